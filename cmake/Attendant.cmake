@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+# What every target of this project has in common, and one helper each for libraries, programs and tests.
+include_guard()
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+# A compiler cache, where there is one, keyed without the checkout's path: a fresh clone reuses it.
+find_program(ATTENDANT_CCACHE ccache)
+if(ATTENDANT_CCACHE)
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+               ${ATTENDANT_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+endif()
+
+# Compiled and linked into everything of ours, generated code included.
+add_library(attendant_build INTERFACE)
+target_include_directories(attendant_build INTERFACE ${CMAKE_CURRENT_LIST_DIR}/..)
+if(ATTENDANT_SANITIZE)
+  target_compile_options(attendant_build INTERFACE -fsanitize=${ATTENDANT_SANITIZE}
+                         -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(attendant_build INTERFACE -fsanitize=${ATTENDANT_SANITIZE})
+endif()
+
+# Warnings, for what is written by hand.
+add_library(attendant_warnings INTERFACE)
+target_compile_options(attendant_warnings INTERFACE -Wall -Wextra -Wshadow -Wconversion
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety -Werror=thread-safety>)
+
+# attendant_library(NAME SOURCES a.cc ... [PUBLIC lib ...] [PRIVATE lib ...])
+function(attendant_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  if(arg_SOURCES)
+    add_library(${name} STATIC ${arg_SOURCES})
+    target_link_libraries(${name} PUBLIC attendant_build ${arg_PUBLIC}
+                          PRIVATE attendant_warnings ${arg_PRIVATE})
+  else()
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE attendant_build ${arg_PUBLIC})
+  endif()
+endfunction()
+
+# attendant_program(NAME OUTPUT file-name SOURCES a.cc ... LIBRARIES lib ...)
+function(attendant_program name)
+  cmake_parse_arguments(arg "" "OUTPUT" "SOURCES;LIBRARIES" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE attendant_build attendant_warnings ${arg_LIBRARIES})
+  set_target_properties(${name} PROPERTIES OUTPUT_NAME ${arg_OUTPUT})
+endfunction()
+
+# attendant_test(NAME SOURCES a_test.cc ... LIBRARIES lib ...): one GoogleTest program; each of its tests is
+# known to ctest. Tests run in the source tree's root, so that golden files have one name.
+function(attendant_test name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE attendant_build attendant_warnings ${arg_LIBRARIES}
+                        GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  gtest_discover_tests(${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_TIMEOUT 60
+                       PROPERTIES TIMEOUT 300)
+endfunction()

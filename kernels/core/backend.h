@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/core/encoder_config.h"
+#include "kernels/core/encoder_weights.h"
+#include "kernels/core/outputs.h"
+#include "kernels/core/packed_batch.h"
+
+namespace attendant {
+
+// The number format of weights and activations. Accumulation and statistics are f32 in all of them.
+enum class DType : uint8_t { kF32, kBf16, kInt8 };
+std::string_view DTypeName(DType dtype);  // "f32", "bf16", "int8"
+
+// The largest batch a session takes; it allocates for that when it is made, and never again.
+struct SessionLimits {
+  int64_t max_batch_tokens = 0;
+  int64_t max_batch_sequences = 0;
+};
+
+// One worker's private execution state: scratch memory, threads, compiled primitives.
+// Thread-confined: one thread at a time calls it.
+class Session {
+ public:
+  virtual ~Session() = default;
+
+  // Runs the encoder over `batch` and points `outputs` at the results.
+  // A sequence's results are the same bits whatever else is in the batch and wherever it stands in it.
+  // REQUIRES: every sequence passed ValidateSequence; spec.sequences.size() == batch.batch().
+  // INVALID_ARGUMENT beyond the session's limits; INTERNAL when a kernel fails. The session stays usable.
+  virtual absl::Status Run(const PackedBatch& batch, const OutputSpec& spec, Outputs& outputs) = 0;
+};
+
+// What a back end made of a model, for logs and metrics.
+struct PreparedInfo {
+  std::string backend;      // "cpu", "reference"
+  std::string isa;          // instruction set chosen at run time, e.g. "avx512_core_bf16"
+  DType dtype = DType::kF32;
+  int64_t weight_bytes = 0;  // held by the prepared model itself
+};
+
+// A model's weights in the form that one back end computes with; shared by all its sessions, which it
+// must outlive. Thread-safe.
+class PreparedEncoder {
+ public:
+  virtual ~PreparedEncoder() = default;
+  virtual const EncoderConfig& config() const = 0;
+  virtual const PreparedInfo& info() const = 0;
+
+  // A session that computes with `threads` threads, the caller's included. Everything is allocated and
+  // compiled before it returns. RESOURCE_EXHAUSTED when that does not fit in memory.
+  virtual absl::StatusOr<std::unique_ptr<Session>> NewSession(const SessionLimits& limits,
+                                                              int threads) const = 0;
+};
+
+// A way to run encoders: the plain reference, the CPU with oneDNN, a GPU. Thread-safe.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;
+  virtual std::string_view description() const = 0;
+
+  // Packs the weights for this back end. INVALID_ARGUMENT when config and weights disagree;
+  // UNIMPLEMENTED when this machine has no fast kernel for `dtype`.
+  virtual absl::StatusOr<std::unique_ptr<PreparedEncoder>> Prepare(const EncoderConfig& config,
+                                                                   EncoderWeights weights,
+                                                                   DType dtype) const = 0;
+};
+
+}  // namespace attendant

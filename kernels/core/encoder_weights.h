@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/core/shape.h"
+
+namespace attendant {
+
+// The weights of one linear map, y = x * weight^T + bias, as PyTorch stores them.
+struct LinearWeights {
+  TensorView<const float, 2> weight;  // [outputs, inputs]
+  TensorView<const float, 1> bias;    // [outputs]
+};
+
+struct LayerNormWeights {
+  TensorView<const float, 1> gamma;  // [hidden]
+  TensorView<const float, 1> beta;   // [hidden]
+};
+
+struct EncoderLayerWeights {
+  LinearWeights query;             // [hidden, hidden]
+  LinearWeights key;               // [hidden, hidden]
+  LinearWeights value;             // [hidden, hidden]
+  LinearWeights attention_output;  // [hidden, hidden]
+  LayerNormWeights attention_norm;
+  LinearWeights ffn_up;    // [ffn, hidden]
+  LinearWeights ffn_down;  // [hidden, ffn]
+  LayerNormWeights ffn_norm;
+};
+
+// Views of a whole encoder's tensors. `storage` keeps what they point into alive (a mapped file,
+// buffers of converted values); copies share it.
+struct EncoderWeights {
+  TensorView<const float, 2> token_embedding;     // [vocab, hidden]
+  TensorView<const float, 2> position_embedding;  // [max_positions, hidden]
+  TensorView<const float, 2> segment_embedding;   // [segment_types, hidden]
+  LayerNormWeights embedding_norm;
+  std::vector<EncoderLayerWeights> layers;
+  std::shared_ptr<const void> storage;
+};
+
+}  // namespace attendant

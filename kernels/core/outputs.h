@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/core/shape.h"
+
+namespace attendant {
+
+// How a sequence's token states become one vector.
+enum class Pooling : uint8_t {
+  kNone,
+  kMean,  // average of its tokens
+  kCls,   // its first token
+  kMax,   // largest value of each dimension
+  kLast,  // its last token
+};
+
+// What one sequence of a batch asks for.
+struct SequenceOutputs {
+  bool last_hidden_state = false;
+  Pooling pooling = Pooling::kNone;
+  bool normalize = false;  // divide by the L2 norm, after truncation; a zero vector stays zero
+  int64_t dims = 0;        // keep the first `dims` dimensions of the pooled vector; 0 keeps all
+
+  friend bool operator==(const SequenceOutputs&, const SequenceOutputs&) = default;
+};
+
+struct OutputSpec {
+  std::span<const SequenceOutputs> sequences;  // [batch]
+};
+
+// What a session computed. The views point into the session and hold until its next Run. Rows that
+// nobody asked for have unspecified contents.
+struct Outputs {
+  TensorView<const float, 2> last_hidden_state;  // [tokens, hidden]
+  TensorView<const float, 2> pooled;             // [batch, hidden]; row i fills its first `dims`
+};
+
+}  // namespace attendant

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "kernels/core/outputs.h"
+
+namespace attendant {
+
+// One sequence, masked tokens already left out; it passed ValidateSequence.
+struct SequenceInput {
+  std::vector<int32_t> token_ids;    // [len]
+  std::vector<int32_t> positions;    // [len]
+  std::vector<int32_t> segment_ids;  // [len]
+
+  int64_t len() const { return static_cast<int64_t>(token_ids.size()); }
+};
+
+struct SequenceResult {
+  std::vector<float> last_hidden_state;  // [len, hidden], or empty when not asked for
+  std::vector<float> pooled;             // [dims], or empty when not asked for
+};
+
+struct RequestResult {
+  std::vector<SequenceResult> sequences;  // in the request's order
+  absl::Duration queue;    // from Submit until the last sequence entered a batch
+  absl::Duration compute;  // summed over the batches its sequences went into
+};
+
+// A unit of admission, cancellation and completion: several sequences that are answered together. They
+// may run in different batches.
+struct PendingRequest {
+  std::vector<SequenceInput> sequences;  // not empty
+  SequenceOutputs outputs;               // the same for all of them
+  absl::Time deadline = absl::InfiniteFuture();
+  int priority = 0;  // higher first
+  // Called exactly once: with the result, or with RESOURCE_EXHAUSTED (queue full), INVALID_ARGUMENT
+  // (could never fit), DEADLINE_EXCEEDED, CANCELLED, UNAVAILABLE (draining) or INTERNAL (kernel).
+  absl::AnyInvocable<void(absl::StatusOr<RequestResult>)> done;
+};
+
+}  // namespace attendant

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace attendant {
+
+// The phases of a request, as the label `phase` names them.
+enum class Phase { kTotal, kTokenize, kQueue, kCompute, kSerialize };
+inline constexpr int kNumPhases = 5;
+
+// The RPCs whose requests are counted, as the label `method` names them: a fixed set, so that no label
+// ever carries what a client sent.
+enum class Method { kEncode, kEncodeStream, kModelInfer };
+inline constexpr int kNumMethods = 3;
+
+// What happened to one model. Made by ServerMetrics, lives as long as it. Thread-safe; every call is a
+// few atomic operations on time series that exist from the start.
+class ModelMetrics {
+ public:
+  virtual ~ModelMetrics() = default;
+
+  virtual void ObservePhase(Method method, Phase phase, absl::Duration duration) = 0;
+  virtual void CountRequest(Method method, absl::StatusCode code) = 0;
+  virtual void CountTokens(int64_t valid, int64_t padding) = 0;
+  virtual void ObserveSequence(int64_t tokens) = 0;
+  virtual void AddInflight(int delta) = 0;
+
+  virtual void ObserveBatch(int64_t tokens, int64_t requests) = 0;
+  virtual void CountRejected(absl::string_view reason) = 0;  // a RejectReasonName
+  virtual void SetQueue(int64_t tokens, int64_t requests) = 0;
+
+  virtual void SetLoaded(absl::string_view dtype, absl::string_view backend, absl::string_view isa,
+                         absl::Duration load_time) = 0;
+};
+
+// Every Prometheus family of the server, named once, in server_metrics.cc. Thread-safe.
+class ServerMetrics {
+ public:
+  explicit ServerMetrics(absl::string_view version);
+  ~ServerMetrics();
+  ServerMetrics(const ServerMetrics&) = delete;
+  ServerMetrics& operator=(const ServerMetrics&) = delete;
+
+  // The metrics of the model called `name`, made at the first call. REQUIRES: `name` comes from the
+  // server's own configuration.
+  ModelMetrics& ForModel(const std::string& name);
+
+  // Counts a request that named no model we have: requests_total{model=""}.
+  void CountUnknownModel(Method method, absl::StatusCode code);
+
+  // The Prometheus text exposition format, 0.0.4.
+  std::string Scrape() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace attendant

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/batching/batcher.h"
+#include "server/models/model.h"
+
+namespace attendant {
+
+class ServerMetrics;
+
+enum class ModelState { kLoading, kReady, kFailed, kDraining };
+
+struct ModelSource {
+  std::string name;
+  std::string directory;
+};
+
+struct ModelOptions {
+  std::string dtype = "auto";  // auto, f32, bf16, int8
+  std::string backend = "auto";
+  int replicas = 1;
+  int threads_per_replica = 1;
+  BatcherOptions batcher;
+};
+
+struct ModelStatus {
+  std::string name;
+  ModelState state = ModelState::kLoading;
+  absl::Status error;           // why it failed, with kFailed
+  Model* model = nullptr;       // with kReady and kDraining
+};
+
+// The models of this process and the life of each: load, warm, serve, drain. Thread-safe.
+class ModelRegistry {
+ public:
+  // Called after every change of a model's state, from the thread that changed it.
+  using Listener = std::function<void(const std::string& name, ModelState state)>;
+
+  // Completions of requests run on `executor`. What is passed by reference must outlive the registry.
+  ModelRegistry(const ModelOptions& options, ServerMetrics& metrics, Executor executor);
+  ~ModelRegistry();
+  ModelRegistry(const ModelRegistry&) = delete;
+  ModelRegistry& operator=(const ModelRegistry&) = delete;
+
+  void SetListener(Listener listener);  // before the first Load
+
+  // Loads the models one after the other on a thread of its own, and returns at once.
+  void StartLoading(std::vector<ModelSource> sources);
+
+  // NOT_FOUND: no such model. UNAVAILABLE: it is loading, draining, or failed to load (says why).
+  // The model lives as long as the registry.
+  absl::StatusOr<Model*> Find(absl::string_view name) const;
+
+  std::vector<ModelStatus> List() const;  // in the order they were given
+
+  // OK when every model is ready; else UNAVAILABLE, naming one that is not and why.
+  absl::Status Ready() const;
+
+  // Every model turns kDraining, refuses new requests, and finishes the admitted ones until `deadline`.
+  void Drain(absl::Time deadline);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace attendant

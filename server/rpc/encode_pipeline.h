@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/batching/request.h"
+#include "server/metrics/server_metrics.h"
+#include "server/models/model_registry.h"
+
+namespace attendant {
+
+// Token ids as a client sends them: 64-bit until they are checked.
+struct IdsInput {
+  std::vector<int64_t> token_ids;       // [len]
+  std::vector<int64_t> segment_ids;     // [len], or empty: all 0
+  std::vector<uint8_t> attention_mask;  // [len], or empty: all 1
+};
+
+enum class Truncation { kTextOnly, kNone, kRight };
+
+// A request of any protocol, in the server's own words. Every protocol translates to this and back.
+struct EncodeInput {
+  Method method = Method::kEncode;
+  std::string model;
+  std::vector<std::variant<std::string, IdsInput>> sequences;  // text or ids, each
+  bool last_hidden_state = false;
+  bool pooled = false;
+  std::optional<Pooling> pooling;  // unset: as the model says
+  std::optional<bool> normalize;   // unset: as the model says
+  int64_t dims = 0;
+  Truncation truncation = Truncation::kTextOnly;
+  int priority = 0;
+  absl::Time deadline = absl::InfiniteFuture();
+};
+
+struct EncodedSequence {
+  std::vector<int32_t> token_ids;       // [len], after truncation, masked ones included
+  std::vector<uint8_t> attention_mask;  // [len], or empty: all 1
+  bool truncated = false;
+  // As the batcher gave it: last_hidden_state has rows for unmasked tokens only.
+  SequenceResult result;
+};
+
+struct EncodeOutput {
+  std::vector<EncodedSequence> sequences;
+  int64_t hidden = 0;
+  absl::Duration tokenize, queue, compute;
+};
+
+// Writes a sequence's hidden states as [len, hidden] with zero rows where the mask is 0.
+// `rows` has space for len * hidden values.
+void ScatterRows(const EncodedSequence& sequence, int64_t hidden, float* rows);
+
+// The way of every request between a protocol and the batcher: find the model, tokenize, validate, drop
+// masked tokens, submit, and on the way back gather, count and time. Thread-safe.
+class EncodePipeline {
+ public:
+  // Handle of a submitted request, for Cancel. Copyable, may outlive the request.
+  struct Ticket {
+    Model* model = nullptr;  // null: nothing to cancel
+    RequestId id = 0;
+  };
+
+  EncodePipeline(ModelRegistry& models, ServerMetrics& metrics);
+
+  // Calls `done` exactly once: inside Encode when the request is refused before it is queued, else later
+  // from the completion executor. Counts nothing: the protocol reports the end of a request to Finish.
+  Ticket Encode(EncodeInput input, absl::AnyInvocable<void(absl::StatusOr<EncodeOutput>)> done);
+
+  void Cancel(const Ticket& ticket);
+
+  // Counts one request and its phases. `total` runs from its arrival until its answer was handed to gRPC;
+  // `serialize` is the part spent making the answer. `output` is null for a failed request.
+  void Finish(Method method, const std::string& model, const absl::Status& status,
+              const EncodeOutput* output, absl::Duration serialize, absl::Duration total);
+
+  ModelRegistry& models() { return models_; }
+
+ private:
+  ModelRegistry& models_;
+  ServerMetrics& metrics_;
+};
+
+}  // namespace attendant

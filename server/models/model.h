@@ -1,35 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
 
+#include "absl/time/time.h"
 #include "kernels/core/backend.h"
 #include "server/batching/batcher.h"
+#include "server/metrics/model_statistics.h"
+#include "server/metrics/server_metrics.h"
+#include "server/models/sentence_settings.h"
 #include "server/text/tokenizer.h"
 
 namespace attendant {
 
-// How a sentence-transformers checkpoint makes one vector of a text (modules.json, 1_Pooling/config.json,
-// sentence_bert_config.json). Defaults hold where those files do not exist.
-struct SentenceSettings {
-  Pooling pooling = Pooling::kMean;
-  bool normalize = false;
-  int64_t max_text_tokens = 0;  // texts are cut here; never above max_sequence_tokens
+// The names that KServe clients know a model by: NAME, NAME.ids and NAME.encoder.
+enum class ServedName { kText, kIds, kEncoder };
+inline constexpr int kNumServedNames = 3;
+
+// What ModelStatistics reports, for each served name. Thread-safe.
+//
+// Sequences of all names share batches, and a batch does not know what its members were called by. It
+// is counted for every name that has a request between Enter and Leave when it ends: exact while a
+// model is called by one name at a time, and never less than the batches that ran for a name.
+class KServeStatistics {
+ public:
+  ModelStatistics& operator[](ServedName name) { return entries_[Index(name)].statistics; }
+
+  void Enter(ServedName name) { ++entries_[Index(name)].inflight; }
+  void Leave(ServedName name) { --entries_[Index(name)].inflight; }
+
+  void RecordBatch(int64_t sequences, absl::Duration compute) {
+    for (Entry& entry : entries_) {
+      if (entry.inflight > 0) entry.statistics.RecordBatch(sequences, compute);
+    }
+  }
+
+ private:
+  struct Entry {
+    ModelStatistics statistics;
+    std::atomic<int64_t> inflight{0};
+  };
+  static size_t Index(ServedName name) { return static_cast<size_t>(name); }
+
+  std::array<Entry, kNumServedNames> entries_;
 };
 
-// A model that has loaded and answers. Immutable but for its batcher; thread-safe.
+// A model that has loaded and answers. Immutable but for its batcher and what counts; thread-safe.
 struct Model {
   std::string name;
   SentenceSettings sentence;
-  std::unique_ptr<Tokenizer> tokenizer;      // null when the checkpoint has no tokenizer.json: ids only
+  int64_t max_sequence_tokens = 0;  // the longest sequence of ids: position table and batch budget
+  absl::Duration load_time;
+  ModelMetrics* metrics = nullptr;  // lives as long as ServerMetrics
+  KServeStatistics statistics;
+
+  std::unique_ptr<Tokenizer> tokenizer;  // null when the checkpoint has no tokenizer.json: ids only
   std::unique_ptr<PreparedEncoder> encoder;
   std::unique_ptr<BatchObserver> observer;
-  std::unique_ptr<Batcher> batcher;          // last: it stops before what it uses goes
+  std::unique_ptr<Batcher> batcher;  // last: it stops before what it uses goes
 
   const EncoderConfig& config() const { return encoder->config(); }
-  int64_t max_sequence_tokens = 0;  // the longest sequence of ids: position table and batch budget
 };
 
 }  // namespace attendant

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "server/batching/request.h"
 #include "server/metrics/server_metrics.h"
+#include "server/models/model.h"
 #include "server/models/model_registry.h"
 
 namespace attendant {
@@ -30,6 +31,8 @@ enum class Truncation { kTextOnly, kNone, kRight };
 struct EncodeInput {
   Method method = Method::kEncode;
   std::string model;
+  // The KServe name it came by, for that name's batch statistics.
+  std::optional<ServedName> served_name;
   std::vector<std::variant<std::string, IdsInput>> sequences;  // text or ids, each
   bool last_hidden_state = false;
   bool pooled = false;
@@ -59,6 +62,12 @@ struct EncodeOutput {
 // `rows` has space for len * hidden values.
 void ScatterRows(const EncodedSequence& sequence, int64_t hidden, float* rows);
 
+// What one request may ask for, whatever the protocol.
+struct EncodeLimits {
+  int64_t max_request_sequences = 4096;
+  int64_t max_response_bytes = int64_t{64} << 20;  // of tensors, as f32
+};
+
 // The way of every request between a protocol and the batcher: find the model, tokenize, validate, drop
 // masked tokens, submit, and on the way back gather, count and time. Thread-safe.
 class EncodePipeline {
@@ -69,7 +78,7 @@ class EncodePipeline {
     RequestId id = 0;
   };
 
-  EncodePipeline(ModelRegistry& models, ServerMetrics& metrics);
+  EncodePipeline(ModelRegistry& models, ServerMetrics& metrics, const EncodeLimits& limits = {});
 
   // Calls `done` exactly once: inside Encode when the request is refused before it is queued, else later
   // from the completion executor. Counts nothing: the protocol reports the end of a request to Finish.
@@ -87,6 +96,7 @@ class EncodePipeline {
  private:
   ModelRegistry& models_;
   ServerMetrics& metrics_;
+  const EncodeLimits limits_;
 };
 
 }  // namespace attendant

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "kernels/core/encoder_config.h"
 #include "kernels/core/encoder_weights.h"
 #include "kernels/core/outputs.h"
@@ -17,7 +17,7 @@ namespace attendant {
 
 // The number format of weights and activations. Accumulation and statistics are f32 in all of them.
 enum class DType : uint8_t { kF32, kBf16, kInt8 };
-std::string_view DTypeName(DType dtype);  // "f32", "bf16", "int8"
+absl::string_view DTypeName(DType dtype);  // "f32", "bf16", "int8"
 
 // The largest batch a session takes; it allocates for that when it is made, and never again.
 struct SessionLimits {
@@ -64,8 +64,11 @@ class PreparedEncoder {
 class Backend {
  public:
   virtual ~Backend() = default;
-  virtual std::string_view name() const = 0;
-  virtual std::string_view description() const = 0;
+  virtual absl::string_view name() const = 0;
+  virtual absl::string_view description() const = 0;
+
+  // The fastest format on this machine whose answers stay within rounding of f32's.
+  virtual DType preferred_dtype() const = 0;
 
   // Packs the weights for this back end. INVALID_ARGUMENT when config and weights disagree;
   // UNIMPLEMENTED when this machine has no fast kernel for `dtype`.

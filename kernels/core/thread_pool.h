@@ -11,10 +11,13 @@
 
 namespace attendant {
 
-// A fixed team of threads for one session: the caller and `threads - 1` workers that sleep between jobs.
-// Every thread flushes denormals to zero while it works here. Thread-confined: one caller at a time.
+// A fixed team of threads for one session: the caller and `threads - 1` workers. Between two jobs that
+// follow at once the workers spin for some microseconds; then they sleep.
+// Thread-confined: one caller at a time.
 class ThreadPool {
  public:
+  using Task = absl::FunctionRef<void(int64_t index, int thread)>;
+
   // `on_thread_start` runs once on every worker, before any task.
   explicit ThreadPool(int threads, std::function<void()> on_thread_start = {});
   ~ThreadPool();
@@ -25,17 +28,21 @@ class ThreadPool {
 
   // Calls `task(index, thread)` for every index in [0, tasks), each once, lower indexes handed out
   // first; `thread` in [0, threads()) says whose scratch to use. Returns when all are done, with
-  // everything they wrote visible. Tasks must not throw. Never allocates.
-  void ParallelFor(int64_t tasks, absl::FunctionRef<void(int64_t index, int thread)> task);
+  // everything they wrote visible. Tasks must not throw. Takes no lock and never allocates.
+  void ParallelFor(int64_t tasks, Task task);
 
  private:
-  struct Job;
-
   void WorkerLoop(int thread);
-  void TakeTasks(Job& job, int thread);
+  void WaitForJob(uint32_t seen) const;
+  void TakeTasks(int thread);
 
-  std::atomic<Job*> job_{nullptr};
-  std::atomic<uint32_t> generation_{0};  // counts jobs; workers sleep until it changes
+  // One job at a time. `tasks_` and `task_` are written before `generation_` publishes them and stay
+  // until every worker has reported in `idle_workers_`.
+  int64_t tasks_ = 0;
+  const Task* task_ = nullptr;
+  alignas(64) std::atomic<uint32_t> generation_{0};
+  alignas(64) std::atomic<int64_t> next_task_{0};
+  alignas(64) std::atomic<int> idle_workers_{0};
   std::atomic<bool> stopping_{false};
   std::vector<std::thread> workers_;
 };

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/core/backend.h"
+
+namespace attendant {
+
+absl::string_view DTypeName(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return "f32";
+    case DType::kBf16:
+      return "bf16";
+    case DType::kInt8:
+      return "int8";
+  }
+  return "unknown";
+}
+
+}  // namespace attendant

@@ -2,15 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what Attendant needs on Debian 12 or 13, and says what it does. Run again, it finishes at once.
 #
-#   deploy/install-deps.sh [build] [test] [image]     (default: build)
+#   deploy/install-deps.sh [build] [model] [test] [image]     (default: build)
 #     build  compiler, libraries, oneDNN >= 3.7
-#     test   what the tests use besides: Python with venv, iproute2, curl, ...
+#     model  what deploy/fetch-model.sh unpacks a model with
+#     test   what the tests use besides: a compiler cache, curl, ...
 #     image  buildah and debootstrap, for deploy/image.sh
 #
 # oneDNN comes from the distribution where that has 3.7 or newer (Debian 13). Elsewhere Debian 13's source
 # package is built once (about 35 CPU minutes) into $ATTENDANT_CACHE, default ~/.cache/attendant, and
 # $ATTENDANT_CACHE/onednn then points at the installation; CMake looks there.
 set -euo pipefail
+readonly SCRIPT=deps
+# shellcheck source-path=SCRIPTDIR source=common.sh
+. "$(dirname "$0")/common.sh"
 
 readonly ONEDNN_VERSION=3.7.2+ds
 readonly ONEDNN_FLAGS=(
@@ -25,35 +29,23 @@ readonly ONEDNN_FLAGS=(
   -DONEDNN_ENABLE_WORKLOAD=INFERENCE
   "-DONEDNN_ENABLE_PRIMITIVE=MATMUL;REORDER;LAYER_NORMALIZATION;SOFTMAX;ELTWISE;BINARY"
 )
-readonly CACHE="${ATTENDANT_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/attendant}"
-
-say() { printf '[deps] %s\n' "$*"; }
-die() { printf '[deps] error: %s\n' "$*" >&2; exit 1; }
-
-as_root() {
-  if [ "$(id -u)" = 0 ]; then "$@"
-  elif command -v sudo >/dev/null; then sudo "$@"
-  else die "needs root to install packages: run as root, or install sudo"; fi
-}
 
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q '^install ok installed'; }
+
+apt_update() {
+  [ -z "${APT_UPDATED:-}" ] || return 0
+  as_root apt-get update -qq || say "some package lists are out of reach; going on"
+  APT_UPDATED=1
+}
 
 apt_install() {
   local missing=() package
   for package in "$@"; do installed "$package" || missing+=("$package"); done
   [ ${#missing[@]} = 0 ] && return 0
   say "installing ${missing[*]}"
-  if [ -z "${APT_UPDATED:-}" ]; then as_root apt-get update -qq || say "some package lists are out of reach; going on"; APT_UPDATED=1; fi
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
-}
-
-# The mirror that this machine installs Debian from.
-debian_mirror() {
-  { cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2>/dev/null || true; } |
-    awk '/^[[:space:]]*#/ {next}
-         /^URIs:/ {print $2}
-         /^deb / {for (i = 2; i <= NF; i++) if ($i ~ /^(https?|file|mirror\+file):/) print $i}' |
-    awk '/\/debian\/?$/ && !found {print; found = 1}'
+  apt_update
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" \
+    >/dev/null
 }
 
 onednn_candidate() { LC_ALL=C apt-cache policy libdnnl-dev 2>/dev/null | awk '/Candidate:/ {print $2}'; }
@@ -70,16 +62,16 @@ fetch_onednn_source() {  # fetch_onednn_source WORK
   (cd "$work" && apt-get "${apt[@]}" source -qq --download-only "onednn=$(
     LC_ALL=C apt-cache "${apt[@]}" showsrc onednn |
       awk -v wanted="$ONEDNN_VERSION" '/^Version:/ && index($2, wanted) && !found {print $2; found = 1}')")
-  (cd "$work" && dpkg-source --no-check -x onednn_*.dsc source >/dev/null)
+  (cd "$work" && dpkg-source --no-check -x onednn_*.dsc source.partial >/dev/null && mv source.partial source)
 }
 
 build_onednn() {
   local key prefix work
   key="$ONEDNN_VERSION-$(printf '%s\n' "${ONEDNN_FLAGS[@]}" "$(g++ -dumpfullversion)" | sha256sum | cut -c1-12)"
-  prefix="$CACHE/onednn-$key"
+  prefix="$ATTENDANT_CACHE/onednn-$key"
   if [ ! -e "$prefix/.complete" ]; then
     apt_install dpkg-dev debian-archive-keyring
-    work="$CACHE/onednn-build-$key"
+    work="$ATTENDANT_CACHE/onednn-build-$key"
     if [ ! -d "$work/source" ]; then
       rm -rf "$work"
       say "fetching oneDNN $ONEDNN_VERSION, Debian 13's source package"
@@ -95,10 +87,11 @@ build_onednn() {
     touch "$prefix/.complete"
     rm -rf "$work"
   fi
-  ln -sfn "onednn-$key" "$CACHE/onednn"
+  ln -sfn "onednn-$key" "$ATTENDANT_CACHE/onednn"
 }
 
 provide_onednn() {
+  [ -n "$(onednn_candidate)" ] || apt_update
   if dpkg --compare-versions "$(onednn_candidate)" ge 3.7 2>/dev/null; then
     apt_install libdnnl-dev
   else
@@ -117,9 +110,10 @@ main() {
           libgrpc++-dev libprotobuf-dev libabsl-dev prometheus-cpp-dev libcivetweb-dev libspdlog-dev libfmt-dev \
           nlohmann-json3-dev libicu-dev zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev
         provide_onednn ;;
-      test) apt_install python3 python3-venv curl unzip git iproute2 libb64-0d ;;
-      image) apt_install buildah debootstrap fuse-overlayfs curl ;;
-      *) die "unknown part '$part' (build, test, image)" ;;
+      model) apt_install ca-certificates python3 python3-venv ;;
+      test) apt_install python3 python3-venv ccache curl git iproute2 libb64-0d ;;
+      image) apt_install buildah debootstrap debian-archive-keyring ;;
+      *) die "unknown part '$part' (build, model, test, image)" ;;
     esac
   done
 }

@@ -1,0 +1,35 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# What the scripts of this project share. Sourced, never run; the sourcing script sets SCRIPT to its short name.
+
+# Everything that is downloaded or built once: oneDNN, models, Python environments, image layers.
+ATTENDANT_CACHE="${ATTENDANT_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/attendant}"
+export ATTENDANT_CACHE
+
+say() { printf '[%s] %s\n' "$SCRIPT" "$*"; }
+die() { printf '[%s] error: %s\n' "$SCRIPT" "$*" >&2; exit 1; }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"
+  elif command -v sudo >/dev/null; then sudo "$@"
+  else die "needs root to install packages: run as root, or install sudo"; fi
+}
+
+# The mirror that this machine installs Debian from.
+debian_mirror() {
+  { cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2>/dev/null || true; } |
+    awk '/^[[:space:]]*#/ {next}
+         /^URIs:/ {print $2}
+         /^deb / {for (i = 2; i <= NF; i++) if ($i ~ /^(https?|file|mirror\+file):/) print $i}' |
+    awk '/\/debian\/?$/ && !found {print; found = 1}'
+}
+
+# wait_until SECONDS COMMAND...: runs it until it succeeds; fails when it has not within the time.
+wait_until() {
+  local deadline=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    [ "$SECONDS" -lt "$deadline" ] || return 1
+    sleep 0.1
+  done
+}

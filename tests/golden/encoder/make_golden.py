@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes what the encoder's C++ tests compare with, as ../README.md describes.
+
+Needs torch, transformers, sentence-transformers and safetensors, and the all-MiniLM-L6-v2 folder
+(ATTENDANT_TEST_MODEL, or the cache that the quick start fills). Run it from anywhere:
+
+    python tests/golden/encoder/make_golden.py
+"""
+
+import json
+import os
+import pathlib
+
+import safetensors.torch
+import torch
+import transformers
+
+HERE = pathlib.Path(__file__).parent
+SEED = 20240917
+LENGTHS = (1, 2, 7, 16, 17, 33, 40)
+
+TINY = {
+    # head_dim 12 and odd widths: no kernel's vector length divides them.
+    "tiny_gelu": dict(
+        layers=3, hidden=48, heads=4, ffn=112, vocab=97, segments=2, act="gelu",
+        dtype=torch.float32, prefix="", old_names=False),
+    "tiny_gelu_tanh": dict(
+        layers=1, hidden=64, heads=2, ffn=72, vocab=53, segments=2, act="gelu_new",
+        dtype=torch.float32, prefix="", old_names=False),
+    # Rounded weights, and the tensor names of BERT's first conversions.
+    "tiny_relu_bf16": dict(
+        layers=2, hidden=24, heads=3, ffn=40, vocab=31, segments=1, act="relu",
+        dtype=torch.bfloat16, prefix="bert.", old_names=True),
+}
+
+
+def tiny_config(spec):
+    return transformers.BertConfig(
+        vocab_size=spec["vocab"], hidden_size=spec["hidden"], num_hidden_layers=spec["layers"],
+        num_attention_heads=spec["heads"], intermediate_size=spec["ffn"],
+        hidden_act=spec["act"], max_position_embeddings=max(LENGTHS),
+        type_vocab_size=spec["segments"], layer_norm_eps=1e-12)
+
+
+def randomize(model, dtype, generator):
+    """Weights large enough that attention is far from uniform, small enough that nothing saturates."""
+    for name, parameter in sorted(model.named_parameters()):
+        noise = torch.randn(parameter.shape, generator=generator)
+        if "LayerNorm" in name:
+            value = noise * 0.2 + (1.0 if name.endswith("weight") else 0.0)
+        elif parameter.dim() == 1:
+            value = noise * 0.2
+        elif "embeddings" in name:
+            value = noise
+        else:
+            value = noise * 1.4 / parameter.shape[1] ** 0.5
+        parameter.data = value.to(dtype).to(torch.float32)
+
+
+def checkpoint_name(name, spec):
+    if spec["old_names"]:
+        name = name.replace("LayerNorm.weight", "LayerNorm.gamma")
+        name = name.replace("LayerNorm.bias", "LayerNorm.beta")
+    return spec["prefix"] + name
+
+
+def write_checkpoint(model, config, spec, folder):
+    folder.mkdir(exist_ok=True)
+    state = {checkpoint_name(name, spec): value.to(spec["dtype"]).contiguous()
+             for name, value in model.state_dict().items()}
+    safetensors.torch.save_file(state, folder / "model.safetensors", {"format": "pt"})
+    fields = {key: value for key, value in config.to_dict().items()
+              if key != "transformers_version" and value is not None}
+    (folder / "config.json").write_text(json.dumps(fields, indent=2, sort_keys=True) + "\n")
+
+
+@torch.no_grad()
+def case_tensors(model, name, ids, mask, segments):
+    """Only the rows that the mask keeps: what a packed batch holds."""
+    states = model(input_ids=ids[None], attention_mask=mask[None],
+                   token_type_ids=segments[None]).last_hidden_state[0]
+    keep = mask.nonzero()[:, 0]
+    return {
+        f"{name}/token_ids": ids[keep].to(torch.int32),
+        f"{name}/positions": keep.to(torch.int32),
+        f"{name}/segment_ids": segments[keep].to(torch.int32),
+        f"{name}/last_hidden_state": states[keep].contiguous(),
+    }
+
+
+def tiny_cases(model, spec, generator):
+    def random_ids(length):
+        return torch.randint(0, spec["vocab"], (length,), generator=generator)
+
+    tensors = {}
+    for length in LENGTHS:
+        ones, zeros = torch.ones(length).long(), torch.zeros(length).long()
+        tensors |= case_tensors(model, f"len_{length}", random_ids(length), ones, zeros)
+    ones, zeros = torch.ones(19).long(), torch.zeros(19).long()
+    if spec["segments"] > 1:
+        segments = torch.tensor([0] * 8 + [1] * 11)
+        tensors |= case_tensors(model, "segments", random_ids(19), ones, segments)
+    holes = ones.clone()
+    holes[[0, 3, 4, 11, 17, 18]] = 0
+    tensors |= case_tensors(model, "mask_with_holes", random_ids(19), holes, zeros)
+    return tensors
+
+
+def make_tiny(name, spec):
+    generator = torch.Generator().manual_seed(SEED)
+    config = tiny_config(spec)
+    model = transformers.BertModel(config, add_pooling_layer=False).eval()
+    model.set_attn_implementation("eager")
+    randomize(model, spec["dtype"], generator)
+    folder = HERE / name
+    write_checkpoint(model, config, spec, folder)
+    tensors = tiny_cases(model, spec, generator)
+    safetensors.torch.save_file(tensors, folder / "golden.safetensors")
+
+
+SHORT_TEXTS = (
+    "Berlin",
+    "A man is playing a guitar on stage.",
+    "How many people live in the capital of France, and how many in its suburbs?",
+    "Müller's naïve café: 12,50 € (東京) — don't panic! 🙂",
+)
+
+TEXTS = SHORT_TEXTS + (
+    "",
+    "a",
+    "?",
+    "the",
+    "HELLO WORLD",
+    "hello world",
+    "hello   \t\n world",
+    "1234567890",
+    "3.14159 + 2.71828 = 5.85987",
+    "antidisestablishmentarianism",
+    "Donaudampfschifffahrtsgesellschaftskapitän",
+    "The quick brown fox jumps over the lazy dog.",
+    "Der schnelle braune Fuchs springt über den faulen Hund.",
+    "Portez ce vieux whisky au juge blond qui fume.",
+    "Быстрая коричневая лиса прыгает через ленивую собаку.",
+    "素早い茶色の狐がのろまな犬を飛び越える。",
+    "빠른 갈색 여우가 게으른 개를 뛰어넘는다.",
+    "الثعلب البني السريع يقفز فوق الكلب الكسول.",
+    "🙂 🚀 👩‍👩‍👧‍👦",
+    "def add(a, b):\n    return a + b\n",
+    "https://example.org/path?query=1&other=two#fragment",
+    "someone@example.org wrote: \"see attached\"",
+    "What is the capital of Germany?",
+    "Berlin is the capital of Germany.",
+    "A cat sat on the mat, purring.",
+    "The stock market fell by three percent on Tuesday after the central bank's announcement.",
+    "[CLS] literal [SEP] special [MASK] tokens [PAD]",
+    "no-break\u00a0space, soft\u00adhyphen, zero\u200bwidth",
+    "e\u0301cole re\u0301sume\u0301 A\u030angstro\u0308m",
+    "ﬁne ﬂow Ⅷ ½ ²",
+    "word " * 50,
+    "One sentence follows another. " * 20,
+    "ab " * 253,
+    "ab " * 254,
+    "ab " * 255,
+    "to be or not to be that is the question " * 40,
+    "漢字" * 200,
+    "x" * 3000,
+)
+
+
+def load_sentence_model(folder):
+    import sentence_transformers
+    return sentence_transformers.SentenceTransformer(str(folder), device="cpu")
+
+
+def make_minilm(source):
+    sentence_model = load_sentence_model(source)
+    # One text at a time: padding changes the last bits.
+    tensors = {}
+    for index, text in enumerate(TEXTS):
+        ids = sentence_model.tokenize([text])["input_ids"][0]
+        embedding = sentence_model.encode([text], convert_to_tensor=True)[0]
+        tensors[f"text_{index:02}/token_ids"] = ids.to(torch.int32)
+        tensors[f"text_{index:02}/embedding"] = embedding.contiguous()
+    encoder = transformers.BertModel.from_pretrained(source, attn_implementation="eager").eval()
+    for index, text in enumerate(SHORT_TEXTS):
+        ids = sentence_model.tokenize([text])["input_ids"][0]
+        tensors |= case_tensors(encoder, f"states_{index}", ids, torch.ones_like(ids),
+                                torch.zeros_like(ids))
+    folder = HERE / "all-MiniLM-L6-v2"
+    folder.mkdir(exist_ok=True)
+    safetensors.torch.save_file(tensors, folder / "golden.safetensors")
+    (folder / "texts.json").write_text(json.dumps(TEXTS, indent=1, ensure_ascii=False) + "\n")
+
+
+def main():
+    torch.set_num_threads(1)
+    for name, spec in TINY.items():
+        make_tiny(name, spec)
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
+    default = cache / "attendant" / "models" / "all-MiniLM-L6-v2"
+    make_minilm(pathlib.Path(os.environ.get("ATTENDANT_TEST_MODEL", default)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a module may include: the design's table of the house, as data.
+
+A module is a folder; `server` and `client` stand for the files that lie directly in them and in folders
+that have no row of their own. `private` libraries may be included by .cc files only.
+"""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    modules: frozenset[str] = frozenset()
+    libraries: frozenset[str] = frozenset()
+    private: frozenset[str] = frozenset()
+
+
+def row(modules="", libraries="", private=""):
+    return Row(frozenset(modules.split()), frozenset(libraries.split()), frozenset(private.split()))
+
+
+TABLE = {
+    "proto": row(),
+    "kernels/core": row(libraries="absl"),
+    "kernels/io": row("kernels/core", "absl", private="json"),
+    "kernels/reference": row("kernels/core", "absl"),
+    "kernels/cpu": row("kernels/core", "absl dnnl"),
+    "kernels/cuda": row("kernels/core", "absl cuda"),
+    "kernels/attention": row("kernels/core kernels/cpu", "absl"),
+    "kernels/backends": row("kernels/core kernels/reference kernels/cpu", "absl"),
+    "server/text": row("kernels/core", "absl", private="icu json"),
+    "server/batching": row("kernels/core", "absl"),
+    "server/metrics": row(libraries="absl prometheus civetweb"),
+    "server/models": row(
+        "kernels/core kernels/io kernels/backends server/text server/batching server/metrics", "absl",
+        private="json spdlog"),
+    "server/rpc": row(
+        "proto kernels/core server/text server/batching server/models server/metrics",
+        "absl grpc protobuf", private="spdlog"),
+    "server": row(
+        "proto kernels/core kernels/backends server/text server/batching server/models server/metrics server/rpc",
+        "absl grpc protobuf", private="spdlog"),
+    "client": row("proto", "absl grpc protobuf", private="json"),
+    "tests": row(
+        "proto kernels/core kernels/io kernels/reference kernels/cpu kernels/cuda kernels/attention kernels/backends "
+        "server/text server/batching server/metrics server/models server/rpc server client",
+        "absl dnnl cuda json icu prometheus civetweb grpc protobuf spdlog gtest benchmark"),
+}
+
+# A library by how its includes begin. What is neither here nor in the tree is the system's.
+LIBRARIES = {
+    "absl": ("absl/",),
+    "dnnl": ("dnnl", "oneapi/"),
+    "cuda": ("cuda", "cublas", "cudnn", "nvml"),
+    "json": ("nlohmann/",),
+    "icu": ("unicode/",),
+    "prometheus": ("prometheus/",),
+    "civetweb": ("civetweb", "CivetServer"),
+    "grpc": ("grpc/", "grpcpp/"),
+    "protobuf": ("google/protobuf/",),
+    "spdlog": ("spdlog/", "fmt/"),
+    "gtest": ("gtest/", "gmock/"),
+    "benchmark": ("benchmark/",),
+}
+
+MAX_LINES = {".h": 140, ".cuh": 140, ".cc": 400, ".cu": 400, ".py": 400, ".sh": 400}
+MAX_FUNCTION_LINES = 70
+
+SOURCE_SUFFIXES = (".h", ".cuh", ".cc", ".cu", ".proto", ".py", ".sh", ".cmake")
+SOURCE_NAMES = ("CMakeLists.txt", "Dockerfile")

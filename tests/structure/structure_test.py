@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shows that structure.py finds each kind of fault, and nothing in a tree that has none."""
+
+import pathlib
+import tempfile
+import unittest
+
+import structure
+
+LICENCE = "// SPDX-License-Identifier: Apache-2.0\n"
+CLEAN = {
+    "kernels/core/shape.h": LICENCE + '#pragma once\n#include <vector>\n#include "absl/status/status.h"\n',
+    "kernels/cpu/engine.cc": LICENCE + '#include <dnnl.hpp>\n#include "kernels/core/shape.h"\n',
+    "server/main.cc": LICENCE + '#include <grpcpp/grpcpp.h>\n#include "attendant/v1/encoder.pb.h"\n',
+    "proto/attendant/v1/encoder.proto": LICENCE + 'import "google/protobuf/any.proto";\n',
+    "tests/kernels/shape_test.cc": LICENCE + '#include <gtest/gtest.h>\n#include "kernels/core/shape.h"\n',
+    ".ci/run": "#!/usr/bin/env bash\n# SPDX-License-Identifier: Apache-2.0\n",
+    "build/generated.h": "generated code needs no licence\n",
+}
+
+
+def body(lines):
+    return "{\n" + "  Step();\n" * lines + "}\n"
+
+
+class StructureTest(unittest.TestCase):
+    def faults(self, **added):
+        """Faults of the clean tree with these files added."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (CLEAN | added).items():
+                path = pathlib.Path(folder, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            return structure.Tree(folder).check()
+
+    def fault(self, name, text):
+        """The one fault that a file with this text brings."""
+        faults = self.faults(**{name: text})
+        self.assertEqual(len(faults), 1, faults)
+        return faults[0]
+
+    def test_clean_tree_has_no_fault(self):
+        self.assertEqual(self.faults(), [])
+
+    def test_forbidden_arrow(self):
+        fault = self.fault("kernels/core/bad.cc", LICENCE + '#include "server/batching/queue.h"\n')
+        self.assertIn("neither in the tree", fault)
+        files = {"server/batching/queue.h": LICENCE,
+                 "kernels/core/bad.cc": LICENCE + '#include "server/batching/queue.h"\n'}
+        self.assertEqual(self.faults(**files),
+                         ["kernels/core/bad.cc:2: kernels/core may not include server/batching"])
+
+    def test_generated_code_belongs_to_proto(self):
+        fault = self.fault("server/batching/bad.h", LICENCE + '#include "attendant/v1/encoder.pb.h"\n')
+        self.assertEqual(fault, "server/batching/bad.h:2: server/batching may not include proto")
+
+    def test_forbidden_library(self):
+        for include in ("<grpcpp/grpcpp.h>", '"grpcpp/grpcpp.h"', "<prometheus/registry.h>", "<dnnl.hpp>"):
+            fault = self.fault("server/batching/bad.cc", LICENCE + f"#include {include}\n")
+            self.assertIn("server/batching may not use", fault)
+
+    def test_private_library_stays_out_of_headers(self):
+        self.assertEqual(self.faults(**{"kernels/io/a.cc": LICENCE + "#include <nlohmann/json.hpp>\n"}), [])
+        fault = self.fault("kernels/io/a.h", LICENCE + "#include <nlohmann/json.hpp>\n")
+        self.assertIn("in .cc files only", fault)
+
+    def test_nothing_includes_tests(self):
+        fault = self.fault("server/bad.cc", LICENCE + '#include "tests/kernels/shape_test.cc"\n')
+        self.assertIn("server may not include tests", fault)
+
+    def test_includes_are_written_from_the_root(self):
+        self.assertIn("not written from the root",
+                      self.fault("kernels/cpu/bad.cc", LICENCE + '#include "../core/shape.h"\n'))
+
+    def test_cycle(self):
+        circle = "server/metrics -> server/models -> server/metrics"
+        files = {"server/models/a.h": LICENCE + '#include "server/metrics/b.h"\n',
+                 "server/metrics/b.h": LICENCE + '#include "server/models/a.h"\n'}
+        faults = self.faults(**files)
+        self.assertTrue(any(circle in fault for fault in faults), faults)
+
+    def test_licence(self):
+        for name in ("client/a.cc", "deploy/a.sh", "tests/CMakeLists.txt", "tests/a.py"):
+            self.assertIn("SPDX", self.fault(name, "no licence\n"))
+
+    def test_machine_path(self):
+        home = "/" + "home/somebody/models"
+        self.assertEqual(self.fault("client/a.cc", LICENCE + f'auto p = "{home}";\n'),
+                         "client/a.cc:2: a path of one machine")
+        self.assertEqual(self.faults(**{"deploy/a.sh": "# SPDX-License-Identifier: Apache-2.0\ncd ~/work/x\n"}), [])
+
+    def test_length(self):
+        self.assertIn("has 141 lines, the limit is 140", self.fault("client/a.h", LICENCE + "\n" * 140))
+        self.assertIn("has 401 lines, the limit is 400", self.fault("client/a.cc", LICENCE + "\n" * 400))
+
+    def test_function_length(self):
+        head = LICENCE + "namespace attendant {\n"
+        self.assertEqual(self.faults(**{"client/a.cc": head + "int F() " + body(68) + "}\n"}), [])
+        self.assertEqual(self.fault("client/a.cc", head + "int F() " + body(69) + "}\n"),
+                         "client/a.cc:3: a function of 71 lines, the limit is 70")
+        method = head + "class alignas(64) A {\n public:\n  A() : a_{1} " + body(90) + "};\n}\n"
+        self.assertIn("client/a.cc:5: a function of 92 lines", self.fault("client/a.cc", method))
+
+    def test_length_counts_functions_only(self):
+        data = "constexpr int kTable[] = {\n" + "1'000,\n" * 90 + "};\n"
+        scope = "struct alignas(8) A {\n" + "  int a;\n" * 90 + "};\n"
+        comment = "// a brace { and a quote ' in a comment\n/* { */ const char* s = \"{\";\n" + "\n" * 90
+        for text in (data, scope, comment):
+            self.assertEqual(self.faults(**{"client/a.cc": LICENCE + text}), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

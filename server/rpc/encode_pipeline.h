@@ -92,6 +92,8 @@ class EncodePipeline {
               const EncodeOutput* output, absl::Duration serialize, absl::Duration total);
 
   ModelRegistry& models() { return models_; }
+  const EncodeLimits& limits() const { return limits_; }
+  const EncodeLimits& limits() const { return limits_; }
 
  private:
   ModelRegistry& models_;

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/rpc/kserve_service.h"
+
+#include <utility>
+
+#include "absl/time/time.h"
+#include "server/rpc/kserve_stream.h"
+#include "server/rpc/status_translation.h"
+
+namespace attendant {
+namespace {
+
+using grpc::CallbackServerContext;
+using grpc::ServerUnaryReactor;
+
+constexpr const char* kModelsAreFixed =
+    "models are given when the server starts; it loads and unloads none on request";
+constexpr const char* kNoSharedMemory =
+    "shared memory is not supported: send tensors inside the messages";
+constexpr const char* kNoSettings = "trace and log settings are given when the server starts";
+
+ServerUnaryReactor* Answer(CallbackServerContext* context, const absl::Status& status) {
+  ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
+// One ModelInfer call. Owns itself: gone after OnDone.
+class InferReactor : public ServerUnaryReactor {
+ public:
+  InferReactor(EncodePipeline& pipeline, KServeInference& inference, CallbackServerContext& context,
+               const inference::ModelInferRequest& request, inference::ModelInferResponse* response)
+      : pipeline_(pipeline), context_(context) {
+    // The answer may come before Start returns; gRPC keeps it, and this object, until the handler
+    // has returned. It calls OnCancel only after that, so the ticket needs no lock.
+    ticket_ = inference.Start(request, Deadline(context), response,
+                              [this](const absl::Status& status) { Answer(status); });
+  }
+
+  void OnCancel() override { pipeline_.Cancel(ticket_); }
+  void OnDone() override { delete this; }
+
+ private:
+  void Answer(const absl::Status& status) {
+    AddRetryHint(status, context_);
+    Finish(ToGrpcStatus(status));
+  }
+
+  EncodePipeline& pipeline_;
+  CallbackServerContext& context_;
+  EncodePipeline::Ticket ticket_;
+};
+
+}  // namespace
+
+KServeService::KServeService(EncodePipeline& pipeline, std::string version)
+    : pipeline_(pipeline),
+      version_(std::move(version)),
+      models_(pipeline.models(), pipeline.limits().max_request_sequences),
+      inference_(pipeline, models_) {}
+
+ServerUnaryReactor* KServeService::ServerLive(CallbackServerContext* context,
+                                              const inference::ServerLiveRequest*,
+                                              inference::ServerLiveResponse* response) {
+  response->set_live(true);
+  return Answer(context, absl::OkStatus());
+}
+
+ServerUnaryReactor* KServeService::ServerReady(CallbackServerContext* context,
+                                               const inference::ServerReadyRequest*,
+                                               inference::ServerReadyResponse* response) {
+  response->set_ready(pipeline_.models().Ready().ok());
+  return Answer(context, absl::OkStatus());
+}
+
+// Clients ask this in a loop while they wait: what is not there is not ready, and no error.
+ServerUnaryReactor* KServeService::ModelReady(CallbackServerContext* context,
+                                              const inference::ModelReadyRequest* request,
+                                              inference::ModelReadyResponse* response) {
+  response->set_ready(models_.Find(request->name(), request->version()).ok());
+  return Answer(context, absl::OkStatus());
+}
+
+ServerUnaryReactor* KServeService::ServerMetadata(CallbackServerContext* context,
+                                                  const inference::ServerMetadataRequest*,
+                                                  inference::ServerMetadataResponse* response) {
+  response->set_name("attendant");
+  response->set_version(version_);
+  for (const char* extension : {"binary_tensor_data", "model_configuration", "parameters",
+                                "schedule_policy", "statistics"}) {
+    response->add_extensions(extension);
+  }
+  return Answer(context, absl::OkStatus());
+}
+
+ServerUnaryReactor* KServeService::ModelMetadata(CallbackServerContext* context,
+                                                 const inference::ModelMetadataRequest* request,
+                                                 inference::ModelMetadataResponse* response) {
+  const absl::StatusOr<FoundModel> found = models_.Find(request->name(), request->version());
+  if (found.ok()) FillMetadata(found->served, *response);
+  return Answer(context, found.status());
+}
+
+ServerUnaryReactor* KServeService::ModelConfig(CallbackServerContext* context,
+                                               const inference::ModelConfigRequest* request,
+                                               inference::ModelConfigResponse* response) {
+  const absl::StatusOr<FoundModel> found = models_.Find(request->name(), request->version());
+  if (found.ok()) FillConfig(found->served, *response->mutable_config());
+  return Answer(context, found.status());
+}
+
+ServerUnaryReactor* KServeService::ModelStatistics(CallbackServerContext* context,
+                                                   const inference::ModelStatisticsRequest* request,
+                                                   inference::ModelStatisticsResponse* response) {
+  std::vector<FoundModel> wanted;
+  if (request->name().empty()) {
+    wanted = models_.ListReady();
+  } else {
+    const absl::StatusOr<FoundModel> found = models_.Find(request->name(), request->version());
+    if (!found.ok()) return Answer(context, found.status());
+    wanted.push_back(*found);
+  }
+  for (const FoundModel& found : wanted) {
+    FillStatistics(found.served.name, found.statistics().Snapshot(), *response->add_model_stats());
+  }
+  return Answer(context, absl::OkStatus());
+}
+
+ServerUnaryReactor* KServeService::ModelInfer(CallbackServerContext* context,
+                                              const inference::ModelInferRequest* request,
+                                              inference::ModelInferResponse* response) {
+  return new InferReactor(pipeline_, inference_, *context, *request, response);
+}
+
+grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>*
+KServeService::ModelStreamInfer(CallbackServerContext* context) {
+  return new KServeStream(inference_, pipeline_, Deadline(*context));
+}
+
+ServerUnaryReactor* KServeService::RepositoryIndex(CallbackServerContext* context,
+                                                   const inference::RepositoryIndexRequest* request,
+                                                   inference::RepositoryIndexResponse* response) {
+  models_.FillIndex(request->ready(), *response);
+  return Answer(context, absl::OkStatus());
+}
+
+#define ATTENDANT_UNIMPLEMENTED(rpc, why)                                                          \
+  ServerUnaryReactor* KServeService::rpc(                                                          \
+      CallbackServerContext* context, const inference::rpc##Request*, inference::rpc##Response*) { \
+    return Answer(context, absl::UnimplementedError(why));                                         \
+  }
+ATTENDANT_UNIMPLEMENTED(RepositoryModelLoad, kModelsAreFixed)
+ATTENDANT_UNIMPLEMENTED(RepositoryModelUnload, kModelsAreFixed)
+ATTENDANT_UNIMPLEMENTED(SystemSharedMemoryStatus, kNoSharedMemory)
+ATTENDANT_UNIMPLEMENTED(SystemSharedMemoryRegister, kNoSharedMemory)
+ATTENDANT_UNIMPLEMENTED(SystemSharedMemoryUnregister, kNoSharedMemory)
+ATTENDANT_UNIMPLEMENTED(CudaSharedMemoryStatus, kNoSharedMemory)
+ATTENDANT_UNIMPLEMENTED(CudaSharedMemoryRegister, kNoSharedMemory)
+ATTENDANT_UNIMPLEMENTED(CudaSharedMemoryUnregister, kNoSharedMemory)
+ATTENDANT_UNIMPLEMENTED(TraceSetting, kNoSettings)
+ATTENDANT_UNIMPLEMENTED(LogSettings, kNoSettings)
+#undef ATTENDANT_UNIMPLEMENTED
+
+}  // namespace attendant

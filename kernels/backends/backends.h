@@ -10,12 +10,14 @@
 
 namespace attendant {
 
-// The back end called `name`: "cpu" (oneDNN), "reference" (plain loops, slow), or "auto", the fastest
-// that this machine can run. INVALID_ARGUMENT for any other name; UNAVAILABLE when it cannot run here.
+// The back end called `name`: "cpu" (oneDNN), "reference" (plain loops, slow), or "auto", the
+// fastest that this machine can run. INVALID_ARGUMENT for any other name; UNAVAILABLE when it
+// cannot run here.
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name);
 
-// The number format that a user's word stands for: "f32", "bf16", "int8", or "auto", the fastest format
-// of `backend` whose answers stay within rounding of f32's. INVALID_ARGUMENT for any other word.
+// The number format that a user's word stands for: "f32", "bf16", "int8", or "auto", the fastest
+// format of `backend` whose answers stay within rounding of f32's. INVALID_ARGUMENT for any other
+// word.
 absl::StatusOr<DType> ChooseDType(absl::string_view name, const Backend& backend);
 
 }  // namespace attendant

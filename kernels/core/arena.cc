@@ -8,12 +8,13 @@
 namespace attendant {
 
 void Arena::Free::operator()(std::byte* memory) const {
-  ::operator delete(memory, std::align_val_t{kAlignment});
+  ::operator delete (memory, std::align_val_t{kAlignment});
 }
 
 Arena::Arena(size_t capacity_bytes) : capacity_bytes_(capacity_bytes) {
   if (capacity_bytes > 0) {
-    memory_.reset(static_cast<std::byte*>(::operator new(capacity_bytes, std::align_val_t{kAlignment})));
+    memory_.reset(
+        static_cast<std::byte*>(::operator new (capacity_bytes, std::align_val_t{kAlignment})));
   }
 }
 

@@ -9,8 +9,8 @@
 
 namespace attendant {
 
-// One block of memory, handed out from its start in 64-byte aligned pieces and given back all at once.
-// A dry run over a null arena measures: `Arena(0)` counts what the same requests would need.
+// One block of memory, handed out from its start in 64-byte aligned pieces and given back all at
+// once. A dry run over a null arena measures: `Arena(0)` counts what the same requests would need.
 // Thread-compatible.
 class Arena {
  public:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/core/backend.h"
 
+#include "absl/strings/str_cat.h"
+
 namespace attendant {
 
 absl::string_view DTypeName(DType dtype) {
@@ -13,6 +15,21 @@ absl::string_view DTypeName(DType dtype) {
       return "int8";
   }
   return "unknown";
+}
+
+absl::Status CheckSessionLimits(const PackedBatch& batch, const OutputSpec& spec,
+                                const SessionLimits& limits) {
+  if (batch.tokens() > limits.max_batch_tokens || batch.batch() > limits.max_batch_sequences) {
+    return absl::InvalidArgumentError(absl::StrCat("the batch has ", batch.tokens(), " tokens in ",
+                                                   batch.batch(), " sequences, the session takes ",
+                                                   limits.max_batch_tokens, " tokens in ",
+                                                   limits.max_batch_sequences, " sequences"));
+  }
+  if (static_cast<int64_t>(spec.sequences.size()) != batch.batch()) {
+    return absl::InvalidArgumentError(absl::StrCat("outputs are given for ", spec.sequences.size(),
+                                                   " sequences, the batch has ", batch.batch()));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace attendant

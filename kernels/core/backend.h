@@ -25,6 +25,11 @@ struct SessionLimits {
   int64_t max_batch_sequences = 0;
 };
 
+// What every session checks before it runs: INVALID_ARGUMENT with both numbers when the batch is
+// larger than `limits`, or `spec` is not one entry for each sequence.
+absl::Status CheckSessionLimits(const PackedBatch& batch, const OutputSpec& spec,
+                                const SessionLimits& limits);
+
 // One worker's private execution state: scratch memory, threads, compiled primitives.
 // Thread-confined: one thread at a time calls it.
 class Session {
@@ -32,30 +37,31 @@ class Session {
   virtual ~Session() = default;
 
   // Runs the encoder over `batch` and points `outputs` at the results.
-  // A sequence's results are the same bits whatever else is in the batch and wherever it stands in it.
-  // REQUIRES: every sequence passed ValidateSequence; spec.sequences.size() == batch.batch().
-  // INVALID_ARGUMENT beyond the session's limits; INTERNAL when a kernel fails. The session stays usable.
+  // A sequence's results are the same bits whatever else is in the batch and wherever it stands in
+  // it. REQUIRES: every sequence passed ValidateSequence; spec.sequences.size() == batch.batch().
+  // INVALID_ARGUMENT beyond the session's limits; INTERNAL when a kernel fails. The session stays
+  // usable.
   virtual absl::Status Run(const PackedBatch& batch, const OutputSpec& spec, Outputs& outputs) = 0;
 };
 
 // What a back end made of a model, for logs and metrics.
 struct PreparedInfo {
-  std::string backend;      // "cpu", "reference"
-  std::string isa;          // instruction set chosen at run time, e.g. "avx512_core_bf16"
+  std::string backend;  // "cpu", "reference"
+  std::string isa;      // instruction set chosen at run time, e.g. "avx512_core_bf16"
   DType dtype = DType::kF32;
   int64_t weight_bytes = 0;  // held by the prepared model itself
 };
 
-// A model's weights in the form that one back end computes with; shared by all its sessions, which it
-// must outlive. Thread-safe.
+// A model's weights in the form that one back end computes with; shared by all its sessions, which
+// it must outlive. Thread-safe.
 class PreparedEncoder {
  public:
   virtual ~PreparedEncoder() = default;
   virtual const EncoderConfig& config() const = 0;
   virtual const PreparedInfo& info() const = 0;
 
-  // A session that computes with `threads` threads, the caller's included. Everything is allocated and
-  // compiled before it returns. RESOURCE_EXHAUSTED when that does not fit in memory.
+  // A session that computes with `threads` threads, the caller's included. Everything is allocated
+  // and compiled before it returns. RESOURCE_EXHAUSTED when that does not fit in memory.
   virtual absl::StatusOr<std::unique_ptr<Session>> NewSession(const SessionLimits& limits,
                                                               int threads) const = 0;
 };

@@ -39,7 +39,8 @@ std::string ReadLine(const std::string& path) {
   return line;
 }
 
-// The process's path inside the hierarchy of `controller` ("" is cgroup v2's), from /proc/self/cgroup.
+// The process's path inside the hierarchy of `controller` ("" is cgroup v2's), from
+// /proc/self/cgroup.
 std::string CgroupPath(const std::string& controller) {
   std::ifstream file("/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -67,7 +68,8 @@ std::optional<double> QuotaV1(const std::string& folder) {
   std::stringstream quota_text(ReadLine(folder + "/cpu.cfs_quota_us"));
   std::stringstream period_text(ReadLine(folder + "/cpu.cfs_period_us"));
   double quota = 0, period = 0;
-  if (quota_text >> quota && period_text >> period && quota > 0 && period > 0) return quota / period;
+  if (quota_text >> quota && period_text >> period && quota > 0 && period > 0)
+    return quota / period;
   return std::nullopt;
 }
 

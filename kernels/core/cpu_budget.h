@@ -6,15 +6,16 @@
 
 namespace attendant {
 
-// How many processors this process may really use, and why: the smaller of its affinity mask and its
-// cgroup's CPU quota (rounded up), never the machine's core count.
+// How many processors this process may really use, and why: the smaller of its affinity mask and
+// its cgroup's CPU quota (rounded up), never the machine's core count.
 struct CpuBudget {
   int threads = 1;
   std::vector<int> cpus;  // the affinity mask's processors, ascending
   std::string reason;     // e.g. "affinity mask: 8 processors; cgroup quota: 2.5"
 };
 
-// Reads the mask and cgroup v2 (or v1) files below `cgroup_root`; what cannot be read does not limit.
+// Reads the mask and cgroup v2 (or v1) files below `cgroup_root`; what cannot be read does not
+// limit.
 CpuBudget ReadCpuBudget(const std::string& cgroup_root = "/sys/fs/cgroup");
 
 }  // namespace attendant

@@ -39,17 +39,17 @@ absl::Status Validate(const EncoderConfig& config) {
            {"segment_types", config.segment_types, kMaxRows},
        }) {
     if (bound.value < 1 || bound.value > bound.limit) {
-      return absl::InvalidArgumentError(absl::StrCat(bound.field, " is ", bound.value,
-                                                     ", it must be from 1 to ", bound.limit));
+      return absl::InvalidArgumentError(
+          absl::StrCat(bound.field, " is ", bound.value, ", it must be from 1 to ", bound.limit));
     }
   }
   if (config.hidden % config.heads != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("hidden is ", config.hidden,
-                                                   ", it must be a multiple of heads, ", config.heads));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "hidden is ", config.hidden, ", it must be a multiple of heads, ", config.heads));
   }
   if (!(config.layer_norm_epsilon > 0 && config.layer_norm_epsilon < 1)) {
-    return absl::InvalidArgumentError(absl::StrCat("layer_norm_epsilon is ", config.layer_norm_epsilon,
-                                                   ", it must be between 0 and 1"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "layer_norm_epsilon is ", config.layer_norm_epsilon, ", it must be between 0 and 1"));
   }
   for (const absl::Status& status : {
            CheckWeightSize("token_embedding", config.vocab, config.hidden),

@@ -10,7 +10,8 @@ namespace attendant {
 // The feed-forward network's nonlinearity. The two GELUs differ by up to 5e-4: follow the model.
 enum class Activation : uint8_t { kGeluErf, kGeluTanh, kRelu };
 
-// The dimensions of a BERT-type encoder (post-norm, learned positions). Plain data, fixed once loaded.
+// The dimensions of a BERT-type encoder (post-norm, learned positions). Plain data, fixed once
+// loaded.
 struct EncoderConfig {
   int64_t layers = 0;
   int64_t heads = 0;
@@ -26,8 +27,8 @@ struct EncoderConfig {
 };
 
 // OK when every dimension is positive and within what the back ends can index (weights of a tensor
-// below 2^31 elements), hidden is a multiple of heads, and epsilon is in (0, 1). Else INVALID_ARGUMENT
-// naming the field and its value.
+// below 2^31 elements), hidden is a multiple of heads, and epsilon is in (0, 1). Else
+// INVALID_ARGUMENT naming the field and its value.
 absl::Status Validate(const EncoderConfig& config);
 
 }  // namespace attendant

@@ -4,6 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "kernels/core/encoder_config.h"
 #include "kernels/core/shape.h"
 
 namespace attendant {
@@ -40,5 +42,9 @@ struct EncoderWeights {
   std::vector<EncoderLayerWeights> layers;
   std::shared_ptr<const void> storage;
 };
+
+// OK when every tensor is there with the shape that `config` asks for; else INVALID_ARGUMENT naming
+// the tensor, its shape and the expected one.
+absl::Status ValidateWeights(const EncoderConfig& config, const EncoderWeights& weights);
 
 }  // namespace attendant

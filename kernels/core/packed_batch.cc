@@ -13,9 +13,9 @@ absl::Status CheckBelow(const char* what, std::span<const int32_t> values, int64
                         const char* limit_name) {
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] < 0 || values[i] >= limit) {
-      return absl::InvalidArgumentError(absl::StrCat(what, " ", values[i], " at token ", i,
-                                                     " must be from 0 to ", limit - 1, " (the model's ",
-                                                     limit_name, " is ", limit, ")"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, " ", values[i], " at token ", i, " must be from 0 to ", limit - 1,
+                       " (the model's ", limit_name, " is ", limit, ")"));
     }
   }
   return absl::OkStatus();
@@ -51,13 +51,15 @@ absl::Status ValidateSequence(const EncoderConfig& config, std::span<const int32
                               std::span<const int32_t> segment_ids) {
   if (token_ids.empty()) return absl::InvalidArgumentError("the sequence is empty");
   if (positions.size() != token_ids.size() || segment_ids.size() != token_ids.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the sequence has ", token_ids.size(), " token ids, ", positions.size(),
-                     " positions and ", segment_ids.size(), " segment ids: they must be equally many"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the sequence has ", token_ids.size(), " token ids, ", positions.size(), " positions and ",
+        segment_ids.size(), " segment ids: they must be equally many"));
   }
   absl::Status status = CheckBelow("token id", token_ids, config.vocab, "vocab");
-  if (status.ok()) status = CheckBelow("position", positions, config.max_positions, "max_positions");
-  if (status.ok()) status = CheckBelow("segment id", segment_ids, config.segment_types, "segment_types");
+  if (status.ok())
+    status = CheckBelow("position", positions, config.max_positions, "max_positions");
+  if (status.ok())
+    status = CheckBelow("segment id", segment_ids, config.segment_types, "segment_types");
   return status;
 }
 

@@ -17,9 +17,9 @@ namespace attendant {
 //   segment_ids  [tokens]
 //   seq_starts   [batch + 1]  sequence i is rows seq_starts[i] .. seq_starts[i + 1]
 //
-// A masked token is left out and the others keep their positions: attention ignores it, exactly as if
-// its score were -inf, and it costs nothing. Reused between batches; memory grows to the largest one.
-// Thread-compatible.
+// A masked token is left out and the others keep their positions: attention ignores it, exactly as
+// if its score were -inf, and it costs nothing. Reused between batches; memory grows to the largest
+// one. Thread-compatible.
 class PackedBatch {
  public:
   void Clear();
@@ -45,8 +45,8 @@ class PackedBatch {
   std::vector<int64_t> seq_starts_{0};
 };
 
-// OK when every id, position and segment id is inside the model's tables; else INVALID_ARGUMENT that
-// names the first offending value, its place in the sequence and the limit.
+// OK when every id, position and segment id is inside the model's tables; else INVALID_ARGUMENT
+// that names the first offending value, its place in the sequence and the limit.
 absl::Status ValidateSequence(const EncoderConfig& config, std::span<const int32_t> token_ids,
                               std::span<const int32_t> positions,
                               std::span<const int32_t> segment_ids);

@@ -8,8 +8,8 @@
 namespace attendant {
 namespace {
 
-// About 20 us: longer than the pause between two phases of a layer, short beside a context switch's cost
-// to whoever else wants the processor.
+// About 20 us: longer than the pause between two phases of a layer, short beside a context switch's
+// cost to whoever else wants the processor.
 constexpr int kSpins = 1000;
 
 void Pause() {

@@ -11,9 +11,9 @@
 
 namespace attendant {
 
-// A fixed team of threads for one session: the caller and `threads - 1` workers. Between two jobs that
-// follow at once the workers spin for some microseconds; then they sleep.
-// Thread-confined: one caller at a time.
+// A fixed team of threads for one session: the caller and `threads - 1` workers. Between two jobs
+// that follow at once the workers spin for some microseconds; then they sleep. Thread-confined: one
+// caller at a time.
 class ThreadPool {
  public:
   using Task = absl::FunctionRef<void(int64_t index, int thread)>;
@@ -36,8 +36,8 @@ class ThreadPool {
   void WaitForJob(uint32_t seen) const;
   void TakeTasks(int thread);
 
-  // One job at a time. `tasks_` and `task_` are written before `generation_` publishes them and stay
-  // until every worker has reported in `idle_workers_`.
+  // One job at a time. `tasks_` and `task_` are written before `generation_` publishes them and
+  // stay until every worker has reported in `idle_workers_`.
   int64_t tasks_ = 0;
   const Task* task_ = nullptr;
   alignas(64) std::atomic<uint32_t> generation_{0};

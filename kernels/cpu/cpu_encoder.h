@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/core/backend.h"
+#include "kernels/cpu/matmul.h"
+#include "kernels/cpu/vector_kernels.h"
+
+namespace attendant::cpu {
+
+// Rows of a block: large enough for the matmul's full speed, small enough that the block's [rows,
+// ffn] intermediate stays in the second-level cache.
+inline constexpr int64_t kMaxBlockRows = 128;
+
+// A layer's weights as the session reads them.
+struct PackedLayer {
+  dnnl::memory qkv;                                         // [hidden, 3 * hidden], packed
+  dnnl::memory attention_output;                            // [hidden, hidden], packed
+  dnnl::memory ffn_up;                                      // [hidden, ffn], packed
+  dnnl::memory ffn_down;                                    // [ffn, hidden], packed
+  std::vector<float> qkv_bias;                              // [3 * hidden]
+  std::vector<float> attention_output_bias, ffn_down_bias;  // [hidden]
+  std::vector<float> ffn_up_bias;                           // [ffn]
+  std::vector<float> attention_gamma, attention_beta, ffn_gamma, ffn_beta;  // [hidden]
+};
+
+// The four products of a layer; all layers share their compiled code.
+struct LayerMatmuls {
+  Matmul qkv, attention_output, ffn_up, ffn_down;
+};
+
+// A model prepared for the CPU. Immutable, thread-safe.
+class CpuEncoder final : public PreparedEncoder {
+ public:
+  static absl::StatusOr<std::unique_ptr<CpuEncoder>> Create(const EncoderConfig& config,
+                                                            EncoderWeights weights,
+                                                            const VectorKernels& kernels);
+
+  const EncoderConfig& config() const override { return config_; }
+  const PreparedInfo& info() const override { return info_; }
+  absl::StatusOr<std::unique_ptr<Session>> NewSession(const SessionLimits& limits,
+                                                      int threads) const override;
+
+  const dnnl::engine& engine() const { return engine_; }
+  const VectorKernels& kernels() const { return kernels_; }
+  const LayerMatmuls& matmuls() const { return matmuls_; }
+  const std::vector<PackedLayer>& layers() const { return layers_; }
+  const EncoderWeights& embeddings() const { return embeddings_; }
+
+ private:
+  CpuEncoder(const EncoderConfig& config, EncoderWeights weights, const VectorKernels& kernels,
+             LayerMatmuls matmuls, dnnl::engine engine);
+
+  EncoderConfig config_;
+  PreparedInfo info_;
+  const VectorKernels& kernels_;
+  dnnl::engine engine_;
+  LayerMatmuls matmuls_;
+  std::vector<PackedLayer> layers_;
+  EncoderWeights embeddings_;  // its embedding tables and their storage; `layers` is empty
+};
+
+}  // namespace attendant::cpu

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/core/shape.h"
+#include "oneapi/dnnl/dnnl.hpp"
+
+namespace attendant::cpu {
+
+// Row counts are rounded up to this: few primitives exist, and oneDNN gives a row the same bits for
+// every m above 1 (m = 1 with a large k is split along k, which changes the order of its sum).
+inline constexpr int64_t kRowGranularity = 16;
+inline int64_t RoundUpRows(int64_t rows) {
+  return (rows + kRowGranularity - 1) / kRowGranularity * kRowGranularity;
+}
+
+// Makes oneDNN compute with the calling thread alone, where it was built with OpenMP: parallelism
+// is ours. Cheap; every thread calls it before its first primitive.
+void UseOneThreadPerCall();
+
+// oneDNN's matrix products y = x w [+ bias] for one (k, n): x [m, k], w [k, n] in oneDNN's own
+// packed layout, y [m, n], for every m that is a multiple of kRowGranularity up to max_rows.
+// Compiled when created; immutable and thread-safe afterwards.
+class Matmul {
+ public:
+  struct Options {
+    int64_t k = 0;
+    int64_t n = 0;
+    int64_t max_rows = 0;
+    bool bias = false;
+  };
+
+  // INTERNAL when oneDNN fails; UNIMPLEMENTED when it has only a slow kernel for this machine.
+  static absl::StatusOr<Matmul> Create(const dnnl::engine& engine, const Options& options);
+
+  // Packs a weight [n, k] as PyTorch stores it. The result owns its memory.
+  dnnl::memory Pack(TensorView<const float, 2> weight) const;
+
+  const Options& options() const { return options_; }
+  const std::string& implementation() const { return implementation_; }
+  size_t scratchpad_bytes() const { return scratchpad_bytes_; }
+
+ private:
+  friend class MatmulRunner;
+
+  struct Variant {  // for one m
+    dnnl::matmul::primitive_desc desc;
+    dnnl::matmul primitive;
+  };
+
+  const Variant& ForRows(int64_t rows) const {
+    return variants_[static_cast<size_t>(rows / kRowGranularity - 1)];
+  }
+
+  Options options_;
+  dnnl::engine engine_;
+  std::vector<Variant> variants_;  // ascending m
+  std::string implementation_;
+  size_t scratchpad_bytes_ = 0;
+};
+
+// One thread's means to run the products of one Matmul: memory objects are made once and pointed at
+// the operands. Thread-confined. `matmul` must outlive it.
+class MatmulRunner {
+ public:
+  MatmulRunner(const Matmul& matmul, const dnnl::stream& stream, void* scratchpad);
+
+  // y [rows, n] = x [rows, k] w [+ bias [n]]. REQUIRES: rows is a multiple of kRowGranularity and
+  // at most max_rows; `bias` exactly when the Matmul has one. False when oneDNN fails.
+  [[nodiscard]] bool Run(int64_t rows, const float* x, const dnnl::memory& packed_weight,
+                         const float* bias, float* y);
+
+ private:
+  struct Operands {
+    dnnl::memory x, y, bias, scratchpad;
+  };
+
+  const Matmul* matmul_;
+  dnnl::stream stream_;
+  std::vector<Operands> operands_;  // ascending m
+};
+
+}  // namespace attendant::cpu

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+// The vector operations that kernels/cpu/vector_kernels.inc is written in, for the instruction set
+// that the including file is compiled for. Everything is inlined into that file's own namespace and
+// nothing of the standard library is used: a function emitted here and picked by the linker for the
+// whole program would carry AVX-512 to machines that lack it.
+
+namespace attendant::cpu {
+
+#if defined(__AVX512F__)
+namespace avx512 {
+
+using F32 = __m512;
+using Mask = __mmask16;
+inline constexpr int64_t kLanes = 16;
+
+// The register tile of a product: 24 accumulators of 32 registers.
+inline constexpr int kTileRows = 6;
+inline constexpr int kTileVectors = 4;
+
+#define ATTENDANT_INLINE static inline __attribute__((always_inline))
+
+ATTENDANT_INLINE Mask FirstLanes(int64_t count) { return static_cast<Mask>((1u << count) - 1); }
+ATTENDANT_INLINE F32 Load(const float* p) { return _mm512_loadu_ps(p); }
+ATTENDANT_INLINE F32 Load(const float* p, Mask mask) { return _mm512_maskz_loadu_ps(mask, p); }
+ATTENDANT_INLINE void Store(float* p, F32 v) { _mm512_storeu_ps(p, v); }
+ATTENDANT_INLINE void Store(float* p, F32 v, Mask mask) { _mm512_mask_storeu_ps(p, mask, v); }
+ATTENDANT_INLINE F32 Set(float x) { return _mm512_set1_ps(x); }
+ATTENDANT_INLINE F32 Select(Mask mask, F32 yes, F32 no) {
+  return _mm512_mask_blend_ps(mask, no, yes);
+}
+ATTENDANT_INLINE F32 Add(F32 a, F32 b) { return _mm512_add_ps(a, b); }
+ATTENDANT_INLINE F32 Sub(F32 a, F32 b) { return _mm512_sub_ps(a, b); }
+ATTENDANT_INLINE F32 Mul(F32 a, F32 b) { return _mm512_mul_ps(a, b); }
+ATTENDANT_INLINE F32 Div(F32 a, F32 b) { return _mm512_div_ps(a, b); }
+ATTENDANT_INLINE F32 Fma(F32 a, F32 b, F32 c) { return _mm512_fmadd_ps(a, b, c); }
+ATTENDANT_INLINE F32 Max(F32 a, F32 b) { return _mm512_max_ps(a, b); }
+ATTENDANT_INLINE F32 Min(F32 a, F32 b) { return _mm512_min_ps(a, b); }
+ATTENDANT_INLINE F32 Round(F32 a) { return _mm512_roundscale_ps(a, 8); }
+// a * 2^n for a whole n.
+ATTENDANT_INLINE F32 Scale(F32 a, F32 n) { return _mm512_scalef_ps(a, n); }
+ATTENDANT_INLINE float Sum(F32 v) { return _mm512_reduce_add_ps(v); }
+ATTENDANT_INLINE float Largest(F32 v) { return _mm512_reduce_max_ps(v); }
+
+}  // namespace avx512
+
+#elif defined(__AVX2__)
+namespace avx2 {
+
+using F32 = __m256;
+using Mask = __m256i;
+inline constexpr int64_t kLanes = 8;
+
+// 12 accumulators of 16 registers.
+inline constexpr int kTileRows = 4;
+inline constexpr int kTileVectors = 3;
+
+#define ATTENDANT_INLINE static inline __attribute__((always_inline))
+
+ATTENDANT_INLINE Mask FirstLanes(int64_t count) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)),
+                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+ATTENDANT_INLINE F32 Load(const float* p) { return _mm256_loadu_ps(p); }
+ATTENDANT_INLINE F32 Load(const float* p, Mask mask) { return _mm256_maskload_ps(p, mask); }
+ATTENDANT_INLINE void Store(float* p, F32 v) { _mm256_storeu_ps(p, v); }
+ATTENDANT_INLINE void Store(float* p, F32 v, Mask mask) { _mm256_maskstore_ps(p, mask, v); }
+ATTENDANT_INLINE F32 Set(float x) { return _mm256_set1_ps(x); }
+ATTENDANT_INLINE F32 Select(Mask mask, F32 yes, F32 no) {
+  return _mm256_blendv_ps(no, yes, _mm256_castsi256_ps(mask));
+}
+ATTENDANT_INLINE F32 Add(F32 a, F32 b) { return _mm256_add_ps(a, b); }
+ATTENDANT_INLINE F32 Sub(F32 a, F32 b) { return _mm256_sub_ps(a, b); }
+ATTENDANT_INLINE F32 Mul(F32 a, F32 b) { return _mm256_mul_ps(a, b); }
+ATTENDANT_INLINE F32 Div(F32 a, F32 b) { return _mm256_div_ps(a, b); }
+ATTENDANT_INLINE F32 Fma(F32 a, F32 b, F32 c) { return _mm256_fmadd_ps(a, b, c); }
+ATTENDANT_INLINE F32 Max(F32 a, F32 b) { return _mm256_max_ps(a, b); }
+ATTENDANT_INLINE F32 Min(F32 a, F32 b) { return _mm256_min_ps(a, b); }
+ATTENDANT_INLINE F32 Round(F32 a) {
+  return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+// a * 2^n for a whole n >= -126; below that the answer is 0.
+ATTENDANT_INLINE F32 Scale(F32 a, F32 n) {
+  const F32 lowest = _mm256_set1_ps(-127.0f);
+  const __m256i exponent = _mm256_cvtps_epi32(_mm256_max_ps(n, lowest));
+  const __m256i bits = _mm256_slli_epi32(_mm256_add_epi32(exponent, _mm256_set1_epi32(127)), 23);
+  return _mm256_mul_ps(a, _mm256_castsi256_ps(bits));
+}
+ATTENDANT_INLINE float Sum(F32 v) {
+  __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+  s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+  return _mm_cvtss_f32(_mm_add_ss(s, _mm_shuffle_ps(s, s, 1)));
+}
+ATTENDANT_INLINE float Largest(F32 v) {
+  __m128 m = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+  m = _mm_max_ps(m, _mm_movehl_ps(m, m));
+  return _mm_cvtss_f32(_mm_max_ss(m, _mm_shuffle_ps(m, m, 1)));
+}
+
+}  // namespace avx2
+#endif
+
+}  // namespace attendant::cpu

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/reference/reference_backend.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/core/pooling.h"
+#include "kernels/reference/reference_math.h"
+
+namespace attendant {
+namespace {
+
+using reference::Matrix;
+
+class ReferenceEncoder;
+
+class ReferenceSession final : public Session {
+ public:
+  ReferenceSession(const ReferenceEncoder& encoder, const SessionLimits& limits);
+  absl::Status Run(const PackedBatch& batch, const OutputSpec& spec, Outputs& outputs) override;
+
+ private:
+  const ReferenceEncoder& encoder_;
+  SessionLimits limits_;
+  Matrix states_;  // [max tokens, hidden]
+  Matrix pooled_;  // [max sequences, hidden]
+};
+
+class ReferenceEncoder final : public PreparedEncoder {
+ public:
+  ReferenceEncoder(const EncoderConfig& config, EncoderWeights weights)
+      : config_(config),
+        weights_(std::move(weights)),
+        info_{.backend = "reference", .isa = "plain"} {}
+
+  const EncoderConfig& config() const override { return config_; }
+  const PreparedInfo& info() const override { return info_; }
+  absl::StatusOr<std::unique_ptr<Session>> NewSession(const SessionLimits& limits,
+                                                      int /*threads*/) const override {
+    try {
+      return std::make_unique<ReferenceSession>(*this, limits);
+    } catch (const std::bad_alloc&) {
+      return absl::ResourceExhaustedError("the session does not fit in memory");
+    }
+  }
+
+  // The whole encoder on sequence `index` of the batch: [len, hidden].
+  Matrix Encode(const PackedBatch& batch, int64_t index) const {
+    Matrix x = Embed(batch, index);
+    for (const EncoderLayerWeights& layer : weights_.layers) {
+      const Matrix context = SelfAttention(Linear(x, layer.query), Linear(x, layer.key),
+                                           Linear(x, layer.value), config_.heads);
+      x = LayerNorm(Add(x, Linear(context, layer.attention_output)), layer.attention_norm,
+                    config_.layer_norm_epsilon);
+      const Matrix up = Activate(Linear(x, layer.ffn_up), config_.activation);
+      x = LayerNorm(Add(x, Linear(up, layer.ffn_down)), layer.ffn_norm, config_.layer_norm_epsilon);
+    }
+    return x;
+  }
+
+ private:
+  Matrix Embed(const PackedBatch& batch, int64_t index) const {
+    Matrix sum(batch.len(index), config_.hidden);
+    for (int64_t t = 0; t < sum.rows; ++t) {
+      const auto row = static_cast<size_t>(batch.seq_start(index) + t);
+      const float* token = weights_.token_embedding.row(batch.token_ids()[row]);
+      const float* position = weights_.position_embedding.row(batch.positions()[row]);
+      const float* segment = weights_.segment_embedding.row(batch.segment_ids()[row]);
+      for (int64_t i = 0; i < config_.hidden; ++i)
+        sum.at(t, i) = token[i] + position[i] + segment[i];
+    }
+    return LayerNorm(sum, weights_.embedding_norm, config_.layer_norm_epsilon);
+  }
+
+  EncoderConfig config_;
+  EncoderWeights weights_;
+  PreparedInfo info_;
+};
+
+ReferenceSession::ReferenceSession(const ReferenceEncoder& encoder, const SessionLimits& limits)
+    : encoder_(encoder),
+      limits_(limits),
+      states_(limits.max_batch_tokens, encoder.config().hidden),
+      pooled_(limits.max_batch_sequences, encoder.config().hidden) {}
+
+absl::Status ReferenceSession::Run(const PackedBatch& batch, const OutputSpec& spec,
+                                   Outputs& outputs) {
+  if (absl::Status status = CheckSessionLimits(batch, spec, limits_); !status.ok()) return status;
+  const int64_t hidden = encoder_.config().hidden;
+  for (int64_t i = 0; i < batch.batch(); ++i) {
+    const Matrix states = encoder_.Encode(batch, i);
+    std::copy(states.values.begin(), states.values.end(), &states_.at(batch.seq_start(i), 0));
+    const SequenceOutputs& wanted = spec.sequences[static_cast<size_t>(i)];
+    if (wanted.pooling == Pooling::kNone) continue;
+    PoolSequence({states.values.data(), {states.rows, hidden}}, wanted, &pooled_.at(i, 0));
+  }
+  outputs.last_hidden_state = {states_.values.data(), {batch.tokens(), hidden}};
+  outputs.pooled = {pooled_.values.data(), {batch.batch(), hidden}};
+  return absl::OkStatus();
+}
+
+class ReferenceBackend final : public Backend {
+ public:
+  absl::string_view name() const override { return "reference"; }
+  absl::string_view description() const override { return "plain loops, for checking the others"; }
+  DType preferred_dtype() const override { return DType::kF32; }
+
+  absl::StatusOr<std::unique_ptr<PreparedEncoder>> Prepare(const EncoderConfig& config,
+                                                           EncoderWeights weights,
+                                                           DType dtype) const override {
+    if (absl::Status status = ValidateWeights(config, weights); !status.ok()) return status;
+    if (dtype != DType::kF32) {
+      return absl::UnimplementedError(
+          absl::StrCat("the reference back end computes in f32, not in ", DTypeName(dtype)));
+    }
+    return std::make_unique<ReferenceEncoder>(config, std::move(weights));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> MakeReferenceBackend() { return std::make_unique<ReferenceBackend>(); }
+
+}  // namespace attendant

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/reference/reference_math.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace attendant::reference {
+namespace {
+
+double Gelu(double x) { return x / 2 * (1 + std::erf(x / std::numbers::sqrt2)); }
+
+double GeluTanh(double x) {
+  return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+}
+
+void Softmax(std::vector<double>& scores) {
+  const double largest = *std::max_element(scores.begin(), scores.end());
+  double sum = 0;
+  for (double& score : scores) sum += score = std::exp(score - largest);
+  for (double& score : scores) score /= sum;
+}
+
+// One query of one head, whose columns begin at `offset`.
+void AttendQuery(const Matrix& q, const Matrix& k, const Matrix& v, int64_t offset,
+                 int64_t head_dim, int64_t query, Matrix& out) {
+  std::vector<double> weights(static_cast<size_t>(k.rows));
+  for (int64_t key = 0; key < k.rows; ++key) {
+    double dot = 0;
+    for (int64_t d = offset; d < offset + head_dim; ++d) {
+      dot += static_cast<double>(q.at(query, d)) * k.at(key, d);
+    }
+    weights[static_cast<size_t>(key)] = dot / std::sqrt(static_cast<double>(head_dim));
+  }
+  Softmax(weights);
+  for (int64_t d = offset; d < offset + head_dim; ++d) {
+    double sum = 0;
+    for (int64_t key = 0; key < k.rows; ++key)
+      sum += weights[static_cast<size_t>(key)] * v.at(key, d);
+    out.at(query, d) = static_cast<float>(sum);
+  }
+}
+
+}  // namespace
+
+Matrix Linear(const Matrix& x, const LinearWeights& linear) {
+  Matrix y(x.rows, linear.weight.dim(0));
+  for (int64_t row = 0; row < y.rows; ++row) {
+    for (int64_t column = 0; column < y.columns; ++column) {
+      double sum = linear.bias.data()[column];
+      const float* weight = linear.weight.row(column);
+      for (int64_t i = 0; i < x.columns; ++i) sum += static_cast<double>(x.at(row, i)) * weight[i];
+      y.at(row, column) = static_cast<float>(sum);
+    }
+  }
+  return y;
+}
+
+Matrix Add(const Matrix& a, const Matrix& b) {
+  Matrix sum(a.rows, a.columns);
+  for (size_t i = 0; i < sum.values.size(); ++i) sum.values[i] = a.values[i] + b.values[i];
+  return sum;
+}
+
+Matrix LayerNorm(const Matrix& x, const LayerNormWeights& norm, float epsilon) {
+  Matrix y(x.rows, x.columns);
+  const auto count = static_cast<double>(x.columns);
+  for (int64_t row = 0; row < x.rows; ++row) {
+    double mean = 0, variance = 0;
+    for (int64_t i = 0; i < x.columns; ++i) mean += x.at(row, i) / count;
+    for (int64_t i = 0; i < x.columns; ++i) {
+      variance += (x.at(row, i) - mean) * (x.at(row, i) - mean) / count;
+    }
+    for (int64_t i = 0; i < x.columns; ++i) {
+      const double normal = (x.at(row, i) - mean) / std::sqrt(variance + epsilon);
+      y.at(row, i) = static_cast<float>(normal * norm.gamma.data()[i] + norm.beta.data()[i]);
+    }
+  }
+  return y;
+}
+
+Matrix Activate(const Matrix& x, Activation activation) {
+  Matrix y(x.rows, x.columns);
+  for (size_t i = 0; i < y.values.size(); ++i) {
+    const double value = x.values[i];
+    y.values[i] = static_cast<float>(activation == Activation::kGeluErf    ? Gelu(value)
+                                     : activation == Activation::kGeluTanh ? GeluTanh(value)
+                                                                           : std::max(value, 0.0));
+  }
+  return y;
+}
+
+Matrix SelfAttention(const Matrix& q, const Matrix& k, const Matrix& v, int64_t heads) {
+  Matrix out(q.rows, q.columns);
+  const int64_t head_dim = q.columns / heads;
+  for (int64_t head = 0; head < heads; ++head) {
+    for (int64_t query = 0; query < q.rows; ++query) {
+      AttendQuery(q, k, v, head * head_dim, head_dim, query, out);
+    }
+  }
+  return out;
+}
+
+}  // namespace attendant::reference

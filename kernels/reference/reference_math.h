@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "kernels/core/encoder_config.h"
+#include "kernels/core/encoder_weights.h"
+#include "kernels/core/shape.h"
+
+// The formulas of an encoder layer, one function each, with every sum in double.
+namespace attendant::reference {
+
+// A matrix that owns its values: [rows, columns].
+struct Matrix {
+  Matrix(int64_t num_rows, int64_t num_columns)
+      : values(static_cast<size_t>(num_rows * num_columns)), rows(num_rows), columns(num_columns) {}
+
+  float& at(int64_t row, int64_t column) {
+    return values[static_cast<size_t>(row * columns + column)];
+  }
+  float at(int64_t row, int64_t column) const {
+    return values[static_cast<size_t>(row * columns + column)];
+  }
+
+  std::vector<float> values;
+  int64_t rows;
+  int64_t columns;
+};
+
+// y = x weight^T + bias: x [rows, inputs] -> y [rows, outputs]
+Matrix Linear(const Matrix& x, const LinearWeights& linear);
+
+Matrix Add(const Matrix& a, const Matrix& b);
+
+// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, row by row (Ba, Kiros, Hinton 2016)
+Matrix LayerNorm(const Matrix& x, const LayerNormWeights& norm, float epsilon);
+
+// gelu(x) = x / 2 (1 + erf(x / sqrt 2)), or with tanh (Hendrycks, Gimpel 2016), or max(x, 0)
+Matrix Activate(const Matrix& x, Activation activation);
+
+// For each head: softmax(q k^T / sqrt(head_dim)) v (Vaswani et al. 2017), heads side by side.
+// q, k, v [len, hidden] -> [len, hidden]
+Matrix SelfAttention(const Matrix& q, const Matrix& k, const Matrix& v, int64_t heads);
+
+}  // namespace attendant::reference

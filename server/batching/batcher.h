@@ -6,45 +6,53 @@
 #include <memory>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "kernels/core/backend.h"
+#include "server/batching/admitted_request.h"
 #include "server/batching/request.h"
 
 namespace attendant {
 
 struct BatcherOptions {
-  int64_t max_batch_tokens = 0;      // also the longest sequence that is admitted
+  int64_t max_batch_tokens = 0;  // also the longest sequence that is admitted
   int64_t max_batch_sequences = 0;
-  int64_t max_queued_tokens = 0;     // also the largest request that is admitted
+  int64_t max_queued_tokens = 0;  // also the largest request that is admitted
   int64_t max_queued_requests = 0;
-  absl::Duration max_queue_delay;    // how long a batch may wait to fill; zero never waits
+  absl::Duration max_queue_delay;  // how long a batch may wait to fill; zero never waits
 };
 
 enum class RejectReason { kQueueFull, kTooLarge, kDeadline, kCancelled, kDraining };
 absl::string_view RejectReasonName(RejectReason reason);  // "queue_full", ...: a metric label
 
-// What a batcher tells about itself. Called from its threads and from Submit; must not block.
+// What a batcher tells about itself. Called from its threads and from its callers', under its lock
+// (so that the last OnQueueChanged is the truth): must neither block nor call the batcher.
 class BatchObserver {
  public:
   virtual ~BatchObserver() = default;
-  virtual void OnBatch(int64_t tokens, int64_t sequences, int64_t requests, absl::Duration compute) = 0;
+  // A batch was computed; failed ones do not count. `requests`: how many different ones it served.
+  virtual void OnBatch(int64_t tokens, int64_t sequences, int64_t requests,
+                       absl::Duration compute) = 0;
+  // A request was refused, or ended before it was computed.
   virtual void OnRejected(RejectReason reason) = 0;
   virtual void OnQueueChanged(int64_t queued_tokens, int64_t queued_requests) = 0;
 };
 
-// Runs a function soon, on a thread where it may take its time.
+// Runs a function soon, on a thread where it may take its time. Thread-safe.
 using Executor = std::function<void(absl::AnyInvocable<void()>)>;
 
-using RequestId = uint64_t;
-
-// Batches requests across callers by tokens and runs them, one worker thread for each session. A worker
-// that is idle takes what is queued at once; requests queue only while all workers are busy.
+// Batches requests across callers by tokens (BatchPolicy says how) and runs them, one worker thread
+// for each session. A worker that is idle takes what is queued at once; requests queue only while
+// all workers are busy, or for max_queue_delay. A request's sequences may go into several batches.
+// A deadline counts until the last of them has entered one; one more thread ends what expires in
+// the queue, on time. A batch that fails ends the requests in it with its status, and no others.
 // Thread-safe.
 class Batcher {
  public:
-  // Completions run on `executor`, never on a worker and never inside Submit. `observer` and whatever
-  // `executor` uses must outlive the batcher.
+  // Completions run on `executor`, never on a worker and never inside Submit. `observer` and
+  // whatever `executor` uses must outlive the batcher. REQUIRES: at least one session; every limit
+  // is positive.
   Batcher(const BatcherOptions& options, std::vector<std::unique_ptr<Session>> sessions,
           BatchObserver& observer, Executor executor);
   // Drains without grace: what is queued completes with UNAVAILABLE, what runs finishes.
@@ -52,14 +60,16 @@ class Batcher {
   Batcher(const Batcher&) = delete;
   Batcher& operator=(const Batcher&) = delete;
 
-  // Admits or refuses; either way request.done is called exactly once.
+  // Admits or refuses; either way request.done is called exactly once. Returns 0 for a refused
+  // request. A full queue says when to come back (RetryAfter in retry_hint.h).
   RequestId Submit(PendingRequest request);
 
-  // Completes the request with CANCELLED if it has not completed; what has not entered a batch never will.
+  // Completes the request with CANCELLED if it has not completed; what has not entered a batch
+  // never will. Unknown ids, 0 included, are ignored.
   void Cancel(RequestId id);
 
-  // Refuses new requests with UNAVAILABLE from now on, waits until the admitted ones have completed or
-  // `deadline` passes, and completes what is left with UNAVAILABLE.
+  // Refuses new requests with UNAVAILABLE from now on, waits until the admitted ones have completed
+  // or `deadline` passes, and completes what is left with UNAVAILABLE.
   void Drain(absl::Time deadline);
 
  private:

@@ -27,12 +27,12 @@ struct SequenceResult {
 
 struct RequestResult {
   std::vector<SequenceResult> sequences;  // in the request's order
-  absl::Duration queue;    // from Submit until the last sequence entered a batch
-  absl::Duration compute;  // summed over the batches its sequences went into
+  absl::Duration queue;                   // from Submit until the last sequence entered a batch
+  absl::Duration compute;                 // summed over the batches its sequences went into
 };
 
-// A unit of admission, cancellation and completion: several sequences that are answered together. They
-// may run in different batches.
+// A unit of admission, cancellation and completion: several sequences that are answered together.
+// They may run in different batches.
 struct PendingRequest {
   std::vector<SequenceInput> sequences;  // not empty
   SequenceOutputs outputs;               // the same for all of them

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace attendant {
+
+// A status may carry how long a client does well to wait before it tries again; the batcher
+// attaches it to RESOURCE_EXHAUSTED. It rides along as a payload of whole milliseconds, at least 1,
+// as gRPC's trailing metadata "grpc-retry-pushback-ms" wants it.
+void SetRetryAfter(absl::Status& status, absl::Duration delay);
+
+// The hint, or nothing when the status has none.
+std::optional<absl::Duration> RetryAfter(const absl::Status& status);
+
+}  // namespace attendant

@@ -11,15 +11,15 @@ namespace attendant {
 
 class ServerMetrics;
 
-// The HTTP port: /metrics, /healthz (200 while the process lives) and /readyz (200 when ready, else 503
-// with the reason). Only GET and HEAD; anything else is 404 or 405.
+// The HTTP port: /metrics, /healthz (200 while the process lives) and /readyz (200 when ready, else
+// 503 with the reason). Only GET and HEAD; anything else is 404 or 405.
 class HttpEndpoint {
  public:
   // Why the server is not ready; OK when it is. Called from HTTP threads.
   using Readiness = std::function<absl::Status()>;
 
-  // Listens on `address`, "host:port"; port 0 picks a free one. INVALID_ARGUMENT for an address that
-  // cannot be read, UNAVAILABLE when it cannot be bound. `metrics` must outlive the endpoint.
+  // Listens on `address`, "host:port"; port 0 picks a free one. INVALID_ARGUMENT for an address
+  // that cannot be read, UNAVAILABLE when it cannot be bound. `metrics` must outlive the endpoint.
   static absl::StatusOr<std::unique_ptr<HttpEndpoint>> Listen(const std::string& address,
                                                               const ServerMetrics& metrics,
                                                               Readiness readiness);

@@ -14,13 +14,14 @@ namespace attendant {
 enum class Phase { kTotal, kTokenize, kQueue, kCompute, kSerialize };
 inline constexpr int kNumPhases = 5;
 
-// The RPCs whose requests are counted, as the label `method` names them: a fixed set, so that no label
-// ever carries what a client sent.
+// The RPCs whose requests are counted, as the label `method` names them: a fixed set, so that no
+// label ever carries what a client sent.
 enum class Method { kEncode, kEncodeStream, kModelInfer };
 inline constexpr int kNumMethods = 3;
 
-// What happened to one model. Made by ServerMetrics, lives as long as it. Thread-safe; every call is a
-// few atomic operations on time series that exist from the start.
+// What happened to one model. Made by ServerMetrics, lives as long as it. Thread-safe; every call
+// but SetLoaded is a few atomic operations (a histogram's: a short lock) on time series that exist
+// from the start, and neither allocates nor blocks.
 class ModelMetrics {
  public:
   virtual ~ModelMetrics() = default;
@@ -39,7 +40,7 @@ class ModelMetrics {
                          absl::Duration load_time) = 0;
 };
 
-// Every Prometheus family of the server, named once, in server_metrics.cc. Thread-safe.
+// Every Prometheus family of the server, named once, in metric_families.cc. Thread-safe.
 class ServerMetrics {
  public:
   explicit ServerMetrics(absl::string_view version);

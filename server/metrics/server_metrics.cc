@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/metrics/server_metrics.h"
+
+#include <array>
+#include <iterator>
+#include <map>
+#include <sstream>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "prometheus/text_serializer.h"
+#include "server/metrics/metric_families.h"
+#include "server/metrics/process_metrics.h"
+
+namespace attendant {
+namespace {
+
+using prometheus::Labels;
+
+constexpr std::array<const char*, kNumPhases> kPhaseNames = {"total", "tokenize", "queue",
+                                                             "compute", "serialize"};
+constexpr std::array<const char*, kNumMethods> kMethodNames = {"encode", "encode_stream",
+                                                               "model_infer"};
+// What RejectReasonName gives. Anything else counts as the last, so that no label is made later.
+constexpr std::array<const char*, 6> kReasonNames = {"queue_full", "too_large", "deadline",
+                                                     "cancelled",  "draining",  "other"};
+constexpr size_t kNumCodes = 17;  // gRPC's, 0 to 16
+
+template <typename T, size_t size>
+using Handles = std::array<T*, size>;
+
+using CodeCounters = Handles<prometheus::Counter, kNumCodes>;
+using MethodCounters = std::array<CodeCounters, kNumMethods>;
+
+template <typename Enum>
+constexpr size_t Index(Enum value) {
+  return static_cast<size_t>(value);
+}
+
+// Codes outside gRPC's range, which only a broken caller has, count as UNKNOWN.
+size_t CodeIndex(absl::StatusCode code) {
+  const size_t index = Index(code);
+  return index < kNumCodes ? index : Index(absl::StatusCode::kUnknown);
+}
+
+MethodCounters MakeRequestCounters(MetricFamilies& families, const std::string& model) {
+  MethodCounters counters{};
+  for (size_t method = 0; method < kNumMethods; ++method) {
+    for (size_t code = 0; code < kNumCodes; ++code) {
+      const std::string code_name =
+          absl::StatusCodeToString(static_cast<absl::StatusCode>(static_cast<int>(code)));
+      counters[method][code] = &families.requests_total.Add(
+          {{"model", model}, {"method", kMethodNames[method]}, {"code", code_name}});
+    }
+  }
+  return counters;
+}
+
+class PrometheusModelMetrics final : public ModelMetrics {
+ public:
+  PrometheusModelMetrics(MetricFamilies& families, const std::string& model)
+      : families_(families),
+        model_(model),
+        requests_(MakeRequestCounters(families, model)),
+        valid_tokens_(families.tokens_total.Add({{"model", model}, {"kind", "valid"}})),
+        padding_tokens_(families.tokens_total.Add({{"model", model}, {"kind", "padding"}})),
+        sequence_tokens_(families.sequence_tokens.Add({{"model", model}}, TokenBuckets())),
+        inflight_(families.inflight_requests.Add({{"model", model}})),
+        batch_tokens_(families.batch_tokens.Add({{"model", model}}, TokenBuckets())),
+        batch_requests_(families.batch_requests.Add({{"model", model}}, RequestBuckets())),
+        batches_(families.batches_total.Add({{"model", model}})),
+        queue_tokens_(families.queue_tokens.Add({{"model", model}})),
+        queue_requests_(families.queue_requests.Add({{"model", model}})) {
+    MakePhases();
+    for (size_t i = 0; i < kReasonNames.size(); ++i) {
+      rejected_[i] = &families.rejected_total.Add({{"model", model}, {"reason", kReasonNames[i]}});
+    }
+  }
+
+  void ObservePhase(Method method, Phase phase, absl::Duration duration) override {
+    phases_[Index(method)][Index(phase)]->Observe(absl::ToDoubleSeconds(duration));
+  }
+  void CountRequest(Method method, absl::StatusCode code) override {
+    requests_[Index(method)][CodeIndex(code)]->Increment();
+  }
+  void CountTokens(int64_t valid, int64_t padding) override {
+    valid_tokens_.Increment(static_cast<double>(valid));
+    padding_tokens_.Increment(static_cast<double>(padding));
+  }
+  void ObserveSequence(int64_t tokens) override {
+    sequence_tokens_.Observe(static_cast<double>(tokens));
+  }
+  void AddInflight(int delta) override { inflight_.Increment(delta); }
+
+  void ObserveBatch(int64_t tokens, int64_t requests) override {
+    batches_.Increment();
+    batch_tokens_.Observe(static_cast<double>(tokens));
+    batch_requests_.Observe(static_cast<double>(requests));
+  }
+  void CountRejected(absl::string_view reason) override {
+    size_t index = 0;
+    while (index + 1 < kReasonNames.size() && reason != kReasonNames[index]) ++index;
+    rejected_[index]->Increment();
+  }
+  void SetQueue(int64_t tokens, int64_t requests) override {
+    queue_tokens_.Set(static_cast<double>(tokens));
+    queue_requests_.Set(static_cast<double>(requests));
+  }
+
+  void SetLoaded(absl::string_view dtype, absl::string_view backend, absl::string_view isa,
+                 absl::Duration load_time) override {
+    families_.model_loaded_info
+        .Add({{"model", model_},
+              {"dtype", std::string(dtype)},
+              {"backend", std::string(backend)},
+              {"isa", std::string(isa)}})
+        .Set(1);
+    families_.model_load_seconds.Add({{"model", model_}}).Set(absl::ToDoubleSeconds(load_time));
+  }
+
+ private:
+  void MakePhases() {
+    for (size_t method = 0; method < kNumMethods; ++method) {
+      for (size_t phase = 0; phase < kNumPhases; ++phase) {
+        const Labels labels = {
+            {"model", model_}, {"method", kMethodNames[method]}, {"phase", kPhaseNames[phase]}};
+        phases_[method][phase] = &families_.request_duration_seconds.Add(labels, DurationBuckets());
+      }
+    }
+  }
+
+  MetricFamilies& families_;
+  const std::string model_;
+  std::array<Handles<prometheus::Histogram, kNumPhases>, kNumMethods> phases_{};
+  const MethodCounters requests_;
+  Handles<prometheus::Counter, kReasonNames.size()> rejected_{};
+  prometheus::Counter& valid_tokens_;
+  prometheus::Counter& padding_tokens_;
+  prometheus::Histogram& sequence_tokens_;
+  prometheus::Gauge& inflight_;
+  prometheus::Histogram& batch_tokens_;
+  prometheus::Histogram& batch_requests_;
+  prometheus::Counter& batches_;
+  prometheus::Gauge& queue_tokens_;
+  prometheus::Gauge& queue_requests_;
+};
+
+}  // namespace
+
+struct ServerMetrics::Impl {
+  prometheus::Registry registry;
+  MetricFamilies families{registry};
+  ProcessMetrics process;
+  MethodCounters unknown_model = MakeRequestCounters(families, "");
+  absl::Mutex mutex;
+  std::map<std::string, std::unique_ptr<ModelMetrics>> models ABSL_GUARDED_BY(mutex);
+};
+
+ServerMetrics::ServerMetrics(absl::string_view version) : impl_(std::make_unique<Impl>()) {
+  impl_->families.build_info.Add({{"version", std::string(version)}, {"compiler", __VERSION__}})
+      .Set(1);
+}
+
+ServerMetrics::~ServerMetrics() = default;
+
+ModelMetrics& ServerMetrics::ForModel(const std::string& name) {
+  absl::MutexLock lock(&impl_->mutex);
+  std::unique_ptr<ModelMetrics>& model = impl_->models[name];
+  if (model == nullptr) model = std::make_unique<PrometheusModelMetrics>(impl_->families, name);
+  return *model;
+}
+
+void ServerMetrics::CountUnknownModel(Method method, absl::StatusCode code) {
+  impl_->unknown_model[Index(method)][CodeIndex(code)]->Increment();
+}
+
+std::string ServerMetrics::Scrape() const {
+  std::vector<prometheus::MetricFamily> families = impl_->registry.Collect();
+  std::vector<prometheus::MetricFamily> process = impl_->process.Collect();
+  families.insert(families.end(), std::make_move_iterator(process.begin()),
+                  std::make_move_iterator(process.end()));
+  std::ostringstream text;
+  prometheus::TextSerializer().Serialize(text, families);
+  return text.str();
+}
+
+}  // namespace attendant

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/io/json_file.h"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
+#include <cerrno>
 #include <nlohmann/json.hpp>
-#include <system_error>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/io/regular_file.h"
 
 namespace attendant {
 
@@ -62,13 +63,15 @@ class JsonNode::Builder {
               [](const Member& a, const Member& b) { return a.name < b.name; });
     auto twice = std::adjacent_find(members.begin(), members.end(),
                                     [](const auto& a, const auto& b) { return a.name == b.name; });
-    if (twice != members.end()) return Fail(absl::StrCat("field `", twice->name, "` occurs twice"));
+    if (twice != members.end())
+      return Fail(absl::StrCat("field ", Quoted(twice->name), " occurs twice"));
     return Close();
   }
   bool end_array() { return Close(); }
 
   bool parse_error(size_t byte, const std::string&, const nlohmann::detail::exception& what) {
-    return Fail(absl::StrCat("not valid JSON at byte ", byte, ": ", what.what()));
+    // The parser's message repeats the token it stumbled over, however long that is.
+    return Fail(absl::StrCat("not valid JSON at byte ", byte, ": ", Quoted(what.what())));
   }
 
  private:
@@ -198,9 +201,9 @@ bool JsonNode::Has(absl::string_view field) const {
 absl::StatusOr<JsonNode> JsonNode::Field(absl::string_view field) const {
   if (absl::Status status = CheckObject(); !status.ok()) return status;
   if (!Has(field)) {
-    return absl::InvalidArgumentError(absl::StrCat(where(), " lacks the field `", field, "`"));
+    return absl::InvalidArgumentError(absl::StrCat(where(), " lacks the field ", Quoted(field)));
   }
-  std::string path = path_.empty() ? std::string(field) : absl::StrCat(path_, ".", field);
+  std::string path = absl::StrCat(path_, path_.empty() ? "" : ".", Quoted(field));
   return JsonNode(document_, Find(field), std::move(path));
 }
 
@@ -241,25 +244,22 @@ absl::StatusOr<JsonNode> ParseJson(absl::string_view text, const std::string& na
 }
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path, int64_t max_bytes) {
-  std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(path, error);
-  if (status.type() == std::filesystem::file_type::not_found) {
-    return absl::NotFoundError(absl::StrCat("no file ", path));
-  }
-  if (!std::filesystem::is_regular_file(status)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
-  }
-  const uintmax_t bytes = std::filesystem::file_size(path, error);
-  if (error || bytes > static_cast<uintmax_t>(max_bytes)) {
+  absl::StatusOr<RegularFile> file = RegularFile::Open(path);
+  if (!file.ok()) return file.status();
+  if (file->bytes() > max_bytes) {
     return absl::InvalidArgumentError(
-        error ? absl::StrCat("cannot read ", path, ": ", error.message())
-              : absl::StrCat(path, " has ", bytes, " bytes, the limit is ", max_bytes));
+        absl::StrCat(path, " has ", file->bytes(), " bytes, the limit is ", max_bytes));
   }
-  std::string text(bytes, '\0');
-  std::ifstream file(path, std::ios::binary);
-  if (!file.read(text.data(), static_cast<std::streamsize>(bytes))) {
-    return absl::InvalidArgumentError(absl::StrCat("cannot read the ", bytes, " bytes of ", path));
+  std::string text(static_cast<size_t>(file->bytes()), '\0');
+  size_t filled = 0;
+  while (filled < text.size()) {
+    const ssize_t count = read(file->descriptor(), text.data() + filled, text.size() - filled);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path));
+    if (count == 0) break;  // it became shorter meanwhile
+    filled += static_cast<size_t>(count);
   }
+  text.resize(filled);
   return text;
 }
 

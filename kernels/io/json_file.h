@@ -25,7 +25,7 @@ struct JsonLimits {
 // A field that is null counts as absent. Errors are INVALID_ARGUMENT.
 class JsonNode {
  public:
-  // "model/config.json", "model/modules.json: [2].type".
+  // "model/config.json", "model/modules.json: [2].`type`".
   std::string where() const;
 
   bool IsObject() const;

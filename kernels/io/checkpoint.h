@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "kernels/core/encoder_config.h"
+#include "kernels/core/encoder_weights.h"
+
+namespace attendant {
+
+struct Checkpoint {
+  EncoderConfig config;  // passes Validate
+  EncoderWeights
+      weights;  // every tensor there, with the shape that `config` gives it, all values finite
+};
+
+// Reads a BERT-type checkpoint folder: config.json, and the weights in model.safetensors or in the
+// shards of model.safetensors.index.json. Tensors may carry the prefix "bert." and the old names
+// LayerNorm.gamma and LayerNorm.beta; those that the encoder does not need (pooler, heads,
+// position_ids) are ignored. f32 weights stay in the mapped files, f16, bf16 and f64 are converted.
+//
+// NOT_FOUND without a config or weights file; INVALID_ARGUMENT, naming the file or tensor and what
+// was expected and found, for a folder that lies; UNIMPLEMENTED for another architecture.
+absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& directory);
+
+}  // namespace attendant

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/io/regular_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace attendant {
+
+absl::StatusOr<RegularFile> RegularFile::Open(const std::string& path) {
+  // O_NONBLOCK: opening a pipe would wait for its writer.
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+  RegularFile file(descriptor, 0);
+  struct stat status = {};
+  if (fstat(descriptor, &status) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot examine ", path));
+  }
+  if (!S_ISREG(status.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
+  }
+  file.bytes_ = status.st_size;
+  return file;
+}
+
+RegularFile::RegularFile(RegularFile&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)), bytes_(other.bytes_) {}
+
+RegularFile::~RegularFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
+  absl::StatusOr<RegularFile> file = RegularFile::Open(path);
+  if (!file.ok()) return file.status();
+  const auto bytes = static_cast<size_t>(file->bytes());
+  if (bytes == 0) return MappedFile(std::span<const std::byte>());
+  void* start = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file->descriptor(), 0);
+  if (start == MAP_FAILED) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot map the ", bytes, " bytes of ", path));
+  }
+  return MappedFile(std::span(static_cast<const std::byte*>(start), bytes));
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : bytes_(std::exchange(other.bytes_, std::span<const std::byte>())) {}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+std::string Quoted(absl::string_view name) {
+  constexpr size_t kShown = 100;
+  return absl::StrCat("`", absl::CHexEscape(name.substr(0, kShown)),
+                      name.size() > kShown ? "...`" : "`");
+}
+
+}  // namespace attendant

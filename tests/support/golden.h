@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace attendant {
+
+// One sequence and what PyTorch made of it; tests/golden/README.md describes the files.
+struct GoldenCase {
+  std::string name;
+  std::vector<int32_t> token_ids;        // [len]
+  std::vector<int32_t> positions;        // [len]
+  std::vector<int32_t> segment_ids;      // [len]
+  std::vector<float> last_hidden_state;  // [len, hidden], or empty
+  std::vector<float> embedding;          // [hidden], or empty
+};
+
+// The tiny random checkpoints: folder names below tests/golden/encoder, for parameterized tests.
+inline constexpr const char* kTinyModels[] = {"tiny_gelu", "tiny_gelu_tanh", "tiny_relu_bf16"};
+
+// The folder of a model's golden data, from the source tree's root; a tiny model's is its
+// checkpoint too.
+std::string GoldenDirectory(const std::string& model);
+
+// A model's cases in the order of their names.
+absl::StatusOr<std::vector<GoldenCase>> ReadGoldenCases(const std::string& model);
+
+// The texts behind all-MiniLM-L6-v2's cases text_00, text_01, ...
+absl::StatusOr<std::vector<std::string>> ReadGoldenTexts();
+
+// The real all-MiniLM-L6-v2's folder: ATTENDANT_TEST_MODEL, or where the quick start puts it.
+// NOT_FOUND, saying how to get it, when there is none: a test must fail with that, not skip.
+absl::StatusOr<std::string> RealModelDirectory();
+
+}  // namespace attendant

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures: `server`, one for all tests, with the real model `minilm` and the golden `tiny`; `start_server`, for
+tests that need their own. Both end by SIGTERM, and the exit code must be 0."""
+
+import pytest
+
+from harness import attendant, exposition, golden, settings
+from harness.server import Server
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    models = {"minilm": settings.model_dir(), "tiny": settings.TINY_MODEL}
+    running = Server(tmp_path_factory.mktemp("server"), models)
+    try:
+        yield running.wait_ready()
+    finally:
+        running.stop()
+
+
+@pytest.fixture
+def start_server(tmp_path_factory):
+    """start_server({name: folder}, "--flag=value", ...): a Server that listens; wait_ready() waits for its models."""
+    started = []
+
+    def start(models, *arguments):
+        started.append(Server(tmp_path_factory.mktemp("server"), models, *arguments))
+        return started[-1]
+
+    yield start
+    for running in started:
+        running.stop()
+
+
+@pytest.fixture
+def client(server):
+    with attendant.Client(server.grpc) as connected:
+        yield connected
+
+
+@pytest.fixture
+def scrape(server):
+    """scrape(): the metrics as they are now."""
+    def page():
+        code, text = server.get("/metrics")
+        assert code == 200
+        return exposition.Page(text)
+    return page
+
+
+@pytest.fixture(scope="session")
+def sentences():
+    return golden.sentences()

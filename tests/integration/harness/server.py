@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server process: started on free ports of the loopback interface, watched, stopped by SIGTERM."""
+
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+from harness import settings
+
+START_SECONDS = 60
+STOP_SECONDS = 90
+
+
+def wait_until(what, seconds, condition):
+    """The first true value of condition(); fails when there is none within the time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"waited {seconds} s for {what}")
+
+
+class Server:
+    """Runs with the models {name: folder} and further command-line arguments. `folder` takes its files."""
+
+    def __init__(self, folder, models, *arguments):
+        self.bin_dir = settings.bin_dir()
+        self.port_file = folder / "ports"
+        self.log_file = folder / "server.log"
+        command = [self.bin_dir / "attendant-server", "--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0",
+                   f"--port_file={self.port_file}"]
+        command += [f"--model={name}={path}" for name, path in models.items()]
+        with open(self.log_file, "wb") as log:
+            self.process = subprocess.Popen([*command, *arguments], stdout=log, stderr=log)
+        ports = wait_until("the server's ports", START_SECONDS, self._read_ports)
+        self.grpc = f"127.0.0.1:{ports['grpc']}"
+        self.http = f"127.0.0.1:{ports['http']}"
+        self.pid = self.process.pid
+
+    def _read_ports(self):
+        assert self.process.poll() is None, f"the server ended with {self.process.returncode}:\n{self.log()}"
+        if not self.port_file.exists():
+            return None
+        return dict(line.split("=") for line in self.port_file.read_text().split())
+
+    def log(self):
+        return self.log_file.read_text(errors="replace")
+
+    def get(self, path):
+        """Status code and body of an HTTP answer."""
+        try:
+            with urllib.request.urlopen(f"http://{self.http}{path}", timeout=30) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def wait_ready(self):
+        wait_until("/readyz", START_SECONDS, lambda: self.get("/readyz")[0] == 200)
+        return self
+
+    def terminate(self):
+        self.process.send_signal(signal.SIGTERM)
+
+    def wait(self):
+        """The exit code."""
+        try:
+            return self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"still running {STOP_SECONDS} s after SIGTERM:\n{self.log()}") from None
+
+    def stop(self):
+        """SIGTERM, and the server must have drained and ended without complaint."""
+        if self.process.poll() is None:
+            self.terminate()
+        code = self.wait()
+        assert code == 0, f"the server ended with {code}:\n{self.log()}"

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where things are: the tree, the programs under test, the model."""
+
+import os
+import pathlib
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+GOLDEN = ROOT / "tests" / "golden" / "encoder"
+TINY_MODEL = GOLDEN / "tiny_gelu"
+
+
+def bin_dir():
+    """ATTENDANT_BIN_DIR, default the release preset's."""
+    folder = pathlib.Path(os.environ.get("ATTENDANT_BIN_DIR", ROOT / "build" / "release" / "bin"))
+    assert (folder / "attendant-server").is_file(), f"no attendant-server in {folder}: set ATTENDANT_BIN_DIR"
+    return folder
+
+
+def model_dir():
+    """ATTENDANT_TEST_MODEL, default where deploy/fetch-model.sh puts it."""
+    cache = os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache"))
+    cache = os.environ.get("ATTENDANT_CACHE", os.path.join(cache, "attendant"))
+    folder = pathlib.Path(os.environ.get("ATTENDANT_TEST_MODEL", os.path.join(cache, "models/all-MiniLM-L6-v2")))
+    assert (folder / "model.safetensors").is_file(), f"no model in {folder}: run deploy/fetch-model.sh"
+    return folder

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs Python with what requirements.txt lists, from a virtual environment that is made once for each of its
+# contents: tests/integration/python.sh -m pytest tests/integration
+set -euo pipefail
+readonly SCRIPT=python
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source-path=SCRIPTDIR source=../../deploy/common.sh
+. "$here/../../deploy/common.sh"
+
+key=$({ python3 --version; cat "$here/requirements.txt"; } | sha256sum | cut -c1-12)
+venv="$ATTENDANT_CACHE/pyenv-test-$key"
+
+make_venv() {
+  say "making the Python environment of the integration tests in $venv" >&2
+  rm -rf "$venv"
+  python3 -m venv "$venv"
+  "$venv/bin/pip" install --quiet -r "$here/requirements.txt" >&2
+  touch "$venv/.complete"
+}
+
+mkdir -p "$ATTENDANT_CACHE"
+if [ ! -e "$venv/.complete" ]; then
+  exec 9>"$venv.lock"
+  flock 9
+  [ -e "$venv/.complete" ] || make_venv
+  exec 9>&-
+fi
+exec "$venv/bin/python" "$@"

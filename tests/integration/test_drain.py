@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SIGTERM under load: what was admitted is answered, what comes later is refused, the exit code is 0."""
+
+import grpc
+import pytest
+
+from harness import attendant, exposition, settings
+from harness.attendant import DEADLINE, ids, pb, request
+from harness.server import wait_until
+
+REQUESTS = 48
+SEQUENCES = 8
+LEN = 96
+TOKENS = REQUESTS * SEQUENCES * LEN
+
+
+@pytest.fixture
+def loaded(start_server):
+    """A server with many requests admitted, and these calls."""
+    server = start_server({"minilm": settings.model_dir()}, f"--max_queued_tokens={2 * TOKENS}").wait_ready()
+    row = ids([101] + [2000 + i for i in range(LEN - 2)] + [102])
+    message = request("minilm", [row] * SEQUENCES, pooled=pb.PooledOutput())
+    with attendant.Client(server.grpc) as client:
+        expected = client.encode(message).pooled.data
+        calls = [client.stub.Encode.future(message, timeout=DEADLINE) for _ in range(REQUESTS)]
+        wait_until("all requests to be admitted", DEADLINE, lambda: admitted(server) == 1 + REQUESTS)
+        yield server, client, calls, expected
+
+
+def admitted(server):
+    page = exposition.Page(server.get("/metrics")[1])
+    return (page.value("attendant_inflight_requests", model="minilm")
+            + page.value("attendant_requests_total", model="minilm"))
+
+
+def test_no_admitted_request_is_lost(loaded):
+    server, _, calls, expected = loaded
+    assert not all(call.done() for call in calls), "the load was over before SIGTERM: this test shows nothing"
+    server.terminate()
+    answers = [call.result() for call in calls]
+    assert {answer.pooled.data for answer in answers} == {expected}
+    assert server.wait() == 0
+
+
+def test_what_comes_after_sigterm_is_refused(loaded):
+    server, client, calls, _ = loaded
+    server.terminate()
+    wait_until("/readyz to turn", DEADLINE, lambda: server.get("/readyz")[0] == 503)
+    late = request("minilm", [ids([101, 102])], pooled=pb.PooledOutput())
+    code, details = client.error(late)
+    assert code == grpc.StatusCode.UNAVAILABLE, details
+    assert all(call.code() == grpc.StatusCode.OK for call in calls)
+    assert server.wait() == 0
+
+
+def test_idle_server_ends_at_once(start_server):
+    server = start_server({"tiny": settings.TINY_MODEL}).wait_ready()
+    server.terminate()
+    assert server.wait() == 0
+
+
+def test_sigterm_while_loading(start_server):
+    server = start_server({f"m{index}": settings.model_dir() for index in range(4)})
+    server.terminate()
+    assert server.wait() == 0

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Health tells the truth while models load, while they serve and while they drain."""
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from harness import attendant, settings
+from harness.attendant import DEADLINE, ids, pb, request
+from harness.server import wait_until
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+SERVICE_UNKNOWN = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
+# Models load one after the other: the last of these is still to come when the port answers.
+MANY = 6
+
+
+@pytest.fixture
+def health():
+    """health(server): a stub."""
+    channels = []
+
+    def connect(server):
+        channels.append(grpc.insecure_channel(server.grpc))
+        return health_pb2_grpc.HealthStub(channels[-1])
+
+    yield connect
+    for channel in channels:
+        channel.close()
+
+
+def ask(service=""):
+    return health_pb2.HealthCheckRequest(service=service)
+
+
+@pytest.mark.parametrize("service", ["", "minilm", "tiny"])
+def test_check_and_watch_while_serving(server, health, service):
+    stub = health(server)
+    assert stub.Check(ask(service), timeout=DEADLINE).status == SERVING
+    watch = stub.Watch(ask(service), timeout=DEADLINE)
+    assert next(watch).status == SERVING
+    watch.cancel()
+
+
+def test_unknown_service(server, health):
+    stub = health(server)
+    with pytest.raises(grpc.RpcError) as error:
+        stub.Check(ask("nobody"), timeout=DEADLINE)
+    assert error.value.code() == grpc.StatusCode.NOT_FOUND
+    watch = stub.Watch(ask("nobody"), timeout=DEADLINE)
+    assert next(watch).status == SERVICE_UNKNOWN
+    watch.cancel()
+
+
+def test_port_answers_while_models_load(start_server, health):
+    names = [f"m{index}" for index in range(MANY)]
+    server = start_server(dict.fromkeys(names, settings.model_dir()))
+    stub, last = health(server), names[-1]
+    watch = stub.Watch(ask(last), timeout=DEADLINE)
+    assert next(watch).status == NOT_SERVING
+    assert stub.Check(ask(), timeout=DEADLINE).status == NOT_SERVING
+    code, reason = server.get("/readyz")
+    assert (code, server.get("/healthz")[0]) == (503, 200) and "m" in reason
+    with attendant.Client(server.grpc) as client:
+        assert client.models()[last].state == pb.MODEL_STATE_LOADING
+        assert client.error(request(last, [ids([101, 102])]))[0] == grpc.StatusCode.UNAVAILABLE
+        assert next(watch).status == SERVING
+        server.wait_ready()
+        assert stub.Check(ask(), timeout=DEADLINE).status == SERVING
+        assert {info.state for info in client.models().values()} == {pb.MODEL_STATE_READY}
+    watch.cancel()
+
+
+def test_draining_is_told_before_the_end(start_server, health):
+    server = start_server({"tiny": settings.TINY_MODEL}).wait_ready()
+    stub = health(server)
+    watches = [stub.Watch(ask(service), timeout=DEADLINE) for service in ("", "tiny")]
+    assert [next(watch).status for watch in watches] == [SERVING, SERVING]
+    server.terminate()
+    assert [next(watch).status for watch in watches] == [NOT_SERVING, NOT_SERVING]
+    assert server.wait() == 0
+
+
+def test_a_watcher_does_not_hold_up_the_end(start_server, health):
+    server = start_server({"tiny": settings.TINY_MODEL}).wait_ready()
+    watch = health(server).Watch(ask())
+    assert next(watch).status == SERVING
+    server.terminate()
+    wait_until("the end of the watch", DEADLINE, lambda: watch.done() or next(watch, None) is None)
+    assert server.wait() == 0

@@ -6,7 +6,6 @@ namespace attendant::cpu {
 namespace avx512 {
 namespace {
 #include "kernels/cpu/vector_kernels.inc"
-#include "kernels/cpu/vector_math.inc"
 }  // namespace
 }  // namespace avx512
 

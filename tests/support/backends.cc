@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/backends.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <numeric>
+#include <random>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/io/checkpoint.h"
+#include "kernels/reference/reference_backend.h"
+
+namespace attendant {
+namespace {
+
+template <typename T>
+T ValueOrDie(absl::StatusOr<T> value, const std::string& what) {
+  if (!value.ok()) {
+    std::fprintf(stderr, "%s: %s\n", what.c_str(), value.status().ToString().c_str());
+    std::abort();
+  }
+  return *std::move(value);
+}
+
+std::vector<float> CopyRows(TensorView<const float, 2> rows, int64_t begin, int64_t end) {
+  return {rows.row(begin), rows.row(end)};
+}
+
+}  // namespace
+
+std::vector<NamedBackend> AvailableBackends() {
+  std::vector<NamedBackend> available;
+  available.push_back({"reference", MakeReferenceBackend()});
+  const std::pair<const char*, CpuIsa> isas[] = {{"cpu/avx2", CpuIsa::kAvx2},
+                                                 {"cpu/avx512", CpuIsa::kAvx512}};
+  for (const auto& [name, isa] : isas) {
+    auto backend = MakeCpuBackend({.isa = isa});
+    if (backend.ok()) {
+      available.push_back({name, *std::move(backend)});
+    } else {
+      std::printf("skipping %s: %s\n", name, backend.status().ToString().c_str());
+    }
+  }
+  return available;
+}
+
+std::unique_ptr<PreparedEncoder> PrepareCheckpoint(const Backend& backend, const std::string& directory) {
+  Checkpoint checkpoint = ValueOrDie(LoadCheckpoint(directory), directory);
+  return ValueOrDie(backend.Prepare(checkpoint.config, std::move(checkpoint.weights), DType::kF32),
+                    directory);
+}
+
+std::vector<TestSequence> RandomSequences(const EncoderConfig& config, const std::vector<int64_t>& lens,
+                                          uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<TestSequence> sequences;
+  for (int64_t len : lens) {
+    TestSequence sequence;
+    for (int64_t i = 0; i < len; ++i) {
+      sequence.token_ids.push_back(static_cast<int32_t>(random() % static_cast<uint32_t>(config.vocab)));
+      sequence.positions.push_back(static_cast<int32_t>(i));
+      sequence.segment_ids.push_back(i > len / 2 && config.segment_types > 1 ? 1 : 0);
+    }
+    sequences.push_back(std::move(sequence));
+  }
+  return sequences;
+}
+
+std::vector<TestOutput> RunBatch(Session& session, const std::vector<TestSequence>& sequences) {
+  PackedBatch batch;
+  for (const TestSequence& sequence : sequences) {
+    batch.Append(sequence.token_ids, sequence.positions, sequence.segment_ids);
+  }
+  const std::vector<SequenceOutputs> wanted(
+      sequences.size(), {.last_hidden_state = true, .pooling = Pooling::kMean, .normalize = true});
+  Outputs outputs;
+  const absl::Status status = session.Run(batch, {wanted}, outputs);
+  if (!status.ok()) {
+    std::fprintf(stderr, "Run: %s\n", status.ToString().c_str());
+    std::abort();
+  }
+  std::vector<TestOutput> results;
+  for (int64_t i = 0; i < batch.batch(); ++i) {
+    results.push_back(
+        {.last_hidden_state = CopyRows(outputs.last_hidden_state, batch.seq_start(i), batch.seq_start(i + 1)),
+         .pooled = CopyRows(outputs.pooled, i, i + 1)});
+  }
+  return results;
+}
+
+float LargestDifference(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return std::numeric_limits<float>::infinity();
+  float largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!std::isfinite(a[i]) || !std::isfinite(b[i])) return std::numeric_limits<float>::infinity();
+    largest = std::max(largest, std::abs(a[i] - b[i]));
+  }
+  return largest;
+}
+
+}  // namespace attendant

@@ -44,8 +44,8 @@ absl::Status CheckShape(const InputProto& input, const TensorSpec& spec, const S
 absl::StatusOr<int64_t> CheckDatatype(const InputProto& input, const TensorSpec& spec) {
   if (input.datatype() == spec.datatype) return spec.datatype == "BYTES" ? 0 : 8;
   if (spec.datatype == "INT64" && input.datatype() == "INT32") return 4;
-  return InputError(input.name(), "has datatype ", Quoted(input.datatype()), ", expected ",
-                    spec.datatype);
+  return InputError(input.name(), "has datatype ", QuotedClientText(input.datatype()),
+                    ", expected ", spec.datatype);
 }
 
 int64_t TotalValues(const inference::InferTensorContents& contents) {

@@ -36,7 +36,7 @@ absl::StatusOr<InputTensors> CheckInputs(const inference::ModelInferRequest& req
 
 template <typename... Parts>
 absl::Status InputError(absl::string_view name, const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat("input ", Quoted(name), " ", parts...));
+  return absl::InvalidArgumentError(absl::StrCat("input ", QuotedClientText(name), " ", parts...));
 }
 
 }  // namespace attendant

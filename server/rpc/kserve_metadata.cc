@@ -95,11 +95,12 @@ std::string JoinServedName(absl::string_view model, ServedName kind) {
 
 absl::Status CheckKServeVersion(absl::string_view name, absl::string_view version) {
   if (version.empty() || version == kKServeVersion) return absl::OkStatus();
-  return absl::NotFoundError(absl::StrCat("model ", Quoted(name), " has no version ",
-                                          Quoted(version), ", only '", kKServeVersion, "'"));
+  return absl::NotFoundError(absl::StrCat("model ", QuotedClientText(name), " has no version ",
+                                          QuotedClientText(version), ", only '", kKServeVersion,
+                                          "'"));
 }
 
-std::string Quoted(absl::string_view text) {
+std::string QuotedClientText(absl::string_view text) {
   constexpr size_t kMaxShown = 64;
   const bool cut = text.size() > kMaxShown;
   return absl::StrCat("'", absl::CHexEscape(text.substr(0, kMaxShown)), cut ? "...'" : "'");

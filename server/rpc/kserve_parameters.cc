@@ -57,15 +57,16 @@ absl::Status CheckTensorParameters(absl::string_view tensor, const InferParamete
   for (const char* name :
        {"shared_memory_region", "shared_memory_byte_size", "shared_memory_offset"}) {
     if (!parameters.contains(name)) continue;
-    return absl::UnimplementedError(absl::StrCat("tensor ", Quoted(tensor), " has parameter '",
-                                                 name, "': shared memory is not supported"));
+    return absl::UnimplementedError(absl::StrCat("tensor ", QuotedClientText(tensor),
+                                                 " has parameter '", name,
+                                                 "': shared memory is not supported"));
   }
   const auto classification = parameters.find("classification");
   if (classification == parameters.end() || classification->second.int64_param() == 0) {
     return absl::OkStatus();
   }
   return absl::UnimplementedError(
-      absl::StrCat("tensor ", Quoted(tensor),
+      absl::StrCat("tensor ", QuotedClientText(tensor),
                    " has parameter 'classification': an encoder's outputs are not class scores"));
 }
 

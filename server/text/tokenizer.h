@@ -13,7 +13,8 @@ namespace attendant {
 
 struct TokenizerOptions {
   int64_t max_tokens = 0;  // special tokens included
-  bool truncate = true;    // cut longer texts on the right, keeping the special tokens; else refuse them
+  bool truncate =
+      true;  // cut longer texts on the right, keeping the special tokens; else refuse them
 };
 
 struct TokenizedText {
@@ -22,13 +23,14 @@ struct TokenizedText {
   bool truncated = false;
 };
 
-// Text to token ids, exactly as a checkpoint's tokenizer.json says. Immutable after loading, thread-safe.
+// Text to token ids, exactly as a checkpoint's tokenizer.json says. Immutable after loading,
+// thread-safe.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // INVALID_ARGUMENT for invalid UTF-8 (with the byte's offset) or, with truncate off, for a text of more
-  // than max_tokens. Time and memory are linear in the text's bytes.
+  // INVALID_ARGUMENT for invalid UTF-8 (with the byte's offset) or, with truncate off, for a text
+  // of more than max_tokens. Time and memory are linear in the text's bytes.
   virtual absl::StatusOr<TokenizedText> Tokenize(absl::string_view text,
                                                  const TokenizerOptions& options) const = 0;
 
@@ -36,9 +38,9 @@ class Tokenizer {
   virtual int64_t vocab() const = 0;
 };
 
-// Reads `directory`/tokenizer.json. The checkpoint's own truncation and padding entries are ignored: both
-// are the server's business. NOT_FOUND without the file; INVALID_ARGUMENT for a file that is not valid;
-// UNIMPLEMENTED, naming the part, for a tokenizer type that is not supported.
+// Reads `directory`/tokenizer.json. The checkpoint's own truncation and padding entries are
+// ignored: both are the server's business. NOT_FOUND without the file; INVALID_ARGUMENT for a file
+// that is not valid; UNIMPLEMENTED, naming the part, for a tokenizer type that is not supported.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& directory);
 
 }  // namespace attendant

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/text/added_tokens.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/text/characters.h"
+#include "server/text/utf8.h"
+
+namespace attendant {
+
+absl::Status AddedTokens::Add(AddedToken token) {
+  if (token.content.empty()) return absl::InvalidArgumentError("an added token is empty");
+  if (!trie_.Insert(token.content, static_cast<int32_t>(tokens_.size()))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("added token '", token.content, "' is there twice"));
+  }
+  first_bytes_.set(static_cast<unsigned char>(token.content[0]));
+  tokens_.push_back(std::move(token));
+  return absl::OkStatus();
+}
+
+// A token that is part of a word is passed over whole, so that no shorter one inside it is found.
+bool AddedTokens::Split(absl::string_view text, absl::FunctionRef<bool(const Part&)> visit) const {
+  size_t done = 0;  // bytes handed out
+  size_t from = 0;  // where to look for the next token
+  while (true) {
+    const Place place = Find(text, from);
+    if (place.token == nullptr) break;
+    from = place.end;
+    if (place.token->single_word && IsPartOfWord(text, place)) continue;
+
+    const Place wide = Widen(text, done, place);
+    if (done < wide.begin && !visit({.text = text.substr(done, wide.begin - done)})) return false;
+    if (!visit({.id = wide.token->id, .text = {}})) return false;
+    done = wide.end;
+  }
+  return done >= text.size() || visit({.text = text.substr(done)});
+}
+
+AddedTokens::Place AddedTokens::Find(absl::string_view text, size_t from) const {
+  for (size_t i = from; i < text.size(); ++i) {
+    if (!first_bytes_[static_cast<unsigned char>(text[i])]) continue;
+    const ByteTrie::Match match = trie_.FindLongest(ByteTrie::kRoot, text.substr(i));
+    if (match.id == ByteTrie::kNoId) continue;
+    return {&tokens_[static_cast<size_t>(match.id)], i, i + match.bytes};
+  }
+  return {};
+}
+
+bool AddedTokens::IsPartOfWord(absl::string_view text, const Place& place) {
+  const char* after = text.data() + place.end;
+  return (place.begin > 0 && IsWordCharacter(PreviousCharacter(text.data() + place.begin))) ||
+         (place.end < text.size() && IsWordCharacter(NextCharacter(after)));
+}
+
+// `place` with the whitespace that its token swallows, though none before `from`.
+AddedTokens::Place AddedTokens::Widen(absl::string_view text, size_t from, Place place) {
+  const auto utf8_bytes = [](char32_t c) -> size_t { return c < 0x80 ? 1 : c < 0x800 ? 2 : 3; };
+  while (place.token->lstrip && place.begin > from) {
+    const char32_t before = PreviousCharacter(text.data() + place.begin);
+    if (!IsWhitespace(before)) break;
+    place.begin -= utf8_bytes(before);
+  }
+  while (place.token->rstrip && place.end < text.size()) {
+    const char* after = text.data() + place.end;
+    if (!IsWhitespace(NextCharacter(after))) break;
+    place.end = static_cast<size_t>(after - text.data());
+  }
+  return place;
+}
+
+}  // namespace attendant

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "server/text/byte_trie.h"
+
+namespace attendant {
+
+struct AddedToken {
+  std::string content;
+  int32_t id = 0;
+  bool single_word = false;  // ignored where it touches a word character
+  bool lstrip = false;       // swallows the whitespace before it
+  bool rstrip = false;       // swallows the whitespace after it
+  bool normalized = false;   // looked for in normalized text instead of raw text
+};
+
+// Finds tokens that stand literally in a text, such as "[SEP]": the leftmost, and the longest of
+// those. Immutable once filled, then thread-safe.
+class AddedTokens {
+ public:
+  // INVALID_ARGUMENT when the content is empty or there already. REQUIRES: valid UTF-8, at most
+  // 2^26 bytes in all tokens together.
+  absl::Status Add(AddedToken token);
+
+  bool empty() const { return tokens_.empty(); }
+
+  // A part of a text: an added token's id, or the text between two of them, never empty.
+  struct Part {
+    int32_t id = ByteTrie::kNoId;  // else `text` is set
+    absl::string_view text;
+  };
+
+  // Hands out the parts of `text` in order until `visit` returns false; returns whether it never
+  // did. Time is linear in the text's bytes (times the longest token). REQUIRES: valid UTF-8.
+  bool Split(absl::string_view text, absl::FunctionRef<bool(const Part&)> visit) const;
+
+ private:
+  // Where a token stands, with the whitespace that it swallows.
+  struct Place {
+    const AddedToken* token = nullptr;  // none: no more tokens
+    size_t begin = 0;
+    size_t end = 0;
+  };
+
+  Place Find(absl::string_view text, size_t from) const;
+  static bool IsPartOfWord(absl::string_view text, const Place& place);
+  static Place Widen(absl::string_view text, size_t from, Place place);
+
+  std::vector<AddedToken> tokens_;
+  ByteTrie trie_;                 // content to index in tokens_
+  std::bitset<256> first_bytes_;  // of the tokens' contents
+};
+
+}  // namespace attendant

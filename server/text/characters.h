@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace attendant {
+
+// What the `tokenizers` library knows about characters. Each of its tables has a Unicode version of
+// its own, which these functions reproduce whatever version the installed ICU has:
+//
+//   general categories            Unicode 8
+//   decomposition and its order   Unicode 9
+//   lowercase                     Unicode 17
+//
+// A character that is newer than a table counts as unassigned there.
+
+bool IsWhitespace(char32_t character);
+
+// ASCII symbols and Unicode punctuation: each is a word of its own.
+bool IsPunctuation(char32_t character);
+
+// Control, format and private-use characters, tab and line ends included.
+bool IsControl(char32_t character);
+
+bool IsNonspacingMark(char32_t character);
+
+// Characters of the CJK ideograph blocks that BERT knows; not kana, not Hangul.
+bool IsChinese(char32_t character);
+
+// What \w of a Unicode regular expression matches, by the installed ICU's tables.
+bool IsWordCharacter(char32_t character);
+
+// 0 for a starter; marks with other classes are sorted by it, stably.
+uint8_t CombiningClass(char32_t character);
+
+// A character's full canonical decomposition, itself when it has none.
+struct Decomposition {
+  static constexpr int kMaxCharacters = 4;
+  char32_t characters[kMaxCharacters];
+  int count;
+};
+Decomposition Decompose(char32_t character);
+
+// The lowercase of one character, without context. REQUIRES: not U+0130, the only one whose
+// lowercase is two characters.
+char32_t Lowercase(char32_t character);
+
+}  // namespace attendant

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/text/sequence_template.h"
+
+#include <cstddef>
+#include <limits>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "server/text/json_fields.h"
+
+namespace attendant {
+namespace {
+
+int32_t ReadSegmentId(const JsonFields& piece) {
+  constexpr int64_t kMaxSegmentId = std::numeric_limits<int32_t>::max();
+  return static_cast<int32_t>(piece.Integer("type_id", kMaxSegmentId));
+}
+
+// `table` says which ids the piece's name stands for: {"[CLS]": {"id": "[CLS]", "ids": [101]}}
+void ReadSpecialToken(const JsonFields& piece, const JsonFields& table, int64_t max_id,
+                      std::vector<SpecialToken>& specials) {
+  const std::string name = piece.String("id");
+  const int32_t segment_id = ReadSegmentId(piece);
+  if (!piece.ok()) return;
+  const JsonFields special = table.Object(name);
+  const size_t num_ids = special.Array("ids").size();
+  for (size_t i = 0; i < num_ids && special.ok(); ++i) {
+    specials.push_back({static_cast<int32_t>(special.Integer("ids", i, max_id)), segment_id});
+  }
+}
+
+SequenceTemplate ReadTemplate(const JsonFields& fields, int64_t max_id) {
+  SequenceTemplate sequence;
+  const JsonFields table = fields.Object("special_tokens");
+  const size_t num_pieces = fields.Array("single").size();
+  int num_texts = 0;
+  for (size_t i = 0; i < num_pieces && fields.ok(); ++i) {
+    const JsonFields piece = fields.Object("single", i);
+    if (piece.Has("SpecialToken")) {
+      ReadSpecialToken(piece.Object("SpecialToken"), table, max_id,
+                       num_texts == 0 ? sequence.before : sequence.after);
+      continue;
+    }
+    const JsonFields text = piece.Object("Sequence");
+    if (text.String("id") != "A") text.Fail("id", "is not 'A'");
+    sequence.text_segment_id = ReadSegmentId(text);
+    ++num_texts;
+  }
+  if (num_texts != 1) {
+    fields.Fail(absl::UnimplementedError(
+        absl::StrCat(fields.PathOf("single"), " has the text ", num_texts,
+                     " times; a template with the text exactly once is supported")));
+  }
+  return sequence;
+}
+
+// {"type": "BertProcessing", "sep": ["[SEP]", 102], "cls": ["[CLS]", 101]}
+SequenceTemplate ReadBertProcessing(const JsonFields& fields, int64_t max_id) {
+  const auto read = [&](const std::string& key) {
+    return SpecialToken{static_cast<int32_t>(fields.Integer(key, size_t{1}, max_id)), 0};
+  };
+  return {.before = {read("cls")}, .text_segment_id = 0, .after = {read("sep")}};
+}
+
+}  // namespace
+
+SequenceTemplate ReadSequenceTemplate(const JsonFields& file, int64_t max_id) {
+  if (!file.Has("post_processor")) return {};
+  const JsonFields fields = file.Object("post_processor");
+  const std::string type = fields.String("type");
+  if (type == "TemplateProcessing") return ReadTemplate(fields, max_id);
+  if (type == "BertProcessing") return ReadBertProcessing(fields, max_id);
+  fields.Fail(absl::UnimplementedError(
+      absl::StrCat(fields.PathOf("type"), " '", type,
+                   "' is not supported; TemplateProcessing and BertProcessing are")));
+  return {};
+}
+
+}  // namespace attendant

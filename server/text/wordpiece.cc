@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/text/wordpiece.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace attendant {
+
+WordPiece::WordPiece(const WordPieceConfig& config)
+    : unk_id_(config.unk_id), max_input_chars_per_word_(config.max_input_chars_per_word) {
+  for (const VocabularyEntry& entry : config.vocabulary) trie_.Insert(entry.token, entry.id);
+  continuing_node_ = trie_.Find(config.continuing_subword_prefix);
+}
+
+void WordPiece::Append(absl::string_view word, std::vector<int32_t>& ids) const {
+  const size_t ids_before = ids.size();
+  if (!IsTooLong(word) && AppendPieces(word, ids)) return;
+  ids.resize(ids_before);
+  ids.push_back(unk_id_);
+}
+
+bool WordPiece::IsTooLong(absl::string_view word) const {
+  if (static_cast<int64_t>(word.size()) <= max_input_chars_per_word_) return false;
+  const auto starts_character = [](char byte) {
+    return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
+  };
+  return std::count_if(word.begin(), word.end(), starts_character) > max_input_chars_per_word_;
+}
+
+// False when some part of the word is in no piece.
+bool WordPiece::AppendPieces(absl::string_view word, std::vector<int32_t>& ids) const {
+  uint32_t node = ByteTrie::kRoot;
+  while (!word.empty()) {
+    if (node == ByteTrie::kNoNode) return false;
+    const ByteTrie::Match piece = trie_.FindLongest(node, word);
+    if (piece.id == ByteTrie::kNoId) return false;
+    ids.push_back(piece.id);
+    word.remove_prefix(piece.bytes);
+    node = continuing_node_;
+  }
+  return true;
+}
+
+}  // namespace attendant

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "server/text/byte_trie.h"
+
+namespace attendant {
+
+struct VocabularyEntry {
+  std::string token;
+  int32_t id = 0;
+};
+
+struct WordPieceConfig {
+  std::vector<VocabularyEntry> vocabulary;  // tokens and ids are unique
+  int32_t unk_id = 0;                       // for a word that has no pieces
+  std::string continuing_subword_prefix;    // before every piece of a word but its first
+  int64_t max_input_chars_per_word = 0;     // longer words are unknown
+};
+
+// Words to ids: the longest piece of the vocabulary, again and again. Immutable, thread-safe.
+class WordPiece {
+ public:
+  // REQUIRES: the vocabulary's tokens have fewer than ByteTrie::kMaxNodes bytes.
+  explicit WordPiece(const WordPieceConfig& config);
+
+  // Appends the word's ids. Time is linear in its bytes (times the longest piece of the
+  // vocabulary). REQUIRES: `word` is valid UTF-8.
+  void Append(absl::string_view word, std::vector<int32_t>& ids) const;
+
+ private:
+  bool IsTooLong(absl::string_view word) const;
+  bool AppendPieces(absl::string_view word, std::vector<int32_t>& ids) const;
+
+  ByteTrie trie_;
+  uint32_t continuing_node_;  // where `continuing_subword_prefix` ends
+  int32_t unk_id_;
+  int64_t max_input_chars_per_word_;
+};
+
+}  // namespace attendant

@@ -37,7 +37,7 @@ fetch() {
 }
 
 if ! intact "$MODEL" 2>/dev/null; then
-  "$here/install-deps.sh" model >&2
+  "$here/install-deps.sh" quickstart >&2
   say "fetching all-MiniLM-L6-v2 (90 MB) into $MODEL" >&2
   fetch
 fi

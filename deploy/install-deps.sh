@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what Attendant needs on Debian 12 or 13, and says what it does. Run again, it finishes at once.
 #
-#   deploy/install-deps.sh [build] [model] [test] [image]     (default: build)
-#     build  compiler, libraries, oneDNN >= 3.7
-#     model  what deploy/fetch-model.sh unpacks a model with
-#     test   what the tests use besides: a compiler cache, curl, ...
-#     image  buildah and debootstrap, for deploy/image.sh
+#   deploy/install-deps.sh [build] [quickstart] [test] [image] [clang]     (default: build)
+#     build       compiler, libraries, oneDNN >= 3.7
+#     quickstart  what shows it at work besides: Python to unpack a model, curl
+#     test        what the tests use besides: a compiler cache, ...
+#     image       buildah and debootstrap, for deploy/image.sh
+#     clang       for the preset clang-strict
 #
 # oneDNN comes from the distribution where that has 3.7 or newer (Debian 13). Elsewhere Debian 13's source
 # package is built once (about 35 CPU minutes) into $ATTENDANT_CACHE, default ~/.cache/attendant, and
@@ -110,10 +111,11 @@ main() {
           libgrpc++-dev libprotobuf-dev libabsl-dev prometheus-cpp-dev libcivetweb-dev libspdlog-dev libfmt-dev \
           nlohmann-json3-dev libicu-dev zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev
         provide_onednn ;;
-      model) apt_install ca-certificates python3 python3-venv ;;
-      test) apt_install python3 python3-venv ccache curl git iproute2 libb64-0d ;;
+      quickstart) apt_install ca-certificates curl python3 python3-venv ;;
+      test) apt_install ccache libb64-0d shellcheck ;;
       image) apt_install buildah debootstrap debian-archive-keyring ;;
-      *) die "unknown part '$part' (build, model, test, image)" ;;
+      clang) apt_install clang ;;
+      *) die "unknown part '$part' (build, quickstart, test, image, clang)" ;;
     esac
   done
 }

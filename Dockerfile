@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+# The server and the command line on Debian 13, from its packages only. Mount models under /models, a folder each:
+#   docker run -p 127.0.0.1:8001:8001 -p 127.0.0.1:8002:8002 -v /path/to/all-MiniLM-L6-v2:/models/minilm:ro attendant
+
+FROM debian:trixie-slim AS toolchain
+COPY deploy/common.sh deploy/install-deps.sh /setup/
+RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends ccache && \
+    /setup/install-deps.sh build && rm -rf /var/lib/apt/lists/*
+
+FROM toolchain AS build
+COPY . /src
+RUN --mount=type=cache,target=/ccache \
+    export CCACHE_DIR=/ccache && \
+    cmake --preset release -S /src -B /build -DATTENDANT_BUILD_TESTS=OFF && \
+    cmake --build /build --target attendant-server attendant && \
+    install -s -D -t /out /build/bin/attendant-server /build/bin/attendant && rm -rf /build
+
+FROM debian:trixie-slim AS runtime
+RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends \
+      ca-certificates libabsl20240722 libcivetweb1 libdnnl3.6 libfmt10 libgrpc++1.51t64 libicu76 \
+      libprometheus-cpp-core1.0 libprotobuf32t64 libspdlog1.15 && \
+    rm -rf /var/lib/apt/lists/* && \
+    useradd --system --uid 10001 --user-group --no-create-home attendant && mkdir /models
+
+FROM runtime
+COPY --from=build /out/attendant-server /out/attendant /usr/local/bin/
+USER 10001:10001
+VOLUME /models
+EXPOSE 8001 8002
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s CMD ["attendant", "health"]
+ENTRYPOINT ["attendant-server", "--listen=0.0.0.0:8001", "--http_listen=0.0.0.0:8002", "--model_repository=/models"]

@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# From a fresh Debian 12 or 13 machine to real embeddings: installs what is missing, builds, fetches a model, serves
+# it, asks it, shows the metrics, and keeps serving until Ctrl-C. Run again, it is there in seconds.
+#
+#   deploy/quickstart.sh [--once] [--listen=HOST:PORT] [--http_listen=HOST:PORT]
+#     --once         end after showing it; the exit code is the server's
+#     --listen       where gRPC listens, default 127.0.0.1:8001; port 0 picks a free one
+#     --http_listen  where the metrics are, default 127.0.0.1:8002
+set -euo pipefail
+readonly SCRIPT=quickstart
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(dirname "$here")
+# shellcheck source-path=SCRIPTDIR source=common.sh
+. "$here/common.sh"
+
+readonly BIN="$root/build/release/bin"
+readonly SENTENCES=("A man is eating pasta in a restaurant." "Someone has lunch at a small Italian place."
+                    "The stock market fell by three percent on Tuesday." "Share prices went down sharply."
+                    "A cat sleeps on the sofa.")
+once=""
+listen=127.0.0.1:8001
+http_listen=127.0.0.1:8002
+run_dir=""
+server=""
+
+parse() {
+  local argument
+  for argument in "$@"; do
+    case "$argument" in
+      --once) once=1 ;;
+      --listen=*:*) listen=${argument#*=} ;;
+      --http_listen=*:*) http_listen=${argument#*=} ;;
+      -h | --help) sed -n '3,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" && exit 0 ;;
+      *) die "unknown argument '$argument'; --help tells more" ;;
+    esac
+  done
+}
+
+check_free() {  # check_free FLAG HOST:PORT
+  local port=${2##*:}
+  [ "$port" != 0 ] || return 0
+  if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+    die "port $port is taken by another program; choose another one with --$1=127.0.0.1:PORT (0: any free one)"
+  fi
+}
+
+# Quiet when it goes well.
+run_logged() {  # run_logged NAME COMMAND...
+  local log="$run_dir/$1.log"
+  shift
+  "$@" >"$log" 2>&1 || { tail -n 40 "$log" >&2; die "this failed: $*"; }
+}
+
+build() {
+  say "building the server and the command line (some minutes the first time)"
+  cd "$root"
+  run_logged configure cmake --preset release
+  run_logged build cmake --build --preset release --target attendant-server attendant
+  cd "$OLDPWD"
+}
+
+port() { sed -n "s/^$1=//p" "$run_dir/ports"; }
+
+serving() {
+  kill -0 "$server" 2>/dev/null || { cat "$run_dir/server.log" >&2; die "the server ended"; }
+  [ -s "$run_dir/ports" ] && "$BIN/attendant" health --server="127.0.0.1:$(port grpc)" >"$run_dir/health" 2>&1
+}
+
+# In a session of its own, so that Ctrl-C reaches this script only, which then lets the server drain.
+start_server() {  # start_server MODEL
+  say "starting the server with all-MiniLM-L6-v2 as the model 'minilm'"
+  setsid "$BIN/attendant-server" --model="minilm=$1" --listen="$listen" --http_listen="$http_listen" \
+    --port_file="$run_dir/ports" >"$run_dir/server.log" 2>&1 &
+  server=$!
+  wait_until 120 serving || die "the server is not ready after 120 s: $run_dir/server.log"
+}
+
+show() {
+  local grpc=$1 http=$2
+  say "embedding ${#SENTENCES[@]} sentences: attendant embed --similarity ..."
+  "$BIN/attendant" embed --server="$grpc" --similarity --top=2 "${SENTENCES[@]}"
+  say "what the server counted: curl http://$http/metrics"
+  curl -fsS "http://$http/metrics" |
+    grep -E '^attendant_(requests_total|tokens_total|batches_total|request_duration_seconds_(count|sum))' |
+    { grep 'model="minilm"' || die "the metrics do not show the model"; }
+}
+
+go_on() {
+  cat <<END
+
+It serves gRPC on $1 and metrics on $2. To go on, in another terminal:
+  $BIN/attendant embed --server=$1 "Any text you like"
+  $BIN/attendant models --server=$1
+  $BIN/attendant load --server=$1 --help
+  curl http://$2/metrics
+END
+}
+
+on_exit() {
+  local code=$?
+  trap - EXIT INT TERM
+  if [ -n "$server" ] && kill -TERM "$server" 2>/dev/null; then wait "$server" || true; fi
+  rm -rf "$run_dir"
+  exit $code
+}
+
+# Lets the server finish what it has admitted, and passes its exit code on.
+stop() {
+  local code=0
+  say "stopping the server"
+  kill -TERM "$server" 2>/dev/null || true
+  wait "$server" || code=$?
+  server=""
+  [ $code = 0 ] || say "the server ended with exit code $code"
+  exit $code
+}
+
+main() {
+  local model grpc http
+  parse "$@"
+  check_free listen "$listen"
+  check_free http_listen "$http_listen"
+  "$here/install-deps.sh" build quickstart
+  run_dir=$(mktemp -d)
+  trap on_exit EXIT
+  trap stop INT TERM
+  build
+  model=$("$here/fetch-model.sh")
+  start_server "$model"
+  grpc=127.0.0.1:$(port grpc)
+  http=127.0.0.1:$(port http)
+  show "$grpc" "$http"
+  [ -z "$once" ] || stop
+  go_on "$grpc" "$http"
+  say "serving; Ctrl-C ends it"
+  wait "$server" || die "the server ended with exit code $?"
+}
+
+main "$@"

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what is missing, builds, and runs every test; ctest's summary closes it.
+#
+#   tests/run.sh [--preset NAME] [FILTER]
+#     NAME    release (the default), dev, asan, tsan or clang-strict
+#     FILTER  a regular expression: only tests with such a name (ctest -R)
+set -euo pipefail
+readonly SCRIPT=tests
+root=$(cd "$(dirname "$0")/.." && pwd)
+# shellcheck source-path=SCRIPTDIR source=../deploy/common.sh
+. "$root/deploy/common.sh"
+
+preset=release
+filter=()
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --preset) preset=${2:?--preset needs a name}; shift ;;
+    --preset=*) preset=${1#*=} ;;
+    -*) die "unknown argument '$1'" ;;
+    *) filter=(-R "$1") ;;
+  esac
+  shift
+done
+
+parts=(build quickstart test)
+[ "$preset" != clang-strict ] || parts+=(clang)
+[ "$preset" != release ] || parts+=(image)
+"$root/deploy/install-deps.sh" "${parts[@]}"
+ATTENDANT_TEST_MODEL=$("$root/deploy/fetch-model.sh")
+export ATTENDANT_TEST_MODEL
+"$root/tests/integration/python.sh" -c ''
+
+cd "$root"
+say "building the preset $preset"
+cmake --preset "$preset" >/dev/null
+cmake --build --preset "$preset"
+say "running the tests"
+exec ctest --preset "$preset" --parallel "$(nproc)" "${filter[@]}"

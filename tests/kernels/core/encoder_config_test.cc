@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/core/encoder_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "kernels/core/encoder_weights.h"
+#include "tests/support/checkpoint.h"
+
+namespace attendant {
+namespace {
+
+using testing::HasSubstr;
+
+EncoderConfig SmallConfig() {
+  return {.layers = 2,
+          .heads = 2,
+          .hidden = 8,
+          .ffn = 16,
+          .vocab = 10,
+          .max_positions = 12,
+          .segment_types = 2,
+          .layer_norm_epsilon = 1e-12f};
+}
+
+TEST(EncoderConfigTest, RefusesWhatCannotBe) {
+  EXPECT_TRUE(Validate(SmallConfig()).ok());
+  const std::pair<std::function<void(EncoderConfig&)>, const char*> lies[] = {
+      {[](EncoderConfig& c) { c.layers = 0; }, "layers is 0"},
+      {[](EncoderConfig& c) { c.heads = -1; }, "heads is -1"},
+      {[](EncoderConfig& c) { c.heads = 3; }, "multiple of heads, 3"},
+      {[](EncoderConfig& c) { c.hidden = int64_t{1} << 40; }, "hidden is 1099511627776"},
+      {[](EncoderConfig& c) { c.vocab = int64_t{1} << 28; },
+       "token_embedding has 268435456 x 8 values"},
+      {[](EncoderConfig& c) { c.layer_norm_epsilon = 0; }, "layer_norm_epsilon is 0"},
+      {[](EncoderConfig& c) { c.layer_norm_epsilon = std::nanf(""); }, "layer_norm_epsilon is nan"},
+  };
+  for (const auto& [lie, message] : lies) {
+    EncoderConfig config = SmallConfig();
+    lie(config);
+    const absl::Status status = Validate(config);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << message;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  }
+}
+
+TEST(EncoderWeightsTest, NamesTheTensorThatDisagrees) {
+  const EncoderConfig config = SmallConfig();
+  EncoderWeights weights = RandomWeights(config, 1);
+  EXPECT_TRUE(ValidateWeights(config, weights).ok());
+
+  EncoderWeights missing = weights;
+  missing.layers[1].ffn_up.bias = {};
+  EXPECT_THAT(std::string(ValidateWeights(config, missing).message()),
+              HasSubstr("tensor layer 1.ffn_up.bias is missing"));
+
+  EncoderWeights wrong = weights;
+  wrong.layers[0].ffn_down = wrong.layers[0].ffn_up;
+  EXPECT_THAT(
+      std::string(ValidateWeights(config, wrong).message()),
+      HasSubstr(
+          "tensor layer 0.ffn_down.weight has shape [16, 8], the configuration asks for [8, 16]"));
+
+  EncoderWeights few = weights;
+  few.layers.pop_back();
+  EXPECT_THAT(std::string(ValidateWeights(config, few).message()), HasSubstr("1 layers"));
+}
+
+}  // namespace
+}  // namespace attendant

@@ -232,6 +232,11 @@ absl::StatusOr<JsonNode> ParseJson(absl::string_view text, const std::string& na
     return absl::InvalidArgumentError(absl::StrCat(
         name, " has ", text.size(), " bytes of JSON, the limit is ", limits.max_bytes));
   }
+  // The parser takes a zero byte for the end and would not look at what follows.
+  if (const size_t zero = text.find('\0'); zero != absl::string_view::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": not valid JSON at byte ", zero + 1, ": a zero byte"));
+  }
   JsonNode::Builder builder(limits);
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
     return absl::InvalidArgumentError(absl::StrCat(name, ": ", builder.error()));

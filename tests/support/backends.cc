@@ -47,20 +47,22 @@ std::vector<NamedBackend> AvailableBackends() {
   return available;
 }
 
-std::unique_ptr<PreparedEncoder> PrepareCheckpoint(const Backend& backend, const std::string& directory) {
+std::unique_ptr<PreparedEncoder> PrepareCheckpoint(const Backend& backend,
+                                                   const std::string& directory) {
   Checkpoint checkpoint = ValueOrDie(LoadCheckpoint(directory), directory);
   return ValueOrDie(backend.Prepare(checkpoint.config, std::move(checkpoint.weights), DType::kF32),
                     directory);
 }
 
-std::vector<TestSequence> RandomSequences(const EncoderConfig& config, const std::vector<int64_t>& lens,
-                                          uint32_t seed) {
+std::vector<TestSequence> RandomSequences(const EncoderConfig& config,
+                                          const std::vector<int64_t>& lens, uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<TestSequence> sequences;
   for (int64_t len : lens) {
     TestSequence sequence;
     for (int64_t i = 0; i < len; ++i) {
-      sequence.token_ids.push_back(static_cast<int32_t>(random() % static_cast<uint32_t>(config.vocab)));
+      sequence.token_ids.push_back(
+          static_cast<int32_t>(random() % static_cast<uint32_t>(config.vocab)));
       sequence.positions.push_back(static_cast<int32_t>(i));
       sequence.segment_ids.push_back(i > len / 2 && config.segment_types > 1 ? 1 : 0);
     }
@@ -84,9 +86,9 @@ std::vector<TestOutput> RunBatch(Session& session, const std::vector<TestSequenc
   }
   std::vector<TestOutput> results;
   for (int64_t i = 0; i < batch.batch(); ++i) {
-    results.push_back(
-        {.last_hidden_state = CopyRows(outputs.last_hidden_state, batch.seq_start(i), batch.seq_start(i + 1)),
-         .pooled = CopyRows(outputs.pooled, i, i + 1)});
+    results.push_back({.last_hidden_state = CopyRows(outputs.last_hidden_state, batch.seq_start(i),
+                                                     batch.seq_start(i + 1)),
+                       .pooled = CopyRows(outputs.pooled, i, i + 1)});
   }
   return results;
 }

@@ -19,15 +19,16 @@ struct NamedBackend {
 std::vector<NamedBackend> AvailableBackends();
 
 // The prepared encoder of a checkpoint folder. Ends the test run when it cannot be had.
-std::unique_ptr<PreparedEncoder> PrepareCheckpoint(const Backend& backend, const std::string& directory);
+std::unique_ptr<PreparedEncoder> PrepareCheckpoint(const Backend& backend,
+                                                   const std::string& directory);
 
 struct TestSequence {
   std::vector<int32_t> token_ids, positions, segment_ids;  // [len] each
 };
 
 // Sequences with random tokens, positions counted from 0; the same seed, the same values.
-std::vector<TestSequence> RandomSequences(const EncoderConfig& config, const std::vector<int64_t>& lens,
-                                          uint32_t seed);
+std::vector<TestSequence> RandomSequences(const EncoderConfig& config,
+                                          const std::vector<int64_t>& lens, uint32_t seed);
 
 struct TestOutput {
   std::vector<float> last_hidden_state;  // [len, hidden]

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/io/tensor_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+#include "tests/support/checkpoint.h"
+
+namespace attendant {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TensorStoreTest : public ::testing::Test {
+ protected:
+  void WriteIndex(const std::string& weight_map) {
+    WriteFile(directory_ / "model.safetensors.index.json",
+              "{\"metadata\": {\"total_size\": 12}, \"weight_map\": " + weight_map + "}");
+  }
+  std::string Error() { return TensorStore::Open(directory_.path()).status().ToString(); }
+
+  TempDirectory directory_;
+};
+
+TEST_F(TensorStoreTest, AlignedF32StaysInTheFile) {
+  WriteFile(directory_ / "model.safetensors", SafetensorsBytes({FloatTensor("x", {2}, {1, 2})}));
+  auto store = TensorStore::Open(directory_.path()).value();
+  const StoredTensor* x = store->Find("x");
+  ASSERT_NE(x, nullptr);
+  const float* values = store->Floats(*x).value();
+  EXPECT_EQ(static_cast<const void*>(values), x->data.data());
+  EXPECT_EQ(values[1], 2);
+}
+
+TEST_F(TensorStoreTest, UnalignedF32IsCopied) {
+  TestTensor y = FloatTensor("y", {2}, {1, 2});
+  WriteFile(directory_ / "model.safetensors", SafetensorsBytes({{"x", "U8", {1}, "!"}, y}));
+  auto store = TensorStore::Open(directory_.path()).value();
+  const float* values = store->Floats(*store->Find("y")).value();
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(values) % alignof(float), 0u);
+  EXPECT_EQ(values[0], 1);
+  EXPECT_EQ(values[1], 2);
+}
+
+TEST_F(TensorStoreTest, RefusesWhatIsNoWeight) {
+  WriteFile(directory_ / "model.safetensors",
+            SafetensorsBytes({FloatTensor("inf", {2}, {1, std::numeric_limits<float>::infinity()}),
+                              {"ids", "I64", {1}, std::string(8, '\0')}}));
+  auto store = TensorStore::Open(directory_.path()).value();
+  EXPECT_EQ(store->Floats(*store->Find("inf")).status().ToString(),
+            "INVALID_ARGUMENT: tensor `inf`: value 1 of 2 is inf, expected finite numbers");
+  EXPECT_EQ(store->Floats(*store->Find("ids")).status().ToString(),
+            "INVALID_ARGUMENT: tensor `ids`: dtype is `I64`, expected F32, F16, BF16 or F64");
+}
+
+TEST_F(TensorStoreTest, ReadsShards) {
+  WriteFile(directory_ / "model-00001-of-00002.safetensors",
+            SafetensorsBytes({FloatTensor("a", {1}, {1}), FloatTensor("b", {1}, {2})}));
+  WriteFile(directory_ / "model-00002-of-00002.safetensors",
+            SafetensorsBytes({FloatTensor("c", {1}, {3})}));
+  WriteIndex(R"({"a": "model-00001-of-00002.safetensors", "b": "model-00001-of-00002.safetensors",
+                 "c": "model-00002-of-00002.safetensors"})");
+  auto store = TensorStore::Open(directory_.path());
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_EQ(*(*store)->Floats(*(*store)->Find("b")).value(), 2);
+  EXPECT_EQ(*(*store)->Floats(*(*store)->Find("c")).value(), 3);
+  EXPECT_EQ((*store)->Find("d"), nullptr);
+}
+
+TEST_F(TensorStoreTest, RefusesIndexesThatLie) {
+  WriteFile(directory_ / "shard", SafetensorsBytes({FloatTensor("a", {1}, {1})}));
+  WriteIndex(R"({"b": "shard"})");
+  EXPECT_THAT(Error(), HasSubstr("index.json: tensor `b` is not in `shard`"));
+  for (const char* name : {"../shard", "/etc/passwd", "..", ".", "", "shard\\u0000x", "x/y"}) {
+    WriteIndex("{\"a\": \"" + std::string(name) + "\"}");
+    EXPECT_THAT(Error(), HasSubstr("is not the name of a file in this folder")) << name;
+  }
+  WriteIndex(R"({"a": "gone"})");
+  EXPECT_THAT(Error(), HasSubstr("gone"));
+  WriteIndex(R"({"a": 1})");
+  EXPECT_THAT(Error(), HasSubstr("expected a string"));
+  WriteIndex(R"([])");
+  EXPECT_THAT(Error(), HasSubstr("expected an object"));
+  WriteFile(directory_ / "model.safetensors.index.json", "{}");
+  EXPECT_THAT(Error(), HasSubstr("lacks the field `weight_map`"));
+}
+
+TEST_F(TensorStoreTest, EmptyFolder) {
+  EXPECT_EQ(Error(), "NOT_FOUND: " + directory_.path() +
+                         " has neither model.safetensors nor model.safetensors.index.json");
+}
+
+}  // namespace
+}  // namespace attendant

@@ -28,7 +28,7 @@ TABLE = {
     "kernels/cuda": row("kernels/core", "absl cuda"),
     "kernels/attention": row("kernels/core kernels/cpu", "absl"),
     "kernels/backends": row("kernels/core kernels/reference kernels/cpu", "absl"),
-    "server/text": row("kernels/core", "absl", private="icu json"),
+    "server/text": row("kernels/core", "absl json", private="icu"),
     "server/batching": row("kernels/core", "absl"),
     "server/metrics": row(libraries="absl prometheus civetweb"),
     "server/models": row(
@@ -40,7 +40,7 @@ TABLE = {
     "server": row(
         "proto kernels/core kernels/backends server/text server/batching server/models server/metrics server/rpc",
         "absl grpc protobuf", private="spdlog"),
-    "client": row("proto", "absl grpc protobuf", private="json"),
+    "client": row("proto", "absl grpc protobuf json"),
     "tests": row(
         "proto kernels/core kernels/io kernels/reference kernels/cpu kernels/cuda kernels/attention kernels/backends "
         "server/text server/batching server/metrics server/models server/rpc server client",

@@ -23,9 +23,9 @@ inline constexpr int kNumServedNames = 3;
 
 // What ModelStatistics reports, for each served name. Thread-safe.
 //
-// Sequences of all names share batches, and a batch does not know what its members were called by. It
-// is counted for every name that has a request between Enter and Leave when it ends: exact while a
-// model is called by one name at a time, and never less than the batches that ran for a name.
+// Sequences of all names share batches, and a batch does not know what its members were called by.
+// It is counted for every name that has a request between Enter and Leave when it ends: exact while
+// a model is called by one name at a time, and never less than the batches that ran for a name.
 class KServeStatistics {
  public:
   ModelStatistics& operator[](ServedName name) { return entries_[Index(name)].statistics; }

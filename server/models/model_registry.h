@@ -34,8 +34,8 @@ struct ModelOptions {
 struct ModelStatus {
   std::string name;
   ModelState state = ModelState::kLoading;
-  absl::Status error;           // why it failed, with kFailed
-  Model* model = nullptr;       // with kReady and kDraining
+  absl::Status error;      // why it failed, with kFailed
+  Model* model = nullptr;  // with kReady and kDraining
 };
 
 // The models of this process and the life of each: load, warm, serve, drain. Thread-safe.
@@ -44,7 +44,8 @@ class ModelRegistry {
   // Called after every change of a model's state, from the thread that changed it.
   using Listener = std::function<void(const std::string& name, ModelState state)>;
 
-  // Completions of requests run on `executor`. What is passed by reference must outlive the registry.
+  // Completions of requests run on `executor`. What is passed by reference must outlive the
+  // registry.
   ModelRegistry(const ModelOptions& options, ServerMetrics& metrics, Executor executor);
   ~ModelRegistry();
   ModelRegistry(const ModelRegistry&) = delete;
@@ -52,7 +53,8 @@ class ModelRegistry {
 
   void SetListener(Listener listener);  // before the first Load
 
-  // Loads the models one after the other on a thread of its own, and returns at once.
+  // Loads the models one after the other on a thread of its own, and returns at once. Called once.
+  // REQUIRES: no two of one name.
   void StartLoading(std::vector<ModelSource> sources);
 
   // NOT_FOUND: no such model. UNAVAILABLE: it is loading, draining, or failed to load (says why).
@@ -64,7 +66,11 @@ class ModelRegistry {
   // OK when every model is ready; else UNAVAILABLE, naming one that is not and why.
   absl::Status Ready() const;
 
-  // Every model turns kDraining, refuses new requests, and finishes the admitted ones until `deadline`.
+  // Whether a model of this name was given, whatever became of it.
+  bool Knows(absl::string_view name) const;
+
+  // Every model turns kDraining, refuses new requests, and finishes the admitted ones until
+  // `deadline`. A model that is still loading is given up once its load ends. Called once.
   void Drain(absl::Time deadline);
 
  private:

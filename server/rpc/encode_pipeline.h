@@ -68,8 +68,8 @@ struct EncodeLimits {
   int64_t max_response_bytes = int64_t{64} << 20;  // of tensors, as f32
 };
 
-// The way of every request between a protocol and the batcher: find the model, tokenize, validate, drop
-// masked tokens, submit, and on the way back gather, count and time. Thread-safe.
+// The way of every request between a protocol and the batcher: find the model, tokenize, validate,
+// drop masked tokens, submit, and on the way back gather, count and time. Thread-safe.
 class EncodePipeline {
  public:
   // Handle of a submitted request, for Cancel. Copyable, may outlive the request.
@@ -80,19 +80,19 @@ class EncodePipeline {
 
   EncodePipeline(ModelRegistry& models, ServerMetrics& metrics, const EncodeLimits& limits = {});
 
-  // Calls `done` exactly once: inside Encode when the request is refused before it is queued, else later
-  // from the completion executor. Counts nothing: the protocol reports the end of a request to Finish.
+  // Calls `done` exactly once: inside Encode when the request is refused before it is queued, else
+  // later from the completion executor. Counts nothing: the protocol reports the end of a request
+  // to Finish.
   Ticket Encode(EncodeInput input, absl::AnyInvocable<void(absl::StatusOr<EncodeOutput>)> done);
 
   void Cancel(const Ticket& ticket);
 
-  // Counts one request and its phases. `total` runs from its arrival until its answer was handed to gRPC;
-  // `serialize` is the part spent making the answer. `output` is null for a failed request.
+  // Counts one request and its phases. `total` runs from its arrival until its answer was handed to
+  // gRPC; `serialize` is the part spent making the answer. `output` is null for a failed request.
   void Finish(Method method, const std::string& model, const absl::Status& status,
               const EncodeOutput* output, absl::Duration serialize, absl::Duration total);
 
   ModelRegistry& models() { return models_; }
-  const EncodeLimits& limits() const { return limits_; }
   const EncodeLimits& limits() const { return limits_; }
 
  private:

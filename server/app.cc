@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/app.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "kernels/core/cpu_budget.h"
+#include "server/grpc_server.h"
+#include "server/version.h"
+#include "spdlog/spdlog.h"
+
+namespace attendant {
+namespace {
+
+int ComputeThreads(const ServerFlags& flags) {
+  if (flags.threads > 0) return flags.threads;
+  const CpuBudget budget = ReadCpuBudget();
+  spdlog::info("{} compute threads ({})", budget.threads, budget.reason);
+  return budget.threads;
+}
+
+ModelOptions MakeModelOptions(const ServerFlags& flags) {
+  return {.dtype = flags.dtype,
+          .backend = flags.backend,
+          .replicas = flags.replicas,
+          .threads_per_replica = std::max(1, ComputeThreads(flags) / flags.replicas),
+          .batcher = {.max_batch_tokens = flags.max_batch_tokens,
+                      .max_batch_sequences = flags.max_batch_sequences,
+                      .max_queued_tokens = flags.max_queued_tokens,
+                      .max_queued_requests = flags.max_queued_requests,
+                      .max_queue_delay = absl::Microseconds(flags.max_queue_delay_us)}};
+}
+
+// Building answers takes little beside computing them.
+int CompletionThreads() { return std::clamp(ReadCpuBudget().threads / 4, 2, 8); }
+
+std::vector<std::string> Names(const std::vector<ModelSource>& sources) {
+  std::vector<std::string> names;
+  for (const ModelSource& source : sources) names.push_back(source.name);
+  return names;
+}
+
+void LogModel(const ModelStatus& status) {
+  if (status.state == ModelState::kFailed) {
+    return spdlog::error("model '{}' failed to load: {}", status.name,
+                         std::string(status.error.message()));
+  }
+  if (status.state == ModelState::kDraining) {
+    return spdlog::info("model '{}' is draining", status.name);
+  }
+  if (status.model == nullptr) return;
+  const Model& model = *status.model;
+  const PreparedInfo& info = model.encoder->info();
+  spdlog::info(
+      "model '{}' is ready after {:.2f} s: {} on {} ({}), {} layers, hidden {}, at most {} "
+      "tokens, text cut at {}{}",
+      status.name, absl::ToDoubleSeconds(model.load_time), std::string(DTypeName(info.dtype)),
+      info.backend, info.isa, model.config().layers, model.config().hidden,
+      model.max_sequence_tokens, model.sentence.max_text_tokens,
+      model.tokenizer == nullptr ? ", no tokenizer: takes ids only" : "");
+}
+
+}  // namespace
+
+App::App(const ServerFlags& flags, const std::vector<ModelSource>& sources)
+    : drain_timeout_(absl::Seconds(flags.drain_timeout_s)),
+      health_service_(Names(sources)),
+      metrics_(kVersion),
+      completions_(CompletionThreads()),
+      registry_(MakeModelOptions(flags), metrics_,
+                [this](CompletionPool::Task task) { completions_.Post(std::move(task)); }),
+      pipeline_(registry_, metrics_,
+                {.max_request_sequences = flags.max_request_sequences,
+                 .max_response_bytes = flags.max_response_bytes}),
+      encoder_service_(
+          pipeline_, [this](CompletionPool::Task task) { completions_.Post(std::move(task)); },
+          {.max_requests = flags.max_stream_requests, .max_bytes = 2 * flags.max_request_bytes}),
+      kserve_service_(pipeline_, kVersion) {}
+
+App::~App() {
+  if (server_ == nullptr) return;
+  encoder_service_.CloseStreams();
+  health_service_.CloseWatches();
+  server_->Shutdown(std::chrono::system_clock::now());
+  server_->Wait();
+}
+
+absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,
+                                                const std::vector<ModelSource>& sources) {
+  std::unique_ptr<App> app(new App(flags, sources));
+  app->registry_.SetListener([raw = app.get()](const std::string& name, ModelState state) {
+    raw->OnModelChanged(name, state);
+  });
+  if (absl::Status status = app->Listen(flags); !status.ok()) return status;
+  app->registry_.StartLoading(sources);
+  return app;
+}
+
+absl::Status App::Listen(const ServerFlags& flags) {
+  absl::StatusOr<std::unique_ptr<HttpEndpoint>> http =
+      HttpEndpoint::Listen(flags.http_listen, metrics_, [this] { return registry_.Ready(); });
+  if (!http.ok()) {
+    return absl::Status(http.status().code(), absl::StrCat("--http_listen ", flags.http_listen,
+                                                           ": ", http.status().message()));
+  }
+  http_ = *std::move(http);
+  grpc::Service* const services[] = {&encoder_service_, &kserve_service_, &health_service_};
+  absl::StatusOr<ListeningServer> listening = StartGrpcServer(flags, services);
+  if (!listening.ok()) return listening.status();
+  server_ = std::move(listening->server);
+  grpc_port_ = listening->port;
+  spdlog::info("listening: gRPC on {} (port {}), HTTP on {} (port {})", flags.listen, grpc_port_,
+               flags.http_listen, http_port());
+  return absl::OkStatus();
+}
+
+void App::OnModelChanged(const std::string& name, ModelState /*state*/) {
+  absl::MutexLock health_lock(&health_mutex_);
+  for (const ModelStatus& status : registry_.List()) {
+    health_service_.Set(status.name, status.state == ModelState::kReady);
+    if (status.name == name) LogModel(status);
+  }
+  health_service_.Set("", registry_.Ready().ok());
+  const bool failed = !LoadFailure().ok();
+  absl::MutexLock lock(&mutex_);
+  nothing_to_serve_ = failed;
+}
+
+absl::Status App::LoadFailure() const {
+  const std::vector<ModelStatus> models = registry_.List();
+  for (const ModelStatus& status : models) {
+    if (status.state != ModelState::kFailed) return absl::OkStatus();
+  }
+  if (models.empty()) return absl::OkStatus();
+  const absl::Status& error = models.front().error;
+  return absl::Status(error.code(), absl::StrCat("no model could be loaded; '", models.front().name,
+                                                 "': ", error.message()));
+}
+
+absl::Status App::Run() {
+  const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stop_requested_ || nothing_to_serve_;
+  };
+  { absl::MutexLock lock(&mutex_, absl::Condition(&over)); }
+  absl::Status status = LoadFailure();
+  Drain();
+  return status;
+}
+
+void App::RequestStop() {
+  absl::MutexLock lock(&mutex_);
+  stop_requested_ = true;
+}
+
+// Health first, so that load balancers look away before anyone is refused. Then what was admitted
+// is answered, and only then are connections closed: nobody sees a burst of cancellations.
+void App::Drain() {
+  constexpr absl::Duration kFlushTime = absl::Seconds(1);
+  const absl::Time deadline = absl::Now() + drain_timeout_;
+  spdlog::info("draining for at most {} s", absl::ToInt64Seconds(drain_timeout_));
+  health_service_.Drain();
+  registry_.Drain(deadline);
+  encoder_service_.CloseStreams();
+  health_service_.CloseWatches();
+  const absl::Time flushed = std::max(deadline, absl::Now() + kFlushTime);
+  server_->Shutdown(absl::ToChronoTime(flushed));
+  server_->Wait();
+  server_.reset();
+  spdlog::info("stopped");
+}
+
+}  // namespace attendant

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/server.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/completion_pool.h"
+#include "server/flags.h"
+#include "server/metrics/http_endpoint.h"
+#include "server/metrics/server_metrics.h"
+#include "server/models/model_registry.h"
+#include "server/rpc/encode_pipeline.h"
+#include "server/rpc/encoder_service.h"
+#include "server/rpc/health_service.h"
+#include "server/rpc/kserve_service.h"
+
+namespace attendant {
+
+// The whole server: owns every lifetime, in the order in which things need each other. Thread-safe
+// after Start.
+class App {
+ public:
+  // Listens on both ports, then starts to load `sources`. Errors name the flag and the address.
+  static absl::StatusOr<std::unique_ptr<App>> Start(const ServerFlags& flags,
+                                                    const std::vector<ModelSource>& sources);
+  // Stops without grace what Run has not stopped.
+  ~App();
+  App(const App&) = delete;
+  App& operator=(const App&) = delete;
+
+  // Serves until RequestStop, then drains: health says NOT_SERVING, new requests are refused,
+  // admitted ones are answered until the drain timeout, then the ports close. OK after that; the
+  // first load error when no model could be loaded, for a server that can serve nothing does better
+  // to say so and end.
+  absl::Status Run();
+
+  void RequestStop();
+
+  int grpc_port() const { return grpc_port_; }
+  int http_port() const { return http_->port(); }
+
+ private:
+  App(const ServerFlags& flags, const std::vector<ModelSource>& sources);
+
+  absl::Status Listen(const ServerFlags& flags);
+  absl::Status ListenGrpc(const ServerFlags& flags);
+  void OnModelChanged(const std::string& name, ModelState state);
+  absl::Status LoadFailure() const;  // not OK when every model failed
+  void Drain();
+
+  const absl::Duration drain_timeout_;
+  // What the registry's loading thread touches, and so outlives it.
+  absl::Mutex health_mutex_;  // makes reading the registry and telling health one step
+  absl::Mutex mutex_;
+  bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
+  bool nothing_to_serve_ ABSL_GUARDED_BY(mutex_) = false;
+  HealthService health_service_;
+
+  ServerMetrics metrics_;
+  CompletionPool completions_;
+  ModelRegistry registry_;
+  EncodePipeline pipeline_;
+  EncoderService encoder_service_;
+  KServeService kserve_service_;
+  std::unique_ptr<HttpEndpoint> http_;
+  std::unique_ptr<grpc::Server> server_;
+  int grpc_port_ = 0;
+};
+
+}  // namespace attendant

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace attendant {
+
+// The command line of attendant-server. `attendant-server --help` explains each.
+struct ServerFlags {
+  std::string listen = "127.0.0.1:8001";
+  std::string http_listen = "127.0.0.1:8002";
+  std::string port_file;
+
+  std::vector<std::string> models;  // NAME=DIR
+  std::string model_repository;
+  std::string dtype = "auto";
+  std::string backend = "auto";
+  int threads = 0;
+  int replicas = 1;
+
+  // Beyond about 1024 tokens a CPU's batch is not faster, only later.
+  int64_t max_batch_tokens = 1024;
+  int64_t max_batch_sequences = 256;
+  int64_t max_queued_tokens = 262144;
+  int64_t max_queued_requests = 4096;
+  int64_t max_queue_delay_us = 0;
+  int64_t max_request_bytes = int64_t{16} << 20;
+  int64_t max_request_sequences = 4096;
+  int64_t max_response_bytes = int64_t{64} << 20;
+  int64_t max_stream_requests = 256;
+  int64_t drain_timeout_s = 25;  // Kubernetes kills after 30
+
+  std::string tls_cert;
+  std::string tls_key;
+  std::string tls_client_ca;
+
+  std::string log_format = "text";
+  std::string log_level = "info";
+  bool version = false;
+  bool help = false;
+};
+
+// `arguments` without the program's name. INVALID_ARGUMENT, naming the flag, its value and what it
+// may be. With --help or --version nothing else is checked.
+absl::StatusOr<ServerFlags> ParseServerFlags(std::span<const std::string> arguments);
+
+std::string ServerHelp();
+
+}  // namespace attendant

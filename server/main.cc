@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// attendant-server. Exit codes: 0 after a stop, 1 when it could not start or load any model, 2 for
+// a command line that cannot be meant.
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/app.h"
+#include "server/flags.h"
+#include "server/log.h"
+#include "server/model_sources.h"
+#include "server/port_file.h"
+#include "server/stop_signals.h"
+#include "server/version.h"
+#include "spdlog/spdlog.h"
+
+namespace attendant {
+namespace {
+
+constexpr int kFailure = 1;
+constexpr int kUsage = 2;
+
+int Fail(const absl::Status& status) {
+  spdlog::error("{}", std::string(status.message()));
+  return kFailure;
+}
+
+int Usage(const absl::Status& status) {
+  std::fprintf(stderr, "attendant-server: %s\nTry attendant-server --help\n",
+               std::string(status.message()).c_str());
+  return kUsage;
+}
+
+int Serve(const ServerFlags& flags, const std::vector<ModelSource>& sources) {
+  StopSignals signals;
+  ConfigureLog(flags.log_format, flags.log_level);
+  spdlog::info("attendant-server {}", kVersion);
+  absl::StatusOr<std::unique_ptr<App>> app = App::Start(flags, sources);
+  if (!app.ok()) return Fail(app.status());
+  if (!flags.port_file.empty()) {
+    const absl::Status written =
+        WritePortFile(flags.port_file, (*app)->grpc_port(), (*app)->http_port());
+    if (!written.ok()) return Fail(written);
+  }
+  signals.Watch([&app] { (*app)->RequestStop(); });
+  const absl::Status status = (*app)->Run();
+  return status.ok() ? 0 : Fail(status);
+}
+
+int Main(const std::vector<std::string>& arguments) {
+  const absl::StatusOr<ServerFlags> flags = ParseServerFlags(arguments);
+  if (!flags.ok()) return Usage(flags.status());
+  if (flags->help || flags->version) {
+    std::fputs(flags->help ? ServerHelp().c_str() : kVersion, stdout);
+    std::fputs(flags->help ? "" : "\n", stdout);
+    return 0;
+  }
+  const absl::StatusOr<std::vector<ModelSource>> sources =
+      CollectModels(flags->models, flags->model_repository);
+  if (!sources.ok()) return Usage(sources.status());
+  return Serve(*flags, *sources);
+}
+
+}  // namespace
+}  // namespace attendant
+
+int main(int argc, char** argv) {
+  return attendant::Main(std::vector<std::string>(argv + 1, argv + argc));
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/models/model_registry.h"
+
+namespace attendant {
+
+// The models that --model and --model_repository name; `repository` may be empty. INVALID_ARGUMENT
+// for what is not NAME=DIR, a name that cannot be served (letters, digits, '_', '-' and '.', at
+// most 128), two names that clash (NAME.ids and NAME.encoder belong to NAME), or a repository
+// without a model.
+absl::StatusOr<std::vector<ModelSource>> CollectModels(std::span<const std::string> models,
+                                                       const std::string& repository);
+
+}  // namespace attendant

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/models/model_loader.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "kernels/backends/backends.h"
+#include "kernels/core/packed_batch.h"
+#include "kernels/io/checkpoint.h"
+#include "server/models/model_observer.h"
+
+namespace attendant {
+namespace {
+
+absl::StatusOr<std::unique_ptr<PreparedEncoder>> PrepareEncoder(const std::string& directory,
+                                                                const ModelOptions& options) {
+  absl::StatusOr<std::unique_ptr<Backend>> backend = MakeBackend(options.backend);
+  if (!backend.ok()) return backend.status();
+  absl::StatusOr<DType> dtype = ChooseDType(options.dtype, **backend);
+  if (!dtype.ok()) return dtype.status();
+  absl::StatusOr<Checkpoint> checkpoint = LoadCheckpoint(directory);
+  if (!checkpoint.ok()) return checkpoint.status();
+  return (*backend)->Prepare(checkpoint->config, std::move(checkpoint->weights), *dtype);
+}
+
+// A checkpoint without tokenizer.json serves ids only. A tokenizer is tried once, so that none can
+// fail later for a reason that lies in the checkpoint.
+absl::StatusOr<std::unique_ptr<Tokenizer>> LoadFittingTokenizer(const std::string& directory,
+                                                                const EncoderConfig& config,
+                                                                int64_t max_text_tokens) {
+  absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = LoadTokenizer(directory);
+  if (absl::IsNotFound(tokenizer.status())) return nullptr;
+  if (!tokenizer.ok()) return tokenizer;
+  if ((*tokenizer)->vocab() > config.vocab) {
+    return absl::InvalidArgumentError(absl::StrCat(directory, "/tokenizer.json gives ids up to ",
+                                                   (*tokenizer)->vocab() - 1,
+                                                   ", config.json's vocab_size is ", config.vocab));
+  }
+  absl::StatusOr<TokenizedText> text =
+      (*tokenizer)->Tokenize("warm-up", {.max_tokens = max_text_tokens});
+  if (!text.ok()) return text.status();
+  return tokenizer;
+}
+
+// `count` sequences of `len` tokens each.
+absl::Status RunOnce(Session& session, int64_t count, int64_t len) {
+  const std::vector<int32_t> zeros(static_cast<size_t>(len));
+  std::vector<int32_t> positions(static_cast<size_t>(len));
+  std::iota(positions.begin(), positions.end(), 0);
+  PackedBatch batch;
+  for (int64_t i = 0; i < count; ++i) batch.Append(zeros, positions, zeros);
+  const std::vector<SequenceOutputs> spec(
+      static_cast<size_t>(count),
+      SequenceOutputs{.last_hidden_state = true, .pooling = Pooling::kMean});
+  Outputs outputs;
+  return session.Run(batch, {.sequences = spec}, outputs);
+}
+
+absl::Status WarmUp(Session& session, const SessionLimits& limits, int64_t max_sequence_tokens) {
+  if (absl::Status status = RunOnce(session, 1, 1); !status.ok()) return status;
+  const int64_t count =
+      std::min(limits.max_batch_sequences, limits.max_batch_tokens / max_sequence_tokens);
+  return RunOnce(session, count, max_sequence_tokens);
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<Session>>> MakeWarmSessions(
+    const Model& model, const ModelOptions& options) {
+  const SessionLimits limits{.max_batch_tokens = options.batcher.max_batch_tokens,
+                             .max_batch_sequences = options.batcher.max_batch_sequences};
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (int replica = 0; replica < options.replicas; ++replica) {
+    absl::StatusOr<std::unique_ptr<Session>> session =
+        model.encoder->NewSession(limits, options.threads_per_replica);
+    if (!session.ok()) return session.status();
+    absl::Status status = WarmUp(**session, limits, model.max_sequence_tokens);
+    if (!status.ok()) return status;
+    sessions.push_back(*std::move(session));
+  }
+  return sessions;
+}
+
+absl::Status LoadParts(const std::string& directory, const ModelOptions& options, Model& model) {
+  absl::StatusOr<std::unique_ptr<PreparedEncoder>> encoder = PrepareEncoder(directory, options);
+  if (!encoder.ok()) return encoder.status();
+  model.encoder = *std::move(encoder);
+  model.max_sequence_tokens =
+      std::min(model.config().max_positions, options.batcher.max_batch_tokens);
+  absl::StatusOr<SentenceSettings> sentence =
+      ReadSentenceSettings(directory, model.config().hidden, model.max_sequence_tokens);
+  if (!sentence.ok()) return sentence.status();
+  model.sentence = *sentence;
+  absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer =
+      LoadFittingTokenizer(directory, model.config(), model.sentence.max_text_tokens);
+  if (!tokenizer.ok()) return tokenizer.status();
+  model.tokenizer = *std::move(tokenizer);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Model>> LoadModel(const ModelSource& source,
+                                                 const ModelOptions& options,
+                                                 ServerMetrics& metrics, const Executor& executor) {
+  const absl::Time start = absl::Now();
+  auto model = std::make_unique<Model>();
+  model->name = source.name;
+  model->metrics = &metrics.ForModel(source.name);
+  if (absl::Status status = LoadParts(source.directory, options, *model); !status.ok()) {
+    return status;
+  }
+  absl::StatusOr<std::vector<std::unique_ptr<Session>>> sessions =
+      MakeWarmSessions(*model, options);
+  if (!sessions.ok()) return sessions.status();
+  model->observer = std::make_unique<ModelObserver>(*model->metrics, model->statistics);
+  model->batcher =
+      std::make_unique<Batcher>(options.batcher, *std::move(sessions), *model->observer, executor);
+  model->load_time = absl::Now() - start;
+  const PreparedInfo& info = model->encoder->info();
+  model->metrics->SetLoaded(std::string(DTypeName(info.dtype)), info.backend, info.isa,
+                            model->load_time);
+  return model;
+}
+
+}  // namespace attendant

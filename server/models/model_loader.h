@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "server/models/model.h"
+#include "server/models/model_registry.h"
+
+namespace attendant {
+
+// A checkpoint's folder to a model that has answered warm-up batches of the smallest and of the
+// largest size, on every replica. Takes seconds. Errors name the file or the option at fault.
+absl::StatusOr<std::unique_ptr<Model>> LoadModel(const ModelSource& source,
+                                                 const ModelOptions& options,
+                                                 ServerMetrics& metrics, const Executor& executor);
+
+}  // namespace attendant

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/rpc/encode_pipeline.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "server/rpc/encode_validation.h"
+
+namespace attendant {
+namespace {
+
+bool FullyMasked(const EncodedSequence& sequence) {
+  return !sequence.attention_mask.empty() &&
+         std::all_of(sequence.attention_mask.begin(), sequence.attention_mask.end(),
+                     [](uint8_t keep) { return keep == 0; });
+}
+
+int64_t UnmaskedTokens(const EncodedSequence& sequence) {
+  const int64_t len = static_cast<int64_t>(sequence.token_ids.size());
+  return len - std::count(sequence.attention_mask.begin(), sequence.attention_mask.end(), 0);
+}
+
+// Puts the batcher's results beside the sequences they belong to. A fully masked one was never
+// computed: its pooled vector is zeros.
+EncodeOutput Gather(ValidRequest request, RequestResult result) {
+  EncodeOutput output = std::move(request.output);
+  auto next = result.sequences.begin();
+  for (EncodedSequence& sequence : output.sequences) {
+    if (!FullyMasked(sequence)) {
+      sequence.result = std::move(*next++);
+    } else if (request.outputs.pooling != Pooling::kNone) {
+      sequence.result.pooled.assign(static_cast<size_t>(request.outputs.dims), 0.0f);
+    }
+  }
+  output.queue = result.queue;
+  output.compute = result.compute;
+  return output;
+}
+
+// A request while the batcher has it.
+struct Submitted {
+  Model* model;
+  std::optional<ServedName> served_name;
+  ValidRequest request;
+  absl::AnyInvocable<void(absl::StatusOr<EncodeOutput>)> done;
+
+  void Enter() {
+    model->metrics->AddInflight(1);
+    if (served_name) model->statistics.Enter(*served_name);
+  }
+  void Complete(absl::StatusOr<RequestResult> result) {
+    model->metrics->AddInflight(-1);
+    if (served_name) model->statistics.Leave(*served_name);
+    if (!result.ok()) return done(result.status());
+    done(Gather(std::move(request), *std::move(result)));
+  }
+};
+
+void CountTokens(ModelMetrics& metrics, const EncodeOutput& output) {
+  int64_t valid = 0;
+  int64_t padding = 0;
+  for (const EncodedSequence& sequence : output.sequences) {
+    const int64_t tokens = UnmaskedTokens(sequence);
+    valid += tokens;
+    padding += static_cast<int64_t>(sequence.token_ids.size()) - tokens;
+    metrics.ObserveSequence(tokens);
+  }
+  metrics.CountTokens(valid, padding);
+}
+
+}  // namespace
+
+void ScatterRows(const EncodedSequence& sequence, int64_t hidden, float* rows) {
+  const float* next = sequence.result.last_hidden_state.data();
+  for (size_t i = 0; i < sequence.token_ids.size(); ++i, rows += hidden) {
+    if (!sequence.attention_mask.empty() && sequence.attention_mask[i] == 0) {
+      std::fill_n(rows, hidden, 0.0f);
+    } else {
+      std::copy_n(next, hidden, rows);
+      next += hidden;
+    }
+  }
+}
+
+EncodePipeline::EncodePipeline(ModelRegistry& models, ServerMetrics& metrics,
+                               const EncodeLimits& limits)
+    : models_(models), metrics_(metrics), limits_(limits) {}
+
+EncodePipeline::Ticket EncodePipeline::Encode(
+    EncodeInput input, absl::AnyInvocable<void(absl::StatusOr<EncodeOutput>)> done) {
+  absl::StatusOr<Model*> model = models_.Find(input.model);
+  if (!model.ok()) {
+    done(model.status());
+    return {};
+  }
+  if (input.deadline <= absl::Now()) {
+    (*model)->metrics->CountRejected(RejectReasonName(RejectReason::kDeadline));
+    done(absl::DeadlineExceededError("the deadline passed before the request was read"));
+    return {};
+  }
+  absl::StatusOr<ValidRequest> request = ValidateRequest(**model, limits_, input);
+  if (!request.ok()) {
+    done(request.status());
+    return {};
+  }
+  Submitted submitted{*model, input.served_name, *std::move(request), std::move(done)};
+  submitted.Enter();
+  if (submitted.request.sequences.empty()) {
+    submitted.Complete(RequestResult{});
+    return {};
+  }
+  PendingRequest pending{.sequences = std::move(submitted.request.sequences),
+                         .outputs = submitted.request.outputs,
+                         .deadline = input.deadline,
+                         .priority = input.priority,
+                         .done = nullptr};
+  pending.done = [submitted = std::move(submitted)](absl::StatusOr<RequestResult> result) mutable {
+    submitted.Complete(std::move(result));
+  };
+  return {*model, (*model)->batcher->Submit(std::move(pending))};
+}
+
+void EncodePipeline::Cancel(const Ticket& ticket) {
+  if (ticket.model != nullptr) ticket.model->batcher->Cancel(ticket.id);
+}
+
+void EncodePipeline::Finish(Method method, const std::string& model, const absl::Status& status,
+                            const EncodeOutput* output, absl::Duration serialize,
+                            absl::Duration total) {
+  if (!models_.Knows(model)) return metrics_.CountUnknownModel(method, status.code());
+  ModelMetrics& metrics = metrics_.ForModel(model);
+  metrics.CountRequest(method, status.code());
+  metrics.ObservePhase(method, Phase::kTotal, total);
+  if (output == nullptr) return;
+  metrics.ObservePhase(method, Phase::kTokenize, output->tokenize);
+  metrics.ObservePhase(method, Phase::kQueue, output->queue);
+  metrics.ObservePhase(method, Phase::kCompute, output->compute);
+  metrics.ObservePhase(method, Phase::kSerialize, serialize);
+  CountTokens(metrics, *output);
+}
+
+}  // namespace attendant

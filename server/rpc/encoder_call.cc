@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/rpc/encoder_call.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "server/rpc/encoder_messages.h"
+
+namespace attendant {
+namespace {
+
+// Up to here, tokenizing takes less time than a gRPC thread may be kept from its other calls.
+constexpr size_t kInlineRequestBytes = size_t{32} << 10;
+
+struct Run {
+  EncoderCall call;
+  const v1::EncodeRequest& request;
+  v1::EncodeResponse& response;
+  absl::AnyInvocable<void(const absl::Status&)> done;
+  absl::Time arrival = absl::Now();
+  ResponseFormat format{};
+
+  void End(const absl::Status& status, const EncodeOutput* output, absl::Duration serialize) {
+    call.pipeline.Finish(call.method, request.model(), status, output, serialize,
+                         absl::Now() - arrival);
+    done(status);
+  }
+};
+
+void FillTimings(const EncodeOutput& output, absl::Duration total, v1::Timings& timings) {
+  timings.set_tokenize_us(absl::ToInt64Microseconds(output.tokenize));
+  timings.set_queue_us(absl::ToInt64Microseconds(output.queue));
+  timings.set_compute_us(absl::ToInt64Microseconds(output.compute));
+  timings.set_total_us(absl::ToInt64Microseconds(total));
+}
+
+// gRPC cancels a call whose deadline passes: what ended it was the deadline.
+absl::Status DeadlineInsteadOfCancelled(const absl::Status& status, absl::Time deadline) {
+  if (!absl::IsCancelled(status) || absl::Now() < deadline) return status;
+  return absl::DeadlineExceededError("the deadline passed before the answer was ready");
+}
+
+void Answer(Run& run, absl::StatusOr<EncodeOutput> output) {
+  if (!output.ok()) {
+    return run.End(DeadlineInsteadOfCancelled(output.status(), run.call.deadline), nullptr, {});
+  }
+  const absl::Time start = absl::Now();
+  run.response.set_id(run.request.id());
+  run.response.set_model(run.request.model());
+  EncodeResponseTensors(run.format, *output, run.response);
+  FillTimings(*output, absl::Now() - run.arrival, *run.response.mutable_timings());
+  run.End(absl::OkStatus(), &*output, absl::Now() - start);
+}
+
+void Submit(std::unique_ptr<Run> run) {
+  if (run->call.cancellation->cancelled()) {
+    return run->End(absl::CancelledError("cancelled by the client"), nullptr, {});
+  }
+  absl::StatusOr<DecodedRequest> decoded = DecodeRequest(run->request, run->call.pipeline.limits());
+  if (!decoded.ok()) return run->End(decoded.status(), nullptr, {});
+  run->format = decoded->format;
+  decoded->input.method = run->call.method;
+  decoded->input.deadline = run->call.deadline;
+  // The answer may come, and end the call, before Encode returns: nothing of `run` is used after
+  // it.
+  EncodePipeline& pipeline = run->call.pipeline;
+  const std::shared_ptr<Cancellation> cancellation = run->call.cancellation;
+  cancellation->SetTicket(
+      pipeline.Encode(std::move(decoded->input),
+                      [run = std::move(run)](absl::StatusOr<EncodeOutput> output) mutable {
+                        Answer(*run, std::move(output));
+                      }));
+}
+
+}  // namespace
+
+void Cancellation::Cancel() {
+  EncodePipeline::Ticket ticket;
+  {
+    absl::MutexLock lock(&mutex_);
+    cancelled_ = true;
+    ticket = ticket_;
+  }
+  pipeline_.Cancel(ticket);
+}
+
+bool Cancellation::cancelled() const {
+  absl::MutexLock lock(&mutex_);
+  return cancelled_;
+}
+
+void Cancellation::SetTicket(const EncodePipeline::Ticket& ticket) {
+  {
+    absl::MutexLock lock(&mutex_);
+    ticket_ = ticket;
+    if (!cancelled_) return;
+  }
+  pipeline_.Cancel(ticket);
+}
+
+void RunEncoderCall(const EncoderCall& call, const v1::EncodeRequest& request,
+                    v1::EncodeResponse& response,
+                    absl::AnyInvocable<void(const absl::Status&)> done) {
+  auto run = std::unique_ptr<Run>(
+      new Run{.call = call, .request = request, .response = response, .done = std::move(done)});
+  if (request.ByteSizeLong() <= kInlineRequestBytes) return Submit(std::move(run));
+  const Executor& executor = call.executor;
+  executor([run = std::move(run)]() mutable { Submit(std::move(run)); });
+}
+
+}  // namespace attendant

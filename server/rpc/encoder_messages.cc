@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/rpc/encoder_messages.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace attendant {
+namespace {
+
+constexpr size_t kMaxIdBytes = 256;
+
+absl::Status UnknownEnum(absl::string_view field, int value) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " is ", value, ", which is not one of its values"));
+}
+
+absl::StatusOr<std::optional<Pooling>> DecodePooling(v1::Pooling pooling) {
+  switch (pooling) {
+    case v1::POOLING_UNSPECIFIED:
+      return std::nullopt;
+    case v1::POOLING_MEAN:
+      return Pooling::kMean;
+    case v1::POOLING_CLS:
+      return Pooling::kCls;
+    case v1::POOLING_MAX:
+      return Pooling::kMax;
+    case v1::POOLING_LAST:
+      return Pooling::kLast;
+    default:
+      return UnknownEnum("outputs.pooled.pooling", pooling);
+  }
+}
+
+v1::Pooling EncodePooling(Pooling pooling) {
+  switch (pooling) {
+    case Pooling::kNone:
+      return v1::POOLING_UNSPECIFIED;
+    case Pooling::kMean:
+      return v1::POOLING_MEAN;
+    case Pooling::kCls:
+      return v1::POOLING_CLS;
+    case Pooling::kMax:
+      return v1::POOLING_MAX;
+    case Pooling::kLast:
+      return v1::POOLING_LAST;
+  }
+  return v1::POOLING_UNSPECIFIED;
+}
+
+absl::StatusOr<Truncation> DecodeTruncation(v1::Truncation truncation) {
+  switch (truncation) {
+    case v1::TRUNCATION_UNSPECIFIED:
+      return Truncation::kTextOnly;
+    case v1::TRUNCATION_NONE:
+      return Truncation::kNone;
+    case v1::TRUNCATION_RIGHT:
+      return Truncation::kRight;
+    default:
+      return UnknownEnum("truncation", truncation);
+  }
+}
+
+absl::StatusOr<NumberFormat> DecodeDType(v1::DType dtype) {
+  switch (dtype) {
+    case v1::DTYPE_UNSPECIFIED:
+    case v1::DTYPE_F32:
+      return NumberFormat::kF32;
+    case v1::DTYPE_BF16:
+      return NumberFormat::kBf16;
+    case v1::DTYPE_F16:
+      return NumberFormat::kF16;
+    default:
+      return UnknownEnum("outputs.dtype", dtype);
+  }
+}
+
+v1::DType EncodeDType(NumberFormat format) {
+  switch (format) {
+    case NumberFormat::kF32:
+      return v1::DTYPE_F32;
+    case NumberFormat::kBf16:
+      return v1::DTYPE_BF16;
+    case NumberFormat::kF16:
+      return v1::DTYPE_F16;
+  }
+  return v1::DTYPE_UNSPECIFIED;
+}
+
+absl::Status DecodeSequences(const v1::Sequences& sequences, const EncodeLimits& limits,
+                             EncodeInput& input) {
+  if (sequences.sequences_size() > limits.max_request_sequences) {
+    return absl::InvalidArgumentError(absl::StrCat("the request has ", sequences.sequences_size(),
+                                                   " sequences, the limit is ",
+                                                   limits.max_request_sequences));
+  }
+  for (const v1::Sequence& sequence : sequences.sequences()) {
+    if (sequence.has_text()) {
+      input.sequences.emplace_back(sequence.text());
+    } else if (sequence.has_ids()) {
+      const v1::TokenIds& ids = sequence.ids();
+      input.sequences.emplace_back(
+          IdsInput{.token_ids = {ids.token_ids().begin(), ids.token_ids().end()},
+                   .segment_ids = {ids.segment_ids().begin(), ids.segment_ids().end()},
+                   .attention_mask = {ids.attention_mask().begin(), ids.attention_mask().end()}});
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("sequence ", input.sequences.size(), " has neither text nor ids"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCount(absl::string_view field, int64_t count, int64_t batch, int64_t seq) {
+  return absl::InvalidArgumentError(absl::StrCat("padded.", field, " has ", count,
+                                                 " values, batch x seq is ", batch, " x ", seq));
+}
+
+absl::Status CheckPadded(const v1::PaddedBatch& padded, const EncodeLimits& limits) {
+  if (padded.batch() < 1 || padded.batch() > limits.max_request_sequences) {
+    return absl::InvalidArgumentError(absl::StrCat("padded.batch is ", padded.batch(),
+                                                   ", it must be from 1 to ",
+                                                   limits.max_request_sequences));
+  }
+  // Compared by division: batch x seq may not fit in 64 bits.
+  const int64_t count = padded.token_ids_size();
+  if (padded.seq() < 1 || count % padded.batch() != 0 || count / padded.batch() != padded.seq()) {
+    return CheckCount("token_ids", count, padded.batch(), padded.seq());
+  }
+  if (padded.segment_ids_size() != 0 && padded.segment_ids_size() != count) {
+    return CheckCount("segment_ids", padded.segment_ids_size(), padded.batch(), padded.seq());
+  }
+  if (padded.attention_mask_size() != 0 && padded.attention_mask_size() != count) {
+    return CheckCount("attention_mask", padded.attention_mask_size(), padded.batch(), padded.seq());
+  }
+  return absl::OkStatus();
+}
+
+// Row `row` of a [batch, seq] field; an empty field gives an empty row.
+template <typename T, typename Field>
+std::vector<T> Row(const Field& field, int64_t row, int64_t seq) {
+  if (field.empty()) return {};
+  const auto begin = field.begin() + row * seq;
+  return std::vector<T>(begin, begin + seq);
+}
+
+absl::Status DecodePadded(const v1::PaddedBatch& padded, const EncodeLimits& limits,
+                          EncodeInput& input) {
+  if (absl::Status status = CheckPadded(padded, limits); !status.ok()) return status;
+  for (int64_t row = 0; row < padded.batch(); ++row) {
+    input.sequences.emplace_back(
+        IdsInput{.token_ids = Row<int64_t>(padded.token_ids(), row, padded.seq()),
+                 .segment_ids = Row<int64_t>(padded.segment_ids(), row, padded.seq()),
+                 .attention_mask = Row<uint8_t>(padded.attention_mask(), row, padded.seq())});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DecodeInput(const v1::EncodeRequest& request, const EncodeLimits& limits,
+                         EncodeInput& input) {
+  switch (request.input_case()) {
+    case v1::EncodeRequest::kSequences:
+      return DecodeSequences(request.sequences(), limits, input);
+    case v1::EncodeRequest::kPadded:
+      return DecodePadded(request.padded(), limits, input);
+    case v1::EncodeRequest::INPUT_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError("the request has neither sequences nor a padded batch");
+}
+
+absl::Status DecodeOutputs(const v1::OutputSelection& outputs, DecodedRequest& decoded) {
+  absl::StatusOr<std::optional<Pooling>> pooling = DecodePooling(outputs.pooled().pooling());
+  if (!pooling.ok()) return pooling.status();
+  absl::StatusOr<NumberFormat> numbers = DecodeDType(outputs.dtype());
+  if (!numbers.ok()) return numbers.status();
+  decoded.format.numbers = *numbers;
+  decoded.format.last_hidden_state = outputs.last_hidden_state();
+  decoded.format.token_ids = outputs.token_ids();
+  decoded.input.last_hidden_state = outputs.last_hidden_state();
+  decoded.input.pooled = outputs.has_pooled();
+  decoded.input.pooling = *pooling;
+  if (outputs.pooled().has_normalize()) decoded.input.normalize = outputs.pooled().normalize();
+  decoded.input.dims = outputs.pooled().dims();
+  return absl::OkStatus();
+}
+
+void AppendHiddenState(const ResponseFormat& format, const EncodedSequence& sequence,
+                       int64_t hidden, std::string& bytes) {
+  if (sequence.attention_mask.empty()) {
+    return AppendValues(sequence.result.last_hidden_state, format.numbers, bytes);
+  }
+  std::vector<float> rows(sequence.token_ids.size() * static_cast<size_t>(hidden));
+  ScatterRows(sequence, hidden, rows.data());
+  AppendValues(rows, format.numbers, bytes);
+}
+
+// Sets dtype and shape and makes room; the values are to be appended.
+std::string& StartTensor(const ResponseFormat& format, std::initializer_list<int64_t> shape,
+                         v1::Tensor& tensor) {
+  int64_t bytes = BytesPerValue(format.numbers);
+  for (int64_t dim : shape) {
+    tensor.add_shape(dim);
+    bytes *= dim;
+  }
+  tensor.set_dtype(EncodeDType(format.numbers));
+  tensor.mutable_data()->reserve(static_cast<size_t>(bytes));
+  return *tensor.mutable_data();
+}
+
+std::string& StartHiddenState(const ResponseFormat& format, const EncodeOutput& output,
+                              v1::Tensor& tensor) {
+  const int64_t batch = static_cast<int64_t>(output.sequences.size());
+  if (format.padded) {
+    const int64_t seq = static_cast<int64_t>(output.sequences.front().token_ids.size());
+    return StartTensor(format, {batch, seq, output.hidden}, tensor);
+  }
+  int64_t tokens = 0;
+  for (const EncodedSequence& sequence : output.sequences) {
+    tokens += static_cast<int64_t>(sequence.token_ids.size());
+  }
+  return StartTensor(format, {tokens, output.hidden}, tensor);
+}
+
+void EncodeHiddenState(const ResponseFormat& format, EncodeOutput& output, v1::Tensor& tensor) {
+  std::string& bytes = StartHiddenState(format, output, tensor);
+  for (EncodedSequence& sequence : output.sequences) {
+    AppendHiddenState(format, sequence, output.hidden, bytes);
+    std::vector<float>().swap(sequence.result.last_hidden_state);
+  }
+}
+
+void EncodePooled(const ResponseFormat& format, const EncodeOutput& output, v1::Tensor& tensor) {
+  const int64_t batch = static_cast<int64_t>(output.sequences.size());
+  const int64_t dims = static_cast<int64_t>(output.sequences.front().result.pooled.size());
+  std::string& bytes = StartTensor(format, {batch, dims}, tensor);
+  for (const EncodedSequence& sequence : output.sequences) {
+    AppendValues(sequence.result.pooled, format.numbers, bytes);
+  }
+}
+
+void EncodeSequenceInfo(const ResponseFormat& format, const EncodedSequence& sequence,
+                        v1::SequenceInfo& info) {
+  info.set_tokens(static_cast<int64_t>(sequence.token_ids.size()));
+  info.set_truncated(sequence.truncated);
+  if (format.token_ids) {
+    info.mutable_token_ids()->Add(sequence.token_ids.begin(), sequence.token_ids.end());
+  }
+}
+
+v1::ModelState EncodeModelState(ModelState state) {
+  switch (state) {
+    case ModelState::kLoading:
+      return v1::MODEL_STATE_LOADING;
+    case ModelState::kReady:
+      return v1::MODEL_STATE_READY;
+    case ModelState::kFailed:
+      return v1::MODEL_STATE_FAILED;
+    case ModelState::kDraining:
+      return v1::MODEL_STATE_DRAINING;
+  }
+  return v1::MODEL_STATE_UNSPECIFIED;
+}
+
+}  // namespace
+
+absl::StatusOr<DecodedRequest> DecodeRequest(const v1::EncodeRequest& request,
+                                             const EncodeLimits& limits) {
+  if (request.id().size() > kMaxIdBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("id has ", request.id().size(), " bytes, the limit is ", kMaxIdBytes));
+  }
+  DecodedRequest decoded;
+  decoded.input.model = request.model();
+  decoded.input.priority = request.priority();
+  decoded.format.padded = request.has_padded();
+  absl::StatusOr<Truncation> truncation = DecodeTruncation(request.truncation());
+  if (!truncation.ok()) return truncation.status();
+  decoded.input.truncation = *truncation;
+  if (absl::Status status = DecodeOutputs(request.outputs(), decoded); !status.ok()) return status;
+  absl::Status status = DecodeInput(request, limits, decoded.input);
+  if (!status.ok()) return status;
+  return decoded;
+}
+
+void EncodeResponseTensors(const ResponseFormat& format, EncodeOutput& output,
+                           v1::EncodeResponse& response) {
+  for (const EncodedSequence& sequence : output.sequences) {
+    EncodeSequenceInfo(format, sequence, *response.add_sequences());
+  }
+  if (format.last_hidden_state) {
+    EncodeHiddenState(format, output, *response.mutable_last_hidden_state());
+  }
+  if (!output.sequences.front().result.pooled.empty()) {
+    EncodePooled(format, output, *response.mutable_pooled());
+  }
+}
+
+void EncodeModelInfo(const ModelStatus& status, v1::ModelInfo& info) {
+  info.set_name(status.name);
+  info.set_state(EncodeModelState(status.state));
+  if (!status.error.ok()) info.set_error(std::string(status.error.message()));
+  if (status.model == nullptr) return;
+  const Model& model = *status.model;
+  const PreparedInfo& prepared = model.encoder->info();
+  info.set_backend(prepared.backend);
+  info.set_isa(prepared.isa);
+  info.set_dtype(std::string(DTypeName(prepared.dtype)));
+  info.set_layers(model.config().layers);
+  info.set_heads(model.config().heads);
+  info.set_hidden(model.config().hidden);
+  info.set_vocab(model.config().vocab);
+  info.set_max_sequence_tokens(model.max_sequence_tokens);
+  info.set_max_text_tokens(model.sentence.max_text_tokens);
+  info.set_pooling(EncodePooling(model.sentence.pooling));
+  info.set_normalize(model.sentence.normalize);
+}
+
+}  // namespace attendant

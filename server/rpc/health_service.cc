@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/rpc/health_service.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace attendant {
+
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+
+// One Watch call: writes the latest status whenever it differs from the last one written. Owns
+// itself.
+class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheckResponse> {
+ public:
+  Watcher(HealthService& service, std::string name) : service_(service), name_(std::move(name)) {}
+
+  const std::string& name() const { return name_; }
+
+  void Tell(ServingStatus status) {
+    absl::MutexLock lock(&mutex_);
+    latest_ = status;
+    Advance();
+  }
+
+  void Close() {
+    absl::MutexLock lock(&mutex_);
+    closing_ = true;
+    Advance();
+  }
+
+  void OnWriteDone(bool ok) override {
+    absl::MutexLock lock(&mutex_);
+    writing_ = false;
+    if (!ok) closing_ = true;
+    Advance();
+  }
+
+  void OnCancel() override { Close(); }
+
+  void OnDone() override {
+    service_.RemoveWatcher(this);
+    delete this;
+  }
+
+ private:
+  void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (writing_ || finished_) return;
+    if (latest_ != written_) {
+      written_ = latest_;
+      response_.set_status(*latest_);
+      writing_ = true;
+      StartWrite(&response_);
+    } else if (closing_) {
+      finished_ = true;
+      Finish(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is stopping"));
+    }
+  }
+
+  HealthService& service_;
+  const std::string name_;
+  absl::Mutex mutex_;
+  HealthCheckResponse response_ ABSL_GUARDED_BY(mutex_);  // while it is written
+  std::optional<ServingStatus> latest_ ABSL_GUARDED_BY(mutex_);
+  std::optional<ServingStatus> written_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+HealthService::HealthService(const std::vector<std::string>& names) {
+  absl::MutexLock lock(&mutex_);
+  serving_[""] = false;
+  for (const std::string& name : names) serving_[name] = false;
+}
+
+void HealthService::Set(const std::string& name, bool serving) {
+  absl::MutexLock lock(&mutex_);
+  if (draining_) return;
+  serving_.at(name) = serving;
+  TellWatchers();
+}
+
+void HealthService::Drain() {
+  absl::MutexLock lock(&mutex_);
+  draining_ = true;
+  for (auto& [name, serving] : serving_) serving = false;
+  TellWatchers();
+}
+
+void HealthService::CloseWatches() {
+  absl::MutexLock lock(&mutex_);
+  closing_ = true;
+  for (Watcher* watcher : watchers_) watcher->Close();
+}
+
+grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* context,
+                                               const HealthCheckRequest* request,
+                                               HealthCheckResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  absl::MutexLock lock(&mutex_);
+  const ServingStatus status = Status(request->service());
+  if (status == HealthCheckResponse::SERVICE_UNKNOWN) {
+    reactor->Finish(grpc::Status(grpc::StatusCode::NOT_FOUND, "there is no service of this name"));
+  } else {
+    response->set_status(status);
+    reactor->Finish(grpc::Status::OK);
+  }
+  return reactor;
+}
+
+grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
+    grpc::CallbackServerContext* /*context*/, const HealthCheckRequest* request) {
+  auto* watcher = new Watcher(*this, request->service());
+  absl::MutexLock lock(&mutex_);
+  watchers_.insert(watcher);
+  watcher->Tell(Status(watcher->name()));
+  if (closing_) watcher->Close();
+  return watcher;
+}
+
+HealthService::ServingStatus HealthService::Status(const std::string& name) const {
+  const auto found = serving_.find(name);
+  if (found == serving_.end()) return HealthCheckResponse::SERVICE_UNKNOWN;
+  return found->second ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
+}
+
+void HealthService::TellWatchers() {
+  for (Watcher* watcher : watchers_) watcher->Tell(Status(watcher->name()));
+}
+
+void HealthService::RemoveWatcher(Watcher* watcher) {
+  absl::MutexLock lock(&mutex_);
+  watchers_.erase(watcher);
+}
+
+}  // namespace attendant

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/synchronization/mutex.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+
+namespace attendant {
+
+// grpc.health.v1.Health, Check and Watch, for "" (the whole server) and for each model by its name.
+// Our own, because gRPC's says SERVING for "" from the moment the port opens, before anyone can
+// object. Thread-safe.
+class HealthService final : public grpc::health::v1::Health::CallbackService {
+ public:
+  // `names` and "" exist from the start and are NOT_SERVING.
+  explicit HealthService(const std::vector<std::string>& names);
+
+  // REQUIRES: `name` is one of the names.
+  void Set(const std::string& name, bool serving);
+
+  // Everything is NOT_SERVING for good: Set changes nothing from now on.
+  void Drain();
+
+  // Ends every Watch, after the status it is writing; new ones at once.
+  void CloseWatches();
+
+  grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,
+                                  const grpc::health::v1::HealthCheckRequest* request,
+                                  grpc::health::v1::HealthCheckResponse* response) override;
+  grpc::ServerWriteReactor<grpc::health::v1::HealthCheckResponse>* Watch(
+      grpc::CallbackServerContext* context,
+      const grpc::health::v1::HealthCheckRequest* request) override;
+
+ private:
+  class Watcher;
+  using ServingStatus = grpc::health::v1::HealthCheckResponse::ServingStatus;
+
+  ServingStatus Status(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TellWatchers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemoveWatcher(Watcher* watcher);
+
+  absl::Mutex mutex_;  // taken before a watcher's own
+  std::map<std::string, bool> serving_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<Watcher*> watchers_ ABSL_GUARDED_BY(mutex_);
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace attendant

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/stop_signals.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "spdlog/spdlog.h"
+
+namespace attendant {
+
+StopSignals::StopSignals() {
+  std::signal(SIGPIPE, SIG_IGN);  // a peer that goes away is an error of its socket, nothing more
+  sigemptyset(&signals_);
+  sigaddset(&signals_, SIGTERM);
+  sigaddset(&signals_, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+}
+
+StopSignals::~StopSignals() {
+  if (!thread_.joinable()) return;
+  ending_ = true;
+  pthread_kill(thread_.native_handle(), SIGTERM);  // wakes sigwait
+  thread_.join();
+}
+
+void StopSignals::Watch(std::function<void()> on_stop) {
+  thread_ = std::thread([this, on_stop = std::move(on_stop)] { Wait(on_stop); });
+}
+
+void StopSignals::Wait(const std::function<void()>& on_stop) const {
+  constexpr int kExitOfSignal = 128;  // as shells report it
+  for (bool first = true;; first = false) {
+    int signal = 0;
+    sigwait(&signals_, &signal);
+    if (ending_) return;
+    if (!first) _exit(kExitOfSignal + signal);
+    spdlog::info("{}: stopping; once more ends at once", signal == SIGTERM ? "SIGTERM" : "SIGINT");
+    on_stop();
+  }
+}
+
+}  // namespace attendant

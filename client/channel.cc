@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/channel.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <chrono>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace attendant::client {
+namespace {
+
+// Requests up to this size can be sent again.
+constexpr int kRetryBufferBytes = 4 << 20;
+
+absl::StatusOr<std::string> ReadPem(const std::string& path) {
+  if (path.empty()) return std::string();
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream contents;
+  contents << file.rdbuf();
+  if (!file || contents.str().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot read the PEM file ", path));
+  }
+  return contents.str();
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(const TlsOptions& tls) {
+  const bool enabled =
+      tls.enabled || !tls.ca_file.empty() || !tls.cert_file.empty() || !tls.key_file.empty();
+  if (!enabled) return grpc::InsecureChannelCredentials();
+  if (tls.cert_file.empty() != tls.key_file.empty()) {
+    return absl::InvalidArgumentError("a TLS certificate and its key must be given together");
+  }
+  grpc::SslCredentialsOptions ssl;
+  for (auto [path, pem] : {std::pair{&tls.ca_file, &ssl.pem_root_certs},
+                           std::pair{&tls.cert_file, &ssl.pem_cert_chain},
+                           std::pair{&tls.key_file, &ssl.pem_private_key}}) {
+    absl::StatusOr<std::string> contents = ReadPem(*path);
+    if (!contents.ok()) return contents.status();
+    *pem = *std::move(contents);
+  }
+  return grpc::SslCredentials(ssl);
+}
+
+// A proxy from the environment cannot reach this machine's own loopback.
+bool IsLoopback(absl::string_view target) {
+  return absl::StartsWith(target, "127.") || absl::StartsWith(target, "localhost:") ||
+         absl::StartsWith(target, "[::1]") || absl::StartsWith(target, "unix:");
+}
+
+std::string RetryConfig(int max_attempts) {
+  return absl::StrCat(R"({"methodConfig": [{"name": [{"service": "attendant.v1.Encoder"}],
+      "retryPolicy": {"initialBackoff": "0.1s", "maxBackoff": "2s", "backoffMultiplier": 2,
+      "retryableStatusCodes": ["RESOURCE_EXHAUSTED"], "maxAttempts": )",
+                      max_attempts, "}}]}");
+}
+
+grpc::ChannelArguments MakeArguments(const ConnectOptions& options) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  if (IsLoopback(options.target)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  if (options.max_attempts > 1) {
+    arguments.SetServiceConfigJSON(RetryConfig(options.max_attempts));
+    arguments.SetInt(GRPC_ARG_PER_RPC_RETRY_BUFFER_SIZE, kRetryBufferBytes);
+  } else {
+    arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  }
+  return arguments;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const ConnectOptions& options) {
+  absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials =
+      MakeCredentials(options.tls);
+  if (!credentials.ok()) return credentials.status();
+  return grpc::CreateCustomChannel(options.target, *credentials, MakeArguments(options));
+}
+
+absl::Status ToAbslStatus(const grpc::Status& status) {
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
+void SetTimeout(absl::Duration timeout, grpc::ClientContext& context) {
+  if (timeout == absl::InfiniteDuration()) return;
+  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
+}
+
+void OutstandingCalls::Add(grpc::ClientContext* context) {
+  absl::MutexLock lock(&mutex_);
+  contexts_.insert(context);
+}
+
+void OutstandingCalls::Remove(grpc::ClientContext* context) {
+  absl::MutexLock lock(&mutex_);
+  contexts_.erase(context);
+}
+
+void OutstandingCalls::Cancel() {
+  absl::MutexLock lock(&mutex_);
+  for (grpc::ClientContext* context : contexts_) context->TryCancel();
+}
+
+void OutstandingCalls::CancelAndWait() {
+  Cancel();
+  absl::MutexLock lock(&mutex_);
+  const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return contexts_.empty(); };
+  mutex_.Await(absl::Condition(&idle));
+}
+
+}  // namespace attendant::client

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/status.h>
+
+#include <memory>
+#include <unordered_set>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "client/connect_options.h"
+
+namespace attendant::client {
+
+// A channel with a TCP connection of its own, made at the first call. Answers may be of any size.
+absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const ConnectOptions& options);
+
+absl::Status ToAbslStatus(const grpc::Status& status);
+
+void SetTimeout(absl::Duration timeout, grpc::ClientContext& context);
+
+// The asynchronous calls that are running. Thread-safe.
+class OutstandingCalls {
+ public:
+  ~OutstandingCalls() { CancelAndWait(); }
+
+  void Add(grpc::ClientContext* context) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Call it last: whoever waits may free what the call used.
+  void Remove(grpc::ClientContext* context) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
+  void CancelAndWait() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  absl::Mutex mutex_;
+  std::unordered_set<grpc::ClientContext*> contexts_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace attendant::client

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/command.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace attendant::client {
+namespace {
+
+constexpr absl::string_view kExitCodes =
+    "Exit codes: 0 done; 1 the server answered with an error, or is not serving; 2 wrong usage, or "
+    "a\n"
+    "file that cannot be used; 3 no answer: unreachable, loading or draining, or too late.\n";
+
+const std::vector<CommandInfo>& Commands() {
+  static const auto& commands =
+      *new std::vector<CommandInfo>{EmbedCommandInfo(), EncodeCommandInfo(), ModelsCommandInfo(),
+                                    HealthCommandInfo(), LoadCommandInfo()};
+  return commands;
+}
+
+const CommandInfo* FindCommand(absl::string_view name) {
+  for (const CommandInfo& info : Commands()) {
+    if (info.name == name) return &info;
+  }
+  return nullptr;
+}
+
+std::string Overview() {
+  std::string text = "attendant: asks an Attendant server from the command line.\n\nCommands:\n";
+  for (const CommandInfo& info : Commands()) {
+    absl::StrAppend(&text, "  ", info.name, std::string(10 - info.name.size(), ' '), info.summary,
+                    "\n");
+  }
+  absl::StrAppend(&text,
+                  "\nattendant help COMMAND tells more about one; attendant --version tells the "
+                  "version.\n\n",
+                  kExitCodes);
+  return text;
+}
+
+std::string CommandHelp(const CommandInfo& info) {
+  const std::unique_ptr<Command> command = info.make();
+  FlagSet flags;
+  command->AddFlags(flags);
+  return absl::StrCat("Usage: attendant ", info.name, " [flags] ", info.arguments, "\n\n",
+                      info.summary, ".\n", info.details, "\nFlags:\n", flags.Help(), "\n",
+                      kExitCodes);
+}
+
+int RunCommand(const CommandInfo& info, std::span<const std::string> args, Io& io) {
+  for (const std::string& arg : args) {
+    if (arg == "--") break;
+    if (arg == "--help" || arg == "-h") {
+      io.out << CommandHelp(info);
+      return kExitOk;
+    }
+  }
+  const std::unique_ptr<Command> command = info.make();
+  FlagSet flags;
+  command->AddFlags(flags);
+  std::vector<std::string> arguments;
+  if (absl::Status status = flags.Parse(args, &arguments); !status.ok()) {
+    io.err << "attendant " << info.name << ": " << status.message() << "\nattendant help "
+           << info.name << " lists the flags.\n";
+    return kExitUsage;
+  }
+  return command->Run(arguments, io);
+}
+
+int RunHelp(std::span<const std::string> args, Io& io) {
+  if (args.empty()) {
+    io.out << Overview();
+    return kExitOk;
+  }
+  const CommandInfo* info = FindCommand(args[0]);
+  if (info == nullptr) return UsageError(absl::StrCat("there is no command '", args[0], "'"), io);
+  io.out << CommandHelp(*info);
+  return kExitOk;
+}
+
+}  // namespace
+
+void CommonFlags::AddTo(FlagSet& flags) {
+  flags.Add("server", &connect.target, "HOST:PORT", "The server's gRPC address");
+  flags.Add("timeout", &connect.timeout, "DURATION", "Longest time for one call");
+  flags.AddSwitch("tls", &connect.tls.enabled, "Encrypt; trust the system's authorities");
+  flags.Add("tls_ca", &connect.tls.ca_file, "FILE", "Encrypt; trust the authorities in this file");
+  flags.Add("tls_cert", &connect.tls.cert_file, "FILE", "This client's certificate");
+  flags.Add("tls_key", &connect.tls.key_file, "FILE", "The key of --tls_cert");
+  flags.AddSwitch("json", &json, "Write JSON instead of text for people");
+}
+
+int UsageError(absl::string_view message, Io& io) {
+  io.err << "attendant: " << message << "\n";
+  return kExitUsage;
+}
+
+int CallError(const absl::Status& status, const ConnectOptions& options, Io& io) {
+  if (absl::IsFailedPrecondition(status)) return UsageError(status.message(), io);
+  io.err << "attendant: " << options.target << ": " << absl::StatusCodeToString(status.code())
+         << ": " << status.message() << "\n";
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+      return kExitNoAnswer;
+    default:
+      return kExitServerError;
+  }
+}
+
+int RunAttendant(std::span<const std::string> args, Io& io) {
+  if (args.empty()) {
+    io.err << Overview();
+    return kExitUsage;
+  }
+  const std::string& name = args[0];
+  if (name == "help" || name == "--help" || name == "-h") return RunHelp(args.subspan(1), io);
+  if (name == "--version" || name == "version") {
+    io.out << "attendant " << ATTENDANT_VERSION << "\n";
+    return kExitOk;
+  }
+  const CommandInfo* info = FindCommand(name);
+  if (info != nullptr) return RunCommand(*info, args.subspan(1), io);
+  return UsageError(absl::StrCat("there is no command '", name, "'; attendant help lists them"),
+                    io);
+}
+
+}  // namespace attendant::client

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <istream>
+#include <memory>
+#include <ostream>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "client/cli/flag_set.h"
+#include "client/client.h"
+
+namespace attendant::client {
+
+enum ExitCode : int {
+  kExitOk = 0,
+  kExitServerError = 1,  // the server answered with an error, or is not serving
+  kExitUsage = 2,        // wrong flags or arguments, or a file that cannot be used
+  kExitNoAnswer = 3,     // unreachable, loading or draining, or too late
+};
+
+struct Io {
+  std::istream& in;
+  std::ostream& out;
+  std::ostream& err;
+  bool in_is_terminal = false;
+  bool err_is_terminal = false;
+};
+
+// A command of `attendant`, made anew for each use.
+class Command {
+ public:
+  virtual ~Command() = default;
+
+  virtual void AddFlags(FlagSet& flags) = 0;
+  // Runs with the flags set. Returns an exit code.
+  virtual int Run(std::span<const std::string> arguments, Io& io) = 0;
+};
+
+struct CommandInfo {
+  std::string name;
+  std::string summary;    // one line
+  std::string arguments;  // after the name, in the usage line
+  std::string details;    // whole lines for its help
+  std::unique_ptr<Command> (*make)();
+};
+
+CommandInfo EmbedCommandInfo();
+CommandInfo EncodeCommandInfo();
+CommandInfo ModelsCommandInfo();
+CommandInfo HealthCommandInfo();
+CommandInfo LoadCommandInfo();
+
+// The whole program: `args` without the program's name.
+int RunAttendant(std::span<const std::string> args, Io& io);
+
+// What every command takes.
+struct CommonFlags {
+  ConnectOptions connect;
+  bool json = false;
+
+  void AddTo(FlagSet& flags);
+};
+
+// Writes the error to io.err. Returns the exit code that stands for it. FAILED_PRECONDITION is the
+// caller's own trouble, here and in everything these commands call: kExitUsage.
+int UsageError(absl::string_view message, Io& io);
+int CallError(const absl::Status& status, const ConnectOptions& options, Io& io);
+
+}  // namespace attendant::client

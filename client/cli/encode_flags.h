@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "client/cli/flag_set.h"
+#include "client/client.h"
+#include "client/ordered_encoder.h"
+
+namespace attendant::client {
+
+// What `embed` and `encode` have in common.
+struct EncodeFlags {
+  std::string model;
+  std::string file;
+  std::string output;
+  DType dtype = DType::kF32;
+  Truncation truncation = Truncation::kTextOnly;
+  int32_t priority = 0;
+  OrderedEncoder::Limits limits;
+
+  void AddTo(FlagSet& flags);
+
+  // A request without sequences for the model named, or else the only one of the server.
+  absl::StatusOr<EncodeRequest> Prototype(Client& client) const;
+};
+
+}  // namespace attendant::client

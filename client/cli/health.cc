@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "absl/time/clock.h"
+#include "client/cli/command.h"
+#include "client/cli/format.h"
+
+namespace attendant::client {
+namespace {
+
+constexpr absl::Duration kPollInterval = absl::Milliseconds(200);
+
+std::string Name(ServingStatus status) {
+  switch (status) {
+    case ServingStatus::kServing:
+      return "SERVING";
+    case ServingStatus::kNotServing:
+      return "NOT_SERVING";
+    case ServingStatus::kUnknown:
+      break;
+  }
+  return "UNKNOWN";
+}
+
+bool IsServing(const absl::StatusOr<ServingStatus>& status) {
+  return status.ok() && *status == ServingStatus::kServing;
+}
+
+class HealthCommand : public Command {
+ public:
+  void AddFlags(FlagSet& flags) override {
+    flags.Add("service", &service_, "NAME", "A model's name; without it, the whole server");
+    flags.Add("wait", &wait_, "DURATION", "Wait this long, at most, until it serves");
+    flags.AddSwitch("watch", &watch_, "Print the status now and after every change");
+    common_.connect.timeout = absl::Seconds(5);
+    common_.AddTo(flags);
+  }
+
+  int Run(std::span<const std::string> arguments, Io& io) override {
+    if (!arguments.empty()) return UsageError("health takes no arguments: name a --service", io);
+    absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(common_.connect);
+    if (!client.ok()) return UsageError(client.status().message(), io);
+    if (watch_) return Watch(**client, io);
+    const absl::StatusOr<ServingStatus> status = Check(**client);
+    if (!status.ok()) return CallError(status.status(), common_.connect, io);
+    Write(*status, io);
+    return IsServing(status) ? kExitOk : kExitServerError;
+  }
+
+ private:
+  absl::StatusOr<ServingStatus> Check(Client& client) const {
+    const absl::Time end = absl::Now() + wait_;
+    absl::StatusOr<ServingStatus> status = client.Health(service_);
+    while (!IsServing(status) && absl::Now() < end) {
+      absl::SleepFor(std::min(kPollInterval, end - absl::Now()));
+      status = client.Health(service_);
+    }
+    return status;
+  }
+
+  int Watch(Client& client, Io& io) const {
+    const absl::Status status = client.WatchHealth(service_, [&](ServingStatus now) {
+      Write(now, io);
+      io.out.flush();
+      return static_cast<bool>(io.out);
+    });
+    return status.ok() ? kExitUsage : CallError(status, common_.connect, io);
+  }
+
+  void Write(ServingStatus status, Io& io) const {
+    if (common_.json) {
+      io.out << Dump(nlohmann::ordered_json{{"service", service_}, {"status", Name(status)}});
+    } else {
+      io.out << Name(status);
+    }
+    io.out << "\n";
+  }
+
+  CommonFlags common_;
+  std::string service_;
+  absl::Duration wait_ = absl::ZeroDuration();
+  bool watch_ = false;
+};
+
+}  // namespace
+
+CommandInfo HealthCommandInfo() {
+  return {.name = "health",
+          .summary = "Tells whether the server, or one model, is serving",
+          .arguments = "",
+          .details =
+              "Exits with 0 only when the status is SERVING.\n\n"
+              "  attendant health --wait 60s && attendant embed \"Hello\"\n",
+          .make = []() -> std::unique_ptr<Command> { return std::make_unique<HealthCommand>(); }};
+}
+
+}  // namespace attendant::client

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/input.h"
+
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "client/wire.h"
+
+namespace attendant::client {
+namespace {
+
+using TextUser = std::function<absl::Status(std::string)>;
+
+// Counts the texts, to name the one that no server would take.
+TextUser CheckUtf8(const TextUser& use) {
+  return [use, number = 0](std::string text) mutable {
+    ++number;
+    const size_t at = FindInvalidUtf8(text);
+    if (at == absl::string_view::npos) return use(std::move(text));
+    return absl::FailedPreconditionError(
+        absl::StrCat("text ", number, " is not valid UTF-8 at byte ", at));
+  };
+}
+
+absl::Status ForEachLine(std::istream& in, const TextUser& use) {
+  std::string line;
+  while (std::getline(in, line)) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (absl::Status status = use(std::exchange(line, {})); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ForEachLineOfFile(const std::string& path, Io& io, const TextUser& use) {
+  if (path == "-") return ForEachLine(io.in, use);
+  std::ifstream file(path, std::ios::binary);
+  if (!file || file.peek() == std::ifstream::traits_type::eof()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the file ", path, file.is_open() ? " is empty" : " cannot be read"));
+  }
+  return ForEachLine(file, use);
+}
+
+}  // namespace
+
+absl::Status ForEachText(std::span<const std::string> arguments, const std::string& file, Io& io,
+                         const TextUser& use_valid) {
+  const TextUser use = CheckUtf8(use_valid);
+  if (arguments.empty() && file.empty()) {
+    if (!io.in_is_terminal) return ForEachLine(io.in, use);
+    return absl::FailedPreconditionError(
+        "no texts: give them as arguments, in --file, or on standard input");
+  }
+  for (const std::string& argument : arguments) {
+    const absl::Status status = argument == "-" ? ForEachLine(io.in, use) : use(argument);
+    if (!status.ok()) return status;
+  }
+  return file.empty() ? absl::OkStatus() : ForEachLineOfFile(file, io, use);
+}
+
+absl::StatusOr<TokenIds> ParseIds(absl::string_view ids, absl::string_view mask) {
+  TokenIds sequence;
+  for (absl::string_view part : absl::StrSplit(ids, ',')) {
+    int32_t id = 0;
+    if (!absl::SimpleAtoi(part, &id)) {
+      return absl::FailedPreconditionError(absl::StrCat("--ids: '", part, "' is not a token id"));
+    }
+    sequence.token_ids.push_back(id);
+  }
+  if (mask.empty()) return sequence;
+  for (absl::string_view part : absl::StrSplit(mask, ',')) {
+    if (part != "0" && part != "1") {
+      return absl::FailedPreconditionError(absl::StrCat("--mask: '", part, "' is neither 0 nor 1"));
+    }
+    sequence.attention_mask.push_back(part == "1");
+  }
+  if (sequence.attention_mask.size() != sequence.token_ids.size()) {
+    return absl::FailedPreconditionError(absl::StrCat("--mask has ", sequence.attention_mask.size(),
+                                                      " values, its --ids has ",
+                                                      sequence.token_ids.size()));
+  }
+  return sequence;
+}
+
+}  // namespace attendant::client

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/client.h"
+
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "attendant/v1/encoder.grpc.pb.h"
+#include "client/channel.h"
+#include "client/ordered_encoder.h"
+#include "client/wire.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+
+namespace attendant::client {
+namespace {
+
+using HealthService = grpc::health::v1::Health;
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+using EncodeDone = absl::AnyInvocable<void(absl::StatusOr<EncodeResult>)>;
+
+ServingStatus FromProto(HealthCheckResponse::ServingStatus status) {
+  if (status == HealthCheckResponse::SERVING) return ServingStatus::kServing;
+  if (status == HealthCheckResponse::NOT_SERVING) return ServingStatus::kNotServing;
+  return ServingStatus::kUnknown;
+}
+
+struct AsyncEncode {
+  AsyncEncode(v1::EncodeRequest encode_request, EncodeDone encode_done)
+      : request(std::move(encode_request)), done(std::move(encode_done)) {}
+
+  grpc::ClientContext context;
+  const v1::EncodeRequest request;
+  v1::EncodeResponse response;
+  EncodeDone done;
+
+  absl::StatusOr<EncodeResult> Result(const grpc::Status& status) const {
+    if (!status.ok()) return ToAbslStatus(status);
+    absl::StatusOr<EncodeResult> result = client::FromProto(response);
+    if (!result.ok()) return result;
+    const int asked = request.sequences().sequences_size();
+    if (response.sequences_size() == asked) return result;
+    return absl::InternalError(absl::StrCat("the answer has ", response.sequences_size(),
+                                            " sequences, the request ", asked));
+  }
+};
+
+}  // namespace
+
+struct Client::Impl {
+  Impl(const ConnectOptions& connect_options, const std::shared_ptr<grpc::Channel>& channel)
+      : options(connect_options),
+        encoder(v1::Encoder::NewStub(channel)),
+        health(HealthService::NewStub(channel)) {}
+
+  const ConnectOptions options;
+  const std::unique_ptr<v1::Encoder::Stub> encoder;
+  const std::unique_ptr<HealthService::Stub> health;
+  absl::Mutex mutex;
+  std::string only_model ABSL_GUARDED_BY(mutex);
+  OutstandingCalls calls;  // destroyed first
+};
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const ConnectOptions& options) {
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = MakeChannel(options);
+  if (!channel.ok()) return channel.status();
+  return std::unique_ptr<Client>(new Client(std::make_unique<Impl>(options, *channel)));
+}
+
+Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Client::~Client() = default;
+
+absl::StatusOr<Tensor> Client::Embed(const std::vector<std::string>& texts,
+                                     const EmbedOptions& options) {
+  EncodeRequest prototype{.model = options.model, .pooled = options.pooled, .dtype = options.dtype};
+  if (prototype.model.empty()) {
+    absl::StatusOr<std::string> model = OnlyModel();
+    if (!model.ok()) return model.status();
+    prototype.model = *std::move(model);
+  }
+  Tensor embeddings{.shape = {0, 0}};
+  OrderedEncoder encoder(
+      *this, std::move(prototype), {}, [&](const EncodeRequest&, const EncodeResult& result) {
+        const Tensor& rows = result.pooled;
+        if (rows.shape.empty()) return absl::InternalError("no embeddings came");
+        embeddings.shape = {embeddings.shape[0] + rows.shape[0], rows.shape[1]};
+        embeddings.values.insert(embeddings.values.end(), rows.values.begin(), rows.values.end());
+        return absl::OkStatus();
+      });
+  for (const std::string& text : texts) {
+    if (absl::Status status = encoder.Add(text); !status.ok()) return status;
+  }
+  if (absl::Status status = encoder.Finish(); !status.ok()) return status;
+  return embeddings;
+}
+
+absl::StatusOr<EncodeResult> Client::Encode(const EncodeRequest& request) {
+  EncodeRequest named = request;
+  if (named.model.empty()) {
+    absl::StatusOr<std::string> model = OnlyModel();
+    if (!model.ok()) return model.status();
+    named.model = *std::move(model);
+  }
+  absl::StatusOr<EncodeResult> answer = absl::UnknownError("");
+  absl::Notification answered;
+  EncodeAsync(named, [&](absl::StatusOr<EncodeResult> result) {
+    answer = std::move(result);
+    answered.Notify();
+  });
+  answered.WaitForNotification();
+  return answer;
+}
+
+void Client::EncodeAsync(const EncodeRequest& request, EncodeDone done) {
+  absl::StatusOr<v1::EncodeRequest> proto = ToProto(request);
+  if (!proto.ok()) return done(proto.status());
+  auto* call = new AsyncEncode(*std::move(proto), std::move(done));
+  SetTimeout(impl_->options.timeout, call->context);
+  impl_->calls.Add(&call->context);
+  impl_->encoder->async()->Encode(&call->context, &call->request, &call->response,
+                                  [impl = impl_.get(), call](const grpc::Status& status) {
+                                    call->done(call->Result(status));
+                                    grpc::ClientContext* context = &call->context;
+                                    impl->calls.Remove(context);
+                                    delete call;
+                                  });
+}
+
+absl::StatusOr<std::vector<ModelInfo>> Client::Models() {
+  grpc::ClientContext context;
+  SetTimeout(impl_->options.timeout, context);
+  v1::ListModelsResponse response;
+  const grpc::Status status = impl_->encoder->ListModels(&context, {}, &response);
+  if (!status.ok()) return ToAbslStatus(status);
+  std::vector<ModelInfo> models;
+  for (const v1::ModelInfo& model : response.models()) {
+    models.push_back(client::FromProto(model));
+  }
+  return models;
+}
+
+absl::StatusOr<std::string> Client::OnlyModel() {
+  {
+    absl::MutexLock lock(&impl_->mutex);
+    if (!impl_->only_model.empty()) return impl_->only_model;
+  }
+  absl::StatusOr<std::vector<ModelInfo>> models = Models();
+  if (!models.ok()) return models.status();
+  if (models->empty()) return absl::NotFoundError("the server has no models");
+  if (models->size() > 1) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the server has ", models->size(), " models, name one of them: ",
+                     absl::StrJoin(*models, ", ", [](std::string* out, const ModelInfo& model) {
+                       absl::StrAppend(out, model.name);
+                     })));
+  }
+  absl::MutexLock lock(&impl_->mutex);
+  impl_->only_model = models->front().name;
+  return impl_->only_model;
+}
+
+absl::StatusOr<ServingStatus> Client::Health(absl::string_view service) {
+  grpc::ClientContext context;
+  SetTimeout(impl_->options.timeout, context);
+  HealthCheckRequest request;
+  request.set_service(std::string(service));
+  HealthCheckResponse response;
+  const grpc::Status status = impl_->health->Check(&context, request, &response);
+  if (!status.ok()) return ToAbslStatus(status);
+  return FromProto(response.status());
+}
+
+absl::Status Client::WatchHealth(absl::string_view service,
+                                 const std::function<bool(ServingStatus)>& changed) {
+  grpc::ClientContext context;
+  HealthCheckRequest request;
+  request.set_service(std::string(service));
+  const auto reader = impl_->health->Watch(&context, request);
+  HealthCheckResponse response;
+  while (reader->Read(&response)) {
+    if (response.status() == HealthCheckResponse::SERVICE_UNKNOWN) {
+      context.TryCancel();
+      reader->Finish();
+      return absl::NotFoundError(absl::StrCat("the server knows no service '", service, "'"));
+    }
+    if (changed(FromProto(response.status()))) continue;
+    context.TryCancel();
+    reader->Finish();
+    return absl::OkStatus();
+  }
+  return ToAbslStatus(reader->Finish());
+}
+
+}  // namespace attendant::client

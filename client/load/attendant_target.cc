@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "attendant/v1/encoder.grpc.pb.h"
+#include "client/client.h"
+#include "client/load/grpc_caller.h"
+#include "client/load/protocols.h"
+
+namespace attendant::client {
+namespace {
+
+using EncoderCaller = GrpcCaller<v1::Encoder::Stub, v1::EncodeRequest, v1::EncodeResponse>;
+
+absl::StatusOr<ModelInfo> FindModel(const TargetSpec& spec) {
+  absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(spec.connect);
+  if (!client.ok()) return client.status();
+  std::string name = spec.model;
+  if (name.empty()) {
+    absl::StatusOr<std::string> only_model = (*client)->OnlyModel();
+    if (!only_model.ok()) return only_model.status();
+    name = *std::move(only_model);
+  }
+  absl::StatusOr<std::vector<ModelInfo>> models = (*client)->Models();
+  if (!models.ok()) return models.status();
+  for (const ModelInfo& model : *models) {
+    if (model.name != name) continue;
+    if (model.state == "ready") return model;
+    return absl::UnavailableError(absl::StrCat("the model ", name, " is ", model.state));
+  }
+  return absl::NotFoundError(absl::StrCat("the server has no model ", name));
+}
+
+v1::EncodeRequest MakeRequest(const std::string& model, bool hidden, const Payload& payload) {
+  v1::EncodeRequest request;
+  request.set_model(model);
+  if (hidden) {
+    request.mutable_outputs()->set_last_hidden_state(true);
+  } else {
+    request.mutable_outputs()->mutable_pooled();
+  }
+  v1::Sequences& sequences = *request.mutable_sequences();
+  for (const std::string& text : payload.texts) sequences.add_sequences()->set_text(text);
+  for (const std::vector<int32_t>& ids : payload.ids) {
+    sequences.add_sequences()->mutable_ids()->mutable_token_ids()->Add(ids.begin(), ids.end());
+  }
+  return request;
+}
+
+void Measure(const v1::EncodeRequest&, const v1::EncodeResponse& response, CallResult& result) {
+  result.sequences = response.sequences_size();
+  int64_t tokens = 0;
+  for (const v1::SequenceInfo& info : response.sequences()) tokens += info.tokens();
+  result.tokens = tokens;
+  const v1::Timings& timings = response.timings();
+  result.timings = {.tokenize_us = timings.tokenize_us(),
+                    .queue_us = timings.queue_us(),
+                    .compute_us = timings.compute_us(),
+                    .total_us = timings.total_us()};
+}
+
+}  // namespace
+
+absl::StatusOr<Target> MakeAttendantTarget(const TargetSpec& spec) {
+  absl::StatusOr<ModelInfo> model = FindModel(spec);
+  if (!model.ok()) return model.status();
+  PayloadSpec payload_spec = spec.payload;
+  payload_spec.vocab = std::max<int64_t>(1, std::min(payload_spec.vocab, model->vocab));
+  payload_spec.lengths.Limit(std::max<int64_t>(1, model->max_sequence_tokens));
+
+  std::vector<v1::EncodeRequest> requests;
+  for (const Payload& payload : MakePayloads(payload_spec)) {
+    requests.push_back(MakeRequest(model->name, spec.hidden, payload));
+  }
+  std::vector<std::unique_ptr<v1::Encoder::Stub>> stubs;
+  for (int64_t i = 0; i < spec.connections; ++i) {
+    absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = MakeChannel(spec.connect);
+    if (!channel.ok()) return channel.status();
+    stubs.push_back(v1::Encoder::NewStub(*channel));
+  }
+  auto issue = [](v1::Encoder::Stub& stub, grpc::ClientContext* context,
+                  const v1::EncodeRequest* request, v1::EncodeResponse* response,
+                  EncoderCaller::Callback done) {
+    stub.async()->Encode(context, request, response, std::move(done));
+  };
+  return Target{.model = model->name,
+                .caller = std::make_unique<EncoderCaller>(std::move(stubs), std::move(requests),
+                                                          spec.connect.timeout, issue, Measure)};
+}
+
+}  // namespace attendant::client

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/load/driver.h"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "client/load/random.h"
+
+namespace attendant::client {
+namespace {
+
+constexpr absl::Duration kTick = absl::Milliseconds(100);
+constexpr absl::Duration kDrainTick = absl::Milliseconds(5);
+
+}  // namespace
+
+void SteadyClock::SleepUntil(absl::Duration time) {
+  // By default Linux may wake a sleeper 50 us late, to save power.
+  static thread_local const int precise = prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+  static_cast<void>(precise);
+  std::this_thread::sleep_until(start_ + absl::ToChronoNanoseconds(time));
+}
+
+Driver::Driver(const LoadPlan& plan, Caller& caller, LoadClock& clock, Recorder& recorder)
+    : plan_(plan), caller_(caller), clock_(clock), recorder_(recorder) {}
+
+void Driver::Run(const std::function<bool()>& go_on) {
+  if (plan_.requests_per_s > 0) {
+    RunOpenLoop(go_on);
+  } else {
+    RunClosedLoop(go_on);
+  }
+  Drain(go_on);
+}
+
+bool Driver::TakeRequest(absl::Duration now) {
+  if (stopping_ || now >= plan_.end()) return false;
+  if (now < plan_.warmup || plan_.max_requests == 0) return true;
+  return num_measured_++ < plan_.max_requests;
+}
+
+void Driver::SendNext(int64_t slot) {
+  const absl::Duration now = clock_.Now();
+  int64_t index = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!TakeRequest(now)) {
+      --outstanding_;
+      return;
+    }
+    index = next_index_++;
+  }
+  caller_.Start(index, slot % plan_.connections, [this, slot, now](const CallResult& result) {
+    recorder_.Finished(now, clock_.Now(), result);
+    if (result.code != grpc::StatusCode::UNAVAILABLE) return SendNext(slot);
+    // It would fail again at once: wait for the next tick.
+    absl::MutexLock lock(&mutex_);
+    paused_slots_.push_back(slot);
+    --outstanding_;
+  });
+}
+
+void Driver::ResumeSlots() {
+  std::vector<int64_t> slots;
+  {
+    absl::MutexLock lock(&mutex_);
+    slots.swap(paused_slots_);
+    outstanding_ += static_cast<int64_t>(slots.size());
+  }
+  for (int64_t slot : slots) SendNext(slot);
+}
+
+void Driver::RunClosedLoop(const std::function<bool()>& go_on) {
+  {
+    absl::MutexLock lock(&mutex_);
+    for (int64_t slot = 0; slot < plan_.max_outstanding; ++slot) paused_slots_.push_back(slot);
+  }
+  const auto busy = [this] {
+    absl::MutexLock lock(&mutex_);
+    return outstanding_ > 0 || !paused_slots_.empty();
+  };
+  do {
+    ResumeSlots();
+  } while (busy() && SleepUntil(std::min(clock_.Now() + kTick, plan_.end()), go_on) &&
+           clock_.Now() < plan_.end());
+}
+
+void Driver::RunOpenLoop(const std::function<bool()>& go_on) {
+  Random random(plan_.seed);
+  absl::Duration intended = absl::ZeroDuration();
+  while (true) {
+    intended += absl::Seconds(random.Exponential(plan_.requests_per_s));
+    if (!SleepUntil(std::min(intended, plan_.end()), go_on)) return;
+    int64_t index = 0;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!TakeRequest(intended)) return;
+      if (outstanding_ >= plan_.max_outstanding) {
+        recorder_.NotSent(intended);
+        continue;
+      }
+      ++outstanding_;
+      index = next_index_++;
+    }
+    recorder_.Sent(intended, clock_.Now());
+    caller_.Start(index, index % plan_.connections, [this, intended](const CallResult& result) {
+      recorder_.Finished(intended, clock_.Now(), result);
+      absl::MutexLock lock(&mutex_);
+      --outstanding_;
+    });
+  }
+}
+
+bool Driver::SleepUntil(absl::Duration time, const std::function<bool()>& go_on) {
+  while (true) {
+    const absl::Duration now = clock_.Now();
+    if (now >= time) break;
+    clock_.SleepUntil(std::min(time, now + kTick));
+    if (!go_on()) return false;
+  }
+  return go_on();
+}
+
+void Driver::Drain(const std::function<bool()>& go_on) {
+  while (true) {
+    const bool interrupted = !go_on();
+    if (interrupted) recorder_.Interrupt(clock_.Now());
+    {
+      absl::MutexLock lock(&mutex_);
+      stopping_ = true;
+      if (outstanding_ == 0) return;
+    }
+    // A call that was being started meanwhile is caught by the next round.
+    if (interrupted) caller_.CancelAll();
+    clock_.SleepUntil(clock_.Now() + kDrainTick);
+  }
+}
+
+}  // namespace attendant::client

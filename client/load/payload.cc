@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/load/payload.h"
+
+#include <algorithm>
+#include <fstream>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/wire.h"
+
+namespace attendant::client {
+namespace {
+
+constexpr size_t kMaxRequests = 1024;
+// Enough for the lengths to average out, and small in memory.
+constexpr size_t kMaxTokens = 4 << 20;
+
+std::vector<Payload> TextPayloads(const PayloadSpec& spec, Random& random) {
+  std::vector<size_t> order(spec.texts.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  for (size_t i = order.size(); i > 1; --i) {
+    const auto other = static_cast<size_t>(random.Integer(0, static_cast<int64_t>(i) - 1));
+    std::swap(order[i - 1], order[other]);
+  }
+  const size_t batch = static_cast<size_t>(spec.batch);
+  std::vector<Payload> payloads((order.size() + batch - 1) / batch);
+  for (size_t i = 0; i < payloads.size() * batch; ++i) {
+    payloads[i / batch].texts.push_back(spec.texts[order[i % order.size()]]);
+  }
+  return payloads;
+}
+
+std::vector<Payload> IdPayloads(const PayloadSpec& spec, Random& random) {
+  std::vector<Payload> payloads;
+  size_t tokens = 0;
+  while (payloads.size() < kMaxRequests && (payloads.empty() || tokens < kMaxTokens)) {
+    Payload& payload = payloads.emplace_back();
+    for (int64_t i = 0; i < spec.batch; ++i) {
+      std::vector<int32_t>& ids =
+          payload.ids.emplace_back(static_cast<size_t>(spec.lengths.Sample(random)));
+      for (int32_t& id : ids) id = static_cast<int32_t>(random.Integer(0, spec.vocab - 1));
+      tokens += ids.size();
+    }
+  }
+  return payloads;
+}
+
+}  // namespace
+
+std::vector<Payload> MakePayloads(const PayloadSpec& spec) {
+  Random random(spec.seed);
+  return spec.texts.empty() ? IdPayloads(spec, random) : TextPayloads(spec, random);
+}
+
+absl::StatusOr<std::vector<std::string>> ReadTexts(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<std::string> texts;
+  std::string line;
+  for (int64_t number = 1; std::getline(file, line); ++number) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (FindInvalidUtf8(line) != absl::string_view::npos) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("line ", number, " of ", path, " is not valid UTF-8"));
+    }
+    if (!line.empty()) texts.push_back(line);
+  }
+  if (!texts.empty()) return texts;
+  return absl::FailedPreconditionError(
+      absl::StrCat("the file ", path, file.is_open() ? " has no texts" : " cannot be read"));
+}
+
+}  // namespace attendant::client

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/load/lengths.h"
+#include "client/load/random.h"
+
+namespace attendant::client {
+
+// What the requests of a load carry, before any protocol.
+struct PayloadSpec {
+  std::vector<std::string> texts;  // empty: token ids of the lengths below
+  LengthDistribution lengths;
+  int64_t vocab = 30000;  // ids are below this
+  int64_t batch = 1;      // sequences in a request
+  uint64_t seed = 1;
+};
+
+// One request.
+struct Payload {
+  std::vector<std::string> texts;
+  std::vector<std::vector<int32_t>> ids;
+};
+
+// A list of requests to repeat: every text once, shuffled, or up to 1024 requests of random ids.
+// Always the same for the same spec. REQUIRES: batch >= 1, vocab >= 1.
+std::vector<Payload> MakePayloads(const PayloadSpec& spec);
+
+// The lines of a file that are not empty. FAILED_PRECONDITION when there are none.
+absl::StatusOr<std::vector<std::string>> ReadTexts(const std::string& path);
+
+}  // namespace attendant::client

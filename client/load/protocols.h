@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/connect_options.h"
+#include "client/load/caller.h"
+#include "client/load/payload.h"
+
+namespace attendant::client {
+
+// What is asked, and of whom.
+struct TargetSpec {
+  ConnectOptions connect;
+  int64_t connections = 1;
+  std::string model;  // empty: the only one of the server
+  PayloadSpec payload;
+  // attendant.v1: ask for hidden states instead of pooled embeddings.
+  bool hidden = false;
+  // KServe v2: NAME:8,16 gives the -1 dimensions of an input, batch dimension left out.
+  std::vector<std::string> shapes;
+};
+
+struct Target {
+  std::string model;
+  std::unique_ptr<Caller> caller;
+};
+
+// Ask the server about the model, make the requests, and are then ready to send them. Errors are
+// the server's, or FAILED_PRECONDITION where the spec does not fit the model.
+absl::StatusOr<Target> MakeAttendantTarget(const TargetSpec& spec);
+absl::StatusOr<Target> MakeKserveTarget(const TargetSpec& spec);
+
+}  // namespace attendant::client

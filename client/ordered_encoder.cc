@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/ordered_encoder.h"
+
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+
+namespace attendant::client {
+namespace {
+
+size_t SizeOf(const Sequence& sequence) {
+  if (const auto* ids = std::get_if<TokenIds>(&sequence)) {
+    return ids->token_ids.size() * sizeof(int32_t);
+  }
+  return std::get<std::string>(sequence).size();
+}
+
+}  // namespace
+
+struct OrderedEncoder::Call {
+  EncodeRequest request;
+  absl::StatusOr<EncodeResult> result = absl::UnknownError("");
+  absl::Notification done;
+};
+
+OrderedEncoder::OrderedEncoder(Client& client, EncodeRequest prototype, const Limits& limits,
+                               Sink sink)
+    : client_(client),
+      prototype_(std::move(prototype)),
+      limits_(limits),
+      sink_(std::move(sink)),
+      next_(prototype_) {}
+
+absl::Status OrderedEncoder::Add(Sequence sequence) {
+  const size_t bytes = SizeOf(sequence);
+  if (!next_.sequences.empty() && (next_.sequences.size() >= limits_.max_sequences ||
+                                   next_bytes_ + bytes > limits_.max_bytes)) {
+    if (absl::Status status = Flush(); !status.ok()) return status;
+  }
+  next_.sequences.push_back(std::move(sequence));
+  next_bytes_ += bytes;
+  return absl::OkStatus();
+}
+
+absl::Status OrderedEncoder::Finish() {
+  if (!next_.sequences.empty()) {
+    if (absl::Status status = Flush(); !status.ok()) return status;
+  }
+  while (!calls_.empty()) {
+    if (absl::Status status = TakeOldest(); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OrderedEncoder::Flush() {
+  if (calls_.size() >= limits_.max_concurrency) {
+    if (absl::Status status = TakeOldest(); !status.ok()) return status;
+  }
+  auto call = std::make_shared<Call>();
+  call->request = std::exchange(next_, prototype_);
+  next_bytes_ = 0;
+  calls_.push_back(call);
+  client_.EncodeAsync(call->request, [call](absl::StatusOr<EncodeResult> result) {
+    call->result = std::move(result);
+    call->done.Notify();
+  });
+  return absl::OkStatus();
+}
+
+absl::Status OrderedEncoder::TakeOldest() {
+  const std::shared_ptr<Call> call = std::move(calls_.front());
+  calls_.pop_front();
+  call->done.WaitForNotification();
+  const int64_t first = taken_;
+  taken_ += static_cast<int64_t>(call->request.sequences.size());
+  if (call->result.ok()) return sink_(call->request, *call->result);
+  const absl::Status& error = call->result.status();
+  if (first == 0) return error;
+  return absl::Status(error.code(), absl::StrCat(error.message(), " (in the request of inputs ",
+                                                 first, " to ", taken_ - 1, ")"));
+}
+
+}  // namespace attendant::client

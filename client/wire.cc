@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/wire.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+
+namespace attendant::client {
+namespace {
+
+v1::Pooling ToProto(Pooling pooling) {
+  switch (pooling) {
+    case Pooling::kMean:
+      return v1::POOLING_MEAN;
+    case Pooling::kCls:
+      return v1::POOLING_CLS;
+    case Pooling::kMax:
+      return v1::POOLING_MAX;
+    case Pooling::kLast:
+      return v1::POOLING_LAST;
+    case Pooling::kModelDefault:
+      break;
+  }
+  return v1::POOLING_UNSPECIFIED;
+}
+
+v1::DType ToProto(DType dtype) {
+  switch (dtype) {
+    case DType::kBf16:
+      return v1::DTYPE_BF16;
+    case DType::kF16:
+      return v1::DTYPE_F16;
+    case DType::kF32:
+      break;
+  }
+  return v1::DTYPE_F32;
+}
+
+v1::Truncation ToProto(Truncation truncation) {
+  switch (truncation) {
+    case Truncation::kNone:
+      return v1::TRUNCATION_NONE;
+    case Truncation::kRight:
+      return v1::TRUNCATION_RIGHT;
+    case Truncation::kTextOnly:
+      break;
+  }
+  return v1::TRUNCATION_UNSPECIFIED;
+}
+
+void FillIds(const TokenIds& ids, v1::TokenIds& proto) {
+  proto.mutable_token_ids()->Add(ids.token_ids.begin(), ids.token_ids.end());
+  proto.mutable_segment_ids()->Add(ids.segment_ids.begin(), ids.segment_ids.end());
+  for (uint8_t keep : ids.attention_mask) proto.add_attention_mask(keep != 0);
+}
+
+void FillOutputs(const EncodeRequest& request, v1::OutputSelection& outputs) {
+  outputs.set_last_hidden_state(request.last_hidden_state);
+  outputs.set_token_ids(request.token_ids);
+  outputs.set_dtype(ToProto(request.dtype));
+  if (!request.pooled.has_value()) return;
+  v1::PooledOutput& pooled = *outputs.mutable_pooled();
+  pooled.set_pooling(ToProto(request.pooled->pooling));
+  if (request.pooled->normalize.has_value()) pooled.set_normalize(*request.pooled->normalize);
+  pooled.set_dims(request.pooled->dims);
+}
+
+float FromBf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+
+float FromF16(uint16_t bits) {
+  const int exponent = (bits >> 10) & 0x1f;
+  const int mantissa = bits & 0x3ff;
+  const float sign = (bits & 0x8000) != 0 ? -1.0f : 1.0f;
+  if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), -24);
+  if (exponent < 31) return sign * std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
+  if (mantissa != 0) return std::numeric_limits<float>::quiet_NaN();
+  return sign * std::numeric_limits<float>::infinity();
+}
+
+template <typename Bits, typename Convert>
+std::vector<float> Decode(const std::string& data, Convert convert) {
+  std::vector<float> values(data.size() / sizeof(Bits));
+  for (size_t i = 0; i < values.size(); ++i) {
+    Bits bits;
+    std::memcpy(&bits, data.data() + i * sizeof(Bits), sizeof(Bits));
+    values[i] = convert(bits);
+  }
+  return values;
+}
+
+// The number of values, or -1 when the shape cannot be.
+int64_t CountValues(const std::vector<int64_t>& shape) {
+  int64_t count = 1;
+  for (int64_t dim : shape) {
+    if (dim < 0 || (dim > 0 && count > std::numeric_limits<int64_t>::max() / 4 / dim)) return -1;
+    count *= dim;
+  }
+  return count;
+}
+
+absl::Status CheckRows(absl::string_view name, const Tensor& tensor, int64_t rows) {
+  if (tensor.shape.empty()) return absl::OkStatus();
+  if (tensor.shape.size() == 2 && tensor.shape[0] == rows) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("the answer's ", name, " has shape [",
+                                          absl::StrJoin(tensor.shape, ", "), "], expected ", rows,
+                                          " rows"));
+}
+
+// "POOLING_MEAN" -> "mean"
+std::string LowerSuffix(absl::string_view name, absl::string_view prefix) {
+  return absl::AsciiStrToLower(absl::StripPrefix(name, prefix));
+}
+
+}  // namespace
+
+size_t FindInvalidUtf8(absl::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  for (size_t i = 0; i < text.size();) {
+    const unsigned lead = byte(i);
+    const size_t size = lead < 0x80                   ? 1
+                        : lead >= 0xc2 && lead < 0xe0 ? 2
+                        : lead >= 0xe0 && lead < 0xf0 ? 3
+                        : lead >= 0xf0 && lead < 0xf5 ? 4
+                                                      : 0;
+    if (size == 0 || size > text.size() - i) return i;
+    for (size_t j = 1; j < size; ++j) {
+      if ((byte(i + j) & 0xc0) != 0x80) return i;
+    }
+    // Overlong forms, surrogates and values past U+10FFFF show in the second byte.
+    const unsigned second = size > 2 ? byte(i + 1) : 0;
+    if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) ||
+        (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f)) {
+      return i;
+    }
+    i += size;
+  }
+  return absl::string_view::npos;
+}
+
+absl::StatusOr<v1::EncodeRequest> ToProto(const EncodeRequest& request) {
+  v1::EncodeRequest proto;
+  proto.set_model(request.model);
+  proto.set_truncation(ToProto(request.truncation));
+  proto.set_priority(request.priority);
+  FillOutputs(request, *proto.mutable_outputs());
+  v1::Sequences& sequences = *proto.mutable_sequences();
+  for (const Sequence& sequence : request.sequences) {
+    v1::Sequence& added = *sequences.add_sequences();
+    if (const auto* ids = std::get_if<TokenIds>(&sequence)) {
+      FillIds(*ids, *added.mutable_ids());
+      continue;
+    }
+    const std::string& text = std::get<std::string>(sequence);
+    if (const size_t at = FindInvalidUtf8(text); at != absl::string_view::npos) {
+      return absl::InvalidArgumentError(absl::StrCat("sequence ", sequences.sequences_size() - 1,
+                                                     " is not valid UTF-8 at byte ", at));
+    }
+    added.set_text(text);
+  }
+  return proto;
+}
+
+absl::StatusOr<Tensor> FromProto(const v1::Tensor& proto) {
+  Tensor tensor;
+  tensor.shape.assign(proto.shape().begin(), proto.shape().end());
+  const std::string& data = proto.data();
+  const size_t value_bytes = proto.dtype() == v1::DTYPE_F32 ? 4 : 2;
+  const int64_t count = CountValues(tensor.shape);
+  if (count < 0 || data.size() != static_cast<size_t>(count) * value_bytes) {
+    return absl::InternalError(absl::StrCat("the answer's tensor of shape [",
+                                            absl::StrJoin(tensor.shape, ", "), "] came with ",
+                                            data.size(), " bytes"));
+  }
+  switch (proto.dtype()) {
+    case v1::DTYPE_F32:
+      tensor.values = Decode<uint32_t>(data, [](uint32_t b) { return std::bit_cast<float>(b); });
+      return tensor;
+    case v1::DTYPE_BF16:
+      tensor.values = Decode<uint16_t>(data, FromBf16);
+      return tensor;
+    case v1::DTYPE_F16:
+      tensor.values = Decode<uint16_t>(data, FromF16);
+      return tensor;
+    default:
+      return absl::InternalError(
+          absl::StrCat("the answer's tensor has the unknown dtype ", proto.dtype()));
+  }
+}
+
+absl::StatusOr<EncodeResult> FromProto(const v1::EncodeResponse& response) {
+  EncodeResult result;
+  result.model = response.model();
+  int64_t tokens = 0;
+  for (const v1::SequenceInfo& info : response.sequences()) {
+    tokens += info.tokens();
+    result.sequences.push_back({.tokens = info.tokens(),
+                                .truncated = info.truncated(),
+                                .token_ids = {info.token_ids().begin(), info.token_ids().end()}});
+  }
+  if (response.has_last_hidden_state()) {
+    absl::StatusOr<Tensor> hidden = FromProto(response.last_hidden_state());
+    if (!hidden.ok()) return hidden.status();
+    result.last_hidden_state = *std::move(hidden);
+  }
+  if (response.has_pooled()) {
+    absl::StatusOr<Tensor> pooled = FromProto(response.pooled());
+    if (!pooled.ok()) return pooled.status();
+    result.pooled = *std::move(pooled);
+  }
+  absl::Status status = CheckRows("last_hidden_state", result.last_hidden_state, tokens);
+  status.Update(CheckRows("pooled", result.pooled, response.sequences_size()));
+  if (!status.ok()) return status;
+  result.timings = {.tokenize_us = response.timings().tokenize_us(),
+                    .queue_us = response.timings().queue_us(),
+                    .compute_us = response.timings().compute_us(),
+                    .total_us = response.timings().total_us()};
+  return result;
+}
+
+ModelInfo FromProto(const v1::ModelInfo& model) {
+  ModelInfo info;
+  info.name = model.name();
+  info.state = LowerSuffix(v1::ModelState_Name(model.state()), "MODEL_STATE_");
+  info.error = model.error();
+  info.backend = model.backend();
+  info.isa = model.isa();
+  info.dtype = model.dtype();
+  info.pooling = model.pooling() == v1::POOLING_UNSPECIFIED
+                     ? std::string()
+                     : LowerSuffix(v1::Pooling_Name(model.pooling()), "POOLING_");
+  info.layers = model.layers();
+  info.heads = model.heads();
+  info.hidden = model.hidden();
+  info.vocab = model.vocab();
+  info.max_sequence_tokens = model.max_sequence_tokens();
+  info.max_text_tokens = model.max_text_tokens();
+  info.normalize = model.normalize();
+  return info;
+}
+
+}  // namespace attendant::client

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Triton's own perf_analyzer, unchanged: fetched once into the cache, then run with the arguments given.
+#
+#   tests/integration/kserve/perf_analyzer.sh -i grpc -u 127.0.0.1:8001 -m minilm \
+#     --input-data tests/integration/kserve/texts.json --concurrency-range 1:8
+#
+# The binary was part of tritonclient's wheels until 2.42.0, the last that runs on Debian 12's C library; it
+# needs Debian's libb64-0d, and the CUDA runtime library even where there is no GPU.
+set -euo pipefail
+readonly SCRIPT=perf_analyzer
+readonly CLIENT=tritonclient==2.42.0
+readonly CUDA_RUNTIME=nvidia-cuda-runtime-cu12==12.9.79
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source-path=SCRIPTDIR source=../../../deploy/common.sh
+. "$here/../../../deploy/common.sh"
+home="$ATTENDANT_CACHE/perf_analyzer"
+
+fetch() {
+  local work="$home.new"
+  say "fetching $CLIENT and $CUDA_RUNTIME into $home" >&2
+  rm -rf "$work"
+  mkdir -p "$work/wheels"
+  "$here/../python.sh" -m pip download --quiet --no-deps --only-binary :all: --dest "$work/wheels" \
+    "$CLIENT" "$CUDA_RUNTIME" >&2
+  for wheel in "$work"/wheels/*.whl; do
+    unzip -q -j "$wheel" '*/bin/perf_analyzer' '*/lib/libcudart.so.12' -d "$work" || [ $? = 11 ]  # not both in one
+  done
+  rm -r "$work/wheels"
+  chmod +x "$work/perf_analyzer"
+  mv "$work" "$home"
+}
+
+mkdir -p "$ATTENDANT_CACHE"
+exec 9>"$home.lock"
+flock 9
+[ -e "$home/perf_analyzer" ] || fetch
+exec 9>&-
+LD_LIBRARY_PATH="$home${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" exec "$home/perf_analyzer" "$@"

@@ -50,8 +50,14 @@ def lie_about_shape(folder):
     edit_header(folder, lambda header: first_tensor(header).update(shape=[2**40, 2**40]))
 
 
+def leave_a_gap(folder):
+    edit_header(folder, lambda header: header.pop("encoder.layer.0.attention.self.query.weight"))
+
+
 def lose_a_tensor(folder):
-    edit_header(folder, lambda header: header.pop(next(n for n in sorted(header) if "query.weight" in n)))
+    def rename(header):
+        header["unknown"] = header.pop("encoder.layer.0.attention.self.query.weight")
+    edit_header(folder, rename)
 
 
 def edit_config(folder, **changes):
@@ -65,6 +71,7 @@ FAULTS = {
     "lying header length": (lie_about_header_length, "model.safetensors"),
     "lying offsets": (lie_about_offsets, ""),
     "lying shape": (lie_about_shape, ""),
+    "gap between tensors": (leave_a_gap, "ends at"),
     "missing tensor": (lose_a_tensor, "query"),
     "missing weights": (lambda folder: (folder / "model.safetensors").unlink(), "model.safetensors"),
     "missing config": (lambda folder: (folder / "config.json").unlink(), "config.json"),

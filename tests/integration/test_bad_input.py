@@ -30,7 +30,6 @@ BAD = {
     "negative segment": (request("tiny", [ids([5], segments=[-1])]), INVALID, ["-1"]),
     "segments of another length": (request("tiny", [ids([5, 6], segments=[0])]), INVALID, ["1", "2"]),
     "mask of another length": (request("tiny", [ids([5, 6], mask=[True] * 3)]), INVALID, ["3", "2"]),
-    "everything masked": (request("tiny", [ids([5, 6], mask=[False] * 2)]), INVALID, []),
     "too long": (request("tiny", [ids([5] * 41)]), INVALID, ["41", "40"]),
     "text for a model without tokenizer": (request("tiny", texts("hello")), None, []),
     "long text, no truncation": (pb.EncodeRequest(
@@ -46,8 +45,8 @@ BAD = {
         model="tiny", priority=101, sequences=pb.Sequences(sequences=[ids([5])])), INVALID, ["101", "100"]),
     "request id too long": (pb.EncodeRequest(
         model="tiny", id="x" * 257, sequences=pb.Sequences(sequences=[ids([5])])), INVALID, ["257", "256"]),
-    "padded: fewer ids than declared": (padded(2, 3, [5] * 5), INVALID, ["5", "6"]),
-    "padded: more ids than declared": (padded(2, 3, [5] * 7), INVALID, ["7", "6"]),
+    "padded: fewer ids than declared": (padded(2, 3, [5] * 5), INVALID, ["5", "2 x 3"]),
+    "padded: more ids than declared": (padded(2, 3, [5] * 7), INVALID, ["7", "2 x 3"]),
     "padded: zero batch": (padded(0, 3, []), INVALID, []),
     "padded: zero seq": (padded(3, 0, []), INVALID, []),
     "padded: negative shape": (padded(-2, -3, [5] * 6), INVALID, ["-2"]),
@@ -94,7 +93,8 @@ def test_bytes_that_are_no_message(client, still_well, data):
     call = client.channel.unary_unary("/attendant.v1.Encoder/Encode")
     with pytest.raises(grpc.RpcError) as error:
         call(data, timeout=DEADLINE)
-    assert error.value.code() in (INVALID, grpc.StatusCode.INTERNAL)
+    # gRPC itself answers what does not parse: UNIMPLEMENTED from the callback API of its version 1.51.
+    assert error.value.code() in (INVALID, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNIMPLEMENTED)
 
 
 def test_expired_deadline(client, still_well):

@@ -112,6 +112,13 @@ def test_hidden_states_masks_and_segments_of_a_random_model(client):
         assert not actual[~mask].any()
 
 
+def test_fully_masked_sequence_is_zeros(client, sentences):
+    other = ids(sentences[1][0])
+    pooled = client.pooled("minilm", [other, ids([101, 102], mask=[False, False]), other])
+    assert not pooled[1].any() and pooled[0].tobytes() == pooled[2].tobytes()
+    assert not client.states("minilm", [ids([101, 102], mask=[False, False])])[0].any()
+
+
 def test_padded_batch_with_mask_is_the_ragged_one(client, sentences):
     rows = sentences[1]
     ragged = [ids(row) for row in rows]

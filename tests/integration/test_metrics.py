@@ -30,7 +30,7 @@ FAMILIES = {
     "process_open_fds": "gauge",
     "process_start_time_seconds": "gauge",
 }
-ENCODE = {"model": "tiny", "method": "Encode"}
+ENCODE = {"model": "tiny", "method": "encode"}
 
 
 def moved(before, after, name, **labels):

@@ -58,7 +58,7 @@ def array(tensor):
 
 class Client:
     def __init__(self, target):
-        self.channel = grpc.insecure_channel(target)
+        self.channel = grpc.insecure_channel(target, options=[("grpc.max_receive_message_length", -1)])
         self.stub = stubs.EncoderStub(self.channel)
 
     def __enter__(self):

@@ -2,8 +2,6 @@
 #include "kernels/io/safetensors.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"

@@ -41,7 +41,8 @@ class BatchPolicy {
   struct Limits {
     int64_t max_batch_tokens = 0;
     int64_t max_batch_sequences = 0;
-    absl::Duration max_queue_delay;  // zero: whoever is idle takes what there is
+    absl::Duration max_queue_delay =
+        absl::ZeroDuration();  // zero: whoever is idle takes what there is
   };
 
   // REQUIRES: limits are positive, the delay is not negative.

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// How requests end when they are not answered: deadlines, cancellation, failing batches, drain.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "server/batching/batcher.h"
+#include "tests/server/batching/batcher_fixture.h"
+
+namespace attendant {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+
+using FirstIds = std::vector<int32_t>;
+
+class BatcherEndTest : public BatcherTest {
+ protected:
+  RequestId SubmitUntil(absl::Time deadline, int32_t first_id, const std::vector<int>& lens,
+                        Answer& answer) {
+    PendingRequest request = Request(first_id, lens, answer);
+    request.deadline = deadline;
+    return batcher_->Submit(std::move(request));
+  }
+};
+
+TEST_F(BatcherEndTest, ADeadlineThatHasPassedIsNotAdmitted) {
+  Start();
+  Answer answer;
+  EXPECT_EQ(SubmitUntil(absl::Now() - absl::Seconds(1), 1, {1}, answer), 0u);
+  EXPECT_EQ(answer.WaitForCode(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(engine_.batches(), IsEmpty());
+}
+
+TEST_F(BatcherEndTest, ADeadlineFiresWhileEveryWorkerIsBusy) {
+  Start();
+  Answer blocker, late, patient;
+  Occupy(blocker);
+  SubmitUntil(absl::Now() + absl::Hours(1), 1, {1}, patient);
+  SubmitUntil(absl::Now() + absl::Milliseconds(5), 2, {1}, late);
+  EXPECT_EQ(late.WaitForCode(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_FALSE(patient.done());
+  EXPECT_THAT(observer_.queue(), Pair(1, 1));
+  engine_.Open();
+  EXPECT_TRUE(patient.Wait().ok());
+  EXPECT_THAT(LaterBatches(), ElementsAre(FirstIds{1}));
+  EXPECT_THAT(observer_.rejected(), ElementsAre(RejectReason::kDeadline));
+}
+
+TEST_F(BatcherEndTest, WhatHasExpiredDoesNotKeepOthersOut) {
+  BatcherOptions options = Options();
+  options.max_queued_tokens = 10;
+  Start(options);
+  Answer blocker, late, next;
+  Occupy(blocker);
+  SubmitUntil(absl::Now() + absl::Milliseconds(5), 1, {10}, late);
+  EXPECT_EQ(late.WaitForCode(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_NE(Submit(2, {10}, next), 0u);
+  engine_.Open();
+  EXPECT_TRUE(next.Wait().ok());
+}
+
+TEST_F(BatcherEndTest, ADeadlineEndsTheRestOfASplitRequest) {
+  Start();
+  Answer late, next;
+  engine_.Close();
+  SubmitUntil(absl::Now() + absl::Milliseconds(20), 1, {10, 10}, late);
+  EXPECT_EQ(late.WaitForCode(), absl::StatusCode::kDeadlineExceeded);
+  Submit(2, {1}, next);
+  engine_.Open();
+  EXPECT_TRUE(next.Wait().ok());
+  EXPECT_THAT(engine_.batches().back(), ElementsAre(2));
+  for (const FirstIds& batch : engine_.batches())
+    EXPECT_THAT(batch, testing::Not(ElementsAre(101)));
+}
+
+TEST_F(BatcherEndTest, ADeadlineNoLongerCountsInsideABatch) {
+  Start();
+  Answer answer;
+  engine_.Close();
+  const absl::Time deadline = absl::Now() + absl::Milliseconds(500);
+  SubmitUntil(deadline, 1, {1}, answer);
+  engine_.AwaitStarted(1);
+  EXPECT_LT(absl::Now(), deadline) << "the machine is too slow for this test";
+  absl::Notification().WaitForNotificationWithTimeout(deadline - absl::Now());
+  engine_.Open();
+  EXPECT_TRUE(answer.Wait().ok());
+}
+
+TEST_F(BatcherEndTest, CancelledInTheQueueIsNeverComputed) {
+  Start();
+  Answer blocker, cancelled, next;
+  Occupy(blocker);
+  const RequestId id = Submit(1, {1}, cancelled);
+  Submit(2, {1}, next);
+  batcher_->Cancel(id);
+  batcher_->Cancel(id);
+  EXPECT_EQ(cancelled.WaitForCode(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(observer_.queue(), Pair(1, 1));
+  engine_.Open();
+  EXPECT_TRUE(next.Wait().ok());
+  EXPECT_THAT(LaterBatches(), ElementsAre(FirstIds{2}));
+  EXPECT_THAT(observer_.rejected(), ElementsAre(RejectReason::kCancelled));
+}
+
+TEST_F(BatcherEndTest, CancelledWhileItRunsCompletesAtOnce) {
+  Start();
+  Answer cancelled, next;
+  engine_.Close();
+  const RequestId id = Submit(1, {1}, cancelled);
+  engine_.AwaitStarted(1);
+  batcher_->Cancel(id);
+  EXPECT_EQ(cancelled.WaitForCode(), absl::StatusCode::kCancelled);
+  Submit(2, {1}, next);
+  engine_.Open();
+  EXPECT_TRUE(next.Wait().ok());
+  batcher_->Cancel(id);
+}
+
+TEST_F(BatcherEndTest, CancellingWhatIsNotThereDoesNothing) {
+  Start();
+  batcher_->Cancel(0);
+  batcher_->Cancel(12345);
+  Answer answer;
+  const RequestId id = Submit(1, {1}, answer);
+  EXPECT_TRUE(answer.Wait().ok());
+  batcher_->Cancel(id);
+  EXPECT_THAT(observer_.rejected(), IsEmpty());
+}
+
+TEST_F(BatcherEndTest, AFailedBatchFailsItsMembersOnly) {
+  Start();
+  engine_.SetVerdict([](const PackedBatch& batch) {
+    return batch.token_ids()[0] == 66 ? absl::InternalError("kernel says no") : absl::OkStatus();
+  });
+  Answer blocker, first, second, bystander, later;
+  Occupy(blocker);
+  Submit(66, {4}, first);
+  Submit(2, {6}, second);
+  Submit(3, {1}, bystander);
+  engine_.Open();
+  EXPECT_EQ(first.Wait().status(), absl::InternalError("kernel says no"));
+  EXPECT_EQ(second.Wait().status(), absl::InternalError("kernel says no"));
+  EXPECT_TRUE(bystander.Wait().ok());
+  Submit(4, {1}, later);
+  EXPECT_TRUE(later.Wait().ok());
+}
+
+TEST_F(BatcherEndTest, AFailureEndsTheRestOfASplitRequest) {
+  Start();
+  engine_.SetVerdict([](const PackedBatch& batch) {
+    return batch.token_ids()[0] == 166 ? absl::InternalError("no") : absl::OkStatus();
+  });
+  Answer answer, next;
+  Submit(66, {10, 10, 10}, answer);
+  EXPECT_EQ(answer.WaitForCode(), absl::StatusCode::kInternal);
+  Submit(1, {1}, next);
+  EXPECT_TRUE(next.Wait().ok());
+  EXPECT_THAT(engine_.batches(), ElementsAre(FirstIds{66}, FirstIds{166}, FirstIds{1}));
+}
+
+TEST_F(BatcherEndTest, WhatASessionThrowsIsInternal) {
+  Start();
+  engine_.SetVerdict([](const PackedBatch& batch) -> absl::Status {
+    if (batch.token_ids()[0] == 66) throw std::runtime_error("thrown");
+    return absl::OkStatus();
+  });
+  Answer failed, next;
+  Submit(66, {1}, failed);
+  EXPECT_EQ(failed.WaitForCode(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(failed.Wait().status().message()), HasSubstr("thrown"));
+  Submit(1, {1}, next);
+  EXPECT_TRUE(next.Wait().ok());
+}
+
+TEST_F(BatcherEndTest, DrainFinishesTheAdmittedAndRefusesTheRest) {
+  Start();
+  Answer running, queued, late;
+  Occupy(running);
+  Submit(1, {1}, queued);
+  std::thread drain([this] { batcher_->Drain(absl::InfiniteFuture()); });
+  while (true) {  // until the drain has begun
+    Answer probe;
+    const RequestId id = Submit(2, {1}, probe);
+    if (id == 0) {
+      EXPECT_EQ(probe.WaitForCode(), absl::StatusCode::kUnavailable);
+      break;
+    }
+    batcher_->Cancel(id);
+    probe.Wait();
+  }
+  EXPECT_FALSE(queued.done());
+  engine_.Open();
+  drain.join();
+  EXPECT_TRUE(running.Wait().ok());
+  EXPECT_TRUE(queued.Wait().ok());
+  Submit(3, {1}, late);
+  EXPECT_EQ(late.WaitForCode(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(BatcherEndTest, DrainEndsWhatIsLeftAtItsDeadline) {
+  Start();
+  Answer running, queued;
+  Occupy(running);
+  Submit(1, {1}, queued);
+  batcher_->Drain(absl::Now() + absl::Milliseconds(5));
+  EXPECT_EQ(running.WaitForCode(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(queued.WaitForCode(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(observer_.queue(), Pair(0, 0));
+  engine_.Open();
+}
+
+TEST_F(BatcherEndTest, DrainDoesNotWaitForBatchesToFill) {
+  BatcherOptions options = Options();
+  options.max_queue_delay = absl::Hours(1);
+  Start(options);
+  Answer answer;
+  Submit(1, {1}, answer);
+  batcher_->Drain(absl::InfiniteFuture());
+  EXPECT_TRUE(answer.Wait().ok());
+}
+
+TEST_F(BatcherEndTest, DrainOfAnIdleBatcherReturns) {
+  Start(Options(), 2);
+  batcher_->Drain(absl::InfiniteFuture());
+  batcher_->Drain(absl::InfinitePast());
+}
+
+TEST_F(BatcherEndTest, DestructionEndsTheQueuedAndFinishesTheRunning) {
+  Start();
+  Answer running, queued;
+  Occupy(running);
+  Submit(1, {1}, queued);
+  std::thread destroy([this] { batcher_.reset(); });
+  EXPECT_EQ(queued.WaitForCode(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(running.done());
+  engine_.Open();
+  destroy.join();
+  EXPECT_TRUE(running.Wait().ok());
+  EXPECT_EQ(engine_.batches().size(), 1u);
+}
+
+}  // namespace
+}  // namespace attendant

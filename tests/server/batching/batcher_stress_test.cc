@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Completion exactly once, under every race of completion, cancellation, deadline, full queue,
+// failing batches, drain and destruction.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "server/batching/batcher.h"
+#include "tests/server/batching/batcher_fixture.h"
+
+namespace attendant {
+namespace {
+
+constexpr int kClients = 8;
+constexpr int kRequestsPerClient = 400;
+
+class BatcherStressTest : public BatcherTest, public testing::WithParamInterface<int> {
+ protected:
+  struct Client {
+    std::vector<std::atomic<int>> completions = std::vector<std::atomic<int>>(kRequestsPerClient);
+    std::vector<std::vector<int>> lens = std::vector<std::vector<int>>(kRequestsPerClient);
+  };
+
+  void Check(const std::vector<int>& lens, int32_t first_id,
+             const absl::StatusOr<RequestResult>& result) {
+    codes_[static_cast<size_t>(result.status().code())].fetch_add(1);
+    if (!result.ok()) return;
+    ASSERT_EQ(result->sequences.size(), lens.size());
+    for (size_t i = 0; i < lens.size(); ++i) {
+      const int32_t first = first_id + 100 * static_cast<int32_t>(i);
+      const int32_t sum = lens[i] * first + lens[i] * (lens[i] - 1) / 2;
+      ASSERT_EQ(result->sequences[i].pooled,
+                (std::vector<float>{static_cast<float>(sum), static_cast<float>(lens[i])}));
+    }
+  }
+
+  void RunClient(int seed, Client& client) {
+    std::minstd_rand random(static_cast<unsigned>(seed));
+    const auto pick = [&random](int below) { return static_cast<int>(random() % below); };
+    Answer unused;
+    for (size_t i = 0; i < kRequestsPerClient; ++i) {
+      client.lens[i].resize(static_cast<size_t>(1 + pick(6)));
+      for (int& len : client.lens[i]) len = 1 + pick(10);
+      const int32_t first_id = 1 + pick(50);
+      PendingRequest request = Request(first_id, client.lens[i], unused);
+      request.priority = pick(3);
+      if (pick(3) == 0) request.deadline = absl::Now() + absl::Microseconds(pick(800));
+      request.done = [this, &client, i, first_id](absl::StatusOr<RequestResult> result) {
+        client.completions[i].fetch_add(1);
+        Check(client.lens[i], first_id, result);
+      };
+      const RequestId id = batcher_->Submit(std::move(request));
+      if (pick(3) == 0) batcher_->Cancel(id);
+      if (pick(8) == 0) std::this_thread::yield();
+    }
+  }
+
+  std::vector<std::atomic<int>> codes_ = std::vector<std::atomic<int>>(17);
+};
+
+TEST_P(BatcherStressTest, EveryRequestCompletesExactlyOnce) {
+  engine_.SetVerdict([](const PackedBatch& batch) {
+    return batch.token_ids()[0] % 13 == 0 ? absl::InternalError("no") : absl::OkStatus();
+  });
+  Start(Options(), GetParam());
+  std::vector<Client> clients(kClients);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kClients; ++i) {
+    threads.emplace_back(
+        [this, &clients, i] { RunClient(i + 1, clients[static_cast<size_t>(i)]); });
+  }
+  const int half = kClients * kRequestsPerClient / 2;
+  const auto completed = [this] {
+    int sum = 0;
+    for (const std::atomic<int>& count : codes_) sum += count.load();
+    return sum;
+  };
+  while (completed() < half) std::this_thread::yield();
+  batcher_->Drain(absl::Now());
+  for (std::thread& thread : threads) thread.join();
+  batcher_.reset();
+  while (completed() < 2 * half) std::this_thread::yield();
+  for (const Client& client : clients) {
+    for (const std::atomic<int>& count : client.completions) ASSERT_EQ(count.load(), 1);
+  }
+  // The races happened: each way to end was taken.
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kOk, absl::StatusCode::kCancelled, absl::StatusCode::kDeadlineExceeded,
+        absl::StatusCode::kResourceExhausted, absl::StatusCode::kInternal,
+        absl::StatusCode::kUnavailable}) {
+    EXPECT_GT(codes_[static_cast<size_t>(code)].load(), 0) << absl::StatusCodeToString(code);
+  }
+  EXPECT_EQ(observer_.queue(), (std::pair<int64_t, int64_t>(0, 0)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, BatcherStressTest, testing::Values(1, 3));
+
+}  // namespace
+}  // namespace attendant

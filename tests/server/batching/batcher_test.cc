@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a batcher answers and how it groups. How requests end otherwise: batcher_end_test.cc.
+#include "server/batching/batcher.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "server/batching/retry_hint.h"
+#include "tests/server/batching/batcher_fixture.h"
+
+namespace attendant {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+
+using FirstIds = std::vector<int32_t>;
+
+TEST_F(BatcherTest, AnswersWithWhatWasAskedFor) {
+  Start();
+  Answer answer;
+  PendingRequest request = Request(5, {3}, answer);
+  request.outputs.last_hidden_state = true;
+  batcher_->Submit(std::move(request));
+  ASSERT_TRUE(answer.Wait().ok());
+  ASSERT_EQ(answer.Wait()->sequences.size(), 1u);
+  EXPECT_THAT(answer.Wait()->sequences[0].last_hidden_state, ElementsAre(5, 0, 6, 1, 7, 2));
+  EXPECT_THAT(answer.Wait()->sequences[0].pooled, ElementsAre(18, 3));
+  EXPECT_GE(answer.Wait()->queue, absl::ZeroDuration());
+  EXPECT_GT(answer.Wait()->compute, absl::ZeroDuration());
+}
+
+TEST_F(BatcherTest, LeavesOutWhatWasNotAskedFor) {
+  Start();
+  Answer pooled, states;
+  Submit(5, {3}, pooled);
+  PendingRequest request = Request(5, {2}, states);
+  request.outputs = {.last_hidden_state = true};
+  batcher_->Submit(std::move(request));
+  ASSERT_TRUE(pooled.Wait().ok());
+  EXPECT_THAT(pooled.Wait()->sequences[0].last_hidden_state, IsEmpty());
+  ASSERT_TRUE(states.Wait().ok());
+  EXPECT_THAT(states.Wait()->sequences[0].pooled, IsEmpty());
+  EXPECT_THAT(states.Wait()->sequences[0].last_hidden_state, ElementsAre(5, 0, 6, 1));
+}
+
+TEST_F(BatcherTest, CutsPooledVectorsToTheirDims) {
+  Start();
+  Answer answer;
+  PendingRequest request = Request(5, {3, 1}, answer);
+  request.outputs.dims = 1;
+  batcher_->Submit(std::move(request));
+  ASSERT_TRUE(answer.Wait().ok());
+  EXPECT_THAT(answer.Wait()->sequences[0].pooled, ElementsAre(18));
+  EXPECT_THAT(answer.Wait()->sequences[1].pooled, ElementsAre(105));
+}
+
+TEST_F(BatcherTest, MixesRequestsOfDifferentOutputsInOneBatch) {
+  Start();
+  Answer blocker, pooled, states;
+  Occupy(blocker);
+  Submit(5, {3}, pooled);
+  PendingRequest request = Request(7, {2}, states);
+  request.outputs = {.last_hidden_state = true};
+  batcher_->Submit(std::move(request));
+  engine_.Open();
+  ASSERT_TRUE(pooled.Wait().ok());
+  ASSERT_TRUE(states.Wait().ok());
+  EXPECT_THAT(pooled.Wait()->sequences[0].pooled, ElementsAre(18, 3));
+  EXPECT_THAT(states.Wait()->sequences[0].last_hidden_state, ElementsAre(7, 0, 8, 1));
+  EXPECT_THAT(LaterBatches(), ElementsAre(FirstIds{5, 7}));
+}
+
+TEST_F(BatcherTest, AnIdleWorkerDoesNotWaitForMore) {
+  Start();
+  for (int32_t i = 0; i < 3; ++i) {
+    Answer answer;
+    Submit(i, {1}, answer);
+    EXPECT_TRUE(answer.Wait().ok());
+  }
+  EXPECT_THAT(engine_.batches(), ElementsAre(FirstIds{0}, FirstIds{1}, FirstIds{2}));
+}
+
+TEST_F(BatcherTest, WhatQueuedWhileBusyGoesTogetherInOrder) {
+  Start();
+  Answer blocker;
+  std::array<Answer, 3> answers;
+  Occupy(blocker);
+  for (int32_t i = 0; i < 3; ++i) Submit(10 + i, {1}, answers[static_cast<size_t>(i)]);
+  EXPECT_THAT(observer_.queue(), Pair(3, 3));
+  engine_.Open();
+  for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
+  EXPECT_THAT(LaterBatches(), ElementsAre(FirstIds{10, 11, 12}));
+}
+
+TEST_F(BatcherTest, FillsBatchesToTheExactBudgets) {
+  Start();
+  Answer blocker;
+  std::array<Answer, 5> answers;
+  Occupy(blocker);
+  Submit(1, {6}, answers[0]);
+  Submit(2, {4}, answers[1]);
+  Submit(3, {1, 1, 1}, answers[2]);
+  Submit(4, {1}, answers[3]);
+  Submit(5, {1}, answers[4]);
+  engine_.Open();
+  for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
+  EXPECT_THAT(LaterBatches(), ElementsAre(FirstIds{1, 2}, FirstIds{3, 103, 203, 4}, FirstIds{5}));
+}
+
+TEST_F(BatcherTest, HigherPriorityOvertakesWhatIsQueued) {
+  Start();
+  Answer blocker, low, high;
+  Occupy(blocker);
+  Submit(1, {8}, low);
+  PendingRequest urgent = Request(2, {8}, high);
+  urgent.priority = 1;
+  batcher_->Submit(std::move(urgent));
+  engine_.Open();
+  EXPECT_TRUE(low.Wait().ok());
+  EXPECT_TRUE(high.Wait().ok());
+  EXPECT_THAT(LaterBatches(), ElementsAre(FirstIds{2}, FirstIds{1}));
+}
+
+TEST_F(BatcherTest, SplitsALargeRequestAndAnswersInItsOrder) {
+  Start();
+  Answer answer;
+  Submit(1, {9, 2, 9, 3, 4, 3, 1}, answer);
+  ASSERT_TRUE(answer.Wait().ok());
+  EXPECT_THAT(engine_.batches(), ElementsAre(FirstIds{1}, FirstIds{101}, FirstIds{201},
+                                             FirstIds{301, 401, 501}, FirstIds{601}));
+  const std::vector<float> lens = {9, 2, 9, 3, 4, 3, 1};
+  for (size_t i = 0; i < lens.size(); ++i) {
+    EXPECT_EQ(answer.Wait()->sequences[i].pooled[1], lens[i]) << i;
+  }
+}
+
+TEST_F(BatcherTest, EachSessionWorksAtTheSameTime) {
+  Start(Options(), 3);
+  std::array<Answer, 3> answers;
+  engine_.Close();
+  for (Answer& answer : answers) Submit(1, {1}, answer);
+  engine_.AwaitStarted(3);
+  engine_.Open();
+  for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
+}
+
+TEST_F(BatcherTest, WorkersShareOneLargeRequest) {
+  Start(Options(), 3);
+  Answer answer;
+  engine_.Close();
+  Submit(1, {10, 10, 10}, answer);
+  engine_.AwaitStarted(3);
+  engine_.Open();
+  EXPECT_TRUE(answer.Wait().ok());
+}
+
+TEST_F(BatcherTest, ResultsDoNotDependOnTheCompany) {
+  Start();
+  Answer alone, blocker, before, batched;
+  Submit(42, {3}, alone);
+  ASSERT_TRUE(alone.Wait().ok());
+  engine_.Close();
+  Submit(0, {1}, blocker);
+  engine_.AwaitStarted(2);
+  Submit(7, {4}, before);
+  Submit(42, {3}, batched);
+  engine_.Open();
+  ASSERT_TRUE(batched.Wait().ok());
+  EXPECT_EQ(alone.Wait()->sequences[0].pooled, batched.Wait()->sequences[0].pooled);
+}
+
+TEST_F(BatcherTest, TellsItsObserver) {
+  Start();
+  Answer blocker, one, two;
+  Occupy(blocker);
+  Submit(1, {2, 3}, one);
+  Submit(2, {4}, two);
+  EXPECT_THAT(observer_.queue(), Pair(9, 2));
+  engine_.Open();
+  EXPECT_TRUE(two.Wait().ok());
+  EXPECT_THAT(observer_.queue(), Pair(0, 0));
+  EXPECT_THAT(observer_.batches(), ElementsAre(ObservedBatch{1, 1, 1}, ObservedBatch{9, 3, 2}));
+  EXPECT_THAT(observer_.rejected(), IsEmpty());
+}
+
+TEST_F(BatcherTest, CompletesOnTheExecutor) {
+  Start();
+  Answer answered, refused;
+  Submit(1, {1}, answered);
+  Submit(1, {11}, refused);
+  answered.Wait();
+  refused.Wait();
+  EXPECT_EQ(answered.thread(), executor_.thread_id());
+  EXPECT_EQ(refused.thread(), executor_.thread_id());
+}
+
+TEST_F(BatcherTest, WithADelayABatchGoesWhenItIsFull) {
+  BatcherOptions options = Options();
+  options.max_queue_delay = absl::Hours(1);
+  Start(options);
+  Answer first, second;
+  Submit(1, {4}, first);
+  Submit(2, {6}, second);
+  EXPECT_TRUE(first.Wait().ok());
+  EXPECT_TRUE(second.Wait().ok());
+  EXPECT_THAT(engine_.batches(), ElementsAre(FirstIds{1, 2}));
+}
+
+TEST_F(BatcherTest, WithADelayABatchGoesWhenItIsOver) {
+  BatcherOptions options = Options();
+  options.max_queue_delay = absl::Milliseconds(2);
+  Start(options, 2);
+  Answer answer;
+  Submit(1, {4}, answer);
+  ASSERT_TRUE(answer.Wait().ok());
+  EXPECT_GE(answer.Wait()->queue, absl::Milliseconds(2));
+}
+
+TEST_F(BatcherTest, RefusesWhatTheQueueCannotHold) {
+  BatcherOptions options = Options();
+  options.max_queued_tokens = 12;
+  Start(options);
+  Answer blocker, fits, exact, over;
+  Occupy(blocker);
+  EXPECT_NE(Submit(1, {10}, fits), 0u);
+  EXPECT_EQ(Submit(2, {3}, over), 0u);
+  EXPECT_NE(Submit(3, {2}, exact), 0u);
+  EXPECT_EQ(over.WaitForCode(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(over.Wait().status().message()),
+              HasSubstr("queue full: 13 of 12 tokens queued"));
+  ASSERT_TRUE(RetryAfter(over.Wait().status()).has_value());
+  EXPECT_GE(*RetryAfter(over.Wait().status()), absl::Milliseconds(1));
+  EXPECT_THAT(observer_.rejected(), ElementsAre(RejectReason::kQueueFull));
+  engine_.Open();
+  EXPECT_TRUE(fits.Wait().ok());
+  EXPECT_TRUE(exact.Wait().ok());
+}
+
+TEST_F(BatcherTest, RefusesMoreRequestsThanTheQueueHolds) {
+  BatcherOptions options = Options();
+  options.max_queued_requests = 1;
+  Start(options);
+  Answer blocker, fits, over;
+  Occupy(blocker);
+  Submit(1, {1}, fits);
+  Submit(2, {1}, over);
+  EXPECT_THAT(std::string(over.Wait().status().message()),
+              HasSubstr("queue full: 2 of 1 requests queued"));
+  engine_.Open();
+  EXPECT_TRUE(fits.Wait().ok());
+}
+
+struct ImpossibleCase {
+  std::vector<int> lens;
+  std::string message;
+};
+
+TEST_F(BatcherTest, RefusesWhatCouldNeverRun) {
+  Start();
+  const std::vector<ImpossibleCase> cases = {
+      {{3, 11}, "sequence 1 has 11 tokens, the limit is 10"},
+      {std::vector<int>(11, 10), "the request has 110 tokens, the limit is 100"},
+      {{}, "the request has no sequences"},
+      {{1, 0}, "sequence 1 has no tokens"}};
+  for (const ImpossibleCase& c : cases) {
+    Answer answer;
+    EXPECT_EQ(Submit(1, c.lens, answer), 0u);
+    EXPECT_EQ(answer.WaitForCode(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(answer.Wait().status().message()), HasSubstr(c.message));
+  }
+  Answer largest;
+  Submit(1, std::vector<int>(10, 10), largest);
+  EXPECT_TRUE(largest.Wait().ok());
+}
+
+TEST(RetryHintTest, RidesOnTheStatus) {
+  absl::Status status = absl::ResourceExhaustedError("full");
+  EXPECT_FALSE(RetryAfter(status).has_value());
+  SetRetryAfter(status, absl::Microseconds(1500));
+  EXPECT_EQ(RetryAfter(status), absl::Milliseconds(2));
+  SetRetryAfter(status, absl::ZeroDuration());
+  EXPECT_EQ(RetryAfter(status), absl::Milliseconds(1));
+}
+
+TEST(RejectReasonTest, HasNames) {
+  EXPECT_EQ(RejectReasonName(RejectReason::kQueueFull), "queue_full");
+  EXPECT_EQ(RejectReasonName(RejectReason::kDraining), "draining");
+}
+
+}  // namespace
+}  // namespace attendant

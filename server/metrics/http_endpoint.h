@@ -15,11 +15,12 @@ class ServerMetrics;
 // 503 with the reason). Only GET and HEAD; anything else is 404 or 405.
 class HttpEndpoint {
  public:
-  // Why the server is not ready; OK when it is. Called from HTTP threads.
+  // Why the server is not ready; OK when it is. Called from the HTTP thread.
   using Readiness = std::function<absl::Status()>;
 
-  // Listens on `address`, "host:port"; port 0 picks a free one. INVALID_ARGUMENT for an address
-  // that cannot be read, UNAVAILABLE when it cannot be bound. `metrics` must outlive the endpoint.
+  // Listens on `address`, "host:port", "[v6]:port"; port 0 picks a free one. INVALID_ARGUMENT for
+  // an address that cannot be read, UNAVAILABLE when it cannot be bound. `metrics` must outlive the
+  // endpoint.
   static absl::StatusOr<std::unique_ptr<HttpEndpoint>> Listen(const std::string& address,
                                                               const ServerMetrics& metrics,
                                                               Readiness readiness);

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/metrics/server_metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "server/batching/batcher.h"
+#include "tests/server/metrics/exposition.h"
+
+namespace attendant {
+namespace {
+
+using testing::UnorderedElementsAreArray;
+
+class ServerMetricsTest : public testing::Test {
+ protected:
+  Exposition Scrape() const {
+    const std::string text = metrics_.Scrape();
+    absl::StatusOr<Exposition> parsed = Exposition::Parse(text);
+    EXPECT_TRUE(parsed.ok()) << parsed.status();
+    return parsed.ok() ? *parsed : Exposition();
+  }
+
+  ServerMetrics metrics_{"1.2.3"};
+};
+
+TEST_F(ServerMetricsTest, HasEveryFamilyOfTheDesign) {
+  metrics_.ForModel("m").SetLoaded("f32", "cpu", "avx2", absl::Seconds(2));
+  std::vector<std::string> names;
+  const Exposition scrape = Scrape();
+  for (const auto& [name, family] : scrape.families()) names.push_back(name + " " + family.type);
+  EXPECT_THAT(names, UnorderedElementsAreArray({
+                         "attendant_request_duration_seconds histogram",
+                         "attendant_batch_tokens histogram",
+                         "attendant_batch_requests histogram",
+                         "attendant_sequence_tokens histogram",
+                         "attendant_requests_total counter",
+                         "attendant_tokens_total counter",
+                         "attendant_batches_total counter",
+                         "attendant_rejected_total counter",
+                         "attendant_queue_tokens gauge",
+                         "attendant_queue_requests gauge",
+                         "attendant_inflight_requests gauge",
+                         "attendant_model_loaded_info gauge",
+                         "attendant_model_load_seconds gauge",
+                         "attendant_build_info gauge",
+                         "process_cpu_seconds_total counter",
+                         "process_resident_memory_bytes gauge",
+                         "process_virtual_memory_bytes gauge",
+                         "process_open_fds gauge",
+                         "process_max_fds gauge",
+                         "process_start_time_seconds gauge",
+                         "process_threads gauge",
+                     }));
+}
+
+TEST_F(ServerMetricsTest, CountsRequestsByGrpcCode) {
+  ModelMetrics& model = metrics_.ForModel("m");
+  model.CountRequest(Method::kEncode, absl::StatusCode::kOk);
+  model.CountRequest(Method::kEncode, absl::StatusCode::kOk);
+  model.CountRequest(Method::kModelInfer, absl::StatusCode::kInvalidArgument);
+  model.CountRequest(Method::kModelInfer, static_cast<absl::StatusCode>(99));
+  model.CountRequest(Method::kModelInfer, static_cast<absl::StatusCode>(-1));
+  metrics_.CountUnknownModel(Method::kEncodeStream, absl::StatusCode::kNotFound);
+  const Exposition scrape = Scrape();
+  const std::string name = "attendant_requests_total";
+  EXPECT_EQ(scrape.Value(name, {{"model", "m"}, {"method", "encode"}, {"code", "OK"}}), 2);
+  EXPECT_EQ(
+      scrape.Value(name, {{"model", "m"}, {"method", "model_infer"}, {"code", "INVALID_ARGUMENT"}}),
+      1);
+  EXPECT_EQ(scrape.Value(name, {{"model", "m"}, {"method", "model_infer"}, {"code", "UNKNOWN"}}),
+            2);
+  EXPECT_EQ(scrape.Value(name, {{"model", ""}, {"method", "encode_stream"}, {"code", "NOT_FOUND"}}),
+            1);
+}
+
+TEST_F(ServerMetricsTest, PhasesGoToTheirHistograms) {
+  ModelMetrics& model = metrics_.ForModel("m");
+  const std::vector<std::string> phases = {"total", "tokenize", "queue", "compute", "serialize"};
+  for (int i = 0; i < kNumPhases; ++i) {
+    model.ObservePhase(Method::kEncode, static_cast<Phase>(i), absl::Milliseconds(40 * (i + 1)));
+  }
+  const Exposition scrape = Scrape();
+  for (size_t i = 0; i < phases.size(); ++i) {
+    const LabelMap labels = {{"model", "m"}, {"method", "encode"}, {"phase", phases[i]}};
+    const std::string name = "attendant_request_duration_seconds";
+    EXPECT_EQ(scrape.Value(name + "_count", labels), 1) << phases[i];
+    EXPECT_DOUBLE_EQ(scrape.Value(name + "_sum", labels), 0.04 * static_cast<double>(i + 1));
+  }
+}
+
+TEST_F(ServerMetricsTest, DurationBucketsServeP99From100UsTo60S) {
+  metrics_.ForModel("m");
+  std::set<double> bounds;
+  const Exposition scrape = Scrape();
+  for (const Sample& sample : scrape.families().at("attendant_request_duration_seconds").samples) {
+    if (sample.labels.contains("le")) bounds.insert(std::stod(sample.labels.at("le")));
+  }
+  EXPECT_EQ(*bounds.begin(), 100e-6);
+  EXPECT_EQ(*std::next(bounds.rbegin()), 60);
+  for (auto it = bounds.begin(); std::next(it) != std::prev(bounds.end()); ++it) {
+    EXPECT_LE(*std::next(it) / *it, 1.67) << *it;
+    EXPECT_GE(*std::next(it) / *it, 1.33) << *it;
+  }
+}
+
+TEST_F(ServerMetricsTest, ABoundBelongsToTheBucketBelowIt) {
+  metrics_.ForModel("m").ObserveSequence(128);
+  EXPECT_EQ(Scrape().Value("attendant_sequence_tokens_bucket", {{"model", "m"}, {"le", "128"}}), 1);
+  EXPECT_EQ(Scrape().Value("attendant_sequence_tokens_bucket", {{"model", "m"}, {"le", "64"}}), 0);
+}
+
+TEST_F(ServerMetricsTest, CountsTokensBatchesAndGauges) {
+  ModelMetrics& model = metrics_.ForModel("m");
+  model.CountTokens(30, 2);
+  model.CountTokens(12, 0);
+  model.ObserveBatch(42, 3);
+  model.SetQueue(100, 7);
+  model.SetQueue(50, 4);
+  model.AddInflight(5);
+  model.AddInflight(-2);
+  const Exposition scrape = Scrape();
+  EXPECT_EQ(scrape.Value("attendant_tokens_total", {{"model", "m"}, {"kind", "valid"}}), 42);
+  EXPECT_EQ(scrape.Value("attendant_tokens_total", {{"model", "m"}, {"kind", "padding"}}), 2);
+  EXPECT_EQ(scrape.Value("attendant_batches_total", {{"model", "m"}}), 1);
+  EXPECT_EQ(scrape.Value("attendant_batch_tokens_sum", {{"model", "m"}}), 42);
+  EXPECT_EQ(scrape.Value("attendant_batch_requests_sum", {{"model", "m"}}), 3);
+  EXPECT_EQ(scrape.Value("attendant_queue_tokens", {{"model", "m"}}), 50);
+  EXPECT_EQ(scrape.Value("attendant_queue_requests", {{"model", "m"}}), 4);
+  EXPECT_EQ(scrape.Value("attendant_inflight_requests", {{"model", "m"}}), 3);
+}
+
+TEST_F(ServerMetricsTest, KnowsEveryRejectReason) {
+  ModelMetrics& model = metrics_.ForModel("m");
+  for (RejectReason reason :
+       {RejectReason::kQueueFull, RejectReason::kTooLarge, RejectReason::kDeadline,
+        RejectReason::kCancelled, RejectReason::kDraining}) {
+    model.CountRejected(RejectReasonName(reason));
+    EXPECT_EQ(Scrape().Value("attendant_rejected_total",
+                             {{"model", "m"}, {"reason", std::string(RejectReasonName(reason))}}),
+              1);
+  }
+  model.CountRejected("what a client sent");
+  EXPECT_EQ(Scrape().Value("attendant_rejected_total", {{"model", "m"}, {"reason", "other"}}), 1);
+}
+
+TEST_F(ServerMetricsTest, TellsWhatIsLoadedAndRunning) {
+  metrics_.ForModel("m").SetLoaded("f32", "cpu", "avx512_core", absl::Milliseconds(1500));
+  const Exposition scrape = Scrape();
+  EXPECT_EQ(
+      scrape.Value("attendant_model_loaded_info",
+                   {{"model", "m"}, {"dtype", "f32"}, {"backend", "cpu"}, {"isa", "avx512_core"}}),
+      1);
+  EXPECT_EQ(scrape.Value("attendant_model_load_seconds", {{"model", "m"}}), 1.5);
+  const Sample& build = scrape.families().at("attendant_build_info").samples.at(0);
+  EXPECT_EQ(build.labels.at("version"), "1.2.3");
+  EXPECT_EQ(build.value, 1);
+}
+
+TEST_F(ServerMetricsTest, ProcessNumbersArePlausible) {
+  const Exposition scrape = Scrape();
+  EXPECT_GT(scrape.Value("process_resident_memory_bytes", {}), 1e6);
+  EXPECT_GE(scrape.Value("process_virtual_memory_bytes", {}),
+            scrape.Value("process_resident_memory_bytes", {}));
+  EXPECT_GE(scrape.Value("process_open_fds", {}), 1);
+  EXPECT_GE(scrape.Value("process_max_fds", {}), scrape.Value("process_open_fds", {}));
+  EXPECT_GE(scrape.Value("process_threads", {}), 1);
+  EXPECT_NEAR(scrape.Value("process_start_time_seconds", {}),
+              absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()), 3600);
+}
+
+TEST_F(ServerMetricsTest, TheSameModelHasTheSameMetrics) {
+  EXPECT_EQ(&metrics_.ForModel("m"), &metrics_.ForModel("m"));
+  EXPECT_NE(&metrics_.ForModel("m"), &metrics_.ForModel("n"));
+}
+
+TEST_F(ServerMetricsTest, SeriesExistFromTheStartAndNeverGrow) {
+  ModelMetrics& model = metrics_.ForModel("m");
+  model.SetLoaded("f32", "cpu", "avx2", absl::Seconds(1));
+  const auto lines = [this] {
+    const std::string text = metrics_.Scrape();
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  const auto before = lines();
+  for (int code = -3; code < 30; ++code) {
+    model.CountRequest(Method::kEncode, static_cast<absl::StatusCode>(code));
+    model.CountRejected("reason " + std::to_string(code));
+    model.ObservePhase(Method::kModelInfer, Phase::kQueue, absl::Microseconds(code));
+    metrics_.CountUnknownModel(Method::kEncode, static_cast<absl::StatusCode>(code));
+  }
+  EXPECT_EQ(lines(), before);
+}
+
+TEST_F(ServerMetricsTest, EscapesModelNames) {
+  metrics_.ForModel("a\"b\\c\nd").CountTokens(1, 0);
+  EXPECT_EQ(
+      Scrape().Value("attendant_tokens_total", {{"model", "a\\\"b\\\\c\\nd"}, {"kind", "valid"}}),
+      1);
+}
+
+TEST_F(ServerMetricsTest, CountsFromManyThreadsWhileScraped) {
+  ModelMetrics& model = metrics_.ForModel("m");
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&model] {
+      for (int j = 0; j < 2000; ++j) {
+        model.CountRequest(Method::kEncode, absl::StatusCode::kOk);
+        model.ObservePhase(Method::kEncode, Phase::kTotal, absl::Microseconds(j));
+      }
+    });
+  }
+  for (int i = 0; i < 5; ++i) Scrape();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(Scrape().Value("attendant_requests_total",
+                           {{"model", "m"}, {"method", "encode"}, {"code", "OK"}}),
+            8000);
+}
+
+TEST(ExpositionTest, IsStrict) {
+  const std::string head = "# HELP a_total help\n# TYPE a_total counter\n";
+  EXPECT_TRUE(Exposition::Parse(head + "a_total{x=\"y\"} 1\n").ok());
+  for (const std::string bad :
+       {"a_total 1", "a_total x\n", "b_total 1\n", "a_total -1\n", "a_total 1\na_total 2\n",
+        "a_total{x=\"y} 1\n", "a_total{x=\"1\",x=\"2\"} 1\n"}) {
+    EXPECT_FALSE(Exposition::Parse(head + bad).ok()) << bad;
+  }
+  const std::string histogram = "# HELP h help\n# TYPE h histogram\n";
+  EXPECT_TRUE(Exposition::Parse(histogram + "h_count 2\nh_sum 3\nh_bucket{le=\"1\"} 1\n"
+                                            "h_bucket{le=\"+Inf\"} 2\n")
+                  .ok());
+  EXPECT_FALSE(Exposition::Parse(histogram + "h_count 2\nh_sum 3\nh_bucket{le=\"1\"} 3\n"
+                                             "h_bucket{le=\"+Inf\"} 2\n")
+                   .ok());
+  EXPECT_FALSE(Exposition::Parse(histogram + "h_count 2\nh_sum 3\nh_bucket{le=\"1\"} 1\n").ok());
+}
+
+}  // namespace
+}  // namespace attendant

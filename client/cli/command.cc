@@ -44,9 +44,9 @@ std::string CommandHelp(const CommandInfo& info) {
   const std::unique_ptr<Command> command = info.make();
   FlagSet flags;
   command->AddFlags(flags);
-  return absl::StrCat("Usage: attendant ", info.name, " [flags] ", info.arguments, "\n\n",
-                      info.summary, ".\n", info.details, "\nFlags:\n", flags.Help(), "\n",
-                      kExitCodes);
+  return absl::StrCat("Usage: attendant ", info.name, " [flags]", info.arguments.empty() ? "" : " ",
+                      info.arguments, "\n\n", info.summary, ".\n", info.details, "\nFlags:\n",
+                      flags.Help(), "\n", kExitCodes);
 }
 
 int RunCommand(const CommandInfo& info, std::span<const std::string> args, Io& io) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
@@ -33,6 +33,11 @@ std::string Wrap(absl::string_view text) {
 }
 
 }  // namespace
+
+std::string FlagSet::WithDefault(absl::string_view help, absl::string_view value) {
+  if (value.empty() || absl::StrContains(help, "(default")) return std::string(help);
+  return absl::StrCat(help, " (default ", value, ")");
+}
 
 void FlagSet::AddSwitch(absl::string_view name, bool* value, absl::string_view help) {
   Add(name, value, "", help);

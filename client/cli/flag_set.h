@@ -9,7 +9,6 @@
 
 #include "absl/flags/marshalling.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 namespace attendant::client {
@@ -20,17 +19,16 @@ namespace attendant::client {
 // kept byte for byte.
 class FlagSet {
  public:
-  // The value before parsing is the default. `value` must outlive the set.
+  // The value before parsing is the default, and shown unless `help` itself tells of one. `value`
+  // must outlive the set.
   template <typename T>
   void Add(absl::string_view name, T* value, absl::string_view argument, absl::string_view help) {
-    const std::string shown = absl::UnparseFlag<T>(*value);
-    flags_.push_back(
-        {.name = std::string(name),
-         .argument = std::string(argument),
-         .help = shown.empty() ? std::string(help) : absl::StrCat(help, " (default ", shown, ")"),
-         .parse = [value](absl::string_view text, std::string* error) {
-           return absl::ParseFlag<T>(text, value, error);
-         }});
+    flags_.push_back({.name = std::string(name),
+                      .argument = std::string(argument),
+                      .help = WithDefault(help, absl::UnparseFlag<T>(*value)),
+                      .parse = [value](absl::string_view text, std::string* error) {
+                        return absl::ParseFlag<T>(text, value, error);
+                      }});
   }
 
   // --name sets `value`, and --name=false clears it.
@@ -63,6 +61,7 @@ class FlagSet {
     std::function<bool(absl::string_view, std::string*)> parse;
   };
 
+  static std::string WithDefault(absl::string_view help, absl::string_view value);
   void AddWords(absl::string_view name, const std::vector<std::string>& words,
                 absl::string_view help, std::function<void(size_t)> choose);
   const Flag* Find(absl::string_view name) const;

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole program against a server in this process.
+#include "client/cli/command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/client/fake_server.h"
+
+namespace attendant::client {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+class CommandTest : public ::testing::Test {
+ protected:
+  // Runs `attendant` with --server set, unless the command takes none.
+  int Run(std::vector<std::string> args, const std::string& input = "") {
+    if (args.size() > 0 && args[0] != "help") {
+      args.insert(args.begin() + 1, absl::StrCat("--server=", server_.address()));
+    }
+    return RunAsGiven(args, input);
+  }
+
+  int RunAsGiven(const std::vector<std::string>& args, const std::string& input = "") {
+    std::istringstream in(input);
+    std::ostringstream out, err;
+    Io io{.in = in, .out = out, .err = err};
+    const int exit_code = RunAttendant(args, io);
+    out_ = out.str();
+    err_ = err.str();
+    return exit_code;
+  }
+
+  std::string WriteFile(const std::string& name, const std::string& contents) {
+    const std::string path = ::testing::TempDir() + "/" + name;
+    std::ofstream(path, std::ios::binary) << contents;
+    return path;
+  }
+
+  std::vector<json> OutputLines() const {
+    std::vector<json> lines;
+    std::istringstream out(out_);
+    for (std::string line; std::getline(out, line);) lines.push_back(json::parse(line));
+    return lines;
+  }
+
+  FakeServer server_;
+  std::string out_, err_;
+};
+
+TEST_F(CommandTest, HelpAndVersion) {
+  EXPECT_EQ(RunAsGiven({"help"}), 0);
+  for (const char* command : {"embed", "encode", "models", "health", "load"}) {
+    EXPECT_THAT(out_, HasSubstr(absl::StrCat("  ", command, " ")));
+  }
+  for (const char* command : {"embed", "encode", "models", "health", "load"}) {
+    EXPECT_EQ(RunAsGiven({"help", command}), 0);
+    EXPECT_THAT(out_, StartsWith(absl::StrCat("Usage: attendant ", command)));
+    EXPECT_THAT(out_, HasSubstr("Exit codes: 0"));
+    const std::string help = out_;
+    EXPECT_EQ(RunAsGiven({command, "--help"}), 0);
+    EXPECT_EQ(out_, help);
+  }
+  EXPECT_EQ(RunAsGiven({"--version"}), 0);
+  EXPECT_THAT(out_, StartsWith("attendant "));
+}
+
+TEST_F(CommandTest, WrongUsageIsExitCode2) {
+  EXPECT_EQ(RunAsGiven({}), 2);
+  EXPECT_EQ(RunAsGiven({"embde"}), 2);
+  EXPECT_THAT(err_, HasSubstr("no command 'embde'"));
+  EXPECT_EQ(RunAsGiven({"help", "embde"}), 2);
+  EXPECT_EQ(Run({"embed", "--nothing"}), 2);
+  EXPECT_EQ(Run({"embed", "--normalize", "--no-normalize", "a"}), 2);
+  EXPECT_EQ(Run({"embed", "--file", "/nonexistent.txt"}), 2);
+  EXPECT_EQ(Run({"embed", "--batch=0", "a"}), 2);
+  EXPECT_EQ(Run({"embed", "--tls_ca=/nonexistent.pem", "a"}), 2);
+  EXPECT_EQ(Run({"embed", "--output=/nonexistent/x.npy", "a"}), 2);
+  EXPECT_EQ(Run({"embed", "a\xff"}), 2);
+  EXPECT_THAT(err_, HasSubstr("text 1 is not valid UTF-8 at byte 1"));
+  EXPECT_EQ(Run({"embed"}), 2);
+  EXPECT_THAT(err_, HasSubstr("no texts"));
+  EXPECT_EQ(Run({"encode", "--ids=1,x"}), 2);
+  EXPECT_EQ(Run({"encode", "--ids=1,2", "--mask=1"}), 2);
+  EXPECT_EQ(Run({"encode", "--mask=1"}), 2);
+  EXPECT_EQ(Run({"models", "toy"}), 2);
+  EXPECT_EQ(Run({"health", "toy"}), 2);
+  EXPECT_EQ(Run({"load", "--lengths=strange"}), 2);
+  EXPECT_EQ(Run({"load", "--concurrency=0"}), 2);
+  EXPECT_EQ(Run({"load", "--rate=-1"}), 2);
+  EXPECT_EQ(Run({"load", "--texts=/nonexistent.txt"}), 2);
+  EXPECT_EQ(Run({"load", "--protocol=kserve"}), 2);
+  server_.SetModels({"toy", "other"});
+  EXPECT_EQ(Run({"embed", "a"}), 2);
+  EXPECT_THAT(err_, HasSubstr("toy, other"));
+}
+
+TEST_F(CommandTest, AServerErrorIsExitCode1) {
+  EXPECT_EQ(Run({"load", "--model=nothing"}), 1);
+  EXPECT_EQ(Run({"load", "--protocol=kserve", "--model=nothing"}), 1);
+  server_.FailAll(absl::InvalidArgumentError("sequence 0 is empty"));
+  EXPECT_EQ(Run({"embed", "--model=toy", "a"}), 1);
+  EXPECT_THAT(err_, HasSubstr("INVALID_ARGUMENT: sequence 0 is empty"));
+  EXPECT_THAT(out_, IsEmpty());
+  EXPECT_EQ(Run({"encode", "--model=toy", "a"}), 1);
+  EXPECT_EQ(Run({"models"}), 1);
+}
+
+TEST_F(CommandTest, NoAnswerIsExitCode3) {
+  server_.Stall();
+  EXPECT_EQ(Run({"embed", "--timeout=100ms", "a"}), 3);
+  EXPECT_EQ(Run({"load", "--timeout=100ms", "--requests=1", "--warmup=0"}), 3);
+  std::string gone;
+  {
+    const FakeServer other;
+    gone = other.address();
+  }
+  for (const char* command : {"embed", "encode", "models", "health", "load"}) {
+    EXPECT_EQ(RunAsGiven({command, "--server", gone}, "text\n"), 3) << command;
+    EXPECT_THAT(err_, HasSubstr(gone)) << command;
+  }
+}
+
+TEST_F(CommandTest, EmbedsArgumentsStandardInputAndFile) {
+  const std::string file = WriteFile("texts.txt", "from file\r\nlast");
+  EXPECT_EQ(Run({"embed", "first", "-", "[SEP]", "--json", "--file", file}, "one\n\nthree"), 0);
+  std::vector<std::string> texts;
+  for (const json& line : OutputLines()) {
+    texts.push_back(line["text"]);
+    EXPECT_EQ(line["index"], texts.size() - 1);
+    EXPECT_EQ(line["embedding"][0], line["tokens"]);
+    EXPECT_EQ(line["embedding"].size(), 4);
+  }
+  EXPECT_THAT(texts,
+              testing::ElementsAre("first", "one", "", "three", "[SEP]", "from file", "last"));
+}
+
+TEST_F(CommandTest, EmbedsManyLinesInOrder) {
+  std::string input;
+  for (int i = 0; i < 10000; ++i) absl::StrAppend(&input, std::string(i % 50, 'x'), "\n");
+  EXPECT_EQ(Run({"embed", "--json"}, input), 0);
+  const std::vector<json> lines = OutputLines();
+  ASSERT_EQ(lines.size(), 10000);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    ASSERT_EQ(lines[i]["index"], i);
+    ASSERT_EQ(lines[i]["embedding"][0], i % 50 + 2);
+  }
+  EXPECT_EQ(server_.encode_requests().size(), 313);
+}
+
+TEST_F(CommandTest, EmbedPassesItsFlagsOn) {
+  EXPECT_EQ(Run({"embed", "--model=m", "--pooling=max", "--dims=2", "--no-normalize",
+                 "--dtype=bf16", "--truncation=none", "--priority=-7", "a"}),
+            0);
+  const v1::EncodeRequest sent = server_.encode_requests().at(0);
+  EXPECT_EQ(sent.model(), "m");
+  EXPECT_EQ(sent.outputs().pooled().pooling(), v1::POOLING_MAX);
+  EXPECT_EQ(sent.outputs().pooled().dims(), 2);
+  EXPECT_TRUE(sent.outputs().pooled().has_normalize());
+  EXPECT_FALSE(sent.outputs().pooled().normalize());
+  EXPECT_EQ(sent.outputs().dtype(), v1::DTYPE_BF16);
+  EXPECT_EQ(sent.truncation(), v1::TRUNCATION_NONE);
+  EXPECT_EQ(sent.priority(), -7);
+  EXPECT_EQ(Run({"embed", "a"}), 0);
+  EXPECT_FALSE(server_.encode_requests().at(1).outputs().pooled().has_normalize());
+}
+
+TEST_F(CommandTest, EmbedsForPeople) {
+  EXPECT_EQ(Run({"embed", "abc", "tab\there"}), 0);
+  EXPECT_EQ(out_,
+            "[  5.0000  1.0000  0.0000  0.0000 ] 4 values, 5 tokens  abc\n"
+            "[ 10.0000  1.0000  0.0000  0.0000 ] 4 values, 10 tokens  tab here\n");
+}
+
+TEST_F(CommandTest, ShowsSimilarity) {
+  EXPECT_EQ(Run({"embed", "--similarity", "--top=1", "a", "b", "something else"}), 0);
+  EXPECT_THAT(out_, HasSubstr("Most similar\n\n   1.00  a\n         b\n"));
+  EXPECT_EQ(Run({"embed", "--similarity", "--json", "a", "b"}), 0);
+  EXPECT_NEAR(OutputLines().at(0)["cosines"][0][1].get<double>(), 1, 1e-6);
+}
+
+TEST_F(CommandTest, WritesNpyFiles) {
+  const std::string path = ::testing::TempDir() + "/command_test.npy";
+  EXPECT_EQ(Run({"embed", "--output", path, "a", "b"}), 0);
+  EXPECT_THAT(out_, IsEmpty());
+  std::ifstream embeddings(path, std::ios::binary);
+  EXPECT_THAT(std::string(std::istreambuf_iterator<char>(embeddings), {}),
+              HasSubstr("'shape': (2, 4)"));
+  EXPECT_EQ(Run({"encode", "--output", path, "a", "bc"}), 0);
+  EXPECT_THAT(out_, StartsWith("sequence 0: 3 tokens x 4 values  a\nsequence 1: 4 tokens"));
+  std::ifstream states(path, std::ios::binary);
+  EXPECT_THAT(std::string(std::istreambuf_iterator<char>(states), {}),
+              HasSubstr("'shape': (7, 4)"));
+}
+
+TEST_F(CommandTest, EncodesIdsAndTexts) {
+  EXPECT_EQ(Run({"encode", "--ids=7,8", "--ids", "9", "--mask=1,0", "--json", "a"}), 0);
+  const std::vector<json> lines = OutputLines();
+  ASSERT_EQ(lines.size(), 3);
+  EXPECT_EQ(lines[0]["token_ids"], json({7, 8}));
+  EXPECT_EQ(lines[0]["last_hidden_state"], json({{7, 0, 0, 1}, {8, 1, 0, 1}}));
+  EXPECT_EQ(lines[1]["last_hidden_state"], json::array({{9, 0, 0, 1}}));
+  EXPECT_EQ(lines[2]["text"], "a");
+  EXPECT_EQ(lines[2]["last_hidden_state"][2], json({102, 2, 0, 1}));
+  const v1::EncodeRequest sent = server_.encode_requests().at(0);
+  EXPECT_EQ(sent.sequences().sequences(0).ids().attention_mask_size(), 2);
+  EXPECT_EQ(sent.sequences().sequences(1).ids().attention_mask_size(), 0);
+}
+
+TEST_F(CommandTest, EncodesForPeople) {
+  EXPECT_EQ(Run({"encode", "--ids=7"}), 0);
+  EXPECT_EQ(out_,
+            "sequence 0: 1 tokens x 4 values  (ids)\n"
+            "     0  id      7  [  7.0000  0.0000  0.0000  1.0000 ]\n");
+}
+
+TEST_F(CommandTest, ListsModels) {
+  server_.SetModels({"toy", "slow"});
+  EXPECT_EQ(Run({"models"}), 0);
+  EXPECT_THAT(out_, HasSubstr("toy    ready    fake"));
+  EXPECT_THAT(out_, HasSubstr("slow   loading\n"));
+  EXPECT_EQ(Run({"models", "--json"}), 0);
+  EXPECT_EQ(OutputLines().at(0)["models"][0]["hidden"], 4);
+}
+
+TEST_F(CommandTest, HealthIsTheExitCode) {
+  EXPECT_EQ(Run({"health"}), 0);
+  EXPECT_EQ(out_, "SERVING\n");
+  EXPECT_EQ(Run({"health", "--service=toy", "--json"}), 0);
+  EXPECT_EQ(OutputLines().at(0)["status"], "SERVING");
+  EXPECT_EQ(Run({"health", "--service=nobody"}), 1);
+  EXPECT_EQ(Run({"health", "--watch"}), 3);  // the fake server ends the watch
+  EXPECT_EQ(out_, "SERVING\n");
+  server_.SetServing(false);
+  EXPECT_EQ(Run({"health"}), 1);
+  EXPECT_EQ(out_, "NOT_SERVING\n");
+  EXPECT_EQ(Run({"health", "--wait=1ms"}), 1);
+}
+
+TEST_F(CommandTest, LoadsInAClosedLoop) {
+  EXPECT_EQ(Run({"load", "--requests=200", "--warmup=0", "--connections=3", "--concurrency=2",
+                 "--batch=2", "--lengths=uniform:1:100", "--json"}),
+            0);
+  const json report = OutputLines().at(0);
+  EXPECT_EQ(report["requests"], json({{"ok", 200}, {"failed", 0}, {"not_sent", 0}}));
+  EXPECT_GT(report["tokens_per_s"], report["sequences_per_s"]);
+  EXPECT_NEAR(report["sequences_per_s"], 2 * report["requests_per_s"].get<double>(), 1e-6);
+  EXPECT_GT(report["latency_s"]["p50"], 0);
+  EXPECT_GE(report["latency_s"]["max"], report["latency_s"]["p99"]);
+  EXPECT_DOUBLE_EQ(report["server_mean_s"]["queue"], 100e-6);
+  EXPECT_EQ(server_.encode_requests().size(), 200);
+  EXPECT_EQ(server_.num_peers(), 3);
+  for (const v1::EncodeRequest& request : server_.encode_requests()) {
+    for (const v1::Sequence& sequence : request.sequences().sequences()) {
+      ASSERT_LE(sequence.ids().token_ids_size(), 64);  // the model's limit
+      for (int32_t id : sequence.ids().token_ids()) ASSERT_LT(id, 1000);
+    }
+  }
+}
+
+TEST_F(CommandTest, LoadsInAnOpenLoop) {
+  EXPECT_EQ(Run({"load", "--rate=500", "--requests=100", "--warmup=0", "--output=hidden"}), 0);
+  EXPECT_THAT(out_, HasSubstr("open loop, 500 requests/s"));
+  EXPECT_THAT(out_, HasSubstr("100 ok, 0 failed"));
+  EXPECT_TRUE(server_.encode_requests().at(0).outputs().last_hidden_state());
+}
+
+TEST_F(CommandTest, LoadsTexts) {
+  const std::string file = WriteFile("load.txt", "one\ntwo\n\nthree\n");
+  EXPECT_EQ(Run({"load", "--texts", file, "--requests=6", "--warmup=0", "--concurrency=1"}), 0);
+  EXPECT_THAT(out_, HasSubstr("3 texts of "));
+  std::multiset<std::string> sent;
+  for (const v1::EncodeRequest& request : server_.encode_requests()) {
+    sent.insert(request.sequences().sequences(0).text());
+  }
+  EXPECT_THAT(sent, testing::ElementsAre("one", "one", "three", "three", "two", "two"));
+}
+
+TEST_F(CommandTest, LoadCountsErrorsAndGoesOn) {
+  server_.FailNext(10, absl::ResourceExhaustedError("the queue is full"));
+  EXPECT_EQ(Run({"load", "--requests=50", "--warmup=0", "--json"}), 0);
+  const json report = OutputLines().at(0);
+  EXPECT_EQ(report["requests"]["ok"], 40);
+  EXPECT_EQ(report["requests"]["failed"], 10);
+  EXPECT_EQ(report["errors"]["RESOURCE_EXHAUSTED"]["first_message"], "the queue is full");
+
+  server_.FailNext(1000, absl::InternalError("broken"));
+  EXPECT_EQ(Run({"load", "--requests=50", "--warmup=0"}), 1);
+}
+
+TEST_F(CommandTest, LoadsKserve) {
+  EXPECT_EQ(Run({"load", "--protocol=kserve", "--model=toy.ids", "--requests=40", "--warmup=0",
+                 "--batch=4", "--lengths=fixed:10", "--json"}),
+            0);
+  const json report = OutputLines().at(0);
+  EXPECT_EQ(report["requests"]["ok"], 40);
+  EXPECT_NEAR(report["tokens_per_s"], 40 * report["requests_per_s"].get<double>(), 1e-6);
+  EXPECT_TRUE(report["server_mean_s"].is_null());
+  const inference::ModelInferRequest sent = server_.infer_requests().at(0);
+  EXPECT_EQ(sent.inputs(0).shape(0), 4);
+  EXPECT_EQ(sent.inputs(0).shape(1), 10);
+  EXPECT_EQ(Run({"load", "--protocol=kserve", "--model=toy.ids", "--batch=9"}), 2);
+}
+
+// The signal comes with the first progress line; nothing answers, so only it can end the load.
+TEST_F(CommandTest, AnInterruptEndsALoadEarlyAndStillReports) {
+  server_.Stall();
+  class Interrupting : public std::stringbuf {
+   public:
+    int sync() override { return std::exchange(raised_, true) ? 0 : std::raise(SIGINT); }
+
+   private:
+    bool raised_ = false;
+  };
+  Interrupting buffer;
+  std::istringstream in;
+  std::ostringstream out;
+  std::ostream err(&buffer);
+  Io io{.in = in, .out = out, .err = err, .err_is_terminal = true};
+  const std::vector<std::string> args = {"load", "--server", server_.address(), "--duration=1h",
+                                         "--timeout=1h"};
+  EXPECT_EQ(RunAttendant(args, io), 0);
+  EXPECT_THAT(out.str(), HasSubstr("0 ok, 0 failed"));
+}
+
+}  // namespace
+}  // namespace attendant::client

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/client/fake_server.h"
+
+namespace attendant::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::unique_ptr<Client> Connect(const FakeServer& server,
+                                absl::Duration timeout = absl::Seconds(20), int attempts = 1) {
+  absl::StatusOr<std::unique_ptr<Client>> client =
+      Client::Connect({.target = server.address(), .timeout = timeout, .max_attempts = attempts});
+  EXPECT_TRUE(client.ok()) << client.status();
+  return *std::move(client);
+}
+
+TEST(ClientTest, EmbedsForTheOnlyModel) {
+  const FakeServer server;
+  const absl::StatusOr<Tensor> embeddings = Connect(server)->Embed({"a", "bcd"});
+  ASSERT_TRUE(embeddings.ok()) << embeddings.status();
+  EXPECT_THAT(embeddings->shape, ElementsAre(2, 4));
+  EXPECT_THAT(embeddings->values, ElementsAre(3, 1, 0, 0, 5, 1, 0, 0));
+  ASSERT_EQ(server.encode_requests().size(), 1);
+  EXPECT_EQ(server.encode_requests()[0].model(), "toy");
+}
+
+TEST(ClientTest, EmbedsManyTextsInOrderInSeveralRequests) {
+  const FakeServer server;
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < 1000; ++i) texts.push_back(std::string(i % 37, 'x'));
+  const absl::StatusOr<Tensor> embeddings = Connect(server)->Embed(texts);
+  ASSERT_TRUE(embeddings.ok()) << embeddings.status();
+  ASSERT_THAT(embeddings->shape, ElementsAre(1000, 4));
+  for (size_t i = 0; i < texts.size(); ++i) {
+    ASSERT_EQ(embeddings->values[4 * i], static_cast<float>(texts[i].size() + 2)) << i;
+  }
+  EXPECT_EQ(server.encode_requests().size(), 32);
+}
+
+TEST(ClientTest, EmbedsNothing) {
+  const FakeServer server;
+  const absl::StatusOr<Tensor> embeddings = Connect(server)->Embed({});
+  ASSERT_TRUE(embeddings.ok()) << embeddings.status();
+  EXPECT_TRUE(embeddings->values.empty());
+}
+
+TEST(ClientTest, EncodesTextAndIds) {
+  const FakeServer server;
+  const absl::StatusOr<EncodeResult> result = Connect(server)->Encode(
+      {.sequences = {"a", TokenIds{.token_ids = {7, 8}, .attention_mask = {1, 0}}},
+       .last_hidden_state = true,
+       .pooled = PooledOptions{.pooling = Pooling::kCls, .normalize = false, .dims = 3},
+       .token_ids = true,
+       .dtype = DType::kBf16,
+       .truncation = Truncation::kRight,
+       .priority = 5});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(result->last_hidden_state.shape, ElementsAre(5, 4));
+  EXPECT_EQ(result->sequences[0].tokens, 3);
+  EXPECT_THAT(result->sequences[1].token_ids, ElementsAre(7, 8));
+  EXPECT_EQ(result->timings.compute_us, 300);
+
+  const v1::EncodeRequest sent = server.encode_requests().at(0);
+  EXPECT_THAT(sent.sequences().sequences(1).ids().attention_mask(), ElementsAre(true, false));
+  EXPECT_EQ(sent.outputs().pooled().pooling(), v1::POOLING_CLS);
+  EXPECT_TRUE(sent.outputs().pooled().has_normalize());
+  EXPECT_FALSE(sent.outputs().pooled().normalize());
+  EXPECT_EQ(sent.outputs().pooled().dims(), 3);
+  EXPECT_EQ(sent.outputs().dtype(), v1::DTYPE_BF16);
+  EXPECT_EQ(sent.truncation(), v1::TRUNCATION_RIGHT);
+  EXPECT_EQ(sent.priority(), 5);
+}
+
+TEST(ClientTest, GivesTheServersErrorAndNamesTheInputs) {
+  FakeServer server;
+  server.FailAll(absl::InvalidArgumentError("sequence 3 has 600 tokens, the limit is 512"));
+  const absl::Status status = Connect(server)->Embed({"a"}, {.model = "toy"}).status();
+  EXPECT_EQ(status, absl::InvalidArgumentError("sequence 3 has 600 tokens, the limit is 512"));
+
+  server.FailAll(absl::OkStatus());
+  EXPECT_TRUE(Connect(server)->Embed({"a"}).ok());
+}
+
+TEST(ClientTest, TriesAgainWhenTheQueueIsFull) {
+  FakeServer server;
+  server.FailNext(2, absl::ResourceExhaustedError("the queue is full"));
+  EXPECT_TRUE(Connect(server, absl::Seconds(20), 4)->Embed({"a"}).ok());
+  EXPECT_EQ(server.encode_requests().size(), 3);
+
+  server.FailNext(1, absl::ResourceExhaustedError("the queue is full"));
+  EXPECT_TRUE(absl::IsResourceExhausted(Connect(server)->Embed({"a"}).status()));
+}
+
+TEST(ClientTest, GivesUpAtTheTimeout) {
+  FakeServer server;
+  server.Stall();
+  const auto client = Connect(server, absl::Milliseconds(100));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(client->Embed({"a"}).status()));
+}
+
+TEST(ClientTest, CancelsWhatRunsWhenDestroyed) {
+  FakeServer server;
+  server.Stall();
+  absl::StatusOr<EncodeResult> result = absl::UnknownError("never called");
+  auto client = Connect(server, absl::InfiniteDuration());
+  client->EncodeAsync({.model = "toy", .sequences = {"a"}},
+                      [&](absl::StatusOr<EncodeResult> answer) { result = std::move(answer); });
+  client.reset();
+  EXPECT_TRUE(absl::IsCancelled(result.status())) << result.status();
+}
+
+TEST(ClientTest, SaysThatTheServerIsUnreachable) {
+  std::string address;
+  {
+    const FakeServer gone;
+    address = gone.address();
+  }
+  const absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect({.target = address});
+  ASSERT_TRUE(client.ok());
+  EXPECT_TRUE(absl::IsUnavailable((*client)->Embed({"a"}).status()));
+  EXPECT_TRUE(absl::IsUnavailable((*client)->Health().status()));
+}
+
+TEST(ClientTest, RefusesAnAnswerThatContradictsItself) {
+  FakeServer server;
+  server.CutTensors(10);
+  const absl::Status status = Connect(server)->Embed({"a"}).status();
+  EXPECT_TRUE(absl::IsInternal(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("[1, 4] came with 10 bytes"));
+}
+
+TEST(ClientTest, RefusesTextThatIsNotUtf8) {
+  const FakeServer server;
+  const absl::Status status = Connect(server)->Embed({"fine", "a\xff"}).status();
+  EXPECT_EQ(status, absl::InvalidArgumentError("sequence 1 is not valid UTF-8 at byte 1"));
+  EXPECT_TRUE(server.encode_requests().empty());
+}
+
+TEST(ClientTest, WantsAModelsNameWhenThereAreSeveral) {
+  FakeServer server;
+  server.SetModels({"toy", "other"});
+  const absl::Status status = Connect(server)->Embed({"a"}).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("toy, other"));
+  server.SetModels({});
+  EXPECT_TRUE(absl::IsNotFound(Connect(server)->Embed({"a"}).status()));
+}
+
+TEST(ClientTest, ListsModels) {
+  FakeServer server;
+  server.SetModels({"toy", "slow"});
+  const absl::StatusOr<std::vector<ModelInfo>> models = Connect(server)->Models();
+  ASSERT_TRUE(models.ok()) << models.status();
+  ASSERT_EQ(models->size(), 2);
+  EXPECT_EQ((*models)[0].state, "ready");
+  EXPECT_EQ((*models)[0].pooling, "mean");
+  EXPECT_EQ((*models)[0].hidden, 4);
+  EXPECT_EQ((*models)[1].state, "loading");
+}
+
+TEST(ClientTest, TellsHealth) {
+  FakeServer server;
+  const auto client = Connect(server);
+  EXPECT_EQ(*client->Health(), ServingStatus::kServing);
+  server.SetServing(false);
+  EXPECT_EQ(*client->Health("toy"), ServingStatus::kNotServing);
+  EXPECT_TRUE(absl::IsNotFound(client->Health("nobody").status()));
+}
+
+TEST(ClientTest, WatchesHealth) {
+  const FakeServer server;
+  const auto client = Connect(server);
+  std::vector<ServingStatus> seen;
+  const auto record = [&](ServingStatus status) {
+    seen.push_back(status);
+    return false;
+  };
+  EXPECT_TRUE(client->WatchHealth("", record).ok());
+  EXPECT_THAT(seen, ElementsAre(ServingStatus::kServing));
+  EXPECT_TRUE(absl::IsUnavailable(client->WatchHealth("", [](ServingStatus) { return true; })));
+  EXPECT_TRUE(absl::IsNotFound(client->WatchHealth("nobody", record)));
+}
+
+TEST(ClientTest, RefusesTlsFilesItCannotUse) {
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(Client::Connect({.tls = {.ca_file = "/nonexistent.pem"}}).status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(Client::Connect({.tls = {.cert_file = "cert.pem"}}).status()));
+}
+
+}  // namespace
+}  // namespace attendant::client

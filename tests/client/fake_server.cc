@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/client/fake_server.h"
+
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <cstring>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "attendant/v1/encoder.grpc.pb.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "inference/grpc_service.grpc.pb.h"
+
+namespace attendant::client {
+namespace {
+
+constexpr int64_t kHidden = 4;
+
+// Waits for the caller to give up.
+class StalledReactor : public grpc::ServerUnaryReactor {
+ public:
+  void OnCancel() override { Finish(grpc::Status::CANCELLED); }
+  void OnDone() override { delete this; }
+};
+
+struct State {
+  mutable absl::Mutex mutex;
+  std::vector<std::string> models = {"toy"};
+  absl::Status all = absl::OkStatus();
+  absl::Status next = absl::OkStatus();
+  int fail_next = 0;
+  bool stall = false;
+  bool serving = true;
+  size_t cut_bytes = std::string::npos;
+  std::vector<v1::EncodeRequest> encode_requests;
+  std::vector<inference::ModelInferRequest> infer_requests;
+  std::set<std::string> peers;
+
+  grpc::Status Outcome(bool counted) {
+    absl::Status status = all;
+    if (counted && fail_next > 0) {
+      --fail_next;
+      status = next;
+    }
+    return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
+  }
+};
+
+void AppendFloats(std::initializer_list<double> values, std::string* out) {
+  for (double value : values) {
+    const float single = static_cast<float>(value);
+    out->append(reinterpret_cast<const char*>(&single), sizeof(single));
+  }
+}
+
+std::vector<int32_t> TokensOf(const v1::Sequence& sequence) {
+  if (sequence.has_ids()) {
+    return {sequence.ids().token_ids().begin(), sequence.ids().token_ids().end()};
+  }
+  std::vector<int32_t> ids(sequence.text().size() + 2);
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = 100 + static_cast<int32_t>(i);
+  return ids;
+}
+
+void Answer(const v1::EncodeRequest& request, size_t cut_bytes, v1::EncodeResponse* response) {
+  std::string states, pooled;
+  int64_t tokens = 0;
+  for (const v1::Sequence& sequence : request.sequences().sequences()) {
+    const std::vector<int32_t> ids = TokensOf(sequence);
+    auto* info = response->add_sequences();
+    info->set_tokens(static_cast<int64_t>(ids.size()));
+    if (request.outputs().token_ids()) info->mutable_token_ids()->Add(ids.begin(), ids.end());
+    for (size_t t = 0; t < ids.size(); ++t) {
+      AppendFloats({static_cast<double>(ids[t]), static_cast<double>(t), 0, 1}, &states);
+    }
+    AppendFloats({static_cast<double>(ids.size()), 1, 0, 0}, &pooled);
+    tokens += static_cast<int64_t>(ids.size());
+  }
+  const auto fill = [&](int64_t rows, const std::string& data, v1::Tensor* tensor) {
+    tensor->set_dtype(v1::DTYPE_F32);
+    tensor->add_shape(rows);
+    tensor->add_shape(kHidden);
+    tensor->set_data(data.substr(0, cut_bytes));
+  };
+  if (request.outputs().last_hidden_state()) {
+    fill(tokens, states, response->mutable_last_hidden_state());
+  }
+  if (request.outputs().has_pooled()) {
+    fill(response->sequences_size(), pooled, response->mutable_pooled());
+  }
+  response->set_model(request.model());
+  response->mutable_timings()->set_queue_us(100);
+  response->mutable_timings()->set_compute_us(300);
+  response->mutable_timings()->set_total_us(500);
+}
+
+class FakeEncoder : public v1::Encoder::CallbackService {
+ public:
+  explicit FakeEncoder(State& state) : state_(state) {}
+
+  grpc::ServerUnaryReactor* Encode(grpc::CallbackServerContext* context,
+                                   const v1::EncodeRequest* request,
+                                   v1::EncodeResponse* response) override {
+    absl::MutexLock lock(&state_.mutex);
+    state_.encode_requests.push_back(*request);
+    state_.peers.insert(context->peer());
+    if (state_.stall) return new StalledReactor;
+    const grpc::Status status = state_.Outcome(true);
+    if (status.ok()) Answer(*request, state_.cut_bytes, response);
+    auto* reactor = context->DefaultReactor();
+    reactor->Finish(status);
+    return reactor;
+  }
+
+  grpc::ServerUnaryReactor* ListModels(grpc::CallbackServerContext* context,
+                                       const v1::ListModelsRequest*,
+                                       v1::ListModelsResponse* response) override {
+    absl::MutexLock lock(&state_.mutex);
+    for (const std::string& name : state_.models) {
+      auto* model = response->add_models();
+      model->set_name(name);
+      model->set_state(v1::MODEL_STATE_LOADING);
+      if (name != "toy") continue;
+      model->set_state(v1::MODEL_STATE_READY);
+      model->set_backend("fake");
+      model->set_hidden(kHidden);
+      model->set_vocab(1000);
+      model->set_max_sequence_tokens(64);
+      model->set_pooling(v1::POOLING_MEAN);
+    }
+    auto* reactor = context->DefaultReactor();
+    reactor->Finish(state_.Outcome(false));
+    return reactor;
+  }
+
+ private:
+  State& state_;
+};
+
+class FakeInference : public inference::GRPCInferenceService::CallbackService {
+ public:
+  explicit FakeInference(State& state) : state_(state) {}
+
+  grpc::ServerUnaryReactor* ModelMetadata(grpc::CallbackServerContext* context,
+                                          const inference::ModelMetadataRequest* request,
+                                          inference::ModelMetadataResponse* response) override {
+    response->set_name(request->name());
+    for (const char* name : {"input_ids", "attention_mask"}) {
+      auto* input = response->add_inputs();
+      input->set_name(name);
+      input->set_datatype("INT64");
+      input->add_shape(-1);
+      input->add_shape(-1);
+    }
+    auto* reactor = context->DefaultReactor();
+    reactor->Finish(request->name() == "toy.ids"
+                        ? grpc::Status::OK
+                        : grpc::Status(grpc::StatusCode::NOT_FOUND, "no such model"));
+    return reactor;
+  }
+
+  grpc::ServerUnaryReactor* ModelConfig(grpc::CallbackServerContext* context,
+                                        const inference::ModelConfigRequest*,
+                                        inference::ModelConfigResponse* response) override {
+    response->mutable_config()->set_max_batch_size(8);
+    auto* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+
+  grpc::ServerUnaryReactor* ModelInfer(grpc::CallbackServerContext* context,
+                                       const inference::ModelInferRequest* request,
+                                       inference::ModelInferResponse*) override {
+    absl::MutexLock lock(&state_.mutex);
+    state_.infer_requests.push_back(*request);
+    state_.peers.insert(context->peer());
+    if (state_.stall) return new StalledReactor;
+    auto* reactor = context->DefaultReactor();
+    reactor->Finish(state_.Outcome(true));
+    return reactor;
+  }
+
+ private:
+  State& state_;
+};
+
+class FakeHealth : public grpc::health::v1::Health::Service {
+ public:
+  explicit FakeHealth(State& state) : state_(state) {}
+
+  grpc::Status Check(grpc::ServerContext*, const grpc::health::v1::HealthCheckRequest* request,
+                     grpc::health::v1::HealthCheckResponse* response) override {
+    absl::MutexLock lock(&state_.mutex);
+    if (!request->service().empty() && request->service() != "toy") {
+      return {grpc::StatusCode::NOT_FOUND, "no such service"};
+    }
+    response->set_status(state_.serving ? grpc::health::v1::HealthCheckResponse::SERVING
+                                        : grpc::health::v1::HealthCheckResponse::NOT_SERVING);
+    return grpc::Status::OK;
+  }
+
+  // Says the status once, then ends.
+  grpc::Status Watch(grpc::ServerContext* context,
+                     const grpc::health::v1::HealthCheckRequest* request,
+                     grpc::ServerWriter<grpc::health::v1::HealthCheckResponse>* writer) override {
+    grpc::health::v1::HealthCheckResponse response;
+    if (const grpc::Status status = Check(context, request, &response); !status.ok()) {
+      response.set_status(grpc::health::v1::HealthCheckResponse::SERVICE_UNKNOWN);
+    }
+    writer->Write(response);
+    return {grpc::StatusCode::UNAVAILABLE, "the watch ends here"};
+  }
+
+ private:
+  State& state_;
+};
+
+}  // namespace
+
+struct FakeServer::Impl {
+  State state;
+  FakeEncoder encoder{state};
+  FakeInference inference{state};
+  FakeHealth health{state};
+  std::unique_ptr<grpc::Server> server;
+  std::string address;
+};
+
+FakeServer::FakeServer() : impl_(std::make_unique<Impl>()) {
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&impl_->encoder);
+  builder.RegisterService(&impl_->inference);
+  builder.RegisterService(&impl_->health);
+  impl_->server = builder.BuildAndStart();
+  impl_->address = absl::StrCat("127.0.0.1:", port);
+}
+
+FakeServer::~FakeServer() { impl_->server->Shutdown(std::chrono::system_clock::now()); }
+
+const std::string& FakeServer::address() const { return impl_->address; }
+
+void FakeServer::SetModels(std::vector<std::string> names) {
+  absl::MutexLock lock(&impl_->state.mutex);
+  impl_->state.models = std::move(names);
+}
+
+void FakeServer::FailAll(absl::Status status) {
+  absl::MutexLock lock(&impl_->state.mutex);
+  impl_->state.all = std::move(status);
+}
+
+void FakeServer::FailNext(int count, absl::Status status) {
+  absl::MutexLock lock(&impl_->state.mutex);
+  impl_->state.fail_next = count;
+  impl_->state.next = std::move(status);
+}
+
+void FakeServer::Stall() {
+  absl::MutexLock lock(&impl_->state.mutex);
+  impl_->state.stall = true;
+}
+
+void FakeServer::SetServing(bool serving) {
+  absl::MutexLock lock(&impl_->state.mutex);
+  impl_->state.serving = serving;
+}
+
+void FakeServer::CutTensors(size_t bytes) {
+  absl::MutexLock lock(&impl_->state.mutex);
+  impl_->state.cut_bytes = bytes;
+}
+
+std::vector<v1::EncodeRequest> FakeServer::encode_requests() const {
+  absl::MutexLock lock(&impl_->state.mutex);
+  return impl_->state.encode_requests;
+}
+
+std::vector<inference::ModelInferRequest> FakeServer::infer_requests() const {
+  absl::MutexLock lock(&impl_->state.mutex);
+  return impl_->state.infer_requests;
+}
+
+size_t FakeServer::num_peers() const {
+  absl::MutexLock lock(&impl_->state.mutex);
+  return impl_->state.peers.size();
+}
+
+}  // namespace attendant::client

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "attendant/v1/encoder.pb.h"
+#include "inference/grpc_service.pb.h"
+
+namespace attendant::client {
+
+// A server on a free port of 127.0.0.1 with one made-up model, "toy", of hidden size 4. A text of n
+// bytes becomes n + 2 tokens, with ids 100, 101, ...; token t of a sequence has the hidden state
+// [token id, t, 0, 1], and a sequence the embedding [tokens, 1, 0, 0]. KServe calls answer for
+// "toy.ids", with inputs input_ids and attention_mask, batches of at most 8.
+class FakeServer {
+ public:
+  FakeServer();
+  ~FakeServer();
+
+  const std::string& address() const;
+
+  // From now on. Several models make every name but "toy" one that is loading.
+  void SetModels(std::vector<std::string> names);
+  // Every call fails, or the next `count` of Encode do.
+  void FailAll(absl::Status status);
+  void FailNext(int count, absl::Status status);
+  // Encode and ModelInfer answer only when they are cancelled or too late.
+  void Stall();
+  void SetServing(bool serving);
+  // Encode answers with the first `bytes` bytes of its tensors.
+  void CutTensors(size_t bytes);
+
+  std::vector<v1::EncodeRequest> encode_requests() const;
+  std::vector<inference::ModelInferRequest> infer_requests() const;
+  size_t num_peers() const;  // connections that Encode and ModelInfer came in on
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace attendant::client

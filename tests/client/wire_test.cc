@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/wire.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+namespace attendant::client {
+namespace {
+
+using ::testing::ElementsAre;
+
+v1::Tensor MakeTensor(v1::DType dtype, const std::vector<int64_t>& shape, std::string data) {
+  v1::Tensor tensor;
+  tensor.set_dtype(dtype);
+  tensor.mutable_shape()->Add(shape.begin(), shape.end());
+  tensor.set_data(std::move(data));
+  return tensor;
+}
+
+TEST(WireTest, DecodesBf16) {
+  const absl::StatusOr<Tensor> tensor =
+      FromProto(MakeTensor(v1::DTYPE_BF16, {2}, std::string("\x80\x3f\x00\xc0", 4)));
+  ASSERT_TRUE(tensor.ok()) << tensor.status();
+  EXPECT_THAT(tensor->values, ElementsAre(1.0f, -2.0f));
+}
+
+TEST(WireTest, DecodesF16) {
+  // 1, -2, the largest (65504), the smallest normal (2^-14), the smallest (2^-24), infinity, NaN
+  const std::string data("\x00\x3c\x00\xc0\xff\x7b\x00\x04\x01\x00\x00\x7c\x01\x7c", 14);
+  const absl::StatusOr<Tensor> tensor = FromProto(MakeTensor(v1::DTYPE_F16, {7}, data));
+  ASSERT_TRUE(tensor.ok()) << tensor.status();
+  const std::vector<float>& values = tensor->values;
+  EXPECT_THAT(std::vector<float>(values.begin(), values.begin() + 6),
+              ElementsAre(1.0f, -2.0f, 65504.0f, std::ldexp(1.0f, -14), std::ldexp(1.0f, -24),
+                          std::numeric_limits<float>::infinity()));
+  EXPECT_TRUE(std::isnan(values[6]));
+}
+
+TEST(WireTest, RefusesShapesThatDoNotFit) {
+  constexpr int64_t kHuge = int64_t{1} << 40;
+  EXPECT_FALSE(FromProto(MakeTensor(v1::DTYPE_F32, {2}, "1234")).ok());
+  EXPECT_FALSE(FromProto(MakeTensor(v1::DTYPE_F32, {-1}, "")).ok());
+  EXPECT_FALSE(FromProto(MakeTensor(v1::DTYPE_F32, {kHuge, kHuge}, "")).ok());
+  EXPECT_FALSE(FromProto(MakeTensor(v1::DTYPE_UNSPECIFIED, {1}, "12")).ok());
+  EXPECT_TRUE(FromProto(MakeTensor(v1::DTYPE_F32, {0, 4}, "")).ok());
+}
+
+TEST(WireTest, RefusesRowsThatDoNotFitTheSequences) {
+  v1::EncodeResponse response;
+  response.add_sequences()->set_tokens(2);
+  *response.mutable_last_hidden_state() = MakeTensor(v1::DTYPE_F32, {1, 1}, "1234");
+  EXPECT_TRUE(absl::IsInternal(FromProto(response).status()));
+  *response.mutable_last_hidden_state() = MakeTensor(v1::DTYPE_F32, {2, 1}, "12345678");
+  EXPECT_TRUE(FromProto(response).ok());
+}
+
+TEST(WireTest, FindsInvalidUtf8) {
+  constexpr size_t kNone = absl::string_view::npos;
+  EXPECT_EQ(FindInvalidUtf8(""), kNone);
+  EXPECT_EQ(FindInvalidUtf8("plain"), kNone);
+  EXPECT_EQ(FindInvalidUtf8("\u00e9 \u4e2d \U0001f600 \ud7ff \ue000"), kNone);
+  EXPECT_EQ(FindInvalidUtf8("ab\x80"), 2);            // continuation alone
+  EXPECT_EQ(FindInvalidUtf8("a\xe4\xb8"), 1);         // cut short
+  EXPECT_EQ(FindInvalidUtf8("\xc0\xaf"), 0);          // overlong, 2 bytes
+  EXPECT_EQ(FindInvalidUtf8("\xe0\x9f\xbf"), 0);      // overlong, 3 bytes
+  EXPECT_EQ(FindInvalidUtf8("\xf0\x8f\xbf\xbf"), 0);  // overlong, 4 bytes
+  EXPECT_EQ(FindInvalidUtf8("\xed\xa0\x80"), 0);      // surrogate
+  EXPECT_EQ(FindInvalidUtf8("\xf4\x90\x80\x80"), 0);  // past U+10FFFF
+  EXPECT_EQ(FindInvalidUtf8("\xf5\x80\x80\x80"), 0);
+}
+
+}  // namespace
+}  // namespace attendant::client

@@ -112,7 +112,7 @@ main() {
           nlohmann-json3-dev libicu-dev zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev
         provide_onednn ;;
       quickstart) apt_install ca-certificates curl python3 python3-venv ;;
-      test) apt_install ccache libb64-0d shellcheck ;;
+      test) apt_install ccache libb64-0d openssl shellcheck unzip ;;
       image) apt_install buildah debootstrap debian-archive-keyring ;;
       clang) apt_install clang ;;
       *) die "unknown part '$part' (build, quickstart, test, image, clang)" ;;

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encrypted connections: the server shows its certificate and, when told to, asks for the client's."""
+
+import subprocess
+
+import grpc
+import pytest
+
+from harness import settings
+
+NO_ANSWER = 3
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    """A folder with ca, other_ca, server and client: NAME.pem and NAME.key."""
+    folder = tmp_path_factory.mktemp("tls")
+
+    def openssl(name, subject, *arguments):
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                        "-nodes", "-days", "2", "-subj", f"/CN={subject}", "-keyout", f"{name}.key",
+                        "-out", f"{name}.pem", *arguments], cwd=folder, check=True, capture_output=True)
+
+    for name in ("ca", "other_ca"):
+        openssl(name, name, "-addext", "keyUsage=critical,keyCertSign")
+    signed = ["-CA", "ca.pem", "-CAkey", "ca.key", "-addext", "basicConstraints=critical,CA:FALSE"]
+    openssl("server", "server", *signed, "-addext", "subjectAltName=IP:127.0.0.1")
+    openssl("client", "client", *signed)
+    return folder
+
+
+def embed(server, *flags):
+    """Exit code of the command line asking this server."""
+    command = [settings.bin_dir() / "attendant", "encode", f"--server={server.grpc}", "--timeout=10s", "--ids=5,6,7"]
+    return subprocess.run([*command, *flags], capture_output=True, timeout=60, check=False).returncode
+
+
+@pytest.fixture
+def start_tls(start_server, certificates):
+    def start(*flags):
+        return start_server({"tiny": settings.TINY_MODEL}, f"--tls_cert={certificates / 'server.pem'}",
+                            f"--tls_key={certificates / 'server.key'}", *flags).wait_ready()
+    return start
+
+
+def test_server_certificate(start_tls, certificates):
+    server = start_tls()
+    assert embed(server, f"--tls_ca={certificates / 'ca.pem'}") == 0
+    assert embed(server, f"--tls_ca={certificates / 'other_ca.pem'}") == NO_ANSWER
+    assert embed(server) == NO_ANSWER
+    credentials = grpc.ssl_channel_credentials((certificates / "ca.pem").read_bytes())
+    with grpc.secure_channel(server.grpc, credentials) as channel:
+        grpc.channel_ready_future(channel).result(timeout=30)
+
+
+def test_client_certificate(start_tls, certificates):
+    server = start_tls(f"--tls_client_ca={certificates / 'ca.pem'}")
+    trusted = f"--tls_ca={certificates / 'ca.pem'}"
+    assert embed(server, trusted) == NO_ANSWER
+    assert embed(server, trusted, f"--tls_cert={certificates / 'client.pem'}",
+                 f"--tls_key={certificates / 'client.key'}") == 0

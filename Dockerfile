@@ -4,7 +4,8 @@
 
 FROM debian:trixie-slim AS toolchain
 COPY deploy/common.sh deploy/install-deps.sh /setup/
-RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends ccache && \
+RUN export DEBIAN_FRONTEND=noninteractive && \
+    apt-get update -qq && apt-get install -y -qq --no-install-recommends ccache >/dev/null && \
     /setup/install-deps.sh build && rm -rf /var/lib/apt/lists/*
 
 FROM toolchain AS build
@@ -16,9 +17,10 @@ RUN --mount=type=cache,target=/ccache \
     install -s -D -t /out /build/bin/attendant-server /build/bin/attendant && rm -rf /build
 
 FROM debian:trixie-slim AS runtime
-RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends \
+RUN export DEBIAN_FRONTEND=noninteractive && \
+    apt-get update -qq && apt-get install -y -qq --no-install-recommends \
       ca-certificates libabsl20240722 libcivetweb1 libdnnl3.6 libfmt10 libgrpc++1.51t64 libicu76 \
-      libprometheus-cpp-core1.0 libprotobuf32t64 libspdlog1.15 && \
+      libprometheus-cpp-core1.0 libprotobuf32t64 libspdlog1.15 >/dev/null && \
     rm -rf /var/lib/apt/lists/* && \
     useradd --system --uid 10001 --user-group --no-create-home attendant && mkdir /models
 

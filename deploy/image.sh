@@ -42,7 +42,11 @@ use_docker() {
 use_buildah() {
   export BUILDAH_ISOLATION=chroot TMPDIR="$WORK/tmp"
   mkdir -p "$TMPDIR"
-  build() { make_base && build_image; }
+  build() {
+    [ ! -d "$WORK/storage" ] || store rm --all >/dev/null  # of a run that was killed
+    make_base
+    build_image
+  }
   export_image() { rm -f "$1" && store push --quiet "$IMAGE" "docker-archive:$1:$IMAGE:latest"; }
   start_server() { run_server "$1"; }
   ask() { store run "$container" -- attendant "$@" "--server=127.0.0.1:$(port grpc)"; }

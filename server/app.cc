@@ -78,11 +78,15 @@ App::App(const ServerFlags& flags, const std::vector<ModelSource>& sources)
       encoder_service_(
           pipeline_, [this](CompletionPool::Task task) { completions_.Post(std::move(task)); },
           {.max_requests = flags.max_stream_requests, .max_bytes = 2 * flags.max_request_bytes}),
-      kserve_service_(pipeline_, kVersion) {}
+      kserve_service_(
+          pipeline_, kVersion,
+          [this](CompletionPool::Task task) { completions_.Post(std::move(task)); },
+          {.max_requests = flags.max_stream_requests, .max_bytes = 2 * flags.max_request_bytes}) {}
 
 App::~App() {
   if (server_ == nullptr) return;
   encoder_service_.CloseStreams();
+  kserve_service_.CloseStreams();
   health_service_.CloseWatches();
   server_->Shutdown(std::chrono::system_clock::now());
   server_->Wait();
@@ -164,6 +168,7 @@ void App::Drain() {
   health_service_.Drain();
   registry_.Drain(deadline);
   encoder_service_.CloseStreams();
+  kserve_service_.CloseStreams();
   health_service_.CloseWatches();
   const absl::Time flushed = std::max(deadline, absl::Now() + kFlushTime);
   server_->Shutdown(absl::ToChronoTime(flushed));

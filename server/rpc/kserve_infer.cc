@@ -10,42 +10,60 @@
 #include "server/rpc/kserve_tensors.h"
 
 namespace attendant {
+namespace {
+
+// Up to here, tokenizing takes less time than a gRPC thread may be kept from its other calls.
+constexpr size_t kInlineRequestBytes = size_t{32} << 10;
+
+}  // namespace
 
 struct KServeInference::Call {
-  absl::Time arrival;
-  std::string model;                // the base name, known or not: what metrics go by
-  std::optional<FoundModel> found;  // empty: refused before it was found
-  int64_t seq = 0;
-  absl::Duration decode;
-  inference::ModelInferResponse* response = nullptr;
+  const inference::ModelInferRequest& request;
+  absl::Time deadline;
+  std::shared_ptr<Cancellation> cancellation;
+  inference::ModelInferResponse& response;
   Done done;
+  absl::Time arrival = absl::Now();
+  std::optional<FoundModel> found{};  // empty: refused before it was found
+  int64_t seq = 0;
+  absl::Duration decode{};
+
+  // The base name, known or not: what metrics go by.
+  std::string model() const { return std::string(SplitServedName(request.model_name()).first); }
 };
 
-EncodePipeline::Ticket KServeInference::Start(const inference::ModelInferRequest& request,
-                                              absl::Time deadline,
-                                              inference::ModelInferResponse* response, Done done) {
-  Call call{.arrival = absl::Now(),
-            .model = std::string(SplitServedName(request.model_name()).first),
-            .found = std::nullopt,
-            .decode = absl::ZeroDuration(),
-            .response = response,
-            .done = std::move(done)};
-  response->set_id(request.id());
-  absl::StatusOr<EncodeInput> input = Decode(request, deadline, call);
-  if (!input.ok()) {
-    Complete(call, input.status());
-    return {};
-  }
-  call.decode = absl::Now() - call.arrival;
-  return pipeline_.Encode(
-      *std::move(input),
-      [this, call = std::move(call)](const absl::StatusOr<EncodeOutput>& output) mutable {
-        Complete(call, output);
-      });
+void KServeInference::Start(const inference::ModelInferRequest& request, absl::Time deadline,
+                            std::shared_ptr<Cancellation> cancellation,
+                            inference::ModelInferResponse& response, Done done) {
+  response.set_id(request.id());
+  std::unique_ptr<Call> call(new Call{.request = request,
+                                      .deadline = deadline,
+                                      .cancellation = std::move(cancellation),
+                                      .response = response,
+                                      .done = std::move(done)});
+  if (request.ByteSizeLong() <= kInlineRequestBytes) return Submit(std::move(call));
+  executor_([this, call = std::move(call)]() mutable { Submit(std::move(call)); });
 }
 
-absl::StatusOr<EncodeInput> KServeInference::Decode(const inference::ModelInferRequest& request,
-                                                    absl::Time deadline, Call& call) const {
+void KServeInference::Submit(std::unique_ptr<Call> call) {
+  if (call->cancellation->cancelled()) {
+    return Complete(*call, absl::CancelledError("cancelled by the client"));
+  }
+  const absl::Time start = absl::Now();
+  absl::StatusOr<EncodeInput> input = Decode(*call);
+  if (!input.ok()) return Complete(*call, input.status());
+  call->decode = absl::Now() - start;
+  // The answer may come, and end the call, before Encode returns.
+  const std::shared_ptr<Cancellation> cancellation = call->cancellation;
+  cancellation->SetTicket(
+      pipeline_.Encode(*std::move(input),
+                       [this, call = std::move(call)](const absl::StatusOr<EncodeOutput>& output) {
+                         Complete(*call, output);
+                       }));
+}
+
+absl::StatusOr<EncodeInput> KServeInference::Decode(Call& call) const {
+  const inference::ModelInferRequest& request = call.request;
   absl::StatusOr<FoundModel> found = models_.Find(request.model_name(), request.model_version());
   if (!found.ok()) return found.status();
   call.found = *std::move(found);
@@ -53,57 +71,59 @@ absl::StatusOr<EncodeInput> KServeInference::Decode(const inference::ModelInferR
 
   const absl::StatusOr<InferParameters> parameters = DecodeInferParameters(request.parameters());
   if (!parameters.ok()) return parameters.status();
-  absl::Status outputs = CheckRequestedOutputs(request, served);
+  const absl::Status outputs = CheckRequestedOutputs(request, served);
   if (!outputs.ok()) return outputs;
   absl::StatusOr<InferInputs> inputs = DecodeInferInputs(request, served);
   if (!inputs.ok()) return inputs.status();
   call.seq = inputs->seq;
+  call.deadline = std::min(call.deadline, call.arrival + parameters->timeout);
 
   EncodeInput input;
   input.method = Method::kModelInfer;
-  input.model = call.model;
+  input.model = call.model();
   input.served_name = served.kind;
   input.sequences = std::move(inputs->sequences);
   input.last_hidden_state = served.kind == ServedName::kEncoder;
   input.pooled = !input.last_hidden_state;
   input.priority = parameters->priority;
-  input.deadline = std::min(deadline, call.arrival + parameters->timeout);
+  input.deadline = call.deadline;
   return input;
 }
 
 void KServeInference::Complete(Call& call, const absl::StatusOr<EncodeOutput>& output) {
   if (!output.ok()) {
-    Count(call, output.status(), nullptr, absl::ZeroDuration());
-    call.done(output.status());
-    return;
+    // gRPC cancels a call whose deadline passes: what ended it was the deadline.
+    const bool late = absl::IsCancelled(output.status()) && absl::Now() >= call.deadline;
+    const absl::Status status =
+        late ? absl::DeadlineExceededError("the deadline passed before the answer was ready")
+             : output.status();
+    return End(call, status, nullptr, absl::ZeroDuration());
   }
   const absl::Time start = absl::Now();
-  inference::ModelInferResponse& response = *call.response;
-  response.set_model_name(call.found->served.name);
-  response.set_model_version(std::string(kKServeVersion));
-  AppendInferOutput(*output, call.found->served, call.seq, response);
-  Count(call, absl::OkStatus(), &*output, absl::Now() - start);
-  call.done(absl::OkStatus());
+  call.response.set_model_name(call.found->served.name);
+  call.response.set_model_version(std::string(kKServeVersion));
+  AppendInferOutput(*output, call.found->served, call.seq, call.response);
+  End(call, absl::OkStatus(), &*output, absl::Now() - start);
 }
 
-void KServeInference::Count(const Call& call, const absl::Status& status,
-                            const EncodeOutput* output, absl::Duration serialize) {
+void KServeInference::End(Call& call, const absl::Status& status, const EncodeOutput* output,
+                          absl::Duration serialize) {
   const absl::Time now = absl::Now();
   const absl::Duration total = now - call.arrival;
-  pipeline_.Finish(Method::kModelInfer, call.model, status, output, serialize, total);
-  if (!call.found.has_value()) return;
-  if (output == nullptr) {
+  pipeline_.Finish(Method::kModelInfer, call.model(), status, output, serialize, total);
+  if (call.found.has_value() && output == nullptr) {
     call.found->statistics().RecordFailure(total);
-    return;
+  } else if (call.found.has_value()) {
+    call.found->statistics().RecordSuccess(
+        {.sequences = static_cast<int64_t>(output->sequences.size()),
+         .total = total,
+         .queue = output->queue,
+         .compute_input = call.decode + output->tokenize,
+         .compute_infer = output->compute,
+         .compute_output = serialize},
+        now);
   }
-  call.found->statistics().RecordSuccess(
-      {.sequences = static_cast<int64_t>(output->sequences.size()),
-       .total = total,
-       .queue = output->queue,
-       .compute_input = call.decode + output->tokenize,
-       .compute_infer = output->compute,
-       .compute_output = serialize},
-      now);
+  call.done(status);
 }
 
 }  // namespace attendant

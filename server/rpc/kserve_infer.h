@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "inference/grpc_service.pb.h"
+#include "server/batching/batcher.h"
 #include "server/rpc/encode_pipeline.h"
+#include "server/rpc/encoder_call.h"
 #include "server/rpc/kserve_models.h"
 
 namespace attendant {
@@ -14,29 +18,30 @@ namespace attendant {
 // count. Thread-safe.
 class KServeInference {
  public:
-  using Done = absl::AnyInvocable<void(absl::Status)>;
+  using Done = absl::AnyInvocable<void(const absl::Status&)>;
 
-  // What is passed must outlive every request.
-  KServeInference(EncodePipeline& pipeline, const KServeModels& models)
-      : pipeline_(pipeline), models_(models) {}
+  // Large requests are read on `executor`. What is passed by reference must outlive every request.
+  KServeInference(EncodePipeline& pipeline, const KServeModels& models, Executor executor)
+      : pipeline_(pipeline), models_(models), executor_(std::move(executor)) {}
 
-  // Fills `response`, counts the request, and calls `done` exactly once: inside Start when the
-  // request is refused, else later on the completion executor. `request` is read inside Start only;
-  // `response` must live until `done` and keeps the request's id even when it fails.
-  EncodePipeline::Ticket Start(const inference::ModelInferRequest& request, absl::Time deadline,
-                               inference::ModelInferResponse* response, Done done);
+  // Fills `response`, counts the request, and calls `done` exactly once, perhaps inside. The
+  // messages must live until then. `response` carries the request's id even when it fails.
+  void Start(const inference::ModelInferRequest& request, absl::Time deadline,
+             std::shared_ptr<Cancellation> cancellation, inference::ModelInferResponse& response,
+             Done done);
 
  private:
   struct Call;
 
-  absl::StatusOr<EncodeInput> Decode(const inference::ModelInferRequest& request,
-                                     absl::Time deadline, Call& call) const;
+  void Submit(std::unique_ptr<Call> call);
+  absl::StatusOr<EncodeInput> Decode(Call& call) const;
   void Complete(Call& call, const absl::StatusOr<EncodeOutput>& output);
-  void Count(const Call& call, const absl::Status& status, const EncodeOutput* output,
-             absl::Duration serialize);
+  void End(Call& call, const absl::Status& status, const EncodeOutput* output,
+           absl::Duration serialize);
 
   EncodePipeline& pipeline_;
   const KServeModels& models_;
+  const Executor executor_;
 };
 
 }  // namespace attendant

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/rpc/kserve_service.h"
 
+#include <memory>
 #include <utility>
 
 #include "absl/time/time.h"
-#include "server/rpc/kserve_stream.h"
 #include "server/rpc/status_translation.h"
 
 namespace attendant {
@@ -29,35 +29,40 @@ ServerUnaryReactor* Answer(CallbackServerContext* context, const absl::Status& s
 class InferReactor : public ServerUnaryReactor {
  public:
   InferReactor(EncodePipeline& pipeline, KServeInference& inference, CallbackServerContext& context,
-               const inference::ModelInferRequest& request, inference::ModelInferResponse* response)
-      : pipeline_(pipeline), context_(context) {
-    // The answer may come before Start returns; gRPC keeps it, and this object, until the handler
-    // has returned. It calls OnCancel only after that, so the ticket needs no lock.
-    ticket_ = inference.Start(request, Deadline(context), response,
-                              [this](const absl::Status& status) { Answer(status); });
+               const inference::ModelInferRequest& request, inference::ModelInferResponse& response)
+      : cancellation_(std::make_shared<Cancellation>(pipeline)) {
+    inference.Start(request, Deadline(context), cancellation_, response,
+                    [this, &context](const absl::Status& status) {
+                      AddRetryHint(status, context);
+                      Finish(ToGrpcStatus(status));
+                    });
   }
 
-  void OnCancel() override { pipeline_.Cancel(ticket_); }
+  void OnCancel() override { cancellation_->Cancel(); }
   void OnDone() override { delete this; }
 
  private:
-  void Answer(const absl::Status& status) {
-    AddRetryHint(status, context_);
-    Finish(ToGrpcStatus(status));
-  }
-
-  EncodePipeline& pipeline_;
-  CallbackServerContext& context_;
-  EncodePipeline::Ticket ticket_;
+  const std::shared_ptr<Cancellation> cancellation_;
 };
+
+// Clients that count responses wait for the mark: one request, one response, and it is the last.
+void FillStreamAnswer(const absl::Status& status, inference::ModelStreamInferResponse& answer) {
+  if (!status.ok()) answer.set_error_message(ToGrpcStatus(status).error_message());
+  (*answer.mutable_infer_response()->mutable_parameters())["triton_final_response"].set_bool_param(
+      true);
+}
 
 }  // namespace
 
-KServeService::KServeService(EncodePipeline& pipeline, std::string version)
+KServeService::KServeService(EncodePipeline& pipeline, std::string version, Executor executor,
+                             const StreamLimits& stream_limits)
     : pipeline_(pipeline),
       version_(std::move(version)),
+      stream_limits_(stream_limits),
       models_(pipeline.models(), pipeline.limits().max_request_sequences),
-      inference_(pipeline, models_) {}
+      inference_(pipeline, models_, std::move(executor)) {}
+
+void KServeService::CloseStreams() { streams_.CloseAll(); }
 
 ServerUnaryReactor* KServeService::ServerLive(CallbackServerContext* context,
                                               const inference::ServerLiveRequest*,
@@ -129,12 +134,26 @@ ServerUnaryReactor* KServeService::ModelStatistics(CallbackServerContext* contex
 ServerUnaryReactor* KServeService::ModelInfer(CallbackServerContext* context,
                                               const inference::ModelInferRequest* request,
                                               inference::ModelInferResponse* response) {
-  return new InferReactor(pipeline_, inference_, *context, *request, response);
+  return new InferReactor(pipeline_, inference_, *context, *request, *response);
 }
 
 grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>*
 KServeService::ModelStreamInfer(CallbackServerContext* context) {
-  return new KServeStream(inference_, pipeline_, Deadline(*context));
+  auto handler = [this, deadline = Deadline(*context)](InferStream::Exchange& exchange,
+                                                       absl::AnyInvocable<void()> answered) {
+    inference_.Start(exchange.request, deadline, exchange.cancellation,
+                     *exchange.answer.mutable_infer_response(),
+                     [&answer = exchange.answer,
+                      answered = std::move(answered)](const absl::Status& status) mutable {
+                       FillStreamAnswer(status, answer);
+                       answered();
+                     });
+  };
+  const std::shared_ptr<InferStream> stream =
+      InferStream::Start(pipeline_, stream_limits_, std::move(handler),
+                         [this](InferStream* ended) { streams_.Remove(ended); });
+  streams_.Add(stream.get());
+  return stream.get();
 }
 
 ServerUnaryReactor* KServeService::RepositoryIndex(CallbackServerContext* context,

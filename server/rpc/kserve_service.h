@@ -6,9 +6,12 @@
 #include <string>
 
 #include "inference/grpc_service.grpc.pb.h"
+#include "server/batching/batcher.h"
+#include "server/rpc/answer_stream.h"
 #include "server/rpc/encode_pipeline.h"
 #include "server/rpc/kserve_infer.h"
 #include "server/rpc/kserve_models.h"
+#include "server/rpc/open_streams.h"
 
 namespace attendant {
 
@@ -17,8 +20,9 @@ namespace attendant {
 // thread-safe.
 class KServeService final : public inference::GRPCInferenceService::CallbackService {
  public:
-  // `pipeline` must outlive every call.
-  KServeService(EncodePipeline& pipeline, std::string version);
+  // `pipeline` must outlive the service. Large requests are read on `executor`.
+  KServeService(EncodePipeline& pipeline, std::string version, Executor executor,
+                const StreamLimits& stream_limits = {});
 
 #define ATTENDANT_UNARY(rpc)                                            \
   grpc::ServerUnaryReactor* rpc(grpc::CallbackServerContext* context,   \
@@ -48,11 +52,19 @@ class KServeService final : public inference::GRPCInferenceService::CallbackServ
   grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>*
   ModelStreamInfer(grpc::CallbackServerContext* context) override;
 
+  // Ends every stream with UNAVAILABLE once all that it has read is answered; new ones at once.
+  void CloseStreams();
+
  private:
+  using InferStream =
+      AnswerStream<inference::ModelInferRequest, inference::ModelStreamInferResponse>;
+
   EncodePipeline& pipeline_;
   const std::string version_;
+  const StreamLimits stream_limits_;
   KServeModels models_;
   KServeInference inference_;
+  OpenStreams<InferStream> streams_;
 };
 
 }  // namespace attendant

@@ -7,19 +7,16 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <cstring>
-#include <deque>
 #include <future>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/rpc/kserve_stream.h"
+#include "server/completion_pool.h"
 
 namespace attendant {
 namespace {
@@ -33,39 +30,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr int64_t kHidden = 48;
-
-// One thread for completions.
-class CompletionThread {
- public:
-  CompletionThread() : thread_([this] { Run(); }) {}
-  ~CompletionThread() {
-    Post(nullptr);
-    thread_.join();
-  }
-  void Post(absl::AnyInvocable<void()> function) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    functions_.push_back(std::move(function));
-    changed_.notify_one();
-  }
-
- private:
-  void Run() {
-    for (;;) {
-      std::unique_lock<std::mutex> lock(mutex_);
-      changed_.wait(lock, [this] { return !functions_.empty(); });
-      absl::AnyInvocable<void()> function = std::move(functions_.front());
-      functions_.pop_front();
-      lock.unlock();
-      if (function == nullptr) return;
-      function();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<absl::AnyInvocable<void()>> functions_;
-  std::thread thread_;
-};
+constexpr int kMaxStreamRequests = 16;
 
 ModelOptions Options() {
   ModelOptions options;
@@ -82,11 +47,14 @@ ModelOptions Options() {
 class KServeServiceTest : public testing::Test {
  protected:
   KServeServiceTest()
-      : metrics_("test"),
+      : completions_(2),
+        metrics_("test"),
         registry_(Options(), metrics_,
                   [this](absl::AnyInvocable<void()> f) { completions_.Post(std::move(f)); }),
         pipeline_(registry_, metrics_),
-        service_(pipeline_, "1.2.3") {}
+        service_(pipeline_, "1.2.3",
+                 [this](absl::AnyInvocable<void()> f) { completions_.Post(std::move(f)); },
+                 {.max_requests = kMaxStreamRequests}) {}
 
   void SetUp() override {
     std::promise<ModelState> loaded;
@@ -130,7 +98,7 @@ class KServeServiceTest : public testing::Test {
                                             : inference::ModelStatistics();
   }
 
-  CompletionThread completions_;
+  CompletionPool completions_;
   ServerMetrics metrics_;
   ModelRegistry registry_;
   EncodePipeline pipeline_;
@@ -333,7 +301,7 @@ using Stream = grpc::ClientReaderWriter<ModelInferRequest, inference::ModelStrea
 
 // More requests than may be in flight, every fifth of them bad.
 TEST_F(KServeServiceTest, StreamAnswersEveryRequestOnceById) {
-  constexpr int kRequests = 3 * static_cast<int>(KServeStream::kMaxInflight) + 1;
+  constexpr int kRequests = 10 * kMaxStreamRequests + 1;
   const std::vector<float> expected = Values(Infer(Request("tiny.ids", 1, {5, 6, 7})));
   grpc::ClientContext context;
   const std::unique_ptr<Stream> stream = stub_->ModelStreamInfer(&context);
@@ -371,6 +339,33 @@ TEST_F(KServeServiceTest, EmptyStreamEndsWell) {
   inference::ModelStreamInferResponse response;
   EXPECT_FALSE(stream->Read(&response));
   EXPECT_TRUE(stream->Finish().ok());
+}
+
+// A request too large to be read on gRPC's thread, and one of more rows than a batch has.
+TEST_F(KServeServiceTest, LargeRequestsAreAnsweredToo) {
+  constexpr int64_t kRows = 200;
+  std::vector<int64_t> ids;
+  for (int64_t i = 0; i < kRows * 32; ++i) ids.push_back(i % 97);
+  const std::vector<float> embeddings = Values(Infer(Request("tiny.ids", kRows, ids)));
+  ASSERT_EQ(embeddings.size(), static_cast<size_t>(kRows * kHidden));
+  const std::vector<int64_t> last(ids.end() - 32, ids.end());
+  EXPECT_EQ(Rows(embeddings, kRows - 1, 1), Values(Infer(Request("tiny.ids", 1, last))));
+}
+
+TEST_F(KServeServiceTest, ClosedStreamsAnswerWhatTheyHaveReadAndEnd) {
+  grpc::ClientContext context;
+  const std::unique_ptr<Stream> stream = stub_->ModelStreamInfer(&context);
+  ASSERT_TRUE(stream->Write(Request("tiny.ids", 1, {5, 6, 7})));
+  inference::ModelStreamInferResponse response;
+  ASSERT_TRUE(stream->Read(&response));
+  service_.CloseStreams();
+  EXPECT_FALSE(stream->Read(&response));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+
+  grpc::ClientContext late_context;
+  const std::unique_ptr<Stream> late = stub_->ModelStreamInfer(&late_context);
+  EXPECT_FALSE(late->Read(&response));
+  EXPECT_EQ(late->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
 // The client goes at every moment of a stream's life; SetUp's objects must outlive every request.

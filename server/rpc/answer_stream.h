@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/support/server_callback.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/synchronization/mutex.h"
+#include "server/rpc/encoder_call.h"
+#include "server/rpc/encoder_service.h"
+
+namespace attendant {
+
+// A bidirectional call on which every request gets one answer, as soon as it is ready. While
+// StreamLimits are reached nothing more is read, and flow control holds the client back. The call
+// ends when all that was read is answered and the client is done, has gone, or Close was called.
+// Owns itself until OnDone, and is held by what it has in work. Thread-safe.
+template <typename Request, typename Answer>
+class AnswerStream final : public grpc::ServerBidiReactor<Request, Answer>,
+                           public std::enable_shared_from_this<AnswerStream<Request, Answer>> {
+ public:
+  struct Exchange {
+    Request request;
+    Answer answer;
+    std::shared_ptr<Cancellation> cancellation;
+    int64_t bytes = 0;  // of the request, then of the answer
+  };
+  // Fills `answer`, whatever becomes of the request, then calls `answered`: once, perhaps inside.
+  using Handler = std::function<void(Exchange& exchange, absl::AnyInvocable<void()> answered)>;
+  using OnEnd = std::function<void(AnswerStream*)>;
+
+  // `on_end` is called once, when gRPC has let go of the stream.
+  static std::shared_ptr<AnswerStream> Start(EncodePipeline& pipeline, const StreamLimits& limits,
+                                             Handler handler, OnEnd on_end) {
+    std::shared_ptr<AnswerStream> stream(
+        new AnswerStream(pipeline, limits, std::move(handler), std::move(on_end)));
+    stream->self_ = stream;
+    absl::MutexLock lock(&stream->mutex_);
+    stream->Advance();
+    return stream;
+  }
+
+  // Reads no more; the stream ends with UNAVAILABLE once all is answered.
+  void Close() {
+    absl::MutexLock lock(&mutex_);
+    closing_ = true;
+    Advance();
+  }
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override {
+    on_end_(this);
+    self_.reset();
+  }
+
+ private:
+  using ExchangePtr = std::shared_ptr<Exchange>;
+
+  AnswerStream(EncodePipeline& pipeline, const StreamLimits& limits, Handler handler, OnEnd on_end)
+      : pipeline_(pipeline),
+        limits_(limits),
+        handler_(std::move(handler)),
+        on_end_(std::move(on_end)) {}
+
+  void Answered(ExchangePtr exchange);
+
+  // Starts whatever the state now allows: a read, a write, the end.
+  void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MaybeFinish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayRead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto requests = static_cast<int64_t>(unanswered_.size() + answered_.size());
+    return reading_ == nullptr && !half_closed_ && !cancelled_ && !closing_ &&
+           requests < limits_.max_requests && bytes_ < limits_.max_bytes;
+  }
+
+  EncodePipeline& pipeline_;
+  const StreamLimits limits_;
+  const Handler handler_;
+  const OnEnd on_end_;
+  std::shared_ptr<AnswerStream> self_;  // until OnDone
+
+  // Held while gRPC operations are started: gRPC runs no reaction inside the call that starts one.
+  absl::Mutex mutex_;
+  ExchangePtr reading_ ABSL_GUARDED_BY(mutex_);  // null: no read is under way
+  absl::flat_hash_set<ExchangePtr> unanswered_ ABSL_GUARDED_BY(mutex_);
+  std::deque<ExchangePtr> answered_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;  // answered_.front()
+  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;     // of unanswered_ and answered_
+  bool half_closed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace attendant
+
+#include "server/rpc/answer_stream_inl.h"

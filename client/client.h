@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -14,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client/connect_options.h"
+#include "client/types.h"
 
 // A client of an Attendant server.
 //
@@ -24,100 +22,10 @@
 //       (*client)->Embed({"A man is eating.", "Someone eats."});
 //   // embeddings->shape is {2, 384}; embeddings->values holds 2 * 384 floats, row after row.
 //
-// Shapes are named as everywhere in Attendant: `len` tokens of one sequence, `tokens` of all of a
-// request's sequences, `hidden` values of a token.
-//
 // Errors are the server's own status (its words are in attendant/v1/encoder.proto), UNAVAILABLE
 // when the server cannot be reached, DEADLINE_EXCEEDED when ConnectOptions::timeout passed,
 // INVALID_ARGUMENT for text that is not UTF-8 and INTERNAL for an answer that contradicts itself.
 namespace attendant::client {
-
-// Token ids as the model takes them, special tokens included.
-struct TokenIds {
-  std::vector<int32_t> token_ids = {};       // [len]
-  std::vector<int32_t> segment_ids = {};     // [len], or empty: all 0
-  std::vector<uint8_t> attention_mask = {};  // [len], or empty: all 1; 0 hides a token
-};
-
-// UTF-8 text, or token ids.
-using Sequence = std::variant<std::string, TokenIds>;
-
-enum class Pooling { kModelDefault, kMean, kCls, kMax, kLast };
-
-// Number format on the wire. Values always arrive here as float.
-enum class DType { kF32, kBf16, kF16 };
-
-enum class Truncation {
-  kTextOnly,  // cut over-long text, refuse over-long ids
-  kNone,      // refuse both
-  kRight,     // cut both
-};
-
-// How to make one vector of a sequence.
-struct PooledOptions {
-  Pooling pooling = Pooling::kModelDefault;
-  std::optional<bool> normalize = {};  // unset: as the model says
-  int32_t dims = 0;                    // keep the first `dims`, before normalizing; 0 keeps all
-};
-
-struct EncodeRequest {
-  std::string model = {};  // empty: the only model the server has
-  std::vector<Sequence> sequences = {};
-  bool last_hidden_state = false;
-  std::optional<PooledOptions> pooled = {};
-  bool token_ids = false;  // answer with the ids that each sequence became
-  DType dtype = DType::kF32;
-  Truncation truncation = Truncation::kTextOnly;
-  int32_t priority = 0;  // -100 to 100, higher is served first
-};
-
-// Row-major; values.size() is the product of shape.
-struct Tensor {
-  std::vector<int64_t> shape = {};
-  std::vector<float> values = {};
-};
-
-struct SequenceInfo {
-  int64_t tokens = 0;  // its rows in last_hidden_state
-  bool truncated = false;
-  std::vector<int32_t> token_ids = {};  // [tokens], when asked for
-};
-
-// Where the time went inside the server, in microseconds.
-struct Timings {
-  int64_t tokenize_us = 0;
-  int64_t queue_us = 0;
-  int64_t compute_us = 0;
-  int64_t total_us = 0;
-};
-
-struct EncodeResult {
-  std::string model;
-  std::vector<SequenceInfo> sequences;  // in the request's order
-  Tensor last_hidden_state;             // [tokens, hidden], when asked for
-  Tensor pooled;                        // [sequences, dims], when asked for
-  Timings timings;
-};
-
-struct EmbedOptions {
-  std::string model = {};  // empty: the only model the server has
-  PooledOptions pooled = {};
-  DType dtype = DType::kF32;
-};
-
-struct ModelInfo {
-  std::string name;
-  std::string state;  // "loading", "ready", "failed" or "draining"
-  std::string error;  // why it failed
-  // Set once the model has loaded.
-  std::string backend, isa, dtype, pooling;
-  int64_t layers = 0, heads = 0, hidden = 0, vocab = 0;
-  int64_t max_sequence_tokens = 0;  // the longest sequence of ids
-  int64_t max_text_tokens = 0;      // the length that text is cut at
-  bool normalize = false;
-};
-
-enum class ServingStatus { kUnknown, kServing, kNotServing };
 
 // Thread-safe. Calls that are still running when the client is destroyed are cancelled, and their
 // callbacks have returned before the destructor does.

@@ -143,13 +143,15 @@ class LoadCommand : public Command {
 
   void Write(const std::string& model, const LoadSummary& summary, Io& io) const {
     const std::string what =
-        texts_file_.empty() ? absl::StrCat("random lengths ", lengths_)
+        texts_file_.empty() ? absl::StrCat("random ids, lengths ", lengths_)
                             : absl::StrCat(target_.payload.texts.size(), " texts of ", texts_file_);
     const LoadDescription description{
         .protocol = protocol_ == Protocol::kAttendant ? "attendant.v1" : "KServe v2",
         .server = common_.connect.target,
         .model = model,
-        .payload = absl::StrCat(target_.payload.batch, " per request, ", what, ", asking for ",
+        .payload = absl::StrCat(target_.payload.batch,
+                                target_.payload.batch == 1 ? " sequence" : " sequences",
+                                " per request, ", what, ", asking for ",
                                 protocol_ == Protocol::kKserve ? "all outputs"
                                 : target_.hidden               ? "hidden states"
                                                                : "embeddings"),

@@ -57,6 +57,7 @@ double Progress(const LoadPlan& plan, const LoadSummary& summary, absl::Duration
 }  // namespace
 
 std::string ShortDuration(absl::Duration duration) {
+  if (duration == absl::ZeroDuration()) return "0 s";
   const double us = absl::ToDoubleMicroseconds(duration);
   const auto digits = [](double value) { return value < 9.995 ? 2 : value < 99.95 ? 1 : 0; };
   if (us < 999.5) return absl::StrFormat("%.*f us", digits(us), us);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
-#include <csignal>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -10,8 +9,6 @@
 
 int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
-  // A reader that has gone away ends the program by a failed write, not by a signal.
-  std::signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
   attendant::client::Io io{.in = std::cin,
                            .out = std::cout,

@@ -96,7 +96,7 @@ TEST(NpyTest, WritesHeaderAndValues) {
 }
 
 TEST(ShortDurationTest, DurationsHaveThreeDigitsThatMatter) {
-  EXPECT_EQ(ShortDuration(absl::ZeroDuration()), "0.00 us");
+  EXPECT_EQ(ShortDuration(absl::ZeroDuration()), "0 s");
   EXPECT_EQ(ShortDuration(absl::Nanoseconds(1234)), "1.23 us");
   EXPECT_EQ(ShortDuration(absl::Microseconds(999)), "999 us");
   EXPECT_EQ(ShortDuration(absl::Nanoseconds(999900)), "1.00 ms");

@@ -1,141 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The service in process, on a loopback port, with a tiny checkpoint that has no tokenizer. Text,
-// and the numbers of the real model, are tested with stock clients in tests/integration/kserve.
+// Text, and the numbers of the real model, are tested with stock clients in
+// tests/integration/kserve.
 #include "server/rpc/kserve_service.h"
 
 #include <gmock/gmock.h>
-#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <future>
 #include <map>
-#include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "server/completion_pool.h"
+#include "tests/server/rpc/kserve_fixture.h"
 
 namespace attendant {
 namespace {
 
-using inference::ModelInferRequest;
-using inference::ModelInferResponse;
 using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::Not;
-
-constexpr int64_t kHidden = 48;
-constexpr int kMaxStreamRequests = 16;
-
-ModelOptions Options() {
-  ModelOptions options;
-  options.dtype = "f32";
-  options.backend = "reference";
-  options.batcher = {.max_batch_tokens = 256,
-                     .max_batch_sequences = 16,
-                     .max_queued_tokens = 1 << 16,
-                     .max_queued_requests = 1 << 12,
-                     .max_queue_delay = absl::ZeroDuration()};
-  return options;
-}
-
-class KServeServiceTest : public testing::Test {
- protected:
-  KServeServiceTest()
-      : completions_(2),
-        metrics_("test"),
-        registry_(Options(), metrics_,
-                  [this](absl::AnyInvocable<void()> f) { completions_.Post(std::move(f)); }),
-        pipeline_(registry_, metrics_),
-        service_(pipeline_, "1.2.3",
-                 [this](absl::AnyInvocable<void()> f) { completions_.Post(std::move(f)); },
-                 {.max_requests = kMaxStreamRequests}) {}
-
-  void SetUp() override {
-    std::promise<ModelState> loaded;
-    registry_.SetListener([&loaded](const std::string&, ModelState state) {
-      if (state == ModelState::kReady || state == ModelState::kFailed) loaded.set_value(state);
-    });
-    registry_.StartLoading({{"tiny", "tests/golden/encoder/tiny_gelu"}});
-    int port = 0;
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-    builder.RegisterService(&service_);
-    server_ = builder.BuildAndStart();
-    ASSERT_NE(server_, nullptr);
-    stub_ = inference::GRPCInferenceService::NewStub(
-        grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials()));
-    ASSERT_EQ(loaded.get_future().get(), ModelState::kReady) << registry_.Ready();
-  }
-
-  void TearDown() override {
-    if (server_ != nullptr) server_->Shutdown();
-    registry_.Drain(absl::InfiniteFuture());
-  }
-
-  grpc::Status Infer(const ModelInferRequest& request, ModelInferResponse& response) {
-    grpc::ClientContext context;
-    return stub_->ModelInfer(&context, request, &response);
-  }
-  ModelInferResponse Infer(const ModelInferRequest& request) {
-    ModelInferResponse response;
-    const grpc::Status status = Infer(request, response);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    return response;
-  }
-  inference::ModelStatistics Statistics(const std::string& name) {
-    grpc::ClientContext context;
-    inference::ModelStatisticsRequest request;
-    request.set_name(name);
-    inference::ModelStatisticsResponse response;
-    EXPECT_TRUE(stub_->ModelStatistics(&context, request, &response).ok());
-    return response.model_stats_size() == 1 ? response.model_stats(0)
-                                            : inference::ModelStatistics();
-  }
-
-  CompletionPool completions_;
-  ServerMetrics metrics_;
-  ModelRegistry registry_;
-  EncodePipeline pipeline_;
-  KServeService service_;
-  std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<inference::GRPCInferenceService::Stub> stub_;
-};
-
-void AddInts(ModelInferRequest& request, const std::string& name, int64_t batch,
-             const std::vector<int64_t>& values) {
-  auto& input = *request.add_inputs();
-  input.set_name(name);
-  input.set_datatype("INT64");
-  input.add_shape(batch);
-  input.add_shape(static_cast<int64_t>(values.size()) / batch);
-  request.add_raw_input_contents(reinterpret_cast<const char*>(values.data()),
-                                 values.size() * sizeof(int64_t));
-}
-
-ModelInferRequest Request(const std::string& model, int64_t batch,
-                          const std::vector<int64_t>& ids) {
-  ModelInferRequest request;
-  request.set_model_name(model);
-  AddInts(request, "input_ids", batch, ids);
-  return request;
-}
-
-std::vector<float> Values(const ModelInferResponse& response) {
-  if (response.raw_output_contents_size() != 1) return {};
-  std::vector<float> values(response.raw_output_contents(0).size() / sizeof(float));
-  std::memcpy(values.data(), response.raw_output_contents(0).data(), values.size() * sizeof(float));
-  return values;
-}
-
-std::vector<float> Rows(const std::vector<float>& values, int64_t first, int64_t count) {
-  return {values.begin() + first * kHidden, values.begin() + (first + count) * kHidden};
-}
 
 TEST_F(KServeServiceTest, TellsItsName) {
   grpc::ClientContext context;
@@ -297,50 +180,6 @@ TEST_F(KServeServiceTest, TimeoutParameterIsADeadline) {
   EXPECT_TRUE(Infer(request, response).ok());
 }
 
-using Stream = grpc::ClientReaderWriter<ModelInferRequest, inference::ModelStreamInferResponse>;
-
-// More requests than may be in flight, every fifth of them bad.
-TEST_F(KServeServiceTest, StreamAnswersEveryRequestOnceById) {
-  constexpr int kRequests = 10 * kMaxStreamRequests + 1;
-  const std::vector<float> expected = Values(Infer(Request("tiny.ids", 1, {5, 6, 7})));
-  grpc::ClientContext context;
-  const std::unique_ptr<Stream> stream = stub_->ModelStreamInfer(&context);
-  std::thread writer([&stream] {
-    for (int i = 0; i < kRequests; ++i) {
-      ModelInferRequest request = Request("tiny.ids", 1, {5, 6, i % 5 == 0 ? 1000 : 7});
-      request.set_id(absl::StrCat(i));
-      EXPECT_TRUE(stream->Write(request));
-    }
-    EXPECT_TRUE(stream->WritesDone());
-  });
-  std::map<std::string, int> answers;
-  inference::ModelStreamInferResponse response;
-  while (stream->Read(&response)) {
-    const ModelInferResponse& infer = response.infer_response();
-    ++answers[infer.id()];
-    EXPECT_TRUE(infer.parameters().at("triton_final_response").bool_param());
-    if (std::stoi(infer.id()) % 5 == 0) {
-      EXPECT_THAT(response.error_message(), HasSubstr("1000"));
-    } else {
-      EXPECT_EQ(response.error_message(), "");
-      EXPECT_EQ(Values(infer), expected);
-    }
-  }
-  writer.join();
-  EXPECT_TRUE(stream->Finish().ok());
-  EXPECT_EQ(answers.size(), static_cast<size_t>(kRequests));
-  for (const auto& [id, count] : answers) EXPECT_EQ(count, 1) << id;
-}
-
-TEST_F(KServeServiceTest, EmptyStreamEndsWell) {
-  grpc::ClientContext context;
-  const std::unique_ptr<Stream> stream = stub_->ModelStreamInfer(&context);
-  EXPECT_TRUE(stream->WritesDone());
-  inference::ModelStreamInferResponse response;
-  EXPECT_FALSE(stream->Read(&response));
-  EXPECT_TRUE(stream->Finish().ok());
-}
-
 // A request too large to be read on gRPC's thread, and one of more rows than a batch has.
 TEST_F(KServeServiceTest, LargeRequestsAreAnsweredToo) {
   constexpr int64_t kRows = 200;
@@ -350,38 +189,6 @@ TEST_F(KServeServiceTest, LargeRequestsAreAnsweredToo) {
   ASSERT_EQ(embeddings.size(), static_cast<size_t>(kRows * kHidden));
   const std::vector<int64_t> last(ids.end() - 32, ids.end());
   EXPECT_EQ(Rows(embeddings, kRows - 1, 1), Values(Infer(Request("tiny.ids", 1, last))));
-}
-
-TEST_F(KServeServiceTest, ClosedStreamsAnswerWhatTheyHaveReadAndEnd) {
-  grpc::ClientContext context;
-  const std::unique_ptr<Stream> stream = stub_->ModelStreamInfer(&context);
-  ASSERT_TRUE(stream->Write(Request("tiny.ids", 1, {5, 6, 7})));
-  inference::ModelStreamInferResponse response;
-  ASSERT_TRUE(stream->Read(&response));
-  service_.CloseStreams();
-  EXPECT_FALSE(stream->Read(&response));
-  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
-
-  grpc::ClientContext late_context;
-  const std::unique_ptr<Stream> late = stub_->ModelStreamInfer(&late_context);
-  EXPECT_FALSE(late->Read(&response));
-  EXPECT_EQ(late->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
-}
-
-// The client goes at every moment of a stream's life; SetUp's objects must outlive every request.
-TEST_F(KServeServiceTest, CancelledStreamsLeaveNothingBehind) {
-  for (int writes = 0; writes < 40; ++writes) {
-    grpc::ClientContext context;
-    const std::unique_ptr<Stream> stream = stub_->ModelStreamInfer(&context);
-    for (int i = 0; i < writes; ++i) stream->Write(Request("tiny.encoder", 1, {5, 6, 7}));
-    inference::ModelStreamInferResponse response;
-    if (writes % 2 == 1) {
-      EXPECT_TRUE(stream->Read(&response));
-    }
-    context.TryCancel();
-    EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
-  }
-  EXPECT_FALSE(Values(Infer(Request("tiny.ids", 1, {5}))).empty());
 }
 
 TEST_F(KServeServiceTest, CallsThatMakeNoSenseSayWhy) {

@@ -46,17 +46,17 @@ check_free() {  # check_free FLAG HOST:PORT
 }
 
 # Quiet when it goes well.
-run_logged() {  # run_logged NAME COMMAND...
-  local log="$run_dir/$1.log"
-  shift
+run_quietly() {
+  local log="$run_dir/log"
   "$@" >"$log" 2>&1 || { tail -n 40 "$log" >&2; die "this failed: $*"; }
 }
 
 build() {
   say "building the server and the command line (some minutes the first time)"
   cd "$root"
-  run_logged configure cmake --preset release
-  run_logged build cmake --build --preset release --target attendant-server attendant
+  run_quietly cmake --preset release
+  local compile=(cmake --build --preset release --target attendant-server attendant)
+  if [ -t 1 ]; then "${compile[@]}"; else run_quietly "${compile[@]}"; fi  # a terminal shows the progress
   cd "$OLDPWD"
 }
 

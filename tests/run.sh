@@ -27,7 +27,7 @@ parts=(build quickstart test)
 [ "$preset" != clang-strict ] || parts+=(clang)
 [ "$preset" != release ] || parts+=(image)
 "$root/deploy/install-deps.sh" "${parts[@]}"
-ATTENDANT_TEST_MODEL=$("$root/deploy/fetch-model.sh")
+ATTENDANT_TEST_MODEL=${ATTENDANT_TEST_MODEL:-$("$root/deploy/fetch-model.sh")}
 export ATTENDANT_TEST_MODEL
 "$root/tests/integration/python.sh" -c ''
 

@@ -85,11 +85,14 @@ void Normalizer::Append(absl::string_view text, std::string& out) const {
   const char* position = text.data();
   const char* const end = position + text.size();
   while (position < end) {
-    if (static_cast<unsigned char>(*position) < 0x80) {
+    const auto byte = static_cast<unsigned char>(*position);
+    if (byte >= 0x80) {
+      AppendCharacter(NextCharacter(position), output);
+    } else if (ascii_[byte] == kDropped) {
+      ++position;  // the marks around it come together
+    } else {
       output.FlushMarks();
       position = AppendAscii(position, end, out);
-    } else {
-      AppendCharacter(NextCharacter(position), output);
     }
   }
   output.FlushMarks();

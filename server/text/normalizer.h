@@ -21,8 +21,8 @@ class Normalizer {
  public:
   explicit Normalizer(const NormalizerConfig& config);
 
-  // Appends the normalized `text` to `out`. A text may be cut before any ASCII character and its
-  // parts normalized one by one. Time is linear in the text's bytes. REQUIRES: valid UTF-8.
+  // Appends the normalized `text` to `out`. A text may be cut before any space or line end and
+  // its parts normalized one by one. Time is linear in the text's bytes. REQUIRES: valid UTF-8.
   void Append(absl::string_view text, std::string& out) const;
 
  private:

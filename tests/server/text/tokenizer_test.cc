@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/text/tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/checkpoint.h"
+
+namespace attendant {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr int32_t kUnk = 0, kCls = 1, kSep = 2, kA = 3, kB = 4, kNewYork = 6;
+
+json AddedToken(const std::string& content, int32_t id, bool normalized) {
+  return {{"id", id},        {"content", content},       {"single_word", false},  {"lstrip", false},
+          {"rstrip", false}, {"normalized", normalized}, {"special", !normalized}};
+}
+
+json File() {
+  json file = json::parse(R"({
+    "version": "1.0",
+    "truncation": {"max_length": 3, "strategy": "LongestFirst", "stride": 0},
+    "padding": {"strategy": {"Fixed": 8}, "direction": "Right", "pad_to_multiple_of": null,
+                "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]"},
+    "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
+                   "strip_accents": null, "lowercase": true},
+    "pre_tokenizer": {"type": "BertPreTokenizer"},
+    "post_processor": {"type": "TemplateProcessing",
+      "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 1}},
+                 {"SpecialToken": {"id": "[SEP]", "type_id": 2}}],
+      "special_tokens": {"[CLS]": {"ids": [1]}, "[SEP]": {"ids": [2]}}},
+    "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+              "max_input_chars_per_word": 100,
+              "vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "a": 3, "b": 4, "##a": 5}}
+  })");
+  file["added_tokens"] = {AddedToken("[SEP]", kSep, false)};
+  return file;
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const std::string& contents) {
+  const TempDirectory directory;
+  WriteFile(directory / "tokenizer.json", contents);
+  return LoadTokenizer(directory.path());
+}
+
+std::unique_ptr<Tokenizer> MustLoad(const json& file = File()) {
+  absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = Load(file.dump());
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+  return tokenizer.ok() ? *std::move(tokenizer) : nullptr;
+}
+
+std::vector<int32_t> Ids(const Tokenizer& tokenizer, const std::string& text,
+                         int64_t max_tokens = 1000) {
+  const absl::StatusOr<TokenizedText> tokenized =
+      tokenizer.Tokenize(text, {.max_tokens = max_tokens});
+  EXPECT_TRUE(tokenized.ok()) << tokenized.status();
+  return tokenized.ok() ? tokenized->token_ids : std::vector<int32_t>();
+}
+
+std::string Repeat(const std::string& text, int times) {
+  std::string result;
+  for (int i = 0; i < times; ++i) result += text;
+  return result;
+}
+
+TEST(TokenizerTest, PutsSpecialTokensAndSegmentsAroundTheText) {
+  const auto tokenizer = MustLoad();
+  EXPECT_EQ(tokenizer->vocab(), 6);
+  const absl::StatusOr<TokenizedText> tokenized =
+      tokenizer->Tokenize("A b[SEP]x", {.max_tokens = 9});
+  ASSERT_TRUE(tokenized.ok()) << tokenized.status();
+  EXPECT_THAT(tokenized->token_ids, ElementsAre(kCls, kA, kB, kSep, kUnk, kSep));
+  EXPECT_THAT(tokenized->segment_ids, ElementsAre(0, 1, 1, 1, 1, 2));
+  EXPECT_FALSE(tokenized->truncated);
+}
+
+TEST(TokenizerTest, TheFilesOwnTruncationAndPaddingDoNotCount) {
+  EXPECT_THAT(Ids(*MustLoad(), "a b a b"), ElementsAre(kCls, kA, kB, kA, kB, kSep));
+}
+
+TEST(TokenizerTest, AnEmptyTextIsItsSpecialTokens) {
+  const auto tokenizer = MustLoad();
+  EXPECT_THAT(Ids(*tokenizer, ""), ElementsAre(kCls, kSep));
+  EXPECT_THAT(Ids(*tokenizer, " \t\n"), ElementsAre(kCls, kSep));
+}
+
+TEST(TokenizerTest, TruncatesOnTheRight) {
+  const auto tokenizer = MustLoad();
+  const auto expect = [&](int64_t max_tokens, const std::vector<int32_t>& ids, bool truncated) {
+    const absl::StatusOr<TokenizedText> tokenized =
+        tokenizer->Tokenize("a b aa ", {.max_tokens = max_tokens});
+    ASSERT_TRUE(tokenized.ok()) << tokenized.status();
+    EXPECT_EQ(tokenized->token_ids, ids);
+    EXPECT_EQ(tokenized->segment_ids.size(), ids.size());
+    EXPECT_EQ(tokenized->truncated, truncated) << max_tokens;
+  };
+  expect(7, {kCls, kA, kB, kA, 5, kSep}, false);
+  expect(6, {kCls, kA, kB, kA, 5, kSep}, false);
+  expect(5, {kCls, kA, kB, kA, kSep}, true);
+  expect(3, {kCls, kA, kSep}, true);
+  expect(2, {kCls, kSep}, true);
+}
+
+TEST(TokenizerTest, RefusesALongTextWithTruncationOff) {
+  const auto tokenizer = MustLoad();
+  EXPECT_TRUE(tokenizer->Tokenize("a b", {.max_tokens = 4, .truncate = false}).ok());
+  const absl::Status status =
+      tokenizer->Tokenize("a b", {.max_tokens = 3, .truncate = false}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(std::string(status.message()), "the text has 4 tokens, the limit is 3");
+}
+
+TEST(TokenizerTest, RefusesALimitBelowTheSpecialTokens) {
+  for (const int64_t max_tokens : {int64_t{1}, int64_t{0}, int64_t{-7}, INT64_MIN}) {
+    const absl::Status status = MustLoad()->Tokenize("a", {.max_tokens = max_tokens}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("the special tokens alone are 2"));
+  }
+  EXPECT_THAT(Ids(*MustLoad(), "a", INT64_MAX), ElementsAre(kCls, kA, kSep));
+}
+
+TEST(TokenizerTest, RefusesInvalidUtf8EvenBehindTheCut) {
+  const std::string text = Repeat("a ", 5000) + "\xED\xA0\x80";
+  const absl::Status status = MustLoad()->Tokenize(text, {.max_tokens = 4}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(std::string(status.message()), "invalid UTF-8 at byte 10000");
+}
+
+TEST(TokenizerTest, FindsNormalizedTokensInNormalizedText) {
+  json file = File();
+  file["added_tokens"].push_back(AddedToken("New York", kNewYork, true));
+  const auto tokenizer = MustLoad(file);
+  EXPECT_EQ(tokenizer->vocab(), 7);
+  EXPECT_THAT(Ids(*tokenizer, "a N\xC3\x89W\tyork b"), ElementsAre(kCls, kA, kNewYork, kB, kSep));
+  // Found wherever it stands in a long text: nothing is cut in two.
+  const std::string text = Repeat("new york ", 3000);
+  EXPECT_EQ(Ids(*tokenizer, text, 10000), [] {
+    std::vector<int32_t> ids(3002, kNewYork);
+    ids.front() = kCls;
+    ids.back() = kSep;
+    return ids;
+  }());
+}
+
+TEST(TokenizerTest, RefusesTokensThatNormalizeToTheSame) {
+  json file = File();
+  file["added_tokens"].push_back(AddedToken("Same", 6, true));
+  file["added_tokens"].push_back(AddedToken("SAME", 7, true));
+  const absl::Status status = Load(file.dump()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'same' is there twice"));
+}
+
+TEST(TokenizerTest, AWordAcrossChunksStaysWhole) {
+  const auto tokenizer = MustLoad();
+  for (int spaces = 4085; spaces < 4105; ++spaces) {
+    const std::string text = std::string(static_cast<size_t>(spaces), ' ') + "aaaa b";
+    EXPECT_THAT(Ids(*tokenizer, text), ElementsAre(kCls, kA, 5, 5, 5, kB, kSep)) << spaces;
+  }
+}
+
+// Each of these would take minutes if anything were quadratic; the test's time limit is the judge.
+TEST(TokenizerTest, HostileTextsTakeLinearTime) {
+  const auto tokenizer = MustLoad();
+  const int64_t kMany = int64_t{1} << 40;
+  EXPECT_THAT(Ids(*tokenizer, Repeat("a", 4 << 20), kMany), ElementsAre(kCls, kUnk, kSep));
+  EXPECT_EQ(Ids(*tokenizer, Repeat("[SEP]", 1 << 20), kMany).size(), (1u << 20) + 2);
+  EXPECT_EQ(Ids(*tokenizer, Repeat("[SEP", 1 << 20), kMany).size(), (2u << 20) + 2);
+  EXPECT_THAT(Ids(*tokenizer, "a" + Repeat("\xCC\x81", 2 << 20), kMany),
+              ElementsAre(kCls, kA, kSep));
+  EXPECT_THAT(Ids(*tokenizer, Repeat("\xE3\x80\xAE\xE3\x80\xAF", 1 << 20), kMany),
+              ElementsAre(kCls, kUnk, kSep));
+  EXPECT_THAT(Ids(*tokenizer, Repeat(" ", 4 << 20), 16), ElementsAre(kCls, kSep));
+  EXPECT_EQ(Ids(*tokenizer, Repeat("\xE4\xB8\xAD", 1 << 20), 16).size(), 16u);
+}
+
+TEST(LoadTokenizerTest, NamesTheFile) {
+  const TempDirectory directory;
+  const absl::Status missing = LoadTokenizer(directory.path()).status();
+  EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("/tokenizer.json: no such file"));
+
+  json file = File();
+  file["model"]["type"] = "BPE";
+  const absl::Status bpe = Load(file.dump()).status();
+  EXPECT_EQ(bpe.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(bpe.message()),
+              HasSubstr("tokenizer.json: model type 'BPE' is not supported; WordPiece is"));
+}
+
+TEST(LoadTokenizerTest, RefusesWhatIsNotAUsableFile) {
+  EXPECT_EQ(Load("").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Load("not json").status().code(), absl::StatusCode::kInvalidArgument);
+
+  const TempDirectory directory;
+  std::filesystem::create_directory(directory / "tokenizer.json");
+  EXPECT_EQ(LoadTokenizer(directory.path()).status().code(), absl::StatusCode::kInvalidArgument);
+
+  const absl::Status huge = Load(std::string((64 << 20) + 1, ' ')).status();
+  EXPECT_EQ(huge.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(huge.message()), HasSubstr("67108865 bytes, the limit is 67108864"));
+}
+
+}  // namespace
+}  // namespace attendant

@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "kernels/core/cpu_budget.h"
 #include "server/grpc_server.h"
+#include "server/models/model_loader.h"
 #include "server/version.h"
 #include "spdlog/spdlog.h"
 
@@ -65,12 +66,12 @@ void LogModel(const ModelStatus& status) {
 
 }  // namespace
 
-App::App(const ServerFlags& flags, const std::vector<ModelSource>& sources)
+App::App(const ServerFlags& flags, const std::vector<ModelSource>& sources, ModelLoader loader)
     : drain_timeout_(absl::Seconds(flags.drain_timeout_s)),
       health_service_(Names(sources)),
       metrics_(kVersion),
       completions_(CompletionThreads()),
-      registry_(MakeModelOptions(flags), metrics_,
+      registry_(std::move(loader), metrics_,
                 [this](CompletionPool::Task task) { completions_.Post(std::move(task)); }),
       pipeline_(registry_, metrics_,
                 {.max_request_sequences = flags.max_request_sequences,
@@ -94,7 +95,13 @@ App::~App() {
 
 absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,
                                                 const std::vector<ModelSource>& sources) {
-  std::unique_ptr<App> app(new App(flags, sources));
+  return Start(flags, sources, CheckpointLoader(MakeModelOptions(flags)));
+}
+
+absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,
+                                                const std::vector<ModelSource>& sources,
+                                                ModelLoader loader) {
+  std::unique_ptr<App> app(new App(flags, sources, std::move(loader)));
   app->registry_.SetListener([raw = app.get()](const std::string& name, ModelState state) {
     raw->OnModelChanged(name, state);
   });

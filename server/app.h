@@ -30,6 +30,10 @@ class App {
   // Listens on both ports, then starts to load `sources`. Errors name the flag and the address.
   static absl::StatusOr<std::unique_ptr<App>> Start(const ServerFlags& flags,
                                                     const std::vector<ModelSource>& sources);
+  // The same with a loader of one's own.
+  static absl::StatusOr<std::unique_ptr<App>> Start(const ServerFlags& flags,
+                                                    const std::vector<ModelSource>& sources,
+                                                    ModelLoader loader);
   // Stops without grace what Run has not stopped.
   ~App();
   App(const App&) = delete;
@@ -45,9 +49,10 @@ class App {
 
   int grpc_port() const { return grpc_port_; }
   int http_port() const { return http_->port(); }
+  const ServerMetrics& metrics() const { return metrics_; }
 
  private:
-  App(const ServerFlags& flags, const std::vector<ModelSource>& sources);
+  App(const ServerFlags& flags, const std::vector<ModelSource>& sources, ModelLoader loader);
 
   absl::Status Listen(const ServerFlags& flags);
   absl::Status ListenGrpc(const ServerFlags& flags);

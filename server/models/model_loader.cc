@@ -18,14 +18,13 @@ namespace attendant {
 namespace {
 
 absl::StatusOr<std::unique_ptr<PreparedEncoder>> PrepareEncoder(const std::string& directory,
-                                                                const ModelOptions& options) {
-  absl::StatusOr<std::unique_ptr<Backend>> backend = MakeBackend(options.backend);
-  if (!backend.ok()) return backend.status();
-  absl::StatusOr<DType> dtype = ChooseDType(options.dtype, **backend);
+                                                                const Backend& backend,
+                                                                const std::string& dtype_name) {
+  absl::StatusOr<DType> dtype = ChooseDType(dtype_name, backend);
   if (!dtype.ok()) return dtype.status();
   absl::StatusOr<Checkpoint> checkpoint = LoadCheckpoint(directory);
   if (!checkpoint.ok()) return checkpoint.status();
-  return (*backend)->Prepare(checkpoint->config, std::move(checkpoint->weights), *dtype);
+  return backend.Prepare(checkpoint->config, std::move(checkpoint->weights), *dtype);
 }
 
 // A checkpoint without tokenizer.json serves ids only. A tokenizer is tried once, so that none can
@@ -84,8 +83,10 @@ absl::StatusOr<std::vector<std::unique_ptr<Session>>> MakeWarmSessions(
   return sessions;
 }
 
-absl::Status LoadParts(const std::string& directory, const ModelOptions& options, Model& model) {
-  absl::StatusOr<std::unique_ptr<PreparedEncoder>> encoder = PrepareEncoder(directory, options);
+absl::Status LoadParts(const std::string& directory, const Backend& backend,
+                       const ModelOptions& options, Model& model) {
+  absl::StatusOr<std::unique_ptr<PreparedEncoder>> encoder =
+      PrepareEncoder(directory, backend, options.dtype);
   if (!encoder.ok()) return encoder.status();
   model.encoder = *std::move(encoder);
   model.max_sequence_tokens =
@@ -103,14 +104,14 @@ absl::Status LoadParts(const std::string& directory, const ModelOptions& options
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Model>> LoadModel(const ModelSource& source,
+absl::StatusOr<std::unique_ptr<Model>> LoadModel(const ModelSource& source, const Backend& backend,
                                                  const ModelOptions& options,
                                                  ServerMetrics& metrics, const Executor& executor) {
   const absl::Time start = absl::Now();
   auto model = std::make_unique<Model>();
   model->name = source.name;
   model->metrics = &metrics.ForModel(source.name);
-  if (absl::Status status = LoadParts(source.directory, options, *model); !status.ok()) {
+  if (absl::Status status = LoadParts(source.directory, backend, options, *model); !status.ok()) {
     return status;
   }
   absl::StatusOr<std::vector<std::unique_ptr<Session>>> sessions =
@@ -124,6 +125,15 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const ModelSource& source,
   model->metrics->SetLoaded(std::string(DTypeName(info.dtype)), info.backend, info.isa,
                             model->load_time);
   return model;
+}
+
+ModelLoader CheckpointLoader(const ModelOptions& options) {
+  return [options](const ModelSource& source, ServerMetrics& metrics,
+                   const Executor& executor) -> absl::StatusOr<std::unique_ptr<Model>> {
+    absl::StatusOr<std::unique_ptr<Backend>> backend = MakeBackend(options.backend);
+    if (!backend.ok()) return backend.status();
+    return LoadModel(source, **backend, options, metrics, executor);
+  };
 }
 
 }  // namespace attendant

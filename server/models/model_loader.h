@@ -10,9 +10,13 @@
 namespace attendant {
 
 // A checkpoint's folder to a model that has answered warm-up batches of the smallest and of the
-// largest size, on every replica. Takes seconds. Errors name the file or the option at fault.
-absl::StatusOr<std::unique_ptr<Model>> LoadModel(const ModelSource& source,
+// largest size, on every replica of `backend`. Takes seconds. Errors name the file or the option at
+// fault.
+absl::StatusOr<std::unique_ptr<Model>> LoadModel(const ModelSource& source, const Backend& backend,
                                                  const ModelOptions& options,
                                                  ServerMetrics& metrics, const Executor& executor);
+
+// LoadModel on the back end that `options` names.
+ModelLoader CheckpointLoader(const ModelOptions& options);
 
 }  // namespace attendant

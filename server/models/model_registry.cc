@@ -45,18 +45,18 @@ struct ModelRegistry::Impl {
     std::unique_ptr<Model> model;
   };
 
-  const ModelOptions options;
+  const ModelLoader load;
   ServerMetrics& metrics;
   const Executor executor;
   Listener listener;
-  std::thread loader;
+  std::thread loading;
 
   mutable absl::Mutex mutex;
   std::vector<Entry> entries ABSL_GUARDED_BY(mutex);  // fixed in number once loading starts
   bool draining ABSL_GUARDED_BY(mutex) = false;
 
-  Impl(const ModelOptions& model_options, ServerMetrics& server_metrics, Executor run)
-      : options(model_options), metrics(server_metrics), executor(std::move(run)) {}
+  Impl(ModelLoader loader, ServerMetrics& server_metrics, Executor run)
+      : load(std::move(loader)), metrics(server_metrics), executor(std::move(run)) {}
 
   const Entry* FindEntry(absl::string_view name) const ABSL_SHARED_LOCKS_REQUIRED(mutex) {
     for (const Entry& entry : entries) {
@@ -87,7 +87,7 @@ struct ModelRegistry::Impl {
         if (draining || i == entries.size()) return;
         source = entries[i].source;
       }
-      Loaded(i, LoadModel(source, options, metrics, executor));
+      Loaded(i, load(source, metrics, executor));
     }
   }
 
@@ -129,22 +129,25 @@ struct ModelRegistry::Impl {
   }
 };
 
+ModelRegistry::ModelRegistry(ModelLoader loader, ServerMetrics& metrics, Executor executor)
+    : impl_(std::make_unique<Impl>(std::move(loader), metrics, std::move(executor))) {}
+
 ModelRegistry::ModelRegistry(const ModelOptions& options, ServerMetrics& metrics, Executor executor)
-    : impl_(std::make_unique<Impl>(options, metrics, std::move(executor))) {}
+    : ModelRegistry(CheckpointLoader(options), metrics, std::move(executor)) {}
 
 ModelRegistry::~ModelRegistry() {
   {
     absl::MutexLock lock(&impl_->mutex);
     impl_->draining = true;
   }
-  if (impl_->loader.joinable()) impl_->loader.join();
+  if (impl_->loading.joinable()) impl_->loading.join();
 }
 
 void ModelRegistry::SetListener(Listener listener) { impl_->listener = std::move(listener); }
 
 void ModelRegistry::StartLoading(std::vector<ModelSource> sources) {
   impl_->AddEntries(std::move(sources));
-  impl_->loader = std::thread([impl = impl_.get()] { impl->LoadAll(); });
+  impl_->loading = std::thread([impl = impl_.get()] { impl->LoadAll(); });
 }
 
 absl::StatusOr<Model*> ModelRegistry::Find(absl::string_view name) const {

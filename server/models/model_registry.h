@@ -31,6 +31,10 @@ struct ModelOptions {
   BatcherOptions batcher;
 };
 
+// Makes a model that is ready to serve; a test gives its own.
+using ModelLoader = std::function<absl::StatusOr<std::unique_ptr<Model>>(
+    const ModelSource& source, ServerMetrics& metrics, const Executor& executor)>;
+
 struct ModelStatus {
   std::string name;
   ModelState state = ModelState::kLoading;
@@ -46,6 +50,8 @@ class ModelRegistry {
 
   // Completions of requests run on `executor`. What is passed by reference must outlive the
   // registry.
+  ModelRegistry(ModelLoader loader, ServerMetrics& metrics, Executor executor);
+  // Loads checkpoints with `options`.
   ModelRegistry(const ModelOptions& options, ServerMetrics& metrics, Executor executor);
   ~ModelRegistry();
   ModelRegistry(const ModelRegistry&) = delete;

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/app.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "absl/strings/str_cat.h"
+#include "tests/server/in_process_server.h"
+
+namespace attendant {
+namespace {
+
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+using ::testing::HasSubstr;
+
+HealthCheckResponse::ServingStatus Check(InProcessServer& server, const std::string& service) {
+  grpc::ClientContext context;
+  HealthCheckRequest request;
+  request.set_service(service);
+  HealthCheckResponse response;
+  EXPECT_TRUE(server.health().Check(&context, request, &response).ok());
+  return response.status();
+}
+
+// Health turns before models do.
+void AwaitDraining(InProcessServer& server) {
+  v1::ListModelsResponse response;
+  do {
+    grpc::ClientContext context;
+    response.Clear();
+    ASSERT_TRUE(server.encoder().ListModels(&context, {}, &response).ok());
+  } while (response.models(0).state() != v1::MODEL_STATE_DRAINING);
+}
+
+// One Watch call, status by status.
+class Watch {
+ public:
+  Watch(InProcessServer& server, const std::string& service) {
+    HealthCheckRequest request;
+    request.set_service(service);
+    reader_ = server.health().Watch(&context_, request);
+  }
+  ~Watch() { context_.TryCancel(); }
+
+  HealthCheckResponse::ServingStatus Next() {
+    HealthCheckResponse response;
+    EXPECT_TRUE(reader_->Read(&response));
+    return response.status();
+  }
+
+ private:
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReader<HealthCheckResponse>> reader_;
+};
+
+TEST(AppTest, AnswersWhileLoading) {
+  InProcessServer::Options options;
+  options.load_gate_open = false;
+  InProcessServer server(options);
+  EXPECT_EQ(Check(server, ""), HealthCheckResponse::NOT_SERVING);
+  EXPECT_EQ(Check(server, "tiny"), HealthCheckResponse::NOT_SERVING);
+  v1::EncodeResponse response;
+  const grpc::Status status = CallEncode(server.encoder(), HelloRequest(), response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(status.error_message(), HasSubstr("'tiny' is loading"));
+  Watch watch(server, "");
+  EXPECT_EQ(watch.Next(), HealthCheckResponse::NOT_SERVING);
+  server.load_gate().Open();
+  EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVING);
+  EXPECT_EQ(Check(server, "tiny"), HealthCheckResponse::SERVING);
+  EXPECT_TRUE(CallEncode(server.encoder(), HelloRequest(), response).ok());
+}
+
+TEST(AppTest, HealthOfAnUnknownServiceIsNotFound) {
+  InProcessServer server;
+  grpc::ClientContext context;
+  HealthCheckRequest request;
+  request.set_service("nobody");
+  HealthCheckResponse response;
+  EXPECT_EQ(server.health().Check(&context, request, &response).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  Watch watch(server, "nobody");
+  EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVICE_UNKNOWN);
+}
+
+TEST(AppTest, DrainUnderLoadAnswersEverythingAdmitted) {
+  constexpr int kRequests = 40;
+  InProcessServer server;
+  server.AwaitReady();
+  Watch watch(server, "tiny");
+  EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVING);
+  server.run_gate().Close();
+  std::vector<std::future<grpc::Status>> calls;
+  for (int i = 0; i < kRequests; ++i) {
+    calls.push_back(std::async(std::launch::async, [&server] {
+      v1::EncodeResponse response;
+      return CallEncode(server.encoder(), HelloRequest(), response);
+    }));
+  }
+  server.AwaitMetric(R"(attendant_inflight_requests{model="tiny"})", kRequests);
+  server.RequestStop();
+  EXPECT_EQ(watch.Next(), HealthCheckResponse::NOT_SERVING);
+  EXPECT_EQ(Check(server, "tiny"), HealthCheckResponse::NOT_SERVING);
+  AwaitDraining(server);
+  v1::EncodeResponse response;
+  EXPECT_EQ(CallEncode(server.encoder(), HelloRequest(), response).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+  server.run_gate().Open();
+  for (std::future<grpc::Status>& call : calls) EXPECT_TRUE(call.get().ok());
+  EXPECT_TRUE(server.AwaitStopped().ok());
+}
+
+TEST(AppTest, DrainEndsAtItsTimeout) {
+  InProcessServer::Options options;
+  options.flags.drain_timeout_s = 0;
+  InProcessServer server(options);
+  server.AwaitReady();
+  server.run_gate().Close();
+  auto call = std::async(std::launch::async, [&server] {
+    v1::EncodeResponse response;
+    return CallEncode(server.encoder(), HelloRequest(), response);
+  });
+  server.run_gate().AwaitWaiting(1);
+  server.RequestStop();
+  EXPECT_EQ(call.get().error_code(), grpc::StatusCode::UNAVAILABLE);
+  server.run_gate().Open();
+  EXPECT_TRUE(server.AwaitStopped().ok());
+}
+
+TEST(AppTest, StopsWhileLoading) {
+  InProcessServer::Options options;
+  options.load_gate_open = false;
+  InProcessServer server(options);
+  server.load_gate().AwaitWaiting(1);
+  server.RequestStop();
+  server.load_gate().Open();
+  EXPECT_TRUE(server.AwaitStopped().ok());
+}
+
+TEST(AppTest, ServesBesideAModelThatFailed) {
+  InProcessServer::Options options;
+  options.broken_models = {"broken"};
+  InProcessServer server(options);
+  server.AwaitReady();
+  v1::EncodeResponse response;
+  EXPECT_TRUE(CallEncode(server.encoder(), HelloRequest(), response).ok());
+  EXPECT_EQ(Check(server, "broken"), HealthCheckResponse::NOT_SERVING);
+  EXPECT_EQ(Check(server, ""), HealthCheckResponse::NOT_SERVING);
+}
+
+TEST(AppTest, EndsWhenNoModelCanBeLoaded) {
+  ServerFlags flags;
+  flags.listen = flags.http_listen = "127.0.0.1:0";
+  absl::StatusOr<std::unique_ptr<App>> app = App::Start(flags, {{"gone", "/nonexistent/gone"}});
+  ASSERT_TRUE(app.ok());
+  const absl::Status status = (*app)->Run();
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/nonexistent/gone"));
+}
+
+TEST(AppTest, AnAddressInUseIsAnError) {
+  ServerFlags flags;
+  flags.listen = flags.http_listen = "127.0.0.1:0";
+  absl::StatusOr<std::unique_ptr<App>> first = App::Start(flags, {});
+  ASSERT_TRUE(first.ok());
+  flags.listen = absl::StrCat("127.0.0.1:", (*first)->grpc_port());
+  const absl::Status second = App::Start(flags, {}).status();
+  EXPECT_EQ(second.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(second.message()), HasSubstr("--listen"));
+}
+
+}  // namespace
+}  // namespace attendant

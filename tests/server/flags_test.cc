@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/flags.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/io/json_file.h"
+#include "server/log.h"
+#include "server/port_file.h"
+#include "tests/support/checkpoint.h"
+
+namespace attendant {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+absl::StatusOr<ServerFlags> Parse(const std::vector<std::string>& arguments) {
+  return ParseServerFlags(arguments);
+}
+
+TEST(FlagsTest, ReadsEveryForm) {
+  const auto flags = Parse({"--model=a=/x", "--model", "b=/y", "--model=c=/z,d=/w",
+                            "--max_batch_tokens=2048", "--threads", "3", "--log_format=json"});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_THAT(flags->models, ElementsAre("a=/x", "b=/y", "c=/z", "d=/w"));
+  EXPECT_EQ(flags->max_batch_tokens, 2048);
+  EXPECT_EQ(flags->threads, 3);
+  EXPECT_EQ(flags->log_format, "json");
+  EXPECT_EQ(flags->listen, "127.0.0.1:8001");
+}
+
+TEST(FlagsTest, HelpAndVersionNeedNoModel) {
+  EXPECT_TRUE(Parse({"--help"})->help);
+  EXPECT_TRUE(Parse({"--version"})->version);
+  for (const char* name : {"--model", "--drain_timeout_s (25)", "--tls_client_ca"}) {
+    EXPECT_THAT(ServerHelp(), HasSubstr(name));
+  }
+}
+
+TEST(FlagsTest, SaysWhatIsWrong) {
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{}, "no model: give --model"},
+      {{"--model=a=/x", "serve"}, "'serve' is not a flag"},
+      {{"--model=a=/x", "--modle=b"}, "no flag --modle"},
+      {{"--model"}, "--model needs a value"},
+      {{"--model=a=/x", "--threads=many"}, "--threads cannot be 'many'"},
+      {{"--model=a=/x", "--threads=-1"}, "--threads cannot be -1: it must be from 0 to 4096"},
+      {{"--model=a=/x", "--replicas=0"}, "--replicas cannot be 0"},
+      {{"--model=a=/x", "--max_batch_tokens=0"}, "--max_batch_tokens cannot be 0"},
+      {{"--model=a=/x", "--max_queued_tokens=1023"}, "it must be from 1024"},
+      {{"--model=a=/x", "--max_request_bytes=99999999999"}, "--max_request_bytes cannot be"},
+      {{"--model=a=/x", "--dtype=f64"}, "--dtype cannot be 'f64': it is one of auto, f32"},
+      {{"--model=a=/x", "--backend=tpu"}, "--backend cannot be 'tpu'"},
+      {{"--model=a=/x", "--log_level=loud"}, "--log_level cannot be 'loud'"},
+      {{"--model=a=/x", "--tls_cert=c.pem"}, "one is missing"},
+      {{"--model=a=/x", "--tls_client_ca=ca.pem"}, "needs --tls_cert"},
+  };
+  for (const auto& [arguments, message] : cases) {
+    const auto flags = Parse(arguments);
+    EXPECT_EQ(flags.status().code(), absl::StatusCode::kInvalidArgument) << message;
+    EXPECT_THAT(std::string(flags.status().message()), HasSubstr(message));
+  }
+}
+
+TEST(LogTest, JsonStringIsOneLine) {
+  EXPECT_EQ(JsonString("a\"b\\c\n\x01 é"), "\"a\\\"b\\\\c\\u000a\\u0001 é\"");
+}
+
+TEST(PortFileTest, HoldsBothPorts) {
+  TempDirectory directory;
+  const std::string path = directory / "ports";
+  ASSERT_TRUE(WritePortFile(path, 8001, 8002).ok());
+  EXPECT_EQ(*ReadTextFile(path, 1000), "grpc=8001\nhttp=8002\n");
+  EXPECT_THAT(std::string(WritePortFile(directory / "no/ports", 1, 2).message()),
+              HasSubstr("--port_file"));
+}
+
+}  // namespace
+}  // namespace attendant

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/server/gated_backend.h"
+
+#include <utility>
+
+#include "kernels/reference/reference_backend.h"
+
+namespace attendant {
+namespace {
+
+class GatedSession : public Session {
+ public:
+  GatedSession(std::unique_ptr<Session> session, Gate& gate)
+      : session_(std::move(session)), gate_(gate) {}
+
+  absl::Status Run(const PackedBatch& batch, const OutputSpec& spec, Outputs& outputs) override {
+    gate_.Pass();
+    return session_->Run(batch, spec, outputs);
+  }
+
+ private:
+  const std::unique_ptr<Session> session_;
+  Gate& gate_;
+};
+
+class GatedEncoder : public PreparedEncoder {
+ public:
+  GatedEncoder(std::unique_ptr<PreparedEncoder> encoder, Gate& gate)
+      : encoder_(std::move(encoder)), gate_(gate) {}
+
+  const EncoderConfig& config() const override { return encoder_->config(); }
+  const PreparedInfo& info() const override { return encoder_->info(); }
+
+  absl::StatusOr<std::unique_ptr<Session>> NewSession(const SessionLimits& limits,
+                                                      int threads) const override {
+    absl::StatusOr<std::unique_ptr<Session>> session = encoder_->NewSession(limits, threads);
+    if (!session.ok()) return session;
+    return std::make_unique<GatedSession>(*std::move(session), gate_);
+  }
+
+ private:
+  const std::unique_ptr<PreparedEncoder> encoder_;
+  Gate& gate_;
+};
+
+class GatedBackend : public Backend {
+ public:
+  explicit GatedBackend(Gate& gate) : gate_(gate) {}
+
+  absl::string_view name() const override { return "gated"; }
+  absl::string_view description() const override { return "the reference behind a gate"; }
+  DType preferred_dtype() const override { return DType::kF32; }
+
+  absl::StatusOr<std::unique_ptr<PreparedEncoder>> Prepare(const EncoderConfig& config,
+                                                           EncoderWeights weights,
+                                                           DType dtype) const override {
+    absl::StatusOr<std::unique_ptr<PreparedEncoder>> encoder =
+        reference_->Prepare(config, std::move(weights), dtype);
+    if (!encoder.ok()) return encoder;
+    return std::make_unique<GatedEncoder>(*std::move(encoder), gate_);
+  }
+
+ private:
+  const std::unique_ptr<Backend> reference_ = MakeReferenceBackend();
+  Gate& gate_;
+};
+
+}  // namespace
+
+void Gate::Close() {
+  absl::MutexLock lock(&mutex_);
+  open_ = false;
+}
+
+void Gate::Open() {
+  absl::MutexLock lock(&mutex_);
+  open_ = true;
+}
+
+void Gate::Pass() {
+  absl::MutexLock lock(&mutex_);
+  ++waiting_;
+  mutex_.Await(absl::Condition(&open_));
+  --waiting_;
+}
+
+void Gate::AwaitWaiting(int count) {
+  const auto there = [this, count]()
+                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return waiting_ >= count; };
+  absl::MutexLock lock(&mutex_, absl::Condition(&there));
+}
+
+std::unique_ptr<Backend> MakeGatedBackend(Gate& gate) {
+  return std::make_unique<GatedBackend>(gate);
+}
+
+}  // namespace attendant

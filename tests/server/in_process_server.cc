@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/server/in_process_server.h"
+
+#include <grpcpp/create_channel.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "kernels/core/check.h"
+#include "server/models/model_loader.h"
+#include "tests/server/tiny_model.h"
+
+namespace attendant {
+namespace {
+
+ModelLoader GatedLoader(const Backend& backend, Gate& load_gate, const ServerFlags& flags) {
+  const ModelOptions options{.dtype = "f32",
+                             .backend = "reference",
+                             .batcher = {.max_batch_tokens = flags.max_batch_tokens,
+                                         .max_batch_sequences = flags.max_batch_sequences,
+                                         .max_queued_tokens = flags.max_queued_tokens,
+                                         .max_queued_requests = flags.max_queued_requests,
+                                         .max_queue_delay = absl::ZeroDuration()}};
+  return [&backend, &load_gate, options](const ModelSource& source, ServerMetrics& metrics,
+                                         const Executor& executor) {
+    load_gate.Pass();
+    return LoadModel(source, backend, options, metrics, executor);
+  };
+}
+
+}  // namespace
+
+InProcessServer::InProcessServer(const Options& options) : backend_(MakeGatedBackend(run_gate_)) {
+  WriteTinyModel(directory_ / "tiny");
+  if (!options.load_gate_open) load_gate_.Close();
+  ServerFlags flags = options.flags;
+  flags.listen = flags.http_listen = "127.0.0.1:0";
+  std::vector<ModelSource> sources{{"tiny", directory_ / "tiny"}};
+  for (const std::string& name : options.broken_models) {
+    sources.push_back({name, directory_ / name});
+  }
+  absl::StatusOr<std::unique_ptr<App>> app =
+      App::Start(flags, sources, GatedLoader(*backend_, load_gate_, flags));
+  ATTENDANT_CHECK(app.ok());
+  app_ = *std::move(app);
+  run_ = std::thread([this] { run_status_ = app_->Run(); });
+  channel_ = grpc::CreateChannel(absl::StrCat("127.0.0.1:", app_->grpc_port()),
+                                 grpc::InsecureChannelCredentials());
+  encoder_ = v1::Encoder::NewStub(channel_);
+  health_ = grpc::health::v1::Health::NewStub(channel_);
+}
+
+InProcessServer::~InProcessServer() {
+  load_gate_.Open();
+  run_gate_.Open();
+  RequestStop();
+  if (run_.joinable()) run_.join();
+}
+
+void InProcessServer::AwaitReady() {
+  grpc::ClientContext context;
+  grpc::health::v1::HealthCheckRequest request;
+  request.set_service("tiny");
+  const auto watch = health_->Watch(&context, request);
+  grpc::health::v1::HealthCheckResponse response;
+  while (watch->Read(&response)) {
+    if (response.status() == grpc::health::v1::HealthCheckResponse::SERVING) break;
+  }
+  context.TryCancel();
+}
+
+absl::Status InProcessServer::AwaitStopped() {
+  run_.join();
+  return run_status_;
+}
+
+double InProcessServer::Metric(const std::string& series) const {
+  for (absl::string_view line : absl::StrSplit(app_->metrics().Scrape(), '\n')) {
+    double value = 0;
+    if (absl::StartsWith(line, absl::StrCat(series, " ")) &&
+        absl::SimpleAtod(line.substr(series.size() + 1), &value)) {
+      return value;
+    }
+  }
+  return -1;
+}
+
+void InProcessServer::AwaitMetric(const std::string& series, double value) const {
+  const absl::Time limit = absl::Now() + absl::Seconds(30);
+  while (Metric(series) != value) {
+    ASSERT_LT(absl::Now(), limit) << series << " stays at " << Metric(series);
+    std::this_thread::yield();
+  }
+}
+
+v1::EncodeRequest HelloRequest() {
+  v1::EncodeRequest request;
+  request.set_model("tiny");
+  request.set_id("hello");
+  request.mutable_sequences()->add_sequences()->set_text("hello world");
+  return request;
+}
+
+grpc::Status CallEncode(v1::Encoder::Stub& stub, const v1::EncodeRequest& request,
+                        v1::EncodeResponse& response) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+  return stub.Encode(&context, request, &response);
+}
+
+std::vector<float> Floats(const v1::Tensor& tensor) {
+  EXPECT_EQ(tensor.dtype(), v1::DTYPE_F32);
+  std::vector<float> values(tensor.data().size() / sizeof(float));
+  std::memcpy(values.data(), tensor.data().data(), values.size() * sizeof(float));
+  return values;
+}
+
+}  // namespace attendant

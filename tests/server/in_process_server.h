@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/channel.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "attendant/v1/encoder.grpc.pb.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "server/app.h"
+#include "tests/server/gated_backend.h"
+#include "tests/support/checkpoint.h"
+
+namespace attendant {
+
+// The whole server in this process, on free loopback ports, with the tiny model "tiny" on the
+// reference back end behind gates.
+class InProcessServer {
+ public:
+  struct Options {
+    ServerFlags flags;
+    std::vector<std::string> broken_models;  // served beside "tiny"; their folders do not exist
+    bool load_gate_open = true;
+  };
+  InProcessServer() : InProcessServer(Options{}) {}
+  explicit InProcessServer(const Options& options);
+  // Opens the gates and stops.
+  ~InProcessServer();
+
+  // Until "tiny" is ready.
+  void AwaitReady();
+  // Starts the drain.
+  void RequestStop() { app_->RequestStop(); }
+  // Until Run has returned; its status.
+  absl::Status AwaitStopped();
+
+  v1::Encoder::Stub& encoder() { return *encoder_; }
+  grpc::health::v1::Health::Stub& health() { return *health_; }
+  Gate& load_gate() { return load_gate_; }
+  Gate& run_gate() { return run_gate_; }
+
+  // The metrics page's value of the series that starts with `series`; -1 when it is not there.
+  double Metric(const std::string& series) const;
+  // Until a metric is `value`.
+  void AwaitMetric(const std::string& series, double value) const;
+
+ private:
+  TempDirectory directory_;
+  Gate load_gate_;
+  Gate run_gate_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<App> app_;
+  std::thread run_;
+  absl::Status run_status_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::Encoder::Stub> encoder_;
+  std::unique_ptr<grpc::health::v1::Health::Stub> health_;
+};
+
+// A request for "tiny" with the text "hello world".
+v1::EncodeRequest HelloRequest();
+
+// One call, waiting at most 30 s.
+grpc::Status CallEncode(v1::Encoder::Stub& stub, const v1::EncodeRequest& request,
+                        v1::EncodeResponse& response);
+
+// A tensor's values; it must be f32.
+std::vector<float> Floats(const v1::Tensor& tensor);
+
+}  // namespace attendant

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/model_sources.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/support/checkpoint.h"
+
+namespace attendant {
+namespace {
+
+using ::testing::HasSubstr;
+
+absl::StatusOr<std::vector<ModelSource>> Collect(const std::vector<std::string>& models,
+                                                 const std::string& repository = "") {
+  return CollectModels(models, repository);
+}
+
+TEST(ModelSourcesTest, FlagsComeFirstThenTheRepositoryByName) {
+  TempDirectory directory;
+  for (const char* name : {"zebra", "ape", "notes"}) {
+    std::filesystem::create_directory(directory / name);
+  }
+  WriteFile(directory / "zebra/config.json", "{}");
+  WriteFile(directory / "ape/config.json", "{}");
+  const auto sources = Collect({"first=/x=y"}, directory.path());
+  ASSERT_TRUE(sources.ok()) << sources.status();
+  ASSERT_EQ(sources->size(), 3u);
+  EXPECT_EQ((*sources)[0].name, "first");
+  EXPECT_EQ((*sources)[0].directory, "/x=y");
+  EXPECT_EQ((*sources)[1].name, "ape");
+  EXPECT_EQ((*sources)[1].directory, directory / "ape");
+  EXPECT_EQ((*sources)[2].name, "zebra");
+}
+
+TEST(ModelSourcesTest, SaysWhatIsWrong) {
+  TempDirectory empty;
+  const std::tuple<std::vector<std::string>, std::string, std::string> cases[] = {
+      {{"a"}, "", "give NAME=DIR"},
+      {{"=/x"}, "", "give NAME=DIR"},
+      {{"a="}, "", "give NAME=DIR"},
+      {{"a b=/x"}, "", "cannot be served"},
+      {{std::string(129, 'a') + "=/x"}, "", "cannot be served"},
+      {{"a=/x", "a=/y"}, "", "two models would be served as 'a'"},
+      {{"a=/x", "a.ids=/y"}, "", "two models would be served as 'a.ids'"},
+      {{}, empty.path(), "has no folder with a config.json"},
+      {{}, empty / "gone", "No such file"},
+  };
+  for (const auto& [models, repository, message] : cases) {
+    const auto sources = Collect(models, repository);
+    EXPECT_EQ(sources.status().code(), absl::StatusCode::kInvalidArgument) << message;
+    EXPECT_THAT(std::string(sources.status().message()), HasSubstr(message));
+  }
+}
+
+}  // namespace
+}  // namespace attendant

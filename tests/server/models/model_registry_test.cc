@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/models/model_registry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "server/completion_pool.h"
+#include "server/metrics/server_metrics.h"
+#include "server/models/model_loader.h"
+#include "tests/server/gated_backend.h"
+#include "tests/server/tiny_model.h"
+#include "tests/support/checkpoint.h"
+
+namespace attendant {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+class ModelRegistryTest : public ::testing::Test {
+ protected:
+  ModelRegistryTest() : registry_(Loader(), metrics_, Run()) {
+    WriteTinyModel(directory_ / "tiny");
+    registry_.SetListener([this](const std::string& name, ModelState state) {
+      absl::MutexLock lock(&mutex_);
+      changes_.emplace_back(name, state);
+    });
+  }
+  ~ModelRegistryTest() override { load_gate_.Open(); }
+
+  ModelLoader Loader() {
+    return [this](const ModelSource& source, ServerMetrics& metrics, const Executor& executor) {
+      load_gate_.Pass();
+      return CheckpointLoader(options_)(source, metrics, executor);
+    };
+  }
+  Executor Run() {
+    return [this](CompletionPool::Task task) { completions_.Post(std::move(task)); };
+  }
+  void AwaitChanges(size_t count) {
+    const auto there = [this, count]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return changes_.size() >= count;
+    };
+    absl::MutexLock lock(&mutex_, absl::Condition(&there));
+  }
+
+  TempDirectory directory_;
+  absl::Mutex mutex_;
+  std::vector<std::pair<std::string, ModelState>> changes_ ABSL_GUARDED_BY(mutex_);
+  ModelOptions options_{.dtype = "f32",
+                        .backend = "reference",
+                        .replicas = 2,
+                        .batcher = {.max_batch_tokens = 48,
+                                    .max_batch_sequences = 8,
+                                    .max_queued_tokens = 1000,
+                                    .max_queued_requests = 10,
+                                    .max_queue_delay = absl::ZeroDuration()}};
+  Gate load_gate_;
+  ServerMetrics metrics_{"test"};
+  CompletionPool completions_{1};
+  ModelRegistry registry_;
+};
+
+TEST_F(ModelRegistryTest, LoadsOneAfterTheOther) {
+  load_gate_.Close();
+  registry_.StartLoading({{"tiny", directory_ / "tiny"}, {"broken", directory_ / "broken"}});
+  EXPECT_EQ(registry_.Find("tiny").status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(registry_.Ready().message()), HasSubstr("'tiny' is loading"));
+  load_gate_.Open();
+  AwaitChanges(2);
+  {
+    absl::MutexLock lock(&mutex_);
+    EXPECT_THAT(changes_,
+                ElementsAre(Pair("tiny", ModelState::kReady), Pair("broken", ModelState::kFailed)));
+  }
+  ASSERT_TRUE(registry_.Find("tiny").ok());
+  const absl::Status broken = registry_.Find("broken").status();
+  EXPECT_EQ(broken.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(broken.message()), HasSubstr("failed to load: "));
+  EXPECT_EQ(registry_.Find("nobody").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_FALSE(registry_.Ready().ok());
+  EXPECT_TRUE(registry_.Knows("broken"));
+  EXPECT_FALSE(registry_.Knows("nobody"));
+}
+
+TEST_F(ModelRegistryTest, AReadyModelHasItsSettings) {
+  registry_.StartLoading({{"tiny", directory_ / "tiny"}});
+  AwaitChanges(1);
+  ASSERT_TRUE(registry_.Ready().ok());
+  const Model& model = **registry_.Find("tiny");
+  EXPECT_EQ(model.name, "tiny");
+  EXPECT_EQ(model.config().hidden, kTinyConfig.hidden);
+  EXPECT_EQ(model.max_sequence_tokens, 48) << "the batch budget is below the position table";
+  EXPECT_EQ(model.sentence.max_text_tokens, kTinyMaxTextTokens);
+  EXPECT_TRUE(model.sentence.normalize);
+  EXPECT_NE(model.tokenizer, nullptr);
+  EXPECT_GT(model.load_time, absl::ZeroDuration());
+  EXPECT_THAT(metrics_.Scrape(), HasSubstr("attendant_model_loaded_info{"));
+}
+
+TEST_F(ModelRegistryTest, ATokenizerWithTooManyIdsFailsTheLoad) {
+  EncoderConfig config = kTinyConfig;
+  config.vocab = 5;
+  WriteCheckpoint(directory_ / "tiny", config, 1);
+  registry_.StartLoading({{"tiny", directory_ / "tiny"}});
+  AwaitChanges(1);
+  EXPECT_THAT(std::string(registry_.Ready().message()), HasSubstr("vocab_size is 5"));
+}
+
+TEST_F(ModelRegistryTest, DrainRefusesFromThenOn) {
+  registry_.StartLoading({{"tiny", directory_ / "tiny"}});
+  AwaitChanges(1);
+  registry_.Drain(absl::InfiniteFuture());
+  const absl::Status status = registry_.Find("tiny").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("draining"));
+  EXPECT_EQ(registry_.List()[0].state, ModelState::kDraining);
+}
+
+TEST_F(ModelRegistryTest, DrainGivesUpAModelThatIsLoading) {
+  load_gate_.Close();
+  registry_.StartLoading({{"tiny", directory_ / "tiny"}, {"next", directory_ / "tiny"}});
+  load_gate_.AwaitWaiting(1);
+  registry_.Drain(absl::InfiniteFuture());
+  load_gate_.Open();
+  EXPECT_EQ(registry_.List()[0].state, ModelState::kDraining);
+  EXPECT_EQ(registry_.List()[0].model, nullptr);
+}
+
+}  // namespace
+}  // namespace attendant

@@ -71,6 +71,7 @@ std::string FormatReport(const LoadDescription& description, const LoadSummary& 
                       description.model, DescribePlan(description.plan), description.payload);
   absl::StrAppendFormat(&out, "requests     %s ok, %s failed", Thousands(summary.ok),
                         Thousands(summary.failed));
+  if (summary.cut_off > 0) absl::StrAppend(&out, ", ", Thousands(summary.cut_off), " cut off");
   if (summary.not_sent > 0) {
     absl::StrAppendFormat(&out, ", %s not sent (%d were outstanding)", Thousands(summary.not_sent),
                           description.plan.max_outstanding);
@@ -110,8 +111,10 @@ nlohmann::ordered_json ReportToJson(const LoadDescription& description,
   json["max_outstanding"] = plan.max_outstanding;
   json["warmup_s"] = Seconds(plan.warmup);
   json["window_s"] = Seconds(summary.window);
-  json["requests"] = {
-      {"ok", summary.ok}, {"failed", summary.failed}, {"not_sent", summary.not_sent}};
+  json["requests"] = {{"ok", summary.ok},
+                      {"failed", summary.failed},
+                      {"cut_off", summary.cut_off},
+                      {"not_sent", summary.not_sent}};
   json["requests_per_s"] = summary.requests_per_s;
   json["sequences_per_s"] = summary.sequences_per_s;
   json["tokens_per_s"] = summary.tokens_per_s ? nlohmann::ordered_json(*summary.tokens_per_s)

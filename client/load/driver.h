@@ -37,8 +37,8 @@ class Driver {
   Driver(const LoadPlan& plan, Caller& caller, LoadClock& clock, Recorder& recorder);
 
   // Returns when the plan is done and every call has ended. `go_on` is asked at least ten times a
-  // second, on this thread; once it says false it must stay so, and running calls are cancelled and
-  // not counted. Call it once.
+  // second, on this thread; once it says false it must stay so, and running calls are cancelled.
+  // Call it once.
   void Run(const std::function<bool()>& go_on);
 
  private:

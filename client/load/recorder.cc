@@ -33,7 +33,10 @@ void Recorder::NotSent(absl::Duration intended) {
 void Recorder::Finished(absl::Duration intended, absl::Duration finished,
                         const CallResult& result) {
   absl::MutexLock lock(&mutex_);
-  if (interrupted_) return;
+  if (interrupted_) {
+    counts_.cut_off += intended >= begin_ ? 1 : 0;
+    return;
+  }
   last_finish_ = std::max(last_finish_, finished);
   const bool ok = result.code == grpc::StatusCode::OK;
   if (ok && InWindow(finished)) {

@@ -26,6 +26,7 @@ struct LoadSummary {
   absl::Duration window;  // that was measured
   int64_t ok = 0;
   int64_t failed = 0;
+  int64_t cut_off = 0;   // still running when the load was interrupted
   int64_t not_sent = 0;  // arrivals that found too many calls outstanding
   double requests_per_s = 0;
   double sequences_per_s = 0;
@@ -50,7 +51,7 @@ class Recorder {
   void Finished(absl::Duration intended, absl::Duration finished, const CallResult& result)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Ends the window at `now` and ignores whatever is reported afterwards.
+  // Ends the window at `now`; what finishes afterwards is counted as cut off, and nowhere else.
   void Interrupt(absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Up to `now`. An endless window ends with the last request.

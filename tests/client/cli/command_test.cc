@@ -257,7 +257,8 @@ TEST_F(CommandTest, LoadsInAClosedLoop) {
                  "--batch=2", "--lengths=uniform:1:100", "--json"}),
             0);
   const json report = OutputLines().at(0);
-  EXPECT_EQ(report["requests"], json({{"ok", 200}, {"failed", 0}, {"not_sent", 0}}));
+  EXPECT_EQ(report["requests"],
+            json({{"ok", 200}, {"failed", 0}, {"cut_off", 0}, {"not_sent", 0}}));
   EXPECT_GT(report["tokens_per_s"], report["sequences_per_s"]);
   EXPECT_NEAR(report["sequences_per_s"], 2 * report["requests_per_s"].get<double>(), 1e-6);
   EXPECT_GT(report["latency_s"]["p50"], 0);

@@ -116,7 +116,7 @@ TEST(ClosedLoopTest, DoesNotRushAgainstAnUnreachableServer) {
   EXPECT_EQ(summary.errors.at("UNAVAILABLE").count, summary.failed);
 }
 
-TEST(ClosedLoopTest, EndsWhenInterruptedAndForgetsWhatItCancelled) {
+TEST(ClosedLoopTest, EndsWhenInterruptedAndCountsWhatItCutOff) {
   Simulation simulation;
   simulation.service = 10 * kMs;
   Recorder recorder(absl::ZeroDuration(), absl::Seconds(100));
@@ -127,6 +127,7 @@ TEST(ClosedLoopTest, EndsWhenInterruptedAndForgetsWhatItCancelled) {
   ExpectNear(summary.window, absl::Seconds(2), 0.06);
   EXPECT_NEAR(static_cast<double>(summary.ok), 200, 12);
   EXPECT_EQ(summary.failed, 0);
+  EXPECT_EQ(summary.cut_off, 4);
 }
 
 TEST(OpenLoopTest, ArrivalsAreAPoissonProcess) {

@@ -94,13 +94,14 @@ TEST(AppTest, DrainUnderLoadAnswersEverythingAdmitted) {
   EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVING);
   server.run_gate().Close();
   std::vector<std::future<grpc::Status>> calls;
-  for (int i = 0; i < kRequests; ++i) {
-    calls.push_back(std::async(std::launch::async, [&server] {
-      v1::EncodeResponse response;
-      return CallEncode(server.encoder(), HelloRequest(), response);
-    }));
-  }
-  server.AwaitMetric(R"(attendant_inflight_requests{model="tiny"})", kRequests);
+  const auto call = [&server] {
+    v1::EncodeResponse response;
+    return CallEncode(server.encoder(), HelloRequest(), response);
+  };
+  calls.push_back(std::async(std::launch::async, call));
+  server.run_gate().AwaitWaiting(1);
+  while (calls.size() < kRequests) calls.push_back(std::async(std::launch::async, call));
+  server.AwaitMetric(R"(attendant_queue_requests{model="tiny"})", kRequests - 1);
   server.RequestStop();
   EXPECT_EQ(watch.Next(), HealthCheckResponse::NOT_SERVING);
   EXPECT_EQ(Check(server, "tiny"), HealthCheckResponse::NOT_SERVING);
@@ -109,7 +110,7 @@ TEST(AppTest, DrainUnderLoadAnswersEverythingAdmitted) {
   EXPECT_EQ(CallEncode(server.encoder(), HelloRequest(), response).error_code(),
             grpc::StatusCode::UNAVAILABLE);
   server.run_gate().Open();
-  for (std::future<grpc::Status>& call : calls) EXPECT_TRUE(call.get().ok());
+  for (std::future<grpc::Status>& answer : calls) EXPECT_TRUE(answer.get().ok());
   EXPECT_TRUE(server.AwaitStopped().ok());
 }
 

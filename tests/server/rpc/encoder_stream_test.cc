@@ -85,6 +85,7 @@ TEST(EncoderStreamTest, ReadsNoMoreThanItsLimit) {
   for (int i = 0; i < 4; ++i) other->Write(Numbered(i));
   other->WritesDone();
   server.AwaitMetric(inflight, 8);
+  EXPECT_EQ(server.Metric(inflight), 8);
 
   server.run_gate().Open();
   EXPECT_EQ(ReadAll(*other).size(), 4u);
@@ -116,8 +117,10 @@ TEST(EncoderStreamTest, DrainAnswersWhatWasReadAndEndsTheStream) {
   server.run_gate().Close();
   grpc::ClientContext context;
   const auto stream = server.encoder().EncodeStream(&context);
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(stream->Write(Numbered(i)));
-  server.AwaitMetric(R"(attendant_inflight_requests{model="tiny"})", 3);
+  ASSERT_TRUE(stream->Write(Numbered(0)));
+  server.run_gate().AwaitWaiting(1);
+  for (int i = 1; i < 3; ++i) ASSERT_TRUE(stream->Write(Numbered(i)));
+  server.AwaitMetric(R"(attendant_queue_requests{model="tiny"})", 2);
   server.RequestStop();
   server.run_gate().Open();
   const auto answers = ReadAll(*stream);

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/rpc/encoder_messages.h"
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace attendant {
+namespace {
+
+v1::Pooling EncodePooling(Pooling pooling) {
+  switch (pooling) {
+    case Pooling::kNone:
+      return v1::POOLING_UNSPECIFIED;
+    case Pooling::kMean:
+      return v1::POOLING_MEAN;
+    case Pooling::kCls:
+      return v1::POOLING_CLS;
+    case Pooling::kMax:
+      return v1::POOLING_MAX;
+    case Pooling::kLast:
+      return v1::POOLING_LAST;
+  }
+  return v1::POOLING_UNSPECIFIED;
+}
+
+v1::DType EncodeDType(NumberFormat format) {
+  switch (format) {
+    case NumberFormat::kF32:
+      return v1::DTYPE_F32;
+    case NumberFormat::kBf16:
+      return v1::DTYPE_BF16;
+    case NumberFormat::kF16:
+      return v1::DTYPE_F16;
+  }
+  return v1::DTYPE_UNSPECIFIED;
+}
+
+void AppendHiddenState(const ResponseFormat& format, const EncodedSequence& sequence,
+                       int64_t hidden, std::string& bytes) {
+  if (sequence.attention_mask.empty()) {
+    return AppendValues(sequence.result.last_hidden_state, format.numbers, bytes);
+  }
+  std::vector<float> rows(sequence.token_ids.size() * static_cast<size_t>(hidden));
+  ScatterRows(sequence, hidden, rows.data());
+  AppendValues(rows, format.numbers, bytes);
+}
+
+// Sets dtype and shape and makes room; the values are to be appended.
+std::string& StartTensor(const ResponseFormat& format, std::initializer_list<int64_t> shape,
+                         v1::Tensor& tensor) {
+  int64_t bytes = BytesPerValue(format.numbers);
+  for (int64_t dim : shape) {
+    tensor.add_shape(dim);
+    bytes *= dim;
+  }
+  tensor.set_dtype(EncodeDType(format.numbers));
+  tensor.mutable_data()->reserve(static_cast<size_t>(bytes));
+  return *tensor.mutable_data();
+}
+
+std::string& StartHiddenState(const ResponseFormat& format, const EncodeOutput& output,
+                              v1::Tensor& tensor) {
+  const int64_t batch = static_cast<int64_t>(output.sequences.size());
+  if (format.padded) {
+    const int64_t seq = static_cast<int64_t>(output.sequences.front().token_ids.size());
+    return StartTensor(format, {batch, seq, output.hidden}, tensor);
+  }
+  int64_t tokens = 0;
+  for (const EncodedSequence& sequence : output.sequences) {
+    tokens += static_cast<int64_t>(sequence.token_ids.size());
+  }
+  return StartTensor(format, {tokens, output.hidden}, tensor);
+}
+
+void EncodeHiddenState(const ResponseFormat& format, EncodeOutput& output, v1::Tensor& tensor) {
+  std::string& bytes = StartHiddenState(format, output, tensor);
+  for (EncodedSequence& sequence : output.sequences) {
+    AppendHiddenState(format, sequence, output.hidden, bytes);
+    std::vector<float>().swap(sequence.result.last_hidden_state);
+  }
+}
+
+void EncodePooled(const ResponseFormat& format, const EncodeOutput& output, v1::Tensor& tensor) {
+  const int64_t batch = static_cast<int64_t>(output.sequences.size());
+  const int64_t dims = static_cast<int64_t>(output.sequences.front().result.pooled.size());
+  std::string& bytes = StartTensor(format, {batch, dims}, tensor);
+  for (const EncodedSequence& sequence : output.sequences) {
+    AppendValues(sequence.result.pooled, format.numbers, bytes);
+  }
+}
+
+void EncodeSequenceInfo(const ResponseFormat& format, const EncodedSequence& sequence,
+                        v1::SequenceInfo& info) {
+  info.set_tokens(static_cast<int64_t>(sequence.token_ids.size()));
+  info.set_truncated(sequence.truncated);
+  if (format.token_ids) {
+    info.mutable_token_ids()->Add(sequence.token_ids.begin(), sequence.token_ids.end());
+  }
+}
+
+v1::ModelState EncodeModelState(ModelState state) {
+  switch (state) {
+    case ModelState::kLoading:
+      return v1::MODEL_STATE_LOADING;
+    case ModelState::kReady:
+      return v1::MODEL_STATE_READY;
+    case ModelState::kFailed:
+      return v1::MODEL_STATE_FAILED;
+    case ModelState::kDraining:
+      return v1::MODEL_STATE_DRAINING;
+  }
+  return v1::MODEL_STATE_UNSPECIFIED;
+}
+
+}  // namespace
+
+void EncodeResponseTensors(const ResponseFormat& format, EncodeOutput& output,
+                           v1::EncodeResponse& response) {
+  for (const EncodedSequence& sequence : output.sequences) {
+    EncodeSequenceInfo(format, sequence, *response.add_sequences());
+  }
+  if (format.last_hidden_state) {
+    EncodeHiddenState(format, output, *response.mutable_last_hidden_state());
+  }
+  if (!output.sequences.front().result.pooled.empty()) {
+    EncodePooled(format, output, *response.mutable_pooled());
+  }
+}
+
+void EncodeModelInfo(const ModelStatus& status, v1::ModelInfo& info) {
+  info.set_name(status.name);
+  info.set_state(EncodeModelState(status.state));
+  if (!status.error.ok()) info.set_error(std::string(status.error.message()));
+  if (status.model == nullptr) return;
+  const Model& model = *status.model;
+  const PreparedInfo& prepared = model.encoder->info();
+  info.set_backend(prepared.backend);
+  info.set_isa(prepared.isa);
+  info.set_dtype(std::string(DTypeName(prepared.dtype)));
+  info.set_layers(model.config().layers);
+  info.set_heads(model.config().heads);
+  info.set_hidden(model.config().hidden);
+  info.set_vocab(model.config().vocab);
+  info.set_max_sequence_tokens(model.max_sequence_tokens);
+  info.set_max_text_tokens(model.sentence.max_text_tokens);
+  info.set_pooling(EncodePooling(model.sentence.pooling));
+  info.set_normalize(model.sentence.normalize);
+}
+
+}  // namespace attendant

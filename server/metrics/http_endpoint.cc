@@ -27,11 +27,12 @@ namespace attendant {
 // (mg_check_feature(8) is 0), takes 2 s to stop, and gives every slow client a thread. This is one
 // thread, whatever comes.
 struct HttpEndpoint::Impl {
-  Impl(ListeningSocket listening, const ServerMetrics& server_metrics, Readiness is_ready)
+  Impl(ListeningSocket listening, FileDescriptor wake_event, const ServerMetrics& server_metrics,
+       Readiness is_ready)
       : socket(std::move(listening)),
+        wake(std::move(wake_event)),
         metrics(server_metrics),
         readiness(std::move(is_ready)),
-        wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         thread([this] { Loop(); }) {}
   ~Impl() {
     const uint64_t one = 1;
@@ -52,9 +53,9 @@ struct HttpEndpoint::Impl {
   static constexpr int kAcceptPauseMs = 100;
 
   const ListeningSocket socket;
+  const FileDescriptor wake;  // readable: stop
   const ServerMetrics& metrics;
   const Readiness readiness;
-  const FileDescriptor wake;  // readable: stop
 
   // The loop's own.
   const HttpHandler handler = [this](const HttpRequest& request) { return Answer(request); };
@@ -118,8 +119,9 @@ void HttpEndpoint::Impl::Serve(const std::vector<pollfd>& polled) {
   std::vector<HttpConnection> open;
   for (size_t i = 0; i < connections.size(); ++i) {
     const bool ready = polled[i + 2].revents != 0;
-    const bool keep =
-        ready ? connections[i].Continue(handler, now) : connections[i].deadline() > now;
+    // The deadline comes first: who sends a byte now and then is always ready.
+    const bool in_time = connections[i].deadline() > now;
+    const bool keep = in_time && (!ready || connections[i].Continue(handler, now));
     if (keep) open.push_back(std::move(connections[i]));
   }
   connections = std::move(open);
@@ -144,8 +146,10 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Listen(const std::st
                                                                    Readiness readiness) {
   absl::StatusOr<ListeningSocket> socket = ListenOn(address);
   if (!socket.ok()) return socket.status();
-  return std::unique_ptr<HttpEndpoint>(
-      new HttpEndpoint(std::make_unique<Impl>(*std::move(socket), metrics, std::move(readiness))));
+  FileDescriptor wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake.valid()) return absl::UnavailableError("cannot serve HTTP: no file descriptor left");
+  return std::unique_ptr<HttpEndpoint>(new HttpEndpoint(
+      std::make_unique<Impl>(*std::move(socket), std::move(wake), metrics, std::move(readiness))));
 }
 
 }  // namespace attendant

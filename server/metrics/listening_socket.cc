@@ -31,6 +31,13 @@ bool IsPort(absl::string_view port) {
          absl::SimpleAtoi(port, &number) && number <= 65535;
 }
 
+// A name, an IPv4 address, or (with colons) an IPv6 address, which may have a zone.
+bool IsHost(absl::string_view host) {
+  return !host.empty() && std::all_of(host.begin(), host.end(), [](unsigned char c) {
+    return absl::ascii_isalnum(c) || c == '.' || c == '-' || c == '_' || c == ':' || c == '%';
+  });
+}
+
 absl::StatusOr<HostPort> Split(absl::string_view address) {
   const size_t colon = address.rfind(':');
   if (colon != absl::string_view::npos && IsPort(address.substr(colon + 1))) {
@@ -38,7 +45,7 @@ absl::StatusOr<HostPort> Split(absl::string_view address) {
     const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
     if (bracketed) host = host.substr(1, host.size() - 2);
     const bool is_v6 = host.find(':') != absl::string_view::npos;
-    if (!host.empty() && bracketed == is_v6 && host.find('\0') == absl::string_view::npos) {
+    if (IsHost(host) && bracketed == is_v6) {
       return HostPort{std::string(host), std::string(address.substr(colon + 1))};
     }
   }

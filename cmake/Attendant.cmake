@@ -62,6 +62,9 @@ function(attendant_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE attendant_build attendant_warnings ${arg_LIBRARIES}
                         GTest::gmock GTest::gtest_main)
+  if(ATTENDANT_SANITIZE MATCHES thread)
+    target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/tsan_absl.cc)
+  endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   gtest_discover_tests(${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_TIMEOUT 60
                        PROPERTIES TIMEOUT 300)

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <map>
 #include <random>
 #include <thread>
 
@@ -43,6 +42,7 @@ class BatcherStressTest : public BatcherTest, public testing::WithParamInterface
     const auto pick = [&random](int below) { return static_cast<int>(random() % below); };
     Answer unused;
     for (size_t i = 0; i < kRequestsPerClient; ++i) {
+      if (seed == 1 && i == kRequestsPerClient / 2) batcher_->Drain(absl::Now());
       client.lens[i].resize(static_cast<size_t>(1 + pick(6)));
       for (int& len : client.lens[i]) len = 1 + pick(10);
       const int32_t first_id = 1 + pick(50);
@@ -59,6 +59,15 @@ class BatcherStressTest : public BatcherTest, public testing::WithParamInterface
     }
   }
 
+  void AwaitCompletions(int wanted) const {
+    int completed = 0;
+    do {
+      std::this_thread::yield();
+      completed = 0;
+      for (const std::atomic<int>& count : codes_) completed += count.load();
+    } while (completed < wanted);
+  }
+
   std::vector<std::atomic<int>> codes_ = std::vector<std::atomic<int>>(17);
 };
 
@@ -73,17 +82,9 @@ TEST_P(BatcherStressTest, EveryRequestCompletesExactlyOnce) {
     threads.emplace_back(
         [this, &clients, i] { RunClient(i + 1, clients[static_cast<size_t>(i)]); });
   }
-  const int half = kClients * kRequestsPerClient / 2;
-  const auto completed = [this] {
-    int sum = 0;
-    for (const std::atomic<int>& count : codes_) sum += count.load();
-    return sum;
-  };
-  while (completed() < half) std::this_thread::yield();
-  batcher_->Drain(absl::Now());
   for (std::thread& thread : threads) thread.join();
   batcher_.reset();
-  while (completed() < 2 * half) std::this_thread::yield();
+  AwaitCompletions(kClients * kRequestsPerClient);
   for (const Client& client : clients) {
     for (const std::atomic<int>& count : client.completions) ASSERT_EQ(count.load(), 1);
   }

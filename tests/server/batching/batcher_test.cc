@@ -145,8 +145,10 @@ TEST_F(BatcherTest, EachSessionWorksAtTheSameTime) {
   Start(Options(), 3);
   std::array<Answer, 3> answers;
   engine_.Close();
-  for (Answer& answer : answers) Submit(1, {1}, answer);
-  engine_.AwaitStarted(3);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    Submit(1, {1}, answers[i]);
+    engine_.AwaitStarted(i + 1);  // while those before are still inside
+  }
   engine_.Open();
   for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
 }

@@ -29,8 +29,9 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // INVALID_ARGUMENT for invalid UTF-8 (with the byte's offset) or, with truncate off, for a text
-  // of more than max_tokens. Time and memory are linear in the text's bytes.
+  // INVALID_ARGUMENT for invalid UTF-8 (with the byte's offset), for max_tokens below the number of
+  // special tokens or, with truncate off, for a text of more than max_tokens. Time and memory are
+  // linear in the text's bytes.
   virtual absl::StatusOr<TokenizedText> Tokenize(absl::string_view text,
                                                  const TokenizerOptions& options) const = 0;
 

@@ -24,7 +24,9 @@ absl::Status Bad(const std::string& what, const std::string& line) {
 
 absl::StatusOr<Sample> ParseSample(const std::string& line) {
   static const std::regex shape(
-      R"re(([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{((?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\n"])*",?)*)\})? (\S+))re");
+      R"re(([a-zA-Z_:][a-zA-Z0-9_:]*))re"
+      R"re((?:\{((?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\n"])*",?)*)\})?)re"
+      R"re( (\S+))re");
   static const std::regex label(R"re(([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\n"])*)")re");
   std::smatch match;
   if (!std::regex_match(line, match, shape)) return Bad("not a sample", line);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/core/arena.h"
 
+#include <cstring>
 #include <new>
 
 #include "kernels/core/check.h"
@@ -12,10 +13,10 @@ void Arena::Free::operator()(std::byte* memory) const {
 }
 
 Arena::Arena(size_t capacity_bytes) : capacity_bytes_(capacity_bytes) {
-  if (capacity_bytes > 0) {
-    memory_.reset(
-        static_cast<std::byte*>(::operator new (capacity_bytes, std::align_val_t{kAlignment})));
-  }
+  if (capacity_bytes == 0) return;
+  memory_.reset(static_cast<std::byte*>(::operator new(capacity_bytes, std::align_val_t{kAlignment})));
+  // Also takes the page faults now, not in a request.
+  std::memset(memory_.get(), 0, capacity_bytes);
 }
 
 std::byte* Arena::AllocateBytes(size_t bytes) {

@@ -18,7 +18,7 @@ class Arena {
 
   explicit Arena(size_t capacity_bytes);
 
-  // Uninitialized memory, or nullptr in a measuring arena. REQUIRES elsewhere: it fits.
+  // Zeroed memory, or nullptr in a measuring arena. REQUIRES elsewhere: it fits.
   template <typename T>
   T* Allocate(int64_t elements) {
     return reinterpret_cast<T*>(AllocateBytes(static_cast<size_t>(elements) * sizeof(T)));

@@ -73,6 +73,9 @@ class Backend {
   virtual absl::string_view name() const = 0;
   virtual absl::string_view description() const = 0;
 
+  // OK when this machine has fast kernels for `dtype`; else UNIMPLEMENTED, saying what is missing.
+  virtual absl::Status Supports(DType dtype) const = 0;
+
   // The fastest format on this machine whose answers stay within rounding of f32's.
   virtual DType preferred_dtype() const = 0;
 

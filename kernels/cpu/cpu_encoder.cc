@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/check.h"
 #include "kernels/cpu/cpu_session.h"
 
 namespace attendant::cpu {
@@ -15,36 +16,13 @@ std::vector<float> Copy(TensorView<const float, 1> values) {
   return std::vector<float>(values.data(), values.data() + values.size());
 }
 
-// Query, key and value side by side: one product instead of three. [3 * hidden, hidden]
-std::vector<float> ConcatenateQkv(const EncoderLayerWeights& layer) {
-  std::vector<float> qkv;
-  qkv.reserve(static_cast<size_t>(3 * layer.query.weight.size()));
-  for (const LinearWeights* part : {&layer.query, &layer.key, &layer.value}) {
-    qkv.insert(qkv.end(), part->weight.data(), part->weight.data() + part->weight.size());
-  }
-  return qkv;
-}
-
-std::vector<float> ConcatenateQkvBias(const EncoderLayerWeights& layer) {
-  std::vector<float> bias;
-  for (const LinearWeights* part : {&layer.query, &layer.key, &layer.value}) {
-    bias.insert(bias.end(), part->bias.data(), part->bias.data() + part->bias.size());
-  }
-  return bias;
-}
-
-PackedLayer PackLayer(const EncoderConfig& config, const EncoderLayerWeights& layer,
-                      const LayerMatmuls& matmuls) {
-  const std::vector<float> qkv = ConcatenateQkv(layer);
+PackedLayer PackLayer(const EncoderLayerWeights& layer, const LayerMatmuls& matmuls) {
   return PackedLayer{
-      .qkv = matmuls.qkv.Pack({qkv.data(), {3 * config.hidden, config.hidden}}),
-      .attention_output = matmuls.attention_output.Pack(layer.attention_output.weight),
-      .ffn_up = matmuls.ffn_up.Pack(layer.ffn_up.weight),
-      .ffn_down = matmuls.ffn_down.Pack(layer.ffn_down.weight),
-      .qkv_bias = ConcatenateQkvBias(layer),
-      .attention_output_bias = Copy(layer.attention_output.bias),
-      .ffn_down_bias = Copy(layer.ffn_down.bias),
-      .ffn_up_bias = Copy(layer.ffn_up.bias),
+      // Query, key and value side by side: one product instead of three.
+      .qkv = PackLinear(matmuls.qkv, {&layer.query, &layer.key, &layer.value}),
+      .attention_output = PackLinear(matmuls.attention_output, {&layer.attention_output}),
+      .ffn_up = PackLinear(matmuls.ffn_up, {&layer.ffn_up}),
+      .ffn_down = PackLinear(matmuls.ffn_down, {&layer.ffn_down}),
       .attention_gamma = Copy(layer.attention_norm.gamma),
       .attention_beta = Copy(layer.attention_norm.beta),
       .ffn_gamma = Copy(layer.ffn_norm.gamma),
@@ -52,14 +30,15 @@ PackedLayer PackLayer(const EncoderConfig& config, const EncoderLayerWeights& la
   };
 }
 
-absl::StatusOr<LayerMatmuls> CreateMatmuls(const dnnl::engine& engine,
-                                           const EncoderConfig& config) {
+absl::StatusOr<LayerMatmuls> CreateMatmuls(const dnnl::engine& engine, const EncoderConfig& config,
+                                           DType dtype) {
   const auto create = [&](int64_t k, int64_t n, bool bias) {
-    return Matmul::Create(engine, {.k = k, .n = n, .max_rows = kMaxBlockRows, .bias = bias});
+    return Matmul::Create(
+        engine, {.dtype = dtype, .k = k, .n = n, .max_rows = kMaxBlockRows, .bias = bias});
   };
-  absl::StatusOr<Matmul> qkv = create(config.hidden, 3 * config.hidden, true);
+  absl::StatusOr<Matmul> qkv = create(config.hidden, 3 * config.hidden, dtype != DType::kInt8);
   if (!qkv.ok()) return qkv.status();
-  // The biases of these three are added by the vector kernel that reads the product.
+  // Other biases are added by the vector kernel that reads the product.
   absl::StatusOr<Matmul> attention_output = create(config.hidden, config.hidden, false);
   if (!attention_output.ok()) return attention_output.status();
   absl::StatusOr<Matmul> ffn_up = create(config.hidden, config.ffn, false);
@@ -71,37 +50,45 @@ absl::StatusOr<LayerMatmuls> CreateMatmuls(const dnnl::engine& engine,
 }
 
 int64_t PackedBytes(const PackedLayer& layer) {
-  size_t bytes = 0;
-  for (const dnnl::memory* packed :
-       {&layer.qkv, &layer.attention_output, &layer.ffn_up, &layer.ffn_down}) {
-    bytes += packed->get_desc().get_size();
-  }
-  return static_cast<int64_t>(bytes);
+  return layer.qkv.bytes() + layer.attention_output.bytes() + layer.ffn_up.bytes() +
+         layer.ffn_down.bytes();
 }
 
 }  // namespace
 
-CpuEncoder::CpuEncoder(const EncoderConfig& config, EncoderWeights weights,
+CpuEncoder::CpuEncoder(const EncoderConfig& config, EncoderWeights weights, DType dtype,
                        const VectorKernels& kernels, LayerMatmuls matmuls, dnnl::engine engine)
     : config_(config), kernels_(kernels), engine_(std::move(engine)), matmuls_(std::move(matmuls)) {
-  info_ = {.backend = "cpu", .isa = matmuls_.qkv.implementation(), .dtype = DType::kF32};
+  info_ = {.backend = "cpu", .isa = matmuls_.qkv.implementation(), .dtype = dtype};
   for (const EncoderLayerWeights& layer : weights.layers) {
-    layers_.push_back(PackLayer(config_, layer, matmuls_));
+    layers_.push_back(PackLayer(layer, matmuls_));
     info_.weight_bytes += PackedBytes(layers_.back());
   }
   weights.layers.clear();
   embeddings_ = std::move(weights);
 }
 
+const RowKernels& CpuEncoder::row_kernels() const {
+  switch (info_.dtype) {
+    case DType::kF32:
+      return kernels_.f32;
+    case DType::kBf16:
+      return kernels_.bf16;
+    case DType::kInt8:
+      return kernels_.int8;
+  }
+  ATTENDANT_CHECK(false);
+}
+
 absl::StatusOr<std::unique_ptr<CpuEncoder>> CpuEncoder::Create(const EncoderConfig& config,
-                                                               EncoderWeights weights,
+                                                               EncoderWeights weights, DType dtype,
                                                                const VectorKernels& kernels) {
   if (absl::Status status = ValidateWeights(config, weights); !status.ok()) return status;
   try {
     dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-    absl::StatusOr<LayerMatmuls> matmuls = CreateMatmuls(engine, config);
+    absl::StatusOr<LayerMatmuls> matmuls = CreateMatmuls(engine, config, dtype);
     if (!matmuls.ok()) return matmuls.status();
-    return std::unique_ptr<CpuEncoder>(new CpuEncoder(config, std::move(weights), kernels,
+    return std::unique_ptr<CpuEncoder>(new CpuEncoder(config, std::move(weights), dtype, kernels,
                                                       *std::move(matmuls), std::move(engine)));
   } catch (const dnnl::error& error) {
     return absl::InternalError(absl::StrCat("oneDNN cannot prepare the model: ", error.what()));

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/core/backend.h"
 #include "kernels/cpu/matmul.h"
+#include "kernels/cpu/packed_linear.h"
 #include "kernels/cpu/vector_kernels.h"
 
 namespace attendant::cpu {
@@ -15,15 +16,11 @@ namespace attendant::cpu {
 // ffn] intermediate stays in the second-level cache.
 inline constexpr int64_t kMaxBlockRows = 128;
 
-// A layer's weights as the session reads them.
 struct PackedLayer {
-  dnnl::memory qkv;                                         // [hidden, 3 * hidden], packed
-  dnnl::memory attention_output;                            // [hidden, hidden], packed
-  dnnl::memory ffn_up;                                      // [hidden, ffn], packed
-  dnnl::memory ffn_down;                                    // [ffn, hidden], packed
-  std::vector<float> qkv_bias;                              // [3 * hidden]
-  std::vector<float> attention_output_bias, ffn_down_bias;  // [hidden]
-  std::vector<float> ffn_up_bias;                           // [ffn]
+  PackedLinear qkv;                                                         // hidden -> 3 * hidden
+  PackedLinear attention_output;                                            // hidden -> hidden
+  PackedLinear ffn_up;                                                      // hidden -> ffn
+  PackedLinear ffn_down;                                                    // ffn -> hidden
   std::vector<float> attention_gamma, attention_beta, ffn_gamma, ffn_beta;  // [hidden]
 };
 
@@ -36,7 +33,7 @@ struct LayerMatmuls {
 class CpuEncoder final : public PreparedEncoder {
  public:
   static absl::StatusOr<std::unique_ptr<CpuEncoder>> Create(const EncoderConfig& config,
-                                                            EncoderWeights weights,
+                                                            EncoderWeights weights, DType dtype,
                                                             const VectorKernels& kernels);
 
   const EncoderConfig& config() const override { return config_; }
@@ -46,13 +43,14 @@ class CpuEncoder final : public PreparedEncoder {
 
   const dnnl::engine& engine() const { return engine_; }
   const VectorKernels& kernels() const { return kernels_; }
+  const RowKernels& row_kernels() const;
   const LayerMatmuls& matmuls() const { return matmuls_; }
   const std::vector<PackedLayer>& layers() const { return layers_; }
   const EncoderWeights& embeddings() const { return embeddings_; }
 
  private:
-  CpuEncoder(const EncoderConfig& config, EncoderWeights weights, const VectorKernels& kernels,
-             LayerMatmuls matmuls, dnnl::engine engine);
+  CpuEncoder(const EncoderConfig& config, EncoderWeights weights, DType dtype,
+             const VectorKernels& kernels, LayerMatmuls matmuls, dnnl::engine engine);
 
   EncoderConfig config_;
   PreparedInfo info_;

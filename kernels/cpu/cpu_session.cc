@@ -25,6 +25,16 @@ size_t MaxScratchpad(const LayerMatmuls& matmuls) {
                    matmuls.ffn_up.scratchpad_bytes(), matmuls.ffn_down.scratchpad_bytes()});
 }
 
+int64_t OperandBytes(DType dtype) {
+  return dtype == DType::kF32 ? 4 : dtype == DType::kBf16 ? 2 : 1;
+}
+
+ProductRow RowOf(TensorView<float, 2> product, int64_t row, const OperandRow& operand,
+                 const PackedLinear& linear) {
+  return {product.row(row), operand.quantization, linear.column_sums.data(),
+          linear.column_scales.data()};
+}
+
 void StartComputeThread() {
   UseOneThreadPerCall();
   FlushDenormals();
@@ -34,6 +44,8 @@ void StartComputeThread() {
 
 CpuSession::CpuSession(const CpuEncoder& encoder, const SessionLimits& limits, int threads)
     : encoder_(encoder),
+      kernels_(encoder.row_kernels()),
+      dtype_(encoder.info().dtype),
       limits_(limits),
       pool_(threads, StartComputeThread),
       arena_(MeasureArena([&](Arena& arena) {
@@ -42,9 +54,6 @@ CpuSession::CpuSession(const CpuEncoder& encoder, const SessionLimits& limits, i
       })) {
   UseOneThreadPerCall();
   AllocateShared(arena_);
-  // The rows that pad the last block take part in products; they must never have held a NaN.
-  std::memset(states_.data(), 0, static_cast<size_t>(states_.size()) * sizeof(float));
-  std::memset(context_.data(), 0, static_cast<size_t>(context_.size()) * sizeof(float));
   for (int i = 0; i < threads; ++i) threads_.push_back(MakeThread(arena_));
   tasks_.reserve(
       static_cast<size_t>(MaxAttentionTasks(limits.max_batch_tokens, encoder.config().heads)));
@@ -57,6 +66,14 @@ void CpuSession::AllocateShared(Arena& arena) {
   qkv_ = arena.Allocate2<float>(rows, 3 * config.hidden);
   context_ = arena.Allocate2<float>(rows, config.hidden);
   pooled_ = arena.Allocate2<float>(limits_.max_batch_sequences, config.hidden);
+}
+
+CpuSession::Operand CpuSession::AllocateOperand(Arena& arena, int64_t columns) const {
+  const int64_t row_bytes = columns * OperandBytes(dtype_);
+  return {.values = arena.Allocate<std::byte>(kMaxBlockRows * row_bytes),
+          .row_bytes = row_bytes,
+          .quantization =
+              dtype_ == DType::kInt8 ? arena.Allocate<RowQuantization>(kMaxBlockRows) : nullptr};
 }
 
 CpuSession::ThreadState CpuSession::MakeThread(Arena& arena) const {
@@ -72,7 +89,11 @@ CpuSession::ThreadState CpuSession::MakeThread(Arena& arena) const {
       .ffn_up = MatmulRunner(matmuls.ffn_up, stream, scratchpad),
       .ffn_down = MatmulRunner(matmuls.ffn_down, stream, scratchpad),
       .product = arena.Allocate2<float>(kMaxBlockRows, config.hidden),
-      .intermediate = arena.Allocate2<float>(kMaxBlockRows, config.ffn),
+      .wide_product =
+          arena.Allocate2<float>(kMaxBlockRows, std::max(config.ffn, 3 * config.hidden)),
+      .states = AllocateOperand(arena, config.hidden),
+      .intermediate = AllocateOperand(arena, config.ffn),
+      .row_scratch = arena.Allocate<float>(config.ffn),
       .attention_scratch =
           arena.Allocate<float>(encoder_.kernels().attention_scratch(max_len, config.head_dim())),
   };
@@ -115,7 +136,7 @@ void CpuSession::RunRows(const PackedBatch& batch, int64_t layer) {
     const int64_t rows = std::min(block_rows, batch.tokens() - begin);
     const Block block{.begin = begin, .rows = rows, .padded = RoundUpRows(rows)};
     if (layer == 0) {
-      EmbedBlock(batch, block);
+      EmbedBlock(batch, block, thread);
     } else {
       FinishLayerBlock(block, layer - 1, thread);
     }
@@ -124,63 +145,119 @@ void CpuSession::RunRows(const PackedBatch& batch, int64_t layer) {
 }
 
 // states = LayerNorm(token_embedding + segment_embedding + position_embedding)
-void CpuSession::EmbedBlock(const PackedBatch& batch, const Block& block) {
+void CpuSession::EmbedBlock(const PackedBatch& batch, const Block& block, ThreadState& thread) {
   const EncoderWeights& tables = encoder_.embeddings();
   const LayerNormArgs norm{tables.embedding_norm.gamma.data(), tables.embedding_norm.beta.data(),
                            encoder_.config().hidden, encoder_.config().layer_norm_epsilon};
   for (int64_t row = block.begin; row < block.begin + block.rows; ++row) {
     const auto i = static_cast<size_t>(row);
-    encoder_.kernels().add_layer_norm(tables.token_embedding.row(batch.token_ids()[i]),
-                                      tables.segment_embedding.row(batch.segment_ids()[i]),
-                                      tables.position_embedding.row(batch.positions()[i]), norm,
-                                      states_.row(row));
+    encoder_.kernels().embed(tables.token_embedding.row(batch.token_ids()[i]),
+                             tables.segment_embedding.row(batch.segment_ids()[i]),
+                             tables.position_embedding.row(batch.positions()[i]), norm,
+                             states_.row(row));
+    kernels_.convert(states_.row(row), norm.hidden, thread.states.row(row - block.begin));
   }
 }
 
 void CpuSession::FinishLayerBlock(const Block& block, int64_t layer, ThreadState& thread) {
-  const EncoderConfig& config = encoder_.config();
-  const VectorKernels& kernels = encoder_.kernels();
   const PackedLayer& weights = encoder_.layers()[static_cast<size_t>(layer)];
-  float* states = states_.row(block.begin);
+  AddAttentionBlock(block, weights, thread);
+  FeedForwardBlock(block, weights, thread);
+}
 
-  // states = LayerNorm(states + context W_o + b_o)
-  bool ok = thread.attention_output.Run(block.padded, context_.row(block.begin),
-                                        weights.attention_output, nullptr, thread.product.data());
-  const LayerNormArgs attention_norm{weights.attention_gamma.data(), weights.attention_beta.data(),
-                                     config.hidden, config.layer_norm_epsilon};
-  for (int64_t row = 0; row < block.rows; ++row) {
-    kernels.add_layer_norm(states + row * config.hidden, thread.product.row(row),
-                           weights.attention_output_bias.data(), attention_norm,
-                           states + row * config.hidden);
-  }
+// The block's states as the next product reads them: themselves in f32.
+CpuSession::Operand CpuSession::StatesOperand(const Block& block, ThreadState& thread) {
+  if (dtype_ != DType::kF32) return thread.states;
+  return {.values = reinterpret_cast<std::byte*>(states_.row(block.begin)),
+          .row_bytes = thread.states.row_bytes};
+}
 
-  // intermediate = activation(states W_up + b_up)
-  ok &=
-      thread.ffn_up.Run(block.padded, states, weights.ffn_up, nullptr, thread.intermediate.data());
-  const auto bias_activation = config.activation == Activation::kGeluErf    ? kernels.bias_gelu_erf
-                               : config.activation == Activation::kGeluTanh ? kernels.bias_gelu_tanh
-                                                                            : kernels.bias_relu;
-  for (int64_t row = 0; row < block.rows; ++row) {
-    bias_activation(thread.intermediate.row(row), weights.ffn_up_bias.data(), config.ffn);
+// The block's attention outputs likewise; attention writes them in f32 for int8, since a row's
+// range is known only when all heads are done.
+CpuSession::Operand CpuSession::ContextOperand(const Block& block, ThreadState& thread) {
+  if (dtype_ != DType::kInt8) {
+    auto* context = reinterpret_cast<std::byte*>(context_.data());
+    return {.values = context + block.begin * thread.states.row_bytes,
+            .row_bytes = thread.states.row_bytes};
   }
+  for (int64_t row = 0; row < block.rows; ++row) {
+    kernels_.convert(context_.row(block.begin + row), encoder_.config().hidden,
+                     thread.states.row(row));
+  }
+  return thread.states;
+}
 
-  // states = LayerNorm(states + intermediate W_down + b_down)
-  ok &= thread.ffn_down.Run(block.padded, thread.intermediate.data(), weights.ffn_down, nullptr,
-                            thread.product.data());
-  const LayerNormArgs ffn_norm{weights.ffn_gamma.data(), weights.ffn_beta.data(), config.hidden,
-                               config.layer_norm_epsilon};
-  for (int64_t row = 0; row < block.rows; ++row) {
-    kernels.add_layer_norm(states + row * config.hidden, thread.product.row(row),
-                           weights.ffn_down_bias.data(), ffn_norm, states + row * config.hidden);
-  }
+// states = LayerNorm(states + context W_o + b_o)
+void CpuSession::AddAttentionBlock(const Block& block, const PackedLayer& weights,
+                                   ThreadState& thread) {
+  const Operand context = ContextOperand(block, thread);
+  const bool ok =
+      thread.attention_output.Run(block.padded, context.values, weights.attention_output.weight,
+                                  nullptr, thread.product.data());
   thread.failed |= !ok;
+  NormalizeBlock(block, weights.attention_output, context,
+                 {weights.attention_gamma.data(), weights.attention_beta.data(),
+                  encoder_.config().hidden, encoder_.config().layer_norm_epsilon},
+                 thread);
+}
+
+// intermediate = activation(states W_up + b_up);  states = LayerNorm(states + intermediate W_down +
+// b_down)
+void CpuSession::FeedForwardBlock(const Block& block, const PackedLayer& weights,
+                                  ThreadState& thread) {
+  const EncoderConfig& config = encoder_.config();
+  const Operand states = StatesOperand(block, thread);
+  bool ok = thread.ffn_up.Run(block.padded, states.values, weights.ffn_up.weight, nullptr,
+                              thread.wide_product.data());
+  const TensorView<float, 2> product(thread.wide_product.data(), {block.padded, config.ffn});
+  const RowKernels::Activate activate =
+      config.activation == Activation::kGeluErf    ? kernels_.gelu_erf
+      : config.activation == Activation::kGeluTanh ? kernels_.gelu_tanh
+                                                   : kernels_.relu;
+  for (int64_t row = 0; row < block.rows; ++row) {
+    activate(RowOf(product, row, states.row(row), weights.ffn_up), weights.ffn_up.bias.data(),
+             config.ffn, thread.row_scratch, thread.intermediate.row(row));
+  }
+  ok &= thread.ffn_down.Run(block.padded, thread.intermediate.values, weights.ffn_down.weight,
+                            nullptr, thread.product.data());
+  thread.failed |= !ok;
+  NormalizeBlock(
+      block, weights.ffn_down, thread.intermediate,
+      {weights.ffn_gamma.data(), weights.ffn_beta.data(), config.hidden, config.layer_norm_epsilon},
+      thread);
+}
+
+// states = LayerNorm(states + product + bias), where the product is of `operand` and `linear`.
+void CpuSession::NormalizeBlock(const Block& block, const PackedLinear& linear,
+                                const Operand& operand, const LayerNormArgs& norm,
+                                ThreadState& thread) {
+  for (int64_t row = 0; row < block.rows; ++row) {
+    // The operand's quantization is read before the same row's next one is written.
+    RowQuantization quantization;
+    if (operand.quantization != nullptr) quantization = operand.quantization[row];
+    const ProductRow product{thread.product.row(row), &quantization, linear.column_sums.data(),
+                             linear.column_scales.data()};
+    kernels_.add_layer_norm(states_.row(block.begin + row), product, linear.bias.data(), norm,
+                            thread.states.row(row));
+  }
 }
 
 void CpuSession::ProjectQkvBlock(const Block& block, int64_t layer, ThreadState& thread) {
-  const PackedLayer& weights = encoder_.layers()[static_cast<size_t>(layer)];
-  const bool ok = thread.qkv.Run(block.padded, states_.row(block.begin), weights.qkv,
-                                 weights.qkv_bias.data(), qkv_.row(block.begin));
-  thread.failed |= !ok;
+  const PackedLinear& weights = encoder_.layers()[static_cast<size_t>(layer)].qkv;
+  const Operand states = StatesOperand(block, thread);
+  if (dtype_ != DType::kInt8) {
+    thread.failed |= !thread.qkv.Run(block.padded, states.values, weights.weight,
+                                     weights.bias.data(), qkv_.row(block.begin));
+    return;
+  }
+  const int64_t columns = 3 * encoder_.config().hidden;
+  thread.failed |= !thread.qkv.Run(block.padded, states.values, weights.weight, nullptr,
+                                   thread.wide_product.data());
+  const TensorView<float, 2> product(thread.wide_product.data(), {block.padded, columns});
+  for (int64_t row = 0; row < block.rows; ++row) {
+    kernels_.add_bias(RowOf(product, row, states.row(row), weights), weights.bias.data(), columns,
+                      qkv_.row(block.begin + row));
+  }
 }
 
 void CpuSession::RunAttention() {
@@ -192,13 +269,15 @@ void CpuSession::RunAttention() {
 void CpuSession::AttendTask(const AttentionTask& task, ThreadState& thread) {
   const EncoderConfig& config = encoder_.config();
   const int64_t head_dim = config.head_dim();
+  const int64_t context_bytes = dtype_ == DType::kBf16 ? 2 : 4;
   for (int64_t head = task.head_begin; head < task.head_end; ++head) {
     const float* q = qkv_.row(task.seq_start) + head * head_dim;
-    encoder_.kernels().attention({
+    kernels_.attention({
         .q = q,
         .k = q + config.hidden,
         .v = q + 2 * config.hidden,
-        .out = context_.row(task.seq_start) + head * head_dim,
+        .out = reinterpret_cast<std::byte*>(context_.data()) +
+               (task.seq_start * config.hidden + head * head_dim) * context_bytes,
         .stride = 3 * config.hidden,
         .out_stride = config.hidden,
         .len = task.len,

@@ -23,11 +23,25 @@ class CpuSession final : public Session {
   absl::Status Run(const PackedBatch& batch, const OutputSpec& spec, Outputs& outputs) override;
 
  private:
+  // Rows of one block in the number format that products read; in f32 they lie elsewhere.
+  struct Operand {
+    std::byte* values = nullptr;
+    int64_t row_bytes = 0;
+    RowQuantization* quantization = nullptr;  // int8 only
+
+    OperandRow row(int64_t index) const {
+      return {values + index * row_bytes, quantization == nullptr ? nullptr : quantization + index};
+    }
+  };
+
   struct ThreadState {
     dnnl::stream stream;
     MatmulRunner qkv, attention_output, ffn_up, ffn_down;
-    TensorView<float, 2> product;       // [kMaxBlockRows, hidden]
-    TensorView<float, 2> intermediate;  // [kMaxBlockRows, ffn]
+    TensorView<float, 2> product;       // [kMaxBlockRows, hidden], or s32
+    TensorView<float, 2> wide_product;  // [kMaxBlockRows, max(ffn, 3 * hidden)], or s32
+    Operand states;                     // [kMaxBlockRows, hidden]
+    Operand intermediate;               // [kMaxBlockRows, ffn]
+    float* row_scratch = nullptr;       // [ffn]
     float* attention_scratch = nullptr;
     bool failed = false;  // a product failed in this batch
   };
@@ -40,22 +54,32 @@ class CpuSession final : public Session {
 
   void AllocateShared(Arena& arena);
   ThreadState MakeThread(Arena& arena) const;
+  Operand AllocateOperand(Arena& arena, int64_t columns) const;
   void RunRows(const PackedBatch& batch, int64_t layer);
   void RunAttention();
-  void EmbedBlock(const PackedBatch& batch, const Block& block);
+  void EmbedBlock(const PackedBatch& batch, const Block& block, ThreadState& thread);
   void FinishLayerBlock(const Block& block, int64_t layer, ThreadState& thread);
+  void AddAttentionBlock(const Block& block, const PackedLayer& weights, ThreadState& thread);
+  void FeedForwardBlock(const Block& block, const PackedLayer& weights, ThreadState& thread);
+  void NormalizeBlock(const Block& block, const PackedLinear& linear, const Operand& operand,
+                      const LayerNormArgs& norm, ThreadState& thread);
+  Operand ContextOperand(const Block& block, ThreadState& thread);
+  Operand StatesOperand(const Block& block, ThreadState& thread);
   void ProjectQkvBlock(const Block& block, int64_t layer, ThreadState& thread);
   void AttendTask(const AttentionTask& task, ThreadState& thread);
   void Pool(const PackedBatch& batch, const OutputSpec& spec);
 
   const CpuEncoder& encoder_;
+  const RowKernels& kernels_;
+  DType dtype_;
   SessionLimits limits_;
   ThreadPool pool_;
   Arena arena_;
-  TensorView<float, 2> states_;   // [max tokens, hidden]
-  TensorView<float, 2> qkv_;      // [max tokens, 3 * hidden]
-  TensorView<float, 2> context_;  // [max tokens, hidden], the heads' outputs side by side
-  TensorView<float, 2> pooled_;   // [max sequences, hidden]
+  TensorView<float, 2> states_;  // [max tokens, hidden]
+  TensorView<float, 2> qkv_;     // [max tokens, 3 * hidden]
+  TensorView<float, 2>
+      context_;  // [max tokens, hidden], the heads' outputs side by side; bf16 in bf16
+  TensorView<float, 2> pooled_;  // [max sequences, hidden]
   std::vector<ThreadState> threads_;
   std::vector<AttentionTask> tasks_;
 };

@@ -16,7 +16,23 @@ namespace attendant::cpu {
 namespace {
 
 using Tag = dnnl::memory::format_tag;
-constexpr auto kF32 = dnnl::memory::data_type::f32;
+using Type = dnnl::memory::data_type;
+
+struct Types {
+  Type x, weight, y;
+};
+
+Types TypesOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return {Type::f32, Type::f32, Type::f32};
+    case DType::kBf16:
+      return {Type::bf16, Type::bf16, Type::f32};
+    case DType::kInt8:
+      return {Type::u8, Type::s8, Type::s32};
+  }
+  ATTENDANT_CHECK(false);
+}
 
 dnnl::primitive_attr Attributes() {
   dnnl::primitive_attr attributes;
@@ -28,10 +44,11 @@ dnnl::primitive_attr Attributes() {
 
 dnnl::matmul::primitive_desc Describe(const dnnl::engine& engine, const Matmul::Options& options,
                                       int64_t rows, const dnnl::memory::desc& weight) {
-  const dnnl::memory::desc x({rows, options.k}, kF32, Tag::ab);
-  const dnnl::memory::desc y({rows, options.n}, kF32, Tag::ab);
+  const Types types = TypesOf(options.dtype);
+  const dnnl::memory::desc x({rows, options.k}, types.x, Tag::ab);
+  const dnnl::memory::desc y({rows, options.n}, types.y, Tag::ab);
   if (!options.bias) return dnnl::matmul::primitive_desc(engine, x, weight, y, Attributes());
-  const dnnl::memory::desc bias({1, options.n}, kF32, Tag::ab);
+  const dnnl::memory::desc bias({1, options.n}, Type::f32, Tag::ab);
   return dnnl::matmul::primitive_desc(engine, x, weight, bias, y, Attributes());
 }
 
@@ -50,16 +67,16 @@ absl::StatusOr<Matmul> Matmul::Create(const dnnl::engine& engine, const Options&
     matmul.options_ = options;
     matmul.engine_ = engine;
     // The largest m chooses the packed layout; the others are created for that layout.
-    dnnl::memory::desc weight({options.k, options.n}, kF32, Tag::any);
+    dnnl::memory::desc weight({options.k, options.n}, TypesOf(options.dtype).weight, Tag::any);
     weight = Describe(engine, options, RoundUpRows(options.max_rows), weight).weights_desc();
     for (int64_t rows = kRowGranularity; rows <= RoundUpRows(options.max_rows);
          rows += kRowGranularity) {
       const auto desc = Describe(engine, options, rows, weight);
       matmul.implementation_ = desc.impl_info_str();
       if (std::string_view(matmul.implementation_).substr(0, 3) != "brg") {
-        return absl::UnimplementedError(
-            absl::StrCat("oneDNN has no fast f32 matmul on this machine for m ", rows, ", k ",
-                         options.k, ", n ", options.n, ": it offers ", matmul.implementation_));
+        return absl::UnimplementedError(absl::StrCat(
+            "oneDNN has no fast ", DTypeName(options.dtype), " matmul on this machine for m ", rows,
+            ", k ", options.k, ", n ", options.n, ": it offers ", matmul.implementation_));
       }
       matmul.scratchpad_bytes_ =
           std::max(matmul.scratchpad_bytes_, desc.scratchpad_desc().get_size());
@@ -74,13 +91,23 @@ absl::StatusOr<Matmul> Matmul::Create(const dnnl::engine& engine, const Options&
 
 dnnl::memory Matmul::Pack(TensorView<const float, 2> weight) const {
   ATTENDANT_CHECK(weight.dim(0) == options_.n && weight.dim(1) == options_.k);
+  ATTENDANT_CHECK(options_.dtype != DType::kInt8);
+  return PackValues(weight.data(), Type::f32);
+}
+
+dnnl::memory Matmul::Pack(TensorView<const int8_t, 2> weight) const {
+  ATTENDANT_CHECK(weight.dim(0) == options_.n && weight.dim(1) == options_.k);
+  ATTENDANT_CHECK(options_.dtype == DType::kInt8);
+  return PackValues(weight.data(), Type::s8);
+}
+
+dnnl::memory Matmul::PackValues(const void* values, Type type) const {
   UseOneThreadPerCall();
   // [n, k] row-major is [k, n] column-major. oneDNN takes a non-const pointer and only reads.
-  const dnnl::memory plain({{options_.k, options_.n}, kF32, Tag::ba}, engine_,
-                           const_cast<float*>(weight.data()));
+  dnnl::memory plain({{options_.k, options_.n}, type, Tag::ba}, engine_, const_cast<void*>(values));
   dnnl::memory packed(variants_.front().desc.weights_desc(), engine_);
   dnnl::stream stream(engine_);
-  dnnl::reorder(plain, packed).execute(stream, const_cast<dnnl::memory&>(plain), packed);
+  dnnl::reorder(plain, packed).execute(stream, plain, packed);
   stream.wait();
   return packed;
 }
@@ -100,12 +127,12 @@ MatmulRunner::MatmulRunner(const Matmul& matmul, const dnnl::stream& stream, voi
   }
 }
 
-bool MatmulRunner::Run(int64_t rows, const float* x, const dnnl::memory& packed_weight,
-                       const float* bias, float* y) {
+bool MatmulRunner::Run(int64_t rows, const void* x, const dnnl::memory& packed_weight,
+                       const float* bias, void* y) {
   const Operands& operands = operands_[static_cast<size_t>(rows / kRowGranularity - 1)];
   // The C calls: they take arguments from the stack, where the C++ ones build a map, and do not
   // throw.
-  dnnl_memory_set_data_handle(operands.x.get(), const_cast<float*>(x));
+  dnnl_memory_set_data_handle(operands.x.get(), const_cast<void*>(x));
   dnnl_memory_set_data_handle(operands.y.get(), y);
   std::array<dnnl_exec_arg_t, 5> arguments{{{DNNL_ARG_SRC, operands.x.get()},
                                             {DNNL_ARG_WEIGHTS, packed_weight.get()},

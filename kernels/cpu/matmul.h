@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/core/backend.h"
 #include "kernels/core/shape.h"
 #include "oneapi/dnnl/dnnl.hpp"
 
@@ -25,10 +26,14 @@ void UseOneThreadPerCall();
 
 // oneDNN's matrix products y = x w [+ bias] for one (k, n): x [m, k], w [k, n] in oneDNN's own
 // packed layout, y [m, n], for every m that is a multiple of kRowGranularity up to max_rows.
+//   f32   x f32, w f32, y f32
+//   bf16  x bf16, w bf16, y f32
+//   int8  x u8, w s8, y s32, no bias
 // Compiled when created; immutable and thread-safe afterwards.
 class Matmul {
  public:
   struct Options {
+    DType dtype = DType::kF32;
     int64_t k = 0;
     int64_t n = 0;
     int64_t max_rows = 0;
@@ -38,8 +43,10 @@ class Matmul {
   // INTERNAL when oneDNN fails; UNIMPLEMENTED when it has only a slow kernel for this machine.
   static absl::StatusOr<Matmul> Create(const dnnl::engine& engine, const Options& options);
 
-  // Packs a weight [n, k] as PyTorch stores it. The result owns its memory.
+  // Packs a weight [n, k] as PyTorch stores it: f32 values, rounded where the format is bf16, or,
+  // for int8, s8 values. The result owns its memory.
   dnnl::memory Pack(TensorView<const float, 2> weight) const;
+  dnnl::memory Pack(TensorView<const int8_t, 2> weight) const;
 
   const Options& options() const { return options_; }
   const std::string& implementation() const { return implementation_; }
@@ -53,6 +60,7 @@ class Matmul {
     dnnl::matmul primitive;
   };
 
+  dnnl::memory PackValues(const void* values, dnnl::memory::data_type type) const;
   const Variant& ForRows(int64_t rows) const {
     return variants_[static_cast<size_t>(rows / kRowGranularity - 1)];
   }
@@ -72,8 +80,8 @@ class MatmulRunner {
 
   // y [rows, n] = x [rows, k] w [+ bias [n]]. REQUIRES: rows is a multiple of kRowGranularity and
   // at most max_rows; `bias` exactly when the Matmul has one. False when oneDNN fails.
-  [[nodiscard]] bool Run(int64_t rows, const float* x, const dnnl::memory& packed_weight,
-                         const float* bias, float* y);
+  [[nodiscard]] bool Run(int64_t rows, const void* x, const dnnl::memory& packed_weight,
+                         const float* bias, void* y);
 
  private:
   struct Operands {

@@ -46,6 +46,26 @@ ATTENDANT_INLINE F32 Round(F32 a) { return _mm512_roundscale_ps(a, 8); }
 ATTENDANT_INLINE F32 Scale(F32 a, F32 n) { return _mm512_scalef_ps(a, n); }
 ATTENDANT_INLINE float Sum(F32 v) { return _mm512_reduce_add_ps(v); }
 ATTENDANT_INLINE float Largest(F32 v) { return _mm512_reduce_max_ps(v); }
+ATTENDANT_INLINE float Smallest(F32 v) { return _mm512_reduce_min_ps(v); }
+
+// f32 of (sums - zero_point * column_sums), exact in 32 bits.
+ATTENDANT_INLINE F32 LoadSums(const int32_t* sums, int32_t zero_point, const int32_t* column_sums,
+                              Mask mask) {
+  const __m512i correction = _mm512_mullo_epi32(_mm512_set1_epi32(zero_point),
+                                                _mm512_maskz_loadu_epi32(mask, column_sums));
+  return _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_maskz_loadu_epi32(mask, sums), correction));
+}
+// Rounds to nearest, ties to even, for finite values.
+ATTENDANT_INLINE void StoreBf16(uint16_t* p, F32 v, Mask mask) {
+  const __m512i bits = _mm512_castps_si512(v);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  _mm512_mask_cvtepi32_storeu_epi16(p, mask, _mm512_srli_epi32(rounded, 16));
+}
+// Rounds values in [0, 255].
+ATTENDANT_INLINE void StoreU8(uint8_t* p, F32 v, Mask mask) {
+  _mm512_mask_cvtusepi32_storeu_epi8(p, mask, _mm512_cvtps_epi32(v));
+}
 
 }  // namespace avx512
 
@@ -100,6 +120,30 @@ ATTENDANT_INLINE float Largest(F32 v) {
   __m128 m = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
   m = _mm_max_ps(m, _mm_movehl_ps(m, m));
   return _mm_cvtss_f32(_mm_max_ss(m, _mm_shuffle_ps(m, m, 1)));
+}
+ATTENDANT_INLINE float Smallest(F32 v) { return -Largest(_mm256_sub_ps(_mm256_setzero_ps(), v)); }
+
+ATTENDANT_INLINE F32 LoadSums(const int32_t* sums, int32_t zero_point, const int32_t* column_sums,
+                              Mask mask) {
+  const __m256i correction =
+      _mm256_mullo_epi32(_mm256_set1_epi32(zero_point), _mm256_maskload_epi32(column_sums, mask));
+  return _mm256_cvtepi32_ps(_mm256_sub_epi32(_mm256_maskload_epi32(sums, mask), correction));
+}
+ATTENDANT_INLINE int64_t CountLanes(Mask mask) {
+  return __builtin_popcount(static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(mask))));
+}
+ATTENDANT_INLINE void StoreBf16(uint16_t* p, F32 v, Mask mask) {
+  const __m256i bits = _mm256_castps_si256(v);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  alignas(32) uint32_t lanes[kLanes];
+  _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), _mm256_srli_epi32(rounded, 16));
+  for (int64_t i = 0; i < CountLanes(mask); ++i) p[i] = static_cast<uint16_t>(lanes[i]);
+}
+ATTENDANT_INLINE void StoreU8(uint8_t* p, F32 v, Mask mask) {
+  alignas(32) int32_t lanes[kLanes];
+  _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), _mm256_cvtps_epi32(v));
+  for (int64_t i = 0; i < CountLanes(mask); ++i) p[i] = static_cast<uint8_t>(lanes[i]);
 }
 
 }  // namespace avx2

@@ -5,6 +5,28 @@
 
 namespace attendant::cpu {
 
+// How one row of 8-bit activations stands for real numbers: (value - zero_point) * scale.
+struct RowQuantization {
+  float scale = 0;
+  int32_t zero_point = 0;
+};
+
+// A row in the number format that the next product reads: f32, bf16, or u8 with its quantization.
+struct OperandRow {
+  void* values = nullptr;                   // [columns]
+  RowQuantization* quantization = nullptr;  // u8 only
+};
+
+// A row of a product: f32, or, of 8-bit operands, s32 sums which stand for
+// (sum - zero_point * column_sums[j]) * scale * column_scales[j].
+struct ProductRow {
+  const void* values = nullptr;  // [columns]
+  const RowQuantization* quantization =
+      nullptr;                           // of the operand's row; s32 only, like the next two
+  const int32_t* column_sums = nullptr;  // [columns], of the 8-bit weights
+  const float* column_scales = nullptr;  // [columns]
+};
+
 // One row's layer normalization: y = (x - mean) / sqrt(variance + epsilon) * gamma + beta.
 struct LayerNormArgs {
   const float* gamma = nullptr;  // [hidden]
@@ -20,7 +42,7 @@ struct AttentionArgs {
   const float* q = nullptr;  // [len, head_dim], row stride `stride`
   const float* k = nullptr;  // the same
   const float* v = nullptr;  // the same
-  float* out = nullptr;  // [len, head_dim], row stride `out_stride`; row 0 is the sequence's first
+  void* out = nullptr;  // [len, head_dim], row stride `out_stride`; row 0 is the sequence's first
   int64_t stride = 0;
   int64_t out_stride = 0;
   int64_t len = 0;
@@ -31,23 +53,41 @@ struct AttentionArgs {
   float* scratch = nullptr;  // attention_scratch(len, head_dim) floats, 64-byte aligned
 };
 
+// What happens to rows between the products of one number format.
+struct RowKernels {
+  // operand = x, converted.
+  void (*convert)(const float* x, int64_t columns, const OperandRow& operand);
+
+  // states = LayerNorm(states + product + bias), and the same as operand. In f32 the states are the
+  // operand and `operand` is ignored.
+  void (*add_layer_norm)(float* states, const ProductRow& product, const float* bias,
+                         const LayerNormArgs& norm, const OperandRow& operand);
+
+  // operand = activation(product + bias). `scratch` [columns] is used by u8. In f32 the operand may
+  // be the product.
+  using Activate = void (*)(const ProductRow& product, const float* bias, int64_t columns,
+                            float* scratch, const OperandRow& operand);
+  Activate gelu_erf, gelu_tanh, relu;
+
+  // out = product + bias
+  void (*add_bias)(const ProductRow& product, const float* bias, int64_t columns, float* out);
+
+  // Output in f32, or bf16 in the bf16 format.
+  void (*attention)(const AttentionArgs& args);
+};
+
 // The hand-written kernels, compiled once for each instruction set from vector_kernels.inc.
 // All are pure functions of their arguments: a row's result does not depend on the rows beside it.
 struct VectorKernels {
   const char* isa;  // "avx512" or "avx2"
 
-  // out = LayerNorm(a + b + c); `c` is a bias or a third row, all [hidden]. `out` may be `a` or
-  // `b`.
-  void (*add_layer_norm)(const float* a, const float* b, const float* c, const LayerNormArgs& norm,
-                         float* out);
-
-  // x = activation(x + bias), one row of `columns`.
-  void (*bias_gelu_erf)(float* x, const float* bias, int64_t columns);
-  void (*bias_gelu_tanh)(float* x, const float* bias, int64_t columns);
-  void (*bias_relu)(float* x, const float* bias, int64_t columns);
-
-  void (*attention)(const AttentionArgs& args);
+  // states = LayerNorm(token + segment + position), all [hidden], and the same as operand of each
+  // format.
+  void (*embed)(const float* token, const float* segment, const float* position,
+                const LayerNormArgs& norm, float* states);
   int64_t (*attention_scratch)(int64_t len, int64_t head_dim);
+
+  RowKernels f32, bf16, int8;
 };
 
 extern const VectorKernels kAvx2Kernels;

@@ -9,14 +9,6 @@ namespace {
 }  // namespace
 }  // namespace avx2
 
-const VectorKernels kAvx2Kernels = {
-    .isa = "avx2",
-    .add_layer_norm = avx2::AddLayerNorm,
-    .bias_gelu_erf = avx2::BiasGeluErf,
-    .bias_gelu_tanh = avx2::BiasGeluTanh,
-    .bias_relu = avx2::BiasRelu,
-    .attention = avx2::Attention,
-    .attention_scratch = avx2::AttentionScratch,
-};
+const VectorKernels kAvx2Kernels = avx2::MakeVectorKernels("avx2");
 
 }  // namespace attendant::cpu

@@ -9,14 +9,6 @@ namespace {
 }  // namespace
 }  // namespace avx512
 
-const VectorKernels kAvx512Kernels = {
-    .isa = "avx512",
-    .add_layer_norm = avx512::AddLayerNorm,
-    .bias_gelu_erf = avx512::BiasGeluErf,
-    .bias_gelu_tanh = avx512::BiasGeluTanh,
-    .bias_relu = avx512::BiasRelu,
-    .attention = avx512::Attention,
-    .attention_scratch = avx512::AttentionScratch,
-};
+const VectorKernels kAvx512Kernels = avx512::MakeVectorKernels("avx512");
 
 }  // namespace attendant::cpu

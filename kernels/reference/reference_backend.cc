@@ -106,15 +106,17 @@ class ReferenceBackend final : public Backend {
   absl::string_view name() const override { return "reference"; }
   absl::string_view description() const override { return "plain loops, for checking the others"; }
   DType preferred_dtype() const override { return DType::kF32; }
+  absl::Status Supports(DType dtype) const override {
+    if (dtype == DType::kF32) return absl::OkStatus();
+    return absl::UnimplementedError(
+        absl::StrCat("the reference back end computes in f32, not in ", DTypeName(dtype)));
+  }
 
   absl::StatusOr<std::unique_ptr<PreparedEncoder>> Prepare(const EncoderConfig& config,
                                                            EncoderWeights weights,
                                                            DType dtype) const override {
     if (absl::Status status = ValidateWeights(config, weights); !status.ok()) return status;
-    if (dtype != DType::kF32) {
-      return absl::UnimplementedError(
-          absl::StrCat("the reference back end computes in f32, not in ", DTypeName(dtype)));
-    }
+    if (absl::Status status = Supports(dtype); !status.ok()) return status;
     return std::make_unique<ReferenceEncoder>(config, std::move(weights));
   }
 };

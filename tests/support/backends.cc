@@ -48,9 +48,13 @@ std::vector<NamedBackend> AvailableBackends() {
 }
 
 std::unique_ptr<PreparedEncoder> PrepareCheckpoint(const Backend& backend,
+<<<<<<< HEAD
                                                    const std::string& directory) {
+=======
+                                                   const std::string& directory, DType dtype) {
+>>>>>>> 1f017ee (kernels/cpu: compute in bf16 and int8)
   Checkpoint checkpoint = ValueOrDie(LoadCheckpoint(directory), directory);
-  return ValueOrDie(backend.Prepare(checkpoint.config, std::move(checkpoint.weights), DType::kF32),
+  return ValueOrDie(backend.Prepare(checkpoint.config, std::move(checkpoint.weights), dtype),
                     directory);
 }
 

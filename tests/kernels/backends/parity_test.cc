@@ -2,6 +2,9 @@
 // Every back end and instruction set of this machine against transformers' numbers.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "kernels/backends/backends.h"
 #include "tests/support/backends.h"
 #include "tests/support/golden.h"
@@ -27,7 +30,8 @@ void ExpectGolden(const Backend& backend, const std::string& directory, const st
       continue;
     }
     SCOPED_TRACE(golden.name);
-    const auto outputs = RunBatch(**session, {{golden.token_ids, golden.positions, golden.segment_ids}});
+    const auto outputs =
+        RunBatch(**session, {{golden.token_ids, golden.positions, golden.segment_ids}});
     if (!golden.last_hidden_state.empty()) {
       EXPECT_LE(LargestDifference(outputs[0].last_hidden_state, golden.last_hidden_state),
                 kHiddenTolerance);
@@ -57,6 +61,60 @@ TEST(ParityTest, AllMiniLmL6V2) {
     SCOPED_TRACE(named.name);
     // The plain loops take 20 ms a token: the short texts say enough about them.
     ExpectGolden(*named.backend, *directory, "all-MiniLM-L6-v2", 8);
+  }
+}
+
+double Cosine(const std::vector<float>& a, const std::vector<float>& b) {
+  double dot = 0, aa = 0, bb = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    dot += static_cast<double>(a[i]) * b[i];
+    aa += static_cast<double>(a[i]) * a[i];
+    bb += static_cast<double>(b[i]) * b[i];
+  }
+  return dot / std::sqrt(aa * bb);
+}
+
+struct Cosines {
+  double mean = 0;
+  double lowest = 1;
+};
+
+// Of the real model's embeddings in `dtype` to sentence-transformers' in f32.
+Cosines EmbeddingCosines(const Backend& backend, const std::string& directory, DType dtype) {
+  const auto encoder = PrepareCheckpoint(backend, directory, dtype);
+  auto session = encoder->NewSession({.max_batch_tokens = 512, .max_batch_sequences = 4}, 2);
+  Cosines cosines;
+  int count = 0;
+  const auto cases = ReadGoldenCases("all-MiniLM-L6-v2");
+  for (const GoldenCase& golden : *cases) {
+    if (golden.embedding.empty()) continue;
+    const auto outputs =
+        RunBatch(**session, {{golden.token_ids, golden.positions, golden.segment_ids}});
+    const double cosine = Cosine(outputs[0].pooled, golden.embedding);
+    cosines.mean += cosine;
+    cosines.lowest = std::min(cosines.lowest, cosine);
+    ++count;
+  }
+  cosines.mean /= count;
+  std::printf("%s: mean cosine %.6f, lowest %.6f\n", std::string(DTypeName(dtype)).c_str(),
+              cosines.mean, cosines.lowest);
+  return cosines;
+}
+
+// The formats that this machine has a fast kernel for.
+TEST(ParityTest, NarrowFormatsStayClose) {
+  const auto directory = RealModelDirectory();
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  for (const NamedBackend& named : AvailableBackends()) {
+    SCOPED_TRACE(named.name);
+    if (named.backend->Supports(DType::kBf16).ok()) {
+      EXPECT_GE(EmbeddingCosines(*named.backend, *directory, DType::kBf16).lowest, 0.9999);
+    }
+    if (named.backend->Supports(DType::kInt8).ok()) {
+      const Cosines cosines = EmbeddingCosines(*named.backend, *directory, DType::kInt8);
+      EXPECT_GE(cosines.mean, 0.998);
+      EXPECT_GE(cosines.lowest, 0.99);
+    }
   }
 }
 

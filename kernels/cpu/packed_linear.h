@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <initializer_list>
+#include <vector>
+
+#include "kernels/core/encoder_weights.h"
+#include "kernels/cpu/matmul.h"
+#include "kernels/cpu/vector_kernels.h"
+
+namespace attendant::cpu {
+
+// The weights of one or several linear maps of the same input, side by side, in the form of a
+// Matmul. int8 weights are symmetric with one scale for each output column: w = value *
+// column_scales[j], value in [-127, 127].
+struct PackedLinear {
+  dnnl::memory weight;               // [inputs, outputs], packed
+  std::vector<float> bias;           // [outputs]
+  std::vector<int32_t> column_sums;  // [outputs], of the 8-bit values; int8 only
+  std::vector<float> column_scales;  // [outputs]; int8 only
+
+  int64_t bytes() const;
+};
+
+PackedLinear PackLinear(const Matmul& matmul, std::initializer_list<const LinearWeights*> parts);
+
+}  // namespace attendant::cpu

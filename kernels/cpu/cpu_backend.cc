@@ -11,22 +11,34 @@ namespace attendant {
 namespace {
 
 bool HasAvx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-
-// What vector_kernels_avx512.cc is compiled for.
 bool HasAvx512() {
   return HasAvx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
+bool HasAvx512Vnni() { return HasAvx512() && __builtin_cpu_supports("avx512vnni"); }
+bool HasAvx512Bf16() { return HasAvx512Vnni() && __builtin_cpu_supports("avx512bf16"); }
 
-// Whether oneDNN has bf16 and int8 products that are faster than f32's. It dispatches on the real
-// machine, so a lower `isa` keeps only our own kernels down.
-bool HasBf16(CpuIsa isa) { return isa == CpuIsa::kAvx512 && __builtin_cpu_supports("avx512bf16"); }
-bool HasVnni(CpuIsa isa) { return isa == CpuIsa::kAvx512 && __builtin_cpu_supports("avx512vnni"); }
+// What our kernels are compiled for, and the formats whose products are faster there than f32's.
+// (oneDNN dispatches on the real machine: a lower level holds only our own kernels down.)
+struct IsaLevel {
+  CpuIsa isa;
+  bool (*available)();
+  const cpu::VectorKernels& kernels;
+  bool bf16;
+  bool int8;
+};
+
+const IsaLevel kLevels[] = {
+    // the best first
+    {CpuIsa::kAvx512Bf16, HasAvx512Bf16, cpu::kAvx512Bf16Kernels, true, true},
+    {CpuIsa::kAvx512Vnni, HasAvx512Vnni, cpu::kAvx512Kernels, false, true},
+    {CpuIsa::kAvx512, HasAvx512, cpu::kAvx512Kernels, false, false},
+    {CpuIsa::kAvx2, HasAvx2, cpu::kAvx2Kernels, false, false},
+};
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(CpuIsa isa)
-      : isa_(isa), kernels_(isa == CpuIsa::kAvx512 ? cpu::kAvx512Kernels : cpu::kAvx2Kernels) {}
+  explicit CpuBackend(const IsaLevel& level) : level_(level) {}
 
   absl::string_view name() const override { return "cpu"; }
   absl::string_view description() const override {
@@ -36,11 +48,11 @@ class CpuBackend final : public Backend {
     return Supports(DType::kBf16).ok() ? DType::kBf16 : DType::kF32;
   }
   absl::Status Supports(DType dtype) const override {
-    if (dtype == DType::kBf16 && !HasBf16(isa_)) {
-      return absl::UnimplementedError("bf16 needs AVX-512 with BF16 or AMX");
+    if (dtype == DType::kBf16 && !level_.bf16) {
+      return absl::UnimplementedError("bf16 needs a processor with AVX512_BF16 or AMX");
     }
-    if (dtype == DType::kInt8 && !HasVnni(isa_)) {
-      return absl::UnimplementedError("int8 needs AVX-512 with VNNI");
+    if (dtype == DType::kInt8 && !level_.int8) {
+      return absl::UnimplementedError("int8 needs a processor with AVX512_VNNI or AMX");
     }
     return absl::OkStatus();
   }
@@ -49,25 +61,23 @@ class CpuBackend final : public Backend {
                                                            EncoderWeights weights,
                                                            DType dtype) const override {
     if (absl::Status status = Supports(dtype); !status.ok()) return status;
-    return cpu::CpuEncoder::Create(config, std::move(weights), dtype, kernels_);
+    return cpu::CpuEncoder::Create(config, std::move(weights), dtype, level_.kernels);
   }
 
  private:
-  CpuIsa isa_;
-  const cpu::VectorKernels& kernels_;
+  const IsaLevel& level_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(const CpuBackendOptions& options) {
-  if (!HasAvx2()) {
-    return absl::UnavailableError("the cpu back end needs a processor with AVX2 and FMA");
+  for (const IsaLevel& level : kLevels) {
+    const bool wanted = options.isa == CpuIsa::kAuto || options.isa == level.isa;
+    if (wanted && level.available()) return std::make_unique<CpuBackend>(level);
   }
-  if (options.isa == CpuIsa::kAvx512 && !HasAvx512()) {
-    return absl::UnavailableError("this processor has no AVX-512");
-  }
-  const bool avx512 = options.isa != CpuIsa::kAvx2 && HasAvx512();
-  return std::make_unique<CpuBackend>(avx512 ? CpuIsa::kAvx512 : CpuIsa::kAvx2);
+  return absl::UnavailableError(options.isa == CpuIsa::kAuto
+                                    ? "the cpu back end needs a processor with AVX2 and FMA"
+                                    : "this processor lacks the instructions asked for");
 }
 
 }  // namespace attendant

@@ -8,7 +8,7 @@
 
 namespace attendant {
 
-enum class CpuIsa { kAuto, kAvx2, kAvx512 };
+enum class CpuIsa { kAuto, kAvx2, kAvx512, kAvx512Vnni, kAvx512Bf16 };
 
 struct CpuBackendOptions {
   CpuIsa isa = CpuIsa::kAuto;  // kAuto: the best of this machine

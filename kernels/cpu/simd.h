@@ -48,6 +48,37 @@ ATTENDANT_INLINE float Sum(F32 v) { return _mm512_reduce_add_ps(v); }
 ATTENDANT_INLINE float Largest(F32 v) { return _mm512_reduce_max_ps(v); }
 ATTENDANT_INLINE float Smallest(F32 v) { return _mm512_reduce_min_ps(v); }
 
+ATTENDANT_INLINE F32 PairLow(F32 a, F32 b) {
+  return _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
+}
+ATTENDANT_INLINE F32 PairHigh(F32 a, F32 b) {
+  return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
+}
+// rows[i] lane j <-> rows[j] lane i.
+ATTENDANT_INLINE void Transpose(F32 (&rows)[kLanes]) {
+  F32 a[kLanes], b[kLanes];
+  for (int i = 0; i < 16; i += 2) {  // pairs of rows: 2 x 2 blocks
+    a[i] = _mm512_unpacklo_ps(rows[i], rows[i + 1]);
+    a[i + 1] = _mm512_unpackhi_ps(rows[i], rows[i + 1]);
+  }
+  for (int i = 0; i < 16; i += 4) {  // 4 x 4 blocks: b[i + c] holds columns c, c + 4, c + 8, c + 12
+    b[i] = PairLow(a[i], a[i + 2]);
+    b[i + 1] = PairHigh(a[i], a[i + 2]);
+    b[i + 2] = PairLow(a[i + 1], a[i + 3]);
+    b[i + 3] = PairHigh(a[i + 1], a[i + 3]);
+  }
+  for (int c = 0; c < 4; ++c) {  // 16 x 4: gather the blocks of one column
+    const F32 even_top = _mm512_shuffle_f32x4(b[c], b[4 + c], 0x88);
+    const F32 odd_top = _mm512_shuffle_f32x4(b[c], b[4 + c], 0xdd);
+    const F32 even_low = _mm512_shuffle_f32x4(b[8 + c], b[12 + c], 0x88);
+    const F32 odd_low = _mm512_shuffle_f32x4(b[8 + c], b[12 + c], 0xdd);
+    rows[c] = _mm512_shuffle_f32x4(even_top, even_low, 0x88);
+    rows[4 + c] = _mm512_shuffle_f32x4(odd_top, odd_low, 0x88);
+    rows[8 + c] = _mm512_shuffle_f32x4(even_top, even_low, 0xdd);
+    rows[12 + c] = _mm512_shuffle_f32x4(odd_top, odd_low, 0xdd);
+  }
+}
+
 // f32 of (sums - zero_point * column_sums), exact in 32 bits.
 ATTENDANT_INLINE F32 LoadSums(const int32_t* sums, int32_t zero_point, const int32_t* column_sums,
                               Mask mask) {
@@ -55,6 +86,34 @@ ATTENDANT_INLINE F32 LoadSums(const int32_t* sums, int32_t zero_point, const int
                                                 _mm512_maskz_loadu_epi32(mask, column_sums));
   return _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_maskz_loadu_epi32(mask, sums), correction));
 }
+#if defined(__AVX512BF16__)
+#define ATTENDANT_HAS_BF16_DOT 1
+
+// 16 lanes of two bf16 each.
+using Bf16Pairs = __m512bh;
+
+ATTENDANT_INLINE void StoreBf16(uint16_t* p, F32 v, Mask mask) {
+  _mm256_mask_storeu_epi16(p, mask, (__m256i)_mm512_cvtneps_pbh(v));
+}
+// Lane i: (low, high) = (even[i], odd[i]).
+ATTENDANT_INLINE Bf16Pairs Interleave(F32 even, F32 odd) {
+  const __m512i low = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(even));
+  const __m512i high = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(odd));
+  return (Bf16Pairs)_mm512_or_si512(low, _mm512_slli_epi32(high, 16));
+}
+// 32 consecutive values as 16 pairs.
+ATTENDANT_INLINE Bf16Pairs Narrow(F32 first, F32 second) {
+  return _mm512_cvtne2ps_pbh(second, first);
+}
+ATTENDANT_INLINE F32 BitsAsF32(Bf16Pairs pairs) { return (F32)pairs; }
+ATTENDANT_INLINE Bf16Pairs LoadPairs(const uint32_t* p) { return (Bf16Pairs)_mm512_loadu_si512(p); }
+ATTENDANT_INLINE void StorePairs(uint32_t* p, Bf16Pairs v) { _mm512_storeu_si512(p, (__m512i)v); }
+ATTENDANT_INLINE Bf16Pairs SetPair(uint32_t pair) {
+  return (Bf16Pairs)_mm512_set1_epi32(static_cast<int>(pair));
+}
+// c + a.low * b.low + a.high * b.high in each lane.
+ATTENDANT_INLINE F32 DotPairs(F32 c, Bf16Pairs a, Bf16Pairs b) { return _mm512_dpbf16_ps(c, a, b); }
+#else
 // Rounds to nearest, ties to even, for finite values.
 ATTENDANT_INLINE void StoreBf16(uint16_t* p, F32 v, Mask mask) {
   const __m512i bits = _mm512_castps_si512(v);
@@ -62,6 +121,7 @@ ATTENDANT_INLINE void StoreBf16(uint16_t* p, F32 v, Mask mask) {
   const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
   _mm512_mask_cvtepi32_storeu_epi16(p, mask, _mm512_srli_epi32(rounded, 16));
 }
+#endif
 // Rounds values in [0, 255].
 ATTENDANT_INLINE void StoreU8(uint8_t* p, F32 v, Mask mask) {
   _mm512_mask_cvtusepi32_storeu_epi8(p, mask, _mm512_cvtps_epi32(v));
@@ -122,6 +182,25 @@ ATTENDANT_INLINE float Largest(F32 v) {
   return _mm_cvtss_f32(_mm_max_ss(m, _mm_shuffle_ps(m, m, 1)));
 }
 ATTENDANT_INLINE float Smallest(F32 v) { return -Largest(_mm256_sub_ps(_mm256_setzero_ps(), v)); }
+
+// rows[i] lane j <-> rows[j] lane i.
+ATTENDANT_INLINE void Transpose(F32 (&rows)[kLanes]) {
+  F32 a[kLanes], b[kLanes];
+  for (int i = 0; i < 8; i += 2) {
+    a[i] = _mm256_unpacklo_ps(rows[i], rows[i + 1]);
+    a[i + 1] = _mm256_unpackhi_ps(rows[i], rows[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4) {  // b[i + c] holds columns c and c + 4
+    b[i] = _mm256_shuffle_ps(a[i], a[i + 2], 0x44);
+    b[i + 1] = _mm256_shuffle_ps(a[i], a[i + 2], 0xee);
+    b[i + 2] = _mm256_shuffle_ps(a[i + 1], a[i + 3], 0x44);
+    b[i + 3] = _mm256_shuffle_ps(a[i + 1], a[i + 3], 0xee);
+  }
+  for (int c = 0; c < 4; ++c) {
+    rows[c] = _mm256_permute2f128_ps(b[c], b[4 + c], 0x20);
+    rows[4 + c] = _mm256_permute2f128_ps(b[c], b[4 + c], 0x31);
+  }
+}
 
 ATTENDANT_INLINE F32 LoadSums(const int32_t* sums, int32_t zero_point, const int32_t* column_sums,
                               Mask mask) {

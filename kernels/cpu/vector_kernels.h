@@ -79,7 +79,7 @@ struct RowKernels {
 // The hand-written kernels, compiled once for each instruction set from vector_kernels.inc.
 // All are pure functions of their arguments: a row's result does not depend on the rows beside it.
 struct VectorKernels {
-  const char* isa;  // "avx512" or "avx2"
+  const char* isa;  // "avx2", "avx512" or "avx512_bf16"
 
   // states = LayerNorm(token + segment + position), all [hidden], and the same as operand of each
   // format.
@@ -92,5 +92,6 @@ struct VectorKernels {
 
 extern const VectorKernels kAvx2Kernels;
 extern const VectorKernels kAvx512Kernels;
+extern const VectorKernels kAvx512Bf16Kernels;
 
 }  // namespace attendant::cpu

@@ -19,12 +19,14 @@
 #include "kernels/backends/backends.h"
 #include "kernels/core/cpu_budget.h"
 #include "kernels/cpu/matmul.h"
+#include "kernels/cpu/packed_linear.h"
 #include "kernels/io/checkpoint.h"
 #include "tests/support/checkpoint.h"
 
 ABSL_FLAG(std::string, model, "",
           "checkpoint folder; empty: random weights in the shape of --shape");
 ABSL_FLAG(std::string, shape, "minilm", "minilm or bert-base");
+ABSL_FLAG(std::string, dtype, "f32", "auto, f32, bf16 or int8");
 ABSL_FLAG(int, threads, 0, "0: what this process may use");
 ABSL_FLAG(int, max_batch_tokens, 4096, "token budget of a batch");
 ABSL_FLAG(double, seconds, 3, "measured time of each row");
@@ -111,7 +113,7 @@ double SecondsPerCall(const std::function<void()>& work) {
 }
 
 // FLOP/s of the model's four products alone, `threads` threads each with its own rows.
-double MatmulCeiling(const EncoderConfig& config, int threads) {
+double MatmulCeiling(const EncoderConfig& config, DType dtype, int threads) {
   constexpr int64_t kRows = 256;
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   const std::pair<int64_t, int64_t> shapes[] = {{config.hidden, 3 * config.hidden},
@@ -120,10 +122,11 @@ double MatmulCeiling(const EncoderConfig& config, int threads) {
                                                 {config.ffn, config.hidden}};
   double flops = 0, seconds = 0;
   for (const auto& [k, n] : shapes) {
-    auto matmul = cpu::Matmul::Create(engine, {.k = k, .n = n, .max_rows = kRows});
+    auto matmul = cpu::Matmul::Create(engine, {.dtype = dtype, .k = k, .n = n, .max_rows = kRows});
     if (!matmul.ok()) Die(matmul.status());
-    const std::vector<float> weight(static_cast<size_t>(k * n), 0.01f);
-    const dnnl::memory packed = matmul->Pack({weight.data(), {n, k}});
+    const std::vector<float> weight(static_cast<size_t>(k * n), 0.01f), bias(static_cast<size_t>(n));
+    const LinearWeights linear{{weight.data(), {n, k}}, {bias.data(), {n}}};
+    const cpu::PackedLinear packed = cpu::PackLinear(*matmul, {&linear});
     std::vector<std::thread> workers;
     std::vector<double> times(static_cast<size_t>(threads));
     for (int t = 0; t < threads; ++t) {
@@ -134,7 +137,7 @@ double MatmulCeiling(const EncoderConfig& config, int threads) {
         std::vector<char> scratchpad(matmul->scratchpad_bytes() + 64);
         cpu::MatmulRunner runner(*matmul, dnnl::stream(engine), scratchpad.data());
         times[static_cast<size_t>(t)] = SecondsPerCall([&] {
-          if (!runner.Run(kRows, x.data(), packed, nullptr, y.data())) {
+          if (!runner.Run(kRows, x.data(), packed.weight, nullptr, y.data())) {
             Die(absl::InternalError("oneDNN could not execute a matmul"));
           }
         });
@@ -201,14 +204,16 @@ void Main() {
   const EncoderConfig config = checkpoint.config;
   auto backend = MakeBackend("auto");
   if (!backend.ok()) Die(backend.status());
-  auto encoder = (*backend)->Prepare(config, std::move(checkpoint.weights), DType::kF32);
+  auto dtype = ChooseDType(absl::GetFlag(FLAGS_dtype), **backend);
+  if (!dtype.ok()) Die(dtype.status());
+  auto encoder = (*backend)->Prepare(config, std::move(checkpoint.weights), *dtype);
   if (!encoder.ok()) Die(encoder.status());
   auto session = (*encoder)->NewSession(
       {.max_batch_tokens = absl::GetFlag(FLAGS_max_batch_tokens), .max_batch_sequences = 4096},
       threads);
   if (!session.ok()) Die(session.status());
 
-  const double ceiling = MatmulCeiling(config, threads);
+  const double ceiling = MatmulCeiling(config, *dtype, threads);
   std::vector<Row> rows;
   for (int64_t len : {16, 32, 128, 512}) {
     rows.push_back(Measure(absl::StrCat("uniform ", len), **encoder, **session,

@@ -35,7 +35,9 @@ std::vector<NamedBackend> AvailableBackends() {
   std::vector<NamedBackend> available;
   available.push_back({"reference", MakeReferenceBackend()});
   const std::pair<const char*, CpuIsa> isas[] = {{"cpu/avx2", CpuIsa::kAvx2},
-                                                 {"cpu/avx512", CpuIsa::kAvx512}};
+                                                 {"cpu/avx512", CpuIsa::kAvx512},
+                                                 {"cpu/avx512_vnni", CpuIsa::kAvx512Vnni},
+                                                 {"cpu/avx512_bf16", CpuIsa::kAvx512Bf16}};
   for (const auto& [name, isa] : isas) {
     auto backend = MakeCpuBackend({.isa = isa});
     if (backend.ok()) {
@@ -48,11 +50,7 @@ std::vector<NamedBackend> AvailableBackends() {
 }
 
 std::unique_ptr<PreparedEncoder> PrepareCheckpoint(const Backend& backend,
-<<<<<<< HEAD
-                                                   const std::string& directory) {
-=======
                                                    const std::string& directory, DType dtype) {
->>>>>>> 1f017ee (kernels/cpu: compute in bf16 and int8)
   Checkpoint checkpoint = ValueOrDie(LoadCheckpoint(directory), directory);
   return ValueOrDie(backend.Prepare(checkpoint.config, std::move(checkpoint.weights), dtype),
                     directory);

@@ -19,13 +19,9 @@ struct NamedBackend {
 std::vector<NamedBackend> AvailableBackends();
 
 // The prepared encoder of a checkpoint folder. Ends the test run when it cannot be had.
-<<<<<<< HEAD
 std::unique_ptr<PreparedEncoder> PrepareCheckpoint(const Backend& backend,
-                                                   const std::string& directory);
-=======
-std::unique_ptr<PreparedEncoder> PrepareCheckpoint(const Backend& backend, const std::string& directory,
+                                                   const std::string& directory,
                                                    DType dtype = DType::kF32);
->>>>>>> 1f017ee (kernels/cpu: compute in bf16 and int8)
 
 struct TestSequence {
   std::vector<int32_t> token_ids, positions, segment_ids;  // [len] each

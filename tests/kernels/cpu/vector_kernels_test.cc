@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
+#include <tuple>
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
@@ -21,6 +24,7 @@ std::vector<const VectorKernels*> Available() {
   std::vector<const VectorKernels*> kernels;
   if (MakeCpuBackend({.isa = CpuIsa::kAvx2}).ok()) kernels.push_back(&kAvx2Kernels);
   if (MakeCpuBackend({.isa = CpuIsa::kAvx512}).ok()) kernels.push_back(&kAvx512Kernels);
+  if (MakeCpuBackend({.isa = CpuIsa::kAvx512Bf16}).ok()) kernels.push_back(&kAvx512Bf16Kernels);
   return kernels;
 }
 
@@ -32,66 +36,201 @@ std::vector<float> Random(int64_t count, uint32_t seed, float spread = 1) {
   return values;
 }
 
-class VectorKernelsTest : public testing::TestWithParam<const VectorKernels*> {
+// Tests run for each instruction set and number format.
+class VectorKernelsTest : public testing::TestWithParam<std::tuple<const VectorKernels*, DType>> {
  protected:
-  const VectorKernels& kernels() const { return *GetParam(); }
+  const VectorKernels& kernels() const { return *std::get<0>(GetParam()); }
+  DType dtype() const { return std::get<1>(GetParam()); }
+  const RowKernels& rows() const {
+    return dtype() == DType::kF32    ? kernels().f32
+           : dtype() == DType::kBf16 ? kernels().bf16
+                                     : kernels().int8;
+  }
 };
 
-TEST_P(VectorKernelsTest, AddLayerNormAtEveryWidth) {
+// A product's row as the format has it, and the real numbers that it stands for.
+struct TestProduct {
+  TestProduct(DType dtype, int64_t columns, uint32_t seed, float spread) {
+    reals = Random(columns, seed, spread);
+    row.values = reals.data();
+    if (dtype != DType::kInt8) return;
+    quantization = {0.03f, 117};
+    std::mt19937 random(seed);
+    for (float& real : reals) {
+      column_sums.push_back(static_cast<int32_t>(random() % 8000) - 4000);
+      column_scales.push_back(0.001f + 0.00001f * static_cast<float>(random() % 100));
+      sums.push_back(
+          static_cast<int32_t>(std::lrint(real / quantization.scale / column_scales.back())) +
+          quantization.zero_point * column_sums.back());
+      real = static_cast<float>(sums.back() - quantization.zero_point * column_sums.back()) *
+             (quantization.scale * column_scales.back());
+    }
+    row = {sums.data(), &quantization, column_sums.data(), column_scales.data()};
+  }
+  TestProduct(const TestProduct&) = delete;
+
+  std::vector<float> reals;
+  std::vector<int32_t> sums, column_sums;
+  std::vector<float> column_scales;
+  RowQuantization quantization;
+  ProductRow row;
+};
+
+// Space for an operand's row, one value more than its columns, and what the row stands for.
+struct TestOperand {
+  TestOperand(DType operand_dtype, int64_t columns)
+      : dtype(operand_dtype), bytes(static_cast<size_t>(columns + 1) * 4, std::byte{0x5a}) {}
+
+  OperandRow row() { return {bytes.data(), &quantization}; }
+
+  double at(size_t i) const {
+    if (dtype == DType::kF32) return Read<float>(i);
+    if (dtype == DType::kBf16) return std::bit_cast<float>(uint32_t{Read<uint16_t>(i)} << 16);
+    return static_cast<float>(Read<uint8_t>(i) - quantization.zero_point) * quantization.scale;
+  }
+  // How far rounding may put a value from `real`.
+  double tolerance(double real) const {
+    if (dtype == DType::kF32) return 3e-5;
+    if (dtype == DType::kBf16) return std::abs(real) / 256 + 3e-5;
+    return quantization.scale * 0.51 + 3e-5;
+  }
+  bool untouched_after(size_t columns) const {
+    const size_t size = dtype == DType::kF32 ? 4 : dtype == DType::kBf16 ? 2 : 1;
+    return bytes[columns * size] == std::byte{0x5a};
+  }
+  template <typename T>
+  T Read(size_t i) const {
+    T value;
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    return value;
+  }
+
+  DType dtype;
+  std::vector<std::byte> bytes;
+  RowQuantization quantization;
+};
+
+std::vector<double> PlainLayerNorm(const std::vector<double>& x, const std::vector<float>& gamma,
+                                   const std::vector<float>& beta, double epsilon) {
+  const auto count = static_cast<double>(x.size());
+  double mean = 0, variance = 0;
+  for (double value : x) mean += value / count;
+  for (double value : x) variance += (value - mean) * (value - mean) / count;
+  std::vector<double> y;
+  for (size_t i = 0; i < x.size(); ++i) {
+    y.push_back((x[i] - mean) / std::sqrt(variance + epsilon) * gamma[i] + beta[i]);
+  }
+  return y;
+}
+
+TEST_P(VectorKernelsTest, EmbedAtEveryWidth) {
   for (int64_t hidden = 1; hidden <= 150; ++hidden) {
     const auto a = Random(hidden, 1), b = Random(hidden, 2), c = Random(hidden, 3);
     const auto gamma = Random(hidden, 4), beta = Random(hidden, 5);
     std::vector<float> out(static_cast<size_t>(hidden) + 1, kUntouched);
-    kernels().add_layer_norm(a.data(), b.data(), c.data(),
-                             {gamma.data(), beta.data(), hidden, 1e-5f}, out.data());
-    double mean = 0, variance = 0;
+    kernels().embed(a.data(), b.data(), c.data(), {gamma.data(), beta.data(), hidden, 1e-5f},
+                    out.data());
     std::vector<double> x;
     for (size_t i = 0; i < a.size(); ++i) x.push_back(static_cast<double>(a[i]) + b[i] + c[i]);
-    for (double value : x) mean += value / static_cast<double>(hidden);
-    for (double value : x)
-      variance += (value - mean) * (value - mean) / static_cast<double>(hidden);
-    for (size_t i = 0; i < x.size(); ++i) {
-      EXPECT_NEAR(out[i], (x[i] - mean) / std::sqrt(variance + 1e-5) * gamma[i] + beta[i], 3e-5)
-          << "hidden " << hidden;
-    }
+    const auto expected = PlainLayerNorm(x, gamma, beta, 1e-5);
+    for (size_t i = 0; i < x.size(); ++i)
+      EXPECT_NEAR(out[i], expected[i], 3e-5) << "hidden " << hidden;
     EXPECT_EQ(out.back(), kUntouched);
   }
 }
 
-void ExpectActivation(void (*kernel)(float*, const float*, int64_t), double (*plain)(double)) {
-  for (int64_t columns = 1; columns <= 70; ++columns) {
-    const auto bias = Random(columns, 2);
-    auto x = Random(columns + 1, 1, 4);
-    const auto before = x;
-    kernel(x.data(), bias.data(), columns);
+TEST_P(VectorKernelsTest, AddLayerNormAtEveryWidth) {
+  for (int64_t hidden = 1; hidden <= 150; ++hidden) {
+    SCOPED_TRACE(hidden);
+    const TestProduct product(dtype(), hidden, 1, 1);
+    const auto bias = Random(hidden, 2), gamma = Random(hidden, 4), beta = Random(hidden, 5);
+    auto states = Random(hidden + 1, 3);
+    const auto before = states;
+    TestOperand operand(dtype(), hidden);
+    rows().add_layer_norm(states.data(), product.row, bias.data(),
+                          {gamma.data(), beta.data(), hidden, 1e-5f}, operand.row());
+    std::vector<double> x;
     for (size_t i = 0; i < bias.size(); ++i) {
-      EXPECT_NEAR(x[i], plain(before[i] + bias[i]), 2e-6) << before[i] + bias[i];
+      x.push_back(static_cast<double>(before[i]) + product.reals[i] + bias[i]);
     }
-    EXPECT_EQ(x.back(), before.back());
+    const auto expected = PlainLayerNorm(x, gamma, beta, 1e-5);
+    for (size_t i = 0; i < x.size(); ++i) {
+      EXPECT_NEAR(states[i], expected[i], 5e-5);
+      if (dtype() == DType::kF32) continue;  // the states are the operand
+      EXPECT_NEAR(operand.at(i), states[i], operand.tolerance(states[i]));
+    }
+    EXPECT_EQ(states.back(), before.back());
+    EXPECT_TRUE(operand.untouched_after(x.size()));
   }
+}
+
+TEST_P(VectorKernelsTest, AddBias) {
+  for (int64_t columns = 1; columns <= 70; ++columns) {
+    const TestProduct product(dtype(), columns, 1, 3);
+    const auto bias = Random(columns, 2);
+    std::vector<float> out(static_cast<size_t>(columns) + 1, kUntouched);
+    rows().add_bias(product.row, bias.data(), columns, out.data());
+    for (size_t i = 0; i < bias.size(); ++i) EXPECT_NEAR(out[i], product.reals[i] + bias[i], 2e-6);
+    EXPECT_EQ(out.back(), kUntouched);
+  }
+}
+
+void ExpectActivation(RowKernels::Activate kernel, DType dtype, double (*plain)(double)) {
+  for (int64_t columns = 1; columns <= 70; ++columns) {
+    const TestProduct product(dtype, columns, 1, 4);
+    const auto bias = Random(columns, 2);
+    TestOperand operand(dtype, columns);
+    std::vector<float> scratch(bias.size());
+    kernel(product.row, bias.data(), columns, scratch.data(), operand.row());
+    for (size_t i = 0; i < bias.size(); ++i) {
+      const double expected = plain(product.reals[i] + bias[i]);
+      EXPECT_NEAR(operand.at(i), expected, operand.tolerance(expected))
+          << product.reals[i] + bias[i];
+    }
+    EXPECT_TRUE(operand.untouched_after(bias.size()));
+  }
+  if (dtype == DType::kInt8) return;
   // The whole range, where the approximations switch and far outside.
   std::vector<float> x;
   for (float value = -12; value <= 12; value += 0.001f) x.push_back(value);
   for (float value : {-3e38f, -1e4f, -100.0f, 0.0f, 1e-30f, 100.0f, 1e4f}) x.push_back(value);
-  const std::vector<float> before = x, bias(x.size(), 0.0f);
-  kernel(x.data(), bias.data(), static_cast<int64_t>(x.size()));
+  const std::vector<float> bias(x.size(), 0.0f);
+  const auto columns = static_cast<int64_t>(x.size());
+  TestOperand operand(dtype, columns);
+  kernel({x.data()}, bias.data(), columns, nullptr, operand.row());
   for (size_t i = 0; i < x.size(); ++i) {
-    EXPECT_NEAR(x[i], plain(before[i]), 2e-6 * std::max(1.0, std::abs(plain(before[i]))))
-        << before[i];
+    const double expected = plain(x[i]);
+    const double rounding = dtype == DType::kBf16 ? std::abs(expected) / 256 : 0;
+    EXPECT_NEAR(operand.at(i), expected, 2e-6 * std::max(1.0, std::abs(expected)) + rounding)
+        << x[i];
   }
 }
 
 TEST_P(VectorKernelsTest, GeluErf) {
-  ExpectActivation(kernels().bias_gelu_erf,
+  ExpectActivation(rows().gelu_erf, dtype(),
                    [](double x) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); });
 }
 TEST_P(VectorKernelsTest, GeluTanh) {
-  ExpectActivation(kernels().bias_gelu_tanh, [](double x) {
+  ExpectActivation(rows().gelu_tanh, dtype(), [](double x) {
     return x / (1 + std::exp(-2 * std::sqrt(2 / 3.14159265358979324) * (x + 0.044715 * x * x * x)));
   });
 }
 TEST_P(VectorKernelsTest, Relu) {
-  ExpectActivation(kernels().bias_relu, [](double x) { return std::max(x, 0.0); });
+  ExpectActivation(rows().relu, dtype(), [](double x) { return std::max(x, 0.0); });
+}
+
+TEST_P(VectorKernelsTest, ConvertsExtremeRows) {
+  const std::vector<std::vector<float>> extremes = {
+      {0, 0, 0}, {5, 5, 5}, {-5, -5, -5}, {1e-20f, -1e-20f}, {1e30f, -1e30f, 0}, {3}};
+  for (const auto& x : extremes) {
+    if (dtype() == DType::kF32) continue;  // the states are the operand
+    const auto columns = static_cast<int64_t>(x.size());
+    TestOperand operand(dtype(), columns);
+    rows().convert(x.data(), columns, operand.row());
+    for (size_t i = 0; i < x.size(); ++i) {
+      EXPECT_NEAR(operand.at(i), x[i], operand.tolerance(x[i])) << x[i];
+    }
+  }
 }
 
 // softmax(q k^T * scale) v with sums in double.
@@ -116,20 +255,19 @@ std::vector<double> PlainAttention(const AttentionArgs& args, int64_t query) {
   return out;
 }
 
-// Runs one head out of a fused qkv of `heads` heads and compares it; what is beside it stays
-// untouched.
-void ExpectAttention(const VectorKernels& kernels, int64_t len, int64_t head_dim,
-                     int64_t query_begin, int64_t query_end, float spread) {
-  constexpr int64_t kHeads = 2;
-  const int64_t hidden = kHeads * head_dim;
+// Runs one head out of a fused qkv of two heads and compares it; what is beside it stays untouched.
+void ExpectAttention(const VectorKernels& kernels, const RowKernels& rows, DType dtype, int64_t len,
+                     int64_t head_dim, int64_t query_begin, int64_t query_end, float spread) {
+  const int64_t hidden = 2 * head_dim;
   const auto qkv = Random(len * 3 * hidden, static_cast<uint32_t>(len), spread);
-  std::vector<float> out(static_cast<size_t>(len * hidden), kUntouched);
+  const DType out_dtype = dtype == DType::kBf16 ? DType::kBf16 : DType::kF32;
+  TestOperand out(out_dtype, len * hidden);
   const int64_t scratch_size = kernels.attention_scratch(len, head_dim);
   std::vector<float> scratch(static_cast<size_t>(scratch_size) + 1, kUntouched);
   const AttentionArgs args{.q = qkv.data() + head_dim,
                            .k = qkv.data() + hidden + head_dim,
                            .v = qkv.data() + 2 * hidden + head_dim,
-                           .out = out.data() + head_dim,
+                           .out = out.bytes.data() + head_dim * (out_dtype == DType::kBf16 ? 2 : 4),
                            .stride = 3 * hidden,
                            .out_stride = hidden,
                            .len = len,
@@ -138,17 +276,20 @@ void ExpectAttention(const VectorKernels& kernels, int64_t len, int64_t head_dim
                            .query_end = query_end,
                            .scale = 1 / std::sqrt(static_cast<float>(head_dim)),
                            .scratch = scratch.data()};
-  kernels.attention(args);
+  rows.attention(args);
   EXPECT_EQ(scratch.back(), kUntouched);
+  // Formats below f32 may round queries, keys, values and weights to bf16.
+  const double tolerance = dtype == DType::kF32 ? 1e-5 * spread : 3e-2 * spread;
+  const TestOperand untouched(out_dtype, 1);
   for (int64_t query = 0; query < len; ++query) {
     const bool computed = query >= query_begin && query < query_end;
     const auto expected = PlainAttention(args, query);
     for (int64_t d = 0; d < hidden; ++d) {
-      const float actual = out[static_cast<size_t>(query * hidden + d)];
+      const double actual = out.at(static_cast<size_t>(query * hidden + d));
       if (d < head_dim || !computed) {
-        ASSERT_EQ(actual, kUntouched);
+        ASSERT_EQ(actual, untouched.at(0));
       } else {
-        ASSERT_NEAR(actual, expected[static_cast<size_t>(d - head_dim)], 1e-5 * spread)
+        ASSERT_NEAR(actual, expected[static_cast<size_t>(d - head_dim)], tolerance)
             << "len " << len << " head_dim " << head_dim << " query " << query;
       }
     }
@@ -156,23 +297,30 @@ void ExpectAttention(const VectorKernels& kernels, int64_t len, int64_t head_dim
 }
 
 TEST_P(VectorKernelsTest, AttentionAtEveryLength) {
-  for (int64_t len = 1; len <= 70; ++len) ExpectAttention(kernels(), len, 32, 0, len, 1);
+  for (int64_t len = 1; len <= 70; ++len)
+    ExpectAttention(kernels(), rows(), dtype(), len, 32, 0, len, 1);
 }
 TEST_P(VectorKernelsTest, AttentionAtEveryHeadDim) {
   for (int64_t head_dim = 1; head_dim <= 132; ++head_dim)
-    ExpectAttention(kernels(), 19, head_dim, 0, 19, 1);
+    ExpectAttention(kernels(), rows(), dtype(), 19, head_dim, 0, 19, 1);
 }
 TEST_P(VectorKernelsTest, AttentionOfAPieceOfALongSequence) {
-  ExpectAttention(kernels(), 700, 64, 240, 480, 1);
-  ExpectAttention(kernels(), 700, 64, 699, 700, 1);
+  ExpectAttention(kernels(), rows(), dtype(), 700, 64, 240, 480, 1);
+  ExpectAttention(kernels(), rows(), dtype(), 700, 64, 699, 700, 1);
 }
 TEST_P(VectorKernelsTest, AttentionWithHugeLogits) {
-  // Scores up to about 1e4: all weight on one key, and no overflow on the way.
-  ExpectAttention(kernels(), 33, 64, 0, 33, 40);
+  // Scores up to about 1e4: all weight on one key, and no overflow on the way. Rounding to bf16 may
+  // choose another key among near ties, so only f32 is held to the exact one.
+  if (dtype() == DType::kF32) ExpectAttention(kernels(), rows(), dtype(), 33, 64, 0, 33, 40);
 }
 
-INSTANTIATE_TEST_SUITE_P(Isa, VectorKernelsTest, testing::ValuesIn(Available()),
-                         [](const auto& parameter) { return std::string(parameter.param->isa); });
+INSTANTIATE_TEST_SUITE_P(Isa, VectorKernelsTest,
+                         testing::Combine(testing::ValuesIn(Available()),
+                                          testing::Values(DType::kF32, DType::kBf16, DType::kInt8)),
+                         [](const auto& parameter) {
+                           return std::string(std::get<0>(parameter.param)->isa) + "_" +
+                                  std::string(DTypeName(std::get<1>(parameter.param)));
+                         });
 
 }  // namespace
 }  // namespace attendant::cpu

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/simd.h"
+#include "kernels/cpu/vector_kernels.h"
+
+namespace attendant::cpu {
+namespace avx512 {
+namespace {
+#include "kernels/cpu/vector_kernels.inc"
+}  // namespace
+}  // namespace avx512
+
+const VectorKernels kAvx512Bf16Kernels = avx512::MakeVectorKernels("avx512_bf16");
+
+}  // namespace attendant::cpu

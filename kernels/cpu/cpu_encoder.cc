@@ -30,20 +30,37 @@ PackedLayer PackLayer(const EncoderLayerWeights& layer, const LayerMatmuls& matm
   };
 }
 
+const RowKernels& RowKernelsOf(const VectorKernels& kernels, DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return kernels.f32;
+    case DType::kBf16:
+      return kernels.bf16;
+    case DType::kInt8:
+      return kernels.int8;
+  }
+  ATTENDANT_CHECK(false);
+}
+
 absl::StatusOr<LayerMatmuls> CreateMatmuls(const dnnl::engine& engine, const EncoderConfig& config,
-                                           DType dtype) {
-  const auto create = [&](int64_t k, int64_t n, bool bias) {
-    return Matmul::Create(
-        engine, {.dtype = dtype, .k = k, .n = n, .max_rows = kMaxBlockRows, .bias = bias});
+                                           DType dtype, bool qkv_is_bf16) {
+  const auto create = [&](int64_t k, int64_t n) {
+    return Matmul::Create(engine, {.dtype = dtype, .k = k, .n = n, .max_rows = kMaxBlockRows});
   };
-  absl::StatusOr<Matmul> qkv = create(config.hidden, 3 * config.hidden, dtype != DType::kInt8);
+  absl::StatusOr<Matmul> qkv =
+      Matmul::Create(engine, {.dtype = dtype,
+                              .k = config.hidden,
+                              .n = 3 * config.hidden,
+                              .max_rows = kMaxBlockRows,
+                              .bias = dtype != DType::kInt8,
+                              .bf16_output = dtype == DType::kBf16 && qkv_is_bf16});
   if (!qkv.ok()) return qkv.status();
   // Other biases are added by the vector kernel that reads the product.
-  absl::StatusOr<Matmul> attention_output = create(config.hidden, config.hidden, false);
+  absl::StatusOr<Matmul> attention_output = create(config.hidden, config.hidden);
   if (!attention_output.ok()) return attention_output.status();
-  absl::StatusOr<Matmul> ffn_up = create(config.hidden, config.ffn, false);
+  absl::StatusOr<Matmul> ffn_up = create(config.hidden, config.ffn);
   if (!ffn_up.ok()) return ffn_up.status();
-  absl::StatusOr<Matmul> ffn_down = create(config.ffn, config.hidden, false);
+  absl::StatusOr<Matmul> ffn_down = create(config.ffn, config.hidden);
   if (!ffn_down.ok()) return ffn_down.status();
   return LayerMatmuls{*std::move(qkv), *std::move(attention_output), *std::move(ffn_up),
                       *std::move(ffn_down)};
@@ -58,8 +75,12 @@ int64_t PackedBytes(const PackedLayer& layer) {
 
 CpuEncoder::CpuEncoder(const EncoderConfig& config, EncoderWeights weights, DType dtype,
                        const VectorKernels& kernels, LayerMatmuls matmuls, dnnl::engine engine)
-    : config_(config), kernels_(kernels), engine_(std::move(engine)), matmuls_(std::move(matmuls)) {
-  info_ = {.backend = "cpu", .isa = matmuls_.qkv.implementation(), .dtype = dtype};
+    : config_(config),
+      kernels_(kernels),
+      row_kernels_(RowKernelsOf(kernels, dtype)),
+      engine_(std::move(engine)),
+      matmuls_(std::move(matmuls)) {
+  info_ = {.backend = "cpu", .isa = kernels.isa, .dtype = dtype};
   for (const EncoderLayerWeights& layer : weights.layers) {
     layers_.push_back(PackLayer(layer, matmuls_));
     info_.weight_bytes += PackedBytes(layers_.back());
@@ -68,25 +89,14 @@ CpuEncoder::CpuEncoder(const EncoderConfig& config, EncoderWeights weights, DTyp
   embeddings_ = std::move(weights);
 }
 
-const RowKernels& CpuEncoder::row_kernels() const {
-  switch (info_.dtype) {
-    case DType::kF32:
-      return kernels_.f32;
-    case DType::kBf16:
-      return kernels_.bf16;
-    case DType::kInt8:
-      return kernels_.int8;
-  }
-  ATTENDANT_CHECK(false);
-}
-
 absl::StatusOr<std::unique_ptr<CpuEncoder>> CpuEncoder::Create(const EncoderConfig& config,
                                                                EncoderWeights weights, DType dtype,
                                                                const VectorKernels& kernels) {
   if (absl::Status status = ValidateWeights(config, weights); !status.ok()) return status;
   try {
     dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-    absl::StatusOr<LayerMatmuls> matmuls = CreateMatmuls(engine, config, dtype);
+    absl::StatusOr<LayerMatmuls> matmuls =
+        CreateMatmuls(engine, config, dtype, RowKernelsOf(kernels, dtype).qkv_is_bf16);
     if (!matmuls.ok()) return matmuls.status();
     return std::unique_ptr<CpuEncoder>(new CpuEncoder(config, std::move(weights), dtype, kernels,
                                                       *std::move(matmuls), std::move(engine)));

@@ -43,7 +43,7 @@ class CpuEncoder final : public PreparedEncoder {
 
   const dnnl::engine& engine() const { return engine_; }
   const VectorKernels& kernels() const { return kernels_; }
-  const RowKernels& row_kernels() const;
+  const RowKernels& row_kernels() const { return row_kernels_; }
   const LayerMatmuls& matmuls() const { return matmuls_; }
   const std::vector<PackedLayer>& layers() const { return layers_; }
   const EncoderWeights& embeddings() const { return embeddings_; }
@@ -55,6 +55,7 @@ class CpuEncoder final : public PreparedEncoder {
   EncoderConfig config_;
   PreparedInfo info_;
   const VectorKernels& kernels_;
+  const RowKernels& row_kernels_;  // of the format
   dnnl::engine engine_;
   LayerMatmuls matmuls_;
   std::vector<PackedLayer> layers_;

@@ -46,6 +46,7 @@ CpuSession::CpuSession(const CpuEncoder& encoder, const SessionLimits& limits, i
     : encoder_(encoder),
       kernels_(encoder.row_kernels()),
       dtype_(encoder.info().dtype),
+      qkv_bytes_(kernels_.qkv_is_bf16 ? 2 : 4),
       limits_(limits),
       pool_(threads, StartComputeThread),
       arena_(MeasureArena([&](Arena& arena) {
@@ -63,7 +64,7 @@ void CpuSession::AllocateShared(Arena& arena) {
   const EncoderConfig& config = encoder_.config();
   const int64_t rows = RoundUpRows(limits_.max_batch_tokens);
   states_ = arena.Allocate2<float>(rows, config.hidden);
-  qkv_ = arena.Allocate2<float>(rows, 3 * config.hidden);
+  qkv_ = arena.Allocate2<std::byte>(rows, 3 * config.hidden * qkv_bytes_);
   context_ = arena.Allocate2<float>(rows, config.hidden);
   pooled_ = arena.Allocate2<float>(limits_.max_batch_sequences, config.hidden);
 }
@@ -271,11 +272,11 @@ void CpuSession::AttendTask(const AttentionTask& task, ThreadState& thread) {
   const int64_t head_dim = config.head_dim();
   const int64_t context_bytes = dtype_ == DType::kBf16 ? 2 : 4;
   for (int64_t head = task.head_begin; head < task.head_end; ++head) {
-    const float* q = qkv_.row(task.seq_start) + head * head_dim;
+    const std::byte* q = qkv_.row(task.seq_start) + head * head_dim * qkv_bytes_;
     kernels_.attention({
         .q = q,
-        .k = q + config.hidden,
-        .v = q + 2 * config.hidden,
+        .k = q + config.hidden * qkv_bytes_,
+        .v = q + 2 * config.hidden * qkv_bytes_,
         .out = reinterpret_cast<std::byte*>(context_.data()) +
                (task.seq_start * config.hidden + head * head_dim) * context_bytes,
         .stride = 3 * config.hidden,

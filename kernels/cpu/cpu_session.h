@@ -72,11 +72,12 @@ class CpuSession final : public Session {
   const CpuEncoder& encoder_;
   const RowKernels& kernels_;
   DType dtype_;
+  int64_t qkv_bytes_;  // of one value
   SessionLimits limits_;
   ThreadPool pool_;
   Arena arena_;
   TensorView<float, 2> states_;  // [max tokens, hidden]
-  TensorView<float, 2> qkv_;     // [max tokens, 3 * hidden]
+  TensorView<std::byte, 2> qkv_;  // [max tokens, 3 * hidden values of qkv_bytes_]
   TensorView<float, 2>
       context_;  // [max tokens, hidden], the heads' outputs side by side; bf16 in bf16
   TensorView<float, 2> pooled_;  // [max sequences, hidden]

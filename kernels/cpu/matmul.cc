@@ -46,7 +46,8 @@ dnnl::matmul::primitive_desc Describe(const dnnl::engine& engine, const Matmul::
                                       int64_t rows, const dnnl::memory::desc& weight) {
   const Types types = TypesOf(options.dtype);
   const dnnl::memory::desc x({rows, options.k}, types.x, Tag::ab);
-  const dnnl::memory::desc y({rows, options.n}, types.y, Tag::ab);
+  const dnnl::memory::desc y({rows, options.n}, options.bf16_output ? Type::bf16 : types.y,
+                             Tag::ab);
   if (!options.bias) return dnnl::matmul::primitive_desc(engine, x, weight, y, Attributes());
   const dnnl::memory::desc bias({1, options.n}, Type::f32, Tag::ab);
   return dnnl::matmul::primitive_desc(engine, x, weight, bias, y, Attributes());

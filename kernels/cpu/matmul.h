@@ -38,6 +38,7 @@ class Matmul {
     int64_t n = 0;
     int64_t max_rows = 0;
     bool bias = false;
+    bool bf16_output = false;  // of a bf16 product, instead of f32
   };
 
   // INTERNAL when oneDNN fails; UNIMPLEMENTED when it has only a slow kernel for this machine.

@@ -37,12 +37,12 @@ struct LayerNormArgs {
 
 // Part of one head's self-attention: out = softmax(q k^T * scale) v for the query rows
 // [query_begin, query_end) of a sequence, over all its `len` keys. Row i of q, k and v is `stride`
-// floats after row i - 1, as they lie in the fused [tokens, 3 * hidden] projection.
+// values after row i - 1, as they lie in the fused [tokens, 3 * hidden] projection.
 struct AttentionArgs {
-  const float* q = nullptr;  // [len, head_dim], row stride `stride`
-  const float* k = nullptr;  // the same
-  const float* v = nullptr;  // the same
-  void* out = nullptr;  // [len, head_dim], row stride `out_stride`; row 0 is the sequence's first
+  const void* q = nullptr;  // [len, head_dim], row stride `stride`; f32 or bf16: RowKernels says
+  const void* k = nullptr;  // the same
+  const void* v = nullptr;  // the same
+  void* out = nullptr;  // [len, head_dim], row stride `out_stride`, from the sequence's first row
   int64_t stride = 0;
   int64_t out_stride = 0;
   int64_t len = 0;
@@ -50,7 +50,7 @@ struct AttentionArgs {
   int64_t query_begin = 0;
   int64_t query_end = 0;
   float scale = 0;
-  float* scratch = nullptr;  // attention_scratch(len, head_dim) floats, 64-byte aligned
+  float* scratch = nullptr;  // attention_scratch(len, head_dim) floats
 };
 
 // What happens to rows between the products of one number format.
@@ -69,11 +69,12 @@ struct RowKernels {
                             float* scratch, const OperandRow& operand);
   Activate gelu_erf, gelu_tanh, relu;
 
-  // out = product + bias
-  void (*add_bias)(const ProductRow& product, const float* bias, int64_t columns, float* out);
+  // qkv = product + bias
+  void (*add_bias)(const ProductRow& product, const float* bias, int64_t columns, void* qkv);
 
-  // Output in f32, or bf16 in the bf16 format.
+  // Reads qkv; writes bf16 in the bf16 format, else f32.
   void (*attention)(const AttentionArgs& args);
+  bool qkv_is_bf16;  // else f32
 };
 
 // The hand-written kernels, compiled once for each instruction set from vector_kernels.inc.

@@ -168,10 +168,13 @@ TEST_P(VectorKernelsTest, AddBias) {
   for (int64_t columns = 1; columns <= 70; ++columns) {
     const TestProduct product(dtype(), columns, 1, 3);
     const auto bias = Random(columns, 2);
-    std::vector<float> out(static_cast<size_t>(columns) + 1, kUntouched);
-    rows().add_bias(product.row, bias.data(), columns, out.data());
-    for (size_t i = 0; i < bias.size(); ++i) EXPECT_NEAR(out[i], product.reals[i] + bias[i], 2e-6);
-    EXPECT_EQ(out.back(), kUntouched);
+    TestOperand qkv(rows().qkv_is_bf16 ? DType::kBf16 : DType::kF32, columns);
+    rows().add_bias(product.row, bias.data(), columns, qkv.bytes.data());
+    for (size_t i = 0; i < bias.size(); ++i) {
+      const double expected = product.reals[i] + bias[i];
+      EXPECT_NEAR(qkv.at(i), expected, qkv.tolerance(expected));
+    }
+    EXPECT_TRUE(qkv.untouched_after(bias.size()));
   }
 }
 
@@ -233,13 +236,43 @@ TEST_P(VectorKernelsTest, ConvertsExtremeRows) {
   }
 }
 
+// A fused projection [len, 3 * hidden] of two heads, in f32 or bf16; reads of the second head.
+struct TestQkv {
+  TestQkv(DType dtype, int64_t len, int64_t dim, float spread)
+      : head_dim(dim), values(dtype, len * 6 * dim) {
+    const auto reals = Random(len * 6 * dim, static_cast<uint32_t>(len), spread);
+    for (size_t i = 0; i < reals.size(); ++i) {
+      const uint32_t bits = std::bit_cast<uint32_t>(reals[i]) & 0xffff0000;  // exact in both
+      const auto high = static_cast<uint16_t>(bits >> 16);
+      if (dtype == DType::kBf16) {
+        std::memcpy(values.bytes.data() + 2 * i, &high, 2);
+      } else {
+        std::memcpy(values.bytes.data() + 4 * i, &bits, 4);
+      }
+    }
+  }
+  const void* part(int64_t index) const {  // q, k, v: 0, 1, 2
+    const int64_t size = values.dtype == DType::kBf16 ? 2 : 4;
+    return values.bytes.data() + (2 * index + 1) * head_dim * size;
+  }
+  double at(int64_t index, int64_t row, int64_t d) const {
+    return values.at(static_cast<size_t>(row * 6 * head_dim + (2 * index + 1) * head_dim + d));
+  }
+  double q(int64_t row, int64_t d) const { return at(0, row, d); }
+  double k(int64_t row, int64_t d) const { return at(1, row, d); }
+  double v(int64_t row, int64_t d) const { return at(2, row, d); }
+
+  int64_t head_dim;
+  TestOperand values;
+};
+
 // softmax(q k^T * scale) v with sums in double.
-std::vector<double> PlainAttention(const AttentionArgs& args, int64_t query) {
+std::vector<double> PlainAttention(const AttentionArgs& args, const TestQkv& qkv, int64_t query) {
   std::vector<double> weights, out(static_cast<size_t>(args.head_dim));
   for (int64_t key = 0; key < args.len; ++key) {
     double dot = 0;
     for (int64_t d = 0; d < args.head_dim; ++d) {
-      dot += static_cast<double>(args.q[query * args.stride + d]) * args.k[key * args.stride + d];
+      dot += qkv.q(query, d) * qkv.k(key, d);
     }
     weights.push_back(dot * args.scale);
   }
@@ -248,8 +281,7 @@ std::vector<double> PlainAttention(const AttentionArgs& args, int64_t query) {
   for (double& weight : weights) sum += weight = std::exp(weight - largest);
   for (int64_t key = 0; key < args.len; ++key) {
     for (int64_t d = 0; d < args.head_dim; ++d) {
-      out[static_cast<size_t>(d)] +=
-          weights[static_cast<size_t>(key)] / sum * args.v[key * args.stride + d];
+      out[static_cast<size_t>(d)] += weights[static_cast<size_t>(key)] / sum * qkv.v(key, d);
     }
   }
   return out;
@@ -259,14 +291,14 @@ std::vector<double> PlainAttention(const AttentionArgs& args, int64_t query) {
 void ExpectAttention(const VectorKernels& kernels, const RowKernels& rows, DType dtype, int64_t len,
                      int64_t head_dim, int64_t query_begin, int64_t query_end, float spread) {
   const int64_t hidden = 2 * head_dim;
-  const auto qkv = Random(len * 3 * hidden, static_cast<uint32_t>(len), spread);
+  const TestQkv qkv(rows.qkv_is_bf16 ? DType::kBf16 : DType::kF32, len, head_dim, spread);
   const DType out_dtype = dtype == DType::kBf16 ? DType::kBf16 : DType::kF32;
   TestOperand out(out_dtype, len * hidden);
   const int64_t scratch_size = kernels.attention_scratch(len, head_dim);
   std::vector<float> scratch(static_cast<size_t>(scratch_size) + 1, kUntouched);
-  const AttentionArgs args{.q = qkv.data() + head_dim,
-                           .k = qkv.data() + hidden + head_dim,
-                           .v = qkv.data() + 2 * hidden + head_dim,
+  const AttentionArgs args{.q = qkv.part(0),
+                           .k = qkv.part(1),
+                           .v = qkv.part(2),
                            .out = out.bytes.data() + head_dim * (out_dtype == DType::kBf16 ? 2 : 4),
                            .stride = 3 * hidden,
                            .out_stride = hidden,
@@ -283,7 +315,7 @@ void ExpectAttention(const VectorKernels& kernels, const RowKernels& rows, DType
   const TestOperand untouched(out_dtype, 1);
   for (int64_t query = 0; query < len; ++query) {
     const bool computed = query >= query_begin && query < query_end;
-    const auto expected = PlainAttention(args, query);
+    const auto expected = PlainAttention(args, qkv, query);
     for (int64_t d = 0; d < hidden; ++d) {
       const double actual = out.at(static_cast<size_t>(query * hidden + d));
       if (d < head_dim || !computed) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures: `server`, one for all tests, with the real model `minilm` and the golden `tiny`; `start_server`, for
-tests that need their own. Both end by SIGTERM, and the exit code must be 0."""
+"""Fixtures: `server`, one for all tests, with the real model `minilm` and the golden `tiny`, in f32 so that their answers
+compare with PyTorch's; `start_server`, for tests that need their own. Both end by SIGTERM, and the exit code must be 0."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from harness.server import Server
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
     models = {"minilm": settings.model_dir(), "tiny": settings.TINY_MODEL}
-    running = Server(tmp_path_factory.mktemp("server"), models)
+    running = Server(tmp_path_factory.mktemp("server"), models, "--dtype=f32")
     try:
         yield running.wait_ready()
     finally:

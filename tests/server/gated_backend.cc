@@ -49,6 +49,7 @@ class GatedBackend : public Backend {
 
   absl::string_view name() const override { return "gated"; }
   absl::string_view description() const override { return "the reference behind a gate"; }
+  absl::Status Supports(DType dtype) const override { return reference_->Supports(dtype); }
   DType preferred_dtype() const override { return DType::kF32; }
 
   absl::StatusOr<std::unique_ptr<PreparedEncoder>> Prepare(const EncoderConfig& config,

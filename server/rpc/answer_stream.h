@@ -14,10 +14,15 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
-#include "server/rpc/encoder_call.h"
-#include "server/rpc/encoder_service.h"
+#include "server/rpc/call.h"
 
 namespace attendant {
+
+// How much of one stream may be unanswered; at the limit its client is held back by flow control.
+struct StreamLimits {
+  int64_t max_requests = 256;
+  int64_t max_bytes = int64_t{32} << 20;  // requests in work and answers not yet sent
+};
 
 // A bidirectional call on which every request gets one answer, as soon as it is ready. While
 // StreamLimits are reached nothing more is read, and flow control holds the client back. The call

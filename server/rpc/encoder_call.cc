@@ -10,9 +10,6 @@
 namespace attendant {
 namespace {
 
-// Up to here, tokenizing takes less time than a gRPC thread may be kept from its other calls.
-constexpr size_t kInlineRequestBytes = size_t{32} << 10;
-
 struct Run {
   EncoderCall call;
   const v1::EncodeRequest& request;
@@ -33,12 +30,6 @@ void FillTimings(const EncodeOutput& output, absl::Duration total, v1::Timings& 
   timings.set_queue_us(absl::ToInt64Microseconds(output.queue));
   timings.set_compute_us(absl::ToInt64Microseconds(output.compute));
   timings.set_total_us(absl::ToInt64Microseconds(total));
-}
-
-// gRPC cancels a call whose deadline passes: what ended it was the deadline.
-absl::Status DeadlineInsteadOfCancelled(const absl::Status& status, absl::Time deadline) {
-  if (!absl::IsCancelled(status) || absl::Now() < deadline) return status;
-  return absl::DeadlineExceededError("the deadline passed before the answer was ready");
 }
 
 void Answer(Run& run, absl::StatusOr<EncodeOutput> output) {
@@ -75,38 +66,13 @@ void Submit(std::unique_ptr<Run> run) {
 
 }  // namespace
 
-void Cancellation::Cancel() {
-  EncodePipeline::Ticket ticket;
-  {
-    absl::MutexLock lock(&mutex_);
-    cancelled_ = true;
-    ticket = ticket_;
-  }
-  pipeline_.Cancel(ticket);
-}
-
-bool Cancellation::cancelled() const {
-  absl::MutexLock lock(&mutex_);
-  return cancelled_;
-}
-
-void Cancellation::SetTicket(const EncodePipeline::Ticket& ticket) {
-  {
-    absl::MutexLock lock(&mutex_);
-    ticket_ = ticket;
-    if (!cancelled_) return;
-  }
-  pipeline_.Cancel(ticket);
-}
-
 void RunEncoderCall(const EncoderCall& call, const v1::EncodeRequest& request,
                     v1::EncodeResponse& response,
                     absl::AnyInvocable<void(const absl::Status&)> done) {
   auto run = std::unique_ptr<Run>(
       new Run{.call = call, .request = request, .response = response, .done = std::move(done)});
-  if (request.ByteSizeLong() <= kInlineRequestBytes) return Submit(std::move(run));
-  const Executor& executor = call.executor;
-  executor([run = std::move(run)]() mutable { Submit(std::move(run)); });
+  ReadRequest(request.ByteSizeLong(), call.executor,
+              [run = std::move(run)]() mutable { Submit(std::move(run)); });
 }
 
 }  // namespace attendant

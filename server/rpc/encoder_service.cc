@@ -2,11 +2,11 @@
 #include "server/rpc/encoder_service.h"
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "server/rpc/encoder_call.h"
 #include "server/rpc/encoder_messages.h"
-#include "server/rpc/encoder_stream.h"
 #include "server/rpc/status_translation.h"
 
 namespace attendant {
@@ -33,6 +33,15 @@ class EncodeReactor : public grpc::ServerUnaryReactor {
   const std::shared_ptr<Cancellation> cancellation_;
 };
 
+void FillStreamAnswer(const std::string& id, const absl::Status& status,
+                      v1::EncodeStreamResponse& answer) {
+  answer.set_id(id);
+  if (status.ok()) return;
+  const grpc::Status error = ToGrpcStatus(status);
+  answer.mutable_error()->set_code(error.error_code());
+  answer.mutable_error()->set_message(error.error_message());
+}
+
 }  // namespace
 
 EncoderService::EncoderService(EncodePipeline& pipeline, Executor executor,
@@ -47,15 +56,20 @@ grpc::ServerUnaryReactor* EncoderService::Encode(grpc::CallbackServerContext* co
 
 grpc::ServerBidiReactor<v1::EncodeRequest, v1::EncodeStreamResponse>* EncoderService::EncodeStream(
     grpc::CallbackServerContext* context) {
-  const std::shared_ptr<EncoderStream> stream =
-      EncoderStream::Start(pipeline_, executor_, stream_limits_, Deadline(*context),
-                           [this](EncoderStream* ended) { RemoveStream(ended); });
-  absl::MutexLock lock(&mutex_);
-  if (closing_) {
-    stream->Close();
-  } else {
-    streams_.insert(stream.get());
-  }
+  auto handler = [this, deadline = Deadline(*context)](Stream::Exchange& exchange,
+                                                       absl::AnyInvocable<void()> answered) {
+    const EncoderCall call{pipeline_, executor_, Method::kEncodeStream, deadline,
+                           exchange.cancellation};
+    RunEncoderCall(call, exchange.request, *exchange.answer.mutable_response(),
+                   [&exchange, answered = std::move(answered)](const absl::Status& status) mutable {
+                     FillStreamAnswer(exchange.request.id(), status, exchange.answer);
+                     answered();
+                   });
+  };
+  const std::shared_ptr<Stream> stream =
+      Stream::Start(pipeline_, stream_limits_, std::move(handler),
+                    [this](Stream* ended) { streams_.Remove(ended); });
+  streams_.Add(stream.get());
   return stream.get();
 }
 
@@ -70,15 +84,6 @@ grpc::ServerUnaryReactor* EncoderService::ListModels(grpc::CallbackServerContext
   return reactor;
 }
 
-void EncoderService::CloseStreams() {
-  absl::MutexLock lock(&mutex_);
-  closing_ = true;
-  for (EncoderStream* stream : streams_) stream->Close();
-}
-
-void EncoderService::RemoveStream(EncoderStream* stream) {
-  absl::MutexLock lock(&mutex_);
-  streams_.erase(stream);
-}
+void EncoderService::CloseStreams() { streams_.CloseAll(); }
 
 }  // namespace attendant

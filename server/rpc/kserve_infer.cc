@@ -10,12 +10,6 @@
 #include "server/rpc/kserve_tensors.h"
 
 namespace attendant {
-namespace {
-
-// Up to here, tokenizing takes less time than a gRPC thread may be kept from its other calls.
-constexpr size_t kInlineRequestBytes = size_t{32} << 10;
-
-}  // namespace
 
 struct KServeInference::Call {
   const inference::ModelInferRequest& request;
@@ -41,8 +35,8 @@ void KServeInference::Start(const inference::ModelInferRequest& request, absl::T
                                       .cancellation = std::move(cancellation),
                                       .response = response,
                                       .done = std::move(done)});
-  if (request.ByteSizeLong() <= kInlineRequestBytes) return Submit(std::move(call));
-  executor_([this, call = std::move(call)]() mutable { Submit(std::move(call)); });
+  ReadRequest(request.ByteSizeLong(), executor_,
+              [this, call = std::move(call)]() mutable { Submit(std::move(call)); });
 }
 
 void KServeInference::Submit(std::unique_ptr<Call> call) {
@@ -92,12 +86,8 @@ absl::StatusOr<EncodeInput> KServeInference::Decode(Call& call) const {
 
 void KServeInference::Complete(Call& call, const absl::StatusOr<EncodeOutput>& output) {
   if (!output.ok()) {
-    // gRPC cancels a call whose deadline passes: what ended it was the deadline.
-    const bool late = absl::IsCancelled(output.status()) && absl::Now() >= call.deadline;
-    const absl::Status status =
-        late ? absl::DeadlineExceededError("the deadline passed before the answer was ready")
-             : output.status();
-    return End(call, status, nullptr, absl::ZeroDuration());
+    return End(call, DeadlineInsteadOfCancelled(output.status(), call.deadline), nullptr,
+               absl::ZeroDuration());
   }
   const absl::Time start = absl::Now();
   call.response.set_model_name(call.found->served.name);

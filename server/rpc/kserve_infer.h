@@ -8,8 +8,8 @@
 #include "absl/time/time.h"
 #include "inference/grpc_service.pb.h"
 #include "server/batching/batcher.h"
+#include "server/rpc/call.h"
 #include "server/rpc/encode_pipeline.h"
-#include "server/rpc/encoder_call.h"
 #include "server/rpc/kserve_models.h"
 
 namespace attendant {

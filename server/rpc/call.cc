@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/rpc/call.h"
+
+#include <utility>
+
+#include "absl/time/clock.h"
+
+namespace attendant {
+
+void Cancellation::Cancel() {
+  EncodePipeline::Ticket ticket;
+  {
+    absl::MutexLock lock(&mutex_);
+    cancelled_ = true;
+    ticket = ticket_;
+  }
+  pipeline_.Cancel(ticket);
+}
+
+bool Cancellation::cancelled() const {
+  absl::MutexLock lock(&mutex_);
+  return cancelled_;
+}
+
+void Cancellation::SetTicket(const EncodePipeline::Ticket& ticket) {
+  {
+    absl::MutexLock lock(&mutex_);
+    ticket_ = ticket;
+    if (!cancelled_) return;
+  }
+  pipeline_.Cancel(ticket);
+}
+
+void ReadRequest(size_t request_bytes, const Executor& executor, absl::AnyInvocable<void()> read) {
+  // Up to here, tokenizing takes less time than a gRPC thread may be kept from its other calls.
+  constexpr size_t kInlineRequestBytes = size_t{32} << 10;
+  if (request_bytes <= kInlineRequestBytes) return read();
+  executor(std::move(read));
+}
+
+absl::Status DeadlineInsteadOfCancelled(const absl::Status& status, absl::Time deadline) {
+  if (!absl::IsCancelled(status) || absl::Now() < deadline) return status;
+  return absl::DeadlineExceededError("the deadline passed before the answer was ready");
+}
+
+}  // namespace attendant

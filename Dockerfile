@@ -22,7 +22,7 @@ RUN export DEBIAN_FRONTEND=noninteractive && \
       ca-certificates libabsl20240722 libcivetweb1 libdnnl3.6 libfmt10 libgrpc++1.51t64 libicu76 \
       libprometheus-cpp-core1.0 libprotobuf32t64 libspdlog1.15 >/dev/null && \
     rm -rf /var/lib/apt/lists/* && \
-    useradd --system --uid 10001 --user-group --no-create-home attendant && mkdir /models
+    useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin attendant && mkdir /models
 
 FROM runtime
 COPY --from=build /out/attendant-server /out/attendant /usr/local/bin/

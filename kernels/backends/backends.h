@@ -10,9 +10,9 @@
 
 namespace attendant {
 
-// The back end called `name`: "cpu" (oneDNN), "reference" (plain loops, slow), or "auto", the
-// fastest that this machine can run. INVALID_ARGUMENT for any other name; UNAVAILABLE when it
-// cannot run here.
+// The back end called `name`: "cpu" (oneDNN), "reference" (plain loops, slow: for checking the
+// others), or "auto", the fastest that this build has: "cpu". INVALID_ARGUMENT for any other name;
+// UNAVAILABLE when it cannot run on this machine.
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name);
 
 // The number format that a user's word stands for: "f32", "bf16", "int8", or "auto", the fastest

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+#define ATTENDANT_INLINE static inline __attribute__((always_inline))
+
+// The vector operations that vector_kernels.inc is written in, on 8 floats.
+// Everything is inlined into the including file, which alone is compiled for these instructions,
+// and nothing of the standard library is used: a function emitted there and picked by the linker
+// for the whole program would carry the instructions to machines that lack them.
+
+namespace attendant::cpu {
+namespace avx2 {
+
+using F32 = __m256;
+using Mask = __m256i;
+inline constexpr int64_t kLanes = 8;
+
+// 12 accumulators of 16 registers.
+inline constexpr int kTileRows = 4;
+inline constexpr int kTileVectors = 3;
+
+ATTENDANT_INLINE Mask FirstLanes(int64_t count) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)),
+                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+ATTENDANT_INLINE F32 Load(const float* p) { return _mm256_loadu_ps(p); }
+ATTENDANT_INLINE F32 Load(const float* p, Mask mask) { return _mm256_maskload_ps(p, mask); }
+ATTENDANT_INLINE void Store(float* p, F32 v) { _mm256_storeu_ps(p, v); }
+ATTENDANT_INLINE void Store(float* p, F32 v, Mask mask) { _mm256_maskstore_ps(p, mask, v); }
+ATTENDANT_INLINE F32 Set(float x) { return _mm256_set1_ps(x); }
+ATTENDANT_INLINE F32 Select(Mask mask, F32 yes, F32 no) {
+  return _mm256_blendv_ps(no, yes, _mm256_castsi256_ps(mask));
+}
+ATTENDANT_INLINE F32 Add(F32 a, F32 b) { return _mm256_add_ps(a, b); }
+ATTENDANT_INLINE F32 Sub(F32 a, F32 b) { return _mm256_sub_ps(a, b); }
+ATTENDANT_INLINE F32 Mul(F32 a, F32 b) { return _mm256_mul_ps(a, b); }
+ATTENDANT_INLINE F32 Div(F32 a, F32 b) { return _mm256_div_ps(a, b); }
+ATTENDANT_INLINE F32 Fma(F32 a, F32 b, F32 c) { return _mm256_fmadd_ps(a, b, c); }
+ATTENDANT_INLINE F32 Max(F32 a, F32 b) { return _mm256_max_ps(a, b); }
+ATTENDANT_INLINE F32 Min(F32 a, F32 b) { return _mm256_min_ps(a, b); }
+ATTENDANT_INLINE F32 Round(F32 a) {
+  return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+// a * 2^n for a whole n >= -126; below that the answer is 0.
+ATTENDANT_INLINE F32 Scale(F32 a, F32 n) {
+  const F32 lowest = _mm256_set1_ps(-127.0f);
+  const __m256i exponent = _mm256_cvtps_epi32(_mm256_max_ps(n, lowest));
+  const __m256i bits = _mm256_slli_epi32(_mm256_add_epi32(exponent, _mm256_set1_epi32(127)), 23);
+  return _mm256_mul_ps(a, _mm256_castsi256_ps(bits));
+}
+ATTENDANT_INLINE float Sum(F32 v) {
+  __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+  s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+  return _mm_cvtss_f32(_mm_add_ss(s, _mm_shuffle_ps(s, s, 1)));
+}
+ATTENDANT_INLINE float Largest(F32 v) {
+  __m128 m = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+  m = _mm_max_ps(m, _mm_movehl_ps(m, m));
+  return _mm_cvtss_f32(_mm_max_ss(m, _mm_shuffle_ps(m, m, 1)));
+}
+ATTENDANT_INLINE float Smallest(F32 v) { return -Largest(_mm256_sub_ps(_mm256_setzero_ps(), v)); }
+
+// rows[i] lane j <-> rows[j] lane i.
+ATTENDANT_INLINE void Transpose(F32 (&rows)[kLanes]) {
+  F32 a[kLanes], b[kLanes];
+  for (int i = 0; i < 8; i += 2) {
+    a[i] = _mm256_unpacklo_ps(rows[i], rows[i + 1]);
+    a[i + 1] = _mm256_unpackhi_ps(rows[i], rows[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4) {  // b[i + c] holds columns c and c + 4
+    b[i] = _mm256_shuffle_ps(a[i], a[i + 2], 0x44);
+    b[i + 1] = _mm256_shuffle_ps(a[i], a[i + 2], 0xee);
+    b[i + 2] = _mm256_shuffle_ps(a[i + 1], a[i + 3], 0x44);
+    b[i + 3] = _mm256_shuffle_ps(a[i + 1], a[i + 3], 0xee);
+  }
+  for (int c = 0; c < 4; ++c) {
+    rows[c] = _mm256_permute2f128_ps(b[c], b[4 + c], 0x20);
+    rows[4 + c] = _mm256_permute2f128_ps(b[c], b[4 + c], 0x31);
+  }
+}
+
+ATTENDANT_INLINE F32 LoadSums(const int32_t* sums, int32_t zero_point, const int32_t* column_sums,
+                              Mask mask) {
+  const __m256i correction =
+      _mm256_mullo_epi32(_mm256_set1_epi32(zero_point), _mm256_maskload_epi32(column_sums, mask));
+  return _mm256_cvtepi32_ps(_mm256_sub_epi32(_mm256_maskload_epi32(sums, mask), correction));
+}
+ATTENDANT_INLINE int64_t CountLanes(Mask mask) {
+  return __builtin_popcount(static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(mask))));
+}
+ATTENDANT_INLINE void StoreBf16(uint16_t* p, F32 v, Mask mask) {
+  const __m256i bits = _mm256_castps_si256(v);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  alignas(32) uint32_t lanes[kLanes];
+  _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), _mm256_srli_epi32(rounded, 16));
+  for (int64_t i = 0; i < CountLanes(mask); ++i) p[i] = static_cast<uint16_t>(lanes[i]);
+}
+ATTENDANT_INLINE void StoreU8(uint8_t* p, F32 v, Mask mask) {
+  alignas(32) int32_t lanes[kLanes];
+  _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), _mm256_cvtps_epi32(v));
+  for (int64_t i = 0; i < CountLanes(mask); ++i) p[i] = static_cast<uint8_t>(lanes[i]);
+}
+
+}  // namespace avx2
+}  // namespace attendant::cpu

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+#define ATTENDANT_INLINE static inline __attribute__((always_inline))
+
+// The vector operations that vector_kernels.inc is written in, on 16 floats.
+// Everything is inlined into the including file, which alone is compiled for these instructions,
+// and nothing of the standard library is used: a function emitted there and picked by the linker
+// for the whole program would carry the instructions to machines that lack them.
+
+namespace attendant::cpu {
+namespace avx512 {
+
+using F32 = __m512;
+using Mask = __mmask16;
+inline constexpr int64_t kLanes = 16;
+
+// The register tile of a product: 24 accumulators of 32 registers.
+inline constexpr int kTileRows = 6;
+inline constexpr int kTileVectors = 4;
+
+ATTENDANT_INLINE Mask FirstLanes(int64_t count) { return static_cast<Mask>((1u << count) - 1); }
+ATTENDANT_INLINE F32 Load(const float* p) { return _mm512_loadu_ps(p); }
+ATTENDANT_INLINE F32 Load(const float* p, Mask mask) { return _mm512_maskz_loadu_ps(mask, p); }
+ATTENDANT_INLINE void Store(float* p, F32 v) { _mm512_storeu_ps(p, v); }
+ATTENDANT_INLINE void Store(float* p, F32 v, Mask mask) { _mm512_mask_storeu_ps(p, mask, v); }
+ATTENDANT_INLINE F32 Set(float x) { return _mm512_set1_ps(x); }
+ATTENDANT_INLINE F32 Select(Mask mask, F32 yes, F32 no) {
+  return _mm512_mask_blend_ps(mask, no, yes);
+}
+ATTENDANT_INLINE F32 Add(F32 a, F32 b) { return _mm512_add_ps(a, b); }
+ATTENDANT_INLINE F32 Sub(F32 a, F32 b) { return _mm512_sub_ps(a, b); }
+ATTENDANT_INLINE F32 Mul(F32 a, F32 b) { return _mm512_mul_ps(a, b); }
+ATTENDANT_INLINE F32 Div(F32 a, F32 b) { return _mm512_div_ps(a, b); }
+ATTENDANT_INLINE F32 Fma(F32 a, F32 b, F32 c) { return _mm512_fmadd_ps(a, b, c); }
+ATTENDANT_INLINE F32 Max(F32 a, F32 b) { return _mm512_max_ps(a, b); }
+ATTENDANT_INLINE F32 Min(F32 a, F32 b) { return _mm512_min_ps(a, b); }
+ATTENDANT_INLINE F32 Round(F32 a) { return _mm512_roundscale_ps(a, 8); }
+// a * 2^n for a whole n.
+ATTENDANT_INLINE F32 Scale(F32 a, F32 n) { return _mm512_scalef_ps(a, n); }
+ATTENDANT_INLINE float Sum(F32 v) { return _mm512_reduce_add_ps(v); }
+ATTENDANT_INLINE float Largest(F32 v) { return _mm512_reduce_max_ps(v); }
+ATTENDANT_INLINE float Smallest(F32 v) { return _mm512_reduce_min_ps(v); }
+
+ATTENDANT_INLINE F32 PairLow(F32 a, F32 b) {
+  return _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
+}
+ATTENDANT_INLINE F32 PairHigh(F32 a, F32 b) {
+  return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
+}
+// rows[i] lane j <-> rows[j] lane i.
+ATTENDANT_INLINE void Transpose(F32 (&rows)[kLanes]) {
+  F32 a[kLanes], b[kLanes];
+  for (int i = 0; i < 16; i += 2) {  // pairs of rows: 2 x 2 blocks
+    a[i] = _mm512_unpacklo_ps(rows[i], rows[i + 1]);
+    a[i + 1] = _mm512_unpackhi_ps(rows[i], rows[i + 1]);
+  }
+  for (int i = 0; i < 16; i += 4) {  // 4 x 4 blocks: b[i + c] holds columns c, c + 4, c + 8, c + 12
+    b[i] = PairLow(a[i], a[i + 2]);
+    b[i + 1] = PairHigh(a[i], a[i + 2]);
+    b[i + 2] = PairLow(a[i + 1], a[i + 3]);
+    b[i + 3] = PairHigh(a[i + 1], a[i + 3]);
+  }
+  for (int c = 0; c < 4; ++c) {  // 16 x 4: gather the blocks of one column
+    const F32 even_top = _mm512_shuffle_f32x4(b[c], b[4 + c], 0x88);
+    const F32 odd_top = _mm512_shuffle_f32x4(b[c], b[4 + c], 0xdd);
+    const F32 even_low = _mm512_shuffle_f32x4(b[8 + c], b[12 + c], 0x88);
+    const F32 odd_low = _mm512_shuffle_f32x4(b[8 + c], b[12 + c], 0xdd);
+    rows[c] = _mm512_shuffle_f32x4(even_top, even_low, 0x88);
+    rows[4 + c] = _mm512_shuffle_f32x4(odd_top, odd_low, 0x88);
+    rows[8 + c] = _mm512_shuffle_f32x4(even_top, even_low, 0xdd);
+    rows[12 + c] = _mm512_shuffle_f32x4(odd_top, odd_low, 0xdd);
+  }
+}
+
+// f32 of (sums - zero_point * column_sums), exact in 32 bits.
+ATTENDANT_INLINE F32 LoadSums(const int32_t* sums, int32_t zero_point, const int32_t* column_sums,
+                              Mask mask) {
+  const __m512i correction = _mm512_mullo_epi32(_mm512_set1_epi32(zero_point),
+                                                _mm512_maskz_loadu_epi32(mask, column_sums));
+  return _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_maskz_loadu_epi32(mask, sums), correction));
+}
+#if defined(__AVX512BF16__)
+ATTENDANT_INLINE void StoreBf16(uint16_t* p, F32 v, Mask mask) {
+  _mm256_mask_storeu_epi16(p, mask, (__m256i)_mm512_cvtneps_pbh(v));
+}
+#else
+// Rounds to nearest, ties to even, for finite values.
+ATTENDANT_INLINE void StoreBf16(uint16_t* p, F32 v, Mask mask) {
+  const __m512i bits = _mm512_castps_si512(v);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  _mm512_mask_cvtepi32_storeu_epi16(p, mask, _mm512_srli_epi32(rounded, 16));
+}
+#endif
+// Rounds values in [0, 255].
+ATTENDANT_INLINE void StoreU8(uint8_t* p, F32 v, Mask mask) {
+  _mm512_mask_cvtusepi32_storeu_epi8(p, mask, _mm512_cvtps_epi32(v));
+}
+
+}  // namespace avx512
+}  // namespace attendant::cpu

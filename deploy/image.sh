@@ -28,7 +28,7 @@ server=""
 use_docker() {
   build() { DOCKER_BUILDKIT=1 docker build --tag "$IMAGE" "$root"; }
   export_image() { docker save --output "$1" "$IMAGE"; }
-  start_server() { container=$(docker run --detach --volume "$1:/models/minilm:ro" "$IMAGE"); }
+  start_server() { container=$(docker run --detach --volume "$1:/models/minilm:ro" "$IMAGE" --dtype=f32); }
   ask() { docker exec "$container" attendant "$@"; }
   health_check() { docker image inspect --format '{{join .Config.Healthcheck.Test "\n"}}' "$IMAGE"; }
   stop_server() {
@@ -129,7 +129,7 @@ run_server() {
   # shellcheck disable=SC2016
   store run --volume "$1:/models/minilm:ro" --volume "$run_dir:/run/attendant" "$container" -- \
     sh -c 'echo $$ >/run/attendant/pid; exec "$@"' sh "${command[@]}" --listen=127.0.0.1:0 \
-    --http_listen=127.0.0.1:0 --port_file=/run/attendant/ports >"$run_dir/log" 2>&1 &
+    --http_listen=127.0.0.1:0 --dtype=f32 --port_file=/run/attendant/ports >"$run_dir/log" 2>&1 &
   server=$!
   wait_until 60 listening
 }

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/io/json_file.h"
+#include "kernels/core/regular_file.h"
 
 namespace attendant {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/io/json_file.h"
-#include "kernels/io/regular_file.h"
+#include "kernels/io/quoted.h"
 
 namespace attendant {
 namespace {

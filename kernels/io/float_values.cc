@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/io/regular_file.h"
+#include "kernels/io/quoted.h"
 
 namespace attendant {
 namespace {

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/io/json_file.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/io/regular_file.h"
+#include "kernels/core/regular_file.h"
+#include "kernels/io/quoted.h"
 
 namespace attendant {
 
@@ -246,26 +244,6 @@ absl::StatusOr<JsonNode> ParseJson(absl::string_view text, const std::string& na
   document->root = builder.TakeRoot();
   const JsonNode::Value* root = &document->root;
   return JsonNode(std::move(document), root, "");
-}
-
-absl::StatusOr<std::string> ReadTextFile(const std::string& path, int64_t max_bytes) {
-  absl::StatusOr<RegularFile> file = RegularFile::Open(path);
-  if (!file.ok()) return file.status();
-  if (file->bytes() > max_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " has ", file->bytes(), " bytes, the limit is ", max_bytes));
-  }
-  std::string text(static_cast<size_t>(file->bytes()), '\0');
-  size_t filled = 0;
-  while (filled < text.size()) {
-    const ssize_t count = read(file->descriptor(), text.data() + filled, text.size() - filled);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path));
-    if (count == 0) break;  // it became shorter meanwhile
-    filled += static_cast<size_t>(count);
-  }
-  text.resize(filled);
-  return text;
 }
 
 absl::StatusOr<JsonNode> ReadJsonFile(const std::string& path, const JsonLimits& limits) {

@@ -82,7 +82,4 @@ absl::StatusOr<JsonNode> ParseJson(absl::string_view text, const std::string& na
 // valid.
 absl::StatusOr<JsonNode> ReadJsonFile(const std::string& path, const JsonLimits& limits = {});
 
-// A regular file's bytes, for callers that parse them on their own. Same errors.
-absl::StatusOr<std::string> ReadTextFile(const std::string& path, int64_t max_bytes);
-
 }  // namespace attendant

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/io/json_file.h"
+#include "kernels/io/quoted.h"
 
 namespace attendant {
 namespace {

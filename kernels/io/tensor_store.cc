@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/io/float_values.h"
 #include "kernels/io/json_file.h"
+#include "kernels/io/quoted.h"
 
 namespace attendant {
 namespace {

@@ -5,20 +5,13 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "kernels/core/quote.h"
 #include "server/models/model_loader.h"
 
 namespace attendant {
 namespace {
-
-// Names come from clients too: an error repeats no more of one than fits a status line.
-std::string Quote(absl::string_view name) {
-  constexpr size_t kShown = 64;
-  return absl::StrCat("'", absl::CHexEscape(name.substr(0, kShown)),
-                      name.size() > kShown ? "...'" : "'");
-}
 
 absl::Status Unavailable(const ModelStatus& status) {
   switch (status.state) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "kernels/core/quote.h"
 #include "server/rpc/kserve_parameters.h"
 
 namespace attendant {
@@ -44,8 +45,8 @@ absl::Status CheckShape(const InputProto& input, const TensorSpec& spec, const S
 absl::StatusOr<int64_t> CheckDatatype(const InputProto& input, const TensorSpec& spec) {
   if (input.datatype() == spec.datatype) return spec.datatype == "BYTES" ? 0 : 8;
   if (spec.datatype == "INT64" && input.datatype() == "INT32") return 4;
-  return InputError(input.name(), "has datatype ", QuotedClientText(input.datatype()),
-                    ", expected ", spec.datatype);
+  return InputError(input.name(), "has datatype ", Quote(input.datatype()), ", expected ",
+                    spec.datatype);
 }
 
 int64_t TotalValues(const inference::InferTensorContents& contents) {

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "inference/grpc_service.pb.h"
+#include "kernels/core/quote.h"
 #include "server/rpc/kserve_metadata.h"
 
 namespace attendant {
@@ -36,7 +37,7 @@ absl::StatusOr<InputTensors> CheckInputs(const inference::ModelInferRequest& req
 
 template <typename... Parts>
 absl::Status InputError(absl::string_view name, const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat("input ", QuotedClientText(name), " ", parts...));
+  return absl::InvalidArgumentError(absl::StrCat("input ", Quote(name), " ", parts...));
 }
 
 }  // namespace attendant

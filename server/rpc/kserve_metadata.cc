@@ -5,9 +5,9 @@
 #include <array>
 #include <limits>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/core/quote.h"
 #include "server/rpc/kserve_parameters.h"
 
 namespace attendant {
@@ -95,15 +95,8 @@ std::string JoinServedName(absl::string_view model, ServedName kind) {
 
 absl::Status CheckKServeVersion(absl::string_view name, absl::string_view version) {
   if (version.empty() || version == kKServeVersion) return absl::OkStatus();
-  return absl::NotFoundError(absl::StrCat("model ", QuotedClientText(name), " has no version ",
-                                          QuotedClientText(version), ", only '", kKServeVersion,
-                                          "'"));
-}
-
-std::string QuotedClientText(absl::string_view text) {
-  constexpr size_t kMaxShown = 64;
-  const bool cut = text.size() > kMaxShown;
-  return absl::StrCat("'", absl::CHexEscape(text.substr(0, kMaxShown)), cut ? "...'" : "'");
+  return absl::NotFoundError(absl::StrCat("model ", Quote(name), " has no version ", Quote(version),
+                                          ", only '", kKServeVersion, "'"));
 }
 
 void FillMetadata(const ServedModel& model, inference::ModelMetadataResponse& metadata) {

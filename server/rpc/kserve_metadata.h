@@ -45,9 +45,6 @@ std::string JoinServedName(absl::string_view model, ServedName kind);
 // NOT_FOUND unless `version` is empty or kKServeVersion.
 absl::Status CheckKServeVersion(absl::string_view name, absl::string_view version);
 
-// What a client sent, short and printable, in quotes: safe in an error message.
-std::string QuotedClientText(absl::string_view text);
-
 void FillMetadata(const ServedModel& model, inference::ModelMetadataResponse& metadata);
 void FillConfig(const ServedModel& model, inference::ModelConfig& config);
 void FillStatistics(absl::string_view name, const ModelStatisticsSnapshot& snapshot,

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/quote.h"
 
 namespace attendant {
 namespace {
@@ -30,14 +31,14 @@ absl::StatusOr<FoundModel> KServeModels::Find(absl::string_view name,
   const auto [base, kind] = SplitServedName(name);
   const absl::StatusOr<Model*> model = registry_.Find(base);
   if (absl::IsNotFound(model.status())) {
-    return absl::NotFoundError(absl::StrCat("no model ", QuotedClientText(name)));
+    return absl::NotFoundError(absl::StrCat("no model ", Quote(name)));
   }
   if (!model.ok()) return model.status();
   const absl::Status version_status = CheckKServeVersion(name, version);
   if (!version_status.ok()) return version_status;
   if (kind == ServedName::kText && (*model)->tokenizer == nullptr) {
-    return absl::NotFoundError(absl::StrCat("model ", QuotedClientText(name),
-                                            " has no tokenizer: use '.ids' or '.encoder'"));
+    return absl::NotFoundError(
+        absl::StrCat("model ", Quote(name), " has no tokenizer: use '.ids' or '.encoder'"));
   }
   return Describe(**model, kind);
 }

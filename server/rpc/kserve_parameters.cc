@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/quote.h"
 #include "server/rpc/kserve_metadata.h"
 
 namespace attendant {
@@ -57,8 +58,7 @@ absl::Status CheckTensorParameters(absl::string_view tensor, const InferParamete
   for (const char* name :
        {"shared_memory_region", "shared_memory_byte_size", "shared_memory_offset"}) {
     if (!parameters.contains(name)) continue;
-    return absl::UnimplementedError(absl::StrCat("tensor ", QuotedClientText(tensor),
-                                                 " has parameter '", name,
+    return absl::UnimplementedError(absl::StrCat("tensor ", Quote(tensor), " has parameter '", name,
                                                  "': shared memory is not supported"));
   }
   const auto classification = parameters.find("classification");
@@ -66,7 +66,7 @@ absl::Status CheckTensorParameters(absl::string_view tensor, const InferParamete
     return absl::OkStatus();
   }
   return absl::UnimplementedError(
-      absl::StrCat("tensor ", QuotedClientText(tensor),
+      absl::StrCat("tensor ", Quote(tensor),
                    " has parameter 'classification': an encoder's outputs are not class scores"));
 }
 

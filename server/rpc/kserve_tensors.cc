@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/quote.h"
 #include "server/rpc/kserve_inputs.h"
 #include "server/rpc/kserve_parameters.h"
 
@@ -120,12 +121,12 @@ absl::Status CheckRequestedOutputs(const inference::ModelInferRequest& request,
   for (int i = 0; i < request.outputs_size(); ++i) {
     const auto& output = request.outputs(i);
     if (output.name() != spec.name) {
-      return absl::InvalidArgumentError(absl::StrCat("output ", QuotedClientText(output.name()),
-                                                     " is unknown, the model has ", spec.name));
+      return absl::InvalidArgumentError(
+          absl::StrCat("output ", Quote(output.name()), " is unknown, the model has ", spec.name));
     }
     if (i > 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat("output ", QuotedClientText(output.name()), " was requested twice"));
+          absl::StrCat("output ", Quote(output.name()), " was requested twice"));
     }
     const absl::Status status = CheckTensorParameters(output.name(), output.parameters());
     if (!status.ok()) return status;

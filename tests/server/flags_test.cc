@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kernels/io/json_file.h"
+#include "kernels/core/regular_file.h"
 #include "server/log.h"
 #include "server/port_file.h"
 #include "tests/support/checkpoint.h"

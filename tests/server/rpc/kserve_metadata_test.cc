@@ -9,11 +9,7 @@
 namespace attendant {
 namespace {
 
-using testing::AllOf;
 using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Lt;
-using testing::SizeIs;
 
 ServedModel Served(ServedName kind) {
   return {.name = JoinServedName("minilm", kind),
@@ -47,13 +43,6 @@ TEST(Version, OnlyOneExists) {
   for (const char* version : {"2", "01", "1 ", "latest", "-1"}) {
     EXPECT_TRUE(absl::IsNotFound(CheckKServeVersion("m", version))) << version;
   }
-}
-
-TEST(QuotedText, IsShortAndPrintable) {
-  EXPECT_EQ(QuotedClientText("text"), "'text'");
-  EXPECT_THAT(QuotedClientText(std::string(1 << 20, 'x')),
-              AllOf(SizeIs(Lt(100u)), HasSubstr("...")));
-  EXPECT_EQ(QuotedClientText(std::string("a\0\n\xff", 4)), "'a\\x00\\n\\xff'");
 }
 
 TEST(Metadata, ShapesCarryTheBatchDimension) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/io/regular_file.h"
+#include "kernels/core/regular_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
 namespace attendant {
@@ -56,10 +55,24 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
-std::string Quoted(absl::string_view name) {
-  constexpr size_t kShown = 100;
-  return absl::StrCat("`", absl::CHexEscape(name.substr(0, kShown)),
-                      name.size() > kShown ? "...`" : "`");
+absl::StatusOr<std::string> ReadTextFile(const std::string& path, int64_t max_bytes) {
+  absl::StatusOr<RegularFile> file = RegularFile::Open(path);
+  if (!file.ok()) return file.status();
+  if (file->bytes() > max_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " has ", file->bytes(), " bytes, the limit is ", max_bytes));
+  }
+  std::string text(static_cast<size_t>(file->bytes()), '\0');
+  size_t filled = 0;
+  while (filled < text.size()) {
+    const ssize_t count = read(file->descriptor(), text.data() + filled, text.size() - filled);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path));
+    if (count == 0) break;  // it became shorter meanwhile
+    filled += static_cast<size_t>(count);
+  }
+  text.resize(filled);
+  return text;
 }
 
 }  // namespace attendant

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 
 namespace attendant {
 
@@ -53,8 +52,7 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-// A name that came out of a file, fit for an error message: cut after 100 bytes, escaped, in
-// backquotes.
-std::string Quoted(absl::string_view name);
+// A regular file's bytes, at most `max_bytes`: INVALID_ARGUMENT beyond; else RegularFile's errors.
+absl::StatusOr<std::string> ReadTextFile(const std::string& path, int64_t max_bytes);
 
 }  // namespace attendant

@@ -10,6 +10,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "kernels/core/quote.h"
+#include "server/rpc/kserve_metadata.h"
 
 namespace attendant {
 namespace {
@@ -55,20 +57,29 @@ bool IsNameCharacter(char c) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
 }
 
+absl::Status CheckName(const std::string& name) {
+  if (name.empty() || name.size() > kMaxNameBytes ||
+      !std::all_of(name.begin(), name.end(), IsNameCharacter)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "model name ", Quote(name), " of ", name.size(), " bytes cannot be served: use 1 to ",
+        kMaxNameBytes, " letters, digits, '_', '-' and '.'"));
+  }
+  if (SplitServedName(name).second != ServedName::kText) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model name ", Quote(name),
+                     " cannot be served: NAME.ids and NAME.encoder are "
+                     "what KServe clients call other outputs of a model NAME"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckNames(const std::vector<ModelSource>& sources) {
-  absl::flat_hash_set<std::string> served;
+  absl::flat_hash_set<std::string> names;
   for (const ModelSource& source : sources) {
-    if (source.name.size() > kMaxNameBytes ||
-        !std::all_of(source.name.begin(), source.name.end(), IsNameCharacter)) {
+    if (absl::Status status = CheckName(source.name); !status.ok()) return status;
+    if (!names.insert(source.name).second) {
       return absl::InvalidArgumentError(
-          absl::StrCat("model name '", source.name, "' cannot be served: use at most ",
-                       kMaxNameBytes, " letters, digits, '_', '-' and '.'"));
-    }
-    for (const char* suffix : {"", ".ids", ".encoder"}) {
-      if (!served.insert(absl::StrCat(source.name, suffix)).second) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("two models would be served as '", source.name, suffix, "'"));
-      }
+          absl::StrCat("two models would be served as '", source.name, "'"));
     }
   }
   return absl::OkStatus();

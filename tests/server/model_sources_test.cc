@@ -35,16 +35,41 @@ TEST(ModelSourcesTest, FlagsComeFirstThenTheRepositoryByName) {
   EXPECT_EQ((*sources)[2].name, "zebra");
 }
 
+TEST(ModelSourcesTest, NamesOfEveryAllowedKindAreServed) {
+  for (const std::string& name : {std::string(128, 'a'), std::string("A-z_0.9"), std::string("ids"),
+                                  std::string("a.ids.b"), std::string("a.IDS")}) {
+    const auto sources = Collect({name + "=/x"});
+    ASSERT_TRUE(sources.ok()) << sources.status();
+    EXPECT_EQ(sources->front().name, name);
+  }
+}
+
+TEST(ModelSourcesTest, FoldersOfARepositoryObeyTheSameRules) {
+  for (const char* name : {"minilm.encoder", "minilm.ids", "mini lm"}) {
+    TempDirectory directory;
+    std::filesystem::create_directory(directory / name);
+    WriteFile((directory / name) + "/config.json", "{}");
+    const auto sources = Collect({}, directory.path());
+    EXPECT_EQ(sources.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(sources.status().message()), HasSubstr(name));
+  }
+}
+
 TEST(ModelSourcesTest, SaysWhatIsWrong) {
   TempDirectory empty;
   const std::tuple<std::vector<std::string>, std::string, std::string> cases[] = {
       {{"a"}, "", "give NAME=DIR"},
       {{"=/x"}, "", "give NAME=DIR"},
       {{"a="}, "", "give NAME=DIR"},
-      {{"a b=/x"}, "", "cannot be served"},
+      {{"a b=/x"}, "", "model name 'a b' of 3 bytes cannot be served: use 1 to 128 letters"},
+      {{"a/b=/x"}, "", "cannot be served"},
+      {{"a\n=/x"}, "", "model name 'a\\n' of 2 bytes cannot be served"},
+      {{"\xc3\xa9=/x"}, "", "cannot be served"},
       {{std::string(129, 'a') + "=/x"}, "", "cannot be served"},
       {{"a=/x", "a=/y"}, "", "two models would be served as 'a'"},
-      {{"a=/x", "a.ids=/y"}, "", "two models would be served as 'a.ids'"},
+      {{"a.ids=/x"}, "", "model name 'a.ids' cannot be served: NAME.ids"},
+      {{"a=/x", "a.encoder=/y"}, "", "model name 'a.encoder' cannot be served: NAME.ids"},
+      {{".ids=/x"}, "", "cannot be served"},
       {{}, empty.path(), "has no folder with a config.json"},
       {{}, empty / "gone", "No such file"},
   };

@@ -83,7 +83,7 @@ show() {
   say "what the server counted: curl http://$http/metrics"
   curl -fsS "http://$http/metrics" |
     grep -E '^attendant_(requests_total|tokens_total|batches_total|request_duration_seconds_(count|sum))' |
-    { grep 'model="minilm"' || die "the metrics do not show the model"; }
+    { grep 'model="minilm".* [0-9.e-]*[1-9]' || die "the metrics do not show the request"; }
 }
 
 go_on() {

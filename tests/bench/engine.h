@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/core/backend.h"
+
+namespace attendant::bench {
+
+// One model prepared by the fastest back end, and one session that runs it. Every error ends the
+// program.
+class Engine {
+ public:
+  struct Options {
+    std::string model;  // checkpoint folder; empty: random weights in the shape of `shape`
+    std::string shape;  // "minilm" or "bert-base"
+    std::string dtype;
+    int threads = 1;
+    int64_t max_batch_tokens = 0;
+    double seconds = 1;  // of each measurement
+  };
+
+  explicit Engine(const Options& options);
+
+  const EncoderConfig& config() const { return encoder_->config(); }
+  const PreparedInfo& info() const { return encoder_->info(); }
+  const Options& options() const { return options_; }
+
+  // Valid tokens per second over sequences of these lengths, batched in arrival order, each pooled
+  // to its mean and normalized.
+  double TokensPerSecond(const std::vector<int64_t>& lens);
+  // Seconds of one sequence alone, every call, ascending.
+  std::vector<double> Latencies(int64_t len);
+  // [hidden], mean-pooled and normalized.
+  std::vector<float> Embed(std::span<const int32_t> ids);
+  // FLOP/s, see matmul_ceiling.h.
+  double Ceiling() const;
+
+ private:
+  const float* Run(const PackedBatch& batch);
+
+  Options options_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<PreparedEncoder> encoder_;
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace attendant::bench

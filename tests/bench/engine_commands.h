@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tests/bench/engine.h"
+
+namespace attendant::bench {
+
+// Prints {"ready": "<version>", "isa": ..., "threads": ...}, then answers each line of standard
+// input with one line of JSON, until it ends:
+//   rate LEN ...   {"tokens_per_second": x, "flops": FLOP/s}
+//   latency LEN    {"p50_ms": x, "p99_ms": x}
+//   embed ID ...   {"embedding": [...]}
+//   ceiling        {"flops": FLOP/s}
+// An unknown or incomplete line: {"error": "<why>"}.
+void AnswerCommands(Engine& engine);
+
+}  // namespace attendant::bench

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs the peers into an environment of their own, exports the models for them, builds engine_bench, and measures
+# Attendant's engine and every peer side by side. Writes peers.md and peers.json; prints the ratios beside the marks.
+#
+#   tests/bench/peers/compare.sh [--quick] [--output DIR] [--models minilm,bert-base] [--dtypes f32,bf16,int8]
+#                                [--engines attendant,openvino,onnxruntime,ctranslate2,pytorch]
+#                                [--rounds N] [--seconds S] [--threads N] [--lengths FILE]
+#
+# ATTENDANT_BIN_DIR names another build's bin/ folder; then nothing is built.
+set -euo pipefail
+readonly SCRIPT=peers
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../../.." && pwd)
+# shellcheck source-path=SCRIPTDIR source=../../../deploy/common.sh
+. "$root/deploy/common.sh"
+
+key_of() { { python3 --version; cat "$@"; } | sha256sum | cut -c1-12; }
+venv="$ATTENDANT_CACHE/peers/venv-$(key_of "$here/requirements.txt")"
+models="$ATTENDANT_CACHE/peers/models-$(key_of "$here/requirements.txt" "$here/export.py")"
+
+# All together, so that one set of versions is chosen; where that fails, each that can be had. A peer that is missing
+# is reported when it is to be loaded.
+install_peers() {
+  say "installing the peers into $venv" >&2
+  python3 -m venv "$venv" || die "python3 -m venv failed"
+  if "$venv/bin/pip" install --quiet -r "$here/requirements.txt" >&2; then
+    touch "$venv/.complete"
+    return
+  fi
+  while read -r package; do
+    "$venv/bin/pip" install --quiet "$package" >&2 || say "cannot install $package" >&2
+  done <"$here/requirements.txt"
+}
+
+build_engine_bench() {
+  "$root/deploy/install-deps.sh" build >&2
+  say "building engine_bench" >&2
+  (cd "$root" && cmake --preset release >/dev/null && cmake --build --preset release --target engine_bench >&2)
+}
+
+mkdir -p "$venv"
+exec 9>"$venv.lock"
+flock 9
+[ -e "$venv/.complete" ] || install_peers
+minilm=$("$root/deploy/fetch-model.sh")
+if [ -z "${ATTENDANT_BIN_DIR:-}" ]; then
+  build_engine_bench
+  ATTENDANT_BIN_DIR="$root/build/release/bin"
+fi
+exec 9>&-
+exec "$venv/bin/python" -B "$here/compare.py" --cache "$models" --minilm "$minilm" \
+  --engine_bench "$ATTENDANT_BIN_DIR/engine_bench" --command "tests/bench/peers/compare.sh $*" \
+  --output "$root/build/peers" "$@"

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An engine in a process of its own that answers lines. It is stopped while another one is measured: several
+libraries keep their idle threads spinning, and would slow the next engine down."""
+
+import ctypes
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ANSWER_SECONDS = 1200
+PR_SET_PDEATHSIG = 1
+
+
+class EngineError(Exception):
+    pass
+
+
+def command(name, folder, dtype, options):
+    if name != "attendant":
+        return [sys.executable, "-B", f"{HERE}/worker.py", name, str(folder), dtype, str(options.threads),
+                str(options.seconds)]
+    return [options.engine_bench, "--commands", f"--model={folder / 'checkpoint'}", f"--dtype={dtype}",
+            f"--threads={options.threads}", f"--max_batch_tokens={options.max_batch_tokens}",
+            f"--seconds={options.seconds}"]
+
+
+def end_with_parent():
+    """A stopped process would not notice that its standard input has ended."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Engine:
+    def __init__(self, name, folder, dtype, options, log):
+        self.name = name
+        environment = os.environ | {"OMP_NUM_THREADS": str(options.threads), "TOKENIZERS_PARALLELISM": "false"}
+        self.process = subprocess.Popen(
+            command(name, folder, dtype, options), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+            env=environment, preexec_fn=end_with_parent)
+        self.pending = b""
+        try:
+            self.about = self.answer()
+            self.pause()
+        except EngineError:
+            self.close()
+            raise
+
+    def pause(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def ask(self, line):
+        self.process.send_signal(signal.SIGCONT)
+        try:
+            self.process.stdin.write(line.encode() + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise EngineError(f"ended with {self.process.wait()}; see engines.log") from None
+        answer = self.answer()
+        self.pause()
+        return answer
+
+    def answer(self):
+        while b"\n" not in self.pending:
+            if not select.select([self.process.stdout], [], [], ANSWER_SECONDS)[0]:
+                raise EngineError(f"no answer within {ANSWER_SECONDS} s")
+            read = os.read(self.process.stdout.fileno(), 1 << 20)
+            if not read:
+                raise EngineError(f"ended with {self.process.wait()}; see engines.log")
+            self.pending += read
+        line, _, self.pending = self.pending.partition(b"\n")
+        fields = json.loads(line)
+        if "error" in fields:
+            raise EngineError(fields["error"])
+        return fields
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured: the lengths, the same for every engine, and how a peer's batches are cut from them."""
+
+import dataclasses
+import math
+import pathlib
+
+UNIFORM = (32, 128, 512)
+LATENCY = (16, 128)
+BUDGETS = (0, 1024, 4096)
+
+
+@dataclasses.dataclass(frozen=True)
+class Batching:
+    """`budget`: padded tokens in a batch, 0 for one sequence at a time."""
+    budget: int
+    sort: bool = False
+
+    def __str__(self):
+        return str(self.budget) if self.budget else "one by one"
+
+    def cut(self, lens):
+        batches, longest = [], 0
+        for length in sorted(lens) if self.sort else lens:
+            longest = max(longest, length)
+            if not batches or longest * (len(batches[-1]) + 1) > self.budget:
+                batches.append([])
+                longest = length
+            batches[-1].append(length)
+        return batches
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """One number of each engine: tokens per second over `lens`, or, with one length, the latency of it alone."""
+    name: str
+    lens: tuple[int, ...]
+    batchings: tuple[Batching, ...] = ()
+
+    @property
+    def is_latency(self):
+        return not self.batchings
+
+
+def mixed_lens():
+    text = (pathlib.Path(__file__).parent.parent / "mixed_lengths.inc").read_text()
+    numbers = " ".join(line for line in text.splitlines() if not line.startswith("//"))
+    return tuple(int(number) for number in numbers.replace(",", " ").split())
+
+
+def columns(lens, uniform_tokens, budgets=BUDGETS):
+    arrival = tuple(Batching(budget) for budget in budgets)
+    by_length = tuple(Batching(budget, sort=True) for budget in budgets)
+    return [
+        *(Column(f"uniform {n}", (n,) * math.ceil(uniform_tokens / n), arrival) for n in UNIFORM),
+        Column("mixed, arrival order", lens, arrival),
+        Column("mixed, sorted by length", lens, by_length),
+        *(Column(f"latency {n}", (n,)) for n in LATENCY),
+    ]

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/bench/timing.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+namespace attendant::bench {
+namespace {
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+void Die(const absl::Status& status) {
+  std::fprintf(stderr, "engine_bench: %s\n", status.ToString().c_str());
+  std::exit(1);
+}
+
+double SecondsPerCall(double seconds, absl::FunctionRef<void()> work) {
+  const double begin = Now();
+  int calls = 0;
+  do {
+    work();
+    ++calls;
+  } while (Now() - begin < seconds);
+  return (Now() - begin) / calls;
+}
+
+std::vector<double> SecondsOfCalls(double seconds, absl::FunctionRef<void()> work) {
+  std::vector<double> times;
+  const double end = Now() + seconds;
+  double begin = Now();
+  do {
+    work();
+    const double now = Now();
+    times.push_back(now - begin);
+    begin = now;
+  } while (begin < end);
+  std::sort(times.begin(), times.end());
+  return times;
+}
+
+}  // namespace attendant::bench

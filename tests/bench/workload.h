@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/core/encoder_config.h"
+#include "kernels/core/packed_batch.h"
+
+namespace attendant::bench {
+
+// Lengths of real traffic, from mixed_lengths.inc.
+std::vector<int64_t> MixedLens();
+
+// Sequences of random ids with these lengths, cut into batches in arrival order, as the server
+// does.
+std::vector<PackedBatch> MakeBatches(const EncoderConfig& config, const std::vector<int64_t>& lens,
+                                     int64_t max_tokens);
+
+// What encoding one sequence of each length costs in the linear layers and in both products of
+// attention; a multiply-add counts as two.
+double Flops(const EncoderConfig& config, const std::vector<int64_t>& lens);
+
+}  // namespace attendant::bench

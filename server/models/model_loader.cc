@@ -43,6 +43,13 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadFittingTokenizer(const std::strin
   absl::StatusOr<TokenizedText> text =
       (*tokenizer)->Tokenize("warm-up", {.max_tokens = max_text_tokens});
   if (!text.ok()) return text.status();
+  std::vector<int32_t> positions(text->token_ids.size());
+  std::iota(positions.begin(), positions.end(), 0);
+  const absl::Status fits = ValidateSequence(config, text->token_ids, positions, text->segment_ids);
+  if (!fits.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory, "/tokenizer.json does not fit config.json: ", fits.message()));
+  }
   return tokenizer;
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "kernels/core/packed_batch.h"
 
 namespace attendant {
 namespace {
@@ -145,8 +146,18 @@ int64_t ResponseBytes(const ValidRequest& request, const EncodedSequence& sequen
   return values * static_cast<int64_t>(sizeof(float));
 }
 
+// The back end's tables are indexed with what passes here, wherever it came from: a tokenizer too
+// may say more than its checkpoint holds.
+absl::Status CheckTables(const EncoderConfig& config, size_t index, const SequenceInput& input) {
+  const absl::Status status =
+      ValidateSequence(config, input.token_ids, input.positions, input.segment_ids);
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat("sequence ", index, ": ", status.message()));
+}
+
 // An answer that would be too large is refused while it has cost nothing yet.
-absl::Status AddSequence(const EncodeLimits& limits, Tokens tokens, ValidRequest& request) {
+absl::Status AddSequence(const EncoderConfig& config, const EncodeLimits& limits, Tokens tokens,
+                         ValidRequest& request) {
   request.response_bytes += ResponseBytes(request, tokens.encoded);
   if (request.response_bytes > limits.max_response_bytes) {
     return Invalid("the outputs asked for take ", request.response_bytes, " bytes up to sequence ",
@@ -154,7 +165,11 @@ absl::Status AddSequence(const EncodeLimits& limits, Tokens tokens, ValidRequest
                    ": ask for fewer sequences in one request");
   }
   SequenceInput input = Unmasked(tokens);
-  if (input.len() > 0) request.sequences.push_back(std::move(input));
+  if (input.len() > 0) {
+    absl::Status status = CheckTables(config, request.output.sequences.size(), input);
+    if (!status.ok()) return status;
+    request.sequences.push_back(std::move(input));
+  }
   request.output.sequences.push_back(std::move(tokens.encoded));
   return absl::OkStatus();
 }
@@ -175,7 +190,7 @@ absl::StatusOr<ValidRequest> ValidateRequest(const Model& model, const EncodeLim
         text != nullptr ? FromText(model, i, input.truncation, *text)
                         : FromIds(model, i, input.truncation, std::get<IdsInput>(sequence));
     if (!tokens.ok()) return tokens.status();
-    absl::Status added = AddSequence(limits, *std::move(tokens), request);
+    absl::Status added = AddSequence(model.config(), limits, *std::move(tokens), request);
     if (!added.ok()) return added;
   }
   request.output.tokenize = absl::Now() - start;

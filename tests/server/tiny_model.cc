@@ -3,6 +3,8 @@
 
 #include <filesystem>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "tests/support/checkpoint.h"
 
 namespace attendant {
@@ -18,7 +20,7 @@ constexpr char kTokenizer[] = R"({
   "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null, "lowercase": true},
   "pre_tokenizer": {"type": "BertPreTokenizer"},
   "post_processor": {"type": "TemplateProcessing",
-    "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "[SEP]", "type_id": 0}}],
+    "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": $0}}, {"SpecialToken": {"id": "[SEP]", "type_id": 0}}],
     "pair": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "[SEP]", "type_id": 0}},
              {"Sequence": {"id": "B", "type_id": 1}}, {"SpecialToken": {"id": "[SEP]", "type_id": 1}}],
     "special_tokens": {"[CLS]": {"id": "[CLS]", "ids": [2], "tokens": ["[CLS]"]}, "[SEP]": {"id": "[SEP]", "ids": [3], "tokens": ["[SEP]"]}}},
@@ -35,10 +37,14 @@ constexpr char kModules[] = R"([
 
 }  // namespace
 
+std::string TinyTokenizer(int64_t text_type_id) {
+  return absl::StrReplaceAll(kTokenizer, {{"$0", absl::StrCat(text_type_id)}});
+}
+
 void WriteTinyModel(const std::string& directory) {
   std::filesystem::create_directories(directory + "/1_Pooling");
   WriteCheckpoint(directory, kTinyConfig, 1);
-  WriteFile(directory + "/tokenizer.json", kTokenizer);
+  WriteFile(directory + "/tokenizer.json", TinyTokenizer(0));
   WriteFile(directory + "/modules.json", kModules);
   WriteFile(directory + "/1_Pooling/config.json",
             R"({"word_embedding_dimension": 16, "pooling_mode_mean_tokens": true})");

@@ -23,6 +23,9 @@ inline constexpr int64_t kTinyMaxTextTokens = 32;
 // Its words; everything else is [UNK].
 inline constexpr int32_t kUnk = 1, kCls = 2, kSep = 3, kHello = 4, kWorld = 5;
 
+// Its tokenizer.json, which says that a text's words are of this segment.
+std::string TinyTokenizer(int64_t text_type_id);
+
 // Writes it: mean pooling, normalized, text cut at kTinyMaxTextTokens.
 void WriteTinyModel(const std::string& directory);
 

@@ -110,6 +110,13 @@ TEST_F(ModelRegistryTest, ATokenizerWithTooManyIdsFailsTheLoad) {
   EXPECT_THAT(std::string(registry_.Ready().message()), HasSubstr("vocab_size is 5"));
 }
 
+TEST_F(ModelRegistryTest, ATokenizerWithSegmentsTheModelLacksFailsTheLoad) {
+  WriteFile(directory_ / "tiny/tokenizer.json", TinyTokenizer(/*text_type_id=*/2000000000));
+  registry_.StartLoading({{"tiny", directory_ / "tiny"}});
+  AwaitChanges(1);
+  EXPECT_THAT(std::string(registry_.Ready().message()), HasSubstr("2000000000"));
+}
+
 TEST_F(ModelRegistryTest, DrainRefusesFromThenOn) {
   registry_.StartLoading({{"tiny", directory_ / "tiny"}});
   AwaitChanges(1);

@@ -11,7 +11,8 @@ namespace attendant {
 
 // One block of memory, handed out from its start in 64-byte aligned pieces and given back all at
 // once. A dry run over a null arena measures: `Arena(0)` counts what the same requests would need.
-// Thread-compatible.
+// Large ones ask the kernel for huge pages: products and attention walk through many small pages at
+// once. Thread-compatible.
 class Arena {
  public:
   static constexpr size_t kAlignment = 64;
@@ -33,6 +34,7 @@ class Arena {
  private:
   struct Free {
     void operator()(std::byte* memory) const;
+    size_t alignment;
   };
 
   std::byte* AllocateBytes(size_t bytes);

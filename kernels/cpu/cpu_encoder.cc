@@ -16,13 +16,13 @@ std::vector<float> Copy(TensorView<const float, 1> values) {
   return std::vector<float>(values.data(), values.data() + values.size());
 }
 
-PackedLayer PackLayer(const EncoderLayerWeights& layer, const LayerMatmuls& matmuls) {
+PackedLayer PackLayer(const EncoderLayerWeights& layer, const LayerMatmuls& matmuls, Arena& arena) {
   return PackedLayer{
       // Query, key and value side by side: one product instead of three.
-      .qkv = PackLinear(matmuls.qkv, {&layer.query, &layer.key, &layer.value}),
-      .attention_output = PackLinear(matmuls.attention_output, {&layer.attention_output}),
-      .ffn_up = PackLinear(matmuls.ffn_up, {&layer.ffn_up}),
-      .ffn_down = PackLinear(matmuls.ffn_down, {&layer.ffn_down}),
+      .qkv = PackLinear(matmuls.qkv, {&layer.query, &layer.key, &layer.value}, arena),
+      .attention_output = PackLinear(matmuls.attention_output, {&layer.attention_output}, arena),
+      .ffn_up = PackLinear(matmuls.ffn_up, {&layer.ffn_up}, arena),
+      .ffn_down = PackLinear(matmuls.ffn_down, {&layer.ffn_down}, arena),
       .attention_gamma = Copy(layer.attention_norm.gamma),
       .attention_beta = Copy(layer.attention_norm.beta),
       .ffn_gamma = Copy(layer.ffn_norm.gamma),
@@ -66,7 +66,17 @@ absl::StatusOr<LayerMatmuls> CreateMatmuls(const dnnl::engine& engine, const Enc
                       *std::move(ffn_down)};
 }
 
-int64_t PackedBytes(const PackedLayer& layer) {
+size_t PackedBytes(const LayerMatmuls& matmuls, int64_t layers) {
+  Arena measure(0);
+  for (const Matmul* matmul :
+       {&matmuls.qkv, &matmuls.attention_output, &matmuls.ffn_up, &matmuls.ffn_down}) {
+    for (int64_t layer = 0; layer < layers; ++layer)
+      measure.Allocate<std::byte>(matmul->packed_bytes());
+  }
+  return measure.used_bytes();
+}
+
+int64_t LayerBytes(const PackedLayer& layer) {
   return layer.qkv.bytes() + layer.attention_output.bytes() + layer.ffn_up.bytes() +
          layer.ffn_down.bytes();
 }
@@ -79,11 +89,12 @@ CpuEncoder::CpuEncoder(const EncoderConfig& config, EncoderWeights weights, DTyp
       kernels_(kernels),
       row_kernels_(RowKernelsOf(kernels, dtype)),
       engine_(std::move(engine)),
-      matmuls_(std::move(matmuls)) {
+      matmuls_(std::move(matmuls)),
+      packed_weights_(PackedBytes(matmuls_, config.layers)) {
   info_ = {.backend = "cpu", .isa = kernels.isa, .dtype = dtype};
   for (const EncoderLayerWeights& layer : weights.layers) {
-    layers_.push_back(PackLayer(layer, matmuls_));
-    info_.weight_bytes += PackedBytes(layers_.back());
+    layers_.push_back(PackLayer(layer, matmuls_, packed_weights_));
+    info_.weight_bytes += LayerBytes(layers_.back());
   }
   weights.layers.clear();
   embeddings_ = std::move(weights);

@@ -58,6 +58,7 @@ class CpuEncoder final : public PreparedEncoder {
   const RowKernels& row_kernels_;  // of the format
   dnnl::engine engine_;
   LayerMatmuls matmuls_;
+  Arena packed_weights_;
   std::vector<PackedLayer> layers_;
   EncoderWeights embeddings_;  // its embedding tables and their storage; `layers` is empty
 };

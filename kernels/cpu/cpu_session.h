@@ -76,7 +76,7 @@ class CpuSession final : public Session {
   SessionLimits limits_;
   ThreadPool pool_;
   Arena arena_;
-  TensorView<float, 2> states_;  // [max tokens, hidden]
+  TensorView<float, 2> states_;   // [max tokens, hidden]
   TensorView<std::byte, 2> qkv_;  // [max tokens, 3 * hidden values of qkv_bytes_]
   TensorView<float, 2>
       context_;  // [max tokens, hidden], the heads' outputs side by side; bf16 in bf16

@@ -90,27 +90,31 @@ absl::StatusOr<Matmul> Matmul::Create(const dnnl::engine& engine, const Options&
   }
 }
 
-dnnl::memory Matmul::Pack(TensorView<const float, 2> weight) const {
+dnnl::memory Matmul::Pack(TensorView<const float, 2> weight, void* storage) const {
   ATTENDANT_CHECK(weight.dim(0) == options_.n && weight.dim(1) == options_.k);
   ATTENDANT_CHECK(options_.dtype != DType::kInt8);
-  return PackValues(weight.data(), Type::f32);
+  return PackValues(weight.data(), Type::f32, storage);
 }
 
-dnnl::memory Matmul::Pack(TensorView<const int8_t, 2> weight) const {
+dnnl::memory Matmul::Pack(TensorView<const int8_t, 2> weight, void* storage) const {
   ATTENDANT_CHECK(weight.dim(0) == options_.n && weight.dim(1) == options_.k);
   ATTENDANT_CHECK(options_.dtype == DType::kInt8);
-  return PackValues(weight.data(), Type::s8);
+  return PackValues(weight.data(), Type::s8, storage);
 }
 
-dnnl::memory Matmul::PackValues(const void* values, Type type) const {
+dnnl::memory Matmul::PackValues(const void* values, Type type, void* storage) const {
   UseOneThreadPerCall();
   // [n, k] row-major is [k, n] column-major. oneDNN takes a non-const pointer and only reads.
   dnnl::memory plain({{options_.k, options_.n}, type, Tag::ba}, engine_, const_cast<void*>(values));
-  dnnl::memory packed(variants_.front().desc.weights_desc(), engine_);
+  dnnl::memory packed(variants_.front().desc.weights_desc(), engine_, storage);
   dnnl::stream stream(engine_);
   dnnl::reorder(plain, packed).execute(stream, plain, packed);
   stream.wait();
   return packed;
+}
+
+int64_t Matmul::packed_bytes() const {
+  return static_cast<int64_t>(variants_.front().desc.weights_desc().get_size());
 }
 
 MatmulRunner::MatmulRunner(const Matmul& matmul, const dnnl::stream& stream, void* scratchpad)

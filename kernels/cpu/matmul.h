@@ -45,9 +45,10 @@ class Matmul {
   static absl::StatusOr<Matmul> Create(const dnnl::engine& engine, const Options& options);
 
   // Packs a weight [n, k] as PyTorch stores it: f32 values, rounded where the format is bf16, or,
-  // for int8, s8 values. The result owns its memory.
-  dnnl::memory Pack(TensorView<const float, 2> weight) const;
-  dnnl::memory Pack(TensorView<const int8_t, 2> weight) const;
+  // for int8, s8 values. The result lies in `storage`, packed_bytes() bytes that must outlive it.
+  dnnl::memory Pack(TensorView<const float, 2> weight, void* storage) const;
+  dnnl::memory Pack(TensorView<const int8_t, 2> weight, void* storage) const;
+  int64_t packed_bytes() const;
 
   const Options& options() const { return options_; }
   const std::string& implementation() const { return implementation_; }
@@ -61,7 +62,7 @@ class Matmul {
     dnnl::matmul primitive;
   };
 
-  dnnl::memory PackValues(const void* values, dnnl::memory::data_type type) const;
+  dnnl::memory PackValues(const void* values, dnnl::memory::data_type type, void* storage) const;
   const Variant& ForRows(int64_t rows) const {
     return variants_[static_cast<size_t>(rows / kRowGranularity - 1)];
   }

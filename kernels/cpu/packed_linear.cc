@@ -24,13 +24,13 @@ void QuantizeColumn(TensorView<const float, 2> weight, int64_t j, int8_t* values
   packed.column_scales.push_back(scale);
 }
 
-dnnl::memory QuantizeAndPack(const Matmul& matmul, TensorView<const float, 2> weight,
+dnnl::memory QuantizeAndPack(const Matmul& matmul, TensorView<const float, 2> weight, void* storage,
                              PackedLinear& packed) {
   std::vector<int8_t> values(static_cast<size_t>(weight.size()));
   for (int64_t j = 0; j < weight.dim(0); ++j) {
     QuantizeColumn(weight, j, values.data() + j * weight.dim(1), packed);
   }
-  return matmul.Pack(TensorView<const int8_t, 2>(values.data(), weight.dims()));
+  return matmul.Pack(TensorView<const int8_t, 2>(values.data(), weight.dims()), storage);
 }
 
 }  // namespace
@@ -41,7 +41,8 @@ int64_t PackedLinear::bytes() const {
                               column_scales.size() * sizeof(float));
 }
 
-PackedLinear PackLinear(const Matmul& matmul, std::initializer_list<const LinearWeights*> parts) {
+PackedLinear PackLinear(const Matmul& matmul, std::initializer_list<const LinearWeights*> parts,
+                        Arena& arena) {
   PackedLinear packed;
   std::vector<float> joined;  // [outputs, inputs]
   for (const LinearWeights* part : parts) {
@@ -51,8 +52,10 @@ PackedLinear PackLinear(const Matmul& matmul, std::initializer_list<const Linear
   }
   const float* values = parts.size() == 1 ? (*parts.begin())->weight.data() : joined.data();
   const TensorView<const float, 2> weight(values, {matmul.options().n, matmul.options().k});
-  packed.weight = matmul.options().dtype == DType::kInt8 ? QuantizeAndPack(matmul, weight, packed)
-                                                         : matmul.Pack(weight);
+  void* storage = arena.Allocate<std::byte>(matmul.packed_bytes());
+  packed.weight = matmul.options().dtype == DType::kInt8
+                      ? QuantizeAndPack(matmul, weight, storage, packed)
+                      : matmul.Pack(weight, storage);
   return packed;
 }
 

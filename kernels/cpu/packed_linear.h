@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <vector>
 
+#include "kernels/core/arena.h"
 #include "kernels/core/encoder_weights.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/vector_kernels.h"
@@ -22,6 +23,8 @@ struct PackedLinear {
   int64_t bytes() const;
 };
 
-PackedLinear PackLinear(const Matmul& matmul, std::initializer_list<const LinearWeights*> parts);
+// The packed weight lies in `arena`, which must outlive the result.
+PackedLinear PackLinear(const Matmul& matmul, std::initializer_list<const LinearWeights*> parts,
+                        Arena& arena);
 
 }  // namespace attendant::cpu

@@ -15,11 +15,11 @@ namespace {
 
 constexpr int64_t kRows = 256;
 
-cpu::PackedLinear ConstantWeights(const cpu::Matmul& matmul) {
+cpu::PackedLinear ConstantWeights(const cpu::Matmul& matmul, Arena& arena) {
   const int64_t k = matmul.options().k, n = matmul.options().n;
   const std::vector<float> weight(static_cast<size_t>(k * n), 0.01f), bias(static_cast<size_t>(n));
   const LinearWeights linear{{weight.data(), {n, k}}, {bias.data(), {n}}};
-  return cpu::PackLinear(matmul, {&linear});
+  return cpu::PackLinear(matmul, {&linear}, arena);
 }
 
 // Seconds of one product of kRows rows on the calling thread.
@@ -42,7 +42,8 @@ double ProductSeconds(const cpu::Matmul& matmul, const dnnl::engine& engine,
 // Seconds per product where `threads` threads compute at once.
 double SharedSeconds(const cpu::Matmul& matmul, const dnnl::engine& engine, int threads,
                      double seconds) {
-  const cpu::PackedLinear packed = ConstantWeights(matmul);
+  Arena arena(static_cast<size_t>(matmul.packed_bytes()) + Arena::kAlignment);
+  const cpu::PackedLinear packed = ConstantWeights(matmul, arena);
   std::vector<double> times(static_cast<size_t>(threads));
   std::vector<std::thread> workers;
   for (double& time : times) {

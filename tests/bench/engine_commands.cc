@@ -58,8 +58,7 @@ void AnswerCommands(Engine& engine) {
     std::printf("%s\n", line.c_str());
     std::fflush(stdout);
   };
-  print(absl::StrCat("{\"ready\": \"Attendant ", std::string(DTypeName(engine.info().dtype)),
-                     "\", \"isa\": \"", engine.info().isa, "\"}"));
+  print(absl::StrCat("{\"ready\": \"Attendant\", \"isa\": \"", engine.info().isa, "\"}"));
   for (std::string line; std::getline(std::cin, line);) print(Answer(engine, line));
 }
 

@@ -5,8 +5,8 @@
 
 namespace attendant::bench {
 
-// Prints {"ready": "<version>", "isa": ..., "threads": ...}, then answers each line of standard
-// input with one line of JSON, until it ends:
+// Prints {"ready": "Attendant", "isa": "..."}, then answers each line of standard input with one
+// line of JSON, until it ends:
 //   rate LEN ...   {"tokens_per_second": x, "flops": FLOP/s}
 //   latency LEN    {"p50_ms": x, "p99_ms": x}
 //   embed ID ...   {"embedding": [...]}

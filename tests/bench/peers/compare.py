@@ -43,12 +43,15 @@ def arguments():
     parser.add_argument("--seconds", type=float, help="of each measurement: 1; with --quick 0.2")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--max_batch_tokens", type=int, default=4096, help="Attendant's token budget")
-    parser.add_argument("--lengths", type=pathlib.Path, help="a file of your own traffic's lengths, instead of the mixed ones")
-    parser.add_argument("--quick", action="store_true", help="MiniLM, fewer sequences and batch sizes, about five minutes")
+    parser.add_argument("--lengths", type=pathlib.Path,
+                        help="a file of your own traffic's lengths, instead of the mixed ones")
+    parser.add_argument("--quick", action="store_true",
+                        help="MiniLM, fewer sequences and batch sizes, about five minutes")
     parser.add_argument("--output", type=pathlib.Path, required=True, help="build/peers")
     parser.add_argument("--engine_bench", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--cache", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--command", required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--revision", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--minilm", required=True, help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.models = options.models or (["minilm"] if options.quick else list(MODELS))
@@ -103,7 +106,7 @@ def main():
     log = Log(options.output / "engines.log")
     columns = columns_of(options)
     mixed = next(column for column in columns if column.name == marks.ARRIVAL)
-    run = {"command": options.command,
+    run = {"command": options.command, "revision": options.revision,
            "begin": now(), "load_average": machine.load_average(), "machine": machine.describe(),
            "cpus": machine.pin(options.threads),
            "settings": {name: getattr(options, name) for name in SETTINGS},
@@ -112,7 +115,7 @@ def main():
     for group in measure_all(options, columns, log):
         groups.append(group)
         write(run, groups, columns, options.output)
-    print(report.ratio_tables(run["marks"]))
+    print(report.ratio_tables(groups, run["marks"]))
     for line in report.failures(groups):
         print(line)
     print(f"\n{options.output}/peers.md and peers.json hold the whole run.")

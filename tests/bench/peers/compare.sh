@@ -39,6 +39,7 @@ build_engine_bench() {
   (cd "$root" && cmake --preset release >/dev/null && cmake --build --preset release --target engine_bench >&2)
 }
 
+revision=$(git -C "$root" describe --always --dirty 2>/dev/null || echo "an unknown revision")
 mkdir -p "$venv"
 exec 9>"$venv.lock"
 flock 9
@@ -51,4 +52,4 @@ fi
 exec 9>&-
 exec "$venv/bin/python" -B "$here/compare.py" --cache "$models" --minilm "$minilm" \
   --engine_bench "$ATTENDANT_BIN_DIR/engine_bench" --command "tests/bench/peers/compare.sh $*" \
-  --output "$root/build/peers" "$@"
+  --revision "$revision" --output "$root/build/peers" "$@"

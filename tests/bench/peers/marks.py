@@ -20,7 +20,8 @@ MARKS = {
     ("minilm", "bf16"): {"uniform 128": {None: 1.4}, ARRIVAL: {None: 3.6}, SORTED: {None: 1.45}, CEILING: {None: 0.87}},
     ("minilm", "int8"): {"uniform 128": {None: 2.1}, ARRIVAL: {None: 4.2}, SORTED: {None: 2.4}, CEILING: {None: 0.78}},
 }
-LATENCY_MARKS = {"minilm": {"latency 16": 0.6, "latency 128": 0.8}, "bert-base": {"latency 16": 0.75, "latency 128": 0.92}}
+LATENCY_MARKS = {"minilm": {"latency 16": 0.6, "latency 128": 0.8},
+                 "bert-base": {"latency 16": 0.75, "latency 128": 0.92}}
 P99_MARK = 1.5
 ACCURACY_MARKS = {"bf16": {"cosine_min": 0.9999}, "int8": {"cosine_mean": 0.998, "cosine_min": 0.99, "spearman": 0.998}}
 

@@ -36,7 +36,7 @@ def mark_cell(one):
     bound = f"{'≤' if one['at_most'] else '≥'} {one['mark']:g}"
     peer = f" × {TITLES[one['peer']]}" if one["peer"] else ""
     spread = f", {one['low']:.2f}–{one['high']:.2f}" if one["low"] != one["high"] else ""
-    return f"{one['value']:.2f}{peer} ({bound}{spread})" + ("" if one["reached"] else " **missed**")
+    return f"{one['value']:.3f}{peer} ({bound}{spread})" + ("" if one["reached"] else " **missed**")
 
 
 def mark_table(outcomes, columns):
@@ -49,18 +49,25 @@ def mark_table(outcomes, columns):
                  [[name, *(", ".join(row.get(column, ["–"])) for column in columns)] for name, row in rows.items()])
 
 
+def accuracy_cell(group, name, field):
+    mark = marks.ACCURACY_MARKS.get(group.dtype, {}).get(field) if name == "attendant" else None
+    value = group.accuracy[name][field]
+    return f"{value:.5f}" + (f" (≥ {mark})" if mark else "") + (" **missed**" if mark and value < mark else "")
+
+
 def accuracy_table(groups):
     fields = ("cosine_mean", "cosine_min", "spearman")
-    rows = [[group.dtype, TITLES[name], *(f"{values[field]:.5f}" for field in fields)]
-            for group in groups for name, values in group.accuracy.items()]
-    marks_row = [f"{dtype}: " + ", ".join(f"{field} ≥ {mark}" for field, mark in bounds.items())
-                 for dtype, bounds in marks.ACCURACY_MARKS.items()]
-    return table(["dtype", "engine", *fields], rows) + f"\nMarks: {'; '.join(marks_row)}.\n"
+    return table(["dtype", "engine", *fields],
+                 [[group.dtype, TITLES[name], *(accuracy_cell(group, name, field) for field in fields)]
+                  for group in groups for name in group.accuracy])
 
 
-def ratio_tables(outcomes):
+def ratio_tables(groups, outcomes):
     tails = tuple(f"p99 / p50, {column}" for column in marks.LATENCY)
-    return mark_table(outcomes, marks.SPEED) + "\n" + mark_table(outcomes, marks.LATENCY + tails)
+    parts = [mark_table(outcomes, marks.SPEED), mark_table(outcomes, marks.LATENCY + tails)]
+    if any(group.accuracy for group in groups):
+        parts.append(accuracy_table(groups))
+    return "\n".join(parts)
 
 
 def failures(groups):
@@ -76,18 +83,19 @@ def markdown(run, groups, columns):
         f"`{run['command']}`", "",
         f"- {run['begin']} to {run['end']}, load average before it {run['load_average']:.1f}",
         f"- {machine['cpu']} (family/model {machine['family_model']}), processors {run['cpus']} of "
-        f"{machine['online_cpus']}, {machine['memory_gib']} GiB, Linux {machine['kernel']}: {' '.join(machine['flags'])}",
-        f"- {', '.join(run['versions'])}; instruction set of Attendant: {', '.join(run['isa']) or '–'}",
+        f"{machine['online_cpus']}, {machine['memory_gib']} GiB, Linux {machine['kernel']}",
+        f"- CPU flags: {' '.join(machine['flags'])}",
+        f"- {', '.join(run['versions'])}",
+        f"- Attendant's revision: {run['revision']}; its instruction set: {', '.join(run['isa']) or '–'}",
         f"- {settings['threads']} threads each, {settings['rounds']} rounds of {settings['seconds']} s, "
         f"{run['sequences']} mixed sequences of {run['tokens']} tokens", "",
         "## Ratios, with the marks", "",
-        "Attendant, always in arrival order, to the peer at its best batch size: the median of the rounds' ratios (mark, "
-        "smallest–largest). Latencies: smaller is better.", "",
-        ratio_tables(run["marks"]),
+        "Attendant, always in arrival order, to the peer at its best batch size: the median of the rounds' ratios "
+        "(mark, smallest–largest). Latencies: smaller is better. Accuracy is against PyTorch's f32.", "",
+        ratio_tables(groups, run["marks"]),
         "## Valid tokens per second; latency p50 in ms", "",
         "In parentheses the padded token budget of the peer's best batches.", "",
         throughput(groups, columns),
-        *(["## Accuracy against PyTorch f32", "", accuracy_table(groups)] if any(g.accuracy for g in groups) else []),
         *(["## Failed", "", *failed, ""] if failed else []),
     ])
 

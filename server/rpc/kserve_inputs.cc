@@ -131,21 +131,20 @@ absl::StatusOr<InputTensors> CheckEach(const inference::ModelInferRequest& reque
                                        const std::vector<TensorSpec>& specs,
                                        const ServedModel& model) {
   const bool has_raw = request.raw_input_contents_size() > 0;
+  if (has_raw && request.raw_input_contents_size() != request.inputs_size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("raw_input_contents has ", request.raw_input_contents_size(), " entries for ",
+                     request.inputs_size(), " inputs"));
+  }
   InputTensors tensors(specs.size());
   for (int i = 0; i < request.inputs_size(); ++i) {
     const InputProto& input = request.inputs(i);
     const absl::StatusOr<size_t> index = FindSpec(specs, input, tensors);
     if (!index.ok()) return index.status();
-    const bool raw_here = has_raw && i < request.raw_input_contents_size();
     const absl::StatusOr<InputTensor> tensor = CheckInput(
-        input, raw_here ? &request.raw_input_contents(i) : nullptr, specs[*index], model);
+        input, has_raw ? &request.raw_input_contents(i) : nullptr, specs[*index], model);
     if (!tensor.ok()) return tensor.status();
     tensors[*index] = *tensor;
-  }
-  if (has_raw && request.raw_input_contents_size() != request.inputs_size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("raw_input_contents has ", request.raw_input_contents_size(), " entries for ",
-                     request.inputs_size(), " inputs"));
   }
   return tensors;
 }

@@ -107,6 +107,7 @@ main() {
   for part in "$@"; do
     case "$part" in
       build)
+        # prometheus-cpp's CMake package looks for libcivetweb-dev and zlib1g-dev; nothing links them.
         apt_install ca-certificates g++ cmake ninja-build pkg-config protobuf-compiler protobuf-compiler-grpc \
           libgrpc++-dev libprotobuf-dev libabsl-dev prometheus-cpp-dev libcivetweb-dev libspdlog-dev libfmt-dev \
           nlohmann-json3-dev libicu-dev zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev

@@ -30,7 +30,7 @@ TABLE = {
     "kernels/backends": row("kernels/core kernels/reference kernels/cpu", "absl"),
     "server/text": row("kernels/core", "absl json", private="icu"),
     "server/batching": row("kernels/core", "absl"),
-    "server/metrics": row(libraries="absl prometheus civetweb"),
+    "server/metrics": row(libraries="absl prometheus"),
     "server/models": row(
         "kernels/core kernels/io kernels/backends server/text server/batching server/metrics", "absl",
         private="json spdlog"),
@@ -44,7 +44,7 @@ TABLE = {
     "tests": row(
         "proto kernels/core kernels/io kernels/reference kernels/cpu kernels/cuda kernels/attention kernels/backends "
         "server/text server/batching server/metrics server/models server/rpc server client",
-        "absl dnnl cuda json icu prometheus civetweb grpc protobuf spdlog gtest benchmark"),
+        "absl dnnl cuda json icu prometheus grpc protobuf spdlog gtest benchmark"),
 }
 
 # A library by how its includes begin. What is neither here nor in the tree is the system's.
@@ -55,7 +55,6 @@ LIBRARIES = {
     "json": ("nlohmann/",),
     "icu": ("unicode/",),
     "prometheus": ("prometheus/",),
-    "civetweb": ("civetweb", "CivetServer"),
     "grpc": ("grpc/", "grpcpp/"),
     "protobuf": ("google/protobuf/",),
     "spdlog": ("spdlog/", "fmt/"),

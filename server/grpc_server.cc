@@ -52,9 +52,12 @@ void SetLimits(const ServerFlags& flags, grpc::ServerBuilder& builder) {
   constexpr int64_t kLeastQuotaBytes = int64_t{512} << 20;
   builder.SetMaxReceiveMessageSize(static_cast<int>(flags.max_request_bytes));
   builder.SetMaxSendMessageSize(-1);  // max_response_bytes was checked before compute
+  // Reflection is gRPC's own synchronous service: each of its streams holds a thread.
+  constexpr int kMaxSynchronousThreads = 16;
   builder.SetResourceQuota(
       grpc::ResourceQuota("attendant")
-          .Resize(static_cast<size_t>(std::max(kLeastQuotaBytes, 16 * flags.max_request_bytes))));
+          .Resize(static_cast<size_t>(std::max(kLeastQuotaBytes, 16 * flags.max_request_bytes)))
+          .SetMaxThreads(kMaxSynchronousThreads));
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
 }
 

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client that knows nothing but the address finds the services and calls them."""
 
+import threading
+
 import grpc
 import numpy as np
 import pytest
 from google.protobuf import descriptor_pool, message_factory
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 
@@ -39,3 +42,26 @@ def test_a_reflected_call_works(channel, sentences):
 def test_methods_are_described(channel, service, methods):
     pool = descriptor_pool.DescriptorPool(ProtoReflectionDescriptorDatabase(channel))
     assert {method.name for method in pool.FindServiceByName(service).methods} >= methods
+
+
+def test_idle_streams_do_not_take_threads_without_end(channel):
+    stub = reflection_pb2_grpc.ServerReflectionStub(channel)
+    request = reflection_pb2.ServerReflectionRequest(list_services="")
+    done = threading.Event()
+
+    def ask_and_stay():
+        yield request
+        done.wait()
+
+    streams = [stub.ServerReflectionInfo(ask_and_stay()) for _ in range(64)]
+    answered = 0
+    for stream in streams:
+        try:
+            next(stream)
+            answered += 1
+        except grpc.RpcError as error:
+            assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert 1 <= answered < 32
+    done.set()
+    for stream in streams:
+        stream.cancel()

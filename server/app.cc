@@ -86,9 +86,7 @@ App::App(const ServerFlags& flags, const std::vector<ModelSource>& sources, Mode
 
 App::~App() {
   if (server_ == nullptr) return;
-  encoder_service_.CloseStreams();
-  kserve_service_.CloseStreams();
-  health_service_.CloseWatches();
+  Close(absl::InfinitePast());
   server_->Shutdown(std::chrono::system_clock::now());
   server_->Wait();
 }
@@ -167,21 +165,22 @@ void App::RequestStop() {
 }
 
 // Health first, so that load balancers look away before anyone is refused. Then what was admitted
-// is answered, and only then are connections closed: nobody sees a burst of cancellations.
+// is answered. gRPC's Shutdown stays out of this: it ends calls that are just arriving with
+// CANCELLED, which clients do not try elsewhere.
 void App::Drain() {
   constexpr absl::Duration kFlushTime = absl::Seconds(1);
   const absl::Time deadline = absl::Now() + drain_timeout_;
   spdlog::info("draining for at most {} s", absl::ToInt64Seconds(drain_timeout_));
   health_service_.Drain();
   registry_.Drain(deadline);
-  encoder_service_.CloseStreams();
-  kserve_service_.CloseStreams();
-  health_service_.CloseWatches();
-  const absl::Time flushed = std::max(deadline, absl::Now() + kFlushTime);
-  server_->Shutdown(absl::ToChronoTime(flushed));
-  server_->Wait();
-  server_.reset();
+  Close(std::max(deadline, absl::Now() + kFlushTime));
   spdlog::info("stopped");
+}
+
+void App::Close(absl::Time deadline) {
+  health_service_.CloseWatches();
+  encoder_service_.Close(deadline);
+  kserve_service_.Close(deadline);
 }
 
 }  // namespace attendant

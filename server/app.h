@@ -34,15 +34,16 @@ class App {
   static absl::StatusOr<std::unique_ptr<App>> Start(const ServerFlags& flags,
                                                     const std::vector<ModelSource>& sources,
                                                     ModelLoader loader);
-  // Stops without grace what Run has not stopped.
+  // Closes the ports, and stops without grace what Run has not stopped. gRPC may end calls that
+  // come at that moment with CANCELLED; the end of a process does not.
   ~App();
   App(const App&) = delete;
   App& operator=(const App&) = delete;
 
   // Serves until RequestStop, then drains: health says NOT_SERVING, new requests are refused,
-  // admitted ones are answered until the drain timeout, then the ports close. OK after that; the
-  // first load error when no model could be loaded, for a server that can serve nothing does better
-  // to say so and end.
+  // admitted ones are answered until the drain timeout. OK after that; the first load error when no
+  // model could be loaded, for a server that can serve nothing does better to say so and end. New
+  // requests are refused with UNAVAILABLE until the process ends or the App goes.
   absl::Status Run();
 
   void RequestStop();
@@ -59,6 +60,8 @@ class App {
   void OnModelChanged(const std::string& name, ModelState state);
   absl::Status LoadFailure() const;  // not OK when every model failed
   void Drain();
+  // Ends streams and watches; waits until what was answered is written, at most until `deadline`.
+  void Close(absl::Time deadline);
 
   const absl::Duration drain_timeout_;
   // What the registry's loading thread touches, and so outlives it.

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // attendant-server. Exit codes: 0 after a stop, 1 when it could not start or load any model, 2 for
 // a command line that cannot be meant.
+#include <unistd.h>
+
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
 #include "server/app.h"
 #include "server/flags.h"
 #include "server/log.h"
@@ -24,6 +27,15 @@ constexpr int kUsage = 2;
 int Fail(const absl::Status& status) {
   spdlog::error("{}", std::string(status.message()));
   return kFailure;
+}
+
+// With its connections open: the kernel closes them and the ports in one step, and calls that came
+// too late fail with UNAVAILABLE. Closing one with unread calls drops what is on its way to the
+// client, so the last answers get a moment.
+[[noreturn]] void EndProcess(int code) {
+  absl::SleepFor(absl::Milliseconds(100));
+  spdlog::default_logger()->flush();
+  _exit(code);
 }
 
 int Usage(const absl::Status& status) {
@@ -45,7 +57,7 @@ int Serve(const ServerFlags& flags, const std::vector<ModelSource>& sources) {
   }
   signals.Watch([&app] { (*app)->RequestStop(); });
   const absl::Status status = (*app)->Run();
-  return status.ok() ? 0 : Fail(status);
+  EndProcess(status.ok() ? 0 : Fail(status));
 }
 
 int Main(const std::vector<std::string>& arguments) {

@@ -38,7 +38,8 @@ class Cancellation {
 // `executor`, so that a gRPC thread is not kept from its other calls.
 void ReadRequest(size_t request_bytes, const Executor& executor, absl::AnyInvocable<void()> read);
 
-// gRPC cancels a call whose deadline passes: CANCELLED after the deadline is DEADLINE_EXCEEDED.
+// gRPC cancels a call whose deadline passes, at the client's end perhaps a little before it passes
+// here: CANCELLED about the deadline or later is DEADLINE_EXCEEDED.
 absl::Status DeadlineInsteadOfCancelled(const absl::Status& status, absl::Time deadline);
 
 }  // namespace attendant

@@ -12,27 +12,6 @@
 namespace attendant {
 namespace {
 
-// One Encode call. Owns itself: gone after OnDone.
-class EncodeReactor : public grpc::ServerUnaryReactor {
- public:
-  EncodeReactor(EncodePipeline& pipeline, const Executor& executor,
-                grpc::CallbackServerContext& context, const v1::EncodeRequest& request,
-                v1::EncodeResponse& response)
-      : cancellation_(std::make_shared<Cancellation>(pipeline)) {
-    const EncoderCall call{pipeline, executor, Method::kEncode, Deadline(context), cancellation_};
-    RunEncoderCall(call, request, response, [this, &context](const absl::Status& status) {
-      AddRetryHint(status, context);
-      Finish(ToGrpcStatus(status));
-    });
-  }
-
-  void OnCancel() override { cancellation_->Cancel(); }
-  void OnDone() override { delete this; }
-
- private:
-  const std::shared_ptr<Cancellation> cancellation_;
-};
-
 void FillStreamAnswer(const std::string& id, const absl::Status& status,
                       v1::EncodeStreamResponse& answer) {
   answer.set_id(id);
@@ -51,7 +30,12 @@ EncoderService::EncoderService(EncodePipeline& pipeline, Executor executor,
 grpc::ServerUnaryReactor* EncoderService::Encode(grpc::CallbackServerContext* context,
                                                  const v1::EncodeRequest* request,
                                                  v1::EncodeResponse* response) {
-  return new EncodeReactor(pipeline_, executor_, *context, *request, *response);
+  return UnaryCall::Start(pipeline_, calls_, *context,
+                          [&](std::shared_ptr<Cancellation> cancellation, UnaryCall::Done done) {
+                            const EncoderCall call{pipeline_, executor_, Method::kEncode,
+                                                   Deadline(*context), std::move(cancellation)};
+                            RunEncoderCall(call, *request, *response, std::move(done));
+                          });
 }
 
 grpc::ServerBidiReactor<v1::EncodeRequest, v1::EncodeStreamResponse>* EncoderService::EncodeStream(
@@ -84,6 +68,11 @@ grpc::ServerUnaryReactor* EncoderService::ListModels(grpc::CallbackServerContext
   return reactor;
 }
 
-void EncoderService::CloseStreams() { streams_.CloseAll(); }
+void EncoderService::Close(absl::Time deadline) {
+  calls_.CloseAll();
+  streams_.CloseAll();
+  calls_.AwaitClosed(deadline);
+  streams_.AwaitClosed(deadline);
+}
 
 }  // namespace attendant

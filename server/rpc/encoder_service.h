@@ -5,7 +5,8 @@
 #include "server/batching/batcher.h"
 #include "server/rpc/answer_stream.h"
 #include "server/rpc/encode_pipeline.h"
-#include "server/rpc/open_streams.h"
+#include "server/rpc/open_calls.h"
+#include "server/rpc/unary_call.h"
 
 namespace attendant {
 
@@ -24,8 +25,10 @@ class EncoderService final : public v1::Encoder::CallbackService {
                                        const v1::ListModelsRequest* request,
                                        v1::ListModelsResponse* response) override;
 
-  // Ends every stream with UNAVAILABLE once all that it has read is answered; new ones at once.
-  void CloseStreams();
+  // Ends every stream with UNAVAILABLE once all that it has read is answered, new ones at once. The
+  // answers of all calls that began before have been written when it returns, or `deadline` is
+  // over.
+  void Close(absl::Time deadline);
 
  private:
   using Stream = AnswerStream<v1::EncodeRequest, v1::EncodeStreamResponse>;
@@ -33,7 +36,8 @@ class EncoderService final : public v1::Encoder::CallbackService {
   EncodePipeline& pipeline_;
   const Executor executor_;
   const StreamLimits stream_limits_;
-  OpenStreams<Stream> streams_;
+  OpenCalls<UnaryCall> calls_;
+  OpenCalls<Stream> streams_;
 };
 
 }  // namespace attendant

@@ -25,26 +25,6 @@ ServerUnaryReactor* Answer(CallbackServerContext* context, const absl::Status& s
   return reactor;
 }
 
-// One ModelInfer call. Owns itself: gone after OnDone.
-class InferReactor : public ServerUnaryReactor {
- public:
-  InferReactor(EncodePipeline& pipeline, KServeInference& inference, CallbackServerContext& context,
-               const inference::ModelInferRequest& request, inference::ModelInferResponse& response)
-      : cancellation_(std::make_shared<Cancellation>(pipeline)) {
-    inference.Start(request, Deadline(context), cancellation_, response,
-                    [this, &context](const absl::Status& status) {
-                      AddRetryHint(status, context);
-                      Finish(ToGrpcStatus(status));
-                    });
-  }
-
-  void OnCancel() override { cancellation_->Cancel(); }
-  void OnDone() override { delete this; }
-
- private:
-  const std::shared_ptr<Cancellation> cancellation_;
-};
-
 // Clients that count responses wait for the mark: one request, one response, and it is the last.
 void FillStreamAnswer(const absl::Status& status, inference::ModelStreamInferResponse& answer) {
   if (!status.ok()) answer.set_error_message(ToGrpcStatus(status).error_message());
@@ -62,7 +42,12 @@ KServeService::KServeService(EncodePipeline& pipeline, std::string version, Exec
       models_(pipeline.models(), pipeline.limits().max_request_sequences),
       inference_(pipeline, models_, std::move(executor)) {}
 
-void KServeService::CloseStreams() { streams_.CloseAll(); }
+void KServeService::Close(absl::Time deadline) {
+  calls_.CloseAll();
+  streams_.CloseAll();
+  calls_.AwaitClosed(deadline);
+  streams_.AwaitClosed(deadline);
+}
 
 ServerUnaryReactor* KServeService::ServerLive(CallbackServerContext* context,
                                               const inference::ServerLiveRequest*,
@@ -134,7 +119,11 @@ ServerUnaryReactor* KServeService::ModelStatistics(CallbackServerContext* contex
 ServerUnaryReactor* KServeService::ModelInfer(CallbackServerContext* context,
                                               const inference::ModelInferRequest* request,
                                               inference::ModelInferResponse* response) {
-  return new InferReactor(pipeline_, inference_, *context, *request, *response);
+  return UnaryCall::Start(pipeline_, calls_, *context,
+                          [&](std::shared_ptr<Cancellation> cancellation, UnaryCall::Done done) {
+                            inference_.Start(*request, Deadline(*context), std::move(cancellation),
+                                             *response, std::move(done));
+                          });
 }
 
 grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>*

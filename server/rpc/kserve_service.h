@@ -11,7 +11,8 @@
 #include "server/rpc/encode_pipeline.h"
 #include "server/rpc/kserve_infer.h"
 #include "server/rpc/kserve_models.h"
-#include "server/rpc/open_streams.h"
+#include "server/rpc/open_calls.h"
+#include "server/rpc/unary_call.h"
 
 namespace attendant {
 
@@ -52,8 +53,10 @@ class KServeService final : public inference::GRPCInferenceService::CallbackServ
   grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>*
   ModelStreamInfer(grpc::CallbackServerContext* context) override;
 
-  // Ends every stream with UNAVAILABLE once all that it has read is answered; new ones at once.
-  void CloseStreams();
+  // Ends every stream with UNAVAILABLE once all that it has read is answered, new ones at once. The
+  // answers of all calls that began before have been written when it returns, or `deadline` is
+  // over.
+  void Close(absl::Time deadline);
 
  private:
   using InferStream =
@@ -64,7 +67,8 @@ class KServeService final : public inference::GRPCInferenceService::CallbackServ
   const StreamLimits stream_limits_;
   KServeModels models_;
   KServeInference inference_;
-  OpenStreams<InferStream> streams_;
+  OpenCalls<UnaryCall> calls_;
+  OpenCalls<InferStream> streams_;
 };
 
 }  // namespace attendant

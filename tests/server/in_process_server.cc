@@ -50,8 +50,7 @@ InProcessServer::InProcessServer(const Options& options) : backend_(MakeGatedBac
   ATTENDANT_CHECK(app.ok());
   app_ = *std::move(app);
   run_ = std::thread([this] { run_status_ = app_->Run(); });
-  channel_ = grpc::CreateChannel(absl::StrCat("127.0.0.1:", app_->grpc_port()),
-                                 grpc::InsecureChannelCredentials());
+  channel_ = NewChannel();
   encoder_ = v1::Encoder::NewStub(channel_);
   health_ = grpc::health::v1::Health::NewStub(channel_);
 }
@@ -61,6 +60,13 @@ InProcessServer::~InProcessServer() {
   run_gate_.Open();
   RequestStop();
   if (run_.joinable()) run_.join();
+}
+
+std::shared_ptr<grpc::Channel> InProcessServer::NewChannel() const {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", app_->grpc_port()),
+                                   grpc::InsecureChannelCredentials(), arguments);
 }
 
 void InProcessServer::AwaitReady() {

@@ -37,6 +37,9 @@ class InProcessServer {
   // Until Run has returned; its status.
   absl::Status AwaitStopped();
 
+  // A channel with a connection of its own.
+  std::shared_ptr<grpc::Channel> NewChannel() const;
+
   v1::Encoder::Stub& encoder() { return *encoder_; }
   grpc::health::v1::Health::Stub& health() { return *health_; }
   Gate& load_gate() { return load_gate_; }

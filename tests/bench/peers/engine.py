@@ -38,7 +38,7 @@ class Engine:
         self.name = name
         environment = os.environ | {"OMP_NUM_THREADS": str(options.threads), "TOKENIZERS_PARALLELISM": "false"}
         self.process = subprocess.Popen(
-            command(name, folder, dtype, options), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+            command(name, folder, dtype, options), bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
             env=environment, preexec_fn=end_with_parent)
         self.pending = b""
         try:

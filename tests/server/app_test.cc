@@ -62,8 +62,7 @@ TEST(AppTest, AnswersWhileLoading) {
   InProcessServer server(options);
   EXPECT_EQ(Check(server, ""), HealthCheckResponse::NOT_SERVING);
   EXPECT_EQ(Check(server, "tiny"), HealthCheckResponse::NOT_SERVING);
-  v1::EncodeResponse response;
-  const grpc::Status status = CallEncode(server.encoder(), HelloRequest(), response);
+  const grpc::Status status = CallHello(server.encoder());
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(status.error_message(), HasSubstr("'tiny' is loading"));
   Watch watch(server, "");
@@ -71,7 +70,7 @@ TEST(AppTest, AnswersWhileLoading) {
   server.load_gate().Open();
   EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVING);
   EXPECT_EQ(Check(server, "tiny"), HealthCheckResponse::SERVING);
-  EXPECT_TRUE(CallEncode(server.encoder(), HelloRequest(), response).ok());
+  EXPECT_TRUE(CallHello(server.encoder()).ok());
 }
 
 TEST(AppTest, HealthOfAnUnknownServiceIsNotFound) {
@@ -94,10 +93,7 @@ TEST(AppTest, DrainUnderLoadAnswersEverythingAdmitted) {
   EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVING);
   server.run_gate().Close();
   std::vector<std::future<grpc::Status>> calls;
-  const auto call = [&server] {
-    v1::EncodeResponse response;
-    return CallEncode(server.encoder(), HelloRequest(), response);
-  };
+  const auto call = [&server] { return CallHello(server.encoder()); };
   calls.push_back(std::async(std::launch::async, call));
   server.run_gate().AwaitWaiting(1);
   while (calls.size() < kRequests) calls.push_back(std::async(std::launch::async, call));
@@ -106,9 +102,7 @@ TEST(AppTest, DrainUnderLoadAnswersEverythingAdmitted) {
   EXPECT_EQ(watch.Next(), HealthCheckResponse::NOT_SERVING);
   EXPECT_EQ(Check(server, "tiny"), HealthCheckResponse::NOT_SERVING);
   AwaitDraining(server);
-  v1::EncodeResponse response;
-  EXPECT_EQ(CallEncode(server.encoder(), HelloRequest(), response).error_code(),
-            grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(CallHello(server.encoder()).error_code(), grpc::StatusCode::UNAVAILABLE);
   server.run_gate().Open();
   for (std::future<grpc::Status>& answer : calls) EXPECT_TRUE(answer.get().ok());
   EXPECT_TRUE(server.AwaitStopped().ok());
@@ -120,10 +114,7 @@ TEST(AppTest, DrainEndsAtItsTimeout) {
   InProcessServer server(options);
   server.AwaitReady();
   server.run_gate().Close();
-  auto call = std::async(std::launch::async, [&server] {
-    v1::EncodeResponse response;
-    return CallEncode(server.encoder(), HelloRequest(), response);
-  });
+  auto call = std::async(std::launch::async, [&server] { return CallHello(server.encoder()); });
   server.run_gate().AwaitWaiting(1);
   server.RequestStop();
   EXPECT_EQ(call.get().error_code(), grpc::StatusCode::UNAVAILABLE);
@@ -146,8 +137,7 @@ TEST(AppTest, ServesBesideAModelThatFailed) {
   options.broken_models = {"broken"};
   InProcessServer server(options);
   server.AwaitReady();
-  v1::EncodeResponse response;
-  EXPECT_TRUE(CallEncode(server.encoder(), HelloRequest(), response).ok());
+  EXPECT_TRUE(CallHello(server.encoder()).ok());
   EXPECT_EQ(Check(server, "broken"), HealthCheckResponse::NOT_SERVING);
   EXPECT_EQ(Check(server, ""), HealthCheckResponse::NOT_SERVING);
 }

@@ -36,8 +36,7 @@ class Hammer {
 
  private:
   void Call(v1::Encoder::Stub& stub) {
-    v1::EncodeResponse response;
-    const grpc::Status status = CallEncode(stub, HelloRequest(), response);
+    const grpc::Status status = CallHello(stub);
     EXPECT_TRUE(status.ok() || status.error_code() == grpc::StatusCode::UNAVAILABLE)
         << status.error_code() << ": " << status.error_message();
     if (status.ok()) ++answered_;

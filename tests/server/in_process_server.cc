@@ -120,6 +120,11 @@ grpc::Status CallEncode(v1::Encoder::Stub& stub, const v1::EncodeRequest& reques
   return stub.Encode(&context, request, &response);
 }
 
+grpc::Status CallHello(v1::Encoder::Stub& stub) {
+  v1::EncodeResponse response;
+  return CallEncode(stub, HelloRequest(), response);
+}
+
 std::vector<float> Floats(const v1::Tensor& tensor) {
   EXPECT_EQ(tensor.dtype(), v1::DTYPE_F32);
   std::vector<float> values(tensor.data().size() / sizeof(float));

@@ -70,6 +70,9 @@ v1::EncodeRequest HelloRequest();
 grpc::Status CallEncode(v1::Encoder::Stub& stub, const v1::EncodeRequest& request,
                         v1::EncodeResponse& response);
 
+// How such a call for HelloRequest ends.
+grpc::Status CallHello(v1::Encoder::Stub& stub);
+
 // A tensor's values; it must be f32.
 std::vector<float> Floats(const v1::Tensor& tensor);
 

@@ -161,15 +161,21 @@ TEST(OpenLoopTest, TheSeedFixesTheSchedule) {
   EXPECT_NE(starts(1), starts(2));
 }
 
+// Two seconds of 1000 requests a second, of which one stands still: the server, or the sender.
+LoadSummary PlayWithAStall(bool stall_sender) {
+  Simulation simulation;
+  simulation.service = absl::Microseconds(1);
+  simulation.stall_sender = stall_sender;
+  simulation.stall_begin = absl::Milliseconds(500);
+  simulation.stall_end = absl::Milliseconds(1500);
+  return Play({.requests_per_s = 1000, .max_outstanding = 5000, .duration = absl::Seconds(2)},
+              simulation);
+}
+
 // A server that stands still for one of two seconds delays half of the requests by half a second on
 // average. A generator that waits for answers would send, and see, a single slow one.
 TEST(OpenLoopTest, AStalledServerShowsInFull) {
-  Simulation simulation;
-  simulation.service = absl::Microseconds(1);
-  simulation.stall_begin = absl::Milliseconds(500);
-  simulation.stall_end = absl::Milliseconds(1500);
-  const LoadSummary summary = Play(
-      {.requests_per_s = 1000, .max_outstanding = 5000, .duration = absl::Seconds(2)}, simulation);
+  const LoadSummary summary = PlayWithAStall(/*stall_sender=*/false);
   ExpectNear(summary.mean, absl::Milliseconds(250), 0.1);
   ExpectNear(summary.p90, absl::Milliseconds(800), 0.1);
   EXPECT_LT(summary.max_send_lag, kMs);
@@ -179,13 +185,7 @@ TEST(OpenLoopTest, AStalledServerShowsInFull) {
 // The same when it is the generator itself that is held up: latency is counted from the intended
 // time.
 TEST(OpenLoopTest, AStalledSenderShowsInFull) {
-  Simulation simulation;
-  simulation.service = absl::Microseconds(1);
-  simulation.stall_sender = true;
-  simulation.stall_begin = absl::Milliseconds(500);
-  simulation.stall_end = absl::Milliseconds(1500);
-  const LoadSummary summary = Play(
-      {.requests_per_s = 1000, .max_outstanding = 5000, .duration = absl::Seconds(2)}, simulation);
+  const LoadSummary summary = PlayWithAStall(/*stall_sender=*/true);
   ExpectNear(summary.mean, absl::Milliseconds(250), 0.1);
   ExpectNear(summary.p90, absl::Milliseconds(800), 0.1);
   ExpectNear(summary.max_send_lag, absl::Seconds(1), 0.02);

@@ -158,7 +158,7 @@ TEST_P(BadInputTest, IsRefusedAndTheNextRequestAnswered) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BadInputTest, ::testing::ValuesIn(kBadInputs),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& input) { return input.param.name; });
 
 }  // namespace
 }  // namespace attendant

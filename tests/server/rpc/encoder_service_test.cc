@@ -240,10 +240,7 @@ TEST(EncoderServiceLimitsTest, FullQueueSaysWhenToComeBack) {
   InProcessServer server(options);
   server.AwaitReady();
   server.run_gate().Close();
-  const auto call = [&server] {
-    v1::EncodeResponse response;
-    return CallEncode(server.encoder(), HelloRequest(), response);
-  };
+  const auto call = [&server] { return CallHello(server.encoder()); };
   auto running = std::async(std::launch::async, call);
   server.run_gate().AwaitWaiting(1);
   auto queued = std::async(std::launch::async, call);

@@ -103,8 +103,9 @@ absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,
   app->registry_.SetListener([raw = app.get()](const std::string& name, ModelState state) {
     raw->OnModelChanged(name, state);
   });
+  app->registry_.SetModels(sources);  // a call that comes at once finds them loading, not unknown
   if (absl::Status status = app->Listen(flags); !status.ok()) return status;
-  app->registry_.StartLoading(sources);
+  app->registry_.StartLoading();
   return app;
 }
 

@@ -138,8 +138,11 @@ ModelRegistry::~ModelRegistry() {
 
 void ModelRegistry::SetListener(Listener listener) { impl_->listener = std::move(listener); }
 
-void ModelRegistry::StartLoading(std::vector<ModelSource> sources) {
+void ModelRegistry::SetModels(std::vector<ModelSource> sources) {
   impl_->AddEntries(std::move(sources));
+}
+
+void ModelRegistry::StartLoading() {
   impl_->loading = std::thread([impl = impl_.get()] { impl->LoadAll(); });
 }
 

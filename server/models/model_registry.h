@@ -59,9 +59,12 @@ class ModelRegistry {
 
   void SetListener(Listener listener);  // before the first Load
 
+  // From now on these are known, and loading. Called once, before StartLoading. REQUIRES: no two of
+  // one name.
+  void SetModels(std::vector<ModelSource> sources);
+
   // Loads the models one after the other on a thread of its own, and returns at once. Called once.
-  // REQUIRES: no two of one name.
-  void StartLoading(std::vector<ModelSource> sources);
+  void StartLoading();
 
   // NOT_FOUND: no such model. UNAVAILABLE: it is loading, draining, or failed to load (says why).
   // The model lives as long as the registry.

@@ -66,7 +66,9 @@ class ModelRegistryTest : public ::testing::Test {
 
 TEST_F(ModelRegistryTest, LoadsOneAfterTheOther) {
   load_gate_.Close();
-  registry_.StartLoading({{"tiny", directory_ / "tiny"}, {"broken", directory_ / "broken"}});
+  registry_.SetModels({{"tiny", directory_ / "tiny"}, {"broken", directory_ / "broken"}});
+  EXPECT_EQ(registry_.Find("broken").status().code(), absl::StatusCode::kUnavailable);
+  registry_.StartLoading();
   EXPECT_EQ(registry_.Find("tiny").status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(registry_.Ready().message()), HasSubstr("'tiny' is loading"));
   load_gate_.Open();
@@ -87,7 +89,8 @@ TEST_F(ModelRegistryTest, LoadsOneAfterTheOther) {
 }
 
 TEST_F(ModelRegistryTest, AReadyModelHasItsSettings) {
-  registry_.StartLoading({{"tiny", directory_ / "tiny"}});
+  registry_.SetModels({{"tiny", directory_ / "tiny"}});
+  registry_.StartLoading();
   AwaitChanges(1);
   ASSERT_TRUE(registry_.Ready().ok());
   const Model& model = **registry_.Find("tiny");
@@ -105,20 +108,23 @@ TEST_F(ModelRegistryTest, ATokenizerWithTooManyIdsFailsTheLoad) {
   EncoderConfig config = kTinyConfig;
   config.vocab = 5;
   WriteCheckpoint(directory_ / "tiny", config, 1);
-  registry_.StartLoading({{"tiny", directory_ / "tiny"}});
+  registry_.SetModels({{"tiny", directory_ / "tiny"}});
+  registry_.StartLoading();
   AwaitChanges(1);
   EXPECT_THAT(std::string(registry_.Ready().message()), HasSubstr("vocab_size is 5"));
 }
 
 TEST_F(ModelRegistryTest, ATokenizerWithSegmentsTheModelLacksFailsTheLoad) {
   WriteFile(directory_ / "tiny/tokenizer.json", TinyTokenizer(/*text_type_id=*/2000000000));
-  registry_.StartLoading({{"tiny", directory_ / "tiny"}});
+  registry_.SetModels({{"tiny", directory_ / "tiny"}});
+  registry_.StartLoading();
   AwaitChanges(1);
   EXPECT_THAT(std::string(registry_.Ready().message()), HasSubstr("2000000000"));
 }
 
 TEST_F(ModelRegistryTest, DrainRefusesFromThenOn) {
-  registry_.StartLoading({{"tiny", directory_ / "tiny"}});
+  registry_.SetModels({{"tiny", directory_ / "tiny"}});
+  registry_.StartLoading();
   AwaitChanges(1);
   registry_.Drain(absl::InfiniteFuture());
   const absl::Status status = registry_.Find("tiny").status();
@@ -129,7 +135,8 @@ TEST_F(ModelRegistryTest, DrainRefusesFromThenOn) {
 
 TEST_F(ModelRegistryTest, DrainGivesUpAModelThatIsLoading) {
   load_gate_.Close();
-  registry_.StartLoading({{"tiny", directory_ / "tiny"}, {"next", directory_ / "tiny"}});
+  registry_.SetModels({{"tiny", directory_ / "tiny"}, {"next", directory_ / "tiny"}});
+  registry_.StartLoading();
   load_gate_.AwaitWaiting(1);
   registry_.Drain(absl::InfiniteFuture());
   load_gate_.Open();

@@ -52,7 +52,8 @@ class KServeServiceTest : public testing::Test {
     registry_.SetListener([&loaded](const std::string&, ModelState state) {
       if (state == ModelState::kReady || state == ModelState::kFailed) loaded.set_value(state);
     });
-    registry_.StartLoading({{"tiny", "tests/golden/encoder/tiny_gelu"}});
+    registry_.SetModels({{"tiny", "tests/golden/encoder/tiny_gelu"}});
+    registry_.StartLoading();
     int port = 0;
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);

@@ -35,8 +35,8 @@ ModelOptions MakeModelOptions(const ServerFlags& flags) {
                       .max_queue_delay = absl::Microseconds(flags.max_queue_delay_us)}};
 }
 
-// Building answers takes little beside computing them.
-int CompletionThreads() { return std::clamp(ReadCpuBudget().threads / 4, 2, 8); }
+// Building answers, and reading requests, takes little beside computing.
+int PoolThreads() { return std::clamp(ReadCpuBudget().threads / 4, 2, 8); }
 
 std::vector<std::string> Names(const std::vector<ModelSource>& sources) {
   std::vector<std::string> names;
@@ -70,18 +70,21 @@ App::App(const ServerFlags& flags, const std::vector<ModelSource>& sources, Mode
     : drain_timeout_(absl::Seconds(flags.drain_timeout_s)),
       health_service_(Names(sources)),
       metrics_(kVersion),
-      completions_(CompletionThreads()),
+      completions_(PoolThreads(), "completion"),
+      readers_(PoolThreads(), "reader"),
       registry_(std::move(loader), metrics_,
                 [this](CompletionPool::Task task) { completions_.Post(std::move(task)); }),
       pipeline_(registry_, metrics_,
                 {.max_request_sequences = flags.max_request_sequences,
-                 .max_response_bytes = flags.max_response_bytes}),
+                 .max_response_bytes = flags.max_response_bytes,
+                 .max_pending_request_bytes = flags.max_pending_request_bytes,
+                 .max_pending_response_bytes = flags.max_pending_response_bytes}),
       encoder_service_(
-          pipeline_, [this](CompletionPool::Task task) { completions_.Post(std::move(task)); },
+          pipeline_, [this](CompletionPool::Task task) { readers_.Post(std::move(task)); },
           {.max_requests = flags.max_stream_requests, .max_bytes = 2 * flags.max_request_bytes}),
       kserve_service_(
           pipeline_, kVersion,
-          [this](CompletionPool::Task task) { completions_.Post(std::move(task)); },
+          [this](CompletionPool::Task task) { readers_.Post(std::move(task)); },
           {.max_requests = flags.max_stream_requests, .max_bytes = 2 * flags.max_request_bytes}) {}
 
 App::~App() {

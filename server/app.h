@@ -53,10 +53,19 @@ class App {
   const ServerMetrics& metrics() const { return metrics_; }
 
  private:
+  // A pool's thread may still be leaving the batcher or the pipeline after it ended the last call:
+  // what was declared before this outlives that.
+  struct PoolsIdle {
+    App& app;
+    ~PoolsIdle() {
+      app.readers_.AwaitIdle();
+      app.completions_.AwaitIdle();
+    }
+  };
+
   App(const ServerFlags& flags, const std::vector<ModelSource>& sources, ModelLoader loader);
 
   absl::Status Listen(const ServerFlags& flags);
-  absl::Status ListenGrpc(const ServerFlags& flags);
   void OnModelChanged(const std::string& name, ModelState state);
   absl::Status LoadFailure() const;  // not OK when every model failed
   void Drain();
@@ -73,10 +82,12 @@ class App {
 
   ServerMetrics metrics_;
   CompletionPool completions_;
+  CompletionPool readers_;
   ModelRegistry registry_;
   EncodePipeline pipeline_;
   EncoderService encoder_service_;
   KServeService kserve_service_;
+  PoolsIdle pools_idle_{*this};
   std::unique_ptr<HttpEndpoint> http_;
   std::unique_ptr<grpc::Server> server_;
   int grpc_port_ = 0;

@@ -7,10 +7,10 @@
 
 namespace attendant {
 
-CompletionPool::CompletionPool(int threads) {
+CompletionPool::CompletionPool(int threads, const char* name) {
   for (int i = 0; i < threads; ++i) {
     threads_.emplace_back([this] { Work(); });
-    pthread_setname_np(threads_.back().native_handle(), "completion");
+    pthread_setname_np(threads_.back().native_handle(), name);
   }
 }
 
@@ -27,6 +27,13 @@ void CompletionPool::Post(Task task) {
   tasks_.push_back(std::move(task));
 }
 
+void CompletionPool::AwaitIdle() {
+  const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return tasks_.empty() && running_ == 0;
+  };
+  absl::MutexLock lock(&mutex_, absl::Condition(&idle));
+}
+
 void CompletionPool::Work() {
   const auto may_go_on = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return stopping_ || !tasks_.empty();
@@ -38,8 +45,12 @@ void CompletionPool::Work() {
       if (tasks_.empty()) return;
       task = std::move(tasks_.front());
       tasks_.pop_front();
+      ++running_;
     }
     task();
+    task = nullptr;
+    absl::MutexLock lock(&mutex_);
+    --running_;
   }
 }
 

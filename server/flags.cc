@@ -34,6 +34,13 @@ void AddLimitFlags(ServerFlags& flags, FlagSet& set) {
   set.Add("max_request_bytes", flags.max_request_bytes, "of one message from a client");
   set.Add("max_request_sequences", flags.max_request_sequences, "sequences in one request");
   set.Add("max_response_bytes", flags.max_response_bytes, "tensors in one answer, as f32");
+  set.Add("max_pending_request_bytes", flags.max_pending_request_bytes,
+          "all requests that are not yet answered; more get RESOURCE_EXHAUSTED");
+  set.Add("max_pending_response_bytes", flags.max_pending_response_bytes,
+          "tensors in all answers that are in work or not yet read by their clients; more get "
+          "RESOURCE_EXHAUSTED");
+  set.Add("max_connection_calls", flags.max_connection_calls,
+          "calls and streams at one time on one connection; its client waits with more");
   set.Add("max_stream_requests", flags.max_stream_requests,
           "unanswered requests of one stream; at the limit it is not read");
 }
@@ -76,6 +83,7 @@ absl::Status CheckRange(absl::string_view name, int64_t value, int64_t low, int6
 }
 
 absl::Status CheckNumbers(const ServerFlags& flags) {
+  constexpr int64_t kMaxBytes = int64_t{1} << 50;
   constexpr int64_t kMaxMessage = std::numeric_limits<int32_t>::max();  // gRPC's own limit
   constexpr int64_t kMaxCount = int64_t{1} << 30;
   for (const absl::Status& status :
@@ -89,6 +97,11 @@ absl::Status CheckNumbers(const ServerFlags& flags) {
         CheckRange("max_request_bytes", flags.max_request_bytes, 1024, kMaxMessage),
         CheckRange("max_request_sequences", flags.max_request_sequences, 1, kMaxCount),
         CheckRange("max_response_bytes", flags.max_response_bytes, 1024, kMaxMessage),
+        CheckRange("max_pending_request_bytes", flags.max_pending_request_bytes,
+                   flags.max_request_bytes, kMaxBytes),
+        CheckRange("max_pending_response_bytes", flags.max_pending_response_bytes,
+                   flags.max_response_bytes, kMaxBytes),
+        CheckRange("max_connection_calls", flags.max_connection_calls, 1, kMaxMessage),
         CheckRange("max_stream_requests", flags.max_stream_requests, 1, kMaxCount),
         CheckRange("drain_timeout_s", flags.drain_timeout_s, 0, 86'400)}) {
     if (!status.ok()) return status;

@@ -59,6 +59,8 @@ void SetLimits(const ServerFlags& flags, grpc::ServerBuilder& builder) {
           .Resize(static_cast<size_t>(std::max(kLeastQuotaBytes, 16 * flags.max_request_bytes)))
           .SetMaxThreads(kMaxSynchronousThreads));
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                             static_cast<int>(flags.max_connection_calls));
 }
 
 }  // namespace

@@ -22,9 +22,10 @@ constexpr std::array<const char*, kNumPhases> kPhaseNames = {"total", "tokenize"
                                                              "compute", "serialize"};
 constexpr std::array<const char*, kNumMethods> kMethodNames = {"encode", "encode_stream",
                                                                "model_infer"};
-// What RejectReasonName gives. Anything else counts as the last, so that no label is made later.
-constexpr std::array<const char*, 6> kReasonNames = {"queue_full", "too_large", "deadline",
-                                                     "cancelled",  "draining",  "other"};
+// What RejectReasonName gives, and "memory" from the pipeline. Anything else counts as the last, so
+// that no label is made later.
+constexpr std::array<const char*, 7> kReasonNames = {
+    "queue_full", "too_large", "deadline", "cancelled", "draining", "memory", "other"};
 constexpr size_t kNumCodes = 17;  // gRPC's, 0 to 16
 
 template <typename T, size_t size>

@@ -18,14 +18,16 @@
 
 namespace attendant {
 
-// How much of one stream may be unanswered; at the limit its client is held back by flow control.
+// How much of one stream may be unanswered or unread by its client; at the limit that client is
+// held back by flow control.
 struct StreamLimits {
   int64_t max_requests = 256;
-  int64_t max_bytes = int64_t{32} << 20;  // requests in work and answers not yet sent
+  int64_t max_bytes = int64_t{32} << 20;  // of requests in work, their answers, and unread ones
 };
 
-// A bidirectional call on which every request gets one answer, as soon as it is ready. While
-// StreamLimits are reached nothing more is read, and flow control holds the client back. The call
+// A bidirectional call on which every request gets one answer, as soon as it is ready. Nothing more
+// is read until it is known what the answers to all that was read will take, nor while StreamLimits
+// are reached: so a stream exceeds them by one request at most. The call
 // ends when all that was read is answered and the client is done, has gone, or Close was called.
 // Owns itself until OnDone, and is held by what it has in work. Thread-safe.
 template <typename Request, typename Answer>
@@ -36,7 +38,8 @@ class AnswerStream final : public grpc::ServerBidiReactor<Request, Answer>,
     Request request;
     Answer answer;
     std::shared_ptr<Cancellation> cancellation;
-    int64_t bytes = 0;  // of the request, then of the answer
+    int64_t bytes = 0;      // of the request and of the answer to come, then of the answer
+    bool admitted = false;  // known what its answer takes; or answered
   };
   // Fills `answer`, whatever becomes of the request, then calls `answered`: once, perhaps inside.
   using Handler = std::function<void(Exchange& exchange, absl::AnyInvocable<void()> answered)>;
@@ -77,6 +80,7 @@ class AnswerStream final : public grpc::ServerBidiReactor<Request, Answer>,
         handler_(std::move(handler)),
         on_end_(std::move(on_end)) {}
 
+  void Admitted(Exchange& exchange, int64_t response_bytes);
   void Answered(ExchangePtr exchange);
 
   // Starts whatever the state now allows: a read, a write, the end.
@@ -84,7 +88,7 @@ class AnswerStream final : public grpc::ServerBidiReactor<Request, Answer>,
   void MaybeFinish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayRead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto requests = static_cast<int64_t>(unanswered_.size() + answered_.size());
-    return reading_ == nullptr && !half_closed_ && !cancelled_ && !closing_ &&
+    return reading_ == nullptr && undecided_ == 0 && !half_closed_ && !cancelled_ && !closing_ &&
            requests < limits_.max_requests && bytes_ < limits_.max_bytes;
   }
 
@@ -99,8 +103,9 @@ class AnswerStream final : public grpc::ServerBidiReactor<Request, Answer>,
   ExchangePtr reading_ ABSL_GUARDED_BY(mutex_);  // null: no read is under way
   absl::flat_hash_set<ExchangePtr> unanswered_ ABSL_GUARDED_BY(mutex_);
   std::deque<ExchangePtr> answered_ ABSL_GUARDED_BY(mutex_);
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;  // answered_.front()
-  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;     // of unanswered_ and answered_
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;   // answered_.front()
+  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;      // of unanswered_ and answered_
+  int64_t undecided_ ABSL_GUARDED_BY(mutex_) = 0;  // of unanswered_, not yet admitted
   bool half_closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;

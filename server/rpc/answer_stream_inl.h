@@ -15,8 +15,11 @@ void AnswerStream<Request, Answer>::OnReadDone(bool ok) {
     if (finished_) return;
     if (ok) {
       exchange->bytes = static_cast<int64_t>(exchange->request.ByteSizeLong());
-      exchange->cancellation = std::make_shared<Cancellation>(pipeline_);
+      // Called before the answer, while the exchange and this stream are held for it.
+      exchange->cancellation = std::make_shared<Cancellation>(
+          pipeline_, [this, item = exchange.get()](int64_t bytes) { Admitted(*item, bytes); });
       bytes_ += exchange->bytes;
+      ++undecided_;
       unanswered_.insert(exchange);
     } else {
       half_closed_ = true;
@@ -31,11 +34,23 @@ void AnswerStream<Request, Answer>::OnReadDone(bool ok) {
 }
 
 template <typename Request, typename Answer>
+void AnswerStream<Request, Answer>::Admitted(Exchange& exchange, int64_t response_bytes) {
+  absl::MutexLock lock(&mutex_);
+  exchange.admitted = true;
+  exchange.bytes += response_bytes;
+  bytes_ += response_bytes;
+  --undecided_;
+  Advance();
+}
+
+template <typename Request, typename Answer>
 void AnswerStream<Request, Answer>::Answered(ExchangePtr exchange) {
-  exchange->request.Clear();
+  Request().Swap(&exchange->request);  // Clear would keep its memory
+  exchange->cancellation->ReleaseRequest();
   const auto answer_bytes = static_cast<int64_t>(exchange->answer.ByteSizeLong());
   absl::MutexLock lock(&mutex_);
   bytes_ += answer_bytes - std::exchange(exchange->bytes, answer_bytes);
+  if (!std::exchange(exchange->admitted, true)) --undecided_;
   unanswered_.erase(exchange);
   answered_.push_back(std::move(exchange));
   Advance();

@@ -31,6 +31,25 @@ void Cancellation::SetTicket(const EncodePipeline::Ticket& ticket) {
   pipeline_.Cancel(ticket);
 }
 
+void Cancellation::HoldRequest(ByteBudget::Share share) {
+  absl::MutexLock lock(&mutex_);
+  request_ = std::move(share);
+}
+
+void Cancellation::HoldResponse(ByteBudget::Share share) {
+  const int64_t bytes = share.bytes();
+  {
+    absl::MutexLock lock(&mutex_);
+    response_ = std::move(share);
+  }
+  if (on_admitted_) on_admitted_(bytes);
+}
+
+void Cancellation::ReleaseRequest() {
+  absl::MutexLock lock(&mutex_);
+  request_ = ByteBudget::Share();
+}
+
 void ReadRequest(size_t request_bytes, const Executor& executor, absl::AnyInvocable<void()> read) {
   // Up to here, tokenizing takes less time than a gRPC thread may be kept from its other calls.
   constexpr size_t kInlineRequestBytes = size_t{32} << 10;

@@ -10,6 +10,8 @@
 namespace attendant {
 namespace {
 
+constexpr absl::string_view kMemory = "memory";  // beside the batcher's reasons
+
 bool FullyMasked(const EncodedSequence& sequence) {
   return !sequence.attention_mask.empty() &&
          std::all_of(sequence.attention_mask.begin(), sequence.attention_mask.end(),
@@ -57,6 +59,24 @@ struct Submitted {
   }
 };
 
+EncodePipeline::Ticket Submit(Submitted submitted, absl::Time deadline, int priority) {
+  submitted.Enter();
+  if (submitted.request.sequences.empty()) {
+    submitted.Complete(RequestResult{});
+    return {};
+  }
+  Model& model = *submitted.model;
+  PendingRequest pending{.sequences = std::move(submitted.request.sequences),
+                         .outputs = submitted.request.outputs,
+                         .deadline = deadline,
+                         .priority = priority,
+                         .done = nullptr};
+  pending.done = [submitted = std::move(submitted)](absl::StatusOr<RequestResult> result) mutable {
+    submitted.Complete(std::move(result));
+  };
+  return {&model, model.batcher->Submit(std::move(pending))};
+}
+
 void CountTokens(ModelMetrics& metrics, const EncodeOutput& output) {
   int64_t valid = 0;
   int64_t padding = 0;
@@ -85,10 +105,24 @@ void ScatterRows(const EncodedSequence& sequence, int64_t hidden, float* rows) {
 
 EncodePipeline::EncodePipeline(ModelRegistry& models, ServerMetrics& metrics,
                                const EncodeLimits& limits)
-    : models_(models), metrics_(metrics), limits_(limits) {}
+    : models_(models),
+      metrics_(metrics),
+      limits_(limits),
+      request_budget_("requests in work", "--max_pending_request_bytes",
+                      limits.max_pending_request_bytes),
+      response_budget_("answers in work or not yet read by their clients",
+                       "--max_pending_response_bytes", limits.max_pending_response_bytes) {}
+
+absl::StatusOr<ByteBudget::Share> EncodePipeline::TakeRequest(const std::string& model,
+                                                              size_t bytes) {
+  absl::StatusOr<ByteBudget::Share> share = request_budget_.Take(static_cast<int64_t>(bytes));
+  if (!share.ok() && models_.Knows(model)) metrics_.ForModel(model).CountRejected(kMemory);
+  return share;
+}
 
 EncodePipeline::Ticket EncodePipeline::Encode(
-    EncodeInput input, absl::AnyInvocable<void(absl::StatusOr<EncodeOutput>)> done) {
+    EncodeInput input, absl::FunctionRef<void(ByteBudget::Share)> hold,
+    absl::AnyInvocable<void(absl::StatusOr<EncodeOutput>)> done) {
   absl::StatusOr<Model*> model = models_.Find(input.model);
   if (!model.ok()) {
     done(model.status());
@@ -104,21 +138,15 @@ EncodePipeline::Ticket EncodePipeline::Encode(
     done(request.status());
     return {};
   }
-  Submitted submitted{*model, input.served_name, *std::move(request), std::move(done)};
-  submitted.Enter();
-  if (submitted.request.sequences.empty()) {
-    submitted.Complete(RequestResult{});
+  absl::StatusOr<ByteBudget::Share> share = response_budget_.Take(request->response_bytes);
+  if (!share.ok()) {
+    (*model)->metrics->CountRejected(kMemory);
+    done(share.status());
     return {};
   }
-  PendingRequest pending{.sequences = std::move(submitted.request.sequences),
-                         .outputs = submitted.request.outputs,
-                         .deadline = input.deadline,
-                         .priority = input.priority,
-                         .done = nullptr};
-  pending.done = [submitted = std::move(submitted)](absl::StatusOr<RequestResult> result) mutable {
-    submitted.Complete(std::move(result));
-  };
-  return {*model, (*model)->batcher->Submit(std::move(pending))};
+  hold(*std::move(share));
+  return Submit({*model, input.served_name, *std::move(request), std::move(done)}, input.deadline,
+                input.priority);
 }
 
 void EncodePipeline::Cancel(const Ticket& ticket) {

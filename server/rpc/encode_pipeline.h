@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/batching/request.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/model.h"
 #include "server/models/model_registry.h"
+#include "server/rpc/byte_budget.h"
 
 namespace attendant {
 
@@ -66,6 +68,9 @@ void ScatterRows(const EncodedSequence& sequence, int64_t hidden, float* rows);
 struct EncodeLimits {
   int64_t max_request_sequences = 4096;
   int64_t max_response_bytes = int64_t{64} << 20;  // of tensors, as f32
+  // Of all requests together, until each is answered and its answer written.
+  int64_t max_pending_request_bytes = int64_t{512} << 20;
+  int64_t max_pending_response_bytes = int64_t{1} << 30;
 };
 
 // The way of every request between a protocol and the batcher: find the model, tokenize, validate,
@@ -80,10 +85,15 @@ class EncodePipeline {
 
   EncodePipeline(ModelRegistry& models, ServerMetrics& metrics, const EncodeLimits& limits = {});
 
+  // Accounts for a request's message. RESOURCE_EXHAUSTED when all that is pending takes too much.
+  absl::StatusOr<ByteBudget::Share> TakeRequest(const std::string& model, size_t bytes);
+
   // Calls `done` exactly once: inside Encode when the request is refused before it is queued, else
   // later from the completion executor. Counts nothing: the protocol reports the end of a request
-  // to Finish.
-  Ticket Encode(EncodeInput input, absl::AnyInvocable<void(absl::StatusOr<EncodeOutput>)> done);
+  // to Finish. Before anything is computed `hold` is given the answer's share of the memory, to be
+  // kept until the answer is written; it is called inside Encode, before `done`.
+  Ticket Encode(EncodeInput input, absl::FunctionRef<void(ByteBudget::Share)> hold,
+                absl::AnyInvocable<void(absl::StatusOr<EncodeOutput>)> done);
 
   void Cancel(const Ticket& ticket);
 
@@ -99,6 +109,8 @@ class EncodePipeline {
   ModelRegistry& models_;
   ServerMetrics& metrics_;
   const EncodeLimits limits_;
+  ByteBudget request_budget_;
+  ByteBudget response_budget_;
 };
 
 }  // namespace attendant

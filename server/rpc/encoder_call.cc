@@ -57,11 +57,12 @@ void Submit(std::unique_ptr<Run> run) {
   // it.
   EncodePipeline& pipeline = run->call.pipeline;
   const std::shared_ptr<Cancellation> cancellation = run->call.cancellation;
-  cancellation->SetTicket(
-      pipeline.Encode(std::move(decoded->input),
-                      [run = std::move(run)](absl::StatusOr<EncodeOutput> output) mutable {
-                        Answer(*run, std::move(output));
-                      }));
+  cancellation->SetTicket(pipeline.Encode(
+      std::move(decoded->input),
+      [&cancellation](ByteBudget::Share share) { cancellation->HoldResponse(std::move(share)); },
+      [run = std::move(run)](absl::StatusOr<EncodeOutput> output) mutable {
+        Answer(*run, std::move(output));
+      }));
 }
 
 }  // namespace
@@ -71,6 +72,10 @@ void RunEncoderCall(const EncoderCall& call, const v1::EncodeRequest& request,
                     absl::AnyInvocable<void(const absl::Status&)> done) {
   auto run = std::unique_ptr<Run>(
       new Run{.call = call, .request = request, .response = response, .done = std::move(done)});
+  absl::StatusOr<ByteBudget::Share> share =
+      call.pipeline.TakeRequest(request.model(), request.ByteSizeLong());
+  if (!share.ok()) return run->End(share.status(), nullptr, {});
+  call.cancellation->HoldRequest(*std::move(share));
   ReadRequest(request.ByteSizeLong(), call.executor,
               [run = std::move(run)]() mutable { Submit(std::move(run)); });
 }

@@ -35,6 +35,10 @@ void KServeInference::Start(const inference::ModelInferRequest& request, absl::T
                                       .cancellation = std::move(cancellation),
                                       .response = response,
                                       .done = std::move(done)});
+  absl::StatusOr<ByteBudget::Share> share =
+      pipeline_.TakeRequest(call->model(), request.ByteSizeLong());
+  if (!share.ok()) return Complete(*call, share.status());
+  call->cancellation->HoldRequest(*std::move(share));
   ReadRequest(request.ByteSizeLong(), executor_,
               [this, call = std::move(call)]() mutable { Submit(std::move(call)); });
 }
@@ -49,11 +53,12 @@ void KServeInference::Submit(std::unique_ptr<Call> call) {
   call->decode = absl::Now() - start;
   // The answer may come, and end the call, before Encode returns.
   const std::shared_ptr<Cancellation> cancellation = call->cancellation;
-  cancellation->SetTicket(
-      pipeline_.Encode(*std::move(input),
-                       [this, call = std::move(call)](const absl::StatusOr<EncodeOutput>& output) {
-                         Complete(*call, output);
-                       }));
+  cancellation->SetTicket(pipeline_.Encode(
+      *std::move(input),
+      [&cancellation](ByteBudget::Share share) { cancellation->HoldResponse(std::move(share)); },
+      [this, call = std::move(call)](const absl::StatusOr<EncodeOutput>& output) {
+        Complete(*call, output);
+      }));
 }
 
 absl::StatusOr<EncodeInput> KServeInference::Decode(Call& call) const {

@@ -60,7 +60,7 @@ class ModelRegistryTest : public ::testing::Test {
                                     .max_queue_delay = absl::ZeroDuration()}};
   Gate load_gate_;
   ServerMetrics metrics_{"test"};
-  CompletionPool completions_{1};
+  CompletionPool completions_{1, "completion"};
   ModelRegistry registry_;
 };
 

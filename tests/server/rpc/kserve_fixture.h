@@ -38,7 +38,7 @@ inline ModelOptions Options() {
 class KServeServiceTest : public testing::Test {
  protected:
   KServeServiceTest()
-      : completions_(2),
+      : completions_(2, "completion"),
         metrics_("test"),
         registry_(Options(), metrics_,
                   [this](absl::AnyInvocable<void()> f) { completions_.Post(std::move(f)); }),

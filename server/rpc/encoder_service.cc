@@ -2,9 +2,11 @@
 #include "server/rpc/encoder_service.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "server/batching/retry_hint.h"
 #include "server/rpc/encoder_call.h"
 #include "server/rpc/encoder_messages.h"
 #include "server/rpc/status_translation.h"
@@ -19,6 +21,10 @@ void FillStreamAnswer(const std::string& id, const absl::Status& status,
   const grpc::Status error = ToGrpcStatus(status);
   answer.mutable_error()->set_code(error.error_code());
   answer.mutable_error()->set_message(error.error_message());
+  const std::optional<absl::Duration> delay = RetryAfter(status);
+  if (delay.has_value()) {
+    answer.mutable_error()->set_retry_after_ms(absl::ToInt64Milliseconds(*delay));
+  }
 }
 
 }  // namespace

@@ -62,6 +62,18 @@ void ExpectRefused(InProcessServer& server, const v1::EncodeRequest& request,
   EXPECT_EQ(context.GetServerTrailingMetadata().count("grpc-retry-pushback-ms"), 1u);
 }
 
+v1::Error StreamError(InProcessServer& server, const v1::EncodeRequest& request) {
+  grpc::ClientContext context;
+  const auto stream = server.encoder().EncodeStream(&context);
+  EXPECT_TRUE(stream->Write(request));
+  v1::EncodeStreamResponse answer;
+  EXPECT_TRUE(stream->Read(&answer));
+  EXPECT_EQ(answer.error().code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+  return answer.error();
+}
+
 TEST(MemoryLimitsTest, AnswersToComeAreBounded) {
   InProcessServer::Options options;
   options.flags.max_pending_response_bytes = kHelloStateBytes + 1;
@@ -76,6 +88,7 @@ TEST(MemoryLimitsTest, AnswersToComeAreBounded) {
   ExpectRefused(server, StatesRequest(), message);
   ExpectRefused(server, MaskedRequest(), message);
   EXPECT_EQ(server.Metric(R"(attendant_rejected_total{model="tiny",reason="memory"})"), 2);
+  EXPECT_GT(StreamError(server, StatesRequest()).retry_after_ms(), 0);
   server.run_gate().Open();
   EXPECT_TRUE(first.get().ok());
   AwaitOk(server, MaskedRequest());

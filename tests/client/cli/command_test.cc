@@ -152,7 +152,7 @@ TEST_F(CommandTest, EmbedsArgumentsStandardInputAndFile) {
 
 TEST_F(CommandTest, EmbedsManyLinesInOrder) {
   std::string input;
-  for (int i = 0; i < 10000; ++i) absl::StrAppend(&input, std::string(i % 50, 'x'), "\n");
+  for (size_t i = 0; i < 10000; ++i) absl::StrAppend(&input, std::string(i % 50, 'x'), "\n");
   EXPECT_EQ(Run({"embed", "--json"}, input), 0);
   const std::vector<json> lines = OutputLines();
   ASSERT_EQ(lines.size(), 10000);

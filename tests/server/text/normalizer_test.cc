@@ -87,7 +87,7 @@ TEST(NormalizerTest, MayBeCutAtSpaces) {
 }
 
 TEST(NormalizerTest, LongAsciiRuns) {
-  for (const size_t length : {1, 255, 256, 257, 512, 5000}) {
+  for (const size_t length : {1u, 255u, 256u, 257u, 512u, 5000u}) {
     EXPECT_EQ(Normalize(kBert, std::string(length, 'A')), std::string(length, 'a'));
     EXPECT_EQ(Normalize(kBert, std::string(length, '\x01') + "B"), "b");
   }

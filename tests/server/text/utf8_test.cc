@@ -45,7 +45,7 @@ TEST(Utf8Test, FindsTheFirstInvalidSequence) {
       "\xE4\xB8(",
   };
   for (const std::string& bytes : invalid) {
-    for (const size_t offset : {0, 1, 7, 8, 9, 31}) {
+    for (const size_t offset : {0u, 1u, 7u, 8u, 9u, 31u}) {
       const std::string text = std::string(offset, 'a') + bytes;
       EXPECT_EQ(FindInvalidUtf8(text), offset) << testing::PrintToString(bytes);
       EXPECT_EQ(FindInvalidUtf8(text + " \xC3\xA9 and more"), offset);

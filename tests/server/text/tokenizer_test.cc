@@ -43,7 +43,7 @@ json File() {
               "max_input_chars_per_word": 100,
               "vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "a": 3, "b": 4, "##a": 5}}
   })");
-  file["added_tokens"] = {AddedToken("[SEP]", kSep, false)};
+  file["added_tokens"] = json::array({AddedToken("[SEP]", kSep, false)});
   return file;
 }
 

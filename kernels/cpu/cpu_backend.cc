@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "kernels/cpu/cpu_encoder.h"
 #include "kernels/cpu/vector_kernels.h"
 

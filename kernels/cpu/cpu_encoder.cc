@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/cpu_encoder.h"
 
-#include <algorithm>
 #include <new>
 #include <utility>
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 
 #include "absl/strings/str_cat.h"
@@ -233,13 +232,9 @@ void CpuSession::NormalizeBlock(const Block& block, const PackedLinear& linear,
                                 const Operand& operand, const LayerNormArgs& norm,
                                 ThreadState& thread) {
   for (int64_t row = 0; row < block.rows; ++row) {
-    // The operand's quantization is read before the same row's next one is written.
-    RowQuantization quantization;
-    if (operand.quantization != nullptr) quantization = operand.quantization[row];
-    const ProductRow product{thread.product.row(row), &quantization, linear.column_sums.data(),
-                             linear.column_scales.data()};
-    kernels_.add_layer_norm(states_.row(block.begin + row), product, linear.bias.data(), norm,
-                            thread.states.row(row));
+    kernels_.add_layer_norm(states_.row(block.begin + row),
+                            RowOf(thread.product, row, operand.row(row), linear),
+                            linear.bias.data(), norm, thread.states.row(row));
   }
 }
 

@@ -73,11 +73,11 @@ absl::StatusOr<Matmul> Matmul::Create(const dnnl::engine& engine, const Options&
     for (int64_t rows = kRowGranularity; rows <= RoundUpRows(options.max_rows);
          rows += kRowGranularity) {
       const auto desc = Describe(engine, options, rows, weight);
-      matmul.implementation_ = desc.impl_info_str();
-      if (std::string_view(matmul.implementation_).substr(0, 3) != "brg") {
+      const std::string_view implementation = desc.impl_info_str();
+      if (implementation.substr(0, 3) != "brg") {
         return absl::UnimplementedError(absl::StrCat(
             "oneDNN has no fast ", DTypeName(options.dtype), " matmul on this machine for m ", rows,
-            ", k ", options.k, ", n ", options.n, ": it offers ", matmul.implementation_));
+            ", k ", options.k, ", n ", options.n, ": it offers ", desc.impl_info_str()));
       }
       matmul.scratchpad_bytes_ =
           std::max(matmul.scratchpad_bytes_, desc.scratchpad_desc().get_size());

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -51,7 +50,6 @@ class Matmul {
   int64_t packed_bytes() const;
 
   const Options& options() const { return options_; }
-  const std::string& implementation() const { return implementation_; }
   size_t scratchpad_bytes() const { return scratchpad_bytes_; }
 
  private:
@@ -70,7 +68,6 @@ class Matmul {
   Options options_;
   dnnl::engine engine_;
   std::vector<Variant> variants_;  // ascending m
-  std::string implementation_;
   size_t scratchpad_bytes_ = 0;
 };
 

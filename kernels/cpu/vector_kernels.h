@@ -59,7 +59,8 @@ struct RowKernels {
   void (*convert)(const float* x, int64_t columns, const OperandRow& operand);
 
   // states = LayerNorm(states + product + bias), and the same as operand. In f32 the states are the
-  // operand and `operand` is ignored.
+  // operand and `operand` is ignored. The operand's quantization may be the product's: it is read
+  // before it is written.
   void (*add_layer_norm)(float* states, const ProductRow& product, const float* bias,
                          const LayerNormArgs& norm, const OperandRow& operand);
 

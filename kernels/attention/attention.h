@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "kernels/attention/sequences.h"
+#include "kernels/core/backend.h"
+#include "kernels/core/shape.h"
+#include "kernels/core/thread_pool.h"
+
+// What a call of any operator of the attention family says; registry.h lists the operators.
+// `queries` and `keys` count one sequence's query tokens and its key and value tokens.
+namespace attendant::attention {
+
+class Module;  // a loaded one with weights of its own: module.h
+
+enum class Kind : uint8_t {
+  kDotProduct,
+  kMultiHead,
+  kAdditive,
+  kLuongDot,
+  kLuongGeneral,
+  kLuongConcat,
+  kFlash,
+  kWindow,
+  kStrided,
+  kLinear,
+  kLinformer,
+};
+
+// An attention mask, [batch, heads, queries, keys]; each dim may be 1 and is then broadcast. Of
+// packed sequences `queries` and `keys` are those of the longest.
+//   kBool  uint8; 0 leaves the key out for that query
+//   f32, bf16  added to the score; -inf leaves out. Every other number is a number: where all keys
+//          have -1e9 the weights are those of equal scores, as PyTorch computes them.
+struct MaskTensor {
+  enum class Type : uint8_t { kBool, kF32, kBf16 };
+  Type type = Type::kBool;
+  const void* values = nullptr;
+  std::array<int64_t, 4> dims{};  // all 0: no mask
+  bool present() const { return dims != std::array<int64_t, 4>{}; }
+};
+
+// Which keys a query may attend to: those that none of these leaves out. A query with none left
+// gets zeros for its output and its weights.
+struct Mask {
+  MaskTensor tensor;
+  // 0 leaves the key out for every query (the inverse of PyTorch's key_padding_mask). One for each
+  // key token: packed [tokens], dense [batch * seq]. Of size 0: none is left out.
+  TensorView<const uint8_t, 1> keys;
+  bool causal = false;  // query i attends to keys j <= i, also where their numbers differ
+  int64_t window = -1;  // to keys with |i - j| <= window; -1: any distance
+};
+
+enum class WeightsWanted : uint8_t { kNone, kPerHead, kAveraged };  // kAveraged: over the heads
+
+// A trained tensor that a kind takes with the call, f32; a vector is [1, n].
+struct Parameter {
+  absl::string_view name;
+  TensorView<const float, 2> values;
+};
+
+struct Call {
+  Kind kind = Kind::kDotProduct;
+  DType dtype = DType::kF32;  // of query, key, value and out: f32 or bf16. Sums are f32.
+  Sequences queries;
+  Sequences keys;   // of key and value
+  InputRows query;  // [heads, queries, query dim] for each sequence
+  InputRows key;    // [heads, keys, key dim]
+  InputRows value;  // [heads, keys, value dim]
+  Mask mask{};
+  WeightsWanted weights = WeightsWanted::kNone;
+  std::optional<float> scale{};  // of the scores; default 1 / sqrt(query dim). Finite.
+  int64_t block = 0;  // kStrided's; 0: the root of the longest sequence's keys, rounded up
+  std::span<const Parameter> parameters{};
+  const Module* module = nullptr;  // kMultiHead's
+};
+
+// Where results go. Memory is the caller's and overlaps no operand.
+struct Outputs {
+  OutputRows out;  // [heads, queries, out dim] for each sequence, of the call's dtype
+  // Sequence after sequence, [heads or 1, queries, keys] each; so [batch, heads or 1, queries,
+  // keys] of dense ones. Null when not wanted.
+  float* weights = nullptr;
+};
+
+// What a call will take, known before anything is allocated.
+struct Cost {
+  int64_t out_heads = 0;  // the shape of a row of `out`
+  int64_t out_dim = 0;
+  int64_t out_bytes = 0;      // all queries' rows
+  int64_t weights_heads = 0;  // 0 when not wanted, 1 when averaged
+  int64_t weights_bytes = 0;
+  int64_t scratch_bytes = 0;
+  int64_t operations = 0;  // multiply-adds, about
+};
+
+// Checks all that the call says and computes its cost; reads no values, so their pointers may still
+// be null. INVALID_ARGUMENT names what disagrees, with both shapes or numbers, and what overflows;
+// UNIMPLEMENTED for what the kind does not do.
+absl::StatusOr<Cost> Measure(const Call& call, int threads);
+
+inline constexpr size_t kScratchAlignment = 64;
+
+// Runs the operator. `scratch` is aligned to kScratchAlignment and has at least the scratch_bytes
+// that Measure gives for pool.threads(). The call is measured again and refused like there;
+// INTERNAL when a kernel fails. Results are the same bits for every number of threads, and whatever
+// the other sequences of the batch are.
+absl::Status Run(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,
+                 const Outputs& outputs);
+
+// The same by plain loops with sums in double.
+absl::Status RunReference(const Call& call, const Outputs& outputs);
+
+}  // namespace attendant::attention

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/attention/mask.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/attention/values.h"
+
+namespace attendant::attention {
+
+const float MaskReader::kLeftOut = -std::numeric_limits<float>::infinity();
+
+MaskReader::MaskReader(const Call& call, int64_t sequence, int64_t head)
+    : mask_(call.mask), keys_(call.keys.len(sequence)) {
+  if (mask_.keys.dim(0) != 0) key_mask_ = mask_.keys.data() + call.keys.start(sequence);
+  if (!mask_.tensor.present()) return;
+  const auto& dims = mask_.tensor.dims;
+  key_stride_ = dims[3] == 1 ? 0 : 1;
+  query_stride_ = dims[2] == 1 ? 0 : dims[3];
+  first_ =
+      (head % dims[1]) * dims[2] * dims[3] + (sequence % dims[0]) * dims[1] * dims[2] * dims[3];
+}
+
+int64_t MaskReader::KeysBegin(int64_t query) const {
+  if (mask_.window < 0 || query <= mask_.window) return 0;
+  return std::min(query - mask_.window, keys_);
+}
+
+int64_t MaskReader::KeysEnd(int64_t query) const {
+  int64_t end = keys_;
+  if (mask_.causal) end = std::min(end, query + 1);
+  if (mask_.window >= 0 && mask_.window < end - query - 1) end = query + mask_.window + 1;
+  return end;
+}
+
+float MaskReader::TensorBias(int64_t query, int64_t key) const {
+  if (!mask_.tensor.present()) return 0;
+  const int64_t index = first_ + query * query_stride_ + key * key_stride_;
+  switch (mask_.tensor.type) {
+    case MaskTensor::Type::kBool:
+      return static_cast<const uint8_t*>(mask_.tensor.values)[index] != 0 ? 0 : kLeftOut;
+    case MaskTensor::Type::kF32:
+      return static_cast<const float*>(mask_.tensor.values)[index];
+    case MaskTensor::Type::kBf16:
+      return FromBf16(static_cast<const uint16_t*>(mask_.tensor.values)[index]);
+  }
+  return 0;
+}
+
+void MaskReader::BiasRow(int64_t query, int64_t key_begin, int64_t count, float* bias) const {
+  for (int64_t j = 0; j < count; ++j) bias[j] = Bias(query, key_begin + j);
+}
+
+}  // namespace attendant::attention

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/attention/attention.h"
+
+namespace attendant::attention {
+
+// Reads all that a call's mask says, for one sequence and head. REQUIRES: CheckCall accepted the
+// call, which must outlive the reader. Cheap to make.
+class MaskReader {
+ public:
+  MaskReader(const Call& call, int64_t sequence, int64_t head);
+
+  // What is added to the score of (query, key): -inf when the key is left out.
+  float Bias(int64_t query, int64_t key) const {
+    return Allowed(query, key) ? TensorBias(query, key) : kLeftOut;
+  }
+
+  // The keys that causal and window leave for a query: [KeysBegin, KeysEnd), perhaps empty.
+  int64_t KeysBegin(int64_t query) const;
+  int64_t KeysEnd(int64_t query) const;
+
+  // bias[j] = Bias(query, key_begin + j) for j in [0, count).
+  void BiasRow(int64_t query, int64_t key_begin, int64_t count, float* bias) const;
+
+ private:
+  static const float kLeftOut;
+
+  bool Allowed(int64_t query, int64_t key) const {
+    return (key_mask_ == nullptr || key_mask_[key] != 0) && key >= KeysBegin(query) &&
+           key < KeysEnd(query);
+  }
+  float TensorBias(int64_t query, int64_t key) const;
+
+  const Mask& mask_;
+  int64_t keys_;
+  const uint8_t* key_mask_ = nullptr;  // of the sequence
+  int64_t first_ = 0;                  // of the sequence and head in the mask tensor
+  int64_t query_stride_ = 0;
+  int64_t key_stride_ = 0;
+};
+
+}  // namespace attendant::attention

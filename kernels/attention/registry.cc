@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/attention/registry.h"
+
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/attention/check_call.h"
+
+namespace attendant::attention {
+namespace {
+
+constexpr const Operator* kOperators[] = {&kDotProductOperator};
+
+absl::StatusOr<const Operator*> RequireOperator(Kind kind) {
+  const Operator* found = FindOperator(kind);
+  if (found != nullptr) return found;
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no attention of kind ", static_cast<int>(kind)));
+}
+
+absl::Status CheckScratch(std::span<std::byte> scratch, int64_t bytes) {
+  const bool aligned = reinterpret_cast<uintptr_t>(scratch.data()) % kScratchAlignment == 0;
+  if (static_cast<int64_t>(scratch.size()) >= bytes && (aligned || bytes == 0)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("the scratch has ", scratch.size(), " bytes", aligned ? "" : ", not aligned",
+                   "; the call needs ", bytes, " aligned to ", kScratchAlignment));
+}
+
+}  // namespace
+
+std::span<const Operator* const> Operators() { return kOperators; }
+
+const Operator* FindOperator(Kind kind) {
+  for (const Operator* op : kOperators) {
+    if (op->kind == kind) return op;
+  }
+  return nullptr;
+}
+
+const Operator* FindOperator(absl::string_view name) {
+  for (const Operator* op : kOperators) {
+    if (op->name == name) return op;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<Cost> Measure(const Call& call, int threads) {
+  absl::StatusOr<const Operator*> op = RequireOperator(call.kind);
+  if (!op.ok()) return op.status();
+  return (*op)->measure(call, threads);
+}
+
+absl::Status Run(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,
+                 const Outputs& outputs) {
+  absl::StatusOr<Cost> cost = Measure(call, pool.threads());
+  if (!cost.ok()) return cost.status();
+  if (absl::Status s = CheckScratch(scratch, cost->scratch_bytes); !s.ok()) return s;
+  return FindOperator(call.kind)->run(call, pool, scratch, outputs);
+}
+
+absl::Status RunReference(const Call& call, const Outputs& outputs) {
+  absl::StatusOr<Cost> cost = Measure(call, 1);
+  if (!cost.ok()) return cost.status();
+  return FindOperator(call.kind)->reference(call, outputs);
+}
+
+}  // namespace attendant::attention

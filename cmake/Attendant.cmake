@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What every target of this project has in common, and one helper each for libraries, programs and tests.
+# What every target of this project has in common, and one helper each for libraries, programs, tests and
+# benchmarks.
 include_guard()
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
@@ -68,4 +69,16 @@ function(attendant_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   gtest_discover_tests(${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_TIMEOUT 60
                        PROPERTIES TIMEOUT 300)
+endfunction()
+
+# attendant_benchmark(NAME SOURCES a.cc ... LIBRARIES lib ...): one Google Benchmark program in bin/. Without that
+# library it is left out, and one line says so.
+function(attendant_benchmark name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES" ${ARGN})
+  if(TARGET benchmark::benchmark)
+    attendant_program(${name} OUTPUT ${name} SOURCES ${arg_SOURCES}
+                      LIBRARIES ${arg_LIBRARIES} benchmark::benchmark)
+  else()
+    message(STATUS "${name} is left out: it needs Google Benchmark (libbenchmark-dev)")
+  endif()
 endfunction()

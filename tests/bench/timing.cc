@@ -7,16 +7,13 @@
 #include <cstdlib>
 
 namespace attendant::bench {
-namespace {
 
 double Now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-}  // namespace
-
 void Die(const absl::Status& status) {
-  std::fprintf(stderr, "engine_bench: %s\n", status.ToString().c_str());
+  std::fprintf(stderr, "%s\n", status.ToString().c_str());
   std::exit(1);
 }
 

@@ -11,6 +11,9 @@ namespace attendant::bench {
 // Ends the program with the reason on standard error.
 [[noreturn]] void Die(const absl::Status& status);
 
+// Seconds of a clock that never goes back.
+double Now();
+
 // Calls `work` until `seconds` have passed, at least once: seconds per call.
 double SecondsPerCall(double seconds, absl::FunctionRef<void()> work);
 

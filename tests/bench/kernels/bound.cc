@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/bench/kernels/bound.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "tests/bench/product.h"
+#include "tests/bench/timing.h"
+
+namespace attendant::bench {
+namespace {
+
+constexpr double kSecondsPerBound = 0.05;
+
+// The shortest of many calls: a bound is what the machine can do, not what it does on average.
+double LeastSeconds(absl::FunctionRef<void()> work) {
+  work();
+  return SecondsOfCalls(kSecondsPerBound, work).front();
+}
+
+struct ProductShape {
+  int64_t rows, k, n;
+};
+// Around the shapes that oneDNN multiplies fastest: weights in the second level of cache and
+// beyond.
+constexpr ProductShape kShapes[] = {{128, 384, 1152}, {256, 512, 512},  {256, 768, 768},
+                                    {256, 1536, 384}, {128, 768, 3072}, {256, 1024, 1024},
+                                    {256, 3072, 768}, {512, 768, 2304}};
+
+double MeasurePeak(DType dtype) {
+  double peak = 0;
+  for (const ProductShape& shape : kShapes) {
+    const ProductWeights weights(dtype, shape.k, shape.n, shape.rows);
+    Product product(weights);
+    peak =
+        std::max(peak, product.Flops(shape.rows) / LeastSeconds([&] { product.Run(shape.rows); }));
+  }
+  return peak;
+}
+
+}  // namespace
+
+Bound MatmulBound(DType dtype, double flops) {
+  static std::map<DType, double> peaks;
+  const auto [peak, is_new] = peaks.try_emplace(dtype);
+  if (is_new) peak->second = MeasurePeak(dtype);
+  return {flops, peak->second, "GFLOP/s"};
+}
+
+Bound MemoryBound(double bytes, absl::FunctionRef<void()> pass) {
+  return {bytes, bytes / LeastSeconds(pass), "GB/s"};
+}
+
+void Measure(benchmark::State& state, const Bound& bound, absl::FunctionRef<void()> iteration) {
+  iteration();
+  // By the wall clock, as the bound.
+  double iterations = 0;
+  const double begin = Now();
+  for ([[maybe_unused]] auto each : state) {
+    iteration();
+    benchmark::ClobberMemory();
+    ++iterations;
+  }
+  const double per_second = bound.amount * iterations / (Now() - begin);
+  state.counters["rate"] = per_second / 1e9;
+  state.counters["bound"] = bound.per_second / 1e9;
+  state.counters["percent"] = 100 * per_second / bound.per_second;
+  state.SetLabel(bound.unit);
+}
+
+const cpu::VectorKernels& BestKernels() {
+  if (MakeCpuBackend({.isa = CpuIsa::kAvx512Bf16}).ok()) return cpu::kAvx512Bf16Kernels;
+  if (MakeCpuBackend({.isa = CpuIsa::kAvx512}).ok()) return cpu::kAvx512Kernels;
+  return cpu::kAvx2Kernels;
+}
+
+const cpu::RowKernels& BestRowKernels(DType dtype) {
+  const cpu::VectorKernels& kernels = BestKernels();
+  return dtype == DType::kF32 ? kernels.f32 : dtype == DType::kBf16 ? kernels.bf16 : kernels.int8;
+}
+
+}  // namespace attendant::bench

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/bench/product.h"
+
+#include <utility>
+
+#include "tests/bench/timing.h"
+
+namespace attendant::bench {
+namespace {
+
+cpu::Matmul Create(const dnnl::engine& engine, const cpu::Matmul::Options& options) {
+  auto matmul = cpu::Matmul::Create(engine, options);
+  if (!matmul.ok()) Die(matmul.status());
+  return *std::move(matmul);
+}
+
+cpu::PackedLinear ConstantWeights(const cpu::Matmul& matmul, Arena& arena) {
+  const int64_t k = matmul.options().k, n = matmul.options().n;
+  const std::vector<float> weight(static_cast<size_t>(k * n), 0.01f), bias(static_cast<size_t>(n));
+  const LinearWeights linear{{weight.data(), {n, k}}, {bias.data(), {n}}};
+  return cpu::PackLinear(matmul, {&linear}, arena);
+}
+
+size_t Elements(int64_t rows, int64_t columns) { return static_cast<size_t>(rows * columns); }
+
+}  // namespace
+
+ProductWeights::ProductWeights(DType dtype, int64_t k, int64_t n, int64_t max_rows)
+    : engine_(dnnl::engine::kind::cpu, 0),
+      matmul_(Create(engine_, {.dtype = dtype, .k = k, .n = n, .max_rows = max_rows})),
+      arena_(static_cast<size_t>(matmul_.packed_bytes()) + Arena::kAlignment),
+      linear_(ConstantWeights(matmul_, arena_)) {}
+
+Product::Product(const ProductWeights& weights)
+    : weights_(weights),
+      x_(Elements(weights.matmul().options().max_rows, weights.matmul().options().k), 0.5f),
+      y_(Elements(weights.matmul().options().max_rows, weights.matmul().options().n)),
+      scratchpad_(weights.matmul().scratchpad_bytes() + 64),
+      runner_(weights.matmul(), dnnl::stream(weights.engine()), scratchpad_.data()) {
+  cpu::UseOneThreadPerCall();
+}
+
+void Product::Run(int64_t rows) {
+  if (!runner_.Run(rows, x_.data(), weights_.packed(), nullptr, y_.data())) {
+    Die(absl::InternalError("oneDNN could not execute a matmul"));
+  }
+}
+
+double Product::Flops(int64_t rows) const {
+  const cpu::Matmul::Options& options = weights_.matmul().options();
+  return 2 * static_cast<double>(rows * options.k * options.n);
+}
+
+}  // namespace attendant::bench

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/core/arena.h"
+#include "kernels/cpu/matmul.h"
+#include "kernels/cpu/packed_linear.h"
+
+namespace attendant::bench {
+
+// Weights [k, n] packed for products in one number format, without bias. Immutable.
+class ProductWeights {
+ public:
+  // Ends the program where oneDNN has no fast kernel.
+  ProductWeights(DType dtype, int64_t k, int64_t n, int64_t max_rows);
+
+  const cpu::Matmul& matmul() const { return matmul_; }
+  const dnnl::engine& engine() const { return engine_; }
+  const dnnl::memory& packed() const { return linear_.weight; }
+
+ private:
+  dnnl::engine engine_;
+  cpu::Matmul matmul_;
+  Arena arena_;
+  cpu::PackedLinear linear_;
+};
+
+// What one thread needs to multiply. Thread-confined; made on the thread that runs it. `weights`
+// must outlive it.
+class Product {
+ public:
+  explicit Product(const ProductWeights& weights);
+
+  // y [rows, n] = x [rows, k] w [k, n]. REQUIRES: rows is a multiple of kRowGranularity, at most
+  // max_rows.
+  void Run(int64_t rows);
+  double Flops(int64_t rows) const;
+
+ private:
+  const ProductWeights& weights_;
+  std::vector<float> x_, y_;
+  std::vector<char> scratchpad_;
+  cpu::MatmulRunner runner_;
+};
+
+}  // namespace attendant::bench

@@ -57,7 +57,12 @@ struct Mask {
   TensorView<const uint8_t, 1> keys;
   bool causal = false;  // query i attends to keys j <= i, also where their numbers differ
   int64_t window = -1;  // to keys with |i - j| <= window; -1: any distance
+  // ALiBi: -alibi_slopes[head] * |i - j| is added to the score. One for each head; empty: none.
+  std::span<const float> alibi_slopes{};
 };
+
+// What linear attention maps each value of queries and keys with: elu(x) + 1, or max(x, 0).
+enum class FeatureMap : uint8_t { kEluPlusOne, kRelu };
 
 enum class WeightsWanted : uint8_t { kNone, kPerHead, kAveraged };  // kAveraged: over the heads
 
@@ -79,6 +84,7 @@ struct Call {
   WeightsWanted weights = WeightsWanted::kNone;
   std::optional<float> scale{};  // of the scores; default 1 / sqrt(query dim). Finite.
   int64_t block = 0;  // kStrided's; 0: the root of the longest sequence's keys, rounded up
+  FeatureMap feature_map = FeatureMap::kEluPlusOne;  // kLinear's
   std::span<const Parameter> parameters{};
   const Module* module = nullptr;  // kMultiHead's
 };

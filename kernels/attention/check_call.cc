@@ -54,6 +54,11 @@ absl::Status CheckMask(const Call& call, int64_t score_heads) {
     return absl::InvalidArgumentError(
         absl::StrCat("the window is ", call.mask.window, ", it must be -1 or at least 0"));
   }
+  const auto slopes = static_cast<int64_t>(call.mask.alibi_slopes.size());
+  if (slopes != 0 && slopes != score_heads) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("ALiBi has ", slopes, " slopes for ", score_heads, " heads"));
+  }
   return CheckMaskTensor(call, score_heads);
 }
 

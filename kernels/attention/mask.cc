@@ -13,6 +13,7 @@ const float MaskReader::kLeftOut = -std::numeric_limits<float>::infinity();
 MaskReader::MaskReader(const Call& call, int64_t sequence, int64_t head)
     : mask_(call.mask), keys_(call.keys.len(sequence)) {
   if (mask_.keys.dim(0) != 0) key_mask_ = mask_.keys.data() + call.keys.start(sequence);
+  if (!mask_.alibi_slopes.empty()) slope_ = mask_.alibi_slopes[static_cast<size_t>(head)];
   if (!mask_.tensor.present()) return;
   const auto& dims = mask_.tensor.dims;
   key_stride_ = dims[3] == 1 ? 0 : 1;

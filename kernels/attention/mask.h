@@ -15,7 +15,9 @@ class MaskReader {
 
   // What is added to the score of (query, key): -inf when the key is left out.
   float Bias(int64_t query, int64_t key) const {
-    return Allowed(query, key) ? TensorBias(query, key) : kLeftOut;
+    if (!Allowed(query, key)) return kLeftOut;
+    const auto distance = static_cast<float>(query < key ? key - query : query - key);
+    return TensorBias(query, key) - slope_ * distance;
   }
 
   // The keys that causal and window leave for a query: [KeysBegin, KeysEnd), perhaps empty.
@@ -40,6 +42,7 @@ class MaskReader {
   int64_t first_ = 0;                  // of the sequence and head in the mask tensor
   int64_t query_stride_ = 0;
   int64_t key_stride_ = 0;
+  float slope_ = 0;
 };
 
 }  // namespace attendant::attention

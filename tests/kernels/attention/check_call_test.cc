@@ -62,6 +62,10 @@ TEST(CheckCallTest, NamesBothOfWhatDisagrees) {
   call = DenseCall();
   call.mask.keys = TensorView<const uint8_t, 1>(nullptr, {7});
   ExpectRefused(call, absl::StatusCode::kInvalidArgument, "7 values for the keys' 14 tokens");
+  call = DenseCall();
+  const float slopes[] = {0.5f, 0.25f};
+  call.mask.alibi_slopes = slopes;
+  ExpectRefused(call, absl::StatusCode::kInvalidArgument, "ALiBi has 2 slopes for 3 heads");
 }
 
 TEST(CheckCallTest, RefusesWhatNoCallMaySay) {

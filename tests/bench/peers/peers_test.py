@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of the comparison that need no peer."""
 
+import importlib.util
+import pathlib
 import statistics
 import types
 import unittest
 
 import marks
 import workloads
+
+BENCH = pathlib.Path(__file__).parent.parent
 
 
 def series(engine, samples, flops=()):
@@ -18,7 +22,13 @@ class Lens(unittest.TestCase):
         lens = workloads.mixed_lens()
         self.assertEqual(len(lens), 192)
         self.assertEqual(statistics.median(lens), 48)
-        self.assertAlmostEqual(statistics.mean(lens), 55.6, delta=0.1)
+        self.assertAlmostEqual(statistics.mean(lens), 55.6, delta=0.05)
+
+    def test_mixed_lens_are_drawn_and_not_chosen(self):
+        spec = importlib.util.spec_from_file_location("make_mixed_lengths", BENCH / "make_mixed_lengths.py")
+        generator = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(generator)
+        self.assertEqual((BENCH / "mixed_lengths.inc").read_text(), generator.text(generator.choose()))
 
 
 class Cut(unittest.TestCase):

@@ -29,6 +29,11 @@ absl::Status CheckSessionLimits(const PackedBatch& batch, const OutputSpec& spec
     return absl::InvalidArgumentError(absl::StrCat("outputs are given for ", spec.sequences.size(),
                                                    " sequences, the batch has ", batch.batch()));
   }
+  if (!spec.layers.empty() && static_cast<int64_t>(spec.layers.size()) != batch.batch()) {
+    return absl::InvalidArgumentError(absl::StrCat("layer outputs are given for ",
+                                                   spec.layers.size(), " sequences, the batch has ",
+                                                   batch.batch()));
+  }
   return absl::OkStatus();
 }
 

@@ -36,9 +36,11 @@ class Session {
  public:
   virtual ~Session() = default;
 
-  // Runs the encoder over `batch` and points `outputs` at the results.
-  // A sequence's results are the same bits whatever else is in the batch and wherever it stands in
-  // it. REQUIRES: every sequence passed ValidateSequence; spec.sequences.size() == batch.batch().
+  // Runs the encoder over `batch` and points `outputs` at the results; what spec.layers asks for is
+  // written where it says. A sequence's results are the same bits whatever else is in the batch,
+  // wherever it stands in it and whatever else is asked for.
+  // REQUIRES: every sequence passed ValidateSequence; spec.sequences.size() == batch.batch(); the
+  // layers and heads of spec.layers are the model's.
   // INVALID_ARGUMENT beyond the session's limits; INTERNAL when a kernel fails. The session stays
   // usable.
   virtual absl::Status Run(const PackedBatch& batch, const OutputSpec& spec, Outputs& outputs) = 0;

@@ -27,8 +27,23 @@ struct SequenceOutputs {
   friend bool operator==(const SequenceOutputs&, const SequenceOutputs&) = default;
 };
 
+// What one sequence asks for from inside the encoder, and the caller's memory that it goes to: no
+// session keeps [heads, len, len] for everybody. Layers and heads count from 0.
+struct LayerOutputs {
+  std::span<const int32_t> attention_layers;  // each of [0, layers)
+  std::span<const int32_t> attention_heads;   // each of [0, heads)
+  // softmax(q k^T / sqrt(head_dim)): [attention_layers, attention_heads, len, len]; a row is a
+  // query and sums to 1.
+  float* attention_weights = nullptr;
+
+  std::span<const int32_t> hidden_layers;  // each of [0, layers]: 0 is what the first layer reads,
+                                           // i > 0 is what the i-th layer made of it
+  float* hidden_states = nullptr;          // [hidden_layers, len, hidden]
+};
+
 struct OutputSpec {
   std::span<const SequenceOutputs> sequences;  // [batch]
+  std::span<const LayerOutputs> layers = {};   // [batch], or empty: nobody asks
 };
 
 // What a session computed. The views point into the session and hold until its next Run. Rows that

@@ -14,13 +14,15 @@ constexpr int64_t kMinTaskScores = 4096;
 
 int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-void PlanSequence(int64_t seq_start, int64_t len, int64_t heads,
+void PlanSequence(const PackedBatch& batch, int64_t sequence, int64_t heads,
                   std::vector<AttentionTask>& tasks) {
+  const int64_t len = batch.len(sequence);
   const int64_t queries = CeilDivide(len, CeilDivide(len, kMaxTaskQueries));
   const int64_t heads_per_task = std::clamp<int64_t>(kMinTaskScores / (queries * len), 1, heads);
   for (int64_t head = 0; head < heads; head += heads_per_task) {
     for (int64_t query = 0; query < len; query += queries) {
-      tasks.push_back({.seq_start = seq_start,
+      tasks.push_back({.sequence = sequence,
+                       .seq_start = batch.seq_start(sequence),
                        .len = len,
                        .head_begin = head,
                        .head_end = std::min(head + heads_per_task, heads),
@@ -35,7 +37,7 @@ void PlanSequence(int64_t seq_start, int64_t len, int64_t heads,
 void PlanAttention(const PackedBatch& batch, int64_t heads, std::vector<AttentionTask>& tasks) {
   tasks.clear();
   for (int64_t i = 0; i < batch.batch(); ++i) {
-    PlanSequence(batch.seq_start(i), batch.len(i), heads, tasks);
+    PlanSequence(batch, i, heads, tasks);
   }
   std::sort(tasks.begin(), tasks.end(),
             [](const AttentionTask& a, const AttentionTask& b) { return a.scores() > b.scores(); });

@@ -11,6 +11,7 @@ namespace attendant::cpu {
 // A piece of a layer's attention that one thread does alone: some heads of one sequence, some of
 // its query rows, all of its keys.
 struct AttentionTask {
+  int64_t sequence = 0;   // its place in the batch
   int64_t seq_start = 0;  // the sequence's first row in the batch
   int64_t len = 0;
   int64_t head_begin = 0;

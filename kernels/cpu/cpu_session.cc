@@ -96,6 +96,8 @@ CpuSession::ThreadState CpuSession::MakeThread(Arena& arena) const {
       .row_scratch = arena.Allocate<float>(config.ffn),
       .attention_scratch =
           arena.Allocate<float>(encoder_.kernels().attention_scratch(max_len, config.head_dim())),
+      .weights_scratch = arena.Allocate<float>(
+          encoder_.kernels().attention_weights_scratch(max_len, config.head_dim())),
   };
 }
 
@@ -113,9 +115,11 @@ absl::Status CpuSession::Run(const PackedBatch& batch, const OutputSpec& spec, O
   PlanAttention(batch, config.heads, tasks_);
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     RunRows(batch, layer);
-    RunAttention();
+    WriteHiddenStates(batch, spec, layer);
+    RunAttention(spec, layer);
   }
   RunRows(batch, config.layers);
+  WriteHiddenStates(batch, spec, config.layers);
   Pool(batch, spec);
 
   for (const ThreadState& thread : threads_) {
@@ -256,9 +260,13 @@ void CpuSession::ProjectQkvBlock(const Block& block, int64_t layer, ThreadState&
   }
 }
 
-void CpuSession::RunAttention() {
+void CpuSession::RunAttention(const OutputSpec& spec, int64_t layer) {
   pool_.ParallelFor(static_cast<int64_t>(tasks_.size()), [&](int64_t index, int thread_index) {
-    AttendTask(tasks_[static_cast<size_t>(index)], threads_[static_cast<size_t>(thread_index)]);
+    const AttentionTask& task = tasks_[static_cast<size_t>(index)];
+    ThreadState& thread = threads_[static_cast<size_t>(thread_index)];
+    AttendTask(task, thread);
+    if (spec.layers.empty()) return;
+    WriteWeights(task, spec.layers[static_cast<size_t>(task.sequence)], layer, thread);
   });
 }
 

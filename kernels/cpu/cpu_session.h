@@ -43,6 +43,7 @@ class CpuSession final : public Session {
     Operand intermediate;               // [kMaxBlockRows, ffn]
     float* row_scratch = nullptr;       // [ffn]
     float* attention_scratch = nullptr;
+    float* weights_scratch = nullptr;
     bool failed = false;  // a product failed in this batch
   };
 
@@ -56,7 +57,7 @@ class CpuSession final : public Session {
   ThreadState MakeThread(Arena& arena) const;
   Operand AllocateOperand(Arena& arena, int64_t columns) const;
   void RunRows(const PackedBatch& batch, int64_t layer);
-  void RunAttention();
+  void RunAttention(const OutputSpec& spec, int64_t layer);
   void EmbedBlock(const PackedBatch& batch, const Block& block, ThreadState& thread);
   void FinishLayerBlock(const Block& block, int64_t layer, ThreadState& thread);
   void AddAttentionBlock(const Block& block, const PackedLayer& weights, ThreadState& thread);
@@ -67,6 +68,10 @@ class CpuSession final : public Session {
   Operand StatesOperand(const Block& block, ThreadState& thread);
   void ProjectQkvBlock(const Block& block, int64_t layer, ThreadState& thread);
   void AttendTask(const AttentionTask& task, ThreadState& thread);
+  // For callers who want to see the inside (cpu_session_layers.cc).
+  void WriteWeights(const AttentionTask& task, const LayerOutputs& wanted, int64_t layer,
+                    ThreadState& thread);
+  void WriteHiddenStates(const PackedBatch& batch, const OutputSpec& spec, int64_t layer);
   void Pool(const PackedBatch& batch, const OutputSpec& spec);
 
   const CpuEncoder& encoder_;

@@ -53,6 +53,21 @@ struct AttentionArgs {
   float* scratch = nullptr;  // attention_scratch(len, head_dim) floats
 };
 
+// The weights of one head's self-attention, softmax(q k^T * scale), for the query rows
+// [query_begin, query_end) of a sequence. q and k as in AttentionArgs.
+struct AttentionWeightsArgs {
+  const void* q = nullptr;  // [len, head_dim], row stride `stride`
+  const void* k = nullptr;  // the same
+  float* out = nullptr;     // [len, len], from the sequence's first row
+  int64_t stride = 0;
+  int64_t len = 0;
+  int64_t head_dim = 0;
+  int64_t query_begin = 0;
+  int64_t query_end = 0;
+  float scale = 0;
+  float* scratch = nullptr;  // attention_weights_scratch(len, head_dim) floats
+};
+
 // What happens to rows between the products of one number format.
 struct RowKernels {
   // operand = x, converted.
@@ -75,6 +90,7 @@ struct RowKernels {
 
   // Reads qkv; writes bf16 in the bf16 format, else f32.
   void (*attention)(const AttentionArgs& args);
+  void (*attention_weights)(const AttentionWeightsArgs& args);
   bool qkv_is_bf16;  // else f32
 };
 
@@ -88,6 +104,7 @@ struct VectorKernels {
   void (*embed)(const float* token, const float* segment, const float* position,
                 const LayerNormArgs& norm, float* states);
   int64_t (*attention_scratch)(int64_t len, int64_t head_dim);
+  int64_t (*attention_weights_scratch)(int64_t len, int64_t head_dim);
 
   RowKernels f32, bf16, int8;
 };

@@ -46,16 +46,22 @@ class ReferenceEncoder final : public PreparedEncoder {
     }
   }
 
-  // The whole encoder on sequence `index` of the batch: [len, hidden].
-  Matrix Encode(const PackedBatch& batch, int64_t index) const {
+  // The whole encoder on sequence `index` of the batch: [len, hidden]. Writes what `wanted` asks
+  // for.
+  Matrix Encode(const PackedBatch& batch, int64_t index, const LayerOutputs& wanted) const {
     Matrix x = Embed(batch, index);
+    WriteHiddenState(x, 0, wanted);
+    int64_t finished = 0;
     for (const EncoderLayerWeights& layer : weights_.layers) {
-      const Matrix context = SelfAttention(Linear(x, layer.query), Linear(x, layer.key),
-                                           Linear(x, layer.value), config_.heads);
+      const Matrix q = Linear(x, layer.query);
+      const Matrix k = Linear(x, layer.key);
+      WriteAttentionWeights(q, k, finished, wanted);
+      const Matrix context = SelfAttention(q, k, Linear(x, layer.value), config_.heads);
       x = LayerNorm(Add(x, Linear(context, layer.attention_output)), layer.attention_norm,
                     config_.layer_norm_epsilon);
       const Matrix up = Activate(Linear(x, layer.ffn_up), config_.activation);
       x = LayerNorm(Add(x, Linear(up, layer.ffn_down)), layer.ffn_norm, config_.layer_norm_epsilon);
+      WriteHiddenState(x, ++finished, wanted);
     }
     return x;
   }
@@ -74,6 +80,29 @@ class ReferenceEncoder final : public PreparedEncoder {
     return LayerNorm(sum, weights_.embedding_norm, config_.layer_norm_epsilon);
   }
 
+  // x [len, hidden] is what layer `layer` reads.
+  static void WriteHiddenState(const Matrix& x, int64_t layer, const LayerOutputs& wanted) {
+    for (size_t i = 0; i < wanted.hidden_layers.size(); ++i) {
+      if (wanted.hidden_layers[i] != layer) continue;
+      std::copy(x.values.begin(), x.values.end(), wanted.hidden_states + i * x.values.size());
+    }
+  }
+
+  // q, k [len, hidden]
+  void WriteAttentionWeights(const Matrix& q, const Matrix& k, int64_t layer,
+                             const LayerOutputs& wanted) const {
+    float* out = wanted.attention_weights;
+    for (const int32_t wanted_layer : wanted.attention_layers) {
+      for (const int32_t head : wanted.attention_heads) {
+        if (wanted_layer == layer) {
+          const Matrix weights = reference::AttentionWeights(q, k, config_.heads, head);
+          std::copy(weights.values.begin(), weights.values.end(), out);
+        }
+        out += q.rows * q.rows;
+      }
+    }
+  }
+
   EncoderConfig config_;
   EncoderWeights weights_;
   PreparedInfo info_;
@@ -90,7 +119,9 @@ absl::Status ReferenceSession::Run(const PackedBatch& batch, const OutputSpec& s
   if (absl::Status status = CheckSessionLimits(batch, spec, limits_); !status.ok()) return status;
   const int64_t hidden = encoder_.config().hidden;
   for (int64_t i = 0; i < batch.batch(); ++i) {
-    const Matrix states = encoder_.Encode(batch, i);
+    const LayerOutputs inner =
+        spec.layers.empty() ? LayerOutputs{} : spec.layers[static_cast<size_t>(i)];
+    const Matrix states = encoder_.Encode(batch, i, inner);
     std::copy(states.values.begin(), states.values.end(), &states_.at(batch.seq_start(i), 0));
     const SequenceOutputs& wanted = spec.sequences[static_cast<size_t>(i)];
     if (wanted.pooling == Pooling::kNone) continue;

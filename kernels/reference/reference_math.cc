@@ -21,9 +21,9 @@ void Softmax(std::vector<double>& scores) {
   for (double& score : scores) score /= sum;
 }
 
-// One query of one head, whose columns begin at `offset`.
-void AttendQuery(const Matrix& q, const Matrix& k, const Matrix& v, int64_t offset,
-                 int64_t head_dim, int64_t query, Matrix& out) {
+// What one query of one head, whose columns begin at `offset`, gives to each key: [len], sum 1.
+std::vector<double> QueryWeights(const Matrix& q, const Matrix& k, int64_t offset, int64_t head_dim,
+                                 int64_t query) {
   std::vector<double> weights(static_cast<size_t>(k.rows));
   for (int64_t key = 0; key < k.rows; ++key) {
     double dot = 0;
@@ -33,6 +33,12 @@ void AttendQuery(const Matrix& q, const Matrix& k, const Matrix& v, int64_t offs
     weights[static_cast<size_t>(key)] = dot / std::sqrt(static_cast<double>(head_dim));
   }
   Softmax(weights);
+  return weights;
+}
+
+void AttendQuery(const Matrix& q, const Matrix& k, const Matrix& v, int64_t offset,
+                 int64_t head_dim, int64_t query, Matrix& out) {
+  const std::vector<double> weights = QueryWeights(q, k, offset, head_dim, query);
   for (int64_t d = offset; d < offset + head_dim; ++d) {
     double sum = 0;
     for (int64_t key = 0; key < k.rows; ++key)
@@ -96,6 +102,18 @@ Matrix SelfAttention(const Matrix& q, const Matrix& k, const Matrix& v, int64_t 
   for (int64_t head = 0; head < heads; ++head) {
     for (int64_t query = 0; query < q.rows; ++query) {
       AttendQuery(q, k, v, head * head_dim, head_dim, query, out);
+    }
+  }
+  return out;
+}
+
+Matrix AttentionWeights(const Matrix& q, const Matrix& k, int64_t heads, int64_t head) {
+  Matrix out(q.rows, k.rows);
+  const int64_t head_dim = q.columns / heads;
+  for (int64_t query = 0; query < q.rows; ++query) {
+    const std::vector<double> weights = QueryWeights(q, k, head * head_dim, head_dim, query);
+    for (int64_t key = 0; key < k.rows; ++key) {
+      out.at(query, key) = static_cast<float>(weights[static_cast<size_t>(key)]);
     }
   }
   return out;

@@ -42,4 +42,7 @@ Matrix Activate(const Matrix& x, Activation activation);
 // q, k, v [len, hidden] -> [len, hidden]
 Matrix SelfAttention(const Matrix& q, const Matrix& k, const Matrix& v, int64_t heads);
 
+// softmax(q k^T / sqrt(head_dim)) of one head: q, k [len, hidden] -> [len, len]
+Matrix AttentionWeights(const Matrix& q, const Matrix& k, int64_t heads, int64_t head);
+
 }  // namespace attendant::reference

@@ -33,6 +33,8 @@ absl::Status SetField(const StoredTensor& tensor, const std::string& field, Gold
   if (field == "segment_ids") return CopyField(tensor, "I32", golden.segment_ids);
   if (field == "last_hidden_state") return CopyField(tensor, "F32", golden.last_hidden_state);
   if (field == "embedding") return CopyField(tensor, "F32", golden.embedding);
+  if (field == "attention_weights") return CopyField(tensor, "F32", golden.attention_weights);
+  if (field == "hidden_states") return CopyField(tensor, "F32", golden.hidden_states);
   return absl::InvalidArgumentError(absl::StrCat("golden ", tensor.name, " is no known field"));
 }
 

@@ -17,6 +17,8 @@ struct GoldenCase {
   std::vector<int32_t> segment_ids;      // [len]
   std::vector<float> last_hidden_state;  // [len, hidden], or empty
   std::vector<float> embedding;          // [hidden], or empty
+  std::vector<float> attention_weights;  // [layers, heads, len, len], or empty
+  std::vector<float> hidden_states;      // [layers + 1, len, hidden], or empty
 };
 
 // The tiny random checkpoints: folder names below tests/golden/encoder, for parameterized tests.

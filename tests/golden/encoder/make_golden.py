@@ -18,6 +18,7 @@ import transformers
 HERE = pathlib.Path(__file__).parent
 SEED = 20240917
 LENGTHS = (1, 2, 7, 16, 17, 33, 40)
+INSIDE_LENGTHS = (1, 7, 17)
 
 TINY = {
     # head_dim 12 and odd widths: no kernel's vector length divides them.
@@ -75,17 +76,22 @@ def write_checkpoint(model, config, spec, folder):
 
 
 @torch.no_grad()
-def case_tensors(model, name, ids, mask, segments):
-    """Only the rows that the mask keeps: what a packed batch holds."""
-    states = model(input_ids=ids[None], attention_mask=mask[None],
-                   token_type_ids=segments[None]).last_hidden_state[0]
+def case_tensors(model, name, ids, mask, segments, inside=False):
+    """Only the rows that the mask keeps: what a packed batch holds. With `inside`, what each layer sees too."""
+    output = model(input_ids=ids[None], attention_mask=mask[None], token_type_ids=segments[None],
+                   output_attentions=inside, output_hidden_states=inside)
     keep = mask.nonzero()[:, 0]
-    return {
+    tensors = {
         f"{name}/token_ids": ids[keep].to(torch.int32),
         f"{name}/positions": keep.to(torch.int32),
         f"{name}/segment_ids": segments[keep].to(torch.int32),
-        f"{name}/last_hidden_state": states[keep].contiguous(),
+        f"{name}/last_hidden_state": output.last_hidden_state[0][keep].contiguous(),
     }
+    if inside:
+        weights = torch.cat(output.attentions)  # [layers, heads, len, len]
+        tensors[f"{name}/attention_weights"] = weights[:, :, keep][:, :, :, keep].contiguous()
+        tensors[f"{name}/hidden_states"] = torch.cat(output.hidden_states)[:, keep].contiguous()
+    return tensors
 
 
 def tiny_cases(model, spec, generator):
@@ -95,14 +101,15 @@ def tiny_cases(model, spec, generator):
     tensors = {}
     for length in LENGTHS:
         ones, zeros = torch.ones(length).long(), torch.zeros(length).long()
-        tensors |= case_tensors(model, f"len_{length}", random_ids(length), ones, zeros)
+        tensors |= case_tensors(model, f"len_{length}", random_ids(length), ones, zeros,
+                                inside=length in INSIDE_LENGTHS)
     ones, zeros = torch.ones(19).long(), torch.zeros(19).long()
     if spec["segments"] > 1:
         segments = torch.tensor([0] * 8 + [1] * 11)
-        tensors |= case_tensors(model, "segments", random_ids(19), ones, segments)
+        tensors |= case_tensors(model, "segments", random_ids(19), ones, segments, inside=True)
     holes = ones.clone()
     holes[[0, 3, 4, 11, 17, 18]] = 0
-    tensors |= case_tensors(model, "mask_with_holes", random_ids(19), holes, zeros)
+    tensors |= case_tensors(model, "mask_with_holes", random_ids(19), holes, zeros, inside=True)
     return tensors
 
 
@@ -185,7 +192,7 @@ def make_minilm(source):
     for index, text in enumerate(SHORT_TEXTS):
         ids = sentence_model.tokenize([text])["input_ids"][0]
         tensors |= case_tensors(encoder, f"states_{index}", ids, torch.ones_like(ids),
-                                torch.zeros_like(ids))
+                                torch.zeros_like(ids), inside=index < 2)
     folder = HERE / "all-MiniLM-L6-v2"
     folder.mkdir(exist_ok=True)
     safetensors.torch.save_file(tensors, folder / "golden.safetensors")

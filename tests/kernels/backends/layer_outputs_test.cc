@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention weights and hidden states of inner layers: transformers' numbers, whatever the batch,
+// and nothing else changes because somebody looks.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "tests/support/backends.h"
+#include "tests/support/checkpoint.h"
+#include "tests/support/golden.h"
+
+namespace attendant {
+namespace {
+
+constexpr SessionLimits kLimits{.max_batch_tokens = 1024, .max_batch_sequences = 64};
+constexpr float kUntouched = -7;
+
+// What is asked for, and room for it with a guard behind.
+struct Wanted {
+  std::vector<int32_t> attention_layers, attention_heads, hidden_layers;
+  std::vector<float> attention_weights = {}, hidden_states = {};
+  size_t weights = 0, states = 0;  // without the guard
+
+  LayerOutputs Prepare(int64_t len, int64_t hidden) {
+    weights = attention_layers.size() * attention_heads.size() * static_cast<size_t>(len * len);
+    states = hidden_layers.size() * static_cast<size_t>(len * hidden);
+    attention_weights.assign(weights + 8, kUntouched);
+    hidden_states.assign(states + 8, kUntouched);
+    return {.attention_layers = attention_layers,
+            .attention_heads = attention_heads,
+            .attention_weights = attention_weights.data(),
+            .hidden_layers = hidden_layers,
+            .hidden_states = hidden_states.data()};
+  }
+  void TakeResults() {
+    const auto untouched = [](float value) { return value == kUntouched; };
+    EXPECT_TRUE(std::all_of(attention_weights.end() - 8, attention_weights.end(), untouched));
+    EXPECT_TRUE(std::all_of(hidden_states.end() - 8, hidden_states.end(), untouched));
+    attention_weights.resize(weights);
+    hidden_states.resize(states);
+  }
+};
+
+std::vector<int32_t> CountTo(int64_t count) {
+  std::vector<int32_t> numbers(static_cast<size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+Wanted Everything(const EncoderConfig& config) {
+  return {.attention_layers = CountTo(config.layers),
+          .attention_heads = CountTo(config.heads),
+          .hidden_layers = CountTo(config.layers + 1)};
+}
+
+// Runs one batch; fills `wanted`, one for each sequence, and returns the last hidden states.
+std::vector<float> RunLayers(Session& session, const EncoderConfig& config,
+                             const std::vector<TestSequence>& sequences,
+                             std::vector<Wanted>& wanted) {
+  PackedBatch batch;
+  std::vector<LayerOutputs> layers;
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    const TestSequence& sequence = sequences[i];
+    batch.Append(sequence.token_ids, sequence.positions, sequence.segment_ids);
+    layers.push_back(wanted[i].Prepare(batch.len(static_cast<int64_t>(i)), config.hidden));
+  }
+  const std::vector<SequenceOutputs> spec(sequences.size(), {.last_hidden_state = true});
+  Outputs outputs;
+  const absl::Status status = session.Run(batch, {.sequences = spec, .layers = layers}, outputs);
+  EXPECT_TRUE(status.ok()) << status;
+  for (Wanted& one : wanted) one.TakeResults();
+  const auto& states = outputs.last_hidden_state;
+  return {states.data(), states.data() + states.size()};
+}
+
+void ExpectRowsSumToOne(const std::vector<float>& weights, int64_t len) {
+  for (auto row = weights.begin(); row != weights.end(); row += len) {
+    EXPECT_NEAR(std::accumulate(row, row + len, 0.0), 1.0, 1e-5);
+    EXPECT_GE(*std::min_element(row, row + len), 0);
+  }
+}
+
+void ExpectGolden(const NamedBackend& named, const std::string& directory, const std::string& model,
+                  DType dtype, float weight_tolerance, float state_tolerance) {
+  if (!named.backend->Supports(dtype).ok()) return;
+  const auto encoder = PrepareCheckpoint(*named.backend, directory, dtype);
+  auto session = *encoder->NewSession(kLimits, 2);
+  const auto cases = ReadGoldenCases(model);
+  ASSERT_TRUE(cases.ok()) << cases.status();
+  int compared = 0;
+  float weights_off = 0, states_off = 0;
+  for (const GoldenCase& golden : *cases) {
+    if (golden.attention_weights.empty()) continue;
+    SCOPED_TRACE(golden.name);
+    std::vector<Wanted> wanted = {Everything(encoder->config())};
+    RunLayers(*session, encoder->config(),
+              {{golden.token_ids, golden.positions, golden.segment_ids}}, wanted);
+    ExpectRowsSumToOne(wanted[0].attention_weights, static_cast<int64_t>(golden.token_ids.size()));
+    weights_off = std::max(
+        weights_off, LargestDifference(wanted[0].attention_weights, golden.attention_weights));
+    states_off =
+        std::max(states_off, LargestDifference(wanted[0].hidden_states, golden.hidden_states));
+    ++compared;
+  }
+  EXPECT_GE(compared, 2);
+  EXPECT_LE(weights_off, weight_tolerance);
+  EXPECT_LE(states_off, state_tolerance);
+  std::printf("%s %s %s: weights %.2g, states %.2g off\n", named.name.c_str(), model.c_str(),
+              std::string(DTypeName(dtype)).c_str(), static_cast<double>(weights_off),
+              static_cast<double>(states_off));
+}
+
+TEST(LayerOutputsTest, EqualTransformers) {
+  const auto minilm = RealModelDirectory();
+  ASSERT_TRUE(minilm.ok()) << minilm.status();
+  for (const NamedBackend& named : AvailableBackends()) {
+    SCOPED_TRACE(named.name);
+    for (const char* model : kTinyModels) {
+      ExpectGolden(named, GoldenDirectory(model), model, DType::kF32, 1e-5f, 2e-5f);
+    }
+    ExpectGolden(named, *minilm, "all-MiniLM-L6-v2", DType::kF32, 1e-5f, 2e-5f);
+    // Weights of a trained model; the tiny ones' logits are far larger.
+    ExpectGolden(named, *minilm, "all-MiniLM-L6-v2", DType::kBf16, 1e-2f, 0.1f);
+    ExpectGolden(named, *minilm, "all-MiniLM-L6-v2", DType::kInt8, 0.1f, 1.0f);
+  }
+}
+
+// Wide enough for every tile of the kernels, with heads and tasks that do not come out even.
+constexpr EncoderConfig kConfig{.layers = 3,
+                                .heads = 5,
+                                .hidden = 60,
+                                .ffn = 72,
+                                .vocab = 61,
+                                .max_positions = 512,
+                                .segment_types = 2,
+                                .layer_norm_epsilon = 1e-12f};
+
+// More query rows than one task takes, and key counts around whole vectors.
+const std::vector<int64_t> kLens = {1, 2, 15, 16, 17, 129, 260};
+
+TEST(LayerOutputsTest, EqualTheReferenceAtEveryLength) {
+  const auto backends = AvailableBackends();
+  const auto sequences = RandomSequences(kConfig, kLens, 3);
+  std::vector<std::vector<Wanted>> results;
+  for (const NamedBackend& named : backends) {
+    SCOPED_TRACE(named.name);
+    auto encoder = *named.backend->Prepare(kConfig, RandomWeights(kConfig, 5), DType::kF32);
+    auto session = *encoder->NewSession(kLimits, 2);
+    results.emplace_back(sequences.size(), Everything(kConfig));
+    RunLayers(*session, kConfig, sequences, results.back());
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      SCOPED_TRACE(kLens[i]);
+      const Wanted& expected = results.front()[i];
+      const Wanted& computed = results.back()[i];
+      EXPECT_LE(LargestDifference(computed.attention_weights, expected.attention_weights), 1e-5f);
+      EXPECT_LE(LargestDifference(computed.hidden_states, expected.hidden_states), 2e-5f);
+    }
+  }
+  ASSERT_GE(results.size(), 2u);
+}
+
+class LayerOutputsDTypeTest : public testing::TestWithParam<DType> {
+ protected:
+  // For every back end that has the format, a prepared encoder.
+  template <typename Body>
+  void ForEachEncoder(Body body) {
+    int tried = 0;
+    for (const NamedBackend& named : AvailableBackends()) {
+      if (named.name == "reference" || !named.backend->Supports(GetParam()).ok()) continue;
+      SCOPED_TRACE(named.name);
+      auto encoder = *named.backend->Prepare(kConfig, RandomWeights(kConfig, 5), GetParam());
+      body(*encoder);
+      ++tried;
+    }
+    if (tried == 0) GTEST_SKIP() << "no fast " << DTypeName(GetParam()) << " on this machine";
+  }
+};
+
+TEST_P(LayerOutputsDTypeTest, LookingChangesNothing) {
+  ForEachEncoder([](const PreparedEncoder& encoder) {
+    const auto sequences = RandomSequences(kConfig, kLens, 3);
+    auto session = *encoder.NewSession(kLimits, 2);
+    std::vector<Wanted> nothing(sequences.size());
+    std::vector<Wanted> everything(sequences.size(), Everything(kConfig));
+    const auto blind = RunLayers(*session, kConfig, sequences, nothing);
+    EXPECT_EQ(RunLayers(*session, kConfig, sequences, everything), blind);
+    PackedBatch batch;
+    for (const TestSequence& s : sequences) batch.Append(s.token_ids, s.positions, s.segment_ids);
+    const std::vector<SequenceOutputs> spec(sequences.size(), {.last_hidden_state = true});
+    Outputs outputs;
+    ASSERT_TRUE(session->Run(batch, {.sequences = spec}, outputs).ok());
+    EXPECT_TRUE(std::equal(blind.begin(), blind.end(), outputs.last_hidden_state.data()));
+    // The last of the hidden states is the last hidden state.
+    const auto values = static_cast<ptrdiff_t>(kLens.back() * kConfig.hidden);
+    EXPECT_TRUE(std::equal(blind.end() - values, blind.end(),
+                           everything.back().hidden_states.end() - values));
+  });
+}
+
+TEST_P(LayerOutputsDTypeTest, BatchedEqualsAlone) {
+  ForEachEncoder([](const PreparedEncoder& encoder) {
+    const auto sequences = RandomSequences(kConfig, kLens, 3);
+    auto session = *encoder.NewSession(kLimits, 3);
+    auto one_thread = *encoder.NewSession(kLimits, 1);
+    // Every other one asks.
+    std::vector<Wanted> batched(sequences.size());
+    for (size_t i = 0; i < batched.size(); i += 2) batched[i] = Everything(kConfig);
+    RunLayers(*session, kConfig, sequences, batched);
+    for (size_t i = 0; i < sequences.size(); i += 2) {
+      SCOPED_TRACE(kLens[i]);
+      std::vector<Wanted> alone = {Everything(kConfig)};
+      RunLayers(*one_thread, kConfig, {sequences[i]}, alone);
+      EXPECT_EQ(batched[i].attention_weights, alone[0].attention_weights);
+      EXPECT_EQ(batched[i].hidden_states, alone[0].hidden_states);
+    }
+  });
+}
+
+TEST_P(LayerOutputsDTypeTest, ChosenOnesComeInTheirOrder) {
+  ForEachEncoder([](const PreparedEncoder& encoder) {
+    constexpr size_t kLen = 17;
+    const auto sequences = RandomSequences(kConfig, {kLen, kLen}, 3);
+    auto session = *encoder.NewSession(kLimits, 2);
+    std::vector<Wanted> wanted = {
+        Everything(kConfig),
+        {.attention_layers = {2, 0}, .attention_heads = {4, 1, 2}, .hidden_layers = {3, 1}}};
+    RunLayers(*session, kConfig, {sequences[0], sequences[0]}, wanted);
+    auto chosen = wanted[1].attention_weights.begin();
+    for (const int layer : {2, 0}) {
+      for (const int head : {4, 1, 2}) {
+        const auto first = wanted[0].attention_weights.begin() +
+                           (layer * kConfig.heads + head) * static_cast<int64_t>(kLen * kLen);
+        EXPECT_TRUE(std::equal(first, first + kLen * kLen, chosen)) << layer << ", " << head;
+        chosen += kLen * kLen;
+      }
+    }
+    auto states = wanted[1].hidden_states.begin();
+    const auto values = static_cast<int64_t>(kLen) * kConfig.hidden;
+    for (const int layer : {3, 1}) {
+      EXPECT_TRUE(
+          std::equal(states, states + values, wanted[0].hidden_states.begin() + layer * values));
+      states += values;
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, LayerOutputsDTypeTest,
+                         testing::Values(DType::kF32, DType::kBf16, DType::kInt8),
+                         [](const auto& parameter) {
+                           return std::string(DTypeName(parameter.param));
+                         });
+
+TEST(LayerOutputsTest, OneEntryForEachSequenceOrNone) {
+  for (const NamedBackend& named : AvailableBackends()) {
+    auto encoder = *named.backend->Prepare(kConfig, RandomWeights(kConfig, 5), DType::kF32);
+    auto session = *encoder->NewSession(kLimits, 1);
+    const std::vector<int32_t> zeros(3);
+    PackedBatch batch;
+    batch.Append(zeros, zeros, zeros);
+    const std::vector<SequenceOutputs> spec(1);
+    const std::vector<LayerOutputs> layers(2);
+    Outputs outputs;
+    const absl::Status status = session->Run(batch, {.sequences = spec, .layers = layers}, outputs);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(status.message(), "layer outputs are given for 2 sequences, the batch has 1");
+  }
+}
+
+}  // namespace
+}  // namespace attendant

@@ -11,7 +11,7 @@
 
 namespace attendant {
 
-// Tokens of all its sequences.
+// Tokens of all its sequences, or of its operation.
 int64_t CountTokens(const PendingRequest& request);
 
 // OK when the request could run in an empty server; else INVALID_ARGUMENT with both numbers.

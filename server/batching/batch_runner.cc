@@ -37,7 +37,7 @@ absl::Status BatchRunner::PackAndRun(std::span<const BatchItem> items) {
     spec_.push_back(item.request->request.outputs);
   }
   Outputs outputs;
-  if (absl::Status status = session_.Run(batch_, {.sequences = spec_}, outputs); !status.ok()) {
+  if (absl::Status status = session_->Run(batch_, {.sequences = spec_}, outputs); !status.ok()) {
     return status;
   }
   CopyResults(items, outputs);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -9,29 +11,24 @@
 #include "kernels/core/outputs.h"
 #include "kernels/core/packed_batch.h"
 #include "server/batching/admitted_request.h"
+#include "server/batching/runner.h"
 
 namespace attendant {
 
-// What a worker does with a batch and no lock: packs the sequences, runs the session, and copies
-// each result out of the session's memory into its request. Keeps its memory between batches.
-// Thread-confined, like its session.
-class BatchRunner {
+// Runs sequences together: packs them, runs the session, and copies each result out of the
+// session's memory into its request. Keeps its memory between batches.
+class BatchRunner final : public Runner {
  public:
-  // `session` must outlive it.
-  explicit BatchRunner(Session& session) : session_(session) {}
+  explicit BatchRunner(std::unique_ptr<Session> session) : session_(std::move(session)) {}
 
-  // The session's status; on success every item's SequenceResult is filled. Nothing is thrown: what
-  // a session throws, or memory that runs out, becomes INTERNAL. REQUIRES: not empty; nobody else
-  // writes the same results meanwhile.
-  absl::Status Run(std::span<const BatchItem> items);
-
-  int64_t tokens() const { return batch_.tokens(); }  // of the last batch
+  // The session's status; on success every item's SequenceResult is filled.
+  absl::Status Run(std::span<const BatchItem> items) override;
 
  private:
   absl::Status PackAndRun(std::span<const BatchItem> items);
   void CopyResults(std::span<const BatchItem> items, const Outputs& outputs) const;
 
-  Session& session_;
+  const std::unique_ptr<Session> session_;
   PackedBatch batch_;
   std::vector<SequenceOutputs> spec_;  // [batch]
 };

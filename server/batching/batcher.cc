@@ -23,10 +23,9 @@ absl::string_view RejectReasonName(RejectReason reason) {
   return "unknown";
 }
 
-Batcher::Batcher(const BatcherOptions& options, std::vector<std::unique_ptr<Session>> sessions,
+Batcher::Batcher(const BatcherOptions& options, std::vector<std::unique_ptr<Runner>> runners,
                  BatchObserver& observer, Executor executor)
-    : state_(std::make_unique<State>(options, std::move(sessions), observer, std::move(executor))) {
-}
+    : state_(std::make_unique<State>(options, std::move(runners), observer, std::move(executor))) {}
 
 Batcher::~Batcher() = default;
 

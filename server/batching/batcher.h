@@ -9,14 +9,14 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "kernels/core/backend.h"
 #include "server/batching/admitted_request.h"
 #include "server/batching/request.h"
+#include "server/batching/runner.h"
 
 namespace attendant {
 
 struct BatcherOptions {
-  int64_t max_batch_tokens = 0;  // also the longest sequence that is admitted
+  int64_t max_batch_tokens = 0;  // also the longest sequence or operation that is admitted
   int64_t max_batch_sequences = 0;
   int64_t max_queued_tokens = 0;  // also the largest request that is admitted
   int64_t max_queued_requests = 0;
@@ -43,7 +43,7 @@ class BatchObserver {
 using Executor = std::function<void(absl::AnyInvocable<void()>)>;
 
 // Batches requests across callers by tokens (BatchPolicy says how) and runs them, one worker thread
-// for each session. A worker that is idle takes what is queued at once; requests queue only while
+// for each runner. A worker that is idle takes what is queued at once; requests queue only while
 // all workers are busy, or for max_queue_delay. A request's sequences may go into several batches.
 // A deadline counts until the last of them has entered one; one more thread ends what expires in
 // the queue, on time. A batch that fails ends the requests in it with its status, and no others.
@@ -51,9 +51,9 @@ using Executor = std::function<void(absl::AnyInvocable<void()>)>;
 class Batcher {
  public:
   // Completions run on `executor`, never on a worker and never inside Submit. `observer` and
-  // whatever `executor` uses must outlive the batcher. REQUIRES: at least one session; every limit
-  // is positive.
-  Batcher(const BatcherOptions& options, std::vector<std::unique_ptr<Session>> sessions,
+  // whatever `executor` uses must outlive the batcher. REQUIRES: at least one runner; every limit
+  // is positive; requests are of the kind that the runners are for.
+  Batcher(const BatcherOptions& options, std::vector<std::unique_ptr<Runner>> runners,
           BatchObserver& observer, Executor executor);
   // Drains without grace: what is queued completes with UNAVAILABLE, what runs finishes.
   ~Batcher();

@@ -12,19 +12,19 @@
 
 namespace attendant {
 
-Batcher::State::State(const BatcherOptions& options, std::vector<std::unique_ptr<Session>> sessions,
+Batcher::State::State(const BatcherOptions& options, std::vector<std::unique_ptr<Runner>> runners,
                       BatchObserver& observer, Executor executor)
     : options_(options),
       policy_({.max_batch_tokens = options.max_batch_tokens,
                .max_batch_sequences = options.max_batch_sequences,
                .max_queue_delay = options.max_queue_delay}),
-      sessions_(std::move(sessions)),
+      runners_(std::move(runners)),
       observer_(observer),
       executor_(std::move(executor)),
       queue_(
           {.max_tokens = options.max_queued_tokens, .max_requests = options.max_queued_requests}) {
-  ATTENDANT_CHECK(!sessions_.empty());
-  for (size_t i = 0; i < sessions_.size(); ++i) threads_.emplace_back([this, i] { Work(i); });
+  ATTENDANT_CHECK(!runners_.empty());
+  for (size_t i = 0; i < runners_.size(); ++i) threads_.emplace_back([this, i] { Work(i); });
   threads_.emplace_back([this] { WatchDeadlines(); });
 }
 
@@ -189,7 +189,7 @@ void Batcher::State::LearnSpeed(absl::Duration time_per_token) {
 // How long the workers need for what is queued, as far as the last batches tell.
 absl::Duration Batcher::State::RetryDelay() const {
   if (time_per_token_ == absl::ZeroDuration()) return absl::Milliseconds(100);
-  const double workers = static_cast<double>(sessions_.size());
+  const double workers = static_cast<double>(runners_.size());
   const absl::Duration delay = time_per_token_ * static_cast<double>(queue_.tokens()) / workers;
   return std::clamp(delay, absl::Milliseconds(1), absl::Seconds(10));
 }

@@ -16,9 +16,9 @@
 #include "absl/time/time.h"
 #include "server/batching/admitted_request.h"
 #include "server/batching/batch_policy.h"
-#include "server/batching/batch_runner.h"
 #include "server/batching/batcher.h"
 #include "server/batching/request_queue.h"
+#include "server/batching/runner.h"
 
 namespace attendant {
 
@@ -27,7 +27,7 @@ namespace attendant {
 // (Complete), and hands the completion to the executor after the lock is released (Post).
 class Batcher::State {
  public:
-  State(const BatcherOptions& options, std::vector<std::unique_ptr<Session>> sessions,
+  State(const BatcherOptions& options, std::vector<std::unique_ptr<Runner>> runners,
         BatchObserver& observer, Executor executor);
   ~State();
 
@@ -56,7 +56,7 @@ class Batcher::State {
 
   // Waits for a batch. False: stop. It may return true with no items; ask again.
   bool NextBatch(std::vector<BatchItem>& items, Ended& ended) ABSL_LOCKS_EXCLUDED(mutex_);
-  void EndBatch(std::span<const BatchItem> items, int64_t tokens, const absl::Status& status,
+  void EndBatch(std::span<const BatchItem> items, const absl::Status& status,
                 absl::Duration compute) ABSL_LOCKS_EXCLUDED(mutex_);
   void Post(Ended ended) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -81,7 +81,7 @@ class Batcher::State {
 
   const BatcherOptions options_;
   const BatchPolicy policy_;
-  const std::vector<std::unique_ptr<Session>> sessions_;
+  const std::vector<std::unique_ptr<Runner>> runners_;
   BatchObserver& observer_;
   const Executor executor_;
 

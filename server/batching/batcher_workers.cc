@@ -27,11 +27,17 @@ size_t EndOfRequest(std::span<const BatchItem> items, size_t first) {
   return end;
 }
 
+int64_t CountTokens(std::span<const BatchItem> items) {
+  int64_t tokens = 0;
+  for (const BatchItem& item : items) tokens += item.tokens();
+  return tokens;
+}
+
 }  // namespace
 
 void Batcher::State::Work(size_t index) {
   NameThisThread(absl::StrCat("batch-", index));
-  BatchRunner runner(*sessions_[index]);
+  runners_[index]->OnWorkerStart();
   std::vector<BatchItem> items;
   while (true) {
     Ended expired;
@@ -40,8 +46,8 @@ void Batcher::State::Work(size_t index) {
     Post(std::move(expired));
     if (items.empty()) continue;
     const absl::Time start = absl::Now();
-    const absl::Status status = runner.Run(items);
-    EndBatch(items, runner.tokens(), status, TimeSince(start, absl::Now()));
+    const absl::Status status = runners_[index]->Run(items);
+    EndBatch(items, status, TimeSince(start, absl::Now()));
   }
 }
 
@@ -75,8 +81,9 @@ void Batcher::State::StartBatch(std::span<const BatchItem> items, absl::Time now
   if (queue_.requests() > 0) work_.Signal();
 }
 
-void Batcher::State::EndBatch(std::span<const BatchItem> items, int64_t tokens,
-                              const absl::Status& status, absl::Duration compute) {
+void Batcher::State::EndBatch(std::span<const BatchItem> items, const absl::Status& status,
+                              absl::Duration compute) {
+  const int64_t tokens = CountTokens(items);  // before what ends takes its operation along
   Ended ended;
   {
     absl::MutexLock lock(&mutex_);
@@ -104,6 +111,7 @@ void Batcher::State::EndSequences(AdmittedRequest& request, int64_t sequences,
   } else if (!status.ok()) {
     Complete(request, status, ended);
   } else if (!request.queued && request.sequences_running == 0) {
+    request.result.operation = std::move(request.request.operation);
     Complete(request, std::move(request.result), ended);
   }
 }

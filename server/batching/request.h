@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "kernels/core/outputs.h"
+#include "server/batching/operation.h"
 
 namespace attendant {
 
@@ -27,15 +29,18 @@ struct SequenceResult {
 
 struct RequestResult {
   std::vector<SequenceResult> sequences;  // in the request's order
+  std::unique_ptr<Operation> operation;   // the request's own, which has run
   absl::Duration queue;                   // from Submit until the last sequence entered a batch
   absl::Duration compute;                 // summed over the batches its sequences went into
 };
 
-// A unit of admission, cancellation and completion: several sequences that are answered together.
-// They may run in different batches.
+// A unit of admission, cancellation and completion: several sequences that are answered together,
+// and may run in different batches; or one operation.
 struct PendingRequest {
-  std::vector<SequenceInput> sequences;  // not empty
+  std::vector<SequenceInput> sequences;  // empty with an operation, and only then
   SequenceOutputs outputs;               // the same for all of them
+  std::unique_ptr<Operation>
+      operation;  // kept until it has run, even when the request is cancelled
   absl::Time deadline = absl::InfiniteFuture();
   int priority = 0;  // higher first
   // Called exactly once: with the result, or with RESOURCE_EXHAUSTED (queue full), INVALID_ARGUMENT

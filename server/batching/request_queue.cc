@@ -74,7 +74,7 @@ std::vector<AdmittedRequest*> RequestQueue::TakeExpired(absl::Time now) {
 void RequestQueue::TakeBatch(const BatchPolicy& policy, std::vector<BatchItem>& batch) {
   BatchFill fill;
   while (AdmittedRequest* request = front()) {
-    const int64_t len = request->request.sequences[request->next_sequence].len();
+    const int64_t len = request->tokens(request->next_sequence);
     if (!policy.Fits(fill, len)) break;
     fill.tokens += len;
     ++fill.sequences;
@@ -84,7 +84,7 @@ void RequestQueue::TakeBatch(const BatchPolicy& policy, std::vector<BatchItem>& 
 
 void RequestQueue::TakeSequence(AdmittedRequest& request, std::vector<BatchItem>& batch) {
   batch.push_back({.request = &request, .sequence = request.next_sequence});
-  const int64_t len = batch.back().input().len();
+  const int64_t len = batch.back().tokens();
   if (request.sequences_waiting() == 1) Remove(request);
   if (request.queued) {
     tokens_ -= len;

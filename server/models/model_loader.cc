@@ -12,6 +12,7 @@
 #include "kernels/backends/backends.h"
 #include "kernels/core/packed_batch.h"
 #include "kernels/io/checkpoint.h"
+#include "server/batching/batch_runner.h"
 #include "server/models/model_observer.h"
 
 namespace attendant {
@@ -74,20 +75,20 @@ absl::Status WarmUp(Session& session, const SessionLimits& limits, int64_t max_s
   return RunOnce(session, count, max_sequence_tokens);
 }
 
-absl::StatusOr<std::vector<std::unique_ptr<Session>>> MakeWarmSessions(
-    const Model& model, const ModelOptions& options) {
+absl::StatusOr<std::vector<std::unique_ptr<Runner>>> MakeWarmRunners(const Model& model,
+                                                                     const ModelOptions& options) {
   const SessionLimits limits{.max_batch_tokens = options.batcher.max_batch_tokens,
                              .max_batch_sequences = options.batcher.max_batch_sequences};
-  std::vector<std::unique_ptr<Session>> sessions;
+  std::vector<std::unique_ptr<Runner>> runners;
   for (int replica = 0; replica < options.replicas; ++replica) {
     absl::StatusOr<std::unique_ptr<Session>> session =
         model.encoder->NewSession(limits, options.threads_per_replica);
     if (!session.ok()) return session.status();
     absl::Status status = WarmUp(**session, limits, model.max_sequence_tokens);
     if (!status.ok()) return status;
-    sessions.push_back(*std::move(session));
+    runners.push_back(std::make_unique<BatchRunner>(*std::move(session)));
   }
-  return sessions;
+  return runners;
 }
 
 absl::Status LoadParts(const std::string& directory, const Backend& backend,
@@ -121,12 +122,11 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const ModelSource& source, cons
   if (absl::Status status = LoadParts(source.directory, backend, options, *model); !status.ok()) {
     return status;
   }
-  absl::StatusOr<std::vector<std::unique_ptr<Session>>> sessions =
-      MakeWarmSessions(*model, options);
-  if (!sessions.ok()) return sessions.status();
+  absl::StatusOr<std::vector<std::unique_ptr<Runner>>> runners = MakeWarmRunners(*model, options);
+  if (!runners.ok()) return runners.status();
   model->observer = std::make_unique<ModelObserver>(*model->metrics, model->statistics);
   model->batcher =
-      std::make_unique<Batcher>(options.batcher, *std::move(sessions), *model->observer, executor);
+      std::make_unique<Batcher>(options.batcher, *std::move(runners), *model->observer, executor);
   model->load_time = absl::Now() - start;
   const PreparedInfo& info = model->encoder->info();
   model->metrics->SetLoaded(std::string(DTypeName(info.dtype)), info.backend, info.isa,

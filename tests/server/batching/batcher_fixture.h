@@ -17,6 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "server/batching/batch_runner.h"
 #include "server/batching/batcher.h"
 
 namespace attendant {
@@ -238,12 +239,13 @@ class BatcherTest : public testing::Test {
   }
 
   void Start(const BatcherOptions& options = Options(), int workers = 1) {
-    std::vector<std::unique_ptr<Session>> sessions;
+    std::vector<std::unique_ptr<Runner>> runners;
     for (int i = 0; i < workers; ++i) {
-      sessions.push_back(std::make_unique<FakeSession>(engine_, options));
+      runners.push_back(
+          std::make_unique<BatchRunner>(std::make_unique<FakeSession>(engine_, options)));
     }
     batcher_ =
-        std::make_unique<Batcher>(options, std::move(sessions), observer_, executor_.executor());
+        std::make_unique<Batcher>(options, std::move(runners), observer_, executor_.executor());
   }
 
   // A request whose sequence i has lens[i] tokens id, id + 1, ..., with id = first_id + 100 * i.

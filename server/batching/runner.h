@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "absl/status/status.h"
+#include "kernels/core/thread_pool.h"
+#include "server/batching/admitted_request.h"
+
+namespace attendant {
+
+// What a worker does with a batch and no lock. Thread-confined.
+class Runner {
+ public:
+  virtual ~Runner() = default;
+
+  // Called once by the thread that will call Run.
+  virtual void OnWorkerStart() {}
+
+  // On success every item's result is where its request keeps it. Nothing is thrown: what a kernel
+  // throws, or memory that runs out, becomes INTERNAL. REQUIRES: not empty; the items are of the
+  // kind that this runner is for.
+  virtual absl::Status Run(std::span<const BatchItem> items) = 0;
+};
+
+// Runs operations, one after the other, on threads of its own.
+class OperationRunner final : public Runner {
+ public:
+  // `threads`: the worker's included. `on_thread_start` runs on each of the others.
+  explicit OperationRunner(int threads, std::function<void()> on_thread_start = {})
+      : pool_(threads, std::move(on_thread_start)) {}
+
+  absl::Status Run(std::span<const BatchItem> items) override;
+
+ private:
+  ThreadPool pool_;
+};
+
+}  // namespace attendant

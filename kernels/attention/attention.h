@@ -29,7 +29,7 @@ enum class Kind : uint8_t {
   kLuongGeneral,
   kLuongConcat,
   kFlash,
-  kWindow,
+  kLocal,
   kStrided,
   kLinear,
   kLinformer,

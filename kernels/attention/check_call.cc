@@ -137,7 +137,8 @@ absl::Status CheckCall(const Call& call, int64_t score_heads, bool gives_weights
         absl::StrCat("the scale is ", *call.scale, ", it must be finite"));
   }
   if (call.weights != WeightsWanted::kNone && !gives_weights) {
-    return absl::UnimplementedError("this kind never has the weights; dot_product gives them");
+    return absl::UnimplementedError(
+        "this kind never has the weights; scaled_dot_product gives them");
   }
   return absl::OkStatus();
 }

@@ -46,7 +46,7 @@ absl::Status RunDotProduct(const Call& call, ThreadPool& /*pool*/, std::span<std
 
 const Operator kDotProductOperator{
     .kind = Kind::kDotProduct,
-    .name = "dot_product",
+    .name = "scaled_dot_product",
     .title = "scaled dot-product",
     .formula = "softmax(q k^T / sqrt(d)) v",
     .time = "O(n^2 d)",

@@ -12,6 +12,14 @@
 namespace attendant::attention::reference {
 namespace {
 
+// The sum is f32's: where every key has a bias of -1e9, the scores vanish in it and all weights are
+// equal, as in PyTorch. In double they would not.
+double Biased(float bias, absl::FunctionRef<double()> score) {
+  if (bias == 0) return score();
+  if (std::isinf(bias) && bias < 0) return static_cast<double>(bias);
+  return static_cast<double>(static_cast<float>(score()) + bias);
+}
+
 void WeighValues(const Call& call, int64_t sequence, int64_t head, int64_t query,
                  const std::vector<double>& weights, const Outputs& outputs) {
   std::byte* out = outputs.out.at(call.queries, call.dtype, sequence, head, query);
@@ -65,9 +73,8 @@ void SoftmaxAttention(const Call& call, Score score, const Outputs& outputs) {
       for (int64_t query = 0; query < call.queries.len(sequence); ++query) {
         weights.clear();
         for (int64_t key = 0; key < call.keys.len(sequence); ++key) {
-          const double bias = static_cast<double>(mask.Bias(query, key));
-          const bool left_out = std::isinf(bias) && bias < 0;
-          weights.push_back(left_out ? bias : score(sequence, head, query, key) + bias);
+          weights.push_back(
+              Biased(mask.Bias(query, key), [&] { return score(sequence, head, query, key); }));
         }
         Softmax(weights);
         WeighValues(call, sequence, head, query, weights, outputs);

@@ -20,7 +20,7 @@ struct ParameterInfo {
 // from here.
 struct Operator {
   Kind kind;
-  const char* name;     // "dot_product", on the wire and the command line
+  const char* name;     // "scaled_dot_product", on the wire and the command line
   const char* title;    // "scaled dot-product"
   const char* formula;  // "softmax(q k^T / sqrt(d)) v"
   const char* time;     // of n queries over n keys: "O(n^2 d)"

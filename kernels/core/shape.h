@@ -12,6 +12,8 @@
 //   seq       padded length of a batch        head_dim hidden / heads
 //   tokens    sum of the batch's lengths      hidden   width of a token's state
 //   vocab     words of the vocabulary         ffn      width inside the feed-forward network
+//   queries   rows that attend, of a head     keys     rows that are attended to, of a head
+//                                             value_dim width of a head's values, if not head_dim
 //
 // Shapes are written [outermost, ..., innermost], row-major and f32 unless said otherwise. `m n k`
 // appear only where a matrix product is wrapped: [m, k] x [k, n] -> [m, n].

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/core/packed_batch.h"
+#include "kernels/cpu/attention_args.h"
 
 namespace attendant::cpu {
 
@@ -21,10 +22,6 @@ struct AttentionTask {
 
   int64_t scores() const { return (head_end - head_begin) * (query_end - query_begin) * len; }
 };
-
-// Query rows of one task at most: a thread that transposes the keys again for its piece of a long
-// sequence spends about len * head_dim on len * kMaxTaskQueries * head_dim of products.
-inline constexpr int64_t kMaxTaskQueries = 240;
 
 // Fills `tasks` (its memory is reused) with every (sequence, head, query) of the batch exactly
 // once, the costliest first. How a sequence is cut depends on that sequence alone.

@@ -94,8 +94,8 @@ CpuSession::ThreadState CpuSession::MakeThread(Arena& arena) const {
       .states = AllocateOperand(arena, config.hidden),
       .intermediate = AllocateOperand(arena, config.ffn),
       .row_scratch = arena.Allocate<float>(config.ffn),
-      .attention_scratch =
-          arena.Allocate<float>(encoder_.kernels().attention_scratch(max_len, config.head_dim())),
+      .attention_scratch = arena.Allocate<std::byte>(encoder_.kernels().attention_scratch_bytes(
+          max_len, config.head_dim(), config.head_dim())),
       .weights_scratch = arena.Allocate<float>(
           encoder_.kernels().attention_weights_scratch(max_len, config.head_dim())),
   };
@@ -282,10 +282,14 @@ void CpuSession::AttendTask(const AttentionTask& task, ThreadState& thread) {
         .v = q + 2 * config.hidden * qkv_bytes_,
         .out = reinterpret_cast<std::byte*>(context_.data()) +
                (task.seq_start * config.hidden + head * head_dim) * context_bytes,
-        .stride = 3 * config.hidden,
+        .out_is_bf16 = dtype_ == DType::kBf16,
+        .q_stride = 3 * config.hidden,
+        .k_stride = 3 * config.hidden,
+        .v_stride = 3 * config.hidden,
         .out_stride = config.hidden,
-        .len = task.len,
+        .keys = task.len,
         .head_dim = head_dim,
+        .value_dim = head_dim,
         .query_begin = task.query_begin,
         .query_end = task.query_end,
         .scale = 1.0f / std::sqrt(static_cast<float>(head_dim)),

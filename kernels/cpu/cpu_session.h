@@ -42,7 +42,7 @@ class CpuSession final : public Session {
     Operand states;                     // [kMaxBlockRows, hidden]
     Operand intermediate;               // [kMaxBlockRows, ffn]
     float* row_scratch = nullptr;       // [ffn]
-    float* attention_scratch = nullptr;
+    std::byte* attention_scratch = nullptr;
     float* weights_scratch = nullptr;
     bool failed = false;  // a product failed in this batch
   };

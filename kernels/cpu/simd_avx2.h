@@ -64,6 +64,30 @@ ATTENDANT_INLINE float Largest(F32 v) {
 }
 ATTENDANT_INLINE float Smallest(F32 v) { return -Largest(_mm256_sub_ps(_mm256_setzero_ps(), v)); }
 
+ATTENDANT_INLINE float First(F32 v) { return _mm256_cvtss_f32(v); }
+// The lanes below `count` whose byte is not 0.
+ATTENDANT_INLINE Mask NonzeroBytes(const uint8_t* p, int64_t count) {
+  uint8_t bytes[kLanes] = {};
+  if (count >= kLanes) {
+    __builtin_memcpy(bytes, p, kLanes);
+  } else {
+    for (int64_t i = 0; i < count; ++i) bytes[i] = p[i];
+  }
+  const __m128i packed = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes));
+  return _mm256_cmpgt_epi32(_mm256_cvtepu8_epi32(packed), _mm256_setzero_si256());
+}
+// bf16 widened, zero from `count` values on.
+ATTENDANT_INLINE F32 LoadBf16(const uint16_t* p, int64_t count) {
+  uint16_t values[kLanes] = {};
+  if (count >= kLanes) {
+    __builtin_memcpy(values, p, sizeof(values));
+  } else {
+    for (int64_t i = 0; i < count; ++i) values[i] = p[i];
+  }
+  const __m128i packed = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(packed), 16));
+}
+
 // rows[i] lane j <-> rows[j] lane i.
 ATTENDANT_INLINE void Transpose(F32 (&rows)[kLanes]) {
   F32 a[kLanes], b[kLanes];

@@ -77,6 +77,19 @@ ATTENDANT_INLINE void Transpose(F32 (&rows)[kLanes]) {
   }
 }
 
+ATTENDANT_INLINE float First(F32 v) { return _mm512_cvtss_f32(v); }
+// The lanes below `count` whose byte is not 0.
+ATTENDANT_INLINE Mask NonzeroBytes(const uint8_t* p, int64_t count) {
+  const __m128i bytes = _mm_maskz_loadu_epi8(FirstLanes(count), p);
+  return _mm_test_epi8_mask(bytes, bytes);
+}
+// bf16 widened, zero from `count` values on.
+ATTENDANT_INLINE F32 LoadBf16(const uint16_t* p, int64_t count) {
+  const Mask mask = FirstLanes(count < kLanes ? count : kLanes);
+  const __m512i wide = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, p));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+
 // f32 of (sums - zero_point * column_sums), exact in 32 bits.
 ATTENDANT_INLINE F32 LoadSums(const int32_t* sums, int32_t zero_point, const int32_t* column_sums,
                               Mask mask) {

@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/simd_avx512.h"
 
-// What attention_bf16.inc needs besides: dot products of pairs of bf16, summed in f32.
+// What attention needs besides: dot products of pairs of bf16, summed in f32.
 #define ATTENDANT_HAS_BF16_DOT 1
 
 namespace attendant::cpu {
@@ -27,14 +27,7 @@ ATTENDANT_INLINE Bf16Pairs LoadPairs(const uint16_t* p, int64_t count) {
   return (Bf16Pairs)_mm512_maskz_loadu_epi16(mask, p);
 }
 ATTENDANT_INLINE F32 BitsAsF32(Bf16Pairs pairs) { return (F32)pairs; }
-ATTENDANT_INLINE Bf16Pairs LoadPairs(const uint32_t* p) { return (Bf16Pairs)_mm512_loadu_si512(p); }
-ATTENDANT_INLINE void StorePairs(uint32_t* p, Bf16Pairs v) { _mm512_storeu_si512(p, (__m512i)v); }
-// Two consecutive values in every lane.
-ATTENDANT_INLINE Bf16Pairs SetPair(const uint16_t* p) {
-  int pair;
-  __builtin_memcpy(&pair, p, sizeof(pair));
-  return (Bf16Pairs)_mm512_set1_epi32(pair);
-}
+ATTENDANT_INLINE Bf16Pairs BitsAsPairs(F32 bits) { return (Bf16Pairs)bits; }
 // c + a.low * b.low + a.high * b.high in each lane.
 ATTENDANT_INLINE F32 DotPairs(F32 c, Bf16Pairs a, Bf16Pairs b) { return _mm512_dpbf16_ps(c, a, b); }
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/attention_args.h"
+
 namespace attendant::cpu {
 
 // How one row of 8-bit activations stands for real numbers: (value - zero_point) * scale.
@@ -33,24 +35,6 @@ struct LayerNormArgs {
   const float* beta = nullptr;   // [hidden]
   int64_t hidden = 0;
   float epsilon = 0;
-};
-
-// Part of one head's self-attention: out = softmax(q k^T * scale) v for the query rows
-// [query_begin, query_end) of a sequence, over all its `len` keys. Row i of q, k and v is `stride`
-// values after row i - 1, as they lie in the fused [tokens, 3 * hidden] projection.
-struct AttentionArgs {
-  const void* q = nullptr;  // [len, head_dim], row stride `stride`; f32 or bf16: RowKernels says
-  const void* k = nullptr;  // the same
-  const void* v = nullptr;  // the same
-  void* out = nullptr;  // [len, head_dim], row stride `out_stride`, from the sequence's first row
-  int64_t stride = 0;
-  int64_t out_stride = 0;
-  int64_t len = 0;
-  int64_t head_dim = 0;
-  int64_t query_begin = 0;
-  int64_t query_end = 0;
-  float scale = 0;
-  float* scratch = nullptr;  // attention_scratch(len, head_dim) floats
 };
 
 // The weights of one head's self-attention, softmax(q k^T * scale), for the query rows
@@ -88,7 +72,7 @@ struct RowKernels {
   // qkv = product + bias
   void (*add_bias)(const ProductRow& product, const float* bias, int64_t columns, void* qkv);
 
-  // Reads qkv; writes bf16 in the bf16 format, else f32.
+  // Of queries, keys and values as they lie in qkv.
   void (*attention)(const AttentionArgs& args);
   void (*attention_weights)(const AttentionWeightsArgs& args);
   bool qkv_is_bf16;  // else f32
@@ -103,7 +87,12 @@ struct VectorKernels {
   // format.
   void (*embed)(const float* token, const float* segment, const float* position,
                 const LayerNormArgs& norm, float* states);
-  int64_t (*attention_scratch)(int64_t len, int64_t head_dim);
+
+  // AttentionArgs::scratch, and attention of operands in f32 and in bf16.
+  int64_t (*attention_scratch_bytes)(int64_t keys, int64_t head_dim, int64_t value_dim);
+  void (*attention_f32)(const AttentionArgs& args);
+  void (*attention_bf16)(const AttentionArgs& args);
+
   int64_t (*attention_weights_scratch)(int64_t len, int64_t head_dim);
 
   RowKernels f32, bf16, int8;

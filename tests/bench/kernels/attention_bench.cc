@@ -33,18 +33,22 @@ void MeasureAttention(benchmark::State& state, const ModelShape& model, DType dt
   const int64_t len = state.range(0), head_dim = model.head_dim();
   const auto qkv = RandomQkv(len, model.hidden, rows.qkv_is_bf16);
   std::vector<float> out(static_cast<size_t>(len * model.hidden));
-  std::vector<float> scratch(static_cast<size_t>(BestKernels().attention_scratch(len, head_dim)) +
-                             16);
+  std::vector<std::byte> scratch(
+      static_cast<size_t>(BestKernels().attention_scratch_bytes(len, head_dim, head_dim)));
   const auto* q = reinterpret_cast<const std::byte*>(qkv.data());
   const int64_t part_bytes = model.hidden * (rows.qkv_is_bf16 ? 2 : 4);
   cpu::AttentionArgs args{.q = q,
                           .k = q + part_bytes,
                           .v = q + 2 * part_bytes,
                           .out = out.data(),
-                          .stride = 3 * model.hidden,
+                          .out_is_bf16 = dtype == DType::kBf16,
+                          .q_stride = 3 * model.hidden,
+                          .k_stride = 3 * model.hidden,
+                          .v_stride = 3 * model.hidden,
                           .out_stride = model.hidden,
-                          .len = len,
+                          .keys = len,
                           .head_dim = head_dim,
+                          .value_dim = head_dim,
                           .scale = 1 / std::sqrt(static_cast<float>(head_dim)),
                           .scratch = scratch.data()};
   const double flops = 4 * static_cast<double>(len * len * head_dim);

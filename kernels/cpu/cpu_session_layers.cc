@@ -19,18 +19,19 @@ void CpuSession::WriteWeights(const AttentionTask& task, const LayerOutputs& wan
     for (const int32_t head : wanted.attention_heads) {
       if (wanted_layer == layer && head >= task.head_begin && head < task.head_end) {
         const std::byte* q = qkv_.row(task.seq_start) + head * head_dim * qkv_bytes_;
-        kernels_.attention_weights({
+        const AttentionArgs args{
             .q = q,
             .k = q + config.hidden * qkv_bytes_,
-            .out = out,
-            .stride = 3 * config.hidden,
-            .len = task.len,
+            .q_stride = 3 * config.hidden,
+            .k_stride = 3 * config.hidden,
+            .keys = task.len,
             .head_dim = head_dim,
             .query_begin = task.query_begin,
             .query_end = task.query_end,
             .scale = 1.0f / std::sqrt(static_cast<float>(head_dim)),
             .scratch = thread.weights_scratch,
-        });
+        };
+        kernels_.attention_weights(args, out, task.len);
       }
       out += values;
     }

@@ -19,7 +19,9 @@ absl::StatusOr<FlashAttention> FlashAttention::Create(DType operands, CpuIsa isa
 
 FlashAttention::FlashAttention(const VectorKernels& kernels, DType operands)
     : kernels_(&kernels),
-      attend_(operands == DType::kBf16 ? kernels.attention_bf16 : kernels.attention_f32) {}
+      attend_(operands == DType::kBf16 ? kernels.attention_bf16 : kernels.attention_f32),
+      weigh_(operands == DType::kBf16 ? kernels.attention_weights_bf16
+                                      : kernels.attention_weights_f32) {}
 
 absl::string_view FlashAttention::isa() const { return kernels_->isa; }
 
@@ -28,6 +30,15 @@ int64_t FlashAttention::ScratchBytes(int64_t keys, int64_t head_dim, int64_t val
 }
 
 void FlashAttention::Run(const AttentionArgs& args) const { attend_(args); }
+
+void FlashAttention::Weights(const AttentionArgs& args, float* weights,
+                             int64_t weights_stride) const {
+  weigh_(args, weights, weights_stride);
+}
+
+int64_t FlashAttention::WeightsScratchBytes(int64_t keys, int64_t head_dim) const {
+  return kernels_->attention_weights_scratch(keys, head_dim) * static_cast<int64_t>(sizeof(float));
+}
 
 void FlashAttention::RoundToBf16(const float* values, int64_t count, uint16_t* out) const {
   kernels_->bf16.convert(values, count, {.values = out});

@@ -32,6 +32,12 @@ class FlashAttention {
 
   void Run(const AttentionArgs& args) const;
 
+  // The weights themselves, [queries, keys] with rows `weights_stride` apart, in f32: computed once
+  // more from queries and keys. `args` as for Run, without values and output; its scratch has
+  // WeightsScratchBytes, which grow with `keys`.
+  void Weights(const AttentionArgs& args, float* weights, int64_t weights_stride) const;
+  int64_t WeightsScratchBytes(int64_t keys, int64_t head_dim) const;
+
   // out = values [count], rounded to nearest, ties to even.
   void RoundToBf16(const float* values, int64_t count, uint16_t* out) const;
 
@@ -40,6 +46,7 @@ class FlashAttention {
 
   const VectorKernels* kernels_;
   void (*attend_)(const AttentionArgs&);
+  void (*weigh_)(const AttentionArgs&, float*, int64_t);
 };
 
 }  // namespace attendant::cpu

@@ -37,20 +37,10 @@ struct LayerNormArgs {
   float epsilon = 0;
 };
 
-// The weights of one head's self-attention, softmax(q k^T * scale), for the query rows
-// [query_begin, query_end) of a sequence. q and k as in AttentionArgs.
-struct AttentionWeightsArgs {
-  const void* q = nullptr;  // [len, head_dim], row stride `stride`
-  const void* k = nullptr;  // the same
-  float* out = nullptr;     // [len, len], from the sequence's first row
-  int64_t stride = 0;
-  int64_t len = 0;
-  int64_t head_dim = 0;
-  int64_t query_begin = 0;
-  int64_t query_end = 0;
-  float scale = 0;
-  float* scratch = nullptr;  // attention_weights_scratch(len, head_dim) floats
-};
+// weights [queries, keys], row stride `weights_stride`, of the queries that `args` says; values and
+// output are not used, and `args.scratch` has attention_weights_scratch(keys, head_dim) floats.
+using AttentionWeightsFunction = void (*)(const AttentionArgs& args, float* weights,
+                                          int64_t weights_stride);
 
 // What happens to rows between the products of one number format.
 struct RowKernels {
@@ -74,7 +64,7 @@ struct RowKernels {
 
   // Of queries, keys and values as they lie in qkv.
   void (*attention)(const AttentionArgs& args);
-  void (*attention_weights)(const AttentionWeightsArgs& args);
+  AttentionWeightsFunction attention_weights;
   bool qkv_is_bf16;  // else f32
 };
 
@@ -93,7 +83,8 @@ struct VectorKernels {
   void (*attention_f32)(const AttentionArgs& args);
   void (*attention_bf16)(const AttentionArgs& args);
 
-  int64_t (*attention_weights_scratch)(int64_t len, int64_t head_dim);
+  int64_t (*attention_weights_scratch)(int64_t keys, int64_t head_dim);
+  AttentionWeightsFunction attention_weights_f32, attention_weights_bf16;
 
   RowKernels f32, bf16, int8;
 };

@@ -145,8 +145,8 @@ double AttentionProblem::Bias(int64_t query, int64_t key) const {
   return bias_[static_cast<size_t>(bias_origin_ + query * bias_stride_ + key)];
 }
 
-std::vector<double> AttentionProblem::PlainRow(int64_t query) const {
-  std::vector<double> logits, out(static_cast<size_t>(shape_.value_dim));
+std::vector<double> AttentionProblem::PlainWeights(int64_t query) const {
+  std::vector<double> logits;
   for (int64_t key = 0; key < shape_.keys; ++key) {
     double dot = 0;
     for (int64_t d = 0; d < shape_.head_dim; ++d) dot += q_.Read(query, d) * k_.Read(key, d);
@@ -154,15 +154,48 @@ std::vector<double> AttentionProblem::PlainRow(int64_t query) const {
   }
   const double largest =
       logits.empty() ? -kInfinity : *std::max_element(logits.begin(), logits.end());
-  if (largest == -kInfinity) return out;
+  if (largest == -kInfinity) return std::vector<double>(logits.size());
   double sum = 0;
   for (double& logit : logits) sum += logit = std::exp(logit - largest);
+  for (double& logit : logits) logit /= sum;
+  return logits;
+}
+
+std::vector<double> AttentionProblem::PlainRow(int64_t query) const {
+  std::vector<double> out(static_cast<size_t>(shape_.value_dim));
+  const std::vector<double> weights = PlainWeights(query);
   for (int64_t key = 0; key < shape_.keys; ++key) {
     for (int64_t d = 0; d < shape_.value_dim; ++d) {
-      out[static_cast<size_t>(d)] += logits[static_cast<size_t>(key)] / sum * v_.Read(key, d);
+      out[static_cast<size_t>(d)] += weights[static_cast<size_t>(key)] * v_.Read(key, d);
     }
   }
   return out;
+}
+
+void AttentionProblem::ExpectPlainWeights(const FlashAttention& attention) {
+  constexpr float kUnwritten = 12345;
+  const int64_t stride = shape_.keys + 3;
+  std::vector<float> weights(static_cast<size_t>(shape_.queries * stride), kUnwritten);
+  std::vector<std::byte> scratch(
+      static_cast<size_t>(attention.WeightsScratchBytes(shape_.keys, shape_.head_dim)));
+  AttentionArgs all = args();
+  all.v = nullptr;
+  all.out = nullptr;
+  all.scratch = scratch.data();
+  attention.Weights(all, weights.data(), stride);
+  for (int64_t query = 0; query < shape_.queries; ++query) {
+    const std::vector<double> expected = PlainWeights(query);
+    for (int64_t key = 0; key < stride; ++key) {
+      const float weight = weights[static_cast<size_t>(query * stride + key)];
+      if (key >= shape_.keys) {
+        ASSERT_EQ(weight, kUnwritten) << "written beyond a row of the weights";
+      } else {
+        ASSERT_NEAR(weight, expected[static_cast<size_t>(key)],
+                    5e-6 * std::max(1.0f, shape_.spread))
+            << "query " << query << " key " << key << " of " << shape_.keys;
+      }
+    }
+  }
 }
 
 void AttentionProblem::ExpectPlain() {

@@ -41,6 +41,9 @@ class AttentionProblem {
   // weights to their format allows, and that nothing was written elsewhere.
   void ExpectPlain();
 
+  // The same of the weights themselves, for all queries.
+  void ExpectPlainWeights(const FlashAttention& attention);
+
   const std::vector<std::byte>& out() const { return out_.bytes; }
 
  private:
@@ -59,6 +62,7 @@ class AttentionProblem {
   bool Sees(int64_t query, int64_t key) const;
   double Bias(int64_t query, int64_t key) const;
   double Scale() const;
+  std::vector<double> PlainWeights(int64_t query) const;  // [keys]
   std::vector<double> PlainRow(int64_t query) const;
 
   AttentionShape shape_;

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/flash_attention.h"
 #include "kernels/cpu/vector_kernels.h"
+#include "tests/kernels/cpu/attention_problem.h"
 
 namespace attendant::cpu {
 namespace {
@@ -75,16 +77,17 @@ void ExpectWeights(const VectorKernels& kernels, const RowKernels& rows, const P
   const int64_t scratch_size = kernels.attention_weights_scratch(len, head_dim);
   std::vector<float> scratch(static_cast<size_t>(scratch_size) + 1, kUntouched);
   const float scale = 1 / std::sqrt(static_cast<float>(head_dim));
-  rows.attention_weights({.q = qk.part(rows.qkv_is_bf16, 0),
-                          .k = qk.part(rows.qkv_is_bf16, 1),
-                          .out = out.data(),
-                          .stride = 2 * head_dim,
-                          .len = len,
-                          .head_dim = head_dim,
-                          .query_begin = query_begin,
-                          .query_end = query_end,
-                          .scale = scale,
-                          .scratch = scratch.data()});
+  const AttentionArgs args{.q = qk.part(rows.qkv_is_bf16, 0),
+                           .k = qk.part(rows.qkv_is_bf16, 1),
+                           .q_stride = 2 * head_dim,
+                           .k_stride = 2 * head_dim,
+                           .keys = len,
+                           .head_dim = head_dim,
+                           .query_begin = query_begin,
+                           .query_end = query_end,
+                           .scale = scale,
+                           .scratch = scratch.data()};
+  rows.attention_weights(args, out.data(), len);
   EXPECT_EQ(scratch.back(), kUntouched);
   EXPECT_EQ(out.back(), kUntouched);
   for (int64_t query = 0; query < len; ++query) {
@@ -131,6 +134,29 @@ TEST_P(AttentionWeightsTest, HugeLogits) {
           .query_end = 33,
           .spread = 40,
           .tolerance = 2e-3f});
+}
+
+TEST_P(AttentionWeightsTest, MasksBiasesAndWindows) {
+  using Bias = AttentionShape::Bias;
+  const CpuIsa isa = GetParam() == &kAvx2Kernels     ? CpuIsa::kAvx2
+                     : GetParam() == &kAvx512Kernels ? CpuIsa::kAvx512
+                                                     : CpuIsa::kAvx512Bf16;
+  for (DType dtype : {DType::kF32, DType::kBf16}) {
+    const FlashAttention attention = *FlashAttention::Create(dtype, isa);
+    for (int64_t keys : {1, 15, 16, 17, 64, 129, 600}) {
+      for (const AttentionShape& shape : std::initializer_list<AttentionShape>{
+               {.queries = 15, .keys = keys},
+               {.queries = 15, .keys = keys, .allowed = true},
+               {.queries = 15, .keys = keys, .bias = Bias::kFull, .masking = true},
+               {.queries = 15, .keys = keys, .bias = Bias::kOneForAll, .allowed = true},
+               {.queries = 15, .keys = keys, .bias = Bias::kOfDistance},
+               {.queries = 15, .keys = keys, .keys_after = 0},
+               {.queries = 40, .keys = keys, .keys_before = 3, .keys_after = 5},
+               {.queries = 15, .keys = keys, .keys_after = 2, .scale = -0.5f}}) {
+        AttentionProblem(shape, dtype).ExpectPlainWeights(attention);
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Isa, AttentionWeightsTest, testing::ValuesIn(Available()),

@@ -163,6 +163,11 @@ absl::StatusOr<TensorView<const float, 2>> RequireParameter(const Call& call,
 }
 
 absl::StatusOr<int64_t> ScorePairs(const Call& call) {
+  // Not sequence by sequence: a batch of 2^40 empty ones takes no bytes to say.
+  if (!call.queries.packed() && !call.keys.packed()) {
+    return CheckedProduct("sequences, queries and keys",
+                          {call.queries.batch(), call.queries.seq(), call.keys.seq()});
+  }
   int64_t pairs = 0;
   for (int64_t i = 0; i < call.queries.batch(); ++i) {
     absl::StatusOr<int64_t> product =
@@ -197,6 +202,9 @@ absl::StatusOr<Cost> OutputCost(const Call& call, int64_t out_heads, int64_t out
 }
 
 int64_t WeightsOffset(const Call& call, int64_t weights_heads, int64_t sequence) {
+  if (!call.queries.packed() && !call.keys.packed()) {
+    return weights_heads * sequence * call.queries.seq() * call.keys.seq();
+  }
   int64_t offset = 0;
   for (int64_t i = 0; i < sequence; ++i) {
     offset += weights_heads * call.queries.len(i) * call.keys.len(i);

@@ -1,30 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-
+// The kinds that are exact softmax attention over a mask.
+#include "absl/strings/str_cat.h"
 #include "kernels/attention/check_call.h"
+#include "kernels/attention/exact_attention.h"
 #include "kernels/attention/reference.h"
 #include "kernels/attention/registry.h"
 
 namespace attendant::attention {
 namespace {
 
-float ScaleOf(const Call& call) {
-  return call.scale.value_or(1 / std::sqrt(static_cast<float>(call.query.dim)));
+absl::StatusOr<Cost> MeasureDotProduct(const Call& call, int threads) {
+  absl::Status status = CheckCall(call, call.query.heads, /*gives_weights=*/true);
+  return status.ok() ? MeasureExact(call, threads) : status;
 }
 
-absl::StatusOr<Cost> MeasureDotProduct(const Call& call, int /*threads*/) {
+absl::StatusOr<Cost> MeasureFlash(const Call& call, int threads) {
+  absl::Status status = CheckCall(call, call.query.heads, /*gives_weights=*/false);
+  return status.ok() ? MeasureExact(call, threads) : status;
+}
+
+absl::StatusOr<Cost> MeasureLocal(const Call& call, int threads) {
   absl::Status status = CheckCall(call, call.query.heads, /*gives_weights=*/true);
-  if (status.ok()) status = CheckEqual("query", call.query.dim, "key", call.key.dim, "dims");
   if (!status.ok()) return status;
-  absl::StatusOr<Cost> cost = OutputCost(call, call.query.heads, call.value.dim, call.query.heads);
+  if (call.mask.window < 0) {
+    return absl::InvalidArgumentError("local attention needs a window of at least 0");
+  }
+  absl::StatusOr<Cost> cost = MeasureExact(call, threads);
   if (!cost.ok()) return cost;
-  absl::StatusOr<int64_t> pairs = ScorePairs(call);
-  if (!pairs.ok()) return pairs.status();
-  absl::StatusOr<int64_t> operations =
-      CheckedProduct("multiply-adds of heads, pairs and dims",
-                     {call.query.heads, *pairs, call.query.dim + call.value.dim});
-  if (!operations.ok()) return operations.status();
-  cost->operations = *operations;
+  // What is outside the window is not computed; weights are written all the same.
+  const int64_t seen = 2 * call.mask.window + 1;
+  const int64_t keys = call.keys.max_len();
+  if (call.weights == WeightsWanted::kNone && call.mask.window < keys && seen < keys) {
+    cost->operations =
+        call.query.heads * (call.query.dim + call.value.dim) * call.queries.tokens() * seen;
+  }
   return cost;
 }
 
@@ -35,11 +44,6 @@ absl::Status ReferenceDotProduct(const Call& call, const Outputs& outputs) {
   };
   reference::SoftmaxAttention(call, score, outputs);
   return absl::OkStatus();
-}
-
-absl::Status RunDotProduct(const Call& call, ThreadPool& /*pool*/, std::span<std::byte> /*scratch*/,
-                           const Outputs& outputs) {
-  return ReferenceDotProduct(call, outputs);
 }
 
 }  // namespace
@@ -55,7 +59,37 @@ const Operator kDotProductOperator{
     .gives_weights = true,
     .parameters = {},
     .measure = MeasureDotProduct,
-    .run = RunDotProduct,
+    .run = RunExact,
+    .reference = ReferenceDotProduct,
+};
+
+const Operator kFlashOperator{
+    .kind = Kind::kFlash,
+    .name = "flash",
+    .title = "flash",
+    .formula = "softmax(q k^T / sqrt(d)) v, tile by tile",
+    .time = "O(n^2 d)",
+    .memory = "O(n)",
+    .use = "The same result where nobody looks at the weights: they are never held, at any length.",
+    .gives_weights = false,
+    .parameters = {},
+    .measure = MeasureFlash,
+    .run = RunExact,
+    .reference = ReferenceDotProduct,
+};
+
+const Operator kLocalOperator{
+    .kind = Kind::kLocal,
+    .name = "local",
+    .title = "local (sliding window)",
+    .formula = "softmax(q k^T / sqrt(d)) v over the keys with |i - j| <= window",
+    .time = "O(n w d)",
+    .memory = "O(n^2) with weights, else O(n)",
+    .use = "Long texts whose words need their neighbours only.",
+    .gives_weights = true,
+    .parameters = {},
+    .measure = MeasureLocal,
+    .run = RunExact,
     .reference = ReferenceDotProduct,
 };
 

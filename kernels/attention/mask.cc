@@ -52,4 +52,37 @@ void MaskReader::BiasRow(int64_t query, int64_t key_begin, int64_t count, float*
   for (int64_t j = 0; j < count; ++j) bias[j] = Bias(query, key_begin + j);
 }
 
+// Loops without branches on the kind of mask: the compiler makes vectors of them.
+template <typename Value, typename ToBias>
+void MaskReader::TensorBiases(int64_t query, int64_t count, ToBias to_bias, float* bias) const {
+  const Value* row =
+      static_cast<const Value*>(mask_.tensor.values) + first_ + query * query_stride_;
+  if (key_stride_ == 0) {
+    std::fill_n(bias, count, count > 0 ? to_bias(*row) : 0.0f);
+  } else {
+    for (int64_t j = 0; j < count; ++j) bias[j] = to_bias(row[j]);
+  }
+}
+
+void MaskReader::KeyBiases(int64_t query, int64_t count, float* bias) const {
+  const auto of_bool = [](uint8_t value) { return value != 0 ? 0.0f : kLeftOut; };
+  if (!mask_.tensor.present()) {
+    std::fill_n(bias, count, 0.0f);
+  } else if (mask_.tensor.type == MaskTensor::Type::kBool) {
+    TensorBiases<uint8_t>(query, count, of_bool, bias);
+  } else if (mask_.tensor.type == MaskTensor::Type::kF32) {
+    TensorBiases<float>(
+        query, count, [](float value) { return value; }, bias);
+  } else {
+    TensorBiases<uint16_t>(query, count, FromBf16, bias);
+  }
+  if (key_mask_ != nullptr) {
+    for (int64_t j = 0; j < count; ++j) bias[j] = key_mask_[j] != 0 ? bias[j] : kLeftOut;
+  }
+  if (slope_ == 0) return;
+  for (int64_t j = 0; j < count; ++j) {
+    bias[j] -= slope_ * static_cast<float>(query < j ? j - query : query - j);
+  }
+}
+
 }  // namespace attendant::attention

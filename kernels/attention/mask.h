@@ -27,6 +27,12 @@ class MaskReader {
   // bias[j] = Bias(query, key_begin + j) for j in [0, count).
   void BiasRow(int64_t query, int64_t key_begin, int64_t count, float* bias) const;
 
+  // bias[j] for the first `count` keys, but for causal and window: those KeysBegin and KeysEnd say.
+  void KeyBiases(int64_t query, int64_t count, float* bias) const;
+
+  // Where the sequence and head begin in the mask tensor.
+  int64_t first() const { return first_; }
+
  private:
   static const float kLeftOut;
 
@@ -35,6 +41,8 @@ class MaskReader {
            key < KeysEnd(query);
   }
   float TensorBias(int64_t query, int64_t key) const;
+  template <typename Value, typename ToBias>
+  void TensorBiases(int64_t query, int64_t count, ToBias to_bias, float* bias) const;
 
   const Mask& mask_;
   int64_t keys_;

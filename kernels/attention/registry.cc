@@ -9,7 +9,7 @@
 namespace attendant::attention {
 namespace {
 
-constexpr const Operator* kOperators[] = {&kDotProductOperator};
+constexpr const Operator* kOperators[] = {&kDotProductOperator, &kFlashOperator, &kLocalOperator};
 
 absl::StatusOr<const Operator*> RequireOperator(Kind kind) {
   const Operator* found = FindOperator(kind);

@@ -44,5 +44,7 @@ const Operator* FindOperator(absl::string_view name);  // nullptr: no such kind
 
 // The rows of the table, each defined beside its kernels.
 extern const Operator kDotProductOperator;
+extern const Operator kFlashOperator;
+extern const Operator kLocalOperator;
 
 }  // namespace attendant::attention

@@ -85,7 +85,7 @@ TEST_P(DotProductGoldenTest, MatchesPyTorch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, DotProductGoldenTest,
-                         testing::Combine(testing::Values(Kind::kDotProduct),
+                         testing::Combine(testing::Values(Kind::kDotProduct, Kind::kFlash),
                                           testing::Values(DType::kF32, DType::kBf16)),
                          [](const auto& parameter) {
                            return "Kind" +

@@ -6,6 +6,12 @@
 #include <cstdint>
 
 #define ATTENDANT_INLINE static inline __attribute__((always_inline))
+// Before a loop over an array of vectors that must not leave the registers.
+#if defined(__clang__)
+#define ATTENDANT_UNROLL _Pragma("unroll")
+#else
+#define ATTENDANT_UNROLL _Pragma("GCC unroll 8")
+#endif
 
 // The vector operations that vector_kernels.inc is written in, on 8 floats.
 // Everything is inlined into the including file, which alone is compiled for these instructions,
@@ -51,6 +57,17 @@ ATTENDANT_INLINE F32 Scale(F32 a, F32 n) {
   const __m256i exponent = _mm256_cvtps_epi32(_mm256_max_ps(n, lowest));
   const __m256i bits = _mm256_slli_epi32(_mm256_add_epi32(exponent, _mm256_set1_epi32(127)), 23);
   return _mm256_mul_ps(a, _mm256_castsi256_ps(bits));
+}
+// a - floor(a), 0 for -inf; `whole` for ScaleFloor, which multiplies with 2^floor(a), or 0 below
+// 2^-126. For a < 128.
+ATTENDANT_INLINE F32 SplitFloor(F32 a, F32* whole) {
+  const F32 clamped = _mm256_max_ps(_mm256_set1_ps(-127.0f), a);  // of NaN: NaN
+  *whole = _mm256_floor_ps(clamped);
+  return _mm256_sub_ps(clamped, *whole);
+}
+ATTENDANT_INLINE F32 ScaleFloor(F32 a, F32 whole) {
+  const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(whole), _mm256_set1_epi32(127));
+  return _mm256_mul_ps(a, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
 }
 ATTENDANT_INLINE float Sum(F32 v) {
   __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));

@@ -6,6 +6,12 @@
 #include <cstdint>
 
 #define ATTENDANT_INLINE static inline __attribute__((always_inline))
+// Before a loop over an array of vectors that must not leave the registers.
+#if defined(__clang__)
+#define ATTENDANT_UNROLL _Pragma("unroll")
+#else
+#define ATTENDANT_UNROLL _Pragma("GCC unroll 8")
+#endif
 
 // The vector operations that vector_kernels.inc is written in, on 16 floats.
 // Everything is inlined into the including file, which alone is compiled for these instructions,
@@ -42,6 +48,12 @@ ATTENDANT_INLINE F32 Min(F32 a, F32 b) { return _mm512_min_ps(a, b); }
 ATTENDANT_INLINE F32 Round(F32 a) { return _mm512_roundscale_ps(a, 8); }
 // a * 2^n for a whole n.
 ATTENDANT_INLINE F32 Scale(F32 a, F32 n) { return _mm512_scalef_ps(a, n); }
+// a - floor(a), 0 for -inf; `whole` for ScaleFloor, which multiplies with 2^floor(a).
+ATTENDANT_INLINE F32 SplitFloor(F32 a, F32* whole) {
+  *whole = a;
+  return _mm512_reduce_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+}
+ATTENDANT_INLINE F32 ScaleFloor(F32 a, F32 whole) { return _mm512_scalef_ps(a, whole); }
 ATTENDANT_INLINE float Sum(F32 v) { return _mm512_reduce_add_ps(v); }
 ATTENDANT_INLINE float Largest(F32 v) { return _mm512_reduce_max_ps(v); }
 ATTENDANT_INLINE float Smallest(F32 v) { return _mm512_reduce_min_ps(v); }

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times flash attention on shapes that peers/attention.py asks for, line by line. Operands are
+// [batch, heads, seq, head_dim], as PyTorch's scaled_dot_product_attention takes them.
+//
+//   DTYPE THREADS HEADS HEAD_DIM SEQ MASK SECONDS LEN ...   {"seconds": median of a call}
+//
+// One sequence of SEQ rows for each LEN, of which LEN are real. MASK says what is known of that:
+//   none      nothing: all rows attend to all rows
+//   causal    likewise, to rows up to themselves
+//   padding   a byte for each key, LEN of them 1: all rows attend to those
+//   lengths   the lengths: real rows attend to real rows, the others are not touched
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "kernels/core/arena.h"
+#include "kernels/core/thread_pool.h"
+#include "kernels/cpu/denormals.h"
+#include "kernels/cpu/flash_attention.h"
+#include "tests/bench/timing.h"
+
+namespace attendant::bench {
+namespace {
+
+struct Question {
+  std::string dtype;
+  int threads = 0;
+  int64_t heads = 0, head_dim = 0, seq = 0;
+  std::string mask;
+  double seconds = 0;
+  std::vector<int64_t> lens;
+};
+
+// One head of one sequence, some of its queries.
+struct Task {
+  size_t sequence;
+  int64_t head, query_begin, query_end, keys;
+};
+
+class Workload {
+ public:
+  explicit Workload(const Question& question);
+  double Seconds();
+
+ private:
+  cpu::AttentionArgs ArgsOf(const Task& task, int thread);
+  int64_t ValueBytes() const { return question_.dtype == "bf16" ? 2 : 4; }
+  int64_t head_bytes() const { return question_.seq * question_.head_dim * ValueBytes(); }
+
+  Question question_;
+  cpu::FlashAttention attention_;
+  ThreadPool pool_;
+  int64_t scratch_bytes_;
+  Arena arena_;
+  std::byte *q_, *k_, *v_, *out_, *scratch_;
+  uint8_t* allowed_;  // [batch, seq]
+  std::vector<Task> tasks_;
+};
+
+size_t ArenaBytes(const Question& question, int64_t scratch_bytes) {
+  const auto batch = static_cast<int64_t>(question.lens.size());
+  const int64_t values = batch * question.heads * question.seq * question.head_dim;
+  const int64_t bytes = 16 * values + batch * question.seq + question.threads * scratch_bytes;
+  return static_cast<size_t>(bytes + 6 * 64);
+}
+
+void FillRandom(std::byte* values, int64_t bytes, bool bf16) {
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  for (int64_t i = 0; i < bytes; i += bf16 ? 2 : 4) {
+    const float value = normal(random);
+    const char* from = reinterpret_cast<const char*>(&value);
+    bf16 ? std::memcpy(values + i, from + 2, 2) : std::memcpy(values + i, from, 4);
+  }
+}
+
+Workload::Workload(const Question& question)
+    : question_(question),
+      attention_(
+          *cpu::FlashAttention::Create(question.dtype == "bf16" ? DType::kBf16 : DType::kF32)),
+      pool_(question.threads, cpu::FlushDenormals),
+      scratch_bytes_(attention_.ScratchBytes(question.seq, question.head_dim, question.head_dim) /
+                         64 * 64 +
+                     64),
+      arena_(ArenaBytes(question, scratch_bytes_)) {
+  const auto batch = static_cast<int64_t>(question.lens.size());
+  const int64_t bytes = batch * question.heads * head_bytes();
+  for (std::byte** part : {&q_, &k_, &v_, &out_}) {
+    *part = arena_.Allocate<std::byte>(bytes);
+    FillRandom(*part, bytes, question.dtype == "bf16");
+  }
+  scratch_ = arena_.Allocate<std::byte>(scratch_bytes_ * question.threads);
+  allowed_ = arena_.Allocate<uint8_t>(batch * question.seq);
+  for (size_t i = 0; i < question.lens.size(); ++i) {
+    uint8_t* allowed = allowed_ + static_cast<int64_t>(i) * question.seq;
+    std::fill_n(allowed, question.seq, uint8_t{0});
+    std::fill_n(allowed, question.lens[i], uint8_t{1});
+    const int64_t rows = question.mask == "lengths" ? question.lens[i] : question.seq;
+    const int64_t pieces = (rows + cpu::kMaxTaskQueries - 1) / cpu::kMaxTaskQueries;
+    const int64_t step = (rows + pieces - 1) / pieces;
+    for (int64_t head = 0; head < question.heads; ++head) {
+      for (int64_t query = 0; query < rows; query += step) {
+        tasks_.push_back({i, head, query, std::min(query + step, rows), rows});
+      }
+    }
+  }
+  std::stable_sort(tasks_.begin(), tasks_.end(), [](const Task& a, const Task& b) {
+    return (a.query_end - a.query_begin) * a.keys > (b.query_end - b.query_begin) * b.keys;
+  });
+}
+
+cpu::AttentionArgs Workload::ArgsOf(const Task& task, int thread) {
+  const int64_t index = static_cast<int64_t>(task.sequence) * question_.heads + task.head;
+  const int64_t offset = index * head_bytes(), dim = question_.head_dim;
+  cpu::AttentionArgs args{.q = q_ + offset,
+                          .k = k_ + offset,
+                          .v = v_ + offset,
+                          .out = out_ + offset,
+                          .out_is_bf16 = question_.dtype == "bf16",
+                          .q_stride = dim,
+                          .k_stride = dim,
+                          .v_stride = dim,
+                          .out_stride = dim,
+                          .keys = task.keys,
+                          .head_dim = dim,
+                          .value_dim = dim,
+                          .query_begin = task.query_begin,
+                          .query_end = task.query_end,
+                          .scale = 1 / std::sqrt(static_cast<float>(dim)),
+                          .scratch = scratch_ + thread * scratch_bytes_};
+  if (question_.mask == "causal") args.keys_after = 0;
+  if (question_.mask == "padding") {
+    args.allowed = allowed_ + static_cast<int64_t>(task.sequence) * question_.seq;
+  }
+  return args;
+}
+
+double Workload::Seconds() {
+  const cpu::ScopedDenormalFlush flush;
+  const std::vector<double> times = SecondsOfCalls(question_.seconds, [&] {
+    pool_.ParallelFor(static_cast<int64_t>(tasks_.size()), [&](int64_t index, int thread) {
+      attention_.Run(ArgsOf(tasks_[static_cast<size_t>(index)], thread));
+    });
+  });
+  return times[times.size() / 2];
+}
+
+// REQUIRES: a well-formed line; what sends it is our own.
+Question Parse(const std::string& line) {
+  std::istringstream words(line);
+  Question question;
+  words >> question.dtype >> question.threads >> question.heads >> question.head_dim >>
+      question.seq >> question.mask >> question.seconds;
+  for (int64_t len = 0; words >> len;) question.lens.push_back(len);
+  return question;
+}
+
+}  // namespace
+}  // namespace attendant::bench
+
+int main() {
+  std::map<std::string, std::unique_ptr<attendant::bench::Workload>> workloads;  // made once each
+  for (std::string line; std::getline(std::cin, line);) {
+    auto& workload = workloads[line];
+    if (workload == nullptr) {
+      workload = std::make_unique<attendant::bench::Workload>(attendant::bench::Parse(line));
+    }
+    std::printf("{\"seconds\": %.9f}\n", workload->Seconds());
+    std::fflush(stdout);
+  }
+}

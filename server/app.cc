@@ -77,6 +77,7 @@ App::App(const ServerFlags& flags, const std::vector<ModelSource>& sources, Mode
       pipeline_(registry_, metrics_,
                 {.max_request_sequences = flags.max_request_sequences,
                  .max_response_bytes = flags.max_response_bytes,
+                 .max_attention_weight_bytes = flags.max_attention_weight_bytes,
                  .max_pending_request_bytes = flags.max_pending_request_bytes,
                  .max_pending_response_bytes = flags.max_pending_response_bytes}),
       encoder_service_(

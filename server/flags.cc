@@ -34,6 +34,8 @@ void AddLimitFlags(ServerFlags& flags, FlagSet& set) {
   set.Add("max_request_bytes", flags.max_request_bytes, "of one message from a client");
   set.Add("max_request_sequences", flags.max_request_sequences, "sequences in one request");
   set.Add("max_response_bytes", flags.max_response_bytes, "tensors in one answer, as f32");
+  set.Add("max_attention_weight_bytes", flags.max_attention_weight_bytes,
+          "attention weights in one answer, as f32; 0 gives none");
   set.Add("max_pending_request_bytes", flags.max_pending_request_bytes,
           "all requests that are not yet answered; more get RESOURCE_EXHAUSTED");
   set.Add("max_pending_response_bytes", flags.max_pending_response_bytes,
@@ -97,6 +99,7 @@ absl::Status CheckNumbers(const ServerFlags& flags) {
         CheckRange("max_request_bytes", flags.max_request_bytes, 1024, kMaxMessage),
         CheckRange("max_request_sequences", flags.max_request_sequences, 1, kMaxCount),
         CheckRange("max_response_bytes", flags.max_response_bytes, 1024, kMaxMessage),
+        CheckRange("max_attention_weight_bytes", flags.max_attention_weight_bytes, 0, kMaxMessage),
         CheckRange("max_pending_request_bytes", flags.max_pending_request_bytes,
                    flags.max_request_bytes, kMaxBytes),
         CheckRange("max_pending_response_bytes", flags.max_pending_response_bytes,

@@ -32,6 +32,8 @@ struct ServerFlags {
   int64_t max_request_bytes = int64_t{16} << 20;
   int64_t max_request_sequences = 4096;
   int64_t max_response_bytes = int64_t{64} << 20;
+  // all 16 heads of two layers of 512 tokens, all of BERT-base for 240
+  int64_t max_attention_weight_bytes = int64_t{32} << 20;
   int64_t max_pending_request_bytes = int64_t{512} << 20;
   // max_queued_tokens of hidden size 1024
   int64_t max_pending_response_bytes = int64_t{1} << 30;

@@ -14,9 +14,9 @@ using RequestId = uint64_t;
 
 // A request between admission and the end of its last batch. Everything is guarded by the batcher's
 // lock, except what workers touch without it while `sequences_running` keeps the request alive:
-// they read `request.sequences` and `request.outputs`, which never change, and each writes the
-// elements of `result.sequences` that belong to its own batch; or one runs `request.operation`. In
-// the queue and in batches an operation is a sequence of its tokens.
+// they read `request.sequences`, `request.outputs` and `request.layers`, which never change, and
+// each writes the elements of `result.sequences` that belong to its own batch; or one runs
+// `request.operation`. In the queue and in batches an operation is a sequence of its tokens.
 struct AdmittedRequest {
   RequestId id = 0;  // rises with arrival
   PendingRequest request;

@@ -18,6 +18,17 @@ std::vector<float> CopyRows(TensorView<const float, 2> from, int64_t first, int6
   return std::vector<float>(from.row(first), from.row(first) + rows * columns);
 }
 
+// Makes room for what `selection` asks for of a sequence of `len` tokens.
+LayerOutputs MakeRoom(const LayerSelection& selection, int64_t len, SequenceResult& result) {
+  result.attention_weights.resize(static_cast<size_t>(selection.attention_maps() * len * len));
+  result.hidden_states.resize(static_cast<size_t>(selection.hidden_values(len)));
+  return {.attention_layers = selection.attention_layers,
+          .attention_heads = selection.attention_heads,
+          .attention_weights = result.attention_weights.data(),
+          .hidden_layers = selection.hidden_layers,
+          .hidden_states = result.hidden_states.data()};
+}
+
 }  // namespace
 
 absl::Status BatchRunner::Run(std::span<const BatchItem> items) {
@@ -30,16 +41,22 @@ absl::Status BatchRunner::Run(std::span<const BatchItem> items) {
 
 absl::Status BatchRunner::PackAndRun(std::span<const BatchItem> items) {
   batch_.Clear();
-  spec_.clear();
+  outputs_.clear();
+  layers_.clear();
+  bool layers_asked_for = false;
   for (const BatchItem& item : items) {
     const SequenceInput& input = item.input();
+    const PendingRequest& request = item.request->request;
     batch_.Append(input.token_ids, input.positions, input.segment_ids);
-    spec_.push_back(item.request->request.outputs);
+    outputs_.push_back(request.outputs);
+    layers_.push_back(
+        MakeRoom(request.layers, input.len(), item.request->result.sequences[item.sequence]));
+    layers_asked_for |= !request.layers.empty();
   }
+  OutputSpec spec{.sequences = outputs_};
+  if (layers_asked_for) spec.layers = layers_;
   Outputs outputs;
-  if (absl::Status status = session_->Run(batch_, {.sequences = spec_}, outputs); !status.ok()) {
-    return status;
-  }
+  if (absl::Status status = session_->Run(batch_, spec, outputs); !status.ok()) return status;
   CopyResults(items, outputs);
   return absl::OkStatus();
 }
@@ -48,14 +65,14 @@ void BatchRunner::CopyResults(std::span<const BatchItem> items, const Outputs& o
   for (size_t i = 0; i < items.size(); ++i) {
     const int64_t index = static_cast<int64_t>(i);
     SequenceResult& result = items[i].request->result.sequences[items[i].sequence];
-    if (spec_[i].last_hidden_state) {
+    if (outputs_[i].last_hidden_state) {
       const TensorView<const float, 2>& states = outputs.last_hidden_state;  // [tokens, hidden]
       result.last_hidden_state =
           CopyRows(states, batch_.seq_start(index), batch_.len(index), states.dim(1));
     }
-    if (spec_[i].pooling != Pooling::kNone) {
+    if (outputs_[i].pooling != Pooling::kNone) {
       const TensorView<const float, 2>& pooled = outputs.pooled;  // [batch, hidden]
-      const int64_t dims = spec_[i].dims == 0 ? pooled.dim(1) : spec_[i].dims;
+      const int64_t dims = outputs_[i].dims == 0 ? pooled.dim(1) : outputs_[i].dims;
       result.pooled = CopyRows(pooled, index, 1, dims);
     }
   }

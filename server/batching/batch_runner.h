@@ -16,7 +16,8 @@
 namespace attendant {
 
 // Runs sequences together: packs them, runs the session, and copies each result out of the
-// session's memory into its request. Keeps its memory between batches.
+// session's memory into its request. What a request asks for from inside the encoder gets its
+// memory here, when its turn has come. Keeps its own memory between batches.
 class BatchRunner final : public Runner {
  public:
   explicit BatchRunner(std::unique_ptr<Session> session) : session_(std::move(session)) {}
@@ -30,7 +31,8 @@ class BatchRunner final : public Runner {
 
   const std::unique_ptr<Session> session_;
   PackedBatch batch_;
-  std::vector<SequenceOutputs> spec_;  // [batch]
+  std::vector<SequenceOutputs> outputs_;  // [batch]
+  std::vector<LayerOutputs> layers_;      // [batch]
 };
 
 }  // namespace attendant

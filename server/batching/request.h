@@ -22,9 +22,29 @@ struct SequenceInput {
   int64_t len() const { return static_cast<int64_t>(token_ids.size()); }
 };
 
+// What a request asks for from inside the encoder, for each of its sequences; LayerOutputs says
+// what the numbers stand for.
+struct LayerSelection {
+  std::vector<int32_t> attention_layers;
+  std::vector<int32_t> attention_heads;
+  std::vector<int32_t> hidden_layers;
+  int64_t hidden = 0;  // of the model
+
+  bool empty() const { return attention_layers.empty() && hidden_layers.empty(); }
+  int64_t attention_maps() const {  // [len, len] each
+    return static_cast<int64_t>(attention_layers.size() * attention_heads.size());
+  }
+  int64_t hidden_values(int64_t len) const {
+    return static_cast<int64_t>(hidden_layers.size()) * len * hidden;
+  }
+};
+
+// What was not asked for is empty.
 struct SequenceResult {
-  std::vector<float> last_hidden_state;  // [len, hidden], or empty when not asked for
-  std::vector<float> pooled;             // [dims], or empty when not asked for
+  std::vector<float> last_hidden_state;  // [len, hidden]
+  std::vector<float> pooled;             // [dims]
+  std::vector<float> attention_weights;  // [attention_layers, attention_heads, len, len]
+  std::vector<float> hidden_states;      // [hidden_layers, len, hidden]
 };
 
 struct RequestResult {
@@ -39,6 +59,7 @@ struct RequestResult {
 struct PendingRequest {
   std::vector<SequenceInput> sequences;  // empty with an operation, and only then
   SequenceOutputs outputs;               // the same for all of them
+  LayerSelection layers;                 // likewise
   std::unique_ptr<Operation>
       operation;  // kept until it has run, even when the request is cancelled
   absl::Time deadline = absl::InfiniteFuture();

@@ -156,6 +156,13 @@ absl::Status DecodeOutputs(const v1::OutputSelection& outputs, DecodedRequest& d
   decoded.input.pooling = *pooling;
   if (outputs.pooled().has_normalize()) decoded.input.normalize = outputs.pooled().normalize();
   decoded.input.dims = outputs.pooled().dims();
+  const v1::AttentionSelection& attention = outputs.attention_weights();
+  decoded.input.attention_weights = outputs.has_attention_weights();
+  decoded.input.attention_layers.assign(attention.layers().begin(), attention.layers().end());
+  decoded.input.attention_heads.assign(attention.heads().begin(), attention.heads().end());
+  decoded.input.hidden_layers.assign(outputs.hidden_layers().begin(),
+                                     outputs.hidden_layers().end());
+  decoded.input.token_strings = outputs.token_strings();
   return absl::OkStatus();
 }
 

@@ -68,6 +68,7 @@ EncodePipeline::Ticket Submit(Submitted submitted, absl::Time deadline, int prio
   Model& model = *submitted.model;
   PendingRequest pending{.sequences = std::move(submitted.request.sequences),
                          .outputs = submitted.request.outputs,
+                         .layers = submitted.request.output.layers,
                          .deadline = deadline,
                          .priority = priority,
                          .done = nullptr};
@@ -91,8 +92,9 @@ void CountTokens(ModelMetrics& metrics, const EncodeOutput& output) {
 
 }  // namespace
 
-void ScatterRows(const EncodedSequence& sequence, int64_t hidden, float* rows) {
-  const float* next = sequence.result.last_hidden_state.data();
+void ScatterRows(const EncodedSequence& sequence, int64_t hidden, const float* values,
+                 float* rows) {
+  const float* next = values;
   for (size_t i = 0; i < sequence.token_ids.size(); ++i, rows += hidden) {
     if (!sequence.attention_mask.empty() && sequence.attention_mask[i] == 0) {
       std::fill_n(rows, hidden, 0.0f);

@@ -41,33 +41,41 @@ struct EncodeInput {
   std::optional<Pooling> pooling;  // unset: as the model says
   std::optional<bool> normalize;   // unset: as the model says
   int64_t dims = 0;
+  bool attention_weights = false;
+  std::vector<int32_t> attention_layers;  // empty: all
+  std::vector<int32_t> attention_heads;   // empty: all
+  std::vector<int32_t> hidden_layers;
+  bool token_strings = false;
   Truncation truncation = Truncation::kTextOnly;
   int priority = 0;
   absl::Time deadline = absl::InfiniteFuture();
 };
 
 struct EncodedSequence {
-  std::vector<int32_t> token_ids;       // [len], after truncation, masked ones included
-  std::vector<uint8_t> attention_mask;  // [len], or empty: all 1
+  std::vector<int32_t> token_ids;          // [len], after truncation, masked ones included
+  std::vector<uint8_t> attention_mask;     // [len], or empty: all 1
+  std::vector<std::string> token_strings;  // [len], or empty: not asked for
   bool truncated = false;
-  // As the batcher gave it: last_hidden_state has rows for unmasked tokens only.
+  // As the batcher gave it: hidden states and weights are of unmasked tokens only.
   SequenceResult result;
 };
 
 struct EncodeOutput {
   std::vector<EncodedSequence> sequences;
+  LayerSelection layers;
   int64_t hidden = 0;
   absl::Duration tokenize, queue, compute;
 };
 
-// Writes a sequence's hidden states as [len, hidden] with zero rows where the mask is 0.
-// `rows` has space for len * hidden values.
-void ScatterRows(const EncodedSequence& sequence, int64_t hidden, float* rows);
+// Writes a sequence's hidden states `values` [unmasked tokens, hidden] as [len, hidden] with zero
+// rows where the mask is 0. `rows` has space for len * hidden values.
+void ScatterRows(const EncodedSequence& sequence, int64_t hidden, const float* values, float* rows);
 
 // What one request may ask for, whatever the protocol.
 struct EncodeLimits {
   int64_t max_request_sequences = 4096;
-  int64_t max_response_bytes = int64_t{64} << 20;  // of tensors, as f32
+  int64_t max_response_bytes = int64_t{64} << 20;          // of tensors, as f32
+  int64_t max_attention_weight_bytes = int64_t{32} << 20;  // of those tensors, likewise
   // Of all requests together, until each is answered and its answer written.
   int64_t max_pending_request_bytes = int64_t{512} << 20;
   int64_t max_pending_response_bytes = int64_t{1} << 30;

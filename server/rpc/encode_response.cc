@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/rpc/encoder_messages.h"
 
-#include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "server/rpc/layer_outputs.h"
 
 namespace attendant {
 namespace {
@@ -36,18 +38,8 @@ v1::DType EncodeDType(NumberFormat format) {
   return v1::DTYPE_UNSPECIFIED;
 }
 
-void AppendHiddenState(const ResponseFormat& format, const EncodedSequence& sequence,
-                       int64_t hidden, std::string& bytes) {
-  if (sequence.attention_mask.empty()) {
-    return AppendValues(sequence.result.last_hidden_state, format.numbers, bytes);
-  }
-  std::vector<float> rows(sequence.token_ids.size() * static_cast<size_t>(hidden));
-  ScatterRows(sequence, hidden, rows.data());
-  AppendValues(rows, format.numbers, bytes);
-}
-
 // Sets dtype and shape and makes room; the values are to be appended.
-std::string& StartTensor(const ResponseFormat& format, std::initializer_list<int64_t> shape,
+std::string& StartTensor(const ResponseFormat& format, const std::vector<int64_t>& shape,
                          v1::Tensor& tensor) {
   int64_t bytes = BytesPerValue(format.numbers);
   for (int64_t dim : shape) {
@@ -59,25 +51,58 @@ std::string& StartTensor(const ResponseFormat& format, std::initializer_list<int
   return *tensor.mutable_data();
 }
 
-std::string& StartHiddenState(const ResponseFormat& format, const EncodeOutput& output,
-                              v1::Tensor& tensor) {
-  const int64_t batch = static_cast<int64_t>(output.sequences.size());
+// [tokens, hidden] of ragged input, [batch, seq, hidden] of padded; `outer` comes before.
+std::string& StartHiddenStates(const ResponseFormat& format, const EncodeOutput& output,
+                               std::vector<int64_t> outer, v1::Tensor& tensor) {
+  std::vector<int64_t> shape = std::move(outer);
   if (format.padded) {
-    const int64_t seq = static_cast<int64_t>(output.sequences.front().token_ids.size());
-    return StartTensor(format, {batch, seq, output.hidden}, tensor);
+    shape.push_back(static_cast<int64_t>(output.sequences.size()));
+    shape.push_back(static_cast<int64_t>(output.sequences.front().token_ids.size()));
+  } else {
+    int64_t tokens = 0;
+    for (const EncodedSequence& sequence : output.sequences) {
+      tokens += static_cast<int64_t>(sequence.token_ids.size());
+    }
+    shape.push_back(tokens);
   }
-  int64_t tokens = 0;
-  for (const EncodedSequence& sequence : output.sequences) {
-    tokens += static_cast<int64_t>(sequence.token_ids.size());
-  }
-  return StartTensor(format, {tokens, output.hidden}, tensor);
+  shape.push_back(output.hidden);
+  return StartTensor(format, shape, tensor);
 }
 
-void EncodeHiddenState(const ResponseFormat& format, EncodeOutput& output, v1::Tensor& tensor) {
-  std::string& bytes = StartHiddenState(format, output, tensor);
+void EncodeLastHiddenState(const ResponseFormat& format, EncodeOutput& output, v1::Tensor& tensor) {
+  std::string& bytes = StartHiddenStates(format, output, {}, tensor);
   for (EncodedSequence& sequence : output.sequences) {
-    AppendHiddenState(format, sequence, output.hidden, bytes);
+    AppendHiddenState(sequence, output.hidden, sequence.result.last_hidden_state.data(),
+                      format.numbers, bytes);
     std::vector<float>().swap(sequence.result.last_hidden_state);
+  }
+}
+
+void EncodeHiddenStates(const ResponseFormat& format, EncodeOutput& output, v1::Tensor& tensor) {
+  const size_t layers = output.layers.hidden_layers.size();
+  std::string& bytes = StartHiddenStates(format, output, {static_cast<int64_t>(layers)}, tensor);
+  for (size_t layer = 0; layer < layers; ++layer) {
+    for (const EncodedSequence& sequence : output.sequences) {
+      const std::vector<float>& states = sequence.result.hidden_states;
+      AppendHiddenState(sequence, output.hidden, states.data() + layer * (states.size() / layers),
+                        format.numbers, bytes);
+    }
+  }
+  for (EncodedSequence& sequence : output.sequences) {
+    std::vector<float>().swap(sequence.result.hidden_states);
+  }
+}
+
+void EncodeAttentionWeights(const ResponseFormat& format, EncodeOutput& output,
+                            v1::EncodeResponse& response) {
+  const auto layers = static_cast<int64_t>(output.layers.attention_layers.size());
+  const auto heads = static_cast<int64_t>(output.layers.attention_heads.size());
+  for (EncodedSequence& sequence : output.sequences) {
+    const auto len = static_cast<int64_t>(sequence.token_ids.size());
+    std::string& bytes =
+        StartTensor(format, {layers, heads, len, len}, *response.add_attention_weights());
+    AppendAttentionWeights(sequence, layers * heads, format.numbers, bytes);
+    std::vector<float>().swap(sequence.result.attention_weights);
   }
 }
 
@@ -92,6 +117,7 @@ void EncodePooled(const ResponseFormat& format, const EncodeOutput& output, v1::
 
 void EncodeSequenceInfo(const ResponseFormat& format, const EncodedSequence& sequence,
                         v1::SequenceInfo& info) {
+  for (const std::string& token : sequence.token_strings) info.add_token_strings(token);
   info.set_tokens(static_cast<int64_t>(sequence.token_ids.size()));
   info.set_truncated(sequence.truncated);
   if (format.token_ids) {
@@ -121,8 +147,12 @@ void EncodeResponseTensors(const ResponseFormat& format, EncodeOutput& output,
     EncodeSequenceInfo(format, sequence, *response.add_sequences());
   }
   if (format.last_hidden_state) {
-    EncodeHiddenState(format, output, *response.mutable_last_hidden_state());
+    EncodeLastHiddenState(format, output, *response.mutable_last_hidden_state());
   }
+  if (!output.layers.hidden_layers.empty()) {
+    EncodeHiddenStates(format, output, *response.mutable_hidden_states());
+  }
+  if (output.layers.attention_maps() > 0) EncodeAttentionWeights(format, output, response);
   if (!output.sequences.front().result.pooled.empty()) {
     EncodePooled(format, output, *response.mutable_pooled());
   }

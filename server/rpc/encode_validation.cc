@@ -8,11 +8,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "kernels/core/packed_batch.h"
+#include "server/rpc/layer_outputs.h"
 
 namespace attendant {
 namespace {
 
 constexpr int kMaxPriority = 100;
+
+// What a short string takes in memory.
+constexpr int64_t kStringBytes = 40;
 
 template <typename... Parts>
 absl::Status Invalid(const Parts&... parts) {
@@ -41,7 +45,9 @@ absl::Status CheckRequest(const Model& model, const EncodeLimits& limits,
 
 SequenceOutputs ChooseOutputs(const Model& model, const EncodeInput& input) {
   SequenceOutputs outputs{.last_hidden_state = input.last_hidden_state};
-  if (input.pooled || !input.last_hidden_state) {
+  const bool other_tensors =
+      input.last_hidden_state || input.attention_weights || !input.hidden_layers.empty();
+  if (input.pooled || !other_tensors) {
     outputs.pooling = input.pooling.value_or(model.sentence.pooling);
     outputs.normalize = input.normalize.value_or(model.sentence.normalize);
     outputs.dims = input.dims == 0 ? model.config().hidden : input.dims;
@@ -127,6 +133,15 @@ absl::StatusOr<Tokens> FromText(const Model& model, size_t index, Truncation tru
   return tokens;
 }
 
+std::vector<std::string> TokenStringsOf(const Model& model, const EncodedSequence& sequence) {
+  std::vector<std::string> strings(sequence.token_ids.size());
+  if (model.tokenizer == nullptr) return strings;
+  for (size_t i = 0; i < strings.size(); ++i) {
+    strings[i] = std::string(model.tokenizer->TokenString(sequence.token_ids[i]));
+  }
+  return strings;
+}
+
 // Leaves masked tokens out; the others keep their positions.
 SequenceInput Unmasked(const Tokens& tokens) {
   const EncodedSequence& encoded = tokens.encoded;
@@ -140,10 +155,18 @@ SequenceInput Unmasked(const Tokens& tokens) {
   return input;
 }
 
+int64_t AttentionBytes(const ValidRequest& request, const EncodedSequence& sequence) {
+  const int64_t len = Size(sequence.token_ids);
+  return request.output.layers.attention_maps() * len * len * static_cast<int64_t>(sizeof(float));
+}
+
 int64_t ResponseBytes(const ValidRequest& request, const EncodedSequence& sequence) {
-  int64_t values = request.outputs.dims;
-  if (request.outputs.last_hidden_state) values += Size(sequence.token_ids) * request.output.hidden;
-  return values * static_cast<int64_t>(sizeof(float));
+  const int64_t len = Size(sequence.token_ids);
+  int64_t values = request.outputs.dims + request.output.layers.hidden_values(len);
+  if (request.outputs.last_hidden_state) values += len * request.output.hidden;
+  int64_t bytes = values * static_cast<int64_t>(sizeof(float)) + AttentionBytes(request, sequence);
+  for (const std::string& token : sequence.token_strings) bytes += kStringBytes + Size(token);
+  return bytes;
 }
 
 // The back end's tables are indexed with what passes here, wherever it came from: a tokenizer too
@@ -158,6 +181,13 @@ absl::Status CheckTables(const EncoderConfig& config, size_t index, const Sequen
 // An answer that would be too large is refused while it has cost nothing yet.
 absl::Status AddSequence(const EncoderConfig& config, const EncodeLimits& limits, Tokens tokens,
                          ValidRequest& request) {
+  request.attention_bytes += AttentionBytes(request, tokens.encoded);
+  if (request.attention_bytes > limits.max_attention_weight_bytes) {
+    return Invalid("the attention weights asked for take ", request.attention_bytes,
+                   " bytes up to sequence ", request.output.sequences.size(), ", the limit is ",
+                   limits.max_attention_weight_bytes,
+                   ": ask for fewer layers, heads or tokens in one request");
+  }
   request.response_bytes += ResponseBytes(request, tokens.encoded);
   if (request.response_bytes > limits.max_response_bytes) {
     return Invalid("the outputs asked for take ", request.response_bytes, " bytes up to sequence ",
@@ -182,6 +212,9 @@ absl::StatusOr<ValidRequest> ValidateRequest(const Model& model, const EncodeLim
   if (absl::Status status = CheckRequest(model, limits, input); !status.ok()) return status;
   ValidRequest request;
   request.outputs = ChooseOutputs(model, input);
+  absl::StatusOr<LayerSelection> layers = ChooseLayers(model.config(), input);
+  if (!layers.ok()) return layers.status();
+  request.output.layers = *std::move(layers);
   request.output.hidden = model.config().hidden;
   for (size_t i = 0; i < input.sequences.size(); ++i) {
     const auto sequence = std::exchange(input.sequences[i], std::string());
@@ -190,6 +223,7 @@ absl::StatusOr<ValidRequest> ValidateRequest(const Model& model, const EncodeLim
         text != nullptr ? FromText(model, i, input.truncation, *text)
                         : FromIds(model, i, input.truncation, std::get<IdsInput>(sequence));
     if (!tokens.ok()) return tokens.status();
+    if (input.token_strings) tokens->encoded.token_strings = TokenStringsOf(model, tokens->encoded);
     absl::Status added = AddSequence(model.config(), limits, *std::move(tokens), request);
     if (!added.ok()) return added;
   }

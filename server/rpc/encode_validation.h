@@ -17,7 +17,8 @@ struct ValidRequest {
   SequenceOutputs outputs;
   // The answer so far: one entry for each of the client's sequences, results still empty.
   EncodeOutput output;
-  int64_t response_bytes = 0;  // of the tensors asked for, as f32
+  int64_t response_bytes = 0;   // of the tensors asked for, as f32, and of token strings
+  int64_t attention_bytes = 0;  // of the attention weights among them
 };
 
 // Tokenizes and checks everything, before memory is spent that the request has not paid for itself.

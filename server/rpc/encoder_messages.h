@@ -14,7 +14,7 @@ struct ResponseFormat {
   NumberFormat numbers = NumberFormat::kF32;
   bool last_hidden_state = false;
   bool token_ids = false;
-  bool padded = false;  // last_hidden_state as [batch, seq, hidden]
+  bool padded = false;  // hidden states as [batch, seq, hidden]
 };
 
 struct DecodedRequest {

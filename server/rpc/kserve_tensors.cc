@@ -152,7 +152,8 @@ void AppendInferOutput(const EncodeOutput& output, const ServedModel& model, int
   char* row = data.data();
   for (const EncodedSequence& sequence : output.sequences) {
     if (states) {
-      ScatterRows(sequence, output.hidden, reinterpret_cast<float*>(row));
+      ScatterRows(sequence, output.hidden, sequence.result.last_hidden_state.data(),
+                  reinterpret_cast<float*>(row));
     } else {
       std::memcpy(row, sequence.result.pooled.data(), row_bytes);
     }

@@ -42,7 +42,13 @@ BertTokenizer::BertTokenizer(const TokenizerConfig& config)
     : normalizer_(config.normalizer),
       wordpiece_(config.model),
       sequence_(config.sequence),
-      vocab_(config.vocab) {}
+      vocab_(config.vocab) {
+  for (const VocabularyEntry& entry : config.model.vocabulary) {
+    token_strings_.Add(entry.id, entry.token);
+  }
+  for (const AddedToken& token : config.added_tokens) token_strings_.Add(token.id, token.content);
+  token_strings_.Seal();
+}
 
 absl::Status BertTokenizer::AddTokens(const std::vector<AddedToken>& tokens) {
   for (AddedToken token : tokens) {

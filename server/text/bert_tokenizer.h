@@ -11,6 +11,7 @@
 #include "server/text/added_tokens.h"
 #include "server/text/normalizer.h"
 #include "server/text/sequence_template.h"
+#include "server/text/token_strings.h"
 #include "server/text/tokenizer.h"
 #include "server/text/tokenizer_json.h"
 #include "server/text/wordpiece.h"
@@ -31,6 +32,7 @@ class BertTokenizer final : public Tokenizer {
 
   absl::StatusOr<TokenizedText> Tokenize(absl::string_view text,
                                          const TokenizerOptions& options) const override;
+  absl::string_view TokenString(int32_t id) const override { return token_strings_.Find(id); }
   int64_t vocab() const override { return vocab_; }
 
  private:
@@ -53,6 +55,7 @@ class BertTokenizer final : public Tokenizer {
   AddedTokens normalized_tokens_;
   WordPiece wordpiece_;
   SequenceTemplate sequence_;
+  TokenStrings token_strings_;
   int64_t vocab_;
 };
 

@@ -35,6 +35,10 @@ class Tokenizer {
   virtual absl::StatusOr<TokenizedText> Tokenize(absl::string_view text,
                                                  const TokenizerOptions& options) const = 0;
 
+  // What an id stands for in the vocabulary, "##ing" or "[SEP]"; empty for an id that has no token.
+  // Holds as long as the tokenizer.
+  virtual absl::string_view TokenString(int32_t id) const = 0;
+
   // Number of ids: every id that Tokenize gives is below it.
   virtual int64_t vocab() const = 0;
 };

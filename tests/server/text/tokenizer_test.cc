@@ -184,6 +184,17 @@ TEST(TokenizerTest, HostileTextsTakeLinearTime) {
   EXPECT_EQ(Ids(*tokenizer, Repeat("\xE4\xB8\xAD", 1 << 20), 16).size(), 16u);
 }
 
+TEST(TokenizerTest, TellsWhatAnIdStandsFor) {
+  json file = File();
+  file["added_tokens"].push_back(AddedToken("New York", kNewYork, true));
+  const auto tokenizer = MustLoad(file);
+  EXPECT_EQ(tokenizer->TokenString(kCls), "[CLS]");
+  EXPECT_EQ(tokenizer->TokenString(5), "##a");
+  EXPECT_EQ(tokenizer->TokenString(kNewYork), "New York");
+  EXPECT_EQ(tokenizer->TokenString(7), "");
+  EXPECT_EQ(tokenizer->TokenString(-1), "");
+}
+
 TEST(LoadTokenizerTest, NamesTheFile) {
   const TempDirectory directory;
   const absl::Status missing = LoadTokenizer(directory.path()).status();

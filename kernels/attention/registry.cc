@@ -9,7 +9,8 @@
 namespace attendant::attention {
 namespace {
 
-constexpr const Operator* kOperators[] = {&kDotProductOperator, &kFlashOperator, &kLocalOperator};
+constexpr const Operator* kOperators[] = {&kDotProductOperator, &kMultiHeadOperator,
+                                          &kFlashOperator, &kLocalOperator, &kTransformerOperator};
 
 absl::StatusOr<const Operator*> RequireOperator(Kind kind) {
   const Operator* found = FindOperator(kind);

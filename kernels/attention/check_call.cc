@@ -162,6 +162,27 @@ absl::StatusOr<TensorView<const float, 2>> RequireParameter(const Call& call,
                                                  text(rows), ", ", text(columns), "]"));
 }
 
+bool HasParameter(const Call& call, absl::string_view name) {
+  return std::any_of(call.parameters.begin(), call.parameters.end(),
+                     [name](const Parameter& parameter) { return parameter.name == name; });
+}
+
+absl::Status RefuseScale(const Call& call) {
+  if (!call.scale.has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the scale is ", *call.scale, ", this kind of attention has none"));
+}
+
+absl::Status AddOperations(std::initializer_list<std::initializer_list<int64_t>> products,
+                           Cost& cost) {
+  for (std::initializer_list<int64_t> factors : products) {
+    absl::StatusOr<int64_t> product = CheckedProduct("multiply-adds", factors);
+    if (!product.ok()) return product.status();
+    cost.operations += *product;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int64_t> ScorePairs(const Call& call) {
   // Not sequence by sequence: a batch of 2^40 empty ones takes no bytes to say.
   if (!call.queries.packed() && !call.keys.packed()) {

@@ -38,6 +38,16 @@ absl::StatusOr<TensorView<const float, 2>> RequireParameter(const Call& call,
                                                             absl::string_view name, int64_t rows,
                                                             int64_t columns);
 
+// Whether the call brings it.
+bool HasParameter(const Call& call, absl::string_view name);
+
+// INVALID_ARGUMENT where a scale came with the call, for kinds that have none.
+absl::Status RefuseScale(const Call& call);
+
+// Adds the products of these factors to cost.operations.
+absl::Status AddOperations(std::initializer_list<std::initializer_list<int64_t>> products,
+                           Cost& cost);
+
 // Fills out_* and weights_*. REQUIRES: CheckCall accepted the call.
 absl::StatusOr<Cost> OutputCost(const Call& call, int64_t out_heads, int64_t out_dim,
                                 int64_t score_heads);

@@ -9,8 +9,17 @@
 namespace attendant::attention {
 namespace {
 
-constexpr const Operator* kOperators[] = {&kDotProductOperator, &kMultiHeadOperator,
-                                          &kFlashOperator, &kLocalOperator, &kTransformerOperator};
+constexpr const Operator* kOperators[] = {
+    &kDotProductOperator,    //
+    &kAdditiveOperator,      //
+    &kLuongDotOperator,      //
+    &kLuongGeneralOperator,  //
+    &kLuongConcatOperator,   //
+    &kFlashOperator,         //
+    &kLocalOperator,         //
+    &kLinearOperator,        //
+    &kLinformerOperator,
+};
 
 absl::StatusOr<const Operator*> RequireOperator(Kind kind) {
   const Operator* found = FindOperator(kind);

@@ -44,9 +44,13 @@ const Operator* FindOperator(absl::string_view name);  // nullptr: no such kind
 
 // The rows of the table, each defined beside its kernels.
 extern const Operator kDotProductOperator;
-extern const Operator kMultiHeadOperator;
 extern const Operator kFlashOperator;
 extern const Operator kLocalOperator;
-extern const Operator kTransformerOperator;
+extern const Operator kAdditiveOperator;
+extern const Operator kLuongDotOperator;
+extern const Operator kLuongGeneralOperator;
+extern const Operator kLuongConcatOperator;
+extern const Operator kLinearOperator;
+extern const Operator kLinformerOperator;
 
 }  // namespace attendant::attention

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/attention/positions.h"
+
+#include <bit>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/attention/check_call.h"
+#include "kernels/attention/values.h"
+
+namespace attendant::attention {
+namespace {
+
+// Tokens that a thread takes at once.
+constexpr int64_t kTokens = 64;
+
+absl::Status CheckOperand(const PositionedRows& operand) {
+  if (operand.dtype != DType::kF32 && operand.dtype != DType::kBf16) {
+    return absl::UnimplementedError(
+        absl::StrCat("positions are put on f32 or bf16, not on ", DTypeName(operand.dtype)));
+  }
+  if (absl::Status s = CheckSequences("rows", operand.sequences); !s.ok()) return s;
+  const auto given = static_cast<int64_t>(operand.positions.size());
+  if (given != 0 && given != operand.sequences.tokens()) {
+    return absl::InvalidArgumentError(absl::StrCat("there are ", given, " positions for ",
+                                                   operand.sequences.tokens(), " tokens"));
+  }
+  return absl::OkStatus();
+}
+
+// Every position in [0, limit).
+absl::Status CheckPositions(const PositionedRows& operand, int64_t limit) {
+  for (size_t i = 0; i < operand.positions.size(); ++i) {
+    const int64_t position = operand.positions[i];
+    if (position < 0 || position >= limit) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the position of token ", i, " is ", position, ", the table has ", limit));
+    }
+  }
+  if (operand.positions.empty() && operand.sequences.max_len() > limit) {
+    return absl::InvalidArgumentError(absl::StrCat("the longest sequence has ",
+                                                   operand.sequences.max_len(),
+                                                   " tokens, the table has ", limit, " positions"));
+  }
+  return absl::OkStatus();
+}
+
+bool ValidBase(float base) { return std::isfinite(base) && base > 0; }
+
+// visit(sequence, token of the sequence, position, thread) for every token.
+template <typename Visit>
+void ForEachToken(const PositionedRows& operand, ThreadPool& pool, Visit visit) {
+  const Sequences& sequences = operand.sequences;
+  const int64_t pieces = (sequences.max_len() + kTokens - 1) / kTokens;
+  pool.ParallelFor(sequences.batch() * pieces, [&](int64_t task, int thread) {
+    const int64_t sequence = task / pieces, begin = task % pieces * kTokens;
+    const int64_t end = std::min(begin + kTokens, sequences.len(sequence));
+    for (int64_t token = begin; token < end; ++token) {
+      const auto index = static_cast<size_t>(sequences.start(sequence) + token);
+      visit(sequence, token, operand.positions.empty() ? token : operand.positions[index], thread);
+    }
+  });
+}
+
+}  // namespace
+
+void FillSinusoidal(int64_t positions, int64_t dim, float base, float* table) {
+  for (int64_t column = 0; column < dim; ++column) {
+    const double exponent = static_cast<double>(column / 2 * 2) / static_cast<double>(dim);
+    const double rate = std::pow(static_cast<double>(base), -exponent);
+    for (int64_t p = 0; p < positions; ++p) {
+      const double angle = static_cast<double>(p) * rate;
+      table[p * dim + column] =
+          static_cast<float>(column % 2 == 0 ? std::sin(angle) : std::cos(angle));
+    }
+  }
+}
+
+absl::Status AddPositions(TensorView<const float, 2> table, const PositionedRows& operand,
+                          ThreadPool& pool) {
+  absl::Status status = CheckOperand(operand);
+  if (status.ok()) {
+    status = CheckEqual("the table", table.dim(1), "a row", operand.rows.dim, "dims");
+  }
+  if (status.ok()) status = CheckPositions(operand, table.dim(0));
+  if (!status.ok()) return status;
+  ForEachToken(operand, pool, [&](int64_t sequence, int64_t token, int64_t position, int) {
+    const float* added = table.row(position);
+    for (int64_t head = 0; head < operand.rows.heads; ++head) {
+      std::byte* row = operand.rows.at(operand.sequences, operand.dtype, sequence, head, token);
+      for (int64_t d = 0; d < operand.rows.dim; ++d) {
+        WriteValue(row, operand.dtype, d, ReadValue(row, operand.dtype, d) + added[d]);
+      }
+    }
+  });
+  return absl::OkStatus();
+}
+
+absl::Status Rotate(const RotaryOptions& options, const PositionedRows& operand, ThreadPool& pool) {
+  if (absl::Status status = CheckOperand(operand); !status.ok()) return status;
+  const int64_t dims = options.dims == 0 ? operand.rows.dim : options.dims;
+  if (dims < 2 || dims % 2 != 0 || dims > operand.rows.dim) {
+    return absl::InvalidArgumentError(absl::StrCat("rotary positions turn pairs: ", dims, " of ",
+                                                   operand.rows.dim,
+                                                   " dims cannot be turned, an even number can"));
+  }
+  if (!ValidBase(options.base)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the rotary base is ", options.base, ", it must be finite and above 0"));
+  }
+  const int64_t pairs = dims / 2;
+  const int64_t step = options.interleaved ? 2 : 1;
+  const int64_t partner = options.interleaved ? 1 : pairs;
+  std::vector<double> rates;
+  for (int64_t i = 0; i < pairs; ++i) {
+    rates.push_back(std::pow(static_cast<double>(options.base),
+                             -2 * static_cast<double>(i) / static_cast<double>(dims)));
+  }
+  ForEachToken(operand, pool, [&](int64_t sequence, int64_t token, int64_t position, int) {
+    for (int64_t i = 0; i < pairs; ++i) {
+      // The angle in double: in float it is off by up to 1e-3 at position 16,384.
+      const double angle = static_cast<double>(position) * rates[static_cast<size_t>(i)];
+      const auto sine = static_cast<float>(std::sin(angle));
+      const auto cosine = static_cast<float>(std::cos(angle));
+      for (int64_t head = 0; head < operand.rows.heads; ++head) {
+        std::byte* row = operand.rows.at(operand.sequences, operand.dtype, sequence, head, token);
+        const float x = ReadValue(row, operand.dtype, i * step);
+        const float y = ReadValue(row, operand.dtype, i * step + partner);
+        WriteValue(row, operand.dtype, i * step, x * cosine - y * sine);
+        WriteValue(row, operand.dtype, i * step + partner, y * cosine + x * sine);
+      }
+    }
+  });
+  return absl::OkStatus();
+}
+
+std::vector<float> AlibiSlopes(int64_t heads) {
+  const auto power = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));
+  std::vector<float> slopes;
+  const auto slope = [](int64_t head, int64_t of) {
+    return static_cast<float>(
+        std::exp2(-8 * static_cast<double>(head + 1) / static_cast<double>(of)));
+  };
+  for (int64_t h = 0; h < power; ++h) slopes.push_back(slope(h, power));
+  for (int64_t h = 0; h < heads - power; ++h) slopes.push_back(slope(2 * h, 2 * power));
+  return slopes;
+}
+
+}  // namespace attendant::attention

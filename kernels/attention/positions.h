@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kernels/attention/attention.h"
+
+// Where tokens stand. Tables are added to queries and keys before attention, rotary turns them, and
+// ALiBi is part of a call's mask.
+namespace attendant::attention {
+
+inline constexpr float kDefaultBase = 10000;
+
+// table [positions, dim]: sin(p / base^(2i / dim)) in column 2i, cos of the same in column 2i + 1
+// (Vaswani et al. 2017); an odd dim ends with a sine. REQUIRES: base is finite and above 0.
+void FillSinusoidal(int64_t positions, int64_t dim, float base, float* table);
+
+// One operand of attention, to be changed in place. A token stands at its place in its sequence, or
+// where `positions` says: one for each token, packed [tokens], dense [batch * seq].
+struct PositionedRows {
+  Sequences sequences;
+  DType dtype = DType::kF32;  // f32 or bf16
+  OutputRows rows;
+  std::span<const int32_t> positions{};  // empty: 0, 1, 2, ... in each sequence
+};
+
+// Adds row p of the table [positions, dim], sinusoidal or learned, to every head of a token at p.
+// INVALID_ARGUMENT, before anything is changed, naming both numbers, when the widths differ or a
+// position is outside the table.
+absl::Status AddPositions(TensorView<const float, 2> table, const PositionedRows& operand,
+                          ThreadPool& pool);
+
+struct RotaryOptions {
+  float base = kDefaultBase;
+  int64_t dims = 0;  // how many of a head's dims are turned, from the first on; 0: all
+  bool interleaved =
+      false;  // pairs are (2i, 2i + 1), as in GPT-J; else (i, i + dims / 2), as in Llama
+};
+
+// Turns pair i of every head of a token at p by the angle p / base^(2i / dims) (Su et al. 2021).
+// INVALID_ARGUMENT, before anything is changed, when dims are odd or more than a head has, the base
+// is not finite and above 0, or positions do not fit.
+absl::Status Rotate(const RotaryOptions& options, const PositionedRows& operand, ThreadPool& pool);
+
+// ALiBi's slopes (Press, Smith, Lewis 2022), for Mask::alibi_slopes: 2^(-8 (h + 1) / heads) for a
+// power of two of heads; else those of the largest power of two below, and then every other one of
+// twice that power, as the paper's code has it. REQUIRES: heads >= 1.
+std::vector<float> AlibiSlopes(int64_t heads);
+
+}  // namespace attendant::attention

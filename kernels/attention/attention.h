@@ -33,6 +33,7 @@ enum class Kind : uint8_t {
   kStrided,
   kLinear,
   kLinformer,
+  kTransformer,
 };
 
 // An attention mask, [batch, heads, queries, keys]; each dim may be 1 and is then broadcast. Of
@@ -86,7 +87,7 @@ struct Call {
   int64_t block = 0;  // kStrided's; 0: the root of the longest sequence's keys, rounded up
   FeatureMap feature_map = FeatureMap::kEluPlusOne;  // kLinear's
   std::span<const Parameter> parameters{};
-  const Module* module = nullptr;  // kMultiHead's
+  const Module* module = nullptr;  // kMultiHead's and kTransformer's
 };
 
 // Where results go. Memory is the caller's and overlaps no operand.

@@ -11,6 +11,7 @@ namespace {
 
 constexpr const Operator* kOperators[] = {
     &kDotProductOperator,    //
+    &kMultiHeadOperator,     //
     &kAdditiveOperator,      //
     &kLuongDotOperator,      //
     &kLuongGeneralOperator,  //
@@ -18,7 +19,8 @@ constexpr const Operator* kOperators[] = {
     &kFlashOperator,         //
     &kLocalOperator,         //
     &kLinearOperator,        //
-    &kLinformerOperator,
+    &kLinformerOperator,     //
+    &kTransformerOperator,
 };
 
 absl::StatusOr<const Operator*> RequireOperator(Kind kind) {

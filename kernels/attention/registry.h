@@ -44,8 +44,10 @@ const Operator* FindOperator(absl::string_view name);  // nullptr: no such kind
 
 // The rows of the table, each defined beside its kernels.
 extern const Operator kDotProductOperator;
+extern const Operator kMultiHeadOperator;
 extern const Operator kFlashOperator;
 extern const Operator kLocalOperator;
+extern const Operator kTransformerOperator;
 extern const Operator kAdditiveOperator;
 extern const Operator kLuongDotOperator;
 extern const Operator kLuongGeneralOperator;

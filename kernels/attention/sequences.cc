@@ -29,6 +29,7 @@ int64_t Sequences::max_len() const {
 
 bool SameLengths(const Sequences& a, const Sequences& b) {
   if (a.batch() != b.batch()) return false;
+  if (!a.packed() && !b.packed()) return a.seq() == b.seq();
   for (int64_t i = 0; i < a.batch(); ++i) {
     if (a.len(i) != b.len(i)) return false;
   }

@@ -24,15 +24,19 @@ T OrDie(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-EncoderConfig NamedShape(const std::string& shape) {
-  if (shape == "minilm") return {6, 12, 384, 1536, 30522, 512, 2, 1e-12f, Activation::kGeluErf};
-  if (shape == "bert-base") return {12, 12, 768, 3072, 30522, 512, 2, 1e-12f, Activation::kGeluErf};
+EncoderConfig NamedShape(const std::string& shape, int64_t max_positions) {
+  if (shape == "minilm") {
+    return {6, 12, 384, 1536, 30522, max_positions, 2, 1e-12f, Activation::kGeluErf};
+  }
+  if (shape == "bert-base") {
+    return {12, 12, 768, 3072, 30522, max_positions, 2, 1e-12f, Activation::kGeluErf};
+  }
   Die(absl::InvalidArgumentError(absl::StrCat("--shape ", shape, ": give minilm or bert-base")));
 }
 
 Checkpoint Load(const Engine::Options& options) {
   if (!options.model.empty()) return OrDie(LoadCheckpoint(options.model));
-  const EncoderConfig config = NamedShape(options.shape);
+  const EncoderConfig config = NamedShape(options.shape, options.max_positions);
   return {config, RandomWeights(config, 1)};
 }
 
@@ -56,13 +60,16 @@ const float* Engine::Run(const PackedBatch& batch) {
   return outputs.pooled.data();
 }
 
-double Engine::TokensPerSecond(const std::vector<int64_t>& lens) {
+Engine::Rate Engine::MeasureRate(const std::vector<int64_t>& lens) {
   const auto batches = MakeBatches(config(), lens, options_.max_batch_tokens);
   Run(batches.front());
+  const double begin = Now(), cpu_begin = CpuSeconds();
   const double seconds = SecondsPerCall(options_.seconds, [&] {
     for (const PackedBatch& batch : batches) Run(batch);
   });
-  return static_cast<double>(std::reduce(lens.begin(), lens.end())) / seconds;
+  const double busy_cpus = (CpuSeconds() - cpu_begin) / (Now() - begin);
+  const double rate = static_cast<double>(std::reduce(lens.begin(), lens.end())) / seconds;
+  return {rate, rate / busy_cpus};
 }
 
 std::vector<double> Engine::Latencies(int64_t len) {

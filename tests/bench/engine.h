@@ -18,6 +18,7 @@ class Engine {
   struct Options {
     std::string model;  // checkpoint folder; empty: random weights in the shape of `shape`
     std::string shape;  // "minilm" or "bert-base"
+    int64_t max_positions = 512;  // of random weights
     std::string dtype;
     int threads = 1;
     int64_t max_batch_tokens = 0;
@@ -30,9 +31,13 @@ class Engine {
   const PreparedInfo& info() const { return encoder_->info(); }
   const Options& options() const { return options_; }
 
-  // Valid tokens per second over sequences of these lengths, batched in arrival order, each pooled
-  // to its mean and normalized.
-  double TokensPerSecond(const std::vector<int64_t>& lens);
+  struct Rate {
+    double tokens_per_second = 0;
+    double tokens_per_cpu_second = 0;  // of all threads together
+  };
+  // Valid tokens over sequences of these lengths, batched in arrival order, each pooled to its mean
+  // and normalized.
+  Rate MeasureRate(const std::vector<int64_t>& lens);
   // Seconds of one sequence alone, every call, ascending.
   std::vector<double> Latencies(int64_t len);
   // [hidden], mean-pooled and normalized.

@@ -18,6 +18,7 @@
 ABSL_FLAG(std::string, model, "",
           "checkpoint folder; empty: random weights in the shape of --shape");
 ABSL_FLAG(std::string, shape, "minilm", "minilm or bert-base");
+ABSL_FLAG(int, max_positions, 512, "of random weights: the longest sequence");
 ABSL_FLAG(std::string, dtype, "f32", "auto, f32, bf16 or int8");
 ABSL_FLAG(int, threads, 0, "0: what this process may use");
 ABSL_FLAG(int, max_batch_tokens, 4096, "token budget of a batch");
@@ -38,6 +39,7 @@ Engine::Options OptionsFromFlags() {
   const int threads = absl::GetFlag(FLAGS_threads);
   return {.model = absl::GetFlag(FLAGS_model),
           .shape = absl::GetFlag(FLAGS_shape),
+          .max_positions = absl::GetFlag(FLAGS_max_positions),
           .dtype = absl::GetFlag(FLAGS_dtype),
           .threads = threads == 0 ? ReadCpuBudget().threads : threads,
           .max_batch_tokens = absl::GetFlag(FLAGS_max_batch_tokens),
@@ -46,7 +48,7 @@ Engine::Options OptionsFromFlags() {
 
 Row Measure(const std::string& name, Engine& engine, const std::vector<int64_t>& lens,
             double ceiling) {
-  const double rate = engine.TokensPerSecond(lens);
+  const double rate = engine.MeasureRate(lens).tokens_per_second;
   const double seconds = static_cast<double>(std::reduce(lens.begin(), lens.end())) / rate;
   return {name, rate, Flops(engine.config(), lens) / seconds / ceiling};
 }

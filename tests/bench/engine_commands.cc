@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/bench/engine_commands.h"
 
-#include <algorithm>
+#include <unistd.h>
+
 #include <cstdio>
+#include <fstream>
 #include <iostream>
 #include <numeric>
 #include <sstream>
@@ -18,17 +20,26 @@ namespace {
 
 std::string Error(const std::string& why) { return absl::StrCat("{\"error\": \"", why, "\"}"); }
 
-std::string Rate(Engine& engine, const std::vector<int64_t>& lens) {
-  const double rate = engine.TokensPerSecond(lens);
+std::string Throughput(Engine& engine, const std::vector<int64_t>& lens) {
+  const Engine::Rate rate = engine.MeasureRate(lens);
   const double tokens = static_cast<double>(std::reduce(lens.begin(), lens.end()));
-  return absl::StrCat("{\"tokens_per_second\": ", rate,
-                      ", \"flops\": ", rate / tokens * Flops(engine.config(), lens), "}");
+  return absl::StrCat("{\"tokens_per_second\": ", rate.tokens_per_second,
+                      ", \"tokens_per_cpu_second\": ", rate.tokens_per_cpu_second, ", \"flops\": ",
+                      rate.tokens_per_second / tokens * Flops(engine.config(), lens), "}");
 }
 
 std::string Latency(Engine& engine, int64_t len) {
-  const std::vector<double> times = engine.Latencies(len);
-  return absl::StrCat("{\"p50_ms\": ", 1e3 * times[times.size() / 2],
-                      ", \"p99_ms\": ", 1e3 * times[times.size() * 99 / 100], "}");
+  std::vector<double> times_ms = engine.Latencies(len);
+  for (double& time : times_ms) time *= 1e3;
+  return absl::StrCat("{\"times_ms\": [", absl::StrJoin(times_ms, ", "),
+                      "], \"flops\": ", Flops(engine.config(), {len}), "}");
+}
+
+// What this process holds in memory now.
+std::string Memory() {
+  int64_t pages = 0, resident_pages = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident_pages;
+  return absl::StrCat("{\"resident_bytes\": ", resident_pages * sysconf(_SC_PAGESIZE), "}");
 }
 
 std::string Embedding(Engine& engine, const std::vector<int64_t>& numbers) {
@@ -43,9 +54,10 @@ std::string Answer(Engine& engine, const std::string& line) {
   words >> command;
   std::vector<int64_t> numbers;
   for (int64_t number = 0; words >> number;) numbers.push_back(number);
+  if (command == "memory") return Memory();
   if (command == "ceiling") return absl::StrCat("{\"flops\": ", engine.Ceiling(), "}");
   if (numbers.empty()) return Error("give numbers after the command");
-  if (command == "rate") return Rate(engine, numbers);
+  if (command == "rate") return Throughput(engine, numbers);
   if (command == "latency") return Latency(engine, numbers.front());
   if (command == "embed") return Embedding(engine, numbers);
   return Error("unknown command");

@@ -7,10 +7,11 @@ namespace attendant::bench {
 
 // Prints {"ready": "Attendant", "isa": "..."}, then answers each line of standard input with one
 // line of JSON, until it ends:
-//   rate LEN ...   {"tokens_per_second": x, "flops": FLOP/s}
-//   latency LEN    {"p50_ms": x, "p99_ms": x}
+//   rate LEN ...   {"tokens_per_second": x, "tokens_per_cpu_second": x, "flops": FLOP/s}
+//   latency LEN    {"times_ms": [every call's, ascending], "flops": of one call}
 //   embed ID ...   {"embedding": [...]}
 //   ceiling        {"flops": FLOP/s}
+//   memory         {"resident_bytes": x}
 // An unknown or incomplete line: {"error": "<why>"}.
 void AnswerCommands(Engine& engine);
 

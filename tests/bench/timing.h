@@ -13,6 +13,8 @@ namespace attendant::bench {
 
 // Seconds of a clock that never goes back.
 double Now();
+// Seconds that all threads of this process have computed.
+double CpuSeconds();
 
 // Calls `work` until `seconds` have passed, at least once: seconds per call.
 double SecondsPerCall(double seconds, absl::FunctionRef<void()> work);

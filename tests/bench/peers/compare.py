@@ -14,13 +14,16 @@ import measure
 import peer
 import report
 import workloads
+from results import Group
 
 HERE = pathlib.Path(__file__).parent
-TEXTS = HERE.parent.parent / "golden" / "encoder" / "all-MiniLM-L6-v2" / "texts.json"
+BENCH = HERE.parent
+GOLDEN_TEXTS = BENCH.parent / "golden" / "encoder" / "all-MiniLM-L6-v2" / "texts.json"
 MODELS = ("bert-base", "minilm")
 DTYPES = ("f32", "bf16", "int8")
+CASES = ("uniform", "mixed", "sorted", "latency", "accuracy", "threads", "long")
 QUICK_SEQUENCES = 48
-SETTINGS = ("models", "dtypes", "engines", "rounds", "seconds", "threads", "max_batch_tokens", "quick")
+SETTINGS = ("models", "dtypes", "cases", "engines", "rounds", "seconds", "threads", "max_batch_tokens", "quick")
 
 
 def words(choices):
@@ -37,6 +40,7 @@ def arguments():
     parser = argparse.ArgumentParser(prog="compare.sh", description=__doc__)
     parser.add_argument("--models", type=words(MODELS), help=",".join(MODELS))
     parser.add_argument("--dtypes", type=words(DTYPES), default=list(DTYPES), help=",".join(DTYPES))
+    parser.add_argument("--cases", type=words(CASES), default=list(CASES), help=",".join(CASES))
     names = ("attendant", *peer.PEERS)
     parser.add_argument("--engines", type=words(names), default=list(names), help=",".join(names))
     parser.add_argument("--rounds", type=int, help="5; with --quick 2")
@@ -47,6 +51,9 @@ def arguments():
                         help="a file of your own traffic's lengths, instead of the mixed ones")
     parser.add_argument("--quick", action="store_true",
                         help="MiniLM, fewer sequences and batch sizes, about five minutes")
+    parser.add_argument("--add", action="store_true",
+                        help="to what an earlier run left in --output: a long comparison in pieces")
+    parser.add_argument("--export_only", action="store_true", help="make the peers' models and print their folder")
     parser.add_argument("--output", type=pathlib.Path, required=True, help="build/peers")
     parser.add_argument("--engine_bench", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--cache", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
@@ -64,36 +71,69 @@ class Log:
     """What the libraries and engines print goes to a file; progress goes to standard error as well."""
 
     def __init__(self, path):
-        self.file = open(path, "w", buffering=1)
+        self.file = open(path, "a", buffering=1)
 
     def note(self, text):
         print(f"[peers] {text}", file=sys.stderr)
         print(f"[peers] {text}", file=self.file)
 
 
-def columns_of(options):
+def lens_of(options):
     lens = workloads.mixed_lens()
     if options.lengths:
         lens = tuple(int(word) for word in options.lengths.read_text().replace(",", " ").split())
-    if options.quick:
-        return workloads.columns(lens[:QUICK_SEQUENCES], 1024, workloads.BUDGETS[:2])
-    return workloads.columns(lens, 4096)
+    return lens[:QUICK_SEQUENCES] if options.quick else lens
 
 
 def export(model, options, log):
     log.note(f"{model}: exporting what is not in {options.cache} yet")
-    subprocess.run([sys.executable, "-B", HERE / "export.py", model, options.cache / model, options.minilm, TEXTS],
+    subprocess.run([sys.executable, "-B", HERE / "export.py", model, options.cache / model, options.minilm, GOLDEN_TEXTS],
                    stdout=log.file, stderr=log.file, check=True)
 
 
-def measure_all(options, columns, log):
-    for model in options.models:
-        export(model, options, log)
-        for dtype in options.dtypes:
-            names = [name for name in options.engines if name == "attendant" or dtype in peer.PEERS[name].DTYPES]
-            group = measure.Group(model, dtype)
-            group.run(names, options.cache / model, columns, options, log)
-            yield group
+def measure_group(group, options, lens, results, log):
+    """Runs the chosen cases; those of the threads by themselves, since their engines are others."""
+    quick = (1024, workloads.BUDGETS[::2]) if options.quick else (4096,)
+    columns = workloads.columns(lens, *quick)
+    measurement = measure.Measurement(group, options.cache / group.model, options, log)
+    names = [name for name in options.engines if name == "attendant" or group.dtype in peer.PEERS[name].DTYPES]
+    chosen = [column for case in options.cases if case not in ("threads",) for column in columns.get(case, [])]
+    texts = [kind for kind in ("texts", "odd_texts")
+             if "accuracy" in options.cases and (options.cache / group.model / kind).exists()]
+    if chosen or texts:
+        scouted = results.scouted.setdefault(f"{group.model} {group.dtype} {len(lens)}", {})
+        measurement.run(names, chosen, texts, scouted)
+    if "threads" in options.cases:
+        measurement.run(["attendant", "attendant-threads=1"], columns["threads"], [], {})
+    if "long" in options.cases:
+        measure.long_sequences(group, options, log)
+
+
+class Results:
+    """What peers.json holds: of this run, and of those before it that this one adds to."""
+
+    def __init__(self, options):
+        self.folder = options.output
+        self.groups, self.runs, self.scouted = [], [], {}
+        if options.add:
+            stored = json.loads((self.folder / "peers.json").read_text())
+            self.groups = [Group.from_json(group) for group in stored["groups"]]
+            self.runs, self.scouted = stored["runs"], stored["scouted"]
+
+    def add(self, group):
+        for known in self.groups:
+            if (known.model, known.dtype) == (group.model, group.dtype):
+                return known.add(group)
+        self.groups.append(group)
+
+    def write(self):
+        outcomes = marks.all_of(self.groups)
+        names = sorted({series.column for group in self.groups for series in group.series}, key=report.column_order)
+        stored = {"runs": self.runs, "marks": outcomes, "groups": [group.as_json() for group in self.groups],
+                  "scouted": self.scouted}
+        (self.folder / "peers.md").write_text(report.markdown(self.runs, self.groups, outcomes, names))
+        (self.folder / "peers.json").write_text(json.dumps(stored, indent=1) + "\n")
+        return outcomes
 
 
 def now():
@@ -104,33 +144,30 @@ def main():
     options = arguments()
     options.output.mkdir(parents=True, exist_ok=True)
     log = Log(options.output / "engines.log")
-    columns = columns_of(options)
-    mixed = next(column for column in columns if column.name == marks.ARRIVAL)
-    run = {"command": options.command, "revision": options.revision,
-           "begin": now(), "load_average": machine.load_average(), "machine": machine.describe(),
-           "cpus": machine.pin(options.threads),
+    if options.export_only:
+        for model in options.models:
+            export(model, options, log)
+        return print(options.cache)
+    results = Results(options)
+    lens = lens_of(options)
+    run = {"command": options.command, "revision": options.revision, "begin": now(),
+           "load_average": machine.load_average(), "machine": machine.describe(), "cpus": machine.pin(options.threads),
            "settings": {name: getattr(options, name) for name in SETTINGS},
-           "lens": mixed.lens, "sequences": len(mixed.lens), "tokens": sum(mixed.lens)}
-    groups = []
-    for group in measure_all(options, columns, log):
-        groups.append(group)
-        write(run, groups, columns, options.output)
-    print(report.ratio_tables(groups, run["marks"]))
-    for line in report.failures(groups):
+           "lens": lens, "sequences": len(lens), "tokens": sum(lens)}
+    results.runs.append(run)
+    outcomes = []
+    for model in options.models:
+        export(model, options, log)
+        for dtype in options.dtypes:
+            group = Group(model, dtype)
+            measure_group(group, options, lens, results, log)
+            results.add(group)
+            run["end"] = now()
+            outcomes = results.write()  # an interrupted run keeps what it has
+    print(report.ratio_tables(results.groups, outcomes))
+    for line in report.failures(results.groups):
         print(line)
     print(f"\n{options.output}/peers.md and peers.json hold the whole run.")
-
-
-def write(run, groups, columns, output):
-    """After every group, so that an interrupted run keeps what it has."""
-    about = [fields for group in groups for fields in group.versions.values()]
-    run["end"] = now()
-    run["versions"] = sorted({fields["ready"] for fields in about})
-    run["isa"] = sorted({fields["isa"] for fields in about if "isa" in fields})
-    run["marks"] = marks.all_of(groups)
-    names = [column.name for column in columns]
-    (output / "peers.md").write_text(report.markdown(run, groups, names))
-    (output / "peers.json").write_text(json.dumps(run | {"groups": report.as_json(groups)}, indent=1) + "\n")
 
 
 main()

@@ -5,6 +5,7 @@
 #
 #   tests/bench/peers/compare.sh [--quick] [--output DIR] [--models minilm,bert-base] [--dtypes f32,bf16,int8]
 #                                [--engines attendant,openvino,onnxruntime,ctranslate2,pytorch]
+#                                [--cases uniform,mixed,sorted,latency,accuracy,threads,long] [--add]
 #                                [--rounds N] [--seconds S] [--threads N] [--lengths FILE]
 #
 # ATTENDANT_BIN_DIR names another build's bin/ folder; then nothing is built.
@@ -17,7 +18,7 @@ root=$(cd "$here/../../.." && pwd)
 
 key_of() { { python3 --version; cat "$@"; } | sha256sum | cut -c1-12; }
 venv="$ATTENDANT_CACHE/peers/venv-$(key_of "$here/requirements.txt")"
-models="$ATTENDANT_CACHE/peers/models-$(key_of "$here/requirements.txt" "$here/export.py")"
+models="$ATTENDANT_CACHE/peers/models-$(key_of "$here/requirements.txt" "$here/export.py" "$here/../real_texts.py")"
 
 # All together, so that one set of versions is chosen; where that fails, each that can be had. A peer that is missing
 # is reported when it is to be loaded.
@@ -45,11 +46,11 @@ exec 9>"$venv.lock"
 flock 9
 [ -e "$venv/.complete" ] || install_peers
 minilm=$("$root/deploy/fetch-model.sh")
-if [ -z "${ATTENDANT_BIN_DIR:-}" ]; then
+if [ -z "${ATTENDANT_BIN_DIR:-}" ] && [ "${1:-}" != --export_only ]; then
   build_engine_bench
   ATTENDANT_BIN_DIR="$root/build/release/bin"
 fi
 exec 9>&-
 exec "$venv/bin/python" -B "$here/compare.py" --cache "$models" --minilm "$minilm" \
-  --engine_bench "$ATTENDANT_BIN_DIR/engine_bench" --command "tests/bench/peers/compare.sh $*" \
+  --engine_bench "${ATTENDANT_BIN_DIR:-}/engine_bench" --command "tests/bench/peers/compare.sh $*" \
   --revision "$revision" --output "$root/build/peers" "$@"

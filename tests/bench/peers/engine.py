@@ -20,12 +20,22 @@ class EngineError(Exception):
 
 
 def command(name, folder, dtype, options):
-    if name != "attendant":
+    """`attendant`, a peer, or a variant of Attendant: `attendant-threads=1`."""
+    base, _, change = name.partition("-")
+    if base != "attendant":
         return [sys.executable, "-B", f"{HERE}/worker.py", name, str(folder), dtype, str(options.threads),
                 str(options.seconds)]
-    return [options.engine_bench, "--commands", f"--model={folder / 'checkpoint'}", f"--dtype={dtype}",
-            f"--threads={options.threads}", f"--max_batch_tokens={options.max_batch_tokens}",
-            f"--seconds={options.seconds}"]
+    flags = {"model": folder / "checkpoint", "dtype": dtype, "threads": options.threads,
+             "max_batch_tokens": options.max_batch_tokens, "seconds": options.seconds}
+    if change:
+        flags.update([change.split("=")])
+    return [options.engine_bench, "--commands", *(f"--{flag}={value}" for flag, value in flags.items())]
+
+
+def long_command(model, dtype, length, options):
+    """Random weights in the model's shape, with a position table that is long enough."""
+    return [options.engine_bench, "--commands", f"--shape={model}", f"--max_positions={length}", f"--dtype={dtype}",
+            f"--threads={options.threads}", f"--max_batch_tokens={length}", f"--seconds={options.seconds}"]
 
 
 def end_with_parent():
@@ -34,11 +44,10 @@ def end_with_parent():
 
 
 class Engine:
-    def __init__(self, name, folder, dtype, options, log):
-        self.name = name
+    def __init__(self, arguments, options, log):
         environment = os.environ | {"OMP_NUM_THREADS": str(options.threads), "TOKENIZERS_PARALLELISM": "false"}
         self.process = subprocess.Popen(
-            command(name, folder, dtype, options), bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+            arguments, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
             env=environment, preexec_fn=end_with_parent)
         self.pending = b""
         try:

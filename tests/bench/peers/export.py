@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes of one model what each peer loads, once, in a folder of the cache.
 
-    export.py minilm|bert-base FOLDER MINILM_FOLDER TEXTS
+    export.py minilm|bert-base FOLDER MINILM_FOLDER ODD_TEXTS
 
 checkpoint/   config.json, model.safetensors and a tokenizer: Attendant and PyTorch
 onnx/         model.onnx with dynamic axes        fused/  the same, fused by ONNX Runtime's optimizer
 int8/         fused, dynamically quantized        openvino/, ctranslate2/
-texts/        MiniLM only: ids.json and reference.json, the texts' tokens and their f32 embeddings by PyTorch
+texts/        MiniLM only: ids.json and reference.json, real_texts.py's tokens and their f32 embeddings by PyTorch
+odd_texts/    the same of the texts that the golden files hold, some of them a single character or no English
 A step that fails is reported and leaves nothing; the peers that need it fail to load, the others do not notice.
 """
 
@@ -14,12 +15,14 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 
 import torch
 import transformers
 
 SEED = 1
+REAL_TEXTS = pathlib.Path(__file__).parent.parent / "real_texts.py"
 
 
 def export_checkpoint(model, minilm, folder):
@@ -89,9 +92,14 @@ def export_ctranslate2(checkpoint, folder):
     ctranslate2.converters.TransformersConverter(str(checkpoint)).convert(str(folder), force=True)
 
 
+def real_texts(checkpoint, folder):
+    subprocess.run([sys.executable, "-B", REAL_TEXTS, checkpoint / "tokenizer.json", folder / "texts.json"], check=True)
+    return [text["text"] for text in json.loads((folder / "texts.json").read_text())]
+
+
 def export_texts(checkpoint, texts, folder):
     tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
-    ids = [tokenizer(text, truncation=True, max_length=512)["input_ids"] for text in json.loads(texts.read_text())]
+    ids = [tokenizer(text, truncation=True, max_length=512)["input_ids"] for text in texts]
     model = load_model(checkpoint, "sdpa")
     with torch.inference_mode():
         means = [model(input_ids=torch.tensor([sequence])).last_hidden_state[0].mean(dim=0) for sequence in ids]
@@ -100,7 +108,7 @@ def export_texts(checkpoint, texts, folder):
 
 
 def main():
-    model, minilm, texts = sys.argv[1], pathlib.Path(sys.argv[3]), pathlib.Path(sys.argv[4])
+    model, minilm, odd_texts = sys.argv[1], pathlib.Path(sys.argv[3]), pathlib.Path(sys.argv[4])
     root = pathlib.Path(sys.argv[2])
     checkpoint, onnx, fused = root / "checkpoint", root / "onnx" / "model.onnx", root / "fused" / "model.onnx"
     steps = {
@@ -112,7 +120,8 @@ def main():
         "ctranslate2": lambda folder: export_ctranslate2(checkpoint, folder),
     }
     if model == "minilm":
-        steps["texts"] = lambda folder: export_texts(checkpoint, texts, folder)
+        steps["texts"] = lambda folder: export_texts(checkpoint, real_texts(checkpoint, folder), folder)
+        steps["odd_texts"] = lambda folder: export_texts(checkpoint, json.loads(odd_texts.read_text()), folder)
     for name, make in steps.items():
         if (root / name).exists():
             continue

@@ -3,10 +3,16 @@
 
 import statistics
 
+from workloads import ONE_BY_ONE
+
 ARRIVAL, SORTED = "mixed, arrival order", "mixed, sorted by length"
+# One by one, a peer pads nothing; the marks were set beside peers that were asked for batches.
+IN_BATCHES = "mixed, arrival order, peers in batches"
 CEILING = "share of the matmul ceiling, mixed"
-SPEED = ("uniform 128", ARRIVAL, SORTED, CEILING)
+SPEED = ("uniform 128", IN_BATCHES, ARRIVAL, SORTED, CEILING)
 LATENCY = ("latency 16", "latency 128")
+THREADS = "threads, mixed"
+SCALING, LONG_TIME, LONG_MEMORY = "all threads / one, mixed", "8192 / 2048 tokens, time by FLOP", "memory growth"
 
 # By peer; None is the best one.
 MARKS = {
@@ -23,7 +29,12 @@ MARKS = {
 LATENCY_MARKS = {"minilm": {"latency 16": 0.6, "latency 128": 0.8},
                  "bert-base": {"latency 16": 0.75, "latency 128": 0.92}}
 P99_MARK = 1.5
+THREADS_MARK = 1.9
+LONG_TIME_MARK = 1.3
+# Memory for 8,192 tokens less that for 4,096, by the same for 4,096 and 2,048: 2 where it is linear, 4 where quadratic.
+LONG_MEMORY_MARK = 2.1
 ACCURACY_MARKS = {"bf16": {"cosine_min": 0.9999}, "int8": {"cosine_mean": 0.998, "cosine_min": 0.99, "spearman": 0.998}}
+ACCURACY_TEXTS = "texts"
 
 
 def outcome(model, dtype, column, peer, values, mark, at_most=False):
@@ -36,20 +47,23 @@ def outcome(model, dtype, column, peer, values, mark, at_most=False):
 
 def ratios(ours, theirs):
     """Of the same rounds: what slows one round down slows both."""
-    return [a / b for a, b in zip(ours.samples, theirs.samples)]
+    return [a / b for a, b in zip(ours, theirs)]
 
 
 def speed(group):
-    for column, bounds in MARKS.get((group.model, group.dtype), {}).items():
+    bounds_of = dict(MARKS.get((group.model, group.dtype), {}))
+    bounds_of[IN_BATCHES] = bounds_of.get(ARRIVAL, {})
+    for column, bounds in bounds_of.items():
+        measured = ARRIVAL if column in (CEILING, IN_BATCHES) else column
+        without = (ONE_BY_ONE,) if column == IN_BATCHES else ()
+        ours = group.best("attendant", measured)
         for peer, mark in bounds.items():
-            if column == CEILING:
-                ours = group.best("attendant", ARRIVAL)
-                values = [a / b for a, b in zip(ours.flops, group.ceilings)] if ours else []
-                theirs = None
-            else:
-                ours = group.best("attendant", column)
-                theirs = group.best(peer, column) if peer else group.best_peer(column)
-                values = ratios(ours, theirs) if ours and theirs else []
+            theirs, values = None, []
+            if ours and column == CEILING:
+                values = ratios(ours.flops, ours.ceilings)
+            elif ours:
+                theirs = group.best(peer, measured, without) if peer else group.best_peer(measured, without)
+                values = ratios(ours.samples, theirs.samples) if theirs else []
             if values:
                 yield outcome(group.model, group.dtype, column, theirs and theirs.engine, values, mark)
 
@@ -58,17 +72,37 @@ def latency(group):
     for column, mark in LATENCY_MARKS[group.model].items():
         ours, theirs = group.best("attendant", column), group.best_peer(column)
         if ours and theirs:
-            yield outcome(group.model, group.dtype, column, theirs.engine, ratios(ours, theirs), mark, at_most=True)
+            yield outcome(group.model, group.dtype, column, theirs.engine, ratios(ours.samples, theirs.samples), mark,
+                          at_most=True)
         if ours:
-            tail = [p99 / p50 for p99, p50 in zip(ours.p99, ours.samples)]
-            yield outcome(group.model, group.dtype, f"p99 / p50, {column}", None, tail, P99_MARK, at_most=True)
+            yield outcome(group.model, group.dtype, f"p99 / p50, {column}", None, [ours.p99() / ours.median], P99_MARK,
+                          at_most=True)
+
+
+def scaling(group):
+    all_threads, one = group.best("attendant", THREADS), group.best("attendant-threads=1", THREADS)
+    if all_threads and one:
+        yield outcome(group.model, group.dtype, SCALING, None, ratios(all_threads.samples, one.samples), THREADS_MARK)
+
+
+def long_sequences(group):
+    if len(group.long) < 3:
+        return
+    short, middle, long = (group.long[length] for length in sorted(group.long, key=int))
+    flops = long["flops"] / short["flops"]
+    times = [time / flops for time in ratios(long["samples_ms"], short["samples_ms"])]
+    yield outcome(group.model, group.dtype, LONG_TIME, None, times, LONG_TIME_MARK, at_most=True)
+    growth = (long["resident_bytes"] - middle["resident_bytes"]) / (middle["resident_bytes"] - short["resident_bytes"])
+    yield outcome(group.model, group.dtype, LONG_MEMORY, None, [growth], LONG_MEMORY_MARK, at_most=True)
 
 
 def accuracy(group):
+    ours = group.accuracy.get("attendant", {}).get(ACCURACY_TEXTS)
     for name, mark in ACCURACY_MARKS.get(group.dtype, {}).items():
-        if "attendant" in group.accuracy:
-            yield outcome(group.model, group.dtype, name, None, [group.accuracy["attendant"][name]], mark)
+        if ours:
+            yield outcome(group.model, group.dtype, name, None, [ours[name]], mark)
 
 
 def all_of(groups):
-    return [one for group in groups for kind in (speed, latency, accuracy) for one in kind(group)]
+    kinds = (speed, latency, scaling, long_sequences, accuracy)
+    return [one for group in groups for kind in kinds for one in kind(group)]

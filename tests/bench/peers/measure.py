@@ -1,128 +1,110 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures all engines of one model and number format, in rounds."""
 
-import dataclasses
 import statistics
 
 import accuracy
 import engine as engines
-import machine
+import workloads
+from results import Series
 
 # Beside the best batch size of the first look, those that came this close to it are measured in every round.
 FINALIST = 0.9
 
 
-@dataclasses.dataclass
-class Series:
-    """One engine's numbers of one column with one way of batching."""
-    engine: str
-    column: object
-    batching: object  # None: Attendant's own, and latency
-    scouted: float = 0
-    samples: list = dataclasses.field(default_factory=list)
-    p99: list = dataclasses.field(default_factory=list)
-    flops: list = dataclasses.field(default_factory=list)
-
-    @property
-    def median(self):
-        return statistics.median(self.samples)
-
-    def question(self):
-        if self.column.is_latency:
-            return f"latency {self.column.lens[0]}"
-        batches = self.batching.cut(self.column.lens) if self.batching else [self.column.lens]
-        return "rate " + " / ".join(" ".join(map(str, batch)) for batch in batches)
-
-    def scout(self, engine):
-        answer = engine.ask(self.question())
-        self.scouted = -answer["p50_ms"] if self.column.is_latency else answer["tokens_per_second"]
-
-    def sample(self, engine):
-        answer = engine.ask(self.question())
-        if self.column.is_latency:
-            self.samples.append(answer["p50_ms"])
-            self.p99.append(answer["p99_ms"])
-            return
-        self.samples.append(answer["tokens_per_second"])
-        self.flops.append(answer.get("flops", 0))
+def question(column, batching):
+    if column.is_latency:
+        return f"latency {column.lens[0]}"
+    batches = batching.cut(column.lens) if batching else [column.lens]
+    return "rate " + " / ".join(" ".join(map(str, batch)) for batch in batches)
 
 
-class Group:
-    def __init__(self, model, dtype):
-        self.model = model
-        self.dtype = dtype
-        self.series = []
-        self.ceilings = []  # FLOP/s of the weight products alone, one for each round
-        self.accuracy = {}
-        self.versions = {}
-        self.failures = {}
-        self.load_average = machine.load_average()
+class Measurement:
+    """Fills a group: loads its engines, chooses the peers' best batch sizes, measures in rounds."""
 
-    def run(self, names, folder, columns, options, log):
-        running = self.start(names, folder, options, log)
+    def __init__(self, group, folder, options, log):
+        self.group = group
+        self.folder = folder
+        self.options = options
+        self.log = log
+        self.running = {}
+
+    def run(self, names, columns, texts, scouted):
+        """`scouted`: by engine and column, what the peers were seen to do; filled, and relied on where it is filled."""
+        self.start(names)
         try:
-            if (folder / "texts").exists():
-                self.each(running, lambda engine: self.accuracy.update({engine.name: accuracy.measure(engine, folder)}))
-            self.scout(running, columns)
-            for number in range(options.rounds):
-                log.note(f"{self.model} {self.dtype}: round {number + 1} of {options.rounds}")
-                self.round(running, columns)
+            for kind in texts:
+                self.each(lambda name, engine: self.group.accuracy.setdefault(name, {}).update(
+                    {kind: accuracy.measure(engine, self.folder / kind)}))
+            for column in columns:
+                self.each(lambda name, engine: self.scout(name, engine, column, scouted))
+            for number in range(self.options.rounds if columns else 0):
+                self.log.note(f"{self.group.model} {self.group.dtype}: round {number + 1} of {self.options.rounds}")
+                self.round(columns)
         finally:
-            for engine in running.values():
+            for engine in self.running.values():
                 engine.close()
-        self.series = [series for series in self.series if series.samples]
+        self.group.series = [series for series in self.group.series if series.samples]
 
-    def start(self, names, folder, options, log):
-        running = {}
+    def start(self, names):
         for name in names:
             try:
-                running[name] = engines.Engine(name, folder, self.dtype, options, log.file)
-                self.versions[name] = running[name].about
+                arguments = engines.command(name, self.folder, self.group.dtype, self.options)
+                self.running[name] = engines.Engine(arguments, self.options, self.log.file)
+                self.group.versions[name] = self.running[name].about
             except (engines.EngineError, OSError) as error:
-                self.failures[name] = str(error)
-        log.note(f"{self.model} {self.dtype}: {', '.join(running) or 'nothing'} loaded")
-        return running
+                self.group.failures[name] = str(error)
+        self.log.note(f"{self.group.model} {self.group.dtype}: {', '.join(self.running) or 'nothing'} loaded")
 
-    def each(self, running, act):
+    def each(self, act):
         """Calls `act` with each engine; one that fails is reported and left out from then on."""
-        for name, engine in list(running.items()):
+        for name, engine in list(self.running.items()):
             try:
-                act(engine)
+                act(name, engine)
             except engines.EngineError as error:
-                self.failures[name] = str(error)
-                running.pop(name).close()
+                self.group.failures[name] = str(error)
+                self.running.pop(name).close()
 
-    def scout(self, running, columns):
+    def scout(self, name, engine, column, scouted):
+        if name.startswith("attendant") or not column.batchings:
+            candidates = {None: 0}
+        else:
+            candidates = scouted.setdefault(f"{name}/{column.name}", {})
+            for batching in column.batchings:
+                if str(batching) not in candidates:
+                    candidates[str(batching)] = engine.ask(question(column, batching))["tokens_per_second"]
+        best = max(candidates.values())
+        in_batches = max((rate for batching, rate in candidates.items() if batching != workloads.ONE_BY_ONE), default=0)
+        self.group.series += [Series(name, column.name, batching, rate) for batching, rate in candidates.items()
+                              if rate >= FINALIST * best or rate == in_batches]
+
+    def round(self, columns):
         for column in columns:
-            self.each(running, lambda engine: self.scout_column(engine, column))
+            ceiling = None
+            if "attendant" in self.running and not column.is_latency:
+                ceiling = self.running["attendant"].ask("ceiling")["flops"]
+            batchings = {str(batching): batching for batching in column.batchings}
+            self.each(lambda name, engine: [
+                series.record(engine.ask(question(column, batchings.get(series.batching))), ceiling)
+                for series in self.group.series if (series.engine, series.column) == (name, column.name)])
 
-    def scout_column(self, engine, column):
-        batchings = (None,) if engine.name == "attendant" else column.batchings or (None,)
-        candidates = [Series(engine.name, column, batching) for batching in batchings]
-        for series in candidates:
-            series.scout(engine)
-        best = max(series.scouted for series in candidates)
-        self.series += [series for series in candidates if best < 0 or series.scouted >= FINALIST * best]
 
-    def round(self, running, columns):
-        if "attendant" in running:
-            self.each({"attendant": running["attendant"]},
-                      lambda engine: self.ceilings.append(engine.ask("ceiling")["flops"]))
-        for column in columns:
-            self.each(running, lambda engine: self.sample_column(engine, column))
-
-    def sample_column(self, engine, column):
-        for series in self.series:
-            if series.engine == engine.name and series.column is column:
-                series.sample(engine)
-
-    def best(self, name, column):
-        """The engine's series with the best median, or None."""
-        mine = [series for series in self.series if series.engine == name and series.column.name == column]
-        sign = -1 if column.startswith("latency") else 1
-        return max(mine, key=lambda series: sign * series.median, default=None)
-
-    def best_peer(self, column):
-        sign = -1 if column.startswith("latency") else 1
-        peers = [self.best(name, column) for name in self.versions if name != "attendant"]
-        return max(filter(None, peers), key=lambda series: sign * series.median, default=None)
+def long_sequences(group, options, log):
+    """One sequence alone, of each length in a process that holds no more than it needs for that length."""
+    running = {}
+    try:
+        for length in workloads.LONG:
+            arguments = engines.long_command(group.model, group.dtype, length, options)
+            running[length] = engines.Engine(arguments, options, log.file)
+        for number in range(options.rounds):
+            log.note(f"{group.model} {group.dtype}: long sequences, round {number + 1} of {options.rounds}")
+            for length, engine in running.items():
+                answer = engine.ask(f"latency {length}")
+                at = group.long.setdefault(str(length), {"samples_ms": [], "flops": answer["flops"]})
+                at["samples_ms"].append(statistics.median(answer["times_ms"]))
+                at["resident_bytes"] = engine.ask("memory")["resident_bytes"]
+    except (engines.EngineError, OSError) as error:
+        group.failures["attendant"] = str(error)
+    finally:
+        for engine in running.values():
+            engine.close()

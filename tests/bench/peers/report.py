@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run as JSON and as Markdown."""
+"""Runs as Markdown."""
+
+import statistics
 
 import marks
 
-TITLES = {"attendant": "Attendant", "openvino": "OpenVINO", "onnxruntime": "ONNX Runtime",
+TITLES = {"attendant": "Attendant", "attendant-threads=1": "Attendant, one thread", "openvino": "OpenVINO", "onnxruntime": "ONNX Runtime",
           "ctranslate2": "CTranslate2", "pytorch": "PyTorch", "minilm": "MiniLM-L6", "bert-base": "BERT-base"}
 
 
@@ -49,22 +51,45 @@ def mark_table(outcomes, columns):
                  [[name, *(", ".join(row.get(column, ["–"])) for column in columns)] for name, row in rows.items()])
 
 
-def accuracy_cell(group, name, field):
-    mark = marks.ACCURACY_MARKS.get(group.dtype, {}).get(field) if name == "attendant" else None
-    value = group.accuracy[name][field]
+def accuracy_cell(group, name, kind, field):
+    is_marked = name == "attendant" and kind == marks.ACCURACY_TEXTS
+    mark = marks.ACCURACY_MARKS.get(group.dtype, {}).get(field) if is_marked else None
+    value = group.accuracy[name][kind][field]
     return f"{value:.5f}" + (f" (≥ {mark})" if mark else "") + (" **missed**" if mark and value < mark else "")
 
 
 def accuracy_table(groups):
     fields = ("cosine_mean", "cosine_min", "spearman")
-    return table(["dtype", "engine", *fields],
-                 [[group.dtype, TITLES[name], *(accuracy_cell(group, name, field) for field in fields)]
-                  for group in groups for name in group.accuracy])
+    return table(["dtype", "engine", "texts", *fields],
+                 [[group.dtype, TITLES[name], f"{found['texts']} {kind.replace('_', ' ')}",
+                   *(accuracy_cell(group, name, kind, field) for field in fields)]
+                  for group in groups for name, kinds in group.accuracy.items() for kind, found in kinds.items()])
+
+
+def long_table(groups):
+    rows = [[TITLES[group.model], group.dtype, f"{int(length):,}", number(statistics.median(at["samples_ms"])),
+             f"{at['flops'] / statistics.median(at['samples_ms']) / 1e6:,.0f}", f"{at['resident_bytes'] / 2**20:,.0f}"]
+            for group in groups for length, at in sorted(group.long.items(), key=lambda item: int(item[0]))]
+    return table(["model", "dtype", "tokens", "ms", "GFLOP/s", "memory, MiB"], rows)
+
+
+def tail_table(groups):
+    rows = [[TITLES[group.model], group.dtype, series.column, TITLES[series.engine], number(series.median),
+             number(series.p99()), len(series.times_ms)]
+            for group in groups for series in group.series if series.is_latency]
+    return table(["model", "dtype", "", "engine", "p50, ms", "p99, ms", "calls"], rows)
+
+
+def column_order(name):
+    known = ("uniform 32", "uniform 128", "uniform 512", marks.ARRIVAL, marks.SORTED, *marks.LATENCY, marks.THREADS)
+    return known.index(name) if name in known else len(known)
 
 
 def ratio_tables(groups, outcomes):
     tails = tuple(f"p99 / p50, {column}" for column in marks.LATENCY)
-    parts = [mark_table(outcomes, marks.SPEED), mark_table(outcomes, marks.LATENCY + tails)]
+    others = (marks.SCALING, marks.LONG_TIME, marks.LONG_MEMORY)
+    parts = [mark_table(outcomes, columns) for columns in (marks.SPEED, marks.LATENCY + tails, others)
+             if any(one["column"] in columns for one in outcomes)]
     if any(group.accuracy for group in groups):
         parts.append(accuracy_table(groups))
     return "\n".join(parts)
@@ -75,36 +100,36 @@ def failures(groups):
             for group in groups for name, why in group.failures.items()]
 
 
-def markdown(run, groups, columns):
-    machine, settings = run["machine"], run["settings"]
+def run_lines(run):
+    settings = run["settings"]
+    return [f"- `{run['command']}`: {run['begin']} to {run['end']}, load average before it {run['load_average']:.1f}, "
+            f"revision {run['revision']}, {settings['threads']} threads each, {settings['rounds']} rounds of "
+            f"{settings['seconds']} s, {run['sequences']} mixed sequences of {run['tokens']} tokens"]
+
+
+def markdown(runs, groups, outcomes, columns):
+    machine = runs[-1]["machine"]
+    about = [fields for group in groups for fields in group.versions.values()]
+    isa = sorted({fields["isa"] for fields in about if "isa" in fields})
     failed = failures(groups)
+    sections = [("Valid tokens per second; latency p50 in ms", throughput(groups, columns),
+                 "In parentheses the padded token budget of the peer's best batches.")]
+    if any(series.is_latency for group in groups for series in group.series):
+        sections.append(("Latency of one sequence at a time", tail_table(groups), "All calls of all rounds."))
+    if any(group.long for group in groups):
+        sections.append(("One long sequence", long_table(groups), "Random weights, a process for each length."))
     return "\n".join([
         "# Attendant's engine and its peers, side by side", "",
-        f"`{run['command']}`", "",
-        f"- {run['begin']} to {run['end']}, load average before it {run['load_average']:.1f}",
-        f"- {machine['cpu']} (family/model {machine['family_model']}), processors {run['cpus']} of "
+        *(line for run in runs for line in run_lines(run)),
+        f"- {machine['cpu']} (family/model {machine['family_model']}), processors {runs[-1]['cpus']} of "
         f"{machine['online_cpus']}, {machine['memory_gib']} GiB, Linux {machine['kernel']}",
         f"- CPU flags: {' '.join(machine['flags'])}",
-        f"- {', '.join(run['versions'])}",
-        f"- Attendant's revision: {run['revision']}; its instruction set: {', '.join(run['isa']) or '–'}",
-        f"- {settings['threads']} threads each, {settings['rounds']} rounds of {settings['seconds']} s, "
-        f"{run['sequences']} mixed sequences of {run['tokens']} tokens", "",
+        f"- {', '.join(sorted({fields['ready'] for fields in about}))}",
+        f"- Attendant's instruction set: {', '.join(isa) or '–'}", "",
         "## Ratios, with the marks", "",
         "Attendant, always in arrival order, to the peer at its best batch size: the median of the rounds' ratios "
         "(mark, smallest–largest). Latencies: smaller is better. Accuracy is against PyTorch's f32.", "",
-        ratio_tables(groups, run["marks"]),
-        "## Valid tokens per second; latency p50 in ms", "",
-        "In parentheses the padded token budget of the peer's best batches.", "",
-        throughput(groups, columns),
+        ratio_tables(groups, outcomes),
+        *(line for title, content, remark in sections for line in (f"## {title}", "", remark, "", content)),
         *(["## Failed", "", *failed, ""] if failed else []),
     ])
-
-
-def as_json(groups):
-    return [{
-        "model": group.model, "dtype": group.dtype, "load_average": group.load_average, "engines": group.versions,
-        "failures": group.failures, "accuracy": group.accuracy, "ceiling_flops": group.ceilings,
-        "series": [{"engine": series.engine, "column": series.column.name,
-                    "batching": str(series.batching) if series.batching else None, "median": series.median,
-                    "samples": series.samples, "p99_ms": series.p99} for series in group.series],
-    } for group in groups]

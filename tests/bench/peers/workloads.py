@@ -7,7 +7,9 @@ import pathlib
 
 UNIFORM = (32, 128, 512)
 LATENCY = (16, 128)
-BUDGETS = (0, 1024, 4096)
+LONG = (2048, 4096, 8192)
+ONE_BY_ONE = "one by one"
+BUDGETS = (0, 512, 1024, 4096)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,7 +19,7 @@ class Batching:
     sort: bool = False
 
     def __str__(self):
-        return str(self.budget) if self.budget else "one by one"
+        return str(self.budget) if self.budget else ONE_BY_ONE
 
     def cut(self, lens):
         batches, longest = [], 0
@@ -32,14 +34,14 @@ class Batching:
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """One number of each engine: tokens per second over `lens`, or, with one length, the latency of it alone."""
+    """One number of each engine: tokens per second over `lens`, or the latency of a single sequence."""
     name: str
     lens: tuple[int, ...]
     batchings: tuple[Batching, ...] = ()
 
     @property
     def is_latency(self):
-        return not self.batchings
+        return self.name.startswith("latency")
 
 
 def mixed_lens():
@@ -49,11 +51,13 @@ def mixed_lens():
 
 
 def columns(lens, uniform_tokens, budgets=BUDGETS):
+    """By case."""
     arrival = tuple(Batching(budget) for budget in budgets)
     by_length = tuple(Batching(budget, sort=True) for budget in budgets)
-    return [
-        *(Column(f"uniform {n}", (n,) * math.ceil(uniform_tokens / n), arrival) for n in UNIFORM),
-        Column("mixed, arrival order", lens, arrival),
-        Column("mixed, sorted by length", lens, by_length),
-        *(Column(f"latency {n}", (n,)) for n in LATENCY),
-    ]
+    return {
+        "uniform": [Column(f"uniform {n}", (n,) * math.ceil(uniform_tokens / n), arrival) for n in UNIFORM],
+        "mixed": [Column("mixed, arrival order", lens, arrival)],
+        "sorted": [Column("mixed, sorted by length", lens, by_length)],
+        "latency": [Column(f"latency {n}", (n,)) for n in LATENCY],
+        "threads": [Column("threads, mixed", lens)],
+    }

@@ -84,7 +84,7 @@ struct Call {
   Mask mask{};
   WeightsWanted weights = WeightsWanted::kNone;
   std::optional<float> scale{};  // of the scores; default 1 / sqrt(query dim). Finite.
-  int64_t block = 0;  // kStrided's; 0: the root of the longest sequence's keys, rounded up
+  int64_t block = 0;             // kStrided's; 0: the root of each sequence's keys, rounded up
   FeatureMap feature_map = FeatureMap::kEluPlusOne;  // kLinear's
   std::span<const Parameter> parameters{};
   const Module* module = nullptr;  // kMultiHead's and kTransformer's

@@ -18,6 +18,7 @@ constexpr const Operator* kOperators[] = {
     &kLuongConcatOperator,   //
     &kFlashOperator,         //
     &kLocalOperator,         //
+    &kStridedOperator,       //
     &kLinearOperator,        //
     &kLinformerOperator,     //
     &kTransformerOperator,

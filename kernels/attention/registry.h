@@ -47,6 +47,7 @@ extern const Operator kDotProductOperator;
 extern const Operator kMultiHeadOperator;
 extern const Operator kFlashOperator;
 extern const Operator kLocalOperator;
+extern const Operator kStridedOperator;
 extern const Operator kTransformerOperator;
 extern const Operator kAdditiveOperator;
 extern const Operator kLuongDotOperator;

@@ -172,7 +172,7 @@ TEST_P(ExactAttentionTest, MaskedRowsAreZeros) {
 }
 
 TEST_P(ExactAttentionTest, PermutingKeysWithValuesChangesNothing) {
-  if (kind() == Kind::kLocal) return;  // where a key stands matters there
+  if (kind() == Kind::kLocal || kind() == Kind::kStrided) return;  // where a key stands matters
   const TestCall::Shape shape{.batch = 1, .heads = 1, .queries = 10, .keys = 90};
   const TestCall straight(kind(), dtype(), shape, 8);
   TestCall turned(kind(), dtype(), shape, 8);
@@ -212,6 +212,7 @@ TEST_P(ExactAttentionTest, CausalOutputIgnoresWhatFollows) {
 }
 
 TEST_P(ExactAttentionTest, AWindowOfEverythingIsNone) {
+  if (kind() == Kind::kStrided) return;
   TestCall test(kind(), dtype(), {.queries = 300, .keys = 300}, 10);
   test.call.kind = Kind::kDotProduct;
   const auto full = RunCall(test.call);
@@ -256,11 +257,56 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ExactAttentionTest,
                                          Parameter{Kind::kFlash, DType::kF32},
                                          Parameter{Kind::kFlash, DType::kBf16},
                                          Parameter{Kind::kLocal, DType::kF32},
-                                         Parameter{Kind::kLocal, DType::kBf16}),
+                                         Parameter{Kind::kLocal, DType::kBf16},
+                                         Parameter{Kind::kStrided, DType::kF32},
+                                         Parameter{Kind::kStrided, DType::kBf16}),
                          [](const auto& test) {
                            return std::string(FindOperator(test.param.kind)->name) + "_" +
                                   std::string(DTypeName(test.param.dtype));
                          });
+
+TEST(StridedTest, EveryBlockSize) {
+  for (int64_t block : {1, 2, 3, 7, 16, 40, 41, 60, 1000}) {
+    for (const auto& [queries, keys] : {std::pair<int64_t, int64_t>{40, 40}, {40, 13}, {13, 60}}) {
+      TestCall test(Kind::kStrided, DType::kF32,
+                    {.batch = 1, .heads = 2, .queries = queries, .keys = keys}, 12);
+      test.call.block = block;
+      for (bool causal : {false, true}) {
+        test.call.mask.causal = causal;
+        test.call.weights = WeightsWanted::kPerHead;
+        const auto answer = RunCall(test.call), expected = RunCallByReference(test.call);
+        ASSERT_TRUE(answer.ok() && expected.ok()) << answer.status();
+        EXPECT_LE(LargestDifference(answer->out, expected->out), 1e-5) << block;
+        EXPECT_LE(LargestDifference(answer->weights, expected->weights), 1e-5) << block;
+      }
+    }
+  }
+}
+
+TEST(StridedTest, ABlockOfEverythingIsFull) {
+  TestCall test(Kind::kDotProduct, DType::kF32, {.queries = 30, .keys = 30}, 13);
+  const auto full = RunCall(test.call);
+  test.call.kind = Kind::kStrided;
+  test.call.block = 30;
+  const auto strided = RunCall(test.call);
+  ASSERT_TRUE(full.ok() && strided.ok()) << strided.status();
+  EXPECT_LE(LargestDifference(strided->out, full->out), 1e-6);
+  test.call.block = 5;
+  EXPECT_GT(LargestDifference(RunCall(test.call)->out, full->out), 1e-3);
+}
+
+TEST(StridedTest, OperationsAndScratchGrowAsTheyShould) {
+  Call call = TestCall(Kind::kStrided, DType::kF32, {}, 1).call;
+  call.queries = call.keys = Sequences::Dense(1, 1 << 10);
+  const auto shorter = Measure(call, 2);
+  call.queries = call.keys = Sequences::Dense(1, 1 << 16);
+  const auto longer = Measure(call, 2);
+  ASSERT_TRUE(shorter.ok() && longer.ok()) << longer.status();
+  EXPECT_EQ(longer->operations, shorter->operations * 64 * 8);  // n sqrt(n)
+  EXPECT_LE(longer->scratch_bytes, shorter->scratch_bytes * 9);
+  call.block = -1;
+  EXPECT_EQ(Measure(call, 2).status().code(), absl::StatusCode::kInvalidArgument);
+}
 
 TEST(ExactAttentionMeasureTest, WhatTheKindsDoNotDo) {
   TestCall flash(Kind::kFlash, DType::kF32, {}, 1);

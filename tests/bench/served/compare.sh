@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs Triton (the server inside nvidia-pytriton) with OpenVINO behind its Python back end into an environment of their
+# own, builds Attendant's server, and measures both with perf_analyzer on real English texts; then Attendant's server beside
+# its own engine. Writes served.md and served.json; prints the ratios beside the marks.
+#
+#   tests/bench/served/compare.sh [--output DIR] [--cases triton,overhead] [--rounds N] [--seconds S] [--threads N]
+#                                 [--concurrency 1,8,32] [--load_concurrency 64] [--triton_sorted] [--dtype bf16]
+#
+# ATTENDANT_BIN_DIR names another build's bin/ folder; then nothing is built.
+set -euo pipefail
+readonly SCRIPT=served
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../../.." && pwd)
+# shellcheck source-path=SCRIPTDIR source=../../../deploy/common.sh
+. "$root/deploy/common.sh"
+
+key=$({ python3 --version; cat "$here/requirements.txt"; } | sha256sum | cut -c1-12)
+home="$ATTENDANT_CACHE/served/$key"
+mkdir -p "$home"
+exec 9>"$home.lock"
+flock 9
+if [ ! -e "$home/.complete" ]; then
+  say "installing Triton and OpenVINO into $home" >&2
+  python3 -m venv "$home/venv" || die "python3 -m venv failed"
+  "$home/venv/bin/pip" install --quiet -r "$here/requirements.txt" >&2 || die "pip failed"
+  touch "$home/.complete"
+fi
+minilm=$("$root/deploy/fetch-model.sh")
+# sentence-transformers cuts this model's texts at 256 tokens; both sides are to serve all 512.
+mkdir -p "$home/checkpoint"
+ln -sf "$minilm"/* "$home/checkpoint/"
+ln -sfn "$minilm/1_Pooling" "$home/checkpoint/1_Pooling"
+rm -f "$home/checkpoint/sentence_bert_config.json"
+echo '{"max_seq_length": 512, "do_lower_case": false}' >"$home/checkpoint/sentence_bert_config.json"
+models=$("$root/tests/bench/peers/compare.sh" --export_only --models minilm)
+"$home/venv/bin/python" -B "$root/tests/bench/real_texts.py" "$minilm/tokenizer.json" "$home/texts.json" >&2
+"$root/tests/integration/kserve/perf_analyzer.sh" --version >/dev/null 2>&1 || true  # fetched now, not while measured
+if [ -z "${ATTENDANT_BIN_DIR:-}" ]; then
+  "$root/deploy/install-deps.sh" build test >&2
+  say "building the server" >&2
+  (cd "$root" && cmake --preset release >/dev/null &&
+    cmake --build --preset release --target attendant-server attendant engine_bench >&2)
+  ATTENDANT_BIN_DIR="$root/build/release/bin"
+fi
+exec 9>&-
+revision=$(git -C "$root" describe --always --dirty 2>/dev/null || echo "an unknown revision")
+exec "$home/venv/bin/python" -B "$here/compare.py" --home "$home" --bin "$ATTENDANT_BIN_DIR" --minilm "$home/checkpoint" \
+  --openvino "$models/minilm/openvino/model.xml" --perf_analyzer "$root/tests/integration/kserve/perf_analyzer.sh" \
+  --command "tests/bench/served/compare.sh $*" --revision "$revision" --output "$root/build/served" "$@"

@@ -12,6 +12,7 @@
 #include "kernels/core/encoder_weights.h"
 #include "kernels/core/outputs.h"
 #include "kernels/core/packed_batch.h"
+#include "kernels/core/thread_team.h"
 
 namespace attendant {
 
@@ -44,12 +45,20 @@ class Session {
   // INVALID_ARGUMENT beyond the session's limits; INTERNAL when a kernel fails. The session stays
   // usable.
   virtual absl::Status Run(const PackedBatch& batch, const OutputSpec& spec, Outputs& outputs) = 0;
+
+  // The calling thread is the one that calls Run from now on: it takes its place in the session's
+  // team.
+  virtual void PlaceCaller() {}
+
+  // What the session holds for itself; it does not grow.
+  virtual int64_t arena_bytes() const { return 0; }
 };
 
 // What a back end made of a model, for logs and metrics.
 struct PreparedInfo {
-  std::string backend;  // "cpu", "reference"
-  std::string isa;      // instruction set chosen at run time, e.g. "avx512_core_bf16"
+  std::string backend;   // "cpu", "reference"
+  std::string isa;       // instruction set chosen at run time, e.g. "avx512_bf16"
+  std::string products{};  // what multiplies matrices, e.g. "brg_matmul:avx512_core_bf16"
   DType dtype = DType::kF32;
   int64_t weight_bytes = 0;  // held by the prepared model itself
 };
@@ -62,10 +71,11 @@ class PreparedEncoder {
   virtual const EncoderConfig& config() const = 0;
   virtual const PreparedInfo& info() const = 0;
 
-  // A session that computes with `threads` threads, the caller's included. Everything is allocated
-  // and compiled before it returns. RESOURCE_EXHAUSTED when that does not fit in memory.
+  // A session that computes with a team of threads. Everything is allocated, near the team's
+  // processors, and compiled before it returns. RESOURCE_EXHAUSTED when that does not fit in
+  // memory.
   virtual absl::StatusOr<std::unique_ptr<Session>> NewSession(const SessionLimits& limits,
-                                                              int threads) const = 0;
+                                                              const ThreadTeam& team) const = 0;
 };
 
 // A way to run encoders: the plain reference, the CPU with oneDNN, a GPU. Thread-safe.

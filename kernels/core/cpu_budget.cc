@@ -99,7 +99,7 @@ CpuBudget ReadCpuBudget(const std::string& cgroup_root) {
   const int available = budget.cpus.empty()
                             ? static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))
                             : static_cast<int>(budget.cpus.size());
-  const std::optional<double> quota = CgroupQuota(cgroup_root);
+  const std::optional<double> quota = budget.quota = CgroupQuota(cgroup_root);
   budget.threads = available;
   if (quota) budget.threads = std::min(available, std::max(1, static_cast<int>(std::ceil(*quota))));
   budget.reason = absl::StrCat("affinity mask: ", available, " processors; cgroup quota: ",

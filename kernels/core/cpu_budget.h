@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,9 @@ namespace attendant {
 // its cgroup's CPU quota (rounded up), never the machine's core count.
 struct CpuBudget {
   int threads = 1;
-  std::vector<int> cpus;  // the affinity mask's processors, ascending
-  std::string reason;     // e.g. "affinity mask: 8 processors; cgroup quota: 2.5"
+  std::optional<double> quota;  // processors that the cgroup may use on average
+  std::vector<int> cpus;        // the affinity mask's processors, ascending
+  std::string reason;           // e.g. "affinity mask: 8 processors; cgroup quota: 2.5"
 };
 
 // Reads the mask and cgroup v2 (or v1) files below `cgroup_root`; what cannot be read does not

@@ -20,12 +20,14 @@ void Pause() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads, std::function<void()> on_thread_start) {
-  idle_workers_ = threads - 1;
-  workers_.reserve(static_cast<size_t>(threads - 1));
-  for (int thread = 1; thread < threads; ++thread) {
+ThreadPool::ThreadPool(ThreadTeam team, std::function<void()> on_thread_start)
+    : team_(std::move(team)) {
+  idle_workers_ = team_.threads - 1;
+  workers_.reserve(static_cast<size_t>(team_.threads - 1));
+  for (int thread = 1; thread < team_.threads; ++thread) {
     workers_.emplace_back([this, thread, on_thread_start] {
       pthread_setname_np(pthread_self(), "compute");
+      PlaceThisThread(team_, thread);
       if (on_thread_start) on_thread_start();
       WorkerLoop(thread);
     });

@@ -8,23 +8,27 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "kernels/core/thread_team.h"
 
 namespace attendant {
 
-// A fixed team of threads for one session: the caller and `threads - 1` workers. Between two jobs
-// that follow at once the workers spin for some microseconds; then they sleep. Thread-confined: one
-// caller at a time.
+// The threads of one session: the caller and `threads - 1` workers, each in its place. Between two
+// jobs that follow at once the workers spin for some microseconds; then they sleep.
+// Thread-confined: one caller at a time.
 class ThreadPool {
  public:
   using Task = absl::FunctionRef<void(int64_t index, int thread)>;
 
   // `on_thread_start` runs once on every worker, before any task.
-  explicit ThreadPool(int threads, std::function<void()> on_thread_start = {});
+  explicit ThreadPool(ThreadTeam team, std::function<void()> on_thread_start = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // The calling thread is the caller from now on: takes its place in the team.
+  void PlaceCaller() const { PlaceThisThread(team_, 0); }
 
   // Calls `task(index, thread)` for every index in [0, tasks), each once, lower indexes handed out
   // first; `thread` in [0, threads()) says whose scratch to use. Returns when all are done, with
@@ -36,6 +40,7 @@ class ThreadPool {
   void WaitForJob(uint32_t seen) const;
   void TakeTasks(int thread);
 
+  const ThreadTeam team_;
   // One job at a time. `tasks_` and `task_` are written before `generation_` publishes them and
   // stay until every worker has reported in `idle_workers_`.
   int64_t tasks_ = 0;

@@ -118,9 +118,10 @@ absl::StatusOr<std::unique_ptr<CpuEncoder>> CpuEncoder::Create(const EncoderConf
 }
 
 absl::StatusOr<std::unique_ptr<Session>> CpuEncoder::NewSession(const SessionLimits& limits,
-                                                                int threads) const {
+                                                                const ThreadTeam& team) const {
   try {
-    return std::make_unique<CpuSession>(*this, limits, threads);
+    const ScopedPlacement near_the_team(team);
+    return std::make_unique<CpuSession>(*this, limits, team);
   } catch (const dnnl::error& error) {
     return absl::InternalError(absl::StrCat("oneDNN cannot make a session: ", error.what()));
   } catch (const std::bad_alloc&) {

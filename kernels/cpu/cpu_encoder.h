@@ -39,7 +39,7 @@ class CpuEncoder final : public PreparedEncoder {
   const EncoderConfig& config() const override { return config_; }
   const PreparedInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Session>> NewSession(const SessionLimits& limits,
-                                                      int threads) const override;
+                                                      const ThreadTeam& team) const override;
 
   const dnnl::engine& engine() const { return engine_; }
   const VectorKernels& kernels() const { return kernels_; }

@@ -41,20 +41,21 @@ void StartComputeThread() {
 
 }  // namespace
 
-CpuSession::CpuSession(const CpuEncoder& encoder, const SessionLimits& limits, int threads)
+CpuSession::CpuSession(const CpuEncoder& encoder, const SessionLimits& limits,
+                       const ThreadTeam& team)
     : encoder_(encoder),
       kernels_(encoder.row_kernels()),
       dtype_(encoder.info().dtype),
       qkv_bytes_(kernels_.qkv_is_bf16 ? 2 : 4),
       limits_(limits),
-      pool_(threads, StartComputeThread),
+      pool_(team, StartComputeThread),
       arena_(MeasureArena([&](Arena& arena) {
         AllocateShared(arena);
-        for (int i = 0; i < threads; ++i) MakeThread(arena);
+        for (int i = 0; i < team.threads; ++i) MakeThread(arena);
       })) {
   UseOneThreadPerCall();
   AllocateShared(arena_);
-  for (int i = 0; i < threads; ++i) threads_.push_back(MakeThread(arena_));
+  for (int i = 0; i < team.threads; ++i) threads_.push_back(MakeThread(arena_));
   tasks_.reserve(
       static_cast<size_t>(MaxAttentionTasks(limits.max_batch_tokens, encoder.config().heads)));
 }

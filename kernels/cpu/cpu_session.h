@@ -18,9 +18,11 @@ namespace attendant::cpu {
 class CpuSession final : public Session {
  public:
   // Throws dnnl::error or std::bad_alloc. `encoder` must outlive the session.
-  CpuSession(const CpuEncoder& encoder, const SessionLimits& limits, int threads);
+  CpuSession(const CpuEncoder& encoder, const SessionLimits& limits, const ThreadTeam& team);
 
   absl::Status Run(const PackedBatch& batch, const OutputSpec& spec, Outputs& outputs) override;
+  void PlaceCaller() override { pool_.PlaceCaller(); }
+  int64_t arena_bytes() const override { return static_cast<int64_t>(arena_.used_bytes()); }
 
  private:
   // Rows of one block in the number format that products read; in f32 they lie elsewhere.

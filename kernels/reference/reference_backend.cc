@@ -38,7 +38,7 @@ class ReferenceEncoder final : public PreparedEncoder {
   const EncoderConfig& config() const override { return config_; }
   const PreparedInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Session>> NewSession(const SessionLimits& limits,
-                                                      int /*threads*/) const override {
+                                                      const ThreadTeam& /*team*/) const override {
     try {
       return std::make_unique<ReferenceSession>(*this, limits);
     } catch (const std::bad_alloc&) {

@@ -22,6 +22,8 @@ class BatchRunner final : public Runner {
  public:
   explicit BatchRunner(std::unique_ptr<Session> session) : session_(std::move(session)) {}
 
+  void OnWorkerStart() override { session_->PlaceCaller(); }
+
   // The session's status; on success every item's SequenceResult is filled.
   absl::Status Run(std::span<const BatchItem> items) override;
 

@@ -18,6 +18,9 @@ class GatedSession : public Session {
     return session_->Run(batch, spec, outputs);
   }
 
+  void PlaceCaller() override { session_->PlaceCaller(); }
+  int64_t arena_bytes() const override { return session_->arena_bytes(); }
+
  private:
   const std::unique_ptr<Session> session_;
   Gate& gate_;
@@ -32,8 +35,8 @@ class GatedEncoder : public PreparedEncoder {
   const PreparedInfo& info() const override { return encoder_->info(); }
 
   absl::StatusOr<std::unique_ptr<Session>> NewSession(const SessionLimits& limits,
-                                                      int threads) const override {
-    absl::StatusOr<std::unique_ptr<Session>> session = encoder_->NewSession(limits, threads);
+                                                      const ThreadTeam& team) const override {
+    absl::StatusOr<std::unique_ptr<Session>> session = encoder_->NewSession(limits, team);
     if (!session.ok()) return session;
     return std::make_unique<GatedSession>(*std::move(session), gate_);
   }

@@ -7,7 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "kernels/backends/backends.h"
 #include "kernels/core/cpu_budget.h"
+#include "kernels/core/cpu_placement.h"
+#include "kernels/core/cpu_topology.h"
 #include "server/grpc_server.h"
 #include "server/models/model_loader.h"
 #include "server/version.h"
@@ -16,23 +19,44 @@
 namespace attendant {
 namespace {
 
-int ComputeThreads(const ServerFlags& flags) {
-  if (flags.threads > 0) return flags.threads;
-  const CpuBudget budget = ReadCpuBudget();
-  spdlog::info("{} compute threads ({})", budget.threads, budget.reason);
-  return budget.threads;
+PinThreads PinThreadsOf(const std::string& word) {
+  return word == "on" ? PinThreads::kOn : word == "off" ? PinThreads::kOff : PinThreads::kAuto;
 }
 
-ModelOptions MakeModelOptions(const ServerFlags& flags) {
+CpuPlacement PlaceModels(const ServerFlags& flags, size_t models) {
+  const CpuBudget budget = ReadCpuBudget();
+  CpuPlacement placement = PlaceReplicas(budget, ReadCpuDomains(budget.cpus),
+                                         {.threads = flags.threads,
+                                          .replicas = flags.replicas,
+                                          .models = static_cast<int>(models),
+                                          .pin = PinThreadsOf(flags.pin_threads)});
+  spdlog::info("each model computes in {}; {}", placement.description, budget.reason);
+  return placement;
+}
+
+ModelOptions MakeModelOptions(const ServerFlags& flags, size_t models) {
+  std::vector<ThreadTeam> replicas = PlaceModels(flags, models).replicas;
+  int threads = 0;
+  for (const ThreadTeam& team : replicas) threads += team.threads;
   return {.dtype = flags.dtype,
           .backend = flags.backend,
-          .replicas = flags.replicas,
-          .threads_per_replica = std::max(1, ComputeThreads(flags) / flags.replicas),
+          .cpu_isa = flags.cpu_isa,
+          .replicas = std::move(replicas),
+          .load_threads = threads,
           .batcher = {.max_batch_tokens = flags.max_batch_tokens,
                       .max_batch_sequences = flags.max_batch_sequences,
                       .max_queued_tokens = flags.max_queued_tokens,
                       .max_queued_requests = flags.max_queued_requests,
                       .max_queue_delay = absl::Microseconds(flags.max_queue_delay_us)}};
+}
+
+// Whether a back end can be had as the flags want it: better now than once for every model.
+absl::Status CheckBackend(const ModelOptions& options) {
+  const auto backend = MakeBackend(options.backend, {.cpu_isa = options.cpu_isa});
+  if (backend.ok()) return absl::OkStatus();
+  return absl::Status(backend.status().code(),
+                      absl::StrCat("--backend ", options.backend, " --cpu_isa ", options.cpu_isa,
+                                   ": ", backend.status().message()));
 }
 
 // Building answers, and reading requests, takes little beside computing.
@@ -43,6 +67,8 @@ std::vector<std::string> Names(const std::vector<ModelSource>& sources) {
   for (const ModelSource& source : sources) names.push_back(source.name);
   return names;
 }
+
+double ToMiB(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 void LogModel(const ModelStatus& status) {
   if (status.state == ModelState::kFailed) {
@@ -56,12 +82,14 @@ void LogModel(const ModelStatus& status) {
   const Model& model = *status.model;
   const PreparedInfo& info = model.encoder->info();
   spdlog::info(
-      "model '{}' is ready after {:.2f} s: {} on {} ({}), {} layers, hidden {}, at most {} "
-      "tokens, text cut at {}{}",
+      "model '{}' is ready after {:.2f} s: {} on {} ({}{}), {} layers, hidden {}, at most {} "
+      "tokens, text cut at {}{}; weights {:.1f} MiB, arenas {:.1f} MiB",
       status.name, absl::ToDoubleSeconds(model.load_time), std::string(DTypeName(info.dtype)),
-      info.backend, info.isa, model.config().layers, model.config().hidden,
-      model.max_sequence_tokens, model.sentence.max_text_tokens,
-      model.tokenizer == nullptr ? ", no tokenizer: takes ids only" : "");
+      info.backend, info.isa, info.products.empty() ? "" : ", " + info.products,
+      model.config().layers, model.config().hidden, model.max_sequence_tokens,
+      model.sentence.max_text_tokens,
+      model.tokenizer == nullptr ? ", no tokenizer: takes ids only" : "", ToMiB(info.weight_bytes),
+      ToMiB(model.arena_bytes));
 }
 
 }  // namespace
@@ -97,7 +125,9 @@ App::~App() {
 
 absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,
                                                 const std::vector<ModelSource>& sources) {
-  return Start(flags, sources, CheckpointLoader(MakeModelOptions(flags)));
+  const ModelOptions options = MakeModelOptions(flags, sources.size());
+  if (absl::Status status = CheckBackend(options); !status.ok()) return status;
+  return Start(flags, sources, CheckpointLoader(options));
 }
 
 absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,

@@ -21,7 +21,15 @@ void AddModelFlags(ServerFlags& flags, FlagSet& set) {
   set.Add("threads", flags.threads,
           "compute threads, shared out among the replicas; 0: what the affinity mask and the "
           "cgroup's quota allow");
-  set.Add("replicas", flags.replicas, "batches that run side by side, on one copy of the weights");
+  set.Add("replicas", flags.replicas,
+          "batches that run side by side, on one copy of the weights; 0: one for each third-level "
+          "cache or NUMA node");
+  set.Add("pin_threads", flags.pin_threads,
+          "a processor for each compute thread: auto (where all processors of the affinity mask "
+          "are one model's), on (wherever no two would share one) or off");
+  set.Add(
+      "cpu_isa", flags.cpu_isa,
+      "the highest instruction set to use: auto, avx2, avx512, avx512_vnni, avx512_bf16 or amx");
 }
 
 void AddLimitFlags(ServerFlags& flags, FlagSet& set) {
@@ -90,7 +98,7 @@ absl::Status CheckNumbers(const ServerFlags& flags) {
   constexpr int64_t kMaxCount = int64_t{1} << 30;
   for (const absl::Status& status :
        {CheckRange("threads", flags.threads, 0, 4096),
-        CheckRange("replicas", flags.replicas, 1, 1024),
+        CheckRange("replicas", flags.replicas, 0, 1024),
         CheckRange("max_batch_tokens", flags.max_batch_tokens, 16, int64_t{1} << 20),
         CheckRange("max_batch_sequences", flags.max_batch_sequences, 1, int64_t{1} << 20),
         CheckRange("max_queued_tokens", flags.max_queued_tokens, flags.max_batch_tokens, kMaxCount),
@@ -116,6 +124,9 @@ absl::Status CheckWords(const ServerFlags& flags) {
   for (const absl::Status& status :
        {CheckOneOf("dtype", flags.dtype, {"auto", "f32", "bf16", "int8"}),
         CheckOneOf("backend", flags.backend, {"auto", "cpu", "reference"}),
+        CheckOneOf("pin_threads", flags.pin_threads, {"auto", "on", "off"}),
+        CheckOneOf("cpu_isa", flags.cpu_isa,
+                   {"auto", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"}),
         CheckOneOf("log_format", flags.log_format, {"text", "json"}),
         CheckOneOf("log_level", flags.log_level, {"debug", "info", "warn", "error", "off"})}) {
     if (!status.ok()) return status;

@@ -21,7 +21,9 @@ struct ServerFlags {
   std::string dtype = "auto";
   std::string backend = "auto";
   int threads = 0;
-  int replicas = 1;
+  int replicas = 0;
+  std::string pin_threads = "auto";
+  std::string cpu_isa = "auto";
 
   // Beyond about 1024 tokens a CPU's batch is not faster, only later.
   int64_t max_batch_tokens = 1024;

@@ -3,12 +3,27 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/cpu_isa.h"
 #include "kernels/reference/reference_backend.h"
 
 namespace attendant {
 
-absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name) {
-  if (name == "cpu" || name == "auto") return MakeCpuBackend();
+namespace {
+
+absl::StatusOr<std::unique_ptr<Backend>> MakeLimitedCpuBackend(const BackendOptions& options) {
+  const absl::StatusOr<CpuIsa> isa = ParseCpuIsa(options.cpu_isa);
+  if (!isa.ok()) return isa.status();
+  auto backend = MakeCpuBackend({.isa = *isa, .load_threads = options.load_threads});
+  if (!backend.ok()) return backend;
+  if (absl::Status status = LimitOneDnn(*isa); !status.ok()) return status;
+  return backend;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name,
+                                                     const BackendOptions& options) {
+  if (name == "cpu" || name == "auto") return MakeLimitedCpuBackend(options);
   if (name == "reference") return MakeReferenceBackend();
   return absl::InvalidArgumentError(
       absl::StrCat("backend '", name, "' is unknown: give auto, cpu or reference"));

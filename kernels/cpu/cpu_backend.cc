@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/cpu/cpu_encoder.h"
 #include "kernels/cpu/isa_level.h"
 
@@ -21,12 +22,8 @@ class CpuBackend final : public Backend {
     return Supports(DType::kBf16).ok() ? DType::kBf16 : DType::kF32;
   }
   absl::Status Supports(DType dtype) const override {
-    if (dtype == DType::kBf16 && !level_.bf16) {
-      return absl::UnimplementedError("bf16 needs a processor with AVX512_BF16 or AMX");
-    }
-    if (dtype == DType::kInt8 && !level_.int8) {
-      return absl::UnimplementedError("int8 needs a processor with AVX512_VNNI or AMX");
-    }
+    if (dtype == DType::kBf16 && !level_.bf16) return Slow("bf16", "AVX512_BF16 or AMX");
+    if (dtype == DType::kInt8 && !level_.int8) return Slow("int8", "AVX512_VNNI or AMX");
     return absl::OkStatus();
   }
 
@@ -34,10 +31,17 @@ class CpuBackend final : public Backend {
                                                            EncoderWeights weights,
                                                            DType dtype) const override {
     if (absl::Status status = Supports(dtype); !status.ok()) return status;
-    return cpu::CpuEncoder::Create(config, std::move(weights), dtype, level_.kernels);
+    return cpu::CpuEncoder::Create(config, std::move(weights), dtype, level_.kernels,
+                                   CpuIsaName(level_.isa));
   }
 
  private:
+  absl::Status Slow(absl::string_view dtype, absl::string_view needs) const {
+    return absl::UnimplementedError(absl::StrCat(dtype, " is not faster than f32 without ", needs,
+                                                 ", and cpu_isa is ", CpuIsaName(level_.isa),
+                                                 ": use ", level_.int8 ? "f32 or int8" : "f32"));
+  }
+
   const cpu::IsaLevel& level_;
 };
 

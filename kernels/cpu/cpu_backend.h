@@ -5,13 +5,16 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/core/backend.h"
+#include "kernels/cpu/cpu_isa.h"
 
 namespace attendant {
 
-enum class CpuIsa { kAuto, kAvx2, kAvx512, kAvx512Vnni, kAvx512Bf16 };
-
 struct CpuBackendOptions {
-  CpuIsa isa = CpuIsa::kAuto;  // kAuto: the best of this machine
+  // The formats that are offered and our own kernels. oneDNN's products go by the machine all the
+  // same: it is held down for a whole process only, by LimitOneDnn, and two back ends of one
+  // process may differ in this.
+  CpuIsa isa = CpuIsa::kAuto;
+  int load_threads = 1;  // that Prepare may use
 };
 
 // The CPU back end: packed tokens end to end, weights prepacked for oneDNN's matmul, everything

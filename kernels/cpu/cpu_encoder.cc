@@ -2,9 +2,12 @@
 #include "kernels/cpu/cpu_encoder.h"
 
 #include <new>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "kernels/core/check.h"
 #include "kernels/cpu/cpu_session.h"
 
@@ -75,6 +78,16 @@ size_t PackedBytes(const LayerMatmuls& matmuls, int64_t layers) {
   return measure.used_bytes();
 }
 
+// What oneDNN chose for the products of a layer, each name once.
+std::string ProductNames(const LayerMatmuls& matmuls) {
+  std::set<std::string> names;
+  for (const Matmul* matmul :
+       {&matmuls.qkv, &matmuls.attention_output, &matmuls.ffn_up, &matmuls.ffn_down}) {
+    names.insert(matmul->implementation());
+  }
+  return absl::StrJoin(names, ", ");
+}
+
 int64_t LayerBytes(const PackedLayer& layer) {
   return layer.qkv.bytes() + layer.attention_output.bytes() + layer.ffn_up.bytes() +
          layer.ffn_down.bytes();
@@ -90,7 +103,8 @@ CpuEncoder::CpuEncoder(const EncoderConfig& config, EncoderWeights weights, DTyp
       engine_(std::move(engine)),
       matmuls_(std::move(matmuls)),
       packed_weights_(PackedBytes(matmuls_, config.layers)) {
-  info_ = {.backend = "cpu", .isa = kernels.isa, .dtype = dtype};
+  info_.backend = "cpu";
+  info_.dtype = dtype;
   for (const EncoderLayerWeights& layer : weights.layers) {
     layers_.push_back(PackLayer(layer, matmuls_, packed_weights_));
     info_.weight_bytes += LayerBytes(layers_.back());
@@ -101,15 +115,19 @@ CpuEncoder::CpuEncoder(const EncoderConfig& config, EncoderWeights weights, DTyp
 
 absl::StatusOr<std::unique_ptr<CpuEncoder>> CpuEncoder::Create(const EncoderConfig& config,
                                                                EncoderWeights weights, DType dtype,
-                                                               const VectorKernels& kernels) {
+                                                               const VectorKernels& kernels,
+                                                               absl::string_view isa) {
   if (absl::Status status = ValidateWeights(config, weights); !status.ok()) return status;
   try {
     dnnl::engine engine(dnnl::engine::kind::cpu, 0);
     absl::StatusOr<LayerMatmuls> matmuls =
         CreateMatmuls(engine, config, dtype, RowKernelsOf(kernels, dtype).qkv_is_bf16);
     if (!matmuls.ok()) return matmuls.status();
-    return std::unique_ptr<CpuEncoder>(new CpuEncoder(config, std::move(weights), dtype, kernels,
-                                                      *std::move(matmuls), std::move(engine)));
+    std::unique_ptr<CpuEncoder> encoder(new CpuEncoder(config, std::move(weights), dtype, kernels,
+                                                       *std::move(matmuls), std::move(engine)));
+    encoder->info_.isa = std::string(isa);
+    encoder->info_.products = ProductNames(encoder->matmuls_);
+    return encoder;
   } catch (const dnnl::error& error) {
     return absl::InternalError(absl::StrCat("oneDNN cannot prepare the model: ", error.what()));
   } catch (const std::bad_alloc&) {

@@ -32,9 +32,11 @@ struct LayerMatmuls {
 // A model prepared for the CPU. Immutable, thread-safe.
 class CpuEncoder final : public PreparedEncoder {
  public:
+  // `isa`: what the level that `kernels` stand for is called.
   static absl::StatusOr<std::unique_ptr<CpuEncoder>> Create(const EncoderConfig& config,
                                                             EncoderWeights weights, DType dtype,
-                                                            const VectorKernels& kernels);
+                                                            const VectorKernels& kernels,
+                                                            absl::string_view isa);
 
   const EncoderConfig& config() const override { return config_; }
   const PreparedInfo& info() const override { return info_; }

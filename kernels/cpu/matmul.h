@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -50,6 +51,8 @@ class Matmul {
   int64_t packed_bytes() const;
 
   const Options& options() const { return options_; }
+  // oneDNN's name for what it chose, e.g. "brg_matmul:avx512_core_bf16".
+  std::string implementation() const { return variants_.back().desc.impl_info_str(); }
   size_t scratchpad_bytes() const { return scratchpad_bytes_; }
 
  private:

@@ -49,6 +49,10 @@ MetricFamilies::MetricFamilies(prometheus::Registry& registry)
                               "1 for a loaded model; the labels say what computes it.")),
       model_load_seconds(Gauge(registry, "attendant_model_load_seconds",
                                "Time from the start of loading until the model was ready.")),
+      model_weight_bytes(Gauge(registry, "attendant_model_weight_bytes",
+                               "Memory of the weights, in the format that computes.")),
+      model_arena_bytes(Gauge(registry, "attendant_model_arena_bytes",
+                              "Memory of the model's sessions for batches in work.")),
       build_info(Gauge(registry, "attendant_build_info", "1; the labels say what is running.")) {}
 
 // Six buckets a decade, 1.8 an octave, from 100 us to 60 s. Neighbours differ by at most 5/3, so a

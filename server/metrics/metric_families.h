@@ -29,6 +29,8 @@ struct MetricFamilies {
   prometheus::Family<prometheus::Gauge>& inflight_requests;             // {model}
   prometheus::Family<prometheus::Gauge>& model_loaded_info;   // {model, dtype, backend, isa}
   prometheus::Family<prometheus::Gauge>& model_load_seconds;  // {model}
+  prometheus::Family<prometheus::Gauge>& model_weight_bytes;  // {model}
+  prometheus::Family<prometheus::Gauge>& model_arena_bytes;   // {model}
   prometheus::Family<prometheus::Gauge>& build_info;          // {version, compiler}
 };
 

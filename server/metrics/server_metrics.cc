@@ -109,15 +109,17 @@ class PrometheusModelMetrics final : public ModelMetrics {
     queue_requests_.Set(static_cast<double>(requests));
   }
 
-  void SetLoaded(absl::string_view dtype, absl::string_view backend, absl::string_view isa,
-                 absl::Duration load_time) override {
+  void SetLoaded(const LoadedModel& loaded) override {
     families_.model_loaded_info
         .Add({{"model", model_},
-              {"dtype", std::string(dtype)},
-              {"backend", std::string(backend)},
-              {"isa", std::string(isa)}})
+              {"dtype", loaded.dtype},
+              {"backend", loaded.backend},
+              {"isa", loaded.isa}})
         .Set(1);
-    families_.model_load_seconds.Add({{"model", model_}}).Set(absl::ToDoubleSeconds(load_time));
+    const Labels model = {{"model", model_}};
+    families_.model_load_seconds.Add(model).Set(absl::ToDoubleSeconds(loaded.load_time));
+    families_.model_weight_bytes.Add(model).Set(static_cast<double>(loaded.weight_bytes));
+    families_.model_arena_bytes.Add(model).Set(static_cast<double>(loaded.arena_bytes));
   }
 
  private:

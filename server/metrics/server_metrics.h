@@ -19,6 +19,16 @@ inline constexpr int kNumPhases = 5;
 enum class Method { kEncode, kEncodeStream, kModelInfer };
 inline constexpr int kNumMethods = 3;
 
+// What a model that has loaded is computed with, and what it holds.
+struct LoadedModel {
+  std::string dtype;
+  std::string backend;
+  std::string isa;
+  absl::Duration load_time;
+  int64_t weight_bytes = 0;
+  int64_t arena_bytes = 0;  // of all its sessions
+};
+
 // What happened to one model. Made by ServerMetrics, lives as long as it. Thread-safe; every call
 // but SetLoaded is a few atomic operations (a histogram's: a short lock) on time series that exist
 // from the start, and neither allocates nor blocks.
@@ -36,8 +46,7 @@ class ModelMetrics {
   virtual void CountRejected(absl::string_view reason) = 0;  // a RejectReasonName
   virtual void SetQueue(int64_t tokens, int64_t requests) = 0;
 
-  virtual void SetLoaded(absl::string_view dtype, absl::string_view backend, absl::string_view isa,
-                         absl::Duration load_time) = 0;
+  virtual void SetLoaded(const LoadedModel& model) = 0;
 };
 
 // Every Prometheus family of the server, named once, in metric_families.cc. Thread-safe.

@@ -55,6 +55,7 @@ struct Model {
   SentenceSettings sentence;
   int64_t max_sequence_tokens = 0;  // the longest sequence of ids: position table and batch budget
   absl::Duration load_time;
+  int64_t arena_bytes = 0;          // of all its sessions
   ModelMetrics* metrics = nullptr;  // lives as long as ServerMetrics
   KServeStatistics statistics;
 

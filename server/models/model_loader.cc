@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/models/model_loader.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -75,20 +77,27 @@ absl::Status WarmUp(Session& session, const SessionLimits& limits, int64_t max_s
   return RunOnce(session, count, max_sequence_tokens);
 }
 
-absl::StatusOr<std::vector<std::unique_ptr<Runner>>> MakeWarmRunners(const Model& model,
-                                                                     const ModelOptions& options) {
+absl::StatusOr<std::vector<std::unique_ptr<Runner>>> MakeWarmRunners(const ModelOptions& options,
+                                                                     Model& model) {
   const SessionLimits limits{.max_batch_tokens = options.batcher.max_batch_tokens,
                              .max_batch_sequences = options.batcher.max_batch_sequences};
   std::vector<std::unique_ptr<Runner>> runners;
-  for (int replica = 0; replica < options.replicas; ++replica) {
-    absl::StatusOr<std::unique_ptr<Session>> session =
-        model.encoder->NewSession(limits, options.threads_per_replica);
+  for (const ThreadTeam& team : options.replicas) {
+    absl::StatusOr<std::unique_ptr<Session>> session = model.encoder->NewSession(limits, team);
     if (!session.ok()) return session.status();
     absl::Status status = WarmUp(**session, limits, model.max_sequence_tokens);
     if (!status.ok()) return status;
+    model.arena_bytes += (*session)->arena_bytes();
     runners.push_back(std::make_unique<BatchRunner>(*std::move(session)));
   }
   return runners;
+}
+
+// What loading took for a while and freed: the allocator keeps it for later, and there is no later.
+void GiveBackFreedMemory() {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
 }
 
 absl::Status LoadParts(const std::string& directory, const Backend& backend,
@@ -122,22 +131,28 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const ModelSource& source, cons
   if (absl::Status status = LoadParts(source.directory, backend, options, *model); !status.ok()) {
     return status;
   }
-  absl::StatusOr<std::vector<std::unique_ptr<Runner>>> runners = MakeWarmRunners(*model, options);
+  absl::StatusOr<std::vector<std::unique_ptr<Runner>>> runners = MakeWarmRunners(options, *model);
   if (!runners.ok()) return runners.status();
   model->observer = std::make_unique<ModelObserver>(*model->metrics, model->statistics);
   model->batcher =
       std::make_unique<Batcher>(options.batcher, *std::move(runners), *model->observer, executor);
+  GiveBackFreedMemory();
   model->load_time = absl::Now() - start;
   const PreparedInfo& info = model->encoder->info();
-  model->metrics->SetLoaded(std::string(DTypeName(info.dtype)), info.backend, info.isa,
-                            model->load_time);
+  model->metrics->SetLoaded({.dtype = std::string(DTypeName(info.dtype)),
+                             .backend = info.backend,
+                             .isa = info.isa,
+                             .load_time = model->load_time,
+                             .weight_bytes = info.weight_bytes,
+                             .arena_bytes = model->arena_bytes});
   return model;
 }
 
 ModelLoader CheckpointLoader(const ModelOptions& options) {
   return [options](const ModelSource& source, ServerMetrics& metrics,
                    const Executor& executor) -> absl::StatusOr<std::unique_ptr<Model>> {
-    absl::StatusOr<std::unique_ptr<Backend>> backend = MakeBackend(options.backend);
+    absl::StatusOr<std::unique_ptr<Backend>> backend =
+        MakeBackend(options.backend, {options.cpu_isa, options.load_threads});
     if (!backend.ok()) return backend.status();
     return LoadModel(source, **backend, options, metrics, executor);
   };

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "kernels/core/thread_team.h"
 #include "server/batching/batcher.h"
 #include "server/models/model.h"
 
@@ -26,8 +27,9 @@ struct ModelSource {
 struct ModelOptions {
   std::string dtype = "auto";  // auto, f32, bf16, int8
   std::string backend = "auto";
-  int replicas = 1;
-  int threads_per_replica = 1;
+  std::string cpu_isa = "auto";
+  std::vector<ThreadTeam> replicas{1};  // a session for each team
+  int load_threads = 1;
   BatcherOptions batcher;
 };
 

@@ -147,6 +147,14 @@ def test_server_refuses_a_command_line_that_cannot_be_meant(server, tmp_path):
         assert code == 1 and flag in said and address in said, said
 
 
+def test_server_refuses_instructions_that_the_machine_lacks():
+    with open("/proc/cpuinfo", encoding="ascii") as cpuinfo:
+        if "amx_tile" in cpuinfo.read():
+            pytest.skip("this machine has every level")
+    code, said = serve(f"--model=tiny={settings.TINY_MODEL}", "--cpu_isa=amx")
+    assert code == 1 and "cannot compute with amx: it lacks" in said, said
+
+
 def test_server_without_any_model_that_loads_ends(tmp_path):
     code, said = serve(f"--model=missing={tmp_path / 'missing'}")
     assert code == 1 and "missing" in said

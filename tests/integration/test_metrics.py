@@ -24,6 +24,8 @@ FAMILIES = {
     "attendant_inflight_requests": "gauge",
     "attendant_model_loaded_info": "gauge",
     "attendant_model_load_seconds": "gauge",
+    "attendant_model_weight_bytes": "gauge",
+    "attendant_model_arena_bytes": "gauge",
     "attendant_build_info": "gauge",
     "process_resident_memory_bytes": "gauge",
     "process_cpu_seconds_total": "counter",
@@ -104,6 +106,8 @@ def test_model_info(client, scrape):
     assert page.value("attendant_model_loaded_info", model="tiny", dtype=info.dtype, backend=info.backend,
                       isa=info.isa) == 1
     assert page.value("attendant_model_load_seconds", model="tiny") > 0
+    assert page.value("attendant_model_weight_bytes", model="tiny") > 0
+    assert page.value("attendant_model_arena_bytes", model="tiny") > 0
     assert page.value("attendant_build_info") == 1
 
 

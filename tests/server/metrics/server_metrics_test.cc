@@ -31,7 +31,8 @@ class ServerMetricsTest : public testing::Test {
 };
 
 TEST_F(ServerMetricsTest, HasEveryFamilyOfTheDesign) {
-  metrics_.ForModel("m").SetLoaded("f32", "cpu", "avx2", absl::Seconds(2));
+  metrics_.ForModel("m").SetLoaded(
+      {.dtype = "f32", .backend = "cpu", .isa = "avx2", .load_time = absl::Seconds(2)});
   std::vector<std::string> names;
   const Exposition scrape = Scrape();
   for (const auto& [name, family] : scrape.families()) names.push_back(name + " " + family.type);
@@ -49,6 +50,8 @@ TEST_F(ServerMetricsTest, HasEveryFamilyOfTheDesign) {
                          "attendant_inflight_requests gauge",
                          "attendant_model_loaded_info gauge",
                          "attendant_model_load_seconds gauge",
+                         "attendant_model_weight_bytes gauge",
+                         "attendant_model_arena_bytes gauge",
                          "attendant_build_info gauge",
                          "process_cpu_seconds_total counter",
                          "process_resident_memory_bytes gauge",
@@ -151,12 +154,18 @@ TEST_F(ServerMetricsTest, KnowsEveryRejectReason) {
 }
 
 TEST_F(ServerMetricsTest, TellsWhatIsLoadedAndRunning) {
-  metrics_.ForModel("m").SetLoaded("f32", "cpu", "avx512_core", absl::Milliseconds(1500));
+  metrics_.ForModel("m").SetLoaded({.dtype = "f32",
+                                    .backend = "cpu",
+                                    .isa = "avx512",
+                                    .load_time = absl::Milliseconds(1500),
+                                    .weight_bytes = 4096,
+                                    .arena_bytes = 64});
   const Exposition scrape = Scrape();
-  EXPECT_EQ(
-      scrape.Value("attendant_model_loaded_info",
-                   {{"model", "m"}, {"dtype", "f32"}, {"backend", "cpu"}, {"isa", "avx512_core"}}),
-      1);
+  EXPECT_EQ(scrape.Value("attendant_model_loaded_info",
+                         {{"model", "m"}, {"dtype", "f32"}, {"backend", "cpu"}, {"isa", "avx512"}}),
+            1);
+  EXPECT_EQ(scrape.Value("attendant_model_weight_bytes", {{"model", "m"}}), 4096);
+  EXPECT_EQ(scrape.Value("attendant_model_arena_bytes", {{"model", "m"}}), 64);
   EXPECT_EQ(scrape.Value("attendant_model_load_seconds", {{"model", "m"}}), 1.5);
   const Sample& build = scrape.families().at("attendant_build_info").samples.at(0);
   EXPECT_EQ(build.labels.at("version"), "1.2.3");
@@ -182,7 +191,7 @@ TEST_F(ServerMetricsTest, TheSameModelHasTheSameMetrics) {
 
 TEST_F(ServerMetricsTest, SeriesExistFromTheStartAndNeverGrow) {
   ModelMetrics& model = metrics_.ForModel("m");
-  model.SetLoaded("f32", "cpu", "avx2", absl::Seconds(1));
+  model.SetLoaded({.dtype = "f32", .backend = "cpu", .isa = "avx2", .load_time = absl::Seconds(1)});
   const auto lines = [this] {
     const std::string text = metrics_.Scrape();
     return std::count(text.begin(), text.end(), '\n');

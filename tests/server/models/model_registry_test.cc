@@ -52,7 +52,7 @@ class ModelRegistryTest : public ::testing::Test {
   std::vector<std::pair<std::string, ModelState>> changes_ ABSL_GUARDED_BY(mutex_);
   ModelOptions options_{.dtype = "f32",
                         .backend = "reference",
-                        .replicas = 2,
+                        .replicas = {1, 1},
                         .batcher = {.max_batch_tokens = 48,
                                     .max_batch_sequences = 8,
                                     .max_queued_tokens = 1000,

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace attendant {
+
+// What a processor computes with; each level has everything of those before it.
+enum class CpuIsa : uint8_t {
+  kAuto,  // the best that there is
+  kAvx2,  // and FMA
+  kAvx512,
+  kAvx512Vnni,
+  kAvx512Bf16,
+  kAmx,  // oneDNN's products; our own kernels have nothing to win from it beyond kAvx512Bf16
+};
+
+absl::string_view CpuIsaName(CpuIsa isa);  // "auto", "avx2", "avx512", "avx512_vnni", ...
+
+// INVALID_ARGUMENT, with the names that exist, for any other word.
+absl::StatusOr<CpuIsa> ParseCpuIsa(absl::string_view name);
+
+// What a processor and its operating system say about themselves.
+struct CpuIdWords {
+  uint32_t leaf1_ecx = 0;
+  uint32_t leaf7_ebx = 0;
+  uint32_t leaf7_ecx = 0;
+  uint32_t leaf7_edx = 0;
+  uint32_t leaf7_1_eax = 0;        // of subleaf 1
+  uint64_t xcr0 = 0;               // registers that the operating system saves
+  bool tile_data_allowed = false;  // Linux gave this process the AMX tiles' memory
+};
+
+// Of this machine. Asks Linux for the permission to use AMX tiles, which lasts for the process.
+CpuIdWords ReadCpuIdWords();
+
+// `wanted`, or the best level for kAuto, where the words allow it; else UNAVAILABLE, saying what is
+// missing and what there is. Pure.
+absl::StatusOr<CpuIsa> ChooseCpuIsa(CpuIsa wanted, const CpuIdWords& words);
+
+// Holds oneDNN down to `isa`, for the whole process and for good: it must come before anything else
+// that uses oneDNN, once. kAuto does nothing. FAILED_PRECONDITION when it came too late, or held
+// oneDNN to another level already.
+absl::Status LimitOneDnn(CpuIsa isa);
+
+}  // namespace attendant

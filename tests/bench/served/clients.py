@@ -24,11 +24,15 @@ def run(arguments, seconds):
 
 
 def perf_analyzer(options, server, concurrency):
-    """Inferences per second and latencies in ms, over three windows; it never settles to its own taste on two cores."""
+    """Inferences per second and latencies in ms, over three windows; it never settles to its own taste on two cores.
+
+    One thread with all slots: each thread's slots begin at the list's start and step by the number of threads, so that
+    by default all slots send the same text at the same time, and 32 of them see every 32nd text only.
+    """
     with tempfile.NamedTemporaryFile(suffix=".csv") as table:
         run([options.perf_analyzer, "-i", "grpc", "-u", server.grpc, "-m", "minilm", "--input-data", options.texts,
              "--concurrency-range", concurrency, "--measurement-interval", int(1000 * options.seconds),
-             "--stability-percentage", 999, "--max-trials", TRIALS, "-f", table.name], TRIALS * options.seconds)
+             "--stability-percentage", 999, "--max-trials", TRIALS, "--async", "--max-threads", 1, "-f", table.name], TRIALS * options.seconds)
         (row,) = csv.DictReader(open(table.name))
     latencies = {name: float(row[f"{name} latency"]) / 1000 for name in ("p50", "p90", "p95", "p99")}
     return {"inferences_per_second": float(row["Inferences/Second"]), **{f"{k}_ms": v for k, v in latencies.items()}}
@@ -49,7 +53,7 @@ def load(options, server, concurrency, payload, protocol):
 
 
 def shuffled(options, server, concurrency):
-    """The texts in an order of their own for every request; perf_analyzer's slots go through the same list in step."""
+    """The same from Attendant's load generator, which shuffles the texts."""
     report = load(options, server, concurrency, ["--texts", options.lines], "kserve")
     return {"inferences_per_second": report["requests_per_s"],
             **{f"{name}_ms": 1000 * report["latency_s"][name] for name in ("p50", "p90", "p99")}}

@@ -22,8 +22,7 @@ import workloads  # noqa: E402
 
 CASES = ("triton", "overhead")
 ENGINE_BATCH_TOKENS = 1024  # the server's own default
-SORTED_PADDED_TOKENS = 1024
-SETTINGS = ("dtype", "threads", "rounds", "seconds", "concurrency", "load_concurrency", "triton_max_batch", "cases")
+SETTINGS = ("dtype", "threads", "rounds", "seconds", "concurrency", "load_concurrency", "triton", "cases")
 
 
 def numbers(text):
@@ -39,9 +38,8 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=3, help="of each window; perf_analyzer takes three of them")
     parser.add_argument("--concurrency", type=numbers, default=[1, 8, 32], help="perf_analyzer's: 1,8,32")
     parser.add_argument("--load_concurrency", type=int, default=64)
-    parser.add_argument("--triton_max_batch", type=int, default=32)
-    parser.add_argument("--triton_sorted", action="store_true",
-                        help="besides, Triton with a model that sorts its batch by length and cuts it")
+    parser.add_argument("--triton", type=lambda text: text.split(","), default=["4", "1", "sorted"],
+                        help="its dynamic batcher's largest batches, and a model that sorts its own: 4,1,sorted")
     parser.add_argument("--output", type=pathlib.Path, required=True, help="build/served")
     for name in ("bin", "minilm", "openvino", "perf_analyzer", "home"):
         parser.add_argument(f"--{name}", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
@@ -67,10 +65,8 @@ def write_texts(options):
 
 def compare_triton(options, log):
     """In turn: the same concurrency of each server, the others stopped. By client, server and concurrency, in rounds."""
-    started = [servers.triton(options, options.home / "triton", log, options.dtype, 0)]
-    if options.triton_sorted:
-        started.append(servers.triton(options, options.home / "triton_sorted", log, options.dtype, SORTED_PADDED_TOKENS))
-    started.append(servers.attendant(options, log, options.dtype))
+    started = [servers.triton(options, options.home / f"triton-{kind}", log, kind) for kind in options.triton]
+    started.append(servers.attendant(options, log))
     ask = {"perf_analyzer": clients.perf_analyzer,
            "attendant load": clients.shuffled}
     found = {client: {server.name: {} for server in started} for client in ask}
@@ -90,7 +86,7 @@ def compare_triton(options, log):
 def compare_overhead(options, lens, log):
     """In turn: the engine alone on the lengths that are then served."""
     engine = engines.Engine(engines.command("attendant", options.home, options.dtype, options), options, log)
-    server = servers.attendant(options, log, options.dtype)
+    server = servers.attendant(options, log)
     payloads = {"ids": (workloads.mixed_lens(), ["--lengths", "mixed"]), "text": (lens, ["--texts", options.lines])}
     found = {kind: [] for kind in payloads}
     try:

@@ -5,7 +5,7 @@
 # its own engine. Writes served.md and served.json; prints the ratios beside the marks.
 #
 #   tests/bench/served/compare.sh [--output DIR] [--cases triton,overhead] [--rounds N] [--seconds S] [--threads N]
-#                                 [--concurrency 1,8,32] [--load_concurrency 64] [--triton_sorted] [--dtype bf16]
+#                                 [--concurrency 1,8,32] [--load_concurrency 64] [--triton 4,1,sorted] [--dtype bf16]
 #
 # ATTENDANT_BIN_DIR names another build's bin/ folder; then nothing is built.
 set -euo pipefail

@@ -4,6 +4,7 @@
 import itertools
 import statistics
 
+MARKED_CLIENT = "perf_analyzer"
 CLIENT_MARKS = (  # field, concurrency, bound on Attendant / Triton, smaller is better
     ("inferences_per_second", 32, 4, False),
     ("p99_ms", 32, 1 / 8, True),
@@ -25,13 +26,12 @@ def mark(name, values, bound, at_most=False):
 def marks_of(clients, overhead):
     """`clients`: client -> server -> concurrency -> rounds; `overhead`: ids, text -> rounds of both sides."""
     found = []
-    for client, by_server in clients.items():
-        ours = by_server["Attendant"]
-        for peer, (field, concurrency, bound, at_most) in itertools.product(by_server, CLIENT_MARKS):
-            rounds = zip(ours.get(str(concurrency), []), by_server[peer].get(str(concurrency), []))
-            values = [a[field] / b[field] for a, b in rounds]
-            if values and peer != "Attendant":
-                found.append(mark(f"{client}: {field}, concurrency {concurrency}, to {peer}", values, bound, at_most))
+    by_server = clients.get(MARKED_CLIENT, {})
+    for peer, (field, concurrency, bound, at_most) in itertools.product(by_server, CLIENT_MARKS):
+        rounds = zip(by_server["Attendant"].get(str(concurrency), []), by_server[peer].get(str(concurrency), []))
+        values = [a[field] / b[field] for a, b in rounds]
+        if values and peer != "Attendant":
+            found.append(mark(f"{field}, concurrency {concurrency}, to {peer}", values, bound, at_most))
     for kind, rounds in overhead.items():
         values = [one["server"]["tokens_per_cpu_second"] / one["engine"]["tokens_per_cpu_second"] for one in rounds]
         if values:
@@ -84,6 +84,5 @@ def markdown(run, clients, overhead, found):
         f"{run['texts']['median']:g}, at most {run['texts']['max']}", "",
         "## Ratios, with the marks", "", mark_table(found),
         "## One text for each inference", "",
-        "perf_analyzer's slots go through the texts in step, so that long ones meet; attendant load shuffles.", "",
         client_table(clients),
         f"## The server's own cost: attendant load, concurrency {settings['load_concurrency']}", "", overhead_table(overhead)])

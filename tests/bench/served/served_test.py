@@ -20,10 +20,10 @@ class Marks(unittest.TestCase):
 
     def test_ratios_are_of_the_same_round(self):
         found = self.marks({})
-        rate = found["perf_analyzer: inferences_per_second, concurrency 32, to Triton"]
+        rate = found["inferences_per_second, concurrency 32, to Triton"]
         self.assertEqual((rate["value"], rate["low"], rate["high"], rate["reached"]), (4, 4, 4, True))
-        self.assertTrue(found["perf_analyzer: p99_ms, concurrency 32, to Triton"]["reached"])
-        self.assertFalse(found["perf_analyzer: p50_ms, concurrency 1, to Triton"]["reached"])  # 3 / 8 > 1 / 4
+        self.assertTrue(found["p99_ms, concurrency 32, to Triton"]["reached"])
+        self.assertFalse(found["p50_ms, concurrency 1, to Triton"]["reached"])  # 3 / 8 > 1 / 4
 
     def test_overhead_is_judged_by_cpu_seconds(self):
         rounds = [{"engine": {"tokens_per_cpu_second": 1000}, "server": {"tokens_per_cpu_second": 870}}]

@@ -14,6 +14,9 @@ import urllib.error
 import urllib.request
 
 START_SECONDS = 120
+SORTED_BATCH = 32
+SORTED_PADDED_TOKENS = 512
+TITLES = {"sorted": "sorted", "1": "one by one"}
 PR_SET_PDEATHSIG = 1
 
 CONFIG = """name: "minilm"
@@ -86,10 +89,10 @@ def answers(url):
         return False
 
 
-def attendant(options, log, dtype):
+def attendant(options, log):
     grpc, http = free_port(), free_port()
     server = Server("Attendant", [
-        options.bin / "attendant-server", f"--model=minilm={options.minilm}", f"--dtype={dtype}",
+        options.bin / "attendant-server", f"--model=minilm={options.minilm}", f"--dtype={options.dtype}",
         f"--threads={options.threads}", f"--listen=127.0.0.1:{grpc}", f"--http_listen=127.0.0.1:{http}"],
         f"127.0.0.1:{grpc}", f"http://127.0.0.1:{http}/readyz", log)
     server.metrics_url = f"http://127.0.0.1:{http}/metrics"
@@ -107,19 +110,20 @@ def triton_home(folder):
     return wheel / "bin" / "tritonserver", backends
 
 
-def triton(options, folder, log, dtype, max_padded_tokens):
+def triton(options, folder, log, kind):
+    """`kind`: the largest batch that its dynamic batcher makes, or "sorted"."""
     shutil.rmtree(folder, ignore_errors=True)
     model = folder / "models" / "minilm"
     (model / "1").mkdir(parents=True)
     binary, backends = triton_home(folder)
     shutil.copy(pathlib.Path(__file__).parent / "triton_model.py", model / "1" / "model.py")
-    parameters = {"tokenizer": options.minilm / "tokenizer.json", "openvino": options.openvino, "dtype": dtype,
-                  "threads": options.threads, "max_padded_tokens": max_padded_tokens}
-    (model / "config.pbtxt").write_text(CONFIG.format(max_batch=options.triton_max_batch) + "".join(
+    parameters = {"tokenizer": options.minilm / "tokenizer.json", "openvino": options.openvino, "dtype": options.dtype,
+                  "threads": options.threads, "max_padded_tokens": SORTED_PADDED_TOKENS if kind == "sorted" else 0}
+    (model / "config.pbtxt").write_text(CONFIG.format(max_batch=SORTED_BATCH if kind == "sorted" else kind) + "".join(
         PARAMETER.format(name=name, value=value) for name, value in parameters.items()))
     grpc, http = free_port(), free_port()
     packages = pathlib.Path(sys.prefix) / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
-    return Server("Triton, sorted" if max_padded_tokens else "Triton", [
+    return Server("Triton, " + TITLES.get(kind, f"batches of {kind}"), [
         binary, f"--model-repository={folder / 'models'}", f"--backend-directory={backends}",
         "--grpc-address=127.0.0.1", f"--grpc-port={grpc}", "--http-address=127.0.0.1", f"--http-port={http}",
         "--allow-metrics=false", f"--backend-config=python,shm-region-prefix-name={folder.name}-{os.getpid()}"],

@@ -94,7 +94,7 @@ struct Call {
 struct Outputs {
   OutputRows out;  // [heads, queries, out dim] for each sequence, of the call's dtype
   // Sequence after sequence, [heads or 1, queries, keys] each; so [batch, heads or 1, queries,
-  // keys] of dense ones. Null when not wanted.
+  // keys] of dense ones. Linformer's keys are the projected ones. Null when not wanted.
   float* weights = nullptr;
 };
 

@@ -7,6 +7,10 @@
 
 namespace attendant::attention {
 
+// A product sums up so many terms, beginning at 0, before it adds them to c: rows of b, one tile
+// wide, stay in the second-level cache meanwhile.
+inline constexpr int64_t kProductBlock = 512;
+
 // c [m, n] = a [m, k] b [k, n], or that added to c. Values of b and c lie side by side in their
 // rows; a's strides are free, so that a transposed matrix is read where it lies.
 struct ProductArgs {

@@ -31,7 +31,8 @@ struct Layout {
       : key_dim(call.key.dim),
         value_dim(call.value.dim),
         state(RoundUp(key_dim * (value_dim + 1), 16)),
-        thread_total(state + kChunk * (3 * key_dim + 2 * value_dim + kChunk)) {}
+        thread_total(state + kChunk * (3 * key_dim + 2 * value_dim + kChunk) +
+                     RoundUp(value_dim, 16)) {}
 
   // Of one head: a state for each key block, and one where there is no key.
   int64_t Head(int64_t keys) const { return state * std::max<int64_t>(Blocks(keys), 1); }
@@ -77,7 +78,7 @@ class Runner {
     float* k;       // [kChunk, key_dim], mapped
     float* panel;   // [key_dim, kChunk]: k transposed
     float* v;       // [kChunk, value_dim]
-    float* out;     // [kChunk, value_dim]
+    float* out;     // [kChunk, value_dim], and one row more
     float* scores;  // [kChunk, kChunk]
   };
 
@@ -99,7 +100,7 @@ class Runner {
     pieces.panel = pieces.k + kChunk * layout_.key_dim;
     pieces.v = pieces.panel + kChunk * layout_.key_dim;
     pieces.out = pieces.v + kChunk * layout_.value_dim;
-    pieces.scores = pieces.out + kChunk * layout_.value_dim;
+    pieces.scores = pieces.out + kChunk * layout_.value_dim + RoundUp(layout_.value_dim, 16);
     return pieces;
   }
 
@@ -242,12 +243,16 @@ class Runner {
                                .k = own,
                                .accumulate = true});
     }
-    // 0 times what is not finite is NaN: what follows a query must not be read.
+    // 0 times what is not finite is NaN: what follows a query must not be read. The order of sums
+    // is that of a product, so that rows without such values have the same bits.
+    float* sum = pieces.out + kChunk * layout_.value_dim;
     for (int64_t r = 0; r < rows; ++r) {
+      std::fill_n(sum, layout_.value_dim, 0.0f);
       for (int64_t i = 0; i < std::min(own, r + 1); ++i) {
         kernels_.add_scaled(pieces.v + i * layout_.value_dim, pieces.scores[r * kChunk + i],
-                            layout_.value_dim, pieces.out + r * layout_.value_dim);
+                            layout_.value_dim, sum);
       }
+      kernels_.add_scaled(sum, 1, layout_.value_dim, pieces.out + r * layout_.value_dim);
     }
   }
 

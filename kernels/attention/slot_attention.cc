@@ -27,7 +27,7 @@ struct Layout {
         score_stride(RoundUp(kind.max_slots(), kSlotBlock) + 16),
         thread_kind(RoundUp(kind.scratch_floats(), 16)),
         thread_total(thread_kind + (kQueryBlock + 1) * score_stride +
-                     RoundUp(kQueryBlock * value_dim, 16)) {}
+                     RoundUp((kQueryBlock + 1) * value_dim, 16)) {}
 
   static int64_t Blocks(int64_t slots) { return RoundUp(slots, kSlotBlock) / kSlotBlock; }
   // One head's panel, values and two marks a block.
@@ -214,14 +214,19 @@ class Runner {
                                .n = layout_.value_dim,
                                .k = slots});
     }
-    // 0 times what is not finite is NaN: what a row leaves out must not be read.
+    // 0 times what is not finite is NaN: what a row leaves out must not be read. The order of sums
+    // is that of a product, so that rows without such values have the same bits.
+    float* sum = out + kQueryBlock * layout_.value_dim;
     std::fill(out, out + block.rows * layout_.value_dim, 0.0f);
     for (int64_t r = 0; r < block.rows; ++r) {
-      for (int64_t slot = 0; slot < slots; ++slot) {
-        const float weight = weights[r * block.score_stride + slot];
-        if (weight == 0) continue;
-        kernels_.add_scaled(values + slot * layout_.value_dim, weight, layout_.value_dim,
-                            out + r * layout_.value_dim);
+      for (int64_t begin = 0; begin < slots; begin += kProductBlock) {
+        std::fill_n(sum, layout_.value_dim, 0.0f);
+        for (int64_t slot = begin; slot < std::min(begin + kProductBlock, slots); ++slot) {
+          const float weight = weights[r * block.score_stride + slot];
+          if (weight == 0) continue;
+          kernels_.add_scaled(values + slot * layout_.value_dim, weight, layout_.value_dim, sum);
+        }
+        kernels_.add_scaled(sum, 1, layout_.value_dim, out + r * layout_.value_dim);
       }
     }
   }

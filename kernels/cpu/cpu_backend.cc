@@ -12,7 +12,8 @@ namespace {
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(const cpu::IsaLevel& level) : level_(level) {}
+  CpuBackend(const cpu::IsaLevel& level, int load_threads)
+      : level_(level), load_threads_(load_threads) {}
 
   absl::string_view name() const override { return "cpu"; }
   absl::string_view description() const override {
@@ -31,8 +32,11 @@ class CpuBackend final : public Backend {
                                                            EncoderWeights weights,
                                                            DType dtype) const override {
     if (absl::Status status = Supports(dtype); !status.ok()) return status;
-    return cpu::CpuEncoder::Create(config, std::move(weights), dtype, level_.kernels,
-                                   CpuIsaName(level_.isa));
+    return cpu::CpuEncoder::Create(config, std::move(weights),
+                                   {.dtype = dtype,
+                                    .kernels = level_.kernels,
+                                    .isa = CpuIsaName(level_.isa),
+                                    .load_threads = load_threads_});
   }
 
  private:
@@ -43,6 +47,7 @@ class CpuBackend final : public Backend {
   }
 
   const cpu::IsaLevel& level_;
+  const int load_threads_;
 };
 
 }  // namespace
@@ -50,7 +55,7 @@ class CpuBackend final : public Backend {
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(const CpuBackendOptions& options) {
   absl::StatusOr<const cpu::IsaLevel*> level = cpu::FindIsaLevel(options.isa);
   if (!level.ok()) return level.status();
-  return std::make_unique<CpuBackend>(**level);
+  return std::make_unique<CpuBackend>(**level, options.load_threads);
 }
 
 }  // namespace attendant

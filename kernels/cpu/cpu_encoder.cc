@@ -1,35 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/cpu_encoder.h"
 
+#include <algorithm>
+#include <exception>
+#include <mutex>
 #include <new>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/core/check.h"
+#include "kernels/core/thread_pool.h"
 #include "kernels/cpu/cpu_session.h"
 
 namespace attendant::cpu {
 namespace {
 
+// Rows of the token table that one task copies.
+constexpr int64_t kTableRows = 1024;
+
 std::vector<float> Copy(TensorView<const float, 1> values) {
   return std::vector<float>(values.data(), values.data() + values.size());
 }
 
-PackedLayer PackLayer(const EncoderLayerWeights& layer, const LayerMatmuls& matmuls, Arena& arena) {
-  return PackedLayer{
-      // Query, key and value side by side: one product instead of three.
-      .qkv = PackLinear(matmuls.qkv, {&layer.query, &layer.key, &layer.value}, arena),
-      .attention_output = PackLinear(matmuls.attention_output, {&layer.attention_output}, arena),
-      .ffn_up = PackLinear(matmuls.ffn_up, {&layer.ffn_up}, arena),
-      .ffn_down = PackLinear(matmuls.ffn_down, {&layer.ffn_down}, arena),
-      .attention_gamma = Copy(layer.attention_norm.gamma),
-      .attention_beta = Copy(layer.attention_norm.beta),
-      .ffn_gamma = Copy(layer.ffn_norm.gamma),
-      .ffn_beta = Copy(layer.ffn_norm.beta),
+// One piece of a load: weights that become a PackedLinear.
+struct PackTask {
+  const Matmul* matmul;
+  std::vector<const LinearWeights*> parts;
+  std::byte* storage;
+  PackedLinear* to;
+};
+
+// The tasks of all layers, largest first; makes the layers, but for what the tasks fill in.
+std::vector<PackTask> PlanPacking(const std::vector<EncoderLayerWeights>& weights,
+                                  const LayerMatmuls& matmuls, Arena& arena,
+                                  std::vector<PackedLayer>& layers) {
+  std::vector<PackTask> tasks;
+  const auto add = [&](const Matmul& matmul, std::vector<const LinearWeights*> parts,
+                       PackedLinear& to) {
+    auto* storage = arena.Allocate<std::byte>(matmul.packed_bytes());
+    tasks.push_back({&matmul, std::move(parts), storage, &to});
   };
+  layers.resize(weights.size());  // the tasks point into it
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const EncoderLayerWeights& layer = weights[i];
+    PackedLayer& to = layers[i];
+    // Query, key and value side by side: one product instead of three.
+    add(matmuls.qkv, {&layer.query, &layer.key, &layer.value}, to.qkv);
+    add(matmuls.attention_output, {&layer.attention_output}, to.attention_output);
+    add(matmuls.ffn_up, {&layer.ffn_up}, to.ffn_up);
+    add(matmuls.ffn_down, {&layer.ffn_down}, to.ffn_down);
+    to.attention_gamma = Copy(layer.attention_norm.gamma);
+    to.attention_beta = Copy(layer.attention_norm.beta);
+    to.ffn_gamma = Copy(layer.ffn_norm.gamma);
+    to.ffn_beta = Copy(layer.ffn_norm.beta);
+  }
+  return tasks;
+}
+
+// What a task throws is thrown when all have ended.
+void RunTasks(int threads, int64_t tasks, absl::FunctionRef<void(int64_t)> task) {
+  std::mutex mutex;
+  std::exception_ptr error;
+  ThreadPool pool(std::max(1, threads));
+  pool.ParallelFor(tasks, [&](int64_t index, int) {
+    try {
+      task(index);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      error = std::current_exception();
+    }
+  });
+  if (error) std::rethrow_exception(error);
+}
+
+template <int rank>
+void MoveInto(Arena& arena, TensorView<const float, rank>& tensor) {
+  auto* copy = arena.Allocate<float>(tensor.size());
+  std::copy(tensor.data(), tensor.data() + tensor.size(), copy);
+  tensor = {copy, tensor.dims()};
+}
+
+// What of the embeddings stays f32: the small tables.
+EncoderWeights CopyEmbeddings(const EncoderWeights& weights, Arena& arena) {
+  EncoderWeights copy;
+  copy.position_embedding = weights.position_embedding;
+  copy.segment_embedding = weights.segment_embedding;
+  copy.embedding_norm = weights.embedding_norm;
+  MoveInto(arena, copy.position_embedding);
+  MoveInto(arena, copy.segment_embedding);
+  MoveInto(arena, copy.embedding_norm.gamma);
+  MoveInto(arena, copy.embedding_norm.beta);
+  return copy;
 }
 
 const RowKernels& RowKernelsOf(const VectorKernels& kernels, DType dtype) {
@@ -68,12 +133,17 @@ absl::StatusOr<LayerMatmuls> CreateMatmuls(const dnnl::engine& engine, const Enc
                       *std::move(ffn_down)};
 }
 
-size_t PackedBytes(const LayerMatmuls& matmuls, int64_t layers) {
+// What Create allocates, in any order.
+size_t MemoryBytes(const EncoderConfig& config, DType dtype, const LayerMatmuls& matmuls) {
   Arena measure(0);
   for (const Matmul* matmul :
        {&matmuls.qkv, &matmuls.attention_output, &matmuls.ffn_up, &matmuls.ffn_down}) {
-    for (int64_t layer = 0; layer < layers; ++layer)
+    for (int64_t layer = 0; layer < config.layers; ++layer)
       measure.Allocate<std::byte>(matmul->packed_bytes());
+  }
+  EmbeddingTable(config.vocab, config.hidden, dtype, measure);
+  for (int64_t rows : {config.max_positions, config.segment_types, int64_t{1}, int64_t{1}}) {
+    measure.Allocate<float>(rows * config.hidden);
   }
   return measure.used_bytes();
 }
@@ -88,46 +158,60 @@ std::string ProductNames(const LayerMatmuls& matmuls) {
   return absl::StrJoin(names, ", ");
 }
 
+int64_t FloatBytes(size_t count) { return static_cast<int64_t>(count * sizeof(float)); }
+
 int64_t LayerBytes(const PackedLayer& layer) {
   return layer.qkv.bytes() + layer.attention_output.bytes() + layer.ffn_up.bytes() +
-         layer.ffn_down.bytes();
+         layer.ffn_down.bytes() + 4 * FloatBytes(layer.ffn_gamma.size());
 }
 
 }  // namespace
 
-CpuEncoder::CpuEncoder(const EncoderConfig& config, EncoderWeights weights, DType dtype,
-                       const VectorKernels& kernels, LayerMatmuls matmuls, dnnl::engine engine)
+CpuEncoder::CpuEncoder(const EncoderConfig& config, const EncoderWeights& weights,
+                       const Options& options, LayerMatmuls matmuls, dnnl::engine engine)
     : config_(config),
-      kernels_(kernels),
-      row_kernels_(RowKernelsOf(kernels, dtype)),
+      kernels_(options.kernels),
+      row_kernels_(RowKernelsOf(options.kernels, options.dtype)),
       engine_(std::move(engine)),
       matmuls_(std::move(matmuls)),
-      packed_weights_(PackedBytes(matmuls_, config.layers)) {
+      memory_(MemoryBytes(config, options.dtype, matmuls_)),
+      token_embedding_(config.vocab, config.hidden, options.dtype, memory_),
+      embeddings_(CopyEmbeddings(weights, memory_)) {
   info_.backend = "cpu";
-  info_.dtype = dtype;
-  for (const EncoderLayerWeights& layer : weights.layers) {
-    layers_.push_back(PackLayer(layer, matmuls_, packed_weights_));
-    info_.weight_bytes += LayerBytes(layers_.back());
-  }
-  weights.layers.clear();
-  embeddings_ = std::move(weights);
+  info_.isa = std::string(options.isa);
+  info_.products = ProductNames(matmuls_);
+  info_.dtype = options.dtype;
+
+  const std::vector<PackTask> tasks = PlanPacking(weights.layers, matmuls_, memory_, layers_);
+  const auto pieces = static_cast<int64_t>(tasks.size());
+  const int64_t table_pieces = (config.vocab + kTableRows - 1) / kTableRows;
+  RunTasks(options.load_threads, pieces + table_pieces, [&](int64_t index) {
+    if (index < pieces) {
+      const PackTask& task = tasks[static_cast<size_t>(index)];
+      *task.to = PackLinear(*task.matmul, task.parts, task.storage);
+      return;
+    }
+    const int64_t begin = (index - pieces) * kTableRows;
+    token_embedding_.FillRows(weights.token_embedding, begin,
+                              std::min(config.vocab, begin + kTableRows));
+  });
+  info_.weight_bytes =
+      token_embedding_.bytes() + (config.max_positions + config.segment_types + 2) *
+                                     FloatBytes(static_cast<size_t>(config.hidden));
+  for (const PackedLayer& layer : layers_) info_.weight_bytes += LayerBytes(layer);
 }
 
 absl::StatusOr<std::unique_ptr<CpuEncoder>> CpuEncoder::Create(const EncoderConfig& config,
-                                                               EncoderWeights weights, DType dtype,
-                                                               const VectorKernels& kernels,
-                                                               absl::string_view isa) {
+                                                               EncoderWeights weights,
+                                                               const Options& options) {
   if (absl::Status status = ValidateWeights(config, weights); !status.ok()) return status;
   try {
     dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-    absl::StatusOr<LayerMatmuls> matmuls =
-        CreateMatmuls(engine, config, dtype, RowKernelsOf(kernels, dtype).qkv_is_bf16);
+    absl::StatusOr<LayerMatmuls> matmuls = CreateMatmuls(
+        engine, config, options.dtype, RowKernelsOf(options.kernels, options.dtype).qkv_is_bf16);
     if (!matmuls.ok()) return matmuls.status();
-    std::unique_ptr<CpuEncoder> encoder(new CpuEncoder(config, std::move(weights), dtype, kernels,
-                                                       *std::move(matmuls), std::move(engine)));
-    encoder->info_.isa = std::string(isa);
-    encoder->info_.products = ProductNames(encoder->matmuls_);
-    return encoder;
+    return std::unique_ptr<CpuEncoder>(
+        new CpuEncoder(config, weights, options, *std::move(matmuls), std::move(engine)));
   } catch (const dnnl::error& error) {
     return absl::InternalError(absl::StrCat("oneDNN cannot prepare the model: ", error.what()));
   } catch (const std::bad_alloc&) {

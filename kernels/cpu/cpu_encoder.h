@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/core/backend.h"
+#include "kernels/cpu/embedding_table.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/packed_linear.h"
 #include "kernels/cpu/vector_kernels.h"
@@ -32,11 +33,17 @@ struct LayerMatmuls {
 // A model prepared for the CPU. Immutable, thread-safe.
 class CpuEncoder final : public PreparedEncoder {
  public:
-  // `isa`: what the level that `kernels` stand for is called.
+  struct Options {
+    DType dtype;
+    const VectorKernels& kernels;
+    absl::string_view isa;  // what the level that `kernels` stand for is called
+    int load_threads;
+  };
+
+  // Copies what it needs of `weights` and lets go of them.
   static absl::StatusOr<std::unique_ptr<CpuEncoder>> Create(const EncoderConfig& config,
-                                                            EncoderWeights weights, DType dtype,
-                                                            const VectorKernels& kernels,
-                                                            absl::string_view isa);
+                                                            EncoderWeights weights,
+                                                            const Options& options);
 
   const EncoderConfig& config() const override { return config_; }
   const PreparedInfo& info() const override { return info_; }
@@ -48,11 +55,13 @@ class CpuEncoder final : public PreparedEncoder {
   const RowKernels& row_kernels() const { return row_kernels_; }
   const LayerMatmuls& matmuls() const { return matmuls_; }
   const std::vector<PackedLayer>& layers() const { return layers_; }
+  // The position and segment tables and the embeddings' LayerNorm; nothing else is there.
   const EncoderWeights& embeddings() const { return embeddings_; }
+  const EmbeddingTable& token_embedding() const { return token_embedding_; }  // [vocab, hidden]
 
  private:
-  CpuEncoder(const EncoderConfig& config, EncoderWeights weights, DType dtype,
-             const VectorKernels& kernels, LayerMatmuls matmuls, dnnl::engine engine);
+  CpuEncoder(const EncoderConfig& config, const EncoderWeights& weights, const Options& options,
+             LayerMatmuls matmuls, dnnl::engine engine);
 
   EncoderConfig config_;
   PreparedInfo info_;
@@ -60,9 +69,10 @@ class CpuEncoder final : public PreparedEncoder {
   const RowKernels& row_kernels_;  // of the format
   dnnl::engine engine_;
   LayerMatmuls matmuls_;
-  Arena packed_weights_;
+  Arena memory_;  // of the packed weights and the embedding tables
   std::vector<PackedLayer> layers_;
-  EncoderWeights embeddings_;  // its embedding tables and their storage; `layers` is empty
+  EmbeddingTable token_embedding_;
+  EncoderWeights embeddings_;
 };
 
 }  // namespace attendant::cpu

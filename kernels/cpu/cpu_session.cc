@@ -156,10 +156,10 @@ void CpuSession::EmbedBlock(const PackedBatch& batch, const Block& block, Thread
                            encoder_.config().hidden, encoder_.config().layer_norm_epsilon};
   for (int64_t row = block.begin; row < block.begin + block.rows; ++row) {
     const auto i = static_cast<size_t>(row);
-    encoder_.kernels().embed(tables.token_embedding.row(batch.token_ids()[i]),
-                             tables.segment_embedding.row(batch.segment_ids()[i]),
-                             tables.position_embedding.row(batch.positions()[i]), norm,
-                             states_.row(row));
+    encoder_.kernels().embed(
+        encoder_.token_embedding().Row(batch.token_ids()[i], thread.product.row(0)),
+        tables.segment_embedding.row(batch.segment_ids()[i]),
+        tables.position_embedding.row(batch.positions()[i]), norm, states_.row(row));
     kernels_.convert(states_.row(row), norm.hidden, thread.states.row(row - block.begin));
   }
 }

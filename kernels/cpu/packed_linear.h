@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <initializer_list>
+#include <span>
 #include <vector>
 
 #include "kernels/core/arena.h"
@@ -23,7 +25,11 @@ struct PackedLinear {
   int64_t bytes() const;
 };
 
-// The packed weight lies in `arena`, which must outlive the result.
+// The packed weight lies in `storage`, matmul.packed_bytes() bytes that must outlive the result.
+// Threads may pack into storage of their own at once.
+PackedLinear PackLinear(const Matmul& matmul, std::span<const LinearWeights* const> parts,
+                        std::byte* storage);
+// The same in memory of `arena`.
 PackedLinear PackLinear(const Matmul& matmul, std::initializer_list<const LinearWeights*> parts,
                         Arena& arena);
 

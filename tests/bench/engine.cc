@@ -42,7 +42,8 @@ Checkpoint Load(const Engine::Options& options) {
 
 }  // namespace
 
-Engine::Engine(const Options& options) : options_(options), backend_(OrDie(MakeBackend("auto"))) {
+Engine::Engine(const Options& options)
+    : options_(options), backend_(OrDie(MakeBackend("auto", {.cpu_isa = options.cpu_isa}))) {
   const DType dtype = OrDie(ChooseDType(options.dtype, *backend_));
   Checkpoint checkpoint = Load(options);
   encoder_ = OrDie(backend_->Prepare(checkpoint.config, std::move(checkpoint.weights), dtype));

@@ -20,6 +20,7 @@ class Engine {
     std::string shape;  // "minilm" or "bert-base"
     int64_t max_positions = 512;  // of random weights
     std::string dtype;
+    std::string cpu_isa = "auto";
     int threads = 1;
     int64_t max_batch_tokens = 0;
     double seconds = 1;  // of each measurement

@@ -20,6 +20,9 @@ ABSL_FLAG(std::string, model, "",
 ABSL_FLAG(std::string, shape, "minilm", "minilm or bert-base");
 ABSL_FLAG(int, max_positions, 512, "of random weights: the longest sequence");
 ABSL_FLAG(std::string, dtype, "f32", "auto, f32, bf16 or int8");
+ABSL_FLAG(
+    std::string, cpu_isa, "auto",
+    "the highest instruction set to use: auto, avx2, avx512, avx512_vnni, avx512_bf16 or amx");
 ABSL_FLAG(int, threads, 0, "0: what this process may use");
 ABSL_FLAG(int, max_batch_tokens, 4096, "token budget of a batch");
 ABSL_FLAG(double, seconds, 3, "measured time of each row");
@@ -41,6 +44,7 @@ Engine::Options OptionsFromFlags() {
           .shape = absl::GetFlag(FLAGS_shape),
           .max_positions = absl::GetFlag(FLAGS_max_positions),
           .dtype = absl::GetFlag(FLAGS_dtype),
+          .cpu_isa = absl::GetFlag(FLAGS_cpu_isa),
           .threads = threads == 0 ? ReadCpuBudget().threads : threads,
           .max_batch_tokens = absl::GetFlag(FLAGS_max_batch_tokens),
           .seconds = absl::GetFlag(FLAGS_seconds)};

@@ -85,6 +85,13 @@ TEST(FloatValues, FindsWhatIsNotFinite) {
   EXPECT_EQ(FirstNonFinite(std::vector<float>{1, std::numeric_limits<float>::max()}), -1);
   EXPECT_EQ(FirstNonFinite(std::vector<float>{1, std::nanf("")}), 1);
   EXPECT_EQ(FirstNonFinite(std::vector<float>{-std::numeric_limits<float>::infinity(), 0}), 0);
+  // It looks at blocks of 4096.
+  for (size_t place : {size_t{4095}, size_t{4096}, size_t{9998}, size_t{9999}}) {
+    std::vector<float> values(10000, -std::numeric_limits<float>::max());
+    values[place] = std::nanf("");
+    values[9999] = std::numeric_limits<float>::infinity();
+    EXPECT_EQ(FirstNonFinite(values), static_cast<int64_t>(place));
+  }
 }
 
 }  // namespace

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/core/arena.h"
+#include "kernels/core/backend.h"
+#include "kernels/core/shape.h"
+
+namespace attendant::cpu {
+
+// One embedding table [rows, hidden] in an arena: f32, or bf16 where products read nothing wider.
+class EmbeddingTable {
+ public:
+  EmbeddingTable() = default;
+  // Room for `rows` rows, for FillRows. The arena must outlive the table.
+  EmbeddingTable(int64_t rows, int64_t hidden, DType dtype, Arena& arena);
+
+  // Rows [begin, end) of `table` [rows, hidden]. Several threads may fill different rows at once.
+  void FillRows(TensorView<const float, 2> table, int64_t begin, int64_t end);
+
+  // Row `index` as f32 [hidden]: in the table itself, or in `scratch` [hidden].
+  const float* Row(int64_t index, float* scratch) const;
+
+  int64_t bytes() const { return rows_ * hidden_ * (f32_ != nullptr ? 4 : 2); }
+
+ private:
+  int64_t rows_ = 0;
+  int64_t hidden_ = 0;
+  float* f32_ = nullptr;  // one of the two
+  uint16_t* bf16_ = nullptr;
+};
+
+}  // namespace attendant::cpu

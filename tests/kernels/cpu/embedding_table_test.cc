@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/embedding_table.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace attendant::cpu {
+namespace {
+
+const std::vector<float> kValues = {1.0f, -2.5f, 1.00390625f, 1.01171875f, 3.14159f, -1e-30f};
+
+EmbeddingTable Fill(DType dtype, Arena& arena) {
+  EmbeddingTable table(3, 2, dtype, arena);
+  const TensorView<const float, 2> values(kValues.data(), {3, 2});
+  table.FillRows(values, 1, 3);
+  table.FillRows(values, 0, 1);
+  return table;
+}
+
+TEST(EmbeddingTableTest, F32IsTheTableItself) {
+  Arena arena(1024);
+  const EmbeddingTable table = Fill(DType::kF32, arena);
+  for (int64_t row = 0; row < 3; ++row) {
+    const float* values = table.Row(row, nullptr);
+    EXPECT_EQ(values[0], kValues[static_cast<size_t>(2 * row)]);
+    EXPECT_EQ(values[1], kValues[static_cast<size_t>(2 * row + 1)]);
+  }
+  EXPECT_EQ(table.bytes(), 24);
+}
+
+// 8 bits of mantissa: 1.00390625 lies between two and goes to the even one, 1; 1.01171875 to
+// 1.015625.
+TEST(EmbeddingTableTest, NarrowFormatsReadBf16RoundedToNearestEven) {
+  for (DType dtype : {DType::kBf16, DType::kInt8}) {
+    Arena arena(1024);
+    const EmbeddingTable table = Fill(dtype, arena);
+    float scratch[2];
+    EXPECT_EQ(table.Row(0, scratch)[0], 1.0f);
+    EXPECT_EQ(scratch[1], -2.5f);
+    EXPECT_EQ(table.Row(1, scratch)[0], 1.0f);
+    EXPECT_EQ(scratch[1], 1.015625f);
+    EXPECT_EQ(table.Row(2, scratch)[0], 3.140625f);
+    EXPECT_NEAR(scratch[1], -1e-30f, 1e-32f);
+    EXPECT_EQ(table.bytes(), 12);
+  }
+}
+
+}  // namespace
+}  // namespace attendant::cpu

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times flash attention on shapes that peers/attention.py asks for, line by line. Operands are
+// Times exact attention on shapes that peers/attention.py asks for, line by line. Operands are
 // [batch, heads, seq, head_dim], as PyTorch's scaled_dot_product_attention takes them.
 //
-//   DTYPE THREADS HEADS HEAD_DIM SEQ MASK SECONDS LEN ...   {"seconds": median of a call}
+//   LEVEL DTYPE THREADS HEADS HEAD_DIM SEQ MASK SECONDS LEN ...   {"seconds": median of a call}
 //
-// One sequence of SEQ rows for each LEN, of which LEN are real. MASK says what is known of that:
+// LEVEL is kernel (kernels/cpu, cut into tasks here) or operator (kernels/attention, as it is
+// served; of known lengths it takes packed operands, [tokens, heads, head_dim]). One sequence of
+// SEQ rows for each LEN, of which LEN are real. MASK says what is known of that:
 //   none      nothing: all rows attend to all rows
 //   causal    likewise, to rows up to themselves
 //   padding   a byte for each key, LEN of them 1: all rows attend to those
@@ -17,10 +19,14 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <span>
 #include <sstream>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include "kernels/attention/attention.h"
+#include "kernels/attention/registry.h"
 #include "kernels/core/arena.h"
 #include "kernels/core/thread_pool.h"
 #include "kernels/cpu/denormals.h"
@@ -31,7 +37,7 @@ namespace attendant::bench {
 namespace {
 
 struct Question {
-  std::string dtype;
+  std::string level, dtype;
   int threads = 0;
   int64_t heads = 0, head_dim = 0, seq = 0;
   std::string mask;
@@ -47,8 +53,14 @@ struct Task {
 
 class Workload {
  public:
-  explicit Workload(const Question& question);
-  double Seconds();
+  virtual ~Workload() = default;
+  virtual double Seconds() = 0;  // median of a call
+};
+
+class KernelWorkload final : public Workload {
+ public:
+  explicit KernelWorkload(const Question& question);
+  double Seconds() override;
 
  private:
   cpu::AttentionArgs ArgsOf(const Task& task, int thread);
@@ -82,7 +94,7 @@ void FillRandom(std::byte* values, int64_t bytes, bool bf16) {
   }
 }
 
-Workload::Workload(const Question& question)
+KernelWorkload::KernelWorkload(const Question& question)
     : question_(question),
       attention_(
           *cpu::FlashAttention::Create(question.dtype == "bf16" ? DType::kBf16 : DType::kF32)),
@@ -117,7 +129,7 @@ Workload::Workload(const Question& question)
   });
 }
 
-cpu::AttentionArgs Workload::ArgsOf(const Task& task, int thread) {
+cpu::AttentionArgs KernelWorkload::ArgsOf(const Task& task, int thread) {
   const int64_t index = static_cast<int64_t>(task.sequence) * question_.heads + task.head;
   const int64_t offset = index * head_bytes(), dim = question_.head_dim;
   cpu::AttentionArgs args{.q = q_ + offset,
@@ -143,7 +155,7 @@ cpu::AttentionArgs Workload::ArgsOf(const Task& task, int thread) {
   return args;
 }
 
-double Workload::Seconds() {
+double KernelWorkload::Seconds() {
   const cpu::ScopedDenormalFlush flush;
   const std::vector<double> times = SecondsOfCalls(question_.seconds, [&] {
     pool_.ParallelFor(static_cast<int64_t>(tasks_.size()), [&](int64_t index, int thread) {
@@ -153,12 +165,82 @@ double Workload::Seconds() {
   return times[times.size() / 2];
 }
 
+class OperatorWorkload final : public Workload {
+ public:
+  explicit OperatorWorkload(const Question& question)
+      : question_(question), pool_(question.threads, cpu::FlushDenormals) {
+    using attention::InputRows;
+    const bool bf16 = question.dtype == "bf16", packed = question.mask == "lengths";
+    const int64_t heads = question.heads, dim = question.head_dim, seq = question.seq;
+    for (int64_t len : question.lens) {
+      starts_.push_back(starts_.back() + (packed ? len : seq));
+      for (int64_t key = 0; key < seq; ++key) key_mask_.push_back(key < len);
+    }
+    const auto bytes = static_cast<size_t>(starts_.back() * heads * dim * (bf16 ? 2 : 4));
+    for (auto* part : {&q_, &k_, &v_, &out_}) {
+      part->resize(bytes);
+      FillRandom(part->data(), static_cast<int64_t>(bytes), bf16);
+    }
+    const auto rows = [&](auto* values) {
+      using Rows = attention::Rows<std::remove_pointer_t<decltype(values)>>;
+      return packed ? Rows::TokensFirst(values, heads, dim)
+                    : Rows::HeadsFirst(values, heads, dim, seq);
+    };
+    const attention::Operator* found = attention::FindOperator(question.level);
+    if (found == nullptr) Die(absl::NotFoundError("no attention " + question.level));
+    call_.kind = found->kind;
+    if (call_.kind == attention::Kind::kLocal) call_.mask.window = 64;
+    call_.dtype = bf16 ? DType::kBf16 : DType::kF32;
+    const auto batch = static_cast<int64_t>(question.lens.size());
+    call_.queries =
+        packed ? attention::Sequences::Packed(starts_) : attention::Sequences::Dense(batch, seq);
+    call_.keys = call_.queries;
+    call_.query = rows(static_cast<const std::byte*>(q_.data()));
+    call_.key = rows(static_cast<const std::byte*>(k_.data()));
+    call_.value = rows(static_cast<const std::byte*>(v_.data()));
+    call_.mask.causal = question.mask == "causal";
+    if (question.mask == "padding") {
+      call_.mask.keys = {key_mask_.data(), {static_cast<int64_t>(key_mask_.size())}};
+    }
+    outputs_.out = rows(out_.data());
+    const absl::StatusOr<attention::Cost> cost = attention::Measure(call_, question.threads);
+    if (!cost.ok()) Die(cost.status());
+    arena_ = std::make_unique<Arena>(static_cast<size_t>(cost->scratch_bytes));
+    scratch_ = {arena_->Allocate<std::byte>(cost->scratch_bytes),
+                static_cast<size_t>(cost->scratch_bytes)};
+  }
+
+  double Seconds() override {
+    const std::vector<double> times = SecondsOfCalls(question_.seconds, [&] {
+      const absl::Status status = attention::Run(call_, pool_, scratch_, outputs_);
+      if (!status.ok()) Die(status);
+    });
+    return times[times.size() / 2];
+  }
+
+ private:
+  Question question_;
+  ThreadPool pool_;
+  std::vector<int64_t> starts_{0};  // [batch + 1]
+  std::vector<uint8_t> key_mask_;   // [batch, seq]
+  std::vector<std::byte> q_, k_, v_, out_;
+  attention::Call call_;
+  attention::Outputs outputs_;
+  std::unique_ptr<Arena> arena_;
+  std::span<std::byte> scratch_;
+};
+
+std::unique_ptr<Workload> MakeWorkload(const Question& question) {
+  if (question.level == "kernel") return std::make_unique<KernelWorkload>(question);
+  return std::make_unique<OperatorWorkload>(question);
+}
+
 // REQUIRES: a well-formed line; what sends it is our own.
 Question Parse(const std::string& line) {
   std::istringstream words(line);
   Question question;
-  words >> question.dtype >> question.threads >> question.heads >> question.head_dim >>
-      question.seq >> question.mask >> question.seconds;
+  words >> question.level >> question.dtype >> question.threads >> question.heads >>
+      question.head_dim >> question.seq >> question.mask >> question.seconds;
   for (int64_t len = 0; words >> len;) question.lens.push_back(len);
   return question;
 }
@@ -171,7 +253,7 @@ int main() {
   for (std::string line; std::getline(std::cin, line);) {
     auto& workload = workloads[line];
     if (workload == nullptr) {
-      workload = std::make_unique<attendant::bench::Workload>(attendant::bench::Parse(line));
+      workload = attendant::bench::MakeWorkload(attendant::bench::Parse(line));
     }
     std::printf("{\"seconds\": %.9f}\n", workload->Seconds());
     std::fflush(stdout);

@@ -57,11 +57,12 @@ SHAPES = (
 
 
 class Attendant:
-    def __init__(self, path):
+    def __init__(self, path, level):
+        self.level = level
         self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def seconds(self, shape, dtype, threads, seconds):
-        words = [dtype, threads, shape.heads, shape.head_dim, shape.seq, shape.mask, seconds, *shape.lens]
+        words = [self.level, dtype, threads, shape.heads, shape.head_dim, shape.seq, shape.mask, seconds, *shape.lens]
         self.process.stdin.write(" ".join(map(str, words)) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())["seconds"]
@@ -103,6 +104,8 @@ class PyTorch:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--attention_bench", required=True)
+    parser.add_argument("--level", choices=("kernel", "flash", "scaled_dot_product"), default="flash",
+                        help="kernels/cpu alone, or an operator as it is served")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.2, help="of each measurement")
@@ -111,7 +114,7 @@ def main():
     options = parser.parse_args()
     machine.pin(options.threads)
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
-    ours, theirs = Attendant(options.attention_bench), PyTorch(options.threads)
+    ours, theirs = Attendant(options.attention_bench, options.level), PyTorch(options.threads)
     cells = [(shape, dtype) for dtype in options.dtypes.split(",") for shape in SHAPES if options.shapes in shape.name]
     times = {cell: [] for cell in cells}
     for _ in range(options.rounds):

@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 
+#include "kernels/io/attention_module.h"
 #include "kernels/io/checkpoint.h"
 #include "tests/support/checkpoint.h"
 
@@ -157,6 +158,71 @@ TEST_F(MutationTest, ShardIndex) {
     WriteFile(directory_ / "model.safetensors.index.json", mutator.Damage(index));
     LoadsAndReads();
   }
+}
+
+// An attention module: an encoder of one layer, hidden 4, ffn 3.
+std::vector<TestTensor> ModuleTensors() {
+  std::vector<TestTensor> tensors;
+  const auto add = [&](const std::string& name, const std::vector<int64_t>& dims) {
+    const int64_t count = dims.size() == 2 ? dims[0] * dims[1] : dims[0];
+    tensors.push_back(FloatTensor("layers.0." + name, dims,
+                                  std::vector<float>(static_cast<size_t>(count), 0.5f)));
+  };
+  add("self_attn.in_proj_weight", {12, 4});
+  add("self_attn.in_proj_bias", {12});
+  add("self_attn.out_proj.weight", {4, 4});
+  add("self_attn.out_proj.bias", {4});
+  add("linear1.weight", {3, 4});
+  add("linear1.bias", {3});
+  add("linear2.weight", {4, 3});
+  add("linear2.bias", {4});
+  for (const char* norm : {"norm1", "norm2"}) {
+    add(std::string(norm) + ".weight", {4});
+    add(std::string(norm) + ".bias", {4});
+  }
+  return tensors;
+}
+
+double SumOfAll(const ModuleWeights& weights) {
+  double sum = 0;
+  const auto multi_head = [&](const MultiHeadWeights& attention) {
+    sum += Sum(attention.query) + Sum(attention.key) + Sum(attention.value) + Sum(attention.output);
+  };
+  multi_head(weights.attention);
+  for (const TransformerLayerWeights& layer : weights.layers) {
+    multi_head(layer.attention);
+    sum +=
+        Sum(layer.attention_norm) + Sum(layer.ffn_up) + Sum(layer.ffn_down) + Sum(layer.ffn_norm);
+  }
+  return sum + Sum(weights.final_norm);
+}
+
+TEST(ModuleMutationTest, ConfigAndWeights) {
+  const std::string config =
+      R"({"type": "TransformerEncoder", "nhead": 2, "num_layers": 1, "layer_norm_eps": 1e-5,)"
+      R"( "norm_first": true, "activation": "gelu", "d_model": 4, "dim_feedforward": 3})";
+  const std::string weights = SafetensorsBytes(ModuleTensors());
+  const TempDirectory directory;
+  Mutator mutator(4);
+  int loaded = 0;
+  for (int round = 0; round < 6000; ++round) {
+    const bool damage_config = round % 2 == 1;
+    WriteFile(directory / "config.json", damage_config ? mutator.Damage(config) : config);
+    WriteFile(directory / "model.safetensors",
+              round == 0 || damage_config ? weights : mutator.Damage(weights));
+    const auto module = LoadAttentionModule(directory.path());
+    ASSERT_TRUE(module.ok() || round > 0) << module.status();
+    loaded += module.ok();
+    if (!module.ok()) {
+      EXPECT_FALSE(module.status().message().empty());
+      EXPECT_LT(module.status().message().size(), 2000u);
+      continue;
+    }
+    EXPECT_TRUE(ValidateWeights(module->config, module->weights).ok());
+    EXPECT_TRUE(std::isfinite(SumOfAll(module->weights)));
+  }
+  EXPECT_GT(loaded, 1);
+  EXPECT_LT(loaded, 4500);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ def compare(embeddings, reference):
 
 
 def measure(engine, folder):
-    ids = json.loads((folder / "texts" / "ids.json").read_text())
-    reference = numpy.array(json.loads((folder / "texts" / "reference.json").read_text()))
+    ids = json.loads((folder / "ids.json").read_text())
+    reference = numpy.array(json.loads((folder / "reference.json").read_text()))
     embeddings = [engine.ask("embed " + " ".join(map(str, sequence)))["embedding"] for sequence in ids]
     return compare(numpy.array(embeddings), reference)

@@ -47,6 +47,7 @@ class Measurement:
         self.group.series = [series for series in self.group.series if series.samples]
 
     def start(self, names):
+        self.running = {}
         for name in names:
             try:
                 arguments = engines.command(name, self.folder, self.group.dtype, self.options)

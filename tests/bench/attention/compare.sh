@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Times every kind of attention and measures its memory from 32 to 16,384 tokens; writes attention.md (tables and what
+# follows from them), attention.json, attention.svg and attention.png. About three minutes on two cores.
+#
+#   tests/bench/attention/compare.sh [--output DIR] [--page FILE] [--under COMMAND] [-- FLAGS OF attention_compare]
+#
+# --page puts the tables between the marks of that Markdown file; kernels/attention/comparison.md was made so:
+#   tests/bench/attention/compare.sh --page kernels/attention/comparison.md --output kernels/attention
+# --under starts each kind's process under a command, e.g. "taskset -c 2,3". ATTENDANT_BIN_DIR names another build's bin/
+# folder; then nothing is built.
+set -euo pipefail
+readonly SCRIPT=attention
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../../.." && pwd)
+# shellcheck source-path=SCRIPTDIR source=../../../deploy/common.sh
+. "$root/deploy/common.sh"
+
+output="$root/build/attention" page="" under=()
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --output) output=$2; shift 2 ;;
+    --page) page=$2; shift 2 ;;
+    --under) read -ra under <<<"$2"; shift 2 ;;
+    --) shift; break ;;
+    *) die "unknown option $1" ;;
+  esac
+done
+
+venv="$ATTENDANT_CACHE/attention-$({ python3 --version; cat "$here/requirements.txt"; } | sha256sum | cut -c1-12)"
+if [ ! -e "$venv/.complete" ]; then
+  say "installing matplotlib into $venv" >&2
+  python3 -m venv "$venv"
+  "$venv/bin/pip" install --quiet -r "$here/requirements.txt" >&2
+  touch "$venv/.complete"
+fi
+if [ -z "${ATTENDANT_BIN_DIR:-}" ]; then
+  "$root/deploy/install-deps.sh" build >&2
+  say "building attention_compare" >&2
+  (cd "$root" && cmake --preset release >/dev/null && cmake --build --preset release --target attention_compare >&2)
+  ATTENDANT_BIN_DIR="$root/build/release/bin"
+fi
+
+# One process for each kind, so that none finds another's memory.
+mkdir -p "$output"
+lines=$(mktemp)
+trap 'rm -f "$lines"' EXIT
+kinds=(scaled_dot_product flash multi_head additive luong_dot luong_general luong_concat local strided linear linformer)
+for kind in "${kinds[@]}"; do
+  say "$kind" >&2
+  ${under[@]+"${under[@]}"} "$ATTENDANT_BIN_DIR/attention_compare" --kinds "$kind" "$@" >>"$lines"
+done
+"$venv/bin/python" -B "$here/report.py" "$lines" "$output" ${page:+--page "$page"}

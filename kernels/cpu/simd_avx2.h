@@ -81,7 +81,25 @@ ATTENDANT_INLINE float Largest(F32 v) {
 }
 ATTENDANT_INLINE float Smallest(F32 v) { return -Largest(_mm256_sub_ps(_mm256_setzero_ps(), v)); }
 
-ATTENDANT_INLINE float First(F32 v) { return _mm256_cvtss_f32(v); }
+// Lane r: what is left when all lanes of rows[r] are combined, in the same order whatever r is. For
+// up to 4 rows; lanes from `count` on mean nothing.
+template <int count, F32 (*combine)(F32, F32)>
+ATTENDANT_INLINE F32 CombineRows(const F32* rows) {
+  const F32 a = rows[0], b = count > 1 ? rows[1] : a, c = count > 2 ? rows[2] : a,
+            d = count > 3 ? rows[3] : a;
+  const F32 ab = combine(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+  const F32 cd = combine(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+  const F32 quads = combine(_mm256_shuffle_ps(ab, cd, 0x44), _mm256_shuffle_ps(ab, cd, 0xee));
+  return combine(quads, _mm256_permute2f128_ps(quads, quads, 0x01));
+}
+template <int count>
+ATTENDANT_INLINE F32 LargestOfRows(const F32* rows) {
+  return CombineRows<count, Max>(rows);
+}
+template <int count>
+ATTENDANT_INLINE F32 SumOfRows(const F32* rows) {
+  return CombineRows<count, Add>(rows);
+}
 // The lanes below `count` whose byte is not 0.
 ATTENDANT_INLINE Mask NonzeroBytes(const uint8_t* p, int64_t count) {
   uint8_t bytes[kLanes] = {};
@@ -133,13 +151,19 @@ ATTENDANT_INLINE F32 LoadSums(const int32_t* sums, int32_t zero_point, const int
 ATTENDANT_INLINE int64_t CountLanes(Mask mask) {
   return __builtin_popcount(static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(mask))));
 }
-ATTENDANT_INLINE void StoreBf16(uint16_t* p, F32 v, Mask mask) {
+// Rounded to nearest, ties to even; of finite values.
+ATTENDANT_INLINE void StoreBf16(uint16_t* p, F32 v) {
   const __m256i bits = _mm256_castps_si256(v);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
   const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
-  alignas(32) uint32_t lanes[kLanes];
-  _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), _mm256_srli_epi32(rounded, 16));
-  for (int64_t i = 0; i < CountLanes(mask); ++i) p[i] = static_cast<uint16_t>(lanes[i]);
+  const __m256i high = _mm256_srli_epi32(rounded, 16);
+  const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(high, high), 0x08);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(packed));
+}
+ATTENDANT_INLINE void StoreBf16(uint16_t* p, F32 v, Mask mask) {
+  uint16_t lanes[kLanes];
+  StoreBf16(lanes, v);
+  for (int64_t i = 0; i < CountLanes(mask); ++i) p[i] = lanes[i];
 }
 ATTENDANT_INLINE void StoreU8(uint8_t* p, F32 v, Mask mask) {
   alignas(32) int32_t lanes[kLanes];

@@ -64,6 +64,32 @@ ATTENDANT_INLINE F32 PairLow(F32 a, F32 b) {
 ATTENDANT_INLINE F32 PairHigh(F32 a, F32 b) {
   return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
 }
+// Lane r: what is left when all lanes of rows[r] are combined, in the same order whatever r is. For
+// up to 8 rows; lanes from `count` on mean nothing.
+template <int count, F32 (*combine)(F32, F32)>
+ATTENDANT_INLINE F32 CombineRows(const F32* rows) {
+  F32 quads[2];  // of 4 rows each, which the 128-bit blocks hold side by side
+  for (int i = 0; i < 2; ++i) {
+    const F32 *a = rows + (4 * i < count ? 4 * i : 0), *b = 4 * i + 1 < count ? a + 1 : a,
+              *c = 4 * i + 2 < count ? a + 2 : a, *d = 4 * i + 3 < count ? a + 3 : a;
+    const F32 ab = combine(_mm512_unpacklo_ps(*a, *b), _mm512_unpackhi_ps(*a, *b));
+    const F32 cd = combine(_mm512_unpacklo_ps(*c, *d), _mm512_unpackhi_ps(*c, *d));
+    quads[i] = combine(PairLow(ab, cd), PairHigh(ab, cd));
+  }
+  const F32 halves = combine(_mm512_shuffle_f32x4(quads[0], quads[1], 0x88),
+                             _mm512_shuffle_f32x4(quads[0], quads[1], 0xdd));
+  return combine(_mm512_shuffle_f32x4(halves, halves, 0x08),
+                 _mm512_shuffle_f32x4(halves, halves, 0x0d));
+}
+template <int count>
+ATTENDANT_INLINE F32 LargestOfRows(const F32* rows) {
+  return CombineRows<count, Max>(rows);
+}
+template <int count>
+ATTENDANT_INLINE F32 SumOfRows(const F32* rows) {
+  return CombineRows<count, Add>(rows);
+}
+
 // rows[i] lane j <-> rows[j] lane i.
 ATTENDANT_INLINE void Transpose(F32 (&rows)[kLanes]) {
   F32 a[kLanes], b[kLanes];
@@ -89,7 +115,6 @@ ATTENDANT_INLINE void Transpose(F32 (&rows)[kLanes]) {
   }
 }
 
-ATTENDANT_INLINE float First(F32 v) { return _mm512_cvtss_f32(v); }
 // The lanes below `count` whose byte is not 0.
 ATTENDANT_INLINE Mask NonzeroBytes(const uint8_t* p, int64_t count) {
   const __m128i bytes = _mm_maskz_loadu_epi8(FirstLanes(count), p);
@@ -109,19 +134,23 @@ ATTENDANT_INLINE F32 LoadSums(const int32_t* sums, int32_t zero_point, const int
                                                 _mm512_maskz_loadu_epi32(mask, column_sums));
   return _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_maskz_loadu_epi32(mask, sums), correction));
 }
+// Rounded to nearest, ties to even; of finite values.
+ATTENDANT_INLINE __m256i ToBf16(F32 v) {
 #if defined(__AVX512BF16__)
-ATTENDANT_INLINE void StoreBf16(uint16_t* p, F32 v, Mask mask) {
-  _mm256_mask_storeu_epi16(p, mask, (__m256i)_mm512_cvtneps_pbh(v));
-}
+  return (__m256i)_mm512_cvtneps_pbh(v);
 #else
-// Rounds to nearest, ties to even, for finite values.
-ATTENDANT_INLINE void StoreBf16(uint16_t* p, F32 v, Mask mask) {
   const __m512i bits = _mm512_castps_si512(v);
   const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
   const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-  _mm512_mask_cvtepi32_storeu_epi16(p, mask, _mm512_srli_epi32(rounded, 16));
-}
+  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
 #endif
+}
+ATTENDANT_INLINE void StoreBf16(uint16_t* p, F32 v) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), ToBf16(v));
+}
+ATTENDANT_INLINE void StoreBf16(uint16_t* p, F32 v, Mask mask) {
+  _mm256_mask_storeu_epi16(p, mask, ToBf16(v));
+}
 // Rounds values in [0, 255].
 ATTENDANT_INLINE void StoreU8(uint8_t* p, F32 v, Mask mask) {
   _mm512_mask_cvtusepi32_storeu_epi8(p, mask, _mm512_cvtps_epi32(v));

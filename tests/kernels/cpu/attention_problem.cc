@@ -54,6 +54,14 @@ AttentionProblem::AttentionProblem(const AttentionShape& shape, DType dtype, uin
   Fill(k_, shape.spread);
   Fill(v_, 1);
   FillBias();
+  if (shape.padding > 0 || shape.hole) {
+    for (int64_t key = 0; key < shape.keys; ++key) {
+      const bool masked = key >= shape.keys - shape.padding || (shape.hole && key == 0);
+      allowed_.push_back(masked ? 0 : 1);
+    }
+    return;
+  }
+  allowed_stride_ = shape.keys;
   if (!shape.allowed) return;
   std::mt19937 random(seed);
   for (int64_t i = 0; i < shape.queries * shape.keys; ++i) {
@@ -112,7 +120,7 @@ AttentionArgs AttentionProblem::args() {
           .bias = bias_.empty() ? nullptr : bias_.data() + bias_origin_,
           .bias_stride = bias_stride_,
           .allowed = allowed_.empty() ? nullptr : allowed_.data(),
-          .allowed_stride = shape_.keys,
+          .allowed_stride = allowed_stride_,
           .keys_before = shape_.keys_before,
           .keys_after = shape_.keys_after};
 }
@@ -137,7 +145,7 @@ double AttentionProblem::Scale() const {
 
 bool AttentionProblem::Sees(int64_t query, int64_t key) const {
   if (key < query - shape_.keys_before || key > query + shape_.keys_after) return false;
-  return allowed_.empty() || allowed_[static_cast<size_t>(query * shape_.keys + key)] != 0;
+  return allowed_.empty() || allowed_[static_cast<size_t>(query * allowed_stride_ + key)] != 0;
 }
 
 double AttentionProblem::Bias(int64_t query, int64_t key) const {

@@ -19,6 +19,9 @@ struct AttentionShape {
   int64_t keys_after = kAllKeys;
   enum class Bias { kNone, kFull, kOneForAll, kOfDistance } bias = Bias::kNone;
   bool allowed = false;  // a random mask, in which every 7th query sees nothing
+  int64_t padding =
+      0;              // keys at the end that one mask of all queries leaves out; without `allowed`
+  bool hole = false;  // the same mask leaves out key 0
   bool masking = false;  // a third of the bias is -inf, all of it for every 5th query
   bool out_is_bf16 = false;
   float spread = 1;  // standard deviation of queries and keys
@@ -71,7 +74,8 @@ class AttentionProblem {
   Rows q_, k_, v_, out_;
   std::vector<float> bias_;
   int64_t bias_origin_ = 0, bias_stride_ = 0;
-  std::vector<uint8_t> allowed_;  // [queries, keys]
+  std::vector<uint8_t> allowed_;  // [queries, keys], or [keys] with stride 0
+  int64_t allowed_stride_ = 0;
 };
 
 }  // namespace attendant::cpu

@@ -96,6 +96,20 @@ TEST_P(FlashAttentionTest, Mask) {
   ExpectPlain({.queries = 15, .keys = 1100, .allowed = true});
   ExpectPlain({.queries = 15, .keys = 90, .bias = Bias::kFull, .allowed = true, .masking = true});
 }
+TEST_P(FlashAttentionTest, PaddingGivesTheBitsOfTheKeysWithoutIt) {
+  for (int64_t keys : {1, 20, 64, 511, 700}) {
+    // Queries are drawn first: the two differ only in the keys that nobody sees.
+    AttentionProblem padded({.queries = 20, .keys = keys + 37, .padding = 37}, dtype());
+    padded.Run(attention());
+    padded.ExpectPlain();
+    AttentionProblem without({.queries = 20, .keys = keys}, dtype());
+    without.Run(attention());
+    EXPECT_EQ(padded.out(), without.out()) << keys;
+  }
+  ExpectPlain({.queries = 20, .keys = 30, .padding = 30});
+  ExpectPlain({.queries = 20, .keys = 30, .padding = 4, .hole = true});
+  ExpectPlain({.queries = 40, .keys = 30, .keys_before = 3, .keys_after = 3, .padding = 9});
+}
 TEST_P(FlashAttentionTest, Causal) {
   for (int64_t len : {1, 2, 6, 7, 16, 17, 64, 65, 130, 513, 700}) {
     ExpectPlain({.queries = len, .keys = len, .head_dim = 9, .value_dim = 9, .keys_after = 0});

@@ -39,12 +39,23 @@ struct PooledOptions {
   int32_t dims = 0;                    // keep the first `dims`, before normalizing; 0 keeps all
 };
 
+// Whose attention weights to answer with: layers and heads counted from 0; empty lists mean all.
+struct AttentionOptions {
+  std::vector<int32_t> layers = {};
+  std::vector<int32_t> heads = {};
+};
+
 struct EncodeRequest {
   std::string model = {};  // empty: the only model the server has
   std::vector<Sequence> sequences = {};
   bool last_hidden_state = false;
   std::optional<PooledOptions> pooled = {};
-  bool token_ids = false;  // answer with the ids that each sequence became
+  std::optional<AttentionOptions> attention_weights = {};
+  // Hidden states between the layers: 0 is what the first layer reads, i > 0 what the i-th made of
+  // it.
+  std::vector<int32_t> hidden_layers = {};
+  bool token_ids = false;      // answer with the ids that each sequence became
+  bool token_strings = false;  // and with what they stand for: "[CLS]", "##ing"
   DType dtype = DType::kF32;
   Truncation truncation = Truncation::kTextOnly;
   int32_t priority = 0;  // -100 to 100, higher is served first
@@ -60,6 +71,8 @@ struct SequenceInfo {
   int64_t tokens = 0;  // its rows in last_hidden_state
   bool truncated = false;
   std::vector<int32_t> token_ids = {};  // [tokens], when asked for
+  // [tokens], when asked for; empty for an id that the model's tokenizer does not know.
+  std::vector<std::string> token_strings = {};
 };
 
 // Where the time went inside the server, in microseconds.
@@ -75,6 +88,10 @@ struct EncodeResult {
   std::vector<SequenceInfo> sequences;  // in the request's order
   Tensor last_hidden_state;             // [tokens, hidden], when asked for
   Tensor pooled;                        // [sequences, dims], when asked for
+  // [layers, heads, tokens, tokens] of each sequence, when asked for; a row is a token that
+  // attends.
+  std::vector<Tensor> attention_weights;
+  Tensor hidden_states;  // [hidden_layers, tokens, hidden], when asked for
   Timings timings;
 };
 

@@ -65,7 +65,15 @@ void FillIds(const TokenIds& ids, v1::TokenIds& proto) {
 void FillOutputs(const EncodeRequest& request, v1::OutputSelection& outputs) {
   outputs.set_last_hidden_state(request.last_hidden_state);
   outputs.set_token_ids(request.token_ids);
+  outputs.set_token_strings(request.token_strings);
   outputs.set_dtype(ToProto(request.dtype));
+  outputs.mutable_hidden_layers()->Add(request.hidden_layers.begin(), request.hidden_layers.end());
+  if (request.attention_weights.has_value()) {
+    const AttentionOptions& attention = *request.attention_weights;
+    v1::AttentionSelection& chosen = *outputs.mutable_attention_weights();
+    chosen.mutable_layers()->Add(attention.layers.begin(), attention.layers.end());
+    chosen.mutable_heads()->Add(attention.heads.begin(), attention.heads.end());
+  }
   if (!request.pooled.has_value()) return;
   v1::PooledOutput& pooled = *outputs.mutable_pooled();
   pooled.set_pooling(ToProto(request.pooled->pooling));
@@ -112,6 +120,59 @@ absl::Status CheckRows(absl::string_view name, const Tensor& tensor, int64_t row
   return absl::InternalError(absl::StrCat("the answer's ", name, " has shape [",
                                           absl::StrJoin(tensor.shape, ", "), "], expected ", rows,
                                           " rows"));
+}
+
+// [layers, heads, tokens, tokens] for each sequence.
+absl::Status ReadAttentionWeights(const v1::EncodeResponse& response, EncodeResult& result) {
+  if (response.attention_weights().empty()) return absl::OkStatus();
+  if (response.attention_weights_size() != response.sequences_size()) {
+    return absl::InternalError(absl::StrCat("the answer has attention weights of ",
+                                            response.attention_weights_size(), " sequences, not ",
+                                            response.sequences_size()));
+  }
+  for (int i = 0; i < response.sequences_size(); ++i) {
+    absl::StatusOr<Tensor> weights = FromProto(response.attention_weights(i));
+    if (!weights.ok()) return weights.status();
+    const int64_t tokens = response.sequences(i).tokens();
+    const std::vector<int64_t>& shape = weights->shape;
+    if (shape.size() != 4 || shape[2] != tokens || shape[3] != tokens) {
+      return absl::InternalError(absl::StrCat("the answer's attention weights of sequence ", i,
+                                              " have shape [", absl::StrJoin(shape, ", "),
+                                              "], the sequence has ", tokens, " tokens"));
+    }
+    result.attention_weights.push_back(*std::move(weights));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadHiddenStates(const v1::EncodeResponse& response, int64_t tokens,
+                              EncodeResult& result) {
+  if (!response.has_hidden_states()) return absl::OkStatus();
+  absl::StatusOr<Tensor> states = FromProto(response.hidden_states());
+  if (!states.ok()) return states.status();
+  if (states->shape.size() != 3 || states->shape[1] != tokens) {
+    return absl::InternalError(absl::StrCat("the answer's hidden_states has shape [",
+                                            absl::StrJoin(states->shape, ", "), "], expected ",
+                                            tokens, " tokens"));
+  }
+  result.hidden_states = *std::move(states);
+  return absl::OkStatus();
+}
+
+absl::Status ReadSequence(const v1::SequenceInfo& info, EncodeResult& result) {
+  SequenceInfo sequence{
+      .tokens = info.tokens(),
+      .truncated = info.truncated(),
+      .token_ids = {info.token_ids().begin(), info.token_ids().end()},
+      .token_strings = {info.token_strings().begin(), info.token_strings().end()}};
+  for (const size_t count : {sequence.token_ids.size(), sequence.token_strings.size()}) {
+    if (count == 0 || static_cast<int64_t>(count) == sequence.tokens) continue;
+    return absl::InternalError(absl::StrCat("the answer names ", count, " tokens of sequence ",
+                                            result.sequences.size(), ", which has ",
+                                            sequence.tokens));
+  }
+  result.sequences.push_back(std::move(sequence));
+  return absl::OkStatus();
 }
 
 // "POOLING_MEAN" -> "mean"
@@ -201,9 +262,7 @@ absl::StatusOr<EncodeResult> FromProto(const v1::EncodeResponse& response) {
   int64_t tokens = 0;
   for (const v1::SequenceInfo& info : response.sequences()) {
     tokens += info.tokens();
-    result.sequences.push_back({.tokens = info.tokens(),
-                                .truncated = info.truncated(),
-                                .token_ids = {info.token_ids().begin(), info.token_ids().end()}});
+    if (absl::Status status = ReadSequence(info, result); !status.ok()) return status;
   }
   if (response.has_last_hidden_state()) {
     absl::StatusOr<Tensor> hidden = FromProto(response.last_hidden_state());
@@ -217,6 +276,8 @@ absl::StatusOr<EncodeResult> FromProto(const v1::EncodeResponse& response) {
   }
   absl::Status status = CheckRows("last_hidden_state", result.last_hidden_state, tokens);
   status.Update(CheckRows("pooled", result.pooled, response.sequences_size()));
+  status.Update(ReadAttentionWeights(response, result));
+  status.Update(ReadHiddenStates(response, tokens, result));
   if (!status.ok()) return status;
   result.timings = {.tokenize_us = response.timings().tokenize_us(),
                     .queue_us = response.timings().queue_us(),

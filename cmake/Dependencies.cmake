@@ -10,6 +10,8 @@ find_package(prometheus-cpp CONFIG REQUIRED)
 find_package(spdlog CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
 find_package(ICU REQUIRED COMPONENTS uc)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(pangocairo REQUIRED IMPORTED_TARGET pangocairo)  # and cairo, which draws
 
 # oneDNN: the distribution's, or the one deploy/install-deps.sh built into its cache.
 if(DEFINED ENV{ATTENDANT_CACHE})

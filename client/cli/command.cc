@@ -15,8 +15,8 @@ constexpr absl::string_view kExitCodes =
 
 const std::vector<CommandInfo>& Commands() {
   static const auto& commands =
-      *new std::vector<CommandInfo>{EmbedCommandInfo(), EncodeCommandInfo(), ModelsCommandInfo(),
-                                    HealthCommandInfo(), LoadCommandInfo()};
+      *new std::vector<CommandInfo>{EmbedCommandInfo(),  EncodeCommandInfo(), ModelsCommandInfo(),
+                                    HealthCommandInfo(), LoadCommandInfo(),   HeatmapCommandInfo()};
   return commands;
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "client/cli/flag_set.h"
 #include "client/client.h"
+#include "client/heatmap/terminal.h"
 
 namespace attendant::client {
 
@@ -28,6 +29,9 @@ struct Io {
   std::ostream& err;
   bool in_is_terminal = false;
   bool err_is_terminal = false;
+  // What `out` can show.
+  TerminalColors out_colors = TerminalColors::kNone;
+  int out_columns = 80;
 };
 
 // A command of `attendant`, made anew for each use.
@@ -53,6 +57,7 @@ CommandInfo EncodeCommandInfo();
 CommandInfo ModelsCommandInfo();
 CommandInfo HealthCommandInfo();
 CommandInfo LoadCommandInfo();
+CommandInfo HeatmapCommandInfo();
 
 // The whole program: `args` without the program's name.
 int RunAttendant(std::span<const std::string> args, Io& io);

@@ -117,7 +117,7 @@ class EmbedCommand : public Command {
       io.out << DescribeSimilarity(texts_, embeddings_, top_);
     }
     if (flags_.output.empty()) return absl::OkStatus();
-    return WriteNpy(flags_.output, num_texts_, embeddings_.shape[1], embeddings_.values);
+    return WriteNpy(flags_.output, {num_texts_, embeddings_.shape[1]}, embeddings_.values);
   }
 
   CommonFlags common_;

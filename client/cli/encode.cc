@@ -54,7 +54,7 @@ class EncodeCommand : public Command {
     if (absl::Status status = encoder.Finish(); !status.ok()) return status;
     if (num_sequences_ == 0) return absl::FailedPreconditionError("there are no texts");
     if (flags_.output.empty()) return absl::OkStatus();
-    return WriteNpy(flags_.output, states_.shape[0], states_.shape[1], states_.values);
+    return WriteNpy(flags_.output, states_.shape, states_.values);
   }
 
   absl::Status AddAll(std::span<const std::string> arguments, OrderedEncoder& encoder, Io& io) {

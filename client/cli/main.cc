@@ -1,11 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <vector>
 
 #include "client/cli/command.h"
+
+namespace {
+
+using attendant::client::ChooseColors;
+
+std::string Environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+int TerminalColumns(int otherwise) {
+  winsize size{};
+  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : otherwise;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
@@ -14,7 +33,12 @@ int main(int argc, char** argv) {
                            .out = std::cout,
                            .err = std::cerr,
                            .in_is_terminal = isatty(STDIN_FILENO) != 0,
-                           .err_is_terminal = isatty(STDERR_FILENO) != 0};
+                           .err_is_terminal = isatty(STDERR_FILENO) != 0,
+                           .out_colors = ChooseColors({.is_terminal = isatty(STDOUT_FILENO) != 0,
+                                                       .no_color = Environment("NO_COLOR"),
+                                                       .colorterm = Environment("COLORTERM"),
+                                                       .term = Environment("TERM")})};
+  io.out_columns = TerminalColumns(io.out_columns);
   const int exit_code = attendant::client::RunAttendant(args, io);
   std::cout.flush();
   return exit_code == 0 && !std::cout ? attendant::client::kExitUsage : exit_code;

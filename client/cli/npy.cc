@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace attendant::client {
 namespace {
@@ -12,9 +13,9 @@ namespace {
 constexpr size_t kPreludeBytes = 10;  // magic, version, header size
 constexpr size_t kAlignment = 64;
 
-std::string Header(int64_t rows, int64_t columns) {
-  std::string header = absl::StrCat("{'descr': '<f4', 'fortran_order': False, 'shape': (", rows,
-                                    ", ", columns, "), }");
+std::string Header(const std::vector<int64_t>& shape) {
+  std::string header = absl::StrCat("{'descr': '<f4', 'fortran_order': False, 'shape': (",
+                                    absl::StrJoin(shape, ", "), "), }");
   const size_t unpadded = kPreludeBytes + header.size() + 1;
   header.append((kAlignment - unpadded % kAlignment) % kAlignment, ' ');
   header.push_back('\n');
@@ -23,10 +24,10 @@ std::string Header(int64_t rows, int64_t columns) {
 
 }  // namespace
 
-absl::Status WriteNpy(const std::string& path, int64_t rows, int64_t columns,
+absl::Status WriteNpy(const std::string& path, const std::vector<int64_t>& shape,
                       std::span<const float> values) {
   static_assert(std::endian::native == std::endian::little);
-  const std::string header = Header(rows, columns);
+  const std::string header = Header(shape);
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << "\x93NUMPY" << '\x01' << '\0' << static_cast<char>(header.size() & 0xff)
        << static_cast<char>(header.size() >> 8) << header;

@@ -40,11 +40,11 @@ TABLE = {
     "server": row(
         "proto kernels/core kernels/backends server/text server/batching server/models server/metrics server/rpc",
         "absl grpc protobuf", private="spdlog"),
-    "client": row("proto", "absl grpc protobuf json"),
+    "client": row("proto", "absl grpc protobuf json", private="pango"),
     "tests": row(
         "proto kernels/core kernels/io kernels/reference kernels/cpu kernels/cuda kernels/attention kernels/backends "
         "server/text server/batching server/metrics server/models server/rpc server client",
-        "absl dnnl cuda json icu prometheus grpc protobuf spdlog gtest benchmark"),
+        "absl dnnl cuda json icu pango prometheus grpc protobuf spdlog gtest benchmark"),
 }
 
 # A library by how its includes begin. What is neither here nor in the tree is the system's.
@@ -54,6 +54,7 @@ LIBRARIES = {
     "cuda": ("cuda", "cublas", "cudnn", "nvml"),
     "json": ("nlohmann/",),
     "icu": ("unicode/",),
+    "pango": ("pango/",),
     "prometheus": ("prometheus/",),
     "grpc": ("grpc/", "grpcpp/"),
     "protobuf": ("google/protobuf/",),

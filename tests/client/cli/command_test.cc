@@ -65,10 +65,10 @@ class CommandTest : public ::testing::Test {
 
 TEST_F(CommandTest, HelpAndVersion) {
   EXPECT_EQ(RunAsGiven({"help"}), 0);
-  for (const char* command : {"embed", "encode", "models", "health", "load"}) {
+  for (const char* command : {"embed", "encode", "models", "health", "load", "heatmap"}) {
     EXPECT_THAT(out_, HasSubstr(absl::StrCat("  ", command, " ")));
   }
-  for (const char* command : {"embed", "encode", "models", "health", "load"}) {
+  for (const char* command : {"embed", "encode", "models", "health", "load", "heatmap"}) {
     EXPECT_EQ(RunAsGiven({"help", command}), 0);
     EXPECT_THAT(out_, StartsWith(absl::StrCat("Usage: attendant ", command)));
     EXPECT_THAT(out_, HasSubstr("Exit codes: 0"));
@@ -130,7 +130,7 @@ TEST_F(CommandTest, NoAnswerIsExitCode3) {
     const FakeServer other;
     gone = other.address();
   }
-  for (const char* command : {"embed", "encode", "models", "health", "load"}) {
+  for (const char* command : {"embed", "encode", "models", "health", "load", "heatmap"}) {
     EXPECT_EQ(RunAsGiven({command, "--server", gone}, "text\n"), 3) << command;
     EXPECT_THAT(err_, HasSubstr(gone)) << command;
   }

@@ -80,7 +80,7 @@ TEST(SimilarityTest, DescribesMatrixAndPairs) {
 TEST(NpyTest, WritesHeaderAndValues) {
   const std::string path = ::testing::TempDir() + "/npy_test.npy";
   const std::vector<float> values = {1, 2, 3, 4, 5, 6};
-  ASSERT_TRUE(WriteNpy(path, 2, 3, values).ok());
+  ASSERT_TRUE(WriteNpy(path, {2, 3}, values).ok());
   std::ifstream file(path, std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(file), {});
   ASSERT_EQ(bytes.substr(0, 8), std::string("\x93NUMPY\1\0", 8));
@@ -92,7 +92,7 @@ TEST(NpyTest, WritesHeaderAndValues) {
   EXPECT_EQ(header.back(), '\n');
   ASSERT_EQ(bytes.size(), 10 + header_bytes + 24);
   EXPECT_EQ(std::memcmp(bytes.data() + 10 + header_bytes, values.data(), 24), 0);
-  EXPECT_TRUE(absl::IsFailedPrecondition(WriteNpy("/nonexistent/x.npy", 2, 3, values)));
+  EXPECT_TRUE(absl::IsFailedPrecondition(WriteNpy("/nonexistent/x.npy", {2, 3}, values)));
 }
 
 TEST(ShortDurationTest, DurationsHaveThreeDigitsThatMatter) {

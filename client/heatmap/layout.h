@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "client/heatmap/attention_maps.h"
+#include "client/heatmap/figure.h"
+#include "client/heatmap/text.h"
+
+namespace attendant::client {
+
+// A grid of maps, one scale of colours for all with a bar that tells it, tokens along both axes.
+// Tokens that would not have room are left out evenly. REQUIRES: at least one token and one map.
+Figure LayOutHeatmap(const AttentionMaps& maps, const TextRuler& ruler);
+
+// Columns of a grid of `count` maps: about as many as rows, full rows where that can be.
+int64_t GridColumns(int64_t count);
+
+// From 0 up to `largest` in round steps, about `count` of them.
+std::vector<double> Ticks(double largest, int count);
+
+// The colours of map `index`, [len, len].
+std::vector<Rgb> MapColors(const AttentionMaps& maps, int64_t index, float largest);
+
+}  // namespace attendant::client

@@ -157,7 +157,7 @@ sys.exit(any(abs(a - float(e)) > 1e-5 for a, e in zip(actual, sys.argv[1:], stri
 }
 
 check() {
-  local model health
+  local model health drawn
   model=$("$here/fetch-model.sh")
   say "starting the server out of the image"
   start_server "$model"
@@ -168,6 +168,9 @@ check() {
   ask embed --similarity "${SENTENCES[@]}"
   # shellcheck disable=SC2086
   ask embed --similarity --json "${SENTENCES[@]}" | same_cosines $COSINES || die "the cosines should be $COSINES"
+  say "drawing a heatmap in it: it has its fonts"
+  drawn=$(ask heatmap --layer=3 --out=/tmp/map.png "${SENTENCES[0]}" 2>&1) || die "no heatmap: $drawn"
+  case "$drawn" in *Pango* | *Fontconfig* | *CRITICAL*) die "the heatmap: $drawn" ;; esac
   say "stopping it by SIGTERM"
   stop_server || die "the server ended with exit code $?"
   server=""

@@ -117,15 +117,21 @@ class HeatmapCommand : public Command {
     if (!request.ok()) return request.status();
     absl::StatusOr<EncodeResult> result = client.Encode(*request);
     if (!result.ok()) return result.status();
-    if (result->sequences.size() != 1 || result->attention_weights.size() != 1 ||
-        result->attention_weights[0].shape[0] != 1) {
-      return absl::InternalError("the answer has not the attention weights of one sequence");
-    }
+    if (absl::Status status = CheckAnswer(*request, *result); !status.ok()) return status;
     AttentionMaps maps = MakeMaps(*request, *result);
-    if (maps.len() == 0 || maps.maps() == 0)
-      return absl::InternalError("the answer has no weights");
     if (average_) maps = Average(maps);
     return Write(*request, *result, maps, io);
+  }
+
+  // The weights of one sequence, as many heads as were asked for.
+  static absl::Status CheckAnswer(const EncodeRequest& request, const EncodeResult& result) {
+    const absl::Status wrong =
+        absl::InternalError("the answer has not the attention weights asked for");
+    if (result.sequences.size() != 1 || result.attention_weights.size() != 1) return wrong;
+    const std::vector<int64_t>& shape = result.attention_weights[0].shape;
+    const size_t heads = request.attention_weights->heads.size();
+    const bool as_asked = heads == 0 || shape[1] == static_cast<int64_t>(heads);
+    return shape[0] == 1 && shape[1] > 0 && shape[2] > 0 && as_asked ? absl::OkStatus() : wrong;
   }
 
   absl::StatusOr<EncodeRequest> MakeRequest(Client& client, std::span<const std::string> arguments,

@@ -58,6 +58,36 @@ TEST(WireTest, RefusesRowsThatDoNotFitTheSequences) {
   EXPECT_TRUE(FromProto(response).ok());
 }
 
+TEST(WireTest, RefusesAttentionWeightsThatDoNotFitTheSequences) {
+  v1::EncodeResponse response;
+  response.add_sequences()->set_tokens(2);
+  const std::string data(2 * 2 * 4, '\0');
+  v1::Tensor& weights = *response.add_attention_weights();
+  weights = MakeTensor(v1::DTYPE_F32, {1, 1, 2, 2}, data);
+  ASSERT_TRUE(FromProto(response).ok());
+  EXPECT_THAT(FromProto(response)->attention_weights[0].shape, ElementsAre(1, 1, 2, 2));
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{1, 4, 1, 1}, {2, 2}, {1, 1, 4}}) {
+    weights = MakeTensor(v1::DTYPE_F32, shape, data);
+    EXPECT_TRUE(absl::IsInternal(FromProto(response).status()));
+  }
+  weights = MakeTensor(v1::DTYPE_F32, {1, 1, 2, 2}, data);
+  *response.add_attention_weights() = weights;
+  EXPECT_TRUE(absl::IsInternal(FromProto(response).status()));
+}
+
+TEST(WireTest, RefusesHiddenStatesAndTokensThatDoNotFitTheSequences) {
+  v1::EncodeResponse response;
+  response.add_sequences()->set_tokens(2);
+  *response.mutable_hidden_states() = MakeTensor(v1::DTYPE_F32, {1, 2, 1}, "12345678");
+  EXPECT_TRUE(FromProto(response).ok());
+  response.mutable_sequences(0)->add_token_strings("one");
+  EXPECT_TRUE(absl::IsInternal(FromProto(response).status()));
+  response.mutable_sequences(0)->add_token_strings("two");
+  EXPECT_TRUE(FromProto(response).ok());
+  *response.mutable_hidden_states() = MakeTensor(v1::DTYPE_F32, {2, 1, 1}, "12345678");
+  EXPECT_TRUE(absl::IsInternal(FromProto(response).status()));
+}
+
 TEST(WireTest, FindsInvalidUtf8) {
   constexpr size_t kNone = absl::string_view::npos;
   EXPECT_EQ(FindInvalidUtf8(""), kNone);

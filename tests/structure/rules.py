@@ -40,7 +40,7 @@ TABLE = {
     "server": row(
         "proto kernels/core kernels/backends server/text server/batching server/models server/metrics server/rpc",
         "absl grpc protobuf", private="spdlog"),
-    "client": row("proto", "absl grpc protobuf json", private="pango"),
+    "client": row("proto", "absl grpc protobuf json pango"),
     "tests": row(
         "proto kernels/core kernels/io kernels/reference kernels/cpu kernels/cuda kernels/attention kernels/backends "
         "server/text server/batching server/metrics server/models server/rpc server client",

@@ -339,5 +339,14 @@ TEST_F(CommandTest, AnInterruptEndsALoadEarlyAndStillReports) {
   EXPECT_THAT(out.str(), HasSubstr("0 ok, 0 failed"));
 }
 
+TEST_F(CommandTest, HeatmapRefusesAnAnswerWithoutWeights) {
+  EXPECT_EQ(Run({"heatmap", "--layer=0", "a text"}), kExitServerError);
+  EXPECT_THAT(err_, HasSubstr("not the attention weights"));
+  EXPECT_EQ(Run({"heatmap", "--layer=all", "a text"}), kExitUsage);
+  EXPECT_EQ(Run({"heatmap", "--scale=0", "a text"}), kExitUsage);
+  EXPECT_EQ(Run({"heatmap", "--heads=0-9999999", "a text"}), kExitUsage);
+  EXPECT_EQ(Run({"heatmap", "--mask=1,0", "a text"}), kExitUsage);
+}
+
 }  // namespace
 }  // namespace attendant::client

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attention/family_kernels.h"
-#include "kernels/cpu/simd_avx2.h"
+#include "kernels/cpu/simd_avx2_formats.h"
 
 namespace attendant::attention {
 namespace avx2 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attention/family_kernels.h"
-#include "kernels/cpu/simd_avx512.h"
+#include "kernels/cpu/simd_avx512_formats.h"
 
 namespace attendant::attention {
 namespace avx512 {

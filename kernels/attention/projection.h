@@ -60,7 +60,7 @@ class Projection {
   int64_t bytes() const { return packed_.bytes(); }
   const cpu::Matmul& matmul() const { return *matmul_; }
   bool adds_bias() const { return matmul_->options().bias; }
-  const dnnl::memory& weight() const { return packed_.weight; }
+  const std::byte* weight() const { return packed_.weight; }
 
  private:
   Projection() = default;

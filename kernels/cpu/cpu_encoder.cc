@@ -15,6 +15,7 @@
 #include "kernels/core/check.h"
 #include "kernels/core/thread_pool.h"
 #include "kernels/cpu/cpu_session.h"
+#include "kernels/cpu/operand_multipliers.h"
 
 namespace attendant::cpu {
 namespace {
@@ -30,29 +31,33 @@ std::vector<float> Copy(TensorView<const float, 1> values) {
 struct PackTask {
   const Matmul* matmul;
   std::vector<const LinearWeights*> parts;
+  QuantizationOptions quantization;
   std::byte* storage;
   PackedLinear* to;
 };
 
 // The tasks of all layers, largest first; makes the layers, but for what the tasks fill in.
 std::vector<PackTask> PlanPacking(const std::vector<EncoderLayerWeights>& weights,
+                                  std::vector<LayerMultipliers> multipliers,
                                   const LayerMatmuls& matmuls, Arena& arena,
                                   std::vector<PackedLayer>& layers) {
   std::vector<PackTask> tasks;
   const auto add = [&](const Matmul& matmul, std::vector<const LinearWeights*> parts,
-                       PackedLinear& to) {
+                       QuantizationOptions quantization, PackedLinear& to) {
     auto* storage = arena.Allocate<std::byte>(matmul.packed_bytes());
-    tasks.push_back({&matmul, std::move(parts), storage, &to});
+    tasks.push_back({&matmul, std::move(parts), std::move(quantization), storage, &to});
   };
   layers.resize(weights.size());  // the tasks point into it
   for (size_t i = 0; i < weights.size(); ++i) {
     const EncoderLayerWeights& layer = weights[i];
     PackedLayer& to = layers[i];
     // Query, key and value side by side: one product instead of three.
-    add(matmuls.qkv, {&layer.query, &layer.key, &layer.value}, to.qkv);
-    add(matmuls.attention_output, {&layer.attention_output}, to.attention_output);
-    add(matmuls.ffn_up, {&layer.ffn_up}, to.ffn_up);
-    add(matmuls.ffn_down, {&layer.ffn_down}, to.ffn_down);
+    add(matmuls.qkv, {&layer.query, &layer.key, &layer.value},
+        {.input_multipliers = std::move(multipliers[i].qkv)}, to.qkv);
+    add(matmuls.attention_output, {&layer.attention_output}, {}, to.attention_output);
+    add(matmuls.ffn_up, {&layer.ffn_up}, {.input_multipliers = std::move(multipliers[i].ffn_up)},
+        to.ffn_up);
+    add(matmuls.ffn_down, {&layer.ffn_down}, {.keep_outliers_apart = true}, to.ffn_down);
     to.attention_gamma = Copy(layer.attention_norm.gamma);
     to.attention_beta = Copy(layer.attention_norm.beta);
     to.ffn_gamma = Copy(layer.ffn_norm.gamma);
@@ -182,13 +187,16 @@ CpuEncoder::CpuEncoder(const EncoderConfig& config, const EncoderWeights& weight
   info_.products = ProductNames(matmuls_);
   info_.dtype = options.dtype;
 
-  const std::vector<PackTask> tasks = PlanPacking(weights.layers, matmuls_, memory_, layers_);
+  std::vector<LayerMultipliers> multipliers(weights.layers.size());
+  if (options.dtype == DType::kInt8) multipliers = PredictMultipliers(config, weights);
+  const std::vector<PackTask> tasks =
+      PlanPacking(weights.layers, std::move(multipliers), matmuls_, memory_, layers_);
   const auto pieces = static_cast<int64_t>(tasks.size());
   const int64_t table_pieces = (config.vocab + kTableRows - 1) / kTableRows;
   RunTasks(options.load_threads, pieces + table_pieces, [&](int64_t index) {
     if (index < pieces) {
       const PackTask& task = tasks[static_cast<size_t>(index)];
-      *task.to = PackLinear(*task.matmul, task.parts, task.storage);
+      *task.to = PackLinear(*task.matmul, task.parts, task.storage, task.quantization);
       return;
     }
     const int64_t begin = (index - pieces) * kTableRows;

@@ -10,18 +10,20 @@ namespace attendant::cpu {
 // Beside the attention of the same task: the layer's queries and keys are still in the cache, and
 // no barrier is added.
 void CpuSession::WriteWeights(const AttentionTask& task, const LayerOutputs& wanted, int64_t layer,
-                              ThreadState& thread) {
+                              const AttentionScratch& scratch) {
   const EncoderConfig& config = encoder_.config();
   const int64_t head_dim = config.head_dim();
+  const int64_t value_bytes = buffers_.activations.qkv_value_bytes;
   const int64_t values = task.len * task.len;  // of one head
   float* out = wanted.attention_weights;
   for (const int32_t wanted_layer : wanted.attention_layers) {
     for (const int32_t head : wanted.attention_heads) {
       if (wanted_layer == layer && head >= task.head_begin && head < task.head_end) {
-        const std::byte* q = qkv_.row(task.seq_start) + head * head_dim * qkv_bytes_;
+        const std::byte* q =
+            buffers_.activations.qkv.row(task.seq_start) + head * head_dim * value_bytes;
         const AttentionArgs args{
             .q = q,
-            .k = q + config.hidden * qkv_bytes_,
+            .k = q + config.hidden * value_bytes,
             .q_stride = 3 * config.hidden,
             .k_stride = 3 * config.hidden,
             .keys = task.len,
@@ -29,7 +31,7 @@ void CpuSession::WriteWeights(const AttentionTask& task, const LayerOutputs& wan
             .query_begin = task.query_begin,
             .query_end = task.query_end,
             .scale = 1.0f / std::sqrt(static_cast<float>(head_dim)),
-            .scratch = thread.weights_scratch,
+            .scratch = scratch.weights,
         };
         kernels_.attention_weights(args, out, task.len);
       }
@@ -38,7 +40,7 @@ void CpuSession::WriteWeights(const AttentionTask& task, const LayerOutputs& wan
   }
 }
 
-// `layer` is the one that reads states_ next.
+// `layer` is the one that reads the states next.
 void CpuSession::WriteHiddenStates(const PackedBatch& batch, const OutputSpec& spec,
                                    int64_t layer) {
   if (spec.layers.empty()) return;
@@ -47,7 +49,8 @@ void CpuSession::WriteHiddenStates(const PackedBatch& batch, const OutputSpec& s
     const int64_t values = batch.len(index) * encoder_.config().hidden;
     float* out = wanted.hidden_states;
     for (const int32_t wanted_layer : wanted.hidden_layers) {
-      if (wanted_layer == layer) std::copy_n(states_.row(batch.seq_start(index)), values, out);
+      if (wanted_layer == layer)
+        std::copy_n(buffers_.activations.states.row(batch.seq_start(index)), values, out);
       out += values;
     }
   });

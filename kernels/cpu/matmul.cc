@@ -47,11 +47,20 @@ dnnl::matmul::primitive_desc Describe(const dnnl::engine& engine, const Matmul::
   const Types types = TypesOf(options.dtype);
   const dnnl::memory::desc x({rows, options.k}, types.x, Tag::ab);
   const dnnl::memory::desc y({rows, options.n}, options.bf16_output ? Type::bf16 : types.y,
-                             Tag::ab);
+                             {options.y_columns == 0 ? options.n : options.y_columns, 1});
   if (!options.bias) return dnnl::matmul::primitive_desc(engine, x, weight, y, Attributes());
   const dnnl::memory::desc bias({1, options.n}, Type::f32, Tag::ab);
   return dnnl::matmul::primitive_desc(engine, x, weight, bias, y, Attributes());
 }
+
+bool Begins(const dnnl::matmul::primitive_desc& desc, std::string_view name) {
+  return std::string_view(desc.impl_info_str()).substr(0, name.size()) == name;
+}
+
+// What oneDNN has for f32 on plain AVX2. A row's bits depend on its place among many rows there,
+// but not among 16: those are what one call gets. (Its brg_matmul:avx2 comes second and takes no
+// layout but what it chooses for each m by itself.)
+bool IsAvx2Gemm(const dnnl::matmul::primitive_desc& desc) { return Begins(desc, "gemm:jit:f32"); }
 
 }  // namespace
 
@@ -62,63 +71,100 @@ void UseOneThreadPerCall() {
 }
 
 absl::StatusOr<Matmul> Matmul::Create(const dnnl::engine& engine, const Options& options) {
-  UseOneThreadPerCall();
   try {
-    Matmul matmul;
-    matmul.options_ = options;
-    matmul.engine_ = engine;
     // The largest m chooses the packed layout; the others are created for that layout.
-    dnnl::memory::desc weight({options.k, options.n}, TypesOf(options.dtype).weight, Tag::any);
-    weight = Describe(engine, options, RoundUpRows(options.max_rows), weight).weights_desc();
-    for (int64_t rows = kRowGranularity; rows <= RoundUpRows(options.max_rows);
-         rows += kRowGranularity) {
-      const auto desc = Describe(engine, options, rows, weight);
-      const std::string_view implementation = desc.impl_info_str();
-      if (implementation.substr(0, 3) != "brg") {
-        return absl::UnimplementedError(absl::StrCat(
-            "oneDNN has no fast ", DTypeName(options.dtype), " matmul on this machine for m ", rows,
-            ", k ", options.k, ", n ", options.n, ": it offers ", desc.impl_info_str()));
-      }
-      matmul.scratchpad_bytes_ =
-          std::max(matmul.scratchpad_bytes_, desc.scratchpad_desc().get_size());
-      matmul.variants_.push_back({desc, dnnl::matmul(desc)});
-    }
-    return matmul;
+    const dnnl::memory::desc any({options.k, options.n}, TypesOf(options.dtype).weight, Tag::any);
+    const auto desc = Describe(engine, options, RoundUpRows(options.max_rows), any);
+    return Compile(engine, options, desc.weights_desc());
   } catch (const dnnl::error& error) {
+    if (error.status == dnnl_unimplemented) {
+      return absl::UnimplementedError(
+          absl::StrCat("oneDNN has no ", DTypeName(options.dtype), " matmul on this machine"));
+    }
     return absl::InternalError(absl::StrCat("oneDNN cannot create the matmul for k ", options.k,
                                             ", n ", options.n, ": ", error.what()));
   }
 }
 
-dnnl::memory Matmul::Pack(TensorView<const float, 2> weight, void* storage) const {
+absl::StatusOr<Matmul> Matmul::Compile(const dnnl::engine& engine, const Options& options,
+                                       const dnnl::memory::desc& weight) {
+  UseOneThreadPerCall();
+  Matmul matmul;
+  matmul.options_ = options;
+  matmul.engine_ = engine;
+  matmul.packed_bytes_ = static_cast<int64_t>(weight.get_size());
+  const int64_t max_rows = RoundUpRows(options.max_rows);
+  matmul.call_rows_ =
+      IsAvx2Gemm(Describe(engine, options, max_rows, weight)) ? kRowGranularity : max_rows;
+  for (int64_t rows = kRowGranularity; rows <= matmul.call_rows_; rows += kRowGranularity) {
+    const auto desc = Describe(engine, options, rows, weight);
+    if (!Begins(desc, "brg") && !IsAvx2Gemm(desc)) {
+      return absl::UnimplementedError(absl::StrCat(
+          "oneDNN has no fast ", DTypeName(options.dtype), " matmul on this machine for m ", rows,
+          ", k ", options.k, ", n ", options.n, ": it offers ", desc.impl_info_str()));
+    }
+    matmul.scratchpad_bytes_ =
+        std::max(matmul.scratchpad_bytes_, desc.scratchpad_desc().get_size());
+    matmul.variants_.push_back({desc, dnnl::matmul(desc)});
+  }
+  return matmul;
+}
+
+int64_t Matmul::CountSlices(int64_t limit) const {
+  // oneDNN packs blocks of columns, k inside: [n / block, k / ..., ..., block, ...].
+  const dnnl::memory::desc desc = weight_desc();
+  const std::vector<dnnl_dim_t> strides = desc.get_strides();
+  int64_t block = 1;
+  for (size_t i = 0; i < desc.get_inner_blks().size(); ++i) {
+    if (desc.get_inner_idxs()[i] == 1) block *= desc.get_inner_blks()[i];
+  }
+  const bool columns_outermost = strides[1] >= strides[0];
+  if (block == 1 || !columns_outermost || options_.n % block != 0) return 1;
+  const int64_t blocks = options_.n / block;
+  int64_t slices = std::min(limit, blocks);
+  while (blocks % slices != 0) --slices;
+  return slices;
+}
+
+absl::StatusOr<Matmul> Matmul::CreateSlice(int64_t slices, int64_t max_rows) const {
+  Options options = options_;
+  options.n = options_.n / slices;
+  options.y_columns = options_.n;
+  options.max_rows = max_rows;
+  try {
+    return Compile(engine_, options, weight_desc().submemory_desc({options.k, options.n}, {0, 0}));
+  } catch (const dnnl::error& error) {
+    return absl::InternalError(absl::StrCat("oneDNN cannot create the matmul for ", options.n,
+                                            " of ", options_.n, " columns: ", error.what()));
+  }
+}
+
+void Matmul::Pack(TensorView<const float, 2> weight, void* storage) const {
   ATTENDANT_CHECK(weight.dim(0) == options_.n && weight.dim(1) == options_.k);
   ATTENDANT_CHECK(options_.dtype != DType::kInt8);
-  return PackValues(weight.data(), Type::f32, storage);
+  PackValues(weight.data(), Type::f32, storage);
 }
 
-dnnl::memory Matmul::Pack(TensorView<const int8_t, 2> weight, void* storage) const {
+void Matmul::Pack(TensorView<const int8_t, 2> weight, void* storage) const {
   ATTENDANT_CHECK(weight.dim(0) == options_.n && weight.dim(1) == options_.k);
   ATTENDANT_CHECK(options_.dtype == DType::kInt8);
-  return PackValues(weight.data(), Type::s8, storage);
+  PackValues(weight.data(), Type::s8, storage);
 }
 
-dnnl::memory Matmul::PackValues(const void* values, Type type, void* storage) const {
+void Matmul::PackValues(const void* values, Type type, void* storage) const {
   UseOneThreadPerCall();
   // [n, k] row-major is [k, n] column-major. oneDNN takes a non-const pointer and only reads.
   dnnl::memory plain({{options_.k, options_.n}, type, Tag::ba}, engine_, const_cast<void*>(values));
-  dnnl::memory packed(variants_.front().desc.weights_desc(), engine_, storage);
+  dnnl::memory packed(weight_desc(), engine_, storage);
   dnnl::stream stream(engine_);
   dnnl::reorder(plain, packed).execute(stream, plain, packed);
   stream.wait();
-  return packed;
-}
-
-int64_t Matmul::packed_bytes() const {
-  return static_cast<int64_t>(variants_.front().desc.weights_desc().get_size());
 }
 
 MatmulRunner::MatmulRunner(const Matmul& matmul, const dnnl::stream& stream, void* scratchpad)
-    : matmul_(&matmul), stream_(stream) {
+    : matmul_(&matmul),
+      stream_(stream),
+      weight_(matmul.weight_desc(), matmul.engine_, DNNL_MEMORY_NONE) {
   const dnnl::engine& engine = matmul.engine_;
   for (const Matmul::Variant& variant : matmul.variants_) {
     Operands operands;
@@ -132,15 +178,30 @@ MatmulRunner::MatmulRunner(const Matmul& matmul, const dnnl::stream& stream, voi
   }
 }
 
-bool MatmulRunner::Run(int64_t rows, const void* x, const dnnl::memory& packed_weight,
-                       const float* bias, void* y) {
+bool MatmulRunner::Run(int64_t rows, const void* x, const void* packed_weight, const float* bias,
+                       void* y) {
+  const int64_t call_rows = matmul_->call_rows_;
+  if (rows <= call_rows) return RunCall(rows, x, packed_weight, bias, y);
+  // Only f32 comes here, see IsAvx2Gemm.
+  const Matmul::Options& options = matmul_->options_;
+  bool ok = true;
+  for (int64_t row = 0; row < rows; row += call_rows) {
+    ok &= RunCall(call_rows, static_cast<const float*>(x) + row * options.k, packed_weight, bias,
+                  static_cast<float*>(y) + row * options.n);
+  }
+  return ok;
+}
+
+bool MatmulRunner::RunCall(int64_t rows, const void* x, const void* packed_weight,
+                           const float* bias, void* y) {
   const Operands& operands = operands_[static_cast<size_t>(rows / kRowGranularity - 1)];
   // The C calls: they take arguments from the stack, where the C++ ones build a map, and do not
   // throw.
   dnnl_memory_set_data_handle(operands.x.get(), const_cast<void*>(x));
   dnnl_memory_set_data_handle(operands.y.get(), y);
+  dnnl_memory_set_data_handle(weight_.get(), const_cast<void*>(packed_weight));
   std::array<dnnl_exec_arg_t, 5> arguments{{{DNNL_ARG_SRC, operands.x.get()},
-                                            {DNNL_ARG_WEIGHTS, packed_weight.get()},
+                                            {DNNL_ARG_WEIGHTS, weight_.get()},
                                             {DNNL_ARG_DST, operands.y.get()},
                                             {DNNL_ARG_SCRATCHPAD, operands.scratchpad.get()}}};
   int count = 4;

@@ -39,20 +39,30 @@ class Matmul {
     int64_t max_rows = 0;
     bool bias = false;
     bool bf16_output = false;  // of a bf16 product, instead of f32
+    int64_t y_columns = 0;     // values from one row of y to the next; 0: n
   };
 
   // INTERNAL when oneDNN fails; UNIMPLEMENTED when it has only a slow kernel for this machine.
   static absl::StatusOr<Matmul> Create(const dnnl::engine& engine, const Options& options);
 
+  // Into how many equal slices of columns, at most `limit`, a packed weight can be cut so that each
+  // lies in one piece.
+  int64_t CountSlices(int64_t limit) const;
+  // The product of one such slice: slice i reads the packed weight from i * packed_bytes() of the
+  // result on, and its n / slices columns of y keep the row stride of the whole. A value's bits are
+  // those of the whole product. REQUIRES: CountSlices(slices) == slices. Fails like Create.
+  absl::StatusOr<Matmul> CreateSlice(int64_t slices, int64_t max_rows) const;
+
   // Packs a weight [n, k] as PyTorch stores it: f32 values, rounded where the format is bf16, or,
-  // for int8, s8 values. The result lies in `storage`, packed_bytes() bytes that must outlive it.
-  dnnl::memory Pack(TensorView<const float, 2> weight, void* storage) const;
-  dnnl::memory Pack(TensorView<const int8_t, 2> weight, void* storage) const;
-  int64_t packed_bytes() const;
+  // for int8, s8 values. The result lies in `storage`, packed_bytes() bytes.
+  void Pack(TensorView<const float, 2> weight, void* storage) const;
+  void Pack(TensorView<const int8_t, 2> weight, void* storage) const;
+  int64_t packed_bytes() const { return packed_bytes_; }
 
   const Options& options() const { return options_; }
   // oneDNN's name for what it chose, e.g. "brg_matmul:avx512_core_bf16".
   std::string implementation() const { return variants_.back().desc.impl_info_str(); }
+  int64_t y_value_bytes() const { return options_.bf16_output ? 2 : 4; }
   size_t scratchpad_bytes() const { return scratchpad_bytes_; }
 
  private:
@@ -63,7 +73,10 @@ class Matmul {
     dnnl::matmul primitive;
   };
 
-  dnnl::memory PackValues(const void* values, dnnl::memory::data_type type, void* storage) const;
+  static absl::StatusOr<Matmul> Compile(const dnnl::engine& engine, const Options& options,
+                                        const dnnl::memory::desc& weight);
+  void PackValues(const void* values, dnnl::memory::data_type type, void* storage) const;
+  dnnl::memory::desc weight_desc() const { return variants_.front().desc.weights_desc(); }
   const Variant& ForRows(int64_t rows) const {
     return variants_[static_cast<size_t>(rows / kRowGranularity - 1)];
   }
@@ -72,6 +85,8 @@ class Matmul {
   dnnl::engine engine_;
   std::vector<Variant> variants_;  // ascending m
   size_t scratchpad_bytes_ = 0;
+  int64_t packed_bytes_ = 0;
+  int64_t call_rows_ = 0;  // the most that one call of oneDNN gets
 };
 
 // One thread's means to run the products of one Matmul: memory objects are made once and pointed at
@@ -82,16 +97,19 @@ class MatmulRunner {
 
   // y [rows, n] = x [rows, k] w [+ bias [n]]. REQUIRES: rows is a multiple of kRowGranularity and
   // at most max_rows; `bias` exactly when the Matmul has one. False when oneDNN fails.
-  [[nodiscard]] bool Run(int64_t rows, const void* x, const dnnl::memory& packed_weight,
-                         const float* bias, void* y);
+  [[nodiscard]] bool Run(int64_t rows, const void* x, const void* packed_weight, const float* bias,
+                         void* y);
 
  private:
   struct Operands {
     dnnl::memory x, y, bias, scratchpad;
   };
 
+  bool RunCall(int64_t rows, const void* x, const void* packed_weight, const float* bias, void* y);
+
   const Matmul* matmul_;
   dnnl::stream stream_;
+  dnnl::memory weight_;
   std::vector<Operands> operands_;  // ascending m
 };
 

@@ -13,20 +13,22 @@ struct RowQuantization {
   int32_t zero_point = 0;
 };
 
-// A row in the number format that the next product reads: f32, bf16, or u8 with its quantization.
+// A row in the number format that the next product reads: f32, bf16, or u8 with its quantization,
+// which may stand for the row times `multipliers` (the product's weights are divided by them).
 struct OperandRow {
   void* values = nullptr;                   // [columns]
-  RowQuantization* quantization = nullptr;  // u8 only
+  RowQuantization* quantization = nullptr;  // u8 only, like the next
+  const float* multipliers = nullptr;       // [columns], or null: 1
 };
 
 // A row of a product: f32, or, of 8-bit operands, s32 sums which stand for
-// (sum - zero_point * column_sums[j]) * scale * column_scales[j].
+// (sum * column_scales[j] - zero_point * column_offsets[j]) * scale.
 struct ProductRow {
   const void* values = nullptr;  // [columns]
-  const RowQuantization* quantization =
-      nullptr;                           // of the operand's row; s32 only, like the next two
-  const int32_t* column_sums = nullptr;  // [columns], of the 8-bit weights
-  const float* column_scales = nullptr;  // [columns]
+  // Of the operand's row; s32 only, like the next two.
+  const RowQuantization* quantization = nullptr;
+  const float* column_scales = nullptr;   // [columns], of the 8-bit weights
+  const float* column_offsets = nullptr;  // [columns], the scale times the sum of the column
 };
 
 // One row's layer normalization: y = (x - mean) / sqrt(variance + epsilon) * gamma + beta.
@@ -47,14 +49,14 @@ struct RowKernels {
   // operand = x, converted.
   void (*convert)(const float* x, int64_t columns, const OperandRow& operand);
 
-  // states = LayerNorm(states + product + bias), and the same as operand. In f32 the states are the
-  // operand and `operand` is ignored. The operand's quantization may be the product's: it is read
-  // before it is written.
+  // states = LayerNorm(states + product + bias), and the same as operand, unless its values are
+  // null. In f32 the states are the operand and `operand` is ignored. The operand's quantization
+  // may be the product's: it is read before it is written.
   void (*add_layer_norm)(float* states, const ProductRow& product, const float* bias,
                          const LayerNormArgs& norm, const OperandRow& operand);
 
-  // operand = activation(product + bias). `scratch` [columns] is used by u8. In f32 the operand may
-  // be the product.
+  // operand = activation(product + bias), without multipliers. `scratch` [columns] is used by u8.
+  // In f32 the operand may be the product.
   using Activate = void (*)(const ProductRow& product, const float* bias, int64_t columns,
                             float* scratch, const OperandRow& operand);
   Activate gelu_erf, gelu_tanh, relu;

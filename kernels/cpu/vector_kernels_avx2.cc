@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/simd_avx2.h"
+#include "kernels/cpu/simd_avx2_formats.h"
 #include "kernels/cpu/vector_kernels.h"
 
 namespace attendant::cpu {

@@ -69,6 +69,7 @@ EncodePipeline::Ticket Submit(Submitted submitted, absl::Time deadline, int prio
   PendingRequest pending{.sequences = std::move(submitted.request.sequences),
                          .outputs = submitted.request.outputs,
                          .layers = submitted.request.output.layers,
+                         .operation = nullptr,
                          .deadline = deadline,
                          .priority = priority,
                          .done = nullptr};

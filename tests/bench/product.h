@@ -18,7 +18,7 @@ class ProductWeights {
 
   const cpu::Matmul& matmul() const { return matmul_; }
   const dnnl::engine& engine() const { return engine_; }
-  const dnnl::memory& packed() const { return linear_.weight; }
+  const std::byte* packed() const { return linear_.weight; }
 
  private:
   dnnl::engine engine_;

@@ -39,8 +39,8 @@ class Block {
         states_(Random(kRows * columns)),
         operand_(static_cast<size_t>(kRows * columns * 4)),
         quantizations_(static_cast<size_t>(kRows), {0.03f, 117}),
-        column_sums_(static_cast<size_t>(columns), 100),
         column_scales_(static_cast<size_t>(columns), 0.001f),
+        column_offsets_(static_cast<size_t>(columns), 0.1f),
         shared_(Random(columns)),
         scratch_(static_cast<size_t>(columns)),
         operand_row_bytes_(columns * Bytes(dtype)) {
@@ -53,7 +53,7 @@ class Block {
 
   cpu::ProductRow product_row(int64_t row) const {
     return {product_.data() + row * columns, &quantizations_[static_cast<size_t>(row)],
-            column_sums_.data(), column_scales_.data()};
+            column_scales_.data(), column_offsets_.data()};
   }
   cpu::OperandRow operand_row(int64_t row) {
     return {operand_.data() + row * operand_row_bytes_, &written_};
@@ -70,8 +70,8 @@ class Block {
   std::vector<float> states_;
   std::vector<std::byte> operand_;
   std::vector<cpu::RowQuantization> quantizations_;
-  std::vector<int32_t> column_sums_;
   std::vector<float> column_scales_;
+  std::vector<float> column_offsets_;
   std::vector<float> shared_;  // bias, gamma and beta
   std::vector<float> scratch_;
   int64_t operand_row_bytes_;

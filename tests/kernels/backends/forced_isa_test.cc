@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every instruction set this machine can be held down to, oneDNN included, with every format and
+// with dimensions that nobody chose for speed: fast products and right answers, or a refusal that
+// says what to use instead.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "kernels/backends/backends.h"
+#include "kernels/cpu/cpu_isa.h"
+#include "kernels/cpu/matmul.h"
+#include "kernels/reference/reference_backend.h"
+#include "oneapi/dnnl/dnnl.hpp"
+#include "tests/support/backends.h"
+#include "tests/support/checkpoint.h"
+
+namespace attendant {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::Matcher;
+using testing::StartsWith;
+
+// Holding oneDNN down is for good: each level is looked at in a process of its own, and this one
+// never computes. The function's expectations count: the child fails where they did.
+void InChild(void (*look)(CpuIsa), CpuIsa isa) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    look(isa);
+    std::fflush(nullptr);
+    _exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
+      << "at " << CpuIsaName(isa) << ", see above; status " << status;
+}
+
+struct Expected {
+  CpuIsa isa;
+  bool bf16, int8;
+  dnnl::cpu_isa onednn;
+};
+constexpr Expected kExpected[] = {
+    {CpuIsa::kAvx2, false, false, dnnl::cpu_isa::avx2},
+    {CpuIsa::kAvx512, false, false, dnnl::cpu_isa::avx512_core},
+    {CpuIsa::kAvx512Vnni, false, true, dnnl::cpu_isa::avx512_core_vnni},
+    {CpuIsa::kAvx512Bf16, true, true, dnnl::cpu_isa::avx512_core_bf16},
+    {CpuIsa::kAmx, true, true, dnnl::cpu_isa::avx512_core_amx},
+};
+const Expected& Of(CpuIsa isa) { return kExpected[static_cast<int>(isa) - 1]; }
+
+class ForcedIsaTest : public testing::TestWithParam<CpuIsa> {
+ protected:
+  void SetUp() override {
+    const auto available = ChooseCpuIsa(GetParam(), ReadCpuIdWords());
+    if (!available.ok()) GTEST_SKIP() << available.status();
+  }
+};
+
+EncoderConfig Shape(int64_t hidden, int64_t heads, int64_t ffn) {
+  return {.layers = 2,
+          .heads = heads,
+          .hidden = hidden,
+          .ffn = ffn,
+          .vocab = 50,
+          .max_positions = 64,
+          .segment_types = 2,
+          .layer_norm_epsilon = 1e-12f};
+}
+
+// A head of one value, odd heads, nothing a multiple of 16, and a huge or tiny ffn.
+// MiniLM's width comes last.
+const std::vector<EncoderConfig> kShapes = {
+    Shape(64, 4, 256),  Shape(36, 3, 100),   Shape(35, 5, 77),  Shape(3, 3, 1),      Shape(1, 1, 3),
+    Shape(130, 2, 258), Shape(48, 4, 20000), Shape(200, 8, 17), Shape(384, 12, 1536)};
+
+void ExpectCloseToReference(const EncoderConfig& config, const PreparedEncoder& encoder,
+                            float tolerance) {
+  const auto reference =
+      *MakeReferenceBackend()->Prepare(config, RandomWeights(config, 5), DType::kF32);
+  const SessionLimits limits{.max_batch_tokens = 200, .max_batch_sequences = 8};
+  const auto expected_session = *reference->NewSession(limits, 1);
+  const auto session = *encoder.NewSession(limits, 2);
+  const auto sequences = RandomSequences(config, {1, 17, 64, 5}, 3);
+  const auto expected = RunBatch(*expected_session, sequences);
+  const auto actual = RunBatch(*session, sequences);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(actual[i].last_hidden_state, RunBatch(*session, {sequences[i]})[0].last_hidden_state)
+        << "batched is not alone";
+    EXPECT_LE(LargestDifference(actual[i].last_hidden_state, expected[i].last_hidden_state),
+              tolerance);
+  }
+}
+
+// What a format's rounding may do to states of variance 1 over two layers.
+float Tolerance(DType dtype) {
+  return dtype == DType::kF32 ? 1e-4f : dtype == DType::kBf16 ? 0.15f : 0.4f;
+}
+
+void LookAtProducts(CpuIsa isa) {
+  const auto backend = MakeBackend("cpu", {.cpu_isa = std::string(CpuIsaName(isa))});
+  ASSERT_TRUE(backend.ok()) << backend.status();
+  for (DType dtype : {DType::kF32, DType::kBf16, DType::kInt8}) {
+    if (!(*backend)->Supports(dtype).ok()) continue;
+    for (const EncoderConfig& config : kShapes) {
+      SCOPED_TRACE(testing::Message()
+                   << CpuIsaName(isa) << " " << std::string(DTypeName(dtype)) << " hidden "
+                   << config.hidden << " heads " << config.heads << " ffn " << config.ffn);
+      const auto encoder = (*backend)->Prepare(config, RandomWeights(config, 5), dtype);
+      ASSERT_TRUE(encoder.ok()) << encoder.status();
+      EXPECT_EQ((*encoder)->info().isa, CpuIsaName(isa));
+      // Plain AVX2 is the exception, see matmul.cc.
+      EXPECT_THAT((*encoder)->info().products,
+                  isa == CpuIsa::kAvx2
+                      ? Matcher<std::string>(AnyOf(StartsWith("brg"), StartsWith("gemm:jit:f32")))
+                      : Matcher<std::string>(StartsWith("brg")));
+      ExpectCloseToReference(config, **encoder, Tolerance(dtype));
+    }
+  }
+  EXPECT_EQ(dnnl::get_effective_cpu_isa(), Of(isa).onednn) << "oneDNN is not held down";
+}
+
+TEST_P(ForcedIsaTest, ProductsAreFastAndRightForEveryShape) { InChild(LookAtProducts, GetParam()); }
+
+void LookAtFormats(CpuIsa isa) {
+  const auto backend = MakeBackend("cpu", {.cpu_isa = std::string(CpuIsaName(isa))});
+  ASSERT_TRUE(backend.ok()) << backend.status();
+  EXPECT_TRUE((*backend)->Supports(DType::kF32).ok());
+  EXPECT_EQ((*backend)->preferred_dtype(), Of(isa).bf16 ? DType::kBf16 : DType::kF32);
+  const std::tuple<DType, bool, std::string> formats[] = {
+      {DType::kBf16, Of(isa).bf16, "AVX512_BF16 or AMX"},
+      {DType::kInt8, Of(isa).int8, "AVX512_VNNI or AMX"}};
+  for (const auto& [dtype, supported, needs] : formats) {
+    const absl::Status status = (*backend)->Supports(dtype);
+    EXPECT_EQ(status.ok(), supported) << status;
+    if (supported) continue;
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(needs));
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(Of(isa).int8 ? "use f32 or int8" : "use f32"));
+    const EncoderConfig config = kShapes[0];
+    EXPECT_EQ((*backend)->Prepare(config, RandomWeights(config, 1), dtype).status(), status);
+  }
+}
+
+TEST_P(ForcedIsaTest, FormatsThatWouldBeSlowAreRefused) { InChild(LookAtFormats, GetParam()); }
+
+// The second fence: a product that oneDNN has no fast kernel for, whatever the table above it says.
+void LookAtSlowProducts(CpuIsa isa) {
+  ASSERT_TRUE(LimitOneDnn(isa).ok());
+  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  for (const auto& [dtype, fast] :
+       {std::pair{DType::kF32, true}, {DType::kBf16, Of(isa).bf16}, {DType::kInt8, Of(isa).int8}}) {
+    const auto matmul =
+        cpu::Matmul::Create(engine, {.dtype = dtype, .k = 96, .n = 64, .max_rows = 32});
+    if (fast) {
+      EXPECT_TRUE(matmul.ok()) << matmul.status();
+    } else if (!matmul.ok()) {
+      EXPECT_EQ(matmul.status().code(), absl::StatusCode::kUnimplemented);
+      EXPECT_THAT(std::string(matmul.status().message()), HasSubstr("oneDNN has no"));
+    }
+    std::printf(
+        "%s %s: %s\n", std::string(CpuIsaName(isa)).c_str(), std::string(DTypeName(dtype)).c_str(),
+        matmul.ok() ? matmul->implementation().c_str() : matmul.status().ToString().c_str());
+  }
+}
+
+TEST_P(ForcedIsaTest, SlowProductsAreRefused) { InChild(LookAtSlowProducts, GetParam()); }
+
+void HoldTwice(CpuIsa isa) {
+  EXPECT_TRUE(LimitOneDnn(CpuIsa::kAuto).ok());
+  EXPECT_TRUE(LimitOneDnn(isa).ok());
+  EXPECT_TRUE(LimitOneDnn(isa).ok()) << "every model's back end asks again";
+  const CpuIsa other = isa == CpuIsa::kAvx2 ? CpuIsa::kAvx512 : CpuIsa::kAvx2;
+  EXPECT_EQ(LimitOneDnn(other).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_P(ForcedIsaTest, OneLevelForTheProcess) { InChild(HoldTwice, GetParam()); }
+
+void HoldTooLate(CpuIsa isa) {
+  dnnl::get_effective_cpu_isa();
+  const absl::Status status = LimitOneDnn(isa);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has computed already"));
+}
+
+TEST_P(ForcedIsaTest, HoldingDownComesFirst) { InChild(HoldTooLate, GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(Levels, ForcedIsaTest,
+                         testing::Values(CpuIsa::kAvx2, CpuIsa::kAvx512, CpuIsa::kAvx512Vnni,
+                                         CpuIsa::kAvx512Bf16, CpuIsa::kAmx),
+                         [](const auto& parameter) {
+                           return std::string(CpuIsaName(parameter.param));
+                         });
+
+TEST(ForcedIsaErrorTest, UnknownAndMissingLevelsAreErrors) {
+  EXPECT_EQ(MakeBackend("cpu", {.cpu_isa = "mmx"}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  if (!ChooseCpuIsa(CpuIsa::kAmx, ReadCpuIdWords()).ok()) {
+    EXPECT_EQ(MakeBackend("cpu", {.cpu_isa = "amx"}).status().code(),
+              absl::StatusCode::kUnavailable);
+  }
+}
+
+}  // namespace
+}  // namespace attendant

@@ -20,6 +20,7 @@
 #include "server/rpc/encoder_service.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/kserve_service.h"
+#include "server/rpc/memory_budgets.h"
 
 namespace attendant {
 
@@ -83,6 +84,7 @@ class App {
   ServerMetrics metrics_;
   CompletionPool completions_;
   CompletionPool readers_;
+  MemoryBudgets budgets_;
   ModelRegistry registry_;
   EncodePipeline pipeline_;
   EncoderService encoder_service_;

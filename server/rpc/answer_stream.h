@@ -46,10 +46,10 @@ class AnswerStream final : public grpc::ServerBidiReactor<Request, Answer>,
   using OnEnd = std::function<void(AnswerStream*)>;
 
   // `on_end` is called once, when gRPC has let go of the stream.
-  static std::shared_ptr<AnswerStream> Start(EncodePipeline& pipeline, const StreamLimits& limits,
-                                             Handler handler, OnEnd on_end) {
+  static std::shared_ptr<AnswerStream> Start(const StreamLimits& limits, Handler handler,
+                                             OnEnd on_end) {
     std::shared_ptr<AnswerStream> stream(
-        new AnswerStream(pipeline, limits, std::move(handler), std::move(on_end)));
+        new AnswerStream(limits, std::move(handler), std::move(on_end)));
     stream->self_ = stream;
     absl::MutexLock lock(&stream->mutex_);
     stream->Advance();
@@ -74,11 +74,8 @@ class AnswerStream final : public grpc::ServerBidiReactor<Request, Answer>,
  private:
   using ExchangePtr = std::shared_ptr<Exchange>;
 
-  AnswerStream(EncodePipeline& pipeline, const StreamLimits& limits, Handler handler, OnEnd on_end)
-      : pipeline_(pipeline),
-        limits_(limits),
-        handler_(std::move(handler)),
-        on_end_(std::move(on_end)) {}
+  AnswerStream(const StreamLimits& limits, Handler handler, OnEnd on_end)
+      : limits_(limits), handler_(std::move(handler)), on_end_(std::move(on_end)) {}
 
   void Admitted(Exchange& exchange, int64_t response_bytes);
   void Answered(ExchangePtr exchange);
@@ -92,7 +89,6 @@ class AnswerStream final : public grpc::ServerBidiReactor<Request, Answer>,
            requests < limits_.max_requests && bytes_ < limits_.max_bytes;
   }
 
-  EncodePipeline& pipeline_;
   const StreamLimits limits_;
   const Handler handler_;
   const OnEnd on_end_;

@@ -17,7 +17,7 @@ void AnswerStream<Request, Answer>::OnReadDone(bool ok) {
       exchange->bytes = static_cast<int64_t>(exchange->request.ByteSizeLong());
       // Called before the answer, while the exchange and this stream are held for it.
       exchange->cancellation = std::make_shared<Cancellation>(
-          pipeline_, [this, item = exchange.get()](int64_t bytes) { Admitted(*item, bytes); });
+          [this, item = exchange.get()](int64_t bytes) { Admitted(*item, bytes); });
       bytes_ += exchange->bytes;
       ++undecided_;
       unanswered_.insert(exchange);

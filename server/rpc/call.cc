@@ -8,13 +8,13 @@
 namespace attendant {
 
 void Cancellation::Cancel() {
-  EncodePipeline::Ticket ticket;
+  Ticket ticket;
   {
     absl::MutexLock lock(&mutex_);
     cancelled_ = true;
     ticket = ticket_;
   }
-  pipeline_.Cancel(ticket);
+  ticket.Cancel();
 }
 
 bool Cancellation::cancelled() const {
@@ -22,13 +22,13 @@ bool Cancellation::cancelled() const {
   return cancelled_;
 }
 
-void Cancellation::SetTicket(const EncodePipeline::Ticket& ticket) {
+void Cancellation::SetTicket(const Ticket& ticket) {
   {
     absl::MutexLock lock(&mutex_);
     ticket_ = ticket;
     if (!cancelled_) return;
   }
-  pipeline_.Cancel(ticket);
+  ticket.Cancel();
 }
 
 void Cancellation::HoldRequest(ByteBudget::Share share) {

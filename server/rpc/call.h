@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "server/batching/batcher.h"
 #include "server/rpc/byte_budget.h"
-#include "server/rpc/encode_pipeline.h"
+#include "server/rpc/ticket.h"
 
 namespace attendant {
 
@@ -25,26 +25,24 @@ namespace attendant {
 class Cancellation {
  public:
   // `on_admitted` is told the bytes of the answer to come; called at most once, before the answer.
-  explicit Cancellation(EncodePipeline& pipeline,
-                        std::function<void(int64_t response_bytes)> on_admitted = nullptr)
-      : pipeline_(pipeline), on_admitted_(std::move(on_admitted)) {}
+  explicit Cancellation(std::function<void(int64_t response_bytes)> on_admitted = nullptr)
+      : on_admitted_(std::move(on_admitted)) {}
 
   // At any time: before the request was submitted, after, or when it has long been answered.
   void Cancel();
   bool cancelled() const;
 
   // The request that Cancel is for, once it has been submitted.
-  void SetTicket(const EncodePipeline::Ticket& ticket);
+  void SetTicket(const Ticket& ticket);
 
   void HoldRequest(ByteBudget::Share share);
   void HoldResponse(ByteBudget::Share share);
   void ReleaseRequest();  // its memory has been freed
 
  private:
-  EncodePipeline& pipeline_;
   const std::function<void(int64_t)> on_admitted_;
   mutable absl::Mutex mutex_;
-  EncodePipeline::Ticket ticket_ ABSL_GUARDED_BY(mutex_);
+  Ticket ticket_ ABSL_GUARDED_BY(mutex_);
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   ByteBudget::Share request_ ABSL_GUARDED_BY(mutex_);
   ByteBudget::Share response_ ABSL_GUARDED_BY(mutex_);

@@ -10,8 +10,6 @@
 namespace attendant {
 namespace {
 
-constexpr absl::string_view kMemory = "memory";  // beside the batcher's reasons
-
 bool FullyMasked(const EncodedSequence& sequence) {
   return !sequence.attention_mask.empty() &&
          std::all_of(sequence.attention_mask.begin(), sequence.attention_mask.end(),
@@ -59,7 +57,7 @@ struct Submitted {
   }
 };
 
-EncodePipeline::Ticket Submit(Submitted submitted, absl::Time deadline, int priority) {
+Ticket Submit(Submitted submitted, absl::Time deadline, int priority) {
   submitted.Enter();
   if (submitted.request.sequences.empty()) {
     submitted.Complete(RequestResult{});
@@ -76,7 +74,7 @@ EncodePipeline::Ticket Submit(Submitted submitted, absl::Time deadline, int prio
   pending.done = [submitted = std::move(submitted)](absl::StatusOr<RequestResult> result) mutable {
     submitted.Complete(std::move(result));
   };
-  return {&model, model.batcher->Submit(std::move(pending))};
+  return {model.batcher.get(), model.batcher->Submit(std::move(pending))};
 }
 
 void CountTokens(ModelMetrics& metrics, const EncodeOutput& output) {
@@ -107,25 +105,20 @@ void ScatterRows(const EncodedSequence& sequence, int64_t hidden, const float* v
 }
 
 EncodePipeline::EncodePipeline(ModelRegistry& models, ServerMetrics& metrics,
-                               const EncodeLimits& limits)
-    : models_(models),
-      metrics_(metrics),
-      limits_(limits),
-      request_budget_("requests in work", "--max_pending_request_bytes",
-                      limits.max_pending_request_bytes),
-      response_budget_("answers in work or not yet read by their clients",
-                       "--max_pending_response_bytes", limits.max_pending_response_bytes) {}
+                               MemoryBudgets& budgets, const EncodeLimits& limits)
+    : models_(models), metrics_(metrics), budgets_(budgets), limits_(limits) {}
 
 absl::StatusOr<ByteBudget::Share> EncodePipeline::TakeRequest(const std::string& model,
                                                               size_t bytes) {
-  absl::StatusOr<ByteBudget::Share> share = request_budget_.Take(static_cast<int64_t>(bytes));
-  if (!share.ok() && models_.Knows(model)) metrics_.ForModel(model).CountRejected(kMemory);
+  absl::StatusOr<ByteBudget::Share> share = budgets_.requests.Take(static_cast<int64_t>(bytes));
+  if (!share.ok() && models_.Knows(model)) {
+    metrics_.ForModel(model).CountRejected(MemoryBudgets::kRejected);
+  }
   return share;
 }
 
-EncodePipeline::Ticket EncodePipeline::Encode(
-    EncodeInput input, absl::FunctionRef<void(ByteBudget::Share)> hold,
-    absl::AnyInvocable<void(absl::StatusOr<EncodeOutput>)> done) {
+Ticket EncodePipeline::Encode(EncodeInput input, absl::FunctionRef<void(ByteBudget::Share)> hold,
+                              absl::AnyInvocable<void(absl::StatusOr<EncodeOutput>)> done) {
   absl::StatusOr<Model*> model = models_.Find(input.model);
   if (!model.ok()) {
     done(model.status());
@@ -141,19 +134,15 @@ EncodePipeline::Ticket EncodePipeline::Encode(
     done(request.status());
     return {};
   }
-  absl::StatusOr<ByteBudget::Share> share = response_budget_.Take(request->response_bytes);
+  absl::StatusOr<ByteBudget::Share> share = budgets_.responses.Take(request->response_bytes);
   if (!share.ok()) {
-    (*model)->metrics->CountRejected(kMemory);
+    (*model)->metrics->CountRejected(MemoryBudgets::kRejected);
     done(share.status());
     return {};
   }
   hold(*std::move(share));
   return Submit({*model, input.served_name, *std::move(request), std::move(done)}, input.deadline,
                 input.priority);
-}
-
-void EncodePipeline::Cancel(const Ticket& ticket) {
-  if (ticket.model != nullptr) ticket.model->batcher->Cancel(ticket.id);
 }
 
 void EncodePipeline::Finish(Method method, const std::string& model, const absl::Status& status,

@@ -16,7 +16,8 @@
 #include "server/metrics/server_metrics.h"
 #include "server/models/model.h"
 #include "server/models/model_registry.h"
-#include "server/rpc/byte_budget.h"
+#include "server/rpc/memory_budgets.h"
+#include "server/rpc/ticket.h"
 
 namespace attendant {
 
@@ -76,22 +77,15 @@ struct EncodeLimits {
   int64_t max_request_sequences = 4096;
   int64_t max_response_bytes = int64_t{64} << 20;          // of tensors, as f32
   int64_t max_attention_weight_bytes = int64_t{32} << 20;  // of those tensors, likewise
-  // Of all requests together, until each is answered and its answer written.
-  int64_t max_pending_request_bytes = int64_t{512} << 20;
-  int64_t max_pending_response_bytes = int64_t{1} << 30;
 };
 
 // The way of every request between a protocol and the batcher: find the model, tokenize, validate,
 // drop masked tokens, submit, and on the way back gather, count and time. Thread-safe.
 class EncodePipeline {
  public:
-  // Handle of a submitted request, for Cancel. Copyable, may outlive the request.
-  struct Ticket {
-    Model* model = nullptr;  // null: nothing to cancel
-    RequestId id = 0;
-  };
-
-  EncodePipeline(ModelRegistry& models, ServerMetrics& metrics, const EncodeLimits& limits = {});
+  // What is passed by reference must outlive the pipeline.
+  EncodePipeline(ModelRegistry& models, ServerMetrics& metrics, MemoryBudgets& budgets,
+                 const EncodeLimits& limits = {});
 
   // Accounts for a request's message. RESOURCE_EXHAUSTED when all that is pending takes too much.
   absl::StatusOr<ByteBudget::Share> TakeRequest(const std::string& model, size_t bytes);
@@ -102,8 +96,6 @@ class EncodePipeline {
   // kept until the answer is written; it is called inside Encode, before `done`.
   Ticket Encode(EncodeInput input, absl::FunctionRef<void(ByteBudget::Share)> hold,
                 absl::AnyInvocable<void(absl::StatusOr<EncodeOutput>)> done);
-
-  void Cancel(const Ticket& ticket);
 
   // Counts one request and its phases. `total` runs from its arrival until its answer was handed to
   // gRPC; `serialize` is the part spent making the answer. `output` is null for a failed request.
@@ -116,9 +108,8 @@ class EncodePipeline {
  private:
   ModelRegistry& models_;
   ServerMetrics& metrics_;
+  MemoryBudgets& budgets_;
   const EncodeLimits limits_;
-  ByteBudget request_budget_;
-  ByteBudget response_budget_;
 };
 
 }  // namespace attendant

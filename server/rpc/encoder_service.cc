@@ -36,7 +36,7 @@ EncoderService::EncoderService(EncodePipeline& pipeline, Executor executor,
 grpc::ServerUnaryReactor* EncoderService::Encode(grpc::CallbackServerContext* context,
                                                  const v1::EncodeRequest* request,
                                                  v1::EncodeResponse* response) {
-  return UnaryCall::Start(pipeline_, calls_, *context,
+  return UnaryCall::Start(calls_, *context,
                           [&](std::shared_ptr<Cancellation> cancellation, UnaryCall::Done done) {
                             const EncoderCall call{pipeline_, executor_, Method::kEncode,
                                                    Deadline(*context), std::move(cancellation)};
@@ -56,9 +56,8 @@ grpc::ServerBidiReactor<v1::EncodeRequest, v1::EncodeStreamResponse>* EncoderSer
                      answered();
                    });
   };
-  const std::shared_ptr<Stream> stream =
-      Stream::Start(pipeline_, stream_limits_, std::move(handler),
-                    [this](Stream* ended) { streams_.Remove(ended); });
+  const std::shared_ptr<Stream> stream = Stream::Start(
+      stream_limits_, std::move(handler), [this](Stream* ended) { streams_.Remove(ended); });
   streams_.Add(stream.get());
   return stream.get();
 }

@@ -119,7 +119,7 @@ ServerUnaryReactor* KServeService::ModelStatistics(CallbackServerContext* contex
 ServerUnaryReactor* KServeService::ModelInfer(CallbackServerContext* context,
                                               const inference::ModelInferRequest* request,
                                               inference::ModelInferResponse* response) {
-  return UnaryCall::Start(pipeline_, calls_, *context,
+  return UnaryCall::Start(calls_, *context,
                           [&](std::shared_ptr<Cancellation> cancellation, UnaryCall::Done done) {
                             inference_.Start(*request, Deadline(*context), std::move(cancellation),
                                              *response, std::move(done));
@@ -138,9 +138,8 @@ KServeService::ModelStreamInfer(CallbackServerContext* context) {
                        answered();
                      });
   };
-  const std::shared_ptr<InferStream> stream =
-      InferStream::Start(pipeline_, stream_limits_, std::move(handler),
-                         [this](InferStream* ended) { streams_.Remove(ended); });
+  const std::shared_ptr<InferStream> stream = InferStream::Start(
+      stream_limits_, std::move(handler), [this](InferStream* ended) { streams_.Remove(ended); });
   streams_.Add(stream.get());
   return stream.get();
 }

@@ -14,7 +14,7 @@
 
 namespace attendant {
 
-// A unary call that a request of the pipeline answers. Owns itself: gone after OnDone.
+// A unary call that one request answers. Owns itself: gone after OnDone.
 class UnaryCall final : public grpc::ServerUnaryReactor {
  public:
   using Done = absl::AnyInvocable<void(const absl::Status&)>;
@@ -22,9 +22,9 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
 
   // `handler` starts the request, and calls `done` once, perhaps inside. It is gone after that; the
   // call is one of `calls` until gRPC lets go of it.
-  static UnaryCall* Start(EncodePipeline& pipeline, OpenCalls<UnaryCall>& calls,
-                          grpc::CallbackServerContext& context, Handler handler) {
-    auto* call = new UnaryCall(pipeline, calls);
+  static UnaryCall* Start(OpenCalls<UnaryCall>& calls, grpc::CallbackServerContext& context,
+                          Handler handler) {
+    auto* call = new UnaryCall(calls);
     calls.Add(call);
     handler(call->cancellation_, [call, &context](const absl::Status& status) {
       AddRetryHint(status, context);
@@ -43,11 +43,10 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   }
 
  private:
-  UnaryCall(EncodePipeline& pipeline, OpenCalls<UnaryCall>& calls)
-      : calls_(calls), cancellation_(std::make_shared<Cancellation>(pipeline)) {}
+  explicit UnaryCall(OpenCalls<UnaryCall>& calls) : calls_(calls) {}
 
   OpenCalls<UnaryCall>& calls_;
-  const std::shared_ptr<Cancellation> cancellation_;
+  const std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
 };
 
 }  // namespace attendant

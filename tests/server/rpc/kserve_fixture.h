@@ -42,7 +42,7 @@ class KServeServiceTest : public testing::Test {
         metrics_("test"),
         registry_(Options(), metrics_,
                   [this](absl::AnyInvocable<void()> f) { completions_.Post(std::move(f)); }),
-        pipeline_(registry_, metrics_),
+        pipeline_(registry_, metrics_, budgets_),
         service_(pipeline_, "1.2.3",
                  [this](absl::AnyInvocable<void()> f) { completions_.Post(std::move(f)); },
                  {.max_requests = kMaxStreamRequests}) {}
@@ -92,6 +92,7 @@ class KServeServiceTest : public testing::Test {
 
   CompletionPool completions_;
   ServerMetrics metrics_;
+  MemoryBudgets budgets_;
   ModelRegistry registry_;
   EncodePipeline pipeline_;
   KServeService service_;

@@ -8,7 +8,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "attendant/v1/attention.grpc.pb.h"
 #include "attendant/v1/encoder.grpc.pb.h"
+#include "client/attention_wire.h"
 #include "client/channel.h"
 #include "client/ordered_encoder.h"
 #include "client/wire.h"
@@ -54,10 +56,12 @@ struct Client::Impl {
   Impl(const ConnectOptions& connect_options, const std::shared_ptr<grpc::Channel>& channel)
       : options(connect_options),
         encoder(v1::Encoder::NewStub(channel)),
+        attention(v1::Attention::NewStub(channel)),
         health(HealthService::NewStub(channel)) {}
 
   const ConnectOptions options;
   const std::unique_ptr<v1::Encoder::Stub> encoder;
+  const std::unique_ptr<v1::Attention::Stub> attention;
   const std::unique_ptr<HealthService::Stub> health;
   absl::Mutex mutex;
   std::string only_model ABSL_GUARDED_BY(mutex);
@@ -127,6 +131,26 @@ void Client::EncodeAsync(const EncodeRequest& request, EncodeDone done) {
                                     impl->calls.Remove(context);
                                     delete call;
                                   });
+}
+
+absl::StatusOr<AttendResult> Client::Attend(const AttendRequest& request) {
+  absl::StatusOr<v1::AttendRequest> proto = ToProto(request);
+  if (!proto.ok()) return proto.status();
+  grpc::ClientContext context;
+  SetTimeout(impl_->options.timeout, context);
+  v1::AttendResponse response;
+  const grpc::Status status = impl_->attention->Attend(&context, *proto, &response);
+  if (!status.ok()) return ToAbslStatus(status);
+  return client::FromProto(response);
+}
+
+absl::StatusOr<AttentionOffer> Client::ListAttention() {
+  grpc::ClientContext context;
+  SetTimeout(impl_->options.timeout, context);
+  v1::ListAttentionResponse response;
+  const grpc::Status status = impl_->attention->ListAttention(&context, {}, &response);
+  if (!status.ok()) return ToAbslStatus(status);
+  return client::FromProto(response);
 }
 
 absl::StatusOr<std::vector<ModelInfo>> Client::Models() {

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "client/attention.h"
 #include "client/connect_options.h"
 #include "client/types.h"
 
@@ -47,6 +48,11 @@ class Client {
   // returns; it must not block and must not destroy the client. REQUIRES: request.model is set.
   void EncodeAsync(const EncodeRequest& request,
                    absl::AnyInvocable<void(absl::StatusOr<EncodeResult>)> done);
+
+  // Attention over tensors of one's own, or over a loaded module's weights.
+  absl::StatusOr<AttendResult> Attend(const AttendRequest& request);
+  // The kinds of attention, the loaded modules, and the limits.
+  absl::StatusOr<AttentionOffer> ListAttention();
 
   absl::StatusOr<std::vector<ModelInfo>> Models();
 

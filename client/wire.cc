@@ -2,7 +2,6 @@
 #include "client/wire.h"
 
 #include <bit>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -12,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "client/half.h"
 
 namespace attendant::client {
 namespace {
@@ -79,18 +79,6 @@ void FillOutputs(const EncodeRequest& request, v1::OutputSelection& outputs) {
   pooled.set_pooling(ToProto(request.pooled->pooling));
   if (request.pooled->normalize.has_value()) pooled.set_normalize(*request.pooled->normalize);
   pooled.set_dims(request.pooled->dims);
-}
-
-float FromBf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
-
-float FromF16(uint16_t bits) {
-  const int exponent = (bits >> 10) & 0x1f;
-  const int mantissa = bits & 0x3ff;
-  const float sign = (bits & 0x8000) != 0 ? -1.0f : 1.0f;
-  if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), -24);
-  if (exponent < 31) return sign * std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
-  if (mantissa != 0) return std::numeric_limits<float>::quiet_NaN();
-  return sign * std::numeric_limits<float>::infinity();
 }
 
 template <typename Bits, typename Convert>

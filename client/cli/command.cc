@@ -15,8 +15,9 @@ constexpr absl::string_view kExitCodes =
 
 const std::vector<CommandInfo>& Commands() {
   static const auto& commands =
-      *new std::vector<CommandInfo>{EmbedCommandInfo(),  EncodeCommandInfo(), ModelsCommandInfo(),
-                                    HealthCommandInfo(), LoadCommandInfo(),   HeatmapCommandInfo()};
+      *new std::vector<CommandInfo>{EmbedCommandInfo(),  EncodeCommandInfo(), AttendCommandInfo(),
+                                    ModelsCommandInfo(), HealthCommandInfo(), LoadCommandInfo(),
+                                    HeatmapCommandInfo()};
   return commands;
 }
 

@@ -52,6 +52,7 @@ struct CommandInfo {
   std::unique_ptr<Command> (*make)();
 };
 
+CommandInfo AttendCommandInfo();
 CommandInfo EmbedCommandInfo();
 CommandInfo EncodeCommandInfo();
 CommandInfo ModelsCommandInfo();

@@ -14,8 +14,9 @@ constexpr size_t kPreludeBytes = 10;  // magic, version, header size
 constexpr size_t kAlignment = 64;
 
 std::string Header(const std::vector<int64_t>& shape) {
-  std::string header = absl::StrCat("{'descr': '<f4', 'fortran_order': False, 'shape': (",
-                                    absl::StrJoin(shape, ", "), "), }");
+  std::string header =
+      absl::StrCat("{'descr': '<f4', 'fortran_order': False, 'shape': (",
+                   absl::StrJoin(shape, ", "), shape.size() == 1 ? ",), }" : "), }");
   const size_t unpadded = kPreludeBytes + header.size() + 1;
   header.append((kAlignment - unpadded % kAlignment) % kAlignment, ' ');
   header.push_back('\n');

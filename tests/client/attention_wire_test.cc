@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/attention_wire.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace attendant::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Tensor Ones(std::vector<int64_t> shape) {
+  size_t count = 1;
+  for (int64_t dim : shape) count *= static_cast<size_t>(dim);
+  return {.shape = std::move(shape), .values = std::vector<float>(count, 1)};
+}
+
+TEST(AttentionWireTest, EveryKindFillsItsOwnMessage) {
+  const std::pair<const char*, v1::AttendRequest::KindCase> kinds[] = {
+      {"scaled_dot_product", v1::AttendRequest::kScaledDotProduct},
+      {"flash", v1::AttendRequest::kScaledDotProduct},
+      {"multi_head", v1::AttendRequest::kMultiHead},
+      {"additive", v1::AttendRequest::kAdditive},
+      {"luong_dot", v1::AttendRequest::kLuong},
+      {"luong_general", v1::AttendRequest::kLuong},
+      {"luong_concat", v1::AttendRequest::kLuong},
+      {"local", v1::AttendRequest::kLocal},
+      {"strided", v1::AttendRequest::kStrided},
+      {"linear", v1::AttendRequest::kLinear},
+      {"linformer", v1::AttendRequest::kLinformer}};
+  for (const auto& [name, kind] : kinds) {
+    const auto proto = ToProto(AttendRequest{.kind = name, .query = Ones({1, 2, 3})});
+    ASSERT_TRUE(proto.ok()) << proto.status();
+    EXPECT_EQ(proto->kind_case(), kind) << name;
+  }
+}
+
+TEST(AttentionWireTest, CarriesWhatWasAsked) {
+  AttendRequest request{
+      .kind = "additive", .query = Ones({1, 2, 3}), .causal = true, .priority = 7};
+  request.key = Ones({1, 4, 3});
+  request.parameters["score_weight"] = Ones({5});
+  request.mask = BoolTensor{.shape = {2, 4}, .values = {1, 0, 1, 0, 1, 1, 1, 1}};
+  request.scale = 0.5f;
+  request.weights = WeightsOutput::kAveraged;
+  request.compute_dtype = DType::kBf16;
+  request.dtype = DType::kF16;
+  request.positions.kind = AttentionPositions::Kind::kRotary;
+  const auto proto = ToProto(request);
+  ASSERT_TRUE(proto.ok()) << proto.status();
+  EXPECT_EQ(proto->query().dtype(), v1::DTYPE_F16);
+  EXPECT_EQ(proto->query().data().size(), 12u);
+  EXPECT_THAT(proto->key().shape(), ElementsAre(1, 4, 3));
+  EXPECT_FALSE(proto->has_value());
+  EXPECT_THAT(proto->additive().score_weight().shape(), ElementsAre(5));
+  EXPECT_FALSE(proto->additive().has_query_weight());
+  EXPECT_EQ(proto->mask().dtype(), v1::DTYPE_BOOL);
+  EXPECT_EQ(proto->mask().data(), std::string("\1\0\1\0\1\1\1\1", 8));
+  EXPECT_TRUE(proto->causal());
+  EXPECT_EQ(proto->scale(), 0.5f);
+  EXPECT_EQ(proto->weights(), v1::ATTENTION_WEIGHTS_AVERAGED);
+  EXPECT_EQ(proto->compute_dtype(), v1::DTYPE_BF16);
+  EXPECT_EQ(proto->priority(), 7);
+  EXPECT_TRUE(proto->has_rotary());
+}
+
+TEST(AttentionWireTest, RefusesWhatCannotBe) {
+  AttendRequest unknown{.kind = "none", .query = Ones({1, 2, 3})};
+  EXPECT_THAT(std::string(ToProto(unknown).status().message()), HasSubstr("no kind 'none'"));
+  AttendRequest other{.kind = "local", .query = Ones({1, 2, 3})};
+  other.parameters["weight"] = Ones({1});
+  EXPECT_THAT(std::string(ToProto(other).status().message()),
+              HasSubstr("'weight' is no parameter of local"));
+  AttendRequest short_one{.query = Ones({1, 2, 3})};
+  short_one.query.shape = {1, 2, 4};
+  EXPECT_THAT(std::string(ToProto(short_one).status().message()),
+              HasSubstr("query has 6 values for shape [1, 2, 4]"));
+}
+
+TEST(AttentionWireTest, DistrustsAnswers) {
+  v1::AttendResponse response;
+  response.mutable_output()->set_dtype(v1::DTYPE_F32);
+  response.mutable_output()->add_shape(2);
+  response.mutable_output()->set_data("1234");
+  EXPECT_TRUE(absl::IsInternal(FromProto(response).status()));
+  response.mutable_output()->set_data("12345678");
+  EXPECT_TRUE(FromProto(response).ok());
+  response.mutable_weights()->add_shape(-1);
+  EXPECT_TRUE(absl::IsInternal(FromProto(response).status()));
+}
+
+}  // namespace
+}  // namespace attendant::client

@@ -12,6 +12,7 @@
 #include "kernels/core/cpu_placement.h"
 #include "kernels/core/cpu_topology.h"
 #include "server/grpc_server.h"
+#include "server/models/attention_model.h"
 #include "server/models/model_loader.h"
 #include "server/version.h"
 #include "spdlog/spdlog.h"
@@ -47,7 +48,10 @@ ModelOptions MakeModelOptions(const ServerFlags& flags, size_t models) {
                       .max_batch_sequences = flags.max_batch_sequences,
                       .max_queued_tokens = flags.max_queued_tokens,
                       .max_queued_requests = flags.max_queued_requests,
-                      .max_queue_delay = absl::Microseconds(flags.max_queue_delay_us)}};
+                      .max_queue_delay = absl::Microseconds(flags.max_queue_delay_us)},
+          .attention = {.max_tokens = std::min(flags.max_attention_tokens, flags.max_queued_tokens),
+                        .max_bytes = flags.max_attention_bytes,
+                        .max_operations = flags.max_attention_operations}};
 }
 
 // Whether a back end can be had as the flags want it: better now than once for every model.
@@ -70,6 +74,14 @@ std::vector<std::string> Names(const std::vector<ModelSource>& sources) {
 
 double ToMiB(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
+void LogModule(const AttentionModel& model) {
+  const ModuleConfig& config = model.module->config();
+  spdlog::info("attention module '{}' is ready after {:.2f} s: {}, hidden {}, {} heads, {} layers",
+               model.name, absl::ToDoubleSeconds(model.load_time),
+               std::string(DTypeName(model.module->dtype())), config.hidden, config.heads,
+               std::max<int64_t>(config.layers, 1));
+}
+
 void LogModel(const ModelStatus& status) {
   if (status.state == ModelState::kFailed) {
     return spdlog::error("model '{}' failed to load: {}", status.name,
@@ -78,6 +90,7 @@ void LogModel(const ModelStatus& status) {
   if (status.state == ModelState::kDraining) {
     return spdlog::info("model '{}' is draining", status.name);
   }
+  if (status.attention != nullptr) return LogModule(*status.attention);
   if (status.model == nullptr) return;
   const Model& model = *status.model;
   const PreparedInfo& info = model.encoder->info();
@@ -94,7 +107,8 @@ void LogModel(const ModelStatus& status) {
 
 }  // namespace
 
-App::App(const ServerFlags& flags, const std::vector<ModelSource>& sources, ModelLoader loader)
+App::App(const ServerFlags& flags, const std::vector<ModelSource>& sources, ModelLoader loader,
+         const AttentionLimits& attention_limits)
     : drain_timeout_(absl::Seconds(flags.drain_timeout_s)),
       health_service_(Names(sources)),
       metrics_(kVersion),
@@ -110,6 +124,15 @@ App::App(const ServerFlags& flags, const std::vector<ModelSource>& sources, Mode
                  .max_attention_weight_bytes = flags.max_attention_weight_bytes}),
       encoder_service_(
           pipeline_, [this](CompletionPool::Task task) { readers_.Post(std::move(task)); },
+          {.max_requests = flags.max_stream_requests, .max_bytes = 2 * flags.max_request_bytes}),
+      attention_service_(
+          {.models = registry_,
+           .metrics = metrics_,
+           .budgets = budgets_,
+           .limits = attention_limits,
+           .max_request_bytes = flags.max_request_bytes,
+           .max_response_bytes = flags.max_response_bytes},
+          [this](CompletionPool::Task task) { readers_.Post(std::move(task)); },
           {.max_requests = flags.max_stream_requests, .max_bytes = 2 * flags.max_request_bytes}),
       kserve_service_(
           pipeline_, kVersion,
@@ -127,17 +150,26 @@ absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,
                                                 const std::vector<ModelSource>& sources) {
   const ModelOptions options = MakeModelOptions(flags, sources.size());
   if (absl::Status status = CheckBackend(options); !status.ok()) return status;
-  return Start(flags, sources, CheckpointLoader(options));
+  return Start(flags, sources, CheckpointLoader(options), options);
 }
 
 absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,
                                                 const std::vector<ModelSource>& sources,
                                                 ModelLoader loader) {
-  std::unique_ptr<App> app(new App(flags, sources, std::move(loader)));
+  return Start(flags, sources, std::move(loader), MakeModelOptions(flags, sources.size()));
+}
+
+absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,
+                                                const std::vector<ModelSource>& sources,
+                                                ModelLoader loader, const ModelOptions& options) {
+  std::unique_ptr<App> app(new App(flags, sources, std::move(loader), options.attention));
   app->registry_.SetListener([raw = app.get()](const std::string& name, ModelState state) {
     raw->OnModelChanged(name, state);
   });
   app->registry_.SetModels(sources);  // a call that comes at once finds them loading, not unknown
+  app->registry_.AddBuiltIn(MakeAttention(
+      options, app->metrics_,
+      [raw = app.get()](CompletionPool::Task task) { raw->completions_.Post(std::move(task)); }));
   if (absl::Status status = app->Listen(flags); !status.ok()) return status;
   app->registry_.StartLoading();
   return app;
@@ -151,7 +183,8 @@ absl::Status App::Listen(const ServerFlags& flags) {
                                                            ": ", http.status().message()));
   }
   http_ = *std::move(http);
-  grpc::Service* const services[] = {&encoder_service_, &kserve_service_, &health_service_};
+  grpc::Service* const services[] = {&encoder_service_, &attention_service_, &kserve_service_,
+                                     &health_service_};
   absl::StatusOr<ListeningServer> listening = StartGrpcServer(flags, services);
   if (!listening.ok()) return listening.status();
   server_ = std::move(listening->server);
@@ -215,6 +248,7 @@ void App::Drain() {
 void App::Close(absl::Time deadline) {
   health_service_.CloseWatches();
   encoder_service_.Close(deadline);
+  attention_service_.Close(deadline);
   kserve_service_.Close(deadline);
 }
 

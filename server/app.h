@@ -16,6 +16,7 @@
 #include "server/metrics/http_endpoint.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/model_registry.h"
+#include "server/rpc/attention_service.h"
 #include "server/rpc/encode_pipeline.h"
 #include "server/rpc/encoder_service.h"
 #include "server/rpc/health_service.h"
@@ -64,7 +65,13 @@ class App {
     }
   };
 
-  App(const ServerFlags& flags, const std::vector<ModelSource>& sources, ModelLoader loader);
+  App(const ServerFlags& flags, const std::vector<ModelSource>& sources, ModelLoader loader,
+      const AttentionLimits& attention_limits);
+
+  static absl::StatusOr<std::unique_ptr<App>> Start(const ServerFlags& flags,
+                                                    const std::vector<ModelSource>& sources,
+                                                    ModelLoader loader,
+                                                    const ModelOptions& options);
 
   absl::Status Listen(const ServerFlags& flags);
   void OnModelChanged(const std::string& name, ModelState state);
@@ -88,6 +95,7 @@ class App {
   ModelRegistry registry_;
   EncodePipeline pipeline_;
   EncoderService encoder_service_;
+  AttentionService attention_service_;
   KServeService kserve_service_;
   PoolsIdle pools_idle_{*this};
   std::unique_ptr<HttpEndpoint> http_;

@@ -49,6 +49,12 @@ void AddLimitFlags(ServerFlags& flags, FlagSet& set) {
   set.Add("max_pending_response_bytes", flags.max_pending_response_bytes,
           "tensors in all answers that are in work or not yet read by their clients; more get "
           "RESOURCE_EXHAUSTED");
+  set.Add("max_attention_tokens", flags.max_attention_tokens,
+          "queries and keys of one attention request; at most max_queued_tokens");
+  set.Add("max_attention_bytes", flags.max_attention_bytes,
+          "scratch memory of one attention request while it is computed");
+  set.Add("max_attention_operations", flags.max_attention_operations,
+          "multiply-adds of one attention request, about");
   set.Add("max_connection_calls", flags.max_connection_calls,
           "calls and streams at one time on one connection; its client waits with more");
   set.Add("max_stream_requests", flags.max_stream_requests,
@@ -112,6 +118,9 @@ absl::Status CheckNumbers(const ServerFlags& flags) {
                    flags.max_request_bytes, kMaxBytes),
         CheckRange("max_pending_response_bytes", flags.max_pending_response_bytes,
                    flags.max_response_bytes, kMaxBytes),
+        CheckRange("max_attention_tokens", flags.max_attention_tokens, 1, kMaxCount),
+        CheckRange("max_attention_bytes", flags.max_attention_bytes, 1024, kMaxBytes),
+        CheckRange("max_attention_operations", flags.max_attention_operations, 1, kMaxBytes),
         CheckRange("max_connection_calls", flags.max_connection_calls, 1, kMaxMessage),
         CheckRange("max_stream_requests", flags.max_stream_requests, 1, kMaxCount),
         CheckRange("drain_timeout_s", flags.drain_timeout_s, 0, 86'400)}) {

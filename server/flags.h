@@ -39,6 +39,9 @@ struct ServerFlags {
   int64_t max_pending_request_bytes = int64_t{512} << 20;
   // max_queued_tokens of hidden size 1024
   int64_t max_pending_response_bytes = int64_t{1} << 30;
+  int64_t max_attention_tokens = 65536;
+  int64_t max_attention_bytes = int64_t{256} << 20;
+  int64_t max_attention_operations = int64_t{1} << 40;  // seconds on two cores
   int64_t max_stream_requests = 256;
   int64_t max_connection_calls = 4096;
   int64_t drain_timeout_s = 25;  // Kubernetes kills after 30

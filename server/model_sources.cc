@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "kernels/core/quote.h"
+#include "server/models/attention_model.h"
 #include "server/rpc/kserve_metadata.h"
 
 namespace attendant {
@@ -63,6 +64,11 @@ absl::Status CheckName(const std::string& name) {
     return absl::InvalidArgumentError(absl::StrCat(
         "model name ", Quote(name), " of ", name.size(), " bytes cannot be served: use 1 to ",
         kMaxNameBytes, " letters, digits, '_', '-' and '.'"));
+  }
+  if (name == kAttentionName) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "model name ", Quote(name),
+        " cannot be served: the attention operators that need no model are called so"));
   }
   if (SplitServedName(name).second != ServedName::kText) {
     return absl::InvalidArgumentError(

@@ -60,8 +60,8 @@ struct PendingRequest {
   std::vector<SequenceInput> sequences;  // empty with an operation, and only then
   SequenceOutputs outputs;               // the same for all of them
   LayerSelection layers;                 // likewise
-  std::unique_ptr<Operation>
-      operation;  // kept until it has run, even when the request is cancelled
+  // Kept until it has run, even when the request is cancelled.
+  std::unique_ptr<Operation> operation;
   absl::Time deadline = absl::InfiniteFuture();
   int priority = 0;  // higher first
   // Called exactly once: with the result, or with RESOURCE_EXHAUSTED (queue full), INVALID_ARGUMENT

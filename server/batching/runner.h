@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <span>
 
 #include "absl/status/status.h"
@@ -27,10 +26,10 @@ class Runner {
 // Runs operations, one after the other, on threads of its own.
 class OperationRunner final : public Runner {
  public:
-  // `threads`: the worker's included. `on_thread_start` runs on each of the others.
-  explicit OperationRunner(int threads, std::function<void()> on_thread_start = {})
-      : pool_(threads, std::move(on_thread_start)) {}
+  // `team`: the worker's thread included.
+  explicit OperationRunner(const ThreadTeam& team) : pool_(team) {}
 
+  void OnWorkerStart() override { pool_.PlaceCaller(); }
   absl::Status Run(std::span<const BatchItem> items) override;
 
  private:

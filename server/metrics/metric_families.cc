@@ -58,8 +58,8 @@ MetricFamilies::MetricFamilies(prometheus::Registry& registry)
 // Six buckets a decade, 1.8 an octave, from 100 us to 60 s. Neighbours differ by at most 5/3, so a
 // quantile that histogram_quantile() interpolates inside its bucket is off by less than that, in
 // practice by about a fifth; the bounds are the round numbers that latency objectives are written
-// in, and a share "below 5 ms" is exact. 36 buckets for a model's 15 combinations of method and
-// phase are 540 time series.
+// in, and a share "below 5 ms" is exact. 36 buckets for a model's 25 combinations of method and
+// phase are 900 time series.
 const Buckets& DurationBuckets() {
   static const Buckets* const buckets =
       new Buckets{100e-6, 150e-6, 200e-6, 300e-6, 500e-6, 700e-6,  //

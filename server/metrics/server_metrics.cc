@@ -20,8 +20,8 @@ using prometheus::Labels;
 
 constexpr std::array<const char*, kNumPhases> kPhaseNames = {"total", "tokenize", "queue",
                                                              "compute", "serialize"};
-constexpr std::array<const char*, kNumMethods> kMethodNames = {"encode", "encode_stream",
-                                                               "model_infer"};
+constexpr std::array<const char*, kNumMethods> kMethodNames = {
+    "encode", "encode_stream", "model_infer", "attend", "attend_stream"};
 // What RejectReasonName gives, and "memory" from the pipeline. Anything else counts as the last, so
 // that no label is made later.
 constexpr std::array<const char*, 7> kReasonNames = {

@@ -16,8 +16,8 @@ inline constexpr int kNumPhases = 5;
 
 // The RPCs whose requests are counted, as the label `method` names them: a fixed set, so that no
 // label ever carries what a client sent.
-enum class Method { kEncode, kEncodeStream, kModelInfer };
-inline constexpr int kNumMethods = 3;
+enum class Method { kEncode, kEncodeStream, kModelInfer, kAttend, kAttendStream };
+inline constexpr int kNumMethods = 5;
 
 // What a model that has loaded is computed with, and what it holds.
 struct LoadedModel {

@@ -49,20 +49,28 @@ class KServeStatistics {
   std::array<Entry, kNumServedNames> entries_;
 };
 
-// A model that has loaded and answers. Immutable but for its batcher and what counts; thread-safe.
-struct Model {
+// What every model has that has loaded and answers. Immutable but for its batcher and what counts;
+// thread-safe.
+struct AnyModel {
+  virtual ~AnyModel() = default;
+
   std::string name;
+  absl::Duration load_time;
+  ModelMetrics* metrics = nullptr;  // lives as long as ServerMetrics
+  std::unique_ptr<BatchObserver> observer;
+  std::unique_ptr<Batcher> batcher;
+};
+
+// An encoder.
+struct Model final : AnyModel {
+  ~Model() override { batcher.reset(); }  // before what its sessions use
+
   SentenceSettings sentence;
   int64_t max_sequence_tokens = 0;  // the longest sequence of ids: position table and batch budget
-  absl::Duration load_time;
   int64_t arena_bytes = 0;          // of all its sessions
-  ModelMetrics* metrics = nullptr;  // lives as long as ServerMetrics
   KServeStatistics statistics;
-
   std::unique_ptr<Tokenizer> tokenizer;  // null when the checkpoint has no tokenizer.json: ids only
   std::unique_ptr<PreparedEncoder> encoder;
-  std::unique_ptr<BatchObserver> observer;
-  std::unique_ptr<Batcher> batcher;  // last: it stops before what it uses goes
 
   const EncoderConfig& config() const { return encoder->config(); }
 };

@@ -15,6 +15,7 @@
 #include "kernels/core/packed_batch.h"
 #include "kernels/io/checkpoint.h"
 #include "server/batching/batch_runner.h"
+#include "server/models/attention_model.h"
 #include "server/models/model_observer.h"
 
 namespace attendant {
@@ -150,7 +151,10 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const ModelSource& source, cons
 
 ModelLoader CheckpointLoader(const ModelOptions& options) {
   return [options](const ModelSource& source, ServerMetrics& metrics,
-                   const Executor& executor) -> absl::StatusOr<std::unique_ptr<Model>> {
+                   const Executor& executor) -> absl::StatusOr<std::unique_ptr<AnyModel>> {
+    if (HoldsAttentionModule(source.directory)) {
+      return LoadAttentionModel(source, options, metrics, executor);
+    }
     absl::StatusOr<std::unique_ptr<Backend>> backend =
         MakeBackend(options.backend, {options.cpu_isa, options.load_threads});
     if (!backend.ok()) return backend.status();

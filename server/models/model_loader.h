@@ -16,7 +16,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const ModelSource& source, cons
                                                  const ModelOptions& options,
                                                  ServerMetrics& metrics, const Executor& executor);
 
-// LoadModel on the back end that `options` names.
+// LoadModel on the back end that `options` names, or LoadAttentionModel: as the folder is.
 ModelLoader CheckpointLoader(const ModelOptions& options);
 
 }  // namespace attendant

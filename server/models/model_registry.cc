@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "kernels/core/quote.h"
+#include "server/models/attention_model.h"
 #include "server/models/model_loader.h"
 
 namespace attendant {
@@ -35,7 +36,15 @@ struct ModelRegistry::Impl {
   struct Entry {
     ModelSource source;
     ModelStatus status;
-    std::unique_ptr<Model> model;
+    std::unique_ptr<AnyModel> model;
+    bool built_in = false;
+
+    void SetModel(std::unique_ptr<AnyModel> loaded) {
+      model = std::move(loaded);
+      status.model = dynamic_cast<Model*>(model.get());
+      status.attention = dynamic_cast<AttentionModel*>(model.get());
+      status.state = ModelState::kReady;
+    }
   };
 
   const ModelLoader load;
@@ -58,6 +67,17 @@ struct ModelRegistry::Impl {
     return nullptr;
   }
 
+  // One that is ready.
+  absl::StatusOr<const Entry*> RequireEntry(absl::string_view name) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex) {
+    const Entry* entry = FindEntry(name);
+    if (entry == nullptr) {
+      return absl::NotFoundError(absl::StrCat("there is no model ", Quote(name)));
+    }
+    if (absl::Status status = Unavailable(entry->status); !status.ok()) return status;
+    return entry;
+  }
+
   void AddEntries(std::vector<ModelSource> sources) {
     absl::MutexLock lock(&mutex);
     for (ModelSource& source : sources) {
@@ -78,34 +98,35 @@ struct ModelRegistry::Impl {
       {
         absl::MutexLock lock(&mutex);
         if (draining || i == entries.size()) return;
+        if (entries[i].built_in) continue;
         source = entries[i].source;
       }
       Loaded(i, load(source, metrics, executor));
     }
   }
 
-  void Loaded(size_t index, absl::StatusOr<std::unique_ptr<Model>> model) {
+  void Loaded(size_t index, absl::StatusOr<std::unique_ptr<AnyModel>> model) {
     ModelState state;
     std::string name;
     {
       absl::MutexLock lock(&mutex);
       if (draining) return;
       Entry& entry = entries[index];
-      state = entry.status.state = model.ok() ? ModelState::kReady : ModelState::kFailed;
-      name = entry.status.name;
       if (model.ok()) {
-        entry.model = *std::move(model);
-        entry.status.model = entry.model.get();
+        entry.SetModel(*std::move(model));
       } else {
+        entry.status.state = ModelState::kFailed;
         entry.status.error = model.status();
       }
+      state = entry.status.state;
+      name = entry.status.name;
     }
     Tell(name, state);
   }
 
   // The models to wait for.
-  std::vector<Model*> StartDraining() {
-    std::vector<Model*> models;
+  std::vector<AnyModel*> StartDraining() {
+    std::vector<AnyModel*> models;
     std::vector<std::string> changed;
     {
       absl::MutexLock lock(&mutex);
@@ -113,7 +134,7 @@ struct ModelRegistry::Impl {
       for (Entry& entry : entries) {
         if (entry.status.state == ModelState::kFailed) continue;
         entry.status.state = ModelState::kDraining;
-        changed.push_back(entry.status.name);
+        if (!entry.built_in) changed.push_back(entry.status.name);
         if (entry.model) models.push_back(entry.model.get());
       }
     }
@@ -146,14 +167,31 @@ void ModelRegistry::StartLoading() {
   impl_->loading = std::thread([impl = impl_.get()] { impl->LoadAll(); });
 }
 
+void ModelRegistry::AddBuiltIn(std::unique_ptr<AnyModel> model) {
+  absl::MutexLock lock(&impl_->mutex);
+  Impl::Entry entry;
+  entry.status.name = model->name;
+  entry.built_in = true;
+  entry.SetModel(std::move(model));
+  impl_->entries.push_back(std::move(entry));
+}
+
 absl::StatusOr<Model*> ModelRegistry::Find(absl::string_view name) const {
   absl::ReaderMutexLock lock(&impl_->mutex);
-  const Impl::Entry* entry = impl_->FindEntry(name);
-  if (entry == nullptr) {
-    return absl::NotFoundError(absl::StrCat("there is no model ", Quote(name)));
-  }
-  if (absl::Status status = Unavailable(entry->status); !status.ok()) return status;
-  return entry->model.get();
+  const absl::StatusOr<const Impl::Entry*> entry = impl_->RequireEntry(name);
+  if (!entry.ok()) return entry.status();
+  if ((*entry)->status.model != nullptr) return (*entry)->status.model;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "model ", Quote(name), " is an attention module, which attendant.v1.Attention serves"));
+}
+
+absl::StatusOr<AttentionModel*> ModelRegistry::FindAttention(absl::string_view name) const {
+  absl::ReaderMutexLock lock(&impl_->mutex);
+  const absl::StatusOr<const Impl::Entry*> entry = impl_->RequireEntry(name);
+  if (!entry.ok()) return entry.status();
+  if ((*entry)->status.attention != nullptr) return (*entry)->status.attention;
+  return absl::InvalidArgumentError(
+      absl::StrCat("model ", Quote(name), " is an encoder, which attendant.v1.Encoder serves"));
 }
 
 bool ModelRegistry::Knows(absl::string_view name) const {
@@ -164,21 +202,24 @@ bool ModelRegistry::Knows(absl::string_view name) const {
 std::vector<ModelStatus> ModelRegistry::List() const {
   absl::ReaderMutexLock lock(&impl_->mutex);
   std::vector<ModelStatus> list;
-  for (const Impl::Entry& entry : impl_->entries) list.push_back(entry.status);
+  for (const Impl::Entry& entry : impl_->entries) {
+    if (!entry.built_in) list.push_back(entry.status);
+  }
   return list;
 }
 
 absl::Status ModelRegistry::Ready() const {
   absl::ReaderMutexLock lock(&impl_->mutex);
-  if (impl_->entries.empty()) return absl::UnavailableError("no model was given yet");
+  bool any = false;
   for (const Impl::Entry& entry : impl_->entries) {
     if (absl::Status status = Unavailable(entry.status); !status.ok()) return status;
+    any |= !entry.built_in;
   }
-  return absl::OkStatus();
+  return any ? absl::OkStatus() : absl::UnavailableError("no model was given yet");
 }
 
 void ModelRegistry::Drain(absl::Time deadline) {
-  for (Model* model : impl_->StartDraining()) model->batcher->Drain(deadline);
+  for (AnyModel* model : impl_->StartDraining()) model->batcher->Drain(deadline);
 }
 
 }  // namespace attendant

@@ -16,12 +16,20 @@
 namespace attendant {
 
 class ServerMetrics;
+struct AttentionModel;
 
 enum class ModelState { kLoading, kReady, kFailed, kDraining };
 
 struct ModelSource {
   std::string name;
   std::string directory;
+};
+
+// What one attention request may take.
+struct AttentionLimits {
+  int64_t max_tokens = 65536;                 // queries and keys of all its sequences
+  int64_t max_bytes = int64_t{256} << 20;     // scratch memory while it is computed
+  int64_t max_operations = int64_t{1} << 40;  // multiply-adds, about
 };
 
 struct ModelOptions {
@@ -31,17 +39,20 @@ struct ModelOptions {
   std::vector<ThreadTeam> replicas{1};  // a session for each team
   int load_threads = 1;
   BatcherOptions batcher;
+  AttentionLimits attention{};
 };
 
-// Makes a model that is ready to serve; a test gives its own.
-using ModelLoader = std::function<absl::StatusOr<std::unique_ptr<Model>>(
+// Makes a model that is ready to serve, an encoder or an attention module; a test gives its own.
+using ModelLoader = std::function<absl::StatusOr<std::unique_ptr<AnyModel>>(
     const ModelSource& source, ServerMetrics& metrics, const Executor& executor)>;
 
 struct ModelStatus {
   std::string name;
   ModelState state = ModelState::kLoading;
-  absl::Status error;      // why it failed, with kFailed
-  Model* model = nullptr;  // with kReady and kDraining
+  absl::Status error;  // why it failed, with kFailed
+  // With kReady and kDraining, one of them.
+  Model* model = nullptr;
+  AttentionModel* attention = nullptr;
 };
 
 // The models of this process and the life of each: load, warm, serve, drain. Thread-safe.
@@ -65,12 +76,17 @@ class ModelRegistry {
   // one name.
   void SetModels(std::vector<ModelSource> sources);
 
+  // Adds a model that needs no loading: found, known and drained like the others, but not listed,
+  // and nothing is ready because of it. Before StartLoading.
+  void AddBuiltIn(std::unique_ptr<AnyModel> model);
+
   // Loads the models one after the other on a thread of its own, and returns at once. Called once.
   void StartLoading();
 
   // NOT_FOUND: no such model. UNAVAILABLE: it is loading, draining, or failed to load (says why).
-  // The model lives as long as the registry.
+  // INVALID_ARGUMENT: it is of the other kind. The model lives as long as the registry.
   absl::StatusOr<Model*> Find(absl::string_view name) const;
+  absl::StatusOr<AttentionModel*> FindAttention(absl::string_view name) const;
 
   std::vector<ModelStatus> List() const;  // in the order they were given
 

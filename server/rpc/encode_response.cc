@@ -125,6 +125,8 @@ void EncodeSequenceInfo(const ResponseFormat& format, const EncodedSequence& seq
   }
 }
 
+}  // namespace
+
 v1::ModelState EncodeModelState(ModelState state) {
   switch (state) {
     case ModelState::kLoading:
@@ -138,8 +140,6 @@ v1::ModelState EncodeModelState(ModelState state) {
   }
   return v1::MODEL_STATE_UNSPECIFIED;
 }
-
-}  // namespace
 
 void EncodeResponseTensors(const ResponseFormat& format, EncodeOutput& output,
                            v1::EncodeResponse& response) {

@@ -32,6 +32,7 @@ absl::StatusOr<DecodedRequest> DecodeRequest(const v1::EncodeRequest& request,
 void EncodeResponseTensors(const ResponseFormat& format, EncodeOutput& output,
                            v1::EncodeResponse& response);
 
+v1::ModelState EncodeModelState(ModelState state);
 void EncodeModelInfo(const ModelStatus& status, v1::ModelInfo& info);
 
 }  // namespace attendant

@@ -2,33 +2,14 @@
 #include "server/rpc/encoder_service.h"
 
 #include <memory>
-#include <optional>
-#include <string>
 #include <utility>
 
-#include "server/batching/retry_hint.h"
 #include "server/rpc/encoder_call.h"
 #include "server/rpc/encoder_messages.h"
 #include "server/rpc/status_translation.h"
+#include "server/rpc/stream_error.h"
 
 namespace attendant {
-namespace {
-
-void FillStreamAnswer(const std::string& id, const absl::Status& status,
-                      v1::EncodeStreamResponse& answer) {
-  answer.set_id(id);
-  if (status.ok()) return;
-  const grpc::Status error = ToGrpcStatus(status);
-  answer.mutable_error()->set_code(error.error_code());
-  answer.mutable_error()->set_message(error.error_message());
-  const std::optional<absl::Duration> delay = RetryAfter(status);
-  if (delay.has_value()) {
-    answer.mutable_error()->set_retry_after_ms(absl::ToInt64Milliseconds(*delay));
-  }
-}
-
-}  // namespace
-
 EncoderService::EncoderService(EncodePipeline& pipeline, Executor executor,
                                const StreamLimits& limits)
     : pipeline_(pipeline), executor_(std::move(executor)), stream_limits_(limits) {}
@@ -66,6 +47,7 @@ grpc::ServerUnaryReactor* EncoderService::ListModels(grpc::CallbackServerContext
                                                      const v1::ListModelsRequest* /*request*/,
                                                      v1::ListModelsResponse* response) {
   for (const ModelStatus& status : pipeline_.models().List()) {
+    if (status.attention != nullptr) continue;  // attendant.v1.Attention lists it
     EncodeModelInfo(status, *response->add_models());
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();

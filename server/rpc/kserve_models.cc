@@ -63,7 +63,7 @@ std::vector<FoundModel> KServeModels::NamesOf(Model& model) const {
 std::vector<FoundModel> KServeModels::ListReady() const {
   std::vector<FoundModel> all;
   for (const ModelStatus& status : registry_.List()) {
-    if (status.state != ModelState::kReady) continue;
+    if (status.state != ModelState::kReady || status.model == nullptr) continue;
     for (FoundModel& found : NamesOf(*status.model)) all.push_back(std::move(found));
   }
   return all;
@@ -71,6 +71,7 @@ std::vector<FoundModel> KServeModels::ListReady() const {
 
 void KServeModels::FillIndex(bool ready_only, inference::RepositoryIndexResponse& index) const {
   for (const ModelStatus& status : registry_.List()) {
+    if (status.attention != nullptr) continue;  // this protocol has no words for it
     if (ready_only && status.state != ModelState::kReady) continue;
     std::vector<std::string> names;
     if (status.model == nullptr) {

@@ -24,6 +24,16 @@ void AppendConverted(std::span<const float> values, std::string& bytes) {
   }
 }
 
+template <float Convert(uint16_t)>
+void ReadConverted(const char* bytes, std::span<float> values) {
+  for (float& value : values) {
+    uint16_t bits;
+    std::memcpy(&bits, bytes, sizeof(bits));
+    value = Convert(bits);
+    bytes += sizeof(bits);
+  }
+}
+
 }  // namespace
 
 int64_t BytesPerValue(NumberFormat format) { return format == NumberFormat::kF32 ? 4 : 2; }
@@ -53,6 +63,20 @@ uint16_t ToF16(float value) {
   return static_cast<uint16_t>(sign | (magnitude >> 13));
 }
 
+float FromBf16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
+
+float FromF16(uint16_t bits) {
+  const uint32_t sign = (bits & 0x8000u) << 16;
+  const uint32_t exponent = (bits >> 10) & 0x1fu;
+  const uint32_t mantissa = bits & 0x3ffu;
+  if (exponent == 0x1f) return std::bit_cast<float>(sign | kF32Infinity | mantissa << 13);
+  if (exponent > 0)
+    return std::bit_cast<float>(sign | (exponent + 127 - 15) << 23 | mantissa << 13);
+  constexpr float kSmallest = 0x1p-24f;
+  const float magnitude = static_cast<float>(mantissa) * kSmallest;
+  return sign != 0 ? -magnitude : magnitude;
+}
+
 void AppendValues(std::span<const float> values, NumberFormat format, std::string& bytes) {
   switch (format) {
     case NumberFormat::kF32:
@@ -62,6 +86,18 @@ void AppendValues(std::span<const float> values, NumberFormat format, std::strin
       return AppendConverted<ToBf16>(values, bytes);
     case NumberFormat::kF16:
       return AppendConverted<ToF16>(values, bytes);
+  }
+}
+
+void ReadValues(absl::string_view bytes, NumberFormat format, std::span<float> values) {
+  switch (format) {
+    case NumberFormat::kF32:
+      std::memcpy(values.data(), bytes.data(), values.size_bytes());
+      return;
+    case NumberFormat::kBf16:
+      return ReadConverted<FromBf16>(bytes.data(), values);
+    case NumberFormat::kF16:
+      return ReadConverted<FromF16>(bytes.data(), values);
   }
 }
 

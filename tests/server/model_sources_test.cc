@@ -70,6 +70,7 @@ TEST(ModelSourcesTest, SaysWhatIsWrong) {
       {{"a.ids=/x"}, "", "model name 'a.ids' cannot be served: NAME.ids"},
       {{"a=/x", "a.encoder=/y"}, "", "model name 'a.encoder' cannot be served: NAME.ids"},
       {{".ids=/x"}, "", "cannot be served"},
+      {{"attention=/x"}, "", "the attention operators that need no model are called so"},
       {{}, empty.path(), "has no folder with a config.json"},
       {{}, empty / "gone", "No such file"},
   };

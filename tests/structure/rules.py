@@ -32,10 +32,10 @@ TABLE = {
     "server/batching": row("kernels/core", "absl"),
     "server/metrics": row(libraries="absl prometheus"),
     "server/models": row(
-        "kernels/core kernels/io kernels/backends server/text server/batching server/metrics", "absl",
+        "kernels/core kernels/io kernels/attention kernels/backends server/text server/batching server/metrics", "absl",
         private="json spdlog"),
     "server/rpc": row(
-        "proto kernels/core server/text server/batching server/models server/metrics",
+        "proto kernels/core kernels/attention server/text server/batching server/models server/metrics",
         "absl grpc protobuf", private="spdlog"),
     "server": row(
         "proto kernels/core kernels/backends server/text server/batching server/models server/metrics server/rpc",

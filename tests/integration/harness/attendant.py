@@ -18,18 +18,18 @@ def _compile():
     folder = tempfile.TemporaryDirectory(prefix="attendant-stubs-")
     proto = settings.ROOT / "proto"
     code = protoc.main(["protoc", f"-I{proto}", f"--python_out={folder.name}", f"--grpc_python_out={folder.name}",
-                        str(proto / "attendant" / "v1" / "encoder.proto")])
+                        *(str(proto / "attendant" / "v1" / name) for name in ("attention.proto", "encoder.proto"))])
     assert code == 0, "protoc failed"
     sys.path.insert(0, folder.name)
     try:
-        return (importlib.import_module("attendant.v1.encoder_pb2"),
-                importlib.import_module("attendant.v1.encoder_pb2_grpc"))
+        return [importlib.import_module(f"attendant.v1.{name}")
+                for name in ("encoder_pb2", "encoder_pb2_grpc", "attention_pb2", "attention_pb2_grpc")]
     finally:
         sys.path.remove(folder.name)
         folder.cleanup()
 
 
-pb, stubs = _compile()
+pb, stubs, attention_pb, attention_stubs = _compile()
 
 
 def ids(token_ids, mask=None, segments=None):

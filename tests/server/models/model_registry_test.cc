@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <utility>
 
 #include "server/completion_pool.h"
 #include "server/metrics/server_metrics.h"
+#include "server/models/attention_model.h"
 #include "server/models/model_loader.h"
 #include "tests/server/gated_backend.h"
 #include "tests/server/tiny_model.h"
@@ -142,6 +144,48 @@ TEST_F(ModelRegistryTest, DrainGivesUpAModelThatIsLoading) {
   load_gate_.Open();
   EXPECT_EQ(registry_.List()[0].state, ModelState::kDraining);
   EXPECT_EQ(registry_.List()[0].model, nullptr);
+}
+
+TEST_F(ModelRegistryTest, TellsModulesFromEncoders) {
+  const auto zeros = [](const std::string& name, const std::vector<int64_t>& dims, size_t count) {
+    return FloatTensor(name, dims, std::vector<float>(count));
+  };
+  std::filesystem::create_directory(directory_ / "mha");
+  WriteFile((directory_ / "mha") + "/config.json",
+            R"({"type": "MultiheadAttention", "num_heads": 2})");
+  WriteFile(
+      (directory_ / "mha") + "/model.safetensors",
+      SafetensorsBytes({zeros("in_proj_bias", {12}, 12), zeros("in_proj_weight", {12, 4}, 48),
+                        zeros("out_proj.bias", {4}, 4), zeros("out_proj.weight", {4, 4}, 16)}));
+  registry_.SetModels({{"mha", directory_ / "mha"}, {"tiny", directory_ / "tiny"}});
+  registry_.StartLoading();
+  AwaitChanges(2);
+  const absl::StatusOr<AttentionModel*> module = registry_.FindAttention("mha");
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_EQ((*module)->module->config().heads, 2);
+  EXPECT_TRUE(registry_.Find("tiny").ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(registry_.Find("mha").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(registry_.FindAttention("tiny").status()));
+  EXPECT_TRUE(absl::IsNotFound(registry_.FindAttention("nobody").status()));
+  EXPECT_EQ(registry_.List()[0].model, nullptr);
+}
+
+TEST_F(ModelRegistryTest, WhatIsBuiltInIsThereAtOnceAndNotListed) {
+  load_gate_.Close();
+  registry_.SetModels({{"tiny", directory_ / "tiny"}});
+  registry_.AddBuiltIn(MakeAttention(options_, metrics_, Run()));
+  registry_.StartLoading();
+  EXPECT_TRUE(registry_.FindAttention("attention").ok());
+  EXPECT_TRUE(registry_.Knows("attention"));
+  EXPECT_FALSE(registry_.Ready().ok());
+  EXPECT_EQ(registry_.List().size(), 1u);
+  load_gate_.Open();
+  AwaitChanges(1);
+  EXPECT_TRUE(registry_.Ready().ok());
+  registry_.Drain(absl::InfiniteFuture());
+  EXPECT_TRUE(absl::IsUnavailable(registry_.FindAttention("attention").status()));
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [name, state] : changes_) EXPECT_EQ(name, "tiny");
 }
 
 }  // namespace

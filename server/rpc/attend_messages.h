@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "attendant/v1/attention.pb.h"
+#include "server/models/attention_model.h"
+#include "server/models/model_registry.h"
+#include "server/rpc/attention_task.h"
+#include "server/rpc/number_format.h"
+
+namespace attendant {
+
+// Checks a request, and measures what it will take, before memory is spent that it has not paid for
+// itself: all its tensors are still where the message has them. INVALID_ARGUMENT names the field,
+// and both shapes or numbers. `model` must outlive the task.
+absl::StatusOr<std::unique_ptr<AttentionTask>> PlanAttend(const v1::AttendRequest& request,
+                                                          const AttentionModel& model,
+                                                          int64_t max_response_bytes);
+
+// What a task's answer holds as f32.
+int64_t ResponseBytes(const attention::Call& call, const attention::Cost& cost);
+
+// Gives a planned task its operands: REQUIRES that `request` is the one it was planned for. The
+// task does not refer to the request after that.
+void FillTask(const v1::AttendRequest& request, AttentionTask& task);
+
+// The number format that the answer is wanted in. INVALID_ARGUMENT: there is no such.
+absl::StatusOr<NumberFormat> AnswerFormat(const v1::AttendRequest& request);
+
+// Fills output and weights, and frees the task's.
+void EncodeAttention(NumberFormat format, AttentionTask& task, v1::AttendResponse& response);
+
+// What ListAttention tells of the kinds, and of a module. REQUIRES: `status.attention` is set.
+void EncodeKinds(v1::ListAttentionResponse& response);
+void EncodeModule(const ModelStatus& status, v1::AttentionModuleInfo& info);
+
+}  // namespace attendant

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/attention/check_call.h"
 #include "kernels/attention/linear.h"
 #include "kernels/attention/mask.h"

@@ -245,7 +245,7 @@ class ModuleLoader {
     absl::StatusOr<const float*> values = store_.Floats(*tensor);
     if (!values.ok()) return values.status();
     std::array<int64_t, rank> dims;
-    std::copy(tensor->dims.begin(), tensor->dims.end(), dims.begin());
+    std::copy_n(tensor->dims.begin(), rank, dims.begin());
     to = TensorView<const float, rank>(*values, dims);
     return absl::OkStatus();
   }

@@ -6,6 +6,7 @@
 
 #include <regex>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "client/heatmap/color_map.h"
 #include "client/heatmap/text.h"

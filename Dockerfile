@@ -27,6 +27,8 @@ RUN export DEBIAN_FRONTEND=noninteractive && \
 FROM runtime
 COPY --from=build /out/attendant-server /out/attendant /usr/local/bin/
 USER 10001:10001
+# The user has no home; Fontconfig, for heatmaps, complains where it cannot keep its cache.
+ENV XDG_CACHE_HOME=/tmp
 VOLUME /models
 EXPOSE 8001 8002
 STOPSIGNAL SIGTERM

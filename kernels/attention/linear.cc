@@ -41,17 +41,7 @@ class LinearSlots final : public KeySlots {
   void Score(const QueryBlock& block) const override {
     LoadQueryRows(*kernels_, call_, block, block.scratch);
     MapRow(*kernels_, call_.feature_map, block.scratch, block.rows * call_.query.dim);
-    for (int64_t slot = block.begin; slot < block.end; slot += kSlotBlock) {
-      kernels_->product({.a = block.scratch,
-                         .a_row_stride = call_.key.dim,
-                         .b = block.panel + slot * call_.key.dim,
-                         .b_row_stride = kSlotBlock,
-                         .c = block.scores + slot,
-                         .c_row_stride = block.score_stride,
-                         .m = block.rows,
-                         .n = std::min(kSlotBlock, block.end - slot),
-                         .k = call_.key.dim});
-    }
+    ScoreDots(*kernels_, block.scratch, call_.key.dim, block);
   }
 
  private:

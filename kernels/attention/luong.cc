@@ -35,18 +35,7 @@ class LuongSlots final : public KeySlots {
   }
 
   void Score(const QueryBlock& block) const override {
-    const float* queries = Queries(block);
-    for (int64_t slot = block.begin; slot < block.end; slot += kSlotBlock) {
-      kernels_->product({.a = queries,
-                         .a_row_stride = call_.key.dim,
-                         .b = block.panel + slot * call_.key.dim,
-                         .b_row_stride = kSlotBlock,
-                         .c = block.scores + slot,
-                         .c_row_stride = block.score_stride,
-                         .m = block.rows,
-                         .n = std::min(kSlotBlock, block.end - slot),
-                         .k = call_.key.dim});
-    }
+    ScoreDots(*kernels_, Queries(block), call_.key.dim, block);
   }
 
  private:

@@ -302,6 +302,21 @@ void LoadKeyRows(const FamilyKernels& kernels, const Call& call, const InputRows
   }
 }
 
+void ScoreDots(const FamilyKernels& kernels, const float* queries, int64_t dim,
+               const QueryBlock& block) {
+  for (int64_t slot = block.begin; slot < block.end; slot += kSlotBlock) {
+    kernels.product({.a = queries,
+                     .a_row_stride = dim,
+                     .b = block.panel + slot * dim,
+                     .b_row_stride = kSlotBlock,
+                     .c = block.scores + slot,
+                     .c_row_stride = block.score_stride,
+                     .m = block.rows,
+                     .n = std::min(kSlotBlock, block.end - slot),
+                     .k = dim});
+  }
+}
+
 absl::Status MeasureSlots(const Call& call, const SlotKind& kind, int threads, Cost& cost) {
   const int64_t unit_heads = Averaged(call) ? call.query.heads : 1;
   const int64_t slots = kind.max_slots() + kSlotBlock;

@@ -83,6 +83,10 @@ void LoadQueryRows(const FamilyKernels& kernels, const Call& call, const QueryBl
 void LoadKeyRows(const FamilyKernels& kernels, const Call& call, const InputRows& operand,
                  int64_t sequence, int64_t head, int64_t begin, int64_t count, float* rows);
 
+// Scores that are dot products: queries [rows, dim] with the block's panels of `dim` rows.
+void ScoreDots(const FamilyKernels& kernels, const float* queries, int64_t dim,
+               const QueryBlock& block);
+
 // Adds the scratch to `cost`; INVALID_ARGUMENT where it overflows. REQUIRES: CheckCall accepted the
 // call, whose heads are `query`'s.
 absl::Status MeasureSlots(const Call& call, const SlotKind& kind, int threads, Cost& cost);

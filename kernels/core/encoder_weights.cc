@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "kernels/core/tensor_shape.h"
 
 namespace attendant {
 namespace {
@@ -16,14 +16,7 @@ class ShapeChecker {
   template <size_t rank>
   void Check(const std::string& name, const TensorView<const float, static_cast<int>(rank)>& tensor,
              const std::array<int64_t, rank>& expected) {
-    if (!status_.ok()) return;
-    if (tensor.empty()) {
-      status_ = absl::InvalidArgumentError(absl::StrCat("tensor ", name, " is missing"));
-    } else if (tensor.dims() != expected) {
-      status_ = absl::InvalidArgumentError(
-          absl::StrCat("tensor ", name, " has shape [", absl::StrJoin(tensor.dims(), ", "),
-                       "], the configuration asks for [", absl::StrJoin(expected, ", "), "]"));
-    }
+    if (status_.ok()) status_ = CheckTensorShape<rank>(name, tensor, expected);
   }
   void Check(const std::string& name, const LinearWeights& linear, int64_t outputs,
              int64_t inputs) {

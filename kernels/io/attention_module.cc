@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/io/config_fields.h"
 #include "kernels/io/json_file.h"
 #include "kernels/io/quoted.h"
 #include "kernels/io/tensor_store.h"
@@ -20,12 +21,6 @@ namespace {
 constexpr char kMultiHead[] = "MultiheadAttention";
 constexpr char kLayer[] = "TransformerEncoderLayer";
 constexpr char kEncoder[] = "TransformerEncoder";
-
-absl::Status Unsupported(const JsonNode& json, absl::string_view field, absl::string_view value,
-                         absl::string_view supported) {
-  return absl::UnimplementedError(
-      absl::StrCat(json.where(), ": ", Quoted(field), " is ", value, ", supported is ", supported));
-}
 
 // A size that the tensors give already: a field that is there can only agree.
 absl::Status CheckSame(const JsonNode& json, const char* field, int64_t size) {
@@ -43,24 +38,6 @@ absl::Status CheckSame(const JsonNode& json, const char* field, bool is) {
   return absl::InvalidArgumentError(absl::StrCat(json.where(), ": ", Quoted(field), " is ",
                                                  value ? "true" : "false", ", the tensors make it ",
                                                  is ? "true" : "false"));
-}
-
-absl::Status CheckFalse(const JsonNode& json, const char* field) {
-  bool value = false;
-  if (absl::Status status = json.Read(field, value); !status.ok()) return status;
-  return value ? Unsupported(json, field, "true", "false") : absl::OkStatus();
-}
-
-absl::Status ReadEpsilon(const JsonNode& json, ModuleConfig& config) {
-  double epsilon = 1e-5;
-  if (absl::Status status = json.Read("layer_norm_eps", epsilon); !status.ok()) return status;
-  // Before it is narrowed, which is undefined beyond f32's range.
-  if (!(epsilon > 0 && epsilon < 1)) {
-    return absl::InvalidArgumentError(absl::StrCat(json.where(), ": `layer_norm_eps` is ", epsilon,
-                                                   ", it must be between 0 and 1"));
-  }
-  config.layer_norm_epsilon = static_cast<float>(epsilon);
-  return absl::OkStatus();
 }
 
 absl::Status ReadActivation(const JsonNode& json, ModuleConfig& config) {
@@ -119,7 +96,7 @@ class ModuleLoader {
     config.type = ModuleType::kTransformerEncoder;
     absl::Status status = json_.Require("nhead", config.heads);
     if (status.ok()) status = json_.Read("norm_first", config.norm_first);
-    if (status.ok()) status = ReadEpsilon(json_, config);
+    if (status.ok()) status = ReadLayerNormEpsilon(json_, 1e-5, config.layer_norm_epsilon);
     if (status.ok()) status = ReadActivation(json_, config);
     if (!status.ok()) return status;
     do {  // at least one layer, and for a stack as many as there are

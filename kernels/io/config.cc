@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/io/config_fields.h"
 #include "kernels/io/json_file.h"
 #include "kernels/io/quoted.h"
 
@@ -41,23 +42,11 @@ constexpr NamedActivation kActivations[] = {
     {"relu", Activation::kRelu},
 };
 
-absl::Status Unsupported(const JsonNode& json, absl::string_view field, absl::string_view value,
-                         absl::string_view supported) {
-  return absl::UnimplementedError(
-      absl::StrCat(json.where(), ": ", Quoted(field), " is ", value, ", supported is ", supported));
-}
-
 // A field that, when it is there, must have the one value that BERT's encoder means.
 absl::Status CheckText(const JsonNode& json, const char* field, const std::string& only) {
   std::string value = only;
   if (absl::Status status = json.Read(field, value); !status.ok()) return status;
   return value == only ? absl::OkStatus() : Unsupported(json, field, Quoted(value), Quoted(only));
-}
-
-absl::Status CheckFalse(const JsonNode& json, const char* field) {
-  bool value = false;
-  if (absl::Status status = json.Read(field, value); !status.ok()) return status;
-  return value ? Unsupported(json, field, "true", "false") : absl::OkStatus();
 }
 
 absl::Status CheckNumber(const JsonNode& json, const char* field, int64_t only) {
@@ -117,18 +106,6 @@ absl::Status ReadActivation(const JsonNode& json, EncoderConfig& config) {
                      "gelu, gelu_new, gelu_fast, gelu_python, gelu_pytorch_tanh or relu");
 }
 
-absl::Status ReadEpsilon(const JsonNode& json, EncoderConfig& config) {
-  double epsilon = 1e-12;
-  if (absl::Status status = json.Read("layer_norm_eps", epsilon); !status.ok()) return status;
-  // Before it is narrowed, which is undefined beyond f32's range.
-  if (!(epsilon > 0 && epsilon < 1)) {
-    return absl::InvalidArgumentError(absl::StrCat(json.where(), ": `layer_norm_eps` is ", epsilon,
-                                                   ", it must be between 0 and 1"));
-  }
-  config.layer_norm_epsilon = static_cast<float>(epsilon);
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<EncoderConfig> ReadEncoderConfig(const std::string& path) {
@@ -138,7 +115,7 @@ absl::StatusOr<EncoderConfig> ReadEncoderConfig(const std::string& path) {
   absl::Status status = CheckArchitecture(*json);
   if (status.ok()) status = ReadDimensions(*json, config);
   if (status.ok()) status = ReadActivation(*json, config);
-  if (status.ok()) status = ReadEpsilon(*json, config);
+  if (status.ok()) status = ReadLayerNormEpsilon(*json, 1e-12, config.layer_norm_epsilon);
   if (!status.ok()) return status;
   if (status = Validate(config); !status.ok()) {
     return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));

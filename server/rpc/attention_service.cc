@@ -62,11 +62,6 @@ grpc::ServerUnaryReactor* AttentionService::ListAttention(
   return reactor;
 }
 
-void AttentionService::Close(absl::Time deadline) {
-  calls_.CloseAll();
-  streams_.CloseAll();
-  calls_.AwaitClosed(deadline);
-  streams_.AwaitClosed(deadline);
-}
+void AttentionService::Close(absl::Time deadline) { CloseAndAwait(calls_, streams_, deadline); }
 
 }  // namespace attendant

@@ -6,16 +6,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/rpc/wire_tensor.h"
 
 namespace attendant {
 namespace {
 
 constexpr size_t kMaxIdBytes = 256;
-
-absl::Status UnknownEnum(absl::string_view field, int value) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(field, " is ", value, ", which is not one of its values"));
-}
 
 absl::StatusOr<std::optional<Pooling>> DecodePooling(v1::Pooling pooling) {
   switch (pooling) {
@@ -44,20 +40,6 @@ absl::StatusOr<Truncation> DecodeTruncation(v1::Truncation truncation) {
       return Truncation::kRight;
     default:
       return UnknownEnum("truncation", truncation);
-  }
-}
-
-absl::StatusOr<NumberFormat> DecodeDType(v1::DType dtype) {
-  switch (dtype) {
-    case v1::DTYPE_UNSPECIFIED:
-    case v1::DTYPE_F32:
-      return NumberFormat::kF32;
-    case v1::DTYPE_BF16:
-      return NumberFormat::kBf16;
-    case v1::DTYPE_F16:
-      return NumberFormat::kF16;
-    default:
-      return UnknownEnum("outputs.dtype", dtype);
   }
 }
 
@@ -146,7 +128,7 @@ absl::Status DecodeInput(const v1::EncodeRequest& request, const EncodeLimits& l
 absl::Status DecodeOutputs(const v1::OutputSelection& outputs, DecodedRequest& decoded) {
   absl::StatusOr<std::optional<Pooling>> pooling = DecodePooling(outputs.pooled().pooling());
   if (!pooling.ok()) return pooling.status();
-  absl::StatusOr<NumberFormat> numbers = DecodeDType(outputs.dtype());
+  absl::StatusOr<NumberFormat> numbers = FromWire("outputs.dtype", outputs.dtype());
   if (!numbers.ok()) return numbers.status();
   decoded.format.numbers = *numbers;
   decoded.format.last_hidden_state = outputs.last_hidden_state();

@@ -47,16 +47,6 @@ std::vector<int64_t> WeightsShape(const AttentionTask& task) {
   return {queries.batch(), queries.seq(), columns};
 }
 
-std::string& StartTensor(const std::vector<int64_t>& shape, NumberFormat format,
-                         v1::Tensor& tensor) {
-  tensor.set_dtype(ToWire(format));
-  tensor.mutable_shape()->Add(shape.begin(), shape.end());
-  int64_t bytes = BytesPerValue(format);
-  for (int64_t dim : shape) bytes *= dim;
-  tensor.mutable_data()->reserve(static_cast<size_t>(bytes));
-  return *tensor.mutable_data();
-}
-
 }  // namespace
 
 void EncodeAttention(NumberFormat format, AttentionTask& task, v1::AttendResponse& response) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "server/rpc/layer_outputs.h"
+#include "server/rpc/wire_tensor.h"
 
 namespace attendant {
 namespace {
@@ -26,31 +27,6 @@ v1::Pooling EncodePooling(Pooling pooling) {
   return v1::POOLING_UNSPECIFIED;
 }
 
-v1::DType EncodeDType(NumberFormat format) {
-  switch (format) {
-    case NumberFormat::kF32:
-      return v1::DTYPE_F32;
-    case NumberFormat::kBf16:
-      return v1::DTYPE_BF16;
-    case NumberFormat::kF16:
-      return v1::DTYPE_F16;
-  }
-  return v1::DTYPE_UNSPECIFIED;
-}
-
-// Sets dtype and shape and makes room; the values are to be appended.
-std::string& StartTensor(const ResponseFormat& format, const std::vector<int64_t>& shape,
-                         v1::Tensor& tensor) {
-  int64_t bytes = BytesPerValue(format.numbers);
-  for (int64_t dim : shape) {
-    tensor.add_shape(dim);
-    bytes *= dim;
-  }
-  tensor.set_dtype(EncodeDType(format.numbers));
-  tensor.mutable_data()->reserve(static_cast<size_t>(bytes));
-  return *tensor.mutable_data();
-}
-
 // [tokens, hidden] of ragged input, [batch, seq, hidden] of padded; `outer` comes before.
 std::string& StartHiddenStates(const ResponseFormat& format, const EncodeOutput& output,
                                std::vector<int64_t> outer, v1::Tensor& tensor) {
@@ -66,7 +42,7 @@ std::string& StartHiddenStates(const ResponseFormat& format, const EncodeOutput&
     shape.push_back(tokens);
   }
   shape.push_back(output.hidden);
-  return StartTensor(format, shape, tensor);
+  return StartTensor(shape, format.numbers, tensor);
 }
 
 void EncodeLastHiddenState(const ResponseFormat& format, EncodeOutput& output, v1::Tensor& tensor) {
@@ -99,17 +75,18 @@ void EncodeAttentionWeights(const ResponseFormat& format, EncodeOutput& output,
   const auto heads = static_cast<int64_t>(output.layers.attention_heads.size());
   for (EncodedSequence& sequence : output.sequences) {
     const auto len = static_cast<int64_t>(sequence.token_ids.size());
-    std::string& bytes =
-        StartTensor(format, {layers, heads, len, len}, *response.add_attention_weights());
+    const int64_t shape[] = {layers, heads, len, len};
+    std::string& bytes = StartTensor(shape, format.numbers, *response.add_attention_weights());
     AppendAttentionWeights(sequence, layers * heads, format.numbers, bytes);
     std::vector<float>().swap(sequence.result.attention_weights);
   }
 }
 
 void EncodePooled(const ResponseFormat& format, const EncodeOutput& output, v1::Tensor& tensor) {
-  const int64_t batch = static_cast<int64_t>(output.sequences.size());
-  const int64_t dims = static_cast<int64_t>(output.sequences.front().result.pooled.size());
-  std::string& bytes = StartTensor(format, {batch, dims}, tensor);
+  const int64_t shape[] = {
+      static_cast<int64_t>(output.sequences.size()),
+      static_cast<int64_t>(output.sequences.front().result.pooled.size())};  // [batch, dims]
+  std::string& bytes = StartTensor(shape, format.numbers, tensor);
   for (const EncodedSequence& sequence : output.sequences) {
     AppendValues(sequence.result.pooled, format.numbers, bytes);
   }

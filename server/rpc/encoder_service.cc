@@ -55,11 +55,6 @@ grpc::ServerUnaryReactor* EncoderService::ListModels(grpc::CallbackServerContext
   return reactor;
 }
 
-void EncoderService::Close(absl::Time deadline) {
-  calls_.CloseAll();
-  streams_.CloseAll();
-  calls_.AwaitClosed(deadline);
-  streams_.AwaitClosed(deadline);
-}
+void EncoderService::Close(absl::Time deadline) { CloseAndAwait(calls_, streams_, deadline); }
 
 }  // namespace attendant

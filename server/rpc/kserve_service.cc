@@ -42,12 +42,7 @@ KServeService::KServeService(EncodePipeline& pipeline, std::string version, Exec
       models_(pipeline.models(), pipeline.limits().max_request_sequences),
       inference_(pipeline, models_, std::move(executor)) {}
 
-void KServeService::Close(absl::Time deadline) {
-  calls_.CloseAll();
-  streams_.CloseAll();
-  calls_.AwaitClosed(deadline);
-  streams_.AwaitClosed(deadline);
-}
+void KServeService::Close(absl::Time deadline) { CloseAndAwait(calls_, streams_, deadline); }
 
 ServerUnaryReactor* KServeService::ServerLive(CallbackServerContext* context,
                                               const inference::ServerLiveRequest*,

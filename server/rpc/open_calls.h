@@ -44,4 +44,13 @@ class OpenCalls {
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
+// Closes both kinds of a service's calls, then waits for both, until `deadline` at the most.
+template <typename Call, typename Stream>
+void CloseAndAwait(OpenCalls<Call>& calls, OpenCalls<Stream>& streams, absl::Time deadline) {
+  calls.CloseAll();
+  streams.CloseAll();
+  calls.AwaitClosed(deadline);
+  streams.AwaitClosed(deadline);
+}
+
 }  // namespace attendant

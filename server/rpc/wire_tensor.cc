@@ -109,4 +109,13 @@ absl::StatusOr<WireTensor> ReadNumbers(absl::string_view field, const v1::Tensor
   return read;
 }
 
+std::string& StartTensor(std::span<const int64_t> shape, NumberFormat format, v1::Tensor& tensor) {
+  tensor.set_dtype(ToWire(format));
+  tensor.mutable_shape()->Add(shape.begin(), shape.end());
+  int64_t bytes = BytesPerValue(format);
+  for (int64_t dim : shape) bytes *= dim;
+  tensor.mutable_data()->reserve(static_cast<size_t>(bytes));
+  return *tensor.mutable_data();
+}
+
 }  // namespace attendant

@@ -49,4 +49,7 @@ absl::StatusOr<WireTensor> ReadTensor(absl::string_view field, const v1::Tensor&
 absl::StatusOr<WireTensor> ReadNumbers(absl::string_view field, const v1::Tensor& tensor,
                                        int max_rank);
 
+// Sets dtype and shape and makes room for the values, which are to be appended to the result.
+std::string& StartTensor(std::span<const int64_t> shape, NumberFormat format, v1::Tensor& tensor);
+
 }  // namespace attendant

@@ -12,19 +12,12 @@
 #include "kernels/cpu/flash_attention.h"
 #include "kernels/cpu/vector_kernels.h"
 #include "tests/kernels/cpu/attention_problem.h"
+#include "tests/kernels/cpu/available_kernels.h"
 
 namespace attendant::cpu {
 namespace {
 
 constexpr float kUntouched = 12345.0f;
-
-std::vector<const VectorKernels*> Available() {
-  std::vector<const VectorKernels*> kernels;
-  if (MakeCpuBackend({.isa = CpuIsa::kAvx2}).ok()) kernels.push_back(&kAvx2Kernels);
-  if (MakeCpuBackend({.isa = CpuIsa::kAvx512}).ok()) kernels.push_back(&kAvx512Kernels);
-  if (MakeCpuBackend({.isa = CpuIsa::kAvx512Bf16}).ok()) kernels.push_back(&kAvx512Bf16Kernels);
-  return kernels;
-}
 
 // Queries and keys side by side, [len, 2 * head_dim]: numbers that bf16 holds exactly.
 struct TestQk {
@@ -159,7 +152,7 @@ TEST_P(AttentionWeightsTest, MasksBiasesAndWindows) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Isa, AttentionWeightsTest, testing::ValuesIn(Available()),
+INSTANTIATE_TEST_SUITE_P(Isa, AttentionWeightsTest, testing::ValuesIn(AvailableKernels()),
                          [](const auto& parameter) { return std::string(parameter.param->isa); });
 
 }  // namespace

@@ -13,20 +13,13 @@
 #include <tuple>
 #include <vector>
 
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/core/backend.h"
+#include "tests/kernels/cpu/available_kernels.h"
 
 namespace attendant::cpu {
 namespace {
 
 constexpr float kUntouched = 12345.0f;
-
-std::vector<const VectorKernels*> Available() {
-  std::vector<const VectorKernels*> kernels;
-  if (MakeCpuBackend({.isa = CpuIsa::kAvx2}).ok()) kernels.push_back(&kAvx2Kernels);
-  if (MakeCpuBackend({.isa = CpuIsa::kAvx512}).ok()) kernels.push_back(&kAvx512Kernels);
-  if (MakeCpuBackend({.isa = CpuIsa::kAvx512Bf16}).ok()) kernels.push_back(&kAvx512Bf16Kernels);
-  return kernels;
-}
 
 std::vector<float> Random(int64_t count, uint32_t seed, float spread = 1) {
   std::mt19937 random(seed);
@@ -265,7 +258,7 @@ TEST_P(VectorKernelsTest, ConvertsExtremeRows) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Isa, VectorKernelsTest,
-                         testing::Combine(testing::ValuesIn(Available()),
+                         testing::Combine(testing::ValuesIn(AvailableKernels()),
                                           testing::Values(DType::kF32, DType::kBf16, DType::kInt8)),
                          [](const auto& parameter) {
                            return std::string(std::get<0>(parameter.param)->isa) + "_" +

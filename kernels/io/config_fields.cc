@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/io/config_fields.h"
+
+#include "absl/strings/str_cat.h"
+#include "kernels/io/quoted.h"
+
+namespace attendant {
+
+absl::Status Unsupported(const JsonNode& json, absl::string_view field, absl::string_view value,
+                         absl::string_view supported) {
+  return absl::UnimplementedError(
+      absl::StrCat(json.where(), ": ", Quoted(field), " is ", value, ", supported is ", supported));
+}
+
+absl::Status CheckFalse(const JsonNode& json, const char* field) {
+  bool value = false;
+  if (absl::Status status = json.Read(field, value); !status.ok()) return status;
+  return value ? Unsupported(json, field, "true", "false") : absl::OkStatus();
+}
+
+absl::Status ReadLayerNormEpsilon(const JsonNode& json, double epsilon, float& to) {
+  if (absl::Status status = json.Read("layer_norm_eps", epsilon); !status.ok()) return status;
+  // Before it is narrowed, which is undefined beyond f32's range.
+  if (!(epsilon > 0 && epsilon < 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(json.where(), ": `layer_norm_eps` is ", epsilon,
+                                                   ", it must be between 0 and 1"));
+  }
+  to = static_cast<float>(epsilon);
+  return absl::OkStatus();
+}
+
+}  // namespace attendant

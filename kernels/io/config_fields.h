@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "kernels/io/json_file.h"
+
+// Fields that configurations of several kinds of models share.
+namespace attendant {
+
+// UNIMPLEMENTED: the field's `value` is valid, but not one that is `supported`.
+absl::Status Unsupported(const JsonNode& json, absl::string_view field, absl::string_view value,
+                         absl::string_view supported);
+
+// Unsupported where the field is there and true.
+absl::Status CheckFalse(const JsonNode& json, const char* field);
+
+// `layer_norm_eps`, or `epsilon` as it is where the field is absent. INVALID_ARGUMENT outside of
+// (0, 1).
+absl::Status ReadLayerNormEpsilon(const JsonNode& json, double epsilon, float& to);
+
+}  // namespace attendant

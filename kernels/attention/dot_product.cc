@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kinds that are exact softmax attention over a mask.
-#include "absl/strings/str_cat.h"
+#include <algorithm>
+
 #include "kernels/attention/check_call.h"
 #include "kernels/attention/exact_attention.h"
 #include "kernels/attention/reference.h"
@@ -19,6 +20,22 @@ absl::StatusOr<Cost> MeasureFlash(const Call& call, int threads) {
   return status.ok() ? MeasureExact(call, threads) : status;
 }
 
+// Sum over sequences of queries * keys in a window, no more than ScorePairs.
+int64_t WindowPairs(const Call& call) {
+  const int64_t window = std::min(call.mask.window, call.keys.max_len());
+  const auto pairs = [&](int64_t queries, int64_t keys) {
+    return queries * std::min(keys, 2 * window + 1);
+  };
+  if (!call.queries.packed() && !call.keys.packed()) {
+    return call.queries.batch() * pairs(call.queries.seq(), call.keys.seq());
+  }
+  int64_t sum = 0;
+  for (int64_t i = 0; i < call.queries.batch(); ++i) {
+    sum += pairs(call.queries.len(i), call.keys.len(i));
+  }
+  return sum;
+}
+
 absl::StatusOr<Cost> MeasureLocal(const Call& call, int threads) {
   absl::Status status = CheckCall(call, call.query.heads, /*gives_weights=*/true);
   if (!status.ok()) return status;
@@ -28,11 +45,8 @@ absl::StatusOr<Cost> MeasureLocal(const Call& call, int threads) {
   absl::StatusOr<Cost> cost = MeasureExact(call, threads);
   if (!cost.ok()) return cost;
   // What is outside the window is not computed; weights are written all the same.
-  const int64_t seen = 2 * call.mask.window + 1;
-  const int64_t keys = call.keys.max_len();
-  if (call.weights == WeightsWanted::kNone && call.mask.window < keys && seen < keys) {
-    cost->operations =
-        call.query.heads * (call.query.dim + call.value.dim) * call.queries.tokens() * seen;
+  if (call.weights == WeightsWanted::kNone) {
+    cost->operations = call.query.heads * (call.query.dim + call.value.dim) * WindowPairs(call);
   }
   return cost;
 }

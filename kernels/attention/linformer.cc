@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -31,7 +32,12 @@ float ScaleOf(const Call& call) {
 
 struct Projections {
   TensorView<const float, 2> key, value;  // [projected, columns]
+  // [projected]: the first column in which either has a number but 0; columns where none has. Only
+  // to compute with: found once, for a search by each sequence may cost more than its attention.
+  std::vector<int64_t> first_columns{};
+
   int64_t projected() const { return key.dim(0); }
+  int64_t columns() const { return key.dim(1); }
 };
 
 absl::StatusOr<Projections> ProjectionsOf(const Call& call) {
@@ -53,6 +59,19 @@ absl::StatusOr<Projections> ProjectionsOf(const Call& call) {
   return projections;
 }
 
+Projections ReadProjections(const Call& call) {
+  Projections projections = *ProjectionsOf(call);
+  const int64_t columns = projections.columns();
+  const auto first = [columns](const float* row) {
+    return std::find_if(row, row + columns, [](float value) { return value != 0; }) - row;
+  };
+  for (int64_t slot = 0; slot < projections.projected(); ++slot) {
+    projections.first_columns.push_back(
+        std::min(first(projections.key.row(slot)), first(projections.value.row(slot))));
+  }
+  return projections;
+}
+
 // Which slots count for one sequence.
 class SlotMask {
  public:
@@ -66,16 +85,16 @@ class SlotMask {
 
   bool Counts(int64_t slot) const {
     if (!any_key_) return false;
-    bool empty = true;
-    for (const TensorView<const float, 2>* view : {&projections_.key, &projections_.value}) {
-      const float* row = view->row(slot);
-      for (int64_t i = 0; i < view->dim(1); ++i) {
-        if (row[i] == 0) continue;
-        if (i < keys_ && (mask_ == nullptr || mask_[i] != 0)) return true;
-        empty = false;
-      }
+    const int64_t first = projections_.first_columns[static_cast<size_t>(slot)];
+    // A slot of zeros has no part in any key, but it is one, with the score 0.
+    if (first == projections_.columns()) return true;
+    if (mask_ == nullptr) return first < keys_;
+    const float* key = projections_.key.row(slot);
+    const float* value = projections_.value.row(slot);
+    for (int64_t i = first; i < keys_; ++i) {
+      if (mask_[i] != 0 && (key[i] != 0 || value[i] != 0)) return true;
     }
-    return empty;  // a slot of zeros has no part in any key, but it is one, with the score 0
+    return false;
   }
 
  private:
@@ -88,8 +107,8 @@ class SlotMask {
 // Panels are projected keys, transposed, and one more row: what is added to a slot's scores.
 class LinformerSlots final : public SlotKind {
  public:
-  LinformerSlots(const Call& call, const Projections& projections, const FamilyKernels* kernels)
-      : call_(call), projections_(projections), kernels_(kernels) {}
+  LinformerSlots(const Call& call, Projections projections, const FamilyKernels* kernels)
+      : call_(call), projections_(std::move(projections)), kernels_(kernels) {}
 
   int64_t score_dim() const override { return call_.key.dim + 1; }
   int64_t scratch_floats() const override {
@@ -141,8 +160,8 @@ class LinformerSlots final : public SlotKind {
   }
 
  private:
-  static constexpr int64_t kKeyBlock =
-      512;  // keys in the cache while all rows of a block meet them
+  // Keys in the cache while all rows of a block meet them.
+  static constexpr int64_t kKeyBlock = 512;
 
   // out [count, dim] = projection [count, keys] rows [keys, dim]
   void Project(const SlotBlock& block, const InputRows& operand,
@@ -222,7 +241,7 @@ absl::Status RunLinformer(const Call& call, ThreadPool& pool, std::span<std::byt
                           const Outputs& outputs) {
   const absl::StatusOr<const FamilyKernels*> kernels = FindFamilyKernels();
   if (!kernels.ok()) return kernels.status();
-  const LinformerSlots slots(call, *ProjectionsOf(call), *kernels);
+  const LinformerSlots slots(call, ReadProjections(call), *kernels);
   RunSlots(call, slots, **kernels, pool, scratch, outputs);
   return absl::OkStatus();
 }
@@ -290,7 +309,7 @@ void AttendPlainly(const Call& call, const Projections& projections, int64_t seq
 }
 
 absl::Status ReferenceLinformer(const Call& call, const Outputs& outputs) {
-  const Projections projections = *ProjectionsOf(call);
+  const Projections projections = ReadProjections(call);
   float* weights = call.weights == WeightsWanted::kNone ? nullptr : outputs.weights;
   for (int64_t sequence = 0; sequence < call.queries.batch(); ++sequence) {
     const int64_t size = call.queries.len(sequence) * projections.projected();

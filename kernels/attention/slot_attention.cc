@@ -332,7 +332,8 @@ absl::Status MeasureSlots(const Call& call, const SlotKind& kind, int threads, C
   const Layout layout(call, kind);
   const int64_t largest = unit_heads * layout.Head(kind.max_slots());
   int64_t total = 0;
-  for (int64_t i = 0; i < call.queries.batch() && total < Wave::kFloats; ++i) {
+  // Of empty sequences there may be 2^48.
+  for (int64_t i = 0; largest > 0 && i < call.queries.batch() && total < Wave::kFloats; ++i) {
     total += call.query.heads * layout.Head(kind.Slots(i));
   }
   const int64_t wave = std::max(largest, std::min(total, Wave::kFloats));

@@ -102,6 +102,7 @@ struct Buffers {
     const int64_t gathered = sizes.gathered, value_bytes = ValueBytes(call.dtype);
     const bool weights = call.weights != WeightsWanted::kNone;
     first_task = scratch.Take<int64_t>(call.queries.batch() + 1);
+    pairs_before = scratch.Take<int64_t>(weights ? call.queries.batch() : 0);
     const int64_t begin = scratch.bytes();
     first.keys = scratch.TakeBytes(gathered * call.key.dim * value_bytes);
     first.values = scratch.TakeBytes(gathered * call.value.dim * value_bytes);
@@ -125,7 +126,8 @@ struct Buffers {
             moved(first.bias), moved(first.weights), moved(first.kernel), moved(first.weigher)};
   }
 
-  int64_t* first_task;  // [batch + 1], blocks of queries before each sequence's
+  int64_t* first_task;    // [batch + 1], blocks of queries before each sequence's
+  int64_t* pairs_before;  // [batch], its queries * keys before it; only for weights
   ThreadBuffers first;
   int64_t thread_bytes;
 };
@@ -279,9 +281,13 @@ absl::Status RunStrided(const Call& call, ThreadPool& pool, std::span<std::byte>
   const Buffers buffers(call, *flash, pool.threads(), scratch);
   const int64_t batch = call.queries.batch(), heads = call.query.heads;
   buffers.first_task[0] = 0;
+  int64_t pairs = 0;
   for (int64_t i = 0; i < batch; ++i) {
     buffers.first_task[i + 1] =
         buffers.first_task[i] + CeilDivide(call.queries.len(i), BlockOf(call, i));
+    if (call.weights == WeightsWanted::kNone) continue;
+    buffers.pairs_before[i] = pairs;
+    pairs += call.queries.len(i) * call.keys.len(i);
   }
   const bool averaged = call.weights == WeightsWanted::kAveraged;
   pool.ParallelFor(buffers.first_task[batch], [&](int64_t index, int thread) {
@@ -296,7 +302,7 @@ absl::Status RunStrided(const Call& call, ThreadPool& pool, std::span<std::byte>
     for (int64_t head = 0; head < heads; ++head) {
       block.Attend(head, outputs);
       if (call.weights == WeightsWanted::kNone) continue;
-      float* weights = outputs.weights + WeightsOffset(call, averaged ? 1 : heads, sequence) +
+      float* weights = outputs.weights + (averaged ? 1 : heads) * buffers.pairs_before[sequence] +
                        (averaged ? 0 : head) * queries * keys;
       if (!averaged || head == 0) {
         std::fill(weights + block.begin() * keys, weights + block.end() * keys, 0.0f);

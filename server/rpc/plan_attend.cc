@@ -125,8 +125,8 @@ absl::StatusOr<std::unique_ptr<AttentionTask>> PlanAttend(const v1::AttendReques
   if (status.ok()) status = PlanOptions(request, model, task->call);
   if (status.ok()) status = PlanOperands(request, *task);
   if (status.ok()) {
-    status = CheckLimit("tokens (queries and keys)", task->tokens(),
-                        model.limits.max_tokens, "--max_attention_tokens");
+    status = CheckLimit("tokens (queries and keys)", task->tokens(), model.limits.max_tokens,
+                        "--max_attention_tokens");
   }
   if (status.ok()) status = PlanKind(request, model, *task);
   if (status.ok()) status = PlanMasks(request, *task);

@@ -59,9 +59,8 @@ absl::Status ReadLengths(absl::string_view field, const Lengths& lengths,
 }
 
 absl::StatusOr<Sequences> ReadSequences(const Layout& layout, absl::string_view lengths_field,
-                                        const Lengths& lengths,
-                                        absl::string_view tensor_field, const WireTensor& tensor,
-                                        std::vector<int64_t>& starts) {
+                                        const Lengths& lengths, absl::string_view tensor_field,
+                                        const WireTensor& tensor, std::vector<int64_t>& starts) {
   if (!layout.ragged) return Sequences::Dense(tensor.dim(0), tensor.dim(tensor.rank() - 2));
   absl::Status status = ReadLengths(lengths_field, lengths, tensor_field, tensor, starts);
   if (!status.ok()) return status;

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches of very many, very short sequences: what a call costs is what Measure counted.
+#include <gtest/gtest.h>
+
+#include <ctime>
+#include <numeric>
+
+#include "kernels/attention/registry.h"
+#include "tests/kernels/attention/family_call.h"
+
+namespace attendant::attention {
+namespace {
+
+using Shape = TestCall::Shape;
+
+// CPU time, which does not count what other processes take.
+double SecondsOf(const Call& call) {
+  const std::clock_t start = std::clock();
+  const absl::StatusOr<Answer> answer = RunCall(call, 1);
+  EXPECT_TRUE(answer.ok()) << answer.status();
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+}
+
+std::vector<int64_t> OneTokenEach(int64_t batch) {
+  std::vector<int64_t> starts(static_cast<size_t>(batch) + 1);
+  std::iota(starts.begin(), starts.end(), 0);
+  return starts;
+}
+
+class ManySequencesTest : public testing::TestWithParam<Kind> {};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, ManySequencesTest,
+                         testing::Values(Kind::kDotProduct, Kind::kAdditive, Kind::kLuongDot,
+                                         Kind::kLuongGeneral, Kind::kLuongConcat, Kind::kFlash,
+                                         Kind::kLocal, Kind::kStrided, Kind::kLinear,
+                                         Kind::kLinformer),
+                         [](const auto& parameter) {
+                           return std::string(FindOperator(parameter.param)->name);
+                         });
+
+// It would take hours to walk through them.
+TEST_P(ManySequencesTest, AnEndlessBatchOfNothingIsDoneAtOnce) {
+  FamilyCall test(GetParam(), DType::kF32, Shape{.queries = 1, .keys = 1});
+  test.call.mask.window = GetParam() == Kind::kLocal ? 3 : -1;
+  for (int64_t keys : {0, 1}) {
+    const int64_t batch = int64_t{1} << (keys == 0 ? 48 : 36);
+    test.call.queries = Sequences::Dense(batch, 0);
+    test.call.keys = Sequences::Dense(batch, keys);
+    const absl::StatusOr<Cost> cost = Measure(test.call, 2);
+    ASSERT_TRUE(cost.ok()) << cost.status();
+    EXPECT_EQ(cost->out_bytes, 0);
+    EXPECT_EQ(cost->scratch_bytes, 0);
+    ThreadPool pool(2);
+    EXPECT_TRUE(attention::Run(test.call, pool, {}, {}).ok());
+    EXPECT_TRUE(RunReference(test.call, {}).ok());
+  }
+}
+
+TEST_P(ManySequencesTest, QueriesWithoutKeysAreMeasuredAtOnce) {
+  FamilyCall test(GetParam(), DType::kF32, Shape{.queries = 1, .keys = 1});
+  test.call.mask.window = GetParam() == Kind::kLocal ? 3 : -1;
+  test.call.queries = Sequences::Dense(int64_t{1} << 36, 1);
+  test.call.keys = Sequences::Dense(int64_t{1} << 36, 0);
+  const absl::StatusOr<Cost> cost = Measure(test.call, 2);
+  ASSERT_TRUE(cost.ok()) << cost.status();
+  EXPECT_GT(cost->out_bytes, int64_t{1} << 36);
+}
+
+// Took 3.2 s while every task added up the sizes of all sequences before its own.
+TEST(ManySequencesStridedTest, WeightsOfShortSequencesTakeTimeByTheirNumber) {
+  const int64_t batch = 32768;
+  TestCall test(Kind::kStrided, DType::kF32, {.heads = 8, .head_dim = 2, .value_dim = 2},
+                OneTokenEach(batch), OneTokenEach(batch), 1);
+  test.call.weights = WeightsWanted::kPerHead;
+  EXPECT_LT(SecondsOf(test.call), 2);
+}
+
+// Took 19 s while every sequence searched the whole of the projections.
+TEST(ManySequencesLinformerTest, WideProjectionsAreSearchedOnce) {
+  const int64_t batch = 4096, projected = 512, columns = 8192;
+  FamilyCall test(Kind::kLinformer, DType::kF32, {.heads = 1, .head_dim = 1, .value_dim = 1},
+                  OneTokenEach(batch), OneTokenEach(batch));
+  std::vector<float> projection(static_cast<size_t>(projected * columns));
+  projection[0] = 1;  // one slot has a part in the only key; the others are zeros
+  test.SetParameter("key_projection", projected, columns, projection);
+  test.SetParameter("value_projection", projected, columns, projection);
+  EXPECT_LT(SecondsOf(test.call), 4);
+}
+
+// A sum over tokens of all sequences would be 2^64 here.
+TEST(ManySequencesLocalTest, OperationsAreThoseOfEachSequence) {
+  const int64_t half = int64_t{1} << 32;
+  const int64_t queries[] = {0, half, half + 1}, keys[] = {0, 1, half + 1};
+  TestCall test(Kind::kLocal, DType::kF32, {.heads = 1, .head_dim = 1, .value_dim = 1}, {0, 1},
+                {0, 1}, 1);
+  test.call.queries = Sequences::Packed(queries);
+  test.call.keys = Sequences::Packed(keys);
+  test.call.mask.window = half / 4;
+  const absl::StatusOr<Cost> cost = Measure(test.call, 1);
+  ASSERT_TRUE(cost.ok()) << cost.status();
+  EXPECT_EQ(cost->operations, 2 * (half + half / 2 + 1));
+}
+
+}  // namespace
+}  // namespace attendant::attention

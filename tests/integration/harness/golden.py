@@ -8,17 +8,20 @@ import numpy as np
 
 from harness import settings
 
-DTYPES = {"F32": np.float32, "I32": np.int32}
+DTYPES = {"F32": np.float32, "I32": np.int32, "BF16": np.uint16}
 
 
 def read_safetensors(path):
-    """{name: array}"""
+    """{name: array}; BF16 becomes f32"""
+    def array(entry):
+        stored = np.frombuffer(body[slice(*entry["data_offsets"])], DTYPES[entry["dtype"]]).reshape(entry["shape"])
+        return (stored.astype(np.uint32) << 16).view(np.float32) if entry["dtype"] == "BF16" else stored
+
     data = path.read_bytes()
     header_bytes = int.from_bytes(data[:8], "little")
     header, body = json.loads(data[8:8 + header_bytes]), data[8 + header_bytes:]
     header.pop("__metadata__", None)
-    return {name: np.frombuffer(body[slice(*entry["data_offsets"])], DTYPES[entry["dtype"]]).reshape(entry["shape"])
-            for name, entry in header.items()}
+    return {name: array(entry) for name, entry in header.items()}
 
 
 def cases(model):

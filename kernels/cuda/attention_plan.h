@@ -5,13 +5,10 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/cuda/host_device.h"
+
 // How attention is cut into tasks and tiles and which (query, key) pairs may meet. Plain
 // arithmetic, the same code on the host, where the tests cover it, and on the device.
-#ifdef __CUDACC__
-#define ATTENDANT_HOST_DEVICE __host__ __device__
-#else
-#define ATTENDANT_HOST_DEVICE
-#endif
 
 namespace attendant::cuda {
 
@@ -72,8 +69,11 @@ constexpr int64_t MaxAttentionTasks(int64_t tokens, int64_t sequences) {
 }
 
 // The tasks of self-attention over sequences that lie end to end, the costliest first (blocks start
-// in this order, so that the device does not end with a long one). Returns how many it wrote.
-// REQUIRES: room for MaxAttentionTasks.
+// in this order, so that the device does not end with a long one): longer sequences before shorter
+// ones, equally long ones in their order, a sequence's tasks in the order of their queries. Returns
+// how many it wrote; allocates nothing. Sequences of no tokens have no tasks.
+// REQUIRES: room for MaxAttentionTasks; seq_starts [sequences + 1], ascending, the last one within
+// int32_t.
 int64_t PlanSelfAttention(std::span<const int64_t> seq_starts, std::span<AttentionTask> tasks);
 
 }  // namespace attendant::cuda

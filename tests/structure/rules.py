@@ -25,7 +25,7 @@ TABLE = {
     "kernels/io": row("kernels/core", "absl", private="json"),
     "kernels/reference": row("kernels/core", "absl"),
     "kernels/cpu": row("kernels/core", "absl dnnl"),
-    "kernels/cuda": row("kernels/core", "absl cuda"),
+    "kernels/cuda": row(libraries="cuda"),
     "kernels/attention": row("kernels/core kernels/cpu", "absl"),
     "kernels/backends": row("kernels/core kernels/reference kernels/cpu", "absl"),
     "server/text": row("kernels/core", "absl json", private="icu"),
@@ -64,6 +64,7 @@ LIBRARIES = {
 }
 
 MAX_LINES = {".h": 140, ".cuh": 140, ".cc": 400, ".cu": 400, ".py": 400, ".sh": 400}
+LONGER = {"kernels/cuda/cuda_interface.h": 220}  # one table, in C, to be read as a whole
 MAX_FUNCTION_LINES = 70
 
 SOURCE_SUFFIXES = (".h", ".cuh", ".cc", ".cu", ".proto", ".py", ".sh", ".cmake")

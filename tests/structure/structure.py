@@ -92,6 +92,7 @@ class Tree:
     def check_length(self, relative, text):
         lines = text.count("\n")
         limit = rules.MAX_LINES.get(".cc" if relative.parts[0] == "tests" else relative.suffix)
+        limit = rules.LONGER.get(relative.as_posix(), limit)
         if limit is not None and lines > limit:
             self.fault(relative, 1, f"has {lines} lines, the limit is {limit}")
 

@@ -50,6 +50,13 @@ class StructureTest(unittest.TestCase):
         self.assertEqual(self.faults(**files),
                          ["kernels/core/bad.cc:2: kernels/core may not include server/batching"])
 
+    def test_device_code_is_read_as_well(self):
+        for suffix in ("cu", "cuh"):
+            fault = self.fault(f"kernels/cuda/bad.{suffix}", LICENCE + '#include "absl/status/status.h"\n')
+            self.assertIn("kernels/cuda may not use absl", fault)
+        long = LICENCE + "__global__ void Kernel(int n) " + body(70)
+        self.assertIn("a function of 72 lines", self.fault("kernels/cuda/bad.cu", long))
+
     def test_generated_code_belongs_to_proto(self):
         fault = self.fault("server/batching/bad.h", LICENCE + '#include "attendant/v1/encoder.pb.h"\n')
         self.assertEqual(fault, "server/batching/bad.h:2: server/batching may not include proto")

@@ -170,11 +170,11 @@ absl::StatusOr<Cost> MeasureAdditive(const Call& call, int threads) {
   status = MeasureSlots(call, AdditiveSlots(call, *weights, nullptr), threads, *cost);
   if (status.ok()) {
     // A tanh takes about four times as long as a multiply-add.
-    status =
-        AddOperations({{call.query.heads, *pairs, 4 * weights->units + call.value.dim},
-                       {call.query.heads, call.queries.tokens(), weights->units, call.query.dim},
-                       {call.query.heads, call.keys.tokens(), weights->units, call.key.dim}},
-                      *cost);
+    status = AddOperations(
+        {{call.query.heads, *pairs, 4 * weights->units + call.value.dim + kSoftmaxOperations},
+         {call.query.heads, call.queries.tokens(), weights->units, call.query.dim},
+         {call.query.heads, call.keys.tokens(), weights->units, call.key.dim}},
+        *cost);
   }
   if (!status.ok()) return status;
   return cost;

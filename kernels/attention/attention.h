@@ -98,6 +98,10 @@ struct Outputs {
   float* weights = nullptr;
 };
 
+// Maximum, exponential and sum of one score: two Zen 4 cores take 0.23 ns for them, of masked ones
+// 0.4, and 0.0096 for a multiply-add of attention in f32.
+inline constexpr int64_t kSoftmaxOperations = 32;
+
 // What a call will take, known before anything is allocated.
 struct Cost {
   int64_t out_heads = 0;  // the shape of a row of `out`
@@ -106,7 +110,8 @@ struct Cost {
   int64_t weights_heads = 0;  // 0 when not wanted, 1 when averaged
   int64_t weights_bytes = 0;
   int64_t scratch_bytes = 0;
-  int64_t operations = 0;  // multiply-adds, about
+  // Multiply-adds, about; with what softmax takes, a score as long as kSoftmaxOperations of them.
+  int64_t operations = 0;
 };
 
 // Checks all that the call says and computes its cost; reads no values, so their pointers may still

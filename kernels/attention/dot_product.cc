@@ -46,7 +46,8 @@ absl::StatusOr<Cost> MeasureLocal(const Call& call, int threads) {
   if (!cost.ok()) return cost;
   // What is outside the window is not computed; weights are written all the same.
   if (call.weights == WeightsWanted::kNone) {
-    cost->operations = call.query.heads * (call.query.dim + call.value.dim) * WindowPairs(call);
+    cost->operations = call.query.heads * WindowPairs(call) *
+                       (call.query.dim + call.value.dim + kSoftmaxOperations);
   }
   return cost;
 }

@@ -225,11 +225,12 @@ absl::StatusOr<Cost> MeasureExact(const Call& call, int threads) {
   if (!cost.ok()) return cost;
   absl::StatusOr<int64_t> pairs = ScorePairs(call);
   if (!pairs.ok()) return pairs.status();
-  const absl::StatusOr<int64_t> operations =
-      CheckedProduct("multiply-adds of heads, pairs and dims",
-                     {call.query.heads, *pairs, call.query.dim + call.value.dim});
-  if (!operations.ok()) return operations.status();
-  cost->operations = *operations;
+  const int64_t score = call.query.dim + kSoftmaxOperations;
+  // Weights are computed once more.
+  const int64_t weights = call.weights == WeightsWanted::kNone ? 0 : score;
+  absl::Status operations =
+      AddOperations({{call.query.heads, *pairs, score + call.value.dim + weights}}, *cost);
+  if (!operations.ok()) return operations;
   // No buffer of a thread has more than a few floats for each key and dim, or key and query.
   const absl::StatusOr<int64_t> bound = CheckedProduct(
       "scratch of threads, keys and dims",

@@ -230,7 +230,7 @@ absl::StatusOr<Cost> MeasureLinformer(const Call& call, int threads) {
   if (status.ok()) {
     const int64_t dims = call.key.dim + call.value.dim;
     status = AddOperations({{heads, call.keys.tokens(), projected, dims},
-                            {heads, call.queries.tokens(), projected, dims}},
+                            {heads, call.queries.tokens(), projected, dims + kSoftmaxOperations}},
                            *cost);
   }
   if (!status.ok()) return status;

@@ -79,9 +79,10 @@ absl::StatusOr<Cost> MeasureLuong(const Call& call, int threads) {
   if (!cost.ok()) return cost;
   status = MeasureSlots(call, LuongSlots(call, *weight, nullptr), threads, *cost);
   if (status.ok()) {
-    status = AddOperations({{call.query.heads, *ScorePairs(call), call.key.dim + call.value.dim},
-                            {call.query.heads, call.queries.tokens(), weight->size()}},
-                           *cost);
+    status = AddOperations(
+        {{call.query.heads, *ScorePairs(call), call.key.dim + call.value.dim + kSoftmaxOperations},
+         {call.query.heads, call.queries.tokens(), weight->size()}},
+        *cost);
   }
   if (!status.ok()) return status;
   return cost;

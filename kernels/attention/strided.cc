@@ -254,10 +254,11 @@ absl::StatusOr<Cost> MeasureStrided(const Call& call, int threads) {
   if (!cost.ok()) return cost;
   if (absl::Status pairs = ScorePairs(call).status(); !pairs.ok()) return pairs;
   const Sizes sizes = SizesOf(call);
-  absl::StatusOr<int64_t> operations =
-      CheckedProduct("multiply-adds of heads, pairs and dims",
-                     {call.query.heads, sizes.pairs, call.query.dim + call.value.dim});
-  if (!operations.ok()) return operations.status();
+  const int64_t score = call.query.dim + kSoftmaxOperations;
+  const int64_t weights = call.weights == WeightsWanted::kNone ? 0 : score;
+  absl::Status operations =
+      AddOperations({{call.query.heads, sizes.pairs, score + call.value.dim + weights}}, *cost);
+  if (!operations.ok()) return operations;
   const absl::Status bound =
       CheckedProduct(
           "scratch of threads, keys and dims",
@@ -269,7 +270,6 @@ absl::StatusOr<Cost> MeasureStrided(const Call& call, int threads) {
   Scratch scratch;
   const Buffers buffers(call, *flash, threads, scratch);
   cost->scratch_bytes = scratch.bytes();
-  cost->operations = *operations;
   return cost;
 }
 

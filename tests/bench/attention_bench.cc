@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times exact attention on shapes that peers/attention.py asks for, line by line. Operands are
-// [batch, heads, seq, head_dim], as PyTorch's scaled_dot_product_attention takes them.
+// Times attention on shapes that peers/attention.py asks for, line by line. Operands are
+// [batch, heads, seq, head_dim], as PyTorch's scaled_dot_product_attention takes them; of
+// multi_head [batch, seq, HEADS * HEAD_DIM], with projections of random weights.
 //
 //   LEVEL DTYPE THREADS HEADS HEAD_DIM SEQ MASK SECONDS LEN ...   {"seconds": median of a call}
 //
-// LEVEL is kernel (kernels/cpu, cut into tasks here) or operator (kernels/attention, as it is
-// served; of known lengths it takes packed operands, [tokens, heads, head_dim]). One sequence of
-// SEQ rows for each LEN, of which LEN are real. MASK says what is known of that:
+// LEVEL is kernel (kernels/cpu, cut into tasks here) or the name of an operator (kernels/attention,
+// as it is served; of known lengths it takes packed operands, [tokens, heads, head_dim]). One
+// sequence of SEQ rows for each LEN, of which LEN are real. MASK says what is known of that:
 //   none      nothing: all rows attend to all rows
 //   causal    likewise, to rows up to themselves
 //   padding   a byte for each key, LEN of them 1: all rows attend to those
@@ -31,6 +32,7 @@
 #include "kernels/core/thread_pool.h"
 #include "kernels/cpu/denormals.h"
 #include "kernels/cpu/flash_attention.h"
+#include "tests/bench/attention/compare_case.h"
 #include "tests/bench/timing.h"
 
 namespace attendant::bench {
@@ -230,7 +232,47 @@ class OperatorWorkload final : public Workload {
   std::span<std::byte> scratch_;
 };
 
+// Every sequence has SEQ tokens, without a mask.
+class MultiHeadWorkload final : public Workload {
+ public:
+  explicit MultiHeadWorkload(const Question& question)
+      : question_(question), pool_(question.threads, cpu::FlushDenormals) {
+    absl::StatusOr<std::unique_ptr<CompareCase>> made =
+        CompareCase::Create(attention::Kind::kMultiHead,
+                            {.dtype = question.dtype == "bf16" ? DType::kBf16 : DType::kF32,
+                             .batch = static_cast<int64_t>(question.lens.size()),
+                             .len = question.seq,
+                             .heads = question.heads,
+                             .head_dim = question.head_dim});
+    if (!made.ok()) Die(made.status());
+    case_ = *std::move(made);
+    const absl::StatusOr<attention::Cost> cost =
+        attention::Measure(case_->call(), question.threads);
+    if (!cost.ok()) Die(cost.status());
+    arena_ = std::make_unique<Arena>(static_cast<size_t>(cost->scratch_bytes));
+    scratch_ = {arena_->Allocate<std::byte>(cost->scratch_bytes),
+                static_cast<size_t>(cost->scratch_bytes)};
+  }
+
+  double Seconds() override {
+    const attention::Outputs outputs = case_->OutputsTo(nullptr);
+    const std::vector<double> times = SecondsOfCalls(question_.seconds, [&] {
+      const absl::Status status = attention::Run(case_->call(), pool_, scratch_, outputs);
+      if (!status.ok()) Die(status);
+    });
+    return times[times.size() / 2];
+  }
+
+ private:
+  Question question_;
+  ThreadPool pool_;
+  std::unique_ptr<CompareCase> case_;
+  std::unique_ptr<Arena> arena_;
+  std::span<std::byte> scratch_;
+};
+
 std::unique_ptr<Workload> MakeWorkload(const Question& question) {
+  if (question.level == "multi_head") return std::make_unique<MultiHeadWorkload>(question);
   if (question.level == "kernel") return std::make_unique<KernelWorkload>(question);
   return std::make_unique<OperatorWorkload>(question);
 }

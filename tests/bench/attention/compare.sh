@@ -3,8 +3,9 @@
 # Times every kind of attention and measures its memory from 32 to 16,384 tokens; writes attention.md (tables and what
 # follows from them), attention.json, attention.svg and attention.png. About three minutes on two cores.
 #
-#   tests/bench/attention/compare.sh [--output DIR] [--page FILE] [--under COMMAND] [-- FLAGS OF attention_compare]
+#   tests/bench/attention/compare.sh [--quick] [--output DIR] [--page FILE] [--under COMMAND] [-- FLAGS OF attention_compare]
 #
+# --quick stops at 1,024 tokens and measures for moments: the whole way in half a minute, with rough numbers.
 # --page puts the tables between the marks of that Markdown file; kernels/attention/comparison.md was made so:
 #   tests/bench/attention/compare.sh --page kernels/attention/comparison.md --output kernels/attention
 # --under starts each kind's process under a command, e.g. "taskset -c 2,3". ATTENDANT_BIN_DIR names another build's bin/
@@ -16,9 +17,10 @@ root=$(cd "$here/../../.." && pwd)
 # shellcheck source-path=SCRIPTDIR source=../../../deploy/common.sh
 . "$root/deploy/common.sh"
 
-output="$root/build/attention" page="" under=()
+output="$root/build/attention" page="" under=() flags=()
 while [ $# -gt 0 ]; do
   case "$1" in
+    --quick) flags=(--lengths "32,64,128,256,512,1024" --seconds 0.02); shift ;;
     --output) output=$2; shift 2 ;;
     --page) page=$2; shift 2 ;;
     --under) read -ra under <<<"$2"; shift 2 ;;
@@ -48,6 +50,6 @@ trap 'rm -f "$lines"' EXIT
 kinds=(scaled_dot_product flash multi_head additive luong_dot luong_general luong_concat local strided linear linformer)
 for kind in "${kinds[@]}"; do
   say "$kind" >&2
-  ${under[@]+"${under[@]}"} "$ATTENDANT_BIN_DIR/attention_compare" --kinds "$kind" "$@" >>"$lines"
+  ${under[@]+"${under[@]}"} "$ATTENDANT_BIN_DIR/attention_compare" --kinds "$kind" ${flags[@]+"${flags[@]}"} "$@" >>"$lines"
 done
 "$venv/bin/python" -B "$here/report.py" "$lines" "$output" ${page:+--page "$page"}

@@ -53,7 +53,7 @@ attention::Outputs CompareCase::OutputsTo(float* weights) {
 }
 
 void CompareCase::MakeOperands() {
-  const int64_t hidden = shape_.heads * shape_.head_dim, count = shape_.len * hidden;
+  const int64_t hidden = shape_.heads * shape_.head_dim, count = shape_.batch * shape_.len * hidden;
   query_ = RandomOperand(shape_.dtype, count, 1);
   key_ = RandomOperand(shape_.dtype, count, 2);
   value_ = RandomOperand(shape_.dtype, count, 3);
@@ -61,7 +61,7 @@ void CompareCase::MakeOperands() {
   const bool split = call_.kind != Kind::kMultiHead;  // which splits the heads itself
   const int64_t heads = split ? shape_.heads : 1, dim = split ? shape_.head_dim : hidden;
   call_.dtype = shape_.dtype;
-  call_.queries = call_.keys = Sequences::Dense(1, shape_.len);
+  call_.queries = call_.keys = Sequences::Dense(shape_.batch, shape_.len);
   call_.query = InputRows::TokensFirst(query_.data(), heads, dim, shape_.len);
   call_.key = InputRows::TokensFirst(key_.data(), heads, dim, shape_.len);
   call_.value = InputRows::TokensFirst(value_.data(), heads, dim, shape_.len);

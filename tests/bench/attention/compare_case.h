@@ -14,9 +14,10 @@
 
 namespace attendant::bench {
 
-// What every kind is compared on: one sequence that attends to itself, random values.
+// What every kind is compared on: sequences that attend to themselves, random values.
 struct CompareShape {
   DType dtype = DType::kF32;
+  int64_t batch = 1;
   int64_t len = 0;
   int64_t heads = 8;
   int64_t head_dim = 64;

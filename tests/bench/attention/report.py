@@ -19,6 +19,10 @@ def text_of_time(seconds):
     return f"{milliseconds:,.0f}" if milliseconds >= 100 else f"{milliseconds:.3g}"
 
 
+def text_of_ratio(ratio):
+    return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.1f}"
+
+
 def text_of_slope(exponent):
     return "–" if exponent is None else f"{round(exponent, 2) + 0.0:.2f}"  # no -0.00
 
@@ -60,7 +64,7 @@ def findings(found):
     lines.append(f"- **Flash attention's memory {grows}**: exponent {text_of_slope(exponent)}, "
                  f"{text_of_bytes(flash.bytes[max(flash.bytes)])} MiB at {max(flash.bytes):,}. With its weights, "
                  f"dot-product attention has {text_of_slope(series.slope(weighted.bytes))}: "
-                 f"{text_of_bytes(weighted.bytes[last])} MiB at {last:,}, {weighted.bytes[last] / flash.bytes[last]:,.0f} times flash's.")
+                 f"{text_of_bytes(weighted.bytes[last])} MiB at {last:,}, {text_of_ratio(weighted.bytes[last] / flash.bytes[last])} times flash's.")
     for kind in ("local", "strided", "linear", "linformer"):
         other = found[kind]
         title = other.title[0].upper() + other.title[1:]
@@ -72,7 +76,7 @@ def findings(found):
         always = length == min(flash.seconds)
         lines.append(f"- **{title}** overtakes exact attention (flash) "
                      f"{'before' if always else 'at about'} {length:,.0f} tokens; at {longest:,} it is "
-                     f"{flash.seconds[longest] / other.seconds[longest]:.0f} times as fast.")
+                     f"{text_of_ratio(flash.seconds[longest] / other.seconds[longest])} times as fast.")
     return "\n".join(lines)
 
 

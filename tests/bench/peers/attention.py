@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attendant's attention beside PyTorch's scaled_dot_product_attention: the same shapes, number format and threads,
-in turns within one run.
+"""Attendant's attention beside PyTorch's scaled_dot_product_attention, or its multi-head attention beside
+nn.MultiheadAttention: the same shapes, number format and threads, in turns within one run.
 
     python attention.py --attention_bench build/release/bin/attention_bench
 
@@ -55,6 +55,14 @@ SHAPES = (
     Shape("4 x 512, head_dim 128", 6, 128, (512,) * 4),
 )
 
+MULTI_HEAD_SHAPES = (
+    Shape("1 x 32", 8, 64, (32,)),
+    Shape("64 x 10", 8, 64, (10,) * 64),
+    Shape("32 x 100", 8, 64, (100,) * 32),
+    Shape("4 x 512", 8, 64, (512,) * 4),
+    Shape("8 x 128, 12 heads of 64", 12, 64, (128,) * 8),
+)
+
 
 class Attendant:
     def __init__(self, path, level):
@@ -76,9 +84,20 @@ class PyTorch:
         torch.set_num_threads(threads)
         self.calls = {}
 
+    def multi_head(self, shape, dtype):
+        torch = self.torch
+        hidden = shape.heads * shape.head_dim
+        module = torch.nn.MultiheadAttention(hidden, shape.heads, batch_first=True).eval()
+        states = torch.randn(len(shape.lens), shape.seq, hidden)
+        if dtype == "bf16":
+            module, states = module.to(torch.bfloat16), states.to(torch.bfloat16)
+        return lambda: module(states, states, states, need_weights=False)
+
     def call(self, shape, dtype):
         torch = self.torch
         torch.manual_seed(7)
+        if shape in MULTI_HEAD_SHAPES:
+            return self.multi_head(shape, dtype)
         size = (len(shape.lens), shape.heads, shape.seq, shape.head_dim)
         q, k, v = (torch.randn(size).to(torch.bfloat16 if dtype == "bf16" else torch.float32) for _ in range(3))
         mask = None
@@ -104,7 +123,7 @@ class PyTorch:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--attention_bench", required=True)
-    parser.add_argument("--level", choices=("kernel", "flash", "scaled_dot_product"), default="flash",
+    parser.add_argument("--level", choices=("kernel", "flash", "scaled_dot_product", "multi_head"), default="flash",
                         help="kernels/cpu alone, or an operator as it is served")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
@@ -115,7 +134,8 @@ def main():
     machine.pin(options.threads)
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     ours, theirs = Attendant(options.attention_bench, options.level), PyTorch(options.threads)
-    cells = [(shape, dtype) for dtype in options.dtypes.split(",") for shape in SHAPES if options.shapes in shape.name]
+    shapes = MULTI_HEAD_SHAPES if options.level == "multi_head" else SHAPES
+    cells = [(shape, dtype) for dtype in options.dtypes.split(",") for shape in shapes if options.shapes in shape.name]
     times = {cell: [] for cell in cells}
     for _ in range(options.rounds):
         for shape, dtype in cells:

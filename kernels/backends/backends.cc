@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/backends/backends.h"
 
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "kernels/backends/cuda_backend.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/cpu_isa.h"
 #include "kernels/reference/reference_backend.h"
@@ -19,23 +22,49 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeLimitedCpuBackend(const BackendOpti
   return backend;
 }
 
+absl::StatusOr<std::unique_ptr<Backend>> MakeChosenCudaBackend(const BackendOptions& options) {
+  const absl::StatusOr<std::vector<int>> devices = ParseCudaDevices(options.cuda_devices);
+  if (!devices.ok()) return devices.status();
+  return MakeCudaBackend({.library = options.cuda_library, .devices = *devices});
+}
+
+// OK when cuda can be had and has what `dtype` stands for.
+absl::Status CheckCuda(absl::string_view dtype, const BackendOptions& options) {
+  const absl::StatusOr<std::unique_ptr<Backend>> cuda = MakeChosenCudaBackend(options);
+  if (!cuda.ok()) return cuda.status();
+  const absl::StatusOr<DType> chosen = ChooseDType(dtype, **cuda);
+  return chosen.ok() ? (*cuda)->Supports(*chosen) : chosen.status();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name,
                                                      const BackendOptions& options) {
-  if (name == "cpu" || name == "auto") return MakeLimitedCpuBackend(options);
+  if (name == "auto") return MakeBackend(ChooseBackend(name, "auto", options).name, options);
+  if (name == "cpu") return MakeLimitedCpuBackend(options);
+  if (name == "cuda") return MakeChosenCudaBackend(options);
   if (name == "reference") return MakeReferenceBackend();
   return absl::InvalidArgumentError(
-      absl::StrCat("backend '", name, "' is unknown: give auto, cpu or reference"));
+      absl::StrCat("backend '", name, "' is unknown: give auto, cpu, cuda or reference"));
+}
+
+BackendChoice ChooseBackend(absl::string_view name, absl::string_view dtype,
+                            const BackendOptions& options) {
+  if (name != "auto") return {.name = std::string(name), .reason = ""};
+  const absl::Status cuda = CheckCuda(dtype, options);
+  if (cuda.ok()) return {.name = "cuda", .reason = "computing on the GPU"};
+  return {.name = "cpu", .reason = absl::StrCat("computing on the CPU: ", cuda.message())};
 }
 
 absl::StatusOr<DType> ChooseDType(absl::string_view name, const Backend& backend) {
   if (name == "auto") return backend.preferred_dtype();
-  for (DType dtype : {DType::kF32, DType::kBf16, DType::kInt8}) {
+  std::string names = "auto";
+  for (const DType dtype : kDTypes) {
     if (name == DTypeName(dtype)) return dtype;
+    absl::StrAppend(&names, ", ", DTypeName(dtype));
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("dtype '", name, "' is unknown: give auto, f32, bf16 or int8"));
+      absl::StrCat("dtype '", name, "' is unknown: give one of ", names));
 }
 
 }  // namespace attendant

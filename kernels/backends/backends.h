@@ -14,19 +14,30 @@ struct BackendOptions {
   // The highest level that the cpu back end may use (cpu/cpu_isa.h has the names). Any but "auto"
   // holds oneDNN down as well, for the whole process and for good.
   std::string cpu_isa = "auto";
-  int load_threads = 1;  // that Prepare may use
+  int load_threads = 1;      // that Prepare may use
+  std::string cuda_library;  // path of libattendant_cuda.so; empty: cuda_library.h says where
+  std::string cuda_devices = "all";  // or a list as "0,2"
 };
 
-// The back end called `name`: "cpu" (oneDNN), "reference" (plain loops, slow: for checking the
-// others), or "auto", the fastest that this build has: "cpu". INVALID_ARGUMENT for any other name
-// or cpu_isa; UNAVAILABLE when it cannot run on this machine, FAILED_PRECONDITION when oneDNN is in
-// use at another level.
+// The back end called `name`: "cpu" (oneDNN), "cuda" (NVIDIA GPUs), "reference" (plain loops, slow:
+// for checking the others), or "auto": ChooseBackend's for any dtype. INVALID_ARGUMENT for any
+// other name, cpu_isa or cuda_devices; NOT_FOUND, UNAVAILABLE or FAILED_PRECONDITION when it cannot
+// run on this machine, the last also when oneDNN is in use at another level.
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name,
                                                      const BackendOptions& options = {});
 
-// The number format that a user's word stands for: "f32", "bf16", "int8", or "auto", the fastest
-// format of `backend` whose answers stay within rounding of f32's. INVALID_ARGUMENT for any other
-// word.
+struct BackendChoice {
+  std::string name;    // for MakeBackend
+  std::string reason;  // one line; empty when nothing was left open
+};
+
+// What `name` stands for: itself, or for "auto" cuda where that can be had and has `dtype` ("auto":
+// has any), else cpu.
+BackendChoice ChooseBackend(absl::string_view name, absl::string_view dtype,
+                            const BackendOptions& options);
+
+// The number format that a user's word stands for: a DTypeName, or "auto", the fastest format of
+// `backend` whose answers stay within rounding of f32's. INVALID_ARGUMENT for any other word.
 absl::StatusOr<DType> ChooseDType(absl::string_view name, const Backend& backend);
 
 }  // namespace attendant

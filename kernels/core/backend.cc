@@ -11,8 +11,12 @@ absl::string_view DTypeName(DType dtype) {
       return "f32";
     case DType::kBf16:
       return "bf16";
+    case DType::kF16:
+      return "f16";
     case DType::kInt8:
       return "int8";
+    case DType::kFp8:
+      return "fp8";
   }
   return "unknown";
 }

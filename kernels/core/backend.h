@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,8 +19,11 @@
 namespace attendant {
 
 // The number format of weights and activations. Accumulation and statistics are f32 in all of them.
-enum class DType : uint8_t { kF32, kBf16, kInt8 };
-absl::string_view DTypeName(DType dtype);  // "f32", "bf16", "int8"
+// kFp8 is e4m3 in matrix products and bf16 elsewhere.
+enum class DType : uint8_t { kF32, kBf16, kF16, kInt8, kFp8 };
+inline constexpr std::array kDTypes = {DType::kF32, DType::kBf16, DType::kF16, DType::kInt8,
+                                       DType::kFp8};
+absl::string_view DTypeName(DType dtype);  // "f32", "bf16", "f16", "int8", "fp8"
 
 // The largest batch a session takes; it allocates for that when it is made, and never again.
 struct SessionLimits {
@@ -43,7 +48,7 @@ class Session {
   // REQUIRES: every sequence passed ValidateSequence; spec.sequences.size() == batch.batch(); the
   // layers and heads of spec.layers are the model's.
   // INVALID_ARGUMENT beyond the session's limits; INTERNAL when a kernel fails. The session stays
-  // usable.
+  // usable. UNAVAILABLE when its device is lost: this session never works again.
   virtual absl::Status Run(const PackedBatch& batch, const OutputSpec& spec, Outputs& outputs) = 0;
 
   // The calling thread is the one that calls Run from now on: it takes its place in the session's
@@ -56,11 +61,26 @@ class Session {
 
 // What a back end made of a model, for logs and metrics.
 struct PreparedInfo {
-  std::string backend;     // "cpu", "reference"
+  std::string backend;     // "cpu", "cuda", "reference"
   std::string isa;         // instruction set chosen at run time, e.g. "avx512_bf16"
   std::string products{};  // what multiplies matrices, e.g. "brg_matmul:avx512_core_bf16"
   DType dtype = DType::kF32;
   int64_t weight_bytes = 0;  // held by the prepared model itself
+};
+
+// What a device of its own, as a GPU, has done for a model.
+struct DeviceUse {
+  struct Group {
+    absl::string_view name;  // of kernels, e.g. "attention"
+    double seconds = 0;      // of the batches that were timed so closely, some in a hundred
+  };
+
+  int device = 0;  // as the system counts them
+  std::string name;
+  int64_t memory_used_bytes = 0;  // by every process
+  int64_t memory_total_bytes = 0;
+  double busy_seconds = 0;  // of all batches
+  std::vector<Group> groups;
 };
 
 // A model's weights in the form that one back end computes with; shared by all its sessions, which
@@ -76,6 +96,16 @@ class PreparedEncoder {
   // memory.
   virtual absl::StatusOr<std::unique_ptr<Session>> NewSession(const SessionLimits& limits,
                                                               const ThreadTeam& team) const = 0;
+
+  // One for each device that has a part in it; none for the CPU.
+  virtual std::vector<DeviceUse> device_use() const { return {}; }
+};
+
+// How a back end is best used where nobody says otherwise.
+struct BackendDefaults {
+  int sessions = 0;  // for one model, that keep all devices busy; 0: as many as the CPU has places
+  int64_t batch_tokens = 1024;  // beyond about so many a CPU's batch is not faster, only later
+  int64_t batch_sequences = 256;
 };
 
 // A way to run encoders: the plain reference, the CPU with oneDNN, a GPU. Thread-safe.
@@ -83,7 +113,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual absl::string_view name() const = 0;
-  virtual absl::string_view description() const = 0;
+  virtual BackendDefaults defaults() const { return {}; }
 
   // OK when this machine has fast kernels for `dtype`; else UNIMPLEMENTED, saying what is missing.
   virtual absl::Status Supports(DType dtype) const = 0;

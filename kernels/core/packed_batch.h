@@ -37,6 +37,7 @@ class PackedBatch {
   std::span<const int32_t> token_ids() const { return token_ids_; }
   std::span<const int32_t> positions() const { return positions_; }
   std::span<const int32_t> segment_ids() const { return segment_ids_; }
+  std::span<const int64_t> seq_starts() const { return seq_starts_; }
 
  private:
   std::vector<int32_t> token_ids_;

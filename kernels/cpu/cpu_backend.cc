@@ -16,13 +16,14 @@ class CpuBackend final : public Backend {
       : level_(level), load_threads_(load_threads) {}
 
   absl::string_view name() const override { return "cpu"; }
-  absl::string_view description() const override {
-    return "oneDNN products on packed tokens, own vector kernels";
-  }
   DType preferred_dtype() const override {
     return Supports(DType::kBf16).ok() ? DType::kBf16 : DType::kF32;
   }
   absl::Status Supports(DType dtype) const override {
+    if (dtype == DType::kF16 || dtype == DType::kFp8) {
+      return absl::UnimplementedError(
+          absl::StrCat("the cpu back end has no ", DTypeName(dtype), ": use f32, bf16 or int8"));
+    }
     if (dtype == DType::kBf16 && !level_.bf16) return Slow("bf16", "AVX512_BF16 or AMX");
     if (dtype == DType::kInt8 && !level_.int8) return Slow("int8", "AVX512_VNNI or AMX");
     return absl::OkStatus();

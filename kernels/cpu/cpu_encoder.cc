@@ -110,6 +110,9 @@ const RowKernels& RowKernelsOf(const VectorKernels& kernels, DType dtype) {
       return kernels.bf16;
     case DType::kInt8:
       return kernels.int8;
+    case DType::kF16:
+    case DType::kFp8:
+      break;  // CpuBackend::Supports
   }
   ATTENDANT_CHECK(false);
 }

@@ -30,6 +30,9 @@ Types TypesOf(DType dtype) {
       return {Type::bf16, Type::bf16, Type::f32};
     case DType::kInt8:
       return {Type::u8, Type::s8, Type::s32};
+    case DType::kF16:
+    case DType::kFp8:
+      break;  // CpuBackend::Supports
   }
   ATTENDANT_CHECK(false);
 }

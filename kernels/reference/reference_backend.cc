@@ -135,7 +135,6 @@ absl::Status ReferenceSession::Run(const PackedBatch& batch, const OutputSpec& s
 class ReferenceBackend final : public Backend {
  public:
   absl::string_view name() const override { return "reference"; }
-  absl::string_view description() const override { return "plain loops, for checking the others"; }
   DType preferred_dtype() const override { return DType::kF32; }
   absl::Status Supports(DType dtype) const override {
     if (dtype == DType::kF32) return absl::OkStatus();

@@ -51,7 +51,6 @@ class GatedBackend : public Backend {
   explicit GatedBackend(Gate& gate) : gate_(gate) {}
 
   absl::string_view name() const override { return "gated"; }
-  absl::string_view description() const override { return "the reference behind a gate"; }
   absl::Status Supports(DType dtype) const override { return reference_->Supports(dtype); }
   DType preferred_dtype() const override { return DType::kF32; }
 

@@ -27,7 +27,7 @@ TABLE = {
     "kernels/cpu": row("kernels/core", "absl dnnl"),
     "kernels/cuda": row(libraries="cuda"),
     "kernels/attention": row("kernels/core kernels/cpu", "absl"),
-    "kernels/backends": row("kernels/core kernels/reference kernels/cpu", "absl"),
+    "kernels/backends": row("kernels/core kernels/reference kernels/cpu kernels/cuda", "absl"),
     "server/text": row("kernels/core", "absl json", private="icu"),
     "server/batching": row("kernels/core", "absl"),
     "server/metrics": row(libraries="absl prometheus"),

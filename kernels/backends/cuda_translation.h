@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/core/backend.h"
+#include "kernels/cuda/cuda_interface.h"
+
+// Our words as those of the CUDA library's interface. What is returned points into what was given.
+namespace attendant {
+
+int32_t CudaDType(DType dtype);  // -1 for int8, which it does not have
+AttendantCudaConfig CudaConfig(const EncoderConfig& config);
+AttendantCudaNorm CudaNorm(const LayerNormWeights& norm);
+std::vector<AttendantCudaLayer> CudaLayers(const EncoderWeights& weights);
+AttendantCudaSequenceOutputs CudaSequenceOutputs(const SequenceOutputs& wanted);
+AttendantCudaLayerOutputs CudaLayerOutputs(const LayerOutputs& wanted);
+
+}  // namespace attendant

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "kernels/backends/backends.h"
+#include "kernels/backends/cuda_backend.h"
 #include "kernels/core/cpu_budget.h"
 #include "kernels/core/cpu_placement.h"
 #include "kernels/core/cpu_topology.h"
@@ -35,32 +36,54 @@ CpuPlacement PlaceModels(const ServerFlags& flags, size_t models) {
   return placement;
 }
 
-ModelOptions MakeModelOptions(const ServerFlags& flags, size_t models) {
+// What the flags leave open is as the back end likes it.
+BatcherOptions MakeBatcherOptions(const ServerFlags& flags, const BackendDefaults& defaults) {
+  return {.max_batch_tokens = flags.max_batch_tokens > 0
+                                  ? flags.max_batch_tokens
+                                  : std::min(defaults.batch_tokens, flags.max_queued_tokens),
+          .max_batch_sequences =
+              flags.max_batch_sequences > 0 ? flags.max_batch_sequences : defaults.batch_sequences,
+          .max_queued_tokens = flags.max_queued_tokens,
+          .max_queued_requests = flags.max_queued_requests,
+          .max_queue_delay = absl::Microseconds(flags.max_queue_delay_us)};
+}
+
+BackendOptions MakeBackendOptions(const ServerFlags& flags, int load_threads) {
+  return {.cpu_isa = flags.cpu_isa,
+          .load_threads = load_threads,
+          .cuda_library = flags.cuda_library,
+          .cuda_devices = flags.cuda_devices};
+}
+
+ModelOptions MakeModelOptions(const ServerFlags& flags, const std::string& backend,
+                              const BackendDefaults& defaults, size_t models) {
   std::vector<ThreadTeam> replicas = PlaceModels(flags, models).replicas;
   int threads = 0;
   for (const ThreadTeam& team : replicas) threads += team.threads;
   return {.dtype = flags.dtype,
-          .backend = flags.backend,
-          .cpu_isa = flags.cpu_isa,
+          .backend = backend,
+          .backend_options = MakeBackendOptions(flags, threads),
           .replicas = std::move(replicas),
-          .load_threads = threads,
-          .batcher = {.max_batch_tokens = flags.max_batch_tokens,
-                      .max_batch_sequences = flags.max_batch_sequences,
-                      .max_queued_tokens = flags.max_queued_tokens,
-                      .max_queued_requests = flags.max_queued_requests,
-                      .max_queue_delay = absl::Microseconds(flags.max_queue_delay_us)},
+          .device_sessions = flags.replicas,
+          .batcher = MakeBatcherOptions(flags, defaults),
           .attention = {.max_tokens = std::min(flags.max_attention_tokens, flags.max_queued_tokens),
                         .max_bytes = flags.max_attention_bytes,
                         .max_operations = flags.max_attention_operations}};
 }
 
-// Whether a back end can be had as the flags want it: better now than once for every model.
-absl::Status CheckBackend(const ModelOptions& options) {
-  const auto backend = MakeBackend(options.backend, {.cpu_isa = options.cpu_isa});
-  if (backend.ok()) return absl::OkStatus();
+// The back end that the flags stand for, settled once: every model is to have the same.
+absl::StatusOr<std::unique_ptr<Backend>> SettleBackend(const ServerFlags& flags) {
+  const BackendOptions options = MakeBackendOptions(flags, 1);
+  if (const auto devices = ParseCudaDevices(flags.cuda_devices); !devices.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--cuda_devices: ", devices.status().message()));
+  }
+  const BackendChoice choice = ChooseBackend(flags.backend, flags.dtype, options);
+  if (!choice.reason.empty()) spdlog::info("{}", choice.reason);
+  auto backend = MakeBackend(choice.name, options);
+  if (backend.ok()) return backend;
   return absl::Status(backend.status().code(),
-                      absl::StrCat("--backend ", options.backend, " --cpu_isa ", options.cpu_isa,
-                                   ": ", backend.status().message()));
+                      absl::StrCat("--backend ", flags.backend, " --cpu_isa ", flags.cpu_isa, ": ",
+                                   backend.status().message()));
 }
 
 // Building answers, and reading requests, takes little beside computing.
@@ -85,6 +108,10 @@ void LogModule(const AttentionModel& model) {
 void LogModel(const ModelStatus& status) {
   if (status.state == ModelState::kFailed) {
     return spdlog::error("model '{}' failed to load: {}", status.name,
+                         std::string(status.error.message()));
+  }
+  if (status.state == ModelState::kLost) {
+    return spdlog::error("model '{}' answers no more: {}", status.name,
                          std::string(status.error.message()));
   }
   if (status.state == ModelState::kDraining) {
@@ -148,15 +175,18 @@ App::~App() {
 
 absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,
                                                 const std::vector<ModelSource>& sources) {
-  const ModelOptions options = MakeModelOptions(flags, sources.size());
-  if (absl::Status status = CheckBackend(options); !status.ok()) return status;
+  const absl::StatusOr<std::unique_ptr<Backend>> backend = SettleBackend(flags);
+  if (!backend.ok()) return backend.status();
+  const ModelOptions options = MakeModelOptions(flags, std::string((*backend)->name()),
+                                                (*backend)->defaults(), sources.size());
   return Start(flags, sources, CheckpointLoader(options), options);
 }
 
 absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,
                                                 const std::vector<ModelSource>& sources,
                                                 ModelLoader loader) {
-  return Start(flags, sources, std::move(loader), MakeModelOptions(flags, sources.size()));
+  return Start(flags, sources, std::move(loader),
+               MakeModelOptions(flags, "cpu", BackendDefaults{}, sources.size()));
 }
 
 absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,

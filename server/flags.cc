@@ -16,14 +16,20 @@ void AddModelFlags(ServerFlags& flags, FlagSet& set) {
   set.AddList("model", flags.models, "NAME=DIR, a checkpoint's folder; may be given many times");
   set.Add("model_repository", flags.model_repository,
           "every folder in this one that has a config.json is a model, named like the folder");
-  set.Add("dtype", flags.dtype, "auto, f32, bf16 or int8");
-  set.Add("backend", flags.backend, "auto, cpu or reference (plain loops, slow)");
+  set.Add("dtype", flags.dtype, "auto, f32, bf16, int8 on CPUs that have it, f16 or fp8 on GPUs");
+  set.Add("backend", flags.backend,
+          "auto (GPUs where there are any that compute in the dtype, else the CPU), cpu, cuda or "
+          "reference (plain loops, slow)");
+  set.Add("cuda_library", flags.cuda_library,
+          "path of libattendant_cuda.so; empty: beside this program, in ../lib/attendant, or where "
+          "the system finds libraries");
+  set.Add("cuda_devices", flags.cuda_devices, "GPUs to use: all, or numbers as 0,2");
   set.Add("threads", flags.threads,
           "compute threads, shared out among the replicas; 0: what the affinity mask and the "
           "cgroup's quota allow");
   set.Add("replicas", flags.replicas,
           "batches that run side by side, on one copy of the weights; 0: one for each third-level "
-          "cache or NUMA node");
+          "cache or NUMA node, two for each GPU");
   set.Add("pin_threads", flags.pin_threads,
           "a processor for each compute thread: auto (where all processors of the affinity mask "
           "are one model's), on (wherever no two would share one) or off");
@@ -33,8 +39,11 @@ void AddModelFlags(ServerFlags& flags, FlagSet& set) {
 }
 
 void AddLimitFlags(ServerFlags& flags, FlagSet& set) {
-  set.Add("max_batch_tokens", flags.max_batch_tokens, "also the longest sequence");
-  set.Add("max_batch_sequences", flags.max_batch_sequences, "sequences in one batch");
+  set.Add(
+      "max_batch_tokens", flags.max_batch_tokens,
+      "also the longest sequence; 0: what the back end is best with, 1024 on CPUs, 16384 on GPUs");
+  set.Add("max_batch_sequences", flags.max_batch_sequences,
+          "sequences in one batch; 0: 256 on CPUs, 1024 on GPUs");
   set.Add("max_queued_tokens", flags.max_queued_tokens, "also the largest request");
   set.Add("max_queued_requests", flags.max_queued_requests, "more get RESOURCE_EXHAUSTED");
   set.Add("max_queue_delay_us", flags.max_queue_delay_us,
@@ -102,12 +111,15 @@ absl::Status CheckNumbers(const ServerFlags& flags) {
   constexpr int64_t kMaxBytes = int64_t{1} << 50;
   constexpr int64_t kMaxMessage = std::numeric_limits<int32_t>::max();  // gRPC's own limit
   constexpr int64_t kMaxCount = int64_t{1} << 30;
+  constexpr int64_t kMinBatchTokens = 16;
   for (const absl::Status& status :
        {CheckRange("threads", flags.threads, 0, 4096),
         CheckRange("replicas", flags.replicas, 0, 1024),
-        CheckRange("max_batch_tokens", flags.max_batch_tokens, 16, int64_t{1} << 20),
-        CheckRange("max_batch_sequences", flags.max_batch_sequences, 1, int64_t{1} << 20),
-        CheckRange("max_queued_tokens", flags.max_queued_tokens, flags.max_batch_tokens, kMaxCount),
+        CheckRange("max_batch_tokens", flags.max_batch_tokens,
+                   flags.max_batch_tokens == 0 ? 0 : kMinBatchTokens, int64_t{1} << 20),
+        CheckRange("max_batch_sequences", flags.max_batch_sequences, 0, int64_t{1} << 20),
+        CheckRange("max_queued_tokens", flags.max_queued_tokens,
+                   std::max(kMinBatchTokens, flags.max_batch_tokens), kMaxCount),
         CheckRange("max_queued_requests", flags.max_queued_requests, 1, kMaxCount),
         CheckRange("max_queue_delay_us", flags.max_queue_delay_us, 0, 60'000'000),
         CheckRange("max_request_bytes", flags.max_request_bytes, 1024, kMaxMessage),
@@ -131,8 +143,8 @@ absl::Status CheckNumbers(const ServerFlags& flags) {
 
 absl::Status CheckWords(const ServerFlags& flags) {
   for (const absl::Status& status :
-       {CheckOneOf("dtype", flags.dtype, {"auto", "f32", "bf16", "int8"}),
-        CheckOneOf("backend", flags.backend, {"auto", "cpu", "reference"}),
+       {CheckOneOf("dtype", flags.dtype, {"auto", "f32", "bf16", "f16", "int8", "fp8"}),
+        CheckOneOf("backend", flags.backend, {"auto", "cpu", "cuda", "reference"}),
         CheckOneOf("pin_threads", flags.pin_threads, {"auto", "on", "off"}),
         CheckOneOf("cpu_isa", flags.cpu_isa,
                    {"auto", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"}),

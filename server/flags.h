@@ -20,14 +20,15 @@ struct ServerFlags {
   std::string model_repository;
   std::string dtype = "auto";
   std::string backend = "auto";
+  std::string cuda_library;
+  std::string cuda_devices = "all";
   int threads = 0;
   int replicas = 0;
   std::string pin_threads = "auto";
   std::string cpu_isa = "auto";
 
-  // Beyond about 1024 tokens a CPU's batch is not faster, only later.
-  int64_t max_batch_tokens = 1024;
-  int64_t max_batch_sequences = 256;
+  int64_t max_batch_tokens = 0;     // 0: the back end's default
+  int64_t max_batch_sequences = 0;  // likewise
   int64_t max_queued_tokens = 262144;
   int64_t max_queued_requests = 4096;
   int64_t max_queue_delay_us = 0;

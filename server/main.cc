@@ -79,8 +79,8 @@ int Main(const std::vector<std::string>& arguments) {
 }  // namespace attendant
 
 int main(int argc, char** argv) {
-  // Debian builds Abseil with its deadlock detector, a graph behind one lock that every Mutex of the
-  // process takes. The tests keep it.
+  // Debian builds Abseil with its deadlock detector, a graph behind one lock that every Mutex of
+  // the process takes. The tests keep it.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   return attendant::Main(std::vector<std::string>(argv + 1, argv + argc));
 }

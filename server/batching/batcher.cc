@@ -19,6 +19,8 @@ absl::string_view RejectReasonName(RejectReason reason) {
       return "cancelled";
     case RejectReason::kDraining:
       return "draining";
+    case RejectReason::kDeviceLost:
+      return "device_lost";
   }
   return "unknown";
 }
@@ -34,5 +36,9 @@ RequestId Batcher::Submit(PendingRequest request) { return state_->Submit(std::m
 void Batcher::Cancel(RequestId id) { state_->Cancel(id); }
 
 void Batcher::Drain(absl::Time deadline) { state_->Drain(deadline); }
+
+void Batcher::SetLostListener(LostListener listener) {
+  state_->SetLostListener(std::move(listener));
+}
 
 }  // namespace attendant

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/batching/admitted_request.h"
@@ -23,7 +24,7 @@ struct BatcherOptions {
   absl::Duration max_queue_delay;  // how long a batch may wait to fill; zero never waits
 };
 
-enum class RejectReason { kQueueFull, kTooLarge, kDeadline, kCancelled, kDraining };
+enum class RejectReason { kQueueFull, kTooLarge, kDeadline, kCancelled, kDraining, kDeviceLost };
 absl::string_view RejectReasonName(RejectReason reason);  // "queue_full", ...: a metric label
 
 // What a batcher tells about itself. Called from its threads and from its callers', under its lock
@@ -46,7 +47,8 @@ using Executor = std::function<void(absl::AnyInvocable<void()>)>;
 // for each runner. A worker that is idle takes what is queued at once; requests queue only while
 // all workers are busy, or for max_queue_delay. A request's sequences may go into several batches.
 // A deadline counts until the last of them has entered one; one more thread ends what expires in
-// the queue, on time. A batch that fails ends the requests in it with its status, and no others.
+// the queue, on time. A batch that fails ends the requests in it with its status, and no others. A
+// worker whose runner is lost takes no more; with the last of them gone, every request is refused.
 // Thread-safe.
 class Batcher {
  public:
@@ -71,6 +73,11 @@ class Batcher {
   // Refuses new requests with UNAVAILABLE from now on, waits until the admitted ones have completed
   // or `deadline` passes, and completes what is left with UNAVAILABLE.
   void Drain(absl::Time deadline);
+
+  // `listener` is called once, with the reason, when no runner is left: from one of the batcher's
+  // threads, or at once. Set once.
+  using LostListener = absl::AnyInvocable<void(const absl::Status&)>;
+  void SetLostListener(LostListener listener);
 
  private:
   class State;

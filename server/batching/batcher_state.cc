@@ -22,7 +22,8 @@ Batcher::State::State(const BatcherOptions& options, std::vector<std::unique_ptr
       observer_(observer),
       executor_(std::move(executor)),
       queue_(
-          {.max_tokens = options.max_queued_tokens, .max_requests = options.max_queued_requests}) {
+          {.max_tokens = options.max_queued_tokens, .max_requests = options.max_queued_requests}),
+      runners_left_(runners_.size()) {
   ATTENDANT_CHECK(!runners_.empty());
   for (size_t i = 0; i < runners_.size(); ++i) threads_.emplace_back([this, i] { Work(i); });
   threads_.emplace_back([this] { WatchDeadlines(); });
@@ -33,7 +34,7 @@ Batcher::State::~State() {
   {
     absl::MutexLock lock(&mutex_);
     draining_ = stopping_ = true;
-    RejectAll(/*running_too=*/false, ended);
+    RejectAll(Stopped(), /*running_too=*/false, ended);
     work_.SignalAll();
     deadline_.SignalAll();
   }
@@ -82,6 +83,7 @@ std::optional<Batcher::State::Refusal> Batcher::State::FindRefusal(const Admitte
   if (draining_) {
     return Refusal{RejectReason::kDraining, absl::UnavailableError("the server is draining")};
   }
+  if (!lost_.ok()) return Refusal{RejectReason::kDeviceLost, lost_};
   if (!size.ok()) return Refusal{RejectReason::kTooLarge, size};
   if (request.request.deadline <= request.arrival) {
     return Refusal{RejectReason::kDeadline,
@@ -116,9 +118,42 @@ void Batcher::State::Drain(absl::Time deadline) {
     work_.SignalAll();  // batches that wait to fill up go now
     while (open_requests_ > 0 && !all_completed_.WaitWithDeadline(&mutex_, deadline)) {
     }
-    RejectAll(/*running_too=*/true, ended);
+    RejectAll(Stopped(), /*running_too=*/true, ended);
   }
   Post(std::move(ended));
+}
+
+void Batcher::State::SetLostListener(LostListener listener) {
+  {
+    absl::MutexLock lock(&mutex_);
+    lost_listener_ = std::move(listener);
+  }
+  TellLost();
+}
+
+// A request that has sequences on other runners ends as soon as one of them is lost: EndBatch.
+void Batcher::State::LoseRunner(const absl::Status& status) {
+  Ended ended;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (--runners_left_ > 0) return;
+    lost_ = status;
+    RejectAll({RejectReason::kDeviceLost, status}, /*running_too=*/false, ended);
+  }
+  Post(std::move(ended));
+  TellLost();
+}
+
+void Batcher::State::TellLost() {
+  LostListener listener;
+  absl::Status status;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (lost_.ok() || lost_listener_ == nullptr) return;
+    listener = std::exchange(lost_listener_, nullptr);
+    status = lost_;
+  }
+  listener(status);
 }
 
 void Batcher::State::Expire(absl::Time now, Ended& ended) {
@@ -140,14 +175,18 @@ void Batcher::State::Reject(AdmittedRequest& request, RejectReason reason, absl:
   Complete(request, std::move(status), ended);
 }
 
-void Batcher::State::RejectAll(bool running_too, Ended& ended) {
+Batcher::State::Refusal Batcher::State::Stopped() {
+  return {RejectReason::kDraining,
+          absl::UnavailableError("the server stopped before the request was done")};
+}
+
+void Batcher::State::RejectAll(const Refusal& refusal, bool running_too, Ended& ended) {
   std::vector<AdmittedRequest*> rejected;  // completing one changes the table
   for (const auto& [id, request] : requests_) {
     if (!request->completed && (running_too || request->queued)) rejected.push_back(request.get());
   }
   for (AdmittedRequest* request : rejected) {
-    Reject(*request, RejectReason::kDraining,
-           absl::UnavailableError("the server stopped before the request was done"), ended);
+    Reject(*request, refusal.reason, refusal.status, ended);
   }
   ReportQueue();
 }
@@ -189,7 +228,7 @@ void Batcher::State::LearnSpeed(absl::Duration time_per_token) {
 // How long the workers need for what is queued, as far as the last batches tell.
 absl::Duration Batcher::State::RetryDelay() const {
   if (time_per_token_ == absl::ZeroDuration()) return absl::Milliseconds(100);
-  const double workers = static_cast<double>(runners_.size());
+  const double workers = static_cast<double>(std::max<size_t>(runners_left_, 1));
   const absl::Duration delay = time_per_token_ * static_cast<double>(queue_.tokens()) / workers;
   return std::clamp(delay, absl::Milliseconds(1), absl::Seconds(10));
 }

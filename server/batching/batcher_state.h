@@ -34,6 +34,7 @@ class Batcher::State {
   RequestId Submit(PendingRequest request);
   void Cancel(RequestId id);
   void Drain(absl::Time deadline);
+  void SetLostListener(LostListener listener);
 
  private:
   struct Completion {
@@ -50,6 +51,8 @@ class Batcher::State {
     absl::Status status;
   };
 
+  static Refusal Stopped();
+
   // Threads.
   void Work(size_t index);
   void WatchDeadlines();
@@ -58,6 +61,8 @@ class Batcher::State {
   bool NextBatch(std::vector<BatchItem>& items, Ended& ended) ABSL_LOCKS_EXCLUDED(mutex_);
   void EndBatch(std::span<const BatchItem> items, const absl::Status& status,
                 absl::Duration compute) ABSL_LOCKS_EXCLUDED(mutex_);
+  void LoseRunner(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  void TellLost() ABSL_LOCKS_EXCLUDED(mutex_);
   void Post(Ended ended) ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::optional<Refusal> Admit(std::unique_ptr<AdmittedRequest>& request, const absl::Status& size,
@@ -74,7 +79,8 @@ class Batcher::State {
   void Complete(AdmittedRequest& request, absl::StatusOr<RequestResult> result, Ended& ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Release(AdmittedRequest& request, Ended& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RejectAll(bool running_too, Ended& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RejectAll(const Refusal& refusal, bool running_too, Ended& ended)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LearnSpeed(absl::Duration time_per_token) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration RetryDelay() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReportQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -98,6 +104,9 @@ class Batcher::State {
   absl::Duration time_per_token_ ABSL_GUARDED_BY(mutex_);  // moving average; zero: not yet known
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  size_t runners_left_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status lost_ ABSL_GUARDED_BY(mutex_);  // not OK: why no runner is left
+  LostListener lost_listener_ ABSL_GUARDED_BY(mutex_);
 
   std::vector<std::thread> threads_;  // last: they use all of the above
 };

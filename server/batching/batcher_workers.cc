@@ -48,6 +48,7 @@ void Batcher::State::Work(size_t index) {
     const absl::Time start = absl::Now();
     const absl::Status status = runners_[index]->Run(items);
     EndBatch(items, status, TimeSince(start, absl::Now()));
+    if (absl::IsUnavailable(status)) return LoseRunner(status);
   }
 }
 

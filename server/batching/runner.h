@@ -18,8 +18,8 @@ class Runner {
   virtual void OnWorkerStart() {}
 
   // On success every item's result is where its request keeps it. Nothing is thrown: what a kernel
-  // throws, or memory that runs out, becomes INTERNAL. REQUIRES: not empty; the items are of the
-  // kind that this runner is for.
+  // throws, or memory that runs out, becomes INTERNAL. UNAVAILABLE: its device is lost, and it is
+  // not to be asked again. REQUIRES: not empty; the items are of the kind that this runner is for.
   virtual absl::Status Run(std::span<const BatchItem> items) = 0;
 };
 

@@ -2,6 +2,7 @@
 #include "server/metrics/server_metrics.h"
 
 #include <array>
+#include <initializer_list>
 #include <iterator>
 #include <map>
 #include <sstream>
@@ -24,8 +25,9 @@ constexpr std::array<const char*, kNumMethods> kMethodNames = {
     "encode", "encode_stream", "model_infer", "attend", "attend_stream"};
 // What RejectReasonName gives, and "memory" from the pipeline. Anything else counts as the last, so
 // that no label is made later.
-constexpr std::array<const char*, 7> kReasonNames = {
-    "queue_full", "too_large", "deadline", "cancelled", "draining", "memory", "other"};
+constexpr std::array<const char*, 8> kReasonNames = {"queue_full", "too_large", "deadline",
+                                                     "cancelled",  "draining",  "device_lost",
+                                                     "memory",     "other"};
 constexpr size_t kNumCodes = 17;  // gRPC's, 0 to 16
 
 template <typename T, size_t size>
@@ -155,6 +157,7 @@ struct ServerMetrics::Impl {
   prometheus::Registry registry;
   MetricFamilies families{registry};
   ProcessMetrics process;
+  DeviceMetrics devices;
   MethodCounters unknown_model = MakeRequestCounters(families, "");
   absl::Mutex mutex;
   std::map<std::string, std::unique_ptr<ModelMetrics>> models ABSL_GUARDED_BY(mutex);
@@ -178,11 +181,18 @@ void ServerMetrics::CountUnknownModel(Method method, absl::StatusCode code) {
   impl_->unknown_model[Index(method)][CodeIndex(code)]->Increment();
 }
 
+void ServerMetrics::AddDeviceSource(const std::string& model, DeviceSource source) {
+  impl_->devices.Add(model, std::move(source));
+}
+
 std::string ServerMetrics::Scrape() const {
   std::vector<prometheus::MetricFamily> families = impl_->registry.Collect();
-  std::vector<prometheus::MetricFamily> process = impl_->process.Collect();
-  families.insert(families.end(), std::make_move_iterator(process.begin()),
-                  std::make_move_iterator(process.end()));
+  for (const prometheus::Collectable* more :
+       std::initializer_list<const prometheus::Collectable*>{&impl_->devices, &impl_->process}) {
+    std::vector<prometheus::MetricFamily> collected = more->Collect();
+    families.insert(families.end(), std::make_move_iterator(collected.begin()),
+                    std::make_move_iterator(collected.end()));
+  }
   std::ostringstream text;
   prometheus::TextSerializer().Serialize(text, families);
   return text.str();

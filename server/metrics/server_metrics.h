@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/metrics/device_metrics.h"
 
 namespace attendant {
 
@@ -63,6 +64,9 @@ class ServerMetrics {
 
   // Counts a request that named no model we have: requests_total{model=""}.
   void CountUnknownModel(Method method, absl::StatusCode code);
+
+  // From now on every scrape asks `source` about the devices that the model computes on.
+  void AddDeviceSource(const std::string& model, DeviceSource source);
 
   // The Prometheus text exposition format, 0.0.4.
   std::string Scrape() const;

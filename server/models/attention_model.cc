@@ -36,12 +36,13 @@ class AttentionObserver final : public BatchObserver {
   ModelMetrics& metrics_;
 };
 
-// int8 is for encoders: modules then compute in what is fastest here among the formats they have.
+// Modules compute on the CPU, in f32 or bf16. Other formats are for encoders: modules then take
+// what is fastest here among theirs.
 absl::StatusOr<DType> ModuleDType(const ModelOptions& options) {
-  absl::StatusOr<std::unique_ptr<Backend>> backend =
-      MakeBackend(options.backend, {options.cpu_isa, options.load_threads});
+  absl::StatusOr<std::unique_ptr<Backend>> backend = MakeBackend("cpu", options.backend_options);
   if (!backend.ok()) return backend.status();
-  return ChooseDType(options.dtype == "int8" ? "auto" : options.dtype, **backend);
+  const bool ours = options.dtype == "f32" || options.dtype == "bf16";
+  return ChooseDType(ours ? options.dtype : "auto", **backend);
 }
 
 void StartServing(const ModelOptions& options, ServerMetrics& metrics, const Executor& executor,

@@ -70,7 +70,7 @@ struct Model final : AnyModel {
   int64_t arena_bytes = 0;          // of all its sessions
   KServeStatistics statistics;
   std::unique_ptr<Tokenizer> tokenizer;  // null when the checkpoint has no tokenizer.json: ids only
-  std::unique_ptr<PreparedEncoder> encoder;
+  std::shared_ptr<PreparedEncoder> encoder;  // shared with scrapes of its devices
 
   const EncoderConfig& config() const { return encoder->config(); }
 };

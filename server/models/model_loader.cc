@@ -78,12 +78,19 @@ absl::Status WarmUp(Session& session, const SessionLimits& limits, int64_t max_s
   return RunOnce(session, count, max_sequence_tokens);
 }
 
-absl::StatusOr<std::vector<std::unique_ptr<Runner>>> MakeWarmRunners(const ModelOptions& options,
-                                                                     Model& model) {
+// One for each session. On a device of its own a session's thread only waits.
+std::vector<ThreadTeam> TeamsFor(const BackendDefaults& defaults, const ModelOptions& options) {
+  if (defaults.sessions == 0) return options.replicas;
+  const int sessions = options.device_sessions > 0 ? options.device_sessions : defaults.sessions;
+  return std::vector<ThreadTeam>(static_cast<size_t>(sessions), ThreadTeam(1));
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<Runner>>> MakeWarmRunners(
+    const BackendDefaults& defaults, const ModelOptions& options, Model& model) {
   const SessionLimits limits{.max_batch_tokens = options.batcher.max_batch_tokens,
                              .max_batch_sequences = options.batcher.max_batch_sequences};
   std::vector<std::unique_ptr<Runner>> runners;
-  for (const ThreadTeam& team : options.replicas) {
+  for (const ThreadTeam& team : TeamsFor(defaults, options)) {
     absl::StatusOr<std::unique_ptr<Session>> session = model.encoder->NewSession(limits, team);
     if (!session.ok()) return session.status();
     absl::Status status = WarmUp(**session, limits, model.max_sequence_tokens);
@@ -92,6 +99,31 @@ absl::StatusOr<std::vector<std::unique_ptr<Runner>>> MakeWarmRunners(const Model
     runners.push_back(std::make_unique<BatchRunner>(*std::move(session)));
   }
   return runners;
+}
+
+DeviceSample ToSample(const DeviceUse& use) {
+  DeviceSample sample{.device = use.device,
+                      .name = use.name,
+                      .memory_used_bytes = use.memory_used_bytes,
+                      .memory_total_bytes = use.memory_total_bytes,
+                      .busy_seconds = use.busy_seconds,
+                      .group_seconds = {}};
+  for (const DeviceUse::Group& group : use.groups) {
+    sample.group_seconds.emplace_back(group.name, group.seconds);
+  }
+  return sample;
+}
+
+// While the model lives, its devices are metrics.
+void WatchDevices(const Model& model, ServerMetrics& metrics) {
+  if (model.encoder->device_use().empty()) return;
+  metrics.AddDeviceSource(model.name, [weak = std::weak_ptr(model.encoder)] {
+    std::vector<DeviceSample> samples;
+    if (const std::shared_ptr<PreparedEncoder> encoder = weak.lock()) {
+      for (const DeviceUse& use : encoder->device_use()) samples.push_back(ToSample(use));
+    }
+    return samples;
+  });
 }
 
 // What loading took for a while and freed: the allocator keeps it for later, and there is no later.
@@ -132,7 +164,8 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const ModelSource& source, cons
   if (absl::Status status = LoadParts(source.directory, backend, options, *model); !status.ok()) {
     return status;
   }
-  absl::StatusOr<std::vector<std::unique_ptr<Runner>>> runners = MakeWarmRunners(options, *model);
+  absl::StatusOr<std::vector<std::unique_ptr<Runner>>> runners =
+      MakeWarmRunners(backend.defaults(), options, *model);
   if (!runners.ok()) return runners.status();
   model->observer = std::make_unique<ModelObserver>(*model->metrics, model->statistics);
   model->batcher =
@@ -146,6 +179,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const ModelSource& source, cons
                              .load_time = model->load_time,
                              .weight_bytes = info.weight_bytes,
                              .arena_bytes = model->arena_bytes});
+  WatchDevices(*model, metrics);
   return model;
 }
 
@@ -156,7 +190,7 @@ ModelLoader CheckpointLoader(const ModelOptions& options) {
       return LoadAttentionModel(source, options, metrics, executor);
     }
     absl::StatusOr<std::unique_ptr<Backend>> backend =
-        MakeBackend(options.backend, {options.cpu_isa, options.load_threads});
+        MakeBackend(options.backend, options.backend_options);
     if (!backend.ok()) return backend.status();
     return LoadModel(source, **backend, options, metrics, executor);
   };

@@ -23,6 +23,9 @@ absl::Status Unavailable(const ModelStatus& status) {
     case ModelState::kDraining:
       return absl::UnavailableError(
           absl::StrCat("model '", status.name, "' is draining: the server is stopping"));
+    case ModelState::kLost:
+      return absl::UnavailableError(absl::StrCat(
+          "model '", status.name, "' has lost what it computed on: ", status.error.message()));
     case ModelState::kFailed:
       break;
   }
@@ -108,11 +111,13 @@ struct ModelRegistry::Impl {
   void Loaded(size_t index, absl::StatusOr<std::unique_ptr<AnyModel>> model) {
     ModelState state;
     std::string name;
+    Batcher* batcher = nullptr;
     {
       absl::MutexLock lock(&mutex);
       if (draining) return;
       Entry& entry = entries[index];
       if (model.ok()) {
+        batcher = (*model)->batcher.get();
         entry.SetModel(*std::move(model));
       } else {
         entry.status.state = ModelState::kFailed;
@@ -122,6 +127,21 @@ struct ModelRegistry::Impl {
       name = entry.status.name;
     }
     Tell(name, state);
+    if (batcher == nullptr) return;
+    batcher->SetLostListener([this, index](const absl::Status& why) { Lost(index, why); });
+  }
+
+  void Lost(size_t index, const absl::Status& why) {
+    std::string name;
+    {
+      absl::MutexLock lock(&mutex);
+      Entry& entry = entries[index];
+      if (entry.status.state != ModelState::kReady) return;  // it is draining: soon over
+      entry.status.state = ModelState::kLost;
+      entry.status.error = why;
+      name = entry.status.name;
+    }
+    Tell(name, ModelState::kLost);
   }
 
   // The models to wait for.
@@ -132,7 +152,7 @@ struct ModelRegistry::Impl {
       absl::MutexLock lock(&mutex);
       draining = true;
       for (Entry& entry : entries) {
-        if (entry.status.state == ModelState::kFailed) continue;
+        if (!entry.status.error.ok()) continue;  // it failed or is lost
         entry.status.state = ModelState::kDraining;
         if (!entry.built_in) changed.push_back(entry.status.name);
         if (entry.model) models.push_back(entry.model.get());

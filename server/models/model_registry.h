@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "kernels/backends/backends.h"
 #include "kernels/core/thread_team.h"
 #include "server/batching/batcher.h"
 #include "server/models/model.h"
@@ -18,7 +19,13 @@ namespace attendant {
 class ServerMetrics;
 struct AttentionModel;
 
-enum class ModelState { kLoading, kReady, kFailed, kDraining };
+enum class ModelState {
+  kLoading,
+  kReady,
+  kFailed,  // it did not load
+  kLost,    // it served until its devices were lost
+  kDraining
+};
 
 struct ModelSource {
   std::string name;
@@ -33,11 +40,11 @@ struct AttentionLimits {
 };
 
 struct ModelOptions {
-  std::string dtype = "auto";  // auto, f32, bf16, int8
-  std::string backend = "auto";
-  std::string cpu_isa = "auto";
-  std::vector<ThreadTeam> replicas{1};  // a session for each team
-  int load_threads = 1;
+  std::string dtype = "auto";  // a DTypeName or auto
+  std::string backend = "cpu";
+  BackendOptions backend_options{};
+  std::vector<ThreadTeam> replicas{1};  // on the CPU, a session for each team
+  int device_sessions = 0;              // elsewhere so many; 0: what the back end is best used with
   BatcherOptions batcher;
   AttentionLimits attention{};
 };
@@ -49,8 +56,8 @@ using ModelLoader = std::function<absl::StatusOr<std::unique_ptr<AnyModel>>(
 struct ModelStatus {
   std::string name;
   ModelState state = ModelState::kLoading;
-  absl::Status error;  // why it failed, with kFailed
-  // With kReady and kDraining, one of them.
+  absl::Status error;  // why, with kFailed and kLost
+  // With kReady, kLost and kDraining, one of them.
   Model* model = nullptr;
   AttentionModel* attention = nullptr;
 };
@@ -83,7 +90,8 @@ class ModelRegistry {
   // Loads the models one after the other on a thread of its own, and returns at once. Called once.
   void StartLoading();
 
-  // NOT_FOUND: no such model. UNAVAILABLE: it is loading, draining, or failed to load (says why).
+  // NOT_FOUND: no such model. UNAVAILABLE: it is loading, draining, lost, or failed to load (says
+  // why).
   // INVALID_ARGUMENT: it is of the other kind. The model lives as long as the registry.
   absl::StatusOr<Model*> Find(absl::string_view name) const;
   absl::StatusOr<AttentionModel*> FindAttention(absl::string_view name) const;

@@ -111,6 +111,7 @@ v1::ModelState EncodeModelState(ModelState state) {
     case ModelState::kReady:
       return v1::MODEL_STATE_READY;
     case ModelState::kFailed:
+    case ModelState::kLost:
       return v1::MODEL_STATE_FAILED;
     case ModelState::kDraining:
       return v1::MODEL_STATE_DRAINING;

@@ -17,6 +17,7 @@ const char* IndexState(ModelState state) {
     case ModelState::kReady:
       return "READY";
     case ModelState::kFailed:
+    case ModelState::kLost:
       return "UNAVAILABLE";
     case ModelState::kDraining:
       return "UNLOADING";

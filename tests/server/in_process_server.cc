@@ -20,13 +20,19 @@ namespace attendant {
 namespace {
 
 ModelLoader GatedLoader(const Backend& backend, Gate& load_gate, const ServerFlags& flags) {
-  const ModelOptions options{.dtype = "f32",
-                             .backend = "reference",
-                             .batcher = {.max_batch_tokens = flags.max_batch_tokens,
-                                         .max_batch_sequences = flags.max_batch_sequences,
-                                         .max_queued_tokens = flags.max_queued_tokens,
-                                         .max_queued_requests = flags.max_queued_requests,
-                                         .max_queue_delay = absl::ZeroDuration()}};
+  const BackendDefaults defaults = backend.defaults();
+  const auto or_default = [](int64_t value, int64_t otherwise) {
+    return value > 0 ? value : otherwise;
+  };
+  const ModelOptions options{
+      .dtype = "f32",
+      .backend = "reference",
+      .batcher = {
+          .max_batch_tokens = or_default(flags.max_batch_tokens, defaults.batch_tokens),
+          .max_batch_sequences = or_default(flags.max_batch_sequences, defaults.batch_sequences),
+          .max_queued_tokens = flags.max_queued_tokens,
+          .max_queued_requests = flags.max_queued_requests,
+          .max_queue_delay = absl::ZeroDuration()}};
   return [&backend, &load_gate, options](const ModelSource& source, ServerMetrics& metrics,
                                          const Executor& executor) {
     load_gate.Pass();

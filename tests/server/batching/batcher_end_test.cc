@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -52,6 +53,52 @@ TEST_F(BatcherEndTest, ADeadlineFiresWhileEveryWorkerIsBusy) {
   EXPECT_TRUE(patient.Wait().ok());
   EXPECT_THAT(LaterBatches(), ElementsAre(FirstIds{1}));
   EXPECT_THAT(observer_.rejected(), ElementsAre(RejectReason::kDeadline));
+}
+
+TEST_F(BatcherEndTest, AWorkerWhoseDeviceIsLostLeavesTheRestToTheOthers) {
+  Start(Options(), 2);
+  std::atomic<bool> lost_told{false};
+  batcher_->SetLostListener([&lost_told](const absl::Status&) { lost_told = true; });
+  engine_.SetVerdict([](const PackedBatch& batch) {
+    return batch.token_ids()[0] == 66 ? absl::UnavailableError("GPU 0: gone") : absl::OkStatus();
+  });
+  Answer hit;
+  Submit(66, {1}, hit);
+  EXPECT_EQ(hit.Wait().status(), absl::UnavailableError("GPU 0: gone"));
+  for (int32_t id = 1; id < 20; ++id) {
+    Answer answer;
+    Submit(id, {1}, answer);
+    EXPECT_TRUE(answer.Wait().ok());
+  }
+  EXPECT_FALSE(lost_told);
+}
+
+TEST_F(BatcherEndTest, WithTheLastRunnerLostEverythingIsRefused) {
+  Start();
+  absl::Notification told;
+  absl::Status why;
+  batcher_->SetLostListener([&](const absl::Status& status) {
+    why = status;
+    told.Notify();
+  });
+  engine_.SetVerdict([](const PackedBatch&) { return absl::UnavailableError("GPU 0: gone"); });
+  Answer running, queued, later;
+  Occupy(running);
+  Submit(5, {3}, queued);
+  engine_.Open();
+  EXPECT_EQ(running.WaitForCode(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(queued.Wait().status(), absl::UnavailableError("GPU 0: gone"));
+  told.WaitForNotification();
+  EXPECT_EQ(why, absl::UnavailableError("GPU 0: gone"));
+  Submit(6, {1}, later);
+  EXPECT_EQ(later.WaitForCode(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(observer_.rejected(),
+              ElementsAre(RejectReason::kDeviceLost, RejectReason::kDeviceLost));
+  EXPECT_EQ(engine_.batches().size(), 1u);
+  // Who asks afterwards is told at once.
+  bool told_at_once = false;
+  batcher_->SetLostListener([&told_at_once](const absl::Status&) { told_at_once = true; });
+  EXPECT_TRUE(told_at_once);
 }
 
 TEST_F(BatcherEndTest, WhatHasExpiredDoesNotKeepOthersOut) {

@@ -213,6 +213,36 @@ TEST_F(ServerMetricsTest, EscapesModelNames) {
       1);
 }
 
+TEST_F(ServerMetricsTest, AsksForDevicesAtEachScrape) {
+  EXPECT_EQ(Scrape().families().count("attendant_device_busy_seconds_total"), 0u);
+  double busy = 1.5;
+  const auto source = [&busy](int device) {
+    return [&busy, device] {
+      return std::vector<DeviceSample>{{.device = device,
+                                        .name = "H200",
+                                        .memory_used_bytes = 10,
+                                        .memory_total_bytes = 20,
+                                        .busy_seconds = busy,
+                                        .group_seconds = {{"attention", 0.25}}}};
+    };
+  };
+  metrics_.AddDeviceSource("a", source(0));
+  metrics_.AddDeviceSource("b", source(0));
+  metrics_.AddDeviceSource("b", source(1));
+  busy = 2.5;
+  const Exposition scrape = Scrape();
+  const auto value = [&scrape](const char* family, const LabelMap& labels) {
+    return scrape.Value(family, labels);
+  };
+  EXPECT_EQ(value("attendant_device_info", {{"device", "1"}, {"name", "H200"}}), 1);
+  EXPECT_EQ(value("attendant_device_memory_bytes", {{"device", "0"}, {"kind", "used"}}), 10);
+  EXPECT_EQ(value("attendant_device_memory_bytes", {{"device", "0"}, {"kind", "total"}}), 20);
+  EXPECT_EQ(value("attendant_device_busy_seconds_total", {{"model", "b"}, {"device", "0"}}), 2.5);
+  EXPECT_EQ(value("attendant_device_kernel_seconds_total",
+                  {{"model", "a"}, {"device", "0"}, {"group", "attention"}}),
+            0.25);
+}
+
 TEST_F(ServerMetricsTest, CountsFromManyThreadsWhileScraped) {
   ModelMetrics& model = metrics_.ForModel("m");
   std::vector<std::thread> threads;

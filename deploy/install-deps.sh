@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what Attendant needs on Debian 12 or 13, and says what it does. Run again, it finishes at once.
 #
-#   deploy/install-deps.sh [build] [quickstart] [test] [image] [clang]     (default: build)
+#   deploy/install-deps.sh [build] [quickstart] [test] [image] [clang] [cuda]     (default: build)
 #     build       compiler, libraries, oneDNN >= 3.7
 #     quickstart  what shows it at work besides: Python to unpack a model, curl
 #     test        what the tests use besides: a compiler cache, ...
 #     image       buildah and debootstrap, for deploy/image.sh
 #     clang       for the preset clang-strict
+#     cuda        a CUDA compiler for kernels/cuda, unless there is one (12.8 or newer); needs no GPU
 #
 # oneDNN comes from the distribution where that has 3.7 or newer (Debian 13). Elsewhere Debian 13's source
 # package is built once (about 35 CPU minutes) into $ATTENDANT_CACHE, default ~/.cache/attendant, and
@@ -100,6 +101,23 @@ provide_onednn() {
   fi
 }
 
+# Where CMake looks too (kernels/cuda/CMakeLists.txt).
+has_cuda_compiler() {
+  local nvcc version
+  for nvcc in "${CUDACXX:-}" "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc; do
+    [ -x "$nvcc" ] || continue
+    version=$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p')
+    dpkg --compare-versions "$version" ge 12.8 && return 0
+  done
+  return 1
+}
+
+provide_cuda() {
+  has_cuda_compiler && return 0
+  apt_install ca-certificates python3 python3-venv unzip
+  "$(dirname "$0")/fetch-cuda.sh"
+}
+
 main() {
   local part
   [ -r /etc/debian_version ] || die "this script knows Debian 12 and 13 only"
@@ -116,7 +134,8 @@ main() {
       test) apt_install ccache libb64-0d openssl shellcheck unzip ;;
       image) apt_install buildah debootstrap debian-archive-keyring ;;
       clang) apt_install clang ;;
-      *) die "unknown part '$part' (build, quickstart, test, image, clang)" ;;
+      cuda) provide_cuda ;;
+      *) die "unknown part '$part' (build, quickstart, test, image, clang, cuda)" ;;
     esac
   done
 }

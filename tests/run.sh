@@ -25,7 +25,7 @@ done
 
 parts=(build quickstart test)
 [ "$preset" != clang-strict ] || parts+=(clang)
-[ "$preset" != release ] || parts+=(image)
+[ "$preset" != release ] || parts+=(image cuda)
 "$root/deploy/install-deps.sh" "${parts[@]}"
 ATTENDANT_TEST_MODEL=${ATTENDANT_TEST_MODEL:-$("$root/deploy/fetch-model.sh")}
 export ATTENDANT_TEST_MODEL

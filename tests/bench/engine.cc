@@ -7,6 +7,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/backends/backends.h"
+#include "kernels/core/cpu_budget.h"
+#include "kernels/core/cpu_placement.h"
+#include "kernels/core/cpu_topology.h"
 #include "kernels/io/checkpoint.h"
 #include "tests/bench/matmul_ceiling.h"
 #include "tests/bench/timing.h"
@@ -40,16 +43,25 @@ Checkpoint Load(const Engine::Options& options) {
   return {config, RandomWeights(config, 1)};
 }
 
+ThreadTeam Team(const Engine::Options& options) {
+  if (!options.pin_threads) return options.threads;
+  const CpuBudget budget = ReadCpuBudget();
+  return PlaceReplicas(budget, ReadCpuDomains(budget.cpus),
+                       {.threads = options.threads, .replicas = 1, .pin = PinThreads::kOn})
+      .replicas.front();
+}
+
 }  // namespace
 
 Engine::Engine(const Options& options)
-    : options_(options), backend_(OrDie(MakeBackend("auto", {.cpu_isa = options.cpu_isa}))) {
+    : options_(options), backend_(OrDie(MakeBackend("cpu", {.cpu_isa = options.cpu_isa}))) {
   const DType dtype = OrDie(ChooseDType(options.dtype, *backend_));
   Checkpoint checkpoint = Load(options);
   encoder_ = OrDie(backend_->Prepare(checkpoint.config, std::move(checkpoint.weights), dtype));
   session_ = OrDie(encoder_->NewSession(
       {.max_batch_tokens = options.max_batch_tokens, .max_batch_sequences = kMaxBatchSequences},
-      options.threads));
+      Team(options)));
+  session_->PlaceCaller();
 }
 
 const float* Engine::Run(const PackedBatch& batch) {

@@ -22,6 +22,7 @@ class Engine {
     std::string dtype;
     std::string cpu_isa = "auto";
     int threads = 1;
+    bool pin_threads = false;  // each on a processor of its own
     int64_t max_batch_tokens = 0;
     double seconds = 1;  // of each measurement
   };

@@ -24,6 +24,7 @@ ABSL_FLAG(
     std::string, cpu_isa, "auto",
     "the highest instruction set to use: auto, avx2, avx512, avx512_vnni, avx512_bf16 or amx");
 ABSL_FLAG(int, threads, 0, "0: what this process may use");
+ABSL_FLAG(bool, pin_threads, false, "each thread on a processor of its own");
 ABSL_FLAG(int, max_batch_tokens, 4096, "token budget of a batch");
 ABSL_FLAG(double, seconds, 3, "measured time of each row");
 ABSL_FLAG(bool, json, false, "one JSON object a line instead of the table");
@@ -46,6 +47,7 @@ Engine::Options OptionsFromFlags() {
           .dtype = absl::GetFlag(FLAGS_dtype),
           .cpu_isa = absl::GetFlag(FLAGS_cpu_isa),
           .threads = threads == 0 ? ReadCpuBudget().threads : threads,
+          .pin_threads = absl::GetFlag(FLAGS_pin_threads),
           .max_batch_tokens = absl::GetFlag(FLAGS_max_batch_tokens),
           .seconds = absl::GetFlag(FLAGS_seconds)};
 }

@@ -81,7 +81,7 @@ double Parameters(const EncoderConfig& config) {
 Load LoadOnce(const std::string& directory, const std::string& dtype_name, int threads) {
   Load load;
   const double begin = Now();
-  auto backend = OrDie(MakeBackend("auto", {.load_threads = threads}));
+  auto backend = OrDie(MakeBackend("cpu", {.load_threads = threads}));
   const DType dtype = OrDie(ChooseDType(dtype_name, *backend));
   Checkpoint checkpoint = OrDie(LoadCheckpoint(directory));
   const double read = Now();

@@ -14,8 +14,8 @@ struct BackendOptions {
   // The highest level that the cpu back end may use (cpu/cpu_isa.h has the names). Any but "auto"
   // holds oneDNN down as well, for the whole process and for good.
   std::string cpu_isa = "auto";
-  int load_threads = 1;      // that Prepare may use
-  std::string cuda_library;  // path of libattendant_cuda.so; empty: cuda_library.h says where
+  int load_threads = 1;        // that Prepare may use
+  std::string cuda_library{};  // path of libattendant_cuda.so; empty: cuda_library.h says where
   std::string cuda_devices = "all";  // or a list as "0,2"
 };
 

@@ -7,7 +7,7 @@
 #     quickstart  what shows it at work besides: Python to unpack a model, curl
 #     test        what the tests use besides: a compiler cache, ...
 #     image       buildah and debootstrap, for deploy/image.sh
-#     clang       for the preset clang-strict
+#     clang       for the presets clang-strict and fuzz
 #     cuda        a CUDA compiler for kernels/cuda, unless there is one (12.8 or newer); needs no GPU
 #
 # oneDNN comes from the distribution where that has 3.7 or newer (Debian 13). Elsewhere Debian 13's source

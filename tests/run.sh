@@ -3,7 +3,7 @@
 # Installs what is missing, builds, and runs every test; ctest's summary closes it.
 #
 #   tests/run.sh [--preset NAME] [FILTER]
-#     NAME    release (the default), dev, asan, tsan or clang-strict
+#     NAME    release (the default), dev, asan, tsan, fuzz or clang-strict
 #     FILTER  a regular expression: only tests with such a name (ctest -R)
 set -euo pipefail
 readonly SCRIPT=tests
@@ -24,7 +24,7 @@ while [ $# -gt 0 ]; do
 done
 
 parts=(build quickstart test)
-[ "$preset" != clang-strict ] || parts+=(clang)
+case "$preset" in clang-strict | fuzz) parts+=(clang) ;; esac
 [ "$preset" != release ] || parts+=(image cuda)
 "$root/deploy/install-deps.sh" "${parts[@]}"
 ATTENDANT_TEST_MODEL=${ATTENDANT_TEST_MODEL:-$("$root/deploy/fetch-model.sh")}

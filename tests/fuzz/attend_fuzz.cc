@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// An AttendRequest as it comes from the wire: checked, measured, computed within small limits,
+// answered.
+#include <memory>
+
+#include "kernels/core/check.h"
+#include "kernels/io/attention_module.h"
+#include "server/rpc/attend_messages.h"
+#include "tests/fuzz/harness.h"
+
+namespace attendant {
+namespace {
+
+constexpr int64_t kMaxResponseBytes = 1 << 20;
+
+std::unique_ptr<AttentionModel> NewModel(const std::string& name) {
+  auto model = std::make_unique<AttentionModel>();
+  model->name = name;
+  model->limits = {.max_tokens = 512, .max_bytes = 4 << 20, .max_operations = 1 << 22};
+  return model;
+}
+
+std::unique_ptr<AttentionModel> LoadModel(const std::string& name) {
+  auto checkpoint = LoadAttentionModule("tests/golden/attention/" + name);
+  ATTENDANT_CHECK(checkpoint.ok());
+  auto module =
+      attention::MakeModule(checkpoint->config, std::move(checkpoint->weights), DType::kF32);
+  ATTENDANT_CHECK(module.ok());
+  std::unique_ptr<AttentionModel> model = NewModel(name);
+  model->module = *std::move(module);
+  return model;
+}
+
+const AttentionModel& ModelOf(const v1::AttendRequest& request) {
+  static const auto& operators = *NewModel("attention").release();
+  static const auto& multi_head = *LoadModel("mha_cross").release();
+  static const auto& encoder = *LoadModel("encoder_pre_norm").release();
+  if (request.model() == "mha_cross") return multi_head;
+  return request.model() == "encoder_pre_norm" ? encoder : operators;
+}
+
+// As many bytes as shape and number format say.
+void CheckTensor(const v1::Tensor& tensor, NumberFormat format) {
+  int64_t bytes = BytesPerValue(format);
+  for (int64_t dim : tensor.shape()) bytes *= dim;
+  ATTENDANT_CHECK(static_cast<int64_t>(tensor.data().size()) == bytes);
+}
+
+void Attend(const v1::AttendRequest& request) {
+  static auto& pool = *new ThreadPool(1);
+  absl::StatusOr<std::unique_ptr<AttentionTask>> task =
+      PlanAttend(request, ModelOf(request), kMaxResponseBytes);
+  if (!task.ok()) {
+    ATTENDANT_CHECK(task.status().code() == absl::StatusCode::kInvalidArgument ||
+                    task.status().code() == absl::StatusCode::kUnimplemented);
+    return;
+  }
+  ATTENDANT_CHECK(ResponseBytes((*task)->call, (*task)->cost) <= kMaxResponseBytes);
+  FillTask(request, **task);
+  ATTENDANT_CHECK((*task)->Run(pool).ok());
+  const NumberFormat format = *AnswerFormat(request);
+  v1::AttendResponse response;
+  EncodeAttention(format, **task, response);
+  CheckTensor(response.output(), format);
+  if (response.has_weights()) CheckTensor(response.weights(), format);
+}
+
+}  // namespace
+}  // namespace attendant
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  attendant::v1::AttendRequest request;
+  if (request.ParseFromArray(data, static_cast<int>(size))) attendant::Attend(request);
+  return 0;
+}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// What a harness defines and libFuzzer, or replay_main.cc, calls with one input after the other.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);

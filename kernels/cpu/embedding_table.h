@@ -10,7 +10,8 @@
 
 namespace attendant::cpu {
 
-// One embedding table [rows, hidden] in an arena: f32, or bf16 where products read nothing wider.
+// One embedding table [rows, hidden] in an arena, in the format that products read: f32, bf16, or
+// int8 with a scale for each row.
 class EmbeddingTable {
  public:
   EmbeddingTable() = default;
@@ -23,13 +24,17 @@ class EmbeddingTable {
   // Row `index` as f32 [hidden]: in the table itself, or in `scratch` [hidden].
   const float* Row(int64_t index, float* scratch) const;
 
-  int64_t bytes() const { return rows_ * hidden_ * (f32_ != nullptr ? 4 : 2); }
+  int64_t bytes() const;
 
  private:
+  void FillInt8Row(const float* values, int64_t row);
+
   int64_t rows_ = 0;
   int64_t hidden_ = 0;
-  float* f32_ = nullptr;  // one of the two
+  float* f32_ = nullptr;  // one of the three
   uint16_t* bf16_ = nullptr;
+  int8_t* int8_ = nullptr;
+  float* scales_ = nullptr;  // [rows], of int8
 };
 
 }  // namespace attendant::cpu

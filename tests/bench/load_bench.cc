@@ -3,7 +3,7 @@
 // load is a process of its own.
 //   ready = read (map and check the files) + prepare (pack) + session (allocate, compile, run once)
 //   resident  the whole process        arena    the session's memory
-//   held      the weights as kept: embedding tables f32, or bf16 for bf16 and int8
+//   held      the weights as kept
 //   weights   all parameters at the width of the format       ratio  (resident - arena) / weights
 #include <malloc.h>
 #include <sys/wait.h>

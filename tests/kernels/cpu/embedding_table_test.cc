@@ -31,19 +31,39 @@ TEST(EmbeddingTableTest, F32IsTheTableItself) {
 
 // 8 bits of mantissa: 1.00390625 lies between two and goes to the even one, 1; 1.01171875 to
 // 1.015625.
-TEST(EmbeddingTableTest, NarrowFormatsReadBf16RoundedToNearestEven) {
-  for (DType dtype : {DType::kBf16, DType::kInt8}) {
-    Arena arena(1024);
-    const EmbeddingTable table = Fill(dtype, arena);
-    float scratch[2];
-    EXPECT_EQ(table.Row(0, scratch)[0], 1.0f);
-    EXPECT_EQ(scratch[1], -2.5f);
-    EXPECT_EQ(table.Row(1, scratch)[0], 1.0f);
-    EXPECT_EQ(scratch[1], 1.015625f);
-    EXPECT_EQ(table.Row(2, scratch)[0], 3.140625f);
-    EXPECT_NEAR(scratch[1], -1e-30f, 1e-32f);
-    EXPECT_EQ(table.bytes(), 12);
-  }
+TEST(EmbeddingTableTest, Bf16IsRoundedToNearestEven) {
+  Arena arena(1024);
+  const EmbeddingTable table = Fill(DType::kBf16, arena);
+  float scratch[2];
+  EXPECT_EQ(table.Row(0, scratch)[0], 1.0f);
+  EXPECT_EQ(scratch[1], -2.5f);
+  EXPECT_EQ(table.Row(1, scratch)[0], 1.0f);
+  EXPECT_EQ(scratch[1], 1.015625f);
+  EXPECT_EQ(table.Row(2, scratch)[0], 3.140625f);
+  EXPECT_NEAR(scratch[1], -1e-30f, 1e-32f);
+  EXPECT_EQ(table.bytes(), 12);
+}
+
+TEST(EmbeddingTableTest, Int8HasAScaleForEachRow) {
+  Arena arena(1024);
+  const EmbeddingTable table = Fill(DType::kInt8, arena);
+  float scratch[2];
+  EXPECT_FLOAT_EQ(table.Row(0, scratch)[0], 51 * 2.5f / 127) << "1.0 of 2.5 is 50.8 of 127";
+  EXPECT_FLOAT_EQ(scratch[1], -2.5f) << "the largest of a row is exact";
+  EXPECT_FLOAT_EQ(table.Row(1, scratch)[0], 126 * 1.01171875f / 127);
+  EXPECT_FLOAT_EQ(table.Row(2, scratch)[0], 3.14159f);
+  EXPECT_EQ(scratch[1], 0.0f);
+  EXPECT_EQ(table.bytes(), 6 + 12);
+}
+
+TEST(EmbeddingTableTest, ARowOfZerosIsZerosInInt8) {
+  Arena arena(1024);
+  EmbeddingTable table(1, 2, DType::kInt8, arena);
+  const float zeros[] = {0.0f, -0.0f};
+  table.FillRows({zeros, {1, 2}}, 0, 1);
+  float scratch[2] = {1, 1};
+  EXPECT_EQ(table.Row(0, scratch)[0], 0.0f);
+  EXPECT_EQ(scratch[1], 0.0f);
 }
 
 }  // namespace

@@ -33,11 +33,13 @@ struct KeyRange {
   int32_t end = 0;  // one past the last
 };
 
-// The keys that `rule` allows query i to see. Empty when the window lies behind the last key.
-// (Differences only: a sum would overflow for kAllKeys.)
+// The keys that `rule` allows query i to see, within [0, keys]. Empty, at `keys`, when the window
+// lies behind the last key. Both ends grow with i. (Differences only: a sum would overflow for
+// kAllKeys.)
 ATTENDANT_HOST_DEVICE inline KeyRange AllowedKeys(const AttentionRule& rule, int32_t i,
                                                   int32_t keys) {
-  const int32_t begin = i > rule.keys_before ? i - rule.keys_before : 0;
+  const int32_t first = i > rule.keys_before ? i - rule.keys_before : 0;
+  const int32_t begin = first < keys ? first : keys;
   const int32_t end = keys - 1 - i > rule.keys_after ? i + rule.keys_after + 1 : keys;
   return {begin, end > begin ? end : begin};
 }

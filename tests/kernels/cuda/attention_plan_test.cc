@@ -30,7 +30,7 @@ TEST(AttentionRuleTest, AllowedKeysAreTheDefinitionsForEveryQueryAndWindow) {
             ASSERT_EQ(j >= range.begin && j < range.end, MayMeet(rule, i, j))
                 << before << " " << after << " i " << i << " j " << j << " keys " << keys;
           }
-          ASSERT_TRUE(range.begin == range.end || range.end <= keys);
+          ASSERT_LE(range.end, keys);
         }
       }
     }
@@ -44,7 +44,7 @@ TEST(AttentionRuleTest, AllowedKeysDoNotOverflowAtTheEnds) {
       for (int32_t i : positions) {
         for (int32_t keys : {1, 2, INT32_MAX / 2, INT32_MAX - 1, INT32_MAX}) {
           const KeyRange range = AllowedKeys({before, after}, i, keys);
-          const int64_t begin = std::max<int64_t>(0, int64_t{i} - before);
+          const int64_t begin = std::clamp<int64_t>(int64_t{i} - before, 0, keys);
           const int64_t end = std::min<int64_t>(keys, int64_t{i} + after + 1);
           EXPECT_EQ(range.begin, begin);
           EXPECT_EQ(range.end, std::max(begin, end));
@@ -79,6 +79,9 @@ TEST(AttentionRuleTest, TaskKeysCoverWhatItsQueriesSeeAndNoMore) {
           for (int32_t begin = 0; begin < queries; begin += kTaskQueries) {
             const AttentionTask task = {0, 0, queries, 0, keys, begin};
             const KeyRange range = TaskKeys(rule, task);
+            ASSERT_LE(0, range.begin);
+            ASSERT_LE(range.begin, range.end);
+            ASSERT_LE(range.end, keys);
             for (int32_t j = 0; j < keys; ++j) {
               bool seen = false;
               for (int32_t i = begin; i < std::min(queries, begin + kTaskQueries); ++i) {

@@ -92,6 +92,7 @@ cudaError_t EnqueueOnStream(cudaStream_t stream, std::function<void()> work) {
 
 using attendant::cuda_emulation::Call;
 using attendant::cuda_emulation::Machine;
+using attendant::cuda_emulation::MaxSharedBytes;
 using attendant::cuda_emulation::ThisThread;
 
 cudaError_t cudaGetDeviceCount(int* count) {
@@ -175,6 +176,14 @@ const char* cudaGetErrorString(cudaError_t error) {
   }
 }
 
-cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) {
-  return Call(ThisThread().device, [](Machine&) { return cudaSuccess; });
+cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
+  const int device = ThisThread().device;
+  return Call(device, [&](Machine& machine) {
+    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
+        value > MaxSharedBytes(machine.options.compute_capability)) {
+      return cudaErrorInvalidValue;
+    }
+    machine.shared_bytes[{device, function}] = value;
+    return cudaSuccess;
+  });
 }

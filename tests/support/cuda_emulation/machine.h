@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "tests/support/cuda_emulation/emulation.h"
@@ -51,6 +52,7 @@ struct Machine {
   int64_t calls = 0, allocations = 0, work_run = 0;
   std::map<int64_t, cudaError_t> failing_calls, failing_work;
   std::map<const std::byte*, Allocation> memory;
+  std::map<std::pair<int, const void*>, int> shared_bytes;  // cudaFuncSetAttribute's, by device
   std::vector<CUstream_st*> streams;
   std::mt19937 random{1};
 };
@@ -86,6 +88,9 @@ cudaError_t ReleasingCall(int device, Body body) {
   const cudaError_t released = body(machine);
   return EndCall(error == cudaSuccess ? released : error);
 }
+
+// What a block may have in shared memory, after cudaFuncSetAttribute.
+int MaxSharedBytes(int compute_capability);
 
 // Whether [pointer, pointer + bytes) lies in one allocation of that kind.
 bool IsInside(const Machine& machine, const void* pointer, size_t bytes, bool pinned);

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "kernels/cuda/number_types.h"
+
+// What the kernels' tests share. The emulated device's memory is ordinary memory: vectors, exactly
+// as long as promised, so that AddressSanitizer sees what is read or written beyond.
+namespace attendant::cuda {
+
+// Numbers in a format's storage.
+class DeviceValues {
+ public:
+  DeviceValues(Format format, const std::vector<float>& values)
+      : format_(format), bytes_(values.size() * static_cast<size_t>(StateBytes(format))) {
+    for (size_t i = 0; i < values.size(); ++i) Set(i, values[i]);
+  }
+  DeviceValues(Format format, size_t count, float fill)
+      : DeviceValues(format, std::vector<float>(count, fill)) {}
+
+  void* data() { return bytes_.data(); }
+  void* at(int64_t index) { return bytes_.data() + index * StateBytes(format_); }
+  size_t size() const { return bytes_.size() / static_cast<size_t>(StateBytes(format_)); }
+  const std::vector<std::byte>& bytes() const { return bytes_; }
+
+  float Get(size_t index) const {
+    if (StateFormat(format_) == Format::kBf16) return ToFloat(Load<Bf16>(index));
+    if (format_ == Format::kF16) return ToFloat(Load<F16>(index));
+    return Load<float>(index);
+  }
+  void Set(size_t index, float value) {
+    if (StateFormat(format_) == Format::kBf16) {
+      Store(index, ToBf16(value));
+    } else if (format_ == Format::kF16) {
+      Store(index, ToF16(value));
+    } else {
+      Store(index, value);
+    }
+  }
+
+ private:
+  template <typename T>
+  T Load(size_t index) const {
+    T value;
+    std::memcpy(&value, bytes_.data() + index * sizeof(T), sizeof(T));
+    return value;
+  }
+  template <typename T>
+  void Store(size_t index, T value) {
+    std::memcpy(bytes_.data() + index * sizeof(T), &value, sizeof(T));
+  }
+
+  Format format_;
+  std::vector<std::byte> bytes_;
+};
+
+// Half a unit in the last place, relative: what rounding once to the format costs.
+inline double RoundingOf(Format format) {
+  if (StateFormat(format) == Format::kBf16) return 0x1p-8;
+  return format == Format::kF16 ? 0x1p-11 : 0x1p-24;
+}
+
+inline std::vector<float> RandomValues(size_t count, uint32_t seed, float deviation = 1) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, deviation);
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+// A stream for each test, and no fault in any kernel.
+class Stream {
+ public:
+  Stream() { EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess); }
+  ~Stream() { EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess); }
+  operator cudaStream_t() const { return stream_; }
+  void Wait() const { ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess); }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+inline const char* NameOf(Format format) {
+  switch (format) {
+    case Format::kF32:
+      return "f32";
+    case Format::kBf16:
+      return "bf16";
+    case Format::kF16:
+      return "f16";
+    case Format::kFp8:
+      return "fp8";
+  }
+  return "?";
+}
+
+}  // namespace attendant::cuda

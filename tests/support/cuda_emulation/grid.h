@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+// Runs CUDA kernels on the CPU: the blocks of a grid one after the other, each thread of a block as
+// a fiber that runs until it has to wait for others. What the compiler offers to device code is in
+// cuda_runtime.h and cuda_emulated_ptx.h, on top of this.
+//
+// Shared memory begins with every bit set (NaN in every format). A thread that waits in vain - a
+// barrier that some never reach, a warp's instruction that some lanes skip - is a fault, as is an
+// asynchronous copy or matrix load outside of shared memory.
+namespace attendant::cuda_emulation {
+
+struct Index3 {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+struct KernelOptions {
+  // Who runs first among warps, and among a warp's lanes. A warp runs as far as it can before the
+  // next one does, so what one warp does too early shows.
+  bool descending = false;
+  // Asynchronous copies happen when they are waited for, or else when they are issued: a kernel
+  // must be right with both.
+  bool early_copies = false;
+  // Faults wait for TakeFaults; otherwise the first one ends the program.
+  bool collect_faults = false;
+};
+void SetKernelOptions(const KernelOptions& options);
+
+// What went wrong in kernels since the last call.
+std::vector<std::string> TakeFaults();
+
+// Sums over all kernels since the last call. A matrix load of eight rows is one access of shared
+// memory if they lie in different banks; each further access that it takes is a conflict.
+struct KernelStatistics {
+  int64_t launches = 0;
+  int64_t blocks = 0;
+  int64_t matrix_loads = 0;
+  int64_t matrix_load_conflicts = 0;
+};
+KernelStatistics TakeStatistics();
+
+// Runs `kernel` in every thread of the grid, now.
+void RunGrid(const Index3& grid, const Index3& block, size_t shared_bytes,
+             const std::function<void()>& kernel);
+
+// ---- For what device code calls; inside RunGrid only. ----
+
+// Of the thread that runs.
+extern constinit thread_local Index3 threadIdx, blockIdx, blockDim, gridDim;
+int Lane();
+
+unsigned char* SharedMemory();
+// The place of 16 bytes of shared memory; a fault if they lie outside or are not aligned.
+unsigned char* SharedBytes16(uint32_t address);
+// Counts the accesses that eight rows of 16 bytes take.
+void CountMatrixLoad(const uint32_t (&addresses)[8]);
+
+void WaitForBlock();
+
+// All lanes of the warp come here with the same `name` and their operands; the last to come
+// computes for all. operands[lane] is that lane's `operand`.
+void WithWarp(const char* name, void* operand, void (*compute)(void* const (&operands)[32]));
+
+// Asynchronous copies of the calling thread: 16 bytes, or zeros where `from` is null.
+void IssueCopy(uint32_t to, const void* from);
+void CommitCopies();
+// Waits until at most `groups` of the committed groups are under way.
+void WaitForCopies(int groups);
+
+[[noreturn]] void Fault(const std::string& what);
+
+}  // namespace attendant::cuda_emulation

@@ -81,9 +81,9 @@ absl::StatusOr<std::unique_ptr<Backend>> SettleBackend(const ServerFlags& flags)
   if (!choice.reason.empty()) spdlog::info("{}", choice.reason);
   auto backend = MakeBackend(choice.name, options);
   if (backend.ok()) return backend;
-  return absl::Status(backend.status().code(),
-                      absl::StrCat("--backend ", flags.backend, " --cpu_isa ", flags.cpu_isa, ": ",
-                                   backend.status().message()));
+  const std::string isa = choice.name == "cpu" ? absl::StrCat(" --cpu_isa ", flags.cpu_isa) : "";
+  return absl::Status(backend.status().code(), absl::StrCat("--backend ", flags.backend, isa, ": ",
+                                                            backend.status().message()));
 }
 
 // Building answers, and reading requests, takes little beside computing.

@@ -41,10 +41,10 @@ absl::StatusOr<std::unique_ptr<const Module>> MakeModule(const ModuleConfig& con
     return config.type == ModuleType::kMultiHead
                ? MultiHead::Create(config, std::move(weights), dtype)
                : TransformerEncoder::Create(config, std::move(weights), dtype);
-  } catch (const dnnl::error& error) {
-    return absl::InternalError(absl::StrCat("oneDNN cannot prepare the module: ", error.what()));
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("the packed weights do not fit in memory");
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("cannot prepare the module: ", error.what()));
   }
 }
 

@@ -12,6 +12,7 @@
 #include "kernels/attention/scratch.h"
 #include "kernels/attention/token_rows.h"
 #include "kernels/cpu/denormals.h"
+#include "kernels/cpu/isa_level.h"
 
 namespace attendant::attention {
 namespace {
@@ -118,7 +119,9 @@ MultiHead::MultiHead(const ModuleConfig& config, ModuleWeights weights, MatmulCa
 absl::StatusOr<std::unique_ptr<const Module>> MultiHead::Create(const ModuleConfig& config,
                                                                 ModuleWeights weights,
                                                                 DType dtype) {
-  MatmulCache cache(dtype);
+  absl::StatusOr<const cpu::IsaLevel*> isa = cpu::FindIsaLevel(CpuIsa::kAuto);
+  if (!isa.ok()) return isa.status();
+  MatmulCache cache(dtype, (*isa)->kernels);
   absl::StatusOr<MultiHeadProjections> projections = MultiHeadProjections::Create(
       cache, weights.attention, {.add_bias = true, .dtype_outputs = true});
   if (!projections.ok()) return projections.status();
@@ -173,7 +176,7 @@ absl::Status MultiHead::Run(const Call& call, ThreadPool& pool, std::span<std::b
   const Buffers buffers(call, *this, pool.threads(), scratch);
   std::vector<ProjectionRunner> runners;
   for (const Buffers::Thread& thread : buffers.threads) {
-    runners.emplace_back(cache_.engine(), thread.scratchpad);
+    runners.emplace_back(thread.scratchpad);
   }
   const Side sides[] = {{projections_.query, call.query, call.queries, buffers.q},
                         {projections_.key, call.key, call.keys, buffers.k},
@@ -181,7 +184,6 @@ absl::Status MultiHead::Run(const Call& call, ThreadPool& pool, std::span<std::b
   const int64_t queries = Blocks(call.queries.tokens()), keys = Blocks(call.keys.tokens());
   pool.ParallelFor(queries + 2 * keys, [&](int64_t index, int thread) {
     const cpu::ScopedDenormalFlush flush;
-    cpu::UseOneThreadPerCall();
     const bool is_query = index < queries;
     const int64_t place = is_query ? index : index - queries;
     ProjectBlock(call, sides[is_query ? 0 : 1 + place / keys],

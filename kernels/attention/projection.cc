@@ -8,16 +8,17 @@ namespace attendant::attention {
 
 absl::StatusOr<std::shared_ptr<const cpu::Matmul>> MatmulCache::Get(const Shape& shape) {
   if (auto known = matmuls_.find(shape); known != matmuls_.end()) return known->second;
-  absl::StatusOr<cpu::Matmul> matmul =
-      cpu::Matmul::Create(engine_, {.dtype = dtype_,
-                                    .k = shape.inputs,
-                                    .n = shape.outputs,
-                                    .max_rows = kBlockRows,
-                                    .bias = shape.bias,
-                                    .bf16_output = shape.dtype_outputs && dtype_ == DType::kBf16});
+  absl::StatusOr<std::unique_ptr<cpu::Matmul>> matmul =
+      cpu::CreateMatmul(kernels_, {.dtype = dtype_,
+                                   .k = shape.inputs,
+                                   .n = shape.outputs,
+                                   .max_rows = kBlockRows,
+                                   .bias = shape.bias,
+                                   .bf16_output = shape.dtype_outputs && dtype_ == DType::kBf16});
   if (!matmul.ok()) return matmul.status();
-  scratchpad_bytes_ = std::max(scratchpad_bytes_, static_cast<int64_t>(matmul->scratchpad_bytes()));
-  return matmuls_[shape] = std::make_shared<const cpu::Matmul>(*std::move(matmul));
+  scratchpad_bytes_ =
+      std::max(scratchpad_bytes_, static_cast<int64_t>((*matmul)->scratchpad_bytes()));
+  return matmuls_[shape] = *std::move(matmul);
 }
 
 absl::StatusOr<Projection> Projection::Create(MatmulCache& cache, const LinearWeights& weights,
@@ -39,12 +40,11 @@ absl::StatusOr<Projection> Projection::Create(MatmulCache& cache, const LinearWe
 void ProjectionRunner::Run(const Projection& projection, int64_t rows, const void* x, void* y) {
   const cpu::Matmul* matmul = &projection.matmul();
   cpu::MatmulRunner* runner = nullptr;
-  for (auto& [known, its_runner] : runners_) {
-    if (known == matmul) runner = &its_runner;
+  for (const auto& [known, its_runner] : runners_) {
+    if (known == matmul) runner = its_runner.get();
   }
   if (runner == nullptr) {
-    runner =
-        &runners_.emplace_back(matmul, cpu::MatmulRunner(*matmul, stream_, scratchpad_)).second;
+    runner = runners_.emplace_back(matmul, matmul->NewRunner(scratchpad_)).second.get();
   }
   const float* bias = projection.adds_bias() ? projection.bias() : nullptr;
   if (!runner->Run(rows, x, projection.weight(), bias, y)) failed_ = true;

@@ -19,10 +19,10 @@ namespace attendant::attention {
 // Rows of a block that one thread projects at a time: enough for the product's full speed.
 inline constexpr int64_t kBlockRows = 128;
 
-// The compiled products of a module: one for each shape, shared by all its projections.
+// The products of a module: one for each shape, shared by all its projections.
 class MatmulCache {
  public:
-  explicit MatmulCache(DType dtype) : dtype_(dtype), engine_(dnnl::engine::kind::cpu, 0) {}
+  MatmulCache(DType dtype, const cpu::VectorKernels& kernels) : dtype_(dtype), kernels_(kernels) {}
 
   struct Shape {
     int64_t inputs;
@@ -34,12 +34,11 @@ class MatmulCache {
   absl::StatusOr<std::shared_ptr<const cpu::Matmul>> Get(const Shape& shape);
 
   DType dtype() const { return dtype_; }
-  const dnnl::engine& engine() const { return engine_; }
   int64_t scratchpad_bytes() const { return scratchpad_bytes_; }  // the largest
 
  private:
   DType dtype_;
-  dnnl::engine engine_;
+  const cpu::VectorKernels& kernels_;
   int64_t scratchpad_bytes_ = 0;
   std::map<Shape, std::shared_ptr<const cpu::Matmul>> matmuls_;
 };
@@ -74,20 +73,18 @@ class Projection {
 // is first met.
 class ProjectionRunner {
  public:
-  // `engine` is the MatmulCache's; `scratchpad` has the largest scratchpad of the projections.
-  ProjectionRunner(const dnnl::engine& engine, std::byte* scratchpad)
-      : stream_(engine), scratchpad_(scratchpad) {}
+  // `scratchpad` has the largest scratchpad of the projections.
+  explicit ProjectionRunner(std::byte* scratchpad) : scratchpad_(scratchpad) {}
 
-  // y [rows, outputs] = x [rows, inputs] weight^T [+ bias]. REQUIRES: rows is a multiple of
-  // cpu::kRowGranularity, at most kBlockRows. A failure is remembered.
+  // y [rows, outputs] = x [rows, inputs] weight^T [+ bias]. x and y have room for
+  // cpu::RoundUpRows(rows) rows. REQUIRES: rows at most kBlockRows. A failure is remembered.
   void Run(const Projection& projection, int64_t rows, const void* x, void* y);
 
   bool failed() const { return failed_; }
 
  private:
-  dnnl::stream stream_;
   std::byte* scratchpad_;
-  std::vector<std::pair<const cpu::Matmul*, cpu::MatmulRunner>> runners_;
+  std::vector<std::pair<const cpu::Matmul*, std::unique_ptr<cpu::MatmulRunner>>> runners_;
   bool failed_ = false;
 };
 

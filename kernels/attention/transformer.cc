@@ -57,7 +57,7 @@ class TransformerEncoder::BlockRunner {
         call_(call),
         buffers_(buffers),
         thread_(thread),
-        products_(encoder.cache_.engine(), thread.scratchpad) {}
+        products_(thread.scratchpad) {}
 
   bool failed() const { return products_.failed(); }
 
@@ -216,8 +216,8 @@ absl::StatusOr<std::unique_ptr<const Module>> TransformerEncoder::Create(const M
                                                                          DType dtype) {
   absl::StatusOr<const cpu::IsaLevel*> isa = cpu::FindIsaLevel(CpuIsa::kAuto);
   if (!isa.ok()) return isa.status();
-  std::unique_ptr<TransformerEncoder> encoder(
-      new TransformerEncoder(config, std::move(weights), MatmulCache(dtype), (*isa)->kernels));
+  std::unique_ptr<TransformerEncoder> encoder(new TransformerEncoder(
+      config, std::move(weights), MatmulCache(dtype, (*isa)->kernels), (*isa)->kernels));
   for (const TransformerLayerWeights& layer : encoder->weights_.layers) {
     if (absl::Status status = encoder->PackLayer(layer); !status.ok()) return status;
   }
@@ -272,7 +272,6 @@ absl::Status TransformerEncoder::Run(const Call& call, ThreadPool& pool,
     const int64_t blocks = (call.queries.tokens() + kBlockRows - 1) / kBlockRows;
     pool.ParallelFor(blocks, [&](int64_t block, int thread) {
       const cpu::ScopedDenormalFlush flush;
-      cpu::UseOneThreadPerCall();
       BlockRunner& runner = runners[static_cast<size_t>(thread)];
       runner.Begin(block);
       work(runner);

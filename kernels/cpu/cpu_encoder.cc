@@ -52,12 +52,12 @@ std::vector<PackTask> PlanPacking(const std::vector<EncoderLayerWeights>& weight
     const EncoderLayerWeights& layer = weights[i];
     PackedLayer& to = layers[i];
     // Query, key and value side by side: one product instead of three.
-    add(matmuls.qkv, {&layer.query, &layer.key, &layer.value},
+    add(*matmuls.qkv, {&layer.query, &layer.key, &layer.value},
         {.input_multipliers = std::move(multipliers[i].qkv)}, to.qkv);
-    add(matmuls.attention_output, {&layer.attention_output}, {}, to.attention_output);
-    add(matmuls.ffn_up, {&layer.ffn_up}, {.input_multipliers = std::move(multipliers[i].ffn_up)},
+    add(*matmuls.attention_output, {&layer.attention_output}, {}, to.attention_output);
+    add(*matmuls.ffn_up, {&layer.ffn_up}, {.input_multipliers = std::move(multipliers[i].ffn_up)},
         to.ffn_up);
-    add(matmuls.ffn_down, {&layer.ffn_down}, {.keep_outliers_apart = true}, to.ffn_down);
+    add(*matmuls.ffn_down, {&layer.ffn_down}, {.keep_outliers_apart = true}, to.ffn_down);
     to.attention_gamma = Copy(layer.attention_norm.gamma);
     to.attention_beta = Copy(layer.attention_norm.beta);
     to.ffn_gamma = Copy(layer.ffn_norm.gamma);
@@ -117,25 +117,28 @@ const RowKernels& RowKernelsOf(const VectorKernels& kernels, DType dtype) {
   ATTENDANT_CHECK(false);
 }
 
-absl::StatusOr<LayerMatmuls> CreateMatmuls(const dnnl::engine& engine, const EncoderConfig& config,
-                                           DType dtype, bool qkv_is_bf16) {
+absl::StatusOr<LayerMatmuls> CreateMatmuls(const EncoderConfig& config,
+                                           const CpuEncoder::Options& options) {
+  const DType dtype = options.dtype;
   const auto create = [&](int64_t k, int64_t n) {
-    return Matmul::Create(engine, {.dtype = dtype, .k = k, .n = n, .max_rows = kMaxBlockRows});
+    return CreateMatmul(options.kernels,
+                        {.dtype = dtype, .k = k, .n = n, .max_rows = kMaxBlockRows});
   };
-  absl::StatusOr<Matmul> qkv =
-      Matmul::Create(engine, {.dtype = dtype,
-                              .k = config.hidden,
-                              .n = 3 * config.hidden,
-                              .max_rows = kMaxBlockRows,
-                              .bias = dtype != DType::kInt8,
-                              .bf16_output = dtype == DType::kBf16 && qkv_is_bf16});
+  absl::StatusOr<std::unique_ptr<Matmul>> qkv = CreateMatmul(
+      options.kernels,
+      {.dtype = dtype,
+       .k = config.hidden,
+       .n = 3 * config.hidden,
+       .max_rows = kMaxBlockRows,
+       .bias = dtype != DType::kInt8,
+       .bf16_output = dtype == DType::kBf16 && RowKernelsOf(options.kernels, dtype).qkv_is_bf16});
   if (!qkv.ok()) return qkv.status();
   // Other biases are added by the vector kernel that reads the product.
-  absl::StatusOr<Matmul> attention_output = create(config.hidden, config.hidden);
+  absl::StatusOr<std::unique_ptr<Matmul>> attention_output = create(config.hidden, config.hidden);
   if (!attention_output.ok()) return attention_output.status();
-  absl::StatusOr<Matmul> ffn_up = create(config.hidden, config.ffn);
+  absl::StatusOr<std::unique_ptr<Matmul>> ffn_up = create(config.hidden, config.ffn);
   if (!ffn_up.ok()) return ffn_up.status();
-  absl::StatusOr<Matmul> ffn_down = create(config.ffn, config.hidden);
+  absl::StatusOr<std::unique_ptr<Matmul>> ffn_down = create(config.ffn, config.hidden);
   if (!ffn_down.ok()) return ffn_down.status();
   return LayerMatmuls{*std::move(qkv), *std::move(attention_output), *std::move(ffn_up),
                       *std::move(ffn_down)};
@@ -144,8 +147,8 @@ absl::StatusOr<LayerMatmuls> CreateMatmuls(const dnnl::engine& engine, const Enc
 // What Create allocates, in any order.
 size_t MemoryBytes(const EncoderConfig& config, DType dtype, const LayerMatmuls& matmuls) {
   Arena measure(0);
-  for (const Matmul* matmul :
-       {&matmuls.qkv, &matmuls.attention_output, &matmuls.ffn_up, &matmuls.ffn_down}) {
+  for (const Matmul* matmul : {matmuls.qkv.get(), matmuls.attention_output.get(),
+                               matmuls.ffn_up.get(), matmuls.ffn_down.get()}) {
     for (int64_t layer = 0; layer < config.layers; ++layer)
       measure.Allocate<std::byte>(matmul->packed_bytes());
   }
@@ -156,11 +159,11 @@ size_t MemoryBytes(const EncoderConfig& config, DType dtype, const LayerMatmuls&
   return measure.used_bytes();
 }
 
-// What oneDNN chose for the products of a layer, each name once.
+// What computes the products of a layer, each name once.
 std::string ProductNames(const LayerMatmuls& matmuls) {
   std::set<std::string> names;
-  for (const Matmul* matmul :
-       {&matmuls.qkv, &matmuls.attention_output, &matmuls.ffn_up, &matmuls.ffn_down}) {
+  for (const Matmul* matmul : {matmuls.qkv.get(), matmuls.attention_output.get(),
+                               matmuls.ffn_up.get(), matmuls.ffn_down.get()}) {
     names.insert(matmul->implementation());
   }
   return absl::StrJoin(names, ", ");
@@ -176,11 +179,10 @@ int64_t LayerBytes(const PackedLayer& layer) {
 }  // namespace
 
 CpuEncoder::CpuEncoder(const EncoderConfig& config, const EncoderWeights& weights,
-                       const Options& options, LayerMatmuls matmuls, dnnl::engine engine)
+                       const Options& options, LayerMatmuls matmuls)
     : config_(config),
       kernels_(options.kernels),
       row_kernels_(RowKernelsOf(options.kernels, options.dtype)),
-      engine_(std::move(engine)),
       matmuls_(std::move(matmuls)),
       memory_(MemoryBytes(config, options.dtype, matmuls_)),
       token_embedding_(config.vocab, config.hidden, options.dtype, memory_),
@@ -217,16 +219,14 @@ absl::StatusOr<std::unique_ptr<CpuEncoder>> CpuEncoder::Create(const EncoderConf
                                                                const Options& options) {
   if (absl::Status status = ValidateWeights(config, weights); !status.ok()) return status;
   try {
-    dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-    absl::StatusOr<LayerMatmuls> matmuls = CreateMatmuls(
-        engine, config, options.dtype, RowKernelsOf(options.kernels, options.dtype).qkv_is_bf16);
+    absl::StatusOr<LayerMatmuls> matmuls = CreateMatmuls(config, options);
     if (!matmuls.ok()) return matmuls.status();
     return std::unique_ptr<CpuEncoder>(
-        new CpuEncoder(config, weights, options, *std::move(matmuls), std::move(engine)));
-  } catch (const dnnl::error& error) {
-    return absl::InternalError(absl::StrCat("oneDNN cannot prepare the model: ", error.what()));
+        new CpuEncoder(config, weights, options, *std::move(matmuls)));
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("the packed weights do not fit in memory");
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("cannot prepare the model: ", error.what()));
   }
 }
 
@@ -235,11 +235,11 @@ absl::StatusOr<std::unique_ptr<Session>> CpuEncoder::NewSession(const SessionLim
   try {
     const ScopedPlacement near_the_team(team);
     return std::make_unique<CpuSession>(*this, limits, team);
-  } catch (const dnnl::error& error) {
-    return absl::InternalError(absl::StrCat("oneDNN cannot make a session: ", error.what()));
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "a session for batches of ", limits.max_batch_tokens, " tokens does not fit in memory"));
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("cannot make a session: ", error.what()));
   }
 }
 

@@ -25,9 +25,9 @@ struct PackedLayer {
   std::vector<float> attention_gamma, attention_beta, ffn_gamma, ffn_beta;  // [hidden]
 };
 
-// The four products of a layer; all layers share their compiled code.
+// The four products of a layer, the same for all layers.
 struct LayerMatmuls {
-  Matmul qkv, attention_output, ffn_up, ffn_down;
+  std::unique_ptr<Matmul> qkv, attention_output, ffn_up, ffn_down;
 };
 
 // A model prepared for the CPU. Immutable, thread-safe.
@@ -50,7 +50,6 @@ class CpuEncoder final : public PreparedEncoder {
   absl::StatusOr<std::unique_ptr<Session>> NewSession(const SessionLimits& limits,
                                                       const ThreadTeam& team) const override;
 
-  const dnnl::engine& engine() const { return engine_; }
   const VectorKernels& kernels() const { return kernels_; }
   const RowKernels& row_kernels() const { return row_kernels_; }
   const LayerMatmuls& matmuls() const { return matmuls_; }
@@ -61,13 +60,12 @@ class CpuEncoder final : public PreparedEncoder {
 
  private:
   CpuEncoder(const EncoderConfig& config, const EncoderWeights& weights, const Options& options,
-             LayerMatmuls matmuls, dnnl::engine engine);
+             LayerMatmuls matmuls);
 
   EncoderConfig config_;
   PreparedInfo info_;
   const VectorKernels& kernels_;
   const RowKernels& row_kernels_;  // of the format
-  dnnl::engine engine_;
   LayerMatmuls matmuls_;
   Arena memory_;  // of the packed weights and the embedding tables
   std::vector<PackedLayer> layers_;

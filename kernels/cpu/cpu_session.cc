@@ -9,21 +9,12 @@
 #include "kernels/cpu/denormals.h"
 
 namespace attendant::cpu {
-namespace {
-
-void StartComputeThread() {
-  UseOneThreadPerCall();
-  FlushDenormals();
-}
-
-}  // namespace
-
 CpuSession::CpuSession(const CpuEncoder& encoder, const SessionLimits& limits,
                        const ThreadTeam& team)
     : encoder_(encoder),
       kernels_(encoder.row_kernels()),
       limits_(limits),
-      pool_(team, StartComputeThread),
+      pool_(team, FlushDenormals),
       arena_([&] {  // what it must hold: measured by asking an empty one for the same things
         Arena measure(0);
         AllocateBuffers(measure);
@@ -32,7 +23,6 @@ CpuSession::CpuSession(const CpuEncoder& encoder, const SessionLimits& limits,
       }()),
       buffers_(AllocateBuffers(arena_)),
       row_phase_(encoder, team.threads, arena_) {
-  UseOneThreadPerCall();
   tasks_.reserve(
       static_cast<size_t>(MaxAttentionTasks(limits.max_batch_tokens, encoder.config().heads)));
 }
@@ -68,7 +58,6 @@ absl::Status CpuSession::Run(const PackedBatch& batch, const OutputSpec& spec, O
                                                    " tokens, the limit is ", config.max_positions));
   }
   const ScopedDenormalFlush flush;
-  UseOneThreadPerCall();
   PlanAttention(batch, config.heads, tasks_);
   for (int64_t layer = 0; layer <= config.layers; ++layer) {
     if (!row_phase_.Run(batch, layer, buffers_.activations, pool_)) {

@@ -17,7 +17,7 @@ namespace attendant::cpu {
 // attention, where a task of the plan is some heads and queries of one sequence.
 class CpuSession final : public Session {
  public:
-  // Throws dnnl::error or std::bad_alloc. `encoder` must outlive the session.
+  // Throws std::exception. `encoder` must outlive the session.
   CpuSession(const CpuEncoder& encoder, const SessionLimits& limits, const ThreadTeam& team);
 
   absl::Status Run(const PackedBatch& batch, const OutputSpec& spec, Outputs& outputs) override;

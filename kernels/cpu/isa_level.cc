@@ -9,9 +9,9 @@ namespace {
 const IsaLevel kLevels[] = {
     {CpuIsa::kAvx2, kAvx2Kernels, false, false},
     {CpuIsa::kAvx512, kAvx512Kernels, false, false},
-    {CpuIsa::kAvx512Vnni, kAvx512Kernels, false, true},
+    {CpuIsa::kAvx512Vnni, kAvx512VnniKernels, false, true},
     {CpuIsa::kAvx512Bf16, kAvx512Bf16Kernels, true, true},
-    {CpuIsa::kAmx, kAvx512Bf16Kernels, true, true},
+    {CpuIsa::kAmx, kAmxKernels, true, true},
 };
 
 }  // namespace

@@ -42,10 +42,10 @@ RowPhase::RowPhase(const CpuEncoder& encoder, int threads, Arena& arena)
     : encoder_(encoder),
       kernels_(encoder.row_kernels()),
       dtype_(encoder.info().dtype),
-      matmuls_{Sliced(encoder.matmuls().qkv, threads),
-               Sliced(encoder.matmuls().attention_output, threads),
-               Sliced(encoder.matmuls().ffn_up, threads),
-               Sliced(encoder.matmuls().ffn_down, threads)} {
+      matmuls_{Sliced(*encoder.matmuls().qkv, threads),
+               Sliced(*encoder.matmuls().attention_output, threads),
+               Sliced(*encoder.matmuls().ffn_up, threads),
+               Sliced(*encoder.matmuls().ffn_down, threads)} {
   threads_.reserve(static_cast<size_t>(threads));
   for (int i = 0; i < threads; ++i) threads_.push_back(MakeThread(arena));
 }
@@ -60,17 +60,15 @@ RowPhase::Operand RowPhase::AllocateOperand(Arena& arena, int64_t columns) const
 
 RowPhase::ThreadState RowPhase::MakeThread(Arena& arena) const {
   const EncoderConfig& config = encoder_.config();
-  const dnnl::stream stream(encoder_.engine());
   const size_t scratchpad_bytes =
       std::max({matmuls_.qkv.scratchpad_bytes(), matmuls_.attention_output.scratchpad_bytes(),
                 matmuls_.ffn_up.scratchpad_bytes(), matmuls_.ffn_down.scratchpad_bytes()});
   void* scratchpad = arena.Allocate<std::byte>(static_cast<int64_t>(scratchpad_bytes));
   return ThreadState{
-      .stream = stream,
-      .qkv = LinearRunner(matmuls_.qkv, stream, scratchpad),
-      .attention_output = LinearRunner(matmuls_.attention_output, stream, scratchpad),
-      .ffn_up = LinearRunner(matmuls_.ffn_up, stream, scratchpad),
-      .ffn_down = LinearRunner(matmuls_.ffn_down, stream, scratchpad),
+      .qkv = LinearRunner(matmuls_.qkv, scratchpad),
+      .attention_output = LinearRunner(matmuls_.attention_output, scratchpad),
+      .ffn_up = LinearRunner(matmuls_.ffn_up, scratchpad),
+      .ffn_down = LinearRunner(matmuls_.ffn_down, scratchpad),
       .scratch = {.product = arena.Allocate2<float>(kMaxBlockRows, config.hidden),
                   .wide_product = arena.Allocate2<float>(kMaxBlockRows,
                                                          std::max(config.ffn, 3 * config.hidden)),
@@ -90,14 +88,13 @@ bool RowPhase::Run(const PackedBatch& batch, int64_t layer, const Activations& a
   // One block's worth of rows is faster together than cut by rows, measured from 16 to 128 tokens
   // on two threads: 10 % at 112, where blocks of 64 and 48 rows end apart, equal where they do not.
   if (tokens <= kMaxBlockRows && pool.threads() > 1) {
-    RunBlock({.begin = 0, .rows = tokens, .padded = RoundUpRows(tokens), .together = true}, layer);
+    RunBlock({.begin = 0, .rows = tokens, .together = true}, layer);
   } else {
     const int64_t block_rows = ChooseBlockRows(tokens, kMaxBlockRows, pool.threads());
     const int64_t blocks = (tokens + block_rows - 1) / block_rows;
     pool.ParallelFor(blocks, [&](int64_t index, int thread) {
       const int64_t begin = index * block_rows;
-      const int64_t rows = std::min(block_rows, tokens - begin);
-      RunBlock({.begin = begin, .rows = rows, .padded = RoundUpRows(rows), .thread = thread},
+      RunBlock({.begin = begin, .rows = std::min(block_rows, tokens - begin), .thread = thread},
                layer);
     });
   }
@@ -139,12 +136,12 @@ void RowPhase::Multiply(const Block& block, LinearRunner ThreadState::*runner,
                         const PackedLinear& linear, const void* x, const float* bias, void* y) {
   if (!block.together) {
     ThreadState& state = StateOf(block.thread);
-    state.failed |= !(state.*runner).Run(block.padded, x, linear, bias, y);
+    state.failed |= !(state.*runner).Run(block.rows, x, linear, bias, y);
     return;
   }
   pool_->ParallelFor((StateOf(0).*runner).slices(), [&](int64_t index, int thread) {
     ThreadState& state = StateOf(thread);
-    state.failed |= !(state.*runner).RunSlice(index, block.padded, x, linear, bias, y);
+    state.failed |= !(state.*runner).RunSlice(index, block.rows, x, linear, bias, y);
   });
 }
 
@@ -209,7 +206,7 @@ void RowPhase::FeedForward(const Block& block, const PackedLayer& weights,
   const Scratch& scratch = ScratchOf(block);
   Multiply(block, &ThreadState::ffn_up, weights.ffn_up, states.values, nullptr,
            scratch.wide_product.data());
-  const TensorView<float, 2> product(scratch.wide_product.data(), {block.padded, config.ffn});
+  const TensorView<float, 2> product(scratch.wide_product.data(), {block.rows, config.ffn});
   const RowKernels::Activate activate =
       config.activation == Activation::kGeluErf    ? kernels_.gelu_erf
       : config.activation == Activation::kGeluTanh ? kernels_.gelu_tanh
@@ -252,7 +249,7 @@ void RowPhase::ProjectQkv(const Block& block, const PackedLinear& linear) {
   const int64_t columns = 3 * encoder_.config().hidden;
   float* wide_product = ScratchOf(block).wide_product.data();
   Multiply(block, &ThreadState::qkv, linear, states.values, nullptr, wide_product);
-  const TensorView<float, 2> product(wide_product, {block.padded, columns});
+  const TensorView<float, 2> product(wide_product, {block.rows, columns});
   ForEachRow(block, [&](int64_t row, int) {
     kernels_.add_bias(RowOf(product, row, states.row(row), linear), linear.bias.data(), columns,
                       activations_.qkv.row(block.begin + row));

@@ -27,7 +27,7 @@ struct Activations {
 // the time, and each thread reads its part of them only. Thread-confined.
 class RowPhase {
  public:
-  // Throws dnnl::error. Scratch comes from `arena`; it and `encoder` must outlive the phase.
+  // Throws std::exception. Scratch comes from `arena`; it and `encoder` must outlive the phase.
   RowPhase(const CpuEncoder& encoder, int threads, Arena& arena);
 
   RowPhase(const RowPhase&) = delete;
@@ -61,7 +61,6 @@ class RowPhase {
   };
 
   struct ThreadState {
-    dnnl::stream stream;
     LinearRunner qkv, attention_output, ffn_up, ffn_down;
     Scratch scratch;
     float* row_scratch = nullptr;  // [ffn]
@@ -70,8 +69,7 @@ class RowPhase {
 
   struct Block {
     int64_t begin = 0;
-    int64_t rows = 0;       // real ones
-    int64_t padded = 0;     // rounded up for the products
+    int64_t rows = 0;
     int thread = 0;         // who computes it, and whose scratch it uses
     bool together = false;  // all threads do; the scratch is `thread`'s
   };

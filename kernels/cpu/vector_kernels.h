@@ -39,6 +39,29 @@ struct LayerNormArgs {
   float epsilon = 0;
 };
 
+// y [rows, columns] = x [rows, k] weight [k, columns] [+ bias], for a weight packed in panels of
+// ProductKernels::panel_columns columns, one after the other; the last one is filled up with zeros:
+//   panel [groups, panel_columns] groups, one group being as many values along k as 4 bytes hold
+struct ProductArgs {
+  const void* x = nullptr;  // [rows, k]
+  int64_t x_bytes = 0;      // from one row to the next, as y_bytes
+  const void* weight = nullptr;
+  int64_t groups = 0;           // k in groups
+  const float* bias = nullptr;  // [columns], or null: 0. Not for s32
+  void* y = nullptr;            // [rows, columns]
+  int64_t y_bytes = 0;
+  int64_t rows = 0;
+  int64_t columns = 0;
+};
+
+// Products of one number format: x f32, bf16 or u8, weights f32, bf16 or s8, y f32, f32 or s32.
+struct ProductKernels {
+  int64_t panel_columns = 0;
+  int64_t group_values = 0;
+  void (*multiply)(const ProductArgs& args) = nullptr;  // null: oneDNN's are faster, or none
+  void (*multiply_to_bf16)(const ProductArgs& args) = nullptr;  // y in bf16; null like that
+};
+
 // weights [queries, keys], row stride `weights_stride`, of the queries that `args` says; values and
 // output are not used, and `args.scratch` has attention_weights_scratch(keys, head_dim) floats.
 using AttentionWeightsFunction = void (*)(const AttentionArgs& args, float* weights,
@@ -73,7 +96,7 @@ struct RowKernels {
 // The hand-written kernels, compiled once for each instruction set from vector_kernels.inc.
 // All are pure functions of their arguments: a row's result does not depend on the rows beside it.
 struct VectorKernels {
-  const char* isa;  // "avx2", "avx512" or "avx512_bf16"
+  const char* isa;  // "avx2", "avx512", "avx512_vnni", "avx512_bf16" or "amx"
 
   // states = LayerNorm(token + segment + position), all [hidden], and the same as operand of each
   // format.
@@ -89,10 +112,13 @@ struct VectorKernels {
   AttentionWeightsFunction attention_weights_f32, attention_weights_bf16;
 
   RowKernels f32, bf16, int8;
+  ProductKernels f32_product, bf16_product, int8_product;
 };
 
 extern const VectorKernels kAvx2Kernels;
 extern const VectorKernels kAvx512Kernels;
+extern const VectorKernels kAvx512VnniKernels;
 extern const VectorKernels kAvx512Bf16Kernels;
+extern const VectorKernels kAmxKernels;  // the same, with f32's products only
 
 }  // namespace attendant::cpu

@@ -40,7 +40,7 @@ double MatmulCeiling(const EncoderConfig& config, DType dtype, int threads, doub
                                                 {config.ffn, config.hidden}};
   double flops = 0, time = 0;
   for (const auto& [k, n] : shapes) {
-    time += SharedSeconds(ProductWeights(dtype, k, n, kRows), threads, seconds);
+    time += SharedSeconds(ProductWeights(dtype, k, n, kRows, true), threads, seconds);
     flops += 2 * static_cast<double>(kRows * k * n);
   }
   return flops / time;

@@ -3,13 +3,18 @@
 
 #include <utility>
 
+#include "kernels/cpu/isa_level.h"
+#include "kernels/cpu/onednn_matmul.h"
 #include "tests/bench/timing.h"
 
 namespace attendant::bench {
 namespace {
 
-cpu::Matmul Create(const dnnl::engine& engine, const cpu::Matmul::Options& options) {
-  auto matmul = cpu::Matmul::Create(engine, options);
+std::unique_ptr<cpu::Matmul> Create(const cpu::Matmul::Options& options, bool by_onednn) {
+  const auto level = cpu::FindIsaLevel(CpuIsa::kAuto);
+  if (!level.ok()) Die(level.status());
+  auto matmul = by_onednn ? cpu::OneDnnMatmul::Create(options)
+                          : cpu::CreateMatmul((*level)->kernels, options);
   if (!matmul.ok()) Die(matmul.status());
   return *std::move(matmul);
 }
@@ -21,28 +26,27 @@ cpu::PackedLinear ConstantWeights(const cpu::Matmul& matmul, Arena& arena) {
   return cpu::PackLinear(matmul, {&linear}, arena);
 }
 
-size_t Elements(int64_t rows, int64_t columns) { return static_cast<size_t>(rows * columns); }
+size_t Elements(int64_t rows, int64_t columns) {
+  return static_cast<size_t>(cpu::RoundUpRows(rows) * columns);
+}
 
 }  // namespace
 
-ProductWeights::ProductWeights(DType dtype, int64_t k, int64_t n, int64_t max_rows)
-    : engine_(dnnl::engine::kind::cpu, 0),
-      matmul_(Create(engine_, {.dtype = dtype, .k = k, .n = n, .max_rows = max_rows})),
-      arena_(static_cast<size_t>(matmul_.packed_bytes()) + Arena::kAlignment),
-      linear_(ConstantWeights(matmul_, arena_)) {}
+ProductWeights::ProductWeights(DType dtype, int64_t k, int64_t n, int64_t max_rows, bool by_onednn)
+    : matmul_(Create({.dtype = dtype, .k = k, .n = n, .max_rows = max_rows}, by_onednn)),
+      arena_(static_cast<size_t>(matmul_->packed_bytes()) + Arena::kAlignment),
+      linear_(ConstantWeights(*matmul_, arena_)) {}
 
 Product::Product(const ProductWeights& weights)
     : weights_(weights),
       x_(Elements(weights.matmul().options().max_rows, weights.matmul().options().k), 0.5f),
       y_(Elements(weights.matmul().options().max_rows, weights.matmul().options().n)),
       scratchpad_(weights.matmul().scratchpad_bytes() + 64),
-      runner_(weights.matmul(), dnnl::stream(weights.engine()), scratchpad_.data()) {
-  cpu::UseOneThreadPerCall();
-}
+      runner_(weights.matmul().NewRunner(scratchpad_.data())) {}
 
 void Product::Run(int64_t rows) {
-  if (!runner_.Run(rows, x_.data(), weights_.packed(), nullptr, y_.data())) {
-    Die(absl::InternalError("oneDNN could not execute a matmul"));
+  if (!runner_->Run(rows, x_.data(), weights_.packed(), nullptr, y_.data())) {
+    Die(absl::InternalError("a product failed"));
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "kernels/core/arena.h"
@@ -13,16 +14,15 @@ namespace attendant::bench {
 // Weights [k, n] packed for products in one number format, without bias. Immutable.
 class ProductWeights {
  public:
-  // Ends the program where oneDNN has no fast kernel.
-  ProductWeights(DType dtype, int64_t k, int64_t n, int64_t max_rows);
+  // Ends the program where there is no fast kernel. `by_onednn`: by oneDNN's matmul primitive, else
+  // by what the engine takes.
+  ProductWeights(DType dtype, int64_t k, int64_t n, int64_t max_rows, bool by_onednn);
 
-  const cpu::Matmul& matmul() const { return matmul_; }
-  const dnnl::engine& engine() const { return engine_; }
+  const cpu::Matmul& matmul() const { return *matmul_; }
   const std::byte* packed() const { return linear_.weight; }
 
  private:
-  dnnl::engine engine_;
-  cpu::Matmul matmul_;
+  std::unique_ptr<cpu::Matmul> matmul_;
   Arena arena_;
   cpu::PackedLinear linear_;
 };
@@ -33,8 +33,7 @@ class Product {
  public:
   explicit Product(const ProductWeights& weights);
 
-  // y [rows, n] = x [rows, k] w [k, n]. REQUIRES: rows is a multiple of kRowGranularity, at most
-  // max_rows.
+  // y [rows, n] = x [rows, k] w [k, n]. REQUIRES: rows at most max_rows.
   void Run(int64_t rows);
   double Flops(int64_t rows) const;
 
@@ -42,7 +41,7 @@ class Product {
   const ProductWeights& weights_;
   std::vector<float> x_, y_;
   std::vector<char> scratchpad_;
-  cpu::MatmulRunner runner_;
+  std::unique_ptr<cpu::MatmulRunner> runner_;
 };
 
 }  // namespace attendant::bench

@@ -32,7 +32,7 @@ constexpr ProductShape kShapes[] = {{128, 384, 1152}, {256, 512, 512},  {256, 76
 double MeasurePeak(DType dtype) {
   double peak = 0;
   for (const ProductShape& shape : kShapes) {
-    const ProductWeights weights(dtype, shape.k, shape.n, shape.rows);
+    const ProductWeights weights(dtype, shape.k, shape.n, shape.rows, true);
     Product product(weights);
     peak =
         std::max(peak, product.Flops(shape.rows) / LeastSeconds([&] { product.Run(shape.rows); }));

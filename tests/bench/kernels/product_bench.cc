@@ -12,7 +12,7 @@ namespace {
 
 void MeasureProduct(benchmark::State& state, DType dtype, int64_t k, int64_t n) {
   const int64_t rows = state.range(0);
-  const ProductWeights weights(dtype, k, n, rows);
+  const ProductWeights weights(dtype, k, n, rows, false);
   Product product(weights);
   Measure(state, MatmulBound(dtype, product.Flops(rows)), [&] { product.Run(rows); });
 }

@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/cpu/isa_level.h"
 #include "kernels/cpu/linear_runner.h"
 
 namespace attendant::cpu {
@@ -36,16 +37,17 @@ class PackedLinearTest : public testing::Test {
  protected:
   // Null where this machine has no fast kernel.
   const Matmul* Create(DType dtype) {
-    auto matmul =
-        Matmul::Create(engine_, {.dtype = dtype, .k = kInputs, .n = kOutputs, .max_rows = 32});
+    const auto level = FindIsaLevel(CpuIsa::kAuto);
+    if (!level.ok()) return nullptr;
+    auto matmul = CreateMatmul((*level)->kernels,
+                               {.dtype = dtype, .k = kInputs, .n = kOutputs, .max_rows = 32});
     if (!matmul.ok()) return nullptr;
-    matmul_.emplace(*std::move(matmul));
+    matmul_ = *std::move(matmul);
     arena_.emplace(static_cast<size_t>(matmul_->packed_bytes()) + Arena::kAlignment);
-    return &*matmul_;
+    return matmul_.get();
   }
 
-  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
-  std::optional<Matmul> matmul_;
+  std::unique_ptr<Matmul> matmul_;
   std::optional<Arena> arena_;
 };
 
@@ -107,7 +109,7 @@ TEST_F(PackedLinearTest, SlicesGiveTheBitsOfTheWhole) {
         EXPECT_GT(sliced.slices(), 1);
       }
       std::vector<char> scratchpad(sliced.scratchpad_bytes() + 64);
-      LinearRunner runner(sliced, dnnl::stream(engine_), scratchpad.data());
+      LinearRunner runner(sliced, scratchpad.data());
       std::vector<uint8_t> x(32 * kInputs * 4);
       for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<uint8_t>(i % 64);  // small numbers
       for (const int64_t rows : {16, 32}) {

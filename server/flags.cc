@@ -35,7 +35,7 @@ void AddModelFlags(ServerFlags& flags, FlagSet& set) {
           "are one model's), on (wherever no two would share one) or off");
   set.Add(
       "cpu_isa", flags.cpu_isa,
-      "the highest instruction set to use: auto, avx2, avx512, avx512_vnni, avx512_bf16 or amx");
+      "the highest instruction set that encoders use: auto, avx2, avx512, avx512_vnni, avx512_bf16 or amx");
 }
 
 void AddLimitFlags(ServerFlags& flags, FlagSet& set) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/attention/exact_attention.h"
 #include "kernels/attention/multi_head.h"
 #include "kernels/attention/registry.h"
 #include "kernels/attention/transformer.h"
@@ -29,6 +30,11 @@ absl::Status ReferenceModule(const Call& call, const Outputs& outputs) {
 }
 
 }  // namespace
+
+absl::string_view Module::isa() const {
+  const absl::StatusOr<cpu::FlashAttention> attention = SharedFlashAttention(dtype_);
+  return attention.ok() ? attention->isa() : absl::string_view();
+}
 
 absl::StatusOr<std::unique_ptr<const Module>> MakeModule(const ModuleConfig& config,
                                                          ModuleWeights weights, DType dtype) {

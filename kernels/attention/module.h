@@ -32,6 +32,8 @@ class Module {
   Kind kind() const {
     return config_.type == ModuleType::kMultiHead ? Kind::kMultiHead : Kind::kTransformer;
   }
+  // The instruction set that it computes with, as "avx512_bf16".
+  absl::string_view isa() const;
   // Of the packed weights. Those it was made from stay referenced, for the reference.
   virtual int64_t weight_bytes() const = 0;
 

@@ -16,11 +16,13 @@ struct ModuleCheckpoint {
 // Reads a PyTorch attention module from a folder: its state_dict in model.safetensors (or shards),
 // under PyTorch's own names, and config.json with the arguments of its constructor:
 //
-//   type            "MultiheadAttention", "TransformerEncoderLayer" or "TransformerEncoder";
-//   required num_heads       of MultiheadAttention, nhead of the others; required norm_first false
-//   when absent        activation      "relu" or "gelu"; "relu" when absent layer_norm_eps  1e-5
-//   when absent embed_dim kdim vdim bias · d_model dim_feedforward num_layers final_norm bias
-//                   follow from the tensors; what is given must agree
+//   - `type`, required: "MultiheadAttention", "TransformerEncoderLayer" or "TransformerEncoder"
+//   - `num_heads` of MultiheadAttention, `nhead` of the others, required
+//   - `norm_first`: false when absent
+//   - `activation`: "relu", also when absent, or "gelu"
+//   - `layer_norm_eps`: 1e-5 when absent
+//   - `embed_dim`, `kdim`, `vdim`, `bias`; `d_model`, `dim_feedforward`, `num_layers`,
+//     `final_norm`: follow from the tensors; what is given must agree
 //
 // Other fields, as dropout and batch_first, are ignored; add_bias_kv and add_zero_attn are
 // UNIMPLEMENTED. NOT_FOUND without a config or weights file; INVALID_ARGUMENT, naming the file or

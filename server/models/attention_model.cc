@@ -128,7 +128,7 @@ absl::StatusOr<std::unique_ptr<AttentionModel>> LoadAttentionModel(const ModelSo
   model->load_time = absl::Now() - start;
   model->metrics->SetLoaded({.dtype = std::string(DTypeName(*dtype)),
                              .backend = "attention",
-                             .isa = "",
+                             .isa = std::string(model->module->isa()),
                              .load_time = model->load_time,
                              .weight_bytes = model->module->weight_bytes()});
   return model;

@@ -79,6 +79,12 @@ void Answer(Run& run, absl::StatusOr<RequestResult> result) {
   run.End(absl::OkStatus(), &task);
 }
 
+absl::StatusOr<ByteBudget::Share> Take(ByteBudget& budget, int64_t bytes, ModelMetrics& metrics) {
+  absl::StatusOr<ByteBudget::Share> share = budget.Take(bytes);
+  if (!share.ok()) metrics.CountRejected(MemoryBudgets::kRejected);
+  return share;
+}
+
 // Finds the model, checks everything, and accounts for the memory that operands and answer take.
 absl::StatusOr<std::unique_ptr<AttentionTask>> Prepare(Run& run) {
   const AttentionServing& serving = run.call.serving;
@@ -90,18 +96,17 @@ absl::StatusOr<std::unique_ptr<AttentionTask>> Prepare(Run& run) {
     metrics.CountRejected(RejectReasonName(RejectReason::kDeadline));
     return absl::DeadlineExceededError("the deadline passed before the request was read");
   }
-  absl::StatusOr<std::unique_ptr<AttentionTask>> task =
-      PlanAttend(run.request, *run.model, serving.max_response_bytes);
+  absl::StatusOr<std::unique_ptr<AttentionTask>> task = PlanAttend(run.request, *run.model);
   if (!task.ok()) return task;
   absl::StatusOr<ByteBudget::Share> operands =
-      serving.budgets.requests.Take((*task)->operand_bytes);
-  absl::StatusOr<ByteBudget::Share> response =
-      serving.budgets.responses.Take(ResponseBytes((*task)->call, (*task)->cost));
-  if (!operands.ok() || !response.ok()) {
-    metrics.CountRejected(MemoryBudgets::kRejected);
-    return operands.ok() ? response.status() : operands.status();
-  }
+      Take(serving.budgets.requests, (*task)->operand_bytes, metrics);
+  if (!operands.ok()) return operands.status();
   (*task)->memory = *std::move(operands);
+  absl::Status status = MeasureAttend(run.request, *run.model, serving.max_response_bytes, **task);
+  if (!status.ok()) return status;
+  absl::StatusOr<ByteBudget::Share> response =
+      Take(serving.budgets.responses, ResponseBytes((*task)->call, (*task)->cost), metrics);
+  if (!response.ok()) return response.status();
   run.call.cancellation->HoldResponse(*std::move(response));
   FillTask(run.request, **task);
   return task;

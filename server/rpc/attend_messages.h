@@ -13,18 +13,22 @@
 
 namespace attendant {
 
-// Checks a request, and measures what it will take, before memory is spent that it has not paid for
-// itself: all its tensors are still where the message has them. INVALID_ARGUMENT names the field,
+// Checks a request and counts the memory for its operands, operand_bytes, before any of it is
+// spent: all its tensors are still where the message has them. INVALID_ARGUMENT names the field,
 // and both shapes or numbers. `model` must outlive the task.
 absl::StatusOr<std::unique_ptr<AttentionTask>> PlanAttend(const v1::AttendRequest& request,
-                                                          const AttentionModel& model,
-                                                          int64_t max_response_bytes);
+                                                          const AttentionModel& model);
+
+// Checks how the operands fit together, and measures what a planned task's computation and answer
+// will take. Packs the weights that a request brings: its operand_bytes are to be paid for by now.
+// REQUIRES of this and FillTask: `request` is the one that the task was planned for.
+absl::Status MeasureAttend(const v1::AttendRequest& request, const AttentionModel& model,
+                           int64_t max_response_bytes, AttentionTask& task);
 
 // What a task's answer holds as f32.
 int64_t ResponseBytes(const attention::Call& call, const attention::Cost& cost);
 
-// Gives a planned task its operands: REQUIRES that `request` is the one it was planned for. The
-// task does not refer to the request after that.
+// Gives a measured task its operands. It does not refer to the request after that.
 void FillTask(const v1::AttendRequest& request, AttentionTask& task);
 
 // The number format that the answer is wanted in. INVALID_ARGUMENT: there is no such.

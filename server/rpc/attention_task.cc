@@ -22,7 +22,7 @@ absl::Status AttentionTask::AddTable(attention::InputRows operand,
                                      const attention::Sequences& sequences, Buffer& values,
                                      ThreadPool& pool) const {
   const attention::PositionedRows rows = Positioned(operand, sequences, call.dtype, values);
-  if (!positions.learned.empty()) {
+  if (positions.is_learned) {
     const int64_t count = static_cast<int64_t>(positions.learned.size()) / operand.dim;
     return attention::AddPositions({positions.learned.data(), {count, operand.dim}}, rows, pool);
   }

@@ -12,6 +12,7 @@
 #include "kernels/attention/attention.h"
 #include "kernels/attention/module.h"
 #include "kernels/attention/positions.h"
+#include "kernels/core/attention_module.h"
 #include "server/batching/operation.h"
 #include "server/rpc/byte_budget.h"
 
@@ -21,11 +22,12 @@ namespace attendant {
 struct TaskPositions {
   bool sinusoidal = false;
   float base = attention::kDefaultBase;
-  std::vector<float> learned;  // [rows, query dim], or empty
+  bool is_learned = false;
+  std::vector<float> learned;  // [rows, query dim]
   bool to_value = false;       // sinusoidal and learned: added to the values too
   std::optional<attention::RotaryOptions> rotary;
 
-  bool added() const { return sinusoidal || !learned.empty(); }
+  bool added() const { return sinusoidal || is_learned; }
   bool any() const { return added() || rotary.has_value(); }
 };
 
@@ -33,7 +35,7 @@ struct TaskPositions {
 using Buffer = std::vector<std::byte>;
 
 // One request of attendant.v1.Attention in the kernels' words, with the memory that its call points
-// into: a task stays where it is. Made by PlanAttend and FillTask.
+// into: a task stays where it is. Made by PlanAttend, MeasureAttend and FillTask.
 class AttentionTask final : public Operation {
  public:
   int64_t tokens() const override { return call.queries.tokens() + call.keys.tokens(); }
@@ -44,7 +46,7 @@ class AttentionTask final : public Operation {
   attention::Cost cost;
   TaskPositions positions;
   bool with_heads = false;    // the operands came with heads
-  bool module_heads = false;  // a module made heads of them
+  int64_t module_heads = 0;   // that a module makes of them; 0: there is none
   int64_t operand_bytes = 0;  // of everything below but the results
   ByteBudget::Share memory;   // operand_bytes of the requests' budget
 
@@ -57,6 +59,7 @@ class AttentionTask final : public Operation {
   std::vector<float> alibi_slopes;
   std::vector<std::vector<float>> parameter_values;
   std::vector<attention::Parameter> parameters;  // views of parameter_values
+  ModuleConfig own_config;                       // of a module whose weights the request brings
   std::unique_ptr<const attention::Module> own_module;
 
   Buffer out;                  // [.., out_dim], in the call's dtype

@@ -41,7 +41,7 @@ std::vector<int64_t> WeightsShape(const AttentionTask& task) {
   const int64_t heads = task.cost.weights_heads;
   const int64_t columns = count / (queries.batch() * heads * queries.seq());
   const bool per_head = task.call.weights == attention::WeightsWanted::kPerHead;
-  if (per_head && (task.with_heads || task.module_heads)) {
+  if (per_head && (task.with_heads || task.module_heads > 0)) {
     return {queries.batch(), heads, queries.seq(), columns};
   }
   return {queries.batch(), queries.seq(), columns};

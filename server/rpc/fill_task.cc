@@ -95,6 +95,10 @@ void FillTask(const v1::AttendRequest& request, AttentionTask& task) {
   }
   FillMasks(request, task);
   FillParameters(request, task);
+  if (!task.positions.is_learned) return;
+  const WireTensor table = ReadAgain("added.learned", request.added().learned());
+  task.positions.learned.resize(static_cast<size_t>(table.count));
+  table.ReadFloats(task.positions.learned.data());
 }
 
 }  // namespace attendant

@@ -75,8 +75,8 @@ int64_t TableBytes(const AttentionTask& task) {
          static_cast<int64_t>(sizeof(float));
 }
 
-absl::Status MeasureTask(const AttentionModel& model, int64_t max_response_bytes,
-                         AttentionTask& task) {
+absl::Status CheckCost(const AttentionModel& model, int64_t max_response_bytes,
+                       AttentionTask& task) {
   absl::StatusOr<attention::Cost> cost = attention::Measure(task.call, model.threads);
   if (!cost.ok()) return cost.status();
   task.cost = *cost;
@@ -118,8 +118,7 @@ absl::StatusOr<NumberFormat> AnswerFormat(const v1::AttendRequest& request) {
 }
 
 absl::StatusOr<std::unique_ptr<AttentionTask>> PlanAttend(const v1::AttendRequest& request,
-                                                          const AttentionModel& model,
-                                                          int64_t max_response_bytes) {
+                                                          const AttentionModel& model) {
   auto task = std::make_unique<AttentionTask>();
   absl::Status status = CheckHeader(request);
   if (status.ok()) status = PlanOptions(request, model, task->call);
@@ -131,10 +130,17 @@ absl::StatusOr<std::unique_ptr<AttentionTask>> PlanAttend(const v1::AttendReques
   if (status.ok()) status = PlanKind(request, model, *task);
   if (status.ok()) status = PlanMasks(request, *task);
   if (status.ok()) status = PlanPositions(request, *task);
-  if (status.ok()) status = MeasureTask(model, max_response_bytes, *task);
   if (!status.ok()) return status;
   CountOperands(request, *task);
   return task;
+}
+
+absl::Status MeasureAttend(const v1::AttendRequest& request, const AttentionModel& model,
+                           int64_t max_response_bytes, AttentionTask& task) {
+  if (model.module == nullptr && request.has_multi_head()) {
+    if (absl::Status s = PackMultiHead(request.multi_head(), task); !s.ok()) return s;
+  }
+  return CheckCost(model, max_response_bytes, task);
 }
 
 }  // namespace attendant

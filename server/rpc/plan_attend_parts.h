@@ -8,7 +8,7 @@
 #include "server/rpc/attention_task.h"
 #include "server/rpc/wire_tensor.h"
 
-// What PlanAttend and FillTask are made of. Each part reads some fields of a request into the task.
+// What attend_messages.h is made of. Each part reads some fields of a request into the task.
 namespace attendant {
 
 template <typename... Parts>
@@ -21,18 +21,24 @@ inline constexpr int kMaxTensorRank = 4;
 // query, key, value and their lengths.
 absl::Status PlanOperands(const v1::AttendRequest& request, AttentionTask& task);
 
-// The kind and its parameters, without their values; a multi_head's weights are packed here: they
-// are no larger than the request. After PlanOperands.
+// The kind and its parameters, without their values. After PlanOperands.
 absl::Status PlanKind(const v1::AttendRequest& request, const AttentionModel& model,
                       AttentionTask& task);
+
+// Checks multi_head's configuration and counts its weights; packs them.
+absl::Status PlanMultiHead(const v1::AttendRequest& request, AttentionTask& task);
+absl::Status PackMultiHead(const v1::MultiHeadAttention& kind, AttentionTask& task);
+
+// Notes that a module makes `heads` heads of the operands, which must have none.
+absl::Status SplitHeads(int64_t heads, AttentionTask& task);
 
 // After PlanKind: masks and ALiBi have the heads of the scores.
 absl::Status PlanMasks(const v1::AttendRequest& request, AttentionTask& task);
 absl::Status PlanPositions(const v1::AttendRequest& request, AttentionTask& task);
 
 // Heads that the scores have.
-inline int64_t ScoreHeads(const attention::Call& call) {
-  return call.module != nullptr ? call.module->config().heads : call.query.heads;
+inline int64_t ScoreHeads(const AttentionTask& task) {
+  return task.module_heads > 0 ? task.module_heads : task.call.query.heads;
 }
 
 // Where key and value come from: what was not sent is the one before. REQUIRES: query is set.

@@ -64,90 +64,23 @@ absl::Status CheckNotNegative(absl::string_view field, int64_t value) {
   return InvalidAttend(field, " is ", value, ", it must be at least 0");
 }
 
-// The values of a request's parameter, for which `storage` keeps the memory.
-using Storage = std::vector<std::vector<float>>;
-
-absl::Status ReadWeight(const char* field, const v1::Tensor& tensor, Storage& storage,
-                        TensorView<const float, 2>& weight) {
-  absl::StatusOr<WireTensor> read = ReadNumbers(field, tensor, kMaxTensorRank);
-  if (!read.ok()) return read.status();
-  if (read->rank() != 2) {
-    return InvalidAttend(field, ": shape is ", ShapeText(read->shape), ", it must have 2 dims");
-  }
-  std::vector<float>& values = storage.emplace_back(static_cast<size_t>(read->count));
-  read->ReadFloats(values.data());
-  weight = {values.data(), {read->dim(0), read->dim(1)}};
-  return absl::OkStatus();
-}
-
-absl::Status ReadBias(const char* field, bool present, const v1::Tensor& tensor, Storage& storage,
-                      TensorView<const float, 1>& bias) {
-  if (!present) return absl::OkStatus();
-  absl::StatusOr<WireTensor> read = ReadNumbers(field, tensor, kMaxTensorRank);
-  if (!read.ok()) return read.status();
-  if (read->rank() != 1) {
-    return InvalidAttend(field, ": shape is ", ShapeText(read->shape), ", it must have 1 dim");
-  }
-  std::vector<float>& values = storage.emplace_back(static_cast<size_t>(read->count));
-  read->ReadFloats(values.data());
-  bias = {values.data(), {read->count}};
-  return absl::OkStatus();
-}
-
-absl::Status PlanMultiHead(const v1::MultiHeadAttention& kind, AttentionTask& task) {
-  const auto storage = std::make_shared<Storage>();
-  ModuleWeights weights;
-  MultiHeadWeights& linear = weights.attention;
-  for (const absl::Status& status :
-       {ReadWeight("multi_head.query_weight", kind.query_weight(), *storage, linear.query.weight),
-        ReadWeight("multi_head.key_weight", kind.key_weight(), *storage, linear.key.weight),
-        ReadWeight("multi_head.value_weight", kind.value_weight(), *storage, linear.value.weight),
-        ReadWeight("multi_head.output_weight", kind.output_weight(), *storage,
-                   linear.output.weight),
-        ReadBias("multi_head.query_bias", kind.has_query_bias(), kind.query_bias(), *storage,
-                 linear.query.bias),
-        ReadBias("multi_head.key_bias", kind.has_key_bias(), kind.key_bias(), *storage,
-                 linear.key.bias),
-        ReadBias("multi_head.value_bias", kind.has_value_bias(), kind.value_bias(), *storage,
-                 linear.value.bias),
-        ReadBias("multi_head.output_bias", kind.has_output_bias(), kind.output_bias(), *storage,
-                 linear.output.bias)}) {
-    if (!status.ok()) return status;
-  }
-  weights.storage = storage;
-  const ModuleConfig config{.type = ModuleType::kMultiHead,
-                            .heads = kind.heads(),
-                            .hidden = task.call.query.dim,
-                            .key_dim = task.call.key.dim,
-                            .value_dim = task.call.value.dim};
-  absl::StatusOr<std::unique_ptr<const attention::Module>> module =
-      attention::MakeModule(config, std::move(weights), task.call.dtype);
-  if (!module.ok()) {
-    return absl::Status(module.status().code(),
-                        absl::StrCat("multi_head: ", module.status().message()));
-  }
-  for (const std::vector<float>& values : *storage) {
-    task.operand_bytes += static_cast<int64_t>(values.size() * sizeof(float));
-  }
-  task.operand_bytes += (*module)->weight_bytes();
-  task.own_module = *std::move(module);
-  return absl::OkStatus();
-}
-
-absl::Status UseModule(const v1::AttendRequest& request, const attention::Module& module,
+absl::Status UseModule(const v1::AttendRequest& request, const AttentionModel& model,
                        AttentionTask& task) {
-  if (task.with_heads) {
-    return InvalidAttend("query has heads, which this kind makes itself: send ",
-                         task.call.queries.packed() ? "[sum of query_lengths, query_dim]"
-                                                    : "[batch, query_len, query_dim]");
+  const attention::Module& module = *model.module;
+  if (request.kind_case() != v1::AttendRequest::KIND_NOT_SET) {
+    return InvalidAttend("kind is set, but model '", model.name,
+                         "' is a module, which has its own");
+  }
+  if (request.has_scale()) {
+    return InvalidAttend("scale is set, but model '", model.name,
+                         "' is a module, which has its own");
   }
   if (module.kind() == Kind::kTransformer && request.has_key()) {
     return InvalidAttend("key is set, but an encoder's tokens attend to each other: send query");
   }
   task.call.kind = module.kind();
   task.call.module = &module;
-  task.module_heads = true;
-  return absl::OkStatus();
+  return SplitHeads(module.config().heads, task);
 }
 
 absl::Status PlanParameters(const v1::AttendRequest& request, AttentionTask& task) {
@@ -173,10 +106,8 @@ absl::Status PlanOperator(const v1::AttendRequest& request, AttentionTask& task)
     case v1::AttendRequest::KIND_NOT_SET:
     case v1::AttendRequest::kScaledDotProduct:
       return PlanDotProduct(request.scaled_dot_product(), call);
-    case v1::AttendRequest::kMultiHead: {
-      absl::Status status = PlanMultiHead(request.multi_head(), task);
-      return status.ok() ? UseModule(request, *task.own_module, task) : status;
-    }
+    case v1::AttendRequest::kMultiHead:
+      return PlanMultiHead(request, task);
     case v1::AttendRequest::kAdditive:
       call.kind = Kind::kAdditive;
       return absl::OkStatus();
@@ -226,13 +157,7 @@ std::vector<ParameterField> ParameterFields(const v1::AttendRequest& request) {
 
 absl::Status PlanKind(const v1::AttendRequest& request, const AttentionModel& model,
                       AttentionTask& task) {
-  if (model.module != nullptr) {
-    if (request.kind_case() != v1::AttendRequest::KIND_NOT_SET) {
-      return InvalidAttend("kind is set, but model '", model.name,
-                           "' is a module, which has its own");
-    }
-    return UseModule(request, *model.module, task);
-  }
+  if (model.module != nullptr) return UseModule(request, model, task);
   if (absl::Status status = PlanOperator(request, task); !status.ok()) return status;
   return PlanParameters(request, task);
 }

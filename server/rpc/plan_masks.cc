@@ -67,8 +67,7 @@ absl::Status PlanLearned(const v1::Tensor& tensor, AttentionTask& task) {
                          call.value.dim);
   }
   task.operand_bytes += table->count * static_cast<int64_t>(sizeof(float));
-  task.positions.learned.resize(static_cast<size_t>(table->count));
-  table->ReadFloats(task.positions.learned.data());
+  task.positions.is_learned = true;
   return absl::OkStatus();
 }
 
@@ -87,7 +86,7 @@ absl::Status PlanAdded(const v1::AddedPositions& added, AttentionTask& task) {
 }
 
 absl::Status PlanRotary(const v1::RotaryPositions& rotary, AttentionTask& task) {
-  if (task.call.module != nullptr) {
+  if (task.module_heads > 0) {
     return absl::UnimplementedError(
         "rotary turns queries and keys, which multi_head and modules make themselves");
   }
@@ -103,7 +102,7 @@ absl::Status PlanRotary(const v1::RotaryPositions& rotary, AttentionTask& task) 
 }
 
 absl::Status PlanAlibi(const v1::AlibiPositions& alibi, AttentionTask& task) {
-  const int64_t heads = ScoreHeads(task.call);
+  const int64_t heads = ScoreHeads(task);
   if (alibi.slopes().empty()) {
     task.alibi_slopes = attention::AlibiSlopes(heads);
   } else if (alibi.slopes_size() == heads) {

@@ -48,11 +48,12 @@ void CheckTensor(const v1::Tensor& tensor, NumberFormat format) {
 
 void Attend(const v1::AttendRequest& request) {
   static auto& pool = *new ThreadPool(1);
-  absl::StatusOr<std::unique_ptr<AttentionTask>> task =
-      PlanAttend(request, ModelOf(request), kMaxResponseBytes);
-  if (!task.ok()) {
-    ATTENDANT_CHECK(task.status().code() == absl::StatusCode::kInvalidArgument ||
-                    task.status().code() == absl::StatusCode::kUnimplemented);
+  absl::StatusOr<std::unique_ptr<AttentionTask>> task = PlanAttend(request, ModelOf(request));
+  absl::Status status = task.status();
+  if (status.ok()) status = MeasureAttend(request, ModelOf(request), kMaxResponseBytes, **task);
+  if (!status.ok()) {
+    ATTENDANT_CHECK(status.code() == absl::StatusCode::kInvalidArgument ||
+                    status.code() == absl::StatusCode::kUnimplemented);
     return;
   }
   ATTENDANT_CHECK(ResponseBytes((*task)->call, (*task)->cost) <= kMaxResponseBytes);

@@ -2,11 +2,13 @@
 """attendant.v1.Attention through the wire: every kind held to its formula, masks, layouts, number formats, modules."""
 
 import itertools
+import re
+import time
 
 import numpy as np
 import pytest
 
-from harness import attention
+from harness import attendant, attention, settings
 from harness.attention import AVERAGED, PER_HEAD, pb
 
 F32, BF16 = 1e-5, 1e-2
@@ -256,6 +258,21 @@ def test_a_loaded_module(start_server, tmp_path, rng, state):
         close(attention.array(answer.weights), weights.mean(1))
         listed = client.stub.ListAttention(pb.ListAttentionRequest())
         assert [(m.name, m.type, m.heads, m.hidden) for m in listed.modules] == [("mha", "multi_head", 4, 16)]
+        code, details = client.error(attention.request(query, key, model="mha", scale=2))
+        assert code.name == "INVALID_ARGUMENT" and "scale is set, but model 'mha' is a module" in details
         code, details = client.error(attention.request(query[..., :8], model="mha"))
         assert code.name == "INVALID_ARGUMENT" and "16" in details and "8" in details
-    assert 'requests_total{code="OK",method="attend",model="mha"} 1' in server.get("/metrics")[1]
+    metrics = server.get("/metrics")[1]
+    assert 'requests_total{code="OK",method="attend",model="mha"} 1' in metrics
+    assert re.search(r'model_loaded_info{backend="attention",dtype="f32",isa="avx\w+",model="mha"} 1', metrics)
+
+
+def test_a_module_that_cannot_load_says_why_at_each_call(start_server, tmp_path, rng, state):
+    folder = attention.write_module(tmp_path / "mha", {"type": "MultiheadAttention", "num_heads": 5}, state)
+    server = start_server({"mha": folder, "tiny": settings.TINY_MODEL}, "--dtype=f32")
+    message = attention.request(rng.standard_normal((1, 2, 16)).astype(np.float32), model="mha")
+    with attention.Client(server.grpc) as client:
+        deadline = time.monotonic() + attendant.DEADLINE
+        while "failed to load" not in (answer := client.error(message))[1]:
+            assert answer[0].name == "UNAVAILABLE" and "is loading" in answer[1] and time.monotonic() < deadline
+        assert answer[0].name == "UNAVAILABLE" and "hidden is 16, it must be a multiple of heads, 5" in answer[1]

@@ -184,6 +184,25 @@ TEST_F(AttentionTest, PendingBytesAreBounded) {
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(Attend(request, response).ok());  // given back each time
 }
 
+// The wrong shape is found when they are packed: not before there is room for it.
+TEST_F(AttentionTest, WeightsOfARequestArePaidForBeforeTheyArePacked) {
+  v1::AttendRequest request = OnesRequest();
+  v1::MultiHeadAttention& kind = *request.mutable_multi_head();
+  kind.set_heads(2);
+  for (v1::Tensor* weight : {kind.mutable_query_weight(), kind.mutable_key_weight(),
+                             kind.mutable_value_weight(), kind.mutable_output_weight()}) {
+    Fill(*weight, {4, 5});
+  }
+  for (const auto& [room, code] : {std::pair{200, grpc::StatusCode::RESOURCE_EXHAUSTED},
+                                   std::pair{5000, grpc::StatusCode::INVALID_ARGUMENT}}) {
+    InProcessServer::Options options;
+    options.flags.max_pending_request_bytes = static_cast<int64_t>(request.ByteSizeLong()) + room;
+    Start(options);
+    v1::AttendResponse response;
+    EXPECT_EQ(Attend(request, response).error_code(), code);
+  }
+}
+
 TEST_F(AttentionTest, DrainAnswersWhatWasAdmitted) {
   Start();
   server_->AwaitReady();

@@ -129,6 +129,18 @@ absl::Status TakeMasks(Arrays& arrays, AttendRequest& request) {
   return absl::OkStatus();
 }
 
+// [len, dim] is a batch of one sequence, as `attendant encode --output` writes it.
+void AddBatch(AttendRequest& request) {
+  constexpr size_t kSequenceRank = 2;
+  if (request.query.shape.size() != kSequenceRank || !request.query_lengths.empty()) return;
+  const auto add = [](Tensor& operand) {
+    if (operand.shape.size() == kSequenceRank) operand.shape.insert(operand.shape.begin(), 1);
+  };
+  add(request.query);
+  if (request.key.has_value()) add(*request.key);
+  if (request.value.has_value()) add(*request.value);
+}
+
 absl::Status TakeOperands(const AttendFlags& flags, Arrays& arrays, AttendRequest& request) {
   std::optional<Tensor> query;
   std::optional<Tensor> learned;
@@ -146,6 +158,7 @@ absl::Status TakeOperands(const AttendFlags& flags, Arrays& arrays, AttendReques
         "there is no query: give --query FILE, or --input FILE with a tensor of that name");
   }
   request.query = *std::move(query);
+  AddBatch(request);
   if (request.positions.kind != Positions::kLearned) return absl::OkStatus();
   if (!learned.has_value()) {
     return absl::FailedPreconditionError("--positions learned needs --learned FILE");
@@ -162,7 +175,7 @@ void AttendFlags::AddTo(FlagSet& flags) {
   flags.Add("input", &input, "FILE.safetensors",
             "Tensors by their names: query, key, value, mask, key_padding_mask, query_lengths, "
             "key_lengths, learned, slopes, and the kind's parameters");
-  flags.Add("query", &query, "FILE", "[batch, len, dim] or [batch, heads, len, dim]");
+  flags.Add("query", &query, "FILE", "[len, dim], [batch, len, dim] or [batch, heads, len, dim]");
   flags.Add("key", &key, "FILE", "Without it, the query");
   flags.Add("value", &value, "FILE", "Without it, the key");
   flags.Add("mask", &mask, "FILE", "Truth values (true: may attend), or numbers that are added");

@@ -72,6 +72,19 @@ def test_masks_and_ragged(attend, tmp_path, files):
     assert np.allclose(answer["output"]["values"], 1)
 
 
+def test_one_sequence_needs_no_lengths(attend, tmp_path, files):
+    query, key, value = (operand[0, 0].astype(np.float32) for operand in files)
+    for name, array in (("q", query), ("k", key), ("v", value)):
+        np.save(tmp_path / f"{name}.npy", array)
+    answer = json.loads(attend(*QKV, "--json"))
+    assert answer["output"]["shape"] == [1, 5, 4]
+    expected = attention.attend(query[None, None], key[None, None], value[None, None])[0]
+    assert np.abs(np.array(answer["output"]["values"]).reshape(5, 4) - expected[0, 0]).max() < 1e-5
+    attend("--query=q.npy", "--output=out.npy")
+    assert np.load(tmp_path / "out.npy").shape == (1, 5, 4)
+    assert "5 queries down, 6 keys across" in attend(*QKV, "--show_weights")
+
+
 def test_draws_the_weights(attend, files):
     text = attend(*QKV, "--show_weights")
     assert "head 2: 5 queries down, 6 keys across" in text and "█" in text

@@ -32,8 +32,10 @@ endif()
 
 # Warnings, for what is written by hand.
 add_library(attendant_warnings INTERFACE)
-target_compile_options(attendant_warnings INTERFACE -Wall -Wextra -Wshadow -Wconversion
-  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety -Werror=thread-safety>)
+target_compile_options(attendant_warnings INTERFACE
+  $<$<COMPILE_LANGUAGE:C,CXX>:-Wall -Wextra -Wshadow -Wconversion>
+  $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wthread-safety -Werror=thread-safety>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)
 
 # attendant_library(NAME SOURCES a.cc ... [PUBLIC lib ...] [PRIVATE lib ...])
 function(attendant_library name)

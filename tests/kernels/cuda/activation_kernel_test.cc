@@ -124,13 +124,12 @@ TEST_P(ActivationKernelTest, ARowsBitsDependOnItAlone) {
   }
   for (int64_t tokens : {1, 3}) {
     const BatchCounts counts = {.tokens = static_cast<int32_t>(tokens)};
-    ASSERT_EQ(
-        LaunchActivate(GetParam(),
-                       {Function::kGeluErf, (tokens == 1 ? one : many).data(), nullptr, nullptr},
-                       &counts, tokens, width, stream_),
-        cudaSuccess);
+    void* values = (tokens == 1 ? one : many).data();
+    ASSERT_EQ(LaunchActivate(GetParam(), {Function::kGeluErf, values, nullptr, nullptr}, &counts,
+                             tokens, width, stream_),
+              cudaSuccess);
+    stream_.Wait();
   }
-  stream_.Wait();
   for (int64_t j = 0; j < width; ++j) {
     ASSERT_EQ(many.Get(static_cast<size_t>(2 * width + j)), one.Get(static_cast<size_t>(j)));
   }

@@ -32,12 +32,15 @@ Record& TheRecord() {
   return record;
 }
 
+// Ends the thread that it is thrown in.
+struct FaultyThread {};
+
 struct Copy {
   uint32_t to;
   const void* from;
 };
 
-enum class Wait { kNone, kBlock, kWarp, kForEver };
+enum class Wait { kNone, kBlock, kWarp };
 
 struct Thread {
   Index3 index;
@@ -100,7 +103,11 @@ Block& TheBlock() {
 
 void Block::Enter(void* self) {
   auto* block = static_cast<Block*>(self);
-  (*block->kernel_)();
+  try {
+    (*block->kernel_)();
+  } catch (const FaultyThread&) {
+    // The fault is noted.
+  }
   block->thread().ended = true;
 }
 
@@ -114,8 +121,7 @@ void Block::Fault(const std::string& what) {
     fault_ = what + " (thread " + std::to_string(threadIdx.x) + " of block " +
              std::to_string(blockIdx.x) + ")";
   }
-  GiveWay(Wait::kForEver);
-  std::abort();  // nobody resumes it
+  throw FaultyThread();
 }
 
 void Block::WaitForBlock() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attention/positions.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -47,17 +48,28 @@ absl::Status CheckPositions(const PositionedRows& operand, int64_t limit) {
 
 bool ValidBase(float base) { return std::isfinite(base) && base > 0; }
 
-// visit(sequence, token of the sequence, position, thread) for every token.
+// The sequence that a token of all sequences belongs to. REQUIRES: there is such a token.
+int64_t SequenceOf(const Sequences& sequences, int64_t index) {
+  if (!sequences.packed()) return index / sequences.seq();
+  const std::span<const int64_t> starts = sequences.starts();
+  return std::upper_bound(starts.begin(), starts.end(), index) - starts.begin() - 1;
+}
+
+// visit(sequence, token of the sequence, position, thread) for every token. In pieces of tokens and
+// not of sequences, of which there may be many short ones beside a long one.
 template <typename Visit>
 void ForEachToken(const PositionedRows& operand, ThreadPool& pool, Visit visit) {
   const Sequences& sequences = operand.sequences;
-  const int64_t pieces = (sequences.max_len() + kTokens - 1) / kTokens;
-  pool.ParallelFor(sequences.batch() * pieces, [&](int64_t task, int thread) {
-    const int64_t sequence = task / pieces, begin = task % pieces * kTokens;
-    const int64_t end = std::min(begin + kTokens, sequences.len(sequence));
-    for (int64_t token = begin; token < end; ++token) {
-      const auto index = static_cast<size_t>(sequences.start(sequence) + token);
-      visit(sequence, token, operand.positions.empty() ? token : operand.positions[index], thread);
+  const int64_t tokens = sequences.tokens();
+  pool.ParallelFor((tokens + kTokens - 1) / kTokens, [&](int64_t task, int thread) {
+    const int64_t end = std::min((task + 1) * kTokens, tokens);
+    int64_t sequence = SequenceOf(sequences, task * kTokens);
+    for (int64_t index = task * kTokens; index < end; ++index) {
+      while (index >= sequences.start(sequence) + sequences.len(sequence)) ++sequence;
+      const int64_t token = index - sequences.start(sequence);
+      const int64_t position =
+          operand.positions.empty() ? token : operand.positions[static_cast<size_t>(index)];
+      visit(sequence, token, position, thread);
     }
   });
 }

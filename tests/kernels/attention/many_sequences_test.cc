@@ -2,9 +2,11 @@
 // Batches of very many, very short sequences: what a call costs is what Measure counted.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <ctime>
 #include <numeric>
 
+#include "kernels/attention/positions.h"
 #include "kernels/attention/registry.h"
 #include "tests/kernels/attention/family_call.h"
 
@@ -85,6 +87,24 @@ TEST(ManySequencesLinformerTest, WideProjectionsAreSearchedOnce) {
   test.SetParameter("key_projection", projected, columns, projection);
   test.SetParameter("value_projection", projected, columns, projection);
   EXPECT_LT(SecondsOf(test.call), 4);
+}
+
+// Took 3 s while every sequence was cut into as many pieces as the longest.
+TEST(ManySequencesPositionsTest, ShortOnesBesideALongOneTakeTimeByTheirTokens) {
+  const int64_t batch = 262144, longest = 131072;
+  std::vector<int64_t> starts = OneTokenEach(batch);
+  starts.push_back(batch + longest);
+  std::vector<float> rows(static_cast<size_t>(batch + longest) * 2, 1);
+  const PositionedRows operand{
+      .sequences = Sequences::Packed(starts),
+      .dtype = DType::kF32,
+      .rows = OutputRows::TokensFirst(reinterpret_cast<std::byte*>(rows.data()), 1, 2)};
+  ThreadPool pool(1);
+  const std::clock_t start = std::clock();
+  EXPECT_TRUE(Rotate({}, operand, pool).ok());
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 1);
+  EXPECT_EQ(rows[2 * (batch - 1)], 1);  // position 0
+  EXPECT_NEAR(rows[2 * (batch + 1)], std::cos(1) - std::sin(1), 1e-6);
 }
 
 // A sum over tokens of all sequences would be 2^64 here.

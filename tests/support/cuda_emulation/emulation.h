@@ -8,8 +8,9 @@
 
 // What tests may ask of the emulated CUDA runtime besides its calls. Work put into a stream does
 // not run before somebody waits for it, so that a wait that is missing shows; device memory is
-// fresh with every bit set (NaN in every format), and copies check that both sides are inside of
-// what was allocated. Any thread may call anything; work runs one piece at a time.
+// fresh with every bit of its first megabyte set (NaN in every format), and copies check that both
+// sides are inside of what was allocated. Any thread may call anything; work runs one piece at a
+// time.
 namespace attendant::cuda_emulation {
 
 // When queued work runs.
@@ -43,6 +44,8 @@ Alive CountAlive();
 
 // Calls that can fail, launches and cuBLASLt's among them, since Configure.
 int64_t CountCalls();
+// Pieces of work that have run since Configure.
+int64_t CountWork();
 // Allocations of memory (cudaMalloc, cudaHostAlloc) since Configure.
 int64_t CountAllocations();
 

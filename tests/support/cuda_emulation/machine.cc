@@ -68,6 +68,11 @@ int64_t CountCalls() {
   return TheMachine().calls;
 }
 
+int64_t CountWork() {
+  const std::lock_guard lock(TheMachine().mutex);
+  return TheMachine().work_run;
+}
+
 int64_t CountAllocations() {
   const std::lock_guard lock(TheMachine().mutex);
   return TheMachine().allocations;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -18,6 +19,8 @@ namespace {
 
 // Whole units, as the driver gives them out, and never nothing: pointers are unique.
 constexpr size_t kUnit = 512;
+// Only the begin of large pieces is filled: pages that nobody touches cost nothing.
+constexpr size_t kPoisonedBytes = size_t{1} << 20;
 
 cudaError_t Allocate(Machine& machine, void** pointer, size_t bytes, bool pinned) {
   const int device = ThisThread().device;
@@ -31,7 +34,7 @@ cudaError_t Allocate(Machine& machine, void** pointer, size_t bytes, bool pinned
   if (static_cast<int64_t>(size) > limit - used) return cudaErrorMemoryAllocation;
   void* memory = std::aligned_alloc(kUnit, size);
   if (memory == nullptr) return cudaErrorMemoryAllocation;
-  std::memset(memory, 0xff, size);
+  std::memset(memory, 0xff, std::min(size, kPoisonedBytes));
   machine.memory[static_cast<std::byte*>(memory)] = {size, device, pinned};
   (pinned ? machine.alive.pinned_allocations : machine.alive.device_allocations) += 1;
   (pinned ? machine.alive.pinned_bytes : machine.alive.device_bytes) += static_cast<int64_t>(size);

@@ -10,6 +10,11 @@
 // Models and sessions of the C interface with owners, and runs with everything copied out.
 namespace attendant::cuda_test {
 
+// The library's table; null, saying why on stderr, when it cannot be had. It stays loaded.
+const AttendantCudaInterface* LoadInterface(const char* path);
+AttendantCudaStatus DescribeFirstDevice(const AttendantCudaInterface& interface,
+                                        AttendantCudaDevice& device);
+
 struct DestroyModel {
   const AttendantCudaInterface* interface;
   void operator()(AttendantCudaModel* model) const { interface->destroy_model(model); }

@@ -32,10 +32,14 @@ struct Tile {
 };
 
 // A block's shared memory: the queries, then two tiles of keys and two of values, so that one of
-// each is filled while the other is used.
+// each is filled while the other is used. What ptxas 13.0 makes of it without masks, and how many
+// blocks of 128 threads then fit a multiprocessor of sm_80 (65,536 registers; 164 KiB of shared
+// memory, of which each block costs 1 KiB besides its own):
 //
-//   head_dim    bytes   blocks on a multiprocessor of sm_80 (164 KiB, 1 KiB a block is the
-//   system's) 32        20,480   7, by shared memory 64        40,960   4 128       81,920   2
+//   head_dim    bytes   registers sm_80/90/100   blocks by registers   by shared memory
+//   32         20,480              128/128/128                     4                  7
+//   64         40,960              166/168/168                     3                  4
+//   128        81,920              255/255/251                     2                  2
 template <int kHeadDim>
 struct SharedTiles {
   static constexpr uint32_t kQueries = 0;

@@ -26,11 +26,12 @@ __device__ __forceinline__ void CopyTile(uint32_t tile, const unsigned char* fro
   constexpr int kStep = kAttentionThreads / Layout::kChunks;  // rows
   const int chunk = static_cast<int>(threadIdx.x) % Layout::kChunks;
   const int first = static_cast<int>(threadIdx.x) / Layout::kChunks;
+  const unsigned char* source = from + first * stride_bytes + chunk * 16;
 #pragma unroll
-  for (int row = first; row < Layout::kRows; row += kStep) {
-    const bool inside = row < rows && chunk * kChunkNumbers < head_dim;
-    CopyAsync16(tile + Layout::Offset(row, chunk),
-                inside ? from + row * stride_bytes + chunk * 16 : from, inside);
+  for (int step = 0; step < Layout::kRows; step += kStep) {
+    const bool inside = first + step < rows && chunk * kChunkNumbers < head_dim;
+    CopyAsync16(tile + Layout::Offset(first + step, chunk), source, inside);
+    source += kStep * stride_bytes;
   }
 }
 

@@ -9,10 +9,11 @@
 namespace attendant::cuda {
 namespace {
 
-// How many blocks a multiprocessor is to hold, which bounds registers at 65,536 / (128 blocks).
-template <int kHeadDim>
-constexpr int kBlocksEach = kHeadDim == 32   ? 4
-                            : kHeadDim == 64 ? 3
+// How many blocks a multiprocessor is to hold at least, which bounds registers at 65,536 / (128
+// blocks). Masked kernels have pointers to hold besides; with one block more they would spill.
+template <int kHeadDim, bool kMasked>
+constexpr int kBlocksEach = kHeadDim == 32   ? 4 - kMasked
+                            : kHeadDim == 64 ? 3 - kMasked
                                              : 2;
 
 // The keys that a warp's queries see: any of them, and every one of them.
@@ -32,7 +33,7 @@ __device__ __forceinline__ WarpKeys KeysOfWarp(const AttentionRule& rule, const 
 // tiles outside the windows of all queries are never read, those outside a warp's are skipped by
 // that warp, and only those at the edge of some window are masked.
 template <typename T, int kHeadDim, bool kMasked>
-__global__ void __launch_bounds__(kAttentionThreads, kBlocksEach<kHeadDim>)
+__global__ void __launch_bounds__(kAttentionThreads, kBlocksEach<kHeadDim, kMasked>)
     AttentionKernel(const AttentionArgs args, const BatchCounts* counts, int heads, int head_dim) {
   using Shared = SharedTiles<kHeadDim>;
   const int index = static_cast<int>(blockIdx.x) / heads;
@@ -74,13 +75,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocksEach<kHeadDim>)
   }
   const bool active = first_query < task.queries;
   const float scale_log2 = args.scale * kLog2E;
-  WarpKeys keys = {};
-  RowMask masks[2] = {};
-  if (active) {
-    keys = KeysOfWarp(args.rule, task, first_query);
-    masks[0] = MaskOf<kMasked>(args, task, first_query + lane / 4);
-    masks[1] = MaskOf<kMasked>(args, task, first_query + lane / 4 + 8);
-  }
+  const WarpKeys keys = active ? KeysOfWarp(args.rule, task, first_query) : WarpKeys{};
   for (int tile = 0; tile < tiles; ++tile) {
     if (tile + 1 < tiles) copy_keys_and_values(tile + 1);
     const int begin = range.begin + tile * kTileKeys;
@@ -88,6 +83,9 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocksEach<kHeadDim>)
       float scores[8][4];
       ComputeScores<T, kHeadDim>(q, shared + Shared::Keys(tile % 2), lane, scores);
       if (kMasked || begin < keys.every.begin || begin + kTileKeys > keys.every.end) {
+        // Made anew for each tile: kept, they would cost registers in all others.
+        const RowMask masks[2] = {MaskOf<kMasked>(args, task, first_query + lane / 4),
+                                  MaskOf<kMasked>(args, task, first_query + lane / 4 + 8)};
         MaskScores<kMasked>(scale_log2, masks, begin, lane, scores);
       }
       TakePowers<kHeadDim>(ExponentFactor<kMasked>(scale_log2), softmax, scores, out);

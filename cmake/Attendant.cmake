@@ -67,6 +67,7 @@ function(attendant_test name)
                         GTest::gmock GTest::gtest_main)
   if(ATTENDANT_SANITIZE MATCHES thread)
     target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/tsan_absl.cc)
+    target_link_libraries(${name} PRIVATE absl::synchronization absl::time)
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   gtest_discover_tests(${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_TIMEOUT 60

@@ -36,11 +36,11 @@ fetch() {
     unzip -q -o "$wheel" 'nvidia/*' -d "$work/root"
   done
   # The linker looks for names without a version, and CMake for lib64.
-  for library in "$work"/root/nvidia/cu13/lib/*.so.*; do
+  for library in "$work/root/nvidia/cu13/lib/"*.so.*; do
     ln -sf "$(basename "$library")" "${library%%.so.*}.so"
   done
   ln -s lib "$work/root/nvidia/cu13/lib64"
-  chmod +x "$work"/root/nvidia/cu13/bin/* "$work/root/nvidia/cu13/nvvm/bin/cicc"
+  chmod +x "$work/root/nvidia/cu13/bin/"* "$work/root/nvidia/cu13/nvvm/bin/cicc"
   "$work/root/nvidia/cu13/bin/nvcc" --version >/dev/null || die "the unpacked nvcc does not run"
   rm -rf "$TOOLKIT"
   mv "$work/root/nvidia/cu13" "$TOOLKIT"

@@ -43,14 +43,14 @@ TEST_P(ActivationKernelTest, EachFunctionInPlace) {
   for (Function function : kFunctions) {
     for (int64_t width : kWidths) {
       const int64_t tokens = 3;
-      std::vector<float> drawn =
+      DeviceVector<float> drawn =
           RandomValues(static_cast<size_t>((tokens + kBeyond) * width), 1, 3);
       drawn[0] = 0, drawn[1] = -0.0f, drawn[2] = 1000, drawn[3] = -1000, drawn[4] = 1e-6f;
       DeviceValues values(GetParam(), drawn);
       const DeviceValues before = values;
-      const BatchCounts counts = {.tokens = tokens};
-      ASSERT_EQ(LaunchActivate(GetParam(), {function, values.data(), nullptr, nullptr}, &counts,
-                               tokens + kBeyond, width, stream_),
+      const DeviceVector<BatchCounts> counts = {{.tokens = tokens}};
+      ASSERT_EQ(LaunchActivate(GetParam(), {function, values.data(), nullptr, nullptr},
+                               counts.data(), tokens + kBeyond, width, stream_),
                 cudaSuccess);
       stream_.Wait();
       for (size_t i = 0; i < drawn.size(); ++i) {
@@ -69,9 +69,9 @@ TEST_P(ActivationKernelTest, EachFunctionInPlace) {
 
 TEST_P(ActivationKernelTest, ReluKeepsNaN) {
   DeviceValues values(GetParam(), 8, NAN);
-  const BatchCounts counts = {.tokens = 1};
-  ASSERT_EQ(LaunchActivate(GetParam(), {Function::kRelu, values.data(), nullptr, nullptr}, &counts,
-                           1, 8, stream_),
+  const DeviceVector<BatchCounts> counts = {{.tokens = 1}};
+  ASSERT_EQ(LaunchActivate(GetParam(), {Function::kRelu, values.data(), nullptr, nullptr},
+                           counts.data(), 1, 8, stream_),
             cudaSuccess);
   stream_.Wait();
   EXPECT_TRUE(std::isnan(values.Get(3)));
@@ -82,16 +82,16 @@ TEST_P(ActivationKernelTest, QuantizedRowsWithTheirScale) {
     for (int64_t width : kWidths) {
       const int64_t tokens = 4;
       const auto count = static_cast<size_t>((tokens + kBeyond) * width);
-      std::vector<float> drawn = RandomValues(count, 2, 3);
+      DeviceVector<float> drawn = RandomValues(count, 2, 3);
       std::fill_n(drawn.begin() + width, width, 0.0f);  // row 1
       DeviceValues values(GetParam(), drawn);
       const DeviceValues before = values;
-      std::vector<uint8_t> quantized(count, 0x2a);
-      std::vector<float> scales(static_cast<size_t>(tokens + kBeyond), 55);
-      const BatchCounts counts = {.tokens = tokens};
+      DeviceVector<uint8_t> quantized(count, 0x2a);
+      DeviceVector<float> scales(static_cast<size_t>(tokens + kBeyond), 55);
+      const DeviceVector<BatchCounts> counts = {{.tokens = tokens}};
       ASSERT_EQ(
           LaunchActivate(GetParam(), {function, values.data(), quantized.data(), scales.data()},
-                         &counts, tokens + kBeyond, width, stream_),
+                         counts.data(), tokens + kBeyond, width, stream_),
           cudaSuccess);
       stream_.Wait();
       EXPECT_EQ(values.bytes(), before.bytes());
@@ -123,10 +123,10 @@ TEST_P(ActivationKernelTest, ARowsBitsDependOnItAlone) {
     many.Set(static_cast<size_t>(2 * width + j), one.Get(static_cast<size_t>(j)));
   }
   for (int64_t tokens : {1, 3}) {
-    const BatchCounts counts = {.tokens = static_cast<int32_t>(tokens)};
+    const DeviceVector<BatchCounts> counts = {{.tokens = static_cast<int32_t>(tokens)}};
     void* values = (tokens == 1 ? one : many).data();
-    ASSERT_EQ(LaunchActivate(GetParam(), {Function::kGeluErf, values, nullptr, nullptr}, &counts,
-                             tokens, width, stream_),
+    ASSERT_EQ(LaunchActivate(GetParam(), {Function::kGeluErf, values, nullptr, nullptr},
+                             counts.data(), tokens, width, stream_),
               cudaSuccess);
     stream_.Wait();
   }
@@ -139,7 +139,7 @@ TEST_P(ActivationKernelTest, ToFloatIsExact) {
   for (int64_t rows : {0, 1, 5, 40}) {
     const int64_t width = 72;
     DeviceValues values(GetParam(), RandomValues(static_cast<size_t>(rows * width), 4));
-    std::vector<float> out(static_cast<size_t>(rows * width), 55);
+    DeviceVector<float> out(static_cast<size_t>(rows * width), 55);
     ASSERT_EQ(LaunchToFloat(GetParam(), values.data(), out.data(), rows, width, stream_),
               cudaSuccess);
     stream_.Wait();

@@ -6,7 +6,6 @@
 
 #include "kernels/cuda/attention_tile.h"
 #include "tests/kernels/cuda/attention_problem.h"
-#include "tests/support/cuda_emulation/grid.h"
 
 namespace attendant::cuda {
 namespace {

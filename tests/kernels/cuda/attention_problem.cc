@@ -7,8 +7,6 @@
 #include <random>
 #include <sstream>
 
-#include "tests/support/cuda_emulation/grid.h"
-
 namespace attendant::cuda {
 namespace {
 
@@ -94,14 +92,14 @@ void AttentionProblem::CopySequence(const AttentionProblem& other, size_t from, 
   copy(other.v_, other.key_starts_, v_, key_starts_);
 }
 
-std::vector<AttentionTask> AttentionProblem::Tasks() const {
+DeviceVector<AttentionTask> AttentionProblem::Tasks() const {
   if (shape_.keys.empty()) {
-    std::vector<AttentionTask> tasks(static_cast<size_t>(
+    DeviceVector<AttentionTask> tasks(static_cast<size_t>(
         MaxAttentionTasks(query_rows(), static_cast<int64_t>(shape_.queries.size()))));
     tasks.resize(static_cast<size_t>(PlanSelfAttention(query_starts_, tasks)));
     return tasks;
   }
-  std::vector<AttentionTask> tasks;
+  DeviceVector<AttentionTask> tasks;
   for (size_t s = 0; s < shape_.queries.size(); ++s) {
     for (int64_t begin = 0; begin < shape_.queries[s]; begin += kTaskQueries) {
       tasks.push_back({static_cast<int32_t>(s), static_cast<int32_t>(query_starts_[s]),
@@ -115,9 +113,9 @@ std::vector<AttentionTask> AttentionProblem::Tasks() const {
 
 std::vector<float> AttentionProblem::Run() {
   // The launch has room for more tasks than there are; those beyond the count are nonsense.
-  std::vector<AttentionTask> tasks = Tasks();
-  BatchCounts counts;
-  counts.attention_tasks = static_cast<int32_t>(tasks.size());
+  DeviceVector<AttentionTask> tasks = Tasks();
+  DeviceVector<BatchCounts> counts(1);
+  counts[0].attention_tasks = static_cast<int32_t>(tasks.size());
   tasks.insert(tasks.end(), 3, AttentionTask{1 << 30, 1 << 30, 1 << 30, 1 << 30, 1 << 30, 0});
 
   const int64_t context_stride = hidden_ + 8;
@@ -143,7 +141,7 @@ std::vector<float> AttentionProblem::Run() {
 
   const Stream stream;
   EXPECT_EQ(PrepareAttention(shape_.format, shape_.head_dim), cudaSuccess);
-  EXPECT_EQ(LaunchAttention(shape_.format, args, &counts, static_cast<int64_t>(tasks.size()),
+  EXPECT_EQ(LaunchAttention(shape_.format, args, counts.data(), static_cast<int64_t>(tasks.size()),
                             shape_.heads, shape_.head_dim, stream),
             cudaSuccess);
   stream.Wait();
@@ -213,23 +211,20 @@ std::vector<AttentionProblem::Expected> AttentionProblem::Compute() const {
 void ExpectAttention(AttentionProblem& problem, double tolerance) {
   SCOPED_TRACE(problem.shape().Describe());
   const std::vector<AttentionProblem::Expected> expected = problem.Compute();
+#ifdef ATTENDANT_CUDA_EMULATED
   cuda_emulation::TakeStatistics();
+#endif
   const std::vector<float> context = problem.Run();
+#ifdef ATTENDANT_CUDA_EMULATED
   EXPECT_EQ(cuda_emulation::TakeStatistics().matrix_load_conflicts, 0);
+#endif
   ASSERT_EQ(context.size(), expected.size());
   // Powers and the result are rounded, and f32 sums of many terms err as well.
   const double step = tolerance * RoundingOf(problem.shape().format) + 1e-6;
   for (size_t i = 0; i < context.size(); ++i) {
     ASSERT_NEAR(context[i], expected[i].value, step * expected[i].terms) << "number " << i;
   }
-  for (const cuda_emulation::KernelOptions options :
-       {cuda_emulation::KernelOptions{.descending = true},
-        cuda_emulation::KernelOptions{.early_copies = true},
-        cuda_emulation::KernelOptions{.descending = true, .early_copies = true}}) {
-    cuda_emulation::SetKernelOptions(options);
-    ASSERT_EQ(problem.Run(), context) << "in another order";
-  }
-  cuda_emulation::SetKernelOptions({});
+  InOtherOrders([&] { EXPECT_EQ(problem.Run(), context) << "in another order"; });
 }
 
 }  // namespace attendant::cuda

@@ -51,18 +51,19 @@ class AttentionProblem {
 
  private:
   float Score(size_t sequence, int64_t head, int64_t i, int64_t j) const;
-  std::vector<AttentionTask> Tasks() const;
+  DeviceVector<AttentionTask> Tasks() const;
 
   AttentionShape shape_;
-  std::vector<int64_t> query_starts_, key_starts_, mask_starts_;
+  std::vector<int64_t> query_starts_, key_starts_;
+  DeviceVector<int64_t> mask_starts_;
   int64_t hidden_, stride_;  // of a row of q, k, v
   DeviceValues q_, k_, v_;
-  std::vector<float> bias_;
-  std::vector<uint8_t> allowed_;
+  DeviceVector<float> bias_;
+  DeviceVector<uint8_t> allowed_;
 };
 
-// Runs it with warps in both orders and copies early and late: the bits must not differ, and each
-// number must be right to `tolerance` roundings of the format.
+// Runs it in several orders: the bits must not differ, and each number must be right to `tolerance`
+// roundings of the format.
 void ExpectAttention(AttentionProblem& problem, double tolerance = 2);
 
 }  // namespace attendant::cuda

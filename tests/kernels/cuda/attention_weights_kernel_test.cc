@@ -6,7 +6,6 @@
 
 #include "kernels/cuda/attention_kernels.h"
 #include "tests/kernels/cuda/device.h"
-#include "tests/support/cuda_emulation/grid.h"
 
 namespace attendant::cuda {
 namespace {
@@ -21,21 +20,17 @@ class AttentionWeightsKernelTest : public ::testing::TestWithParam<Format> {
     DeviceValues q(GetParam(), RandomValues(size, 1, deviation));
     DeviceValues k(GetParam(), RandomValues(size, 2, deviation));
     const float scale = 1 / std::sqrt(static_cast<float>(head_dim));
-    std::vector<float> first;
-    for (bool descending : {false, true}) {
-      cuda_emulation::SetKernelOptions({.descending = descending});
-      std::vector<float> out(static_cast<size_t>(len * len), 55);
-      ASSERT_EQ(LaunchAttentionWeights(GetParam(),
+    const auto run = [&] {
+      DeviceVector<float> out(static_cast<size_t>(len * len), 55);
+      EXPECT_EQ(LaunchAttentionWeights(GetParam(),
                                        {q.data(), k.data(), stride, stride, scale, out.data()}, len,
                                        head_dim, stream_),
                 cudaSuccess);
       stream_.Wait();
-      if (descending) {
-        EXPECT_EQ(out, first);
-      }
-      first = out;
-    }
-    cuda_emulation::SetKernelOptions({});
+      return out;
+    };
+    const DeviceVector<float> first = run();
+    InOtherOrders([&] { EXPECT_EQ(run(), first); });
     for (int64_t i = 0; i < len; ++i) {
       std::vector<double> weights;
       for (int64_t j = 0; j < len; ++j) {

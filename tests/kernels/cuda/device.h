@@ -6,29 +6,54 @@
 
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <random>
 #include <vector>
 
 #include "kernels/cuda/number_types.h"
 
-// What the kernels' tests share. The emulated device's memory is ordinary memory: vectors, exactly
-// as long as promised, so that AddressSanitizer sees what is read or written beyond.
+// What the kernels' tests share. They run on the emulated device and, as another program, on a real
+// one.
 namespace attendant::cuda {
+
+// What kernels may be given pointers into. The emulated device's memory is ordinary memory, exactly
+// as long as promised, so that AddressSanitizer sees what is read or written beyond.
+#ifdef ATTENDANT_CUDA_EMULATED
+template <typename T>
+using DeviceVector = std::vector<T>;
+#else
+template <typename T>
+struct ManagedAllocator {
+  using value_type = T;
+  ManagedAllocator() = default;
+  template <typename U>
+  explicit ManagedAllocator(const ManagedAllocator<U>&) {}
+  T* allocate(size_t count) {
+    void* memory = nullptr;
+    if (cudaMallocManaged(&memory, count * sizeof(T)) != cudaSuccess) throw std::bad_alloc();
+    return static_cast<T*>(memory);
+  }
+  void deallocate(T* memory, size_t) { cudaFree(memory); }
+  friend bool operator==(const ManagedAllocator&, const ManagedAllocator&) { return true; }
+};
+template <typename T>
+using DeviceVector = std::vector<T, ManagedAllocator<T>>;
+#endif
 
 // Numbers in a format's storage.
 class DeviceValues {
  public:
-  DeviceValues(Format format, const std::vector<float>& values)
+  DeviceValues(Format format, const DeviceVector<float>& values)
       : format_(format), bytes_(values.size() * static_cast<size_t>(StateBytes(format))) {
     for (size_t i = 0; i < values.size(); ++i) Set(i, values[i]);
   }
   DeviceValues(Format format, size_t count, float fill)
-      : DeviceValues(format, std::vector<float>(count, fill)) {}
+      : DeviceValues(format, DeviceVector<float>(count, fill)) {}
 
   void* data() { return bytes_.data(); }
   void* at(int64_t index) { return bytes_.data() + index * StateBytes(format_); }
   size_t size() const { return bytes_.size() / static_cast<size_t>(StateBytes(format_)); }
-  const std::vector<std::byte>& bytes() const { return bytes_; }
+  const DeviceVector<std::byte>& bytes() const { return bytes_; }
 
   float Get(size_t index) const {
     if (StateFormat(format_) == Format::kBf16) return ToFloat(Load<Bf16>(index));
@@ -58,7 +83,7 @@ class DeviceValues {
   }
 
   Format format_;
-  std::vector<std::byte> bytes_;
+  DeviceVector<std::byte> bytes_;
 };
 
 // Half a unit in the last place, relative: what rounding once to the format costs.
@@ -67,15 +92,32 @@ inline double RoundingOf(Format format) {
   return format == Format::kF16 ? 0x1p-11 : 0x1p-24;
 }
 
-inline std::vector<float> RandomValues(size_t count, uint32_t seed, float deviation = 1) {
+inline DeviceVector<float> RandomValues(size_t count, uint32_t seed, float deviation = 1) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal(0, deviation);
-  std::vector<float> values(count);
+  DeviceVector<float> values(count);
   for (float& value : values) value = normal(random);
   return values;
 }
 
-// A stream for each test, and no fault in any kernel.
+// Runs it again, with the emulated device's warps in either order and copies early and late; a real
+// device has orders of its own.
+template <typename Run>
+void InOtherOrders(Run run) {
+#ifdef ATTENDANT_CUDA_EMULATED
+  for (const cuda_emulation::KernelOptions options :
+       {cuda_emulation::KernelOptions{.descending = true},
+        cuda_emulation::KernelOptions{.early_copies = true},
+        cuda_emulation::KernelOptions{.descending = true, .early_copies = true}}) {
+    cuda_emulation::SetKernelOptions(options);
+    run();
+  }
+  cuda_emulation::SetKernelOptions({});
+#else
+  run();
+#endif
+}
+
 class Stream {
  public:
   Stream() { EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess); }

@@ -7,7 +7,6 @@
 #include "kernels/cuda/cuda_interface.h"
 #include "kernels/cuda/kernels.h"
 #include "tests/kernels/cuda/device.h"
-#include "tests/support/cuda_emulation/grid.h"
 
 namespace attendant::cuda {
 namespace {
@@ -40,13 +39,13 @@ std::vector<double> Pool(const DeviceValues& states, int64_t hidden, int64_t beg
 
 class PoolKernelTest : public ::testing::TestWithParam<Format> {
  protected:
-  std::vector<float> Run(DeviceValues& states, int64_t hidden, const std::vector<int32_t>& starts,
-                         const std::vector<PoolTask>& tasks) {
+  DeviceVector<float> Run(DeviceValues& states, int64_t hidden, const DeviceVector<int32_t>& starts,
+                          const DeviceVector<PoolTask>& tasks) {
     const auto sequences = static_cast<int64_t>(tasks.size());
-    std::vector<float> pooled(static_cast<size_t>((sequences + 2) * hidden), kUntouched);
-    const BatchCounts counts = {.sequences = static_cast<int32_t>(sequences)};
+    DeviceVector<float> pooled(static_cast<size_t>((sequences + 2) * hidden), kUntouched);
+    const DeviceVector<BatchCounts> counts = {{.sequences = static_cast<int32_t>(sequences)}};
     EXPECT_EQ(LaunchPool(GetParam(), {states.data(), starts.data(), tasks.data(), pooled.data()},
-                         &counts, sequences + 2, hidden, stream_),
+                         counts.data(), sequences + 2, hidden, stream_),
               cudaSuccess);
     stream_.Wait();
     return pooled;
@@ -60,8 +59,8 @@ INSTANTIATE_TEST_SUITE_P(Formats, PoolKernelTest,
 
 TEST_P(PoolKernelTest, EveryPoolingLengthAndCut) {
   for (int64_t hidden : {8, 264, 384, 768, 1000}) {
-    std::vector<int32_t> starts = {0};
-    std::vector<PoolTask> tasks;
+    DeviceVector<int32_t> starts = {0};
+    DeviceVector<PoolTask> tasks;
     for (int32_t len : {1, 2, 7, 8, 9, 33, 100}) {
       for (int32_t pooling = ATTENDANT_CUDA_POOL_NONE; pooling <= ATTENDANT_CUDA_POOL_LAST;
            ++pooling) {
@@ -76,7 +75,7 @@ TEST_P(PoolKernelTest, EveryPoolingLengthAndCut) {
     tasks.push_back({ATTENDANT_CUDA_POOL_MEAN, 1, static_cast<int32_t>(hidden), 0});
     DeviceValues states(GetParam(),
                         RandomValues(static_cast<size_t>(starts.back() * hidden), 1, 2));
-    const std::vector<float> pooled = Run(states, hidden, starts, tasks);
+    const DeviceVector<float> pooled = Run(states, hidden, starts, tasks);
     for (size_t s = 0; s * static_cast<size_t>(hidden) < pooled.size(); ++s) {
       std::vector<double> expected;
       if (s < tasks.size() && tasks[s].pooling != ATTENDANT_CUDA_POOL_NONE &&
@@ -88,9 +87,7 @@ TEST_P(PoolKernelTest, EveryPoolingLengthAndCut) {
         ASSERT_NEAR(pooled[s * expected.size() + j], expected[j], 2e-6) << s << " " << j;
       }
     }
-    cuda_emulation::SetKernelOptions({.descending = true});
-    EXPECT_EQ(Run(states, hidden, starts, tasks), pooled);
-    cuda_emulation::SetKernelOptions({});
+    InOtherOrders([&] { EXPECT_EQ(Run(states, hidden, starts, tasks), pooled); });
   }
 }
 
@@ -99,17 +96,17 @@ TEST_P(PoolKernelTest, ASequencesBitsDependOnItAlone) {
   const auto size = static_cast<size_t>(50 * hidden);
   const PoolTask task = {ATTENDANT_CUDA_POOL_MEAN, 1, hidden, 0};
   DeviceValues one(GetParam(), RandomValues(size, 3));
-  std::vector<float> alone = Run(one, hidden, {0, 50}, {task});
+  DeviceVector<float> alone = Run(one, hidden, {0, 50}, {task});
   DeviceValues many(GetParam(), size + static_cast<size_t>(3 * hidden), NAN);
   for (size_t i = 0; i < size; ++i) many.Set(i + static_cast<size_t>(3 * hidden), one.Get(i));
-  const std::vector<float> batched = Run(many, hidden, {0, 3, 53}, {task, task});
+  const DeviceVector<float> batched = Run(many, hidden, {0, 3, 53}, {task, task});
   alone.resize(static_cast<size_t>(hidden));
-  EXPECT_EQ(std::vector<float>(batched.begin() + hidden, batched.begin() + 2 * hidden), alone);
+  EXPECT_EQ(DeviceVector<float>(batched.begin() + hidden, batched.begin() + 2 * hidden), alone);
 }
 
 TEST_P(PoolKernelTest, ZerosStayZeros) {
   DeviceValues states(GetParam(), 2 * 8, 0);
-  const std::vector<float> pooled = Run(states, 8, {0, 2}, {{ATTENDANT_CUDA_POOL_MEAN, 1, 8, 0}});
+  const DeviceVector<float> pooled = Run(states, 8, {0, 2}, {{ATTENDANT_CUDA_POOL_MEAN, 1, 8, 0}});
   for (size_t j = 0; j < 8; ++j) EXPECT_EQ(pooled[j], 0);
 }
 

@@ -14,6 +14,8 @@
 // As much of the CUDA language as kernels/cuda uses, for an ordinary compiler: kernels run on
 // tests/support/cuda_emulation/grid.h. `extern __shared__` has no twin; ptx.cuh has a function.
 
+#define ATTENDANT_CUDA_EMULATED 1
+
 #define __global__
 #define __device__
 #define __host__

@@ -61,6 +61,9 @@ endfunction()
 # attendant_test(NAME SOURCES a_test.cc ... LIBRARIES lib ...): one GoogleTest program; each of its tests is
 # known to ctest. Tests run in the source tree's root, so that golden files have one name.
 function(attendant_test name)
+  if(NOT TARGET GTest::gtest_main)
+    return()  # kernels alone, see KernelDependencies.cmake
+  endif()
   cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE attendant_build attendant_warnings ${arg_LIBRARIES}

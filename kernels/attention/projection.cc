@@ -46,12 +46,8 @@ void ProjectionRunner::Run(const Projection& projection, int64_t rows, const voi
   if (runner == nullptr) {
     runner = runners_.emplace_back(matmul, matmul->NewRunner(scratchpad_)).second.get();
   }
-  const cpu::MatmulRunner::Operands operands{
-      .x = x,
-      .weight = projection.weight(),
-      .y = y,
-      .bias = projection.adds_bias() ? projection.bias() : nullptr};
-  if (!runner->Run(rows, operands)) failed_ = true;
+  const float* bias = projection.adds_bias() ? projection.bias() : nullptr;
+  if (!runner->Run(rows, x, projection.weight(), bias, y)) failed_ = true;
 }
 
 }  // namespace attendant::attention

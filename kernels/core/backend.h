@@ -63,7 +63,7 @@ class Session {
 struct PreparedInfo {
   std::string backend;     // "cpu", "cuda", "reference"
   std::string isa;         // instruction set chosen at run time, e.g. "avx512_bf16"
-  std::string products{};  // what multiplies matrices, e.g. "tiles:avx512_bf16"
+  std::string products{};  // what multiplies matrices, e.g. "brg_matmul:avx512_core_bf16"
   DType dtype = DType::kF32;
   int64_t weight_bytes = 0;  // held by the prepared model itself
 };

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/matmul.h"
+
 namespace attendant::cpu {
 namespace {
 
@@ -46,9 +48,10 @@ int64_t MaxAttentionTasks(int64_t max_tokens, int64_t heads) {
   return max_tokens * heads;
 }
 
-RowBlocks CutRows(int64_t rows, int64_t max_rows, int64_t granularity, int threads) {
-  const int64_t rounds = CeilDivide(rows, max_rows * threads);
-  return {rows, granularity, std::min(rounds * threads, CeilDivide(rows, granularity))};
+int64_t ChooseBlockRows(int64_t tokens, int64_t max_rows, int threads) {
+  const int64_t rounds = CeilDivide(tokens, max_rows * threads);
+  const int64_t rows = RoundUpRows(CeilDivide(tokens, rounds * threads));
+  return std::min(rows, max_rows);
 }
 
 }  // namespace attendant::cpu

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -31,22 +30,8 @@ void PlanAttention(const PackedBatch& batch, int64_t heads, std::vector<Attentio
 // The most tasks that a batch of so many tokens can make.
 int64_t MaxAttentionTasks(int64_t max_tokens, int64_t heads);
 
-// Blocks that rows are cut into, all of about the same height.
-struct RowBlocks {
-  int64_t rows = 0;
-  int64_t granularity = 1;
-  int64_t blocks = 0;
-
-  // The first row of block `index`; of `blocks`: rows.
-  int64_t begin(int64_t index) const {
-    const int64_t units = (rows + granularity - 1) / granularity;
-    return std::min(rows, index * units / blocks * granularity);
-  }
-};
-
-// Blocks of at most `max_rows` rows, cut at multiples of `granularity`, equally many for each
-// thread where there is enough for all. REQUIRES: rows > 0, max_rows is a multiple of
-// `granularity`.
-RowBlocks CutRows(int64_t rows, int64_t max_rows, int64_t granularity, int threads);
+// Rows of the blocks that `tokens` rows are cut into: a multiple of kRowGranularity, at most
+// `max_rows`, such that the threads get equally much where there is enough for all.
+int64_t ChooseBlockRows(int64_t tokens, int64_t max_rows, int threads);
 
 }  // namespace attendant::cpu

@@ -125,12 +125,13 @@ absl::StatusOr<LayerMatmuls> CreateMatmuls(const EncoderConfig& config,
                         {.dtype = dtype, .k = k, .n = n, .max_rows = kMaxBlockRows});
   };
   absl::StatusOr<std::unique_ptr<Matmul>> qkv = CreateMatmul(
-      options.kernels, {.dtype = dtype,
-                        .k = config.hidden,
-                        .n = 3 * config.hidden,
-                        .max_rows = kMaxBlockRows,
-                        .bias = true,
-                        .bf16_output = RowKernelsOf(options.kernels, dtype).qkv_is_bf16});
+      options.kernels,
+      {.dtype = dtype,
+       .k = config.hidden,
+       .n = 3 * config.hidden,
+       .max_rows = kMaxBlockRows,
+       .bias = dtype != DType::kInt8,
+       .bf16_output = dtype == DType::kBf16 && RowKernelsOf(options.kernels, dtype).qkv_is_bf16});
   if (!qkv.ok()) return qkv.status();
   // Other biases are added by the vector kernel that reads the product.
   absl::StatusOr<std::unique_ptr<Matmul>> attention_output = create(config.hidden, config.hidden);

@@ -26,34 +26,18 @@ LinearRunner::LinearRunner(const SlicedMatmul& matmul, void* scratchpad)
       whole_(matmul.whole().NewRunner(scratchpad)),
       slice_(matmul.slice().NewRunner(scratchpad)) {}
 
-bool LinearRunner::Run(int64_t rows, const LinearOperand& x, const PackedLinear& linear, void* y) {
-  return whole_->Run(rows, OperandsFrom(0, x, linear, y));
+bool LinearRunner::Run(int64_t rows, const void* x, const PackedLinear& linear, const float* bias,
+                       void* y) {
+  return whole_->Run(rows, x, linear.weight, bias, y);
 }
 
-bool LinearRunner::RunSlice(int64_t index, int64_t rows, const LinearOperand& x,
-                            const PackedLinear& linear, void* y) {
+bool LinearRunner::RunSlice(int64_t index, int64_t rows, const void* x, const PackedLinear& linear,
+                            const float* bias, void* y) {
   const Matmul& slice = matmul_->slice();
   const int64_t column = index * slice.options().n;
-  MatmulRunner::Operands operands = OperandsFrom(column, x, linear, y);
-  operands.weight = linear.weight + index * slice.packed_bytes();
-  return slice_->Run(rows, operands);
-}
-
-// Those of the product's columns from `column` on, but for the weight's.
-MatmulRunner::Operands LinearRunner::OperandsFrom(int64_t column, const LinearOperand& x,
-                                                  const PackedLinear& linear, void* y) const {
-  const Matmul::Options& options = matmul_->whole().options();
-  MatmulRunner::Operands operands{
-      .x = x.values,
-      .weight = linear.weight,
-      .y = static_cast<std::byte*>(y) + column * options.y_value_bytes()};
-  if (!options.bias) return operands;
-  operands.bias = linear.bias.data() + column;
-  if (options.dtype != DType::kInt8) return operands;
-  operands.quantization = x.quantization;
-  operands.column_scales = linear.column_scales.data() + column;
-  operands.column_offsets = linear.column_offsets.data() + column;
-  return operands;
+  return slice_->Run(rows, x, linear.weight + index * slice.packed_bytes(),
+                     bias == nullptr ? nullptr : bias + column,
+                     static_cast<std::byte*>(y) + column * slice.options().y_value_bytes());
 }
 
 }  // namespace attendant::cpu

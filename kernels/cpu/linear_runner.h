@@ -28,12 +28,6 @@ class SlicedMatmul {
   std::unique_ptr<Matmul> slice_;  // none: the whole is its only slice
 };
 
-// Rows that a product reads, one after the other.
-struct LinearOperand {
-  const void* values = nullptr;                   // [rows, k]
-  const RowQuantization* quantization = nullptr;  // [rows], int8 only
-};
-
 // One thread's means to run a SlicedMatmul, which must outlive it. Thread-confined.
 class LinearRunner {
  public:
@@ -41,17 +35,14 @@ class LinearRunner {
   LinearRunner(const SlicedMatmul& matmul, void* scratchpad);
 
   // y [rows, n] = x [rows, k] w [+ bias [n]], as MatmulRunner does it.
-  [[nodiscard]] bool Run(int64_t rows, const LinearOperand& x, const PackedLinear& linear, void* y);
+  [[nodiscard]] bool Run(int64_t rows, const void* x, const PackedLinear& linear, const float* bias,
+                         void* y);
   // The columns of slice `index` of the same y. REQUIRES: rows at most the slices' max_rows.
-  [[nodiscard]] bool RunSlice(int64_t index, int64_t rows, const LinearOperand& x,
-                              const PackedLinear& linear, void* y);
+  [[nodiscard]] bool RunSlice(int64_t index, int64_t rows, const void* x,
+                              const PackedLinear& linear, const float* bias, void* y);
   int64_t slices() const { return matmul_->slices(); }
-  bool adds_bias() const { return matmul_->whole().options().bias; }
 
  private:
-  MatmulRunner::Operands OperandsFrom(int64_t column, const LinearOperand& x,
-                                      const PackedLinear& linear, void* y) const;
-
   const SlicedMatmul* matmul_;
   std::unique_ptr<MatmulRunner> whole_, slice_;
 };

@@ -9,9 +9,7 @@ namespace attendant::cpu {
 absl::StatusOr<std::unique_ptr<Matmul>> CreateMatmul(const VectorKernels& kernels,
                                                      const Matmul::Options& options) {
   if (TileMatmul::Covers(kernels, options)) return std::make_unique<TileMatmul>(kernels, options);
-  Matmul::Options supported = options;
-  if (options.dtype == DType::kInt8) supported.bias = supported.bf16_output = false;
-  return OneDnnMatmul::Create(supported);
+  return OneDnnMatmul::Create(options);
 }
 
 }  // namespace attendant::cpu

@@ -13,7 +13,7 @@
 
 namespace attendant::cpu {
 
-// oneDNN computes so many rows at a time.
+// Blocks of rows are cut at multiples of this, and oneDNN computes so many at a time.
 inline constexpr int64_t kRowGranularity = 16;
 inline int64_t RoundUpRows(int64_t rows) {
   return (rows + kRowGranularity - 1) / kRowGranularity * kRowGranularity;
@@ -22,29 +22,20 @@ inline int64_t RoundUpRows(int64_t rows) {
 // One thread's means to run the products of a Matmul. Thread-confined.
 class MatmulRunner {
  public:
-  struct Operands {
-    const void* x = nullptr;       // [rows, k]
-    const void* weight = nullptr;  // packed
-    void* y = nullptr;             // [rows, n]
-    // The rest only where the Matmul has a bias, and what follows it only for int8.
-    const float* bias = nullptr;                    // [n]
-    const RowQuantization* quantization = nullptr;  // [rows], of x
-    const float* column_scales = nullptr;           // [n], as PackedLinear has them
-    const float* column_offsets = nullptr;          // [n]
-  };
-
   virtual ~MatmulRunner() = default;
 
-  // Computes `rows` rows of y. x and y have room for RoundUpRows(rows) rows, and what is in those
-  // beyond `rows` means nothing. REQUIRES: rows at most max_rows. False when the product failed.
-  [[nodiscard]] virtual bool Run(int64_t rows, const Operands& operands) = 0;
+  // y [rows, n] = x [rows, k] w [+ bias [n]]; x and y have room for RoundUpRows(rows) rows, and
+  // what is in those beyond `rows` means nothing. REQUIRES: rows at most max_rows; `bias` exactly
+  // when the Matmul has one. False when the product failed.
+  [[nodiscard]] virtual bool Run(int64_t rows, const void* x, const void* packed_weight,
+                                 const float* bias, void* y) = 0;
 };
 
 // Matrix products y = x w [+ bias] for one (k, n): x [m, k], w [k, n] in a packed layout of its
 // own, y [m, n], for every m up to max_rows. A row of y has the same bits for every m.
 //   f32   x f32, w f32, y f32
 //   bf16  x bf16, w bf16, y f32
-//   int8  x u8, w s8, y s32; with a bias: what the sums stand for, and the bias, in f32
+//   int8  x u8, w s8, y s32, no bias
 // Immutable and thread-safe.
 class Matmul {
  public:
@@ -54,7 +45,7 @@ class Matmul {
     int64_t n = 0;
     int64_t max_rows = 0;
     bool bias = false;
-    bool bf16_output = false;  // instead of f32, of a product with a bias
+    bool bf16_output = false;  // of a bf16 product, instead of f32
     int64_t y_columns = 0;     // values from one row of y to the next; 0: n
 
     int64_t y_value_bytes() const { return bf16_output ? 2 : 4; }
@@ -66,9 +57,6 @@ class Matmul {
   const Options& options() const { return options_; }
   // What computes it, e.g. "tiles:avx512_bf16" or oneDNN's "brg_matmul:avx10_1_512_amx".
   virtual std::string implementation() const = 0;
-
-  // Row counts that are multiples of this cost no row too many.
-  virtual int64_t row_granularity() const = 0;
 
   // Packs a weight [n, k] as PyTorch stores it: f32 values, rounded where the format is bf16, or,
   // for int8, s8 values. The result lies in `storage`, packed_bytes() bytes.
@@ -97,9 +85,8 @@ class Matmul {
 };
 
 // The fastest for `kernels`: our own tiles (tile_matmul.h), or oneDNN (onednn_matmul.h) where it
-// has more to compute with, which is AMX, or where k does not fill the tiles' groups. oneDNN's has
-// no bias for int8, whatever `options` say. INTERNAL when oneDNN fails; UNIMPLEMENTED when there
-// are only slow kernels for this machine.
+// has more to compute with, which is AMX, or where k does not fill the tiles' groups. INTERNAL when
+// oneDNN fails; UNIMPLEMENTED when there are only slow kernels for this machine.
 absl::StatusOr<std::unique_ptr<Matmul>> CreateMatmul(const VectorKernels& kernels,
                                                      const Matmul::Options& options);
 

@@ -180,55 +180,54 @@ class OneDnnMatmul::Runner final : public MatmulRunner {
         weight_(matmul.weight_desc(), matmul.engine_, DNNL_MEMORY_NONE) {
     const dnnl::engine& engine = matmul.engine_;
     for (const Variant& variant : matmul.variants_) {
-      Memories memories;
-      memories.x = dnnl::memory(variant.desc.src_desc(), engine, DNNL_MEMORY_NONE);
-      memories.y = dnnl::memory(variant.desc.dst_desc(), engine, DNNL_MEMORY_NONE);
+      Operands operands;
+      operands.x = dnnl::memory(variant.desc.src_desc(), engine, DNNL_MEMORY_NONE);
+      operands.y = dnnl::memory(variant.desc.dst_desc(), engine, DNNL_MEMORY_NONE);
       if (matmul.options().bias) {
-        memories.bias = dnnl::memory(variant.desc.bias_desc(), engine, DNNL_MEMORY_NONE);
+        operands.bias = dnnl::memory(variant.desc.bias_desc(), engine, DNNL_MEMORY_NONE);
       }
-      memories.scratchpad = dnnl::memory(variant.desc.scratchpad_desc(), engine, scratchpad);
-      memories_.push_back(std::move(memories));
+      operands.scratchpad = dnnl::memory(variant.desc.scratchpad_desc(), engine, scratchpad);
+      operands_.push_back(std::move(operands));
     }
   }
 
-  bool Run(int64_t rows, const Operands& operands) override {
+  bool Run(int64_t rows, const void* x, const void* packed_weight, const float* bias,
+           void* y) override {
     UseOneThread();
     rows = RoundUpRows(rows);
     const int64_t call_rows = matmul_.call_rows_;
-    if (rows <= call_rows) return RunCall(rows, operands);
+    if (rows <= call_rows) return RunCall(rows, x, packed_weight, bias, y);
     // Only f32 comes here, see IsAvx2Gemm.
     const Options& options = matmul_.options();
-    Operands some = operands;
     bool ok = true;
     for (int64_t row = 0; row < rows; row += call_rows) {
-      some.x = static_cast<const float*>(operands.x) + row * options.k;
-      some.y = static_cast<std::byte*>(operands.y) + row * options.y_row_bytes();
-      ok &= RunCall(call_rows, some);
+      ok &= RunCall(call_rows, static_cast<const float*>(x) + row * options.k, packed_weight, bias,
+                    static_cast<std::byte*>(y) + row * options.y_row_bytes());
     }
     return ok;
   }
 
  private:
-  struct Memories {
+  struct Operands {
     dnnl::memory x, y, bias, scratchpad;
   };
 
-  bool RunCall(int64_t rows, const Operands& operands) {
+  bool RunCall(int64_t rows, const void* x, const void* packed_weight, const float* bias, void* y) {
     const auto index = static_cast<size_t>(rows / kRowGranularity - 1);
-    const Memories& memories = memories_[index];
+    const Operands& operands = operands_[index];
     // The C calls: they take arguments from the stack, where the C++ ones build a map, and do not
     // throw.
-    dnnl_memory_set_data_handle(memories.x.get(), const_cast<void*>(operands.x));
-    dnnl_memory_set_data_handle(memories.y.get(), operands.y);
-    dnnl_memory_set_data_handle(weight_.get(), const_cast<void*>(operands.weight));
-    std::array<dnnl_exec_arg_t, 5> arguments{{{DNNL_ARG_SRC, memories.x.get()},
+    dnnl_memory_set_data_handle(operands.x.get(), const_cast<void*>(x));
+    dnnl_memory_set_data_handle(operands.y.get(), y);
+    dnnl_memory_set_data_handle(weight_.get(), const_cast<void*>(packed_weight));
+    std::array<dnnl_exec_arg_t, 5> arguments{{{DNNL_ARG_SRC, operands.x.get()},
                                               {DNNL_ARG_WEIGHTS, weight_.get()},
-                                              {DNNL_ARG_DST, memories.y.get()},
-                                              {DNNL_ARG_SCRATCHPAD, memories.scratchpad.get()}}};
+                                              {DNNL_ARG_DST, operands.y.get()},
+                                              {DNNL_ARG_SCRATCHPAD, operands.scratchpad.get()}}};
     int count = 4;
-    if (matmul_.options().bias) {
-      dnnl_memory_set_data_handle(memories.bias.get(), const_cast<float*>(operands.bias));
-      arguments[static_cast<size_t>(count++)] = {DNNL_ARG_BIAS, memories.bias.get()};
+    if (bias != nullptr) {
+      dnnl_memory_set_data_handle(operands.bias.get(), const_cast<float*>(bias));
+      arguments[static_cast<size_t>(count++)] = {DNNL_ARG_BIAS, operands.bias.get()};
     }
     return dnnl_primitive_execute(matmul_.variants_[index].primitive.get(), stream_.get(), count,
                                   arguments.data()) == dnnl_success;
@@ -237,7 +236,7 @@ class OneDnnMatmul::Runner final : public MatmulRunner {
   const OneDnnMatmul& matmul_;
   dnnl::stream stream_;
   dnnl::memory weight_;
-  std::vector<Memories> memories_;  // ascending m
+  std::vector<Operands> operands_;  // ascending m
 };
 
 std::unique_ptr<MatmulRunner> OneDnnMatmul::NewRunner(void* scratchpad) const {

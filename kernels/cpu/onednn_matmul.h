@@ -18,7 +18,6 @@ class OneDnnMatmul final : public Matmul {
 
   // oneDNN's name for what it chose, e.g. "brg_matmul:avx512_core_bf16".
   std::string implementation() const override { return variants_.back().desc.impl_info_str(); }
-  int64_t row_granularity() const override { return kRowGranularity; }
   void Pack(TensorView<const float, 2> weight, void* storage) const override;
   void Pack(TensorView<const int8_t, 2> weight, void* storage) const override;
   int64_t packed_bytes() const override { return packed_bytes_; }

@@ -90,23 +90,16 @@ bool RowPhase::Run(const PackedBatch& batch, int64_t layer, const Activations& a
   if (tokens <= kMaxBlockRows && pool.threads() > 1) {
     RunBlock({.begin = 0, .rows = tokens, .together = true}, layer);
   } else {
-    const RowBlocks rows = CutRows(tokens, kMaxBlockRows, RowGranularity(), pool.threads());
-    pool.ParallelFor(rows.blocks, [&](int64_t index, int thread) {
-      const int64_t begin = rows.begin(index);
-      RunBlock({.begin = begin, .rows = rows.begin(index + 1) - begin, .thread = thread}, layer);
+    const int64_t block_rows = ChooseBlockRows(tokens, kMaxBlockRows, pool.threads());
+    const int64_t blocks = (tokens + block_rows - 1) / block_rows;
+    pool.ParallelFor(blocks, [&](int64_t index, int thread) {
+      const int64_t begin = index * block_rows;
+      RunBlock({.begin = begin, .rows = std::min(block_rows, tokens - begin), .thread = thread},
+               layer);
     });
   }
   return std::none_of(threads_.begin(), threads_.end(),
                       [](const ThreadState& thread) { return thread.failed; });
-}
-
-int64_t RowPhase::RowGranularity() const {
-  int64_t granularity = 1;
-  for (const SlicedMatmul* matmul :
-       {&matmuls_.qkv, &matmuls_.attention_output, &matmuls_.ffn_up, &matmuls_.ffn_down}) {
-    granularity = std::max(granularity, matmul->whole().row_granularity());
-  }
-  return granularity;
 }
 
 void RowPhase::RunBlock(const Block& block, int64_t layer) {
@@ -140,16 +133,15 @@ void RowPhase::ForEachRow(const Block& block, Body body) {
 
 // y = x w [+ bias] for the block's rows.
 void RowPhase::Multiply(const Block& block, LinearRunner ThreadState::*runner,
-                        const PackedLinear& linear, const Operand& operand, void* y) {
-  const LinearOperand x{operand.values, operand.quantization};
+                        const PackedLinear& linear, const void* x, const float* bias, void* y) {
   if (!block.together) {
     ThreadState& state = StateOf(block.thread);
-    state.failed |= !(state.*runner).Run(block.rows, x, linear, y);
+    state.failed |= !(state.*runner).Run(block.rows, x, linear, bias, y);
     return;
   }
   pool_->ParallelFor((StateOf(0).*runner).slices(), [&](int64_t index, int thread) {
     ThreadState& state = StateOf(thread);
-    state.failed |= !(state.*runner).RunSlice(index, block.rows, x, linear, y);
+    state.failed |= !(state.*runner).RunSlice(index, block.rows, x, linear, bias, y);
   });
 }
 
@@ -197,7 +189,7 @@ RowPhase::Operand RowPhase::ContextOperand(const Block& block) {
 // states = LayerNorm(states + context W_o + b_o)
 void RowPhase::AddAttention(const Block& block, const PackedLayer& weights) {
   const Operand context = ContextOperand(block);
-  Multiply(block, &ThreadState::attention_output, weights.attention_output, context,
+  Multiply(block, &ThreadState::attention_output, weights.attention_output, context.values, nullptr,
            ScratchOf(block).product.data());
   Normalize(block, weights.attention_output, context,
             {weights.attention_gamma.data(), weights.attention_beta.data(),
@@ -212,7 +204,8 @@ void RowPhase::FeedForward(const Block& block, const PackedLayer& weights,
   const EncoderConfig& config = encoder_.config();
   const Operand states = StatesOperand(block);
   const Scratch& scratch = ScratchOf(block);
-  Multiply(block, &ThreadState::ffn_up, weights.ffn_up, states, scratch.wide_product.data());
+  Multiply(block, &ThreadState::ffn_up, weights.ffn_up, states.values, nullptr,
+           scratch.wide_product.data());
   const TensorView<float, 2> product(scratch.wide_product.data(), {block.rows, config.ffn});
   const RowKernels::Activate activate =
       config.activation == Activation::kGeluErf    ? kernels_.gelu_erf
@@ -222,7 +215,7 @@ void RowPhase::FeedForward(const Block& block, const PackedLayer& weights,
     activate(RowOf(product, row, states.row(row), weights.ffn_up), weights.ffn_up.bias.data(),
              config.ffn, StateOf(thread).row_scratch, scratch.intermediate.row(row));
   });
-  Multiply(block, &ThreadState::ffn_down, weights.ffn_down, scratch.intermediate,
+  Multiply(block, &ThreadState::ffn_down, weights.ffn_down, scratch.intermediate.values, nullptr,
            scratch.product.data());
   Normalize(
       block, weights.ffn_down, scratch.intermediate,
@@ -249,13 +242,13 @@ void RowPhase::Normalize(const Block& block, const PackedLinear& linear, const O
 void RowPhase::ProjectQkv(const Block& block, const PackedLinear& linear) {
   const Operand states = StatesOperand(block);
   std::byte* qkv = activations_.qkv.row(block.begin);
-  if (StateOf(0).qkv.adds_bias()) {
-    Multiply(block, &ThreadState::qkv, linear, states, qkv);
+  if (dtype_ != DType::kInt8) {
+    Multiply(block, &ThreadState::qkv, linear, states.values, linear.bias.data(), qkv);
     return;
   }
   const int64_t columns = 3 * encoder_.config().hidden;
   float* wide_product = ScratchOf(block).wide_product.data();
-  Multiply(block, &ThreadState::qkv, linear, states, wide_product);
+  Multiply(block, &ThreadState::qkv, linear, states.values, nullptr, wide_product);
   const TensorView<float, 2> product(wide_product, {block.rows, columns});
   ForEachRow(block, [&](int64_t row, int) {
     kernels_.add_bias(RowOf(product, row, states.row(row), linear), linear.bias.data(), columns,

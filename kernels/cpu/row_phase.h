@@ -83,7 +83,6 @@ class RowPhase {
   Scratch& ScratchOf(const Block& block) { return StateOf(block.thread).scratch; }
   ThreadState& StateOf(int thread) { return threads_[static_cast<size_t>(thread)]; }
 
-  int64_t RowGranularity() const;
   void RunBlock(const Block& block, int64_t layer);
   void Embed(const Block& block);
   void AddAttention(const Block& block, const PackedLayer& weights);
@@ -94,7 +93,7 @@ class RowPhase {
   Operand ContextOperand(const Block& block);
   Operand StatesOperand(const Block& block);
   void Multiply(const Block& block, LinearRunner ThreadState::*runner, const PackedLinear& linear,
-                const Operand& x, void* y);
+                const void* x, const float* bias, void* y);
   template <typename Body>
   void ForEachRow(const Block& block, Body body);
 

@@ -15,13 +15,6 @@ ATTENDANT_INLINE F32 DotBytes(F32 c, F32 a, F32 b) {
   return _mm512_castsi512_ps(
       _mm512_dpbusd_epi32(_mm512_castps_si512(c), _mm512_castps_si512(a), _mm512_castps_si512(b)));
 }
-// Such sums as floats. Not by the intrinsic: for the sake of its operand's type g++ 12 keeps sums
-// that are converted in memory, which doubles the time of their product.
-ATTENDANT_INLINE F32 SumsToF32(F32 sums) {
-  F32 result;
-  asm("vcvtdq2ps %1, %0" : "=v"(result) : "v"(sums));
-  return result;
-}
 
 }  // namespace avx512
 }  // namespace attendant::cpu

@@ -25,11 +25,10 @@ const ProductKernels& KernelsOf(const VectorKernels& kernels, DType dtype) {
   ATTENDANT_CHECK(false);
 }
 
-using Multiply = ProductKernels::Multiply;
+using Multiply = void (*)(const ProductArgs&);
 
 Multiply MultiplyOf(const ProductKernels& kernels, const Matmul::Options& options) {
-  if (!options.bias) return kernels.multiply;
-  return options.bf16_output ? kernels.add_bias_to_bf16 : kernels.add_bias;
+  return options.bf16_output ? kernels.multiply_to_bf16 : kernels.multiply;
 }
 
 // Rounded to nearest, ties to even.
@@ -67,16 +66,14 @@ class TileRunner final : public MatmulRunner {
     product_.x_bytes = product_.groups * 4;
   }
 
-  bool Run(int64_t rows, const Operands& operands) override {
+  bool Run(int64_t rows, const void* x, const void* packed_weight, const float* bias,
+           void* y) override {
     ProductArgs args = product_;
-    args.x = operands.x;
-    args.weight = operands.weight;
-    args.y = operands.y;
+    args.x = x;
+    args.weight = packed_weight;
+    args.bias = bias;
+    args.y = y;
     args.rows = rows;
-    args.bias = operands.bias;
-    args.quantization = operands.quantization;
-    args.column_scales = operands.column_scales;
-    args.column_offsets = operands.column_offsets;
     multiply_(args);
     return true;
   }
@@ -96,7 +93,7 @@ bool TileMatmul::Covers(const VectorKernels& kernels, const Options& options) {
 TileMatmul::TileMatmul(const VectorKernels& kernels, const Options& options)
     : Matmul(options), all_kernels_(kernels), kernels_(KernelsOf(kernels, options.dtype)) {
   ATTENDANT_CHECK(Covers(kernels, options));
-  ATTENDANT_CHECK(options.bias || !options.bf16_output);
+  ATTENDANT_CHECK(!options.bias || options.dtype != DType::kInt8);
 }
 
 std::string TileMatmul::implementation() const { return absl::StrCat("tiles:", all_kernels_.isa); }

@@ -19,7 +19,6 @@ class TileMatmul final : public Matmul {
   TileMatmul(const VectorKernels& kernels, const Options& options);
 
   std::string implementation() const override;
-  int64_t row_granularity() const override { return 1; }
   void Pack(TensorView<const float, 2> weight, void* storage) const override;
   void Pack(TensorView<const int8_t, 2> weight, void* storage) const override;
   int64_t packed_bytes() const override;

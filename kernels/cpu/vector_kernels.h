@@ -39,35 +39,27 @@ struct LayerNormArgs {
   float epsilon = 0;
 };
 
-// y [rows, columns] = x [rows, k] weight [k, columns], for a weight packed in panels of
+// y [rows, columns] = x [rows, k] weight [k, columns] [+ bias], for a weight packed in panels of
 // ProductKernels::panel_columns columns, one after the other; the last one is filled up with zeros:
 //   panel [groups, panel_columns] groups, one group being as many values along k as 4 bytes hold
 struct ProductArgs {
   const void* x = nullptr;  // [rows, k]
   int64_t x_bytes = 0;      // from one row to the next, as y_bytes
   const void* weight = nullptr;
-  int64_t groups = 0;  // k in groups
-  void* y = nullptr;   // [rows, columns]
+  int64_t groups = 0;           // k in groups
+  const float* bias = nullptr;  // [columns], or null: 0. Not for s32
+  void* y = nullptr;            // [rows, columns]
   int64_t y_bytes = 0;
   int64_t rows = 0;
   int64_t columns = 0;
-  const float* bias = nullptr;  // [columns], for `add_bias`
-  // For `add_bias` to s32 sums, which are dequantized first, as ProductRow has it.
-  const RowQuantization* quantization = nullptr;  // [rows], of x
-  const float* column_scales = nullptr;           // [columns]
-  const float* column_offsets = nullptr;          // [columns]
 };
 
-// Products of one number format: x f32, bf16 or u8, weights f32, bf16 or s8. Null: oneDNN's are
-// faster, or none are fast.
+// Products of one number format: x f32, bf16 or u8, weights f32, bf16 or s8, y f32, f32 or s32.
 struct ProductKernels {
-  using Multiply = void (*)(const ProductArgs& args);
-
   int64_t panel_columns = 0;
   int64_t group_values = 0;
-  Multiply multiply = nullptr;          // y f32, f32 or s32
-  Multiply add_bias = nullptr;          // and the bias; y f32
-  Multiply add_bias_to_bf16 = nullptr;  // the same, y bf16
+  void (*multiply)(const ProductArgs& args) = nullptr;  // null: oneDNN's are faster, or none
+  void (*multiply_to_bf16)(const ProductArgs& args) = nullptr;  // y in bf16; null like that
 };
 
 // weights [queries, keys], row stride `weights_stride`, of the queries that `args` says; values and

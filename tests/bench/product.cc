@@ -45,7 +45,7 @@ Product::Product(const ProductWeights& weights)
       runner_(weights.matmul().NewRunner(scratchpad_.data())) {}
 
 void Product::Run(int64_t rows) {
-  if (!runner_->Run(rows, {.x = x_.data(), .weight = weights_.packed(), .y = y_.data()})) {
+  if (!runner_->Run(rows, x_.data(), weights_.packed(), nullptr, y_.data())) {
     Die(absl::InternalError("a product failed"));
   }
 }

@@ -138,7 +138,7 @@ void MeasureConvert(benchmark::State& state, DType dtype, int64_t columns) {
   });
 }
 
-// qkv = product + bias; of 8-bit products that oneDNN computes, the others are biased already
+// qkv = product + bias; of 8-bit products only, oneDNN adds the others' biases
 void MeasureAddBias(benchmark::State& state, DType dtype, int64_t columns) {
   Block block(dtype, columns);
   std::vector<float> qkv(static_cast<size_t>(kRows * columns));

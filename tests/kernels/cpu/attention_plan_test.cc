@@ -3,9 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <set>
 #include <tuple>
+
+#include "kernels/cpu/matmul.h"
 
 namespace attendant::cpu {
 namespace {
@@ -57,26 +58,17 @@ TEST(AttentionPlanTest, ASequenceIsCutTheSameWayInAnyBatch) {
   EXPECT_EQ(queries(alone), queries(together));
 }
 
-TEST(CutRowsTest, SharesRowsEquallyAndKeepsTheGranularity) {
-  EXPECT_EQ(CutRows(1, 128, 16, 2).blocks, 1);
-  EXPECT_EQ(CutRows(96, 128, 16, 2).begin(1), 48);
-  EXPECT_EQ(CutRows(256, 128, 1, 2).begin(1), 128);
-  EXPECT_EQ(CutRows(257, 128, 1, 2).blocks, 4);
-  EXPECT_EQ(CutRows(257, 128, 16, 2).begin(1), 64);
+TEST(BlockRowsTest, SharesRowsEquallyAndKeepsTheGranularity) {
+  EXPECT_EQ(ChooseBlockRows(1, 128, 2), 16);
+  EXPECT_EQ(ChooseBlockRows(96, 128, 2), 48);
+  EXPECT_EQ(ChooseBlockRows(256, 128, 2), 128);
+  EXPECT_EQ(ChooseBlockRows(257, 128, 2), 80);
   for (int64_t tokens = 1; tokens < 3000; tokens += 7) {
     for (int threads : {1, 2, 3, 8}) {
-      for (int64_t granularity : {1, 16}) {
-        const RowBlocks cut = CutRows(tokens, 128, granularity, threads);
-        EXPECT_EQ(cut.begin(0), 0);
-        EXPECT_EQ(cut.begin(cut.blocks), tokens);
-        for (int64_t i = 0; i < cut.blocks; ++i) {
-          const int64_t rows = cut.begin(i + 1) - cut.begin(i);
-          EXPECT_EQ(cut.begin(i) % granularity, 0);
-          EXPECT_GT(rows, 0);
-          EXPECT_LE(rows, 128);
-          EXPECT_LT(std::abs(rows - tokens / cut.blocks), 2 * granularity);
-        }
-      }
+      const int64_t rows = ChooseBlockRows(tokens, 128, threads);
+      EXPECT_EQ(rows % kRowGranularity, 0);
+      EXPECT_GE(rows, kRowGranularity);
+      EXPECT_LE(rows, 128);
     }
   }
 }

@@ -114,9 +114,9 @@ TEST_F(PackedLinearTest, SlicesGiveTheBitsOfTheWhole) {
       for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<uint8_t>(i % 64);  // small numbers
       for (const int64_t rows : {16, 32}) {
         std::vector<float> whole(static_cast<size_t>(rows * kOutputs), 1.0f), parts = whole;
-        ASSERT_TRUE(runner.Run(rows, {x.data()}, packed, whole.data()));
+        ASSERT_TRUE(runner.Run(rows, x.data(), packed, nullptr, whole.data()));
         for (int64_t i = 0; i < sliced.slices(); ++i) {
-          ASSERT_TRUE(runner.RunSlice(i, rows, {x.data()}, packed, parts.data()));
+          ASSERT_TRUE(runner.RunSlice(i, rows, x.data(), packed, nullptr, parts.data()));
         }
         EXPECT_EQ(std::memcmp(whole.data(), parts.data(), whole.size() * sizeof(float)), 0);
       }

@@ -20,8 +20,8 @@ constexpr const char* kDTypeNames[] = {"f32", "bf16", "f16", "fp8"};
 // 1 - cosine of embeddings to plain loops'. For bf16 that is the project's mark.
 constexpr double kCosineDistance[] = {1e-6, 5e-4, 2e-5, 2e-2};
 // Of attention weights, which are at most 1, and of states, whose size is about 1.
-constexpr double kWeightDifference[] = {1e-4, 3e-2, 5e-3, 0.25};
-constexpr double kStateDifference[] = {1e-3, 0.15, 2e-2, 1.2};
+constexpr double kWeightDifference[] = {2e-5, 3e-2, 3e-3, 0.2};
+constexpr double kStateDifference[] = {1e-4, 0.15, 2e-2, 1.0};
 
 class Checks {
  public:

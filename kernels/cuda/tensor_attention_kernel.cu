@@ -12,9 +12,9 @@ namespace {
 // How many blocks a multiprocessor is to hold at least, which bounds registers at 65,536 / (128
 // blocks). Masked kernels have pointers to hold besides; with one block more they would spill.
 template <int kHeadDim, bool kMasked>
-constexpr int kBlocksEach = kHeadDim == 32   ? 4 - kMasked
-                            : kHeadDim == 64 ? 3 - kMasked
-                                             : 2;
+[[maybe_unused]] constexpr int kBlocksEach = kHeadDim == 32   ? 4 - kMasked
+                                             : kHeadDim == 64 ? 3 - kMasked
+                                                              : 2;
 
 // The keys that a warp's queries see: any of them, and every one of them.
 struct WarpKeys {

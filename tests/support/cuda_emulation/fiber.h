@@ -36,15 +36,16 @@ class Fiber {
   void (*entry_)(void*) = nullptr;
   void* argument_ = nullptr;
   bool fresh_ = false;
-  ucontext_t own_, resumer_;
-  jmp_buf own_jump_, resumer_jump_;
-  // The sanitizers', which follow the switches.
-  void* own_fake_stack_ = nullptr;
-  void* resumer_fake_stack_ = nullptr;
-  const void* resumer_stack_ = nullptr;
-  size_t resumer_stack_bytes_ = 0;
-  void* own_tsan_ = nullptr;
-  void* resumer_tsan_ = nullptr;
+  ucontext_t own_;
+  [[maybe_unused]] jmp_buf own_jump_, resumer_jump_;
+  // For the sanitizers, which follow the switches.
+  [[maybe_unused]] ucontext_t resumer_;
+  [[maybe_unused]] void* own_fake_stack_ = nullptr;
+  [[maybe_unused]] void* resumer_fake_stack_ = nullptr;
+  [[maybe_unused]] const void* resumer_stack_ = nullptr;
+  [[maybe_unused]] size_t resumer_stack_bytes_ = 0;
+  [[maybe_unused]] void* own_tsan_ = nullptr;
+  [[maybe_unused]] void* resumer_tsan_ = nullptr;
 };
 
 }  // namespace attendant::cuda_emulation

@@ -321,6 +321,9 @@ void WithWarp(const char* name, void* operand, void (*compute)(void* const (&ope
 
 void IssueCopy(uint32_t to, const void* from) {
   SharedBytes16(to);  // a fault is here rather than at the wait
+  if (reinterpret_cast<uintptr_t>(from) % 16 != 0) {
+    TheBlock().Fault("an asynchronous copy from memory that is not aligned to 16 bytes");
+  }
   if (TheBlock().options().early_copies) {
     DoCopy({to, from});
   } else {

@@ -120,18 +120,25 @@ TEST(GridTest, SharedMemoryHasBounds) {
   EXPECT_TRUE(RunBlock(32, 64, [] { cuda::CopyAsync16(48, nullptr, false); }).empty());
 }
 
+TEST(GridTest, CopiesAreFromAlignedMemory) {
+  alignas(16) const uint32_t source[8] = {};
+  EXPECT_TRUE(RunBlock(32, 64, [&] { cuda::CopyAsync16(0, source + 4, true); }).empty());
+  EXPECT_THAT(RunBlock(32, 64, [&] { cuda::CopyAsync16(0, source + 2, true); }),
+              ElementsAre(HasSubstr("not aligned")));
+}
+
 TEST(GridTest, ACopyIsThereWhenItWasWaitedFor) {
-  const std::vector<uint32_t> source = {1, 2, 3, 4};
+  alignas(16) const uint32_t source[4] = {1, 2, 3, 4};
   for (bool early : {false, true}) {
     uint32_t unwaited = 0, one_under_way = 0, waited = 0, zeros = 1;
     RunBlock(32, 64,
              [&] {
                if (threadIdx.x != 0) return;
                const auto* shared = reinterpret_cast<const uint32_t*>(SharedMemory());
-               cuda::CopyAsync16(0, source.data(), true);
+               cuda::CopyAsync16(0, source, true);
                cuda::CopyAsyncCommit();
-               cuda::CopyAsync16(16, source.data(), true);
-               cuda::CopyAsync16(32, source.data(), false);
+               cuda::CopyAsync16(16, source, true);
+               cuda::CopyAsync16(32, source, false);
                cuda::CopyAsyncCommit();
                unwaited = shared[1];
                cuda::CopyAsyncWait<1>();

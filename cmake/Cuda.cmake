@@ -6,7 +6,7 @@ include(CheckLanguage)
 
 set(ATTENDANT_CUDA AUTO CACHE STRING "Build the CUDA back end: AUTO (where there is a compiler for it), ON or OFF")
 set_property(CACHE ATTENDANT_CUDA PROPERTY STRINGS AUTO ON OFF)
-set(attendant_cuda_minimum 12.8)  # the first that knows compute capability 10.0
+set(attendant_cuda_minimum 13.0)  # what it is compiled with; cuBLASLt's scales by row and channel came with 12.9
 
 # Sets `why_not` to why it cannot be built, or to nothing and enables the language.
 macro(attendant_enable_cuda why_not)

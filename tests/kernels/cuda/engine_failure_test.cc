@@ -228,6 +228,20 @@ TEST_F(FailureTest, WhatCannotBeComputedIsRefused) {
   }
 }
 
+TEST_F(FailureTest, ADeviceListsWhatItIsFastWith) {
+  constexpr uint32_t kAll = 0xf, kNoFp8 = 0x7;
+  const std::pair<int, uint32_t> expected[] = {{75, 0},    {80, kNoFp8},  {89, kNoFp8},
+                                               {90, kAll}, {100, kNoFp8}, {120, kNoFp8}};
+  for (const auto& [capability, dtypes] : expected) {
+    Configure({.compute_capability = capability});
+    AttendantCudaDevice device{};
+    ASSERT_EQ(interface_.describe_device(0, &device).code, ATTENDANT_CUDA_OK);
+    EXPECT_EQ(device.dtypes, dtypes) << capability;
+    EXPECT_EQ(device.compute_capability, capability);
+    EXPECT_STREQ(device.name, "emulated 0");
+  }
+}
+
 TEST_F(FailureTest, NullsAndLimitsAreErrors) {
   const RandomEncoder encoder(SmallConfig(), 1);
   EXPECT_EQ(interface_.count_devices(nullptr).code, ATTENDANT_CUDA_INVALID_ARGUMENT);

@@ -19,8 +19,14 @@ constexpr int kRows = kTaskQueries / kRowStep;    // of a thread
 constexpr int kScores = kKeys / kRowThreads;      // of a thread and a query
 constexpr int kPad = 4;  // numbers between rows, so that 8 rows' 16 bytes are in different banks
 
-// What lies where in shared memory, in numbers of f32. A block has it for itself up to head_dim
-// 128 on sm_80 (two blocks of 76 KiB), and alone for 256 (139 KiB).
+// What lies where in shared memory, in numbers of f32. Blocks on a multiprocessor of sm_80 (ptxas
+// 13.0, nothing spilled):
+//
+//   head_dim   KiB   registers, masked   blocks, masked
+//   32          27          128, 166     4, 3
+//   64          43          150, 178     3, 2
+//   128         75          182, 221     2, 2
+//   256        139          253, 255     1, 1; devices of 99 KiB (8.6, 8.9) refuse it
 template <int kHeadDim>
 struct Shared {
   static constexpr int kStride = kHeadDim + kPad;
@@ -140,7 +146,7 @@ __device__ __forceinline__ void StoreRow(const float4 (&out)[kHeadDim / 32], flo
 }
 
 template <int kHeadDim, bool kMasked>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1)
     AttentionKernel(const AttentionArgs args, const BatchCounts* counts, int heads, int head_dim) {
   using Layout = Shared<kHeadDim>;
   const int index = static_cast<int>(blockIdx.x) / heads;

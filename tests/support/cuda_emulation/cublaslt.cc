@@ -3,6 +3,7 @@
 // B [n, k] times A [m, k]. Its algorithms differ as real ones do: in the order of their sums.
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -49,21 +50,47 @@ float Activate(cublasLtEpilogue_t epilogue, float x) {
   return 0.5f * x * (1 + std::tanh(0.7978845608f * (x + 0.044715f * x * x * x)));
 }
 
-void SumRow(const Product& p, const float* b_row, const std::vector<float>& columns,
-            std::vector<float>& sums) {
-  const auto add = [&](int64_t k, std::vector<float>& into) {
-    AddScaled(b_row[k], columns.data() + k * p.m, p.m, into.data());
-  };
+// Rows and columns that are summed together, so that what they share stays in the cache.
+constexpr int64_t kRowBlock = 8;
+constexpr int64_t kColumnBlock = 512;
+
+// sums [rows, m] += b [rows, k] columns [k, m] over k of [begin, end), or backward.
+void AddRange(const Product& p, const float* b, int64_t rows, const std::vector<float>& columns,
+              int64_t begin, int64_t end, float* sums) {
+  for (int64_t i = 0; i < p.m; i += kColumnBlock) {
+    const int64_t width = std::min(kColumnBlock, p.m - i);
+    for (int64_t step = 0; step < end - begin; ++step) {
+      const int64_t k = p.algorithm == kBackward ? end - 1 - step : begin + step;
+      for (int64_t row = 0; row < rows; ++row) {
+        AddScaled(b[row * p.k + k], columns.data() + k * p.m + i, width, sums + row * p.m + i);
+      }
+    }
+  }
+}
+
+void SumRows(const Product& p, const float* b, int64_t rows, const std::vector<float>& columns,
+             std::vector<float>& sums) {
   std::fill(sums.begin(), sums.end(), 0.0f);
-  if (p.algorithm == kBackward) {
-    for (int64_t k = p.k - 1; k >= 0; --k) add(k, sums);
-  } else if (p.algorithm == kSplit) {
-    std::vector<float> rest(sums.size(), 0.0f);
-    const int64_t cut = p.n < 64 ? p.k / 2 : p.k / 4;
-    for (int64_t k = 0; k < p.k; ++k) add(k, k < cut ? sums : rest);
-    for (size_t i = 0; i < sums.size(); ++i) sums[i] += rest[i];
-  } else {
-    for (int64_t k = 0; k < p.k; ++k) add(k, sums);
+  if (p.algorithm != kSplit) {
+    AddRange(p, b, rows, columns, 0, p.k, sums.data());
+    return;
+  }
+  const int64_t cut = p.n < 64 ? p.k / 2 : p.k / 4;
+  std::vector<float> rest(sums.size(), 0.0f);
+  AddRange(p, b, rows, columns, 0, cut, sums.data());
+  AddRange(p, b, rows, columns, cut, p.k, rest.data());
+  for (size_t i = 0; i < sums.size(); ++i) sums[i] += rest[i];
+}
+
+// d [row] = f(scales * sums + bias)
+void StoreRow(const Product& p, int64_t row, const float* sums) {
+  for (int64_t i = 0; i < p.m; ++i) {
+    float value = sums[i];
+    if (p.desc.a_scale != nullptr) value = value * p.desc.a_scale[i] * p.desc.b_scale[row];
+    if (p.desc.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
+      value += LoadFloat(p.out_type, p.desc.bias, i);
+    }
+    StoreFloat(p.out_type, Activate(p.desc.epilogue, value), p.d, row * p.m + i);
   }
 }
 
@@ -75,17 +102,11 @@ void Multiply(const Product& p) {
     }
   }
   const std::vector<float> b = ToFloats(p.operand_type, p.b, p.n * p.k);
-  std::vector<float> sums(static_cast<size_t>(p.m));
-  for (int64_t j = 0; j < p.n; ++j) {
-    SumRow(p, b.data() + j * p.k, columns, sums);
-    for (int64_t i = 0; i < p.m; ++i) {
-      float value = sums[static_cast<size_t>(i)];
-      if (p.desc.a_scale != nullptr) value = value * p.desc.a_scale[i] * p.desc.b_scale[j];
-      if (p.desc.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
-        value += LoadFloat(p.out_type, p.desc.bias, i);
-      }
-      StoreFloat(p.out_type, Activate(p.desc.epilogue, value), p.d, j * p.m + i);
-    }
+  std::vector<float> sums(static_cast<size_t>(kRowBlock * p.m));
+  for (int64_t j = 0; j < p.n; j += kRowBlock) {
+    const int64_t rows = std::min(kRowBlock, p.n - j);
+    SumRows(p, b.data() + j * p.k, rows, columns, sums);
+    for (int64_t row = 0; row < rows; ++row) StoreRow(p, j + row, sums.data() + row * p.m);
   }
 }
 
@@ -232,7 +253,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
       ToCublas(Call(handle->device, [](Machine&) { return cudaSuccess; }));
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   if (!IsSupported(*desc, *a, *b, *d)) return CUBLAS_STATUS_NOT_SUPPORTED;
-  std::vector<uint64_t> ids = {kForward, kBackward, kForwardAgain};
+  std::vector<uint64_t> ids = {kForward, kBackward};
   if (d->cols <= 64) ids = {kBackward, kForwardAgain};
   if (preference->reduction_schemes != 0) ids.insert(ids.begin(), kSplit);
   for (const uint64_t id : ids) {

@@ -13,8 +13,9 @@
 namespace attendant {
 
 // The threads of one session: the caller and `threads - 1` workers, each in its place. Between two
-// jobs that follow at once the workers spin for some microseconds; then they sleep.
-// Thread-confined: one caller at a time.
+// jobs that follow at once the workers spin for some microseconds; then they sleep. A worker that
+// has no processor when a job begins, asleep or because others want it, is not waited for: the rest
+// do its share. Thread-confined: one caller at a time.
 class ThreadPool {
  public:
   using Task = absl::FunctionRef<void(int64_t index, int thread)>;
@@ -37,17 +38,21 @@ class ThreadPool {
 
  private:
   void WorkerLoop(int thread);
-  void WaitForJob(uint32_t seen) const;
+  uint32_t WaitForJob(uint32_t seen) const;
+  bool Enter(uint32_t job);
+  void Leave();
+  void WaitForWorkers();
   void TakeTasks(int thread);
 
   const ThreadTeam team_;
-  // One job at a time. `tasks_` and `task_` are written before `generation_` publishes them and
-  // stay until every worker has reported in `idle_workers_`.
+  // One job at a time. `tasks_` and `task_` are written before `state_` opens it, and stay until it
+  // is closed and everybody who entered has left.
   int64_t tasks_ = 0;
   const Task* task_ = nullptr;
-  alignas(64) std::atomic<uint32_t> generation_{0};
+  // From the lowest bit: how many workers are in the job, whether it is open, and its number.
+  alignas(64) std::atomic<uint32_t> state_{0};
   alignas(64) std::atomic<int64_t> next_task_{0};
-  alignas(64) std::atomic<int> idle_workers_{0};
+  alignas(64) std::atomic<uint32_t> departures_{0};  // what the caller sleeps on
   std::atomic<bool> stopping_{false};
   std::vector<std::thread> workers_;
 };

@@ -46,6 +46,25 @@ TEST_P(ThreadPoolTest, StartsEveryWorkerOnce) {
   EXPECT_EQ(started, GetParam() - 1);
 }
 
+// Jobs end while workers have not even begun to wait for them.
+TEST(ThreadPoolWorkersTest, WaitsForNobodyWhoDidNotCome) {
+  std::atomic<bool> may_start = false;
+  ThreadPool pool(3, [&] { may_start.wait(false); });
+  for (int64_t tasks = 0; tasks < 20; ++tasks) {
+    std::vector<int> calls(static_cast<size_t>(tasks));
+    pool.ParallelFor(tasks, [&](int64_t index, int thread) {
+      EXPECT_EQ(thread, 0);
+      ++calls[static_cast<size_t>(index)];
+    });
+    for (int count : calls) EXPECT_EQ(count, 1);
+  }
+  may_start = true;
+  may_start.notify_all();
+  std::atomic<int64_t> sum = 0;
+  pool.ParallelFor(50, [&](int64_t index, int) { sum += index; });
+  EXPECT_EQ(sum, 49 * 50 / 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, testing::Values(1, 2, 4, 7));
 
 }  // namespace

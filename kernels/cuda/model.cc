@@ -124,12 +124,15 @@ Status CheckConfig(const AttendantCudaConfig& config, Format format) {
                          hidden, heads, static_cast<double>(config.layer_norm_epsilon),
                          static_cast<int>(config.activation));
   }
-  if (hidden % 16 != 0 || hidden > kMaxHidden || config.ffn % 16 != 0) {
-    return Status::Error(ATTENDANT_CUDA_UNIMPLEMENTED,
-                         "hidden %lld and ffn %lld must be multiples of 16 on a GPU, hidden at "
-                         "most %lld",
-                         hidden, static_cast<long long>(config.ffn),
-                         static_cast<long long>(kMaxHidden));
+  // Rows are read 16 bytes at a time, and that is also what cuBLASLt wants of them.
+  const int64_t multiple = format == Format::kFp8 ? 16 : 8;
+  if (hidden % multiple != 0 || hidden > kMaxHidden || config.ffn % multiple != 0) {
+    return Status::Error(
+        ATTENDANT_CUDA_UNIMPLEMENTED,
+        "hidden %lld and ffn %lld must be multiples of %lld on a GPU in %s, hidden "
+        "at most %lld",
+        hidden, static_cast<long long>(config.ffn), static_cast<long long>(multiple),
+        FormatName(format), static_cast<long long>(kMaxHidden));
   }
   if (!HasAttention(StateFormat(format), hidden / heads)) {
     return Status::Error(ATTENDANT_CUDA_UNIMPLEMENTED,

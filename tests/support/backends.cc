@@ -9,6 +9,7 @@
 #include <numeric>
 #include <random>
 
+#include "kernels/backends/cuda_backend.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/io/checkpoint.h"
 #include "kernels/reference/reference_backend.h"
@@ -29,6 +30,15 @@ std::vector<float> CopyRows(TensorView<const float, 2> rows, int64_t begin, int6
   return {rows.row(begin), rows.row(end)};
 }
 
+void AddCuda(const char* name, const std::string& library, std::vector<NamedBackend>& available) {
+  auto backend = MakeCudaBackend({.library = library, .devices = {}});
+  if (backend.ok()) {
+    available.push_back({name, *std::move(backend)});
+  } else {
+    std::printf("skipping %s: %s\n", name, backend.status().ToString().c_str());
+  }
+}
+
 }  // namespace
 
 std::vector<NamedBackend> AvailableBackends() {
@@ -46,6 +56,8 @@ std::vector<NamedBackend> AvailableBackends() {
       std::printf("skipping %s: %s\n", name, backend.status().ToString().c_str());
     }
   }
+  AddCuda("cuda", BUILT_CUDA_LIBRARY, available);
+  AddCuda("cuda/emulated", EMULATED_CUDA_LIBRARY, available);
   return available;
 }
 

@@ -16,6 +16,7 @@ struct NamedBackend {
 };
 
 // Every back end and instruction set that this machine has; says on standard output what it lacks.
+// "cuda/emulated" is the CUDA back end with its device code, on the CPU: thousands of times slower.
 std::vector<NamedBackend> AvailableBackends();
 
 // The prepared encoder of a checkpoint folder. Ends the test run when it cannot be had.

@@ -33,7 +33,7 @@ struct Life {
   AttendantCudaStatus model{}, session{}, run{}, second_run{};
   RunResults first, second;
 
-  bool AllWell() const { return run.code == ATTENDANT_CUDA_OK && session.code == 0; }
+  bool AllWell() const { return FirstError().code == ATTENDANT_CUDA_OK; }
   const AttendantCudaStatus& FirstError() const {
     for (const AttendantCudaStatus* status : {&model, &session, &run}) {
       if (status->code != ATTENDANT_CUDA_OK) return *status;
@@ -173,16 +173,19 @@ TEST_F(FailureTest, OneLostDeviceLeavesTheOthers) {
 // Every size of memory between nothing and enough.
 TEST_F(FailureTest, TooLittleMemorySaysSo) {
   const RandomEncoder encoder(TinyConfig(), 1);
+  int64_t refused = 0;
   bool enough = false;
   for (int64_t bytes = 1 << 12; !enough; bytes *= 2) {
+    enough = true;
     for (const bool pinned : {false, true}) {
       cuda_emulation::Options options;
       (pinned ? options.pinned_bytes : options.device_bytes) = bytes;
       Configure(options);
       const Life life = Live(interface_, encoder, ATTENDANT_CUDA_BF16, {});
       EXPECT_EQ(CountAlive(), cuda_emulation::Alive{});
-      enough = life.AllWell();
-      if (!enough) {
+      enough &= life.AllWell();
+      if (!life.AllWell()) {
+        ++refused;
         EXPECT_EQ(life.FirstError().code, ATTENDANT_CUDA_RESOURCE_EXHAUSTED);
         EXPECT_NE(std::strstr(life.FirstError().message, "bytes"), nullptr)
             << life.FirstError().message;
@@ -190,6 +193,7 @@ TEST_F(FailureTest, TooLittleMemorySaysSo) {
     }
     ASSERT_LT(bytes, int64_t{1} << 30);
   }
+  EXPECT_GT(refused, 20);
 }
 
 struct Refusal {

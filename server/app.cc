@@ -81,7 +81,8 @@ absl::StatusOr<std::unique_ptr<Backend>> SettleBackend(const ServerFlags& flags)
   if (!choice.reason.empty()) spdlog::info("{}", choice.reason);
   auto backend = MakeBackend(choice.name, options);
   if (backend.ok()) return backend;
-  const std::string isa = choice.name == "cpu" ? absl::StrCat(" --cpu_isa ", flags.cpu_isa) : "";
+  const bool names_isa = choice.name == "cpu" || flags.cpu_isa != "auto";
+  const std::string isa = names_isa ? absl::StrCat(" --cpu_isa ", flags.cpu_isa) : "";
   return absl::Status(backend.status().code(), absl::StrCat("--backend ", flags.backend, isa, ": ",
                                                             backend.status().message()));
 }

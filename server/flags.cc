@@ -33,9 +33,9 @@ void AddModelFlags(ServerFlags& flags, FlagSet& set) {
   set.Add("pin_threads", flags.pin_threads,
           "a processor for each compute thread: auto (where all processors of the affinity mask "
           "are one model's), on (wherever no two would share one) or off");
-  set.Add(
-      "cpu_isa", flags.cpu_isa,
-      "the highest instruction set that encoders use: auto, avx2, avx512, avx512_vnni, avx512_bf16 or amx");
+  set.Add("cpu_isa", flags.cpu_isa,
+          "the highest instruction set that encoders and attention use on the CPU: auto, avx2, "
+          "avx512, avx512_vnni, avx512_bf16 or amx");
 }
 
 void AddLimitFlags(ServerFlags& flags, FlagSet& set) {

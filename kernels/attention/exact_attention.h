@@ -13,7 +13,8 @@
 // and local; and for multi-head inside.
 namespace attendant::attention {
 
-// This machine's kernel for f32 or bf16 operands, made once; UNAVAILABLE when there is none.
+// The kernel of AutoCpuIsa's level for f32 or bf16 operands, made once; UNAVAILABLE when there is
+// none.
 absl::StatusOr<cpu::FlashAttention> SharedFlashAttention(DType dtype);
 
 // The call's scale, or 1 / sqrt(query dim).

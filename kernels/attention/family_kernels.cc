@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attention/family_kernels.h"
 
+#include "kernels/cpu/cpu_isa.h"
+
 namespace attendant::attention {
 
+// Settled once: it asks the processor, which takes a virtual machine microseconds, and calls are
+// many. What kAuto stands for does not change either.
 absl::StatusOr<const FamilyKernels*> FindFamilyKernels() {
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
-    return absl::UnavailableError("attention needs a processor with AVX2 and FMA");
-  }
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  return avx512 ? &kAvx512FamilyKernels : &kAvx2FamilyKernels;
+  static const absl::StatusOr<CpuIsa> isa = AutoCpuIsa();
+  if (!isa.ok()) return isa.status();
+  return *isa == CpuIsa::kAvx2 ? &kAvx2FamilyKernels : &kAvx512FamilyKernels;
 }
 
 }  // namespace attendant::attention

@@ -87,7 +87,8 @@ struct FamilyKernels {
 extern const FamilyKernels kAvx2FamilyKernels;
 extern const FamilyKernels kAvx512FamilyKernels;
 
-// The fastest that this processor runs; UNAVAILABLE where it lacks AVX2 and FMA.
+// The fastest that AutoCpuIsa allows (cpu/cpu_isa.h); UNAVAILABLE where the processor lacks AVX2
+// and FMA.
 absl::StatusOr<const FamilyKernels*> FindFamilyKernels();
 
 }  // namespace attendant::attention

@@ -13,15 +13,6 @@ namespace attendant {
 
 namespace {
 
-absl::StatusOr<std::unique_ptr<Backend>> MakeLimitedCpuBackend(const BackendOptions& options) {
-  const absl::StatusOr<CpuIsa> isa = ParseCpuIsa(options.cpu_isa);
-  if (!isa.ok()) return isa.status();
-  auto backend = MakeCpuBackend({.isa = *isa, .load_threads = options.load_threads});
-  if (!backend.ok()) return backend;
-  if (absl::Status status = LimitOneDnn(*isa); !status.ok()) return status;
-  return backend;
-}
-
 absl::StatusOr<std::unique_ptr<Backend>> MakeChosenCudaBackend(const BackendOptions& options) {
   const absl::StatusOr<std::vector<int>> devices = ParseCudaDevices(options.cuda_devices);
   if (!devices.ok()) return devices.status();
@@ -41,7 +32,11 @@ absl::Status CheckCuda(absl::string_view dtype, const BackendOptions& options) {
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name,
                                                      const BackendOptions& options) {
   if (name == "auto") return MakeBackend(ChooseBackend(name, "auto", options).name, options);
-  if (name == "cpu") return MakeLimitedCpuBackend(options);
+  const absl::StatusOr<CpuIsa> isa = ParseCpuIsa(options.cpu_isa);
+  if (!isa.ok()) return isa.status();
+  // Whatever the back end: attention operators compute on the CPU beside a GPU's too.
+  if (absl::Status status = LimitCpuIsa(*isa); !status.ok()) return status;
+  if (name == "cpu") return MakeCpuBackend({.isa = *isa, .load_threads = options.load_threads});
   if (name == "cuda") return MakeChosenCudaBackend(options);
   if (name == "reference") return MakeReferenceBackend();
   return absl::InvalidArgumentError(

@@ -11,8 +11,9 @@
 namespace attendant {
 
 struct BackendOptions {
-  // The highest level that the cpu back end may use (cpu/cpu_isa.h has the names). Any but "auto"
-  // holds oneDNN down as well, for the whole process and for good.
+  // The highest level to compute with on the CPU (cpu/cpu_isa.h has the names). Any but "auto"
+  // holds down the whole process, for good and whatever the back end: oneDNN and attention/ as
+  // well.
   std::string cpu_isa = "auto";
   int load_threads = 1;        // that Prepare may use
   std::string cuda_library{};  // path of libattendant_cuda.so; empty: cuda_library.h says where
@@ -22,7 +23,7 @@ struct BackendOptions {
 // The back end called `name`: "cpu" (oneDNN), "cuda" (NVIDIA GPUs), "reference" (plain loops, slow:
 // for checking the others), or "auto": ChooseBackend's for any dtype. INVALID_ARGUMENT for any
 // other name, cpu_isa or cuda_devices; NOT_FOUND, UNAVAILABLE or FAILED_PRECONDITION when it cannot
-// run on this machine, the last also when oneDNN is in use at another level.
+// run on this machine, the last also when the process computes at another level.
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name,
                                                      const BackendOptions& options = {});
 

@@ -5,6 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <string>
 
@@ -83,6 +85,11 @@ uint64_t ReadXcr0() {
   return uint64_t{high} << 32 | low;
 }
 
+// What oneDNN was told is for the whole process: so is this.
+std::mutex process_mutex;  // of the next two
+CpuIsa process_limit = CpuIsa::kAuto;
+bool auto_is_settled = false;
+
 }  // namespace
 
 absl::string_view CpuIsaName(CpuIsa isa) {
@@ -138,22 +145,30 @@ absl::StatusOr<CpuIsa> ChooseCpuIsa(CpuIsa wanted, const CpuIdWords& words) {
       absl::StrCat("the cpu back end needs a processor with ", kLevels[0].needs));
 }
 
-absl::Status LimitOneDnn(CpuIsa isa) {
-  static std::mutex mutex;
-  static CpuIsa limited_to = CpuIsa::kAuto;
+absl::Status LimitCpuIsa(CpuIsa isa) {
   if (isa == CpuIsa::kAuto) return absl::OkStatus();
-  const std::lock_guard lock(mutex);
-  if (limited_to == isa) return absl::OkStatus();
-  for (const Level& level : kLevels) {
-    if (level.isa != isa || limited_to != CpuIsa::kAuto) continue;
-    if (dnnl::set_max_cpu_isa(level.onednn) != dnnl::status::success) break;
-    limited_to = isa;
-    return absl::OkStatus();
+  if (auto chosen = ChooseCpuIsa(isa, ReadCpuIdWords()); !chosen.ok()) return chosen.status();
+  const std::lock_guard lock(process_mutex);
+  if (process_limit == isa) return absl::OkStatus();
+  if (process_limit == CpuIsa::kAuto && !auto_is_settled) {
+    const Level* level = std::find_if(std::begin(kLevels), std::end(kLevels),
+                                      [isa](const Level& known) { return known.isa == isa; });
+    if (dnnl::set_max_cpu_isa(level->onednn) == dnnl::status::success) {
+      process_limit = isa;
+      return absl::OkStatus();
+    }
   }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "oneDNN cannot be held down to ", CpuIsaName(isa), ": it ",
-      limited_to == CpuIsa::kAuto ? "has computed already"
-                                  : absl::StrCat("is held down to ", CpuIsaName(limited_to))));
+  return absl::FailedPreconditionError(
+      absl::StrCat("this process cannot be held down to ", CpuIsaName(isa), ": it ",
+                   process_limit == CpuIsa::kAuto
+                       ? "has computed already"
+                       : absl::StrCat("is held down to ", CpuIsaName(process_limit))));
+}
+
+absl::StatusOr<CpuIsa> AutoCpuIsa() {
+  const std::lock_guard lock(process_mutex);
+  auto_is_settled = true;
+  return ChooseCpuIsa(process_limit, ReadCpuIdWords());
 }
 
 }  // namespace attendant

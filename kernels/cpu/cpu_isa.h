@@ -11,7 +11,7 @@ namespace attendant {
 
 // What a processor computes with; each level has everything of those before it.
 enum class CpuIsa : uint8_t {
-  kAuto,  // the best that there is
+  kAuto,  // the best that there is and that LimitCpuIsa allows
   kAvx2,  // and FMA
   kAvx512,
   kAvx512Vnni,
@@ -38,13 +38,18 @@ struct CpuIdWords {
 // Of this machine. Asks Linux for the permission to use AMX tiles, which lasts for the process.
 CpuIdWords ReadCpuIdWords();
 
-// `wanted`, or the best level for kAuto, where the words allow it; else UNAVAILABLE, saying what is
+// `wanted`, or for kAuto the best level, where the words allow it; else UNAVAILABLE, saying what is
 // missing and what there is. Pure.
 absl::StatusOr<CpuIsa> ChooseCpuIsa(CpuIsa wanted, const CpuIdWords& words);
 
-// Holds oneDNN down to `isa`, for the whole process and for good: it must come before anything else
-// that uses oneDNN, once. kAuto does nothing. FAILED_PRECONDITION when it came too late, or held
-// oneDNN to another level already.
-absl::Status LimitOneDnn(CpuIsa isa);
+// Holds down to `isa` what this process computes on the CPU, for good: oneDNN, and what kAuto
+// stands for. It must come before anything computes. kAuto does nothing, nor does the same level
+// again. UNAVAILABLE when the machine lacks the level; FAILED_PRECONDITION when the process has
+// asked what kAuto stands for or used oneDNN, or is held down to another level.
+absl::Status LimitCpuIsa(CpuIsa isa);
+
+// What kAuto stands for in this process, from the first call on: LimitCpuIsa's level, else the best
+// of this machine. UNAVAILABLE when it has none. Thread-safe.
+absl::StatusOr<CpuIsa> AutoCpuIsa();
 
 }  // namespace attendant

@@ -17,7 +17,8 @@ const IsaLevel kLevels[] = {
 }  // namespace
 
 absl::StatusOr<const IsaLevel*> FindIsaLevel(CpuIsa isa) {
-  const absl::StatusOr<CpuIsa> chosen = ChooseCpuIsa(isa, ReadCpuIdWords());
+  const absl::StatusOr<CpuIsa> chosen =
+      isa == CpuIsa::kAuto ? AutoCpuIsa() : ChooseCpuIsa(isa, ReadCpuIdWords());
   if (!chosen.ok()) return chosen.status();
   for (const IsaLevel& level : kLevels) {
     if (level.isa == *chosen) return &level;

@@ -15,8 +15,8 @@ struct IsaLevel {
   bool int8;
 };
 
-// The best level of this machine, or the one asked for; UNAVAILABLE, saying what is missing,
-// when the machine lacks it.
+// The level asked for, or for kAuto that of AutoCpuIsa; UNAVAILABLE, saying what is missing, when
+// the machine lacks it.
 absl::StatusOr<const IsaLevel*> FindIsaLevel(CpuIsa isa);
 
 }  // namespace attendant::cpu

@@ -4,8 +4,6 @@
 // says what to use instead.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdio>
 
@@ -17,6 +15,7 @@
 #include "oneapi/dnnl/dnnl.hpp"
 #include "tests/support/backends.h"
 #include "tests/support/checkpoint.h"
+#include "tests/support/in_child.h"
 
 namespace attendant {
 namespace {
@@ -27,23 +26,6 @@ using testing::Eq;
 using testing::HasSubstr;
 using testing::Matcher;
 using testing::StartsWith;
-
-// Holding oneDNN down is for good: each level is looked at in a process of its own, and this one
-// never computes. The function's expectations count: the child fails where they did.
-void InChild(void (*look)(CpuIsa), CpuIsa isa) {
-  std::fflush(nullptr);
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    look(isa);
-    std::fflush(nullptr);
-    _exit(testing::Test::HasFailure() ? 1 : 0);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
-      << "at " << CpuIsaName(isa) << ", see above; status " << status;
-}
 
 struct Expected {
   CpuIsa isa;
@@ -137,7 +119,9 @@ void LookAtProducts(CpuIsa isa) {
   EXPECT_EQ(dnnl::get_effective_cpu_isa(), Of(isa).onednn) << "oneDNN is not held down";
 }
 
-TEST_P(ForcedIsaTest, ProductsAreFastAndRightForEveryShape) { InChild(LookAtProducts, GetParam()); }
+TEST_P(ForcedIsaTest, ProductsAreFastAndRightForEveryShape) {
+  InChild([] { LookAtProducts(GetParam()); });
+}
 
 void LookAtFormats(CpuIsa isa) {
   const auto backend = MakeBackend("cpu", {.cpu_isa = std::string(CpuIsaName(isa))});
@@ -160,11 +144,13 @@ void LookAtFormats(CpuIsa isa) {
   }
 }
 
-TEST_P(ForcedIsaTest, FormatsThatWouldBeSlowAreRefused) { InChild(LookAtFormats, GetParam()); }
+TEST_P(ForcedIsaTest, FormatsThatWouldBeSlowAreRefused) {
+  InChild([] { LookAtFormats(GetParam()); });
+}
 
 // The second fence: a product that oneDNN has no fast kernel for, whatever the table above it says.
 void LookAtSlowProducts(CpuIsa isa) {
-  ASSERT_TRUE(LimitOneDnn(isa).ok());
+  ASSERT_TRUE(LimitCpuIsa(isa).ok());
   for (const auto& [dtype, fast] :
        {std::pair{DType::kF32, true}, {DType::kBf16, Of(isa).bf16}, {DType::kInt8, Of(isa).int8}}) {
     const auto matmul =
@@ -181,26 +167,32 @@ void LookAtSlowProducts(CpuIsa isa) {
   }
 }
 
-TEST_P(ForcedIsaTest, SlowProductsAreRefused) { InChild(LookAtSlowProducts, GetParam()); }
-
-void HoldTwice(CpuIsa isa) {
-  EXPECT_TRUE(LimitOneDnn(CpuIsa::kAuto).ok());
-  EXPECT_TRUE(LimitOneDnn(isa).ok());
-  EXPECT_TRUE(LimitOneDnn(isa).ok()) << "every model's back end asks again";
-  const CpuIsa other = isa == CpuIsa::kAvx2 ? CpuIsa::kAvx512 : CpuIsa::kAvx2;
-  EXPECT_EQ(LimitOneDnn(other).code(), absl::StatusCode::kFailedPrecondition);
+TEST_P(ForcedIsaTest, SlowProductsAreRefused) {
+  InChild([] { LookAtSlowProducts(GetParam()); });
 }
 
-TEST_P(ForcedIsaTest, OneLevelForTheProcess) { InChild(HoldTwice, GetParam()); }
+void HoldTwice(CpuIsa isa) {
+  EXPECT_TRUE(LimitCpuIsa(CpuIsa::kAuto).ok());
+  EXPECT_TRUE(LimitCpuIsa(isa).ok());
+  EXPECT_TRUE(LimitCpuIsa(isa).ok()) << "every model's back end asks again";
+  const CpuIsa other = isa == CpuIsa::kAvx2 ? CpuIsa::kAvx512 : CpuIsa::kAvx2;
+  EXPECT_EQ(LimitCpuIsa(other).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_P(ForcedIsaTest, OneLevelForTheProcess) {
+  InChild([] { HoldTwice(GetParam()); });
+}
 
 void HoldTooLate(CpuIsa isa) {
   dnnl::get_effective_cpu_isa();
-  const absl::Status status = LimitOneDnn(isa);
+  const absl::Status status = LimitCpuIsa(isa);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("has computed already"));
 }
 
-TEST_P(ForcedIsaTest, HoldingDownComesFirst) { InChild(HoldTooLate, GetParam()); }
+TEST_P(ForcedIsaTest, HoldingDownComesFirst) {
+  InChild([] { HoldTooLate(GetParam()); });
+}
 
 INSTANTIATE_TEST_SUITE_P(Levels, ForcedIsaTest,
                          testing::Values(CpuIsa::kAvx2, CpuIsa::kAvx512, CpuIsa::kAvx512Vnni,
@@ -208,6 +200,17 @@ INSTANTIATE_TEST_SUITE_P(Levels, ForcedIsaTest,
                          [](const auto& parameter) {
                            return std::string(CpuIsaName(parameter.param));
                          });
+
+// Attention operators compute on the CPU beside any back end.
+void HoldBesideAnotherBackend(CpuIsa isa) {
+  ASSERT_TRUE(MakeBackend("reference", {.cpu_isa = std::string(CpuIsaName(isa))}).ok());
+  EXPECT_EQ(AutoCpuIsa().value(), isa);
+  EXPECT_EQ(dnnl::get_effective_cpu_isa(), Of(isa).onednn);
+}
+
+TEST_P(ForcedIsaTest, HoldsTheProcessWhateverTheBackend) {
+  InChild([] { HoldBesideAnotherBackend(GetParam()); });
+}
 
 TEST(ForcedIsaErrorTest, UnknownAndMissingLevelsAreErrors) {
   EXPECT_EQ(MakeBackend("cpu", {.cpu_isa = "mmx"}).status().code(),

@@ -59,10 +59,10 @@ def draw_lines(axes, found, values_of, title, unit):
                   markersize=3, zorder=3)
         if found[kind].cut:
             axes.plot(x[-1], values[x[-1]], marker="x", color=color, markersize=8, markeredgewidth=2, zorder=4)
-            axes.text(x[-1] / 1.25, values[x[-1]], f"{name};\nlonger is beyond the budget", color=color, fontsize=8.5,
-                      ha="right", va="center")
-        else:
-            ends.append((math.log10(values[x[-1]]), x[-1], color, name))
+        ends.append((math.log10(values[x[-1]]), x[-1], color, name))
+    if any(one.cut for one in found.values()):
+        axes.text(0.98, 0.02, "× longer is beyond the budget", transform=axes.transAxes, color="#555555", fontsize=8.5,
+                  ha="right", va="bottom")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xlim(lengths[0] / 1.15, lengths[-1] * 1.15)

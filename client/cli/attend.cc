@@ -62,15 +62,7 @@ class AttendCommand : public Command {
                                {"weights", kind.weights},
                                {"parameters", kind.parameters}});
     }
-    for (const AttentionModule& module : offer->modules) {
-      json["modules"].push_back({{"name", module.name},
-                                 {"state", module.state},
-                                 {"type", module.type},
-                                 {"dtype", module.dtype},
-                                 {"layers", module.layers},
-                                 {"heads", module.heads},
-                                 {"hidden", module.hidden}});
-    }
+    for (const AttentionModule& module : offer->modules) json["modules"].push_back(ToJson(module));
     io.out << Dump(json) << "\n";
     return absl::OkStatus();
   }

@@ -105,6 +105,23 @@ std::string Summary(const AttendRequest& request, const AttendResult& result) {
   return text;
 }
 
+std::string ModulesTable(const std::vector<AttentionModule>& modules) {
+  std::vector<std::vector<std::string>> rows = {
+      {"MODULE", "STATE", "TYPE", "DTYPE", "LAYERS", "HEADS", "HIDDEN", ""}};
+  for (const AttentionModule& module : modules) {
+    rows.push_back({module.name, module.state, module.type, module.dtype,
+                    absl::StrCat(module.layers), absl::StrCat(module.heads),
+                    absl::StrCat(module.hidden), ModuleShape(module)});
+  }
+  return Table(rows);
+}
+
+nlohmann::ordered_json ToJson(const AttentionModule& module) {
+  return {{"name", module.name},    {"state", module.state},   {"type", module.type},
+          {"dtype", module.dtype},  {"layers", module.layers}, {"heads", module.heads},
+          {"hidden", module.hidden}};
+}
+
 std::string OfferText(const AttentionOffer& offer) {
   std::vector<std::vector<std::string>> kinds = {
       {"KIND", "FORMULA", "TIME", "MEMORY", "WEIGHTS", "PARAMETERS"}};
@@ -113,16 +130,7 @@ std::string OfferText(const AttentionOffer& offer) {
                      absl::StrJoin(kind.parameters, "; ")});
   }
   std::string text = Table(kinds);
-  if (!offer.modules.empty()) {
-    std::vector<std::vector<std::string>> modules = {
-        {"MODULE", "STATE", "TYPE", "DTYPE", "LAYERS", "HEADS", "HIDDEN", ""}};
-    for (const AttentionModule& module : offer.modules) {
-      modules.push_back({module.name, module.state, module.type, module.dtype,
-                         absl::StrCat(module.layers), absl::StrCat(module.heads),
-                         absl::StrCat(module.hidden), ModuleShape(module)});
-    }
-    absl::StrAppend(&text, "\n", Table(modules));
-  }
+  if (!offer.modules.empty()) absl::StrAppend(&text, "\n", ModulesTable(offer.modules));
   absl::StrAppend(&text, "\nA request may have ", Thousands(offer.max_attention_tokens),
                   " queries and keys, ", Thousands(offer.max_request_bytes), " bytes, and take ",
                   Thousands(offer.max_attention_operations), " multiply-adds, ",

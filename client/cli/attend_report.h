@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "client/attention.h"
+#include "client/cli/format.h"
 
 namespace attendant::client {
 
@@ -12,6 +14,9 @@ std::string ShapeText(const std::vector<int64_t>& shape);
 
 // What came, in a few lines: shapes, the output's range, where the time went.
 std::string Summary(const AttendRequest& request, const AttendResult& result);
+
+std::string ModulesTable(const std::vector<AttentionModule>& modules);
+nlohmann::ordered_json ToJson(const AttentionModule& module);
 
 // The kinds, modules and limits as tables.
 std::string OfferText(const AttentionOffer& offer);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "absl/strings/str_cat.h"
+#include "client/cli/attend_report.h"
 #include "client/cli/command.h"
 #include "client/cli/format.h"
 
@@ -46,25 +47,38 @@ class ModelsCommand : public Command {
     if (!arguments.empty()) return UsageError("models takes no arguments", io);
     absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(common_.connect);
     if (!client.ok()) return UsageError(client.status().message(), io);
-    const absl::StatusOr<std::vector<ModelInfo>> models = (*client)->Models();
+    absl::StatusOr<std::vector<ModelInfo>> models = (*client)->Models();
     if (!models.ok()) return CallError(models.status(), common_.connect, io);
-    Write(*models, io);
+    // Asked second: a module that has loaded meanwhile is no model any more, and in no other order
+    // could be missed.
+    absl::StatusOr<AttentionOffer> offer = (*client)->ListAttention();
+    if (absl::IsUnimplemented(offer.status())) offer.emplace();  // a server without attention
+    if (!offer.ok()) return CallError(offer.status(), common_.connect, io);
+    for (const AttentionModule& module : offer->modules) {
+      std::erase_if(*models, [&](const ModelInfo& model) { return model.name == module.name; });
+    }
+    Write(*models, offer->modules, io);
     return kExitOk;
   }
 
  private:
-  void Write(const std::vector<ModelInfo>& models, Io& io) const {
+  void Write(const std::vector<ModelInfo>& models, const std::vector<AttentionModule>& modules,
+             Io& io) const {
     if (common_.json) {
       nlohmann::ordered_json list = nlohmann::ordered_json::array();
       for (const ModelInfo& model : models) list.push_back(ToJson(model));
-      io.out << Dump(nlohmann::ordered_json{{"models", list}}) << "\n";
+      nlohmann::ordered_json json{{"models", list}, {"modules", nlohmann::ordered_json::array()}};
+      for (const AttentionModule& module : modules) json["modules"].push_back(ToJson(module));
+      io.out << Dump(json) << "\n";
       return;
     }
     std::vector<std::vector<std::string>> rows = {{"MODEL", "STATE", "BACKEND", "DTYPE", "LAYERS",
                                                    "HEADS", "HIDDEN", "VOCAB", "MAX TOKENS",
                                                    "POOLING"}};
     for (const ModelInfo& model : models) rows.push_back(ToRow(model));
-    io.out << Table(rows);
+    if (!models.empty() || modules.empty()) io.out << Table(rows);
+    if (modules.empty()) return;
+    io.out << (models.empty() ? "" : "\n") << ModulesTable(modules);
   }
 
   CommonFlags common_;
@@ -74,7 +88,7 @@ class ModelsCommand : public Command {
 
 CommandInfo ModelsCommandInfo() {
   return {.name = "models",
-          .summary = "Lists the server's models",
+          .summary = "Lists the server's models and attention modules",
           .arguments = "",
           .details = "",
           .make = []() -> std::unique_ptr<Command> { return std::make_unique<ModelsCommand>(); }};

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "attendant/v1/attention.grpc.pb.h"
 #include "attendant/v1/encoder.grpc.pb.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "inference/grpc_service.grpc.pb.h"
@@ -30,6 +31,7 @@ class StalledReactor : public grpc::ServerUnaryReactor {
 struct State {
   mutable absl::Mutex mutex;
   std::vector<std::string> models = {"toy"};
+  std::vector<std::string> modules;
   absl::Status all = absl::OkStatus();
   absl::Status next = absl::OkStatus();
   int fail_next = 0;
@@ -141,6 +143,31 @@ class FakeEncoder : public v1::Encoder::CallbackService {
   State& state_;
 };
 
+class FakeAttention : public v1::Attention::CallbackService {
+ public:
+  explicit FakeAttention(State& state) : state_(state) {}
+
+  grpc::ServerUnaryReactor* ListAttention(grpc::CallbackServerContext* context,
+                                          const v1::ListAttentionRequest*,
+                                          v1::ListAttentionResponse* response) override {
+    absl::MutexLock lock(&state_.mutex);
+    for (const std::string& name : state_.modules) {
+      auto* module = response->add_modules();
+      module->set_name(name);
+      module->set_state(v1::MODEL_STATE_READY);
+      module->set_type("multi_head");
+      module->set_heads(2);
+    }
+    auto* reactor = context->DefaultReactor();
+    reactor->Finish(state_.modules.empty() ? grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "none")
+                                           : grpc::Status::OK);
+    return reactor;
+  }
+
+ private:
+  State& state_;
+};
+
 class FakeInference : public inference::GRPCInferenceService::CallbackService {
  public:
   explicit FakeInference(State& state) : state_(state) {}
@@ -224,6 +251,7 @@ class FakeHealth : public grpc::health::v1::Health::Service {
 struct FakeServer::Impl {
   State state;
   FakeEncoder encoder{state};
+  FakeAttention attention{state};
   FakeInference inference{state};
   FakeHealth health{state};
   std::unique_ptr<grpc::Server> server;
@@ -235,6 +263,7 @@ FakeServer::FakeServer() : impl_(std::make_unique<Impl>()) {
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&impl_->encoder);
+  builder.RegisterService(&impl_->attention);
   builder.RegisterService(&impl_->inference);
   builder.RegisterService(&impl_->health);
   impl_->server = builder.BuildAndStart();
@@ -248,6 +277,11 @@ const std::string& FakeServer::address() const { return impl_->address; }
 void FakeServer::SetModels(std::vector<std::string> names) {
   absl::MutexLock lock(&impl_->state.mutex);
   impl_->state.models = std::move(names);
+}
+
+void FakeServer::SetModules(std::vector<std::string> names) {
+  absl::MutexLock lock(&impl_->state.mutex);
+  impl_->state.modules = std::move(names);
 }
 
 void FakeServer::FailAll(absl::Status status) {

@@ -24,6 +24,8 @@ class FakeServer {
 
   // From now on. Several models make every name but "toy" one that is loading.
   void SetModels(std::vector<std::string> names);
+  // Attention modules of 2 heads; with none, which is at first, ListAttention is UNIMPLEMENTED.
+  void SetModules(std::vector<std::string> names);
   // Every call fails, or the next `count` of Encode do.
   void FailAll(absl::Status status);
   void FailNext(int count, absl::Status status);

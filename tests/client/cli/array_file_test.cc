@@ -74,7 +74,7 @@ TEST(NpyTest, ReadsEveryTypeThatIsANumber) {
 }
 
 TEST(NpyTest, ReadsVersionsShapesAndFortranOrder) {
-  for (char version : {1, 2, 3}) {
+  for (char version : {'\1', '\2', '\3'}) {
     EXPECT_TRUE(ParseNpy(NpyFile(Dict("<f4", "(1, 2)"), Bytes<float>({1, 2}), version), "x").ok());
   }
   const absl::StatusOr<Array> scalar = ParseNpy(NpyFile(Dict("<f4", "()"), Bytes<float>({5})), "x");

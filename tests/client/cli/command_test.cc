@@ -238,6 +238,24 @@ TEST_F(CommandTest, ListsModels) {
   EXPECT_EQ(OutputLines().at(0)["models"][0]["hidden"], 4);
 }
 
+TEST_F(CommandTest, ListsAttentionModulesBesideModels) {
+  server_.SetModels({"toy", "block"});
+  EXPECT_EQ(Run({"models", "--json"}), 0);
+  EXPECT_EQ(OutputLines().at(0)["modules"].size(), 0u);
+  server_.SetModules({"block"});  // what was loading has turned out to be one
+  EXPECT_EQ(Run({"models"}), 0);
+  EXPECT_THAT(out_, HasSubstr("MODEL  STATE  BACKEND"));
+  EXPECT_THAT(out_, HasSubstr("\n\nMODULE  STATE  TYPE"));
+  EXPECT_THAT(out_, HasSubstr("\nblock   ready  multi_head"));
+  EXPECT_THAT(out_, testing::Not(HasSubstr("loading")));
+  EXPECT_EQ(Run({"models", "--json"}), 0);
+  EXPECT_EQ(OutputLines().at(0)["models"].size(), 1u);
+  EXPECT_EQ(OutputLines().at(0)["modules"][0]["heads"], 2);
+  server_.SetModels({});
+  EXPECT_EQ(Run({"models"}), 0);
+  EXPECT_THAT(out_, StartsWith("MODULE"));
+}
+
 TEST_F(CommandTest, HealthIsTheExitCode) {
   EXPECT_EQ(Run({"health"}), 0);
   EXPECT_EQ(out_, "SERVING\n");

@@ -307,7 +307,7 @@ TEST(FamilyRefusalTest, RefusesSizesThatOverflow) {
   }
   FamilyCall additive(Kind::kAdditive, DType::kF32, {});
   const int64_t units = int64_t{1} << 43;
-  const auto huge = [units](const char* name, int64_t rows, int64_t columns) {
+  const auto huge = [](const char* name, int64_t rows, int64_t columns) {
     return Parameter{name, {nullptr, {rows, columns}}};
   };
   const Parameter parameters[] = {huge("query_weight", units, 16), huge("key_weight", units, 16),

@@ -16,6 +16,20 @@ RUN --mount=type=cache,target=/ccache \
     cmake --build /build --target attendant-server attendant && \
     install -s -D -t /out /build/bin/attendant-server /build/bin/attendant && rm -rf /build
 
+# Only for the target `cuda`: the back end for NVIDIA GPUs, alone.
+FROM toolchain AS build-cuda
+# Of a network whose proxy signs for the package index: a bundle of certificates that is there.
+ARG PIP_CERT
+COPY deploy/fetch-cuda.sh /setup/
+RUN export DEBIAN_FRONTEND=noninteractive ATTENDANT_CACHE=/opt/attendant && \
+    apt-get update -qq && /setup/install-deps.sh cuda && rm -rf /var/lib/apt/lists/*
+COPY . /src
+RUN export ATTENDANT_CACHE=/opt/attendant && \
+    cmake -S /src/kernels -B /build -G Ninja -DATTENDANT_CUDA=ON -DATTENDANT_BUILD_TESTS=OFF && \
+    cmake --build /build --target attendant_cuda && \
+    install -s -D -t /out /build/bin/libattendant_cuda.so && rm -rf /build && \
+    install -D -t /out /opt/attendant/cuda/lib/libcublasLt.so.13
+
 FROM debian:trixie-slim AS runtime
 RUN export DEBIAN_FRONTEND=noninteractive && \
     apt-get update -qq && apt-get install -y -qq --no-install-recommends \
@@ -24,7 +38,7 @@ RUN export DEBIAN_FRONTEND=noninteractive && \
     rm -rf /var/lib/apt/lists/* && \
     useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin attendant && mkdir /models
 
-FROM runtime
+FROM runtime AS cpu
 COPY --from=build /out/attendant-server /out/attendant /usr/local/bin/
 USER 10001:10001
 # The user has no home; Fontconfig, for heatmaps, complains where it cannot keep its cache.
@@ -34,3 +48,11 @@ EXPOSE 8001 8002
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s CMD ["attendant", "health"]
 ENTRYPOINT ["attendant-server", "--listen=0.0.0.0:8001", "--http_listen=0.0.0.0:8002", "--model_repository=/models"]
+
+# docker build --target cuda: the same with GPUs, for hosts with NVIDIA's container toolkit (docker run --gpus all).
+FROM cpu AS cuda
+COPY --from=build-cuda /out/libattendant_cuda.so /out/libcublasLt.so.13 /usr/local/lib/attendant/
+ENV LD_LIBRARY_PATH=/usr/local/lib/attendant NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
+
+# What is built without a target.
+FROM cpu

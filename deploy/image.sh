@@ -3,7 +3,9 @@
 # Builds the container image `attendant` and proves it: the server out of the image embeds real sentences, its
 # health check passes, and SIGTERM drains it with exit code 0.
 #
-#   deploy/image.sh [--output FILE.tar]     FILE.tar: the image, for `docker load`
+#   deploy/image.sh [--cuda] [--output FILE.tar]
+#     --cuda    the image `attendant-cuda`, with the back end for NVIDIA GPUs; what proves it needs none
+#     FILE.tar  the image, for `docker load`
 #
 # With a Docker engine it is built there. Without one, buildah builds it (chroot isolation, vfs storage, all
 # kept in the cache folder), and a Debian 13 root made by debootstrap stands in for debian:trixie-slim.
@@ -14,7 +16,8 @@ root=$(dirname "$here")
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$here/common.sh"
 
-readonly IMAGE=attendant
+IMAGE=attendant
+target=cpu
 readonly WORK="$ATTENDANT_CACHE/image"
 readonly SENTENCES=("What is the capital of Germany?" "Berlin is the capital of Germany."
                     "A cat sat on the mat, purring.")
@@ -26,7 +29,7 @@ server=""
 # What differs between the two ways: build, export_image, start_server, ask ARGUMENTS.., stop_server, clean_up.
 
 use_docker() {
-  build() { DOCKER_BUILDKIT=1 docker build --tag "$IMAGE" "$root"; }
+  build() { DOCKER_BUILDKIT=1 docker build --target "$target" --tag "$IMAGE" "$root"; }
   export_image() { docker save --output "$1" "$IMAGE"; }
   start_server() { container=$(docker run --detach --volume "$1:/models/minilm:ro" "$IMAGE" --dtype=f32); }
   ask() { docker exec "$container" attendant "$@"; }
@@ -101,13 +104,15 @@ build_image() {
   for stage in toolchain runtime; do build_stage "$IMAGE-$stage" --target "$stage"; done
   store images --format '{{.Name}}:{{.Tag}}' | { grep "^localhost/$IMAGE:" || true; } |
     while read -r old; do store rmi "$old" >/dev/null; done
-  build_stage "$IMAGE:latest" --tag "$IMAGE:$key"
+  build_stage "$IMAGE:latest" --target "$target" --tag "$IMAGE:$key"
   store rmi --prune >/dev/null
 }
 
 build_stage() {  # build_stage TAG OPTIONS...
   local tag=$1
   shift
+  # pip in there is to trust whom pip out here was told to trust.
+  [ -z "${PIP_CERT:-}" ] || set -- "$@" --volume "$PIP_CERT:$PIP_CERT:ro" --build-arg "PIP_CERT=$PIP_CERT"
   store build --layers --pull-never --format docker --tag "$tag" "$@" --file "$root/Dockerfile" "$root"
 }
 
@@ -185,16 +190,19 @@ on_exit() {
 }
 
 main() {
-  local output=""
-  case "${1:-}" in
-    "") ;;
-    --output) output=$(realpath -m "${2:?--output needs a file}") ;;
-    *) die "unknown argument '$1'" ;;
-  esac
+  local output="" arguments=("$@")
+  while [ $# -gt 0 ]; do
+    case "$1" in
+      --cuda) target=cuda IMAGE=attendant-cuda ;;
+      --output) output=$(realpath -m "${2:?--output needs a file}"); shift ;;
+      *) die "unknown argument '$1'" ;;
+    esac
+    shift
+  done
   if command -v docker >/dev/null && docker info >/dev/null 2>&1; then
     use_docker
   else
-    [ "$(id -u)" = 0 ] || exec sudo --preserve-env=ATTENDANT_CACHE "$0" "$@"
+    [ "$(id -u)" = 0 ] || exec sudo --preserve-env=ATTENDANT_CACHE "$0" "${arguments[@]}"
     "$here/install-deps.sh" image quickstart
     use_buildah
   fi

@@ -8,7 +8,7 @@
 #     test        what the tests use besides: a compiler cache, ...
 #     image       buildah and debootstrap, for deploy/image.sh
 #     clang       for the presets clang-strict and fuzz
-#     cuda        a CUDA compiler for kernels/cuda, unless there is one (12.8 or newer); needs no GPU
+#     cuda        a CUDA compiler for kernels/cuda, unless there is one (13.0 or newer); needs no GPU
 #
 # oneDNN comes from the distribution where that has 3.7 or newer (Debian 13). Elsewhere Debian 13's source
 # package is built once (about 35 CPU minutes) into $ATTENDANT_CACHE, default ~/.cache/attendant, and
@@ -107,7 +107,7 @@ has_cuda_compiler() {
   for nvcc in "${CUDACXX:-}" "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc; do
     [ -x "$nvcc" ] || continue
     version=$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p')
-    dpkg --compare-versions "$version" ge 12.8 && return 0
+    dpkg --compare-versions "$version" ge 13.0 && return 0
   done
   return 1
 }

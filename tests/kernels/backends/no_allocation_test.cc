@@ -104,7 +104,9 @@ TEST_P(NoAllocationTest, AfterTheFirstRun) {
   const auto [threads, dtype, is_odd] = GetParam();
   const EncoderConfig& config = is_odd ? kOddConfig : kConfig;
   for (const NamedBackend& named : AvailableBackends()) {
-    if (named.name == "reference" || !named.backend->Supports(dtype).ok()) continue;
+    // The reference allocates; what a GPU's driver does of its own is not ours to count
+    // (engine_test.cc counts what we ask of it).
+    if (named.backend->name() != "cpu" || !named.backend->Supports(dtype).ok()) continue;
     SCOPED_TRACE(named.name);
     const auto encoder = named.backend->Prepare(config, RandomWeights(config, 7), dtype);
     ASSERT_TRUE(encoder.ok()) << encoder.status();

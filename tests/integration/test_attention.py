@@ -264,7 +264,7 @@ def test_a_loaded_module(start_server, tmp_path, rng, state):
         assert code.name == "INVALID_ARGUMENT" and "16" in details and "8" in details
     metrics = server.get("/metrics")[1]
     assert 'requests_total{code="OK",method="attend",model="mha"} 1' in metrics
-    assert re.search(r'model_loaded_info{backend="attention",dtype="f32",isa="avx\w+",model="mha"} 1', metrics)
+    assert re.search(r'model_loaded_info{backend="attention",dtype="f32",isa="(avx|amx)\w*",model="mha"} 1', metrics)
 
 
 def test_a_module_that_cannot_load_says_why_at_each_call(start_server, tmp_path, rng, state):

@@ -61,6 +61,19 @@ class AttentionTest : public testing::Test {
     return stub_->Attend(&context, request, &response);
   }
 
+  // The memory of a call is given back a little after its client has the answer: asks again while
+  // there is no room, up to ten seconds.
+  grpc::Status AttendOnceThereIsRoom(const v1::AttendRequest& request,
+                                     v1::AttendResponse& response) {
+    const auto last = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    grpc::Status status = Attend(request, response);
+    while (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED &&
+           std::chrono::steady_clock::now() < last) {
+      status = Attend(request, response);
+    }
+    return status;
+  }
+
   void ExpectOnes() {
     v1::AttendResponse response;
     const grpc::Status status = Attend(OnesRequest(), response);

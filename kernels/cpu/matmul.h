@@ -80,6 +80,11 @@ class Matmul {
  protected:
   explicit Matmul(const Options& options) : options_(options) {}
 
+  // Of CountSlices: the most equal slices, at most `limit`, that `pieces` can be cut into.
+  static int64_t LargestDivisor(int64_t pieces, int64_t limit);
+  // Of CreateSlice.
+  Options SliceOptions(int64_t slices, int64_t max_rows) const;
+
  private:
   Options options_;
 };

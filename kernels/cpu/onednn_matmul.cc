@@ -129,17 +129,12 @@ int64_t OneDnnMatmul::CountSlices(int64_t limit) const {
   const bool columns_outermost = strides[1] >= strides[0];
   if (block == 1 || !columns_outermost || options().n % block != 0) return 1;
   const int64_t blocks = options().n / block;
-  int64_t slices = std::min(limit, blocks);
-  while (blocks % slices != 0) --slices;
-  return slices;
+  return LargestDivisor(blocks, limit);
 }
 
 absl::StatusOr<std::unique_ptr<Matmul>> OneDnnMatmul::CreateSlice(int64_t slices,
                                                                   int64_t max_rows) const {
-  Options slice = options();
-  slice.n = options().n / slices;
-  slice.y_columns = options().n;
-  slice.max_rows = max_rows;
+  const Options slice = SliceOptions(slices, max_rows);
   try {
     return Compile(engine_, slice, weight_desc().submemory_desc({slice.k, slice.n}, {0, 0}));
   } catch (const dnnl::error& error) {

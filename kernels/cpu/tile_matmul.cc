@@ -124,18 +124,12 @@ int64_t TileMatmul::packed_bytes() const {
 int64_t TileMatmul::CountSlices(int64_t limit) const {
   if (options().n % kernels_.panel_columns != 0) return 1;
   const int64_t panels = options().n / kernels_.panel_columns;
-  int64_t slices = std::min(limit, panels);
-  while (panels % slices != 0) --slices;
-  return slices;
+  return LargestDivisor(panels, limit);
 }
 
 absl::StatusOr<std::unique_ptr<Matmul>> TileMatmul::CreateSlice(int64_t slices,
                                                                 int64_t max_rows) const {
-  Options slice = options();
-  slice.n = options().n / slices;
-  slice.y_columns = options().n;
-  slice.max_rows = max_rows;
-  return std::make_unique<TileMatmul>(all_kernels_, slice);
+  return std::make_unique<TileMatmul>(all_kernels_, SliceOptions(slices, max_rows));
 }
 
 std::unique_ptr<MatmulRunner> TileMatmul::NewRunner(void*) const {

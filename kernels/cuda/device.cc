@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/format_name.h"
+
 namespace attendant::cuda {
 namespace {
 
@@ -17,20 +19,6 @@ uint32_t FastFormats(int32_t compute_capability) {
 }
 
 }  // namespace
-
-const char* FormatName(Format format) {
-  switch (format) {
-    case Format::kF32:
-      return "f32";
-    case Format::kBf16:
-      return "bf16";
-    case Format::kF16:
-      return "f16";
-    case Format::kFp8:
-      return "fp8";
-  }
-  return "?";
-}
 
 Status CountDevices(int32_t& count) {
   count = 0;

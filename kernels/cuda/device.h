@@ -21,6 +21,4 @@ Status UseDevice(int device);
 // OK when the device computes fast in `format`, else UNIMPLEMENTED.
 Status CheckFormat(int device, Format format);
 
-const char* FormatName(Format format);
-
 }  // namespace attendant::cuda

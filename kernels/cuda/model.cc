@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/attention_kernels.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/format_name.h"
 #include "kernels/cuda/weight_upload.h"
 
 namespace attendant::cuda {

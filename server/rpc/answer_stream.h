@@ -15,6 +15,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
 #include "server/rpc/call.h"
+#include "server/rpc/open_calls.h"
 
 namespace attendant {
 
@@ -43,17 +44,19 @@ class AnswerStream final : public grpc::ServerBidiReactor<Request, Answer>,
   };
   // Fills `answer`, whatever becomes of the request, then calls `answered`: once, perhaps inside.
   using Handler = std::function<void(Exchange& exchange, absl::AnyInvocable<void()> answered)>;
-  using OnEnd = std::function<void(AnswerStream*)>;
 
-  // `on_end` is called once, when gRPC has let go of the stream.
-  static std::shared_ptr<AnswerStream> Start(const StreamLimits& limits, Handler handler,
-                                             OnEnd on_end) {
-    std::shared_ptr<AnswerStream> stream(
-        new AnswerStream(limits, std::move(handler), std::move(on_end)));
+  // The stream is one of `streams` until gRPC lets go of it.
+  static AnswerStream* Start(OpenCalls<AnswerStream>& streams, const StreamLimits& limits,
+                             Handler handler) {
+    const std::shared_ptr<AnswerStream> stream(
+        new AnswerStream(streams, limits, std::move(handler)));
     stream->self_ = stream;
-    absl::MutexLock lock(&stream->mutex_);
-    stream->Advance();
-    return stream;
+    {
+      absl::MutexLock lock(&stream->mutex_);
+      stream->Advance();
+    }
+    streams.Add(stream.get());
+    return stream.get();
   }
 
   // Reads no more; the stream ends with UNAVAILABLE once all is answered.
@@ -67,15 +70,15 @@ class AnswerStream final : public grpc::ServerBidiReactor<Request, Answer>,
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
   void OnDone() override {
-    on_end_(this);
+    streams_.Remove(this);
     self_.reset();
   }
 
  private:
   using ExchangePtr = std::shared_ptr<Exchange>;
 
-  AnswerStream(const StreamLimits& limits, Handler handler, OnEnd on_end)
-      : limits_(limits), handler_(std::move(handler)), on_end_(std::move(on_end)) {}
+  AnswerStream(OpenCalls<AnswerStream>& streams, const StreamLimits& limits, Handler handler)
+      : streams_(streams), limits_(limits), handler_(std::move(handler)) {}
 
   void Admitted(Exchange& exchange, int64_t response_bytes);
   void Answered(ExchangePtr exchange);
@@ -89,9 +92,9 @@ class AnswerStream final : public grpc::ServerBidiReactor<Request, Answer>,
            requests < limits_.max_requests && bytes_ < limits_.max_bytes;
   }
 
+  OpenCalls<AnswerStream>& streams_;
   const StreamLimits limits_;
   const Handler handler_;
-  const OnEnd on_end_;
   std::shared_ptr<AnswerStream> self_;  // until OnDone
 
   // Held while gRPC operations are started: gRPC runs no reaction inside the call that starts one.

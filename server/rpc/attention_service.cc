@@ -38,10 +38,7 @@ AttentionService::AttendStream(grpc::CallbackServerContext* context) {
                     answered();
                   });
   };
-  const std::shared_ptr<Stream> stream = Stream::Start(
-      stream_limits_, std::move(handler), [this](Stream* ended) { streams_.Remove(ended); });
-  streams_.Add(stream.get());
-  return stream.get();
+  return Stream::Start(streams_, stream_limits_, std::move(handler));
 }
 
 grpc::ServerUnaryReactor* AttentionService::ListAttention(
@@ -57,9 +54,7 @@ grpc::ServerUnaryReactor* AttentionService::ListAttention(
   limits.set_max_attention_tokens(serving_.limits.max_tokens);
   limits.set_max_attention_bytes(serving_.limits.max_bytes);
   limits.set_max_attention_operations(serving_.limits.max_operations);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
+  return AnswerAtOnce(*context, absl::OkStatus());
 }
 
 void AttentionService::Close(absl::Time deadline) { CloseAndAwait(calls_, streams_, deadline); }

@@ -37,10 +37,7 @@ grpc::ServerBidiReactor<v1::EncodeRequest, v1::EncodeStreamResponse>* EncoderSer
                      answered();
                    });
   };
-  const std::shared_ptr<Stream> stream = Stream::Start(
-      stream_limits_, std::move(handler), [this](Stream* ended) { streams_.Remove(ended); });
-  streams_.Add(stream.get());
-  return stream.get();
+  return Stream::Start(streams_, stream_limits_, std::move(handler));
 }
 
 grpc::ServerUnaryReactor* EncoderService::ListModels(grpc::CallbackServerContext* context,
@@ -50,9 +47,7 @@ grpc::ServerUnaryReactor* EncoderService::ListModels(grpc::CallbackServerContext
     if (status.attention != nullptr) continue;  // attendant.v1.Attention lists it
     EncodeModelInfo(status, *response->add_models());
   }
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
+  return AnswerAtOnce(*context, absl::OkStatus());
 }
 
 void EncoderService::Close(absl::Time deadline) { CloseAndAwait(calls_, streams_, deadline); }

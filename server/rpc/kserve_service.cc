@@ -19,12 +19,6 @@ constexpr const char* kNoSharedMemory =
     "shared memory is not supported: send tensors inside the messages";
 constexpr const char* kNoSettings = "trace and log settings are given when the server starts";
 
-ServerUnaryReactor* Answer(CallbackServerContext* context, const absl::Status& status) {
-  ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(ToGrpcStatus(status));
-  return reactor;
-}
-
 // Clients that count responses wait for the mark: one request, one response, and it is the last.
 void FillStreamAnswer(const absl::Status& status, inference::ModelStreamInferResponse& answer) {
   if (!status.ok()) answer.set_error_message(ToGrpcStatus(status).error_message());
@@ -48,14 +42,14 @@ ServerUnaryReactor* KServeService::ServerLive(CallbackServerContext* context,
                                               const inference::ServerLiveRequest*,
                                               inference::ServerLiveResponse* response) {
   response->set_live(true);
-  return Answer(context, absl::OkStatus());
+  return AnswerAtOnce(*context, absl::OkStatus());
 }
 
 ServerUnaryReactor* KServeService::ServerReady(CallbackServerContext* context,
                                                const inference::ServerReadyRequest*,
                                                inference::ServerReadyResponse* response) {
   response->set_ready(pipeline_.models().Ready().ok());
-  return Answer(context, absl::OkStatus());
+  return AnswerAtOnce(*context, absl::OkStatus());
 }
 
 // Clients ask this in a loop while they wait: what is not there is not ready, and no error.
@@ -63,7 +57,7 @@ ServerUnaryReactor* KServeService::ModelReady(CallbackServerContext* context,
                                               const inference::ModelReadyRequest* request,
                                               inference::ModelReadyResponse* response) {
   response->set_ready(models_.Find(request->name(), request->version()).ok());
-  return Answer(context, absl::OkStatus());
+  return AnswerAtOnce(*context, absl::OkStatus());
 }
 
 ServerUnaryReactor* KServeService::ServerMetadata(CallbackServerContext* context,
@@ -75,7 +69,7 @@ ServerUnaryReactor* KServeService::ServerMetadata(CallbackServerContext* context
                                 "schedule_policy", "statistics"}) {
     response->add_extensions(extension);
   }
-  return Answer(context, absl::OkStatus());
+  return AnswerAtOnce(*context, absl::OkStatus());
 }
 
 ServerUnaryReactor* KServeService::ModelMetadata(CallbackServerContext* context,
@@ -83,7 +77,7 @@ ServerUnaryReactor* KServeService::ModelMetadata(CallbackServerContext* context,
                                                  inference::ModelMetadataResponse* response) {
   const absl::StatusOr<FoundModel> found = models_.Find(request->name(), request->version());
   if (found.ok()) FillMetadata(found->served, *response);
-  return Answer(context, found.status());
+  return AnswerAtOnce(*context, found.status());
 }
 
 ServerUnaryReactor* KServeService::ModelConfig(CallbackServerContext* context,
@@ -91,7 +85,7 @@ ServerUnaryReactor* KServeService::ModelConfig(CallbackServerContext* context,
                                                inference::ModelConfigResponse* response) {
   const absl::StatusOr<FoundModel> found = models_.Find(request->name(), request->version());
   if (found.ok()) FillConfig(found->served, *response->mutable_config());
-  return Answer(context, found.status());
+  return AnswerAtOnce(*context, found.status());
 }
 
 ServerUnaryReactor* KServeService::ModelStatistics(CallbackServerContext* context,
@@ -102,13 +96,13 @@ ServerUnaryReactor* KServeService::ModelStatistics(CallbackServerContext* contex
     wanted = models_.ListReady();
   } else {
     const absl::StatusOr<FoundModel> found = models_.Find(request->name(), request->version());
-    if (!found.ok()) return Answer(context, found.status());
+    if (!found.ok()) return AnswerAtOnce(*context, found.status());
     wanted.push_back(*found);
   }
   for (const FoundModel& found : wanted) {
     FillStatistics(found.served.name, found.statistics().Snapshot(), *response->add_model_stats());
   }
-  return Answer(context, absl::OkStatus());
+  return AnswerAtOnce(*context, absl::OkStatus());
 }
 
 ServerUnaryReactor* KServeService::ModelInfer(CallbackServerContext* context,
@@ -133,23 +127,20 @@ KServeService::ModelStreamInfer(CallbackServerContext* context) {
                        answered();
                      });
   };
-  const std::shared_ptr<InferStream> stream = InferStream::Start(
-      stream_limits_, std::move(handler), [this](InferStream* ended) { streams_.Remove(ended); });
-  streams_.Add(stream.get());
-  return stream.get();
+  return InferStream::Start(streams_, stream_limits_, std::move(handler));
 }
 
 ServerUnaryReactor* KServeService::RepositoryIndex(CallbackServerContext* context,
                                                    const inference::RepositoryIndexRequest* request,
                                                    inference::RepositoryIndexResponse* response) {
   models_.FillIndex(request->ready(), *response);
-  return Answer(context, absl::OkStatus());
+  return AnswerAtOnce(*context, absl::OkStatus());
 }
 
 #define ATTENDANT_UNIMPLEMENTED(rpc, why)                                                          \
   ServerUnaryReactor* KServeService::rpc(                                                          \
       CallbackServerContext* context, const inference::rpc##Request*, inference::rpc##Response*) { \
-    return Answer(context, absl::UnimplementedError(why));                                         \
+    return AnswerAtOnce(*context, absl::UnimplementedError(why));                                  \
   }
 ATTENDANT_UNIMPLEMENTED(RepositoryModelLoad, kModelsAreFixed)
 ATTENDANT_UNIMPLEMENTED(RepositoryModelUnload, kModelsAreFixed)

@@ -49,4 +49,12 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   const std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
 };
 
+// The end of a unary call whose answer is already there.
+inline grpc::ServerUnaryReactor* AnswerAtOnce(grpc::CallbackServerContext& context,
+                                              const absl::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context.DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
 }  // namespace attendant

@@ -33,7 +33,7 @@ class ActivationKernelTest : public ::testing::TestWithParam<Format> {
 
 INSTANTIATE_TEST_SUITE_P(Formats, ActivationKernelTest,
                          ::testing::Values(Format::kF32, Format::kBf16, Format::kF16, Format::kFp8),
-                         [](const auto& param) { return NameOf(param.param); });
+                         [](const auto& param) { return FormatName(param.param); });
 
 const std::vector<Function> kFunctions = {Function::kGeluErf, Function::kGeluTanh, Function::kRelu,
                                           Function::kIdentity};

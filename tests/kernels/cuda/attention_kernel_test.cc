@@ -50,7 +50,7 @@ class AttentionKernelTest : public ::testing::TestWithParam<Format> {
 
 INSTANTIATE_TEST_SUITE_P(Formats, AttentionKernelTest,
                          ::testing::Values(Format::kF32, Format::kBf16, Format::kF16, Format::kFp8),
-                         [](const auto& param) { return NameOf(param.param); });
+                         [](const auto& param) { return FormatName(param.param); });
 
 TEST_P(AttentionKernelTest, EveryLengthAndHeadDim) {
   for (int64_t head_dim : {32, 64, 128}) {

@@ -23,7 +23,7 @@ std::vector<int64_t> StartsOf(const std::vector<int64_t>& lens) {
 
 std::string AttentionShape::Describe() const {
   std::ostringstream text;
-  text << NameOf(format) << " heads " << heads << " head_dim " << head_dim << " queries";
+  text << FormatName(format) << " heads " << heads << " head_dim " << head_dim << " queries";
   for (int64_t count : queries) text << " " << count;
   for (int64_t count : keys) text << " keys " << count;
   text << " before " << rule.keys_before << " after " << rule.keys_after << (bias ? " bias" : "")

@@ -55,7 +55,7 @@ class AttentionWeightsKernelTest : public ::testing::TestWithParam<Format> {
 
 INSTANTIATE_TEST_SUITE_P(Formats, AttentionWeightsKernelTest,
                          ::testing::Values(Format::kF32, Format::kBf16, Format::kF16, Format::kFp8),
-                         [](const auto& param) { return NameOf(param.param); });
+                         [](const auto& param) { return FormatName(param.param); });
 
 TEST_P(AttentionWeightsKernelTest, AreTheDefinitions) {
   for (int64_t len : {1, 2, 7, 8, 9, 31, 32, 33, 65, 200}) Expect(len, 32, 1);

@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/cuda/format_name.h"
 #include "kernels/cuda/number_types.h"
 
 // What the kernels' tests share. They run on the emulated device and, as another program, on a real
@@ -128,19 +129,5 @@ class Stream {
  private:
   cudaStream_t stream_ = nullptr;
 };
-
-inline const char* NameOf(Format format) {
-  switch (format) {
-    case Format::kF32:
-      return "f32";
-    case Format::kBf16:
-      return "bf16";
-    case Format::kF16:
-      return "f16";
-    case Format::kFp8:
-      return "fp8";
-  }
-  return "?";
-}
 
 }  // namespace attendant::cuda

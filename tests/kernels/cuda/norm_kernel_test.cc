@@ -108,7 +108,7 @@ class NormKernelTest : public ::testing::TestWithParam<Format> {
 
 INSTANTIATE_TEST_SUITE_P(Formats, NormKernelTest,
                          ::testing::Values(Format::kF32, Format::kBf16, Format::kF16, Format::kFp8),
-                         [](const auto& param) { return NameOf(param.param); });
+                         [](const auto& param) { return FormatName(param.param); });
 
 const std::vector<int64_t> kHiddens = {8, 16, 256, 384, 768, 1000, 1024, 1032, 2048, 4096, 8192};
 
@@ -219,7 +219,7 @@ TEST_P(NormKernelTest, ConstantRowsAreBeta) {
 
 class QuantizedNormKernelTest : public NormKernelTest {};
 INSTANTIATE_TEST_SUITE_P(Formats, QuantizedNormKernelTest, ::testing::Values(Format::kFp8),
-                         [](const auto& param) { return NameOf(param.param); });
+                         [](const auto& param) { return FormatName(param.param); });
 
 TEST_P(QuantizedNormKernelTest, RowsOfZerosHaveTheScaleOne) {
   gamma_.assign(64, 1e-32f);

@@ -55,7 +55,7 @@ class PoolKernelTest : public ::testing::TestWithParam<Format> {
 
 INSTANTIATE_TEST_SUITE_P(Formats, PoolKernelTest,
                          ::testing::Values(Format::kF32, Format::kBf16, Format::kF16, Format::kFp8),
-                         [](const auto& param) { return NameOf(param.param); });
+                         [](const auto& param) { return FormatName(param.param); });
 
 TEST_P(PoolKernelTest, EveryPoolingLengthAndCut) {
   for (int64_t hidden : {8, 264, 384, 768, 1000}) {

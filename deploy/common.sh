@@ -33,3 +33,22 @@ wait_until() {
     sleep 0.1
   done
 }
+
+# with_progress NAME LOG COMMAND...: runs a Ninja build with its output in LOG; every 20 seconds says how much of it
+# is done and, going by that, how long the rest takes.
+with_progress() {
+  local name=$1 log=$2 start=$SECONDS build told=$SECONDS
+  shift 2
+  "$@" >"$log" 2>&1 &
+  build=$!
+  while kill -0 "$build" 2>/dev/null; do
+    sleep 1
+    [ $((SECONDS - told)) -ge 20 ] || continue
+    told=$SECONDS
+    sed -nE 's/^\[([0-9]+)\/([0-9]+)\].*/\1 \2/p' "$log" | tail -n 1 |
+      awk -v name="$name" -v script="$SCRIPT" -v spent=$((SECONDS - start)) '$1 > 0 {
+        printf "[%s] %s: %d of %d steps after %d s, about %d s left\n", script, name, $1, $2, spent,
+               spent * ($2 - $1) / $1 }'
+  done
+  wait "$build"
+}

@@ -13,15 +13,15 @@
 #include "absl/time/time.h"
 #include "server/completion_pool.h"
 #include "server/flags.h"
-#include "server/metrics/http_endpoint.h"
+#include "server/http/http_endpoint.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/model_registry.h"
-#include "server/rpc/attention_service.h"
-#include "server/rpc/encode_pipeline.h"
-#include "server/rpc/encoder_service.h"
+#include "server/requests/encode_pipeline.h"
+#include "server/requests/memory_budgets.h"
+#include "server/rpc/attention/service.h"
+#include "server/rpc/encoder/service.h"
 #include "server/rpc/health_service.h"
-#include "server/rpc/kserve_service.h"
-#include "server/rpc/memory_budgets.h"
+#include "server/rpc/kserve/service.h"
 
 namespace attendant {
 

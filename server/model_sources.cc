@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "kernels/core/quote.h"
 #include "server/models/attention_model.h"
-#include "server/rpc/kserve_metadata.h"
+#include "server/rpc/kserve/metadata.h"
 
 namespace attendant {
 namespace {

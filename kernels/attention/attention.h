@@ -13,7 +13,7 @@
 #include "kernels/attention/sequences.h"
 #include "kernels/core/backend.h"
 #include "kernels/core/shape.h"
-#include "kernels/core/thread_pool.h"
+#include "kernels/core/threads/thread_pool.h"
 
 // What a call of any operator of the attention family says; registry.h lists the operators.
 // `queries` and `keys` count one sequence's query tokens and its key and value tokens.

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/backends/cuda_backend.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/cpu_isa.h"
+#include "kernels/cpu/simd/cpu_isa.h"
 #include "kernels/reference/reference_backend.h"
 
 namespace attendant {

@@ -14,7 +14,7 @@
 #include "kernels/core/encoder_weights.h"
 #include "kernels/core/outputs.h"
 #include "kernels/core/packed_batch.h"
-#include "kernels/core/thread_team.h"
+#include "kernels/core/threads/thread_team.h"
 
 namespace attendant {
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cpu/cpu_encoder.h"
-#include "kernels/cpu/isa_level.h"
+#include "kernels/cpu/encoder/cpu_encoder.h"
+#include "kernels/cpu/simd/isa_level.h"
 
 namespace attendant {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/core/backend.h"
-#include "kernels/cpu/cpu_isa.h"
+#include "kernels/cpu/simd/cpu_isa.h"
 
 namespace attendant {
 

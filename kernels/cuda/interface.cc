@@ -3,9 +3,9 @@
 #include <new>
 
 #include "kernels/cuda/cuda_interface.h"
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/model.h"
-#include "kernels/cuda/session.h"
+#include "kernels/cuda/engine/model.h"
+#include "kernels/cuda/engine/session.h"
+#include "kernels/cuda/runtime/device.h"
 
 // The table of cuda_interface.h: nothing that is thrown gets past here.
 

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "absl/status/status.h"
-#include "kernels/core/thread_pool.h"
+#include "kernels/core/threads/thread_pool.h"
 #include "server/batching/admitted_request.h"
 
 namespace attendant {

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "kernels/backends/backends.h"
-#include "kernels/core/thread_team.h"
+#include "kernels/core/threads/thread_team.h"
 #include "server/batching/batcher.h"
 #include "server/models/model.h"
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/text/characters.h"
-#include "server/text/utf8.h"
+#include "server/text/unicode/characters.h"
+#include "server/text/unicode/utf8.h"
 
 namespace attendant {
 

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "server/text/utf8.h"
+#include "server/text/unicode/utf8.h"
 #include "server/text/word_reader.h"
 
 namespace attendant {

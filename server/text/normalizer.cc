@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "server/text/characters.h"
-#include "server/text/utf8.h"
+#include "server/text/unicode/characters.h"
+#include "server/text/unicode/utf8.h"
 
 namespace attendant {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "server/text/characters.h"
-#include "server/text/utf8.h"
+#include "server/text/unicode/characters.h"
+#include "server/text/unicode/utf8.h"
 
 namespace attendant {
 namespace {

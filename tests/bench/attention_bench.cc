@@ -29,9 +29,9 @@
 #include "kernels/attention/attention.h"
 #include "kernels/attention/registry.h"
 #include "kernels/core/arena.h"
-#include "kernels/core/thread_pool.h"
-#include "kernels/cpu/denormals.h"
-#include "kernels/cpu/flash_attention.h"
+#include "kernels/core/threads/thread_pool.h"
+#include "kernels/cpu/attention/flash_attention.h"
+#include "kernels/cpu/simd/denormals.h"
 #include "tests/bench/attention/compare_case.h"
 #include "tests/bench/timing.h"
 

@@ -10,7 +10,7 @@
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/core/cpu_budget.h"
+#include "kernels/core/threads/cpu_budget.h"
 #include "tests/bench/engine.h"
 #include "tests/bench/engine_commands.h"
 #include "tests/bench/workload.h"

@@ -22,7 +22,7 @@
 #include "absl/flags/usage.h"
 #include "absl/strings/str_split.h"
 #include "kernels/backends/backends.h"
-#include "kernels/core/cpu_budget.h"
+#include "kernels/core/threads/cpu_budget.h"
 #include "kernels/io/checkpoint.h"
 #include "tests/bench/timing.h"
 #include "tests/support/checkpoint.h"

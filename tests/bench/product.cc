@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "kernels/cpu/isa_level.h"
-#include "kernels/cpu/onednn_matmul.h"
+#include "kernels/cpu/matmul/onednn_matmul.h"
+#include "kernels/cpu/simd/isa_level.h"
 #include "tests/bench/timing.h"
 
 namespace attendant::bench {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "kernels/core/arena.h"
-#include "kernels/cpu/matmul.h"
-#include "kernels/cpu/packed_linear.h"
+#include "kernels/cpu/matmul/matmul.h"
+#include "kernels/cpu/matmul/packed_linear.h"
 
 namespace attendant::bench {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `attendant attend` reads: a .npy file, or else a .safetensors file.
-#include "client/cli/npy.h"
-#include "client/cli/safetensors.h"
+#include "client/cli/files/npy.h"
+#include "client/cli/files/safetensors.h"
 #include "kernels/core/check.h"
 #include "tests/fuzz/harness.h"
 

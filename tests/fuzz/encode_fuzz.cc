@@ -4,8 +4,8 @@
 
 #include "kernels/core/check.h"
 #include "kernels/core/packed_batch.h"
-#include "server/rpc/encode_validation.h"
-#include "server/rpc/encoder_messages.h"
+#include "server/requests/encode_validation.h"
+#include "server/rpc/encoder/messages.h"
 #include "tests/fuzz/harness.h"
 #include "tests/server/tiny_model.h"
 #include "tests/support/checkpoint.h"

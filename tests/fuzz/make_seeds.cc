@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "attendant/v1/attention.pb.h"
 #include "attendant/v1/encoder.pb.h"
-#include "client/cli/npy.h"
+#include "client/cli/files/npy.h"
 #include "kernels/core/check.h"
 #include "tests/server/tiny_model.h"
 #include "tests/support/checkpoint.h"

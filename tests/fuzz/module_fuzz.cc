@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "kernels/attention/module.h"
+#include "kernels/attention/modules/module.h"
 #include "kernels/core/check.h"
 #include "kernels/io/attention_module.h"
 #include "tests/fuzz/harness.h"

@@ -34,16 +34,20 @@ TABLE = {
     "server/models": row(
         "kernels/core kernels/io kernels/attention kernels/backends server/text server/batching server/metrics", "absl",
         private="json spdlog"),
+    "server/requests": row(
+        "kernels/core server/text server/batching server/models server/metrics", "absl"),
     "server/rpc": row(
-        "proto kernels/core kernels/attention server/text server/batching server/models server/metrics",
+        "proto kernels/core kernels/attention server/batching server/models server/metrics server/requests",
         "absl grpc protobuf", private="spdlog"),
+    "server/http": row("server/metrics", "absl"),
     "server": row(
-        "proto kernels/core kernels/backends server/text server/batching server/models server/metrics server/rpc",
+        "proto kernels/core kernels/backends server/text server/batching server/models server/metrics server/requests "
+        "server/rpc server/http",
         "absl grpc protobuf", private="spdlog"),
     "client": row("proto", "absl grpc protobuf json pango"),
     "tests": row(
         "proto kernels/core kernels/io kernels/reference kernels/cpu kernels/cuda kernels/attention kernels/backends "
-        "server/text server/batching server/metrics server/models server/rpc server client",
+        "server/text server/batching server/metrics server/models server/requests server/rpc server/http server client",
         "absl dnnl cuda json icu pango prometheus grpc protobuf spdlog gtest benchmark"),
 }
 

@@ -25,8 +25,8 @@
 #include "absl/strings/str_split.h"
 #include "kernels/attention/registry.h"
 #include "kernels/core/arena.h"
-#include "kernels/core/cpu_budget.h"
-#include "kernels/cpu/denormals.h"
+#include "kernels/core/threads/cpu_budget.h"
+#include "kernels/cpu/simd/denormals.h"
 #include "tests/bench/attention/compare_case.h"
 #include "tests/bench/timing.h"
 

@@ -6,8 +6,8 @@
 #   tests/bench/attention/compare.sh [--quick] [--output DIR] [--page FILE] [--under COMMAND] [-- FLAGS OF attention_compare]
 #
 # --quick stops at 1,024 tokens and measures for moments: the whole way in half a minute, with rough numbers.
-# --page puts the tables between the marks of that Markdown file; kernels/attention/comparison.md was made so:
-#   tests/bench/attention/compare.sh --page kernels/attention/comparison.md --output kernels/attention
+# --page puts the tables between the marks of that Markdown file; tests/bench/attention/results/comparison.md was made so:
+#   tests/bench/attention/compare.sh --page tests/bench/attention/results/comparison.md --output tests/bench/attention/results
 # --under starts each kind's process under a command, e.g. "taskset -c 2,3". ATTENDANT_BIN_DIR names another build's bin/
 # folder; then nothing is built.
 set -euo pipefail

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/attention/attention.h"
-#include "kernels/attention/module.h"
+#include "kernels/attention/modules/module.h"
 
 namespace attendant::bench {
 

@@ -14,9 +14,9 @@
 #include <functional>
 #include <string>
 
-#include "kernels/cuda/attention_kernels.h"
-#include "kernels/cuda/handles.h"
-#include "kernels/cuda/product.h"
+#include "kernels/cuda/kernels/attention_kernels.h"
+#include "kernels/cuda/matmul/product.h"
+#include "kernels/cuda/runtime/handles.h"
 #include "tests/support/cuda/device_run.h"
 
 extern "C" const AttendantCudaInterface* attendant_cuda_interface(uint32_t version);

@@ -5,7 +5,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "kernels/core/backend.h"
-#include "kernels/cpu/vector_kernels.h"
+#include "kernels/cpu/simd/vector_kernels.h"
 
 namespace attendant::bench {
 

@@ -4,7 +4,7 @@
 // command and explains the counters.
 #include <benchmark/benchmark.h>
 
-#include "kernels/cpu/denormals.h"
+#include "kernels/cpu/simd/denormals.h"
 #include "tests/bench/kernels/bound.h"
 
 int main(int argc, char** argv) {

@@ -2,7 +2,7 @@
 // The products of a layer: as large blocks of rows, and for a single short sequence.
 #include <memory>
 
-#include "kernels/cpu/cpu_encoder.h"
+#include "kernels/cpu/encoder/cpu_encoder.h"
 #include "tests/bench/kernels/bound.h"
 #include "tests/bench/kernels/models.h"
 #include "tests/bench/product.h"

@@ -8,7 +8,7 @@
 
 #include "kernels/core/arena.h"
 #include "kernels/core/pooling.h"
-#include "kernels/cpu/cpu_encoder.h"
+#include "kernels/cpu/encoder/cpu_encoder.h"
 #include "tests/bench/kernels/bound.h"
 #include "tests/bench/kernels/memory_pass.h"
 #include "tests/bench/kernels/models.h"

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "client/cli/load_report.h"
-#include "client/cli/npy.h"
-#include "client/cli/similarity.h"
+#include "client/cli/commands/load_report.h"
+#include "client/cli/commands/similarity.h"
+#include "client/cli/files/npy.h"
 
 namespace attendant::client {
 namespace {

@@ -4,11 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kernels/attention/exact_attention.h"
-#include "kernels/attention/family_kernels.h"
-#include "kernels/attention/module.h"
+#include "kernels/attention/exact/exact_attention.h"
+#include "kernels/attention/modules/module.h"
 #include "kernels/attention/registry.h"
-#include "kernels/cpu/cpu_isa.h"
+#include "kernels/attention/scored/family_kernels.h"
+#include "kernels/cpu/simd/cpu_isa.h"
 #include "kernels/io/attention_module.h"
 #include "tests/kernels/attention/family_call.h"
 #include "tests/support/counter_values.h"

@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/backends/backends.h"
-#include "kernels/cpu/cpu_isa.h"
-#include "kernels/cpu/onednn_matmul.h"
+#include "kernels/cpu/matmul/onednn_matmul.h"
+#include "kernels/cpu/simd/cpu_isa.h"
 #include "kernels/reference/reference_backend.h"
 #include "oneapi/dnnl/dnnl.hpp"
 #include "tests/support/backends.h"

@@ -12,8 +12,8 @@
 #include <mutex>
 #include <thread>
 
-#include "kernels/core/thread_pool.h"
-#include "kernels/cpu/onednn_matmul.h"
+#include "kernels/core/threads/thread_pool.h"
+#include "kernels/cpu/matmul/onednn_matmul.h"
 #include "tests/support/backends.h"
 #include "tests/support/call_counter.h"
 #include "tests/support/checkpoint.h"

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "server/text/utf8.h"
+#include "server/text/unicode/utf8.h"
 
 namespace attendant {
 namespace {

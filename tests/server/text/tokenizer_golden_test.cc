@@ -13,7 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "server/text/normalizer.h"
 #include "server/text/tokenizer.h"
-#include "server/text/utf8.h"
+#include "server/text/unicode/utf8.h"
 #include "server/text/word_reader.h"
 #include "tests/support/golden.h"
 

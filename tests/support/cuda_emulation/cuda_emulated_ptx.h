@@ -6,10 +6,10 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/cuda/number_types.h"
+#include "kernels/cuda/kernels/number_types.h"
 #include "tests/support/cuda_emulation/grid.h"
 
-// The twins of kernels/cuda/ptx.cuh's instructions, by the PTX ISA's definitions.
+// The twins of kernels/cuda/kernels/ptx.cuh's instructions, by the PTX ISA's definitions.
 namespace attendant::cuda {
 namespace ptx_twin {
 

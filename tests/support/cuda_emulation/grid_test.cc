@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/ptx.cuh"
+#include "kernels/cuda/kernels/ptx.cuh"
 
 namespace attendant::cuda_emulation {
 namespace {

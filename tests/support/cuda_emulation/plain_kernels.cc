@@ -6,9 +6,9 @@
 #include <functional>
 #include <vector>
 
-#include "kernels/cuda/attention_kernels.h"
 #include "kernels/cuda/cuda_interface.h"
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/kernels/attention_kernels.h"
+#include "kernels/cuda/kernels/kernels.h"
 #include "tests/support/cuda_emulation/emulation.h"
 #include "tests/support/cuda_emulation/number_formats.h"
 

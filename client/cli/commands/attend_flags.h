@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/attention.h"
+#include "client/cli/files/array.h"
+#include "client/cli/flag_set.h"
+
+namespace attendant::client {
+
+// What `attend` is told, and the request that it makes of it.
+struct AttendFlags {
+  AttendRequest request;  // what needs no file
+  std::string input;      // a safetensors file with tensors of the names below
+  std::string query, key, value, mask, key_padding_mask, learned;  // files
+  std::vector<std::string> parameters;                             // NAME=FILE
+  std::string query_lengths, key_lengths, slopes;                  // numbers, or a file
+  double scale = 0;                                                // 0: the kind's own
+
+  void AddTo(FlagSet& flags);
+
+  // Reads the files. FAILED_PRECONDITION names the file, or the flag, and what is wrong.
+  absl::StatusOr<AttendRequest> Request() const;
+};
+
+}  // namespace attendant::client

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/command.h"
+#include "client/cli/commands/encode_flags.h"
+#include "client/cli/files/npy.h"
+#include "client/cli/format.h"
+#include "client/cli/input.h"
+#include "client/ordered_encoder.h"
+
+namespace attendant::client {
+namespace {
+
+constexpr size_t kShownValues = 6;
+constexpr size_t kTextWidth = 70;
+
+class EncodeCommand : public Command {
+ public:
+  EncodeCommand() { flags_.limits.max_sequences = 8; }
+
+  void AddFlags(FlagSet& flags) override {
+    flags.AddRepeated("ids", &ids_, "ID,ID,...",
+                      "A sequence of token ids, special tokens included; may be repeated");
+    flags.AddRepeated("mask", &masks_, "0|1,...",
+                      "The attention mask of the --ids of the same rank; may be repeated");
+    flags_.AddTo(flags);
+    common_.AddTo(flags);
+  }
+
+  int Run(std::span<const std::string> arguments, Io& io) override {
+    common_.connect.max_attempts = 5;
+    absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(common_.connect);
+    if (!client.ok()) return UsageError(client.status().message(), io);
+    const absl::Status status = Encode(**client, arguments, io);
+    return status.ok() ? kExitOk : CallError(status, common_.connect, io);
+  }
+
+ private:
+  absl::Status Encode(Client& client, std::span<const std::string> arguments, Io& io) {
+    if (masks_.size() > ids_.size()) {
+      return absl::FailedPreconditionError("there are more --mask than --ids");
+    }
+    absl::StatusOr<EncodeRequest> prototype = flags_.Prototype(client);
+    if (!prototype.ok()) return prototype.status();
+    prototype->last_hidden_state = true;
+    prototype->token_ids = true;
+    OrderedEncoder encoder(client, *std::move(prototype), flags_.limits,
+                           [&](const EncodeRequest& request, const EncodeResult& result) {
+                             return Take(request, result, io);
+                           });
+    if (absl::Status status = AddAll(arguments, encoder, io); !status.ok()) return status;
+    if (absl::Status status = encoder.Finish(); !status.ok()) return status;
+    if (num_sequences_ == 0) return absl::FailedPreconditionError("there are no texts");
+    if (flags_.output.empty()) return absl::OkStatus();
+    return WriteNpy(flags_.output, states_.shape, states_.values);
+  }
+
+  absl::Status AddAll(std::span<const std::string> arguments, OrderedEncoder& encoder, Io& io) {
+    for (size_t i = 0; i < ids_.size(); ++i) {
+      absl::StatusOr<TokenIds> ids = ParseIds(ids_[i], i < masks_.size() ? masks_[i] : "");
+      if (!ids.ok()) return ids.status();
+      if (absl::Status status = encoder.Add(*std::move(ids)); !status.ok()) return status;
+    }
+    if (!ids_.empty() && arguments.empty() && flags_.file.empty()) return absl::OkStatus();
+    return ForEachText(arguments, flags_.file, io,
+                       [&](std::string text) { return encoder.Add(std::move(text)); });
+  }
+
+  absl::Status Take(const EncodeRequest& request, const EncodeResult& result, Io& io) {
+    if (result.last_hidden_state.shape.empty()) {
+      return absl::InternalError("the answer has no hidden states");
+    }
+    size_t row = 0;
+    for (size_t i = 0; i < request.sequences.size(); ++i) {
+      if (common_.json) {
+        WriteJson(request.sequences[i], result, i, row, io);
+      } else {
+        WriteText(request.sequences[i], result, i, row, io);
+      }
+      row += static_cast<size_t>(result.sequences[i].tokens);
+      ++num_sequences_;
+    }
+    if (!flags_.output.empty()) Keep(result.last_hidden_state);
+    return io.out ? absl::OkStatus() : absl::FailedPreconditionError("cannot write the output");
+  }
+
+  void Keep(const Tensor& states) {
+    const int64_t tokens = states_.shape.empty() ? 0 : states_.shape[0];
+    states_.shape = {tokens + states.shape[0], states.shape[1]};
+    states_.values.insert(states_.values.end(), states.values.begin(), states.values.end());
+  }
+
+  // Rows [row, row + tokens) of the answer belong to sequence `i`. The values themselves are left
+  // out when they go to a file.
+  void WriteJson(const Sequence& sequence, const EncodeResult& result, size_t i, size_t row,
+                 Io& io) const {
+    const SequenceInfo& info = result.sequences[i];
+    FloatJson json{{"index", num_sequences_}, {"model", result.model}};
+    if (const auto* text = std::get_if<std::string>(&sequence)) json["text"] = *text;
+    json["tokens"] = info.tokens;
+    json["truncated"] = info.truncated;
+    json["token_ids"] = info.token_ids;
+    if (flags_.output.empty()) {
+      FloatJson& states = json["last_hidden_state"] = FloatJson::array();
+      for (size_t t = 0; t < static_cast<size_t>(info.tokens); ++t) {
+        states.push_back(Row(result.last_hidden_state, row + t));
+      }
+    }
+    io.out << Dump(json) << "\n";
+  }
+
+  void WriteText(const Sequence& sequence, const EncodeResult& result, size_t i, size_t row,
+                 Io& io) const {
+    const SequenceInfo& info = result.sequences[i];
+    const auto* text = std::get_if<std::string>(&sequence);
+    io.out << absl::StreamFormat("sequence %d: %d tokens x %d values%s  %s\n", num_sequences_,
+                                 info.tokens, result.last_hidden_state.shape[1],
+                                 info.truncated ? " (cut)" : "",
+                                 text == nullptr ? "(ids)" : OneLine(*text, kTextWidth));
+    if (!flags_.output.empty()) return;
+    for (size_t t = 0; t < static_cast<size_t>(info.tokens); ++t) {
+      const std::string id = t < info.token_ids.size() ? absl::StrCat(info.token_ids[t]) : "-";
+      io.out << absl::StreamFormat(
+          "  %4d  id %6s  %s\n", t, id,
+          FirstValues(Row(result.last_hidden_state, row + t), kShownValues));
+    }
+  }
+
+  CommonFlags common_;
+  EncodeFlags flags_;
+  std::vector<std::string> ids_;
+  std::vector<std::string> masks_;
+
+  int64_t num_sequences_ = 0;
+  Tensor states_;  // with --output: [tokens, hidden]
+};
+
+}  // namespace
+
+CommandInfo EncodeCommandInfo() {
+  return {
+      .name = "encode",
+      .summary = "Shows the hidden states of texts or token ids",
+      .arguments = "[TEXT ...]",
+      .details =
+          "Sequences are the --ids, then the arguments (a lone - stands for the lines of standard "
+          "input), then\nthe lines of --file; with none of them, the lines of standard input. "
+          "--json writes one JSON object\nper sequence and line; --output writes one matrix "
+          "[tokens, hidden], sequence after sequence.\n\n  attendant encode \"A man eats.\"\n"
+          "  attendant encode --ids 101,7592,102 --json\n",
+      .make = []() -> std::unique_ptr<Command> { return std::make_unique<EncodeCommand>(); }};
+}
+
+}  // namespace attendant::client

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <csignal>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/command.h"
+#include "client/cli/commands/load_report.h"
+#include "client/cli/format.h"
+#include "client/load/driver.h"
+#include "client/load/protocols.h"
+
+namespace attendant::client {
+namespace {
+
+constexpr absl::Duration kProgressInterval = absl::Milliseconds(250);
+
+volatile std::sig_atomic_t interrupted = 0;
+
+// The first Ctrl-C ends the load early; a second one ends the program.
+class CatchInterrupt {
+ public:
+  CatchInterrupt() {
+    interrupted = 0;
+    struct sigaction action {};
+    action.sa_handler = [](int) { interrupted = 1; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, &action, &before_);
+  }
+  ~CatchInterrupt() { sigaction(SIGINT, &before_, nullptr); }
+
+ private:
+  struct sigaction before_ {};
+};
+
+enum class Protocol { kAttendant, kKserve };
+
+class LoadCommand : public Command {
+ public:
+  void AddFlags(FlagSet& flags) override {
+    flags.AddChoice<Protocol>(
+        "protocol", &protocol_,
+        {{"attendant", Protocol::kAttendant}, {"kserve", Protocol::kKserve}},
+        "The service to call; kserve is KServe v2, Triton's too (default attendant)");
+    flags.Add("model", &target_.model, "NAME", "The model; kserve always needs it");
+    AddPlanFlags(flags);
+    AddPayloadFlags(flags);
+    common_.AddTo(flags);
+  }
+
+  int Run(std::span<const std::string> arguments, Io& io) override {
+    if (!arguments.empty()) return UsageError("load takes flags only", io);
+    absl::Status status = Prepare();
+    if (!status.ok()) return UsageError(status.message(), io);
+    absl::StatusOr<Target> target = protocol_ == Protocol::kAttendant ? MakeAttendantTarget(target_)
+                                                                      : MakeKserveTarget(target_);
+    if (!target.ok()) return CallError(target.status(), common_.connect, io);
+    const LoadSummary summary = Play(*target->caller, io);
+    Write(target->model, summary, io);
+    return ExitCodeOf(summary);
+  }
+
+ private:
+  void AddPlanFlags(FlagSet& flags) {
+    flags.Add("connections", &plan_.connections, "N", "TCP connections");
+    flags.Add("concurrency", &concurrency_, "N",
+              "Closed loop: requests outstanding on each connection");
+    flags.Add("rate", &plan_.requests_per_s, "R",
+              "Open loop: R requests per second, at the random times of a Poisson process; 0 is a "
+              "closed loop");
+    flags.Add("max_outstanding", &max_outstanding_, "N",
+              "Open loop: an arrival that finds N requests outstanding is not sent, but counted");
+    flags.Add("duration", &duration_, "DURATION",
+              "How long to measure (default 10s; without a limit when --requests is given)");
+    flags.Add("warmup", &plan_.warmup, "DURATION", "How long to run before that");
+    flags.Add("requests", &plan_.max_requests, "N", "Measure this many requests; 0 is no limit");
+    flags.Add("seed", &plan_.seed, "N", "Of all random choices");
+  }
+
+  void AddPayloadFlags(FlagSet& flags) {
+    flags.Add("texts", &texts_file_, "FILE", "Send its lines, shuffled, over and over");
+    flags.Add("lengths", &lengths_, "SPEC",
+              "Send random token ids (words, where kserve takes text) of such lengths: fixed:N, "
+              "uniform:LOW:HIGH, lognormal:MEDIAN:SIGMA:LOW:HIGH, or mixed, which is "
+              "lognormal:48:0.54:4:512");
+    flags.Add("batch", &target_.payload.batch, "N", "Sequences in each request");
+    flags.AddChoice<bool>("output", &target_.hidden, {{"pooled", false}, {"hidden", true}},
+                          "What to ask for, with the attendant protocol (default pooled)");
+    flags.Add("vocab", &target_.payload.vocab, "N",
+              "Token ids are below this, and the model's own");
+    flags.AddRepeated("shape", &target_.shapes, "INPUT:N,N",
+                      "kserve: the -1 dimensions of an input, without the batch; may be repeated");
+  }
+
+  absl::Status Prepare() {
+    const bool open = plan_.requests_per_s > 0;
+    if (plan_.connections < 1 || concurrency_ < 1 || max_outstanding_ < 1 ||
+        target_.payload.batch < 1 || target_.payload.vocab < 1) {
+      return absl::FailedPreconditionError(
+          "--connections, --concurrency, --max_outstanding, --batch and --vocab must be at least "
+          "1");
+    }
+    if (!(plan_.requests_per_s >= 0) || plan_.max_requests < 0 ||
+        plan_.warmup < absl::ZeroDuration() || duration_ < absl::ZeroDuration()) {
+      return absl::FailedPreconditionError(
+          "--rate, --requests, --warmup and --duration cannot be negative");
+    }
+    plan_.max_outstanding = open ? max_outstanding_ : plan_.connections * concurrency_;
+    plan_.duration = duration_ > absl::ZeroDuration() ? duration_
+                     : plan_.max_requests > 0         ? absl::InfiniteDuration()
+                                                      : absl::Seconds(10);
+    absl::StatusOr<LengthDistribution> lengths = LengthDistribution::Parse(lengths_);
+    if (!lengths.ok()) return lengths.status();
+    target_.payload.lengths = *lengths;
+    if (!texts_file_.empty()) {
+      absl::StatusOr<std::vector<std::string>> texts = ReadTexts(texts_file_);
+      if (!texts.ok()) return texts.status();
+      target_.payload.texts = *std::move(texts);
+    }
+    target_.payload.seed = plan_.seed;
+    target_.connect = common_.connect;
+    target_.connections = plan_.connections;
+    return absl::OkStatus();
+  }
+
+  LoadSummary Play(Caller& caller, Io& io) const {
+    const CatchInterrupt catch_interrupt;
+    SteadyClock clock;
+    Recorder recorder(plan_.warmup, plan_.end());
+    Driver driver(plan_, caller, clock, recorder);
+    absl::Duration next_progress = absl::ZeroDuration();
+    driver.Run([&] {
+      const absl::Duration now = clock.Now();
+      if (io.err_is_terminal && now >= next_progress) {
+        io.err << "\r" << FormatProgress(plan_, recorder.Summarize(now), now) << "\x1b[K"
+               << std::flush;
+        next_progress = now + kProgressInterval;
+      }
+      return interrupted == 0;
+    });
+    if (io.err_is_terminal) io.err << "\r\x1b[K" << std::flush;
+    return recorder.Summarize(clock.Now());
+  }
+
+  void Write(const std::string& model, const LoadSummary& summary, Io& io) const {
+    const std::string what =
+        texts_file_.empty() ? absl::StrCat("random ids, lengths ", lengths_)
+                            : absl::StrCat(target_.payload.texts.size(), " texts of ", texts_file_);
+    const LoadDescription description{
+        .protocol = protocol_ == Protocol::kAttendant ? "attendant.v1" : "KServe v2",
+        .server = common_.connect.target,
+        .model = model,
+        .payload = absl::StrCat(target_.payload.batch,
+                                target_.payload.batch == 1 ? " sequence" : " sequences",
+                                " per request, ", what, ", asking for ",
+                                protocol_ == Protocol::kKserve ? "all outputs"
+                                : target_.hidden               ? "hidden states"
+                                                               : "embeddings"),
+        .plan = plan_};
+    if (common_.json) {
+      io.out << Dump(ReportToJson(description, summary)) << "\n";
+    } else {
+      io.out << FormatReport(description, summary);
+    }
+  }
+
+  // One request that went well is a measurement.
+  static int ExitCodeOf(const LoadSummary& summary) {
+    if (summary.ok > 0 || summary.failed == 0) return kExitOk;
+    const bool unreachable =
+        summary.errors.size() == 1 && (summary.errors.begin()->first == "UNAVAILABLE" ||
+                                       summary.errors.begin()->first == "DEADLINE_EXCEEDED");
+    return unreachable ? kExitNoAnswer : kExitServerError;
+  }
+
+  CommonFlags common_;
+  Protocol protocol_ = Protocol::kAttendant;
+  TargetSpec target_;
+  LoadPlan plan_{.warmup = absl::Seconds(2)};
+  int64_t concurrency_ = 8;
+  int64_t max_outstanding_ = 10000;
+  absl::Duration duration_ = absl::ZeroDuration();
+  std::string texts_file_;
+  std::string lengths_ = "mixed";
+};
+
+}  // namespace
+
+CommandInfo LoadCommandInfo() {
+  return {.name = "load",
+          .summary = "Sends many requests and measures throughput and latency",
+          .arguments = "",
+          .details =
+              "Latency runs from the time a request was meant to be sent, so that a stalled server "
+              "cannot hide\nbehind requests that were never sent. Ctrl-C ends early and still "
+              "reports. The exit code is 0 as soon\nas one request went well.\n\n"
+              "  attendant load --concurrency 16 --lengths fixed:128\n"
+              "  attendant load --rate 200 --texts texts.txt --duration 1m --json\n"
+              "  attendant load --protocol kserve --model NAME.ids --server triton:8001\n",
+          .make = []() -> std::unique_ptr<Command> { return std::make_unique<LoadCommand>(); }};
+}
+
+}  // namespace attendant::client

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "absl/strings/str_cat.h"
+#include "client/cli/command.h"
+#include "client/cli/commands/attend_report.h"
+#include "client/cli/format.h"
+
+namespace attendant::client {
+namespace {
+
+nlohmann::ordered_json ToJson(const ModelInfo& model) {
+  nlohmann::ordered_json json{{"name", model.name}, {"state", model.state}};
+  if (!model.error.empty()) json["error"] = model.error;
+  if (model.hidden == 0) return json;
+  json.update({{"backend", model.backend},
+               {"isa", model.isa},
+               {"dtype", model.dtype},
+               {"layers", model.layers},
+               {"heads", model.heads},
+               {"hidden", model.hidden},
+               {"vocab", model.vocab},
+               {"max_sequence_tokens", model.max_sequence_tokens},
+               {"max_text_tokens", model.max_text_tokens},
+               {"pooling", model.pooling},
+               {"normalize", model.normalize}});
+  return json;
+}
+
+std::vector<std::string> ToRow(const ModelInfo& model) {
+  if (model.hidden == 0) return {model.name, model.state, model.error};
+  return {model.name,
+          model.state,
+          absl::StrCat(model.backend, " ", model.isa),
+          model.dtype,
+          absl::StrCat(model.layers),
+          absl::StrCat(model.heads),
+          absl::StrCat(model.hidden),
+          absl::StrCat(model.vocab),
+          absl::StrCat(model.max_sequence_tokens, " ids, ", model.max_text_tokens, " text"),
+          absl::StrCat(model.pooling, model.normalize ? ", normalized" : "")};
+}
+
+class ModelsCommand : public Command {
+ public:
+  void AddFlags(FlagSet& flags) override { common_.AddTo(flags); }
+
+  int Run(std::span<const std::string> arguments, Io& io) override {
+    if (!arguments.empty()) return UsageError("models takes no arguments", io);
+    absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(common_.connect);
+    if (!client.ok()) return UsageError(client.status().message(), io);
+    absl::StatusOr<std::vector<ModelInfo>> models = (*client)->Models();
+    if (!models.ok()) return CallError(models.status(), common_.connect, io);
+    // Asked second: a module that has loaded meanwhile is no model any more, and in no other order
+    // could be missed.
+    absl::StatusOr<AttentionOffer> offer = (*client)->ListAttention();
+    if (absl::IsUnimplemented(offer.status())) offer.emplace();  // a server without attention
+    if (!offer.ok()) return CallError(offer.status(), common_.connect, io);
+    for (const AttentionModule& module : offer->modules) {
+      std::erase_if(*models, [&](const ModelInfo& model) { return model.name == module.name; });
+    }
+    Write(*models, offer->modules, io);
+    return kExitOk;
+  }
+
+ private:
+  void Write(const std::vector<ModelInfo>& models, const std::vector<AttentionModule>& modules,
+             Io& io) const {
+    if (common_.json) {
+      nlohmann::ordered_json list = nlohmann::ordered_json::array();
+      for (const ModelInfo& model : models) list.push_back(ToJson(model));
+      nlohmann::ordered_json json{{"models", list}, {"modules", nlohmann::ordered_json::array()}};
+      for (const AttentionModule& module : modules) json["modules"].push_back(ToJson(module));
+      io.out << Dump(json) << "\n";
+      return;
+    }
+    std::vector<std::vector<std::string>> rows = {{"MODEL", "STATE", "BACKEND", "DTYPE", "LAYERS",
+                                                   "HEADS", "HIDDEN", "VOCAB", "MAX TOKENS",
+                                                   "POOLING"}};
+    for (const ModelInfo& model : models) rows.push_back(ToRow(model));
+    if (!models.empty() || modules.empty()) io.out << Table(rows);
+    if (modules.empty()) return;
+    io.out << (models.empty() ? "" : "\n") << ModulesTable(modules);
+  }
+
+  CommonFlags common_;
+};
+
+}  // namespace
+
+CommandInfo ModelsCommandInfo() {
+  return {.name = "models",
+          .summary = "Lists the server's models and attention modules",
+          .arguments = "",
+          .details = "",
+          .make = []() -> std::unique_ptr<Command> { return std::make_unique<ModelsCommand>(); }};
+}
+
+}  // namespace attendant::client

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/attention/attention.h"
+#include "kernels/core/attention_module.h"
+
+namespace attendant::attention {
+
+// A PyTorch attention module with its weights packed for this machine. A call names it in `module`,
+// with kind(), its dtype, and operands of one head:
+//
+//   kMultiHead    query [queries, hidden], key [keys, key_dim], value [keys, value_dim]
+//   kTransformer  query [len, hidden]; keys are the queries, and key and value are not read
+//
+// Masks and weights have the module's heads; a transformer's weights are those of its last layer.
+// Immutable, thread-safe; must outlive the calls.
+class Module {
+ public:
+  virtual ~Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  const ModuleConfig& config() const { return config_; }
+  DType dtype() const { return dtype_; }
+  Kind kind() const {
+    return config_.type == ModuleType::kMultiHead ? Kind::kMultiHead : Kind::kTransformer;
+  }
+  // The instruction set that it computes with, as "avx512_bf16".
+  absl::string_view isa() const;
+  // Of the packed weights. Those it was made from stay referenced, for the reference.
+  virtual int64_t weight_bytes() const = 0;
+
+  // As the functions of attention.h, which call these; REQUIRES for Run: Measure accepted the call.
+  virtual absl::StatusOr<Cost> Measure(const Call& call, int threads) const = 0;
+  virtual absl::Status Run(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,
+                           const Outputs& outputs) const = 0;
+  virtual absl::Status RunReference(const Call& call, const Outputs& outputs) const = 0;
+
+ protected:
+  Module(const ModuleConfig& config, DType dtype) : config_(config), dtype_(dtype) {}
+
+ private:
+  ModuleConfig config_;
+  DType dtype_;
+};
+
+// Packs the weights, for what AutoCpuIsa (cpu/cpu_isa.h) allows. INVALID_ARGUMENT when config and
+// weights disagree; UNIMPLEMENTED for a dtype that is not f32 or bf16, or has no fast products on
+// this machine; RESOURCE_EXHAUSTED when the packed weights do not fit in memory.
+absl::StatusOr<std::unique_ptr<const Module>> MakeModule(const ModuleConfig& config,
+                                                         ModuleWeights weights, DType dtype);
+
+}  // namespace attendant::attention

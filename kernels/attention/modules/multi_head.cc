@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/attention/modules/multi_head.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/attention/check_call.h"
+#include "kernels/attention/exact/exact_attention.h"
+#include "kernels/attention/modules/token_rows.h"
+#include "kernels/attention/reference/reference_module.h"
+#include "kernels/attention/registry.h"
+#include "kernels/attention/scratch.h"
+#include "kernels/cpu/simd/denormals.h"
+#include "kernels/cpu/simd/isa_level.h"
+
+namespace attendant::attention {
+namespace {
+
+int64_t Blocks(int64_t tokens) { return (tokens + kBlockRows - 1) / kBlockRows; }
+
+}  // namespace
+
+absl::StatusOr<MultiHeadProjections> MultiHeadProjections::Create(
+    MatmulCache& cache, const MultiHeadWeights& weights, const Projection::Options& output) {
+  const Projection::Options inner{.add_bias = true, .dtype_outputs = true};
+  absl::StatusOr<Projection> query = Projection::Create(cache, weights.query, inner);
+  if (!query.ok()) return query.status();
+  absl::StatusOr<Projection> key = Projection::Create(cache, weights.key, inner);
+  if (!key.ok()) return key.status();
+  absl::StatusOr<Projection> value = Projection::Create(cache, weights.value, inner);
+  if (!value.ok()) return value.status();
+  absl::StatusOr<Projection> out = Projection::Create(cache, weights.output, output);
+  if (!out.ok()) return out.status();
+  return MultiHeadProjections{*std::move(query), *std::move(key), *std::move(value),
+                              *std::move(out)};
+}
+
+int64_t MultiHeadProjections::bytes() const {
+  return query.bytes() + key.bytes() + value.bytes() + output.bytes();
+}
+
+Call HeadsCall(const Call& outer, int64_t heads, int64_t hidden, const std::byte* q,
+               const std::byte* k, const std::byte* v) {
+  Call call = outer;
+  call.kind = Kind::kDotProduct;
+  call.module = nullptr;
+  const int64_t head_dim = hidden / heads;
+  call.query = InputRows::TokensFirst(q, heads, head_dim, call.queries.seq());
+  call.key = InputRows::TokensFirst(k, heads, head_dim, call.keys.seq());
+  call.value = InputRows::TokensFirst(v, heads, head_dim, call.keys.seq());
+  return call;
+}
+
+absl::Status CheckModuleCall(const Module& module, const Call& call) {
+  const ModuleConfig& config = module.config();
+  if (call.kind != module.kind()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the call is not of the module's kind, ", FindOperator(module.kind())->name));
+  }
+  if (call.dtype != module.dtype()) {
+    return absl::InvalidArgumentError(absl::StrCat("the call is in ", DTypeName(call.dtype),
+                                                   ", the module in ", DTypeName(module.dtype())));
+  }
+  for (const absl::Status& status :
+       {CheckCall(call, config.heads, /*gives_weights=*/true),
+        CheckEqual("query", call.query.heads, "the module's input", 1, "heads"),
+        CheckEqual("query", call.query.dim, "the module", config.hidden, "dims"),
+        CheckEqual("key", call.key.dim, "the module", config.key_dim, "dims"),
+        CheckEqual("value", call.value.dim, "the module", config.value_dim, "dims")}) {
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+// The layout of a call's scratch.
+struct MultiHead::Buffers {
+  struct Thread {
+    std::byte* block;  // [kBlockRows, the widest operand]
+    std::byte* scratchpad;
+  };
+
+  Buffers(const Call& call, const MultiHead& module, int num_threads, Scratch& scratch) {
+    const ModuleConfig& config = module.config();
+    const int64_t row_bytes = config.hidden * ValueBytes(call.dtype);
+    const int64_t queries = cpu::RoundUpRows(call.queries.tokens());
+    const int64_t keys = cpu::RoundUpRows(call.keys.tokens());
+    q = scratch.TakeBytes(queries * row_bytes);
+    k = scratch.TakeBytes(keys * row_bytes);
+    v = scratch.TakeBytes(keys * row_bytes);
+    context = scratch.TakeBytes(queries * row_bytes);
+    const int64_t block_bytes = kBlockRows * ValueBytes(call.dtype) *
+                                std::max({config.hidden, config.key_dim, config.value_dim});
+    for (int i = 0; i < num_threads; ++i) {
+      threads.push_back({.block = scratch.TakeBytes(block_bytes),
+                         .scratchpad = scratch.TakeBytes(module.cache_.scratchpad_bytes())});
+    }
+  }
+
+  std::byte *q, *k, *v, *context;  // [tokens rounded up, hidden], of the call's dtype
+  std::vector<Thread> threads;
+};
+
+// One of query, key and value on its way through its projection.
+struct MultiHead::Side {
+  const Projection& projection;
+  const InputRows& rows;
+  const Sequences& sequences;
+  std::byte* out;  // [tokens rounded up, hidden]
+};
+
+MultiHead::MultiHead(const ModuleConfig& config, ModuleWeights weights, MatmulCache cache,
+                     MultiHeadProjections projections)
+    : Module(config, cache.dtype()),
+      weights_(std::move(weights)),
+      cache_(std::move(cache)),
+      projections_(std::move(projections)) {}
+
+absl::StatusOr<std::unique_ptr<const Module>> MultiHead::Create(const ModuleConfig& config,
+                                                                ModuleWeights weights,
+                                                                DType dtype) {
+  absl::StatusOr<const cpu::IsaLevel*> isa = cpu::FindIsaLevel(CpuIsa::kAuto);
+  if (!isa.ok()) return isa.status();
+  MatmulCache cache(dtype, (*isa)->kernels);
+  absl::StatusOr<MultiHeadProjections> projections = MultiHeadProjections::Create(
+      cache, weights.attention, {.add_bias = true, .dtype_outputs = true});
+  if (!projections.ok()) return projections.status();
+  return std::unique_ptr<const Module>(
+      new MultiHead(config, std::move(weights), std::move(cache), *std::move(projections)));
+}
+
+absl::StatusOr<Cost> MultiHead::Measure(const Call& call, int threads) const {
+  if (absl::Status status = CheckModuleCall(*this, call); !status.ok()) return status;
+  const int64_t hidden = config().hidden;
+  const int64_t widest = std::max({hidden, config().key_dim, config().value_dim});
+  for (const Sequences* side : {&call.queries, &call.keys}) {
+    auto bound = CheckedProduct("tokens and widths of projections",
+                                {side->tokens() + kBlockRows, widest, 4 * hidden});
+    if (!bound.ok()) return bound.status();
+  }
+  const Call heads = HeadsCall(call, config().heads, hidden, nullptr, nullptr, nullptr);
+  absl::StatusOr<Cost> cost = MeasureExact(heads, threads);
+  if (!cost.ok()) return cost;
+  Scratch scratch;
+  const Buffers buffers(call, *this, threads, scratch);
+  cost->scratch_bytes += scratch.bytes();
+  cost->out_heads = 1;
+  cost->out_dim = hidden;
+  cost->operations += call.queries.tokens() * 2 * hidden * hidden +
+                      call.keys.tokens() * hidden * (config().key_dim + config().value_dim);
+  return cost;
+}
+
+void MultiHead::ProjectBlock(const Call& call, const Side& side, int64_t begin,
+                             ProjectionRunner& runner, std::byte* block) const {
+  const int64_t count = std::min(kBlockRows, side.sequences.tokens() - begin);
+  const std::byte* x = GatherRows(side.rows, side.sequences, call.dtype, begin, count, block);
+  runner.Run(side.projection, cpu::RoundUpRows(count), x,
+             side.out + begin * config().hidden * ValueBytes(call.dtype));
+}
+
+void MultiHead::OutputBlock(const Call& call, const std::byte* context, int64_t begin,
+                            ProjectionRunner& runner, std::byte* block,
+                            const Outputs& outputs) const {
+  const int64_t count = std::min(kBlockRows, call.queries.tokens() - begin);
+  const std::byte* x = context + begin * config().hidden * ValueBytes(call.dtype);
+  const bool direct = LieEndToEnd(outputs.out, call.queries) && count % cpu::kRowGranularity == 0;
+  std::byte* y = direct ? TokenRow(outputs.out, call.queries, call.dtype, begin) : block;
+  runner.Run(projections_.output, cpu::RoundUpRows(count), x, y);
+  if (!direct) ScatterRows(y, outputs.out, call.queries, call.dtype, begin, count);
+}
+
+absl::Status MultiHead::Run(const Call& call, ThreadPool& pool, std::span<std::byte> memory,
+                            const Outputs& outputs) const {
+  Scratch scratch(memory);
+  const Buffers buffers(call, *this, pool.threads(), scratch);
+  std::vector<ProjectionRunner> runners;
+  for (const Buffers::Thread& thread : buffers.threads) {
+    runners.emplace_back(thread.scratchpad);
+  }
+  const Side sides[] = {{projections_.query, call.query, call.queries, buffers.q},
+                        {projections_.key, call.key, call.keys, buffers.k},
+                        {projections_.value, call.value, call.keys, buffers.v}};
+  const int64_t queries = Blocks(call.queries.tokens()), keys = Blocks(call.keys.tokens());
+  pool.ParallelFor(queries + 2 * keys, [&](int64_t index, int thread) {
+    const cpu::ScopedDenormalFlush flush;
+    const bool is_query = index < queries;
+    const int64_t place = is_query ? index : index - queries;
+    ProjectBlock(call, sides[is_query ? 0 : 1 + place / keys],
+                 (is_query ? place : place % keys) * kBlockRows,
+                 runners[static_cast<size_t>(thread)],
+                 buffers.threads[static_cast<size_t>(thread)].block);
+  });
+  const Call heads =
+      HeadsCall(call, config().heads, config().hidden, buffers.q, buffers.k, buffers.v);
+  const OutputRows context = OutputRows::TokensFirst(buffers.context, config().heads,
+                                                     config().head_dim(), call.queries.seq());
+  absl::Status status = RunExact(heads, pool, memory.subspan(static_cast<size_t>(scratch.bytes())),
+                                 {.out = context, .weights = outputs.weights});
+  if (!status.ok()) return status;
+  pool.ParallelFor(queries, [&](int64_t index, int thread) {
+    const cpu::ScopedDenormalFlush flush;
+    OutputBlock(call, buffers.context, index * kBlockRows, runners[static_cast<size_t>(thread)],
+                buffers.threads[static_cast<size_t>(thread)].block, outputs);
+  });
+  const bool failed = std::any_of(runners.begin(), runners.end(),
+                                  [](const ProjectionRunner& runner) { return runner.failed(); });
+  return failed ? absl::InternalError("oneDNN failed to multiply") : absl::OkStatus();
+}
+
+absl::Status MultiHead::RunReference(const Call& call, const Outputs& outputs) const {
+  reference::MultiHeadAttention(config(), weights_.attention, call, outputs);
+  return absl::OkStatus();
+}
+
+}  // namespace attendant::attention

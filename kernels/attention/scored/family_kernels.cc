@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/attention/scored/family_kernels.h"
+
+#include "kernels/cpu/simd/cpu_isa.h"
+
+namespace attendant::attention {
+
+// Settled once: it asks the processor, which takes a virtual machine microseconds, and calls are
+// many. What kAuto stands for does not change either.
+absl::StatusOr<const FamilyKernels*> FindFamilyKernels() {
+  static const absl::StatusOr<CpuIsa> isa = AutoCpuIsa();
+  if (!isa.ok()) return isa.status();
+  return *isa == CpuIsa::kAvx2 ? &kAvx2FamilyKernels : &kAvx512FamilyKernels;
+}
+
+}  // namespace attendant::attention

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/attention/check_call.h"
+#include "kernels/attention/mask.h"
+#include "kernels/attention/reference/reference.h"
+#include "kernels/attention/registry.h"
+#include "kernels/attention/scored/linear.h"
+#include "kernels/attention/scored/slot_attention.h"
+#include "kernels/attention/values.h"
+
+namespace attendant::attention {
+namespace {
+
+void MapRow(const FamilyKernels& kernels, FeatureMap map, float* row, int64_t n) {
+  map == FeatureMap::kRelu ? kernels.relu(row, n) : kernels.elu_plus_one(row, n);
+}
+
+// The quadratic form, for who wants to see the weights. Panels are mapped keys, transposed; keys
+// that the key mask leaves out have no features at all.
+class LinearSlots final : public KeySlots {
+ public:
+  LinearSlots(const Call& call, const FamilyKernels* kernels) : KeySlots(call), kernels_(kernels) {}
+
+  int64_t score_dim() const override { return call_.key.dim; }
+  int64_t scratch_floats() const override { return kSlotBlock * call_.key.dim; }
+  bool softmax() const override { return false; }
+
+  void Prepare(const SlotBlock& block) const override {
+    LoadKeyFeatures(*kernels_, call_, block.sequence, block.head, block.begin, block.count,
+                    block.scratch);
+    kernels_->transpose(block.scratch, call_.key.dim, block.count, call_.key.dim, block.panel,
+                        kSlotBlock);
+    LoadKeyRows(*kernels_, call_, call_.value, block.sequence, block.head, block.begin, block.count,
+                block.values);
+  }
+
+  void Score(const QueryBlock& block) const override {
+    LoadQueryRows(*kernels_, call_, block, block.scratch);
+    MapRow(*kernels_, call_.feature_map, block.scratch, block.rows * call_.query.dim);
+    ScoreDots(*kernels_, block.scratch, call_.key.dim, block);
+  }
+
+ private:
+  const FamilyKernels* kernels_;
+};
+
+absl::Status CheckLinear(const Call& call) {
+  absl::Status status = CheckCall(call, call.query.heads, /*gives_weights=*/true);
+  if (status.ok()) status = RefuseScale(call);
+  if (status.ok()) status = CheckEqual("query", call.query.dim, "key", call.key.dim, "dims");
+  if (!status.ok()) return status;
+  const Mask& mask = call.mask;
+  if (mask.tensor.present() || mask.window >= 0 || !mask.alibi_slopes.empty()) {
+    return absl::UnimplementedError(
+        "linear attention sums keys up before any query sees them: it takes a key mask and causal, "
+        "but no mask tensor, window or ALiBi");
+  }
+  if (call.feature_map != FeatureMap::kEluPlusOne && call.feature_map != FeatureMap::kRelu) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no feature map ", static_cast<int>(call.feature_map)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Cost> MeasureLinear(const Call& call, int threads) {
+  absl::Status status = CheckLinear(call);
+  if (!status.ok()) return status;
+  absl::StatusOr<Cost> cost = OutputCost(call, call.query.heads, call.value.dim, call.query.heads);
+  if (!cost.ok()) return cost;
+  if (call.weights == WeightsWanted::kNone) {
+    status = MeasureLinearSums(call, threads, *cost);
+  } else {
+    status = MeasureSlots(call, LinearSlots(call, nullptr), threads, *cost);
+    if (status.ok()) {
+      status = AddOperations({{call.query.heads, *ScorePairs(call), call.key.dim + call.value.dim}},
+                             *cost);
+    }
+  }
+  if (!status.ok()) return status;
+  return cost;
+}
+
+absl::Status RunLinear(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,
+                       const Outputs& outputs) {
+  absl::StatusOr<const FamilyKernels*> kernels = FindFamilyKernels();
+  if (!kernels.ok()) return kernels.status();
+  if (call.weights == WeightsWanted::kNone) {
+    RunLinearSums(call, **kernels, pool, scratch, outputs);
+  } else {
+    RunSlots(call, LinearSlots(call, *kernels), **kernels, pool, scratch, outputs);
+  }
+  return absl::OkStatus();
+}
+
+double Feature(FeatureMap map, double x) {
+  if (map == FeatureMap::kRelu) return x < 0 ? 0 : x;
+  return x > 0 ? x + 1 : std::exp(x);
+}
+
+// The quadratic form again: weights are phi(q) . phi(k), normalized.
+absl::Status ReferenceLinear(const Call& call, const Outputs& outputs) {
+  const auto weight = [&](int64_t sequence, int64_t head, int64_t query, int64_t key) {
+    const std::byte* q = call.query.at(call.queries, call.dtype, sequence, head, query);
+    const std::byte* k = call.key.at(call.keys, call.dtype, sequence, head, key);
+    double sum = 0;
+    for (int64_t d = 0; d < call.query.dim; ++d) {
+      sum += Feature(call.feature_map, static_cast<double>(ReadValue(q, call.dtype, d))) *
+             Feature(call.feature_map, static_cast<double>(ReadValue(k, call.dtype, d)));
+    }
+    // Softmax of the logarithm is what is wanted: weight / sum of weights.
+    return std::log(sum);
+  };
+  reference::SoftmaxAttention(call, weight, outputs);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void LoadKeyFeatures(const FamilyKernels& kernels, const Call& call, int64_t sequence, int64_t head,
+                     int64_t begin, int64_t count, float* rows) {
+  const int64_t dim = call.key.dim;
+  LoadKeyRows(kernels, call, call.key, sequence, head, begin, count, rows);
+  MapRow(kernels, call.feature_map, rows, count * dim);
+  if (call.mask.keys.dim(0) == 0) return;
+  const uint8_t* mask = call.mask.keys.data() + call.keys.start(sequence) + begin;
+  for (int64_t i = 0; i < count; ++i) {
+    if (mask[i] == 0) std::fill_n(rows + i * dim, dim, 0.0f);
+  }
+}
+
+void LoadQueryFeatures(const FamilyKernels& kernels, const Call& call, int64_t sequence,
+                       int64_t head, int64_t begin, int64_t count, float* rows) {
+  LoadQueryRows(kernels, call, {.sequence = sequence, .head = head, .query = begin, .rows = count},
+                rows);
+  MapRow(kernels, call.feature_map, rows, count * call.query.dim);
+}
+
+const Operator kLinearOperator{
+    .kind = Kind::kLinear,
+    .name = "linear",
+    .title = "linear",
+    .formula = "phi(q) (phi(k)^T v) / (phi(q) . sum of phi(k)), phi(x) = elu(x) + 1 or max(x, 0)",
+    .time = "O(n d^2)",
+    .memory = "O(n d^2 / 512)",
+    .use = "Very long inputs where an average over similar keys will do; needs training for it.",
+    .gives_weights = true,
+    .parameters = {},
+    .measure = MeasureLinear,
+    .run = RunLinear,
+    .reference = ReferenceLinear,
+};
+
+}  // namespace attendant::attention

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "kernels/attention/check_call.h"
+#include "kernels/attention/scored/linear.h"
+#include "kernels/attention/scored/slot_attention.h"
+#include "kernels/attention/scored/wave.h"
+#include "kernels/cpu/simd/denormals.h"
+
+// With S = sum of phi(k)^T v and z = sum of phi(k), a query's output is phi(q) S / (phi(q) . z).
+// Sums are made of blocks of kBlock keys, so that they are the same whoever computes them:
+//
+//   1  state[b] = (S, z) of key block b
+//   2  without causal: state[0] = sum of all. With: state[b] = sum of the blocks before b
+//   3  outputs of query block b; with causal, the block's own keys are added chunk by chunk, and
+//      inside a chunk of kChunk the quadratic form is the faster one
+namespace attendant::attention {
+namespace {
+
+constexpr int64_t kBlock = 512;
+constexpr int64_t kChunk = 64;
+
+int64_t RoundUp(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+int64_t Blocks(int64_t len) { return (len + kBlock - 1) / kBlock; }
+
+// Sizes, in floats.
+struct Layout {
+  explicit Layout(const Call& call)
+      : key_dim(call.key.dim),
+        value_dim(call.value.dim),
+        state(RoundUp(key_dim * (value_dim + 1), 16)),
+        thread_total(state + kChunk * (3 * key_dim + 2 * value_dim + kChunk) +
+                     RoundUp(value_dim, 16)) {}
+
+  // Of one head: a state for each key block, and one where there is no key.
+  int64_t Head(int64_t keys) const { return state * std::max<int64_t>(Blocks(keys), 1); }
+
+  int64_t key_dim;
+  int64_t value_dim;
+  int64_t state;  // S [key_dim, value_dim], z [key_dim]
+  int64_t thread_total;
+};
+
+class Runner {
+ public:
+  Runner(const Call& call, const FamilyKernels& kernels, int threads, std::span<std::byte> scratch,
+         const Outputs& outputs)
+      : call_(call),
+        kernels_(kernels),
+        outputs_(outputs),
+        layout_(call),
+        thread_scratch_(reinterpret_cast<float*>(scratch.data())),
+        states_(thread_scratch_ + threads * layout_.thread_total),
+        states_floats_(static_cast<int64_t>(scratch.size() / sizeof(float)) -
+                       threads * layout_.thread_total) {}
+
+  void Run(ThreadPool& pool) {
+    const int64_t units = call_.queries.batch() * call_.query.heads;
+    for (int64_t next = 0; next < units;) {
+      wave_.Clear();
+      while (next < units && AddUnit(next)) ++next;
+      pool.ParallelFor(wave_.tasks(kSum), [&](int64_t task, int thread) { Sum(task, thread); });
+      pool.ParallelFor(wave_.count(), [&](int64_t unit, int) { Accumulate(wave_.unit(unit)); });
+      pool.ParallelFor(wave_.tasks(kAttend),
+                       [&](int64_t task, int thread) { Attend(task, thread); });
+    }
+  }
+
+ private:
+  enum Phase : size_t { kSum, kAttend };
+
+  // Where a thread keeps what it works on.
+  struct Pieces {
+    float* state;   // as in Layout
+    float* q;       // [kChunk, key_dim], mapped
+    float* k;       // [kChunk, key_dim], mapped
+    float* panel;   // [key_dim, kChunk]: k transposed
+    float* v;       // [kChunk, value_dim]
+    float* out;     // [kChunk, value_dim], and one row more
+    float* scores;  // [kChunk, kChunk]
+  };
+
+  bool AddUnit(int64_t index) {
+    const int64_t sequence = index / call_.query.heads;
+    const int64_t keys = call_.keys.len(sequence);
+    return wave_.Add({.sequence = sequence,
+                      .head = index % call_.query.heads,
+                      .floats = layout_.Head(keys),
+                      .tasks = {Blocks(keys), Blocks(call_.queries.len(sequence))}},
+                     states_floats_);
+  }
+
+  Pieces PiecesOf(int thread) const {
+    Pieces pieces;
+    pieces.state = thread_scratch_ + thread * layout_.thread_total;
+    pieces.q = pieces.state + layout_.state;
+    pieces.k = pieces.q + kChunk * layout_.key_dim;
+    pieces.panel = pieces.k + kChunk * layout_.key_dim;
+    pieces.v = pieces.panel + kChunk * layout_.key_dim;
+    pieces.out = pieces.v + kChunk * layout_.value_dim;
+    pieces.scores = pieces.out + kChunk * layout_.value_dim + RoundUp(layout_.value_dim, 16);
+    return pieces;
+  }
+
+  float* StateOf(const Wave::Unit& unit, int64_t block) const {
+    return states_ + unit.floats + block * layout_.state;
+  }
+
+  void LoadKeys(const Wave::Unit& unit, int64_t begin, int64_t count, const Pieces& pieces) const {
+    LoadKeyFeatures(kernels_, call_, unit.sequence, unit.head, begin, count, pieces.k);
+    LoadKeyRows(kernels_, call_, call_.value, unit.sequence, unit.head, begin, count, pieces.v);
+  }
+
+  // state += (k^T v, sum of k) of the loaded keys
+  void AddKeys(int64_t count, const Pieces& pieces, float* state) const {
+    kernels_.product({.a = pieces.k,
+                      .a_row_stride = 1,
+                      .a_column_stride = layout_.key_dim,
+                      .b = pieces.v,
+                      .b_row_stride = layout_.value_dim,
+                      .c = state,
+                      .c_row_stride = layout_.value_dim,
+                      .m = layout_.key_dim,
+                      .n = layout_.value_dim,
+                      .k = count,
+                      .accumulate = true});
+    float* sums = state + layout_.key_dim * layout_.value_dim;
+    for (int64_t i = 0; i < count; ++i) {
+      kernels_.add_scaled(pieces.k + i * layout_.key_dim, 1, layout_.key_dim, sums);
+    }
+  }
+
+  void Sum(int64_t task, int thread) const {
+    const cpu::ScopedDenormalFlush flush;
+    const Wave::Unit& unit = wave_.UnitOf(kSum, task);
+    const int64_t block = task - unit.tasks[kSum];
+    const int64_t end = std::min((block + 1) * kBlock, call_.keys.len(unit.sequence));
+    const Pieces pieces = PiecesOf(thread);
+    float* state = StateOf(unit, block);
+    std::fill_n(state, layout_.state, 0.0f);
+    for (int64_t key = block * kBlock; key < end; key += kChunk) {
+      const int64_t count = std::min(kChunk, end - key);
+      LoadKeys(unit, key, count, pieces);
+      AddKeys(count, pieces, state);
+    }
+  }
+
+  void Accumulate(const Wave::Unit& unit) const {
+    const cpu::ScopedDenormalFlush flush;
+    const int64_t blocks = Blocks(call_.keys.len(unit.sequence));
+    if (blocks == 0) std::fill_n(StateOf(unit, 0), layout_.state, 0.0f);
+    if (!call_.mask.causal) {
+      for (int64_t b = 1; b < blocks; ++b) {
+        kernels_.add_scaled(StateOf(unit, b), 1, layout_.state, StateOf(unit, 0));
+      }
+      return;
+    }
+    // state[b] = state[0] + ... + state[b]; block b begins with state[b - 1]
+    for (int64_t b = 1; b < blocks; ++b) {
+      kernels_.add_scaled(StateOf(unit, b - 1), 1, layout_.state, StateOf(unit, b));
+    }
+  }
+
+  void Attend(int64_t task, int thread) const {
+    const cpu::ScopedDenormalFlush flush;
+    const Wave::Unit& unit = wave_.UnitOf(kAttend, task);
+    const int64_t block = task - unit.tasks[kAttend];
+    const int64_t queries = call_.queries.len(unit.sequence), keys = call_.keys.len(unit.sequence);
+    const int64_t end = std::min((block + 1) * kBlock, queries);
+    const Pieces pieces = PiecesOf(thread);
+    const float* state = StateOf(unit, 0);
+    if (call_.mask.causal) {
+      if (block == 0) {
+        std::fill_n(pieces.state, layout_.state, 0.0f);
+      } else {
+        const int64_t before = std::min(block, std::max<int64_t>(Blocks(keys), 1)) - 1;
+        std::copy_n(StateOf(unit, before), layout_.state, pieces.state);
+      }
+      state = pieces.state;
+    }
+    for (int64_t query = block * kBlock; query < end; query += kChunk) {
+      const int64_t rows = std::min(kChunk, end - query);
+      LoadQueryFeatures(kernels_, call_, unit.sequence, unit.head, query, rows, pieces.q);
+      const int64_t own = call_.mask.causal ? std::clamp<int64_t>(keys - query, 0, rows) : 0;
+      AttendChunk(unit, query, rows, own, state, pieces);
+      if (own > 0) AddKeys(own, pieces, pieces.state);
+    }
+  }
+
+  // The outputs of `rows` loaded queries: of the keys in `state`, and, of the `own` keys that begin
+  // where the queries begin, those up to each query itself.
+  void AttendChunk(const Wave::Unit& unit, int64_t query, int64_t rows, int64_t own,
+                   const float* state, const Pieces& pieces) const {
+    kernels_.product({.a = pieces.q,
+                      .a_row_stride = layout_.key_dim,
+                      .b = state,
+                      .b_row_stride = layout_.value_dim,
+                      .c = pieces.out,
+                      .c_row_stride = layout_.value_dim,
+                      .m = rows,
+                      .n = layout_.value_dim,
+                      .k = layout_.key_dim});
+    if (own > 0) AddOwnKeys(unit, query, rows, own, pieces);
+    const float* sums = state + layout_.key_dim * layout_.value_dim;
+    for (int64_t r = 0; r < rows; ++r) {
+      float total = kernels_.dot(pieces.q + r * layout_.key_dim, sums, layout_.key_dim);
+      total += kernels_.sum(pieces.scores + r * kChunk, std::min(own, r + 1));
+      kernels_.store_row(
+          pieces.out + r * layout_.value_dim, total == 0 ? 0 : 1 / total, layout_.value_dim,
+          call_.dtype == DType::kBf16,
+          outputs_.out.at(call_.queries, call_.dtype, unit.sequence, unit.head, query + r));
+    }
+  }
+
+  // out += (q k^T, cut above its diagonal) v, which are left in scores, k and v
+  void AddOwnKeys(const Wave::Unit& unit, int64_t query, int64_t rows, int64_t own,
+                  const Pieces& pieces) const {
+    LoadKeys(unit, query, own, pieces);
+    kernels_.transpose(pieces.k, layout_.key_dim, own, layout_.key_dim, pieces.panel, kChunk);
+    kernels_.product({.a = pieces.q,
+                      .a_row_stride = layout_.key_dim,
+                      .b = pieces.panel,
+                      .b_row_stride = kChunk,
+                      .c = pieces.scores,
+                      .c_row_stride = kChunk,
+                      .m = rows,
+                      .n = own,
+                      .k = layout_.key_dim});
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t i = r + 1; i < own; ++i) pieces.scores[r * kChunk + i] = 0;
+    }
+    if (kernels_.finite(pieces.v, own * layout_.value_dim)) {
+      return kernels_.product({.a = pieces.scores,
+                               .a_row_stride = kChunk,
+                               .b = pieces.v,
+                               .b_row_stride = layout_.value_dim,
+                               .c = pieces.out,
+                               .c_row_stride = layout_.value_dim,
+                               .m = rows,
+                               .n = layout_.value_dim,
+                               .k = own,
+                               .accumulate = true});
+    }
+    // 0 times what is not finite is NaN: what follows a query must not be read. The order of sums
+    // is that of a product, so that rows without such values have the same bits.
+    float* sum = pieces.out + kChunk * layout_.value_dim;
+    for (int64_t r = 0; r < rows; ++r) {
+      std::fill_n(sum, layout_.value_dim, 0.0f);
+      for (int64_t i = 0; i < std::min(own, r + 1); ++i) {
+        kernels_.add_scaled(pieces.v + i * layout_.value_dim, pieces.scores[r * kChunk + i],
+                            layout_.value_dim, sum);
+      }
+      kernels_.add_scaled(sum, 1, layout_.value_dim, pieces.out + r * layout_.value_dim);
+    }
+  }
+
+  const Call& call_;
+  const FamilyKernels& kernels_;
+  const Outputs& outputs_;
+  const Layout layout_;
+  float* const thread_scratch_;
+  float* const states_;
+  const int64_t states_floats_;
+  Wave wave_;
+};
+
+}  // namespace
+
+absl::Status MeasureLinearSums(const Call& call, int threads, Cost& cost) {
+  const int64_t heads = call.query.heads, key_dim = call.key.dim, value_dim = call.value.dim;
+  // All that is added up below stays under a small multiple of these.
+  for (const absl::StatusOr<int64_t>& product :
+       {CheckedProduct("scratch of key blocks and dims",
+                       {Blocks(call.keys.max_len()) + 1, key_dim, value_dim + 1}),
+        CheckedProduct("scratch of threads and dims",
+                       {threads, key_dim + kChunk, value_dim + key_dim + kChunk})}) {
+    if (!product.ok()) return product.status();
+  }
+  const Layout layout(call);
+  int64_t total = 0;
+  for (int64_t i = 0; i < call.keys.batch() && total < Wave::kFloats; ++i) {
+    total += heads * layout.Head(call.keys.len(i));
+  }
+  const int64_t wave = std::max(layout.Head(call.keys.max_len()), std::min(total, Wave::kFloats));
+  cost.scratch_bytes = (threads * layout.thread_total + wave) * static_cast<int64_t>(sizeof(float));
+  const int64_t own = call.mask.causal ? kChunk : 0;
+  return AddOperations({{heads, call.keys.tokens(), key_dim, value_dim + 1},
+                        {heads, call.queries.tokens(), key_dim, value_dim + 1},
+                        {heads, call.queries.tokens(), own, key_dim + value_dim}},
+                       cost);
+}
+
+void RunLinearSums(const Call& call, const FamilyKernels& kernels, ThreadPool& pool,
+                   std::span<std::byte> scratch, const Outputs& outputs) {
+  Runner(call, kernels, pool.threads(), scratch, outputs).Run(pool);
+}
+
+}  // namespace attendant::attention

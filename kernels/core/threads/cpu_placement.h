@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/core/threads/cpu_budget.h"
+#include "kernels/core/threads/thread_team.h"
+
+namespace attendant {
+
+// Whether each compute thread gets a processor of its own.
+enum class PinThreads : uint8_t {
+  kAuto,  // where that cannot cost anything, see PlaceReplicas
+  kOn,    // wherever no two threads would share one
+  kOff,   // threads go wherever the system puts them
+};
+
+struct PlacementOptions {
+  int threads = 0;   // of a model, over all its replicas; 0: what the budget allows
+  int replicas = 0;  // sessions of a model; 0: one for each domain
+  int models = 1;    // each has its own sessions on the same processors
+  PinThreads pin = PinThreads::kAuto;
+};
+
+struct CpuPlacement {
+  std::vector<ThreadTeam> replicas;
+  std::string
+      description;  // one line, e.g. "2 replicas of 8 threads, each on a processor of its own"
+};
+
+// Where a model's replicas compute. `domains`: budget.cpus split by ReadCpuDomains. Pure.
+//
+// A thread gets a processor of its own only where it is sure to be the only one of ours there, and
+// our share of the machine is those processors: kAuto asks for one model, as many threads as the
+// affinity mask has processors, and no quota below that. With fewer threads than processors, or a
+// quota, another process of the same mind would choose the same processors while others idle; with
+// several models their threads would meet in the same way. Replicas that are not pinned so, but
+// have whole domains, are kept inside their domains: the system balances there.
+CpuPlacement PlaceReplicas(const CpuBudget& budget, const std::vector<std::vector<int>>& domains,
+                           const PlacementOptions& options);
+
+}  // namespace attendant

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/encoder/cpu_session.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/core/pooling.h"
+#include "kernels/cpu/simd/denormals.h"
+
+namespace attendant::cpu {
+CpuSession::CpuSession(const CpuEncoder& encoder, const SessionLimits& limits,
+                       const ThreadTeam& team)
+    : encoder_(encoder),
+      kernels_(encoder.row_kernels()),
+      limits_(limits),
+      pool_(team, FlushDenormals),
+      arena_([&] {  // what it must hold: measured by asking an empty one for the same things
+        Arena measure(0);
+        AllocateBuffers(measure);
+        RowPhase(encoder, team.threads, measure);
+        return measure.used_bytes();
+      }()),
+      buffers_(AllocateBuffers(arena_)),
+      row_phase_(encoder, team.threads, arena_) {
+  tasks_.reserve(
+      static_cast<size_t>(MaxAttentionTasks(limits.max_batch_tokens, encoder.config().heads)));
+}
+
+CpuSession::Buffers CpuSession::AllocateBuffers(Arena& arena) const {
+  const EncoderConfig& config = encoder_.config();
+  const int64_t rows = RoundUpRows(limits_.max_batch_tokens);
+  const int64_t qkv_value_bytes = kernels_.qkv_is_bf16 ? 2 : 4;
+  Buffers buffers{
+      .activations = {.states = arena.Allocate2<float>(rows, config.hidden),
+                      .qkv = arena.Allocate2<std::byte>(rows, 3 * config.hidden * qkv_value_bytes),
+                      .context = arena.Allocate2<float>(rows, config.hidden),
+                      .qkv_value_bytes = qkv_value_bytes},
+      .pooled = arena.Allocate2<float>(limits_.max_batch_sequences, config.hidden),
+      .attention_scratch = {}};
+  const int64_t max_len = std::min(limits_.max_batch_tokens, config.max_positions);
+  for (int i = 0; i < pool_.threads(); ++i) {
+    const VectorKernels& kernels = encoder_.kernels();
+    buffers.attention_scratch.push_back(
+        {.attention = arena.Allocate<std::byte>(
+             kernels.attention_scratch_bytes(max_len, config.head_dim(), config.head_dim())),
+         .weights =
+             arena.Allocate<float>(kernels.attention_weights_scratch(max_len, config.head_dim()))});
+  }
+  return buffers;
+}
+
+absl::Status CpuSession::Run(const PackedBatch& batch, const OutputSpec& spec, Outputs& outputs) {
+  if (absl::Status status = CheckSessionLimits(batch, spec, limits_); !status.ok()) return status;
+  const EncoderConfig& config = encoder_.config();
+  if (batch.max_len() > config.max_positions) {
+    return absl::InvalidArgumentError(absl::StrCat("a sequence has ", batch.max_len(),
+                                                   " tokens, the limit is ", config.max_positions));
+  }
+  const ScopedDenormalFlush flush;
+  PlanAttention(batch, config.heads, tasks_);
+  for (int64_t layer = 0; layer <= config.layers; ++layer) {
+    if (!row_phase_.Run(batch, layer, buffers_.activations, pool_)) {
+      return absl::InternalError("oneDNN could not execute a matmul");
+    }
+    WriteHiddenStates(batch, spec, layer);
+    if (layer < config.layers) RunAttention(spec, layer);
+  }
+  Pool(batch, spec);
+  outputs.last_hidden_state = {buffers_.activations.states.data(), {batch.tokens(), config.hidden}};
+  outputs.pooled = {buffers_.pooled.data(), {batch.batch(), config.hidden}};
+  return absl::OkStatus();
+}
+
+void CpuSession::RunAttention(const OutputSpec& spec, int64_t layer) {
+  pool_.ParallelFor(static_cast<int64_t>(tasks_.size()), [&](int64_t index, int thread) {
+    const AttentionTask& task = tasks_[static_cast<size_t>(index)];
+    const AttentionScratch& scratch = buffers_.attention_scratch[static_cast<size_t>(thread)];
+    AttendTask(task, scratch);
+    if (spec.layers.empty()) return;
+    WriteWeights(task, spec.layers[static_cast<size_t>(task.sequence)], layer, scratch);
+  });
+}
+
+void CpuSession::AttendTask(const AttentionTask& task, const AttentionScratch& scratch) {
+  const EncoderConfig& config = encoder_.config();
+  const int64_t head_dim = config.head_dim();
+  const int64_t qkv_bytes = buffers_.activations.qkv_value_bytes;
+  const bool out_is_bf16 = encoder_.info().dtype == DType::kBf16;
+  const int64_t context_bytes = out_is_bf16 ? 2 : 4;
+  for (int64_t head = task.head_begin; head < task.head_end; ++head) {
+    const std::byte* q = buffers_.activations.qkv.row(task.seq_start) + head * head_dim * qkv_bytes;
+    kernels_.attention({
+        .q = q,
+        .k = q + config.hidden * qkv_bytes,
+        .v = q + 2 * config.hidden * qkv_bytes,
+        .out = reinterpret_cast<std::byte*>(buffers_.activations.context.data()) +
+               (task.seq_start * config.hidden + head * head_dim) * context_bytes,
+        .out_is_bf16 = out_is_bf16,
+        .q_stride = 3 * config.hidden,
+        .k_stride = 3 * config.hidden,
+        .v_stride = 3 * config.hidden,
+        .out_stride = config.hidden,
+        .keys = task.len,
+        .head_dim = head_dim,
+        .value_dim = head_dim,
+        .query_begin = task.query_begin,
+        .query_end = task.query_end,
+        .scale = 1.0f / std::sqrt(static_cast<float>(head_dim)),
+        .scratch = scratch.attention,
+    });
+  }
+}
+
+void CpuSession::Pool(const PackedBatch& batch, const OutputSpec& spec) {
+  pool_.ParallelFor(batch.batch(), [&](int64_t index, int) {
+    const SequenceOutputs& wanted = spec.sequences[static_cast<size_t>(index)];
+    if (wanted.pooling == Pooling::kNone) return;
+    PoolSequence({buffers_.activations.states.row(batch.seq_start(index)),
+                  {batch.len(index), encoder_.config().hidden}},
+                 wanted, buffers_.pooled.row(index));
+  });
+}
+
+}  // namespace attendant::cpu

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/matmul/linear_runner.h"
+
+#include <algorithm>
+
+namespace attendant::cpu {
+
+SlicedMatmul::SlicedMatmul(const Matmul& whole, int64_t slices, int64_t max_rows)
+    : whole_(&whole), slices_(whole.CountSlices(slices)) {
+  if (slices_ == 1) return;
+  absl::StatusOr<std::unique_ptr<Matmul>> slice = whole.CreateSlice(slices_, max_rows);
+  // A slice that oneDNN has no fast kernel for is not worth having: then one thread does it all.
+  if (slice.ok()) {
+    slice_ = *std::move(slice);
+  } else {
+    slices_ = 1;
+  }
+}
+
+size_t SlicedMatmul::scratchpad_bytes() const {
+  return std::max(whole().scratchpad_bytes(), slice().scratchpad_bytes());
+}
+
+LinearRunner::LinearRunner(const SlicedMatmul& matmul, void* scratchpad)
+    : matmul_(&matmul),
+      whole_(matmul.whole().NewRunner(scratchpad)),
+      slice_(matmul.slice().NewRunner(scratchpad)) {}
+
+bool LinearRunner::Run(int64_t rows, const void* x, const PackedLinear& linear, const float* bias,
+                       void* y) {
+  return whole_->Run(rows, x, linear.weight, bias, y);
+}
+
+bool LinearRunner::RunSlice(int64_t index, int64_t rows, const void* x, const PackedLinear& linear,
+                            const float* bias, void* y) {
+  const Matmul& slice = matmul_->slice();
+  const int64_t column = index * slice.options().n;
+  return slice_->Run(rows, x, linear.weight + index * slice.packed_bytes(),
+                     bias == nullptr ? nullptr : bias + column,
+                     static_cast<std::byte*>(y) + column * slice.options().y_value_bytes());
+}
+
+}  // namespace attendant::cpu

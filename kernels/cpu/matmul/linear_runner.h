@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "kernels/cpu/matmul/matmul.h"
+#include "kernels/cpu/matmul/packed_linear.h"
+
+namespace attendant::cpu {
+
+// The products of one linear map: all its columns at once, and, where the packed layout allows,
+// slices of them, so that several threads share one product of few rows. Immutable and thread-safe;
+// `whole` must outlive it.
+class SlicedMatmul {
+ public:
+  // `max_rows` and at most `slices` are for the slices alone.
+  SlicedMatmul(const Matmul& whole, int64_t slices, int64_t max_rows);
+
+  const Matmul& whole() const { return *whole_; }
+  const Matmul& slice() const { return slice_ == nullptr ? *whole_ : *slice_; }
+  int64_t slices() const { return slices_; }
+  size_t scratchpad_bytes() const;
+
+ private:
+  const Matmul* whole_;
+  int64_t slices_;
+  std::unique_ptr<Matmul> slice_;  // none: the whole is its only slice
+};
+
+// One thread's means to run a SlicedMatmul, which must outlive it. Thread-confined.
+class LinearRunner {
+ public:
+  // Throws std::exception.
+  LinearRunner(const SlicedMatmul& matmul, void* scratchpad);
+
+  // y [rows, n] = x [rows, k] w [+ bias [n]], as MatmulRunner does it.
+  [[nodiscard]] bool Run(int64_t rows, const void* x, const PackedLinear& linear, const float* bias,
+                         void* y);
+  // The columns of slice `index` of the same y. REQUIRES: rows at most the slices' max_rows.
+  [[nodiscard]] bool RunSlice(int64_t index, int64_t rows, const void* x,
+                              const PackedLinear& linear, const float* bias, void* y);
+  int64_t slices() const { return matmul_->slices(); }
+
+ private:
+  const SlicedMatmul* matmul_;
+  std::unique_ptr<MatmulRunner> whole_, slice_;
+};
+
+}  // namespace attendant::cpu

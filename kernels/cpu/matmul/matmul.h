@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "kernels/core/backend.h"
+#include "kernels/core/shape.h"
+#include "kernels/cpu/simd/vector_kernels.h"
+
+namespace attendant::cpu {
+
+// Blocks of rows are cut at multiples of this, and oneDNN computes so many at a time.
+inline constexpr int64_t kRowGranularity = 16;
+inline int64_t RoundUpRows(int64_t rows) {
+  return (rows + kRowGranularity - 1) / kRowGranularity * kRowGranularity;
+}
+
+// One thread's means to run the products of a Matmul. Thread-confined.
+class MatmulRunner {
+ public:
+  virtual ~MatmulRunner() = default;
+
+  // y [rows, n] = x [rows, k] w [+ bias [n]]; x and y have room for RoundUpRows(rows) rows, and
+  // what is in those beyond `rows` means nothing. REQUIRES: rows at most max_rows; `bias` exactly
+  // when the Matmul has one. False when the product failed.
+  [[nodiscard]] virtual bool Run(int64_t rows, const void* x, const void* packed_weight,
+                                 const float* bias, void* y) = 0;
+};
+
+// Matrix products y = x w [+ bias] for one (k, n): x [m, k], w [k, n] in a packed layout of its
+// own, y [m, n], for every m up to max_rows. A row of y has the same bits for every m.
+//   f32   x f32, w f32, y f32
+//   bf16  x bf16, w bf16, y f32
+//   int8  x u8, w s8, y s32, no bias
+// Immutable and thread-safe.
+class Matmul {
+ public:
+  struct Options {
+    DType dtype = DType::kF32;
+    int64_t k = 0;
+    int64_t n = 0;
+    int64_t max_rows = 0;
+    bool bias = false;
+    bool bf16_output = false;  // of a bf16 product, instead of f32
+    int64_t y_columns = 0;     // values from one row of y to the next; 0: n
+
+    int64_t y_value_bytes() const { return bf16_output ? 2 : 4; }
+    int64_t y_row_bytes() const { return (y_columns == 0 ? n : y_columns) * y_value_bytes(); }
+  };
+
+  virtual ~Matmul() = default;
+
+  const Options& options() const { return options_; }
+  // What computes it, e.g. "tiles:avx512_bf16" or oneDNN's "brg_matmul:avx10_1_512_amx".
+  virtual std::string implementation() const = 0;
+
+  // Packs a weight [n, k] as PyTorch stores it: f32 values, rounded where the format is bf16, or,
+  // for int8, s8 values. The result lies in `storage`, packed_bytes() bytes.
+  virtual void Pack(TensorView<const float, 2> weight, void* storage) const = 0;
+  virtual void Pack(TensorView<const int8_t, 2> weight, void* storage) const = 0;
+  virtual int64_t packed_bytes() const = 0;
+
+  // Into how many equal slices of columns, at most `limit`, a packed weight can be cut so that each
+  // lies in one piece.
+  virtual int64_t CountSlices(int64_t limit) const = 0;
+  // The product of one such slice: slice i reads the packed weight from i * packed_bytes() of the
+  // result on, and its n / slices columns of y keep the row stride of the whole. A value's bits are
+  // those of the whole product. REQUIRES: CountSlices(slices) == slices.
+  virtual absl::StatusOr<std::unique_ptr<Matmul>> CreateSlice(int64_t slices,
+                                                              int64_t max_rows) const = 0;
+
+  // `scratchpad`, scratchpad_bytes() bytes, and the Matmul must outlive it. Throws std::exception.
+  virtual std::unique_ptr<MatmulRunner> NewRunner(void* scratchpad) const = 0;
+  virtual size_t scratchpad_bytes() const = 0;
+
+ protected:
+  explicit Matmul(const Options& options) : options_(options) {}
+
+  // Of CountSlices: the most equal slices, at most `limit`, that `pieces` can be cut into.
+  static int64_t LargestDivisor(int64_t pieces, int64_t limit);
+  // Of CreateSlice.
+  Options SliceOptions(int64_t slices, int64_t max_rows) const;
+
+ private:
+  Options options_;
+};
+
+// The fastest for `kernels`: our own tiles (tile_matmul.h), or oneDNN (onednn_matmul.h) where it
+// has more to compute with, which is AMX, or where k does not fill the tiles' groups. INTERNAL when
+// oneDNN fails; UNIMPLEMENTED when there are only slow kernels for this machine.
+absl::StatusOr<std::unique_ptr<Matmul>> CreateMatmul(const VectorKernels& kernels,
+                                                     const Matmul::Options& options);
+
+}  // namespace attendant::cpu

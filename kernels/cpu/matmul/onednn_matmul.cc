@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/matmul/onednn_matmul.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#if ATTENDANT_ONEDNN_OPENMP
+#include <omp.h>
+#endif
+
+#include "absl/strings/str_cat.h"
+#include "kernels/core/check.h"
+
+namespace attendant::cpu {
+namespace {
+
+using Tag = dnnl::memory::format_tag;
+using Type = dnnl::memory::data_type;
+
+struct Types {
+  Type x, weight, y;
+};
+
+Types TypesOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return {Type::f32, Type::f32, Type::f32};
+    case DType::kBf16:
+      return {Type::bf16, Type::bf16, Type::f32};
+    case DType::kInt8:
+      return {Type::u8, Type::s8, Type::s32};
+    case DType::kF16:
+    case DType::kFp8:
+      break;  // CpuBackend::Supports
+  }
+  ATTENDANT_CHECK(false);
+}
+
+dnnl::primitive_attr Attributes() {
+  dnnl::primitive_attr attributes;
+  // oneDNN's own scratchpad belongs to the thread that made the primitive; ours are shared by
+  // threads.
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+dnnl::matmul::primitive_desc Describe(const dnnl::engine& engine, const Matmul::Options& options,
+                                      int64_t rows, const dnnl::memory::desc& weight) {
+  const Types types = TypesOf(options.dtype);
+  const dnnl::memory::desc x({rows, options.k}, types.x, Tag::ab);
+  const dnnl::memory::desc y({rows, options.n}, options.bf16_output ? Type::bf16 : types.y,
+                             {options.y_columns == 0 ? options.n : options.y_columns, 1});
+  if (!options.bias) return dnnl::matmul::primitive_desc(engine, x, weight, y, Attributes());
+  const dnnl::memory::desc bias({1, options.n}, Type::f32, Tag::ab);
+  return dnnl::matmul::primitive_desc(engine, x, weight, bias, y, Attributes());
+}
+
+bool Begins(const dnnl::matmul::primitive_desc& desc, std::string_view name) {
+  return std::string_view(desc.impl_info_str()).substr(0, name.size()) == name;
+}
+
+// What oneDNN has for f32 on plain AVX2. A row's bits depend on its place among many rows there,
+// but not among 16: those are what one call gets. (Its brg_matmul:avx2 comes second and takes no
+// layout but what it chooses for each m by itself.)
+bool IsAvx2Gemm(const dnnl::matmul::primitive_desc& desc) { return Begins(desc, "gemm:jit:f32"); }
+
+// Makes oneDNN compute with the calling thread alone, where it was built with OpenMP: parallelism
+// is ours. Of the calling thread, for good, and nothing beside a product.
+void UseOneThread() {
+#if ATTENDANT_ONEDNN_OPENMP
+  omp_set_num_threads(1);
+#endif
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Matmul>> OneDnnMatmul::Create(const Options& options) {
+  try {
+    const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+    // The largest m chooses the packed layout; the others are created for that layout.
+    const dnnl::memory::desc any({options.k, options.n}, TypesOf(options.dtype).weight, Tag::any);
+    const auto desc = Describe(engine, options, RoundUpRows(options.max_rows), any);
+    return Compile(engine, options, desc.weights_desc());
+  } catch (const dnnl::error& error) {
+    if (error.status == dnnl_unimplemented) {
+      return absl::UnimplementedError(
+          absl::StrCat("oneDNN has no ", DTypeName(options.dtype), " matmul on this machine"));
+    }
+    return absl::InternalError(absl::StrCat("oneDNN cannot create the matmul for k ", options.k,
+                                            ", n ", options.n, ": ", error.what()));
+  }
+}
+
+// Few primitives exist, for row counts that are rounded up: oneDNN gives a row the same bits for
+// every m above 1 (m = 1 with a large k is split along k, which changes the order of its sum).
+absl::StatusOr<std::unique_ptr<Matmul>> OneDnnMatmul::Compile(const dnnl::engine& engine,
+                                                              const Options& options,
+                                                              const dnnl::memory::desc& weight) {
+  UseOneThread();
+  std::unique_ptr<OneDnnMatmul> matmul(new OneDnnMatmul(engine, options));
+  matmul->packed_bytes_ = static_cast<int64_t>(weight.get_size());
+  const int64_t max_rows = RoundUpRows(options.max_rows);
+  matmul->call_rows_ =
+      IsAvx2Gemm(Describe(engine, options, max_rows, weight)) ? kRowGranularity : max_rows;
+  for (int64_t rows = kRowGranularity; rows <= matmul->call_rows_; rows += kRowGranularity) {
+    const auto desc = Describe(engine, options, rows, weight);
+    if (!Begins(desc, "brg") && !IsAvx2Gemm(desc)) {
+      return absl::UnimplementedError(absl::StrCat(
+          "oneDNN has no fast ", DTypeName(options.dtype), " matmul on this machine for m ", rows,
+          ", k ", options.k, ", n ", options.n, ": it offers ", desc.impl_info_str()));
+    }
+    matmul->scratchpad_bytes_ =
+        std::max(matmul->scratchpad_bytes_, desc.scratchpad_desc().get_size());
+    matmul->variants_.push_back({desc, dnnl::matmul(desc)});
+  }
+  return matmul;
+}
+
+int64_t OneDnnMatmul::CountSlices(int64_t limit) const {
+  // oneDNN packs blocks of columns, k inside: [n / block, k / ..., ..., block, ...].
+  const dnnl::memory::desc desc = weight_desc();
+  const std::vector<dnnl_dim_t> strides = desc.get_strides();
+  int64_t block = 1;
+  for (size_t i = 0; i < desc.get_inner_blks().size(); ++i) {
+    if (desc.get_inner_idxs()[i] == 1) block *= desc.get_inner_blks()[i];
+  }
+  const bool columns_outermost = strides[1] >= strides[0];
+  if (block == 1 || !columns_outermost || options().n % block != 0) return 1;
+  const int64_t blocks = options().n / block;
+  return LargestDivisor(blocks, limit);
+}
+
+absl::StatusOr<std::unique_ptr<Matmul>> OneDnnMatmul::CreateSlice(int64_t slices,
+                                                                  int64_t max_rows) const {
+  const Options slice = SliceOptions(slices, max_rows);
+  try {
+    return Compile(engine_, slice, weight_desc().submemory_desc({slice.k, slice.n}, {0, 0}));
+  } catch (const dnnl::error& error) {
+    return absl::InternalError(absl::StrCat("oneDNN cannot create the matmul for ", slice.n, " of ",
+                                            options().n, " columns: ", error.what()));
+  }
+}
+
+void OneDnnMatmul::Pack(TensorView<const float, 2> weight, void* storage) const {
+  ATTENDANT_CHECK(weight.dim(0) == options().n && weight.dim(1) == options().k);
+  ATTENDANT_CHECK(options().dtype != DType::kInt8);
+  PackValues(weight.data(), Type::f32, storage);
+}
+
+void OneDnnMatmul::Pack(TensorView<const int8_t, 2> weight, void* storage) const {
+  ATTENDANT_CHECK(weight.dim(0) == options().n && weight.dim(1) == options().k);
+  ATTENDANT_CHECK(options().dtype == DType::kInt8);
+  PackValues(weight.data(), Type::s8, storage);
+}
+
+void OneDnnMatmul::PackValues(const void* values, Type type, void* storage) const {
+  UseOneThread();
+  // [n, k] row-major is [k, n] column-major. oneDNN takes a non-const pointer and only reads.
+  dnnl::memory plain({{options().k, options().n}, type, Tag::ba}, engine_,
+                     const_cast<void*>(values));
+  dnnl::memory packed(weight_desc(), engine_, storage);
+  dnnl::stream stream(engine_);
+  dnnl::reorder(plain, packed).execute(stream, plain, packed);
+  stream.wait();
+}
+
+// Memory objects are made once and pointed at the operands.
+class OneDnnMatmul::Runner final : public MatmulRunner {
+ public:
+  Runner(const OneDnnMatmul& matmul, void* scratchpad)
+      : matmul_(matmul),
+        stream_(matmul.engine_),
+        weight_(matmul.weight_desc(), matmul.engine_, DNNL_MEMORY_NONE) {
+    const dnnl::engine& engine = matmul.engine_;
+    for (const Variant& variant : matmul.variants_) {
+      Operands operands;
+      operands.x = dnnl::memory(variant.desc.src_desc(), engine, DNNL_MEMORY_NONE);
+      operands.y = dnnl::memory(variant.desc.dst_desc(), engine, DNNL_MEMORY_NONE);
+      if (matmul.options().bias) {
+        operands.bias = dnnl::memory(variant.desc.bias_desc(), engine, DNNL_MEMORY_NONE);
+      }
+      operands.scratchpad = dnnl::memory(variant.desc.scratchpad_desc(), engine, scratchpad);
+      operands_.push_back(std::move(operands));
+    }
+  }
+
+  bool Run(int64_t rows, const void* x, const void* packed_weight, const float* bias,
+           void* y) override {
+    UseOneThread();
+    rows = RoundUpRows(rows);
+    const int64_t call_rows = matmul_.call_rows_;
+    if (rows <= call_rows) return RunCall(rows, x, packed_weight, bias, y);
+    // Only f32 comes here, see IsAvx2Gemm.
+    const Options& options = matmul_.options();
+    bool ok = true;
+    for (int64_t row = 0; row < rows; row += call_rows) {
+      ok &= RunCall(call_rows, static_cast<const float*>(x) + row * options.k, packed_weight, bias,
+                    static_cast<std::byte*>(y) + row * options.y_row_bytes());
+    }
+    return ok;
+  }
+
+ private:
+  struct Operands {
+    dnnl::memory x, y, bias, scratchpad;
+  };
+
+  bool RunCall(int64_t rows, const void* x, const void* packed_weight, const float* bias, void* y) {
+    const auto index = static_cast<size_t>(rows / kRowGranularity - 1);
+    const Operands& operands = operands_[index];
+    // The C calls: they take arguments from the stack, where the C++ ones build a map, and do not
+    // throw.
+    dnnl_memory_set_data_handle(operands.x.get(), const_cast<void*>(x));
+    dnnl_memory_set_data_handle(operands.y.get(), y);
+    dnnl_memory_set_data_handle(weight_.get(), const_cast<void*>(packed_weight));
+    std::array<dnnl_exec_arg_t, 5> arguments{{{DNNL_ARG_SRC, operands.x.get()},
+                                              {DNNL_ARG_WEIGHTS, weight_.get()},
+                                              {DNNL_ARG_DST, operands.y.get()},
+                                              {DNNL_ARG_SCRATCHPAD, operands.scratchpad.get()}}};
+    int count = 4;
+    if (bias != nullptr) {
+      dnnl_memory_set_data_handle(operands.bias.get(), const_cast<float*>(bias));
+      arguments[static_cast<size_t>(count++)] = {DNNL_ARG_BIAS, operands.bias.get()};
+    }
+    return dnnl_primitive_execute(matmul_.variants_[index].primitive.get(), stream_.get(), count,
+                                  arguments.data()) == dnnl_success;
+  }
+
+  const OneDnnMatmul& matmul_;
+  dnnl::stream stream_;
+  dnnl::memory weight_;
+  std::vector<Operands> operands_;  // ascending m
+};
+
+std::unique_ptr<MatmulRunner> OneDnnMatmul::NewRunner(void* scratchpad) const {
+  return std::make_unique<Runner>(*this, scratchpad);
+}
+
+}  // namespace attendant::cpu

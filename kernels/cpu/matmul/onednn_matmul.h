@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/cpu/matmul/matmul.h"
+#include "oneapi/dnnl/dnnl.hpp"
+
+namespace attendant::cpu {
+
+// Products by oneDNN's matmul primitive, compiled when it is created.
+class OneDnnMatmul final : public Matmul {
+ public:
+  // Fails like CreateMatmul.
+  static absl::StatusOr<std::unique_ptr<Matmul>> Create(const Options& options);
+
+  // oneDNN's name for what it chose, e.g. "brg_matmul:avx512_core_bf16".
+  std::string implementation() const override { return variants_.back().desc.impl_info_str(); }
+  void Pack(TensorView<const float, 2> weight, void* storage) const override;
+  void Pack(TensorView<const int8_t, 2> weight, void* storage) const override;
+  int64_t packed_bytes() const override { return packed_bytes_; }
+  int64_t CountSlices(int64_t limit) const override;
+  absl::StatusOr<std::unique_ptr<Matmul>> CreateSlice(int64_t slices,
+                                                      int64_t max_rows) const override;
+  std::unique_ptr<MatmulRunner> NewRunner(void* scratchpad) const override;
+  size_t scratchpad_bytes() const override { return scratchpad_bytes_; }
+
+ private:
+  class Runner;
+
+  struct Variant {  // for one m, a multiple of kRowGranularity
+    dnnl::matmul::primitive_desc desc;
+    dnnl::matmul primitive;
+  };
+
+  OneDnnMatmul(const dnnl::engine& engine, const Options& options)
+      : Matmul(options), engine_(engine) {}
+  static absl::StatusOr<std::unique_ptr<Matmul>> Compile(const dnnl::engine& engine,
+                                                         const Options& options,
+                                                         const dnnl::memory::desc& weight);
+  void PackValues(const void* values, dnnl::memory::data_type type, void* storage) const;
+  dnnl::memory::desc weight_desc() const { return variants_.front().desc.weights_desc(); }
+
+  dnnl::engine engine_;
+  std::vector<Variant> variants_;  // ascending m
+  size_t scratchpad_bytes_ = 0;
+  int64_t packed_bytes_ = 0;
+  int64_t call_rows_ = 0;  // the most that one call of oneDNN gets
+};
+
+}  // namespace attendant::cpu

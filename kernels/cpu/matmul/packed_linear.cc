@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/matmul/packed_linear.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cmath>
+#include <new>
+
+namespace attendant::cpu {
+namespace {
+
+// Memory that the kernel takes back at once: megabytes freed by a thread that ends would stay in
+// glibc's arena of that thread, where malloc_trim does not look (14 MiB of BERT-base on two
+// threads).
+template <typename T>
+class Scratch {
+ public:
+  explicit Scratch(int64_t values) : bytes_(static_cast<size_t>(values) * sizeof(T)) {
+    if (bytes_ == 0) return;
+    void* memory =
+        mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    data_ = static_cast<T*>(memory);
+  }
+  ~Scratch() {
+    if (data_ != nullptr) munmap(data_, bytes_);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  T* data() const { return data_; }
+
+ private:
+  size_t bytes_;
+  T* data_ = nullptr;
+};
+
+// A weight is an outlier beyond so many times the root mean square of its output's weights: its
+// step would round most of the others to nothing. 8 to 16 give the same accuracy.
+constexpr float kOutlierRatio = 12;
+
+// The largest outliers of `weight` [outputs, inputs].
+std::vector<OutlierWeight> FindOutliers(TensorView<const float, 2> weight) {
+  struct Candidate {
+    OutlierWeight outlier;
+    float ratio;  // squared
+  };
+  std::vector<Candidate> candidates;
+  const int64_t inputs = weight.dim(1);
+  for (int64_t j = 0; j < weight.dim(0); ++j) {
+    const float* row = weight.row(j);
+    float square = 0;
+    for (int64_t i = 0; i < inputs; ++i) square += row[i] * row[i];
+    const float mean_square = square / static_cast<float>(inputs);
+    for (int64_t i = 0; i < inputs; ++i) {
+      const float ratio = row[i] * row[i] / mean_square;
+      if (ratio > kOutlierRatio * kOutlierRatio) candidates.push_back({{i, j, row[i]}, ratio});
+    }
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.ratio > b.ratio; });
+  if (candidates.size() > kMaxOutliers) candidates.resize(kMaxOutliers);
+  std::vector<OutlierWeight> outliers;
+  for (const Candidate& candidate : candidates) outliers.push_back(candidate.outlier);
+  return outliers;
+}
+
+// Quantizes one output's weights, [inputs].
+void QuantizeColumn(const std::vector<float>& weights, int8_t* values, PackedLinear& packed) {
+  float largest = 0;
+  for (float weight : weights) largest = std::max(largest, std::abs(weight));
+  const float scale = largest > 0 ? largest / 127 : 1.0f;
+  int32_t sum = 0;
+  for (float weight : weights) {
+    *values = static_cast<int8_t>(std::lrint(weight / scale));
+    sum += *values++;
+  }
+  packed.column_scales.push_back(scale);
+  packed.column_offsets.push_back(scale * static_cast<float>(sum));
+}
+
+void QuantizeAndPack(const Matmul& matmul, TensorView<const float, 2> weight, void* storage,
+                     PackedLinear& packed) {
+  const int64_t inputs = weight.dim(1);
+  const Scratch<int8_t> values(weight.size());
+  for (int64_t j = 0; j < weight.dim(0); ++j) {
+    std::vector<float> column(weight.row(j), weight.row(j) + inputs);
+    for (const OutlierWeight& outlier : packed.outliers) {
+      if (outlier.output == j) column[static_cast<size_t>(outlier.input)] = 0;
+    }
+    for (size_t i = 0; i < packed.input_multipliers.size(); ++i) {
+      column[i] /= packed.input_multipliers[i];
+    }
+    QuantizeColumn(column, values.data() + j * inputs, packed);
+  }
+  matmul.Pack(TensorView<const int8_t, 2>(values.data(), weight.dims()), storage);
+}
+
+}  // namespace
+
+int64_t PackedLinear::bytes() const {
+  const size_t floats =
+      bias.size() + column_scales.size() + column_offsets.size() + input_multipliers.size();
+  return weight_bytes +
+         static_cast<int64_t>(floats * sizeof(float) + outliers.size() * sizeof(OutlierWeight));
+}
+
+PackedLinear PackLinear(const Matmul& matmul, std::span<const LinearWeights* const> parts,
+                        std::byte* storage, const QuantizationOptions& quantization) {
+  PackedLinear packed;
+  const int64_t n = matmul.options().n, k = matmul.options().k;
+  const Scratch<float> joined(parts.size() == 1 ? 0 : n * k);  // [outputs, inputs]
+  float* next = joined.data();
+  for (const LinearWeights* part : parts) {
+    packed.bias.insert(packed.bias.end(), part->bias.data(), part->bias.data() + part->bias.size());
+    if (parts.size() == 1) break;
+    next = std::copy_n(part->weight.data(), part->weight.size(), next);
+  }
+  const float* values = parts.size() == 1 ? parts.front()->weight.data() : joined.data();
+  const TensorView<const float, 2> weight(values, {n, k});
+  packed.weight = storage;
+  packed.weight_bytes = matmul.packed_bytes();
+  if (matmul.options().dtype == DType::kInt8) {
+    packed.input_multipliers = quantization.input_multipliers;
+    if (quantization.keep_outliers_apart) packed.outliers = FindOutliers(weight);
+    QuantizeAndPack(matmul, weight, storage, packed);
+  } else {
+    matmul.Pack(weight, storage);
+  }
+  return packed;
+}
+
+PackedLinear PackLinear(const Matmul& matmul, std::initializer_list<const LinearWeights*> parts,
+                        Arena& arena, const QuantizationOptions& quantization) {
+  auto* storage = arena.Allocate<std::byte>(matmul.packed_bytes());
+  return PackLinear(matmul, {parts.begin(), parts.size()}, storage, quantization);
+}
+
+}  // namespace attendant::cpu

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/matmul/tile_matmul.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/core/check.h"
+
+namespace attendant::cpu {
+namespace {
+
+const ProductKernels& KernelsOf(const VectorKernels& kernels, DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return kernels.f32_product;
+    case DType::kBf16:
+      return kernels.bf16_product;
+    case DType::kInt8:
+      return kernels.int8_product;
+    case DType::kF16:
+    case DType::kFp8:
+      break;  // CpuBackend::Supports
+  }
+  ATTENDANT_CHECK(false);
+}
+
+using Multiply = void (*)(const ProductArgs&);
+
+Multiply MultiplyOf(const ProductKernels& kernels, const Matmul::Options& options) {
+  return options.bf16_output ? kernels.multiply_to_bf16 : kernels.multiply;
+}
+
+// Rounded to nearest, ties to even.
+uint16_t ToBf16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+// As ProductArgs::weight has it, from [n, k], with values of type `To`.
+template <typename To, typename From, typename Convert>
+void PackPanels(const ProductKernels& kernels, TensorView<const From, 2> weight, Convert convert,
+                void* storage) {
+  const int64_t n = weight.dim(0), k = weight.dim(1);
+  const int64_t width = kernels.panel_columns, group_values = kernels.group_values;
+  auto* panel = static_cast<To*>(storage);
+  for (int64_t column = 0; column < n; column += width, panel += k * width) {
+    if (n - column < width) std::fill_n(panel, k * width, To{});
+    for (int64_t j = 0; j < std::min(width, n - column); ++j) {
+      const From* from = weight.row(column + j);
+      To* to = panel + j * group_values;
+      for (int64_t i = 0; i < k; i += group_values, to += width * group_values) {
+        for (int64_t v = 0; v < group_values; ++v) to[v] = convert(from[i + v]);
+      }
+    }
+  }
+}
+
+class TileRunner final : public MatmulRunner {
+ public:
+  TileRunner(Multiply multiply, const Matmul::Options& options, int64_t group_values)
+      : multiply_(multiply),
+        product_{.groups = options.k / group_values,
+                 .y_bytes = options.y_row_bytes(),
+                 .columns = options.n} {
+    product_.x_bytes = product_.groups * 4;
+  }
+
+  bool Run(int64_t rows, const void* x, const void* packed_weight, const float* bias,
+           void* y) override {
+    ProductArgs args = product_;
+    args.x = x;
+    args.weight = packed_weight;
+    args.bias = bias;
+    args.y = y;
+    args.rows = rows;
+    multiply_(args);
+    return true;
+  }
+
+ private:
+  const Multiply multiply_;
+  ProductArgs product_;  // what is the same for all
+};
+
+}  // namespace
+
+bool TileMatmul::Covers(const VectorKernels& kernels, const Options& options) {
+  const ProductKernels& product = KernelsOf(kernels, options.dtype);
+  return MultiplyOf(product, options) != nullptr && options.k % product.group_values == 0;
+}
+
+TileMatmul::TileMatmul(const VectorKernels& kernels, const Options& options)
+    : Matmul(options), all_kernels_(kernels), kernels_(KernelsOf(kernels, options.dtype)) {
+  ATTENDANT_CHECK(Covers(kernels, options));
+  ATTENDANT_CHECK(!options.bias || options.dtype != DType::kInt8);
+}
+
+std::string TileMatmul::implementation() const { return absl::StrCat("tiles:", all_kernels_.isa); }
+
+void TileMatmul::Pack(TensorView<const float, 2> weight, void* storage) const {
+  ATTENDANT_CHECK(weight.dim(0) == options().n && weight.dim(1) == options().k);
+  if (options().dtype == DType::kBf16) {
+    PackPanels<uint16_t>(kernels_, weight, ToBf16, storage);
+  } else {
+    ATTENDANT_CHECK(options().dtype == DType::kF32);
+    PackPanels<float>(
+        kernels_, weight, [](float value) { return value; }, storage);
+  }
+}
+
+void TileMatmul::Pack(TensorView<const int8_t, 2> weight, void* storage) const {
+  ATTENDANT_CHECK(weight.dim(0) == options().n && weight.dim(1) == options().k);
+  ATTENDANT_CHECK(options().dtype == DType::kInt8);
+  PackPanels<int8_t>(
+      kernels_, weight, [](int8_t value) { return value; }, storage);
+}
+
+int64_t TileMatmul::packed_bytes() const {
+  const int64_t width = kernels_.panel_columns;
+  return (options().n + width - 1) / width * width * (options().k / kernels_.group_values) * 4;
+}
+
+int64_t TileMatmul::CountSlices(int64_t limit) const {
+  if (options().n % kernels_.panel_columns != 0) return 1;
+  const int64_t panels = options().n / kernels_.panel_columns;
+  return LargestDivisor(panels, limit);
+}
+
+absl::StatusOr<std::unique_ptr<Matmul>> TileMatmul::CreateSlice(int64_t slices,
+                                                                int64_t max_rows) const {
+  return std::make_unique<TileMatmul>(all_kernels_, SliceOptions(slices, max_rows));
+}
+
+std::unique_ptr<MatmulRunner> TileMatmul::NewRunner(void*) const {
+  return std::make_unique<TileRunner>(MultiplyOf(kernels_, options()), options(),
+                                      kernels_.group_values);
+}
+
+}  // namespace attendant::cpu

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cpu/simd/simd_avx512_formats.h"
+
+// What products of 8-bit numbers need besides: dot products of four, summed in s32.
+#define ATTENDANT_HAS_BYTE_DOT 1
+
+namespace attendant::cpu {
+namespace avx512 {
+
+// c + a[0] * b[0] + ... + a[3] * b[3] in each lane: c is s32, a four u8, b four s8, all held as the
+// bits of floats. Exact, but for sums beyond 32 bits.
+ATTENDANT_INLINE F32 DotBytes(F32 c, F32 a, F32 b) {
+  return _mm512_castsi512_ps(
+      _mm512_dpbusd_epi32(_mm512_castps_si512(c), _mm512_castps_si512(a), _mm512_castps_si512(b)));
+}
+
+}  // namespace avx512
+}  // namespace attendant::cpu

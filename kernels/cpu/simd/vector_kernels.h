@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/attention/attention_args.h"
+
+namespace attendant::cpu {
+
+// How one row of 8-bit activations stands for real numbers: (value - zero_point) * scale.
+struct RowQuantization {
+  float scale = 0;
+  int32_t zero_point = 0;
+};
+
+// A row in the number format that the next product reads: f32, bf16, or u8 with its quantization,
+// which may stand for the row times `multipliers` (the product's weights are divided by them).
+struct OperandRow {
+  void* values = nullptr;                   // [columns]
+  RowQuantization* quantization = nullptr;  // u8 only, like the next
+  const float* multipliers = nullptr;       // [columns], or null: 1
+};
+
+// A row of a product: f32, or, of 8-bit operands, s32 sums which stand for
+// (sum * column_scales[j] - zero_point * column_offsets[j]) * scale.
+struct ProductRow {
+  const void* values = nullptr;  // [columns]
+  // Of the operand's row; s32 only, like the next two.
+  const RowQuantization* quantization = nullptr;
+  const float* column_scales = nullptr;   // [columns], of the 8-bit weights
+  const float* column_offsets = nullptr;  // [columns], the scale times the sum of the column
+};
+
+// One row's layer normalization: y = (x - mean) / sqrt(variance + epsilon) * gamma + beta.
+struct LayerNormArgs {
+  const float* gamma = nullptr;  // [hidden]
+  const float* beta = nullptr;   // [hidden]
+  int64_t hidden = 0;
+  float epsilon = 0;
+};
+
+// y [rows, columns] = x [rows, k] weight [k, columns] [+ bias], for a weight packed in panels of
+// ProductKernels::panel_columns columns, one after the other; the last one is filled up with zeros:
+//   panel [groups, panel_columns] groups, one group being as many values along k as 4 bytes hold
+struct ProductArgs {
+  const void* x = nullptr;  // [rows, k]
+  int64_t x_bytes = 0;      // from one row to the next, as y_bytes
+  const void* weight = nullptr;
+  int64_t groups = 0;           // k in groups
+  const float* bias = nullptr;  // [columns], or null: 0. Not for s32
+  void* y = nullptr;            // [rows, columns]
+  int64_t y_bytes = 0;
+  int64_t rows = 0;
+  int64_t columns = 0;
+};
+
+// Products of one number format: x f32, bf16 or u8, weights f32, bf16 or s8, y f32, f32 or s32.
+struct ProductKernels {
+  int64_t panel_columns = 0;
+  int64_t group_values = 0;
+  void (*multiply)(const ProductArgs& args) = nullptr;  // null: oneDNN's are faster, or none
+  void (*multiply_to_bf16)(const ProductArgs& args) = nullptr;  // y in bf16; null like that
+};
+
+// weights [queries, keys], row stride `weights_stride`, of the queries that `args` says; values and
+// output are not used, and `args.scratch` has attention_weights_scratch(keys, head_dim) floats.
+using AttentionWeightsFunction = void (*)(const AttentionArgs& args, float* weights,
+                                          int64_t weights_stride);
+
+// What happens to rows between the products of one number format.
+struct RowKernels {
+  // operand = x, converted.
+  void (*convert)(const float* x, int64_t columns, const OperandRow& operand);
+
+  // states = LayerNorm(states + product + bias), and the same as operand, unless its values are
+  // null. In f32 the states are the operand and `operand` is ignored. The operand's quantization
+  // may be the product's: it is read before it is written.
+  void (*add_layer_norm)(float* states, const ProductRow& product, const float* bias,
+                         const LayerNormArgs& norm, const OperandRow& operand);
+
+  // operand = activation(product + bias), without multipliers. `scratch` [columns] is used by u8.
+  // In f32 the operand may be the product.
+  using Activate = void (*)(const ProductRow& product, const float* bias, int64_t columns,
+                            float* scratch, const OperandRow& operand);
+  Activate gelu_erf, gelu_tanh, relu;
+
+  // qkv = product + bias
+  void (*add_bias)(const ProductRow& product, const float* bias, int64_t columns, void* qkv);
+
+  // Of queries, keys and values as they lie in qkv.
+  void (*attention)(const AttentionArgs& args);
+  AttentionWeightsFunction attention_weights;
+  bool qkv_is_bf16;  // else f32
+};
+
+// The hand-written kernels, compiled once for each instruction set from vector_kernels.inc.
+// All are pure functions of their arguments: a row's result does not depend on the rows beside it.
+struct VectorKernels {
+  const char* isa;  // "avx2", "avx512", "avx512_vnni", "avx512_bf16" or "amx"
+
+  // states = LayerNorm(token + segment + position), all [hidden], and the same as operand of each
+  // format.
+  void (*embed)(const float* token, const float* segment, const float* position,
+                const LayerNormArgs& norm, float* states);
+
+  // AttentionArgs::scratch, and attention of operands in f32 and in bf16.
+  int64_t (*attention_scratch_bytes)(int64_t keys, int64_t head_dim, int64_t value_dim);
+  void (*attention_f32)(const AttentionArgs& args);
+  void (*attention_bf16)(const AttentionArgs& args);
+
+  int64_t (*attention_weights_scratch)(int64_t keys, int64_t head_dim);
+  AttentionWeightsFunction attention_weights_f32, attention_weights_bf16;
+
+  RowKernels f32, bf16, int8;
+  ProductKernels f32_product, bf16_product, int8_product;
+};
+
+extern const VectorKernels kAvx2Kernels;
+extern const VectorKernels kAvx512Kernels;
+extern const VectorKernels kAvx512VnniKernels;
+extern const VectorKernels kAvx512Bf16Kernels;
+extern const VectorKernels kAmxKernels;  // the same, with f32's products only
+
+}  // namespace attendant::cpu

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/simd/simd_avx2_formats.h"
+#include "kernels/cpu/simd/vector_kernels.h"
+
+namespace attendant::cpu {
+namespace avx2 {
+namespace {
+#include "kernels/cpu/simd/vector_kernels.inc"
+}  // namespace
+}  // namespace avx2
+
+const VectorKernels kAvx2Kernels = avx2::MakeVectorKernels("avx2");
+
+}  // namespace attendant::cpu

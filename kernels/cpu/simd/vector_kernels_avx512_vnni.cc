@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/simd/simd_avx512_vnni.h"
+#include "kernels/cpu/simd/vector_kernels.h"
+
+namespace attendant::cpu {
+namespace avx512 {
+namespace {
+#include "kernels/cpu/simd/vector_kernels.inc"
+}  // namespace
+}  // namespace avx512
+
+const VectorKernels kAvx512VnniKernels = avx512::MakeVectorKernels("avx512_vnni");
+
+}  // namespace attendant::cpu

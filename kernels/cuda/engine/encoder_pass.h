@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/engine/session_buffers.h"
+#include "kernels/cuda/engine/tuner.h"
+
+namespace attendant::cuda {
+
+// For how much a pass is launched: a recorded one for the most that its graph may be given, any
+// other for its batch. The kernels take how much there is from the block's BatchCounts.
+struct PassSize {
+  int64_t rows = 0;  // of the products: a bucket
+  int64_t tokens = 0;
+  int64_t sequences = 0;
+  int64_t attention_tasks = 0;
+};
+
+// Looks on while a pass is put into its stream, and may add to it.
+class PassObserver {
+ public:
+  virtual ~PassObserver() = default;
+  // Everything since the last call was work of `group`, one of ATTENDANT_CUDA_GROUP_*.
+  virtual Status AfterGroup(int group) = 0;
+  // The layer's q, k and v are in `wide`.
+  virtual Status AfterQkv(int64_t layer) = 0;
+  // `states` are what layer `layers_done` - 1 made; with 0, the embeddings.
+  virtual Status AfterLayer(int64_t layers_done) = 0;
+};
+
+// The encoder as a sequence of launches: embedding, layers, pooling. The block is in the device's
+// memory before; states and pooled vectors are in the buffers after.
+class EncoderPass {
+ public:
+  // Keeps the pointers of `buffers`; model and algorithms must outlive it.
+  EncoderPass(const Model& model, const DeviceBuffers& buffers, const Algorithms& algorithms,
+              int64_t max_sequences);
+
+  // Puts a pass over the largest batch of bucket `size.rows` into `stream`. `observer` may be null.
+  Status Issue(const PassSize& size, cudaStream_t stream, PassObserver* observer) const;
+
+ private:
+  struct Run;  // of one Issue
+
+  Status Embed(const Run& run) const;
+  Status Layer(const Run& run, int64_t layer) const;
+  Status Attend(const Run& run) const;
+  Status FeedForward(const Run& run, const DeviceLayer& layer) const;
+  Status Product(const Run& run, const DeviceLayer& layer, ProductKind kind) const;
+  Status Norm(const Run& run, const DeviceNorm& norm) const;
+  Status Pool(const Run& run) const;
+
+  const Model& model_;
+  DeviceBuffers buffers_;
+  const Algorithms& algorithms_;
+  int64_t max_sequences_;
+  Format states_;
+  ProductContext products_;
+};
+
+}  // namespace attendant::cuda

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/cuda/engine/batch_layout.h"
+#include "kernels/cuda/engine/model.h"
+#include "kernels/cuda/engine/session_buffers.h"
+
+namespace attendant::cuda {
+
+// A product's operands and result in a session's buffers, with one layer's weights. A product
+// reads what the step before it wrote.
+ProductArgs ArgsOf(const DeviceBuffers& buffers, Format format, ProductKind kind,
+                   const DeviceLinear& linear);
+
+// One kind of product on numbers of very different sizes whose sums are nearly zero: what is left
+// of them are rounding errors, in which every other order of the sums shows. (Numbers in [-1, 1) do
+// not do: rounding to bf16 hides nearly all that f32 sums differ in, so that sums in reverse order
+// passed for 16 rows of 64, and sums of e4m3 are exact.)
+class ProductProbe {
+ public:
+  ProductProbe(const Model& model, const ProductContext& context, const DeviceBuffers& buffers,
+               int64_t rows, cudaStream_t stream)
+      : model_(model), context_(context), buffers_(buffers), rows_(rows), stream_(stream) {}
+
+  Status Use(ProductKind kind);
+
+  // Takes what `algorithm` makes of all rows as what others are compared with.
+  Status TakeReference(const cublasLtMatmulAlgo_t& algorithm);
+  // Whether `algorithm` gives so many rows the reference's bits.
+  Status HasSameBits(const cublasLtMatmulAlgo_t& algorithm, int64_t rows, bool& same);
+  // The same for the fewest and the most rows of a class; false where it does not compute them.
+  Status SuitsClass(const cublasLtMatmulAlgo_t& algorithm, int row_class, bool& suits);
+  Status Time(const cublasLtMatmulAlgo_t& algorithm, int64_t rows, float& milliseconds);
+
+  const ProductContext& context() const { return context_; }
+  const ProductShape& shape() const { return shape_; }
+  int64_t most_of_class(int row_class) const { return std::min(LargestOfClass(row_class), rows_); }
+
+ private:
+  Status Run(const cublasLtMatmulAlgo_t& algorithm, int64_t rows) {
+    return Multiply(context_, shape_, args_, rows, algorithm, stream_);
+  }
+  Status Synchronize() { return Check(cudaStreamSynchronize(stream_), "trying a product"); }
+  int64_t operand_bytes() const {
+    return context_.format == Format::kFp8 ? 1 : StateBytes(context_.format);
+  }
+  int64_t row_bytes() const { return shape_.outputs * StateBytes(context_.format); }
+  // device [rows, inputs] = random numbers, the second half of a row `sign` times the first.
+  Status FillOperand(int64_t rows, float sign, void* device);
+  // device [count] = numbers in [0.5, 1.5)
+  Status FillScales(int64_t count, void* device);
+  Status Send(std::byte* device, int64_t bytes);
+  float NextRandom();  // in [-1, 1)
+  float NextSpread();  // in (-256, 256), as many small as large ones
+  // Copies bytes of the result to the host.
+  Status Read(int64_t begin, int64_t bytes, std::byte* to);
+  // Whether rows [begin, end) of the result are the reference's.
+  Status CompareRows(int64_t begin, int64_t end, bool& same);
+
+  const Model& model_;
+  ProductContext context_;
+  const DeviceBuffers& buffers_;
+  int64_t rows_;
+  cudaStream_t stream_;
+  int64_t pinned_bytes_ = 0;
+  PinnedMemory pinned_;
+  DeviceMemory linear_;  // weight, scales, a bias of zeros
+  Event begin_, end_;
+  ProductShape shape_;
+  ProductArgs args_{};
+  uint32_t random_ = 12345;
+  std::vector<std::byte> reference_;  // [min(rows, kReferenceRows), outputs]
+};
+
+}  // namespace attendant::cuda

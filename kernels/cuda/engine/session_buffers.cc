@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/engine/session_buffers.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/engine/batch_layout.h"
+
+namespace attendant::cuda {
+namespace {
+
+// Enough for a copy to run at the bus's speed.
+constexpr int64_t kMinPieceFloats = int64_t{1} << 20;
+
+}  // namespace
+
+SessionSize SizeSession(const AttendantCudaConfig& config, const AttendantCudaLimits& limits) {
+  const int64_t rows = BucketTokens(limits.max_batch_tokens);
+  const int64_t max_len = std::min(limits.max_batch_tokens, config.max_positions);
+  return {.rows = rows,
+          .tokens = limits.max_batch_tokens,
+          .sequences = limits.max_batch_sequences,
+          .block_bytes = LayOutBatch(rows, limits.max_batch_sequences).bytes,
+          // A piece holds at least one head's weights or one sequence's states.
+          .piece_floats = std::max({max_len * max_len, max_len * config.hidden, kMinPieceFloats})};
+}
+
+DeviceBuffers PlaceDeviceBuffers(const Model& model, const SessionSize& size, Carver& carver) {
+  const AttendantCudaConfig& config = model.config();
+  const int64_t state_bytes = StateBytes(model.format());
+  const auto take_states = [&](int64_t width) {
+    return carver.Take<std::byte>(size.rows * width * state_bytes);
+  };
+  DeviceBuffers buffers{};
+  buffers.block = carver.Take<std::byte>(size.block_bytes);
+  buffers.states = take_states(config.hidden);
+  buffers.wide = take_states(std::max(3 * config.hidden, config.ffn));
+  buffers.context = take_states(config.hidden);
+  buffers.update = take_states(config.hidden);
+  if (model.format() == Format::kFp8) {
+    buffers.quantized = carver.Take<uint8_t>(size.rows * std::max(config.hidden, config.ffn));
+    buffers.scales = carver.Take<float>(size.rows);
+  }
+  buffers.rows_bytes = carver.used_bytes();
+  buffers.last_hidden = carver.Take<float>(size.tokens * config.hidden);
+  buffers.pooled = carver.Take<float>(size.sequences * config.hidden);
+  buffers.pieces = carver.Take<float>(kOutputSlots * size.piece_floats);
+  buffers.workspace = carver.Take<std::byte>(kWorkspaceBytes);
+  return buffers;
+}
+
+PinnedBuffers PlacePinnedBuffers(const Model& model, const SessionSize& size, Carver& carver) {
+  const int64_t hidden = model.config().hidden;
+  PinnedBuffers buffers{};
+  buffers.block = carver.Take<std::byte>(size.block_bytes);
+  buffers.last_hidden = carver.Take<float>(size.tokens * hidden);
+  buffers.pooled = carver.Take<float>(size.sequences * hidden);
+  buffers.pieces = carver.Take<float>(kOutputSlots * size.piece_floats);
+  return buffers;
+}
+
+}  // namespace attendant::cuda

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/engine/model.h"
+#include "kernels/cuda/runtime/handles.h"
+
+namespace attendant::cuda {
+
+// How much a session's memory is for: rows is its largest bucket.
+struct SessionSize {
+  int64_t rows = 0;
+  int64_t tokens = 0;
+  int64_t sequences = 0;
+  int64_t block_bytes = 0;   // of the largest batch's block (batch_layout.h)
+  int64_t piece_floats = 0;  // of one of kOutputSlots (output_pipe.h)
+};
+SessionSize SizeSession(const AttendantCudaConfig& config, const AttendantCudaLimits& limits);
+
+inline constexpr int kOutputSlots = 2;
+
+// All that a session computes in.
+struct DeviceBuffers {
+  std::byte* block;      // [block_bytes]: the batch
+  std::byte* states;     // [rows, hidden] in the states' format, as all down to `update`
+  std::byte* wide;       // [rows, 3 * hidden] q, k and v, later [rows, ffn]
+  std::byte* context;    // [rows, hidden]
+  std::byte* update;     // [rows, hidden]
+  uint8_t* quantized;    // [rows, max(hidden, ffn)] e4m3 with fp8, else null
+  float* scales;         // [rows] with fp8, else null
+  int64_t rows_bytes;    // of all above: what products read beyond a batch's rows
+  float* last_hidden;    // [tokens, hidden]
+  float* pooled;         // [sequences, hidden]
+  float* pieces;         // [kOutputSlots, piece_floats]
+  std::byte* workspace;  // [kWorkspaceBytes]
+};
+DeviceBuffers PlaceDeviceBuffers(const Model& model, const SessionSize& size, Carver& carver);
+
+// What travels, on the host's side.
+struct PinnedBuffers {
+  std::byte* block;
+  float* last_hidden;
+  float* pooled;
+  float* pieces;
+};
+PinnedBuffers PlacePinnedBuffers(const Model& model, const SessionSize& size, Carver& carver);
+
+}  // namespace attendant::cuda

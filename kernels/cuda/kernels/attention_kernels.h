@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "kernels/cuda/kernels/attention_plan.h"
+#include "kernels/cuda/kernels/batch_counts.h"
+#include "kernels/cuda/kernels/number_types.h"
+
+// Attention on the device; what kernels.h says of pointers, counts, bits and errors holds here too.
+namespace attendant::cuda {
+
+// Exact attention over sequences of any lengths, without padding, in memory that does not grow with
+// len^2: context = softmax(scale * q k^T + bias, where allowed) v. Rows with no key allowed are
+// zeros.
+struct AttentionArgs {
+  // Row t of head h begins at pointer + t * row_stride + h * head_dim, in elements. Strides are
+  // multiples of 8, for f32 of 4.
+  const void* q;  // [query tokens, heads, head_dim]
+  const void* k;  // [key tokens, heads, head_dim]
+  const void* v;  // [key tokens, heads, head_dim]
+  void* context;  // [query tokens, heads, head_dim]
+  int64_t q_stride, k_stride, v_stride, context_stride;
+  float scale;         // 1 / sqrt(head_dim); above 0
+  AttentionRule rule;  // causal, window (attention_plan.h)
+  // Null, or what each (query, key) of each sequence adds to its score: -inf lets it not take part.
+  // That of sequence s begins at bias + mask_starts[s], its rows bias_stride apart (0: one row for
+  // all queries), the same for all heads.
+  const float* bias;
+  int64_t bias_stride;
+  const uint8_t* allowed;  // null, or 0 where a (query, key) does not take part; otherwise as bias
+  int64_t allowed_stride;
+  const int64_t* mask_starts;  // [sequences]; null without bias and allowed
+  const AttentionTask* tasks;  // [max_tasks], on the device
+};
+// REQUIRES: HasAttention, PrepareAttention on this device.
+cudaError_t LaunchAttention(Format format, const AttentionArgs& args, const BatchCounts* counts,
+                            int64_t max_tasks, int64_t heads, int64_t head_dim,
+                            cudaStream_t stream);
+// On tensor cores (kBf16, kF16, and kFp8, whose states are bf16) any multiple of 8 up to 128, at
+// full speed 32, 64 and 128; kF32 any multiple of 4 up to 256.
+bool HasAttention(Format format, int64_t head_dim);
+// Lets the current device's kernels have the shared memory that they need. Once for each device,
+// before the first launch and not while a stream is being captured; again does no harm.
+cudaError_t PrepareAttention(Format format, int64_t head_dim);
+
+// softmax(scale * q k^T) of one sequence and one head, in f32: out [len, len]. head_dim as
+// HasAttention.
+struct AttentionWeightsArgs {
+  const void* q;  // [len, head_dim] with row strides as above
+  const void* k;
+  int64_t q_stride, k_stride;
+  float scale;
+  float* out;
+};
+cudaError_t LaunchAttentionWeights(Format format, const AttentionWeightsArgs& args, int64_t len,
+                                   int64_t head_dim, cudaStream_t stream);
+
+}  // namespace attendant::cuda

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/kernels/attention_plan.h"
+#include "kernels/cuda/runtime/host_device.h"
+
+// How tiles of 16-bit numbers lie in shared memory. Plain arithmetic, tested on the host.
+namespace attendant::cuda {
+
+// Numbers of 16 bits in a chunk of 16 bytes, what is copied and loaded at a time.
+inline constexpr int kChunkNumbers = 8;
+
+// A tile [64, kHeadDim] of queries, keys or values.
+template <int kHeadDim>
+struct Tile {
+  static_assert(kHeadDim == 32 || kHeadDim == 64 || kHeadDim == 128);
+  static_assert(kTaskQueries == 64 && kTileKeys == 64);
+  static constexpr int kRows = 64;
+  static constexpr int kChunks = kHeadDim / kChunkNumbers;  // of a row
+  static constexpr int kBytes = kRows * kHeadDim * 2;
+
+  // Where a chunk of a row begins, in bytes. Rows are dense, and a row's chunks are permuted by the
+  // row so that one chunk of 8 consecutive rows, what a matrix load takes at once, is in 8
+  // different groups of banks: chunk c of row r is at place c ^ (r mod 8), and for head_dim 32,
+  // where two rows share 128 bytes, at c ^ (r / 2 mod 4).
+  ATTENDANT_HOST_DEVICE static constexpr uint32_t Offset(int row, int chunk) {
+    const int place = kHeadDim == 32 ? chunk ^ (row / 2 % 4) : chunk ^ (row % 8);
+    return static_cast<uint32_t>((row * kChunks + place) * 16);
+  }
+};
+
+// A block's shared memory: the queries, then two tiles of keys and two of values, so that one of
+// each is filled while the other is used. What ptxas 13.0 makes of it without masks, and how many
+// blocks of 128 threads then fit a multiprocessor of sm_80 (65,536 registers; 164 KiB of shared
+// memory, of which each block costs 1 KiB besides its own):
+//
+//   head_dim    bytes   registers sm_80/90/100   blocks by registers   by shared memory
+//   32         20,480              128/128/128                     4                  7
+//   64         40,960              166/168/168                     3                  4
+//   128        81,920              255/255/251                     2                  2
+template <int kHeadDim>
+struct SharedTiles {
+  static constexpr uint32_t kQueries = 0;
+  static constexpr int kBytes = 5 * Tile<kHeadDim>::kBytes;
+
+  ATTENDANT_HOST_DEVICE static constexpr uint32_t Keys(int stage) {
+    return static_cast<uint32_t>((1 + 2 * stage) * Tile<kHeadDim>::kBytes);
+  }
+  ATTENDANT_HOST_DEVICE static constexpr uint32_t Values(int stage) {
+    return static_cast<uint32_t>((2 + 2 * stage) * Tile<kHeadDim>::kBytes);
+  }
+};
+
+}  // namespace attendant::cuda

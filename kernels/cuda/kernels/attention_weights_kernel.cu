@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cuda_runtime.h>
+
+#include "kernels/cuda/kernels/attention_kernels.h"
+#include "kernels/cuda/kernels/attention_mask.cuh"
+#include "kernels/cuda/kernels/attention_variants.h"
+#include "kernels/cuda/kernels/launch.cuh"
+#include "kernels/cuda/kernels/row_vectors.cuh"
+
+namespace attendant::cuda {
+namespace {
+
+// Few ask for weights, so this is plain: a block has 8 queries, two to a warp, and goes through the
+// keys 32 at a time, a key to a lane. Scores wait in `out` for their row's sum; what a lane wrote
+// there only it reads again.
+constexpr int kWarps = 4;
+constexpr int kThreads = kWarps * kWarpLanes;
+constexpr int kQueries = 8;               // of a block
+constexpr int kRows = kQueries / kWarps;  // of a warp
+constexpr int kKeys = kWarpLanes;         // at a time
+constexpr int kPad = 4;  // numbers between rows, so that 8 rows' 16 bytes are in different banks
+
+// Rows [count, head_dim] from row `begin` on as f32; those from `len` on become zeros.
+template <typename T>
+__device__ void LoadRows(const T* from, int64_t stride, int64_t begin, int count, int64_t len,
+                         int head_dim, float* to) {
+  const int fours = head_dim / 4;
+  for (int i = static_cast<int>(threadIdx.x); i < count * fours; i += kThreads) {
+    const int row = i / fours;
+    const int column = i % fours * 4;
+    float4 four = {0, 0, 0, 0};
+    if (begin + row < len) four = LoadFour(from + (begin + row) * stride + column);
+    *reinterpret_cast<float4*>(to + row * (head_dim + kPad) + column) = four;
+  }
+}
+
+__device__ __forceinline__ float Dot(const float* a, const float* b, int count) {
+  float sum = 0;
+  for (int i = 0; i < count; i += 4) {
+    const float4 x = *reinterpret_cast<const float4*>(a + i);
+    const float4 y = *reinterpret_cast<const float4*>(b + i);
+    sum += x.x * y.x + x.y * y.y + x.z * y.z + x.w * y.w;
+  }
+  return sum;
+}
+
+// One row's scores, in powers of two, become weights.
+__device__ void TakeSoftmax(float largest, int64_t len, int lane, float* row) {
+  largest = ReduceWarp(largest, Max());
+  float sum = 0;
+  for (int64_t key = lane; key < len; key += kWarpLanes) {
+    row[key] = Exp2(row[key] - largest);
+    sum += row[key];
+  }
+  const float inverse = 1.0f / ReduceWarp(sum, Sum());
+  for (int64_t key = lane; key < len; key += kWarpLanes) row[key] *= inverse;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    AttentionWeightsKernel(const T* q, const T* k, int64_t q_stride, int64_t k_stride,
+                           float scale_log2, float* out, int64_t len, int head_dim) {
+  const int stride = head_dim + kPad;
+  auto* queries = reinterpret_cast<float*>(SharedMemory());  // [kQueries, stride]
+  float* keys = queries + kQueries * stride;                 // [kKeys, stride]
+  const int lane = static_cast<int>(threadIdx.x) % kWarpLanes;
+  const int warp_row = static_cast<int>(threadIdx.x) / kWarpLanes * kRows;
+  const int64_t query = int64_t{blockIdx.x} * kQueries;
+  LoadRows(q, q_stride, query, kQueries, len, head_dim, queries);
+  float largest[kRows];
+  for (float& row_largest : largest) row_largest = -INFINITY;
+  for (int64_t begin = 0; begin < len; begin += kKeys) {
+    __syncthreads();  // the keys before these have been used
+    LoadRows(k, k_stride, begin, kKeys, len, head_dim, keys);
+    __syncthreads();
+    if (begin + lane >= len) continue;
+    for (int i = 0; i < kRows; ++i) {
+      const int64_t row = query + warp_row + i;
+      if (row >= len) continue;
+      const float score =
+          Dot(queries + (warp_row + i) * stride, keys + lane * stride, head_dim) * scale_log2;
+      out[row * len + begin + lane] = score;
+      largest[i] = fmaxf(largest[i], score);
+    }
+  }
+  for (int i = 0; i < kRows; ++i) {
+    const int64_t row = query + warp_row + i;
+    if (row < len) TakeSoftmax(largest[i], len, lane, out + row * len);
+  }
+}
+
+}  // namespace
+
+cudaError_t LaunchAttentionWeights(Format format, const AttentionWeightsArgs& args, int64_t len,
+                                   int64_t head_dim, cudaStream_t stream) {
+  if (!HasAttention(format, head_dim)) return cudaErrorInvalidValue;
+  const int64_t shared_bytes = (kQueries + kKeys) * (head_dim + kPad) * int64_t{sizeof(float)};
+  static_assert((kQueries + kKeys) * (kMaxSimtHeadDim + kPad) * sizeof(float) <= 48 << 10);
+  return WithStateType(format, [&](auto type) {
+    using T = decltype(type);
+    return Launch({CeilDivide(len, kQueries), kThreads, shared_bytes}, stream,
+                  &AttentionWeightsKernel<T>, static_cast<const T*>(args.q),
+                  static_cast<const T*>(args.k), args.q_stride, args.k_stride, args.scale * kLog2E,
+                  args.out, len, static_cast<int>(head_dim));
+  });
+}
+
+}  // namespace attendant::cuda

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "kernels/cuda/kernels/batch_counts.h"
+#include "kernels/cuda/kernels/number_types.h"
+
+// Everything that is computed on the device besides the matrix products and attention
+// (attention_kernels.h), as functions that put one kernel into `stream`. Every pointer is to device
+// memory, aligned to 16 bytes; `hidden` is a multiple of 8 up to 8192, `width` any multiple of 8.
+//
+// A row's bits depend on that row alone (attention: on its sequence), never on the counts.
+// Errors: what the launch returned (cudaGetLastError); nothing waits.
+namespace attendant::cuda {
+
+// Format is of the states: kF32, kBf16 or kF16; kFp8 means kBf16. Tables, gamma and beta are f32
+// for kF32, else the tables are in the states' format and gamma and beta f32. Sums and statistics
+// are f32.
+
+struct EmbedArgs {
+  const int32_t* token_ids;        // [max_tokens]
+  const int32_t* positions;        // [max_tokens]
+  const int32_t* segment_ids;      // [max_tokens]
+  const void* token_embedding;     // [vocab, hidden]
+  const void* position_embedding;  // [max_positions, hidden]
+  const void* segment_embedding;   // [segment_types, hidden]
+  const float* gamma;              // [hidden]
+  const float* beta;               // [hidden]
+  float epsilon;
+  void* states;  // [max_tokens, hidden]
+  // fp8 only, else null: the states once more as the next product's operand.
+  uint8_t* quantized;  // [max_tokens, hidden] e4m3
+  float* scales;       // [max_tokens]
+};
+// states = LayerNorm(token + position + segment)
+cudaError_t LaunchEmbed(Format format, const EmbedArgs& args, const BatchCounts* counts,
+                        int64_t max_tokens, int64_t hidden, cudaStream_t stream);
+
+struct ResidualNormArgs {
+  const void* update;  // [max_tokens, hidden]: a product with its bias
+  const float* gamma;  // [hidden]
+  const float* beta;   // [hidden]
+  float epsilon;
+  void* states;        // [max_tokens, hidden]
+  uint8_t* quantized;  // [max_tokens, hidden] e4m3, as in EmbedArgs
+  float* scales;       // [max_tokens]
+};
+// states = LayerNorm(states + update)
+cudaError_t LaunchResidualNorm(Format format, const ResidualNormArgs& args,
+                               const BatchCounts* counts, int64_t max_tokens, int64_t hidden,
+                               cudaStream_t stream);
+
+enum class Function : int32_t { kGeluErf = 0, kGeluTanh = 1, kRelu = 2, kIdentity = 3 };
+
+struct ActivateArgs {
+  Function function;
+  void* values;        // [max_tokens, width], in place
+  uint8_t* quantized;  // [max_tokens, width] e4m3, or null
+  float* scales;       // [max_tokens], or null
+};
+// values = function(values); with `quantized` only that is written. A scale is the row's largest
+// magnitude / 448 (e4m3's largest), 1 for a row that is zeros or below 1e-30; value = quantized *
+// scale.
+cudaError_t LaunchActivate(Format format, const ActivateArgs& args, const BatchCounts* counts,
+                           int64_t max_tokens, int64_t width, cudaStream_t stream);
+
+struct PoolTask {     // of one sequence
+  int32_t pooling;    // ATTENDANT_CUDA_POOL_*
+  int32_t normalize;  // 0 or 1
+  int32_t dims;       // [1, hidden]
+  int32_t unused;
+};
+struct PoolArgs {
+  const void* states;         // [max_tokens, hidden]
+  const int32_t* seq_starts;  // [max_sequences + 1]
+  const PoolTask* tasks;      // [max_sequences]
+  float* pooled;              // [max_sequences, hidden]
+};
+// Row i of `pooled` gets its first `dims` values and keeps the rest; a sequence that is not pooled
+// keeps all. As kernels/core/pooling.h but for the order of sums: truncated first, then normalized
+// to x / max(|x|, 1e-12).
+cudaError_t LaunchPool(Format format, const PoolArgs& args, const BatchCounts* counts,
+                       int64_t max_sequences, int64_t hidden, cudaStream_t stream);
+
+// out [rows, width] f32 = values [rows, width]
+cudaError_t LaunchToFloat(Format format, const void* values, float* out, int64_t rows,
+                          int64_t width, cudaStream_t stream);
+
+}  // namespace attendant::cuda

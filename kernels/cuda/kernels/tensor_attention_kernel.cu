@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/kernels/attention_variants.h"
+
+#include <cuda_runtime.h>
+
+#include "kernels/cuda/kernels/launch.cuh"
+#include "kernels/cuda/kernels/tensor_attention.cuh"
+
+namespace attendant::cuda {
+namespace {
+
+// How many blocks a multiprocessor is to hold at least, which bounds registers at 65,536 / (128
+// blocks). Masked kernels have pointers to hold besides; with one block more they would spill.
+template <int kHeadDim, bool kMasked>
+[[maybe_unused]] constexpr int kBlocksEach = kHeadDim == 32   ? 4 - kMasked
+                                             : kHeadDim == 64 ? 3 - kMasked
+                                                              : 2;
+
+// The keys that a warp's queries see: any of them, and every one of them.
+struct WarpKeys {
+  KeyRange any, every;
+};
+__device__ __forceinline__ WarpKeys KeysOfWarp(const AttentionRule& rule, const AttentionTask& task,
+                                               int first_query) {
+  const int behind = first_query + kWarpQueries;
+  const KeyRange first = AllowedKeys(rule, first_query, task.keys);
+  const KeyRange last =
+      AllowedKeys(rule, (behind < task.queries ? behind : task.queries) - 1, task.keys);
+  return {{first.begin, last.end}, {last.begin, first.end}};
+}
+
+// One block: one task of one head. Tiles of keys and values come in one ahead of the products;
+// tiles outside the windows of all queries are never read, those outside a warp's are skipped by
+// that warp, and only those at the edge of some window are masked.
+template <typename T, int kHeadDim, bool kMasked>
+__global__ void __launch_bounds__(kAttentionThreads, kBlocksEach<kHeadDim, kMasked>)
+    AttentionKernel(const AttentionArgs args, const BatchCounts* counts, int heads, int head_dim) {
+  using Shared = SharedTiles<kHeadDim>;
+  const int index = static_cast<int>(blockIdx.x) / heads;
+  const int64_t column = static_cast<int64_t>(static_cast<int>(blockIdx.x) % heads) * head_dim;
+  if (index >= counts->attention_tasks) return;
+  const AttentionTask task = args.tasks[index];
+  const KeyRange range = TaskKeys(args.rule, task);
+  const int tiles = (range.end - range.begin + kTileKeys - 1) / kTileKeys;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int first_query = task.query_begin + kWarpQueries * warp;
+  const uint32_t shared = SharedAddress(SharedMemory());
+
+  const auto rows_at = [&](const void* base, int64_t row, int64_t stride) {
+    return static_cast<const unsigned char*>(base) + 2 * (row * stride + column);
+  };
+  const auto copy_keys_and_values = [&](int tile) {
+    const int begin = range.begin + tile * kTileKeys;
+    const int rows = range.end - begin;
+    const int64_t row = int64_t{task.key_row} + begin;
+    CopyTile<kHeadDim>(shared + Shared::Keys(tile % 2), rows_at(args.k, row, args.k_stride),
+                       2 * args.k_stride, rows, head_dim);
+    CopyTile<kHeadDim>(shared + Shared::Values(tile % 2), rows_at(args.v, row, args.v_stride),
+                       2 * args.v_stride, rows, head_dim);
+    CopyAsyncCommit();
+  };
+
+  uint32_t q[kHeadDim / 16][4];
+  float out[kHeadDim / 8][4] = {};
+  RowSoftmax softmax[2];
+  if (tiles > 0) {
+    CopyTile<kHeadDim>(shared + Shared::kQueries,
+                       rows_at(args.q, int64_t{task.query_row} + task.query_begin, args.q_stride),
+                       2 * args.q_stride, task.queries - task.query_begin, head_dim);
+    copy_keys_and_values(0);
+    CopyAsyncWait<0>();
+    __syncthreads();
+    LoadQueries<kHeadDim>(shared + Shared::kQueries, warp, lane, q);
+  }
+  const bool active = first_query < task.queries;
+  const float scale_log2 = args.scale * kLog2E;
+  const WarpKeys keys = active ? KeysOfWarp(args.rule, task, first_query) : WarpKeys{};
+  for (int tile = 0; tile < tiles; ++tile) {
+    if (tile + 1 < tiles) copy_keys_and_values(tile + 1);
+    const int begin = range.begin + tile * kTileKeys;
+    if (active && begin < keys.any.end && begin + kTileKeys > keys.any.begin) {
+      float scores[8][4];
+      ComputeScores<T, kHeadDim>(q, shared + Shared::Keys(tile % 2), lane, scores);
+      if (kMasked || begin < keys.every.begin || begin + kTileKeys > keys.every.end) {
+        // Made anew for each tile: kept, they would cost registers in all others.
+        const RowMask masks[2] = {MaskOf<kMasked>(args, task, first_query + lane / 4),
+                                  MaskOf<kMasked>(args, task, first_query + lane / 4 + 8)};
+        MaskScores<kMasked>(scale_log2, masks, begin, lane, scores);
+      }
+      TakePowers<kHeadDim>(ExponentFactor<kMasked>(scale_log2), softmax, scores, out);
+      AddValues<T, kHeadDim>(scores, shared + Shared::Values(tile % 2), lane, out);
+    }
+    CopyAsyncWait<0>();
+    __syncthreads();
+  }
+  if (!active) return;
+  const int64_t row = int64_t{task.query_row} + first_query;
+  StoreContext<T, kHeadDim>(
+      out, softmax, warp, lane,
+      static_cast<unsigned char*>(args.context) + 2 * (row * args.context_stride + column),
+      2 * args.context_stride, task.queries - first_query, head_dim);
+}
+
+using Kernel = void (*)(AttentionArgs, const BatchCounts*, int, int);
+
+struct Variant {
+  Kernel plain, masked;
+  int shared_bytes;
+};
+
+template <typename T, int kHeadDim>
+Variant VariantOf() {
+  return {&AttentionKernel<T, kHeadDim, false>, &AttentionKernel<T, kHeadDim, true>,
+          SharedTiles<kHeadDim>::kBytes};
+}
+
+// head_dim is filled up with zeros to the next one that there is.
+template <typename T>
+Variant VariantFor(int64_t head_dim) {
+  if (head_dim <= 32) return VariantOf<T, 32>();
+  return head_dim <= 64 ? VariantOf<T, 64>() : VariantOf<T, 128>();
+}
+Variant VariantFor(Format format, int64_t head_dim) {
+  return StateFormat(format) == Format::kF16 ? VariantFor<F16>(head_dim)
+                                             : VariantFor<Bf16>(head_dim);
+}
+
+}  // namespace
+
+cudaError_t LaunchTensorAttention(Format format, const AttentionArgs& args,
+                                  const BatchCounts* counts, int64_t max_tasks, int64_t heads,
+                                  int64_t head_dim, cudaStream_t stream) {
+  const Variant variant = VariantFor(format, head_dim);
+  const bool masked = args.bias != nullptr || args.allowed != nullptr;
+  return Launch({max_tasks * heads, kAttentionThreads, variant.shared_bytes}, stream,
+                masked ? variant.masked : variant.plain, args, counts, static_cast<int>(heads),
+                static_cast<int>(head_dim));
+}
+
+cudaError_t PrepareTensorAttention(Format format, int64_t head_dim) {
+  const Variant variant = VariantFor(format, head_dim);
+  return AllowSharedMemory(variant.shared_bytes, {variant.plain, variant.masked});
+}
+
+}  // namespace attendant::cuda

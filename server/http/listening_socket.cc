@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/listening_socket.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <system_error>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace attendant {
+namespace {
+
+struct HostPort {
+  std::string host, port;
+};
+
+bool IsPort(absl::string_view port) {
+  uint32_t number = 0;
+  return std::all_of(port.begin(), port.end(), absl::ascii_isdigit) &&
+         absl::SimpleAtoi(port, &number) && number <= 65535;
+}
+
+// A name, an IPv4 address, or (with colons) an IPv6 address, which may have a zone.
+bool IsHost(absl::string_view host) {
+  return !host.empty() && std::all_of(host.begin(), host.end(), [](unsigned char c) {
+    return absl::ascii_isalnum(c) || c == '.' || c == '-' || c == '_' || c == ':' || c == '%';
+  });
+}
+
+absl::StatusOr<HostPort> Split(absl::string_view address) {
+  const size_t colon = address.rfind(':');
+  if (colon != absl::string_view::npos && IsPort(address.substr(colon + 1))) {
+    absl::string_view host = address.substr(0, colon);
+    const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
+    if (bracketed) host = host.substr(1, host.size() - 2);
+    const bool is_v6 = host.find(':') != absl::string_view::npos;
+    if (IsHost(host) && bracketed == is_v6) {
+      return HostPort{std::string(host), std::string(address.substr(colon + 1))};
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "HTTP address '", address, "': want HOST:PORT, e.g. 127.0.0.1:8002 or [::1]:8002"));
+}
+
+absl::Status Unavailable(const std::string& address, const std::string& reason) {
+  return absl::UnavailableError(absl::StrCat("cannot listen for HTTP on ", address, ": ", reason));
+}
+
+// An invalid descriptor with errno set when that fails.
+FileDescriptor Bind(const addrinfo& info) {
+  FileDescriptor fd(socket(info.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  const bool bound =
+      fd.valid() && setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+      bind(fd.get(), info.ai_addr, info.ai_addrlen) == 0 && listen(fd.get(), SOMAXCONN) == 0;
+  if (bound) return fd;
+  const int reason = errno;  // closing may change it
+  fd = FileDescriptor();
+  errno = reason;
+  return FileDescriptor();
+}
+
+int PortOf(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  return address.ss_family == AF_INET6
+             ? ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port)
+             : ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+}  // namespace
+
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) close(fd_);
+}
+
+absl::StatusOr<ListeningSocket> ListenOn(const std::string& address) {
+  const absl::StatusOr<HostPort> parsed = Split(address);
+  if (!parsed.ok()) return parsed.status();
+  addrinfo hints{};
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(parsed->host.c_str(), parsed->port.c_str(), &hints, &found);
+  if (error != 0) return Unavailable(address, gai_strerror(error));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, freeaddrinfo);
+  for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {
+    FileDescriptor fd = Bind(*info);
+    if (!fd.valid()) continue;
+    const int port = PortOf(fd.get());
+    return ListeningSocket{std::move(fd), port};
+  }
+  return Unavailable(address, std::system_category().message(errno));
+}
+
+}  // namespace attendant

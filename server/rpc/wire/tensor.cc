@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/rpc/wire/tensor.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace attendant {
+namespace {
+
+// `size` / value_bytes as a product of `shape`; -1 when it is not. By division: the product may not
+// fit in 64 bits. REQUIRES: no dim below 1.
+int64_t CountValues(std::span<const int64_t> shape, int64_t size, int64_t value_bytes) {
+  if (size % value_bytes != 0) return -1;
+  const int64_t count = size / value_bytes;
+  int64_t rest = count;
+  for (int64_t dim : shape) {
+    if (rest % dim != 0) return -1;
+    rest /= dim;
+  }
+  return rest == 1 ? count : -1;
+}
+
+absl::Status CheckShape(absl::string_view field, const std::vector<int64_t>& shape, int max_rank) {
+  if (shape.empty() || shape.size() > static_cast<size_t>(max_rank)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, " has ", shape.size(), " dims, it must have 1 to ", max_rank));
+  }
+  for (int64_t dim : shape) {
+    if (dim >= 1) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, ": shape is ", ShapeText(shape), ", every dim must be at least 1"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string ShapeText(std::span<const int64_t> shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
+}
+
+absl::Status UnknownEnum(absl::string_view field, int value) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " is ", value, ", which is not one of its values"));
+}
+
+v1::DType ToWire(NumberFormat format) {
+  switch (format) {
+    case NumberFormat::kF32:
+      return v1::DTYPE_F32;
+    case NumberFormat::kBf16:
+      return v1::DTYPE_BF16;
+    case NumberFormat::kF16:
+      return v1::DTYPE_F16;
+  }
+  return v1::DTYPE_UNSPECIFIED;
+}
+
+absl::StatusOr<NumberFormat> FromWire(absl::string_view field, v1::DType dtype) {
+  switch (dtype) {
+    case v1::DTYPE_UNSPECIFIED:
+    case v1::DTYPE_F32:
+      return NumberFormat::kF32;
+    case v1::DTYPE_BF16:
+      return NumberFormat::kBf16;
+    case v1::DTYPE_F16:
+      return NumberFormat::kF16;
+    case v1::DTYPE_BOOL:
+      return absl::InvalidArgumentError(absl::StrCat(field, " cannot be BOOL"));
+    default:
+      return UnknownEnum(field, dtype);
+  }
+}
+
+absl::StatusOr<WireTensor> ReadTensor(absl::string_view field, const v1::Tensor& tensor,
+                                      int max_rank) {
+  // Before it is copied: the wire holds as many dims as a client likes.
+  if (tensor.shape_size() > max_rank) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, " has ", tensor.shape_size(), " dims, it must have 1 to ", max_rank));
+  }
+  WireTensor read{.shape = {tensor.shape().begin(), tensor.shape().end()},
+                  .is_bool = tensor.dtype() == v1::DTYPE_BOOL,
+                  .bytes = tensor.data()};
+  if (absl::Status status = CheckShape(field, read.shape, max_rank); !status.ok()) return status;
+  int64_t value_bytes = 1;
+  if (!read.is_bool) {
+    const absl::StatusOr<NumberFormat> format =
+        FromWire(absl::StrCat(field, ".dtype"), tensor.dtype());
+    if (!format.ok()) return format.status();
+    read.format = *format;
+    value_bytes = BytesPerValue(*format);
+  }
+  const int64_t size = static_cast<int64_t>(tensor.data().size());
+  read.count = CountValues(read.shape, size, value_bytes);
+  if (read.count > 0) return read;
+  return absl::InvalidArgumentError(absl::StrCat(field, ": shape is ", ShapeText(read.shape),
+                                                 " of ", value_bytes, " bytes a value, data has ",
+                                                 size, " bytes"));
+}
+
+absl::StatusOr<WireTensor> ReadNumbers(absl::string_view field, const v1::Tensor& tensor,
+                                       int max_rank) {
+  absl::StatusOr<WireTensor> read = ReadTensor(field, tensor, max_rank);
+  if (read.ok() && read->is_bool) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, ".dtype is BOOL, it must be F32, BF16 or F16"));
+  }
+  return read;
+}
+
+std::string& StartTensor(std::span<const int64_t> shape, NumberFormat format, v1::Tensor& tensor) {
+  tensor.set_dtype(ToWire(format));
+  tensor.mutable_shape()->Add(shape.begin(), shape.end());
+  int64_t bytes = BytesPerValue(format);
+  for (int64_t dim : shape) bytes *= dim;
+  tensor.mutable_data()->reserve(static_cast<size_t>(bytes));
+  return *tensor.mutable_data();
+}
+
+}  // namespace attendant

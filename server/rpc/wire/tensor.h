@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "attendant/v1/encoder.pb.h"
+#include "server/requests/number_format.h"
+
+// Tensors of attendant.v1 that come from clients, and those that go to them.
+namespace attendant {
+
+// "[2, 3]"
+std::string ShapeText(std::span<const int64_t> shape);
+
+absl::Status UnknownEnum(absl::string_view field, int value);
+
+// What `format` is on the wire, and back; unspecified is F32.
+v1::DType ToWire(NumberFormat format);
+absl::StatusOr<NumberFormat> FromWire(absl::string_view field, v1::DType dtype);
+
+// A tensor whose shape, dtype and size have been found to agree. A view: `bytes` are the message's.
+struct WireTensor {
+  std::vector<int64_t> shape;  // every dim at least 1
+  int64_t count = 0;           // values
+  bool is_bool = false;
+  NumberFormat format = NumberFormat::kF32;  // of what is not bool
+  absl::string_view bytes;
+
+  int64_t rank() const { return static_cast<int64_t>(shape.size()); }
+  int64_t dim(int64_t index) const { return shape[static_cast<size_t>(index)]; }
+
+  // `values` has room for `count`. REQUIRES: not bool.
+  void ReadFloats(float* values) const {
+    ReadValues(bytes, format, {values, static_cast<size_t>(count)});
+  }
+};
+
+// INVALID_ARGUMENT naming `field`: no dims or more than `max_rank`, a dim below 1, an unknown
+// dtype, or not as many bytes as shape and dtype say.
+absl::StatusOr<WireTensor> ReadTensor(absl::string_view field, const v1::Tensor& tensor,
+                                      int max_rank);
+// The same, and it is a number's, not bool.
+absl::StatusOr<WireTensor> ReadNumbers(absl::string_view field, const v1::Tensor& tensor,
+                                       int max_rank);
+
+// Sets dtype and shape and makes room for the values, which are to be appended to the result.
+std::string& StartTensor(std::span<const int64_t> shape, NumberFormat format, v1::Tensor& tensor);
+
+}  // namespace attendant

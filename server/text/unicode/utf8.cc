@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/text/unicode/utf8.h"
+
+#include <unicode/utf8.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace attendant {
+namespace {
+
+// The first offset at or after `offset` that may hold something else than ASCII.
+size_t SkipAscii(absl::string_view text, size_t offset) {
+  constexpr uint64_t kHighBits = 0x8080808080808080;
+  for (uint64_t word; offset + sizeof(word) <= text.size(); offset += sizeof(word)) {
+    std::memcpy(&word, text.data() + offset, sizeof(word));
+    if ((word & kHighBits) != 0) break;
+  }
+  return offset;
+}
+
+}  // namespace
+
+std::optional<size_t> FindInvalidUtf8(absl::string_view text) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
+  size_t offset = SkipAscii(text, 0);
+  while (offset < text.size()) {
+    const size_t start = offset;
+    UChar32 character;
+    U8_NEXT(bytes, offset, text.size(), character);
+    if (character < 0) return start;
+    if (character < 0x80) offset = SkipAscii(text, offset);
+  }
+  return std::nullopt;
+}
+
+}  // namespace attendant

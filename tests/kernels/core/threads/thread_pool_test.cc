@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/core/threads/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <vector>
+
+namespace attendant {
+namespace {
+
+class ThreadPoolTest : public testing::TestWithParam<int> {};
+
+TEST_P(ThreadPoolTest, RunsEveryTaskOnceAndSeesItsWrites) {
+  ThreadPool pool(GetParam());
+  EXPECT_EQ(pool.threads(), GetParam());
+  for (int64_t tasks = 0; tasks < 200; ++tasks) {
+    std::vector<int> calls(
+        static_cast<size_t>(tasks));  // not atomic: the pool must order the writes
+    pool.ParallelFor(tasks, [&](int64_t index, int thread) {
+      EXPECT_GE(thread, 0);
+      EXPECT_LT(thread, pool.threads());
+      ++calls[static_cast<size_t>(index)];
+    });
+    for (int count : calls) EXPECT_EQ(count, 1);
+  }
+}
+
+TEST_P(ThreadPoolTest, WakesWorkersThatSleep) {
+  ThreadPool pool(GetParam());
+  std::atomic<int64_t> sum = 0;
+  for (int round = 0; round < 20; ++round) {
+    // Longer than the workers spin.
+    const auto wake = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
+    while (std::chrono::steady_clock::now() < wake) std::this_thread::yield();
+    pool.ParallelFor(50, [&](int64_t index, int) { sum += index; });
+  }
+  EXPECT_EQ(sum, 20 * 49 * 50 / 2);
+}
+
+TEST_P(ThreadPoolTest, StartsEveryWorkerOnce) {
+  std::atomic<int> started = 0;
+  {
+    ThreadPool pool(GetParam(), [&] { ++started; });
+  }
+  EXPECT_EQ(started, GetParam() - 1);
+}
+
+// Jobs end while workers have not even begun to wait for them.
+TEST(ThreadPoolWorkersTest, WaitsForNobodyWhoDidNotCome) {
+  std::atomic<bool> may_start = false;
+  ThreadPool pool(3, [&] { may_start.wait(false); });
+  for (int64_t tasks = 0; tasks < 20; ++tasks) {
+    std::vector<int> calls(static_cast<size_t>(tasks));
+    pool.ParallelFor(tasks, [&](int64_t index, int thread) {
+      EXPECT_EQ(thread, 0);
+      ++calls[static_cast<size_t>(index)];
+    });
+    for (int count : calls) EXPECT_EQ(count, 1);
+  }
+  may_start = true;
+  may_start.notify_all();
+  std::atomic<int64_t> sum = 0;
+  pool.ParallelFor(50, [&](int64_t index, int) { sum += index; });
+  EXPECT_EQ(sum, 49 * 50 / 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, testing::Values(1, 2, 4, 7));
+
+}  // namespace
+}  // namespace attendant

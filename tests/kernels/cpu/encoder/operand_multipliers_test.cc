@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/encoder/operand_multipliers.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "tests/support/checkpoint.h"
+
+namespace attendant::cpu {
+namespace {
+
+constexpr EncoderConfig kConfig{2, 2, 16, 48, 30, 40, 2, 1e-12f, Activation::kGeluErf};
+
+// A weight's values, to change them.
+template <typename View>
+float* Mutable(const View& view) {
+  return const_cast<float*>(view.data());
+}
+
+std::vector<double> Apply(const LinearWeights& linear, const std::vector<double>& x) {
+  std::vector<double> y;
+  for (int64_t i = 0; i < linear.weight.dim(0); ++i) {
+    double sum = linear.bias.data()[i];
+    for (size_t j = 0; j < x.size(); ++j) sum += linear.weight.row(i)[j] * x[j];
+    y.push_back(sum);
+  }
+  return y;
+}
+
+std::vector<double> AddNorm(const std::vector<double>& a, const std::vector<double>& b,
+                            const LayerNormWeights& norm) {
+  const auto count = static_cast<double>(a.size());
+  double mean = 0, variance = 0;
+  for (size_t i = 0; i < a.size(); ++i) mean += (a[i] + b[i]) / count;
+  for (size_t i = 0; i < a.size(); ++i) variance += std::pow(a[i] + b[i] - mean, 2) / count;
+  std::vector<double> y;
+  for (size_t i = 0; i < a.size(); ++i) {
+    y.push_back((a[i] + b[i] - mean) / std::sqrt(variance) * norm.gamma.data()[i] +
+                norm.beta.data()[i]);
+  }
+  return y;
+}
+
+// Tokens drawn as the prediction supposes them, through the layer's own formulas: each channel's
+// root mean square is the multiplier to the power -2.
+TEST(OperandMultipliersTest, PredictWhatDrawnTokensShow) {
+  const EncoderWeights weights = RandomWeights(kConfig, 3);
+  const EncoderLayerWeights& layer = weights.layers.front();
+  // What attention does to the variance is a guess; without values there is nothing to guess.
+  std::fill_n(Mutable(layer.value.weight), layer.value.weight.size(), 0.0f);
+  for (int64_t i = 0; i < kConfig.hidden; ++i) {
+    Mutable(weights.embedding_norm.gamma)[i] = i == 5 ? 6.0f : 0.5f;
+    Mutable(layer.attention_norm.gamma)[i] = i == 7 ? 4.0f : 1.0f;
+  }
+  std::mt19937 random(1);
+  std::normal_distribution<double> normal;
+  std::vector<double> up_squares(16), next_squares(16);
+  constexpr int kTokens = 20000;
+  for (int token = 0; token < kTokens; ++token) {
+    std::vector<double> states;
+    for (size_t i = 0; i < 16; ++i) {
+      states.push_back(normal(random) * weights.embedding_norm.gamma.data()[i] +
+                       weights.embedding_norm.beta.data()[i]);
+    }
+    const std::vector<double> context = Apply(layer.value, states);
+    states = AddNorm(states, Apply(layer.attention_output, context), layer.attention_norm);
+    for (size_t i = 0; i < 16; ++i) up_squares[i] += states[i] * states[i] / kTokens;
+    std::vector<double> intermediate = Apply(layer.ffn_up, states);
+    for (double& x : intermediate) x = x / 2 * std::erfc(-x / std::sqrt(2.0));
+    states = AddNorm(states, Apply(layer.ffn_down, intermediate), layer.ffn_norm);
+    for (size_t i = 0; i < 16; ++i) next_squares[i] += states[i] * states[i] / kTokens;
+  }
+  const std::vector<LayerMultipliers> predicted = PredictMultipliers(kConfig, weights);
+  ASSERT_EQ(predicted.size(), 2u);
+  for (size_t i = 0; i < 16; ++i) {
+    const double gamma = weights.embedding_norm.gamma.data()[i];
+    const double beta = weights.embedding_norm.beta.data()[i];
+    EXPECT_NEAR(predicted[0].qkv[i], std::pow(gamma * gamma + beta * beta, -0.25), 1e-4);
+    // Independence and a fixed norm are approximations.
+    EXPECT_NEAR(predicted[0].ffn_up[i] * std::pow(up_squares[i], 0.25), 1, 0.4) << i;
+    EXPECT_NEAR(predicted[1].qkv[i] * std::pow(next_squares[i], 0.25), 1, 0.4) << i;
+  }
+}
+
+TEST(OperandMultipliersTest, StayPositiveAndFiniteForAnyWeights) {
+  for (const float extreme : {0.0f, 1e-30f, 1e30f, -3e38f}) {
+    const EncoderWeights weights = RandomWeights(kConfig, 3);
+    for (const EncoderLayerWeights& layer : weights.layers) {
+      Mutable(layer.ffn_down.weight)[5] = extreme;
+      Mutable(layer.attention_norm.gamma)[2] = extreme;
+      Mutable(layer.attention_norm.beta)[2] = extreme;
+    }
+    for (const LayerMultipliers& layer : PredictMultipliers(kConfig, weights)) {
+      for (const std::vector<float>* one : {&layer.qkv, &layer.ffn_up}) {
+        for (float multiplier : *one) {
+          EXPECT_GT(multiplier, 0) << extreme;
+          EXPECT_TRUE(std::isfinite(multiplier)) << extreme;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace attendant::cpu

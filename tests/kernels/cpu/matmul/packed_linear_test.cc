@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/matmul/packed_linear.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "kernels/cpu/matmul/linear_runner.h"
+#include "kernels/cpu/simd/isa_level.h"
+
+namespace attendant::cpu {
+namespace {
+
+constexpr int64_t kInputs = 320, kOutputs = 192;
+
+struct Linear {
+  explicit Linear(uint32_t seed) : weight(kInputs * kOutputs), bias(kOutputs) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal(0, 0.05f);
+    for (float& value : weight) value = normal(random);
+    for (float& value : bias) value = normal(random);
+  }
+  LinearWeights view() const {
+    return {{weight.data(), {kOutputs, kInputs}}, {bias.data(), {kOutputs}}};
+  }
+  float& at(int64_t output, int64_t input) {
+    return weight[static_cast<size_t>(output * kInputs + input)];
+  }
+
+  std::vector<float> weight, bias;
+};
+
+class PackedLinearTest : public testing::Test {
+ protected:
+  // Null where this machine has no fast kernel.
+  const Matmul* Create(DType dtype) {
+    const auto level = FindIsaLevel(CpuIsa::kAuto);
+    if (!level.ok()) return nullptr;
+    auto matmul = CreateMatmul((*level)->kernels,
+                               {.dtype = dtype, .k = kInputs, .n = kOutputs, .max_rows = 32});
+    if (!matmul.ok()) return nullptr;
+    matmul_ = *std::move(matmul);
+    arena_.emplace(static_cast<size_t>(matmul_->packed_bytes()) + Arena::kAlignment);
+    return matmul_.get();
+  }
+
+  std::unique_ptr<Matmul> matmul_;
+  std::optional<Arena> arena_;
+};
+
+TEST_F(PackedLinearTest, KeepsTheLargestOutliersApart) {
+  const Matmul* matmul = Create(DType::kInt8);
+  if (matmul == nullptr) GTEST_SKIP() << "no fast int8 products here";
+  Linear linear(1);
+  for (int64_t i = 0; i < 20; ++i) linear.at(i, 3 * i) = 2.0f + static_cast<float>(i);
+  const LinearWeights view = linear.view();
+  const PackedLinear plain = PackLinear(*matmul, {&view}, *arena_);
+  EXPECT_TRUE(plain.outliers.empty());
+  Arena arena(static_cast<size_t>(matmul->packed_bytes()) + Arena::kAlignment);
+  const PackedLinear apart = PackLinear(*matmul, {&view}, arena, {.keep_outliers_apart = true});
+  ASSERT_EQ(apart.outliers.size(), kMaxOutliers);
+  for (const OutlierWeight& outlier : apart.outliers) {
+    EXPECT_GE(outlier.output, 4);  // the four smallest of 20 stay
+    EXPECT_EQ(outlier.input, 3 * outlier.output);
+    EXPECT_EQ(outlier.value, 2.0f + static_cast<float>(outlier.output));
+    const auto output = static_cast<size_t>(outlier.output);
+    EXPECT_LT(apart.column_scales[output], plain.column_scales[output] / 8);
+  }
+  EXPECT_EQ(apart.column_scales[100], plain.column_scales[100]);
+}
+
+TEST_F(PackedLinearTest, DividesWeightsByTheInputsMultipliers) {
+  const Matmul* matmul = Create(DType::kInt8);
+  if (matmul == nullptr) GTEST_SKIP() << "no fast int8 products here";
+  Linear linear(1);
+  Linear divided = linear;
+  std::vector<float> multipliers;
+  for (int64_t i = 0; i < kInputs; ++i) {
+    multipliers.push_back(i % 2 == 0 ? 0.5f : 4.0f);
+    for (int64_t j = 0; j < kOutputs; ++j) divided.at(j, i) /= multipliers.back();
+  }
+  const LinearWeights view = linear.view(), divided_view = divided.view();
+  const PackedLinear packed =
+      PackLinear(*matmul, {&view}, *arena_, {.input_multipliers = multipliers});
+  Arena arena(static_cast<size_t>(matmul->packed_bytes()) + Arena::kAlignment);
+  const PackedLinear expected = PackLinear(*matmul, {&divided_view}, arena);
+  EXPECT_EQ(packed.input_multipliers, multipliers);
+  EXPECT_EQ(packed.column_scales, expected.column_scales);
+  EXPECT_EQ(std::vector(packed.weight, packed.weight + packed.weight_bytes),
+            std::vector(expected.weight, expected.weight + expected.weight_bytes));
+}
+
+// Slices of the columns, each run alone, give the bits of the whole product.
+TEST_F(PackedLinearTest, SlicesGiveTheBitsOfTheWhole) {
+  for (const DType dtype : {DType::kF32, DType::kBf16, DType::kInt8}) {
+    const Matmul* matmul = Create(dtype);
+    if (matmul == nullptr) continue;
+    const Linear linear(7);
+    const LinearWeights view = linear.view();
+    const PackedLinear packed = PackLinear(*matmul, {&view}, *arena_);
+    for (const int64_t wanted : {1, 2, 3, 4, 100}) {
+      SCOPED_TRACE(testing::Message() << DTypeName(dtype) << ", " << wanted << " slices");
+      const SlicedMatmul sliced(*matmul, wanted, 32);
+      EXPECT_LE(sliced.slices(), wanted);
+      if (wanted == 3) {  // 192 columns are whole blocks
+        EXPECT_GT(sliced.slices(), 1);
+      }
+      std::vector<char> scratchpad(sliced.scratchpad_bytes() + 64);
+      LinearRunner runner(sliced, scratchpad.data());
+      std::vector<uint8_t> x(32 * kInputs * 4);
+      for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<uint8_t>(i % 64);  // small numbers
+      for (const int64_t rows : {16, 32}) {
+        std::vector<float> whole(static_cast<size_t>(rows * kOutputs), 1.0f), parts = whole;
+        ASSERT_TRUE(runner.Run(rows, x.data(), packed, nullptr, whole.data()));
+        for (int64_t i = 0; i < sliced.slices(); ++i) {
+          ASSERT_TRUE(runner.RunSlice(i, rows, x.data(), packed, nullptr, parts.data()));
+        }
+        EXPECT_EQ(std::memcmp(whole.data(), parts.data(), whole.size() * sizeof(float)), 0);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace attendant::cpu

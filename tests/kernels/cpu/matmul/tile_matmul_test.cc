@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of every instruction set and format beside plain loops, at every count of rows and with
+// widths at the edges of panels, vectors and groups.
+#include "kernels/cpu/matmul/tile_matmul.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <tuple>
+#include <vector>
+
+#include "tests/kernels/cpu/simd/available_kernels.h"
+
+namespace attendant::cpu {
+namespace {
+
+constexpr int64_t kMaxRows = 40;  // several tiles of every height
+constexpr uint32_t kUntouched = 0x5a5a5a5a;
+
+float Bf16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
+uint16_t RoundToBf16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+// x [kMaxRows, k], a weight [n, k] and a bias [n], as bytes of the format and as the numbers that
+// they stand for. Values from small sets: what must be exact is.
+struct Problem {
+  Problem(DType dtype, int64_t inputs, int64_t outputs) : k(inputs), n(outputs) {
+    std::mt19937 random(static_cast<uint32_t>(k * 1000 + n));
+    const auto draw = [&](int low, int high) {
+      return static_cast<float>(std::uniform_int_distribution(low, high)(random));
+    };
+    for (int64_t i = 0; i < kMaxRows * k; ++i) {
+      x.push_back(dtype == DType::kInt8 ? draw(0, 255) : draw(-1000, 1000) / 512);
+      if (dtype == DType::kF32) Append(x.back());
+      if (dtype == DType::kInt8) Append(static_cast<uint8_t>(x.back()));
+      if (dtype != DType::kBf16) continue;
+      Append(RoundToBf16(x.back()));
+      x.back() = Bf16(RoundToBf16(x.back()));
+    }
+    for (int64_t i = 0; i < n * k; ++i) {
+      weight.push_back(dtype == DType::kInt8 ? draw(-127, 127) : draw(-1000, 1000) / 512);
+      s8_weight.push_back(static_cast<int8_t>(weight.back()));
+    }
+    for (int64_t i = 0; i < n; ++i) bias.push_back(draw(-1000, 1000) / 100);
+  }
+
+  template <typename T>
+  void Append(T value) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(&value);
+    x_bytes.insert(x_bytes.end(), bytes, bytes + sizeof(value));
+  }
+  TensorView<const float, 2> weight_view() const { return {weight.data(), {n, k}}; }
+
+  int64_t k, n;
+  std::vector<float> x, weight, bias;
+  std::vector<int8_t> s8_weight;
+  std::vector<std::byte> x_bytes;
+};
+
+class TileMatmulTest : public testing::TestWithParam<std::tuple<const VectorKernels*, DType>> {
+ protected:
+  void SetUp() override {
+    if (!TileMatmul::Covers(kernels(), {.dtype = dtype(), .k = 4, .n = 1})) {
+      GTEST_SKIP() << "oneDNN's are used";
+    }
+  }
+  const VectorKernels& kernels() const { return *std::get<0>(GetParam()); }
+  DType dtype() const { return std::get<1>(GetParam()); }
+
+  std::vector<std::byte> Pack(const TileMatmul& matmul, const Problem& problem) const {
+    std::vector<std::byte> packed(static_cast<size_t>(matmul.packed_bytes()));
+    if (dtype() == DType::kInt8) {
+      matmul.Pack(TensorView<const int8_t, 2>(problem.s8_weight.data(), {problem.n, problem.k}),
+                  packed.data());
+    } else {
+      matmul.Pack(problem.weight_view(), packed.data());
+    }
+    return packed;
+  }
+
+  // x w [+ bias] as its format rounds the weight, and how far a sum in f32 may be from it.
+  std::pair<double, double> Expected(const Problem& problem, int64_t row, int64_t column,
+                                     bool bias) const {
+    double sum = bias ? problem.bias[static_cast<size_t>(column)] : 0, size = 1;
+    for (int64_t i = 0; i < problem.k; ++i) {
+      float weight = problem.weight[static_cast<size_t>(column * problem.k + i)];
+      if (dtype() == DType::kBf16) weight = Bf16(RoundToBf16(weight));
+      const double term =
+          static_cast<double>(problem.x[static_cast<size_t>(row * problem.k + i)]) * weight;
+      sum += term;
+      size += std::abs(term);
+    }
+    return {sum, dtype() == DType::kInt8 ? 0 : size * 1e-6};
+  }
+};
+
+TEST_P(TileMatmulTest, EveryCountOfRows) {
+  for (const int64_t n : {1, 8, 17, 64, 100, 129}) {
+    for (const int64_t k : {4, 36, 256}) {
+      SCOPED_TRACE(testing::Message() << "k " << k << ", n " << n);
+      const bool has_bias = dtype() != DType::kInt8;
+      const TileMatmul matmul(
+          kernels(), {.dtype = dtype(), .k = k, .n = n, .max_rows = kMaxRows, .bias = has_bias});
+      const Problem problem(dtype(), k, n);
+      const auto packed = Pack(matmul, problem);
+      const auto runner = matmul.NewRunner(nullptr);
+      const float* bias = has_bias ? problem.bias.data() : nullptr;
+      std::vector<uint32_t> all(static_cast<size_t>(kMaxRows * n));
+      ASSERT_TRUE(runner->Run(kMaxRows, problem.x_bytes.data(), packed.data(), bias, all.data()));
+      for (int64_t i = 0; i < kMaxRows * n; ++i) {
+        const auto [expected, tolerance] = Expected(problem, i / n, i % n, has_bias);
+        const uint32_t bits = all[static_cast<size_t>(i)];
+        const double actual = dtype() == DType::kInt8
+                                  ? static_cast<double>(std::bit_cast<int32_t>(bits))
+                                  : static_cast<double>(std::bit_cast<float>(bits));
+        ASSERT_NEAR(actual, expected, tolerance) << "row " << i / n << ", column " << i % n;
+      }
+      for (int64_t rows = 1; rows < kMaxRows; ++rows) {
+        std::vector<uint32_t> some(static_cast<size_t>(rows * n + 1), kUntouched);
+        ASSERT_TRUE(runner->Run(rows, problem.x_bytes.data(), packed.data(), bias, some.data()));
+        ASSERT_EQ(std::memcmp(some.data(), all.data(), static_cast<size_t>(rows * n) * 4), 0)
+            << rows << " rows have other bits";
+        ASSERT_EQ(some.back(), kUntouched) << "written beyond " << rows << " rows";
+      }
+    }
+  }
+}
+
+TEST_P(TileMatmulTest, RoundsToBf16WhereAsked) {
+  const Matmul::Options options{.dtype = dtype(), .k = 64, .n = 100, .max_rows = 7, .bias = true};
+  Matmul::Options to_bf16 = options;
+  to_bf16.bf16_output = true;
+  if (!TileMatmul::Covers(kernels(), to_bf16)) GTEST_SKIP() << "never asked";
+  const Problem problem(dtype(), options.k, options.n);
+  const TileMatmul exact(kernels(), options), rounded(kernels(), to_bf16);
+  const auto packed = Pack(exact, problem);
+  EXPECT_EQ(packed, Pack(rounded, problem));
+  std::vector<float> y(700);
+  std::vector<uint16_t> bf16(700 + 1, 0x5a5a);
+  const float* bias = problem.bias.data();
+  ASSERT_TRUE(
+      exact.NewRunner(nullptr)->Run(7, problem.x_bytes.data(), packed.data(), bias, y.data()));
+  ASSERT_TRUE(
+      rounded.NewRunner(nullptr)->Run(7, problem.x_bytes.data(), packed.data(), bias, bf16.data()));
+  for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(bf16[i], RoundToBf16(y[i]));
+  EXPECT_EQ(bf16.back(), 0x5a5a);
+}
+
+INSTANTIATE_TEST_SUITE_P(Isa, TileMatmulTest,
+                         testing::Combine(testing::ValuesIn(AvailableKernels()),
+                                          testing::Values(DType::kF32, DType::kBf16, DType::kInt8)),
+                         [](const auto& parameter) {
+                           return std::string(std::get<0>(parameter.param)->isa) + "_" +
+                                  std::string(DTypeName(std::get<1>(parameter.param)));
+                         });
+
+// Groups of 4 bytes that a row does not fill are oneDNN's.
+TEST(TileMatmulCoversTest, WholeGroupsOnly) {
+  for (const VectorKernels* kernels : AvailableKernels()) {
+    EXPECT_TRUE(TileMatmul::Covers(*kernels, {.dtype = DType::kF32, .k = 1, .n = 1}));
+    EXPECT_FALSE(TileMatmul::Covers(*kernels, {.dtype = DType::kBf16, .k = 7, .n = 1}));
+    EXPECT_FALSE(TileMatmul::Covers(*kernels, {.dtype = DType::kInt8, .k = 6, .n = 1}));
+  }
+  for (DType dtype : {DType::kBf16, DType::kInt8}) {
+    EXPECT_FALSE(TileMatmul::Covers(kAmxKernels, {.dtype = dtype, .k = 64, .n = 64}));
+  }
+}
+
+}  // namespace
+}  // namespace attendant::cpu

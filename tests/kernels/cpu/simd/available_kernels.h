@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "kernels/cpu/simd/vector_kernels.h"
+
+namespace attendant::cpu {
+
+// The kernels of every instruction set that this machine has.
+std::vector<const VectorKernels*> AvailableKernels();
+
+}  // namespace attendant::cpu

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each kernel of each instruction set beside a plain twin, at every count of columns and rows.
+#include "kernels/cpu/simd/vector_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <tuple>
+#include <vector>
+
+#include "kernels/core/backend.h"
+#include "tests/kernels/cpu/simd/available_kernels.h"
+
+namespace attendant::cpu {
+namespace {
+
+constexpr float kUntouched = 12345.0f;
+
+std::vector<float> Random(int64_t count, uint32_t seed, float spread = 1) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, spread);
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+// Tests run for each instruction set and number format.
+class VectorKernelsTest : public testing::TestWithParam<std::tuple<const VectorKernels*, DType>> {
+ protected:
+  const VectorKernels& kernels() const { return *std::get<0>(GetParam()); }
+  DType dtype() const { return std::get<1>(GetParam()); }
+  const RowKernels& rows() const {
+    return dtype() == DType::kF32    ? kernels().f32
+           : dtype() == DType::kBf16 ? kernels().bf16
+                                     : kernels().int8;
+  }
+};
+
+// A product's row as the format has it, and the real numbers that it stands for.
+struct TestProduct {
+  TestProduct(DType dtype, int64_t columns, uint32_t seed, float spread) {
+    reals = Random(columns, seed, spread);
+    row.values = reals.data();
+    if (dtype != DType::kInt8) return;
+    quantization = {0.03f, 117};
+    std::mt19937 random(seed);
+    for (float& real : reals) {
+      const int32_t column_sum = static_cast<int32_t>(random() % 8000) - 4000;
+      const float scale = 0.001f + 0.00001f * static_cast<float>(random() % 100);
+      const int32_t offset = quantization.zero_point * column_sum;
+      sums.push_back(static_cast<int32_t>(std::lrint(real / quantization.scale / scale)) + offset);
+      real = static_cast<float>(sums.back() - offset) * (quantization.scale * scale);
+      column_scales.push_back(scale);
+      column_offsets.push_back(scale * static_cast<float>(column_sum));
+    }
+    row = {sums.data(), &quantization, column_scales.data(), column_offsets.data()};
+  }
+  TestProduct(const TestProduct&) = delete;
+
+  std::vector<float> reals;
+  std::vector<int32_t> sums;
+  std::vector<float> column_scales, column_offsets;
+  RowQuantization quantization;
+  ProductRow row;
+};
+
+// Space for an operand's row, one value more than its columns, and what the row stands for.
+struct TestOperand {
+  TestOperand(DType operand_dtype, int64_t columns)
+      : dtype(operand_dtype), bytes(static_cast<size_t>(columns + 1) * 4, std::byte{0x5a}) {}
+
+  OperandRow row() { return {bytes.data(), &quantization}; }
+
+  double at(size_t i) const {
+    if (dtype == DType::kF32) return Read<float>(i);
+    if (dtype == DType::kBf16) return std::bit_cast<float>(uint32_t{Read<uint16_t>(i)} << 16);
+    return static_cast<float>(Read<uint8_t>(i) - quantization.zero_point) * quantization.scale;
+  }
+  // How far rounding may put a value from `real`.
+  double tolerance(double real) const {
+    if (dtype == DType::kF32) return 3e-5;
+    if (dtype == DType::kBf16) return std::abs(real) / 256 + 5e-5;
+    return quantization.scale * 0.51 + 5e-5;
+  }
+  bool untouched_after(size_t columns) const {
+    const size_t size = dtype == DType::kF32 ? 4 : dtype == DType::kBf16 ? 2 : 1;
+    return bytes[columns * size] == std::byte{0x5a};
+  }
+  template <typename T>
+  T Read(size_t i) const {
+    T value;
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    return value;
+  }
+
+  DType dtype;
+  std::vector<std::byte> bytes;
+  RowQuantization quantization;
+};
+
+std::vector<double> PlainLayerNorm(const std::vector<double>& x, const std::vector<float>& gamma,
+                                   const std::vector<float>& beta, double epsilon) {
+  const auto count = static_cast<double>(x.size());
+  double mean = 0, variance = 0;
+  for (double value : x) mean += value / count;
+  for (double value : x) variance += (value - mean) * (value - mean) / count;
+  std::vector<double> y;
+  for (size_t i = 0; i < x.size(); ++i) {
+    y.push_back((x[i] - mean) / std::sqrt(variance + epsilon) * gamma[i] + beta[i]);
+  }
+  return y;
+}
+
+TEST_P(VectorKernelsTest, EmbedAtEveryWidth) {
+  for (int64_t hidden = 1; hidden <= 150; ++hidden) {
+    const auto a = Random(hidden, 1), b = Random(hidden, 2), c = Random(hidden, 3);
+    const auto gamma = Random(hidden, 4), beta = Random(hidden, 5);
+    std::vector<float> out(static_cast<size_t>(hidden) + 1, kUntouched);
+    kernels().embed(a.data(), b.data(), c.data(), {gamma.data(), beta.data(), hidden, 1e-5f},
+                    out.data());
+    std::vector<double> x;
+    for (size_t i = 0; i < a.size(); ++i) x.push_back(static_cast<double>(a[i]) + b[i] + c[i]);
+    const auto expected = PlainLayerNorm(x, gamma, beta, 1e-5);
+    for (size_t i = 0; i < x.size(); ++i)
+      EXPECT_NEAR(out[i], expected[i], 3e-5) << "hidden " << hidden;
+    EXPECT_EQ(out.back(), kUntouched);
+  }
+}
+
+TEST_P(VectorKernelsTest, AddLayerNormAtEveryWidth) {
+  for (int64_t hidden = 1; hidden <= 150; ++hidden) {
+    SCOPED_TRACE(hidden);
+    const TestProduct product(dtype(), hidden, 1, 1);
+    const auto bias = Random(hidden, 2), gamma = Random(hidden, 4), beta = Random(hidden, 5);
+    auto states = Random(hidden + 1, 3);
+    const auto before = states;
+    TestOperand operand(dtype(), hidden);
+    rows().add_layer_norm(states.data(), product.row, bias.data(),
+                          {gamma.data(), beta.data(), hidden, 1e-5f}, operand.row());
+    std::vector<double> x;
+    for (size_t i = 0; i < bias.size(); ++i) {
+      x.push_back(static_cast<double>(before[i]) + product.reals[i] + bias[i]);
+    }
+    const auto expected = PlainLayerNorm(x, gamma, beta, 1e-5);
+    for (size_t i = 0; i < x.size(); ++i) {
+      EXPECT_NEAR(states[i], expected[i], 5e-5);
+      if (dtype() == DType::kF32) continue;  // the states are the operand
+      EXPECT_NEAR(operand.at(i), states[i], operand.tolerance(states[i]));
+    }
+    EXPECT_EQ(states.back(), before.back());
+    EXPECT_TRUE(operand.untouched_after(x.size()));
+  }
+}
+
+TEST_P(VectorKernelsTest, AddLayerNormMultipliesTheOperandAlone) {
+  if (dtype() != DType::kInt8) GTEST_SKIP() << "only 8-bit operands are multiplied";
+  for (int64_t hidden : {1, 7, 16, 33, 150}) {
+    const TestProduct product(dtype(), hidden, 1, 1);
+    const auto bias = Random(hidden, 2), gamma = Random(hidden, 4), beta = Random(hidden, 5);
+    auto multipliers = Random(hidden, 6);
+    for (float& multiplier : multipliers) multiplier = 0.1f + std::abs(multiplier);
+    const LayerNormArgs norm{gamma.data(), beta.data(), hidden, 1e-5f};
+    auto plain = Random(hidden, 3), states = plain;
+    TestOperand operand(dtype(), hidden);
+    OperandRow row = operand.row();
+    rows().add_layer_norm(plain.data(), product.row, bias.data(), norm, {});
+    row.multipliers = multipliers.data();
+    rows().add_layer_norm(states.data(), product.row, bias.data(), norm, row);
+    EXPECT_EQ(states, plain);  // whatever the operand is
+    std::vector<float> converted = states;
+    TestOperand by_convert(dtype(), hidden);
+    OperandRow convert_row = by_convert.row();
+    convert_row.multipliers = multipliers.data();
+    rows().convert(converted.data(), hidden, convert_row);
+    for (size_t i = 0; i < states.size(); ++i) {
+      const double expected = static_cast<double>(states[i]) * multipliers[i];
+      EXPECT_NEAR(operand.at(i), expected, operand.tolerance(expected));
+      EXPECT_EQ(operand.Read<uint8_t>(i), by_convert.Read<uint8_t>(i));
+    }
+  }
+}
+
+TEST_P(VectorKernelsTest, AddBias) {
+  for (int64_t columns = 1; columns <= 70; ++columns) {
+    const TestProduct product(dtype(), columns, 1, 3);
+    const auto bias = Random(columns, 2);
+    TestOperand qkv(rows().qkv_is_bf16 ? DType::kBf16 : DType::kF32, columns);
+    rows().add_bias(product.row, bias.data(), columns, qkv.bytes.data());
+    for (size_t i = 0; i < bias.size(); ++i) {
+      const double expected = product.reals[i] + bias[i];
+      EXPECT_NEAR(qkv.at(i), expected, qkv.tolerance(expected));
+    }
+    EXPECT_TRUE(qkv.untouched_after(bias.size()));
+  }
+}
+
+void ExpectActivation(RowKernels::Activate kernel, DType dtype, double (*plain)(double)) {
+  for (int64_t columns = 1; columns <= 70; ++columns) {
+    const TestProduct product(dtype, columns, 1, 4);
+    const auto bias = Random(columns, 2);
+    TestOperand operand(dtype, columns);
+    std::vector<float> scratch(bias.size());
+    kernel(product.row, bias.data(), columns, scratch.data(), operand.row());
+    for (size_t i = 0; i < bias.size(); ++i) {
+      const double expected = plain(product.reals[i] + bias[i]);
+      EXPECT_NEAR(operand.at(i), expected, operand.tolerance(expected))
+          << product.reals[i] + bias[i];
+    }
+    EXPECT_TRUE(operand.untouched_after(bias.size()));
+  }
+  if (dtype == DType::kInt8) return;
+  // The whole range, where the approximations switch and far outside.
+  std::vector<float> x;
+  for (float value = -12; value <= 12; value += 0.001f) x.push_back(value);
+  for (float value : {-3e38f, -1e4f, -100.0f, 0.0f, 1e-30f, 100.0f, 1e4f}) x.push_back(value);
+  const std::vector<float> bias(x.size(), 0.0f);
+  const auto columns = static_cast<int64_t>(x.size());
+  TestOperand operand(dtype, columns);
+  kernel({x.data()}, bias.data(), columns, nullptr, operand.row());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double expected = plain(x[i]);
+    const double exact = 2e-6 * std::max(1.0, std::abs(expected));
+    const double rounded = std::abs(expected) / 256 + 4e-5 + 1e-6 * std::abs(x[i]);
+    EXPECT_NEAR(operand.at(i), expected, dtype == DType::kBf16 ? rounded : exact) << x[i];
+  }
+}
+
+TEST_P(VectorKernelsTest, GeluErf) {
+  ExpectActivation(rows().gelu_erf, dtype(),
+                   [](double x) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); });
+}
+TEST_P(VectorKernelsTest, GeluTanh) {
+  ExpectActivation(rows().gelu_tanh, dtype(), [](double x) {
+    return x / (1 + std::exp(-2 * std::sqrt(2 / 3.14159265358979324) * (x + 0.044715 * x * x * x)));
+  });
+}
+TEST_P(VectorKernelsTest, Relu) {
+  ExpectActivation(rows().relu, dtype(), [](double x) { return std::max(x, 0.0); });
+}
+
+TEST_P(VectorKernelsTest, ConvertsExtremeRows) {
+  const std::vector<std::vector<float>> extremes = {
+      {0, 0, 0}, {5, 5, 5}, {-5, -5, -5}, {1e-20f, -1e-20f}, {1e30f, -1e30f, 0}, {3}};
+  for (const auto& x : extremes) {
+    if (dtype() == DType::kF32) continue;  // the states are the operand
+    const auto columns = static_cast<int64_t>(x.size());
+    TestOperand operand(dtype(), columns);
+    rows().convert(x.data(), columns, operand.row());
+    for (size_t i = 0; i < x.size(); ++i) {
+      EXPECT_NEAR(operand.at(i), x[i], operand.tolerance(x[i])) << x[i];
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isa, VectorKernelsTest,
+                         testing::Combine(testing::ValuesIn(AvailableKernels()),
+                                          testing::Values(DType::kF32, DType::kBf16, DType::kInt8)),
+                         [](const auto& parameter) {
+                           return std::string(std::get<0>(parameter.param)->isa) + "_" +
+                                  std::string(DTypeName(std::get<1>(parameter.param)));
+                         });
+
+}  // namespace
+}  // namespace attendant::cpu

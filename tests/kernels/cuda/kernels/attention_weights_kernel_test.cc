@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cuda/kernels/attention_kernels.h"
+#include "tests/kernels/cuda/kernels/device.h"
+
+namespace attendant::cuda {
+namespace {
+
+class AttentionWeightsKernelTest : public ::testing::TestWithParam<Format> {
+ protected:
+  void Expect(int64_t len, int64_t head_dim, float deviation) {
+    SCOPED_TRACE(std::to_string(len) + " x " + std::to_string(head_dim));
+    // Columns of rows of qkv, the last of which ends with the head's key.
+    const int64_t stride = 4 * head_dim;
+    const auto size = static_cast<size_t>((len - 1) * stride + head_dim);
+    DeviceValues q(GetParam(), RandomValues(size, 1, deviation));
+    DeviceValues k(GetParam(), RandomValues(size, 2, deviation));
+    const float scale = 1 / std::sqrt(static_cast<float>(head_dim));
+    const auto run = [&] {
+      DeviceVector<float> out(static_cast<size_t>(len * len), 55);
+      EXPECT_EQ(LaunchAttentionWeights(GetParam(),
+                                       {q.data(), k.data(), stride, stride, scale, out.data()}, len,
+                                       head_dim, stream_),
+                cudaSuccess);
+      stream_.Wait();
+      return out;
+    };
+    const DeviceVector<float> first = run();
+    InOtherOrders([&] { EXPECT_EQ(run(), first); });
+    for (int64_t i = 0; i < len; ++i) {
+      std::vector<double> weights;
+      for (int64_t j = 0; j < len; ++j) {
+        double score = 0;
+        for (int64_t d = 0; d < head_dim; ++d) {
+          score += static_cast<double>(q.Get(static_cast<size_t>(i * stride + d))) *
+                   k.Get(static_cast<size_t>(j * stride + d));
+        }
+        weights.push_back(score * scale);
+      }
+      const double largest = *std::max_element(weights.begin(), weights.end());
+      double sum = 0;
+      for (double& weight : weights) sum += weight = std::exp(weight - largest);
+      for (int64_t j = 0; j < len; ++j) {
+        ASSERT_NEAR(first[static_cast<size_t>(i * len + j)], weights[static_cast<size_t>(j)] / sum,
+                    2e-5 * deviation * deviation);
+      }
+    }
+  }
+  const Stream stream_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Formats, AttentionWeightsKernelTest,
+                         ::testing::Values(Format::kF32, Format::kBf16, Format::kF16, Format::kFp8),
+                         [](const auto& param) { return FormatName(param.param); });
+
+TEST_P(AttentionWeightsKernelTest, AreTheDefinitions) {
+  for (int64_t len : {1, 2, 7, 8, 9, 31, 32, 33, 65, 200}) Expect(len, 32, 1);
+  for (int64_t head_dim : {8, 24, 64, 128}) Expect(40, head_dim, 1);
+  if (GetParam() == Format::kF32) Expect(40, 256, 1);
+  Expect(70, 64, 9);  // scores of some hundreds
+}
+
+TEST_P(AttentionWeightsKernelTest, WhatIsNotThereIsRefused) {
+  EXPECT_EQ(LaunchAttentionWeights(GetParam(), {}, 1, 2, stream_), cudaErrorInvalidValue);
+  EXPECT_EQ(LaunchAttentionWeights(GetParam(), {}, 1, 264, stream_), cudaErrorInvalidValue);
+}
+
+}  // namespace
+}  // namespace attendant::cuda

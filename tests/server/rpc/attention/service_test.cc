@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the attention service shares with Encode: queue, deadlines, cancellation, limits, drain,
+// metrics, streams.
+#include "server/rpc/attention/service.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+#include <thread>
+
+#include "tests/server/rpc/attention/fixture.h"
+
+namespace attendant {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kTokens[] = "attendant_queue_tokens{model=\"attention\"}";
+constexpr char kInflight[] = "attendant_inflight_requests{model=\"attention\"}";
+
+TEST_F(AttentionTest, AnswersBeforeModelsHaveLoaded) {
+  InProcessServer::Options options;
+  options.load_gate_open = false;
+  Start(options);
+  ExpectOnes();
+}
+
+TEST_F(AttentionTest, CountsUnderItsOwnName) {
+  Start();
+  ExpectOnes();
+  v1::AttendRequest named = OnesRequest();
+  named.set_model("attention");
+  v1::AttendResponse response;
+  EXPECT_TRUE(Attend(named, response).ok());
+  EXPECT_GT(response.timings().total_us(), 0);
+  server_->AwaitMetric(
+      "attendant_requests_total{code=\"OK\",method=\"attend\",model=\"attention\"}", 2);
+  EXPECT_EQ(server_->Metric("attendant_request_duration_seconds_count{method=\"attend\",model="
+                            "\"attention\",phase=\"compute\"}"),
+            2);
+  EXPECT_EQ(server_->Metric("attendant_tokens_total{kind=\"valid\",model=\"attention\"}"), 24);
+  EXPECT_EQ(server_->Metric("attendant_batches_total{model=\"attention\"}"), 2);
+}
+
+TEST_F(AttentionTest, IsNoModelOfTheOtherServices) {
+  Start();
+  server_->AwaitReady();
+  v1::EncodeRequest encode = HelloRequest();
+  encode.set_model("attention");
+  v1::EncodeResponse response;
+  EXPECT_EQ(CallEncode(server_->encoder(), encode, response).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  grpc::ClientContext context;
+  v1::ListModelsResponse models;
+  ASSERT_TRUE(server_->encoder().ListModels(&context, {}, &models).ok());
+  EXPECT_EQ(models.models_size(), 1);
+}
+
+TEST_F(AttentionTest, ListsKindsAndLimits) {
+  Start();
+  grpc::ClientContext context;
+  v1::ListAttentionResponse response;
+  ASSERT_TRUE(stub_->ListAttention(&context, {}, &response).ok());
+  std::set<std::string> names;
+  for (const v1::AttentionKindInfo& kind : response.kinds()) {
+    names.insert(kind.name());
+    EXPECT_FALSE(kind.formula().empty());
+  }
+  for (const char* name :
+       {"scaled_dot_product", "flash", "multi_head", "additive", "luong_dot", "luong_general",
+        "luong_concat", "local", "strided", "linear", "linformer"}) {
+    EXPECT_TRUE(names.contains(name)) << name;
+  }
+  EXPECT_EQ(response.limits().max_attention_tokens(), 65536);
+  EXPECT_EQ(response.modules_size(), 0);
+}
+
+// A client's call that can be cancelled, on a thread of its own.
+class Call {
+ public:
+  Call(v1::Attention::Stub& stub, const v1::AttendRequest& request)
+      : thread_([this, &stub, request] { status_ = stub.Attend(&context_, request, &response_); }) {
+  }
+  ~Call() {
+    if (thread_.joinable()) thread_.join();
+  }
+  void Cancel() { context_.TryCancel(); }
+  grpc::Status Wait() {
+    thread_.join();
+    return status_;
+  }
+  const v1::AttendResponse& response() const { return response_; }
+
+ private:
+  grpc::ClientContext context_;
+  v1::AttendResponse response_;
+  grpc::Status status_;
+  std::thread thread_;
+};
+
+TEST_F(AttentionTest, WaitsInTheQueueByTokensAndEndsThereOnTime) {
+  Start();
+  Call running(*stub_, LongRequest());
+  server_->AwaitMetric(kInflight, 1);
+  server_->AwaitMetric(kTokens, 0);  // it runs
+  v1::AttendResponse response;
+  const grpc::Status late = Attend(OnesRequest(), response, std::chrono::milliseconds(30));
+  EXPECT_EQ(late.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  {
+    Call cancelled(*stub_, OnesRequest());
+    server_->AwaitMetric(kTokens, 12);
+    cancelled.Cancel();
+    EXPECT_EQ(cancelled.Wait().error_code(), grpc::StatusCode::CANCELLED);
+    server_->AwaitMetric(kTokens, 0);
+  }
+  running.Cancel();  // it computes on, but its caller has an answer at once
+  EXPECT_EQ(running.Wait().error_code(), grpc::StatusCode::CANCELLED);
+  server_->AwaitMetric(kInflight, 0);
+  ExpectOnes();
+}
+
+TEST_F(AttentionTest, AFullQueueSaysWhenToComeBack) {
+  InProcessServer::Options options;
+  options.flags.max_queued_requests = 1;
+  Start(options);
+  Call running(*stub_, LongRequest());
+  server_->AwaitMetric(kInflight, 1);
+  server_->AwaitMetric(kTokens, 0);
+  Call waiting(*stub_, OnesRequest());
+  server_->AwaitMetric(kTokens, 12);
+  grpc::ClientContext context;
+  v1::AttendResponse response;
+  const grpc::Status status = stub_->Attend(&context, OnesRequest(), &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(context.GetServerTrailingMetadata().count("grpc-retry-pushback-ms"), 1u);
+  running.Cancel();
+  EXPECT_TRUE(waiting.Wait().ok());
+}
+
+TEST_F(AttentionTest, HigherPriorityGoesFirst) {
+  Start();
+  Call running(*stub_, LongRequest());
+  server_->AwaitMetric(kInflight, 1);
+  server_->AwaitMetric(kTokens, 0);
+  Call first(*stub_, LongRequest());
+  server_->AwaitMetric(kInflight, 2);
+  v1::AttendRequest urgent = OnesRequest();
+  urgent.set_priority(1);
+  Call second(*stub_, urgent);
+  EXPECT_TRUE(second.Wait().ok());  // while the other long one has not begun
+  EXPECT_LT(second.response().timings().compute_us(), 1'000'000);
+  first.Cancel();
+  running.Cancel();
+}
+
+TEST_F(AttentionTest, MemoryIsBoundedAndGivenBack) {
+  InProcessServer::Options options;
+  options.flags.max_attention_bytes = 4096;
+  options.flags.max_attention_operations = 1'000'000;
+  Start(options);
+  v1::AttendResponse response;
+  v1::AttendRequest wide = OnesRequest();
+  wide.mutable_scaled_dot_product()->set_algorithm(v1::ATTENTION_ALGORITHM_SCORES);
+  Fill(*wide.mutable_query(), {1, 2000, 16});
+  const grpc::Status status = Attend(wide, response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("--max_attention_"));
+}
+
+TEST_F(AttentionTest, PendingBytesAreBounded) {
+  InProcessServer::Options options;
+  v1::AttendRequest request = OnesRequest();
+  // The message fits, with what it becomes it does not.
+  options.flags.max_pending_request_bytes = static_cast<int64_t>(request.ByteSizeLong()) + 50;
+  Start(options);
+  v1::AttendResponse response;
+  const grpc::Status status = Attend(request, response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("--max_pending_request_bytes"));
+  EXPECT_EQ(server_->Metric("attendant_rejected_total{model=\"attention\",reason=\"memory\"}"), 1);
+  request.mutable_query()->set_data(std::string(16, '\0'));
+  request.mutable_query()->clear_shape();
+  for (int64_t dim : {1, 1, 4}) request.mutable_query()->add_shape(dim);
+  // Given back each time: soon after the answer was read, when gRPC lets go of the call.
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(AttendOnceThereIsRoom(request, response).ok());
+}
+
+// The wrong shape is found when they are packed: not before there is room for it.
+TEST_F(AttentionTest, WeightsOfARequestArePaidForBeforeTheyArePacked) {
+  v1::AttendRequest request = OnesRequest();
+  v1::MultiHeadAttention& kind = *request.mutable_multi_head();
+  kind.set_heads(2);
+  for (v1::Tensor* weight : {kind.mutable_query_weight(), kind.mutable_key_weight(),
+                             kind.mutable_value_weight(), kind.mutable_output_weight()}) {
+    Fill(*weight, {4, 5});
+  }
+  for (const auto& [room, code] : {std::pair{200, grpc::StatusCode::RESOURCE_EXHAUSTED},
+                                   std::pair{5000, grpc::StatusCode::INVALID_ARGUMENT}}) {
+    InProcessServer::Options options;
+    options.flags.max_pending_request_bytes = static_cast<int64_t>(request.ByteSizeLong()) + room;
+    Start(options);
+    v1::AttendResponse response;
+    EXPECT_EQ(Attend(request, response).error_code(), code);
+  }
+}
+
+TEST_F(AttentionTest, DrainAnswersWhatWasAdmitted) {
+  Start();
+  server_->AwaitReady();
+  Call running(*stub_, LongRequest());
+  server_->AwaitMetric(kInflight, 1);
+  server_->RequestStop();
+  EXPECT_TRUE(running.Wait().ok());
+  EXPECT_TRUE(server_->AwaitStopped().ok());
+  v1::AttendResponse response;
+  EXPECT_EQ(Attend(OnesRequest(), response).error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(AttentionTest, AStreamAnswersEachRequest) {
+  Start();
+  grpc::ClientContext context;
+  const auto stream = stub_->AttendStream(&context);
+  std::set<std::string> expected;
+  for (int i = 0; i < 20; ++i) {
+    v1::AttendRequest request = OnesRequest();
+    request.set_id(std::to_string(i));
+    if (i % 5 == 4) request.clear_query();
+    expected.insert(request.id());
+    ASSERT_TRUE(stream->Write(request));
+  }
+  stream->WritesDone();
+  v1::AttendStreamResponse answer;
+  while (stream->Read(&answer)) {
+    EXPECT_EQ(expected.erase(answer.id()), 1u);
+    EXPECT_EQ(answer.has_error(), std::stoi(answer.id()) % 5 == 4);
+    if (answer.has_response()) {
+      EXPECT_NEAR(Floats(answer.response().output())[0], 1, 1e-6);
+    }
+  }
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_TRUE(expected.empty());
+}
+
+}  // namespace
+}  // namespace attendant

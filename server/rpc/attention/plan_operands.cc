@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include "kernels/core/status_macros.h"
 #include "server/rpc/attention/plan_parts.h"
 
 namespace attendant {
@@ -98,11 +99,10 @@ absl::Status PlanOperands(const v1::AttendRequest& request, AttentionTask& task)
   if (!value.ok()) return value.status();
   const absl::StatusOr<Layout> layout = ReadLayout(request, *query);
   if (!layout.ok()) return layout.status();
-  for (const absl::Status& status :
-       {CheckRank("key", *key, *query), CheckRank("value", *value, *query),
-        CheckSameTokens(*layout, *key, *value)}) {
-    if (!status.ok()) return status;
-  }
+  ATTENDANT_RETURN_IF_ERROR(CheckRank("key", *key, *query));
+  ATTENDANT_RETURN_IF_ERROR(CheckRank("value", *value, *query));
+  // Reads dims of key and value that they have once their ranks are query's.
+  ATTENDANT_RETURN_IF_ERROR(CheckSameTokens(*layout, *key, *value));
   const bool own_lengths = request.key_lengths_size() > 0;
   const auto& key_lengths = own_lengths ? request.key_lengths() : request.query_lengths();
   absl::StatusOr<Sequences> queries = ReadSequences(

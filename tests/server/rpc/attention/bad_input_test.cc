@@ -86,6 +86,14 @@ const BadInput kBadInputs[] = {
        Fill(*r.mutable_key(), {2, 1, 3, 4});
      },
      "key: shape is [2, 1, 3, 4], query's is [2, 3, 4]"},
+    {"Rank1OfKey", [](auto& r) { Fill(*r.mutable_key(), {4}); },
+     "key: shape is [4], query's is [2, 3, 4]: they must have as many dims"},
+    {"Rank1OfValue",
+     [](auto& r) {
+       Fill(*r.mutable_key(), {2, 3, 4});
+       Fill(*r.mutable_value(), {4});
+     },
+     "value: shape is [4], query's is [2, 3, 4]: they must have as many dims"},
     {"OtherBatchOfKey",
      [](auto& r) {
        Fill(*r.mutable_key(), {3, 3, 4});

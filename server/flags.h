@@ -10,7 +10,7 @@
 
 namespace attendant {
 
-// The command line of attendant-server. `attendant-server --help` explains each.
+// The command line of attendant-server. `attendant-server --help` explains each flag.
 struct ServerFlags {
   std::string listen = "127.0.0.1:8001";
   std::string http_listen = "127.0.0.1:8002";
@@ -55,12 +55,15 @@ struct ServerFlags {
   std::string log_level = "info";
   bool version = false;
   bool help = false;
+  bool help_markdown = false;
 };
 
-// `arguments` without the program's name. INVALID_ARGUMENT, naming the flag, its value and what it
-// may be. With --help or --version nothing else is checked.
+// `arguments` without the program's name. INVALID_ARGUMENT names the flag, its value and the values
+// that it may have. With --help, --help_markdown or --version nothing is checked.
 absl::StatusOr<ServerFlags> ParseServerFlags(std::span<const std::string> arguments);
 
+// The flags for a terminal, and as the tables of docs/flags.md.
 std::string ServerHelp();
+std::string ServerFlagsMarkdown();
 
 }  // namespace attendant

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "server/app.h"
@@ -45,6 +46,11 @@ int Usage(const absl::Status& status) {
   return kUsage;
 }
 
+int Print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
 int Serve(const ServerFlags& flags, const std::vector<ModelSource>& sources) {
   StopSignals signals;
   ConfigureLog(flags.log_format, flags.log_level);
@@ -64,11 +70,9 @@ int Serve(const ServerFlags& flags, const std::vector<ModelSource>& sources) {
 int Main(const std::vector<std::string>& arguments) {
   const absl::StatusOr<ServerFlags> flags = ParseServerFlags(arguments);
   if (!flags.ok()) return Usage(flags.status());
-  if (flags->help || flags->version) {
-    std::fputs(flags->help ? ServerHelp().c_str() : kVersion, stdout);
-    std::fputs(flags->help ? "" : "\n", stdout);
-    return 0;
-  }
+  if (flags->help) return Print(ServerHelp());
+  if (flags->help_markdown) return Print(ServerFlagsMarkdown());
+  if (flags->version) return Print(absl::StrCat(kVersion, "\n"));
   const absl::StatusOr<std::vector<ModelSource>> sources =
       CollectModels(flags->models, flags->model_repository);
   if (!sources.ok()) return Usage(sources.status());

@@ -14,10 +14,9 @@ constexpr absl::string_view kExitCodes =
     "file that cannot be used; 3 no answer: unreachable, loading or draining, or too late.\n";
 
 const std::vector<CommandInfo>& Commands() {
-  static const auto& commands =
-      *new std::vector<CommandInfo>{EmbedCommandInfo(),  EncodeCommandInfo(), AttendCommandInfo(),
-                                    ModelsCommandInfo(), HealthCommandInfo(), LoadCommandInfo(),
-                                    HeatmapCommandInfo()};
+  static const auto& commands = *new std::vector<CommandInfo>{
+      EmbedCommandInfo(),  EncodeCommandInfo(), AttendCommandInfo(), ModelsCommandInfo(),
+      HealthCommandInfo(), LoadCommandInfo(),   HeatmapCommandInfo()};
   return commands;
 }
 
@@ -43,11 +42,24 @@ std::string Overview() {
 
 std::string CommandHelp(const CommandInfo& info) {
   const std::unique_ptr<Command> command = info.make();
-  FlagSet flags;
+  FlagParser flags;
   command->AddFlags(flags);
   return absl::StrCat("Usage: attendant ", info.name, " [flags]", info.arguments.empty() ? "" : " ",
-                      info.arguments, "\n\n", info.summary, ".\n", info.details, "\nFlags:\n",
-                      flags.Help(), "\n", kExitCodes);
+                      info.arguments, "\n\n", info.summary, ".\n", info.details, "\n", flags.Help(),
+                      "\n", kExitCodes);
+}
+
+// The flags of every command, for the reference page.
+std::string FlagsMarkdown() {
+  std::string text;
+  for (const CommandInfo& info : Commands()) {
+    const std::unique_ptr<Command> command = info.make();
+    FlagParser flags;
+    command->AddFlags(flags);
+    absl::StrAppend(&text, "\n## attendant ", info.name, "\n\n", info.summary, ".\n",
+                    flags.Markdown("###"));
+  }
+  return text;
 }
 
 int RunCommand(const CommandInfo& info, std::span<const std::string> args, Io& io) {
@@ -59,15 +71,15 @@ int RunCommand(const CommandInfo& info, std::span<const std::string> args, Io& i
     }
   }
   const std::unique_ptr<Command> command = info.make();
-  FlagSet flags;
+  FlagParser flags;
   command->AddFlags(flags);
-  std::vector<std::string> arguments;
-  if (absl::Status status = flags.Parse(args, &arguments); !status.ok()) {
-    io.err << "attendant " << info.name << ": " << status.message() << "\nattendant help "
-           << info.name << " lists the flags.\n";
+  const absl::StatusOr<std::vector<std::string>> arguments = flags.Parse(args);
+  if (!arguments.ok()) {
+    io.err << "attendant " << info.name << ": " << arguments.status().message()
+           << "\nattendant help " << info.name << " lists the flags.\n";
     return kExitUsage;
   }
-  return command->Run(arguments, io);
+  return command->Run(*arguments, io);
 }
 
 int RunHelp(std::span<const std::string> args, Io& io) {
@@ -83,14 +95,17 @@ int RunHelp(std::span<const std::string> args, Io& io) {
 
 }  // namespace
 
-void CommonFlags::AddTo(FlagSet& flags) {
-  flags.Add("server", &connect.target, "HOST:PORT", "The server's gRPC address");
+void CommonFlags::AddTo(FlagParser& flags) {
+  flags.AddSwitch("json", &json, "Write JSON instead of text for people");
+  flags.Section("Connection");
+  flags.Add("server", &connect.target, "HOST:PORT", "Address of the server's gRPC port");
   flags.Add("timeout", &connect.timeout, "DURATION", "Longest time for one call");
   flags.AddSwitch("tls", &connect.tls.enabled, "Encrypt; trust the system's authorities");
-  flags.Add("tls_ca", &connect.tls.ca_file, "FILE", "Encrypt; trust the authorities in this file");
-  flags.Add("tls_cert", &connect.tls.cert_file, "FILE", "This client's certificate");
-  flags.Add("tls_key", &connect.tls.key_file, "FILE", "The key of --tls_cert");
-  flags.AddSwitch("json", &json, "Write JSON instead of text for people");
+  flags.Add("tls_ca", &connect.tls.ca_file, "FILE",
+            "Encrypt; trust the authorities in this PEM file");
+  flags.Add("tls_cert", &connect.tls.cert_file, "FILE",
+            "PEM file with the client's certificate; needs --tls_key");
+  flags.Add("tls_key", &connect.tls.key_file, "FILE", "PEM file with the key of --tls_cert");
 }
 
 int UsageError(absl::string_view message, Io& io) {
@@ -120,6 +135,10 @@ int RunAttendant(std::span<const std::string> args, Io& io) {
   if (name == "help" || name == "--help" || name == "-h") return RunHelp(args.subspan(1), io);
   if (name == "--version" || name == "version") {
     io.out << "attendant " << ATTENDANT_VERSION << "\n";
+    return kExitOk;
+  }
+  if (name == "--help_markdown") {
+    io.out << FlagsMarkdown();
     return kExitOk;
   }
   const CommandInfo* info = FindCommand(name);

@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "client/cli/flag_set.h"
 #include "client/client.h"
+#include "client/flags/flag_parser.h"
 #include "client/heatmap/terminal.h"
 
 namespace attendant::client {
@@ -39,7 +39,7 @@ class Command {
  public:
   virtual ~Command() = default;
 
-  virtual void AddFlags(FlagSet& flags) = 0;
+  virtual void AddFlags(FlagParser& flags) = 0;
   // Runs with the flags set. Returns an exit code.
   virtual int Run(std::span<const std::string> arguments, Io& io) = 0;
 };
@@ -68,7 +68,7 @@ struct CommonFlags {
   ConnectOptions connect;
   bool json = false;
 
-  void AddTo(FlagSet& flags);
+  void AddTo(FlagParser& flags);
 };
 
 // Writes the error to io.err. Returns the exit code that stands for it. FAILED_PRECONDITION is the

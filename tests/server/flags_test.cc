@@ -33,9 +33,20 @@ TEST(FlagsTest, ReadsEveryForm) {
 TEST(FlagsTest, HelpAndVersionNeedNoModel) {
   EXPECT_TRUE(Parse({"--help"})->help);
   EXPECT_TRUE(Parse({"--version"})->version);
-  for (const char* name : {"--model", "--drain_timeout_s (25)", "--tls_client_ca"}) {
+  for (const char* name :
+       {"--model", "--drain_timeout_s SECONDS", "(default 25)", "--tls_client_ca"}) {
     EXPECT_THAT(ServerHelp(), HasSubstr(name));
   }
+}
+
+TEST(FlagsTest, HelpComesBeforeEveryError) {
+  EXPECT_TRUE(Parse({"--threads=-1", "--help"})->help);
+  EXPECT_TRUE(Parse({"--version", "serve"})->version);
+}
+
+TEST(FlagsTest, MarkdownNamesEveryFlag) {
+  EXPECT_THAT(ServerFlagsMarkdown(), HasSubstr("| `--drain_timeout_s SECONDS` | `25` | Longest"));
+  EXPECT_TRUE(Parse({"--help_markdown"})->help_markdown);
 }
 
 TEST(FlagsTest, SaysWhatIsWrong) {

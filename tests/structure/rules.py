@@ -42,12 +42,20 @@ TABLE = {
     "server/http": row("server/metrics", "absl"),
     "server": row(
         "proto kernels/core kernels/backends server/text server/batching server/models server/metrics server/requests "
-        "server/rpc server/http",
+        "server/rpc server/http client/flags",
         "absl grpc protobuf", private="spdlog"),
-    "client": row("proto", "absl grpc protobuf json pango"),
+    "client": row("proto", "absl grpc protobuf"),
+    "client/flags": row(libraries="absl", private="cli11"),  # the server's flags too
+    "client/load": row("proto client", "absl grpc"),
+    "client/heatmap": row(libraries="absl pango"),
+    "client/cli": row("client client/flags client/heatmap", "absl json"),
+    "client/cli/files": row("client", "absl", private="json"),
+    "client/cli/commands": row(
+        "client client/flags client/load client/heatmap client/cli client/cli/files", "absl json"),
     "tests": row(
         "proto kernels/core kernels/io kernels/reference kernels/cpu kernels/cuda kernels/attention kernels/backends "
-        "server/text server/batching server/metrics server/models server/requests server/rpc server/http server client",
+        "server/text server/batching server/metrics server/models server/requests server/rpc server/http server client client/flags "
+        "client/load client/heatmap client/cli client/cli/files client/cli/commands",
         "absl dnnl cuda json icu pango prometheus grpc protobuf spdlog gtest benchmark"),
 }
 
@@ -57,6 +65,7 @@ LIBRARIES = {
     "dnnl": ("dnnl", "oneapi/"),
     "cuda": ("cuda", "cublas", "cudnn", "nvml"),
     "json": ("nlohmann/",),
+    "cli11": ("CLI/",),
     "icu": ("unicode/",),
     "pango": ("pango/",),
     "prometheus": ("prometheus/",),
@@ -67,7 +76,7 @@ LIBRARIES = {
     "benchmark": ("benchmark/",),
 }
 
-MAX_LINES = {".h": 140, ".cuh": 140, ".cc": 400, ".cu": 400, ".py": 400, ".sh": 400}
+MAX_LINES = {".h": 240, ".cuh": 240, ".cc": 400, ".cu": 400, ".py": 400, ".sh": 400}
 LONGER = {"kernels/cuda/cuda_interface.h": 220}  # one table, in C, to be read as a whole
 MAX_FUNCTION_LINES = 70
 

@@ -22,14 +22,17 @@ FloatJson ToJson(const Tensor& tensor, bool with_values) {
 
 class AttendCommand : public Command {
  public:
-  void AddFlags(FlagSet& flags) override {
+  void AddFlags(FlagParser& flags) override {
     flags_.AddTo(flags);
+    flags.Section("Output");
     flags.Add("output", &output_, "FILE",
-              "Write the output there: .npy, or .safetensors, which holds the weights too");
-    flags.Add("weights_output", &weights_output_, "FILE.npy", "Write the weights there");
-    flags.AddSwitch("show_weights", &show_weights_, "Draw the weights with characters");
+              "Write the output to a .npy file, or with the attention weights to a .safetensors "
+              "file");
+    flags.Add("weights_output", &weights_output_, "FILE.npy",
+              "Write the attention weights to a NumPy file");
+    flags.AddSwitch("show_weights", &show_weights_, "Draw the attention weights with characters");
     flags.AddSwitch("list", &list_,
-                    "Tell the kinds, what they need and cost, the modules, the limits");
+                    "List the kinds with their parameters and costs, the modules and the limits");
     common_.AddTo(flags);
   }
 

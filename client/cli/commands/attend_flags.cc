@@ -169,60 +169,80 @@ absl::Status TakeOperands(const AttendFlags& flags, Arrays& arrays, AttendReques
 
 }  // namespace
 
-void AttendFlags::AddTo(FlagSet& flags) {
-  flags.Add("model", &request.model, "NAME", "A loaded module; without it, --kind says what to do");
-  flags.Add("kind", &request.kind, "KIND", "What to compute; attend --list lists the kinds");
+void AttendFlags::AddTo(FlagParser& flags) {
+  AddOperands(flags);
+  AddComputation(flags);
+  AddPositions(flags);
+}
+
+void AttendFlags::AddOperands(FlagParser& flags) {
+  flags.Section("Tensors");
   flags.Add("input", &input, "FILE.safetensors",
-            "Tensors by their names: query, key, value, mask, key_padding_mask, query_lengths, "
-            "key_lengths, learned, slopes, and the kind's parameters");
+            "Tensors by name: query, key, value, mask, key_padding_mask, query_lengths, "
+            "key_lengths, learned, slopes, and the parameters of the kind");
   flags.Add("query", &query, "FILE", "[len, dim], [batch, len, dim] or [batch, heads, len, dim]");
-  flags.Add("key", &key, "FILE", "Without it, the query");
-  flags.Add("value", &value, "FILE", "Without it, the key");
-  flags.Add("mask", &mask, "FILE", "Truth values (true: may attend), or numbers that are added");
+  flags.Add("key", &key, "FILE", "Shaped like the query; without it, the query");
+  flags.Add("value", &value, "FILE", "Shaped like the key; without it, the key");
+  flags.Add("mask", &mask, "FILE",
+            "Truth values, where true may attend, or numbers to add to the scores");
   flags.Add("key_padding_mask", &key_padding_mask, "FILE",
-            "[batch, key_len], true: a key is there");
+            "[batch, key_len], where true marks a key and false marks padding");
   flags.AddRepeated("parameter", &parameters, "NAME=FILE",
-                    "A tensor of the kind, as query_weight=w.npy; may be repeated");
+                    "A parameter of the kind, as query_weight=w.npy; may be given many times");
   flags.Add("query_lengths", &query_lengths, "N,N,...",
-            "Ragged sequences laid end to end: query is [sum, dim] or [sum, heads, dim]");
-  flags.Add("key_lengths", &key_lengths, "N,N,...", "Without it, the query's");
-  flags.AddSwitch("causal", &request.causal, "No token attends to a later one");
-  flags.Add("scale", &scale, "X", "Of the scores; 0: the kind's own (default 0)");
-  flags.Add("heads", &request.heads, "N", "multi_head's");
-  flags.Add("window", &request.window, "N", "local's: keys up to so far away");
-  flags.Add("block", &request.block, "N", "strided's; 0: the root of the length");
+            "Lengths of ragged sequences laid end to end; query is then [sum, dim] or [sum, heads, "
+            "dim]");
+  flags.Add("key_lengths", &key_lengths, "N,N,...",
+            "The same for key and value; without it, the lengths of the query");
+}
+
+void AttendFlags::AddComputation(FlagParser& flags) {
+  flags.Section("Attention");
+  flags.Add("model", &request.model, "NAME",
+            "A loaded attention module; without it, --kind says what to compute");
+  flags.Add("kind", &request.kind, "KIND", "Kind of attention; attend --list lists the kinds");
+  flags.AddSwitch("causal", &request.causal, "No token attends to a later token");
+  flags.Add("scale", &scale, "X", "Factor of the scores; 0 is the default of the kind");
+  flags.Add("heads", &request.heads, "N", "multi_head: number of heads");
+  flags.Add("window", &request.window, "N", "local: largest distance between query and key");
+  flags.Add("block", &request.block, "N", "strided: block length; 0 is the root of the length");
   flags.AddChoice<LinearFeatureMap>(
       "feature_map", &request.feature_map,
       {{"elu_plus_one", LinearFeatureMap::kEluPlusOne}, {"relu", LinearFeatureMap::kRelu}},
-      "linear's (default elu_plus_one)");
+      "linear: feature map of queries and keys");
+  flags.AddChoice<WeightsOutput>("weights", &request.weights,
+                                 {{"none", WeightsOutput::kNone},
+                                  {"per_head", WeightsOutput::kPerHead},
+                                  {"averaged", WeightsOutput::kAveraged}},
+                                 "Attention weights to return");
+  flags.AddChoice<std::optional<DType>>(
+      "compute_dtype", &request.compute_dtype,
+      {{"auto", std::nullopt}, {"f32", DType::kF32}, {"bf16", DType::kBf16}},
+      "Number format of the computation; auto is f32, or the format of the loaded module");
+  flags.AddChoice<DType>("dtype", &request.dtype,
+                         {{"f32", DType::kF32}, {"bf16", DType::kBf16}, {"f16", DType::kF16}},
+                         "Number format on the wire");
+  flags.Add("priority", &request.priority, "N", "From -100 to 100; higher is served first");
+}
+
+void AttendFlags::AddPositions(FlagParser& flags) {
+  flags.Section("Positions");
   flags.AddChoice<Positions>("positions", &request.positions.kind,
                              {{"none", Positions::kNone},
                               {"sinusoidal", Positions::kSinusoidal},
                               {"learned", Positions::kLearned},
                               {"rotary", Positions::kRotary},
                               {"alibi", Positions::kAlibi}},
-                             "Where tokens stand (default none)");
+                             "How positions of tokens enter the attention");
   flags.Add("position_base", &request.positions.base, "X",
-            "sinusoidal's and rotary's; 0: 10000 (default 0)");
+            "sinusoidal, rotary: base of the wavelengths; 0 is 10000");
   flags.AddSwitch("interleaved", &request.positions.interleaved,
-                  "Rotary pairs are neighbours, not halves apart");
+                  "rotary: pair neighbours, not dimension i with i + dim / 2");
   flags.AddSwitch("positions_to_value", &request.positions.to_value,
-                  "Sinusoidal and learned positions are added to the values too");
-  flags.Add("learned", &learned, "FILE", "[positions, dim]");
-  flags.Add("slopes", &slopes, "X,X,...", "ALiBi's, one for each head; without them, the paper's");
-  flags.AddChoice<WeightsOutput>("weights", &request.weights,
-                                 {{"none", WeightsOutput::kNone},
-                                  {"per_head", WeightsOutput::kPerHead},
-                                  {"averaged", WeightsOutput::kAveraged}},
-                                 "The attention weights, too (default none)");
-  flags.AddChoice<std::optional<DType>>(
-      "compute_dtype", &request.compute_dtype,
-      {{"auto", std::nullopt}, {"f32", DType::kF32}, {"bf16", DType::kBf16}},
-      "What the server computes in; auto: f32, or as the module was loaded (default auto)");
-  flags.AddChoice<DType>("dtype", &request.dtype,
-                         {{"f32", DType::kF32}, {"bf16", DType::kBf16}, {"f16", DType::kF16}},
-                         "Number format on the wire (default f32)");
-  flags.Add("priority", &request.priority, "N", "From -100 to 100; higher is served first");
+                  "sinusoidal, learned: add positions to the values too");
+  flags.Add("learned", &learned, "FILE", "learned: the table, [positions, dim]");
+  flags.Add("slopes", &slopes, "X,X,...",
+            "alibi: a slope for each head; without it, the slopes of the paper");
 }
 
 absl::StatusOr<AttendRequest> AttendFlags::Request() const {

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "client/attention.h"
 #include "client/cli/files/array.h"
-#include "client/cli/flag_set.h"
+#include "client/flags/flag_parser.h"
 
 namespace attendant::client {
 
@@ -22,10 +22,15 @@ struct AttendFlags {
   std::string query_lengths, key_lengths, slopes;                  // numbers, or a file
   double scale = 0;                                                // 0: the kind's own
 
-  void AddTo(FlagSet& flags);
+  void AddTo(FlagParser& flags);
 
   // Reads the files. FAILED_PRECONDITION names the file, or the flag, and what is wrong.
   absl::StatusOr<AttendRequest> Request() const;
+
+ private:
+  void AddOperands(FlagParser& flags);
+  void AddComputation(FlagParser& flags);
+  void AddPositions(FlagParser& flags);
 };
 
 }  // namespace attendant::client

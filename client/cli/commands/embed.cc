@@ -21,7 +21,7 @@ constexpr size_t kMaxSimilarityTexts = 2000;
 
 class EmbedCommand : public Command {
  public:
-  void AddFlags(FlagSet& flags) override {
+  void AddFlags(FlagParser& flags) override {
     flags_.AddTo(flags);
     flags.AddChoice<Pooling>("pooling", &pooled_.pooling,
                              {{"model", Pooling::kModelDefault},
@@ -29,10 +29,11 @@ class EmbedCommand : public Command {
                               {"cls", Pooling::kCls},
                               {"max", Pooling::kMax},
                               {"last", Pooling::kLast}},
-                             "How token states become one vector (default model: as it says)");
+                             "How token states become one vector; model is the model's own way");
     flags.Add("dims", &pooled_.dims, "N", "Keep the first N dimensions; 0 keeps all");
-    flags.AddSwitch("normalize", &normalize_, "Divide by the length (default: as the model says)");
-    flags.AddSwitch("no-normalize", &no_normalize_, "Do not divide by the length");
+    flags.AddSwitch("normalize", &normalize_,
+                    "Scale embeddings to length 1; without either flag, the model decides");
+    flags.AddSwitch("no-normalize", &no_normalize_, "Do not scale embeddings");
     flags.AddSwitch("similarity", &similarity_, "Show how similar the texts are, not the values");
     flags.Add("top", &top_, "N", "Most pairs that --similarity lists");
     common_.AddTo(flags);

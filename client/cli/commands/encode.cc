@@ -20,12 +20,12 @@ class EncodeCommand : public Command {
  public:
   EncodeCommand() { flags_.limits.max_sequences = 8; }
 
-  void AddFlags(FlagSet& flags) override {
-    flags.AddRepeated("ids", &ids_, "ID,ID,...",
-                      "A sequence of token ids, special tokens included; may be repeated");
-    flags.AddRepeated("mask", &masks_, "0|1,...",
-                      "The attention mask of the --ids of the same rank; may be repeated");
+  void AddFlags(FlagParser& flags) override {
     flags_.AddTo(flags);
+    flags.AddRepeated("ids", &ids_, "ID,ID,...",
+                      "A sequence of token ids, special tokens included; may be given many times");
+    flags.AddRepeated("mask", &masks_, "0|1,...",
+                      "The attention mask of an --ids; the first mask belongs to the first --ids");
     common_.AddTo(flags);
   }
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "client/cli/flag_set.h"
 #include "client/client.h"
+#include "client/flags/flag_parser.h"
 #include "client/ordered_encoder.h"
 
 namespace attendant::client {
@@ -21,7 +21,7 @@ struct EncodeFlags {
   int32_t priority = 0;
   OrderedEncoder::Limits limits;
 
-  void AddTo(FlagSet& flags);
+  void AddTo(FlagParser& flags);
 
   // A request without sequences for the model named, or else the only one of the server.
   absl::StatusOr<EncodeRequest> Prototype(Client& client) const;

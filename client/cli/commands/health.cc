@@ -28,9 +28,9 @@ bool IsServing(const absl::StatusOr<ServingStatus>& status) {
 
 class HealthCommand : public Command {
  public:
-  void AddFlags(FlagSet& flags) override {
+  void AddFlags(FlagParser& flags) override {
     flags.Add("service", &service_, "NAME", "A model's name; without it, the whole server");
-    flags.Add("wait", &wait_, "DURATION", "Wait this long, at most, until it serves");
+    flags.Add("wait", &wait_, "DURATION", "Longest time to wait until it serves");
     flags.AddSwitch("watch", &watch_, "Print the status now and after every change");
     common_.connect.timeout = absl::Seconds(5);
     common_.AddTo(flags);

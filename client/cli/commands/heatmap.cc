@@ -55,26 +55,28 @@ std::vector<std::string> TokenLabels(const SequenceInfo& info) {
 
 class HeatmapCommand : public Command {
  public:
-  void AddFlags(FlagSet& flags) override {
+  void AddFlags(FlagParser& flags) override {
     flags.Add("model", &model_, "NAME", "The model; not needed when the server has only one");
     flags.Add("layer", &layer_, "N", "The layer, from 0, or last");
     flags.Add("heads", &heads_, "LIST", "all, or numbers from 0: 0,3,5-7");
     flags.AddSwitch("average", &average_, "One map: the mean of the heads");
-    flags.Add("out", &out_, "FILE",
-              "A picture, .png or .svg; without it, a drawing in the terminal");
-    flags.Add("scale", &scale_, "FACTOR", "Pixels of a PNG for one of the SVG's");
-    flags.Add("npy", &npy_, "FILE.npy",
-              "Write the weights to a NumPy file, [heads, tokens, tokens]");
     flags.Add("ids", &ids_, "ID,ID,...", "Token ids, special tokens included, instead of a text");
     flags.Add("mask", &mask_, "0|1,...", "The attention mask of --ids");
+    flags.Section("Output");
+    flags.Add("out", &out_, "FILE",
+              "Write a picture, .png or .svg; without it, draw in the terminal");
+    flags.AddNumber("scale", &scale_, "FACTOR", {kMinScale, kMaxScale},
+                    "Pixels of a PNG for each unit of the SVG");
+    flags.Add("npy", &npy_, "FILE.npy",
+              "Write the weights to a NumPy file, [heads, tokens, tokens]");
     flags.AddChoice<std::optional<TerminalColors>>("color", &colors_,
                                                    {{"auto", std::nullopt},
                                                     {"true", TerminalColors::kTrue},
                                                     {"256", TerminalColors::k256},
                                                     {"none", TerminalColors::kNone}},
-                                                   "Colours of the drawing (default auto: what the "
-                                                   "terminal can; none in a pipe)");
-    flags.Add("columns", &columns_, "N", "Width of the drawing; 0: the terminal's");
+                                                   "Colours of the drawing; auto is what the "
+                                                   "terminal can show, and none in a pipe");
+    flags.Add("columns", &columns_, "N", "Width of the drawing; 0 is the terminal's width");
     common_.AddTo(flags);
   }
 
@@ -95,10 +97,6 @@ class HeatmapCommand : public Command {
         !absl::EndsWithIgnoreCase(out_, ".svg")) {
       return absl::FailedPreconditionError(
           absl::StrCat("--out: '", out_, "' ends neither in .png nor in .svg"));
-    }
-    if (!(scale_ >= kMinScale && scale_ <= kMaxScale)) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "--scale cannot be ", scale_, ": it must be from ", kMinScale, " to ", kMaxScale));
     }
     int32_t layer = 0;
     if (layer_ != "last" && (!absl::SimpleAtoi(layer_, &layer) || layer < 0)) {

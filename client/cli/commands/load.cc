@@ -36,11 +36,11 @@ enum class Protocol { kAttendant, kKserve };
 
 class LoadCommand : public Command {
  public:
-  void AddFlags(FlagSet& flags) override {
+  void AddFlags(FlagParser& flags) override {
     flags.AddChoice<Protocol>(
         "protocol", &protocol_,
         {{"attendant", Protocol::kAttendant}, {"kserve", Protocol::kKserve}},
-        "The service to call; kserve is KServe v2, Triton's too (default attendant)");
+        "The service to call: attendant.v1, or KServe v2, which Triton speaks too");
     flags.Add("model", &target_.model, "NAME", "The model; kserve always needs it");
     AddPlanFlags(flags);
     AddPayloadFlags(flags);
@@ -60,49 +60,46 @@ class LoadCommand : public Command {
   }
 
  private:
-  void AddPlanFlags(FlagSet& flags) {
-    flags.Add("connections", &plan_.connections, "N", "TCP connections");
-    flags.Add("concurrency", &concurrency_, "N",
-              "Closed loop: requests outstanding on each connection");
-    flags.Add("rate", &plan_.requests_per_s, "R",
-              "Open loop: R requests per second, at the random times of a Poisson process; 0 is a "
-              "closed loop");
-    flags.Add("max_outstanding", &max_outstanding_, "N",
-              "Open loop: an arrival that finds N requests outstanding is not sent, but counted");
+  void AddPlanFlags(FlagParser& flags) {
+    flags.Section("Plan");
+    flags.AddNumber("connections", &plan_.connections, "N", {1}, "TCP connections");
+    flags.AddNumber("concurrency", &concurrency_, "N", {1},
+                    "Closed loop: requests outstanding on each connection");
+    flags.AddNumber("rate", &plan_.requests_per_s, "R", {0},
+                    "Open loop: R requests per second, at the random times of a Poisson process; 0 "
+                    "is a closed loop");
+    flags.AddNumber("max_outstanding", &max_outstanding_, "N", {1},
+                    "Open loop: a request that finds N others outstanding is counted, not sent");
     flags.Add("duration", &duration_, "DURATION",
-              "How long to measure (default 10s; without a limit when --requests is given)");
-    flags.Add("warmup", &plan_.warmup, "DURATION", "How long to run before that");
-    flags.Add("requests", &plan_.max_requests, "N", "Measure this many requests; 0 is no limit");
-    flags.Add("seed", &plan_.seed, "N", "Of all random choices");
+              "How long to measure; 0 is 10s, or no limit when --requests is given");
+    flags.Add("warmup", &plan_.warmup, "DURATION", "How long to run before measuring");
+    flags.AddNumber("requests", &plan_.max_requests, "N", {0},
+                    "Measure this many requests; 0 is no limit");
+    flags.Add("seed", &plan_.seed, "N", "Seed of all random choices");
   }
 
-  void AddPayloadFlags(FlagSet& flags) {
-    flags.Add("texts", &texts_file_, "FILE", "Send its lines, shuffled, over and over");
+  void AddPayloadFlags(FlagParser& flags) {
+    flags.Section("Requests");
+    flags.Add("texts", &texts_file_, "FILE",
+              "Send the lines of FILE, shuffled, again and again; without it, random token ids");
     flags.Add("lengths", &lengths_, "SPEC",
-              "Send random token ids (words, where kserve takes text) of such lengths: fixed:N, "
-              "uniform:LOW:HIGH, lognormal:MEDIAN:SIGMA:LOW:HIGH, or mixed, which is "
-              "lognormal:48:0.54:4:512");
-    flags.Add("batch", &target_.payload.batch, "N", "Sequences in each request");
+              "Lengths of random sequences: fixed:N, uniform:LOW:HIGH, "
+              "lognormal:MEDIAN:SIGMA:LOW:HIGH, or mixed, which is lognormal:48:0.54:4:512; a "
+              "KServe model that takes text gets words");
+    flags.AddNumber("batch", &target_.payload.batch, "N", {1}, "Sequences in each request");
     flags.AddChoice<bool>("output", &target_.hidden, {{"pooled", false}, {"hidden", true}},
-                          "What to ask for, with the attendant protocol (default pooled)");
-    flags.Add("vocab", &target_.payload.vocab, "N",
-              "Token ids are below this, and the model's own");
+                          "attendant: ask for embeddings, or for hidden states");
+    flags.AddNumber("vocab", &target_.payload.vocab, "N", {1},
+                    "Random token ids are below N, and below the model's vocabulary");
     flags.AddRepeated("shape", &target_.shapes, "INPUT:N,N",
-                      "kserve: the -1 dimensions of an input, without the batch; may be repeated");
+                      "kserve: the -1 dimensions of an input, without the batch; may be given many "
+                      "times");
   }
 
   absl::Status Prepare() {
     const bool open = plan_.requests_per_s > 0;
-    if (plan_.connections < 1 || concurrency_ < 1 || max_outstanding_ < 1 ||
-        target_.payload.batch < 1 || target_.payload.vocab < 1) {
-      return absl::FailedPreconditionError(
-          "--connections, --concurrency, --max_outstanding, --batch and --vocab must be at least "
-          "1");
-    }
-    if (!(plan_.requests_per_s >= 0) || plan_.max_requests < 0 ||
-        plan_.warmup < absl::ZeroDuration() || duration_ < absl::ZeroDuration()) {
-      return absl::FailedPreconditionError(
-          "--rate, --requests, --warmup and --duration cannot be negative");
+    if (plan_.warmup < absl::ZeroDuration() || duration_ < absl::ZeroDuration()) {
+      return absl::FailedPreconditionError("--warmup and --duration cannot be negative");
     }
     plan_.max_outstanding = open ? max_outstanding_ : plan_.connections * concurrency_;
     plan_.duration = duration_ > absl::ZeroDuration() ? duration_

@@ -41,7 +41,7 @@ std::vector<std::string> ToRow(const ModelInfo& model) {
 
 class ModelsCommand : public Command {
  public:
-  void AddFlags(FlagSet& flags) override { common_.AddTo(flags); }
+  void AddFlags(FlagParser& flags) override { common_.AddTo(flags); }
 
   int Run(std::span<const std::string> arguments, Io& io) override {
     if (!arguments.empty()) return UsageError("models takes no arguments", io);

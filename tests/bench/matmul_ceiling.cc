@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/bench/product.h"
+#include "tests/bench/bench_matmul.h"
 #include "tests/bench/timing.h"
 
 namespace attendant::bench {

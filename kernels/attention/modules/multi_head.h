@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/attention/modules/module.h"
-#include "kernels/attention/modules/projection.h"
+#include "kernels/attention/modules/module_linear.h"
 
 namespace attendant::attention {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "kernels/attention/modules/module.h"
+#include "kernels/attention/modules/module_linear.h"
 #include "kernels/attention/modules/multi_head.h"
-#include "kernels/attention/modules/projection.h"
 #include "kernels/cpu/simd/vector_kernels.h"
 
 namespace attendant::attention {

@@ -5,7 +5,7 @@
 #include "kernels/attention/check_call.h"
 #include "kernels/attention/reference/reference.h"
 #include "kernels/attention/registry.h"
-#include "kernels/attention/scored/slot_attention.h"
+#include "kernels/attention/scored/scored_attention.h"
 #include "kernels/attention/values.h"
 
 // Additive attention (Bahdanau, Cho, Bengio 2015), and Luong's concat, which is the same with the
@@ -65,7 +65,7 @@ absl::StatusOr<Weights> WeightsOf(const Call& call) {
   return weights;
 }
 
-// Panels hold W_k k, or e^(2 W_k k) where that does (see family_kernels.inc), and in a last row
+// Panels hold W_k k, or e^(2 W_k k) where that does (see scored_kernels.inc), and in a last row
 // which of them. A block's mark is 1 if all are exponentials: scores of those take 0.4 times as
 // long.
 class AdditiveSlots final : public KeySlots {

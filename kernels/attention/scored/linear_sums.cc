@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "kernels/attention/check_call.h"
-#include "kernels/attention/scored/linear.h"
-#include "kernels/attention/scored/slot_attention.h"
+#include "kernels/attention/scored/linear_sums.h"
+#include "kernels/attention/scored/scored_attention.h"
 #include "kernels/attention/scored/wave.h"
 #include "kernels/cpu/simd/denormals.h"
 

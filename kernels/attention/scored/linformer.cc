@@ -9,7 +9,7 @@
 #include "kernels/attention/check_call.h"
 #include "kernels/attention/reference/reference.h"
 #include "kernels/attention/registry.h"
-#include "kernels/attention/scored/slot_attention.h"
+#include "kernels/attention/scored/scored_attention.h"
 #include "kernels/attention/values.h"
 
 // Linformer (Wang et al. 2020): keys and values are projected along the sequence to `projected`

@@ -4,7 +4,7 @@
 #include "kernels/attention/check_call.h"
 #include "kernels/attention/reference/reference.h"
 #include "kernels/attention/registry.h"
-#include "kernels/attention/scored/slot_attention.h"
+#include "kernels/attention/scored/scored_attention.h"
 #include "kernels/attention/values.h"
 
 // The multiplicative scores of Luong, Pham and Manning 2015; their concat is in additive.cc.

@@ -15,7 +15,7 @@
 #include "kernels/core/check.h"
 #include "kernels/core/threads/thread_pool.h"
 #include "kernels/cpu/encoder/cpu_session.h"
-#include "kernels/cpu/encoder/operand_multipliers.h"
+#include "kernels/cpu/encoder/smoothing_factors.h"
 
 namespace attendant::cpu {
 namespace {

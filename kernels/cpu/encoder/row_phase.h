@@ -7,7 +7,7 @@
 #include "kernels/core/arena.h"
 #include "kernels/core/threads/thread_pool.h"
 #include "kernels/cpu/encoder/cpu_encoder.h"
-#include "kernels/cpu/matmul/linear_runner.h"
+#include "kernels/cpu/matmul/linear_executor.h"
 
 namespace attendant::cpu {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "kernels/cuda/engine/batch_layout.h"
-#include "kernels/cuda/engine/product_probe.h"
+#include "kernels/cuda/engine/matmul_probe.h"
 #include "kernels/cuda/kernels/attention_kernels.h"
 #include "kernels/cuda/kernels/kernels.h"
 #include "kernels/cuda/runtime/nvtx.h"

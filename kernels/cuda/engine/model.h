@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/kernels/kernels.h"
 #include "kernels/cuda/matmul/algorithm_table.h"
-#include "kernels/cuda/matmul/product.h"
+#include "kernels/cuda/matmul/matmul.h"
 #include "kernels/cuda/runtime/handles.h"
 
 namespace attendant::cuda {

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "kernels/cuda/engine/batch_layout.h"
-#include "kernels/cuda/engine/product_probe.h"
+#include "kernels/cuda/engine/matmul_probe.h"
 
 namespace attendant::cuda {
 namespace {

@@ -9,7 +9,7 @@
 #include "kernels/cuda/kernels/attention_tile.h"
 #include "kernels/cuda/kernels/conversions.cuh"
 #include "kernels/cuda/kernels/ptx.cuh"
-#include "kernels/cuda/kernels/tensor_products.cuh"
+#include "kernels/cuda/kernels/tensor_matmul.cuh"
 
 // Attention's steps around its products.
 namespace attendant::cuda {

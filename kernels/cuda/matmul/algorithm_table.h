@@ -8,7 +8,7 @@
 #include <mutex>
 #include <optional>
 
-#include "kernels/cuda/matmul/product.h"
+#include "kernels/cuda/matmul/matmul.h"
 
 namespace attendant::cuda {
 

@@ -15,7 +15,7 @@
 #include <string>
 
 #include "kernels/cuda/kernels/attention_kernels.h"
-#include "kernels/cuda/matmul/product.h"
+#include "kernels/cuda/matmul/matmul.h"
 #include "kernels/cuda/runtime/handles.h"
 #include "tests/support/cuda/device_run.h"
 

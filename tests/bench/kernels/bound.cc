@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "tests/bench/product.h"
+#include "tests/bench/bench_matmul.h"
 #include "tests/bench/timing.h"
 
 namespace attendant::bench {

@@ -7,10 +7,10 @@
 #include "kernels/attention/exact/exact_attention.h"
 #include "kernels/attention/modules/module.h"
 #include "kernels/attention/registry.h"
-#include "kernels/attention/scored/family_kernels.h"
+#include "kernels/attention/scored/scored_kernels.h"
 #include "kernels/cpu/simd/cpu_isa.h"
 #include "kernels/io/attention_module.h"
-#include "tests/kernels/attention/family_call.h"
+#include "tests/kernels/attention/scored/scored_call.h"
 #include "tests/support/counter_values.h"
 #include "tests/support/in_child.h"
 

@@ -8,7 +8,7 @@
 
 #include "kernels/attention/positions.h"
 #include "kernels/attention/registry.h"
-#include "tests/kernels/attention/family_call.h"
+#include "tests/kernels/attention/scored/scored_call.h"
 
 namespace attendant::attention {
 namespace {

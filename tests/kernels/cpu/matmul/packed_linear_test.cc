@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cpu/matmul/linear_runner.h"
+#include "kernels/cpu/matmul/linear_executor.h"
 #include "kernels/cpu/simd/isa_level.h"
 
 namespace attendant::cpu {

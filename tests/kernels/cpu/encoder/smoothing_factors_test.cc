@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/encoder/operand_multipliers.h"
+#include "kernels/cpu/encoder/smoothing_factors.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "kernels/attention/attention.h"
-#include "kernels/attention/scored/family_kernels.h"
+#include "kernels/attention/scored/scored_kernels.h"
 
 // Linear attention in time that grows with the length (Katharopoulos et al. 2020).
 namespace attendant::attention {

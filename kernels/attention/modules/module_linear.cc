@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/attention/modules/projection.h"
+#include "kernels/attention/modules/module_linear.h"
 
 #include <algorithm>
 #include <utility>

@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "kernels/cpu/encoder/cpu_encoder.h"
+#include "tests/bench/bench_matmul.h"
 #include "tests/bench/kernels/bound.h"
 #include "tests/bench/kernels/models.h"
-#include "tests/bench/product.h"
 
 namespace attendant::bench {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/attention/attention.h"
-#include "kernels/attention/scored/family_kernels.h"
+#include "kernels/attention/scored/scored_kernels.h"
 
 // What the kinds whose scores are not plain dot products share: for each head, softmax over scores
 // of some slots (keys, or what keys were projected to), and the sum of the slots' values. Scores

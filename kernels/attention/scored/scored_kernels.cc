@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/attention/scored/family_kernels.h"
+#include "kernels/attention/scored/scored_kernels.h"
 
 #include "kernels/cpu/simd/cpu_isa.h"
 

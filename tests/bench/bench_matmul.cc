@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/bench/product.h"
+#include "tests/bench/bench_matmul.h"
 
 #include <utility>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each kernel of each instruction set beside plain loops, at every count around a vector's length.
-#include "kernels/attention/scored/family_kernels.h"
+#include "kernels/attention/scored/scored_kernels.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/attention/scored/family_kernels.h"
+#include "kernels/attention/scored/scored_kernels.h"
 #include "kernels/cpu/simd/simd_avx512_formats.h"
 
 namespace attendant::attention {
@@ -23,7 +23,7 @@ ATTENDANT_INLINE F32 LoadBf16(const uint16_t* p, Mask mask) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
 }
 
-#include "kernels/attention/scored/family_kernels.inc"
+#include "kernels/attention/scored/scored_kernels.inc"
 
 }  // namespace
 }  // namespace avx512

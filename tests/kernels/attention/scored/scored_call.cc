@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/kernels/attention/family_call.h"
+#include "tests/kernels/attention/scored/scored_call.h"
 
 #include <cmath>
 #include <utility>

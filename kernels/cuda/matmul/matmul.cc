@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/matmul/product.h"
+#include "kernels/cuda/matmul/matmul.h"
 
 namespace attendant::cuda {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "kernels/attention/registry.h"
 #include "kernels/attention/values.h"
-#include "tests/kernels/attention/family_call.h"
+#include "tests/kernels/attention/scored/scored_call.h"
 #include "tests/support/counter_values.h"
 
 namespace attendant::attention {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The probe tells orders of sums apart in every format, whatever the results are rounded to.
-#include "kernels/cuda/engine/product_probe.h"
+#include "kernels/cuda/engine/matmul_probe.h"
 
 #include <gtest/gtest.h>
 

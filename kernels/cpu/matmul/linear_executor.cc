@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/matmul/linear_runner.h"
+#include "kernels/cpu/matmul/linear_executor.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/engine/product_probe.h"
+#include "kernels/cuda/engine/matmul_probe.h"
 
 #include <algorithm>
 #include <cmath>

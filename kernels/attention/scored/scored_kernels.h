@@ -40,7 +40,7 @@ struct TanhScoreArgs {
 };
 
 // The hand-written kernels of the kinds that have no dot product with every key, compiled once for
-// each instruction set from family_kernels.inc. Pure functions; a row's result does not depend on
+// each instruction set from scored_kernels.inc. Pure functions; a row's result does not depend on
 // the rows beside it. Operands named `values` are f32, or bf16 where `bf16` says so.
 struct FamilyKernels {
   const char* isa;    // "avx2" or "avx512"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/attention/scored/slot_attention.h"
+#include "kernels/attention/scored/scored_attention.h"
 
 #include <algorithm>
 #include <array>

@@ -8,8 +8,8 @@
 #include "kernels/attention/mask.h"
 #include "kernels/attention/reference/reference.h"
 #include "kernels/attention/registry.h"
-#include "kernels/attention/scored/linear.h"
-#include "kernels/attention/scored/slot_attention.h"
+#include "kernels/attention/scored/linear_sums.h"
+#include "kernels/attention/scored/scored_attention.h"
 #include "kernels/attention/values.h"
 
 namespace attendant::attention {

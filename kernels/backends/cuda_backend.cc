@@ -36,7 +36,7 @@ class CudaBackend final : public Backend {
 
   absl::string_view name() const override { return "cuda"; }
 
-  // Enough tokens to fill a large GPU's multiprocessors several times in every product.
+  // Enough tokens to fill a large GPU's multiprocessors several times in every matmul.
   BackendDefaults defaults() const override {
     return {.sessions = 2 * static_cast<int>(devices_.size()),
             .batch_tokens = 16384,

@@ -114,7 +114,7 @@ absl::StatusOr<std::unique_ptr<CudaEncoder>> CudaEncoder::Create(
                                           .layers = layers.data()};
   std::unique_ptr<CudaEncoder> encoder(new CudaEncoder(cuda, config));
   encoder->info_.backend = "cuda";
-  encoder->info_.products = "cublasLt";
+  encoder->info_.matmul_implementation = "cublasLt";
   encoder->info_.dtype = dtype;
   for (const CudaDevice& device : devices) {
     AttendantCudaModel* model = nullptr;

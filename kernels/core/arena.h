@@ -11,7 +11,7 @@ namespace attendant {
 
 // One block of memory, handed out from its start in 64-byte aligned pieces and given back all at
 // once. A dry run over a null arena measures: `Arena(0)` counts what the same requests would need.
-// Large ones ask the kernel for huge pages: products and attention walk through many small pages at
+// Large ones ask the kernel for huge pages: matmuls and attention walk through many small pages at
 // once. Thread-compatible.
 class Arena {
  public:

@@ -19,7 +19,7 @@
 namespace attendant {
 
 // The number format of weights and activations. Accumulation and statistics are f32 in all of them.
-// kFp8 is e4m3 in matrix products and bf16 elsewhere.
+// kFp8 is e4m3 in matmuls and bf16 elsewhere.
 enum class DType : uint8_t { kF32, kBf16, kF16, kInt8, kFp8 };
 inline constexpr std::array kDTypes = {DType::kF32, DType::kBf16, DType::kF16, DType::kInt8,
                                        DType::kFp8};
@@ -61,9 +61,12 @@ class Session {
 
 // What a back end made of a model, for logs and metrics.
 struct PreparedInfo {
-  std::string backend;     // "cpu", "cuda", "reference"
-  std::string isa;         // instruction set chosen at run time, e.g. "avx512_bf16"
-  std::string products{};  // what multiplies matrices, e.g. "brg_matmul:avx512_core_bf16"
+  std::string backend;  // "cpu", "cuda", "reference"
+  std::string isa;      // instruction set chosen at run time, e.g. "avx512_bf16"
+  // "tiles:" and the instruction set, oneDNN\'s name for its kernel, as
+  // "brg_matmul:avx512_core_amx", both joined by ", " or "cublasLt". Empty: the back end does not
+  // say.
+  std::string matmul_implementation{};
   DType dtype = DType::kF32;
   int64_t weight_bytes = 0;  // held by the prepared model itself
 };

@@ -16,7 +16,7 @@
 //                                             value_dim width of a head's values, if not head_dim
 //
 // Shapes are written [outermost, ..., innermost], row-major and f32 unless said otherwise. `m n k`
-// appear only where a matrix product is wrapped: [m, k] x [k, n] -> [m, n].
+// appear only where a matmul is wrapped: [m, k] x [k, n] -> [m, n].
 
 namespace attendant {
 

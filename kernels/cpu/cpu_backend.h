@@ -10,7 +10,7 @@
 namespace attendant {
 
 struct CpuBackendOptions {
-  // The formats that are offered and our own kernels. oneDNN's products, where they are used, go by
+  // The formats that are offered and our own kernels. oneDNN's matmuls, where they are used, go by
   // the machine all the same: it is held down for a whole process only, by LimitCpuIsa, and two
   // back ends of one process may differ in this.
   CpuIsa isa = CpuIsa::kAuto;

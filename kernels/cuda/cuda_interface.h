@@ -38,10 +38,10 @@ typedef struct {
 } AttendantCudaStatus;
 
 enum {
-  ATTENDANT_CUDA_F32 = 0, /* products in f32, never TF32 */
+  ATTENDANT_CUDA_F32 = 0, /* matmuls in f32, never TF32 */
   ATTENDANT_CUDA_BF16 = 1,
   ATTENDANT_CUDA_F16 = 2,
-  ATTENDANT_CUDA_FP8 = 3 /* products of e4m3 with a scale for each row, all else bf16 */
+  ATTENDANT_CUDA_FP8 = 3 /* matmuls of e4m3 with a scale for each row, all else bf16 */
 };
 
 enum { ATTENDANT_CUDA_GELU_ERF = 0, ATTENDANT_CUDA_GELU_TANH = 1, ATTENDANT_CUDA_RELU = 2 };
@@ -142,7 +142,7 @@ typedef struct {
 /* What one run was made of, in the order of a layer. */
 enum {
   ATTENDANT_CUDA_GROUP_EMBED = 0,
-  ATTENDANT_CUDA_GROUP_PRODUCTS,
+  ATTENDANT_CUDA_GROUP_MATMULS,
   ATTENDANT_CUDA_GROUP_ATTENTION,
   ATTENDANT_CUDA_GROUP_NORM,
   ATTENDANT_CUDA_GROUP_ACTIVATION,
@@ -178,8 +178,9 @@ typedef struct {
   void (*destroy_model)(AttendantCudaModel* model);
   int64_t (*model_bytes)(const AttendantCudaModel* model);
 
-  /* Allocates everything, chooses the products' algorithms and records graphs. */
-  AttendantCudaStatus (*create_session)(AttendantCudaModel* model, const AttendantCudaLimits* limits,
+  /* Allocates everything, chooses the matmuls' algorithms and records graphs. */
+  AttendantCudaStatus (*create_session)(AttendantCudaModel* model,
+                                        const AttendantCudaLimits* limits,
                                         AttendantCudaSession** session);
   void (*destroy_session)(AttendantCudaSession* session);
   int64_t (*session_bytes)(const AttendantCudaSession* session); /* on the device */

@@ -32,25 +32,26 @@ size_t Elements(int64_t rows, int64_t columns) {
 
 }  // namespace
 
-ProductWeights::ProductWeights(DType dtype, int64_t k, int64_t n, int64_t max_rows, bool by_onednn)
+BenchMatmulWeights::BenchMatmulWeights(DType dtype, int64_t k, int64_t n, int64_t max_rows,
+                                       bool by_onednn)
     : matmul_(Create({.dtype = dtype, .k = k, .n = n, .max_rows = max_rows}, by_onednn)),
       arena_(static_cast<size_t>(matmul_->packed_bytes()) + Arena::kAlignment),
       linear_(ConstantWeights(*matmul_, arena_)) {}
 
-Product::Product(const ProductWeights& weights)
+BenchMatmul::BenchMatmul(const BenchMatmulWeights& weights)
     : weights_(weights),
       x_(Elements(weights.matmul().options().max_rows, weights.matmul().options().k), 0.5f),
       y_(Elements(weights.matmul().options().max_rows, weights.matmul().options().n)),
       scratchpad_(weights.matmul().scratchpad_bytes() + 64),
-      runner_(weights.matmul().NewRunner(scratchpad_.data())) {}
+      runner_(weights.matmul().NewExecutor(scratchpad_.data())) {}
 
-void Product::Run(int64_t rows) {
+void BenchMatmul::Run(int64_t rows) {
   if (!runner_->Run(rows, x_.data(), weights_.packed(), nullptr, y_.data())) {
-    Die(absl::InternalError("a product failed"));
+    Die(absl::InternalError("a matmul failed"));
   }
 }
 
-double Product::Flops(int64_t rows) const {
+double BenchMatmul::Flops(int64_t rows) const {
   const cpu::Matmul::Options& options = weights_.matmul().options();
   return 2 * static_cast<double>(rows * options.k * options.n);
 }

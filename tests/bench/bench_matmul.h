@@ -11,12 +11,12 @@
 
 namespace attendant::bench {
 
-// Weights [k, n] packed for products in one number format, without bias. Immutable.
-class ProductWeights {
+// Weights [k, n] packed for matmuls in one number format, without bias. Immutable.
+class BenchMatmulWeights {
  public:
   // Ends the program where there is no fast kernel. `by_onednn`: by oneDNN's matmul primitive, else
   // by what the engine takes.
-  ProductWeights(DType dtype, int64_t k, int64_t n, int64_t max_rows, bool by_onednn);
+  BenchMatmulWeights(DType dtype, int64_t k, int64_t n, int64_t max_rows, bool by_onednn);
 
   const cpu::Matmul& matmul() const { return *matmul_; }
   const std::byte* packed() const { return linear_.weight; }
@@ -29,19 +29,19 @@ class ProductWeights {
 
 // What one thread needs to multiply. Thread-confined; made on the thread that runs it. `weights`
 // must outlive it.
-class Product {
+class BenchMatmul {
  public:
-  explicit Product(const ProductWeights& weights);
+  explicit BenchMatmul(const BenchMatmulWeights& weights);
 
   // y [rows, n] = x [rows, k] w [k, n]. REQUIRES: rows at most max_rows.
   void Run(int64_t rows);
   double Flops(int64_t rows) const;
 
  private:
-  const ProductWeights& weights_;
+  const BenchMatmulWeights& weights_;
   std::vector<float> x_, y_;
   std::vector<char> scratchpad_;
-  std::unique_ptr<cpu::MatmulRunner> runner_;
+  std::unique_ptr<cpu::MatmulExecutor> runner_;
 };
 
 }  // namespace attendant::bench

@@ -14,16 +14,16 @@ namespace {
 
 constexpr int64_t kRows = 256;
 
-// Seconds per product where `threads` threads compute at once.
-double SharedSeconds(const ProductWeights& weights, int threads, double seconds) {
+// Seconds per matmul where `threads` threads compute at once.
+double SharedSeconds(const BenchMatmulWeights& weights, int threads, double seconds) {
   std::vector<double> times(static_cast<size_t>(threads));
   std::vector<std::thread> workers;
   for (double& time : times) {
     workers.emplace_back([&] {
-      Product product(weights);
-      product.Run(kRows);
+      BenchMatmul matmul(weights);
+      matmul.Run(kRows);
       // The median: another process's turn is no property of the machine.
-      const auto times_of_calls = SecondsOfCalls(seconds, [&] { product.Run(kRows); });
+      const auto times_of_calls = SecondsOfCalls(seconds, [&] { matmul.Run(kRows); });
       time = times_of_calls[times_of_calls.size() / 2];
     });
   }
@@ -40,7 +40,7 @@ double MatmulCeiling(const EncoderConfig& config, DType dtype, int threads, doub
                                                 {config.ffn, config.hidden}};
   double flops = 0, time = 0;
   for (const auto& [k, n] : shapes) {
-    time += SharedSeconds(ProductWeights(dtype, k, n, kRows, true), threads, seconds);
+    time += SharedSeconds(BenchMatmulWeights(dtype, k, n, kRows, true), threads, seconds);
     flops += 2 * static_cast<double>(kRows * k * n);
   }
   return flops / time;

@@ -6,7 +6,7 @@
 
 namespace attendant::bench {
 
-// FLOP/s of the model's four weight products alone, `threads` threads each with its own rows: what
+// FLOP/s of the model's four weight matmuls alone, `threads` threads each with its own rows: what
 // no encoder on this machine can exceed. Measures for about 4 * `seconds`.
 double MatmulCeiling(const EncoderConfig& config, DType dtype, int threads, double seconds);
 

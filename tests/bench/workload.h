@@ -17,7 +17,7 @@ std::vector<int64_t> MixedLens();
 std::vector<PackedBatch> MakeBatches(const EncoderConfig& config, const std::vector<int64_t>& lens,
                                      int64_t max_tokens);
 
-// What encoding one sequence of each length costs in the linear layers and in both products of
+// What encoding one sequence of each length costs in the linear layers and in both matmuls of
 // attention; a multiply-add counts as two.
 double Flops(const EncoderConfig& config, const std::vector<int64_t>& lens);
 

@@ -52,7 +52,7 @@ class Module {
 };
 
 // Packs the weights, for what AutoCpuIsa (cpu/cpu_isa.h) allows. INVALID_ARGUMENT when config and
-// weights disagree; UNIMPLEMENTED for a dtype that is not f32 or bf16, or has no fast products on
+// weights disagree; UNIMPLEMENTED for a dtype that is not f32 or bf16, or has no fast matmuls on
 // this machine; RESOURCE_EXHAUSTED when the packed weights do not fit in memory.
 absl::StatusOr<std::unique_ptr<const Module>> MakeModule(const ModuleConfig& config,
                                                          ModuleWeights weights, DType dtype);

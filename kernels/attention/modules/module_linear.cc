@@ -21,33 +21,32 @@ absl::StatusOr<std::shared_ptr<const cpu::Matmul>> MatmulCache::Get(const Shape&
   return matmuls_[shape] = *std::move(matmul);
 }
 
-absl::StatusOr<Projection> Projection::Create(MatmulCache& cache, const LinearWeights& weights,
-                                              const Options& options) {
+absl::StatusOr<ModuleLinear> ModuleLinear::Create(MatmulCache& cache, const LinearWeights& weights,
+                                                  const Options& options) {
   auto matmul = cache.Get({.inputs = weights.weight.dim(1),
                            .outputs = weights.weight.dim(0),
                            .bias = options.add_bias,
                            .dtype_outputs = options.dtype_outputs});
   if (!matmul.ok()) return matmul.status();
-  Projection projection;
-  projection.matmul_ = *std::move(matmul);
-  projection.arena_ =
-      std::make_unique<Arena>(static_cast<size_t>(projection.matmul_->packed_bytes()));
-  projection.packed_ = cpu::PackLinear(projection.matmul(), {&weights}, *projection.arena_);
-  projection.packed_.bias.resize(static_cast<size_t>(weights.weight.dim(0)));
-  return projection;
+  ModuleLinear linear;
+  linear.matmul_ = *std::move(matmul);
+  linear.arena_ = std::make_unique<Arena>(static_cast<size_t>(linear.matmul_->packed_bytes()));
+  linear.packed_ = cpu::PackLinear(linear.matmul(), {&weights}, *linear.arena_);
+  linear.packed_.bias.resize(static_cast<size_t>(weights.weight.dim(0)));
+  return linear;
 }
 
-void ProjectionRunner::Run(const Projection& projection, int64_t rows, const void* x, void* y) {
-  const cpu::Matmul* matmul = &projection.matmul();
-  cpu::MatmulRunner* runner = nullptr;
-  for (const auto& [known, its_runner] : runners_) {
-    if (known == matmul) runner = its_runner.get();
+void ModuleLinearExecutor::Run(const ModuleLinear& linear, int64_t rows, const void* x, void* y) {
+  const cpu::Matmul* matmul = &linear.matmul();
+  cpu::MatmulExecutor* executor = nullptr;
+  for (const auto& [known, its_executor] : executors_) {
+    if (known == matmul) executor = its_executor.get();
   }
-  if (runner == nullptr) {
-    runner = runners_.emplace_back(matmul, matmul->NewRunner(scratchpad_)).second.get();
+  if (executor == nullptr) {
+    executor = executors_.emplace_back(matmul, matmul->NewExecutor(scratchpad_)).second.get();
   }
-  const float* bias = projection.adds_bias() ? projection.bias() : nullptr;
-  if (!runner->Run(rows, x, projection.weight(), bias, y)) failed_ = true;
+  const float* bias = linear.adds_bias() ? linear.bias() : nullptr;
+  if (!executor->Run(rows, x, linear.weight(), bias, y)) failed_ = true;
 }
 
 }  // namespace attendant::attention

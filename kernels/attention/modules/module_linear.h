@@ -16,10 +16,10 @@
 
 namespace attendant::attention {
 
-// Rows of a block that one thread projects at a time: enough for the product's full speed.
+// Rows of a block that one thread projects at a time: enough for the matmul's full speed.
 inline constexpr int64_t kBlockRows = 128;
 
-// The products of a module: one for each shape, shared by all its projections.
+// The matmuls of a module: one for each shape, shared by all its projections.
 class MatmulCache {
  public:
   MatmulCache(DType dtype, const cpu::VectorKernels& kernels) : dtype_(dtype), kernels_(kernels) {}
@@ -27,7 +27,7 @@ class MatmulCache {
   struct Shape {
     int64_t inputs;
     int64_t outputs;
-    bool bias;           // added in the product
+    bool bias;           // added in the matmul
     bool dtype_outputs;  // rounded to the dtype; else f32
     auto operator<=>(const Shape&) const = default;
   };
@@ -44,14 +44,14 @@ class MatmulCache {
 };
 
 // One linear map y = x weight^T + bias with its weights packed. Immutable, thread-safe.
-class Projection {
+class ModuleLinear {
  public:
   struct Options {
-    bool add_bias = true;        // in the product; else the bias is for the caller to add
+    bool add_bias = true;        // in the matmul; else the bias is for the caller to add
     bool dtype_outputs = false;  // y in the cache's dtype; else f32
   };
-  static absl::StatusOr<Projection> Create(MatmulCache& cache, const LinearWeights& weights,
-                                           const Options& options);
+  static absl::StatusOr<ModuleLinear> Create(MatmulCache& cache, const LinearWeights& weights,
+                                             const Options& options);
 
   int64_t inputs() const { return matmul_->options().k; }
   int64_t outputs() const { return matmul_->options().n; }
@@ -62,7 +62,7 @@ class Projection {
   const std::byte* weight() const { return packed_.weight; }
 
  private:
-  Projection() = default;
+  ModuleLinear() = default;
 
   std::shared_ptr<const cpu::Matmul> matmul_;
   std::unique_ptr<Arena> arena_;  // of the packed weight
@@ -71,20 +71,20 @@ class Projection {
 
 // One thread's means to run projections, during one call: what runs a shape is made when the shape
 // is first met.
-class ProjectionRunner {
+class ModuleLinearExecutor {
  public:
   // `scratchpad` has the largest scratchpad of the projections.
-  explicit ProjectionRunner(std::byte* scratchpad) : scratchpad_(scratchpad) {}
+  explicit ModuleLinearExecutor(std::byte* scratchpad) : scratchpad_(scratchpad) {}
 
   // y [rows, outputs] = x [rows, inputs] weight^T [+ bias]. x and y have room for
   // cpu::RoundUpRows(rows) rows. REQUIRES: rows at most kBlockRows. A failure is remembered.
-  void Run(const Projection& projection, int64_t rows, const void* x, void* y);
+  void Run(const ModuleLinear& linear, int64_t rows, const void* x, void* y);
 
   bool failed() const { return failed_; }
 
  private:
   std::byte* scratchpad_;
-  std::vector<std::pair<const cpu::Matmul*, std::unique_ptr<cpu::MatmulRunner>>> runners_;
+  std::vector<std::pair<const cpu::Matmul*, std::unique_ptr<cpu::MatmulExecutor>>> executors_;
   bool failed_ = false;
 };
 

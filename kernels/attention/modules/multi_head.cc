@@ -22,15 +22,15 @@ int64_t Blocks(int64_t tokens) { return (tokens + kBlockRows - 1) / kBlockRows; 
 }  // namespace
 
 absl::StatusOr<MultiHeadProjections> MultiHeadProjections::Create(
-    MatmulCache& cache, const MultiHeadWeights& weights, const Projection::Options& output) {
-  const Projection::Options inner{.add_bias = true, .dtype_outputs = true};
-  absl::StatusOr<Projection> query = Projection::Create(cache, weights.query, inner);
+    MatmulCache& cache, const MultiHeadWeights& weights, const ModuleLinear::Options& output) {
+  const ModuleLinear::Options inner{.add_bias = true, .dtype_outputs = true};
+  absl::StatusOr<ModuleLinear> query = ModuleLinear::Create(cache, weights.query, inner);
   if (!query.ok()) return query.status();
-  absl::StatusOr<Projection> key = Projection::Create(cache, weights.key, inner);
+  absl::StatusOr<ModuleLinear> key = ModuleLinear::Create(cache, weights.key, inner);
   if (!key.ok()) return key.status();
-  absl::StatusOr<Projection> value = Projection::Create(cache, weights.value, inner);
+  absl::StatusOr<ModuleLinear> value = ModuleLinear::Create(cache, weights.value, inner);
   if (!value.ok()) return value.status();
-  absl::StatusOr<Projection> out = Projection::Create(cache, weights.output, output);
+  absl::StatusOr<ModuleLinear> out = ModuleLinear::Create(cache, weights.output, output);
   if (!out.ok()) return out.status();
   return MultiHeadProjections{*std::move(query), *std::move(key), *std::move(value),
                               *std::move(out)};
@@ -103,7 +103,7 @@ struct MultiHead::Buffers {
 
 // One of query, key and value on its way through its projection.
 struct MultiHead::Side {
-  const Projection& projection;
+  const ModuleLinear& linear;
   const InputRows& rows;
   const Sequences& sequences;
   std::byte* out;  // [tokens rounded up, hidden]
@@ -152,21 +152,21 @@ absl::StatusOr<Cost> MultiHead::Measure(const Call& call, int threads) const {
 }
 
 void MultiHead::ProjectBlock(const Call& call, const Side& side, int64_t begin,
-                             ProjectionRunner& runner, std::byte* block) const {
+                             ModuleLinearExecutor& executor, std::byte* block) const {
   const int64_t count = std::min(kBlockRows, side.sequences.tokens() - begin);
   const std::byte* x = GatherRows(side.rows, side.sequences, call.dtype, begin, count, block);
-  runner.Run(side.projection, cpu::RoundUpRows(count), x,
-             side.out + begin * config().hidden * ValueBytes(call.dtype));
+  executor.Run(side.linear, cpu::RoundUpRows(count), x,
+               side.out + begin * config().hidden * ValueBytes(call.dtype));
 }
 
 void MultiHead::OutputBlock(const Call& call, const std::byte* context, int64_t begin,
-                            ProjectionRunner& runner, std::byte* block,
+                            ModuleLinearExecutor& executor, std::byte* block,
                             const Outputs& outputs) const {
   const int64_t count = std::min(kBlockRows, call.queries.tokens() - begin);
   const std::byte* x = context + begin * config().hidden * ValueBytes(call.dtype);
   const bool direct = LieEndToEnd(outputs.out, call.queries) && count % cpu::kRowGranularity == 0;
   std::byte* y = direct ? TokenRow(outputs.out, call.queries, call.dtype, begin) : block;
-  runner.Run(projections_.output, cpu::RoundUpRows(count), x, y);
+  executor.Run(projections_.output, cpu::RoundUpRows(count), x, y);
   if (!direct) ScatterRows(y, outputs.out, call.queries, call.dtype, begin, count);
 }
 
@@ -174,9 +174,9 @@ absl::Status MultiHead::Run(const Call& call, ThreadPool& pool, std::span<std::b
                             const Outputs& outputs) const {
   Scratch scratch(memory);
   const Buffers buffers(call, *this, pool.threads(), scratch);
-  std::vector<ProjectionRunner> runners;
+  std::vector<ModuleLinearExecutor> executors;
   for (const Buffers::Thread& thread : buffers.threads) {
-    runners.emplace_back(thread.scratchpad);
+    executors.emplace_back(thread.scratchpad);
   }
   const Side sides[] = {{projections_.query, call.query, call.queries, buffers.q},
                         {projections_.key, call.key, call.keys, buffers.k},
@@ -188,7 +188,7 @@ absl::Status MultiHead::Run(const Call& call, ThreadPool& pool, std::span<std::b
     const int64_t place = is_query ? index : index - queries;
     ProjectBlock(call, sides[is_query ? 0 : 1 + place / keys],
                  (is_query ? place : place % keys) * kBlockRows,
-                 runners[static_cast<size_t>(thread)],
+                 executors[static_cast<size_t>(thread)],
                  buffers.threads[static_cast<size_t>(thread)].block);
   });
   const Call heads =
@@ -200,11 +200,12 @@ absl::Status MultiHead::Run(const Call& call, ThreadPool& pool, std::span<std::b
   if (!status.ok()) return status;
   pool.ParallelFor(queries, [&](int64_t index, int thread) {
     const cpu::ScopedDenormalFlush flush;
-    OutputBlock(call, buffers.context, index * kBlockRows, runners[static_cast<size_t>(thread)],
+    OutputBlock(call, buffers.context, index * kBlockRows, executors[static_cast<size_t>(thread)],
                 buffers.threads[static_cast<size_t>(thread)].block, outputs);
   });
-  const bool failed = std::any_of(runners.begin(), runners.end(),
-                                  [](const ProjectionRunner& runner) { return runner.failed(); });
+  const bool failed =
+      std::any_of(executors.begin(), executors.end(),
+                  [](const ModuleLinearExecutor& executor) { return executor.failed(); });
   return failed ? absl::InternalError("oneDNN failed to multiply") : absl::OkStatus();
 }
 

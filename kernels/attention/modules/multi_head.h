@@ -16,11 +16,11 @@ namespace attendant::attention {
 struct MultiHeadProjections {
   static absl::StatusOr<MultiHeadProjections> Create(MatmulCache& cache,
                                                      const MultiHeadWeights& weights,
-                                                     const Projection::Options& output);
+                                                     const ModuleLinear::Options& output);
   int64_t bytes() const;
 
-  Projection query, key, value;  // into the cache's dtype
-  Projection output;
+  ModuleLinear query, key, value;  // into the cache's dtype
+  ModuleLinear output;
 };
 
 // The call of exact attention inside: heads side by side in rows of `hidden` values.
@@ -47,10 +47,10 @@ class MultiHead final : public Module {
 
   struct Buffers;
   struct Side;
-  void ProjectBlock(const Call& call, const Side& side, int64_t begin, ProjectionRunner& runner,
-                    std::byte* block) const;
+  void ProjectBlock(const Call& call, const Side& side, int64_t begin,
+                    ModuleLinearExecutor& executor, std::byte* block) const;
   void OutputBlock(const Call& call, const std::byte* context, int64_t begin,
-                   ProjectionRunner& runner, std::byte* block, const Outputs& outputs) const;
+                   ModuleLinearExecutor& executor, std::byte* block, const Outputs& outputs) const;
 
   ModuleWeights weights_;  // as they came, for the reference
   MatmulCache cache_;

@@ -8,7 +8,7 @@
 #include "kernels/attention/sequences.h"
 #include "kernels/cpu/matmul/matmul.h"
 
-// The rows of operands of one head, one for each token, as products take them: in blocks that lie
+// The rows of operands of one head, one for each token, as matmuls take them: in blocks that lie
 // end to end.
 namespace attendant::attention {
 
@@ -38,7 +38,7 @@ inline const std::byte* GatherRows(const InputRows& rows, const Sequences& seque
     std::memcpy(block + i * bytes, TokenRow(rows, sequences, dtype, begin + i),
                 static_cast<size_t>(bytes));
   }
-  // What pads a product's rows must be numbers: arithmetic on others may be slow.
+  // What pads a matmul's rows must be numbers: arithmetic on others may be slow.
   std::memset(block + count * bytes, 0,
               static_cast<size_t>((cpu::RoundUpRows(count) - count) * bytes));
   return block;

@@ -16,12 +16,12 @@
 
 namespace attendant::attention {
 
-// The layout of a call's scratch. Rows are rounded up, for products write whole blocks.
+// The layout of a call's scratch. Rows are rounded up, for matmuls write whole blocks.
 struct TransformerEncoder::Buffers {
   struct Thread {
-    std::byte* operand;       // [kBlockRows, hidden], what the next product reads
+    std::byte* operand;       // [kBlockRows, hidden], what the next matmul reads
     std::byte* intermediate;  // [kBlockRows, ffn], the same
-    float* product;           // [kBlockRows, max(hidden, ffn)]
+    float* matmul_out;        // [kBlockRows, max(hidden, ffn)]
     std::byte* scratchpad;
   };
 
@@ -38,7 +38,7 @@ struct TransformerEncoder::Buffers {
       threads.push_back(
           {.operand = scratch.TakeBytes(kBlockRows * config.hidden * value_bytes),
            .intermediate = scratch.TakeBytes(kBlockRows * config.ffn * value_bytes),
-           .product = scratch.Take<float>(kBlockRows * std::max(config.hidden, config.ffn)),
+           .matmul_out = scratch.Take<float>(kBlockRows * std::max(config.hidden, config.ffn)),
            .scratchpad = scratch.TakeBytes(encoder.cache_.scratchpad_bytes())});
     }
   }
@@ -57,9 +57,9 @@ class TransformerEncoder::BlockRunner {
         call_(call),
         buffers_(buffers),
         thread_(thread),
-        products_(thread.scratchpad) {}
+        executor_(thread.scratchpad) {}
 
-  bool failed() const { return products_.failed(); }
+  bool failed() const { return executor_.failed(); }
 
   void Begin(int64_t block) {
     begin_ = block * kBlockRows;
@@ -72,25 +72,25 @@ class TransformerEncoder::BlockRunner {
       const std::byte* row = TokenRow(call_.query, call_.queries, call_.dtype, begin_ + i);
       for (int64_t j = 0; j < hidden(); ++j) States(i)[j] = ReadValue(row, call_.dtype, j);
     }
-    // What pads a product's rows must be numbers: arithmetic on others may be slow.
+    // What pads a matmul's rows must be numbers: arithmetic on others may be slow.
     std::fill(States(count_), States(padded_), 0.0f);
   }
 
   void ProjectQkv(const Layer& layer) {
     const std::byte* x = Operand(encoder_.config().norm_first ? &layer.attention_norm : nullptr);
-    products_.Run(layer.attention.query, padded_, x, At(buffers_.q));
-    products_.Run(layer.attention.key, padded_, x, At(buffers_.k));
-    products_.Run(layer.attention.value, padded_, x, At(buffers_.v));
+    executor_.Run(layer.attention.query, padded_, x, At(buffers_.q));
+    executor_.Run(layer.attention.key, padded_, x, At(buffers_.k));
+    executor_.Run(layer.attention.value, padded_, x, At(buffers_.v));
   }
 
   void FinishLayer(const Layer& layer) {
     const bool norm_first = encoder_.config().norm_first;
-    products_.Run(layer.attention.output, padded_, At(buffers_.context), thread_.product);
+    executor_.Run(layer.attention.output, padded_, At(buffers_.context), thread_.matmul_out);
     AddBranch(layer.attention.output, layer.attention_norm);
     const std::byte* x = Operand(norm_first ? &layer.ffn_norm : nullptr);
-    products_.Run(layer.ffn_up, padded_, x, thread_.product);
+    executor_.Run(layer.ffn_up, padded_, x, thread_.matmul_out);
     ActivateRows(layer.ffn_up);
-    products_.Run(layer.ffn_down, padded_, thread_.intermediate, thread_.product);
+    executor_.Run(layer.ffn_down, padded_, thread_.intermediate, thread_.matmul_out);
     AddBranch(layer.ffn_down, layer.ffn_norm);
   }
 
@@ -115,7 +115,7 @@ class TransformerEncoder::BlockRunner {
     return thread_.operand + row * hidden() * value_bytes();
   }
 
-  // The states, normalized if there is a norm, as the next product reads them.
+  // The states, normalized if there is a norm, as the next matmul reads them.
   const std::byte* Operand(const Norm* norm) {
     const bool is_f32 = call_.dtype == DType::kF32;
     if (norm == nullptr && is_f32) return reinterpret_cast<const std::byte*>(States(0));
@@ -123,7 +123,7 @@ class TransformerEncoder::BlockRunner {
       if (norm == nullptr) {
         encoder_.rows_.convert(States(i), hidden(), {.values = OperandRow(i)});
       } else {
-        float* normal = is_f32 ? reinterpret_cast<float*>(OperandRow(i)) : thread_.product;
+        float* normal = is_f32 ? reinterpret_cast<float*>(OperandRow(i)) : thread_.matmul_out;
         std::copy_n(States(i), hidden(), normal);
         AddNormalized(normal, encoder_.zeros_.data(), encoder_.zeros_.data(), *norm, i);
       }
@@ -131,40 +131,40 @@ class TransformerEncoder::BlockRunner {
     return thread_.operand;
   }
 
-  // states [hidden] = LayerNorm(states + product + bias); in bf16 row `row` of the operand, too.
-  void AddNormalized(float* states, const float* product, const float* bias, const Norm& norm,
+  // states [hidden] = LayerNorm(states + matmul + bias); in bf16 row `row` of the operand, too.
+  void AddNormalized(float* states, const float* matmul_out, const float* bias, const Norm& norm,
                      int64_t row) {
     const cpu::LayerNormArgs args{.gamma = norm.gamma.data(),
                                   .beta = norm.beta.data(),
                                   .hidden = hidden(),
                                   .epsilon = encoder_.config().layer_norm_epsilon};
-    encoder_.rows_.add_layer_norm(states, {.values = product}, bias, args,
+    encoder_.rows_.add_layer_norm(states, {.values = matmul_out}, bias, args,
                                   {.values = OperandRow(row)});
   }
 
-  // states += product + bias; post-norm normalizes the sum.
-  void AddBranch(const Projection& projection, const Norm& norm) {
-    const float* bias = projection.bias();
+  // states += matmul + bias; post-norm normalizes the sum.
+  void AddBranch(const ModuleLinear& linear, const Norm& norm) {
+    const float* bias = linear.bias();
     for (int64_t i = 0; i < padded_; ++i) {
       float* states = States(i);
-      const float* product = thread_.product + i * hidden();
+      const float* matmul_out = thread_.matmul_out + i * hidden();
       if (encoder_.config().norm_first) {
-        for (int64_t j = 0; j < hidden(); ++j) states[j] += product[j] + bias[j];
+        for (int64_t j = 0; j < hidden(); ++j) states[j] += matmul_out[j] + bias[j];
       } else {
-        AddNormalized(states, product, bias, norm, i);
+        AddNormalized(states, matmul_out, bias, norm, i);
       }
     }
   }
 
-  // intermediate = activation(product + bias)
-  void ActivateRows(const Projection& projection) {
+  // intermediate = activation(matmul + bias)
+  void ActivateRows(const ModuleLinear& linear) {
     const cpu::RowKernels& rows = encoder_.rows_;
     const auto activate = encoder_.config().activation == Activation::kRelu      ? rows.relu
                           : encoder_.config().activation == Activation::kGeluErf ? rows.gelu_erf
                                                                                  : rows.gelu_tanh;
     const int64_t ffn = encoder_.config().ffn;
     for (int64_t i = 0; i < padded_; ++i) {
-      activate({.values = thread_.product + i * ffn}, projection.bias(), ffn, nullptr,
+      activate({.values = thread_.matmul_out + i * ffn}, linear.bias(), ffn, nullptr,
                {.values = thread_.intermediate + i * ffn * value_bytes()});
     }
   }
@@ -173,10 +173,10 @@ class TransformerEncoder::BlockRunner {
   const Call& call_;
   const Buffers& buffers_;
   const Buffers::Thread& thread_;
-  ProjectionRunner products_;
+  ModuleLinearExecutor executor_;
   int64_t begin_ = 0;   // first row of the block
   int64_t count_ = 0;   // its rows
-  int64_t padded_ = 0;  // and those of its products
+  int64_t padded_ = 0;  // and those of its matmuls
 };
 
 TransformerEncoder::TransformerEncoder(const ModuleConfig& config, ModuleWeights weights,
@@ -199,12 +199,12 @@ TransformerEncoder::Norm TransformerEncoder::MakeNorm(const LayerNormWeights& we
 }
 
 absl::Status TransformerEncoder::PackLayer(const TransformerLayerWeights& weights) {
-  const Projection::Options plain{.add_bias = false, .dtype_outputs = false};
+  const ModuleLinear::Options plain{.add_bias = false, .dtype_outputs = false};
   auto attention = MultiHeadProjections::Create(cache_, weights.attention, plain);
   if (!attention.ok()) return attention.status();
-  absl::StatusOr<Projection> up = Projection::Create(cache_, weights.ffn_up, plain);
+  absl::StatusOr<ModuleLinear> up = ModuleLinear::Create(cache_, weights.ffn_up, plain);
   if (!up.ok()) return up.status();
-  absl::StatusOr<Projection> down = Projection::Create(cache_, weights.ffn_down, plain);
+  absl::StatusOr<ModuleLinear> down = ModuleLinear::Create(cache_, weights.ffn_down, plain);
   if (!down.ok()) return down.status();
   layers_.push_back({*std::move(attention), *std::move(up), *std::move(down),
                      MakeNorm(weights.attention_norm), MakeNorm(weights.ffn_norm)});
@@ -240,10 +240,10 @@ absl::StatusOr<Cost> TransformerEncoder::Measure(const Call& call, int threads) 
   }
   const int64_t hidden = config().hidden, ffn = config().ffn, tokens = call.queries.tokens();
   const int64_t widths = 4 * hidden + 2 * ffn;
-  absl::StatusOr<int64_t> products =
+  absl::StatusOr<int64_t> matmuls =
       CheckedProduct("multiply-adds of layers, tokens and widths",
                      {config().layers, tokens + kBlockRows, hidden, widths});
-  if (!products.ok()) return products.status();
+  if (!matmuls.ok()) return matmuls.status();
   absl::StatusOr<Cost> cost =
       MeasureExact(HeadsCall(call, config().heads, hidden, nullptr, nullptr, nullptr), threads);
   if (!cost.ok()) return cost;
@@ -255,7 +255,7 @@ absl::StatusOr<Cost> TransformerEncoder::Measure(const Call& call, int threads) 
   cost->scratch_bytes += scratch.bytes();
   cost->out_heads = 1;
   cost->out_dim = hidden;
-  cost->operations = *products + *attention;
+  cost->operations = *matmuls + *attention;
   return cost;
 }
 

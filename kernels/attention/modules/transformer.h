@@ -35,7 +35,7 @@ class TransformerEncoder final : public Module {
   };
   struct Layer {
     MultiHeadProjections attention;
-    Projection ffn_up, ffn_down;
+    ModuleLinear ffn_up, ffn_down;
     Norm attention_norm, ffn_norm;
   };
   struct Buffers;

@@ -66,33 +66,31 @@ absl::StatusOr<Weights> WeightsOf(const Call& call) {
 }
 
 // Panels hold W_k k, or e^(2 W_k k) where that does (see scored_kernels.inc), and in a last row
-// which of them. A block's mark is 1 if all are exponentials: scores of those take 0.4 times as
+// which of them. A block's flag is 1 if all are exponentials: scores of those take 0.4 times as
 // long.
-class AdditiveSlots final : public KeySlots {
+class AdditiveModel final : public CallKeysModel {
  public:
-  AdditiveSlots(const Call& call, const Weights& weights, const FamilyKernels* kernels)
-      : KeySlots(call), weights_(weights), kernels_(kernels) {}
+  AdditiveModel(const Call& call, const Weights& weights, const ScoredKernels* kernels)
+      : CallKeysModel(call), weights_(weights), kernels_(kernels) {}
 
   int64_t score_dim() const override { return weights_.units + 1; }
   int64_t scratch_floats() const override {
-    const int64_t keys = 2 * kSlotBlock * call_.key.dim;
+    const int64_t keys = 2 * kKeyBlock * call_.key.dim;
     return std::max(keys, 2 * kQueryStride * (call_.query.dim + weights_.units));
   }
 
-  void Prepare(const SlotBlock& block) const override {
+  void Prepare(const ScoredKeys& block) const override {
     const int64_t dim = call_.key.dim;
     float* rows = block.scratch;
-    float* columns = rows + kSlotBlock * dim;
-    LoadKeyRows(*kernels_, call_, call_.key, block.sequence, block.head, block.begin, block.count,
-                rows);
-    kernels_->transpose(rows, dim, block.count, dim, columns, kSlotBlock);
-    const int64_t n = WholeVectors(block.count);
-    Project(weights_.key, dim, columns, kSlotBlock, n, block.panel);
-    const bool all = kernels_->key_exponentials(block.panel, kSlotBlock, weights_.units, n,
-                                                block.panel + weights_.units * kSlotBlock);
-    *block.mark = all ? 1.0f : 0.0f;
-    LoadKeyRows(*kernels_, call_, call_.value, block.sequence, block.head, block.begin, block.count,
-                block.values);
+    float* columns = rows + kKeyBlock * dim;
+    LoadKeyRows(*kernels_, call_, call_.key, block.range, rows);
+    kernels_->transpose(rows, dim, block.range.count, dim, columns, kKeyBlock);
+    const int64_t n = WholeVectors(block.range.count);
+    Project(weights_.key, dim, columns, kKeyBlock, n, block.panel);
+    const bool all = kernels_->key_exponentials(block.panel, kKeyBlock, weights_.units, n,
+                                                block.panel + weights_.units * kKeyBlock);
+    *block.block_flag = all ? 1 : 0;
+    LoadKeyRows(*kernels_, call_, call_.value, block.range, block.values);
   }
 
   void Score(const QueryBlock& block) const override {
@@ -122,39 +120,39 @@ class AdditiveSlots final : public KeySlots {
   // out [units, stride] = weight [units, dim] columns [dim, stride], the first n columns
   void Project(const UnitWeight& weight, int64_t dim, const float* columns, int64_t stride,
                int64_t n, float* out) const {
-    kernels_->product({.a = weight.values,
-                       .a_row_stride = weight.row_stride,
-                       .b = columns,
-                       .b_row_stride = stride,
-                       .c = out,
-                       .c_row_stride = stride,
-                       .m = weights_.units,
-                       .n = n,
-                       .k = dim});
+    kernels_->matmul({.a = weight.values,
+                      .a_row_stride = weight.row_stride,
+                      .b = columns,
+                      .b_row_stride = stride,
+                      .c = out,
+                      .c_row_stride = stride,
+                      .m = weights_.units,
+                      .n = n,
+                      .k = dim});
   }
 
   void ScoreBlocks(const QueryBlock& block, const float* queries, const float* exponentials) const {
-    for (int64_t slot = block.begin; slot < block.end; slot += kSlotBlock) {
-      const float* keys = block.panel + slot * score_dim();
+    for (int64_t key = block.begin; key < block.end; key += kKeyBlock) {
+      const float* keys = block.panel + key * score_dim();
       const TanhScoreArgs args{.queries = queries,
                                .exponentials = exponentials,
                                .keys = keys,
-                               .flags = keys + weights_.units * kSlotBlock,
+                               .flags = keys + weights_.units * kKeyBlock,
                                .score_weight = weights_.score,
-                               .scores = block.scores + slot,
+                               .scores = block.scores + key,
                                .query_stride = kQueryStride,
-                               .key_stride = kSlotBlock,
+                               .key_stride = kKeyBlock,
                                .score_stride = block.score_stride,
                                .units = weights_.units,
                                .rows = block.rows,
-                               .columns = std::min(kSlotBlock, block.end - slot)};
-      const bool all = block.marks[slot / kSlotBlock] != 0;
+                               .columns = std::min(kKeyBlock, block.end - key)};
+      const bool all = block.block_flags[key / kKeyBlock] != 0;
       all ? kernels_->tanh_scores_of_exponentials(args) : kernels_->tanh_scores(args);
     }
   }
 
   Weights weights_;
-  const FamilyKernels* kernels_;
+  const ScoredKernels* kernels_;
 };
 
 absl::StatusOr<Cost> MeasureAdditive(const Call& call, int threads) {
@@ -167,7 +165,7 @@ absl::StatusOr<Cost> MeasureAdditive(const Call& call, int threads) {
   if (!cost.ok()) return cost;
   absl::StatusOr<int64_t> pairs = ScorePairs(call);
   if (!pairs.ok()) return pairs.status();
-  status = MeasureSlots(call, AdditiveSlots(call, *weights, nullptr), threads, *cost);
+  status = MeasureScored(call, AdditiveModel(call, *weights, nullptr), threads, *cost);
   if (status.ok()) {
     // A tanh takes about four times as long as a multiply-add.
     status = AddOperations(
@@ -182,10 +180,10 @@ absl::StatusOr<Cost> MeasureAdditive(const Call& call, int threads) {
 
 absl::Status RunAdditive(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,
                          const Outputs& outputs) {
-  absl::StatusOr<const FamilyKernels*> kernels = FindFamilyKernels();
+  absl::StatusOr<const ScoredKernels*> kernels = FindScoredKernels();
   if (!kernels.ok()) return kernels.status();
-  RunSlots(call, AdditiveSlots(call, *WeightsOf(call), *kernels), **kernels, pool, scratch,
-           outputs);
+  RunScored(call, AdditiveModel(call, *WeightsOf(call), *kernels), **kernels, pool, scratch,
+            outputs);
   return absl::OkStatus();
 }
 

@@ -15,37 +15,31 @@
 namespace attendant::attention {
 namespace {
 
-void MapRow(const FamilyKernels& kernels, FeatureMap map, float* row, int64_t n) {
-  map == FeatureMap::kRelu ? kernels.relu(row, n) : kernels.elu_plus_one(row, n);
-}
-
-// The quadratic form, for who wants to see the weights. Panels are mapped keys, transposed; keys
+// The quadratic form, for calls that need the weights. Panels are mapped keys, transposed; keys
 // that the key mask leaves out have no features at all.
-class LinearSlots final : public KeySlots {
+class LinearModel final : public CallKeysModel {
  public:
-  LinearSlots(const Call& call, const FamilyKernels* kernels) : KeySlots(call), kernels_(kernels) {}
+  LinearModel(const Call& call, const ScoredKernels* kernels)
+      : CallKeysModel(call), kernels_(kernels) {}
 
   int64_t score_dim() const override { return call_.key.dim; }
-  int64_t scratch_floats() const override { return kSlotBlock * call_.key.dim; }
+  int64_t scratch_floats() const override { return kKeyBlock * call_.key.dim; }
   bool softmax() const override { return false; }
 
-  void Prepare(const SlotBlock& block) const override {
-    LoadKeyFeatures(*kernels_, call_, block.sequence, block.head, block.begin, block.count,
-                    block.scratch);
-    kernels_->transpose(block.scratch, call_.key.dim, block.count, call_.key.dim, block.panel,
-                        kSlotBlock);
-    LoadKeyRows(*kernels_, call_, call_.value, block.sequence, block.head, block.begin, block.count,
-                block.values);
+  void Prepare(const ScoredKeys& block) const override {
+    LoadKeyFeatures(*kernels_, call_, block.range, block.scratch);
+    kernels_->transpose(block.scratch, call_.key.dim, block.range.count, call_.key.dim, block.panel,
+                        kKeyBlock);
+    LoadKeyRows(*kernels_, call_, call_.value, block.range, block.values);
   }
 
   void Score(const QueryBlock& block) const override {
-    LoadQueryRows(*kernels_, call_, block, block.scratch);
-    MapRow(*kernels_, call_.feature_map, block.scratch, block.rows * call_.query.dim);
+    LoadQueryFeatures(*kernels_, call_, block, block.scratch);
     ScoreDots(*kernels_, block.scratch, call_.key.dim, block);
   }
 
  private:
-  const FamilyKernels* kernels_;
+  const ScoredKernels* kernels_;
 };
 
 absl::Status CheckLinear(const Call& call) {
@@ -74,7 +68,7 @@ absl::StatusOr<Cost> MeasureLinear(const Call& call, int threads) {
   if (call.weights == WeightsWanted::kNone) {
     status = MeasureLinearSums(call, threads, *cost);
   } else {
-    status = MeasureSlots(call, LinearSlots(call, nullptr), threads, *cost);
+    status = MeasureScored(call, LinearModel(call, nullptr), threads, *cost);
     if (status.ok()) {
       status = AddOperations({{call.query.heads, *ScorePairs(call), call.key.dim + call.value.dim}},
                              *cost);
@@ -86,12 +80,12 @@ absl::StatusOr<Cost> MeasureLinear(const Call& call, int threads) {
 
 absl::Status RunLinear(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,
                        const Outputs& outputs) {
-  absl::StatusOr<const FamilyKernels*> kernels = FindFamilyKernels();
+  absl::StatusOr<const ScoredKernels*> kernels = FindScoredKernels();
   if (!kernels.ok()) return kernels.status();
   if (call.weights == WeightsWanted::kNone) {
     RunLinearSums(call, **kernels, pool, scratch, outputs);
   } else {
-    RunSlots(call, LinearSlots(call, *kernels), **kernels, pool, scratch, outputs);
+    RunScored(call, LinearModel(call, *kernels), **kernels, pool, scratch, outputs);
   }
   return absl::OkStatus();
 }
@@ -119,25 +113,6 @@ absl::Status ReferenceLinear(const Call& call, const Outputs& outputs) {
 }
 
 }  // namespace
-
-void LoadKeyFeatures(const FamilyKernels& kernels, const Call& call, int64_t sequence, int64_t head,
-                     int64_t begin, int64_t count, float* rows) {
-  const int64_t dim = call.key.dim;
-  LoadKeyRows(kernels, call, call.key, sequence, head, begin, count, rows);
-  MapRow(kernels, call.feature_map, rows, count * dim);
-  if (call.mask.keys.dim(0) == 0) return;
-  const uint8_t* mask = call.mask.keys.data() + call.keys.start(sequence) + begin;
-  for (int64_t i = 0; i < count; ++i) {
-    if (mask[i] == 0) std::fill_n(rows + i * dim, dim, 0.0f);
-  }
-}
-
-void LoadQueryFeatures(const FamilyKernels& kernels, const Call& call, int64_t sequence,
-                       int64_t head, int64_t begin, int64_t count, float* rows) {
-  LoadQueryRows(kernels, call, {.sequence = sequence, .head = head, .query = begin, .rows = count},
-                rows);
-  MapRow(kernels, call.feature_map, rows, count * call.query.dim);
-}
 
 const Operator kLinearOperator{
     .kind = Kind::kLinear,

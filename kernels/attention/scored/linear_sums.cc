@@ -43,9 +43,13 @@ struct Layout {
   int64_t thread_total;
 };
 
+void MapRow(const ScoredKernels& kernels, FeatureMap map, float* row, int64_t n) {
+  map == FeatureMap::kRelu ? kernels.relu(row, n) : kernels.elu_plus_one(row, n);
+}
+
 class Runner {
  public:
-  Runner(const Call& call, const FamilyKernels& kernels, int threads, std::span<std::byte> scratch,
+  Runner(const Call& call, const ScoredKernels& kernels, int threads, std::span<std::byte> scratch,
          const Outputs& outputs)
       : call_(call),
         kernels_(kernels),
@@ -57,12 +61,12 @@ class Runner {
                        threads * layout_.thread_total) {}
 
   void Run(ThreadPool& pool) {
-    const int64_t units = call_.queries.batch() * call_.query.heads;
-    for (int64_t next = 0; next < units;) {
+    const int64_t groups = call_.queries.batch() * call_.query.heads;
+    for (int64_t next = 0; next < groups;) {
       wave_.Clear();
-      while (next < units && AddUnit(next)) ++next;
+      while (next < groups && AddGroup(next)) ++next;
       pool.ParallelFor(wave_.tasks(kSum), [&](int64_t task, int thread) { Sum(task, thread); });
-      pool.ParallelFor(wave_.count(), [&](int64_t unit, int) { Accumulate(wave_.unit(unit)); });
+      pool.ParallelFor(wave_.count(), [&](int64_t group, int) { Accumulate(wave_.group(group)); });
       pool.ParallelFor(wave_.tasks(kAttend),
                        [&](int64_t task, int thread) { Attend(task, thread); });
     }
@@ -82,7 +86,7 @@ class Runner {
     float* scores;  // [kChunk, kChunk]
   };
 
-  bool AddUnit(int64_t index) {
+  bool AddGroup(int64_t index) {
     const int64_t sequence = index / call_.query.heads;
     const int64_t keys = call_.keys.len(sequence);
     return wave_.Add({.sequence = sequence,
@@ -104,28 +108,30 @@ class Runner {
     return pieces;
   }
 
-  float* StateOf(const Wave::Unit& unit, int64_t block) const {
-    return states_ + unit.floats + block * layout_.state;
+  float* StateOf(const Wave::HeadGroup& group, int64_t block) const {
+    return states_ + group.floats + block * layout_.state;
   }
 
-  void LoadKeys(const Wave::Unit& unit, int64_t begin, int64_t count, const Pieces& pieces) const {
-    LoadKeyFeatures(kernels_, call_, unit.sequence, unit.head, begin, count, pieces.k);
-    LoadKeyRows(kernels_, call_, call_.value, unit.sequence, unit.head, begin, count, pieces.v);
+  void LoadKeys(const Wave::HeadGroup& group, int64_t begin, int64_t count,
+                const Pieces& pieces) const {
+    const KeyRange range{group.sequence, group.head, begin, count};
+    LoadKeyFeatures(kernels_, call_, range, pieces.k);
+    LoadKeyRows(kernels_, call_, call_.value, range, pieces.v);
   }
 
   // state += (k^T v, sum of k) of the loaded keys
   void AddKeys(int64_t count, const Pieces& pieces, float* state) const {
-    kernels_.product({.a = pieces.k,
-                      .a_row_stride = 1,
-                      .a_column_stride = layout_.key_dim,
-                      .b = pieces.v,
-                      .b_row_stride = layout_.value_dim,
-                      .c = state,
-                      .c_row_stride = layout_.value_dim,
-                      .m = layout_.key_dim,
-                      .n = layout_.value_dim,
-                      .k = count,
-                      .accumulate = true});
+    kernels_.matmul({.a = pieces.k,
+                     .a_row_stride = 1,
+                     .a_column_stride = layout_.key_dim,
+                     .b = pieces.v,
+                     .b_row_stride = layout_.value_dim,
+                     .c = state,
+                     .c_row_stride = layout_.value_dim,
+                     .m = layout_.key_dim,
+                     .n = layout_.value_dim,
+                     .k = count,
+                     .accumulate = true});
     float* sums = state + layout_.key_dim * layout_.value_dim;
     for (int64_t i = 0; i < count; ++i) {
       kernels_.add_scaled(pieces.k + i * layout_.key_dim, 1, layout_.key_dim, sums);
@@ -134,75 +140,78 @@ class Runner {
 
   void Sum(int64_t task, int thread) const {
     const cpu::ScopedDenormalFlush flush;
-    const Wave::Unit& unit = wave_.UnitOf(kSum, task);
-    const int64_t block = task - unit.tasks[kSum];
-    const int64_t end = std::min((block + 1) * kBlock, call_.keys.len(unit.sequence));
+    const Wave::HeadGroup& group = wave_.GroupOf(kSum, task);
+    const int64_t block = task - group.tasks[kSum];
+    const int64_t end = std::min((block + 1) * kBlock, call_.keys.len(group.sequence));
     const Pieces pieces = PiecesOf(thread);
-    float* state = StateOf(unit, block);
+    float* state = StateOf(group, block);
     std::fill_n(state, layout_.state, 0.0f);
     for (int64_t key = block * kBlock; key < end; key += kChunk) {
       const int64_t count = std::min(kChunk, end - key);
-      LoadKeys(unit, key, count, pieces);
+      LoadKeys(group, key, count, pieces);
       AddKeys(count, pieces, state);
     }
   }
 
-  void Accumulate(const Wave::Unit& unit) const {
+  void Accumulate(const Wave::HeadGroup& group) const {
     const cpu::ScopedDenormalFlush flush;
-    const int64_t blocks = Blocks(call_.keys.len(unit.sequence));
-    if (blocks == 0) std::fill_n(StateOf(unit, 0), layout_.state, 0.0f);
+    const int64_t blocks = Blocks(call_.keys.len(group.sequence));
+    if (blocks == 0) std::fill_n(StateOf(group, 0), layout_.state, 0.0f);
     if (!call_.mask.causal) {
       for (int64_t b = 1; b < blocks; ++b) {
-        kernels_.add_scaled(StateOf(unit, b), 1, layout_.state, StateOf(unit, 0));
+        kernels_.add_scaled(StateOf(group, b), 1, layout_.state, StateOf(group, 0));
       }
       return;
     }
     // state[b] = state[0] + ... + state[b]; block b begins with state[b - 1]
     for (int64_t b = 1; b < blocks; ++b) {
-      kernels_.add_scaled(StateOf(unit, b - 1), 1, layout_.state, StateOf(unit, b));
+      kernels_.add_scaled(StateOf(group, b - 1), 1, layout_.state, StateOf(group, b));
     }
   }
 
   void Attend(int64_t task, int thread) const {
     const cpu::ScopedDenormalFlush flush;
-    const Wave::Unit& unit = wave_.UnitOf(kAttend, task);
-    const int64_t block = task - unit.tasks[kAttend];
-    const int64_t queries = call_.queries.len(unit.sequence), keys = call_.keys.len(unit.sequence);
+    const Wave::HeadGroup& group = wave_.GroupOf(kAttend, task);
+    const int64_t block = task - group.tasks[kAttend];
+    const int64_t queries = call_.queries.len(group.sequence),
+                  keys = call_.keys.len(group.sequence);
     const int64_t end = std::min((block + 1) * kBlock, queries);
     const Pieces pieces = PiecesOf(thread);
-    const float* state = StateOf(unit, 0);
+    const float* state = StateOf(group, 0);
     if (call_.mask.causal) {
       if (block == 0) {
         std::fill_n(pieces.state, layout_.state, 0.0f);
       } else {
         const int64_t before = std::min(block, std::max<int64_t>(Blocks(keys), 1)) - 1;
-        std::copy_n(StateOf(unit, before), layout_.state, pieces.state);
+        std::copy_n(StateOf(group, before), layout_.state, pieces.state);
       }
       state = pieces.state;
     }
     for (int64_t query = block * kBlock; query < end; query += kChunk) {
       const int64_t rows = std::min(kChunk, end - query);
-      LoadQueryFeatures(kernels_, call_, unit.sequence, unit.head, query, rows, pieces.q);
+      LoadQueryFeatures(
+          kernels_, call_,
+          {.sequence = group.sequence, .head = group.head, .query = query, .rows = rows}, pieces.q);
       const int64_t own = call_.mask.causal ? std::clamp<int64_t>(keys - query, 0, rows) : 0;
-      AttendChunk(unit, query, rows, own, state, pieces);
+      AttendChunk(group, query, rows, own, state, pieces);
       if (own > 0) AddKeys(own, pieces, pieces.state);
     }
   }
 
   // The outputs of `rows` loaded queries: of the keys in `state`, and, of the `own` keys that begin
   // where the queries begin, those up to each query itself.
-  void AttendChunk(const Wave::Unit& unit, int64_t query, int64_t rows, int64_t own,
+  void AttendChunk(const Wave::HeadGroup& group, int64_t query, int64_t rows, int64_t own,
                    const float* state, const Pieces& pieces) const {
-    kernels_.product({.a = pieces.q,
-                      .a_row_stride = layout_.key_dim,
-                      .b = state,
-                      .b_row_stride = layout_.value_dim,
-                      .c = pieces.out,
-                      .c_row_stride = layout_.value_dim,
-                      .m = rows,
-                      .n = layout_.value_dim,
-                      .k = layout_.key_dim});
-    if (own > 0) AddOwnKeys(unit, query, rows, own, pieces);
+    kernels_.matmul({.a = pieces.q,
+                     .a_row_stride = layout_.key_dim,
+                     .b = state,
+                     .b_row_stride = layout_.value_dim,
+                     .c = pieces.out,
+                     .c_row_stride = layout_.value_dim,
+                     .m = rows,
+                     .n = layout_.value_dim,
+                     .k = layout_.key_dim});
+    if (own > 0) AddOwnKeys(group, query, rows, own, pieces);
     const float* sums = state + layout_.key_dim * layout_.value_dim;
     for (int64_t r = 0; r < rows; ++r) {
       float total = kernels_.dot(pieces.q + r * layout_.key_dim, sums, layout_.key_dim);
@@ -210,41 +219,41 @@ class Runner {
       kernels_.store_row(
           pieces.out + r * layout_.value_dim, total == 0 ? 0 : 1 / total, layout_.value_dim,
           call_.dtype == DType::kBf16,
-          outputs_.out.at(call_.queries, call_.dtype, unit.sequence, unit.head, query + r));
+          outputs_.out.at(call_.queries, call_.dtype, group.sequence, group.head, query + r));
     }
   }
 
   // out += (q k^T, cut above its diagonal) v, which are left in scores, k and v
-  void AddOwnKeys(const Wave::Unit& unit, int64_t query, int64_t rows, int64_t own,
+  void AddOwnKeys(const Wave::HeadGroup& group, int64_t query, int64_t rows, int64_t own,
                   const Pieces& pieces) const {
-    LoadKeys(unit, query, own, pieces);
+    LoadKeys(group, query, own, pieces);
     kernels_.transpose(pieces.k, layout_.key_dim, own, layout_.key_dim, pieces.panel, kChunk);
-    kernels_.product({.a = pieces.q,
-                      .a_row_stride = layout_.key_dim,
-                      .b = pieces.panel,
-                      .b_row_stride = kChunk,
-                      .c = pieces.scores,
-                      .c_row_stride = kChunk,
-                      .m = rows,
-                      .n = own,
-                      .k = layout_.key_dim});
+    kernels_.matmul({.a = pieces.q,
+                     .a_row_stride = layout_.key_dim,
+                     .b = pieces.panel,
+                     .b_row_stride = kChunk,
+                     .c = pieces.scores,
+                     .c_row_stride = kChunk,
+                     .m = rows,
+                     .n = own,
+                     .k = layout_.key_dim});
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t i = r + 1; i < own; ++i) pieces.scores[r * kChunk + i] = 0;
     }
     if (kernels_.finite(pieces.v, own * layout_.value_dim)) {
-      return kernels_.product({.a = pieces.scores,
-                               .a_row_stride = kChunk,
-                               .b = pieces.v,
-                               .b_row_stride = layout_.value_dim,
-                               .c = pieces.out,
-                               .c_row_stride = layout_.value_dim,
-                               .m = rows,
-                               .n = layout_.value_dim,
-                               .k = own,
-                               .accumulate = true});
+      return kernels_.matmul({.a = pieces.scores,
+                              .a_row_stride = kChunk,
+                              .b = pieces.v,
+                              .b_row_stride = layout_.value_dim,
+                              .c = pieces.out,
+                              .c_row_stride = layout_.value_dim,
+                              .m = rows,
+                              .n = layout_.value_dim,
+                              .k = own,
+                              .accumulate = true});
     }
     // 0 times what is not finite is NaN: what follows a query must not be read. The order of sums
-    // is that of a product, so that rows without such values have the same bits.
+    // is that of a matmul, so that rows without such values have the same bits.
     float* sum = pieces.out + kChunk * layout_.value_dim;
     for (int64_t r = 0; r < rows; ++r) {
       std::fill_n(sum, layout_.value_dim, 0.0f);
@@ -257,7 +266,7 @@ class Runner {
   }
 
   const Call& call_;
-  const FamilyKernels& kernels_;
+  const ScoredKernels& kernels_;
   const Outputs& outputs_;
   const Layout layout_;
   float* const thread_scratch_;
@@ -267,6 +276,24 @@ class Runner {
 };
 
 }  // namespace
+
+void LoadKeyFeatures(const ScoredKernels& kernels, const Call& call, const KeyRange& range,
+                     float* rows) {
+  const int64_t dim = call.key.dim;
+  LoadKeyRows(kernels, call, call.key, range, rows);
+  MapRow(kernels, call.feature_map, rows, range.count * dim);
+  if (call.mask.keys.dim(0) == 0) return;
+  const uint8_t* mask = call.mask.keys.data() + call.keys.start(range.sequence) + range.begin;
+  for (int64_t i = 0; i < range.count; ++i) {
+    if (mask[i] == 0) std::fill_n(rows + i * dim, dim, 0.0f);
+  }
+}
+
+void LoadQueryFeatures(const ScoredKernels& kernels, const Call& call, const QueryBlock& block,
+                       float* rows) {
+  LoadQueryRows(kernels, call, block, rows);
+  MapRow(kernels, call.feature_map, rows, block.rows * call.query.dim);
+}
 
 absl::Status MeasureLinearSums(const Call& call, int threads, Cost& cost) {
   const int64_t heads = call.query.heads, key_dim = call.key.dim, value_dim = call.value.dim;
@@ -292,7 +319,7 @@ absl::Status MeasureLinearSums(const Call& call, int threads, Cost& cost) {
                        cost);
 }
 
-void RunLinearSums(const Call& call, const FamilyKernels& kernels, ThreadPool& pool,
+void RunLinearSums(const Call& call, const ScoredKernels& kernels, ThreadPool& pool,
                    std::span<std::byte> scratch, const Outputs& outputs) {
   Runner(call, kernels, pool.threads(), scratch, outputs).Run(pool);
 }

@@ -7,23 +7,23 @@
 
 #include "absl/status/status.h"
 #include "kernels/attention/attention.h"
-#include "kernels/attention/scored/scored_kernels.h"
+#include "kernels/attention/scored/scored_attention.h"
 
 // Linear attention in time that grows with the length (Katharopoulos et al. 2020).
 namespace attendant::attention {
 
 // Adds scratch and operations to `cost`. REQUIRES: the call is one of linear attention, without
-// weights, and otherwise accepted; the same of RunLinearSums.
+// weights, and otherwise accepted; RunLinearSums requires the same.
 absl::Status MeasureLinearSums(const Call& call, int threads, Cost& cost);
 
-void RunLinearSums(const Call& call, const FamilyKernels& kernels, ThreadPool& pool,
+void RunLinearSums(const Call& call, const ScoredKernels& kernels, ThreadPool& pool,
                    std::span<std::byte> scratch, const Outputs& outputs);
 
-// rows [count, dim] = feature map of one head's keys or queries from `begin` on; 0 for keys that
-// the key mask leaves out.
-void LoadKeyFeatures(const FamilyKernels& kernels, const Call& call, int64_t sequence, int64_t head,
-                     int64_t begin, int64_t count, float* rows);
-void LoadQueryFeatures(const FamilyKernels& kernels, const Call& call, int64_t sequence,
-                       int64_t head, int64_t begin, int64_t count, float* rows);
+// rows [count, dim] = feature map of some keys or queries of one head; 0 for keys that the key mask
+// leaves out.
+void LoadKeyFeatures(const ScoredKernels& kernels, const Call& call, const KeyRange& range,
+                     float* rows);
+void LoadQueryFeatures(const ScoredKernels& kernels, const Call& call, const QueryBlock& block,
+                       float* rows);
 
 }  // namespace attendant::attention

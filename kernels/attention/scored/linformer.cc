@@ -13,10 +13,10 @@
 #include "kernels/attention/values.h"
 
 // Linformer (Wang et al. 2020): keys and values are projected along the sequence to `projected`
-// slots, which the queries attend to. A sequence shorter than the projections uses their first
-// columns. Keys that the key mask leaves out are left out of both projections; a slot that only
-// they (or keys beyond the sequence's end) have a part in is left out itself. So projections that
-// are the identity give exactly full attention, masks included.
+// keys, which the queries attend to. A sequence shorter than the projections uses their first
+// columns. Keys that the key mask leaves out are left out of both projections; a projected key that
+// only they (or keys beyond the sequence's end) have a part in is left out itself. So projections
+// that are the identity give exactly full attention, masks included.
 namespace attendant::attention {
 namespace {
 
@@ -65,17 +65,17 @@ Projections ReadProjections(const Call& call) {
   const auto first = [columns](const float* row) {
     return std::find_if(row, row + columns, [](float value) { return value != 0; }) - row;
   };
-  for (int64_t slot = 0; slot < projections.projected(); ++slot) {
+  for (int64_t index = 0; index < projections.projected(); ++index) {
     projections.first_columns.push_back(
-        std::min(first(projections.key.row(slot)), first(projections.value.row(slot))));
+        std::min(first(projections.key.row(index)), first(projections.value.row(index))));
   }
   return projections;
 }
 
-// Which slots count for one sequence.
-class SlotMask {
+// Which projected keys count for one sequence.
+class ProjectedMask {
  public:
-  SlotMask(const Call& call, const Projections& projections, int64_t sequence)
+  ProjectedMask(const Call& call, const Projections& projections, int64_t sequence)
       : projections_(projections), keys_(call.keys.len(sequence)) {
     if (call.mask.keys.dim(0) != 0) mask_ = call.mask.keys.data() + call.keys.start(sequence);
     any_key_ = mask_ == nullptr
@@ -83,14 +83,14 @@ class SlotMask {
                    : std::any_of(mask_, mask_ + keys_, [](uint8_t m) { return m != 0; });
   }
 
-  bool Counts(int64_t slot) const {
+  bool Counts(int64_t index) const {
     if (!any_key_) return false;
-    const int64_t first = projections_.first_columns[static_cast<size_t>(slot)];
-    // A slot of zeros has no part in any key, but it is one, with the score 0.
+    const int64_t first = projections_.first_columns[static_cast<size_t>(index)];
+    // A projected key of zeros has no part in any key, but it is one, with the score 0.
     if (first == projections_.columns()) return true;
     if (mask_ == nullptr) return first < keys_;
-    const float* key = projections_.key.row(slot);
-    const float* value = projections_.value.row(slot);
+    const float* key = projections_.key.row(index);
+    const float* value = projections_.value.row(index);
     for (int64_t i = first; i < keys_; ++i) {
       if (mask_[i] != 0 && (key[i] != 0 || value[i] != 0)) return true;
     }
@@ -104,33 +104,33 @@ class SlotMask {
   bool any_key_ = false;
 };
 
-// Panels are projected keys, transposed, and one more row: what is added to a slot's scores.
-class LinformerSlots final : public SlotKind {
+// Panels are projected keys, transposed, and one more row: what is added to its scores.
+class LinformerModel final : public ScoreModel {
  public:
-  LinformerSlots(const Call& call, Projections projections, const FamilyKernels* kernels)
+  LinformerModel(const Call& call, Projections projections, const ScoredKernels* kernels)
       : call_(call), projections_(std::move(projections)), kernels_(kernels) {}
 
   int64_t score_dim() const override { return call_.key.dim + 1; }
   int64_t scratch_floats() const override {
-    return kKeyBlock * std::max(call_.key.dim, call_.value.dim) +
-           kSlotBlock * std::max(call_.key.dim, call_.query.dim);
+    return kCachedKeys * std::max(call_.key.dim, call_.value.dim) +
+           kKeyBlock * std::max(call_.key.dim, call_.query.dim);
   }
-  int64_t Slots(int64_t /*sequence*/) const override { return projections_.projected(); }
-  int64_t max_slots() const override { return projections_.projected(); }
-  int64_t SlotsBegin(int64_t /*sequence*/, int64_t /*query*/) const override { return 0; }
-  int64_t SlotsEnd(int64_t /*sequence*/, int64_t /*query*/) const override {
+  int64_t Keys(int64_t /*sequence*/) const override { return projections_.projected(); }
+  int64_t max_keys() const override { return projections_.projected(); }
+  int64_t KeysBegin(int64_t /*sequence*/, int64_t /*query*/) const override { return 0; }
+  int64_t KeysEnd(int64_t /*sequence*/, int64_t /*query*/) const override {
     return projections_.projected();
   }
   bool Bias(int64_t, int64_t, int64_t, float*) const override { return false; }
 
-  void Prepare(const SlotBlock& block) const override {
+  void Prepare(const ScoredKeys& block) const override {
     const int64_t dim = call_.key.dim;
-    float* rows = block.scratch + kKeyBlock * std::max(dim, call_.value.dim);
+    float* rows = block.scratch + kCachedKeys * std::max(dim, call_.value.dim);
     Project(block, call_.key, projections_.key, rows);
-    kernels_->transpose(rows, dim, block.count, dim, block.panel, kSlotBlock);
-    const SlotMask mask(call_, projections_, block.sequence);
-    for (int64_t i = 0; i < block.count; ++i) {
-      block.panel[dim * kSlotBlock + i] = mask.Counts(block.begin + i) ? 0 : kLeftOut;
+    kernels_->transpose(rows, dim, block.range.count, dim, block.panel, kKeyBlock);
+    const ProjectedMask mask(call_, projections_, block.range.sequence);
+    for (int64_t i = 0; i < block.range.count; ++i) {
+      block.panel[dim * kKeyBlock + i] = mask.Counts(block.range.begin + i) ? 0 : kLeftOut;
     }
     Project(block, call_.value, projections_.value, block.values);
   }
@@ -140,53 +140,54 @@ class LinformerSlots final : public SlotKind {
     LoadQueryRows(*kernels_, call_, block, block.scratch);
     const float scale = ScaleOf(call_);
     kernels_->store_row(block.scratch, scale, block.rows * dim, /*bf16=*/false, block.scratch);
-    for (int64_t slot = block.begin; slot < block.end; slot += kSlotBlock) {
-      const float* panel = block.panel + slot * score_dim();
-      const int64_t count = std::min(kSlotBlock, block.end - slot);
-      kernels_->product({.a = block.scratch,
-                         .a_row_stride = dim,
-                         .b = panel,
-                         .b_row_stride = kSlotBlock,
-                         .c = block.scores + slot,
-                         .c_row_stride = block.score_stride,
-                         .m = block.rows,
-                         .n = count,
-                         .k = dim});
+    for (int64_t index = block.begin; index < block.end; index += kKeyBlock) {
+      const float* panel = block.panel + index * score_dim();
+      const int64_t count = std::min(kKeyBlock, block.end - index);
+      kernels_->matmul({.a = block.scratch,
+                        .a_row_stride = dim,
+                        .b = panel,
+                        .b_row_stride = kKeyBlock,
+                        .c = block.scores + index,
+                        .c_row_stride = block.score_stride,
+                        .m = block.rows,
+                        .n = count,
+                        .k = dim});
       for (int64_t r = 0; r < block.rows; ++r) {
-        kernels_->add_scaled(panel + dim * kSlotBlock, 1, count,
-                             block.scores + r * block.score_stride + slot);
+        kernels_->add_scaled(panel + dim * kKeyBlock, 1, count,
+                             block.scores + r * block.score_stride + index);
       }
     }
   }
 
  private:
   // Keys in the cache while all rows of a block meet them.
-  static constexpr int64_t kKeyBlock = 512;
+  static constexpr int64_t kCachedKeys = 512;
 
   // out [count, dim] = projection [count, keys] rows [keys, dim]
-  void Project(const SlotBlock& block, const InputRows& operand,
+  void Project(const ScoredKeys& block, const InputRows& operand,
                const TensorView<const float, 2>& projection, float* out) const {
-    const int64_t keys = call_.keys.len(block.sequence);
-    std::fill_n(out, block.count * operand.dim, 0.0f);
-    for (int64_t key = 0; key < keys; key += kKeyBlock) {
-      const int64_t count = std::min(kKeyBlock, keys - key);
-      LoadKeyRows(*kernels_, call_, operand, block.sequence, block.head, key, count, block.scratch);
-      kernels_->product({.a = projection.row(block.begin) + key,
-                         .a_row_stride = projection.dim(1),
-                         .b = block.scratch,
-                         .b_row_stride = operand.dim,
-                         .c = out,
-                         .c_row_stride = operand.dim,
-                         .m = block.count,
-                         .n = operand.dim,
-                         .k = count,
-                         .accumulate = true});
+    const int64_t keys = call_.keys.len(block.range.sequence);
+    std::fill_n(out, block.range.count * operand.dim, 0.0f);
+    for (int64_t key = 0; key < keys; key += kCachedKeys) {
+      const int64_t count = std::min(kCachedKeys, keys - key);
+      LoadKeyRows(*kernels_, call_, operand, {block.range.sequence, block.range.head, key, count},
+                  block.scratch);
+      kernels_->matmul({.a = projection.row(block.range.begin) + key,
+                        .a_row_stride = projection.dim(1),
+                        .b = block.scratch,
+                        .b_row_stride = operand.dim,
+                        .c = out,
+                        .c_row_stride = operand.dim,
+                        .m = block.range.count,
+                        .n = operand.dim,
+                        .k = count,
+                        .accumulate = true});
     }
   }
 
   const Call& call_;
   const Projections projections_;
-  const FamilyKernels* kernels_;
+  const ScoredKernels* kernels_;
 };
 
 absl::Status CheckLinformer(const Call& call) {
@@ -225,7 +226,7 @@ absl::StatusOr<Cost> MeasureLinformer(const Call& call, int threads) {
   if (!cost.ok()) return cost;
   absl::Status status = MeasureWeights(call, projected, *cost);
   if (status.ok()) {
-    status = MeasureSlots(call, LinformerSlots(call, *projections, nullptr), threads, *cost);
+    status = MeasureScored(call, LinformerModel(call, *projections, nullptr), threads, *cost);
   }
   if (status.ok()) {
     const int64_t dims = call.key.dim + call.value.dim;
@@ -239,10 +240,10 @@ absl::StatusOr<Cost> MeasureLinformer(const Call& call, int threads) {
 
 absl::Status RunLinformer(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,
                           const Outputs& outputs) {
-  const absl::StatusOr<const FamilyKernels*> kernels = FindFamilyKernels();
+  const absl::StatusOr<const ScoredKernels*> kernels = FindScoredKernels();
   if (!kernels.ok()) return kernels.status();
-  const LinformerSlots slots(call, ReadProjections(call), *kernels);
-  RunSlots(call, slots, **kernels, pool, scratch, outputs);
+  const LinformerModel model(call, ReadProjections(call), *kernels);
+  RunScored(call, model, **kernels, pool, scratch, outputs);
   return absl::OkStatus();
 }
 
@@ -254,14 +255,14 @@ double At(const std::byte* row, DType dtype, int64_t index) {
 std::vector<double> ProjectPlainly(const Call& call, const InputRows& operand, int64_t sequence,
                                    int64_t head, const TensorView<const float, 2>& projection) {
   std::vector<double> out;
-  for (int64_t slot = 0; slot < projection.dim(0); ++slot) {
+  for (int64_t index = 0; index < projection.dim(0); ++index) {
     for (int64_t d = 0; d < operand.dim; ++d) {
       double sum = 0;
       for (int64_t key = 0; key < call.keys.len(sequence); ++key) {
         const TensorView<const uint8_t, 1>& mask = call.mask.keys;
         if (mask.dim(0) != 0 && mask.data()[call.keys.start(sequence) + key] == 0) continue;
         const std::byte* row = operand.at(call.keys, call.dtype, sequence, head, key);
-        sum += static_cast<double>(projection.row(slot)[key]) * At(row, call.dtype, d);
+        sum += static_cast<double>(projection.row(index)[key]) * At(row, call.dtype, d);
       }
       out.push_back(sum);
     }
@@ -276,18 +277,18 @@ void AttendPlainly(const Call& call, const Projections& projections, int64_t seq
   const std::vector<double> keys = ProjectPlainly(call, call.key, sequence, head, projections.key);
   const std::vector<double> values =
       ProjectPlainly(call, call.value, sequence, head, projections.value);
-  const SlotMask mask(call, projections, sequence);
+  const ProjectedMask mask(call, projections, sequence);
   const double share =
       call.weights == WeightsWanted::kAveraged ? 1 / static_cast<double>(call.query.heads) : 1.0;
   for (int64_t query = 0; query < call.queries.len(sequence); ++query) {
     const std::byte* q = call.query.at(call.queries, call.dtype, sequence, head, query);
     std::vector<double> scores;
-    for (int64_t slot = 0; slot < projected; ++slot) {
+    for (int64_t index = 0; index < projected; ++index) {
       double dot = 0;
       for (int64_t d = 0; d < dim; ++d) {
-        dot += At(q, call.dtype, d) * keys[static_cast<size_t>(slot * dim + d)];
+        dot += At(q, call.dtype, d) * keys[static_cast<size_t>(index * dim + d)];
       }
-      const bool counts = mask.Counts(slot);
+      const bool counts = mask.Counts(index);
       scores.push_back(counts ? dot * static_cast<double>(ScaleOf(call))
                               : static_cast<double>(kLeftOut));
     }
@@ -295,15 +296,15 @@ void AttendPlainly(const Call& call, const Projections& projections, int64_t seq
     std::byte* out = outputs.out.at(call.queries, call.dtype, sequence, head, query);
     for (int64_t d = 0; d < call.value.dim; ++d) {
       double sum = 0;
-      for (int64_t slot = 0; slot < projected; ++slot) {
-        sum += scores[static_cast<size_t>(slot)] *
-               values[static_cast<size_t>(slot * call.value.dim + d)];
+      for (int64_t index = 0; index < projected; ++index) {
+        sum += scores[static_cast<size_t>(index)] *
+               values[static_cast<size_t>(index * call.value.dim + d)];
       }
       WriteValue(out, call.dtype, d, static_cast<float>(sum));
     }
-    for (int64_t slot = 0; weights != nullptr && slot < projected; ++slot) {
-      weights[query * projected + slot] +=
-          static_cast<float>(scores[static_cast<size_t>(slot)] * share);
+    for (int64_t index = 0; weights != nullptr && index < projected; ++index) {
+      weights[query * projected + index] +=
+          static_cast<float>(scores[static_cast<size_t>(index)] * share);
     }
   }
 }

@@ -15,23 +15,21 @@ constexpr ParameterInfo kGeneralParameters[] = {
     {.name = "weight", .shape = "[query dim, key dim]"}};
 
 // score = q . k, or, with a weight, q . weight k. Panels are keys, transposed.
-class LuongSlots final : public KeySlots {
+class LuongModel final : public CallKeysModel {
  public:
-  LuongSlots(const Call& call, TensorView<const float, 2> weight, const FamilyKernels* kernels)
-      : KeySlots(call), weight_(weight), kernels_(kernels) {}
+  LuongModel(const Call& call, TensorView<const float, 2> weight, const ScoredKernels* kernels)
+      : CallKeysModel(call), weight_(weight), kernels_(kernels) {}
 
   int64_t score_dim() const override { return call_.key.dim; }
   int64_t scratch_floats() const override {
-    return std::max(kSlotBlock * call_.key.dim, kQueryBlock * (call_.query.dim + call_.key.dim));
+    return std::max(kKeyBlock * call_.key.dim, kQueryBlock * (call_.query.dim + call_.key.dim));
   }
 
-  void Prepare(const SlotBlock& block) const override {
+  void Prepare(const ScoredKeys& block) const override {
     const int64_t dim = call_.key.dim;
-    LoadKeyRows(*kernels_, call_, call_.key, block.sequence, block.head, block.begin, block.count,
-                block.scratch);
-    kernels_->transpose(block.scratch, dim, block.count, dim, block.panel, kSlotBlock);
-    LoadKeyRows(*kernels_, call_, call_.value, block.sequence, block.head, block.begin, block.count,
-                block.values);
+    LoadKeyRows(*kernels_, call_, call_.key, block.range, block.scratch);
+    kernels_->transpose(block.scratch, dim, block.range.count, dim, block.panel, kKeyBlock);
+    LoadKeyRows(*kernels_, call_, call_.value, block.range, block.values);
   }
 
   void Score(const QueryBlock& block) const override {
@@ -44,20 +42,20 @@ class LuongSlots final : public KeySlots {
     LoadQueryRows(*kernels_, call_, block, block.scratch);
     if (weight_.size() == 0) return block.scratch;
     float* turned = block.scratch + kQueryBlock * call_.query.dim;
-    kernels_->product({.a = block.scratch,
-                       .a_row_stride = call_.query.dim,
-                       .b = weight_.data(),
-                       .b_row_stride = call_.key.dim,
-                       .c = turned,
-                       .c_row_stride = call_.key.dim,
-                       .m = block.rows,
-                       .n = call_.key.dim,
-                       .k = call_.query.dim});
+    kernels_->matmul({.a = block.scratch,
+                      .a_row_stride = call_.query.dim,
+                      .b = weight_.data(),
+                      .b_row_stride = call_.key.dim,
+                      .c = turned,
+                      .c_row_stride = call_.key.dim,
+                      .m = block.rows,
+                      .n = call_.key.dim,
+                      .k = call_.query.dim});
     return turned;
   }
 
   TensorView<const float, 2> weight_;
-  const FamilyKernels* kernels_;
+  const ScoredKernels* kernels_;
 };
 
 // The general score's weight; of no size for dot.
@@ -77,7 +75,7 @@ absl::StatusOr<Cost> MeasureLuong(const Call& call, int threads) {
   if (!weight.ok()) return weight.status();
   absl::StatusOr<Cost> cost = OutputCost(call, call.query.heads, call.value.dim, call.query.heads);
   if (!cost.ok()) return cost;
-  status = MeasureSlots(call, LuongSlots(call, *weight, nullptr), threads, *cost);
+  status = MeasureScored(call, LuongModel(call, *weight, nullptr), threads, *cost);
   if (status.ok()) {
     status = AddOperations(
         {{call.query.heads, *ScorePairs(call), call.key.dim + call.value.dim + kSoftmaxOperations},
@@ -90,9 +88,9 @@ absl::StatusOr<Cost> MeasureLuong(const Call& call, int threads) {
 
 absl::Status RunLuong(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,
                       const Outputs& outputs) {
-  absl::StatusOr<const FamilyKernels*> kernels = FindFamilyKernels();
+  absl::StatusOr<const ScoredKernels*> kernels = FindScoredKernels();
   if (!kernels.ok()) return kernels.status();
-  RunSlots(call, LuongSlots(call, *WeightOf(call), *kernels), **kernels, pool, scratch, outputs);
+  RunScored(call, LuongModel(call, *WeightOf(call), *kernels), **kernels, pool, scratch, outputs);
   return absl::OkStatus();
 }
 

@@ -7,10 +7,10 @@ namespace attendant::attention {
 
 // Settled once: it asks the processor, which takes a virtual machine microseconds, and calls are
 // many. What kAuto stands for does not change either.
-absl::StatusOr<const FamilyKernels*> FindFamilyKernels() {
+absl::StatusOr<const ScoredKernels*> FindScoredKernels() {
   static const absl::StatusOr<CpuIsa> isa = AutoCpuIsa();
   if (!isa.ok()) return isa.status();
-  return *isa == CpuIsa::kAvx2 ? &kAvx2FamilyKernels : &kAvx512FamilyKernels;
+  return *isa == CpuIsa::kAvx2 ? &kAvx2ScoredKernels : &kAvx512ScoredKernels;
 }
 
 }  // namespace attendant::attention

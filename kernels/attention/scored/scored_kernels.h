@@ -7,13 +7,13 @@
 
 namespace attendant::attention {
 
-// A product sums up so many terms, beginning at 0, before it adds them to c: rows of b, one tile
+// A matmul sums up so many terms, beginning at 0, before it adds them to c: rows of b, one tile
 // wide, stay in the second-level cache meanwhile.
-inline constexpr int64_t kProductBlock = 512;
+inline constexpr int64_t kMatmulBlock = 512;
 
 // c [m, n] = a [m, k] b [k, n], or that added to c. Values of b and c lie side by side in their
 // rows; a's strides are free, so that a transposed matrix is read where it lies.
-struct ProductArgs {
+struct StridedMatmulArgs {
   const float* a = nullptr;
   int64_t a_row_stride = 0;
   int64_t a_column_stride = 1;
@@ -42,12 +42,12 @@ struct TanhScoreArgs {
 // The hand-written kernels of the kinds that have no dot product with every key, compiled once for
 // each instruction set from scored_kernels.inc. Pure functions; a row's result does not depend on
 // the rows beside it. Operands named `values` are f32, or bf16 where `bf16` says so.
-struct FamilyKernels {
+struct ScoredKernels {
   const char* isa;    // "avx2" or "avx512"
   int64_t lanes;      // floats of a vector
-  int64_t tile_rows;  // rows of c that a product computes at once
+  int64_t tile_rows;  // rows of c that a matmul computes at once
 
-  void (*product)(const ProductArgs& args);
+  void (*matmul)(const StridedMatmulArgs& args);
 
   // row = values, and back with values = row * factor. [n] each.
   void (*load_row)(const void* values, bool bf16, int64_t n, float* row);
@@ -84,11 +84,11 @@ struct FamilyKernels {
   bool (*finite)(const float* row, int64_t n);
 };
 
-extern const FamilyKernels kAvx2FamilyKernels;
-extern const FamilyKernels kAvx512FamilyKernels;
+extern const ScoredKernels kAvx2ScoredKernels;
+extern const ScoredKernels kAvx512ScoredKernels;
 
 // The fastest that AutoCpuIsa allows (cpu/cpu_isa.h); UNAVAILABLE where the processor lacks AVX2
 // and FMA.
-absl::StatusOr<const FamilyKernels*> FindFamilyKernels();
+absl::StatusOr<const ScoredKernels*> FindScoredKernels();
 
 }  // namespace attendant::attention

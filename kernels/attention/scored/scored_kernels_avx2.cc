@@ -34,6 +34,6 @@ ATTENDANT_INLINE F32 LoadBf16(const uint16_t* p, Mask mask) {
 }  // namespace
 }  // namespace avx2
 
-const FamilyKernels kAvx2FamilyKernels = avx2::MakeFamilyKernels("avx2");
+const ScoredKernels kAvx2ScoredKernels = avx2::MakeScoredKernels("avx2");
 
 }  // namespace attendant::attention

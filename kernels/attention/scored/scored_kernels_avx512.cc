@@ -28,6 +28,6 @@ ATTENDANT_INLINE F32 LoadBf16(const uint16_t* p, Mask mask) {
 }  // namespace
 }  // namespace avx512
 
-const FamilyKernels kAvx512FamilyKernels = avx512::MakeFamilyKernels("avx512");
+const ScoredKernels kAvx512ScoredKernels = avx512::MakeScoredKernels("avx512");
 
 }  // namespace attendant::attention

@@ -38,7 +38,7 @@ struct PackTask {
 
 // The tasks of all layers, largest first; makes the layers, but for what the tasks fill in.
 std::vector<PackTask> PlanPacking(const std::vector<EncoderLayerWeights>& weights,
-                                  std::vector<LayerMultipliers> multipliers,
+                                  std::vector<LayerSmoothing> smoothing,
                                   const LayerMatmuls& matmuls, Arena& arena,
                                   std::vector<PackedLayer>& layers) {
   std::vector<PackTask> tasks;
@@ -51,13 +51,13 @@ std::vector<PackTask> PlanPacking(const std::vector<EncoderLayerWeights>& weight
   for (size_t i = 0; i < weights.size(); ++i) {
     const EncoderLayerWeights& layer = weights[i];
     PackedLayer& to = layers[i];
-    // Query, key and value side by side: one product instead of three.
+    // Query, key and value side by side: one matmul instead of three.
     add(*matmuls.qkv, {&layer.query, &layer.key, &layer.value},
-        {.input_multipliers = std::move(multipliers[i].qkv)}, to.qkv);
+        {.smoothing_factors = std::move(smoothing[i].qkv)}, to.qkv);
     add(*matmuls.attention_output, {&layer.attention_output}, {}, to.attention_output);
-    add(*matmuls.ffn_up, {&layer.ffn_up}, {.input_multipliers = std::move(multipliers[i].ffn_up)},
+    add(*matmuls.ffn_up, {&layer.ffn_up}, {.smoothing_factors = std::move(smoothing[i].ffn_up)},
         to.ffn_up);
-    add(*matmuls.ffn_down, {&layer.ffn_down}, {.keep_outliers_apart = true}, to.ffn_down);
+    add(*matmuls.ffn_down, {&layer.ffn_down}, {.decompose_outliers = true}, to.ffn_down);
     to.attention_gamma = Copy(layer.attention_norm.gamma);
     to.attention_beta = Copy(layer.attention_norm.beta);
     to.ffn_gamma = Copy(layer.ffn_norm.gamma);
@@ -133,7 +133,7 @@ absl::StatusOr<LayerMatmuls> CreateMatmuls(const EncoderConfig& config,
        .bias = dtype != DType::kInt8,
        .bf16_output = dtype == DType::kBf16 && RowKernelsOf(options.kernels, dtype).qkv_is_bf16});
   if (!qkv.ok()) return qkv.status();
-  // Other biases are added by the vector kernel that reads the product.
+  // Other biases are added by the vector kernel that reads the matmul.
   absl::StatusOr<std::unique_ptr<Matmul>> attention_output = create(config.hidden, config.hidden);
   if (!attention_output.ok()) return attention_output.status();
   absl::StatusOr<std::unique_ptr<Matmul>> ffn_up = create(config.hidden, config.ffn);
@@ -159,8 +159,8 @@ size_t MemoryBytes(const EncoderConfig& config, DType dtype, const LayerMatmuls&
   return measure.used_bytes();
 }
 
-// What computes the products of a layer, each name once.
-std::string ProductNames(const LayerMatmuls& matmuls) {
+// What computes the matmuls of a layer, each name once.
+std::string MatmulImplementations(const LayerMatmuls& matmuls) {
   std::set<std::string> names;
   for (const Matmul* matmul : {matmuls.qkv.get(), matmuls.attention_output.get(),
                                matmuls.ffn_up.get(), matmuls.ffn_down.get()}) {
@@ -189,13 +189,13 @@ CpuEncoder::CpuEncoder(const EncoderConfig& config, const EncoderWeights& weight
       embeddings_(CopyEmbeddings(weights, memory_)) {
   info_.backend = "cpu";
   info_.isa = std::string(options.isa);
-  info_.products = ProductNames(matmuls_);
+  info_.matmul_implementation = MatmulImplementations(matmuls_);
   info_.dtype = options.dtype;
 
-  std::vector<LayerMultipliers> multipliers(weights.layers.size());
-  if (options.dtype == DType::kInt8) multipliers = PredictMultipliers(config, weights);
+  std::vector<LayerSmoothing> smoothing(weights.layers.size());
+  if (options.dtype == DType::kInt8) smoothing = PredictSmoothingFactors(config, weights);
   const std::vector<PackTask> tasks =
-      PlanPacking(weights.layers, std::move(multipliers), matmuls_, memory_, layers_);
+      PlanPacking(weights.layers, std::move(smoothing), matmuls_, memory_, layers_);
   const auto pieces = static_cast<int64_t>(tasks.size());
   const int64_t table_pieces = (config.vocab + kTableRows - 1) / kTableRows;
   RunTasks(options.load_threads, pieces + table_pieces, [&](int64_t index) {

@@ -25,7 +25,7 @@ struct PackedLayer {
   std::vector<float> attention_gamma, attention_beta, ffn_gamma, ffn_beta;  // [hidden]
 };
 
-// The four products of a layer, the same for all layers.
+// The four matmuls of a layer, the same for all layers.
 struct LayerMatmuls {
   std::unique_ptr<Matmul> qkv, attention_output, ffn_up, ffn_down;
 };

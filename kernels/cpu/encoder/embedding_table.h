@@ -10,7 +10,7 @@
 
 namespace attendant::cpu {
 
-// One embedding table [rows, hidden] in an arena, in the format that products read: f32, bf16, or
+// One embedding table [rows, hidden] in an arena, in the format that matmuls read: f32, bf16, or
 // int8 with a scale for each row.
 class EmbeddingTable {
  public:

@@ -12,15 +12,15 @@ int64_t OperandBytes(DType dtype) {
   return dtype == DType::kF32 ? 4 : dtype == DType::kBf16 ? 2 : 1;
 }
 
-ProductRow RowOf(TensorView<float, 2> product, int64_t row, const OperandRow& operand,
-                 const PackedLinear& linear) {
-  return {product.row(row), operand.quantization, linear.column_scales.data(),
+MatmulRow RowOf(TensorView<float, 2> matmul_out, int64_t row, const OperandRow& operand,
+                const PackedLinear& linear) {
+  return {matmul_out.row(row), operand.quantization, linear.column_scales.data(),
           linear.column_offsets.data()};
 }
 
 // What the operand of `linear` is multiplied by, as OperandRow has it.
-const float* MultipliersOf(const PackedLinear& linear) {
-  return linear.input_multipliers.empty() ? nullptr : linear.input_multipliers.data();
+const float* SmoothingOf(const PackedLinear& linear) {
+  return linear.smoothing_factors.empty() ? nullptr : linear.smoothing_factors.data();
 }
 
 // y += x W for the weights that `linear` keeps apart.
@@ -65,13 +65,13 @@ RowPhase::ThreadState RowPhase::MakeThread(Arena& arena) const {
                 matmuls_.ffn_up.scratchpad_bytes(), matmuls_.ffn_down.scratchpad_bytes()});
   void* scratchpad = arena.Allocate<std::byte>(static_cast<int64_t>(scratchpad_bytes));
   return ThreadState{
-      .qkv = LinearRunner(matmuls_.qkv, scratchpad),
-      .attention_output = LinearRunner(matmuls_.attention_output, scratchpad),
-      .ffn_up = LinearRunner(matmuls_.ffn_up, scratchpad),
-      .ffn_down = LinearRunner(matmuls_.ffn_down, scratchpad),
-      .scratch = {.product = arena.Allocate2<float>(kMaxBlockRows, config.hidden),
-                  .wide_product = arena.Allocate2<float>(kMaxBlockRows,
-                                                         std::max(config.ffn, 3 * config.hidden)),
+      .qkv = LinearExecutor(matmuls_.qkv, scratchpad),
+      .attention_output = LinearExecutor(matmuls_.attention_output, scratchpad),
+      .ffn_up = LinearExecutor(matmuls_.ffn_up, scratchpad),
+      .ffn_down = LinearExecutor(matmuls_.ffn_down, scratchpad),
+      .scratch = {.matmul_out = arena.Allocate2<float>(kMaxBlockRows, config.hidden),
+                  .wide_matmul_out = arena.Allocate2<float>(
+                      kMaxBlockRows, std::max(config.ffn, 3 * config.hidden)),
                   .states = AllocateOperand(arena, config.hidden),
                   .intermediate = AllocateOperand(arena, config.ffn)},
       .row_scratch = arena.Allocate<float>(config.ffn),
@@ -132,16 +132,16 @@ void RowPhase::ForEachRow(const Block& block, Body body) {
 }
 
 // y = x w [+ bias] for the block's rows.
-void RowPhase::Multiply(const Block& block, LinearRunner ThreadState::*runner,
+void RowPhase::Multiply(const Block& block, LinearExecutor ThreadState::*executor,
                         const PackedLinear& linear, const void* x, const float* bias, void* y) {
   if (!block.together) {
     ThreadState& state = StateOf(block.thread);
-    state.failed |= !(state.*runner).Run(block.rows, x, linear, bias, y);
+    state.failed |= !(state.*executor).Run(block.rows, x, linear, bias, y);
     return;
   }
-  pool_->ParallelFor((StateOf(0).*runner).slices(), [&](int64_t index, int thread) {
+  pool_->ParallelFor((StateOf(0).*executor).slices(), [&](int64_t index, int thread) {
     ThreadState& state = StateOf(thread);
-    state.failed |= !(state.*runner).RunSlice(index, block.rows, x, linear, bias, y);
+    state.failed |= !(state.*executor).RunSlice(index, block.rows, x, linear, bias, y);
   });
 }
 
@@ -150,19 +150,19 @@ void RowPhase::Embed(const Block& block) {
   const EncoderWeights& tables = encoder_.embeddings();
   const LayerNormArgs norm{tables.embedding_norm.gamma.data(), tables.embedding_norm.beta.data(),
                            encoder_.config().hidden, encoder_.config().layer_norm_epsilon};
-  const float* multipliers = MultipliersOf(encoder_.layers().front().qkv);
+  const float* smoothing = SmoothingOf(encoder_.layers().front().qkv);
   ForEachRow(block, [&](int64_t row, int thread) {
     const auto i = static_cast<size_t>(block.begin + row);
     float* states = activations_.states.row(block.begin + row);
-    float* token = StateOf(thread).scratch.product.row(0);
+    float* token = StateOf(thread).scratch.matmul_out.row(0);
     encoder_.kernels().embed(encoder_.token_embedding().Row(batch_->token_ids()[i], token),
                              tables.segment_embedding.row(batch_->segment_ids()[i]),
                              tables.position_embedding.row(batch_->positions()[i]), norm, states);
-    kernels_.convert(states, norm.hidden, ScratchOf(block).states.row(row, multipliers));
+    kernels_.convert(states, norm.hidden, ScratchOf(block).states.row(row, smoothing));
   });
 }
 
-// The block's states as the next product reads them: themselves in f32.
+// The block's states as the next matmul reads them: themselves in f32.
 RowPhase::Operand RowPhase::StatesOperand(const Block& block) {
   const Operand& converted = ScratchOf(block).states;
   if (dtype_ != DType::kF32) return converted;
@@ -190,7 +190,7 @@ RowPhase::Operand RowPhase::ContextOperand(const Block& block) {
 void RowPhase::AddAttention(const Block& block, const PackedLayer& weights) {
   const Operand context = ContextOperand(block);
   Multiply(block, &ThreadState::attention_output, weights.attention_output, context.values, nullptr,
-           ScratchOf(block).product.data());
+           ScratchOf(block).matmul_out.data());
   Normalize(block, weights.attention_output, context,
             {weights.attention_gamma.data(), weights.attention_beta.data(),
              encoder_.config().hidden, encoder_.config().layer_norm_epsilon},
@@ -205,25 +205,25 @@ void RowPhase::FeedForward(const Block& block, const PackedLayer& weights,
   const Operand states = StatesOperand(block);
   const Scratch& scratch = ScratchOf(block);
   Multiply(block, &ThreadState::ffn_up, weights.ffn_up, states.values, nullptr,
-           scratch.wide_product.data());
-  const TensorView<float, 2> product(scratch.wide_product.data(), {block.rows, config.ffn});
+           scratch.wide_matmul_out.data());
+  const TensorView<float, 2> matmul_out(scratch.wide_matmul_out.data(), {block.rows, config.ffn});
   const RowKernels::Activate activate =
       config.activation == Activation::kGeluErf    ? kernels_.gelu_erf
       : config.activation == Activation::kGeluTanh ? kernels_.gelu_tanh
                                                    : kernels_.relu;
   ForEachRow(block, [&](int64_t row, int thread) {
-    activate(RowOf(product, row, states.row(row), weights.ffn_up), weights.ffn_up.bias.data(),
+    activate(RowOf(matmul_out, row, states.row(row), weights.ffn_up), weights.ffn_up.bias.data(),
              config.ffn, StateOf(thread).row_scratch, scratch.intermediate.row(row));
   });
   Multiply(block, &ThreadState::ffn_down, weights.ffn_down, scratch.intermediate.values, nullptr,
-           scratch.product.data());
+           scratch.matmul_out.data());
   Normalize(
       block, weights.ffn_down, scratch.intermediate,
       {weights.ffn_gamma.data(), weights.ffn_beta.data(), config.hidden, config.layer_norm_epsilon},
       next);
 }
 
-// states = LayerNorm(states + product + bias), where the product is of `operand` and `linear`, and
+// states = LayerNorm(states + matmul + bias), where the matmul is of `operand` and `linear`, and
 // the operand of `next`, unless nothing follows.
 void RowPhase::Normalize(const Block& block, const PackedLinear& linear, const Operand& operand,
                          const LayerNormArgs& norm, const PackedLinear* next) {
@@ -233,8 +233,8 @@ void RowPhase::Normalize(const Block& block, const PackedLinear& linear, const O
     const OperandRow x = operand.row(row);
     AddOutliers(linear, x, states);
     OperandRow result;
-    if (next != nullptr) result = scratch.states.row(row, MultipliersOf(*next));
-    kernels_.add_layer_norm(states, RowOf(scratch.product, row, x, linear), linear.bias.data(),
+    if (next != nullptr) result = scratch.states.row(row, SmoothingOf(*next));
+    kernels_.add_layer_norm(states, RowOf(scratch.matmul_out, row, x, linear), linear.bias.data(),
                             norm, result);
   });
 }
@@ -247,11 +247,11 @@ void RowPhase::ProjectQkv(const Block& block, const PackedLinear& linear) {
     return;
   }
   const int64_t columns = 3 * encoder_.config().hidden;
-  float* wide_product = ScratchOf(block).wide_product.data();
-  Multiply(block, &ThreadState::qkv, linear, states.values, nullptr, wide_product);
-  const TensorView<float, 2> product(wide_product, {block.rows, columns});
+  float* wide_matmul_out = ScratchOf(block).wide_matmul_out.data();
+  Multiply(block, &ThreadState::qkv, linear, states.values, nullptr, wide_matmul_out);
+  const TensorView<float, 2> matmul_out(wide_matmul_out, {block.rows, columns});
   ForEachRow(block, [&](int64_t row, int) {
-    kernels_.add_bias(RowOf(product, row, states.row(row), linear), linear.bias.data(), columns,
+    kernels_.add_bias(RowOf(matmul_out, row, states.row(row), linear), linear.bias.data(), columns,
                       activations_.qkv.row(block.begin + row));
   });
 }

@@ -23,7 +23,7 @@ struct Activations {
 //   attention output -> LayerNorm -> feed-forward -> LayerNorm -> the next layer's qkv
 // Many rows are cut into blocks that one thread each takes through all of it, so that the block's
 // intermediate stays in that thread's cache. Few rows are one block that all threads take through
-// it together, each with a slice of every product's columns: then reading the weights is what takes
+// it together, each with a slice of every matmul's columns: then reading the weights is what takes
 // the time, and each thread reads its part of them only. Thread-confined.
 class RowPhase {
  public:
@@ -34,37 +34,37 @@ class RowPhase {
   RowPhase& operator=(const RowPhase&) = delete;
 
   // Finishes layer - 1 and begins `layer`, of 0 .. layers; layer 0 begins with the embeddings, the
-  // last call ends with the states. False when a product failed. REQUIRES: pool.threads() threads.
+  // last call ends with the states. False when a matmul failed. REQUIRES: pool.threads() threads.
   [[nodiscard]] bool Run(const PackedBatch& batch, int64_t layer, const Activations& activations,
                          ThreadPool& pool);
 
  private:
-  // Rows of one block in the number format that products read; in f32 they lie elsewhere.
+  // Rows of one block in the number format that matmuls read; in f32 they lie elsewhere.
   struct Operand {
     std::byte* values = nullptr;
     int64_t row_bytes = 0;
     RowQuantization* quantization = nullptr;  // int8 only
 
-    // To be read, or written for a product whose operand is multiplied by `multipliers`.
-    OperandRow row(int64_t index, const float* multipliers = nullptr) const {
+    // To be read, or written for a matmul whose operand is multiplied by `smoothing`.
+    OperandRow row(int64_t index, const float* smoothing = nullptr) const {
       return {.values = values + index * row_bytes,
               .quantization = quantization == nullptr ? nullptr : quantization + index,
-              .multipliers = multipliers};
+              .smoothing = smoothing};
     }
   };
 
-  struct Scratch {                      // of a block
-    TensorView<float, 2> product;       // [kMaxBlockRows, hidden], or s32
-    TensorView<float, 2> wide_product;  // [kMaxBlockRows, max(ffn, 3 * hidden)], or s32
-    Operand states;                     // [kMaxBlockRows, hidden]
-    Operand intermediate;               // [kMaxBlockRows, ffn]
+  struct Scratch {                         // of a block
+    TensorView<float, 2> matmul_out;       // [kMaxBlockRows, hidden], or s32
+    TensorView<float, 2> wide_matmul_out;  // [kMaxBlockRows, max(ffn, 3 * hidden)], or s32
+    Operand states;                        // [kMaxBlockRows, hidden]
+    Operand intermediate;                  // [kMaxBlockRows, ffn]
   };
 
   struct ThreadState {
-    LinearRunner qkv, attention_output, ffn_up, ffn_down;
+    LinearExecutor qkv, attention_output, ffn_up, ffn_down;
     Scratch scratch;
     float* row_scratch = nullptr;  // [ffn]
-    bool failed = false;           // a product failed in this call
+    bool failed = false;           // a matmul failed in this call
   };
 
   struct Block {
@@ -92,8 +92,8 @@ class RowPhase {
   void ProjectQkv(const Block& block, const PackedLinear& linear);
   Operand ContextOperand(const Block& block);
   Operand StatesOperand(const Block& block);
-  void Multiply(const Block& block, LinearRunner ThreadState::*runner, const PackedLinear& linear,
-                const void* x, const float* bias, void* y);
+  void Multiply(const Block& block, LinearExecutor ThreadState::*executor,
+                const PackedLinear& linear, const void* x, const float* bias, void* y);
   template <typename Body>
   void ForEachRow(const Block& block, Body body);
 

@@ -91,38 +91,38 @@ Moments Activated(Activation activation, const Moments& x) {
 }
 
 // The square root of each channel's expected size, inverted: as much imbalance stays as moves.
-std::vector<float> Multipliers(const Moments& x) {
-  std::vector<float> multipliers;
+std::vector<float> SmoothingFactors(const Moments& x) {
+  std::vector<float> factors;
   for (size_t i = 0; i < x.size(); ++i) {
     const float square = x.mean[i] * x.mean[i] + x.variance[i];
     // Weights that overflowed to infinity predict nothing.
-    multipliers.push_back(std::isfinite(square) ? std::pow(std::max(square, 1e-12f), -0.25f) : 1);
+    factors.push_back(std::isfinite(square) ? std::pow(std::max(square, 1e-12f), -0.25f) : 1);
   }
-  return multipliers;
+  return factors;
 }
 
 }  // namespace
 
-std::vector<LayerMultipliers> PredictMultipliers(const EncoderConfig& config,
-                                                 const EncoderWeights& weights) {
+std::vector<LayerSmoothing> PredictSmoothingFactors(const EncoderConfig& config,
+                                                    const EncoderWeights& weights) {
   Moments states(static_cast<size_t>(config.hidden));
   for (size_t i = 0; i < states.size(); ++i) {
     const float gamma = weights.embedding_norm.gamma.data()[i];
     states.mean[i] = weights.embedding_norm.beta.data()[i];
     states.variance[i] = gamma * gamma;
   }
-  std::vector<LayerMultipliers> multipliers;
+  std::vector<LayerSmoothing> layers;
   for (const EncoderLayerWeights& layer : weights.layers) {
-    LayerMultipliers& of_layer = multipliers.emplace_back();
-    of_layer.qkv = Multipliers(states);
+    LayerSmoothing& of_layer = layers.emplace_back();
+    of_layer.qkv = SmoothingFactors(states);
     Moments context = Linear(layer.value, states);
     for (float& variance : context.variance) variance *= kAttendedVariance;
     states = LayerNorm(states, Linear(layer.attention_output, context), layer.attention_norm);
-    of_layer.ffn_up = Multipliers(states);
+    of_layer.ffn_up = SmoothingFactors(states);
     const Moments intermediate = Activated(config.activation, Linear(layer.ffn_up, states));
     states = LayerNorm(states, Linear(layer.ffn_down, intermediate), layer.ffn_norm);
   }
-  return multipliers;
+  return layers;
 }
 
 }  // namespace attendant::cpu

@@ -21,18 +21,18 @@ size_t SlicedMatmul::scratchpad_bytes() const {
   return std::max(whole().scratchpad_bytes(), slice().scratchpad_bytes());
 }
 
-LinearRunner::LinearRunner(const SlicedMatmul& matmul, void* scratchpad)
+LinearExecutor::LinearExecutor(const SlicedMatmul& matmul, void* scratchpad)
     : matmul_(&matmul),
-      whole_(matmul.whole().NewRunner(scratchpad)),
-      slice_(matmul.slice().NewRunner(scratchpad)) {}
+      whole_(matmul.whole().NewExecutor(scratchpad)),
+      slice_(matmul.slice().NewExecutor(scratchpad)) {}
 
-bool LinearRunner::Run(int64_t rows, const void* x, const PackedLinear& linear, const float* bias,
-                       void* y) {
+bool LinearExecutor::Run(int64_t rows, const void* x, const PackedLinear& linear, const float* bias,
+                         void* y) {
   return whole_->Run(rows, x, linear.weight, bias, y);
 }
 
-bool LinearRunner::RunSlice(int64_t index, int64_t rows, const void* x, const PackedLinear& linear,
-                            const float* bias, void* y) {
+bool LinearExecutor::RunSlice(int64_t index, int64_t rows, const void* x,
+                              const PackedLinear& linear, const float* bias, void* y) {
   const Matmul& slice = matmul_->slice();
   const int64_t column = index * slice.options().n;
   return slice_->Run(rows, x, linear.weight + index * slice.packed_bytes(),

@@ -9,8 +9,8 @@
 
 namespace attendant::cpu {
 
-// The products of one linear map: all its columns at once, and, where the packed layout allows,
-// slices of them, so that several threads share one product of few rows. Immutable and thread-safe;
+// The matmuls of one linear map: all its columns at once, and, where the packed layout allows,
+// slices of them, so that several threads share one matmul of few rows. Immutable and thread-safe;
 // `whole` must outlive it.
 class SlicedMatmul {
  public:
@@ -29,12 +29,12 @@ class SlicedMatmul {
 };
 
 // One thread's means to run a SlicedMatmul, which must outlive it. Thread-confined.
-class LinearRunner {
+class LinearExecutor {
  public:
   // Throws std::exception.
-  LinearRunner(const SlicedMatmul& matmul, void* scratchpad);
+  LinearExecutor(const SlicedMatmul& matmul, void* scratchpad);
 
-  // y [rows, n] = x [rows, k] w [+ bias [n]], as MatmulRunner does it.
+  // y [rows, n] = x [rows, k] w [+ bias [n]], as MatmulExecutor does it.
   [[nodiscard]] bool Run(int64_t rows, const void* x, const PackedLinear& linear, const float* bias,
                          void* y);
   // The columns of slice `index` of the same y. REQUIRES: rows at most the slices' max_rows.
@@ -44,7 +44,7 @@ class LinearRunner {
 
  private:
   const SlicedMatmul* matmul_;
-  std::unique_ptr<MatmulRunner> whole_, slice_;
+  std::unique_ptr<MatmulExecutor> whole_, slice_;
 };
 
 }  // namespace attendant::cpu

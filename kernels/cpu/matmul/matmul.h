@@ -19,19 +19,19 @@ inline int64_t RoundUpRows(int64_t rows) {
   return (rows + kRowGranularity - 1) / kRowGranularity * kRowGranularity;
 }
 
-// One thread's means to run the products of a Matmul. Thread-confined.
-class MatmulRunner {
+// One thread's means to run the matmuls of a Matmul. Thread-confined.
+class MatmulExecutor {
  public:
-  virtual ~MatmulRunner() = default;
+  virtual ~MatmulExecutor() = default;
 
   // y [rows, n] = x [rows, k] w [+ bias [n]]; x and y have room for RoundUpRows(rows) rows, and
   // what is in those beyond `rows` means nothing. REQUIRES: rows at most max_rows; `bias` exactly
-  // when the Matmul has one. False when the product failed.
+  // when the Matmul has one. False when the matmul failed.
   [[nodiscard]] virtual bool Run(int64_t rows, const void* x, const void* packed_weight,
                                  const float* bias, void* y) = 0;
 };
 
-// Matrix products y = x w [+ bias] for one (k, n): x [m, k], w [k, n] in a packed layout of its
+// Matmuls y = x w [+ bias] for one (k, n): x [m, k], w [k, n] in a packed layout of its
 // own, y [m, n], for every m up to max_rows. A row of y has the same bits for every m.
 //   f32   x f32, w f32, y f32
 //   bf16  x bf16, w bf16, y f32
@@ -45,7 +45,7 @@ class Matmul {
     int64_t n = 0;
     int64_t max_rows = 0;
     bool bias = false;
-    bool bf16_output = false;  // of a bf16 product, instead of f32
+    bool bf16_output = false;  // of a bf16 matmul, instead of f32
     int64_t y_columns = 0;     // values from one row of y to the next; 0: n
 
     int64_t y_value_bytes() const { return bf16_output ? 2 : 4; }
@@ -67,14 +67,14 @@ class Matmul {
   // Into how many equal slices of columns, at most `limit`, a packed weight can be cut so that each
   // lies in one piece.
   virtual int64_t CountSlices(int64_t limit) const = 0;
-  // The product of one such slice: slice i reads the packed weight from i * packed_bytes() of the
+  // The matmul of one such slice: slice i reads the packed weight from i * packed_bytes() of the
   // result on, and its n / slices columns of y keep the row stride of the whole. A value's bits are
-  // those of the whole product. REQUIRES: CountSlices(slices) == slices.
+  // those of the whole matmul. REQUIRES: CountSlices(slices) == slices.
   virtual absl::StatusOr<std::unique_ptr<Matmul>> CreateSlice(int64_t slices,
                                                               int64_t max_rows) const = 0;
 
   // `scratchpad`, scratchpad_bytes() bytes, and the Matmul must outlive it. Throws std::exception.
-  virtual std::unique_ptr<MatmulRunner> NewRunner(void* scratchpad) const = 0;
+  virtual std::unique_ptr<MatmulExecutor> NewExecutor(void* scratchpad) const = 0;
   virtual size_t scratchpad_bytes() const = 0;
 
  protected:

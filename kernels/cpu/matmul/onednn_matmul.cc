@@ -67,7 +67,7 @@ bool Begins(const dnnl::matmul::primitive_desc& desc, std::string_view name) {
 bool IsAvx2Gemm(const dnnl::matmul::primitive_desc& desc) { return Begins(desc, "gemm:jit:f32"); }
 
 // Makes oneDNN compute with the calling thread alone, where it was built with OpenMP: parallelism
-// is ours. Of the calling thread, for good, and nothing beside a product.
+// is ours. Of the calling thread, for good, and nothing beside a matmul.
 void UseOneThread() {
 #if ATTENDANT_ONEDNN_OPENMP
   omp_set_num_threads(1);
@@ -167,9 +167,9 @@ void OneDnnMatmul::PackValues(const void* values, Type type, void* storage) cons
 }
 
 // Memory objects are made once and pointed at the operands.
-class OneDnnMatmul::Runner final : public MatmulRunner {
+class OneDnnMatmul::Executor final : public MatmulExecutor {
  public:
-  Runner(const OneDnnMatmul& matmul, void* scratchpad)
+  Executor(const OneDnnMatmul& matmul, void* scratchpad)
       : matmul_(matmul),
         stream_(matmul.engine_),
         weight_(matmul.weight_desc(), matmul.engine_, DNNL_MEMORY_NONE) {
@@ -234,8 +234,8 @@ class OneDnnMatmul::Runner final : public MatmulRunner {
   std::vector<Operands> operands_;  // ascending m
 };
 
-std::unique_ptr<MatmulRunner> OneDnnMatmul::NewRunner(void* scratchpad) const {
-  return std::make_unique<Runner>(*this, scratchpad);
+std::unique_ptr<MatmulExecutor> OneDnnMatmul::NewExecutor(void* scratchpad) const {
+  return std::make_unique<Executor>(*this, scratchpad);
 }
 
 }  // namespace attendant::cpu

@@ -10,7 +10,7 @@
 
 namespace attendant::cpu {
 
-// Products by oneDNN's matmul primitive, compiled when it is created.
+// Matmuls by oneDNN's matmul primitive, compiled when it is created.
 class OneDnnMatmul final : public Matmul {
  public:
   // Fails like CreateMatmul.
@@ -24,11 +24,11 @@ class OneDnnMatmul final : public Matmul {
   int64_t CountSlices(int64_t limit) const override;
   absl::StatusOr<std::unique_ptr<Matmul>> CreateSlice(int64_t slices,
                                                       int64_t max_rows) const override;
-  std::unique_ptr<MatmulRunner> NewRunner(void* scratchpad) const override;
+  std::unique_ptr<MatmulExecutor> NewExecutor(void* scratchpad) const override;
   size_t scratchpad_bytes() const override { return scratchpad_bytes_; }
 
  private:
-  class Runner;
+  class Executor;
 
   struct Variant {  // for one m, a multiple of kRowGranularity
     dnnl::matmul::primitive_desc desc;

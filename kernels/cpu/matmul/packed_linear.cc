@@ -89,8 +89,8 @@ void QuantizeAndPack(const Matmul& matmul, TensorView<const float, 2> weight, vo
     for (const OutlierWeight& outlier : packed.outliers) {
       if (outlier.output == j) column[static_cast<size_t>(outlier.input)] = 0;
     }
-    for (size_t i = 0; i < packed.input_multipliers.size(); ++i) {
-      column[i] /= packed.input_multipliers[i];
+    for (size_t i = 0; i < packed.smoothing_factors.size(); ++i) {
+      column[i] /= packed.smoothing_factors[i];
     }
     QuantizeColumn(column, values.data() + j * inputs, packed);
   }
@@ -101,7 +101,7 @@ void QuantizeAndPack(const Matmul& matmul, TensorView<const float, 2> weight, vo
 
 int64_t PackedLinear::bytes() const {
   const size_t floats =
-      bias.size() + column_scales.size() + column_offsets.size() + input_multipliers.size();
+      bias.size() + column_scales.size() + column_offsets.size() + smoothing_factors.size();
   return weight_bytes +
          static_cast<int64_t>(floats * sizeof(float) + outliers.size() * sizeof(OutlierWeight));
 }
@@ -122,8 +122,8 @@ PackedLinear PackLinear(const Matmul& matmul, std::span<const LinearWeights* con
   packed.weight = storage;
   packed.weight_bytes = matmul.packed_bytes();
   if (matmul.options().dtype == DType::kInt8) {
-    packed.input_multipliers = quantization.input_multipliers;
-    if (quantization.keep_outliers_apart) packed.outliers = FindOutliers(weight);
+    packed.smoothing_factors = quantization.smoothing_factors;
+    if (quantization.decompose_outliers) packed.outliers = FindOutliers(weight);
     QuantizeAndPack(matmul, weight, storage, packed);
   } else {
     matmul.Pack(weight, storage);

@@ -13,7 +13,8 @@
 
 namespace attendant::cpu {
 
-// A weight that would take its output's 8 bits for itself: kept apart in f32.
+// A weight so large that it would take the 8 bits of its output for itself. It stays f32, outside
+// the 8-bit matmul: outlier decomposition, as LLM.int8() has it (Dettmers et al. 2022).
 struct OutlierWeight {
   int64_t input = 0;
   int64_t output = 0;
@@ -31,7 +32,7 @@ struct PackedLinear {
   // int8 only.
   std::vector<float> column_scales;      // [outputs]
   std::vector<float> column_offsets;     // [outputs], scale * sum of the 8-bit values
-  std::vector<float> input_multipliers;  // [inputs], or empty: of the operand, before it is 8 bits
+  std::vector<float> smoothing_factors;  // [inputs], or empty: of the operand, before it is 8 bits
   std::vector<OutlierWeight> outliers;   // at most kMaxOutliers; 0 in `weight`
 
   int64_t bytes() const;
@@ -39,8 +40,8 @@ struct PackedLinear {
 
 // For int8; without meaning elsewhere.
 struct QuantizationOptions {
-  std::vector<float> input_multipliers{};  // the weights are divided by them; empty: 1
-  bool keep_outliers_apart = false;
+  std::vector<float> smoothing_factors{};  // the weights are divided by them; empty: 1
+  bool decompose_outliers = false;
 };
 
 // Of one linear map at most: each costs a multiplication for every token.

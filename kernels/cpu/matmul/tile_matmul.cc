@@ -10,14 +10,14 @@
 namespace attendant::cpu {
 namespace {
 
-const ProductKernels& KernelsOf(const VectorKernels& kernels, DType dtype) {
+const MatmulKernels& KernelsOf(const VectorKernels& kernels, DType dtype) {
   switch (dtype) {
     case DType::kF32:
-      return kernels.f32_product;
+      return kernels.f32_matmul;
     case DType::kBf16:
-      return kernels.bf16_product;
+      return kernels.bf16_matmul;
     case DType::kInt8:
-      return kernels.int8_product;
+      return kernels.int8_matmul;
     case DType::kF16:
     case DType::kFp8:
       break;  // CpuBackend::Supports
@@ -25,9 +25,9 @@ const ProductKernels& KernelsOf(const VectorKernels& kernels, DType dtype) {
   ATTENDANT_CHECK(false);
 }
 
-using Multiply = void (*)(const ProductArgs&);
+using Multiply = void (*)(const MatmulArgs&);
 
-Multiply MultiplyOf(const ProductKernels& kernels, const Matmul::Options& options) {
+Multiply MultiplyOf(const MatmulKernels& kernels, const Matmul::Options& options) {
   return options.bf16_output ? kernels.multiply_to_bf16 : kernels.multiply;
 }
 
@@ -37,9 +37,9 @@ uint16_t ToBf16(float value) {
   return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-// As ProductArgs::weight has it, from [n, k], with values of type `To`.
+// As MatmulArgs::weight has it, from [n, k], with values of type `To`.
 template <typename To, typename From, typename Convert>
-void PackPanels(const ProductKernels& kernels, TensorView<const From, 2> weight, Convert convert,
+void PackPanels(const MatmulKernels& kernels, TensorView<const From, 2> weight, Convert convert,
                 void* storage) {
   const int64_t n = weight.dim(0), k = weight.dim(1);
   const int64_t width = kernels.panel_columns, group_values = kernels.group_values;
@@ -56,19 +56,19 @@ void PackPanels(const ProductKernels& kernels, TensorView<const From, 2> weight,
   }
 }
 
-class TileRunner final : public MatmulRunner {
+class TileExecutor final : public MatmulExecutor {
  public:
-  TileRunner(Multiply multiply, const Matmul::Options& options, int64_t group_values)
+  TileExecutor(Multiply multiply, const Matmul::Options& options, int64_t group_values)
       : multiply_(multiply),
-        product_{.groups = options.k / group_values,
-                 .y_bytes = options.y_row_bytes(),
-                 .columns = options.n} {
-    product_.x_bytes = product_.groups * 4;
+        common_args_{.groups = options.k / group_values,
+                     .y_bytes = options.y_row_bytes(),
+                     .columns = options.n} {
+    common_args_.x_bytes = common_args_.groups * 4;
   }
 
   bool Run(int64_t rows, const void* x, const void* packed_weight, const float* bias,
            void* y) override {
-    ProductArgs args = product_;
+    MatmulArgs args = common_args_;
     args.x = x;
     args.weight = packed_weight;
     args.bias = bias;
@@ -80,14 +80,14 @@ class TileRunner final : public MatmulRunner {
 
  private:
   const Multiply multiply_;
-  ProductArgs product_;  // what is the same for all
+  MatmulArgs common_args_;  // what is the same for all
 };
 
 }  // namespace
 
 bool TileMatmul::Covers(const VectorKernels& kernels, const Options& options) {
-  const ProductKernels& product = KernelsOf(kernels, options.dtype);
-  return MultiplyOf(product, options) != nullptr && options.k % product.group_values == 0;
+  const MatmulKernels& tiles = KernelsOf(kernels, options.dtype);
+  return MultiplyOf(tiles, options) != nullptr && options.k % tiles.group_values == 0;
 }
 
 TileMatmul::TileMatmul(const VectorKernels& kernels, const Options& options)
@@ -132,9 +132,9 @@ absl::StatusOr<std::unique_ptr<Matmul>> TileMatmul::CreateSlice(int64_t slices,
   return std::make_unique<TileMatmul>(all_kernels_, SliceOptions(slices, max_rows));
 }
 
-std::unique_ptr<MatmulRunner> TileMatmul::NewRunner(void*) const {
-  return std::make_unique<TileRunner>(MultiplyOf(kernels_, options()), options(),
-                                      kernels_.group_values);
+std::unique_ptr<MatmulExecutor> TileMatmul::NewExecutor(void*) const {
+  return std::make_unique<TileExecutor>(MultiplyOf(kernels_, options()), options(),
+                                        kernels_.group_values);
 }
 
 }  // namespace attendant::cpu

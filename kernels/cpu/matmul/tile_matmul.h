@@ -8,11 +8,11 @@
 
 namespace attendant::cpu {
 
-// Products by our own register tiles (products.inc): nothing is compiled or allocated to run them,
-// and a row costs the same in every number of rows.
+// Matmuls by our own register tiles (matmul_tiles.inc): nothing is compiled or allocated to run
+// them, and a row costs the same in every number of rows.
 class TileMatmul final : public Matmul {
  public:
-  // Whether `kernels` have such products of this format and k.
+  // Whether `kernels` have such matmuls of this format and k.
   static bool Covers(const VectorKernels& kernels, const Options& options);
 
   // REQUIRES: Covers(kernels, options). `kernels` must outlive it.
@@ -25,12 +25,12 @@ class TileMatmul final : public Matmul {
   int64_t CountSlices(int64_t limit) const override;
   absl::StatusOr<std::unique_ptr<Matmul>> CreateSlice(int64_t slices,
                                                       int64_t max_rows) const override;
-  std::unique_ptr<MatmulRunner> NewRunner(void* scratchpad) const override;
+  std::unique_ptr<MatmulExecutor> NewExecutor(void* scratchpad) const override;
   size_t scratchpad_bytes() const override { return 0; }
 
  private:
   const VectorKernels& all_kernels_;
-  const ProductKernels& kernels_;  // of the format
+  const MatmulKernels& kernels_;  // of the format
 };
 
 }  // namespace attendant::cpu

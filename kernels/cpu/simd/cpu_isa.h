@@ -16,7 +16,7 @@ enum class CpuIsa : uint8_t {
   kAvx512,
   kAvx512Vnni,
   kAvx512Bf16,
-  kAmx,  // oneDNN's products; our own kernels have nothing to win from it beyond kAvx512Bf16
+  kAmx,  // oneDNN's matmuls; our own kernels have nothing to win from it beyond kAvx512Bf16
 };
 
 absl::string_view CpuIsaName(CpuIsa isa);  // "auto", "avx2", "avx512", "avx512_vnni", ...

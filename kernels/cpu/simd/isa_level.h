@@ -7,7 +7,7 @@
 
 namespace attendant::cpu {
 
-// What our kernels are compiled for, and the formats whose products are faster there than f32's.
+// What our kernels are compiled for, and the formats whose matmuls are faster there than f32's.
 struct IsaLevel {
   CpuIsa isa;
   const VectorKernels& kernels;

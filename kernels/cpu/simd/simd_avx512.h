@@ -25,7 +25,7 @@ using F32 = __m512;
 using Mask = __mmask16;
 inline constexpr int64_t kLanes = 16;
 
-// The register tile of a product: 24 accumulators of 32 registers.
+// The register tile of a matmul: 24 accumulators of 32 registers.
 inline constexpr int kTileRows = 6;
 inline constexpr int kTileVectors = 4;
 

@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/simd/simd_avx512_formats.h"
 
-// What products of 8-bit numbers need besides: dot products of four, summed in s32.
+// What matmuls of 8-bit numbers need besides: dot products of four, summed in s32.
 #define ATTENDANT_HAS_BYTE_DOT 1
 
 namespace attendant::cpu {

@@ -13,17 +13,17 @@ struct RowQuantization {
   int32_t zero_point = 0;
 };
 
-// A row in the number format that the next product reads: f32, bf16, or u8 with its quantization,
-// which may stand for the row times `multipliers` (the product's weights are divided by them).
+// A row in the number format that the next matmul reads: f32, bf16, or u8 with its quantization,
+// which may stand for the row times `smoothing` (the matmul's weights are divided by them).
 struct OperandRow {
   void* values = nullptr;                   // [columns]
   RowQuantization* quantization = nullptr;  // u8 only, like the next
-  const float* multipliers = nullptr;       // [columns], or null: 1
+  const float* smoothing = nullptr;         // [columns], or null: 1
 };
 
-// A row of a product: f32, or, of 8-bit operands, s32 sums which stand for
+// A row of a matmul: f32, or, of 8-bit operands, s32 sums which stand for
 // (sum * column_scales[j] - zero_point * column_offsets[j]) * scale.
-struct ProductRow {
+struct MatmulRow {
   const void* values = nullptr;  // [columns]
   // Of the operand's row; s32 only, like the next two.
   const RowQuantization* quantization = nullptr;
@@ -40,9 +40,9 @@ struct LayerNormArgs {
 };
 
 // y [rows, columns] = x [rows, k] weight [k, columns] [+ bias], for a weight packed in panels of
-// ProductKernels::panel_columns columns, one after the other; the last one is filled up with zeros:
+// MatmulKernels::panel_columns columns, one after the other; the last one is filled up with zeros:
 //   panel [groups, panel_columns] groups, one group being as many values along k as 4 bytes hold
-struct ProductArgs {
+struct MatmulArgs {
   const void* x = nullptr;  // [rows, k]
   int64_t x_bytes = 0;      // from one row to the next, as y_bytes
   const void* weight = nullptr;
@@ -54,12 +54,12 @@ struct ProductArgs {
   int64_t columns = 0;
 };
 
-// Products of one number format: x f32, bf16 or u8, weights f32, bf16 or s8, y f32, f32 or s32.
-struct ProductKernels {
+// Matmuls of one number format: x f32, bf16 or u8, weights f32, bf16 or s8, y f32, f32 or s32.
+struct MatmulKernels {
   int64_t panel_columns = 0;
   int64_t group_values = 0;
-  void (*multiply)(const ProductArgs& args) = nullptr;  // null: oneDNN's are faster, or none
-  void (*multiply_to_bf16)(const ProductArgs& args) = nullptr;  // y in bf16; null like that
+  void (*multiply)(const MatmulArgs& args) = nullptr;          // null: oneDNN's are faster, or none
+  void (*multiply_to_bf16)(const MatmulArgs& args) = nullptr;  // y in bf16; null like that
 };
 
 // weights [queries, keys], row stride `weights_stride`, of the queries that `args` says; values and
@@ -67,25 +67,25 @@ struct ProductKernels {
 using AttentionWeightsFunction = void (*)(const AttentionArgs& args, float* weights,
                                           int64_t weights_stride);
 
-// What happens to rows between the products of one number format.
+// What happens to rows between the matmuls of one number format.
 struct RowKernels {
   // operand = x, converted.
   void (*convert)(const float* x, int64_t columns, const OperandRow& operand);
 
-  // states = LayerNorm(states + product + bias), and the same as operand, unless its values are
+  // states = LayerNorm(states + matmul + bias), and the same as operand, unless its values are
   // null. In f32 the states are the operand and `operand` is ignored. The operand's quantization
-  // may be the product's: it is read before it is written.
-  void (*add_layer_norm)(float* states, const ProductRow& product, const float* bias,
+  // may be the matmul's: it is read before it is written.
+  void (*add_layer_norm)(float* states, const MatmulRow& matmul, const float* bias,
                          const LayerNormArgs& norm, const OperandRow& operand);
 
-  // operand = activation(product + bias), without multipliers. `scratch` [columns] is used by u8.
-  // In f32 the operand may be the product.
-  using Activate = void (*)(const ProductRow& product, const float* bias, int64_t columns,
+  // operand = activation(matmul + bias), without smoothing. `scratch` [columns] is used by u8.
+  // In f32 the operand may be the matmul.
+  using Activate = void (*)(const MatmulRow& matmul, const float* bias, int64_t columns,
                             float* scratch, const OperandRow& operand);
   Activate gelu_erf, gelu_tanh, relu;
 
-  // qkv = product + bias
-  void (*add_bias)(const ProductRow& product, const float* bias, int64_t columns, void* qkv);
+  // qkv = matmul + bias
+  void (*add_bias)(const MatmulRow& matmul, const float* bias, int64_t columns, void* qkv);
 
   // Of queries, keys and values as they lie in qkv.
   void (*attention)(const AttentionArgs& args);
@@ -112,13 +112,13 @@ struct VectorKernels {
   AttentionWeightsFunction attention_weights_f32, attention_weights_bf16;
 
   RowKernels f32, bf16, int8;
-  ProductKernels f32_product, bf16_product, int8_product;
+  MatmulKernels f32_matmul, bf16_matmul, int8_matmul;
 };
 
 extern const VectorKernels kAvx2Kernels;
 extern const VectorKernels kAvx512Kernels;
 extern const VectorKernels kAvx512VnniKernels;
 extern const VectorKernels kAvx512Bf16Kernels;
-extern const VectorKernels kAmxKernels;  // the same, with f32's products only
+extern const VectorKernels kAmxKernels;  // the same, with f32's matmuls only
 
 }  // namespace attendant::cpu

@@ -16,8 +16,8 @@ namespace {
 // AMX, which oneDNN uses, multiplies 16- and 8-bit numbers several times as fast.
 constexpr VectorKernels MakeAmxKernels() {
   VectorKernels kernels = avx512::MakeVectorKernels("amx");
-  kernels.bf16_product = {};
-  kernels.int8_product = {};
+  kernels.bf16_matmul = {};
+  kernels.int8_matmul = {};
   return kernels;
 }
 

@@ -19,7 +19,7 @@ int64_t BucketTokens(int64_t tokens);
 // Every bucket that batches of up to `max_tokens` need, ascending.
 std::vector<int64_t> ListBuckets(int64_t max_tokens);
 
-// Products are tuned for classes of buckets: class c takes those above 8 * 2^c up to 16 * 2^c rows.
+// Matmuls are tuned for classes of buckets: class c takes those above 8 * 2^c up to 16 * 2^c rows.
 int RowClass(int64_t rows);
 int64_t SmallestOfClass(int row_class);  // its smallest bucket
 int64_t LargestOfClass(int row_class);   // its largest

@@ -53,7 +53,7 @@ EncoderPass::EncoderPass(const Model& model, const DeviceBuffers& buffers,
       algorithms_(algorithms),
       max_sequences_(max_sequences),
       states_(model.states()),
-      products_{model.cublaslt(), model.format(), buffers.workspace} {}
+      matmul_context_{model.cublaslt(), model.format(), buffers.workspace} {}
 
 Status EncoderPass::Issue(const PassSize& size, cudaStream_t stream, PassObserver* observer) const {
   const Run run{.size = size,
@@ -92,10 +92,10 @@ Status EncoderPass::Embed(const Run& run) const {
 Status EncoderPass::Layer(const Run& run, int64_t layer) const {
   const ProfilerRange range("attendant: launch a layer");
   const DeviceLayer& weights = model_.weights().layers[static_cast<size_t>(layer)];
-  ATTENDANT_CUDA_TRY(Product(run, weights, ProductKind::kQkv));
+  ATTENDANT_CUDA_TRY(Linear(run, weights, MatmulKind::kQkv));
   if (run.observer != nullptr) ATTENDANT_CUDA_TRY(run.observer->AfterQkv(layer));
   ATTENDANT_CUDA_TRY(Attend(run));
-  ATTENDANT_CUDA_TRY(Product(run, weights, ProductKind::kAttentionOutput));
+  ATTENDANT_CUDA_TRY(Linear(run, weights, MatmulKind::kAttentionOutput));
   ATTENDANT_CUDA_TRY(Norm(run, weights.attention_norm));
   ATTENDANT_CUDA_TRY(FeedForward(run, weights));
   ATTENDANT_CUDA_TRY(Norm(run, weights.ffn_norm));
@@ -135,11 +135,11 @@ Status EncoderPass::Attend(const Run& run) const {
       "quantizing", ATTENDANT_CUDA_GROUP_ACTIVATION);
 }
 
-// update = f(states up^T) down^T, where the product does not apply f itself
+// update = f(states up^T) down^T, where the matmul does not apply f itself
 Status EncoderPass::FeedForward(const Run& run, const DeviceLayer& layer) const {
   const AttendantCudaConfig& config = model_.config();
-  ATTENDANT_CUDA_TRY(Product(run, layer, ProductKind::kFfnUp));
-  if (model_.shape(ProductKind::kFfnUp).epilogue == Epilogue::kBias) {
+  ATTENDANT_CUDA_TRY(Linear(run, layer, MatmulKind::kFfnUp));
+  if (model_.shape(MatmulKind::kFfnUp).epilogue == Epilogue::kBias) {
     const ActivateArgs args{.function = FunctionOf(config.activation),
                             .values = buffers_.wide,
                             .quantized = buffers_.quantized,
@@ -148,15 +148,16 @@ Status EncoderPass::FeedForward(const Run& run, const DeviceLayer& layer) const 
         LaunchActivate(states_, args, run.counts(), run.size.tokens, config.ffn, run.stream),
         "the activation", ATTENDANT_CUDA_GROUP_ACTIVATION));
   }
-  return Product(run, layer, ProductKind::kFfnDown);
+  return Linear(run, layer, MatmulKind::kFfnDown);
 }
 
-Status EncoderPass::Product(const Run& run, const DeviceLayer& layer, ProductKind kind) const {
+Status EncoderPass::Linear(const Run& run, const DeviceLayer& layer, MatmulKind kind) const {
   const auto row_class = static_cast<size_t>(RowClass(run.size.rows));
-  ATTENDANT_CUDA_TRY(Multiply(
-      products_, model_.shape(kind), ArgsOf(buffers_, model_.format(), kind, layer.product(kind)),
-      run.size.rows, algorithms_[row_class][static_cast<size_t>(kind)], run.stream));
-  return run.Done(cudaSuccess, "", ATTENDANT_CUDA_GROUP_PRODUCTS);
+  ATTENDANT_CUDA_TRY(Multiply(matmul_context_, model_.shape(kind),
+                              ArgsOf(buffers_, model_.format(), kind, layer.matmul(kind)),
+                              run.size.rows, algorithms_[row_class][static_cast<size_t>(kind)],
+                              run.stream));
+  return run.Done(cudaSuccess, "", ATTENDANT_CUDA_GROUP_MATMULS);
 }
 
 // states = LayerNorm(states + update)

@@ -11,7 +11,7 @@ namespace attendant::cuda {
 // For how much a pass is launched: a recorded one for the most that its graph may be given, any
 // other for its batch. The kernels take how much there is from the block's BatchCounts.
 struct PassSize {
-  int64_t rows = 0;  // of the products: a bucket
+  int64_t rows = 0;  // of the matmuls: a bucket
   int64_t tokens = 0;
   int64_t sequences = 0;
   int64_t attention_tasks = 0;
@@ -47,7 +47,7 @@ class EncoderPass {
   Status Layer(const Run& run, int64_t layer) const;
   Status Attend(const Run& run) const;
   Status FeedForward(const Run& run, const DeviceLayer& layer) const;
-  Status Product(const Run& run, const DeviceLayer& layer, ProductKind kind) const;
+  Status Linear(const Run& run, const DeviceLayer& layer, MatmulKind kind) const;
   Status Norm(const Run& run, const DeviceNorm& norm) const;
   Status Pool(const Run& run) const;
 
@@ -56,7 +56,7 @@ class EncoderPass {
   const Algorithms& algorithms_;
   int64_t max_sequences_;
   Format states_;
-  ProductContext products_;
+  MatmulContext matmul_context_;
 };
 
 }  // namespace attendant::cuda

@@ -20,12 +20,12 @@ constexpr int64_t kPinnedBytes = int64_t{4} << 20;
 
 }  // namespace
 
-ProductArgs ArgsOf(const DeviceBuffers& buffers, Format format, ProductKind kind,
-                   const DeviceLinear& linear) {
-  const std::byte* const x[kNumProductKinds] = {buffers.states, buffers.context, buffers.states,
-                                                buffers.wide};
-  std::byte* const out[kNumProductKinds] = {buffers.wide, buffers.update, buffers.wide,
-                                            buffers.update};
+MatmulOperands ArgsOf(const DeviceBuffers& buffers, Format format, MatmulKind kind,
+                      const DeviceLinear& linear) {
+  const std::byte* const x[kNumMatmulKinds] = {buffers.states, buffers.context, buffers.states,
+                                               buffers.wide};
+  std::byte* const out[kNumMatmulKinds] = {buffers.wide, buffers.update, buffers.wide,
+                                           buffers.update};
   const auto index = static_cast<size_t>(kind);
   const bool fp8 = format == Format::kFp8;
   return {.x = fp8 ? static_cast<const void*>(buffers.quantized) : x[index],
@@ -36,7 +36,7 @@ ProductArgs ArgsOf(const DeviceBuffers& buffers, Format format, ProductKind kind
           .out = out[index]};
 }
 
-Status ProductProbe::Use(ProductKind kind) {
+Status MatmulProbe::Use(MatmulKind kind) {
   shape_ = model_.shape(kind);
   pinned_bytes_ = std::max(kPinnedBytes, shape_.inputs * operand_bytes());
   ATTENDANT_CUDA_TRY(AllocatePinned(pinned_bytes_, pinned_));
@@ -64,29 +64,29 @@ Status ProductProbe::Use(ProductKind kind) {
   }
   ATTENDANT_CUDA_TRY(
       Check(cudaMemsetAsync(linear.bias, 0, static_cast<size_t>(row_bytes()), stream_),
-            "trying a product"));
+            "trying a matmul"));
   return Synchronize();
 }
 
-float ProductProbe::NextRandom() {
+float MatmulProbe::NextRandom() {
   random_ = random_ * 1664525u + 1013904223u;
   return static_cast<float>(random_ >> 8) * 0x1p-23f - 1.0f;
 }
 
 // e4m3 has room for these and no more.
-float ProductProbe::NextSpread() {
+float MatmulProbe::NextSpread() {
   const int exponent = static_cast<int>(8 * NextRandom());
   return std::ldexp(NextRandom(), exponent);
 }
 
-Status ProductProbe::Send(std::byte* device, int64_t bytes) {
+Status MatmulProbe::Send(std::byte* device, int64_t bytes) {
   return Check(cudaMemcpyAsync(device, pinned_.get(), static_cast<size_t>(bytes),
                                cudaMemcpyHostToDevice, stream_),
-               "trying a product");
+               "trying a matmul");
 }
 
 // As many rows as fit the pinned memory, again and again.
-Status ProductProbe::FillOperand(int64_t rows, float sign, void* device) {
+Status MatmulProbe::FillOperand(int64_t rows, float sign, void* device) {
   const int64_t bytes = shape_.inputs * operand_bytes();
   const int64_t piece = std::min(rows, pinned_bytes_ / bytes);
   std::vector<float> row(static_cast<size_t>(shape_.inputs));
@@ -110,7 +110,7 @@ Status ProductProbe::FillOperand(int64_t rows, float sign, void* device) {
   return Synchronize();
 }
 
-Status ProductProbe::FillScales(int64_t count, void* device) {
+Status MatmulProbe::FillScales(int64_t count, void* device) {
   const int64_t piece = pinned_bytes_ / static_cast<int64_t>(sizeof(float));
   auto* scales = reinterpret_cast<float*>(pinned_.get());
   for (int64_t begin = 0; begin < count; begin += piece) {
@@ -122,33 +122,33 @@ Status ProductProbe::FillScales(int64_t count, void* device) {
   return {};
 }
 
-Status ProductProbe::Read(int64_t begin, int64_t bytes, std::byte* to) {
+Status MatmulProbe::Read(int64_t begin, int64_t bytes, std::byte* to) {
   const auto* from = static_cast<const std::byte*>(args_.out) + begin;
   for (int64_t at = 0; at < bytes; at += pinned_bytes_) {
     const auto piece = static_cast<size_t>(std::min(pinned_bytes_, bytes - at));
     ATTENDANT_CUDA_TRY(
         Check(cudaMemcpyAsync(pinned_.get(), from + at, piece, cudaMemcpyDeviceToHost, stream_),
-              "trying a product"));
+              "trying a matmul"));
     ATTENDANT_CUDA_TRY(Synchronize());
     std::memcpy(to + at, pinned_.get(), piece);
   }
   return {};
 }
 
-Status ProductProbe::TakeReference(const cublasLtMatmulAlgo_t& algorithm) {
+Status MatmulProbe::TakeReference(const cublasLtMatmulAlgo_t& algorithm) {
   ATTENDANT_CUDA_TRY(Run(algorithm, rows_));
   reference_.resize(static_cast<size_t>(std::min(rows_, kReferenceRows) * row_bytes()));
   return Read(0, static_cast<int64_t>(reference_.size()), reference_.data());
 }
 
-Status ProductProbe::CompareRows(int64_t begin, int64_t end, bool& same) {
+Status MatmulProbe::CompareRows(int64_t begin, int64_t end, bool& same) {
   std::vector<std::byte> rows(static_cast<size_t>((end - begin) * row_bytes()));
   ATTENDANT_CUDA_TRY(Read(begin * row_bytes(), static_cast<int64_t>(rows.size()), rows.data()));
   same = std::equal(rows.begin(), rows.end(), reference_.begin() + begin * row_bytes());
   return {};
 }
 
-Status ProductProbe::HasSameBits(const cublasLtMatmulAlgo_t& algorithm, int64_t rows, bool& same) {
+Status MatmulProbe::HasSameBits(const cublasLtMatmulAlgo_t& algorithm, int64_t rows, bool& same) {
   ATTENDANT_CUDA_TRY(Run(algorithm, rows));
   const int64_t known = std::min(rows, kReferenceRows);
   const int64_t first = std::min(known, kComparedRows);
@@ -158,7 +158,7 @@ Status ProductProbe::HasSameBits(const cublasLtMatmulAlgo_t& algorithm, int64_t 
   return CompareRows(last, known, same);
 }
 
-Status ProductProbe::SuitsClass(const cublasLtMatmulAlgo_t& algorithm, int row_class, bool& suits) {
+Status MatmulProbe::SuitsClass(const cublasLtMatmulAlgo_t& algorithm, int row_class, bool& suits) {
   for (const int64_t rows : {SmallestOfClass(row_class), most_of_class(row_class)}) {
     ATTENDANT_CUDA_TRY(Accepts(context_, shape_, rows, algorithm, suits));
     if (!suits) return {};
@@ -169,17 +169,16 @@ Status ProductProbe::SuitsClass(const cublasLtMatmulAlgo_t& algorithm, int row_c
 }
 
 // The best of a few: others may use the device.
-Status ProductProbe::Time(const cublasLtMatmulAlgo_t& algorithm, int64_t rows,
-                          float& milliseconds) {
+Status MatmulProbe::Time(const cublasLtMatmulAlgo_t& algorithm, int64_t rows, float& milliseconds) {
   milliseconds = std::numeric_limits<float>::infinity();
   for (int i = 0; i < kTimedRuns; ++i) {
     float once = 0;
-    ATTENDANT_CUDA_TRY(Check(cudaEventRecord(begin_.get(), stream_), "timing a product"));
+    ATTENDANT_CUDA_TRY(Check(cudaEventRecord(begin_.get(), stream_), "timing a matmul"));
     ATTENDANT_CUDA_TRY(Run(algorithm, rows));
-    ATTENDANT_CUDA_TRY(Check(cudaEventRecord(end_.get(), stream_), "timing a product"));
-    ATTENDANT_CUDA_TRY(Check(cudaEventSynchronize(end_.get()), "timing a product"));
+    ATTENDANT_CUDA_TRY(Check(cudaEventRecord(end_.get(), stream_), "timing a matmul"));
+    ATTENDANT_CUDA_TRY(Check(cudaEventSynchronize(end_.get()), "timing a matmul"));
     ATTENDANT_CUDA_TRY(
-        Check(cudaEventElapsedTime(&once, begin_.get(), end_.get()), "timing a product"));
+        Check(cudaEventElapsedTime(&once, begin_.get(), end_.get()), "timing a matmul"));
     milliseconds = std::min(milliseconds, once);
   }
   return {};

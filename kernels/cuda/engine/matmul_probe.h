@@ -11,22 +11,22 @@
 
 namespace attendant::cuda {
 
-// A product's operands and result in a session's buffers, with one layer's weights. A product
+// A matmul's operands and result in a session's buffers, with one layer's weights. A matmul
 // reads what the step before it wrote.
-ProductArgs ArgsOf(const DeviceBuffers& buffers, Format format, ProductKind kind,
-                   const DeviceLinear& linear);
+MatmulOperands ArgsOf(const DeviceBuffers& buffers, Format format, MatmulKind kind,
+                      const DeviceLinear& linear);
 
-// One kind of product on numbers of very different sizes whose sums are nearly zero: what is left
+// One kind of matmul on numbers of very different sizes whose sums are nearly zero: what is left
 // of them are rounding errors, in which every other order of the sums shows. (Numbers in [-1, 1) do
 // not do: rounding to bf16 hides nearly all that f32 sums differ in, so that sums in reverse order
 // passed for 16 rows of 64, and sums of e4m3 are exact.)
-class ProductProbe {
+class MatmulProbe {
  public:
-  ProductProbe(const Model& model, const ProductContext& context, const DeviceBuffers& buffers,
-               int64_t rows, cudaStream_t stream)
+  MatmulProbe(const Model& model, const MatmulContext& context, const DeviceBuffers& buffers,
+              int64_t rows, cudaStream_t stream)
       : model_(model), context_(context), buffers_(buffers), rows_(rows), stream_(stream) {}
 
-  Status Use(ProductKind kind);
+  Status Use(MatmulKind kind);
 
   // Takes what `algorithm` makes of all rows as what others are compared with.
   Status TakeReference(const cublasLtMatmulAlgo_t& algorithm);
@@ -36,15 +36,15 @@ class ProductProbe {
   Status SuitsClass(const cublasLtMatmulAlgo_t& algorithm, int row_class, bool& suits);
   Status Time(const cublasLtMatmulAlgo_t& algorithm, int64_t rows, float& milliseconds);
 
-  const ProductContext& context() const { return context_; }
-  const ProductShape& shape() const { return shape_; }
+  const MatmulContext& context() const { return context_; }
+  const MatmulShape& shape() const { return shape_; }
   int64_t most_of_class(int row_class) const { return std::min(LargestOfClass(row_class), rows_); }
 
  private:
   Status Run(const cublasLtMatmulAlgo_t& algorithm, int64_t rows) {
     return Multiply(context_, shape_, args_, rows, algorithm, stream_);
   }
-  Status Synchronize() { return Check(cudaStreamSynchronize(stream_), "trying a product"); }
+  Status Synchronize() { return Check(cudaStreamSynchronize(stream_), "trying a matmul"); }
   int64_t operand_bytes() const {
     return context_.format == Format::kFp8 ? 1 : StateBytes(context_.format);
   }
@@ -62,7 +62,7 @@ class ProductProbe {
   Status CompareRows(int64_t begin, int64_t end, bool& same);
 
   const Model& model_;
-  ProductContext context_;
+  MatmulContext context_;
   const DeviceBuffers& buffers_;
   int64_t rows_;
   cudaStream_t stream_;
@@ -70,8 +70,8 @@ class ProductProbe {
   PinnedMemory pinned_;
   DeviceMemory linear_;  // weight, scales, a bias of zeros
   Event begin_, end_;
-  ProductShape shape_;
-  ProductArgs args_{};
+  MatmulShape shape_;
+  MatmulOperands args_{};
   uint32_t random_ = 12345;
   std::vector<std::byte> reference_;  // [min(rows, kReferenceRows), outputs]
 };

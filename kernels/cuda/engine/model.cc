@@ -85,15 +85,15 @@ class ModelUpload {
   }
   Status Layer(const AttendantCudaLayer& layer, const DeviceLayer& to) {
     const int64_t ffn = model_.config().ffn;
-    const DeviceLinear& qkv = to.product(ProductKind::kQkv);
+    const DeviceLinear& qkv = to.matmul(MatmulKind::kQkv);
     ATTENDANT_CUDA_TRY(Linear(layer.query, 0, hidden_, hidden_, qkv));
     ATTENDANT_CUDA_TRY(Linear(layer.key, hidden_, hidden_, hidden_, qkv));
     ATTENDANT_CUDA_TRY(Linear(layer.value, 2 * hidden_, hidden_, hidden_, qkv));
     ATTENDANT_CUDA_TRY(Linear(layer.attention_output, 0, hidden_, hidden_,
-                              to.product(ProductKind::kAttentionOutput)));
+                              to.matmul(MatmulKind::kAttentionOutput)));
     ATTENDANT_CUDA_TRY(Norm(layer.attention_norm, to.attention_norm));
-    ATTENDANT_CUDA_TRY(Linear(layer.ffn_up, 0, ffn, hidden_, to.product(ProductKind::kFfnUp)));
-    ATTENDANT_CUDA_TRY(Linear(layer.ffn_down, 0, hidden_, ffn, to.product(ProductKind::kFfnDown)));
+    ATTENDANT_CUDA_TRY(Linear(layer.ffn_up, 0, ffn, hidden_, to.matmul(MatmulKind::kFfnUp)));
+    ATTENDANT_CUDA_TRY(Linear(layer.ffn_down, 0, hidden_, ffn, to.matmul(MatmulKind::kFfnDown)));
     return Norm(layer.ffn_norm, to.ffn_norm);
   }
 
@@ -168,15 +168,15 @@ Status Model::Create(int device, const AttendantCudaConfig& config,
   return {};
 }
 
-ProductShape Model::shape(ProductKind kind) const {
+MatmulShape Model::shape(MatmulKind kind) const {
   switch (kind) {
-    case ProductKind::kQkv:
+    case MatmulKind::kQkv:
       return {.outputs = 3 * config_.hidden, .inputs = config_.hidden};
-    case ProductKind::kAttentionOutput:
+    case MatmulKind::kAttentionOutput:
       return {.outputs = config_.hidden, .inputs = config_.hidden};
-    case ProductKind::kFfnDown:
+    case MatmulKind::kFfnDown:
       return {.outputs = config_.hidden, .inputs = config_.ffn};
-    case ProductKind::kFfnUp:
+    case MatmulKind::kFfnUp:
       break;
   }
   // cuBLASLt's GELU is the tanh form; fp8's results pass through a kernel of ours anyway.
@@ -198,8 +198,8 @@ DeviceNorm Model::PlaceNorm(Carver& carver) const {
   return {.gamma = gamma, .beta = carver.Take<float>(config_.hidden)};
 }
 
-DeviceLinear Model::PlaceLinear(Carver& carver, ProductKind kind) const {
-  const ProductShape size = shape(kind);
+DeviceLinear Model::PlaceLinear(Carver& carver, MatmulKind kind) const {
+  const MatmulShape size = shape(kind);
   const int64_t state_bytes = StateBytes(format_);
   const bool fp8 = format_ == Format::kFp8;
   DeviceLinear linear;
@@ -215,8 +215,8 @@ void Model::PlaceWeights(Carver& carver) {
   weights_.segment_embedding = PlaceStates(carver, config_.segment_types);
   weights_.embedding_norm = PlaceNorm(carver);
   for (DeviceLayer& layer : weights_.layers) {
-    for (int kind = 0; kind < kNumProductKinds; ++kind) {
-      layer.products[kind] = PlaceLinear(carver, static_cast<ProductKind>(kind));
+    for (int kind = 0; kind < kNumMatmulKinds; ++kind) {
+      layer.matmuls[kind] = PlaceLinear(carver, static_cast<MatmulKind>(kind));
     }
     layer.attention_norm = PlaceNorm(carver);
     layer.ffn_norm = PlaceNorm(carver);

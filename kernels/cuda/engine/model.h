@@ -15,7 +15,7 @@ namespace attendant::cuda {
 
 // A linear map's weights on the device.
 struct DeviceLinear {
-  void* weight = nullptr;   // [outputs, inputs], in the products' format
+  void* weight = nullptr;   // [outputs, inputs], in the matmuls' format
   float* scales = nullptr;  // [outputs] with fp8, else null: weight * scale is what is meant
   void* bias = nullptr;     // [outputs], in the states' format
 };
@@ -26,10 +26,10 @@ struct DeviceNorm {
 };
 
 struct DeviceLayer {
-  DeviceLinear products[kNumProductKinds];  // by ProductKind; kQkv is [3 * hidden, hidden]
+  DeviceLinear matmuls[kNumMatmulKinds];  // by MatmulKind; kQkv is [3 * hidden, hidden]
   DeviceNorm attention_norm, ffn_norm;
 
-  const DeviceLinear& product(ProductKind kind) const { return products[static_cast<int>(kind)]; }
+  const DeviceLinear& matmul(MatmulKind kind) const { return matmuls[static_cast<int>(kind)]; }
 };
 
 struct DeviceWeights {
@@ -57,7 +57,7 @@ class Model {
   const DeviceWeights& weights() const { return weights_; }
   int64_t bytes() const { return bytes_; }
   cublasLtHandle_t cublaslt() const { return cublaslt_.get(); }
-  ProductShape shape(ProductKind kind) const;
+  MatmulShape shape(MatmulKind kind) const;
   AlgorithmTable& algorithms() { return algorithms_; }
 
  private:
@@ -65,7 +65,7 @@ class Model {
       : device_(device), format_(format), config_(config) {}
   // Deals out `carver`'s memory, or measures how much the weights take.
   void PlaceWeights(Carver& carver);
-  DeviceLinear PlaceLinear(Carver& carver, ProductKind kind) const;
+  DeviceLinear PlaceLinear(Carver& carver, MatmulKind kind) const;
   DeviceNorm PlaceNorm(Carver& carver) const;
   void* PlaceStates(Carver& carver, int64_t rows) const;  // [rows, hidden]
 

@@ -12,7 +12,7 @@
 namespace attendant::cuda {
 namespace {
 
-// A layer has four products, attention, an activation, two norms, one or two quantizations and
+// A layer has four matmuls, attention, an activation, two norms, one or two quantizations and
 // what callers ask for of its inside.
 constexpr int64_t kMarksPerLayer = 12;
 
@@ -76,9 +76,9 @@ Status Session::Allocate() {
 // Rows that no batch has reached yet hold zeros, and every kernel has been loaded before a graph
 // that has it is recorded.
 Status Session::WarmUp() {
-  const ProductContext products{model_.cublaslt(), model_.format(), device_.workspace};
+  const MatmulContext matmuls{model_.cublaslt(), model_.format(), device_.workspace};
   ATTENDANT_CUDA_TRY(
-      ChooseAlgorithms(model_, products, device_, size_.rows, compute_.get(), algorithms_));
+      ChooseAlgorithms(model_, matmuls, device_, size_.rows, compute_.get(), algorithms_));
   ATTENDANT_CUDA_TRY(Check(cudaMemsetAsync(device_memory_.get(), 0,
                                            static_cast<size_t>(device_.rows_bytes), compute_.get()),
                            "clearing the session's memory"));

@@ -30,7 +30,7 @@ struct DeviceBuffers {
   std::byte* update;     // [rows, hidden]
   uint8_t* quantized;    // [rows, max(hidden, ffn)] e4m3 with fp8, else null
   float* scales;         // [rows] with fp8, else null
-  int64_t rows_bytes;    // of all above: what products read beyond a batch's rows
+  int64_t rows_bytes;    // of all above: what matmuls read beyond a batch's rows
   float* last_hidden;    // [tokens, hidden]
   float* pooled;         // [sequences, hidden]
   float* pieces;         // [kOutputSlots, piece_floats]

@@ -19,7 +19,7 @@ bool Same(const cublasLtMatmulAlgo_t& a, const cublasLtMatmulAlgo_t& b) {
 }
 
 // The first that gives a row the same bits in every class, and the reference from it.
-Status ChooseBase(ProductProbe& probe, int classes, cublasLtMatmulAlgo_t& base) {
+Status ChooseBase(MatmulProbe& probe, int classes, cublasLtMatmulAlgo_t& base) {
   std::vector<cublasLtMatmulAlgo_t> candidates;
   ATTENDANT_CUDA_TRY(
       ListAlgorithms(probe.context(), probe.shape(), kBaseRows, kCandidates, candidates));
@@ -39,7 +39,7 @@ Status ChooseBase(ProductProbe& probe, int classes, cublasLtMatmulAlgo_t& base) 
                        "none of cuBLASLt's algorithms keeps a row's bits for every batch");
 }
 
-Status ChooseFastest(ProductProbe& probe, int row_class, const cublasLtMatmulAlgo_t& base,
+Status ChooseFastest(MatmulProbe& probe, int row_class, const cublasLtMatmulAlgo_t& base,
                      cublasLtMatmulAlgo_t& fastest) {
   const int64_t rows = probe.most_of_class(row_class);
   std::vector<cublasLtMatmulAlgo_t> candidates;
@@ -63,7 +63,7 @@ Status ChooseFastest(ProductProbe& probe, int row_class, const cublasLtMatmulAlg
 }
 
 // What was tried with a class's fewest and most rows, the buckets between must take as well.
-Status AcceptsClass(const ProductContext& context, const ProductShape& shape, int row_class,
+Status AcceptsClass(const MatmulContext& context, const MatmulShape& shape, int row_class,
                     int64_t max_rows, const cublasLtMatmulAlgo_t& algorithm, bool& accepts) {
   const int64_t most = std::min(LargestOfClass(row_class), max_rows);
   accepts = true;
@@ -74,14 +74,14 @@ Status AcceptsClass(const ProductContext& context, const ProductShape& shape, in
   return {};
 }
 
-bool HasAll(const AlgorithmTable& table, ProductKind kind, int classes) {
+bool HasAll(const AlgorithmTable& table, MatmulKind kind, int classes) {
   for (int row_class = 0; row_class < classes; ++row_class) {
     if (!table.fastest(kind, row_class).has_value()) return false;
   }
   return true;
 }
 
-Status TuneKind(ProductProbe& probe, ProductKind kind, int classes, AlgorithmTable& table) {
+Status TuneKind(MatmulProbe& probe, MatmulKind kind, int classes, AlgorithmTable& table) {
   ATTENDANT_CUDA_TRY(probe.Use(kind));
   cublasLtMatmulAlgo_t base;
   if (const auto known = table.base(kind); known.has_value()) {
@@ -102,16 +102,16 @@ Status TuneKind(ProductProbe& probe, ProductKind kind, int classes, AlgorithmTab
 
 }  // namespace
 
-Status ChooseAlgorithms(Model& model, const ProductContext& context, const DeviceBuffers& buffers,
+Status ChooseAlgorithms(Model& model, const MatmulContext& context, const DeviceBuffers& buffers,
                         int64_t rows, cudaStream_t stream, Algorithms& algorithms) {
   const int classes = RowClass(rows) + 1;
   AlgorithmTable& table = model.algorithms();
   const std::lock_guard lock(table.tuning());
   algorithms.resize(static_cast<size_t>(classes));
-  for (int i = 0; i < kNumProductKinds; ++i) {
-    const auto kind = static_cast<ProductKind>(i);
+  for (int i = 0; i < kNumMatmulKinds; ++i) {
+    const auto kind = static_cast<MatmulKind>(i);
     if (!HasAll(table, kind, classes)) {
-      ProductProbe probe(model, context, buffers, rows, stream);
+      MatmulProbe probe(model, context, buffers, rows, stream);
       ATTENDANT_CUDA_TRY(TuneKind(probe, kind, classes, table));
     }
     for (int row_class = 0; row_class < classes; ++row_class) {

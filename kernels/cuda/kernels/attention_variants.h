@@ -10,7 +10,7 @@
 // What LaunchAttention chooses from; arguments are its own.
 namespace attendant::cuda {
 
-// Products on tensor cores: kBf16 and kF16, head_dim a multiple of 8 up to 128.
+// Matmuls on tensor cores: kBf16 and kF16, head_dim a multiple of 8 up to 128.
 inline constexpr int64_t kMaxTensorHeadDim = 128;
 cudaError_t LaunchTensorAttention(Format format, const AttentionArgs& args,
                                   const BatchCounts* counts, int64_t max_tasks, int64_t heads,

@@ -8,7 +8,7 @@
 #include "kernels/cuda/kernels/batch_counts.h"
 #include "kernels/cuda/kernels/number_types.h"
 
-// Everything that is computed on the device besides the matrix products and attention
+// Everything that is computed on the device besides the matmuls and attention
 // (attention_kernels.h), as functions that put one kernel into `stream`. Every pointer is to device
 // memory, aligned to 16 bytes; `hidden` is a multiple of 8 up to 8192, `width` any multiple of 8.
 //
@@ -31,7 +31,7 @@ struct EmbedArgs {
   const float* beta;               // [hidden]
   float epsilon;
   void* states;  // [max_tokens, hidden]
-  // fp8 only, else null: the states once more as the next product's operand.
+  // fp8 only, else null: the states once more as the next matmul's operand.
   uint8_t* quantized;  // [max_tokens, hidden] e4m3
   float* scales;       // [max_tokens]
 };
@@ -40,7 +40,7 @@ cudaError_t LaunchEmbed(Format format, const EmbedArgs& args, const BatchCounts*
                         int64_t max_tokens, int64_t hidden, cudaStream_t stream);
 
 struct ResidualNormArgs {
-  const void* update;  // [max_tokens, hidden]: a product with its bias
+  const void* update;  // [max_tokens, hidden]: a matmul with its bias
   const float* gamma;  // [hidden]
   const float* beta;   // [hidden]
   float epsilon;

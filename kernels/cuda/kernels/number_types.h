@@ -8,7 +8,7 @@
 
 namespace attendant::cuda {
 
-// The number format of states and of the products' operands (cuda_interface.h says what each is).
+// The number format of states and of the matmuls' operands (cuda_interface.h says what each is).
 enum class Format : int32_t { kF32 = 0, kBf16 = 1, kF16 = 2, kFp8 = 3 };
 
 // What states are stored in: fp8's are bf16.

@@ -11,7 +11,7 @@
 #include "kernels/cuda/kernels/ptx.cuh"
 #include "kernels/cuda/kernels/tensor_matmul.cuh"
 
-// Attention's steps around its products.
+// Attention's steps around its matmuls.
 namespace attendant::cuda {
 
 inline constexpr int kAttentionWarps = kTaskQueries / kWarpQueries;

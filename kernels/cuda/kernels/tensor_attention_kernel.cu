@@ -29,7 +29,7 @@ __device__ __forceinline__ WarpKeys KeysOfWarp(const AttentionRule& rule, const 
   return {{first.begin, last.end}, {last.begin, first.end}};
 }
 
-// One block: one task of one head. Tiles of keys and values come in one ahead of the products;
+// One block: one task of one head. Tiles of keys and values come in one ahead of the matmuls;
 // tiles outside the windows of all queries are never read, those outside a warp's are skipped by
 // that warp, and only those at the edge of some window are masked.
 template <typename T, int kHeadDim, bool kMasked>

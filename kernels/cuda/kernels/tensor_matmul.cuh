@@ -9,7 +9,7 @@
 #include "kernels/cuda/kernels/conversions.cuh"
 #include "kernels/cuda/kernels/ptx.cuh"
 
-// Attention's two products for one warp, on tensor cores. A warp owns 16 of its block's 64 queries;
+// Attention's two matmuls for one warp, on tensor cores. A warp owns 16 of its block's 64 queries;
 // a lane holds parts of rows lane / 4 and lane / 4 + 8 of them, two neighbouring columns in each
 // block of 8 (ptx.cuh). Tiles are in shared memory.
 namespace attendant::cuda {
@@ -50,7 +50,7 @@ __device__ __forceinline__ void ComputeScores(const uint32_t (&q)[kHeadDim / 16]
 }
 
 // out [16, head_dim] += powers [16, 64] values. Where a lane has its scores is where the next
-// product wants its left operand, so the powers never leave the registers. A load takes 16 keys and
+// matmul wants its left operand, so the powers never leave the registers. A load takes 16 keys and
 // 16 columns, transposed: the lower columns of keys 0-7 and 8-15, then the upper.
 template <typename T, int kHeadDim>
 __device__ __forceinline__ void AddValues(const float (&powers)[8][4], uint32_t values, int lane,

@@ -43,10 +43,10 @@ template <typename T>
 Status Set(cublasLtMatmulDescOpaque_t& operation, cublasLtMatmulDescAttributes_t attribute,
            const T& value) {
   return Check(cublasLtMatmulDescSetAttribute(&operation, attribute, &value, sizeof(value)),
-               "describing a product");
+               "describing a matmul");
 }
 
-Status SetScales(const ProductArgs& args, cublasLtMatmulDescOpaque_t& operation) {
+Status SetScales(const MatmulOperands& args, cublasLtMatmulDescOpaque_t& operation) {
   const int32_t mode = CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
   ATTENDANT_CUDA_TRY(Set(operation, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, mode));
   ATTENDANT_CUDA_TRY(Set(operation, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, mode));
@@ -61,12 +61,12 @@ Status InitLayout(cublasLtMatrixLayoutOpaque_t& layout, cudaDataType type, int64
                "describing a matrix");
 }
 
-Status Describe(Format format, const ProductShape& shape, const ProductArgs& args, int64_t rows,
+Status Describe(Format format, const MatmulShape& shape, const MatmulOperands& args, int64_t rows,
                 Descriptors& all) {
   const cudaDataType operand = OperandType(format);
   const cudaDataType out = OperandType(StateFormat(format));
   ATTENDANT_CUDA_TRY(Check(cublasLtMatmulDescInit(&all.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
-                           "describing a product"));
+                           "describing a matmul"));
   ATTENDANT_CUDA_TRY(Set(all.operation, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T));
   ATTENDANT_CUDA_TRY(Set(all.operation, CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_N));
   ATTENDANT_CUDA_TRY(Set(all.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(shape.epilogue)));
@@ -79,9 +79,9 @@ Status Describe(Format format, const ProductShape& shape, const ProductArgs& arg
   return InitLayout(all.out, out, shape.outputs, rows);
 }
 
-// What stands in for a run's arguments when only the kind of product matters: the heuristics look
+// What stands in for a run's arguments when only the kind of matmul matters: the heuristics look
 // at alignment at most.
-ProductArgs AnyArgs(const ProductContext& context) {
+MatmulOperands AnyArgs(const MatmulContext& context) {
   const auto* memory = static_cast<const float*>(context.workspace);
   return {.x = memory,
           .x_scales = memory,
@@ -115,7 +115,7 @@ Status DescribePreference(cublasLtMatmulPreferenceOpaque_t& preference) {
 
 }  // namespace
 
-Status ListAlgorithms(const ProductContext& context, const ProductShape& shape, int64_t rows,
+Status ListAlgorithms(const MatmulContext& context, const MatmulShape& shape, int64_t rows,
                       int limit, std::vector<cublasLtMatmulAlgo_t>& algorithms) {
   Descriptors all;
   ATTENDANT_CUDA_TRY(Describe(context.format, shape, AnyArgs(context), rows, all));
@@ -137,12 +137,12 @@ Status ListAlgorithms(const ProductContext& context, const ProductShape& shape, 
   }
   if (!algorithms.empty()) return {};
   return Status::Error(ATTENDANT_CUDA_UNIMPLEMENTED,
-                       "cuBLASLt has no product [%lld, %lld] x [%lld, %lld]^T of this format here",
+                       "cuBLASLt has no matmul [%lld, %lld] x [%lld, %lld]^T of this format here",
                        static_cast<long long>(rows), static_cast<long long>(shape.inputs),
                        static_cast<long long>(shape.outputs), static_cast<long long>(shape.inputs));
 }
 
-Status Accepts(const ProductContext& context, const ProductShape& shape, int64_t rows,
+Status Accepts(const MatmulContext& context, const MatmulShape& shape, int64_t rows,
                const cublasLtMatmulAlgo_t& algorithm, bool& accepts) {
   accepts = false;
   Descriptors all;
@@ -156,7 +156,7 @@ Status Accepts(const ProductContext& context, const ProductShape& shape, int64_t
   return {};
 }
 
-Status Multiply(const ProductContext& context, const ProductShape& shape, const ProductArgs& args,
+Status Multiply(const MatmulContext& context, const MatmulShape& shape, const MatmulOperands& args,
                 int64_t rows, const cublasLtMatmulAlgo_t& algorithm, cudaStream_t stream) {
   Descriptors all;
   ATTENDANT_CUDA_TRY(Describe(context.format, shape, args, rows, all));
@@ -165,7 +165,7 @@ Status Multiply(const ProductContext& context, const ProductShape& shape, const 
       cublasLtMatmul(context.handle, &all.operation, &one, args.weight, &all.weight, args.x, &all.x,
                      &zero, args.out, &all.out, args.out, &all.out, &algorithm, context.workspace,
                      static_cast<size_t>(kWorkspaceBytes), stream),
-      "a product");
+      "a matmul");
 }
 
 }  // namespace attendant::cuda

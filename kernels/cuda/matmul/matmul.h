@@ -9,24 +9,24 @@
 #include "kernels/cuda/kernels/number_types.h"
 #include "kernels/cuda/runtime/status.h"
 
-// Matrix products with a bias, by cuBLASLt: out [rows, outputs] = f(x [rows, inputs] times
+// Matmuls with a bias, by cuBLASLt: out [rows, outputs] = f(x [rows, inputs] times
 // weight [outputs, inputs]^T + bias).
 namespace attendant::cuda {
 
-// The products of a layer.
-enum class ProductKind : int { kQkv = 0, kAttentionOutput, kFfnUp, kFfnDown };
-inline constexpr int kNumProductKinds = 4;
+// The matmuls of a layer.
+enum class MatmulKind : int { kQkv = 0, kAttentionOutput, kFfnUp, kFfnDown };
+inline constexpr int kNumMatmulKinds = 4;
 
 enum class Epilogue { kBias, kBiasGeluTanh, kBiasRelu };
 
-struct ProductShape {
+struct MatmulShape {
   int64_t outputs = 0;
   int64_t inputs = 0;
   Epilogue epilogue = Epilogue::kBias;
 };
 
 // All on the device, aligned to 16 bytes.
-struct ProductArgs {
+struct MatmulOperands {
   const void* x;               // [rows, inputs]
   const float* x_scales;       // [rows]; fp8 only, else null
   const void* weight;          // [outputs, inputs]
@@ -35,8 +35,8 @@ struct ProductArgs {
   void* out;                   // [rows, outputs], in the states' format
 };
 
-// What products of one session have in common. `handle` may be shared by sessions.
-struct ProductContext {
+// What matmuls of one session have in common. `handle` may be shared by sessions.
+struct MatmulContext {
   cublasLtHandle_t handle;
   Format format;
   void* workspace;  // [kWorkspaceBytes] on the device, of this session alone
@@ -46,15 +46,15 @@ inline constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
 
 // Up to `limit` algorithms without split-K for so many rows, the likely fastest first.
 // UNIMPLEMENTED when there is none.
-Status ListAlgorithms(const ProductContext& context, const ProductShape& shape, int64_t rows,
+Status ListAlgorithms(const MatmulContext& context, const MatmulShape& shape, int64_t rows,
                       int limit, std::vector<cublasLtMatmulAlgo_t>& algorithms);
 
 // Whether the algorithm can compute so many rows within the workspace.
-Status Accepts(const ProductContext& context, const ProductShape& shape, int64_t rows,
+Status Accepts(const MatmulContext& context, const MatmulShape& shape, int64_t rows,
                const cublasLtMatmulAlgo_t& algorithm, bool& accepts);
 
-// Puts the product into `stream`.
-Status Multiply(const ProductContext& context, const ProductShape& shape, const ProductArgs& args,
+// Puts the matmul into `stream`.
+Status Multiply(const MatmulContext& context, const MatmulShape& shape, const MatmulOperands& args,
                 int64_t rows, const cublasLtMatmulAlgo_t& algorithm, cudaStream_t stream);
 
 }  // namespace attendant::cuda

@@ -3,7 +3,7 @@
 //
 //   cuda_bench [--smoke]
 //
-// Tokens a second of encoders and their share of the largest product's speed, measured in the same
+// Tokens a second of encoders and their share of the largest matmul's speed, measured in the same
 // run; the latency of one short sequence; attention by itself. --smoke takes tiny sizes, to see
 // that it runs.
 #include <algorithm>
@@ -63,10 +63,10 @@ Status TimeOnDevice(int repetitions, const std::function<Status(cudaStream_t)>& 
   return {};
 }
 
-// What one large bf16 product reaches: the machine's peak, as measured.
+// What one large bf16 matmul reaches: the machine's peak, as measured.
 Status MeasurePeak(const Sizes& sizes, double& tflops) {
   const int64_t side = sizes.smoke ? 64 : 8192;
-  const cuda::ProductShape shape{.outputs = side, .inputs = side};
+  const cuda::MatmulShape shape{.outputs = side, .inputs = side};
   cuda::CublasLt handle;
   cuda::DeviceMemory memory;
   ATTENDANT_CUDA_TRY(cuda::MakeCublasLt(handle));
@@ -75,13 +75,13 @@ Status MeasurePeak(const Sizes& sizes, double& tflops) {
   ATTENDANT_CUDA_TRY(AllocateDevice(measure.used_bytes(), memory));
   std::byte* at = memory.get();
   const int64_t bytes = 2 * side * side;
-  const cuda::ProductContext context{handle.get(), Format::kBf16, at + 4 * bytes};
-  const cuda::ProductArgs args{.x = at,
-                               .x_scales = nullptr,
-                               .weight = at + bytes,
-                               .weight_scales = nullptr,
-                               .bias = at + 2 * bytes,
-                               .out = at + 3 * bytes};
+  const cuda::MatmulContext context{handle.get(), Format::kBf16, at + 4 * bytes};
+  const cuda::MatmulOperands args{.x = at,
+                                  .x_scales = nullptr,
+                                  .weight = at + bytes,
+                                  .weight_scales = nullptr,
+                                  .bias = at + 2 * bytes,
+                                  .out = at + 3 * bytes};
   const auto fill = [&](cudaStream_t stream) {
     return Check(cudaMemsetAsync(at, 0x3c, static_cast<size_t>(4 * bytes), stream), "filling");
   };
@@ -133,7 +133,7 @@ Encoder MiniLm(bool smoke) {
   return encoder;
 }
 
-// Of products and attention, over the batch's own tokens.
+// Of matmuls and attention, over the batch's own tokens.
 double FlopsOf(const AttendantCudaConfig& config, const PackedSequences& batch) {
   const auto hidden = static_cast<double>(config.hidden);
   const double linear = 8 * hidden * hidden + 4 * hidden * static_cast<double>(config.ffn);

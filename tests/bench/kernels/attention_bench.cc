@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One head's attention over a whole sequence. Its bound counts both products and nothing of the
+// One head's attention over a whole sequence. Its bound counts both matmuls and nothing of the
 // softmax between them.
 #include <algorithm>
 #include <cmath>

@@ -20,22 +20,21 @@ double LeastSeconds(absl::FunctionRef<void()> work) {
   return SecondsOfCalls(kSecondsPerBound, work).front();
 }
 
-struct ProductShape {
+struct MatmulShape {
   int64_t rows, k, n;
 };
 // Around the shapes that oneDNN multiplies fastest: weights in the second level of cache and
 // beyond.
-constexpr ProductShape kShapes[] = {{128, 384, 1152}, {256, 512, 512},  {256, 768, 768},
-                                    {256, 1536, 384}, {128, 768, 3072}, {256, 1024, 1024},
-                                    {256, 3072, 768}, {512, 768, 2304}};
+constexpr MatmulShape kShapes[] = {{128, 384, 1152}, {256, 512, 512},  {256, 768, 768},
+                                   {256, 1536, 384}, {128, 768, 3072}, {256, 1024, 1024},
+                                   {256, 3072, 768}, {512, 768, 2304}};
 
 double MeasurePeak(DType dtype) {
   double peak = 0;
-  for (const ProductShape& shape : kShapes) {
-    const ProductWeights weights(dtype, shape.k, shape.n, shape.rows, true);
-    Product product(weights);
-    peak =
-        std::max(peak, product.Flops(shape.rows) / LeastSeconds([&] { product.Run(shape.rows); }));
+  for (const MatmulShape& shape : kShapes) {
+    const BenchMatmulWeights weights(dtype, shape.k, shape.n, shape.rows, true);
+    BenchMatmul matmul(weights);
+    peak = std::max(peak, matmul.Flops(shape.rows) / LeastSeconds([&] { matmul.Run(shape.rows); }));
   }
   return peak;
 }

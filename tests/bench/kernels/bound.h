@@ -16,7 +16,7 @@ struct Bound {
   const char* unit = "";  // of 1e9 amounts in a second
 };
 
-// `flops` at the rate of the fastest product of this number format, over several shapes.
+// `flops` at the rate of the fastest matmul of this number format, over several shapes.
 Bound MatmulBound(DType dtype, double flops);
 
 // `bytes` at the speed of `pass`, which touches the same memory and computes nothing: the bandwidth
@@ -32,7 +32,7 @@ const cpu::VectorKernels& BestKernels();
 const cpu::RowKernels& BestRowKernels(DType dtype);
 
 // Each file of benchmarks adds its own to Google Benchmark's list.
-void RegisterProducts();
+void RegisterMatmuls();
 void RegisterRows();
 void RegisterAttention();
 

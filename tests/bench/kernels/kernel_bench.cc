@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   benchmark::AddCustomContext("kernels", attendant::bench::BestKernels().isa);
-  attendant::bench::RegisterProducts();
+  attendant::bench::RegisterMatmuls();
   attendant::bench::RegisterRows();
   attendant::bench::RegisterAttention();
   benchmark::RunSpecifiedBenchmarks();

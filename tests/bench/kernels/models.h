@@ -20,7 +20,7 @@ struct ModelShape {
 inline constexpr ModelShape kMiniLm{"minilm", 384, 1536, 12};
 inline constexpr ModelShape kBertBase{"bert-base", 768, 3072, 12};
 
-// The number formats whose products are fast on this machine.
+// The number formats whose matmuls are fast on this machine.
 inline std::vector<DType> FastDTypes() {
   std::vector<DType> dtypes;
   const auto backend = MakeCpuBackend({});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to rows between products, a block of rows at a time as in the engine, and what
+// What happens to rows between matmuls, a block of rows at a time as in the engine, and what
 // begins and ends a model: embedding and pooling. Parameters that all rows share (bias, gamma, …)
 // lie in the first level of cache and are not counted.
 #include <cstring>
@@ -35,7 +35,7 @@ class Block {
  public:
   Block(DType dtype, int64_t row_columns)
       : columns(row_columns),
-        product_(Random(kRows * columns)),
+        matmul_out_(Random(kRows * columns)),
         states_(Random(kRows * columns)),
         operand_(static_cast<size_t>(kRows * columns * 4)),
         quantizations_(static_cast<size_t>(kRows), {0.03f, 117}),
@@ -45,14 +45,14 @@ class Block {
         scratch_(static_cast<size_t>(columns)),
         operand_row_bytes_(columns * Bytes(dtype)) {
     if (dtype != DType::kInt8) return;
-    for (float& value : product_) {
+    for (float& value : matmul_out_) {
       const auto sum = static_cast<int32_t>(value * 30000);
       std::memcpy(&value, &sum, sizeof(sum));
     }
   }
 
-  cpu::ProductRow product_row(int64_t row) const {
-    return {product_.data() + row * columns, &quantizations_[static_cast<size_t>(row)],
+  cpu::MatmulRow matmul_row(int64_t row) const {
+    return {matmul_out_.data() + row * columns, &quantizations_[static_cast<size_t>(row)],
             column_scales_.data(), column_offsets_.data()};
   }
   cpu::OperandRow operand_row(int64_t row) {
@@ -66,7 +66,7 @@ class Block {
   const int64_t columns;
 
  private:
-  std::vector<float> product_;  // or s32
+  std::vector<float> matmul_out_;  // or s32
   std::vector<float> states_;
   std::vector<std::byte> operand_;
   std::vector<cpu::RowQuantization> quantizations_;
@@ -86,37 +86,37 @@ double BlockBytes(const Block& block, int64_t bytes_per_value) {
   return static_cast<double>(kRows * block.columns * bytes_per_value);
 }
 
-// states = LayerNorm(states + product + bias), and as operand
+// states = LayerNorm(states + matmul + bias), and as operand
 void MeasureAddLayerNorm(benchmark::State& state, DType dtype, int64_t columns) {
   Block block(dtype, columns);
   const int64_t written = dtype == DType::kF32 ? 0 : Bytes(dtype);
   const Bound bound = MemoryBound(BlockBytes(block, 4 + 8 + written), [&] {
     ForEachRow([&](int64_t row) {
-      ReadBytes(block.product_row(row).values, columns * 4);
+      ReadBytes(block.matmul_row(row).values, columns * 4);
       ReadAndWriteBytes(block.states(row), columns * 4);
       WriteBytes(block.operand_row(row).values, columns * written);
     });
   });
   Measure(state, bound, [&] {
     ForEachRow([&](int64_t row) {
-      BestRowKernels(dtype).add_layer_norm(block.states(row), block.product_row(row),
-                                           block.shared(), block.norm(), block.operand_row(row));
+      BestRowKernels(dtype).add_layer_norm(block.states(row), block.matmul_row(row), block.shared(),
+                                           block.norm(), block.operand_row(row));
     });
   });
 }
 
-// operand = gelu(product + bias)
+// operand = gelu(matmul + bias)
 void MeasureGelu(benchmark::State& state, DType dtype, int64_t columns) {
   Block block(dtype, columns);
   const Bound bound = MemoryBound(BlockBytes(block, 4 + Bytes(dtype)), [&] {
     ForEachRow([&](int64_t row) {
-      ReadBytes(block.product_row(row).values, columns * 4);
+      ReadBytes(block.matmul_row(row).values, columns * 4);
       WriteBytes(block.operand_row(row).values, columns * Bytes(dtype));
     });
   });
   Measure(state, bound, [&] {
     ForEachRow([&](int64_t row) {
-      BestRowKernels(dtype).gelu_erf(block.product_row(row), block.shared(), columns,
+      BestRowKernels(dtype).gelu_erf(block.matmul_row(row), block.shared(), columns,
                                      block.scratch(), block.operand_row(row));
     });
   });
@@ -138,7 +138,7 @@ void MeasureConvert(benchmark::State& state, DType dtype, int64_t columns) {
   });
 }
 
-// qkv = product + bias; of 8-bit products only, oneDNN adds the others' biases
+// qkv = matmul + bias; of 8-bit matmuls only, oneDNN adds the others' biases
 void MeasureAddBias(benchmark::State& state, DType dtype, int64_t columns) {
   Block block(dtype, columns);
   std::vector<float> qkv(static_cast<size_t>(kRows * columns));
@@ -148,13 +148,13 @@ void MeasureAddBias(benchmark::State& state, DType dtype, int64_t columns) {
   };
   const Bound bound = MemoryBound(BlockBytes(block, 4 + qkv_bytes), [&] {
     ForEachRow([&](int64_t row) {
-      ReadBytes(block.product_row(row).values, columns * 4);
+      ReadBytes(block.matmul_row(row).values, columns * 4);
       WriteBytes(qkv_row(row), columns * qkv_bytes);
     });
   });
   Measure(state, bound, [&] {
     ForEachRow([&](int64_t row) {
-      BestRowKernels(dtype).add_bias(block.product_row(row), block.shared(), columns, qkv_row(row));
+      BestRowKernels(dtype).add_bias(block.matmul_row(row), block.shared(), columns, qkv_row(row));
     });
   });
 }
@@ -169,14 +169,14 @@ void MeasureEmbed(benchmark::State& state, int64_t hidden) {
   const Bound bound = MemoryBound(BlockBytes(block, 4 + 4 + 4), [&] {
     ForEachRow([&](int64_t row) {
       ReadBytes(token_row(), hidden * 4);
-      ReadBytes(block.product_row(row).values, hidden * 4);
+      ReadBytes(block.matmul_row(row).values, hidden * 4);
       WriteBytes(block.states(row), hidden * 4);
     });
   });
   Measure(state, bound, [&] {
     ForEachRow([&](int64_t row) {
       BestKernels().embed(token_row(), block.shared(),
-                          static_cast<const float*>(block.product_row(row).values), block.norm(),
+                          static_cast<const float*>(block.matmul_row(row).values), block.norm(),
                           block.states(row));
     });
   });

@@ -63,15 +63,15 @@ void LookAtOperators(CpuIsa isa) {
     }
     EXPECT_EQ(SharedFlashAttention(dtype)->isa(), CpuIsaName(isa));
   }
-  EXPECT_EQ(*FindFamilyKernels(),
-            isa == CpuIsa::kAvx2 ? &kAvx2FamilyKernels : &kAvx512FamilyKernels);
+  EXPECT_EQ(*FindScoredKernels(),
+            isa == CpuIsa::kAvx2 ? &kAvx2ScoredKernels : &kAvx512ScoredKernels);
 }
 
 TEST_P(ForcedIsaTest, OperatorsStayWithinIt) {
   InChild([] { LookAtOperators(isa()); });
 }
 
-// In bf16 where that has fast products at this level, else it is refused.
+// In bf16 where that has fast matmuls at this level, else it is refused.
 void LookAtModules(CpuIsa isa) {
   ASSERT_TRUE(LimitCpuIsa(isa).ok());
   for (const char* name : {"mha_cross", "encoder_post"}) {

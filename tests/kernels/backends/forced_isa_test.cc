@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every instruction set this machine can be held down to, oneDNN included, with every format and
-// with dimensions that nobody chose for speed: fast products and right answers, or a refusal that
+// with dimensions that nobody chose for speed: fast matmuls and right answers, or a refusal that
 // says what to use instead.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -90,7 +90,7 @@ float Tolerance(DType dtype) {
 }
 
 // Our own tiles but for AMX, and where k does not fill their groups.
-Matcher<std::string> ProductsOf(CpuIsa isa, DType dtype, const EncoderConfig& config) {
+Matcher<std::string> ImplementationsOf(CpuIsa isa, DType dtype, const EncoderConfig& config) {
   const int64_t group = dtype == DType::kF32 ? 1 : dtype == DType::kBf16 ? 2 : 4;
   const Matcher<std::string> tiles = Eq(absl::StrCat("tiles:", CpuIsaName(isa)));
   const Matcher<std::string> onednn = StartsWith("brg");
@@ -100,7 +100,7 @@ Matcher<std::string> ProductsOf(CpuIsa isa, DType dtype, const EncoderConfig& co
   return AllOf(onednn, EndsWith(absl::StrCat("tiles:", CpuIsaName(isa))));
 }
 
-void LookAtProducts(CpuIsa isa) {
+void LookAtMatmuls(CpuIsa isa) {
   const auto backend = MakeBackend("cpu", {.cpu_isa = std::string(CpuIsaName(isa))});
   ASSERT_TRUE(backend.ok()) << backend.status();
   for (DType dtype : {DType::kF32, DType::kBf16, DType::kInt8}) {
@@ -112,15 +112,15 @@ void LookAtProducts(CpuIsa isa) {
       const auto encoder = (*backend)->Prepare(config, RandomWeights(config, 5), dtype);
       ASSERT_TRUE(encoder.ok()) << encoder.status();
       EXPECT_EQ((*encoder)->info().isa, CpuIsaName(isa));
-      EXPECT_THAT((*encoder)->info().products, ProductsOf(isa, dtype, config));
+      EXPECT_THAT((*encoder)->info().matmul_implementation, ImplementationsOf(isa, dtype, config));
       ExpectCloseToReference(config, **encoder, Tolerance(dtype));
     }
   }
   EXPECT_EQ(dnnl::get_effective_cpu_isa(), Of(isa).onednn) << "oneDNN is not held down";
 }
 
-TEST_P(ForcedIsaTest, ProductsAreFastAndRightForEveryShape) {
-  InChild([] { LookAtProducts(GetParam()); });
+TEST_P(ForcedIsaTest, MatmulsAreFastAndRightForEveryShape) {
+  InChild([] { LookAtMatmuls(GetParam()); });
 }
 
 void LookAtFormats(CpuIsa isa) {
@@ -148,8 +148,8 @@ TEST_P(ForcedIsaTest, FormatsThatWouldBeSlowAreRefused) {
   InChild([] { LookAtFormats(GetParam()); });
 }
 
-// The second fence: a product that oneDNN has no fast kernel for, whatever the table above it says.
-void LookAtSlowProducts(CpuIsa isa) {
+// The second fence: a matmul that oneDNN has no fast kernel for, whatever the table above it says.
+void LookAtSlowMatmuls(CpuIsa isa) {
   ASSERT_TRUE(LimitCpuIsa(isa).ok());
   for (const auto& [dtype, fast] :
        {std::pair{DType::kF32, true}, {DType::kBf16, Of(isa).bf16}, {DType::kInt8, Of(isa).int8}}) {
@@ -167,8 +167,8 @@ void LookAtSlowProducts(CpuIsa isa) {
   }
 }
 
-TEST_P(ForcedIsaTest, SlowProductsAreRefused) {
-  InChild([] { LookAtSlowProducts(GetParam()); });
+TEST_P(ForcedIsaTest, SlowMatmulsAreRefused) {
+  InChild([] { LookAtSlowMatmuls(GetParam()); });
 }
 
 void HoldTwice(CpuIsa isa) {

@@ -29,7 +29,7 @@ constexpr EncoderConfig kConfig{.layers = 2,
                                 .segment_types = 2,
                                 .layer_norm_epsilon = 1e-12f};
 
-// What a GPU's emulation does in seconds: two heads, each of two columns of tensor products.
+// What a GPU's emulation does in seconds: two heads, each of two columns of tensor matmuls.
 constexpr EncoderConfig kSmallConfig{.layers = 2,
                                      .heads = 2,
                                      .hidden = 64,

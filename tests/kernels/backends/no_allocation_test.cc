@@ -2,10 +2,10 @@
 // After it has run once, a session allocates nothing, takes no lock and makes no primitive, on none
 // of its threads, whatever the next batches look like.
 //
-// With one exception where oneDNN computes the products (matmul.h says where), which is oneDNN's
+// With one exception where oneDNN computes the matmuls (matmul.h says where), which is oneDNN's
 // and counted by itself: dnnl_primitive_execute copies the caller's few arguments into a hash map
 // and frees it before it returns. These are its nodes and its table, some 50 bytes each, which the
-// allocator serves from the thread's own cache, without a lock: 0.1 us of a product that takes 10
+// allocator serves from the thread's own cache, without a lock: 0.1 us of a matmul that takes 10
 // us or more.
 #include <gtest/gtest.h>
 
@@ -53,7 +53,7 @@ const std::vector<std::vector<int64_t>> kBatches = {
     {1},        {16},           {300}, std::vector<int64_t>(64, 7), {2, 500, 3, 17, 1, 80},
     {512, 512}, {129, 130, 131}};
 
-// The entries of a product's argument map: two operands, weight, bias, scratchpad, and its table.
+// The entries of a matmul's argument map: two operands, weight, bias, scratchpad, and its table.
 constexpr int64_t kArguments = 7;
 
 // A batch and all that it asks for, made before anything is counted.
@@ -113,8 +113,9 @@ TEST_P(NoAllocationTest, AfterTheFirstRun) {
     const auto session = (*encoder)->NewSession(kLimits, threads);
     ASSERT_TRUE(session.ok()) << session.status();
     ASSERT_TRUE(Work(config, {40}, false).Run(**session).ok());
-    const bool onednn = (*encoder)->info().products.find("brg") != std::string::npos;
-    EXPECT_TRUE(onednn || !is_odd || dtype == DType::kF32) << (*encoder)->info().products;
+    const bool onednn = (*encoder)->info().matmul_implementation.find("brg") != std::string::npos;
+    EXPECT_TRUE(onednn || !is_odd || dtype == DType::kF32)
+        << (*encoder)->info().matmul_implementation;
     for (const auto& lens : kBatches) {
       for (bool look_inside : {false, true}) {
         SCOPED_TRACE(testing::PrintToString(lens) + (look_inside ? " with inner layers" : ""));

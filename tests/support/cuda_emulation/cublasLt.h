@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// As much of cuBLASLt as kernels/cuda uses; see cuda_runtime_api.h beside it. Products are plain
+// As much of cuBLASLt as kernels/cuda uses; see cuda_runtime_api.h beside it. Matmuls are plain
 // loops (cublaslt.cc).
 
 enum cudaDataType : int { CUDA_R_32F = 0, CUDA_R_16F = 2, CUDA_R_16BF = 14, CUDA_R_8F_E4M3 = 28 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt's products as plain loops: D [m, n] = A^T B, column-major, so that in rows D [n, m] =
+// cuBLASLt's matmuls as plain loops: D [m, n] = A^T B, column-major, so that in rows D [n, m] =
 // B [n, k] times A [m, k]. Its algorithms differ as real ones do: in the order of their sums.
 #include <cublasLt.h>
 
@@ -21,7 +21,7 @@ enum AlgorithmId : uint64_t {
   kSplit = 4,         // in two halves, the cut depending on the rows: what split-K does
 };
 
-struct Product {
+struct Matmul {
   cublasLtMatmulDescOpaque_t desc;
   cudaDataType operand_type, out_type;
   int64_t m, n, k;
@@ -55,7 +55,7 @@ constexpr int64_t kRowBlock = 8;
 constexpr int64_t kColumnBlock = 512;
 
 // sums [rows, m] += b [rows, k] columns [k, m] over k of [begin, end), or backward.
-void AddRange(const Product& p, const float* b, int64_t rows, const std::vector<float>& columns,
+void AddRange(const Matmul& p, const float* b, int64_t rows, const std::vector<float>& columns,
               int64_t begin, int64_t end, float* sums) {
   for (int64_t i = 0; i < p.m; i += kColumnBlock) {
     const int64_t width = std::min(kColumnBlock, p.m - i);
@@ -68,7 +68,7 @@ void AddRange(const Product& p, const float* b, int64_t rows, const std::vector<
   }
 }
 
-void SumRows(const Product& p, const float* b, int64_t rows, const std::vector<float>& columns,
+void SumRows(const Matmul& p, const float* b, int64_t rows, const std::vector<float>& columns,
              std::vector<float>& sums) {
   std::fill(sums.begin(), sums.end(), 0.0f);
   if (p.algorithm != kSplit) {
@@ -83,7 +83,7 @@ void SumRows(const Product& p, const float* b, int64_t rows, const std::vector<f
 }
 
 // d [row] = f(scales * sums + bias)
-void StoreRow(const Product& p, int64_t row, const float* sums) {
+void StoreRow(const Matmul& p, int64_t row, const float* sums) {
   for (int64_t i = 0; i < p.m; ++i) {
     float value = sums[i];
     if (p.desc.a_scale != nullptr) value = value * p.desc.a_scale[i] * p.desc.b_scale[row];
@@ -94,7 +94,7 @@ void StoreRow(const Product& p, int64_t row, const float* sums) {
   }
 }
 
-void Multiply(const Product& p) {
+void Multiply(const Matmul& p) {
   std::vector<float> columns(static_cast<size_t>(p.m * p.k));  // [k, m]
   for (int64_t i = 0; i < p.m; ++i) {
     for (int64_t k = 0; k < p.k; ++k) {
@@ -133,7 +133,7 @@ bool IsSupported(const cublasLtMatmulDescOpaque_t& desc, const cublasLtMatrixLay
          IsAligned(d.ld, d.type) && known_epilogue;
 }
 
-bool IsOnDevice(const Product& p, size_t workspace_bytes, const void* workspace) {
+bool IsOnDevice(const Matmul& p, size_t workspace_bytes, const void* workspace) {
   const Machine& machine = TheMachine();
   const auto has = [&](const void* pointer, int64_t bytes) {
     return IsInside(machine, pointer, static_cast<size_t>(bytes), false);
@@ -289,18 +289,18 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
       handle->device != stream->device) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
-  const Product product{.desc = *desc,
-                        .operand_type = a->type,
-                        .out_type = d->type,
-                        .m = static_cast<int64_t>(d->rows),
-                        .n = static_cast<int64_t>(d->cols),
-                        .k = static_cast<int64_t>(a->rows),
-                        .a = a_data,
-                        .b = b_data,
-                        .d = d_data,
-                        .algorithm = algo->data[0]};
+  const Matmul matmul{.desc = *desc,
+                      .operand_type = a->type,
+                      .out_type = d->type,
+                      .m = static_cast<int64_t>(d->rows),
+                      .n = static_cast<int64_t>(d->cols),
+                      .k = static_cast<int64_t>(a->rows),
+                      .a = a_data,
+                      .b = b_data,
+                      .d = d_data,
+                      .algorithm = algo->data[0]};
   return ToCublas(Call(stream->device, [&](Machine& machine) {
-    if (!IsOnDevice(product, workspace_bytes, workspace)) return cudaErrorInvalidValue;
-    return Enqueue(machine, stream, [product] { Multiply(product); });
+    if (!IsOnDevice(matmul, workspace_bytes, workspace)) return cudaErrorInvalidValue;
+    return Enqueue(machine, stream, [matmul] { Multiply(matmul); });
   }));
 }

@@ -46,7 +46,7 @@ void LoadMatrices(void* const (&operands)[32]) {
 //   a_i (i < 8)  row group, or group + 8 where i & 2;  column 2 place + (i & 1), + 8 where i >= 4
 //   b_i (i < 4)  row 2 place + (i & 1), + 8 where i >= 2;  column group
 //   c_i (i < 4)  row group, or group + 8 where i >= 2;  column 2 place + (i & 1)
-struct Product {
+struct Matmul {
   float (*d)[4];
   const uint32_t (*a)[4];
   uint32_t b[2];
@@ -61,26 +61,26 @@ template <typename T>
 void MultiplyAccumulate(void* const (&operands)[32]) {
   float a[16][16], b[16][8];
   for (int lane = 0; lane < 32; ++lane) {
-    const auto* product = static_cast<const Product*>(operands[lane]);
+    const auto* matmul = static_cast<const Matmul*>(operands[lane]);
     const int group = lane / 4;
     const int place = lane % 4;
     for (int i = 0; i < 8; ++i) {
       const int row = group + ((i & 2) != 0 ? 8 : 0);
       const int column = 2 * place + (i & 1) + (i >= 4 ? 8 : 0);
-      a[row][column] = Half<T>((*product->a)[i / 2], i & 1);
+      a[row][column] = Half<T>((*matmul->a)[i / 2], i & 1);
     }
     for (int i = 0; i < 4; ++i) {
-      b[2 * place + (i & 1) + (i >= 2 ? 8 : 0)][group] = Half<T>(product->b[i / 2], i & 1);
+      b[2 * place + (i & 1) + (i >= 2 ? 8 : 0)][group] = Half<T>(matmul->b[i / 2], i & 1);
     }
   }
   for (int lane = 0; lane < 32; ++lane) {
-    const auto* product = static_cast<const Product*>(operands[lane]);
+    const auto* matmul = static_cast<const Matmul*>(operands[lane]);
     for (int i = 0; i < 4; ++i) {
       const int row = lane / 4 + (i >= 2 ? 8 : 0);
       const int column = 2 * (lane % 4) + (i & 1);
       float sum = 0;
       for (int k = 0; k < 16; ++k) sum += a[row][k] * b[k][column];
-      (*product->d)[i] += sum;
+      (*matmul->d)[i] += sum;
     }
   }
 }
@@ -114,8 +114,8 @@ inline void LoadMatricesTransposed(uint32_t (&registers)[4], uint32_t row) {
 
 template <typename T>
 void MultiplyAccumulate(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  ptx_twin::Product product = {&d, &a, {b0, b1}};
-  cuda_emulation::WithWarp("mma", &product, &ptx_twin::MultiplyAccumulate<T>);
+  ptx_twin::Matmul matmul = {&d, &a, {b0, b1}};
+  cuda_emulation::WithWarp("mma", &matmul, &ptx_twin::MultiplyAccumulate<T>);
 }
 
 inline float Exp2(float value) { return std::exp2(value); }

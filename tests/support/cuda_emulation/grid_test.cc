@@ -203,7 +203,7 @@ TEST(GridTest, BankConflictsOfMatrixLoadsAreCounted) {
   EXPECT_EQ(conflicts(128), 4 * 7);
 }
 
-// Where the product's elements are, as CUTLASS writes it (MMA_Traits of
+// Where the matmul's elements are, as CUTLASS writes it (MMA_Traits of
 // SM80_16x8x16_F32BF16BF16F32_TN): an index into the column-major matrix from a lane and an
 // element.
 int IndexOfA(int lane, int i) {
@@ -221,7 +221,7 @@ T Convert(float value) {
 }
 
 template <typename T>
-void ExpectProduct() {
+void ExpectMatmul() {
   // Small integers, so that every sum is exact. A [16, 16] column-major, B [8, 16] with index
   // column + 8 k, C [16, 8] column-major.
   std::mt19937 random(7);
@@ -256,9 +256,9 @@ void ExpectProduct() {
   }
 }
 
-TEST(GridTest, ProductsAreOfTheElementsThatTheInstructionTakes) {
-  ExpectProduct<cuda::Bf16>();
-  ExpectProduct<cuda::F16>();
+TEST(GridTest, MatmulsAreOfTheElementsThatTheInstructionTakes) {
+  ExpectMatmul<cuda::Bf16>();
+  ExpectMatmul<cuda::F16>();
 }
 
 __global__ void WriteOne(int* value) { *value = 1; }

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-// The device's number formats as floats, for emulated products and plain kernels.
+// The device's number formats as floats, for emulated matmuls and plain kernels.
 namespace attendant::cuda_emulation {
 
 int64_t BytesOf(cudaDataType type);

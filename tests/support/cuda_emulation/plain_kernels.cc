@@ -38,7 +38,7 @@ void Quantize(const std::vector<float>& row, int64_t index, uint8_t* quantized, 
   }
 }
 
-// states [index] = LayerNorm(row), and once more for the next product.
+// states [index] = LayerNorm(row), and once more for the next matmul.
 void NormRow(Format format, std::vector<float> row, const float* gamma, const float* beta,
              float epsilon, int64_t index, void* states, uint8_t* quantized, float* scales) {
   double mean = 0, variance = 0;

@@ -29,7 +29,7 @@ class FamilyTest : public testing::TestWithParam<Kind> {
   bool takes_causal() const { return kind() != Kind::kLinformer; }
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, FamilyTest, testing::ValuesIn(kFamilyKinds),
+INSTANTIATE_TEST_SUITE_P(Kinds, FamilyTest, testing::ValuesIn(kScoredKinds),
                          [](const auto& parameter) {
                            return std::string(FindOperator(parameter.param)->name);
                          });
@@ -300,7 +300,7 @@ TEST(FamilyRefusalTest, SaysWhatAKindCannotDo) {
 }
 
 TEST(FamilyRefusalTest, RefusesSizesThatOverflow) {
-  for (Kind kind : kFamilyKinds) {
+  for (Kind kind : kScoredKinds) {
     FamilyCall test(kind, DType::kF32, {});
     test.call.query.dim = test.call.key.dim = int64_t{1} << 60;
     ExpectRefused(test.call, absl::StatusCode::kInvalidArgument, "beyond the limit");

@@ -9,7 +9,7 @@
 namespace attendant::attention {
 
 // The kinds whose scores are not those of scaled dot products.
-inline constexpr Kind kFamilyKinds[] = {Kind::kAdditive,    Kind::kLuongDot, Kind::kLuongGeneral,
+inline constexpr Kind kScoredKinds[] = {Kind::kAdditive,    Kind::kLuongDot, Kind::kLuongGeneral,
                                         Kind::kLuongConcat, Kind::kLinear,   Kind::kLinformer};
 
 inline constexpr int64_t kUnits = 37;  // of a tanh; no vector's length divides it

@@ -17,24 +17,24 @@ namespace {
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr int64_t kCounts[] = {1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 48, 64, 65, 130};
 
-std::vector<const FamilyKernels*> Available() {
-  std::vector<const FamilyKernels*> kernels;
-  const absl::StatusOr<const FamilyKernels*> best = FindFamilyKernels();
+std::vector<const ScoredKernels*> Available() {
+  std::vector<const ScoredKernels*> kernels;
+  const absl::StatusOr<const ScoredKernels*> best = FindScoredKernels();
   EXPECT_TRUE(best.ok()) << best.status();
   if (best.ok()) kernels.push_back(*best);
-  if (best.ok() && *best != &kAvx2FamilyKernels) kernels.push_back(&kAvx2FamilyKernels);
+  if (best.ok() && *best != &kAvx2ScoredKernels) kernels.push_back(&kAvx2ScoredKernels);
   return kernels;
 }
 
-class FamilyKernelsTest : public testing::TestWithParam<const FamilyKernels*> {
+class ScoredKernelsTest : public testing::TestWithParam<const ScoredKernels*> {
  protected:
-  const FamilyKernels& kernels() const { return *GetParam(); }
+  const ScoredKernels& kernels() const { return *GetParam(); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Isa, FamilyKernelsTest, testing::ValuesIn(Available()),
+INSTANTIATE_TEST_SUITE_P(Isa, ScoredKernelsTest, testing::ValuesIn(Available()),
                          [](const auto& parameter) { return std::string(parameter.param->isa); });
 
-double Naive(const ProductArgs& args, int64_t row, int64_t column) {
+double Naive(const StridedMatmulArgs& args, int64_t row, int64_t column) {
   double sum = 0;
   for (int64_t i = 0; i < args.k; ++i) {
     sum += static_cast<double>(args.a[row * args.a_row_stride + i * args.a_column_stride]) *
@@ -43,7 +43,7 @@ double Naive(const ProductArgs& args, int64_t row, int64_t column) {
   return sum;
 }
 
-TEST_P(FamilyKernelsTest, ProductMatchesPlainLoopsInEveryShape) {
+TEST_P(ScoredKernelsTest, MatmulMatchesPlainLoopsInEveryShape) {
   for (int64_t m : {1, 2, 5, 6, 7, 12, 13}) {
     for (int64_t n : kCounts) {
       for (int64_t k : {0, 1, 17, 513}) {
@@ -51,18 +51,18 @@ TEST_P(FamilyKernelsTest, ProductMatchesPlainLoopsInEveryShape) {
         for (bool transposed : {false, true}) {
           for (bool accumulate : {false, true}) {
             std::vector<float> c(static_cast<size_t>(m * (n + 2)), 3.0f);
-            const ProductArgs args{.a = a.data(),
-                                   .a_row_stride = transposed ? 1 : k,
-                                   .a_column_stride = transposed ? m : 1,
-                                   .b = b.data(),
-                                   .b_row_stride = n + 3,
-                                   .c = c.data(),
-                                   .c_row_stride = n + 2,
-                                   .m = m,
-                                   .n = n,
-                                   .k = k,
-                                   .accumulate = accumulate};
-            kernels().product(args);
+            const StridedMatmulArgs args{.a = a.data(),
+                                         .a_row_stride = transposed ? 1 : k,
+                                         .a_column_stride = transposed ? m : 1,
+                                         .b = b.data(),
+                                         .b_row_stride = n + 3,
+                                         .c = c.data(),
+                                         .c_row_stride = n + 2,
+                                         .m = m,
+                                         .n = n,
+                                         .k = k,
+                                         .accumulate = accumulate};
+            kernels().matmul(args);
             for (int64_t i = 0; i < m; ++i) {
               for (int64_t j = 0; j < n; ++j) {
                 ASSERT_NEAR(c[static_cast<size_t>(i * (n + 2) + j)],
@@ -79,7 +79,7 @@ TEST_P(FamilyKernelsTest, ProductMatchesPlainLoopsInEveryShape) {
   }
 }
 
-TEST_P(FamilyKernelsTest, RowsMatchPlainLoops) {
+TEST_P(ScoredKernelsTest, RowsMatchPlainLoops) {
   for (int64_t n : kCounts) {
     const auto count = static_cast<size_t>(n);
     const std::vector<float> x = CounterValues(3, n, 4), y = CounterValues(4, n);
@@ -113,7 +113,7 @@ TEST_P(FamilyKernelsTest, RowsMatchPlainLoops) {
   }
 }
 
-TEST_P(FamilyKernelsTest, ConvertsRowsAsTheReferenceDoes) {
+TEST_P(ScoredKernelsTest, ConvertsRowsAsTheReferenceDoes) {
   for (int64_t n : kCounts) {
     const std::vector<float> x = CounterValues(5, n, 100);
     std::vector<uint16_t> bf16(static_cast<size_t>(n) + 1, 0x1234);
@@ -129,7 +129,7 @@ TEST_P(FamilyKernelsTest, ConvertsRowsAsTheReferenceDoes) {
   }
 }
 
-TEST_P(FamilyKernelsTest, Transposes) {
+TEST_P(ScoredKernelsTest, Transposes) {
   for (int64_t rows : {1, 5, 12, 16, 17, 64}) {
     for (int64_t n : kCounts) {
       const std::vector<float> x = CounterValues(6, rows * (n + 1));
@@ -144,7 +144,7 @@ TEST_P(FamilyKernelsTest, Transposes) {
   }
 }
 
-TEST_P(FamilyKernelsTest, ExponentialsMatchPlainLoops) {
+TEST_P(ScoredKernelsTest, ExponentialsMatchPlainLoops) {
   for (int64_t n : kCounts) {
     const std::vector<float> x = CounterValues(7, n, 30);
     std::vector<float> bias = CounterValues(8, n, 3);
@@ -174,7 +174,7 @@ TEST_P(FamilyKernelsTest, ExponentialsMatchPlainLoops) {
 }
 
 // Sums of tanh over all magnitudes, on both sides of where keys become exponentials.
-TEST_P(FamilyKernelsTest, TanhScoresMatchPlainLoops) {
+TEST_P(ScoredKernelsTest, TanhScoresMatchPlainLoops) {
   constexpr int64_t kUnits = 21, kStride = 64;
   for (float key_amplitude : {0.5f, 21.0f, 90.0f}) {
     for (float query_amplitude : {0.5f, 30.0f, 5000.0f}) {

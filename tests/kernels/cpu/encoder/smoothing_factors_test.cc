@@ -46,8 +46,8 @@ std::vector<double> AddNorm(const std::vector<double>& a, const std::vector<doub
 }
 
 // Tokens drawn as the prediction supposes them, through the layer's own formulas: each channel's
-// root mean square is the multiplier to the power -2.
-TEST(OperandMultipliersTest, PredictWhatDrawnTokensShow) {
+// root mean square is the smoothing factor to the power -2.
+TEST(SmoothingFactorsTest, PredictWhatDrawnTokensShow) {
   const EncoderWeights weights = RandomWeights(kConfig, 3);
   const EncoderLayerWeights& layer = weights.layers.front();
   // What attention does to the variance is a guess; without values there is nothing to guess.
@@ -74,7 +74,7 @@ TEST(OperandMultipliersTest, PredictWhatDrawnTokensShow) {
     states = AddNorm(states, Apply(layer.ffn_down, intermediate), layer.ffn_norm);
     for (size_t i = 0; i < 16; ++i) next_squares[i] += states[i] * states[i] / kTokens;
   }
-  const std::vector<LayerMultipliers> predicted = PredictMultipliers(kConfig, weights);
+  const std::vector<LayerSmoothing> predicted = PredictSmoothingFactors(kConfig, weights);
   ASSERT_EQ(predicted.size(), 2u);
   for (size_t i = 0; i < 16; ++i) {
     const double gamma = weights.embedding_norm.gamma.data()[i];
@@ -86,7 +86,7 @@ TEST(OperandMultipliersTest, PredictWhatDrawnTokensShow) {
   }
 }
 
-TEST(OperandMultipliersTest, StayPositiveAndFiniteForAnyWeights) {
+TEST(SmoothingFactorsTest, StayPositiveAndFiniteForAnyWeights) {
   for (const float extreme : {0.0f, 1e-30f, 1e30f, -3e38f}) {
     const EncoderWeights weights = RandomWeights(kConfig, 3);
     for (const EncoderLayerWeights& layer : weights.layers) {
@@ -94,11 +94,11 @@ TEST(OperandMultipliersTest, StayPositiveAndFiniteForAnyWeights) {
       Mutable(layer.attention_norm.gamma)[2] = extreme;
       Mutable(layer.attention_norm.beta)[2] = extreme;
     }
-    for (const LayerMultipliers& layer : PredictMultipliers(kConfig, weights)) {
+    for (const LayerSmoothing& layer : PredictSmoothingFactors(kConfig, weights)) {
       for (const std::vector<float>* one : {&layer.qkv, &layer.ffn_up}) {
-        for (float multiplier : *one) {
-          EXPECT_GT(multiplier, 0) << extreme;
-          EXPECT_TRUE(std::isfinite(multiplier)) << extreme;
+        for (float factor : *one) {
+          EXPECT_GT(factor, 0) << extreme;
+          EXPECT_TRUE(std::isfinite(factor)) << extreme;
         }
       }
     }

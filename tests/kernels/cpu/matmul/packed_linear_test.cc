@@ -51,49 +51,49 @@ class PackedLinearTest : public testing::Test {
   std::optional<Arena> arena_;
 };
 
-TEST_F(PackedLinearTest, KeepsTheLargestOutliersApart) {
+TEST_F(PackedLinearTest, DecomposesTheLargestOutliers) {
   const Matmul* matmul = Create(DType::kInt8);
-  if (matmul == nullptr) GTEST_SKIP() << "no fast int8 products here";
+  if (matmul == nullptr) GTEST_SKIP() << "no fast int8 matmuls here";
   Linear linear(1);
   for (int64_t i = 0; i < 20; ++i) linear.at(i, 3 * i) = 2.0f + static_cast<float>(i);
   const LinearWeights view = linear.view();
   const PackedLinear plain = PackLinear(*matmul, {&view}, *arena_);
   EXPECT_TRUE(plain.outliers.empty());
   Arena arena(static_cast<size_t>(matmul->packed_bytes()) + Arena::kAlignment);
-  const PackedLinear apart = PackLinear(*matmul, {&view}, arena, {.keep_outliers_apart = true});
-  ASSERT_EQ(apart.outliers.size(), kMaxOutliers);
-  for (const OutlierWeight& outlier : apart.outliers) {
+  const PackedLinear decomposed = PackLinear(*matmul, {&view}, arena, {.decompose_outliers = true});
+  ASSERT_EQ(decomposed.outliers.size(), kMaxOutliers);
+  for (const OutlierWeight& outlier : decomposed.outliers) {
     EXPECT_GE(outlier.output, 4);  // the four smallest of 20 stay
     EXPECT_EQ(outlier.input, 3 * outlier.output);
     EXPECT_EQ(outlier.value, 2.0f + static_cast<float>(outlier.output));
     const auto output = static_cast<size_t>(outlier.output);
-    EXPECT_LT(apart.column_scales[output], plain.column_scales[output] / 8);
+    EXPECT_LT(decomposed.column_scales[output], plain.column_scales[output] / 8);
   }
-  EXPECT_EQ(apart.column_scales[100], plain.column_scales[100]);
+  EXPECT_EQ(decomposed.column_scales[100], plain.column_scales[100]);
 }
 
-TEST_F(PackedLinearTest, DividesWeightsByTheInputsMultipliers) {
+TEST_F(PackedLinearTest, DividesWeightsByTheSmoothingFactors) {
   const Matmul* matmul = Create(DType::kInt8);
-  if (matmul == nullptr) GTEST_SKIP() << "no fast int8 products here";
+  if (matmul == nullptr) GTEST_SKIP() << "no fast int8 matmuls here";
   Linear linear(1);
   Linear divided = linear;
-  std::vector<float> multipliers;
+  std::vector<float> smoothing;
   for (int64_t i = 0; i < kInputs; ++i) {
-    multipliers.push_back(i % 2 == 0 ? 0.5f : 4.0f);
-    for (int64_t j = 0; j < kOutputs; ++j) divided.at(j, i) /= multipliers.back();
+    smoothing.push_back(i % 2 == 0 ? 0.5f : 4.0f);
+    for (int64_t j = 0; j < kOutputs; ++j) divided.at(j, i) /= smoothing.back();
   }
   const LinearWeights view = linear.view(), divided_view = divided.view();
   const PackedLinear packed =
-      PackLinear(*matmul, {&view}, *arena_, {.input_multipliers = multipliers});
+      PackLinear(*matmul, {&view}, *arena_, {.smoothing_factors = smoothing});
   Arena arena(static_cast<size_t>(matmul->packed_bytes()) + Arena::kAlignment);
   const PackedLinear expected = PackLinear(*matmul, {&divided_view}, arena);
-  EXPECT_EQ(packed.input_multipliers, multipliers);
+  EXPECT_EQ(packed.smoothing_factors, smoothing);
   EXPECT_EQ(packed.column_scales, expected.column_scales);
   EXPECT_EQ(std::vector(packed.weight, packed.weight + packed.weight_bytes),
             std::vector(expected.weight, expected.weight + expected.weight_bytes));
 }
 
-// Slices of the columns, each run alone, give the bits of the whole product.
+// Slices of the columns, each run alone, give the bits of the whole matmul.
 TEST_F(PackedLinearTest, SlicesGiveTheBitsOfTheWhole) {
   for (const DType dtype : {DType::kF32, DType::kBf16, DType::kInt8}) {
     const Matmul* matmul = Create(dtype);
@@ -109,7 +109,7 @@ TEST_F(PackedLinearTest, SlicesGiveTheBitsOfTheWhole) {
         EXPECT_GT(sliced.slices(), 1);
       }
       std::vector<char> scratchpad(sliced.scratchpad_bytes() + 64);
-      LinearRunner runner(sliced, scratchpad.data());
+      LinearExecutor runner(sliced, scratchpad.data());
       std::vector<uint8_t> x(32 * kInputs * 4);
       for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<uint8_t>(i % 64);  // small numbers
       for (const int64_t rows : {16, 32}) {

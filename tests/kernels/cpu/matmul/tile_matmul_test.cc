@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of every instruction set and format beside plain loops, at every count of rows and with
+// Matmuls of every instruction set and format beside plain loops, at every count of rows and with
 // widths at the edges of panels, vectors and groups.
 #include "kernels/cpu/matmul/tile_matmul.h"
 
@@ -108,7 +108,7 @@ TEST_P(TileMatmulTest, EveryCountOfRows) {
           kernels(), {.dtype = dtype(), .k = k, .n = n, .max_rows = kMaxRows, .bias = has_bias});
       const Problem problem(dtype(), k, n);
       const auto packed = Pack(matmul, problem);
-      const auto runner = matmul.NewRunner(nullptr);
+      const auto runner = matmul.NewExecutor(nullptr);
       const float* bias = has_bias ? problem.bias.data() : nullptr;
       std::vector<uint32_t> all(static_cast<size_t>(kMaxRows * n));
       ASSERT_TRUE(runner->Run(kMaxRows, problem.x_bytes.data(), packed.data(), bias, all.data()));
@@ -144,9 +144,9 @@ TEST_P(TileMatmulTest, RoundsToBf16WhereAsked) {
   std::vector<uint16_t> bf16(700 + 1, 0x5a5a);
   const float* bias = problem.bias.data();
   ASSERT_TRUE(
-      exact.NewRunner(nullptr)->Run(7, problem.x_bytes.data(), packed.data(), bias, y.data()));
-  ASSERT_TRUE(
-      rounded.NewRunner(nullptr)->Run(7, problem.x_bytes.data(), packed.data(), bias, bf16.data()));
+      exact.NewExecutor(nullptr)->Run(7, problem.x_bytes.data(), packed.data(), bias, y.data()));
+  ASSERT_TRUE(rounded.NewExecutor(nullptr)->Run(7, problem.x_bytes.data(), packed.data(), bias,
+                                                bf16.data()));
   for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(bf16[i], RoundToBf16(y[i]));
   EXPECT_EQ(bf16.back(), 0x5a5a);
 }

@@ -41,9 +41,9 @@ class VectorKernelsTest : public testing::TestWithParam<std::tuple<const VectorK
   }
 };
 
-// A product's row as the format has it, and the real numbers that it stands for.
-struct TestProduct {
-  TestProduct(DType dtype, int64_t columns, uint32_t seed, float spread) {
+// A matmul's row as the format has it, and the real numbers that it stands for.
+struct TestMatmul {
+  TestMatmul(DType dtype, int64_t columns, uint32_t seed, float spread) {
     reals = Random(columns, seed, spread);
     row.values = reals.data();
     if (dtype != DType::kInt8) return;
@@ -60,13 +60,13 @@ struct TestProduct {
     }
     row = {sums.data(), &quantization, column_scales.data(), column_offsets.data()};
   }
-  TestProduct(const TestProduct&) = delete;
+  TestMatmul(const TestMatmul&) = delete;
 
   std::vector<float> reals;
   std::vector<int32_t> sums;
   std::vector<float> column_scales, column_offsets;
   RowQuantization quantization;
-  ProductRow row;
+  MatmulRow row;
 };
 
 // Space for an operand's row, one value more than its columns, and what the row stands for.
@@ -135,16 +135,16 @@ TEST_P(VectorKernelsTest, EmbedAtEveryWidth) {
 TEST_P(VectorKernelsTest, AddLayerNormAtEveryWidth) {
   for (int64_t hidden = 1; hidden <= 150; ++hidden) {
     SCOPED_TRACE(hidden);
-    const TestProduct product(dtype(), hidden, 1, 1);
+    const TestMatmul matmul(dtype(), hidden, 1, 1);
     const auto bias = Random(hidden, 2), gamma = Random(hidden, 4), beta = Random(hidden, 5);
     auto states = Random(hidden + 1, 3);
     const auto before = states;
     TestOperand operand(dtype(), hidden);
-    rows().add_layer_norm(states.data(), product.row, bias.data(),
+    rows().add_layer_norm(states.data(), matmul.row, bias.data(),
                           {gamma.data(), beta.data(), hidden, 1e-5f}, operand.row());
     std::vector<double> x;
     for (size_t i = 0; i < bias.size(); ++i) {
-      x.push_back(static_cast<double>(before[i]) + product.reals[i] + bias[i]);
+      x.push_back(static_cast<double>(before[i]) + matmul.reals[i] + bias[i]);
     }
     const auto expected = PlainLayerNorm(x, gamma, beta, 1e-5);
     for (size_t i = 0; i < x.size(); ++i) {
@@ -160,25 +160,25 @@ TEST_P(VectorKernelsTest, AddLayerNormAtEveryWidth) {
 TEST_P(VectorKernelsTest, AddLayerNormMultipliesTheOperandAlone) {
   if (dtype() != DType::kInt8) GTEST_SKIP() << "only 8-bit operands are multiplied";
   for (int64_t hidden : {1, 7, 16, 33, 150}) {
-    const TestProduct product(dtype(), hidden, 1, 1);
+    const TestMatmul matmul(dtype(), hidden, 1, 1);
     const auto bias = Random(hidden, 2), gamma = Random(hidden, 4), beta = Random(hidden, 5);
-    auto multipliers = Random(hidden, 6);
-    for (float& multiplier : multipliers) multiplier = 0.1f + std::abs(multiplier);
+    auto smoothing = Random(hidden, 6);
+    for (float& factor : smoothing) factor = 0.1f + std::abs(factor);
     const LayerNormArgs norm{gamma.data(), beta.data(), hidden, 1e-5f};
     auto plain = Random(hidden, 3), states = plain;
     TestOperand operand(dtype(), hidden);
     OperandRow row = operand.row();
-    rows().add_layer_norm(plain.data(), product.row, bias.data(), norm, {});
-    row.multipliers = multipliers.data();
-    rows().add_layer_norm(states.data(), product.row, bias.data(), norm, row);
+    rows().add_layer_norm(plain.data(), matmul.row, bias.data(), norm, {});
+    row.smoothing = smoothing.data();
+    rows().add_layer_norm(states.data(), matmul.row, bias.data(), norm, row);
     EXPECT_EQ(states, plain);  // whatever the operand is
     std::vector<float> converted = states;
     TestOperand by_convert(dtype(), hidden);
     OperandRow convert_row = by_convert.row();
-    convert_row.multipliers = multipliers.data();
+    convert_row.smoothing = smoothing.data();
     rows().convert(converted.data(), hidden, convert_row);
     for (size_t i = 0; i < states.size(); ++i) {
-      const double expected = static_cast<double>(states[i]) * multipliers[i];
+      const double expected = static_cast<double>(states[i]) * smoothing[i];
       EXPECT_NEAR(operand.at(i), expected, operand.tolerance(expected));
       EXPECT_EQ(operand.Read<uint8_t>(i), by_convert.Read<uint8_t>(i));
     }
@@ -187,12 +187,12 @@ TEST_P(VectorKernelsTest, AddLayerNormMultipliesTheOperandAlone) {
 
 TEST_P(VectorKernelsTest, AddBias) {
   for (int64_t columns = 1; columns <= 70; ++columns) {
-    const TestProduct product(dtype(), columns, 1, 3);
+    const TestMatmul matmul(dtype(), columns, 1, 3);
     const auto bias = Random(columns, 2);
     TestOperand qkv(rows().qkv_is_bf16 ? DType::kBf16 : DType::kF32, columns);
-    rows().add_bias(product.row, bias.data(), columns, qkv.bytes.data());
+    rows().add_bias(matmul.row, bias.data(), columns, qkv.bytes.data());
     for (size_t i = 0; i < bias.size(); ++i) {
-      const double expected = product.reals[i] + bias[i];
+      const double expected = matmul.reals[i] + bias[i];
       EXPECT_NEAR(qkv.at(i), expected, qkv.tolerance(expected));
     }
     EXPECT_TRUE(qkv.untouched_after(bias.size()));
@@ -201,15 +201,15 @@ TEST_P(VectorKernelsTest, AddBias) {
 
 void ExpectActivation(RowKernels::Activate kernel, DType dtype, double (*plain)(double)) {
   for (int64_t columns = 1; columns <= 70; ++columns) {
-    const TestProduct product(dtype, columns, 1, 4);
+    const TestMatmul matmul(dtype, columns, 1, 4);
     const auto bias = Random(columns, 2);
     TestOperand operand(dtype, columns);
     std::vector<float> scratch(bias.size());
-    kernel(product.row, bias.data(), columns, scratch.data(), operand.row());
+    kernel(matmul.row, bias.data(), columns, scratch.data(), operand.row());
     for (size_t i = 0; i < bias.size(); ++i) {
-      const double expected = plain(product.reals[i] + bias[i]);
+      const double expected = plain(matmul.reals[i] + bias[i]);
       EXPECT_NEAR(operand.at(i), expected, operand.tolerance(expected))
-          << product.reals[i] + bias[i];
+          << matmul.reals[i] + bias[i];
     }
     EXPECT_TRUE(operand.untouched_after(bias.size()));
   }

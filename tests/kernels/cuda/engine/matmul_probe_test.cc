@@ -14,7 +14,7 @@ namespace {
 cublasLtMatmulAlgo_t AlgorithmWithId(uint64_t id) { return {{id}}; }
 constexpr uint64_t kForward = 1, kBackward = 2, kForwardAgain = 3, kSplit = 4;
 
-class ProductProbeTest : public testing::TestWithParam<Format> {};
+class MatmulProbeTest : public testing::TestWithParam<Format> {};
 
 void Look(Format format) {
   const cuda_test::RandomEncoder encoder(cuda_test::SmallConfig(), 1);
@@ -30,10 +30,10 @@ void Look(Format format) {
   const DeviceBuffers buffers = PlaceDeviceBuffers(*model, size, carver);
   Stream stream;
   ASSERT_TRUE(MakeStream(stream).ok());
-  const ProductContext context{model->cublaslt(), format, buffers.workspace};
-  for (int kind = 0; kind < kNumProductKinds; ++kind) {
-    ProductProbe probe(*model, context, buffers, size.rows, stream.get());
-    ASSERT_TRUE(probe.Use(static_cast<ProductKind>(kind)).ok());
+  const MatmulContext context{model->cublaslt(), format, buffers.workspace};
+  for (int kind = 0; kind < kNumMatmulKinds; ++kind) {
+    MatmulProbe probe(*model, context, buffers, size.rows, stream.get());
+    ASSERT_TRUE(probe.Use(static_cast<MatmulKind>(kind)).ok());
     ASSERT_TRUE(probe.TakeReference(AlgorithmWithId(kForward)).ok());
     for (const int64_t rows : {16, 32, 128, 192}) {
       for (const uint64_t id : {kForward, kBackward, kForwardAgain, kSplit}) {
@@ -46,13 +46,13 @@ void Look(Format format) {
   }
 }
 
-TEST_P(ProductProbeTest, SeesOtherOrders) {
+TEST_P(MatmulProbeTest, SeesOtherOrders) {
   cuda_emulation::Configure({});
   Look(GetParam());
   EXPECT_EQ(cuda_emulation::CountAlive(), cuda_emulation::Alive{});
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, ProductProbeTest,
+INSTANTIATE_TEST_SUITE_P(Formats, MatmulProbeTest,
                          testing::Values(Format::kF32, Format::kBf16, Format::kF16, Format::kFp8));
 
 }  // namespace

@@ -126,7 +126,8 @@ void LogModel(const ModelStatus& status) {
       "model '{}' is ready after {:.2f} s: {} on {} ({}{}), {} layers, hidden {}, at most {} "
       "tokens, text cut at {}{}; weights {:.1f} MiB, arenas {:.1f} MiB",
       status.name, absl::ToDoubleSeconds(model.load_time), std::string(DTypeName(info.dtype)),
-      info.backend, info.isa, info.products.empty() ? "" : ", " + info.products,
+      info.backend, info.isa,
+      info.matmul_implementation.empty() ? "" : ", " + info.matmul_implementation,
       model.config().layers, model.config().hidden, model.max_sequence_tokens,
       model.sentence.max_text_tokens,
       model.tokenizer == nullptr ? ", no tokenizer: takes ids only" : "", ToMiB(info.weight_bytes),

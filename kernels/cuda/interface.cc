@@ -68,7 +68,7 @@ AttendantCudaStatus CreateModel(int32_t device, const AttendantCudaConfig* confi
     }
     auto made = std::make_unique<AttendantCudaModel>();
     ATTENDANT_CUDA_TRY(
-        Model::Create(device, *config, *weights, static_cast<Format>(dtype), made->model));
+        Model::Create(device, *config, *weights, static_cast<DType>(dtype), made->model));
     *model = made.release();
     return {};
   });

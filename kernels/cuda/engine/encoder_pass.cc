@@ -4,22 +4,21 @@
 #include <cmath>
 
 #include "kernels/cuda/engine/batch_layout.h"
-#include "kernels/cuda/engine/matmul_probe.h"
 #include "kernels/cuda/kernels/attention_kernels.h"
 #include "kernels/cuda/kernels/kernels.h"
-#include "kernels/cuda/runtime/nvtx.h"
+#include "kernels/cuda/runtime/handles.h"
 
 namespace attendant::cuda {
 namespace {
 
-Function FunctionOf(int32_t activation) {
+Activation ActivationOf(int32_t activation) {
   switch (activation) {
     case ATTENDANT_CUDA_GELU_TANH:
-      return Function::kGeluTanh;
+      return Activation::kGeluTanh;
     case ATTENDANT_CUDA_RELU:
-      return Function::kRelu;
+      return Activation::kRelu;
     default:
-      return Function::kGeluErf;
+      return Activation::kGeluErf;
   }
 }
 
@@ -53,7 +52,7 @@ EncoderPass::EncoderPass(const Model& model, const DeviceBuffers& buffers,
       algorithms_(algorithms),
       max_sequences_(max_sequences),
       states_(model.states()),
-      matmul_context_{model.cublaslt(), model.format(), buffers.workspace} {}
+      matmul_context_{model.cublaslt(), model.dtype(), buffers.workspace} {}
 
 Status EncoderPass::Issue(const PassSize& size, cudaStream_t stream, PassObserver* observer) const {
   const Run run{.size = size,
@@ -125,8 +124,8 @@ Status EncoderPass::Attend(const Run& run) const {
   ATTENDANT_CUDA_TRY(run.Done(LaunchAttention(states_, args, run.counts(), run.size.attention_tasks,
                                               model_.config().heads, model_.head_dim(), run.stream),
                               "attention", ATTENDANT_CUDA_GROUP_ATTENTION));
-  if (model_.format() != Format::kFp8) return {};
-  const ActivateArgs quantize{.function = Function::kIdentity,
+  if (model_.dtype() != DType::kFp8) return {};
+  const ActivateArgs quantize{.activation = Activation::kIdentity,
                               .values = buffers_.context,
                               .quantized = buffers_.quantized,
                               .scales = buffers_.scales};
@@ -140,7 +139,7 @@ Status EncoderPass::FeedForward(const Run& run, const DeviceLayer& layer) const 
   const AttendantCudaConfig& config = model_.config();
   ATTENDANT_CUDA_TRY(Linear(run, layer, MatmulKind::kFfnUp));
   if (model_.shape(MatmulKind::kFfnUp).epilogue == Epilogue::kBias) {
-    const ActivateArgs args{.function = FunctionOf(config.activation),
+    const ActivateArgs args{.activation = ActivationOf(config.activation),
                             .values = buffers_.wide,
                             .quantized = buffers_.quantized,
                             .scales = buffers_.scales};
@@ -154,7 +153,7 @@ Status EncoderPass::FeedForward(const Run& run, const DeviceLayer& layer) const 
 Status EncoderPass::Linear(const Run& run, const DeviceLayer& layer, MatmulKind kind) const {
   const auto row_class = static_cast<size_t>(RowClass(run.size.rows));
   ATTENDANT_CUDA_TRY(Multiply(matmul_context_, model_.shape(kind),
-                              ArgsOf(buffers_, model_.format(), kind, layer.matmul(kind)),
+                              OperandsOf(buffers_, model_.dtype(), kind, layer.matmul(kind)),
                               run.size.rows, algorithms_[row_class][static_cast<size_t>(kind)],
                               run.stream));
   return run.Done(cudaSuccess, "", ATTENDANT_CUDA_GROUP_MATMULS);

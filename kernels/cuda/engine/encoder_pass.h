@@ -55,7 +55,7 @@ class EncoderPass {
   DeviceBuffers buffers_;
   const Algorithms& algorithms_;
   int64_t max_sequences_;
-  Format states_;
+  DType states_;
   MatmulContext matmul_context_;
 };
 

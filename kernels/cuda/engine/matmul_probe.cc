@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/cuda/engine/conversion.h"
+#include "kernels/cuda/engine/weight_upload.h"
 
 namespace attendant::cuda {
 namespace {
@@ -20,23 +20,7 @@ constexpr int64_t kPinnedBytes = int64_t{4} << 20;
 
 }  // namespace
 
-MatmulOperands ArgsOf(const DeviceBuffers& buffers, Format format, MatmulKind kind,
-                      const DeviceLinear& linear) {
-  const std::byte* const x[kNumMatmulKinds] = {buffers.states, buffers.context, buffers.states,
-                                               buffers.wide};
-  std::byte* const out[kNumMatmulKinds] = {buffers.wide, buffers.update, buffers.wide,
-                                           buffers.update};
-  const auto index = static_cast<size_t>(kind);
-  const bool fp8 = format == Format::kFp8;
-  return {.x = fp8 ? static_cast<const void*>(buffers.quantized) : x[index],
-          .x_scales = buffers.scales,
-          .weight = linear.weight,
-          .weight_scales = linear.scales,
-          .bias = linear.bias,
-          .out = out[index]};
-}
-
-Status MatmulProbe::Use(MatmulKind kind) {
+Status MatmulProbe::SelectKind(MatmulKind kind) {
   shape_ = model_.shape(kind);
   pinned_bytes_ = std::max(kPinnedBytes, shape_.inputs * operand_bytes());
   ATTENDANT_CUDA_TRY(AllocatePinned(pinned_bytes_, pinned_));
@@ -53,12 +37,12 @@ Status MatmulProbe::Use(MatmulKind kind) {
   ATTENDANT_CUDA_TRY(AllocateDevice(measure.used_bytes(), linear_));
   Carver carver(linear_.get());
   place(carver);
-  if (context_.format != Format::kFp8) linear.scales = nullptr;
-  args_ = ArgsOf(buffers_, context_.format, kind, linear);
+  if (context_.dtype != DType::kFp8) linear.scales = nullptr;
+  args_ = OperandsOf(buffers_, context_.dtype, kind, linear);
 
   ATTENDANT_CUDA_TRY(FillOperand(shape_.outputs, 1, linear.weight));
   ATTENDANT_CUDA_TRY(FillOperand(rows_, -1, const_cast<void*>(args_.x)));
-  if (context_.format == Format::kFp8) {
+  if (context_.dtype == DType::kFp8) {
     ATTENDANT_CUDA_TRY(FillScales(shape_.outputs, linear.scales));
     ATTENDANT_CUDA_TRY(FillScales(rows_, buffers_.scales));
   }
@@ -97,10 +81,10 @@ Status MatmulProbe::FillOperand(int64_t rows, float sign, void* device) {
       row[k + half] = sign * row[k];
     }
     std::byte* to = pinned_.get() + i * bytes;
-    if (context_.format == Format::kFp8) {
+    if (context_.dtype == DType::kFp8) {
       QuantizeToE4m3(row.data(), shape_.inputs, 1, reinterpret_cast<uint8_t*>(to));
     } else {
-      ConvertToStates(context_.format, row.data(), shape_.inputs, to);
+      ConvertToStates(context_.dtype, row.data(), shape_.inputs, to);
     }
   }
   for (int64_t begin = 0; begin < rows; begin += piece) {

@@ -11,11 +11,6 @@
 
 namespace attendant::cuda {
 
-// A matmul's operands and result in a session's buffers, with one layer's weights. A matmul
-// reads what the step before it wrote.
-MatmulOperands ArgsOf(const DeviceBuffers& buffers, Format format, MatmulKind kind,
-                      const DeviceLinear& linear);
-
 // One kind of matmul on numbers of very different sizes whose sums are nearly zero: what is left
 // of them are rounding errors, in which every other order of the sums shows. (Numbers in [-1, 1) do
 // not do: rounding to bf16 hides nearly all that f32 sums differ in, so that sums in reverse order
@@ -26,7 +21,7 @@ class MatmulProbe {
               int64_t rows, cudaStream_t stream)
       : model_(model), context_(context), buffers_(buffers), rows_(rows), stream_(stream) {}
 
-  Status Use(MatmulKind kind);
+  Status SelectKind(MatmulKind kind);
 
   // Takes what `algorithm` makes of all rows as what others are compared with.
   Status TakeReference(const cublasLtMatmulAlgo_t& algorithm);
@@ -46,9 +41,9 @@ class MatmulProbe {
   }
   Status Synchronize() { return Check(cudaStreamSynchronize(stream_), "trying a matmul"); }
   int64_t operand_bytes() const {
-    return context_.format == Format::kFp8 ? 1 : StateBytes(context_.format);
+    return context_.dtype == DType::kFp8 ? 1 : StateBytes(context_.dtype);
   }
-  int64_t row_bytes() const { return shape_.outputs * StateBytes(context_.format); }
+  int64_t row_bytes() const { return shape_.outputs * StateBytes(context_.dtype); }
   // device [rows, inputs] = random numbers, the second half of a row `sign` times the first.
   Status FillOperand(int64_t rows, float sign, void* device);
   // device [count] = numbers in [0.5, 1.5)

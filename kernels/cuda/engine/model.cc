@@ -5,8 +5,8 @@
 
 #include "kernels/cuda/engine/weight_upload.h"
 #include "kernels/cuda/kernels/attention_kernels.h"
+#include "kernels/cuda/kernels/number_types.h"
 #include "kernels/cuda/runtime/device.h"
-#include "kernels/cuda/runtime/format_name.h"
 
 namespace attendant::cuda {
 namespace {
@@ -64,20 +64,20 @@ class ModelUpload {
 
  private:
   Status States(const float* values, int64_t count, void* to) {
-    return upload_.States(model_.format(), values, count, to);
+    return upload_.States(model_.dtype(), values, count, to);
   }
   Status Norm(const AttendantCudaNorm& norm, const DeviceNorm& to) {
-    ATTENDANT_CUDA_TRY(upload_.States(Format::kF32, norm.gamma, hidden_, to.gamma));
-    return upload_.States(Format::kF32, norm.beta, hidden_, to.beta);
+    ATTENDANT_CUDA_TRY(upload_.States(DType::kF32, norm.gamma, hidden_, to.gamma));
+    return upload_.States(DType::kF32, norm.beta, hidden_, to.beta);
   }
   // As rows [first, first + outputs) of the device's.
   Status Linear(const AttendantCudaLinear& linear, int64_t first, int64_t outputs, int64_t inputs,
                 const DeviceLinear& to) {
-    const int64_t value_bytes = StateBytes(model_.format());
+    const int64_t value_bytes = StateBytes(model_.dtype());
     ATTENDANT_CUDA_TRY(
         States(linear.bias, outputs, static_cast<std::byte*>(to.bias) + first * value_bytes));
     auto* weight = static_cast<std::byte*>(to.weight);
-    if (model_.format() == Format::kFp8) {
+    if (model_.dtype() == DType::kFp8) {
       return upload_.Quantized(linear.weight, outputs, inputs, weight + first * inputs,
                                to.scales + first);
     }
@@ -104,7 +104,7 @@ class ModelUpload {
 
 }  // namespace
 
-Status CheckConfig(const AttendantCudaConfig& config, Format format) {
+Status CheckConfig(const AttendantCudaConfig& config, DType dtype) {
   for (const NamedCount& one :
        {NamedCount{"layers", config.layers}, NamedCount{"heads", config.heads},
         NamedCount{"hidden", config.hidden}, NamedCount{"ffn", config.ffn},
@@ -126,16 +126,16 @@ Status CheckConfig(const AttendantCudaConfig& config, Format format) {
                          static_cast<int>(config.activation));
   }
   // Rows are read 16 bytes at a time, and that is also what cuBLASLt wants of them.
-  const int64_t multiple = format == Format::kFp8 ? 16 : 8;
+  const int64_t multiple = dtype == DType::kFp8 ? 16 : 8;
   if (hidden % multiple != 0 || hidden > kMaxHidden || config.ffn % multiple != 0) {
     return Status::Error(
         ATTENDANT_CUDA_UNIMPLEMENTED,
         "hidden %lld and ffn %lld must be multiples of %lld on a GPU in %s, hidden "
         "at most %lld",
         hidden, static_cast<long long>(config.ffn), static_cast<long long>(multiple),
-        FormatName(format), static_cast<long long>(kMaxHidden));
+        DTypeName(dtype), static_cast<long long>(kMaxHidden));
   }
-  if (!HasAttention(StateFormat(format), hidden / heads)) {
+  if (!HasAttention(StateDType(dtype), hidden / heads)) {
     return Status::Error(ATTENDANT_CUDA_UNIMPLEMENTED,
                          "attention has no kernel for head_dim %lld in this format",
                          hidden / heads);
@@ -144,16 +144,16 @@ Status CheckConfig(const AttendantCudaConfig& config, Format format) {
 }
 
 Status Model::Create(int device, const AttendantCudaConfig& config,
-                     const AttendantCudaWeights& weights, Format format,
+                     const AttendantCudaWeights& weights, DType dtype,
                      std::unique_ptr<Model>& model) {
-  ATTENDANT_CUDA_TRY(CheckConfig(config, format));
+  ATTENDANT_CUDA_TRY(CheckConfig(config, dtype));
   if (!HasAll(config, weights)) {
     return Status::Error(ATTENDANT_CUDA_INVALID_ARGUMENT, "a tensor is null");
   }
-  ATTENDANT_CUDA_TRY(CheckFormat(device, format));
+  ATTENDANT_CUDA_TRY(CheckDType(device, dtype));
   ATTENDANT_CUDA_TRY(UseDevice(device));
 
-  std::unique_ptr<Model> made(new Model(device, config, format));
+  std::unique_ptr<Model> made(new Model(device, config, dtype));
   made->weights_.layers.resize(static_cast<size_t>(config.layers));
   Carver measure;
   made->PlaceWeights(measure);
@@ -163,7 +163,7 @@ Status Model::Create(int device, const AttendantCudaConfig& config,
   made->PlaceWeights(carver);
   ATTENDANT_CUDA_TRY(ModelUpload(*made).Run(weights));
   ATTENDANT_CUDA_TRY(MakeCublasLt(made->cublaslt_));
-  ATTENDANT_CUDA_TRY(Check(PrepareAttention(format, made->head_dim()), "preparing attention"));
+  ATTENDANT_CUDA_TRY(Check(PrepareAttention(dtype, made->head_dim()), "preparing attention"));
   model = std::move(made);
   return {};
 }
@@ -181,16 +181,16 @@ MatmulShape Model::shape(MatmulKind kind) const {
   }
   // cuBLASLt's GELU is the tanh form; fp8's results pass through a kernel of ours anyway.
   Epilogue epilogue = Epilogue::kBias;
-  if (format_ != Format::kFp8 && config_.activation == ATTENDANT_CUDA_GELU_TANH) {
+  if (dtype_ != DType::kFp8 && config_.activation == ATTENDANT_CUDA_GELU_TANH) {
     epilogue = Epilogue::kBiasGeluTanh;
-  } else if (format_ != Format::kFp8 && config_.activation == ATTENDANT_CUDA_RELU) {
+  } else if (dtype_ != DType::kFp8 && config_.activation == ATTENDANT_CUDA_RELU) {
     epilogue = Epilogue::kBiasRelu;
   }
   return {.outputs = config_.ffn, .inputs = config_.hidden, .epilogue = epilogue};
 }
 
 void* Model::PlaceStates(Carver& carver, int64_t rows) const {
-  return carver.Take<std::byte>(rows * config_.hidden * StateBytes(format_));
+  return carver.Take<std::byte>(rows * config_.hidden * StateBytes(dtype_));
 }
 
 DeviceNorm Model::PlaceNorm(Carver& carver) const {
@@ -200,8 +200,8 @@ DeviceNorm Model::PlaceNorm(Carver& carver) const {
 
 DeviceLinear Model::PlaceLinear(Carver& carver, MatmulKind kind) const {
   const MatmulShape size = shape(kind);
-  const int64_t state_bytes = StateBytes(format_);
-  const bool fp8 = format_ == Format::kFp8;
+  const int64_t state_bytes = StateBytes(dtype_);
+  const bool fp8 = dtype_ == DType::kFp8;
   DeviceLinear linear;
   linear.weight = carver.Take<std::byte>(size.outputs * size.inputs * (fp8 ? 1 : state_bytes));
   if (fp8) linear.scales = carver.Take<float>(size.outputs);

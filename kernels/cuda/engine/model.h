@@ -46,12 +46,12 @@ class Model {
  public:
   // Makes the model's device current. See create_model in cuda_interface.h.
   static Status Create(int device, const AttendantCudaConfig& config,
-                       const AttendantCudaWeights& weights, Format format,
+                       const AttendantCudaWeights& weights, DType dtype,
                        std::unique_ptr<Model>& model);
 
   int device() const { return device_; }
-  Format format() const { return format_; }
-  Format states() const { return StateFormat(format_); }
+  DType dtype() const { return dtype_; }
+  DType states() const { return StateDType(dtype_); }
   const AttendantCudaConfig& config() const { return config_; }
   int64_t head_dim() const { return config_.hidden / config_.heads; }
   const DeviceWeights& weights() const { return weights_; }
@@ -61,8 +61,8 @@ class Model {
   AlgorithmTable& algorithms() { return algorithms_; }
 
  private:
-  Model(int device, const AttendantCudaConfig& config, Format format)
-      : device_(device), format_(format), config_(config) {}
+  Model(int device, const AttendantCudaConfig& config, DType dtype)
+      : device_(device), dtype_(dtype), config_(config) {}
   // Deals out `carver`'s memory, or measures how much the weights take.
   void PlaceWeights(Carver& carver);
   DeviceLinear PlaceLinear(Carver& carver, MatmulKind kind) const;
@@ -70,7 +70,7 @@ class Model {
   void* PlaceStates(Carver& carver, int64_t rows) const;  // [rows, hidden]
 
   int device_;
-  Format format_;
+  DType dtype_;
   AttendantCudaConfig config_;
   DeviceWeights weights_;
   int64_t bytes_ = 0;
@@ -81,6 +81,6 @@ class Model {
 
 // OK, or what of the dimensions or the format this library cannot compute: INVALID_ARGUMENT for
 // what makes no sense, UNIMPLEMENTED for what there are no kernels for.
-Status CheckConfig(const AttendantCudaConfig& config, Format format);
+Status CheckConfig(const AttendantCudaConfig& config, DType dtype);
 
 }  // namespace attendant::cuda

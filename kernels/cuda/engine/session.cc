@@ -7,7 +7,7 @@
 #include "kernels/cuda/kernels/attention_kernels.h"
 #include "kernels/cuda/kernels/kernels.h"
 #include "kernels/cuda/runtime/device.h"
-#include "kernels/cuda/runtime/nvtx.h"
+#include "kernels/cuda/runtime/handles.h"
 
 namespace attendant::cuda {
 namespace {
@@ -76,7 +76,7 @@ Status Session::Allocate() {
 // Rows that no batch has reached yet hold zeros, and every kernel has been loaded before a graph
 // that has it is recorded.
 Status Session::WarmUp() {
-  const MatmulContext matmuls{model_.cublaslt(), model_.format(), device_.workspace};
+  const MatmulContext matmuls{model_.cublaslt(), model_.dtype(), device_.workspace};
   ATTENDANT_CUDA_TRY(
       ChooseAlgorithms(model_, matmuls, device_, size_.rows, compute_.get(), algorithms_));
   ATTENDANT_CUDA_TRY(Check(cudaMemsetAsync(device_memory_.get(), 0,
@@ -233,7 +233,7 @@ Status Session::CopyOutputs(const AttendantCudaBatch& batch, const AttendantCuda
   if (begin < 0) return {};
   const int64_t offset = begin * hidden;
   ATTENDANT_CUDA_TRY(
-      Check(LaunchToFloat(model_.states(), device_.states + offset * StateBytes(model_.format()),
+      Check(LaunchToFloat(model_.states(), device_.states + offset * StateBytes(model_.dtype()),
                           device_.last_hidden + offset, end - begin, hidden, compute_.get()),
             "converting states"));
   ATTENDANT_CUDA_TRY(

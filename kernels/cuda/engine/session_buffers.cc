@@ -26,7 +26,7 @@ SessionSize SizeSession(const AttendantCudaConfig& config, const AttendantCudaLi
 
 DeviceBuffers PlaceDeviceBuffers(const Model& model, const SessionSize& size, Carver& carver) {
   const AttendantCudaConfig& config = model.config();
-  const int64_t state_bytes = StateBytes(model.format());
+  const int64_t state_bytes = StateBytes(model.dtype());
   const auto take_states = [&](int64_t width) {
     return carver.Take<std::byte>(size.rows * width * state_bytes);
   };
@@ -36,7 +36,7 @@ DeviceBuffers PlaceDeviceBuffers(const Model& model, const SessionSize& size, Ca
   buffers.wide = take_states(std::max(3 * config.hidden, config.ffn));
   buffers.context = take_states(config.hidden);
   buffers.update = take_states(config.hidden);
-  if (model.format() == Format::kFp8) {
+  if (model.dtype() == DType::kFp8) {
     buffers.quantized = carver.Take<uint8_t>(size.rows * std::max(config.hidden, config.ffn));
     buffers.scales = carver.Take<float>(size.rows);
   }
@@ -46,6 +46,22 @@ DeviceBuffers PlaceDeviceBuffers(const Model& model, const SessionSize& size, Ca
   buffers.pieces = carver.Take<float>(kOutputSlots * size.piece_floats);
   buffers.workspace = carver.Take<std::byte>(kWorkspaceBytes);
   return buffers;
+}
+
+MatmulOperands OperandsOf(const DeviceBuffers& buffers, DType dtype, MatmulKind kind,
+                          const DeviceLinear& linear) {
+  const std::byte* const x[kNumMatmulKinds] = {buffers.states, buffers.context, buffers.states,
+                                               buffers.wide};
+  std::byte* const out[kNumMatmulKinds] = {buffers.wide, buffers.update, buffers.wide,
+                                           buffers.update};
+  const auto index = static_cast<size_t>(kind);
+  const bool fp8 = dtype == DType::kFp8;
+  return {.x = fp8 ? static_cast<const void*>(buffers.quantized) : x[index],
+          .x_scales = buffers.scales,
+          .weight = linear.weight,
+          .weight_scales = linear.scales,
+          .bias = linear.bias,
+          .out = out[index]};
 }
 
 PinnedBuffers PlacePinnedBuffers(const Model& model, const SessionSize& size, Carver& carver) {

@@ -43,7 +43,7 @@ Status SessionObserver::TakeWeights(int64_t index, float* destination) {
   const int64_t hidden = model_.config().hidden;
   const int64_t head_dim = model_.head_dim();
   const int64_t rows = len(index);
-  const int64_t state_bytes = StateBytes(model_.format());
+  const int64_t state_bytes = StateBytes(model_.dtype());
   const std::byte* q = buffers_.wide + batch_.seq_starts[index] * 3 * hidden * state_bytes;
   for (int64_t i = 0; i < wanted.num_attention_heads; ++i) {
     float* out = nullptr;
@@ -64,7 +64,7 @@ Status SessionObserver::TakeWeights(int64_t index, float* destination) {
 Status SessionObserver::TakeStates(int64_t index, float* destination) {
   const int64_t hidden = model_.config().hidden;
   const std::byte* states =
-      buffers_.states + batch_.seq_starts[index] * hidden * StateBytes(model_.format());
+      buffers_.states + batch_.seq_starts[index] * hidden * StateBytes(model_.dtype());
   float* out = nullptr;
   ATTENDANT_CUDA_TRY(pipe_.Take(len(index) * hidden, destination, stream_, &out));
   return Check(LaunchToFloat(model_.states(), states, out, len(index), hidden, stream_),

@@ -82,7 +82,7 @@ bool HasAll(const AlgorithmTable& table, MatmulKind kind, int classes) {
 }
 
 Status TuneKind(MatmulProbe& probe, MatmulKind kind, int classes, AlgorithmTable& table) {
-  ATTENDANT_CUDA_TRY(probe.Use(kind));
+  ATTENDANT_CUDA_TRY(probe.SelectKind(kind));
   cublasLtMatmulAlgo_t base;
   if (const auto known = table.base(kind); known.has_value()) {
     base = *known;

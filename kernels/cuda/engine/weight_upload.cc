@@ -2,18 +2,44 @@
 #include "kernels/cuda/engine/weight_upload.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
-
-#include "kernels/cuda/engine/conversion.h"
 
 namespace attendant::cuda {
 namespace {
 
 // Large enough for the bus to run at full speed, small beside any model.
 constexpr int64_t kChunkBytes = int64_t{4} << 20;
+constexpr float kBf16Max = 0x1.fep127f;
+constexpr float kF16Max = 65504.0f;
 
 }  // namespace
+
+void ConvertToStates(DType dtype, const float* values, int64_t count, void* out) {
+  switch (StateDType(dtype)) {
+    case DType::kBf16:
+      std::transform(values, values + count, static_cast<Bf16*>(out),
+                     [](float value) { return ToBf16(std::clamp(value, -kBf16Max, kBf16Max)); });
+      return;
+    case DType::kF16:
+      std::transform(values, values + count, static_cast<F16*>(out),
+                     [](float value) { return ToF16(std::clamp(value, -kF16Max, kF16Max)); });
+      return;
+    default:
+      std::memcpy(out, values, static_cast<size_t>(count) * sizeof(float));
+  }
+}
+
+float E4m3Scale(const float* row, int64_t count) {
+  float largest = 0;
+  for (int64_t i = 0; i < count; ++i) largest = std::max(largest, std::abs(row[i]));
+  return largest < 1e-30f ? 1.0f : largest / kE4m3Max;
+}
+
+void QuantizeToE4m3(const float* values, int64_t count, float scale, uint8_t* out) {
+  for (int64_t i = 0; i < count; ++i) out[i] = ToE4m3(values[i] / scale).bits;
+}
 
 WeightUpload::~WeightUpload() {
   if (stream_ != nullptr) cudaStreamSynchronize(stream_.get());
@@ -47,9 +73,9 @@ Status WeightUpload::Send(int64_t count, int64_t value_bytes, void* device, cons
   return {};
 }
 
-Status WeightUpload::States(Format format, const float* values, int64_t count, void* device) {
-  return Send(count, StateBytes(format), device, [&](int64_t begin, int64_t piece, std::byte* out) {
-    ConvertToStates(format, values + begin, piece, out);
+Status WeightUpload::States(DType dtype, const float* values, int64_t count, void* device) {
+  return Send(count, StateBytes(dtype), device, [&](int64_t begin, int64_t piece, std::byte* out) {
+    ConvertToStates(dtype, values + begin, piece, out);
   });
 }
 
@@ -59,7 +85,7 @@ Status WeightUpload::Quantized(const float* values, int64_t rows, int64_t column
   for (int64_t row = 0; row < rows; ++row) {
     scales[static_cast<size_t>(row)] = E4m3Scale(values + row * columns, columns);
   }
-  ATTENDANT_CUDA_TRY(States(Format::kF32, scales.data(), rows, device_scales));
+  ATTENDANT_CUDA_TRY(States(DType::kF32, scales.data(), rows, device_scales));
   // A piece ends where the memory does, within a row as well.
   return Send(rows * columns, 1, device, [&](int64_t begin, int64_t piece, std::byte* out) {
     for (int64_t at = begin; at < begin + piece;) {

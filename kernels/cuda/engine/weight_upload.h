@@ -9,6 +9,17 @@
 
 namespace attendant::cuda {
 
+// Converts `count` values to what `format` stores its states in, rounding as number_types.h does.
+// Numbers beyond the format's largest become the largest: finite weights stay finite.
+void ConvertToStates(DType dtype, const float* values, int64_t count, void* out);
+
+// The scale of a row of weights: its largest magnitude / 448, 1 for a row that is zeros or below
+// 1e-30.
+float E4m3Scale(const float* row, int64_t count);
+
+// out [count] e4m3 = values [count] / scale
+void QuantizeToE4m3(const float* values, int64_t count, float scale, uint8_t* out);
+
 // Brings f32 tensors of the host's to the device in another format, through two small pieces of
 // pinned memory: while one travels, the other is filled.
 class WeightUpload {
@@ -21,7 +32,7 @@ class WeightUpload {
   Status Start();
 
   // device [count] = values [count] in the states' format of `format`.
-  Status States(Format format, const float* values, int64_t count, void* device);
+  Status States(DType dtype, const float* values, int64_t count, void* device);
   // device [rows, columns] e4m3 = values [rows, columns] / scales [rows], and the scales.
   Status Quantized(const float* values, int64_t rows, int64_t columns, void* device,
                    float* device_scales);

@@ -36,15 +36,15 @@ struct AttentionArgs {
   const AttentionTask* tasks;  // [max_tasks], on the device
 };
 // REQUIRES: HasAttention, PrepareAttention on this device.
-cudaError_t LaunchAttention(Format format, const AttentionArgs& args, const BatchCounts* counts,
+cudaError_t LaunchAttention(DType dtype, const AttentionArgs& args, const BatchCounts* counts,
                             int64_t max_tasks, int64_t heads, int64_t head_dim,
                             cudaStream_t stream);
 // On tensor cores (kBf16, kF16, and kFp8, whose states are bf16) any multiple of 8 up to 128, at
 // full speed 32, 64 and 128; kF32 any multiple of 4 up to 256.
-bool HasAttention(Format format, int64_t head_dim);
+bool HasAttention(DType dtype, int64_t head_dim);
 // Lets the current device's kernels have the shared memory that they need. Once for each device,
 // before the first launch and not while a stream is being captured; again does no harm.
-cudaError_t PrepareAttention(Format format, int64_t head_dim);
+cudaError_t PrepareAttention(DType dtype, int64_t head_dim);
 
 // softmax(scale * q k^T) of one sequence and one head, in f32: out [len, len]. head_dim as
 // HasAttention.
@@ -55,7 +55,23 @@ struct AttentionWeightsArgs {
   float scale;
   float* out;
 };
-cudaError_t LaunchAttentionWeights(Format format, const AttentionWeightsArgs& args, int64_t len,
+cudaError_t LaunchAttentionWeights(DType dtype, const AttentionWeightsArgs& args, int64_t len,
                                    int64_t head_dim, cudaStream_t stream);
+
+// The two that LaunchAttention chooses from; arguments are those of LaunchAttention.
+//
+// Matmuls on tensor cores: kBf16 and kF16, head_dim a multiple of 8 up to 128.
+inline constexpr int64_t kMaxTensorHeadDim = 128;
+cudaError_t LaunchTensorAttention(DType dtype, const AttentionArgs& args, const BatchCounts* counts,
+                                  int64_t max_tasks, int64_t heads, int64_t head_dim,
+                                  cudaStream_t stream);
+cudaError_t PrepareTensorAttention(DType dtype, int64_t head_dim);
+
+// f32 throughout, without tensor cores: head_dim a multiple of 4 up to 256.
+inline constexpr int64_t kMaxSimtHeadDim = 256;
+cudaError_t LaunchSimtAttention(const AttentionArgs& args, const BatchCounts* counts,
+                                int64_t max_tasks, int64_t heads, int64_t head_dim,
+                                cudaStream_t stream);
+cudaError_t PrepareSimtAttention(int64_t head_dim);
 
 }  // namespace attendant::cuda

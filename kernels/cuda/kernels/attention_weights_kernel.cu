@@ -3,7 +3,6 @@
 
 #include "kernels/cuda/kernels/attention_kernels.h"
 #include "kernels/cuda/kernels/attention_mask.cuh"
-#include "kernels/cuda/kernels/attention_variants.h"
 #include "kernels/cuda/kernels/launch.cuh"
 #include "kernels/cuda/kernels/row_vectors.cuh"
 
@@ -91,12 +90,12 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-cudaError_t LaunchAttentionWeights(Format format, const AttentionWeightsArgs& args, int64_t len,
+cudaError_t LaunchAttentionWeights(DType dtype, const AttentionWeightsArgs& args, int64_t len,
                                    int64_t head_dim, cudaStream_t stream) {
-  if (!HasAttention(format, head_dim)) return cudaErrorInvalidValue;
+  if (!HasAttention(dtype, head_dim)) return cudaErrorInvalidValue;
   const int64_t shared_bytes = (kQueries + kKeys) * (head_dim + kPad) * int64_t{sizeof(float)};
   static_assert((kQueries + kKeys) * (kMaxSimtHeadDim + kPad) * sizeof(float) <= 48 << 10);
-  return WithStateType(format, [&](auto type) {
+  return WithStateType(dtype, [&](auto type) {
     using T = decltype(type);
     return Launch({CeilDivide(len, kQueries), kThreads, shared_bytes}, stream,
                   &AttentionWeightsKernel<T>, static_cast<const T*>(args.q),

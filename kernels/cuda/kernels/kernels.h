@@ -36,7 +36,7 @@ struct EmbedArgs {
   float* scales;       // [max_tokens]
 };
 // states = LayerNorm(token + position + segment)
-cudaError_t LaunchEmbed(Format format, const EmbedArgs& args, const BatchCounts* counts,
+cudaError_t LaunchEmbed(DType dtype, const EmbedArgs& args, const BatchCounts* counts,
                         int64_t max_tokens, int64_t hidden, cudaStream_t stream);
 
 struct ResidualNormArgs {
@@ -49,22 +49,21 @@ struct ResidualNormArgs {
   float* scales;       // [max_tokens]
 };
 // states = LayerNorm(states + update)
-cudaError_t LaunchResidualNorm(Format format, const ResidualNormArgs& args,
-                               const BatchCounts* counts, int64_t max_tokens, int64_t hidden,
-                               cudaStream_t stream);
+cudaError_t LaunchResidualNorm(DType dtype, const ResidualNormArgs& args, const BatchCounts* counts,
+                               int64_t max_tokens, int64_t hidden, cudaStream_t stream);
 
-enum class Function : int32_t { kGeluErf = 0, kGeluTanh = 1, kRelu = 2, kIdentity = 3 };
+enum class Activation : int32_t { kGeluErf = 0, kGeluTanh = 1, kRelu = 2, kIdentity = 3 };
 
 struct ActivateArgs {
-  Function function;
+  Activation activation;
   void* values;        // [max_tokens, width], in place
   uint8_t* quantized;  // [max_tokens, width] e4m3, or null
   float* scales;       // [max_tokens], or null
 };
-// values = function(values); with `quantized` only that is written. A scale is the row's largest
+// values = activation(values); with `quantized` only that is written. A scale is the row's largest
 // magnitude / 448 (e4m3's largest), 1 for a row that is zeros or below 1e-30; value = quantized *
 // scale.
-cudaError_t LaunchActivate(Format format, const ActivateArgs& args, const BatchCounts* counts,
+cudaError_t LaunchActivate(DType dtype, const ActivateArgs& args, const BatchCounts* counts,
                            int64_t max_tokens, int64_t width, cudaStream_t stream);
 
 struct PoolTask {     // of one sequence
@@ -82,11 +81,11 @@ struct PoolArgs {
 // Row i of `pooled` gets its first `dims` values and keeps the rest; a sequence that is not pooled
 // keeps all. As kernels/core/pooling.h but for the order of sums: truncated first, then normalized
 // to x / max(|x|, 1e-12).
-cudaError_t LaunchPool(Format format, const PoolArgs& args, const BatchCounts* counts,
+cudaError_t LaunchPool(DType dtype, const PoolArgs& args, const BatchCounts* counts,
                        int64_t max_sequences, int64_t hidden, cudaStream_t stream);
 
 // out [rows, width] f32 = values [rows, width]
-cudaError_t LaunchToFloat(Format format, const void* values, float* out, int64_t rows,
-                          int64_t width, cudaStream_t stream);
+cudaError_t LaunchToFloat(DType dtype, const void* values, float* out, int64_t rows, int64_t width,
+                          cudaStream_t stream);
 
 }  // namespace attendant::cuda

@@ -45,11 +45,11 @@ cudaError_t AllowSharedMemory(int bytes, std::initializer_list<Kernel> kernels) 
 
 // call(T()) with the type that states of `format` have: float, Bf16 or F16.
 template <typename Call>
-auto WithStateType(Format format, Call call) {
-  switch (StateFormat(format)) {
-    case Format::kBf16:
+auto WithStateType(DType dtype, Call call) {
+  switch (StateDType(dtype)) {
+    case DType::kBf16:
       return call(Bf16());
-    case Format::kF16:
+    case DType::kF16:
       return call(F16());
     default:
       return call(float());

@@ -168,9 +168,9 @@ cudaError_t LaunchNorm(const Source& source, const Args& args, const BatchCounts
 
 }  // namespace
 
-cudaError_t LaunchEmbed(Format format, const EmbedArgs& args, const BatchCounts* counts,
+cudaError_t LaunchEmbed(DType dtype, const EmbedArgs& args, const BatchCounts* counts,
                         int64_t max_tokens, int64_t hidden, cudaStream_t stream) {
-  return WithStateType(format, [&](auto type) {
+  return WithStateType(dtype, [&](auto type) {
     using T = decltype(type);
     const EmbedSource<T> source = {args.token_ids,
                                    args.positions,
@@ -182,10 +182,9 @@ cudaError_t LaunchEmbed(Format format, const EmbedArgs& args, const BatchCounts*
   });
 }
 
-cudaError_t LaunchResidualNorm(Format format, const ResidualNormArgs& args,
-                               const BatchCounts* counts, int64_t max_tokens, int64_t hidden,
-                               cudaStream_t stream) {
-  return WithStateType(format, [&](auto type) {
+cudaError_t LaunchResidualNorm(DType dtype, const ResidualNormArgs& args, const BatchCounts* counts,
+                               int64_t max_tokens, int64_t hidden, cudaStream_t stream) {
+  return WithStateType(dtype, [&](auto type) {
     using T = decltype(type);
     const ResidualSource<T> source = {static_cast<const T*>(args.states),
                                       static_cast<const T*>(args.update)};

@@ -9,13 +9,17 @@
 namespace attendant::cuda {
 
 // The number format of states and of the matmuls' operands (cuda_interface.h says what each is).
-enum class Format : int32_t { kF32 = 0, kBf16 = 1, kF16 = 2, kFp8 = 3 };
+enum class DType : int32_t { kF32 = 0, kBf16 = 1, kF16 = 2, kFp8 = 3 };
+
+// As users write it: "bf16".
+inline const char* DTypeName(DType dtype) {
+  constexpr const char* kNames[] = {"f32", "bf16", "f16", "fp8"};
+  return kNames[static_cast<int>(dtype)];
+}
 
 // What states are stored in: fp8's are bf16.
-constexpr Format StateFormat(Format format) {
-  return format == Format::kFp8 ? Format::kBf16 : format;
-}
-constexpr int64_t StateBytes(Format format) { return format == Format::kF32 ? 4 : 2; }
+constexpr DType StateDType(DType dtype) { return dtype == DType::kFp8 ? DType::kBf16 : dtype; }
+constexpr int64_t StateBytes(DType dtype) { return dtype == DType::kF32 ? 4 : 2; }
 
 // Storage of one number, without arithmetic.
 struct Bf16 {

@@ -84,10 +84,10 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-cudaError_t LaunchPool(Format format, const PoolArgs& args, const BatchCounts* counts,
+cudaError_t LaunchPool(DType dtype, const PoolArgs& args, const BatchCounts* counts,
                        int64_t max_sequences, int64_t hidden, cudaStream_t stream) {
   if (hidden % kVector != 0) return cudaErrorInvalidValue;
-  return WithStateType(format, [&](auto type) {
+  return WithStateType(dtype, [&](auto type) {
     using T = decltype(type);
     return Launch({max_sequences, kThreads, kWarps * kColumns * sizeof(float)}, stream,
                   &PoolKernel<T>, static_cast<const T*>(args.states), args.seq_starts, args.tasks,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cuda_runtime.h>
 
+#include "kernels/cuda/kernels/attention_kernels.h"
 #include "kernels/cuda/kernels/attention_mask.cuh"
-#include "kernels/cuda/kernels/attention_variants.h"
 #include "kernels/cuda/kernels/launch.cuh"
 
 namespace attendant::cuda {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/kernels/attention_variants.h"
+#include "kernels/cuda/kernels/attention_kernels.h"
 
 #include <cuda_runtime.h>
 
@@ -121,25 +121,24 @@ Variant VariantFor(int64_t head_dim) {
   if (head_dim <= 32) return VariantOf<T, 32>();
   return head_dim <= 64 ? VariantOf<T, 64>() : VariantOf<T, 128>();
 }
-Variant VariantFor(Format format, int64_t head_dim) {
-  return StateFormat(format) == Format::kF16 ? VariantFor<F16>(head_dim)
-                                             : VariantFor<Bf16>(head_dim);
+Variant VariantFor(DType dtype, int64_t head_dim) {
+  return StateDType(dtype) == DType::kF16 ? VariantFor<F16>(head_dim) : VariantFor<Bf16>(head_dim);
 }
 
 }  // namespace
 
-cudaError_t LaunchTensorAttention(Format format, const AttentionArgs& args,
-                                  const BatchCounts* counts, int64_t max_tasks, int64_t heads,
-                                  int64_t head_dim, cudaStream_t stream) {
-  const Variant variant = VariantFor(format, head_dim);
+cudaError_t LaunchTensorAttention(DType dtype, const AttentionArgs& args, const BatchCounts* counts,
+                                  int64_t max_tasks, int64_t heads, int64_t head_dim,
+                                  cudaStream_t stream) {
+  const Variant variant = VariantFor(dtype, head_dim);
   const bool masked = args.bias != nullptr || args.allowed != nullptr;
   return Launch({max_tasks * heads, kAttentionThreads, variant.shared_bytes}, stream,
                 masked ? variant.masked : variant.plain, args, counts, static_cast<int>(heads),
                 static_cast<int>(head_dim));
 }
 
-cudaError_t PrepareTensorAttention(Format format, int64_t head_dim) {
-  const Variant variant = VariantFor(format, head_dim);
+cudaError_t PrepareTensorAttention(DType dtype, int64_t head_dim) {
+  const Variant variant = VariantFor(dtype, head_dim);
   return AllowSharedMemory(variant.shared_bytes, {variant.plain, variant.masked});
 }
 

@@ -4,15 +4,15 @@
 namespace attendant::cuda {
 namespace {
 
-cudaDataType OperandType(Format format) {
-  switch (format) {
-    case Format::kBf16:
+cudaDataType OperandType(DType dtype) {
+  switch (dtype) {
+    case DType::kBf16:
       return CUDA_R_16BF;
-    case Format::kF16:
+    case DType::kF16:
       return CUDA_R_16F;
-    case Format::kFp8:
+    case DType::kFp8:
       return CUDA_R_8F_E4M3;
-    case Format::kF32:
+    case DType::kF32:
       break;
   }
   return CUDA_R_32F;
@@ -61,10 +61,10 @@ Status InitLayout(cublasLtMatrixLayoutOpaque_t& layout, cudaDataType type, int64
                "describing a matrix");
 }
 
-Status Describe(Format format, const MatmulShape& shape, const MatmulOperands& args, int64_t rows,
+Status Describe(DType dtype, const MatmulShape& shape, const MatmulOperands& args, int64_t rows,
                 Descriptors& all) {
-  const cudaDataType operand = OperandType(format);
-  const cudaDataType out = OperandType(StateFormat(format));
+  const cudaDataType operand = OperandType(dtype);
+  const cudaDataType out = OperandType(StateDType(dtype));
   ATTENDANT_CUDA_TRY(Check(cublasLtMatmulDescInit(&all.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
                            "describing a matmul"));
   ATTENDANT_CUDA_TRY(Set(all.operation, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T));
@@ -73,7 +73,7 @@ Status Describe(Format format, const MatmulShape& shape, const MatmulOperands& a
   ATTENDANT_CUDA_TRY(Set(all.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.bias));
   ATTENDANT_CUDA_TRY(Set(all.operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, out));
   // fp8's fast accumulation stays off: sums would have 14 bits instead of f32's.
-  if (format == Format::kFp8) ATTENDANT_CUDA_TRY(SetScales(args, all.operation));
+  if (dtype == DType::kFp8) ATTENDANT_CUDA_TRY(SetScales(args, all.operation));
   ATTENDANT_CUDA_TRY(InitLayout(all.weight, operand, shape.inputs, shape.outputs));
   ATTENDANT_CUDA_TRY(InitLayout(all.x, operand, shape.inputs, rows));
   return InitLayout(all.out, out, shape.outputs, rows);
@@ -118,7 +118,7 @@ Status DescribePreference(cublasLtMatmulPreferenceOpaque_t& preference) {
 Status ListAlgorithms(const MatmulContext& context, const MatmulShape& shape, int64_t rows,
                       int limit, std::vector<cublasLtMatmulAlgo_t>& algorithms) {
   Descriptors all;
-  ATTENDANT_CUDA_TRY(Describe(context.format, shape, AnyArgs(context), rows, all));
+  ATTENDANT_CUDA_TRY(Describe(context.dtype, shape, AnyArgs(context), rows, all));
   cublasLtMatmulPreferenceOpaque_t preference;
   ATTENDANT_CUDA_TRY(DescribePreference(preference));
 
@@ -146,7 +146,7 @@ Status Accepts(const MatmulContext& context, const MatmulShape& shape, int64_t r
                const cublasLtMatmulAlgo_t& algorithm, bool& accepts) {
   accepts = false;
   Descriptors all;
-  ATTENDANT_CUDA_TRY(Describe(context.format, shape, AnyArgs(context), rows, all));
+  ATTENDANT_CUDA_TRY(Describe(context.dtype, shape, AnyArgs(context), rows, all));
   cublasLtMatmulHeuristicResult_t result;
   const cublasStatus_t status = cublasLtMatmulAlgoCheck(
       context.handle, &all.operation, &all.weight, &all.x, &all.out, &all.out, &algorithm, &result);
@@ -159,7 +159,7 @@ Status Accepts(const MatmulContext& context, const MatmulShape& shape, int64_t r
 Status Multiply(const MatmulContext& context, const MatmulShape& shape, const MatmulOperands& args,
                 int64_t rows, const cublasLtMatmulAlgo_t& algorithm, cudaStream_t stream) {
   Descriptors all;
-  ATTENDANT_CUDA_TRY(Describe(context.format, shape, args, rows, all));
+  ATTENDANT_CUDA_TRY(Describe(context.dtype, shape, args, rows, all));
   const float one = 1, zero = 0;
   return Check(
       cublasLtMatmul(context.handle, &all.operation, &one, args.weight, &all.weight, args.x, &all.x,

@@ -38,7 +38,7 @@ struct MatmulOperands {
 // What matmuls of one session have in common. `handle` may be shared by sessions.
 struct MatmulContext {
   cublasLtHandle_t handle;
-  Format format;
+  DType dtype;
   void* workspace;  // [kWorkspaceBytes] on the device, of this session alone
 };
 // What cuBLASLt's manual recommends for 9.0; other devices need less.

@@ -3,19 +3,19 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/runtime/format_name.h"
+#include "kernels/cuda/kernels/number_types.h"
 
 namespace attendant::cuda {
 namespace {
 
-uint32_t Bit(Format format) { return uint32_t{1} << static_cast<int>(format); }
+uint32_t Bit(DType dtype) { return uint32_t{1} << static_cast<int>(dtype); }
 
 // A scale for each row and each channel, which fp8 needs, is what cuBLASLt offers on 9.0 only: its
 // manual's table of scaling modes, and NVIDIA/CUDALibrarySamples#270 for 10.0.
 uint32_t FastFormats(int32_t compute_capability) {
   if (compute_capability < 80) return 0;
-  const uint32_t formats = Bit(Format::kF32) | Bit(Format::kBf16) | Bit(Format::kF16);
-  return compute_capability == 90 ? formats | Bit(Format::kFp8) : formats;
+  const uint32_t formats = Bit(DType::kF32) | Bit(DType::kBf16) | Bit(DType::kF16);
+  return compute_capability == 90 ? formats | Bit(DType::kFp8) : formats;
 }
 
 }  // namespace
@@ -70,13 +70,13 @@ Status ReadDeviceMemory(int32_t device, int64_t& free_bytes, int64_t& total_byte
 
 Status UseDevice(int device) { return Check(cudaSetDevice(device), "using a CUDA device"); }
 
-Status CheckFormat(int device, Format format) {
+Status CheckDType(int device, DType dtype) {
   AttendantCudaDevice description;
   ATTENDANT_CUDA_TRY(DescribeDevice(device, description));
-  if ((description.dtypes & Bit(format)) != 0) return {};
+  if ((description.dtypes & Bit(dtype)) != 0) return {};
   return Status::Error(ATTENDANT_CUDA_UNIMPLEMENTED, "%s, of compute capability %d.%d, has no %s",
                        description.name, description.compute_capability / 10,
-                       description.compute_capability % 10, FormatName(format));
+                       description.compute_capability % 10, DTypeName(dtype));
 }
 
 }  // namespace attendant::cuda

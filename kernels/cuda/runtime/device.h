@@ -19,6 +19,6 @@ Status ReadDeviceMemory(int32_t device, int64_t& free_bytes, int64_t& total_byte
 Status UseDevice(int device);
 
 // OK when the device computes fast in `format`, else UNIMPLEMENTED.
-Status CheckFormat(int device, Format format);
+Status CheckDType(int device, DType dtype);
 
 }  // namespace attendant::cuda

@@ -27,7 +27,7 @@ namespace {
 using cuda::AllocateDevice;
 using cuda::AllocatePinned;
 using cuda::Check;
-using cuda::Format;
+using cuda::DType;
 using cuda::ListAlgorithms;
 using cuda::Status;
 
@@ -75,7 +75,7 @@ Status MeasurePeak(const Sizes& sizes, double& tflops) {
   ATTENDANT_CUDA_TRY(AllocateDevice(measure.used_bytes(), memory));
   std::byte* at = memory.get();
   const int64_t bytes = 2 * side * side;
-  const cuda::MatmulContext context{handle.get(), Format::kBf16, at + 4 * bytes};
+  const cuda::MatmulContext context{handle.get(), DType::kBf16, at + 4 * bytes};
   const cuda::MatmulOperands args{.x = at,
                                   .x_scales = nullptr,
                                   .weight = at + bytes,
@@ -273,7 +273,7 @@ Status BenchAttention(const Sizes& sizes) {
              .sequences = static_cast<int32_t>(batch),
              .attention_tasks = static_cast<int32_t>(tasks)};
   std::byte* qkv = device.get() + 16 + task_bytes;
-  ATTENDANT_CUDA_TRY(Check(cuda::PrepareAttention(Format::kBf16, head_dim), "attention"));
+  ATTENDANT_CUDA_TRY(Check(cuda::PrepareAttention(DType::kBf16, head_dim), "attention"));
   const cuda::AttentionArgs args{
       .q = qkv,
       .k = qkv + 2 * width,
@@ -298,7 +298,7 @@ Status BenchAttention(const Sizes& sizes) {
                  "attention");
   };
   const auto attend = [&](cudaStream_t stream) {
-    return Check(LaunchAttention(Format::kBf16, args,
+    return Check(LaunchAttention(DType::kBf16, args,
                                  reinterpret_cast<const cuda::BatchCounts*>(device.get()), tasks,
                                  heads, head_dim, stream),
                  "attention");

@@ -14,12 +14,12 @@ namespace {
 cublasLtMatmulAlgo_t AlgorithmWithId(uint64_t id) { return {{id}}; }
 constexpr uint64_t kForward = 1, kBackward = 2, kForwardAgain = 3, kSplit = 4;
 
-class MatmulProbeTest : public testing::TestWithParam<Format> {};
+class MatmulProbeTest : public testing::TestWithParam<DType> {};
 
-void Look(Format format) {
+void Look(DType dtype) {
   const cuda_test::RandomEncoder encoder(cuda_test::SmallConfig(), 1);
   std::unique_ptr<Model> model;
-  ASSERT_TRUE(Model::Create(0, encoder.config(), encoder.weights(), format, model).ok());
+  ASSERT_TRUE(Model::Create(0, encoder.config(), encoder.weights(), dtype, model).ok());
   const SessionSize size =
       SizeSession(model->config(), {.max_batch_tokens = 130, .max_batch_sequences = 2});
   Carver measure;
@@ -30,10 +30,10 @@ void Look(Format format) {
   const DeviceBuffers buffers = PlaceDeviceBuffers(*model, size, carver);
   Stream stream;
   ASSERT_TRUE(MakeStream(stream).ok());
-  const MatmulContext context{model->cublaslt(), format, buffers.workspace};
+  const MatmulContext context{model->cublaslt(), dtype, buffers.workspace};
   for (int kind = 0; kind < kNumMatmulKinds; ++kind) {
     MatmulProbe probe(*model, context, buffers, size.rows, stream.get());
-    ASSERT_TRUE(probe.Use(static_cast<MatmulKind>(kind)).ok());
+    ASSERT_TRUE(probe.SelectKind(static_cast<MatmulKind>(kind)).ok());
     ASSERT_TRUE(probe.TakeReference(AlgorithmWithId(kForward)).ok());
     for (const int64_t rows : {16, 32, 128, 192}) {
       for (const uint64_t id : {kForward, kBackward, kForwardAgain, kSplit}) {
@@ -53,7 +53,7 @@ TEST_P(MatmulProbeTest, SeesOtherOrders) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, MatmulProbeTest,
-                         testing::Values(Format::kF32, Format::kBf16, Format::kF16, Format::kFp8));
+                         testing::Values(DType::kF32, DType::kBf16, DType::kF16, DType::kFp8));
 
 }  // namespace
 }  // namespace attendant::cuda

@@ -12,35 +12,35 @@ namespace {
 
 constexpr int64_t kBeyond = 3;  // rows of a launch behind those that count
 
-double Apply(Function function, double x) {
-  switch (function) {
-    case Function::kGeluErf:
+double Apply(Activation activation, double x) {
+  switch (activation) {
+    case Activation::kGeluErf:
       return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
-    case Function::kGeluTanh:
+    case Activation::kGeluTanh:
       return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-    case Function::kRelu:
+    case Activation::kRelu:
       return x < 0 ? 0 : x;
-    case Function::kIdentity:
+    case Activation::kIdentity:
       return x;
   }
   return NAN;
 }
 
-class ActivationKernelTest : public ::testing::TestWithParam<Format> {
+class ActivationKernelTest : public ::testing::TestWithParam<DType> {
  protected:
   const Stream stream_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Formats, ActivationKernelTest,
-                         ::testing::Values(Format::kF32, Format::kBf16, Format::kF16, Format::kFp8),
-                         [](const auto& param) { return FormatName(param.param); });
+                         ::testing::Values(DType::kF32, DType::kBf16, DType::kF16, DType::kFp8),
+                         [](const auto& param) { return DTypeName(param.param); });
 
-const std::vector<Function> kFunctions = {Function::kGeluErf, Function::kGeluTanh, Function::kRelu,
-                                          Function::kIdentity};
+const std::vector<Activation> kActivations = {Activation::kGeluErf, Activation::kGeluTanh,
+                                              Activation::kRelu, Activation::kIdentity};
 const std::vector<int64_t> kWidths = {8, 40, 1024, 1032, 3072};
 
 TEST_P(ActivationKernelTest, EachFunctionInPlace) {
-  for (Function function : kFunctions) {
+  for (Activation activation : kActivations) {
     for (int64_t width : kWidths) {
       const int64_t tokens = 3;
       DeviceVector<float> drawn =
@@ -49,14 +49,14 @@ TEST_P(ActivationKernelTest, EachFunctionInPlace) {
       DeviceValues values(GetParam(), drawn);
       const DeviceValues before = values;
       const DeviceVector<BatchCounts> counts = {{.tokens = tokens}};
-      ASSERT_EQ(LaunchActivate(GetParam(), {function, values.data(), nullptr, nullptr},
+      ASSERT_EQ(LaunchActivate(GetParam(), {activation, values.data(), nullptr, nullptr},
                                counts.data(), tokens + kBeyond, width, stream_),
                 cudaSuccess);
       stream_.Wait();
       for (size_t i = 0; i < drawn.size(); ++i) {
         const bool counts_in = i < static_cast<size_t>(tokens * width);
         const double x = before.Get(i);
-        const double expected = counts_in ? Apply(function, x) : x;
+        const double expected = counts_in ? Apply(activation, x) : x;
         // Where 1 + erf cancels, the error is that of the sum: x times half of f32's step. f16 has
         // denormals.
         const double error =
@@ -70,7 +70,7 @@ TEST_P(ActivationKernelTest, EachFunctionInPlace) {
 TEST_P(ActivationKernelTest, ReluKeepsNaN) {
   DeviceValues values(GetParam(), 8, NAN);
   const DeviceVector<BatchCounts> counts = {{.tokens = 1}};
-  ASSERT_EQ(LaunchActivate(GetParam(), {Function::kRelu, values.data(), nullptr, nullptr},
+  ASSERT_EQ(LaunchActivate(GetParam(), {Activation::kRelu, values.data(), nullptr, nullptr},
                            counts.data(), 1, 8, stream_),
             cudaSuccess);
   stream_.Wait();
@@ -78,7 +78,7 @@ TEST_P(ActivationKernelTest, ReluKeepsNaN) {
 }
 
 TEST_P(ActivationKernelTest, QuantizedRowsWithTheirScale) {
-  for (Function function : kFunctions) {
+  for (Activation activation : kActivations) {
     for (int64_t width : kWidths) {
       const int64_t tokens = 4;
       const auto count = static_cast<size_t>((tokens + kBeyond) * width);
@@ -90,7 +90,7 @@ TEST_P(ActivationKernelTest, QuantizedRowsWithTheirScale) {
       DeviceVector<float> scales(static_cast<size_t>(tokens + kBeyond), 55);
       const DeviceVector<BatchCounts> counts = {{.tokens = tokens}};
       ASSERT_EQ(
-          LaunchActivate(GetParam(), {function, values.data(), quantized.data(), scales.data()},
+          LaunchActivate(GetParam(), {activation, values.data(), quantized.data(), scales.data()},
                          counts.data(), tokens + kBeyond, width, stream_),
           cudaSuccess);
       stream_.Wait();
@@ -105,7 +105,7 @@ TEST_P(ActivationKernelTest, QuantizedRowsWithTheirScale) {
           ASSERT_EQ(quantized[i], 0x2a);
           continue;
         }
-        const double expected = Apply(function, before.Get(i));
+        const double expected = Apply(activation, before.Get(i));
         const double scale = scales[row];
         const double error = std::max(std::abs(expected), scale * 0x1p-6) / 16 + 1e-6;
         ASSERT_NEAR(scale * ToFloat(E4m3{quantized[i]}), expected, error);
@@ -125,7 +125,7 @@ TEST_P(ActivationKernelTest, ARowsBitsDependOnItAlone) {
   for (int64_t tokens : {1, 3}) {
     const DeviceVector<BatchCounts> counts = {{.tokens = static_cast<int32_t>(tokens)}};
     void* values = (tokens == 1 ? one : many).data();
-    ASSERT_EQ(LaunchActivate(GetParam(), {Function::kGeluErf, values, nullptr, nullptr},
+    ASSERT_EQ(LaunchActivate(GetParam(), {Activation::kGeluErf, values, nullptr, nullptr},
                              counts.data(), tokens, width, stream_),
               cudaSuccess);
     stream_.Wait();

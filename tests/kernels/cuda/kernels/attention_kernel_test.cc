@@ -38,19 +38,19 @@ TEST(AttentionTileTest, EveryChunkHasItsPlaceAndEightRowsTheirBanks) {
   ExpectLayout<128>();
 }
 
-class AttentionKernelTest : public ::testing::TestWithParam<Format> {
+class AttentionKernelTest : public ::testing::TestWithParam<DType> {
  protected:
   // The shape with the test's format, or a smaller head_dim where it lacks that.
   static void Expect(AttentionShape shape, double tolerance = 2) {
-    shape.format = GetParam();
+    shape.dtype = GetParam();
     AttentionProblem problem(shape);
     ExpectAttention(problem, tolerance);
   }
 };
 
 INSTANTIATE_TEST_SUITE_P(Formats, AttentionKernelTest,
-                         ::testing::Values(Format::kF32, Format::kBf16, Format::kF16, Format::kFp8),
-                         [](const auto& param) { return FormatName(param.param); });
+                         ::testing::Values(DType::kF32, DType::kBf16, DType::kF16, DType::kFp8),
+                         [](const auto& param) { return DTypeName(param.param); });
 
 TEST_P(AttentionKernelTest, EveryLengthAndHeadDim) {
   for (int64_t head_dim : {32, 64, 128}) {
@@ -118,12 +118,12 @@ TEST_P(AttentionKernelTest, LargeScoresNeitherOverflowNorVanish) {
   // Scores of some hundreds: one key takes all. In f32 the sums that make a score of 500 err by
   // some 1e-5, and so do the weights, which is much beside a rounding of the result.
   Expect({.heads = 1, .head_dim = 64, .queries = {100}, .deviation = 9},
-         GetParam() == Format::kF32 ? 1000 : 3);
+         GetParam() == DType::kF32 ? 1000 : 3);
 }
 
 TEST_P(AttentionKernelTest, ASequencesBitsDependOnItAlone) {
   const int64_t heads = 2, head_dim = 64;
-  AttentionShape alone = {.format = GetParam(), .heads = heads, .head_dim = head_dim};
+  AttentionShape alone = {.dtype = GetParam(), .heads = heads, .head_dim = head_dim};
   alone.queries = {150};
   AttentionProblem one(alone);
   const std::vector<float> expected = one.Run();
@@ -148,24 +148,24 @@ TEST_P(AttentionKernelTest, ASequencesBitsDependOnItAlone) {
 }
 
 TEST_P(AttentionKernelTest, WhatIsNotThereIsRefused) {
-  const Format format = GetParam();
-  const int64_t largest = format == Format::kF32 ? 256 : 128;
-  EXPECT_TRUE(HasAttention(format, largest));
+  const DType dtype = GetParam();
+  const int64_t largest = dtype == DType::kF32 ? 256 : 128;
+  EXPECT_TRUE(HasAttention(dtype, largest));
   for (int64_t head_dim : {int64_t{0}, int64_t{-8}, int64_t{2}, int64_t{6}, largest + 8}) {
-    EXPECT_FALSE(HasAttention(format, head_dim));
-    EXPECT_EQ(PrepareAttention(format, head_dim), cudaErrorInvalidValue);
-    EXPECT_EQ(LaunchAttention(format, {}, nullptr, 1, 1, head_dim, nullptr), cudaErrorInvalidValue);
+    EXPECT_FALSE(HasAttention(dtype, head_dim));
+    EXPECT_EQ(PrepareAttention(dtype, head_dim), cudaErrorInvalidValue);
+    EXPECT_EQ(LaunchAttention(dtype, {}, nullptr, 1, 1, head_dim, nullptr), cudaErrorInvalidValue);
   }
-  EXPECT_EQ(HasAttention(format, 12), format == Format::kF32);
-  EXPECT_EQ(LaunchAttention(format, {}, nullptr, 0, 4, 32, nullptr), cudaSuccess);
-  EXPECT_EQ(LaunchAttention(format, {}, nullptr, INT32_MAX, 2, 32, nullptr),
+  EXPECT_EQ(HasAttention(dtype, 12), dtype == DType::kF32);
+  EXPECT_EQ(LaunchAttention(dtype, {}, nullptr, 0, 4, 32, nullptr), cudaSuccess);
+  EXPECT_EQ(LaunchAttention(dtype, {}, nullptr, INT32_MAX, 2, 32, nullptr),
             cudaErrorInvalidConfiguration);
 }
 
 TEST(SimtAttentionTest, WideAndOddHeads) {
   for (int64_t head_dim : {4, 12, 100, 132, 256}) {
     AttentionProblem problem(
-        {.format = Format::kF32, .heads = 2, .head_dim = head_dim, .queries = {40, 7}});
+        {.dtype = DType::kF32, .heads = 2, .head_dim = head_dim, .queries = {40, 7}});
     ExpectAttention(problem);
   }
 }

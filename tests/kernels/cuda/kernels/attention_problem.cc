@@ -23,7 +23,7 @@ std::vector<int64_t> StartsOf(const std::vector<int64_t>& lens) {
 
 std::string AttentionShape::Describe() const {
   std::ostringstream text;
-  text << FormatName(format) << " heads " << heads << " head_dim " << head_dim << " queries";
+  text << DTypeName(dtype) << " heads " << heads << " head_dim " << head_dim << " queries";
   for (int64_t count : queries) text << " " << count;
   for (int64_t count : keys) text << " keys " << count;
   text << " before " << rule.keys_before << " after " << rule.keys_after << (bias ? " bias" : "")
@@ -37,9 +37,9 @@ AttentionProblem::AttentionProblem(const AttentionShape& shape)
       key_starts_(StartsOf(shape.keys.empty() ? shape.queries : shape.keys)),
       hidden_(shape.heads * shape.head_dim),
       stride_(3 * hidden_),
-      q_(shape.format, static_cast<size_t>(query_starts_.back() * stride_), NAN),
-      k_(shape.format, static_cast<size_t>(key_starts_.back() * stride_), NAN),
-      v_(shape.format, static_cast<size_t>(key_starts_.back() * stride_), NAN) {
+      q_(shape.dtype, static_cast<size_t>(query_starts_.back() * stride_), NAN),
+      k_(shape.dtype, static_cast<size_t>(key_starts_.back() * stride_), NAN),
+      v_(shape.dtype, static_cast<size_t>(key_starts_.back() * stride_), NAN) {
   // q has the first columns of its rows, k and v the others of theirs; all else is NaN.
   std::mt19937 random(shape.seed);
   std::normal_distribution<float> normal;
@@ -119,7 +119,7 @@ std::vector<float> AttentionProblem::Run() {
   tasks.insert(tasks.end(), 3, AttentionTask{1 << 30, 1 << 30, 1 << 30, 1 << 30, 1 << 30, 0});
 
   const int64_t context_stride = hidden_ + 8;
-  DeviceValues context(shape_.format, static_cast<size_t>(query_rows() * context_stride),
+  DeviceValues context(shape_.dtype, static_cast<size_t>(query_rows() * context_stride),
                        kUntouched);
   AttentionArgs args = {};
   args.q = q_.data();
@@ -140,8 +140,8 @@ std::vector<float> AttentionProblem::Run() {
   args.allowed_stride = mask_stride;
 
   const Stream stream;
-  EXPECT_EQ(PrepareAttention(shape_.format, shape_.head_dim), cudaSuccess);
-  EXPECT_EQ(LaunchAttention(shape_.format, args, counts.data(), static_cast<int64_t>(tasks.size()),
+  EXPECT_EQ(PrepareAttention(shape_.dtype, shape_.head_dim), cudaSuccess);
+  EXPECT_EQ(LaunchAttention(shape_.dtype, args, counts.data(), static_cast<int64_t>(tasks.size()),
                             shape_.heads, shape_.head_dim, stream),
             cudaSuccess);
   stream.Wait();
@@ -220,7 +220,7 @@ void ExpectAttention(AttentionProblem& problem, double tolerance) {
 #endif
   ASSERT_EQ(context.size(), expected.size());
   // Powers and the result are rounded, and f32 sums of many terms err as well.
-  const double step = tolerance * RoundingOf(problem.shape().format) + 1e-6;
+  const double step = tolerance * RoundingOf(problem.shape().dtype) + 1e-6;
   for (size_t i = 0; i < context.size(); ++i) {
     ASSERT_NEAR(context[i], expected[i].value, step * expected[i].terms) << "number " << i;
   }

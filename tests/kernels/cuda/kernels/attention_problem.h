@@ -12,7 +12,7 @@ namespace attendant::cuda {
 
 // Sequences with their own queries and keys, and what attention is to do with them.
 struct AttentionShape {
-  Format format = Format::kBf16;
+  DType dtype = DType::kBf16;
   int64_t heads = 2;
   int64_t head_dim = 64;
   std::vector<int64_t> queries = {};  // of each sequence

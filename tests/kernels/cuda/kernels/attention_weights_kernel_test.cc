@@ -10,7 +10,7 @@
 namespace attendant::cuda {
 namespace {
 
-class AttentionWeightsKernelTest : public ::testing::TestWithParam<Format> {
+class AttentionWeightsKernelTest : public ::testing::TestWithParam<DType> {
  protected:
   void Expect(int64_t len, int64_t head_dim, float deviation) {
     SCOPED_TRACE(std::to_string(len) + " x " + std::to_string(head_dim));
@@ -54,13 +54,13 @@ class AttentionWeightsKernelTest : public ::testing::TestWithParam<Format> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Formats, AttentionWeightsKernelTest,
-                         ::testing::Values(Format::kF32, Format::kBf16, Format::kF16, Format::kFp8),
-                         [](const auto& param) { return FormatName(param.param); });
+                         ::testing::Values(DType::kF32, DType::kBf16, DType::kF16, DType::kFp8),
+                         [](const auto& param) { return DTypeName(param.param); });
 
 TEST_P(AttentionWeightsKernelTest, AreTheDefinitions) {
   for (int64_t len : {1, 2, 7, 8, 9, 31, 32, 33, 65, 200}) Expect(len, 32, 1);
   for (int64_t head_dim : {8, 24, 64, 128}) Expect(40, head_dim, 1);
-  if (GetParam() == Format::kF32) Expect(40, 256, 1);
+  if (GetParam() == DType::kF32) Expect(40, 256, 1);
   Expect(70, 64, 9);  // scores of some hundreds
 }
 

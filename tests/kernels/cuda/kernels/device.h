@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "kernels/cuda/kernels/number_types.h"
-#include "kernels/cuda/runtime/format_name.h"
 
 // What the kernels' tests share. They run on the emulated device and, as another program, on a real
 // one.
@@ -44,27 +43,27 @@ using DeviceVector = std::vector<T, ManagedAllocator<T>>;
 // Numbers in a format's storage.
 class DeviceValues {
  public:
-  DeviceValues(Format format, const DeviceVector<float>& values)
-      : format_(format), bytes_(values.size() * static_cast<size_t>(StateBytes(format))) {
+  DeviceValues(DType dtype, const DeviceVector<float>& values)
+      : dtype_(dtype), bytes_(values.size() * static_cast<size_t>(StateBytes(dtype))) {
     for (size_t i = 0; i < values.size(); ++i) Set(i, values[i]);
   }
-  DeviceValues(Format format, size_t count, float fill)
-      : DeviceValues(format, DeviceVector<float>(count, fill)) {}
+  DeviceValues(DType dtype, size_t count, float fill)
+      : DeviceValues(dtype, DeviceVector<float>(count, fill)) {}
 
   void* data() { return bytes_.data(); }
-  void* at(int64_t index) { return bytes_.data() + index * StateBytes(format_); }
-  size_t size() const { return bytes_.size() / static_cast<size_t>(StateBytes(format_)); }
+  void* at(int64_t index) { return bytes_.data() + index * StateBytes(dtype_); }
+  size_t size() const { return bytes_.size() / static_cast<size_t>(StateBytes(dtype_)); }
   const DeviceVector<std::byte>& bytes() const { return bytes_; }
 
   float Get(size_t index) const {
-    if (StateFormat(format_) == Format::kBf16) return ToFloat(Load<Bf16>(index));
-    if (format_ == Format::kF16) return ToFloat(Load<F16>(index));
+    if (StateDType(dtype_) == DType::kBf16) return ToFloat(Load<Bf16>(index));
+    if (dtype_ == DType::kF16) return ToFloat(Load<F16>(index));
     return Load<float>(index);
   }
   void Set(size_t index, float value) {
-    if (StateFormat(format_) == Format::kBf16) {
+    if (StateDType(dtype_) == DType::kBf16) {
       Store(index, ToBf16(value));
-    } else if (format_ == Format::kF16) {
+    } else if (dtype_ == DType::kF16) {
       Store(index, ToF16(value));
     } else {
       Store(index, value);
@@ -83,14 +82,14 @@ class DeviceValues {
     std::memcpy(bytes_.data() + index * sizeof(T), &value, sizeof(T));
   }
 
-  Format format_;
+  DType dtype_;
   DeviceVector<std::byte> bytes_;
 };
 
 // Half a unit in the last place, relative: what rounding once to the format costs.
-inline double RoundingOf(Format format) {
-  if (StateFormat(format) == Format::kBf16) return 0x1p-8;
-  return format == Format::kF16 ? 0x1p-11 : 0x1p-24;
+inline double RoundingOf(DType dtype) {
+  if (StateDType(dtype) == DType::kBf16) return 0x1p-8;
+  return dtype == DType::kF16 ? 0x1p-11 : 0x1p-24;
 }
 
 inline DeviceVector<float> RandomValues(size_t count, uint32_t seed, float deviation = 1) {

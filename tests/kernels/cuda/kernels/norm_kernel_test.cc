@@ -34,24 +34,24 @@ struct Written {
   DeviceVector<float> scales;
 };
 
-Written Untouched(Format format, int64_t rows, int64_t hidden) {
+Written Untouched(DType dtype, int64_t rows, int64_t hidden) {
   const auto count = static_cast<size_t>(rows * hidden);
-  return {DeviceValues(format, count, kUntouched), DeviceVector<uint8_t>(count, 0x2a),
+  return {DeviceValues(dtype, count, kUntouched), DeviceVector<uint8_t>(count, 0x2a),
           DeviceVector<float>(static_cast<size_t>(rows), kUntouched)};
 }
 
 // Row `row` of what was written against the definition's.
-void ExpectRow(Format format, const Written& written, int64_t row,
+void ExpectRow(DType dtype, const Written& written, int64_t row,
                const std::vector<double>& expected) {
   const auto hidden = expected.size();
   const auto first = static_cast<size_t>(row) * hidden;
   double largest = 0;
   for (size_t i = 0; i < hidden; ++i) {
-    const double error = std::abs(expected[i]) * RoundingOf(format) * 1.01 + 1e-5;
+    const double error = std::abs(expected[i]) * RoundingOf(dtype) * 1.01 + 1e-5;
     ASSERT_NEAR(written.states.Get(first + i), expected[i], error) << "row " << row << ", " << i;
     largest = std::max(largest, std::abs(expected[i]));
   }
-  if (format != Format::kFp8) return;
+  if (dtype != DType::kFp8) return;
   const double scale = written.scales[static_cast<size_t>(row)];
   ASSERT_NEAR(scale, largest / 448, largest * 1e-6);
   for (size_t i = 0; i < hidden; ++i) {
@@ -72,7 +72,7 @@ void ExpectUntouched(const Written& written, int64_t tokens, int64_t hidden) {
   }
 }
 
-class NormKernelTest : public ::testing::TestWithParam<Format> {
+class NormKernelTest : public ::testing::TestWithParam<DType> {
  protected:
   // before, update [tokens, hidden]; `before` becomes the states.
   Written RunResidual(const DeviceValues& before, DeviceValues& update, int64_t tokens,
@@ -85,7 +85,7 @@ class NormKernelTest : public ::testing::TestWithParam<Format> {
     args.beta = beta_.data();
     args.epsilon = kEpsilon;
     args.states = written.states.data();
-    if (GetParam() == Format::kFp8) {
+    if (GetParam() == DType::kFp8) {
       args.quantized = written.quantized.data();
       args.scales = written.scales.data();
     }
@@ -107,8 +107,8 @@ class NormKernelTest : public ::testing::TestWithParam<Format> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Formats, NormKernelTest,
-                         ::testing::Values(Format::kF32, Format::kBf16, Format::kF16, Format::kFp8),
-                         [](const auto& param) { return FormatName(param.param); });
+                         ::testing::Values(DType::kF32, DType::kBf16, DType::kF16, DType::kFp8),
+                         [](const auto& param) { return DTypeName(param.param); });
 
 const std::vector<int64_t> kHiddens = {8, 16, 256, 384, 768, 1000, 1024, 1032, 2048, 4096, 8192};
 
@@ -159,7 +159,7 @@ TEST_P(NormKernelTest, EmbedIsTheDefinitions) {
     args.beta = beta_.data();
     args.epsilon = kEpsilon;
     args.states = written.states.data();
-    if (GetParam() == Format::kFp8) {
+    if (GetParam() == DType::kFp8) {
       args.quantized = written.quantized.data();
       args.scales = written.scales.data();
     }
@@ -218,8 +218,8 @@ TEST_P(NormKernelTest, ConstantRowsAreBeta) {
 }
 
 class QuantizedNormKernelTest : public NormKernelTest {};
-INSTANTIATE_TEST_SUITE_P(Formats, QuantizedNormKernelTest, ::testing::Values(Format::kFp8),
-                         [](const auto& param) { return FormatName(param.param); });
+INSTANTIATE_TEST_SUITE_P(Formats, QuantizedNormKernelTest, ::testing::Values(DType::kFp8),
+                         [](const auto& param) { return DTypeName(param.param); });
 
 TEST_P(QuantizedNormKernelTest, RowsOfZerosHaveTheScaleOne) {
   gamma_.assign(64, 1e-32f);

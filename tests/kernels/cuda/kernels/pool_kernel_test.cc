@@ -37,7 +37,7 @@ std::vector<double> Pool(const DeviceValues& states, int64_t hidden, int64_t beg
   return pooled;
 }
 
-class PoolKernelTest : public ::testing::TestWithParam<Format> {
+class PoolKernelTest : public ::testing::TestWithParam<DType> {
  protected:
   DeviceVector<float> Run(DeviceValues& states, int64_t hidden, const DeviceVector<int32_t>& starts,
                           const DeviceVector<PoolTask>& tasks) {
@@ -54,8 +54,8 @@ class PoolKernelTest : public ::testing::TestWithParam<Format> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Formats, PoolKernelTest,
-                         ::testing::Values(Format::kF32, Format::kBf16, Format::kF16, Format::kFp8),
-                         [](const auto& param) { return FormatName(param.param); });
+                         ::testing::Values(DType::kF32, DType::kBf16, DType::kF16, DType::kFp8),
+                         [](const auto& param) { return DTypeName(param.param); });
 
 TEST_P(PoolKernelTest, EveryPoolingLengthAndCut) {
   for (int64_t hidden : {8, 264, 384, 768, 1000}) {

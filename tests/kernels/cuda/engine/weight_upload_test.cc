@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/engine/conversion.h"
+#include "kernels/cuda/engine/weight_upload.h"
 
 #include <gtest/gtest.h>
 
@@ -16,9 +16,9 @@ TEST(ConvertToStatesTest, RoundsAndStaysFinite) {
   std::vector<F16> f16(values.size());
   std::vector<float> f32(values.size());
   const auto count = static_cast<int64_t>(values.size());
-  ConvertToStates(Format::kBf16, values.data(), count, bf16.data());
-  ConvertToStates(Format::kF16, values.data(), count, f16.data());
-  ConvertToStates(Format::kF32, values.data(), count, f32.data());
+  ConvertToStates(DType::kBf16, values.data(), count, bf16.data());
+  ConvertToStates(DType::kF16, values.data(), count, f16.data());
+  ConvertToStates(DType::kF32, values.data(), count, f32.data());
   EXPECT_EQ(f32, values);
   for (size_t i = 0; i < values.size(); ++i) {
     EXPECT_TRUE(std::isfinite(ToFloat(bf16[i]))) << values[i];
@@ -33,8 +33,8 @@ TEST(ConvertToStatesTest, RoundsAndStaysFinite) {
 TEST(ConvertToStatesTest, Fp8HasBf16States) {
   const float value = 3.14159f;
   Bf16 a{}, b{};
-  ConvertToStates(Format::kFp8, &value, 1, &a);
-  ConvertToStates(Format::kBf16, &value, 1, &b);
+  ConvertToStates(DType::kFp8, &value, 1, &a);
+  ConvertToStates(DType::kBf16, &value, 1, &b);
   EXPECT_EQ(a.bits, b.bits);
 }
 

@@ -16,7 +16,7 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 find_program(ATTENDANT_CCACHE ccache)
 if(ATTENDANT_CCACHE)
   set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
-               ${ATTENDANT_CCACHE})
+               CCACHE_SLOPPINESS=pch_defines,time_macros ${ATTENDANT_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
@@ -37,37 +37,46 @@ target_compile_options(attendant_warnings INTERFACE
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wthread-safety -Werror=thread-safety>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)
 
-# attendant_library(NAME SOURCES a.cc ... [PUBLIC lib ...] [PRIVATE lib ...])
+# PCH, below: the family of PrecompiledHeaders.cmake that the target uses, or none.
+
+# attendant_library(NAME SOURCES a.cc ... [PUBLIC lib ...] [PRIVATE lib ...] [PCH core])
 function(attendant_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "" "PCH" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   if(arg_SOURCES)
     add_library(${name} STATIC ${arg_SOURCES})
     target_link_libraries(${name} PUBLIC attendant_build ${arg_PUBLIC}
                           PRIVATE attendant_warnings ${arg_PRIVATE})
+    attendant_precompiled(${name} "${arg_PCH}" core)
   else()
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE attendant_build ${arg_PUBLIC})
   endif()
 endfunction()
 
-# attendant_program(NAME OUTPUT file-name SOURCES a.cc ... LIBRARIES lib ...)
+# attendant_program(NAME OUTPUT file-name SOURCES a.cc ... LIBRARIES lib ... [PCH core])
 function(attendant_program name)
-  cmake_parse_arguments(arg "" "OUTPUT" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "" "OUTPUT;PCH" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE attendant_build attendant_warnings ${arg_LIBRARIES})
   set_target_properties(${name} PROPERTIES OUTPUT_NAME ${arg_OUTPUT})
+  attendant_precompiled(${name} "${arg_PCH}" core)
 endfunction()
 
-# attendant_test(NAME SOURCES a_test.cc ... LIBRARIES lib ...): one GoogleTest program; each of its tests is
+# Test sources are not worth the last optimizations: a third of their compile time.
+add_library(attendant_test_options INTERFACE)
+target_compile_options(attendant_test_options INTERFACE $<$<CONFIG:Release>:-O1>)
+
+# attendant_test(NAME SOURCES a_test.cc ... LIBRARIES lib ... [PCH test]): one GoogleTest program; each of its tests is
 # known to ctest. Tests run in the source tree's root, so that golden files have one name.
 function(attendant_test name)
   if(NOT TARGET GTest::gtest_main)
     return()  # kernels alone, see KernelDependencies.cmake
   endif()
-  cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "" "PCH" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE attendant_build attendant_warnings ${arg_LIBRARIES}
-                        GTest::gmock GTest::gtest_main)
+  attendant_precompiled(${name} "${arg_PCH}" test)
+  target_link_libraries(${name} PRIVATE attendant_build attendant_test_options attendant_warnings
+                        ${arg_LIBRARIES} GTest::gmock GTest::gtest_main)
   if(ATTENDANT_SANITIZE MATCHES thread)
     target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/tsan_absl.cc)
     target_link_libraries(${name} PRIVATE absl::synchronization absl::time)

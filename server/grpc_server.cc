@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/regular_file.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant {
 namespace {
@@ -30,11 +31,9 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const Serve
       flags.tls_client_ca.empty() ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
                                   : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   grpc::SslServerCredentialsOptions::PemKeyCertPair pair;
-  for (const absl::Status& status :
-       {ReadPem(flags.tls_cert, pair.cert_chain), ReadPem(flags.tls_key, pair.private_key),
-        ReadPem(flags.tls_client_ca, options.pem_root_certs)}) {
-    if (!status.ok()) return status;
-  }
+  ATTENDANT_RETURN_IF_ERROR(ReadPem(flags.tls_cert, pair.cert_chain));
+  ATTENDANT_RETURN_IF_ERROR(ReadPem(flags.tls_key, pair.private_key));
+  ATTENDANT_RETURN_IF_ERROR(ReadPem(flags.tls_client_ca, options.pem_root_certs));
   options.pem_key_cert_pairs.push_back(std::move(pair));
   return grpc::SslServerCredentials(options);
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "kernels/core/packed_batch.h"
+#include "kernels/core/status_macros.h"
 #include "server/requests/layer_outputs.h"
 
 namespace attendant {
@@ -74,13 +75,12 @@ absl::Status CheckSameLength(absl::string_view field, size_t index, size_t value
 absl::Status CheckIds(const EncoderConfig& config, size_t index, const IdsInput& ids) {
   const size_t len = ids.token_ids.size();
   if (len == 0) return Invalid("sequence ", index, ": token_ids is empty");
-  for (const absl::Status& status :
-       {CheckSameLength("segment_ids", index, ids.segment_ids.size(), len),
-        CheckSameLength("attention_mask", index, ids.attention_mask.size(), len),
-        CheckTable("token_ids", index, ids.token_ids, config.vocab),
-        CheckTable("segment_ids", index, ids.segment_ids, config.segment_types)}) {
-    if (!status.ok()) return status;
-  }
+  ATTENDANT_RETURN_IF_ERROR(CheckSameLength("segment_ids", index, ids.segment_ids.size(), len));
+  ATTENDANT_RETURN_IF_ERROR(
+      CheckSameLength("attention_mask", index, ids.attention_mask.size(), len));
+  ATTENDANT_RETURN_IF_ERROR(CheckTable("token_ids", index, ids.token_ids, config.vocab));
+  ATTENDANT_RETURN_IF_ERROR(
+      CheckTable("segment_ids", index, ids.segment_ids, config.segment_types));
   return absl::OkStatus();
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant {
 namespace {
@@ -51,12 +52,12 @@ std::vector<size_t> UnmaskedTokens(const EncodedSequence& sequence) {
 absl::StatusOr<LayerSelection> ChooseLayers(const EncoderConfig& config, const EncodeInput& input) {
   const std::string layers = absl::StrCat(config.layers, " layers");
   const std::string heads = absl::StrCat(config.heads, " heads");
-  for (const absl::Status& status :
-       {CheckNumbers("attention_weights.layers", input.attention_layers, config.layers, layers),
-        CheckNumbers("attention_weights.heads", input.attention_heads, config.heads, heads),
-        CheckNumbers("hidden_layers", input.hidden_layers, config.layers + 1, layers)}) {
-    if (!status.ok()) return status;
-  }
+  ATTENDANT_RETURN_IF_ERROR(
+      CheckNumbers("attention_weights.layers", input.attention_layers, config.layers, layers));
+  ATTENDANT_RETURN_IF_ERROR(
+      CheckNumbers("attention_weights.heads", input.attention_heads, config.heads, heads));
+  ATTENDANT_RETURN_IF_ERROR(
+      CheckNumbers("hidden_layers", input.hidden_layers, config.layers + 1, layers));
   LayerSelection selection;
   selection.hidden_layers = input.hidden_layers;
   selection.hidden = config.hidden;

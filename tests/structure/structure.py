@@ -5,7 +5,7 @@
     tests/structure/structure.py [ROOT]
 
 Checked: the include arrows of rules.py, cycles between modules, the licence line, the length of files and
-functions, and paths of one machine. Prints one line for each fault; the exit code is 1 when there is one.
+functions, loops over lists of statuses, and paths of one machine. Prints one line for each fault; the exit code is 1 when there is one.
 """
 
 import collections
@@ -25,6 +25,7 @@ SCOPE = re.compile(r'\s*(?:template\s*<[^{]*>\s*)?(?:inline\s+)?'
 BLANKED = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'',
     re.DOTALL)
+FOR_LIST = re.compile(r"\bfor\s*\(([^;(){}]*?)(\w+)\s*:\s*(?:[\w:]+\s*(?:<[^;{}]*>)?\s*)?(?=\{)")
 
 
 def source_files(root):
@@ -72,6 +73,7 @@ class Tree:
             if relative.suffix in (".h", ".cc", ".cu", ".cuh"):
                 self.check_includes(relative, text)
                 self.check_functions(relative, text)
+                self.check_status_lists(relative, text)
             elif relative.suffix == ".proto":
                 self.check_imports(relative, text)
         self.check_cycles()
@@ -140,6 +142,18 @@ class Tree:
                 self.fault(relative, first, f"a function of {last - first + 1} lines, the limit is "
                                             f"{rules.MAX_FUNCTION_LINES}")
 
+    def check_status_lists(self, relative, text):
+        """An initializer list evaluates every check in it before the loop looks at the first."""
+        if relative.parts[0] == "tests":
+            return
+        code = blank(text)
+        for match in FOR_LIST.finditer(code):
+            body = code[end_of_braces(code, match.end()):]
+            is_tested = re.match(rf"\s*\)\s*\{{?\s*if\s*\(\s*!\s*{match.group(2)}\s*\.ok\(\)", body)
+            if re.search(r"\bStatus(?:Or\s*<.*>)?\b[\s&]*(?:const\b[\s&]*)?$", match.group(1)) or is_tested:
+                self.fault(relative, code.count("\n", 0, match.start()) + 1,
+                           "a loop over a list of statuses, use ATTENDANT_RETURN_IF_ERROR for each")
+
     def check_cycles(self):
         done = set()
 
@@ -162,6 +176,16 @@ def blank(text):
         edge = '""' if match.group(0)[0] in "\"'R" else ""
         return edge + "\n" * match.group(0).count("\n")
     return BLANKED.sub(keep_lines, text)
+
+
+def end_of_braces(code, start):
+    """The end of the block in braces that begins at start."""
+    depth = 0
+    for at in range(start, len(code)):
+        depth += (code[at] == "{") - (code[at] == "}")
+        if depth == 0:
+            return at + 1
+    return len(code)
 
 
 def function_bodies(text):

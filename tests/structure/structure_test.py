@@ -108,6 +108,22 @@ class StructureTest(unittest.TestCase):
         method = head + "class alignas(64) A {\n public:\n  A() : a_{1} " + body(90) + "};\n}\n"
         self.assertIn("client/a.cc:5: a function of 92 lines", self.fault("client/a.cc", method))
 
+    def test_loop_over_a_list_of_statuses(self):
+        body = "{\n    if (!s.ok()) return s;\n  }\n"
+        for loop in ("for (const absl::Status& s :\n       {A(x), B(y)}) " + body,
+                     "for (Status s : std::initializer_list<absl::Status>{A(), B()}) Keep(s);\n",
+                     "for (const absl::StatusOr<int64_t>& s : {A({1, 2}), B()}) " + body,
+                     "for (const auto& s : {A(), B()})\n    if (!s.ok()) return s.status();\n"):
+            fault = self.fault("server/text/a.cc", LICENCE + "Status F() {\n  " + loop + "}\n")
+            self.assertEqual(fault, "server/text/a.cc:3: a loop over a list of statuses, "
+                                    "use ATTENDANT_RETURN_IF_ERROR for each")
+            self.assertEqual(self.faults(**{"tests/a.cc": LICENCE + "Status F() {\n  " + loop + "}\n"}), [])
+        for loop in ("for (const char* s : {a, b}) " + body.replace("!s.ok()", "*s"),
+                     "for (const absl::Status& s : statuses) " + body,
+                     "for (absl::Status (*s)(const T&) : {A, B}) " + body.replace("!s.ok()", "Bad(s)"),
+                     "// for (const absl::Status& s : {A(), B()})\n"):
+            self.assertEqual(self.faults(**{"server/text/a.cc": LICENCE + "Status F() {\n  " + loop + "}\n"}), [])
+
     def test_length_counts_functions_only(self):
         data = "constexpr int kTable[] = {\n" + "1'000,\n" * 90 + "};\n"
         scope = "struct alignas(8) A {\n" + "  int a;\n" * 90 + "};\n"

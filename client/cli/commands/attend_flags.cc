@@ -144,15 +144,15 @@ void AddBatch(AttendRequest& request) {
 absl::Status TakeOperands(const AttendFlags& flags, Arrays& arrays, AttendRequest& request) {
   std::optional<Tensor> query;
   std::optional<Tensor> learned;
-  for (const absl::Status& status :
-       {arrays.TakeTensor("query", query), arrays.TakeTensor("key", request.key),
-        arrays.TakeTensor("value", request.value), arrays.TakeTensor("learned", learned),
-        TakeMasks(arrays, request),
-        ReadList("query_lengths", flags.query_lengths, arrays, request.query_lengths),
-        ReadList("key_lengths", flags.key_lengths, arrays, request.key_lengths),
-        ReadList("slopes", flags.slopes, arrays, request.positions.slopes)}) {
-    if (!status.ok()) return status;
-  }
+  absl::Status status = arrays.TakeTensor("query", query);
+  status.Update(arrays.TakeTensor("key", request.key));
+  status.Update(arrays.TakeTensor("value", request.value));
+  status.Update(arrays.TakeTensor("learned", learned));
+  status.Update(TakeMasks(arrays, request));
+  status.Update(ReadList("query_lengths", flags.query_lengths, arrays, request.query_lengths));
+  status.Update(ReadList("key_lengths", flags.key_lengths, arrays, request.key_lengths));
+  status.Update(ReadList("slopes", flags.slopes, arrays, request.positions.slopes));
+  if (!status.ok()) return status;
   if (!query.has_value()) {
     return absl::FailedPreconditionError(
         "there is no query: give --query FILE, or --input FILE with a tensor of that name");

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/status_macros.h"
 #include "server/rpc/attention/messages.h"
 #include "server/rpc/attention/plan_parts.h"
 
@@ -80,15 +81,14 @@ absl::Status CheckCost(const AttentionModel& model, int64_t max_response_bytes,
   absl::StatusOr<attention::Cost> cost = attention::Measure(task.call, model.threads);
   if (!cost.ok()) return cost.status();
   task.cost = *cost;
-  for (const absl::Status& status :
-       {CheckLimit("bytes for its answer as f32", ResponseBytes(task.call, *cost),
-                   max_response_bytes, "--max_response_bytes"),
-        CheckLimit("bytes of scratch memory", cost->scratch_bytes + TableBytes(task),
-                   model.limits.max_bytes, "--max_attention_bytes"),
-        CheckLimit("multiply-adds", cost->operations, model.limits.max_operations,
-                   "--max_attention_operations")}) {
-    if (!status.ok()) return status;
-  }
+  ATTENDANT_RETURN_IF_ERROR(CheckLimit("bytes for its answer as f32",
+                                       ResponseBytes(task.call, *cost), max_response_bytes,
+                                       "--max_response_bytes"));
+  ATTENDANT_RETURN_IF_ERROR(CheckLimit("bytes of scratch memory",
+                                       cost->scratch_bytes + TableBytes(task),
+                                       model.limits.max_bytes, "--max_attention_bytes"));
+  ATTENDANT_RETURN_IF_ERROR(CheckLimit("multiply-adds", cost->operations,
+                                       model.limits.max_operations, "--max_attention_operations"));
   return absl::OkStatus();
 }
 

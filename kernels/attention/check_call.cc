@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::attention {
 namespace {
@@ -120,18 +121,16 @@ absl::Status CheckCall(const Call& call, int64_t score_heads, bool gives_weights
     return absl::UnimplementedError(
         absl::StrCat("attention computes in f32 or bf16, not in ", DTypeName(call.dtype)));
   }
-  if (absl::Status s = CheckSequences("queries", call.queries); !s.ok()) return s;
-  if (absl::Status s = CheckSequences("keys", call.keys); !s.ok()) return s;
-  for (const absl::Status& status :
-       {CheckEqual("query", call.queries.batch(), "key", call.keys.batch(), "sequences"),
-        CheckRows("query", call.query.heads, call.query.dim, call.queries),
-        CheckRows("key", call.key.heads, call.key.dim, call.keys),
-        CheckRows("value", call.value.heads, call.value.dim, call.keys),
-        CheckEqual("query", call.query.heads, "key", call.key.heads, "heads"),
-        CheckEqual("key", call.key.heads, "value", call.value.heads, "heads"),
-        CheckMask(call, score_heads)}) {
-    if (!status.ok()) return status;
-  }
+  ATTENDANT_RETURN_IF_ERROR(CheckSequences("queries", call.queries));
+  ATTENDANT_RETURN_IF_ERROR(CheckSequences("keys", call.keys));
+  ATTENDANT_RETURN_IF_ERROR(
+      CheckEqual("query", call.queries.batch(), "key", call.keys.batch(), "sequences"));
+  ATTENDANT_RETURN_IF_ERROR(CheckRows("query", call.query.heads, call.query.dim, call.queries));
+  ATTENDANT_RETURN_IF_ERROR(CheckRows("key", call.key.heads, call.key.dim, call.keys));
+  ATTENDANT_RETURN_IF_ERROR(CheckRows("value", call.value.heads, call.value.dim, call.keys));
+  ATTENDANT_RETURN_IF_ERROR(CheckEqual("query", call.query.heads, "key", call.key.heads, "heads"));
+  ATTENDANT_RETURN_IF_ERROR(CheckEqual("key", call.key.heads, "value", call.value.heads, "heads"));
+  ATTENDANT_RETURN_IF_ERROR(CheckMask(call, score_heads));
   if (call.scale.has_value() && !std::isfinite(*call.scale)) {
     return absl::InvalidArgumentError(
         absl::StrCat("the scale is ", *call.scale, ", it must be finite"));
@@ -151,7 +150,7 @@ absl::StatusOr<TensorView<const float, 2>> RequireParameter(const Call& call,
     if (parameter.name != name) continue;
     const int64_t r = parameter.values.dim(0), c = parameter.values.dim(1);
     if ((rows == -1 ? r >= 1 : r == rows) && (columns == -1 ? c >= 1 : c == columns)) {
-      if (absl::Status s = CheckedProduct(name, {r, c}).status(); !s.ok()) return s;
+      ATTENDANT_RETURN_IF_ERROR(CheckedProduct(name, {r, c}));
       return parameter.values;
     }
     return absl::InvalidArgumentError(absl::StrCat("parameter '", name, "' is ", ShapeText({r, c}),
@@ -176,9 +175,8 @@ absl::Status RefuseScale(const Call& call) {
 absl::Status AddOperations(std::initializer_list<std::initializer_list<int64_t>> products,
                            Cost& cost) {
   for (std::initializer_list<int64_t> factors : products) {
-    absl::StatusOr<int64_t> product = CheckedProduct("multiply-adds", factors);
-    if (!product.ok()) return product.status();
-    cost.operations += *product;
+    ATTENDANT_ASSIGN_OR_RETURN(int64_t product, CheckedProduct("multiply-adds", factors));
+    cost.operations += product;
   }
   return absl::OkStatus();
 }
@@ -191,10 +189,10 @@ absl::StatusOr<int64_t> ScorePairs(const Call& call) {
   }
   int64_t pairs = 0;
   for (int64_t i = 0; i < call.queries.batch(); ++i) {
-    absl::StatusOr<int64_t> product =
-        CheckedProduct("queries and keys", {call.queries.len(i), call.keys.len(i)});
-    if (!product.ok()) return product;
-    pairs += *product;
+    ATTENDANT_ASSIGN_OR_RETURN(
+        int64_t product,
+        CheckedProduct("queries and keys", {call.queries.len(i), call.keys.len(i)}));
+    pairs += product;
     if (pairs > kMaxElements) {
       return absl::InvalidArgumentError(absl::StrCat("the scores of sequences 0 to ", i, " are ",
                                                      pairs, ", the limit is ", kMaxElements));
@@ -206,19 +204,16 @@ absl::StatusOr<int64_t> ScorePairs(const Call& call) {
 absl::StatusOr<Cost> OutputCost(const Call& call, int64_t out_heads, int64_t out_dim,
                                 int64_t score_heads) {
   Cost cost{.out_heads = out_heads, .out_dim = out_dim};
-  absl::StatusOr<int64_t> bytes =
+  ATTENDANT_ASSIGN_OR_RETURN(
+      cost.out_bytes,
       CheckedProduct("output bytes of tokens, heads, dims and value",
-                     {call.queries.tokens(), out_heads, out_dim, ValueBytes(call.dtype)});
-  if (!bytes.ok()) return bytes.status();
-  cost.out_bytes = *bytes;
+                     {call.queries.tokens(), out_heads, out_dim, ValueBytes(call.dtype)}));
   if (call.weights == WeightsWanted::kNone) return cost;
   cost.weights_heads = call.weights == WeightsWanted::kPerHead ? score_heads : 1;
-  absl::StatusOr<int64_t> pairs = ScorePairs(call);
-  if (!pairs.ok()) return pairs.status();
-  bytes = CheckedProduct("weights' bytes of heads, pairs and value",
-                         {cost.weights_heads, *pairs, int64_t{sizeof(float)}});
-  if (!bytes.ok()) return bytes.status();
-  cost.weights_bytes = *bytes;
+  ATTENDANT_ASSIGN_OR_RETURN(int64_t pairs, ScorePairs(call));
+  ATTENDANT_ASSIGN_OR_RETURN(cost.weights_bytes,
+                             CheckedProduct("weights' bytes of heads, pairs and value",
+                                            {cost.weights_heads, pairs, int64_t{sizeof(float)}}));
   return cost;
 }
 

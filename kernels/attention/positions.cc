@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/attention/check_call.h"
 #include "kernels/attention/values.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::attention {
 namespace {
@@ -20,7 +21,7 @@ absl::Status CheckOperand(const PositionedRows& operand) {
     return absl::UnimplementedError(
         absl::StrCat("positions are put on f32 or bf16, not on ", DTypeName(operand.dtype)));
   }
-  if (absl::Status s = CheckSequences("rows", operand.sequences); !s.ok()) return s;
+  ATTENDANT_RETURN_IF_ERROR(CheckSequences("rows", operand.sequences));
   const auto given = static_cast<int64_t>(operand.positions.size());
   if (given != 0 && given != operand.sequences.tokens()) {
     return absl::InvalidArgumentError(absl::StrCat("there are ", given, " positions for ",
@@ -90,12 +91,10 @@ void FillSinusoidal(int64_t positions, int64_t dim, float base, float* table) {
 
 absl::Status AddPositions(TensorView<const float, 2> table, const PositionedRows& operand,
                           ThreadPool& pool) {
-  absl::Status status = CheckOperand(operand);
-  if (status.ok()) {
-    status = CheckEqual("the table", table.dim(1), "a row", operand.rows.dim, "dims");
-  }
-  if (status.ok()) status = CheckPositions(operand, table.dim(0));
-  if (!status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(CheckOperand(operand));
+  ATTENDANT_RETURN_IF_ERROR(
+      CheckEqual("the table", table.dim(1), "a row", operand.rows.dim, "dims"));
+  ATTENDANT_RETURN_IF_ERROR(CheckPositions(operand, table.dim(0)));
   ForEachToken(operand, pool, [&](int64_t sequence, int64_t token, int64_t position, int) {
     const float* added = table.row(position);
     for (int64_t head = 0; head < operand.rows.heads; ++head) {
@@ -109,7 +108,7 @@ absl::Status AddPositions(TensorView<const float, 2> table, const PositionedRows
 }
 
 absl::Status Rotate(const RotaryOptions& options, const PositionedRows& operand, ThreadPool& pool) {
-  if (absl::Status status = CheckOperand(operand); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(CheckOperand(operand));
   const int64_t dims = options.dims == 0 ? operand.rows.dim : options.dims;
   if (dims < 2 || dims % 2 != 0 || dims > operand.rows.dim) {
     return absl::InvalidArgumentError(absl::StrCat("rotary positions turn pairs: ", dims, " of ",

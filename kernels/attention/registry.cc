@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/attention/check_call.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::attention {
 namespace {
@@ -64,25 +65,22 @@ const Operator* FindOperator(absl::string_view name) {
 }
 
 absl::StatusOr<Cost> Measure(const Call& call, int threads) {
-  absl::StatusOr<const Operator*> op = RequireOperator(call.kind);
-  if (!op.ok()) return op.status();
-  absl::StatusOr<Cost> cost = (*op)->measure(call, threads);
+  ATTENDANT_ASSIGN_OR_RETURN(const Operator* op, RequireOperator(call.kind));
+  absl::StatusOr<Cost> cost = op->measure(call, threads);
   if (cost.ok() && NothingToDo(call)) cost->scratch_bytes = 0;
   return cost;
 }
 
 absl::Status Run(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,
                  const Outputs& outputs) {
-  absl::StatusOr<Cost> cost = Measure(call, pool.threads());
-  if (!cost.ok()) return cost.status();
+  ATTENDANT_ASSIGN_OR_RETURN(Cost cost, Measure(call, pool.threads()));
   if (NothingToDo(call)) return absl::OkStatus();
-  if (absl::Status s = CheckScratch(scratch, cost->scratch_bytes); !s.ok()) return s;
+  ATTENDANT_RETURN_IF_ERROR(CheckScratch(scratch, cost.scratch_bytes));
   return FindOperator(call.kind)->run(call, pool, scratch, outputs);
 }
 
 absl::Status RunReference(const Call& call, const Outputs& outputs) {
-  absl::StatusOr<Cost> cost = Measure(call, 1);
-  if (!cost.ok()) return cost.status();
+  ATTENDANT_RETURN_IF_ERROR(Measure(call, 1));
   if (NothingToDo(call)) return absl::OkStatus();
   return FindOperator(call.kind)->reference(call, outputs);
 }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/backends/cuda_backend.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/simd/cpu_isa.h"
 #include "kernels/reference/reference_backend.h"
@@ -14,17 +15,16 @@ namespace attendant {
 namespace {
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeChosenCudaBackend(const BackendOptions& options) {
-  const absl::StatusOr<std::vector<int>> devices = ParseCudaDevices(options.cuda_devices);
-  if (!devices.ok()) return devices.status();
-  return MakeCudaBackend({.library = options.cuda_library, .devices = *devices});
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<int> devices,
+                             ParseCudaDevices(options.cuda_devices));
+  return MakeCudaBackend({.library = options.cuda_library, .devices = devices});
 }
 
 // OK when cuda can be had and has what `dtype` stands for.
 absl::Status CheckCuda(absl::string_view dtype, const BackendOptions& options) {
-  const absl::StatusOr<std::unique_ptr<Backend>> cuda = MakeChosenCudaBackend(options);
-  if (!cuda.ok()) return cuda.status();
-  const absl::StatusOr<DType> chosen = ChooseDType(dtype, **cuda);
-  return chosen.ok() ? (*cuda)->Supports(*chosen) : chosen.status();
+  ATTENDANT_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> cuda, MakeChosenCudaBackend(options));
+  const absl::StatusOr<DType> chosen = ChooseDType(dtype, *cuda);
+  return chosen.ok() ? cuda->Supports(*chosen) : chosen.status();
 }
 
 }  // namespace
@@ -32,11 +32,10 @@ absl::Status CheckCuda(absl::string_view dtype, const BackendOptions& options) {
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name,
                                                      const BackendOptions& options) {
   if (name == "auto") return MakeBackend(ChooseBackend(name, "auto", options).name, options);
-  const absl::StatusOr<CpuIsa> isa = ParseCpuIsa(options.cpu_isa);
-  if (!isa.ok()) return isa.status();
+  ATTENDANT_ASSIGN_OR_RETURN(const CpuIsa isa, ParseCpuIsa(options.cpu_isa));
   // Whatever the back end: attention operators compute on the CPU beside a GPU's too.
-  if (absl::Status status = LimitCpuIsa(*isa); !status.ok()) return status;
-  if (name == "cpu") return MakeCpuBackend({.isa = *isa, .load_threads = options.load_threads});
+  ATTENDANT_RETURN_IF_ERROR(LimitCpuIsa(isa));
+  if (name == "cpu") return MakeCpuBackend({.isa = isa, .load_threads = options.load_threads});
   if (name == "cuda") return MakeChosenCudaBackend(options);
   if (name == "reference") return MakeReferenceBackend();
   return absl::InvalidArgumentError(

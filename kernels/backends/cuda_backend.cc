@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "kernels/backends/cuda_encoder.h"
 #include "kernels/backends/cuda_library.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant {
 namespace {
@@ -60,7 +61,7 @@ class CudaBackend final : public Backend {
   absl::StatusOr<std::unique_ptr<PreparedEncoder>> Prepare(const EncoderConfig& config,
                                                            EncoderWeights weights,
                                                            DType dtype) const override {
-    if (absl::Status status = Supports(dtype); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(Supports(dtype));
     return CudaEncoder::Create(cuda_, devices_, config, weights, dtype);
   }
 
@@ -72,9 +73,7 @@ class CudaBackend final : public Backend {
 absl::StatusOr<std::vector<int>> ChooseDevices(const AttendantCudaInterface& cuda,
                                                const std::vector<int>& wanted) {
   int32_t count = 0;
-  if (absl::Status status = FromCudaStatus(cuda.count_devices(&count)); !status.ok()) {
-    return status;
-  }
+  ATTENDANT_RETURN_IF_ERROR(FromCudaStatus(cuda.count_devices(&count)));
   if (count == 0) return absl::UnavailableError("there is no CUDA device");
   std::vector<int> devices = wanted;
   for (int i = 0; wanted.empty() && i < count; ++i) devices.push_back(i);
@@ -109,19 +108,15 @@ absl::StatusOr<std::vector<int>> ParseCudaDevices(absl::string_view list) {
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(const CudaBackendOptions& options) {
-  const absl::StatusOr<const AttendantCudaInterface*> cuda = LoadCudaLibrary(options.library);
-  if (!cuda.ok()) return cuda.status();
-  const absl::StatusOr<std::vector<int>> indexes = ChooseDevices(**cuda, options.devices);
-  if (!indexes.ok()) return indexes.status();
+  ATTENDANT_ASSIGN_OR_RETURN(const AttendantCudaInterface* cuda, LoadCudaLibrary(options.library));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<int> indexes, ChooseDevices(*cuda, options.devices));
   std::vector<CudaDevice> devices;
-  for (const int index : *indexes) {
+  for (const int index : indexes) {
     CudaDevice device{.index = index};
-    const absl::Status status =
-        FromCudaStatus((*cuda)->describe_device(index, &device.description));
-    if (!status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(FromCudaStatus(cuda->describe_device(index, &device.description)));
     devices.push_back(device);
   }
-  return std::make_unique<CudaBackend>(**cuda, std::move(devices));
+  return std::make_unique<CudaBackend>(*cuda, std::move(devices));
 }
 
 }  // namespace attendant

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/backends/cuda_library.h"
 #include "kernels/backends/cuda_translation.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant {
 namespace {
@@ -51,8 +52,7 @@ class CudaEncoder::CudaSession final : public Session {
   }
 
   absl::Status Run(const PackedBatch& batch, const OutputSpec& spec, Outputs& outputs) override {
-    absl::Status status = CheckSessionLimits(batch, spec, limits_);
-    if (!status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(CheckSessionLimits(batch, spec, limits_));
     const AttendantCudaBatch cuda_batch{.tokens = batch.tokens(),
                                         .batch = batch.batch(),
                                         .token_ids = batch.token_ids().data(),
@@ -61,8 +61,11 @@ class CudaEncoder::CudaSession final : public Session {
                                         .seq_starts = batch.seq_starts().data()};
     const AttendantCudaOutputSpec cuda_spec = Translate(spec);
     AttendantCudaOutputs cuda_outputs{};
-    status = FromCudaStatus(encoder_.cuda_.run(session_, &cuda_batch, &cuda_spec, &cuda_outputs));
-    if (!status.ok()) return OnDevice(place_.device.index, status);
+    if (absl::Status status =
+            FromCudaStatus(encoder_.cuda_.run(session_, &cuda_batch, &cuda_spec, &cuda_outputs));
+        !status.ok()) {
+      return OnDevice(place_.device.index, status);
+    }
     const int64_t hidden = encoder_.config_.hidden;
     outputs = {};
     if (cuda_outputs.last_hidden_state != nullptr) {
@@ -104,7 +107,7 @@ class CudaEncoder::CudaSession final : public Session {
 absl::StatusOr<std::unique_ptr<CudaEncoder>> CudaEncoder::Create(
     const AttendantCudaInterface& cuda, const std::vector<CudaDevice>& devices,
     const EncoderConfig& config, const EncoderWeights& weights, DType dtype) {
-  if (absl::Status status = ValidateWeights(config, weights); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(ValidateWeights(config, weights));
   const AttendantCudaConfig cuda_config = CudaConfig(config);
   const std::vector<AttendantCudaLayer> layers = CudaLayers(weights);
   const AttendantCudaWeights cuda_weights{.token_embedding = weights.token_embedding.data(),

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/core/tensor_shape.h"
 
 namespace attendant {
@@ -37,9 +38,8 @@ absl::Status CheckWeightSize(const char* name, int64_t rows, int64_t columns) {
 }
 
 absl::Status ValidateEncoder(const ModuleConfig& config) {
-  absl::Status status =
-      CheckBounds({{"layers", config.layers, kMaxLayers}, {"ffn", config.ffn, kMaxWidth}});
-  if (!status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(
+      CheckBounds({{"layers", config.layers, kMaxLayers}, {"ffn", config.ffn, kMaxWidth}}));
   if (config.key_dim != config.hidden || config.value_dim != config.hidden) {
     return absl::InvalidArgumentError(
         absl::StrCat("an encoder of hidden ", config.hidden, " has key_dim ", config.key_dim,
@@ -89,26 +89,23 @@ class ShapeChecker {
 }  // namespace
 
 absl::Status Validate(const ModuleConfig& config) {
-  absl::Status status = CheckBounds({{"heads", config.heads, kMaxWidth},
-                                     {"hidden", config.hidden, kMaxWidth},
-                                     {"key_dim", config.key_dim, kMaxWidth},
-                                     {"value_dim", config.value_dim, kMaxWidth}});
-  if (!status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(CheckBounds({{"heads", config.heads, kMaxWidth},
+                                         {"hidden", config.hidden, kMaxWidth},
+                                         {"key_dim", config.key_dim, kMaxWidth},
+                                         {"value_dim", config.value_dim, kMaxWidth}}));
   if (config.hidden % config.heads != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "hidden is ", config.hidden, ", it must be a multiple of heads, ", config.heads));
   }
-  for (const absl::Status& size : {CheckWeightSize("query", config.hidden, config.hidden),
-                                   CheckWeightSize("key", config.hidden, config.key_dim),
-                                   CheckWeightSize("value", config.hidden, config.value_dim)}) {
-    if (!size.ok()) return size;
-  }
+  ATTENDANT_RETURN_IF_ERROR(CheckWeightSize("query", config.hidden, config.hidden));
+  ATTENDANT_RETURN_IF_ERROR(CheckWeightSize("key", config.hidden, config.key_dim));
+  ATTENDANT_RETURN_IF_ERROR(CheckWeightSize("value", config.hidden, config.value_dim));
   return config.type == ModuleType::kTransformerEncoder ? ValidateEncoder(config)
                                                         : absl::OkStatus();
 }
 
 absl::Status ValidateWeights(const ModuleConfig& config, const ModuleWeights& weights) {
-  if (absl::Status status = Validate(config); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(Validate(config));
   ShapeChecker checker;
   if (config.type == ModuleType::kMultiHead) {
     checker.Check("", weights.attention, config);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant {
 namespace {
@@ -51,15 +52,13 @@ absl::Status Validate(const EncoderConfig& config) {
     return absl::InvalidArgumentError(absl::StrCat(
         "layer_norm_epsilon is ", config.layer_norm_epsilon, ", it must be between 0 and 1"));
   }
-  for (const absl::Status& status : {
-           CheckWeightSize("token_embedding", config.vocab, config.hidden),
-           CheckWeightSize("position_embedding", config.max_positions, config.hidden),
-           CheckWeightSize("segment_embedding", config.segment_types, config.hidden),
-           CheckWeightSize("fused qkv weight", 3 * config.hidden, config.hidden),
-           CheckWeightSize("ffn_up", config.ffn, config.hidden),
-       }) {
-    if (!status.ok()) return status;
-  }
+  ATTENDANT_RETURN_IF_ERROR(CheckWeightSize("token_embedding", config.vocab, config.hidden));
+  ATTENDANT_RETURN_IF_ERROR(
+      CheckWeightSize("position_embedding", config.max_positions, config.hidden));
+  ATTENDANT_RETURN_IF_ERROR(
+      CheckWeightSize("segment_embedding", config.segment_types, config.hidden));
+  ATTENDANT_RETURN_IF_ERROR(CheckWeightSize("fused qkv weight", 3 * config.hidden, config.hidden));
+  ATTENDANT_RETURN_IF_ERROR(CheckWeightSize("ffn_up", config.ffn, config.hidden));
   return absl::OkStatus();
 }
 

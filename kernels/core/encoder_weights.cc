@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/core/tensor_shape.h"
 
 namespace attendant {
@@ -48,7 +49,7 @@ void CheckLayer(const EncoderConfig& config, const EncoderLayerWeights& layer,
 }  // namespace
 
 absl::Status ValidateWeights(const EncoderConfig& config, const EncoderWeights& weights) {
-  if (absl::Status status = Validate(config); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(Validate(config));
   if (static_cast<int64_t>(weights.layers.size()) != config.layers) {
     return absl::InvalidArgumentError(absl::StrCat("there are weights of ", weights.layers.size(),
                                                    " layers, the configuration asks for ",

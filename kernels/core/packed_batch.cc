@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/check.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant {
 namespace {
@@ -55,12 +56,10 @@ absl::Status ValidateSequence(const EncoderConfig& config, std::span<const int32
         "the sequence has ", token_ids.size(), " token ids, ", positions.size(), " positions and ",
         segment_ids.size(), " segment ids: they must be equally many"));
   }
-  absl::Status status = CheckBelow("token id", token_ids, config.vocab, "vocab");
-  if (status.ok())
-    status = CheckBelow("position", positions, config.max_positions, "max_positions");
-  if (status.ok())
-    status = CheckBelow("segment id", segment_ids, config.segment_types, "segment_types");
-  return status;
+  ATTENDANT_RETURN_IF_ERROR(CheckBelow("token id", token_ids, config.vocab, "vocab"));
+  ATTENDANT_RETURN_IF_ERROR(
+      CheckBelow("position", positions, config.max_positions, "max_positions"));
+  return CheckBelow("segment id", segment_ids, config.segment_types, "segment_types");
 }
 
 }  // namespace attendant

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant {
 
@@ -37,11 +38,10 @@ RegularFile::~RegularFile() {
 }
 
 absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
-  absl::StatusOr<RegularFile> file = RegularFile::Open(path);
-  if (!file.ok()) return file.status();
-  const auto bytes = static_cast<size_t>(file->bytes());
+  ATTENDANT_ASSIGN_OR_RETURN(RegularFile file, RegularFile::Open(path));
+  const auto bytes = static_cast<size_t>(file.bytes());
   if (bytes == 0) return MappedFile(std::span<const std::byte>());
-  void* start = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file->descriptor(), 0);
+  void* start = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
   if (start == MAP_FAILED) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot map the ", bytes, " bytes of ", path));
   }
@@ -56,16 +56,15 @@ MappedFile::~MappedFile() {
 }
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path, int64_t max_bytes) {
-  absl::StatusOr<RegularFile> file = RegularFile::Open(path);
-  if (!file.ok()) return file.status();
-  if (file->bytes() > max_bytes) {
+  ATTENDANT_ASSIGN_OR_RETURN(RegularFile file, RegularFile::Open(path));
+  if (file.bytes() > max_bytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, " has ", file->bytes(), " bytes, the limit is ", max_bytes));
+        absl::StrCat(path, " has ", file.bytes(), " bytes, the limit is ", max_bytes));
   }
-  std::string text(static_cast<size_t>(file->bytes()), '\0');
+  std::string text(static_cast<size_t>(file.bytes()), '\0');
   size_t filled = 0;
   while (filled < text.size()) {
-    const ssize_t count = read(file->descriptor(), text.data() + filled, text.size() - filled);
+    const ssize_t count = read(file.descriptor(), text.data() + filled, text.size() - filled);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path));
     if (count == 0) break;  // it became shorter meanwhile

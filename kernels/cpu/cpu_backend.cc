@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/cpu/encoder/cpu_encoder.h"
 #include "kernels/cpu/simd/isa_level.h"
 
@@ -32,7 +33,7 @@ class CpuBackend final : public Backend {
   absl::StatusOr<std::unique_ptr<PreparedEncoder>> Prepare(const EncoderConfig& config,
                                                            EncoderWeights weights,
                                                            DType dtype) const override {
-    if (absl::Status status = Supports(dtype); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(Supports(dtype));
     return cpu::CpuEncoder::Create(config, std::move(weights),
                                    {.dtype = dtype,
                                     .kernels = level_.kernels,
@@ -54,9 +55,8 @@ class CpuBackend final : public Backend {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(const CpuBackendOptions& options) {
-  absl::StatusOr<const cpu::IsaLevel*> level = cpu::FindIsaLevel(options.isa);
-  if (!level.ok()) return level.status();
-  return std::make_unique<CpuBackend>(**level, options.load_threads);
+  ATTENDANT_ASSIGN_OR_RETURN(const cpu::IsaLevel* level, cpu::FindIsaLevel(options.isa));
+  return std::make_unique<CpuBackend>(*level, options.load_threads);
 }
 
 }  // namespace attendant

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/io/config_fields.h"
 #include "kernels/io/json_file.h"
 #include "kernels/io/quoted.h"
@@ -25,7 +26,7 @@ constexpr char kEncoder[] = "TransformerEncoder";
 // A size that the tensors give already: a field that is there can only agree.
 absl::Status CheckSame(const JsonNode& json, const char* field, int64_t size) {
   int64_t value = size;
-  if (absl::Status status = json.Read(field, value); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(json.Read(field, value));
   if (value == size) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(json.where(), ": ", Quoted(field), " is ", value,
                                                  ", the tensors make it ", size));
@@ -33,7 +34,7 @@ absl::Status CheckSame(const JsonNode& json, const char* field, int64_t size) {
 
 absl::Status CheckSame(const JsonNode& json, const char* field, bool is) {
   bool value = is;
-  if (absl::Status status = json.Read(field, value); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(json.Read(field, value));
   if (value == is) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(json.where(), ": ", Quoted(field), " is ",
                                                  value ? "true" : "false", ", the tensors make it ",
@@ -42,7 +43,7 @@ absl::Status CheckSame(const JsonNode& json, const char* field, bool is) {
 
 absl::Status ReadActivation(const JsonNode& json, ModuleConfig& config) {
   std::string activation = "relu";
-  if (absl::Status status = json.Read("activation", activation); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(json.Read("activation", activation));
   if (activation != "relu" && activation != "gelu") {
     return Unsupported(json, "activation", Quoted(activation), "relu or gelu");
   }
@@ -57,70 +58,65 @@ class ModuleLoader {
 
   absl::Status Load(ModuleCheckpoint& module) {
     std::string type;
-    if (absl::Status status = json_.Require("type", type); !status.ok()) return status;
-    absl::Status status;
+    ATTENDANT_RETURN_IF_ERROR(json_.Require("type", type));
     if (type == kMultiHead) {
-      status = LoadMultiHeadModule(module);
+      ATTENDANT_RETURN_IF_ERROR(LoadMultiHeadModule(module));
     } else if (type == kLayer || type == kEncoder) {
-      status = LoadEncoder(type == kEncoder, module);
+      ATTENDANT_RETURN_IF_ERROR(LoadEncoder(type == kEncoder, module));
     } else {
       return Unsupported(json_, "type", Quoted(type),
                          absl::StrCat(kMultiHead, ", ", kLayer, " or ", kEncoder));
     }
-    return status.ok() ? ValidateWeights(module.config, module.weights) : status;
+    return ValidateWeights(module.config, module.weights);
   }
 
  private:
   absl::Status LoadMultiHeadModule(ModuleCheckpoint& module) {
     ModuleConfig& config = module.config;
     config.type = ModuleType::kMultiHead;
-    absl::Status status = json_.Require("num_heads", config.heads);
-    for (const char* field : {"add_bias_kv", "add_zero_attn"}) {
-      if (status.ok()) status = CheckFalse(json_, field);
-    }
-    if (status.ok()) status = LoadMultiHead("", module.weights.attention);
-    if (!status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(json_.Require("num_heads", config.heads));
+    ATTENDANT_RETURN_IF_ERROR(CheckFalse(json_, "add_bias_kv"));
+    ATTENDANT_RETURN_IF_ERROR(CheckFalse(json_, "add_zero_attn"));
+    ATTENDANT_RETURN_IF_ERROR(LoadMultiHead("", module.weights.attention));
     const MultiHeadWeights& weights = module.weights.attention;
     config.hidden = weights.query.weight.dim(1);
     config.key_dim = weights.key.weight.dim(1);
     config.value_dim = weights.value.weight.dim(1);
-    status = CheckSame(json_, "embed_dim", config.hidden);
-    if (status.ok()) status = CheckSame(json_, "kdim", config.key_dim);
-    if (status.ok()) status = CheckSame(json_, "vdim", config.value_dim);
-    return status.ok() ? CheckSame(json_, "bias", !weights.query.bias.empty()) : status;
+    ATTENDANT_RETURN_IF_ERROR(CheckSame(json_, "embed_dim", config.hidden));
+    ATTENDANT_RETURN_IF_ERROR(CheckSame(json_, "kdim", config.key_dim));
+    ATTENDANT_RETURN_IF_ERROR(CheckSame(json_, "vdim", config.value_dim));
+    return CheckSame(json_, "bias", !weights.query.bias.empty());
   }
 
   absl::Status LoadEncoder(bool stack, ModuleCheckpoint& module) {
     ModuleConfig& config = module.config;
     ModuleWeights& weights = module.weights;
     config.type = ModuleType::kTransformerEncoder;
-    absl::Status status = json_.Require("nhead", config.heads);
-    if (status.ok()) status = json_.Read("norm_first", config.norm_first);
-    if (status.ok()) status = ReadLayerNormEpsilon(json_, 1e-5, config.layer_norm_epsilon);
-    if (status.ok()) status = ReadActivation(json_, config);
-    if (!status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(json_.Require("nhead", config.heads));
+    ATTENDANT_RETURN_IF_ERROR(json_.Read("norm_first", config.norm_first));
+    ATTENDANT_RETURN_IF_ERROR(ReadLayerNormEpsilon(json_, 1e-5, config.layer_norm_epsilon));
+    ATTENDANT_RETURN_IF_ERROR(ReadActivation(json_, config));
     do {  // at least one layer, and for a stack as many as there are
       const std::string path = stack ? absl::StrCat("layers.", weights.layers.size(), ".") : "";
-      status = LoadLayer(path, weights.layers.emplace_back());
-      if (!status.ok()) return status;
+      ATTENDANT_RETURN_IF_ERROR(LoadLayer(path, weights.layers.emplace_back()));
     } while (stack && HasLayer(weights.layers.size()));
     config.layers = static_cast<int64_t>(weights.layers.size());
     const TransformerLayerWeights& layer = weights.layers.front();
     config.hidden = config.key_dim = config.value_dim = layer.attention.query.weight.dim(1);
     config.ffn = layer.ffn_up.weight.dim(0);
     config.final_norm = stack && store_.Find("norm.weight") != nullptr;
-    if (config.final_norm) status = LoadNorm("norm", weights.final_norm);
-    return status.ok() ? CheckEncoder(stack, layer, config) : status;
+    if (config.final_norm) ATTENDANT_RETURN_IF_ERROR(LoadNorm("norm", weights.final_norm));
+    return CheckEncoder(stack, layer, config);
   }
 
   absl::Status CheckEncoder(bool stack, const TransformerLayerWeights& layer,
                             const ModuleConfig& config) const {
-    absl::Status status = CheckSame(json_, "d_model", config.hidden);
-    if (status.ok()) status = CheckSame(json_, "dim_feedforward", config.ffn);
-    if (status.ok()) status = CheckSame(json_, "bias", !layer.ffn_up.bias.empty());
-    if (!stack || !status.ok()) return status;
-    status = CheckSame(json_, "num_layers", config.layers);
-    return status.ok() ? CheckSame(json_, "final_norm", config.final_norm) : status;
+    ATTENDANT_RETURN_IF_ERROR(CheckSame(json_, "d_model", config.hidden));
+    ATTENDANT_RETURN_IF_ERROR(CheckSame(json_, "dim_feedforward", config.ffn));
+    ATTENDANT_RETURN_IF_ERROR(CheckSame(json_, "bias", !layer.ffn_up.bias.empty()));
+    if (!stack) return absl::OkStatus();
+    ATTENDANT_RETURN_IF_ERROR(CheckSame(json_, "num_layers", config.layers));
+    return CheckSame(json_, "final_norm", config.final_norm);
   }
 
   bool HasLayer(size_t layer) const {
@@ -128,12 +124,11 @@ class ModuleLoader {
   }
 
   absl::Status LoadLayer(const std::string& path, TransformerLayerWeights& layer) {
-    absl::Status status = LoadMultiHead(path + "self_attn.", layer.attention);
-    if (status.ok()) status = LoadNorm(path + "norm1", layer.attention_norm);
-    if (status.ok()) status = LoadLinear(path + "linear1", layer.ffn_up);
-    if (status.ok()) status = LoadLinear(path + "linear2", layer.ffn_down);
-    if (status.ok()) status = LoadNorm(path + "norm2", layer.ffn_norm);
-    return status;
+    ATTENDANT_RETURN_IF_ERROR(LoadMultiHead(path + "self_attn.", layer.attention));
+    ATTENDANT_RETURN_IF_ERROR(LoadNorm(path + "norm1", layer.attention_norm));
+    ATTENDANT_RETURN_IF_ERROR(LoadLinear(path + "linear1", layer.ffn_up));
+    ATTENDANT_RETURN_IF_ERROR(LoadLinear(path + "linear2", layer.ffn_down));
+    return LoadNorm(path + "norm2", layer.ffn_norm);
   }
 
   absl::Status LoadMultiHead(const std::string& path, MultiHeadWeights& weights) {
@@ -143,19 +138,17 @@ class ModuleLoader {
             "tensor ", Quoted(path + extra), ": modules with add_bias_kv are not supported"));
       }
     }
-    absl::Status status = store_.Find(path + "in_proj_weight") != nullptr
-                              ? LoadJointProjections(path, weights)
-                              : LoadSeparateProjections(path, weights);
-    if (status.ok()) status = LoadInputBiases(path, weights);
-    if (status.ok()) status = LoadLinear(path + "out_proj", weights.output);
-    return status;
+    ATTENDANT_RETURN_IF_ERROR(store_.Find(path + "in_proj_weight") != nullptr
+                                  ? LoadJointProjections(path, weights)
+                                  : LoadSeparateProjections(path, weights));
+    ATTENDANT_RETURN_IF_ERROR(LoadInputBiases(path, weights));
+    return LoadLinear(path + "out_proj", weights.output);
   }
 
   // in_proj_weight [3 * hidden, hidden]: query, key and value one below the other.
   absl::Status LoadJointProjections(const std::string& path, MultiHeadWeights& weights) {
     TensorView<const float, 2> joint;
-    absl::Status status = LoadTensor<2>(path + "in_proj_weight", joint);
-    if (!status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(LoadTensor<2>(path + "in_proj_weight", joint));
     const int64_t hidden = joint.dim(1);
     if (joint.dim(0) % 3 != 0 || joint.dim(0) / 3 != hidden) {
       return absl::InvalidArgumentError(
@@ -170,10 +163,9 @@ class ModuleLoader {
   }
 
   absl::Status LoadSeparateProjections(const std::string& path, MultiHeadWeights& weights) {
-    absl::Status status = LoadTensor<2>(path + "q_proj_weight", weights.query.weight);
-    if (status.ok()) status = LoadTensor<2>(path + "k_proj_weight", weights.key.weight);
-    if (status.ok()) status = LoadTensor<2>(path + "v_proj_weight", weights.value.weight);
-    return status;
+    ATTENDANT_RETURN_IF_ERROR(LoadTensor<2>(path + "q_proj_weight", weights.query.weight));
+    ATTENDANT_RETURN_IF_ERROR(LoadTensor<2>(path + "k_proj_weight", weights.key.weight));
+    return LoadTensor<2>(path + "v_proj_weight", weights.value.weight);
   }
 
   // in_proj_bias [3 * hidden], absent without bias.
@@ -181,7 +173,7 @@ class ModuleLoader {
     const std::string name = path + "in_proj_bias";
     if (store_.Find(name) == nullptr) return absl::OkStatus();
     TensorView<const float, 1> joint;
-    if (absl::Status status = LoadTensor<1>(name, joint); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(LoadTensor<1>(name, joint));
     const int64_t hidden = weights.query.weight.dim(0);
     if (joint.dim(0) % 3 != 0 || joint.dim(0) / 3 != hidden) {
       return absl::InvalidArgumentError(absl::StrCat("tensor ", Quoted(name), " has shape [",
@@ -195,13 +187,13 @@ class ModuleLoader {
   }
 
   absl::Status LoadLinear(const std::string& path, LinearWeights& linear) {
-    absl::Status status = LoadTensor<2>(path + ".weight", linear.weight);
-    return status.ok() ? LoadOptional(path + ".bias", linear.bias) : status;
+    ATTENDANT_RETURN_IF_ERROR(LoadTensor<2>(path + ".weight", linear.weight));
+    return LoadOptional(path + ".bias", linear.bias);
   }
 
   absl::Status LoadNorm(const std::string& path, LayerNormWeights& norm) {
-    absl::Status status = LoadTensor<1>(path + ".weight", norm.gamma);
-    return status.ok() ? LoadOptional(path + ".bias", norm.beta) : status;
+    ATTENDANT_RETURN_IF_ERROR(LoadTensor<1>(path + ".weight", norm.gamma));
+    return LoadOptional(path + ".bias", norm.beta);
   }
 
   absl::Status LoadOptional(const std::string& name, TensorView<const float, 1>& to) {
@@ -219,11 +211,10 @@ class ModuleLoader {
                                                      absl::StrJoin(tensor->dims, ", "),
                                                      "], expected ", rank, " dimensions"));
     }
-    absl::StatusOr<const float*> values = store_.Floats(*tensor);
-    if (!values.ok()) return values.status();
+    ATTENDANT_ASSIGN_OR_RETURN(const float* values, store_.Floats(*tensor));
     std::array<int64_t, rank> dims;
     std::copy_n(tensor->dims.begin(), rank, dims.begin());
-    to = TensorView<const float, rank>(*values, dims);
+    to = TensorView<const float, rank>(values, dims);
     return absl::OkStatus();
   }
 
@@ -234,15 +225,13 @@ class ModuleLoader {
 }  // namespace
 
 absl::StatusOr<ModuleCheckpoint> LoadAttentionModule(const std::string& directory) {
-  absl::StatusOr<JsonNode> json = ReadJsonFile(directory + "/config.json");
-  if (!json.ok()) return json.status();
-  absl::StatusOr<std::unique_ptr<TensorStore>> store = TensorStore::Open(directory);
-  if (!store.ok()) return store.status();
+  ATTENDANT_ASSIGN_OR_RETURN(JsonNode json, ReadJsonFile(directory + "/config.json"));
+  ATTENDANT_ASSIGN_OR_RETURN(std::unique_ptr<TensorStore> store, TensorStore::Open(directory));
   ModuleCheckpoint module;
-  if (absl::Status status = ModuleLoader(*json, **store).Load(module); !status.ok()) {
+  if (absl::Status status = ModuleLoader(json, *store).Load(module); !status.ok()) {
     return absl::Status(status.code(), absl::StrCat(directory, ": ", status.message()));
   }
-  module.weights.storage = std::shared_ptr<const TensorStore>(*std::move(store));
+  module.weights.storage = std::shared_ptr<const TensorStore>(std::move(store));
   return module;
 }
 

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/io/config.h"
 #include "kernels/io/tensor_store.h"
 
@@ -75,14 +76,13 @@ class Loader {
 
   absl::StatusOr<EncoderWeights> Load() {
     EncoderWeights weights;
-    if (absl::Status status = FindPrefix(); !status.ok()) return status;
-    if (absl::Status status = LoadEmbeddings(weights); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(FindPrefix());
+    ATTENDANT_RETURN_IF_ERROR(LoadEmbeddings(weights));
     // Grown layer by layer: a config that lies about their number meets the first missing tensor.
     for (int64_t layer = 0; layer < config_.layers; ++layer) {
       weights.layers.emplace_back();
-      absl::Status status =
-          LoadLayer(absl::StrCat("encoder.layer.", layer, "."), weights.layers.back());
-      if (!status.ok()) return status;
+      ATTENDANT_RETURN_IF_ERROR(
+          LoadLayer(absl::StrCat("encoder.layer.", layer, "."), weights.layers.back()));
     }
     return weights;
   }
@@ -100,21 +100,19 @@ class Loader {
 
   absl::Status LoadEmbeddings(EncoderWeights& weights) {
     for (const EmbeddingEntry& entry : kEmbeddings) {
-      absl::Status status = LoadTensor<2>({absl::StrCat(entry.name, ".weight")},
-                                          {config_.*entry.rows, config_.hidden}, weights.*entry.to);
-      if (!status.ok()) return status;
+      ATTENDANT_RETURN_IF_ERROR(LoadTensor<2>({absl::StrCat(entry.name, ".weight")},
+                                              {config_.*entry.rows, config_.hidden},
+                                              weights.*entry.to));
     }
     return LoadNorm(kEmbeddingNorm, weights.embedding_norm);
   }
 
   absl::Status LoadLayer(const std::string& path, EncoderLayerWeights& layer) {
     for (const LinearEntry& entry : kLayerLinears) {
-      absl::Status status = LoadLinear(path, entry, layer.*entry.to);
-      if (!status.ok()) return status;
+      ATTENDANT_RETURN_IF_ERROR(LoadLinear(path, entry, layer.*entry.to));
     }
     for (const NormEntry& entry : kLayerNorms) {
-      absl::Status status = LoadNorm(path + entry.name, layer.*entry.to);
-      if (!status.ok()) return status;
+      ATTENDANT_RETURN_IF_ERROR(LoadNorm(path + entry.name, layer.*entry.to));
     }
     return absl::OkStatus();
   }
@@ -122,16 +120,14 @@ class Loader {
   absl::Status LoadLinear(const std::string& path, const LinearEntry& entry,
                           LinearWeights& linear) {
     const int64_t outputs = config_.*entry.outputs;
-    absl::Status status = LoadTensor<2>({absl::StrCat(path, entry.name, ".weight")},
-                                        {outputs, config_.*entry.inputs}, linear.weight);
-    if (!status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(LoadTensor<2>({absl::StrCat(path, entry.name, ".weight")},
+                                            {outputs, config_.*entry.inputs}, linear.weight));
     return LoadTensor<1>({absl::StrCat(path, entry.name, ".bias")}, {outputs}, linear.bias);
   }
 
   absl::Status LoadNorm(const std::string& path, LayerNormWeights& norm) {
-    absl::Status status =
-        LoadTensor<1>({path + ".weight", path + ".gamma"}, {config_.hidden}, norm.gamma);
-    if (!status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(
+        LoadTensor<1>({path + ".weight", path + ".gamma"}, {config_.hidden}, norm.gamma));
     return LoadTensor<1>({path + ".bias", path + ".beta"}, {config_.hidden}, norm.beta);
   }
 
@@ -153,9 +149,8 @@ class Loader {
           absl::StrCat("tensor `", tensor->name, "` has shape [", absl::StrJoin(tensor->dims, ", "),
                        "], the config makes it [", absl::StrJoin(dims, ", "), "]"));
     }
-    absl::StatusOr<const float*> values = store_.Floats(*tensor);
-    if (!values.ok()) return values.status();
-    to = TensorView<const float, rank>(*values, dims);
+    ATTENDANT_ASSIGN_OR_RETURN(const float* values, store_.Floats(*tensor));
+    to = TensorView<const float, rank>(values, dims);
     return absl::OkStatus();
   }
 
@@ -167,17 +162,15 @@ class Loader {
 }  // namespace
 
 absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& directory) {
-  absl::StatusOr<EncoderConfig> config = ReadEncoderConfig(directory + "/config.json");
-  if (!config.ok()) return config.status();
-  absl::StatusOr<std::unique_ptr<TensorStore>> store = TensorStore::Open(directory);
-  if (!store.ok()) return store.status();
-  absl::StatusOr<EncoderWeights> weights = Loader(*config, **store).Load();
+  ATTENDANT_ASSIGN_OR_RETURN(EncoderConfig config, ReadEncoderConfig(directory + "/config.json"));
+  ATTENDANT_ASSIGN_OR_RETURN(std::unique_ptr<TensorStore> store, TensorStore::Open(directory));
+  absl::StatusOr<EncoderWeights> weights = Loader(config, *store).Load();
   if (!weights.ok()) {
     return absl::Status(weights.status().code(),
                         absl::StrCat(directory, ": ", weights.status().message()));
   }
-  weights->storage = std::shared_ptr<const TensorStore>(*std::move(store));
-  return Checkpoint{*config, *std::move(weights)};
+  weights->storage = std::shared_ptr<const TensorStore>(std::move(store));
+  return Checkpoint{config, *std::move(weights)};
 }
 
 }  // namespace attendant

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/io/config_fields.h"
 #include "kernels/io/json_file.h"
 #include "kernels/io/quoted.h"
@@ -45,57 +46,51 @@ constexpr NamedActivation kActivations[] = {
 // A field that, when it is there, must have the one value that BERT's encoder means.
 absl::Status CheckText(const JsonNode& json, const char* field, const std::string& only) {
   std::string value = only;
-  if (absl::Status status = json.Read(field, value); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(json.Read(field, value));
   return value == only ? absl::OkStatus() : Unsupported(json, field, Quoted(value), Quoted(only));
 }
 
 absl::Status CheckNumber(const JsonNode& json, const char* field, int64_t only) {
   int64_t value = only;
-  if (absl::Status status = json.Read(field, value); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(json.Read(field, value));
   return value == only ? absl::OkStatus()
                        : Unsupported(json, field, absl::StrCat(value), absl::StrCat(only));
 }
 
 absl::Status CheckNothingPruned(const JsonNode& json) {
   if (!json.Has("pruned_heads")) return absl::OkStatus();
-  absl::StatusOr<JsonNode> pruned = json.Field("pruned_heads");
-  if (!pruned.ok()) return pruned.status();
-  absl::StatusOr<std::vector<std::string>> layers = pruned->FieldNames();
-  if (!layers.ok()) return layers.status();
-  return layers->empty() ? absl::OkStatus()
-                         : Unsupported(json, "pruned_heads", "not empty", "no pruned head");
+  ATTENDANT_ASSIGN_OR_RETURN(JsonNode pruned, json.Field("pruned_heads"));
+  ATTENDANT_ASSIGN_OR_RETURN(std::vector<std::string> layers, pruned.FieldNames());
+  return layers.empty() ? absl::OkStatus()
+                        : Unsupported(json, "pruned_heads", "not empty", "no pruned head");
 }
 
 absl::Status CheckArchitecture(const JsonNode& json) {
   std::string model_type;
-  if (absl::Status status = json.Require("model_type", model_type); !status.ok()) return status;
-  for (const absl::Status& status :
-       {CheckText(json, "model_type", "bert"),
-        CheckText(json, "position_embedding_type", "absolute"), CheckFalse(json, "is_decoder"),
-        CheckFalse(json, "is_encoder_decoder"), CheckFalse(json, "add_cross_attention"),
-        CheckNothingPruned(json)}) {
-    if (!status.ok()) return status;
-  }
+  ATTENDANT_RETURN_IF_ERROR(json.Require("model_type", model_type));
+  ATTENDANT_RETURN_IF_ERROR(CheckText(json, "model_type", "bert"));
+  ATTENDANT_RETURN_IF_ERROR(CheckText(json, "position_embedding_type", "absolute"));
+  ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "is_decoder"));
+  ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "is_encoder_decoder"));
+  ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "add_cross_attention"));
+  ATTENDANT_RETURN_IF_ERROR(CheckNothingPruned(json));
   return absl::OkStatus();
 }
 
 absl::Status ReadDimensions(const JsonNode& json, EncoderConfig& config) {
   for (const Dimension& dimension : kDimensions) {
-    absl::Status status = json.Require(dimension.field, config.*dimension.to);
-    if (!status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(json.Require(dimension.field, config.*dimension.to));
   }
   config.segment_types = 2;
-  if (absl::Status status = json.Read("type_vocab_size", config.segment_types); !status.ok()) {
-    return status;
-  }
+  ATTENDANT_RETURN_IF_ERROR(json.Read("type_vocab_size", config.segment_types));
   // Said twice in the relatives of BERT that have these fields; here they can only repeat.
-  if (absl::Status s = CheckNumber(json, "embedding_size", config.hidden); !s.ok()) return s;
+  ATTENDANT_RETURN_IF_ERROR(CheckNumber(json, "embedding_size", config.hidden));
   return CheckNumber(json, "num_key_value_heads", config.heads);
 }
 
 absl::Status ReadActivation(const JsonNode& json, EncoderConfig& config) {
   std::string name = "gelu";
-  if (absl::Status status = json.Read("hidden_act", name); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(json.Read("hidden_act", name));
   for (const NamedActivation& known : kActivations) {
     if (known.name == name) {
       config.activation = known.activation;
@@ -109,15 +104,13 @@ absl::Status ReadActivation(const JsonNode& json, EncoderConfig& config) {
 }  // namespace
 
 absl::StatusOr<EncoderConfig> ReadEncoderConfig(const std::string& path) {
-  absl::StatusOr<JsonNode> json = ReadJsonFile(path);
-  if (!json.ok()) return json.status();
+  ATTENDANT_ASSIGN_OR_RETURN(JsonNode json, ReadJsonFile(path));
   EncoderConfig config;
-  absl::Status status = CheckArchitecture(*json);
-  if (status.ok()) status = ReadDimensions(*json, config);
-  if (status.ok()) status = ReadActivation(*json, config);
-  if (status.ok()) status = ReadLayerNormEpsilon(*json, 1e-12, config.layer_norm_epsilon);
-  if (!status.ok()) return status;
-  if (status = Validate(config); !status.ok()) {
+  ATTENDANT_RETURN_IF_ERROR(CheckArchitecture(json));
+  ATTENDANT_RETURN_IF_ERROR(ReadDimensions(json, config));
+  ATTENDANT_RETURN_IF_ERROR(ReadActivation(json, config));
+  ATTENDANT_RETURN_IF_ERROR(ReadLayerNormEpsilon(json, 1e-12, config.layer_norm_epsilon));
+  if (absl::Status status = Validate(config); !status.ok()) {
     return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
   }
   return config;

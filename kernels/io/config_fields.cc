@@ -2,6 +2,7 @@
 #include "kernels/io/config_fields.h"
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/io/quoted.h"
 
 namespace attendant {
@@ -14,12 +15,12 @@ absl::Status Unsupported(const JsonNode& json, absl::string_view field, absl::st
 
 absl::Status CheckFalse(const JsonNode& json, const char* field) {
   bool value = false;
-  if (absl::Status status = json.Read(field, value); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(json.Read(field, value));
   return value ? Unsupported(json, field, "true", "false") : absl::OkStatus();
 }
 
 absl::Status ReadLayerNormEpsilon(const JsonNode& json, double epsilon, float& to) {
-  if (absl::Status status = json.Read("layer_norm_eps", epsilon); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(json.Read("layer_norm_eps", epsilon));
   // Before it is narrowed, which is undefined beyond f32's range.
   if (!(epsilon > 0 && epsilon < 1)) {
     return absl::InvalidArgumentError(absl::StrCat(json.where(), ": `layer_norm_eps` is ", epsilon,

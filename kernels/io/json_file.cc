@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/regular_file.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/io/quoted.h"
 
 namespace attendant {
@@ -197,7 +198,7 @@ bool JsonNode::Has(absl::string_view field) const {
 }
 
 absl::StatusOr<JsonNode> JsonNode::Field(absl::string_view field) const {
-  if (absl::Status status = CheckObject(); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(CheckObject());
   if (!Has(field)) {
     return absl::InvalidArgumentError(absl::StrCat(where(), " lacks the field ", Quoted(field)));
   }
@@ -206,7 +207,7 @@ absl::StatusOr<JsonNode> JsonNode::Field(absl::string_view field) const {
 }
 
 absl::StatusOr<std::vector<std::string>> JsonNode::FieldNames() const {
-  if (absl::Status status = CheckObject(); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(CheckObject());
   std::vector<std::string> names;
   for (const Member& member : std::get<std::vector<Member>>(value_->data)) {
     names.push_back(member.name);
@@ -247,9 +248,8 @@ absl::StatusOr<JsonNode> ParseJson(absl::string_view text, const std::string& na
 }
 
 absl::StatusOr<JsonNode> ReadJsonFile(const std::string& path, const JsonLimits& limits) {
-  absl::StatusOr<std::string> text = ReadTextFile(path, limits.max_bytes);
-  if (!text.ok()) return text.status();
-  return ParseJson(*text, path, limits);
+  ATTENDANT_ASSIGN_OR_RETURN(std::string text, ReadTextFile(path, limits.max_bytes));
+  return ParseJson(text, path, limits);
 }
 
 }  // namespace attendant

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/io/json_file.h"
 #include "kernels/io/quoted.h"
 
@@ -41,11 +42,10 @@ absl::Status Bad(absl::string_view where, absl::string_view what) {
 }
 
 absl::Status ReadIntegers(const JsonNode& node, std::vector<int64_t>& values) {
-  absl::StatusOr<std::vector<JsonNode>> elements = node.Elements();
-  if (!elements.ok()) return elements.status();
-  for (const JsonNode& element : *elements) {
+  ATTENDANT_ASSIGN_OR_RETURN(std::vector<JsonNode> elements, node.Elements());
+  for (const JsonNode& element : elements) {
     int64_t value = 0;
-    if (absl::Status status = element.Get(value); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(element.Get(value));
     if (value < 0) return Bad(element.where(), absl::StrCat("is ", value, ", expected >= 0"));
     values.push_back(value);
   }
@@ -66,22 +66,19 @@ absl::StatusOr<int64_t> DTypeBytes(const JsonNode& entry, const std::string& dty
 }
 
 absl::StatusOr<int64_t> ShapeBytes(const JsonNode& entry, const StoredTensor& tensor) {
-  absl::StatusOr<int64_t> bytes = DTypeBytes(entry, tensor.dtype);
-  if (!bytes.ok()) return bytes.status();
+  ATTENDANT_ASSIGN_OR_RETURN(int64_t bytes, DTypeBytes(entry, tensor.dtype));
   for (int64_t dim : tensor.dims) {
-    if (__builtin_mul_overflow(*bytes, dim, &*bytes)) {
+    if (__builtin_mul_overflow(bytes, dim, &bytes)) {
       return Bad(entry.where(), absl::StrCat("shape [", absl::StrJoin(tensor.dims, ", "),
                                              "] has more bytes than 64 bits can count"));
     }
   }
-  return *bytes;
+  return bytes;
 }
 
 absl::StatusOr<Extent> ReadExtent(const JsonNode& entry, int64_t data_bytes) {
   std::vector<int64_t> offsets;
-  if (absl::Status status = ReadIntegers(entry, "data_offsets", offsets); !status.ok()) {
-    return status;
-  }
+  ATTENDANT_RETURN_IF_ERROR(ReadIntegers(entry, "data_offsets", offsets));
   if (offsets.size() != 2) {
     return Bad(entry.where(),
                absl::StrCat("data_offsets has ", offsets.size(), " numbers, expected 2"));
@@ -98,29 +95,25 @@ absl::StatusOr<StoredTensor> ReadTensor(const JsonNode& entry, const std::string
                                         std::span<const std::byte> data) {
   StoredTensor tensor;
   tensor.name = name;
-  absl::Status status = entry.Require("dtype", tensor.dtype);
-  if (status.ok()) status = ReadIntegers(entry, "shape", tensor.dims);
-  if (!status.ok()) return status;
-  absl::StatusOr<Extent> extent = ReadExtent(entry, static_cast<int64_t>(data.size()));
-  if (!extent.ok()) return extent.status();
-  absl::StatusOr<int64_t> bytes = ShapeBytes(entry, tensor);
-  if (!bytes.ok()) return bytes.status();
-  if (extent->end - extent->begin != *bytes) {
+  ATTENDANT_RETURN_IF_ERROR(entry.Require("dtype", tensor.dtype));
+  ATTENDANT_RETURN_IF_ERROR(ReadIntegers(entry, "shape", tensor.dims));
+  ATTENDANT_ASSIGN_OR_RETURN(Extent extent, ReadExtent(entry, static_cast<int64_t>(data.size())));
+  ATTENDANT_ASSIGN_OR_RETURN(int64_t bytes, ShapeBytes(entry, tensor));
+  if (extent.end - extent.begin != bytes) {
     return Bad(entry.where(),
                absl::StrCat("shape [", absl::StrJoin(tensor.dims, ", "), "] of ", tensor.dtype,
-                            " takes ", *bytes, " bytes, data_offsets [", extent->begin, ", ",
-                            extent->end, "] hold ", extent->end - extent->begin));
+                            " takes ", bytes, " bytes, data_offsets [", extent.begin, ", ",
+                            extent.end, "] hold ", extent.end - extent.begin));
   }
-  tensor.data = data.subspan(static_cast<size_t>(extent->begin), static_cast<size_t>(*bytes));
+  tensor.data = data.subspan(static_cast<size_t>(extent.begin), static_cast<size_t>(bytes));
   return tensor;
 }
 
 absl::Status CheckMetadata(const JsonNode& metadata) {
-  absl::StatusOr<std::vector<std::string>> names = metadata.FieldNames();
-  if (!names.ok()) return names.status();
-  for (const std::string& name : *names) {
+  ATTENDANT_ASSIGN_OR_RETURN(std::vector<std::string> names, metadata.FieldNames());
+  for (const std::string& name : names) {
     std::string value;
-    if (absl::Status status = metadata.Read(name, value); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(metadata.Read(name, value));
   }
   return absl::OkStatus();
 }
@@ -151,21 +144,18 @@ absl::Status CheckCoverage(const std::string& path, const std::vector<StoredTens
 absl::StatusOr<std::vector<StoredTensor>> ReadTensors(const std::string& path,
                                                       const JsonNode& header,
                                                       std::span<const std::byte> data) {
-  absl::StatusOr<std::vector<std::string>> names = header.FieldNames();
-  if (!names.ok()) return names.status();
+  ATTENDANT_ASSIGN_OR_RETURN(std::vector<std::string> names, header.FieldNames());
   std::vector<StoredTensor> tensors;
-  for (const std::string& name : *names) {
-    absl::StatusOr<JsonNode> entry = header.Field(name);
-    if (!entry.ok()) return entry.status();
+  for (const std::string& name : names) {
+    ATTENDANT_ASSIGN_OR_RETURN(JsonNode entry, header.Field(name));
     if (name == "__metadata__") {
-      if (absl::Status status = CheckMetadata(*entry); !status.ok()) return status;
+      ATTENDANT_RETURN_IF_ERROR(CheckMetadata(entry));
       continue;
     }
-    absl::StatusOr<StoredTensor> tensor = ReadTensor(*entry, name, data);
-    if (!tensor.ok()) return tensor.status();
-    tensors.push_back(*std::move(tensor));
+    ATTENDANT_ASSIGN_OR_RETURN(StoredTensor tensor, ReadTensor(entry, name, data));
+    tensors.push_back(std::move(tensor));
   }
-  if (absl::Status status = CheckCoverage(path, tensors, data); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(CheckCoverage(path, tensors, data));
   return tensors;
 }
 
@@ -199,16 +189,13 @@ absl::StatusOr<absl::string_view> HeaderText(const std::string& path,
 }  // namespace
 
 absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
-  absl::StatusOr<MappedFile> file = MappedFile::Open(path);
-  if (!file.ok()) return file.status();
-  absl::StatusOr<absl::string_view> text = HeaderText(path, file->bytes());
-  if (!text.ok()) return text.status();
-  absl::StatusOr<JsonNode> header = ParseJson(*text, path, kHeaderLimits);
-  if (!header.ok()) return header.status();
-  absl::StatusOr<std::vector<StoredTensor>> tensors =
-      ReadTensors(path, *header, file->bytes().subspan(kLengthBytes + text->size()));
-  if (!tensors.ok()) return tensors.status();
-  return SafetensorsFile(path, *std::move(file), *std::move(tensors));
+  ATTENDANT_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
+  ATTENDANT_ASSIGN_OR_RETURN(absl::string_view text, HeaderText(path, file.bytes()));
+  ATTENDANT_ASSIGN_OR_RETURN(JsonNode header, ParseJson(text, path, kHeaderLimits));
+  ATTENDANT_ASSIGN_OR_RETURN(
+      std::vector<StoredTensor> tensors,
+      ReadTensors(path, header, file.bytes().subspan(kLengthBytes + text.size())));
+  return SafetensorsFile(path, std::move(file), std::move(tensors));
 }
 
 const StoredTensor* SafetensorsFile::Find(absl::string_view name) const {

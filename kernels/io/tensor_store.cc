@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/io/float_values.h"
 #include "kernels/io/json_file.h"
 #include "kernels/io/quoted.h"
@@ -38,7 +39,7 @@ absl::StatusOr<std::unique_ptr<TensorStore>> TensorStore::Open(const std::string
   }
   if (!absl::IsNotFound(file.status())) return file.status();
   const std::string index_path = absl::StrCat(directory, "/model.safetensors.index.json");
-  if (absl::Status status = store->OpenShards(directory, index_path); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(store->OpenShards(directory, index_path));
   return store;
 }
 
@@ -48,17 +49,14 @@ absl::Status TensorStore::OpenShards(const std::string& directory, const std::st
     return absl::NotFoundError(absl::StrCat(directory, " has neither model.safetensors nor ",
                                             "model.safetensors.index.json"));
   }
-  if (!index.ok()) return index.status();
-  absl::StatusOr<JsonNode> weight_map = index->Field("weight_map");
-  if (!weight_map.ok()) return weight_map.status();
-  absl::StatusOr<std::vector<std::string>> names = weight_map->FieldNames();
-  if (!names.ok()) return names.status();
-  for (const std::string& name : *names) {
+  ATTENDANT_RETURN_IF_ERROR(index);
+  ATTENDANT_ASSIGN_OR_RETURN(JsonNode weight_map, index->Field("weight_map"));
+  ATTENDANT_ASSIGN_OR_RETURN(std::vector<std::string> names, weight_map.FieldNames());
+  for (const std::string& name : names) {
     std::string shard;
-    if (absl::Status status = weight_map->Require(name, shard); !status.ok()) return status;
-    absl::StatusOr<const SafetensorsFile*> file = OpenShard(directory, shard);
-    if (!file.ok()) return file.status();
-    const StoredTensor* tensor = (*file)->Find(name);
+    ATTENDANT_RETURN_IF_ERROR(weight_map.Require(name, shard));
+    ATTENDANT_ASSIGN_OR_RETURN(const SafetensorsFile* file, OpenShard(directory, shard));
+    const StoredTensor* tensor = file->Find(name);
     if (tensor == nullptr) {
       return absl::InvalidArgumentError(
           absl::StrCat(index_path, ": tensor ", Quoted(name), " is not in ", Quoted(shard)));
@@ -75,9 +73,9 @@ absl::StatusOr<const SafetensorsFile*> TensorStore::OpenShard(const std::string&
     return absl::InvalidArgumentError(
         absl::StrCat(directory, ": ", Quoted(name), " is not the name of a file in this folder"));
   }
-  absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(absl::StrCat(directory, "/", name));
-  if (!file.ok()) return file.status();
-  files_.push_back(*std::move(file));
+  ATTENDANT_ASSIGN_OR_RETURN(SafetensorsFile file,
+                             SafetensorsFile::Open(absl::StrCat(directory, "/", name)));
+  files_.push_back(std::move(file));
   return shards_[name] = &files_.back();
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/pooling.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/reference/reference_math.h"
 
 namespace attendant {
@@ -116,7 +117,7 @@ ReferenceSession::ReferenceSession(const ReferenceEncoder& encoder, const Sessio
 
 absl::Status ReferenceSession::Run(const PackedBatch& batch, const OutputSpec& spec,
                                    Outputs& outputs) {
-  if (absl::Status status = CheckSessionLimits(batch, spec, limits_); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(CheckSessionLimits(batch, spec, limits_));
   const int64_t hidden = encoder_.config().hidden;
   for (int64_t i = 0; i < batch.batch(); ++i) {
     const LayerOutputs inner =
@@ -145,8 +146,8 @@ class ReferenceBackend final : public Backend {
   absl::StatusOr<std::unique_ptr<PreparedEncoder>> Prepare(const EncoderConfig& config,
                                                            EncoderWeights weights,
                                                            DType dtype) const override {
-    if (absl::Status status = ValidateWeights(config, weights); !status.ok()) return status;
-    if (absl::Status status = Supports(dtype); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(ValidateWeights(config, weights));
+    ATTENDANT_RETURN_IF_ERROR(Supports(dtype));
     return std::make_unique<ReferenceEncoder>(config, std::move(weights));
   }
 };

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/core/status_macros.h"
 #include "server/text/unicode/utf8.h"
 #include "server/text/word_reader.h"
 
@@ -33,8 +34,7 @@ struct BertTokenizer::Ids {
 absl::StatusOr<std::unique_ptr<BertTokenizer>> BertTokenizer::Create(
     const TokenizerConfig& config) {
   std::unique_ptr<BertTokenizer> tokenizer(new BertTokenizer(config));
-  absl::Status status = tokenizer->AddTokens(config.added_tokens);
-  if (!status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(tokenizer->AddTokens(config.added_tokens));
   return tokenizer;
 }
 
@@ -58,7 +58,7 @@ absl::Status BertTokenizer::AddTokens(const std::vector<AddedToken>& tokens) {
       normalizer_.Append(token.content, normalized);
       token.content = std::move(normalized);
     }
-    if (absl::Status status = group.Add(std::move(token)); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(group.Add(std::move(token)));
   }
   return absl::OkStatus();
 }

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/core/status_macros.h"
 #include "server/text/bert_tokenizer.h"
 #include "server/text/tokenizer_json.h"
 
@@ -38,11 +39,9 @@ absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path) {
 }
 
 absl::StatusOr<std::unique_ptr<BertTokenizer>> LoadFile(const std::filesystem::path& path) {
-  const absl::StatusOr<std::string> contents = ReadFile(path);
-  if (!contents.ok()) return contents.status();
-  const absl::StatusOr<TokenizerConfig> config = ParseTokenizerJson(*contents);
-  if (!config.ok()) return config.status();
-  return BertTokenizer::Create(*config);
+  ATTENDANT_ASSIGN_OR_RETURN(const std::string contents, ReadFile(path));
+  ATTENDANT_ASSIGN_OR_RETURN(const TokenizerConfig config, ParseTokenizerJson(contents));
+  return BertTokenizer::Create(config);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/core/status_macros.h"
 #include "server/text/json_fields.h"
 
 namespace attendant {
@@ -42,7 +43,7 @@ absl::Status CheckDepth(absl::string_view contents) {
 }
 
 absl::StatusOr<json> ParseJson(absl::string_view contents) {
-  if (absl::Status status = CheckDepth(contents); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(CheckDepth(contents));
   try {
     return json::parse(contents.begin(), contents.end());
   } catch (const json::exception& error) {
@@ -190,11 +191,10 @@ TokenizerConfig ReadConfig(const JsonFields& file) {
 }  // namespace
 
 absl::StatusOr<TokenizerConfig> ParseTokenizerJson(absl::string_view contents) {
-  const absl::StatusOr<json> parsed = ParseJson(contents);
-  if (!parsed.ok()) return parsed.status();
+  ATTENDANT_ASSIGN_OR_RETURN(const json parsed, ParseJson(contents));
   absl::Status status;
-  TokenizerConfig config = ReadConfig(JsonFields(*parsed, status));
-  if (!status.ok()) return status;
+  TokenizerConfig config = ReadConfig(JsonFields(parsed, status));
+  ATTENDANT_RETURN_IF_ERROR(status);
   return config;
 }
 

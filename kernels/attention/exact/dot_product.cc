@@ -6,18 +6,19 @@
 #include "kernels/attention/exact/exact_attention.h"
 #include "kernels/attention/reference/reference.h"
 #include "kernels/attention/registry.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::attention {
 namespace {
 
 absl::StatusOr<Cost> MeasureDotProduct(const Call& call, int threads) {
-  absl::Status status = CheckCall(call, call.query.heads, /*gives_weights=*/true);
-  return status.ok() ? MeasureExact(call, threads) : status;
+  ATTENDANT_RETURN_IF_ERROR(CheckCall(call, call.query.heads, /*gives_weights=*/true));
+  return MeasureExact(call, threads);
 }
 
 absl::StatusOr<Cost> MeasureFlash(const Call& call, int threads) {
-  absl::Status status = CheckCall(call, call.query.heads, /*gives_weights=*/false);
-  return status.ok() ? MeasureExact(call, threads) : status;
+  ATTENDANT_RETURN_IF_ERROR(CheckCall(call, call.query.heads, /*gives_weights=*/false));
+  return MeasureExact(call, threads);
 }
 
 // Sum over sequences of queries * keys in a window, no more than ScorePairs.
@@ -37,17 +38,15 @@ int64_t WindowPairs(const Call& call) {
 }
 
 absl::StatusOr<Cost> MeasureLocal(const Call& call, int threads) {
-  absl::Status status = CheckCall(call, call.query.heads, /*gives_weights=*/true);
-  if (!status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(CheckCall(call, call.query.heads, /*gives_weights=*/true));
   if (call.mask.window < 0) {
     return absl::InvalidArgumentError("local attention needs a window of at least 0");
   }
-  absl::StatusOr<Cost> cost = MeasureExact(call, threads);
-  if (!cost.ok()) return cost;
+  ATTENDANT_ASSIGN_OR_RETURN(Cost cost, MeasureExact(call, threads));
   // What is outside the window is not computed; weights are written all the same.
   if (call.weights == WeightsWanted::kNone) {
-    cost->operations = call.query.heads * WindowPairs(call) *
-                       (call.query.dim + call.value.dim + kSoftmaxOperations);
+    cost.operations = call.query.heads * WindowPairs(call) *
+                      (call.query.dim + call.value.dim + kSoftmaxOperations);
   }
   return cost;
 }

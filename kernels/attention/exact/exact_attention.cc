@@ -8,6 +8,7 @@
 #include "kernels/attention/exact/mask_args.h"
 #include "kernels/attention/scratch.h"
 #include "kernels/core/check.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/denormals.h"
 
 namespace attendant::attention {
@@ -219,37 +220,31 @@ float ScaleOf(const Call& call) {
 }
 
 absl::StatusOr<Cost> MeasureExact(const Call& call, int threads) {
-  absl::Status status = CheckEqual("query", call.query.dim, "key", call.key.dim, "dims");
-  if (!status.ok()) return status;
-  absl::StatusOr<Cost> cost = OutputCost(call, call.query.heads, call.value.dim, call.query.heads);
-  if (!cost.ok()) return cost;
-  absl::StatusOr<int64_t> pairs = ScorePairs(call);
-  if (!pairs.ok()) return pairs.status();
+  ATTENDANT_RETURN_IF_ERROR(CheckEqual("query", call.query.dim, "key", call.key.dim, "dims"));
+  ATTENDANT_ASSIGN_OR_RETURN(Cost cost,
+                             OutputCost(call, call.query.heads, call.value.dim, call.query.heads));
+  ATTENDANT_ASSIGN_OR_RETURN(int64_t pairs, ScorePairs(call));
   const int64_t score = call.query.dim + kSoftmaxOperations;
   // Weights are computed once more.
   const int64_t weights = call.weights == WeightsWanted::kNone ? 0 : score;
-  absl::Status operations =
-      AddOperations({{call.query.heads, *pairs, score + call.value.dim + weights}}, *cost);
-  if (!operations.ok()) return operations;
+  ATTENDANT_RETURN_IF_ERROR(
+      AddOperations({{call.query.heads, pairs, score + call.value.dim + weights}}, cost));
   // No buffer of a thread has more than a few floats for each key and dim, or key and query.
-  const absl::StatusOr<int64_t> bound = CheckedProduct(
+  ATTENDANT_RETURN_IF_ERROR(CheckedProduct(
       "scratch of threads, keys and dims",
-      {threads, call.keys.max_len() + 1024, call.key.dim + call.value.dim + 1024, 16});
-  if (!bound.ok()) return bound.status();
-  absl::StatusOr<cpu::FlashAttention> flash = SharedFlashAttention(call.dtype);
-  if (!flash.ok()) return flash.status();
+      {threads, call.keys.max_len() + 1024, call.key.dim + call.value.dim + 1024, 16}));
+  ATTENDANT_ASSIGN_OR_RETURN(cpu::FlashAttention flash, SharedFlashAttention(call.dtype));
   Scratch scratch;
-  const Buffers buffers(call, *flash, scratch);
-  cost->scratch_bytes = scratch.bytes() + (threads - 1) * buffers.thread_bytes;
+  const Buffers buffers(call, flash, scratch);
+  cost.scratch_bytes = scratch.bytes() + (threads - 1) * buffers.thread_bytes;
   return cost;
 }
 
 absl::Status RunExact(const Call& call, ThreadPool& pool, std::span<std::byte> memory,
                       const Outputs& outputs) {
-  absl::StatusOr<cpu::FlashAttention> flash = SharedFlashAttention(call.dtype);
-  if (!flash.ok()) return flash.status();
+  ATTENDANT_ASSIGN_OR_RETURN(cpu::FlashAttention flash, SharedFlashAttention(call.dtype));
   Scratch scratch(memory);
-  Buffers buffers(call, *flash, scratch);
+  Buffers buffers(call, flash, scratch);
   TaskList& tasks = buffers.tasks;
   int64_t most_queries = cpu::kMaxTaskQueries;
   tasks.Fill(call, most_queries);
@@ -258,7 +253,7 @@ absl::Status RunExact(const Call& call, ThreadPool& pool, std::span<std::byte> m
   }
   pool.ParallelFor(tasks.size(), [&](int64_t index, int thread) {
     const cpu::ScopedDenormalFlush flush;
-    Attend(call, *flash, tasks[index], buffers.thread(thread), outputs);
+    Attend(call, flash, tasks[index], buffers.thread(thread), outputs);
   });
   if (call.weights == WeightsWanted::kNone) return absl::OkStatus();
   // Averages: one task has all the heads, so that nobody else adds to its rows.
@@ -271,7 +266,7 @@ absl::Status RunExact(const Call& call, ThreadPool& pool, std::span<std::byte> m
     const cpu::ScopedDenormalFlush flush;
     Task task = tasks[index];
     if (averaged) task.head_end = call.query.heads;
-    Weigh(call, *flash, task, buffers.thread(thread),
+    Weigh(call, flash, task, buffers.thread(thread),
           outputs.weights + weights_heads * tasks.pairs_before(task.sequence));
   });
   return absl::OkStatus();

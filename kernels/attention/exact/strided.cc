@@ -24,6 +24,7 @@
 #include "kernels/attention/reference/reference.h"
 #include "kernels/attention/registry.h"
 #include "kernels/attention/scratch.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/denormals.h"
 
 namespace attendant::attention {
@@ -243,42 +244,35 @@ class BlockAttention {
 };
 
 absl::StatusOr<Cost> MeasureStrided(const Call& call, int threads) {
-  absl::Status status = CheckCall(call, call.query.heads, /*gives_weights=*/true);
-  if (status.ok()) status = CheckEqual("query", call.query.dim, "key", call.key.dim, "dims");
-  if (!status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(CheckCall(call, call.query.heads, /*gives_weights=*/true));
+  ATTENDANT_RETURN_IF_ERROR(CheckEqual("query", call.query.dim, "key", call.key.dim, "dims"));
   if (call.block < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("the block is ", call.block, ", it must be at least 1, or 0 for the root"));
   }
-  absl::StatusOr<Cost> cost = OutputCost(call, call.query.heads, call.value.dim, call.query.heads);
-  if (!cost.ok()) return cost;
-  if (absl::Status pairs = ScorePairs(call).status(); !pairs.ok()) return pairs;
+  ATTENDANT_ASSIGN_OR_RETURN(Cost cost,
+                             OutputCost(call, call.query.heads, call.value.dim, call.query.heads));
+  ATTENDANT_RETURN_IF_ERROR(ScorePairs(call));
   const Sizes sizes = SizesOf(call);
   const int64_t score = call.query.dim + kSoftmaxOperations;
   const int64_t weights = call.weights == WeightsWanted::kNone ? 0 : score;
-  absl::Status operations =
-      AddOperations({{call.query.heads, sizes.pairs, score + call.value.dim + weights}}, *cost);
-  if (!operations.ok()) return operations;
-  const absl::Status bound =
-      CheckedProduct(
-          "scratch of threads, keys and dims",
-          {threads, sizes.gathered + 1024, call.key.dim + call.value.dim + sizes.block + 1024, 16})
-          .status();
-  if (!bound.ok()) return bound;
-  absl::StatusOr<cpu::FlashAttention> flash = SharedFlashAttention(call.dtype);
-  if (!flash.ok()) return flash.status();
+  ATTENDANT_RETURN_IF_ERROR(
+      AddOperations({{call.query.heads, sizes.pairs, score + call.value.dim + weights}}, cost));
+  ATTENDANT_RETURN_IF_ERROR(CheckedProduct(
+      "scratch of threads, keys and dims",
+      {threads, sizes.gathered + 1024, call.key.dim + call.value.dim + sizes.block + 1024, 16}));
+  ATTENDANT_ASSIGN_OR_RETURN(cpu::FlashAttention flash, SharedFlashAttention(call.dtype));
   Scratch scratch;
-  const Buffers buffers(call, *flash, threads, scratch);
-  cost->scratch_bytes = scratch.bytes();
+  const Buffers buffers(call, flash, threads, scratch);
+  cost.scratch_bytes = scratch.bytes();
   return cost;
 }
 
 absl::Status RunStrided(const Call& call, ThreadPool& pool, std::span<std::byte> memory,
                         const Outputs& outputs) {
-  absl::StatusOr<cpu::FlashAttention> flash = SharedFlashAttention(call.dtype);
-  if (!flash.ok()) return flash.status();
+  ATTENDANT_ASSIGN_OR_RETURN(cpu::FlashAttention flash, SharedFlashAttention(call.dtype));
   Scratch scratch(memory);
-  const Buffers buffers(call, *flash, pool.threads(), scratch);
+  const Buffers buffers(call, flash, pool.threads(), scratch);
   const int64_t batch = call.queries.batch(), heads = call.query.heads;
   buffers.first_task[0] = 0;
   int64_t pairs = 0;
@@ -296,7 +290,7 @@ absl::Status RunStrided(const Call& call, ThreadPool& pool, std::span<std::byte>
         std::upper_bound(buffers.first_task, buffers.first_task + batch + 1, index) -
         buffers.first_task - 1;
     const ThreadBuffers thread_buffers = buffers.thread(thread);
-    BlockAttention block(call, *flash, thread_buffers, sequence,
+    BlockAttention block(call, flash, thread_buffers, sequence,
                          index - buffers.first_task[sequence]);
     const int64_t queries = call.queries.len(sequence), keys = call.keys.len(sequence);
     for (int64_t head = 0; head < heads; ++head) {

@@ -9,6 +9,7 @@
 #include "kernels/attention/modules/multi_head.h"
 #include "kernels/attention/modules/transformer.h"
 #include "kernels/attention/registry.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::attention {
 namespace {
@@ -38,7 +39,7 @@ absl::string_view Module::isa() const {
 
 absl::StatusOr<std::unique_ptr<const Module>> MakeModule(const ModuleConfig& config,
                                                          ModuleWeights weights, DType dtype) {
-  if (absl::Status status = ValidateWeights(config, weights); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(ValidateWeights(config, weights));
   if (dtype != DType::kF32 && dtype != DType::kBf16) {
     return absl::UnimplementedError(
         absl::StrCat("attention modules compute in f32 or bf16, not in ", DTypeName(dtype)));

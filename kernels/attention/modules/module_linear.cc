@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attention/modules/module_linear.h"
 
+#include "kernels/core/status_macros.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -8,28 +10,25 @@ namespace attendant::attention {
 
 absl::StatusOr<std::shared_ptr<const cpu::Matmul>> MatmulCache::Get(const Shape& shape) {
   if (auto known = matmuls_.find(shape); known != matmuls_.end()) return known->second;
-  absl::StatusOr<std::unique_ptr<cpu::Matmul>> matmul =
+  ATTENDANT_ASSIGN_OR_RETURN(
+      std::unique_ptr<cpu::Matmul> matmul,
       cpu::CreateMatmul(kernels_, {.dtype = dtype_,
                                    .k = shape.inputs,
                                    .n = shape.outputs,
                                    .max_rows = kBlockRows,
                                    .bias = shape.bias,
-                                   .bf16_output = shape.dtype_outputs && dtype_ == DType::kBf16});
-  if (!matmul.ok()) return matmul.status();
-  scratchpad_bytes_ =
-      std::max(scratchpad_bytes_, static_cast<int64_t>((*matmul)->scratchpad_bytes()));
-  return matmuls_[shape] = *std::move(matmul);
+                                   .bf16_output = shape.dtype_outputs && dtype_ == DType::kBf16}));
+  scratchpad_bytes_ = std::max(scratchpad_bytes_, static_cast<int64_t>(matmul->scratchpad_bytes()));
+  return matmuls_[shape] = std::move(matmul);
 }
 
 absl::StatusOr<ModuleLinear> ModuleLinear::Create(MatmulCache& cache, const LinearWeights& weights,
                                                   const Options& options) {
-  auto matmul = cache.Get({.inputs = weights.weight.dim(1),
-                           .outputs = weights.weight.dim(0),
-                           .bias = options.add_bias,
-                           .dtype_outputs = options.dtype_outputs});
-  if (!matmul.ok()) return matmul.status();
   ModuleLinear linear;
-  linear.matmul_ = *std::move(matmul);
+  ATTENDANT_ASSIGN_OR_RETURN(linear.matmul_, cache.Get({.inputs = weights.weight.dim(1),
+                                                        .outputs = weights.weight.dim(0),
+                                                        .bias = options.add_bias,
+                                                        .dtype_outputs = options.dtype_outputs}));
   linear.arena_ = std::make_unique<Arena>(static_cast<size_t>(linear.matmul_->packed_bytes()));
   linear.packed_ = cpu::PackLinear(linear.matmul(), {&weights}, *linear.arena_);
   linear.packed_.bias.resize(static_cast<size_t>(weights.weight.dim(0)));

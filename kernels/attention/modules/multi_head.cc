@@ -11,6 +11,7 @@
 #include "kernels/attention/reference/reference_module.h"
 #include "kernels/attention/registry.h"
 #include "kernels/attention/scratch.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/denormals.h"
 #include "kernels/cpu/simd/isa_level.h"
 
@@ -24,16 +25,11 @@ int64_t Blocks(int64_t tokens) { return (tokens + kBlockRows - 1) / kBlockRows; 
 absl::StatusOr<MultiHeadProjections> MultiHeadProjections::Create(
     MatmulCache& cache, const MultiHeadWeights& weights, const ModuleLinear::Options& output) {
   const ModuleLinear::Options inner{.add_bias = true, .dtype_outputs = true};
-  absl::StatusOr<ModuleLinear> query = ModuleLinear::Create(cache, weights.query, inner);
-  if (!query.ok()) return query.status();
-  absl::StatusOr<ModuleLinear> key = ModuleLinear::Create(cache, weights.key, inner);
-  if (!key.ok()) return key.status();
-  absl::StatusOr<ModuleLinear> value = ModuleLinear::Create(cache, weights.value, inner);
-  if (!value.ok()) return value.status();
-  absl::StatusOr<ModuleLinear> out = ModuleLinear::Create(cache, weights.output, output);
-  if (!out.ok()) return out.status();
-  return MultiHeadProjections{*std::move(query), *std::move(key), *std::move(value),
-                              *std::move(out)};
+  ATTENDANT_ASSIGN_OR_RETURN(ModuleLinear query, ModuleLinear::Create(cache, weights.query, inner));
+  ATTENDANT_ASSIGN_OR_RETURN(ModuleLinear key, ModuleLinear::Create(cache, weights.key, inner));
+  ATTENDANT_ASSIGN_OR_RETURN(ModuleLinear value, ModuleLinear::Create(cache, weights.value, inner));
+  ATTENDANT_ASSIGN_OR_RETURN(ModuleLinear out, ModuleLinear::Create(cache, weights.output, output));
+  return MultiHeadProjections{std::move(query), std::move(key), std::move(value), std::move(out)};
 }
 
 int64_t MultiHeadProjections::bytes() const {
@@ -62,14 +58,14 @@ absl::Status CheckModuleCall(const Module& module, const Call& call) {
     return absl::InvalidArgumentError(absl::StrCat("the call is in ", DTypeName(call.dtype),
                                                    ", the module in ", DTypeName(module.dtype())));
   }
-  for (const absl::Status& status :
-       {CheckCall(call, config.heads, /*gives_weights=*/true),
-        CheckEqual("query", call.query.heads, "the module's input", 1, "heads"),
-        CheckEqual("query", call.query.dim, "the module", config.hidden, "dims"),
-        CheckEqual("key", call.key.dim, "the module", config.key_dim, "dims"),
-        CheckEqual("value", call.value.dim, "the module", config.value_dim, "dims")}) {
-    if (!status.ok()) return status;
-  }
+  ATTENDANT_RETURN_IF_ERROR(CheckCall(call, config.heads, /*gives_weights=*/true));
+  ATTENDANT_RETURN_IF_ERROR(
+      CheckEqual("query", call.query.heads, "the module's input", 1, "heads"));
+  ATTENDANT_RETURN_IF_ERROR(
+      CheckEqual("query", call.query.dim, "the module", config.hidden, "dims"));
+  ATTENDANT_RETURN_IF_ERROR(CheckEqual("key", call.key.dim, "the module", config.key_dim, "dims"));
+  ATTENDANT_RETURN_IF_ERROR(
+      CheckEqual("value", call.value.dim, "the module", config.value_dim, "dims"));
   return absl::OkStatus();
 }
 
@@ -119,35 +115,33 @@ MultiHead::MultiHead(const ModuleConfig& config, ModuleWeights weights, MatmulCa
 absl::StatusOr<std::unique_ptr<const Module>> MultiHead::Create(const ModuleConfig& config,
                                                                 ModuleWeights weights,
                                                                 DType dtype) {
-  absl::StatusOr<const cpu::IsaLevel*> isa = cpu::FindIsaLevel(CpuIsa::kAuto);
-  if (!isa.ok()) return isa.status();
-  MatmulCache cache(dtype, (*isa)->kernels);
-  absl::StatusOr<MultiHeadProjections> projections = MultiHeadProjections::Create(
-      cache, weights.attention, {.add_bias = true, .dtype_outputs = true});
-  if (!projections.ok()) return projections.status();
+  ATTENDANT_ASSIGN_OR_RETURN(const cpu::IsaLevel* isa, cpu::FindIsaLevel(CpuIsa::kAuto));
+  MatmulCache cache(dtype, isa->kernels);
+  ATTENDANT_ASSIGN_OR_RETURN(
+      MultiHeadProjections projections,
+      MultiHeadProjections::Create(cache, weights.attention,
+                                   {.add_bias = true, .dtype_outputs = true}));
   return std::unique_ptr<const Module>(
-      new MultiHead(config, std::move(weights), std::move(cache), *std::move(projections)));
+      new MultiHead(config, std::move(weights), std::move(cache), std::move(projections)));
 }
 
 absl::StatusOr<Cost> MultiHead::Measure(const Call& call, int threads) const {
-  if (absl::Status status = CheckModuleCall(*this, call); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(CheckModuleCall(*this, call));
   const int64_t hidden = config().hidden;
   const int64_t widest = std::max({hidden, config().key_dim, config().value_dim});
   for (const Sequences* side : {&call.queries, &call.keys}) {
-    auto bound = CheckedProduct("tokens and widths of projections",
-                                {side->tokens() + kBlockRows, widest, 4 * hidden});
-    if (!bound.ok()) return bound.status();
+    ATTENDANT_RETURN_IF_ERROR(CheckedProduct("tokens and widths of projections",
+                                             {side->tokens() + kBlockRows, widest, 4 * hidden}));
   }
   const Call heads = HeadsCall(call, config().heads, hidden, nullptr, nullptr, nullptr);
-  absl::StatusOr<Cost> cost = MeasureExact(heads, threads);
-  if (!cost.ok()) return cost;
+  ATTENDANT_ASSIGN_OR_RETURN(Cost cost, MeasureExact(heads, threads));
   Scratch scratch;
   const Buffers buffers(call, *this, threads, scratch);
-  cost->scratch_bytes += scratch.bytes();
-  cost->out_heads = 1;
-  cost->out_dim = hidden;
-  cost->operations += call.queries.tokens() * 2 * hidden * hidden +
-                      call.keys.tokens() * hidden * (config().key_dim + config().value_dim);
+  cost.scratch_bytes += scratch.bytes();
+  cost.out_heads = 1;
+  cost.out_dim = hidden;
+  cost.operations += call.queries.tokens() * 2 * hidden * hidden +
+                     call.keys.tokens() * hidden * (config().key_dim + config().value_dim);
   return cost;
 }
 
@@ -195,9 +189,9 @@ absl::Status MultiHead::Run(const Call& call, ThreadPool& pool, std::span<std::b
       HeadsCall(call, config().heads, config().hidden, buffers.q, buffers.k, buffers.v);
   const OutputRows context = OutputRows::TokensFirst(buffers.context, config().heads,
                                                      config().head_dim(), call.queries.seq());
-  absl::Status status = RunExact(heads, pool, memory.subspan(static_cast<size_t>(scratch.bytes())),
-                                 {.out = context, .weights = outputs.weights});
-  if (!status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(RunExact(heads, pool,
+                                     memory.subspan(static_cast<size_t>(scratch.bytes())),
+                                     {.out = context, .weights = outputs.weights}));
   pool.ParallelFor(queries, [&](int64_t index, int thread) {
     const cpu::ScopedDenormalFlush flush;
     OutputBlock(call, buffers.context, index * kBlockRows, executors[static_cast<size_t>(thread)],

@@ -11,6 +11,7 @@
 #include "kernels/attention/reference/reference_module.h"
 #include "kernels/attention/scratch.h"
 #include "kernels/attention/values.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/denormals.h"
 #include "kernels/cpu/simd/isa_level.h"
 
@@ -200,13 +201,12 @@ TransformerEncoder::Norm TransformerEncoder::MakeNorm(const LayerNormWeights& we
 
 absl::Status TransformerEncoder::PackLayer(const TransformerLayerWeights& weights) {
   const ModuleLinear::Options plain{.add_bias = false, .dtype_outputs = false};
-  auto attention = MultiHeadProjections::Create(cache_, weights.attention, plain);
-  if (!attention.ok()) return attention.status();
-  absl::StatusOr<ModuleLinear> up = ModuleLinear::Create(cache_, weights.ffn_up, plain);
-  if (!up.ok()) return up.status();
-  absl::StatusOr<ModuleLinear> down = ModuleLinear::Create(cache_, weights.ffn_down, plain);
-  if (!down.ok()) return down.status();
-  layers_.push_back({*std::move(attention), *std::move(up), *std::move(down),
+  ATTENDANT_ASSIGN_OR_RETURN(MultiHeadProjections attention,
+                             MultiHeadProjections::Create(cache_, weights.attention, plain));
+  ATTENDANT_ASSIGN_OR_RETURN(ModuleLinear up, ModuleLinear::Create(cache_, weights.ffn_up, plain));
+  ATTENDANT_ASSIGN_OR_RETURN(ModuleLinear down,
+                             ModuleLinear::Create(cache_, weights.ffn_down, plain));
+  layers_.push_back({std::move(attention), std::move(up), std::move(down),
                      MakeNorm(weights.attention_norm), MakeNorm(weights.ffn_norm)});
   return absl::OkStatus();
 }
@@ -214,12 +214,11 @@ absl::Status TransformerEncoder::PackLayer(const TransformerLayerWeights& weight
 absl::StatusOr<std::unique_ptr<const Module>> TransformerEncoder::Create(const ModuleConfig& config,
                                                                          ModuleWeights weights,
                                                                          DType dtype) {
-  absl::StatusOr<const cpu::IsaLevel*> isa = cpu::FindIsaLevel(CpuIsa::kAuto);
-  if (!isa.ok()) return isa.status();
+  ATTENDANT_ASSIGN_OR_RETURN(const cpu::IsaLevel* isa, cpu::FindIsaLevel(CpuIsa::kAuto));
   std::unique_ptr<TransformerEncoder> encoder(new TransformerEncoder(
-      config, std::move(weights), MatmulCache(dtype, (*isa)->kernels), (*isa)->kernels));
+      config, std::move(weights), MatmulCache(dtype, isa->kernels), isa->kernels));
   for (const TransformerLayerWeights& layer : encoder->weights_.layers) {
-    if (absl::Status status = encoder->PackLayer(layer); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(encoder->PackLayer(layer));
   }
   return encoder;
 }
@@ -233,29 +232,28 @@ int64_t TransformerEncoder::weight_bytes() const {
 }
 
 absl::StatusOr<Cost> TransformerEncoder::Measure(const Call& call, int threads) const {
-  if (absl::Status status = CheckModuleCall(*this, call); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(CheckModuleCall(*this, call));
   if (!SameLengths(call.queries, call.keys) || call.queries.packed() != call.keys.packed()) {
     return absl::InvalidArgumentError(
         "a transformer's keys must be its queries: their lengths differ");
   }
   const int64_t hidden = config().hidden, ffn = config().ffn, tokens = call.queries.tokens();
   const int64_t widths = 4 * hidden + 2 * ffn;
-  absl::StatusOr<int64_t> matmuls =
-      CheckedProduct("multiply-adds of layers, tokens and widths",
-                     {config().layers, tokens + kBlockRows, hidden, widths});
-  if (!matmuls.ok()) return matmuls.status();
-  absl::StatusOr<Cost> cost =
-      MeasureExact(HeadsCall(call, config().heads, hidden, nullptr, nullptr, nullptr), threads);
-  if (!cost.ok()) return cost;
-  absl::StatusOr<int64_t> attention =
-      CheckedProduct("multiply-adds of layers and attention", {config().layers, cost->operations});
-  if (!attention.ok()) return attention.status();
+  ATTENDANT_ASSIGN_OR_RETURN(
+      int64_t matmuls, CheckedProduct("multiply-adds of layers, tokens and widths",
+                                      {config().layers, tokens + kBlockRows, hidden, widths}));
+  ATTENDANT_ASSIGN_OR_RETURN(
+      Cost cost,
+      MeasureExact(HeadsCall(call, config().heads, hidden, nullptr, nullptr, nullptr), threads));
+  ATTENDANT_ASSIGN_OR_RETURN(
+      int64_t attention,
+      CheckedProduct("multiply-adds of layers and attention", {config().layers, cost.operations}));
   Scratch scratch;
   const Buffers buffers(call, *this, threads, scratch);
-  cost->scratch_bytes += scratch.bytes();
-  cost->out_heads = 1;
-  cost->out_dim = hidden;
-  cost->operations = *matmuls + *attention;
+  cost.scratch_bytes += scratch.bytes();
+  cost.out_heads = 1;
+  cost.out_dim = hidden;
+  cost.operations = matmuls + attention;
   return cost;
 }
 
@@ -287,9 +285,8 @@ absl::Status TransformerEncoder::Run(const Call& call, ThreadPool& pool,
   for (size_t i = 0; i < layers_.size(); ++i) {
     const bool last = i + 1 == layers_.size();
     heads.weights = last ? call.weights : WeightsWanted::kNone;
-    absl::Status status =
-        RunExact(heads, pool, rest, {.out = context, .weights = last ? outputs.weights : nullptr});
-    if (!status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(
+        RunExact(heads, pool, rest, {.out = context, .weights = last ? outputs.weights : nullptr}));
     for_each_block([&](BlockRunner& runner) {
       runner.FinishLayer(layers_[i]);
       if (last) {

@@ -7,6 +7,7 @@
 #include "kernels/attention/registry.h"
 #include "kernels/attention/scored/scored_attention.h"
 #include "kernels/attention/values.h"
+#include "kernels/core/status_macros.h"
 
 // Additive attention (Bahdanau, Cho, Bengio 2015), and Luong's concat, which is the same with the
 // two weights side by side: W [q; k] = W_q q + W_k k.
@@ -38,29 +39,25 @@ struct Weights {
 absl::StatusOr<Weights> WeightsOf(const Call& call) {
   const bool concat = call.kind == Kind::kLuongConcat;
   const int64_t query_dim = call.query.dim, key_dim = call.key.dim;
-  const absl::StatusOr<TensorView<const float, 2>> query = RequireParameter(
-      call, concat ? "weight" : "query_weight", -1, concat ? query_dim + key_dim : query_dim);
-  if (!query.ok()) return query.status();
+  ATTENDANT_ASSIGN_OR_RETURN(const auto query,
+                             RequireParameter(call, concat ? "weight" : "query_weight", -1,
+                                              concat ? query_dim + key_dim : query_dim));
   Weights weights;
-  weights.units = query->dim(0);
-  weights.query = {query->data(), query->dim(1)};
+  weights.units = query.dim(0);
+  weights.query = {query.data(), query.dim(1)};
   if (concat) {
-    weights.key = {query->data() == nullptr ? nullptr : query->data() + query_dim, query->dim(1)};
+    weights.key = {query.data() == nullptr ? nullptr : query.data() + query_dim, query.dim(1)};
   } else {
-    const absl::StatusOr<TensorView<const float, 2>> key =
-        RequireParameter(call, "key_weight", weights.units, key_dim);
-    if (!key.ok()) return key.status();
-    weights.key = {key->data(), key_dim};
+    ATTENDANT_ASSIGN_OR_RETURN(const auto key,
+                               RequireParameter(call, "key_weight", weights.units, key_dim));
+    weights.key = {key.data(), key_dim};
   }
-  const absl::StatusOr<TensorView<const float, 2>> score =
-      RequireParameter(call, "score_weight", 1, weights.units);
-  if (!score.ok()) return score.status();
-  weights.score = score->data();
+  ATTENDANT_ASSIGN_OR_RETURN(const auto score,
+                             RequireParameter(call, "score_weight", 1, weights.units));
+  weights.score = score.data();
   if (!concat && HasParameter(call, "bias")) {
-    const absl::StatusOr<TensorView<const float, 2>> bias =
-        RequireParameter(call, "bias", 1, weights.units);
-    if (!bias.ok()) return bias.status();
-    weights.bias = bias->data();
+    ATTENDANT_ASSIGN_OR_RETURN(const auto bias, RequireParameter(call, "bias", 1, weights.units));
+    weights.bias = bias.data();
   }
   return weights;
 }
@@ -156,34 +153,27 @@ class AdditiveModel final : public CallKeysModel {
 };
 
 absl::StatusOr<Cost> MeasureAdditive(const Call& call, int threads) {
-  absl::Status status = CheckCall(call, call.query.heads, /*gives_weights=*/true);
-  if (status.ok()) status = RefuseScale(call);
-  if (!status.ok()) return status;
-  absl::StatusOr<Weights> weights = WeightsOf(call);
-  if (!weights.ok()) return weights.status();
-  absl::StatusOr<Cost> cost = OutputCost(call, call.query.heads, call.value.dim, call.query.heads);
-  if (!cost.ok()) return cost;
-  absl::StatusOr<int64_t> pairs = ScorePairs(call);
-  if (!pairs.ok()) return pairs.status();
-  status = MeasureScored(call, AdditiveModel(call, *weights, nullptr), threads, *cost);
-  if (status.ok()) {
-    // A tanh takes about four times as long as a multiply-add.
-    status = AddOperations(
-        {{call.query.heads, *pairs, 4 * weights->units + call.value.dim + kSoftmaxOperations},
-         {call.query.heads, call.queries.tokens(), weights->units, call.query.dim},
-         {call.query.heads, call.keys.tokens(), weights->units, call.key.dim}},
-        *cost);
-  }
-  if (!status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(CheckCall(call, call.query.heads, /*gives_weights=*/true));
+  ATTENDANT_RETURN_IF_ERROR(RefuseScale(call));
+  ATTENDANT_ASSIGN_OR_RETURN(Weights weights, WeightsOf(call));
+  ATTENDANT_ASSIGN_OR_RETURN(Cost cost,
+                             OutputCost(call, call.query.heads, call.value.dim, call.query.heads));
+  ATTENDANT_ASSIGN_OR_RETURN(int64_t pairs, ScorePairs(call));
+  ATTENDANT_RETURN_IF_ERROR(
+      MeasureScored(call, AdditiveModel(call, weights, nullptr), threads, cost));
+  // A tanh takes about four times as long as a multiply-add.
+  ATTENDANT_RETURN_IF_ERROR(AddOperations(
+      {{call.query.heads, pairs, 4 * weights.units + call.value.dim + kSoftmaxOperations},
+       {call.query.heads, call.queries.tokens(), weights.units, call.query.dim},
+       {call.query.heads, call.keys.tokens(), weights.units, call.key.dim}},
+      cost));
   return cost;
 }
 
 absl::Status RunAdditive(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,
                          const Outputs& outputs) {
-  absl::StatusOr<const ScoredKernels*> kernels = FindScoredKernels();
-  if (!kernels.ok()) return kernels.status();
-  RunScored(call, AdditiveModel(call, *WeightsOf(call), *kernels), **kernels, pool, scratch,
-            outputs);
+  ATTENDANT_ASSIGN_OR_RETURN(const ScoredKernels* kernels, FindScoredKernels());
+  RunScored(call, AdditiveModel(call, *WeightsOf(call), kernels), *kernels, pool, scratch, outputs);
   return absl::OkStatus();
 }
 

@@ -11,6 +11,7 @@
 #include "kernels/attention/scored/linear_sums.h"
 #include "kernels/attention/scored/scored_attention.h"
 #include "kernels/attention/values.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::attention {
 namespace {
@@ -43,10 +44,9 @@ class LinearModel final : public CallKeysModel {
 };
 
 absl::Status CheckLinear(const Call& call) {
-  absl::Status status = CheckCall(call, call.query.heads, /*gives_weights=*/true);
-  if (status.ok()) status = RefuseScale(call);
-  if (status.ok()) status = CheckEqual("query", call.query.dim, "key", call.key.dim, "dims");
-  if (!status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(CheckCall(call, call.query.heads, /*gives_weights=*/true));
+  ATTENDANT_RETURN_IF_ERROR(RefuseScale(call));
+  ATTENDANT_RETURN_IF_ERROR(CheckEqual("query", call.query.dim, "key", call.key.dim, "dims"));
   const Mask& mask = call.mask;
   if (mask.tensor.present() || mask.window >= 0 || !mask.alibi_slopes.empty()) {
     return absl::UnimplementedError(
@@ -61,31 +61,27 @@ absl::Status CheckLinear(const Call& call) {
 }
 
 absl::StatusOr<Cost> MeasureLinear(const Call& call, int threads) {
-  absl::Status status = CheckLinear(call);
-  if (!status.ok()) return status;
-  absl::StatusOr<Cost> cost = OutputCost(call, call.query.heads, call.value.dim, call.query.heads);
-  if (!cost.ok()) return cost;
+  ATTENDANT_RETURN_IF_ERROR(CheckLinear(call));
+  ATTENDANT_ASSIGN_OR_RETURN(Cost cost,
+                             OutputCost(call, call.query.heads, call.value.dim, call.query.heads));
   if (call.weights == WeightsWanted::kNone) {
-    status = MeasureLinearSums(call, threads, *cost);
+    ATTENDANT_RETURN_IF_ERROR(MeasureLinearSums(call, threads, cost));
   } else {
-    status = MeasureScored(call, LinearModel(call, nullptr), threads, *cost);
-    if (status.ok()) {
-      status = AddOperations({{call.query.heads, *ScorePairs(call), call.key.dim + call.value.dim}},
-                             *cost);
-    }
+    ATTENDANT_RETURN_IF_ERROR(MeasureScored(call, LinearModel(call, nullptr), threads, cost));
+    ATTENDANT_ASSIGN_OR_RETURN(int64_t pairs, ScorePairs(call));
+    ATTENDANT_RETURN_IF_ERROR(
+        AddOperations({{call.query.heads, pairs, call.key.dim + call.value.dim}}, cost));
   }
-  if (!status.ok()) return status;
   return cost;
 }
 
 absl::Status RunLinear(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,
                        const Outputs& outputs) {
-  absl::StatusOr<const ScoredKernels*> kernels = FindScoredKernels();
-  if (!kernels.ok()) return kernels.status();
+  ATTENDANT_ASSIGN_OR_RETURN(const ScoredKernels* kernels, FindScoredKernels());
   if (call.weights == WeightsWanted::kNone) {
-    RunLinearSums(call, **kernels, pool, scratch, outputs);
+    RunLinearSums(call, *kernels, pool, scratch, outputs);
   } else {
-    RunScored(call, LinearModel(call, *kernels), **kernels, pool, scratch, outputs);
+    RunScored(call, LinearModel(call, kernels), *kernels, pool, scratch, outputs);
   }
   return absl::OkStatus();
 }

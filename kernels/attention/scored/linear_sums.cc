@@ -5,6 +5,7 @@
 #include "kernels/attention/scored/linear_sums.h"
 #include "kernels/attention/scored/scored_attention.h"
 #include "kernels/attention/scored/wave.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/denormals.h"
 
 // With S = sum of phi(k)^T v and z = sum of phi(k), a query's output is phi(q) S / (phi(q) . z).
@@ -298,13 +299,10 @@ void LoadQueryFeatures(const ScoredKernels& kernels, const Call& call, const Que
 absl::Status MeasureLinearSums(const Call& call, int threads, Cost& cost) {
   const int64_t heads = call.query.heads, key_dim = call.key.dim, value_dim = call.value.dim;
   // All that is added up below stays under a small multiple of these.
-  for (const absl::StatusOr<int64_t>& product :
-       {CheckedProduct("scratch of key blocks and dims",
-                       {Blocks(call.keys.max_len()) + 1, key_dim, value_dim + 1}),
-        CheckedProduct("scratch of threads and dims",
-                       {threads, key_dim + kChunk, value_dim + key_dim + kChunk})}) {
-    if (!product.ok()) return product.status();
-  }
+  ATTENDANT_RETURN_IF_ERROR(CheckedProduct(
+      "scratch of key blocks and dims", {Blocks(call.keys.max_len()) + 1, key_dim, value_dim + 1}));
+  ATTENDANT_RETURN_IF_ERROR(CheckedProduct(
+      "scratch of threads and dims", {threads, key_dim + kChunk, value_dim + key_dim + kChunk}));
   const Layout layout(call);
   int64_t total = 0;
   for (int64_t i = 0; i < call.keys.batch() && total < Wave::kFloats; ++i) {

@@ -11,6 +11,7 @@
 #include "kernels/attention/registry.h"
 #include "kernels/attention/scored/scored_attention.h"
 #include "kernels/attention/values.h"
+#include "kernels/core/status_macros.h"
 
 // Linformer (Wang et al. 2020): keys and values are projected along the sequence to `projected`
 // keys, which the queries attend to. A sequence shorter than the projections uses their first
@@ -41,20 +42,17 @@ struct Projections {
 };
 
 absl::StatusOr<Projections> ProjectionsOf(const Call& call) {
-  const absl::StatusOr<TensorView<const float, 2>> key =
-      RequireParameter(call, "key_projection", -1, -1);
-  if (!key.ok()) return key.status();
-  Projections projections{.key = *key, .value = *key};
+  ATTENDANT_ASSIGN_OR_RETURN(const auto key, RequireParameter(call, "key_projection", -1, -1));
+  Projections projections{.key = key, .value = key};
   if (HasParameter(call, "value_projection")) {
-    const absl::StatusOr<TensorView<const float, 2>> value =
-        RequireParameter(call, "value_projection", key->dim(0), key->dim(1));
-    if (!value.ok()) return value.status();
-    projections.value = *value;
+    ATTENDANT_ASSIGN_OR_RETURN(const auto value,
+                               RequireParameter(call, "value_projection", key.dim(0), key.dim(1)));
+    projections.value = value;
   }
-  if (key->dim(1) < call.keys.max_len()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("parameter 'key_projection' is [", key->dim(0), ", ", key->dim(1),
-                     "], the longest sequence has ", call.keys.max_len(), " keys"));
+  if (key.dim(1) < call.keys.max_len()) {
+    return absl::InvalidArgumentError(absl::StrCat("parameter 'key_projection' is [", key.dim(0),
+                                                   ", ", key.dim(1), "], the longest sequence has ",
+                                                   call.keys.max_len(), " keys"));
   }
   return projections;
 }
@@ -191,9 +189,8 @@ class LinformerModel final : public ScoreModel {
 };
 
 absl::Status CheckLinformer(const Call& call) {
-  absl::Status status = CheckCall(call, call.query.heads, /*gives_weights=*/true);
-  if (status.ok()) status = CheckEqual("query", call.query.dim, "key", call.key.dim, "dims");
-  if (!status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(CheckCall(call, call.query.heads, /*gives_weights=*/true));
+  ATTENDANT_RETURN_IF_ERROR(CheckEqual("query", call.query.dim, "key", call.key.dim, "dims"));
   const Mask& mask = call.mask;
   if (mask.causal || mask.tensor.present() || mask.window >= 0 || !mask.alibi_slopes.empty()) {
     return absl::UnimplementedError(
@@ -207,43 +204,37 @@ absl::Status CheckLinformer(const Call& call) {
 absl::Status MeasureWeights(const Call& call, int64_t projected, Cost& cost) {
   if (call.weights == WeightsWanted::kNone) return absl::OkStatus();
   cost.weights_heads = call.weights == WeightsWanted::kPerHead ? call.query.heads : 1;
-  const absl::StatusOr<int64_t> bytes = CheckedProduct(
-      "weights' bytes of heads, queries, projected keys and value",
-      {cost.weights_heads, call.queries.tokens(), projected, int64_t{sizeof(float)}});
-  if (!bytes.ok()) return bytes.status();
-  cost.weights_bytes = *bytes;
+  ATTENDANT_ASSIGN_OR_RETURN(
+      cost.weights_bytes,
+      CheckedProduct(
+          "weights' bytes of heads, queries, projected keys and value",
+          {cost.weights_heads, call.queries.tokens(), projected, int64_t{sizeof(float)}}));
   return absl::OkStatus();
 }
 
 absl::StatusOr<Cost> MeasureLinformer(const Call& call, int threads) {
-  if (absl::Status status = CheckLinformer(call); !status.ok()) return status;
-  const absl::StatusOr<Projections> projections = ProjectionsOf(call);
-  if (!projections.ok()) return projections.status();
+  ATTENDANT_RETURN_IF_ERROR(CheckLinformer(call));
+  ATTENDANT_ASSIGN_OR_RETURN(const Projections projections, ProjectionsOf(call));
   Call without_weights = call;
   without_weights.weights = WeightsWanted::kNone;
-  const int64_t heads = call.query.heads, projected = projections->projected();
-  absl::StatusOr<Cost> cost = OutputCost(without_weights, heads, call.value.dim, heads);
-  if (!cost.ok()) return cost;
-  absl::Status status = MeasureWeights(call, projected, *cost);
-  if (status.ok()) {
-    status = MeasureScored(call, LinformerModel(call, *projections, nullptr), threads, *cost);
-  }
-  if (status.ok()) {
-    const int64_t dims = call.key.dim + call.value.dim;
-    status = AddOperations({{heads, call.keys.tokens(), projected, dims},
-                            {heads, call.queries.tokens(), projected, dims + kSoftmaxOperations}},
-                           *cost);
-  }
-  if (!status.ok()) return status;
+  const int64_t heads = call.query.heads, projected = projections.projected();
+  ATTENDANT_ASSIGN_OR_RETURN(Cost cost, OutputCost(without_weights, heads, call.value.dim, heads));
+  ATTENDANT_RETURN_IF_ERROR(MeasureWeights(call, projected, cost));
+  ATTENDANT_RETURN_IF_ERROR(
+      MeasureScored(call, LinformerModel(call, projections, nullptr), threads, cost));
+  const int64_t dims = call.key.dim + call.value.dim;
+  ATTENDANT_RETURN_IF_ERROR(
+      AddOperations({{heads, call.keys.tokens(), projected, dims},
+                     {heads, call.queries.tokens(), projected, dims + kSoftmaxOperations}},
+                    cost));
   return cost;
 }
 
 absl::Status RunLinformer(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,
                           const Outputs& outputs) {
-  const absl::StatusOr<const ScoredKernels*> kernels = FindScoredKernels();
-  if (!kernels.ok()) return kernels.status();
-  const LinformerModel model(call, ReadProjections(call), *kernels);
-  RunScored(call, model, **kernels, pool, scratch, outputs);
+  ATTENDANT_ASSIGN_OR_RETURN(const ScoredKernels* kernels, FindScoredKernels());
+  const LinformerModel model(call, ReadProjections(call), kernels);
+  RunScored(call, model, *kernels, pool, scratch, outputs);
   return absl::OkStatus();
 }
 

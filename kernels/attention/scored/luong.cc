@@ -6,6 +6,7 @@
 #include "kernels/attention/registry.h"
 #include "kernels/attention/scored/scored_attention.h"
 #include "kernels/attention/values.h"
+#include "kernels/core/status_macros.h"
 
 // The multiplicative scores of Luong, Pham and Manning 2015; their concat is in additive.cc.
 namespace attendant::attention {
@@ -65,32 +66,27 @@ absl::StatusOr<TensorView<const float, 2>> WeightOf(const Call& call) {
 }
 
 absl::StatusOr<Cost> MeasureLuong(const Call& call, int threads) {
-  absl::Status status = CheckCall(call, call.query.heads, /*gives_weights=*/true);
-  if (status.ok()) status = RefuseScale(call);
-  if (status.ok() && call.kind == Kind::kLuongDot) {
-    status = CheckEqual("query", call.query.dim, "key", call.key.dim, "dims");
+  ATTENDANT_RETURN_IF_ERROR(CheckCall(call, call.query.heads, /*gives_weights=*/true));
+  ATTENDANT_RETURN_IF_ERROR(RefuseScale(call));
+  if (call.kind == Kind::kLuongDot) {
+    ATTENDANT_RETURN_IF_ERROR(CheckEqual("query", call.query.dim, "key", call.key.dim, "dims"));
   }
-  if (!status.ok()) return status;
-  absl::StatusOr<TensorView<const float, 2>> weight = WeightOf(call);
-  if (!weight.ok()) return weight.status();
-  absl::StatusOr<Cost> cost = OutputCost(call, call.query.heads, call.value.dim, call.query.heads);
-  if (!cost.ok()) return cost;
-  status = MeasureScored(call, LuongModel(call, *weight, nullptr), threads, *cost);
-  if (status.ok()) {
-    status = AddOperations(
-        {{call.query.heads, *ScorePairs(call), call.key.dim + call.value.dim + kSoftmaxOperations},
-         {call.query.heads, call.queries.tokens(), weight->size()}},
-        *cost);
-  }
-  if (!status.ok()) return status;
+  ATTENDANT_ASSIGN_OR_RETURN(auto weight, WeightOf(call));
+  ATTENDANT_ASSIGN_OR_RETURN(Cost cost,
+                             OutputCost(call, call.query.heads, call.value.dim, call.query.heads));
+  ATTENDANT_RETURN_IF_ERROR(MeasureScored(call, LuongModel(call, weight, nullptr), threads, cost));
+  ATTENDANT_ASSIGN_OR_RETURN(int64_t pairs, ScorePairs(call));
+  ATTENDANT_RETURN_IF_ERROR(
+      AddOperations({{call.query.heads, pairs, call.key.dim + call.value.dim + kSoftmaxOperations},
+                     {call.query.heads, call.queries.tokens(), weight.size()}},
+                    cost));
   return cost;
 }
 
 absl::Status RunLuong(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,
                       const Outputs& outputs) {
-  absl::StatusOr<const ScoredKernels*> kernels = FindScoredKernels();
-  if (!kernels.ok()) return kernels.status();
-  RunScored(call, LuongModel(call, *WeightOf(call), *kernels), **kernels, pool, scratch, outputs);
+  ATTENDANT_ASSIGN_OR_RETURN(const ScoredKernels* kernels, FindScoredKernels());
+  RunScored(call, LuongModel(call, *WeightOf(call), kernels), *kernels, pool, scratch, outputs);
   return absl::OkStatus();
 }
 

@@ -7,6 +7,7 @@
 #include "kernels/attention/check_call.h"
 #include "kernels/attention/mask.h"
 #include "kernels/attention/scored/wave.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/denormals.h"
 
 namespace attendant::attention {
@@ -323,14 +324,12 @@ absl::Status MeasureScored(const Call& call, const ScoreModel& model, int thread
   const int64_t group_heads = Averaged(call) ? call.query.heads : 1;
   const int64_t keys = model.max_keys() + kKeyBlock;
   // All that is added up below stays under a small multiple of these.
-  for (const absl::StatusOr<int64_t>& product :
-       {CheckedProduct("scratch of heads, keys and units",
-                       {group_heads, keys, model.score_dim() + call.value.dim + 1}),
-        CheckedProduct(
-            "scratch of threads, queries and keys",
-            {threads, kQueryBlock + 1, keys + model.scratch_floats() + call.value.dim})}) {
-    if (!product.ok()) return product.status();
-  }
+  ATTENDANT_RETURN_IF_ERROR(
+      CheckedProduct("scratch of heads, keys and units",
+                     {group_heads, keys, model.score_dim() + call.value.dim + 1}));
+  ATTENDANT_RETURN_IF_ERROR(
+      CheckedProduct("scratch of threads, queries and keys",
+                     {threads, kQueryBlock + 1, keys + model.scratch_floats() + call.value.dim}));
   const Layout layout(call, model);
   const int64_t largest = group_heads * layout.Head(model.max_keys());
   int64_t total = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attention/scored/scored_kernels.h"
 
+#include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/cpu_isa.h"
 
 namespace attendant::attention {
@@ -9,7 +10,7 @@ namespace attendant::attention {
 // many. What kAuto stands for does not change either.
 absl::StatusOr<const ScoredKernels*> FindScoredKernels() {
   static const absl::StatusOr<CpuIsa> isa = AutoCpuIsa();
-  if (!isa.ok()) return isa.status();
+  ATTENDANT_RETURN_IF_ERROR(isa);
   return *isa == CpuIsa::kAvx2 ? &kAvx2ScoredKernels : &kAvx512ScoredKernels;
 }
 

@@ -2,6 +2,7 @@
 #include "kernels/cpu/attention/flash_attention.h"
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/isa_level.h"
 #include "kernels/cpu/simd/vector_kernels.h"
 
@@ -12,9 +13,8 @@ absl::StatusOr<FlashAttention> FlashAttention::Create(DType operands, CpuIsa isa
     return absl::InvalidArgumentError(
         absl::StrCat("attention takes f32 or bf16, not ", DTypeName(operands)));
   }
-  absl::StatusOr<const IsaLevel*> level = FindIsaLevel(isa);
-  if (!level.ok()) return level.status();
-  return FlashAttention((*level)->kernels, operands);
+  ATTENDANT_ASSIGN_OR_RETURN(const IsaLevel* level, FindIsaLevel(isa));
+  return FlashAttention(level->kernels, operands);
 }
 
 FlashAttention::FlashAttention(const VectorKernels& kernels, DType operands)

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/core/check.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/core/threads/thread_pool.h"
 #include "kernels/cpu/encoder/cpu_session.h"
 #include "kernels/cpu/encoder/smoothing_factors.h"
@@ -124,24 +125,23 @@ absl::StatusOr<LayerMatmuls> CreateMatmuls(const EncoderConfig& config,
     return CreateMatmul(options.kernels,
                         {.dtype = dtype, .k = k, .n = n, .max_rows = kMaxBlockRows});
   };
-  absl::StatusOr<std::unique_ptr<Matmul>> qkv = CreateMatmul(
-      options.kernels,
-      {.dtype = dtype,
-       .k = config.hidden,
-       .n = 3 * config.hidden,
-       .max_rows = kMaxBlockRows,
-       .bias = dtype != DType::kInt8,
-       .bf16_output = dtype == DType::kBf16 && RowKernelsOf(options.kernels, dtype).qkv_is_bf16});
-  if (!qkv.ok()) return qkv.status();
+  ATTENDANT_ASSIGN_OR_RETURN(
+      std::unique_ptr<Matmul> qkv,
+      CreateMatmul(options.kernels,
+                   {.dtype = dtype,
+                    .k = config.hidden,
+                    .n = 3 * config.hidden,
+                    .max_rows = kMaxBlockRows,
+                    .bias = dtype != DType::kInt8,
+                    .bf16_output = dtype == DType::kBf16 &&
+                                   RowKernelsOf(options.kernels, dtype).qkv_is_bf16}));
   // Other biases are added by the vector kernel that reads the matmul.
-  absl::StatusOr<std::unique_ptr<Matmul>> attention_output = create(config.hidden, config.hidden);
-  if (!attention_output.ok()) return attention_output.status();
-  absl::StatusOr<std::unique_ptr<Matmul>> ffn_up = create(config.hidden, config.ffn);
-  if (!ffn_up.ok()) return ffn_up.status();
-  absl::StatusOr<std::unique_ptr<Matmul>> ffn_down = create(config.ffn, config.hidden);
-  if (!ffn_down.ok()) return ffn_down.status();
-  return LayerMatmuls{*std::move(qkv), *std::move(attention_output), *std::move(ffn_up),
-                      *std::move(ffn_down)};
+  ATTENDANT_ASSIGN_OR_RETURN(std::unique_ptr<Matmul> attention_output,
+                             create(config.hidden, config.hidden));
+  ATTENDANT_ASSIGN_OR_RETURN(std::unique_ptr<Matmul> ffn_up, create(config.hidden, config.ffn));
+  ATTENDANT_ASSIGN_OR_RETURN(std::unique_ptr<Matmul> ffn_down, create(config.ffn, config.hidden));
+  return LayerMatmuls{std::move(qkv), std::move(attention_output), std::move(ffn_up),
+                      std::move(ffn_down)};
 }
 
 // What Create allocates, in any order.
@@ -217,12 +217,11 @@ CpuEncoder::CpuEncoder(const EncoderConfig& config, const EncoderWeights& weight
 absl::StatusOr<std::unique_ptr<CpuEncoder>> CpuEncoder::Create(const EncoderConfig& config,
                                                                EncoderWeights weights,
                                                                const Options& options) {
-  if (absl::Status status = ValidateWeights(config, weights); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(ValidateWeights(config, weights));
   try {
-    absl::StatusOr<LayerMatmuls> matmuls = CreateMatmuls(config, options);
-    if (!matmuls.ok()) return matmuls.status();
+    ATTENDANT_ASSIGN_OR_RETURN(LayerMatmuls matmuls, CreateMatmuls(config, options));
     return std::unique_ptr<CpuEncoder>(
-        new CpuEncoder(config, weights, options, *std::move(matmuls)));
+        new CpuEncoder(config, weights, options, std::move(matmuls)));
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("the packed weights do not fit in memory");
   } catch (const std::exception& error) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/pooling.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/denormals.h"
 
 namespace attendant::cpu {
@@ -51,7 +52,7 @@ CpuSession::Buffers CpuSession::AllocateBuffers(Arena& arena) const {
 }
 
 absl::Status CpuSession::Run(const PackedBatch& batch, const OutputSpec& spec, Outputs& outputs) {
-  if (absl::Status status = CheckSessionLimits(batch, spec, limits_); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(CheckSessionLimits(batch, spec, limits_));
   const EncoderConfig& config = encoder_.config();
   if (batch.max_len() > config.max_positions) {
     return absl::InvalidArgumentError(absl::StrCat("a sequence has ", batch.max_len(),

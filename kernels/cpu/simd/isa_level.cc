@@ -2,6 +2,7 @@
 #include "kernels/cpu/simd/isa_level.h"
 
 #include "kernels/core/check.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::cpu {
 namespace {
@@ -17,11 +18,11 @@ const IsaLevel kLevels[] = {
 }  // namespace
 
 absl::StatusOr<const IsaLevel*> FindIsaLevel(CpuIsa isa) {
-  const absl::StatusOr<CpuIsa> chosen =
-      isa == CpuIsa::kAuto ? AutoCpuIsa() : ChooseCpuIsa(isa, ReadCpuIdWords());
-  if (!chosen.ok()) return chosen.status();
+  ATTENDANT_ASSIGN_OR_RETURN(const CpuIsa chosen, isa == CpuIsa::kAuto
+                                                      ? AutoCpuIsa()
+                                                      : ChooseCpuIsa(isa, ReadCpuIdWords()));
   for (const IsaLevel& level : kLevels) {
-    if (level.isa == *chosen) return &level;
+    if (level.isa == chosen) return &level;
   }
   ATTENDANT_CHECK(false);
 }

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes docs/flags.md, docs/metrics.md and docs/limits.md from what the programs say.
+
+    docs/make_reference.py [--bin DIR] [--fake_cuda FILE] [--check]
+      --bin        folder of attendant-server and attendant, default build/release/bin
+      --fake_cuda  libattendant_fake_cuda.so: its metrics are a GPU's; default build/release/tests/support
+      --check      write nothing; the exit code is 1 when a page is not what the programs say
+
+Flags come from --help_markdown. Metrics come from a scrape of two servers that have answered a request, one of them
+with a GPU that tests/support/fake_cuda.cc plays. Limits come from the flags and from constants in the sources.
+"""
+
+import argparse
+import collections
+import difflib
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+GOLDEN = ROOT / "tests/golden"
+MADE = "<!-- Made by docs/make_reference.py; a test fails when this page is stale. -->\n"
+
+# Labels with a closed set of values, which the page lists. All others name a model, a build or a machine.
+CLOSED_LABELS = ("kind", "method", "phase", "reason", "group")
+
+# Limits without a flag: the constant, what it limits, and the answer beyond it.
+CONSTANTS = (
+    ("kMaxIdBytes", "bytes of a request's `id`", "INVALID_ARGUMENT"),
+    ("kMaxPriority", "priority, and the lowest one with a minus sign", "INVALID_ARGUMENT"),
+    ("kMaxTensorRank", "dimensions of an attention request's tensor", "INVALID_ARGUMENT"),
+    ("kMaxNameBytes", "bytes of a model's name", "the server does not start"),
+    ("kMaxMessageBytes", "bytes of an error's text", "the text is cut"),
+    ("kMaxConnections", "HTTP connections at the same time", "more wait until one of them has ended"),
+    ("kMaxRequestBytes", "bytes of an HTTP request's head", "HTTP 431"),
+    ("kMaxFileBytes", "bytes of a `tokenizer.json`", "the model does not load"),
+    ("kMaxVocabularyBytes", "bytes of a vocabulary's words", "the model does not load"),
+)
+
+
+def run(*command):
+    return subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True).stdout
+
+
+def flags_page(programs):
+    server = run(programs / "attendant-server", "--help_markdown")
+    client = run(programs / "attendant", "--help_markdown")
+    return (f"# Flags\n\n{MADE}\nBoth programs take `--name=value` and `--name value`. The last use of a flag wins; "
+            f"`--name=false` turns a switch off.\n\n# attendant-server\n{server}\n# attendant\n{client}")
+
+
+class Server:
+    """A server process that has answered one request for `model`."""
+
+    def __init__(self, programs, model, *arguments):
+        self.folder = tempfile.TemporaryDirectory()
+        ports = pathlib.Path(self.folder.name, "ports")
+        self.log = open(pathlib.Path(self.folder.name, "log"), "w+", encoding="utf-8")
+        self.process = subprocess.Popen(
+            [programs / "attendant-server", "--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0",
+             f"--port_file={ports}", f"--model=tiny={model}", *arguments], stdout=self.log, stderr=self.log)
+        self.ports = {}
+        self.wait(lambda: ports.exists() and ports.read_text(encoding="utf-8").count("\n") == 2)
+        self.ports = dict(line.split("=") for line in ports.read_text(encoding="utf-8").split())
+        self.wait(lambda: self.get("/readyz") == "")
+        run(programs / "attendant", "encode", f"--server=127.0.0.1:{self.ports['grpc']}", "--model=tiny",
+            "--ids=1,2,3")
+
+    def wait(self, condition, seconds=60):
+        end = time.monotonic() + seconds
+        while not condition():
+            if self.process.poll() is not None or time.monotonic() > end:
+                self.log.seek(0)
+                sys.exit(f"the server is not ready:\n{self.log.read()}")
+            time.sleep(0.05)
+
+    def get(self, path):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.ports['http']}{path}", timeout=30) as answer:
+                return answer.read().decode() if path == "/metrics" else ""
+        except urllib.error.HTTPError as error:
+            return str(error)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(60)
+        self.log.close()
+        self.folder.cleanup()
+
+
+def read_exposition(text, families):
+    """Adds to families: name -> {"help", "type", "labels": label -> values}."""
+    for line in text.splitlines():
+        if match := re.match(r"# (HELP|TYPE) (\S+) (.*)", line):
+            families[match.group(2)][match.group(1).lower()] = match.group(3)
+        elif match := re.match(r"([a-z_]+)(?:\{(.*)\})? ", line):
+            name = match.group(1)
+            if name not in families:
+                name = re.sub(r"_(bucket|sum|count)$", "", name)
+            for label, value in re.findall(r'(\w+)="([^"]*)"', match.group(2) or ""):
+                if label != "le":
+                    families[name].setdefault("labels", collections.defaultdict(set))[label].add(value)
+
+
+def label_text(label, values):
+    if label not in CLOSED_LABELS:
+        return f"`{label}`"
+    return f"`{label}`: " + ", ".join(sorted(values))
+
+
+def metrics_page(programs, fake_cuda):
+    families = collections.defaultdict(dict)
+    model = GOLDEN / "encoder/tiny_gelu"
+    for arguments in ([f"--model=heads={GOLDEN / 'attention/mha'}"],
+                      ["--backend=cuda", f"--cuda_library={fake_cuda}"]):
+        with Server(programs, model, *arguments) as server:
+            read_exposition(server.get("/metrics"), families)
+    rows = []
+    for name, family in sorted(families.items()):
+        labels = "<br>".join(label_text(*item) for item in sorted(family.get("labels", {}).items()))
+        rows.append(f"| `{name}` | {family['type']} | {labels} | {family['help']} |")
+    return (f"# Metrics\n\n{MADE}\n`GET /metrics` on the HTTP port answers in Prometheus' text format. Times are in "
+            "seconds. No label holds what a client sent.\nThe values of a label are those of a server that has answered "
+            "one Encode; `code` is the name of a gRPC status.\nDevice metrics exist only where a GPU computes.\n\n"
+            "| metric | type | labels | meaning |\n|---|---|---|---|\n" + "\n".join(rows) + "\n")
+
+
+def constant_value(name):
+    """The value of a constant of the server. Its definitions must agree."""
+    found = set()
+    for path in sorted((ROOT / "server").rglob("*")):
+        if path.suffix in (".h", ".cc"):
+            found |= set(re.findall(rf"\b{name} = ([^;]+);", path.read_text(encoding="utf-8")))
+    if len(found) != 1:
+        sys.exit(f"{name} has {len(found)} values under server/")
+    value = re.sub(r"\b(?:u?int\d+_t|uintmax_t|size_t)\{(\d+)\}", r"\1", found.pop().replace("'", ""))
+    if not re.fullmatch(r"[\d<* ]+", value):
+        sys.exit(f"{name} = {value}: not a number")
+    shifted = re.fullmatch(r"(\d+) << (\d+)", value)
+    return int(shifted.group(1)) << int(shifted.group(2)) if shifted else int(value)
+
+
+def limits_page(programs):
+    sections = re.split(r"\n(?=## )", run(programs / "attendant-server", "--help_markdown"))
+    flags = [s.strip() for s in sections if s.startswith(("## Batching", "## Limits"))]
+    if len(flags) != 2:
+        sys.exit("attendant-server --help_markdown has no sections 'Batching' and 'Limits'")
+    rows = [f"| {what} | {constant_value(name):,} | {answer} |" for name, what, answer in CONSTANTS]
+    return (f"# Limits\n\n{MADE}\nA request beyond a limit gets INVALID_ARGUMENT when it could never succeed, and "
+            "RESOURCE_EXHAUSTED with a retry hint when it may\nsucceed later. The message names the field, the value and "
+            "the limit. How the limits add up: [server/README.md](../server/README.md).\n\n" + "\n\n".join(flags) +
+            "\n\n## Fixed\n\n| limit of | value | beyond it |\n|---|---|---|\n" + "\n".join(rows) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin")
+    parser.add_argument("--fake_cuda", type=pathlib.Path,
+                        default=ROOT / "build/release/tests/support/libattendant_fake_cuda.so")
+    parser.add_argument("--check", action="store_true")
+    arguments = parser.parse_args()
+    pages = {"flags.md": flags_page(arguments.bin), "metrics.md": metrics_page(arguments.bin, arguments.fake_cuda),
+             "limits.md": limits_page(arguments.bin)}
+    stale = False
+    for name, text in pages.items():
+        path = ROOT / "docs" / name
+        if not arguments.check:
+            path.write_text(text, encoding="utf-8")
+        elif (old := path.read_text(encoding="utf-8") if path.exists() else "") != text:
+            stale = True
+            print(f"docs/{name} is stale; run docs/make_reference.py")
+            print("\n".join(difflib.unified_diff(old.splitlines(), text.splitlines(), "committed", "made", n=0)))
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -52,11 +52,12 @@ run_quietly() {
 }
 
 build() {
-  say "building the server and the command line (some minutes the first time)"
+  local log="$run_dir/log"
+  say "building the server and the command line, without tests (minutes the first time)"
   cd "$root"
   run_quietly cmake --preset release
-  local compile=(cmake --build --preset release --target attendant-server attendant)
-  if [ -t 1 ]; then "${compile[@]}"; else run_quietly "${compile[@]}"; fi  # a terminal shows the progress
+  with_progress "server" "$log" cmake --build --preset release --target attendant-server attendant ||
+    { tail -n 40 "$log" >&2; die "the build failed"; }
   cd "$OLDPWD"
 }
 

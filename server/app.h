@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/completion_pool.h"
+#include "server/task_pool.h"
 #include "server/flags.h"
 #include "server/http/http_endpoint.h"
 #include "server/metrics/server_metrics.h"

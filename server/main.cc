@@ -13,7 +13,7 @@
 #include "absl/time/clock.h"
 #include "server/app.h"
 #include "server/flags.h"
-#include "server/log.h"
+#include "server/process.h"
 #include "server/model_sources.h"
 #include "server/port_file.h"
 #include "server/stop_signals.h"

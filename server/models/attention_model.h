@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kernels/attention/modules/module.h"
-#include "server/models/model.h"
+#include "server/models/encoder_model.h"
 #include "server/models/model_registry.h"
 
 namespace attendant {

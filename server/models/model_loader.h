@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "server/models/model.h"
+#include "server/models/encoder_model.h"
 #include "server/models/model_registry.h"
 
 namespace attendant {

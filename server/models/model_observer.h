@@ -2,7 +2,7 @@
 #pragma once
 
 #include "server/batching/batcher.h"
-#include "server/models/model.h"
+#include "server/models/encoder_model.h"
 
 namespace attendant {
 

@@ -12,7 +12,7 @@
 #include "kernels/backends/backends.h"
 #include "kernels/core/threads/thread_team.h"
 #include "server/batching/batcher.h"
-#include "server/models/model.h"
+#include "server/models/encoder_model.h"
 
 namespace attendant {
 

@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "server/batching/request.h"
 #include "server/metrics/server_metrics.h"
-#include "server/models/model.h"
+#include "server/models/encoder_model.h"
 #include "server/models/model_registry.h"
 #include "server/requests/memory_budgets.h"
 #include "server/requests/ticket.h"

@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/batching/request.h"
-#include "server/models/model.h"
+#include "server/models/encoder_model.h"
 #include "server/requests/encode_pipeline.h"
 
 namespace attendant {

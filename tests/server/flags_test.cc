@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/core/regular_file.h"
-#include "server/log.h"
+#include "server/process.h"
 #include "server/port_file.h"
 #include "tests/support/checkpoint.h"
 

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "inference/grpc_service.pb.h"
 #include "server/metrics/model_statistics.h"
-#include "server/models/model.h"
+#include "server/models/encoder_model.h"
 
 namespace attendant {
 

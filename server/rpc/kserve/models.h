@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "inference/grpc_service.pb.h"
-#include "server/models/model.h"
+#include "server/models/encoder_model.h"
 #include "server/models/model_registry.h"
 #include "server/rpc/kserve/metadata.h"
 

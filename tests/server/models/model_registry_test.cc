@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "server/completion_pool.h"
+#include "server/task_pool.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/attention_model.h"
 #include "server/models/model_loader.h"

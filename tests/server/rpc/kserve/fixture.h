@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/completion_pool.h"
+#include "server/task_pool.h"
 #include "server/rpc/kserve/service.h"
 
 namespace attendant {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/completion_pool.h"
+#include "server/task_pool.h"
 
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/log.h"
+#include "server/process.h"
 
 #include <memory>
 #include <utility>

@@ -6,13 +6,12 @@
 #include "absl/strings/str_cat.h"
 
 namespace attendant {
-
 namespace {
 
-absl::Status CheckSequences(const PendingRequest& request, int64_t max_tokens) {
-  if (request.sequences.empty()) return absl::InvalidArgumentError("the request has no sequences");
-  for (size_t i = 0; i < request.sequences.size(); ++i) {
-    const int64_t len = request.sequences[i].len();
+absl::Status CheckSequences(const EncodeWork& work, int64_t max_tokens) {
+  if (work.sequences.empty()) return absl::InvalidArgumentError("the request has no sequences");
+  for (size_t i = 0; i < work.sequences.size(); ++i) {
+    const int64_t len = work.sequences[i].len();
     if (len == 0) return absl::InvalidArgumentError(absl::StrCat("sequence ", i, " has no tokens"));
     if (len > max_tokens) {
       return absl::InvalidArgumentError(
@@ -24,22 +23,15 @@ absl::Status CheckSequences(const PendingRequest& request, int64_t max_tokens) {
 
 }  // namespace
 
-int64_t CountTokens(const PendingRequest& request) {
-  if (request.operation) return request.operation->tokens();
-  int64_t tokens = 0;
-  for (const SequenceInput& sequence : request.sequences) tokens += sequence.len();
-  return tokens;
-}
-
 absl::Status CheckSize(const PendingRequest& request, const BatcherOptions& options) {
   int64_t limit = options.max_queued_tokens;
-  if (request.operation) {
-    limit = std::min(limit, options.max_batch_tokens);  // it cannot be shared out
-  } else if (absl::Status status = CheckSequences(request, options.max_batch_tokens);
+  if (request.is_operation()) {
+    limit = std::min(limit, options.max_batch_tokens);  // it runs in one batch
+  } else if (absl::Status status = CheckSequences(request.encode(), options.max_batch_tokens);
              !status.ok()) {
     return status;
   }
-  const int64_t tokens = CountTokens(request);
+  const int64_t tokens = request.tokens();
   if (tokens <= limit) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the request has ", tokens, " tokens, the limit is ", limit));

@@ -45,13 +45,13 @@ absl::Status BatchRunner::PackAndRun(std::span<const BatchItem> items) {
   layers_.clear();
   bool layers_asked_for = false;
   for (const BatchItem& item : items) {
-    const SequenceInput& input = item.input();
-    const PendingRequest& request = item.request->request;
+    const EncodeWork& work = item.request->encode();
+    const SequenceInput& input = work.sequences[item.sequence];
     batch_.Append(input.token_ids, input.positions, input.segment_ids);
-    outputs_.push_back(request.outputs);
+    outputs_.push_back(work.outputs);
     layers_.push_back(
-        MakeRoom(request.layers, input.len(), item.request->result.sequences[item.sequence]));
-    layers_asked_for |= !request.layers.empty();
+        MakeRoom(work.layers, input.len(), item.request->result.sequences[item.sequence]));
+    layers_asked_for |= !work.layers.empty();
   }
   OutputSpec spec{.sequences = outputs_};
   if (layers_asked_for) spec.layers = layers_;

@@ -10,7 +10,7 @@
 #include "kernels/core/backend.h"
 #include "kernels/core/outputs.h"
 #include "kernels/core/packed_batch.h"
-#include "server/batching/admitted_request.h"
+#include "server/batching/request.h"
 #include "server/batching/runner.h"
 
 namespace attendant {

@@ -4,14 +4,22 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
+#include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/batching/admitted_request.h"
+#include "server/batching/batch_policy.h"
 #include "server/batching/request.h"
+#include "server/batching/request_queue.h"
 #include "server/batching/runner.h"
 
 namespace attendant {
@@ -27,12 +35,12 @@ struct BatcherOptions {
 enum class RejectReason { kQueueFull, kTooLarge, kDeadline, kCancelled, kDraining, kDeviceLost };
 absl::string_view RejectReasonName(RejectReason reason);  // "queue_full", ...: a metric label
 
-// What a batcher tells about itself. Called from its threads and from its callers', under its lock
-// (so that the last OnQueueChanged is the truth): must neither block nor call the batcher.
+// Hears what a batcher does. Called from the batcher's threads and its callers', under its lock, so
+// that the last OnQueueChanged is true. It must neither block nor call the batcher.
 class BatchObserver {
  public:
   virtual ~BatchObserver() = default;
-  // A batch was computed; failed ones do not count. `requests`: how many different ones it served.
+  // A batch was computed; failed batches do not count. It served `requests` different requests.
   virtual void OnBatch(int64_t tokens, int64_t sequences, int64_t requests,
                        absl::Duration compute) = 0;
   // A request was refused, or ended before it was computed.
@@ -40,24 +48,30 @@ class BatchObserver {
   virtual void OnQueueChanged(int64_t queued_tokens, int64_t queued_requests) = 0;
 };
 
-// Runs a function soon, on a thread where it may take its time. Thread-safe.
+// Runs a function soon, on a thread that may be kept busy. Thread-safe.
 using Executor = std::function<void(absl::AnyInvocable<void()>)>;
 
-// Batches requests across callers by tokens (BatchPolicy says how) and runs them, one worker thread
-// for each runner. A worker that is idle takes what is queued at once; requests queue only while
-// all workers are busy, or for max_queue_delay. A request's sequences may go into several batches.
-// A deadline counts until the last of them has entered one; one more thread ends what expires in
-// the queue, on time. A batch that fails ends the requests in it with its status, and no others. A
-// worker whose runner is lost takes no more; with the last of them gone, every request is refused.
-// Thread-safe.
+// Batches requests across callers by tokens (BatchPolicy says how) and runs the batches, one worker
+// thread for each runner. An idle worker takes the queue's first batch at once; requests wait only
+// while all workers are busy, or for max_queue_delay. A request's sequences may go into several
+// batches.
+//
+// A deadline counts until the last sequence of its request has entered a batch; one more thread
+// ends expired requests on time. A batch that fails ends its own requests with its status, and no
+// others. A worker whose runner is lost takes no more batches; when the last runner is lost, every
+// request is refused.
+//
+// One lock guards the queue and the table of requests; workers and the deadline thread wait on it.
+// A request ends under the lock, exactly once (Complete); its completion goes to the executor after
+// the lock is released (Post). Thread-safe.
 class Batcher {
  public:
   // Completions run on `executor`, never on a worker and never inside Submit. `observer` and
-  // whatever `executor` uses must outlive the batcher. REQUIRES: at least one runner; every limit
-  // is positive; requests are of the kind that the runners are for.
+  // everything `executor` uses must outlive the batcher. REQUIRES: at least one runner; every limit
+  // is positive; requests are of the kind that the runners take.
   Batcher(const BatcherOptions& options, std::vector<std::unique_ptr<Runner>> runners,
           BatchObserver& observer, Executor executor);
-  // Drains without grace: what is queued completes with UNAVAILABLE, what runs finishes.
+  // Drains without grace: queued requests complete with UNAVAILABLE, running batches finish.
   ~Batcher();
   Batcher(const Batcher&) = delete;
   Batcher& operator=(const Batcher&) = delete;
@@ -66,12 +80,12 @@ class Batcher {
   // request. A full queue says when to come back (RetryAfter in retry_hint.h).
   RequestId Submit(PendingRequest request);
 
-  // Completes the request with CANCELLED if it has not completed; what has not entered a batch
-  // never will. Unknown ids, 0 included, are ignored.
+  // Completes the request with CANCELLED if it has not completed; its queued sequences never enter
+  // a batch. Unknown ids, 0 included, are ignored.
   void Cancel(RequestId id);
 
   // Refuses new requests with UNAVAILABLE from now on, waits until the admitted ones have completed
-  // or `deadline` passes, and completes what is left with UNAVAILABLE.
+  // or `deadline` passes, and completes the others with UNAVAILABLE.
   void Drain(absl::Time deadline);
 
   // `listener` is called once, with the reason, when no runner is left: from one of the batcher's
@@ -80,8 +94,78 @@ class Batcher {
   void SetLostListener(LostListener listener);
 
  private:
-  class State;
-  std::unique_ptr<State> state_;
+  struct Completion {
+    absl::AnyInvocable<void(absl::StatusOr<RequestResult>)> done;
+    absl::StatusOr<RequestResult> result;
+  };
+  // The rest of the work, without the lock, after requests have ended: tell their owners, free
+  // them.
+  struct Ended {
+    std::vector<Completion> completions;
+    std::vector<std::unique_ptr<PendingRequest>> requests;
+  };
+  struct Refusal {
+    RejectReason reason;
+    absl::Status status;
+  };
+
+  static Refusal Stopped();
+
+  // Threads.
+  void Work(size_t index);
+  void WatchDeadlines();
+
+  // Waits for a batch. False: stop. It may return true with no items; ask again.
+  bool NextBatch(std::vector<BatchItem>& items, Ended& ended) ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndBatch(std::span<const BatchItem> items, const absl::Status& status,
+                absl::Duration compute) ABSL_LOCKS_EXCLUDED(mutex_);
+  void LoseRunner(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  void NotifyLost() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Post(Ended ended) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  std::optional<Refusal> Admit(std::unique_ptr<PendingRequest>& request, const absl::Status& size,
+                               RequestId& id, Ended& ended) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<Refusal> FindRefusal(const PendingRequest& request, const absl::Status& size,
+                                     Ended& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StartBatch(std::span<const BatchItem> items, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndSequences(PendingRequest& request, int64_t sequences, const absl::Status& status,
+                    Ended& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Expire(absl::Time now, Ended& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Reject(PendingRequest& request, RejectReason reason, absl::Status status, Ended& ended)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Complete(PendingRequest& request, absl::StatusOr<RequestResult> result, Ended& ended)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Release(PendingRequest& request, Ended& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RejectAll(const Refusal& refusal, bool running_too, Ended& ended)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LearnSpeed(absl::Duration time_per_token) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Duration RetryDelay() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReportQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const BatcherOptions options_;
+  const BatchPolicy policy_;
+  const std::vector<std::unique_ptr<Runner>> runners_;
+  BatchObserver& observer_;
+  const Executor executor_;
+
+  absl::Mutex mutex_;
+  absl::CondVar work_;           // something to take, or stopping: for workers
+  absl::CondVar deadline_;       // an earlier deadline, or stopping: for the deadline thread
+  absl::CondVar all_completed_;  // open_requests_ fell to 0
+  RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<RequestId, std::unique_ptr<PendingRequest>> requests_ ABSL_GUARDED_BY(mutex_);
+  RequestId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t open_requests_ ABSL_GUARDED_BY(mutex_) = 0;  // admitted, completion not yet handed over
+  absl::Time watched_deadline_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
+  absl::Duration time_per_token_ ABSL_GUARDED_BY(mutex_);  // moving average; zero: not yet known
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  size_t runners_left_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status lost_ ABSL_GUARDED_BY(mutex_);  // not OK: why no runner is left
+  LostListener lost_listener_ ABSL_GUARDED_BY(mutex_);
+
+  std::vector<std::thread> threads_;  // last: they use all of the above
 };
 
 }  // namespace attendant

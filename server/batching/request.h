@@ -3,15 +3,18 @@
 
 #include <cstdint>
 #include <memory>
+#include <variant>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "kernels/core/outputs.h"
-#include "server/batching/operation.h"
 
 namespace attendant {
+
+class ThreadPool;
 
 // One sequence, masked tokens already left out; it passed ValidateSequence.
 struct SequenceInput {
@@ -39,7 +42,7 @@ struct LayerSelection {
   }
 };
 
-// What was not asked for is empty.
+// Outputs that the request did not ask for are empty.
 struct SequenceResult {
   std::vector<float> last_hidden_state;  // [len, hidden]
   std::vector<float> pooled;             // [dims]
@@ -47,26 +50,88 @@ struct SequenceResult {
   std::vector<float> hidden_states;      // [hidden_layers, len, hidden]
 };
 
-struct RequestResult {
-  std::vector<SequenceResult> sequences;  // in the request's order
-  std::unique_ptr<Operation> operation;   // the request's own, which has run
-  absl::Duration queue;                   // from Submit until the last sequence entered a batch
-  absl::Duration compute;                 // summed over the batches its sequences went into
+// Sequences to encode. They are answered together, and may run in different batches.
+struct EncodeWork {
+  std::vector<SequenceInput> sequences;
+  SequenceOutputs outputs;  // the same for all sequences
+  LayerSelection layers;    // the same for all sequences
 };
 
-// A unit of admission, cancellation and completion: several sequences that are answered together,
-// and may run in different batches; or one operation.
+// A computation that a worker runs alone, never in a batch with others. It owns its input and, once
+// it has run, its result.
+class Operation {
+ public:
+  virtual ~Operation() = default;
+
+  // What it counts for in the queue. At least 1, always the same.
+  virtual int64_t tokens() const = 0;
+
+  // Computes on `pool`. Called at most once. An exception ends the request with INTERNAL.
+  virtual absl::Status Run(ThreadPool& pool) = 0;
+};
+
+// What a request computes. The kind decides which runners can take it.
+using Work = std::variant<EncodeWork, std::unique_ptr<Operation>>;
+
+struct RequestResult {
+  std::vector<SequenceResult> sequences;  // of an EncodeWork, in the request's order
+  std::unique_ptr<Operation> operation;   // the request's own, which has run
+  absl::Duration queue;                   // from Submit until the last sequence entered a batch
+  absl::Duration compute;                 // sum over the batches that held its sequences
+};
+
+using RequestId = uint64_t;
+
+// A unit of admission, cancellation and completion. In the queue and in batches an operation counts
+// as one sequence.
 struct PendingRequest {
-  std::vector<SequenceInput> sequences;  // empty with an operation, and only then
-  SequenceOutputs outputs;               // the same for all of them
-  LayerSelection layers;                 // likewise
-  // Kept until it has run, even when the request is cancelled.
-  std::unique_ptr<Operation> operation;
+  Work work;  // kept until it has run, even when the request is cancelled
   absl::Time deadline = absl::InfiniteFuture();
   int priority = 0;  // higher first
   // Called exactly once: with the result, or with RESOURCE_EXHAUSTED (queue full), INVALID_ARGUMENT
   // (could never fit), DEADLINE_EXCEEDED, CANCELLED, UNAVAILABLE (draining) or INTERNAL (kernel).
   absl::AnyInvocable<void(absl::StatusOr<RequestResult>)> done;
+
+  // The fields below belong to the batcher from Submit on; callers leave them alone. Its lock
+  // guards them, with one exception: while `sequences_running` is not 0, workers read `work` and
+  // write `result` without the lock. Each worker writes the results of its own batch only.
+  RequestId id = 0;  // rises with arrival
+  absl::Time arrival;
+  RequestResult result;
+  bool queued = false;
+  size_t next_sequence = 0;       // sequences [next_sequence, num_sequences()) wait
+  int64_t tokens_waiting = 0;     // of the sequences that wait
+  int64_t sequences_running = 0;  // in batches that have not ended
+  bool completed = false;         // `done` has been handed over
+
+  // REQUIRES: `work` is of that kind.
+  EncodeWork& encode() { return std::get<EncodeWork>(work); }
+  const EncodeWork& encode() const { return std::get<EncodeWork>(work); }
+  Operation& operation() const { return *std::get<std::unique_ptr<Operation>>(work); }
+
+  bool is_operation() const { return std::holds_alternative<std::unique_ptr<Operation>>(work); }
+  int64_t num_sequences() const {
+    return is_operation() ? 1 : static_cast<int64_t>(encode().sequences.size());
+  }
+  int64_t sequences_waiting() const {
+    return num_sequences() - static_cast<int64_t>(next_sequence);
+  }
+  int64_t sequence_tokens(size_t sequence) const {
+    return is_operation() ? operation().tokens() : encode().sequences[sequence].len();
+  }
+  int64_t tokens() const {
+    int64_t sum = 0;
+    for (size_t i = 0; i < static_cast<size_t>(num_sequences()); ++i) sum += sequence_tokens(i);
+    return sum;
+  }
+};
+
+// One sequence of a batch, or one operation.
+struct BatchItem {
+  PendingRequest* request = nullptr;
+  size_t sequence = 0;
+
+  int64_t tokens() const { return request->sequence_tokens(sequence); }
 };
 
 }  // namespace attendant

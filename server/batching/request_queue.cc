@@ -6,20 +6,20 @@
 
 namespace attendant {
 
-bool RequestQueue::ServiceOrder::operator()(const AdmittedRequest* a,
-                                            const AdmittedRequest* b) const {
-  if (a->request.priority != b->request.priority) return a->request.priority > b->request.priority;
+bool RequestQueue::ServiceOrder::operator()(const PendingRequest* a,
+                                            const PendingRequest* b) const {
+  if (a->priority != b->priority) return a->priority > b->priority;
   return a->id < b->id;
 }
 
-bool RequestQueue::ArrivalOrder::operator()(const AdmittedRequest* a,
-                                            const AdmittedRequest* b) const {
+bool RequestQueue::ArrivalOrder::operator()(const PendingRequest* a,
+                                            const PendingRequest* b) const {
   return a->id < b->id;
 }
 
-bool RequestQueue::DeadlineOrder::operator()(const AdmittedRequest* a,
-                                             const AdmittedRequest* b) const {
-  if (a->request.deadline != b->request.deadline) return a->request.deadline < b->request.deadline;
+bool RequestQueue::DeadlineOrder::operator()(const PendingRequest* a,
+                                             const PendingRequest* b) const {
+  if (a->deadline != b->deadline) return a->deadline < b->deadline;
   return a->id < b->id;
 }
 
@@ -42,17 +42,17 @@ absl::Status RequestQueue::CheckRoom(int64_t tokens) const {
   return absl::OkStatus();
 }
 
-void RequestQueue::Add(AdmittedRequest& request) {
+void RequestQueue::Add(PendingRequest& request) {
   ATTENDANT_CHECK(!request.queued && request.sequences_waiting() > 0);
   request.queued = true;
   tokens_ += request.tokens_waiting;
   sequences_ += request.sequences_waiting();
   by_service_.insert(&request);
   by_arrival_.insert(by_arrival_.end(), &request);
-  if (request.request.deadline != absl::InfiniteFuture()) by_deadline_.insert(&request);
+  if (request.deadline != absl::InfiniteFuture()) by_deadline_.insert(&request);
 }
 
-void RequestQueue::Remove(AdmittedRequest& request) {
+void RequestQueue::Remove(PendingRequest& request) {
   if (!request.queued) return;
   request.queued = false;
   tokens_ -= request.tokens_waiting;
@@ -62,8 +62,8 @@ void RequestQueue::Remove(AdmittedRequest& request) {
   by_deadline_.erase(&request);
 }
 
-std::vector<AdmittedRequest*> RequestQueue::TakeExpired(absl::Time now) {
-  std::vector<AdmittedRequest*> expired;
+std::vector<PendingRequest*> RequestQueue::TakeExpired(absl::Time now) {
+  std::vector<PendingRequest*> expired;
   while (next_deadline() <= now) {
     expired.push_back(*by_deadline_.begin());
     Remove(*expired.back());
@@ -73,8 +73,8 @@ std::vector<AdmittedRequest*> RequestQueue::TakeExpired(absl::Time now) {
 
 void RequestQueue::TakeBatch(const BatchPolicy& policy, std::vector<BatchItem>& batch) {
   BatchFill fill;
-  while (AdmittedRequest* request = front()) {
-    const int64_t len = request->tokens(request->next_sequence);
+  while (PendingRequest* request = front()) {
+    const int64_t len = request->sequence_tokens(request->next_sequence);
     if (!policy.Fits(fill, len)) break;
     fill.tokens += len;
     ++fill.sequences;
@@ -82,7 +82,7 @@ void RequestQueue::TakeBatch(const BatchPolicy& policy, std::vector<BatchItem>& 
   }
 }
 
-void RequestQueue::TakeSequence(AdmittedRequest& request, std::vector<BatchItem>& batch) {
+void RequestQueue::TakeSequence(PendingRequest& request, std::vector<BatchItem>& batch) {
   batch.push_back({.request = &request, .sequence = request.next_sequence});
   const int64_t len = batch.back().tokens();
   if (request.sequences_waiting() == 1) Remove(request);
@@ -101,10 +101,10 @@ QueueSnapshot RequestQueue::Snapshot() const {
 }
 
 absl::Time RequestQueue::next_deadline() const {
-  return by_deadline_.empty() ? absl::InfiniteFuture() : (*by_deadline_.begin())->request.deadline;
+  return by_deadline_.empty() ? absl::InfiniteFuture() : (*by_deadline_.begin())->deadline;
 }
 
-AdmittedRequest* RequestQueue::front() const {
+PendingRequest* RequestQueue::front() const {
   return by_service_.empty() ? nullptr : *by_service_.begin();
 }
 

@@ -4,12 +4,11 @@
 #include <span>
 
 #include "absl/status/status.h"
-#include "kernels/core/threads/thread_pool.h"
-#include "server/batching/admitted_request.h"
+#include "server/batching/request.h"
 
 namespace attendant {
 
-// What a worker does with a batch and no lock. Thread-confined.
+// Computes the batches of one worker, without the batcher's lock. Thread-confined.
 class Runner {
  public:
   virtual ~Runner() = default;
@@ -17,23 +16,11 @@ class Runner {
   // Called once by the thread that will call Run.
   virtual void OnWorkerStart() {}
 
-  // On success every item's result is where its request keeps it. Nothing is thrown: what a kernel
-  // throws, or memory that runs out, becomes INTERNAL. UNAVAILABLE: its device is lost, and it is
-  // not to be asked again. REQUIRES: not empty; the items are of the kind that this runner is for.
+  // On success every item's result is in its request. Nothing is thrown: an exception of a kernel,
+  // or memory that runs out, becomes INTERNAL. UNAVAILABLE: the runner's device is lost, and Run
+  // must not be called again. REQUIRES: `items` is not empty and of the kind that this runner
+  // takes.
   virtual absl::Status Run(std::span<const BatchItem> items) = 0;
-};
-
-// Runs operations, one after the other, on threads of its own.
-class OperationRunner final : public Runner {
- public:
-  // `team`: the worker's thread included.
-  explicit OperationRunner(const ThreadTeam& team) : pool_(team) {}
-
-  void OnWorkerStart() override { pool_.PlaceCaller(); }
-  absl::Status Run(std::span<const BatchItem> items) override;
-
- private:
-  ThreadPool pool_;
 };
 
 }  // namespace attendant

@@ -12,7 +12,7 @@
 #include "kernels/core/arena.h"
 #include "kernels/io/attention_module.h"
 #include "kernels/io/json_file.h"
-#include "server/batching/runner.h"
+#include "server/batching/operation_runner.h"
 
 namespace attendant {
 namespace {

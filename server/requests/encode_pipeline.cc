@@ -64,13 +64,12 @@ Ticket Submit(Submitted submitted, absl::Time deadline, int priority) {
     return {};
   }
   Model& model = *submitted.model;
-  PendingRequest pending{.sequences = std::move(submitted.request.sequences),
-                         .outputs = submitted.request.outputs,
-                         .layers = submitted.request.output.layers,
-                         .operation = nullptr,
-                         .deadline = deadline,
-                         .priority = priority,
-                         .done = nullptr};
+  PendingRequest pending;
+  pending.work = EncodeWork{.sequences = std::move(submitted.request.sequences),
+                            .outputs = submitted.request.outputs,
+                            .layers = submitted.request.output.layers};
+  pending.deadline = deadline;
+  pending.priority = priority;
   pending.done = [submitted = std::move(submitted)](absl::StatusOr<RequestResult> result) mutable {
     submitted.Complete(std::move(result));
   };

@@ -125,7 +125,7 @@ void Submit(std::unique_ptr<Run> run) {
   Batcher& batcher = *run->model->batcher;
   const std::shared_ptr<Cancellation> cancellation = run->call.cancellation;
   PendingRequest pending;
-  pending.operation = *std::move(task);
+  pending.work = *std::move(task);
   pending.deadline = run->call.deadline;
   pending.priority = run->request.priority();
   pending.done = [run = std::move(run)](absl::StatusOr<RequestResult> result) mutable {

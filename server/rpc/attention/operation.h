@@ -13,7 +13,7 @@
 #include "kernels/attention/modules/module.h"
 #include "kernels/attention/positions.h"
 #include "kernels/core/attention_module.h"
-#include "server/batching/operation.h"
+#include "server/batching/request.h"
 #include "server/requests/byte_budget.h"
 
 namespace attendant {

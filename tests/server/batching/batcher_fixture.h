@@ -252,14 +252,14 @@ class BatcherTest : public testing::Test {
   static PendingRequest Request(int32_t first_id, const std::vector<int>& lens, Answer& answer) {
     PendingRequest request;
     for (size_t i = 0; i < lens.size(); ++i) {
-      SequenceInput& sequence = request.sequences.emplace_back();
+      SequenceInput& sequence = request.encode().sequences.emplace_back();
       for (int32_t t = 0; t < lens[i]; ++t) {
         sequence.token_ids.push_back(first_id + 100 * static_cast<int32_t>(i) + t);
         sequence.positions.push_back(t);
         sequence.segment_ids.push_back(0);
       }
     }
-    request.outputs.pooling = Pooling::kMean;
+    request.encode().outputs.pooling = Pooling::kMean;
     request.done = answer.Callback();
     return request;
   }

@@ -26,7 +26,7 @@ TEST_F(BatcherTest, AnswersWithWhatWasAskedFor) {
   Start();
   Answer answer;
   PendingRequest request = Request(5, {3}, answer);
-  request.outputs.last_hidden_state = true;
+  request.encode().outputs.last_hidden_state = true;
   batcher_->Submit(std::move(request));
   ASSERT_TRUE(answer.Wait().ok());
   ASSERT_EQ(answer.Wait()->sequences.size(), 1u);
@@ -41,7 +41,7 @@ TEST_F(BatcherTest, LeavesOutWhatWasNotAskedFor) {
   Answer pooled, states;
   Submit(5, {3}, pooled);
   PendingRequest request = Request(5, {2}, states);
-  request.outputs = {.last_hidden_state = true};
+  request.encode().outputs = {.last_hidden_state = true};
   batcher_->Submit(std::move(request));
   ASSERT_TRUE(pooled.Wait().ok());
   EXPECT_THAT(pooled.Wait()->sequences[0].last_hidden_state, IsEmpty());
@@ -54,7 +54,7 @@ TEST_F(BatcherTest, CutsPooledVectorsToTheirDims) {
   Start();
   Answer answer;
   PendingRequest request = Request(5, {3, 1}, answer);
-  request.outputs.dims = 1;
+  request.encode().outputs.dims = 1;
   batcher_->Submit(std::move(request));
   ASSERT_TRUE(answer.Wait().ok());
   EXPECT_THAT(answer.Wait()->sequences[0].pooled, ElementsAre(18));
@@ -67,7 +67,7 @@ TEST_F(BatcherTest, MixesRequestsOfDifferentOutputsInOneBatch) {
   Occupy(blocker);
   Submit(5, {3}, pooled);
   PendingRequest request = Request(7, {2}, states);
-  request.outputs = {.last_hidden_state = true};
+  request.encode().outputs = {.last_hidden_state = true};
   batcher_->Submit(std::move(request));
   engine_.Open();
   ASSERT_TRUE(pooled.Wait().ok());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations in a batcher: alone in their batch, and otherwise treated like any request.
-#include "server/batching/operation.h"
+#include "server/batching/operation_runner.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,6 @@
 #include <stdexcept>
 
 #include "absl/time/clock.h"
-#include "server/batching/runner.h"
 #include "tests/server/batching/batcher_fixture.h"
 
 namespace attendant {
@@ -90,7 +89,7 @@ class OperationTest : public testing::Test {
   RequestId Submit(int id, int64_t tokens, Answer& answer, int priority = 0,
                    absl::Time deadline = absl::InfiniteFuture()) {
     PendingRequest request;
-    request.operation = std::make_unique<CountingOperation>(journal_, id, tokens);
+    request.work = std::make_unique<CountingOperation>(journal_, id, tokens);
     request.priority = priority;
     request.deadline = deadline;
     request.done = answer.Callback();

@@ -22,15 +22,15 @@ absl::Time At(int64_t ms) { return absl::UnixEpoch() + absl::Milliseconds(ms); }
 
 class RequestQueueTest : public testing::Test {
  protected:
-  AdmittedRequest& Add(const std::vector<int64_t>& lens, int priority = 0,
-                       absl::Time deadline = absl::InfiniteFuture()) {
-    AdmittedRequest& request = requests_.emplace_back();
+  PendingRequest& Add(const std::vector<int64_t>& lens, int priority = 0,
+                      absl::Time deadline = absl::InfiniteFuture()) {
+    PendingRequest& request = requests_.emplace_back();
     request.id = requests_.size();
     request.arrival = At(static_cast<int64_t>(request.id));
-    request.request.priority = priority;
-    request.request.deadline = deadline;
+    request.priority = priority;
+    request.deadline = deadline;
     for (int64_t len : lens) {
-      request.request.sequences.emplace_back().token_ids.resize(static_cast<size_t>(len));
+      request.encode().sequences.emplace_back().token_ids.resize(static_cast<size_t>(len));
     }
     request.tokens_waiting = std::accumulate(lens.begin(), lens.end(), int64_t{0});
     queue_.Add(request);
@@ -48,7 +48,7 @@ class RequestQueueTest : public testing::Test {
 
   const BatchPolicy policy_{{.max_batch_tokens = 10, .max_batch_sequences = 3}};
   RequestQueue queue_{{.max_tokens = 20, .max_requests = 3}};
-  std::deque<AdmittedRequest> requests_;
+  std::deque<PendingRequest> requests_;
 };
 
 TEST_F(RequestQueueTest, IsFifoInsideAPriority) {
@@ -125,7 +125,7 @@ TEST_F(RequestQueueTest, TakesWhatHasExpiredAndNothingElse) {
 }
 
 TEST_F(RequestQueueTest, RestOfASplitRequestExpires) {
-  AdmittedRequest& request = Add({6, 6, 1}, 0, At(100));
+  PendingRequest& request = Add({6, 6, 1}, 0, At(100));
   Take();
   EXPECT_THAT(queue_.TakeExpired(At(100)), ElementsAre(&request));
   EXPECT_EQ(queue_.tokens(), 0);
@@ -133,7 +133,7 @@ TEST_F(RequestQueueTest, RestOfASplitRequestExpires) {
 }
 
 TEST_F(RequestQueueTest, RemoveForgetsARequestOnce) {
-  AdmittedRequest& request = Add({2, 3}, 0, At(100));
+  PendingRequest& request = Add({2, 3}, 0, At(100));
   Add({4});
   queue_.Remove(request);
   queue_.Remove(request);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/batching/runner.h"
+#include "server/batching/operation_runner.h"
 
 #include <exception>
 
@@ -10,7 +10,7 @@ namespace attendant {
 absl::Status OperationRunner::Run(std::span<const BatchItem> items) {
   try {
     for (const BatchItem& item : items) {
-      const absl::Status status = item.request->request.operation->Run(pool_);
+      const absl::Status status = item.request->operation().Run(pool_);
       if (!status.ok()) return status;
     }
     return absl::OkStatus();

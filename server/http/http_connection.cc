@@ -102,7 +102,7 @@ bool HttpConnection::Read(const HttpHandler& handler, absl::Time now) {
   const ssize_t count = recv(fd(), buffer, sizeof(buffer), 0);
   if (count < 0) return WouldBlock();
   if (count == 0) return false;
-  // The end may straddle what was there and what came.
+  // The end of the head may lie across the old and the new bytes.
   const size_t search_from = input_.size() < 3 ? 0 : input_.size() - 3;
   input_.append(buffer, static_cast<size_t>(count));
   const size_t end = input_.find(std::string(kHeadEnd), search_from);

@@ -23,11 +23,11 @@ struct HttpResponse {
 
 using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
 
-// One HTTP/1.x connection of a poll loop: reads one request, writes one response, says goodbye. The
-// body of a request is never read. Each step has a time limit, and a request at most
+// One HTTP/1.x connection of a poll loop: reads one request, writes one response, closes. The body
+// of a request is never read. Each step has a time limit, and a request has at most
 // kMaxRequestBytes.
 //
-//   reading --request complete, or hopeless--> writing --all sent--> closing --peer closed--> gone
+//   reading --request complete, or too long--> writing --all sent--> closing --peer closed--> gone
 class HttpConnection {
  public:
   static constexpr size_t kMaxRequestBytes = 16384;
@@ -43,7 +43,7 @@ class HttpConnection {
   short events() const;  // what to poll for
   absl::Time deadline() const { return deadline_; }
 
-  // Goes on when the socket is ready. False: there is nothing more to do, drop it.
+  // Does the next step; the socket must be ready. False: the connection has ended.
   bool Continue(const HttpHandler& handler, absl::Time now);
 
  private:
@@ -61,8 +61,7 @@ class HttpConnection {
   size_t written_ = 0;  // of output_
 };
 
-// The whole answer to a request head, whatever it holds: `head` ends in an empty line, or is too
-// long.
+// The whole response to any request head. A `head` that does not end in an empty line is too long.
 std::string AnswerHttp(absl::string_view head, const HttpHandler& handler);
 
 }  // namespace attendant

@@ -23,9 +23,8 @@
 
 namespace attendant {
 
-// A poll loop of our own instead of civetweb: Debian 12's is built without IPv6
-// (mg_check_feature(8) is 0), takes 2 s to stop, and gives every slow client a thread. This is one
-// thread, whatever comes.
+// A poll loop on one thread, however many clients connect. Debian 12's civetweb is built without
+// IPv6 (mg_check_feature(8) is 0), takes 2 s to stop, and gives every slow client a thread.
 struct HttpEndpoint::Impl {
   Impl(ListeningSocket listening, FileDescriptor wake_event, const ServerMetrics& server_metrics,
        Readiness is_ready)
@@ -48,7 +47,7 @@ struct HttpEndpoint::Impl {
   int PollTimeoutMs() const;
   void Serve(const std::vector<pollfd>& polled);
 
-  // More wait in the kernel's queue until one of these has ended, which it does in time.
+  // Further connections wait in the kernel's queue until one of these ends: each has a deadline.
   static constexpr size_t kMaxConnections = 128;
   static constexpr int kAcceptPauseMs = 100;
 
@@ -57,10 +56,10 @@ struct HttpEndpoint::Impl {
   const ServerMetrics& metrics;
   const Readiness readiness;
 
-  // The loop's own.
+  // Only the loop's thread uses these.
   const HttpHandler handler = [this](const HttpRequest& request) { return Answer(request); };
   std::vector<HttpConnection> connections;
-  bool accept_paused = false;  // for one round, after accept failed for want of something
+  bool accept_paused = false;  // for one round, after accept failed
 
   std::thread thread;  // last: it uses all of the above
 };
@@ -119,7 +118,7 @@ void HttpEndpoint::Impl::Serve(const std::vector<pollfd>& polled) {
   std::vector<HttpConnection> open;
   for (size_t i = 0; i < connections.size(); ++i) {
     const bool ready = polled[i + 2].revents != 0;
-    // The deadline comes first: who sends a byte now and then is always ready.
+    // The deadline comes first: a client that sends one byte now and then is always ready.
     const bool in_time = connections[i].deadline() > now;
     const bool keep = in_time && (!ready || connections[i].Continue(handler, now));
     if (keep) open.push_back(std::move(connections[i]));
@@ -132,7 +131,7 @@ void HttpEndpoint::Impl::Accept() {
   if (fd.valid()) {
     connections.emplace_back(std::move(fd), absl::Now());
   } else {
-    // Out of descriptors or memory, poll would report the same connection again at once.
+    // Without descriptors or memory, poll would report the same connection again at once.
     accept_paused = errno != EAGAIN && errno != EINTR && errno != ECONNABORTED;
   }
 }

@@ -15,7 +15,7 @@ class ServerMetrics;
 // 503 with the reason). Only GET and HEAD; anything else is 404 or 405.
 class HttpEndpoint {
  public:
-  // Why the server is not ready; OK when it is. Called from the HTTP thread.
+  // OK when the server is ready, else the reason. Called from the HTTP thread.
   using Readiness = std::function<absl::Status()>;
 
   // Listens on `address`, "host:port", "[v6]:port"; port 0 picks a free one. INVALID_ARGUMENT for

@@ -28,7 +28,7 @@ class FileDescriptor {
 
 struct ListeningSocket {
   FileDescriptor fd;  // TCP, listening, non-blocking
-  int port = 0;       // the real one
+  int port = 0;       // the bound one
 };
 
 // Listens on `address`: "127.0.0.1:8002", "[::1]:0", "localhost:8002"; "[::]:8002" serves IPv4 too.

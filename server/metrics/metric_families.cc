@@ -24,9 +24,10 @@ prometheus::Family<prometheus::Gauge>& Gauge(prometheus::Registry& registry, con
 }  // namespace
 
 MetricFamilies::MetricFamilies(prometheus::Registry& registry)
-    : request_duration_seconds(
-          Histogram(registry, "attendant_request_duration_seconds",
-                    "Time of a request, whole (phase=\"total\") and by what it was spent on.")),
+    : request_duration_seconds(Histogram(
+          registry, "attendant_request_duration_seconds",
+          "Time of a request, whole (phase=\"total\") and by its phases. The other phases "
+          "of a method appear with its first answer.")),
       batch_tokens(Histogram(registry, "attendant_batch_tokens", "Tokens of a computed batch.")),
       batch_requests(Histogram(registry, "attendant_batch_requests",
                                "Requests that a computed batch served.")),
@@ -58,8 +59,7 @@ MetricFamilies::MetricFamilies(prometheus::Registry& registry)
 // Six buckets a decade, 1.8 an octave, from 100 us to 60 s. Neighbours differ by at most 5/3, so a
 // quantile that histogram_quantile() interpolates inside its bucket is off by less than that, in
 // practice by about a fifth; the bounds are the round numbers that latency objectives are written
-// in, and a share "below 5 ms" is exact. 36 buckets for a model's 25 combinations of method and
-// phase are 900 time series.
+// in, and a share "below 5 ms" is exact. A method in use has 39 time series for each of 5 phases.
 const Buckets& DurationBuckets() {
   static const Buckets* const buckets =
       new Buckets{100e-6, 150e-6, 200e-6, 300e-6, 500e-6, 700e-6,  //

@@ -11,8 +11,7 @@
 
 namespace attendant {
 
-// Every attendant_* family: its name, its meaning and its labels, once. README and dashboards quote
-// metric_families.cc.
+// Every attendant_* family but those of devices: its name, help text and labels, stated once.
 struct MetricFamilies {
   explicit MetricFamilies(prometheus::Registry& registry);
 

@@ -15,8 +15,8 @@ struct DurationSum {
   absl::Duration total;
 };
 
-// What KServe's ModelStatistics reports of one served name. One snapshot is consistent: the compute
-// phases always have equal counts.
+// KServe's ModelStatistics of one served name. A snapshot is consistent: the compute phases always
+// have equal counts.
 struct ModelStatisticsSnapshot {
   absl::Time last_inference = absl::UnixEpoch();
   uint64_t inference_count = 0;  // sequences answered
@@ -28,7 +28,7 @@ struct ModelStatisticsSnapshot {
   std::map<int64_t, Batch> batches;  // by the number of sequences in the batch
 };
 
-// Collects them. Thread-safe.
+// Counts the requests and the batches of one served name. Thread-safe.
 class ModelStatistics {
  public:
   struct Success {

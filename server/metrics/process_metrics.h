@@ -8,8 +8,8 @@
 
 namespace attendant {
 
-// The process_* families that every Prometheus client library has, read from the kernel at each
-// scrape. What cannot be read (no /proc) is left out. Thread-safe.
+// The process_* families of every Prometheus client library, read from the kernel at each scrape.
+// Values that cannot be read (no /proc) are left out. Thread-safe.
 class ProcessMetrics : public prometheus::Collectable {
  public:
   std::vector<prometheus::MetricFamily> Collect() const override;

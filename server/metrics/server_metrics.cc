@@ -2,15 +2,19 @@
 #include "server/metrics/server_metrics.h"
 
 #include <array>
+#include <atomic>
+#include <cstdint>
 #include <initializer_list>
 #include <iterator>
 #include <map>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "prometheus/text_serializer.h"
+#include "server/metrics/device_metrics.h"
 #include "server/metrics/metric_families.h"
 #include "server/metrics/process_metrics.h"
 
@@ -30,12 +34,6 @@ constexpr std::array<const char*, 8> kReasonNames = {"queue_full", "too_large", 
                                                      "memory",     "other"};
 constexpr size_t kNumCodes = 17;  // gRPC's, 0 to 16
 
-template <typename T, size_t size>
-using Handles = std::array<T*, size>;
-
-using CodeCounters = Handles<prometheus::Counter, kNumCodes>;
-using MethodCounters = std::array<CodeCounters, kNumMethods>;
-
 template <typename Enum>
 constexpr size_t Index(Enum value) {
   return static_cast<size_t>(value);
@@ -47,25 +45,56 @@ size_t CodeIndex(absl::StatusCode code) {
   return index < kNumCodes ? index : Index(absl::StatusCode::kUnknown);
 }
 
-MethodCounters MakeRequestCounters(MetricFamilies& families, const std::string& model) {
-  MethodCounters counters{};
-  for (size_t method = 0; method < kNumMethods; ++method) {
-    for (size_t code = 0; code < kNumCodes; ++code) {
-      const std::string code_name =
-          absl::StatusCodeToString(static_cast<absl::StatusCode>(static_cast<int>(code)));
-      counters[method][code] = &families.requests_total.Add(
-          {{"model", model}, {"method", kMethodNames[method]}, {"code", code_name}});
+// A time series that is made at its first use. Thread-safe: making a series twice gives the same
+// one.
+template <typename Metric>
+class LazySeries {
+ public:
+  template <typename Make>
+  Metric& Get(const Make& make) {
+    Metric* metric = metric_.load(std::memory_order_acquire);
+    if (metric == nullptr) {
+      metric = &make();
+      metric_.store(metric, std::memory_order_release);
     }
+    return *metric;
   }
-  return counters;
-}
+
+ private:
+  std::atomic<Metric*> metric_{nullptr};
+};
+
+// requests_total of one model. Thread-safe.
+class RequestCounters {
+ public:
+  RequestCounters(MetricFamilies& families, std::string model)
+      : family_(families.requests_total), model_(std::move(model)) {}
+
+  void MakeAll(Method method) {
+    for (size_t code = 0; code < kNumCodes; ++code) Find(method, code);
+  }
+  void Count(Method method, absl::StatusCode code) { Find(method, CodeIndex(code)).Increment(); }
+
+ private:
+  prometheus::Counter& Find(Method method, size_t code) {
+    return counters_[Index(method)][code].Get([&]() -> prometheus::Counter& {
+      return family_.Add({{"model", model_},
+                          {"method", kMethodNames[Index(method)]},
+                          {"code", absl::StatusCodeToString(static_cast<absl::StatusCode>(code))}});
+    });
+  }
+
+  prometheus::Family<prometheus::Counter>& family_;
+  const std::string model_;
+  std::array<std::array<LazySeries<prometheus::Counter>, kNumCodes>, kNumMethods> counters_;
+};
 
 class PrometheusModelMetrics final : public ModelMetrics {
  public:
   PrometheusModelMetrics(MetricFamilies& families, const std::string& model)
       : families_(families),
         model_(model),
-        requests_(MakeRequestCounters(families, model)),
+        requests_(families, model),
         valid_tokens_(families.tokens_total.Add({{"model", model}, {"kind", "valid"}})),
         padding_tokens_(families.tokens_total.Add({{"model", model}, {"kind", "padding"}})),
         sequence_tokens_(families.sequence_tokens.Add({{"model", model}}, TokenBuckets())),
@@ -75,17 +104,27 @@ class PrometheusModelMetrics final : public ModelMetrics {
         batches_(families.batches_total.Add({{"model", model}})),
         queue_tokens_(families.queue_tokens.Add({{"model", model}})),
         queue_requests_(families.queue_requests.Add({{"model", model}})) {
-    MakePhases();
     for (size_t i = 0; i < kReasonNames.size(); ++i) {
       rejected_[i] = &families.rejected_total.Add({{"model", model}, {"reason", kReasonNames[i]}});
     }
   }
 
+  void SetMethods(std::span<const Method> methods) override {
+    uint32_t mask = 0;
+    for (const Method method : methods) {
+      mask |= 1u << Index(method);
+      requests_.MakeAll(method);
+      FindPhase(method, Phase::kTotal);
+    }
+    methods_ = mask;
+  }
+
   void ObservePhase(Method method, Phase phase, absl::Duration duration) override {
-    phases_[Index(method)][Index(phase)]->Observe(absl::ToDoubleSeconds(duration));
+    if ((methods_ >> Index(method) & 1u) == 0) return;
+    FindPhase(method, phase).Observe(absl::ToDoubleSeconds(duration));
   }
   void CountRequest(Method method, absl::StatusCode code) override {
-    requests_[Index(method)][CodeIndex(code)]->Increment();
+    requests_.Count(method, code);
   }
   void CountTokens(int64_t valid, int64_t padding) override {
     valid_tokens_.Increment(static_cast<double>(valid));
@@ -111,7 +150,7 @@ class PrometheusModelMetrics final : public ModelMetrics {
     queue_requests_.Set(static_cast<double>(requests));
   }
 
-  void SetLoaded(const LoadedModel& loaded) override {
+  void SetLoaded(const ModelLoadInfo& loaded) override {
     families_.model_loaded_info
         .Add({{"model", model_},
               {"dtype", loaded.dtype},
@@ -125,21 +164,21 @@ class PrometheusModelMetrics final : public ModelMetrics {
   }
 
  private:
-  void MakePhases() {
-    for (size_t method = 0; method < kNumMethods; ++method) {
-      for (size_t phase = 0; phase < kNumPhases; ++phase) {
-        const Labels labels = {
-            {"model", model_}, {"method", kMethodNames[method]}, {"phase", kPhaseNames[phase]}};
-        phases_[method][phase] = &families_.request_duration_seconds.Add(labels, DurationBuckets());
-      }
-    }
+  prometheus::Histogram& FindPhase(Method method, Phase phase) {
+    return phases_[Index(method)][Index(phase)].Get([&]() -> prometheus::Histogram& {
+      return families_.request_duration_seconds.Add({{"model", model_},
+                                                     {"method", kMethodNames[Index(method)]},
+                                                     {"phase", kPhaseNames[Index(phase)]}},
+                                                    DurationBuckets());
+    });
   }
 
   MetricFamilies& families_;
   const std::string model_;
-  std::array<Handles<prometheus::Histogram, kNumPhases>, kNumMethods> phases_{};
-  const MethodCounters requests_;
-  Handles<prometheus::Counter, kReasonNames.size()> rejected_{};
+  std::atomic<uint32_t> methods_{~0u};  // a bit for each method that the model can do
+  std::array<std::array<LazySeries<prometheus::Histogram>, kNumPhases>, kNumMethods> phases_;
+  RequestCounters requests_;
+  std::array<prometheus::Counter*, kReasonNames.size()> rejected_{};
   prometheus::Counter& valid_tokens_;
   prometheus::Counter& padding_tokens_;
   prometheus::Histogram& sequence_tokens_;
@@ -158,12 +197,15 @@ struct ServerMetrics::Impl {
   MetricFamilies families{registry};
   ProcessMetrics process;
   DeviceMetrics devices;
-  MethodCounters unknown_model = MakeRequestCounters(families, "");
+  RequestCounters unknown_model{families, ""};
   absl::Mutex mutex;
   std::map<std::string, std::unique_ptr<ModelMetrics>> models ABSL_GUARDED_BY(mutex);
 };
 
 ServerMetrics::ServerMetrics(absl::string_view version) : impl_(std::make_unique<Impl>()) {
+  for (int method = 0; method < kNumMethods; ++method) {
+    impl_->unknown_model.MakeAll(static_cast<Method>(method));
+  }
   impl_->families.build_info.Add({{"version", std::string(version)}, {"compiler", __VERSION__}})
       .Set(1);
 }
@@ -178,7 +220,7 @@ ModelMetrics& ServerMetrics::ForModel(const std::string& name) {
 }
 
 void ServerMetrics::CountUnknownModel(Method method, absl::StatusCode code) {
-  impl_->unknown_model[Index(method)][CodeIndex(code)]->Increment();
+  impl_->unknown_model.Count(method, code);
 }
 
 void ServerMetrics::AddDeviceSource(const std::string& model, DeviceSource source) {

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/metrics/device_metrics.h"
+#include "server/metrics/device_sample.h"
 
 namespace attendant {
 
@@ -20,8 +21,13 @@ inline constexpr int kNumPhases = 5;
 enum class Method { kEncode, kEncodeStream, kModelInfer, kAttend, kAttendStream };
 inline constexpr int kNumMethods = 5;
 
-// What a model that has loaded is computed with, and what it holds.
-struct LoadedModel {
+// The methods of an encoder and of an attention model.
+inline constexpr Method kEncoderMethods[] = {Method::kEncode, Method::kEncodeStream,
+                                             Method::kModelInfer};
+inline constexpr Method kAttentionMethods[] = {Method::kAttend, Method::kAttendStream};
+
+// How a loaded model computes, and the memory it holds.
+struct ModelLoadInfo {
   std::string dtype;
   std::string backend;
   std::string isa;
@@ -30,12 +36,20 @@ struct LoadedModel {
   int64_t arena_bytes = 0;  // of all its sessions
 };
 
-// What happened to one model. Made by ServerMetrics, lives as long as it. Thread-safe; every call
-// but SetLoaded is a few atomic operations (a histogram's: a short lock) on time series that exist
-// from the start, and neither allocates nor blocks.
+// Counts the work of one model. Made by ServerMetrics, lives as long as it. Thread-safe.
+//
+// Every series exists from SetMethods on, with two exceptions, so that an idle model has few:
+// - the durations of a method's phases, except total, appear with its first answer;
+// - a request of a method that the model cannot do is counted in requests_total, in a series that
+//   appears with it, and its durations are not recorded.
+// A call on an existing series is a few atomic operations (a histogram's: a short lock). The number
+// of series is bounded, whatever clients send.
 class ModelMetrics {
  public:
   virtual ~ModelMetrics() = default;
+
+  // The model can do `methods` and no others. Before this call, any method may be the model's.
+  virtual void SetMethods(std::span<const Method> methods) = 0;
 
   virtual void ObservePhase(Method method, Phase phase, absl::Duration duration) = 0;
   virtual void CountRequest(Method method, absl::StatusCode code) = 0;
@@ -47,7 +61,7 @@ class ModelMetrics {
   virtual void CountRejected(absl::string_view reason) = 0;  // a RejectReasonName
   virtual void SetQueue(int64_t tokens, int64_t requests) = 0;
 
-  virtual void SetLoaded(const LoadedModel& model) = 0;
+  virtual void SetLoaded(const ModelLoadInfo& model) = 0;
 };
 
 // Every Prometheus family of the server, named once, in metric_families.cc. Thread-safe.
@@ -62,10 +76,10 @@ class ServerMetrics {
   // server's own configuration.
   ModelMetrics& ForModel(const std::string& name);
 
-  // Counts a request that named no model we have: requests_total{model=""}.
+  // Counts a request for a model that does not exist: requests_total{model=""}.
   void CountUnknownModel(Method method, absl::StatusCode code);
 
-  // From now on every scrape asks `source` about the devices that the model computes on.
+  // From now on every scrape calls `source` for the devices that the model computes on.
   void AddDeviceSource(const std::string& model, DeviceSource source);
 
   // The Prometheus text exposition format, 0.0.4.

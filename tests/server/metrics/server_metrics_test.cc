@@ -16,6 +16,7 @@
 namespace attendant {
 namespace {
 
+using testing::UnorderedElementsAre;
 using testing::UnorderedElementsAreArray;
 
 class ServerMetricsTest : public testing::Test {
@@ -31,6 +32,7 @@ class ServerMetricsTest : public testing::Test {
 };
 
 TEST_F(ServerMetricsTest, HasEveryFamilyOfTheDesign) {
+  metrics_.ForModel("m").SetMethods(kEncoderMethods);
   metrics_.ForModel("m").SetLoaded(
       {.dtype = "f32", .backend = "cpu", .isa = "avx2", .load_time = absl::Seconds(2)});
   std::vector<std::string> names;
@@ -99,7 +101,7 @@ TEST_F(ServerMetricsTest, PhasesGoToTheirHistograms) {
 }
 
 TEST_F(ServerMetricsTest, DurationBucketsServeP99From100UsTo60S) {
-  metrics_.ForModel("m");
+  metrics_.ForModel("m").SetMethods(kEncoderMethods);
   std::set<double> bounds;
   const Exposition scrape = Scrape();
   for (const Sample& sample : scrape.families().at("attendant_request_duration_seconds").samples) {
@@ -189,8 +191,39 @@ TEST_F(ServerMetricsTest, TheSameModelHasTheSameMetrics) {
   EXPECT_NE(&metrics_.ForModel("m"), &metrics_.ForModel("n"));
 }
 
-TEST_F(ServerMetricsTest, SeriesExistFromTheStartAndNeverGrow) {
+TEST_F(ServerMetricsTest, AModelHasSeriesOfItsMethodsOnly) {
+  ModelMetrics& encoder = metrics_.ForModel("encoder");
+  encoder.SetMethods(kEncoderMethods);
+  metrics_.ForModel("module").SetMethods(kAttentionMethods);
+  encoder.ObservePhase(Method::kAttend, Phase::kTotal, absl::Seconds(1));
+  const auto methods = [](const Exposition& scrape, const std::string& model) {
+    std::set<std::string> found;
+    for (const auto& [name, family] : scrape.families()) {
+      for (const Sample& sample : family.samples) {
+        if (!sample.labels.contains("method") || sample.labels.at("model") != model) continue;
+        found.insert(sample.labels.at("method"));
+      }
+    }
+    return found;
+  };
+  EXPECT_THAT(methods(Scrape(), "encoder"),
+              UnorderedElementsAre("encode", "encode_stream", "model_infer"));
+  EXPECT_THAT(methods(Scrape(), "module"), UnorderedElementsAre("attend", "attend_stream"));
+  encoder.CountRequest(Method::kAttend, absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      Scrape().Value("attendant_requests_total",
+                     {{"model", "encoder"}, {"method", "attend"}, {"code", "INVALID_ARGUMENT"}}),
+      1);
+}
+
+TEST_F(ServerMetricsTest, SeriesExistFromTheFirstAnswerAndNeverGrow) {
   ModelMetrics& model = metrics_.ForModel("m");
+  model.SetMethods(kEncoderMethods);
+  for (const Method method : kEncoderMethods) {
+    for (int phase = 0; phase < kNumPhases; ++phase) {
+      model.ObservePhase(method, static_cast<Phase>(phase), absl::Milliseconds(1));
+    }
+  }
   model.SetLoaded({.dtype = "f32", .backend = "cpu", .isa = "avx2", .load_time = absl::Seconds(1)});
   const auto lines = [this] {
     const std::string text = metrics_.Scrape();

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/task_pool.h"
+#include "server/app_options.h"
 #include "server/flags.h"
 #include "server/http/http_endpoint.h"
 #include "server/metrics/server_metrics.h"
@@ -22,6 +22,7 @@
 #include "server/rpc/encoder/service.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/kserve/service.h"
+#include "server/task_pool.h"
 
 namespace attendant {
 
@@ -32,20 +33,20 @@ class App {
   // Listens on both ports, then starts to load `sources`. Errors name the flag and the address.
   static absl::StatusOr<std::unique_ptr<App>> Start(const ServerFlags& flags,
                                                     const std::vector<ModelSource>& sources);
-  // The same with a loader of one's own.
+  // The same with the caller's loader.
   static absl::StatusOr<std::unique_ptr<App>> Start(const ServerFlags& flags,
                                                     const std::vector<ModelSource>& sources,
                                                     ModelLoader loader);
-  // Closes the ports, and stops without grace what Run has not stopped. gRPC may end calls that
-  // come at that moment with CANCELLED; the end of a process does not.
+  // Closes the ports, and stops without grace unless Run has returned. gRPC may end calls that
+  // arrive at that moment with CANCELLED; the end of a process does not.
   ~App();
   App(const App&) = delete;
   App& operator=(const App&) = delete;
 
   // Serves until RequestStop, then drains: health says NOT_SERVING, new requests are refused,
-  // admitted ones are answered until the drain timeout. OK after that; the first load error when no
-  // model could be loaded, for a server that can serve nothing does better to say so and end. New
-  // requests are refused with UNAVAILABLE until the process ends or the App goes.
+  // admitted ones are answered until the drain timeout. OK after that. When no model could be
+  // loaded, Run ends at once with the first load error. New requests are refused with UNAVAILABLE
+  // until the App is destroyed.
   absl::Status Run();
 
   void RequestStop();
@@ -55,42 +56,43 @@ class App {
   const ServerMetrics& metrics() const { return metrics_; }
 
  private:
-  // A pool's thread may still be leaving the batcher or the pipeline after it ended the last call:
-  // what was declared before this outlives that.
+  // A pool's thread may still be inside the batcher or the pipeline after it ended the last call:
+  // the members declared before this one outlive that.
   struct PoolsIdle {
     App& app;
     ~PoolsIdle() {
-      app.readers_.AwaitIdle();
+      app.decoders_.AwaitIdle();
       app.completions_.AwaitIdle();
     }
   };
 
-  App(const ServerFlags& flags, const std::vector<ModelSource>& sources, ModelLoader loader,
+  App(const ServerFlags& flags, const std::vector<ModelSource>& sources,
+      std::unique_ptr<const Backend> backend, ModelLoader loader,
       const AttentionLimits& attention_limits);
 
   static absl::StatusOr<std::unique_ptr<App>> Start(const ServerFlags& flags,
                                                     const std::vector<ModelSource>& sources,
-                                                    ModelLoader loader,
-                                                    const ModelOptions& options);
+                                                    ModelSetup setup, ModelLoader loader);
 
   absl::Status Listen(const ServerFlags& flags);
   void OnModelChanged(const std::string& name, ModelState state);
   absl::Status LoadFailure() const;  // not OK when every model failed
   void Drain();
-  // Ends streams and watches; waits until what was answered is written, at most until `deadline`.
+  // Ends streams and watches; waits until the answers are written, at most until `deadline`.
   void Close(absl::Time deadline);
 
   const absl::Duration drain_timeout_;
-  // What the registry's loading thread touches, and so outlives it.
-  absl::Mutex health_mutex_;  // makes reading the registry and telling health one step
+  const std::unique_ptr<const Backend> backend_;  // null with a loader that has its own
+  // The registry's loading thread touches these: they outlive the registry.
+  absl::Mutex health_mutex_;  // makes reading the registry and updating health one step
   absl::Mutex mutex_;
   bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
   bool nothing_to_serve_ ABSL_GUARDED_BY(mutex_) = false;
   HealthService health_service_;
 
   ServerMetrics metrics_;
-  CompletionPool completions_;
-  CompletionPool readers_;
+  TaskPool completions_;
+  TaskPool decoders_;
   MemoryBudgets budgets_;
   ModelRegistry registry_;
   EncodePipeline pipeline_;

@@ -19,9 +19,7 @@ constexpr int64_t kMaxPemBytes = int64_t{1} << 20;
 
 absl::Status ReadPem(const std::string& path, std::string& text) {
   if (path.empty()) return absl::OkStatus();
-  absl::StatusOr<std::string> read = ReadTextFile(path, kMaxPemBytes);
-  if (!read.ok()) return read.status();
-  text = *std::move(read);
+  ATTENDANT_ASSIGN_OR_RETURN(text, ReadTextFile(path, kMaxPemBytes));
   return absl::OkStatus();
 }
 
@@ -66,14 +64,14 @@ void SetLimits(const ServerFlags& flags, grpc::ServerBuilder& builder) {
 
 absl::StatusOr<ListeningServer> StartGrpcServer(const ServerFlags& flags,
                                                 std::span<grpc::Service* const> services) {
-  absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> credentials = Credentials(flags);
-  if (!credentials.ok()) return credentials.status();
+  ATTENDANT_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials,
+                             Credentials(flags));
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   SetLimits(flags, builder);
   SetKeepalive(builder);
   ListeningServer listening;
-  builder.AddListeningPort(flags.listen, *credentials, &listening.port);
+  builder.AddListeningPort(flags.listen, credentials, &listening.port);
   for (grpc::Service* service : services) builder.RegisterService(service);
   listening.server = builder.BuildAndStart();
   if (listening.server == nullptr || listening.port == 0) {

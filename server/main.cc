@@ -13,10 +13,8 @@
 #include "absl/time/clock.h"
 #include "server/app.h"
 #include "server/flags.h"
-#include "server/process.h"
 #include "server/model_sources.h"
-#include "server/port_file.h"
-#include "server/stop_signals.h"
+#include "server/process.h"
 #include "server/version.h"
 #include "spdlog/spdlog.h"
 

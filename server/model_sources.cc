@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "kernels/core/quote.h"
+#include "kernels/core/status_macros.h"
 #include "server/models/attention_model.h"
 #include "server/rpc/kserve/metadata.h"
 
@@ -82,7 +83,7 @@ absl::Status CheckName(const std::string& name) {
 absl::Status CheckNames(const std::vector<ModelSource>& sources) {
   absl::flat_hash_set<std::string> names;
   for (const ModelSource& source : sources) {
-    if (absl::Status status = CheckName(source.name); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(CheckName(source.name));
     if (!names.insert(source.name).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("two models would be served as '", source.name, "'"));
@@ -97,14 +98,11 @@ absl::StatusOr<std::vector<ModelSource>> CollectModels(std::span<const std::stri
                                                        const std::string& repository) {
   std::vector<ModelSource> sources;
   for (const std::string& text : models) {
-    absl::StatusOr<ModelSource> source = ParseModel(text);
-    if (!source.ok()) return source.status();
-    sources.push_back(*std::move(source));
+    ATTENDANT_ASSIGN_OR_RETURN(ModelSource source, ParseModel(text));
+    sources.push_back(std::move(source));
   }
-  if (!repository.empty()) {
-    if (absl::Status status = AddRepository(repository, sources); !status.ok()) return status;
-  }
-  if (absl::Status status = CheckNames(sources); !status.ok()) return status;
+  if (!repository.empty()) ATTENDANT_RETURN_IF_ERROR(AddRepository(repository, sources));
+  ATTENDANT_RETURN_IF_ERROR(CheckNames(sources));
   return sources;
 }
 

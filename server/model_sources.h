@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/models/model_registry.h"
+#include "server/models/model_options.h"
 
 namespace attendant {
 

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/process.h"
 
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
 #include <memory>
 #include <utility>
 
@@ -59,6 +66,48 @@ void ConfigureLog(const std::string& format, const std::string& level) {
     logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %^%-5l%$ %v");
   }
   spdlog::set_default_logger(std::move(logger));
+}
+
+absl::Status WritePortFile(const std::string& path, int grpc_port, int http_port) {
+  const std::string draft = absl::StrCat(path, ".", getpid(), ".tmp");
+  std::ofstream file(draft, std::ios::trunc);
+  file << "grpc=" << grpc_port << "\nhttp=" << http_port << "\n";
+  file.close();
+  if (file.good() && std::rename(draft.c_str(), path.c_str()) == 0) return absl::OkStatus();
+  const std::string reason = std::strerror(errno);
+  std::remove(draft.c_str());
+  return absl::UnavailableError(absl::StrCat("cannot write --port_file ", path, ": ", reason));
+}
+
+StopSignals::StopSignals() {
+  std::signal(SIGPIPE, SIG_IGN);  // a peer that goes away is an error of its socket, nothing more
+  sigemptyset(&signals_);
+  sigaddset(&signals_, SIGTERM);
+  sigaddset(&signals_, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+}
+
+StopSignals::~StopSignals() {
+  if (!thread_.joinable()) return;
+  ending_ = true;
+  pthread_kill(thread_.native_handle(), SIGTERM);  // wakes sigwait
+  thread_.join();
+}
+
+void StopSignals::Watch(std::function<void()> on_stop) {
+  thread_ = std::thread([this, on_stop = std::move(on_stop)] { Wait(on_stop); });
+}
+
+void StopSignals::Wait(const std::function<void()>& on_stop) const {
+  constexpr int kExitOfSignal = 128;  // as shells report it
+  for (bool first = true;; first = false) {
+    int signal = 0;
+    sigwait(&signals_, &signal);
+    if (ending_) return;
+    if (!first) _exit(kExitOfSignal + signal);
+    spdlog::info("{}: stopping; once more ends at once", signal == SIGTERM ? "SIGTERM" : "SIGINT");
+    on_stop();
+  }
 }
 
 }  // namespace attendant

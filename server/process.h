@@ -1,15 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
+// The parts of a server process that serve nothing: its log, its port file and its stop signals.
 #pragma once
 
+#include <atomic>
+#include <csignal>
+#include <functional>
 #include <string>
+#include <thread>
+
+#include "absl/status/status.h"
 
 namespace attendant {
 
 // Sends spdlog's default logger to standard error: as lines of text, or, with "json", as one JSON
-// object a line with time, level and message. `level` is one of --log_level's words.
+// object a line with time, level and message. `level` is a value of --log_level.
 void ConfigureLog(const std::string& format, const std::string& level);
 
 // `text` between quotes, as JSON writes it. Bytes that are not ASCII stay as they are.
 std::string JsonString(const std::string& text);
+
+// Writes the lines grpc=PORT and http=PORT to `path`, at once or not at all: a reader never finds
+// half a file.
+absl::Status WritePortFile(const std::string& path, int grpc_port, int http_port);
+
+// Waits for SIGTERM and SIGINT on a thread of its own, where anything may be called. The first
+// signal calls `on_stop`, the second ends the process at once.
+class StopSignals {
+ public:
+  // Blocks both signals in the calling thread and all that it starts later: make it first in main.
+  StopSignals();
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  void Watch(std::function<void()> on_stop);  // once
+
+ private:
+  void Wait(const std::function<void()>& on_stop) const;
+
+  sigset_t signals_;
+  std::atomic<bool> ending_{false};
+  std::thread thread_;
+};
 
 }  // namespace attendant

@@ -7,14 +7,14 @@
 
 namespace attendant {
 
-CompletionPool::CompletionPool(int threads, const char* name) {
+TaskPool::TaskPool(int threads, const char* name) {
   for (int i = 0; i < threads; ++i) {
     threads_.emplace_back([this] { Work(); });
     pthread_setname_np(threads_.back().native_handle(), name);
   }
 }
 
-CompletionPool::~CompletionPool() {
+TaskPool::~TaskPool() {
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
@@ -22,19 +22,19 @@ CompletionPool::~CompletionPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void CompletionPool::Post(Task task) {
+void TaskPool::Post(Task task) {
   absl::MutexLock lock(&mutex_);
   tasks_.push_back(std::move(task));
 }
 
-void CompletionPool::AwaitIdle() {
+void TaskPool::AwaitIdle() {
   const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return tasks_.empty() && running_ == 0;
   };
   absl::MutexLock lock(&mutex_, absl::Condition(&idle));
 }
 
-void CompletionPool::Work() {
+void TaskPool::Work() {
   const auto may_go_on = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return stopping_ || !tasks_.empty();
   };

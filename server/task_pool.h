@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -12,24 +14,29 @@
 
 namespace attendant {
 
-// A few threads for what neither batching nor gRPC shall wait for: one pool builds and serializes
-// answers, another reads large requests in. What is posted is bounded by what may be pending
-// (EncodeLimits). Thread-safe.
-class CompletionPool {
+// A few threads for work that must keep neither the batcher's workers nor gRPC's threads: one pool
+// decodes large requests, another builds and serializes answers. The limits on pending requests
+// bound the number of tasks. Thread-safe.
+class TaskPool {
  public:
   using Task = absl::AnyInvocable<void()>;
 
-  // `name` is the threads', at most 15 bytes.
-  CompletionPool(int threads, const char* name);
-  // Runs what was posted, then ends.
-  ~CompletionPool();
-  CompletionPool(const CompletionPool&) = delete;
-  CompletionPool& operator=(const CompletionPool&) = delete;
+  // `name` is the name of the threads, at most 15 bytes.
+  TaskPool(int threads, const char* name);
+  // Runs the tasks that were posted, then ends.
+  ~TaskPool();
+  TaskPool(const TaskPool&) = delete;
+  TaskPool& operator=(const TaskPool&) = delete;
 
-  // Runs `task` on one of the threads; in order of posting where there is only one.
+  // Runs `task` on one of the threads; with one thread, in order of posting.
   void Post(Task task);
 
-  // Until all that was posted has run and its tasks are gone.
+  // A function that posts to this pool; the pool must outlive it.
+  std::function<void(Task)> executor() {
+    return [this](Task task) { Post(std::move(task)); };
+  }
+
+  // Waits until every posted task has run and is destroyed.
   void AwaitIdle();
 
  private:

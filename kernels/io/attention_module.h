@@ -8,6 +8,8 @@
 
 namespace attendant {
 
+class JsonNode;
+
 struct ModuleCheckpoint {
   ModuleConfig config;    // passes Validate
   ModuleWeights weights;  // passes ValidateWeights, all values finite
@@ -28,5 +30,8 @@ struct ModuleCheckpoint {
 // UNIMPLEMENTED. NOT_FOUND without a config or weights file; INVALID_ARGUMENT, naming the file or
 // tensor and what was expected and found, for a folder that lies.
 absl::StatusOr<ModuleCheckpoint> LoadAttentionModule(const std::string& directory);
+// The same when `config`, the folder's config.json, has been read already.
+absl::StatusOr<ModuleCheckpoint> LoadAttentionModule(const JsonNode& config,
+                                                     const std::string& directory);
 
 }  // namespace attendant

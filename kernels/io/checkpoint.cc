@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/config.h"
+#include "kernels/io/json_file.h"
 #include "kernels/io/tensor_store.h"
 
 namespace attendant {
@@ -162,7 +163,12 @@ class Loader {
 }  // namespace
 
 absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& directory) {
-  ATTENDANT_ASSIGN_OR_RETURN(EncoderConfig config, ReadEncoderConfig(directory + "/config.json"));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(directory + "/config.json"));
+  return LoadCheckpoint(config, directory);
+}
+
+absl::StatusOr<Checkpoint> LoadCheckpoint(const JsonNode& json, const std::string& directory) {
+  ATTENDANT_ASSIGN_OR_RETURN(const EncoderConfig config, ReadEncoderConfig(json));
   ATTENDANT_ASSIGN_OR_RETURN(std::unique_ptr<TensorStore> store, TensorStore::Open(directory));
   absl::StatusOr<EncoderWeights> weights = Loader(config, *store).Load();
   if (!weights.ok()) {

@@ -9,6 +9,8 @@
 
 namespace attendant {
 
+class JsonNode;
+
 struct Checkpoint {
   EncoderConfig config;  // passes Validate
   EncoderWeights
@@ -23,5 +25,7 @@ struct Checkpoint {
 // NOT_FOUND without a config or weights file; INVALID_ARGUMENT, naming the file or tensor and what
 // was expected and found, for a folder that lies; UNIMPLEMENTED for another architecture.
 absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& directory);
+// The same when `config`, the folder's config.json, has been read already.
+absl::StatusOr<Checkpoint> LoadCheckpoint(const JsonNode& config, const std::string& directory);
 
 }  // namespace attendant

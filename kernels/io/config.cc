@@ -104,14 +104,18 @@ absl::Status ReadActivation(const JsonNode& json, EncoderConfig& config) {
 }  // namespace
 
 absl::StatusOr<EncoderConfig> ReadEncoderConfig(const std::string& path) {
-  ATTENDANT_ASSIGN_OR_RETURN(JsonNode json, ReadJsonFile(path));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode json, ReadJsonFile(path));
+  return ReadEncoderConfig(json);
+}
+
+absl::StatusOr<EncoderConfig> ReadEncoderConfig(const JsonNode& json) {
   EncoderConfig config;
   ATTENDANT_RETURN_IF_ERROR(CheckArchitecture(json));
   ATTENDANT_RETURN_IF_ERROR(ReadDimensions(json, config));
   ATTENDANT_RETURN_IF_ERROR(ReadActivation(json, config));
   ATTENDANT_RETURN_IF_ERROR(ReadLayerNormEpsilon(json, 1e-12, config.layer_norm_epsilon));
   if (absl::Status status = Validate(config); !status.ok()) {
-    return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+    return absl::Status(status.code(), absl::StrCat(json.where(), ": ", status.message()));
   }
   return config;
 }

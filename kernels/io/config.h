@@ -8,6 +8,8 @@
 
 namespace attendant {
 
+class JsonNode;
+
 // Reads a BERT-type model's config.json, as transformers writes it. What comes back passes
 // Validate.
 //
@@ -20,5 +22,7 @@ namespace attendant {
 // wrong type, out of range or contradictory; UNIMPLEMENTED for a valid model of another
 // architecture.
 absl::StatusOr<EncoderConfig> ReadEncoderConfig(const std::string& path);
+// The same of a file that has been read already.
+absl::StatusOr<EncoderConfig> ReadEncoderConfig(const JsonNode& json);
 
 }  // namespace attendant

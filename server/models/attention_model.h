@@ -8,19 +8,23 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kernels/attention/modules/module.h"
-#include "server/models/encoder_model.h"
-#include "server/models/model_registry.h"
+#include "kernels/io/attention_module.h"
+#include "server/models/model_options.h"
+#include "server/models/servable_model.h"
 
 namespace attendant {
 
-// What the operators that need no stored weights are called, in metrics and on the wire: no model
-// of a user's may have this name.
+// The name, in metrics and on the wire, of the operators that need no stored weights. No model of a
+// user may have this name.
 inline constexpr absl::string_view kAttentionName = "attention";
 
 // Attention as an operator: over a module's weights, or over none. Its batcher runs operations, one
 // at a time on each worker.
-struct AttentionModel final : AnyModel {
+struct AttentionModel final : ServableModel {
   ~AttentionModel() override { batcher.reset(); }  // before the module that its operations use
+
+  AttentionModel* AsAttention() override { return this; }
+  ModelLoadInfo LoadInfo() const override;
 
   std::unique_ptr<const attention::Module> module;  // null: the operators without stored weights
   AttentionLimits limits;
@@ -31,12 +35,10 @@ struct AttentionModel final : AnyModel {
 std::unique_ptr<AttentionModel> MakeAttention(const ModelOptions& options, ServerMetrics& metrics,
                                               const Executor& executor);
 
-// Whether a folder's config.json is that of a PyTorch attention module and not of an encoder.
-bool HoldsAttentionModule(const std::string& directory);
-
-// A folder of a PyTorch attention module, whose weights are packed and that has answered once.
-// Errors name the file or the option at fault.
-absl::StatusOr<std::unique_ptr<AttentionModel>> LoadAttentionModel(const ModelSource& source,
+// A PyTorch attention module, whose weights are packed and that has answered once. Errors name the
+// file or the option at fault.
+absl::StatusOr<std::unique_ptr<AttentionModel>> MakeAttentionModel(const std::string& name,
+                                                                   ModuleCheckpoint checkpoint,
                                                                    const ModelOptions& options,
                                                                    ServerMetrics& metrics,
                                                                    const Executor& executor);

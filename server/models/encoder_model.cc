@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/models/model_loader.h"
-
-#include <malloc.h>
+#include "server/models/encoder_model.h"
 
 #include <algorithm>
 #include <numeric>
@@ -10,29 +8,17 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "kernels/backends/backends.h"
 #include "kernels/core/packed_batch.h"
-#include "kernels/io/checkpoint.h"
+#include "kernels/core/status_macros.h"
 #include "server/batching/batch_runner.h"
-#include "server/models/attention_model.h"
 #include "server/models/model_observer.h"
 
 namespace attendant {
 namespace {
 
-absl::StatusOr<std::unique_ptr<PreparedEncoder>> PrepareEncoder(const std::string& directory,
-                                                                const Backend& backend,
-                                                                const std::string& dtype_name) {
-  absl::StatusOr<DType> dtype = ChooseDType(dtype_name, backend);
-  if (!dtype.ok()) return dtype.status();
-  absl::StatusOr<Checkpoint> checkpoint = LoadCheckpoint(directory);
-  if (!checkpoint.ok()) return checkpoint.status();
-  return backend.Prepare(checkpoint->config, std::move(checkpoint->weights), *dtype);
-}
-
-// A checkpoint without tokenizer.json serves ids only. A tokenizer is tried once, so that none can
-// fail later for a reason that lies in the checkpoint.
+// Null when the checkpoint has no tokenizer.json. A tokenizer is tried once: it cannot fail later
+// for a reason that lies in the checkpoint.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadFittingTokenizer(const std::string& directory,
                                                                 const EncoderConfig& config,
                                                                 int64_t max_text_tokens) {
@@ -44,12 +30,11 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadFittingTokenizer(const std::strin
                                                    (*tokenizer)->vocab() - 1,
                                                    ", config.json's vocab_size is ", config.vocab));
   }
-  absl::StatusOr<TokenizedText> text =
-      (*tokenizer)->Tokenize("warm-up", {.max_tokens = max_text_tokens});
-  if (!text.ok()) return text.status();
-  std::vector<int32_t> positions(text->token_ids.size());
+  ATTENDANT_ASSIGN_OR_RETURN(const TokenizedText text,
+                             (*tokenizer)->Tokenize("warm-up", {.max_tokens = max_text_tokens}));
+  std::vector<int32_t> positions(text.token_ids.size());
   std::iota(positions.begin(), positions.end(), 0);
-  const absl::Status fits = ValidateSequence(config, text->token_ids, positions, text->segment_ids);
+  const absl::Status fits = ValidateSequence(config, text.token_ids, positions, text.segment_ids);
   if (!fits.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(directory, "/tokenizer.json does not fit config.json: ", fits.message()));
@@ -72,7 +57,7 @@ absl::Status RunOnce(Session& session, int64_t count, int64_t len) {
 }
 
 absl::Status WarmUp(Session& session, const SessionLimits& limits, int64_t max_sequence_tokens) {
-  if (absl::Status status = RunOnce(session, 1, 1); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(RunOnce(session, 1, 1));
   const int64_t count =
       std::min(limits.max_batch_sequences, limits.max_batch_tokens / max_sequence_tokens);
   return RunOnce(session, count, max_sequence_tokens);
@@ -86,17 +71,16 @@ std::vector<ThreadTeam> TeamsFor(const BackendDefaults& defaults, const ModelOpt
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<Runner>>> MakeWarmRunners(
-    const BackendDefaults& defaults, const ModelOptions& options, Model& model) {
+    const BackendDefaults& defaults, const ModelOptions& options, EncoderModel& model) {
   const SessionLimits limits{.max_batch_tokens = options.batcher.max_batch_tokens,
                              .max_batch_sequences = options.batcher.max_batch_sequences};
   std::vector<std::unique_ptr<Runner>> runners;
   for (const ThreadTeam& team : TeamsFor(defaults, options)) {
-    absl::StatusOr<std::unique_ptr<Session>> session = model.encoder->NewSession(limits, team);
-    if (!session.ok()) return session.status();
-    absl::Status status = WarmUp(**session, limits, model.max_sequence_tokens);
-    if (!status.ok()) return status;
-    model.arena_bytes += (*session)->arena_bytes();
-    runners.push_back(std::make_unique<BatchRunner>(*std::move(session)));
+    ATTENDANT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
+                               model.encoder->NewSession(limits, team));
+    ATTENDANT_RETURN_IF_ERROR(WarmUp(*session, limits, model.max_sequence_tokens));
+    model.arena_bytes += session->arena_bytes();
+    runners.push_back(std::make_unique<BatchRunner>(std::move(session)));
   }
   return runners;
 }
@@ -115,7 +99,7 @@ DeviceSample ToSample(const DeviceUse& use) {
 }
 
 // While the model lives, its devices are metrics.
-void WatchDevices(const Model& model, ServerMetrics& metrics) {
+void WatchDevices(const EncoderModel& model, ServerMetrics& metrics) {
   if (model.encoder->device_use().empty()) return;
   metrics.AddDeviceSource(model.name, [weak = std::weak_ptr(model.encoder)] {
     std::vector<DeviceSample> samples;
@@ -126,74 +110,48 @@ void WatchDevices(const Model& model, ServerMetrics& metrics) {
   });
 }
 
-// What loading took for a while and freed: the allocator keeps it for later, and there is no later.
-void GiveBackFreedMemory() {
-#if defined(__GLIBC__)
-  malloc_trim(0);
-#endif
-}
-
-absl::Status LoadParts(const std::string& directory, const Backend& backend,
-                       const ModelOptions& options, Model& model) {
-  absl::StatusOr<std::unique_ptr<PreparedEncoder>> encoder =
-      PrepareEncoder(directory, backend, options.dtype);
-  if (!encoder.ok()) return encoder.status();
-  model.encoder = *std::move(encoder);
+absl::Status LoadParts(const std::string& directory, Checkpoint checkpoint, const Backend& backend,
+                       const ModelOptions& options, EncoderModel& model) {
+  ATTENDANT_ASSIGN_OR_RETURN(const DType dtype, ChooseDType(options.dtype, backend));
+  ATTENDANT_ASSIGN_OR_RETURN(
+      model.encoder, backend.Prepare(checkpoint.config, std::move(checkpoint.weights), dtype));
   model.max_sequence_tokens =
       std::min(model.config().max_positions, options.batcher.max_batch_tokens);
-  absl::StatusOr<SentenceSettings> sentence =
-      ReadSentenceSettings(directory, model.config().hidden, model.max_sequence_tokens);
-  if (!sentence.ok()) return sentence.status();
-  model.sentence = *sentence;
-  absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer =
-      LoadFittingTokenizer(directory, model.config(), model.sentence.max_text_tokens);
-  if (!tokenizer.ok()) return tokenizer.status();
-  model.tokenizer = *std::move(tokenizer);
+  ATTENDANT_ASSIGN_OR_RETURN(model.sentence, ReadSentenceSettings(directory, model.config().hidden,
+                                                                  model.max_sequence_tokens));
+  ATTENDANT_ASSIGN_OR_RETURN(model.tokenizer, LoadFittingTokenizer(directory, model.config(),
+                                                                   model.sentence.max_text_tokens));
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Model>> LoadModel(const ModelSource& source, const Backend& backend,
-                                                 const ModelOptions& options,
-                                                 ServerMetrics& metrics, const Executor& executor) {
-  const absl::Time start = absl::Now();
-  auto model = std::make_unique<Model>();
-  model->name = source.name;
-  model->metrics = &metrics.ForModel(source.name);
-  if (absl::Status status = LoadParts(source.directory, backend, options, *model); !status.ok()) {
-    return status;
-  }
-  absl::StatusOr<std::vector<std::unique_ptr<Runner>>> runners =
-      MakeWarmRunners(backend.defaults(), options, *model);
-  if (!runners.ok()) return runners.status();
-  model->observer = std::make_unique<ModelObserver>(*model->metrics, model->statistics);
-  model->batcher =
-      std::make_unique<Batcher>(options.batcher, *std::move(runners), *model->observer, executor);
-  GiveBackFreedMemory();
-  model->load_time = absl::Now() - start;
-  const PreparedInfo& info = model->encoder->info();
-  model->metrics->SetLoaded({.dtype = std::string(DTypeName(info.dtype)),
-                             .backend = info.backend,
-                             .isa = info.isa,
-                             .load_time = model->load_time,
-                             .weight_bytes = info.weight_bytes,
-                             .arena_bytes = model->arena_bytes});
-  WatchDevices(*model, metrics);
-  return model;
+ModelLoadInfo EncoderModel::LoadInfo() const {
+  const PreparedInfo& info = encoder->info();
+  return {.dtype = std::string(DTypeName(info.dtype)),
+          .backend = info.backend,
+          .isa = info.isa,
+          .load_time = load_time,
+          .weight_bytes = info.weight_bytes,
+          .arena_bytes = arena_bytes};
 }
 
-ModelLoader CheckpointLoader(const ModelOptions& options) {
-  return [options](const ModelSource& source, ServerMetrics& metrics,
-                   const Executor& executor) -> absl::StatusOr<std::unique_ptr<AnyModel>> {
-    if (HoldsAttentionModule(source.directory)) {
-      return LoadAttentionModel(source, options, metrics, executor);
-    }
-    absl::StatusOr<std::unique_ptr<Backend>> backend =
-        MakeBackend(options.backend, options.backend_options);
-    if (!backend.ok()) return backend.status();
-    return LoadModel(source, **backend, options, metrics, executor);
-  };
+absl::StatusOr<std::unique_ptr<EncoderModel>> MakeEncoderModel(
+    const ModelSource& source, Checkpoint checkpoint, const Backend& backend,
+    const ModelOptions& options, ServerMetrics& metrics, const Executor& executor) {
+  auto model = std::make_unique<EncoderModel>();
+  model->name = source.name;
+  model->metrics = &metrics.ForModel(source.name);
+  ATTENDANT_RETURN_IF_ERROR(
+      LoadParts(source.directory, std::move(checkpoint), backend, options, *model));
+  ATTENDANT_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Runner>> runners,
+                             MakeWarmRunners(backend.defaults(), options, *model));
+  model->observer = std::make_unique<ModelObserver>(*model->metrics, &model->statistics);
+  model->batcher =
+      std::make_unique<Batcher>(options.batcher, std::move(runners), *model->observer, executor);
+  model->metrics->SetMethods(kEncoderMethods);
+  WatchDevices(*model, metrics);
+  return model;
 }
 
 }  // namespace attendant

@@ -5,14 +5,17 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "kernels/core/backend.h"
+#include "kernels/io/checkpoint.h"
 #include "server/batching/batcher.h"
 #include "server/metrics/model_statistics.h"
 #include "server/metrics/server_metrics.h"
+#include "server/models/model_options.h"
 #include "server/models/sentence_settings.h"
+#include "server/models/servable_model.h"
 #include "server/text/tokenizer.h"
 
 namespace attendant {
@@ -21,11 +24,12 @@ namespace attendant {
 enum class ServedName { kText, kIds, kEncoder };
 inline constexpr int kNumServedNames = 3;
 
-// What ModelStatistics reports, for each served name. Thread-safe.
+// A ModelStatistics for each served name. Thread-safe.
 //
-// Sequences of all names share batches, and a batch does not know what its members were called by.
-// It is counted for every name that has a request between Enter and Leave when it ends: exact while
-// a model is called by one name at a time, and never less than the batches that ran for a name.
+// Sequences of all names share batches, and a batch does not know the names of its requests. A
+// batch counts for every name that has a request between Enter and Leave when the batch ends: exact
+// while clients call a model by one name at a time, and never less than the batches that ran for a
+// name.
 class KServeStatistics {
  public:
   ModelStatistics& operator[](ServedName name) { return entries_[Index(name)].statistics; }
@@ -49,21 +53,12 @@ class KServeStatistics {
   std::array<Entry, kNumServedNames> entries_;
 };
 
-// What every model has that has loaded and answers. Immutable but for its batcher and what counts;
-// thread-safe.
-struct AnyModel {
-  virtual ~AnyModel() = default;
-
-  std::string name;
-  absl::Duration load_time;
-  ModelMetrics* metrics = nullptr;  // lives as long as ServerMetrics
-  std::unique_ptr<BatchObserver> observer;
-  std::unique_ptr<Batcher> batcher;
-};
-
 // An encoder.
-struct Model final : AnyModel {
-  ~Model() override { batcher.reset(); }  // before what its sessions use
+struct EncoderModel final : ServableModel {
+  ~EncoderModel() override { batcher.reset(); }  // before the encoder that its sessions use
+
+  EncoderModel* AsEncoder() override { return this; }
+  ModelLoadInfo LoadInfo() const override;
 
   SentenceSettings sentence;
   int64_t max_sequence_tokens = 0;  // the longest sequence of ids: position table and batch budget
@@ -74,5 +69,11 @@ struct Model final : AnyModel {
 
   const EncoderConfig& config() const { return encoder->config(); }
 };
+
+// An encoder on `backend` from the checkpoint of the folder `source`, whose sessions have answered
+// warm-up batches. Errors name the file or the option at fault.
+absl::StatusOr<std::unique_ptr<EncoderModel>> MakeEncoderModel(
+    const ModelSource& source, Checkpoint checkpoint, const Backend& backend,
+    const ModelOptions& options, ServerMetrics& metrics, const Executor& executor);
 
 }  // namespace attendant

@@ -1,22 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "server/models/encoder_model.h"
-#include "server/models/model_registry.h"
+#include "server/batching/batcher.h"
+#include "server/metrics/server_metrics.h"
+#include "server/models/model_options.h"
+#include "server/models/servable_model.h"
 
 namespace attendant {
 
-// A checkpoint's folder to a model that has answered warm-up batches of the smallest and of the
-// largest size, on every replica of `backend`. Takes seconds. Errors name the file or the option at
-// fault.
-absl::StatusOr<std::unique_ptr<Model>> LoadModel(const ModelSource& source, const Backend& backend,
-                                                 const ModelOptions& options,
-                                                 ServerMetrics& metrics, const Executor& executor);
+// Makes a model that is ready to serve; a test gives its own.
+using ModelLoader = std::function<absl::StatusOr<std::unique_ptr<ServableModel>>(
+    const ModelSource& source, ServerMetrics& metrics, const Executor& executor)>;
 
-// LoadModel on the back end that `options` names, or LoadAttentionModel: as the folder is.
-ModelLoader CheckpointLoader(const ModelOptions& options);
+// Loads a checkpoint's folder, an encoder or an attention module as its config.json says. The model
+// has answered warm-up batches of the smallest and of the largest size. Takes seconds. Encoders
+// compute on `backend`. Errors name the file or the option at fault.
+absl::StatusOr<std::unique_ptr<ServableModel>> LoadModel(const ModelSource& source,
+                                                         const Backend& backend,
+                                                         const ModelOptions& options,
+                                                         ServerMetrics& metrics,
+                                                         const Executor& executor);
+
+// LoadModel with these. `backend` must outlive the loader.
+ModelLoader CheckpointLoader(const Backend& backend, const ModelOptions& options);
 
 }  // namespace attendant

@@ -3,13 +3,13 @@
 
 namespace attendant {
 
-ModelObserver::ModelObserver(ModelMetrics& metrics, KServeStatistics& statistics)
+ModelObserver::ModelObserver(ModelMetrics& metrics, KServeStatistics* statistics)
     : metrics_(metrics), statistics_(statistics) {}
 
 void ModelObserver::OnBatch(int64_t tokens, int64_t sequences, int64_t requests,
                             absl::Duration compute) {
   metrics_.ObserveBatch(tokens, requests);
-  statistics_.RecordBatch(sequences, compute);
+  if (statistics_ != nullptr) statistics_->RecordBatch(sequences, compute);
 }
 
 void ModelObserver::OnRejected(RejectReason reason) {

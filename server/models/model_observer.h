@@ -2,15 +2,16 @@
 #pragma once
 
 #include "server/batching/batcher.h"
+#include "server/metrics/server_metrics.h"
 #include "server/models/encoder_model.h"
 
 namespace attendant {
 
-// Tells what one model's batcher does to Prometheus and to KServe's statistics. Thread-safe.
-class ModelObserver : public BatchObserver {
+// Counts the batches and the queue of one model, for Prometheus and for KServe. Thread-safe.
+class ModelObserver final : public BatchObserver {
  public:
-  // Both must outlive the observer.
-  ModelObserver(ModelMetrics& metrics, KServeStatistics& statistics);
+  // Both must outlive the observer. `statistics` is null for a model that KServe does not serve.
+  explicit ModelObserver(ModelMetrics& metrics, KServeStatistics* statistics = nullptr);
 
   void OnBatch(int64_t tokens, int64_t sequences, int64_t requests,
                absl::Duration compute) override;
@@ -19,7 +20,7 @@ class ModelObserver : public BatchObserver {
 
  private:
   ModelMetrics& metrics_;
-  KServeStatistics& statistics_;
+  KServeStatistics* const statistics_;
 };
 
 }  // namespace attendant

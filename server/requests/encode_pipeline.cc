@@ -40,7 +40,7 @@ EncodeOutput Gather(ValidRequest request, RequestResult result) {
 
 // A request while the batcher has it.
 struct Submitted {
-  Model* model;
+  EncoderModel* model;
   std::optional<ServedName> served_name;
   ValidRequest request;
   absl::AnyInvocable<void(absl::StatusOr<EncodeOutput>)> done;
@@ -63,7 +63,7 @@ Ticket Submit(Submitted submitted, absl::Time deadline, int priority) {
     submitted.Complete(RequestResult{});
     return {};
   }
-  Model& model = *submitted.model;
+  EncoderModel& model = *submitted.model;
   PendingRequest pending;
   pending.work = EncodeWork{.sequences = std::move(submitted.request.sequences),
                             .outputs = submitted.request.outputs,
@@ -110,7 +110,7 @@ EncodePipeline::EncodePipeline(ModelRegistry& models, ServerMetrics& metrics,
 absl::StatusOr<ByteBudget::Share> EncodePipeline::TakeRequest(const std::string& model,
                                                               size_t bytes) {
   absl::StatusOr<ByteBudget::Share> share = budgets_.requests.Take(static_cast<int64_t>(bytes));
-  if (!share.ok() && models_.Knows(model)) {
+  if (!share.ok() && models_.Contains(model)) {
     metrics_.ForModel(model).CountRejected(MemoryBudgets::kRejected);
   }
   return share;
@@ -118,7 +118,7 @@ absl::StatusOr<ByteBudget::Share> EncodePipeline::TakeRequest(const std::string&
 
 Ticket EncodePipeline::Encode(EncodeInput input, absl::FunctionRef<void(ByteBudget::Share)> hold,
                               absl::AnyInvocable<void(absl::StatusOr<EncodeOutput>)> done) {
-  absl::StatusOr<Model*> model = models_.Find(input.model);
+  absl::StatusOr<EncoderModel*> model = models_.Find(input.model);
   if (!model.ok()) {
     done(model.status());
     return {};
@@ -147,7 +147,7 @@ Ticket EncodePipeline::Encode(EncodeInput input, absl::FunctionRef<void(ByteBudg
 void EncodePipeline::Finish(Method method, const std::string& model, const absl::Status& status,
                             const EncodeOutput* output, absl::Duration serialize,
                             absl::Duration total) {
-  if (!models_.Knows(model)) return metrics_.CountUnknownModel(method, status.code());
+  if (!models_.Contains(model)) return metrics_.CountUnknownModel(method, status.code());
   ModelMetrics& metrics = metrics_.ForModel(model);
   metrics.CountRequest(method, status.code());
   metrics.ObservePhase(method, Phase::kTotal, total);

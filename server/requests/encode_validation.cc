@@ -26,7 +26,7 @@ absl::Status Invalid(const Parts&... parts) {
 
 int64_t Size(const auto& container) { return static_cast<int64_t>(container.size()); }
 
-absl::Status CheckRequest(const Model& model, const EncodeLimits& limits,
+absl::Status CheckRequest(const EncoderModel& model, const EncodeLimits& limits,
                           const EncodeInput& input) {
   if (input.sequences.empty()) return Invalid("the request has no sequences");
   if (Size(input.sequences) > limits.max_request_sequences) {
@@ -44,7 +44,7 @@ absl::Status CheckRequest(const Model& model, const EncodeLimits& limits,
   return absl::OkStatus();
 }
 
-SequenceOutputs ChooseOutputs(const Model& model, const EncodeInput& input) {
+SequenceOutputs ChooseOutputs(const EncoderModel& model, const EncodeInput& input) {
   SequenceOutputs outputs{.last_hidden_state = input.last_hidden_state};
   const bool other_tensors =
       input.last_hidden_state || input.attention_weights || !input.hidden_layers.empty();
@@ -90,7 +90,7 @@ struct Tokens {
   std::vector<int32_t> segment_ids;  // [len]
 };
 
-absl::StatusOr<Tokens> FromIds(const Model& model, size_t index, Truncation truncation,
+absl::StatusOr<Tokens> FromIds(const EncoderModel& model, size_t index, Truncation truncation,
                                const IdsInput& ids) {
   if (absl::Status status = CheckIds(model.config(), index, ids); !status.ok()) return status;
   const int64_t limit = model.max_sequence_tokens;
@@ -113,7 +113,7 @@ absl::StatusOr<Tokens> FromIds(const Model& model, size_t index, Truncation trun
   return tokens;
 }
 
-absl::StatusOr<Tokens> FromText(const Model& model, size_t index, Truncation truncation,
+absl::StatusOr<Tokens> FromText(const EncoderModel& model, size_t index, Truncation truncation,
                                 const std::string& text) {
   if (model.tokenizer == nullptr) {
     return Invalid("sequence ", index, " is text, but model '", model.name,
@@ -133,7 +133,7 @@ absl::StatusOr<Tokens> FromText(const Model& model, size_t index, Truncation tru
   return tokens;
 }
 
-std::vector<std::string> TokenStringsOf(const Model& model, const EncodedSequence& sequence) {
+std::vector<std::string> TokenStringsOf(const EncoderModel& model, const EncodedSequence& sequence) {
   std::vector<std::string> strings(sequence.token_ids.size());
   if (model.tokenizer == nullptr) return strings;
   for (size_t i = 0; i < strings.size(); ++i) {
@@ -206,7 +206,7 @@ absl::Status AddSequence(const EncoderConfig& config, const EncodeLimits& limits
 
 }  // namespace
 
-absl::StatusOr<ValidRequest> ValidateRequest(const Model& model, const EncodeLimits& limits,
+absl::StatusOr<ValidRequest> ValidateRequest(const EncoderModel& model, const EncodeLimits& limits,
                                              EncodeInput& input) {
   const absl::Time start = absl::Now();
   if (absl::Status status = CheckRequest(model, limits, input); !status.ok()) return status;

@@ -23,7 +23,7 @@ struct ValidRequest {
 
 // Tokenizes and checks everything, before memory is spent that the request has not paid for itself.
 // INVALID_ARGUMENT names the field, its value and the limit. Consumes `input`'s sequences.
-absl::StatusOr<ValidRequest> ValidateRequest(const Model& model, const EncodeLimits& limits,
+absl::StatusOr<ValidRequest> ValidateRequest(const EncoderModel& model, const EncodeLimits& limits,
                                              EncodeInput& input);
 
 }  // namespace attendant

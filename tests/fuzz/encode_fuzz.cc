@@ -31,12 +31,12 @@ class ConfigOnly final : public PreparedEncoder {
   const PreparedInfo info_;
 };
 
-std::unique_ptr<Model> NewModel() {
+std::unique_ptr<EncoderModel> NewModel() {
   const TempDirectory directory;
   WriteFile(directory / "tokenizer.json", TinyTokenizer(0));
   absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = LoadTokenizer(directory.path());
   ATTENDANT_CHECK(tokenizer.ok());
-  auto model = std::make_unique<Model>();
+  auto model = std::make_unique<EncoderModel>();
   model->name = "tiny";
   model->sentence.max_text_tokens = kTinyMaxTextTokens;
   model->max_sequence_tokens = kTinyConfig.max_positions;
@@ -46,7 +46,7 @@ std::unique_ptr<Model> NewModel() {
 }
 
 void Encode(const v1::EncodeRequest& request) {
-  static const Model& model = *NewModel().release();
+  static const EncoderModel& model = *NewModel().release();
   absl::StatusOr<DecodedRequest> decoded = DecodeRequest(request, kLimits);
   if (!decoded.ok()) return;
   const absl::StatusOr<ValidRequest> valid = ValidateRequest(model, kLimits, decoded->input);

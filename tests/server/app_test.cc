@@ -6,7 +6,9 @@
 
 #include <future>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "tests/server/in_process_server.h"
 
 namespace attendant {
@@ -15,6 +17,7 @@ namespace {
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 HealthCheckResponse::ServingStatus Check(InProcessServer& server, const std::string& service) {
   grpc::ClientContext context;
@@ -120,6 +123,21 @@ TEST(AppTest, DrainEndsAtItsTimeout) {
   EXPECT_EQ(call.get().error_code(), grpc::StatusCode::UNAVAILABLE);
   server.run_gate().Open();
   EXPECT_TRUE(server.AwaitStopped().ok());
+}
+
+TEST(AppTest, AnIdleModelHasFewSeries) {
+  constexpr int kMaxSeries = 600;
+  InProcessServer server;
+  server.AwaitReady();
+  const std::string page = server.Scrape();
+  int series = 0;
+  for (absl::string_view line : absl::StrSplit(page, '\n', absl::SkipEmpty())) {
+    if (!absl::StartsWith(line, "#")) ++series;
+  }
+  EXPECT_LE(series, kMaxSeries);
+  EXPECT_THAT(page, HasSubstr(R"(method="encode",model="tiny")"));
+  EXPECT_THAT(page, Not(HasSubstr(R"(method="attend",model="tiny")")));
+  EXPECT_THAT(page, Not(HasSubstr(R"(method="encode",model="attention")")));
 }
 
 TEST(AppTest, StopsWhileLoading) {

@@ -6,7 +6,6 @@
 
 #include "kernels/core/regular_file.h"
 #include "server/process.h"
-#include "server/port_file.h"
 #include "tests/support/checkpoint.h"
 
 namespace attendant {

@@ -26,7 +26,6 @@ ModelLoader GatedLoader(const Backend& backend, Gate& load_gate, const ServerFla
   };
   const ModelOptions options{
       .dtype = "f32",
-      .backend = "reference",
       .batcher = {
           .max_batch_tokens = or_default(flags.max_batch_tokens, defaults.batch_tokens),
           .max_batch_sequences = or_default(flags.max_batch_sequences, defaults.batch_sequences),
@@ -93,7 +92,7 @@ absl::Status InProcessServer::AwaitStopped() {
 }
 
 double InProcessServer::Metric(const std::string& series) const {
-  for (absl::string_view line : absl::StrSplit(app_->metrics().Scrape(), '\n')) {
+  for (absl::string_view line : absl::StrSplit(Scrape(), '\n')) {
     double value = 0;
     if (absl::StartsWith(line, absl::StrCat(series, " ")) &&
         absl::SimpleAtod(line.substr(series.size() + 1), &value)) {

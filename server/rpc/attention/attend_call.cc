@@ -32,7 +32,7 @@ struct Run {
   // Counts and answers; `task` is null for a request that failed.
   void End(const absl::Status& status, const AttentionTask* task) {
     const AttentionServing& serving = call.serving;
-    if (!serving.models.Knows(name())) {
+    if (!serving.models.Contains(name())) {
       serving.metrics.CountUnknownModel(call.method, status.code());
       return done(status);
     }
@@ -145,7 +145,7 @@ void RunAttendCall(const AttendCall& call, const v1::AttendRequest& request,
   absl::StatusOr<ByteBudget::Share> share =
       call.serving.budgets.requests.Take(static_cast<int64_t>(bytes));
   if (!share.ok()) {
-    if (call.serving.models.Knows(run->name())) {
+    if (call.serving.models.Contains(run->name())) {
       call.serving.metrics.ForModel(run->name()).CountRejected(MemoryBudgets::kRejected);
     }
     return run->End(share.status(), nullptr);

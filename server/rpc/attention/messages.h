@@ -37,7 +37,8 @@ absl::StatusOr<NumberFormat> AnswerFormat(const v1::AttendRequest& request);
 // Fills output and weights, and frees the task's.
 void EncodeAttention(NumberFormat format, AttentionTask& task, v1::AttendResponse& response);
 
-// What ListAttention tells of the kinds, and of a module. REQUIRES: `status.attention` is set.
+// What ListAttention tells of the kinds, and of a module. REQUIRES: `status.attention()` is not
+// null.
 void EncodeKinds(v1::ListAttentionResponse& response);
 void EncodeModule(const ModelStatus& status, v1::AttentionModuleInfo& info);
 

@@ -46,7 +46,7 @@ grpc::ServerUnaryReactor* AttentionService::ListAttention(
     v1::ListAttentionResponse* response) {
   EncodeKinds(*response);
   for (const ModelStatus& status : serving_.models.List()) {
-    if (status.attention != nullptr) EncodeModule(status, *response->add_modules());
+    if (status.attention() != nullptr) EncodeModule(status, *response->add_modules());
   }
   v1::AttentionLimits& limits = *response->mutable_limits();
   limits.set_max_request_bytes(serving_.max_request_bytes);

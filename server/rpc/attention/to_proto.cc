@@ -86,7 +86,7 @@ void EncodeKinds(v1::ListAttentionResponse& response) {
 void EncodeModule(const ModelStatus& status, v1::AttentionModuleInfo& info) {
   info.set_name(status.name);
   info.set_state(EncodeModelState(status.state));
-  const attention::Module& module = *status.attention->module;
+  const attention::Module& module = *status.attention()->module;
   const ModuleConfig& config = module.config();
   const bool encoder = config.type == ModuleType::kTransformerEncoder;
   info.set_type(encoder ? "encoder" : "multi_head");

@@ -44,7 +44,7 @@ grpc::ServerUnaryReactor* EncoderService::ListModels(grpc::CallbackServerContext
                                                      const v1::ListModelsRequest* /*request*/,
                                                      v1::ListModelsResponse* response) {
   for (const ModelStatus& status : pipeline_.models().List()) {
-    if (status.attention != nullptr) continue;  // attendant.v1.Attention lists it
+    if (status.attention() != nullptr) continue;  // attendant.v1.Attention lists it
     EncodeModelInfo(status, *response->add_models());
   }
   return AnswerAtOnce(*context, absl::OkStatus());

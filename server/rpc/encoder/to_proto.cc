@@ -140,8 +140,8 @@ void EncodeModelInfo(const ModelStatus& status, v1::ModelInfo& info) {
   info.set_name(status.name);
   info.set_state(EncodeModelState(status.state));
   if (!status.error.ok()) info.set_error(std::string(status.error.message()));
-  if (status.model == nullptr) return;
-  const Model& model = *status.model;
+  if (status.encoder() == nullptr) return;
+  const EncoderModel& model = *status.encoder();
   const PreparedInfo& prepared = model.encoder->info();
   info.set_backend(prepared.backend);
   info.set_isa(prepared.isa);

@@ -30,7 +30,7 @@ const char* IndexState(ModelState state) {
 absl::StatusOr<FoundModel> KServeModels::Find(absl::string_view name,
                                               absl::string_view version) const {
   const auto [base, kind] = SplitServedName(name);
-  const absl::StatusOr<Model*> model = registry_.Find(base);
+  const absl::StatusOr<EncoderModel*> model = registry_.Find(base);
   if (absl::IsNotFound(model.status())) {
     return absl::NotFoundError(absl::StrCat("no model ", Quote(name)));
   }
@@ -44,7 +44,7 @@ absl::StatusOr<FoundModel> KServeModels::Find(absl::string_view name,
   return Describe(**model, kind);
 }
 
-FoundModel KServeModels::Describe(Model& model, ServedName kind) const {
+FoundModel KServeModels::Describe(EncoderModel& model, ServedName kind) const {
   return {.model = &model,
           .served = {.name = JoinServedName(model.name, kind),
                      .kind = kind,
@@ -53,7 +53,7 @@ FoundModel KServeModels::Describe(Model& model, ServedName kind) const {
                      .max_batch_size = max_batch_size_}};
 }
 
-std::vector<FoundModel> KServeModels::NamesOf(Model& model) const {
+std::vector<FoundModel> KServeModels::NamesOf(EncoderModel& model) const {
   std::vector<FoundModel> names;
   if (model.tokenizer != nullptr) names.push_back(Describe(model, ServedName::kText));
   names.push_back(Describe(model, ServedName::kIds));
@@ -64,21 +64,21 @@ std::vector<FoundModel> KServeModels::NamesOf(Model& model) const {
 std::vector<FoundModel> KServeModels::ListReady() const {
   std::vector<FoundModel> all;
   for (const ModelStatus& status : registry_.List()) {
-    if (status.state != ModelState::kReady || status.model == nullptr) continue;
-    for (FoundModel& found : NamesOf(*status.model)) all.push_back(std::move(found));
+    if (status.state != ModelState::kReady || status.encoder() == nullptr) continue;
+    for (FoundModel& found : NamesOf(*status.encoder())) all.push_back(std::move(found));
   }
   return all;
 }
 
 void KServeModels::FillIndex(bool ready_only, inference::RepositoryIndexResponse& index) const {
   for (const ModelStatus& status : registry_.List()) {
-    if (status.attention != nullptr) continue;  // this protocol has no words for it
+    if (status.attention() != nullptr) continue;  // this protocol has no words for it
     if (ready_only && status.state != ModelState::kReady) continue;
     std::vector<std::string> names;
-    if (status.model == nullptr) {
+    if (status.encoder() == nullptr) {
       names.push_back(status.name);
     } else {
-      for (const FoundModel& found : NamesOf(*status.model)) names.push_back(found.served.name);
+      for (const FoundModel& found : NamesOf(*status.encoder())) names.push_back(found.served.name);
     }
     for (std::string& name : names) {
       auto& entry = *index.add_models();

@@ -14,7 +14,7 @@ namespace attendant {
 
 // A loaded model under one of its KServe names.
 struct FoundModel {
-  Model* model = nullptr;
+  EncoderModel* model = nullptr;
   ServedModel served;
 
   ModelStatistics& statistics() const { return model->statistics[served.kind]; }
@@ -39,8 +39,8 @@ class KServeModels {
   void FillIndex(bool ready_only, inference::RepositoryIndexResponse& index) const;
 
  private:
-  FoundModel Describe(Model& model, ServedName kind) const;
-  std::vector<FoundModel> NamesOf(Model& model) const;
+  FoundModel Describe(EncoderModel& model, ServedName kind) const;
+  std::vector<FoundModel> NamesOf(EncoderModel& model) const;
 
   ModelRegistry& registry_;
   const int64_t max_batch_size_;

@@ -7,10 +7,11 @@
 #include <filesystem>
 #include <utility>
 
-#include "server/task_pool.h"
+#include "kernels/reference/reference_backend.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/attention_model.h"
 #include "server/models/model_loader.h"
+#include "server/task_pool.h"
 #include "tests/server/gated_backend.h"
 #include "tests/server/tiny_model.h"
 #include "tests/support/checkpoint.h"
@@ -36,11 +37,11 @@ class ModelRegistryTest : public ::testing::Test {
   ModelLoader Loader() {
     return [this](const ModelSource& source, ServerMetrics& metrics, const Executor& executor) {
       load_gate_.Pass();
-      return CheckpointLoader(options_)(source, metrics, executor);
+      return CheckpointLoader(*backend_, options_)(source, metrics, executor);
     };
   }
   Executor Run() {
-    return [this](CompletionPool::Task task) { completions_.Post(std::move(task)); };
+    return [this](TaskPool::Task task) { completions_.Post(std::move(task)); };
   }
   void AwaitChanges(size_t count) {
     const auto there = [this, count]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -52,8 +53,8 @@ class ModelRegistryTest : public ::testing::Test {
   TempDirectory directory_;
   absl::Mutex mutex_;
   std::vector<std::pair<std::string, ModelState>> changes_ ABSL_GUARDED_BY(mutex_);
+  const std::unique_ptr<Backend> backend_ = MakeReferenceBackend();
   ModelOptions options_{.dtype = "f32",
-                        .backend = "reference",
                         .replicas = {1, 1},
                         .batcher = {.max_batch_tokens = 48,
                                     .max_batch_sequences = 8,
@@ -62,7 +63,7 @@ class ModelRegistryTest : public ::testing::Test {
                                     .max_queue_delay = absl::ZeroDuration()}};
   Gate load_gate_;
   ServerMetrics metrics_{"test"};
-  CompletionPool completions_{1, "completion"};
+  TaskPool completions_{1, "completion"};
   ModelRegistry registry_;
 };
 
@@ -86,8 +87,8 @@ TEST_F(ModelRegistryTest, LoadsOneAfterTheOther) {
   EXPECT_THAT(std::string(broken.message()), HasSubstr("failed to load: "));
   EXPECT_EQ(registry_.Find("nobody").status().code(), absl::StatusCode::kNotFound);
   EXPECT_FALSE(registry_.Ready().ok());
-  EXPECT_TRUE(registry_.Knows("broken"));
-  EXPECT_FALSE(registry_.Knows("nobody"));
+  EXPECT_TRUE(registry_.Contains("broken"));
+  EXPECT_FALSE(registry_.Contains("nobody"));
 }
 
 TEST_F(ModelRegistryTest, AReadyModelHasItsSettings) {
@@ -95,7 +96,7 @@ TEST_F(ModelRegistryTest, AReadyModelHasItsSettings) {
   registry_.StartLoading();
   AwaitChanges(1);
   ASSERT_TRUE(registry_.Ready().ok());
-  const Model& model = **registry_.Find("tiny");
+  const EncoderModel& model = **registry_.Find("tiny");
   EXPECT_EQ(model.name, "tiny");
   EXPECT_EQ(model.config().hidden, kTinyConfig.hidden);
   EXPECT_EQ(model.max_sequence_tokens, 48) << "the batch budget is below the position table";
@@ -143,7 +144,7 @@ TEST_F(ModelRegistryTest, DrainGivesUpAModelThatIsLoading) {
   registry_.Drain(absl::InfiniteFuture());
   load_gate_.Open();
   EXPECT_EQ(registry_.List()[0].state, ModelState::kDraining);
-  EXPECT_EQ(registry_.List()[0].model, nullptr);
+  EXPECT_EQ(registry_.List()[0].encoder(), nullptr);
 }
 
 TEST_F(ModelRegistryTest, TellsModulesFromEncoders) {
@@ -167,7 +168,7 @@ TEST_F(ModelRegistryTest, TellsModulesFromEncoders) {
   EXPECT_TRUE(absl::IsInvalidArgument(registry_.Find("mha").status()));
   EXPECT_TRUE(absl::IsInvalidArgument(registry_.FindAttention("tiny").status()));
   EXPECT_TRUE(absl::IsNotFound(registry_.FindAttention("nobody").status()));
-  EXPECT_EQ(registry_.List()[0].model, nullptr);
+  EXPECT_EQ(registry_.List()[0].encoder(), nullptr);
 }
 
 TEST_F(ModelRegistryTest, WhatIsBuiltInIsThereAtOnceAndNotListed) {
@@ -176,7 +177,7 @@ TEST_F(ModelRegistryTest, WhatIsBuiltInIsThereAtOnceAndNotListed) {
   registry_.AddBuiltIn(MakeAttention(options_, metrics_, Run()));
   registry_.StartLoading();
   EXPECT_TRUE(registry_.FindAttention("attention").ok());
-  EXPECT_TRUE(registry_.Knows("attention"));
+  EXPECT_TRUE(registry_.Contains("attention"));
   EXPECT_FALSE(registry_.Ready().ok());
   EXPECT_EQ(registry_.List().size(), 1u);
   load_gate_.Open();

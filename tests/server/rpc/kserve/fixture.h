@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/task_pool.h"
 #include "server/rpc/kserve/service.h"
+#include "server/task_pool.h"
 
 namespace attendant {
 
@@ -25,7 +25,6 @@ inline constexpr int kMaxStreamRequests = 16;
 inline ModelOptions Options() {
   ModelOptions options;
   options.dtype = "f32";
-  options.backend = "reference";
   options.batcher = {.max_batch_tokens = 256,
                      .max_batch_sequences = 16,
                      .max_queued_tokens = 1 << 16,
@@ -40,7 +39,7 @@ class KServeServiceTest : public testing::Test {
   KServeServiceTest()
       : completions_(2, "completion"),
         metrics_("test"),
-        registry_(Options(), metrics_,
+        registry_(CheckpointLoader(*backend_, Options()), metrics_,
                   [this](absl::AnyInvocable<void()> f) { completions_.Post(std::move(f)); }),
         pipeline_(registry_, metrics_, budgets_),
         service_(pipeline_, "1.2.3",
@@ -90,7 +89,8 @@ class KServeServiceTest : public testing::Test {
                                             : inference::ModelStatistics();
   }
 
-  CompletionPool completions_;
+  const std::unique_ptr<Backend> backend_ = MakeReferenceBackend();
+  TaskPool completions_;
   ServerMetrics metrics_;
   MemoryBudgets budgets_;
   ModelRegistry registry_;

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "absl/status/statusor.h"
+#include "kernels/io/attention_module.h"
+#include "kernels/io/checkpoint.h"
+
+namespace attendant {
+
+using AnyCheckpoint = std::variant<Checkpoint, ModuleCheckpoint>;
+
+// Reads a folder as LoadAttentionModule does when its config.json has `type` and no `model_type`,
+// else as LoadCheckpoint does. Reads config.json once. Errors are those of the two.
+absl::StatusOr<AnyCheckpoint> LoadAnyCheckpoint(const std::string& directory);
+
+}  // namespace attendant

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/app_options.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "kernels/backends/backends.h"
+#include "kernels/backends/cuda_backend.h"
+#include "kernels/core/status_macros.h"
+#include "kernels/core/threads/cpu_budget.h"
+#include "kernels/core/threads/cpu_placement.h"
+#include "kernels/core/threads/cpu_topology.h"
+#include "spdlog/spdlog.h"
+
+namespace attendant {
+namespace {
+
+PinThreads PinThreadsOf(const std::string& word) {
+  return word == "on" ? PinThreads::kOn : word == "off" ? PinThreads::kOff : PinThreads::kAuto;
+}
+
+std::vector<ThreadTeam> PlaceModels(const ServerFlags& flags, size_t num_models) {
+  const CpuBudget budget = ReadCpuBudget();
+  CpuPlacement placement = PlaceReplicas(budget, ReadCpuDomains(budget.cpus),
+                                         {.threads = flags.threads,
+                                          .replicas = flags.replicas,
+                                          .models = static_cast<int>(num_models),
+                                          .pin = PinThreadsOf(flags.pin_threads)});
+  spdlog::info("each model computes in {}; {}", placement.description, budget.reason);
+  return std::move(placement.replicas);
+}
+
+BatcherOptions MakeBatcherOptions(const ServerFlags& flags, const BackendDefaults& defaults) {
+  return {.max_batch_tokens = flags.max_batch_tokens > 0
+                                  ? flags.max_batch_tokens
+                                  : std::min(defaults.batch_tokens, flags.max_queued_tokens),
+          .max_batch_sequences =
+              flags.max_batch_sequences > 0 ? flags.max_batch_sequences : defaults.batch_sequences,
+          .max_queued_tokens = flags.max_queued_tokens,
+          .max_queued_requests = flags.max_queued_requests,
+          .max_queue_delay = absl::Microseconds(flags.max_queue_delay_us)};
+}
+
+ModelOptions MakeOptions(const ServerFlags& flags, std::vector<ThreadTeam> replicas,
+                         const BackendDefaults& defaults) {
+  return {.dtype = flags.dtype,
+          .replicas = std::move(replicas),
+          .device_sessions = flags.replicas,
+          .batcher = MakeBatcherOptions(flags, defaults),
+          .attention = {.max_tokens = std::min(flags.max_attention_tokens, flags.max_queued_tokens),
+                        .max_bytes = flags.max_attention_bytes,
+                        .max_operations = flags.max_attention_operations}};
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> BuildBackend(const ServerFlags& flags,
+                                                      const BackendOptions& options) {
+  if (const auto devices = ParseCudaDevices(flags.cuda_devices); !devices.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--cuda_devices: ", devices.status().message()));
+  }
+  const BackendChoice choice = ChooseBackend(flags.backend, flags.dtype, options);
+  if (!choice.reason.empty()) spdlog::info("{}", choice.reason);
+  auto backend = MakeBackend(choice.name, options);
+  if (backend.ok()) return backend;
+  const bool names_isa = choice.name == "cpu" || flags.cpu_isa != "auto";
+  const std::string isa = names_isa ? absl::StrCat(" --cpu_isa ", flags.cpu_isa) : "";
+  return absl::Status(backend.status().code(), absl::StrCat("--backend ", flags.backend, isa, ": ",
+                                                            backend.status().message()));
+}
+
+// Modules compute on the CPU, in f32 or bf16. Other values of --dtype are for encoders only:
+// modules then take the fastest of their formats.
+absl::StatusOr<DType> ChooseModuleDType(const std::string& dtype, const Backend& backend,
+                                        const BackendOptions& options) {
+  const std::string word = dtype == "f32" || dtype == "bf16" ? dtype : "auto";
+  if (backend.name() == "cpu") return ChooseDType(word, backend);
+  ATTENDANT_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> cpu, MakeBackend("cpu", options));
+  return ChooseDType(word, *cpu);
+}
+
+}  // namespace
+
+absl::StatusOr<ModelSetup> MakeModelSetup(const ServerFlags& flags, size_t num_models) {
+  std::vector<ThreadTeam> replicas = PlaceModels(flags, num_models);
+  BackendOptions options{.cpu_isa = flags.cpu_isa,
+                         .load_threads = 0,
+                         .cuda_library = flags.cuda_library,
+                         .cuda_devices = flags.cuda_devices};
+  for (const ThreadTeam& team : replicas) options.load_threads += team.threads;
+  ModelSetup setup;
+  ATTENDANT_ASSIGN_OR_RETURN(setup.backend, BuildBackend(flags, options));
+  setup.options = MakeOptions(flags, std::move(replicas), setup.backend->defaults());
+  setup.options.module_dtype = ChooseModuleDType(flags.dtype, *setup.backend, options);
+  return setup;
+}
+
+ModelOptions MakeModelOptions(const ServerFlags& flags, size_t num_models) {
+  return MakeOptions(flags, PlaceModels(flags, num_models), BackendDefaults{});
+}
+
+EncodeLimits MakeEncodeLimits(const ServerFlags& flags) {
+  return {.max_request_sequences = flags.max_request_sequences,
+          .max_response_bytes = flags.max_response_bytes,
+          .max_attention_weight_bytes = flags.max_attention_weight_bytes};
+}
+
+MemoryLimits MakeMemoryLimits(const ServerFlags& flags) {
+  return {.max_pending_request_bytes = flags.max_pending_request_bytes,
+          .max_pending_response_bytes = flags.max_pending_response_bytes};
+}
+
+StreamLimits MakeStreamLimits(const ServerFlags& flags) {
+  return {.max_requests = flags.max_stream_requests, .max_bytes = 2 * flags.max_request_bytes};
+}
+
+}  // namespace attendant

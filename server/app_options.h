@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "kernels/core/backend.h"
+#include "server/flags.h"
+#include "server/models/model_options.h"
+#include "server/requests/encode_pipeline.h"
+#include "server/requests/memory_budgets.h"
+#include "server/rpc/call/answer_stream.h"
+
+namespace attendant {
+
+// The back end of all encoders, and how models are loaded and served.
+struct ModelSetup {
+  std::unique_ptr<const Backend> backend;
+  ModelOptions options;
+};
+
+// Builds the back end that the flags name, and places `num_models` models on the machine. Logs
+// both. Errors name the flag.
+absl::StatusOr<ModelSetup> MakeModelSetup(const ServerFlags& flags, size_t num_models);
+
+// The options alone, for a loader with a back end of its own. What the flags leave open is 1024
+// tokens in a batch and the like: BackendDefaults.
+ModelOptions MakeModelOptions(const ServerFlags& flags, size_t num_models);
+
+EncodeLimits MakeEncodeLimits(const ServerFlags& flags);
+MemoryLimits MakeMemoryLimits(const ServerFlags& flags);
+StreamLimits MakeStreamLimits(const ServerFlags& flags);
+
+}  // namespace attendant

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/model_log.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "server/models/attention_model.h"
+#include "server/models/encoder_model.h"
+#include "spdlog/spdlog.h"
+
+namespace attendant {
+namespace {
+
+double ToMiB(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+void LogModule(const AttentionModel& model) {
+  const ModuleConfig& config = model.module->config();
+  spdlog::info("attention module '{}' is ready after {:.2f} s: {}, hidden {}, {} heads, {} layers",
+               model.name, absl::ToDoubleSeconds(model.load_time),
+               std::string(DTypeName(model.module->dtype())), config.hidden, config.heads,
+               std::max<int64_t>(config.layers, 1));
+}
+
+void LogEncoder(const EncoderModel& model) {
+  const PreparedInfo& info = model.encoder->info();
+  spdlog::info(
+      "model '{}' is ready after {:.2f} s: {} on {} ({}{}), {} layers, hidden {}, at most {} "
+      "tokens, text cut at {}{}; weights {:.1f} MiB, arenas {:.1f} MiB",
+      model.name, absl::ToDoubleSeconds(model.load_time), std::string(DTypeName(info.dtype)),
+      info.backend, info.isa,
+      info.matmul_implementation.empty() ? "" : ", " + info.matmul_implementation,
+      model.config().layers, model.config().hidden, model.max_sequence_tokens,
+      model.sentence.max_text_tokens,
+      model.tokenizer == nullptr ? ", no tokenizer: takes ids only" : "", ToMiB(info.weight_bytes),
+      ToMiB(model.arena_bytes));
+}
+
+}  // namespace
+
+void LogModel(const ModelStatus& status) {
+  if (status.state == ModelState::kFailed) {
+    return spdlog::error("model '{}' failed to load: {}", status.name,
+                         std::string(status.error.message()));
+  }
+  if (status.state == ModelState::kLost) {
+    return spdlog::error("model '{}' answers no more: {}", status.name,
+                         std::string(status.error.message()));
+  }
+  if (status.state == ModelState::kDraining) {
+    return spdlog::info("model '{}' is draining", status.name);
+  }
+  if (const AttentionModel* module = status.attention()) return LogModule(*module);
+  if (const EncoderModel* encoder = status.encoder()) return LogEncoder(*encoder);
+}
+
+}  // namespace attendant

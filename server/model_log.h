@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "server/models/model_status.h"
+
+namespace attendant {
+
+// Logs one line about a model's new state: for a ready model what it is and how it computes.
+void LogModel(const ModelStatus& status);
+
+}  // namespace attendant

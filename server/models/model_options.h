@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/core/backend.h"
+#include "kernels/core/threads/thread_team.h"
+#include "server/batching/batcher.h"
+
+namespace attendant {
+
+struct ModelSource {
+  std::string name;
+  std::string directory;
+};
+
+// Bounds on one attention request.
+struct AttentionLimits {
+  int64_t max_tokens = 65536;                 // queries and keys of all its sequences
+  int64_t max_bytes = int64_t{256} << 20;     // scratch memory while it is computed
+  int64_t max_operations = int64_t{1} << 40;  // multiply-adds, about
+};
+
+// How models are loaded and served; the same for all of them.
+struct ModelOptions {
+  std::string dtype = "auto";  // of encoders: a DTypeName or auto
+  // Of attention modules, which always compute on the CPU; an error when they cannot.
+  absl::StatusOr<DType> module_dtype = DType::kF32;
+  std::vector<ThreadTeam> replicas{1};  // on the CPU, a session for each team
+  int device_sessions = 0;              // on devices, the number of sessions; 0: the back end's own
+  BatcherOptions batcher;
+  AttentionLimits attention{};
+};
+
+}  // namespace attendant

@@ -24,8 +24,8 @@ struct ModelSetup {
 // both. Errors name the flag.
 absl::StatusOr<ModelSetup> MakeModelSetup(const ServerFlags& flags, size_t num_models);
 
-// The options alone, for a loader with a back end of its own. What the flags leave open is 1024
-// tokens in a batch and the like: BackendDefaults.
+// The options alone, for a loader with a back end of its own. BackendDefaults are the values of
+// flags that are left open.
 ModelOptions MakeModelOptions(const ServerFlags& flags, size_t num_models);
 
 EncodeLimits MakeEncodeLimits(const ServerFlags& flags);

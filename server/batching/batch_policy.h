@@ -7,42 +7,42 @@
 
 namespace attendant {
 
-// What the policy needs to know of a queue.
+// The policy's view of a queue.
 struct QueueSnapshot {
-  int64_t tokens = 0;     // of the sequences that wait
-  int64_t sequences = 0;  // that wait
+  int64_t tokens = 0;     // of all waiting sequences
+  int64_t sequences = 0;  // waiting
   absl::Time oldest_arrival = absl::InfiniteFuture();
-  bool draining = false;  // nothing more will come
+  bool draining = false;  // no more requests arrive
 };
 
 struct BatchDecision {
   bool run = false;  // take a batch now
   absl::Time wait_until =
-      absl::InfiniteFuture();  // else: decide again then, or when something arrives
+      absl::InfiniteFuture();  // else: decide again then, or when a request arrives
 };
 
-// What has been taken for one batch so far.
+// The content of a batch so far.
 struct BatchFill {
   int64_t tokens = 0;
   int64_t sequences = 0;
 };
 
-// When a worker that has nothing to do takes a batch, and how far it fills it. Pure: no clock, no
+// Decides when an idle worker takes a batch, and how far it fills the batch. Pure: no clock, no
 // thread, no state; each call is O(1).
 //
-// A batch is a prefix of the queue: the first sequence that does not fit ends it. Letting shorter
-// ones overtake would fill the rest, but the one passed over would wait for their compute too, and
-// under load the answer time of long sequences would depend on who else is there. As it is, nothing
-// is overtaken inside a priority, each batch starts with the sequence that waits first (which
-// always fits an empty batch), and what stays unused is less than the longest sequence: packed
-// batches cost what they hold, so room that stays empty costs nothing.
+// A batch is a prefix of the queue: the first sequence that does not fit ends it. If shorter ones
+// could overtake, they would fill the rest of the batch, but the long sequence would wait for their
+// compute too, and under load its answer time would depend on the other requests. So no sequence is
+// overtaken inside a priority. Each batch starts with the sequence that waits first, which always
+// fits an empty batch. The unused room of a batch is less than the longest sequence, and it costs
+// nothing: the cost of a packed batch is that of its tokens.
 class BatchPolicy {
  public:
   struct Limits {
     int64_t max_batch_tokens = 0;
     int64_t max_batch_sequences = 0;
     absl::Duration max_queue_delay =
-        absl::ZeroDuration();  // zero: whoever is idle takes what there is
+        absl::ZeroDuration();  // zero: an idle worker never waits
   };
 
   // REQUIRES: limits are positive, the delay is not negative.

@@ -16,8 +16,8 @@
 namespace attendant {
 
 // Runs sequences together: packs them, runs the session, and copies each result out of the
-// session's memory into its request. What a request asks for from inside the encoder gets its
-// memory here, when its turn has come. Keeps its own memory between batches.
+// session's memory into its request. Attention weights and hidden states of layers get their memory
+// here, when the request's batch starts. Keeps its own memory between batches.
 class BatchRunner final : public Runner {
  public:
   explicit BatchRunner(std::unique_ptr<Session> session) : session_(std::move(session)) {}

@@ -25,8 +25,8 @@ struct SequenceInput {
   int64_t len() const { return static_cast<int64_t>(token_ids.size()); }
 };
 
-// What a request asks for from inside the encoder, for each of its sequences; LayerOutputs says
-// what the numbers stand for.
+// The attention weights and hidden states of layers that a request asks for, for each of its
+// sequences. LayerOutputs explains the numbers.
 struct LayerSelection {
   std::vector<int32_t> attention_layers;
   std::vector<int32_t> attention_heads;

@@ -8,9 +8,9 @@
 
 namespace attendant {
 
-// A status may carry how long a client does well to wait before it tries again; the batcher
-// attaches it to RESOURCE_EXHAUSTED. It rides along as a payload of whole milliseconds, at least 1,
-// as gRPC's trailing metadata "grpc-retry-pushback-ms" wants it.
+// A status may carry a retry hint: how long a client should wait before it tries again. The batcher
+// attaches one to RESOURCE_EXHAUSTED. It is a payload of whole milliseconds, at least 1, as gRPC's
+// trailing metadata "grpc-retry-pushback-ms" needs it.
 void SetRetryAfter(absl::Status& status, absl::Duration delay);
 
 // The hint, or nothing when the status has none.

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/io/json_file.h"
 
 namespace attendant {
@@ -39,7 +40,7 @@ absl::StatusOr<Pooling> Supported(const PoolingName& name, const JsonNode& confi
 absl::StatusOr<std::optional<Pooling>> PoolingFromMode(const JsonNode& config) {
   if (!config.Has("pooling_mode")) return std::nullopt;
   std::string mode;
-  if (absl::Status status = config.Require("pooling_mode", mode); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(config.Require("pooling_mode", mode));
   for (const PoolingName& name : kPoolingNames) {
     if (mode == name.mode) return Supported(name, config);
   }
@@ -51,7 +52,7 @@ absl::StatusOr<std::optional<Pooling>> PoolingFromFlags(const JsonNode& config) 
   std::optional<PoolingName> chosen;
   for (const PoolingName& name : kPoolingNames) {
     bool set = false;
-    if (absl::Status status = config.Read(name.flag, set); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(config.Read(name.flag, set));
     if (!set) continue;
     if (chosen) {
       return absl::UnimplementedError(absl::StrCat(config.where(), ": both ", chosen->flag, " and ",
@@ -68,7 +69,7 @@ absl::StatusOr<std::optional<Pooling>> PoolingFromFlags(const JsonNode& config) 
 absl::Status CheckWidth(const JsonNode& config, int64_t hidden) {
   for (const char* field : {"word_embedding_dimension", "embedding_dimension"}) {
     int64_t width = hidden;
-    if (absl::Status status = config.Read(field, width); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(config.Read(field, width));
     if (width != hidden) {
       return absl::InvalidArgumentError(absl::StrCat(config.where(), ": ", field, " is ", width,
                                                      ", the encoder's hidden_size is ", hidden));
@@ -78,21 +79,18 @@ absl::Status CheckWidth(const JsonNode& config, int64_t hidden) {
 }
 
 absl::Status ReadPooling(const std::string& path, int64_t hidden, SentenceSettings& settings) {
-  absl::StatusOr<JsonNode> config = ReadJsonFile(path);
-  if (!config.ok()) return config.status();
-  if (absl::Status status = CheckWidth(*config, hidden); !status.ok()) return status;
-  absl::StatusOr<std::optional<Pooling>> mode = PoolingFromMode(*config);
-  if (!mode.ok()) return mode.status();
-  absl::StatusOr<std::optional<Pooling>> flags = PoolingFromFlags(*config);
-  if (!flags.ok()) return flags.status();
-  if (*mode && *flags && **mode != **flags) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(path));
+  ATTENDANT_RETURN_IF_ERROR(CheckWidth(config, hidden));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<Pooling> mode, PoolingFromMode(config));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<Pooling> flags, PoolingFromFlags(config));
+  if (mode && flags && *mode != *flags) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": pooling_mode and the pooling_mode_* fields contradict each other"));
   }
-  if (!*mode && !*flags) {
+  if (!mode && !flags) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": no pooling is chosen"));
   }
-  settings.pooling = mode->value_or(flags->value_or(Pooling::kMean));
+  settings.pooling = mode.value_or(flags.value_or(Pooling::kMean));
   return absl::OkStatus();
 }
 
@@ -105,8 +103,8 @@ struct Step {
 absl::StatusOr<Step> ReadStep(const JsonNode& node) {
   Step step;
   std::string type;
-  if (absl::Status status = node.Require("type", type); !status.ok()) return status;
-  if (absl::Status status = node.Read("path", step.path); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(node.Require("type", type));
+  ATTENDANT_RETURN_IF_ERROR(node.Read("path", step.path));
   step.type = std::vector<std::string>(absl::StrSplit(type, '.')).back();
   if (absl::StartsWith(step.path, "/") || absl::StrContains(step.path, "..")) {
     return absl::InvalidArgumentError(
@@ -116,36 +114,32 @@ absl::StatusOr<Step> ReadStep(const JsonNode& node) {
 }
 
 absl::StatusOr<std::vector<Step>> ReadSteps(const JsonNode& modules) {
-  absl::StatusOr<std::vector<JsonNode>> elements = modules.Elements();
-  if (!elements.ok()) return elements.status();
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> elements, modules.Elements());
   std::vector<Step> steps;
-  for (const JsonNode& element : *elements) {
-    absl::StatusOr<Step> step = ReadStep(element);
-    if (!step.ok()) return step.status();
-    steps.push_back(*std::move(step));
+  for (const JsonNode& element : elements) {
+    ATTENDANT_ASSIGN_OR_RETURN(Step step, ReadStep(element));
+    steps.push_back(std::move(step));
   }
   return steps;
 }
 
-// The one chain that we compute: Transformer, Pooling, and perhaps Normalize.
+// The only chain that is supported: Transformer, Pooling, and optionally Normalize.
 absl::Status ApplySteps(const std::string& directory, const JsonNode& modules, int64_t hidden,
                         SentenceSettings& settings) {
-  absl::StatusOr<std::vector<Step>> steps = ReadSteps(modules);
-  if (!steps.ok()) return steps.status();
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<Step> steps, ReadSteps(modules));
   constexpr const char* kChain[] = {"Transformer", "Pooling", "Normalize"};
-  for (size_t i = 0; i < steps->size(); ++i) {
-    if (i >= std::size(kChain) || (*steps)[i].type != kChain[i]) {
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (i >= std::size(kChain) || steps[i].type != kChain[i]) {
       return absl::UnimplementedError(
-          absl::StrCat(modules.where(), ": step ", i, " is ", (*steps)[i].type,
+          absl::StrCat(modules.where(), ": step ", i, " is ", steps[i].type,
                        "; supported are Transformer, Pooling and Normalize, in this order"));
     }
   }
-  if (steps->size() < 2) {
+  if (steps.size() < 2) {
     return absl::InvalidArgumentError(absl::StrCat(modules.where(), ": there is no Pooling step"));
   }
-  settings.normalize = steps->size() == 3;
-  return ReadPooling(absl::StrCat(directory, "/", (*steps)[1].path, "/config.json"), hidden,
-                     settings);
+  settings.normalize = steps.size() == 3;
+  return ReadPooling(absl::StrCat(directory, "/", steps[1].path, "/config.json"), hidden, settings);
 }
 
 absl::Status ReadChain(const std::string& directory, int64_t hidden, SentenceSettings& settings) {
@@ -166,7 +160,7 @@ absl::StatusOr<std::optional<int64_t>> ReadMaxTokens(const std::string& file,
   if (!config.ok()) return config.status();
   if (!config->Has(field)) return std::nullopt;
   double tokens = 0;
-  if (absl::Status status = config->Require(field, tokens); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(config->Require(field, tokens));
   if (!(tokens >= 1)) {
     return absl::InvalidArgumentError(
         absl::StrCat(file, ": ", field, " is ", tokens, ", it must be at least 1"));
@@ -179,10 +173,9 @@ absl::StatusOr<int64_t> ReadMaxTextTokens(const std::string& directory, int64_t 
       {"/sentence_bert_config.json", "max_seq_length"},
       {"/tokenizer_config.json", "model_max_length"}};
   for (const auto& [file, field] : kPlaces) {
-    absl::StatusOr<std::optional<int64_t>> tokens =
-        ReadMaxTokens(absl::StrCat(directory, file), field, limit);
-    if (!tokens.ok()) return tokens.status();
-    if (*tokens) return **tokens;
+    ATTENDANT_ASSIGN_OR_RETURN(const std::optional<int64_t> tokens,
+                               ReadMaxTokens(absl::StrCat(directory, file), field, limit));
+    if (tokens) return *tokens;
   }
   return limit;
 }
@@ -192,10 +185,9 @@ absl::StatusOr<int64_t> ReadMaxTextTokens(const std::string& directory, int64_t 
 absl::StatusOr<SentenceSettings> ReadSentenceSettings(const std::string& directory, int64_t hidden,
                                                       int64_t max_sequence_tokens) {
   SentenceSettings settings;
-  if (absl::Status status = ReadChain(directory, hidden, settings); !status.ok()) return status;
-  absl::StatusOr<int64_t> tokens = ReadMaxTextTokens(directory, max_sequence_tokens);
-  if (!tokens.ok()) return tokens.status();
-  settings.max_text_tokens = *tokens;
+  ATTENDANT_RETURN_IF_ERROR(ReadChain(directory, hidden, settings));
+  ATTENDANT_ASSIGN_OR_RETURN(settings.max_text_tokens,
+                             ReadMaxTextTokens(directory, max_sequence_tokens));
   return settings;
 }
 

@@ -9,7 +9,7 @@
 
 namespace attendant {
 
-// How a checkpoint makes one vector of a text.
+// How a checkpoint turns a text into one vector.
 struct SentenceSettings {
   Pooling pooling = Pooling::kMean;
   bool normalize = false;
@@ -19,11 +19,11 @@ struct SentenceSettings {
 // Reads what sentence-transformers wrote beside the checkpoint in `directory`: modules.json names
 // the steps, its pooling step's config.json the pooling (either as pooling_mode or as
 // pooling_mode_*), sentence_bert_config.json max_seq_length, else tokenizer_config.json
-// model_max_length. What does not exist leaves the defaults: mean, not normalized,
+// model_max_length. Without these files the defaults hold: mean, not normalized,
 // max_sequence_tokens. max_text_tokens is never above `max_sequence_tokens`. INVALID_ARGUMENT,
 // naming file and field, for a file that is not valid, contradicts itself or `hidden`;
-// UNIMPLEMENTED for steps and poolings that this server does not have (their answers would be
-// silently wrong).
+// UNIMPLEMENTED for other steps and poolings: their answers would be
+// silently wrong.
 absl::StatusOr<SentenceSettings> ReadSentenceSettings(const std::string& directory, int64_t hidden,
                                                       int64_t max_sequence_tokens);
 

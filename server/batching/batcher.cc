@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "kernels/core/check.h"
-#include "server/batching/admission.h"
+#include "kernels/core/status_macros.h"
 #include "server/batching/retry_hint.h"
 
 namespace attendant {
@@ -39,24 +39,39 @@ int64_t CountTokens(std::span<const BatchItem> items) {
   return tokens;
 }
 
+absl::Status CheckSequences(const EncodeWork& work, int64_t max_tokens) {
+  if (work.sequences.empty()) return absl::InvalidArgumentError("the request has no sequences");
+  for (size_t i = 0; i < work.sequences.size(); ++i) {
+    const int64_t len = work.sequences[i].len();
+    if (len == 0) return absl::InvalidArgumentError(absl::StrCat("sequence ", i, " has no tokens"));
+    if (len > max_tokens) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("sequence ", i, " has ", len, " tokens, the limit is ", max_tokens));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// OK when the request could run in an empty server; else INVALID_ARGUMENT with both numbers.
+absl::Status CheckSize(const PendingRequest& request, const BatcherOptions& options) {
+  int64_t limit = options.max_queued_tokens;
+  if (request.is_operation()) {
+    limit = std::min(limit, options.max_batch_tokens);  // it runs in one batch
+  } else {
+    ATTENDANT_RETURN_IF_ERROR(CheckSequences(request.encode(), options.max_batch_tokens));
+  }
+  const int64_t tokens = request.tokens();
+  if (tokens <= limit) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the request has ", tokens, " tokens, the limit is ", limit));
+}
+
 }  // namespace
 
 absl::string_view RejectReasonName(RejectReason reason) {
-  switch (reason) {
-    case RejectReason::kQueueFull:
-      return "queue_full";
-    case RejectReason::kTooLarge:
-      return "too_large";
-    case RejectReason::kDeadline:
-      return "deadline";
-    case RejectReason::kCancelled:
-      return "cancelled";
-    case RejectReason::kDraining:
-      return "draining";
-    case RejectReason::kDeviceLost:
-      return "device_lost";
-  }
-  return "unknown";
+  constexpr absl::string_view kNames[] = {"queue_full", "too_large", "deadline",
+                                          "cancelled",  "draining",  "device_lost"};
+  return kNames[static_cast<size_t>(reason)];
 }
 
 Batcher::Batcher(const BatcherOptions& options, std::vector<std::unique_ptr<Runner>> runners,

@@ -5,8 +5,8 @@
 
 #include "kernels/cuda/engine/weight_upload.h"
 #include "kernels/cuda/kernels/attention_kernels.h"
-#include "kernels/cuda/kernels/number_types.h"
 #include "kernels/cuda/runtime/device.h"
+#include "kernels/cuda/runtime/number_types.h"
 
 namespace attendant::cuda {
 namespace {

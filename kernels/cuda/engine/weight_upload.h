@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <functional>
 
-#include "kernels/cuda/kernels/number_types.h"
 #include "kernels/cuda/runtime/handles.h"
+#include "kernels/cuda/runtime/number_types.h"
 
 namespace attendant::cuda {
 

@@ -7,7 +7,7 @@
 
 #include "kernels/cuda/kernels/attention_plan.h"
 #include "kernels/cuda/kernels/batch_counts.h"
-#include "kernels/cuda/kernels/number_types.h"
+#include "kernels/cuda/runtime/number_types.h"
 
 // Attention on the device; what kernels.h says of pointers, counts, bits and errors holds here too.
 namespace attendant::cuda {

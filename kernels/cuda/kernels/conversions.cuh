@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/kernels/number_types.h"
+#include "kernels/cuda/runtime/number_types.h"
 
 // Between f32 and pairs of smaller numbers in one register, in the device's instructions where
 // there are such: elsewhere the functions of number_types.h do the same.

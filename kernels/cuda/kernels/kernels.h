@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/kernels/batch_counts.h"
-#include "kernels/cuda/kernels/number_types.h"
+#include "kernels/cuda/runtime/number_types.h"
 
 // Everything that is computed on the device besides the matmuls and attention
 // (attention_kernels.h), as functions that put one kernel into `stream`. Every pointer is to device

@@ -8,7 +8,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "kernels/cuda/kernels/number_types.h"
+#include "kernels/cuda/runtime/number_types.h"
 
 namespace attendant::cuda {
 

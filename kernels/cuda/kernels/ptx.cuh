@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/kernels/number_types.h"
+#include "kernels/cuda/runtime/number_types.h"
 
 // The instructions that C++ has no words for, from sm_80 on. Tests compile the kernels for the CPU,
 // where each instruction has a twin.

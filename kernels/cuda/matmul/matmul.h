@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/cuda/kernels/number_types.h"
+#include "kernels/cuda/runtime/number_types.h"
 #include "kernels/cuda/runtime/status.h"
 
 // Matmuls with a bias, by cuBLASLt: out [rows, outputs] = f(x [rows, inputs] times

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/kernels/number_types.h"
+#include "kernels/cuda/runtime/number_types.h"
 
 namespace attendant::cuda {
 namespace {

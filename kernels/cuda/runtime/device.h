@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/kernels/number_types.h"
+#include "kernels/cuda/runtime/number_types.h"
 #include "kernels/cuda/runtime/status.h"
 
 // The machine's GPUs, as functions of cuda_interface.h.

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/cuda/kernels/number_types.h"
+#include "kernels/cuda/runtime/number_types.h"
 #include "tests/support/cuda_emulation/grid.h"
 
 // The twins of kernels/cuda/kernels/ptx.cuh's instructions, by the PTX ISA's definitions.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/cuda_emulation/number_formats.h"
 
-#include "kernels/cuda/kernels/number_types.h"
+#include "kernels/cuda/runtime/number_types.h"
 
 namespace attendant::cuda_emulation {
 

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/reference/reference_backend.h"
+#include "server/models/model_loader.h"
 #include "server/rpc/kserve/service.h"
 #include "server/task_pool.h"
 

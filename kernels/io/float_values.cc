@@ -8,23 +8,11 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/half.h"
 #include "kernels/io/quoted.h"
 
 namespace attendant {
 namespace {
-
-float FromBf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
-
-// Shifted into place, f16's exponent is 112 too small: one exact product corrects normal numbers
-// and subnormal ones alike. Infinity and NaN have the largest exponent in both formats.
-float FromF16(uint16_t bits) {
-  constexpr uint32_t kInfinity = 0x7f800000;
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
-  const uint32_t rest = static_cast<uint32_t>(bits & 0x7fff) << 13;
-  if (rest >= (0x7c00u << 13)) return std::bit_cast<float>(sign | kInfinity | rest);
-  const float magnitude = std::bit_cast<float>(rest) * 0x1p112f;
-  return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
-}
 
 float FromF64(double value) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -40,12 +28,12 @@ uint32_t IsNonFinite(float value) {
   return (std::bit_cast<uint32_t>(value) & kExponent) == kExponent ? 1 : 0;
 }
 
-template <typename Stored>
-void Convert(std::span<const std::byte> data, std::span<float> values, float (*convert)(Stored)) {
+template <typename Stored, float Convert(Stored)>
+void ConvertAll(std::span<const std::byte> data, std::span<float> values) {
   for (size_t i = 0; i < values.size(); ++i) {
     Stored stored;
     std::memcpy(&stored, data.data() + i * sizeof(Stored), sizeof(Stored));
-    values[i] = convert(stored);
+    values[i] = Convert(stored);
   }
 }
 
@@ -54,13 +42,13 @@ void Convert(std::span<const std::byte> data, std::span<float> values, float (*c
 absl::Status ConvertToFloat(absl::string_view dtype, std::span<const std::byte> data,
                             std::span<float> values) {
   if (dtype == "F32") {
-    Convert<float>(data, values, FromF32);
+    ConvertAll<float, FromF32>(data, values);
   } else if (dtype == "BF16") {
-    Convert<uint16_t>(data, values, FromBf16);
+    ConvertAll<uint16_t, FromBf16>(data, values);
   } else if (dtype == "F16") {
-    Convert<uint16_t>(data, values, FromF16);
+    ConvertAll<uint16_t, FromF16>(data, values);
   } else if (dtype == "F64") {
-    Convert<double>(data, values, FromF64);
+    ConvertAll<double, FromF64>(data, values);
   } else {
     return absl::InvalidArgumentError(
         absl::StrCat("dtype is ", Quoted(dtype), ", expected F32, F16, BF16 or F64"));

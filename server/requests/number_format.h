@@ -14,12 +14,7 @@ enum class NumberFormat { kF32, kBf16, kF16 };
 
 int64_t BytesPerValue(NumberFormat format);
 
-// Round to nearest, ties to even. NaN stays NaN; what is too large becomes infinite.
-uint16_t ToBf16(float value);
-uint16_t ToF16(float value);
-float FromBf16(uint16_t bits);
-float FromF16(uint16_t bits);
-
+// Rounds as kernels/core/half.h does.
 void AppendValues(std::span<const float> values, NumberFormat format, std::string& bytes);
 
 // REQUIRES: bytes.size() == values.size() * BytesPerValue(format).

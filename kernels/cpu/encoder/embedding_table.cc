@@ -2,20 +2,12 @@
 #include "kernels/cpu/encoder/embedding_table.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 
+#include "kernels/core/half.h"
+
 namespace attendant::cpu {
-namespace {
-
-// To the nearest, ties to even. REQUIRES: finite; a checkpoint's values are.
-uint16_t ToBf16(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-}  // namespace
 
 EmbeddingTable::EmbeddingTable(int64_t rows, int64_t hidden, DType dtype, Arena& arena)
     : rows_(rows), hidden_(hidden) {
@@ -66,7 +58,7 @@ const float* EmbeddingTable::Row(int64_t index, float* scratch) const {
   if (bf16_ != nullptr) {
     const uint16_t* row = bf16_ + index * hidden_;
     for (int64_t i = 0; i < hidden_; ++i) {
-      scratch[i] = std::bit_cast<float>(static_cast<uint32_t>(row[i]) << 16);
+      scratch[i] = FromBf16(row[i]);
     }
     return scratch;
   }

@@ -2,10 +2,10 @@
 #include "kernels/cpu/matmul/tile_matmul.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/check.h"
+#include "kernels/core/half.h"
 
 namespace attendant::cpu {
 namespace {
@@ -29,12 +29,6 @@ using Multiply = void (*)(const MatmulArgs&);
 
 Multiply MultiplyOf(const MatmulKernels& kernels, const Matmul::Options& options) {
   return options.bf16_output ? kernels.multiply_to_bf16 : kernels.multiply;
-}
-
-// Rounded to nearest, ties to even.
-uint16_t ToBf16(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 // As MatmulArgs::weight has it, from [n, k], with values of type `To`.

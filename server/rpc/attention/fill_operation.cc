@@ -3,6 +3,7 @@
 #include <span>
 
 #include "kernels/core/check.h"
+#include "kernels/core/half.h"
 #include "server/rpc/attention/plan_parts.h"
 
 namespace attendant {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "kernels/attention/registry.h"
+#include "kernels/core/half.h"
 #include "server/rpc/attention/messages.h"
 #include "server/rpc/encoder/messages.h"
 #include "server/rpc/wire/tensor.h"

@@ -17,6 +17,9 @@ namespace attendant {
 absl::StatusOr<RegularFile> RegularFile::Open(const std::string& path) {
   // O_NONBLOCK: opening a pipe would wait for its writer.
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0 && errno == ENOENT) {
+    return absl::NotFoundError(absl::StrCat(path, ": no such file"));
+  }
   if (descriptor < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
   RegularFile file(descriptor, 0);
   struct stat status = {};

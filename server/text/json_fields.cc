@@ -6,95 +6,93 @@
 #include "absl/strings/str_cat.h"
 
 namespace attendant {
-namespace {
 
-using nlohmann::json;
-
-const json& Nothing() {
-  static const json nothing;
-  return nothing;
+JsonFields::JsonFields(const std::optional<JsonNode>& node, std::string path, absl::Status& status)
+    : path_(std::move(path)), status_(status) {
+  if (node.has_value() && node->IsObject()) {
+    object_ = node;
+  } else {
+    const absl::string_view name = path_.empty() ? absl::string_view("the file") : path_;
+    Fail(absl::InvalidArgumentError(absl::StrCat(name, " is not an object")));
+  }
 }
 
-}  // namespace
-
-JsonFields::JsonFields(const json& object, absl::Status& status) : JsonFields(object, "", status) {}
-
-JsonFields::JsonFields(const json& object, std::string path, absl::Status& status)
-    : object_(object), path_(std::move(path)), status_(status) {
-  if (object.is_object()) return;
-  const absl::string_view name = path_.empty() ? absl::string_view("the file") : path_;
-  Fail(absl::InvalidArgumentError(absl::StrCat(name, " is not an object")));
+std::vector<std::string> JsonFields::Keys() const {
+  return object_.has_value() ? *object_->FieldNames() : std::vector<std::string>();
 }
 
-bool JsonFields::Has(const std::string& key) const { return !Member(key).is_null(); }
-
-bool JsonFields::Bool(const std::string& key) const {
-  const json& value = Member(key);
-  if (value.is_boolean()) return value.get<bool>();
-  Fail(key, "is not true or false");
-  return false;
+bool JsonFields::Bool(absl::string_view key) const {
+  bool value = false;
+  const std::optional<JsonNode> member = Member(key);
+  if (!member.has_value() || !member->Get(value).ok()) Fail(key, "is not true or false");
+  return value;
 }
 
-std::string JsonFields::String(const std::string& key) const {
-  const json& value = Member(key);
-  if (value.is_string()) return value.get<std::string>();
-  Fail(key, "is not a string");
-  return "";
+std::string JsonFields::String(absl::string_view key) const {
+  std::string value;
+  const std::optional<JsonNode> member = Member(key);
+  if (!member.has_value() || !member->Get(value).ok()) Fail(key, "is not a string");
+  return value;
 }
 
-int64_t JsonFields::Integer(const std::string& key, int64_t max) const {
+int64_t JsonFields::Integer(absl::string_view key, int64_t max) const {
   return CheckInteger(Member(key), PathOf(key), max);
 }
 
-int64_t JsonFields::Integer(const std::string& key, size_t index, int64_t max) const {
-  return CheckInteger(Element(key, index), PathOf(key, index), max);
-}
-
-const json& JsonFields::Array(const std::string& key) const {
-  const json& value = Member(key);
-  if (value.is_array()) return value;
-  Fail(key, "is not an array");
-  return Nothing();
-}
-
-JsonFields JsonFields::Object(const std::string& key) const {
+JsonFields JsonFields::Object(absl::string_view key) const {
   return JsonFields(Member(key), PathOf(key), status_);
 }
 
-JsonFields JsonFields::Object(const std::string& key, size_t index) const {
-  return JsonFields(Element(key, index), PathOf(key, index), status_);
+std::vector<JsonFields> JsonFields::Objects(absl::string_view key) const {
+  std::vector<JsonFields> objects;
+  for (const JsonNode& element : Elements(key)) {
+    objects.push_back(JsonFields(element, PathOf(key, objects.size()), status_));
+  }
+  return objects;
 }
 
-std::string JsonFields::PathOf(const std::string& key) const {
-  return path_.empty() ? key : absl::StrCat(path_, ".", key);
+std::vector<int64_t> JsonFields::Integers(absl::string_view key, int64_t max) const {
+  std::vector<int64_t> values;
+  for (const JsonNode& element : Elements(key)) {
+    values.push_back(CheckInteger(element, PathOf(key, values.size()), max));
+  }
+  return values;
 }
 
-std::string JsonFields::PathOf(const std::string& key, size_t index) const {
+int64_t JsonFields::Integer(absl::string_view key, size_t index, int64_t max) const {
+  const std::vector<JsonNode> elements = Elements(key);
+  const auto element = index < elements.size() ? std::optional(elements[index]) : std::nullopt;
+  return CheckInteger(element, PathOf(key, index), max);
+}
+
+std::string JsonFields::PathOf(absl::string_view key) const {
+  return path_.empty() ? std::string(key) : absl::StrCat(path_, ".", key);
+}
+
+std::string JsonFields::PathOf(absl::string_view key, size_t index) const {
   return absl::StrCat(PathOf(key), "[", index, "]");
 }
 
-void JsonFields::Fail(const std::string& key, absl::string_view problem) const {
-  if (!ok()) return;  // a message costs more than the check
+void JsonFields::Fail(absl::string_view key, absl::string_view problem) const {
   Fail(absl::InvalidArgumentError(absl::StrCat(PathOf(key), " ", problem)));
 }
 
-void JsonFields::Fail(const absl::Status& failure) const { status_.Update(failure); }
-
-const json& JsonFields::Member(const std::string& key) const {
-  if (!object_.is_object()) return Nothing();
-  const auto found = object_.find(key);
-  return found == object_.end() ? Nothing() : *found;
+std::optional<JsonNode> JsonFields::Member(absl::string_view key) const {
+  if (!Has(key)) return std::nullopt;
+  return *object_->Field(key);
 }
 
-const json& JsonFields::Element(const std::string& key, size_t index) const {
-  const json& array = Member(key);
-  return array.is_array() && index < array.size() ? array[index] : Nothing();
+std::vector<JsonNode> JsonFields::Elements(absl::string_view key) const {
+  const std::optional<JsonNode> member = Member(key);
+  if (member.has_value() && member->IsArray()) return *member->Elements();
+  Fail(key, "is not an array");
+  return {};
 }
 
-int64_t JsonFields::CheckInteger(const json& value, const std::string& path, int64_t max) const {
-  if (value.is_number_unsigned() && value.get<uint64_t>() <= static_cast<uint64_t>(max)) {
-    return value.get<int64_t>();
-  }
+int64_t JsonFields::CheckInteger(const std::optional<JsonNode>& node, const std::string& path,
+                                 int64_t max) const {
+  int64_t value = 0;
+  if (node.has_value() && node->Get(value).ok() && value >= 0 && value <= max) return value;
   Fail(absl::InvalidArgumentError(absl::StrCat(path, " is not a whole number from 0 to ", max)));
   return 0;
 }

@@ -24,19 +24,17 @@ void ReadSpecialToken(const JsonFields& piece, const JsonFields& table, int64_t 
   const int32_t segment_id = ReadSegmentId(piece);
   if (!piece.ok()) return;
   const JsonFields special = table.Object(name);
-  const size_t num_ids = special.Array("ids").size();
-  for (size_t i = 0; i < num_ids && special.ok(); ++i) {
-    specials.push_back({static_cast<int32_t>(special.Integer("ids", i, max_id)), segment_id});
+  for (const int64_t id : special.Integers("ids", max_id)) {
+    specials.push_back({static_cast<int32_t>(id), segment_id});
   }
 }
 
 SequenceTemplate ReadTemplate(const JsonFields& fields, int64_t max_id) {
   SequenceTemplate sequence;
   const JsonFields table = fields.Object("special_tokens");
-  const size_t num_pieces = fields.Array("single").size();
   int num_texts = 0;
-  for (size_t i = 0; i < num_pieces && fields.ok(); ++i) {
-    const JsonFields piece = fields.Object("single", i);
+  for (const JsonFields& piece : fields.Objects("single")) {
+    if (!fields.ok()) break;
     if (piece.Has("SpecialToken")) {
       ReadSpecialToken(piece.Object("SpecialToken"), table, max_id,
                        num_texts == 0 ? sequence.before : sequence.after);

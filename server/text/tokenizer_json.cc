@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -12,44 +11,16 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
+#include "kernels/io/json_file.h"
 #include "server/text/json_fields.h"
 
 namespace attendant {
 namespace {
 
-using nlohmann::json;
-
 constexpr int64_t kMaxId = std::numeric_limits<int32_t>::max() - 1;
-constexpr int kMaxDepth = 64;                             // a real file has 6
 constexpr size_t kMaxVocabularyBytes = size_t{16} << 20;  // 120,000 real words have 1 MiB
-
-// The JSON library keeps memory for every open bracket, so a file of brackets is refused unparsed.
-absl::Status CheckDepth(absl::string_view contents) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < contents.size(); ++i) {
-    const char c = contents[i];
-    if (c == '"') in_string = !in_string;
-    if (in_string && c == '\\') ++i;
-    if (in_string) continue;
-    if (c == '[' || c == '{') ++depth;
-    if (c == ']' || c == '}') --depth;
-    if (depth > kMaxDepth) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("byte ", i, " is nested deeper than ", kMaxDepth, " levels"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<json> ParseJson(absl::string_view contents) {
-  ATTENDANT_RETURN_IF_ERROR(CheckDepth(contents));
-  try {
-    return json::parse(contents.begin(), contents.end());
-  } catch (const json::exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat("not JSON: ", error.what()));
-  }
-}
+constexpr JsonLimits kLimits = {.max_bytes = kMaxTokenizerFileBytes,
+                                .max_depth = 64};  // a real file has 6
 
 absl::Status Unsupported(absl::string_view part, absl::string_view found,
                          absl::string_view supported) {
@@ -60,9 +31,9 @@ absl::Status Unsupported(absl::string_view part, absl::string_view found,
 // Where the part `key` is a "Sequence" of parts, listed in `list`, with one entry: that entry.
 JsonFields UnwrapPart(const JsonFields& file, const std::string& key, const std::string& list) {
   const JsonFields part = file.Object(key);
-  const bool wrapped = part.value().is_object() && part.Has("type") &&
-                       part.String("type") == "Sequence" && part.Array(list).size() == 1;
-  return wrapped ? part.Object(list, 0) : part;
+  if (!part.Has("type") || part.String("type") != "Sequence") return part;
+  const std::vector<JsonFields> parts = part.Objects(list);
+  return parts.size() == 1 ? parts[0] : part;
 }
 
 // A file without a normalizer leaves the text as it is.
@@ -97,8 +68,8 @@ std::vector<VocabularyEntry> ReadVocabulary(const JsonFields& vocab) {
   std::vector<VocabularyEntry> vocabulary;
   std::unordered_set<int32_t> ids;
   size_t bytes = 0;
-  for (auto entry = vocab.value().begin(); entry != vocab.value().end() && vocab.ok(); ++entry) {
-    const std::string& token = entry.key();
+  for (const std::string& token : vocab.Keys()) {
+    if (!vocab.ok()) break;
     vocabulary.push_back({token, static_cast<int32_t>(vocab.Integer(token, kMaxId))});
     if (!ids.insert(vocabulary.back().id).second) vocab.Fail(token, "has another token's id");
     bytes += token.size();
@@ -147,10 +118,9 @@ AddedToken ReadAddedToken(const JsonFields& fields) {
 std::vector<AddedToken> ReadAddedTokens(const JsonFields& file, const JsonFields& vocab) {
   std::vector<AddedToken> tokens;
   if (!file.Has("added_tokens")) return tokens;
-  const size_t num_tokens = file.Array("added_tokens").size();
-  auto next_id = static_cast<int64_t>(vocab.value().size());
-  for (size_t i = 0; i < num_tokens && file.ok(); ++i) {
-    const JsonFields fields = file.Object("added_tokens", i);
+  auto next_id = static_cast<int64_t>(vocab.Keys().size());
+  for (const JsonFields& fields : file.Objects("added_tokens")) {
+    if (!file.ok()) break;
     tokens.push_back(ReadAddedToken(fields));
     const AddedToken& token = tokens.back();
     const bool known = vocab.Has(token.content);
@@ -191,9 +161,9 @@ TokenizerConfig ReadConfig(const JsonFields& file) {
 }  // namespace
 
 absl::StatusOr<TokenizerConfig> ParseTokenizerJson(absl::string_view contents) {
-  ATTENDANT_ASSIGN_OR_RETURN(const json parsed, ParseJson(contents));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode file, ParseJson(contents, "the file", kLimits));
   absl::Status status;
-  TokenizerConfig config = ReadConfig(JsonFields(parsed, status));
+  TokenizerConfig config = ReadConfig(JsonFields(file, status));
   ATTENDANT_RETURN_IF_ERROR(status);
   return config;
 }

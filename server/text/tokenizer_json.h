@@ -22,6 +22,9 @@ struct TokenizerConfig {
   int64_t vocab = 0;  // one more than the largest id
 };
 
+// The largest known vocabularies, of any tokenizer type, have half of this.
+inline constexpr int64_t kMaxTokenizerFileBytes = int64_t{64} << 20;
+
 // Reads the contents of a tokenizer.json. Trusts nothing in it: INVALID_ARGUMENT, naming the
 // member, for what is malformed or contradicts itself; UNIMPLEMENTED, naming the part, for a
 // tokenizer of another kind.

@@ -28,7 +28,7 @@ TABLE = {
     "kernels/cuda": row(libraries="cuda"),
     "kernels/attention": row("kernels/core kernels/cpu", "absl"),
     "kernels/backends": row("kernels/core kernels/reference kernels/cpu kernels/cuda", "absl"),
-    "server/text": row("kernels/core", "absl json", private="icu"),
+    "server/text": row("kernels/core kernels/io", "absl", private="icu"),
     "server/batching": row("kernels/core", "absl"),
     "server/metrics": row(libraries="absl prometheus"),
     "server/models": row(

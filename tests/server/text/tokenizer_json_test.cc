@@ -185,7 +185,7 @@ TEST(TokenizerJsonTest, RefusesDeepNestingUnparsed) {
   const std::string brackets(1000000, '[');
   const absl::Status status = ParseTokenizerJson(brackets).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("nested deeper than 64"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("nested deeper than the limit of 64"));
   // Brackets in strings do not count.
   json file = Valid();
   file["comment"] = std::string(100, '[') + "\"\\" + std::string(100, '{');

@@ -56,6 +56,10 @@ std::string WhyNotPinned(const CpuBudget& budget, const PlacementOptions& option
   return "";
 }
 
+bool HasProcessorForEach(const ThreadTeam& team) {
+  return team.threads <= static_cast<int>(team.cpus.size());
+}
+
 std::string Describe(const std::vector<ThreadTeam>& teams, const Domains& domains,
                      const std::string& why_not) {
   std::vector<int> threads;
@@ -77,24 +81,26 @@ CpuPlacement PlaceReplicas(const CpuBudget& budget, const Domains& domains,
   const int wanted = options.threads > 0 ? options.threads : budget.threads;
   const int replicas = ChooseReplicas(options, wanted, domains);
   const int threads = std::max(wanted, replicas);
-  std::string why_not = WhyNotPinned(budget, options, threads);
-  // Every processor has its thread: unequal domains make unequal teams.
-  const bool all_used = why_not.empty() && threads == static_cast<int>(budget.cpus.size());
   CpuPlacement placement;
+  std::vector<ThreadTeam>& teams = placement.replicas;
   for (int i = 0; i < replicas; ++i) {
-    std::vector<int> cpus = CpusOf(i, replicas, domains);
     const int share = threads / replicas + (i < threads % replicas ? 1 : 0);
-    const int size = static_cast<int>(cpus.size());
-    if (size < share && why_not.empty() && !all_used) why_not = "the replicas do not fit";
-    placement.replicas.emplace_back(all_used ? size : share, std::move(cpus), /*one_each=*/true);
+    teams.emplace_back(share, CpusOf(i, replicas, domains), /*one_each=*/false);
   }
-  const bool whole_domains =
+  std::string why_not = WhyNotPinned(budget, options, threads);
+  if (why_not.empty() && threads == static_cast<int>(budget.cpus.size())) {
+    // Every processor has its thread: unequal domains make unequal teams.
+    for (ThreadTeam& team : teams) team.threads = static_cast<int>(team.cpus.size());
+  } else if (why_not.empty() && !std::all_of(teams.begin(), teams.end(), HasProcessorForEach)) {
+    why_not = "the replicas do not fit";
+  }
+  const bool stay_in_domains =
       options.pin != PinThreads::kOff && domains.size() > 1 && DomainsFit(replicas, domains);
-  for (ThreadTeam& team : placement.replicas) {
+  for (ThreadTeam& team : teams) {
     team.one_each = why_not.empty();
-    if (!team.one_each && !whole_domains) team.cpus.clear();
+    if (!team.one_each && !stay_in_domains) team.cpus.clear();
   }
-  placement.description = Describe(placement.replicas, domains, why_not);
+  placement.description = Describe(teams, domains, why_not);
   return placement;
 }
 

@@ -32,12 +32,12 @@ struct CpuPlacement {
 
 // Where a model's replicas compute. `domains`: budget.cpus split by ReadCpuDomains. Pure.
 //
-// A thread gets a processor of its own only where it is sure to be the only one of ours there, and
-// our share of the machine is those processors: kAuto asks for one model, as many threads as the
-// affinity mask has processors, and no quota below that. With fewer threads than processors, or a
-// quota, another process of the same mind would choose the same processors while others idle; with
-// several models their threads would meet in the same way. Replicas that are not pinned so, but
-// have whole domains, are kept inside their domains: the system balances there.
+// A thread gets a processor of its own only where no other thread of this process runs there, and
+// where this process may use that processor fully. kAuto asks for one model, as many threads as the
+// affinity mask has processors, and no quota below that. With fewer threads than processors, or
+// with a quota, a second process would choose the same processors while others idle. With several
+// models, threads of two models would meet on one processor. Replicas that are not pinned, but have
+// whole domains, are kept inside their domains: the system balances there.
 CpuPlacement PlaceReplicas(const CpuBudget& budget, const std::vector<std::vector<int>>& domains,
                            const PlacementOptions& options);
 

@@ -2,8 +2,8 @@
 #include "kernels/io/config_fields.h"
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/quote.h"
 #include "kernels/core/status_macros.h"
-#include "kernels/io/quoted.h"
 
 namespace attendant {
 

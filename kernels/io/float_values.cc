@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/half.h"
-#include "kernels/io/quoted.h"
+#include "kernels/core/quote.h"
 
 namespace attendant {
 namespace {

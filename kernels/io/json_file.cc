@@ -7,9 +7,9 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/quote.h"
 #include "kernels/core/regular_file.h"
 #include "kernels/core/status_macros.h"
-#include "kernels/io/quoted.h"
 
 namespace attendant {
 

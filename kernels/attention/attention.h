@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kernels/attention/sequences.h"
-#include "kernels/core/backend.h"
+#include "kernels/core/dtype.h"
 #include "kernels/core/shape.h"
 #include "kernels/core/threads/thread_pool.h"
 

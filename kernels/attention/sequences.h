@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/core/backend.h"
+#include "kernels/core/dtype.h"
 
 namespace attendant::attention {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/core/backend.h"
+#include "kernels/core/dtype.h"
 #include "kernels/core/half.h"
 
 // One value of an operand, f32 or bf16, for code that need not be fast.

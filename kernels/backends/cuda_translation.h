@@ -4,7 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/core/backend.h"
+#include "kernels/core/dtype.h"
+#include "kernels/core/encoder_config.h"
+#include "kernels/core/encoder_weights.h"
+#include "kernels/core/outputs.h"
 #include "kernels/cuda/cuda_interface.h"
 
 // Our words as those of the CUDA library's interface. What is returned points into what was given.

@@ -17,7 +17,7 @@ enum class Pooling : uint8_t {
   kLast,  // its last token
 };
 
-// What one sequence of a batch asks for.
+// The outputs that one sequence of a batch asks for.
 struct SequenceOutputs {
   bool last_hidden_state = false;
   Pooling pooling = Pooling::kNone;
@@ -27,8 +27,8 @@ struct SequenceOutputs {
   friend bool operator==(const SequenceOutputs&, const SequenceOutputs&) = default;
 };
 
-// What one sequence asks for from inside the encoder, and the caller's memory that it goes to: no
-// session keeps [heads, len, len] for everybody. Layers and heads count from 0.
+// The outputs of single layers that one sequence asks for, and the caller's memory for them: a
+// session keeps no [heads, len, len] of its own. Layers and heads count from 0.
 struct LayerOutputs {
   std::span<const int32_t> attention_layers;  // each of [0, layers)
   std::span<const int32_t> attention_heads;   // each of [0, heads)
@@ -43,11 +43,11 @@ struct LayerOutputs {
 
 struct OutputSpec {
   std::span<const SequenceOutputs> sequences;  // [batch]
-  std::span<const LayerOutputs> layers = {};   // [batch], or empty: nobody asks
+  std::span<const LayerOutputs> layers = {};   // [batch], or empty: no sequence asks
 };
 
-// What a session computed. The views point into the session and hold until its next Run. Rows that
-// nobody asked for have unspecified contents.
+// The results of a Run. The views point into the session and hold until its next Run. Rows that no
+// sequence asked for have unspecified contents.
 struct Outputs {
   TensorView<const float, 2> last_hidden_state;  // [tokens, hidden]
   TensorView<const float, 2> pooled;             // [batch, hidden]; row i fills its first `dims`

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/core/backend.h"
+#include "kernels/core/dtype.h"
 #include "kernels/core/encoder_config.h"
 
 namespace attendant::bench {

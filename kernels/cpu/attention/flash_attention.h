@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "kernels/core/backend.h"
+#include "kernels/core/dtype.h"
 #include "kernels/cpu/attention/attention_args.h"
 #include "kernels/cpu/cpu_backend.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/core/arena.h"
-#include "kernels/core/backend.h"
+#include "kernels/core/session.h"
 #include "kernels/core/threads/thread_pool.h"
 #include "kernels/cpu/encoder/attention_plan.h"
 #include "kernels/cpu/encoder/cpu_encoder.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "kernels/core/arena.h"
-#include "kernels/core/backend.h"
+#include "kernels/core/dtype.h"
 #include "kernels/core/shape.h"
 
 namespace attendant::cpu {

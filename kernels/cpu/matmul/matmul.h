@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "kernels/core/backend.h"
+#include "kernels/core/dtype.h"
 #include "kernels/core/shape.h"
 #include "kernels/cpu/simd/vector_kernels.h"
 

@@ -4,7 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include "absl/functional/function_ref.h"
-#include "kernels/core/backend.h"
+#include "kernels/core/dtype.h"
 #include "kernels/cpu/simd/vector_kernels.h"
 
 namespace attendant::bench {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kernels/core/backend.h"
+#include "kernels/core/dtype.h"
 #include "kernels/io/json_file.h"
 #include "kernels/io/safetensors.h"
 

@@ -13,7 +13,7 @@
 #include <tuple>
 #include <vector>
 
-#include "kernels/core/backend.h"
+#include "kernels/core/dtype.h"
 #include "tests/kernels/cpu/simd/available_kernels.h"
 
 namespace attendant::cpu {

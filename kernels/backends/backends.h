@@ -32,8 +32,8 @@ struct BackendChoice {
   std::string reason;  // one line; empty when nothing was left open
 };
 
-// What `name` stands for: itself, or for "auto" cuda where that can be had and has `dtype` ("auto":
-// has any), else cpu.
+// The back end that `name` stands for: itself; for "auto" cuda where it is available and has
+// `dtype` ("auto": any format), else cpu.
 BackendChoice ChooseBackend(absl::string_view name, absl::string_view dtype,
                             const BackendOptions& options);
 

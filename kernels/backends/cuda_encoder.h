@@ -42,7 +42,7 @@ class CudaEncoder final : public PreparedEncoder {
     const AttendantCudaInterface* cuda;
     void operator()(AttendantCudaModel* model) const { cuda->destroy_model(model); }
   };
-  struct Place {  // a device and what is on it
+  struct Place {  // a device and its copy of the model
     CudaDevice device;
     std::unique_ptr<AttendantCudaModel, ModelDeleter> model;
     mutable std::vector<const CudaSession*> sessions;  // guarded by mutex_

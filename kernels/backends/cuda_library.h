@@ -14,12 +14,12 @@ inline constexpr char kCudaLibraryName[] = "libattendant_cuda.so";
 
 // The functions of libattendant_cuda.so, loaded from `path`, or found where `path` is empty. It
 // stays loaded until the process ends: drivers do not survive being unloaded. Thread-safe.
-// NOT_FOUND: there is none. UNAVAILABLE: it does not load, saying what it lacks.
-// FAILED_PRECONDITION: it is no CUDA library of ours, or was built for another version of the
-// interface.
+// NOT_FOUND: there is none. UNAVAILABLE: it does not load; the message names the missing part.
+// FAILED_PRECONDITION: it is not a CUDA library of Attendant, or was built for another version of
+// the interface.
 absl::StatusOr<const AttendantCudaInterface*> LoadCudaLibrary(const std::string& path);
 
-// `status` of a function of the library, as ours. DEVICE_LOST becomes UNAVAILABLE.
+// The status of a function of the library as an absl::Status. DEVICE_LOST becomes UNAVAILABLE.
 absl::Status FromCudaStatus(const AttendantCudaStatus& status);
 
 }  // namespace attendant

@@ -10,7 +10,7 @@
 #include "kernels/core/outputs.h"
 #include "kernels/cuda/cuda_interface.h"
 
-// Our words as those of the CUDA library's interface. What is returned points into what was given.
+// Types of kernels/core as types of the CUDA library's interface. Results point into the arguments.
 namespace attendant {
 
 int32_t CudaDType(DType dtype);  // -1 for int8, which it does not have

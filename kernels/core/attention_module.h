@@ -25,7 +25,7 @@ struct ModuleConfig {
   // kTransformerEncoder only.
   int64_t layers = 0;
   int64_t ffn = 0;
-  bool norm_first = false;  // normalize what a branch reads; else the sum that it leaves
+  bool norm_first = false;  // normalize a branch's input; else the sum of input and output
   bool final_norm = false;
   Activation activation = Activation::kRelu;
   float layer_norm_epsilon = 0;
@@ -33,8 +33,8 @@ struct ModuleConfig {
   int64_t head_dim() const { return hidden / heads; }
 };
 
-// OK when every dimension is positive and within what can be indexed, hidden is a multiple of
-// heads, and epsilon is in (0, 1). Else INVALID_ARGUMENT naming the field and its value.
+// OK when every dimension is positive and at most its limit (weight_checks.h), hidden is a multiple
+// of heads, and epsilon is in (0, 1). Else INVALID_ARGUMENT naming the field and its value.
 absl::Status Validate(const ModuleConfig& config);
 
 // A bias or beta that is empty stands for zeros.
@@ -53,7 +53,8 @@ struct TransformerLayerWeights {
   LayerNormWeights ffn_norm;
 };
 
-// Views of a module's tensors. `storage` keeps what they point into alive; copies share it.
+// Views of a module's tensors. `storage` keeps the memory alive that they point into; copies share
+// it.
 struct ModuleWeights {
   MultiHeadWeights attention;                   // kMultiHead
   std::vector<TransformerLayerWeights> layers;  // kTransformerEncoder

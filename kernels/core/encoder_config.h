@@ -26,8 +26,8 @@ struct EncoderConfig {
   int64_t head_dim() const { return hidden / heads; }
 };
 
-// OK when every dimension is positive and within what the back ends can index (weights of a tensor
-// below 2^31 elements), hidden is a multiple of heads, and epsilon is in (0, 1). Else
+// OK when every dimension is positive and at most its limit (weight_checks.h; a tensor has fewer
+// than 2^31 elements), hidden is a multiple of heads, and epsilon is in (0, 1). Else
 // INVALID_ARGUMENT naming the field and its value.
 absl::Status Validate(const EncoderConfig& config);
 

@@ -32,8 +32,8 @@ struct EncoderLayerWeights {
   LayerNormWeights ffn_norm;
 };
 
-// Views of a whole encoder's tensors. `storage` keeps what they point into alive (a mapped file,
-// buffers of converted values); copies share it.
+// Views of a whole encoder's tensors. `storage` keeps the memory alive that they point into (a
+// mapped file, buffers of converted values); copies share it.
 struct EncoderWeights {
   TensorView<const float, 2> token_embedding;     // [vocab, hidden]
   TensorView<const float, 2> position_embedding;  // [max_positions, hidden]

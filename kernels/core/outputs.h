@@ -36,8 +36,8 @@ struct LayerOutputs {
   // query and sums to 1.
   float* attention_weights = nullptr;
 
-  std::span<const int32_t> hidden_layers;  // each of [0, layers]: 0 is what the first layer reads,
-                                           // i > 0 is what the i-th layer made of it
+  std::span<const int32_t> hidden_layers;  // each of [0, layers]: 0 is the first layer's input,
+                                           // i > 0 is the i-th layer's output
   float* hidden_states = nullptr;          // [hidden_layers, len, hidden]
 };
 

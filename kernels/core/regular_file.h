@@ -33,9 +33,8 @@ class RegularFile {
 
 // A file's bytes, mapped read-only; they stay when the file is renamed or removed. Thread-safe.
 //
-// What no reader of mapped files can promise: when somebody shortens the file in place while it is
-// mapped, reading the part that is gone ends the process with SIGBUS. Replace checkpoints by
-// renaming.
+// A mapped file must not be shortened in place: reading the part that is gone ends the process with
+// SIGBUS. Replace checkpoints by renaming.
 class MappedFile {
  public:
   static absl::StatusOr<MappedFile> Open(const std::string& path);

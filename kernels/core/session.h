@@ -26,9 +26,9 @@ class Session {
  public:
   virtual ~Session() = default;
 
-  // Runs the encoder over `batch` and points `outputs` at the results; what spec.layers asks for is
-  // written where it says. A sequence's results are the same bits whatever else is in the batch,
-  // wherever it stands in it and whatever else is asked for.
+  // Runs the encoder over `batch` and points `outputs` at the results; the outputs of spec.layers
+  // are written into the memory that it names. A sequence's results are the same bits whatever else
+  // is in the batch, wherever it stands in it and whatever else is asked for.
   // REQUIRES: every sequence passed ValidateSequence; spec.sequences.size() == batch.batch(); the
   // layers and heads of spec.layers are the model's.
   // INVALID_ARGUMENT beyond the session's limits; INTERNAL when a kernel fails. The session stays

@@ -15,8 +15,9 @@
 //   queries   rows that attend, of a head     keys     rows that are attended to, of a head
 //                                             value_dim width of a head's values, if not head_dim
 //
-// Shapes are written [outermost, ..., innermost], row-major and f32 unless said otherwise. `m n k`
-// appear only where a matmul is wrapped: [m, k] x [k, n] -> [m, n].
+// Hugging Face says token_type_ids for segment_ids, num_hidden_layers for layers and
+// intermediate_size for ffn. Shapes are written [outermost, ..., innermost], row-major and f32
+// unless said otherwise. `m n k` appear only where a matmul is wrapped: [m, k] x [k, n] -> [m, n].
 
 namespace attendant {
 

@@ -24,11 +24,11 @@ struct ModuleCheckpoint {
 //   - `activation`: "relu", also when absent, or "gelu"
 //   - `layer_norm_eps`: 1e-5 when absent
 //   - `embed_dim`, `kdim`, `vdim`, `bias`; `d_model`, `dim_feedforward`, `num_layers`,
-//     `final_norm`: follow from the tensors; what is given must agree
+//     `final_norm`: follow from the tensors; a given value must agree
 //
 // Other fields, as dropout and batch_first, are ignored; add_bias_kv and add_zero_attn are
 // UNIMPLEMENTED. NOT_FOUND without a config or weights file; INVALID_ARGUMENT, naming the file or
-// tensor and what was expected and found, for a folder that lies.
+// tensor, the expected and the found value, for contradictions.
 absl::StatusOr<ModuleCheckpoint> LoadAttentionModule(const std::string& directory);
 // The same when `config`, the folder's config.json, has been read already.
 absl::StatusOr<ModuleCheckpoint> LoadAttentionModule(const JsonNode& config,

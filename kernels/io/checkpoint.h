@@ -19,11 +19,12 @@ struct Checkpoint {
 
 // Reads a BERT-type checkpoint folder: config.json, and the weights in model.safetensors or in the
 // shards of model.safetensors.index.json. Tensors may carry the prefix "bert." and the old names
-// LayerNorm.gamma and LayerNorm.beta; those that the encoder does not need (pooler, heads,
-// position_ids) are ignored. f32 weights stay in the mapped files, f16, bf16 and f64 are converted.
+// LayerNorm.gamma and LayerNorm.beta; tensors that the encoder does not need (pooler,
+// heads, position_ids) are ignored. f32 weights stay in the mapped files, f16, bf16 and f64 are
+// converted.
 //
-// NOT_FOUND without a config or weights file; INVALID_ARGUMENT, naming the file or tensor and what
-// was expected and found, for a folder that lies; UNIMPLEMENTED for another architecture.
+// NOT_FOUND without a config or weights file; INVALID_ARGUMENT, naming the file or tensor, the
+// expected and the found value, for contradictions; UNIMPLEMENTED for another architecture.
 absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& directory);
 // The same when `config`, the folder's config.json, has been read already.
 absl::StatusOr<Checkpoint> LoadCheckpoint(const JsonNode& config, const std::string& directory);

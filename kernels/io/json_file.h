@@ -12,7 +12,7 @@
 
 namespace attendant {
 
-// What a JSON text may cost: beyond any of these it is refused.
+// Limits of a JSON text: beyond any of them it is refused.
 struct JsonLimits {
   int64_t max_bytes = int64_t{16} << 20;
   int64_t max_values = int64_t{4} << 20;  // objects, arrays and scalars together
@@ -50,7 +50,7 @@ class JsonNode {
     return node.ok() ? node->Get(value) : node.status();
   }
 
-  bool Has(absl::string_view field) const;  // false for what is not an object
+  bool Has(absl::string_view field) const;  // false for all but objects
   absl::StatusOr<JsonNode> Field(absl::string_view field) const;
   absl::StatusOr<std::vector<std::string>> FieldNames() const;  // sorted
   absl::StatusOr<std::vector<JsonNode>> Elements() const;       // of an array

@@ -15,11 +15,11 @@
 namespace attendant {
 
 // A checkpoint folder's tensors, wherever they are: in `model.safetensors`, or in the shards that
-// `model.safetensors.index.json` lists. Keeps the files mapped and what it converted.
+// `model.safetensors.index.json` lists. Keeps the files mapped and the converted values.
 // Thread-compatible.
 class TensorStore {
  public:
-  // NOT_FOUND when the folder has neither file; else what SafetensorsFile::Open says, and
+  // NOT_FOUND when the folder has neither file; else SafetensorsFile::Open's errors, and
   // INVALID_ARGUMENT for an index that names a file outside the folder or a tensor that is not
   // there.
   static absl::StatusOr<std::unique_ptr<TensorStore>> Open(const std::string& directory);

@@ -7,8 +7,8 @@
 
 namespace attendant {
 
-// Plain loops with sums in double: slow, obviously right, and what the other back ends are checked
-// against. Takes f32 only.
+// Plain loops with sums in double: slow and simple. Tests check the other back ends against it.
+// Takes f32 only.
 std::unique_ptr<Backend> MakeReferenceBackend();
 
 }  // namespace attendant

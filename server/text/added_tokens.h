@@ -23,8 +23,8 @@ struct AddedToken {
   bool normalized = false;   // looked for in normalized text instead of raw text
 };
 
-// Finds tokens that stand literally in a text, such as "[SEP]": the leftmost, and the longest of
-// those. Immutable once filled, then thread-safe.
+// Finds tokens that stand literally in a text, such as "[SEP]": the leftmost one, and of several
+// there the longest. Immutable once filled, then thread-safe.
 class AddedTokens {
  public:
   // INVALID_ARGUMENT when the content is empty or there already. REQUIRES: valid UTF-8, at most

@@ -35,7 +35,7 @@ class Normalizer {
   void AppendCased(char32_t character, std::string& out) const;
 
   NormalizerConfig config_;
-  std::array<char, 128> ascii_;  // what an ASCII character becomes; kDropped for nothing
+  std::array<char, 128> ascii_;  // by ASCII character: its replacement, or kDropped
 };
 
 }  // namespace attendant

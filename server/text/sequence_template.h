@@ -13,7 +13,7 @@ struct SpecialToken {
   int32_t segment_id = 0;
 };
 
-// What a sequence is made of: special tokens, the text's tokens, special tokens.
+// The parts of a sequence: special tokens, the text's tokens, special tokens.
 struct SequenceTemplate {
   std::vector<SpecialToken> before;
   int32_t text_segment_id = 0;

@@ -35,7 +35,7 @@ class Tokenizer {
   virtual absl::StatusOr<TokenizedText> Tokenize(absl::string_view text,
                                                  const TokenizerOptions& options) const = 0;
 
-  // What an id stands for in the vocabulary, "##ing" or "[SEP]"; empty for an id that has no token.
+  // The token of an id, "##ing" or "[SEP]"; empty for an id that has no token.
   // Holds as long as the tokenizer.
   virtual absl::string_view TokenString(int32_t id) const = 0;
 

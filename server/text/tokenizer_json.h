@@ -26,8 +26,8 @@ struct TokenizerConfig {
 inline constexpr int64_t kMaxTokenizerFileBytes = int64_t{64} << 20;
 
 // Reads the contents of a tokenizer.json. Trusts nothing in it: INVALID_ARGUMENT, naming the
-// member, for what is malformed or contradicts itself; UNIMPLEMENTED, naming the part, for a
-// tokenizer of another kind.
+// member, for a value that is malformed or contradicts another; UNIMPLEMENTED, naming the part, for
+// a tokenizer of another kind.
 absl::StatusOr<TokenizerConfig> ParseTokenizerJson(absl::string_view contents);
 
 }  // namespace attendant

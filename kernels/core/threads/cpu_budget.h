@@ -16,8 +16,8 @@ struct CpuBudget {
   std::string reason;           // e.g. "affinity mask: 8 processors; cgroup quota: 2.5"
 };
 
-// Reads the mask and cgroup v2 (or v1) files below `cgroup_root`; what cannot be read does not
-// limit.
+// Reads the mask and cgroup v2 (or v1) files below `cgroup_root`; a file that cannot be read sets
+// no limit.
 CpuBudget ReadCpuBudget(const std::string& cgroup_root = "/sys/fs/cgroup");
 
 }  // namespace attendant

@@ -46,13 +46,13 @@ class ThreadPool {
 
   const ThreadTeam team_;
   // One job at a time. `tasks_` and `task_` are written before `state_` opens it, and stay until it
-  // is closed and everybody who entered has left.
+  // is closed and every worker that entered has left.
   int64_t tasks_ = 0;
   const Task* task_ = nullptr;
   // From the lowest bit: how many workers are in the job, whether it is open, and its number.
   alignas(64) std::atomic<uint32_t> state_{0};
   alignas(64) std::atomic<int64_t> next_task_{0};
-  alignas(64) std::atomic<uint32_t> departures_{0};  // what the caller sleeps on
+  alignas(64) std::atomic<uint32_t> departures_{0};  // the caller sleeps on it
   std::atomic<bool> stopping_{false};
   std::vector<std::thread> workers_;
 };

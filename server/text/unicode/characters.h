@@ -5,8 +5,8 @@
 
 namespace attendant {
 
-// What the `tokenizers` library knows about characters. Each of its tables has a Unicode version of
-// its own, which these functions reproduce whatever version the installed ICU has:
+// Properties of characters as the `tokenizers` library has them. Each of its tables has a Unicode
+// version of its own, which these functions reproduce whatever version the installed ICU has:
 //
 //   general categories            Unicode 8
 //   decomposition and its order   Unicode 9
@@ -27,7 +27,7 @@ bool IsNonspacingMark(char32_t character);
 // Characters of the CJK ideograph blocks that BERT knows; not kana, not Hangul.
 bool IsChinese(char32_t character);
 
-// What \w of a Unicode regular expression matches, by the installed ICU's tables.
+// Whether \w of a Unicode regular expression matches it, by the installed ICU's tables.
 bool IsWordCharacter(char32_t character);
 
 // 0 for a starter; marks with other classes are sorted by it, stably.

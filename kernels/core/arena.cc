@@ -11,7 +11,7 @@
 namespace attendant {
 namespace {
 
-constexpr size_t kHugePage = size_t{2} << 20;
+constexpr int64_t kHugePage = int64_t{2} << 20;
 
 }  // namespace
 
@@ -19,25 +19,24 @@ void Arena::Free::operator()(std::byte* memory) const {
   ::operator delete (memory, std::align_val_t{alignment});
 }
 
-Arena::Arena(size_t capacity_bytes)
-    : capacity_bytes_(capacity_bytes),
-      memory_(nullptr, Free{capacity_bytes >= kHugePage ? kHugePage : kAlignment}) {
+Arena::Arena(int64_t capacity_bytes) : capacity_bytes_(capacity_bytes) {
   if (capacity_bytes == 0) return;
-  const size_t alignment = memory_.get_deleter().alignment;
-  memory_.reset(
-      static_cast<std::byte*>(::operator new (capacity_bytes, std::align_val_t{alignment})));
+  const auto bytes = static_cast<size_t>(capacity_bytes);
+  const auto alignment = static_cast<size_t>(capacity_bytes >= kHugePage ? kHugePage : kAlignment);
+  memory_ = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{alignment}));
+  owned_ = std::unique_ptr<std::byte, Free>(memory_, Free{alignment});
   // A hint: without huge pages everything is as before, only slower.
-  if (alignment == kHugePage) madvise(memory_.get(), capacity_bytes, MADV_HUGEPAGE);
+  if (capacity_bytes >= kHugePage) madvise(memory_, bytes, MADV_HUGEPAGE);
   // Also takes the page faults now, not in a request.
-  std::memset(memory_.get(), 0, capacity_bytes);
+  std::memset(memory_, 0, bytes);
 }
 
-std::byte* Arena::AllocateBytes(size_t bytes) {
-  const size_t begin = used_bytes_;
+std::byte* Arena::AllocateBytes(int64_t bytes) {
+  const int64_t begin = used_bytes_;
   used_bytes_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  if (!memory_) return nullptr;
+  if (memory_ == nullptr) return nullptr;
   ATTENDANT_CHECK(used_bytes_ <= capacity_bytes_);
-  return memory_.get() + begin;
+  return memory_ + begin;
 }
 
 }  // namespace attendant

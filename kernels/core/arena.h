@@ -4,32 +4,39 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "kernels/core/shape.h"
 
 namespace attendant {
 
 // One block of memory, handed out from its start in 64-byte aligned pieces and given back all at
-// once. A dry run over a null arena measures: `Arena(0)` counts what the same requests would need.
-// Large ones ask the kernel for huge pages: matmuls and attention walk through many small pages at
-// once. Thread-compatible.
+// once. An arena without memory measures: it counts the bytes that the same requests would take, so
+// that one piece of code measures a layout and makes it. Thread-compatible.
 class Arena {
  public:
-  static constexpr size_t kAlignment = 64;
+  static constexpr int64_t kAlignment = 64;
 
-  explicit Arena(size_t capacity_bytes);
+  // Measures.
+  Arena() = default;
+  // Owns zeroed memory; measures with 0. Much memory asks the kernel for huge pages: matmuls and
+  // attention walk through many small pages at once.
+  explicit Arena(int64_t capacity_bytes);
+  // Hands out the caller's memory, as it is. REQUIRES: aligned to kAlignment.
+  explicit Arena(std::span<std::byte> memory)
+      : capacity_bytes_(static_cast<int64_t>(memory.size())), memory_(memory.data()) {}
 
-  // Zeroed memory, or nullptr in a measuring arena. REQUIRES elsewhere: it fits.
+  // [elements], or nullptr when measuring. REQUIRES elsewhere: it fits.
   template <typename T>
   T* Allocate(int64_t elements) {
-    return reinterpret_cast<T*>(AllocateBytes(static_cast<size_t>(elements) * sizeof(T)));
+    return reinterpret_cast<T*>(AllocateBytes(elements * static_cast<int64_t>(sizeof(T))));
   }
   template <typename T>
   TensorView<T, 2> Allocate2(int64_t rows, int64_t columns) {
     return TensorView<T, 2>(Allocate<T>(rows * columns), {rows, columns});
   }
 
-  size_t used_bytes() const { return used_bytes_; }
+  int64_t used_bytes() const { return used_bytes_; }
 
  private:
   struct Free {
@@ -37,11 +44,12 @@ class Arena {
     size_t alignment;
   };
 
-  std::byte* AllocateBytes(size_t bytes);
+  std::byte* AllocateBytes(int64_t bytes);
 
-  size_t capacity_bytes_;
-  size_t used_bytes_ = 0;
-  std::unique_ptr<std::byte, Free> memory_;
+  int64_t capacity_bytes_ = 0;
+  int64_t used_bytes_ = 0;
+  std::unique_ptr<std::byte, Free> owned_{nullptr, Free{kAlignment}};
+  std::byte* memory_ = nullptr;
 };
 
 }  // namespace attendant

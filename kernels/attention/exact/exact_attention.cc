@@ -6,7 +6,7 @@
 
 #include "kernels/attention/check_call.h"
 #include "kernels/attention/exact/mask_args.h"
-#include "kernels/attention/scratch.h"
+#include "kernels/core/arena.h"
 #include "kernels/core/check.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/denormals.h"
@@ -42,11 +42,11 @@ struct Task {
 // Numbers the tasks of a call, those of the longest sequences first.
 class TaskList {
  public:
-  static void Lay(const Call& call, Scratch& scratch, TaskList& list) {
-    list.order_ = scratch.Take<int64_t>(call.queries.batch());
-    list.first_ = scratch.Take<int64_t>(call.queries.batch() + 1);
+  static void Lay(const Call& call, Arena& scratch, TaskList& list) {
+    list.order_ = scratch.Allocate<int64_t>(call.queries.batch());
+    list.first_ = scratch.Allocate<int64_t>(call.queries.batch() + 1);
     if (call.weights != WeightsWanted::kNone) {
-      list.pairs_ = scratch.Take<int64_t>(call.queries.batch());
+      list.pairs_ = scratch.Allocate<int64_t>(call.queries.batch());
     }
   }
 
@@ -113,20 +113,21 @@ struct ThreadBuffers {
 // The layout of a call's scratch.
 class Buffers {
  public:
-  Buffers(const Call& call, const cpu::FlashAttention& flash, Scratch& scratch) {
+  Buffers(const Call& call, const cpu::FlashAttention& flash, Arena& scratch) {
     TaskList::Lay(call, scratch, tasks);
     const int64_t keys = call.keys.max_len();
-    const int64_t begin = scratch.bytes();
+    const int64_t begin = scratch.used_bytes();
     ThreadBuffers first{};
-    first.flash = scratch.TakeBytes(flash.ScratchBytes(keys, call.key.dim, call.value.dim));
-    first.mask = scratch.Take<float>(MaskBufferFloats(call, cpu::kMaxTaskQueries));
+    first.flash =
+        scratch.Allocate<std::byte>(flash.ScratchBytes(keys, call.key.dim, call.value.dim));
+    first.mask = scratch.Allocate<float>(MaskBufferFloats(call, cpu::kMaxTaskQueries));
     if (call.weights != WeightsWanted::kNone) {
-      first.weights = scratch.TakeBytes(flash.WeightsScratchBytes(keys, call.key.dim));
+      first.weights = scratch.Allocate<std::byte>(flash.WeightsScratchBytes(keys, call.key.dim));
     }
     if (call.weights == WeightsWanted::kAveraged) {
-      first.head_weights = scratch.Take<float>(kWeightsTaskQueries * keys);
+      first.head_weights = scratch.Allocate<float>(kWeightsTaskQueries * keys);
     }
-    thread_bytes = scratch.bytes() - begin;
+    thread_bytes = scratch.used_bytes() - begin;
     first_ = first;
   }
 
@@ -234,16 +235,16 @@ absl::StatusOr<Cost> MeasureExact(const Call& call, int threads) {
       "scratch of threads, keys and dims",
       {threads, call.keys.max_len() + 1024, call.key.dim + call.value.dim + 1024, 16}));
   ATTENDANT_ASSIGN_OR_RETURN(cpu::FlashAttention flash, SharedFlashAttention(call.dtype));
-  Scratch scratch;
+  Arena scratch;
   const Buffers buffers(call, flash, scratch);
-  cost.scratch_bytes = scratch.bytes() + (threads - 1) * buffers.thread_bytes;
+  cost.scratch_bytes = scratch.used_bytes() + (threads - 1) * buffers.thread_bytes;
   return cost;
 }
 
 absl::Status RunExact(const Call& call, ThreadPool& pool, std::span<std::byte> memory,
                       const Outputs& outputs) {
   ATTENDANT_ASSIGN_OR_RETURN(cpu::FlashAttention flash, SharedFlashAttention(call.dtype));
-  Scratch scratch(memory);
+  Arena scratch(memory);
   Buffers buffers(call, flash, scratch);
   TaskList& tasks = buffers.tasks;
   int64_t most_queries = cpu::kMaxTaskQueries;

@@ -23,7 +23,7 @@
 #include "kernels/attention/mask.h"
 #include "kernels/attention/reference/reference.h"
 #include "kernels/attention/registry.h"
-#include "kernels/attention/scratch.h"
+#include "kernels/core/arena.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/denormals.h"
 
@@ -98,24 +98,25 @@ struct ThreadBuffers {
 
 // The layout of a call's scratch.
 struct Buffers {
-  Buffers(const Call& call, const cpu::FlashAttention& flash, int num_threads, Scratch& scratch) {
+  Buffers(const Call& call, const cpu::FlashAttention& flash, int num_threads, Arena& scratch) {
     const Sizes sizes = SizesOf(call);
     const int64_t gathered = sizes.gathered, value_bytes = ValueBytes(call.dtype);
     const bool weights = call.weights != WeightsWanted::kNone;
-    first_task = scratch.Take<int64_t>(call.queries.batch() + 1);
-    pairs_before = scratch.Take<int64_t>(weights ? call.queries.batch() : 0);
-    const int64_t begin = scratch.bytes();
-    first.keys = scratch.TakeBytes(gathered * call.key.dim * value_bytes);
-    first.values = scratch.TakeBytes(gathered * call.value.dim * value_bytes);
-    first.places = scratch.Take<int64_t>(gathered);
-    first.allowed = scratch.Take<uint8_t>(gathered);
-    first.bias = scratch.Take<float>(FormOf(call) == Form::kBias ? sizes.block * gathered : 0);
-    first.weights = scratch.Take<float>(weights ? sizes.block * gathered : 0);
-    first.kernel = scratch.TakeBytes(flash.ScratchBytes(gathered, call.key.dim, call.value.dim));
-    first.weigher =
-        scratch.TakeBytes(weights ? flash.WeightsScratchBytes(gathered, call.key.dim) : 0);
-    thread_bytes = scratch.bytes() - begin;
-    for (int i = 1; i < num_threads; ++i) scratch.TakeBytes(thread_bytes);
+    first_task = scratch.Allocate<int64_t>(call.queries.batch() + 1);
+    pairs_before = scratch.Allocate<int64_t>(weights ? call.queries.batch() : 0);
+    const int64_t begin = scratch.used_bytes();
+    first.keys = scratch.Allocate<std::byte>(gathered * call.key.dim * value_bytes);
+    first.values = scratch.Allocate<std::byte>(gathered * call.value.dim * value_bytes);
+    first.places = scratch.Allocate<int64_t>(gathered);
+    first.allowed = scratch.Allocate<uint8_t>(gathered);
+    first.bias = scratch.Allocate<float>(FormOf(call) == Form::kBias ? sizes.block * gathered : 0);
+    first.weights = scratch.Allocate<float>(weights ? sizes.block * gathered : 0);
+    first.kernel =
+        scratch.Allocate<std::byte>(flash.ScratchBytes(gathered, call.key.dim, call.value.dim));
+    first.weigher = scratch.Allocate<std::byte>(
+        weights ? flash.WeightsScratchBytes(gathered, call.key.dim) : 0);
+    thread_bytes = scratch.used_bytes() - begin;
+    for (int i = 1; i < num_threads; ++i) scratch.Allocate<std::byte>(thread_bytes);
   }
 
   ThreadBuffers thread(int index) const {
@@ -262,16 +263,16 @@ absl::StatusOr<Cost> MeasureStrided(const Call& call, int threads) {
       "scratch of threads, keys and dims",
       {threads, sizes.gathered + 1024, call.key.dim + call.value.dim + sizes.block + 1024, 16}));
   ATTENDANT_ASSIGN_OR_RETURN(cpu::FlashAttention flash, SharedFlashAttention(call.dtype));
-  Scratch scratch;
+  Arena scratch;
   const Buffers buffers(call, flash, threads, scratch);
-  cost.scratch_bytes = scratch.bytes();
+  cost.scratch_bytes = scratch.used_bytes();
   return cost;
 }
 
 absl::Status RunStrided(const Call& call, ThreadPool& pool, std::span<std::byte> memory,
                         const Outputs& outputs) {
   ATTENDANT_ASSIGN_OR_RETURN(cpu::FlashAttention flash, SharedFlashAttention(call.dtype));
-  Scratch scratch(memory);
+  Arena scratch(memory);
   const Buffers buffers(call, flash, pool.threads(), scratch);
   const int64_t batch = call.queries.batch(), heads = call.query.heads;
   buffers.first_task[0] = 0;

@@ -10,7 +10,7 @@
 #include "kernels/attention/modules/token_rows.h"
 #include "kernels/attention/reference/reference_module.h"
 #include "kernels/attention/registry.h"
-#include "kernels/attention/scratch.h"
+#include "kernels/core/arena.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/denormals.h"
 #include "kernels/cpu/simd/isa_level.h"
@@ -76,20 +76,21 @@ struct MultiHead::Buffers {
     std::byte* scratchpad;
   };
 
-  Buffers(const Call& call, const MultiHead& module, int num_threads, Scratch& scratch) {
+  Buffers(const Call& call, const MultiHead& module, int num_threads, Arena& scratch) {
     const ModuleConfig& config = module.config();
     const int64_t row_bytes = config.hidden * ValueBytes(call.dtype);
     const int64_t queries = cpu::RoundUpRows(call.queries.tokens());
     const int64_t keys = cpu::RoundUpRows(call.keys.tokens());
-    q = scratch.TakeBytes(queries * row_bytes);
-    k = scratch.TakeBytes(keys * row_bytes);
-    v = scratch.TakeBytes(keys * row_bytes);
-    context = scratch.TakeBytes(queries * row_bytes);
+    q = scratch.Allocate<std::byte>(queries * row_bytes);
+    k = scratch.Allocate<std::byte>(keys * row_bytes);
+    v = scratch.Allocate<std::byte>(keys * row_bytes);
+    context = scratch.Allocate<std::byte>(queries * row_bytes);
     const int64_t block_bytes = kBlockRows * ValueBytes(call.dtype) *
                                 std::max({config.hidden, config.key_dim, config.value_dim});
     for (int i = 0; i < num_threads; ++i) {
-      threads.push_back({.block = scratch.TakeBytes(block_bytes),
-                         .scratchpad = scratch.TakeBytes(module.cache_.scratchpad_bytes())});
+      threads.push_back(
+          {.block = scratch.Allocate<std::byte>(block_bytes),
+           .scratchpad = scratch.Allocate<std::byte>(module.cache_.scratchpad_bytes())});
     }
   }
 
@@ -135,9 +136,9 @@ absl::StatusOr<Cost> MultiHead::Measure(const Call& call, int threads) const {
   }
   const Call heads = HeadsCall(call, config().heads, hidden, nullptr, nullptr, nullptr);
   ATTENDANT_ASSIGN_OR_RETURN(Cost cost, MeasureExact(heads, threads));
-  Scratch scratch;
+  Arena scratch;
   const Buffers buffers(call, *this, threads, scratch);
-  cost.scratch_bytes += scratch.bytes();
+  cost.scratch_bytes += scratch.used_bytes();
   cost.out_heads = 1;
   cost.out_dim = hidden;
   cost.operations += call.queries.tokens() * 2 * hidden * hidden +
@@ -166,7 +167,7 @@ void MultiHead::OutputBlock(const Call& call, const std::byte* context, int64_t 
 
 absl::Status MultiHead::Run(const Call& call, ThreadPool& pool, std::span<std::byte> memory,
                             const Outputs& outputs) const {
-  Scratch scratch(memory);
+  Arena scratch(memory);
   const Buffers buffers(call, *this, pool.threads(), scratch);
   std::vector<ModuleLinearExecutor> executors;
   for (const Buffers::Thread& thread : buffers.threads) {
@@ -190,7 +191,7 @@ absl::Status MultiHead::Run(const Call& call, ThreadPool& pool, std::span<std::b
   const OutputRows context = OutputRows::TokensFirst(buffers.context, config().heads,
                                                      config().head_dim(), call.queries.seq());
   ATTENDANT_RETURN_IF_ERROR(RunExact(heads, pool,
-                                     memory.subspan(static_cast<size_t>(scratch.bytes())),
+                                     memory.subspan(static_cast<size_t>(scratch.used_bytes())),
                                      {.out = context, .weights = outputs.weights}));
   pool.ParallelFor(queries, [&](int64_t index, int thread) {
     const cpu::ScopedDenormalFlush flush;

@@ -9,8 +9,8 @@
 #include "kernels/attention/exact/exact_attention.h"
 #include "kernels/attention/modules/token_rows.h"
 #include "kernels/attention/reference/reference_module.h"
-#include "kernels/attention/scratch.h"
 #include "kernels/attention/values.h"
+#include "kernels/core/arena.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/denormals.h"
 #include "kernels/cpu/simd/isa_level.h"
@@ -26,21 +26,21 @@ struct TransformerEncoder::Buffers {
     std::byte* scratchpad;
   };
 
-  Buffers(const Call& call, const TransformerEncoder& encoder, int num_threads, Scratch& scratch) {
+  Buffers(const Call& call, const TransformerEncoder& encoder, int num_threads, Arena& scratch) {
     const ModuleConfig& config = encoder.config();
     const int64_t value_bytes = ValueBytes(call.dtype);
     const int64_t values = cpu::RoundUpRows(call.queries.tokens()) * config.hidden;
-    states = scratch.Take<float>(values);
-    q = scratch.TakeBytes(values * value_bytes);
-    k = scratch.TakeBytes(values * value_bytes);
-    v = scratch.TakeBytes(values * value_bytes);
-    context = scratch.TakeBytes(values * value_bytes);
+    states = scratch.Allocate<float>(values);
+    q = scratch.Allocate<std::byte>(values * value_bytes);
+    k = scratch.Allocate<std::byte>(values * value_bytes);
+    v = scratch.Allocate<std::byte>(values * value_bytes);
+    context = scratch.Allocate<std::byte>(values * value_bytes);
     for (int i = 0; i < num_threads; ++i) {
       threads.push_back(
-          {.operand = scratch.TakeBytes(kBlockRows * config.hidden * value_bytes),
-           .intermediate = scratch.TakeBytes(kBlockRows * config.ffn * value_bytes),
-           .matmul_out = scratch.Take<float>(kBlockRows * std::max(config.hidden, config.ffn)),
-           .scratchpad = scratch.TakeBytes(encoder.cache_.scratchpad_bytes())});
+          {.operand = scratch.Allocate<std::byte>(kBlockRows * config.hidden * value_bytes),
+           .intermediate = scratch.Allocate<std::byte>(kBlockRows * config.ffn * value_bytes),
+           .matmul_out = scratch.Allocate<float>(kBlockRows * std::max(config.hidden, config.ffn)),
+           .scratchpad = scratch.Allocate<std::byte>(encoder.cache_.scratchpad_bytes())});
     }
   }
 
@@ -248,9 +248,9 @@ absl::StatusOr<Cost> TransformerEncoder::Measure(const Call& call, int threads) 
   ATTENDANT_ASSIGN_OR_RETURN(
       int64_t attention,
       CheckedProduct("multiply-adds of layers and attention", {config().layers, cost.operations}));
-  Scratch scratch;
+  Arena scratch;
   const Buffers buffers(call, *this, threads, scratch);
-  cost.scratch_bytes += scratch.bytes();
+  cost.scratch_bytes += scratch.used_bytes();
   cost.out_heads = 1;
   cost.out_dim = hidden;
   cost.operations = matmuls + attention;
@@ -259,9 +259,9 @@ absl::StatusOr<Cost> TransformerEncoder::Measure(const Call& call, int threads) 
 
 absl::Status TransformerEncoder::Run(const Call& call, ThreadPool& pool,
                                      std::span<std::byte> memory, const Outputs& outputs) const {
-  Scratch scratch(memory);
+  Arena scratch(memory);
   const Buffers buffers(call, *this, pool.threads(), scratch);
-  const std::span<std::byte> rest = memory.subspan(static_cast<size_t>(scratch.bytes()));
+  const std::span<std::byte> rest = memory.subspan(static_cast<size_t>(scratch.used_bytes()));
   std::vector<BlockRunner> runners;
   for (const Buffers::Thread& thread : buffers.threads) {
     runners.emplace_back(*this, call, buffers, thread);

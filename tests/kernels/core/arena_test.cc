@@ -17,7 +17,7 @@ TEST(ArenaTest, MeasuresThenGivesAlignedPiecesThatDoNotOverlap) {
   Arena measure(0);
   AskFor(measure, &floats, &bytes);
   EXPECT_EQ(floats, nullptr);
-  EXPECT_EQ(measure.used_bytes(), 64u + 128u);
+  EXPECT_EQ(measure.used_bytes(), 64 + 128);
 
   Arena arena(measure.used_bytes());
   AskFor(arena, &floats, &bytes);

@@ -10,10 +10,12 @@ import structure
 LICENCE = "// SPDX-License-Identifier: Apache-2.0\n"
 CLEAN = {
     "kernels/core/shape.h": LICENCE + '#pragma once\n#include <vector>\n#include "absl/status/status.h"\n',
-    "kernels/cpu/engine.cc": LICENCE + '#include <dnnl.hpp>\n#include "kernels/core/shape.h"\n',
-    "server/main.cc": LICENCE + '#include <grpcpp/grpcpp.h>\n#include "attendant/v1/encoder.pb.h"\n',
+    "kernels/cpu/matmul/engine.cc": LICENCE + '#include <dnnl.hpp>\n#include "kernels/core/shape.h"\n',
+    "server/rpc/kserve/a.cc": LICENCE + '#include <grpcpp/grpcpp.h>\n#include "inference/grpc_service.pb.h"\n',
     "proto/attendant/v1/encoder.proto": LICENCE + 'import "google/protobuf/any.proto";\n',
     "tests/kernels/shape_test.cc": LICENCE + '#include <gtest/gtest.h>\n#include "kernels/core/shape.h"\n',
+    "README.md": "# Title\n[part](server/README.md#the-first-part)\n",
+    "server/README.md": "# server\n## The first part\n[up](../README.md) [web](https://example.org/a)\n",
     ".ci/run": "#!/usr/bin/env bash\n# SPDX-License-Identifier: Apache-2.0\n",
     "build/generated.h": "generated code needs no licence\n",
 }
@@ -32,6 +34,17 @@ class StructureTest(unittest.TestCase):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")
             return structure.Tree(folder).check()
+
+    def unused(self, *modules, **added):
+        """The permissions of these modules that nothing in the tree uses."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in added.items():
+                path = pathlib.Path(folder, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            tree = structure.Tree(folder)
+            self.assertEqual(tree.check(), [])
+            return [f for f in tree.check_permissions() if any(f": {m} may include" in f for m in modules)]
 
     def fault(self, name, text):
         """The one fault that a file with this text brings."""
@@ -72,8 +85,8 @@ class StructureTest(unittest.TestCase):
         self.assertIn("in .cc files only", fault)
 
     def test_nothing_includes_tests(self):
-        fault = self.fault("server/bad.cc", LICENCE + '#include "tests/kernels/shape_test.cc"\n')
-        self.assertIn("server may not include tests", fault)
+        faults = self.faults(**{"tests/a.h": LICENCE, "server/bad.cc": LICENCE + '#include "tests/a.h"\n'})
+        self.assertEqual(faults, ["server/bad.cc:2: server may not include tests"])
 
     def test_includes_are_written_from_the_root(self):
         self.assertIn("not written from the root",
@@ -85,6 +98,76 @@ class StructureTest(unittest.TestCase):
                  "server/metrics/b.h": LICENCE + '#include "server/models/a.h"\n'}
         faults = self.faults(**files)
         self.assertTrue(any(circle in fault for fault in faults), faults)
+
+    def test_rooms_of_a_module_have_arrows(self):
+        files = {"kernels/cpu/encoder/a.h": LICENCE, "kernels/cpu/matmul/b.cc": LICENCE + '#include "kernels/cpu/encoder/a.h"\n'}
+        self.assertEqual(self.faults(**files),
+                         ["kernels/cpu/matmul/b.cc:2: kernels/cpu/matmul may not include kernels/cpu/encoder"])
+        client = {"client/cli/a.h": LICENCE, "client/b.cc": LICENCE + '#include "client/cli/a.h"\n'}
+        self.assertEqual(self.faults(**client), ["client/b.cc:2: client may not include client/cli"])
+
+    def test_headers_for_every_module(self):
+        check = {"kernels/core/check.h": LICENCE, "client/a.cc": LICENCE + '#include "kernels/core/check.h"\n'}
+        self.assertEqual(self.faults(**check), [])
+        shape = {"kernels/core/shape.h": LICENCE, "client/a.cc": LICENCE + '#include "kernels/core/shape.h"\n'}
+        self.assertEqual(self.faults(**shape), ["client/a.cc:2: client may not include kernels/core"])
+
+    def test_type_through_another_header(self):
+        files = {"server/text/a.h": LICENCE + "namespace attendant {\nstruct TokenizedText {\n  int a;\n};\n}\n",
+                 "server/models/b.h": LICENCE + '#include "server/text/a.h"\n',
+                 "server/rpc/kserve/c.cc": LICENCE + '#include "server/models/b.h"\nattendant::TokenizedText text;\n'}
+        self.assertEqual(self.faults(**files), ["server/rpc/kserve/c.cc:3: server/rpc/kserve uses TokenizedText of "
+                                                "server/text, which it may not include"])
+        for elsewhere in ("v1::TokenizedText text;", "auto text = a.TokenizedText;", "// TokenizedText"):
+            files["server/rpc/kserve/c.cc"] = LICENCE + f'#include "server/models/b.h"\n{elsewhere}\n'
+            self.assertEqual(self.faults(**files), [])
+        files["server/rpc/kserve/c.cc"] = (
+            LICENCE + '#include "server/models/b.h"\nstruct TokenizedText {};  // its own\nTokenizedText text;\n')
+        self.assertEqual(self.faults(**files), [])
+
+    def test_type_through_another_header_makes_a_cycle(self):
+        files = {"server/text/a.h": LICENCE + "struct Words {\n};\n",
+                 "server/models/b.h": LICENCE + '#include "server/text/a.h"\nusing Models = Words;\n',
+                 "server/text/c.cc": LICENCE + '#include "server/models/b.h"\nModels models;\n'}
+        faults = self.faults(**files)
+        self.assertTrue(any("server/models -> server/text -> server/models" in fault for fault in faults), faults)
+
+    def test_library_through_another_header(self):
+        files = {"server/metrics/a.h": LICENCE + "#include <prometheus/registry.h>\n",
+                 "server/metrics/b.h": LICENCE + '#include "server/metrics/a.h"\n',
+                 "server/models/c.cc": LICENCE + '#include "server/metrics/b.h"\n#include "server/metrics/a.h"\n'}
+        self.assertEqual(self.faults(**files),
+                         ["server/models/c.cc:2: server/models gets prometheus through server/metrics/a.h"])
+        del files["server/models/c.cc"]
+        self.assertEqual(self.faults(**files), [])
+
+    def test_permissions_that_nothing_uses(self):
+        files = {"server/metrics/a.h": LICENCE, "server/http/b.cc": LICENCE + '#include "server/metrics/a.h"\n'}
+        self.assertEqual(self.unused("server/http", **files),
+                         ["tests/structure/rules.py: server/http may include absl, but does not"])
+        files["server/http/b.cc"] = LICENCE + '#include "absl/time/time.h"\n'
+        self.assertEqual(self.unused("server/http", **files),
+                         ["tests/structure/rules.py: server/http may include server/metrics, but does not"])
+
+    def test_files_in_a_folder(self):
+        files = {f"client/load/a{i}.cc": LICENCE for i in range(25)}
+        self.assertEqual(self.faults(**files), [])
+        files["client/load/README.md"] = "# load\n"
+        self.assertEqual(self.faults(**files), ["client/load: holds 26 files, the limit is 25"])
+
+    def test_links_between_pages(self):
+        self.assertEqual(self.fault("client/README.md", "# client\n[gone](../kernels/README.md)\n"),
+                         "client/README.md:2: a link to ../kernels/README.md, which does not exist")
+        self.assertEqual(self.fault("client/README.md", "[part](../server/README.md#second-part)\n"),
+                         "client/README.md:1: a link to #second-part, which ../server/README.md does not have")
+
+    def test_included_code_is_read_as_well(self):
+        self.assertIn("SPDX", self.fault("kernels/cpu/simd/a.inc", "no licence\n"))
+        self.assertIn("has 401 lines", self.fault("kernels/cpu/simd/a.inc", LICENCE + "\n" * 400))
+        self.assertIn("a line of 101 columns", self.fault("kernels/cpu/simd/a.inc", LICENCE + "// " + "x" * 98 + "\n"))
+        self.assertIn("may not include server/text",
+                      self.faults(**{"server/text/a.h": LICENCE, "kernels/cpu/simd/a.inc":
+                                     LICENCE + '#include "server/text/a.h"\n'})[0])
 
     def test_licence(self):
         for name in ("client/a.cc", "deploy/a.sh", "tests/CMakeLists.txt", "tests/a.py"):

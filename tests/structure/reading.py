@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads C++ and Markdown just well enough for structure.py: no comments, no literals, types, functions, links."""
+
+import re
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+NOT_CODE = re.compile(r"^\s*(?:#(?:[^\n\\]|\\.)*|(?:public|protected|private)\s*:)", re.MULTILINE | re.DOTALL)
+SCOPE = re.compile(r'\s*(?:template\s*<[^{]*>\s*)?(?:inline\s+)?'
+                   r'(?:(?:namespace|class|struct|union|enum)\b|extern\s*"")')
+# Comments, strings and character literals (not the digit separator of 1'000), in one pass.
+BLANKED = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'',
+    re.DOTALL)
+# A type's definition or alias. clang-format indents all but those of a namespace.
+TYPE = re.compile(r"^([ \t]*)(?:template\s*<[^;{]*?>\s*)?(?:(?:class|struct|enum(?: class)?)\s+(?:alignas\([^)]*\)\s*)?"
+                  r"([A-Z]\w+)\b(?=[^;()]*\{)|using\s+([A-Z]\w+)\s*=)", re.MULTILINE)
+# A type's use: neither a member nor a name of another namespace.
+NAME = re.compile(r"(?:(\w+)::|(?:\.|->)\s*)?\b([A-Z]\w*[a-z]\w*)\b")
+LINK = re.compile(r"(?<!`)!?\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+\s+(.*)$", re.MULTILINE)
+
+
+def includes(text):
+    """(line, whether in quotes, path) of every include."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := INCLUDE.match(line):
+            yield number, match.group(1) == '"', match.group(2)
+
+
+def blank(text):
+    """The text with comments and literals emptied; lines stay where they are."""
+    def keep_lines(match):
+        edge = '""' if match.group(0)[0] in "\"'R" else ""
+        return edge + "\n" * match.group(0).count("\n")
+    return BLANKED.sub(keep_lines, text)
+
+
+def types(code):
+    """(name, whether it stands directly in a namespace) of every type that blanked code defines."""
+    for match in TYPE.finditer(code):
+        yield match.group(2) or match.group(3), not match.group(1)
+
+
+def names(code):
+    """The names in blanked code that may be types of this project, with the line of their first use."""
+    found = {}
+    for match in NAME.finditer(code):
+        scope = match.group(1)
+        if match.group(0).startswith((".", "-")) or scope not in (None, "attendant", "client"):
+            continue
+        found.setdefault(match.group(2), match.start())
+    return {name: code.count("\n", 0, at) + 1 for name, at in found.items()}
+
+
+def end_of_braces(code, start):
+    """The end of the block in braces that begins at start."""
+    depth = 0
+    for at in range(start, len(code)):
+        depth += (code[at] == "{") - (code[at] == "}")
+        if depth == 0:
+            return at + 1
+    return len(code)
+
+
+def function_bodies(code):
+    """First and last line of every brace block of blanked code that stands directly in a namespace or class, and is
+    neither of these itself nor an initializer."""
+    stack = []  # for each open brace: (line, kind); kind is "scope", "function" or "other"
+    head_start, line = 0, 1
+    for at, char in enumerate(code):
+        if char == "\n":
+            line += 1
+        elif char == "{":
+            stack.append((line, block_kind(code[head_start:at], stack)))
+            head_start = at + 1
+        elif char == "}" and stack:
+            first, kind = stack.pop()
+            head_start = at + 1
+            if kind == "function":
+                yield first, line
+        elif char == ";":
+            head_start = at + 1
+
+
+def block_kind(head, stack):
+    if any(kind != "scope" for _, kind in stack):
+        return "other"
+    head = NOT_CODE.sub("", head)
+    if SCOPE.match(head):
+        return "scope"
+    after_initializers = not head.strip()  # Type() : member_{1} {
+    is_function = after_initializers or (")" in head and not head.rstrip().endswith("="))
+    return "function" if is_function else "other"
+
+
+def links(text):
+    """(line, path, anchor) of every relative link of a Markdown page."""
+    for number, line in enumerate(text.splitlines(), 1):
+        for target in LINK.findall(line):
+            if not re.match(r"[a-z]+:", target):
+                path, _, anchor = target.partition("#")
+                yield number, path, anchor
+
+
+def anchors(text):
+    """The anchors that GitHub gives to the headings of a page."""
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in HEADING.findall(text)}

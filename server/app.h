@@ -16,7 +16,7 @@
 #include "server/http/http_endpoint.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/model_registry.h"
-#include "server/requests/encode_pipeline.h"
+#include "server/requests/encode_run.h"
 #include "server/requests/memory_budgets.h"
 #include "server/rpc/attention/service.h"
 #include "server/rpc/encoder/service.h"

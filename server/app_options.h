@@ -8,7 +8,7 @@
 #include "kernels/core/backend.h"
 #include "server/flags.h"
 #include "server/models/model_options.h"
-#include "server/requests/encode_pipeline.h"
+#include "server/requests/encode_run.h"
 #include "server/requests/memory_budgets.h"
 #include "server/rpc/call/answer_stream.h"
 

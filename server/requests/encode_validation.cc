@@ -9,7 +9,7 @@
 #include "absl/time/clock.h"
 #include "kernels/core/packed_batch.h"
 #include "kernels/core/status_macros.h"
-#include "server/requests/layer_outputs.h"
+#include "server/requests/encode_output.h"
 
 namespace attendant {
 namespace {

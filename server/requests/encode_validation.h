@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "server/batching/request.h"
 #include "server/models/encoder_model.h"
-#include "server/requests/encode_pipeline.h"
+#include "server/requests/encode_run.h"
 
 namespace attendant {
 

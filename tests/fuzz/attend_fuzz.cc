@@ -5,7 +5,7 @@
 
 #include "kernels/core/check.h"
 #include "kernels/io/attention_module.h"
-#include "server/rpc/attention/messages.h"
+#include "server/rpc/attention/plan.h"
 #include "tests/fuzz/harness.h"
 
 namespace attendant {

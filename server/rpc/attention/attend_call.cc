@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "server/rpc/attention/messages.h"
+#include "server/rpc/attention/plan.h"
 
 namespace attendant {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
-#include "server/rpc/attention/messages.h"
+#include "server/rpc/attention/plan.h"
 #include "server/rpc/attention/plan_parts.h"
 
 namespace attendant {

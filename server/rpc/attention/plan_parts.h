@@ -6,7 +6,7 @@
 #include "attendant/v1/attention.pb.h"
 #include "server/models/attention_model.h"
 #include "server/rpc/attention/operation.h"
-#include "server/rpc/wire/tensor.h"
+#include "server/rpc/wire/messages.h"
 
 // What attend_messages.h is made of. Each part reads some fields of a request into the task.
 namespace attendant {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "server/models/attention_model.h"
-#include "server/rpc/attention/messages.h"
+#include "server/rpc/attention/plan.h"
 #include "server/rpc/call/status_translation.h"
 #include "server/rpc/call/stream_error.h"
 

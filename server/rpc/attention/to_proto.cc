@@ -4,9 +4,9 @@
 
 #include "kernels/attention/registry.h"
 #include "kernels/core/half.h"
-#include "server/rpc/attention/messages.h"
+#include "server/rpc/attention/plan.h"
 #include "server/rpc/encoder/messages.h"
-#include "server/rpc/wire/tensor.h"
+#include "server/rpc/wire/messages.h"
 
 namespace attendant {
 namespace {

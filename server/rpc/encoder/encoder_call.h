@@ -9,7 +9,7 @@
 #include "attendant/v1/encoder.pb.h"
 #include "server/batching/batcher.h"
 #include "server/requests/call_state.h"
-#include "server/requests/encode_pipeline.h"
+#include "server/requests/encode_run.h"
 
 namespace attendant {
 

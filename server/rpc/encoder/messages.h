@@ -4,7 +4,7 @@
 #include "absl/status/statusor.h"
 #include "attendant/v1/encoder.pb.h"
 #include "server/models/model_registry.h"
-#include "server/requests/encode_pipeline.h"
+#include "server/requests/encode_run.h"
 #include "server/requests/number_format.h"
 
 namespace attendant {

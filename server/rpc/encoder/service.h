@@ -3,7 +3,7 @@
 
 #include "attendant/v1/encoder.grpc.pb.h"
 #include "server/batching/batcher.h"
-#include "server/requests/encode_pipeline.h"
+#include "server/requests/encode_run.h"
 #include "server/rpc/call/answer_stream.h"
 #include "server/rpc/call/open_calls.h"
 #include "server/rpc/call/unary_call.h"

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "server/requests/layer_outputs.h"
-#include "server/rpc/wire/tensor.h"
+#include "server/requests/encode_output.h"
+#include "server/rpc/wire/messages.h"
 
 namespace attendant {
 namespace {

@@ -9,7 +9,7 @@
 #include "inference/grpc_service.pb.h"
 #include "server/batching/batcher.h"
 #include "server/requests/call_state.h"
-#include "server/requests/encode_pipeline.h"
+#include "server/requests/encode_run.h"
 #include "server/rpc/kserve/models.h"
 
 namespace attendant {

@@ -7,7 +7,7 @@
 
 #include "inference/grpc_service.grpc.pb.h"
 #include "server/batching/batcher.h"
-#include "server/requests/encode_pipeline.h"
+#include "server/requests/encode_run.h"
 #include "server/rpc/call/answer_stream.h"
 #include "server/rpc/call/open_calls.h"
 #include "server/rpc/call/unary_call.h"

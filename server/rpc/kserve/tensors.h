@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "inference/grpc_service.pb.h"
-#include "server/requests/encode_pipeline.h"
+#include "server/requests/encode_run.h"
 #include "server/rpc/kserve/metadata.h"
 
 namespace attendant {

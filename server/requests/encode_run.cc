@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/requests/encode_pipeline.h"
+#include "server/requests/encode_run.h"
 
 #include <algorithm>
 #include <utility>

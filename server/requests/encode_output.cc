@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/requests/layer_outputs.h"
+#include "server/requests/encode_output.h"
 
 #include <algorithm>
 #include <numeric>

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/rpc/wire/tensor.h"
+#include "server/rpc/wire/messages.h"
 
 namespace attendant {
 namespace {

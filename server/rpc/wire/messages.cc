@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/rpc/wire/tensor.h"
+#include "server/rpc/wire/messages.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

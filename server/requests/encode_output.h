@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/core/encoder_config.h"
-#include "server/requests/encode_pipeline.h"
+#include "server/requests/encode_run.h"
 #include "server/requests/number_format.h"
 
 namespace attendant {

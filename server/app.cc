@@ -41,16 +41,15 @@ App::App(const ServerFlags& flags, const std::vector<ModelSource>& sources,
       decoders_(PoolThreads(), "decode"),
       budgets_(MakeMemoryLimits(flags)),
       registry_(std::move(loader), metrics_, completions_.executor()),
-      pipeline_(registry_, metrics_, budgets_, MakeEncodeLimits(flags)),
-      encoder_service_(pipeline_, decoders_.executor(), MakeStreamLimits(flags)),
-      attention_service_({.models = registry_,
-                          .metrics = metrics_,
-                          .budgets = budgets_,
+      request_dependencies_{registry_, metrics_, budgets_, decoders_.executor()},
+      encode_dependencies_{request_dependencies_, MakeEncodeLimits(flags)},
+      encoder_service_(encode_dependencies_, MakeStreamLimits(flags)),
+      attention_service_({.requests = request_dependencies_,
                           .limits = attention_limits,
                           .max_request_bytes = flags.max_request_bytes,
                           .max_response_bytes = flags.max_response_bytes},
-                         decoders_.executor(), MakeStreamLimits(flags)),
-      kserve_service_(pipeline_, kVersion, decoders_.executor(), MakeStreamLimits(flags)) {}
+                         MakeStreamLimits(flags)),
+      kserve_service_(encode_dependencies_, kVersion, MakeStreamLimits(flags)) {}
 
 App::~App() {
   if (server_ == nullptr) return;

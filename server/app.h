@@ -17,7 +17,6 @@
 #include "server/metrics/server_metrics.h"
 #include "server/models/model_registry.h"
 #include "server/requests/encode_run.h"
-#include "server/requests/memory_budgets.h"
 #include "server/rpc/attention/service.h"
 #include "server/rpc/encoder/service.h"
 #include "server/rpc/health_service.h"
@@ -56,7 +55,7 @@ class App {
   const ServerMetrics& metrics() const { return metrics_; }
 
  private:
-  // A pool's thread may still be inside the batcher or the pipeline after it ended the last call:
+  // A pool's thread may still be inside the batcher or a request's run after it ended the last call:
   // the members declared before this one outlive that.
   struct PoolsIdle {
     App& app;
@@ -95,7 +94,8 @@ class App {
   TaskPool decoders_;
   MemoryBudgets budgets_;
   ModelRegistry registry_;
-  EncodePipeline pipeline_;
+  const RequestDependencies request_dependencies_;
+  const EncodeDependencies encode_dependencies_;
   EncoderService encoder_service_;
   AttentionService attention_service_;
   KServeService kserve_service_;

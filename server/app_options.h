@@ -8,8 +8,8 @@
 #include "kernels/core/backend.h"
 #include "server/flags.h"
 #include "server/models/model_options.h"
-#include "server/requests/encode_run.h"
-#include "server/requests/memory_budgets.h"
+#include "server/requests/byte_budget.h"
+#include "server/requests/encode_types.h"
 #include "server/rpc/call/answer_stream.h"
 
 namespace attendant {

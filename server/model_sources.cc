@@ -13,7 +13,7 @@
 #include "kernels/core/quote.h"
 #include "kernels/core/status_macros.h"
 #include "server/models/attention_model.h"
-#include "server/rpc/kserve/metadata.h"
+#include "server/rpc/kserve/models.h"
 
 namespace attendant {
 namespace {

@@ -128,6 +128,11 @@ inline constexpr size_t kScratchAlignment = 64;
 absl::Status Run(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,
                  const Outputs& outputs);
 
+// The same without measuring again. REQUIRES: `cost` is what Measure gave for this call, for
+// pool.threads() or more threads.
+absl::Status RunMeasured(const Call& call, const Cost& cost, ThreadPool& pool,
+                         std::span<std::byte> scratch, const Outputs& outputs);
+
 // The same by plain loops with sums in double.
 absl::Status RunReference(const Call& call, const Outputs& outputs);
 

@@ -73,7 +73,12 @@ absl::StatusOr<Cost> Measure(const Call& call, int threads) {
 
 absl::Status Run(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,
                  const Outputs& outputs) {
-  ATTENDANT_ASSIGN_OR_RETURN(Cost cost, Measure(call, pool.threads()));
+  ATTENDANT_ASSIGN_OR_RETURN(const Cost cost, Measure(call, pool.threads()));
+  return RunMeasured(call, cost, pool, scratch, outputs);
+}
+
+absl::Status RunMeasured(const Call& call, const Cost& cost, ThreadPool& pool,
+                         std::span<std::byte> scratch, const Outputs& outputs) {
   if (NothingToDo(call)) return absl::OkStatus();
   ATTENDANT_RETURN_IF_ERROR(CheckScratch(scratch, cost.scratch_bytes));
   return FindOperator(call.kind)->run(call, pool, scratch, outputs);

@@ -7,8 +7,8 @@
 
 namespace attendant {
 
-absl::StatusOr<ByteBudget::Share> ByteBudget::Take(int64_t bytes) {
-  // What holds the memory is other clients' reading, whose pace nobody knows.
+absl::StatusOr<ByteBudget::Share> ByteBudget::Acquire(int64_t bytes) {
+  // Other clients give memory back as they read their answers; their pace is unknown.
   constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
   int64_t taken = 0;
   {
@@ -26,7 +26,7 @@ absl::StatusOr<ByteBudget::Share> ByteBudget::Take(int64_t bytes) {
   return full;
 }
 
-void ByteBudget::GiveBack(int64_t bytes) {
+void ByteBudget::Release(int64_t bytes) {
   absl::MutexLock lock(&mutex_);
   taken_ -= bytes;
 }

@@ -1,42 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/requests/call_state.h"
 
-#include <utility>
-
-#include "absl/time/clock.h"
-
 namespace attendant {
 
-void Cancellation::Cancel() {
-  Ticket ticket;
+void CallState::Cancel() {
+  Batcher* batcher = nullptr;
+  RequestId id = 0;
   {
     absl::MutexLock lock(&mutex_);
     cancelled_ = true;
-    ticket = ticket_;
+    batcher = batcher_;
+    id = id_;
   }
-  ticket.Cancel();
+  if (batcher != nullptr) batcher->Cancel(id);
 }
 
-bool Cancellation::cancelled() const {
+bool CallState::cancelled() const {
   absl::MutexLock lock(&mutex_);
   return cancelled_;
 }
 
-void Cancellation::SetTicket(const Ticket& ticket) {
+void CallState::SetSubmitted(Batcher& batcher, RequestId id) {
   {
     absl::MutexLock lock(&mutex_);
-    ticket_ = ticket;
+    batcher_ = &batcher;
+    id_ = id;
     if (!cancelled_) return;
   }
-  ticket.Cancel();
+  batcher.Cancel(id);  // Cancel came while the request was being submitted
 }
 
-void Cancellation::HoldRequest(ByteBudget::Share share) {
+void CallState::RetainRequest(ByteBudget::Share share) {
   absl::MutexLock lock(&mutex_);
   request_ = std::move(share);
 }
 
-void Cancellation::HoldResponse(ByteBudget::Share share) {
+void CallState::RetainResponse(ByteBudget::Share share) {
   const int64_t bytes = share.bytes();
   {
     absl::MutexLock lock(&mutex_);
@@ -45,22 +44,9 @@ void Cancellation::HoldResponse(ByteBudget::Share share) {
   if (on_admitted_) on_admitted_(bytes);
 }
 
-void Cancellation::ReleaseRequest() {
+void CallState::ReleaseRequest() {
   absl::MutexLock lock(&mutex_);
   request_ = ByteBudget::Share();
-}
-
-void ReadRequest(size_t request_bytes, const Executor& executor, absl::AnyInvocable<void()> read) {
-  // Up to here, tokenizing takes less time than a gRPC thread may be kept from its other calls.
-  constexpr size_t kInlineRequestBytes = size_t{32} << 10;
-  if (request_bytes <= kInlineRequestBytes) return read();
-  executor(std::move(read));
-}
-
-absl::Status DeadlineInsteadOfCancelled(const absl::Status& status, absl::Time deadline) {
-  constexpr absl::Duration kClocksDiffer = absl::Milliseconds(10);
-  if (!absl::IsCancelled(status) || absl::Now() + kClocksDiffer < deadline) return status;
-  return absl::DeadlineExceededError("the deadline passed before the answer was ready");
 }
 
 }  // namespace attendant

@@ -18,7 +18,7 @@ class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheck
 
   const std::string& name() const { return name_; }
 
-  void Tell(ServingStatus status) {
+  void Notify(ServingStatus status) {
     absl::MutexLock lock(&mutex_);
     latest_ = status;
     Advance();
@@ -79,14 +79,14 @@ void HealthService::Set(const std::string& name, bool serving) {
   absl::MutexLock lock(&mutex_);
   if (draining_) return;
   serving_.at(name) = serving;
-  TellWatchers();
+  NotifyWatchers();
 }
 
 void HealthService::Drain() {
   absl::MutexLock lock(&mutex_);
   draining_ = true;
   for (auto& [name, serving] : serving_) serving = false;
-  TellWatchers();
+  NotifyWatchers();
 }
 
 void HealthService::CloseWatches() {
@@ -115,7 +115,7 @@ grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
   auto* watcher = new Watcher(*this, request->service());
   absl::MutexLock lock(&mutex_);
   watchers_.insert(watcher);
-  watcher->Tell(Status(watcher->name()));
+  watcher->Notify(Status(watcher->name()));
   if (closing_) watcher->Close();
   return watcher;
 }
@@ -126,8 +126,8 @@ HealthService::ServingStatus HealthService::Status(const std::string& name) cons
   return found->second ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
 }
 
-void HealthService::TellWatchers() {
-  for (Watcher* watcher : watchers_) watcher->Tell(Status(watcher->name()));
+void HealthService::NotifyWatchers() {
+  for (Watcher* watcher : watchers_) watcher->Notify(Status(watcher->name()));
 }
 
 void HealthService::RemoveWatcher(Watcher* watcher) {

@@ -12,8 +12,7 @@
 namespace attendant {
 
 // grpc.health.v1.Health, Check and Watch, for "" (the whole server) and for each model by its name.
-// Our own, because gRPC's says SERVING for "" from the moment the port opens, before anyone can
-// object. Thread-safe.
+// gRPC's own service is not used: it says SERVING for "" as soon as the port opens. Thread-safe.
 class HealthService final : public grpc::health::v1::Health::CallbackService {
  public:
   // `names` and "" exist from the start and are NOT_SERVING.
@@ -22,10 +21,10 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   // REQUIRES: `name` is one of the names.
   void Set(const std::string& name, bool serving);
 
-  // Everything is NOT_SERVING for good: Set changes nothing from now on.
+  // Makes every name NOT_SERVING for good: Set changes nothing from now on.
   void Drain();
 
-  // Ends every Watch, after the status it is writing; new ones at once.
+  // Ends every Watch after the status that it is writing, and new ones at once.
   void CloseWatches();
 
   grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,
@@ -40,7 +39,7 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   using ServingStatus = grpc::health::v1::HealthCheckResponse::ServingStatus;
 
   ServingStatus Status(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TellWatchers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NotifyWatchers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveWatcher(Watcher* watcher);
 
   absl::Mutex mutex_;  // taken before a watcher's own

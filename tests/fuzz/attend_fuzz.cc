@@ -5,7 +5,9 @@
 
 #include "kernels/core/check.h"
 #include "kernels/io/attention_module.h"
+#include "server/rpc/attention/operation.h"
 #include "server/rpc/attention/plan.h"
+#include "server/rpc/attention/to_proto.h"
 #include "tests/fuzz/harness.h"
 
 namespace attendant {
@@ -48,20 +50,23 @@ void CheckTensor(const v1::Tensor& tensor, NumberFormat format) {
 
 void Attend(const v1::AttendRequest& request) {
   static auto& pool = *new ThreadPool(1);
-  absl::StatusOr<std::unique_ptr<AttentionTask>> task = PlanAttend(request, ModelOf(request));
-  absl::Status status = task.status();
-  if (status.ok()) status = MeasureAttend(request, ModelOf(request), kMaxResponseBytes, **task);
-  if (!status.ok()) {
-    ATTENDANT_CHECK(status.code() == absl::StatusCode::kInvalidArgument ||
-                    status.code() == absl::StatusCode::kUnimplemented);
+  absl::StatusOr<AttendPlan> plan = PlanAttend(request, ModelOf(request));
+  absl::StatusOr<std::unique_ptr<AttendOperation>> operation = plan.status();
+  NumberFormat format{};
+  if (plan.ok()) {
+    format = plan->answer_format;
+    operation = AttendOperation::Make(*std::move(plan), ModelOf(request), kMaxResponseBytes, {});
+  }
+  if (!operation.ok()) {
+    const absl::StatusCode code = operation.status().code();
+    ATTENDANT_CHECK(code == absl::StatusCode::kInvalidArgument ||
+                    code == absl::StatusCode::kUnimplemented);
     return;
   }
-  ATTENDANT_CHECK(ResponseBytes((*task)->call, (*task)->cost) <= kMaxResponseBytes);
-  FillTask(request, **task);
-  ATTENDANT_CHECK((*task)->Run(pool).ok());
-  const NumberFormat format = *AnswerFormat(request);
+  ATTENDANT_CHECK((*operation)->response_bytes() <= kMaxResponseBytes);
+  ATTENDANT_CHECK((*operation)->Run(pool).ok());
   v1::AttendResponse response;
-  EncodeAttention(format, **task, response);
+  ToProto(**operation, format, response);
   CheckTensor(response.output(), format);
   if (response.has_weights()) CheckTensor(response.weights(), format);
 }

@@ -47,14 +47,16 @@ std::unique_ptr<EncoderModel> NewModel() {
 
 void Encode(const v1::EncodeRequest& request) {
   static const EncoderModel& model = *NewModel().release();
-  absl::StatusOr<DecodedRequest> decoded = DecodeRequest(request, kLimits);
+  absl::StatusOr<EncodeInput> decoded = FromProto(request, kLimits);
   if (!decoded.ok()) return;
-  const absl::StatusOr<ValidRequest> valid = ValidateRequest(model, kLimits, decoded->input);
+  EncodeOutput output;
+  const absl::StatusOr<PendingRequest> valid =
+      ValidateEncode(model, kLimits, *std::move(decoded), output);
   if (!valid.ok()) return;
-  ATTENDANT_CHECK(valid->response_bytes <= kLimits.max_response_bytes);
-  ATTENDANT_CHECK(valid->attention_bytes <= kLimits.max_attention_weight_bytes);
+  ATTENDANT_CHECK(output.response_bytes <= kLimits.max_response_bytes);
+  ATTENDANT_CHECK(output.attention_bytes <= kLimits.max_attention_weight_bytes);
   // What a session indexes its tables with.
-  for (const SequenceInput& input : valid->sequences) {
+  for (const SequenceInput& input : valid->encode().sequences) {
     ATTENDANT_CHECK(
         ValidateSequence(model.config(), input.token_ids, input.positions, input.segment_ids).ok());
     ATTENDANT_CHECK(input.len() >= 1 && input.len() <= model.max_sequence_tokens);

@@ -1,15 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/rpc/attention/operation.h"
 
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 #include "kernels/core/arena.h"
+#include "kernels/core/half.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant {
 namespace {
 
+using attention::InputRows;
+using attention::PositionedRows;
+using attention::Sequences;
+using Buffer = AttendOperation::Buffer;
+
+std::vector<float> CopyFloats(const WireTensor& tensor) {
+  std::vector<float> values(static_cast<size_t>(tensor.count));
+  tensor.ReadFloats(values.data());
+  return values;
+}
+
+Buffer CopyAsF32(const WireTensor& tensor) {
+  Buffer buffer(static_cast<size_t>(tensor.count) * sizeof(float));
+  tensor.ReadFloats(reinterpret_cast<float*>(buffer.data()));
+  return buffer;
+}
+
+Buffer CopyBytes(const WireTensor& tensor) {
+  Buffer buffer(tensor.bytes.size());
+  std::memcpy(buffer.data(), tensor.bytes.data(), buffer.size());
+  return buffer;
+}
+
+// Piece by piece: values that are rounded to bf16 need no f32 copy of all of them.
+Buffer CopyAsBf16(const WireTensor& tensor) {
+  if (tensor.format == NumberFormat::kBf16) return CopyBytes(tensor);
+  constexpr size_t kPiece = 4096;
+  const auto count = static_cast<size_t>(tensor.count);
+  const auto value_bytes = static_cast<size_t>(BytesPerValue(tensor.format));
+  Buffer buffer(count * sizeof(uint16_t));
+  std::vector<float> piece(std::min(kPiece, count));
+  for (size_t first = 0; first < count; first += kPiece) {
+    const std::span<float> values(piece.data(), std::min(kPiece, count - first));
+    ReadValues(tensor.bytes.substr(first * value_bytes, values.size() * value_bytes), tensor.format,
+               values);
+    auto* out = reinterpret_cast<uint16_t*>(buffer.data()) + first;
+    for (size_t i = 0; i < values.size(); ++i) out[i] = ToBf16(values[i]);
+  }
+  return buffer;
+}
+
+Buffer CopyOperand(const WireTensor& tensor, DType dtype) {
+  return dtype == DType::kBf16 ? CopyAsBf16(tensor) : CopyAsF32(tensor);
+}
+
+absl::Status InMultiHead(const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat("multi_head: ", status.message()));
+}
+
 // The same rows, to be changed.
-attention::PositionedRows Positioned(const attention::InputRows& rows,
-                                     const attention::Sequences& sequences, DType dtype,
-                                     Buffer& values) {
+PositionedRows Positioned(const InputRows& rows, const Sequences& sequences, DType dtype,
+                          Buffer& values) {
   return {.sequences = sequences,
           .dtype = dtype,
           .rows = {values.data(), rows.heads, rows.dim, rows.batch_stride, rows.head_stride,
@@ -18,61 +75,168 @@ attention::PositionedRows Positioned(const attention::InputRows& rows,
 
 }  // namespace
 
-absl::Status AttentionTask::AddTable(attention::InputRows operand,
-                                     const attention::Sequences& sequences, Buffer& values,
-                                     ThreadPool& pool) const {
-  const attention::PositionedRows rows = Positioned(operand, sequences, call.dtype, values);
-  if (positions.is_learned) {
-    const int64_t count = static_cast<int64_t>(positions.learned.size()) / operand.dim;
-    return attention::AddPositions({positions.learned.data(), {count, operand.dim}}, rows, pool);
-  }
-  const int64_t count = sequences.max_len();
-  std::vector<float> table(static_cast<size_t>(count * operand.dim));
-  attention::FillSinusoidal(count, operand.dim, positions.base, table.data());
-  return attention::AddPositions({table.data(), {count, operand.dim}}, rows, pool);
+AttendOperation::AttendOperation(AttendPlan& plan, ByteBudget::Share memory)
+    : memory_(std::move(memory)),
+      with_heads_(plan.with_heads),
+      score_heads_(plan.with_heads || plan.module_heads > 0),
+      query_starts_(std::move(plan.query_starts)),
+      key_starts_(std::move(plan.key_starts)),
+      alibi_slopes_(std::move(plan.alibi_slopes)),
+      parameters_(std::move(plan.parameters)),
+      call_(plan.call),
+      positions_(plan.positions) {
+  positions_.learned.reset();
 }
 
-absl::Status AttentionTask::PutPositionsIn(ThreadPool& pool) {
-  struct Side {
-    const attention::InputRows& rows;
-    const attention::Sequences& sequences;
-    Buffer& values;
-    bool positioned;
-  };
-  const bool to_value = positions.added() && positions.to_value;
-  for (const Side& side : {Side{call.query, call.queries, query, positions.any()},
-                           Side{call.key, call.keys, key, positions.any()},
-                           Side{call.value, call.keys, value, to_value}}) {
-    if (!side.positioned || side.values.empty()) continue;
-    const absl::Status status =
-        positions.rotary.has_value()
-            ? attention::Rotate(*positions.rotary,
-                                Positioned(side.rows, side.sequences, call.dtype, side.values),
-                                pool)
-            : AddTable(side.rows, side.sequences, side.values, pool);
-    if (!status.ok()) return status;
+absl::StatusOr<std::unique_ptr<AttendOperation>> AttendOperation::Make(AttendPlan plan,
+                                                                       const AttentionModel& model,
+                                                                       int64_t max_response_bytes,
+                                                                       ByteBudget::Share memory) {
+  std::unique_ptr<AttendOperation> operation(new AttendOperation(plan, std::move(memory)));
+  if (plan.multi_head.has_value()) {
+    ATTENDANT_RETURN_IF_ERROR(operation->PackModule(*plan.multi_head));
   }
+  ATTENDANT_RETURN_IF_ERROR(operation->Measure(model, max_response_bytes));
+  operation->CopyTensors(plan);
+  return operation;
+}
+
+absl::Status AttendOperation::PackModule(const MultiHeadPlan& plan) {
+  const auto storage = std::make_shared<std::vector<std::vector<float>>>();
+  ModuleWeights weights;
+  weights.storage = storage;
+  MultiHeadWeights& to = weights.attention;
+  LinearWeights* const linears[] = {&to.query, &to.key, &to.value, &to.output};
+  for (size_t i = 0; i < plan.tensors.size(); ++i) {
+    if (!plan.tensors[i].has_value()) continue;
+    const WireTensor& tensor = *plan.tensors[i];
+    const float* values = storage->emplace_back(CopyFloats(tensor)).data();
+    LinearWeights& linear = *linears[i % std::size(linears)];
+    if (tensor.rank() == 1) {
+      linear.bias = {values, {tensor.count}};
+    } else {
+      linear.weight = {values, {tensor.dim(0), tensor.dim(1)}};
+    }
+  }
+  auto module = attention::MakeModule(plan.config, std::move(weights), call_.dtype);
+  if (!module.ok()) return InMultiHead(module.status());
+  module_ = *std::move(module);
+  call_.module = module_.get();
   return absl::OkStatus();
 }
 
-absl::Status AttentionTask::Run(ThreadPool& pool) {
-  if (absl::Status status = PutPositionsIn(pool); !status.ok()) return status;
-  // The plan measured for the largest worker; this one may have fewer threads.
-  const absl::StatusOr<attention::Cost> here = attention::Measure(call, pool.threads());
-  if (!here.ok()) return here.status();
+absl::Status AttendOperation::Measure(const AttentionModel& model, int64_t max_response_bytes) {
+  ATTENDANT_ASSIGN_OR_RETURN(cost_, attention::Measure(call_, model.threads));
+  int64_t scratch_bytes = cost_.scratch_bytes;
+  if (positions_.sinusoidal) {  // its table is as long as the longest sequence
+    const int64_t width = std::max({call_.query.dim, call_.key.dim, call_.value.dim});
+    scratch_bytes += std::max(call_.queries.max_len(), call_.keys.max_len()) * width *
+                     static_cast<int64_t>(sizeof(float));
+  }
+  ATTENDANT_RETURN_IF_ERROR(CheckAttendLimit("bytes for its answer as f32", response_bytes(),
+                                             max_response_bytes, "--max_response_bytes"));
+  ATTENDANT_RETURN_IF_ERROR(CheckAttendLimit("bytes of scratch memory", scratch_bytes,
+                                             model.limits.max_bytes, "--max_attention_bytes"));
+  return CheckAttendLimit("multiply-adds", cost_.operations, model.limits.max_operations,
+                          "--max_attention_operations");
+}
+
+void AttendOperation::CopyTensors(const AttendPlan& plan) {
+  query_ = CopyOperand(plan.query, call_.dtype);
+  call_.query.values = query_.data();
+  if (plan.own_key) key_ = CopyOperand(plan.key, call_.dtype);
+  call_.key.values = plan.own_key ? key_.data() : call_.query.values;
+  if (plan.own_value) value_ = CopyOperand(plan.value, call_.dtype);
+  call_.value.values = plan.own_value ? value_.data() : call_.key.values;
+  if (plan.mask.has_value()) {
+    const bool as_f32 = call_.mask.tensor.type == attention::MaskTensor::Type::kF32;
+    mask_ = as_f32 ? CopyAsF32(*plan.mask) : CopyBytes(*plan.mask);
+    call_.mask.tensor.values = mask_.data();
+  }
+  if (plan.key_mask.has_value()) {
+    key_mask_.assign(plan.key_mask->bytes.begin(), plan.key_mask->bytes.end());
+    call_.mask.keys = {key_mask_.data(), {plan.key_mask->count}};
+  }
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const float* values =
+        parameter_values_.emplace_back(CopyFloats(plan.parameter_tensors[i])).data();
+    parameters_[i].values = {values, parameters_[i].values.dims()};
+  }
+  if (plan.positions.learned.has_value()) learned_positions_ = CopyFloats(*plan.positions.learned);
+}
+
+absl::Status AttendOperation::AddTable(const PositionedRows& rows, ThreadPool& pool) const {
+  const int64_t dim = rows.rows.dim;
+  if (!learned_positions_.empty()) {
+    const int64_t count = static_cast<int64_t>(learned_positions_.size()) / dim;
+    return attention::AddPositions({learned_positions_.data(), {count, dim}}, rows, pool);
+  }
+  const int64_t count = rows.sequences.max_len();
+  std::vector<float> table(static_cast<size_t>(count * dim));
+  attention::FillSinusoidal(count, dim, positions_.base, table.data());
+  return attention::AddPositions({table.data(), {count, dim}}, rows, pool);
+}
+
+absl::Status AttendOperation::AddPositions(ThreadPool& pool) {
+  const bool added = has_added_positions();
+  const bool to_query_and_key = added || positions_.rotary.has_value();
+  const bool to_value = added && positions_.to_value;
+  const auto add = [&](bool wanted, const InputRows& operand, const Sequences& sequences,
+                       Buffer& values) {
+    if (!wanted || values.empty()) return absl::OkStatus();
+    const PositionedRows rows = Positioned(operand, sequences, call_.dtype, values);
+    return positions_.rotary.has_value() ? attention::Rotate(*positions_.rotary, rows, pool)
+                                         : AddTable(rows, pool);
+  };
+  ATTENDANT_RETURN_IF_ERROR(add(to_query_and_key, call_.query, call_.queries, query_));
+  ATTENDANT_RETURN_IF_ERROR(add(to_query_and_key, call_.key, call_.keys, key_));
+  return add(to_value, call_.value, call_.keys, value_);
+}
+
+absl::Status AttendOperation::Run(ThreadPool& pool) {
+  ATTENDANT_RETURN_IF_ERROR(AddPositions(pool));
   // An arena hands out whole multiples of its alignment.
-  Arena arena(static_cast<size_t>(here->scratch_bytes) + Arena::kAlignment);
-  std::byte* const scratch = arena.Allocate<std::byte>(here->scratch_bytes);
-  out.resize(static_cast<size_t>(cost.out_bytes));
-  weights.resize(static_cast<size_t>(cost.weights_bytes) / sizeof(float));
-  const int64_t seq = call.queries.seq();
+  Arena arena(cost_.scratch_bytes + Arena::kAlignment);
+  std::byte* const scratch = arena.Allocate<std::byte>(cost_.scratch_bytes);
+  out_.resize(static_cast<size_t>(cost_.out_bytes));
+  weights_.resize(static_cast<size_t>(cost_.weights_bytes) / sizeof(float));
+  const int64_t seq = call_.queries.seq();
   const attention::Outputs outputs{
       .out =
-          with_heads && !call.queries.packed()
-              ? attention::OutputRows::HeadsFirst(out.data(), cost.out_heads, cost.out_dim, seq)
-              : attention::OutputRows::TokensFirst(out.data(), cost.out_heads, cost.out_dim, seq),
-      .weights = weights.empty() ? nullptr : weights.data()};
-  return attention::Run(call, pool, {scratch, static_cast<size_t>(here->scratch_bytes)}, outputs);
+          with_heads_ && !call_.queries.packed()
+              ? attention::OutputRows::HeadsFirst(out_.data(), cost_.out_heads, cost_.out_dim, seq)
+              : attention::OutputRows::TokensFirst(out_.data(), cost_.out_heads, cost_.out_dim,
+                                                   seq),
+      .weights = weights_.empty() ? nullptr : weights_.data()};
+  return attention::RunMeasured(call_, cost_, pool,
+                                {scratch, static_cast<size_t>(cost_.scratch_bytes)}, outputs);
+}
+
+int64_t AttendOperation::response_bytes() const {
+  constexpr auto kF32Bytes = static_cast<int64_t>(sizeof(float));
+  return cost_.out_bytes / attention::ValueBytes(call_.dtype) * kF32Bytes + cost_.weights_bytes;
+}
+
+std::vector<int64_t> AttendOperation::out_shape() const {
+  const Sequences& queries = call_.queries;
+  const int64_t heads = cost_.out_heads;
+  const int64_t dim = cost_.out_dim;
+  if (queries.packed() && with_heads_) return {queries.tokens(), heads, dim};
+  if (queries.packed()) return {queries.tokens(), dim};
+  if (with_heads_) return {queries.batch(), heads, queries.seq(), dim};
+  return {queries.batch(), queries.seq(), dim};
+}
+
+std::vector<int64_t> AttendOperation::weights_shape() const {
+  const Sequences& queries = call_.queries;
+  const auto count = cost_.weights_bytes / static_cast<int64_t>(sizeof(float));
+  if (queries.packed()) return {count};
+  const int64_t heads = cost_.weights_heads;
+  const int64_t columns = count / (queries.batch() * heads * queries.seq());
+  if (score_heads_ && call_.weights == attention::WeightsWanted::kPerHead) {
+    return {queries.batch(), heads, queries.seq(), columns};
+  }
+  return {queries.batch(), queries.seq(), columns};
 }
 
 }  // namespace attendant

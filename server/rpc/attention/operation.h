@@ -4,71 +4,80 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "kernels/attention/attention.h"
 #include "kernels/attention/modules/module.h"
-#include "kernels/attention/positions.h"
-#include "kernels/core/attention_module.h"
 #include "server/batching/request.h"
+#include "server/models/attention_model.h"
 #include "server/requests/byte_budget.h"
+#include "server/rpc/attention/plan.h"
 
 namespace attendant {
 
-// Where tokens stand, as a request says it; ALiBi is in the call's mask.
-struct TaskPositions {
-  bool sinusoidal = false;
-  float base = attention::kDefaultBase;
-  bool is_learned = false;
-  std::vector<float> learned;  // [rows, query dim]
-  bool to_value = false;       // sinusoidal and learned: added to the values too
-  std::optional<attention::RotaryOptions> rotary;
-
-  bool added() const { return sinusoidal || is_learned; }
-  bool any() const { return added() || rotary.has_value(); }
-};
-
-// One side of the attention, or all values of one kind that a call points to.
-using Buffer = std::vector<std::byte>;
-
-// One request of attendant.v1.Attention in the kernels' words, with the memory that its call points
-// into: a task stays where it is. Made by PlanAttend, MeasureAttend and FillTask.
-class AttentionTask final : public Operation {
+// An Attend request as an operation of the batcher, with the memory that its call points into.
+class AttendOperation final : public Operation {
  public:
-  int64_t tokens() const override { return call.queries.tokens() + call.keys.tokens(); }
-  // Puts the positions in, and computes `out` and `weights`.
+  using Buffer = std::vector<std::byte>;
+
+  // Packs the weights that the request brings, measures computation and answer, and copies the
+  // plan's tensors, in this order. Does not refer to the request afterwards. `memory` accounts for
+  // plan.operand_bytes. `model` must outlive the operation. INVALID_ARGUMENT names what does not
+  // fit together, or the limit that the request exceeds.
+  static absl::StatusOr<std::unique_ptr<AttendOperation>> Make(AttendPlan plan,
+                                                               const AttentionModel& model,
+                                                               int64_t max_response_bytes,
+                                                               ByteBudget::Share memory);
+
+  int64_t tokens() const override { return call_.queries.tokens() + call_.keys.tokens(); }
+  // Adds the positions, and computes output and attention weights.
   absl::Status Run(ThreadPool& pool) override;
 
-  attention::Call call;
-  attention::Cost cost;
-  TaskPositions positions;
-  bool with_heads = false;    // the operands came with heads
-  int64_t module_heads = 0;   // that a module makes of them; 0: there is none
-  int64_t operand_bytes = 0;  // of everything below but the results
-  ByteBudget::Share memory;   // operand_bytes of the requests' budget
+  const attention::Sequences& queries() const { return call_.queries; }
+  DType dtype() const { return call_.dtype; }
+  int64_t response_bytes() const;  // of output and attention weights, as f32
 
-  std::vector<int64_t> query_starts, key_starts;  // [batch + 1], of ragged sequences
-  Buffer query;
-  Buffer key;    // empty: the query's
-  Buffer value;  // empty: the key's
-  Buffer mask;
-  std::vector<uint8_t> key_mask;
-  std::vector<float> alibi_slopes;
-  std::vector<std::vector<float>> parameter_values;
-  std::vector<attention::Parameter> parameters;  // views of parameter_values
-  ModuleConfig own_config;                       // of a module whose weights the request brings
-  std::unique_ptr<const attention::Module> own_module;
-
-  Buffer out;                  // [.., out_dim], in the call's dtype
-  std::vector<float> weights;  // as attention::Outputs says; empty when not wanted
+  // The results, once Run returned OK. Take*: at most once.
+  std::vector<int64_t> out_shape() const;
+  Buffer TakeOut() { return std::move(out_); }  // in dtype()
+  bool has_weights() const { return cost_.weights_bytes > 0; }
+  std::vector<int64_t> weights_shape() const;  // columns are keys; Linformer's are projected keys
+  std::vector<float> TakeWeights() { return std::move(weights_); }
 
  private:
-  absl::Status AddTable(attention::InputRows operand, const attention::Sequences& sequences,
-                        Buffer& values, ThreadPool& pool) const;
-  absl::Status PutPositionsIn(ThreadPool& pool);
+  AttendOperation(AttendPlan& plan, ByteBudget::Share memory);
+
+  absl::Status PackModule(const MultiHeadPlan& plan);
+  absl::Status Measure(const AttentionModel& model, int64_t max_response_bytes);
+  void CopyTensors(const AttendPlan& plan);
+  bool has_added_positions() const { return positions_.sinusoidal || !learned_positions_.empty(); }
+  absl::Status AddPositions(ThreadPool& pool);
+  absl::Status AddTable(const attention::PositionedRows& rows, ThreadPool& pool) const;
+
+  const ByteBudget::Share memory_;
+  const bool with_heads_;   // the operands came with heads
+  const bool score_heads_;  // attention weights of each head have a dimension for the heads
+  const std::vector<int64_t> query_starts_, key_starts_;  // call_ points into these and the rest
+  const std::vector<float> alibi_slopes_;
+  std::vector<attention::Parameter> parameters_;
+  attention::Call call_;
+  attention::Cost cost_;  // on the model's largest worker
+
+  Buffer query_;
+  Buffer key_;    // empty: the query's
+  Buffer value_;  // empty: the key's
+  Buffer mask_;
+  std::vector<uint8_t> key_mask_;
+  std::vector<std::vector<float>> parameter_values_;
+  std::unique_ptr<const attention::Module> module_;
+  AttendPositions positions_;             // without the learned table
+  std::vector<float> learned_positions_;  // [rows, query dim]; empty: none
+
+  Buffer out_;
+  std::vector<float> weights_;
 };
 
 }  // namespace attendant

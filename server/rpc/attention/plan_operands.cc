@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "server/rpc/attention/plan_operands.h"
+
 #include <utility>
 
 #include "kernels/core/status_macros.h"
-#include "server/rpc/attention/plan_parts.h"
 
 namespace attendant {
 namespace {
@@ -63,8 +64,7 @@ absl::StatusOr<Sequences> ReadSequences(const Layout& layout, absl::string_view 
                                         const Lengths& lengths, absl::string_view tensor_field,
                                         const WireTensor& tensor, std::vector<int64_t>& starts) {
   if (!layout.ragged) return Sequences::Dense(tensor.dim(0), tensor.dim(tensor.rank() - 2));
-  absl::Status status = ReadLengths(lengths_field, lengths, tensor_field, tensor, starts);
-  if (!status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(ReadLengths(lengths_field, lengths, tensor_field, tensor, starts));
   return Sequences::Packed(starts);
 }
 
@@ -88,36 +88,36 @@ absl::Status CheckSameTokens(const Layout& layout, const WireTensor& key, const 
 
 }  // namespace
 
-absl::Status PlanOperands(const v1::AttendRequest& request, AttentionTask& task) {
+absl::Status PlanOperands(const v1::AttendRequest& request, AttendPlan& plan) {
   if (!request.has_query()) return InvalidAttend("query is not set");
   if (request.has_value() && !request.has_key()) return InvalidAttend("value is set, key is not");
-  absl::StatusOr<WireTensor> query = ReadNumbers("query", request.query(), kMaxTensorRank);
-  if (!query.ok()) return query.status();
-  absl::StatusOr<WireTensor> key = ReadNumbers("key", KeySource(request), kMaxTensorRank);
-  if (!key.ok()) return key.status();
-  absl::StatusOr<WireTensor> value = ReadNumbers("value", ValueSource(request), kMaxTensorRank);
-  if (!value.ok()) return value.status();
-  const absl::StatusOr<Layout> layout = ReadLayout(request, *query);
-  if (!layout.ok()) return layout.status();
-  ATTENDANT_RETURN_IF_ERROR(CheckRank("key", *key, *query));
-  ATTENDANT_RETURN_IF_ERROR(CheckRank("value", *value, *query));
+  ATTENDANT_ASSIGN_OR_RETURN(plan.query, ReadNumbers("query", request.query(), kMaxTensorRank));
+  plan.key = plan.query;
+  if (request.has_key()) {
+    ATTENDANT_ASSIGN_OR_RETURN(plan.key, ReadNumbers("key", request.key(), kMaxTensorRank));
+  }
+  plan.value = plan.key;
+  if (request.has_value()) {
+    ATTENDANT_ASSIGN_OR_RETURN(plan.value, ReadNumbers("value", request.value(), kMaxTensorRank));
+  }
+  ATTENDANT_ASSIGN_OR_RETURN(const Layout layout, ReadLayout(request, plan.query));
+  ATTENDANT_RETURN_IF_ERROR(CheckRank("key", plan.key, plan.query));
+  ATTENDANT_RETURN_IF_ERROR(CheckRank("value", plan.value, plan.query));
   // Reads dims of key and value that they have once their ranks are query's.
-  ATTENDANT_RETURN_IF_ERROR(CheckSameTokens(*layout, *key, *value));
+  ATTENDANT_RETURN_IF_ERROR(CheckSameTokens(layout, plan.key, plan.value));
   const bool own_lengths = request.key_lengths_size() > 0;
   const auto& key_lengths = own_lengths ? request.key_lengths() : request.query_lengths();
-  absl::StatusOr<Sequences> queries = ReadSequences(
-      *layout, "query_lengths", request.query_lengths(), "query", *query, task.query_starts);
-  if (!queries.ok()) return queries.status();
-  absl::StatusOr<Sequences> keys =
-      ReadSequences(*layout, own_lengths ? "key_lengths" : "query_lengths", key_lengths, "key",
-                    *key, task.key_starts);
-  if (!keys.ok()) return keys.status();
-  task.with_heads = layout->with_heads;
-  task.call.queries = *queries;
-  task.call.keys = *keys;
-  task.call.query = RowsOf(*layout, *query);
-  task.call.key = RowsOf(*layout, *key);
-  task.call.value = RowsOf(*layout, *value);
+  plan.with_heads = layout.with_heads;
+  attention::Call& call = plan.call;
+  ATTENDANT_ASSIGN_OR_RETURN(
+      call.queries, ReadSequences(layout, "query_lengths", request.query_lengths(), "query",
+                                  plan.query, plan.query_starts));
+  ATTENDANT_ASSIGN_OR_RETURN(
+      call.keys, ReadSequences(layout, own_lengths ? "key_lengths" : "query_lengths", key_lengths,
+                               "key", plan.key, plan.key_starts));
+  call.query = RowsOf(layout, plan.query);
+  call.key = RowsOf(layout, plan.key);
+  call.value = RowsOf(layout, plan.value);
   return absl::OkStatus();
 }
 

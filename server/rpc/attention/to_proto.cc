@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "server/rpc/attention/to_proto.h"
+
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "kernels/attention/registry.h"
 #include "kernels/core/half.h"
-#include "server/rpc/attention/plan.h"
-#include "server/rpc/encoder/messages.h"
 #include "server/rpc/wire/messages.h"
 
 namespace attendant {
 namespace {
 
-void AppendBf16(const Buffer& values, NumberFormat format, std::string& bytes) {
+void AppendBf16(const AttendOperation::Buffer& values, NumberFormat format, std::string& bytes) {
   constexpr size_t kPiece = 4096;
   const auto* bits = reinterpret_cast<const uint16_t*>(values.data());
   const size_t count = values.size() / sizeof(uint16_t);
@@ -23,49 +24,26 @@ void AppendBf16(const Buffer& values, NumberFormat format, std::string& bytes) {
   }
 }
 
-std::vector<int64_t> OutputShape(const AttentionTask& task) {
-  const attention::Sequences& queries = task.call.queries;
-  const int64_t dim = task.cost.out_dim;
-  if (queries.packed()) {
-    if (task.with_heads) return {queries.tokens(), task.cost.out_heads, dim};
-    return {queries.tokens(), dim};
-  }
-  if (task.with_heads) return {queries.batch(), task.cost.out_heads, queries.seq(), dim};
-  return {queries.batch(), queries.seq(), dim};
-}
-
-// Columns are keys, but Linformer's projected ones.
-std::vector<int64_t> WeightsShape(const AttentionTask& task) {
-  const attention::Sequences& queries = task.call.queries;
-  const auto count = static_cast<int64_t>(task.weights.size());
-  if (queries.packed()) return {count};
-  const int64_t heads = task.cost.weights_heads;
-  const int64_t columns = count / (queries.batch() * heads * queries.seq());
-  const bool per_head = task.call.weights == attention::WeightsWanted::kPerHead;
-  if (per_head && (task.with_heads || task.module_heads > 0)) {
-    return {queries.batch(), heads, queries.seq(), columns};
-  }
-  return {queries.batch(), queries.seq(), columns};
-}
-
 }  // namespace
 
-void EncodeAttention(NumberFormat format, AttentionTask& task, v1::AttendResponse& response) {
-  std::string& out = StartTensor(OutputShape(task), format, *response.mutable_output());
-  if (task.call.dtype == DType::kBf16) {
-    AppendBf16(task.out, format, out);
-  } else {
-    AppendValues({reinterpret_cast<const float*>(task.out.data()), task.out.size() / sizeof(float)},
-                 format, out);
+void ToProto(AttendOperation& operation, NumberFormat format, v1::AttendResponse& response) {
+  std::string& out = StartTensor(operation.out_shape(), format, *response.mutable_output());
+  {
+    const AttendOperation::Buffer values = operation.TakeOut();  // freed before the weights
+    if (operation.dtype() == DType::kBf16) {
+      AppendBf16(values, format, out);
+    } else {
+      AppendValues({reinterpret_cast<const float*>(values.data()), values.size() / sizeof(float)},
+                   format, out);
+    }
   }
-  Buffer().swap(task.out);
-  if (task.weights.empty()) return;
-  std::string& weights = StartTensor(WeightsShape(task), format, *response.mutable_weights());
-  AppendValues(task.weights, format, weights);
-  std::vector<float>().swap(task.weights);
+  if (!operation.has_weights()) return;
+  std::string& weights =
+      StartTensor(operation.weights_shape(), format, *response.mutable_weights());
+  AppendValues(operation.TakeWeights(), format, weights);
 }
 
-void EncodeKinds(v1::ListAttentionResponse& response) {
+void KindsToProto(v1::ListAttentionResponse& response) {
   for (const attention::Operator* op : attention::Operators()) {
     v1::AttentionKindInfo& info = *response.add_kinds();
     info.set_name(op->name);
@@ -84,9 +62,9 @@ void EncodeKinds(v1::ListAttentionResponse& response) {
   }
 }
 
-void EncodeModule(const ModelStatus& status, v1::AttentionModuleInfo& info) {
+void ToProto(const ModelStatus& status, v1::AttentionModuleInfo& info) {
   info.set_name(status.name);
-  info.set_state(EncodeModelState(status.state));
+  info.set_state(ToProto(status.state));
   const attention::Module& module = *status.attention()->module;
   const ModuleConfig& config = module.config();
   const bool encoder = config.type == ModuleType::kTransformerEncoder;

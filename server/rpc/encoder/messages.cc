@@ -3,17 +3,20 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/status_macros.h"
+#include "server/models/encoder_model.h"
+#include "server/requests/encode_types.h"
+#include "server/requests/request_run.h"
 #include "server/rpc/wire/messages.h"
 
 namespace attendant {
 namespace {
 
-constexpr size_t kMaxIdBytes = 256;
-
-absl::StatusOr<std::optional<Pooling>> DecodePooling(v1::Pooling pooling) {
+absl::StatusOr<std::optional<Pooling>> PoolingFromProto(v1::Pooling pooling) {
   switch (pooling) {
     case v1::POOLING_UNSPECIFIED:
       return std::nullopt;
@@ -30,7 +33,7 @@ absl::StatusOr<std::optional<Pooling>> DecodePooling(v1::Pooling pooling) {
   }
 }
 
-absl::StatusOr<Truncation> DecodeTruncation(v1::Truncation truncation) {
+absl::StatusOr<Truncation> TruncationFromProto(v1::Truncation truncation) {
   switch (truncation) {
     case v1::TRUNCATION_UNSPECIFIED:
       return Truncation::kTextOnly;
@@ -43,8 +46,8 @@ absl::StatusOr<Truncation> DecodeTruncation(v1::Truncation truncation) {
   }
 }
 
-absl::Status DecodeSequences(const v1::Sequences& sequences, const EncodeLimits& limits,
-                             EncodeInput& input) {
+absl::Status SequencesFromProto(const v1::Sequences& sequences, const EncodeLimits& limits,
+                                EncodeInput& input) {
   if (sequences.sequences_size() > limits.max_request_sequences) {
     return absl::InvalidArgumentError(absl::StrCat("the request has ", sequences.sequences_size(),
                                                    " sequences, the limit is ",
@@ -100,9 +103,9 @@ std::vector<T> Row(const Field& field, int64_t row, int64_t seq) {
   return std::vector<T>(begin, begin + seq);
 }
 
-absl::Status DecodePadded(const v1::PaddedBatch& padded, const EncodeLimits& limits,
-                          EncodeInput& input) {
-  if (absl::Status status = CheckPadded(padded, limits); !status.ok()) return status;
+absl::Status PaddedFromProto(const v1::PaddedBatch& padded, const EncodeLimits& limits,
+                             EncodeInput& input) {
+  ATTENDANT_RETURN_IF_ERROR(CheckPadded(padded, limits));
   for (int64_t row = 0; row < padded.batch(); ++row) {
     input.sequences.emplace_back(
         IdsInput{.token_ids = Row<int64_t>(padded.token_ids(), row, padded.seq()),
@@ -112,61 +115,177 @@ absl::Status DecodePadded(const v1::PaddedBatch& padded, const EncodeLimits& lim
   return absl::OkStatus();
 }
 
-absl::Status DecodeInput(const v1::EncodeRequest& request, const EncodeLimits& limits,
-                         EncodeInput& input) {
+absl::Status InputFromProto(const v1::EncodeRequest& request, const EncodeLimits& limits,
+                            EncodeInput& input) {
   switch (request.input_case()) {
     case v1::EncodeRequest::kSequences:
-      return DecodeSequences(request.sequences(), limits, input);
+      return SequencesFromProto(request.sequences(), limits, input);
     case v1::EncodeRequest::kPadded:
-      return DecodePadded(request.padded(), limits, input);
+      return PaddedFromProto(request.padded(), limits, input);
     case v1::EncodeRequest::INPUT_NOT_SET:
       break;
   }
   return absl::InvalidArgumentError("the request has neither sequences nor a padded batch");
 }
 
-absl::Status DecodeOutputs(const v1::OutputSelection& outputs, DecodedRequest& decoded) {
-  absl::StatusOr<std::optional<Pooling>> pooling = DecodePooling(outputs.pooled().pooling());
-  if (!pooling.ok()) return pooling.status();
-  absl::StatusOr<NumberFormat> numbers = FromWire("outputs.dtype", outputs.dtype());
-  if (!numbers.ok()) return numbers.status();
-  decoded.format.numbers = *numbers;
-  decoded.format.last_hidden_state = outputs.last_hidden_state();
-  decoded.format.token_ids = outputs.token_ids();
-  decoded.input.last_hidden_state = outputs.last_hidden_state();
-  decoded.input.pooled = outputs.has_pooled();
-  decoded.input.pooling = *pooling;
-  if (outputs.pooled().has_normalize()) decoded.input.normalize = outputs.pooled().normalize();
-  decoded.input.dims = outputs.pooled().dims();
+absl::Status OutputsFromProto(const v1::OutputSelection& outputs, EncodeInput& input) {
+  ATTENDANT_ASSIGN_OR_RETURN(input.pooling, PoolingFromProto(outputs.pooled().pooling()));
+  if (outputs.pooled().has_normalize()) input.normalize = outputs.pooled().normalize();
+  input.last_hidden_state = outputs.last_hidden_state();
+  input.pooled = outputs.has_pooled();
+  input.dims = outputs.pooled().dims();
   const v1::AttentionSelection& attention = outputs.attention_weights();
-  decoded.input.attention_weights = outputs.has_attention_weights();
-  decoded.input.attention_layers.assign(attention.layers().begin(), attention.layers().end());
-  decoded.input.attention_heads.assign(attention.heads().begin(), attention.heads().end());
-  decoded.input.hidden_layers.assign(outputs.hidden_layers().begin(),
-                                     outputs.hidden_layers().end());
-  decoded.input.token_strings = outputs.token_strings();
+  input.attention_weights = outputs.has_attention_weights();
+  input.layers.attention_layers.assign(attention.layers().begin(), attention.layers().end());
+  input.layers.attention_heads.assign(attention.heads().begin(), attention.heads().end());
+  input.layers.hidden_layers.assign(outputs.hidden_layers().begin(), outputs.hidden_layers().end());
+  input.token_strings = outputs.token_strings();
   return absl::OkStatus();
+}
+
+v1::Pooling ToProto(Pooling pooling) {
+  switch (pooling) {
+    case Pooling::kNone:
+      return v1::POOLING_UNSPECIFIED;
+    case Pooling::kMean:
+      return v1::POOLING_MEAN;
+    case Pooling::kCls:
+      return v1::POOLING_CLS;
+    case Pooling::kMax:
+      return v1::POOLING_MAX;
+    case Pooling::kLast:
+      return v1::POOLING_LAST;
+  }
+  return v1::POOLING_UNSPECIFIED;
+}
+
+// How an answer's tensors are written.
+struct TensorFormat {
+  NumberFormat numbers;
+  bool padded;  // [batch, seq, ..] and not [tokens, ..]
+};
+
+// [tokens, hidden] of ragged input, [batch, seq, hidden] of padded; `outer` comes before.
+std::string& StartHiddenStates(const TensorFormat& format, const EncodeOutput& output,
+                               std::vector<int64_t> outer, v1::Tensor& tensor) {
+  std::vector<int64_t> shape = std::move(outer);
+  if (format.padded) {
+    shape.push_back(static_cast<int64_t>(output.sequences.size()));
+    shape.push_back(output.sequences.front().len());
+  } else {
+    int64_t tokens = 0;
+    for (const EncodedSequence& sequence : output.sequences) tokens += sequence.len();
+    shape.push_back(tokens);
+  }
+  shape.push_back(output.layers.hidden);
+  return StartTensor(shape, format.numbers, tensor);
+}
+
+void AddLastHiddenState(const TensorFormat& format, EncodeOutput& output, v1::Tensor& tensor) {
+  std::string& bytes = StartHiddenStates(format, output, {}, tensor);
+  for (EncodedSequence& sequence : output.sequences) {
+    AppendHiddenState(sequence, output.layers.hidden, sequence.result.last_hidden_state.data(),
+                      format.numbers, bytes);
+    std::vector<float>().swap(sequence.result.last_hidden_state);
+  }
+}
+
+void AddHiddenStates(const TensorFormat& format, EncodeOutput& output, v1::Tensor& tensor) {
+  const size_t layers = output.layers.hidden_layers.size();
+  std::string& bytes = StartHiddenStates(format, output, {static_cast<int64_t>(layers)}, tensor);
+  for (size_t layer = 0; layer < layers; ++layer) {
+    for (const EncodedSequence& sequence : output.sequences) {
+      const std::vector<float>& states = sequence.result.hidden_states;
+      AppendHiddenState(sequence, output.layers.hidden,
+                        states.data() + layer * (states.size() / layers), format.numbers, bytes);
+    }
+  }
+  for (EncodedSequence& sequence : output.sequences) {
+    std::vector<float>().swap(sequence.result.hidden_states);
+  }
+}
+
+void AddAttentionWeights(NumberFormat format, EncodeOutput& output, v1::EncodeResponse& response) {
+  const auto layers = static_cast<int64_t>(output.layers.attention_layers.size());
+  const auto heads = static_cast<int64_t>(output.layers.attention_heads.size());
+  for (EncodedSequence& sequence : output.sequences) {
+    const int64_t shape[] = {layers, heads, sequence.len(), sequence.len()};
+    std::string& bytes = StartTensor(shape, format, *response.add_attention_weights());
+    AppendAttentionWeights(sequence, layers * heads, format, bytes);
+    std::vector<float>().swap(sequence.result.attention_weights);
+  }
+}
+
+void AddPooled(NumberFormat format, const EncodeOutput& output, v1::Tensor& tensor) {
+  const int64_t shape[] = {
+      static_cast<int64_t>(output.sequences.size()),
+      static_cast<int64_t>(output.sequences.front().result.pooled.size())};  // [batch, dims]
+  std::string& bytes = StartTensor(shape, format, tensor);
+  for (const EncodedSequence& sequence : output.sequences) {
+    AppendValues(sequence.result.pooled, format, bytes);
+  }
+}
+
+void FillSequenceInfo(const EncodedSequence& sequence, bool token_ids, v1::SequenceInfo& info) {
+  for (const std::string& token : sequence.token_strings) info.add_token_strings(token);
+  info.set_tokens(sequence.len());
+  info.set_truncated(sequence.truncated);
+  if (token_ids) {
+    info.mutable_token_ids()->Add(sequence.token_ids.begin(), sequence.token_ids.end());
+  }
 }
 
 }  // namespace
 
-absl::StatusOr<DecodedRequest> DecodeRequest(const v1::EncodeRequest& request,
-                                             const EncodeLimits& limits) {
-  if (request.id().size() > kMaxIdBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("id has ", request.id().size(), " bytes, the limit is ", kMaxIdBytes));
+absl::StatusOr<EncodeInput> FromProto(const v1::EncodeRequest& request,
+                                      const EncodeLimits& limits) {
+  ATTENDANT_RETURN_IF_ERROR(CheckRequestId(request.id()));
+  EncodeInput input;
+  input.priority = request.priority();
+  ATTENDANT_ASSIGN_OR_RETURN(input.truncation, TruncationFromProto(request.truncation()));
+  ATTENDANT_RETURN_IF_ERROR(OutputsFromProto(request.outputs(), input));
+  ATTENDANT_RETURN_IF_ERROR(InputFromProto(request, limits, input));
+  return input;
+}
+
+void ToProto(EncodeOutput& output, const v1::EncodeRequest& request, NumberFormat format,
+             v1::EncodeResponse& response) {
+  response.set_id(request.id());
+  response.set_model(request.model());
+  for (const EncodedSequence& sequence : output.sequences) {
+    FillSequenceInfo(sequence, request.outputs().token_ids(), *response.add_sequences());
   }
-  DecodedRequest decoded;
-  decoded.input.model = request.model();
-  decoded.input.priority = request.priority();
-  decoded.format.padded = request.has_padded();
-  absl::StatusOr<Truncation> truncation = DecodeTruncation(request.truncation());
-  if (!truncation.ok()) return truncation.status();
-  decoded.input.truncation = *truncation;
-  if (absl::Status status = DecodeOutputs(request.outputs(), decoded); !status.ok()) return status;
-  absl::Status status = DecodeInput(request, limits, decoded.input);
-  if (!status.ok()) return status;
-  return decoded;
+  const TensorFormat tensors{.numbers = format, .padded = request.has_padded()};
+  if (output.outputs.last_hidden_state) {
+    AddLastHiddenState(tensors, output, *response.mutable_last_hidden_state());
+  }
+  if (!output.layers.hidden_layers.empty()) {
+    AddHiddenStates(tensors, output, *response.mutable_hidden_states());
+  }
+  if (output.layers.attention_maps() > 0) AddAttentionWeights(format, output, response);
+  if (!output.sequences.front().result.pooled.empty()) {
+    AddPooled(format, output, *response.mutable_pooled());
+  }
+}
+
+void ToProto(const ModelStatus& status, v1::ModelInfo& info) {
+  info.set_name(status.name);
+  info.set_state(ToProto(status.state));
+  if (!status.error.ok()) info.set_error(std::string(status.error.message()));
+  if (status.encoder() == nullptr) return;
+  const EncoderModel& model = *status.encoder();
+  const PreparedInfo& prepared = model.encoder->info();
+  info.set_backend(prepared.backend);
+  info.set_isa(prepared.isa);
+  info.set_dtype(std::string(DTypeName(prepared.dtype)));
+  info.set_layers(model.config().layers);
+  info.set_heads(model.config().heads);
+  info.set_hidden(model.config().hidden);
+  info.set_vocab(model.config().vocab);
+  info.set_max_sequence_tokens(model.max_sequence_tokens);
+  info.set_max_text_tokens(model.sentence.max_text_tokens);
+  info.set_pooling(ToProto(model.sentence.pooling));
+  info.set_normalize(model.sentence.normalize);
 }
 
 }  // namespace attendant

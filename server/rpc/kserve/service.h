@@ -3,26 +3,24 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <memory>
 #include <string>
 
 #include "inference/grpc_service.grpc.pb.h"
-#include "server/batching/batcher.h"
 #include "server/requests/encode_run.h"
 #include "server/rpc/call/answer_stream.h"
-#include "server/rpc/call/open_calls.h"
-#include "server/rpc/call/unary_call.h"
-#include "server/rpc/kserve/infer.h"
+#include "server/rpc/call/calls.h"
 #include "server/rpc/kserve/models.h"
 
 namespace attendant {
 
-// inference.GRPCInferenceService, the KServe v2 protocol as Triton's clients speak it. Every call
-// answers; those that make no sense here say UNIMPLEMENTED and why. On gRPC's callback threads;
+// inference.GRPCInferenceService, the KServe v2 protocol as Triton's clients speak it. Every RPC
+// answers; an RPC that makes no sense here says UNIMPLEMENTED and why. On gRPC's callback threads;
 // thread-safe.
 class KServeService final : public inference::GRPCInferenceService::CallbackService {
  public:
-  // `pipeline` must outlive the service. Large requests are read on `executor`.
-  KServeService(EncodePipeline& pipeline, std::string version, Executor executor,
+  // `dependencies` must outlive the service.
+  KServeService(const EncodeDependencies& dependencies, std::string version,
                 const StreamLimits& stream_limits = {});
 
 #define ATTENDANT_UNARY(rpc)                                            \
@@ -53,20 +51,23 @@ class KServeService final : public inference::GRPCInferenceService::CallbackServ
   grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>*
   ModelStreamInfer(grpc::CallbackServerContext* context) override;
 
-  // Ends every stream with UNAVAILABLE once all that it has read is answered, new ones at once. The
-  // answers of all calls that began before have been written when it returns, or `deadline` is
-  // over.
+  // Ends every stream with UNAVAILABLE once all requests that it has read are answered, and new
+  // streams at once. Returns when the answers of all earlier calls are written, or at `deadline`.
   void Close(absl::Time deadline);
 
  private:
   using InferStream =
       AnswerStream<inference::ModelInferRequest, inference::ModelStreamInferResponse>;
 
-  EncodePipeline& pipeline_;
+  // Starts one request, unary or of a stream.
+  void Infer(absl::Time deadline, std::shared_ptr<CallState> state,
+             const inference::ModelInferRequest& request, inference::ModelInferResponse& response,
+             UnaryCall::Done done);
+
+  const EncodeDependencies& dependencies_;
   const std::string version_;
   const StreamLimits stream_limits_;
   KServeModels models_;
-  KServeInference inference_;
   OpenCalls<UnaryCall> calls_;
   OpenCalls<InferStream> streams_;
 };

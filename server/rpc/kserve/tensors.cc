@@ -4,18 +4,221 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "kernels/core/quote.h"
-#include "server/rpc/kserve/inputs.h"
-#include "server/rpc/kserve/parameters.h"
+#include "kernels/core/status_macros.h"
+#include "server/requests/encode_types.h"
 
 namespace attendant {
 namespace {
 
+using InputProto = inference::ModelInferRequest::InferInputTensor;
+
 static_assert(std::endian::native == std::endian::little, "raw contents are little-endian");
+
+// An input of a ModelInfer request whose name, datatype, shape and amount of data agree. Views the
+// request.
+struct InputTensor {
+  absl::string_view name;
+  int64_t batch = 0;
+  int64_t width = 0;                 // values in a row
+  int64_t value_bytes = 0;           // of integers; 0 for BYTES
+  const std::string* raw = nullptr;  // null: the values are in `contents`
+  const inference::InferTensorContents* contents = nullptr;
+};
+
+// By the place of their spec; empty for an input that the request leaves out.
+using InputTensors = std::vector<std::optional<InputTensor>>;
+
+template <typename... Parts>
+absl::Status InputError(absl::string_view name, const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat("input ", Quote(name), " ", parts...));
+}
+
+// The value of an integer parameter, 0 without it. Clients send either signedness.
+absl::StatusOr<int64_t> IntegerParameter(const InferParameterMap& parameters,
+                                         const std::string& name) {
+  const auto found = parameters.find(name);
+  if (found == parameters.end()) return 0;
+  const inference::InferParameter& value = found->second;
+  const bool is_signed = value.has_int64_param();
+  if (!is_signed && !value.has_uint64_param()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("parameter '", name, "' must be an integer (int64_param or uint64_param)"));
+  }
+  if (is_signed && value.int64_param() < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("parameter '", name, "' is ", value.int64_param(), ", the minimum is 0"));
+  }
+  constexpr uint64_t kMax = std::numeric_limits<int64_t>::max();
+  if (!is_signed && value.uint64_param() > kMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("parameter '", name, "' is ", value.uint64_param(), ", the limit is ", kMax));
+  }
+  return is_signed ? value.int64_param() : static_cast<int64_t>(value.uint64_param());
+}
+
+std::string ShapeText(const InputProto& input) {
+  return absl::StrCat("[", absl::StrJoin(input.shape(), ", "), "]");
+}
+
+// Every dimension is checked against its limit before any two are multiplied.
+absl::Status CheckShape(const InputProto& input, const TensorSpec& spec,
+                        const KServeModelInfo& model) {
+  if (input.shape_size() != 2) {
+    return InputError(input.name(), "has ", input.shape_size(),
+                      " dimensions, expected 2: the batch and ",
+                      spec.dims[0] == 1 ? "1" : "the padded length");
+  }
+  if (input.shape(0) < 1 || input.shape(1) < 1) {
+    return InputError(input.name(), "has shape ", ShapeText(input), ", the minimum is 1");
+  }
+  if (input.shape(0) > model.max_batch_size) {
+    return InputError(input.name(), "has batch size ", input.shape(0), ", the limit is ",
+                      model.max_batch_size);
+  }
+  if (spec.dims[0] == 1 && input.shape(1) != 1) {
+    return InputError(input.name(), "has shape ", ShapeText(input), ", expected [batch, 1]");
+  }
+  if (input.shape(1) > model.max_sequence_tokens) {
+    return InputError(input.name(), "has length ", input.shape(1), ", the limit is ",
+                      model.max_sequence_tokens);
+  }
+  return absl::OkStatus();
+}
+
+// Bytes of one value, 0 for BYTES.
+absl::StatusOr<int64_t> CheckDatatype(const InputProto& input, const TensorSpec& spec) {
+  if (input.datatype() == spec.datatype) return spec.datatype == "BYTES" ? 0 : 8;
+  if (spec.datatype == "INT64" && input.datatype() == "INT32") return 4;
+  return InputError(input.name(), "has datatype ", Quote(input.datatype()), ", expected ",
+                    spec.datatype);
+}
+
+int64_t TotalValues(const inference::InferTensorContents& contents) {
+  return int64_t{contents.bool_contents_size()} + contents.int_contents_size() +
+         contents.int64_contents_size() + contents.uint_contents_size() +
+         contents.uint64_contents_size() + contents.fp32_contents_size() +
+         contents.fp64_contents_size() + contents.bytes_contents_size();
+}
+
+absl::Status CheckTypedContents(const InputTensor& tensor) {
+  const inference::InferTensorContents& contents = *tensor.contents;
+  const int64_t expected = tensor.batch * tensor.width;
+  const auto [field, values] =
+      tensor.value_bytes == 0   ? std::pair("bytes_contents", contents.bytes_contents_size())
+      : tensor.value_bytes == 4 ? std::pair("int_contents", contents.int_contents_size())
+                                : std::pair("int64_contents", contents.int64_contents_size());
+  if (values != expected) {
+    return InputError(tensor.name, "has ", values, " values in ", field, ", its shape has ",
+                      expected);
+  }
+  if (TotalValues(contents) != expected) {
+    return InputError(tensor.name, "has values outside of ", field);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRawContents(const InputTensor& tensor) {
+  if (TotalValues(*tensor.contents) != 0) {
+    return InputError(tensor.name, "has values in contents beside raw_input_contents");
+  }
+  const int64_t expected = tensor.batch * tensor.width * tensor.value_bytes;
+  const auto bytes = static_cast<int64_t>(tensor.raw->size());
+  if (tensor.value_bytes > 0 && bytes != expected) {
+    return InputError(tensor.name, "has ", bytes, " bytes of raw contents, its shape has ",
+                      expected);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<InputTensor> CheckInput(const InputProto& input, const std::string* raw,
+                                       const TensorSpec& spec, const KServeModelInfo& model) {
+  ATTENDANT_RETURN_IF_ERROR(CheckTensorParameters(input.name(), input.parameters()));
+  ATTENDANT_ASSIGN_OR_RETURN(const int64_t value_bytes, CheckDatatype(input, spec));
+  ATTENDANT_RETURN_IF_ERROR(CheckShape(input, spec, model));
+  const InputTensor tensor{.name = spec.name,
+                           .batch = input.shape(0),
+                           .width = input.shape(1),
+                           .value_bytes = value_bytes,
+                           .raw = raw,
+                           .contents = &input.contents()};
+  ATTENDANT_RETURN_IF_ERROR(raw == nullptr ? CheckTypedContents(tensor) : CheckRawContents(tensor));
+  return tensor;
+}
+
+std::string InputNames(const std::vector<TensorSpec>& specs) {
+  return absl::StrJoin(specs, ", ", [](std::string* out, const TensorSpec& spec) {
+    absl::StrAppend(out, spec.name);
+  });
+}
+
+// The place of an input's name among `specs`. Since no name may come twice, a request is refused
+// before more inputs are looked at than there are specs.
+absl::StatusOr<size_t> FindSpec(const std::vector<TensorSpec>& specs, const InputProto& input,
+                                const InputTensors& tensors) {
+  const auto found = std::find_if(specs.begin(), specs.end(), [&](const TensorSpec& spec) {
+    return spec.name == input.name();
+  });
+  if (found == specs.end()) {
+    return InputError(input.name(), "is unknown, the model has ", InputNames(specs));
+  }
+  const auto index = static_cast<size_t>(found - specs.begin());
+  if (tensors[index].has_value()) return InputError(input.name(), "was given twice");
+  return index;
+}
+
+// Checks every input alone.
+absl::StatusOr<InputTensors> CheckEach(const inference::ModelInferRequest& request,
+                                       const std::vector<TensorSpec>& specs,
+                                       const KServeModelInfo& model) {
+  const bool has_raw = request.raw_input_contents_size() > 0;
+  if (has_raw && request.raw_input_contents_size() != request.inputs_size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("raw_input_contents has ", request.raw_input_contents_size(), " entries for ",
+                     request.inputs_size(), " inputs"));
+  }
+  InputTensors tensors(specs.size());
+  for (int i = 0; i < request.inputs_size(); ++i) {
+    const InputProto& input = request.inputs(i);
+    ATTENDANT_ASSIGN_OR_RETURN(const size_t index, FindSpec(specs, input, tensors));
+    const std::string* raw = has_raw ? &request.raw_input_contents(i) : nullptr;
+    ATTENDANT_ASSIGN_OR_RETURN(tensors[index], CheckInput(input, raw, specs[index], model));
+  }
+  return tensors;
+}
+
+absl::Status CheckTogether(const InputTensors& tensors, const std::vector<TensorSpec>& specs) {
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (!tensors[i].has_value()) {
+      if (specs[i].optional) continue;
+      return InputError(specs[i].name, "is missing");
+    }
+    const InputTensor& first = *tensors[0];
+    const InputTensor& tensor = *tensors[i];
+    if (tensor.batch != first.batch || tensor.width != first.width) {
+      return InputError(tensor.name, "has shape [", tensor.batch, ", ", tensor.width, "], but '",
+                        first.name, "' has [", first.batch, ", ", first.width, "]");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Checks every input of `request` alone and against the others, and lays them out by `specs`.
+// Allocates nothing that grows with a shape. A raw BYTES tensor's elements are yet to be counted.
+
+absl::StatusOr<InputTensors> CheckInputs(const inference::ModelInferRequest& request,
+                                         const std::vector<TensorSpec>& specs,
+                                         const KServeModelInfo& model) {
+  ATTENDANT_ASSIGN_OR_RETURN(InputTensors tensors, CheckEach(request, specs, model));
+  ATTENDANT_RETURN_IF_ERROR(CheckTogether(tensors, specs));
+  return tensors;
+}
 
 // Cuts the next element off `rest`: its length as uint32, then its bytes.
 std::optional<absl::string_view> NextElement(absl::string_view& rest) {
@@ -29,7 +232,7 @@ std::optional<absl::string_view> NextElement(absl::string_view& rest) {
   return element;
 }
 
-absl::StatusOr<InferInputs> DecodeTexts(const InputTensor& text) {
+absl::StatusOr<InferInputs> TextsFromProto(const InputTensor& text) {
   InferInputs inputs;
   if (text.raw == nullptr) {
     for (const std::string& element : text.contents->bytes_contents()) {
@@ -84,9 +287,9 @@ absl::StatusOr<std::vector<uint8_t>> ReadMaskRow(const InputTensor& tensor, int6
   return mask;
 }
 
-absl::StatusOr<InferInputs> DecodeIds(const InputTensor& ids,
-                                      const std::optional<InputTensor>& mask,
-                                      const std::optional<InputTensor>& segments) {
+absl::StatusOr<InferInputs> IdsFromProto(const InputTensor& ids,
+                                         const std::optional<InputTensor>& mask,
+                                         const std::optional<InputTensor>& segments) {
   InferInputs inputs;
   inputs.seq = ids.width;
   inputs.sequences.reserve(static_cast<size_t>(ids.batch));
@@ -95,9 +298,7 @@ absl::StatusOr<InferInputs> DecodeIds(const InputTensor& ids,
     sequence.token_ids = ReadRow(ids, row);
     if (segments.has_value()) sequence.segment_ids = ReadRow(*segments, row);
     if (mask.has_value()) {
-      absl::StatusOr<std::vector<uint8_t>> values = ReadMaskRow(*mask, row);
-      if (!values.ok()) return values.status();
-      sequence.attention_mask = *std::move(values);
+      ATTENDANT_ASSIGN_OR_RETURN(sequence.attention_mask, ReadMaskRow(*mask, row));
     }
     inputs.sequences.emplace_back(std::move(sequence));
   }
@@ -106,17 +307,47 @@ absl::StatusOr<InferInputs> DecodeIds(const InputTensor& ids,
 
 }  // namespace
 
-absl::StatusOr<InferInputs> DecodeInferInputs(const inference::ModelInferRequest& request,
-                                              const ServedModel& model) {
+absl::StatusOr<InferParameters> FromProto(const InferParameterMap& parameters) {
+  ATTENDANT_ASSIGN_OR_RETURN(const int64_t level, IntegerParameter(parameters, "priority"));
+  ATTENDANT_ASSIGN_OR_RETURN(const int64_t timeout_us, IntegerParameter(parameters, "timeout"));
+  constexpr int64_t kLevels = kPriorityLevels;
+  constexpr int64_t kDefaultLevel = kDefaultPriorityLevel;
+  if (level > kLevels) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("parameter 'priority' is ", level, ", the limit is ", kLevels));
+  }
+  InferParameters decoded;
+  if (level > 0) decoded.priority = static_cast<int>(kDefaultLevel - level);
+  if (timeout_us > 0) decoded.timeout = absl::Microseconds(timeout_us);
+  return decoded;
+}
+
+absl::Status CheckTensorParameters(absl::string_view tensor, const InferParameterMap& parameters) {
+  for (const char* name :
+       {"shared_memory_region", "shared_memory_byte_size", "shared_memory_offset"}) {
+    if (!parameters.contains(name)) continue;
+    return absl::UnimplementedError(absl::StrCat("tensor ", Quote(tensor), " has parameter '", name,
+                                                 "': shared memory is not supported"));
+  }
+  const auto classification = parameters.find("classification");
+  if (classification == parameters.end() || classification->second.int64_param() == 0) {
+    return absl::OkStatus();
+  }
+  return absl::UnimplementedError(
+      absl::StrCat("tensor ", Quote(tensor),
+                   " has parameter 'classification': an encoder's outputs are not class scores"));
+}
+
+absl::StatusOr<InferInputs> InputsFromProto(const inference::ModelInferRequest& request,
+                                            const KServeModelInfo& model) {
   const std::vector<TensorSpec> specs = InputSpecs(model.kind);
-  const absl::StatusOr<InputTensors> tensors = CheckInputs(request, specs, model);
-  if (!tensors.ok()) return tensors.status();
-  if (model.kind == ServedName::kText) return DecodeTexts(*(*tensors)[0]);
-  return DecodeIds(*(*tensors)[0], (*tensors)[1], (*tensors)[2]);
+  ATTENDANT_ASSIGN_OR_RETURN(const InputTensors tensors, CheckInputs(request, specs, model));
+  if (model.kind == ServedName::kText) return TextsFromProto(*tensors[0]);
+  return IdsFromProto(*tensors[0], tensors[1], tensors[2]);
 }
 
 absl::Status CheckRequestedOutputs(const inference::ModelInferRequest& request,
-                                   const ServedModel& model) {
+                                   const KServeModelInfo& model) {
   const TensorSpec spec = OutputSpecOf(model);
   for (int i = 0; i < request.outputs_size(); ++i) {
     const auto& output = request.outputs(i);
@@ -128,16 +359,15 @@ absl::Status CheckRequestedOutputs(const inference::ModelInferRequest& request,
       return absl::InvalidArgumentError(
           absl::StrCat("output ", Quote(output.name()), " was requested twice"));
     }
-    const absl::Status status = CheckTensorParameters(output.name(), output.parameters());
-    if (!status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(CheckTensorParameters(output.name(), output.parameters()));
   }
   return absl::OkStatus();
 }
 
-void AppendInferOutput(const EncodeOutput& output, const ServedModel& model, int64_t seq,
-                       inference::ModelInferResponse& response) {
+void ToProto(const EncodeOutput& output, const KServeModelInfo& model, int64_t seq,
+             inference::ModelInferResponse& response) {
   const bool states = model.kind == ServedName::kEncoder;
-  const int64_t row_values = states ? seq * output.hidden : output.hidden;
+  const int64_t row_values = states ? seq * output.layers.hidden : output.layers.hidden;
   const size_t row_bytes = static_cast<size_t>(row_values) * sizeof(float);
   const TensorSpec spec = OutputSpecOf(model);
   auto& tensor = *response.add_outputs();
@@ -145,14 +375,14 @@ void AppendInferOutput(const EncodeOutput& output, const ServedModel& model, int
   tensor.set_datatype(std::string(spec.datatype));
   tensor.add_shape(static_cast<int64_t>(output.sequences.size()));
   if (states) tensor.add_shape(seq);
-  tensor.add_shape(output.hidden);
+  tensor.add_shape(output.layers.hidden);
 
   std::string& data = *response.add_raw_output_contents();
   data.resize(output.sequences.size() * row_bytes);
   char* row = data.data();
   for (const EncodedSequence& sequence : output.sequences) {
     if (states) {
-      ScatterRows(sequence, output.hidden, sequence.result.last_hidden_state.data(),
+      ScatterRows(sequence, output.layers.hidden, sequence.result.last_hidden_state.data(),
                   reinterpret_cast<float*>(row));
     } else {
       std::memcpy(row, sequence.result.pooled.data(), row_bytes);

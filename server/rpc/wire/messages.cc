@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant {
 namespace {
@@ -35,6 +36,28 @@ absl::Status CheckShape(absl::string_view field, const std::vector<int64_t>& sha
 
 }  // namespace
 
+v1::ModelState ToProto(ModelState state) {
+  switch (state) {
+    case ModelState::kLoading:
+      return v1::MODEL_STATE_LOADING;
+    case ModelState::kReady:
+      return v1::MODEL_STATE_READY;
+    case ModelState::kFailed:
+    case ModelState::kLost:
+      return v1::MODEL_STATE_FAILED;
+    case ModelState::kDraining:
+      return v1::MODEL_STATE_DRAINING;
+  }
+  return v1::MODEL_STATE_UNSPECIFIED;
+}
+
+void ToProto(const RequestTimes& times, v1::Timings& timings) {
+  timings.set_tokenize_us(absl::ToInt64Microseconds(times.decode));
+  timings.set_queue_us(absl::ToInt64Microseconds(times.queue));
+  timings.set_compute_us(absl::ToInt64Microseconds(times.compute));
+  timings.set_total_us(absl::ToInt64Microseconds(times.total()));
+}
+
 std::string ShapeText(std::span<const int64_t> shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
 }
@@ -44,7 +67,7 @@ absl::Status UnknownEnum(absl::string_view field, int value) {
       absl::StrCat(field, " is ", value, ", which is not one of its values"));
 }
 
-v1::DType ToWire(NumberFormat format) {
+v1::DType ToProto(NumberFormat format) {
   switch (format) {
     case NumberFormat::kF32:
       return v1::DTYPE_F32;
@@ -56,7 +79,7 @@ v1::DType ToWire(NumberFormat format) {
   return v1::DTYPE_UNSPECIFIED;
 }
 
-absl::StatusOr<NumberFormat> FromWire(absl::string_view field, v1::DType dtype) {
+absl::StatusOr<NumberFormat> FromProto(absl::string_view field, v1::DType dtype) {
   switch (dtype) {
     case v1::DTYPE_UNSPECIFIED:
     case v1::DTYPE_F32:
@@ -82,14 +105,12 @@ absl::StatusOr<WireTensor> ReadTensor(absl::string_view field, const v1::Tensor&
   WireTensor read{.shape = {tensor.shape().begin(), tensor.shape().end()},
                   .is_bool = tensor.dtype() == v1::DTYPE_BOOL,
                   .bytes = tensor.data()};
-  if (absl::Status status = CheckShape(field, read.shape, max_rank); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(CheckShape(field, read.shape, max_rank));
   int64_t value_bytes = 1;
   if (!read.is_bool) {
-    const absl::StatusOr<NumberFormat> format =
-        FromWire(absl::StrCat(field, ".dtype"), tensor.dtype());
-    if (!format.ok()) return format.status();
-    read.format = *format;
-    value_bytes = BytesPerValue(*format);
+    ATTENDANT_ASSIGN_OR_RETURN(read.format,
+                               FromProto(absl::StrCat(field, ".dtype"), tensor.dtype()));
+    value_bytes = BytesPerValue(read.format);
   }
   const int64_t size = static_cast<int64_t>(tensor.data().size());
   read.count = CountValues(read.shape, size, value_bytes);
@@ -110,7 +131,7 @@ absl::StatusOr<WireTensor> ReadNumbers(absl::string_view field, const v1::Tensor
 }
 
 std::string& StartTensor(std::span<const int64_t> shape, NumberFormat format, v1::Tensor& tensor) {
-  tensor.set_dtype(ToWire(format));
+  tensor.set_dtype(ToProto(format));
   tensor.mutable_shape()->Add(shape.begin(), shape.end());
   int64_t bytes = BytesPerValue(format);
   for (int64_t dim : shape) bytes *= dim;

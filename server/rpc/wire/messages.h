@@ -10,26 +10,31 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "attendant/v1/encoder.pb.h"
+#include "server/models/model_status.h"
 #include "server/requests/number_format.h"
+#include "server/requests/request_run.h"
 
-// Tensors of attendant.v1 that come from clients, and those that go to them.
+// Messages that several services of attendant.v1 share, to and from the server's own words.
 namespace attendant {
+
+v1::ModelState ToProto(ModelState state);
+void ToProto(const RequestTimes& times, v1::Timings& timings);
 
 // "[2, 3]"
 std::string ShapeText(std::span<const int64_t> shape);
 
 absl::Status UnknownEnum(absl::string_view field, int value);
 
-// What `format` is on the wire, and back; unspecified is F32.
-v1::DType ToWire(NumberFormat format);
-absl::StatusOr<NumberFormat> FromWire(absl::string_view field, v1::DType dtype);
+// DTYPE_UNSPECIFIED is F32. INVALID_ARGUMENT, naming `field`, for BOOL and unknown values.
+v1::DType ToProto(NumberFormat format);
+absl::StatusOr<NumberFormat> FromProto(absl::string_view field, v1::DType dtype);
 
-// A tensor whose shape, dtype and size have been found to agree. A view: `bytes` are the message's.
+// A tensor whose shape, dtype and size agree. It views the message's `bytes`.
 struct WireTensor {
   std::vector<int64_t> shape;  // every dim at least 1
   int64_t count = 0;           // values
   bool is_bool = false;
-  NumberFormat format = NumberFormat::kF32;  // of what is not bool
+  NumberFormat format = NumberFormat::kF32;  // unless it is bool
   absl::string_view bytes;
 
   int64_t rank() const { return static_cast<int64_t>(shape.size()); }
@@ -45,11 +50,11 @@ struct WireTensor {
 // dtype, or not as many bytes as shape and dtype say.
 absl::StatusOr<WireTensor> ReadTensor(absl::string_view field, const v1::Tensor& tensor,
                                       int max_rank);
-// The same, and it is a number's, not bool.
+// The same, and INVALID_ARGUMENT for bool.
 absl::StatusOr<WireTensor> ReadNumbers(absl::string_view field, const v1::Tensor& tensor,
                                        int max_rank);
 
-// Sets dtype and shape and makes room for the values, which are to be appended to the result.
+// Sets dtype and shape, and reserves space for the values: append them to the returned string.
 std::string& StartTensor(std::span<const int64_t> shape, NumberFormat format, v1::Tensor& tensor);
 
 }  // namespace attendant

@@ -43,10 +43,7 @@ class KServeServiceTest : public testing::Test {
         metrics_("test"),
         registry_(CheckpointLoader(*backend_, Options()), metrics_,
                   [this](absl::AnyInvocable<void()> f) { completions_.Post(std::move(f)); }),
-        pipeline_(registry_, metrics_, budgets_),
-        service_(pipeline_, "1.2.3",
-                 [this](absl::AnyInvocable<void()> f) { completions_.Post(std::move(f)); },
-                 {.max_requests = kMaxStreamRequests}) {}
+        service_(dependencies_, "1.2.3", {.max_requests = kMaxStreamRequests}) {}
 
   void SetUp() override {
     std::promise<ModelState> loaded;
@@ -96,7 +93,10 @@ class KServeServiceTest : public testing::Test {
   ServerMetrics metrics_;
   MemoryBudgets budgets_;
   ModelRegistry registry_;
-  EncodePipeline pipeline_;
+  const RequestDependencies requests_{
+      registry_, metrics_, budgets_,
+      [this](absl::AnyInvocable<void()> f) { completions_.Post(std::move(f)); }};
+  const EncodeDependencies dependencies_{requests_, {}};
   KServeService service_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<inference::GRPCInferenceService::Stub> stub_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/rpc/kserve/parameters.h"
+#include "server/rpc/kserve/tensors.h"
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ inference::InferParameter Text(const char* value) {
 }
 
 InferParameters Decoded(const InferParameterMap& parameters) {
-  const absl::StatusOr<InferParameters> decoded = DecodeInferParameters(parameters);
+  const absl::StatusOr<InferParameters> decoded = FromProto(parameters);
   EXPECT_TRUE(decoded.ok()) << decoded.status();
   return decoded.value_or(InferParameters{});
 }
@@ -67,13 +67,13 @@ TEST(Parameters, BadValuesAreRefused) {
           Unsigned(std::numeric_limits<uint64_t>::max()), Text("5"), inference::InferParameter()}) {
       InferParameterMap parameters;
       parameters[name] = value;
-      EXPECT_TRUE(absl::IsInvalidArgument(DecodeInferParameters(parameters).status()))
+      EXPECT_TRUE(absl::IsInvalidArgument(FromProto(parameters).status()))
           << name << " " << value.DebugString();
     }
   }
   InferParameterMap parameters;
   parameters["priority"] = Int(202);
-  EXPECT_TRUE(absl::IsInvalidArgument(DecodeInferParameters(parameters).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(FromProto(parameters).status()));
 }
 
 TEST(Parameters, ReservedAndUnknownOnesPass) {

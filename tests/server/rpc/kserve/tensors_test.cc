@@ -24,7 +24,7 @@ using testing::IsEmpty;
 
 constexpr int64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
 
-ServedModel Served(ServedName kind) {
+KServeModelInfo Served(ServedName kind) {
   return {.name = JoinServedName("m", kind),
           .kind = kind,
           .hidden = 2,
@@ -75,14 +75,14 @@ const IdsInput& Ids(const InferInputs& inputs, size_t index) {
 }
 
 InferInputs Decoded(const inference::ModelInferRequest& request, ServedName kind) {
-  absl::StatusOr<InferInputs> inputs = DecodeInferInputs(request, Served(kind));
+  absl::StatusOr<InferInputs> inputs = InputsFromProto(request, Served(kind));
   EXPECT_TRUE(inputs.ok()) << inputs.status();
   return inputs.ok() ? *std::move(inputs) : InferInputs{};
 }
 
 void ExpectRefused(const inference::ModelInferRequest& request, ServedName kind,
                    const std::string& message) {
-  const absl::Status status = DecodeInferInputs(request, Served(kind)).status();
+  const absl::Status status = InputsFromProto(request, Served(kind)).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status << "\n" << request.ShortDebugString();
   EXPECT_THAT(std::string(status.message()), HasSubstr(message));
 }
@@ -271,13 +271,13 @@ TEST(IdsInputs, TypedContentsInTheWrongFieldAreRefused) {
 TEST(IdsInputs, SharedMemoryIsRefused) {
   inference::ModelInferRequest request = IdsRequest();
   (*request.mutable_inputs(0)->mutable_parameters())["shared_memory_region"].set_string_param("r");
-  EXPECT_TRUE(absl::IsUnimplemented(DecodeInferInputs(request, Served(ServedName::kIds)).status()));
+  EXPECT_TRUE(absl::IsUnimplemented(InputsFromProto(request, Served(ServedName::kIds)).status()));
 }
 
 TEST(IdsInputs, LongNamesMakeShortMessages) {
   inference::ModelInferRequest request = IdsRequest();
   request.mutable_inputs(1)->set_name(std::string(1 << 20, 'n'));
-  const absl::Status status = DecodeInferInputs(request, Served(ServedName::kIds)).status();
+  const absl::Status status = InputsFromProto(request, Served(ServedName::kIds)).status();
   EXPECT_LT(status.message().size(), 300u);
 }
 
@@ -301,13 +301,13 @@ TEST(Inputs, RandomRequestsNeverCrash) {
       for (size_t v = 0; v < pick(4); ++v) input.mutable_contents()->add_int64_contents(1);
     }
     const ServedName kind = pick(2) == 0 ? ServedName::kText : ServedName::kIds;
-    accepted += DecodeInferInputs(request, Served(kind)).ok() ? 1 : 0;
+    accepted += InputsFromProto(request, Served(kind)).ok() ? 1 : 0;
   }
   EXPECT_GT(accepted, 0);
 }
 
 TEST(RequestedOutputs, OneThatExistsOnceOrNone) {
-  const ServedModel model = Served(ServedName::kIds);
+  const KServeModelInfo model = Served(ServedName::kIds);
   inference::ModelInferRequest request;
   EXPECT_TRUE(CheckRequestedOutputs(request, model).ok());
   request.add_outputs()->set_name("sentence_embedding");
@@ -335,12 +335,12 @@ std::vector<float> Floats(const std::string& raw) {
 
 TEST(Output, PooledRowsOneAfterTheOther) {
   EncodeOutput output;
-  output.hidden = 2;
+  output.layers.hidden = 2;
   output.sequences.resize(2);
   output.sequences[0].result.pooled = {1, 2};
   output.sequences[1].result.pooled = {3, 4};
   inference::ModelInferResponse response;
-  AppendInferOutput(output, Served(ServedName::kText), 0, response);
+  ToProto(output, Served(ServedName::kText), 0, response);
   ASSERT_EQ(response.outputs_size(), 1);
   EXPECT_EQ(response.outputs(0).name(), "sentence_embedding");
   EXPECT_EQ(response.outputs(0).datatype(), "FP32");
@@ -351,7 +351,7 @@ TEST(Output, PooledRowsOneAfterTheOther) {
 
 TEST(Output, HiddenStatesHaveZerosWhereTheMaskIsZero) {
   EncodeOutput output;
-  output.hidden = 2;
+  output.layers.hidden = 2;
   output.sequences.resize(2);
   output.sequences[0].token_ids = {5, 6, 7};
   output.sequences[0].attention_mask = {1, 0, 1};
@@ -359,7 +359,7 @@ TEST(Output, HiddenStatesHaveZerosWhereTheMaskIsZero) {
   output.sequences[1].token_ids = {8, 9, 10};
   output.sequences[1].result.last_hidden_state = {5, 6, 7, 8, 9, 10};
   inference::ModelInferResponse response;
-  AppendInferOutput(output, Served(ServedName::kEncoder), 3, response);
+  ToProto(output, Served(ServedName::kEncoder), 3, response);
   ASSERT_EQ(response.outputs_size(), 1);
   EXPECT_EQ(response.outputs(0).name(), "last_hidden_state");
   EXPECT_THAT(response.outputs(0).shape(), ElementsAre(2, 3, 2));

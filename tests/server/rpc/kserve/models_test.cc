@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/rpc/kserve/metadata.h"
+#include "server/rpc/kserve/models.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 
-ServedModel Served(ServedName kind) {
+KServeModelInfo Served(ServedName kind) {
   return {.name = JoinServedName("minilm", kind),
           .kind = kind,
           .hidden = 384,
@@ -47,7 +47,7 @@ TEST(Version, OnlyOneExists) {
 
 TEST(Metadata, ShapesCarryTheBatchDimension) {
   inference::ModelMetadataResponse metadata;
-  FillMetadata(Served(ServedName::kText), metadata);
+  ToProto(Served(ServedName::kText), metadata);
   EXPECT_EQ(metadata.name(), "minilm");
   EXPECT_THAT(metadata.versions(), ElementsAre("1"));
   ASSERT_EQ(metadata.inputs_size(), 1);
@@ -62,7 +62,7 @@ TEST(Metadata, ShapesCarryTheBatchDimension) {
 
 TEST(Metadata, EncoderAnswersPerToken) {
   inference::ModelMetadataResponse metadata;
-  FillMetadata(Served(ServedName::kEncoder), metadata);
+  ToProto(Served(ServedName::kEncoder), metadata);
   ASSERT_EQ(metadata.inputs_size(), 3);
   EXPECT_EQ(metadata.inputs(0).name(), "input_ids");
   EXPECT_EQ(metadata.inputs(1).name(), "attention_mask");
@@ -78,7 +78,7 @@ TEST(Metadata, EncoderAnswersPerToken) {
 
 TEST(Config, DimsLeaveTheBatchDimensionOut) {
   inference::ModelConfig config;
-  FillConfig(Served(ServedName::kIds), config);
+  ToProto(Served(ServedName::kIds), config);
   EXPECT_EQ(config.name(), "minilm.ids");
   EXPECT_EQ(config.max_batch_size(), 4096);
   ASSERT_EQ(config.input_size(), 3);
@@ -96,7 +96,7 @@ TEST(Config, DimsLeaveTheBatchDimensionOut) {
 
 TEST(Config, TextIsAString) {
   inference::ModelConfig config;
-  FillConfig(Served(ServedName::kText), config);
+  ToProto(Served(ServedName::kText), config);
   ASSERT_EQ(config.input_size(), 1);
   EXPECT_EQ(config.input(0).data_type(), inference::TYPE_STRING);
   EXPECT_THAT(config.input(0).dims(), ElementsAre(1));
@@ -115,7 +115,7 @@ TEST(Statistics, CountsNanosecondsAndBatchesComeThrough) {
   snapshot.compute_output = {5, absl::Nanoseconds(7)};
   snapshot.batches[4].compute_infer = {2, absl::Nanoseconds(8)};
   inference::ModelStatistics statistics;
-  FillStatistics("minilm.ids", snapshot, statistics);
+  ToProto("minilm.ids", snapshot, statistics);
   EXPECT_EQ(statistics.name(), "minilm.ids");
   EXPECT_EQ(statistics.version(), "1");
   EXPECT_EQ(statistics.last_inference(), 1234u);

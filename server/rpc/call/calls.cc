@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/rpc/call/status_translation.h"
+#include "server/rpc/call/calls.h"
 
 #include <chrono>
-#include <optional>
 #include <string>
-
-#include "server/batching/retry_hint.h"
 
 namespace attendant {
 namespace {

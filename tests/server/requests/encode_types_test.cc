@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention weights, inner hidden states and token strings over attendant.v1.
-#include "server/requests/encode_output.h"
+#include "server/requests/encode_types.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

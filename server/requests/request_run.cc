@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/requests/request_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/core/status_macros.h"
+
+namespace attendant {
+namespace {
+
+constexpr size_t kMaxIdBytes = 256;
+constexpr int kMaxPriority = 100;
+
+// Up to here, tokenizing takes less time than a transport's thread may be kept from other calls.
+constexpr size_t kInlineMessageBytes = size_t{32} << 10;
+
+void RunInlineOrOn(const Executor& executor, size_t message_bytes,
+                   absl::AnyInvocable<void()> task) {
+  if (message_bytes <= kInlineMessageBytes) return task();
+  executor(std::move(task));
+}
+
+// gRPC cancels a call when its deadline passes. The client's clock may reach the deadline a little
+// before this one does: CANCELLED near the deadline or later is DEADLINE_EXCEEDED.
+absl::Status DeadlineInsteadOfCancelled(const absl::Status& status, absl::Time deadline) {
+  constexpr absl::Duration kClocksDiffer = absl::Milliseconds(10);
+  if (!absl::IsCancelled(status) || absl::Now() + kClocksDiffer < deadline) return status;
+  return absl::DeadlineExceededError("the deadline passed before the answer was ready");
+}
+
+}  // namespace
+
+absl::Status CheckRequestId(absl::string_view id) {
+  if (id.size() <= kMaxIdBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("id has ", id.size(), " bytes, the limit is ", kMaxIdBytes));
+}
+
+absl::Status CheckPriority(int priority) {
+  if (priority >= -kMaxPriority && priority <= kMaxPriority) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("priority is ", priority, ", it must be from ",
+                                                 -kMaxPriority, " to ", kMaxPriority));
+}
+
+void RequestRun::Start(std::unique_ptr<RequestRun> run) {
+  const RequestDependencies& dependencies = run->dependencies_;
+  const size_t bytes = run->call_.message_bytes;
+  absl::StatusOr<ByteBudget::Share> share =
+      run->Acquire(dependencies.budgets.requests, static_cast<int64_t>(bytes));
+  if (!share.ok()) return run->End(share.status());
+  run->call_.state->RetainRequest(*std::move(share));
+  RunInlineOrOn(dependencies.executor, bytes,
+                [run = std::move(run)]() mutable { Submit(std::move(run)); });
+}
+
+void RequestRun::Submit(std::unique_ptr<RequestRun> run) {
+  if (run->call_.state->cancelled()) {
+    return run->End(absl::CancelledError("cancelled by the client"));
+  }
+  absl::StatusOr<PendingRequest> pending = run->MakePending();
+  if (!pending.ok()) return run->End(pending.status());
+  run->model_->metrics->AddInflight(1);
+  if (pending->num_sequences() == 0) return run->Complete(RequestResult{});
+  // The answer may come, and end the call, before Submit returns: `run` is not used after that.
+  Batcher& batcher = *run->model_->batcher;
+  const std::shared_ptr<CallState> state = run->call_.state;
+  pending->deadline = run->call_.deadline;
+  pending->done = [run = std::move(run)](absl::StatusOr<RequestResult> result) mutable {
+    run->Complete(std::move(result));
+  };
+  const RequestId id = batcher.Submit(*std::move(pending));
+  state->SetSubmitted(batcher, id);
+}
+
+absl::StatusOr<PendingRequest> RequestRun::MakePending() {
+  const absl::Time start = absl::Now();
+  ATTENDANT_ASSIGN_OR_RETURN(model_, Decode());
+  if (call_.deadline <= absl::Now()) {
+    model_->metrics->CountRejected(RejectReasonName(RejectReason::kDeadline));
+    return absl::DeadlineExceededError("the deadline passed before the request was read");
+  }
+  ATTENDANT_ASSIGN_OR_RETURN(PendingRequest pending, Prepare());
+  times_.decode = absl::Now() - start;
+  return pending;
+}
+
+void RequestRun::Complete(absl::StatusOr<RequestResult> result) {
+  model_->metrics->AddInflight(-1);
+  if (!result.ok()) return End(result.status());
+  times_.queue = result->queue;
+  times_.compute = result->compute;
+  const absl::Time start = absl::Now();
+  Answer(*std::move(result));
+  times_.serialize = absl::Now() - start;
+  End(absl::OkStatus());
+}
+
+void RequestRun::End(const absl::Status& status) {
+  const absl::Status end = DeadlineInsteadOfCancelled(status, call_.deadline);
+  Count(end);
+  OnEnd(end);
+  call_.done(end);
+}
+
+void RequestRun::Count(const absl::Status& status) const {
+  if (!dependencies_.models.Contains(call_.model)) {
+    return dependencies_.metrics.CountUnknownModel(call_.method, status.code());
+  }
+  ModelMetrics& metrics = dependencies_.metrics.ForModel(call_.model);
+  metrics.CountRequest(call_.method, status.code());
+  metrics.ObservePhase(call_.method, Phase::kTotal, times_.total());
+  if (!status.ok()) return;
+  metrics.ObservePhase(call_.method, Phase::kTokenize, times_.decode);
+  metrics.ObservePhase(call_.method, Phase::kQueue, times_.queue);
+  metrics.ObservePhase(call_.method, Phase::kCompute, times_.compute);
+  metrics.ObservePhase(call_.method, Phase::kSerialize, times_.serialize);
+  CountTokens(metrics);
+}
+
+absl::StatusOr<ByteBudget::Share> RequestRun::Acquire(ByteBudget& budget, int64_t bytes) {
+  absl::StatusOr<ByteBudget::Share> share = budget.Acquire(bytes);
+  if (!share.ok() && dependencies_.models.Contains(call_.model)) {
+    dependencies_.metrics.ForModel(call_.model).CountRejected(MemoryBudgets::kRejected);
+  }
+  return share;
+}
+
+absl::Status RequestRun::AcquireResponse(int64_t bytes) {
+  ATTENDANT_ASSIGN_OR_RETURN(ByteBudget::Share share,
+                             Acquire(dependencies_.budgets.responses, bytes));
+  call_.state->RetainResponse(std::move(share));
+  return absl::OkStatus();
+}
+
+void RequestRun::LimitDeadline(absl::Time deadline) {
+  call_.deadline = std::min(call_.deadline, deadline);
+}
+
+}  // namespace attendant

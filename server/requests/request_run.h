@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "server/batching/batcher.h"
+#include "server/batching/request.h"
+#include "server/metrics/server_metrics.h"
+#include "server/models/encoder_model.h"
+#include "server/models/model_registry.h"
+#include "server/models/servable_model.h"
+#include "server/requests/byte_budget.h"
+#include "server/requests/call_state.h"
+
+namespace attendant {
+
+// INVALID_ARGUMENT for an id of more than 256 bytes, a priority outside of -100 to 100.
+absl::Status CheckRequestId(absl::string_view id);
+absl::Status CheckPriority(int priority);
+
+// What the requests of all protocols use. It outlives all of them.
+struct RequestDependencies {
+  ModelRegistry& models;
+  ServerMetrics& metrics;
+  MemoryBudgets& budgets;
+  Executor executor;  // decodes large requests
+};
+
+// One request as its transport hands it over.
+struct RequestCall {
+  Method method = Method::kEncode;
+  std::string model;         // metrics count the request under this name, if such a model exists
+  size_t message_bytes = 0;  // of the request message
+  absl::Time deadline = absl::InfiniteFuture();
+  std::shared_ptr<CallState> state;
+  // Called exactly once, after the response message is complete or the request has failed.
+  absl::AnyInvocable<void(const absl::Status&)> done;
+};
+
+// How long the phases of a request took, as far as they are over.
+struct RequestTimes {
+  absl::Time arrival = absl::Now();
+  absl::Duration decode;  // find the model, read the message, tokenize, check
+  absl::Duration queue, compute, serialize;
+
+  absl::Duration total() const { return absl::Now() - arrival; }
+};
+
+// The way of every request, whatever its protocol and whatever it computes:
+//
+//   1  account for the message's memory         5  check the deadline, Prepare, submit
+//   2  go to the executor if it is large        6  wait for the batcher
+//   3  stop if the client has cancelled         7  Answer
+//   4  Decode                                   8  count, call done
+//
+// An error ends the request at 8. Derived classes define the steps with a capital letter; EncodeRun
+// (in encode_run.h) defines them for encoders and leaves a protocol two translations. One thread at
+// a time works on a run.
+class RequestRun {
+ public:
+  virtual ~RequestRun() = default;
+  RequestRun(const RequestRun&) = delete;
+  RequestRun& operator=(const RequestRun&) = delete;
+
+  // Takes `run` to its end, and frees it. Calls `done` in here, on the executor, or on the
+  // batcher's executor.
+  static void Start(std::unique_ptr<RequestRun> run);
+
+ protected:
+  RequestRun(const RequestDependencies& dependencies, RequestCall call)
+      : dependencies_(dependencies), call_(std::move(call)) {}
+
+  // Finds the model and reads the request message.
+  virtual absl::StatusOr<ServableModel*> Decode() = 0;
+  // Checks the request, acquires the answer's memory (AcquireResponse), and returns the work for
+  // the model's batcher, without deadline and done. A request without sequences is not submitted:
+  // its result is empty.
+  virtual absl::StatusOr<PendingRequest> Prepare() = 0;
+  // Fills the response message.
+  virtual void Answer(RequestResult result) = 0;
+  // Counts the tokens of an answered request.
+  virtual void CountTokens(ModelMetrics& metrics) const = 0;
+  // For statistics of the protocol. Called once, right before done.
+  virtual void OnEnd(const absl::Status& /*status*/) {}
+
+  // RESOURCE_EXHAUSTED, counted as a rejection, when the memory does not fit now. AcquireResponse
+  // keeps it until the answer is written.
+  absl::StatusOr<ByteBudget::Share> Acquire(ByteBudget& budget, int64_t bytes);
+  absl::Status AcquireResponse(int64_t bytes);
+
+  // Makes `deadline` the request's, if it is the earlier one. For use in Decode.
+  void LimitDeadline(absl::Time deadline);
+
+  const RequestDependencies& dependencies() const { return dependencies_; }
+  const RequestCall& call() const { return call_; }
+  const RequestTimes& times() const { return times_; }
+
+ private:
+  static void Submit(std::unique_ptr<RequestRun> run);
+  absl::StatusOr<PendingRequest> MakePending();
+  void Complete(absl::StatusOr<RequestResult> result);
+  void End(const absl::Status& status);
+  void Count(const absl::Status& status) const;
+
+  const RequestDependencies& dependencies_;
+  RequestCall call_;
+  RequestTimes times_;
+  ServableModel* model_ = nullptr;  // set by MakePending
+};
+
+}  // namespace attendant

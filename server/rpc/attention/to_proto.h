@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "attendant/v1/attention.pb.h"
+#include "server/models/model_status.h"
+#include "server/requests/number_format.h"
+#include "server/rpc/attention/operation.h"
+
+namespace attendant {
+
+// Fills output and attention weights, and takes them out of the operation. REQUIRES: it has run.
+void ToProto(AttendOperation& operation, NumberFormat format, v1::AttendResponse& response);
+
+// Adds every kind of the attention family.
+void KindsToProto(v1::ListAttentionResponse& response);
+
+// REQUIRES: `status.attention()` is not null.
+void ToProto(const ModelStatus& status, v1::AttentionModuleInfo& info);
+
+}  // namespace attendant

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/server_callback.h>
+#include <grpcpp/support/status.h>
+
+#include <memory>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/batching/retry_hint.h"
+#include "server/requests/call_state.h"
+
+// What the calls of every gRPC service share. Streams are in answer_stream.h.
+namespace attendant {
+
+// The same code, and the message cut to 1024 bytes: it must fit a gRPC trailer.
+grpc::Status ToGrpcStatus(const absl::Status& status);
+
+// Sends a status's RetryAfter as grpc-retry-pushback-ms, which gRPC's own retry policy honours.
+// REQUIRES: the call's Finish has not been called.
+void AddRetryHint(const absl::Status& status, grpc::CallbackServerContext& context);
+
+// Completes an answer on a stream of attendant.v1: the request's id, and the error in place of the
+// response.
+template <typename Request, typename Answer>
+void FinishStreamAnswer(const Request& request, const absl::Status& status, Answer& answer) {
+  answer.set_id(request.id());
+  if (status.ok()) return;
+  const grpc::Status error = ToGrpcStatus(status);
+  answer.mutable_error()->set_code(error.error_code());
+  answer.mutable_error()->set_message(error.error_message());
+  if (const std::optional<absl::Duration> delay = RetryAfter(status)) {
+    answer.mutable_error()->set_retry_after_ms(absl::ToInt64Milliseconds(*delay));
+  }
+}
+
+// The call's deadline; InfiniteFuture without one.
+absl::Time Deadline(const grpc::CallbackServerContext& context);
+
+// The calls of one kind that gRPC has not let go of. Before the server stops, it closes them and
+// waits until their last answers are written. Thread-safe.
+template <typename Call>
+class OpenCalls {
+ public:
+  void Add(Call* call) {
+    absl::MutexLock lock(&mutex_);
+    if (closing_) {
+      call->Close();
+    } else {
+      calls_.insert(call);
+    }
+  }
+  void Remove(Call* call) {
+    absl::MutexLock lock(&mutex_);
+    calls_.erase(call);
+  }
+  // Closes every call, and from now on new ones at once.
+  void CloseAll() {
+    absl::MutexLock lock(&mutex_);
+    closing_ = true;
+    for (Call* call : calls_) call->Close();
+  }
+  // Waits until the calls that CloseAll found are gone, at most until `deadline`.
+  void AwaitClosed(absl::Time deadline) {
+    absl::MutexLock lock(&mutex_);
+    const auto none = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return calls_.empty(); };
+    mutex_.AwaitWithDeadline(absl::Condition(&none), deadline);
+  }
+
+ private:
+  absl::Mutex mutex_;  // taken before a call's own
+  absl::flat_hash_set<Call*> calls_ ABSL_GUARDED_BY(mutex_);
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+// Closes both kinds of a service's calls, then waits for both, at most until `deadline`.
+template <typename Call, typename Stream>
+void CloseAndAwait(OpenCalls<Call>& calls, OpenCalls<Stream>& streams, absl::Time deadline) {
+  calls.CloseAll();
+  streams.CloseAll();
+  calls.AwaitClosed(deadline);
+  streams.AwaitClosed(deadline);
+}
+
+// A unary call, which one request answers. Owns itself until OnDone.
+class UnaryCall final : public grpc::ServerUnaryReactor {
+ public:
+  using Done = absl::AnyInvocable<void(const absl::Status&)>;
+  using Handler = absl::FunctionRef<void(std::shared_ptr<CallState> state, Done done)>;
+
+  // `handler`, which Start alone calls, starts the request; `done` is called once, perhaps inside.
+  // The call is one of `calls` until gRPC lets go of it.
+  static UnaryCall* Start(OpenCalls<UnaryCall>& calls, grpc::CallbackServerContext& context,
+                          Handler handler) {
+    auto* call = new UnaryCall(calls);
+    calls.Add(call);
+    handler(call->state_, [call, &context](const absl::Status& status) {
+      AddRetryHint(status, context);
+      call->Finish(ToGrpcStatus(status));
+    });
+    return call;
+  }
+
+  // Does nothing: the call ends once it is answered.
+  void Close() {}
+
+  void OnCancel() override { state_->Cancel(); }
+  void OnDone() override {
+    calls_.Remove(this);
+    delete this;
+  }
+
+ private:
+  explicit UnaryCall(OpenCalls<UnaryCall>& calls) : calls_(calls) {}
+
+  OpenCalls<UnaryCall>& calls_;
+  const std::shared_ptr<CallState> state_ = std::make_shared<CallState>();
+};
+
+// Ends a unary call whose answer needs no waiting.
+inline grpc::ServerUnaryReactor* AnswerAtOnce(grpc::CallbackServerContext& context,
+                                              const absl::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context.DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
+}  // namespace attendant

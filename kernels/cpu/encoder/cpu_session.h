@@ -7,7 +7,7 @@
 #include "kernels/core/arena.h"
 #include "kernels/core/session.h"
 #include "kernels/core/threads/thread_pool.h"
-#include "kernels/cpu/encoder/attention_plan.h"
+#include "kernels/cpu/attention/attention_plan.h"
 #include "kernels/cpu/encoder/cpu_encoder.h"
 #include "kernels/cpu/encoder/row_phase.h"
 

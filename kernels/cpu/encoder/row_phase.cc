@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/encoder/attention_plan.h"
+#include "kernels/cpu/attention/attention_plan.h"
 
 namespace attendant::cpu {
 namespace {

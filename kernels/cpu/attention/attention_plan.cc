@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/encoder/attention_plan.h"
+#include "kernels/cpu/attention/attention_plan.h"
 
 #include <algorithm>
 

@@ -93,6 +93,7 @@ absl::StatusOr<ModelSetup> MakeModelSetup(const ServerFlags& flags, size_t num_m
   ModelSetup setup;
   ATTENDANT_ASSIGN_OR_RETURN(setup.backend, BuildBackend(flags, options));
   setup.options = MakeOptions(flags, std::move(replicas), setup.backend->defaults());
+  setup.options.attention_isa = flags.cpu_isa;
   setup.options.module_dtype = ChooseModuleDType(flags.dtype, *setup.backend, options);
   return setup;
 }

@@ -15,11 +15,21 @@
 #include "kernels/core/shape.h"
 #include "kernels/core/threads/thread_pool.h"
 
+namespace attendant::cpu {
+struct IsaLevel;
+}
+
 // What a call of any operator of the attention family says; registry.h lists the operators.
 // `queries` and `keys` count one sequence's query tokens and its key and value tokens.
 namespace attendant::attention {
 
-class Module;  // a loaded one with weights of its own: module.h
+class Module;  // a loaded one with weights of its own: modules/module.h
+
+// The instruction set that attention computes with, by its name: "auto" is the best of this machine
+// (cpu/simd/cpu_isa.h has the names). A caller finds it once and passes it with every call and
+// module; it lives as long as the process. INVALID_ARGUMENT for another name, UNAVAILABLE when the
+// machine lacks it.
+absl::StatusOr<const cpu::IsaLevel*> FindIsa(absl::string_view name);
 
 enum class Kind : uint8_t {
   kDotProduct,
@@ -82,12 +92,13 @@ struct Call {
   InputRows key;    // [heads, keys, key dim]
   InputRows value;  // [heads, keys, value dim]
   Mask mask{};
-  WeightsWanted weights = WeightsWanted::kNone;
+  WeightsWanted need_weights = WeightsWanted::kNone;
   std::optional<float> scale{};  // of the scores; default 1 / sqrt(query dim). Finite.
   int64_t block = 0;             // kStrided's; 0: the root of each sequence's keys, rounded up
   FeatureMap feature_map = FeatureMap::kEluPlusOne;  // kLinear's
   std::span<const Parameter> parameters{};
-  const Module* module = nullptr;  // kMultiHead's and kTransformer's
+  const Module* module = nullptr;  // kMultiHead's and kTransformer's, which bring their own `isa`
+  const cpu::IsaLevel* isa = nullptr;  // the kernels that compute it, of FindIsa
 };
 
 // Where results go. Memory is the caller's and overlaps no operand.
@@ -95,7 +106,7 @@ struct Outputs {
   OutputRows out;  // [heads, queries, out dim] for each sequence, of the call's dtype
   // Sequence after sequence, [heads or 1, queries, keys] each; so [batch, heads or 1, queries,
   // keys] of dense ones. Linformer's keys are the projected ones. Null when not wanted.
-  float* weights = nullptr;
+  float* attention_weights = nullptr;
 };
 
 // Maximum, exponential and sum of one score: two Zen 4 cores take 0.23 ns for them, of masked ones
@@ -116,7 +127,7 @@ struct Cost {
 
 // Checks all that the call says and computes its cost; reads no values, so their pointers may still
 // be null. INVALID_ARGUMENT names what disagrees, with both shapes or numbers, and what overflows;
-// UNIMPLEMENTED for what the kind does not do.
+// UNIMPLEMENTED for what the kind does not do; UNAVAILABLE without `isa`.
 absl::StatusOr<Cost> Measure(const Call& call, int threads);
 
 inline constexpr size_t kScratchAlignment = 64;

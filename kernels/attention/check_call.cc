@@ -135,7 +135,7 @@ absl::Status CheckCall(const Call& call, int64_t score_heads, bool gives_weights
     return absl::InvalidArgumentError(
         absl::StrCat("the scale is ", *call.scale, ", it must be finite"));
   }
-  if (call.weights != WeightsWanted::kNone && !gives_weights) {
+  if (call.need_weights != WeightsWanted::kNone && !gives_weights) {
     return absl::UnimplementedError(
         "this kind never has the weights; scaled_dot_product gives them");
   }
@@ -208,8 +208,8 @@ absl::StatusOr<Cost> OutputCost(const Call& call, int64_t out_heads, int64_t out
       cost.out_bytes,
       CheckedProduct("output bytes of tokens, heads, dims and value",
                      {call.queries.tokens(), out_heads, out_dim, ValueBytes(call.dtype)}));
-  if (call.weights == WeightsWanted::kNone) return cost;
-  cost.weights_heads = call.weights == WeightsWanted::kPerHead ? score_heads : 1;
+  if (call.need_weights == WeightsWanted::kNone) return cost;
+  cost.weights_heads = call.need_weights == WeightsWanted::kPerHead ? score_heads : 1;
   ATTENDANT_ASSIGN_OR_RETURN(int64_t pairs, ScorePairs(call));
   ATTENDANT_ASSIGN_OR_RETURN(cost.weights_bytes,
                              CheckedProduct("weights' bytes of heads, pairs and value",

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/attention/check_call.h"
 #include "kernels/core/status_macros.h"
+#include "kernels/cpu/simd/isa_level.h"
 
 namespace attendant::attention {
 namespace {
@@ -33,7 +34,7 @@ absl::StatusOr<const Operator*> RequireOperator(Kind kind) {
 }
 
 // Without queries there is no result. A batch of 2^48 sequences of none takes no bytes to say:
-// nobody may walk through it. REQUIRES: `measure` accepted the call.
+// no code may walk through it. REQUIRES: `measure` accepted the call.
 bool NothingToDo(const Call& call) { return call.queries.tokens() == 0; }
 
 absl::Status CheckScratch(std::span<std::byte> scratch, int64_t bytes) {
@@ -64,8 +65,16 @@ const Operator* FindOperator(absl::string_view name) {
   return nullptr;
 }
 
+absl::StatusOr<const cpu::IsaLevel*> FindIsa(absl::string_view name) {
+  ATTENDANT_ASSIGN_OR_RETURN(const CpuIsa isa, ParseCpuIsa(name));
+  return cpu::FindIsaLevel(isa);
+}
+
 absl::StatusOr<Cost> Measure(const Call& call, int threads) {
   ATTENDANT_ASSIGN_OR_RETURN(const Operator* op, RequireOperator(call.kind));
+  if (call.isa == nullptr && call.module == nullptr) {
+    return absl::UnavailableError("attention has no instruction set: it needs AVX2 and FMA");
+  }
   absl::StatusOr<Cost> cost = op->measure(call, threads);
   if (cost.ok() && NothingToDo(call)) cost->scratch_bytes = 0;
   return cost;

@@ -7,6 +7,7 @@
 #include "kernels/backends/cuda_backend.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/matmul/onednn_matmul.h"
 #include "kernels/cpu/simd/cpu_isa.h"
 #include "kernels/reference/reference_backend.h"
 
@@ -33,8 +34,8 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name,
                                                      const BackendOptions& options) {
   if (name == "auto") return MakeBackend(ChooseBackend(name, "auto", options).name, options);
   ATTENDANT_ASSIGN_OR_RETURN(const CpuIsa isa, ParseCpuIsa(options.cpu_isa));
-  // Whatever the back end: attention operators compute on the CPU beside a GPU's too.
-  ATTENDANT_RETURN_IF_ERROR(LimitCpuIsa(isa));
+  // Whatever the back end: attention modules multiply with oneDNN beside a GPU, too.
+  ATTENDANT_RETURN_IF_ERROR(cpu::LimitOneDnn(isa));
   if (name == "cpu") return MakeCpuBackend({.isa = isa, .load_threads = options.load_threads});
   if (name == "cuda") return MakeChosenCudaBackend(options);
   if (name == "reference") return MakeReferenceBackend();

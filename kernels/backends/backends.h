@@ -11,9 +11,8 @@
 namespace attendant {
 
 struct BackendOptions {
-  // The highest level to compute with on the CPU (cpu/cpu_isa.h has the names). Any but "auto"
-  // holds down the whole process, for good and whatever the back end: oneDNN and attention/ as
-  // well.
+  // The highest instruction set to compute with on the CPU (cpu/simd/cpu_isa.h has the names). Any
+  // but "auto" also holds down oneDNN, for the whole process and whatever the back end.
   std::string cpu_isa = "auto";
   int load_threads = 1;        // that Prepare may use
   std::string cuda_library{};  // path of libattendant_cuda.so; empty: cuda_library.h says where

@@ -130,12 +130,12 @@ typedef struct {
 
 typedef struct {
   const AttendantCudaSequenceOutputs* sequences; /* [batch] */
-  const AttendantCudaLayerOutputs* layers;       /* [batch], or null: nobody asks */
+  const AttendantCudaLayerOutputs* layers;       /* [batch], or null: none */
 } AttendantCudaOutputSpec;
 
 /* The session's own memory, until its next run. */
 typedef struct {
-  const float* last_hidden_state; /* [tokens, hidden]; null when nobody asked */
+  const float* last_hidden_state; /* [tokens, hidden]; null when none asks */
   const float* pooled;            /* [batch, hidden]; row i fills its first `dims` */
 } AttendantCudaOutputs;
 

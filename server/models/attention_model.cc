@@ -15,8 +15,14 @@
 namespace attendant {
 namespace {
 
+// Null where the machine lacks it: every call then answers UNAVAILABLE.
+const cpu::IsaLevel* IsaOf(const ModelOptions& options) {
+  return attention::FindIsa(options.attention_isa).value_or(nullptr);
+}
+
 void StartServing(const ModelOptions& options, ServerMetrics& metrics, const Executor& executor,
                   AttentionModel& model) {
+  model.isa = IsaOf(options);
   model.limits = options.attention;
   model.metrics = &metrics.ForModel(model.name);
   model.observer = std::make_unique<ModelObserver>(*model.metrics);
@@ -67,7 +73,7 @@ absl::Status WarmUp(const attention::Module& module, const ThreadTeam& team) {
 ModelLoadInfo AttentionModel::LoadInfo() const {
   return {.dtype = std::string(DTypeName(module->dtype())),
           .backend = "attention",
-          .isa = std::string(module->isa()),
+          .isa = std::string(module->isa_name()),
           .load_time = load_time,
           .weight_bytes = module->weight_bytes()};
 }
@@ -90,7 +96,7 @@ absl::StatusOr<std::unique_ptr<AttentionModel>> MakeAttentionModel(const std::st
   model->name = name;
   ATTENDANT_ASSIGN_OR_RETURN(model->module,
                              attention::MakeModule(checkpoint.config, std::move(checkpoint.weights),
-                                                   *options.module_dtype));
+                                                   *options.module_dtype, IsaOf(options)));
   ATTENDANT_RETURN_IF_ERROR(WarmUp(*model->module, options.replicas.front()));
   StartServing(options, metrics, executor, *model);
   return model;

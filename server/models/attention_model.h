@@ -27,6 +27,7 @@ struct AttentionModel final : ServableModel {
   ModelLoadInfo LoadInfo() const override;
 
   std::unique_ptr<const attention::Module> module;  // null: the operators without stored weights
+  const cpu::IsaLevel* isa = nullptr;               // null: this machine has none for attention
   AttentionLimits limits;
   int threads = 1;  // of the largest worker
 };

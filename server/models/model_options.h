@@ -29,6 +29,7 @@ struct ModelOptions {
   std::string dtype = "auto";  // of encoders: a DTypeName or auto
   // Of attention modules, which always compute on the CPU; an error when they cannot.
   absl::StatusOr<DType> module_dtype = DType::kF32;
+  std::string attention_isa = "auto";   // for attention::FindIsa
   std::vector<ThreadTeam> replicas{1};  // on the CPU, a session for each team
   int device_sessions = 0;              // on devices, the number of sessions; 0: the back end's own
   BatcherOptions batcher;

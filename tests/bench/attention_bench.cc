@@ -191,6 +191,9 @@ class OperatorWorkload final : public Workload {
     const attention::Operator* found = attention::FindOperator(question.level);
     if (found == nullptr) Die(absl::NotFoundError("no attention " + question.level));
     call_.kind = found->kind;
+    const absl::StatusOr<const cpu::IsaLevel*> isa = attention::FindIsa("auto");
+    if (!isa.ok()) Die(isa.status());
+    call_.isa = *isa;
     if (call_.kind == attention::Kind::kLocal) call_.mask.window = 64;
     call_.dtype = bf16 ? DType::kBf16 : DType::kF32;
     const auto batch = static_cast<int64_t>(question.lens.size());

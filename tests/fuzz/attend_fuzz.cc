@@ -25,8 +25,8 @@ std::unique_ptr<AttentionModel> NewModel(const std::string& name) {
 std::unique_ptr<AttentionModel> LoadModel(const std::string& name) {
   auto checkpoint = LoadAttentionModule("tests/golden/attention/" + name);
   ATTENDANT_CHECK(checkpoint.ok());
-  auto module =
-      attention::MakeModule(checkpoint->config, std::move(checkpoint->weights), DType::kF32);
+  auto module = attention::MakeModule(checkpoint->config, std::move(checkpoint->weights),
+                                      DType::kF32, *attention::FindIsa("auto"));
   ATTENDANT_CHECK(module.ok());
   std::unique_ptr<AttentionModel> model = NewModel(name);
   model->module = *std::move(module);

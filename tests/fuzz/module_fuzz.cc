@@ -22,8 +22,8 @@ void Load(absl::string_view config, absl::string_view tensors) {
   absl::StatusOr<ModuleCheckpoint> checkpoint = LoadAttentionModule(directory.path());
   if (!checkpoint.ok() || checkpoint->config.hidden > kMostHidden) return;
   ATTENDANT_CHECK(ValidateWeights(checkpoint->config, checkpoint->weights).ok());
-  const auto module =
-      attention::MakeModule(checkpoint->config, std::move(checkpoint->weights), DType::kF32);
+  const auto module = attention::MakeModule(checkpoint->config, std::move(checkpoint->weights),
+                                            DType::kF32, *attention::FindIsa("auto"));
   ATTENDANT_CHECK(module.ok());
   ATTENDANT_CHECK((*module)->weight_bytes() > 0);
 }

@@ -44,7 +44,7 @@ absl::StatusOr<Cost> MeasureLocal(const Call& call, int threads) {
   }
   ATTENDANT_ASSIGN_OR_RETURN(Cost cost, MeasureExact(call, threads));
   // What is outside the window is not computed; weights are written all the same.
-  if (call.weights == WeightsWanted::kNone) {
+  if (call.need_weights == WeightsWanted::kNone) {
     cost.operations = call.query.heads * WindowPairs(call) *
                       (call.query.dim + call.value.dim + kSoftmaxOperations);
   }

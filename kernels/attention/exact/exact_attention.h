@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "absl/status/status.h"
@@ -13,9 +14,15 @@
 // and local; and for multi-head inside.
 namespace attendant::attention {
 
-// The kernel of AutoCpuIsa's level for f32 or bf16 operands, made once; UNAVAILABLE when there is
-// none.
-absl::StatusOr<cpu::FlashAttention> SharedFlashAttention(DType dtype);
+// The kernel of the call's instruction set and dtype, f32 or bf16. REQUIRES: call.isa.
+cpu::FlashAttention FlashAttentionOf(const Call& call);
+
+// The place of `first`, which is thread 0's, in the buffers of thread `index`: every thread has
+// `thread_bytes`, one after the other.
+template <typename T>
+T* OfThread(T* first, int index, int64_t thread_bytes) {
+  return reinterpret_cast<T*>(reinterpret_cast<std::byte*>(first) + index * thread_bytes);
+}
 
 // The call's scale, or 1 / sqrt(query dim).
 float ScaleOf(const Call& call);

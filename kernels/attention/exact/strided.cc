@@ -24,13 +24,12 @@
 #include "kernels/attention/reference/reference.h"
 #include "kernels/attention/registry.h"
 #include "kernels/core/arena.h"
+#include "kernels/core/int_math.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/denormals.h"
 
 namespace attendant::attention {
 namespace {
-
-int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // A sequence's own, so that its answer does not depend on the others of the batch.
 int64_t BlockOf(const Call& call, int64_t queries, int64_t keys) {
@@ -86,14 +85,14 @@ Sizes SizesOf(const Call& call) {
 }
 
 struct ThreadBuffers {
-  std::byte* keys;     // [gathered, key dim]
-  std::byte* values;   // [gathered, value dim]
-  int64_t* places;     // [gathered], the number of each key in its sequence
-  uint8_t* allowed;    // [gathered]
-  float* bias;         // [block, gathered]
-  float* weights;      // [block, gathered]
-  std::byte* kernel;   // scratch of attention
-  std::byte* weigher;  // scratch of its weights
+  std::byte* keys;             // [gathered, key dim]
+  std::byte* values;           // [gathered, value dim]
+  int64_t* places;             // [gathered], the number of each key in its sequence
+  uint8_t* allowed;            // [gathered]
+  float* bias;                 // [block, gathered]
+  float* weights;              // [block, gathered]
+  std::byte* kernel;           // scratch of attention
+  std::byte* weights_scratch;  // scratch of its weights
 };
 
 // The layout of a call's scratch.
@@ -101,7 +100,7 @@ struct Buffers {
   Buffers(const Call& call, const cpu::FlashAttention& flash, int num_threads, Arena& scratch) {
     const Sizes sizes = SizesOf(call);
     const int64_t gathered = sizes.gathered, value_bytes = ValueBytes(call.dtype);
-    const bool weights = call.weights != WeightsWanted::kNone;
+    const bool weights = call.need_weights != WeightsWanted::kNone;
     first_task = scratch.Allocate<int64_t>(call.queries.batch() + 1);
     pairs_before = scratch.Allocate<int64_t>(weights ? call.queries.batch() : 0);
     const int64_t begin = scratch.used_bytes();
@@ -113,19 +112,17 @@ struct Buffers {
     first.weights = scratch.Allocate<float>(weights ? sizes.block * gathered : 0);
     first.kernel =
         scratch.Allocate<std::byte>(flash.ScratchBytes(gathered, call.key.dim, call.value.dim));
-    first.weigher = scratch.Allocate<std::byte>(
+    first.weights_scratch = scratch.Allocate<std::byte>(
         weights ? flash.WeightsScratchBytes(gathered, call.key.dim) : 0);
     thread_bytes = scratch.used_bytes() - begin;
     for (int i = 1; i < num_threads; ++i) scratch.Allocate<std::byte>(thread_bytes);
   }
 
   ThreadBuffers thread(int index) const {
-    const auto moved = [&](auto* pointer) {
-      return reinterpret_cast<decltype(pointer)>(reinterpret_cast<std::byte*>(pointer) +
-                                                 index * thread_bytes);
-    };
-    return {moved(first.keys), moved(first.values),  moved(first.places), moved(first.allowed),
-            moved(first.bias), moved(first.weights), moved(first.kernel), moved(first.weigher)};
+    const auto moved = [&](auto* first_of) { return OfThread(first_of, index, thread_bytes); };
+    return {moved(first.keys),    moved(first.values),         moved(first.places),
+            moved(first.allowed), moved(first.bias),           moved(first.weights),
+            moved(first.kernel),  moved(first.weights_scratch)};
   }
 
   int64_t* first_task;    // [batch + 1], blocks of queries before each sequence's
@@ -168,7 +165,7 @@ class BlockAttention {
   // Adds share * weights to the rows of `out` [queries, keys] that are this block's.
   void AddWeights(int64_t head, float share, float* out) {
     cpu::AttentionArgs args = ArgsOf(head);
-    args.scratch = buffers_.weigher;
+    args.scratch = buffers_.weights_scratch;
     flash_.Weights(args, buffers_.weights, count_);
     const int64_t keys = call_.keys.len(sequence_);
     for (int64_t i = 0; i < end_ - begin_; ++i) {
@@ -256,13 +253,13 @@ absl::StatusOr<Cost> MeasureStrided(const Call& call, int threads) {
   ATTENDANT_RETURN_IF_ERROR(ScorePairs(call));
   const Sizes sizes = SizesOf(call);
   const int64_t score = call.query.dim + kSoftmaxOperations;
-  const int64_t weights = call.weights == WeightsWanted::kNone ? 0 : score;
+  const int64_t weights = call.need_weights == WeightsWanted::kNone ? 0 : score;
   ATTENDANT_RETURN_IF_ERROR(
       AddOperations({{call.query.heads, sizes.pairs, score + call.value.dim + weights}}, cost));
   ATTENDANT_RETURN_IF_ERROR(CheckedProduct(
       "scratch of threads, keys and dims",
       {threads, sizes.gathered + 1024, call.key.dim + call.value.dim + sizes.block + 1024, 16}));
-  ATTENDANT_ASSIGN_OR_RETURN(cpu::FlashAttention flash, SharedFlashAttention(call.dtype));
+  const cpu::FlashAttention flash = FlashAttentionOf(call);
   Arena scratch;
   const Buffers buffers(call, flash, threads, scratch);
   cost.scratch_bytes = scratch.used_bytes();
@@ -271,7 +268,7 @@ absl::StatusOr<Cost> MeasureStrided(const Call& call, int threads) {
 
 absl::Status RunStrided(const Call& call, ThreadPool& pool, std::span<std::byte> memory,
                         const Outputs& outputs) {
-  ATTENDANT_ASSIGN_OR_RETURN(cpu::FlashAttention flash, SharedFlashAttention(call.dtype));
+  const cpu::FlashAttention flash = FlashAttentionOf(call);
   Arena scratch(memory);
   const Buffers buffers(call, flash, pool.threads(), scratch);
   const int64_t batch = call.queries.batch(), heads = call.query.heads;
@@ -280,11 +277,11 @@ absl::Status RunStrided(const Call& call, ThreadPool& pool, std::span<std::byte>
   for (int64_t i = 0; i < batch; ++i) {
     buffers.first_task[i + 1] =
         buffers.first_task[i] + CeilDivide(call.queries.len(i), BlockOf(call, i));
-    if (call.weights == WeightsWanted::kNone) continue;
+    if (call.need_weights == WeightsWanted::kNone) continue;
     buffers.pairs_before[i] = pairs;
     pairs += call.queries.len(i) * call.keys.len(i);
   }
-  const bool averaged = call.weights == WeightsWanted::kAveraged;
+  const bool averaged = call.need_weights == WeightsWanted::kAveraged;
   pool.ParallelFor(buffers.first_task[batch], [&](int64_t index, int thread) {
     const cpu::ScopedDenormalFlush flush;
     const int64_t sequence =
@@ -296,8 +293,9 @@ absl::Status RunStrided(const Call& call, ThreadPool& pool, std::span<std::byte>
     const int64_t queries = call.queries.len(sequence), keys = call.keys.len(sequence);
     for (int64_t head = 0; head < heads; ++head) {
       block.Attend(head, outputs);
-      if (call.weights == WeightsWanted::kNone) continue;
-      float* weights = outputs.weights + (averaged ? 1 : heads) * buffers.pairs_before[sequence] +
+      if (call.need_weights == WeightsWanted::kNone) continue;
+      float* weights = outputs.attention_weights +
+                       (averaged ? 1 : heads) * buffers.pairs_before[sequence] +
                        (averaged ? 0 : head) * queries * keys;
       if (!averaged || head == 0) {
         std::fill(weights + block.begin() * keys, weights + block.end() * keys, 0.0f);

@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/attention/exact/exact_attention.h"
 #include "kernels/attention/modules/multi_head.h"
 #include "kernels/attention/modules/transformer.h"
 #include "kernels/attention/registry.h"
 #include "kernels/core/status_macros.h"
+#include "kernels/cpu/simd/isa_level.h"
 
 namespace attendant::attention {
 namespace {
@@ -32,13 +32,14 @@ absl::Status ReferenceModule(const Call& call, const Outputs& outputs) {
 
 }  // namespace
 
-absl::string_view Module::isa() const {
-  const absl::StatusOr<cpu::FlashAttention> attention = SharedFlashAttention(dtype_);
-  return attention.ok() ? attention->isa() : absl::string_view();
-}
+absl::string_view Module::isa_name() const { return CpuIsaName(isa_.isa); }
 
 absl::StatusOr<std::unique_ptr<const Module>> MakeModule(const ModuleConfig& config,
-                                                         ModuleWeights weights, DType dtype) {
+                                                         ModuleWeights weights, DType dtype,
+                                                         const cpu::IsaLevel* isa) {
+  if (isa == nullptr) {
+    return absl::UnavailableError("attention has no instruction set: it needs AVX2 and FMA");
+  }
   ATTENDANT_RETURN_IF_ERROR(ValidateWeights(config, weights));
   if (dtype != DType::kF32 && dtype != DType::kBf16) {
     return absl::UnimplementedError(
@@ -46,8 +47,8 @@ absl::StatusOr<std::unique_ptr<const Module>> MakeModule(const ModuleConfig& con
   }
   try {
     return config.type == ModuleType::kMultiHead
-               ? MultiHead::Create(config, std::move(weights), dtype)
-               : TransformerEncoder::Create(config, std::move(weights), dtype);
+               ? MultiHead::Create(config, std::move(weights), dtype, *isa)
+               : TransformerEncoder::Create(config, std::move(weights), dtype, *isa);
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("the packed weights do not fit in memory");
   } catch (const std::exception& error) {

@@ -32,8 +32,8 @@ class Module {
   Kind kind() const {
     return config_.type == ModuleType::kMultiHead ? Kind::kMultiHead : Kind::kTransformer;
   }
-  // The instruction set that it computes with, as "avx512_bf16".
-  absl::string_view isa() const;
+  const cpu::IsaLevel& isa() const { return isa_; }  // what it computes with
+  absl::string_view isa_name() const;                // of that: "avx512_bf16"
   // Of the packed weights. Those it was made from stay referenced, for the reference.
   virtual int64_t weight_bytes() const = 0;
 
@@ -44,17 +44,20 @@ class Module {
   virtual absl::Status RunReference(const Call& call, const Outputs& outputs) const = 0;
 
  protected:
-  Module(const ModuleConfig& config, DType dtype) : config_(config), dtype_(dtype) {}
+  Module(const ModuleConfig& config, DType dtype, const cpu::IsaLevel& isa)
+      : config_(config), dtype_(dtype), isa_(isa) {}
 
  private:
   ModuleConfig config_;
   DType dtype_;
+  const cpu::IsaLevel& isa_;
 };
 
-// Packs the weights, for what AutoCpuIsa (cpu/cpu_isa.h) allows. INVALID_ARGUMENT when config and
-// weights disagree; UNIMPLEMENTED for a dtype that is not f32 or bf16, or has no fast matmuls on
-// this machine; RESOURCE_EXHAUSTED when the packed weights do not fit in memory.
+// Packs the weights for the kernels of `isa` (FindIsa). INVALID_ARGUMENT when config and weights
+// disagree; UNIMPLEMENTED for a dtype that is not f32 or bf16, or has no fast matmuls with `isa`;
+// RESOURCE_EXHAUSTED when the packed weights do not fit in memory; UNAVAILABLE when `isa` is null.
 absl::StatusOr<std::unique_ptr<const Module>> MakeModule(const ModuleConfig& config,
-                                                         ModuleWeights weights, DType dtype);
+                                                         ModuleWeights weights, DType dtype,
+                                                         const cpu::IsaLevel* isa);
 
 }  // namespace attendant::attention

@@ -11,6 +11,7 @@
 #include "kernels/attention/reference/reference_module.h"
 #include "kernels/attention/registry.h"
 #include "kernels/core/arena.h"
+#include "kernels/core/int_math.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/denormals.h"
 #include "kernels/cpu/simd/isa_level.h"
@@ -18,7 +19,7 @@
 namespace attendant::attention {
 namespace {
 
-int64_t Blocks(int64_t tokens) { return (tokens + kBlockRows - 1) / kBlockRows; }
+int64_t Blocks(int64_t tokens) { return CeilDivide(tokens, kBlockRows); }
 
 }  // namespace
 
@@ -36,12 +37,13 @@ int64_t MultiHeadProjections::bytes() const {
   return query.bytes() + key.bytes() + value.bytes() + output.bytes();
 }
 
-Call HeadsCall(const Call& outer, int64_t heads, int64_t hidden, const std::byte* q,
-               const std::byte* k, const std::byte* v) {
+Call HeadsCall(const Module& module, const Call& outer, const std::byte* q, const std::byte* k,
+               const std::byte* v) {
   Call call = outer;
   call.kind = Kind::kDotProduct;
   call.module = nullptr;
-  const int64_t head_dim = hidden / heads;
+  call.isa = &module.isa();
+  const int64_t heads = module.config().heads, head_dim = module.config().head_dim();
   call.query = InputRows::TokensFirst(q, heads, head_dim, call.queries.seq());
   call.key = InputRows::TokensFirst(k, heads, head_dim, call.keys.seq());
   call.value = InputRows::TokensFirst(v, heads, head_dim, call.keys.seq());
@@ -107,23 +109,22 @@ struct MultiHead::Side {
 };
 
 MultiHead::MultiHead(const ModuleConfig& config, ModuleWeights weights, MatmulCache cache,
-                     MultiHeadProjections projections)
-    : Module(config, cache.dtype()),
+                     MultiHeadProjections projections, const cpu::IsaLevel& isa)
+    : Module(config, cache.dtype(), isa),
       weights_(std::move(weights)),
       cache_(std::move(cache)),
       projections_(std::move(projections)) {}
 
 absl::StatusOr<std::unique_ptr<const Module>> MultiHead::Create(const ModuleConfig& config,
-                                                                ModuleWeights weights,
-                                                                DType dtype) {
-  ATTENDANT_ASSIGN_OR_RETURN(const cpu::IsaLevel* isa, cpu::FindIsaLevel(CpuIsa::kAuto));
-  MatmulCache cache(dtype, isa->kernels);
+                                                                ModuleWeights weights, DType dtype,
+                                                                const cpu::IsaLevel& isa) {
+  MatmulCache cache(dtype, isa.kernels);
   ATTENDANT_ASSIGN_OR_RETURN(
       MultiHeadProjections projections,
       MultiHeadProjections::Create(cache, weights.attention,
                                    {.add_bias = true, .dtype_outputs = true}));
   return std::unique_ptr<const Module>(
-      new MultiHead(config, std::move(weights), std::move(cache), std::move(projections)));
+      new MultiHead(config, std::move(weights), std::move(cache), std::move(projections), isa));
 }
 
 absl::StatusOr<Cost> MultiHead::Measure(const Call& call, int threads) const {
@@ -134,7 +135,7 @@ absl::StatusOr<Cost> MultiHead::Measure(const Call& call, int threads) const {
     ATTENDANT_RETURN_IF_ERROR(CheckedProduct("tokens and widths of projections",
                                              {side->tokens() + kBlockRows, widest, 4 * hidden}));
   }
-  const Call heads = HeadsCall(call, config().heads, hidden, nullptr, nullptr, nullptr);
+  const Call heads = HeadsCall(*this, call, nullptr, nullptr, nullptr);
   ATTENDANT_ASSIGN_OR_RETURN(Cost cost, MeasureExact(heads, threads));
   Arena scratch;
   const Buffers buffers(call, *this, threads, scratch);
@@ -186,13 +187,12 @@ absl::Status MultiHead::Run(const Call& call, ThreadPool& pool, std::span<std::b
                  executors[static_cast<size_t>(thread)],
                  buffers.threads[static_cast<size_t>(thread)].block);
   });
-  const Call heads =
-      HeadsCall(call, config().heads, config().hidden, buffers.q, buffers.k, buffers.v);
+  const Call heads = HeadsCall(*this, call, buffers.q, buffers.k, buffers.v);
   const OutputRows context = OutputRows::TokensFirst(buffers.context, config().heads,
                                                      config().head_dim(), call.queries.seq());
-  ATTENDANT_RETURN_IF_ERROR(RunExact(heads, pool,
-                                     memory.subspan(static_cast<size_t>(scratch.used_bytes())),
-                                     {.out = context, .weights = outputs.weights}));
+  ATTENDANT_RETURN_IF_ERROR(
+      RunExact(heads, pool, memory.subspan(static_cast<size_t>(scratch.used_bytes())),
+               {.out = context, .attention_weights = outputs.attention_weights}));
   pool.ParallelFor(queries, [&](int64_t index, int thread) {
     const cpu::ScopedDenormalFlush flush;
     OutputBlock(call, buffers.context, index * kBlockRows, executors[static_cast<size_t>(thread)],

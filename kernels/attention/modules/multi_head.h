@@ -25,15 +25,16 @@ struct MultiHeadProjections {
 
 // The call of exact attention inside: heads side by side in rows of `hidden` values.
 //   q [query tokens, hidden], k, v [key tokens, hidden], of the outer call's dtype
-Call HeadsCall(const Call& outer, int64_t heads, int64_t hidden, const std::byte* q,
-               const std::byte* k, const std::byte* v);
+Call HeadsCall(const Module& module, const Call& outer, const std::byte* q, const std::byte* k,
+               const std::byte* v);
 
 // out = concat over heads of softmax(q_h k_h^T / sqrt(head_dim)) v_h, projected; q, k and v are
 // projections of the operands (Vaswani et al. 2017), as PyTorch's nn.MultiheadAttention has it.
 class MultiHead final : public Module {
  public:
   static absl::StatusOr<std::unique_ptr<const Module>> Create(const ModuleConfig& config,
-                                                              ModuleWeights weights, DType dtype);
+                                                              ModuleWeights weights, DType dtype,
+                                                              const cpu::IsaLevel& isa);
 
   int64_t weight_bytes() const override { return projections_.bytes(); }
   absl::StatusOr<Cost> Measure(const Call& call, int threads) const override;
@@ -43,7 +44,7 @@ class MultiHead final : public Module {
 
  private:
   MultiHead(const ModuleConfig& config, ModuleWeights weights, MatmulCache cache,
-            MultiHeadProjections projections);
+            MultiHeadProjections projections, const cpu::IsaLevel& isa);
 
   struct Buffers;
   struct Side;

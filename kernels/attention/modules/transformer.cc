@@ -11,6 +11,7 @@
 #include "kernels/attention/reference/reference_module.h"
 #include "kernels/attention/values.h"
 #include "kernels/core/arena.h"
+#include "kernels/core/int_math.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/denormals.h"
 #include "kernels/cpu/simd/isa_level.h"
@@ -181,11 +182,11 @@ class TransformerEncoder::BlockRunner {
 };
 
 TransformerEncoder::TransformerEncoder(const ModuleConfig& config, ModuleWeights weights,
-                                       MatmulCache cache, const cpu::VectorKernels& kernels)
-    : Module(config, cache.dtype()),
+                                       MatmulCache cache, const cpu::IsaLevel& isa)
+    : Module(config, cache.dtype(), isa),
       weights_(std::move(weights)),
       cache_(std::move(cache)),
-      rows_(cache_.dtype() == DType::kBf16 ? kernels.bf16 : kernels.f32),
+      rows_(cache_.dtype() == DType::kBf16 ? isa.kernels.bf16 : isa.kernels.f32),
       zeros_(static_cast<size_t>(config.hidden)) {
   if (config.final_norm) final_norm_ = MakeNorm(weights_.final_norm);
 }
@@ -213,10 +214,10 @@ absl::Status TransformerEncoder::PackLayer(const TransformerLayerWeights& weight
 
 absl::StatusOr<std::unique_ptr<const Module>> TransformerEncoder::Create(const ModuleConfig& config,
                                                                          ModuleWeights weights,
-                                                                         DType dtype) {
-  ATTENDANT_ASSIGN_OR_RETURN(const cpu::IsaLevel* isa, cpu::FindIsaLevel(CpuIsa::kAuto));
-  std::unique_ptr<TransformerEncoder> encoder(new TransformerEncoder(
-      config, std::move(weights), MatmulCache(dtype, isa->kernels), isa->kernels));
+                                                                         DType dtype,
+                                                                         const cpu::IsaLevel& isa) {
+  std::unique_ptr<TransformerEncoder> encoder(
+      new TransformerEncoder(config, std::move(weights), MatmulCache(dtype, isa.kernels), isa));
   for (const TransformerLayerWeights& layer : encoder->weights_.layers) {
     ATTENDANT_RETURN_IF_ERROR(encoder->PackLayer(layer));
   }
@@ -243,8 +244,7 @@ absl::StatusOr<Cost> TransformerEncoder::Measure(const Call& call, int threads) 
       int64_t matmuls, CheckedProduct("multiply-adds of layers, tokens and widths",
                                       {config().layers, tokens + kBlockRows, hidden, widths}));
   ATTENDANT_ASSIGN_OR_RETURN(
-      Cost cost,
-      MeasureExact(HeadsCall(call, config().heads, hidden, nullptr, nullptr, nullptr), threads));
+      Cost cost, MeasureExact(HeadsCall(*this, call, nullptr, nullptr, nullptr), threads));
   ATTENDANT_ASSIGN_OR_RETURN(
       int64_t attention,
       CheckedProduct("multiply-adds of layers and attention", {config().layers, cost.operations}));
@@ -267,7 +267,7 @@ absl::Status TransformerEncoder::Run(const Call& call, ThreadPool& pool,
     runners.emplace_back(*this, call, buffers, thread);
   }
   const auto for_each_block = [&](auto work) {
-    const int64_t blocks = (call.queries.tokens() + kBlockRows - 1) / kBlockRows;
+    const int64_t blocks = CeilDivide(call.queries.tokens(), kBlockRows);
     pool.ParallelFor(blocks, [&](int64_t block, int thread) {
       const cpu::ScopedDenormalFlush flush;
       BlockRunner& runner = runners[static_cast<size_t>(thread)];
@@ -279,14 +279,15 @@ absl::Status TransformerEncoder::Run(const Call& call, ThreadPool& pool,
     runner.ReadStates();
     runner.ProjectQkv(layers_.front());
   });
-  Call heads = HeadsCall(call, config().heads, config().hidden, buffers.q, buffers.k, buffers.v);
+  Call heads = HeadsCall(*this, call, buffers.q, buffers.k, buffers.v);
   const OutputRows context = OutputRows::TokensFirst(buffers.context, config().heads,
                                                      config().head_dim(), call.queries.seq());
   for (size_t i = 0; i < layers_.size(); ++i) {
     const bool last = i + 1 == layers_.size();
-    heads.weights = last ? call.weights : WeightsWanted::kNone;
-    ATTENDANT_RETURN_IF_ERROR(
-        RunExact(heads, pool, rest, {.out = context, .weights = last ? outputs.weights : nullptr}));
+    heads.need_weights = last ? call.need_weights : WeightsWanted::kNone;
+    ATTENDANT_RETURN_IF_ERROR(RunExact(
+        heads, pool, rest,
+        {.out = context, .attention_weights = last ? outputs.attention_weights : nullptr}));
     for_each_block([&](BlockRunner& runner) {
       runner.FinishLayer(layers_[i]);
       if (last) {

@@ -21,7 +21,8 @@ namespace attendant::attention {
 class TransformerEncoder final : public Module {
  public:
   static absl::StatusOr<std::unique_ptr<const Module>> Create(const ModuleConfig& config,
-                                                              ModuleWeights weights, DType dtype);
+                                                              ModuleWeights weights, DType dtype,
+                                                              const cpu::IsaLevel& isa);
 
   int64_t weight_bytes() const override;
   absl::StatusOr<Cost> Measure(const Call& call, int threads) const override;
@@ -42,7 +43,7 @@ class TransformerEncoder final : public Module {
   class BlockRunner;
 
   TransformerEncoder(const ModuleConfig& config, ModuleWeights weights, MatmulCache cache,
-                     const cpu::VectorKernels& kernels);
+                     const cpu::IsaLevel& isa);
   absl::Status PackLayer(const TransformerLayerWeights& weights);
   static Norm MakeNorm(const LayerNormWeights& weights);
 

@@ -20,8 +20,8 @@ double Biased(float bias, absl::FunctionRef<double()> score) {
   return static_cast<double>(static_cast<float>(score()) + bias);
 }
 
-void WeighValues(const Call& call, int64_t sequence, int64_t head, int64_t query,
-                 const std::vector<double>& weights, const Outputs& outputs) {
+void SumWeightedValues(const Call& call, int64_t sequence, int64_t head, int64_t query,
+                       const std::vector<double>& weights, const Outputs& outputs) {
   std::byte* out = outputs.out.at(call.queries, call.dtype, sequence, head, query);
   for (int64_t d = 0; d < call.value.dim; ++d) {
     double sum = 0;
@@ -37,11 +37,11 @@ void WeighValues(const Call& call, int64_t sequence, int64_t head, int64_t query
 
 void StoreWeights(const Call& call, int64_t sequence, int64_t head, int64_t query,
                   const std::vector<double>& weights, const Outputs& outputs) {
-  if (call.weights == WeightsWanted::kNone) return;
-  const bool averaged = call.weights == WeightsWanted::kAveraged;
+  if (call.need_weights == WeightsWanted::kNone) return;
+  const bool averaged = call.need_weights == WeightsWanted::kAveraged;
   const int64_t heads = averaged ? 1 : call.query.heads;
   float* row =
-      outputs.weights + WeightsOffset(call, heads, sequence) +
+      outputs.attention_weights + WeightsOffset(call, heads, sequence) +
       ((averaged ? 0 : head) * call.queries.len(sequence) + query) * call.keys.len(sequence);
   for (size_t key = 0; key < weights.size(); ++key) {
     const float before = averaged && head > 0 ? row[key] : 0.0f;
@@ -77,7 +77,7 @@ void SoftmaxAttention(const Call& call, Score score, const Outputs& outputs) {
               Biased(mask.Bias(query, key), [&] { return score(sequence, head, query, key); }));
         }
         Softmax(weights);
-        WeighValues(call, sequence, head, query, weights, outputs);
+        SumWeightedValues(call, sequence, head, query, weights, outputs);
         StoreWeights(call, sequence, head, query, weights, outputs);
       }
     }

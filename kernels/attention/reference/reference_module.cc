@@ -6,8 +6,6 @@
 #include <numbers>
 #include <vector>
 
-#include "kernels/attention/modules/multi_head.h"
-#include "kernels/attention/modules/token_rows.h"
 #include "kernels/attention/reference/reference.h"
 #include "kernels/attention/values.h"
 
@@ -31,22 +29,30 @@ struct Matrix {
   std::vector<float> values;
 };
 
-Matrix Read(const InputRows& rows, const Sequences& sequences, DType dtype) {
-  Matrix x(sequences.tokens(), rows.dim);
-  for (int64_t i = 0; i < x.rows(); ++i) {
-    for (int64_t j = 0; j < x.columns; ++j) {
-      x.at(i, j) = ReadValue(TokenRow(rows, sequences, dtype, i), dtype, j);
+// Calls body(row, sequence, token) for every token of all sequences.
+template <typename Body>
+void ForEachToken(const Sequences& sequences, Body body) {
+  for (int64_t sequence = 0; sequence < sequences.batch(); ++sequence) {
+    for (int64_t token = 0; token < sequences.len(sequence); ++token) {
+      body(sequences.start(sequence) + token, sequence, token);
     }
   }
+}
+
+Matrix Read(const InputRows& rows, const Sequences& sequences, DType dtype) {
+  Matrix x(sequences.tokens(), rows.dim);
+  ForEachToken(sequences, [&](int64_t row, int64_t sequence, int64_t token) {
+    const std::byte* from = rows.at(sequences, dtype, sequence, 0, token);
+    for (int64_t j = 0; j < x.columns; ++j) x.at(row, j) = ReadValue(from, dtype, j);
+  });
   return x;
 }
 
 void Write(const Matrix& x, const Call& call, const OutputRows& rows) {
-  for (int64_t i = 0; i < x.rows(); ++i) {
-    for (int64_t j = 0; j < x.columns; ++j) {
-      WriteValue(TokenRow(rows, call.queries, call.dtype, i), call.dtype, j, x.at(i, j));
-    }
-  }
+  ForEachToken(call.queries, [&](int64_t row, int64_t sequence, int64_t token) {
+    std::byte* to = rows.at(call.queries, call.dtype, sequence, 0, token);
+    for (int64_t j = 0; j < x.columns; ++j) WriteValue(to, call.dtype, j, x.at(row, j));
+  });
 }
 
 // y = x weight^T + bias
@@ -69,21 +75,29 @@ Matrix Linear(const Matrix& x, const LinearWeights& linear) {
 Matrix Attend(const ModuleConfig& config, const MultiHeadWeights& weights, const Call& call,
               const Matrix& query, const Matrix& key, const Matrix& value,
               float* attention_weights) {
-  Matrix q = Linear(query, weights.query), k = Linear(key, weights.key);
+  const Matrix q = Linear(query, weights.query), k = Linear(key, weights.key);
   Matrix v = Linear(value, weights.value), context(query.rows(), config.hidden);
-  Call heads = HeadsCall(call, config.heads, config.hidden, q.bytes(), k.bytes(), v.bytes());
+  const int64_t head_dim = config.head_dim();
+  Call heads = call;  // of which the masks, the lengths and the values are read
   heads.dtype = DType::kF32;
-  if (attention_weights == nullptr) heads.weights = WeightsWanted::kNone;
-  const double scale = call.scale.has_value()
-                           ? static_cast<double>(*call.scale)
-                           : 1 / std::sqrt(static_cast<double>(config.head_dim()));
+  heads.query.heads = config.heads;
+  heads.value = InputRows::TokensFirst(v.bytes(), config.heads, head_dim, call.keys.seq());
+  if (attention_weights == nullptr) heads.need_weights = WeightsWanted::kNone;
+  const double scale = call.scale.has_value() ? static_cast<double>(*call.scale)
+                                              : 1 / std::sqrt(static_cast<double>(head_dim));
   const auto score = [&](int64_t sequence, int64_t head, int64_t i, int64_t j) {
-    return Dot(heads, sequence, head, i, j) * scale;
+    const int64_t query_row = call.queries.start(sequence) + i;
+    const int64_t key_row = call.keys.start(sequence) + j;
+    double dot = 0;
+    for (int64_t c = head * head_dim; c < (head + 1) * head_dim; ++c) {
+      dot += static_cast<double>(q.at(query_row, c)) * static_cast<double>(k.at(key_row, c));
+    }
+    return dot * scale;
   };
   SoftmaxAttention(heads, score,
                    {.out = OutputRows::TokensFirst(context.bytes(), config.heads, config.head_dim(),
                                                    call.queries.seq()),
-                    .weights = attention_weights});
+                    .attention_weights = attention_weights});
   return Linear(context, weights.output);
 }
 
@@ -136,7 +150,7 @@ void MultiHeadAttention(const ModuleConfig& config, const MultiHeadWeights& weig
                         const Call& call, const Outputs& outputs) {
   Write(Attend(config, weights, call, Read(call.query, call.queries, call.dtype),
                Read(call.key, call.keys, call.dtype), Read(call.value, call.keys, call.dtype),
-               outputs.weights),
+               outputs.attention_weights),
         call, outputs.out);
 }
 
@@ -145,7 +159,7 @@ void TransformerEncoder(const ModuleConfig& config, const ModuleWeights& weights
   const auto epsilon = static_cast<double>(config.layer_norm_epsilon);
   Matrix x = Read(call.query, call.queries, call.dtype);
   for (const TransformerLayerWeights& layer : weights.layers) {
-    float* seen = &layer == &weights.layers.back() ? outputs.weights : nullptr;
+    float* seen = &layer == &weights.layers.back() ? outputs.attention_weights : nullptr;
     if (config.norm_first) {
       const Matrix normal = LayerNorm(x, layer.attention_norm, epsilon);
       Add(Attend(config, layer.attention, call, normal, normal, normal, seen), x);

@@ -7,6 +7,7 @@
 #include "kernels/attention/registry.h"
 #include "kernels/attention/scored/scored_attention.h"
 #include "kernels/attention/values.h"
+#include "kernels/core/int_math.h"
 #include "kernels/core/status_macros.h"
 
 // Additive attention (Bahdanau, Cho, Bengio 2015), and Luong's concat, which is the same with the
@@ -110,9 +111,7 @@ class AdditiveModel final : public CallKeysModel {
 
  private:
   static constexpr int64_t kQueryStride = 16;  // of a block of queries, transposed
-  int64_t WholeVectors(int64_t n) const {
-    return (n + kernels_->lanes - 1) / kernels_->lanes * kernels_->lanes;
-  }
+  int64_t WholeVectors(int64_t n) const { return RoundUp(n, kernels_->lanes); }
 
   // out [units, stride] = weight [units, dim] columns [dim, stride], the first n columns
   void Project(const UnitWeight& weight, int64_t dim, const float* columns, int64_t stride,
@@ -172,8 +171,8 @@ absl::StatusOr<Cost> MeasureAdditive(const Call& call, int threads) {
 
 absl::Status RunAdditive(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,
                          const Outputs& outputs) {
-  ATTENDANT_ASSIGN_OR_RETURN(const ScoredKernels* kernels, FindScoredKernels());
-  RunScored(call, AdditiveModel(call, *WeightsOf(call), kernels), *kernels, pool, scratch, outputs);
+  const ScoredKernels& kernels = ScoredKernelsOf(call);
+  RunScored(call, AdditiveModel(call, *WeightsOf(call), &kernels), kernels, pool, scratch, outputs);
   return absl::OkStatus();
 }
 

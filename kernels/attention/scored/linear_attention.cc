@@ -64,7 +64,7 @@ absl::StatusOr<Cost> MeasureLinear(const Call& call, int threads) {
   ATTENDANT_RETURN_IF_ERROR(CheckLinear(call));
   ATTENDANT_ASSIGN_OR_RETURN(Cost cost,
                              OutputCost(call, call.query.heads, call.value.dim, call.query.heads));
-  if (call.weights == WeightsWanted::kNone) {
+  if (call.need_weights == WeightsWanted::kNone) {
     ATTENDANT_RETURN_IF_ERROR(MeasureLinearSums(call, threads, cost));
   } else {
     ATTENDANT_RETURN_IF_ERROR(MeasureScored(call, LinearModel(call, nullptr), threads, cost));
@@ -77,11 +77,11 @@ absl::StatusOr<Cost> MeasureLinear(const Call& call, int threads) {
 
 absl::Status RunLinear(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,
                        const Outputs& outputs) {
-  ATTENDANT_ASSIGN_OR_RETURN(const ScoredKernels* kernels, FindScoredKernels());
-  if (call.weights == WeightsWanted::kNone) {
-    RunLinearSums(call, *kernels, pool, scratch, outputs);
+  const ScoredKernels& kernels = ScoredKernelsOf(call);
+  if (call.need_weights == WeightsWanted::kNone) {
+    RunLinearSums(call, kernels, pool, scratch, outputs);
   } else {
-    RunScored(call, LinearModel(call, kernels), *kernels, pool, scratch, outputs);
+    RunScored(call, LinearModel(call, &kernels), kernels, pool, scratch, outputs);
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 #include "kernels/attention/scored/linear_sums.h"
 #include "kernels/attention/scored/scored_attention.h"
 #include "kernels/attention/scored/wave.h"
+#include "kernels/core/int_math.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/denormals.h"
 
@@ -21,10 +22,7 @@ namespace {
 constexpr int64_t kBlock = 512;
 constexpr int64_t kChunk = 64;
 
-int64_t RoundUp(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-int64_t Blocks(int64_t len) { return (len + kBlock - 1) / kBlock; }
+int64_t Blocks(int64_t len) { return CeilDivide(len, kBlock); }
 
 // Sizes, in floats.
 struct Layout {
@@ -241,29 +239,19 @@ class Runner {
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t i = r + 1; i < own; ++i) pieces.scores[r * kChunk + i] = 0;
     }
-    if (kernels_.finite(pieces.v, own * layout_.value_dim)) {
-      return kernels_.matmul({.a = pieces.scores,
-                              .a_row_stride = kChunk,
-                              .b = pieces.v,
-                              .b_row_stride = layout_.value_dim,
-                              .c = pieces.out,
-                              .c_row_stride = layout_.value_dim,
-                              .m = rows,
-                              .n = layout_.value_dim,
-                              .k = own,
-                              .accumulate = true});
-    }
-    // 0 times what is not finite is NaN: what follows a query must not be read. The order of sums
-    // is that of a matmul, so that rows without such values have the same bits.
-    float* sum = pieces.out + kChunk * layout_.value_dim;
-    for (int64_t r = 0; r < rows; ++r) {
-      std::fill_n(sum, layout_.value_dim, 0.0f);
-      for (int64_t i = 0; i < std::min(own, r + 1); ++i) {
-        kernels_.add_scaled(pieces.v + i * layout_.value_dim, pieces.scores[r * kChunk + i],
-                            layout_.value_dim, sum);
-      }
-      kernels_.add_scaled(sum, 1, layout_.value_dim, pieces.out + r * layout_.value_dim);
-    }
+    SumWeightedValues(kernels_,
+                      {.a = pieces.scores,
+                       .a_row_stride = kChunk,
+                       .b = pieces.v,
+                       .b_row_stride = layout_.value_dim,
+                       .c = pieces.out,
+                       .c_row_stride = layout_.value_dim,
+                       .m = rows,
+                       .n = layout_.value_dim,
+                       .k = own,
+                       .accumulate = true},
+                      kernels_.finite(pieces.v, own * layout_.value_dim),
+                      pieces.out + kChunk * layout_.value_dim);
   }
 
   const Call& call_;

@@ -202,8 +202,8 @@ absl::Status CheckLinformer(const Call& call) {
 
 // The weights are [heads or 1, queries, projected] of each sequence, so OutputCost does not fit.
 absl::Status MeasureWeights(const Call& call, int64_t projected, Cost& cost) {
-  if (call.weights == WeightsWanted::kNone) return absl::OkStatus();
-  cost.weights_heads = call.weights == WeightsWanted::kPerHead ? call.query.heads : 1;
+  if (call.need_weights == WeightsWanted::kNone) return absl::OkStatus();
+  cost.weights_heads = call.need_weights == WeightsWanted::kPerHead ? call.query.heads : 1;
   ATTENDANT_ASSIGN_OR_RETURN(
       cost.weights_bytes,
       CheckedProduct(
@@ -216,7 +216,7 @@ absl::StatusOr<Cost> MeasureLinformer(const Call& call, int threads) {
   ATTENDANT_RETURN_IF_ERROR(CheckLinformer(call));
   ATTENDANT_ASSIGN_OR_RETURN(const Projections projections, ProjectionsOf(call));
   Call without_weights = call;
-  without_weights.weights = WeightsWanted::kNone;
+  without_weights.need_weights = WeightsWanted::kNone;
   const int64_t heads = call.query.heads, projected = projections.projected();
   ATTENDANT_ASSIGN_OR_RETURN(Cost cost, OutputCost(without_weights, heads, call.value.dim, heads));
   ATTENDANT_RETURN_IF_ERROR(MeasureWeights(call, projected, cost));
@@ -232,9 +232,9 @@ absl::StatusOr<Cost> MeasureLinformer(const Call& call, int threads) {
 
 absl::Status RunLinformer(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,
                           const Outputs& outputs) {
-  ATTENDANT_ASSIGN_OR_RETURN(const ScoredKernels* kernels, FindScoredKernels());
-  const LinformerModel model(call, ReadProjections(call), kernels);
-  RunScored(call, model, *kernels, pool, scratch, outputs);
+  const ScoredKernels& kernels = ScoredKernelsOf(call);
+  const LinformerModel model(call, ReadProjections(call), &kernels);
+  RunScored(call, model, kernels, pool, scratch, outputs);
   return absl::OkStatus();
 }
 
@@ -269,8 +269,9 @@ void AttendPlainly(const Call& call, const Projections& projections, int64_t seq
   const std::vector<double> values =
       ProjectPlainly(call, call.value, sequence, head, projections.value);
   const ProjectedMask mask(call, projections, sequence);
-  const double share =
-      call.weights == WeightsWanted::kAveraged ? 1 / static_cast<double>(call.query.heads) : 1.0;
+  const double share = call.need_weights == WeightsWanted::kAveraged
+                           ? 1 / static_cast<double>(call.query.heads)
+                           : 1.0;
   for (int64_t query = 0; query < call.queries.len(sequence); ++query) {
     const std::byte* q = call.query.at(call.queries, call.dtype, sequence, head, query);
     std::vector<double> scores;
@@ -302,14 +303,15 @@ void AttendPlainly(const Call& call, const Projections& projections, int64_t seq
 
 absl::Status ReferenceLinformer(const Call& call, const Outputs& outputs) {
   const Projections projections = ReadProjections(call);
-  float* weights = call.weights == WeightsWanted::kNone ? nullptr : outputs.weights;
+  float* weights = call.need_weights == WeightsWanted::kNone ? nullptr : outputs.attention_weights;
   for (int64_t sequence = 0; sequence < call.queries.batch(); ++sequence) {
     const int64_t size = call.queries.len(sequence) * projections.projected();
     for (int64_t head = 0; head < call.query.heads; ++head) {
-      const bool fresh = call.weights == WeightsWanted::kPerHead || head == 0;
+      const bool fresh = call.need_weights == WeightsWanted::kPerHead || head == 0;
       if (weights != nullptr && fresh) std::fill_n(weights, size, 0.0f);
       AttendPlainly(call, projections, sequence, head, weights, outputs);
-      const bool last = call.weights == WeightsWanted::kPerHead || head + 1 == call.query.heads;
+      const bool last =
+          call.need_weights == WeightsWanted::kPerHead || head + 1 == call.query.heads;
       if (weights != nullptr && last) weights += size;
     }
   }

@@ -85,8 +85,8 @@ absl::StatusOr<Cost> MeasureLuong(const Call& call, int threads) {
 
 absl::Status RunLuong(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,
                       const Outputs& outputs) {
-  ATTENDANT_ASSIGN_OR_RETURN(const ScoredKernels* kernels, FindScoredKernels());
-  RunScored(call, LuongModel(call, *WeightOf(call), kernels), *kernels, pool, scratch, outputs);
+  const ScoredKernels& kernels = ScoredKernelsOf(call);
+  RunScored(call, LuongModel(call, *WeightOf(call), &kernels), kernels, pool, scratch, outputs);
   return absl::OkStatus();
 }
 

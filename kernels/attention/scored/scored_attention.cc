@@ -7,17 +7,14 @@
 #include "kernels/attention/check_call.h"
 #include "kernels/attention/mask.h"
 #include "kernels/attention/scored/wave.h"
+#include "kernels/core/int_math.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/denormals.h"
 
 namespace attendant::attention {
 namespace {
 
-int64_t RoundUp(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
-bool Averaged(const Call& call) { return call.weights == WeightsWanted::kAveraged; }
+bool Averaged(const Call& call) { return call.need_weights == WeightsWanted::kAveraged; }
 
 // Sizes, in floats.
 struct Layout {
@@ -30,7 +27,7 @@ struct Layout {
         thread_total(thread_model + (kQueryBlock + 1) * score_stride +
                      RoundUp((kQueryBlock + 1) * value_dim, 16)) {}
 
-  static int64_t Blocks(int64_t keys) { return RoundUp(keys, kKeyBlock) / kKeyBlock; }
+  static int64_t Blocks(int64_t keys) { return CeilDivide(keys, kKeyBlock); }
   // One head's panel, its values and two flags a block.
   int64_t Head(int64_t keys) const {
     const int64_t panel = score_dim * RoundUp(keys, kKeyBlock);
@@ -102,12 +99,12 @@ class Runner {
     const int64_t per_sequence = call_.query.heads / group_heads_;
     const int64_t sequence = index / per_sequence;
     const int64_t keys = model_.Keys(sequence), queries = call_.queries.len(sequence);
-    const Wave::HeadGroup group{.sequence = sequence,
-                                .head = index % per_sequence,
-                                .weights = weights,
-                                .floats = group_heads_ * layout_.Head(keys),
-                                .tasks = {group_heads_ * Layout::Blocks(keys),
-                                          RoundUp(queries, kQueryBlock) / kQueryBlock}};
+    const Wave::HeadGroup group{
+        .sequence = sequence,
+        .head = index % per_sequence,
+        .weights = weights,
+        .floats = group_heads_ * layout_.Head(keys),
+        .tasks = {group_heads_ * Layout::Blocks(keys), CeilDivide(queries, kQueryBlock)}};
     if (!wave_.Add(group, heads_floats_)) return false;
     weights += queries * keys;
     return true;
@@ -178,7 +175,7 @@ class Runner {
     for (int64_t r = 0; r < block.rows; ++r) {
       const float inverse = inverse_sums[static_cast<size_t>(r)];
       StoreOut(block, r, out + r * layout_.value_dim, inverse);
-      if (call_.weights != WeightsWanted::kNone) StoreWeights(group, block, r, inverse);
+      if (call_.need_weights != WeightsWanted::kNone) StoreWeights(group, block, r, inverse);
     }
   }
 
@@ -203,35 +200,17 @@ class Runner {
 
   // out [rows, value_dim] = scores values
   void SumValues(const QueryBlock& block, const Head& head, float* out) const {
-    const float* values = head.values + block.begin * layout_.value_dim;
-    const float* weights = block.scores + block.begin;
-    const int64_t keys = block.end - block.begin;
-    if (head.Finite(block.begin, block.end)) {
-      return kernels_.matmul({.a = weights,
-                              .a_row_stride = block.score_stride,
-                              .b = values,
-                              .b_row_stride = layout_.value_dim,
-                              .c = out,
-                              .c_row_stride = layout_.value_dim,
-                              .m = block.rows,
-                              .n = layout_.value_dim,
-                              .k = keys});
-    }
-    // 0 times what is not finite is NaN: what a row leaves out must not be read. The order of sums
-    // is that of a matmul, so that rows without such values have the same bits.
-    float* sum = out + kQueryBlock * layout_.value_dim;
-    std::fill(out, out + block.rows * layout_.value_dim, 0.0f);
-    for (int64_t r = 0; r < block.rows; ++r) {
-      for (int64_t begin = 0; begin < keys; begin += kMatmulBlock) {
-        std::fill_n(sum, layout_.value_dim, 0.0f);
-        for (int64_t key = begin; key < std::min(begin + kMatmulBlock, keys); ++key) {
-          const float weight = weights[r * block.score_stride + key];
-          if (weight == 0) continue;
-          kernels_.add_scaled(values + key * layout_.value_dim, weight, layout_.value_dim, sum);
-        }
-        kernels_.add_scaled(sum, 1, layout_.value_dim, out + r * layout_.value_dim);
-      }
-    }
+    SumWeightedValues(kernels_,
+                      {.a = block.scores + block.begin,
+                       .a_row_stride = block.score_stride,
+                       .b = head.values + block.begin * layout_.value_dim,
+                       .b_row_stride = layout_.value_dim,
+                       .c = out,
+                       .c_row_stride = layout_.value_dim,
+                       .m = block.rows,
+                       .n = layout_.value_dim,
+                       .k = block.end - block.begin},
+                      head.Finite(block.begin, block.end), out + kQueryBlock * layout_.value_dim);
   }
 
   void StoreOut(const QueryBlock& block, int64_t r, const float* row, float inverse) const {
@@ -243,7 +222,7 @@ class Runner {
   void StoreWeights(const Wave::HeadGroup& group, const QueryBlock& block, int64_t r,
                     float inverse) const {
     const int64_t keys = model_.Keys(block.sequence);
-    float* row = outputs_.weights + group.weights + (block.query + r) * keys;
+    float* row = outputs_.attention_weights + group.weights + (block.query + r) * keys;
     if (block.head == group.head) std::fill(row, row + keys, 0.0f);
     const float share = inverse / static_cast<float>(group_heads_);
     kernels_.add_scaled(block.scores + r * block.score_stride + block.begin, share,
@@ -317,6 +296,25 @@ void ScoreDots(const ScoredKernels& kernels, const float* queries, int64_t dim,
                     .m = block.rows,
                     .n = std::min(kKeyBlock, block.end - key),
                     .k = dim});
+  }
+}
+
+void SumWeightedValues(const ScoredKernels& kernels, const StridedMatmulArgs& args, bool finite,
+                       float* row) {
+  if (finite) return kernels.matmul(args);
+  for (int64_t r = 0; r < args.m; ++r) {
+    const float* weights = args.a + r * args.a_row_stride;
+    float* out = args.c + r * args.c_row_stride;
+    if (!args.accumulate) std::fill_n(out, args.n, 0.0f);
+    // The order of sums is that of the matmul.
+    for (int64_t begin = 0; begin < args.k; begin += kMatmulBlock) {
+      std::fill_n(row, args.n, 0.0f);
+      for (int64_t key = begin; key < std::min(begin + kMatmulBlock, args.k); ++key) {
+        if (weights[key] == 0) continue;
+        kernels.add_scaled(args.b + key * args.b_row_stride, weights[key], args.n, row);
+      }
+      kernels.add_scaled(row, 1, args.n, out);
+    }
   }
 }
 

@@ -94,6 +94,12 @@ void LoadKeyRows(const ScoredKernels& kernels, const Call& call, const InputRows
 void ScoreDots(const ScoredKernels& kernels, const float* queries, int64_t dim,
                const QueryBlock& block);
 
+// c = a b as `args` says, for weights a [rows, keys] and values b [keys, dim]. With `finite` false
+// some values are infinite or NaN, and a weight of 0 leaves its value out: 0 times it is NaN. Rows
+// that leave them all out have the same bits either way. `row` [dim] is scratch.
+void SumWeightedValues(const ScoredKernels& kernels, const StridedMatmulArgs& args, bool finite,
+                       float* row);
+
 // Adds the scratch to `cost`; INVALID_ARGUMENT where it overflows. REQUIRES: CheckCall accepted the
 // call, whose heads are `query`'s.
 absl::Status MeasureScored(const Call& call, const ScoreModel& model, int threads, Cost& cost);

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "absl/status/statusor.h"
-
 namespace attendant::attention {
+
+struct Call;
 
 // A matmul sums up so many terms, beginning at 0, before it adds them to c: rows of b, one tile
 // wide, stay in the second-level cache meanwhile.
@@ -87,8 +87,7 @@ struct ScoredKernels {
 extern const ScoredKernels kAvx2ScoredKernels;
 extern const ScoredKernels kAvx512ScoredKernels;
 
-// The fastest that AutoCpuIsa allows (cpu/cpu_isa.h); UNAVAILABLE where the processor lacks AVX2
-// and FMA.
-absl::StatusOr<const ScoredKernels*> FindScoredKernels();
+// Those of the call's instruction set. REQUIRES: call.isa.
+const ScoredKernels& ScoredKernelsOf(const Call& call);
 
 }  // namespace attendant::attention

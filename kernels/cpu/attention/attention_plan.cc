@@ -2,56 +2,75 @@
 #include "kernels/cpu/attention/attention_plan.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "kernels/cpu/matmul/matmul.h"
+#include "kernels/core/int_math.h"
 
 namespace attendant::cpu {
 namespace {
 
-// Scores of one task at the least, by taking several heads: below that handing out the task costs
-// as much as doing it.
-constexpr int64_t kMinTaskScores = 4096;
+// Below this many scores a piece costs more to hand out than to compute: it takes several heads.
+constexpr int64_t kMinPieceScores = 4096;
 
-int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+// How the pieces of a sequence are shaped: all equally high, but for the last.
+struct Cut {
+  Cut(const AttentionPlan::Lens& lens, const AttentionPlan::Options& options)
+      : queries(lens.queries == 0
+                    ? 1
+                    : CeilDivide(lens.queries, CeilDivide(lens.queries, options.most_queries))),
+        heads(std::clamp<int64_t>(kMinPieceScores / std::max<int64_t>(1, queries * lens.keys), 1,
+                                  options.heads)),
+        rows(CeilDivide(lens.queries, queries)),
+        pieces(rows * CeilDivide(options.heads, heads)) {}
 
-void PlanSequence(const PackedBatch& batch, int64_t sequence, int64_t heads,
-                  std::vector<AttentionTask>& tasks) {
-  const int64_t len = batch.len(sequence);
-  const int64_t queries = CeilDivide(len, CeilDivide(len, kMaxTaskQueries));
-  const int64_t heads_per_task = std::clamp<int64_t>(kMinTaskScores / (queries * len), 1, heads);
-  for (int64_t head = 0; head < heads; head += heads_per_task) {
-    for (int64_t query = 0; query < len; query += queries) {
-      tasks.push_back({.sequence = sequence,
-                       .seq_start = batch.seq_start(sequence),
-                       .len = len,
-                       .head_begin = head,
-                       .head_end = std::min(head + heads_per_task, heads),
-                       .query_begin = query,
-                       .query_end = std::min(query + queries, len)});
-    }
-  }
-}
+  int64_t queries, heads;  // of a piece
+  int64_t rows;            // pieces of the same heads
+  int64_t pieces;
+};
 
 }  // namespace
 
-void PlanAttention(const PackedBatch& batch, int64_t heads, std::vector<AttentionTask>& tasks) {
-  tasks.clear();
-  for (int64_t i = 0; i < batch.batch(); ++i) {
-    PlanSequence(batch, i, heads, tasks);
+void AttentionPlan::Fill(int64_t batch, const Options& options,
+                         absl::FunctionRef<Lens(int64_t)> lens) {
+  batch_ = batch;
+  options_ = options;
+  int64_t scores = 0;
+  for (int64_t i = 0; i < batch; ++i) {
+    const Lens of_i = lens(i);
+    const Cut cut(of_i, options);
+    // Counted by its pieces until the sequences are in order.
+    sequences_[i] = {.lens = of_i,
+                     .index = i,
+                     .scores_before = scores,
+                     .piece_scores = cut.heads * cut.queries * of_i.keys,
+                     .first_piece = cut.pieces};
+    scores += of_i.queries * of_i.keys;
   }
-  std::sort(tasks.begin(), tasks.end(),
-            [](const AttentionTask& a, const AttentionTask& b) { return a.scores() > b.scores(); });
+  std::sort(sequences_, sequences_ + batch, [](const Sequence& a, const Sequence& b) {
+    return a.piece_scores != b.piece_scores ? a.piece_scores > b.piece_scores : a.index < b.index;
+  });
+  int64_t pieces = 0;
+  for (int64_t i = 0; i < batch; ++i) {
+    pieces += std::exchange(sequences_[i].first_piece, pieces);
+  }
+  sequences_[batch].first_piece = pieces;
 }
 
-int64_t MaxAttentionTasks(int64_t max_tokens, int64_t heads) {
-  // A task has at least one token of its own for each head that it leaves to others.
-  return max_tokens * heads;
-}
-
-int64_t ChooseBlockRows(int64_t tokens, int64_t max_rows, int threads) {
-  const int64_t rounds = CeilDivide(tokens, max_rows * threads);
-  const int64_t rows = RoundUpRows(CeilDivide(tokens, rounds * threads));
-  return std::min(rows, max_rows);
+AttentionPiece AttentionPlan::operator[](int64_t index) const {
+  const Sequence& sequence =
+      *(std::upper_bound(sequences_, sequences_ + batch_ + 1, index,
+                         [](int64_t piece, const Sequence& s) { return piece < s.first_piece; }) -
+        1);
+  const Cut cut(sequence.lens, options_);
+  const int64_t head = (index - sequence.first_piece) / cut.rows * cut.heads;
+  const int64_t query = (index - sequence.first_piece) % cut.rows * cut.queries;
+  return {.sequence = sequence.index,
+          .keys = sequence.lens.keys,
+          .scores_before = sequence.scores_before,
+          .head_begin = head,
+          .head_end = std::min(head + cut.heads, options_.heads),
+          .query_begin = query,
+          .query_end = std::min(query + cut.queries, sequence.lens.queries)};
 }
 
 }  // namespace attendant::cpu

@@ -2,36 +2,57 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
-#include "kernels/core/packed_batch.h"
-#include "kernels/cpu/attention/attention_args.h"
+#include "absl/functional/function_ref.h"
 
 namespace attendant::cpu {
 
-// A piece of a layer's attention that one thread does alone: some heads of one sequence, some of
-// its query rows, all of its keys.
-struct AttentionTask {
-  int64_t sequence = 0;   // its place in the batch
-  int64_t seq_start = 0;  // the sequence's first row in the batch
-  int64_t len = 0;
-  int64_t head_begin = 0;
-  int64_t head_end = 0;
-  int64_t query_begin = 0;  // within the sequence
-  int64_t query_end = 0;
+// A part of the attention of a batch that one thread computes alone: some heads of one sequence,
+// some of its queries, all of its keys.
+struct AttentionPiece {
+  int64_t sequence = 0;       // its place in the batch
+  int64_t keys = 0;           // of the sequence
+  int64_t scores_before = 0;  // of one head, in all sequences before this one in the batch
+  int64_t head_begin = 0, head_end = 0;
+  int64_t query_begin = 0, query_end = 0;  // in the sequence
 
-  int64_t scores() const { return (head_end - head_begin) * (query_end - query_begin) * len; }
+  int64_t scores() const { return (head_end - head_begin) * (query_end - query_begin) * keys; }
 };
 
-// Fills `tasks` (its memory is reused) with every (sequence, head, query) of the batch exactly
-// once, the costliest first. How a sequence is cut depends on that sequence alone.
-void PlanAttention(const PackedBatch& batch, int64_t heads, std::vector<AttentionTask>& tasks);
+// Cuts the attention of a batch into pieces, the largest first. How a sequence is cut depends on
+// that sequence alone. Allocates nothing.
+class AttentionPlan {
+ public:
+  struct Lens {
+    int64_t queries, keys;
+  };
+  struct Sequence {
+    Lens lens;
+    int64_t index;          // its place in the batch
+    int64_t scores_before;  // as AttentionPiece's
+    int64_t piece_scores;   // of its largest piece
+    int64_t first_piece;    // the number of its first piece
+  };
+  struct Options {
+    int64_t heads = 0;
+    int64_t most_queries = 0;  // of a piece
+  };
 
-// The most tasks that a batch of so many tokens can make.
-int64_t MaxAttentionTasks(int64_t max_tokens, int64_t heads);
+  AttentionPlan() = default;
+  // `sequences` has room for one more sequence than the largest batch.
+  explicit AttentionPlan(Sequence* sequences) : sequences_(sequences) {}
 
-// Rows of the blocks that `tokens` rows are cut into: a multiple of kRowGranularity, at most
-// `max_rows`, such that the threads get equally much where there is enough for all.
-int64_t ChooseBlockRows(int64_t tokens, int64_t max_rows, int threads);
+  // Plans a batch, in place of the one before. `lens` gives the lengths of a sequence.
+  void Fill(int64_t batch, const Options& options, absl::FunctionRef<Lens(int64_t)> lens);
+
+  // The number of pieces, and piece `index`. REQUIRES: Fill.
+  int64_t size() const { return sequences_[batch_].first_piece; }
+  AttentionPiece operator[](int64_t index) const;
+
+ private:
+  Sequence* sequences_ = nullptr;  // [batch + 1], those with the largest pieces first; then the end
+  int64_t batch_ = 0;
+  Options options_;
+};
 
 }  // namespace attendant::cpu

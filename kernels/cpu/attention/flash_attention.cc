@@ -20,8 +20,8 @@ absl::StatusOr<FlashAttention> FlashAttention::Create(DType operands, CpuIsa isa
 FlashAttention::FlashAttention(const VectorKernels& kernels, DType operands)
     : kernels_(&kernels),
       attend_(operands == DType::kBf16 ? kernels.attention_bf16 : kernels.attention_f32),
-      weigh_(operands == DType::kBf16 ? kernels.attention_weights_bf16
-                                      : kernels.attention_weights_f32) {}
+      compute_weights_(operands == DType::kBf16 ? kernels.attention_weights_bf16
+                                                : kernels.attention_weights_f32) {}
 
 absl::string_view FlashAttention::isa() const { return kernels_->isa; }
 
@@ -33,7 +33,7 @@ void FlashAttention::Run(const AttentionArgs& args) const { attend_(args); }
 
 void FlashAttention::Weights(const AttentionArgs& args, float* weights,
                              int64_t weights_stride) const {
-  weigh_(args, weights, weights_stride);
+  compute_weights_(args, weights, weights_stride);
 }
 
 int64_t FlashAttention::WeightsScratchBytes(int64_t keys, int64_t head_dim) const {

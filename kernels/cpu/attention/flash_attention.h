@@ -7,14 +7,14 @@
 #include "absl/strings/string_view.h"
 #include "kernels/core/dtype.h"
 #include "kernels/cpu/attention/attention_args.h"
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/simd/cpu_isa.h"
 
 namespace attendant::cpu {
 
 struct VectorKernels;
 
 // Exact attention in memory that does not grow with the product of the lengths: scores live in
-// tiles of a few queries by some hundred keys. For who cuts the work into tasks and has the
+// tiles of a few queries by some hundred keys. The caller cuts the work into tasks and has the
 // threads; a task is one head of one sequence, for some of its queries. Copyable, thread-safe.
 class FlashAttention {
  public:
@@ -23,6 +23,9 @@ class FlashAttention {
   // f32 as it is read. UNAVAILABLE when the processor lacks the instructions; INVALID_ARGUMENT for
   // other formats.
   static absl::StatusOr<FlashAttention> Create(DType operands, CpuIsa isa = CpuIsa::kAuto);
+
+  // The same of kernels that were found before. REQUIRES: f32 or bf16.
+  FlashAttention(const VectorKernels& kernels, DType operands);
 
   absl::string_view isa() const;
 
@@ -42,11 +45,9 @@ class FlashAttention {
   void RoundToBf16(const float* values, int64_t count, uint16_t* out) const;
 
  private:
-  FlashAttention(const VectorKernels& kernels, DType operands);
-
   const VectorKernels* kernels_;
   void (*attend_)(const AttentionArgs&);
-  void (*weigh_)(const AttentionArgs&, float*, int64_t);
+  void (*compute_weights_)(const AttentionArgs&, float*, int64_t);
 };
 
 }  // namespace attendant::cpu

@@ -12,11 +12,12 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "kernels/core/check.h"
+#include "kernels/core/int_math.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/core/threads/thread_pool.h"
 #include "kernels/cpu/encoder/cpu_session.h"
 #include "kernels/cpu/encoder/smoothing_factors.h"
+#include "kernels/cpu/simd/by_dtype.h"
 
 namespace attendant::cpu {
 namespace {
@@ -104,18 +105,7 @@ EncoderWeights CopyEmbeddings(const EncoderWeights& weights, Arena& arena) {
 }
 
 const RowKernels& RowKernelsOf(const VectorKernels& kernels, DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return kernels.f32;
-    case DType::kBf16:
-      return kernels.bf16;
-    case DType::kInt8:
-      return kernels.int8;
-    case DType::kF16:
-    case DType::kFp8:
-      break;  // CpuBackend::Supports
-  }
-  ATTENDANT_CHECK(false);
+  return ByDType(dtype, kernels.f32, kernels.bf16, kernels.int8);
 }
 
 absl::StatusOr<LayerMatmuls> CreateMatmuls(const EncoderConfig& config,
@@ -197,7 +187,7 @@ CpuEncoder::CpuEncoder(const EncoderConfig& config, const EncoderWeights& weight
   const std::vector<PackTask> tasks =
       PlanPacking(weights.layers, std::move(smoothing), matmuls_, memory_, layers_);
   const auto pieces = static_cast<int64_t>(tasks.size());
-  const int64_t table_pieces = (config.vocab + kTableRows - 1) / kTableRows;
+  const int64_t table_pieces = CeilDivide(config.vocab, kTableRows);
   RunTasks(options.load_threads, pieces + table_pieces, [&](int64_t index) {
     if (index < pieces) {
       const PackTask& task = tasks[static_cast<size_t>(index)];

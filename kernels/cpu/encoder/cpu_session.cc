@@ -10,6 +10,7 @@
 #include "kernels/cpu/simd/denormals.h"
 
 namespace attendant::cpu {
+
 CpuSession::CpuSession(const CpuEncoder& encoder, const SessionLimits& limits,
                        const ThreadTeam& team)
     : encoder_(encoder),
@@ -23,10 +24,7 @@ CpuSession::CpuSession(const CpuEncoder& encoder, const SessionLimits& limits,
         return measure.used_bytes();
       }()),
       buffers_(AllocateBuffers(arena_)),
-      row_phase_(encoder, team.threads, arena_) {
-  tasks_.reserve(
-      static_cast<size_t>(MaxAttentionTasks(limits.max_batch_tokens, encoder.config().heads)));
-}
+      row_phase_(encoder, team.threads, arena_) {}
 
 CpuSession::Buffers CpuSession::AllocateBuffers(Arena& arena) const {
   const EncoderConfig& config = encoder_.config();
@@ -38,6 +36,8 @@ CpuSession::Buffers CpuSession::AllocateBuffers(Arena& arena) const {
                       .context = arena.Allocate2<float>(rows, config.hidden),
                       .qkv_value_bytes = qkv_value_bytes},
       .pooled = arena.Allocate2<float>(limits_.max_batch_sequences, config.hidden),
+      .plan =
+          AttentionPlan(arena.Allocate<AttentionPlan::Sequence>(limits_.max_batch_sequences + 1)),
       .attention_scratch = {}};
   const int64_t max_len = std::min(limits_.max_batch_tokens, config.max_positions);
   for (int i = 0; i < pool_.threads(); ++i) {
@@ -59,13 +59,16 @@ absl::Status CpuSession::Run(const PackedBatch& batch, const OutputSpec& spec, O
                                                    " tokens, the limit is ", config.max_positions));
   }
   const ScopedDenormalFlush flush;
-  PlanAttention(batch, config.heads, tasks_);
+  buffers_.plan.Fill(batch.batch(), {.heads = config.heads, .most_queries = kMaxTaskQueries},
+                     [&](int64_t i) {
+                       return AttentionPlan::Lens{batch.len(i), batch.len(i)};
+                     });
   for (int64_t layer = 0; layer <= config.layers; ++layer) {
     if (!row_phase_.Run(batch, layer, buffers_.activations, pool_)) {
       return absl::InternalError("oneDNN could not execute a matmul");
     }
     WriteHiddenStates(batch, spec, layer);
-    if (layer < config.layers) RunAttention(spec, layer);
+    if (layer < config.layers) RunAttention(batch, spec, layer);
   }
   Pool(batch, spec);
   outputs.last_hidden_state = {buffers_.activations.states.data(), {batch.tokens(), config.hidden}};
@@ -73,44 +76,95 @@ absl::Status CpuSession::Run(const PackedBatch& batch, const OutputSpec& spec, O
   return absl::OkStatus();
 }
 
-void CpuSession::RunAttention(const OutputSpec& spec, int64_t layer) {
-  pool_.ParallelFor(static_cast<int64_t>(tasks_.size()), [&](int64_t index, int thread) {
-    const AttentionTask& task = tasks_[static_cast<size_t>(index)];
+void CpuSession::RunAttention(const PackedBatch& batch, const OutputSpec& spec, int64_t layer) {
+  pool_.ParallelFor(buffers_.plan.size(), [&](int64_t index, int thread) {
+    const AttentionPiece piece = buffers_.plan[index];
+    const int64_t row = batch.seq_start(piece.sequence);
     const AttentionScratch& scratch = buffers_.attention_scratch[static_cast<size_t>(thread)];
-    AttendTask(task, scratch);
+    Attend(piece, row, scratch);
     if (spec.layers.empty()) return;
-    WriteWeights(task, spec.layers[static_cast<size_t>(task.sequence)], layer, scratch);
+    WriteWeights(piece, spec.layers[static_cast<size_t>(piece.sequence)], row, layer, scratch);
   });
 }
 
-void CpuSession::AttendTask(const AttentionTask& task, const AttentionScratch& scratch) {
+void CpuSession::Attend(const AttentionPiece& piece, int64_t first_row,
+                        const AttentionScratch& scratch) {
   const EncoderConfig& config = encoder_.config();
   const int64_t head_dim = config.head_dim();
   const int64_t qkv_bytes = buffers_.activations.qkv_value_bytes;
   const bool out_is_bf16 = encoder_.info().dtype == DType::kBf16;
   const int64_t context_bytes = out_is_bf16 ? 2 : 4;
-  for (int64_t head = task.head_begin; head < task.head_end; ++head) {
-    const std::byte* q = buffers_.activations.qkv.row(task.seq_start) + head * head_dim * qkv_bytes;
+  for (int64_t head = piece.head_begin; head < piece.head_end; ++head) {
+    const std::byte* q = buffers_.activations.qkv.row(first_row) + head * head_dim * qkv_bytes;
     kernels_.attention({
         .q = q,
         .k = q + config.hidden * qkv_bytes,
         .v = q + 2 * config.hidden * qkv_bytes,
         .out = reinterpret_cast<std::byte*>(buffers_.activations.context.data()) +
-               (task.seq_start * config.hidden + head * head_dim) * context_bytes,
+               (first_row * config.hidden + head * head_dim) * context_bytes,
         .out_is_bf16 = out_is_bf16,
         .q_stride = 3 * config.hidden,
         .k_stride = 3 * config.hidden,
         .v_stride = 3 * config.hidden,
         .out_stride = config.hidden,
-        .keys = task.len,
+        .keys = piece.keys,
         .head_dim = head_dim,
         .value_dim = head_dim,
-        .query_begin = task.query_begin,
-        .query_end = task.query_end,
+        .query_begin = piece.query_begin,
+        .query_end = piece.query_end,
         .scale = 1.0f / std::sqrt(static_cast<float>(head_dim)),
         .scratch = scratch.attention,
     });
   }
+}
+
+// Beside the attention of the same piece: the layer's queries and keys are still in the cache, and
+// no barrier is added.
+void CpuSession::WriteWeights(const AttentionPiece& piece, const LayerOutputs& wanted,
+                              int64_t first_row, int64_t layer, const AttentionScratch& scratch) {
+  const EncoderConfig& config = encoder_.config();
+  const int64_t head_dim = config.head_dim();
+  const int64_t value_bytes = buffers_.activations.qkv_value_bytes;
+  const int64_t values = piece.keys * piece.keys;  // of one head
+  float* out = wanted.attention_weights;
+  for (const int32_t wanted_layer : wanted.attention_layers) {
+    for (const int32_t head : wanted.attention_heads) {
+      if (wanted_layer == layer && head >= piece.head_begin && head < piece.head_end) {
+        const std::byte* q =
+            buffers_.activations.qkv.row(first_row) + head * head_dim * value_bytes;
+        const AttentionArgs args{
+            .q = q,
+            .k = q + config.hidden * value_bytes,
+            .q_stride = 3 * config.hidden,
+            .k_stride = 3 * config.hidden,
+            .keys = piece.keys,
+            .head_dim = head_dim,
+            .query_begin = piece.query_begin,
+            .query_end = piece.query_end,
+            .scale = 1.0f / std::sqrt(static_cast<float>(head_dim)),
+            .scratch = scratch.weights,
+        };
+        kernels_.attention_weights(args, out, piece.keys);
+      }
+      out += values;
+    }
+  }
+}
+
+// `layer` is the one that reads the states next.
+void CpuSession::WriteHiddenStates(const PackedBatch& batch, const OutputSpec& spec,
+                                   int64_t layer) {
+  if (spec.layers.empty()) return;
+  pool_.ParallelFor(batch.batch(), [&](int64_t index, int) {
+    const LayerOutputs& wanted = spec.layers[static_cast<size_t>(index)];
+    const int64_t values = batch.len(index) * encoder_.config().hidden;
+    float* out = wanted.hidden_states;
+    for (const int32_t wanted_layer : wanted.hidden_layers) {
+      if (wanted_layer == layer)
+        std::copy_n(buffers_.activations.states.row(batch.seq_start(index)), values, out);
+      out += values;
+    }
+  });
 }
 
 void CpuSession::Pool(const PackedBatch& batch, const OutputSpec& spec) {

@@ -13,8 +13,8 @@
 
 namespace attendant::cpu {
 
-// Runs a CpuEncoder. A layer is two phases with a barrier after each: the rows' (row_phase.h), and
-// attention, where a task of the plan is some heads and queries of one sequence.
+// Runs a CpuEncoder. A layer is two phases with a barrier after each: all that works on rows
+// (row_phase.h), and attention, whose pieces are some heads and queries of one sequence each.
 class CpuSession final : public Session {
  public:
   // Throws std::exception. `encoder` must outlive the session.
@@ -33,15 +33,16 @@ class CpuSession final : public Session {
   struct Buffers {
     Activations activations;
     TensorView<float, 2> pooled;                      // [max sequences, hidden]
+    AttentionPlan plan;                               // of the running batch
     std::vector<AttentionScratch> attention_scratch;  // [threads]
   };
 
   Buffers AllocateBuffers(Arena& arena) const;
-  void RunAttention(const OutputSpec& spec, int64_t layer);
-  void AttendTask(const AttentionTask& task, const AttentionScratch& scratch);
-  // For callers who want to see the inside (cpu_session_layers.cc).
-  void WriteWeights(const AttentionTask& task, const LayerOutputs& wanted, int64_t layer,
-                    const AttentionScratch& scratch);
+  void RunAttention(const PackedBatch& batch, const OutputSpec& spec, int64_t layer);
+  // `first_row` is the first row of the sequence in the batch.
+  void Attend(const AttentionPiece& piece, int64_t first_row, const AttentionScratch& scratch);
+  void WriteWeights(const AttentionPiece& piece, const LayerOutputs& wanted, int64_t first_row,
+                    int64_t layer, const AttentionScratch& scratch);
   void WriteHiddenStates(const PackedBatch& batch, const OutputSpec& spec, int64_t layer);
   void Pool(const PackedBatch& batch, const OutputSpec& spec);
 
@@ -52,7 +53,6 @@ class CpuSession final : public Session {
   Arena arena_;
   Buffers buffers_;
   RowPhase row_phase_;
-  std::vector<AttentionTask> tasks_;
 };
 
 }  // namespace attendant::cpu

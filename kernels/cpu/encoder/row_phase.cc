@@ -3,14 +3,13 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/attention/attention_plan.h"
+#include "kernels/core/int_math.h"
+#include "kernels/cpu/simd/by_dtype.h"
 
 namespace attendant::cpu {
 namespace {
 
-int64_t OperandBytes(DType dtype) {
-  return dtype == DType::kF32 ? 4 : dtype == DType::kBf16 ? 2 : 1;
-}
+int64_t OperandBytes(DType dtype) { return ByDType<int64_t>(dtype, 4, 2, 1); }
 
 MatmulRow RowOf(TensorView<float, 2> matmul_out, int64_t row, const OperandRow& operand,
                 const PackedLinear& linear) {
@@ -37,6 +36,11 @@ SlicedMatmul Sliced(const Matmul& matmul, int threads) {
 }
 
 }  // namespace
+
+int64_t ChooseBlockRows(int64_t tokens, int64_t max_rows, int threads) {
+  const int64_t rounds = CeilDivide(tokens, max_rows * threads);
+  return std::min(RoundUpRows(CeilDivide(tokens, rounds * threads)), max_rows);
+}
 
 RowPhase::RowPhase(const CpuEncoder& encoder, int threads, Arena& arena)
     : encoder_(encoder),
@@ -91,8 +95,7 @@ bool RowPhase::Run(const PackedBatch& batch, int64_t layer, const Activations& a
     RunBlock({.begin = 0, .rows = tokens, .together = true}, layer);
   } else {
     const int64_t block_rows = ChooseBlockRows(tokens, kMaxBlockRows, pool.threads());
-    const int64_t blocks = (tokens + block_rows - 1) / block_rows;
-    pool.ParallelFor(blocks, [&](int64_t index, int thread) {
+    pool.ParallelFor(CeilDivide(tokens, block_rows), [&](int64_t index, int thread) {
       const int64_t begin = index * block_rows;
       RunBlock({.begin = begin, .rows = std::min(block_rows, tokens - begin), .thread = thread},
                layer);
@@ -123,9 +126,8 @@ void RowPhase::ForEachRow(const Block& block, Body body) {
     for (int64_t row = 0; row < block.rows; ++row) body(row, block.thread);
     return;
   }
-  const int64_t threads = pool_->threads();
-  const int64_t share = (block.rows + threads - 1) / threads;
-  pool_->ParallelFor((block.rows + share - 1) / share, [&](int64_t index, int thread) {
+  const int64_t share = CeilDivide(block.rows, pool_->threads());
+  pool_->ParallelFor(CeilDivide(block.rows, share), [&](int64_t index, int thread) {
     const int64_t end = std::min(block.rows, (index + 1) * share);
     for (int64_t row = index * share; row < end; ++row) body(row, thread);
   });

@@ -19,6 +19,10 @@ struct Activations {
   int64_t qkv_value_bytes = 0;
 };
 
+// Rows of the blocks that `tokens` rows are cut into: a multiple of kRowGranularity, at most
+// `max_rows`, such that the threads get equally much where there is enough for all.
+int64_t ChooseBlockRows(int64_t tokens, int64_t max_rows, int threads);
+
 // Everything between one attention and the next:
 //   attention output -> LayerNorm -> feed-forward -> LayerNorm -> the next layer's qkv
 // Many rows are cut into blocks that one thread each takes through all of it, so that the block's

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/core/dtype.h"
+#include "kernels/core/int_math.h"
 #include "kernels/core/shape.h"
 #include "kernels/cpu/simd/vector_kernels.h"
 
@@ -15,9 +16,7 @@ namespace attendant::cpu {
 
 // Blocks of rows are cut at multiples of this, and oneDNN computes so many at a time.
 inline constexpr int64_t kRowGranularity = 16;
-inline int64_t RoundUpRows(int64_t rows) {
-  return (rows + kRowGranularity - 1) / kRowGranularity * kRowGranularity;
-}
+inline int64_t RoundUpRows(int64_t rows) { return RoundUp(rows, kRowGranularity); }
 
 // One thread's means to run the matmuls of a Matmul. Thread-confined.
 class MatmulExecutor {
@@ -89,7 +88,7 @@ class Matmul {
   Options options_;
 };
 
-// The fastest for `kernels`: our own tiles (tile_matmul.h), or oneDNN (onednn_matmul.h) where it
+// The fastest for `kernels`: register tiles (tile_matmul.h), or oneDNN (onednn_matmul.h) where it
 // has more to compute with, which is AMX, or where k does not fill the tiles' groups. INTERNAL when
 // oneDNN fails; UNIMPLEMENTED when there are only slow kernels for this machine.
 absl::StatusOr<std::unique_ptr<Matmul>> CreateMatmul(const VectorKernels& kernels,

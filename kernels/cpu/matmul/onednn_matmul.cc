@@ -12,6 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/check.h"
+#include "kernels/core/status_macros.h"
+#include "kernels/cpu/simd/by_dtype.h"
 
 namespace attendant::cpu {
 namespace {
@@ -24,24 +26,14 @@ struct Types {
 };
 
 Types TypesOf(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return {Type::f32, Type::f32, Type::f32};
-    case DType::kBf16:
-      return {Type::bf16, Type::bf16, Type::f32};
-    case DType::kInt8:
-      return {Type::u8, Type::s8, Type::s32};
-    case DType::kF16:
-    case DType::kFp8:
-      break;  // CpuBackend::Supports
-  }
-  ATTENDANT_CHECK(false);
+  return ByDType<Types>(dtype, {Type::f32, Type::f32, Type::f32},
+                        {Type::bf16, Type::bf16, Type::f32}, {Type::u8, Type::s8, Type::s32});
 }
 
 dnnl::primitive_attr Attributes() {
   dnnl::primitive_attr attributes;
-  // oneDNN's own scratchpad belongs to the thread that made the primitive; ours are shared by
-  // threads.
+  // oneDNN's own scratchpad belongs to the thread that made the primitive; these primitives are
+  // shared by threads.
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   return attributes;
 }
@@ -66,15 +58,45 @@ bool Begins(const dnnl::matmul::primitive_desc& desc, std::string_view name) {
 // layout but what it chooses for each m by itself.)
 bool IsAvx2Gemm(const dnnl::matmul::primitive_desc& desc) { return Begins(desc, "gemm:jit:f32"); }
 
-// Makes oneDNN compute with the calling thread alone, where it was built with OpenMP: parallelism
-// is ours. Of the calling thread, for good, and nothing beside a matmul.
+// Makes oneDNN compute with the calling thread alone, where it was built with OpenMP: the thread
+// pool is Attendant's. It holds for the calling thread, for good, and costs nothing beside a
+// matmul.
 void UseOneThread() {
 #if ATTENDANT_ONEDNN_OPENMP
   omp_set_num_threads(1);
 #endif
 }
 
+dnnl::cpu_isa OneDnnIsa(CpuIsa isa) {
+  switch (isa) {
+    case CpuIsa::kAvx2:
+      return dnnl::cpu_isa::avx2;
+    case CpuIsa::kAvx512:
+      return dnnl::cpu_isa::avx512_core;
+    case CpuIsa::kAvx512Vnni:
+      return dnnl::cpu_isa::avx512_core_vnni;
+    case CpuIsa::kAvx512Bf16:
+      return dnnl::cpu_isa::avx512_core_bf16;
+    case CpuIsa::kAmx:
+      return dnnl::cpu_isa::avx512_core_amx;
+    case CpuIsa::kAuto:
+      break;
+  }
+  return dnnl::cpu_isa::isa_default;
+}
+
 }  // namespace
+
+absl::Status LimitOneDnn(CpuIsa isa) {
+  if (isa == CpuIsa::kAuto) return absl::OkStatus();
+  ATTENDANT_RETURN_IF_ERROR(ChooseCpuIsa(isa, ReadCpuIdWords()).status());
+  // It fails once oneDNN was asked for its level, which the next line does.
+  dnnl::set_max_cpu_isa(OneDnnIsa(isa));
+  if (dnnl::get_effective_cpu_isa() == OneDnnIsa(isa)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "oneDNN cannot be held down to ", CpuIsaName(isa),
+      ": this process has computed already, or has held oneDNN down to another instruction set"));
+}
 
 absl::StatusOr<std::unique_ptr<Matmul>> OneDnnMatmul::Create(const Options& options) {
   try {

@@ -6,9 +6,16 @@
 #include <vector>
 
 #include "kernels/cpu/matmul/matmul.h"
+#include "kernels/cpu/simd/cpu_isa.h"
 #include "oneapi/dnnl/dnnl.hpp"
 
 namespace attendant::cpu {
+
+// Holds oneDNN down to `isa`, for the whole process and for good: the limit is a global of oneDNN's
+// own, and this is the only place that sets it. Call it before oneDNN computes. kAuto does nothing,
+// the same level again neither. UNAVAILABLE when the machine lacks the level; FAILED_PRECONDITION
+// when oneDNN has computed already or has another limit. Thread-safe.
+absl::Status LimitOneDnn(CpuIsa isa);
 
 // Matmuls by oneDNN's matmul primitive, compiled when it is created.
 class OneDnnMatmul final : public Matmul {

@@ -6,23 +6,13 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/core/check.h"
 #include "kernels/core/half.h"
+#include "kernels/cpu/simd/by_dtype.h"
 
 namespace attendant::cpu {
 namespace {
 
 const MatmulKernels& KernelsOf(const VectorKernels& kernels, DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return kernels.f32_matmul;
-    case DType::kBf16:
-      return kernels.bf16_matmul;
-    case DType::kInt8:
-      return kernels.int8_matmul;
-    case DType::kF16:
-    case DType::kFp8:
-      break;  // CpuBackend::Supports
-  }
-  ATTENDANT_CHECK(false);
+  return ByDType(dtype, kernels.f32_matmul, kernels.bf16_matmul, kernels.int8_matmul);
 }
 
 using Multiply = void (*)(const MatmulArgs&);
@@ -112,7 +102,7 @@ void TileMatmul::Pack(TensorView<const int8_t, 2> weight, void* storage) const {
 
 int64_t TileMatmul::packed_bytes() const {
   const int64_t width = kernels_.panel_columns;
-  return (options().n + width - 1) / width * width * (options().k / kernels_.group_values) * 4;
+  return RoundUp(options().n, width) * (options().k / kernels_.group_values) * 4;
 }
 
 int64_t TileMatmul::CountSlices(int64_t limit) const {

@@ -8,7 +8,7 @@
 
 namespace attendant::cpu {
 
-// Matmuls by our own register tiles (matmul_tiles.inc): nothing is compiled or allocated to run
+// Matmuls by register tiles (matmul_tiles.inc): nothing is compiled or allocated to run
 // them, and a row costs the same in every number of rows.
 class TileMatmul final : public Matmul {
  public:

@@ -5,14 +5,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <iterator>
-#include <mutex>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "oneapi/dnnl/dnnl.hpp"
 
 namespace attendant {
 namespace {
@@ -42,7 +38,6 @@ struct Level {
   const char* name;
   const char* needs;
   bool (*available)(const CpuIdWords& words);
-  dnnl::cpu_isa onednn;
 };
 
 constexpr Level kLevels[] = {
@@ -50,26 +45,21 @@ constexpr Level kLevels[] = {
      [](const CpuIdWords& words) {
        return Has(words.leaf1_ecx, kFma | kOsXsave) && Has(words.xcr0, kXcr0Avx) &&
               Has(words.leaf7_ebx, kAvx2);
-     },
-     dnnl::cpu_isa::avx2},
+     }},
     {CpuIsa::kAvx512, "avx512", "AVX-512 F, BW, DQ and VL",
      [](const CpuIdWords& words) {
        return Has(words.xcr0, kXcr0Avx512) &&
               Has(words.leaf7_ebx, kAvx512F | kAvx512Bw | kAvx512Dq | kAvx512Vl);
-     },
-     dnnl::cpu_isa::avx512_core},
+     }},
     {CpuIsa::kAvx512Vnni, "avx512_vnni", "AVX512_VNNI",
-     [](const CpuIdWords& words) { return Has(words.leaf7_ecx, kAvx512Vnni); },
-     dnnl::cpu_isa::avx512_core_vnni},
+     [](const CpuIdWords& words) { return Has(words.leaf7_ecx, kAvx512Vnni); }},
     {CpuIsa::kAvx512Bf16, "avx512_bf16", "AVX512_BF16",
-     [](const CpuIdWords& words) { return Has(words.leaf7_1_eax, kAvx512Bf16); },
-     dnnl::cpu_isa::avx512_core_bf16},
+     [](const CpuIdWords& words) { return Has(words.leaf7_1_eax, kAvx512Bf16); }},
     {CpuIsa::kAmx, "amx", "AMX with TILE, BF16 and INT8, and Linux's permission to use it",
      [](const CpuIdWords& words) {
        return Has(words.leaf7_edx, kAmxTile | kAmxBf16 | kAmxInt8) && Has(words.xcr0, kXcr0Amx) &&
               words.tile_data_allowed;
-     },
-     dnnl::cpu_isa::avx512_core_amx},
+     }},
 };
 
 // Tiles are 8 KB more for every thread's context, so Linux (5.16 and newer) wants to be asked.
@@ -84,11 +74,6 @@ uint64_t ReadXcr0() {
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return uint64_t{high} << 32 | low;
 }
-
-// What oneDNN was told is for the whole process: so is this.
-std::mutex process_mutex;  // of the next two
-CpuIsa process_limit = CpuIsa::kAuto;
-bool auto_is_settled = false;
 
 }  // namespace
 
@@ -143,32 +128,6 @@ absl::StatusOr<CpuIsa> ChooseCpuIsa(CpuIsa wanted, const CpuIdWords& words) {
   if (best != CpuIsa::kAuto) return best;
   return absl::UnavailableError(
       absl::StrCat("the cpu back end needs a processor with ", kLevels[0].needs));
-}
-
-absl::Status LimitCpuIsa(CpuIsa isa) {
-  if (isa == CpuIsa::kAuto) return absl::OkStatus();
-  if (auto chosen = ChooseCpuIsa(isa, ReadCpuIdWords()); !chosen.ok()) return chosen.status();
-  const std::lock_guard lock(process_mutex);
-  if (process_limit == isa) return absl::OkStatus();
-  if (process_limit == CpuIsa::kAuto && !auto_is_settled) {
-    const Level* level = std::find_if(std::begin(kLevels), std::end(kLevels),
-                                      [isa](const Level& known) { return known.isa == isa; });
-    if (dnnl::set_max_cpu_isa(level->onednn) == dnnl::status::success) {
-      process_limit = isa;
-      return absl::OkStatus();
-    }
-  }
-  return absl::FailedPreconditionError(
-      absl::StrCat("this process cannot be held down to ", CpuIsaName(isa), ": it ",
-                   process_limit == CpuIsa::kAuto
-                       ? "has computed already"
-                       : absl::StrCat("is held down to ", CpuIsaName(process_limit))));
-}
-
-absl::StatusOr<CpuIsa> AutoCpuIsa() {
-  const std::lock_guard lock(process_mutex);
-  auto_is_settled = true;
-  return ChooseCpuIsa(process_limit, ReadCpuIdWords());
 }
 
 }  // namespace attendant

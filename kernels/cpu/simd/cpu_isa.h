@@ -11,12 +11,12 @@ namespace attendant {
 
 // What a processor computes with; each level has everything of those before it.
 enum class CpuIsa : uint8_t {
-  kAuto,  // the best that there is and that LimitCpuIsa allows
+  kAuto,  // the best of this machine
   kAvx2,  // and FMA
   kAvx512,
   kAvx512Vnni,
   kAvx512Bf16,
-  kAmx,  // oneDNN's matmuls; our own kernels have nothing to win from it beyond kAvx512Bf16
+  kAmx,  // oneDNN's matmuls; the vector kernels are those of kAvx512Bf16
 };
 
 absl::string_view CpuIsaName(CpuIsa isa);  // "auto", "avx2", "avx512", "avx512_vnni", ...
@@ -41,15 +41,5 @@ CpuIdWords ReadCpuIdWords();
 // `wanted`, or for kAuto the best level, where the words allow it; else UNAVAILABLE, saying what is
 // missing and what there is. Pure.
 absl::StatusOr<CpuIsa> ChooseCpuIsa(CpuIsa wanted, const CpuIdWords& words);
-
-// Holds down to `isa` what this process computes on the CPU, for good: oneDNN, and what kAuto
-// stands for. It must come before anything computes. kAuto does nothing, nor does the same level
-// again. UNAVAILABLE when the machine lacks the level; FAILED_PRECONDITION when the process has
-// asked what kAuto stands for or used oneDNN, or is held down to another level.
-absl::Status LimitCpuIsa(CpuIsa isa);
-
-// What kAuto stands for in this process, from the first call on: LimitCpuIsa's level, else the best
-// of this machine. UNAVAILABLE when it has none. Thread-safe.
-absl::StatusOr<CpuIsa> AutoCpuIsa();
 
 }  // namespace attendant

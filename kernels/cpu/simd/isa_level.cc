@@ -18,9 +18,7 @@ const IsaLevel kLevels[] = {
 }  // namespace
 
 absl::StatusOr<const IsaLevel*> FindIsaLevel(CpuIsa isa) {
-  ATTENDANT_ASSIGN_OR_RETURN(const CpuIsa chosen, isa == CpuIsa::kAuto
-                                                      ? AutoCpuIsa()
-                                                      : ChooseCpuIsa(isa, ReadCpuIdWords()));
+  ATTENDANT_ASSIGN_OR_RETURN(const CpuIsa chosen, ChooseCpuIsa(isa, ReadCpuIdWords()));
   for (const IsaLevel& level : kLevels) {
     if (level.isa == chosen) return &level;
   }

@@ -7,7 +7,8 @@
 
 namespace attendant::cpu {
 
-// What our kernels are compiled for, and the formats whose matmuls are faster there than f32's.
+// The kernels of one instruction set, and the number formats whose matmuls are faster there than
+// those of f32. Nothing remembers a level for the process: whoever computes gets it as an argument.
 struct IsaLevel {
   CpuIsa isa;
   const VectorKernels& kernels;
@@ -15,8 +16,9 @@ struct IsaLevel {
   bool int8;
 };
 
-// The level asked for, or for kAuto that of AutoCpuIsa; UNAVAILABLE, saying what is missing, when
-// the machine lacks it.
+// The level asked for, for kAuto the best of this machine. It lives as long as the process.
+// UNAVAILABLE, saying what is missing, when the machine lacks it. Asks the processor, which takes a
+// virtual machine microseconds: callers find a level once and pass it on.
 absl::StatusOr<const IsaLevel*> FindIsaLevel(CpuIsa isa);
 
 }  // namespace attendant::cpu

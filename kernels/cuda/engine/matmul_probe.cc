@@ -119,7 +119,7 @@ Status MatmulProbe::Read(int64_t begin, int64_t bytes, std::byte* to) {
   return {};
 }
 
-Status MatmulProbe::TakeReference(const cublasLtMatmulAlgo_t& algorithm) {
+Status MatmulProbe::SetReference(const cublasLtMatmulAlgo_t& algorithm) {
   ATTENDANT_CUDA_TRY(Run(algorithm, rows_));
   reference_.resize(static_cast<size_t>(std::min(rows_, kReferenceRows) * row_bytes()));
   return Read(0, static_cast<int64_t>(reference_.size()), reference_.data());

@@ -24,7 +24,7 @@ class MatmulProbe {
   Status SelectKind(MatmulKind kind);
 
   // Takes what `algorithm` makes of all rows as what others are compared with.
-  Status TakeReference(const cublasLtMatmulAlgo_t& algorithm);
+  Status SetReference(const cublasLtMatmulAlgo_t& algorithm);
   // Whether `algorithm` gives so many rows the reference's bits.
   Status HasSameBits(const cublasLtMatmulAlgo_t& algorithm, int64_t rows, bool& same);
   // The same for the fewest and the most rows of a class; false where it does not compute them.

@@ -179,7 +179,7 @@ MatmulShape Model::shape(MatmulKind kind) const {
     case MatmulKind::kFfnUp:
       break;
   }
-  // cuBLASLt's GELU is the tanh form; fp8's results pass through a kernel of ours anyway.
+  // cuBLASLt's GELU is the tanh form; fp8's results pass through an activation kernel anyway.
   Epilogue epilogue = Epilogue::kBias;
   if (dtype_ != DType::kFp8 && config_.activation == ATTENDANT_CUDA_GELU_TANH) {
     epilogue = Epilogue::kBiasGeluTanh;

@@ -24,7 +24,8 @@ Status OutputPipe::Start(float* device, float* pinned, int64_t slot_floats) {
   return {};
 }
 
-Status OutputPipe::Take(int64_t floats, float* destination, cudaStream_t compute, float** device) {
+Status OutputPipe::Acquire(int64_t floats, float* destination, cudaStream_t compute,
+                           float** device) {
   if (slots_[current_].used + floats > slot_floats_ || slots_[current_].parts.size() == kMaxParts) {
     ATTENDANT_CUDA_TRY(Send(compute));
   }

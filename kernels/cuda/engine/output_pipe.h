@@ -19,7 +19,7 @@ class OutputPipe {
   // Device memory for `floats` that end up at `destination`; the caller puts what writes them into
   // `compute` before its next call. May wait for a slot that is still travelling.
   // REQUIRES: 0 < floats <= slot_floats.
-  Status Take(int64_t floats, float* destination, cudaStream_t compute, float** device);
+  Status Acquire(int64_t floats, float* destination, cudaStream_t compute, float** device);
   // What was taken so far may travel.
   Status Send(cudaStream_t compute);
   // Everything is at its destination.

@@ -83,7 +83,7 @@ Status Session::WarmUp() {
                                            static_cast<size_t>(device_.rows_bytes), compute_.get()),
                            "clearing the session's memory"));
   pass_ = std::make_unique<EncoderPass>(model_, device_, algorithms_, limits_.max_batch_sequences);
-  // BatchCounts are zeros as well: nobody computes anything.
+  // BatchCounts are zeros as well: no block computes anything.
   const PassSize largest{.rows = size_.rows,
                          .tokens = size_.tokens,
                          .sequences = std::min(size_.tokens, size_.sequences),
@@ -198,8 +198,13 @@ Status Session::Compute(const AttendantCudaBatch& batch, const AttendantCudaOutp
   ATTENDANT_CUDA_TRY(
       CopyBlock(layout.pool_tasks + batch.batch * static_cast<int64_t>(sizeof(PoolTask))));
   if (!wants_layers && !sampled) return pass_->Issue(size, compute_.get(), nullptr);
-  SessionObserver observer(model_, device_, batch, wants_layers ? spec.layers : nullptr, pipe_,
-                           sampled ? &timer_ : nullptr, compute_.get());
+  SessionObserver observer({.model = model_,
+                            .buffers = device_,
+                            .batch = batch,
+                            .layers = wants_layers ? spec.layers : nullptr,
+                            .pipe = pipe_,
+                            .timer = sampled ? &timer_ : nullptr,
+                            .stream = compute_.get()});
   return pass_->Issue(size, compute_.get(), &observer);
 }
 

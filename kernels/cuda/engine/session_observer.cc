@@ -9,45 +9,46 @@
 namespace attendant::cuda {
 
 Status SessionObserver::AfterGroup(int group) {
-  return timer_ == nullptr ? Status() : timer_->Mark(group, stream_);
+  return run_.timer == nullptr ? Status() : run_.timer->Mark(group, run_.stream);
 }
 
 Status SessionObserver::AfterQkv(int64_t layer) {
-  if (layers_ == nullptr) return {};
-  for (int64_t i = 0; i < batch_.batch; ++i) {
-    const AttendantCudaLayerOutputs& wanted = layers_[i];
+  if (run_.layers == nullptr) return {};
+  for (int64_t i = 0; i < run_.batch.batch; ++i) {
+    const AttendantCudaLayerOutputs& wanted = run_.layers[i];
     const int64_t floats = wanted.num_attention_heads * len(i) * len(i);
     for (int64_t j = 0; j < wanted.num_attention_layers; ++j) {
       if (wanted.attention_layers[j] != layer) continue;
-      ATTENDANT_CUDA_TRY(TakeWeights(i, wanted.attention_weights + j * floats));
+      ATTENDANT_CUDA_TRY(CopyWeights(i, wanted.attention_weights + j * floats));
     }
   }
   return Send();
 }
 
 Status SessionObserver::AfterLayer(int64_t layers_done) {
-  if (layers_ == nullptr) return {};
-  for (int64_t i = 0; i < batch_.batch; ++i) {
-    const AttendantCudaLayerOutputs& wanted = layers_[i];
-    const int64_t floats = len(i) * model_.config().hidden;
+  if (run_.layers == nullptr) return {};
+  for (int64_t i = 0; i < run_.batch.batch; ++i) {
+    const AttendantCudaLayerOutputs& wanted = run_.layers[i];
+    const int64_t floats = len(i) * run_.model.config().hidden;
     for (int64_t j = 0; j < wanted.num_hidden_layers; ++j) {
       if (wanted.hidden_layers[j] != layers_done) continue;
-      ATTENDANT_CUDA_TRY(TakeStates(i, wanted.hidden_states + j * floats));
+      ATTENDANT_CUDA_TRY(CopyStates(i, wanted.hidden_states + j * floats));
     }
   }
   return Send();
 }
 
-Status SessionObserver::TakeWeights(int64_t index, float* destination) {
-  const AttendantCudaLayerOutputs& wanted = layers_[index];
-  const int64_t hidden = model_.config().hidden;
-  const int64_t head_dim = model_.head_dim();
+Status SessionObserver::CopyWeights(int64_t index, float* destination) {
+  const AttendantCudaLayerOutputs& wanted = run_.layers[index];
+  const int64_t hidden = run_.model.config().hidden;
+  const int64_t head_dim = run_.model.head_dim();
   const int64_t rows = len(index);
-  const int64_t state_bytes = StateBytes(model_.dtype());
-  const std::byte* q = buffers_.wide + batch_.seq_starts[index] * 3 * hidden * state_bytes;
+  const int64_t state_bytes = StateBytes(run_.model.dtype());
+  const std::byte* q = run_.buffers.wide + run_.batch.seq_starts[index] * 3 * hidden * state_bytes;
   for (int64_t i = 0; i < wanted.num_attention_heads; ++i) {
     float* out = nullptr;
-    ATTENDANT_CUDA_TRY(pipe_.Take(rows * rows, destination + i * rows * rows, stream_, &out));
+    ATTENDANT_CUDA_TRY(
+        run_.pipe.Acquire(rows * rows, destination + i * rows * rows, run_.stream, &out));
     const std::byte* head_q = q + wanted.attention_heads[i] * head_dim * state_bytes;
     const AttentionWeightsArgs args{.q = head_q,
                                     .k = head_q + hidden * state_bytes,
@@ -55,25 +56,26 @@ Status SessionObserver::TakeWeights(int64_t index, float* destination) {
                                     .k_stride = 3 * hidden,
                                     .scale = 1.0f / std::sqrt(static_cast<float>(head_dim)),
                                     .out = out};
-    ATTENDANT_CUDA_TRY(Check(LaunchAttentionWeights(model_.states(), args, rows, head_dim, stream_),
-                             "attention weights"));
+    ATTENDANT_CUDA_TRY(
+        Check(LaunchAttentionWeights(run_.model.states(), args, rows, head_dim, run_.stream),
+              "attention weights"));
   }
   return {};
 }
 
-Status SessionObserver::TakeStates(int64_t index, float* destination) {
-  const int64_t hidden = model_.config().hidden;
+Status SessionObserver::CopyStates(int64_t index, float* destination) {
+  const int64_t hidden = run_.model.config().hidden;
   const std::byte* states =
-      buffers_.states + batch_.seq_starts[index] * hidden * StateBytes(model_.dtype());
+      run_.buffers.states + run_.batch.seq_starts[index] * hidden * StateBytes(run_.model.dtype());
   float* out = nullptr;
-  ATTENDANT_CUDA_TRY(pipe_.Take(len(index) * hidden, destination, stream_, &out));
-  return Check(LaunchToFloat(model_.states(), states, out, len(index), hidden, stream_),
+  ATTENDANT_CUDA_TRY(run_.pipe.Acquire(len(index) * hidden, destination, run_.stream, &out));
+  return Check(LaunchToFloat(run_.model.states(), states, out, len(index), hidden, run_.stream),
                "converting states");
 }
 
 // What a layer gave travels while the next computes.
 Status SessionObserver::Send() {
-  ATTENDANT_CUDA_TRY(pipe_.Send(stream_));
+  ATTENDANT_CUDA_TRY(run_.pipe.Send(run_.stream));
   return AfterGroup(ATTENDANT_CUDA_GROUP_OUTPUT);
 }
 

@@ -28,7 +28,7 @@ Status ChooseBase(MatmulProbe& probe, int classes, cublasLtMatmulAlgo_t& base) {
     ATTENDANT_CUDA_TRY(Accepts(probe.context(), probe.shape(), probe.most_of_class(classes - 1),
                                candidate, suits));
     if (!suits) continue;
-    ATTENDANT_CUDA_TRY(probe.TakeReference(candidate));
+    ATTENDANT_CUDA_TRY(probe.SetReference(candidate));
     for (int row_class = 0; row_class < classes && suits; ++row_class) {
       ATTENDANT_CUDA_TRY(probe.SuitsClass(candidate, row_class, suits));
     }
@@ -86,7 +86,7 @@ Status TuneKind(MatmulProbe& probe, MatmulKind kind, int classes, AlgorithmTable
   cublasLtMatmulAlgo_t base;
   if (const auto known = table.base(kind); known.has_value()) {
     base = *known;
-    ATTENDANT_CUDA_TRY(probe.TakeReference(base));
+    ATTENDANT_CUDA_TRY(probe.SetReference(base));
   } else {
     ATTENDANT_CUDA_TRY(ChooseBase(probe, classes, base));
     table.set_base(kind, base);

@@ -118,7 +118,7 @@ absl::Status AttendOperation::PackModule(const MultiHeadPlan& plan) {
       linear.weight = {values, {tensor.dim(0), tensor.dim(1)}};
     }
   }
-  auto module = attention::MakeModule(plan.config, std::move(weights), call_.dtype);
+  auto module = attention::MakeModule(plan.config, std::move(weights), call_.dtype, call_.isa);
   if (!module.ok()) return InMultiHead(module.status());
   module_ = *std::move(module);
   call_.module = module_.get();
@@ -207,7 +207,7 @@ absl::Status AttendOperation::Run(ThreadPool& pool) {
               ? attention::OutputRows::HeadsFirst(out_.data(), cost_.out_heads, cost_.out_dim, seq)
               : attention::OutputRows::TokensFirst(out_.data(), cost_.out_heads, cost_.out_dim,
                                                    seq),
-      .weights = weights_.empty() ? nullptr : weights_.data()};
+      .attention_weights = weights_.empty() ? nullptr : weights_.data()};
   return attention::RunMeasured(call_, cost_, pool,
                                 {scratch, static_cast<size_t>(cost_.scratch_bytes)}, outputs);
 }
@@ -233,7 +233,7 @@ std::vector<int64_t> AttendOperation::weights_shape() const {
   if (queries.packed()) return {count};
   const int64_t heads = cost_.weights_heads;
   const int64_t columns = count / (queries.batch() * heads * queries.seq());
-  if (score_heads_ && call_.weights == attention::WeightsWanted::kPerHead) {
+  if (score_heads_ && call_.need_weights == attention::WeightsWanted::kPerHead) {
     return {queries.batch(), heads, queries.seq(), columns};
   }
   return {queries.batch(), queries.seq(), columns};

@@ -18,10 +18,10 @@ absl::Status PlanOptions(const v1::AttendRequest& request, const AttentionModel&
     case v1::ATTENTION_WEIGHTS_NONE:
       break;
     case v1::ATTENTION_WEIGHTS_PER_HEAD:
-      call.weights = attention::WeightsWanted::kPerHead;
+      call.need_weights = attention::WeightsWanted::kPerHead;
       break;
     case v1::ATTENTION_WEIGHTS_AVERAGED:
-      call.weights = attention::WeightsWanted::kAveraged;
+      call.need_weights = attention::WeightsWanted::kAveraged;
       break;
     default:
       return UnknownEnum("weights", request.weights());
@@ -73,6 +73,7 @@ absl::StatusOr<AttendPlan> PlanAttend(const v1::AttendRequest& request,
   ATTENDANT_RETURN_IF_ERROR(CheckRequestId(request.id()));
   ATTENDANT_RETURN_IF_ERROR(CheckPriority(request.priority()));
   AttendPlan plan;
+  plan.call.isa = model.isa;
   ATTENDANT_ASSIGN_OR_RETURN(plan.answer_format, FromProto("dtype", request.dtype()));
   ATTENDANT_RETURN_IF_ERROR(PlanOptions(request, model, plan.call));
   ATTENDANT_RETURN_IF_ERROR(PlanOperands(request, plan));

@@ -13,7 +13,7 @@ using attention::Call;
 using attention::Kind;
 
 absl::Status PlanDotProduct(const v1::ScaledDotProductAttention& kind, Call& call) {
-  const bool weights = call.weights != attention::WeightsWanted::kNone;
+  const bool weights = call.need_weights != attention::WeightsWanted::kNone;
   switch (kind.algorithm()) {
     case v1::ATTENTION_ALGORITHM_UNSPECIFIED:
       call.kind = weights ? Kind::kDotProduct : Kind::kFlash;

@@ -33,6 +33,9 @@ absl::StatusOr<std::unique_ptr<CompareCase>> CompareCase::Create(Kind kind,
                                                                  const CompareShape& shape) {
   auto result = std::unique_ptr<CompareCase>(new CompareCase(shape));
   result->call_.kind = kind;
+  const absl::StatusOr<const cpu::IsaLevel*> isa = attention::FindIsa("auto");
+  if (!isa.ok()) return isa.status();
+  result->call_.isa = *isa;
   result->MakeOperands();
   if (kind == Kind::kMultiHead) {
     if (absl::Status status = result->MakeMultiHead(); !status.ok()) return status;
@@ -49,7 +52,7 @@ attention::Outputs CompareCase::OutputsTo(float* weights) {
   return {.out = attention::OutputRows::TokensFirst(
               out_.data(), split ? shape_.heads : 1,
               split ? shape_.head_dim : shape_.heads * shape_.head_dim, shape_.len),
-          .weights = weights};
+          .attention_weights = weights};
 }
 
 void CompareCase::MakeOperands() {
@@ -86,7 +89,7 @@ void CompareCase::SetParameters() {
   const int64_t projected = std::min(shape_.projected, shape_.len);
   switch (call_.kind) {
     case Kind::kDotProduct:  // without its weights it is flash attention
-      call_.weights = attention::WeightsWanted::kPerHead;
+      call_.need_weights = attention::WeightsWanted::kPerHead;
       return;
     case Kind::kAdditive:
       AddParameter("query_weight", dim, dim);
@@ -125,7 +128,7 @@ absl::Status CompareCase::MakeMultiHead() {
                              .hidden = hidden,
                              .key_dim = hidden,
                              .value_dim = hidden},
-                            std::move(weights), shape_.dtype);
+                            std::move(weights), shape_.dtype, call_.isa);
   if (!module.ok()) return module.status();
   module_ = *std::move(module);
   call_.module = module_.get();

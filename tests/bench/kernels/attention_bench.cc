@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cpu/attention/attention_plan.h"
+#include "kernels/cpu/attention/attention_args.h"
 #include "tests/bench/kernels/bound.h"
 #include "tests/bench/kernels/models.h"
 

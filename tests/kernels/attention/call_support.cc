@@ -26,7 +26,7 @@ absl::StatusOr<Answer> Answered(const Call& call, const Cost& cost, Execute exec
                  ? OutputRows::TokensFirst(out.data(), cost.out_heads, cost.out_dim)
                  : OutputRows::HeadsFirst(out.data(), cost.out_heads, cost.out_dim,
                                           call.queries.seq()),
-      .weights = answer.weights.empty() ? nullptr : answer.weights.data()};
+      .attention_weights = answer.weights.empty() ? nullptr : answer.weights.data()};
   if (absl::Status status = execute(outputs); !status.ok()) return status;
   const int64_t count = cost.out_bytes / ValueBytes(call.dtype);
   for (int64_t i = 0; i < count; ++i) {
@@ -40,6 +40,11 @@ std::vector<std::byte> Values(DType dtype, uint64_t seed, int64_t count, float a
 }
 
 }  // namespace
+
+const cpu::IsaLevel* BestIsa() {
+  static const absl::StatusOr<const cpu::IsaLevel*> isa = FindIsa("auto");
+  return isa.ok() ? *isa : nullptr;
+}
 
 std::vector<std::byte> Encode(const std::vector<float>& values, DType dtype) {
   std::vector<std::byte> bytes(values.size() * static_cast<size_t>(ValueBytes(dtype)));
@@ -77,7 +82,8 @@ TestCall::TestCall(Kind kind, DType dtype, const Shape& s, uint64_t seed)
            .keys = Sequences::Dense(s.batch, s.keys),
            .query = InputRows::HeadsFirst(query.data(), s.heads, s.head_dim, s.queries),
            .key = InputRows::HeadsFirst(key.data(), s.heads, s.head_dim, s.keys),
-           .value = InputRows::HeadsFirst(value.data(), s.heads, s.value_dim, s.keys)} {}
+           .value = InputRows::HeadsFirst(value.data(), s.heads, s.value_dim, s.keys),
+           .isa = BestIsa()} {}
 
 TestCall::TestCall(Kind kind, DType dtype, const Shape& s, std::vector<int64_t> queries,
                    std::vector<int64_t> keys, uint64_t seed)
@@ -92,7 +98,8 @@ TestCall::TestCall(Kind kind, DType dtype, const Shape& s, std::vector<int64_t> 
            .keys = Sequences::Packed(key_starts),
            .query = InputRows::TokensFirst(query.data(), s.heads, s.head_dim),
            .key = InputRows::TokensFirst(key.data(), s.heads, s.head_dim),
-           .value = InputRows::TokensFirst(value.data(), s.heads, s.value_dim)} {}
+           .value = InputRows::TokensFirst(value.data(), s.heads, s.value_dim),
+           .isa = BestIsa()} {}
 
 double LargestDifference(const std::vector<float>& a, const std::vector<float>& b) {
   if (a.size() != b.size()) return std::numeric_limits<double>::infinity();

@@ -11,6 +11,9 @@
 
 namespace attendant::attention {
 
+// The best instruction set of this machine, for Call::isa and MakeModule.
+const cpu::IsaLevel* BestIsa();
+
 // An operand's values in the format of a call.
 std::vector<std::byte> Encode(const std::vector<float>& values, DType dtype);
 

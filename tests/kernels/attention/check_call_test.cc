@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "kernels/attention/registry.h"
+#include "tests/kernels/attention/call_support.h"
 
 namespace attendant::attention {
 namespace {
@@ -19,7 +20,8 @@ Call DenseCall() {
           .keys = Sequences::Dense(2, 7),
           .query = InputRows::HeadsFirst(nullptr, 3, 8, 5),
           .key = InputRows::HeadsFirst(nullptr, 3, 8, 7),
-          .value = InputRows::HeadsFirst(nullptr, 3, 4, 7)};
+          .value = InputRows::HeadsFirst(nullptr, 3, 4, 7),
+          .isa = BestIsa()};
 }
 
 void ExpectRefused(const Call& call, absl::StatusCode code, const char* words) {
@@ -30,13 +32,13 @@ void ExpectRefused(const Call& call, absl::StatusCode code, const char* words) {
 
 TEST(CheckCallTest, ComputesWhatTheOutputsTake) {
   Call call = DenseCall();
-  call.weights = WeightsWanted::kPerHead;
+  call.need_weights = WeightsWanted::kPerHead;
   absl::StatusOr<Cost> cost = Measure(call, 1);
   ASSERT_TRUE(cost.ok()) << cost.status();
   EXPECT_EQ(cost->out_bytes, 2 * 3 * 5 * 4 * 4);
   EXPECT_EQ(cost->weights_bytes, 2 * 3 * 5 * 7 * 4);
   EXPECT_EQ(cost->operations, 2 * 3 * 5 * 7 * (2 * (8 + kSoftmaxOperations) + 4));
-  call.weights = WeightsWanted::kAveraged;
+  call.need_weights = WeightsWanted::kAveraged;
   call.dtype = DType::kBf16;
   cost = Measure(call, 1);
   ASSERT_TRUE(cost.ok()) << cost.status();
@@ -110,7 +112,7 @@ TEST(CheckCallTest, RefusesSizesThatOverflow) {
   call = DenseCall();
   call.queries = Sequences::Dense(2, int64_t{1} << 22);
   call.keys = Sequences::Dense(2, int64_t{1} << 22);
-  call.weights = WeightsWanted::kPerHead;
+  call.need_weights = WeightsWanted::kPerHead;
   ExpectRefused(call, absl::StatusCode::kInvalidArgument, "beyond the limit");
 }
 

@@ -8,7 +8,8 @@
 #include "kernels/attention/modules/module.h"
 #include "kernels/attention/registry.h"
 #include "kernels/attention/scored/scored_kernels.h"
-#include "kernels/cpu/simd/cpu_isa.h"
+#include "kernels/cpu/matmul/onednn_matmul.h"
+#include "kernels/cpu/simd/isa_level.h"
 #include "kernels/io/attention_module.h"
 #include "tests/kernels/attention/scored/scored_call.h"
 #include "tests/support/counter_values.h"
@@ -41,52 +42,51 @@ constexpr Tolerance kBf16Tolerance{.out = 1e-2, .weights = 1e-5};
 // What projections and layers hand on is rounded too, and the values reach 4.
 constexpr Tolerance kBf16ModuleTolerance{.out = 3e-2, .weights = 3e-3};
 
+const cpu::IsaLevel* LevelOf(CpuIsa isa) { return *cpu::FindIsaLevel(isa); }
+
 void ExpectCloseToReference(Call call, const Tolerance& tolerance) {
-  call.weights =
+  call.need_weights =
       FindOperator(call.kind)->gives_weights ? WeightsWanted::kPerHead : WeightsWanted::kNone;
   const auto expected = RunCallByReference(call), actual = RunCall(call);
   ASSERT_TRUE(expected.ok() && actual.ok()) << expected.status() << actual.status();
   EXPECT_LE(LargestDifference(actual->out, expected->out), tolerance.out);
-  if (call.weights == WeightsWanted::kNone) return;
+  if (call.need_weights == WeightsWanted::kNone) return;
   EXPECT_LE(LargestDifference(actual->weights, expected->weights), tolerance.weights);
 }
 
-void LookAtOperators(CpuIsa isa) {
-  ASSERT_TRUE(LimitCpuIsa(isa).ok());
+TEST_P(ForcedIsaTest, OperatorsStayWithinIt) {
   for (const DType dtype : {DType::kF32, DType::kBf16}) {
     for (const Operator* op : Operators()) {
       if (op->kind == Kind::kMultiHead || op->kind == Kind::kTransformer) continue;
       SCOPED_TRACE(testing::Message() << op->name << " " << std::string(DTypeName(dtype)));
-      FamilyCall test(op->kind, dtype, {.queries = 30, .keys = 65, .head_dim = 33});
+      ScoredCall test(op->kind, dtype, {.queries = 30, .keys = 65, .head_dim = 33});
+      test.call.isa = LevelOf(isa());
       test.call.mask.window = op->kind == Kind::kLocal ? 7 : -1;
       ExpectCloseToReference(test.call, dtype == DType::kF32 ? kF32Tolerance : kBf16Tolerance);
     }
-    EXPECT_EQ(SharedFlashAttention(dtype)->isa(), CpuIsaName(isa));
+    const Call call{.dtype = dtype, .isa = LevelOf(isa())};
+    EXPECT_EQ(FlashAttentionOf(call).isa(), CpuIsaName(isa()));
+    EXPECT_EQ(&ScoredKernelsOf(call),
+              isa() == CpuIsa::kAvx2 ? &kAvx2ScoredKernels : &kAvx512ScoredKernels);
   }
-  EXPECT_EQ(*FindScoredKernels(),
-            isa == CpuIsa::kAvx2 ? &kAvx2ScoredKernels : &kAvx512ScoredKernels);
-}
-
-TEST_P(ForcedIsaTest, OperatorsStayWithinIt) {
-  InChild([] { LookAtOperators(isa()); });
 }
 
 // In bf16 where that has fast matmuls at this level, else it is refused.
 void LookAtModules(CpuIsa isa) {
-  ASSERT_TRUE(LimitCpuIsa(isa).ok());
+  ASSERT_TRUE(cpu::LimitOneDnn(isa).ok());
   for (const char* name : {"mha_cross", "encoder_post"}) {
     const auto checkpoint = LoadAttentionModule(std::string("tests/golden/attention/") + name);
     ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
     const ModuleConfig& config = checkpoint->config;
     for (const DType dtype : {DType::kF32, DType::kBf16}) {
       SCOPED_TRACE(testing::Message() << name << " " << std::string(DTypeName(dtype)));
-      const auto module = MakeModule(config, checkpoint->weights, dtype);
+      const auto module = MakeModule(config, checkpoint->weights, dtype, LevelOf(isa));
       if (dtype == DType::kBf16 && isa < CpuIsa::kAvx512Bf16) {
         EXPECT_EQ(module.status().code(), absl::StatusCode::kUnimplemented) << module.status();
         continue;
       }
       ASSERT_TRUE(module.ok()) << module.status();
-      EXPECT_EQ((*module)->isa(), CpuIsaName(isa));
+      EXPECT_EQ((*module)->isa_name(), CpuIsaName(isa));
       TestCall test((*module)->kind(), dtype,
                     {.batch = 2, .heads = 1, .queries = 19, .keys = 19, .head_dim = config.hidden},
                     3);
@@ -105,17 +105,20 @@ TEST_P(ForcedIsaTest, ModulesStayWithinIt) {
   InChild([] { LookAtModules(isa()); });
 }
 
-// An operator that ran before has settled what it computes with.
-void LookAtWhatComesTooLate(CpuIsa isa) {
-  FamilyCall test(Kind::kLinear, DType::kF32, {});
-  ASSERT_TRUE(RunCall(test.call).ok());
-  const absl::Status status = LimitCpuIsa(isa);
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("has computed already"));
+// Calls of one process may differ in it, whatever ran before.
+TEST_P(ForcedIsaTest, BelongsToTheCall) {
+  ScoredCall best(Kind::kLinear, DType::kF32, {});
+  ASSERT_TRUE(RunCall(best.call).ok());
+  ScoredCall test(Kind::kLinear, DType::kF32, {});
+  test.call.isa = LevelOf(isa());
+  ExpectCloseToReference(test.call, kF32Tolerance);
 }
 
-TEST_P(ForcedIsaTest, ComesBeforeTheFirstOperator) {
-  InChild([] { LookAtWhatComesTooLate(isa()); });
+TEST(IsaTest, ACallWithoutItIsUnavailable) {
+  ScoredCall test(Kind::kLinear, DType::kF32, {});
+  test.call.isa = nullptr;
+  EXPECT_EQ(Measure(test.call, 1).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(FindIsa("mmx").status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ManySequencesTest,
 
 // It would take hours to walk through them.
 TEST_P(ManySequencesTest, AnEndlessBatchOfNothingIsDoneAtOnce) {
-  FamilyCall test(GetParam(), DType::kF32, Shape{.queries = 1, .keys = 1});
+  ScoredCall test(GetParam(), DType::kF32, Shape{.queries = 1, .keys = 1});
   test.call.mask.window = GetParam() == Kind::kLocal ? 3 : -1;
   for (int64_t keys : {0, 1}) {
     const int64_t batch = int64_t{1} << (keys == 0 ? 48 : 36);
@@ -59,7 +59,7 @@ TEST_P(ManySequencesTest, AnEndlessBatchOfNothingIsDoneAtOnce) {
 }
 
 TEST_P(ManySequencesTest, QueriesWithoutKeysAreMeasuredAtOnce) {
-  FamilyCall test(GetParam(), DType::kF32, Shape{.queries = 1, .keys = 1});
+  ScoredCall test(GetParam(), DType::kF32, Shape{.queries = 1, .keys = 1});
   test.call.mask.window = GetParam() == Kind::kLocal ? 3 : -1;
   test.call.queries = Sequences::Dense(int64_t{1} << 36, 1);
   test.call.keys = Sequences::Dense(int64_t{1} << 36, 0);
@@ -73,14 +73,14 @@ TEST(ManySequencesStridedTest, WeightsOfShortSequencesTakeTimeByTheirNumber) {
   const int64_t batch = 32768;
   TestCall test(Kind::kStrided, DType::kF32, {.heads = 8, .head_dim = 2, .value_dim = 2},
                 OneTokenEach(batch), OneTokenEach(batch), 1);
-  test.call.weights = WeightsWanted::kPerHead;
+  test.call.need_weights = WeightsWanted::kPerHead;
   EXPECT_LT(SecondsOf(test.call), 2);
 }
 
 // Took 19 s while every sequence searched the whole of the projections.
 TEST(ManySequencesLinformerTest, WideProjectionsAreSearchedOnce) {
   const int64_t batch = 4096, projected = 512, columns = 8192;
-  FamilyCall test(Kind::kLinformer, DType::kF32, {.heads = 1, .head_dim = 1, .value_dim = 1},
+  ScoredCall test(Kind::kLinformer, DType::kF32, {.heads = 1, .head_dim = 1, .value_dim = 1},
                   OneTokenEach(batch), OneTokenEach(batch));
   std::vector<float> projection(static_cast<size_t>(projected * columns));
   projection[0] = 1;  // one slot has a part in the only key; the others are zeros

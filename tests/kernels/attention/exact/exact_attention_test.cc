@@ -36,7 +36,7 @@ class ExactAttentionTest : public testing::TestWithParam<Parameter> {
     for (WeightsWanted wanted :
          {WeightsWanted::kNone, WeightsWanted::kPerHead, WeightsWanted::kAveraged}) {
       if (kind() == Kind::kFlash && wanted != WeightsWanted::kNone) break;
-      call.weights = wanted;
+      call.need_weights = wanted;
       const auto answer = RunCall(call);
       const auto expected = RunCallByReference(call);
       ASSERT_TRUE(answer.ok() && expected.ok()) << answer.status() << expected.status();
@@ -158,7 +158,7 @@ TEST_P(ExactAttentionTest, MaskedRowsAreZeros) {
   std::fill(mask.begin() + 2 * 9, mask.begin() + 3 * 9, kMinusInfinity);
   test.call.mask.tensor = {MaskTensor::Type::kF32, mask.data(), {1, 1, 6, 9}};
   if (kind() == Kind::kLocal) test.call.mask.window = 9;
-  if (kind() != Kind::kFlash) test.call.weights = WeightsWanted::kPerHead;
+  if (kind() != Kind::kFlash) test.call.need_weights = WeightsWanted::kPerHead;
   const auto answer = RunCall(test.call);
   ASSERT_TRUE(answer.ok()) << answer.status();
   for (size_t head = 0; head < 2; ++head) {
@@ -273,7 +273,7 @@ TEST(StridedTest, EveryBlockSize) {
       test.call.block = block;
       for (bool causal : {false, true}) {
         test.call.mask.causal = causal;
-        test.call.weights = WeightsWanted::kPerHead;
+        test.call.need_weights = WeightsWanted::kPerHead;
         const auto answer = RunCall(test.call), expected = RunCallByReference(test.call);
         ASSERT_TRUE(answer.ok() && expected.ok()) << answer.status();
         EXPECT_LE(LargestDifference(answer->out, expected->out), 1e-5) << block;
@@ -310,7 +310,7 @@ TEST(StridedTest, OperationsAndScratchGrowAsTheyShould) {
 
 TEST(ExactAttentionMeasureTest, WhatTheKindsDoNotDo) {
   TestCall flash(Kind::kFlash, DType::kF32, {}, 1);
-  flash.call.weights = WeightsWanted::kPerHead;
+  flash.call.need_weights = WeightsWanted::kPerHead;
   EXPECT_EQ(Measure(flash.call, 1).status().code(), absl::StatusCode::kUnimplemented);
   const TestCall local(Kind::kLocal, DType::kF32, {}, 1);
   EXPECT_EQ(Measure(local.call, 1).status().code(), absl::StatusCode::kInvalidArgument);

@@ -161,7 +161,7 @@ TEST_P(ModuleGoldenTest, MultiheadAttention) {
     GeneratedWeights generated(Integer(json, "seed") + 1);
     ModuleWeights weights;
     weights.attention = generated.MultiHead(hidden);
-    const auto module = MakeModule(config, weights, dtype());
+    const auto module = MakeModule(config, weights, dtype(), BestIsa());
     ASSERT_TRUE(module.ok()) << module.status();
     ModuleCall test(**module, batch, seq, seq, static_cast<uint64_t>(Integer(json, "seed")));
     test.AttendToItself();
@@ -170,7 +170,7 @@ TEST_P(ModuleGoldenTest, MultiheadAttention) {
     for (const auto& [wanted, field, weights_step] :
          {std::tuple{WeightsWanted::kAveraged, "/averaged", step},
           std::tuple{WeightsWanted::kPerHead, "/per_head", step * 7}}) {
-      test.call.weights = wanted;
+      test.call.need_weights = wanted;
       const auto answer = RunCall(test.call);
       ASSERT_TRUE(answer.ok()) << answer.status();
       ExpectClose(ChosenRows(answer->out, hidden, step),
@@ -201,7 +201,7 @@ TEST_P(ModuleGoldenTest, TransformerEncoderOfTheUsualSize) {
   ModuleWeights weights;
   for (int64_t i = 0; i < config.layers; ++i)
     weights.layers.push_back(generated.Layer(hidden, ffn));
-  const auto module = MakeModule(config, weights, dtype());
+  const auto module = MakeModule(config, weights, dtype(), BestIsa());
   ASSERT_TRUE(module.ok()) << module.status();
   ModuleCall test(**module, Integer(json, "batch"), Integer(json, "seq"), Integer(json, "seq"),
                   static_cast<uint64_t>(Integer(json, "seed")));
@@ -222,12 +222,12 @@ TEST_P(ModuleGoldenTest, Checkpoints) {
     SCOPED_TRACE(name);
     const auto checkpoint = LoadAttentionModule("tests/golden/attention/" + name);
     ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
-    const auto module = MakeModule(checkpoint->config, checkpoint->weights, dtype());
+    const auto module = MakeModule(checkpoint->config, checkpoint->weights, dtype(), BestIsa());
     ASSERT_TRUE(module.ok()) << module.status();
     const bool self = checkpoint->config.type == ModuleType::kTransformerEncoder;
     ModuleCall test(**module, 3, 9, self ? 9 : 13, static_cast<uint64_t>(Integer(json, "seed")));
     test.Pad();
-    test.call.weights = self ? WeightsWanted::kNone : WeightsWanted::kPerHead;
+    test.call.need_weights = self ? WeightsWanted::kNone : WeightsWanted::kPerHead;
     for (const auto& answer : {RunCall(test.call), RunCallByReference(test.call)}) {
       ASSERT_TRUE(answer.ok()) << answer.status();
       ExpectClose(answer->out, golden_->Floats(name + "/out"), dtype(), self);
@@ -245,7 +245,7 @@ TEST_P(ModuleGoldenTest, Checkpoints) {
 std::unique_ptr<const Module> LoadModule(const std::string& name, DType dtype) {
   auto checkpoint = LoadAttentionModule("tests/golden/attention/" + name);
   EXPECT_TRUE(checkpoint.ok()) << checkpoint.status();
-  auto module = MakeModule(checkpoint->config, checkpoint->weights, dtype);
+  auto module = MakeModule(checkpoint->config, checkpoint->weights, dtype, BestIsa());
   EXPECT_TRUE(module.ok()) << module.status();
   return *std::move(module);
 }
@@ -273,7 +273,7 @@ TEST_P(ModuleGoldenTest, RaggedSequencesAreDenseOnesWithoutTheirPadding) {
       }
     }
     dense.call.mask.keys = TensorView<const uint8_t, 1>(kept.data(), {3 * seq});
-    dense.call.weights = WeightsWanted::kAveraged;
+    dense.call.need_weights = WeightsWanted::kAveraged;
     Call ragged = dense.call;
     ragged.mask = {};
     ragged.queries = ragged.keys = Sequences::Packed(starts);
@@ -329,15 +329,16 @@ TEST(ModuleTest, RefusesCallsThatDoNotFit) {
 TEST(ModuleTest, RefusesWeightsThatDoNotFit) {
   const auto checkpoint = LoadAttentionModule("tests/golden/attention/layer_pre_gelu");
   ASSERT_TRUE(checkpoint.ok());
-  EXPECT_EQ(MakeModule(checkpoint->config, checkpoint->weights, DType::kInt8).status().code(),
-            absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(
+      MakeModule(checkpoint->config, checkpoint->weights, DType::kInt8, BestIsa()).status().code(),
+      absl::StatusCode::kUnimplemented);
   ModuleConfig config = checkpoint->config;
   config.ffn = 47;
-  EXPECT_EQ(MakeModule(config, checkpoint->weights, DType::kF32).status().message(),
+  EXPECT_EQ(MakeModule(config, checkpoint->weights, DType::kF32, BestIsa()).status().message(),
             "tensor layer 0.ffn_up.weight has shape [48, 32], the configuration asks for [47, 32]");
   config = checkpoint->config;
   config.heads = 3;
-  EXPECT_EQ(MakeModule(config, checkpoint->weights, DType::kF32).status().message(),
+  EXPECT_EQ(MakeModule(config, checkpoint->weights, DType::kF32, BestIsa()).status().message(),
             "hidden is 32, it must be a multiple of heads, 3");
 }
 

@@ -56,7 +56,7 @@ void ExpectParity(Call call) {
   for (WeightsWanted wanted :
        {WeightsWanted::kPerHead, WeightsWanted::kAveraged, WeightsWanted::kNone}) {
     SCOPED_TRACE(testing::Message() << "weights " << static_cast<int>(wanted));
-    call.weights = wanted;
+    call.need_weights = wanted;
     if (wanted == WeightsWanted::kNone) {
       expected.weights.clear();
     } else {
@@ -83,7 +83,7 @@ TEST_P(FamilyTest, MatchesTheReferenceInEveryShape) {
     for (DType dtype : {DType::kF32, DType::kBf16}) {
       SCOPED_TRACE(testing::Message() << shape.queries << " x " << shape.keys << " x "
                                       << shape.head_dim << ", " << DTypeName(dtype));
-      ExpectParity(FamilyCall(kind(), dtype, shape).call);
+      ExpectParity(ScoredCall(kind(), dtype, shape).call);
     }
   }
 }
@@ -92,14 +92,14 @@ TEST_P(FamilyTest, MatchesTheReferenceOnPackedSequences) {
   for (DType dtype : {DType::kF32, DType::kBf16}) {
     // Also empty ones: no query, no key.
     ExpectParity(
-        FamilyCall(kind(), dtype, {.heads = 2}, {0, 5, 5, 18, 20, 60}, {0, 9, 14, 14, 15, 600})
+        ScoredCall(kind(), dtype, {.heads = 2}, {0, 5, 5, 18, 20, 60}, {0, 9, 14, 14, 15, 600})
             .call);
   }
 }
 
 TEST_P(FamilyTest, MatchesTheReferenceUnderEveryMask) {
   const Shape shape{.batch = 2, .heads = 3, .queries = 78, .keys = 83};
-  FamilyCall test(kind(), DType::kF32, shape);
+  ScoredCall test(kind(), DType::kF32, shape);
   std::vector<uint8_t> keys(static_cast<size_t>(shape.batch * shape.keys), 1);
   for (size_t i = 0; i < keys.size(); ++i) keys[i] = i % 5 != 2 && i < 140;
   Call call = test.call;
@@ -129,12 +129,12 @@ TEST_P(FamilyTest, MatchesTheReferenceUnderEveryMask) {
 
 TEST_P(FamilyTest, GivesZerosWhereNoKeyIsLeft) {
   const Shape shape{.batch = 2, .heads = 2, .queries = 5, .keys = 70};
-  FamilyCall test(kind(), DType::kF32, shape);
+  ScoredCall test(kind(), DType::kF32, shape);
   std::vector<uint8_t> keys(140, 0);
   std::fill(keys.begin() + 70, keys.end(), 1);
   Call call = test.call;
   call.mask.keys = {keys.data(), {140}};
-  call.weights = WeightsWanted::kPerHead;
+  call.need_weights = WeightsWanted::kPerHead;
   for (const Answer& answer : {Expect(RunCall(call)), Expect(RunCallByReference(call))}) {
     const auto out_half = static_cast<int64_t>(answer.out.size()) / 2;
     const auto weights_half = static_cast<int64_t>(answer.weights.size()) / 2;
@@ -147,8 +147,8 @@ TEST_P(FamilyTest, GivesZerosWhereNoKeyIsLeft) {
 }
 
 TEST_P(FamilyTest, RowsOfWeightsSumToOne) {
-  FamilyCall test(kind(), DType::kF32, {.queries = 30, .keys = 90});
-  test.call.weights = WeightsWanted::kPerHead;
+  ScoredCall test(kind(), DType::kF32, {.queries = 30, .keys = 90});
+  test.call.need_weights = WeightsWanted::kPerHead;
   const Answer answer = Expect(RunCall(test.call));
   const int64_t row = kind() == Kind::kLinformer ? 11 : 90;
   ASSERT_EQ(answer.weights.size(), static_cast<size_t>(2 * 3 * 30 * row));
@@ -159,7 +159,7 @@ TEST_P(FamilyTest, RowsOfWeightsSumToOne) {
 
 TEST_P(KeyOrderTest, PermutingKeysWithValuesChangesNothing) {
   const int64_t keys = 90, dim = 16;
-  FamilyCall test(kind(), DType::kF32, {.batch = 1, .heads = 1, .queries = 30, .keys = keys});
+  ScoredCall test(kind(), DType::kF32, {.batch = 1, .heads = 1, .queries = 30, .keys = keys});
   const Answer before = Expect(RunCall(test.call));
   for (std::vector<std::byte>* operand : {&test.key, &test.value}) {
     const std::vector<std::byte> old = *operand;
@@ -176,7 +176,7 @@ TEST_P(KeyOrderTest, PermutingKeysWithValuesChangesNothing) {
 
 TEST_P(KeyOrderTest, CausalIgnoresWhatFollows) {
   const int64_t len = 600, dim = 16;
-  FamilyCall test(kind(), DType::kF32, {.batch = 1, .heads = 1, .queries = len, .keys = len});
+  ScoredCall test(kind(), DType::kF32, {.batch = 1, .heads = 1, .queries = len, .keys = len});
   test.call.mask.causal = true;
   const Answer before = Expect(RunCall(test.call));
   // From key 500 on all is noise, and some of it is not even a number.
@@ -196,7 +196,7 @@ TEST_P(KeyOrderTest, CausalIgnoresWhatFollows) {
 
 TEST_P(FamilyTest, MaskedKeysMayHoldAnything) {
   const int64_t dim = 16;
-  FamilyCall test(kind(), DType::kF32, {.batch = 1, .heads = 1, .queries = 20, .keys = 40});
+  ScoredCall test(kind(), DType::kF32, {.batch = 1, .heads = 1, .queries = 20, .keys = 40});
   std::vector<uint8_t> keys(40, 1);
   keys[3] = keys[39] = 0;
   test.call.mask.keys = {keys.data(), {40}};
@@ -210,7 +210,7 @@ TEST_P(FamilyTest, MaskedKeysMayHoldAnything) {
 }
 
 TEST_P(FamilyTest, NotANumberStaysSo) {
-  FamilyCall test(kind(), DType::kF32, {.batch = 1, .heads = 1, .queries = 3, .keys = 4});
+  ScoredCall test(kind(), DType::kF32, {.batch = 1, .heads = 1, .queries = 3, .keys = 4});
   reinterpret_cast<float*>(test.query.data())[16] = std::numeric_limits<float>::quiet_NaN();
   const Answer answer = Expect(RunCall(test.call));
   EXPECT_FALSE(std::isnan(answer.out[0]));
@@ -220,8 +220,8 @@ TEST_P(FamilyTest, NotANumberStaysSo) {
 
 TEST_P(FamilyTest, LargeOperandsStayFinite) {
   const Shape shape{.batch = 1, .heads = 2, .queries = 21, .keys = 80, .amplitude = 1e4f};
-  FamilyCall test(kind(), DType::kF32, shape);
-  test.call.weights = WeightsWanted::kPerHead;
+  ScoredCall test(kind(), DType::kF32, shape);
+  test.call.need_weights = WeightsWanted::kPerHead;
   const Answer answer = Expect(RunCall(test.call));
   for (float value : answer.out) EXPECT_TRUE(std::isfinite(value));
   for (float value : answer.weights) EXPECT_TRUE(value >= 0 && value <= 1.000001f) << value;
@@ -233,7 +233,7 @@ TEST_P(FamilyTest, LargeOperandsStayFinite) {
 }
 
 TEST_P(FamilyTest, BatchedEqualsAloneInEveryBit) {
-  FamilyCall test(kind(), DType::kBf16, {.heads = 2}, {0, 40, 47, 900}, {0, 33, 40, 1000});
+  ScoredCall test(kind(), DType::kBf16, {.heads = 2}, {0, 40, 47, 900}, {0, 33, 40, 1000});
   const Answer together = Expect(RunCall(test.call));
   const std::vector<int64_t> queries = {0, 853}, keys = {0, 960};
   Call alone = test.call;
@@ -249,7 +249,7 @@ TEST_P(FamilyTest, BatchedEqualsAloneInEveryBit) {
 }
 
 TEST_P(FamilyTest, ScratchDoesNotGrowWithTheBatch) {
-  FamilyCall test(kind(), DType::kF32, {.batch = 1});
+  ScoredCall test(kind(), DType::kF32, {.batch = 1});
   Call few = test.call, many = test.call;
   few.queries = Sequences::Dense(10000, 19);
   few.keys = Sequences::Dense(10000, 27);
@@ -268,44 +268,44 @@ void ExpectRefused(const Call& call, absl::StatusCode code, const char* words) {
 }
 
 TEST(FamilyRefusalTest, NamesWhatDisagrees) {
-  FamilyCall additive(Kind::kAdditive, DType::kF32, {});
+  ScoredCall additive(Kind::kAdditive, DType::kF32, {});
   additive.SetParameter("key_weight", kUnits, 9, std::vector<float>(kUnits * 9));
   ExpectRefused(additive.call, absl::StatusCode::kInvalidArgument,
                 "'key_weight' is [37, 9], expected [37, 16]");
-  FamilyCall general(Kind::kLuongGeneral, DType::kF32, {});
+  ScoredCall general(Kind::kLuongGeneral, DType::kF32, {});
   general.call.parameters = {};
   ExpectRefused(general.call, absl::StatusCode::kInvalidArgument, "'weight' is missing");
-  FamilyCall dot(Kind::kLuongDot, DType::kF32, {});
+  ScoredCall dot(Kind::kLuongDot, DType::kF32, {});
   dot.call.key.dim = 8;
   ExpectRefused(dot.call, absl::StatusCode::kInvalidArgument, "query has 16 dims, key has 8");
-  FamilyCall linformer(Kind::kLinformer, DType::kF32, {});
+  ScoredCall linformer(Kind::kLinformer, DType::kF32, {});
   linformer.call.keys = Sequences::Dense(2, 28);
   ExpectRefused(linformer.call, absl::StatusCode::kInvalidArgument,
                 "is [11, 27], the longest sequence has 28 keys");
 }
 
 TEST(FamilyRefusalTest, SaysWhatAKindCannotDo) {
-  FamilyCall linear(Kind::kLinear, DType::kF32, {});
+  ScoredCall linear(Kind::kLinear, DType::kF32, {});
   linear.call.mask.window = 3;
   ExpectRefused(linear.call, absl::StatusCode::kUnimplemented, "no mask tensor, window or ALiBi");
-  FamilyCall linformer(Kind::kLinformer, DType::kF32, {});
+  ScoredCall linformer(Kind::kLinformer, DType::kF32, {});
   linformer.call.mask.causal = true;
   ExpectRefused(linformer.call, absl::StatusCode::kUnimplemented, "not causal");
-  FamilyCall additive(Kind::kAdditive, DType::kF32, {});
+  ScoredCall additive(Kind::kAdditive, DType::kF32, {});
   additive.call.scale = 0.5f;
   ExpectRefused(additive.call, absl::StatusCode::kInvalidArgument, "has none");
-  FamilyCall map(Kind::kLinear, DType::kF32, {});
+  ScoredCall map(Kind::kLinear, DType::kF32, {});
   map.call.feature_map = static_cast<FeatureMap>(9);
   ExpectRefused(map.call, absl::StatusCode::kInvalidArgument, "no feature map 9");
 }
 
 TEST(FamilyRefusalTest, RefusesSizesThatOverflow) {
   for (Kind kind : kScoredKinds) {
-    FamilyCall test(kind, DType::kF32, {});
+    ScoredCall test(kind, DType::kF32, {});
     test.call.query.dim = test.call.key.dim = int64_t{1} << 60;
     ExpectRefused(test.call, absl::StatusCode::kInvalidArgument, "beyond the limit");
   }
-  FamilyCall additive(Kind::kAdditive, DType::kF32, {});
+  ScoredCall additive(Kind::kAdditive, DType::kF32, {});
   const int64_t units = int64_t{1} << 43;
   const auto huge = [](const char* name, int64_t rows, int64_t columns) {
     return Parameter{name, {nullptr, {rows, columns}}};
@@ -319,11 +319,11 @@ TEST(FamilyRefusalTest, RefusesSizesThatOverflow) {
 TEST(LinearTest, EqualsItsQuadraticForm) {
   for (FeatureMap map : {FeatureMap::kEluPlusOne, FeatureMap::kRelu}) {
     for (bool causal : {false, true}) {
-      FamilyCall test(Kind::kLinear, DType::kF32, {.queries = 1300, .keys = 1100});
+      ScoredCall test(Kind::kLinear, DType::kF32, {.queries = 1300, .keys = 1100});
       test.call.feature_map = map;
       test.call.mask.causal = causal;
       const Answer sums = Expect(RunCall(test.call));
-      test.call.weights = WeightsWanted::kPerHead;
+      test.call.need_weights = WeightsWanted::kPerHead;
       EXPECT_LE(LargestDifference(sums.out, Expect(RunCall(test.call)).out), 1e-5);
     }
   }
@@ -331,7 +331,7 @@ TEST(LinearTest, EqualsItsQuadraticForm) {
 
 TEST(LinformerTest, IdentityProjectionsGiveFullAttention) {
   const int64_t keys = 77;
-  FamilyCall test(Kind::kLinformer, DType::kF32, {.heads = 2}, {0, 40, 47, 90}, {0, 33, 33, 110},
+  ScoredCall test(Kind::kLinformer, DType::kF32, {.heads = 2}, {0, 40, 47, 90}, {0, 33, 33, 110},
                   keys);
   std::vector<float> identity(static_cast<size_t>(keys * keys));
   for (size_t i = 0; i < identity.size(); i += static_cast<size_t>(keys) + 1) identity[i] = 1;
@@ -352,7 +352,7 @@ TEST(LinformerTest, IdentityProjectionsGiveFullAttention) {
 // The way by products of exponentials ends where a projected key is beyond 21.5: both sides of it,
 // in one call, and queries up to where their exponential would overflow.
 TEST(AdditiveTest, BothWaysToTanhAgreeWithTheReference) {
-  FamilyCall test(Kind::kAdditive, DType::kF32,
+  ScoredCall test(Kind::kAdditive, DType::kF32,
                   {.batch = 1, .heads = 1, .queries = 40, .keys = 200, .head_dim = 1});
   std::vector<float> ones(kUnits, 1), sevenths(kUnits, 1.0f / kUnits), shifts(kUnits);
   for (size_t u = 0; u < shifts.size(); ++u) shifts[u] = static_cast<float>(u) * 0.07f;

@@ -8,19 +8,19 @@
 
 namespace attendant::attention {
 
-FamilyCall::FamilyCall(Kind kind, DType dtype, const Shape& shape, int64_t projected)
+ScoredCall::ScoredCall(Kind kind, DType dtype, const Shape& shape, int64_t projected)
     : TestCall(kind, dtype, shape, 7) {
   SetParameters(projected);
 }
 
-FamilyCall::FamilyCall(Kind kind, DType dtype, const Shape& shape,
+ScoredCall::ScoredCall(Kind kind, DType dtype, const Shape& shape,
                        std::vector<int64_t> query_starts_in, std::vector<int64_t> key_starts_in,
                        int64_t projected)
     : TestCall(kind, dtype, shape, std::move(query_starts_in), std::move(key_starts_in), 7) {
   SetParameters(projected);
 }
 
-void FamilyCall::SetParameter(const char* name, int64_t rows, int64_t columns,
+void ScoredCall::SetParameter(const char* name, int64_t rows, int64_t columns,
                               std::vector<float> values) {
   values_.push_back(std::move(values));
   std::erase_if(parameters_, [name](const Parameter& old) { return old.name == name; });
@@ -28,7 +28,7 @@ void FamilyCall::SetParameter(const char* name, int64_t rows, int64_t columns,
   call.parameters = parameters_;
 }
 
-void FamilyCall::SetParameters(int64_t projected) {
+void ScoredCall::SetParameters(int64_t projected) {
   const int64_t query_dim = call.query.dim, key_dim = call.key.dim;
   uint64_t seed = 100;
   const auto random = [&](const char* name, int64_t rows, int64_t columns) {

@@ -15,9 +15,9 @@ inline constexpr Kind kScoredKinds[] = {Kind::kAdditive,    Kind::kLuongDot, Kin
 inline constexpr int64_t kUnits = 37;  // of a tanh; no vector's length divides it
 
 // A TestCall with the parameters of its kind: Linformer projects to `projected`.
-struct FamilyCall : TestCall {
-  FamilyCall(Kind kind, DType dtype, const Shape& shape, int64_t projected = 11);
-  FamilyCall(Kind kind, DType dtype, const Shape& shape, std::vector<int64_t> query_starts,
+struct ScoredCall : TestCall {
+  ScoredCall(Kind kind, DType dtype, const Shape& shape, int64_t projected = 11);
+  ScoredCall(Kind kind, DType dtype, const Shape& shape, std::vector<int64_t> query_starts,
              std::vector<int64_t> key_starts, int64_t projected = 11);
 
   // Adds or replaces one.

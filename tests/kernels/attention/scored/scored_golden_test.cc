@@ -109,8 +109,9 @@ TEST_P(FamilyGoldenTest, MatchesPyTorch) {
                    .query = InputRows::HeadsFirst(golden.query.data(), 1, q[2], q[1]),
                    .key = InputRows::HeadsFirst(golden.key.data(), 1, k[2], k[1]),
                    .value = InputRows::HeadsFirst(golden.value.data(), 1, v[2], k[1]),
-                   .weights = WeightsWanted::kPerHead,
-                   .parameters = golden.parameters};
+                   .need_weights = WeightsWanted::kPerHead,
+                   .parameters = golden.parameters,
+                   .isa = BestIsa()};
     for (const std::string& name : Masked(inputs)) {
       SCOPED_TRACE(name);
       ++cases;
@@ -133,7 +134,7 @@ TEST_P(FamilyGoldenTest, MatchesPyTorch) {
         EXPECT_LE(LargestDifference(answer->out, out), dtype == DType::kF32 ? 1e-5 : 1e-2);
         EXPECT_LE(LargestDifference(answer->weights, weights), 1e-5);
       }
-      call.weights = WeightsWanted::kNone;
+      call.need_weights = WeightsWanted::kNone;
       const absl::StatusOr<Answer> alone = RunCall(call);
       ASSERT_TRUE(alone.ok()) << alone.status();
       EXPECT_LE(LargestDifference(alone->out, out), dtype == DType::kF32 ? 1e-5 : 1e-2);

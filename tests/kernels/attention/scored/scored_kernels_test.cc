@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/attention/values.h"
+#include "tests/kernels/attention/call_support.h"
 #include "tests/support/counter_values.h"
 
 namespace attendant::attention {
@@ -19,10 +20,11 @@ constexpr int64_t kCounts[] = {1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 48, 64, 65, 13
 
 std::vector<const ScoredKernels*> Available() {
   std::vector<const ScoredKernels*> kernels;
-  const absl::StatusOr<const ScoredKernels*> best = FindScoredKernels();
-  EXPECT_TRUE(best.ok()) << best.status();
-  if (best.ok()) kernels.push_back(*best);
-  if (best.ok() && *best != &kAvx2ScoredKernels) kernels.push_back(&kAvx2ScoredKernels);
+  const cpu::IsaLevel* best = BestIsa();
+  EXPECT_NE(best, nullptr);
+  if (best == nullptr) return kernels;
+  kernels.push_back(&ScoredKernelsOf({.isa = best}));
+  if (kernels.front() != &kAvx2ScoredKernels) kernels.push_back(&kAvx2ScoredKernels);
   return kernels;
 }
 

@@ -34,7 +34,7 @@ void Look(DType dtype) {
   for (int kind = 0; kind < kNumMatmulKinds; ++kind) {
     MatmulProbe probe(*model, context, buffers, size.rows, stream.get());
     ASSERT_TRUE(probe.SelectKind(static_cast<MatmulKind>(kind)).ok());
-    ASSERT_TRUE(probe.TakeReference(AlgorithmWithId(kForward)).ok());
+    ASSERT_TRUE(probe.SetReference(AlgorithmWithId(kForward)).ok());
     for (const int64_t rows : {16, 32, 128, 192}) {
       for (const uint64_t id : {kForward, kBackward, kForwardAgain, kSplit}) {
         bool same = false;

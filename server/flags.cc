@@ -56,7 +56,7 @@ void AddBatchingFlags(ServerFlags& flags, FlagParser& parser) {
   parser.Section("Batching and queue");
   parser.AddNumber("max_batch_tokens", &flags.max_batch_tokens, "TOKENS", {0, int64_t{1} << 20},
                    "Most tokens in one batch, and in one sequence; 0 is 1024 on CPUs and 16384 on "
-                   "GPUs; else at least 16");
+                   "GPUs; other values are at least 16");
   parser.AddNumber("max_batch_sequences", &flags.max_batch_sequences, "N", {0, int64_t{1} << 20},
                    "Most sequences in one batch; 0 is 256 on CPUs and 1024 on GPUs");
   parser.AddNumber("max_queue_delay_us", &flags.max_queue_delay_us, "MICROSECONDS", {0, 60'000'000},

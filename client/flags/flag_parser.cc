@@ -33,13 +33,15 @@ std::string Wrap(absl::string_view text) {
   return out;
 }
 
-std::string HelpLine(const CLI::Option& option) {
+std::string HelpLine(const CLI::Option& option, const std::string& range) {
   const std::string unit = option.get_type_name();
   const std::string left = absl::StrCat("  ", option.get_name(), unit.empty() ? "" : " ", unit);
+  std::vector<std::string> notes;
+  if (!range.empty()) notes.push_back(range);
+  const std::string default_text = option.get_default_str();
+  if (!default_text.empty()) notes.push_back(absl::StrCat("default ", default_text));
   std::string help = option.get_description();
-  if (const std::string text = option.get_default_str(); !text.empty()) {
-    absl::StrAppend(&help, " (default ", text, ")");
-  }
+  if (!notes.empty()) absl::StrAppend(&help, " (", absl::StrJoin(notes, ", "), ")");
   return absl::StrCat(left,
                       left.size() + 2 > kHelpIndent
                           ? absl::StrCat("\n", std::string(kHelpIndent, ' '))
@@ -47,13 +49,13 @@ std::string HelpLine(const CLI::Option& option) {
                       Wrap(help), "\n");
 }
 
-std::string MarkdownRow(const CLI::Option& option) {
+std::string MarkdownRow(const CLI::Option& option, const std::string& range) {
   const auto code = [](const std::string& text) {
     return text.empty() ? "" : absl::StrCat("`", absl::StrReplaceAll(text, {{"|", "\\|"}}), "`");
   };
   const std::string unit = option.get_type_name();
   return absl::StrCat("| ", code(absl::StrCat(option.get_name(), unit.empty() ? "" : " ", unit)),
-                      " | ", code(option.get_default_str()), " | ",
+                      " | ", code(option.get_default_str()), " | ", range, " | ",
                       absl::StrReplaceAll(option.get_description(), {{"|", "\\|"}}), " |\n");
 }
 
@@ -173,12 +175,17 @@ absl::StatusOr<std::vector<std::string>> FlagParser::Parse(std::span<const std::
   return arguments;
 }
 
+std::string FlagParser::RangeOf(const CLI::Option& option) const {
+  const auto found = ranges_.find(option.get_name());
+  return found == ranges_.end() ? "" : found->second;
+}
+
 std::string FlagParser::Help() const {
   std::string text;
   for (const std::string& section : app_->get_groups()) {
     absl::StrAppend(&text, text.empty() ? "" : "\n", section, ":\n");
     for (const CLI::Option* option : OptionsOf(*app_, section)) {
-      absl::StrAppend(&text, HelpLine(*option));
+      absl::StrAppend(&text, HelpLine(*option, RangeOf(*option)));
     }
   }
   return text;
@@ -188,9 +195,9 @@ std::string FlagParser::Markdown(absl::string_view heading) const {
   std::string text;
   for (const std::string& section : app_->get_groups()) {
     absl::StrAppend(&text, "\n", heading, " ", section,
-                    "\n\n| flag | default | meaning |\n|---|---|---|\n");
+                    "\n\n| flag | default | range | meaning |\n|---|---|---|---|\n");
     for (const CLI::Option* option : OptionsOf(*app_, section)) {
-      absl::StrAppend(&text, MarkdownRow(*option));
+      absl::StrAppend(&text, MarkdownRow(*option, RangeOf(*option)));
     }
   }
   return text;

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,7 +19,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace attendant {
 
@@ -60,7 +62,8 @@ class FlagParser {
   template <typename T>
   void AddNumber(absl::string_view name, T* value, absl::string_view unit, FlagRange<T> range,
                  absl::string_view help) {
-    AddFlag({name, unit, absl::StrCat(help, "; ", RangeText(range)), absl::UnparseFlag<T>(*value)},
+    ranges_[absl::StrCat("--", name)] = RangeText(range);
+    AddFlag({name, unit, help, absl::UnparseFlag<T>(*value)},
             [value, range](const std::string& text) {
               std::string problem = Read(text, value);
               if (problem.empty() && !(*value >= range.low && *value <= range.high)) {
@@ -98,7 +101,8 @@ class FlagParser {
   // the values that it may have; some variables may be set by then.
   absl::StatusOr<std::vector<std::string>> Parse(std::span<const std::string> args);
 
-  // For a terminal: a line or more for each flag, with its unit and default, under its section.
+  // For a terminal: a line or more for each flag under its section, with unit, range and
+  // default.
   std::string Help() const;
 
   // For a reference page: a table for each section, under a heading that starts with `heading`.
@@ -136,6 +140,8 @@ class FlagParser {
     return absl::StrCat("'", text, "': it must be ", kExpected);
   }
 
+  std::string RangeOf(const CLI::Option& option) const;
+
   template <typename T>
   static std::string RangeText(FlagRange<T> range) {
     if (range.high == std::numeric_limits<T>::max()) return absl::StrCat("at least ", range.low);
@@ -143,6 +149,7 @@ class FlagParser {
   }
 
   std::unique_ptr<CLI::App> app_;
+  std::map<std::string, std::string> ranges_;  // by name, with the dashes
   std::string section_ = "Flags";
 };
 

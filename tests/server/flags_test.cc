@@ -33,7 +33,7 @@ TEST(FlagsTest, HelpAndVersionNeedNoModel) {
   EXPECT_TRUE(Parse({"--help"})->help);
   EXPECT_TRUE(Parse({"--version"})->version);
   for (const char* name :
-       {"--model", "--drain_timeout_s SECONDS", "(default 25)", "--tls_client_ca"}) {
+       {"--model", "--drain_timeout_s SECONDS", "default 25)", "--tls_client_ca"}) {
     EXPECT_THAT(ServerHelp(), HasSubstr(name));
   }
 }
@@ -44,7 +44,8 @@ TEST(FlagsTest, HelpComesBeforeEveryError) {
 }
 
 TEST(FlagsTest, MarkdownNamesEveryFlag) {
-  EXPECT_THAT(ServerFlagsMarkdown(), HasSubstr("| `--drain_timeout_s SECONDS` | `25` | Longest"));
+  EXPECT_THAT(ServerFlagsMarkdown(),
+              HasSubstr("| `--drain_timeout_s SECONDS` | `25` | from 0 to 86400 | Longest"));
   EXPECT_TRUE(Parse({"--help_markdown"})->help_markdown);
 }
 

@@ -122,7 +122,7 @@ TEST_F(FlagParserTest, HelpNamesEveryFlagWithItsDefault) {
   EXPECT_THAT(help, HasSubstr("  --count N                 How many (default 3)\n"));
   EXPECT_THAT(help, HasSubstr("How long (default 30s)\n"));
   EXPECT_THAT(help,
-              HasSubstr("  --share X                 Which part; from 0 to 1 (default 0.5)\n"));
+              HasSubstr("  --share X                 Which part (from 0 to 1, default 0.5)\n"));
   EXPECT_THAT(help, HasSubstr("  --size small|large        Which size (default small)\n"));
   EXPECT_THAT(help, HasSubstr("  --json                    As JSON\n"));
   EXPECT_THAT(help, HasSubstr("Whose\n"));
@@ -132,12 +132,15 @@ TEST_F(FlagParserTest, MarkdownHasATableForEachSection) {
   flags_.Section("More");
   flags_.Add("other", &name_, "A|B", "One of two");
   const std::string page = flags_.Markdown("##");
-  EXPECT_THAT(page, HasSubstr("\n## Flags\n\n| flag | default | meaning |\n|---|---|---|\n"
-                              "| `--count N` | `3` | How many |\n"));
-  EXPECT_THAT(page, HasSubstr("| `--size small\\|large` | `small` | Which size |\n"));
-  EXPECT_THAT(page, HasSubstr("| `--json` |  | As JSON |\n"));
-  EXPECT_THAT(page, HasSubstr("\n## More\n\n| flag | default | meaning |\n|---|---|---|\n"
-                              "| `--other A\\|B` |  | One of two |\n"));
+  EXPECT_THAT(page,
+              HasSubstr("\n## Flags\n\n| flag | default | range | meaning |\n|---|---|---|---|\n"
+                        "| `--count N` | `3` |  | How many |\n"));
+  EXPECT_THAT(page, HasSubstr("| `--size small\\|large` | `small` |  | Which size |\n"));
+  EXPECT_THAT(page, HasSubstr("| `--share X` | `0.5` | from 0 to 1 | Which part |\n"));
+  EXPECT_THAT(page, HasSubstr("| `--json` |  |  | As JSON |\n"));
+  EXPECT_THAT(page,
+              HasSubstr("\n## More\n\n| flag | default | range | meaning |\n|---|---|---|---|\n"
+                        "| `--other A\\|B` |  |  | One of two |\n"));
 }
 
 TEST_F(FlagParserTest, HelpBreaksLongLines) {

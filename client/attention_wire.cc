@@ -5,15 +5,17 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "client/half.h"
 #include "client/wire.h"
+#include "google/protobuf/message.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 namespace {
+
+using google::protobuf::Message;
 
 template <typename Convert>
 void AppendHalves(const std::vector<float>& values, Convert convert, std::string& data) {
@@ -34,215 +36,186 @@ bool HasValues(const std::vector<int64_t>& shape, size_t count) {
   return rest == 1;
 }
 
-// Fills messages, and keeps the first thing that is wrong.
-class Writer {
- public:
-  explicit Writer(const AttendRequest& request) : request_(request) {}
+absl::Status CheckValues(absl::string_view name, const std::vector<int64_t>& shape, size_t count) {
+  if (HasValues(shape, count)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " has ", count, " values for shape [", absl::StrJoin(shape, ", "), "]"));
+}
 
-  absl::StatusOr<v1::AttendRequest> Write() {
-    proto_.set_model(request_.model);
-    proto_.set_priority(request_.priority);
-    WriteOperands();
-    if (request_.model.empty()) WriteKind();
-    WriteMasks();
-    WritePositions();
-    WriteOptions();
-    for (const auto& [name, tensor] : request_.parameters) {
-      if (!used_.contains(name)) {
-        Fail(absl::StrCat("'", name, "' is no parameter of ",
-                          request_.model.empty() ? request_.kind : "a module"));
-      }
+absl::Status Fill(absl::string_view name, const Tensor& tensor, DType dtype, v1::Tensor& proto) {
+  static_assert(std::endian::native == std::endian::little);
+  ATTENDANT_RETURN_IF_ERROR(CheckValues(name, tensor.shape, tensor.values.size()));
+  proto.set_dtype(ToProto(dtype));
+  proto.mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
+  std::string& data = *proto.mutable_data();
+  switch (dtype) {
+    case DType::kF32:
+      data.assign(reinterpret_cast<const char*>(tensor.values.data()),
+                  tensor.values.size() * sizeof(float));
+      break;
+    case DType::kBf16:
+      AppendHalves(tensor.values, ToBf16, data);
+      break;
+    case DType::kF16:
+      AppendHalves(tensor.values, ToF16, data);
+      break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Fill(absl::string_view name, const BoolTensor& tensor, v1::Tensor& proto) {
+  ATTENDANT_RETURN_IF_ERROR(CheckValues(name, tensor.shape, tensor.values.size()));
+  proto.set_dtype(v1::DTYPE_BOOL);
+  proto.mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
+  proto.mutable_data()->assign(tensor.values.begin(), tensor.values.end());
+  return absl::OkStatus();
+}
+
+absl::Status FillOperands(const AttendRequest& request, v1::AttendRequest& proto) {
+  ATTENDANT_RETURN_IF_ERROR(Fill("query", request.query, request.dtype, *proto.mutable_query()));
+  if (request.key.has_value()) {
+    ATTENDANT_RETURN_IF_ERROR(Fill("key", *request.key, request.dtype, *proto.mutable_key()));
+  }
+  if (request.value.has_value()) {
+    ATTENDANT_RETURN_IF_ERROR(Fill("value", *request.value, request.dtype, *proto.mutable_value()));
+  }
+  proto.mutable_query_lengths()->Add(request.query_lengths.begin(), request.query_lengths.end());
+  proto.mutable_key_lengths()->Add(request.key_lengths.begin(), request.key_lengths.end());
+  return absl::OkStatus();
+}
+
+v1::LuongAttention* FillLuong(v1::LuongScore score, v1::AttendRequest& proto) {
+  proto.mutable_luong()->set_score(score);
+  return proto.mutable_luong();
+}
+
+// The message of the kind, with all fields but its tensors.
+absl::StatusOr<Message*> FillKind(const AttendRequest& request, v1::AttendRequest& proto) {
+  const std::string& kind = request.kind;
+  if (kind == "scaled_dot_product") return proto.mutable_scaled_dot_product();
+  if (kind == "flash") {
+    proto.mutable_scaled_dot_product()->set_algorithm(v1::ATTENTION_ALGORITHM_FLASH);
+    return proto.mutable_scaled_dot_product();
+  }
+  if (kind == "multi_head") {
+    proto.mutable_multi_head()->set_heads(request.heads);
+    return proto.mutable_multi_head();
+  }
+  if (kind == "additive") return proto.mutable_additive();
+  if (kind == "luong_dot") return FillLuong(v1::LUONG_SCORE_DOT, proto);
+  if (kind == "luong_general") return FillLuong(v1::LUONG_SCORE_GENERAL, proto);
+  if (kind == "luong_concat") return FillLuong(v1::LUONG_SCORE_CONCAT, proto);
+  if (kind == "local") {
+    proto.mutable_local()->set_window(request.window);
+    return proto.mutable_local();
+  }
+  if (kind == "strided") {
+    proto.mutable_strided()->set_block(request.block);
+    return proto.mutable_strided();
+  }
+  if (kind == "linear") {
+    const bool relu = request.feature_map == LinearFeatureMap::kRelu;
+    proto.mutable_linear()->set_feature_map(relu ? v1::FEATURE_MAP_RELU
+                                                 : v1::FEATURE_MAP_ELU_PLUS_ONE);
+    return proto.mutable_linear();
+  }
+  if (kind == "linformer") return proto.mutable_linformer();
+  return absl::InvalidArgumentError(absl::StrCat("there is no kind '", kind, "'"));
+}
+
+// The parameters go to the fields of their names; a module, without a message, has none.
+absl::Status FillParameters(const AttendRequest& request, Message* kind) {
+  for (const auto& [name, tensor] : request.parameters) {
+    const auto* field = kind == nullptr ? nullptr : kind->GetDescriptor()->FindFieldByName(name);
+    if (field == nullptr || field->message_type() != v1::Tensor::descriptor()) {
+      return absl::InvalidArgumentError(absl::StrCat("'", name, "' is no parameter of ",
+                                                     kind == nullptr ? "a module" : request.kind));
     }
-    if (!status_.ok()) return status_;
-    return std::move(proto_);
+    Message* const message = kind->GetReflection()->MutableMessage(kind, field);
+    ATTENDANT_RETURN_IF_ERROR(
+        Fill(name, tensor, request.dtype, *static_cast<v1::Tensor*>(message)));
   }
+  return absl::OkStatus();
+}
 
- private:
-  void Fail(const std::string& message) {
-    if (status_.ok()) status_ = absl::InvalidArgumentError(message);
+absl::Status FillMasks(const AttendRequest& request, v1::AttendRequest& proto) {
+  if (const auto* truth = std::get_if<BoolTensor>(&request.mask)) {
+    ATTENDANT_RETURN_IF_ERROR(Fill("mask", *truth, *proto.mutable_mask()));
+  } else if (const auto* added = std::get_if<Tensor>(&request.mask)) {
+    ATTENDANT_RETURN_IF_ERROR(Fill("mask", *added, request.dtype, *proto.mutable_mask()));
   }
+  if (!request.key_padding_mask.has_value()) return absl::OkStatus();
+  return Fill("key_padding_mask", *request.key_padding_mask, *proto.mutable_key_padding_mask());
+}
 
-  void Put(absl::string_view name, const Tensor& tensor, v1::Tensor& proto) {
-    if (!HasValues(tensor.shape, tensor.values.size())) {
-      return Fail(absl::StrCat(name, " has ", tensor.values.size(), " values for shape [",
-                               absl::StrJoin(tensor.shape, ", "), "]"));
-    }
-    proto.mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
-    std::string& data = *proto.mutable_data();
-    switch (request_.dtype) {
-      case DType::kF32:
-        proto.set_dtype(v1::DTYPE_F32);
-        data.assign(reinterpret_cast<const char*>(tensor.values.data()),
-                    tensor.values.size() * sizeof(float));
-        return;
-      case DType::kBf16:
-        proto.set_dtype(v1::DTYPE_BF16);
-        return AppendHalves(tensor.values, ToBf16, data);
-      case DType::kF16:
-        proto.set_dtype(v1::DTYPE_F16);
-        return AppendHalves(tensor.values, ToF16, data);
-    }
+absl::Status FillPositions(const AttendRequest& request, v1::AttendRequest& proto) {
+  using Kind = AttentionPositions::Kind;
+  const AttentionPositions& positions = request.positions;
+  switch (positions.kind) {
+    case Kind::kNone:
+      break;
+    case Kind::kSinusoidal:
+      proto.mutable_added()->set_to_value(positions.to_value);
+      proto.mutable_added()->mutable_sinusoidal()->set_base(positions.base);
+      break;
+    case Kind::kLearned:
+      proto.mutable_added()->set_to_value(positions.to_value);
+      return Fill("learned", positions.learned, request.dtype,
+                  *proto.mutable_added()->mutable_learned());
+    case Kind::kRotary:
+      proto.mutable_rotary()->set_base(positions.base);
+      proto.mutable_rotary()->set_interleaved(positions.interleaved);
+      break;
+    case Kind::kAlibi:
+      proto.mutable_alibi()->mutable_slopes()->Add(positions.slopes.begin(),
+                                                   positions.slopes.end());
+      break;
   }
+  return absl::OkStatus();
+}
 
-  void Put(absl::string_view name, const BoolTensor& tensor, v1::Tensor& proto) {
-    if (!HasValues(tensor.shape, tensor.values.size())) {
-      return Fail(absl::StrCat(name, " has ", tensor.values.size(), " values for shape [",
-                               absl::StrJoin(tensor.shape, ", "), "]"));
-    }
-    proto.set_dtype(v1::DTYPE_BOOL);
-    proto.mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
-    proto.mutable_data()->assign(tensor.values.begin(), tensor.values.end());
+v1::AttentionWeightsOutput ToProto(WeightsOutput output) {
+  switch (output) {
+    case WeightsOutput::kPerHead:
+      return v1::ATTENTION_WEIGHTS_PER_HEAD;
+    case WeightsOutput::kAveraged:
+      return v1::ATTENTION_WEIGHTS_AVERAGED;
+    case WeightsOutput::kNone:
+      break;
   }
-
-  // The parameter called `name`, if the request has it.
-  template <typename Mutable>
-  void PutParameter(const std::string& name, Mutable mutable_tensor) {
-    const auto found = request_.parameters.find(name);
-    if (found == request_.parameters.end()) return;
-    used_[name] = true;
-    Put(name, found->second, *mutable_tensor());
-  }
-
-  void WriteOperands() {
-    Put("query", request_.query, *proto_.mutable_query());
-    if (request_.key.has_value()) Put("key", *request_.key, *proto_.mutable_key());
-    if (request_.value.has_value()) Put("value", *request_.value, *proto_.mutable_value());
-    proto_.mutable_query_lengths()->Add(request_.query_lengths.begin(),
-                                        request_.query_lengths.end());
-    proto_.mutable_key_lengths()->Add(request_.key_lengths.begin(), request_.key_lengths.end());
-  }
-
-  void WriteKind() {
-    const std::string& kind = request_.kind;
-    if (kind == "scaled_dot_product") {
-      proto_.mutable_scaled_dot_product();
-    } else if (kind == "flash") {
-      proto_.mutable_scaled_dot_product()->set_algorithm(v1::ATTENTION_ALGORITHM_FLASH);
-    } else if (kind == "multi_head") {
-      WriteMultiHead(*proto_.mutable_multi_head());
-    } else if (kind == "additive") {
-      v1::AdditiveAttention& additive = *proto_.mutable_additive();
-      PutParameter("query_weight", [&] { return additive.mutable_query_weight(); });
-      PutParameter("key_weight", [&] { return additive.mutable_key_weight(); });
-      PutParameter("score_weight", [&] { return additive.mutable_score_weight(); });
-      PutParameter("bias", [&] { return additive.mutable_bias(); });
-    } else if (kind == "luong_dot" || kind == "luong_general" || kind == "luong_concat") {
-      WriteLuong(kind, *proto_.mutable_luong());
-    } else if (kind == "local") {
-      proto_.mutable_local()->set_window(request_.window);
-    } else if (kind == "strided") {
-      proto_.mutable_strided()->set_block(request_.block);
-    } else if (kind == "linear") {
-      proto_.mutable_linear()->set_feature_map(request_.feature_map == LinearFeatureMap::kRelu
-                                                   ? v1::FEATURE_MAP_RELU
-                                                   : v1::FEATURE_MAP_ELU_PLUS_ONE);
-    } else if (kind == "linformer") {
-      v1::LinformerAttention& linformer = *proto_.mutable_linformer();
-      PutParameter("key_projection", [&] { return linformer.mutable_key_projection(); });
-      PutParameter("value_projection", [&] { return linformer.mutable_value_projection(); });
-    } else {
-      Fail(absl::StrCat("there is no kind '", kind, "'"));
-    }
-  }
-
-  void WriteMultiHead(v1::MultiHeadAttention& multi_head) {
-    multi_head.set_heads(request_.heads);
-    PutParameter("query_weight", [&] { return multi_head.mutable_query_weight(); });
-    PutParameter("key_weight", [&] { return multi_head.mutable_key_weight(); });
-    PutParameter("value_weight", [&] { return multi_head.mutable_value_weight(); });
-    PutParameter("output_weight", [&] { return multi_head.mutable_output_weight(); });
-    PutParameter("query_bias", [&] { return multi_head.mutable_query_bias(); });
-    PutParameter("key_bias", [&] { return multi_head.mutable_key_bias(); });
-    PutParameter("value_bias", [&] { return multi_head.mutable_value_bias(); });
-    PutParameter("output_bias", [&] { return multi_head.mutable_output_bias(); });
-  }
-
-  void WriteLuong(const std::string& kind, v1::LuongAttention& luong) {
-    luong.set_score(kind == "luong_dot"       ? v1::LUONG_SCORE_DOT
-                    : kind == "luong_general" ? v1::LUONG_SCORE_GENERAL
-                                              : v1::LUONG_SCORE_CONCAT);
-    PutParameter("weight", [&] { return luong.mutable_weight(); });
-    PutParameter("score_weight", [&] { return luong.mutable_score_weight(); });
-  }
-
-  void WriteMasks() {
-    if (const auto* truth = std::get_if<BoolTensor>(&request_.mask)) {
-      Put("mask", *truth, *proto_.mutable_mask());
-    } else if (const auto* added = std::get_if<Tensor>(&request_.mask)) {
-      Put("mask", *added, *proto_.mutable_mask());
-    }
-    if (request_.key_padding_mask.has_value()) {
-      Put("key_padding_mask", *request_.key_padding_mask, *proto_.mutable_key_padding_mask());
-    }
-  }
-
-  void WritePositions() {
-    using Kind = AttentionPositions::Kind;
-    const AttentionPositions& positions = request_.positions;
-    if (positions.kind == Kind::kSinusoidal || positions.kind == Kind::kLearned) {
-      v1::AddedPositions& added = *proto_.mutable_added();
-      added.set_to_value(positions.to_value);
-      if (positions.kind == Kind::kLearned) {
-        Put("learned", positions.learned, *added.mutable_learned());
-      } else {
-        added.mutable_sinusoidal()->set_base(positions.base);
-      }
-    } else if (positions.kind == Kind::kRotary) {
-      proto_.mutable_rotary()->set_base(positions.base);
-      proto_.mutable_rotary()->set_interleaved(positions.interleaved);
-    } else if (positions.kind == Kind::kAlibi) {
-      proto_.mutable_alibi()->mutable_slopes()->Add(positions.slopes.begin(),
-                                                    positions.slopes.end());
-    }
-  }
-
-  void WriteOptions() {
-    proto_.set_causal(request_.causal);
-    if (request_.scale.has_value()) proto_.set_scale(*request_.scale);
-    proto_.set_weights(request_.weights == WeightsOutput::kPerHead ? v1::ATTENTION_WEIGHTS_PER_HEAD
-                       : request_.weights == WeightsOutput::kAveraged
-                           ? v1::ATTENTION_WEIGHTS_AVERAGED
-                           : v1::ATTENTION_WEIGHTS_NONE);
-    proto_.set_dtype(ToProto(request_.dtype));
-    if (request_.compute_dtype.has_value()) {
-      proto_.set_compute_dtype(ToProto(*request_.compute_dtype));
-    }
-  }
-
-  static v1::DType ToProto(DType dtype) {
-    return dtype == DType::kBf16  ? v1::DTYPE_BF16
-           : dtype == DType::kF16 ? v1::DTYPE_F16
-                                  : v1::DTYPE_F32;
-  }
-
-  const AttendRequest& request_;
-  v1::AttendRequest proto_;
-  std::map<std::string, bool> used_;
-  absl::Status status_;
-};
+  return v1::ATTENTION_WEIGHTS_NONE;
+}
 
 }  // namespace
 
 absl::StatusOr<v1::AttendRequest> ToProto(const AttendRequest& request) {
-  static_assert(std::endian::native == std::endian::little);
-  return Writer(request).Write();
+  v1::AttendRequest proto;
+  proto.set_model(request.model);
+  proto.set_priority(request.priority);
+  ATTENDANT_RETURN_IF_ERROR(FillOperands(request, proto));
+  Message* kind = nullptr;
+  if (request.model.empty()) {
+    ATTENDANT_ASSIGN_OR_RETURN(kind, FillKind(request, proto));
+  }
+  ATTENDANT_RETURN_IF_ERROR(FillParameters(request, kind));
+  ATTENDANT_RETURN_IF_ERROR(FillMasks(request, proto));
+  ATTENDANT_RETURN_IF_ERROR(FillPositions(request, proto));
+  proto.set_causal(request.causal);
+  if (request.scale.has_value()) proto.set_scale(*request.scale);
+  proto.set_weights(ToProto(request.attention_weights));
+  proto.set_dtype(ToProto(request.dtype));
+  if (request.compute_dtype.has_value()) proto.set_compute_dtype(ToProto(*request.compute_dtype));
+  return proto;
 }
 
 absl::StatusOr<AttendResult> FromProto(const v1::AttendResponse& response) {
   AttendResult result;
   result.model = response.model();
-  absl::StatusOr<Tensor> output = FromProto(response.output());
-  if (!output.ok()) return output.status();
-  result.output = *std::move(output);
+  ATTENDANT_ASSIGN_OR_RETURN(result.output, FromProto(response.output()));
   if (response.has_weights()) {
-    absl::StatusOr<Tensor> weights = FromProto(response.weights());
-    if (!weights.ok()) return weights.status();
-    result.weights = *std::move(weights);
+    ATTENDANT_ASSIGN_OR_RETURN(result.attention_weights, FromProto(response.weights()));
   }
-  result.timings = {.tokenize_us = response.timings().tokenize_us(),
-                    .queue_us = response.timings().queue_us(),
-                    .compute_us = response.timings().compute_us(),
-                    .total_us = response.timings().total_us()};
+  result.timings = FromProto(response.timings());
   return result;
 }
 
@@ -256,7 +229,7 @@ AttentionOffer FromProto(const v1::ListAttentionResponse& response) {
     kind.time = info.time();
     kind.memory = info.memory();
     kind.use = info.use();
-    kind.weights = info.weights();
+    kind.has_attention_weights = info.weights();
     for (const v1::AttentionParameterInfo& parameter : info.parameters()) {
       kind.parameters.push_back(absl::StrCat(parameter.name(), " ", parameter.shape(),
                                              parameter.optional() ? " (optional)" : ""));
@@ -264,8 +237,7 @@ AttentionOffer FromProto(const v1::ListAttentionResponse& response) {
   }
   for (const v1::AttentionModuleInfo& info : response.modules()) {
     offer.modules.push_back({.name = info.name(),
-                             .state = absl::AsciiStrToLower(absl::StripPrefix(
-                                 v1::ModelState_Name(info.state()), "MODEL_STATE_")),
+                             .state = FromProto(info.state()),
                              .type = info.type(),
                              .dtype = info.dtype(),
                              .activation = info.activation(),

@@ -7,11 +7,11 @@
 
 namespace attendant::client {
 
-// INVALID_ARGUMENT: no such kind, a parameter that the kind has not, or a tensor whose values are
-// not as many as its shape says.
+// INVALID_ARGUMENT: there is no such kind, the kind has no such parameter, or a tensor has another
+// number of values than its shape says.
 absl::StatusOr<v1::AttendRequest> ToProto(const AttendRequest& request);
 
-// INTERNAL when sizes and shapes of the answer disagree.
+// INTERNAL if sizes and shapes of the answer disagree.
 absl::StatusOr<AttendResult> FromProto(const v1::AttendResponse& response);
 AttentionOffer FromProto(const v1::ListAttentionResponse& response);
 

@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 namespace {
@@ -43,9 +44,7 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(const 
   for (auto [path, pem] : {std::pair{&tls.ca_file, &ssl.pem_root_certs},
                            std::pair{&tls.cert_file, &ssl.pem_cert_chain},
                            std::pair{&tls.key_file, &ssl.pem_private_key}}) {
-    absl::StatusOr<std::string> contents = ReadPem(*path);
-    if (!contents.ok()) return contents.status();
-    *pem = *std::move(contents);
+    ATTENDANT_ASSIGN_OR_RETURN(*pem, ReadPem(*path));
   }
   return grpc::SslCredentials(ssl);
 }
@@ -81,10 +80,9 @@ grpc::ChannelArguments MakeArguments(const ConnectOptions& options) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const ConnectOptions& options) {
-  absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials =
-      MakeCredentials(options.tls);
-  if (!credentials.ok()) return credentials.status();
-  return grpc::CreateCustomChannel(options.target, *credentials, MakeArguments(options));
+  ATTENDANT_ASSIGN_OR_RETURN(std::shared_ptr<grpc::ChannelCredentials> credentials,
+                             MakeCredentials(options.tls));
+  return grpc::CreateCustomChannel(options.target, credentials, MakeArguments(options));
 }
 
 absl::Status ToAbslStatus(const grpc::Status& status) {

@@ -12,15 +12,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "client/connect_options.h"
+#include "client/types.h"
 
 namespace attendant::client {
 
-// A channel with a TCP connection of its own, made at the first call. Answers may be of any size.
+// A channel with a TCP connection of its own, made at the first call. Answers may have any size.
+// INVALID_ARGUMENT for TLS files that cannot be read.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const ConnectOptions& options);
 
 absl::Status ToAbslStatus(const grpc::Status& status);
 
+// Sets the deadline of a call that starts now. An infinite timeout sets none.
 void SetTimeout(absl::Duration timeout, grpc::ClientContext& context);
 
 // The asynchronous calls that are running. Thread-safe.
@@ -29,7 +31,7 @@ class OutstandingCalls {
   ~OutstandingCalls() { CancelAndWait(); }
 
   void Add(grpc::ClientContext* context) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Call it last: whoever waits may free what the call used.
+  // The last step of a call: CancelAndWait may return, and its caller free the call's memory.
   void Remove(grpc::ClientContext* context) ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);

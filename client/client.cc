@@ -15,6 +15,7 @@
 #include "client/ordered_encoder.h"
 #include "client/wire.h"
 #include "grpc/health/v1/health.grpc.pb.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 namespace {
@@ -41,8 +42,7 @@ struct AsyncEncode {
 
   absl::StatusOr<EncodeResult> Result(const grpc::Status& status) const {
     if (!status.ok()) return ToAbslStatus(status);
-    absl::StatusOr<EncodeResult> result = client::FromProto(response);
-    if (!result.ok()) return result;
+    ATTENDANT_ASSIGN_OR_RETURN(EncodeResult result, client::FromProto(response));
     const int asked = request.sequences().sequences_size();
     if (response.sequences_size() == asked) return result;
     return absl::InternalError(absl::StrCat("the answer has ", response.sequences_size(),
@@ -69,9 +69,8 @@ struct Client::Impl {
 };
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const ConnectOptions& options) {
-  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = MakeChannel(options);
-  if (!channel.ok()) return channel.status();
-  return std::unique_ptr<Client>(new Client(std::make_unique<Impl>(options, *channel)));
+  ATTENDANT_ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel, MakeChannel(options));
+  return std::unique_ptr<Client>(new Client(std::make_unique<Impl>(options, channel)));
 }
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -81,9 +80,7 @@ absl::StatusOr<Tensor> Client::Embed(const std::vector<std::string>& texts,
                                      const EmbedOptions& options) {
   EncodeRequest prototype{.model = options.model, .pooled = options.pooled, .dtype = options.dtype};
   if (prototype.model.empty()) {
-    absl::StatusOr<std::string> model = OnlyModel();
-    if (!model.ok()) return model.status();
-    prototype.model = *std::move(model);
+    ATTENDANT_ASSIGN_OR_RETURN(prototype.model, OnlyModel());
   }
   Tensor embeddings{.shape = {0, 0}};
   OrderedEncoder encoder(
@@ -95,18 +92,16 @@ absl::StatusOr<Tensor> Client::Embed(const std::vector<std::string>& texts,
         return absl::OkStatus();
       });
   for (const std::string& text : texts) {
-    if (absl::Status status = encoder.Add(text); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(encoder.Add(text));
   }
-  if (absl::Status status = encoder.Finish(); !status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(encoder.Finish());
   return embeddings;
 }
 
 absl::StatusOr<EncodeResult> Client::Encode(const EncodeRequest& request) {
   EncodeRequest named = request;
   if (named.model.empty()) {
-    absl::StatusOr<std::string> model = OnlyModel();
-    if (!model.ok()) return model.status();
-    named.model = *std::move(model);
+    ATTENDANT_ASSIGN_OR_RETURN(named.model, OnlyModel());
   }
   absl::StatusOr<EncodeResult> answer = absl::UnknownError("");
   absl::Notification answered;
@@ -134,12 +129,11 @@ void Client::EncodeAsync(const EncodeRequest& request, EncodeDone done) {
 }
 
 absl::StatusOr<AttendResult> Client::Attend(const AttendRequest& request) {
-  absl::StatusOr<v1::AttendRequest> proto = ToProto(request);
-  if (!proto.ok()) return proto.status();
+  ATTENDANT_ASSIGN_OR_RETURN(v1::AttendRequest proto, ToProto(request));
   grpc::ClientContext context;
   SetTimeout(impl_->options.timeout, context);
   v1::AttendResponse response;
-  const grpc::Status status = impl_->attention->Attend(&context, *proto, &response);
+  const grpc::Status status = impl_->attention->Attend(&context, proto, &response);
   if (!status.ok()) return ToAbslStatus(status);
   return client::FromProto(response);
 }
@@ -171,18 +165,17 @@ absl::StatusOr<std::string> Client::OnlyModel() {
     absl::MutexLock lock(&impl_->mutex);
     if (!impl_->only_model.empty()) return impl_->only_model;
   }
-  absl::StatusOr<std::vector<ModelInfo>> models = Models();
-  if (!models.ok()) return models.status();
-  if (models->empty()) return absl::NotFoundError("the server has no models");
-  if (models->size() > 1) {
+  ATTENDANT_ASSIGN_OR_RETURN(std::vector<ModelInfo> models, Models());
+  if (models.empty()) return absl::NotFoundError("the server has no models");
+  if (models.size() > 1) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the server has ", models->size(), " models, name one of them: ",
-                     absl::StrJoin(*models, ", ", [](std::string* out, const ModelInfo& model) {
+        absl::StrCat("the server has ", models.size(), " models, name one of them: ",
+                     absl::StrJoin(models, ", ", [](std::string* out, const ModelInfo& model) {
                        absl::StrAppend(out, model.name);
                      })));
   }
   absl::MutexLock lock(&impl_->mutex);
-  impl_->only_model = models->front().name;
+  impl_->only_model = models.front().name;
   return impl_->only_model;
 }
 

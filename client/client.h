@@ -11,10 +11,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client/attention.h"
-#include "client/connect_options.h"
 #include "client/types.h"
 
-// A client of an Attendant server.
+namespace attendant::client {
+
+// A client of an Attendant server. types.h and attention.h hold the structs that it takes and
+// gives.
 //
 //   using attendant::client::Client;
 //   absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect({.target = "127.0.0.1:8001"});
@@ -23,49 +25,53 @@
 //       (*client)->Embed({"A man is eating.", "Someone eats."});
 //   // embeddings->shape is {2, 384}; embeddings->values holds 2 * 384 floats, row after row.
 //
-// Errors are the server's own status (its words are in attendant/v1/encoder.proto), UNAVAILABLE
-// when the server cannot be reached, DEADLINE_EXCEEDED when ConnectOptions::timeout passed,
-// INVALID_ARGUMENT for text that is not UTF-8 and INTERNAL for an answer that contradicts itself.
-namespace attendant::client {
-
-// Thread-safe. Calls that are still running when the client is destroyed are cancelled, and their
-// callbacks have returned before the destructor does.
+// Errors of every call:
+//   the server's own status        attendant/v1/encoder.proto and attention.proto list the codes
+//   UNAVAILABLE                    the server cannot be reached
+//   DEADLINE_EXCEEDED              ConnectOptions::timeout passed
+//   INVALID_ARGUMENT               a text is not UTF-8, or a tensor does not fit its shape; not
+//   sent INTERNAL                       the answer contradicts itself
+//
+// Thread-safe: any number of threads may call. All calls but EncodeAsync wait for their answer. The
+// destructor cancels the calls of EncodeAsync that still run, and waits for their callbacks.
 class Client {
  public:
-  // Does not wait for the connection: an unreachable server shows at the first call. Fails when a
-  // TLS file cannot be read.
+  // Does not wait for the connection: the first call finds out that a server cannot be reached.
+  // INVALID_ARGUMENT if a TLS file cannot be read, or a certificate comes without its key.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(const ConnectOptions& options);
   ~Client();
 
-  // Embeds any number of texts, in several requests when there are many. Returns [texts, dims].
+  // Embeds any number of texts; sends several requests for many. Returns [texts, dims].
   absl::StatusOr<Tensor> Embed(const std::vector<std::string>& texts,
                                const EmbedOptions& options = {});
 
-  // One request.
+  // Sends one request. With an empty request.model it asks OnlyModel first.
   absl::StatusOr<EncodeResult> Encode(const EncodeRequest& request);
 
-  // The same without waiting. `done` runs exactly once, on a gRPC thread or before EncodeAsync
+  // Sends one request and returns. `done` runs exactly once, on a gRPC thread or before EncodeAsync
   // returns; it must not block and must not destroy the client. REQUIRES: request.model is set.
   void EncodeAsync(const EncodeRequest& request,
                    absl::AnyInvocable<void(absl::StatusOr<EncodeResult>)> done);
 
-  // Attention over tensors of one's own, or over a loaded module's weights.
+  // Attention over the tensors of the request.
   absl::StatusOr<AttendResult> Attend(const AttendRequest& request);
-  // The kinds of attention, the loaded modules, and the limits.
+  // The kinds of attention, the loaded modules, and the limits. UNIMPLEMENTED: the server has no
+  // attention service.
   absl::StatusOr<AttentionOffer> ListAttention();
 
+  // All models of the server, whatever their state.
   absl::StatusOr<std::vector<ModelInfo>> Models();
 
-  // The name of the only model the server has; FAILED_PRECONDITION, listing them, when there are
-  // several, and NOT_FOUND when there is none. Asked once, then remembered.
+  // The name of the server's only model, asked for once and then remembered. FAILED_PRECONDITION
+  // lists the models if there are several; NOT_FOUND if there is none.
   absl::StatusOr<std::string> OnlyModel();
 
-  // Service "" is the whole server; a model's name is a service of its own. NOT_FOUND: no such
-  // service.
+  // Whether the whole server, which is service "", or the model named `service` is serving.
+  // NOT_FOUND: the server has no such service.
   absl::StatusOr<ServingStatus> Health(absl::string_view service = "");
 
-  // Calls `changed` with the status now and after every change, until it returns false (then OK) or
-  // the connection ends (then why). Has no deadline.
+  // Calls `changed` on this thread with the status now and after every change. Returns OK once
+  // `changed` returns false, and an error when the connection ends. Has no deadline.
   absl::Status WatchHealth(absl::string_view service,
                            const std::function<bool(ServingStatus)>& changed);
 

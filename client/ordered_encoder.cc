@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 namespace {
@@ -37,7 +38,7 @@ absl::Status OrderedEncoder::Add(Sequence sequence) {
   const size_t bytes = SizeOf(sequence);
   if (!next_.sequences.empty() && (next_.sequences.size() >= limits_.max_sequences ||
                                    next_bytes_ + bytes > limits_.max_bytes)) {
-    if (absl::Status status = Flush(); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(Flush());
   }
   next_.sequences.push_back(std::move(sequence));
   next_bytes_ += bytes;
@@ -46,17 +47,17 @@ absl::Status OrderedEncoder::Add(Sequence sequence) {
 
 absl::Status OrderedEncoder::Finish() {
   if (!next_.sequences.empty()) {
-    if (absl::Status status = Flush(); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(Flush());
   }
   while (!calls_.empty()) {
-    if (absl::Status status = TakeOldest(); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(TakeOldest());
   }
   return absl::OkStatus();
 }
 
 absl::Status OrderedEncoder::Flush() {
   if (calls_.size() >= limits_.max_concurrency) {
-    if (absl::Status status = TakeOldest(); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(TakeOldest());
   }
   auto call = std::make_shared<Call>();
   call->request = std::exchange(next_, prototype_);

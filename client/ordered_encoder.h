@@ -11,14 +11,15 @@
 
 namespace attendant::client {
 
-// Encodes an input of any length as several requests, some of them at once, and hands the results
-// over in the input's order. Holds at most max_concurrency + 1 requests. One thread.
+// Encodes any number of sequences in several requests, some of them at the same time, and passes
+// the results on in the order of the sequences. Holds at most max_concurrency + 1 requests. One
+// thread at a time may use it.
 class OrderedEncoder {
  public:
   struct Limits {
-    size_t max_sequences = 32;   // of a request
-    size_t max_bytes = 1 << 20;  // of a request; a longer sequence goes alone
-    size_t max_concurrency = 4;  // requests
+    size_t max_sequences = 32;   // in one request
+    size_t max_bytes = 1 << 20;  // of text or ids in one request; a longer sequence goes alone
+    size_t max_concurrency = 4;  // requests at the same time
   };
   // Gets each request with its result; an error from it ends the work.
   using Sink =
@@ -27,10 +28,11 @@ class OrderedEncoder {
   // Every request is a copy of `prototype`, whose model is set. `client` must outlive the encoder.
   OrderedEncoder(Client& client, EncodeRequest prototype, const Limits& limits, Sink sink);
 
-  // Waits when enough is under way. Returns the first error so far, naming the inputs concerned.
+  // Waits while max_concurrency requests run. Returns the error of the oldest request that failed;
+  // its message names the sequences of the request.
   absl::Status Add(Sequence sequence);
 
-  // Waits for everything.
+  // Sends the rest and waits for all results.
   absl::Status Finish();
 
  private:

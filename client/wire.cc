@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "client/half.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 namespace {
@@ -30,18 +31,6 @@ v1::Pooling ToProto(Pooling pooling) {
       break;
   }
   return v1::POOLING_UNSPECIFIED;
-}
-
-v1::DType ToProto(DType dtype) {
-  switch (dtype) {
-    case DType::kBf16:
-      return v1::DTYPE_BF16;
-    case DType::kF16:
-      return v1::DTYPE_F16;
-    case DType::kF32:
-      break;
-  }
-  return v1::DTYPE_F32;
 }
 
 v1::Truncation ToProto(Truncation truncation) {
@@ -92,7 +81,7 @@ std::vector<float> Decode(const std::string& data, Convert convert) {
   return values;
 }
 
-// The number of values, or -1 when the shape cannot be.
+// The number of values, or -1 for a negative dim or too many values.
 int64_t CountValues(const std::vector<int64_t>& shape) {
   int64_t count = 1;
   for (int64_t dim : shape) {
@@ -119,16 +108,15 @@ absl::Status ReadAttentionWeights(const v1::EncodeResponse& response, EncodeResu
                                             response.sequences_size()));
   }
   for (int i = 0; i < response.sequences_size(); ++i) {
-    absl::StatusOr<Tensor> weights = FromProto(response.attention_weights(i));
-    if (!weights.ok()) return weights.status();
+    ATTENDANT_ASSIGN_OR_RETURN(Tensor weights, FromProto(response.attention_weights(i)));
     const int64_t tokens = response.sequences(i).tokens();
-    const std::vector<int64_t>& shape = weights->shape;
+    const std::vector<int64_t>& shape = weights.shape;
     if (shape.size() != 4 || shape[2] != tokens || shape[3] != tokens) {
       return absl::InternalError(absl::StrCat("the answer's attention weights of sequence ", i,
                                               " have shape [", absl::StrJoin(shape, ", "),
                                               "], the sequence has ", tokens, " tokens"));
     }
-    result.attention_weights.push_back(*std::move(weights));
+    result.attention_weights.push_back(std::move(weights));
   }
   return absl::OkStatus();
 }
@@ -136,14 +124,13 @@ absl::Status ReadAttentionWeights(const v1::EncodeResponse& response, EncodeResu
 absl::Status ReadHiddenStates(const v1::EncodeResponse& response, int64_t tokens,
                               EncodeResult& result) {
   if (!response.has_hidden_states()) return absl::OkStatus();
-  absl::StatusOr<Tensor> states = FromProto(response.hidden_states());
-  if (!states.ok()) return states.status();
-  if (states->shape.size() != 3 || states->shape[1] != tokens) {
+  ATTENDANT_ASSIGN_OR_RETURN(Tensor states, FromProto(response.hidden_states()));
+  if (states.shape.size() != 3 || states.shape[1] != tokens) {
     return absl::InternalError(absl::StrCat("the answer's hidden_states has shape [",
-                                            absl::StrJoin(states->shape, ", "), "], expected ",
+                                            absl::StrJoin(states.shape, ", "), "], expected ",
                                             tokens, " tokens"));
   }
-  result.hidden_states = *std::move(states);
+  result.hidden_states = std::move(states);
   return absl::OkStatus();
 }
 
@@ -163,6 +150,23 @@ absl::Status ReadSequence(const v1::SequenceInfo& info, EncodeResult& result) {
   return absl::OkStatus();
 }
 
+// The size of the code point that `text` begins with; 0 if it is not valid UTF-8.
+size_t CodePointBytes(absl::string_view text) {
+  const auto lead = static_cast<uint8_t>(text[0]);
+  if (lead < 0x80) return 1;
+  const auto size = static_cast<size_t>(std::countl_one(lead));
+  if (size < 2 || size > 4 || size > text.size()) return 0;
+  uint32_t point = lead & (0x7fu >> size);
+  for (const char c : text.substr(1, size - 1)) {
+    const auto next = static_cast<uint8_t>(c);
+    if ((next & 0xc0) != 0x80) return 0;
+    point = point << 6 | (next & 0x3f);
+  }
+  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // for each size
+  const bool surrogate = point >= 0xd800 && point <= 0xdfff;
+  return point < kLeast[size] || point > 0x10ffff || surrogate ? 0 : size;
+}
+
 // "POOLING_MEAN" -> "mean"
 std::string LowerSuffix(absl::string_view name, absl::string_view prefix) {
   return absl::AsciiStrToLower(absl::StripPrefix(name, prefix));
@@ -170,26 +174,23 @@ std::string LowerSuffix(absl::string_view name, absl::string_view prefix) {
 
 }  // namespace
 
+v1::DType ToProto(DType dtype) {
+  switch (dtype) {
+    case DType::kBf16:
+      return v1::DTYPE_BF16;
+    case DType::kF16:
+      return v1::DTYPE_F16;
+    case DType::kF32:
+      break;
+  }
+  return v1::DTYPE_F32;
+}
+
 size_t FindInvalidUtf8(absl::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  for (size_t i = 0; i < text.size();) {
-    const unsigned lead = byte(i);
-    const size_t size = lead < 0x80                   ? 1
-                        : lead >= 0xc2 && lead < 0xe0 ? 2
-                        : lead >= 0xe0 && lead < 0xf0 ? 3
-                        : lead >= 0xf0 && lead < 0xf5 ? 4
-                                                      : 0;
-    if (size == 0 || size > text.size() - i) return i;
-    for (size_t j = 1; j < size; ++j) {
-      if ((byte(i + j) & 0xc0) != 0x80) return i;
-    }
-    // Overlong forms, surrogates and values past U+10FFFF show in the second byte.
-    const unsigned second = size > 2 ? byte(i + 1) : 0;
-    if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) ||
-        (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f)) {
-      return i;
-    }
-    i += size;
+  for (size_t at = 0; at < text.size();) {
+    const size_t size = CodePointBytes(text.substr(at));
+    if (size == 0) return at;
+    at += size;
   }
   return absl::string_view::npos;
 }
@@ -250,34 +251,37 @@ absl::StatusOr<EncodeResult> FromProto(const v1::EncodeResponse& response) {
   int64_t tokens = 0;
   for (const v1::SequenceInfo& info : response.sequences()) {
     tokens += info.tokens();
-    if (absl::Status status = ReadSequence(info, result); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(ReadSequence(info, result));
   }
   if (response.has_last_hidden_state()) {
-    absl::StatusOr<Tensor> hidden = FromProto(response.last_hidden_state());
-    if (!hidden.ok()) return hidden.status();
-    result.last_hidden_state = *std::move(hidden);
+    ATTENDANT_ASSIGN_OR_RETURN(result.last_hidden_state, FromProto(response.last_hidden_state()));
   }
   if (response.has_pooled()) {
-    absl::StatusOr<Tensor> pooled = FromProto(response.pooled());
-    if (!pooled.ok()) return pooled.status();
-    result.pooled = *std::move(pooled);
+    ATTENDANT_ASSIGN_OR_RETURN(result.pooled, FromProto(response.pooled()));
   }
-  absl::Status status = CheckRows("last_hidden_state", result.last_hidden_state, tokens);
-  status.Update(CheckRows("pooled", result.pooled, response.sequences_size()));
-  status.Update(ReadAttentionWeights(response, result));
-  status.Update(ReadHiddenStates(response, tokens, result));
-  if (!status.ok()) return status;
-  result.timings = {.tokenize_us = response.timings().tokenize_us(),
-                    .queue_us = response.timings().queue_us(),
-                    .compute_us = response.timings().compute_us(),
-                    .total_us = response.timings().total_us()};
+  ATTENDANT_RETURN_IF_ERROR(CheckRows("last_hidden_state", result.last_hidden_state, tokens));
+  ATTENDANT_RETURN_IF_ERROR(CheckRows("pooled", result.pooled, response.sequences_size()));
+  ATTENDANT_RETURN_IF_ERROR(ReadAttentionWeights(response, result));
+  ATTENDANT_RETURN_IF_ERROR(ReadHiddenStates(response, tokens, result));
+  result.timings = FromProto(response.timings());
   return result;
+}
+
+Timings FromProto(const v1::Timings& timings) {
+  return {.tokenize_us = timings.tokenize_us(),
+          .queue_us = timings.queue_us(),
+          .compute_us = timings.compute_us(),
+          .total_us = timings.total_us()};
+}
+
+std::string FromProto(v1::ModelState state) {
+  return LowerSuffix(v1::ModelState_Name(state), "MODEL_STATE_");
 }
 
 ModelInfo FromProto(const v1::ModelInfo& model) {
   ModelInfo info;
   info.name = model.name();
-  info.state = LowerSuffix(v1::ModelState_Name(model.state()), "MODEL_STATE_");
+  info.state = FromProto(model.state());
   info.error = model.error();
   info.backend = model.backend();
   info.isa = model.isa();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -9,18 +11,23 @@
 
 namespace attendant::client {
 
-// Between the client's structs and the messages of attendant.v1. Nothing in an answer is trusted.
+// Translates the client's structs to the messages of attendant.v1, and back. Every size and shape
+// in an answer is checked.
 
-// INVALID_ARGUMENT, naming the sequence, when a text is not UTF-8.
+// INVALID_ARGUMENT names the sequence whose text is not UTF-8. Protobuf checks texts too, but its
+// error names neither the sequence nor the byte.
 absl::StatusOr<v1::EncodeRequest> ToProto(const EncodeRequest& request);
+v1::DType ToProto(DType dtype);
 
-// INTERNAL when sizes and shapes of the answer disagree.
+// INTERNAL if sizes and shapes of the answer disagree.
 absl::StatusOr<EncodeResult> FromProto(const v1::EncodeResponse& response);
 absl::StatusOr<Tensor> FromProto(const v1::Tensor& tensor);
 
+Timings FromProto(const v1::Timings& timings);
 ModelInfo FromProto(const v1::ModelInfo& model);
+std::string FromProto(v1::ModelState state);  // "ready"
 
-// The offset of the first byte that is not part of valid UTF-8, or npos.
+// The offset of the first code point that is not valid UTF-8, or npos.
 size_t FindInvalidUtf8(absl::string_view text);
 
 }  // namespace attendant::client

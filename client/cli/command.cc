@@ -11,7 +11,9 @@ namespace {
 constexpr absl::string_view kExitCodes =
     "Exit codes: 0 done; 1 the server answered with an error, or is not serving; 2 wrong usage, or "
     "a\n"
-    "file that cannot be used; 3 no answer: unreachable, loading or draining, or too late.\n";
+    "file that cannot be used; 3 no answer: the server is unreachable, loading or draining, or "
+    "the\n"
+    "time is over.\n";
 
 const std::vector<CommandInfo>& Commands() {
   static const auto& commands = *new std::vector<CommandInfo>{
@@ -28,14 +30,14 @@ const CommandInfo* FindCommand(absl::string_view name) {
 }
 
 std::string Overview() {
-  std::string text = "attendant: asks an Attendant server from the command line.\n\nCommands:\n";
+  std::string text = "attendant asks an Attendant server from the command line.\n\nCommands:\n";
   for (const CommandInfo& info : Commands()) {
     absl::StrAppend(&text, "  ", info.name, std::string(10 - info.name.size(), ' '), info.summary,
                     "\n");
   }
   absl::StrAppend(&text,
-                  "\nattendant help COMMAND tells more about one; attendant --version tells the "
-                  "version.\n\n",
+                  "\nattendant help COMMAND explains a command and its flags; attendant --version "
+                  "prints the version.\n\n",
                   kExitCodes);
   return text;
 }

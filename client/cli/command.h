@@ -29,18 +29,18 @@ struct Io {
   std::ostream& err;
   bool in_is_terminal = false;
   bool err_is_terminal = false;
-  // What `out` can show.
+  // The colours and columns that `out` can show.
   TerminalColors out_colors = TerminalColors::kNone;
   int out_columns = 80;
 };
 
-// A command of `attendant`, made anew for each use.
+// A command of `attendant`. Each use of the program makes a new one.
 class Command {
  public:
   virtual ~Command() = default;
 
   virtual void AddFlags(FlagParser& flags) = 0;
-  // Runs with the flags set. Returns an exit code.
+  // Runs after the flags are set. `arguments` are the words without flags. Returns an exit code.
   virtual int Run(std::span<const std::string> arguments, Io& io) = 0;
 };
 
@@ -63,7 +63,7 @@ CommandInfo HeatmapCommandInfo();
 // The whole program: `args` without the program's name.
 int RunAttendant(std::span<const std::string> args, Io& io);
 
-// What every command takes.
+// The flags that every command has.
 struct CommonFlags {
   ConnectOptions connect;
   bool json = false;
@@ -71,8 +71,8 @@ struct CommonFlags {
   void AddTo(FlagParser& flags);
 };
 
-// Writes the error to io.err. Returns the exit code that stands for it. FAILED_PRECONDITION is the
-// caller's own trouble, here and in everything these commands call: kExitUsage.
+// Both write an error to io.err and return its exit code. FAILED_PRECONDITION means a mistake of
+// the caller in all functions of the command line: kExitUsage.
 int UsageError(absl::string_view message, Io& io);
 int CallError(const absl::Status& status, const ConnectOptions& options, Io& io);
 

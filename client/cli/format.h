@@ -16,18 +16,18 @@ namespace attendant::client {
 using FloatJson = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std::string, bool,
                                        std::int64_t, std::uint64_t, float>;
 
-// On one line. Bytes that are no UTF-8 are replaced.
+// JSON on one line. Invalid UTF-8 is replaced.
 std::string Dump(const FloatJson& json);
 std::string Dump(const nlohmann::ordered_json& json);
 
-// `text` on one line: control characters become spaces, and what goes beyond `width` code points is
-// cut, with … as the last one.
+// `text` on one line of at most `width` code points: control characters become spaces, and a longer
+// text ends in ….
 std::string OneLine(absl::string_view text, size_t width);
 
 // The first `shown` values: "[ 0.0123 -0.4567 … ]".
 std::string FirstValues(std::span<const float> values, size_t shown);
 
-// Columns aligned to the left, two spaces between them, the first row being the header.
+// Rows as lines, their columns aligned to the left with two spaces between them.
 std::string Table(const std::vector<std::vector<std::string>>& rows);
 
 // 1234567 -> "1,234,567"

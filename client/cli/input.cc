@@ -8,13 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/wire.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 namespace {
 
 using TextUser = std::function<absl::Status(std::string)>;
 
-// Counts the texts, to name the one that no server would take.
+// Refuses text that is not UTF-8; the error has the number of the text.
 TextUser CheckUtf8(const TextUser& use) {
   return [use, number = 0](std::string text) mutable {
     ++number;
@@ -29,7 +30,7 @@ absl::Status ForEachLine(std::istream& in, const TextUser& use) {
   std::string line;
   while (std::getline(in, line)) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (absl::Status status = use(std::exchange(line, {})); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(use(std::exchange(line, {})));
   }
   return absl::OkStatus();
 }
@@ -55,8 +56,7 @@ absl::Status ForEachText(std::span<const std::string> arguments, const std::stri
         "no texts: give them as arguments, in --file, or on standard input");
   }
   for (const std::string& argument : arguments) {
-    const absl::Status status = argument == "-" ? ForEachLine(io.in, use) : use(argument);
-    if (!status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(argument == "-" ? ForEachLine(io.in, use) : use(argument));
   }
   return file.empty() ? absl::OkStatus() : ForEachLineOfFile(file, io, use);
 }

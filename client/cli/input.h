@@ -14,14 +14,14 @@
 
 namespace attendant::client {
 
-// Gives every text to `use`, in order, until that fails: the arguments; where an argument is a lone
-// -, the lines of standard input; then the lines of `file` ("" for none, - for standard input).
-// With neither arguments nor a file, the lines of standard input, unless that is a terminal. A
-// line's end may be \n or \r\n.
+// Calls `use` with every text, in order, until one call fails. Texts are the arguments, then the
+// lines of `file` ("" is no file). A lone - as an argument or file stands for the lines of standard
+// input, and so does having neither, unless standard input is a terminal. A line ends in \n or
+// \r\n. FAILED_PRECONDITION for a file that cannot be read and for text that is not UTF-8.
 absl::Status ForEachText(std::span<const std::string> arguments, const std::string& file, Io& io,
                          const std::function<absl::Status(std::string)>& use);
 
-// "101,7592,102" -> ids. `mask`, "1,1,0", may be empty. Errors name the flag.
+// "101,7592,102" -> ids. `mask`, "1,1,0", may be empty. FAILED_PRECONDITION names the flag.
 absl::StatusOr<TokenIds> ParseIds(absl::string_view ids, absl::string_view mask);
 
 }  // namespace attendant::client

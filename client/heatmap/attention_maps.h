@@ -8,13 +8,13 @@
 
 namespace attendant::client {
 
-// Attention weights and what they belong to.
+// Attention weights of one sequence, with their names.
 struct AttentionMaps {
   std::string title;                // "minilm, layer 3"
-  std::string subtitle;             // the text, perhaps
+  std::string subtitle;             // the text, or empty
   std::vector<std::string> tokens;  // [len], printable
   std::vector<std::string> names;   // [maps]: "head 0"
-  std::vector<float> weights;       // [maps, len, len]; a row is the token that attends
+  std::vector<float> weights;       // [maps, len, len]; a row belongs to a token that attends
 
   int64_t len() const { return static_cast<int64_t>(tokens.size()); }
   int64_t maps() const { return static_cast<int64_t>(names.size()); }
@@ -24,10 +24,10 @@ struct AttentionMaps {
   }
 };
 
-// The largest weight of all maps; 1 when all are zeros.
+// The largest weight of all maps; 1 if all weights are 0.
 float LargestWeight(const AttentionMaps& maps);
 
-// One map: the mean of all.
+// One map, the mean of all maps.
 AttentionMaps Average(const AttentionMaps& maps);
 
 }  // namespace attendant::client

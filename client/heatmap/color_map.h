@@ -5,8 +5,8 @@
 
 namespace attendant::client {
 
-// The colour for a share of the largest value, from 0 (dark blue) to 1 (yellow): evenly spaced to
-// the eye, and in grey too. What is outside is clamped, NaN is 0.
+// The colour of a share of the largest value, from 0 (dark blue) to 1 (yellow). Equal steps look
+// equal, in grey too. Shares outside are clamped; NaN counts as 0.
 Rgb Viridis(float share);
 
 }  // namespace attendant::client

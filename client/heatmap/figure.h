@@ -15,8 +15,8 @@ struct Rgb {
   friend bool operator==(const Rgb&, const Rgb&) = default;
 };
 
-// A picture as a list of what is in it, in the order of drawing: images, rectangles, labels, on
-// white. Lengths are CSS pixels from the upper left corner.
+// A picture as lists of its parts. Images are drawn first, on white, then rectangles, then labels.
+// Lengths are CSS pixels from the upper left corner.
 struct Image {
   double x = 0, y = 0, width = 0, height = 0;
   int64_t columns = 0, rows = 0;
@@ -26,24 +26,24 @@ struct Image {
 struct Rectangle {
   double x = 0, y = 0, width = 0, height = 0;
   Rgb color;
-  bool filled = true;  // else one pixel wide, just outside
+  bool filled = true;  // else a line of one pixel, just outside
 };
 
 enum class Anchor { kStart, kMiddle, kEnd };
 
 struct Label {
   std::string text;     // UTF-8, printable
-  double x = 0, y = 0;  // where `anchor` of the text's middle line stands
+  double x = 0, y = 0;  // the anchor, halfway up the text
   double font_size = 0;
   Anchor anchor = Anchor::kStart;
-  bool upwards = false;  // reads from below to above
+  bool upwards = false;  // turned to read from below to above
   bool bold = false;
   Rgb color;
 };
 
 struct Figure {
   double width = 0, height = 0;
-  std::string title;  // for those who cannot see it
+  std::string title;  // the alternative text
   std::vector<Image> images;
   std::vector<Rectangle> rectangles;
   std::vector<Label> labels;

@@ -29,7 +29,7 @@ constexpr double kMaxBarHeight = 260;
 constexpr double kMinHeight = 112;      // for what is written along the side
 constexpr double kMaxGridWidth = 8000;  // beyond, several weights share a pixel
 
-// Where everything stands.
+// Positions and sizes of all parts.
 struct Grid {
   int64_t columns = 0, rows = 0;
   double cell = 0;        // of one weight
@@ -50,11 +50,11 @@ struct Grid {
   }
 };
 
-// Whole pixels where there is at least one for each weight: all cells are equally large then.
+// A whole number of pixels for each weight if there is room for one: all cells then have one size.
 double CellSize(int64_t len, int64_t columns) {
   const double tokens = static_cast<double>(len);
   const double small_side = columns == 1 ? 460 : columns == 2 ? 330 : 230;
-  // Large enough to name every token, or every second one in a grid; but not endlessly.
+  // Large enough to name every token, or every second token in a grid, up to a limit.
   const double named_side = tokens * kMinTokenPitch / (columns == 1 ? 1 : 2);
   const double side = std::clamp(named_side, small_side, 2 * small_side);
   const double cell = std::clamp(side / tokens, 1.0, columns == 1 ? 44.0 : 28.0);
@@ -115,7 +115,7 @@ void AddTokens(const AttentionMaps& maps, const Grid& grid, const TextRuler& rul
   }
 }
 
-// The numbers themselves, where cells are large enough to read them.
+// The weights as numbers, if cells are large enough for them.
 void AddNumbers(const AttentionMaps& maps, const Grid& grid, int64_t map, float largest,
                 Figure& figure) {
   constexpr double kMinCell = 28;

@@ -10,11 +10,13 @@
 
 namespace attendant::client {
 
-// A grid of maps, one scale of colours for all with a bar that tells it, tokens along both axes.
-// Tokens that would not have room are left out evenly. REQUIRES: at least one token and one map.
+// A grid of maps with tokens along both axes, and a bar that explains their common colour scale.
+// If the tokens have no room,
+// only every second, third, ... token is named. REQUIRES: at
+// least one token and one map.
 Figure LayOutHeatmap(const AttentionMaps& maps, const TextRuler& ruler);
 
-// Columns of a grid of `count` maps: about as many as rows, full rows where that can be.
+// Columns of a grid of `count` maps: about as many as rows, with full rows if possible.
 int64_t GridColumns(int64_t count);
 
 // From 0 up to `largest` in round steps, about `count` of them.

@@ -19,7 +19,7 @@ using CairoSurface = std::unique_ptr<cairo_surface_t, CairoDeleter>;
 using CairoContext = std::unique_ptr<cairo_t, CairoDeleter>;
 using PangoText = std::unique_ptr<PangoLayout, CairoDeleter>;
 
-// One line of text in kFontFamilies; `font_size` in pixels.
+// Lays out one line of text in kFontFamilies. `font_size` is in pixels.
 PangoText LayOutText(cairo_t* cairo, absl::string_view text, double font_size, bool bold);
 
 }  // namespace attendant::client

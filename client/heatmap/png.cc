@@ -58,7 +58,7 @@ void Draw(cairo_t* cairo, const Image& image, double scale) {
   cairo_scale(cairo, image.width / static_cast<double>(image.columns),
               image.height / static_cast<double>(image.rows));
   cairo_set_source_surface(cairo, surface.get(), 0, 0);
-  // Cells keep their edges; only where several share a pixel are they averaged.
+  // Sharp edges between cells; cells that share a pixel are averaged.
   const bool smaller = image.width * scale < static_cast<double>(image.columns);
   cairo_pattern_set_filter(cairo_get_source(cairo),
                            smaller ? CAIRO_FILTER_BEST : CAIRO_FILTER_NEAREST);

@@ -8,11 +8,11 @@
 
 namespace attendant::client {
 
-// The bytes of a PNG file with `scale` pixels for one of the figure's. INVALID_ARGUMENT, with both
-// numbers, when it would be too large.
+// The bytes of a PNG file with `scale` pixels for each CSS pixel of the figure. INVALID_ARGUMENT,
+// with both numbers, if the picture would be too large.
 absl::StatusOr<std::string> ToPng(const Figure& figure, double scale);
 
-// An image alone, `columns` x `rows` pixels of the file for each of its own.
+// An image alone. Each pixel of it takes `columns` x `rows` pixels of the file.
 std::string ToPng(const Image& image, int columns, int rows);
 
 }  // namespace attendant::client

@@ -17,8 +17,8 @@ std::string Hex(Rgb color) {
   return absl::StrFormat("#%02x%02x%02x", color.red, color.green, color.blue);
 }
 
-// Viewers that do not know image-rendering blur an image where they enlarge it: with so many pixels
-// for one of its own, they do not.
+// Viewers that ignore image-rendering blur an image that they enlarge. With so many pixels for each
+// cell they have nothing to enlarge.
 int Enlargement(double length, int64_t pixels) {
   const double one = length / static_cast<double>(pixels);
   return one > 1 ? static_cast<int>(std::ceil(2 * one)) : 1;

@@ -8,10 +8,10 @@
 
 namespace attendant::client {
 
-// An SVG document: text stays text, images are PNGs inside it.
+// An SVG document. Labels stay text; images are embedded as PNG.
 std::string ToSvg(const Figure& figure);
 
-// Text inside XML's elements and attributes. REQUIRES: printable.
+// `text` for the inside of an XML element or attribute. REQUIRES: `text` is printable.
 std::string EscapeXml(absl::string_view text);
 
 }  // namespace attendant::client

@@ -26,7 +26,7 @@ std::string Pad(const std::string& text, int columns) {
       text, std::string(static_cast<size_t>(std::max(0, columns - DisplayWidth(text))), ' '));
 }
 
-// How maps become lines.
+// The form in which maps become lines.
 struct Drawing {
   const AttentionMaps& maps;
   TerminalColors colors;
@@ -89,7 +89,7 @@ char Letter(float share) {
   return kLetters[std::clamp(static_cast<int>(std::lround(share * kLast)), 0, kLast)];
 }
 
-// One map's part of a line that begins with row `row` of its cells.
+// The part of one map in a line that begins with row `row` of its cells.
 std::string MapLine(const Drawing& drawing, int64_t map, int64_t row) {
   std::string line;
   for (int64_t column = 0; column < drawing.cells; ++column) {
@@ -112,7 +112,7 @@ std::string MapLine(const Drawing& drawing, int64_t map, int64_t row) {
   return absl::StrCat(line, std::string(static_cast<size_t>(drawing.map_columns - drawn), ' '));
 }
 
-// The tokens above a map, from above to below, ending at it.
+// The tokens above a map, written downwards and ending at the map.
 std::vector<std::string> ColumnLabels(const Drawing& drawing) {
   std::vector<std::vector<std::string>> labels;
   size_t height = 0;
@@ -131,7 +131,7 @@ std::vector<std::string> ColumnLabels(const Drawing& drawing) {
   return lines;
 }
 
-// Where cells are narrower than letters: every tenth token's number, counted from 0.
+// For cells narrower than letters: the number of every tenth token, counted from 0.
 std::string ColumnNumbers(const Drawing& drawing) {
   std::string line;
   for (int64_t cell = 0; cell < drawing.cells; cell += 10) {
@@ -142,7 +142,7 @@ std::string ColumnNumbers(const Drawing& drawing) {
   return Pad(line, drawing.map_columns);
 }
 
-// Maps [first, last) side by side, with what stands around them.
+// Maps [first, last) side by side, with their titles and tokens.
 void AppendMaps(const Drawing& drawing, int64_t first, int64_t last, std::string& out) {
   const auto append_line = [&](const std::string& label, auto part) {
     std::string line = Pad(label, drawing.label_columns + 1);

@@ -14,7 +14,7 @@ enum class TerminalColors {
   kTrue,  // 24 bits
 };
 
-// What is known of where text goes: variables of the environment, empty where they are not set.
+// The output and the environment variables that say which colours it can show; empty if not set.
 struct TerminalEnvironment {
   bool is_terminal = false;
   std::string no_color;   // https://no-color.org
@@ -23,10 +23,10 @@ struct TerminalEnvironment {
 };
 TerminalColors ChooseColors(const TerminalEnvironment& environment);
 
-// Lines of text, at most `columns` wide (at least 20): maps beside one another as far as they have
-// room, then a bar that tells the scale. Short sequences get a cell of two columns for each weight,
-// longer ones half a line, and where there are more tokens than columns, a cell shows the largest
-// of several weights, and it says so. REQUIRES: at least one token and one map.
+// Lines of text of at most `columns` (at least 20). Maps stand beside each other as far as they
+// have room; a bar below explains the scale. In a short sequence each weight takes two columns, in
+// a longer one half a line. With more tokens than columns a cell shows the largest of several
+// weights, and the text says so. REQUIRES: at least one token and one map.
 std::string DrawInTerminal(const AttentionMaps& maps, TerminalColors colors, int columns);
 
 // The closest colour of xterm's palette: its 6 x 6 x 6 cube or its greys.

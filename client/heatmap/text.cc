@@ -20,8 +20,8 @@ int Columns(gunichar character) {
 }
 
 bool HasPicture(gunichar character) {
-  // Zero-width ones reorder or join what is around them; joiners and variation selectors are part
-  // of emoji.
+  // Zero-width characters reorder or join their neighbours; joiners and variation selectors belong
+  // to emoji.
   return character == ' ' || g_unichar_isgraph(character) || character == 0x200D ||
          (character >= 0xFE00 && character <= 0xFE0F);
 }
@@ -47,7 +47,7 @@ double TextRuler::Width(absl::string_view text, double font_size, bool bold) con
 std::string TextRuler::Fit(absl::string_view text, double font_size, double max_width) const {
   if (Width(text, font_size) <= max_width) return std::string(text);
   const std::vector<std::string> characters = SplitCharacters(text);
-  // The most characters that fit, by halving.
+  // Finds the most characters that fit by bisection.
   const auto first = [&](size_t count) {
     std::string cut;
     for (size_t i = 0; i < count; ++i) absl::StrAppend(&cut, characters[i]);

@@ -9,15 +9,15 @@
 
 namespace attendant::client {
 
-// Fonts are tried in this order, then whatever the system has that knows a character. DejaVu Sans
-// is wide: what has room in it has room in the others.
+// Fonts in the order in which they are tried; the system supplies characters that they lack. DejaVu
+// Sans is the widest: a text with room in DejaVu Sans has room in the others.
 inline constexpr char kFontFamilies[] = "DejaVu Sans, Verdana, Arial, sans-serif";
 
-// From a line's middle, halfway up its capitals, down to the baseline, as a share of the font's
-// size.
+// The distance from the middle of a line, halfway up its capitals, to its baseline, as a share of
+// the font size.
 inline constexpr double kBaselineBelowMiddle = 0.36;
 
-// How wide text is when it is drawn. Thread-compatible.
+// Measures text as it will be drawn. Thread-compatible.
 class TextRuler {
  public:
   TextRuler();
@@ -26,7 +26,7 @@ class TextRuler {
   // In pixels.
   double Width(absl::string_view text, double font_size, bool bold = false) const;
 
-  // `text` cut so that it is at most `max_width` wide, … in place of what is missing.
+  // `text`, or its longest beginning with … that is at most `max_width` wide.
   std::string Fit(absl::string_view text, double font_size, double max_width) const;
 
  private:
@@ -34,17 +34,17 @@ class TextRuler {
   std::unique_ptr<Impl> impl_;
 };
 
-// `text` with U+FFFD in place of what has no picture, or would act on a terminal or break XML:
-// controls, line ends, directional marks, bytes that are no UTF-8.
+// `text` with U+FFFD in place of characters that would act on a terminal or break XML: controls,
+// line ends, directional marks and invalid UTF-8.
 std::string Printable(absl::string_view text);
 
-// Columns that printable text takes in a terminal.
+// The columns that printable text takes in a terminal.
 int DisplayWidth(absl::string_view text);
 
-// `text` cut to at most `columns` of them, with … as the last one where something is missing.
+// `text`, or its longest beginning with … that takes at most `columns` columns.
 std::string FitColumns(absl::string_view text, int columns);
 
-// The characters of printable text, each with what combines with it.
+// The characters of printable text, each with its combining marks.
 std::vector<std::string> SplitCharacters(absl::string_view text);
 
 }  // namespace attendant::client

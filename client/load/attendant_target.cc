@@ -7,6 +7,7 @@
 #include "client/client.h"
 #include "client/load/grpc_caller.h"
 #include "client/load/protocols.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 namespace {
@@ -14,17 +15,13 @@ namespace {
 using EncoderCaller = GrpcCaller<v1::Encoder::Stub, v1::EncodeRequest, v1::EncodeResponse>;
 
 absl::StatusOr<ModelInfo> FindModel(const TargetSpec& spec) {
-  absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(spec.connect);
-  if (!client.ok()) return client.status();
+  ATTENDANT_ASSIGN_OR_RETURN(std::unique_ptr<Client> client, Client::Connect(spec.connect));
   std::string name = spec.model;
   if (name.empty()) {
-    absl::StatusOr<std::string> only_model = (*client)->OnlyModel();
-    if (!only_model.ok()) return only_model.status();
-    name = *std::move(only_model);
+    ATTENDANT_ASSIGN_OR_RETURN(name, client->OnlyModel());
   }
-  absl::StatusOr<std::vector<ModelInfo>> models = (*client)->Models();
-  if (!models.ok()) return models.status();
-  for (const ModelInfo& model : *models) {
+  ATTENDANT_ASSIGN_OR_RETURN(std::vector<ModelInfo> models, client->Models());
+  for (const ModelInfo& model : models) {
     if (model.name != name) continue;
     if (model.state == "ready") return model;
     return absl::UnavailableError(absl::StrCat("the model ", name, " is ", model.state));
@@ -63,28 +60,26 @@ void Measure(const v1::EncodeRequest&, const v1::EncodeResponse& response, CallR
 }  // namespace
 
 absl::StatusOr<Target> MakeAttendantTarget(const TargetSpec& spec) {
-  absl::StatusOr<ModelInfo> model = FindModel(spec);
-  if (!model.ok()) return model.status();
+  ATTENDANT_ASSIGN_OR_RETURN(ModelInfo model, FindModel(spec));
   PayloadSpec payload_spec = spec.payload;
-  payload_spec.vocab = std::max<int64_t>(1, std::min(payload_spec.vocab, model->vocab));
-  payload_spec.lengths.Limit(std::max<int64_t>(1, model->max_sequence_tokens));
+  payload_spec.vocab = std::max<int64_t>(1, std::min(payload_spec.vocab, model.vocab));
+  payload_spec.lengths.Limit(std::max<int64_t>(1, model.max_sequence_tokens));
 
   std::vector<v1::EncodeRequest> requests;
   for (const Payload& payload : MakePayloads(payload_spec)) {
-    requests.push_back(MakeRequest(model->name, spec.hidden, payload));
+    requests.push_back(MakeRequest(model.name, spec.hidden, payload));
   }
   std::vector<std::unique_ptr<v1::Encoder::Stub>> stubs;
   for (int64_t i = 0; i < spec.connections; ++i) {
-    absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = MakeChannel(spec.connect);
-    if (!channel.ok()) return channel.status();
-    stubs.push_back(v1::Encoder::NewStub(*channel));
+    ATTENDANT_ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel, MakeChannel(spec.connect));
+    stubs.push_back(v1::Encoder::NewStub(channel));
   }
   auto issue = [](v1::Encoder::Stub& stub, grpc::ClientContext* context,
                   const v1::EncodeRequest* request, v1::EncodeResponse* response,
                   EncoderCaller::Callback done) {
     stub.async()->Encode(context, request, response, std::move(done));
   };
-  return Target{.model = model->name,
+  return Target{.model = model.name,
                 .caller = std::make_unique<EncoderCaller>(std::move(stubs), std::move(requests),
                                                           spec.connect.timeout, issue, Measure)};
 }

@@ -12,11 +12,11 @@
 
 namespace attendant::client {
 
-// What one call of a load came to.
+// The result of one call of a load.
 struct CallResult {
   grpc::StatusCode code = grpc::StatusCode::OK;
   std::string message = {};
-  // Of a call that went well.
+  // Of a call without error.
   int64_t sequences = 0;
   std::optional<int64_t> tokens = {};   // where the protocol tells
   std::optional<Timings> timings = {};  // where the protocol tells
@@ -27,15 +27,14 @@ class Caller {
  public:
   using Done = std::function<void(const CallResult&)>;
 
-  // Calls that are still running are cancelled, and their `done` has returned before the destructor
-  // does.
+  // Cancels the calls that still run, and returns after their `done` has returned.
   virtual ~Caller() = default;
 
-  // Sends request `index`, of a list that repeats for ever, on connection `connection`, of as many
-  // as were asked for. `done` runs exactly once, on a thread of the caller's.
+  // Sends request `index` on connection `connection`. The list of requests repeats for ever. `done`
+  // runs exactly once, on a thread of the Caller.
   virtual void Start(int64_t index, int64_t connection, Done done) = 0;
 
-  // Ends the calls that are running.
+  // Cancels the calls that run.
   virtual void CancelAll() = 0;
 };
 

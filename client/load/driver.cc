@@ -57,7 +57,7 @@ void Driver::SendNext(int64_t slot) {
   caller_.Start(index, slot % plan_.connections, [this, slot, now](const CallResult& result) {
     recorder_.Finished(now, clock_.Now(), result);
     if (result.code != grpc::StatusCode::UNAVAILABLE) return SendNext(slot);
-    // It would fail again at once: wait for the next tick.
+    // A new call would fail again at once: wait for the next tick.
     absl::MutexLock lock(&mutex_);
     paused_slots_.push_back(slot);
     --outstanding_;
@@ -134,7 +134,7 @@ void Driver::Drain(const std::function<bool()>& go_on) {
       stopping_ = true;
       if (outstanding_ == 0) return;
     }
-    // A call that was being started meanwhile is caught by the next round.
+    // The next round cancels a call that was just being started.
     if (interrupted) caller_.CancelAll();
     clock_.SleepUntil(clock_.Now() + kDrainTick);
   }

@@ -29,16 +29,16 @@ struct LoadPlan {
   absl::Duration end() const { return warmup + duration; }
 };
 
-// Plays a plan. One thread sends the requests of an open loop; those of a closed loop are sent by
-// the caller's threads.
+// Plays a plan. The thread of Run sends the requests of an open loop; the threads of the Caller
+// send those of a closed loop.
 class Driver {
  public:
   // All must outlive the driver; `recorder` has the plan's window.
   Driver(const LoadPlan& plan, Caller& caller, LoadClock& clock, Recorder& recorder);
 
-  // Returns when the plan is done and every call has ended. `go_on` is asked at least ten times a
-  // second, on this thread; once it says false it must stay so, and running calls are cancelled.
-  // Call it once.
+  // Returns when the plan is done and every call has ended. Calls `go_on` on this thread at least
+  // ten times a second; when it returns false, from then on, Run cancels the calls that run. Call
+  // Run once.
   void Run(const std::function<bool()>& go_on);
 
  private:

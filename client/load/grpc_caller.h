@@ -14,14 +14,14 @@
 
 namespace attendant::client {
 
-// Sends ready-made requests of one unary method, with gRPC's callback API.
+// Sends ready-made requests of one unary method with the callback API of gRPC.
 template <typename Stub, typename Request, typename Response>
 class GrpcCaller : public Caller {
  public:
   using Callback = std::function<void(grpc::Status)>;
   using Issue =
       std::function<void(Stub&, grpc::ClientContext*, const Request*, Response*, Callback)>;
-  // Fills in what an answer tells.
+  // Fills in the fields that an answer tells.
   using Measure = std::function<void(const Request&, const Response&, CallResult&)>;
 
   // `stubs` are the connections. REQUIRES: neither list is empty.

@@ -6,9 +6,8 @@
 
 namespace attendant::client {
 
-// Counts values in buckets that widen with the value: 128 to each power of two, so that a
-// percentile is off by less than 0.4 %. Values below 256 are exact; those above kMaxValue count as
-// kMaxValue. Holds 36 KiB whatever is recorded.
+// Counts values in buckets, 128 for each power of two: a percentile is off by less than 0.4 %.
+// Values below 256 are exact; those above kMaxValue count as kMaxValue. Takes 36 KiB.
 class Histogram {
  public:
   // As nanoseconds: 78 hours.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <numeric>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -10,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 namespace {
@@ -39,7 +42,7 @@ void AppendNumber(const std::string& datatype, int64_t value, std::string& out) 
   AppendValue(static_cast<float>(value), out);
 }
 
-// Words that a text made of token ids is written with, where the server wants text.
+// Token ids as words, for a model that takes text.
 std::string SpellOut(const std::vector<int32_t>& ids) {
   static constexpr const char* kWords[] = {"time",  "river", "paper", "light", "house", "green",
                                            "music", "stone", "water", "seven", "small", "often"};
@@ -58,29 +61,68 @@ absl::StatusOr<std::vector<int64_t>> ResolveDims(const Input& input, int64_t seq
                    "]: give it one with --shape ", input.name, ":N,N"));
 }
 
-// The values of one row: `seq` columns, `per_column` values for each.
-std::string FillRow(const Input& input, Role role, const std::vector<int32_t>& ids,
-                    int64_t values) {
+// Sequences of token ids, and the length of the longest.
+struct Rows {
+  std::vector<std::vector<int32_t>> ids;
+  int64_t seq = 0;
+};
+
+// Without a mask to mark padding, every sequence gets the length of the first.
+Rows MakeRows(const KserveModel& model, const Payload& payload) {
+  Rows rows{.ids = payload.ids};
+  for (std::vector<int32_t>& ids : rows.ids) {
+    if (!model.has_mask()) ids.resize(rows.ids[0].size(), ids[0]);
+    rows.seq = std::max(rows.seq, static_cast<int64_t>(ids.size()));
+  }
+  return rows;
+}
+
+// Tokens that fit into inputs of `values` values.
+int64_t CountTokens(const Rows& rows, int64_t values) {
+  int64_t tokens = 0;
+  for (const std::vector<int32_t>& ids : rows.ids) {
+    tokens += std::min(values, static_cast<int64_t>(ids.size()));
+  }
+  return tokens;
+}
+
+// `values` numbers: the sequence, then padding.
+std::string FillNumbers(const Input& input, const std::vector<int32_t>& ids, int64_t values) {
+  const Role role = RoleOf(input);
   std::string out;
-  for (int64_t i = 0; i < values; ++i) {
-    const size_t at = static_cast<size_t>(i);
-    const bool real = at < ids.size();
-    const int64_t id = real ? ids[at] : 0;
-    AppendNumber(input.datatype,
-                 role == Role::kIds            ? id
-                 : role == Role::kMask && real ? 1
-                                               : 0,
-                 out);
+  for (size_t i = 0; i < static_cast<size_t>(values); ++i) {
+    int64_t number = 0;
+    if (role == Role::kIds && i < ids.size()) number = ids[i];
+    if (role == Role::kMask && i < ids.size()) number = 1;
+    AppendNumber(input.datatype, number, out);
   }
   return out;
 }
 
+// The same text `values` times.
 std::string FillTexts(const std::string& text, int64_t values) {
   std::string out;
   for (int64_t i = 0; i < values; ++i) {
     AppendValue(static_cast<uint32_t>(text.size()), out);
     absl::StrAppend(&out, text);
   }
+  return out;
+}
+
+// The values of an input for the whole batch: of the ids, or of the texts where there are none.
+absl::StatusOr<std::string> FillRows(const Input& input, const Rows& rows,
+                                     const std::vector<std::string>& texts, int64_t values) {
+  const bool takes_text = RoleOf(input) == Role::kText;
+  std::string out;
+  for (const std::vector<int32_t>& ids : rows.ids) {
+    out += takes_text ? FillTexts(SpellOut(ids), values) : FillNumbers(input, ids, values);
+  }
+  if (!rows.ids.empty()) return out;
+  if (!takes_text) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the input ", input.name, " takes numbers: use --lengths instead of --texts"));
+  }
+  for (const std::string& text : texts) out += FillTexts(text, values);
   return out;
 }
 
@@ -135,49 +177,28 @@ absl::Status ApplyShapes(const std::vector<std::string>& shapes, KserveModel& mo
 }
 
 absl::StatusOr<KserveRequest> MakeKserveRequest(const KserveModel& model, const Payload& payload) {
-  const int64_t batch = static_cast<int64_t>(std::max(payload.texts.size(), payload.ids.size()));
-  const bool batched = model.max_batch_size > 0;
-  if (batch > std::max<int64_t>(1, model.max_batch_size)) {
-    return absl::FailedPreconditionError(absl::StrCat("--batch ", batch, ": the limit of ",
-                                                      model.name, " is ",
-                                                      std::max<int64_t>(1, model.max_batch_size)));
+  const auto batch = static_cast<int64_t>(std::max(payload.texts.size(), payload.ids.size()));
+  const int64_t max_batch = std::max<int64_t>(1, model.max_batch_size);
+  if (batch > max_batch) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("--batch ", batch, ": the limit of ", model.name, " is ", max_batch));
   }
-  std::vector<std::vector<int32_t>> rows = payload.ids;
-  size_t seq = 0;
-  for (std::vector<int32_t>& row : rows) {
-    if (!model.has_mask()) row.resize(rows[0].size(), row[0]);
-    seq = std::max(seq, row.size());
-  }
-
+  const Rows rows = MakeRows(model, payload);
   KserveRequest request;
   request.proto.set_model_name(model.name);
   for (const Input& input : model.inputs) {
-    const Role role = RoleOf(input);
-    if (role != Role::kText && rows.empty()) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "the input ", input.name, " takes numbers: use --lengths instead of --texts"));
-    }
-    absl::StatusOr<std::vector<int64_t>> dims = ResolveDims(input, static_cast<int64_t>(seq));
-    if (!dims.ok()) return dims.status();
+    ATTENDANT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ResolveDims(input, rows.seq));
     auto& tensor = *request.proto.add_inputs();
     tensor.set_name(input.name);
     tensor.set_datatype(input.datatype);
-    if (batched) tensor.add_shape(batch);
-    int64_t values = 1;
-    for (int64_t dim : *dims) {
-      tensor.add_shape(dim);
-      values *= dim;
-    }
-    std::string& raw = *request.proto.add_raw_input_contents();
-    for (size_t i = 0; i < static_cast<size_t>(batch); ++i) {
-      if (role == Role::kText) {
-        raw += FillTexts(rows.empty() ? payload.texts[i] : SpellOut(rows[i]), values);
-        continue;
-      }
-      raw += FillRow(input, role, rows[i], values);
-      if (role == Role::kIds && &input == &model.inputs.front()) {
-        request.tokens += std::min(values, static_cast<int64_t>(rows[i].size()));
-      }
+    if (model.max_batch_size > 0) tensor.add_shape(batch);
+    tensor.mutable_shape()->Add(dims.begin(), dims.end());
+    const int64_t values =
+        std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<int64_t>());
+    ATTENDANT_ASSIGN_OR_RETURN(*request.proto.add_raw_input_contents(),
+                               FillRows(input, rows, payload.texts, values));
+    if (&input == &model.inputs.front() && RoleOf(input) == Role::kIds) {
+      request.tokens = CountTokens(rows, values);
     }
   }
   return request;

@@ -11,7 +11,7 @@
 
 namespace attendant::client {
 
-// Of a model, what its metadata and configuration say about requests.
+// The parts of a model's metadata and configuration that requests depend on.
 struct KserveModel {
   struct Input {
     std::string name;
@@ -22,27 +22,27 @@ struct KserveModel {
   int64_t max_batch_size = 0;  // 0: requests have no batch dimension
   std::vector<Input> inputs;
 
-  // Whether one of the inputs is a mask, by which tokens that pad a row are told from others.
+  // Whether one of the inputs is a mask that tells tokens from padding.
   bool has_mask() const;
 };
 
-// FAILED_PRECONDITION, naming the input, for a datatype that cannot be made up.
+// FAILED_PRECONDITION names an input whose datatype the load generator cannot fill.
 absl::StatusOr<KserveModel> ToKserveModel(const inference::ModelMetadataResponse& metadata,
                                           int64_t max_batch_size);
 
-// Replaces the dims of inputs by "NAME:8,16" (-1 stays as it is).
+// Replaces the dims of inputs by those of "NAME:8,16"; -1 stays -1. FAILED_PRECONDITION if a shape
+// names no input, or not all dims of it.
 absl::Status ApplyShapes(const std::vector<std::string>& shapes, KserveModel& model);
 
-// A request with a value for every input, and how many tokens it carries (0: unknown). What an
-// input holds follows from its type and name: BYTES are texts; "*mask*" is 1 for tokens and 0 for
-// padding;
-// "*type*" and "*segment*" are 0; all other numbers are token ids. The first -1 of its dims is the
-// length of the longest sequence; without a mask to mark padding, all sequences get the length of
-// the first.
+// A request with values for every input, and the number of its tokens (0: unknown). Datatype and
+// name of an input say what it holds: BYTES are texts; "*mask*" is 1 for tokens and 0 for padding;
+// "*type*" and "*segment*" are 0; all other numbers are token ids. The first -1 of its dims becomes
+// the length of the longest sequence. Without a mask, all sequences get the length of the first.
 struct KserveRequest {
   inference::ModelInferRequest proto;
   int64_t tokens = 0;
 };
+// FAILED_PRECONDITION if the batch is too large, or an input does not fit the payload.
 absl::StatusOr<KserveRequest> MakeKserveRequest(const KserveModel& model, const Payload& payload);
 
 }  // namespace attendant::client

@@ -6,6 +6,7 @@
 #include "client/load/kserve_request.h"
 #include "client/load/protocols.h"
 #include "inference/grpc_service.grpc.pb.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 namespace {
@@ -38,9 +39,9 @@ absl::StatusOr<KserveModel> DescribeModel(Service::Stub& stub, const TargetSpec&
   if (!status.ok() && status.error_code() != grpc::StatusCode::UNIMPLEMENTED) {
     return ToAbslStatus(status);
   }
-  absl::StatusOr<KserveModel> model = ToKserveModel(metadata, config.config().max_batch_size());
-  if (!model.ok()) return model.status();
-  if (absl::Status applied = ApplyShapes(spec.shapes, *model); !applied.ok()) return applied;
+  ATTENDANT_ASSIGN_OR_RETURN(KserveModel model,
+                             ToKserveModel(metadata, config.config().max_batch_size()));
+  ATTENDANT_RETURN_IF_ERROR(ApplyShapes(spec.shapes, model));
   return model;
 }
 
@@ -58,20 +59,17 @@ absl::StatusOr<Target> MakeKserveTarget(const TargetSpec& spec) {
   }
   std::vector<std::unique_ptr<Service::Stub>> stubs;
   for (int64_t i = 0; i < spec.connections; ++i) {
-    absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = MakeChannel(spec.connect);
-    if (!channel.ok()) return channel.status();
-    stubs.push_back(Service::NewStub(*channel));
+    ATTENDANT_ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel, MakeChannel(spec.connect));
+    stubs.push_back(Service::NewStub(channel));
   }
-  absl::StatusOr<KserveModel> model = DescribeModel(*stubs[0], spec);
-  if (!model.ok()) return model.status();
+  ATTENDANT_ASSIGN_OR_RETURN(KserveModel model, DescribeModel(*stubs[0], spec));
 
   std::vector<CountedRequest> requests;
   for (const Payload& payload : MakePayloads(spec.payload)) {
-    absl::StatusOr<KserveRequest> request = MakeKserveRequest(*model, payload);
-    if (!request.ok()) return request.status();
-    requests.push_back({.proto = std::move(request->proto),
+    ATTENDANT_ASSIGN_OR_RETURN(KserveRequest request, MakeKserveRequest(model, payload));
+    requests.push_back({.proto = std::move(request.proto),
                         .sequences = spec.payload.batch,
-                        .tokens = request->tokens});
+                        .tokens = request.tokens});
   }
   auto issue = [](Service::Stub& stub, grpc::ClientContext* context, const CountedRequest* request,
                   inference::ModelInferResponse* response, InferCaller::Callback done) {

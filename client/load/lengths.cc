@@ -15,6 +15,20 @@ namespace {
 constexpr absl::string_view kMixed = "lognormal:48:0.54:4:512";
 constexpr int64_t kMaxLength = 1 << 20;
 
+bool ReadNumber(const std::string& text, int64_t& number) {
+  return absl::SimpleAtoi(text, &number);
+}
+bool ReadNumber(const std::string& text, double& number) {
+  return absl::SimpleAtod(text, &number) && std::isfinite(number);
+}
+
+// The parts after the first as numbers; false unless there is one part for each number.
+template <typename... Numbers>
+bool ReadNumbers(const std::vector<std::string>& parts, Numbers&... numbers) {
+  size_t i = 1;
+  return parts.size() == 1 + sizeof...(numbers) && (ReadNumber(parts[i++], numbers) && ...);
+}
+
 }  // namespace
 
 absl::StatusOr<LengthDistribution> LengthDistribution::Parse(absl::string_view spec) {
@@ -22,17 +36,14 @@ absl::StatusOr<LengthDistribution> LengthDistribution::Parse(absl::string_view s
   const std::vector<std::string> parts = absl::StrSplit(spec, ':');
   LengthDistribution lengths;
   bool good = false;
-  if (parts[0] == "fixed" && parts.size() == 2) {
-    good = absl::SimpleAtoi(parts[1], &lengths.low_);
+  if (parts[0] == "fixed") {
+    good = ReadNumbers(parts, lengths.low_);
     lengths.high_ = lengths.low_;
-  } else if (parts[0] == "uniform" && parts.size() == 3) {
-    good = absl::SimpleAtoi(parts[1], &lengths.low_) && absl::SimpleAtoi(parts[2], &lengths.high_);
-  } else if (parts[0] == "lognormal" && parts.size() == 5) {
-    good = absl::SimpleAtod(parts[1], &lengths.median_) &&
-           absl::SimpleAtod(parts[2], &lengths.sigma_) &&
-           absl::SimpleAtoi(parts[3], &lengths.low_) &&
-           absl::SimpleAtoi(parts[4], &lengths.high_) && lengths.median_ >= 1 &&
-           lengths.sigma_ >= 0 && std::isfinite(lengths.median_) && std::isfinite(lengths.sigma_);
+  } else if (parts[0] == "uniform") {
+    good = ReadNumbers(parts, lengths.low_, lengths.high_);
+  } else if (parts[0] == "lognormal") {
+    good = ReadNumbers(parts, lengths.median_, lengths.sigma_, lengths.low_, lengths.high_) &&
+           lengths.median_ >= 1 && lengths.sigma_ >= 0;
   }
   if (!good) {
     return absl::FailedPreconditionError(

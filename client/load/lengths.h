@@ -10,11 +10,12 @@
 
 namespace attendant::client {
 
-// How long the sequences of a load are, in tokens.
+// The lengths of the sequences of a load, in tokens.
 class LengthDistribution {
  public:
   // "fixed:128", "uniform:16:256" (low:high), "lognormal:48:0.54:4:512" (median:sigma:low:high, cut
-  // off at both ends), or "mixed", which is that last one.
+  // off at both ends), or "mixed", which stands for lognormal:48:0.54:4:512. FAILED_PRECONDITION
+  // for everything else.
   static absl::StatusOr<LengthDistribution> Parse(absl::string_view spec);
 
   // In [low(), high()].

@@ -12,7 +12,7 @@
 
 namespace attendant::client {
 
-// What the requests of a load carry, before any protocol.
+// The sequences of a load, the same for every protocol.
 struct PayloadSpec {
   std::vector<std::string> texts;  // empty: token ids of the lengths below
   LengthDistribution lengths;
@@ -21,14 +21,14 @@ struct PayloadSpec {
   uint64_t seed = 1;
 };
 
-// One request.
+// One request: texts or ids.
 struct Payload {
   std::vector<std::string> texts;
   std::vector<std::vector<int32_t>> ids;
 };
 
-// A list of requests to repeat: every text once, shuffled, or up to 1024 requests of random ids.
-// Always the same for the same spec. REQUIRES: batch >= 1, vocab >= 1.
+// The requests of a load, which the driver repeats: every text once, shuffled, or up to 1024
+// requests of random ids. The same spec gives the same list. REQUIRES: batch >= 1, vocab >= 1.
 std::vector<Payload> MakePayloads(const PayloadSpec& spec);
 
 // The lines of a file that are not empty. FAILED_PRECONDITION when there are none.

@@ -6,17 +6,17 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/connect_options.h"
 #include "client/load/caller.h"
 #include "client/load/payload.h"
+#include "client/types.h"
 
 namespace attendant::client {
 
-// What is asked, and of whom.
+// The requests of a load, and the server that gets them.
 struct TargetSpec {
   ConnectOptions connect;
   int64_t connections = 1;
-  std::string model;  // empty: the only one of the server
+  std::string model;  // empty: the only model of the server
   PayloadSpec payload;
   // attendant.v1: ask for hidden states instead of pooled embeddings.
   bool hidden = false;
@@ -29,8 +29,8 @@ struct Target {
   std::unique_ptr<Caller> caller;
 };
 
-// Ask the server about the model, make the requests, and are then ready to send them. Errors are
-// the server's, or FAILED_PRECONDITION where the spec does not fit the model.
+// Both ask the server about the model and make the requests. Errors are those of the server, or
+// FAILED_PRECONDITION if the spec does not fit the model.
 absl::StatusOr<Target> MakeAttendantTarget(const TargetSpec& spec);
 absl::StatusOr<Target> MakeKserveTarget(const TargetSpec& spec);
 

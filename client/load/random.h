@@ -8,8 +8,8 @@
 
 namespace attendant::client {
 
-// The same numbers from the same seed on every machine, which the standard library's distributions
-// do not promise.
+// Random numbers, the same for a seed on every machine. The distributions of the standard library
+// do not promise that.
 class Random {
  public:
   explicit Random(uint64_t seed) : engine_(seed) {}
@@ -17,7 +17,7 @@ class Random {
   // In [0, 1).
   double Uniform() { return static_cast<double>(engine_() >> 11) * 0x1p-53; }
 
-  // In [low, high], each as likely. REQUIRES: low <= high.
+  // In [low, high], all equally likely. REQUIRES: low <= high.
   int64_t Integer(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(Uniform() * static_cast<double>(high - low + 1));
   }

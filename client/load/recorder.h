@@ -37,9 +37,9 @@ struct LoadSummary {
   std::map<std::string, Error> errors;  // by gRPC code
 };
 
-// Keeps the score of a load. Times are those of a LoadClock. Latency runs from the time at which a
-// request was meant to be sent, so a request that a stall kept waiting counts its wait. Counts and
-// latencies are of the requests meant to be sent inside the window; throughput is of what was
+// Counts the results of a load. Times are those of a LoadClock. Latency runs from the time at which
+// a request should have been sent, so it includes the wait behind a stall. Counts and latencies
+// cover the requests that should have been sent inside the window. Throughput covers those that
 // finished inside it. Thread-safe.
 class Recorder {
  public:
@@ -51,7 +51,7 @@ class Recorder {
   void Finished(absl::Duration intended, absl::Duration finished, const CallResult& result)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Ends the window at `now`; what finishes afterwards is counted as cut off, and nowhere else.
+  // Ends the window at `now`. Calls that finish later count as cut off, and nowhere else.
   void Interrupt(absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Up to `now`. An endless window ends with the last request.

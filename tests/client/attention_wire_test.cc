@@ -43,7 +43,7 @@ TEST(AttentionWireTest, CarriesWhatWasAsked) {
   request.parameters["score_weight"] = Ones({5});
   request.mask = BoolTensor{.shape = {2, 4}, .values = {1, 0, 1, 0, 1, 1, 1, 1}};
   request.scale = 0.5f;
-  request.weights = WeightsOutput::kAveraged;
+  request.attention_weights = WeightsOutput::kAveraged;
   request.compute_dtype = DType::kBf16;
   request.dtype = DType::kF16;
   request.positions.kind = AttentionPositions::Kind::kRotary;

@@ -147,7 +147,9 @@ class Tree:
 
     def check_arrow(self, name, number, module, include):
         other = "proto" if include.endswith(".pb.h") else module_of(include)
-        if other == module:
+        if relative.as_posix() in rules.ANYWHERE:
+            self.fault(relative, number, "every module may include this header: it includes nothing of the tree")
+        if other == module or include in rules.ANYWHERE:
             return
         if other is None or not may_include(module, other):
             self.fault(name, number, f"{module} may not include {other or include}")

@@ -63,6 +63,12 @@ class StructureTest(unittest.TestCase):
         self.assertEqual(self.faults(**files),
                          ["kernels/core/bad.cc:2: kernels/core may not include server/batching"])
 
+    def test_headers_for_every_module(self):
+        macros = "kernels/core/status_macros.h"
+        self.assertEqual(self.faults(**{macros: LICENCE, "client/good.cc": LICENCE + f'#include "{macros}"\n'}), [])
+        fault = self.fault(macros, LICENCE + '#include "kernels/core/shape.h"\n')
+        self.assertIn("includes nothing of the tree", fault)
+
     def test_device_code_is_read_as_well(self):
         for suffix in ("cu", "cuh"):
             fault = self.fault(f"kernels/cuda/bad.{suffix}", LICENCE + '#include "absl/status/status.h"\n')

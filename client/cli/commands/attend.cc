@@ -10,6 +10,7 @@
 #include "client/cli/files/npy.h"
 #include "client/cli/files/safetensors.h"
 #include "client/cli/format.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 namespace {
@@ -47,72 +48,71 @@ class AttendCommand : public Command {
 
  private:
   absl::Status List(Client& client, Io& io) const {
-    const absl::StatusOr<AttentionOffer> offer = client.ListAttention();
-    if (!offer.ok()) return offer.status();
+    ATTENDANT_ASSIGN_OR_RETURN(const AttentionOffer offer, client.ListAttention());
     if (!common_.json) {
-      io.out << OfferText(*offer);
+      io.out << OfferText(offer);
       return absl::OkStatus();
     }
     nlohmann::ordered_json json{{"kinds", nlohmann::ordered_json::array()},
                                 {"modules", nlohmann::ordered_json::array()}};
-    for (const AttentionKind& kind : offer->kinds) {
+    for (const AttentionKind& kind : offer.kinds) {
       json["kinds"].push_back({{"name", kind.name},
                                {"title", kind.title},
                                {"formula", kind.formula},
                                {"time", kind.time},
                                {"memory", kind.memory},
                                {"use", kind.use},
-                               {"weights", kind.weights},
+                               {"weights", kind.has_attention_weights},
                                {"parameters", kind.parameters}});
     }
-    for (const AttentionModule& module : offer->modules) json["modules"].push_back(ToJson(module));
+    for (const AttentionModule& module : offer.modules) json["modules"].push_back(ToJson(module));
     io.out << Dump(json) << "\n";
     return absl::OkStatus();
   }
 
   absl::Status Attend(Client& client, Io& io) {
     AskForWeights();
-    absl::StatusOr<AttendRequest> request = flags_.Request();
-    if (!request.ok()) return request.status();
-    const absl::StatusOr<AttendResult> result = client.Attend(*request);
-    if (!result.ok()) return result.status();
-    if (absl::Status status = WriteFiles(*result); !status.ok()) return status;
+    ATTENDANT_ASSIGN_OR_RETURN(AttendRequest request, flags_.Request());
+    ATTENDANT_ASSIGN_OR_RETURN(const AttendResult result, client.Attend(request));
+    ATTENDANT_RETURN_IF_ERROR(WriteFiles(result));
     if (common_.json) {
-      WriteJson(*result, io);
+      WriteJson(result, io);
     } else {
-      io.out << Summary(*request, *result);
-      if (show_weights_ && result->weights.has_value()) io.out << WeightsStrips(*result->weights);
+      io.out << Summary(request, result);
+      if (show_weights_ && result.attention_weights.has_value())
+        io.out << WeightsStrips(*result.attention_weights);
     }
     return io.out ? absl::OkStatus() : absl::FailedPreconditionError("cannot write the output");
   }
 
-  // Whoever wants to see or keep them need not ask twice.
+  // --show_weights and --weights_output ask for attention weights too.
   void AskForWeights() {
     const bool wanted = show_weights_ || !weights_output_.empty();
-    if (wanted && flags_.request.weights == WeightsOutput::kNone) {
-      flags_.request.weights = WeightsOutput::kPerHead;
+    if (wanted && flags_.request.attention_weights == WeightsOutput::kNone) {
+      flags_.request.attention_weights = WeightsOutput::kPerHead;
     }
   }
 
   absl::Status WriteFiles(const AttendResult& result) const {
-    absl::Status status;
     if (absl::EndsWith(output_, ".safetensors")) {
       std::map<std::string, const Tensor*> tensors = {{"output", &result.output}};
-      if (result.weights.has_value()) tensors["weights"] = &*result.weights;
-      status = WriteSafetensors(output_, tensors);
+      if (result.attention_weights.has_value()) tensors["weights"] = &*result.attention_weights;
+      ATTENDANT_RETURN_IF_ERROR(WriteSafetensors(output_, tensors));
     } else if (!output_.empty()) {
-      status = WriteNpy(output_, result.output.shape, result.output.values);
+      ATTENDANT_RETURN_IF_ERROR(WriteNpy(output_, result.output.shape, result.output.values));
     }
-    if (!status.ok() || weights_output_.empty() || !result.weights.has_value()) return status;
-    return WriteNpy(weights_output_, result.weights->shape, result.weights->values);
+    if (weights_output_.empty() || !result.attention_weights.has_value()) return absl::OkStatus();
+    return WriteNpy(weights_output_, result.attention_weights->shape,
+                    result.attention_weights->values);
   }
 
-  // The values themselves are left out when they go to a file.
+  // Leaves out the values that go to a file.
   void WriteJson(const AttendResult& result, Io& io) const {
     FloatJson json{{"kind", flags_.request.model.empty() ? flags_.request.kind : "module"},
                    {"output", ToJson(result.output, output_.empty())}};
-    if (result.weights.has_value()) {
-      json["weights"] = ToJson(*result.weights, output_.empty() && weights_output_.empty());
+    if (result.attention_weights.has_value()) {
+      json["weights"] =
+          ToJson(*result.attention_weights, output_.empty() && weights_output_.empty());
     }
     json["timings"] = {{"read_us", result.timings.tokenize_us},
                        {"queue_us", result.timings.queue_us},
@@ -137,8 +137,8 @@ CommandInfo AttendCommandInfo() {
       .summary = "Computes attention over tensors from files",
       .arguments = "",
       .details =
-          "A FILE is x.npy, x.safetensors:TENSOR, or x.safetensors for the tensor of the flag's "
-          "name.\n\n  attendant attend --query q.npy --key k.npy --value v.npy --causal --output "
+          "A FILE is x.npy, x.safetensors:TENSOR, or x.safetensors for the tensor named like the "
+          "flag.\n\n  attendant attend --query q.npy --key k.npy --value v.npy --causal --output "
           "out.npy\n  attendant attend --kind local --window 4 --input qkv.safetensors "
           "--show_weights\n  attendant attend --model mha --query x.npy --weights per_head "
           "--output out.safetensors\n  attendant attend --list\n",

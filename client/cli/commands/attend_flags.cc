@@ -7,31 +7,28 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/files/safetensors.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 namespace {
 
 using Positions = AttentionPositions::Kind;
 
-// Arrays by name: those of --input, replaced by those that have a flag of their own.
+// Arrays by name: the tensors of --input, and in their place those that a flag of their own names.
 class Arrays {
  public:
   absl::Status LoadInput(const std::string& path) {
-    absl::StatusOr<std::map<std::string, Array>> tensors = ReadSafetensors(path);
-    if (!tensors.ok()) return tensors.status();
-    arrays_ = *std::move(tensors);
+    ATTENDANT_ASSIGN_OR_RETURN(arrays_, ReadSafetensors(path));
     return absl::OkStatus();
   }
 
   absl::Status Load(const std::string& name, const std::string& argument) {
     if (argument.empty()) return absl::OkStatus();
-    absl::StatusOr<Array> array = LoadArray(argument, name);
-    if (!array.ok()) return array.status();
-    arrays_[name] = *std::move(array);
+    ATTENDANT_ASSIGN_OR_RETURN(arrays_[name], LoadArray(argument, name));
     return absl::OkStatus();
   }
 
-  // Takes the array out.
+  // Removes the array and returns it.
   std::optional<Array> Take(const std::string& name) {
     const auto found = arrays_.find(name);
     if (found == arrays_.end()) return std::nullopt;
@@ -43,9 +40,7 @@ class Arrays {
   absl::Status TakeTensor(const std::string& name, std::optional<Tensor>& tensor) {
     std::optional<Array> array = Take(name);
     if (!array.has_value()) return absl::OkStatus();
-    absl::StatusOr<Tensor> read = ToTensor(*std::move(array), name);
-    if (!read.ok()) return read.status();
-    tensor = *std::move(read);
+    ATTENDANT_ASSIGN_OR_RETURN(tensor, ToTensor(*std::move(array), name));
     return absl::OkStatus();
   }
 
@@ -55,7 +50,7 @@ class Arrays {
   std::map<std::string, Array> arrays_;
 };
 
-// Whether every kind of number can hold it.
+// Whether int64 and float can hold the number.
 bool InRange(double number) { return number >= -1e15 && number <= 1e15; }
 
 // "3,5,1", or the array of that name.
@@ -86,7 +81,7 @@ absl::Status ReadList(const std::string& flag, const std::string& text, Arrays& 
 
 absl::Status LoadAll(const AttendFlags& flags, Arrays& arrays) {
   if (!flags.input.empty()) {
-    if (absl::Status status = arrays.LoadInput(flags.input); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(arrays.LoadInput(flags.input));
   }
   for (const auto& [name, argument] : std::initializer_list<std::pair<std::string, std::string>>{
            {"query", flags.query},
@@ -95,7 +90,7 @@ absl::Status LoadAll(const AttendFlags& flags, Arrays& arrays) {
            {"mask", flags.mask},
            {"key_padding_mask", flags.key_padding_mask},
            {"learned", flags.learned}}) {
-    if (absl::Status status = arrays.Load(name, argument); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(arrays.Load(name, argument));
   }
   for (const std::string& parameter : flags.parameters) {
     const std::pair<std::string, std::string> parts =
@@ -104,7 +99,7 @@ absl::Status LoadAll(const AttendFlags& flags, Arrays& arrays) {
       return absl::FailedPreconditionError(
           absl::StrCat("--parameter cannot be '", parameter, "': give NAME=FILE"));
     }
-    if (absl::Status status = arrays.Load(parts.first, parts.second); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(arrays.Load(parts.first, parts.second));
   }
   return absl::OkStatus();
 }
@@ -112,24 +107,19 @@ absl::Status LoadAll(const AttendFlags& flags, Arrays& arrays) {
 absl::Status TakeMasks(Arrays& arrays, AttendRequest& request) {
   if (std::optional<Array> mask = arrays.Take("mask")) {
     if (mask->is_bool) {
-      absl::StatusOr<BoolTensor> read = ToBoolTensor(*mask, "mask");
-      if (!read.ok()) return read.status();
-      request.mask = *std::move(read);
+      ATTENDANT_ASSIGN_OR_RETURN(request.mask, ToBoolTensor(*mask, "mask"));
     } else {
-      absl::StatusOr<Tensor> read = ToTensor(*std::move(mask), "mask");
-      if (!read.ok()) return read.status();
-      request.mask = *std::move(read);
+      ATTENDANT_ASSIGN_OR_RETURN(request.mask, ToTensor(*std::move(mask), "mask"));
     }
   }
   if (std::optional<Array> padding = arrays.Take("key_padding_mask")) {
-    absl::StatusOr<BoolTensor> read = ToBoolTensor(*padding, "key_padding_mask");
-    if (!read.ok()) return read.status();
-    request.key_padding_mask = *std::move(read);
+    ATTENDANT_ASSIGN_OR_RETURN(request.key_padding_mask,
+                               ToBoolTensor(*padding, "key_padding_mask"));
   }
   return absl::OkStatus();
 }
 
-// [len, dim] is a batch of one sequence, as `attendant encode --output` writes it.
+// Makes [len, dim], as `attendant encode --output` writes it, a batch of one sequence.
 void AddBatch(AttendRequest& request) {
   constexpr size_t kSequenceRank = 2;
   if (request.query.shape.size() != kSequenceRank || !request.query_lengths.empty()) return;
@@ -144,15 +134,16 @@ void AddBatch(AttendRequest& request) {
 absl::Status TakeOperands(const AttendFlags& flags, Arrays& arrays, AttendRequest& request) {
   std::optional<Tensor> query;
   std::optional<Tensor> learned;
-  absl::Status status = arrays.TakeTensor("query", query);
-  status.Update(arrays.TakeTensor("key", request.key));
-  status.Update(arrays.TakeTensor("value", request.value));
-  status.Update(arrays.TakeTensor("learned", learned));
-  status.Update(TakeMasks(arrays, request));
-  status.Update(ReadList("query_lengths", flags.query_lengths, arrays, request.query_lengths));
-  status.Update(ReadList("key_lengths", flags.key_lengths, arrays, request.key_lengths));
-  status.Update(ReadList("slopes", flags.slopes, arrays, request.positions.slopes));
-  if (!status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(arrays.TakeTensor("query", query));
+  ATTENDANT_RETURN_IF_ERROR(arrays.TakeTensor("key", request.key));
+  ATTENDANT_RETURN_IF_ERROR(arrays.TakeTensor("value", request.value));
+  ATTENDANT_RETURN_IF_ERROR(arrays.TakeTensor("learned", learned));
+  ATTENDANT_RETURN_IF_ERROR(TakeMasks(arrays, request));
+  ATTENDANT_RETURN_IF_ERROR(
+      ReadList("query_lengths", flags.query_lengths, arrays, request.query_lengths));
+  ATTENDANT_RETURN_IF_ERROR(
+      ReadList("key_lengths", flags.key_lengths, arrays, request.key_lengths));
+  ATTENDANT_RETURN_IF_ERROR(ReadList("slopes", flags.slopes, arrays, request.positions.slopes));
   if (!query.has_value()) {
     return absl::FailedPreconditionError(
         "there is no query: give --query FILE, or --input FILE with a tensor of that name");
@@ -210,7 +201,7 @@ void AttendFlags::AddComputation(FlagParser& flags) {
       "feature_map", &request.feature_map,
       {{"elu_plus_one", LinearFeatureMap::kEluPlusOne}, {"relu", LinearFeatureMap::kRelu}},
       "linear: feature map of queries and keys");
-  flags.AddChoice<WeightsOutput>("weights", &request.weights,
+  flags.AddChoice<WeightsOutput>("weights", &request.attention_weights,
                                  {{"none", WeightsOutput::kNone},
                                   {"per_head", WeightsOutput::kPerHead},
                                   {"averaged", WeightsOutput::kAveraged}},
@@ -249,13 +240,11 @@ absl::StatusOr<AttendRequest> AttendFlags::Request() const {
   AttendRequest made = request;
   if (scale != 0) made.scale = static_cast<float>(scale);
   Arrays arrays;
-  absl::Status status = LoadAll(*this, arrays);
-  if (status.ok()) status = TakeOperands(*this, arrays, made);
-  if (!status.ok()) return status;
+  ATTENDANT_RETURN_IF_ERROR(LoadAll(*this, arrays));
+  ATTENDANT_RETURN_IF_ERROR(TakeOperands(*this, arrays, made));
   for (const auto& [name, array] : arrays.rest()) {
-    absl::StatusOr<Tensor> tensor = ToTensor(array, name);
-    if (!tensor.ok()) return tensor.status();
-    made.parameters.emplace(name, *std::move(tensor));
+    ATTENDANT_ASSIGN_OR_RETURN(Tensor tensor, ToTensor(array, name));
+    made.parameters.emplace(name, std::move(tensor));
   }
   return made;
 }

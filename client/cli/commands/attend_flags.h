@@ -13,9 +13,9 @@
 
 namespace attendant::client {
 
-// What `attend` is told, and the request that it makes of it.
+// The flags of `attend`, and the request that they stand for.
 struct AttendFlags {
-  AttendRequest request;  // what needs no file
+  AttendRequest request;  // the fields that need no file
   std::string input;      // a safetensors file with tensors of the names below
   std::string query, key, value, mask, key_padding_mask, learned;  // files
   std::vector<std::string> parameters;                             // NAME=FILE

@@ -95,9 +95,9 @@ std::string Summary(const AttendRequest& request, const AttendResult& result) {
       ShapeText(request.query.shape), ShapeText(key.shape), ShapeText(value.shape));
   absl::StrAppend(&text, "output   ", ShapeText(result.output.shape), "  ",
                   RangeText(result.output.values), "\n");
-  if (result.weights.has_value()) {
-    absl::StrAppend(&text, "weights  ", ShapeText(result.weights->shape), "  ",
-                    RangeText(result.weights->values), "\n");
+  if (result.attention_weights.has_value()) {
+    absl::StrAppend(&text, "weights  ", ShapeText(result.attention_weights->shape), "  ",
+                    RangeText(result.attention_weights->values), "\n");
   }
   const Timings& t = result.timings;
   absl::StrAppend(&text, "server   ", Ms(t.total_us), " ms: reading ", Ms(t.tokenize_us),
@@ -126,7 +126,8 @@ std::string OfferText(const AttentionOffer& offer) {
   std::vector<std::vector<std::string>> kinds = {
       {"KIND", "FORMULA", "TIME", "MEMORY", "WEIGHTS", "PARAMETERS"}};
   for (const AttentionKind& kind : offer.kinds) {
-    kinds.push_back({kind.name, kind.formula, kind.time, kind.memory, kind.weights ? "yes" : "no",
+    kinds.push_back({kind.name, kind.formula, kind.time, kind.memory,
+                     kind.has_attention_weights ? "yes" : "no",
                      absl::StrJoin(kind.parameters, "; ")});
   }
   std::string text = Table(kinds);

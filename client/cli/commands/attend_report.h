@@ -12,7 +12,7 @@ namespace attendant::client {
 // "[2, 8, 16, 64]"
 std::string ShapeText(const std::vector<int64_t>& shape);
 
-// What came, in a few lines: shapes, the output's range, where the time went.
+// A summary of the answer in a few lines: shapes, the range of the output, timings.
 std::string Summary(const AttendRequest& request, const AttendResult& result);
 
 std::string ModulesTable(const std::vector<AttentionModule>& modules);
@@ -21,8 +21,9 @@ nlohmann::ordered_json ToJson(const AttentionModule& module);
 // The kinds, modules and limits as tables.
 std::string OfferText(const AttentionOffer& offer);
 
-// The weights of the first sequence, one block of characters for each head, at most 64 columns by
-// 24 rows: the darker, the nearer to that row's largest. Rows and columns in between are averaged.
+// The attention weights of the first sequence, a block of characters for each head, at most 64
+// columns by 24 rows. A darker character is nearer to the largest weight of its row. Larger
+// matrices are averaged.
 std::string WeightsStrips(const Tensor& weights);
 
 }  // namespace attendant::client

@@ -10,6 +10,7 @@
 #include "client/cli/format.h"
 #include "client/cli/input.h"
 #include "client/ordered_encoder.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 namespace {
@@ -55,17 +56,16 @@ class EmbedCommand : public Command {
   bool keeps_all() const { return similarity_ || !flags_.output.empty(); }
 
   absl::Status Embed(Client& client, std::span<const std::string> arguments, Io& io) {
-    absl::StatusOr<EncodeRequest> prototype = flags_.Prototype(client);
-    if (!prototype.ok()) return prototype.status();
-    prototype->pooled = pooled_;
-    OrderedEncoder encoder(client, *std::move(prototype), flags_.limits,
+    ATTENDANT_ASSIGN_OR_RETURN(EncodeRequest prototype, flags_.Prototype(client));
+    prototype.pooled = pooled_;
+    OrderedEncoder encoder(client, std::move(prototype), flags_.limits,
                            [&](const EncodeRequest& request, const EncodeResult& result) {
                              return Take(request, result, io);
                            });
-    const absl::Status status = ForEachText(
-        arguments, flags_.file, io, [&](std::string text) { return encoder.Add(std::move(text)); });
-    if (!status.ok()) return status;
-    if (absl::Status finished = encoder.Finish(); !finished.ok()) return finished;
+    ATTENDANT_RETURN_IF_ERROR(ForEachText(arguments, flags_.file, io, [&](std::string text) {
+      return encoder.Add(std::move(text));
+    }));
+    ATTENDANT_RETURN_IF_ERROR(encoder.Finish());
     return Finish(io);
   }
 
@@ -137,18 +137,17 @@ class EmbedCommand : public Command {
 }  // namespace
 
 CommandInfo EmbedCommandInfo() {
-  return {
-      .name = "embed",
-      .summary = "Turns texts into embeddings",
-      .arguments = "[TEXT ...]",
-      .details =
-          "Texts are the arguments (a lone - stands for the lines of standard input), then the "
-          "lines of\n--file; with neither, the lines of standard input. Any number of them: they "
-          "go in several requests\nand come back in order. --json writes one JSON object per "
-          "text and line.\n\n  attendant embed --similarity \"A man eats.\" \"Someone has lunch.\" "
-          "\"It rains.\"\n  attendant embed --json < texts.txt > embeddings.jsonl\n"
-          "  attendant embed --file texts.txt --output embeddings.npy\n",
-      .make = []() -> std::unique_ptr<Command> { return std::make_unique<EmbedCommand>(); }};
+  return {.name = "embed",
+          .summary = "Turns texts into embeddings",
+          .arguments = "[TEXT ...]",
+          .details =
+              "Texts are the arguments, then the lines of --file. A lone - stands for the lines of "
+              "standard input,\nand so does a command line without texts. Many texts go in several "
+              "requests and come back in order.\n--json writes a line of JSON for each text.\n\n  "
+              "attendant embed --similarity \"A man eats.\" \"Someone has lunch.\" "
+              "\"It rains.\"\n  attendant embed --json < texts.txt > embeddings.jsonl\n"
+              "  attendant embed --file texts.txt --output embeddings.npy\n",
+          .make = []() -> std::unique_ptr<Command> { return std::make_unique<EmbedCommand>(); }};
 }
 
 }  // namespace attendant::client

@@ -9,6 +9,7 @@
 #include "client/cli/format.h"
 #include "client/cli/input.h"
 #include "client/ordered_encoder.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 namespace {
@@ -42,16 +43,15 @@ class EncodeCommand : public Command {
     if (masks_.size() > ids_.size()) {
       return absl::FailedPreconditionError("there are more --mask than --ids");
     }
-    absl::StatusOr<EncodeRequest> prototype = flags_.Prototype(client);
-    if (!prototype.ok()) return prototype.status();
-    prototype->last_hidden_state = true;
-    prototype->token_ids = true;
-    OrderedEncoder encoder(client, *std::move(prototype), flags_.limits,
+    ATTENDANT_ASSIGN_OR_RETURN(EncodeRequest prototype, flags_.Prototype(client));
+    prototype.last_hidden_state = true;
+    prototype.token_ids = true;
+    OrderedEncoder encoder(client, std::move(prototype), flags_.limits,
                            [&](const EncodeRequest& request, const EncodeResult& result) {
                              return Take(request, result, io);
                            });
-    if (absl::Status status = AddAll(arguments, encoder, io); !status.ok()) return status;
-    if (absl::Status status = encoder.Finish(); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(AddAll(arguments, encoder, io));
+    ATTENDANT_RETURN_IF_ERROR(encoder.Finish());
     if (num_sequences_ == 0) return absl::FailedPreconditionError("there are no texts");
     if (flags_.output.empty()) return absl::OkStatus();
     return WriteNpy(flags_.output, states_.shape, states_.values);
@@ -59,9 +59,9 @@ class EncodeCommand : public Command {
 
   absl::Status AddAll(std::span<const std::string> arguments, OrderedEncoder& encoder, Io& io) {
     for (size_t i = 0; i < ids_.size(); ++i) {
-      absl::StatusOr<TokenIds> ids = ParseIds(ids_[i], i < masks_.size() ? masks_[i] : "");
-      if (!ids.ok()) return ids.status();
-      if (absl::Status status = encoder.Add(*std::move(ids)); !status.ok()) return status;
+      ATTENDANT_ASSIGN_OR_RETURN(TokenIds ids,
+                                 ParseIds(ids_[i], i < masks_.size() ? masks_[i] : ""));
+      ATTENDANT_RETURN_IF_ERROR(encoder.Add(std::move(ids)));
     }
     if (!ids_.empty() && arguments.empty() && flags_.file.empty()) return absl::OkStatus();
     return ForEachText(arguments, flags_.file, io,
@@ -92,8 +92,8 @@ class EncodeCommand : public Command {
     states_.values.insert(states_.values.end(), states.values.begin(), states.values.end());
   }
 
-  // Rows [row, row + tokens) of the answer belong to sequence `i`. The values themselves are left
-  // out when they go to a file.
+  // Rows [row, row + tokens) of the answer belong to sequence `i`. Leaves out the values that go to
+  // a file.
   void WriteJson(const Sequence& sequence, const EncodeResult& result, size_t i, size_t row,
                  Io& io) const {
     const SequenceInfo& info = result.sequences[i];
@@ -140,17 +140,19 @@ class EncodeCommand : public Command {
 }  // namespace
 
 CommandInfo EncodeCommandInfo() {
-  return {
-      .name = "encode",
-      .summary = "Shows the hidden states of texts or token ids",
-      .arguments = "[TEXT ...]",
-      .details =
-          "Sequences are the --ids, then the arguments (a lone - stands for the lines of standard "
-          "input), then\nthe lines of --file; with none of them, the lines of standard input. "
-          "--json writes one JSON object\nper sequence and line; --output writes one matrix "
-          "[tokens, hidden], sequence after sequence.\n\n  attendant encode \"A man eats.\"\n"
-          "  attendant encode --ids 101,7592,102 --json\n",
-      .make = []() -> std::unique_ptr<Command> { return std::make_unique<EncodeCommand>(); }};
+  return {.name = "encode",
+          .summary = "Shows the hidden states of texts or token ids",
+          .arguments = "[TEXT ...]",
+          .details =
+              "Sequences are the --ids, then the arguments, then the lines of --file. A lone - "
+              "stands for "
+              "the lines\nof standard input, and so does a command line without sequences. --json "
+              "writes "
+              "a line of JSON for each\nsequence; --output writes one matrix [tokens, hidden], "
+              "sequence "
+              "after sequence.\n\n  attendant encode \"A man eats.\"\n"
+              "  attendant encode --ids 101,7592,102 --json\n",
+          .make = []() -> std::unique_ptr<Command> { return std::make_unique<EncodeCommand>(); }};
 }
 
 }  // namespace attendant::client

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/commands/encode_flags.h"
+#include "kernels/core/status_macros.h"
 
 #include <utility>
 
@@ -30,9 +31,7 @@ absl::StatusOr<EncodeRequest> EncodeFlags::Prototype(Client& client) const {
   prototype.truncation = truncation;
   prototype.priority = priority;
   if (!model.empty()) return prototype;
-  absl::StatusOr<std::string> only_model = client.OnlyModel();
-  if (!only_model.ok()) return only_model.status();
-  prototype.model = *std::move(only_model);
+  ATTENDANT_ASSIGN_OR_RETURN(prototype.model, client.OnlyModel());
   return prototype;
 }
 

@@ -11,7 +11,7 @@
 
 namespace attendant::client {
 
-// What `embed` and `encode` have in common.
+// The flags that `embed` and `encode` share.
 struct EncodeFlags {
   std::string model;
   std::string file;
@@ -23,7 +23,7 @@ struct EncodeFlags {
 
   void AddTo(FlagParser& flags);
 
-  // A request without sequences for the model named, or else the only one of the server.
+  // A request without sequences, for the model of --model or else the only model of the server.
   absl::StatusOr<EncodeRequest> Prototype(Client& client) const;
 };
 

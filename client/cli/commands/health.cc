@@ -86,7 +86,7 @@ class HealthCommand : public Command {
 
 CommandInfo HealthCommandInfo() {
   return {.name = "health",
-          .summary = "Tells whether the server, or one model, is serving",
+          .summary = "Tells whether the server or one model is serving",
           .arguments = "",
           .details =
               "Exits with 0 only when the status is SERVING.\n\n"

@@ -18,6 +18,7 @@
 #include "client/heatmap/svg.h"
 #include "client/heatmap/terminal.h"
 #include "client/heatmap/text.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 namespace {
@@ -42,7 +43,7 @@ absl::StatusOr<std::vector<int32_t>> ParseHeads(const std::string& text) {
   return heads;
 }
 
-// The tokens as labels: strings, or ids where there are none.
+// The tokens as labels: their strings, or their ids where the server sends no strings.
 std::vector<std::string> TokenLabels(const SequenceInfo& info) {
   std::vector<std::string> labels;
   for (size_t i = 0; i < static_cast<size_t>(info.tokens); ++i) {
@@ -91,7 +92,7 @@ class HeatmapCommand : public Command {
   }
 
  private:
-  // What can be wrong before anybody is asked.
+  // Finds mistakes before the server is asked.
   absl::Status CheckFlags() const {
     if (!out_.empty() && !absl::EndsWithIgnoreCase(out_, ".png") &&
         !absl::EndsWithIgnoreCase(out_, ".svg")) {
@@ -111,17 +112,15 @@ class HeatmapCommand : public Command {
   }
 
   absl::Status Show(Client& client, std::span<const std::string> arguments, Io& io) {
-    absl::StatusOr<EncodeRequest> request = MakeRequest(client, arguments, io);
-    if (!request.ok()) return request.status();
-    absl::StatusOr<EncodeResult> result = client.Encode(*request);
-    if (!result.ok()) return result.status();
-    if (absl::Status status = CheckAnswer(*request, *result); !status.ok()) return status;
-    AttentionMaps maps = MakeMaps(*request, *result);
+    ATTENDANT_ASSIGN_OR_RETURN(EncodeRequest request, MakeRequest(client, arguments, io));
+    ATTENDANT_ASSIGN_OR_RETURN(EncodeResult result, client.Encode(request));
+    ATTENDANT_RETURN_IF_ERROR(CheckAnswer(request, result));
+    AttentionMaps maps = MakeMaps(request, result);
     if (average_) maps = Average(maps);
-    return Write(*request, *result, maps, io);
+    return Write(request, result, maps, io);
   }
 
-  // The weights of one sequence, as many heads as were asked for.
+  // The answer must have the weights of one sequence, and of as many heads as were asked for.
   static absl::Status CheckAnswer(const EncodeRequest& request, const EncodeResult& result) {
     const absl::Status wrong =
         absl::InternalError("the answer has not the attention weights asked for");
@@ -135,34 +134,28 @@ class HeatmapCommand : public Command {
   absl::StatusOr<EncodeRequest> MakeRequest(Client& client, std::span<const std::string> arguments,
                                             Io& io) const {
     EncodeRequest request{.model = model_, .token_ids = true, .token_strings = true};
-    if (absl::Status status = AddSequence(arguments, io, request); !status.ok()) return status;
+    ATTENDANT_RETURN_IF_ERROR(AddSequence(arguments, io, request));
     if (request.model.empty()) {
-      absl::StatusOr<std::string> only_model = client.OnlyModel();
-      if (!only_model.ok()) return only_model.status();
-      request.model = *std::move(only_model);
+      ATTENDANT_ASSIGN_OR_RETURN(request.model, client.OnlyModel());
     }
-    absl::StatusOr<int32_t> layer = FindLayer(client, request.model);
-    if (!layer.ok()) return layer.status();
-    absl::StatusOr<std::vector<int32_t>> heads = ParseHeads(heads_);
-    if (!heads.ok()) return heads.status();
-    request.attention_weights = AttentionOptions{.layers = {*layer}, .heads = *std::move(heads)};
+    ATTENDANT_ASSIGN_OR_RETURN(int32_t layer, FindLayer(client, request.model));
+    ATTENDANT_ASSIGN_OR_RETURN(std::vector<int32_t> heads, ParseHeads(heads_));
+    request.attention_weights = AttentionOptions{.layers = {layer}, .heads = std::move(heads)};
     return request;
   }
 
   absl::Status AddSequence(std::span<const std::string> arguments, Io& io,
                            EncodeRequest& request) const {
     if (!ids_.empty()) {
-      absl::StatusOr<TokenIds> ids = ParseIds(ids_, mask_);
-      if (!ids.ok()) return ids.status();
-      request.sequences.push_back(*std::move(ids));
+      ATTENDANT_ASSIGN_OR_RETURN(TokenIds ids, ParseIds(ids_, mask_));
+      request.sequences.push_back(std::move(ids));
     }
     if (ids_.empty() || !arguments.empty()) {
-      absl::Status status = ForEachText(arguments, "", io, [&](std::string text) {
+      ATTENDANT_RETURN_IF_ERROR(ForEachText(arguments, "", io, [&](std::string text) {
         request.sequences.push_back(std::move(text));
         return request.sequences.size() > 1 ? absl::FailedPreconditionError("one text at a time")
                                             : absl::OkStatus();
-      });
-      if (!status.ok()) return status;
+      }));
     }
     return request.sequences.empty() ? absl::FailedPreconditionError("there is no text")
                                      : absl::OkStatus();
@@ -171,9 +164,8 @@ class HeatmapCommand : public Command {
   absl::StatusOr<int32_t> FindLayer(Client& client, const std::string& model) const {
     int32_t layer = 0;
     if (absl::SimpleAtoi(layer_, &layer)) return layer;
-    absl::StatusOr<std::vector<ModelInfo>> models = client.Models();
-    if (!models.ok()) return models.status();
-    for (const ModelInfo& info : *models) {
+    ATTENDANT_ASSIGN_OR_RETURN(std::vector<ModelInfo> models, client.Models());
+    for (const ModelInfo& info : models) {
       if (info.name == model && info.layers > 0) return static_cast<int32_t>(info.layers - 1);
     }
     return 0;  // the server says what is wrong with the model
@@ -201,7 +193,7 @@ class HeatmapCommand : public Command {
     return request.attention_weights->layers[0];
   }
 
-  // The heads that were asked for, all spelt out.
+  // The heads that were asked for, "all" spelt out.
   static std::vector<int32_t> Heads(const EncodeRequest& request, const Tensor& weights) {
     std::vector<int32_t> heads = request.attention_weights->heads;
     if (!heads.empty()) return heads;
@@ -212,11 +204,11 @@ class HeatmapCommand : public Command {
   absl::Status Write(const EncodeRequest& request, const EncodeResult& result,
                      const AttentionMaps& maps, Io& io) const {
     if (!npy_.empty()) {
-      absl::Status status = WriteNpy(npy_, {maps.maps(), maps.len(), maps.len()}, maps.weights);
-      if (!status.ok()) return status;
+      ATTENDANT_RETURN_IF_ERROR(
+          WriteNpy(npy_, {maps.maps(), maps.len(), maps.len()}, maps.weights));
     }
     if (!out_.empty()) {
-      if (absl::Status status = WritePicture(maps); !status.ok()) return status;
+      ATTENDANT_RETURN_IF_ERROR(WritePicture(maps));
     }
     if (common_.json) {
       WriteJson(request, result, maps, io);
@@ -247,7 +239,7 @@ class HeatmapCommand : public Command {
     return absl::FailedPreconditionError(absl::StrCat("cannot write the file ", out_));
   }
 
-  // The weights themselves are left out when they go to a file.
+  // Leaves out the weights that go to a file.
   void WriteJson(const EncodeRequest& request, const EncodeResult& result,
                  const AttentionMaps& maps, Io& io) const {
     const SequenceInfo& info = result.sequences[0];
@@ -286,10 +278,9 @@ CommandInfo HeatmapCommandInfo() {
           .summary = "Shows which tokens attend to which",
           .arguments = "[TEXT]",
           .details =
-              "Draws a layer's attention weights, a map for each head: a row is a token that "
-              "attends, a "
-              "column one\nthat it attends to, a row sums to 1, and all maps share one scale of "
-              "colours. --json writes the numbers.\n\n"
+              "Draws the attention weights of a layer, a map for each head. A row is a token that "
+              "attends; its columns are\nthe tokens that it attends to, and sum to 1. All maps "
+              "share one colour scale. --json writes the numbers.\n\n"
               "  attendant heatmap \"The cat sat on the mat\" --layer 3 --out map.png\n"
               "  attendant heatmap --heads 0,4-6 --average \"The cat sat on the mat\"\n",
           .make = []() -> std::unique_ptr<Command> { return std::make_unique<HeatmapCommand>(); }};

@@ -8,6 +8,7 @@
 #include "client/cli/format.h"
 #include "client/load/driver.h"
 #include "client/load/protocols.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 namespace {
@@ -105,13 +106,10 @@ class LoadCommand : public Command {
     plan_.duration = duration_ > absl::ZeroDuration() ? duration_
                      : plan_.max_requests > 0         ? absl::InfiniteDuration()
                                                       : absl::Seconds(10);
-    absl::StatusOr<LengthDistribution> lengths = LengthDistribution::Parse(lengths_);
-    if (!lengths.ok()) return lengths.status();
-    target_.payload.lengths = *lengths;
+    ATTENDANT_ASSIGN_OR_RETURN(LengthDistribution lengths, LengthDistribution::Parse(lengths_));
+    target_.payload.lengths = lengths;
     if (!texts_file_.empty()) {
-      absl::StatusOr<std::vector<std::string>> texts = ReadTexts(texts_file_);
-      if (!texts.ok()) return texts.status();
-      target_.payload.texts = *std::move(texts);
+      ATTENDANT_ASSIGN_OR_RETURN(target_.payload.texts, ReadTexts(texts_file_));
     }
     target_.payload.seed = plan_.seed;
     target_.connect = common_.connect;
@@ -160,7 +158,7 @@ class LoadCommand : public Command {
     }
   }
 
-  // One request that went well is a measurement.
+  // One request without error is a measurement.
   static int ExitCodeOf(const LoadSummary& summary) {
     if (summary.ok > 0 || summary.failed == 0) return kExitOk;
     const bool unreachable =
@@ -183,17 +181,18 @@ class LoadCommand : public Command {
 }  // namespace
 
 CommandInfo LoadCommandInfo() {
-  return {.name = "load",
-          .summary = "Sends many requests and measures throughput and latency",
-          .arguments = "",
-          .details =
-              "Latency runs from the time a request was meant to be sent, so that a stalled server "
-              "cannot hide\nbehind requests that were never sent. Ctrl-C ends early and still "
-              "reports. The exit code is 0 as soon\nas one request went well.\n\n"
-              "  attendant load --concurrency 16 --lengths fixed:128\n"
-              "  attendant load --rate 200 --texts texts.txt --duration 1m --json\n"
-              "  attendant load --protocol kserve --model NAME.ids --server triton:8001\n",
-          .make = []() -> std::unique_ptr<Command> { return std::make_unique<LoadCommand>(); }};
+  return {
+      .name = "load",
+      .summary = "Sends many requests and measures throughput and latency",
+      .arguments = "",
+      .details =
+          "Latency runs from the time at which a request should have been sent, so a stall of the "
+          "server counts\nfor every request that it delays. Ctrl-C ends the load early and still "
+          "reports. The exit code is 0 if\nat least one request succeeded.\n\n"
+          "  attendant load --concurrency 16 --lengths fixed:128\n"
+          "  attendant load --rate 200 --texts texts.txt --duration 1m --json\n"
+          "  attendant load --protocol kserve --model NAME.ids --server triton:8001\n",
+      .make = []() -> std::unique_ptr<Command> { return std::make_unique<LoadCommand>(); }};
 }
 
 }  // namespace attendant::client

@@ -10,7 +10,7 @@
 
 namespace attendant::client {
 
-// What a load was, in words.
+// A load in words.
 struct LoadDescription {
   std::string protocol;
   std::string server;
@@ -22,13 +22,13 @@ struct LoadDescription {
 // A table for people. Ends in a line break.
 std::string FormatReport(const LoadDescription& description, const LoadSummary& summary);
 
-// Times are seconds; a number that the protocol does not tell is null.
+// Times are in seconds. A number that the protocol does not tell is null.
 nlohmann::ordered_json ReportToJson(const LoadDescription& description, const LoadSummary& summary);
 
 // "[=====>    ]  45 %  1,234 requests/s  p99 12.3 ms  5 failed", for one line of a terminal.
 std::string FormatProgress(const LoadPlan& plan, const LoadSummary& summary, absl::Duration now);
 
-// Three digits that matter and the unit that suits: "850 us", "12.3 ms", "1.50 s".
+// Three significant digits and a suitable unit: "850 us", "12.3 ms", "1.50 s".
 std::string ShortDuration(absl::Duration duration);
 
 }  // namespace attendant::client

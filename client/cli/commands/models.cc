@@ -49,8 +49,8 @@ class ModelsCommand : public Command {
     if (!client.ok()) return UsageError(client.status().message(), io);
     absl::StatusOr<std::vector<ModelInfo>> models = (*client)->Models();
     if (!models.ok()) return CallError(models.status(), common_.connect, io);
-    // Asked second: a module that has loaded meanwhile is no model any more, and in no other order
-    // could be missed.
+    // After Models, never before: a module that loads in between is then in both lists, and erased
+    // from the models. In the other order it would be in neither.
     absl::StatusOr<AttentionOffer> offer = (*client)->ListAttention();
     if (absl::IsUnimplemented(offer.status())) offer.emplace();  // a server without attention
     if (!offer.ok()) return CallError(offer.status(), common_.connect, io);

@@ -15,6 +15,7 @@
 #include "client/cli/files/npy.h"
 #include "client/cli/files/safetensors.h"
 #include "client/half.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 namespace {
@@ -84,10 +85,9 @@ absl::StatusOr<std::vector<float>> DecodeValues(absl::string_view bytes, const V
   const auto size = static_cast<size_t>(format.bytes);
   std::vector<float> values(bytes.size() / size);
   for (size_t i = 0; i < values.size(); ++i) {
-    const absl::StatusOr<float> value =
-        DecodeValue(ReadBits(bytes.data() + i * size, format), format, name);
-    if (!value.ok()) return value.status();
-    values[i] = *value;
+    ATTENDANT_ASSIGN_OR_RETURN(
+        const float value, DecodeValue(ReadBits(bytes.data() + i * size, format), format, name));
+    values[i] = value;
   }
   return values;
 }

@@ -19,12 +19,12 @@ namespace attendant::client {
 absl::Status WriteNpy(const std::string& path, const std::vector<int64_t>& shape,
                       std::span<const float> values);
 
-// Reads any version of the format: booleans, floats of 2, 4 or 8 bytes (the last rounded to f32),
-// and integers that f32 holds exactly; either byte order; C and Fortran order (then brought into
-// row-major order). FAILED_PRECONDITION, naming the file and what is wrong, for everything else:
-// objects, a header that is no plain dict of the three fields, sizes that disagree.
+// Reads any version of the format: booleans, floats of 2, 4 or 8 bytes (8 are rounded to f32), and
+// integers that f32 holds exactly, in either byte order, in C or Fortran order.
+// FAILED_PRECONDITION, with the file and the reason, for everything else: objects, a header other
+// than a plain dict of the three fields, sizes that disagree.
 absl::StatusOr<Array> ReadNpy(const std::string& path);
-// The same of a file's bytes; `name` stands in the errors.
+// The same for the bytes of a file; errors call it `name`.
 absl::StatusOr<Array> ParseNpy(absl::string_view bytes, const std::string& name);
 
 }  // namespace attendant::client

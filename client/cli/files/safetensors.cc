@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 namespace {
@@ -65,21 +66,21 @@ absl::StatusOr<Array> ReadEntry(const Json& entry, absl::string_view data,
   if (!shape || !offsets || offsets->size() != 2) {
     return Wrong(name, "its shape or data_offsets are no list of numbers");
   }
-  const absl::StatusOr<int64_t> count = CountValues(*shape, name);
-  if (!count.ok()) return count.status();
+  ATTENDANT_ASSIGN_OR_RETURN(const int64_t count, CountValues(*shape, name));
   const int64_t begin = (*offsets)[0];
   const int64_t end = (*offsets)[1];
   if (begin > end || end > static_cast<int64_t>(data.size()) ||
-      end - begin != *count * format->bytes) {
+      end - begin != count * format->bytes) {
     return Wrong(
         name, absl::StrCat("data_offsets are [", begin, ", ", end, "], its shape and dtype take ",
-                           *count * format->bytes, " of the file's ", data.size(), " bytes"));
+                           count * format->bytes, " of the file's ", data.size(), " bytes"));
   }
-  absl::StatusOr<std::vector<float>> values = DecodeValues(
-      data.substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin)), *format, name);
-  if (!values.ok()) return values.status();
+  ATTENDANT_ASSIGN_OR_RETURN(
+      std::vector<float> values,
+      DecodeValues(data.substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
+                   *format, name));
   return Array{.shape = *std::move(shape),
-               .values = *std::move(values),
+               .values = std::move(values),
                .is_bool = format->kind == ValueFormat::Kind::kBool};
 }
 
@@ -95,36 +96,33 @@ absl::StatusOr<std::map<std::string, Array>> ParseSafetensors(absl::string_view 
   }
   const auto header_bytes = static_cast<size_t>(length);
   const std::string text(bytes.substr(kLengthBytes, header_bytes));
-  // Depth is what a hostile header could nest: none of ours is deeper than 3.
+  // Limits the depth of a hostile header; a valid one has at most 3 levels.
   const auto shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= 3; };
   const Json header = Json::parse(text, shallow, /*allow_exceptions=*/false);
   if (!header.is_object()) return Wrong(name, "its header is not a JSON object");
   std::map<std::string, Array> tensors;
   for (const auto& [key, entry] : header.items()) {
     if (key == "__metadata__") continue;
-    absl::StatusOr<Array> array = ReadEntry(entry, bytes.substr(kLengthBytes + header_bytes),
-                                            absl::StrCat(name, ", tensor '", key, "'"));
-    if (!array.ok()) return array.status();
-    tensors.emplace(key, *std::move(array));
+    ATTENDANT_ASSIGN_OR_RETURN(Array array,
+                               ReadEntry(entry, bytes.substr(kLengthBytes + header_bytes),
+                                         absl::StrCat(name, ", tensor '", key, "'")));
+    tensors.emplace(key, std::move(array));
   }
   return tensors;
 }
 
 absl::StatusOr<std::map<std::string, Array>> ReadSafetensors(const std::string& path) {
-  const absl::StatusOr<std::string> bytes = ReadArrayFile(path);
-  if (!bytes.ok()) return bytes.status();
-  return ParseSafetensors(*bytes, path);
+  ATTENDANT_ASSIGN_OR_RETURN(const std::string bytes, ReadArrayFile(path));
+  return ParseSafetensors(bytes, path);
 }
 
 absl::StatusOr<Array> ReadSafetensor(const std::string& path, const std::string& name) {
-  absl::StatusOr<std::map<std::string, Array>> tensors = ReadSafetensors(path);
-  if (!tensors.ok()) return tensors.status();
-  const auto found = tensors->find(name);
-  if (found != tensors->end()) return std::move(found->second);
-  if (tensors->size() == 1) return std::move(tensors->begin()->second);
+  ATTENDANT_ASSIGN_OR_RETURN(auto tensors, ReadSafetensors(path));
+  const auto found = tensors.find(name);
+  if (found != tensors.end()) return std::move(found->second);
+  if (tensors.size() == 1) return std::move(tensors.begin()->second);
   std::string names;
-  for (const auto& [key, tensor] : *tensors)
-    absl::StrAppend(&names, names.empty() ? "" : ", ", key);
+  for (const auto& [key, tensor] : tensors) absl::StrAppend(&names, names.empty() ? "" : ", ", key);
   return absl::FailedPreconditionError(
       absl::StrCat(path, " has no tensor '", name, "'; it has ", names.empty() ? "none" : names));
 }

@@ -14,18 +14,18 @@ namespace attendant::client {
 // A safetensors file: 8 bytes (little-endian) for the size of a JSON header, the header, the
 // values.
 
-// Every tensor of the file: F64, F32, F16, BF16, BOOL and integers, as ReadNpy converts them.
-// FAILED_PRECONDITION, naming the file and what is wrong, for everything else.
+// Every tensor of the file: F64, F32, F16, BF16, BOOL and integers, converted as by ReadNpy.
+// FAILED_PRECONDITION, with the file and the reason, for everything else.
 absl::StatusOr<std::map<std::string, Array>> ReadSafetensors(const std::string& path);
-// The same of a file's bytes; `name` stands in the errors.
+// The same for the bytes of a file; errors call it `name`.
 absl::StatusOr<std::map<std::string, Array>> ParseSafetensors(absl::string_view bytes,
                                                               const std::string& name);
 
-// One of them, or, where it has only one, that one; FAILED_PRECONDITION, listing them, when the one
-// called `name` is not there.
+// The tensor called `name`, or the only tensor of the file. FAILED_PRECONDITION lists the tensors
+// if there is none of that name.
 absl::StatusOr<Array> ReadSafetensor(const std::string& path, const std::string& name);
 
-// As F32.
+// Writes the tensors as F32.
 absl::Status WriteSafetensors(const std::string& path,
                               const std::map<std::string, const Tensor*>& tensors);
 

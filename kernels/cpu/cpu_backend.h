@@ -16,9 +16,9 @@ struct CpuBackendOptions {
   int load_threads = 1;  // that Prepare may use
 };
 
-// The CPU back end: packed tokens end to end, weights packed once, everything in
-// vector kernels but for the matmuls of AMX, which oneDNN does. UNAVAILABLE when the processor
-// lacks the instructions (AVX2 and FMA at the least).
+// The CPU back end: packed tokens end to end, weights packed once. The kernels of cpu/simd compute
+// everything but the matmuls in bf16 and int8 on AMX, which oneDNN computes. UNAVAILABLE when the
+// processor lacks the instructions (AVX2 and FMA at the least).
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(const CpuBackendOptions& options = {});
 
 }  // namespace attendant

@@ -11,7 +11,7 @@ inline constexpr int64_t kAllKeys = int64_t{1} << 62;
 // Queries of one task at most: each call packs the keys and values that it sees anew, which costs
 // about keys * head_dim beside matmuls of keys * queries * head_dim. Longer pieces work, and hold
 // what is packed for so many queries at a time.
-inline constexpr int64_t kMaxTaskQueries = 240;
+inline constexpr int64_t kMaxTaskQueries = 256;
 
 // One head's attention for the query rows [query_begin, query_end):
 //

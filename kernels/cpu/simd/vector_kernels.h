@@ -119,6 +119,6 @@ extern const VectorKernels kAvx2Kernels;
 extern const VectorKernels kAvx512Kernels;
 extern const VectorKernels kAvx512VnniKernels;
 extern const VectorKernels kAvx512Bf16Kernels;
-extern const VectorKernels kAmxKernels;  // the same, with f32's matmuls only
+extern const VectorKernels kAmxKernels;  // with f32's matmuls only
 
 }  // namespace attendant::cpu

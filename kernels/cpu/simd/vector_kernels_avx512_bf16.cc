@@ -11,18 +11,4 @@ namespace {
 
 const VectorKernels kAvx512Bf16Kernels = avx512::MakeVectorKernels("avx512_bf16");
 
-namespace {
-
-// AMX, which oneDNN uses, multiplies 16- and 8-bit numbers several times as fast.
-constexpr VectorKernels MakeAmxKernels() {
-  VectorKernels kernels = avx512::MakeVectorKernels("amx");
-  kernels.bf16_matmul = {};
-  kernels.int8_matmul = {};
-  return kernels;
-}
-
-}  // namespace
-
-const VectorKernels kAmxKernels = MakeAmxKernels();
-
 }  // namespace attendant::cpu

@@ -70,6 +70,7 @@ void Measure(benchmark::State& state, const Bound& bound, absl::FunctionRef<void
 }
 
 const cpu::VectorKernels& BestKernels() {
+  if (MakeCpuBackend({.isa = CpuIsa::kAmx}).ok()) return cpu::kAmxKernels;
   if (MakeCpuBackend({.isa = CpuIsa::kAvx512Bf16}).ok()) return cpu::kAvx512Bf16Kernels;
   if (MakeCpuBackend({.isa = CpuIsa::kAvx512}).ok()) return cpu::kAvx512Kernels;
   return cpu::kAvx2Kernels;

@@ -18,7 +18,7 @@ using Bias = AttentionShape::Bias;
 
 std::vector<CpuIsa> Available() {
   std::vector<CpuIsa> isas;
-  for (CpuIsa isa : {CpuIsa::kAvx2, CpuIsa::kAvx512, CpuIsa::kAvx512Bf16}) {
+  for (CpuIsa isa : {CpuIsa::kAvx2, CpuIsa::kAvx512, CpuIsa::kAvx512Bf16, CpuIsa::kAmx}) {
     if (FlashAttention::Create(DType::kF32, isa).ok()) isas.push_back(isa);
   }
   return isas;
@@ -228,6 +228,39 @@ INSTANTIATE_TEST_SUITE_P(Isa, FlashAttentionTest,
                          testing::Combine(testing::ValuesIn(Available()),
                                           testing::Values(DType::kF32, DType::kBf16)),
                          Name);
+
+// Tiles sum in another order than vectors: equal bits would say that they were never used.
+TEST(AmxAttentionTest, TilesComputeAllButTheShortest) {
+  const auto amx = FlashAttention::Create(DType::kBf16, CpuIsa::kAmx);
+  if (!amx.ok()) GTEST_SKIP() << amx.status();
+  const auto vectors = FlashAttention::Create(DType::kBf16, CpuIsa::kAvx512Bf16);
+  ASSERT_TRUE(vectors.ok()) << vectors.status();
+  for (int64_t keys : {1, 16, 17, 64, 130, 512, 2048}) {
+    AttentionProblem tiled({.queries = 40, .keys = keys, .head_dim = 64}, DType::kBf16);
+    AttentionProblem plain({.queries = 40, .keys = keys, .head_dim = 64}, DType::kBf16);
+    tiled.Run(*amx);
+    plain.Run(*vectors);
+    EXPECT_EQ(tiled.out() == plain.out(), keys <= 16) << keys;
+  }
+}
+
+// Rows within the range of unshifted sums beside rows beyond it, either way.
+TEST(AmxAttentionTest, RowsBeyondTheRangeKeepTheirOwnBits) {
+  const auto amx = FlashAttention::Create(DType::kBf16, CpuIsa::kAmx);
+  if (!amx.ok()) GTEST_SKIP() << amx.status();
+  for (float scale : {1.0f, 4.0f, -4.0f, 100.0f}) {
+    for (int64_t keys : {40, 700}) {
+      const AttentionShape shape{
+          .queries = 70, .keys = keys, .head_dim = 64, .spread = 2, .scale = scale};
+      AttentionProblem whole(shape, DType::kBf16);
+      whole.Run(*amx);
+      whole.ExpectPlain();
+      AttentionProblem rows(shape, DType::kBf16);
+      rows.Run(*amx, 1);
+      EXPECT_EQ(rows.out(), whole.out()) << "scale " << scale << " keys " << keys;
+    }
+  }
+}
 
 TEST(FlashAttentionCreateTest, RefusesOtherFormats) {
   EXPECT_EQ(FlashAttention::Create(DType::kInt8).status().code(),

@@ -11,6 +11,7 @@ std::vector<const VectorKernels*> AvailableKernels() {
   if (MakeCpuBackend({.isa = CpuIsa::kAvx512}).ok()) kernels.push_back(&kAvx512Kernels);
   if (MakeCpuBackend({.isa = CpuIsa::kAvx512Vnni}).ok()) kernels.push_back(&kAvx512VnniKernels);
   if (MakeCpuBackend({.isa = CpuIsa::kAvx512Bf16}).ok()) kernels.push_back(&kAvx512Bf16Kernels);
+  if (MakeCpuBackend({.isa = CpuIsa::kAmx}).ok()) kernels.push_back(&kAmxKernels);
   return kernels;
 }
 

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cpu/simd/simd_avx512_bf16.h"
+
+// AMX tiles beside the 16-float vectors. The intrinsics of g++ do not say that a tile load reads
+// memory, so that stores may move behind it: the instructions are written here as assembly.
+
+namespace attendant::cpu {
+namespace avx512 {
+
+inline constexpr int64_t kTile = 16;  // rows of a tile, and its 4-byte columns
+inline constexpr int64_t kTileBytes = 1024;
+
+// Gives the calling thread eight tiles of 16 rows and 64 bytes for the lifetime of the object, and
+// releases them then: a thread with live tiles costs 8 KB more in every context switch. oneDNN sets
+// its own configuration in each of its calls, so nothing of theirs may be called in between.
+class TileScope {
+ public:
+  TileScope() {
+    alignas(64) TileConfig config;
+    __asm__ volatile("ldtilecfg %0" : : "m"(config));
+  }
+  ~TileScope() { __asm__ volatile("tilerelease" ::); }
+  TileScope(const TileScope&) = delete;
+  TileScope& operator=(const TileScope&) = delete;
+
+ private:
+  struct TileConfig {
+    uint8_t palette = 1;
+    uint8_t start_row = 0;
+    uint8_t reserved[14] = {};
+    uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+  };
+};
+
+// The lanes that are infinite or not a number.
+ATTENDANT_INLINE Mask NotFinite(F32 v) { return _mm512_fpclass_ps_mask(v, 0x99); }
+
+ATTENDANT_INLINE Mask IsZero(F32 v) {
+  return _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_EQ_OQ);
+}
+// The lanes that are not in [least, most].
+ATTENDANT_INLINE Mask OutOfRange(F32 v, float least, float most) {
+  return _mm512_cmp_ps_mask(v, Set(least), _CMP_NGE_UQ) |
+         _mm512_cmp_ps_mask(v, Set(most), _CMP_NLE_UQ);
+}
+
+// 32 bf16 of two rows: lane i of `left` is (a[i], b[i]), of `right` (a[16 + i], b[16 + i]).
+ATTENDANT_INLINE void InterleavePairs(F32 a, F32 b, F32* left, F32* right) {
+  const __m512i low = _mm512_unpacklo_epi16(_mm512_castps_si512(a), _mm512_castps_si512(b));
+  const __m512i high = _mm512_unpackhi_epi16(_mm512_castps_si512(a), _mm512_castps_si512(b));
+  // Their 128-bit blocks are columns 0, 8, 16, 24 and 4, 12, 20, 28 on.
+  const __m512i first = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
+  const __m512i second = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
+  *left = _mm512_castsi512_ps(_mm512_permutex2var_epi64(low, first, high));
+  *right = _mm512_castsi512_ps(_mm512_permutex2var_epi64(low, second, high));
+}
+
+// 32 values, rounded to nearest.
+ATTENDANT_INLINE Bf16Pairs RoundToPairs(F32 first, F32 second) {
+  return (Bf16Pairs)_mm512_cvtne2ps_pbh(second, first);
+}
+
+template <int tile>
+ATTENDANT_INLINE void ZeroTile() {
+  __asm__ volatile("tilezero %%tmm%c0" : : "i"(tile));
+}
+// 16 rows of 64 bytes, `stride` bytes apart.
+template <int tile>
+ATTENDANT_INLINE void LoadTile(const void* rows, int64_t stride) {
+  __asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2"
+                   :
+                   : "r"(rows), "r"(stride), "i"(tile)
+                   : "memory");
+}
+template <int tile>
+ATTENDANT_INLINE void StoreTile(void* rows, int64_t stride) {
+  __asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)"
+                   :
+                   : "r"(rows), "r"(stride), "i"(tile)
+                   : "memory");
+}
+// sums [16, 16] f32 += a [16, 32] b, both bf16; row i of b's tile holds rows 2i and 2i + 1 of b
+// [32, 16] in pairs. The even rows' products of a tile are summed apart from the odd rows', and
+// denormals are taken for 0.
+template <int sums, int a, int b>
+ATTENDANT_INLINE void MultiplyTilesBf16() {
+  __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(sums), "i"(a), "i"(b));
+}
+
+}  // namespace avx512
+}  // namespace attendant::cpu

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/simd/simd_amx.h"
+#include "kernels/cpu/simd/vector_kernels.h"
+
+namespace attendant::cpu {
+namespace avx512 {
+namespace {
+#include "kernels/cpu/simd/vector_kernels.inc"
+
+#include "kernels/cpu/attention/amx_attention.inc"
+
+// Matmuls of 16- and 8-bit numbers are oneDNN's, which has tiles for them.
+constexpr VectorKernels MakeAmxKernels() {
+  VectorKernels kernels = MakeVectorKernels("amx");
+  kernels.attention_scratch_bytes = AmxAttentionScratchBytes;
+  kernels.attention_bf16 = AmxAttention;
+  kernels.bf16.attention = AmxAttention;
+  kernels.int8.attention = AmxAttention;
+  kernels.bf16_matmul = {};
+  kernels.int8_matmul = {};
+  return kernels;
+}
+
+}  // namespace
+}  // namespace avx512
+
+const VectorKernels kAmxKernels = avx512::MakeAmxKernels();
+
+}  // namespace attendant::cpu

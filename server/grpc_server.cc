@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/core/regular_file.h"
+#include "kernels/core/base/regular_file.h"
 #include "kernels/core/status_macros.h"
 
 namespace attendant {

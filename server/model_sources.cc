@@ -10,7 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "kernels/core/quote.h"
+#include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "server/models/attention_model.h"
 #include "server/rpc/kserve/models.h"

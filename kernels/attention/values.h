@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/core/base/half.h"
 #include "kernels/core/dtype.h"
-#include "kernels/core/half.h"
 
 // One value of an operand, f32 or bf16, for code that need not be fast.
 namespace attendant::attention {

@@ -2,7 +2,7 @@
 #include "kernels/io/config_fields.h"
 
 #include "absl/strings/str_cat.h"
-#include "kernels/core/quote.h"
+#include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 
 namespace attendant {

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/core/half.h"
-#include "kernels/core/quote.h"
+#include "kernels/core/base/half.h"
+#include "kernels/core/base/quote.h"
 
 namespace attendant {
 namespace {

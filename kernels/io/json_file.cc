@@ -7,8 +7,8 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/core/quote.h"
-#include "kernels/core/regular_file.h"
+#include "kernels/core/base/quote.h"
+#include "kernels/core/base/regular_file.h"
 #include "kernels/core/status_macros.h"
 
 namespace attendant {

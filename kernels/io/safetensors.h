@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "kernels/core/regular_file.h"
+#include "kernels/core/base/regular_file.h"
 
 namespace attendant {
 

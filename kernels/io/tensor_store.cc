@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/core/quote.h"
+#include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/float_values.h"
 #include "kernels/io/json_file.h"

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "kernels/core/half.h"
+#include "kernels/core/base/half.h"
 
 namespace attendant {
 namespace {

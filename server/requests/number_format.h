@@ -14,7 +14,7 @@ enum class NumberFormat { kF32, kBf16, kF16 };
 
 int64_t BytesPerValue(NumberFormat format);
 
-// Rounds as kernels/core/half.h does.
+// Rounds as kernels/core/base/half.h does.
 void AppendValues(std::span<const float> values, NumberFormat format, std::string& bytes);
 
 // REQUIRES: bytes.size() == values.size() * BytesPerValue(format).

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/core/regular_file.h"
+#include "kernels/core/base/regular_file.h"
 #include "kernels/core/status_macros.h"
 #include "server/text/bert_tokenizer.h"
 #include "server/text/tokenizer_json.h"

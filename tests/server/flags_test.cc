@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kernels/core/regular_file.h"
+#include "kernels/core/base/regular_file.h"
 #include "server/process.h"
 #include "tests/support/checkpoint.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "kernels/attention/attention.h"
-#include "kernels/cpu/attention/attention_args.h"
+#include "kernels/cpu/simd/attention/attention_args.h"
 
 namespace attendant::attention {
 

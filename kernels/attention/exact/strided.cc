@@ -24,7 +24,7 @@
 #include "kernels/attention/reference/reference.h"
 #include "kernels/attention/registry.h"
 #include "kernels/core/arena.h"
-#include "kernels/core/int_math.h"
+#include "kernels/core/base/int_math.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/denormals.h"
 

@@ -11,7 +11,7 @@
 #include "kernels/attention/reference/reference_module.h"
 #include "kernels/attention/values.h"
 #include "kernels/core/arena.h"
-#include "kernels/core/int_math.h"
+#include "kernels/core/base/int_math.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/denormals.h"
 #include "kernels/cpu/simd/isa_level.h"

@@ -7,7 +7,7 @@
 #include "kernels/attention/registry.h"
 #include "kernels/attention/scored/scored_attention.h"
 #include "kernels/attention/values.h"
-#include "kernels/core/int_math.h"
+#include "kernels/core/base/int_math.h"
 #include "kernels/core/status_macros.h"
 
 // Additive attention (Bahdanau, Cho, Bengio 2015), and Luong's concat, which is the same with the

@@ -5,7 +5,7 @@
 #include "kernels/attention/scored/linear_sums.h"
 #include "kernels/attention/scored/scored_attention.h"
 #include "kernels/attention/scored/wave.h"
-#include "kernels/core/int_math.h"
+#include "kernels/core/base/int_math.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/denormals.h"
 

@@ -7,7 +7,7 @@
 #include "kernels/attention/check_call.h"
 #include "kernels/attention/mask.h"
 #include "kernels/attention/scored/wave.h"
-#include "kernels/core/int_math.h"
+#include "kernels/core/base/int_math.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/denormals.h"
 

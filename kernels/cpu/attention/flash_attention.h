@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kernels/core/dtype.h"
-#include "kernels/cpu/attention/attention_args.h"
+#include "kernels/cpu/simd/attention/attention_args.h"
 #include "kernels/cpu/simd/cpu_isa.h"
 
 namespace attendant::cpu {

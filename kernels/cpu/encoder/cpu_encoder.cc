@@ -12,7 +12,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "kernels/core/int_math.h"
+#include "kernels/core/base/int_math.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/core/threads/thread_pool.h"
 #include "kernels/cpu/encoder/cpu_session.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/core/half.h"
+#include "kernels/core/base/half.h"
 
 namespace attendant::cpu {
 

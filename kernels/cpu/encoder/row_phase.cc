@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/core/int_math.h"
+#include "kernels/core/base/int_math.h"
 #include "kernels/cpu/simd/by_dtype.h"
 
 namespace attendant::cpu {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "kernels/core/base/int_math.h"
 #include "kernels/core/dtype.h"
-#include "kernels/core/int_math.h"
 #include "kernels/core/shape.h"
 #include "kernels/cpu/simd/vector_kernels.h"
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/base/half.h"
 #include "kernels/core/check.h"
-#include "kernels/core/half.h"
 #include "kernels/cpu/simd/by_dtype.h"
 
 namespace attendant::cpu {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/attention/attention_args.h"
+#include "kernels/cpu/simd/attention/attention_args.h"
 
 namespace attendant::cpu {
 

@@ -7,7 +7,7 @@ namespace avx512 {
 namespace {
 #include "kernels/cpu/simd/vector_kernels.inc"
 
-#include "kernels/cpu/attention/amx_attention.inc"
+#include "kernels/cpu/simd/attention/amx_attention.inc"
 
 // Matmuls of 16- and 8-bit numbers are oneDNN's, which has tiles for them.
 constexpr VectorKernels MakeAmxKernels() {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/arena.h"
-#include "kernels/core/half.h"
+#include "kernels/core/base/half.h"
 #include "kernels/core/status_macros.h"
 
 namespace attendant {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/attention/registry.h"
-#include "kernels/core/half.h"
+#include "kernels/core/base/half.h"
 #include "server/rpc/wire/messages.h"
 
 namespace attendant {

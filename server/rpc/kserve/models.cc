@@ -7,7 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/core/quote.h"
+#include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 
 namespace attendant {

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "kernels/core/quote.h"
+#include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "server/requests/encode_types.h"
 

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cpu/attention/attention_args.h"
+#include "kernels/cpu/simd/attention/attention_args.h"
 #include "tests/bench/kernels/bound.h"
 #include "tests/bench/kernels/models.h"
 

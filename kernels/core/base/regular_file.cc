@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/core/regular_file.h"
+#include "kernels/core/base/regular_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

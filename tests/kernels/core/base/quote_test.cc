@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/core/quote.h"
+#include "kernels/core/base/quote.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

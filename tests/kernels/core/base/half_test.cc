@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/core/half.h"
+#include "kernels/core/base/half.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/core/quote.h"
+#include "kernels/core/base/quote.h"
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"

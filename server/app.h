@@ -55,8 +55,8 @@ class App {
   const ServerMetrics& metrics() const { return metrics_; }
 
  private:
-  // A pool's thread may still be inside the batcher or a request's run after it ended the last call:
-  // the members declared before this one outlive that.
+  // A pool's thread may still be inside the batcher or a request's run after it ended the last
+  // call: the members declared before this one outlive that.
   struct PoolsIdle {
     App& app;
     ~PoolsIdle() {

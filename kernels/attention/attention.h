@@ -86,11 +86,11 @@ struct Parameter {
 struct Call {
   Kind kind = Kind::kDotProduct;
   DType dtype = DType::kF32;  // of query, key, value and out: f32 or bf16. Sums are f32.
-  Sequences queries;
-  Sequences keys;   // of key and value
-  InputRows query;  // [heads, queries, query dim] for each sequence
-  InputRows key;    // [heads, keys, key dim]
-  InputRows value;  // [heads, keys, value dim]
+  Sequences queries{};
+  Sequences keys{};   // of key and value
+  InputRows query{};  // [heads, queries, query dim] for each sequence
+  InputRows key{};    // [heads, keys, key dim]
+  InputRows value{};  // [heads, keys, value dim]
   Mask mask{};
   WeightsWanted need_weights = WeightsWanted::kNone;
   std::optional<float> scale{};  // of the scores; default 1 / sqrt(query dim). Finite.

@@ -72,7 +72,8 @@ absl::StatusOr<const cpu::IsaLevel*> FindIsa(absl::string_view name) {
 
 absl::StatusOr<Cost> Measure(const Call& call, int threads) {
   ATTENDANT_ASSIGN_OR_RETURN(const Operator* op, RequireOperator(call.kind));
-  if (call.isa == nullptr && call.module == nullptr) {
+  const bool of_module = call.kind == Kind::kMultiHead || call.kind == Kind::kTransformer;
+  if (call.isa == nullptr && !of_module) {
     return absl::UnavailableError("attention has no instruction set: it needs AVX2 and FMA");
   }
   absl::StatusOr<Cost> cost = op->measure(call, threads);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "kernels/core/check.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/io/attention_module.h"
 #include "server/rpc/attention/operation.h"
 #include "server/rpc/attention/plan.h"
@@ -18,6 +19,7 @@ constexpr int64_t kMaxResponseBytes = 1 << 20;
 std::unique_ptr<AttentionModel> NewModel(const std::string& name) {
   auto model = std::make_unique<AttentionModel>();
   model->name = name;
+  model->isa = *attention::FindIsa("auto");
   model->limits = {.max_tokens = 512, .max_bytes = 4 << 20, .max_operations = 1 << 22};
   return model;
 }
@@ -48,15 +50,18 @@ void CheckTensor(const v1::Tensor& tensor, NumberFormat format) {
   ATTENDANT_CHECK(static_cast<int64_t>(tensor.data().size()) == bytes);
 }
 
+absl::StatusOr<std::unique_ptr<AttendOperation>> MakeOperation(const v1::AttendRequest& request,
+                                                               NumberFormat& format) {
+  const AttentionModel& model = ModelOf(request);
+  ATTENDANT_ASSIGN_OR_RETURN(AttendPlan plan, PlanAttend(request, model));
+  format = plan.answer_format;
+  return AttendOperation::Make(std::move(plan), model, kMaxResponseBytes, {});
+}
+
 void Attend(const v1::AttendRequest& request) {
   static auto& pool = *new ThreadPool(1);
-  absl::StatusOr<AttendPlan> plan = PlanAttend(request, ModelOf(request));
-  absl::StatusOr<std::unique_ptr<AttendOperation>> operation = plan.status();
   NumberFormat format{};
-  if (plan.ok()) {
-    format = plan->answer_format;
-    operation = AttendOperation::Make(*std::move(plan), ModelOf(request), kMaxResponseBytes, {});
-  }
+  const absl::StatusOr<std::unique_ptr<AttendOperation>> operation = MakeOperation(request, format);
   if (!operation.ok()) {
     const absl::StatusCode code = operation.status().code();
     ATTENDANT_CHECK(code == absl::StatusCode::kInvalidArgument ||

@@ -64,7 +64,7 @@ TABLE = {
         "server/text server/batching server/metrics", "absl"),
     "server/requests": row("kernels/core server/text server/batching server/models server/metrics", "absl"),
     "server/rpc/call": row("server/batching server/requests", "absl grpc"),
-    "server/rpc/wire": row("proto kernels/core server/models server/requests", "absl"),
+    "server/rpc/wire": row("proto server/models server/requests", "absl"),
     "server/rpc/encoder": row(
         "proto kernels/core server/metrics server/models server/requests server/rpc/call server/rpc/wire",
         "absl grpc"),
@@ -97,20 +97,6 @@ TABLE = {
 
 # Headers that every module may include: each stands alone, with nothing of the tree and at most Abseil.
 ANYWHERE = {"kernels/core/check.h", "kernels/core/status_macros.h"}
-
-# Faults that are known and wait for a change in hand: what their lines match. No other fault passes.
-KNOWN = (
-    r"^kernels/\S+\.inc:\d+: a line of 1\d\d columns",
-    r"^server/requests/encode_validation\.cc:\d+: a line of 101 columns",
-    r"^kernels/cpu/(?:simd|attention)/\S+ kernels/cpu/(?:simd|attention) (?:may not|uses)",
-    r"^kernels/attention/reference/\S+ kernels/attention/reference may not include kernels/attention/modules",
-    r"^server/rpc/encoder/\S+ server/rpc/encoder (?:may not include|uses Executor of) server/batching",
-    r"^server/rpc/attention/\S+ server/rpc/attention may not include server/rpc/encoder",
-    r"circle: kernels/(?:cpu|attention)/",
-    r"^kernels/core: holds (?:2[6-9]|3[01]) files",
-    r"^tests/structure/rules\.py: (?:kernels/cpu/simd|kernels/cpu/attention|kernels/attention|kernels/attention/exact|"
-    r"kernels/backends|server/rpc/wire|client) may include",
-)
 
 # A library by how its includes begin. What is neither here nor in the tree is the system's.
 LIBRARIES = {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/core/int_math.h"
+#include "kernels/core/base/int_math.h"
 
 namespace attendant::cpu {
 namespace {
@@ -20,11 +20,11 @@ struct Cut {
                     : CeilDivide(lens.queries, CeilDivide(lens.queries, options.most_queries))),
         heads(std::clamp<int64_t>(kMinPieceScores / std::max<int64_t>(1, queries * lens.keys), 1,
                                   options.heads)),
-        rows(CeilDivide(lens.queries, queries)),
-        pieces(rows * CeilDivide(options.heads, heads)) {}
+        columns(CeilDivide(options.heads, heads)),
+        pieces(CeilDivide(lens.queries, queries) * columns) {}
 
   int64_t queries, heads;  // of a piece
-  int64_t rows;            // pieces of the same heads
+  int64_t columns;         // pieces of the same queries
   int64_t pieces;
 };
 
@@ -62,8 +62,9 @@ AttentionPiece AttentionPlan::operator[](int64_t index) const {
                          [](int64_t piece, const Sequence& s) { return piece < s.first_piece; }) -
         1);
   const Cut cut(sequence.lens, options_);
-  const int64_t head = (index - sequence.first_piece) / cut.rows * cut.heads;
-  const int64_t query = (index - sequence.first_piece) % cut.rows * cut.queries;
+  // The smaller pieces of a sequence, those of its last queries, come last.
+  const int64_t head = (index - sequence.first_piece) % cut.columns * cut.heads;
+  const int64_t query = (index - sequence.first_piece) / cut.columns * cut.queries;
   return {.sequence = sequence.index,
           .keys = sequence.lens.keys,
           .scores_before = sequence.scores_before,

@@ -19,8 +19,8 @@ struct AttentionPiece {
   int64_t scores() const { return (head_end - head_begin) * (query_end - query_begin) * keys; }
 };
 
-// Cuts the attention of a batch into pieces, the largest first. How a sequence is cut depends on
-// that sequence alone. Allocates nothing.
+// Cuts the attention of a batch into pieces. The sequences with the largest pieces come first. How
+// a sequence is cut depends on that sequence alone. Allocates nothing.
 class AttentionPlan {
  public:
   struct Lens {

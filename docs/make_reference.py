@@ -38,7 +38,7 @@ CONSTANTS = (
     ("kMaxMessageBytes", "bytes of an error's text", "the text is cut"),
     ("kMaxConnections", "HTTP connections at the same time", "more wait until one of them has ended"),
     ("kMaxRequestBytes", "bytes of an HTTP request's head", "HTTP 431"),
-    ("kMaxFileBytes", "bytes of a `tokenizer.json`", "the model does not load"),
+    ("kMaxTokenizerFileBytes", "bytes of a `tokenizer.json`", "the model does not load"),
     ("kMaxVocabularyBytes", "bytes of a vocabulary's words", "the model does not load"),
 )
 

@@ -129,7 +129,7 @@ struct AttentionModule {
   bool norm_first = false;  // encoder: layer norm stands before attention and feed-forward
 };
 
-// What a server offers for attention, and the limits of one request. Attend refuses a request
+// The attention that a server offers, and the limits of one request. Attend refuses a request
 // beyond a limit with an error that names the limit.
 struct AttentionOffer {
   std::vector<AttentionKind> kinds;

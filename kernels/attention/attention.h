@@ -19,7 +19,7 @@ namespace attendant::cpu {
 struct IsaLevel;
 }
 
-// What a call of any operator of the attention family says; registry.h lists the operators.
+// A call of any operator of the attention family; registry.h lists the operators.
 // `queries` and `keys` count one sequence's query tokens and its key and value tokens.
 namespace attendant::attention {
 
@@ -72,7 +72,7 @@ struct Mask {
   std::span<const float> alibi_slopes{};
 };
 
-// What linear attention maps each value of queries and keys with: elu(x) + 1, or max(x, 0).
+// Linear attention maps each value of queries and keys with: elu(x) + 1, or max(x, 0).
 enum class FeatureMap : uint8_t { kEluPlusOne, kRelu };
 
 enum class WeightsWanted : uint8_t { kNone, kPerHead, kAveraged };  // kAveraged: over the heads
@@ -113,7 +113,7 @@ struct Outputs {
 // 0.4, and 0.0096 for a multiply-add of attention in f32.
 inline constexpr int64_t kSoftmaxOperations = 32;
 
-// What a call will take, known before anything is allocated.
+// The cost of a call, known before anything is allocated.
 struct Cost {
   int64_t out_heads = 0;  // the shape of a row of `out`
   int64_t out_dim = 0;

@@ -7,7 +7,7 @@
 #include "absl/functional/function_ref.h"
 #include "kernels/attention/attention.h"
 
-// What the references of all kinds are made of: plain loops with sums in double.
+// The parts of the references of all kinds: plain loops with sums in double.
 namespace attendant::attention::reference {
 
 // weights [keys] = softmax(scores [keys]); all 0 when every score is -inf.

@@ -11,7 +11,7 @@
 
 namespace attendant::cpu {
 
-// What the two phases of a layer hand to each other, for the rows of a batch.
+// The two phases of a layer hand these rows of a batch to each other.
 struct Activations {
   TensorView<float, 2> states;   // [max tokens, hidden]
   TensorView<std::byte, 2> qkv;  // [max tokens, 3 * hidden values of qkv_value_bytes]

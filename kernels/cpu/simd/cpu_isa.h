@@ -9,7 +9,7 @@
 
 namespace attendant {
 
-// What a processor computes with; each level has everything of those before it.
+// A level of instructions; each level has everything of the levels before it.
 enum class CpuIsa : uint8_t {
   kAuto,  // the best of this machine
   kAvx2,  // and FMA
@@ -24,7 +24,7 @@ absl::string_view CpuIsaName(CpuIsa isa);  // "auto", "avx2", "avx512", "avx512_
 // INVALID_ARGUMENT, with the names that exist, for any other word.
 absl::StatusOr<CpuIsa> ParseCpuIsa(absl::string_view name);
 
-// What a processor and its operating system say about themselves.
+// The answers of a processor and its operating system about themselves.
 struct CpuIdWords {
   uint32_t leaf1_ecx = 0;
   uint32_t leaf7_ebx = 0;

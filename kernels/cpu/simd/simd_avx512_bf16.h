@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/simd/simd_avx512_vnni.h"
 
-// What attention needs besides: dot products of pairs of bf16, summed in f32.
+// For attention besides: dot products of pairs of bf16, summed in f32.
 #define ATTENDANT_HAS_BF16_DOT 1
 
 namespace attendant::cpu {

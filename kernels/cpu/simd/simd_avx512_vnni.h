@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/simd/simd_avx512_formats.h"
 
-// What matmuls of 8-bit numbers need besides: dot products of four, summed in s32.
+// For matmuls of 8-bit numbers besides: dot products of four, summed in s32.
 #define ATTENDANT_HAS_BYTE_DOT 1
 
 namespace attendant::cpu {

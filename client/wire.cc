@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "client/half.h"
+#include "kernels/core/base/half.h"
 #include "kernels/core/status_macros.h"
 
 namespace attendant::client {

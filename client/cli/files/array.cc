@@ -14,7 +14,7 @@
 #include "client/cli/files/array.h"
 #include "client/cli/files/npy.h"
 #include "client/cli/files/safetensors.h"
-#include "client/half.h"
+#include "kernels/core/base/half.h"
 #include "kernels/core/status_macros.h"
 
 namespace attendant::client {

@@ -14,6 +14,7 @@
 #include "server/app_options.h"
 #include "server/flags.h"
 #include "server/http/http_endpoint.h"
+#include "server/limits/limits.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/model_registry.h"
 #include "server/requests/encode_run.h"

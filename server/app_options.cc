@@ -51,9 +51,9 @@ ModelOptions MakeOptions(const ServerFlags& flags, std::vector<ThreadTeam> repli
           .replicas = std::move(replicas),
           .device_sessions = flags.replicas,
           .batcher = MakeBatcherOptions(flags, defaults),
-          .attention = {.max_tokens = std::min(flags.max_attention_tokens, flags.max_queued_tokens),
-                        .max_bytes = flags.max_attention_bytes,
-                        .max_operations = flags.max_attention_operations}};
+          .attention = {.max_tokens = std::min(flags.attention.max_tokens, flags.max_queued_tokens),
+                        .max_bytes = flags.attention.max_bytes,
+                        .max_operations = flags.attention.max_operations}};
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> BuildBackend(const ServerFlags& flags,
@@ -102,19 +102,8 @@ ModelOptions MakeModelOptions(const ServerFlags& flags, size_t num_models) {
   return MakeOptions(flags, PlaceModels(flags, num_models), BackendDefaults{});
 }
 
-EncodeLimits MakeEncodeLimits(const ServerFlags& flags) {
-  return {.max_request_sequences = flags.max_request_sequences,
-          .max_response_bytes = flags.max_response_bytes,
-          .max_attention_weight_bytes = flags.max_attention_weight_bytes};
-}
-
-MemoryLimits MakeMemoryLimits(const ServerFlags& flags) {
-  return {.max_pending_request_bytes = flags.max_pending_request_bytes,
-          .max_pending_response_bytes = flags.max_pending_response_bytes};
-}
-
 StreamLimits MakeStreamLimits(const ServerFlags& flags) {
-  return {.max_requests = flags.max_stream_requests, .max_bytes = 2 * flags.max_request_bytes};
+  return {.max_requests = flags.streams.max_requests, .max_bytes = 2 * flags.max_request_bytes};
 }
 
 }  // namespace attendant

@@ -7,10 +7,8 @@
 #include "absl/status/statusor.h"
 #include "kernels/core/backend.h"
 #include "server/flags.h"
+#include "server/limits/limits.h"
 #include "server/models/model_options.h"
-#include "server/requests/byte_budget.h"
-#include "server/requests/encode_types.h"
-#include "server/rpc/call/answer_stream.h"
 
 namespace attendant {
 
@@ -28,8 +26,6 @@ absl::StatusOr<ModelSetup> MakeModelSetup(const ServerFlags& flags, size_t num_m
 // flags that are left open.
 ModelOptions MakeModelOptions(const ServerFlags& flags, size_t num_models);
 
-EncodeLimits MakeEncodeLimits(const ServerFlags& flags);
-MemoryLimits MakeMemoryLimits(const ServerFlags& flags);
 StreamLimits MakeStreamLimits(const ServerFlags& flags);
 
 }  // namespace attendant

@@ -73,32 +73,32 @@ void AddLimitFlags(ServerFlags& flags, FlagParser& parser) {
   parser.Section("Limits");
   parser.AddNumber("max_request_bytes", &flags.max_request_bytes, "BYTES", {1024, kMaxMessage},
                    "Largest message from a client");
-  parser.AddNumber("max_request_sequences", &flags.max_request_sequences, "N", {1, kMaxCount},
-                   "Most sequences in one request");
-  parser.AddNumber("max_response_bytes", &flags.max_response_bytes, "BYTES", {1024, kMaxMessage},
-                   "Largest tensors of one answer, counted as f32");
-  parser.AddNumber("max_attention_weight_bytes", &flags.max_attention_weight_bytes, "BYTES",
+  parser.AddNumber("max_request_sequences", &flags.encode.max_request_sequences, "N",
+                   {1, kMaxCount}, "Most sequences in one request");
+  parser.AddNumber("max_response_bytes", &flags.encode.max_response_bytes, "BYTES",
+                   {1024, kMaxMessage}, "Largest tensors of one answer, counted as f32");
+  parser.AddNumber("max_attention_weight_bytes", &flags.encode.max_attention_weight_bytes, "BYTES",
                    {0, kMaxMessage},
                    "Largest attention weights of one answer, counted as f32; 0 refuses them");
-  parser.AddNumber("max_pending_request_bytes", &flags.max_pending_request_bytes, "BYTES",
+  parser.AddNumber("max_pending_request_bytes", &flags.memory.max_pending_request_bytes, "BYTES",
                    {0, kMaxBytes},
                    "Memory of all requests without an answer yet; more get RESOURCE_EXHAUSTED; at "
                    "least max_request_bytes");
-  parser.AddNumber("max_pending_response_bytes", &flags.max_pending_response_bytes, "BYTES",
+  parser.AddNumber("max_pending_response_bytes", &flags.memory.max_pending_response_bytes, "BYTES",
                    {0, kMaxBytes},
                    "Memory of all answers that are in work or not yet read by their clients; more "
                    "get RESOURCE_EXHAUSTED; at least max_response_bytes");
-  parser.AddNumber("max_attention_tokens", &flags.max_attention_tokens, "TOKENS", {1, kMaxCount},
+  parser.AddNumber("max_attention_tokens", &flags.attention.max_tokens, "TOKENS", {1, kMaxCount},
                    "Most queries and keys of one attention request; max_queued_tokens if that is "
                    "less");
-  parser.AddNumber("max_attention_bytes", &flags.max_attention_bytes, "BYTES", {1024, kMaxBytes},
+  parser.AddNumber("max_attention_bytes", &flags.attention.max_bytes, "BYTES", {1024, kMaxBytes},
                    "Scratch memory of one attention request during its computation");
-  parser.AddNumber("max_attention_operations", &flags.max_attention_operations, "N", {1, kMaxBytes},
+  parser.AddNumber("max_attention_operations", &flags.attention.max_operations, "N", {1, kMaxBytes},
                    "Multiply-adds of one attention request, estimated");
   parser.AddNumber("max_connection_calls", &flags.max_connection_calls, "N", {1, kMaxMessage},
                    "Most calls and streams at the same time on one connection; further calls wait "
                    "in the client");
-  parser.AddNumber("max_stream_requests", &flags.max_stream_requests, "N", {1, kMaxCount},
+  parser.AddNumber("max_stream_requests", &flags.streams.max_requests, "N", {1, kMaxCount},
                    "Most requests of one stream without an answer; the server then stops reading "
                    "the stream");
 }
@@ -150,10 +150,12 @@ absl::Status CheckTogether(const ServerFlags& flags) {
   }
   ATTENDANT_RETURN_IF_ERROR(
       CheckLeast("max_queued_tokens", flags.max_queued_tokens, flags.max_batch_tokens));
-  ATTENDANT_RETURN_IF_ERROR(CheckLeast("max_pending_request_bytes", flags.max_pending_request_bytes,
+  ATTENDANT_RETURN_IF_ERROR(CheckLeast("max_pending_request_bytes",
+                                       flags.memory.max_pending_request_bytes,
                                        flags.max_request_bytes));
   ATTENDANT_RETURN_IF_ERROR(CheckLeast("max_pending_response_bytes",
-                                       flags.max_pending_response_bytes, flags.max_response_bytes));
+                                       flags.memory.max_pending_response_bytes,
+                                       flags.encode.max_response_bytes));
   if (flags.models.empty() && flags.model_repository.empty()) {
     return absl::InvalidArgumentError("no model: give --model NAME=DIR or --model_repository DIR");
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/limits/limits.h"
 
 namespace attendant {
 
@@ -32,18 +33,11 @@ struct ServerFlags {
   int64_t max_queued_tokens = 262144;
   int64_t max_queued_requests = 4096;
   int64_t max_queue_delay_us = 0;
-  int64_t max_request_bytes = int64_t{16} << 20;
-  int64_t max_request_sequences = 4096;
-  int64_t max_response_bytes = int64_t{64} << 20;
-  // all 16 heads of two layers of 512 tokens, all of BERT-base for 240
-  int64_t max_attention_weight_bytes = int64_t{32} << 20;
-  int64_t max_pending_request_bytes = int64_t{512} << 20;
-  // max_queued_tokens of hidden size 1024
-  int64_t max_pending_response_bytes = int64_t{1} << 30;
-  int64_t max_attention_tokens = 65536;
-  int64_t max_attention_bytes = int64_t{256} << 20;
-  int64_t max_attention_operations = int64_t{1} << 40;  // seconds on two cores
-  int64_t max_stream_requests = 256;
+  int64_t max_request_bytes = kDefaultMaxRequestBytes;
+  EncodeLimits encode;
+  AttentionLimits attention;
+  MemoryLimits memory;
+  StreamLimits streams;  // without max_bytes, which follows from max_request_bytes
   int64_t max_connection_calls = 4096;
   int64_t drain_timeout_s = 25;  // Kubernetes kills after 30
 

@@ -64,7 +64,8 @@ class ModelMetrics {
   virtual void SetLoaded(const ModelLoadInfo& model) = 0;
 };
 
-// Every Prometheus family of the server, named once, in metric_families.cc. Thread-safe.
+// Every Prometheus family of the server. metric_families.cc names them, device_metrics.cc and
+// process_metrics.cc those of devices and of the process. Thread-safe.
 class ServerMetrics {
  public:
   explicit ServerMetrics(absl::string_view version);

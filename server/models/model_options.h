@@ -9,19 +9,13 @@
 #include "kernels/core/backend.h"
 #include "kernels/core/threads/thread_team.h"
 #include "server/batching/batcher.h"
+#include "server/limits/limits.h"
 
 namespace attendant {
 
 struct ModelSource {
   std::string name;
   std::string directory;
-};
-
-// Bounds on one attention request.
-struct AttentionLimits {
-  int64_t max_tokens = 65536;                 // queries and keys of all its sequences
-  int64_t max_bytes = int64_t{256} << 20;     // scratch memory while it is computed
-  int64_t max_operations = int64_t{1} << 40;  // multiply-adds, about
 };
 
 // How models are loaded and served; the same for all of them.

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "server/limits/limits.h"
 
 namespace attendant {
 
@@ -56,11 +57,6 @@ class ByteBudget {
   const int64_t limit_;
   absl::Mutex mutex_;
   int64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
-};
-
-struct MemoryLimits {
-  int64_t max_pending_request_bytes = int64_t{512} << 20;
-  int64_t max_pending_response_bytes = int64_t{1} << 30;
 };
 
 // The memory of the requests of all protocols together, until each answer is written. It must

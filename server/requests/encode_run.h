@@ -2,6 +2,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "server/limits/limits.h"
 #include "server/requests/encode_types.h"
 #include "server/requests/request_run.h"
 

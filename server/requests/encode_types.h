@@ -15,13 +15,6 @@
 
 namespace attendant {
 
-// What one encode request may ask for, in every protocol.
-struct EncodeLimits {
-  int64_t max_request_sequences = 4096;
-  int64_t max_response_bytes = int64_t{64} << 20;          // of tensors, as f32
-  int64_t max_attention_weight_bytes = int64_t{32} << 20;  // of the attention weights among them
-};
-
 // Token ids as a client sends them: 64-bit until they are checked.
 struct IdsInput {
   std::vector<int64_t> token_ids;       // [len]

@@ -3,6 +3,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/batching/request.h"
+#include "server/limits/limits.h"
 #include "server/models/encoder_model.h"
 #include "server/requests/encode_types.h"
 

@@ -4,6 +4,7 @@
 
 #include "kernels/core/check.h"
 #include "kernels/core/packed_batch.h"
+#include "server/limits/limits.h"
 #include "server/requests/encode_validation.h"
 #include "server/rpc/encoder/messages.h"
 #include "tests/fuzz/harness.h"

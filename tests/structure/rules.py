@@ -55,30 +55,32 @@ TABLE = {
         "kernels/core kernels/core/threads kernels/reference kernels/cpu kernels/cpu/simd kernels/cpu/matmul "
         "kernels/cuda", "absl", private="dnnl"),
 
+    "server/limits": row(),
     "server/text/unicode": row(libraries="absl", private="icu"),
     "server/text": row("kernels/core kernels/io server/text/unicode", "absl"),
     "server/batching": row("kernels/core kernels/core/threads", "absl"),
     "server/metrics": row(libraries="absl prometheus"),
     "server/models": row(
         "kernels/core kernels/core/threads kernels/io kernels/attention kernels/attention/modules kernels/backends "
-        "server/text server/batching server/metrics", "absl"),
-    "server/requests": row("kernels/core server/text server/batching server/models server/metrics", "absl"),
-    "server/rpc/call": row("server/batching server/requests", "absl grpc"),
+        "server/limits server/text server/batching server/metrics", "absl"),
+    "server/requests": row(
+        "kernels/core server/limits server/text server/batching server/models server/metrics", "absl"),
+    "server/rpc/call": row("server/limits server/batching server/requests", "absl grpc"),
     "server/rpc/wire": row("proto server/models server/requests", "absl"),
     "server/rpc/encoder": row(
-        "proto kernels/core server/metrics server/models server/requests server/rpc/call server/rpc/wire",
-        "absl grpc"),
+        "proto kernels/core server/limits server/metrics server/models server/requests server/rpc/call "
+        "server/rpc/wire", "absl grpc"),
     "server/rpc/attention": row(
-        "proto kernels/core kernels/core/threads kernels/attention kernels/attention/modules server/batching "
-        "server/metrics server/models server/requests server/rpc/call server/rpc/wire", "absl grpc"),
+        "proto kernels/core kernels/core/threads kernels/attention kernels/attention/modules server/limits "
+        "server/batching server/metrics server/models server/requests server/rpc/call server/rpc/wire", "absl grpc"),
     "server/rpc/kserve": row(
-        "proto kernels/core server/batching server/metrics server/models server/requests server/rpc/call",
-        "absl grpc"),
+        "proto kernels/core server/limits server/batching server/metrics server/models server/requests "
+        "server/rpc/call", "absl grpc"),
     "server/rpc": row("proto", "absl"),  # health
     "server/http": row("server/metrics", "absl"),
     "server": row(
-        "client/flags kernels/core kernels/core/threads kernels/backends server/batching server/models "
-        "server/metrics server/requests server/rpc server/rpc/* server/http", "absl grpc", private="spdlog"),
+        "client/flags kernels/core kernels/core/threads kernels/backends server/limits server/batching "
+        "server/models server/metrics server/requests server/rpc server/rpc/* server/http", "absl grpc", private="spdlog"),
 
     "client": row("proto", "absl grpc protobuf"),
     "client/flags": row(libraries="absl", private="cli11"),  # the server's flags too
@@ -96,7 +98,7 @@ TABLE = {
 }
 
 # Headers that every module may include: each stands alone, with nothing of the tree and at most Abseil.
-ANYWHERE = {"kernels/core/check.h", "kernels/core/status_macros.h"}
+ANYWHERE = {"kernels/core/check.h", "kernels/core/status_macros.h", "kernels/core/base/half.h"}
 
 # A library by how its includes begin. What is neither here nor in the tree is the system's.
 LIBRARIES = {

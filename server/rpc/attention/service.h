@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "attendant/v1/attention.grpc.pb.h"
+#include "server/limits/limits.h"
 #include "server/models/model_options.h"
 #include "server/requests/request_run.h"
 #include "server/rpc/call/answer_stream.h"

@@ -15,17 +15,11 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "server/limits/limits.h"
 #include "server/requests/call_state.h"
 #include "server/rpc/call/calls.h"
 
 namespace attendant {
-
-// How much of one stream may be unanswered, or unread by its client. At a limit, flow control holds
-// that client back.
-struct StreamLimits {
-  int64_t max_requests = 256;
-  int64_t max_bytes = int64_t{32} << 20;  // of requests in work, their answers, and unread ones
-};
 
 // A bidirectional call on which every request gets one answer, as soon as that is ready. The next
 // request is read once the size of every coming answer is known and StreamLimits are not reached:

@@ -3,6 +3,7 @@
 
 #include "absl/status/statusor.h"
 #include "attendant/v1/encoder.pb.h"
+#include "server/limits/limits.h"
 #include "server/models/model_status.h"
 #include "server/requests/encode_types.h"
 #include "server/requests/number_format.h"

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "attendant/v1/encoder.grpc.pb.h"
+#include "server/limits/limits.h"
 #include "server/requests/encode_run.h"
 #include "server/rpc/call/answer_stream.h"
 #include "server/rpc/call/calls.h"

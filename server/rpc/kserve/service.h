@@ -7,6 +7,7 @@
 #include <string>
 
 #include "inference/grpc_service.grpc.pb.h"
+#include "server/limits/limits.h"
 #include "server/requests/encode_run.h"
 #include "server/rpc/call/answer_stream.h"
 #include "server/rpc/call/calls.h"

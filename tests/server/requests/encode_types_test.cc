@@ -226,7 +226,7 @@ TEST_F(LayerOutputsRpcTest, RefusesNumbersThatTheModelDoesNotHave) {
 
 InProcessServer::Options LimitWeights(int64_t max_bytes) {
   InProcessServer::Options options;
-  options.flags.max_attention_weight_bytes = max_bytes;
+  options.flags.encode.max_attention_weight_bytes = max_bytes;
   options.flags.max_batch_sequences = 1;  // requests of several sequences are split
   return options;
 }
@@ -283,8 +283,8 @@ TEST(NoWeightsTest, AreGivenWhereTheServerForbidsIt) {
 // Weights count towards what answers may hold together.
 TEST(PendingWeightsTest, AreAccountedFor) {
   InProcessServer::Options options;
-  options.flags.max_pending_response_bytes = kHelloWeightBytes + 1;
-  options.flags.max_response_bytes = kHelloWeightBytes + 1;
+  options.flags.memory.max_pending_response_bytes = kHelloWeightBytes + 1;
+  options.flags.encode.max_response_bytes = kHelloWeightBytes + 1;
   InProcessServer server(options);
   server.AwaitReady();
   server.run_gate().Close();

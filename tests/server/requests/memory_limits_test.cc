@@ -76,7 +76,7 @@ v1::Error StreamError(InProcessServer& server, const v1::EncodeRequest& request)
 
 TEST(MemoryLimitsTest, AnswersToComeAreBounded) {
   InProcessServer::Options options;
-  options.flags.max_pending_response_bytes = kHelloStateBytes + 1;
+  options.flags.memory.max_pending_response_bytes = kHelloStateBytes + 1;
   InProcessServer server(options);
   server.AwaitReady();
   server.run_gate().Close();
@@ -99,7 +99,7 @@ TEST(MemoryLimitsTest, RequestsInWorkAreBounded) {
   v1::EncodeRequest request = HelloRequest();
   request.mutable_sequences()->mutable_sequences(0)->set_text(std::string(40000, ' ') + "hello");
   InProcessServer::Options options;
-  options.flags.max_pending_request_bytes = static_cast<int64_t>(request.ByteSizeLong()) + 10;
+  options.flags.memory.max_pending_request_bytes = static_cast<int64_t>(request.ByteSizeLong()) + 10;
   InProcessServer server(options);
   server.AwaitReady();
   server.run_gate().Close();

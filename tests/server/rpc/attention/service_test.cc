@@ -155,8 +155,8 @@ TEST_F(AttentionTest, HigherPriorityGoesFirst) {
 
 TEST_F(AttentionTest, MemoryIsBoundedAndGivenBack) {
   InProcessServer::Options options;
-  options.flags.max_attention_bytes = 4096;
-  options.flags.max_attention_operations = 1'000'000;
+  options.flags.attention.max_bytes = 4096;
+  options.flags.attention.max_operations = 1'000'000;
   Start(options);
   v1::AttendResponse response;
   v1::AttendRequest wide = OnesRequest();
@@ -171,7 +171,7 @@ TEST_F(AttentionTest, PendingBytesAreBounded) {
   InProcessServer::Options options;
   v1::AttendRequest request = OnesRequest();
   // The message fits, with what it becomes it does not.
-  options.flags.max_pending_request_bytes = static_cast<int64_t>(request.ByteSizeLong()) + 50;
+  options.flags.memory.max_pending_request_bytes = static_cast<int64_t>(request.ByteSizeLong()) + 50;
   Start(options);
   v1::AttendResponse response;
   const grpc::Status status = Attend(request, response);
@@ -197,7 +197,7 @@ TEST_F(AttentionTest, WeightsOfARequestArePaidForBeforeTheyArePacked) {
   for (const auto& [room, code] : {std::pair{200, grpc::StatusCode::RESOURCE_EXHAUSTED},
                                    std::pair{5000, grpc::StatusCode::INVALID_ARGUMENT}}) {
     InProcessServer::Options options;
-    options.flags.max_pending_request_bytes = static_cast<int64_t>(request.ByteSizeLong()) + room;
+    options.flags.memory.max_pending_request_bytes = static_cast<int64_t>(request.ByteSizeLong()) + room;
     Start(options);
     v1::AttendResponse response;
     EXPECT_EQ(Attend(request, response).error_code(), code);

@@ -138,7 +138,7 @@ class BadInputTest : public ::testing::TestWithParam<BadInput> {
  protected:
   static InProcessServer::Options SmallResponses() {
     InProcessServer::Options options;
-    options.flags.max_response_bytes = 2048;
+    options.flags.encode.max_response_bytes = 2048;
     return options;
   }
 };

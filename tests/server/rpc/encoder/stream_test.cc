@@ -65,7 +65,7 @@ TEST(EncoderStreamTest, AnswersGoodAndBadRequestsEachOnce) {
 
 TEST(EncoderStreamTest, ReadsNoMoreThanItsLimit) {
   InProcessServer::Options options;
-  options.flags.max_stream_requests = 4;
+  options.flags.streams.max_requests = 4;
   InProcessServer server(options);
   server.AwaitReady();
   server.run_gate().Close();

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace attendant {
+
+// The server's limits on its clients, with their defaults, which are stated here only. ServerFlags
+// holds one of each; docs/limits.md has what happens at each limit.
+
+// What one encode request may ask for, in every protocol.
+struct EncodeLimits {
+  int64_t max_request_sequences = 4096;
+  int64_t max_response_bytes = int64_t{64} << 20;  // of tensors, as f32
+  // Of the attention weights among them: all 16 heads of two layers of 512 tokens, or all of
+  // BERT-base for 240 tokens.
+  int64_t max_attention_weight_bytes = int64_t{32} << 20;
+};
+
+// What one attention request may ask for.
+struct AttentionLimits {
+  int64_t max_tokens = 65536;                 // queries and keys of all its sequences
+  int64_t max_bytes = int64_t{256} << 20;     // scratch memory while it is computed
+  int64_t max_operations = int64_t{1} << 40;  // multiply-adds, about: seconds on two cores
+};
+
+// The memory of all requests and answers together.
+struct MemoryLimits {
+  int64_t max_pending_request_bytes = int64_t{512} << 20;
+  int64_t max_pending_response_bytes = int64_t{1} << 30;  // 2^18 tokens of hidden size 1024
+};
+
+inline constexpr int64_t kDefaultMaxRequestBytes = int64_t{16} << 20;  // of one message
+
+// How much of one stream may be unanswered, or unread by its client. At a limit, flow control holds
+// that client back.
+struct StreamLimits {
+  int64_t max_requests = 256;
+  // of requests in work, their answers, and unread ones
+  int64_t max_bytes = 2 * kDefaultMaxRequestBytes;
+};
+
+}  // namespace attendant

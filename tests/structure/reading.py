@@ -16,6 +16,7 @@ TYPE = re.compile(r"^([ \t]*)(?:template\s*<[^;{]*?>\s*)?(?:(?:class|struct|enum
                   r"([A-Z]\w+)\b(?=[^;()]*\{)|using\s+([A-Z]\w+)\s*=)", re.MULTILINE)
 # A type's use: neither a member nor a name of another namespace.
 NAME = re.compile(r"(?:(\w+)::|(?:\.|->)\s*)?\b([A-Z]\w*[a-z]\w*)\b")
+QUOTED_PATH = re.compile(r"`(\w[\w.-]*(?:/[\w.{},-]+)+)`")
 LINK = re.compile(r"(?<!`)!?\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+\s+(.*)$", re.MULTILINE)
 
@@ -100,6 +101,15 @@ def links(text):
             if not re.match(r"[a-z]+:", target):
                 path, _, anchor = target.partition("#")
                 yield number, path, anchor
+
+
+def quoted_paths(text):
+    """(line, path) of every `folder/file` in back quotes on a Markdown page; `a.{h,cc}` counts as two."""
+    for number, line in enumerate(text.splitlines(), 1):
+        for quoted in QUOTED_PATH.findall(line):
+            choice = re.search(r"\{([\w,]+)\}", quoted)
+            for ending in choice.group(1).split(",") if choice else [""]:
+                yield number, quoted.replace(choice.group(0), ending) if choice else quoted
 
 
 def anchors(text):

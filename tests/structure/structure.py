@@ -6,7 +6,7 @@
 
 Checked: the include arrows of rules.py, types and libraries that come through other headers, cycles between
 modules, permissions that nothing uses, the licence line, the length of files, lines and functions, the number of
-files in a folder, loops over lists of statuses, links between Markdown pages, and paths of one machine. Prints one
+files in a folder, loops over lists of statuses, links and paths on Markdown pages, and paths of one machine. Prints one
 line for each fault; the exit code is 1 when there is one.
 """
 
@@ -97,6 +97,7 @@ class Tree:
         self.check_cycles()
         self.check_folders()
         self.check_links()
+        self.check_quoted_paths()
         return self.faults
 
     def check_licence(self, name, text):
@@ -260,6 +261,15 @@ class Tree:
                     self.fault(page.as_posix(), number, f"a link to {path}, which does not exist")
                 elif anchor and target.suffix == ".md" and anchor not in reading.anchors(target.read_text("utf-8")):
                     self.fault(page.as_posix(), number, f"a link to #{anchor}, which {path or 'the page'} does not have")
+
+    def check_quoted_paths(self):
+        """A path that begins with a folder beside the page, or of the tree, leads to a file, perhaps to x.h by x."""
+        for page in self.pages:
+            for number, path in reading.quoted_paths(self.texts[page.as_posix()]):
+                first = path.split("/")[0]
+                bases = [b for b in (self.root / page.parent, self.root) if (b / first).is_dir() and first != "build"]
+                if bases and not any((b / path).exists() or list(b.glob(path + ".*")) for b in bases):
+                    self.fault(page.as_posix(), number, f"the path {path}, which does not exist")
 
     def check_permissions(self):
         """Permissions that nothing uses, after check(). Tests may use everything."""

@@ -167,6 +167,13 @@ class StructureTest(unittest.TestCase):
         self.assertEqual(self.fault("client/README.md", "[part](../server/README.md#second-part)\n"),
                          "client/README.md:1: a link to #second-part, which ../server/README.md does not have")
 
+    def test_paths_on_pages(self):
+        page = "Read `rpc/gone.h` and `flags/a.{h,cc}`, `flags/a`, `made/up.h`.\n"
+        files = {"client/flags/a.h": LICENCE, "client/flags/a.cc": LICENCE, "client/README.md": page}
+        self.assertEqual(self.faults(**files), [])
+        files["client/rpc/b.h"] = LICENCE
+        self.assertIn("client/README.md:1: the path rpc/gone.h, which does not exist", self.faults(**files))
+
     def test_included_code_is_read_as_well(self):
         self.assertIn("SPDX", self.fault("kernels/cpu/simd/a.inc", "no licence\n"))
         self.assertIn("has 401 lines", self.fault("kernels/cpu/simd/a.inc", LICENCE + "\n" * 400))

@@ -59,7 +59,7 @@ std::string RetryConfig(int max_attempts) {
   return absl::StrCat(R"({"methodConfig": [{"name": [{"service": "attendant.v1.Encoder"},
       {"service": "attendant.v1.Attention"}],
       "retryPolicy": {"initialBackoff": "0.1s", "maxBackoff": "2s", "backoffMultiplier": 2,
-      "retryableStatusCodes": ["RESOURCE_EXHAUSTED"], "maxAttempts": )",
+      "retryableStatusCodes": ["RESOURCE_EXHAUSTED", "UNAVAILABLE"], "maxAttempts": )",
                       max_attempts, "}}]}");
 }
 

@@ -30,8 +30,9 @@ struct ConnectOptions {
   std::string target = "127.0.0.1:8001";  // HOST:PORT, or any gRPC target
   TlsOptions tls = {};
   absl::Duration timeout = absl::Seconds(30);  // of each call; infinite is allowed
-  // How often a call is tried, from 1 to 5, while the server answers that its queue is full. The
-  // time between tries starts at 100 ms and doubles. Requests above 4 MiB are tried once.
+  // How often a call is tried, from 1 to 5, while the server's queue is full or the server cannot
+  // be reached, is loading or is draining. The time between tries starts at 100 ms and doubles.
+  // Requests above 4 MiB are tried once.
   int max_attempts = 1;
 };
 

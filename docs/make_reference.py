@@ -27,7 +27,7 @@ GOLDEN = ROOT / "tests/golden"
 MADE = "<!-- Made by docs/make_reference.py; a test fails when this page is stale. -->\n"
 
 # Labels with a closed set of values, which the page lists. All others name a model, a build or a machine.
-CLOSED_LABELS = ("kind", "method", "phase", "reason", "group")
+CLOSED_LABELS = ("kind", "method", "phase", "reason", "result", "group")
 
 # Limits without a flag: the constant, what it limits, and the answer beyond it.
 CONSTANTS = (
@@ -36,7 +36,7 @@ CONSTANTS = (
     ("kMaxTensorRank", "dimensions of an attention request's tensor", "INVALID_ARGUMENT"),
     ("kMaxNameBytes", "bytes of a model's name", "the server does not start"),
     ("kMaxMessageBytes", "bytes of an error's text", "the text is cut"),
-    ("kMaxConnections", "HTTP connections at the same time", "more wait until one of them has ended"),
+    ("kMaxConnections", "HTTP connections at the same time", "the oldest one without a request is closed"),
     ("kMaxRequestBytes", "bytes of an HTTP request's head", "HTTP 431"),
     ("kMaxTokenizerFileBytes", "bytes of a `tokenizer.json`", "the model does not load"),
     ("kMaxVocabularyBytes", "bytes of a vocabulary's words", "the model does not load"),

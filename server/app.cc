@@ -33,14 +33,16 @@ std::vector<std::string> Names(const std::vector<ModelSource>& sources) {
 App::App(const ServerFlags& flags, const std::vector<ModelSource>& sources,
          std::unique_ptr<const Backend> backend, ModelLoader loader,
          const AttentionLimits& attention_limits)
-    : drain_timeout_(absl::Seconds(flags.drain_timeout_s)),
+    : drain_delay_(absl::Seconds(flags.drain_delay_s)),
+      drain_timeout_(absl::Seconds(flags.drain_timeout_s)),
       backend_(std::move(backend)),
       health_service_(Names(sources)),
       metrics_(kVersion),
       completions_(PoolThreads(), "completion"),
       decoders_(PoolThreads(), "decode"),
       budgets_(flags.memory),
-      registry_(std::move(loader), metrics_, completions_.executor()),
+      registry_(std::move(loader), metrics_, completions_.executor(),
+                flags.strict_readiness == "on" ? Readiness::kEveryModel : Readiness::kAnyModel),
       request_dependencies_{registry_, metrics_, budgets_, decoders_.executor()},
       encode_dependencies_{request_dependencies_, flags.encode},
       encoder_service_(encode_dependencies_, MakeStreamLimits(flags)),
@@ -49,13 +51,18 @@ App::App(const ServerFlags& flags, const std::vector<ModelSource>& sources,
                           .max_request_bytes = flags.max_request_bytes,
                           .max_response_bytes = flags.encode.max_response_bytes},
                          MakeStreamLimits(flags)),
-      kserve_service_(encode_dependencies_, kVersion, MakeStreamLimits(flags)) {}
+      kserve_service_(encode_dependencies_, kVersion, MakeStreamLimits(flags)),
+      reflection_service_({v1::Encoder::service_full_name(), v1::Attention::service_full_name(),
+                           inference::GRPCInferenceService::service_full_name(),
+                           grpc::health::v1::Health::service_full_name(),
+                           grpc::reflection::v1alpha::ServerReflection::service_full_name()}) {}
 
 App::~App() {
-  if (server_ == nullptr) return;
+  if (grpc_.server == nullptr) return;
   Close(absl::InfinitePast());
-  server_->Shutdown(std::chrono::system_clock::now());
-  server_->Wait();
+  grpc_.acceptor.reset();
+  grpc_.server->Shutdown(std::chrono::system_clock::now());
+  grpc_.server->Wait();
 }
 
 absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,
@@ -96,12 +103,16 @@ absl::Status App::Listen(const ServerFlags& flags) {
                                                            ": ", http.status().message()));
   }
   http_ = *std::move(http);
-  grpc::Service* const services[] = {&encoder_service_, &attention_service_, &kserve_service_,
-                                     &health_service_};
-  ATTENDANT_ASSIGN_OR_RETURN(ListeningServer listening, StartGrpcServer(flags, services));
-  server_ = std::move(listening.server);
-  grpc_port_ = listening.port;
-  spdlog::info("listening: gRPC on {} (port {}), HTTP on {} (port {})", flags.listen, grpc_port_,
+  std::vector<grpc::Service*> services = {&encoder_service_, &attention_service_, &kserve_service_,
+                                          &health_service_};
+  if (flags.reflection == "on") services.push_back(&reflection_service_);
+  absl::StatusOr<GrpcServer> grpc = StartGrpcServer(flags, services, connection_counter_);
+  if (!grpc.ok()) {
+    return absl::Status(grpc.status().code(),
+                        absl::StrCat("--listen ", flags.listen, ": ", grpc.status().message()));
+  }
+  grpc_ = *std::move(grpc);
+  spdlog::info("listening: gRPC on {} (port {}), HTTP on {} (port {})", flags.listen, grpc_port(),
                flags.http_listen, http_port());
   return absl::OkStatus();
 }
@@ -149,9 +160,14 @@ void App::RequestStop() {
 // which clients do not retry on another server.
 void App::Drain() {
   constexpr absl::Duration kFlushTime = absl::Seconds(1);
+  health_service_.Drain();
+  registry_.AnnounceDrain();
+  if (drain_delay_ > absl::ZeroDuration() && LoadFailure().ok()) {
+    spdlog::info("serving for another {} s before the drain", absl::ToInt64Seconds(drain_delay_));
+    absl::SleepFor(drain_delay_);
+  }
   const absl::Time deadline = absl::Now() + drain_timeout_;
   spdlog::info("draining for at most {} s", absl::ToInt64Seconds(drain_timeout_));
-  health_service_.Drain();
   registry_.Drain(deadline);
   Close(std::max(deadline, absl::Now() + kFlushTime));
   spdlog::info("stopped");

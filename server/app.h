@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <grpcpp/server.h>
-
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,15 +11,18 @@
 #include "absl/time/time.h"
 #include "server/app_options.h"
 #include "server/flags.h"
+#include "server/grpc_server.h"
 #include "server/http/http_endpoint.h"
 #include "server/limits/limits.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/model_registry.h"
+#include "server/net/connection_acceptor.h"
 #include "server/requests/encode_run.h"
 #include "server/rpc/attention/service.h"
 #include "server/rpc/encoder/service.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/kserve/service.h"
+#include "server/rpc/reflection_service.h"
 #include "server/task_pool.h"
 
 namespace attendant {
@@ -51,11 +52,23 @@ class App {
 
   void RequestStop();
 
-  int grpc_port() const { return grpc_port_; }
+  int grpc_port() const { return grpc_.acceptor->port(); }
   int http_port() const { return http_->port(); }
   const ServerMetrics& metrics() const { return metrics_; }
 
  private:
+  // Counts the connections of the gRPC port.
+  class ConnectionCounter final : public ConnectionObserver {
+   public:
+    explicit ConnectionCounter(ServerMetrics& metrics) : metrics_(metrics) {}
+    void OnAccepted() override { metrics_.CountConnection("accepted"); }
+    void OnRefused(Refusal reason) override { metrics_.CountConnection(RefusalName(reason)); }
+    void OnOpenChanged(int64_t open) override { metrics_.SetConnections(open); }
+
+   private:
+    ServerMetrics& metrics_;
+  };
+
   // A pool's thread may still be inside the batcher or a request's run after it ended the last
   // call: the members declared before this one outlive that.
   struct PoolsIdle {
@@ -81,6 +94,7 @@ class App {
   // Ends streams and watches; waits until the answers are written, at most until `deadline`.
   void Close(absl::Time deadline);
 
+  const absl::Duration drain_delay_;
   const absl::Duration drain_timeout_;
   const std::unique_ptr<const Backend> backend_;  // null with a loader that has its own
   // The registry's loading thread touches these: they outlive the registry.
@@ -100,10 +114,11 @@ class App {
   EncoderService encoder_service_;
   AttentionService attention_service_;
   KServeService kserve_service_;
+  ReflectionService reflection_service_;
   PoolsIdle pools_idle_{*this};
   std::unique_ptr<HttpEndpoint> http_;
-  std::unique_ptr<grpc::Server> server_;
-  int grpc_port_ = 0;
+  ConnectionCounter connection_counter_{metrics_};
+  GrpcServer grpc_;
 };
 
 }  // namespace attendant

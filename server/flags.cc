@@ -16,6 +16,7 @@ namespace {
 constexpr int64_t kMaxBytes = int64_t{1} << 50;
 constexpr int64_t kMaxMessage = std::numeric_limits<int32_t>::max();  // gRPC's own limit
 constexpr int64_t kMaxCount = int64_t{1} << 30;
+constexpr int64_t kMaxSeconds = 30 * 86'400;
 constexpr int64_t kMinBatchTokens = 16;
 
 void AddModelFlags(ServerFlags& flags, FlagParser& parser) {
@@ -95,12 +96,30 @@ void AddLimitFlags(ServerFlags& flags, FlagParser& parser) {
                    "Scratch memory of one attention request during its computation");
   parser.AddNumber("max_attention_operations", &flags.attention.max_operations, "N", {1, kMaxBytes},
                    "Multiply-adds of one attention request, estimated");
-  parser.AddNumber("max_connection_calls", &flags.max_connection_calls, "N", {1, kMaxMessage},
-                   "Most calls and streams at the same time on one connection; further calls wait "
-                   "in the client");
   parser.AddNumber("max_stream_requests", &flags.streams.max_requests, "N", {1, kMaxCount},
                    "Most requests of one stream without an answer; the server then stops reading "
                    "the stream");
+}
+
+void AddConnectionFlags(ConnectionLimits& limits, FlagParser& parser) {
+  parser.Section("Connections");
+  parser.AddNumber("max_connections", &limits.max_connections, "N", {1, kMaxCount},
+                   "Most open connections to the gRPC port; further ones are closed at once. Less "
+                   "where the system allows fewer file descriptors");
+  parser.AddNumber("max_connections_per_address", &limits.max_connections_per_address, "N",
+                   {0, kMaxCount},
+                   "Most of them from one IP address; 0 is no limit, for clients behind a proxy");
+  parser.AddNumber("max_connection_calls", &limits.max_calls, "N", {1, kMaxMessage},
+                   "Most calls and streams at the same time on one connection; further calls wait "
+                   "in the client");
+  parser.AddNumber("max_connection_idle_s", &limits.max_idle_s, "SECONDS", {0, kMaxSeconds},
+                   "Time without a call after which a connection is closed; 0 is no limit");
+  parser.AddNumber(
+      "max_connection_age_s", &limits.max_age_s, "SECONDS", {0, kMaxSeconds},
+      "Age at which a connection takes no more calls, so that clients connect anew and "
+      "spread over all servers; 0 is no limit");
+  parser.AddNumber("max_connection_age_grace_s", &limits.max_age_grace_s, "SECONDS",
+                   {0, kMaxSeconds}, "Time that the calls of such a connection have to end");
 }
 
 void AddServerFlags(ServerFlags& flags, FlagParser& parser) {
@@ -116,8 +135,17 @@ void AddServerFlags(ServerFlags& flags, FlagParser& parser) {
   parser.Add("tls_client_ca", &flags.tls_client_ca, "FILE",
              "PEM file with authorities; each client must show a certificate that one of them "
              "signed");
-  parser.AddNumber("drain_timeout_s", &flags.drain_timeout_s, "SECONDS", {0, 86'400},
-                   "Longest time for admitted requests to finish after SIGTERM");
+  parser.AddNumber("tls_reload_s", &flags.tls_reload_s, "SECONDS", {1, kMaxSeconds},
+                   "How often the TLS files are read again, for new connections");
+  parser.AddChoice("reflection", &flags.reflection, {"on", "off"},
+                   "Whether gRPC reflection tells anybody which services there are");
+  parser.AddChoice("strict_readiness", &flags.strict_readiness, {"on", "off"},
+                   "Whether one model that failed keeps the whole server from being ready");
+  parser.AddNumber("drain_delay_s", &flags.drain_delay_s, "SECONDS", {0, kMaxSeconds},
+                   "Time after SIGTERM in which health says NOT_SERVING and requests are still "
+                   "served, until load balancers have seen it");
+  parser.AddNumber("drain_timeout_s", &flags.drain_timeout_s, "SECONDS", {0, kMaxSeconds},
+                   "Longest time for admitted requests to finish after that");
   parser.Section("Log and help");
   parser.AddChoice("log_format", &flags.log_format, {"text", "json"}, "Form of log lines");
   parser.AddChoice("log_level", &flags.log_level, {"debug", "info", "warn", "error", "off"},
@@ -133,6 +161,7 @@ void AddAllFlags(ServerFlags& flags, FlagParser& parser) {
   AddHardwareFlags(flags, parser);
   AddBatchingFlags(flags, parser);
   AddLimitFlags(flags, parser);
+  AddConnectionFlags(flags.connections, parser);
   AddServerFlags(flags, parser);
 }
 

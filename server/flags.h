@@ -38,12 +38,16 @@ struct ServerFlags {
   AttentionLimits attention;
   MemoryLimits memory;
   StreamLimits streams;  // without max_bytes, which follows from max_request_bytes
-  int64_t max_connection_calls = 4096;
+  ConnectionLimits connections;
+  std::string strict_readiness = "off";
+  int64_t drain_delay_s = 0;
   int64_t drain_timeout_s = 25;  // Kubernetes kills after 30
 
   std::string tls_cert;
   std::string tls_key;
   std::string tls_client_ca;
+  int64_t tls_reload_s = 60;
+  std::string reflection = "on";
 
   std::string log_format = "text";
   std::string log_level = "info";

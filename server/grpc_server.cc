@@ -1,40 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/grpc_server.h"
 
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/resource_quota.h>
-#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/core/base/regular_file.h"
 #include "kernels/core/status_macros.h"
+#include "server/net/descriptor_limit.h"
+#include "server/net/listening_socket.h"
+#include "server/tls_credentials.h"
+#include "spdlog/spdlog.h"
 
 namespace attendant {
 namespace {
 
-constexpr int64_t kMaxPemBytes = int64_t{1} << 20;
-
-absl::Status ReadPem(const std::string& path, std::string& text) {
-  if (path.empty()) return absl::OkStatus();
-  ATTENDANT_ASSIGN_OR_RETURN(text, ReadTextFile(path, kMaxPemBytes));
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const ServerFlags& flags) {
-  if (flags.tls_cert.empty()) return grpc::InsecureServerCredentials();
-  grpc::SslServerCredentialsOptions options(
-      flags.tls_client_ca.empty() ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
-                                  : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  grpc::SslServerCredentialsOptions::PemKeyCertPair pair;
-  ATTENDANT_RETURN_IF_ERROR(ReadPem(flags.tls_cert, pair.cert_chain));
-  ATTENDANT_RETURN_IF_ERROR(ReadPem(flags.tls_key, pair.private_key));
-  ATTENDANT_RETURN_IF_ERROR(ReadPem(flags.tls_client_ca, options.pem_root_certs));
-  options.pem_key_cert_pairs.push_back(std::move(pair));
-  return grpc::SslServerCredentials(options);
-}
+using grpc::experimental::ExternalConnectionAcceptor;
 
 // Dead peers are found within two minutes; a client may ping every ten seconds without being called
 // abusive.
@@ -49,38 +34,85 @@ void SetLimits(const ServerFlags& flags, grpc::ServerBuilder& builder) {
   constexpr int64_t kLeastQuotaBytes = int64_t{512} << 20;
   builder.SetMaxReceiveMessageSize(static_cast<int>(flags.max_request_bytes));
   builder.SetMaxSendMessageSize(-1);  // max_response_bytes was checked before compute
-  // Reflection is gRPC's own synchronous service: each of its streams holds a thread.
-  constexpr int kMaxSynchronousThreads = 16;
   builder.SetResourceQuota(
       grpc::ResourceQuota("attendant")
-          .Resize(static_cast<size_t>(std::max(kLeastQuotaBytes, 16 * flags.max_request_bytes)))
-          .SetMaxThreads(kMaxSynchronousThreads));
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
-                             static_cast<int>(flags.max_connection_calls));
+          .Resize(static_cast<size_t>(std::max(kLeastQuotaBytes, 16 * flags.max_request_bytes))));
+}
+
+int Milliseconds(int64_t seconds) {
+  constexpr int64_t kMost = std::numeric_limits<int>::max() - 1;  // the largest int: never
+  return static_cast<int>(std::min(seconds * 1000, kMost));
+}
+
+void SetConnectionLimits(const ConnectionLimits& limits, grpc::ServerBuilder& builder) {
+  constexpr int kHandshakeMs = 20'000;  // until the client's first frame
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(limits.max_calls));
+  if (limits.max_idle_s > 0) {
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(limits.max_idle_s));
+  }
+  if (limits.max_age_s > 0) {
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, Milliseconds(limits.max_age_s));
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS,
+                               Milliseconds(limits.max_age_grace_s));
+  }
+}
+
+// What the acceptor may hold open at the same time.
+ConnectionAcceptor::Limits AcceptorLimits(const ConnectionLimits& limits) {
+  const int64_t descriptors = RaiseDescriptorLimit();
+  const int64_t possible = ConnectionsWithin(descriptors);
+  if (possible < limits.max_connections) {
+    spdlog::warn(
+        "at most {} connections, not {} (--max_connections): the process may have {} file "
+        "descriptors (ulimit -n)",
+        possible, limits.max_connections, descriptors);
+  }
+  return {.max_connections = std::min(limits.max_connections, possible),
+          .max_connections_per_address = limits.max_connections_per_address};
+}
+
+ConnectionAcceptor::Serve HandOverTo(std::unique_ptr<ExternalConnectionAcceptor> grpc) {
+  return [grpc = std::move(grpc)](FileDescriptor fd) {
+    ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.fd = fd.release();
+    grpc->HandleNewConnection(&connection);
+  };
+}
+
+void WarnOfPlaintext(const ServerFlags& flags, bool loopback) {
+  if (loopback || !flags.tls_cert.empty()) return;
+  spdlog::warn(
+      "--listen {} reaches other machines, and without --tls_cert what they send and get "
+      "is not encrypted",
+      flags.listen);
 }
 
 }  // namespace
 
-absl::StatusOr<ListeningServer> StartGrpcServer(const ServerFlags& flags,
-                                                std::span<grpc::Service* const> services) {
+absl::StatusOr<GrpcServer> StartGrpcServer(const ServerFlags& flags,
+                                           std::span<grpc::Service* const> services,
+                                           ConnectionObserver& observer) {
+  ATTENDANT_ASSIGN_OR_RETURN(ListeningSocket socket, ListenOn(flags.listen));
   ATTENDANT_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials,
-                             Credentials(flags));
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+                             MakeServerCredentials(flags));
+  WarnOfPlaintext(flags, socket.loopback);
   grpc::ServerBuilder builder;
   SetLimits(flags, builder);
+  SetConnectionLimits(flags.connections, builder);
   SetKeepalive(builder);
-  ListeningServer listening;
-  builder.AddListeningPort(flags.listen, credentials, &listening.port);
   for (grpc::Service* service : services) builder.RegisterService(service);
-  listening.server = builder.BuildAndStart();
-  if (listening.server == nullptr || listening.port == 0) {
-    return absl::UnavailableError(absl::StrCat(
-        "cannot listen on --listen ", flags.listen,
-        flags.tls_cert.empty() ? ": the address cannot be read or is in use"
-                               : ": the address is in use, or certificate and key do not fit"));
-  }
-  return listening;
+  std::unique_ptr<ExternalConnectionAcceptor> grpc =
+      builder.experimental().AddExternalConnectionAcceptor(
+          grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
+  GrpcServer started;
+  started.server = builder.BuildAndStart();
+  if (started.server == nullptr) return absl::UnavailableError("gRPC cannot start its server");
+  ATTENDANT_ASSIGN_OR_RETURN(
+      started.acceptor,
+      ConnectionAcceptor::Start(std::move(socket), AcceptorLimits(flags.connections), observer,
+                                HandOverTo(std::move(grpc))));
+  return started;
 }
 
 }  // namespace attendant

@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <grpcpp/impl/codegen/service_type.h>
 #include <grpcpp/server.h>
-#include <grpcpp/server_builder.h>
 
 #include <memory>
 #include <span>
 
 #include "absl/status/statusor.h"
 #include "server/flags.h"
+#include "server/net/connection_acceptor.h"
 
 namespace attendant {
 
-struct ListeningServer {
+// gRPC, and the acceptor of its connections.
+struct GrpcServer {
   std::unique_ptr<grpc::Server> server;
-  int port = 0;
+  std::unique_ptr<ConnectionAcceptor> acceptor;  // stops before the server does
 };
 
-// Serves `services`, which must outlive the server, and reflection on flags.listen, with TLS when
-// the flags name certificates. An address that is in use is an error, never shared.
-absl::StatusOr<ListeningServer> StartGrpcServer(const ServerFlags& flags,
-                                                std::span<grpc::Service* const> services);
+// Serves `services` on flags.listen, with TLS when the flags name certificates. `services` and
+// `observer` must outlive the server. An address that is in use is an error, never shared.
+absl::StatusOr<GrpcServer> StartGrpcServer(const ServerFlags& flags,
+                                           std::span<grpc::Service* const> services,
+                                           ConnectionObserver& observer);
 
 }  // namespace attendant

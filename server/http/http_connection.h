@@ -6,7 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/http/listening_socket.h"
+#include "server/net/listening_socket.h"
 
 namespace attendant {
 
@@ -42,6 +42,7 @@ class HttpConnection {
   int fd() const { return fd_.get(); }
   short events() const;  // what to poll for
   absl::Time deadline() const { return deadline_; }
+  bool reading() const { return state_ == State::kReading; }  // its request has not come yet
 
   // Does the next step; the socket must be ready. False: the connection has ended.
   bool Continue(const HttpHandler& handler, absl::Time now);

@@ -18,8 +18,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/http/http_connection.h"
-#include "server/http/listening_socket.h"
 #include "server/metrics/server_metrics.h"
+#include "server/net/listening_socket.h"
 
 namespace attendant {
 
@@ -40,14 +40,17 @@ struct HttpEndpoint::Impl {
     thread.join();
   }
 
-  HttpResponse Answer(const HttpRequest& request) const;
+  HttpResponse Answer(const HttpRequest& request);
+  const std::string& Scrape();
   void Loop();
-  void Accept();
+  void Accept(int listener);
   std::vector<pollfd> PollSet() const;
   int PollTimeoutMs() const;
   void Serve(const std::vector<pollfd>& polled);
+  bool MakeRoom();
 
-  // Further connections wait in the kernel's queue until one of these ends: each has a deadline.
+  // With so many, a new connection takes the place of the oldest one whose request has not come:
+  // idle clients must not keep a probe waiting.
   static constexpr size_t kMaxConnections = 128;
   static constexpr int kAcceptPauseMs = 100;
 
@@ -60,13 +63,20 @@ struct HttpEndpoint::Impl {
   const HttpHandler handler = [this](const HttpRequest& request) { return Answer(request); };
   std::vector<HttpConnection> connections;
   bool accept_paused = false;  // for one round, after accept failed
+  std::string scrape;          // of this round; empty: not made yet
 
   std::thread thread;  // last: it uses all of the above
 };
 
-HttpResponse HttpEndpoint::Impl::Answer(const HttpRequest& request) const {
+// One for all clients that ask at the same time: they must not keep a probe waiting.
+const std::string& HttpEndpoint::Impl::Scrape() {
+  if (scrape.empty()) scrape = metrics.Scrape();
+  return scrape;
+}
+
+HttpResponse HttpEndpoint::Impl::Answer(const HttpRequest& request) {
   if (request.path == "/metrics") {
-    return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics.Scrape()};
+    return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = Scrape()};
   }
   if (request.path == "/healthz") return {.body = "ok\n"};
   if (request.path == "/readyz") {
@@ -86,15 +96,22 @@ void HttpEndpoint::Impl::Loop() {
     if (poll(polled.data(), polled.size(), timeout_ms) < 0) continue;  // EINTR
     if (polled[0].revents != 0) return;
     Serve(polled);
-    if (polled[1].revents != 0) Accept();
+    for (size_t i = 1; i <= socket.fds.size(); ++i) {
+      if (polled[i].revents != 0) Accept(polled[i].fd);
+    }
   }
 }
 
-// [0] wake, [1] the listening socket (negative: ignored), [2 + i] connection i.
+// [0] wake, then the listening sockets (negative: ignored), then the connections.
 std::vector<pollfd> HttpEndpoint::Impl::PollSet() const {
-  const bool accepting = connections.size() < kMaxConnections && !accept_paused;
-  std::vector<pollfd> polled = {{wake.get(), POLLIN, 0},
-                                {accepting ? socket.fd.get() : -1, POLLIN, 0}};
+  const bool full = connections.size() >= kMaxConnections &&
+                    std::none_of(connections.begin(), connections.end(),
+                                 [](const HttpConnection& c) { return c.reading(); });
+  const bool accepting = !full && !accept_paused;
+  std::vector<pollfd> polled = {{wake.get(), POLLIN, 0}};
+  for (const FileDescriptor& fd : socket.fds) {
+    polled.push_back({accepting ? fd.get() : -1, POLLIN, 0});
+  }
   for (const HttpConnection& connection : connections) {
     polled.push_back({connection.fd(), connection.events(), 0});
   }
@@ -115,9 +132,10 @@ int HttpEndpoint::Impl::PollTimeoutMs() const {
 
 void HttpEndpoint::Impl::Serve(const std::vector<pollfd>& polled) {
   const absl::Time now = absl::Now();
+  scrape.clear();
   std::vector<HttpConnection> open;
   for (size_t i = 0; i < connections.size(); ++i) {
-    const bool ready = polled[i + 2].revents != 0;
+    const bool ready = polled[1 + socket.fds.size() + i].revents != 0;
     // The deadline comes first: a client that sends one byte now and then is always ready.
     const bool in_time = connections[i].deadline() > now;
     const bool keep = in_time && (!ready || connections[i].Continue(handler, now));
@@ -126,8 +144,19 @@ void HttpEndpoint::Impl::Serve(const std::vector<pollfd>& polled) {
   connections = std::move(open);
 }
 
-void HttpEndpoint::Impl::Accept() {
-  FileDescriptor fd(accept4(socket.fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+// False: every connection is being answered.
+bool HttpEndpoint::Impl::MakeRoom() {
+  if (connections.size() < kMaxConnections) return true;
+  const auto oldest = std::find_if(connections.begin(), connections.end(),
+                                   [](const HttpConnection& c) { return c.reading(); });
+  if (oldest == connections.end()) return false;
+  connections.erase(oldest);
+  return true;
+}
+
+void HttpEndpoint::Impl::Accept(int listener) {
+  if (!MakeRoom()) return;
+  FileDescriptor fd(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (fd.valid()) {
     connections.emplace_back(std::move(fd), absl::Now());
   } else {

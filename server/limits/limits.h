@@ -30,6 +30,16 @@ struct MemoryLimits {
   int64_t max_pending_response_bytes = int64_t{1} << 30;  // 2^18 tokens of hidden size 1024
 };
 
+// The connections of the gRPC port.
+struct ConnectionLimits {
+  int64_t max_connections = 8192;           // and no more than there are descriptors for
+  int64_t max_connections_per_address = 0;  // 0: no limit
+  int64_t max_calls = 4096;                 // on one connection, at the same time
+  int64_t max_idle_s = 600;                 // without a call; 0: no limit
+  int64_t max_age_s = 0;                    // 0: no limit
+  int64_t max_age_grace_s = 60;             // for the calls of a connection of that age
+};
+
 inline constexpr int64_t kDefaultMaxRequestBytes = int64_t{16} << 20;  // of one message
 
 // How much of one stream may be unanswered, or unread by its client. At a limit, flow control holds

@@ -54,6 +54,10 @@ MetricFamilies::MetricFamilies(prometheus::Registry& registry)
                                "Memory of the weights, in the format that computes.")),
       model_arena_bytes(Gauge(registry, "attendant_model_arena_bytes",
                               "Memory of the model's sessions for batches in work.")),
+      connections_total(Counter(registry, "attendant_connections_total",
+                                "Connections to the gRPC port: accepted, or closed at once because "
+                                "of a limit or for want of file descriptors.")),
+      connections(Gauge(registry, "attendant_connections", "Open connections to the gRPC port.")),
       build_info(Gauge(registry, "attendant_build_info", "1; the labels say what is running.")) {}
 
 // Six buckets a decade, 1.8 an octave, from 100 us to 60 s. Neighbours differ by at most 5/3, so a

@@ -26,11 +26,13 @@ struct MetricFamilies {
   prometheus::Family<prometheus::Gauge>& queue_tokens;                  // {model}
   prometheus::Family<prometheus::Gauge>& queue_requests;                // {model}
   prometheus::Family<prometheus::Gauge>& inflight_requests;             // {model}
-  prometheus::Family<prometheus::Gauge>& model_loaded_info;   // {model, dtype, backend, isa}
-  prometheus::Family<prometheus::Gauge>& model_load_seconds;  // {model}
-  prometheus::Family<prometheus::Gauge>& model_weight_bytes;  // {model}
-  prometheus::Family<prometheus::Gauge>& model_arena_bytes;   // {model}
-  prometheus::Family<prometheus::Gauge>& build_info;          // {version, compiler}
+  prometheus::Family<prometheus::Gauge>& model_loaded_info;    // {model, dtype, backend, isa}
+  prometheus::Family<prometheus::Gauge>& model_load_seconds;   // {model}
+  prometheus::Family<prometheus::Gauge>& model_weight_bytes;   // {model}
+  prometheus::Family<prometheus::Gauge>& model_arena_bytes;    // {model}
+  prometheus::Family<prometheus::Counter>& connections_total;  // {result}
+  prometheus::Family<prometheus::Gauge>& connections;          // {}
+  prometheus::Family<prometheus::Gauge>& build_info;           // {version, compiler}
 };
 
 // Bucket bounds. A sample on a bound counts as below it.

@@ -27,11 +27,14 @@ constexpr std::array<const char*, kNumPhases> kPhaseNames = {"total", "tokenize"
                                                              "compute", "serialize"};
 constexpr std::array<const char*, kNumMethods> kMethodNames = {
     "encode", "encode_stream", "model_infer", "attend", "attend_stream"};
-// What RejectReasonName gives, and "memory" from the pipeline. Anything else counts as the last, so
-// that no label is made later.
+// What RejectReasonName gives, and "memory" from the request runner. Anything else counts as the
+// last, so that no label is made later.
 constexpr std::array<const char*, 8> kReasonNames = {"queue_full", "too_large", "deadline",
                                                      "cancelled",  "draining",  "device_lost",
                                                      "memory",     "other"};
+// "accepted", and what RefusalName gives.
+constexpr std::array<const char*, 4> kConnectionResults = {"accepted", "limit", "address_limit",
+                                                           "descriptors"};
 constexpr size_t kNumCodes = 17;  // gRPC's, 0 to 16
 
 template <typename Enum>
@@ -198,6 +201,7 @@ struct ServerMetrics::Impl {
   ProcessMetrics process;
   DeviceMetrics devices;
   RequestCounters unknown_model{families, ""};
+  prometheus::Gauge& connections = families.connections.Add({});
   absl::Mutex mutex;
   std::map<std::string, std::unique_ptr<ModelMetrics>> models ABSL_GUARDED_BY(mutex);
 };
@@ -205,6 +209,9 @@ struct ServerMetrics::Impl {
 ServerMetrics::ServerMetrics(absl::string_view version) : impl_(std::make_unique<Impl>()) {
   for (int method = 0; method < kNumMethods; ++method) {
     impl_->unknown_model.MakeAll(static_cast<Method>(method));
+  }
+  for (const char* result : kConnectionResults) {
+    impl_->families.connections_total.Add({{"result", result}});
   }
   impl_->families.build_info.Add({{"version", std::string(version)}, {"compiler", __VERSION__}})
       .Set(1);
@@ -221,6 +228,14 @@ ModelMetrics& ServerMetrics::ForModel(const std::string& name) {
 
 void ServerMetrics::CountUnknownModel(Method method, absl::StatusCode code) {
   impl_->unknown_model.Count(method, code);
+}
+
+void ServerMetrics::CountConnection(absl::string_view result) {
+  impl_->families.connections_total.Add({{"result", std::string(result)}}).Increment();
+}
+
+void ServerMetrics::SetConnections(int64_t open) {
+  impl_->connections.Set(static_cast<double>(open));
 }
 
 void ServerMetrics::AddDeviceSource(const std::string& model, DeviceSource source) {

@@ -80,6 +80,11 @@ class ServerMetrics {
   // Counts a request for a model that does not exist: requests_total{model=""}.
   void CountUnknownModel(Method method, absl::StatusCode code);
 
+  // A connection to the gRPC port was accepted ("accepted"), or refused for a reason (a
+  // RefusalName).
+  void CountConnection(absl::string_view result);
+  void SetConnections(int64_t open);
+
   // From now on every scrape calls `source` for the devices that the model computes on.
   void AddDeviceSource(const std::string& model, DeviceSource source);
 

@@ -31,8 +31,12 @@ absl::Status Unavailable(const ModelStatus& status) {
 
 }  // namespace
 
-ModelRegistry::ModelRegistry(ModelLoader loader, ServerMetrics& metrics, Executor executor)
-    : load_(std::move(loader)), metrics_(metrics), executor_(std::move(executor)) {}
+ModelRegistry::ModelRegistry(ModelLoader loader, ServerMetrics& metrics, Executor executor,
+                             Readiness readiness)
+    : load_(std::move(loader)),
+      metrics_(metrics),
+      executor_(std::move(executor)),
+      readiness_(readiness) {}
 
 ModelRegistry::~ModelRegistry() {
   {
@@ -120,12 +124,25 @@ std::vector<ModelStatus> ModelRegistry::List() const {
 
 absl::Status ModelRegistry::Ready() const {
   absl::ReaderMutexLock lock(&mutex_);
+  if (drain_announced_) return absl::UnavailableError("the server is stopping");
+  absl::Status failure = absl::UnavailableError("no model was given yet");
   bool any = false;
   for (const Entry& entry : entries_) {
-    ATTENDANT_RETURN_IF_ERROR(Unavailable(entry.status));
-    any |= !entry.built_in;
+    const absl::Status status = Unavailable(entry.status);
+    if (status.ok()) {
+      any |= !entry.built_in;
+    } else if (readiness_ == Readiness::kEveryModel || !entry.status.HasFailed()) {
+      return status;
+    } else {
+      failure = status;
+    }
   }
-  return any ? absl::OkStatus() : absl::UnavailableError("no model was given yet");
+  return any ? absl::OkStatus() : failure;
+}
+
+void ModelRegistry::AnnounceDrain() {
+  absl::MutexLock lock(&mutex_);
+  drain_announced_ = true;
 }
 
 void ModelRegistry::Drain(absl::Time deadline) {

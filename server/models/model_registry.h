@@ -22,6 +22,10 @@
 
 namespace attendant {
 
+// When the whole server counts as ready: once every model has ended its load, and one, or all,
+// serve.
+enum class Readiness { kAnyModel, kEveryModel };
+
 // The models of this process and the life of each: load, warm, serve, drain. Thread-safe.
 class ModelRegistry {
  public:
@@ -29,7 +33,8 @@ class ModelRegistry {
   using Listener = std::function<void(const std::string& name, ModelState state)>;
 
   // Completions of requests run on `executor`. `metrics` must outlive the registry.
-  ModelRegistry(ModelLoader loader, ServerMetrics& metrics, Executor executor);
+  ModelRegistry(ModelLoader loader, ServerMetrics& metrics, Executor executor,
+                Readiness readiness = Readiness::kAnyModel);
   ~ModelRegistry();
   ModelRegistry(const ModelRegistry&) = delete;
   ModelRegistry& operator=(const ModelRegistry&) = delete;
@@ -55,8 +60,11 @@ class ModelRegistry {
 
   std::vector<ModelStatus> List() const;  // in the order in which they were added
 
-  // OK when every model is ready; else UNAVAILABLE, naming one that is not and why.
+  // OK when the server is ready; else UNAVAILABLE, naming a model that is not and why.
   absl::Status Ready() const;
+
+  // From now on Ready says that the server stops. The models go on serving until Drain.
+  void AnnounceDrain();
 
   // Whether a model of this name was added, in any state.
   bool Contains(absl::string_view name) const;
@@ -90,10 +98,12 @@ class ModelRegistry {
   const ModelLoader load_;
   ServerMetrics& metrics_;
   const Executor executor_;
+  const Readiness readiness_;
   Listener listener_;
 
   mutable absl::Mutex mutex_;
   std::vector<Entry> entries_ ABSL_GUARDED_BY(mutex_);  // fixed in number once loading starts
+  bool drain_announced_ ABSL_GUARDED_BY(mutex_) = false;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
 
   std::thread loading_;  // last: it uses all of the above

@@ -22,6 +22,9 @@ struct ModelStatus {
   absl::Status error;              // the reason, with kFailed and kLost
   ServableModel* model = nullptr;  // null until it has loaded
 
+  // It does not serve, and will not.
+  bool HasFailed() const { return state == ModelState::kFailed || state == ModelState::kLost; }
+
   // The loaded model when it is of that kind, else null.
   EncoderModel* encoder() const { return model == nullptr ? nullptr : model->AsEncoder(); }
   AttentionModel* attention() const { return model == nullptr ? nullptr : model->AsAttention(); }

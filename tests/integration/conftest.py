@@ -23,8 +23,8 @@ def start_server(tmp_path_factory):
     """start_server({name: folder}, "--flag=value", ...): a Server that listens; wait_ready() waits for its models."""
     started = []
 
-    def start(models, *arguments):
-        started.append(Server(tmp_path_factory.mktemp("server"), models, *arguments))
+    def start(models, *arguments, **options):
+        started.append(Server(tmp_path_factory.mktemp("server"), models, *arguments, **options))
         return started[-1]
 
     yield start

@@ -54,6 +54,17 @@ def test_what_comes_after_sigterm_is_refused(loaded):
     assert server.wait() == 0
 
 
+def test_serves_during_the_drain_delay(start_server):
+    server = start_server({"tiny": settings.TINY_MODEL}, "--drain_delay_s=3").wait_ready()
+    with attendant.Client(server.grpc) as client:
+        server.terminate()
+        wait_until("/readyz to turn", DEADLINE, lambda: server.get("/readyz")[0] == 503)
+        for _ in range(20):
+            client.encode(request("tiny", [ids([5, 6, 7])], pooled=pb.PooledOutput()))
+        assert server.process.poll() is None
+        assert server.wait() == 0
+
+
 def test_idle_server_ends_at_once(start_server):
     server = start_server({"tiny": settings.TINY_MODEL}).wait_ready()
     server.terminate()

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Encrypted connections: the server shows its certificate and, when told to, asks for the client's."""
 
+import shutil
 import subprocess
 
 import grpc
 import pytest
 
 from harness import settings
+from harness.server import wait_until
 
 NO_ANSWER = 3
 
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
-    """A folder with ca, other_ca, server and client: NAME.pem and NAME.key."""
+    """A folder with ca, other_ca, server, client and new_server: NAME.pem and NAME.key. other_ca has signed new_server."""
     folder = tmp_path_factory.mktemp("tls")
 
     def openssl(name, subject, *arguments):
@@ -26,6 +28,8 @@ def certificates(tmp_path_factory):
     signed = ["-CA", "ca.pem", "-CAkey", "ca.key", "-addext", "basicConstraints=critical,CA:FALSE"]
     openssl("server", "server", *signed, "-addext", "subjectAltName=IP:127.0.0.1")
     openssl("client", "client", *signed)
+    openssl("new_server", "server", *[word.replace("ca.", "other_ca.") for word in signed], "-addext",
+            "subjectAltName=IP:127.0.0.1")
     return folder
 
 
@@ -51,6 +55,33 @@ def test_server_certificate(start_tls, certificates):
     credentials = grpc.ssl_channel_credentials((certificates / "ca.pem").read_bytes())
     with grpc.secure_channel(server.grpc, credentials) as channel:
         grpc.channel_ready_future(channel).result(timeout=30)
+
+
+def test_a_new_certificate_is_taken(start_server, certificates, tmp_path):
+    for name in ("server.pem", "server.key"):
+        shutil.copy(certificates / name, tmp_path / name)
+    server = start_server({"tiny": settings.TINY_MODEL}, f"--tls_cert={tmp_path / 'server.pem'}",
+                          f"--tls_key={tmp_path / 'server.key'}", "--tls_reload_s=1").wait_ready()
+    assert embed(server, f"--tls_ca={certificates / 'ca.pem'}") == 0
+    for name in ("server.pem", "server.key"):
+        shutil.copy(certificates / f"new_{name}", tmp_path / "next")
+        (tmp_path / "next").rename(tmp_path / name)
+    wait_until("the new certificate", 30, lambda: embed(server, f"--tls_ca={certificates / 'other_ca.pem'}") == 0)
+    assert embed(server, f"--tls_ca={certificates / 'ca.pem'}") == NO_ANSWER
+
+
+@pytest.mark.parametrize("cert, key, text", [
+    ("server.pem", "client.key", "client.key: not a PEM private key that fits the certificate"),
+    ("server.key", "server.key", "server.key: not a PEM certificate chain"),
+    ("server.pem", "gone.key", "gone.key"),
+])
+def test_files_that_do_not_fit(certificates, cert, key, text):
+    command = [settings.bin_dir() / "attendant-server", "--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0",
+               f"--model=tiny={settings.TINY_MODEL}", f"--tls_cert={certificates / cert}",
+               f"--tls_key={certificates / key}"]
+    ended = subprocess.run(command, capture_output=True, timeout=60, check=False, text=True)
+    assert ended.returncode == 1
+    assert text in ended.stdout + ended.stderr
 
 
 def test_client_certificate(start_tls, certificates):

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "tests/server/in_process_server.h"
 
 namespace attendant {
@@ -28,15 +29,23 @@ HealthCheckResponse::ServingStatus Check(InProcessServer& server, const std::str
   return response.status();
 }
 
-// Health turns before models do.
-void AwaitDraining(InProcessServer& server) {
+void AwaitHealth(InProcessServer& server, const std::string& service,
+                 HealthCheckResponse::ServingStatus status) {
+  const absl::Time limit = absl::Now() + absl::Seconds(30);
+  while (Check(server, service) != status) ASSERT_LT(absl::Now(), limit) << service;
+}
+
+void AwaitState(InProcessServer& server, int model, v1::ModelState state) {
   v1::ListModelsResponse response;
   do {
     grpc::ClientContext context;
     response.Clear();
     ASSERT_TRUE(server.encoder().ListModels(&context, {}, &response).ok());
-  } while (response.models(0).state() != v1::MODEL_STATE_DRAINING);
+  } while (response.models(model).state() != state);
 }
+
+// Health turns before models do.
+void AwaitDraining(InProcessServer& server) { AwaitState(server, 0, v1::MODEL_STATE_DRAINING); }
 
 // One Watch call, status by status.
 class Watch {
@@ -157,6 +166,17 @@ TEST(AppTest, ServesBesideAModelThatFailed) {
   server.AwaitReady();
   EXPECT_TRUE(CallHello(server.encoder()).ok());
   EXPECT_EQ(Check(server, "broken"), HealthCheckResponse::NOT_SERVING);
+  AwaitHealth(server, "", HealthCheckResponse::SERVING);
+}
+
+TEST(AppTest, IsNotReadyBesideAModelThatFailedWhenStrict) {
+  InProcessServer::Options options;
+  options.broken_models = {"broken"};
+  options.flags.strict_readiness = "on";
+  InProcessServer server(options);
+  server.AwaitReady();
+  AwaitState(server, 1, v1::MODEL_STATE_FAILED);
+  EXPECT_TRUE(CallHello(server.encoder()).ok());
   EXPECT_EQ(Check(server, ""), HealthCheckResponse::NOT_SERVING);
 }
 

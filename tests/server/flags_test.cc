@@ -45,7 +45,7 @@ TEST(FlagsTest, HelpComesBeforeEveryError) {
 
 TEST(FlagsTest, MarkdownNamesEveryFlag) {
   EXPECT_THAT(ServerFlagsMarkdown(),
-              HasSubstr("| `--drain_timeout_s SECONDS` | `25` | from 0 to 86400 | Longest"));
+              HasSubstr("| `--drain_timeout_s SECONDS` | `25` | from 0 to 2592000 | Longest"));
   EXPECT_TRUE(Parse({"--help_markdown"})->help_markdown);
 }
 

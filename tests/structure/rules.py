@@ -76,11 +76,13 @@ TABLE = {
     "server/rpc/kserve": row(
         "proto kernels/core server/limits server/batching server/metrics server/models server/requests "
         "server/rpc/call", "absl grpc"),
-    "server/rpc": row("proto", "absl"),  # health
-    "server/http": row("server/metrics", "absl"),
+    "server/rpc": row("proto", "absl", private="protobuf"),  # health, reflection
+    "server/net": row(libraries="absl"),
+    "server/http": row("server/metrics server/net", "absl"),
     "server": row(
-        "client/flags kernels/core kernels/core/threads kernels/backends server/limits server/batching "
-        "server/models server/metrics server/requests server/rpc server/rpc/* server/http", "absl grpc", private="spdlog"),
+        "client/flags kernels/core kernels/core/threads kernels/backends server/limits server/net server/batching "
+        "server/models server/metrics server/requests server/rpc server/rpc/* server/http", "absl grpc",
+        private="openssl spdlog"),
 
     "client": row("proto", "absl grpc protobuf"),
     "client/flags": row(libraries="absl", private="cli11"),  # the server's flags too
@@ -112,6 +114,7 @@ LIBRARIES = {
     "prometheus": ("prometheus/",),
     "grpc": ("grpc/", "grpcpp/"),
     "protobuf": ("google/protobuf/",),
+    "openssl": ("openssl/",),
     "spdlog": ("spdlog/", "fmt/"),
     "gtest": ("gtest/", "gmock/"),
     "benchmark": ("benchmark/",),

@@ -25,9 +25,10 @@ def wait_until(what, seconds, condition):
 
 
 class Server:
-    """Runs with the models {name: folder} and further command-line arguments. `folder` takes its files."""
+    """Runs with the models {name: folder} and further command-line arguments. `folder` takes its files; the new process
+    calls `preexec_fn` first."""
 
-    def __init__(self, folder, models, *arguments):
+    def __init__(self, folder, models, *arguments, preexec_fn=None):
         self.bin_dir = settings.bin_dir()
         self.port_file = folder / "ports"
         self.log_file = folder / "server.log"
@@ -35,7 +36,7 @@ class Server:
                    f"--port_file={self.port_file}"]
         command += [f"--model={name}={path}" for name, path in models.items()]
         with open(self.log_file, "wb") as log:
-            self.process = subprocess.Popen([*command, *arguments], stdout=log, stderr=log)
+            self.process = subprocess.Popen([*command, *arguments], stdout=log, stderr=log, preexec_fn=preexec_fn)
         ports = wait_until("the server's ports", START_SECONDS, self._read_ports)
         self.grpc = f"127.0.0.1:{ports['grpc']}"
         self.http = f"127.0.0.1:{ports['http']}"

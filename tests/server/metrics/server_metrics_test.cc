@@ -54,6 +54,8 @@ TEST_F(ServerMetricsTest, HasEveryFamilyOfTheDesign) {
                          "attendant_model_load_seconds gauge",
                          "attendant_model_weight_bytes gauge",
                          "attendant_model_arena_bytes gauge",
+                         "attendant_connections gauge",
+                         "attendant_connections_total counter",
                          "attendant_build_info gauge",
                          "process_cpu_seconds_total counter",
                          "process_resident_memory_bytes gauge",

@@ -86,7 +86,7 @@ TEST_F(ModelRegistryTest, LoadsOneAfterTheOther) {
   EXPECT_EQ(broken.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(broken.message()), HasSubstr("failed to load: "));
   EXPECT_EQ(registry_.Find("nobody").status().code(), absl::StatusCode::kNotFound);
-  EXPECT_FALSE(registry_.Ready().ok());
+  EXPECT_TRUE(registry_.Ready().ok()) << "one model serves";
   EXPECT_TRUE(registry_.Contains("broken"));
   EXPECT_FALSE(registry_.Contains("nobody"));
 }

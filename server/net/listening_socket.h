@@ -3,6 +3,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -21,19 +22,23 @@ class FileDescriptor {
 
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
+  int release() { return std::exchange(fd_, -1); }  // the caller closes it
 
  private:
   int fd_;
 };
 
+// The sockets of one address: a name may stand for several ("localhost": 127.0.0.1 and ::1).
 struct ListeningSocket {
-  FileDescriptor fd;  // TCP, listening, non-blocking
-  int port = 0;       // the bound one
+  std::vector<FileDescriptor> fds;  // TCP, listening, non-blocking; at least one
+  int port = 0;                     // the bound one, the same for all
+  bool loopback = false;            // only processes of this machine can connect
 };
 
 // Listens on `address`: "127.0.0.1:8002", "[::1]:0", "localhost:8002"; "[::]:8002" serves IPv4 too.
-// INVALID_ARGUMENT when it cannot be read, UNAVAILABLE (with the system's reason) when it cannot be
-// bound.
+// Of a name's addresses, those that this machine has are taken. INVALID_ARGUMENT when `address`
+// cannot be read, UNAVAILABLE (with the system's reason) when nothing can be bound, or when one of
+// the addresses is in use.
 absl::StatusOr<ListeningSocket> ListenOn(const std::string& address);
 
 }  // namespace attendant

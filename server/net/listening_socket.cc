@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/http/listening_socket.h"
+#include "server/net/listening_socket.h"
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <system_error>
 
@@ -49,21 +50,43 @@ absl::StatusOr<HostPort> Split(absl::string_view address) {
       return HostPort{std::string(host), std::string(address.substr(colon + 1))};
     }
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "HTTP address '", address, "': want HOST:PORT, e.g. 127.0.0.1:8002 or [::1]:8002"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("address '", address, "': want HOST:PORT, e.g. 127.0.0.1:8002 or [::1]:8002"));
 }
 
 absl::Status Unavailable(const std::string& address, const std::string& reason) {
-  return absl::UnavailableError(absl::StrCat("cannot listen for HTTP on ", address, ": ", reason));
+  return absl::UnavailableError(absl::StrCat("cannot listen on ", address, ": ", reason));
 }
 
-// An invalid descriptor with errno set when that fails.
-FileDescriptor Bind(const addrinfo& info) {
+void SetPort(int port, sockaddr_storage& address) {
+  const auto wire = htons(static_cast<uint16_t>(port));
+  if (address.ss_family == AF_INET6) {
+    reinterpret_cast<sockaddr_in6&>(address).sin6_port = wire;
+  } else {
+    reinterpret_cast<sockaddr_in&>(address).sin_port = wire;
+  }
+}
+
+bool IsLoopback(const addrinfo& info) {
+  if (info.ai_family == AF_INET6) {
+    return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(info.ai_addr)->sin6_addr);
+  }
+  const in_addr v4 = reinterpret_cast<const sockaddr_in*>(info.ai_addr)->sin_addr;
+  return ntohl(v4.s_addr) >> 24 == 127;
+}
+
+// Bound to `port`, or to that of `info` when `port` is 0. An invalid descriptor with errno set when
+// that fails.
+FileDescriptor Bind(const addrinfo& info, int port) {
+  sockaddr_storage address{};
+  std::memcpy(&address, info.ai_addr, info.ai_addrlen);
+  if (port != 0) SetPort(port, address);
   FileDescriptor fd(socket(info.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int on = 1;
   const bool bound =
       fd.valid() && setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
-      bind(fd.get(), info.ai_addr, info.ai_addrlen) == 0 && listen(fd.get(), SOMAXCONN) == 0;
+      bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), info.ai_addrlen) == 0 &&
+      listen(fd.get(), SOMAXCONN) == 0;
   if (bound) return fd;
   const int reason = errno;  // closing may change it
   fd = FileDescriptor();
@@ -92,17 +115,27 @@ absl::StatusOr<ListeningSocket> ListenOn(const std::string& address) {
   addrinfo hints{};
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   hints.ai_socktype = SOCK_STREAM;
+  hints.ai_protocol = IPPROTO_TCP;
   addrinfo* found = nullptr;
   const int error = getaddrinfo(parsed->host.c_str(), parsed->port.c_str(), &hints, &found);
   if (error != 0) return Unavailable(address, gai_strerror(error));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, freeaddrinfo);
+  ListeningSocket listening{.fds = {}, .port = 0, .loopback = true};
+  int reason = 0;
   for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {
-    FileDescriptor fd = Bind(*info);
-    if (!fd.valid()) continue;
-    const int port = PortOf(fd.get());
-    return ListeningSocket{std::move(fd), port};
+    FileDescriptor fd = Bind(*info, listening.port);
+    if (fd.valid()) {
+      listening.port = PortOf(fd.get());
+      listening.loopback = listening.loopback && IsLoopback(*info);
+      listening.fds.push_back(std::move(fd));
+    } else if (reason != EADDRINUSE) {
+      reason = errno;
+    }
   }
-  return Unavailable(address, std::system_category().message(errno));
+  // An address that this machine lacks (::1 without IPv6) may be left out, one in use may not: half
+  // of the clients would reach another program.
+  if (!listening.fds.empty() && reason != EADDRINUSE) return listening;
+  return Unavailable(address, std::system_category().message(reason));
 }
 
 }  // namespace attendant

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections that are many, idle or old, and a process without file descriptors, do not take the server away."""
+
+import resource
+import socket
+import time
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from harness import exposition, settings
+from harness.server import wait_until
+
+NEW_CONNECTION = [("grpc.use_local_subchannel_pool", 1)]
+
+
+def check(target):
+    """The answer to one health check on a new connection."""
+    with grpc.insecure_channel(target, NEW_CONNECTION) as channel:
+        return health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=10).status
+
+
+def flood(target, number):
+    """`number` connections on which nothing is sent."""
+    host, port = target.split(":")
+    return [socket.create_connection((host, int(port))) for _ in range(number)]
+
+
+def closed(connection):
+    connection.setblocking(False)
+    try:
+        return connection.recv(64) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        return True
+
+
+def metric(server, name, **labels):
+    return exposition.Page(server.get("/metrics")[1]).value(name, **labels)
+
+
+def few_descriptors():
+    """For the process that calls it."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300))
+
+
+def test_a_flood_of_connections(start_server):
+    server = start_server({"tiny": settings.TINY_MODEL}, preexec_fn=few_descriptors).wait_ready()
+    assert "at most 150 connections" in server.log()
+    for _ in range(3):
+        connections = flood(server.grpc, 400)
+        wait_until("refusals", 30, lambda: metric(server, "attendant_connections_total", result="limit") > 0)
+        wait_until("the end of what is too much", 30, lambda: sum(closed(c) for c in connections) >= 250)
+        assert server.get("/healthz")[0] == 200
+        for connection in connections:
+            connection.close()
+        wait_until("the end of the connections", 30, lambda: metric(server, "attendant_connections") == 0)
+        assert check(server.grpc) == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_limits(start_server):
+    server = start_server({"tiny": settings.TINY_MODEL}, "--max_connections=20", "--max_connections_per_address=5",
+                          "--max_connection_idle_s=2").wait_ready()
+    connections = flood(server.grpc, 10)
+    wait_until("refusals", 30, lambda: sum(closed(c) for c in connections) == 5)
+    assert metric(server, "attendant_connections_total", result="address_limit") == 5
+    for connection in connections:
+        connection.close()
+    wait_until("the end of the connections", 30, lambda: metric(server, "attendant_connections") == 0)
+    with grpc.insecure_channel(server.grpc, NEW_CONNECTION) as channel:  # idle after its call
+        health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=10)
+        wait_until("the connection", 30, lambda: metric(server, "attendant_connections") == 1)
+        wait_until("the end of the idle connection", 30, lambda: metric(server, "attendant_connections") == 0)
+
+
+def test_old_connections_are_closed_without_losing_a_call(start_server):
+    server = start_server({"tiny": settings.TINY_MODEL}, "--max_connection_age_s=1").wait_ready()
+    with grpc.insecure_channel(server.grpc, NEW_CONNECTION) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        end = time.monotonic() + 4
+        while time.monotonic() < end:
+            stub.Check(health_pb2.HealthCheckRequest(), timeout=10)
+    assert metric(server, "attendant_connections_total", result="accepted") >= 3
+
+
+def test_plaintext_beyond_this_machine_is_warned_of(start_server):
+    assert "not encrypted" not in start_server({"tiny": settings.TINY_MODEL}).wait_ready().log()
+    open_to_all = start_server({"tiny": settings.TINY_MODEL}, "--listen=0.0.0.0:0").wait_ready()
+    assert "without --tls_cert what they send and get is not encrypted" in open_to_all.log()
+
+
+def test_reflection_can_be_off(start_server):
+    server = start_server({"tiny": settings.TINY_MODEL}, "--reflection=off").wait_ready()
+    with grpc.insecure_channel(server.grpc, NEW_CONNECTION) as channel:
+        call = channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
+        with pytest.raises(grpc.RpcError) as error:
+            list(call(iter([b""]), timeout=10))
+        assert error.value.code() == grpc.StatusCode.UNIMPLEMENTED

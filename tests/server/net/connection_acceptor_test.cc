@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/net/connection_acceptor.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/net/listening_socket.h"
+
+namespace attendant {
+namespace {
+
+constexpr absl::Duration kLong = absl::Seconds(30);
+
+// Counts, and lets a test wait for a count.
+class Counter final : public ConnectionObserver {
+ public:
+  void OnAccepted() override {
+    absl::MutexLock lock(&mutex_);
+    ++accepted_;
+  }
+  void OnRefused(Refusal reason) override {
+    absl::MutexLock lock(&mutex_);
+    ++refused_[reason];
+  }
+  void OnOpenChanged(int64_t open) override {
+    absl::MutexLock lock(&mutex_);
+    open_ = open;
+  }
+
+  bool AwaitOpen(int64_t open) {
+    absl::MutexLock lock(&mutex_);
+    const auto reached = [&]() { return open_ == open; };
+    return mutex_.AwaitWithTimeout(absl::Condition(&reached), kLong);
+  }
+  bool AwaitRefused(Refusal reason, int64_t times) {
+    absl::MutexLock lock(&mutex_);
+    const auto reached = [&]() { return refused_[reason] >= times; };
+    return mutex_.AwaitWithTimeout(absl::Condition(&reached), kLong);
+  }
+  int64_t accepted() {
+    absl::MutexLock lock(&mutex_);
+    return accepted_;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  int64_t accepted_ = 0;
+  int64_t open_ = 0;
+  std::map<Refusal, int64_t> refused_;
+};
+
+FileDescriptor NewSocket() { return FileDescriptor(socket(AF_INET, SOCK_STREAM, 0)); }
+
+// From 127.0.0.`host`.
+bool ConnectTo(int fd, int port, unsigned host = 1) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + host);
+  if (bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) return false;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  return connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+}
+
+// True once the other side has closed it, false when it sends a byte.
+bool IsClosed(int fd) {
+  pollfd polled = {fd, POLLIN, 0};
+  char byte;
+  return poll(&polled, 1, 30'000) == 1 && read(fd, &byte, 1) <= 0;
+}
+
+// A server that greets each connection with a byte and keeps it until it is told otherwise.
+class ConnectionAcceptorTest : public testing::Test {
+ protected:
+  void Start(const ConnectionAcceptor::Limits& limits) {
+    auto socket = ListenOn("127.0.0.1:0");
+    ASSERT_TRUE(socket.ok()) << socket.status();
+    auto acceptor =
+        ConnectionAcceptor::Start(*std::move(socket), limits, counter_, [this](FileDescriptor fd) {
+          EXPECT_EQ(send(fd.get(), "x", 1, MSG_NOSIGNAL), 1);
+          absl::MutexLock lock(&mutex_);
+          held_.push_back(std::move(fd));
+        });
+    ASSERT_TRUE(acceptor.ok()) << acceptor.status();
+    acceptor_ = *std::move(acceptor);
+  }
+
+  FileDescriptor Connect(unsigned host = 1) {
+    FileDescriptor fd = NewSocket();
+    EXPECT_TRUE(ConnectTo(fd.get(), acceptor_->port(), host));
+    return fd;
+  }
+  void CloseOneOnTheServer() {
+    absl::MutexLock lock(&mutex_);
+    held_.pop_back();
+  }
+
+  Counter counter_;
+  absl::Mutex mutex_;
+  std::vector<FileDescriptor> held_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<ConnectionAcceptor> acceptor_;
+};
+
+TEST_F(ConnectionAcceptorTest, HandsOverAndSeesTheEnd) {
+  Start({.max_connections = 10});
+  const FileDescriptor one = Connect();
+  const FileDescriptor two = Connect();
+  EXPECT_FALSE(IsClosed(one.get()));
+  EXPECT_FALSE(IsClosed(two.get()));
+  EXPECT_TRUE(counter_.AwaitOpen(2));
+  EXPECT_EQ(counter_.accepted(), 2);
+  CloseOneOnTheServer();
+  EXPECT_TRUE(counter_.AwaitOpen(1));
+}
+
+TEST_F(ConnectionAcceptorTest, ClosesWhatIsAboveTheLimit) {
+  Start({.max_connections = 2});
+  const FileDescriptor one = Connect();
+  const FileDescriptor two = Connect();
+  EXPECT_FALSE(IsClosed(one.get()));
+  EXPECT_FALSE(IsClosed(two.get()));
+  EXPECT_TRUE(IsClosed(Connect().get()));
+  EXPECT_TRUE(counter_.AwaitRefused(ConnectionObserver::Refusal::kLimit, 1));
+  CloseOneOnTheServer();
+  EXPECT_FALSE(IsClosed(Connect().get()));  // at once, not a second later
+}
+
+TEST_F(ConnectionAcceptorTest, LimitsEachAddress) {
+  Start({.max_connections = 10, .max_connections_per_address = 1});
+  const FileDescriptor one = Connect();
+  EXPECT_FALSE(IsClosed(one.get()));
+  EXPECT_TRUE(IsClosed(Connect().get()));
+  const FileDescriptor other = Connect(/*host=*/2);
+  EXPECT_FALSE(IsClosed(other.get()));
+  EXPECT_TRUE(counter_.AwaitRefused(ConnectionObserver::Refusal::kAddressLimit, 1));
+  CloseOneOnTheServer();  // the other address's
+  EXPECT_TRUE(IsClosed(Connect().get()));
+  EXPECT_FALSE(IsClosed(Connect(/*host=*/2).get()));
+}
+
+// Takes every descriptor that the process may still have.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit low{.rlim_cur = 256, .rlim_max = before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &low);
+    for (int fd; (fd = dup(0)) >= 0;) taken_.push_back(FileDescriptor(fd));
+    EXPECT_EQ(errno, EMFILE);
+  }
+  ~NoDescriptors() {
+    taken_.clear();
+    setrlimit(RLIMIT_NOFILE, &before_);
+  }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+  std::vector<FileDescriptor> taken_;
+};
+
+TEST_F(ConnectionAcceptorTest, SurvivesWithoutDescriptors) {
+  Start({.max_connections = 1000});
+  std::vector<FileDescriptor> clients;  // connecting takes no descriptor
+  for (int i = 0; i < 20; ++i) clients.push_back(NewSocket());
+  {
+    const NoDescriptors none;
+    for (const FileDescriptor& client : clients) {
+      ASSERT_TRUE(ConnectTo(client.get(), acceptor_->port()));
+      EXPECT_TRUE(IsClosed(client.get()));
+    }
+    EXPECT_TRUE(counter_.AwaitRefused(ConnectionObserver::Refusal::kDescriptors, 20));
+  }
+  EXPECT_FALSE(IsClosed(Connect().get()));
+}
+
+TEST(ListeningSocketTest, TakesEveryAddressOfAName) {
+  const auto socket = ListenOn("localhost:0");
+  ASSERT_TRUE(socket.ok()) << socket.status();
+  EXPECT_TRUE(socket->loopback);
+  EXPECT_GT(socket->port, 0);
+  EXPECT_TRUE(ConnectTo(NewSocket().get(), socket->port));
+}
+
+TEST(ListeningSocketTest, SharesNoAddress) {
+  const auto socket = ListenOn("127.0.0.1:0");
+  ASSERT_TRUE(socket.ok()) << socket.status();
+  const std::string taken = "127.0.0.1:" + std::to_string(socket->port);
+  EXPECT_EQ(ListenOn(taken).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ListenOn("localhost:" + std::to_string(socket->port)).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST(ListeningSocketTest, KnowsWhetherOthersCanConnect) {
+  EXPECT_TRUE(ListenOn("127.0.0.1:0")->loopback);
+  EXPECT_FALSE(ListenOn("0.0.0.0:0")->loopback);
+}
+
+}  // namespace
+}  // namespace attendant

@@ -181,6 +181,45 @@ absl::Status AddOperations(std::initializer_list<std::initializer_list<int64_t>>
   return absl::OkStatus();
 }
 
+void AddOverhead(const Call& call, int64_t count, int64_t operations, Cost& cost) {
+  cost.operations +=
+      CheckedProduct("", {call.query.heads, count, operations}).value_or(kMaxElements);
+}
+
+void AddOverheads(const Call& call, int64_t scores, const Overheads& each, Cost& cost) {
+  // A batch of 2^40 empty sequences takes no time.
+  AddOverhead(call, std::min(call.queries.batch(), call.queries.tokens()), each.sequence, cost);
+  AddOverhead(call, call.queries.tokens(), each.query, cost);
+  AddOverhead(call, call.keys.tokens(), each.key, cost);
+  AddOverhead(call, scores, each.score, cost);
+}
+
+int64_t SeenPairs(const Call& call) {
+  const int64_t longest = call.keys.max_len();
+  const int64_t window = call.mask.window < 0 ? longest : std::min(call.mask.window, longest);
+  const int64_t widest = (call.mask.causal ? window : 2 * window) + 1;
+  const auto pairs = [&](int64_t queries, int64_t keys) {
+    const int64_t seeing = call.mask.window < 0 ? queries : std::min(queries, keys + window);
+    const int64_t in_window = seeing * std::min(keys, widest);
+    if (!call.mask.causal) return in_window;
+    const int64_t corner = std::min(queries, keys);  // its queries see half of it
+    return std::min(in_window, corner * (corner + 1) / 2 + (queries - corner) * keys);
+  };
+  if (!call.queries.packed() && !call.keys.packed()) {
+    return call.queries.batch() * pairs(call.queries.seq(), call.keys.seq());
+  }
+  int64_t sum = 0;
+  for (int64_t i = 0; i < call.queries.batch(); ++i) {
+    sum += pairs(call.queries.len(i), call.keys.len(i));
+  }
+  return sum;
+}
+
+bool HasKeyBiases(const Call& call) {
+  const Mask& mask = call.mask;
+  return mask.tensor.present() || mask.keys.dim(0) != 0 || !mask.alibi_slopes.empty();
+}
+
 absl::StatusOr<int64_t> ScorePairs(const Call& call) {
   // Not sequence by sequence: a batch of 2^40 empty ones takes no bytes to say.
   if (!call.queries.packed() && !call.keys.packed()) {

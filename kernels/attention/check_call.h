@@ -48,12 +48,32 @@ absl::Status RefuseScale(const Call& call);
 absl::Status AddOperations(std::initializer_list<std::initializer_list<int64_t>> products,
                            Cost& cost);
 
+// What a kind takes beside its scores, in operations for each head and
+struct Overheads {
+  int64_t sequence = 0;
+  int64_t query = 0;
+  int64_t key = 0;
+  int64_t score = 0;  // pair of a query and a key
+};
+
+// Adds them to cost.operations, with `scores` pairs in each head; never refuses.
+void AddOverheads(const Call& call, int64_t scores, const Overheads& each, Cost& cost);
+
+// Adds `operations` for each of `count` things of each head to cost.operations; never refuses.
+void AddOverhead(const Call& call, int64_t count, int64_t operations, Cost& cost);
+
 // Fills out_* and weights_*. REQUIRES: CheckCall accepted the call.
 absl::StatusOr<Cost> OutputCost(const Call& call, int64_t out_heads, int64_t out_dim,
                                 int64_t score_heads);
 
 // Sum over sequences of queries * keys. REQUIRES: CheckCall accepted the call.
 absl::StatusOr<int64_t> ScorePairs(const Call& call);
+
+// Those of them that causal and window leave, about. REQUIRES: ScorePairs accepted the call.
+int64_t SeenPairs(const Call& call);
+
+// Whether a query's keys differ by more than window and causal.
+bool HasKeyBiases(const Call& call);
 
 // Where a sequence's [heads or 1, queries, keys] begin in Outputs::weights, given Cost's
 // weights_heads. REQUIRES: CheckCall accepted the call.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "kernels/attention/attention.h"
 
@@ -24,11 +25,12 @@ class MaskReader {
   int64_t KeysBegin(int64_t query) const;
   int64_t KeysEnd(int64_t query) const;
 
-  // bias[j] = Bias(query, key_begin + j) for j in [0, count).
-  void BiasRow(int64_t query, int64_t key_begin, int64_t count, float* bias) const;
+  // bias[j] = Bias(query, key_begin + j) for j in [0, count), but without causal and window, which
+  // KeysBegin and KeysEnd say.
+  void KeyBiases(int64_t query, int64_t key_begin, int64_t count, float* bias) const;
 
-  // bias[j] for the first `count` keys, but for causal and window: those KeysBegin and KeysEnd say.
-  void KeyBiases(int64_t query, int64_t count, float* bias) const;
+  // bias[j] = Bias(query, keys[j]).
+  void Biases(int64_t query, std::span<const int64_t> keys, float* bias) const;
 
   // Where the sequence and head begin in the mask tensor.
   int64_t first() const { return first_; }
@@ -42,7 +44,8 @@ class MaskReader {
   }
   float TensorBias(int64_t query, int64_t key) const;
   template <typename Value, typename ToBias>
-  void TensorBiases(int64_t query, int64_t count, ToBias to_bias, float* bias) const;
+  void TensorBiases(int64_t query, int64_t key_begin, int64_t count, ToBias to_bias,
+                    float* bias) const;
 
   const Mask& mask_;
   int64_t keys_;

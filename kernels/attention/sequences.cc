@@ -8,7 +8,7 @@ namespace attendant::attention {
 Sequences Sequences::Dense(int64_t batch, int64_t seq) {
   Sequences sequences;
   sequences.batch_ = batch;
-  sequences.seq_ = seq;
+  sequences.seq_ = sequences.max_len_ = seq;
   return sequences;
 }
 
@@ -17,14 +17,14 @@ Sequences Sequences::Packed(std::span<const int64_t> starts) {
   sequences.packed_ = true;
   sequences.batch_ = static_cast<int64_t>(starts.size()) - 1;
   sequences.starts_ = starts;
+  for (size_t i = 1; i < starts.size(); ++i) {
+    // Starts may be a client's and unchecked: what overflows wraps, and is refused by
+    // CheckSequences.
+    const auto len = static_cast<int64_t>(static_cast<uint64_t>(starts[i]) -
+                                          static_cast<uint64_t>(starts[i - 1]));
+    sequences.max_len_ = std::max(sequences.max_len_, len);
+  }
   return sequences;
-}
-
-int64_t Sequences::max_len() const {
-  if (!packed_) return seq_;
-  int64_t longest = 0;
-  for (int64_t i = 0; i < batch_; ++i) longest = std::max(longest, len(i));
-  return longest;
 }
 
 bool SameLengths(const Sequences& a, const Sequences& b) {

@@ -17,7 +17,8 @@ class Sequences {
  public:
   Sequences() = default;
   static Sequences Dense(int64_t batch, int64_t seq);
-  static Sequences Packed(std::span<const int64_t> starts);  // [batch + 1]
+  // [batch + 1]. Looks at each once; they need not have been checked.
+  static Sequences Packed(std::span<const int64_t> starts);
 
   bool packed() const { return packed_; }
   int64_t seq() const { return seq_; }  // of dense ones
@@ -30,12 +31,13 @@ class Sequences {
   }
   int64_t len(int64_t index) const { return packed_ ? start(index + 1) - start(index) : seq_; }
   int64_t tokens() const { return packed_ ? starts_.back() : batch_ * seq_; }
-  int64_t max_len() const;
+  int64_t max_len() const { return max_len_; }
 
  private:
   bool packed_ = false;
   int64_t batch_ = 0;
   int64_t seq_ = 0;
+  int64_t max_len_ = 0;
   std::span<const int64_t> starts_;
 };
 

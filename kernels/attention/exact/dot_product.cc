@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kinds that are exact softmax attention over a mask.
-#include <algorithm>
-
 #include "kernels/attention/check_call.h"
 #include "kernels/attention/exact/exact_attention.h"
 #include "kernels/attention/reference/reference.h"
@@ -21,34 +19,12 @@ absl::StatusOr<Cost> MeasureFlash(const Call& call, int threads) {
   return MeasureExact(call, threads);
 }
 
-// Sum over sequences of queries * keys in a window, no more than ScorePairs.
-int64_t WindowPairs(const Call& call) {
-  const int64_t window = std::min(call.mask.window, call.keys.max_len());
-  const auto pairs = [&](int64_t queries, int64_t keys) {
-    return queries * std::min(keys, 2 * window + 1);
-  };
-  if (!call.queries.packed() && !call.keys.packed()) {
-    return call.queries.batch() * pairs(call.queries.seq(), call.keys.seq());
-  }
-  int64_t sum = 0;
-  for (int64_t i = 0; i < call.queries.batch(); ++i) {
-    sum += pairs(call.queries.len(i), call.keys.len(i));
-  }
-  return sum;
-}
-
 absl::StatusOr<Cost> MeasureLocal(const Call& call, int threads) {
   ATTENDANT_RETURN_IF_ERROR(CheckCall(call, call.query.heads, /*gives_weights=*/true));
   if (call.mask.window < 0) {
     return absl::InvalidArgumentError("local attention needs a window of at least 0");
   }
-  ATTENDANT_ASSIGN_OR_RETURN(Cost cost, MeasureExact(call, threads));
-  // What is outside the window is not computed; weights are written all the same.
-  if (call.need_weights == WeightsWanted::kNone) {
-    cost.operations = call.query.heads * WindowPairs(call) *
-                      (call.query.dim + call.value.dim + kSoftmaxOperations);
-  }
-  return cost;
+  return MeasureExact(call, threads);
 }
 
 absl::Status ReferenceDotProduct(const Call& call, const Outputs& outputs) {

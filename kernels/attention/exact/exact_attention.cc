@@ -144,12 +144,20 @@ absl::StatusOr<Cost> MeasureExact(const Call& call, int threads) {
   ATTENDANT_RETURN_IF_ERROR(CheckEqual("query", call.query.dim, "key", call.key.dim, "dims"));
   ATTENDANT_ASSIGN_OR_RETURN(Cost cost,
                              OutputCost(call, call.query.heads, call.value.dim, call.query.heads));
-  ATTENDANT_ASSIGN_OR_RETURN(int64_t pairs, ScorePairs(call));
+  ATTENDANT_ASSIGN_OR_RETURN(const int64_t pairs, ScorePairs(call));
   const int64_t score = call.query.dim + kSoftmaxOperations;
-  // Weights are computed once more.
-  const int64_t weights = call.need_weights == WeightsWanted::kNone ? 0 : score;
+  const int64_t seen = SeenPairs(call);
   ATTENDANT_RETURN_IF_ERROR(
-      AddOperations({{call.query.heads, pairs, score + call.value.dim + weights}}, cost));
+      AddOperations({{call.query.heads, seen, score + call.value.dim}}, cost));
+  AddOverheads(call, seen, {.sequence = 16384, .query = 128}, cost);
+  // Of queries and keys that no mask but causal and window hides from each other.
+  AddOverhead(call, std::min(call.queries.tokens(), seen), 1024, cost);
+  AddOverhead(call, std::min(call.keys.tokens(), seen), 384, cost);
+  AddMaskOperations(call, seen, cost);
+  if (call.need_weights != WeightsWanted::kNone) {  // scores are computed once more, of all keys
+    ATTENDANT_RETURN_IF_ERROR(AddOperations({{call.query.heads, pairs, score}}, cost));
+    AddOverheads(call, pairs, {.sequence = 12288, .query = 1536, .key = 256, .score = 48}, cost);
+  }
   // No buffer of a thread has more than a few floats for each key and dim, or key and query.
   ATTENDANT_RETURN_IF_ERROR(CheckedProduct(
       "scratch of threads, keys and dims",

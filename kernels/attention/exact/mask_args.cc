@@ -7,10 +7,15 @@
 #include <cstdlib>
 #include <limits>
 
+#include "kernels/attention/check_call.h"
 #include "kernels/attention/mask.h"
+#include "kernels/core/base/int_math.h"
 
 namespace attendant::attention {
 namespace {
+
+// A multiple of every kernel's vectors, tiles and panels of keys.
+constexpr int64_t kKeysAtATime = 64;
 
 enum class Form {
   kNone,      // windows alone
@@ -70,7 +75,7 @@ void Trim(const Call& call, LeftOut left_out, cpu::AttentionArgs& args) {
 void ApplyOneRow(const Call& call, const MaskReader& reader, bool trim, float* buffer,
                  cpu::AttentionArgs& args) {
   const float left_out = -std::numeric_limits<float>::infinity();
-  reader.KeyBiases(0, args.keys, buffer);
+  reader.KeyBiases(0, 0, args.keys, buffer);
   args.bias = buffer;
   args.bias_stride = 0;
   if (trim)
@@ -122,6 +127,22 @@ void ApplyDistance(const Call& call, int64_t sequence, int64_t head, bool trim, 
   }
 }
 
+// Of the keys that a window leaves to the piece, rounded to what the kernel reads at a time. The
+// weights' kernel reads all keys.
+void ApplyRows(const MaskReader& reader, bool trim, float* buffer, cpu::AttentionArgs& args) {
+  int64_t begin = 0, end = args.keys;
+  if (trim) {
+    begin = reader.KeysBegin(args.query_begin) / kKeysAtATime * kKeysAtATime;
+    end = std::min(RoundUp(reader.KeysEnd(args.query_end - 1), kKeysAtATime), args.keys);
+  }
+  const int64_t count = std::max<int64_t>(end - begin, 0);
+  for (int64_t query = args.query_begin; query < args.query_end; ++query) {
+    reader.KeyBiases(query, begin, count, buffer + (query - args.query_begin) * count);
+  }
+  args.bias = Before(buffer, args.query_begin * count + begin);
+  args.bias_stride = count;
+}
+
 }  // namespace
 
 int64_t MaskBufferFloats(const Call& call, int64_t queries) {
@@ -138,6 +159,28 @@ int64_t MaskBufferFloats(const Call& call, int64_t queries) {
       return queries * keys;
   }
   return 0;
+}
+
+void AddMaskOperations(const Call& call, int64_t seen, Cost& cost) {
+  const int64_t queries = std::min(call.queries.tokens(), seen);
+  if (call.mask.window >= 0) AddOverhead(call, queries, 768, cost);
+  switch (FormOf(call)) {
+    case Form::kNone:
+      return;
+    case Form::kOneRow:
+    case Form::kDistance:
+      return AddOverheads(call, seen, {.key = 192, .score = 12}, cost);
+    case Form::kTensor:
+      return AddOverheads(call, seen, {.key = 64, .score = 48}, cost);
+    case Form::kRows: {
+      AddOverheads(call, seen, {.query = 1024, .score = 48}, cost);
+      // A row has the keys that any query of its piece sees.
+      const int64_t window = call.mask.window < 0 ? cpu::kAllKeys / 4 : call.mask.window;
+      const int64_t row = std::min(
+          call.keys.max_len(), 2 * std::min(window, call.keys.max_len()) + cpu::kMaxTaskQueries);
+      AddOverhead(call, queries, 32 * row, cost);
+    }
+  }
 }
 
 void ApplyMask(const Call& call, int64_t sequence, int64_t head, bool trim, float* buffer,
@@ -157,11 +200,7 @@ void ApplyMask(const Call& call, int64_t sequence, int64_t head, bool trim, floa
     case Form::kDistance:
       return ApplyDistance(call, sequence, head, trim, buffer, args);
     case Form::kRows:
-      for (int64_t query = args.query_begin; query < args.query_end; ++query) {
-        reader.KeyBiases(query, args.keys, buffer + (query - args.query_begin) * args.keys);
-      }
-      args.bias = Before(buffer, args.query_begin * args.keys);
-      args.bias_stride = args.keys;
+      return ApplyRows(reader, trim, buffer, args);
   }
 }
 

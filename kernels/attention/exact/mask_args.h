@@ -12,6 +12,10 @@ namespace attendant::attention {
 // REQUIRES: CheckCall accepted the call.
 int64_t MaskBufferFloats(const Call& call, int64_t queries);
 
+// Adds to cost.operations what ApplyMask and the kernel's reading of a mask take, with `seen` pairs
+// of queries and keys in each head. REQUIRES: as above.
+void AddMaskOperations(const Call& call, int64_t seen, Cost& cost);
+
 // Says the call's mask, for one sequence and head and the queries of `args`, in the kernel's terms:
 // bias, allowed and window. Reads the caller's mask where it lies; only what has no such form is
 // written out, into `buffer`. With `trim`, keys that no query may attend to are cut off at the end

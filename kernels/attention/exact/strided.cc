@@ -56,11 +56,18 @@ Form FormOf(const Call& call) {
   return mask.keys.dim(0) != 0 ? Form::kAllowed : Form::kWindow;
 }
 
+// In operations: a row copied to where a task gathers its keys, beside its values; and a value of
+// the mask for a gathered key.
+constexpr int64_t kCopyOperations = 448;
+constexpr int64_t kBiasOperations = 256;
+
 // Sizes of the largest task of any sequence.
 struct Sizes {
   int64_t block = 1;
   int64_t gathered = 0;
-  int64_t pairs = 0;  // of all sequences and one head
+  int64_t pairs = 0;   // of all sequences and one head
+  int64_t copies = 0;  // keys gathered by all tasks, of one head
+  int64_t tasks = 0;
 };
 
 void Include(const Call& call, int64_t queries, int64_t keys, int64_t count, Sizes& sizes) {
@@ -69,6 +76,8 @@ void Include(const Call& call, int64_t queries, int64_t keys, int64_t count, Siz
   sizes.block = std::max(sizes.block, block);
   sizes.gathered = std::max(sizes.gathered, gathered);
   sizes.pairs += count * queries * gathered;
+  sizes.tasks += count * CeilDivide(queries, block);
+  sizes.copies += count * CeilDivide(queries, block) * gathered;
 }
 
 // REQUIRES: ScorePairs accepted the call, which has more.
@@ -227,8 +236,8 @@ class BlockAttention {
   void FillBias(int64_t head) {
     const MaskReader reader(call_, sequence_, head);
     float* bias = buffers_.bias;
-    for (int64_t query = begin_; query < end_; ++query) {
-      for (int64_t j = 0; j < count_; ++j) *bias++ = reader.Bias(query, buffers_.places[j]);
+    for (int64_t query = begin_; query < end_; ++query, bias += count_) {
+      reader.Biases(query, {buffers_.places, static_cast<size_t>(count_)}, bias);
     }
   }
 
@@ -241,6 +250,30 @@ class BlockAttention {
   int64_t summaries_ = 0;  // of them
 };
 
+// A task costs as a sequence of exact attention; each key that it copies as a row.
+absl::Status AddStridedOperations(const Call& call, const Sizes& sizes, Cost& cost) {
+  const int64_t heads = call.query.heads;
+  const int64_t score = call.query.dim + kSoftmaxOperations;
+  const int64_t bias = FormOf(call) == Form::kBias ? kBiasOperations : 0;
+  ATTENDANT_RETURN_IF_ERROR(
+      AddOperations({{heads, sizes.pairs, score + call.value.dim + bias},
+                     {heads, sizes.copies, 2 * kCopyOperations + call.key.dim + call.value.dim}},
+                    cost));
+  AddOverhead(call, sizes.tasks, 16384, cost);
+  AddOverhead(call, call.queries.tokens(), 1024, cost);
+  if (call.need_weights == WeightsWanted::kNone) return absl::OkStatus();
+  ATTENDANT_ASSIGN_OR_RETURN(const int64_t all_pairs, ScorePairs(call));
+  ATTENDANT_RETURN_IF_ERROR(AddOperations({{heads, sizes.pairs, score + bias + 128},
+                                           {heads, sizes.copies, kCopyOperations + call.key.dim}},
+                                          cost));
+  AddOverhead(call, sizes.tasks, 12288, cost);
+  AddOverheads(call, all_pairs, {.query = 1536, .score = 8}, cost);
+  return absl::OkStatus();
+}
+
+// Blocks of one token: every key is a summary, and every query sees them all.
+bool SeesAllKeys(const Call& call) { return call.block == 1; }
+
 absl::StatusOr<Cost> MeasureStrided(const Call& call, int threads) {
   ATTENDANT_RETURN_IF_ERROR(CheckCall(call, call.query.heads, /*gives_weights=*/true));
   ATTENDANT_RETURN_IF_ERROR(CheckEqual("query", call.query.dim, "key", call.key.dim, "dims"));
@@ -248,14 +281,12 @@ absl::StatusOr<Cost> MeasureStrided(const Call& call, int threads) {
     return absl::InvalidArgumentError(
         absl::StrCat("the block is ", call.block, ", it must be at least 1, or 0 for the root"));
   }
+  if (SeesAllKeys(call)) return MeasureExact(call, threads);
   ATTENDANT_ASSIGN_OR_RETURN(Cost cost,
                              OutputCost(call, call.query.heads, call.value.dim, call.query.heads));
   ATTENDANT_RETURN_IF_ERROR(ScorePairs(call));
   const Sizes sizes = SizesOf(call);
-  const int64_t score = call.query.dim + kSoftmaxOperations;
-  const int64_t weights = call.need_weights == WeightsWanted::kNone ? 0 : score;
-  ATTENDANT_RETURN_IF_ERROR(
-      AddOperations({{call.query.heads, sizes.pairs, score + call.value.dim + weights}}, cost));
+  ATTENDANT_RETURN_IF_ERROR(AddStridedOperations(call, sizes, cost));
   ATTENDANT_RETURN_IF_ERROR(CheckedProduct(
       "scratch of threads, keys and dims",
       {threads, sizes.gathered + 1024, call.key.dim + call.value.dim + sizes.block + 1024, 16}));
@@ -268,6 +299,7 @@ absl::StatusOr<Cost> MeasureStrided(const Call& call, int threads) {
 
 absl::Status RunStrided(const Call& call, ThreadPool& pool, std::span<std::byte> memory,
                         const Outputs& outputs) {
+  if (SeesAllKeys(call)) return RunExact(call, pool, memory, outputs);
   const cpu::FlashAttention flash = FlashAttentionOf(call);
   Arena scratch(memory);
   const Buffers buffers(call, flash, pool.threads(), scratch);

@@ -157,7 +157,8 @@ absl::StatusOr<Cost> MeasureAdditive(const Call& call, int threads) {
   ATTENDANT_ASSIGN_OR_RETURN(Weights weights, WeightsOf(call));
   ATTENDANT_ASSIGN_OR_RETURN(Cost cost,
                              OutputCost(call, call.query.heads, call.value.dim, call.query.heads));
-  ATTENDANT_ASSIGN_OR_RETURN(int64_t pairs, ScorePairs(call));
+  ATTENDANT_RETURN_IF_ERROR(ScorePairs(call));
+  const int64_t pairs = SeenPairs(call);
   ATTENDANT_RETURN_IF_ERROR(
       MeasureScored(call, AdditiveModel(call, weights, nullptr), threads, cost));
   // A tanh takes about four times as long as a multiply-add.
@@ -166,6 +167,8 @@ absl::StatusOr<Cost> MeasureAdditive(const Call& call, int threads) {
        {call.query.heads, call.queries.tokens(), weights.units, call.query.dim},
        {call.query.heads, call.keys.tokens(), weights.units, call.key.dim}},
       cost));
+  AddOverheads(call, pairs, {.sequence = 49152, .query = 14336, .key = 2560}, cost);
+  AddScoredOverheads(call, pairs, cost);
   return cost;
 }
 

@@ -71,6 +71,7 @@ absl::StatusOr<Cost> MeasureLinear(const Call& call, int threads) {
     ATTENDANT_ASSIGN_OR_RETURN(int64_t pairs, ScorePairs(call));
     ATTENDANT_RETURN_IF_ERROR(
         AddOperations({{call.query.heads, pairs, call.key.dim + call.value.dim}}, cost));
+    AddOverheads(call, pairs, {.sequence = 12288, .query = 4096, .key = 1024, .score = 48}, cost);
   }
   return cost;
 }

@@ -299,6 +299,8 @@ absl::Status MeasureLinearSums(const Call& call, int threads, Cost& cost) {
   const int64_t wave = std::max(layout.Head(call.keys.max_len()), std::min(total, Wave::kFloats));
   cost.scratch_bytes = (threads * layout.thread_total + wave) * static_cast<int64_t>(sizeof(float));
   const int64_t own = call.mask.causal ? kChunk : 0;
+  const int64_t query = call.mask.causal ? 3072 : 1280;
+  AddOverheads(call, 0, {.sequence = 16384, .query = query, .key = 1280}, cost);
   return AddOperations({{heads, call.keys.tokens(), key_dim, value_dim + 1},
                         {heads, call.queries.tokens(), key_dim, value_dim + 1},
                         {heads, call.queries.tokens(), own, key_dim + value_dim}},

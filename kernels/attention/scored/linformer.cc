@@ -227,6 +227,7 @@ absl::StatusOr<Cost> MeasureLinformer(const Call& call, int threads) {
       AddOperations({{heads, call.keys.tokens(), projected, dims},
                      {heads, call.queries.tokens(), projected, dims + kSoftmaxOperations}},
                     cost));
+  AddOverheads(call, 0, {.sequence = 28672, .query = 5120, .key = 3072}, cost);
   return cost;
 }
 

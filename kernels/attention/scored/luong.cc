@@ -75,11 +75,14 @@ absl::StatusOr<Cost> MeasureLuong(const Call& call, int threads) {
   ATTENDANT_ASSIGN_OR_RETURN(Cost cost,
                              OutputCost(call, call.query.heads, call.value.dim, call.query.heads));
   ATTENDANT_RETURN_IF_ERROR(MeasureScored(call, LuongModel(call, weight, nullptr), threads, cost));
-  ATTENDANT_ASSIGN_OR_RETURN(int64_t pairs, ScorePairs(call));
+  ATTENDANT_RETURN_IF_ERROR(ScorePairs(call));
+  const int64_t pairs = SeenPairs(call);
   ATTENDANT_RETURN_IF_ERROR(
       AddOperations({{call.query.heads, pairs, call.key.dim + call.value.dim + kSoftmaxOperations},
                      {call.query.heads, call.queries.tokens(), weight.size()}},
                     cost));
+  AddOverheads(call, pairs, {.sequence = 12288, .query = 6144, .key = 1024}, cost);
+  AddScoredOverheads(call, pairs, cost);
   return cost;
 }
 

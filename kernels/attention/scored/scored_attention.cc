@@ -256,7 +256,7 @@ bool CallKeysModel::Bias(int64_t sequence, int64_t head, int64_t query, float* b
   if (!mask.tensor.present() && mask.keys.dim(0) == 0 && mask.alibi_slopes.empty()) return false;
   const MaskReader reader(call_, sequence, head);
   const int64_t begin = reader.KeysBegin(query);
-  reader.BiasRow(query, begin, std::max<int64_t>(reader.KeysEnd(query) - begin, 0), bias + begin);
+  reader.KeyBiases(query, begin, std::max<int64_t>(reader.KeysEnd(query) - begin, 0), bias + begin);
   return true;
 }
 
@@ -316,6 +316,13 @@ void SumWeightedValues(const ScoredKernels& kernels, const StridedMatmulArgs& ar
       kernels.add_scaled(row, 1, args.n, out);
     }
   }
+}
+
+void AddScoredOverheads(const Call& call, int64_t seen, Cost& cost) {
+  if (HasKeyBiases(call)) AddOverheads(call, seen, {.query = 5120, .score = 48}, cost);
+  if (call.need_weights == WeightsWanted::kNone) return;
+  const int64_t pairs = ScorePairs(call).value_or(kMaxElements);
+  AddOverheads(call, pairs, {.query = 1024, .score = 32}, cost);
 }
 
 absl::Status MeasureScored(const Call& call, const ScoreModel& model, int threads, Cost& cost) {

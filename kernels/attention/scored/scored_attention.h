@@ -104,6 +104,10 @@ void SumWeightedValues(const ScoredKernels& kernels, const StridedMatmulArgs& ar
 // call, whose heads are `query`'s.
 absl::Status MeasureScored(const Call& call, const ScoreModel& model, int threads, Cost& cost);
 
+// Adds to cost.operations what masks and weights take, with `seen` pairs of queries and keys in
+// each head.
+void AddScoredOverheads(const Call& call, int64_t seen, Cost& cost);
+
 // out = softmax(scores + bias) values for every head and query of the call, and the weights
 // where the call asks for them: [.., queries, keys].
 void RunScored(const Call& call, const ScoreModel& model, const ScoredKernels& kernels,

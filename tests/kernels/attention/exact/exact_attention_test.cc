@@ -302,7 +302,8 @@ TEST(StridedTest, OperationsAndScratchGrowAsTheyShould) {
   call.queries = call.keys = Sequences::Dense(1, 1 << 16);
   const auto longer = Measure(call, 2);
   ASSERT_TRUE(shorter.ok() && longer.ok()) << longer.status();
-  EXPECT_EQ(longer->operations, shorter->operations * 64 * 8);  // n sqrt(n)
+  EXPECT_LE(longer->operations, shorter->operations * 64 * 8);  // n sqrt(n), and some n
+  EXPECT_GE(longer->operations, shorter->operations * 64 * 4);
   EXPECT_LE(longer->scratch_bytes, shorter->scratch_bytes * 9);
   call.block = -1;
   EXPECT_EQ(Measure(call, 2).status().code(), absl::StatusCode::kInvalidArgument);

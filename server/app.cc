@@ -28,6 +28,15 @@ std::vector<std::string> Names(const std::vector<ModelSource>& sources) {
   return names;
 }
 
+std::vector<std::string> ServiceNames(const ServerFlags& flags) {
+  std::vector<std::string> names = {
+      v1::Encoder::service_full_name(), inference::GRPCInferenceService::service_full_name(),
+      grpc::health::v1::Health::service_full_name(),
+      grpc::reflection::v1alpha::ServerReflection::service_full_name()};
+  if (flags.attention_service == "on") names.push_back(v1::Attention::service_full_name());
+  return names;
+}
+
 }  // namespace
 
 App::App(const ServerFlags& flags, const std::vector<ModelSource>& sources,
@@ -52,10 +61,7 @@ App::App(const ServerFlags& flags, const std::vector<ModelSource>& sources,
                           .max_response_bytes = flags.encode.max_response_bytes},
                          MakeStreamLimits(flags)),
       kserve_service_(encode_dependencies_, kVersion, MakeStreamLimits(flags)),
-      reflection_service_({v1::Encoder::service_full_name(), v1::Attention::service_full_name(),
-                           inference::GRPCInferenceService::service_full_name(),
-                           grpc::health::v1::Health::service_full_name(),
-                           grpc::reflection::v1alpha::ServerReflection::service_full_name()}) {}
+      reflection_service_(ServiceNames(flags)) {}
 
 App::~App() {
   if (grpc_.server == nullptr) return;
@@ -88,11 +94,21 @@ absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,
     raw->OnModelChanged(name, state);
   });
   app->registry_.SetModels(sources);  // a call that comes at once finds them loading, not unknown
-  app->registry_.AddBuiltIn(
-      MakeAttention(setup.options, app->metrics_, app->completions_.executor()));
+  if (flags.attention_service == "on") {
+    app->registry_.AddBuiltIn(
+        MakeAttention(setup.options, app->metrics_, app->completions_.executor()));
+  }
   ATTENDANT_RETURN_IF_ERROR(app->Listen(flags));
   app->registry_.StartLoading();
   return app;
+}
+
+// Calls of a service that is switched off get UNIMPLEMENTED.
+std::vector<grpc::Service*> App::Services(const ServerFlags& flags) {
+  std::vector<grpc::Service*> services = {&encoder_service_, &kserve_service_, &health_service_};
+  if (flags.attention_service == "on") services.push_back(&attention_service_);
+  if (flags.reflection == "on") services.push_back(&reflection_service_);
+  return services;
 }
 
 absl::Status App::Listen(const ServerFlags& flags) {
@@ -103,9 +119,7 @@ absl::Status App::Listen(const ServerFlags& flags) {
                                                            ": ", http.status().message()));
   }
   http_ = *std::move(http);
-  std::vector<grpc::Service*> services = {&encoder_service_, &attention_service_, &kserve_service_,
-                                          &health_service_};
-  if (flags.reflection == "on") services.push_back(&reflection_service_);
+  const std::vector<grpc::Service*> services = Services(flags);
   absl::StatusOr<GrpcServer> grpc = StartGrpcServer(flags, services, connection_counter_);
   if (!grpc.ok()) {
     return absl::Status(grpc.status().code(),

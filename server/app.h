@@ -88,6 +88,7 @@ class App {
                                                     ModelSetup setup, ModelLoader loader);
 
   absl::Status Listen(const ServerFlags& flags);
+  std::vector<grpc::Service*> Services(const ServerFlags& flags);
   void OnModelChanged(const std::string& name, ModelState state);
   absl::Status LoadFailure() const;  // not OK when every model failed
   void Drain();

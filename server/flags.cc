@@ -95,7 +95,9 @@ void AddLimitFlags(ServerFlags& flags, FlagParser& parser) {
   parser.AddNumber("max_attention_bytes", &flags.attention.max_bytes, "BYTES", {1024, kMaxBytes},
                    "Scratch memory of one attention request during its computation");
   parser.AddNumber("max_attention_operations", &flags.attention.max_operations, "N", {1, kMaxBytes},
-                   "Multiply-adds of one attention request, estimated");
+                   "Most operations (multiply-adds, and all else in terms of them) of one "
+                   "attention request; the "
+                   "default is about a second on two cores");
   parser.AddNumber("max_stream_requests", &flags.streams.max_requests, "N", {1, kMaxCount},
                    "Most requests of one stream without an answer; the server then stops reading "
                    "the stream");
@@ -137,6 +139,9 @@ void AddServerFlags(ServerFlags& flags, FlagParser& parser) {
              "signed");
   parser.AddNumber("tls_reload_s", &flags.tls_reload_s, "SECONDS", {1, kMaxSeconds},
                    "How often the TLS files are read again, for new connections");
+  parser.AddChoice("attention", &flags.attention_service, {"on", "off"},
+                   "Whether the attention service answers, which computes on the processors of the "
+                   "encoders");
   parser.AddChoice("reflection", &flags.reflection, {"on", "off"},
                    "Whether gRPC reflection tells anybody which services there are");
   parser.AddChoice("strict_readiness", &flags.strict_readiness, {"on", "off"},

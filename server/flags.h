@@ -48,6 +48,7 @@ struct ServerFlags {
   std::string tls_client_ca;
   int64_t tls_reload_s = 60;
   std::string reflection = "on";
+  std::string attention_service = "on";
 
   std::string log_format = "text";
   std::string log_level = "info";

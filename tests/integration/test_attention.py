@@ -5,6 +5,7 @@ import itertools
 import re
 import time
 
+import grpc
 import numpy as np
 import pytest
 
@@ -244,6 +245,14 @@ def test_multi_head_with_its_weights_in_the_request(attend, rng, state):
     expected, expected_weights = attention.multi_head(state, 4, query, key, key)
     close(attention.array(answer.output), expected)
     close(attention.array(answer.weights), expected_weights)
+
+
+def test_the_service_can_be_off(start_server):
+    server = start_server({"tiny": settings.TINY_MODEL}, "--attention=off").wait_ready()
+    with attention.Client(server.grpc) as client, pytest.raises(grpc.RpcError) as error:
+        client.stub.ListAttention(pb.ListAttentionRequest(), timeout=30)
+    assert error.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert 'model="attention"' not in server.get("/metrics")[1]
 
 
 def test_a_loaded_module(start_server, tmp_path, rng, state):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -34,6 +35,10 @@ class Session {
   // INVALID_ARGUMENT beyond the session's limits; INTERNAL when a kernel fails. The session stays
   // usable. UNAVAILABLE when its device is lost: this session never works again.
   virtual absl::Status Run(const PackedBatch& batch, const OutputSpec& spec, Outputs& outputs) = 0;
+
+  // From now on Run may end early while `*stop` is true, with undefined results: nobody waits for
+  // them. Null: never. `stop` must live until the next call. A session may ignore it.
+  virtual void StopWhen(const std::atomic<bool>* /*stop*/) {}
 
   // The calling thread is the one that calls Run from now on: it takes its place in the session's
   // team.

@@ -51,7 +51,7 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::ParallelFor(int64_t tasks, Task task) {
   if (workers_.empty() || tasks == 1) {
-    for (int64_t index = 0; index < tasks; ++index) task(index, 0);
+    for (int64_t index = 0; index < tasks && !Stopped(); ++index) task(index, 0);
     return;
   }
   tasks_ = tasks;
@@ -101,6 +101,7 @@ void ThreadPool::TakeTasks(int thread) {
   while (true) {
     const int64_t index = next_task_.fetch_add(1, std::memory_order_relaxed);
     if (index >= tasks_) return;
+    if (Stopped()) return;
     (*task_)(index, thread);
   }
 }

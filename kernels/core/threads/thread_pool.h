@@ -36,6 +36,11 @@ class ThreadPool {
   // everything they wrote visible. Tasks must not throw. Takes no lock and never allocates.
   void ParallelFor(int64_t tasks, Task task);
 
+  // From now on, tasks that have not begun are left out while `*stop` is true; what they would have
+  // written is then undefined. Null: never. `stop` must live until the next call. Not called during
+  // ParallelFor.
+  void StopWhen(const std::atomic<bool>* stop) { stop_ = stop; }
+
  private:
   void WorkerLoop(int thread);
   uint32_t WaitForJob(uint32_t seen) const;
@@ -43,12 +48,14 @@ class ThreadPool {
   void Leave();
   void WaitForWorkers();
   void TakeTasks(int thread);
+  bool Stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
 
   const ThreadTeam team_;
-  // One job at a time. `tasks_` and `task_` are written before `state_` opens it, and stay until it
-  // is closed and every worker that entered has left.
+  // One job at a time. `tasks_`, `task_` and `stop_` are written before `state_` opens it, and stay
+  // until it is closed and every worker that entered has left.
   int64_t tasks_ = 0;
   const Task* task_ = nullptr;
+  const std::atomic<bool>* stop_ = nullptr;
   // From the lowest bit: how many workers are in the job, whether it is open, and its number.
   alignas(64) std::atomic<uint32_t> state_{0};
   alignas(64) std::atomic<int64_t> next_task_{0};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -22,6 +23,7 @@ class CpuSession final : public Session {
 
   absl::Status Run(const PackedBatch& batch, const OutputSpec& spec, Outputs& outputs) override;
   void PlaceCaller() override { pool_.PlaceCaller(); }
+  void StopWhen(const std::atomic<bool>* stop) override { pool_.StopWhen(stop); }
   int64_t arena_bytes() const override { return static_cast<int64_t>(arena_.used_bytes()); }
 
  private:

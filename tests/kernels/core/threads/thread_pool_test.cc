@@ -38,6 +38,29 @@ TEST_P(ThreadPoolTest, WakesWorkersThatSleep) {
   EXPECT_EQ(sum, 20 * 49 * 50 / 2);
 }
 
+TEST_P(ThreadPoolTest, LeavesOutWhatHasNotBegunWhenToldTo) {
+  ThreadPool pool(GetParam());
+  std::atomic<bool> stop = false;
+  std::atomic<int> ran = 0;
+  pool.StopWhen(&stop);
+  const auto task = [&](int64_t, int) {
+    ++ran;
+    stop = true;
+  };
+  pool.ParallelFor(100, task);
+  EXPECT_GE(ran, 1);
+  EXPECT_LE(ran, pool.threads());
+  ran = 0;
+  pool.ParallelFor(100, task);
+  EXPECT_EQ(ran, 0);
+  stop = false;
+  pool.ParallelFor(1, task);
+  EXPECT_EQ(ran, 1);
+  pool.StopWhen(nullptr);
+  pool.ParallelFor(100, task);
+  EXPECT_EQ(ran, 101);
+}
+
 TEST_P(ThreadPoolTest, StartsEveryWorkerOnce) {
   std::atomic<int> started = 0;
   {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -137,6 +138,22 @@ TEST(ClientTest, RefusesAnAnswerThatContradictsItself) {
   const absl::Status status = Connect(server)->Embed({"a"}).status();
   EXPECT_TRUE(absl::IsInternal(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("[1, 4] came with 10 bytes"));
+}
+
+TEST(ClientTest, RefusesAnAnswerWithTooFewSequences) {
+  FakeServer server;
+  server.LoseASequence();
+  const absl::Status status = Connect(server)->Embed({"a", "b"}).status();
+  EXPECT_EQ(status, absl::InternalError("the answer has 1 sequences, the request 2"));
+}
+
+// A proxy of the environment cannot reach this machine's own loopback.
+TEST(ClientTest, UsesNoProxyForLoopback) {
+  const FakeServer server;
+  ASSERT_EQ(setenv("http_proxy", "http://127.0.0.1:9", /*overwrite=*/1), 0);
+  const absl::Status status = Connect(server)->Embed({"a"}).status();
+  unsetenv("http_proxy");
+  EXPECT_TRUE(status.ok()) << status;
 }
 
 TEST(ClientTest, RefusesTextThatIsNotUtf8) {

@@ -38,6 +38,7 @@ struct State {
   bool stall = false;
   bool serving = true;
   size_t cut_bytes = std::string::npos;
+  bool lose_a_sequence = false;
   std::vector<v1::EncodeRequest> encode_requests;
   std::vector<inference::ModelInferRequest> infer_requests;
   std::set<std::string> peers;
@@ -112,7 +113,9 @@ class FakeEncoder : public v1::Encoder::CallbackService {
     state_.peers.insert(context->peer());
     if (state_.stall) return new StalledReactor;
     const grpc::Status status = state_.Outcome(true);
-    if (status.ok()) Answer(*request, state_.cut_bytes, response);
+    v1::EncodeRequest answered = *request;
+    if (state_.lose_a_sequence) answered.mutable_sequences()->mutable_sequences()->RemoveLast();
+    if (status.ok()) Answer(answered, state_.cut_bytes, response);
     auto* reactor = context->DefaultReactor();
     reactor->Finish(status);
     return reactor;
@@ -303,6 +306,11 @@ void FakeServer::Stall() {
 void FakeServer::SetServing(bool serving) {
   absl::MutexLock lock(&impl_->state.mutex);
   impl_->state.serving = serving;
+}
+
+void FakeServer::LoseASequence() {
+  absl::MutexLock lock(&impl_->state.mutex);
+  impl_->state.lose_a_sequence = true;
 }
 
 void FakeServer::CutTensors(size_t bytes) {

@@ -34,6 +34,8 @@ class FakeServer {
   void SetServing(bool serving);
   // Encode answers with the first `bytes` bytes of its tensors.
   void CutTensors(size_t bytes);
+  // Encode answers without the last sequence of a request.
+  void LoseASequence();
 
   std::vector<v1::EncodeRequest> encode_requests() const;
   std::vector<inference::ModelInferRequest> infer_requests() const;

@@ -3,8 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <thread>
 #include <vector>
@@ -186,6 +189,36 @@ TEST_F(ServerMetricsTest, ProcessNumbersArePlausible) {
   EXPECT_GE(scrape.Value("process_threads", {}), 1);
   EXPECT_NEAR(scrape.Value("process_start_time_seconds", {}),
               absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()), 3600);
+}
+
+// The page's own descriptor, with which it counts, is no descriptor of the process.
+TEST_F(ServerMetricsTest, CountsOpenFiles) {
+  const auto open_files = [&] { return Scrape().Value("process_open_fds", {}); };
+  const double before = open_files();
+  const int one = dup(0), two = dup(0);
+  ASSERT_GE(one, 0);
+  EXPECT_EQ(open_files(), before + 2);
+  close(one);
+  close(two);
+  EXPECT_EQ(open_files(), before);
+  int64_t listed = 0;  // with the listing's own
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    ++listed;
+  }
+  EXPECT_EQ(before, static_cast<double>(listed - 1));
+}
+
+TEST_F(ServerMetricsTest, CountsUserAndSystemTime) {
+  const auto spent = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  rusage usage{};
+  do {  // until the kernel has worked for a while, too
+    for (int i = 0; i < 1000; ++i) close(dup(0));
+    getrusage(RUSAGE_SELF, &usage);
+  } while (spent(usage.ru_stime) < 0.1);
+  EXPECT_NEAR(Scrape().Value("process_cpu_seconds_total", {}),
+              spent(usage.ru_utime) + spent(usage.ru_stime), 0.05);
 }
 
 TEST_F(ServerMetricsTest, TheSameModelHasTheSameMetrics) {

@@ -50,6 +50,17 @@ TEST(SentenceSettingsTest, ReadsTheChain) {
   EXPECT_EQ(settings->max_text_tokens, 256);
 }
 
+TEST(SentenceSettingsTest, DoesNotNormalizeWithoutThatStep) {
+  const auto settings =
+      Read({{"modules.json",
+             R"([{"path": "", "type": "sentence_transformers.models.Transformer"},
+                 {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}])"},
+            {kPooling, R"({"word_embedding_dimension": 384, "pooling_mode_mean_tokens": true})"}});
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_EQ(settings->pooling, Pooling::kMean);
+  EXPECT_FALSE(settings->normalize);
+}
+
 TEST(SentenceSettingsTest, ReadsEveryPooling) {
   const std::pair<const char*, Pooling> cases[] = {
       {R"({"pooling_mode": "mean"})", Pooling::kMean},

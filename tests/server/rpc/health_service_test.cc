@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/rpc/health_service.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+namespace attendant {
+namespace {
+
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+
+class HealthServiceTest : public testing::Test {
+ protected:
+  HealthServiceTest() {
+    grpc::ServerBuilder builder;
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    stub_ = grpc::health::v1::Health::NewStub(server_->InProcessChannel({}));
+  }
+  ~HealthServiceTest() override {
+    service_.CloseWatches();
+    server_->Shutdown();
+  }
+
+  HealthCheckResponse::ServingStatus Check(const std::string& name) {
+    grpc::ClientContext context;
+    HealthCheckRequest request;
+    request.set_service(name);
+    HealthCheckResponse response;
+    EXPECT_TRUE(stub_->Check(&context, request, &response).ok());
+    return response.status();
+  }
+
+  HealthService service_{{"model"}};
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<grpc::health::v1::Health::Stub> stub_;
+};
+
+TEST_F(HealthServiceTest, ADrainIsFinal) {
+  EXPECT_EQ(Check("model"), HealthCheckResponse::NOT_SERVING);
+  service_.Set("model", true);
+  EXPECT_EQ(Check("model"), HealthCheckResponse::SERVING);
+  service_.Drain();
+  service_.Set("model", true);
+  service_.Set("", true);
+  EXPECT_EQ(Check("model"), HealthCheckResponse::NOT_SERVING);
+  EXPECT_EQ(Check(""), HealthCheckResponse::NOT_SERVING);
+}
+
+TEST_F(HealthServiceTest, AWatchSeesEveryChangeAndTheEnd) {
+  grpc::ClientContext context;
+  HealthCheckRequest request;
+  request.set_service("model");
+  const auto watch = stub_->Watch(&context, request);
+  HealthCheckResponse response;
+  ASSERT_TRUE(watch->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
+  service_.Set("model", true);
+  ASSERT_TRUE(watch->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::SERVING);
+  service_.Drain();
+  ASSERT_TRUE(watch->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
+  service_.CloseWatches();
+  EXPECT_FALSE(watch->Read(&response));
+  EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+}  // namespace
+}  // namespace attendant

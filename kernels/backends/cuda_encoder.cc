@@ -108,6 +108,7 @@ absl::StatusOr<std::unique_ptr<CudaEncoder>> CudaEncoder::Create(
     const AttendantCudaInterface& cuda, const std::vector<CudaDevice>& devices,
     const EncoderConfig& config, const EncoderWeights& weights, DType dtype) {
   ATTENDANT_RETURN_IF_ERROR(ValidateWeights(config, weights));
+  ATTENDANT_RETURN_IF_ERROR(CheckComputed("cuda", ComputedByCuda(config), config));
   const AttendantCudaConfig cuda_config = CudaConfig(config);
   const std::vector<AttendantCudaLayer> layers = CudaLayers(weights);
   const AttendantCudaWeights cuda_weights{.token_embedding = weights.token_embedding.data(),

@@ -22,7 +22,8 @@ struct CudaDevice {
 // A model on one or several devices, through the library's interface. Thread-safe.
 class CudaEncoder final : public PreparedEncoder {
  public:
-  // Uploads the weights to every device.
+  // Uploads the weights to every device. UNIMPLEMENTED for an encoder that the library cannot be
+  // told of.
   static absl::StatusOr<std::unique_ptr<CudaEncoder>> Create(const AttendantCudaInterface& cuda,
                                                              const std::vector<CudaDevice>& devices,
                                                              const EncoderConfig& config,

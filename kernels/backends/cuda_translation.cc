@@ -85,6 +85,18 @@ AttendantCudaConfig CudaConfig(const EncoderConfig& config) {
           .activation = CudaActivation(config.activation)};
 }
 
+EncoderConfig ComputedByCuda(const EncoderConfig& config) {
+  return {.layers = config.layers,
+          .heads = config.heads,
+          .hidden = config.hidden,
+          .ffn = config.ffn,
+          .vocab = config.vocab,
+          .max_positions = config.max_positions,
+          .segment_types = config.segment_types,
+          .layer_norm_epsilon = config.layer_norm_epsilon,
+          .activation = config.activation};
+}
+
 AttendantCudaSequenceOutputs CudaSequenceOutputs(const SequenceOutputs& wanted) {
   return {.last_hidden_state = wanted.last_hidden_state ? 1 : 0,
           .pooling = CudaPooling(wanted.pooling),

@@ -11,26 +11,28 @@ namespace attendant {
 namespace {
 
 absl::Status ValidateEncoder(const ModuleConfig& config) {
-  ATTENDANT_RETURN_IF_ERROR(
-      CheckBounds({{"layers", config.layers, kMaxLayers}, {"ffn", config.ffn, kMaxWidth}}));
   if (config.key_dim != config.hidden || config.value_dim != config.hidden) {
     return absl::InvalidArgumentError(
         absl::StrCat("an encoder of hidden ", config.hidden, " has key_dim ", config.key_dim,
                      " and value_dim ", config.value_dim, ": all three must be equal"));
   }
-  ATTENDANT_RETURN_IF_ERROR(CheckEpsilon(config.layer_norm_epsilon));
-  return CheckWeightSize("ffn_up", config.ffn, config.hidden);
-}
-
-void CheckMultiHead(const std::string& name, const MultiHeadWeights& weights,
-                    const ModuleConfig& config, ShapeChecker& checker) {
-  checker.Check(name + "query", weights.query, config.hidden, config.hidden);
-  checker.Check(name + "key", weights.key, config.hidden, config.key_dim);
-  checker.Check(name + "value", weights.value, config.hidden, config.value_dim);
-  checker.Check(name + "output", weights.output, config.hidden, config.hidden);
+  return Validate(EncoderOf(config));
 }
 
 }  // namespace
+
+EncoderConfig EncoderOf(const ModuleConfig& config) {
+  return {.layers = config.layers,
+          .heads = config.heads,
+          .hidden = config.hidden,
+          .ffn = config.ffn,
+          .layer_norm_epsilon = config.layer_norm_epsilon,
+          .activation = config.activation,
+          .input = EncoderInput::kStates,
+          .norm_place = config.norm_first ? NormPlace::kPre : NormPlace::kPost,
+          .final_norm = config.final_norm,
+          .biases = Biases::kOptional};
+}
 
 absl::Status Validate(const ModuleConfig& config) {
   ATTENDANT_RETURN_IF_ERROR(CheckBounds({{"heads", config.heads, kMaxWidth},
@@ -47,22 +49,11 @@ absl::Status Validate(const ModuleConfig& config) {
 
 absl::Status ValidateWeights(const ModuleConfig& config, const ModuleWeights& weights) {
   ATTENDANT_RETURN_IF_ERROR(Validate(config));
-  ShapeChecker checker(ShapeChecker::Biases::kOptional);
-  if (config.type == ModuleType::kMultiHead) {
-    CheckMultiHead("", weights.attention, config, checker);
-    return checker.status();
+  if (config.type == ModuleType::kTransformerEncoder) {
+    return ValidateWeights(EncoderOf(config), weights);
   }
-  ATTENDANT_RETURN_IF_ERROR(CheckLayerCount(weights.layers.size(), config.layers));
-  for (size_t i = 0; i < weights.layers.size(); ++i) {
-    const TransformerLayerWeights& layer = weights.layers[i];
-    const std::string name = absl::StrCat("layer ", i, ".");
-    CheckMultiHead(name, layer.attention, config, checker);
-    checker.Check(name + "attention_norm", layer.attention_norm, config.hidden);
-    checker.Check(name + "ffn_up", layer.ffn_up, config.ffn, config.hidden);
-    checker.Check(name + "ffn_down", layer.ffn_down, config.hidden, config.ffn);
-    checker.Check(name + "ffn_norm", layer.ffn_norm, config.hidden);
-  }
-  if (config.final_norm) checker.Check("final_norm", weights.final_norm, config.hidden);
+  ShapeChecker checker(Biases::kOptional);
+  checker.Check("", weights.attention, config.hidden, config.key_dim, config.value_dim);
   return checker.status();
 }
 

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "kernels/core/encoder_config.h"
@@ -37,29 +35,12 @@ struct ModuleConfig {
 // of heads, and epsilon is in (0, 1). Else INVALID_ARGUMENT naming the field and its value.
 absl::Status Validate(const ModuleConfig& config);
 
-// A bias or beta that is empty stands for zeros.
-struct MultiHeadWeights {
-  LinearWeights query;   // [hidden, hidden]
-  LinearWeights key;     // [hidden, key_dim]
-  LinearWeights value;   // [hidden, value_dim]
-  LinearWeights output;  // [hidden, hidden]
-};
+// The encoder that a kTransformerEncoder is: of states, with biases or without.
+EncoderConfig EncoderOf(const ModuleConfig& config);
 
-struct TransformerLayerWeights {
-  MultiHeadWeights attention;
-  LayerNormWeights attention_norm;
-  LinearWeights ffn_up;    // [ffn, hidden]
-  LinearWeights ffn_down;  // [hidden, ffn]
-  LayerNormWeights ffn_norm;
-};
-
-// Views of a module's tensors. `storage` keeps the memory alive that they point into; copies share
-// it.
-struct ModuleWeights {
-  MultiHeadWeights attention;                   // kMultiHead
-  std::vector<TransformerLayerWeights> layers;  // kTransformerEncoder
-  LayerNormWeights final_norm;                  // where the config has one
-  std::shared_ptr<const void> storage;
+// Views of a module's tensors: the encoder's, or `attention`.
+struct ModuleWeights : EncoderWeights {
+  MultiHeadWeights attention;  // kMultiHead
 };
 
 // OK when every tensor is there with the shape that `config` asks for; else INVALID_ARGUMENT naming

@@ -12,10 +12,7 @@ namespace {
 
 void CheckLayer(const EncoderConfig& config, const EncoderLayerWeights& layer,
                 const std::string& name, ShapeChecker& checker) {
-  checker.Check(name + ".query", layer.query, config.hidden, config.hidden);
-  checker.Check(name + ".key", layer.key, config.hidden, config.hidden);
-  checker.Check(name + ".value", layer.value, config.hidden, config.hidden);
-  checker.Check(name + ".attention_output", layer.attention_output, config.hidden, config.hidden);
+  checker.Check(name + ".", layer, config.hidden, config.hidden, config.hidden);
   checker.Check(name + ".attention_norm", layer.attention_norm, config.hidden);
   checker.Check(name + ".ffn_up", layer.ffn_up, config.ffn, config.hidden);
   checker.Check(name + ".ffn_down", layer.ffn_down, config.hidden, config.ffn);
@@ -27,16 +24,19 @@ void CheckLayer(const EncoderConfig& config, const EncoderLayerWeights& layer,
 absl::Status ValidateWeights(const EncoderConfig& config, const EncoderWeights& weights) {
   ATTENDANT_RETURN_IF_ERROR(Validate(config));
   ATTENDANT_RETURN_IF_ERROR(CheckLayerCount(weights.layers.size(), config.layers));
-  ShapeChecker checker(ShapeChecker::Biases::kRequired);
-  checker.Check<2>("token_embedding", weights.token_embedding, {config.vocab, config.hidden});
-  checker.Check<2>("position_embedding", weights.position_embedding,
-                   {config.max_positions, config.hidden});
-  checker.Check<2>("segment_embedding", weights.segment_embedding,
-                   {config.segment_types, config.hidden});
-  checker.Check("embedding_norm", weights.embedding_norm, config.hidden);
+  ShapeChecker checker(config.biases);
+  if (config.input == EncoderInput::kTokens) {
+    checker.Check<2>("token_embedding", weights.token_embedding, {config.vocab, config.hidden});
+    checker.Check<2>("position_embedding", weights.position_embedding,
+                     {config.max_positions, config.hidden});
+    checker.Check<2>("segment_embedding", weights.segment_embedding,
+                     {config.segment_types, config.hidden});
+    checker.Check("embedding_norm", weights.embedding_norm, config.hidden);
+  }
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     CheckLayer(config, weights.layers[i], absl::StrCat("layer ", i), checker);
   }
+  if (config.final_norm) checker.Check("final_norm", weights.final_norm, config.hidden);
   return checker.status();
 }
 

@@ -10,7 +10,8 @@
 
 namespace attendant {
 
-// The weights of one linear map, y = x * weight^T + bias, as PyTorch stores them.
+// The weights of one linear map, y = x * weight^T + bias, as PyTorch stores them. An empty bias, as
+// an empty beta, stands for zeros.
 struct LinearWeights {
   TensorView<const float, 2> weight;  // [outputs, inputs]
   TensorView<const float, 1> bias;    // [outputs]
@@ -21,11 +22,19 @@ struct LayerNormWeights {
   TensorView<const float, 1> beta;   // [hidden]
 };
 
-struct EncoderLayerWeights {
+// Value `index` of a bias or beta.
+inline float BiasAt(const TensorView<const float, 1>& bias, int64_t index) {
+  return bias.empty() ? 0 : bias.data()[index];
+}
+
+struct MultiHeadWeights {
   LinearWeights query;             // [hidden, hidden]
-  LinearWeights key;               // [hidden, hidden]
-  LinearWeights value;             // [hidden, hidden]
+  LinearWeights key;               // [hidden, key_dim], which is hidden in an encoder
+  LinearWeights value;             // [hidden, value_dim], likewise
   LinearWeights attention_output;  // [hidden, hidden]
+};
+
+struct EncoderLayerWeights : MultiHeadWeights {
   LayerNormWeights attention_norm;
   LinearWeights ffn_up;    // [ffn, hidden]
   LinearWeights ffn_down;  // [hidden, ffn]
@@ -35,11 +44,13 @@ struct EncoderLayerWeights {
 // Views of a whole encoder's tensors. `storage` keeps the memory alive that they point into (a
 // mapped file, buffers of converted values); copies share it.
 struct EncoderWeights {
+  // kTokens only, with the norm.
   TensorView<const float, 2> token_embedding;     // [vocab, hidden]
   TensorView<const float, 2> position_embedding;  // [max_positions, hidden]
   TensorView<const float, 2> segment_embedding;   // [segment_types, hidden]
   LayerNormWeights embedding_norm;
   std::vector<EncoderLayerWeights> layers;
+  LayerNormWeights final_norm;  // where the config has one
   std::shared_ptr<const void> storage;
 };
 

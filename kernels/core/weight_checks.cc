@@ -52,6 +52,14 @@ void ShapeChecker::Check(const std::string& name, const LayerNormWeights& norm, 
   CheckBias(name + ".beta", norm.beta, hidden);
 }
 
+void ShapeChecker::Check(const std::string& prefix, const MultiHeadWeights& weights, int64_t hidden,
+                         int64_t key_dim, int64_t value_dim) {
+  Check(prefix + "query", weights.query, hidden, hidden);
+  Check(prefix + "key", weights.key, hidden, key_dim);
+  Check(prefix + "value", weights.value, hidden, value_dim);
+  Check(prefix + "attention_output", weights.attention_output, hidden, hidden);
+}
+
 void ShapeChecker::CheckBias(const std::string& name, const TensorView<const float, 1>& bias,
                              int64_t size) {
   if (biases_ == Biases::kRequired || !bias.empty()) Check<1>(name, bias, {size});

@@ -38,7 +38,6 @@ absl::Status CheckWeightSize(const char* name, int64_t rows, int64_t columns);
 // Keeps the first tensor that is missing or has another shape than expected.
 class ShapeChecker {
  public:
-  enum class Biases : uint8_t { kRequired, kOptional };  // biases of linear layers and norms
   explicit ShapeChecker(Biases biases) : biases_(biases) {}
 
   template <size_t rank>
@@ -50,6 +49,8 @@ class ShapeChecker {
   }
   void Check(const std::string& name, const LinearWeights& linear, int64_t outputs, int64_t inputs);
   void Check(const std::string& name, const LayerNormWeights& norm, int64_t hidden);
+  void Check(const std::string& prefix, const MultiHeadWeights& weights, int64_t hidden,
+             int64_t key_dim, int64_t value_dim);
 
   const absl::Status& status() const { return status_; }
 

@@ -35,10 +35,7 @@ class CpuBackend final : public Backend {
                                                            DType dtype) const override {
     ATTENDANT_RETURN_IF_ERROR(Supports(dtype));
     return cpu::CpuEncoder::Create(config, std::move(weights),
-                                   {.dtype = dtype,
-                                    .kernels = level_.kernels,
-                                    .isa = CpuIsaName(level_.isa),
-                                    .load_threads = load_threads_});
+                                   {dtype, level_.kernels, load_threads_}, CpuIsaName(level_.isa));
   }
 
  private:

@@ -101,15 +101,15 @@ class ModuleLoader {
       ATTENDANT_RETURN_IF_ERROR(LoadLayer(path, weights.layers.emplace_back()));
     } while (stack && HasLayer(weights.layers.size()));
     config.layers = static_cast<int64_t>(weights.layers.size());
-    const TransformerLayerWeights& layer = weights.layers.front();
-    config.hidden = config.key_dim = config.value_dim = layer.attention.query.weight.dim(1);
+    const EncoderLayerWeights& layer = weights.layers.front();
+    config.hidden = config.key_dim = config.value_dim = layer.query.weight.dim(1);
     config.ffn = layer.ffn_up.weight.dim(0);
     config.final_norm = stack && store_.Find("norm.weight") != nullptr;
     if (config.final_norm) ATTENDANT_RETURN_IF_ERROR(LoadNorm("norm", weights.final_norm));
     return CheckEncoder(stack, layer, config);
   }
 
-  absl::Status CheckEncoder(bool stack, const TransformerLayerWeights& layer,
+  absl::Status CheckEncoder(bool stack, const EncoderLayerWeights& layer,
                             const ModuleConfig& config) const {
     ATTENDANT_RETURN_IF_ERROR(CheckSame(json_, "d_model", config.hidden));
     ATTENDANT_RETURN_IF_ERROR(CheckSame(json_, "dim_feedforward", config.ffn));
@@ -123,8 +123,8 @@ class ModuleLoader {
     return store_.Find(absl::StrCat("layers.", layer, ".linear1.weight")) != nullptr;
   }
 
-  absl::Status LoadLayer(const std::string& path, TransformerLayerWeights& layer) {
-    ATTENDANT_RETURN_IF_ERROR(LoadMultiHead(path + "self_attn.", layer.attention));
+  absl::Status LoadLayer(const std::string& path, EncoderLayerWeights& layer) {
+    ATTENDANT_RETURN_IF_ERROR(LoadMultiHead(path + "self_attn.", layer));
     ATTENDANT_RETURN_IF_ERROR(LoadNorm(path + "norm1", layer.attention_norm));
     ATTENDANT_RETURN_IF_ERROR(LoadLinear(path + "linear1", layer.ffn_up));
     ATTENDANT_RETURN_IF_ERROR(LoadLinear(path + "linear2", layer.ffn_down));
@@ -142,7 +142,7 @@ class ModuleLoader {
                                   ? LoadJointProjections(path, weights)
                                   : LoadSeparateProjections(path, weights));
     ATTENDANT_RETURN_IF_ERROR(LoadInputBiases(path, weights));
-    return LoadLinear(path + "out_proj", weights.output);
+    return LoadLinear(path + "out_proj", weights.attention_output);
   }
 
   // in_proj_weight [3 * hidden, hidden]: query, key and value one below the other.

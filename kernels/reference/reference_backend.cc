@@ -50,21 +50,13 @@ class ReferenceEncoder final : public PreparedEncoder {
   // The whole encoder on sequence `index` of the batch: [len, hidden]. Writes what `wanted` asks
   // for.
   Matrix Encode(const PackedBatch& batch, int64_t index, const LayerOutputs& wanted) const {
-    Matrix x = Embed(batch, index);
-    WriteHiddenState(x, 0, wanted);
-    int64_t finished = 0;
-    for (const EncoderLayerWeights& layer : weights_.layers) {
-      const Matrix q = Linear(x, layer.query);
-      const Matrix k = Linear(x, layer.key);
-      WriteAttentionWeights(q, k, finished, wanted);
-      const Matrix context = SelfAttention(q, k, Linear(x, layer.value), config_.heads);
-      x = LayerNorm(Add(x, Linear(context, layer.attention_output)), layer.attention_norm,
-                    config_.layer_norm_epsilon);
-      const Matrix up = Activate(Linear(x, layer.ffn_up), config_.activation);
-      x = LayerNorm(Add(x, Linear(up, layer.ffn_down)), layer.ffn_norm, config_.layer_norm_epsilon);
-      WriteHiddenState(x, ++finished, wanted);
-    }
-    return x;
+    return reference::RunLayers(
+        config_, weights_, Embed(batch, index),
+        [&](int64_t layer, const Matrix& q, const Matrix& k, const Matrix& v) {
+          WriteAttentionWeights(q, k, layer, wanted);
+          return reference::SelfAttention(q, k, v, config_.heads);
+        },
+        [&](int64_t layer, const Matrix& x) { WriteHiddenState(x, layer, wanted); });
   }
 
  private:
@@ -78,7 +70,7 @@ class ReferenceEncoder final : public PreparedEncoder {
       for (int64_t i = 0; i < config_.hidden; ++i)
         sum.at(t, i) = token[i] + position[i] + segment[i];
     }
-    return LayerNorm(sum, weights_.embedding_norm, config_.layer_norm_epsilon);
+    return reference::LayerNorm(sum, weights_.embedding_norm, config_.layer_norm_epsilon);
   }
 
   // x [len, hidden] is what layer `layer` reads.
@@ -148,6 +140,9 @@ class ReferenceBackend final : public Backend {
                                                            DType dtype) const override {
     ATTENDANT_RETURN_IF_ERROR(ValidateWeights(config, weights));
     ATTENDANT_RETURN_IF_ERROR(Supports(dtype));
+    EncoderConfig computed = config;
+    computed.input = EncoderInput::kTokens;
+    ATTENDANT_RETURN_IF_ERROR(CheckComputed(name(), computed, config));
     return std::make_unique<ReferenceEncoder>(config, std::move(weights));
   }
 };

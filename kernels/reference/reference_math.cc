@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 namespace attendant::reference {
@@ -12,13 +13,6 @@ double Gelu(double x) { return x / 2 * (1 + std::erf(x / std::numbers::sqrt2)); 
 
 double GeluTanh(double x) {
   return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-}
-
-void Softmax(std::vector<double>& scores) {
-  const double largest = *std::max_element(scores.begin(), scores.end());
-  double sum = 0;
-  for (double& score : scores) sum += score = std::exp(score - largest);
-  for (double& score : scores) score /= sum;
 }
 
 // What one query of one head, whose columns begin at `offset`, gives to each key: [len], sum 1.
@@ -49,11 +43,19 @@ void AttendQuery(const Matrix& q, const Matrix& k, const Matrix& v, int64_t offs
 
 }  // namespace
 
+void Softmax(std::vector<double>& scores) {
+  double largest = std::numeric_limits<double>::lowest();
+  for (double score : scores) largest = std::max(largest, score);
+  double sum = 0;
+  for (double& score : scores) sum += score = std::exp(score - largest);
+  for (double& score : scores) score /= sum == 0 ? 1 : sum;
+}
+
 Matrix Linear(const Matrix& x, const LinearWeights& linear) {
   Matrix y(x.rows, linear.weight.dim(0));
   for (int64_t row = 0; row < y.rows; ++row) {
     for (int64_t column = 0; column < y.columns; ++column) {
-      double sum = linear.bias.data()[column];
+      double sum = BiasAt(linear.bias, column);
       const float* weight = linear.weight.row(column);
       for (int64_t i = 0; i < x.columns; ++i) sum += static_cast<double>(x.at(row, i)) * weight[i];
       y.at(row, column) = static_cast<float>(sum);
@@ -79,7 +81,7 @@ Matrix LayerNorm(const Matrix& x, const LayerNormWeights& norm, float epsilon) {
     }
     for (int64_t i = 0; i < x.columns; ++i) {
       const double normal = (x.at(row, i) - mean) / std::sqrt(variance + epsilon);
-      y.at(row, i) = static_cast<float>(normal * norm.gamma.data()[i] + norm.beta.data()[i]);
+      y.at(row, i) = static_cast<float>(normal * norm.gamma.data()[i] + BiasAt(norm.beta, i));
     }
   }
   return y;
@@ -117,6 +119,27 @@ Matrix AttentionWeights(const Matrix& q, const Matrix& k, int64_t heads, int64_t
     }
   }
   return out;
+}
+
+Matrix RunLayers(const EncoderConfig& config, const EncoderWeights& weights, Matrix x,
+                 Attention attention, StatesSeen seen) {
+  const bool pre = config.norm_place == NormPlace::kPre;
+  const auto norm_if = [&](bool wanted, const Matrix& y, const LayerNormWeights& norm) {
+    return wanted ? LayerNorm(y, norm, config.layer_norm_epsilon) : y;
+  };
+  int64_t index = 0;
+  for (const EncoderLayerWeights& layer : weights.layers) {
+    seen(index, x);
+    Matrix y = norm_if(pre, x, layer.attention_norm);
+    y = attention(index++, Linear(y, layer.query), Linear(y, layer.key), Linear(y, layer.value));
+    x = norm_if(!pre, Add(x, Linear(y, layer.attention_output)), layer.attention_norm);
+    y = norm_if(pre, x, layer.ffn_norm);
+    y = Linear(Activate(Linear(y, layer.ffn_up), config.activation), layer.ffn_down);
+    x = norm_if(!pre, Add(x, y), layer.ffn_norm);
+  }
+  x = norm_if(config.final_norm, x, weights.final_norm);
+  seen(index, x);
+  return x;
 }
 
 }  // namespace attendant::reference

@@ -3,11 +3,12 @@
 
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "kernels/core/encoder_config.h"
 #include "kernels/core/encoder_weights.h"
 #include "kernels/core/shape.h"
 
-// The formulas of an encoder layer, one function each, with every sum in double.
+// The formulas of an encoder, one function each, with every sum in double.
 namespace attendant::reference {
 
 // A matrix that owns its values: [rows, columns].
@@ -38,11 +39,24 @@ Matrix LayerNorm(const Matrix& x, const LayerNormWeights& norm, float epsilon);
 // gelu(x) = x / 2 (1 + erf(x / sqrt 2)), or with tanh (Hendrycks, Gimpel 2016), or max(x, 0)
 Matrix Activate(const Matrix& x, Activation activation);
 
+// weights = softmax(scores); all 0 when every score is -inf.
+void Softmax(std::vector<double>& scores);
+
 // For each head: softmax(q k^T / sqrt(head_dim)) v (Vaswani et al. 2017), heads side by side.
 // q, k, v [len, hidden] -> [len, hidden]
 Matrix SelfAttention(const Matrix& q, const Matrix& k, const Matrix& v, int64_t heads);
 
 // softmax(q k^T / sqrt(head_dim)) of one head: q, k [len, hidden] -> [len, len]
 Matrix AttentionWeights(const Matrix& q, const Matrix& k, int64_t heads, int64_t head);
+
+// The context of layer `layer` of rows that are projected: q, k, v [rows, hidden] -> [rows, hidden]
+using Attention =
+    absl::FunctionRef<Matrix(int64_t layer, const Matrix& q, const Matrix& k, const Matrix& v)>;
+// Gets x [rows, hidden] as layer `layer` reads it; `layers`: the last states.
+using StatesSeen = absl::FunctionRef<void(int64_t layer, const Matrix& x)>;
+
+// All that encoder_config.h says of an encoder, after its input x [rows, hidden].
+Matrix RunLayers(const EncoderConfig& config, const EncoderWeights& weights, Matrix x,
+                 Attention attention, StatesSeen seen);
 
 }  // namespace attendant::reference

@@ -42,7 +42,7 @@ TABLE = {
     "kernels/cuda/engine": row("kernels/cuda kernels/cuda/runtime kernels/cuda/matmul kernels/cuda/kernels", "cuda"),
 
     "kernels/attention": row("kernels/core kernels/core/threads kernels/cpu/simd", "absl"),
-    "kernels/attention/reference": row("kernels/attention kernels/core", "absl"),
+    "kernels/attention/reference": row("kernels/attention kernels/core kernels/reference", "absl"),
     "kernels/attention/exact": row(
         "kernels/attention kernels/attention/reference kernels/core kernels/core/threads kernels/cpu/simd "
         "kernels/cpu/simd/attention kernels/cpu/attention", "absl"),
@@ -50,7 +50,7 @@ TABLE = {
         "kernels/attention kernels/attention/reference kernels/core kernels/core/threads kernels/cpu/simd", "absl"),
     "kernels/attention/modules": row(
         "kernels/attention kernels/attention/reference kernels/attention/exact kernels/core kernels/core/threads "
-        "kernels/cpu/simd kernels/cpu/matmul", "absl"),
+        "kernels/cpu/simd kernels/cpu/matmul kernels/cpu/encoder", "absl"),
     "kernels/backends": row(
         "kernels/core kernels/core/threads kernels/reference kernels/cpu kernels/cpu/simd kernels/cpu/matmul "
         "kernels/cuda", "absl", private="dnnl"),

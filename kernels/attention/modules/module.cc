@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/attention/check_call.h"
+#include "kernels/attention/exact/exact_attention.h"
 #include "kernels/attention/modules/multi_head.h"
 #include "kernels/attention/modules/transformer.h"
 #include "kernels/attention/registry.h"
@@ -34,6 +36,59 @@ absl::Status ReferenceModule(const Call& call, const Outputs& outputs) {
 
 absl::string_view Module::isa_name() const { return CpuIsaName(isa_.isa); }
 
+Call Module::HeadsCall(const Call& call, const Projected& projected) const {
+  const int64_t stride = projected.row_stride;
+  const auto rows = [&](const std::byte* values, const Sequences& sequences) {
+    return InputRows{.values = values,
+                     .heads = config_.heads,
+                     .dim = config_.head_dim(),
+                     .batch_stride = sequences.seq() * stride,
+                     .head_stride = config_.head_dim(),
+                     .row_stride = stride};
+  };
+  Call heads = call;
+  heads.kind = Kind::kDotProduct;
+  heads.module = nullptr;
+  heads.isa = &isa_;
+  heads.query = rows(projected.q, call.queries);
+  heads.key = rows(projected.k, call.keys);
+  heads.value = rows(projected.v, call.keys);
+  return heads;
+}
+
+absl::StatusOr<Cost> Module::MeasureHeads(const Call& call, int threads) const {
+  if (call.kind != kind()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the call is not of the module's kind, ", FindOperator(kind())->name));
+  }
+  if (call.dtype != dtype_) {
+    return absl::InvalidArgumentError(absl::StrCat("the call is in ", DTypeName(call.dtype),
+                                                   ", the module in ", DTypeName(dtype_)));
+  }
+  ATTENDANT_RETURN_IF_ERROR(CheckCall(call, config_.heads, /*gives_weights=*/true));
+  ATTENDANT_RETURN_IF_ERROR(
+      CheckEqual("query", call.query.heads, "the module's input", 1, "heads"));
+  ATTENDANT_RETURN_IF_ERROR(
+      CheckEqual("query", call.query.dim, "the module", config_.hidden, "dims"));
+  ATTENDANT_RETURN_IF_ERROR(CheckEqual("key", call.key.dim, "the module", config_.key_dim, "dims"));
+  ATTENDANT_RETURN_IF_ERROR(
+      CheckEqual("value", call.value.dim, "the module", config_.value_dim, "dims"));
+  ATTENDANT_ASSIGN_OR_RETURN(Cost cost, MeasureExact(HeadsCall(call, {}), threads));
+  cost.out_heads = 1;
+  cost.out_dim = config_.hidden;
+  return cost;
+}
+
+absl::Status Module::RunHeads(const Call& call, const Projected& projected, ThreadPool& pool,
+                              std::span<std::byte> scratch, std::byte* context,
+                              float* weights) const {
+  Call heads = HeadsCall(call, projected);
+  if (weights == nullptr) heads.need_weights = WeightsWanted::kNone;
+  const OutputRows out =
+      OutputRows::TokensFirst(context, config_.heads, config_.head_dim(), call.queries.seq());
+  return RunExact(heads, pool, scratch, {.out = out, .attention_weights = weights});
+}
+
 absl::StatusOr<std::unique_ptr<const Module>> MakeModule(const ModuleConfig& config,
                                                          ModuleWeights weights, DType dtype,
                                                          const cpu::IsaLevel* isa) {
@@ -44,6 +99,10 @@ absl::StatusOr<std::unique_ptr<const Module>> MakeModule(const ModuleConfig& con
   if (dtype != DType::kF32 && dtype != DType::kBf16) {
     return absl::UnimplementedError(
         absl::StrCat("attention modules compute in f32 or bf16, not in ", DTypeName(dtype)));
+  }
+  if (dtype == DType::kBf16 && !isa->bf16) {
+    return absl::UnimplementedError(absl::StrCat(
+        "attention modules in bf16 need AVX512_BF16 or AMX, cpu_isa is ", CpuIsaName(isa->isa)));
   }
   try {
     return config.type == ModuleType::kMultiHead

@@ -47,7 +47,27 @@ class Module {
   Module(const ModuleConfig& config, DType dtype, const cpu::IsaLevel& isa)
       : config_(config), dtype_(dtype), isa_(isa) {}
 
+  // Projected operands of the call's dtype: heads side by side in rows of `row_stride` values.
+  struct Projected {
+    const std::byte* q = nullptr;  // [query tokens]
+    const std::byte* k = nullptr;  // [key tokens], as v
+    const std::byte* v = nullptr;
+    int64_t row_stride = 0;
+  };
+
+  // Checks what is the same for every module: its kind and dtype, operands of one head with the
+  // widths of its config, and masks of its heads. The cost is that of RunHeads, with the module's
+  // output.
+  absl::StatusOr<Cost> MeasureHeads(const Call& call, int threads) const;
+  // context [query tokens, hidden], of the call's dtype = exact attention of all heads, masked as
+  // the call says. `weights` as in Outputs; null: none. REQUIRES: MeasureHeads accepted the call,
+  // and scratch has what it says.
+  absl::Status RunHeads(const Call& call, const Projected& projected, ThreadPool& pool,
+                        std::span<std::byte> scratch, std::byte* context, float* weights) const;
+
  private:
+  Call HeadsCall(const Call& call, const Projected& projected) const;
+
   ModuleConfig config_;
   DType dtype_;
   const cpu::IsaLevel& isa_;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attention/reference/reference.h"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
+#include <vector>
 
 #include "kernels/attention/check_call.h"
 #include "kernels/attention/mask.h"
@@ -52,18 +51,6 @@ void StoreWeights(const Call& call, int64_t sequence, int64_t head, int64_t quer
 }
 
 }  // namespace
-
-void Softmax(std::vector<double>& scores) {
-  double largest = -std::numeric_limits<double>::infinity();
-  for (double score : scores) largest = std::max(largest, score);
-  if (std::isinf(largest) && largest < 0) {
-    std::fill(scores.begin(), scores.end(), 0.0);
-    return;
-  }
-  double sum = 0;
-  for (double& score : scores) sum += score = std::exp(score - largest);
-  for (double& score : scores) score /= sum;
-}
 
 void SoftmaxAttention(const Call& call, Score score, const Outputs& outputs) {
   std::vector<double> weights;

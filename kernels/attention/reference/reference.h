@@ -2,16 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "kernels/attention/attention.h"
+#include "kernels/reference/reference_math.h"
 
 // The parts of the references of all kinds: plain loops with sums in double.
 namespace attendant::attention::reference {
 
-// weights [keys] = softmax(scores [keys]); all 0 when every score is -inf.
-void Softmax(std::vector<double>& scores);
+using attendant::reference::Softmax;
 
 // The score of (sequence, head, query, key) before masks; -inf where the kind leaves the key out.
 using Score = absl::FunctionRef<double(int64_t, int64_t, int64_t, int64_t)>;

@@ -14,34 +14,28 @@ namespace attendant::cpu {
 CpuSession::CpuSession(const CpuEncoder& encoder, const SessionLimits& limits,
                        const ThreadTeam& team)
     : encoder_(encoder),
-      kernels_(encoder.row_kernels()),
+      kernels_(encoder.layers().rows),
       limits_(limits),
       pool_(team, FlushDenormals),
       arena_([&] {  // what it must hold: measured by asking an empty one for the same things
         Arena measure(0);
         AllocateBuffers(measure);
-        RowPhase(encoder, team.threads, measure);
+        RowPhase(encoder.layers(), team.threads, FewRows::kTogether, measure);
         return measure.used_bytes();
       }()),
       buffers_(AllocateBuffers(arena_)),
-      row_phase_(encoder, team.threads, arena_) {}
+      row_phase_(encoder.layers(), team.threads, FewRows::kTogether, arena_) {}
 
 CpuSession::Buffers CpuSession::AllocateBuffers(Arena& arena) const {
   const EncoderConfig& config = encoder_.config();
-  const int64_t rows = RoundUpRows(limits_.max_batch_tokens);
-  const int64_t qkv_value_bytes = kernels_.qkv_is_bf16 ? 2 : 4;
-  Buffers buffers{
-      .activations = {.states = arena.Allocate2<float>(rows, config.hidden),
-                      .qkv = arena.Allocate2<std::byte>(rows, 3 * config.hidden * qkv_value_bytes),
-                      .context = arena.Allocate2<float>(rows, config.hidden),
-                      .qkv_value_bytes = qkv_value_bytes},
-      .pooled = arena.Allocate2<float>(limits_.max_batch_sequences, config.hidden),
-      .plan =
-          AttentionPlan(arena.Allocate<AttentionPlan::Sequence>(limits_.max_batch_sequences + 1)),
-      .attention_scratch = {}};
+  Buffers buffers{.activations = Activations(encoder_.layers(), limits_.max_batch_tokens, arena),
+                  .pooled = arena.Allocate2<float>(limits_.max_batch_sequences, config.hidden),
+                  .plan = AttentionPlan(
+                      arena.Allocate<AttentionPlan::Sequence>(limits_.max_batch_sequences + 1)),
+                  .attention_scratch = {}};
   const int64_t max_len = std::min(limits_.max_batch_tokens, config.max_positions);
   for (int i = 0; i < pool_.threads(); ++i) {
-    const VectorKernels& kernels = encoder_.kernels();
+    const VectorKernels& kernels = encoder_.layers().kernels;
     buffers.attention_scratch.push_back(
         {.attention = arena.Allocate<std::byte>(
              kernels.attention_scratch_bytes(max_len, config.head_dim(), config.head_dim())),
@@ -63,17 +57,28 @@ absl::Status CpuSession::Run(const PackedBatch& batch, const OutputSpec& spec, O
                      [&](int64_t i) {
                        return AttentionPlan::Lens{batch.len(i), batch.len(i)};
                      });
-  for (int64_t layer = 0; layer <= config.layers; ++layer) {
-    if (!row_phase_.Run(batch, layer, buffers_.activations, pool_)) {
-      return absl::InternalError("oneDNN could not execute a matmul");
-    }
-    WriteHiddenStates(batch, spec, layer);
-    if (layer < config.layers) RunAttention(batch, spec, layer);
-  }
+  ATTENDANT_RETURN_IF_ERROR(row_phase_.RunLayers(
+      batch.tokens(),
+      [&](int64_t row, float* states, float* scratch) { Embed(batch, row, states, scratch); },
+      [&](int64_t layer) {
+        WriteHiddenStates(batch, spec, layer);
+        RunAttention(batch, spec, layer);
+        return absl::OkStatus();
+      },
+      buffers_.activations, pool_));
+  WriteHiddenStates(batch, spec, config.layers);
   Pool(batch, spec);
   outputs.last_hidden_state = {buffers_.activations.states.data(), {batch.tokens(), config.hidden}};
   outputs.pooled = {buffers_.pooled.data(), {batch.batch(), config.hidden}};
   return absl::OkStatus();
+}
+
+void CpuSession::Embed(const PackedBatch& batch, int64_t row, float* states, float* scratch) const {
+  const PackedEmbeddings& tables = encoder_.embeddings();
+  const auto i = static_cast<size_t>(row);
+  encoder_.layers().kernels.embed(
+      tables.tokens.Row(batch.token_ids()[i], scratch), tables.segments.row(batch.segment_ids()[i]),
+      tables.positions.row(batch.positions()[i]), encoder_.layers().norm_args(tables.norm), states);
 }
 
 void CpuSession::RunAttention(const PackedBatch& batch, const OutputSpec& spec, int64_t layer) {
@@ -87,34 +92,36 @@ void CpuSession::RunAttention(const PackedBatch& batch, const OutputSpec& spec, 
   });
 }
 
+AttentionArgs CpuSession::ArgsOf(const AttentionPiece& piece, int64_t head,
+                                 int64_t first_row) const {
+  const int64_t hidden = encoder_.config().hidden, head_dim = encoder_.config().head_dim();
+  const int64_t value_bytes = encoder_.layers().qkv_value_bytes();
+  const std::byte* q = buffers_.activations.qkv.row(first_row) + head * head_dim * value_bytes;
+  return {.q = q,
+          .k = q + hidden * value_bytes,
+          .v = q + 2 * hidden * value_bytes,
+          .q_stride = 3 * hidden,
+          .k_stride = 3 * hidden,
+          .v_stride = 3 * hidden,
+          .keys = piece.keys,
+          .head_dim = head_dim,
+          .value_dim = head_dim,
+          .query_begin = piece.query_begin,
+          .query_end = piece.query_end,
+          .scale = 1.0f / std::sqrt(static_cast<float>(head_dim))};
+}
+
 void CpuSession::Attend(const AttentionPiece& piece, int64_t first_row,
                         const AttentionScratch& scratch) {
-  const EncoderConfig& config = encoder_.config();
-  const int64_t head_dim = config.head_dim();
-  const int64_t qkv_bytes = buffers_.activations.qkv_value_bytes;
-  const bool out_is_bf16 = encoder_.info().dtype == DType::kBf16;
-  const int64_t context_bytes = out_is_bf16 ? 2 : 4;
+  const int64_t hidden = encoder_.config().hidden;
   for (int64_t head = piece.head_begin; head < piece.head_end; ++head) {
-    const std::byte* q = buffers_.activations.qkv.row(first_row) + head * head_dim * qkv_bytes;
-    kernels_.attention({
-        .q = q,
-        .k = q + config.hidden * qkv_bytes,
-        .v = q + 2 * config.hidden * qkv_bytes,
-        .out = reinterpret_cast<std::byte*>(buffers_.activations.context.data()) +
-               (first_row * config.hidden + head * head_dim) * context_bytes,
-        .out_is_bf16 = out_is_bf16,
-        .q_stride = 3 * config.hidden,
-        .k_stride = 3 * config.hidden,
-        .v_stride = 3 * config.hidden,
-        .out_stride = config.hidden,
-        .keys = piece.keys,
-        .head_dim = head_dim,
-        .value_dim = head_dim,
-        .query_begin = piece.query_begin,
-        .query_end = piece.query_end,
-        .scale = 1.0f / std::sqrt(static_cast<float>(head_dim)),
-        .scratch = scratch.attention,
-    });
+    AttentionArgs args = ArgsOf(piece, head, first_row);
+    args.out_is_bf16 = encoder_.info().dtype == DType::kBf16;
+    args.out = reinterpret_cast<std::byte*>(buffers_.activations.context.data()) +
+               (first_row * hidden + head * args.value_dim) * (args.out_is_bf16 ? 2 : 4);
+    args.out_stride = hidden;
+    args.scratch = scratch.attention;
+    kernels_.attention(args);
   }
 }
 
@@ -122,28 +129,13 @@ void CpuSession::Attend(const AttentionPiece& piece, int64_t first_row,
 // no barrier is added.
 void CpuSession::WriteWeights(const AttentionPiece& piece, const LayerOutputs& wanted,
                               int64_t first_row, int64_t layer, const AttentionScratch& scratch) {
-  const EncoderConfig& config = encoder_.config();
-  const int64_t head_dim = config.head_dim();
-  const int64_t value_bytes = buffers_.activations.qkv_value_bytes;
   const int64_t values = piece.keys * piece.keys;  // of one head
   float* out = wanted.attention_weights;
   for (const int32_t wanted_layer : wanted.attention_layers) {
     for (const int32_t head : wanted.attention_heads) {
       if (wanted_layer == layer && head >= piece.head_begin && head < piece.head_end) {
-        const std::byte* q =
-            buffers_.activations.qkv.row(first_row) + head * head_dim * value_bytes;
-        const AttentionArgs args{
-            .q = q,
-            .k = q + config.hidden * value_bytes,
-            .q_stride = 3 * config.hidden,
-            .k_stride = 3 * config.hidden,
-            .keys = piece.keys,
-            .head_dim = head_dim,
-            .query_begin = piece.query_begin,
-            .query_end = piece.query_end,
-            .scale = 1.0f / std::sqrt(static_cast<float>(head_dim)),
-            .scratch = scratch.weights,
-        };
+        AttentionArgs args = ArgsOf(piece, head, first_row);
+        args.scratch = scratch.weights;
         kernels_.attention_weights(args, out, piece.keys);
       }
       out += values;

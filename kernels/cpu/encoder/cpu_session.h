@@ -14,8 +14,8 @@
 
 namespace attendant::cpu {
 
-// Runs a CpuEncoder. A layer is two phases with a barrier after each: all that works on rows
-// (row_phase.h), and attention, whose pieces are some heads and queries of one sequence each.
+// Runs a CpuEncoder: its layers by a RowPhase, with an attention whose pieces are some heads and
+// queries of one sequence each.
 class CpuSession final : public Session {
  public:
   // Throws std::exception. `encoder` must outlive the session.
@@ -40,8 +40,11 @@ class CpuSession final : public Session {
   };
 
   Buffers AllocateBuffers(Arena& arena) const;
+  // states = norm(token + segment + position)
+  void Embed(const PackedBatch& batch, int64_t row, float* states, float* scratch) const;
   void RunAttention(const PackedBatch& batch, const OutputSpec& spec, int64_t layer);
   // `first_row` is the first row of the sequence in the batch.
+  AttentionArgs ArgsOf(const AttentionPiece& piece, int64_t head, int64_t first_row) const;
   void Attend(const AttentionPiece& piece, int64_t first_row, const AttentionScratch& scratch);
   void WriteWeights(const AttentionPiece& piece, const LayerOutputs& wanted, int64_t first_row,
                     int64_t layer, const AttentionScratch& scratch);

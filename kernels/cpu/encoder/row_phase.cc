@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "kernels/core/base/int_math.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/by_dtype.h"
+#include "kernels/cpu/simd/denormals.h"
 
 namespace attendant::cpu {
 namespace {
@@ -31,25 +33,34 @@ void AddOutliers(const PackedLinear& linear, const OperandRow& x, float* y) {
   }
 }
 
-SlicedMatmul Sliced(const Matmul& matmul, int threads) {
-  return SlicedMatmul(matmul, threads, kMaxBlockRows);
-}
-
 }  // namespace
+
+Activations::Activations(const PackedLayers& layers, int64_t max_tokens, Arena& arena) {
+  const int64_t rows = RoundUpRows(max_tokens), hidden = layers.config.hidden;
+  states = arena.Allocate2<float>(rows, hidden);
+  qkv = arena.Allocate2<std::byte>(rows, 3 * hidden * layers.qkv_value_bytes());
+  context = arena.Allocate2<float>(rows, hidden);
+}
 
 int64_t ChooseBlockRows(int64_t tokens, int64_t max_rows, int threads) {
   const int64_t rounds = CeilDivide(tokens, max_rows * threads);
   return std::min(RoundUpRows(CeilDivide(tokens, rounds * threads)), max_rows);
 }
 
-RowPhase::RowPhase(const CpuEncoder& encoder, int threads, Arena& arena)
-    : encoder_(encoder),
-      kernels_(encoder.row_kernels()),
-      dtype_(encoder.info().dtype),
-      matmuls_{Sliced(*encoder.matmuls().qkv, threads),
-               Sliced(*encoder.matmuls().attention_output, threads),
-               Sliced(*encoder.matmuls().ffn_up, threads),
-               Sliced(*encoder.matmuls().ffn_down, threads)} {
+RowPhase::RowPhase(const PackedLayers& layers, int threads, FewRows few_rows, Arena& arena)
+    : layers_(layers),
+      kernels_(layers.rows),
+      dtype_(layers.dtype),
+      few_rows_(threads > 1 ? few_rows : FewRows::kApart),
+      matmuls_([&] {
+        const int slices = few_rows_ == FewRows::kTogether ? threads : 1;
+        const auto sliced = [&](const std::unique_ptr<Matmul>& matmul) {
+          return SlicedMatmul(*matmul, slices, kMaxBlockRows);
+        };
+        const LayerMatmuls& of = layers.matmuls;
+        return Matmuls{sliced(of.qkv), sliced(of.attention_output), sliced(of.ffn_up),
+                       sliced(of.ffn_down)};
+      }()) {
   threads_.reserve(static_cast<size_t>(threads));
   for (int i = 0; i < threads; ++i) threads_.push_back(MakeThread(arena));
 }
@@ -63,7 +74,7 @@ RowPhase::Operand RowPhase::AllocateOperand(Arena& arena, int64_t columns) const
 }
 
 RowPhase::ThreadState RowPhase::MakeThread(Arena& arena) const {
-  const EncoderConfig& config = encoder_.config();
+  const EncoderConfig& config = layers_.config;
   const size_t scratchpad_bytes =
       std::max({matmuls_.qkv.scratchpad_bytes(), matmuls_.attention_output.scratchpad_bytes(),
                 matmuls_.ffn_up.scratchpad_bytes(), matmuls_.ffn_down.scratchpad_bytes()});
@@ -78,24 +89,33 @@ RowPhase::ThreadState RowPhase::MakeThread(Arena& arena) const {
                       kMaxBlockRows, std::max(config.ffn, 3 * config.hidden)),
                   .states = AllocateOperand(arena, config.hidden),
                   .intermediate = AllocateOperand(arena, config.ffn)},
-      .row_scratch = arena.Allocate<float>(config.ffn),
+      .row_scratch = arena.Allocate<float>(std::max(config.ffn, config.hidden)),
   };
 }
 
-bool RowPhase::Run(const PackedBatch& batch, int64_t layer, const Activations& activations,
-                   ThreadPool& pool) {
-  batch_ = &batch;
-  activations_ = activations;
+absl::Status RowPhase::RunLayers(int64_t tokens, Input input, Attention attention,
+                                 const Activations& activations, ThreadPool& pool) {
+  input_ = &input;
+  activations_ = &activations;
   pool_ = &pool;
+  for (int64_t layer = 0; RunRows(tokens, layer); ++layer) {
+    if (layer == layers_.config.layers) return absl::OkStatus();
+    ATTENDANT_RETURN_IF_ERROR(attention(layer));
+  }
+  return absl::InternalError("oneDNN could not execute a matmul");
+}
+
+bool RowPhase::RunRows(int64_t tokens, int64_t layer) {
+  if (tokens == 0) return true;
   for (ThreadState& thread : threads_) thread.failed = false;
-  const int64_t tokens = batch.tokens();
   // One block's worth of rows is faster together than cut by rows, measured from 16 to 128 tokens
   // on two threads: 10 % at 112, where blocks of 64 and 48 rows end apart, equal where they do not.
-  if (tokens <= kMaxBlockRows && pool.threads() > 1) {
+  if (tokens <= kMaxBlockRows && few_rows_ == FewRows::kTogether) {
     RunBlock({.begin = 0, .rows = tokens, .together = true}, layer);
   } else {
-    const int64_t block_rows = ChooseBlockRows(tokens, kMaxBlockRows, pool.threads());
-    pool.ParallelFor(CeilDivide(tokens, block_rows), [&](int64_t index, int thread) {
+    const int64_t block_rows = ChooseBlockRows(tokens, kMaxBlockRows, pool_->threads());
+    pool_->ParallelFor(CeilDivide(tokens, block_rows), [&](int64_t index, int thread) {
+      const ScopedDenormalFlush flush;  // whatever the pool's threads do
       const int64_t begin = index * block_rows;
       RunBlock({.begin = begin, .rows = std::min(block_rows, tokens - begin), .thread = thread},
                layer);
@@ -106,17 +126,25 @@ bool RowPhase::Run(const PackedBatch& batch, int64_t layer, const Activations& a
 }
 
 void RowPhase::RunBlock(const Block& block, int64_t layer) {
-  const std::vector<PackedLayer>& layers = encoder_.layers();
-  const PackedLinear* qkv =
-      layer < encoder_.config().layers ? &layers[static_cast<size_t>(layer)].qkv : nullptr;
+  const std::vector<PackedLayer>& layers = layers_.layers;
+  Next next;
+  if (layer < layers_.config.layers) {
+    const PackedLayer& weights = layers[static_cast<size_t>(layer)];
+    next = {&weights.qkv, &weights.attention_norm};
+  }
   if (layer == 0) {
-    Embed(block);
+    ReadInput(block, next);
   } else {
     const PackedLayer& weights = layers[static_cast<size_t>(layer - 1)];
     AddAttention(block, weights);
-    FeedForward(block, weights, qkv);
+    FeedForward(block, weights, next);
   }
-  if (qkv != nullptr) ProjectQkv(block, *qkv);
+  if (next.linear != nullptr) return ProjectQkv(block, *next.linear);
+  if (!layers_.config.final_norm) return;
+  ForEachRow(block, [&](int64_t row, int) {
+    kernels_.layer_norm(activations_->states.row(block.begin + row),
+                        layers_.norm_args(layers_.final_norm), {});
+  });
 }
 
 // Calls body(row, thread) for every row of the block, counted from its first.
@@ -147,28 +175,38 @@ void RowPhase::Multiply(const Block& block, LinearExecutor ThreadState::*executo
   });
 }
 
-// states = LayerNorm(token_embedding + segment_embedding + position_embedding)
-void RowPhase::Embed(const Block& block) {
-  const EncoderWeights& tables = encoder_.embeddings();
-  const LayerNormArgs norm{tables.embedding_norm.gamma.data(), tables.embedding_norm.beta.data(),
-                           encoder_.config().hidden, encoder_.config().layer_norm_epsilon};
-  const float* smoothing = SmoothingOf(encoder_.layers().front().qkv);
+OperandRow RowPhase::NextOperand(const Block& block, int64_t row, const Next& next) {
+  if (next.linear == nullptr) return {};
+  return ScratchOf(block).states.row(row, SmoothingOf(*next.linear));
+}
+
+// `norm` with the states left as they are.
+LayerNormArgs RowPhase::BesideStates(LayerNormArgs norm, const OperandRow& operand, int thread) {
+  norm.y =
+      dtype_ == DType::kF32 ? static_cast<float*>(operand.values) : StateOf(thread).row_scratch;
+  return norm;
+}
+
+// states = input, and the operand of `next`.
+void RowPhase::ReadInput(const Block& block, const Next& next) {
+  const LayerNormArgs norm = layers_.norm_args(*next.norm);
   ForEachRow(block, [&](int64_t row, int thread) {
-    const auto i = static_cast<size_t>(block.begin + row);
-    float* states = activations_.states.row(block.begin + row);
-    float* token = StateOf(thread).scratch.matmul_out.row(0);
-    encoder_.kernels().embed(encoder_.token_embedding().Row(batch_->token_ids()[i], token),
-                             tables.segment_embedding.row(batch_->segment_ids()[i]),
-                             tables.position_embedding.row(batch_->positions()[i]), norm, states);
-    kernels_.convert(states, norm.hidden, ScratchOf(block).states.row(row, smoothing));
+    float* states = activations_->states.row(block.begin + row);
+    (*input_)(block.begin + row, states, StateOf(thread).row_scratch);
+    const OperandRow operand = NextOperand(block, row, next);
+    if (pre_norm()) {
+      kernels_.layer_norm(states, BesideStates(norm, operand, thread), operand);
+    } else {
+      kernels_.convert(states, norm.hidden, operand);
+    }
   });
 }
 
-// The block's states as the next matmul reads them: themselves in f32.
+// What the next matmul reads of the block's states: in post-norm f32 themselves.
 RowPhase::Operand RowPhase::StatesOperand(const Block& block) {
   const Operand& converted = ScratchOf(block).states;
-  if (dtype_ != DType::kF32) return converted;
-  return {.values = reinterpret_cast<std::byte*>(activations_.states.row(block.begin)),
+  if (dtype_ != DType::kF32 || pre_norm()) return converted;
+  return {.values = reinterpret_cast<std::byte*>(activations_->states.row(block.begin)),
           .row_bytes = converted.row_bytes};
 }
 
@@ -177,33 +215,29 @@ RowPhase::Operand RowPhase::StatesOperand(const Block& block) {
 RowPhase::Operand RowPhase::ContextOperand(const Block& block) {
   const Operand& converted = ScratchOf(block).states;
   if (dtype_ != DType::kInt8) {
-    auto* context = reinterpret_cast<std::byte*>(activations_.context.data());
+    auto* context = reinterpret_cast<std::byte*>(activations_->context.data());
     return {.values = context + block.begin * converted.row_bytes,
             .row_bytes = converted.row_bytes};
   }
   ForEachRow(block, [&](int64_t row, int) {
-    kernels_.convert(activations_.context.row(block.begin + row), encoder_.config().hidden,
+    kernels_.convert(activations_->context.row(block.begin + row), layers_.config.hidden,
                      converted.row(row));
   });
   return converted;
 }
 
-// states = LayerNorm(states + context W_o + b_o)
+// states += context W_o + b_o
 void RowPhase::AddAttention(const Block& block, const PackedLayer& weights) {
   const Operand context = ContextOperand(block);
   Multiply(block, &ThreadState::attention_output, weights.attention_output, context.values, nullptr,
            ScratchOf(block).matmul_out.data());
-  Normalize(block, weights.attention_output, context,
-            {weights.attention_gamma.data(), weights.attention_beta.data(),
-             encoder_.config().hidden, encoder_.config().layer_norm_epsilon},
-            &weights.ffn_up);
+  AddBranch(block, weights.attention_output, context, weights.attention_norm,
+            {&weights.ffn_up, &weights.ffn_norm});
 }
 
-// intermediate = activation(states W_up + b_up);  states = LayerNorm(states + intermediate W_down +
-// b_down)
-void RowPhase::FeedForward(const Block& block, const PackedLayer& weights,
-                           const PackedLinear* next) {
-  const EncoderConfig& config = encoder_.config();
+// intermediate = activation(states W_up + b_up);  states += intermediate W_down + b_down
+void RowPhase::FeedForward(const Block& block, const PackedLayer& weights, const Next& next) {
+  const EncoderConfig& config = layers_.config;
   const Operand states = StatesOperand(block);
   const Scratch& scratch = ScratchOf(block);
   Multiply(block, &ThreadState::ffn_up, weights.ffn_up, states.values, nullptr,
@@ -219,42 +253,39 @@ void RowPhase::FeedForward(const Block& block, const PackedLayer& weights,
   });
   Multiply(block, &ThreadState::ffn_down, weights.ffn_down, scratch.intermediate.values, nullptr,
            scratch.matmul_out.data());
-  Normalize(
-      block, weights.ffn_down, scratch.intermediate,
-      {weights.ffn_gamma.data(), weights.ffn_beta.data(), config.hidden, config.layer_norm_epsilon},
-      next);
+  AddBranch(block, weights.ffn_down, scratch.intermediate, weights.ffn_norm, next);
 }
 
-// states = LayerNorm(states + matmul + bias), where the matmul is of `operand` and `linear`, and
-// the operand of `next`, unless nothing follows.
-void RowPhase::Normalize(const Block& block, const PackedLinear& linear, const Operand& operand,
-                         const LayerNormArgs& norm, const PackedLinear* next) {
+// states += matmul + bias, where the matmul is of `operand` and `linear`, and the operand of
+// `next`. `norm` is the branch's own.
+void RowPhase::AddBranch(const Block& block, const PackedLinear& linear, const Operand& operand,
+                         const PackedNorm& norm, const Next& next) {
   const Scratch& scratch = ScratchOf(block);
-  ForEachRow(block, [&](int64_t row, int) {
-    float* states = activations_.states.row(block.begin + row);
-    const OperandRow x = operand.row(row);
+  LayerNormArgs args{.hidden = layers_.config.hidden};
+  if (const PackedNorm* first = pre_norm() ? next.norm : &norm) args = layers_.norm_args(*first);
+  ForEachRow(block, [&](int64_t row, int thread) {
+    float* states = activations_->states.row(block.begin + row);
+    const OperandRow x = operand.row(row), result = NextOperand(block, row, next);
     AddOutliers(linear, x, states);
-    OperandRow result;
-    if (next != nullptr) result = scratch.states.row(row, SmoothingOf(*next));
     kernels_.add_layer_norm(states, RowOf(scratch.matmul_out, row, x, linear), linear.bias.data(),
-                            norm, result);
+                            pre_norm() ? BesideStates(args, result, thread) : args, result);
   });
 }
 
 void RowPhase::ProjectQkv(const Block& block, const PackedLinear& linear) {
   const Operand states = StatesOperand(block);
-  std::byte* qkv = activations_.qkv.row(block.begin);
+  std::byte* qkv = activations_->qkv.row(block.begin);
   if (dtype_ != DType::kInt8) {
     Multiply(block, &ThreadState::qkv, linear, states.values, linear.bias.data(), qkv);
     return;
   }
-  const int64_t columns = 3 * encoder_.config().hidden;
+  const int64_t columns = 3 * layers_.config.hidden;
   float* wide_matmul_out = ScratchOf(block).wide_matmul_out.data();
   Multiply(block, &ThreadState::qkv, linear, states.values, nullptr, wide_matmul_out);
   const TensorView<float, 2> matmul_out(wide_matmul_out, {block.rows, columns});
   ForEachRow(block, [&](int64_t row, int) {
     kernels_.add_bias(RowOf(matmul_out, row, states.row(row), linear), linear.bias.data(), columns,
-                      activations_.qkv.row(block.begin + row));
+                      activations_->qkv.row(block.begin + row));
   });
 }
 

@@ -4,43 +4,56 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "kernels/core/arena.h"
 #include "kernels/core/threads/thread_pool.h"
-#include "kernels/cpu/encoder/cpu_encoder.h"
+#include "kernels/cpu/encoder/packed_layers.h"
 #include "kernels/cpu/matmul/linear_executor.h"
 
 namespace attendant::cpu {
 
-// The two phases of a layer hand these rows of a batch to each other.
+// The rows of a batch that the two phases of a layer hand to each other.
 struct Activations {
+  Activations(const PackedLayers& layers, int64_t max_tokens, Arena& arena);
+
   TensorView<float, 2> states;   // [max tokens, hidden]
-  TensorView<std::byte, 2> qkv;  // [max tokens, 3 * hidden values of qkv_value_bytes]
+  TensorView<std::byte, 2> qkv;  // [max tokens, 3 * hidden], bf16 where the kernels have it so
   TensorView<float, 2> context;  // [max tokens, hidden], heads side by side; bf16 in bf16
-  int64_t qkv_value_bytes = 0;
 };
+
+// Whether all threads compute one block's worth of rows together, or each a part of its rows.
+enum class FewRows : uint8_t { kTogether, kApart };
 
 // Rows of the blocks that `tokens` rows are cut into: a multiple of kRowGranularity, at most
 // `max_rows`, such that the threads get equally much where there is enough for all.
 int64_t ChooseBlockRows(int64_t tokens, int64_t max_rows, int threads);
 
-// Everything between one attention and the next:
-//   attention output -> LayerNorm -> feed-forward -> LayerNorm -> the next layer's qkv
-// Many rows are cut into blocks that one thread each takes through all of it, so that the block's
-// intermediate stays in that thread's cache. Few rows are one block that all threads take through
-// it together, each with a slice of every matmul's columns: then reading the weights is what takes
-// the time, and each thread reads its part of them only. Thread-confined.
+// The layers of an encoder. A layer is two phases with a barrier after each: the caller's
+// attention, and all that works on rows, from one attention to the next:
+//   attention output -> norm -> feed-forward -> norm -> the next layer's qkv
+// with norms where the configuration has them. Many rows are cut into blocks that one thread each
+// takes through all of it, so that the block's intermediate stays in that thread's cache. Few rows
+// are one block that all threads take through it together, each with a slice of every matmul's
+// columns: then reading the weights is what takes the time, and each thread reads its part of them
+// only. Thread-confined.
 class RowPhase {
  public:
-  // Throws std::exception. Scratch comes from `arena`; it and `encoder` must outlive the phase.
-  RowPhase(const CpuEncoder& encoder, int threads, Arena& arena);
+  // Writes the first states of a row, [hidden]; `scratch` [hidden] is the thread's.
+  using Input = absl::FunctionRef<void(int64_t row, float* states, float* scratch)>;
+  // Writes the context of a layer, whose qkv is there; the states are what the layer reads.
+  using Attention = absl::FunctionRef<absl::Status(int64_t layer)>;
+
+  // Throws std::exception. Scratch comes from `arena`; it and `layers` must outlive the phase.
+  RowPhase(const PackedLayers& layers, int threads, FewRows few_rows, Arena& arena);
 
   RowPhase(const RowPhase&) = delete;
   RowPhase& operator=(const RowPhase&) = delete;
 
-  // Finishes layer - 1 and begins `layer`, of 0 .. layers; layer 0 begins with the embeddings, the
-  // last call ends with the states. False when a matmul failed. REQUIRES: pool.threads() threads.
-  [[nodiscard]] bool Run(const PackedBatch& batch, int64_t layer, const Activations& activations,
-                         ThreadPool& pool);
+  // All layers, from the input to the last states. INTERNAL when a matmul failed; else what an
+  // attention returned. REQUIRES: pool.threads() threads; `activations` have room for `tokens`.
+  absl::Status RunLayers(int64_t tokens, Input input, Attention attention,
+                         const Activations& activations, ThreadPool& pool);
 
  private:
   // Rows of one block in the number format that matmuls read; in f32 they lie elsewhere.
@@ -67,7 +80,7 @@ class RowPhase {
   struct ThreadState {
     LinearExecutor qkv, attention_output, ffn_up, ffn_down;
     Scratch scratch;
-    float* row_scratch = nullptr;  // [ffn]
+    float* row_scratch = nullptr;  // [max(ffn, hidden)]
     bool failed = false;           // a matmul failed in this call
   };
 
@@ -76,6 +89,12 @@ class RowPhase {
     int64_t rows = 0;
     int thread = 0;         // who computes it, and whose scratch it uses
     bool together = false;  // all threads do; the scratch is `thread`'s
+  };
+
+  // What reads the states next: the linear layer, and the norm of its branch. Null: nothing does.
+  struct Next {
+    const PackedLinear* linear = nullptr;
+    const PackedNorm* norm = nullptr;
   };
 
   struct Matmuls {
@@ -87,13 +106,18 @@ class RowPhase {
   Scratch& ScratchOf(const Block& block) { return StateOf(block.thread).scratch; }
   ThreadState& StateOf(int thread) { return threads_[static_cast<size_t>(thread)]; }
 
+  bool pre_norm() const { return layers_.config.norm_place == NormPlace::kPre; }
+  // The rows of a batch before layer `layer`'s attention, of 0 .. layers. False: a matmul failed.
+  bool RunRows(int64_t tokens, int64_t layer);
   void RunBlock(const Block& block, int64_t layer);
-  void Embed(const Block& block);
+  void ReadInput(const Block& block, const Next& next);
   void AddAttention(const Block& block, const PackedLayer& weights);
-  void FeedForward(const Block& block, const PackedLayer& weights, const PackedLinear* next);
-  void Normalize(const Block& block, const PackedLinear& linear, const Operand& operand,
-                 const LayerNormArgs& norm, const PackedLinear* next);
+  void FeedForward(const Block& block, const PackedLayer& weights, const Next& next);
+  void AddBranch(const Block& block, const PackedLinear& linear, const Operand& operand,
+                 const PackedNorm& norm, const Next& next);
   void ProjectQkv(const Block& block, const PackedLinear& linear);
+  LayerNormArgs BesideStates(LayerNormArgs norm, const OperandRow& operand, int thread);
+  OperandRow NextOperand(const Block& block, int64_t row, const Next& next);
   Operand ContextOperand(const Block& block);
   Operand StatesOperand(const Block& block);
   void Multiply(const Block& block, LinearExecutor ThreadState::*executor,
@@ -101,15 +125,16 @@ class RowPhase {
   template <typename Body>
   void ForEachRow(const Block& block, Body body);
 
-  const CpuEncoder& encoder_;
+  const PackedLayers& layers_;
   const RowKernels& kernels_;
   DType dtype_;
+  FewRows few_rows_;
   Matmuls matmuls_;
   std::vector<ThreadState> threads_;
 
   // Of the running call.
-  const PackedBatch* batch_ = nullptr;
-  Activations activations_;
+  const Input* input_ = nullptr;
+  const Activations* activations_ = nullptr;
   ThreadPool* pool_ = nullptr;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 
 namespace attendant::cpu {
 namespace {
@@ -35,7 +36,7 @@ Moments Linear(const LinearWeights& linear, const Moments& x) {
   Moments y(static_cast<size_t>(linear.weight.dim(0)));
   for (size_t i = 0; i < y.size(); ++i) {
     const float* row = linear.weight.row(static_cast<int64_t>(i));
-    float mean = linear.bias.data()[i], variance = 0;
+    float mean = BiasAt(linear.bias, static_cast<int64_t>(i)), variance = 0;
     for (size_t j = 0; j < x.size(); ++j) {
       mean += row[j] * x.mean[j];
       variance += row[j] * row[j] * x.variance[j];
@@ -46,27 +47,29 @@ Moments Linear(const LinearWeights& linear, const Moments& x) {
   return y;
 }
 
-Moments LayerNorm(const Moments& states, const Moments& branch, const LayerNormWeights& norm) {
-  const size_t channels = states.size();
-  Moments y(channels);
-  float center = 0;
-  for (size_t i = 0; i < channels; ++i) {
-    y.mean[i] = states.mean[i] + branch.mean[i];
-    y.variance[i] = states.variance[i] + branch.variance[i];
-    center += y.mean[i] / static_cast<float>(channels);
+Moments Sum(Moments x, const Moments& branch) {
+  for (size_t i = 0; i < x.size(); ++i) {
+    x.mean[i] += branch.mean[i];
+    x.variance[i] += branch.variance[i];
   }
-  float variance = 0;
-  for (size_t i = 0; i < channels; ++i) {
-    const float distance = y.mean[i] - center;
-    variance += (distance * distance + y.variance[i]) / static_cast<float>(channels);
+  return x;
+}
+
+Moments LayerNorm(Moments x, const LayerNormWeights& norm) {
+  const auto channels = static_cast<float>(x.size());
+  float center = 0, variance = 0;
+  for (float mean : x.mean) center += mean / channels;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const float distance = x.mean[i] - center;
+    variance += (distance * distance + x.variance[i]) / channels;
   }
   const float scale = 1 / std::sqrt(std::max(variance, 1e-12f));
-  for (size_t i = 0; i < channels; ++i) {
+  for (size_t i = 0; i < x.size(); ++i) {
     const float gamma = norm.gamma.data()[i] * scale;
-    y.mean[i] = (y.mean[i] - center) * gamma + norm.beta.data()[i];
-    y.variance[i] *= gamma * gamma;
+    x.mean[i] = (x.mean[i] - center) * gamma + BiasAt(norm.beta, static_cast<int64_t>(i));
+    x.variance[i] *= gamma * gamma;
   }
-  return y;
+  return x;
 }
 
 // The two GELUs differ by less than matters here.
@@ -105,22 +108,29 @@ std::vector<float> SmoothingFactors(const Moments& x) {
 
 std::vector<LayerSmoothing> PredictSmoothingFactors(const EncoderConfig& config,
                                                     const EncoderWeights& weights) {
+  const bool pre = config.norm_place == NormPlace::kPre;
   Moments states(static_cast<size_t>(config.hidden));
   for (size_t i = 0; i < states.size(); ++i) {
     const float gamma = weights.embedding_norm.gamma.data()[i];
-    states.mean[i] = weights.embedding_norm.beta.data()[i];
+    states.mean[i] = BiasAt(weights.embedding_norm.beta, static_cast<int64_t>(i));
     states.variance[i] = gamma * gamma;
   }
+  const auto add = [&](const LinearWeights& linear, const Moments& x,
+                       const LayerNormWeights& norm) {
+    states = Sum(std::move(states), Linear(linear, x));
+    if (!pre) states = LayerNorm(std::move(states), norm);
+  };
   std::vector<LayerSmoothing> layers;
   for (const EncoderLayerWeights& layer : weights.layers) {
     LayerSmoothing& of_layer = layers.emplace_back();
-    of_layer.qkv = SmoothingFactors(states);
-    Moments context = Linear(layer.value, states);
+    Moments x = pre ? LayerNorm(states, layer.attention_norm) : states;
+    of_layer.qkv = SmoothingFactors(x);
+    Moments context = Linear(layer.value, x);
     for (float& variance : context.variance) variance *= kAttendedVariance;
-    states = LayerNorm(states, Linear(layer.attention_output, context), layer.attention_norm);
-    of_layer.ffn_up = SmoothingFactors(states);
-    const Moments intermediate = Activated(config.activation, Linear(layer.ffn_up, states));
-    states = LayerNorm(states, Linear(layer.ffn_down, intermediate), layer.ffn_norm);
+    add(layer.attention_output, context, layer.attention_norm);
+    x = pre ? LayerNorm(states, layer.ffn_norm) : states;
+    of_layer.ffn_up = SmoothingFactors(x);
+    add(layer.ffn_down, Activated(config.activation, Linear(layer.ffn_up, x)), layer.ffn_norm);
   }
   return layers;
 }

@@ -24,7 +24,7 @@ size_t SlicedMatmul::scratchpad_bytes() const {
 LinearExecutor::LinearExecutor(const SlicedMatmul& matmul, void* scratchpad)
     : matmul_(&matmul),
       whole_(matmul.whole().NewExecutor(scratchpad)),
-      slice_(matmul.slice().NewExecutor(scratchpad)) {}
+      slice_(matmul.slices() == 1 ? nullptr : matmul.slice().NewExecutor(scratchpad)) {}
 
 bool LinearExecutor::Run(int64_t rows, const void* x, const PackedLinear& linear, const float* bias,
                          void* y) {
@@ -33,6 +33,7 @@ bool LinearExecutor::Run(int64_t rows, const void* x, const PackedLinear& linear
 
 bool LinearExecutor::RunSlice(int64_t index, int64_t rows, const void* x,
                               const PackedLinear& linear, const float* bias, void* y) {
+  if (slice_ == nullptr) return Run(rows, x, linear, bias, y);
   const Matmul& slice = matmul_->slice();
   const int64_t column = index * slice.options().n;
   return slice_->Run(rows, x, linear.weight + index * slice.packed_bytes(),

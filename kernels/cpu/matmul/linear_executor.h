@@ -44,7 +44,8 @@ class LinearExecutor {
 
  private:
   const SlicedMatmul* matmul_;
-  std::unique_ptr<MatmulExecutor> whole_, slice_;
+  std::unique_ptr<MatmulExecutor> whole_;
+  std::unique_ptr<MatmulExecutor> slice_;  // none: the whole is its only slice
 };
 
 }  // namespace attendant::cpu

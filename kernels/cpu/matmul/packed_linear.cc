@@ -113,7 +113,10 @@ PackedLinear PackLinear(const Matmul& matmul, std::span<const LinearWeights* con
   const Scratch<float> joined(parts.size() == 1 ? 0 : n * k);  // [outputs, inputs]
   float* next = joined.data();
   for (const LinearWeights* part : parts) {
-    packed.bias.insert(packed.bias.end(), part->bias.data(), part->bias.data() + part->bias.size());
+    const float* bias = part->bias.data();
+    packed.bias.insert(packed.bias.end(), bias, bias + part->bias.size());
+    if (part->bias.empty())
+      packed.bias.resize(packed.bias.size() + static_cast<size_t>(part->weight.dim(0)));
     if (parts.size() == 1) break;
     next = std::copy_n(part->weight.data(), part->weight.size(), next);
   }

@@ -27,7 +27,7 @@ struct OutlierWeight {
 struct PackedLinear {
   const std::byte* weight = nullptr;  // [inputs, outputs], packed by the Matmul
   int64_t weight_bytes = 0;
-  std::vector<float> bias;  // [outputs]
+  std::vector<float> bias;  // [outputs], zeros where a part has none
 
   // int8 only.
   std::vector<float> column_scales;      // [outputs]

@@ -37,6 +37,7 @@ struct LayerNormArgs {
   const float* beta = nullptr;   // [hidden]
   int64_t hidden = 0;
   float epsilon = 0;
+  float* y = nullptr;  // [hidden]; null: in place of x
 };
 
 // y [rows, columns] = x [rows, k] weight [k, columns] [+ bias], for a weight packed in panels of
@@ -72,9 +73,12 @@ struct RowKernels {
   // operand = x, converted.
   void (*convert)(const float* x, int64_t columns, const OperandRow& operand);
 
-  // states = LayerNorm(states + matmul + bias), and the same as operand, unless its values are
-  // null. In f32 the states are the operand and `operand` is ignored. The operand's quantization
-  // may be the matmul's: it is read before it is written.
+  // norm.y = LayerNorm(states), and the same as operand, unless its values are null. In f32 norm.y
+  // is the operand and `operand` is ignored.
+  void (*layer_norm)(float* states, const LayerNormArgs& norm, const OperandRow& operand);
+
+  // states += matmul + bias, and then the same; without gamma no norm and no operand. The operand's
+  // quantization may be the matmul's: it is read before it is written.
   void (*add_layer_norm)(float* states, const MatmulRow& matmul, const float* bias,
                          const LayerNormArgs& norm, const OperandRow& operand);
 

@@ -106,7 +106,7 @@ absl::Status AttendOperation::PackModule(const MultiHeadPlan& plan) {
   ModuleWeights weights;
   weights.storage = storage;
   MultiHeadWeights& to = weights.attention;
-  LinearWeights* const linears[] = {&to.query, &to.key, &to.value, &to.output};
+  LinearWeights* const linears[] = {&to.query, &to.key, &to.value, &to.attention_output};
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
     if (!plan.tensors[i].has_value()) continue;
     const WireTensor& tensor = *plan.tensors[i];

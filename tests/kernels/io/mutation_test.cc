@@ -186,11 +186,12 @@ std::vector<TestTensor> ModuleTensors() {
 double SumOfAll(const ModuleWeights& weights) {
   double sum = 0;
   const auto multi_head = [&](const MultiHeadWeights& attention) {
-    sum += Sum(attention.query) + Sum(attention.key) + Sum(attention.value) + Sum(attention.output);
+    sum += Sum(attention.query) + Sum(attention.key) + Sum(attention.value) +
+           Sum(attention.attention_output);
   };
   multi_head(weights.attention);
-  for (const TransformerLayerWeights& layer : weights.layers) {
-    multi_head(layer.attention);
+  for (const EncoderLayerWeights& layer : weights.layers) {
+    multi_head(layer);
     sum +=
         Sum(layer.attention_norm) + Sum(layer.ffn_up) + Sum(layer.ffn_down) + Sum(layer.ffn_norm);
   }

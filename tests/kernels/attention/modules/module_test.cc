@@ -42,14 +42,14 @@ class GeneratedWeights {
       linear->bias = {in_bias.data() + part * hidden, {hidden}};
       linear->weight = {in_weight.row(part++ * hidden), {hidden, hidden}};
     }
-    weights.output.bias = Vector(hidden);
-    weights.output.weight = Matrix(hidden, hidden);
+    weights.attention_output.bias = Vector(hidden);
+    weights.attention_output.weight = Matrix(hidden, hidden);
     return weights;
   }
 
   // linear1, linear2, norm1, norm2, self_attn
-  TransformerLayerWeights Layer(int64_t hidden, int64_t ffn) {
-    TransformerLayerWeights layer;
+  EncoderLayerWeights Layer(int64_t hidden, int64_t ffn) {
+    EncoderLayerWeights layer;
     layer.ffn_up.bias = Vector(ffn);
     layer.ffn_up.weight = Matrix(ffn, hidden);
     layer.ffn_down.bias = Vector(hidden);
@@ -58,7 +58,7 @@ class GeneratedWeights {
       norm->beta = Vector(hidden);
       norm->gamma = Gamma(hidden);
     }
-    layer.attention = MultiHead(hidden);
+    static_cast<MultiHeadWeights&>(layer) = MultiHead(hidden);
     return layer;
   }
 

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "kernels/core/arena.h"
+#include "kernels/core/encoder_weights.h"
+#include "kernels/cpu/matmul/matmul.h"
+#include "kernels/cpu/matmul/packed_linear.h"
+#include "kernels/cpu/simd/vector_kernels.h"
+
+namespace attendant::cpu {
+
+// Rows of a block: large enough for the matmul's full speed, small enough that the block's [rows,
+// ffn] intermediate stays in the second-level cache.
+inline constexpr int64_t kMaxBlockRows = 128;
+
+struct PackedNorm {
+  PackedNorm() = default;
+  explicit PackedNorm(const LayerNormWeights& weights);
+
+  std::vector<float> gamma, beta;  // [hidden]
+};
+
+struct PackedLayer {
+  PackedLinear qkv;               // hidden -> 3 * hidden
+  PackedLinear attention_output;  // hidden -> hidden
+  PackedLinear ffn_up;            // hidden -> ffn
+  PackedLinear ffn_down;          // ffn -> hidden
+  PackedNorm attention_norm, ffn_norm;
+};
+
+// The four matmuls of a layer, the same for all layers.
+struct LayerMatmuls {
+  std::array<const Matmul*, 4> all() const {
+    return {qkv.get(), attention_output.get(), ffn_up.get(), ffn_down.get()};
+  }
+  std::unique_ptr<Matmul> qkv, attention_output, ffn_up, ffn_down;
+};
+
+struct PackOptions {
+  DType dtype;
+  const VectorKernels& kernels;
+  int load_threads = 1;
+};
+
+// An encoder's layers and final norm, packed for the CPU. Thread-safe when it does not change.
+struct PackedLayers {
+  // Copies what it needs of `weights`. INTERNAL or UNIMPLEMENTED as CreateMatmul. Throws
+  // std::exception. REQUIRES: ValidateWeights(config, weights) is OK.
+  static absl::StatusOr<PackedLayers> Create(const EncoderConfig& config,
+                                             const EncoderWeights& weights,
+                                             const PackOptions& options);
+
+  int64_t bytes() const;
+  std::string matmul_implementation() const;  // each name once
+  LayerNormArgs norm_args(const PackedNorm& norm) const {
+    return {norm.gamma.data(), norm.beta.data(), config.hidden, config.layer_norm_epsilon};
+  }
+  int64_t qkv_value_bytes() const { return rows.qkv_is_bf16 ? 2 : 4; }
+
+  EncoderConfig config;
+  DType dtype;
+  const VectorKernels& kernels;
+  const RowKernels& rows;  // of the format
+  LayerMatmuls matmuls;
+  Arena memory{};  // of the packed weights
+  std::vector<PackedLayer> layers{};
+  PackedNorm final_norm{};  // empty: none
+};
+
+// Calls task(index) for every index in [0, tasks) on `threads` threads. An exception that a task
+// throws is thrown when all have ended.
+void RunLoadTasks(int threads, int64_t tasks, absl::FunctionRef<void(int64_t)> task);
+
+}  // namespace attendant::cpu

@@ -2,6 +2,7 @@
 #include "kernels/attention/modules/multi_head.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -19,79 +20,81 @@ namespace {
 // Rows of a block that one thread projects at a time: enough for the matmul's full speed.
 constexpr int64_t kBlockRows = 128;
 
-int64_t Blocks(int64_t tokens) { return CeilDivide(tokens, kBlockRows); }
-
 }  // namespace
 
 // The layout of a call's scratch.
 struct MultiHead::Buffers {
-  struct Thread {
-    std::byte* block;  // [kBlockRows, the widest operand]
-    std::byte* scratchpad;
-  };
-
   Buffers(const Call& call, const MultiHead& module, int num_threads, Arena& scratch) {
     const ModuleConfig& config = module.config();
-    const int64_t row_bytes = config.hidden * ValueBytes(call.dtype);
-    const int64_t queries = cpu::RoundUpRows(call.queries.tokens());
-    const int64_t keys = cpu::RoundUpRows(call.keys.tokens());
-    q = scratch.Allocate<std::byte>(queries * row_bytes);
-    k = scratch.Allocate<std::byte>(keys * row_bytes);
-    v = scratch.Allocate<std::byte>(keys * row_bytes);
-    context = scratch.Allocate<std::byte>(queries * row_bytes);
-    const int64_t block_bytes = kBlockRows * ValueBytes(call.dtype) *
-                                std::max({config.hidden, config.key_dim, config.value_dim});
+    const int64_t value_bytes = ValueBytes(call.dtype);
+    const auto rows = [&](const Sequences& sequences) {
+      const int64_t values = cpu::RoundUpRows(sequences.tokens()) * config.hidden;
+      return scratch.Allocate<std::byte>(values * value_bytes);
+    };
+    q = rows(call.queries);
+    k = rows(call.keys);
+    v = rows(call.keys);
+    context = rows(call.queries);
+    const int64_t widest = std::max({config.hidden, config.key_dim, config.value_dim});
     size_t scratchpad_bytes = 0;
     for (const Projection& projection : module.projections_) {
       scratchpad_bytes = std::max(scratchpad_bytes, projection.matmul->scratchpad_bytes());
     }
     for (int i = 0; i < num_threads; ++i) {
-      threads.push_back(
-          {.block = scratch.Allocate<std::byte>(block_bytes),
-           .scratchpad = scratch.Allocate<std::byte>(static_cast<int64_t>(scratchpad_bytes))});
+      x.push_back(scratch.Allocate<std::byte>(kBlockRows * widest * value_bytes));
+      y.push_back(scratch.Allocate<std::byte>(kBlockRows * config.hidden * value_bytes));
+      scratchpads.push_back(scratch.Allocate<std::byte>(static_cast<int64_t>(scratchpad_bytes)));
     }
   }
 
   std::byte *q, *k, *v, *context;  // [tokens rounded up, hidden], of the call's dtype
-  std::vector<Thread> threads;
+  // Of each thread: [kBlockRows, the widest operand], [kBlockRows, hidden].
+  std::vector<std::byte*> x, y, scratchpads;
 };
 
-// Runs projections on blocks of rows, on every thread of a call.
-class MultiHead::Projector {
- public:
-  Projector(const MultiHead& module, const std::vector<Buffers::Thread>& threads) {
-    for (const Buffers::Thread& buffers : threads) {
-      Thread& thread = threads_.emplace_back();
-      thread.block = buffers.block;
-      for (const Projection& projection : module.projections_) {
-        thread.executors.push_back(projection.matmul->NewExecutor(buffers.scratchpad));
-      }
+// The rows of one operand on their way through a projection.
+struct MultiHead::Path {
+  const Projection& projection;
+  const Sequences& sequences;
+  InputRows from;
+  OutputRows to;
+};
+
+absl::Status MultiHead::Project(std::span<const Path> paths, const Buffers& buffers,
+                                ThreadPool& pool) const {
+  std::vector<std::unique_ptr<cpu::MatmulExecutor>> executors;  // [threads, paths]
+  int64_t blocks = 0;
+  for (std::byte* scratchpad : buffers.scratchpads) {
+    for (const Path& path : paths) {
+      executors.push_back(path.projection.matmul->NewExecutor(scratchpad));
     }
   }
-
-  bool failed() const {
-    return std::any_of(threads_.begin(), threads_.end(),
-                       [](const Thread& thread) { return thread.failed; });
-  }
-  std::byte* block(int thread) const { return threads_[static_cast<size_t>(thread)].block; }
-
-  // y [rows, hidden] = x weight^T + bias
-  void Run(const MultiHead& module, size_t index, int64_t rows, const void* x, int thread,
-           void* y) {
-    const cpu::PackedLinear& linear = module.projections_[index].linear;
-    Thread& of = threads_[static_cast<size_t>(thread)];
-    of.failed |=
-        !of.executors[index]->Run(cpu::RoundUpRows(rows), x, linear.weight, linear.bias.data(), y);
-  }
-
- private:
-  struct Thread {
-    std::byte* block = nullptr;
-    std::vector<std::unique_ptr<cpu::MatmulExecutor>> executors;
-    bool failed = false;
-  };
-  std::vector<Thread> threads_;
-};
+  for (const Path& path : paths) blocks += CeilDivide(path.sequences.tokens(), kBlockRows);
+  std::atomic<bool> failed = false;
+  pool.ParallelFor(blocks, [&](int64_t block, int thread) {
+    const cpu::ScopedDenormalFlush flush;
+    size_t i = 0;
+    for (; block * kBlockRows >= paths[i].sequences.tokens(); ++i) {
+      block -= CeilDivide(paths[i].sequences.tokens(), kBlockRows);
+    }
+    const Path& path = paths[i];
+    const auto of_thread = static_cast<size_t>(thread);
+    const int64_t begin = block * kBlockRows;
+    const int64_t count = std::min(kBlockRows, path.sequences.tokens() - begin);
+    const std::byte* x =
+        GatherRows(path.from, path.sequences, dtype(), begin, count, buffers.x[of_thread]);
+    const bool direct = LieEndToEnd(path.to, path.sequences) && count % cpu::kRowGranularity == 0;
+    std::byte* y =
+        direct ? TokenRow(path.to, path.sequences, dtype(), begin) : buffers.y[of_thread];
+    const cpu::PackedLinear& linear = path.projection.linear;
+    if (!executors[of_thread * paths.size() + i]->Run(cpu::RoundUpRows(count), x, linear.weight,
+                                                      linear.bias.data(), y)) {
+      failed = true;
+    }
+    if (!direct) ScatterRows(y, path.to, path.sequences, dtype(), begin, count);
+  });
+  return failed ? absl::InternalError("oneDNN could not execute a matmul") : absl::OkStatus();
+}
 
 absl::StatusOr<std::unique_ptr<const Module>> MultiHead::Create(const ModuleConfig& config,
                                                                 ModuleWeights weights, DType dtype,
@@ -139,44 +142,23 @@ absl::StatusOr<Cost> MultiHead::Measure(const Call& call, int threads) const {
 
 absl::Status MultiHead::Run(const Call& call, ThreadPool& pool, std::span<std::byte> memory,
                             const Outputs& outputs) const {
-  struct Side {
-    const InputRows& rows;
-    const Sequences& sequences;
-    std::byte* out;  // [tokens rounded up, hidden]
-  };
   Arena scratch(memory);
   const Buffers buffers(call, *this, pool.threads(), scratch);
-  const int64_t row_bytes = config().hidden * ValueBytes(call.dtype);
-  Projector projector(*this, buffers.threads);
-  const Side sides[] = {{call.query, call.queries, buffers.q},
-                        {call.key, call.keys, buffers.k},
-                        {call.value, call.keys, buffers.v}};
-  const int64_t queries = Blocks(call.queries.tokens()), keys = Blocks(call.keys.tokens());
-  pool.ParallelFor(queries + 2 * keys, [&](int64_t index, int thread) {
-    const cpu::ScopedDenormalFlush flush;
-    const bool is_query = index < queries;
-    const int64_t place = is_query ? index : index - queries;
-    const int64_t begin = (is_query ? place : place % keys) * kBlockRows;
-    const auto of = static_cast<size_t>(is_query ? 0 : 1 + place / keys);
-    const Side& side = sides[of];
-    const int64_t count = std::min(kBlockRows, side.sequences.tokens() - begin);
-    const std::byte* x =
-        GatherRows(side.rows, side.sequences, call.dtype, begin, count, projector.block(thread));
-    projector.Run(*this, of, count, x, thread, side.out + begin * row_bytes);
-  });
-  ATTENDANT_RETURN_IF_ERROR(RunHeads(call, {buffers.q, buffers.k, buffers.v, config().hidden}, pool,
+  const int64_t hidden = config().hidden;
+  const auto out = [&](std::byte* rows, const Sequences& sequences) {
+    return OutputRows::TokensFirst(rows, 1, hidden, sequences.seq());
+  };
+  const Path inputs[] = {{projections_[0], call.queries, call.query, out(buffers.q, call.queries)},
+                         {projections_[1], call.keys, call.key, out(buffers.k, call.keys)},
+                         {projections_[2], call.keys, call.value, out(buffers.v, call.keys)}};
+  ATTENDANT_RETURN_IF_ERROR(Project(inputs, buffers, pool));
+  ATTENDANT_RETURN_IF_ERROR(RunHeads(call, {buffers.q, buffers.k, buffers.v, hidden}, pool,
                                      memory.subspan(static_cast<size_t>(scratch.used_bytes())),
                                      buffers.context, outputs.attention_weights));
-  pool.ParallelFor(queries, [&](int64_t index, int thread) {
-    const cpu::ScopedDenormalFlush flush;
-    const int64_t begin = index * kBlockRows;
-    const int64_t count = std::min(kBlockRows, call.queries.tokens() - begin);
-    std::byte* y = projector.block(thread);
-    projector.Run(*this, 3, count, buffers.context + begin * row_bytes, thread, y);
-    ScatterRows(y, outputs.out, call.queries, call.dtype, begin, count);
-  });
-  return projector.failed() ? absl::InternalError("oneDNN could not execute a matmul")
-                            : absl::OkStatus();
+  const Path output{projections_[3], call.queries,
+                    InputRows::TokensFirst(buffers.context, 1, hidden, call.queries.seq()),
+                    outputs.out};
+  return Project({&output, 1}, buffers, pool);
 }
 
 absl::Status MultiHead::RunReference(const Call& call, const Outputs& outputs) const {

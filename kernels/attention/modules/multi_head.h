@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/attention/modules/module.h"
 #include "kernels/core/arena.h"
@@ -35,7 +36,10 @@ class MultiHead final : public Module {
     cpu::PackedLinear linear;
   };
   struct Buffers;
-  class Projector;
+  struct Path;
+
+  // Projects the rows of all paths, which end where each says.
+  absl::Status Project(std::span<const Path> paths, const Buffers& buffers, ThreadPool& pool) const;
 
   MultiHead(const ModuleConfig& config, ModuleWeights weights, DType dtype,
             const cpu::IsaLevel& isa)

@@ -2,7 +2,6 @@
 #include "kernels/attention/reference/reference_module.h"
 
 #include <cmath>
-#include <utility>
 
 #include "kernels/attention/reference/reference.h"
 #include "kernels/attention/values.h"
@@ -12,8 +11,6 @@ namespace {
 
 using attendant::reference::Linear;
 using attendant::reference::Matrix;
-
-std::byte* Bytes(Matrix& x) { return reinterpret_cast<std::byte*>(x.values.data()); }
 
 // Calls body(row, sequence, token) for every token of all sequences.
 template <typename Body>
@@ -44,28 +41,25 @@ void Write(const Matrix& x, const Call& call, const OutputRows& rows) {
 // The attention of all heads of projected rows, as the call masks it; weights where the pointer is
 // not null.
 Matrix Attend(const ModuleConfig& config, const Call& call, const Matrix& q, const Matrix& k,
-              Matrix v, float* attention_weights) {
-  Matrix context(q.rows, config.hidden);
-  const int64_t head_dim = config.head_dim();
-  Call heads = call;  // of which the masks, the lengths and the values are read
-  heads.dtype = DType::kF32;
-  heads.query.heads = config.heads;
-  heads.value = InputRows::TokensFirst(Bytes(v), config.heads, head_dim, call.keys.seq());
-  if (attention_weights == nullptr) heads.need_weights = WeightsWanted::kNone;
-  const double scale = call.scale.has_value() ? static_cast<double>(*call.scale)
-                                              : 1 / std::sqrt(static_cast<double>(head_dim));
-  const auto score = [&](int64_t sequence, int64_t head, int64_t i, int64_t j) {
-    const int64_t query_row = call.queries.start(sequence) + i;
-    const int64_t key_row = call.keys.start(sequence) + j;
-    double dot = 0;
-    for (int64_t c = head * head_dim; c < (head + 1) * head_dim; ++c) {
-      dot += static_cast<double>(q.at(query_row, c)) * static_cast<double>(k.at(key_row, c));
-    }
-    return dot * scale;
+              const Matrix& v, float* attention_weights) {
+  const auto rows = [&](const Matrix& x, const Sequences& sequences) {
+    return InputRows::TokensFirst(reinterpret_cast<const std::byte*>(x.values.data()), config.heads,
+                                  config.head_dim(), sequences.seq());
   };
+  Call heads = call;  // of which the masks and the lengths are read
+  heads.dtype = DType::kF32;
+  heads.query = rows(q, call.queries);
+  heads.key = rows(k, call.keys);
+  heads.value = rows(v, call.keys);
+  if (attention_weights == nullptr) heads.need_weights = WeightsWanted::kNone;
+  const double scale = call.scale.has_value()
+                           ? static_cast<double>(*call.scale)
+                           : 1 / std::sqrt(static_cast<double>(config.head_dim()));
+  Matrix context(q.rows, config.hidden);
   SoftmaxAttention(
-      heads, score,
-      {.out = OutputRows::TokensFirst(Bytes(context), config.heads, head_dim, call.queries.seq()),
+      heads, [&](auto... at) { return Dot(heads, at...) * scale; },
+      {.out = OutputRows::TokensFirst(reinterpret_cast<std::byte*>(context.values.data()),
+                                      config.heads, config.head_dim(), call.queries.seq()),
        .attention_weights = attention_weights});
   return context;
 }
@@ -74,10 +68,10 @@ Matrix Attend(const ModuleConfig& config, const Call& call, const Matrix& q, con
 
 void MultiHeadAttention(const ModuleConfig& config, const MultiHeadWeights& weights,
                         const Call& call, const Outputs& outputs) {
-  const Matrix q = Linear(Read(call.query, call.queries, call.dtype), weights.query);
-  const Matrix k = Linear(Read(call.key, call.keys, call.dtype), weights.key);
-  Matrix v = Linear(Read(call.value, call.keys, call.dtype), weights.value);
-  const Matrix context = Attend(config, call, q, k, std::move(v), outputs.attention_weights);
+  const Matrix context = Attend(
+      config, call, Linear(Read(call.query, call.queries, call.dtype), weights.query),
+      Linear(Read(call.key, call.keys, call.dtype), weights.key),
+      Linear(Read(call.value, call.keys, call.dtype), weights.value), outputs.attention_weights);
   Write(Linear(context, weights.attention_output), call, outputs.out);
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "kernels/core/base/int_math.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/core/threads/thread_pool.h"
 #include "kernels/cpu/encoder/smoothing_factors.h"
@@ -16,71 +17,32 @@
 namespace attendant::cpu {
 namespace {
 
-// One piece of a load: weights that become a PackedLinear.
-struct PackTask {
-  const Matmul* matmul;
-  std::vector<const LinearWeights*> parts;
-  QuantizationOptions quantization;
-  std::byte* storage;
-  PackedLinear* to;
-};
-
-// The tasks of all layers, largest first; makes the layers, but for what the tasks fill in.
-std::vector<PackTask> PlanPacking(const std::vector<EncoderLayerWeights>& weights,
-                                  std::vector<LayerSmoothing> smoothing,
-                                  const LayerMatmuls& matmuls, Arena& arena,
-                                  std::vector<PackedLayer>& layers) {
-  std::vector<PackTask> tasks;
-  const auto add = [&](const Matmul& matmul, std::vector<const LinearWeights*> parts,
-                       QuantizationOptions quantization, PackedLinear& to) {
-    auto* storage = arena.Allocate<std::byte>(matmul.packed_bytes());
-    tasks.push_back({&matmul, std::move(parts), std::move(quantization), storage, &to});
-  };
-  layers.resize(weights.size());  // the tasks point into it
-  for (size_t i = 0; i < weights.size(); ++i) {
-    const EncoderLayerWeights& layer = weights[i];
-    PackedLayer& to = layers[i];
-    // Query, key and value side by side: one matmul instead of three.
-    add(*matmuls.qkv, {&layer.query, &layer.key, &layer.value},
-        {.smoothing_factors = std::move(smoothing[i].qkv)}, to.qkv);
-    add(*matmuls.attention_output, {&layer.attention_output}, {}, to.attention_output);
-    add(*matmuls.ffn_up, {&layer.ffn_up}, {.smoothing_factors = std::move(smoothing[i].ffn_up)},
-        to.ffn_up);
-    add(*matmuls.ffn_down, {&layer.ffn_down}, {.decompose_outliers = true}, to.ffn_down);
-    to.attention_norm = PackedNorm(layer.attention_norm);
-    to.ffn_norm = PackedNorm(layer.ffn_norm);
-  }
-  return tasks;
+Matmul::Options MatmulOptions(const EncoderConfig& config, DType dtype, bool qkv_is_bf16,
+                              size_t linear) {
+  const int64_t hidden = config.hidden, ffn = config.ffn;
+  const int64_t outputs[kLayerLinears] = {3 * hidden, hidden, ffn, hidden};
+  return {.dtype = dtype,
+          .k = linear == kFfnDown ? ffn : hidden,
+          .n = outputs[linear],
+          .max_rows = kMaxBlockRows,
+          // Other biases are added by the vector kernel that reads the matmul.
+          .bias = linear == kQkv && dtype != DType::kInt8,
+          .bf16_output = linear == kQkv && dtype == DType::kBf16 && qkv_is_bf16};
 }
 
-absl::StatusOr<LayerMatmuls> CreateMatmuls(const EncoderConfig& config, const PackOptions& options,
-                                           bool qkv_is_bf16) {
-  const DType dtype = options.dtype;
-  const auto create = [&](int64_t k, int64_t n, bool is_qkv = false) {
-    return CreateMatmul(options.kernels,
-                        {.dtype = dtype,
-                         .k = k,
-                         .n = n,
-                         .max_rows = kMaxBlockRows,
-                         // Other biases are added by the vector kernel that reads the matmul.
-                         .bias = is_qkv && dtype != DType::kInt8,
-                         .bf16_output = is_qkv && dtype == DType::kBf16 && qkv_is_bf16});
-  };
-  LayerMatmuls matmuls;
-  ATTENDANT_ASSIGN_OR_RETURN(matmuls.qkv, create(config.hidden, 3 * config.hidden, true));
-  ATTENDANT_ASSIGN_OR_RETURN(matmuls.attention_output, create(config.hidden, config.hidden));
-  ATTENDANT_ASSIGN_OR_RETURN(matmuls.ffn_up, create(config.hidden, config.ffn));
-  ATTENDANT_ASSIGN_OR_RETURN(matmuls.ffn_down, create(config.ffn, config.hidden));
-  return matmuls;
-}
-
-// The arena that the packed weights of all layers fill.
-Arena MakeArena(const EncoderConfig& config, const LayerMatmuls& matmuls) {
-  Arena measure;
-  for (const Matmul* matmul : matmuls.all()) {
-    for (int64_t i = 0; i < config.layers; ++i) measure.Allocate<std::byte>(matmul->packed_bytes());
+PackedLinear Pack(const Matmul& matmul, size_t linear, const EncoderLayerWeights& layer,
+                  const LayerSmoothing& smoothing, std::byte* storage) {
+  switch (linear) {
+    case kQkv:  // one matmul instead of three
+      return PackLinear(matmul, {&layer.query, &layer.key, &layer.value}, storage,
+                        {.smoothing_factors = smoothing.qkv});
+    case kAttentionOutput:
+      return PackLinear(matmul, {&layer.attention_output}, storage);
+    case kFfnUp:
+      return PackLinear(matmul, {&layer.ffn_up}, storage, {.smoothing_factors = smoothing.ffn_up});
+    default:
+      return PackLinear(matmul, {&layer.ffn_down}, storage, {.decompose_outliers = true});
   }
-  return Arena(measure.used_bytes());
 }
 
 }  // namespace
@@ -96,34 +58,44 @@ absl::StatusOr<PackedLayers> PackedLayers::Create(const EncoderConfig& config,
                                                   const EncoderWeights& weights,
                                                   const PackOptions& options) {
   const VectorKernels& kernels = options.kernels;
-  const RowKernels& rows = ByDType(options.dtype, kernels.f32, kernels.bf16, kernels.int8);
-  ATTENDANT_ASSIGN_OR_RETURN(LayerMatmuls matmuls,
-                             CreateMatmuls(config, options, rows.qkv_is_bf16));
   PackedLayers packed{.config = config,
                       .dtype = options.dtype,
                       .kernels = kernels,
-                      .rows = rows,
-                      .matmuls = std::move(matmuls)};
-  packed.memory = MakeArena(config, packed.matmuls);
+                      .rows = ByDType(options.dtype, kernels.f32, kernels.bf16, kernels.int8)};
+  int64_t layer_bytes = 0;
+  std::array<int64_t, kLayerLinears> offsets;  // in the memory of a layer
+  for (size_t i = 0; i < kLayerLinears; ++i) {
+    ATTENDANT_ASSIGN_OR_RETURN(
+        packed.matmuls[i],
+        CreateMatmul(kernels, MatmulOptions(config, options.dtype, packed.rows.qkv_is_bf16, i)));
+    offsets[i] = std::exchange(
+        layer_bytes, layer_bytes + RoundUp(packed.matmuls[i]->packed_bytes(), Arena::kAlignment));
+  }
+  packed.memory = Arena(config.layers * layer_bytes);
+  auto* const storage = packed.memory.Allocate<std::byte>(config.layers * layer_bytes);
   std::vector<LayerSmoothing> smoothing(weights.layers.size());
   if (options.dtype == DType::kInt8) smoothing = PredictSmoothingFactors(config, weights);
-  const std::vector<PackTask> tasks = PlanPacking(weights.layers, std::move(smoothing),
-                                                  packed.matmuls, packed.memory, packed.layers);
-  RunLoadTasks(options.load_threads, static_cast<int64_t>(tasks.size()), [&](int64_t index) {
-    const PackTask& task = tasks[static_cast<size_t>(index)];
-    *task.to = PackLinear(*task.matmul, task.parts, task.storage, task.quantization);
-  });
+  packed.layers.resize(weights.layers.size());
+  for (size_t i = 0; i < weights.layers.size(); ++i) {
+    packed.layers[i].attention_norm = PackedNorm(weights.layers[i].attention_norm);
+    packed.layers[i].ffn_norm = PackedNorm(weights.layers[i].ffn_norm);
+  }
   if (config.final_norm) packed.final_norm = PackedNorm(weights.final_norm);
+  const int64_t tasks = config.layers * static_cast<int64_t>(kLayerLinears);
+  RunLoadTasks(options.load_threads, tasks, [&](int64_t index) {
+    const auto layer = static_cast<size_t>(index) / kLayerLinears;
+    const size_t linear = static_cast<size_t>(index) % kLayerLinears;
+    std::byte* const to = storage + static_cast<int64_t>(layer) * layer_bytes + offsets[linear];
+    packed.layers[layer].linears[linear] =
+        Pack(*packed.matmuls[linear], linear, weights.layers[layer], smoothing[layer], to);
+  });
   return packed;
 }
 
 int64_t PackedLayers::bytes() const {
   int64_t bytes = 0, norms = final_norm.gamma.empty() ? 0 : 1;
   for (const PackedLayer& layer : layers) {
-    for (const PackedLinear* linear :
-         {&layer.qkv, &layer.attention_output, &layer.ffn_up, &layer.ffn_down}) {
-      bytes += linear->bytes();
-    }
+    for (const PackedLinear& linear : layer.linears) bytes += linear.bytes();
     norms += 2;
   }
   return bytes + norms * 2 * config.hidden * static_cast<int64_t>(sizeof(float));
@@ -131,7 +103,7 @@ int64_t PackedLayers::bytes() const {
 
 std::string PackedLayers::matmul_implementation() const {
   std::set<std::string> names;
-  for (const Matmul* matmul : matmuls.all()) names.insert(matmul->implementation());
+  for (const auto& matmul : matmuls) names.insert(matmul->implementation());
   return absl::StrJoin(names, ", ");
 }
 

@@ -27,20 +27,18 @@ struct PackedNorm {
   std::vector<float> gamma, beta;  // [hidden]
 };
 
-struct PackedLayer {
-  PackedLinear qkv;               // hidden -> 3 * hidden
-  PackedLinear attention_output;  // hidden -> hidden
-  PackedLinear ffn_up;            // hidden -> ffn
-  PackedLinear ffn_down;          // ffn -> hidden
-  PackedNorm attention_norm, ffn_norm;
+// The linear layers of an encoder's layer, in the order in which they run.
+enum LayerLinear : uint8_t {
+  kQkv,              // hidden -> 3 * hidden: query, key and value side by side
+  kAttentionOutput,  // hidden -> hidden
+  kFfnUp,            // hidden -> ffn
+  kFfnDown,          // ffn -> hidden
 };
+inline constexpr size_t kLayerLinears = 4;
 
-// The four matmuls of a layer, the same for all layers.
-struct LayerMatmuls {
-  std::array<const Matmul*, 4> all() const {
-    return {qkv.get(), attention_output.get(), ffn_up.get(), ffn_down.get()};
-  }
-  std::unique_ptr<Matmul> qkv, attention_output, ffn_up, ffn_down;
+struct PackedLayer {
+  std::array<PackedLinear, kLayerLinears> linears;
+  PackedNorm attention_norm, ffn_norm;
 };
 
 struct PackOptions {
@@ -67,9 +65,9 @@ struct PackedLayers {
   EncoderConfig config;
   DType dtype;
   const VectorKernels& kernels;
-  const RowKernels& rows;  // of the format
-  LayerMatmuls matmuls;
-  Arena memory{};  // of the packed weights
+  const RowKernels& rows;                                        // of the format
+  std::array<std::unique_ptr<Matmul>, kLayerLinears> matmuls{};  // the same for all layers
+  Arena memory{};                                                // of the packed weights
   std::vector<PackedLayer> layers{};
   PackedNorm final_norm{};  // empty: none
 };

@@ -2,6 +2,7 @@
 #include "kernels/cpu/encoder/row_phase.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/core/base/int_math.h"
 #include "kernels/core/status_macros.h"
@@ -51,16 +52,10 @@ RowPhase::RowPhase(const PackedLayers& layers, int threads, FewRows few_rows, Ar
     : layers_(layers),
       kernels_(layers.rows),
       dtype_(layers.dtype),
-      few_rows_(threads > 1 ? few_rows : FewRows::kApart),
-      matmuls_([&] {
-        const int slices = few_rows_ == FewRows::kTogether ? threads : 1;
-        const auto sliced = [&](const std::unique_ptr<Matmul>& matmul) {
-          return SlicedMatmul(*matmul, slices, kMaxBlockRows);
-        };
-        const LayerMatmuls& of = layers.matmuls;
-        return Matmuls{sliced(of.qkv), sliced(of.attention_output), sliced(of.ffn_up),
-                       sliced(of.ffn_down)};
-      }()) {
+      few_rows_(threads > 1 ? few_rows : FewRows::kApart) {
+  const int slices = few_rows_ == FewRows::kTogether ? threads : 1;
+  matmuls_.reserve(kLayerLinears);
+  for (const auto& matmul : layers.matmuls) matmuls_.emplace_back(*matmul, slices, kMaxBlockRows);
   threads_.reserve(static_cast<size_t>(threads));
   for (int i = 0; i < threads; ++i) threads_.push_back(MakeThread(arena));
 }
@@ -75,15 +70,15 @@ RowPhase::Operand RowPhase::AllocateOperand(Arena& arena, int64_t columns) const
 
 RowPhase::ThreadState RowPhase::MakeThread(Arena& arena) const {
   const EncoderConfig& config = layers_.config;
-  const size_t scratchpad_bytes =
-      std::max({matmuls_.qkv.scratchpad_bytes(), matmuls_.attention_output.scratchpad_bytes(),
-                matmuls_.ffn_up.scratchpad_bytes(), matmuls_.ffn_down.scratchpad_bytes()});
+  size_t scratchpad_bytes = 0;
+  for (const SlicedMatmul& matmul : matmuls_) {
+    scratchpad_bytes = std::max(scratchpad_bytes, matmul.scratchpad_bytes());
+  }
   void* scratchpad = arena.Allocate<std::byte>(static_cast<int64_t>(scratchpad_bytes));
+  std::vector<LinearExecutor> executors;
+  for (const SlicedMatmul& matmul : matmuls_) executors.emplace_back(matmul, scratchpad);
   return ThreadState{
-      .qkv = LinearExecutor(matmuls_.qkv, scratchpad),
-      .attention_output = LinearExecutor(matmuls_.attention_output, scratchpad),
-      .ffn_up = LinearExecutor(matmuls_.ffn_up, scratchpad),
-      .ffn_down = LinearExecutor(matmuls_.ffn_down, scratchpad),
+      .executors = std::move(executors),
       .scratch = {.matmul_out = arena.Allocate2<float>(kMaxBlockRows, config.hidden),
                   .wide_matmul_out = arena.Allocate2<float>(
                       kMaxBlockRows, std::max(config.ffn, 3 * config.hidden)),
@@ -130,7 +125,7 @@ void RowPhase::RunBlock(const Block& block, int64_t layer) {
   Next next;
   if (layer < layers_.config.layers) {
     const PackedLayer& weights = layers[static_cast<size_t>(layer)];
-    next = {&weights.qkv, &weights.attention_norm};
+    next = {&weights.linears[kQkv], &weights.attention_norm};
   }
   if (layer == 0) {
     ReadInput(block, next);
@@ -162,16 +157,16 @@ void RowPhase::ForEachRow(const Block& block, Body body) {
 }
 
 // y = x w [+ bias] for the block's rows.
-void RowPhase::Multiply(const Block& block, LinearExecutor ThreadState::*executor,
-                        const PackedLinear& linear, const void* x, const float* bias, void* y) {
+void RowPhase::Multiply(const Block& block, LayerLinear linear, const PackedLinear& weights,
+                        const void* x, const float* bias, void* y) {
   if (!block.together) {
     ThreadState& state = StateOf(block.thread);
-    state.failed |= !(state.*executor).Run(block.rows, x, linear, bias, y);
+    state.failed |= !state.executors[linear].Run(block.rows, x, weights, bias, y);
     return;
   }
-  pool_->ParallelFor((StateOf(0).*executor).slices(), [&](int64_t index, int thread) {
+  pool_->ParallelFor(matmuls_[linear].slices(), [&](int64_t index, int thread) {
     ThreadState& state = StateOf(thread);
-    state.failed |= !(state.*executor).RunSlice(index, block.rows, x, linear, bias, y);
+    state.failed |= !state.executors[linear].RunSlice(index, block.rows, x, weights, bias, y);
   });
 }
 
@@ -228,41 +223,39 @@ RowPhase::Operand RowPhase::ContextOperand(const Block& block) {
 
 // states += context W_o + b_o
 void RowPhase::AddAttention(const Block& block, const PackedLayer& weights) {
-  const Operand context = ContextOperand(block);
-  Multiply(block, &ThreadState::attention_output, weights.attention_output, context.values, nullptr,
-           ScratchOf(block).matmul_out.data());
-  AddBranch(block, weights.attention_output, context, weights.attention_norm,
-            {&weights.ffn_up, &weights.ffn_norm});
+  AddBranch(block, kAttentionOutput, weights, ContextOperand(block),
+            {&weights.linears[kFfnUp], &weights.ffn_norm});
 }
 
 // intermediate = activation(states W_up + b_up);  states += intermediate W_down + b_down
 void RowPhase::FeedForward(const Block& block, const PackedLayer& weights, const Next& next) {
   const EncoderConfig& config = layers_.config;
+  const PackedLinear& up = weights.linears[kFfnUp];
   const Operand states = StatesOperand(block);
   const Scratch& scratch = ScratchOf(block);
-  Multiply(block, &ThreadState::ffn_up, weights.ffn_up, states.values, nullptr,
-           scratch.wide_matmul_out.data());
+  Multiply(block, kFfnUp, up, states.values, nullptr, scratch.wide_matmul_out.data());
   const TensorView<float, 2> matmul_out(scratch.wide_matmul_out.data(), {block.rows, config.ffn});
   const RowKernels::Activate activate =
       config.activation == Activation::kGeluErf    ? kernels_.gelu_erf
       : config.activation == Activation::kGeluTanh ? kernels_.gelu_tanh
                                                    : kernels_.relu;
   ForEachRow(block, [&](int64_t row, int thread) {
-    activate(RowOf(matmul_out, row, states.row(row), weights.ffn_up), weights.ffn_up.bias.data(),
-             config.ffn, StateOf(thread).row_scratch, scratch.intermediate.row(row));
+    activate(RowOf(matmul_out, row, states.row(row), up), up.bias.data(), config.ffn,
+             StateOf(thread).row_scratch, scratch.intermediate.row(row));
   });
-  Multiply(block, &ThreadState::ffn_down, weights.ffn_down, scratch.intermediate.values, nullptr,
-           scratch.matmul_out.data());
-  AddBranch(block, weights.ffn_down, scratch.intermediate, weights.ffn_norm, next);
+  AddBranch(block, kFfnDown, weights, scratch.intermediate, next);
 }
 
-// states += matmul + bias, where the matmul is of `operand` and `linear`, and the operand of
-// `next`. `norm` is the branch's own.
-void RowPhase::AddBranch(const Block& block, const PackedLinear& linear, const Operand& operand,
-                         const PackedNorm& norm, const Next& next) {
+// states += operand W + b, normalized as the configuration has it, and the operand of `next`.
+void RowPhase::AddBranch(const Block& block, LayerLinear which, const PackedLayer& weights,
+                         const Operand& operand, const Next& next) {
   const Scratch& scratch = ScratchOf(block);
+  const PackedLinear& linear = weights.linears[which];
+  Multiply(block, which, linear, operand.values, nullptr, scratch.matmul_out.data());
+  const PackedNorm* norm = which == kFfnDown ? &weights.ffn_norm : &weights.attention_norm;
+  if (pre_norm()) norm = next.norm;
   LayerNormArgs args{.hidden = layers_.config.hidden};
-  if (const PackedNorm* first = pre_norm() ? next.norm : &norm) args = layers_.norm_args(*first);
+  if (norm != nullptr) args = layers_.norm_args(*norm);
   ForEachRow(block, [&](int64_t row, int thread) {
     float* states = activations_->states.row(block.begin + row);
     const OperandRow x = operand.row(row), result = NextOperand(block, row, next);
@@ -276,12 +269,12 @@ void RowPhase::ProjectQkv(const Block& block, const PackedLinear& linear) {
   const Operand states = StatesOperand(block);
   std::byte* qkv = activations_->qkv.row(block.begin);
   if (dtype_ != DType::kInt8) {
-    Multiply(block, &ThreadState::qkv, linear, states.values, linear.bias.data(), qkv);
+    Multiply(block, kQkv, linear, states.values, linear.bias.data(), qkv);
     return;
   }
   const int64_t columns = 3 * layers_.config.hidden;
   float* wide_matmul_out = ScratchOf(block).wide_matmul_out.data();
-  Multiply(block, &ThreadState::qkv, linear, states.values, nullptr, wide_matmul_out);
+  Multiply(block, kQkv, linear, states.values, nullptr, wide_matmul_out);
   const TensorView<float, 2> matmul_out(wide_matmul_out, {block.rows, columns});
   ForEachRow(block, [&](int64_t row, int) {
     kernels_.add_bias(RowOf(matmul_out, row, states.row(row), linear), linear.bias.data(), columns,

@@ -78,7 +78,7 @@ class RowPhase {
   };
 
   struct ThreadState {
-    LinearExecutor qkv, attention_output, ffn_up, ffn_down;
+    std::vector<LinearExecutor> executors;  // [kLayerLinears]
     Scratch scratch;
     float* row_scratch = nullptr;  // [max(ffn, hidden)]
     bool failed = false;           // a matmul failed in this call
@@ -97,10 +97,6 @@ class RowPhase {
     const PackedNorm* norm = nullptr;
   };
 
-  struct Matmuls {
-    SlicedMatmul qkv, attention_output, ffn_up, ffn_down;
-  };
-
   ThreadState MakeThread(Arena& arena) const;
   Operand AllocateOperand(Arena& arena, int64_t columns) const;
   Scratch& ScratchOf(const Block& block) { return StateOf(block.thread).scratch; }
@@ -113,15 +109,15 @@ class RowPhase {
   void ReadInput(const Block& block, const Next& next);
   void AddAttention(const Block& block, const PackedLayer& weights);
   void FeedForward(const Block& block, const PackedLayer& weights, const Next& next);
-  void AddBranch(const Block& block, const PackedLinear& linear, const Operand& operand,
-                 const PackedNorm& norm, const Next& next);
+  void AddBranch(const Block& block, LayerLinear which, const PackedLayer& weights,
+                 const Operand& operand, const Next& next);
   void ProjectQkv(const Block& block, const PackedLinear& linear);
   LayerNormArgs BesideStates(LayerNormArgs norm, const OperandRow& operand, int thread);
   OperandRow NextOperand(const Block& block, int64_t row, const Next& next);
   Operand ContextOperand(const Block& block);
   Operand StatesOperand(const Block& block);
-  void Multiply(const Block& block, LinearExecutor ThreadState::*executor,
-                const PackedLinear& linear, const void* x, const float* bias, void* y);
+  void Multiply(const Block& block, LayerLinear linear, const PackedLinear& weights, const void* x,
+                const float* bias, void* y);
   template <typename Body>
   void ForEachRow(const Block& block, Body body);
 
@@ -129,7 +125,7 @@ class RowPhase {
   const RowKernels& kernels_;
   DType dtype_;
   FewRows few_rows_;
-  Matmuls matmuls_;
+  std::vector<SlicedMatmul> matmuls_;  // [kLayerLinears]
   std::vector<ThreadState> threads_;
 
   // Of the running call.

@@ -106,7 +106,7 @@ int64_t PackedLinear::bytes() const {
          static_cast<int64_t>(floats * sizeof(float) + outliers.size() * sizeof(OutlierWeight));
 }
 
-PackedLinear PackLinear(const Matmul& matmul, std::span<const LinearWeights* const> parts,
+PackedLinear PackLinear(const Matmul& matmul, std::initializer_list<const LinearWeights*> parts,
                         std::byte* storage, const QuantizationOptions& quantization) {
   PackedLinear packed;
   const int64_t n = matmul.options().n, k = matmul.options().k;
@@ -120,7 +120,7 @@ PackedLinear PackLinear(const Matmul& matmul, std::span<const LinearWeights* con
     if (parts.size() == 1) break;
     next = std::copy_n(part->weight.data(), part->weight.size(), next);
   }
-  const float* values = parts.size() == 1 ? parts.front()->weight.data() : joined.data();
+  const float* values = parts.size() == 1 ? (*parts.begin())->weight.data() : joined.data();
   const TensorView<const float, 2> weight(values, {n, k});
   packed.weight = storage;
   packed.weight_bytes = matmul.packed_bytes();
@@ -136,8 +136,7 @@ PackedLinear PackLinear(const Matmul& matmul, std::span<const LinearWeights* con
 
 PackedLinear PackLinear(const Matmul& matmul, std::initializer_list<const LinearWeights*> parts,
                         Arena& arena, const QuantizationOptions& quantization) {
-  auto* storage = arena.Allocate<std::byte>(matmul.packed_bytes());
-  return PackLinear(matmul, {parts.begin(), parts.size()}, storage, quantization);
+  return PackLinear(matmul, parts, arena.Allocate<std::byte>(matmul.packed_bytes()), quantization);
 }
 
 }  // namespace attendant::cpu

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <initializer_list>
-#include <span>
 #include <vector>
 
 #include "kernels/core/arena.h"
@@ -49,7 +48,7 @@ inline constexpr size_t kMaxOutliers = 16;
 
 // The packed weight lies in `storage`, matmul.packed_bytes() bytes that must outlive the result.
 // Threads may pack into storage of their own at once.
-PackedLinear PackLinear(const Matmul& matmul, std::span<const LinearWeights* const> parts,
+PackedLinear PackLinear(const Matmul& matmul, std::initializer_list<const LinearWeights*> parts,
                         std::byte* storage, const QuantizationOptions& quantization = {});
 // The same in memory of `arena`.
 PackedLinear PackLinear(const Matmul& matmul, std::initializer_list<const LinearWeights*> parts,

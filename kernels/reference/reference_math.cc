@@ -15,32 +15,6 @@ double GeluTanh(double x) {
   return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
 }
 
-// What one query of one head, whose columns begin at `offset`, gives to each key: [len], sum 1.
-std::vector<double> QueryWeights(const Matrix& q, const Matrix& k, int64_t offset, int64_t head_dim,
-                                 int64_t query) {
-  std::vector<double> weights(static_cast<size_t>(k.rows));
-  for (int64_t key = 0; key < k.rows; ++key) {
-    double dot = 0;
-    for (int64_t d = offset; d < offset + head_dim; ++d) {
-      dot += static_cast<double>(q.at(query, d)) * k.at(key, d);
-    }
-    weights[static_cast<size_t>(key)] = dot / std::sqrt(static_cast<double>(head_dim));
-  }
-  Softmax(weights);
-  return weights;
-}
-
-void AttendQuery(const Matrix& q, const Matrix& k, const Matrix& v, int64_t offset,
-                 int64_t head_dim, int64_t query, Matrix& out) {
-  const std::vector<double> weights = QueryWeights(q, k, offset, head_dim, query);
-  for (int64_t d = offset; d < offset + head_dim; ++d) {
-    double sum = 0;
-    for (int64_t key = 0; key < k.rows; ++key)
-      sum += weights[static_cast<size_t>(key)] * v.at(key, d);
-    out.at(query, d) = static_cast<float>(sum);
-  }
-}
-
 }  // namespace
 
 void Softmax(std::vector<double>& scores) {
@@ -98,24 +72,39 @@ Matrix Activate(const Matrix& x, Activation activation) {
   return y;
 }
 
-Matrix SelfAttention(const Matrix& q, const Matrix& k, const Matrix& v, int64_t heads) {
-  Matrix out(q.rows, q.columns);
-  const int64_t head_dim = q.columns / heads;
-  for (int64_t head = 0; head < heads; ++head) {
-    for (int64_t query = 0; query < q.rows; ++query) {
-      AttendQuery(q, k, v, head * head_dim, head_dim, query, out);
+Matrix AttentionWeights(const Matrix& q, const Matrix& k, int64_t heads, int64_t head) {
+  Matrix out(q.rows, k.rows);
+  const int64_t head_dim = q.columns / heads, begin = head * head_dim;
+  std::vector<double> scores(static_cast<size_t>(k.rows));
+  for (int64_t query = 0; query < q.rows; ++query) {
+    for (int64_t key = 0; key < k.rows; ++key) {
+      double dot = 0;
+      for (int64_t d = begin; d < begin + head_dim; ++d) {
+        dot += static_cast<double>(q.at(query, d)) * k.at(key, d);
+      }
+      scores[static_cast<size_t>(key)] = dot / std::sqrt(static_cast<double>(head_dim));
+    }
+    Softmax(scores);
+    for (int64_t key = 0; key < k.rows; ++key) {
+      out.at(query, key) = static_cast<float>(scores[static_cast<size_t>(key)]);
     }
   }
   return out;
 }
 
-Matrix AttentionWeights(const Matrix& q, const Matrix& k, int64_t heads, int64_t head) {
-  Matrix out(q.rows, k.rows);
+Matrix SelfAttention(const Matrix& q, const Matrix& k, const Matrix& v, int64_t heads) {
+  Matrix out(q.rows, q.columns);
   const int64_t head_dim = q.columns / heads;
-  for (int64_t query = 0; query < q.rows; ++query) {
-    const std::vector<double> weights = QueryWeights(q, k, head * head_dim, head_dim, query);
-    for (int64_t key = 0; key < k.rows; ++key) {
-      out.at(query, key) = static_cast<float>(weights[static_cast<size_t>(key)]);
+  for (int64_t column = 0; column < q.columns; column += head_dim) {
+    const Matrix weights = AttentionWeights(q, k, heads, column / head_dim);
+    for (int64_t query = 0; query < q.rows; ++query) {
+      for (int64_t d = column; d < column + head_dim; ++d) {
+        double sum = 0;
+        for (int64_t key = 0; key < k.rows; ++key) {
+          sum += static_cast<double>(weights.at(query, key)) * v.at(key, d);
+        }
+        out.at(query, d) = static_cast<float>(sum);
+      }
     }
   }
   return out;

@@ -58,6 +58,7 @@ class Layout {
     for (size_t i = 0; i < weights.layers.size(); ++i) {
       AddLayer(absl::StrCat("encoder.layer.", i, "."), config.ffn, weights.layers[i]);
     }
+    if (config.final_norm) AddNorm("encoder.LayerNorm", weights.final_norm);
   }
 
   struct Entry {

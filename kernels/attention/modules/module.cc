@@ -7,8 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/attention/check_call.h"
 #include "kernels/attention/exact/exact_attention.h"
-#include "kernels/attention/modules/multi_head.h"
-#include "kernels/attention/modules/transformer.h"
+#include "kernels/attention/modules/module_types.h"
 #include "kernels/attention/registry.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/cpu/simd/isa_level.h"
@@ -106,8 +105,8 @@ absl::StatusOr<std::unique_ptr<const Module>> MakeModule(const ModuleConfig& con
   }
   try {
     return config.type == ModuleType::kMultiHead
-               ? MultiHead::Create(config, std::move(weights), dtype, *isa)
-               : TransformerEncoder::Create(config, std::move(weights), dtype, *isa);
+               ? MakeMultiHead(config, std::move(weights), dtype, *isa)
+               : MakeTransformerEncoder(config, std::move(weights), dtype, *isa);
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("the packed weights do not fit in memory");
   } catch (const std::exception& error) {

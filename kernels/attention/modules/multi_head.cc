@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/attention/modules/multi_head.h"
-
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <utility>
 #include <vector>
 
 #include "kernels/attention/check_call.h"
+#include "kernels/attention/modules/module_types.h"
 #include "kernels/attention/modules/token_rows.h"
 #include "kernels/attention/reference/reference_module.h"
+#include "kernels/core/arena.h"
 #include "kernels/core/base/int_math.h"
 #include "kernels/core/status_macros.h"
+#include "kernels/cpu/matmul/packed_linear.h"
 #include "kernels/cpu/simd/denormals.h"
 #include "kernels/cpu/simd/isa_level.h"
 
@@ -20,7 +22,51 @@ namespace {
 // Rows of a block that one thread projects at a time: enough for the matmul's full speed.
 constexpr int64_t kBlockRows = 128;
 
-}  // namespace
+// A packed linear layer with its matmul, whose results are of the module's dtype.
+struct Projection {
+  std::unique_ptr<cpu::Matmul> matmul;
+  Arena memory;
+  cpu::PackedLinear linear;
+};
+
+// The rows of one operand on their way through a projection.
+struct Path {
+  const Projection& projection;
+  const Sequences& sequences;
+  InputRows from;
+  OutputRows to;
+};
+
+class MultiHead final : public Module {
+ public:
+  MultiHead(const ModuleConfig& config, ModuleWeights weights, DType dtype,
+            const cpu::IsaLevel& isa)
+      : Module(config, dtype, isa), weights_(std::move(weights)) {}
+
+  // Packs the weights; then it does not change.
+  absl::Status Pack();
+
+  int64_t weight_bytes() const override {
+    int64_t bytes = 0;
+    for (const Projection& projection : projections_) bytes += projection.linear.bytes();
+    return bytes;
+  }
+  absl::StatusOr<Cost> Measure(const Call& call, int threads) const override;
+  absl::Status Run(const Call& call, ThreadPool& pool, std::span<std::byte> memory,
+                   const Outputs& outputs) const override;
+  absl::Status RunReference(const Call& call, const Outputs& outputs) const override {
+    reference::MultiHeadAttention(config(), weights_.attention, call, outputs);
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Buffers;
+
+  absl::Status Project(std::span<const Path> paths, const Buffers& buffers, ThreadPool& pool) const;
+
+  ModuleWeights weights_;                  // as they came, for the reference
+  std::array<Projection, 4> projections_;  // query, key, value, output
+};
 
 // The layout of a call's scratch.
 struct MultiHead::Buffers {
@@ -50,14 +96,6 @@ struct MultiHead::Buffers {
   std::byte *q, *k, *v, *context;  // [tokens rounded up, hidden], of the call's dtype
   // Of each thread: [kBlockRows, the widest operand], [kBlockRows, hidden].
   std::vector<std::byte*> x, y, scratchpads;
-};
-
-// The rows of one operand on their way through a projection.
-struct MultiHead::Path {
-  const Projection& projection;
-  const Sequences& sequences;
-  InputRows from;
-  OutputRows to;
 };
 
 absl::Status MultiHead::Project(std::span<const Path> paths, const Buffers& buffers,
@@ -96,32 +134,23 @@ absl::Status MultiHead::Project(std::span<const Path> paths, const Buffers& buff
   return failed ? absl::InternalError("oneDNN could not execute a matmul") : absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<const Module>> MultiHead::Create(const ModuleConfig& config,
-                                                                ModuleWeights weights, DType dtype,
-                                                                const cpu::IsaLevel& isa) {
-  std::unique_ptr<MultiHead> module(new MultiHead(config, std::move(weights), dtype, isa));
-  const MultiHeadWeights& from = module->weights_.attention;
-  Projection* to = module->projections_.data();
+absl::Status MultiHead::Pack() {
+  const MultiHeadWeights& from = weights_.attention;
+  Projection* to = projections_.data();
   for (const LinearWeights* linear :
        {&from.query, &from.key, &from.value, &from.attention_output}) {
     ATTENDANT_ASSIGN_OR_RETURN(
-        to->matmul, cpu::CreateMatmul(isa.kernels, {.dtype = dtype,
-                                                    .k = linear->weight.dim(1),
-                                                    .n = linear->weight.dim(0),
-                                                    .max_rows = kBlockRows,
-                                                    .bias = true,
-                                                    .bf16_output = dtype == DType::kBf16}));
+        to->matmul, cpu::CreateMatmul(isa().kernels, {.dtype = dtype(),
+                                                      .k = linear->weight.dim(1),
+                                                      .n = linear->weight.dim(0),
+                                                      .max_rows = kBlockRows,
+                                                      .bias = true,
+                                                      .bf16_output = dtype() == DType::kBf16}));
     to->memory = Arena(to->matmul->packed_bytes());
     to->linear = cpu::PackLinear(*to->matmul, {linear}, to->memory);
     ++to;
   }
-  return module;
-}
-
-int64_t MultiHead::weight_bytes() const {
-  int64_t bytes = 0;
-  for (const Projection& projection : projections_) bytes += projection.linear.bytes();
-  return bytes;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Cost> MultiHead::Measure(const Call& call, int threads) const {
@@ -161,9 +190,14 @@ absl::Status MultiHead::Run(const Call& call, ThreadPool& pool, std::span<std::b
   return Project({&output, 1}, buffers, pool);
 }
 
-absl::Status MultiHead::RunReference(const Call& call, const Outputs& outputs) const {
-  reference::MultiHeadAttention(config(), weights_.attention, call, outputs);
-  return absl::OkStatus();
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const Module>> MakeMultiHead(const ModuleConfig& config,
+                                                            ModuleWeights weights, DType dtype,
+                                                            const cpu::IsaLevel& isa) {
+  auto module = std::make_unique<MultiHead>(config, std::move(weights), dtype, isa);
+  ATTENDANT_RETURN_IF_ERROR(module->Pack());
+  return module;
 }
 
 }  // namespace attendant::attention

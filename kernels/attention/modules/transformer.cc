@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/attention/modules/transformer.h"
+#include "kernels/attention/modules/module_types.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,25 +11,36 @@
 #include "kernels/core/arena.h"
 #include "kernels/core/base/int_math.h"
 #include "kernels/core/status_macros.h"
-#include "kernels/cpu/encoder/row_phase.h"
+#include "kernels/cpu/encoder/layer_runner.h"
+#include "kernels/cpu/encoder/packed_layers.h"
 #include "kernels/cpu/simd/isa_level.h"
 
 namespace attendant::attention {
+namespace {
 
-TransformerEncoder::TransformerEncoder(const ModuleConfig& config, ModuleWeights weights,
-                                       cpu::PackedLayers layers, const cpu::IsaLevel& isa)
-    : Module(config, layers.dtype, isa), weights_(std::move(weights)), layers_(std::move(layers)) {}
+// The encoder of EncoderOf(config), computed by the layers of the CPU back end with the call's
+// masks. Between layers the states are f32 in every dtype.
+class TransformerEncoder final : public Module {
+ public:
+  TransformerEncoder(const ModuleConfig& config, ModuleWeights weights, cpu::PackedLayers layers,
+                     const cpu::IsaLevel& isa)
+      : Module(config, layers.dtype, isa),
+        weights_(std::move(weights)),
+        layers_(std::move(layers)) {}
 
-absl::StatusOr<std::unique_ptr<const Module>> TransformerEncoder::Create(const ModuleConfig& config,
-                                                                         ModuleWeights weights,
-                                                                         DType dtype,
-                                                                         const cpu::IsaLevel& isa) {
-  ATTENDANT_ASSIGN_OR_RETURN(
-      cpu::PackedLayers layers,
-      cpu::PackedLayers::Create(EncoderOf(config), weights, {dtype, isa.kernels}));
-  return std::unique_ptr<const Module>(
-      new TransformerEncoder(config, std::move(weights), std::move(layers), isa));
-}
+  int64_t weight_bytes() const override { return layers_.bytes(); }
+  absl::StatusOr<Cost> Measure(const Call& call, int threads) const override;
+  absl::Status Run(const Call& call, ThreadPool& pool, std::span<std::byte> memory,
+                   const Outputs& outputs) const override;
+  absl::Status RunReference(const Call& call, const Outputs& outputs) const override {
+    reference::TransformerEncoder(config(), weights_, call, outputs);
+    return absl::OkStatus();
+  }
+
+ private:
+  ModuleWeights weights_;  // as they came, for the reference
+  cpu::PackedLayers layers_;
+};
 
 absl::StatusOr<Cost> TransformerEncoder::Measure(const Call& call, int threads) const {
   ATTENDANT_ASSIGN_OR_RETURN(Cost cost, MeasureHeads(call, threads));
@@ -49,7 +60,7 @@ absl::StatusOr<Cost> TransformerEncoder::Measure(const Call& call, int threads) 
   cost.operations = matmuls + attention;
   Arena rows, of_thread;
   const cpu::Activations activations(layers_, tokens, rows);
-  const cpu::RowPhase phase(layers_, 1, cpu::FewRows::kApart, of_thread);
+  const cpu::LayerRunner runner(layers_, 1, cpu::FewRows::kApart, of_thread);
   cost.scratch_bytes += rows.used_bytes() + threads * of_thread.used_bytes();
   return cost;
 }
@@ -59,11 +70,11 @@ absl::Status TransformerEncoder::Run(const Call& call, ThreadPool& pool,
   const int64_t hidden = config().hidden, tokens = call.queries.tokens();
   Arena scratch(memory);
   const cpu::Activations activations(layers_, tokens, scratch);
-  cpu::RowPhase phase(layers_, pool.threads(), cpu::FewRows::kApart, scratch);
+  cpu::LayerRunner runner(layers_, pool.threads(), cpu::FewRows::kApart, scratch);
   const std::span<std::byte> rest = memory.subspan(static_cast<size_t>(scratch.used_bytes()));
   const std::byte* qkv = activations.qkv.data();
   const int64_t row_bytes = hidden * layers_.qkv_value_bytes();
-  ATTENDANT_RETURN_IF_ERROR(phase.RunLayers(
+  ATTENDANT_RETURN_IF_ERROR(runner.Run(
       tokens,
       [&](int64_t row, float* states, float*) {
         const std::byte* from = TokenRow(call.query, call.queries, call.dtype, row);
@@ -87,9 +98,16 @@ absl::Status TransformerEncoder::Run(const Call& call, ThreadPool& pool,
   return absl::OkStatus();
 }
 
-absl::Status TransformerEncoder::RunReference(const Call& call, const Outputs& outputs) const {
-  reference::TransformerEncoder(config(), weights_, call, outputs);
-  return absl::OkStatus();
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const Module>> MakeTransformerEncoder(const ModuleConfig& config,
+                                                                     ModuleWeights weights,
+                                                                     DType dtype,
+                                                                     const cpu::IsaLevel& isa) {
+  ATTENDANT_ASSIGN_OR_RETURN(
+      cpu::PackedLayers layers,
+      cpu::PackedLayers::Create(EncoderOf(config), weights, {dtype, isa.kernels}));
+  return std::make_unique<TransformerEncoder>(config, std::move(weights), std::move(layers), isa);
 }
 
 }  // namespace attendant::attention

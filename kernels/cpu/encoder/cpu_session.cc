@@ -20,11 +20,11 @@ CpuSession::CpuSession(const CpuEncoder& encoder, const SessionLimits& limits,
       arena_([&] {  // what it must hold: measured by asking an empty one for the same things
         Arena measure(0);
         AllocateBuffers(measure);
-        RowPhase(encoder.layers(), team.threads, FewRows::kTogether, measure);
+        LayerRunner(encoder.layers(), team.threads, FewRows::kTogether, measure);
         return measure.used_bytes();
       }()),
       buffers_(AllocateBuffers(arena_)),
-      row_phase_(encoder.layers(), team.threads, FewRows::kTogether, arena_) {}
+      runner_(encoder.layers(), team.threads, FewRows::kTogether, arena_) {}
 
 CpuSession::Buffers CpuSession::AllocateBuffers(Arena& arena) const {
   const EncoderConfig& config = encoder_.config();
@@ -57,7 +57,7 @@ absl::Status CpuSession::Run(const PackedBatch& batch, const OutputSpec& spec, O
                      [&](int64_t i) {
                        return AttentionPlan::Lens{batch.len(i), batch.len(i)};
                      });
-  ATTENDANT_RETURN_IF_ERROR(row_phase_.RunLayers(
+  ATTENDANT_RETURN_IF_ERROR(runner_.Run(
       batch.tokens(),
       [&](int64_t row, float* states, float* scratch) { Embed(batch, row, states, scratch); },
       [&](int64_t layer) {

@@ -10,11 +10,11 @@
 #include "kernels/core/threads/thread_pool.h"
 #include "kernels/cpu/attention/attention_plan.h"
 #include "kernels/cpu/encoder/cpu_encoder.h"
-#include "kernels/cpu/encoder/row_phase.h"
+#include "kernels/cpu/encoder/layer_runner.h"
 
 namespace attendant::cpu {
 
-// Runs a CpuEncoder: its layers by a RowPhase, with an attention whose pieces are some heads and
+// Runs a CpuEncoder: its layers by a LayerRunner, with an attention whose pieces are some heads and
 // queries of one sequence each.
 class CpuSession final : public Session {
  public:
@@ -57,7 +57,7 @@ class CpuSession final : public Session {
   ThreadPool pool_;
   Arena arena_;
   Buffers buffers_;
-  RowPhase row_phase_;
+  LayerRunner runner_;
 };
 
 }  // namespace attendant::cpu

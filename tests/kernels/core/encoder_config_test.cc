@@ -46,6 +46,43 @@ TEST(EncoderConfigTest, RefusesWhatCannotBe) {
   }
 }
 
+TEST(EncoderConfigTest, NamesTheSwitchThatIsNotComputed) {
+  const EncoderConfig computed = SmallConfig();
+  EXPECT_TRUE(CheckComputed("test", computed, computed).ok());
+  const std::pair<std::function<void(EncoderConfig&)>, const char*> others[] = {
+      {[](EncoderConfig& c) { c.activation = Activation::kRelu; }, "activation"},
+      {[](EncoderConfig& c) { c.input = EncoderInput::kStates; }, "input"},
+      {[](EncoderConfig& c) { c.norm_place = NormPlace::kPre; }, "norm_place"},
+      {[](EncoderConfig& c) { c.final_norm = true; }, "final_norm"},
+      {[](EncoderConfig& c) { c.biases = Biases::kOptional; }, "biases"},
+      {[](EncoderConfig& c) { c.layers = 3; }, "dimensions"},
+  };
+  for (const auto& [change, name] : others) {
+    EncoderConfig config = computed;
+    change(config);
+    const absl::Status status = CheckComputed("test", computed, config);
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << name;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(name));
+  }
+}
+
+TEST(EncoderWeightsTest, AreThoseThatTheSwitchesAskFor) {
+  EncoderConfig config = SmallConfig();
+  config.final_norm = true;
+  EncoderWeights weights = RandomWeights(SmallConfig(), 1);
+  EXPECT_THAT(std::string(ValidateWeights(config, weights).message()),
+              HasSubstr("final_norm.gamma is missing"));
+  config = SmallConfig();
+  weights.layers[1].ffn_up.bias = {};
+  config.biases = Biases::kOptional;
+  EXPECT_TRUE(ValidateWeights(config, weights).ok());
+  weights.token_embedding = {};
+  EXPECT_FALSE(ValidateWeights(config, weights).ok());
+  config.input = EncoderInput::kStates;
+  config.vocab = config.max_positions = config.segment_types = 0;
+  EXPECT_TRUE(ValidateWeights(config, weights).ok());
+}
+
 TEST(EncoderWeightsTest, NamesTheTensorThatDisagrees) {
   const EncoderConfig config = SmallConfig();
   EncoderWeights weights = RandomWeights(config, 1);

@@ -295,6 +295,19 @@ TEST_P(ModuleGoldenTest, RaggedSequencesAreDenseOnesWithoutTheirPadding) {
   }
 }
 
+TEST_P(ModuleGoldenTest, SequencesMayBeEmpty) {
+  const int64_t starts[] = {0, 0, 0};
+  for (const char* name : {"mha", "layer_pre_gelu", "encoder_post"}) {
+    SCOPED_TRACE(name);
+    const auto module = LoadModule(name, dtype());
+    ModuleCall test(*module, 1, 1, 1, 1);
+    test.call.queries = test.call.keys = Sequences::Packed(starts);
+    const auto answer = RunCall(test.call);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_TRUE(answer->out.empty());
+  }
+}
+
 TEST(ModuleTest, RefusesCallsThatDoNotFit) {
   const auto module = LoadModule("mha_cross", DType::kF32);  // hidden 24, kdim 10, vdim 14
   const auto encoder = LoadModule("encoder_post", DType::kF32);

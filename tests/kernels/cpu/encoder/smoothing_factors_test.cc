@@ -86,6 +86,21 @@ TEST(SmoothingFactorsTest, PredictWhatDrawnTokensShow) {
   }
 }
 
+// A linear layer reads the norm of its branch, whatever the size of the states.
+TEST(SmoothingFactorsTest, PreNormFactorsAreThoseOfTheBranchsNorm) {
+  EncoderConfig config = kConfig;
+  config.norm_place = NormPlace::kPre;
+  const EncoderWeights weights = RandomWeights(config, 3);
+  std::fill_n(Mutable(weights.embedding_norm.gamma), config.hidden, 9.0f);
+  std::fill_n(Mutable(weights.embedding_norm.beta), config.hidden, 0.0f);
+  const std::vector<LayerSmoothing> predicted = PredictSmoothingFactors(config, weights);
+  const LayerNormWeights& norm = weights.layers.front().attention_norm;
+  for (size_t i = 0; i < 16; ++i) {
+    const double gamma = norm.gamma.data()[i], beta = norm.beta.data()[i];
+    EXPECT_NEAR(predicted[0].qkv[i], std::pow(gamma * gamma + beta * beta, -0.25), 1e-4);
+  }
+}
+
 TEST(SmoothingFactorsTest, StayPositiveAndFiniteForAnyWeights) {
   for (const float extreme : {0.0f, 1e-30f, 1e30f, -3e38f}) {
     const EncoderWeights weights = RandomWeights(kConfig, 3);

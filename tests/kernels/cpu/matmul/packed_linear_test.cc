@@ -93,6 +93,23 @@ TEST_F(PackedLinearTest, DividesWeightsByTheSmoothingFactors) {
             std::vector(expected.weight, expected.weight + expected.weight_bytes));
 }
 
+TEST_F(PackedLinearTest, ABiasThatIsAbsentIsZeros) {
+  const auto level = FindIsaLevel(CpuIsa::kAuto);
+  if (!level.ok()) GTEST_SKIP() << level.status();
+  const auto matmul = CreateMatmul(
+      (*level)->kernels, {.dtype = DType::kF32, .k = kInputs, .n = 3 * kOutputs, .max_rows = 32});
+  ASSERT_TRUE(matmul.ok()) << matmul.status();
+  Arena arena((*matmul)->packed_bytes() + Arena::kAlignment);
+  const Linear linear(1);
+  LinearWeights with = linear.view(), without = with;
+  without.bias = {};
+  const PackedLinear packed = PackLinear(**matmul, {&with, &without, &with}, arena);
+  std::vector<float> expected = linear.bias;
+  expected.resize(2 * kOutputs);
+  expected.insert(expected.end(), linear.bias.begin(), linear.bias.end());
+  EXPECT_EQ(packed.bias, expected);
+}
+
 // Slices of the columns, each run alone, give the bits of the whole matmul.
 TEST_F(PackedLinearTest, SlicesGiveTheBitsOfTheWhole) {
   for (const DType dtype : {DType::kF32, DType::kBf16, DType::kInt8}) {

@@ -157,6 +157,43 @@ TEST_P(VectorKernelsTest, AddLayerNormAtEveryWidth) {
   }
 }
 
+// The norm of a branch's input: beside the states, which stay or only grow by the branch before.
+TEST_P(VectorKernelsTest, LayerNormBesideTheStates) {
+  for (int64_t hidden : {1, 7, 16, 33, 64, 150}) {
+    SCOPED_TRACE(hidden);
+    const TestMatmul matmul(dtype(), hidden, 1, 1);
+    const auto bias = Random(hidden, 2), gamma = Random(hidden, 4), beta = Random(hidden, 5);
+    const auto before = Random(hidden, 3);
+    for (const bool add : {false, true}) {
+      auto states = before, y = before;
+      TestOperand operand(dtype(), hidden);
+      const LayerNormArgs norm{gamma.data(), beta.data(), hidden, 1e-5f, y.data()};
+      std::vector<double> x;
+      for (size_t i = 0; i < bias.size(); ++i) {
+        x.push_back(static_cast<double>(before[i]) + (add ? matmul.reals[i] + bias[i] : 0));
+      }
+      if (add) {
+        rows().add_layer_norm(states.data(), matmul.row, bias.data(), norm, operand.row());
+      } else {
+        rows().layer_norm(states.data(), norm, operand.row());
+        EXPECT_EQ(states, before);
+      }
+      const auto expected = PlainLayerNorm(x, gamma, beta, 1e-5);
+      for (size_t i = 0; i < x.size(); ++i) {
+        EXPECT_NEAR(states[i], x[i], 1e-5);
+        EXPECT_NEAR(y[i], expected[i], 5e-5);
+        if (dtype() == DType::kF32) continue;  // y is the operand
+        EXPECT_NEAR(operand.at(i), y[i], operand.tolerance(y[i]));
+      }
+      auto summed = before;
+      rows().add_layer_norm(summed.data(), matmul.row, bias.data(), {.hidden = hidden}, {});
+      if (add) {
+        EXPECT_EQ(summed, states);
+      }
+    }
+  }
+}
+
 TEST_P(VectorKernelsTest, AddLayerNormMultipliesTheOperandAlone) {
   if (dtype() != DType::kInt8) GTEST_SKIP() << "only 8-bit operands are multiplied";
   for (int64_t hidden : {1, 7, 16, 33, 150}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/encoder/row_phase.h"
+#include "kernels/cpu/encoder/layer_runner.h"
 
 #include <algorithm>
 #include <utility>
@@ -48,7 +48,7 @@ int64_t ChooseBlockRows(int64_t tokens, int64_t max_rows, int threads) {
   return std::min(RoundUpRows(CeilDivide(tokens, rounds * threads)), max_rows);
 }
 
-RowPhase::RowPhase(const PackedLayers& layers, int threads, FewRows few_rows, Arena& arena)
+LayerRunner::LayerRunner(const PackedLayers& layers, int threads, FewRows few_rows, Arena& arena)
     : layers_(layers),
       kernels_(layers.rows),
       dtype_(layers.dtype),
@@ -60,7 +60,7 @@ RowPhase::RowPhase(const PackedLayers& layers, int threads, FewRows few_rows, Ar
   for (int i = 0; i < threads; ++i) threads_.push_back(MakeThread(arena));
 }
 
-RowPhase::Operand RowPhase::AllocateOperand(Arena& arena, int64_t columns) const {
+LayerRunner::Operand LayerRunner::AllocateOperand(Arena& arena, int64_t columns) const {
   const int64_t row_bytes = columns * OperandBytes(dtype_);
   return {.values = arena.Allocate<std::byte>(kMaxBlockRows * row_bytes),
           .row_bytes = row_bytes,
@@ -68,7 +68,7 @@ RowPhase::Operand RowPhase::AllocateOperand(Arena& arena, int64_t columns) const
               dtype_ == DType::kInt8 ? arena.Allocate<RowQuantization>(kMaxBlockRows) : nullptr};
 }
 
-RowPhase::ThreadState RowPhase::MakeThread(Arena& arena) const {
+LayerRunner::ThreadState LayerRunner::MakeThread(Arena& arena) const {
   const EncoderConfig& config = layers_.config;
   size_t scratchpad_bytes = 0;
   for (const SlicedMatmul& matmul : matmuls_) {
@@ -88,8 +88,8 @@ RowPhase::ThreadState RowPhase::MakeThread(Arena& arena) const {
   };
 }
 
-absl::Status RowPhase::RunLayers(int64_t tokens, Input input, Attention attention,
-                                 const Activations& activations, ThreadPool& pool) {
+absl::Status LayerRunner::Run(int64_t tokens, Input input, Attention attention,
+                              const Activations& activations, ThreadPool& pool) {
   input_ = &input;
   activations_ = &activations;
   pool_ = &pool;
@@ -100,7 +100,7 @@ absl::Status RowPhase::RunLayers(int64_t tokens, Input input, Attention attentio
   return absl::InternalError("oneDNN could not execute a matmul");
 }
 
-bool RowPhase::RunRows(int64_t tokens, int64_t layer) {
+bool LayerRunner::RunRows(int64_t tokens, int64_t layer) {
   if (tokens == 0) return true;
   for (ThreadState& thread : threads_) thread.failed = false;
   // One block's worth of rows is faster together than cut by rows, measured from 16 to 128 tokens
@@ -120,7 +120,7 @@ bool RowPhase::RunRows(int64_t tokens, int64_t layer) {
                       [](const ThreadState& thread) { return thread.failed; });
 }
 
-void RowPhase::RunBlock(const Block& block, int64_t layer) {
+void LayerRunner::RunBlock(const Block& block, int64_t layer) {
   const std::vector<PackedLayer>& layers = layers_.layers;
   Next next;
   if (layer < layers_.config.layers) {
@@ -144,7 +144,7 @@ void RowPhase::RunBlock(const Block& block, int64_t layer) {
 
 // Calls body(row, thread) for every row of the block, counted from its first.
 template <typename Body>
-void RowPhase::ForEachRow(const Block& block, Body body) {
+void LayerRunner::ForEachRow(const Block& block, Body body) {
   if (!block.together) {
     for (int64_t row = 0; row < block.rows; ++row) body(row, block.thread);
     return;
@@ -157,8 +157,8 @@ void RowPhase::ForEachRow(const Block& block, Body body) {
 }
 
 // y = x w [+ bias] for the block's rows.
-void RowPhase::Multiply(const Block& block, LayerLinear linear, const PackedLinear& weights,
-                        const void* x, const float* bias, void* y) {
+void LayerRunner::Multiply(const Block& block, LayerLinear linear, const PackedLinear& weights,
+                           const void* x, const float* bias, void* y) {
   if (!block.together) {
     ThreadState& state = StateOf(block.thread);
     state.failed |= !state.executors[linear].Run(block.rows, x, weights, bias, y);
@@ -170,20 +170,20 @@ void RowPhase::Multiply(const Block& block, LayerLinear linear, const PackedLine
   });
 }
 
-OperandRow RowPhase::NextOperand(const Block& block, int64_t row, const Next& next) {
+OperandRow LayerRunner::NextOperand(const Block& block, int64_t row, const Next& next) {
   if (next.linear == nullptr) return {};
   return ScratchOf(block).states.row(row, SmoothingOf(*next.linear));
 }
 
 // `norm` with the states left as they are.
-LayerNormArgs RowPhase::BesideStates(LayerNormArgs norm, const OperandRow& operand, int thread) {
+LayerNormArgs LayerRunner::BesideStates(LayerNormArgs norm, const OperandRow& operand, int thread) {
   norm.y =
       dtype_ == DType::kF32 ? static_cast<float*>(operand.values) : StateOf(thread).row_scratch;
   return norm;
 }
 
 // states = input, and the operand of `next`.
-void RowPhase::ReadInput(const Block& block, const Next& next) {
+void LayerRunner::ReadInput(const Block& block, const Next& next) {
   const LayerNormArgs norm = layers_.norm_args(*next.norm);
   ForEachRow(block, [&](int64_t row, int thread) {
     float* states = activations_->states.row(block.begin + row);
@@ -198,7 +198,7 @@ void RowPhase::ReadInput(const Block& block, const Next& next) {
 }
 
 // What the next matmul reads of the block's states: in post-norm f32 themselves.
-RowPhase::Operand RowPhase::StatesOperand(const Block& block) {
+LayerRunner::Operand LayerRunner::StatesOperand(const Block& block) {
   const Operand& converted = ScratchOf(block).states;
   if (dtype_ != DType::kF32 || pre_norm()) return converted;
   return {.values = reinterpret_cast<std::byte*>(activations_->states.row(block.begin)),
@@ -207,7 +207,7 @@ RowPhase::Operand RowPhase::StatesOperand(const Block& block) {
 
 // The block's attention outputs likewise; attention writes them in f32 for int8, since a row's
 // range is known only when all heads are done.
-RowPhase::Operand RowPhase::ContextOperand(const Block& block) {
+LayerRunner::Operand LayerRunner::ContextOperand(const Block& block) {
   const Operand& converted = ScratchOf(block).states;
   if (dtype_ != DType::kInt8) {
     auto* context = reinterpret_cast<std::byte*>(activations_->context.data());
@@ -222,13 +222,13 @@ RowPhase::Operand RowPhase::ContextOperand(const Block& block) {
 }
 
 // states += context W_o + b_o
-void RowPhase::AddAttention(const Block& block, const PackedLayer& weights) {
+void LayerRunner::AddAttention(const Block& block, const PackedLayer& weights) {
   AddBranch(block, kAttentionOutput, weights, ContextOperand(block),
             {&weights.linears[kFfnUp], &weights.ffn_norm});
 }
 
 // intermediate = activation(states W_up + b_up);  states += intermediate W_down + b_down
-void RowPhase::FeedForward(const Block& block, const PackedLayer& weights, const Next& next) {
+void LayerRunner::FeedForward(const Block& block, const PackedLayer& weights, const Next& next) {
   const EncoderConfig& config = layers_.config;
   const PackedLinear& up = weights.linears[kFfnUp];
   const Operand states = StatesOperand(block);
@@ -247,8 +247,8 @@ void RowPhase::FeedForward(const Block& block, const PackedLayer& weights, const
 }
 
 // states += operand W + b, normalized as the configuration has it, and the operand of `next`.
-void RowPhase::AddBranch(const Block& block, LayerLinear which, const PackedLayer& weights,
-                         const Operand& operand, const Next& next) {
+void LayerRunner::AddBranch(const Block& block, LayerLinear which, const PackedLayer& weights,
+                            const Operand& operand, const Next& next) {
   const Scratch& scratch = ScratchOf(block);
   const PackedLinear& linear = weights.linears[which];
   Multiply(block, which, linear, operand.values, nullptr, scratch.matmul_out.data());
@@ -265,7 +265,7 @@ void RowPhase::AddBranch(const Block& block, LayerLinear which, const PackedLaye
   });
 }
 
-void RowPhase::ProjectQkv(const Block& block, const PackedLinear& linear) {
+void LayerRunner::ProjectQkv(const Block& block, const PackedLinear& linear) {
   const Operand states = StatesOperand(block);
   std::byte* qkv = activations_->qkv.row(block.begin);
   if (dtype_ != DType::kInt8) {

@@ -37,23 +37,23 @@ int64_t ChooseBlockRows(int64_t tokens, int64_t max_rows, int threads);
 // are one block that all threads take through it together, each with a slice of every matmul's
 // columns: then reading the weights is what takes the time, and each thread reads its part of them
 // only. Thread-confined.
-class RowPhase {
+class LayerRunner {
  public:
   // Writes the first states of a row, [hidden]; `scratch` [hidden] is the thread's.
   using Input = absl::FunctionRef<void(int64_t row, float* states, float* scratch)>;
   // Writes the context of a layer, whose qkv is there; the states are what the layer reads.
   using Attention = absl::FunctionRef<absl::Status(int64_t layer)>;
 
-  // Throws std::exception. Scratch comes from `arena`; it and `layers` must outlive the phase.
-  RowPhase(const PackedLayers& layers, int threads, FewRows few_rows, Arena& arena);
+  // Throws std::exception. Scratch comes from `arena`; it and `layers` must outlive the runner.
+  LayerRunner(const PackedLayers& layers, int threads, FewRows few_rows, Arena& arena);
 
-  RowPhase(const RowPhase&) = delete;
-  RowPhase& operator=(const RowPhase&) = delete;
+  LayerRunner(const LayerRunner&) = delete;
+  LayerRunner& operator=(const LayerRunner&) = delete;
 
   // All layers, from the input to the last states. INTERNAL when a matmul failed; else what an
-  // attention returned. REQUIRES: pool.threads() threads; `activations` have room for `tokens`.
-  absl::Status RunLayers(int64_t tokens, Input input, Attention attention,
-                         const Activations& activations, ThreadPool& pool);
+  // attention returned. REQUIRES: pool.threads() threads; `activations` has room for `tokens`.
+  absl::Status Run(int64_t tokens, Input input, Attention attention, const Activations& activations,
+                   ThreadPool& pool);
 
  private:
   // Rows of one block in the number format that matmuls read; in f32 they lie elsewhere.

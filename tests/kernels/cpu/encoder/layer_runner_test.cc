@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/encoder/row_phase.h"
+#include "kernels/cpu/encoder/layer_runner.h"
 
 #include <gtest/gtest.h>
 

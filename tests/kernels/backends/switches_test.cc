@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every switch of EncoderConfig, alone and with others: a back end computes it as the reference
+// does, with the same bits in every batch, or refuses it by its name.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/backends.h"
+#include "tests/support/checkpoint.h"
+
+namespace attendant {
+namespace {
+
+constexpr SessionLimits kLimits{.max_batch_tokens = 700, .max_batch_sequences = 8};
+const std::vector<int64_t> kLens = {1, 17, 130, 64, 300};
+const auto kUnimplemented = absl::StatusCode::kUnimplemented;
+
+struct Switched {
+  const char* name;
+  const char* first;  // the switch that is named by who does not compute any of them
+  EncoderConfig config;
+};
+
+Switched With(const char* name, const char* first, void (*change)(EncoderConfig&)) {
+  EncoderConfig config{.layers = 3,
+                       .heads = 4,
+                       .hidden = 64,
+                       .ffn = 48,  // less than hidden
+                       .vocab = 101,
+                       .max_positions = 512,
+                       .segment_types = 2,
+                       .layer_norm_epsilon = 1e-5f};
+  change(config);
+  return {name, first, config};
+}
+
+std::vector<Switched> AllSwitched() {
+  return {
+      With("pre", "norm_place", [](EncoderConfig& c) { c.norm_place = NormPlace::kPre; }),
+      With("final", "final_norm", [](EncoderConfig& c) { c.final_norm = true; }),
+      With("bare", "biases", [](EncoderConfig& c) { c.biases = Biases::kOptional; }),
+      With("pre_final_bare_relu", "biases",
+           [](EncoderConfig& c) {
+             c.norm_place = NormPlace::kPre;
+             c.final_norm = true;
+             c.biases = Biases::kOptional;
+             c.activation = Activation::kRelu;
+           }),
+  };
+}
+
+EncoderWeights WeightsOf(const EncoderConfig& config) {
+  EncoderWeights weights = RandomWeights(config, 7);
+  if (config.biases == Biases::kRequired) return weights;
+  weights.embedding_norm.beta = weights.final_norm.beta = {};
+  for (EncoderLayerWeights& layer : weights.layers) {
+    for (LinearWeights* linear : {&layer.query, &layer.value, &layer.attention_output,
+                                  &layer.ffn_up, &layer.ffn_down}) {  // the key keeps its own
+      linear->bias = {};
+    }
+    layer.attention_norm.beta = layer.ffn_norm.beta = {};
+  }
+  return weights;
+}
+
+class SwitchesTest : public testing::TestWithParam<Switched> {
+ protected:
+  static const EncoderConfig& config() { return GetParam().config; }
+  static std::unique_ptr<PreparedEncoder> Prepare(const Backend& backend, DType dtype) {
+    auto encoder = backend.Prepare(config(), WeightsOf(config()), dtype);
+    EXPECT_TRUE(encoder.ok()) << encoder.status();
+    return *std::move(encoder);
+  }
+};
+
+// The root mean square of the difference, beside that of the values.
+double RelativeError(const std::vector<float>& actual, const std::vector<float>& expected) {
+  double error = 0, size = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double value = static_cast<double>(expected[i]);
+    error += std::pow(static_cast<double>(actual[i]) - value, 2);
+    size += value * value;
+  }
+  return std::sqrt(error / size);
+}
+
+TEST_P(SwitchesTest, AreComputedOrRefused) {
+  const auto backends = AvailableBackends();
+  const auto sequences = RandomSequences(config(), kLens, 11);
+  const auto reference = Prepare(*backends.front().backend, DType::kF32);
+  const auto expected = RunBatch(**reference->NewSession(kLimits, 1), sequences);
+  for (const NamedBackend& named : backends) {
+    for (const auto& [dtype, tolerance] :
+         {std::pair{DType::kF32, 2e-6}, {DType::kBf16, 1e-2}, {DType::kInt8, 3e-2}}) {
+      SCOPED_TRACE(named.name + " " + std::string(DTypeName(dtype)));
+      if (!named.backend->Supports(dtype).ok()) continue;
+      if (named.backend->name() == "cuda") {
+        const absl::Status refused =
+            named.backend->Prepare(config(), WeightsOf(config()), dtype).status();
+        EXPECT_EQ(refused.code(), kUnimplemented);
+        EXPECT_THAT(refused.message(), testing::HasSubstr(GetParam().first));
+        continue;
+      }
+      const auto encoder = Prepare(*named.backend, dtype);
+      const auto session = *encoder->NewSession(kLimits, 2),
+                 alone = *encoder->NewSession(kLimits, 1);
+      const auto batched = RunBatch(*session, sequences);
+      for (size_t i = 0; i < sequences.size(); ++i) {
+        SCOPED_TRACE(kLens[i]);
+        EXPECT_LT(RelativeError(batched[i].last_hidden_state, expected[i].last_hidden_state),
+                  tolerance);
+        EXPECT_EQ(RunBatch(*session, {sequences[i]})[0].last_hidden_state,
+                  batched[i].last_hidden_state);
+        EXPECT_EQ(RunBatch(*alone, {sequences[i]})[0].last_hidden_state,
+                  batched[i].last_hidden_state);
+      }
+    }
+  }
+}
+
+// All hidden states [layers + 1, len, hidden] of one sequence, and then all attention weights.
+std::vector<float> LookInside(const PreparedEncoder& encoder, const TestSequence& sequence) {
+  const EncoderConfig& config = encoder.config();
+  const auto len = static_cast<int64_t>(sequence.token_ids.size());
+  const int32_t all[] = {0, 1, 2, 3};
+  const int64_t states = (config.layers + 1) * len * config.hidden;
+  std::vector<float> inside(static_cast<size_t>(states + 3 * 4 * len * len));
+  const LayerOutputs wanted{std::span(all).first(3), all, inside.data() + states, all,
+                            inside.data()};
+  const SequenceOutputs outer{.last_hidden_state = true};
+  PackedBatch batch;
+  batch.Append(sequence.token_ids, sequence.positions, sequence.segment_ids);
+  Outputs outputs;
+  const auto session = *encoder.NewSession(kLimits, 2);
+  EXPECT_TRUE(session->Run(batch, {{&outer, 1}, {&wanted, 1}}, outputs).ok());
+  const int64_t last = config.layers * len * config.hidden;
+  EXPECT_TRUE(
+      std::equal(inside.begin() + last, inside.begin() + states, outputs.last_hidden_state.data()));
+  return inside;
+}
+
+TEST_P(SwitchesTest, ShowTheSameInside) {
+  const auto backends = AvailableBackends();
+  const auto sequence = RandomSequences(config(), {37}, 3).front();
+  const auto expected = LookInside(*Prepare(*backends.front().backend, DType::kF32), sequence);
+  for (const NamedBackend& named : backends) {
+    if (named.backend->name() != "cpu") continue;
+    SCOPED_TRACE(named.name);
+    EXPECT_LT(
+        LargestDifference(LookInside(*Prepare(*named.backend, DType::kF32), sequence), expected),
+        5e-5);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SwitchesTest, testing::ValuesIn(AllSwitched()),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(EncoderInputTest, OfStatesIsRefusedByBackEnds) {
+  EncoderConfig config = AllSwitched().front().config;
+  config.norm_place = NormPlace::kPost;
+  config.input = EncoderInput::kStates;
+  for (const NamedBackend& named : AvailableBackends()) {
+    SCOPED_TRACE(named.name);
+    const auto refused = named.backend->Prepare(config, RandomWeights(config, 1), DType::kF32);
+    EXPECT_EQ(refused.status().code(), kUnimplemented);
+    EXPECT_THAT(refused.status().message(), testing::HasSubstr("input"));
+  }
+}
+
+}  // namespace
+}  // namespace attendant

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/grpc_server.h"
 
+#include <grpc/compression.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_builder.h>
 
@@ -28,6 +29,17 @@ void SetKeepalive(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+}
+
+// gRPC compares a compressed message with max_request_bytes before it decompresses it, and
+// decompresses without a bound: 1 MiB of zeros becomes 1 GiB. Without decompression, and with the
+// algorithms disabled, gRPC answers a compressed call with UNIMPLEMENTED and the accepted
+// encodings.
+void RefuseCompression(grpc::ServerBuilder& builder) {
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  for (const grpc_compression_algorithm algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
+    builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
+  }
 }
 
 void SetLimits(const ServerFlags& flags, grpc::ServerBuilder& builder) {
@@ -100,6 +112,7 @@ absl::StatusOr<GrpcServer> StartGrpcServer(const ServerFlags& flags,
   grpc::ServerBuilder builder;
   SetLimits(flags, builder);
   SetConnectionLimits(flags.connections, builder);
+  RefuseCompression(builder);
   SetKeepalive(builder);
   for (grpc::Service* service : services) builder.RegisterService(service);
   std::unique_ptr<ExternalConnectionAcceptor> grpc =

@@ -11,7 +11,7 @@ import grpc
 import numpy as np
 import pytest
 
-from harness import attendant, golden, settings
+from harness import attendant, golden, memory, settings
 
 CASES = {"tiny": ("len_1", "len_7", "len_17", "segments", "mask_with_holes"), "minilm": ("states_0", "states_1")}
 FOLDERS = {"tiny": "tiny_gelu", "minilm": "all-MiniLM-L6-v2"}
@@ -96,24 +96,17 @@ def test_bf16_is_close(start_server):
             assert np.abs(weights.sum(-1) - 1).max() <= 1e-5
 
 
-def peak_bytes(pid):
-    for line in pathlib.Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    raise AssertionError("no VmHWM")
-
-
 def test_too_many_are_refused_before_they_take_memory(server, client):
     ids = [attendant.ids([101] + [2000] * 510 + [102])]
     chosen = attendant.pb.AttentionSelection(layers=[3])
     good = attendant.request("minilm", ids, attention_weights=chosen)
     client.encode(good)
-    peak = peak_bytes(server.pid)
+    peak = memory.peak_bytes(server.pid)
     for _ in range(3):
         code, details = client.error(everything("minilm", ids * 4))
         assert code == grpc.StatusCode.INVALID_ARGUMENT
         assert "75497472 bytes" in details and "the limit is 33554432" in details
-    assert peak_bytes(server.pid) - peak < 16 << 20
+    assert memory.peak_bytes(server.pid) - peak < 16 << 20
     assert client.encode(good).attention_weights[0].shape == [1, 12, 512, 512]
 
 

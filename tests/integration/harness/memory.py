@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server's memory as Linux counts it, and channels that send bytes as they are."""
+
+import pathlib
+
+import grpc
+
+
+def status_bytes(pid, field):
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError(f"no {field}")
+
+
+def peak_bytes(pid):
+    """The most resident memory that the process has had."""
+    return status_bytes(pid, "VmHWM")
+
+
+def resident_bytes(pid):
+    return status_bytes(pid, "VmRSS")
+
+
+def raw_channel(target):
+    """A connection of its own, without limits of the client."""
+    return grpc.insecure_channel(target, [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1),
+                                          ("grpc.use_local_subchannel_pool", 1)])

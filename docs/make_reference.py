@@ -32,6 +32,9 @@ CLOSED_LABELS = ("kind", "method", "phase", "reason", "result", "group")
 # Limits without a flag: the constant, what it limits, and the answer beyond it.
 CONSTANTS = (
     ("kMaxIdBytes", "bytes of a request's `id`", "INVALID_ARGUMENT"),
+    ("kMaxSmallMessageBytes", "bytes of a request of a method without tensors", "INVALID_ARGUMENT"),
+    ("kMaxElements", "elements of a repeated field of strings or messages, unless a flag says otherwise", "INVALID_ARGUMENT"),
+    ("kMaxUnknownFields", "fields of a request that its type does not have", "INVALID_ARGUMENT"),
     ("kMaxPriority", "priority, and the lowest one with a minus sign", "INVALID_ARGUMENT"),
     ("kMaxTensorRank", "dimensions of an attention request's tensor", "INVALID_ARGUMENT"),
     ("kMaxNameBytes", "bytes of a model's name", "the server does not start"),
@@ -148,8 +151,32 @@ def constant_value(name):
     return int(shifted.group(1)) << int(shifted.group(2)) if shifted else int(value)
 
 
+def memory_section(help_markdown):
+    """What a server of default flags takes, part by part."""
+    def default(flag):
+        return int(re.search(rf"\| `--{flag} \w+` \| `(\d+)` \|", help_markdown).group(1))
+
+    request, scratch = default("max_request_bytes"), default("max_attention_bytes")
+    parts = (
+        ("models", "`attendant_model_weight_bytes` + `attendant_model_arena_bytes`", None),
+        ("requests", "`--max_pending_request_bytes`", default("max_pending_request_bytes")),
+        ("answers: f32 rows, message, send buffer", "3 × `--max_pending_response_bytes`",
+         3 * default("max_pending_response_bytes")),
+        ("messages that gRPC receives", "16 × `--max_request_bytes`, at least 512 MiB", max(512 << 20, 16 * request)),
+        ("tokenizing, for each `decode` thread; here 2", "10 × `--max_request_bytes`", 2 * 10 * request),
+        ("attention, for each replica; here 1", "`--max_attention_bytes`", scratch),
+        ("the process itself", "64 MiB", 64 << 20),
+    )
+    rows = [f"| {part} | {rule} | {'' if size is None else f'{size >> 20:,}'} |" for part, rule, size in parts]
+    total = sum(size for _, _, size in parts if size is not None)
+    return ("## Memory\n\nA container's limit is the sum of these parts. Each is a bound under attack; honest traffic stays "
+            "far below.\nThe flags lower it: the budgets first.\n\n| part | at most | MiB with default flags |\n|---|---|---|\n"
+            + "\n".join(rows) + f"\n| all, without models | | {total >> 20:,} |\n")
+
+
 def limits_page(programs):
-    sections = re.split(r"\n(?=## )", run(programs / "attendant-server", "--help_markdown"))
+    help_markdown = run(programs / "attendant-server", "--help_markdown")
+    sections = re.split(r"\n(?=## )", help_markdown)
     flags = [s.strip() for s in sections if s.startswith(("## Batching", "## Limits"))]
     if len(flags) != 2:
         sys.exit("attendant-server --help_markdown has no sections 'Batching' and 'Limits'")
@@ -157,7 +184,8 @@ def limits_page(programs):
     return (f"# Limits\n\n{MADE}\nA request beyond a limit gets INVALID_ARGUMENT when it could never succeed, and "
             "RESOURCE_EXHAUSTED with a retry hint when it may\nsucceed later. The message names the field, the value and "
             "the limit. How the limits add up: [server/README.md](../server/README.md).\n\n" + "\n\n".join(flags) +
-            "\n\n## Fixed\n\n| limit of | value | beyond it |\n|---|---|---|\n" + "\n".join(rows) + "\n")
+            "\n\n## Fixed\n\n| limit of | value | beyond it |\n|---|---|---|\n" + "\n".join(rows) + "\n\n" +
+            memory_section(help_markdown))
 
 
 def main():

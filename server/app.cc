@@ -49,7 +49,7 @@ App::App(const ServerFlags& flags, const std::vector<ModelSource>& sources,
       metrics_(kVersion),
       completions_(PoolThreads(), "completion"),
       decoders_(PoolThreads(), "decode"),
-      budgets_(flags.memory),
+      budgets_(MakeMemoryLimits(flags), &metrics_),
       registry_(std::move(loader), metrics_, completions_.executor(),
                 flags.strict_readiness == "on" ? Readiness::kEveryModel : Readiness::kAnyModel),
       request_dependencies_{registry_, metrics_, budgets_, decoders_.executor()},
@@ -61,7 +61,12 @@ App::App(const ServerFlags& flags, const std::vector<ModelSource>& sources,
                           .max_response_bytes = flags.encode.max_response_bytes},
                          MakeStreamLimits(flags)),
       kserve_service_(encode_dependencies_, kVersion, MakeStreamLimits(flags)),
-      reflection_service_(ServiceNames(flags)) {}
+      reflection_service_(ServiceNames(flags)),
+      slow_readers_(absl::Seconds(flags.max_write_s),
+                    {[this](auto since) { return encoder_service_.CancelSlow(since); },
+                     [this](auto since) { return attention_service_.CancelSlow(since); },
+                     [this](auto since) { return kserve_service_.CancelSlow(since); }},
+                    metrics_) {}
 
 App::~App() {
   if (grpc_.server == nullptr) return;

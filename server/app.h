@@ -19,6 +19,7 @@
 #include "server/net/connection_acceptor.h"
 #include "server/requests/encode_run.h"
 #include "server/rpc/attention/service.h"
+#include "server/rpc/call/slow_readers.h"
 #include "server/rpc/encoder/service.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/kserve/service.h"
@@ -117,6 +118,7 @@ class App {
   KServeService kserve_service_;
   ReflectionService reflection_service_;
   PoolsIdle pools_idle_{*this};
+  SlowReaders slow_readers_;
   std::unique_ptr<HttpEndpoint> http_;
   ConnectionCounter connection_counter_{metrics_};
   GrpcServer grpc_;

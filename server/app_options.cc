@@ -102,6 +102,22 @@ ModelOptions MakeModelOptions(const ServerFlags& flags, size_t num_models) {
   return MakeOptions(flags, PlaceModels(flags, num_models), BackendDefaults{});
 }
 
+MemoryLimits MakeMemoryLimits(const ServerFlags& flags) {
+  // A connection that takes all its part leaves the rest to others. It has room for some of the
+  // largest messages, with what is counted beside their bytes, whatever the budgets are.
+  constexpr int64_t kPart = 4;
+  constexpr int64_t kLargest = 4;
+  constexpr int64_t kFixedBytes = int64_t{8} << 20;
+  const auto part = [](int64_t budget, int64_t largest) {
+    return std::min(budget, std::max(budget / kPart, kLargest * largest + kFixedBytes));
+  };
+  MemoryLimits limits = flags.memory;
+  limits.connection_request_bytes = part(limits.max_pending_request_bytes, flags.max_request_bytes);
+  limits.connection_response_bytes =
+      part(limits.max_pending_response_bytes, flags.encode.max_response_bytes);
+  return limits;
+}
+
 StreamLimits MakeStreamLimits(const ServerFlags& flags) {
   return {.max_requests = flags.streams.max_requests, .max_bytes = 2 * flags.max_request_bytes};
 }

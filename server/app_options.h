@@ -26,6 +26,8 @@ absl::StatusOr<ModelSetup> MakeModelSetup(const ServerFlags& flags, size_t num_m
 // flags that are left open.
 ModelOptions MakeModelOptions(const ServerFlags& flags, size_t num_models);
 
+// With the part of a connection.
+MemoryLimits MakeMemoryLimits(const ServerFlags& flags);
 StreamLimits MakeStreamLimits(const ServerFlags& flags);
 
 }  // namespace attendant

@@ -101,6 +101,9 @@ void AddLimitFlags(ServerFlags& flags, FlagParser& parser) {
   parser.AddNumber("max_stream_requests", &flags.streams.max_requests, "N", {1, kMaxCount},
                    "Most requests of one stream without an answer; the server then stops reading "
                    "the stream");
+  parser.AddNumber("max_write_s", &flags.max_write_s, "SECONDS", {1, 86'400},
+                   "Longest time that an answer waits for its client to take it; the call is then "
+                   "cancelled");
 }
 
 void AddConnectionFlags(ConnectionLimits& limits, FlagParser& parser) {

@@ -39,6 +39,7 @@ struct ServerFlags {
   MemoryLimits memory;
   StreamLimits streams;  // without max_bytes, which follows from max_request_bytes
   ConnectionLimits connections;
+  int64_t max_write_s = 30;
   std::string strict_readiness = "off";
   int64_t drain_delay_s = 0;
   int64_t drain_timeout_s = 25;  // Kubernetes kills after 30

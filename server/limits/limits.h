@@ -29,6 +29,9 @@ struct AttentionLimits {
 struct MemoryLimits {
   int64_t max_pending_request_bytes = int64_t{512} << 20;
   int64_t max_pending_response_bytes = int64_t{1} << 30;  // 2^18 tokens of hidden size 1024
+  // Of them, what the calls of one connection may hold.
+  int64_t connection_request_bytes = int64_t{128} << 20;
+  int64_t connection_response_bytes = int64_t{256} << 20;
 };
 
 // The connections of the gRPC port.

@@ -41,6 +41,8 @@ MetricFamilies::MetricFamilies(prometheus::Registry& registry)
       batches_total(Counter(registry, "attendant_batches_total", "Batches computed.")),
       rejected_total(Counter(registry, "attendant_rejected_total",
                              "Requests that were refused, or ended before they were computed.")),
+      refused_total(Counter(registry, "attendant_refused_total",
+                            "Requests refused and calls ended to protect memory, of any model.")),
       queue_tokens(Gauge(registry, "attendant_queue_tokens", "Tokens that wait for a batch.")),
       queue_requests(Gauge(registry, "attendant_queue_requests",
                            "Requests with sequences that wait for a batch.")),

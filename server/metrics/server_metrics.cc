@@ -35,6 +35,8 @@ constexpr std::array<const char*, 8> kReasonNames = {"queue_full", "too_large", 
 // "accepted", and what RefusalName gives.
 constexpr std::array<const char*, 4> kConnectionResults = {"accepted", "limit", "address_limit",
                                                            "descriptors"};
+constexpr std::array<const char*, kNumRefusals> kRefusalNames = {
+    "message", "request_memory", "response_memory", "connection_memory", "slow_reader"};
 constexpr size_t kNumCodes = 17;  // gRPC's, 0 to 16
 
 template <typename Enum>
@@ -202,6 +204,7 @@ struct ServerMetrics::Impl {
   DeviceMetrics devices;
   RequestCounters unknown_model{families, ""};
   prometheus::Gauge& connections = families.connections.Add({});
+  std::array<prometheus::Counter*, kNumRefusals> refused{};
   absl::Mutex mutex;
   std::map<std::string, std::unique_ptr<ModelMetrics>> models ABSL_GUARDED_BY(mutex);
 };
@@ -212,6 +215,10 @@ ServerMetrics::ServerMetrics(absl::string_view version) : impl_(std::make_unique
   }
   for (const char* result : kConnectionResults) {
     impl_->families.connections_total.Add({{"result", result}});
+  }
+  for (size_t reason = 0; reason < kRefusalNames.size(); ++reason) {
+    impl_->refused[reason] =
+        &impl_->families.refused_total.Add({{"reason", kRefusalNames[reason]}});
   }
   impl_->families.build_info.Add({{"version", std::string(version)}, {"compiler", __VERSION__}})
       .Set(1);
@@ -237,6 +244,8 @@ void ServerMetrics::CountConnection(absl::string_view result) {
 void ServerMetrics::SetConnections(int64_t open) {
   impl_->connections.Set(static_cast<double>(open));
 }
+
+void ServerMetrics::CountRefused(Refusal reason) { impl_->refused[Index(reason)]->Increment(); }
 
 void ServerMetrics::AddDeviceSource(const std::string& model, DeviceSource source) {
   impl_->devices.Add(model, std::move(source));

@@ -26,6 +26,16 @@ inline constexpr Method kEncoderMethods[] = {Method::kEncode, Method::kEncodeStr
                                              Method::kModelInfer};
 inline constexpr Method kAttentionMethods[] = {Method::kAttend, Method::kAttendStream};
 
+// Why the server itself refused a request or ended a call, whatever the model: the label `reason`.
+enum class Refusal {
+  kMessage,           // malformed, or more elements than the server takes
+  kRequestMemory,     // all requests together hold too much
+  kResponseMemory,    // all answers together
+  kConnectionMemory,  // requests or answers of one connection
+  kSlowReader,        // the client did not take its answer in time
+};
+inline constexpr int kNumRefusals = 5;
+
 // How a loaded model computes, and the memory it holds.
 struct ModelLoadInfo {
   std::string dtype;
@@ -84,6 +94,7 @@ class ServerMetrics {
   // RefusalName).
   void CountConnection(absl::string_view result);
   void SetConnections(int64_t open);
+  void CountRefused(Refusal reason);
 
   // From now on every scrape calls `source` for the devices that the model computes on.
   void AddDeviceSource(const std::string& model, DeviceSource source);

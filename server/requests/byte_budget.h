@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -9,7 +11,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "server/limits/limits.h"
 
 namespace attendant {
 
@@ -24,6 +25,7 @@ class ByteBudget {
     Share& operator=(Share&& other) noexcept {
       std::swap(budget_, other.budget_);
       std::swap(bytes_, other.bytes_);
+      std::swap(owner_, other.owner_);
       return *this;
     }
     ~Share() {
@@ -32,46 +34,49 @@ class ByteBudget {
 
     int64_t bytes() const { return bytes_; }
 
+    // Holds the bytes of both. REQUIRES: of the same budget, or one is empty.
+    void Add(Share other) {
+      if (budget_ == nullptr) return std::swap(*this, other);
+      bytes_ += std::exchange(other.bytes_, 0);
+    }
+    // Keeps `owner`, which holds the budget, until the share is given back.
+    void Keep(std::shared_ptr<const void> owner) { owner_ = std::move(owner); }
+
    private:
     friend class ByteBudget;
     Share(ByteBudget& budget, int64_t bytes) : budget_(&budget), bytes_(bytes) {}
 
+    std::shared_ptr<const void> owner_;
     ByteBudget* budget_ = nullptr;
     int64_t bytes_ = 0;
   };
 
-  // Errors name the bounded thing `what` ("requests in work") and the `flag` that bounds it.
-  ByteBudget(std::string what, std::string flag, int64_t limit)
-      : what_(std::move(what)), flag_(std::move(flag)), limit_(limit) {}
+  // Error messages of a few hundred bytes may exceed a budget by a sixteenth, at least 64 KiB: a
+  // client is told that the budget is full.
+  enum class Use { kData, kError };
+
+  struct Options {
+    std::string what;  // that is bounded, for errors: "requests in work"
+    std::string flag;  // that sets the bound
+    int64_t limit = 0;
+    ByteBudget* whole = nullptr;                 // what this budget takes, it takes of that one too
+    std::function<void()> on_refused = nullptr;  // counts
+  };
+  explicit ByteBudget(Options options) : options_(std::move(options)) {}
   ByteBudget(const ByteBudget&) = delete;
   ByteBudget& operator=(const ByteBudget&) = delete;
 
   // RESOURCE_EXHAUSTED, with both numbers and a retry hint, when `bytes` do not fit now.
-  absl::StatusOr<Share> Acquire(int64_t bytes);
+  // INVALID_ARGUMENT when they never can.
+  absl::StatusOr<Share> Acquire(int64_t bytes, Use use = Use::kData);
 
  private:
+  absl::Status Take(int64_t bytes, Use use);
   void Release(int64_t bytes);
 
-  const std::string what_;
-  const std::string flag_;
-  const int64_t limit_;
+  const Options options_;
   absl::Mutex mutex_;
   int64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
-};
-
-// The memory of the requests of all protocols together, until each answer is written. It must
-// outlive the models, whose queues hold requests.
-struct MemoryBudgets {
-  static constexpr absl::string_view kRejected = "memory";  // a label beside the batcher's reasons
-
-  explicit MemoryBudgets(const MemoryLimits& limits = {})
-      : requests("requests in work", "--max_pending_request_bytes",
-                 limits.max_pending_request_bytes),
-        responses("answers in work or not yet read by their clients",
-                  "--max_pending_response_bytes", limits.max_pending_response_bytes) {}
-
-  ByteBudget requests;
-  ByteBudget responses;
 };
 
 }  // namespace attendant

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/requests/call_state.h"
 
+#include "kernels/core/status_macros.h"
+
 namespace attendant {
 
 void CallState::Cancel() {
@@ -30,18 +32,45 @@ void CallState::SetSubmitted(Batcher& batcher, RequestId id) {
   batcher.Cancel(id);  // Cancel came while the request was being submitted
 }
 
-void CallState::RetainRequest(ByteBudget::Share share) {
+void CallState::SetClientId(std::string id) {
   absl::MutexLock lock(&mutex_);
-  request_ = std::move(share);
+  client_id_ = std::move(id);
 }
 
-void CallState::RetainResponse(ByteBudget::Share share) {
-  const int64_t bytes = share.bytes();
+std::string CallState::client_id() const {
+  absl::MutexLock lock(&mutex_);
+  return client_id_;
+}
+
+absl::Status CallState::AcquireRequest(int64_t bytes) {
+  ATTENDANT_ASSIGN_OR_RETURN(ByteBudget::Share share, memory_->AcquireRequest(bytes));
+  absl::MutexLock lock(&mutex_);
+  request_.Add(std::move(share));
+  return absl::OkStatus();
+}
+
+absl::Status CallState::AcquireResponse(int64_t bytes) {
+  ATTENDANT_ASSIGN_OR_RETURN(ByteBudget::Share share, memory_->AcquireResponse(bytes));
   {
     absl::MutexLock lock(&mutex_);
     response_ = std::move(share);
   }
   if (on_admitted_) on_admitted_(bytes);
+  return absl::OkStatus();
+}
+
+absl::Status CallState::AcquireAnswered(int64_t bytes) {
+  int64_t missing = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    missing = bytes - response_.bytes();
+  }
+  if (missing <= 0) return absl::OkStatus();
+  ATTENDANT_ASSIGN_OR_RETURN(ByteBudget::Share share,
+                             memory_->AcquireResponse(missing, ByteBudget::Use::kError));
+  absl::MutexLock lock(&mutex_);
+  response_.Add(std::move(share));
+  return absl::OkStatus();
 }
 
 void CallState::ReleaseRequest() {

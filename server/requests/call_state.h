@@ -3,23 +3,28 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "server/batching/batcher.h"
-#include "server/requests/byte_budget.h"
+#include "server/requests/memory_budgets.h"
 
 namespace attendant {
 
-// One request as its transport and its run share it: whether the client has cancelled it, and the
-// memory that it is accounted for. The transport keeps the state until the answer is written, and
-// gives the memory back with it. Thread-safe.
+// One request as its transport and its run share it: its id, whether the client has cancelled it,
+// and the memory that it is accounted for. The transport keeps the state until the answer is
+// written, and gives the memory back with it. Thread-safe.
 class CallState {
  public:
   // `on_admitted` is called with the bytes of the coming answer: at most once, before the answer.
-  explicit CallState(std::function<void(int64_t response_bytes)> on_admitted = nullptr)
-      : on_admitted_(std::move(on_admitted)) {}
+  explicit CallState(std::shared_ptr<ConnectionBudgets> memory,
+                     std::function<void(int64_t response_bytes)> on_admitted = nullptr)
+      : memory_(std::move(memory)), on_admitted_(std::move(on_admitted)) {}
 
   // Callable at any time: before the request is submitted, after, or when it is answered.
   void Cancel();
@@ -28,16 +33,29 @@ class CallState {
   // Makes Cancel reach the submitted request. `batcher` must outlive the state's last Cancel.
   void SetSubmitted(Batcher& batcher, RequestId id);
 
-  void RetainRequest(ByteBudget::Share share);
-  void RetainResponse(ByteBudget::Share share);
+  // The id that the client chose, if it may be sent back; else empty.
+  void SetClientId(std::string id);
+  std::string client_id() const;
+
+  // RESOURCE_EXHAUSTED or INVALID_ARGUMENT when the memory does not fit: see ByteBudget. What fits
+  // is the request's until ReleaseRequest, or the answer's.
+  absl::Status AcquireRequest(int64_t bytes);
+  absl::Status AcquireResponse(int64_t bytes);
+  // The answer is there and takes `bytes`: those that it has not acquired, of the reserve for
+  // errors.
+  absl::Status AcquireAnswered(int64_t bytes);
   void ReleaseRequest();  // once the request's memory is freed
 
+  ConnectionBudgets& memory() { return *memory_; }
+
  private:
+  const std::shared_ptr<ConnectionBudgets> memory_;
   const std::function<void(int64_t)> on_admitted_;
   mutable absl::Mutex mutex_;
   Batcher* batcher_ ABSL_GUARDED_BY(mutex_) = nullptr;  // null: not submitted
   RequestId id_ ABSL_GUARDED_BY(mutex_) = 0;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string client_id_ ABSL_GUARDED_BY(mutex_);
   ByteBudget::Share request_ ABSL_GUARDED_BY(mutex_);
   ByteBudget::Share response_ ABSL_GUARDED_BY(mutex_);
 };

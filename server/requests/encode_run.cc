@@ -15,13 +15,16 @@ absl::StatusOr<EncoderModel*> EncodeRun::FindModel() {
 absl::StatusOr<ServableModel*> EncodeRun::Decode() {
   ATTENDANT_ASSIGN_OR_RETURN(model_, FindModel());
   ATTENDANT_ASSIGN_OR_RETURN(input_, FromMessage());
+  sequence_bytes_ = kSequenceBytes * static_cast<int64_t>(input_.sequences.size());
+  ATTENDANT_RETURN_IF_ERROR(AcquireRequest(sequence_bytes_));
   return model_;
 }
 
 absl::StatusOr<PendingRequest> EncodeRun::Prepare() {
   ATTENDANT_ASSIGN_OR_RETURN(PendingRequest pending,
                              ValidateEncode(*model_, limits_, std::move(input_), output_));
-  ATTENDANT_RETURN_IF_ERROR(AcquireResponse(output_.response_bytes));
+  ATTENDANT_RETURN_IF_ERROR(
+      AcquireResponse(output_.response_bytes + sequence_bytes_ + kAnswerBytes));
   return pending;
 }
 

@@ -40,6 +40,7 @@ class EncodeRun : public RequestRun {
   const EncodeLimits& limits_;
   EncoderModel* model_ = nullptr;
   EncodeInput input_;  // from Decode to Prepare
+  int64_t sequence_bytes_ = 0;
   EncodeOutput output_;
 };
 

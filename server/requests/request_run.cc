@@ -10,13 +10,12 @@
 namespace attendant {
 namespace {
 
-constexpr size_t kMaxIdBytes = 256;
 constexpr int kMaxPriority = 100;
 
 // Up to here, tokenizing takes less time than a transport's thread may be kept from other calls.
-constexpr size_t kInlineMessageBytes = size_t{32} << 10;
+constexpr int64_t kInlineMessageBytes = int64_t{32} << 10;
 
-void RunInlineOrOn(const Executor& executor, size_t message_bytes,
+void RunInlineOrOn(const Executor& executor, int64_t message_bytes,
                    absl::AnyInvocable<void()> task) {
   if (message_bytes <= kInlineMessageBytes) return task();
   executor(std::move(task));
@@ -32,12 +31,6 @@ absl::Status DeadlineInsteadOfCancelled(const absl::Status& status, absl::Time d
 
 }  // namespace
 
-absl::Status CheckRequestId(absl::string_view id) {
-  if (id.size() <= kMaxIdBytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("id has ", id.size(), " bytes, the limit is ", kMaxIdBytes));
-}
-
 absl::Status CheckPriority(int priority) {
   if (priority >= -kMaxPriority && priority <= kMaxPriority) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("priority is ", priority, ", it must be from ",
@@ -46,11 +39,9 @@ absl::Status CheckPriority(int priority) {
 
 void RequestRun::Start(std::unique_ptr<RequestRun> run) {
   const RequestDependencies& dependencies = run->dependencies_;
-  const size_t bytes = run->call_.message_bytes;
-  absl::StatusOr<ByteBudget::Share> share =
-      run->Acquire(dependencies.budgets.requests, static_cast<int64_t>(bytes));
-  if (!share.ok()) return run->End(share.status());
-  run->call_.state->RetainRequest(*std::move(share));
+  const int64_t bytes = run->call_.message->bytes();
+  const absl::Status acquired = run->AcquireRequest(kRequestBytes + bytes);
+  if (!acquired.ok()) return run->End(acquired);
   RunInlineOrOn(dependencies.executor, bytes,
                 [run = std::move(run)]() mutable { Submit(std::move(run)); });
 }
@@ -74,14 +65,30 @@ void RequestRun::Submit(std::unique_ptr<RequestRun> run) {
   state->SetSubmitted(batcher, id);
 }
 
+absl::Status RequestRun::ReadMessage() {
+  RequestMessage& message = *call_.message;
+  const absl::StatusOr<int64_t> memory_bytes = message.Scan();
+  call_.model = ModelName(message.model());
+  call_.state->SetClientId(message.id());
+  absl::Status status = memory_bytes.status();
+  if (status.ok()) {
+    ATTENDANT_RETURN_IF_ERROR(AcquireRequest(*memory_bytes));
+    status = message.Parse();
+  }
+  if (!status.ok()) dependencies_.metrics.CountRefused(Refusal::kMessage);
+  return status;
+}
+
 absl::StatusOr<PendingRequest> RequestRun::MakePending() {
   const absl::Time start = absl::Now();
+  ATTENDANT_RETURN_IF_ERROR(ReadMessage());
   ATTENDANT_ASSIGN_OR_RETURN(model_, Decode());
   if (call_.deadline <= absl::Now()) {
     model_->metrics->CountRejected(RejectReasonName(RejectReason::kDeadline));
     return absl::DeadlineExceededError("the deadline passed before the request was read");
   }
   ATTENDANT_ASSIGN_OR_RETURN(PendingRequest pending, Prepare());
+  call_.message.reset();  // the queue holds what is to be computed, and nothing twice
   times_.decode = absl::Now() - start;
   return pending;
 }
@@ -119,19 +126,25 @@ void RequestRun::Count(const absl::Status& status) const {
   CountTokens(metrics);
 }
 
-absl::StatusOr<ByteBudget::Share> RequestRun::Acquire(ByteBudget& budget, int64_t bytes) {
-  absl::StatusOr<ByteBudget::Share> share = budget.Acquire(bytes);
-  if (!share.ok() && dependencies_.models.Contains(call_.model)) {
-    dependencies_.metrics.ForModel(call_.model).CountRejected(MemoryBudgets::kRejected);
-  }
-  return share;
+absl::Status RequestRun::AcquireRequest(int64_t bytes) {
+  return CountRejected(call_.state->AcquireRequest(bytes));
 }
 
 absl::Status RequestRun::AcquireResponse(int64_t bytes) {
-  ATTENDANT_ASSIGN_OR_RETURN(ByteBudget::Share share,
-                             Acquire(dependencies_.budgets.responses, bytes));
-  call_.state->RetainResponse(std::move(share));
-  return absl::OkStatus();
+  return CountRejected(call_.state->AcquireResponse(bytes));
+}
+
+absl::StatusOr<ByteBudget::Share> RequestRun::AcquireOwn(int64_t bytes) {
+  absl::StatusOr<ByteBudget::Share> share = call_.state->memory().AcquireRequest(bytes);
+  ATTENDANT_RETURN_IF_ERROR(CountRejected(share.status()));
+  return share;
+}
+
+absl::Status RequestRun::CountRejected(const absl::Status& status) const {
+  if (!status.ok() && dependencies_.models.Contains(call_.model)) {
+    dependencies_.metrics.ForModel(call_.model).CountRejected(MemoryBudgets::kRejected);
+  }
+  return status;
 }
 
 void RequestRun::LimitDeadline(absl::Time deadline) {

@@ -9,7 +9,6 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/batching/batcher.h"
@@ -18,13 +17,13 @@
 #include "server/models/encoder_model.h"
 #include "server/models/model_registry.h"
 #include "server/models/servable_model.h"
-#include "server/requests/byte_budget.h"
 #include "server/requests/call_state.h"
+#include "server/requests/memory_budgets.h"
+#include "server/requests/request_message.h"
 
 namespace attendant {
 
-// INVALID_ARGUMENT for an id of more than 256 bytes, a priority outside of -100 to 100.
-absl::Status CheckRequestId(absl::string_view id);
+// INVALID_ARGUMENT for a priority outside of -100 to 100.
 absl::Status CheckPriority(int priority);
 
 // What the requests of all protocols use. It outlives all of them.
@@ -38,8 +37,10 @@ struct RequestDependencies {
 // One request as its transport hands it over.
 struct RequestCall {
   Method method = Method::kEncode;
-  std::string model;         // metrics count the request under this name, if such a model exists
-  size_t message_bytes = 0;  // of the request message
+  std::unique_ptr<RequestMessage> message;  // until the request is submitted
+  // As the message says; empty before it is scanned. Metrics count the request under this name, if
+  // such a model exists.
+  std::string model = {};
   absl::Time deadline = absl::InfiniteFuture();
   std::shared_ptr<CallState> state;
   // Called exactly once, after the response message is complete or the request has failed.
@@ -57,14 +58,16 @@ struct RequestTimes {
 
 // The way of every request, whatever its protocol and whatever it computes:
 //
-//   1  account for the message's memory         5  check the deadline, Prepare, submit
-//   2  go to the executor if it is large        6  wait for the batcher
-//   3  stop if the client has cancelled         7  Answer
-//   4  Decode                                   8  count, call done
+//   1  account for the message's bytes          6  check the deadline, Prepare
+//   2  go to the executor if it is large        7  free the message, submit
+//   3  stop if the client has cancelled         8  wait for the batcher
+//   4  scan the message, account for what       9  Answer
+//      parsing takes, parse                    10  count, call done
+//   5  Decode
 //
-// An error ends the request at 8. Derived classes define the steps with a capital letter; EncodeRun
-// (in encode_run.h) defines them for encoders and leaves a protocol two translations. One thread at
-// a time works on a run.
+// An error ends the request at 10. Derived classes define the steps with a capital letter;
+// EncodeRun (in encode_run.h) defines them for encoders and leaves a protocol two translations. One
+// thread at a time works on a run.
 class RequestRun {
  public:
   virtual ~RequestRun() = default;
@@ -79,7 +82,9 @@ class RequestRun {
   RequestRun(const RequestDependencies& dependencies, RequestCall call)
       : dependencies_(dependencies), call_(std::move(call)) {}
 
-  // Finds the model and reads the request message.
+  // The model's own name, for a protocol in which clients know it by others.
+  virtual std::string ModelName(const std::string& name) const { return name; }
+  // Finds the model and reads the request message. Keeps nothing of the message beyond Prepare.
   virtual absl::StatusOr<ServableModel*> Decode() = 0;
   // Checks the request, acquires the answer's memory (AcquireResponse), and returns the work for
   // the model's batcher, without deadline and done. A request without sequences is not submitted:
@@ -92,24 +97,29 @@ class RequestRun {
   // For statistics of the protocol. Called once, right before done.
   virtual void OnEnd(const absl::Status& /*status*/) {}
 
-  // RESOURCE_EXHAUSTED, counted as a rejection, when the memory does not fit now. AcquireResponse
-  // keeps it until the answer is written.
-  absl::StatusOr<ByteBudget::Share> Acquire(ByteBudget& budget, int64_t bytes);
+  // RESOURCE_EXHAUSTED, counted as a rejection, when the memory does not fit now: see ByteBudget.
+  // The request's is kept until it is answered, that of the answer until it is written.
+  absl::Status AcquireRequest(int64_t bytes);
   absl::Status AcquireResponse(int64_t bytes);
+  // Memory that a request may keep longer than its call lasts.
+  absl::StatusOr<ByteBudget::Share> AcquireOwn(int64_t bytes);
 
   // Makes `deadline` the request's, if it is the earlier one. For use in Decode.
   void LimitDeadline(absl::Time deadline);
 
   const RequestDependencies& dependencies() const { return dependencies_; }
   const RequestCall& call() const { return call_; }
+  const RequestMessage& message() const { return *call_.message; }  // in Decode and Prepare
   const RequestTimes& times() const { return times_; }
 
  private:
   static void Submit(std::unique_ptr<RequestRun> run);
+  absl::Status ReadMessage();
   absl::StatusOr<PendingRequest> MakePending();
   void Complete(absl::StatusOr<RequestResult> result);
   void End(const absl::Status& status);
   void Count(const absl::Status& status) const;
+  absl::Status CountRejected(const absl::Status& status) const;
 
   const RequestDependencies& dependencies_;
   RequestCall call_;

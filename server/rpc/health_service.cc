@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "server/rpc/call/calls.h"
+
 namespace attendant {
 
 using grpc::health::v1::HealthCheckRequest;
@@ -24,9 +26,11 @@ class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheck
     Advance();
   }
 
-  void Close() {
+  // Ends the call; with UNAVAILABLE where `error` is OK.
+  void Close(const absl::Status& error = absl::OkStatus()) {
     absl::MutexLock lock(&mutex_);
     closing_ = true;
+    if (!error.ok()) end_ = ToGrpcStatus(error);
     Advance();
   }
 
@@ -54,7 +58,7 @@ class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheck
       StartWrite(&response_);
     } else if (closing_) {
       finished_ = true;
-      Finish(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is stopping"));
+      Finish(end_);
     }
   }
 
@@ -66,6 +70,8 @@ class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheck
   std::optional<ServingStatus> written_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  grpc::Status end_ ABSL_GUARDED_BY(mutex_){grpc::StatusCode::UNAVAILABLE,
+                                            "the server is stopping"};
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
@@ -73,6 +79,12 @@ HealthService::HealthService(const std::vector<std::string>& names) {
   absl::MutexLock lock(&mutex_);
   serving_[""] = false;
   for (const std::string& name : names) serving_[name] = false;
+  ServeSmall<HealthCheckRequest, HealthCheckResponse>(
+      "Check", [this](const HealthCheckRequest& request, HealthCheckResponse& response) {
+        return Check(request, response);
+      });
+  ServeWriter<HealthCheckResponse>(
+      "Watch", [this](Context&, grpc::ByteBuffer& request) { return Watch(request); });
 }
 
 void HealthService::Set(const std::string& name, bool serving) {
@@ -95,28 +107,25 @@ void HealthService::CloseWatches() {
   for (Watcher* watcher : watchers_) watcher->Close();
 }
 
-grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* context,
-                                               const HealthCheckRequest* request,
-                                               HealthCheckResponse* response) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+absl::Status HealthService::Check(const HealthCheckRequest& request,
+                                  HealthCheckResponse& response) {
   absl::MutexLock lock(&mutex_);
-  const ServingStatus status = Status(request->service());
+  const ServingStatus status = Status(request.service());
   if (status == HealthCheckResponse::SERVICE_UNKNOWN) {
-    reactor->Finish(grpc::Status(grpc::StatusCode::NOT_FOUND, "there is no service of this name"));
-  } else {
-    response->set_status(status);
-    reactor->Finish(grpc::Status::OK);
+    return absl::NotFoundError("there is no service of this name");
   }
-  return reactor;
+  response.set_status(status);
+  return absl::OkStatus();
 }
 
-grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
-    grpc::CallbackServerContext* /*context*/, const HealthCheckRequest* request) {
-  auto* watcher = new Watcher(*this, request->service());
+HealthService::Watcher* HealthService::Watch(grpc::ByteBuffer& bytes) {
+  HealthCheckRequest request;
+  const absl::Status refused = ReadSmallMessage(bytes, request);
+  auto* watcher = new Watcher(*this, request.service());
   absl::MutexLock lock(&mutex_);
   watchers_.insert(watcher);
-  watcher->Notify(Status(watcher->name()));
-  if (closing_) watcher->Close();
+  if (refused.ok()) watcher->Notify(Status(watcher->name()));
+  if (closing_ || !refused.ok()) watcher->Close(refused);
   return watcher;
 }
 

@@ -6,14 +6,16 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "grpc/health/v1/health.grpc.pb.h"
+#include "server/rpc/call/raw_service.h"
 
 namespace attendant {
 
 // grpc.health.v1.Health, Check and Watch, for "" (the whole server) and for each model by its name.
 // gRPC's own service is not used: it says SERVING for "" as soon as the port opens. Thread-safe.
-class HealthService final : public grpc::health::v1::Health::CallbackService {
+class HealthService final : public RawService<grpc::health::v1::Health> {
  public:
   // `names` and "" exist from the start and are NOT_SERVING.
   explicit HealthService(const std::vector<std::string>& names);
@@ -27,17 +29,13 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   // Ends every Watch after the status that it is writing, and new ones at once.
   void CloseWatches();
 
-  grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,
-                                  const grpc::health::v1::HealthCheckRequest* request,
-                                  grpc::health::v1::HealthCheckResponse* response) override;
-  grpc::ServerWriteReactor<grpc::health::v1::HealthCheckResponse>* Watch(
-      grpc::CallbackServerContext* context,
-      const grpc::health::v1::HealthCheckRequest* request) override;
-
  private:
   class Watcher;
   using ServingStatus = grpc::health::v1::HealthCheckResponse::ServingStatus;
 
+  absl::Status Check(const grpc::health::v1::HealthCheckRequest& request,
+                     grpc::health::v1::HealthCheckResponse& response);
+  Watcher* Watch(grpc::ByteBuffer& request);
   ServingStatus Status(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NotifyWatchers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveWatcher(Watcher* watcher);

@@ -5,7 +5,9 @@
 #include <google/protobuf/descriptor.pb.h>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "server/rpc/call/calls.h"
 
 namespace attendant {
 namespace {
@@ -95,33 +97,37 @@ void Answer(const ServerReflectionRequest& request, const std::vector<std::strin
 }  // namespace
 
 // One call: reads, answers, reads. Owns itself.
-class ReflectionService::Stream final
-    : public grpc::ServerBidiReactor<ServerReflectionRequest, ServerReflectionResponse> {
+class ReflectionService::Call final
+    : public grpc::ServerBidiReactor<grpc::ByteBuffer, ServerReflectionResponse> {
  public:
-  explicit Stream(const std::vector<std::string>& services) : services_(services) {
-    StartRead(&request_);
+  explicit Call(const std::vector<std::string>& services) : services_(services) {
+    StartRead(&bytes_);
   }
 
   void OnReadDone(bool ok) override {
     if (!ok) return Finish(grpc::Status::OK);  // the client is done, or gone
-    Answer(request_, services_, response_);
+    ServerReflectionRequest request;
+    const absl::Status read = ReadSmallMessage(bytes_, request);
+    if (!read.ok()) return Finish(ToGrpcStatus(read));
+    Answer(request, services_, response_);
     StartWrite(&response_);
   }
   void OnWriteDone(bool ok) override {
     if (!ok) return Finish(grpc::Status::CANCELLED);
-    StartRead(&request_);
+    StartRead(&bytes_);
   }
   void OnDone() override { delete this; }
 
  private:
   const std::vector<std::string>& services_;
-  ServerReflectionRequest request_;
+  grpc::ByteBuffer bytes_;
   ServerReflectionResponse response_;
 };
 
-grpc::ServerBidiReactor<ServerReflectionRequest, ServerReflectionResponse>*
-ReflectionService::ServerReflectionInfo(grpc::CallbackServerContext* /*context*/) {
-  return new Stream(services_);
+ReflectionService::ReflectionService(std::vector<std::string> services)
+    : services_(std::move(services)) {
+  ServeStream<ServerReflectionResponse>("ServerReflectionInfo",
+                                        [this](Context&) { return new Call(services_); });
 }
 
 }  // namespace attendant

@@ -5,24 +5,20 @@
 #include <vector>
 
 #include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
+#include "server/rpc/call/raw_service.h"
 
 namespace attendant {
 
 // grpc.reflection.v1alpha.ServerReflection over the messages of this program. gRPC's own service is
 // not used: every one of its streams holds a thread, and whatever links it cannot switch it off.
 // Thread-safe.
-class ReflectionService final
-    : public grpc::reflection::v1alpha::ServerReflection::CallbackService {
+class ReflectionService final : public RawService<grpc::reflection::v1alpha::ServerReflection> {
  public:
   // `services` are the full names of those that the server has.
-  explicit ReflectionService(std::vector<std::string> services) : services_(std::move(services)) {}
-
-  grpc::ServerBidiReactor<grpc::reflection::v1alpha::ServerReflectionRequest,
-                          grpc::reflection::v1alpha::ServerReflectionResponse>*
-  ServerReflectionInfo(grpc::CallbackServerContext* context) override;
+  explicit ReflectionService(std::vector<std::string> services);
 
  private:
-  class Stream;
+  class Call;
 
   const std::vector<std::string> services_;
 };

@@ -9,6 +9,7 @@
 #include "attendant/v1/attention.pb.h"
 #include "attendant/v1/encoder.pb.h"
 #include "client/cli/files/npy.h"
+#include "inference/grpc_service.pb.h"
 #include "kernels/core/check.h"
 #include "tests/server/tiny_model.h"
 #include "tests/support/checkpoint.h"
@@ -162,6 +163,33 @@ void EncodeSeeds(const Seeds& seeds) {
   seeds.Add("padded", request.SerializeAsString());
 }
 
+// A byte that says of which type they are comes before the bytes of a message.
+void WireSeeds(const Seeds& seeds) {
+  v1::EncodeRequest encode;
+  encode.set_id("id");
+  v1::TokenIds& ids = *encode.mutable_sequences()->add_sequences()->mutable_ids();
+  for (int32_t id : {2, 300, -1}) ids.add_token_ids(id);
+  encode.mutable_sequences()->add_sequences()->set_text("Hello");
+  encode.mutable_outputs()->add_hidden_layers(2);
+  seeds.Add("encode", "\1" + encode.SerializeAsString());
+  inference::ModelInferRequest infer;
+  infer.set_model_name("tiny.ids");
+  auto& input = *infer.add_inputs();
+  input.set_name("input_ids");
+  input.add_shape(1);
+  input.mutable_contents()->add_int64_contents(300);
+  input.mutable_contents()->add_fp32_contents(1);
+  input.mutable_contents()->add_bytes_contents("text");
+  (*infer.mutable_parameters())["priority"].set_int64_param(3);
+  infer.add_outputs();
+  infer.add_raw_input_contents("raw");
+  seeds.Add("infer", "\2" + infer.SerializeAsString());
+  v1::AttendRequest attend = Ragged();
+  attend.mutable_alibi()->add_slopes(0.5f);
+  attend.set_scale(2);
+  seeds.Add("attend", std::string(1, '\0') + attend.SerializeAsString());
+}
+
 // ---- Files ----
 
 TestTensor Zeros(const std::string& name, const std::vector<int64_t>& dims) {
@@ -232,6 +260,7 @@ void WriteSeeds(const std::string& folder) {
   MaskedSeeds(attend);
   ModuleRequestSeeds(attend);
   EncodeSeeds(Seeds(folder, "encode"));
+  WireSeeds(Seeds(folder, "wire"));
   ModuleSeeds(Seeds(folder, "module"));
   ArraySeeds(Seeds(folder, "array"));
   TokenizerSeeds(Seeds(folder, "tokenizer"));

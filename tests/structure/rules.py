@@ -65,23 +65,26 @@ TABLE = {
         "server/limits server/text server/batching server/metrics", "absl"),
     "server/requests": row(
         "kernels/core server/limits server/text server/batching server/models server/metrics", "absl"),
-    "server/rpc/call": row("server/limits server/batching server/requests", "absl grpc"),
+    "server/rpc/scan": row("server/requests server/text/unicode", "absl grpc protobuf"),
+    "server/rpc/call": row(
+        "server/limits server/batching server/metrics server/requests server/rpc/scan", "absl grpc protobuf"),
     "server/rpc/wire": row("proto server/models server/requests", "absl"),
     "server/rpc/encoder": row(
         "proto kernels/core server/limits server/metrics server/models server/requests server/rpc/call "
-        "server/rpc/wire", "absl grpc"),
+        "server/rpc/scan server/rpc/wire", "absl grpc protobuf"),
     "server/rpc/attention": row(
         "proto kernels/core kernels/core/threads kernels/attention kernels/attention/modules server/limits "
-        "server/batching server/metrics server/models server/requests server/rpc/call server/rpc/wire", "absl grpc"),
+        "server/batching server/metrics server/models server/requests server/rpc/call server/rpc/scan server/rpc/wire",
+        "absl grpc protobuf"),
     "server/rpc/kserve": row(
         "proto kernels/core server/limits server/batching server/metrics server/models server/requests "
-        "server/rpc/call", "absl grpc"),
-    "server/rpc": row("proto", "absl", private="protobuf"),  # health, reflection
+        "server/rpc/call server/rpc/scan", "absl grpc protobuf"),
+    "server/rpc": row("proto server/rpc/call", "absl grpc protobuf"),  # health, reflection
     "server/net": row(libraries="absl"),
     "server/http": row("server/metrics server/net", "absl"),
     "server": row(
         "client/flags kernels/core kernels/core/threads kernels/backends server/limits server/net server/batching "
-        "server/models server/metrics server/requests server/rpc server/rpc/* server/http", "absl grpc",
+        "server/models server/metrics server/requests server/rpc server/rpc/* server/http", "absl grpc protobuf",
         private="openssl spdlog"),
 
     "client": row("proto", "absl grpc protobuf"),

@@ -70,7 +70,6 @@ absl::Status CheckAttendLimit(absl::string_view what, int64_t value, int64_t lim
 
 absl::StatusOr<AttendPlan> PlanAttend(const v1::AttendRequest& request,
                                       const AttentionModel& model) {
-  ATTENDANT_RETURN_IF_ERROR(CheckRequestId(request.id()));
   ATTENDANT_RETURN_IF_ERROR(CheckPriority(request.priority()));
   AttendPlan plan;
   plan.call.isa = model.isa;

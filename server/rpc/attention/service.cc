@@ -11,6 +11,7 @@
 #include "server/rpc/attention/plan.h"
 #include "server/rpc/attention/to_proto.h"
 #include "server/rpc/call/calls.h"
+#include "server/rpc/scan/received_message.h"
 #include "server/rpc/wire/messages.h"
 
 namespace attendant {
@@ -18,38 +19,41 @@ namespace {
 
 class AttendRun final : public RequestRun {
  public:
-  AttendRun(const AttendDependencies& dependencies, RequestCall call,
-            const v1::AttendRequest& request, v1::AttendResponse& response)
+  AttendRun(const AttendDependencies& dependencies, RequestCall call, v1::AttendResponse& response)
       : RequestRun(dependencies.requests, std::move(call)),
         max_response_bytes_(dependencies.max_response_bytes),
-        request_(request),
         response_(response) {}
 
  private:
+  std::string ModelName(const std::string& name) const override {
+    return name.empty() ? std::string(kAttentionName) : name;
+  }
+
   absl::StatusOr<ServableModel*> Decode() override {
+    const auto& request = Parsed<v1::AttendRequest>(message());
     ATTENDANT_ASSIGN_OR_RETURN(model_, dependencies().models.FindAttention(call().model));
-    ATTENDANT_ASSIGN_OR_RETURN(plan_, PlanAttend(request_, *model_));
+    ATTENDANT_ASSIGN_OR_RETURN(plan_, PlanAttend(request, *model_));
     format_ = plan_.answer_format;
+    model_name_ = request.model();
     return model_;
   }
 
   absl::StatusOr<PendingRequest> Prepare() override {
-    ATTENDANT_ASSIGN_OR_RETURN(ByteBudget::Share memory,
-                               Acquire(dependencies().budgets.requests, plan_.operand_bytes));
+    ATTENDANT_ASSIGN_OR_RETURN(ByteBudget::Share memory, AcquireOwn(plan_.operand_bytes));
     ATTENDANT_ASSIGN_OR_RETURN(
         std::unique_ptr<AttendOperation> operation,
         AttendOperation::Make(std::move(plan_), *model_, max_response_bytes_, std::move(memory)));
-    ATTENDANT_RETURN_IF_ERROR(AcquireResponse(operation->response_bytes()));
+    ATTENDANT_RETURN_IF_ERROR(AcquireResponse(operation->response_bytes() + kAnswerBytes));
     PendingRequest pending;
     pending.work = std::move(operation);
-    pending.priority = request_.priority();
+    pending.priority = Parsed<v1::AttendRequest>(message()).priority();
     return pending;
   }
 
   void Answer(RequestResult result) override {
     operation_.reset(static_cast<AttendOperation*>(result.operation.release()));  // as submitted
-    response_.set_id(request_.id());
-    response_.set_model(request_.model());
+    response_.set_id(call().state->client_id());
+    response_.set_model(model_name_);
     ToProto(*operation_, format_, response_);
     ToProto(times(), *response_.mutable_timings());
   }
@@ -61,62 +65,74 @@ class AttendRun final : public RequestRun {
   }
 
   const int64_t max_response_bytes_;
-  const v1::AttendRequest& request_;
   v1::AttendResponse& response_;
   AttentionModel* model_ = nullptr;
-  AttendPlan plan_;  // from Decode to Prepare
+  std::string model_name_;  // as the client said it
+  AttendPlan plan_;         // from Decode to Prepare
   NumberFormat format_ = NumberFormat::kF32;
   std::unique_ptr<AttendOperation> operation_;  // once it has run
 };
 
 }  // namespace
 
-void AttentionService::Run(Method method, absl::Time deadline, std::shared_ptr<CallState> state,
-                           const v1::AttendRequest& request, v1::AttendResponse& response,
-                           UnaryCall::Done done) {
-  RequestCall call{.method = method,
-                   .model = request.model().empty() ? std::string(kAttentionName) : request.model(),
-                   .message_bytes = request.ByteSizeLong(),
-                   .deadline = deadline,
-                   .state = std::move(state),
-                   .done = std::move(done)};
-  RequestRun::Start(std::make_unique<AttendRun>(dependencies_, std::move(call), request, response));
+WireRules AttendRules() { return {.limits = {}, .id_field = "id", .model_field = "model"}; }
+
+AttentionService::AttentionService(const AttendDependencies& dependencies,
+                                   const StreamLimits& limits)
+    : dependencies_(dependencies),
+      stream_limits_(limits),
+      schema_(*v1::AttendRequest::descriptor(), AttendRules()) {
+  ServeUnary<v1::AttendResponse>(
+      "Attend", [this](Context& context, grpc::ByteBuffer& request, v1::AttendResponse& response) {
+        return UnaryCall::Start(calls_, dependencies_.requests.budgets, context,
+                                [&](std::shared_ptr<CallState> state, UnaryCall::Done done) {
+                                  Run(Method::kAttend, Deadline(context), std::move(state), request,
+                                      response, std::move(done));
+                                });
+      });
+  ServeStream<v1::AttendStreamResponse>("AttendStream",
+                                        [this](Context& context) { return StartStream(context); });
+  ServeSmall<v1::ListAttentionRequest, v1::ListAttentionResponse>(
+      "ListAttention",
+      [this](const v1::ListAttentionRequest&, v1::ListAttentionResponse& response) {
+        return ListAttention(response);
+      });
 }
 
-grpc::ServerUnaryReactor* AttentionService::Attend(grpc::CallbackServerContext* context,
-                                                   const v1::AttendRequest* request,
-                                                   v1::AttendResponse* response) {
-  return UnaryCall::Start(calls_, *context,
-                          [&](std::shared_ptr<CallState> state, UnaryCall::Done done) {
-                            Run(Method::kAttend, Deadline(*context), std::move(state), *request,
-                                *response, std::move(done));
-                          });
-}
-
-grpc::ServerBidiReactor<v1::AttendRequest, v1::AttendStreamResponse>*
-AttentionService::AttendStream(grpc::CallbackServerContext* context) {
-  auto handler = [this, deadline = Deadline(*context)](Stream::Exchange& exchange,
-                                                       Stream::Done done) {
+AttentionService::AttendStream* AttentionService::StartStream(Context& context) {
+  auto handler = [this, deadline = Deadline(context)](AttendStream::Exchange& exchange,
+                                                      AttendStream::Done done) {
     Run(Method::kAttendStream, deadline, exchange.state, exchange.request,
         *exchange.answer.mutable_response(), std::move(done));
   };
-  return Stream::Start(streams_, stream_limits_, std::move(handler), FinishStreamAnswer);
+  return AttendStream::Start(streams_, stream_limits_, dependencies_.requests.budgets, context,
+                             std::move(handler), FinishStreamAnswer);
 }
 
-grpc::ServerUnaryReactor* AttentionService::ListAttention(
-    grpc::CallbackServerContext* context, const v1::ListAttentionRequest* /*request*/,
-    v1::ListAttentionResponse* response) {
-  KindsToProto(*response);
+void AttentionService::Run(Method method, absl::Time deadline, std::shared_ptr<CallState> state,
+                           grpc::ByteBuffer& request, v1::AttendResponse& response,
+                           UnaryCall::Done done) {
+  RequestCall call{
+      .method = method,
+      .message = std::make_unique<ReceivedMessage<v1::AttendRequest>>(request, schema_),
+      .deadline = deadline,
+      .state = std::move(state),
+      .done = std::move(done)};
+  RequestRun::Start(std::make_unique<AttendRun>(dependencies_, std::move(call), response));
+}
+
+absl::Status AttentionService::ListAttention(v1::ListAttentionResponse& response) const {
+  KindsToProto(response);
   for (const ModelStatus& status : dependencies_.requests.models.List()) {
-    if (status.attention() != nullptr) ToProto(status, *response->add_modules());
+    if (status.attention() != nullptr) ToProto(status, *response.add_modules());
   }
-  v1::AttentionLimits& limits = *response->mutable_limits();
+  v1::AttentionLimits& limits = *response.mutable_limits();
   limits.set_max_request_bytes(dependencies_.max_request_bytes);
   limits.set_max_response_bytes(dependencies_.max_response_bytes);
   limits.set_max_attention_tokens(dependencies_.limits.max_tokens);
   limits.set_max_attention_bytes(dependencies_.limits.max_bytes);
   limits.set_max_attention_operations(dependencies_.limits.max_operations);
-  return AnswerAtOnce(*context, absl::OkStatus());
+  return absl::OkStatus();
 }
 
 void AttentionService::Close(absl::Time deadline) { CloseAndAwait(calls_, streams_, deadline); }

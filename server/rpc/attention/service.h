@@ -10,6 +10,8 @@
 #include "server/requests/request_run.h"
 #include "server/rpc/call/answer_stream.h"
 #include "server/rpc/call/calls.h"
+#include "server/rpc/call/raw_service.h"
+#include "server/rpc/scan/wire_schema.h"
 
 namespace attendant {
 
@@ -21,35 +23,36 @@ struct AttendDependencies {
   int64_t max_response_bytes = 0;  // tensors of one answer, as f32
 };
 
-// attendant.v1.Attention on gRPC's callback API: no call has a thread of its own. Thread-safe.
-class AttentionService final : public v1::Attention::CallbackService {
- public:
-  explicit AttentionService(const AttendDependencies& dependencies, const StreamLimits& limits = {})
-      : dependencies_(dependencies), stream_limits_(limits) {}
+// What an AttendRequest may hold.
+WireRules AttendRules();
 
-  grpc::ServerUnaryReactor* Attend(grpc::CallbackServerContext* context,
-                                   const v1::AttendRequest* request,
-                                   v1::AttendResponse* response) override;
-  grpc::ServerBidiReactor<v1::AttendRequest, v1::AttendStreamResponse>* AttendStream(
-      grpc::CallbackServerContext* context) override;
-  grpc::ServerUnaryReactor* ListAttention(grpc::CallbackServerContext* context,
-                                          const v1::ListAttentionRequest* request,
-                                          v1::ListAttentionResponse* response) override;
+// attendant.v1.Attention on gRPC's callback API: no call has a thread of its own. Thread-safe.
+class AttentionService final : public RawService<v1::Attention> {
+ public:
+  explicit AttentionService(const AttendDependencies& dependencies,
+                            const StreamLimits& limits = {});
 
   // As EncoderService::Close.
   void Close(absl::Time deadline);
+  // As OpenCalls::CancelSlow, for SlowReaders.
+  int CancelSlow(WriteClock::time_point since) {
+    return calls_.CancelSlow(since) + streams_.CancelSlow(since);
+  }
 
  private:
-  using Stream = AnswerStream<v1::AttendRequest, v1::AttendStreamResponse>;
+  using AttendStream = AnswerStream<v1::AttendStreamResponse>;
 
+  AttendStream* StartStream(Context& context);
+  absl::Status ListAttention(v1::ListAttentionResponse& response) const;
   // Starts one request, unary or of a stream.
   void Run(Method method, absl::Time deadline, std::shared_ptr<CallState> state,
-           const v1::AttendRequest& request, v1::AttendResponse& response, UnaryCall::Done done);
+           grpc::ByteBuffer& request, v1::AttendResponse& response, UnaryCall::Done done);
 
   const AttendDependencies dependencies_;
   const StreamLimits stream_limits_;
+  const WireSchema schema_;
   OpenCalls<UnaryCall> calls_;
-  OpenCalls<Stream> streams_;
+  OpenCalls<AttendStream> streams_;
 };
 
 }  // namespace attendant

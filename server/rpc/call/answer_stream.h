@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +21,7 @@
 #include "absl/synchronization/mutex.h"
 #include "server/limits/limits.h"
 #include "server/requests/call_state.h"
+#include "server/requests/memory_budgets.h"
 #include "server/rpc/call/calls.h"
 
 namespace attendant {
@@ -24,14 +29,14 @@ namespace attendant {
 // A bidirectional call on which every request gets one answer, as soon as that is ready. The next
 // request is read once the size of every coming answer is known and StreamLimits are not reached:
 // so a stream exceeds them by one request at most. The call ends when all requests read are
-// answered and the client is done, has gone, or Close was called. Owns itself until OnDone; its
-// open exchanges keep it too. Thread-safe.
-template <typename Request, typename Answer>
-class AnswerStream final : public grpc::ServerBidiReactor<Request, Answer>,
-                           public std::enable_shared_from_this<AnswerStream<Request, Answer>> {
+// answered and the client is done, has gone, or Close was called; it is cancelled when an answer
+// does not fit in the reserve for errors. Open exchanges, and it until OnDone, own it. Thread-safe.
+template <typename Answer>
+class AnswerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, Answer>,
+                           public std::enable_shared_from_this<AnswerStream<Answer>> {
  public:
   struct Exchange {
-    Request request;
+    grpc::ByteBuffer request;  // the handler takes it
     Answer answer;
     std::shared_ptr<CallState> state;
     int64_t bytes = 0;      // of the request and of the coming answer, then of the answer
@@ -41,13 +46,14 @@ class AnswerStream final : public grpc::ServerBidiReactor<Request, Answer>,
   // Starts a request, which fills the answer's response and calls `done` once, perhaps inside.
   using Handler = std::function<void(Exchange& exchange, Done done)>;
   // Completes an answer: its id, and the error in place of the response.
-  using Finisher = void (*)(const Request& request, const absl::Status& status, Answer& answer);
+  using Finisher = void (*)(const std::string& id, const absl::Status& status, Answer& answer);
 
   // The stream is one of `streams` until gRPC lets go of it.
   static AnswerStream* Start(OpenCalls<AnswerStream>& streams, const StreamLimits& limits,
+                             MemoryBudgets& budgets, grpc::CallbackServerContext& context,
                              Handler handler, Finisher finisher) {
     const std::shared_ptr<AnswerStream> stream(
-        new AnswerStream(streams, limits, std::move(handler), finisher));
+        new AnswerStream(streams, limits, budgets, context, std::move(handler), finisher));
     stream->self_ = stream;
     {
       absl::MutexLock lock(&stream->mutex_);
@@ -64,6 +70,14 @@ class AnswerStream final : public grpc::ServerBidiReactor<Request, Answer>,
     Advance();
   }
 
+  bool CancelIfSlow(WriteClock::time_point since) {
+    absl::MutexLock lock(&mutex_);
+    if (!writing_since_.has_value() || *writing_since_ >= since) return false;
+    writing_since_ = WriteClock::time_point::max();
+    context_.TryCancel();
+    return true;
+  }
+
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
@@ -75,9 +89,14 @@ class AnswerStream final : public grpc::ServerBidiReactor<Request, Answer>,
  private:
   using ExchangePtr = std::shared_ptr<Exchange>;
 
-  AnswerStream(OpenCalls<AnswerStream>& streams, const StreamLimits& limits, Handler handler,
-               Finisher finisher)
-      : streams_(streams), limits_(limits), handler_(std::move(handler)), finisher_(finisher) {}
+  AnswerStream(OpenCalls<AnswerStream>& streams, const StreamLimits& limits, MemoryBudgets& budgets,
+               grpc::CallbackServerContext& context, Handler handler, Finisher finisher)
+      : streams_(streams),
+        limits_(limits),
+        memory_(budgets.ForConnection(context.peer())),
+        context_(context),
+        handler_(std::move(handler)),
+        finisher_(finisher) {}
 
   void Admitted(Exchange& exchange, int64_t response_bytes);
   void Answered(ExchangePtr exchange);
@@ -93,6 +112,8 @@ class AnswerStream final : public grpc::ServerBidiReactor<Request, Answer>,
 
   OpenCalls<AnswerStream>& streams_;
   const StreamLimits limits_;
+  const std::shared_ptr<ConnectionBudgets> memory_;
+  grpc::CallbackServerContext& context_;
   const Handler handler_;
   const Finisher finisher_;
   std::shared_ptr<AnswerStream> self_;  // until OnDone
@@ -102,7 +123,8 @@ class AnswerStream final : public grpc::ServerBidiReactor<Request, Answer>,
   ExchangePtr reading_ ABSL_GUARDED_BY(mutex_);  // null: no read is under way
   absl::flat_hash_set<ExchangePtr> unanswered_ ABSL_GUARDED_BY(mutex_);
   std::deque<ExchangePtr> answered_ ABSL_GUARDED_BY(mutex_);
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;   // answered_.front()
+  std::optional<WriteClock::time_point> writing_since_
+      ABSL_GUARDED_BY(mutex_);                     // answered_.front()
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;      // of unanswered_ and answered_
   int64_t undecided_ ABSL_GUARDED_BY(mutex_) = 0;  // of unanswered_, not yet admitted
   bool half_closed_ ABSL_GUARDED_BY(mutex_) = false;
@@ -111,23 +133,22 @@ class AnswerStream final : public grpc::ServerBidiReactor<Request, Answer>,
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-template <typename Request, typename Answer>
-void AnswerStream<Request, Answer>::OnReadDone(bool ok) {
+template <typename Answer>
+void AnswerStream<Answer>::OnReadDone(bool ok) {
   ExchangePtr exchange;
   {
     absl::MutexLock lock(&mutex_);
     exchange = std::exchange(reading_, nullptr);
     if (finished_) return;
+    half_closed_ = !ok;
     if (ok) {
-      exchange->bytes = static_cast<int64_t>(exchange->request.ByteSizeLong());
+      exchange->bytes = static_cast<int64_t>(exchange->request.Length());
       // Called before the answer, while the exchange and this stream are held for it.
       exchange->state = std::make_shared<CallState>(
-          [this, item = exchange.get()](int64_t bytes) { Admitted(*item, bytes); });
+          memory_, [this, item = exchange.get()](int64_t bytes) { Admitted(*item, bytes); });
       bytes_ += exchange->bytes;
       ++undecided_;
       unanswered_.insert(exchange);
-    } else {
-      half_closed_ = true;
     }
     Advance();
   }
@@ -135,13 +156,13 @@ void AnswerStream<Request, Answer>::OnReadDone(bool ok) {
   Exchange& item = *exchange;
   handler_(item, [self = this->shared_from_this(),
                   exchange = std::move(exchange)](const absl::Status& status) mutable {
-    self->finisher_(exchange->request, status, exchange->answer);
+    self->finisher_(exchange->state->client_id(), status, exchange->answer);
     self->Answered(std::move(exchange));
   });
 }
 
-template <typename Request, typename Answer>
-void AnswerStream<Request, Answer>::Admitted(Exchange& exchange, int64_t response_bytes) {
+template <typename Answer>
+void AnswerStream<Answer>::Admitted(Exchange& exchange, int64_t response_bytes) {
   absl::MutexLock lock(&mutex_);
   exchange.admitted = true;
   exchange.bytes += response_bytes;
@@ -150,12 +171,14 @@ void AnswerStream<Request, Answer>::Admitted(Exchange& exchange, int64_t respons
   Advance();
 }
 
-template <typename Request, typename Answer>
-void AnswerStream<Request, Answer>::Answered(ExchangePtr exchange) {
-  Request().Swap(&exchange->request);  // Clear would keep its memory
+template <typename Answer>
+void AnswerStream<Answer>::Answered(ExchangePtr exchange) {
   exchange->state->ReleaseRequest();
-  const auto answer_bytes = static_cast<int64_t>(exchange->answer.ByteSizeLong());
+  const auto answer_bytes = static_cast<int64_t>(exchange->answer.ByteSizeLong()) + kAnswerBytes;
+  // Not even the reserve for errors has room: this client, or all together, leave too much unread.
+  const bool room = exchange->state->AcquireAnswered(answer_bytes).ok();
   absl::MutexLock lock(&mutex_);
+  if (!room && !finished_) context_.TryCancel();
   bytes_ += answer_bytes - std::exchange(exchange->bytes, answer_bytes);
   if (!std::exchange(exchange->admitted, true)) --undecided_;
   unanswered_.erase(exchange);
@@ -163,18 +186,18 @@ void AnswerStream<Request, Answer>::Answered(ExchangePtr exchange) {
   Advance();
 }
 
-template <typename Request, typename Answer>
-void AnswerStream<Request, Answer>::OnWriteDone(bool ok) {
+template <typename Answer>
+void AnswerStream<Answer>::OnWriteDone(bool ok) {
   absl::MutexLock lock(&mutex_);
-  writing_ = false;
+  writing_since_.reset();
   bytes_ -= answered_.front()->bytes;
   answered_.pop_front();
   if (!ok) cancelled_ = true;
   Advance();
 }
 
-template <typename Request, typename Answer>
-void AnswerStream<Request, Answer>::OnCancel() {
+template <typename Answer>
+void AnswerStream<Answer>::OnCancel() {
   std::vector<std::shared_ptr<CallState>> states;
   {
     absl::MutexLock lock(&mutex_);
@@ -187,15 +210,15 @@ void AnswerStream<Request, Answer>::OnCancel() {
   for (const std::shared_ptr<CallState>& state : states) state->Cancel();
 }
 
-template <typename Request, typename Answer>
-void AnswerStream<Request, Answer>::Advance() {
+template <typename Answer>
+void AnswerStream<Answer>::Advance() {
   if (finished_) return;
-  if (cancelled_ && !writing_) {
+  if (cancelled_ && !writing_since_.has_value()) {
     for (const ExchangePtr& exchange : answered_) bytes_ -= exchange->bytes;
     answered_.clear();  // their reader is gone
   }
-  if (!writing_ && !answered_.empty()) {
-    writing_ = true;
+  if (!writing_since_.has_value() && !answered_.empty()) {
+    writing_since_ = WriteClock::now();
     this->StartWrite(&answered_.front()->answer);
   }
   if (MayRead()) {
@@ -205,18 +228,13 @@ void AnswerStream<Request, Answer>::Advance() {
   MaybeFinish();
 }
 
-template <typename Request, typename Answer>
-void AnswerStream<Request, Answer>::MaybeFinish() {
-  const bool answered = !writing_ && unanswered_.empty() && answered_.empty();
+template <typename Answer>
+void AnswerStream<Answer>::MaybeFinish() {
+  const bool answered = !writing_since_.has_value() && unanswered_.empty() && answered_.empty();
   if (!answered || !(half_closed_ || cancelled_ || closing_)) return;
   finished_ = true;
-  if (cancelled_) {
-    this->Finish(grpc::Status::CANCELLED);
-  } else if (half_closed_) {
-    this->Finish(grpc::Status::OK);
-  } else {
-    this->Finish(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is draining"));
-  }
+  const grpc::Status draining(grpc::StatusCode::UNAVAILABLE, "the server is draining");
+  this->Finish(cancelled_ ? grpc::Status::CANCELLED : half_closed_ ? grpc::Status::OK : draining);
 }
 
 }  // namespace attendant

@@ -5,8 +5,12 @@
 #include <grpcpp/support/server_callback.h>
 #include <grpcpp/support/status.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
@@ -17,6 +21,7 @@
 #include "absl/time/time.h"
 #include "server/batching/retry_hint.h"
 #include "server/requests/call_state.h"
+#include "server/requests/memory_budgets.h"
 
 // What the calls of every gRPC service share. Streams are in answer_stream.h.
 namespace attendant {
@@ -30,9 +35,9 @@ void AddRetryHint(const absl::Status& status, grpc::CallbackServerContext& conte
 
 // Completes an answer on a stream of attendant.v1: the request's id, and the error in place of the
 // response.
-template <typename Request, typename Answer>
-void FinishStreamAnswer(const Request& request, const absl::Status& status, Answer& answer) {
-  answer.set_id(request.id());
+template <typename Answer>
+void FinishStreamAnswer(const std::string& id, const absl::Status& status, Answer& answer) {
+  answer.set_id(id);
   if (status.ok()) return;
   const grpc::Status error = ToGrpcStatus(status);
   answer.mutable_error()->set_code(error.error_code());
@@ -44,6 +49,9 @@ void FinishStreamAnswer(const Request& request, const absl::Status& status, Answ
 
 // The call's deadline; InfiniteFuture without one.
 absl::Time Deadline(const grpc::CallbackServerContext& context);
+
+// Measures how long writes wait: no jump of the wall clock ends a call.
+using WriteClock = std::chrono::steady_clock;
 
 // The calls of one kind that gRPC has not let go of. Before the server stops, it closes them and
 // waits until their last answers are written. Thread-safe.
@@ -74,6 +82,14 @@ class OpenCalls {
     const auto none = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return calls_.empty(); };
     mutex_.AwaitWithDeadline(absl::Condition(&none), deadline);
   }
+  // Cancels the calls that have waited since before `since` for their client to take an answer.
+  // Returns how many.
+  int CancelSlow(WriteClock::time_point since) {
+    absl::MutexLock lock(&mutex_);
+    int cancelled = 0;
+    for (Call* call : calls_) cancelled += call->CancelIfSlow(since) ? 1 : 0;
+    return cancelled;
+  }
 
  private:
   absl::Mutex mutex_;  // taken before a call's own
@@ -98,12 +114,13 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
 
   // `handler`, which Start alone calls, starts the request; `done` is called once, perhaps inside.
   // The call is one of `calls` until gRPC lets go of it.
-  static UnaryCall* Start(OpenCalls<UnaryCall>& calls, grpc::CallbackServerContext& context,
-                          Handler handler) {
-    auto* call = new UnaryCall(calls);
+  static UnaryCall* Start(OpenCalls<UnaryCall>& calls, MemoryBudgets& budgets,
+                          grpc::CallbackServerContext& context, Handler handler) {
+    auto* call = new UnaryCall(calls, budgets, context);
     calls.Add(call);
-    handler(call->state_, [call, &context](const absl::Status& status) {
-      AddRetryHint(status, context);
+    handler(call->state_, [call](const absl::Status& status) {
+      AddRetryHint(status, call->context_);
+      call->writing_since_ = WriteClock::now();
       call->Finish(ToGrpcStatus(status));
     });
     return call;
@@ -111,6 +128,12 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
 
   // Does nothing: the call ends once it is answered.
   void Close() {}
+  bool CancelIfSlow(WriteClock::time_point since) {
+    if (writing_since_.load() >= since) return false;
+    writing_since_ = kNotWriting;
+    context_.TryCancel();
+    return true;
+  }
 
   void OnCancel() override { state_->Cancel(); }
   void OnDone() override {
@@ -119,10 +142,18 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   }
 
  private:
-  explicit UnaryCall(OpenCalls<UnaryCall>& calls) : calls_(calls) {}
+  static constexpr WriteClock::time_point kNotWriting = WriteClock::time_point::max();
+
+  UnaryCall(OpenCalls<UnaryCall>& calls, MemoryBudgets& budgets,
+            grpc::CallbackServerContext& context)
+      : calls_(calls),
+        context_(context),
+        state_(std::make_shared<CallState>(budgets.ForConnection(context.peer()))) {}
 
   OpenCalls<UnaryCall>& calls_;
-  const std::shared_ptr<CallState> state_ = std::make_shared<CallState>();
+  grpc::CallbackServerContext& context_;  // lives until OnDone
+  const std::shared_ptr<CallState> state_;
+  std::atomic<WriteClock::time_point> writing_since_{kNotWriting};
 };
 
 // Ends a unary call whose answer needs no waiting.

@@ -10,7 +10,6 @@
 #include "kernels/core/status_macros.h"
 #include "server/models/encoder_model.h"
 #include "server/requests/encode_types.h"
-#include "server/requests/request_run.h"
 #include "server/rpc/wire/messages.h"
 
 namespace attendant {
@@ -159,14 +158,8 @@ v1::Pooling ToProto(Pooling pooling) {
   return v1::POOLING_UNSPECIFIED;
 }
 
-// How an answer's tensors are written.
-struct TensorFormat {
-  NumberFormat numbers;
-  bool padded;  // [batch, seq, ..] and not [tokens, ..]
-};
-
 // [tokens, hidden] of ragged input, [batch, seq, hidden] of padded; `outer` comes before.
-std::string& StartHiddenStates(const TensorFormat& format, const EncodeOutput& output,
+std::string& StartHiddenStates(const AnswerForm& format, const EncodeOutput& output,
                                std::vector<int64_t> outer, v1::Tensor& tensor) {
   std::vector<int64_t> shape = std::move(outer);
   if (format.padded) {
@@ -181,7 +174,7 @@ std::string& StartHiddenStates(const TensorFormat& format, const EncodeOutput& o
   return StartTensor(shape, format.numbers, tensor);
 }
 
-void AddLastHiddenState(const TensorFormat& format, EncodeOutput& output, v1::Tensor& tensor) {
+void AddLastHiddenState(const AnswerForm& format, EncodeOutput& output, v1::Tensor& tensor) {
   std::string& bytes = StartHiddenStates(format, output, {}, tensor);
   for (EncodedSequence& sequence : output.sequences) {
     AppendHiddenState(sequence, output.layers.hidden, sequence.result.last_hidden_state.data(),
@@ -190,7 +183,7 @@ void AddLastHiddenState(const TensorFormat& format, EncodeOutput& output, v1::Te
   }
 }
 
-void AddHiddenStates(const TensorFormat& format, EncodeOutput& output, v1::Tensor& tensor) {
+void AddHiddenStates(const AnswerForm& format, EncodeOutput& output, v1::Tensor& tensor) {
   const size_t layers = output.layers.hidden_layers.size();
   std::string& bytes = StartHiddenStates(format, output, {static_cast<int64_t>(layers)}, tensor);
   for (size_t layer = 0; layer < layers; ++layer) {
@@ -239,7 +232,6 @@ void FillSequenceInfo(const EncodedSequence& sequence, bool token_ids, v1::Seque
 
 absl::StatusOr<EncodeInput> FromProto(const v1::EncodeRequest& request,
                                       const EncodeLimits& limits) {
-  ATTENDANT_RETURN_IF_ERROR(CheckRequestId(request.id()));
   EncodeInput input;
   input.priority = request.priority();
   ATTENDANT_ASSIGN_OR_RETURN(input.truncation, TruncationFromProto(request.truncation()));
@@ -248,23 +240,25 @@ absl::StatusOr<EncodeInput> FromProto(const v1::EncodeRequest& request,
   return input;
 }
 
-void ToProto(EncodeOutput& output, const v1::EncodeRequest& request, NumberFormat format,
-             v1::EncodeResponse& response) {
-  response.set_id(request.id());
-  response.set_model(request.model());
+absl::StatusOr<AnswerForm> AnswerFormFromProto(const v1::EncodeRequest& request) {
+  AnswerForm form{.padded = request.has_padded(), .token_ids = request.outputs().token_ids()};
+  ATTENDANT_ASSIGN_OR_RETURN(form.numbers, FromProto("outputs.dtype", request.outputs().dtype()));
+  return form;
+}
+
+void ToProto(EncodeOutput& output, const AnswerForm& form, v1::EncodeResponse& response) {
   for (const EncodedSequence& sequence : output.sequences) {
-    FillSequenceInfo(sequence, request.outputs().token_ids(), *response.add_sequences());
+    FillSequenceInfo(sequence, form.token_ids, *response.add_sequences());
   }
-  const TensorFormat tensors{.numbers = format, .padded = request.has_padded()};
   if (output.outputs.last_hidden_state) {
-    AddLastHiddenState(tensors, output, *response.mutable_last_hidden_state());
+    AddLastHiddenState(form, output, *response.mutable_last_hidden_state());
   }
   if (!output.layers.hidden_layers.empty()) {
-    AddHiddenStates(tensors, output, *response.mutable_hidden_states());
+    AddHiddenStates(form, output, *response.mutable_hidden_states());
   }
-  if (output.layers.attention_maps() > 0) AddAttentionWeights(format, output, response);
+  if (output.layers.attention_maps() > 0) AddAttentionWeights(form.numbers, output, response);
   if (!output.sequences.front().result.pooled.empty()) {
-    AddPooled(format, output, *response.mutable_pooled());
+    AddPooled(form.numbers, output, *response.mutable_pooled());
   }
 }
 

@@ -11,14 +11,20 @@
 // The messages of attendant.v1.Encoder, to and from the server's own words.
 namespace attendant {
 
-// INVALID_ARGUMENT for what this protocol alone can get wrong: unknown enum values, an id that is
-// too long, a padded batch whose counts disagree. Checks counts before it copies.
+// INVALID_ARGUMENT for what this protocol alone can get wrong: unknown enum values, a padded
+// batch whose counts disagree. Checks counts before it copies.
 absl::StatusOr<EncodeInput> FromProto(const v1::EncodeRequest& request, const EncodeLimits& limits);
 
-// Fills sequences and tensors as `request` says, with values in `format`, and frees `output`'s
-// tensors on the way.
-void ToProto(EncodeOutput& output, const v1::EncodeRequest& request, NumberFormat format,
-             v1::EncodeResponse& response);
+// How the answer to a request is written.
+struct AnswerForm {
+  NumberFormat numbers = NumberFormat::kF32;
+  bool padded = false;  // hidden states are [batch, seq, ..] and not [tokens, ..]
+  bool token_ids = false;
+};
+absl::StatusOr<AnswerForm> AnswerFormFromProto(const v1::EncodeRequest& request);
+
+// Fills sequences and tensors, and frees `output`'s tensors on the way.
+void ToProto(EncodeOutput& output, const AnswerForm& form, v1::EncodeResponse& response);
 
 void ToProto(const ModelStatus& status, v1::ModelInfo& info);
 

@@ -7,6 +7,7 @@
 #include "kernels/core/status_macros.h"
 #include "server/rpc/call/calls.h"
 #include "server/rpc/encoder/messages.h"
+#include "server/rpc/scan/received_message.h"
 #include "server/rpc/wire/messages.h"
 
 namespace attendant {
@@ -14,69 +15,83 @@ namespace {
 
 class EncoderRun final : public EncodeRun {
  public:
-  EncoderRun(const EncodeDependencies& dependencies, RequestCall call,
-             const v1::EncodeRequest& request, v1::EncodeResponse& response)
-      : EncodeRun(dependencies, std::move(call)), request_(request), response_(response) {}
+  EncoderRun(const EncodeDependencies& dependencies, RequestCall call, v1::EncodeResponse& response)
+      : EncodeRun(dependencies, std::move(call)), response_(response) {}
 
  private:
   absl::StatusOr<EncodeInput> FromMessage() override {
-    ATTENDANT_ASSIGN_OR_RETURN(format_, FromProto("outputs.dtype", request_.outputs().dtype()));
-    return FromProto(request_, limits());
+    const auto& request = Parsed<v1::EncodeRequest>(message());
+    ATTENDANT_ASSIGN_OR_RETURN(form_, AnswerFormFromProto(request));
+    return FromProto(request, limits());
   }
 
   void ToMessage(EncodeOutput& output) override {
-    ToProto(output, request_, format_, response_);
+    response_.set_id(call().state->client_id());
+    response_.set_model(call().model);
+    ToProto(output, form_, response_);
     ToProto(times(), *response_.mutable_timings());
   }
 
-  const v1::EncodeRequest& request_;
   v1::EncodeResponse& response_;
-  NumberFormat format_ = NumberFormat::kF32;
+  AnswerForm form_;
 };
 
 }  // namespace
 
-void EncoderService::Run(Method method, absl::Time deadline, std::shared_ptr<CallState> state,
-                         const v1::EncodeRequest& request, v1::EncodeResponse& response,
-                         UnaryCall::Done done) {
-  RequestCall call{.method = method,
-                   .model = request.model(),
-                   .message_bytes = request.ByteSizeLong(),
-                   .deadline = deadline,
-                   .state = std::move(state),
-                   .done = std::move(done)};
-  RequestRun::Start(
-      std::make_unique<EncoderRun>(dependencies_, std::move(call), request, response));
+WireRules EncodeRules(const EncodeLimits& limits) {
+  return {.limits = {{"attendant.v1.Sequences.sequences", limits.max_request_sequences}},
+          .id_field = "id",
+          .model_field = "model"};
 }
 
-grpc::ServerUnaryReactor* EncoderService::Encode(grpc::CallbackServerContext* context,
-                                                 const v1::EncodeRequest* request,
-                                                 v1::EncodeResponse* response) {
-  return UnaryCall::Start(calls_, *context,
-                          [&](std::shared_ptr<CallState> state, UnaryCall::Done done) {
-                            Run(Method::kEncode, Deadline(*context), std::move(state), *request,
-                                *response, std::move(done));
-                          });
+EncoderService::EncoderService(const EncodeDependencies& dependencies, const StreamLimits& limits)
+    : dependencies_(dependencies),
+      stream_limits_(limits),
+      schema_(*v1::EncodeRequest::descriptor(), EncodeRules(dependencies.limits)) {
+  ServeUnary<v1::EncodeResponse>(
+      "Encode", [this](Context& context, grpc::ByteBuffer& request, v1::EncodeResponse& response) {
+        return UnaryCall::Start(calls_, dependencies_.requests.budgets, context,
+                                [&](std::shared_ptr<CallState> state, UnaryCall::Done done) {
+                                  Run(Method::kEncode, Deadline(context), std::move(state), request,
+                                      response, std::move(done));
+                                });
+      });
+  ServeStream<v1::EncodeStreamResponse>("EncodeStream",
+                                        [this](Context& context) { return StartStream(context); });
+  ServeSmall<v1::ListModelsRequest, v1::ListModelsResponse>(
+      "ListModels", [this](const v1::ListModelsRequest&, v1::ListModelsResponse& response) {
+        return ListModels(response);
+      });
 }
 
-grpc::ServerBidiReactor<v1::EncodeRequest, v1::EncodeStreamResponse>* EncoderService::EncodeStream(
-    grpc::CallbackServerContext* context) {
-  auto handler = [this, deadline = Deadline(*context)](Stream::Exchange& exchange,
-                                                       Stream::Done done) {
+EncoderService::EncodeStream* EncoderService::StartStream(Context& context) {
+  auto handler = [this, deadline = Deadline(context)](EncodeStream::Exchange& exchange,
+                                                      EncodeStream::Done done) {
     Run(Method::kEncodeStream, deadline, exchange.state, exchange.request,
         *exchange.answer.mutable_response(), std::move(done));
   };
-  return Stream::Start(streams_, stream_limits_, std::move(handler), FinishStreamAnswer);
+  return EncodeStream::Start(streams_, stream_limits_, dependencies_.requests.budgets, context,
+                             std::move(handler), FinishStreamAnswer);
 }
 
-grpc::ServerUnaryReactor* EncoderService::ListModels(grpc::CallbackServerContext* context,
-                                                     const v1::ListModelsRequest* /*request*/,
-                                                     v1::ListModelsResponse* response) {
+void EncoderService::Run(Method method, absl::Time deadline, std::shared_ptr<CallState> state,
+                         grpc::ByteBuffer& request, v1::EncodeResponse& response,
+                         UnaryCall::Done done) {
+  RequestCall call{
+      .method = method,
+      .message = std::make_unique<ReceivedMessage<v1::EncodeRequest>>(request, schema_),
+      .deadline = deadline,
+      .state = std::move(state),
+      .done = std::move(done)};
+  RequestRun::Start(std::make_unique<EncoderRun>(dependencies_, std::move(call), response));
+}
+
+absl::Status EncoderService::ListModels(v1::ListModelsResponse& response) const {
   for (const ModelStatus& status : dependencies_.requests.models.List()) {
     if (status.attention() != nullptr) continue;  // attendant.v1.Attention lists it
-    ToProto(status, *response->add_models());
+    ToProto(status, *response.add_models());
   }
-  return AnswerAtOnce(*context, absl::OkStatus());
+  return absl::OkStatus();
 }
 
 void EncoderService::Close(absl::Time deadline) { CloseAndAwait(calls_, streams_, deadline); }

@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(ByteBudgetTest, RefusesWhatDoesNotFitAndTakesBackWhatGoes) {
-  ByteBudget budget("answers", "--max_answers", 100);
+  ByteBudget budget({.what = "answers", .flag = "--max_answers", .limit = 100});
   absl::StatusOr<ByteBudget::Share> first = budget.Acquire(70);
   ASSERT_TRUE(first.ok());
   EXPECT_TRUE(budget.Acquire(30).ok()) << "exactly full";
@@ -25,8 +25,46 @@ TEST(ByteBudgetTest, RefusesWhatDoesNotFitAndTakesBackWhatGoes) {
   EXPECT_TRUE(budget.Acquire(100).ok());
 }
 
+TEST(ByteBudgetTest, WhatNeverFitsIsNoReasonToTryAgain) {
+  ByteBudget budget({.what = "answers", .flag = "--max_answers", .limit = 100});
+  const absl::Status never = budget.Acquire(101).status();
+  EXPECT_EQ(never.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(RetryAfter(never).has_value());
+}
+
+TEST(ByteBudgetTest, APartTakesOfTheWholeAndGivesBackToIt) {
+  int refused = 0;
+  ByteBudget whole({.what = "all", .flag = "--all", .limit = 100});
+  ByteBudget part(
+      {.what = "some", .flag = "--some", .limit = 60, .whole = &whole, .on_refused = [&refused] {
+         ++refused;
+       }});
+  {
+    const ByteBudget::Share other = *whole.Acquire(50);
+    EXPECT_THAT(std::string(part.Acquire(51).status().message()), HasSubstr("--all"));
+    EXPECT_TRUE(part.Acquire(50).ok()) << "a refusal of the whole took nothing of the part";
+    EXPECT_EQ(refused, 0);
+  }
+  ByteBudget::Share share = *part.Acquire(20);
+  share.Add(*part.Acquire(40));
+  EXPECT_EQ(share.bytes(), 60);
+  EXPECT_FALSE(part.Acquire(1).ok());
+  EXPECT_EQ(refused, 1);
+  EXPECT_FALSE(whole.Acquire(41).ok());
+  share = ByteBudget::Share();
+  EXPECT_TRUE(whole.Acquire(100).ok());
+}
+
+TEST(ByteBudgetTest, ErrorsHaveAReserve) {
+  ByteBudget budget({.what = "answers", .flag = "--max_answers", .limit = 16 << 20});
+  const ByteBudget::Share all = *budget.Acquire(16 << 20);
+  EXPECT_FALSE(budget.Acquire(1).ok());
+  const ByteBudget::Share reserve = *budget.Acquire(1 << 20, ByteBudget::Use::kError);
+  EXPECT_FALSE(budget.Acquire(1, ByteBudget::Use::kError).ok());
+}
+
 TEST(ByteBudgetTest, AMovedShareGoesBackOnce) {
-  ByteBudget budget("answers", "--max_answers", 100);
+  ByteBudget budget({.what = "answers", .flag = "--max_answers", .limit = 100});
   {
     ByteBudget::Share share = *budget.Acquire(60);
     ByteBudget::Share other = std::move(share);

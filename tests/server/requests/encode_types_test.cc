@@ -283,7 +283,8 @@ TEST(NoWeightsTest, AreGivenWhereTheServerForbidsIt) {
 // Weights count towards what answers may hold together.
 TEST(PendingWeightsTest, AreAccountedFor) {
   InProcessServer::Options options;
-  options.flags.memory.max_pending_response_bytes = kHelloWeightBytes + 1;
+  constexpr int64_t kAccounted = kHelloWeightBytes + kSequenceBytes + kAnswerBytes;
+  options.flags.memory.max_pending_response_bytes = kAccounted + 1;
   options.flags.encode.max_response_bytes = kHelloWeightBytes + 1;
   InProcessServer server(options);
   server.AwaitReady();
@@ -296,7 +297,7 @@ TEST(PendingWeightsTest, AreAccountedFor) {
   v1::EncodeResponse response;
   const grpc::Status status = CallEncode(server.encoder(), WeightsRequest(), response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(status.error_message(), HasSubstr("hold 256 bytes and this one takes 256"));
+  EXPECT_THAT(status.error_message(), HasSubstr("hold 2304 bytes and this one takes 2304"));
   server.run_gate().Open();
   first.join();
 }

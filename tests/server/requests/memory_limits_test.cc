@@ -15,7 +15,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kHelloStateBytes = 4 * kTinyConfig.hidden * 4;  // [CLS] hello world [SEP]
+// [CLS] hello world [SEP], its sequence and its answer.
+constexpr int64_t kHelloStateBytes = 4 * kTinyConfig.hidden * 4 + kSequenceBytes + kAnswerBytes;
 
 v1::EncodeRequest StatesRequest() {
   v1::EncodeRequest request = HelloRequest();
@@ -99,7 +100,8 @@ TEST(MemoryLimitsTest, RequestsInWorkAreBounded) {
   v1::EncodeRequest request = HelloRequest();
   request.mutable_sequences()->mutable_sequences(0)->set_text(std::string(40000, ' ') + "hello");
   InProcessServer::Options options;
-  options.flags.memory.max_pending_request_bytes = static_cast<int64_t>(request.ByteSizeLong()) + 10;
+  options.flags.memory.max_pending_request_bytes =
+      2 * (static_cast<int64_t>(request.ByteSizeLong()) + kRequestBytes);
   InProcessServer server(options);
   server.AwaitReady();
   server.run_gate().Close();
@@ -114,7 +116,7 @@ TEST(MemoryLimitsTest, RequestsInWorkAreBounded) {
 TEST(MemoryLimitsTest, AStreamIsNotReadWhileItsAnswersAreTooManyBytes) {
   constexpr int kWrites = 20;
   InProcessServer::Options options;
-  options.flags.max_request_bytes = 1024;  // a stream's limit is twice that
+  options.flags.max_request_bytes = 8192;  // a stream's limit is twice that
   InProcessServer server(options);
   server.AwaitReady();
   server.run_gate().Close();

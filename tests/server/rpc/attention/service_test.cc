@@ -170,8 +170,10 @@ TEST_F(AttentionTest, MemoryIsBoundedAndGivenBack) {
 TEST_F(AttentionTest, PendingBytesAreBounded) {
   InProcessServer::Options options;
   v1::AttendRequest request = OnesRequest();
-  // The message fits, with what it becomes it does not.
-  options.flags.memory.max_pending_request_bytes = static_cast<int64_t>(request.ByteSizeLong()) + 50;
+  Fill(*request.mutable_query(), {2, 300, 4});
+  // The message fits, as bytes and parsed; with the operands it does not.
+  options.flags.memory.max_pending_request_bytes =
+      kRequestBytes + 3 * static_cast<int64_t>(request.ByteSizeLong());
   Start(options);
   v1::AttendResponse response;
   const grpc::Status status = Attend(request, response);
@@ -192,12 +194,14 @@ TEST_F(AttentionTest, WeightsOfARequestArePaidForBeforeTheyArePacked) {
   kind.set_heads(2);
   for (v1::Tensor* weight : {kind.mutable_query_weight(), kind.mutable_key_weight(),
                              kind.mutable_value_weight(), kind.mutable_output_weight()}) {
-    Fill(*weight, {4, 5});
+    Fill(*weight, {4, 500});
   }
-  for (const auto& [room, code] : {std::pair{200, grpc::StatusCode::RESOURCE_EXHAUSTED},
-                                   std::pair{5000, grpc::StatusCode::INVALID_ARGUMENT}}) {
+  const auto bytes = static_cast<int64_t>(request.ByteSizeLong());
+  const int64_t parsed = kRequestBytes + 2 * bytes + 4096;
+  for (const auto& [room, code] : {std::pair{parsed, grpc::StatusCode::RESOURCE_EXHAUSTED},
+                                   std::pair{10 * parsed, grpc::StatusCode::INVALID_ARGUMENT}}) {
     InProcessServer::Options options;
-    options.flags.memory.max_pending_request_bytes = static_cast<int64_t>(request.ByteSizeLong()) + room;
+    options.flags.memory.max_pending_request_bytes = room;
     Start(options);
     v1::AttendResponse response;
     EXPECT_EQ(Attend(request, response).error_code(), code);

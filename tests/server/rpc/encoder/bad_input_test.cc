@@ -87,7 +87,7 @@ const BadInput kBadInputs[] = {
      [](auto& r) {
        for (int i = 0; i < 4096; ++i) r.mutable_sequences()->add_sequences();
      },
-     kInvalid, "the request has 4097 sequences, the limit is 4096"},
+     kInvalid, "Sequences.sequences has more than 4096 elements"},
     {"PaddedCountDiffers", [](auto& r) { SetPadded(r, 2, 3, 5); }, kInvalid,
      "token_ids has 5 values, batch x seq is 2 x 3"},
     {"PaddedOverflows", [](auto& r) { SetPadded(r, 2, kHuge, 6); }, kInvalid,

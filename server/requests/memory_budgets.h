@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "server/limits/limits.h"
+#include "server/metrics/server_metrics.h"
+#include "server/requests/byte_budget.h"
+
+namespace attendant {
+
+// What the budgets count beside the bytes of messages and tensors.
+inline constexpr int64_t kRequestBytes = 16 << 10;  // a request: gRPC's objects and the server's
+inline constexpr int64_t kSequenceBytes = 1 << 10;  // a sequence, in its request and in its answer
+inline constexpr int64_t kAnswerBytes = 1 << 10;    // an answer
+
+// What one connection's calls may hold, as a part of what all may. Thread-safe.
+class ConnectionBudgets : public std::enable_shared_from_this<ConnectionBudgets> {
+ public:
+  ConnectionBudgets(ByteBudget::Options requests, ByteBudget::Options responses)
+      : requests_(std::move(requests)), responses_(std::move(responses)) {}
+
+  // As ByteBudget::Acquire. A share keeps these budgets.
+  absl::StatusOr<ByteBudget::Share> AcquireRequest(int64_t bytes);
+  absl::StatusOr<ByteBudget::Share> AcquireResponse(int64_t bytes,
+                                                    ByteBudget::Use use = ByteBudget::Use::kData);
+
+ private:
+  ByteBudget requests_;
+  ByteBudget responses_;
+};
+
+// The memory of the requests of all protocols together, until each answer is written. It must
+// outlive the models, whose queues hold requests, and every connection's budgets. Thread-safe.
+class MemoryBudgets {
+ public:
+  static constexpr absl::string_view kRejected = "memory";  // a label beside the batcher's reasons
+
+  // `metrics`, when there are any, count refusals.
+  explicit MemoryBudgets(const MemoryLimits& limits = {}, ServerMetrics* metrics = nullptr);
+
+  // The budgets of a connection, which `peer` names. They last as long as someone keeps them.
+  std::shared_ptr<ConnectionBudgets> ForConnection(const std::string& peer);
+
+ private:
+  void Forget(const std::string& peer);
+  ByteBudget::Options Make(const char* what, const char* flag, int64_t limit, Refusal reason);
+
+  const MemoryLimits limits_;
+  ServerMetrics* const metrics_;
+  ByteBudget requests_;
+  ByteBudget responses_;
+  absl::Mutex mutex_;
+  absl::flat_hash_map<std::string, std::weak_ptr<ConnectionBudgets>> connections_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace attendant

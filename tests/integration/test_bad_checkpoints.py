@@ -100,7 +100,7 @@ def broken(tmp_path_factory):
 def test_each_fails_alone_and_says_why(start_server, broken, tmp_path):
     models = {folder.name: folder for folder in broken.values()}
     models |= {"missing": tmp_path / "missing", "good": settings.TINY_MODEL}
-    server = start_server(models)
+    server = start_server(models, "--strict_readiness=on")
     with attendant.Client(server.grpc) as client:
         wait_until("the last model", START_SECONDS, lambda: client.models()["good"].state == pb.MODEL_STATE_READY)
         infos = client.models()

@@ -168,8 +168,9 @@ void AddMaskOperations(const Call& call, int64_t seen, Cost& cost) {
     case Form::kNone:
       return;
     case Form::kOneRow:
-    case Form::kDistance:
       return AddOverheads(call, seen, {.key = 192, .score = 12}, cost);
+    case Form::kDistance:  // a value for each query too, also for those that see no key
+      return AddOverheads(call, seen, {.query = 192, .key = 192, .score = 12}, cost);
     case Form::kTensor:
       return AddOverheads(call, seen, {.key = 64, .score = 48}, cost);
     case Form::kRows: {

@@ -139,7 +139,8 @@ absl::Status App::Listen(const ServerFlags& flags) {
 void App::OnModelChanged(const std::string& name, ModelState /*state*/) {
   absl::MutexLock health_lock(&health_mutex_);
   for (const ModelStatus& status : registry_.List()) {
-    health_service_.Set(status.name, status.state == ModelState::kReady);
+    health_service_.Set(status.name,
+                        status.state == ModelState::kReady && status.stalled_workers == 0);
     if (status.name == name) LogModel(status);
   }
   health_service_.Set("", registry_.Ready().ok());

@@ -42,7 +42,10 @@ BatcherOptions MakeBatcherOptions(const ServerFlags& flags, const BackendDefault
               flags.max_batch_sequences > 0 ? flags.max_batch_sequences : defaults.batch_sequences,
           .max_queued_tokens = flags.max_queued_tokens,
           .max_queued_requests = flags.max_queued_requests,
-          .max_queue_delay = absl::Microseconds(flags.max_queue_delay_us)};
+          .max_queue_delay = absl::Microseconds(flags.max_queue_delay_us),
+          .max_priority = flags.max_priority,
+          .max_priority_wait = absl::Milliseconds(flags.max_priority_wait_ms),
+          .stall_timeout = absl::Seconds(flags.stall_timeout_s)};
 }
 
 ModelOptions MakeOptions(const ServerFlags& flags, std::vector<ThreadTeam> replicas,

@@ -62,6 +62,16 @@ void AddBatchingFlags(ServerFlags& flags, FlagParser& parser) {
                    "Most sequences in one batch; 0 is 256 on CPUs and 1024 on GPUs");
   parser.AddNumber("max_queue_delay_us", &flags.max_queue_delay_us, "MICROSECONDS", {0, 60'000'000},
                    "Longest time that a batch waits for more sequences; 0 never waits");
+  parser.AddNumber("max_priority", &flags.max_priority, "PRIORITY", {-100, 100},
+                   "Highest priority of a request; higher ones are lowered to it; 0 lets clients "
+                   "only put their own requests behind others");
+  parser.AddNumber("max_priority_wait_ms", &flags.max_priority_wait_ms, "MILLISECONDS",
+                   {0, 3'600'000},
+                   "Longest time that a request waits while higher priorities are served; then a "
+                   "quarter of each batch goes to such requests, the longest waiting first");
+  parser.AddNumber("stall_timeout_s", &flags.stall_timeout_s, "SECONDS", {1, 86'400},
+                   "A batch that runs longer makes the health of its model NOT_SERVING until it "
+                   "ends");
   parser.AddNumber("max_queued_tokens", &flags.max_queued_tokens, "TOKENS",
                    {kMinBatchTokens, kMaxCount},
                    "Most tokens in a model's queue, and in one request; more get "

@@ -33,6 +33,9 @@ struct ServerFlags {
   int64_t max_queued_tokens = 262144;
   int64_t max_queued_requests = 4096;
   int64_t max_queue_delay_us = 0;
+  int max_priority = 0;
+  int64_t max_priority_wait_ms = 1000;
+  int64_t stall_timeout_s = 30;
   int64_t max_request_bytes = kDefaultMaxRequestBytes;
   EncodeLimits encode;
   AttentionLimits attention;

@@ -50,6 +50,11 @@ void LogModel(const ModelStatus& status) {
   if (status.state == ModelState::kDraining) {
     return spdlog::info("model '{}' is draining", status.name);
   }
+  if (status.stalled_workers > 0) {
+    return spdlog::error("model '{}' has stalled: {} workers do not end their batches", status.name,
+                         status.stalled_workers);
+  }
+  if (status.has_stalled) return spdlog::info("model '{}' ends its batches again", status.name);
   if (const AttentionModel* module = status.attention()) return LogModule(*module);
   if (const EncoderModel* encoder = status.encoder()) return LogEncoder(*encoder);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/batching/batch_policy.h"
 
+#include <algorithm>
+
 #include "kernels/core/check.h"
 
 namespace attendant {
@@ -9,6 +11,7 @@ BatchPolicy::BatchPolicy(const Limits& limits) : limits_(limits) {
   ATTENDANT_CHECK(limits.max_batch_tokens > 0);
   ATTENDANT_CHECK(limits.max_batch_sequences > 0);
   ATTENDANT_CHECK(limits.max_queue_delay >= absl::ZeroDuration());
+  ATTENDANT_CHECK(limits.max_priority_wait >= absl::ZeroDuration());
 }
 
 BatchDecision BatchPolicy::Decide(const QueueSnapshot& queue, absl::Time now) const {
@@ -25,8 +28,14 @@ bool BatchPolicy::Fits(const BatchFill& fill, int64_t len) const {
          len <= limits_.max_batch_tokens - fill.tokens;
 }
 
-// Because batches are prefixes, totals are enough: a batch can be filled no further exactly when
-// the queue holds a whole budget of tokens (met, or the next one does not fit) or of sequences.
+int64_t BatchPolicy::quantum() const { return std::max<int64_t>(limits_.max_batch_tokens / 4, 1); }
+
+bool BatchPolicy::Overdue(absl::Time waiting_since, absl::Time now) const {
+  return now - waiting_since >= limits_.max_priority_wait;
+}
+
+// A queue that holds a whole budget of tokens or of sequences fills a batch well enough: the rest
+// of the batch is shorter than the next sequence.
 bool BatchPolicy::Full(const QueueSnapshot& queue) const {
   return queue.tokens >= limits_.max_batch_tokens || queue.sequences >= limits_.max_batch_sequences;
 }

@@ -27,25 +27,25 @@ struct BatchFill {
   int64_t sequences = 0;
 };
 
-// Decides when an idle worker takes a batch, and how far it fills the batch. Pure: no clock, no
-// thread, no state; each call is O(1).
+// Decides when an idle worker takes a batch, and how requests share it: RequestQueue::TakeBatch
+// walks through the requests and asks. Pure: no clock, no thread, no state; each call is O(1).
 //
-// A batch is a prefix of the queue: the first sequence that does not fit ends it. If shorter ones
-// could overtake, they would fill the rest of the batch, but the long sequence would wait for their
-// compute too, and under load its answer time would depend on the other requests. So no sequence is
-// overtaken inside a priority. Each batch starts with the sequence that waits first, which always
-// fits an empty batch. The unused room of a batch is less than the longest sequence, and it costs
-// nothing: the cost of a packed batch is that of its tokens.
+// Requests share batches by deficit round robin: when it is a request's turn it may take a quantum
+// of tokens more, and what it does not use is kept for its next turn. A quantum is a quarter of a
+// batch. So a request of at most a quantum is served whole, in order of arrival, which gives the
+// least mean answer time; a large request takes a quarter of a batch, and then everybody else has a
+// turn; a sequence longer than a quantum (a long one) saves up for it over some turns, five at
+// most.
 class BatchPolicy {
  public:
   struct Limits {
     int64_t max_batch_tokens = 0;
     int64_t max_batch_sequences = 0;
-    absl::Duration max_queue_delay =
-        absl::ZeroDuration();  // zero: an idle worker never waits
+    absl::Duration max_queue_delay = absl::ZeroDuration();  // zero: an idle worker never waits
+    absl::Duration max_priority_wait = absl::InfiniteDuration();
   };
 
-  // REQUIRES: limits are positive, the delay is not negative.
+  // REQUIRES: limits are positive, the durations are not negative.
   explicit BatchPolicy(const Limits& limits);
 
   // Whether an idle worker takes a batch at `now`. With a delay it waits for a full one, at most
@@ -54,6 +54,15 @@ class BatchPolicy {
 
   // Whether a sequence of `len` tokens still goes into a batch that holds `fill`.
   bool Fits(const BatchFill& fill, int64_t len) const;
+
+  // The tokens that a request may take more at each of its turns. At least 1.
+  int64_t quantum() const;
+
+  // Whether a sequence is longer than a quantum.
+  bool Long(int64_t len) const { return len > quantum(); }
+
+  // Whether a request that has had no progress since then is served whatever its priority.
+  bool Overdue(absl::Time waiting_since, absl::Time now) const;
 
  private:
   bool Full(const QueueSnapshot& queue) const;

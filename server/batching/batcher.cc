@@ -1,43 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/batching/batcher.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "kernels/core/check.h"
 #include "kernels/core/status_macros.h"
+#include "server/batching/forecast.h"
 #include "server/batching/retry_hint.h"
 
 namespace attendant {
 namespace {
-
-// Time from `start` to `now`, never negative: the clock may be set back between them.
-absl::Duration TimeSince(absl::Time start, absl::Time now) {
-  return std::max(now - start, absl::ZeroDuration());
-}
-
-void NameThisThread(const std::string& name) {
-  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
-}
-
-// The end of the items that belong to the same request as `items[first]`. A batch is a prefix of
-// the queue, so a request's items are neighbours.
-size_t EndOfRequest(std::span<const BatchItem> items, size_t first) {
-  size_t end = first;
-  while (end < items.size() && items[end].request == items[first].request) ++end;
-  return end;
-}
-
-int64_t CountTokens(std::span<const BatchItem> items) {
-  int64_t tokens = 0;
-  for (const BatchItem& item : items) tokens += item.tokens();
-  return tokens;
-}
 
 absl::Status CheckSequences(const EncodeWork& work, int64_t max_tokens) {
   if (work.sequences.empty()) return absl::InvalidArgumentError("the request has no sequences");
@@ -69,8 +44,8 @@ absl::Status CheckSize(const PendingRequest& request, const BatcherOptions& opti
 }  // namespace
 
 absl::string_view RejectReasonName(RejectReason reason) {
-  constexpr absl::string_view kNames[] = {"queue_full", "too_large", "deadline",
-                                          "cancelled",  "draining",  "device_lost"};
+  constexpr absl::string_view kNames[] = {"queue_full", "too_large",   "deadline",  "cancelled",
+                                          "draining",   "device_lost", "infeasible"};
   return kNames[static_cast<size_t>(reason)];
 }
 
@@ -79,16 +54,19 @@ Batcher::Batcher(const BatcherOptions& options, std::vector<std::unique_ptr<Runn
     : options_(options),
       policy_({.max_batch_tokens = options.max_batch_tokens,
                .max_batch_sequences = options.max_batch_sequences,
-               .max_queue_delay = options.max_queue_delay}),
+               .max_queue_delay = options.max_queue_delay,
+               .max_priority_wait = options.max_priority_wait}),
       runners_(std::move(runners)),
       observer_(observer),
       executor_(std::move(executor)),
-      queue_(
-          {.max_tokens = options.max_queued_tokens, .max_requests = options.max_queued_requests}),
+      queue_({.max_tokens = options.max_queued_tokens, .max_requests = options.max_queued_requests},
+             policy_),
+      cost_(options.cost),
+      workers_(runners_.size()),
       runners_left_(runners_.size()) {
   ATTENDANT_CHECK(!runners_.empty());
   for (size_t i = 0; i < runners_.size(); ++i) threads_.emplace_back([this, i] { Work(i); });
-  threads_.emplace_back([this] { WatchDeadlines(); });
+  threads_.emplace_back([this] { Watch(); });
 }
 
 Batcher::~Batcher() {
@@ -98,7 +76,7 @@ Batcher::~Batcher() {
     draining_ = stopping_ = true;
     RejectAll(Stopped(), /*running_too=*/false, ended);
     work_.SignalAll();
-    deadline_.SignalAll();
+    watch_.SignalAll();
   }
   Post(std::move(ended));
   for (std::thread& thread : threads_) thread.join();
@@ -107,6 +85,8 @@ Batcher::~Batcher() {
 RequestId Batcher::Submit(PendingRequest pending) {
   auto request = std::make_unique<PendingRequest>(std::move(pending));
   request->tokens_waiting = request->tokens();
+  request->deadline = ToSteady(request->deadline);
+  request->priority = std::min(request->priority, options_.max_priority);
   const absl::Status size = CheckSize(*request, options_);
   if (!request->is_operation())
     request->result.sequences.resize(request->encode().sequences.size());
@@ -124,7 +104,7 @@ std::optional<Batcher::Refusal> Batcher::Admit(std::unique_ptr<PendingRequest>& 
                                                const absl::Status& size, RequestId& id,
                                                Ended& ended) {
   absl::MutexLock lock(&mutex_);
-  request->arrival = absl::Now();
+  request->arrival = SteadyNow();
   ++open_requests_;
   if (std::optional<Refusal> refusal = FindRefusal(*request, size, ended)) {
     observer_.OnRejected(refusal->reason);
@@ -132,7 +112,7 @@ std::optional<Batcher::Refusal> Batcher::Admit(std::unique_ptr<PendingRequest>& 
   }
   id = request->id = ++last_id_;
   queue_.Add(*request);
-  if (request->deadline < watched_deadline_) deadline_.Signal();
+  if (request->deadline < watched_until_) watch_.Signal();
   requests_.emplace(id, std::move(request));
   ReportQueue();
   work_.Signal();
@@ -149,6 +129,14 @@ std::optional<Batcher::Refusal> Batcher::FindRefusal(const PendingRequest& reque
   if (request.deadline <= request.arrival) {
     return Refusal{RejectReason::kDeadline,
                    absl::DeadlineExceededError("the deadline had passed on arrival")};
+  }
+  const absl::Time least = request.arrival + LeastTime(request);
+  if (request.deadline < least) {
+    return Refusal{
+        RejectReason::kInfeasible,
+        absl::DeadlineExceededError(absl::StrCat(
+            "the deadline is in ", absl::FormatDuration(request.deadline - request.arrival),
+            ", the answer takes at least ", absl::FormatDuration(least - request.arrival)))};
   }
   if (queue_.CheckRoom(request.tokens_waiting).ok()) return std::nullopt;
   Expire(request.arrival, ended);  // expired requests must not keep out this one
@@ -171,13 +159,15 @@ void Batcher::Cancel(RequestId id) {
   Post(std::move(ended));
 }
 
-void Batcher::Drain(absl::Time deadline) {
+void Batcher::Drain(absl::Time wall_deadline) {
+  const absl::Time deadline = ToSteady(wall_deadline);
   Ended ended;
   {
     absl::MutexLock lock(&mutex_);
     draining_ = true;
     work_.SignalAll();  // batches that wait to fill up start now
-    while (open_requests_ > 0 && !all_completed_.WaitWithDeadline(&mutex_, deadline)) {
+    while (open_requests_ > 0 && SteadyNow() < deadline) {
+      all_completed_.WaitUntil(mutex_, deadline);
     }
     RejectAll(Stopped(), /*running_too=*/true, ended);
   }
@@ -192,11 +182,19 @@ void Batcher::SetLostListener(LostListener listener) {
   NotifyLost();
 }
 
+void Batcher::SetStallListener(StallListener listener) {
+  absl::MutexLock lock(&mutex_);
+  ATTENDANT_CHECK(!stall_listener_);
+  stall_listener_ = std::move(listener);
+  watch_.Signal();
+}
+
 // A request with sequences on several runners ends as soon as one of them is lost: see EndBatch.
-void Batcher::LoseRunner(const absl::Status& status) {
+void Batcher::LoseRunner(size_t index, const absl::Status& status) {
   Ended ended;
   {
     absl::MutexLock lock(&mutex_);
+    workers_[index].expected_end = absl::InfiniteFuture();
     if (--runners_left_ > 0) return;
     lost_ = status;
     RejectAll({RejectReason::kDeviceLost, status}, /*running_too=*/false, ended);
@@ -222,9 +220,9 @@ void Batcher::Expire(absl::Time now, Ended& ended) {
   if (expired.empty()) return;
   for (PendingRequest* request : expired) {
     Reject(*request, RejectReason::kDeadline,
-           absl::DeadlineExceededError(absl::StrCat(
-               "the deadline passed after ", absl::FormatDuration(TimeSince(request->arrival, now)),
-               " in the queue")),
+           absl::DeadlineExceededError(absl::StrCat("the deadline passed after ",
+                                                    absl::FormatDuration(now - request->arrival),
+                                                    " in the queue")),
            ended);
   }
   ReportQueue();
@@ -281,119 +279,38 @@ void Batcher::Post(Ended ended) {
   if (open_requests_ == 0) all_completed_.SignalAll();
 }
 
-void Batcher::LearnSpeed(absl::Duration time_per_token) {
-  const bool first = time_per_token_ == absl::ZeroDuration();
-  time_per_token_ = first ? time_per_token : 0.8 * time_per_token_ + 0.2 * time_per_token;
+Workforce Batcher::Force() const {
+  return {.cost = cost_,
+          .max_batch_tokens = options_.max_batch_tokens,
+          .workers = static_cast<int64_t>(runners_left_)};
 }
 
-// How long the workers need for the queue, estimated from the last batches.
+// Called for each request with a deadline: must be cheap.
+absl::Duration Batcher::LeastTime(const PendingRequest& request) const {
+  if (request.deadline == absl::InfiniteFuture() || !cost_.fitted()) return absl::ZeroDuration();
+  absl::Time free = absl::InfiniteFuture();
+  for (const Worker& worker : workers_) free = std::min(free, worker.expected_end);
+  Backlog backlog{.until_free = std::max(free - request.arrival, absl::ZeroDuration()),
+                  .same_priority = queue_.AheadAt(request.priority),
+                  .higher = queue_.HigherThan(request.priority),
+                  .max_priority_wait = options_.max_priority_wait};
+  for (size_t i = 0; i < static_cast<size_t>(request.num_sequences()); ++i) {
+    backlog.same_priority.Add(request.sequence_tokens(i));
+  }
+  return LeastAnswerTime(backlog, Force());
+}
+
+// How long the workers need for the queue.
 absl::Duration Batcher::RetryDelay() const {
-  if (time_per_token_ == absl::ZeroDuration()) return absl::Milliseconds(100);
-  const double workers = static_cast<double>(std::max<size_t>(runners_left_, 1));
-  const absl::Duration delay = time_per_token_ * static_cast<double>(queue_.tokens()) / workers;
-  return std::clamp(delay, absl::Milliseconds(1), absl::Seconds(10));
+  if (!cost_.known()) return absl::Milliseconds(100);
+  const QueueSnapshot queue = queue_.Snapshot();
+  const BatchShape total{
+      .sequences = queue.sequences,
+      .tokens = queue.tokens,
+      .squares = queue.tokens * queue.tokens / std::max<int64_t>(queue.sequences, 1)};
+  return std::clamp(TimeFor(total, Force()), absl::Milliseconds(1), absl::Seconds(10));
 }
 
 void Batcher::ReportQueue() { observer_.OnQueueChanged(queue_.tokens(), queue_.requests()); }
-
-void Batcher::Work(size_t index) {
-  NameThisThread(absl::StrCat("batch-", index));
-  runners_[index]->OnWorkerStart();
-  std::vector<BatchItem> items;
-  while (true) {
-    Ended expired;
-    items.clear();
-    if (!NextBatch(items, expired)) return;
-    Post(std::move(expired));
-    if (items.empty()) continue;
-    const absl::Time start = absl::Now();
-    const absl::Status status = runners_[index]->Run(items);
-    EndBatch(items, status, TimeSince(start, absl::Now()));
-    if (absl::IsUnavailable(status)) return LoseRunner(status);
-  }
-}
-
-bool Batcher::NextBatch(std::vector<BatchItem>& items, Ended& ended) {
-  absl::MutexLock lock(&mutex_);
-  while (!stopping_) {
-    const absl::Time now = absl::Now();
-    Expire(now, ended);
-    QueueSnapshot snapshot = queue_.Snapshot();
-    snapshot.draining = draining_;
-    const BatchDecision decision = policy_.Decide(snapshot, now);
-    if (decision.run) {
-      queue_.TakeBatch(policy_, items);
-      StartBatch(items, now);
-      return true;
-    }
-    if (!ended.completions.empty()) return true;  // their owners must not wait for the next batch
-    work_.WaitWithDeadline(&mutex_, decision.wait_until);
-  }
-  return false;
-}
-
-void Batcher::StartBatch(std::span<const BatchItem> items, absl::Time now) {
-  ATTENDANT_CHECK(!items.empty());
-  for (const BatchItem& item : items) {
-    ++item.request->sequences_running;
-    if (!item.request->queued) item.request->result.queue = TimeSince(item.request->arrival, now);
-  }
-  ReportQueue();
-  // Admission wakes one worker for each request: wake another one for the rest of the queue.
-  if (queue_.requests() > 0) work_.Signal();
-}
-
-void Batcher::EndBatch(std::span<const BatchItem> items, const absl::Status& status,
-                       absl::Duration compute) {
-  const int64_t tokens =
-      CountTokens(items);  // before a request that ends takes its operation along
-  Ended ended;
-  {
-    absl::MutexLock lock(&mutex_);
-    int64_t requests = 0;
-    for (size_t first = 0; first < items.size(); ++requests) {
-      const size_t end = EndOfRequest(items, first);
-      items[first].request->result.compute += compute;
-      EndSequences(*items[first].request, static_cast<int64_t>(end - first), status, ended);
-      first = end;
-    }
-    if (status.ok()) {
-      LearnSpeed(compute / static_cast<double>(tokens));
-      observer_.OnBatch(tokens, static_cast<int64_t>(items.size()), requests, compute);
-    }
-    ReportQueue();
-  }
-  Post(std::move(ended));
-}
-
-void Batcher::EndSequences(PendingRequest& request, int64_t sequences, const absl::Status& status,
-                           Ended& ended) {
-  request.sequences_running -= sequences;
-  if (request.completed) {
-    if (request.sequences_running == 0) Release(request, ended);
-  } else if (!status.ok()) {
-    Complete(request, status, ended);
-  } else if (!request.queued && request.sequences_running == 0) {
-    if (auto* operation = std::get_if<std::unique_ptr<Operation>>(&request.work)) {
-      request.result.operation = std::move(*operation);
-    }
-    Complete(request, std::move(request.result), ended);
-  }
-}
-
-void Batcher::WatchDeadlines() {
-  NameThisThread("batch-deadline");
-  while (true) {
-    Ended ended;
-    {
-      absl::MutexLock lock(&mutex_);
-      if (stopping_) return;
-      watched_deadline_ = queue_.next_deadline();
-      deadline_.WaitWithDeadline(&mutex_, watched_deadline_);
-      Expire(absl::Now(), ended);
-    }
-    Post(std::move(ended));
-  }
-}
 
 }  // namespace attendant

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,9 +19,12 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/batching/batch_policy.h"
+#include "server/batching/cost_model.h"
+#include "server/batching/forecast.h"
 #include "server/batching/request.h"
 #include "server/batching/request_queue.h"
 #include "server/batching/runner.h"
+#include "server/batching/steady_time.h"
 
 namespace attendant {
 
@@ -30,9 +34,23 @@ struct BatcherOptions {
   int64_t max_queued_tokens = 0;  // also the largest request that is admitted
   int64_t max_queued_requests = 0;
   absl::Duration max_queue_delay;  // how long a batch may wait to fill; zero never waits
+  int max_priority = std::numeric_limits<int>::max();  // a request with a higher one gets this
+  // How long a request without progress waits for higher priorities, see RequestQueue.
+  absl::Duration max_priority_wait = absl::InfiniteDuration();
+  // A worker whose batch runs longer is stalled.
+  absl::Duration stall_timeout = absl::InfiniteDuration();
+  CostModel cost{};  // without a fit, no deadline counts as infeasible
 };
 
-enum class RejectReason { kQueueFull, kTooLarge, kDeadline, kCancelled, kDraining, kDeviceLost };
+enum class RejectReason {
+  kQueueFull,
+  kTooLarge,
+  kDeadline,
+  kCancelled,
+  kDraining,
+  kDeviceLost,
+  kInfeasible  // the deadline is too near
+};
 absl::string_view RejectReasonName(RejectReason reason);  // "queue_full", ...: a metric label
 
 // Hears what a batcher does. Called from the batcher's threads and its callers', under its lock, so
@@ -46,22 +64,26 @@ class BatchObserver {
   // A request was refused, or ended before it was computed.
   virtual void OnRejected(RejectReason reason) = 0;
   virtual void OnQueueChanged(int64_t queued_tokens, int64_t queued_requests) = 0;
+  // So many workers now run a batch for longer than stall_timeout.
+  virtual void OnStalled(int workers) = 0;
 };
 
 // Runs a function soon, on a thread that may be kept busy. Thread-safe.
 using Executor = std::function<void(absl::AnyInvocable<void()>)>;
 
-// Batches requests across callers by tokens (BatchPolicy says how) and runs the batches, one worker
-// thread for each runner. An idle worker takes the queue's first batch at once; requests wait only
-// while all workers are busy, or for max_queue_delay. A request's sequences may go into several
-// batches.
+// Batches requests across callers by tokens (BatchPolicy and RequestQueue say how) and runs the
+// batches, one worker thread for each runner. An idle worker takes a batch at once; requests wait
+// only while all workers are busy, or for max_queue_delay. A request's sequences may go into
+// several batches.
 //
-// A deadline counts until the last sequence of its request has entered a batch; one more thread
-// ends expired requests on time. A batch that fails ends its own requests with its status, and no
-// others. A worker whose runner is lost takes no more batches; when the last runner is lost, every
-// request is refused.
+// A request whose deadline cannot be met is refused at once (LeastAnswerTime says when that is
+// certain). From then on the deadline counts until the last sequence has entered a batch; one more
+// thread ends expired requests on time, and finds stalled workers. Times are the steady clock's:
+// only the caller's deadlines come from the wall clock, and are converted on arrival. A batch that
+// fails ends its own requests with its status, and no others. A worker whose runner is lost takes
+// no more batches; when the last runner is lost, every request is refused.
 //
-// One lock guards the queue and the table of requests; workers and the deadline thread wait on it.
+// One lock guards the queue and the table of requests; workers and the watching thread wait on it.
 // A request ends under the lock, exactly once (Complete); its completion goes to the executor after
 // the lock is released (Post). Thread-safe.
 class Batcher {
@@ -85,7 +107,7 @@ class Batcher {
   void Cancel(RequestId id);
 
   // Refuses new requests with UNAVAILABLE from now on, waits until the admitted ones have completed
-  // or `deadline` passes, and completes the others with UNAVAILABLE.
+  // or `deadline`, of the wall clock, passes, and completes the others with UNAVAILABLE.
   void Drain(absl::Time deadline);
 
   // `listener` is called once, with the reason, when no runner is left: from one of the batcher's
@@ -93,7 +115,17 @@ class Batcher {
   using LostListener = absl::AnyInvocable<void(const absl::Status&)>;
   void SetLostListener(LostListener listener);
 
+  // `listener` is called with the number of stalled workers each time it has changed, from one of
+  // the batcher's threads. Set once.
+  using StallListener = absl::AnyInvocable<void(int workers)>;
+  void SetStallListener(StallListener listener);
+
  private:
+  struct Worker {
+    absl::Time stalls_at = absl::InfiniteFuture();   // if its batch has not ended by then
+    absl::Time expected_end = absl::InfinitePast();  // of its batch
+    bool stalled = false;
+  };
   struct Completion {
     absl::AnyInvocable<void(absl::StatusOr<RequestResult>)> done;
     absl::StatusOr<RequestResult> result;
@@ -113,13 +145,14 @@ class Batcher {
 
   // Threads.
   void Work(size_t index);
-  void WatchDeadlines();
+  void Watch();
 
   // Waits for a batch. False: stop. It may return true with no items; ask again.
-  bool NextBatch(std::vector<BatchItem>& items, Ended& ended) ABSL_LOCKS_EXCLUDED(mutex_);
-  void EndBatch(std::span<const BatchItem> items, const absl::Status& status,
+  bool NextBatch(size_t worker, std::vector<BatchItem>& items, Ended& ended)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndBatch(size_t worker, std::span<const BatchItem> items, const absl::Status& status,
                 absl::Duration compute) ABSL_LOCKS_EXCLUDED(mutex_);
-  void LoseRunner(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  void LoseRunner(size_t worker, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   void NotifyLost() ABSL_LOCKS_EXCLUDED(mutex_);
   void Post(Ended ended) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -127,7 +160,7 @@ class Batcher {
                                RequestId& id, Ended& ended) ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<Refusal> FindRefusal(const PendingRequest& request, const absl::Status& size,
                                      Ended& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void StartBatch(std::span<const BatchItem> items, absl::Time now)
+  void StartBatch(size_t worker, std::span<const BatchItem> items, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndSequences(PendingRequest& request, int64_t sequences, const absl::Status& status,
                     Ended& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -139,7 +172,11 @@ class Batcher {
   void Release(PendingRequest& request, Ended& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RejectAll(const Refusal& refusal, bool running_too, Ended& ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void LearnSpeed(absl::Duration time_per_token) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Time FindStalled(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Workforce Force() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // How long its answer takes at least from its arrival on.
+  absl::Duration LeastTime(const PendingRequest& request) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration RetryDelay() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReportQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -150,20 +187,24 @@ class Batcher {
   const Executor executor_;
 
   absl::Mutex mutex_;
-  absl::CondVar work_;           // something to take, or stopping: for workers
-  absl::CondVar deadline_;       // an earlier deadline, or stopping: for the deadline thread
-  absl::CondVar all_completed_;  // open_requests_ fell to 0
+  SteadyCondVar work_;           // something to take, or stopping: for workers
+  SteadyCondVar watch_;          // something to do before watched_until_, or stopping
+  SteadyCondVar all_completed_;  // open_requests_ fell to 0
   RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<RequestId, std::unique_ptr<PendingRequest>> requests_ ABSL_GUARDED_BY(mutex_);
   RequestId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t open_requests_ ABSL_GUARDED_BY(mutex_) = 0;  // admitted, completion not yet handed over
-  absl::Time watched_deadline_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
-  absl::Duration time_per_token_ ABSL_GUARDED_BY(mutex_);  // moving average; zero: not yet known
+  CostModel cost_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Worker> workers_ ABSL_GUARDED_BY(mutex_);  // [runners]
+  int stalled_workers_ ABSL_GUARDED_BY(mutex_) = 0;
+  // When the watching thread wakes by itself.
+  absl::Time watched_until_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   size_t runners_left_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status lost_ ABSL_GUARDED_BY(mutex_);  // not OK: why no runner is left
   LostListener lost_listener_ ABSL_GUARDED_BY(mutex_);
+  StallListener stall_listener_ ABSL_GUARDED_BY(mutex_);
 
   std::vector<std::thread> threads_;  // last: they use all of the above
 };

@@ -82,23 +82,33 @@ struct RequestResult {
 
 using RequestId = uint64_t;
 
+// Where a request stands in its queue, which alone uses it.
+struct QueuePlace {
+  uint64_t turn = 0;         // order among the requests of one priority
+  bool in_turn = false;      // it got its quantum and still has this turn
+  int64_t deficit = 0;       // tokens that it may take; rises by a quantum each turn
+  absl::Time waiting_since;  // arrival, or when a batch last took one of its sequences
+};
+
 // A unit of admission, cancellation and completion. In the queue and in batches an operation counts
 // as one sequence.
 struct PendingRequest {
   Work work;  // kept until it has run, even when the request is cancelled
-  absl::Time deadline = absl::InfiniteFuture();
-  int priority = 0;  // higher first
+  absl::Time deadline = absl::InfiniteFuture();  // wall clock; from Submit on, the steady clock
+  int priority = 0;                              // higher first
   // Called exactly once: with the result, or with RESOURCE_EXHAUSTED (queue full), INVALID_ARGUMENT
-  // (could never fit), DEADLINE_EXCEEDED, CANCELLED, UNAVAILABLE (draining) or INTERNAL (kernel).
+  // (could never fit), DEADLINE_EXCEEDED (also: cannot be met), CANCELLED, UNAVAILABLE (draining)
+  // or INTERNAL (kernel).
   absl::AnyInvocable<void(absl::StatusOr<RequestResult>)> done;
 
   // The fields below belong to the batcher from Submit on; callers leave them alone. Its lock
   // guards them, with one exception: while `sequences_running` is not 0, workers read `work` and
   // write `result` without the lock. Each worker writes the results of its own batch only.
-  RequestId id = 0;  // rises with arrival
-  absl::Time arrival;
+  RequestId id = 0;    // rises with arrival
+  absl::Time arrival;  // steady clock
   RequestResult result;
   bool queued = false;
+  QueuePlace place;
   size_t next_sequence = 0;       // sequences [next_sequence, num_sequences()) wait
   int64_t tokens_waiting = 0;     // of the sequences that wait
   int64_t sequences_running = 0;  // in batches that have not ended

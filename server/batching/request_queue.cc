@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/batching/request_queue.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "kernels/core/check.h"
 
@@ -9,6 +11,13 @@ namespace attendant {
 bool RequestQueue::ServiceOrder::operator()(const PendingRequest* a,
                                             const PendingRequest* b) const {
   if (a->priority != b->priority) return a->priority > b->priority;
+  return a->place.turn < b->place.turn;
+}
+
+bool RequestQueue::WaitOrder::operator()(const PendingRequest* a, const PendingRequest* b) const {
+  if (a->place.waiting_since != b->place.waiting_since) {
+    return a->place.waiting_since < b->place.waiting_since;
+  }
   return a->id < b->id;
 }
 
@@ -23,7 +32,8 @@ bool RequestQueue::DeadlineOrder::operator()(const PendingRequest* a,
   return a->id < b->id;
 }
 
-RequestQueue::RequestQueue(const Limits& limits) : limits_(limits) {
+RequestQueue::RequestQueue(const Limits& limits, const BatchPolicy& policy)
+    : limits_(limits), policy_(policy) {
   ATTENDANT_CHECK(limits.max_tokens > 0);
   ATTENDANT_CHECK(limits.max_requests > 0);
 }
@@ -45,9 +55,11 @@ absl::Status RequestQueue::CheckRoom(int64_t tokens) const {
 void RequestQueue::Add(PendingRequest& request) {
   ATTENDANT_CHECK(!request.queued && request.sequences_waiting() > 0);
   request.queued = true;
-  tokens_ += request.tokens_waiting;
-  sequences_ += request.sequences_waiting();
+  ++levels_[request.priority].requests;
+  Count(request, 1);
+  request.place = {.turn = ++last_turn_, .waiting_since = request.arrival};
   by_service_.insert(&request);
+  by_wait_.insert(&request);
   by_arrival_.insert(by_arrival_.end(), &request);
   if (request.deadline != absl::InfiniteFuture()) by_deadline_.insert(&request);
 }
@@ -55,10 +67,13 @@ void RequestQueue::Add(PendingRequest& request) {
 void RequestQueue::Remove(PendingRequest& request) {
   if (!request.queued) return;
   request.queued = false;
-  tokens_ -= request.tokens_waiting;
-  sequences_ -= request.sequences_waiting();
+  Count(request, -1);
+  const auto level = levels_.find(request.priority);
+  if (--level->second.requests == 0) levels_.erase(level);
   by_service_.erase(&request);
+  if (passed_long_ == &request) passed_long_ = nullptr;
   by_arrival_.erase(&request);
+  by_wait_.erase(&request);
   by_deadline_.erase(&request);
 }
 
@@ -71,27 +86,126 @@ std::vector<PendingRequest*> RequestQueue::TakeExpired(absl::Time now) {
   return expired;
 }
 
-void RequestQueue::TakeBatch(const BatchPolicy& policy, std::vector<BatchItem>& batch) {
-  BatchFill fill;
-  while (PendingRequest* request = front()) {
-    const int64_t len = request->sequence_tokens(request->next_sequence);
-    if (!policy.Fits(fill, len)) break;
-    fill.tokens += len;
-    ++fill.sequences;
-    TakeSequence(*request, batch);
+void RequestQueue::TakeBatch(absl::Time now, std::vector<BatchItem>& batch) {
+  Filling filling{now, batch, {}};
+  ServeOverdue(filling);
+  if (passed_long_ != nullptr && passed_long_->priority == (*by_service_.begin())->priority) {
+    Serve(*passed_long_, Lengths::kAll, filling);
+  }
+  Walk(Lengths::kShort, filling);
+  if (filling.has_long || batch.empty()) Walk(Lengths::kAll, filling);
+}
+
+void RequestQueue::Walk(Lengths lengths, Filling& filling) {
+  PendingRequest* last_passed = nullptr;
+  passed_long_ = nullptr;
+  for (int passed = 0; passed < kMaxPassedShort && policy_.Fits(filling.fill, 1);) {
+    const auto next =
+        last_passed == nullptr ? by_service_.begin() : by_service_.upper_bound(last_passed);
+    if (next == by_service_.end()) return;
+    PendingRequest& request = **next;
+    // Short sequences go before the long ones of their own priority only.
+    const bool left_out = lengths == Lengths::kShort && passed_long_ != nullptr;
+    if (left_out && request.priority < passed_long_->priority) return;
+    if (!request.place.in_turn) request.place.deficit += policy_.quantum();
+    request.place.in_turn = true;
+    if (Serve(request, lengths, filling)) {
+      const bool is_long = policy_.Long(request.sequence_tokens(request.next_sequence));
+      if (!is_long) ++passed;
+      if (is_long && passed_long_ == nullptr && !filling.has_long) passed_long_ = &request;
+      last_passed = &request;
+    } else if (request.queued) {
+      MoveToEnd(request);
+    }
   }
 }
 
-void RequestQueue::TakeSequence(PendingRequest& request, std::vector<BatchItem>& batch) {
-  batch.push_back({.request = &request, .sequence = request.next_sequence});
-  const int64_t len = batch.back().tokens();
-  if (request.sequences_waiting() == 1) Remove(request);
-  if (request.queued) {
-    tokens_ -= len;
-    --sequences_;
+void RequestQueue::ServeOverdue(Filling& filling) {
+  if (by_wait_.empty()) return;
+  PendingRequest& request = **by_wait_.begin();
+  if (&request == *by_service_.begin()) return;  // it is the first anyway
+  if (!policy_.Overdue(request.place.waiting_since, filling.now)) return;
+  if (!request.place.in_turn) request.place.deficit += policy_.quantum();
+  Serve(request, Lengths::kAll, filling);
+}
+
+bool RequestQueue::Serve(PendingRequest& request, Lengths lengths, Filling& filling) {
+  while (request.queued) {
+    const int64_t len = request.sequence_tokens(request.next_sequence);
+    if (len > request.place.deficit) return false;
+    const bool is_long = policy_.Long(len);
+    if (is_long && lengths == Lengths::kShort) return true;
+    if (!policy_.Fits(filling.fill, len)) return true;
+    filling.has_long |= is_long;
+    TakeSequence(request, filling);
+  }
+  return false;
+}
+
+void RequestQueue::TakeSequence(PendingRequest& request, Filling& filling) {
+  filling.batch.push_back({.request = &request, .sequence = request.next_sequence});
+  const int64_t len = filling.batch.back().tokens();
+  filling.fill.tokens += len;
+  ++filling.fill.sequences;
+  request.place.deficit -= len;
+  const bool last = request.sequences_waiting() == 1;
+  if (last) {
+    Remove(request);
+  } else {
+    Count(request, -1);
   }
   request.tokens_waiting -= len;
   ++request.next_sequence;
+  if (last) return;
+  Count(request, 1);
+  Progress(request, filling.now);
+}
+
+void RequestQueue::MoveToEnd(PendingRequest& request) {
+  by_service_.erase(&request);
+  request.place.in_turn = false;
+  request.place.turn = ++last_turn_;
+  by_service_.insert(&request);
+}
+
+void RequestQueue::Progress(PendingRequest& request, absl::Time now) {
+  if (request.place.waiting_since == now) return;
+  by_wait_.erase(&request);
+  request.place.waiting_since = now;
+  by_wait_.insert(&request);
+}
+
+void RequestQueue::Count(const PendingRequest& request, int64_t sign) {
+  const int64_t tokens = sign * request.tokens_waiting;
+  const int64_t sequences = sign * request.sequences_waiting();
+  tokens_ += tokens;
+  sequences_ += sequences;
+  Level& level = levels_.find(request.priority)->second;
+  level.all.tokens += tokens;
+  level.all.sequences += sequences;
+  if (request.tokens_waiting > policy_.quantum()) return;
+  level.whole.tokens += tokens;
+  level.whole.sequences += sequences;
+}
+
+BatchShape RequestQueue::HigherThan(int priority) const {
+  BatchShape sum;
+  for (auto level = levels_.upper_bound(priority); level != levels_.end(); ++level) {
+    sum.tokens += level->second.all.tokens;
+    sum.sequences += level->second.all.sequences;
+  }
+  return sum;
+}
+
+BatchShape RequestQueue::AheadAt(int priority) const {
+  const auto level = levels_.find(priority);
+  if (level == levels_.end()) return {};
+  const BatchShape& whole = level->second.whole;
+  // A short request may fill a batch whose rest is too small for these.
+  const int64_t passed_over = kMaxPassedShort * policy_.quantum();
+  if (whole.tokens <= passed_over) return {};
+  return {.sequences = std::max<int64_t>(whole.sequences - passed_over, 0),
+          .tokens = whole.tokens - passed_over};
 }
 
 QueueSnapshot RequestQueue::Snapshot() const {
@@ -102,10 +216,6 @@ QueueSnapshot RequestQueue::Snapshot() const {
 
 absl::Time RequestQueue::next_deadline() const {
   return by_deadline_.empty() ? absl::InfiniteFuture() : (*by_deadline_.begin())->deadline;
-}
-
-PendingRequest* RequestQueue::front() const {
-  return by_service_.empty() ? nullptr : *by_service_.begin();
 }
 
 }  // namespace attendant

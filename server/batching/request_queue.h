@@ -4,19 +4,39 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "server/batching/batch_policy.h"
+#include "server/batching/cost_model.h"
 #include "server/batching/request.h"
 
 namespace attendant {
 
-// The requests with sequences that wait for a batch, in the order of service: higher priority
-// first, then by arrival. (Lower priorities wait as long as higher ones keep every worker busy;
-// their deadlines bound that.) Bounded by tokens and by requests. Owns nothing; reads no clock.
-// Every operation is O(log requests) for each request it returns, adds or removes.
-// Thread-compatible.
+// The requests with sequences that wait for a batch. Higher priorities come first; the requests of
+// one priority take turns (BatchPolicy says how much each takes), new ones at the end. Bounded by
+// tokens and by requests. Owns nothing; reads no clock. Thread-compatible.
+//
+// What bounds a request's wait, Q being the quantum:
+// - In its priority. Every request that was there before it takes at most Q tokens before its first
+//   turn, and again before each later one. It needs one turn for each Q tokens. Sequences of one
+//   request keep their order.
+// - Its place. A sequence of at most Q tokens whose turn has come but that does not fit into the
+//   rest of a batch keeps its place, and shorter ones behind it fill that rest. At the latest it
+//   goes into the batch after the next.
+// - Long sequences, of more than Q tokens. A batch of short ones of their priority leaves them out,
+//   so that a short sequence does not wait for the compute of long ones; then the next batch begins
+//   with the long one whose turn came first. So two batches at most bring the next long sequence
+//   into work. Simulated flood of 512 tokens at 80 % load: 64-token requests at p99 take 1.05 full
+//   batches, and took 3.5 beside the long ones.
+// - Lower priorities. Each batch begins with one overdue request, the one that has waited longest
+//   without progress, if that is longer than max_priority_wait. It takes a quantum; a longer
+//   sequence goes after at most five such batches.
+//
+// Add, Remove and TakeExpired are O(log requests) for each request. TakeBatch is that for each
+// sequence taken and for each turn without one; it passes over at most 8 short sequences and each
+// long one, of which the queue holds at most max_tokens / Q.
 class RequestQueue {
  public:
   struct Limits {
@@ -24,7 +44,7 @@ class RequestQueue {
     int64_t max_requests = 0;
   };
 
-  explicit RequestQueue(const Limits& limits);
+  RequestQueue(const Limits& limits, const BatchPolicy& policy);
 
   // OK when a request of `tokens` fits in beside what waits; else RESOURCE_EXHAUSTED with both
   // numbers.
@@ -40,34 +60,74 @@ class RequestQueue {
   // Takes out and returns every request whose deadline is not after `now`.
   std::vector<PendingRequest*> TakeExpired(absl::Time now);
 
-  // Moves sequences from the front to `batch` as long as they fit. A request leaves the queue with
-  // its last sequence; until then the rest of it keeps its place at the front.
-  void TakeBatch(const BatchPolicy& policy, std::vector<BatchItem>& batch);
+  // Moves sequences to `batch`. A request leaves the queue with its last sequence. Items of one
+  // request are in its order, but need not be neighbours.
+  void TakeBatch(absl::Time now, std::vector<BatchItem>& batch);
+
+  // What is certain to go into batches before a new request of this priority, but for what leaves
+  // the queue: of higher priorities, as long as the request is not overdue; of its own priority.
+  // Lower bounds, without squares.
+  BatchShape HigherThan(int priority) const;
+  BatchShape AheadAt(int priority) const;
 
   QueueSnapshot Snapshot() const;
   absl::Time next_deadline() const;  // InfiniteFuture when none
   int64_t tokens() const { return tokens_; }
   int64_t requests() const { return static_cast<int64_t>(by_service_.size()); }
-  PendingRequest* front() const;  // null when empty
 
  private:
+  static constexpr int kMaxPassedShort = 8;
+  enum class Lengths { kShort, kAll };  // up to a quantum, or any
+
   struct ServiceOrder {
     bool operator()(const PendingRequest* a, const PendingRequest* b) const;
   };
   struct ArrivalOrder {
     bool operator()(const PendingRequest* a, const PendingRequest* b) const;
   };
+  struct WaitOrder {
+    bool operator()(const PendingRequest* a, const PendingRequest* b) const;
+  };
   struct DeadlineOrder {
     bool operator()(const PendingRequest* a, const PendingRequest* b) const;
   };
+  // Totals of one priority.
+  struct Level {
+    BatchShape all;    // without squares
+    BatchShape whole;  // of requests that one turn serves whole
+    int64_t requests = 0;
+  };
+  // A batch as it is filled.
+  struct Filling {
+    absl::Time now;
+    std::vector<BatchItem>& batch;
+    BatchFill fill;
+    bool has_long = false;
+  };
 
-  void TakeSequence(PendingRequest& request, std::vector<BatchItem>& batch);
+  void ServeOverdue(Filling& filling);
+  // Gives turns in the order of service until the batch is full. Sets passed_long_.
+  void Walk(Lengths lengths, Filling& filling);
+  // Lets it take sequences of these lengths within its deficit. Returns whether the next one is
+  // within the deficit but does not go into the batch. The request may leave the queue.
+  bool Serve(PendingRequest& request, Lengths lengths, Filling& filling);
+  void TakeSequence(PendingRequest& request, Filling& filling);
+  void MoveToEnd(PendingRequest& request);
+  void Progress(PendingRequest& request, absl::Time now);
+  // Adds the request's waiting sequences to the totals `sign` times.
+  void Count(const PendingRequest& request, int64_t sign);
 
   Limits limits_;
-  int64_t tokens_ = 0;     // sum of tokens_waiting
-  int64_t sequences_ = 0;  // sum of sequences_waiting()
+  BatchPolicy policy_;
+  int64_t tokens_ = 0;      // sum of tokens_waiting
+  int64_t sequences_ = 0;   // sum of sequences_waiting()
+  uint64_t last_turn_ = 0;  // given to a request
+  // The last batch held short sequences only, and left out this request's long one.
+  PendingRequest* passed_long_ = nullptr;
+  absl::btree_map<int, Level> levels_;  // by priority; without empty ones
   absl::btree_set<PendingRequest*, ServiceOrder> by_service_;
   absl::btree_set<PendingRequest*, ArrivalOrder> by_arrival_;
+  absl::btree_set<PendingRequest*, WaitOrder> by_wait_;
   absl::btree_set<PendingRequest*, DeadlineOrder> by_deadline_;
 };
 

@@ -46,6 +46,8 @@ MetricFamilies::MetricFamilies(prometheus::Registry& registry)
       queue_tokens(Gauge(registry, "attendant_queue_tokens", "Tokens that wait for a batch.")),
       queue_requests(Gauge(registry, "attendant_queue_requests",
                            "Requests with sequences that wait for a batch.")),
+      stalled_workers(Gauge(registry, "attendant_stalled_workers",
+                            "Workers whose batch runs for longer than --stall_timeout_s.")),
       inflight_requests(Gauge(registry, "attendant_inflight_requests",
                               "Requests that have arrived and are not answered.")),
       model_loaded_info(Gauge(registry, "attendant_model_loaded_info",

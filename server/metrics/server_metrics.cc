@@ -29,9 +29,9 @@ constexpr std::array<const char*, kNumMethods> kMethodNames = {
     "encode", "encode_stream", "model_infer", "attend", "attend_stream"};
 // What RejectReasonName gives, and "memory" from the request runner. Anything else counts as the
 // last, so that no label is made later.
-constexpr std::array<const char*, 8> kReasonNames = {"queue_full", "too_large", "deadline",
+constexpr std::array<const char*, 9> kReasonNames = {"queue_full", "too_large", "deadline",
                                                      "cancelled",  "draining",  "device_lost",
-                                                     "memory",     "other"};
+                                                     "infeasible", "memory",    "other"};
 // "accepted", and what RefusalName gives.
 constexpr std::array<const char*, 4> kConnectionResults = {"accepted", "limit", "address_limit",
                                                            "descriptors"};
@@ -108,7 +108,8 @@ class PrometheusModelMetrics final : public ModelMetrics {
         batch_requests_(families.batch_requests.Add({{"model", model}}, RequestBuckets())),
         batches_(families.batches_total.Add({{"model", model}})),
         queue_tokens_(families.queue_tokens.Add({{"model", model}})),
-        queue_requests_(families.queue_requests.Add({{"model", model}})) {
+        queue_requests_(families.queue_requests.Add({{"model", model}})),
+        stalled_workers_(families.stalled_workers.Add({{"model", model}})) {
     for (size_t i = 0; i < kReasonNames.size(); ++i) {
       rejected_[i] = &families.rejected_total.Add({{"model", model}, {"reason", kReasonNames[i]}});
     }
@@ -154,6 +155,7 @@ class PrometheusModelMetrics final : public ModelMetrics {
     queue_tokens_.Set(static_cast<double>(tokens));
     queue_requests_.Set(static_cast<double>(requests));
   }
+  void SetStalledWorkers(int workers) override { stalled_workers_.Set(workers); }
 
   void SetLoaded(const ModelLoadInfo& loaded) override {
     families_.model_loaded_info
@@ -193,6 +195,7 @@ class PrometheusModelMetrics final : public ModelMetrics {
   prometheus::Counter& batches_;
   prometheus::Gauge& queue_tokens_;
   prometheus::Gauge& queue_requests_;
+  prometheus::Gauge& stalled_workers_;
 };
 
 }  // namespace

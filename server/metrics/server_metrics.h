@@ -70,6 +70,7 @@ class ModelMetrics {
   virtual void ObserveBatch(int64_t tokens, int64_t requests) = 0;
   virtual void CountRejected(absl::string_view reason) = 0;  // a RejectReasonName
   virtual void SetQueue(int64_t tokens, int64_t requests) = 0;
+  virtual void SetStalledWorkers(int workers) = 0;
 
   virtual void SetLoaded(const ModelLoadInfo& model) = 0;
 };

@@ -2,17 +2,16 @@
 #include "server/models/encoder_model.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/backends/backends.h"
-#include "kernels/core/packed_batch.h"
 #include "kernels/core/status_macros.h"
 #include "server/batching/batch_runner.h"
 #include "server/models/model_observer.h"
+#include "server/models/warm_up.h"
 
 namespace attendant {
 namespace {
@@ -42,27 +41,6 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadFittingTokenizer(const std::strin
   return tokenizer;
 }
 
-// `count` sequences of `len` tokens each.
-absl::Status RunOnce(Session& session, int64_t count, int64_t len) {
-  const std::vector<int32_t> zeros(static_cast<size_t>(len));
-  std::vector<int32_t> positions(static_cast<size_t>(len));
-  std::iota(positions.begin(), positions.end(), 0);
-  PackedBatch batch;
-  for (int64_t i = 0; i < count; ++i) batch.Append(zeros, positions, zeros);
-  const std::vector<SequenceOutputs> spec(
-      static_cast<size_t>(count),
-      SequenceOutputs{.last_hidden_state = true, .pooling = Pooling::kMean});
-  Outputs outputs;
-  return session.Run(batch, {.sequences = spec}, outputs);
-}
-
-absl::Status WarmUp(Session& session, const SessionLimits& limits, int64_t max_sequence_tokens) {
-  ATTENDANT_RETURN_IF_ERROR(RunOnce(session, 1, 1));
-  const int64_t count =
-      std::min(limits.max_batch_sequences, limits.max_batch_tokens / max_sequence_tokens);
-  return RunOnce(session, count, max_sequence_tokens);
-}
-
 // One for each session. On a device of its own a session's thread only waits.
 std::vector<ThreadTeam> TeamsFor(const BackendDefaults& defaults, const ModelOptions& options) {
   if (defaults.sessions == 0) return options.replicas;
@@ -70,8 +48,10 @@ std::vector<ThreadTeam> TeamsFor(const BackendDefaults& defaults, const ModelOpt
   return std::vector<ThreadTeam>(static_cast<size_t>(sessions), ThreadTeam(1));
 }
 
+// What a batch costs is measured on the first session: the others are like it.
 absl::StatusOr<std::vector<std::unique_ptr<Runner>>> MakeWarmRunners(
-    const BackendDefaults& defaults, const ModelOptions& options, EncoderModel& model) {
+    const BackendDefaults& defaults, const ModelOptions& options, EncoderModel& model,
+    CostModel& cost) {
   const SessionLimits limits{.max_batch_tokens = options.batcher.max_batch_tokens,
                              .max_batch_sequences = options.batcher.max_batch_sequences};
   std::vector<std::unique_ptr<Runner>> runners;
@@ -79,6 +59,9 @@ absl::StatusOr<std::vector<std::unique_ptr<Runner>>> MakeWarmRunners(
     ATTENDANT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
                                model.encoder->NewSession(limits, team));
     ATTENDANT_RETURN_IF_ERROR(WarmUp(*session, limits, model.max_sequence_tokens));
+    if (runners.empty()) {
+      ATTENDANT_ASSIGN_OR_RETURN(cost, MeasureCost(*session, limits, model.max_sequence_tokens));
+    }
     model.arena_bytes += session->arena_bytes();
     runners.push_back(std::make_unique<BatchRunner>(std::move(session)));
   }
@@ -144,11 +127,12 @@ absl::StatusOr<std::unique_ptr<EncoderModel>> MakeEncoderModel(
   model->metrics = &metrics.ForModel(source.name);
   ATTENDANT_RETURN_IF_ERROR(
       LoadParts(source.directory, std::move(checkpoint), backend, options, *model));
+  BatcherOptions batcher = options.batcher;
   ATTENDANT_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Runner>> runners,
-                             MakeWarmRunners(backend.defaults(), options, *model));
+                             MakeWarmRunners(backend.defaults(), options, *model, batcher.cost));
   model->observer = std::make_unique<ModelObserver>(*model->metrics, &model->statistics);
   model->batcher =
-      std::make_unique<Batcher>(options.batcher, std::move(runners), *model->observer, executor);
+      std::make_unique<Batcher>(batcher, std::move(runners), *model->observer, executor);
   model->metrics->SetMethods(kEncoderMethods);
   WatchDevices(*model, metrics);
   return model;

@@ -20,4 +20,6 @@ void ModelObserver::OnQueueChanged(int64_t queued_tokens, int64_t queued_request
   metrics_.SetQueue(queued_tokens, queued_requests);
 }
 
+void ModelObserver::OnStalled(int workers) { metrics_.SetStalledWorkers(workers); }
+
 }  // namespace attendant

@@ -17,6 +17,7 @@ class ModelObserver final : public BatchObserver {
                absl::Duration compute) override;
   void OnRejected(RejectReason reason) override;
   void OnQueueChanged(int64_t queued_tokens, int64_t queued_requests) override;
+  void OnStalled(int workers) override;
 
  private:
   ModelMetrics& metrics_;

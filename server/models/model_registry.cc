@@ -29,6 +29,12 @@ absl::Status Unavailable(const ModelStatus& status) {
       absl::StrCat("model '", status.name, "' failed to load: ", status.error.message()));
 }
 
+absl::Status Stalled(const ModelStatus& status) {
+  return absl::UnavailableError(absl::StrCat("model '", status.name,
+                                             "' has stalled: ", status.stalled_workers,
+                                             " workers do not end their batches"));
+}
+
 }  // namespace
 
 ModelRegistry::ModelRegistry(ModelLoader loader, ServerMetrics& metrics, Executor executor,
@@ -128,6 +134,7 @@ absl::Status ModelRegistry::Ready() const {
   absl::Status failure = absl::UnavailableError("no model was given yet");
   bool any = false;
   for (const Entry& entry : entries_) {
+    if (entry.status.stalled_workers > 0) return Stalled(entry.status);
     const absl::Status status = Unavailable(entry.status);
     if (status.ok()) {
       any |= !entry.built_in;
@@ -182,8 +189,9 @@ void ModelRegistry::EndLoad(size_t index, absl::StatusOr<std::unique_ptr<Servabl
   }
   Notify(status.name, status.state);
   if (status.model == nullptr) return;
-  status.model->batcher->SetLostListener(
-      [this, index](const absl::Status& why) { Lose(index, why); });
+  Batcher& batcher = *status.model->batcher;
+  batcher.SetLostListener([this, index](const absl::Status& why) { Lose(index, why); });
+  batcher.SetStallListener([this, index](int workers) { SetStalled(index, workers); });
 }
 
 void ModelRegistry::Lose(size_t index, const absl::Status& why) {
@@ -197,6 +205,21 @@ void ModelRegistry::Lose(size_t index, const absl::Status& why) {
     name = entry.status.name;
   }
   Notify(name, ModelState::kLost);
+}
+
+void ModelRegistry::SetStalled(size_t index, int workers) {
+  std::string name;
+  ModelState state;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (draining_) return;
+    ModelStatus& status = entries_[index].status;
+    status.stalled_workers = workers;
+    status.has_stalled = true;
+    name = status.name;
+    state = status.state;
+  }
+  Notify(name, state);
 }
 
 std::vector<ServableModel*> ModelRegistry::StartDraining() {

@@ -29,7 +29,8 @@ enum class Readiness { kAnyModel, kEveryModel };
 // The models of this process and the life of each: load, warm, serve, drain. Thread-safe.
 class ModelRegistry {
  public:
-  // Called after every change of a model's state, by the thread that changed it.
+  // Called after every change of a model's state or number of stalled workers, by the thread that
+  // made it.
   using Listener = std::function<void(const std::string& name, ModelState state)>;
 
   // Completions of requests run on `executor`. `metrics` must outlive the registry.
@@ -60,7 +61,8 @@ class ModelRegistry {
 
   std::vector<ModelStatus> List() const;  // in the order in which they were added
 
-  // OK when the server is ready; else UNAVAILABLE, naming a model that is not and why.
+  // OK when the server is ready and no model has stalled; else UNAVAILABLE, naming a model that is
+  // not and why.
   absl::Status Ready() const;
 
   // From now on Ready says that the server stops. The models go on serving until Drain.
@@ -92,6 +94,7 @@ class ModelRegistry {
   void EndLoad(size_t index, absl::StatusOr<std::unique_ptr<ServableModel>> model)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Lose(size_t index, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetStalled(size_t index, int workers) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the models to wait for.
   std::vector<ServableModel*> StartDraining() ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -20,6 +20,8 @@ struct ModelStatus {
   std::string name;
   ModelState state = ModelState::kLoading;
   absl::Status error;              // the reason, with kFailed and kLost
+  int stalled_workers = 0;         // their batches run too long; the model still takes requests
+  bool has_stalled = false;        // now or earlier
   ServableModel* model = nullptr;  // null until it has loaded
 
   // It does not serve, and will not.

@@ -33,6 +33,9 @@ class Engine {
   const PreparedInfo& info() const { return encoder_->info(); }
   const Options& options() const { return options_; }
 
+  // Its batches hold at most max_batch_tokens tokens.
+  Session& session() { return *session_; }
+
   struct Rate {
     double tokens_per_second = 0;
     double tokens_per_cpu_second = 0;  // of all threads together

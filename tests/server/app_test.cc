@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -62,6 +63,10 @@ class Watch {
     EXPECT_TRUE(reader_->Read(&response));
     return response.status();
   }
+  void Await(HealthCheckResponse::ServingStatus status) {
+    while (Next() != status) {
+    }
+  }
 
  private:
   grpc::ClientContext context_;
@@ -95,6 +100,29 @@ TEST(AppTest, HealthOfAnUnknownServiceIsNotFound) {
             grpc::StatusCode::NOT_FOUND);
   Watch watch(server, "nobody");
   EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVICE_UNKNOWN);
+}
+
+// A batch that does not end turns health, readiness and the metric, and ending turns them back.
+TEST(AppTest, AStalledModelIsNotServingUntilItsBatchEnds) {
+  InProcessServer::Options options;
+  options.flags.stall_timeout_s = 1;
+  InProcessServer server(options);
+  server.AwaitReady();
+  Watch tiny(server, "tiny");
+  Watch all(server, "");
+  tiny.Await(HealthCheckResponse::SERVING);
+  all.Await(HealthCheckResponse::SERVING);
+  EXPECT_EQ(server.Metric("attendant_stalled_workers{model=\"tiny\"}"), 0);
+  server.run_gate().Close();
+  std::thread caller([&server] { EXPECT_TRUE(CallHello(server.encoder()).ok()); });
+  EXPECT_EQ(tiny.Next(), HealthCheckResponse::NOT_SERVING);
+  EXPECT_EQ(all.Next(), HealthCheckResponse::NOT_SERVING);
+  EXPECT_EQ(server.Metric("attendant_stalled_workers{model=\"tiny\"}"), 1);
+  server.run_gate().Open();
+  tiny.Await(HealthCheckResponse::SERVING);
+  all.Await(HealthCheckResponse::SERVING);
+  EXPECT_EQ(server.Metric("attendant_stalled_workers{model=\"tiny\"}"), 0);
+  caller.join();
 }
 
 TEST(AppTest, DrainUnderLoadAnswersEverythingAdmitted) {

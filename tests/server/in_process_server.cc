@@ -31,7 +31,10 @@ ModelLoader GatedLoader(const Backend& backend, Gate& load_gate, const ServerFla
           .max_batch_sequences = or_default(flags.max_batch_sequences, defaults.batch_sequences),
           .max_queued_tokens = flags.max_queued_tokens,
           .max_queued_requests = flags.max_queued_requests,
-          .max_queue_delay = absl::ZeroDuration()}};
+          .max_queue_delay = absl::ZeroDuration(),
+          .max_priority = flags.max_priority,
+          .max_priority_wait = absl::Milliseconds(flags.max_priority_wait_ms),
+          .stall_timeout = absl::Seconds(flags.stall_timeout_s)}};
   return [&backend, &load_gate, options](const ModelSource& source, ServerMetrics& metrics,
                                          const Executor& executor) {
     load_gate.Pass();

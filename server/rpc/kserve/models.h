@@ -21,7 +21,8 @@ namespace attendant {
 inline constexpr absl::string_view kKServeVersion = "1";
 
 // KServe clients number priorities from 1, the highest; 0 stands for the default. The server's
-// priorities run from -100 to 100, higher first: priority = kDefaultPriorityLevel - level.
+// priorities run from -100 to 100, higher first: priority = kDefaultPriorityLevel - level. The
+// batcher lowers those above --max_priority, by default 0, to that.
 inline constexpr uint64_t kPriorityLevels = 201;
 inline constexpr uint64_t kDefaultPriorityLevel = 101;
 

@@ -180,9 +180,18 @@ class RecordingObserver final : public BatchObserver {
     queue_ = {queued_tokens, queued_requests};
   }
 
+  void OnStalled(int workers) override {
+    absl::MutexLock lock(&mutex_);
+    stalled_.push_back(workers);
+  }
+
   std::vector<ObservedBatch> batches() {
     absl::MutexLock lock(&mutex_);
     return batches_;
+  }
+  std::vector<int> stalled() {  // every report
+    absl::MutexLock lock(&mutex_);
+    return stalled_;
   }
   std::vector<RejectReason> rejected() {
     absl::MutexLock lock(&mutex_);
@@ -197,6 +206,7 @@ class RecordingObserver final : public BatchObserver {
   absl::Mutex mutex_;
   std::vector<ObservedBatch> batches_ ABSL_GUARDED_BY(mutex_);
   std::vector<RejectReason> rejected_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int> stalled_ ABSL_GUARDED_BY(mutex_);
   std::pair<int64_t, int64_t> queue_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -65,14 +65,14 @@ TEST_F(BatcherTest, MixesRequestsOfDifferentOutputsInOneBatch) {
   Start();
   Answer blocker, pooled, states;
   Occupy(blocker);
-  Submit(5, {3}, pooled);
+  Submit(5, {2}, pooled);
   PendingRequest request = Request(7, {2}, states);
   request.encode().outputs = {.last_hidden_state = true};
   batcher_->Submit(std::move(request));
   engine_.Open();
   ASSERT_TRUE(pooled.Wait().ok());
   ASSERT_TRUE(states.Wait().ok());
-  EXPECT_THAT(pooled.Wait()->sequences[0].pooled, ElementsAre(18, 3));
+  EXPECT_THAT(pooled.Wait()->sequences[0].pooled, ElementsAre(11, 2));
   EXPECT_THAT(states.Wait()->sequences[0].last_hidden_state, ElementsAre(7, 0, 8, 1));
   EXPECT_THAT(LaterBatches(), ElementsAre(FirstIds{5, 7}));
 }
@@ -111,7 +111,7 @@ TEST_F(BatcherTest, FillsBatchesToTheExactBudgets) {
   Submit(5, {1}, answers[4]);
   engine_.Open();
   for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
-  EXPECT_THAT(LaterBatches(), ElementsAre(FirstIds{1, 2}, FirstIds{3, 103, 203, 4}, FirstIds{5}));
+  EXPECT_THAT(LaterBatches(), ElementsAre(FirstIds{3, 103, 4, 5}, FirstIds{203}, FirstIds{2, 1}));
 }
 
 TEST_F(BatcherTest, HigherPriorityOvertakesWhatIsQueued) {
@@ -182,13 +182,14 @@ TEST_F(BatcherTest, TellsItsObserver) {
   Start();
   Answer blocker, one, two;
   Occupy(blocker);
-  Submit(1, {2, 3}, one);
-  Submit(2, {4}, two);
-  EXPECT_THAT(observer_.queue(), Pair(9, 2));
+  Submit(1, {2, 2}, one);
+  Submit(2, {2}, two);
+  EXPECT_THAT(observer_.queue(), Pair(6, 2));
   engine_.Open();
+  EXPECT_TRUE(one.Wait().ok());
   EXPECT_TRUE(two.Wait().ok());
   EXPECT_THAT(observer_.queue(), Pair(0, 0));
-  EXPECT_THAT(observer_.batches(), ElementsAre(ObservedBatch{1, 1, 1}, ObservedBatch{9, 3, 2}));
+  EXPECT_THAT(observer_.batches(), ElementsAre(ObservedBatch{1, 1, 1}, ObservedBatch{6, 3, 2}));
   EXPECT_THAT(observer_.rejected(), IsEmpty());
 }
 

@@ -17,8 +17,11 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
+using testing::SizeIs;
 
 absl::Time At(int64_t ms) { return absl::UnixEpoch() + absl::Milliseconds(ms); }
+
+using Items = std::vector<std::pair<RequestId, size_t>>;  // request, sequence
 
 class RequestQueueTest : public testing::Test {
  protected:
@@ -37,26 +40,109 @@ class RequestQueueTest : public testing::Test {
     return request;
   }
 
-  // (request, sequence) of each item of the next batch.
-  std::vector<std::pair<RequestId, size_t>> Take() {
+  Items Take(absl::Time now = At(0)) {
     std::vector<BatchItem> batch;
-    queue_.TakeBatch(policy_, batch);
-    std::vector<std::pair<RequestId, size_t>> items;
+    queue_.TakeBatch(now, batch);
+    Items items;
     for (const BatchItem& item : batch) items.emplace_back(item.request->id, item.sequence);
     return items;
   }
 
-  const BatchPolicy policy_{{.max_batch_tokens = 10, .max_batch_sequences = 3}};
-  RequestQueue queue_{{.max_tokens = 20, .max_requests = 3}};
+  // A quantum is 10 tokens.
+  const BatchPolicy policy_{{.max_batch_tokens = 40,
+                             .max_batch_sequences = 5,
+                             .max_priority_wait = absl::Milliseconds(100)}};
+  RequestQueue queue_{{.max_tokens = 200, .max_requests = 9}, policy_};
   std::deque<PendingRequest> requests_;
 };
 
-TEST_F(RequestQueueTest, IsFifoInsideAPriority) {
-  Add({1});
-  Add({1});
-  Add({1});
-  EXPECT_THAT(Take(), ElementsAre(Pair(1, 0), Pair(2, 0), Pair(3, 0)));
+struct TurnCase {
+  std::string name;
+  std::vector<std::vector<int64_t>> requests;  // the lengths of each one's sequences
+  std::vector<Items> batches;
+};
+
+class TurnTest : public RequestQueueTest, public testing::WithParamInterface<TurnCase> {};
+
+TEST_P(TurnTest, TakesByTable) {
+  for (const std::vector<int64_t>& lens : GetParam().requests) Add(lens);
+  for (const Items& batch : GetParam().batches) EXPECT_EQ(Take(), batch);
   EXPECT_THAT(Take(), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, TurnTest,
+    testing::Values(
+        TurnCase{"FifoUpToAQuantum",
+                 {{10}, {10}, {10}, {10}, {10}},
+                 {{{1, 0}, {2, 0}, {3, 0}, {4, 0}}, {{5, 0}}}},
+        TurnCase{"FillsToTheExactNumberOfSequences",
+                 {{1, 1, 1}, {1, 1, 1}},
+                 {{{1, 0}, {1, 1}, {1, 2}, {2, 0}, {2, 1}}, {{2, 2}}}},
+        TurnCase{"ALargeRequestYieldsAfterAQuantum",
+                 {{5, 5, 5, 5, 5, 5}, {10}, {4}},
+                 {{{1, 0}, {1, 1}, {2, 0}, {3, 0}, {1, 2}}, {{1, 3}, {1, 4}, {1, 5}}}},
+        TurnCase{"AloneItFillsBatches",
+                 {{10, 10, 10, 10, 10}},
+                 {{{1, 0}, {1, 1}, {1, 2}, {1, 3}}, {{1, 4}}}},
+        TurnCase{"TwoLargeOnesShare",
+                 {{10, 10, 10}, {10, 10, 10}},
+                 {{{1, 0}, {2, 0}, {1, 1}, {2, 1}}, {{1, 2}, {2, 2}}}},
+        TurnCase{"WhatIsLeftOfATurnCountsInTheNext",
+                 {{7, 7, 7}, {9}, {1}},
+                 {{{1, 0}, {2, 0}, {3, 0}, {1, 1}, {1, 2}}}},
+        TurnCase{"ALongSequenceSavesUp", {{35}, {9}, {9}}, {{{2, 0}, {3, 0}}, {{1, 0}}}},
+        TurnCase{"ALongSequenceGoesFirstOnceItWasPassedOver",
+                 {{30}, {8}, {9}, {9}, {9}, {9}},
+                 {{{2, 0}, {3, 0}, {4, 0}, {5, 0}}, {{1, 0}, {6, 0}}}},
+        TurnCase{"LongSequencesShareABatchWithEachOther",
+                 {{20}, {20}, {20}},
+                 {{{1, 0}, {2, 0}}, {{3, 0}}}},
+        TurnCase{"ShortOnesFillTheRestBehindALongOne",
+                 {{9, 9, 9}, {9}, {9}, {5}},
+                 {{{1, 0}, {2, 0}, {3, 0}, {4, 0}}, {{1, 1}, {1, 2}}}},
+        TurnCase{"WhatDoesNotFitBeginsTheNextBatch",
+                 {{10}, {10}, {10}, {9}, {7}, {1}},
+                 {{{1, 0}, {2, 0}, {3, 0}, {4, 0}, {6, 0}}, {{5, 0}}}},
+        TurnCase{
+            "OrderInsideARequestIsKept", {{9, 30, 1}, {2}}, {{{1, 0}, {2, 0}}, {{1, 1}, {1, 2}}}},
+        TurnCase{"TheLongestFillsABatchOfItsOwn", {{40}, {40}}, {{{1, 0}}, {{2, 0}}}}),
+    [](const auto& test) { return test.param.name; });
+
+// Short requests keep arriving; a ring of five needs five quarters of a batch for a round.
+TEST_F(RequestQueueTest, ShortRequestsDoNotStarveLongSequences) {
+  Add({40});
+  int batches_without = 0;
+  for (int batch = 0; batch < 50; ++batch) {
+    while (queue_.requests() < 5) Add({10});
+    const bool has_long = requests_[Take()[0].first - 1].tokens() == 40;
+    batches_without = has_long ? 0 : batches_without + 1;
+    EXPECT_LE(batches_without, 6) << "four turns of 5/4 batches, and one batch of short ones";
+    if (has_long) Add({40});
+  }
+}
+
+TEST_F(RequestQueueTest, OnceTheirTurnHasComeLongSequencesRunInEveryOtherBatch) {
+  for (int i = 0; i < 4; ++i) Add({20});
+  Take();
+  int batches_without = 0;
+  for (int batch = 0; batch < 50; ++batch) {
+    while (queue_.requests() < 5) Add({batch % 2 == 0 ? 10 : 20});
+    bool has_long = false;
+    for (const auto& [request, sequence] : Take()) {
+      has_long |= requests_[request - 1].tokens() == 20;
+    }
+    batches_without = has_long ? 0 : batches_without + 1;
+    EXPECT_LE(batches_without, 1);
+  }
+}
+
+TEST_F(RequestQueueTest, ANewRequestWaitsForOneQuantumOfEachOther) {
+  Add(std::vector<int64_t>(10, 5));
+  EXPECT_THAT(Take(), SizeIs(5));
+  Add(std::vector<int64_t>(10, 5));
+  Add({5});
+  EXPECT_THAT(Take(), ElementsAre(Pair(1, 5), Pair(2, 0), Pair(2, 1), Pair(3, 0), Pair(1, 6)));
 }
 
 TEST_F(RequestQueueTest, HigherPriorityGoesFirst) {
@@ -66,49 +152,126 @@ TEST_F(RequestQueueTest, HigherPriorityGoesFirst) {
   EXPECT_THAT(Take(), ElementsAre(Pair(3, 0), Pair(2, 0), Pair(1, 0)));
 }
 
-TEST_F(RequestQueueTest, SplitsARequestAndKeepsItsPlace) {
-  Add({6, 6, 6});
-  Add({1});
-  EXPECT_THAT(Take(), ElementsAre(Pair(1, 0)));
-  EXPECT_EQ(queue_.tokens(), 13);
-  EXPECT_EQ(queue_.requests(), 2);
-  EXPECT_THAT(Take(), ElementsAre(Pair(1, 1)));
-  EXPECT_THAT(Take(), ElementsAre(Pair(1, 2), Pair(2, 0)));
-  EXPECT_EQ(queue_.tokens(), 0);
-  EXPECT_EQ(queue_.requests(), 0);
+TEST_F(RequestQueueTest, ALongSequenceGoesBeforeShortOnesOfALowerPriority) {
+  Add({9}, 0);
+  Add({30}, 1);
+  EXPECT_THAT(Take(), ElementsAre(Pair(2, 0), Pair(1, 0)));
+}
+
+TEST_F(RequestQueueTest, ALongSequenceLeftOutDoesNotGoBeforeAHigherPriority) {
+  Add({20}, 0);
+  Add({9}, 0);
+  Add({20}, 0);
+  EXPECT_THAT(Take(), ElementsAre(Pair(2, 0)));
+  Add({10, 10, 10}, 1);
+  EXPECT_THAT(Take(), ElementsAre(Pair(4, 0), Pair(4, 1), Pair(4, 2)));
+  EXPECT_THAT(Take(), ElementsAre(Pair(1, 0), Pair(3, 0)));
 }
 
 TEST_F(RequestQueueTest, ArrivalOfAHigherPriorityBetweenTheParts) {
-  Add({6, 6});
-  EXPECT_THAT(Take(), ElementsAre(Pair(1, 0)));
-  Add({1}, 5);
-  EXPECT_THAT(Take(), ElementsAre(Pair(2, 0), Pair(1, 1)));
+  Add(std::vector<int64_t>(8, 10));
+  Take();
+  Add({10, 10, 10}, 5);
+  EXPECT_THAT(Take(), ElementsAre(Pair(2, 0), Pair(2, 1), Pair(2, 2), Pair(1, 4)));
+}
+
+struct OverdueCase {
+  std::string name;
+  int64_t now_ms;
+  std::vector<int64_t> low;  // arrives at 1 ms
+  Items first_batch;
+};
+
+class OverdueTest : public RequestQueueTest, public testing::WithParamInterface<OverdueCase> {};
+
+TEST_P(OverdueTest, TakesByTable) {
+  Add(GetParam().low, -1);
+  Add(std::vector<int64_t>(8, 10), 0);
+  EXPECT_EQ(Take(At(GetParam().now_ms)), GetParam().first_batch);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, OverdueTest,
+    testing::Values(OverdueCase{"NotYet", 100, {5}, {{2, 0}, {2, 1}, {2, 2}, {2, 3}}},
+                    OverdueCase{"AtItsTime", 101, {5}, {{1, 0}, {2, 0}, {2, 1}, {2, 2}}},
+                    OverdueCase{
+                        "AQuantumOnly", 101, {5, 5, 5}, {{1, 0}, {1, 1}, {2, 0}, {2, 1}, {2, 2}}},
+                    OverdueCase{"ALongOneSavesUp", 101, {20}, {{2, 0}, {2, 1}, {2, 2}, {2, 3}}}),
+    [](const auto& test) { return test.param.name; });
+
+TEST_F(RequestQueueTest, ALowerPriorityGetsAQuantumEachTimeItIsOverdue) {
+  Add({10, 10, 10}, -1);
+  Add(std::vector<int64_t>(16, 10), 0);
+  EXPECT_THAT(Take(At(101)), ElementsAre(Pair(1, 0), Pair(2, 0), Pair(2, 1), Pair(2, 2)));
+  EXPECT_THAT(Take(At(200)), ElementsAre(Pair(2, 3), Pair(2, 4), Pair(2, 5), Pair(2, 6)));
+  EXPECT_THAT(Take(At(201)), ElementsAre(Pair(1, 1), Pair(2, 7), Pair(2, 8), Pair(2, 9)));
+}
+
+TEST_F(RequestQueueTest, ALongOverdueSequenceGoesAfterFourBatches) {
+  Add({40}, -1);
+  Add(std::vector<int64_t>(16, 10), 0);
+  for (int batch = 0; batch < 3; ++batch) EXPECT_EQ(Take(At(101))[0].first, 2u);
+  EXPECT_THAT(Take(At(101)), ElementsAre(Pair(1, 0)));
+}
+
+TEST_F(RequestQueueTest, TheLongestWithoutProgressIsServedFirst) {
+  Add({10, 10}, -1);
+  Add({10, 10}, -2);
+  Add(std::vector<int64_t>(12, 10), 0);
+  EXPECT_EQ(Take(At(150))[0], (std::pair<RequestId, size_t>(1, 0)));
+  EXPECT_EQ(Take(At(150))[0], (std::pair<RequestId, size_t>(2, 0)));
+  EXPECT_EQ(Take(At(150))[0].first, 3u);
+}
+
+TEST_F(RequestQueueTest, SumsUpWhatComesBeforeANewRequest) {
+  for (int i = 0; i < 2; ++i) Add({30, 20}, 3);
+  Add({9}, 1);
+  EXPECT_EQ(queue_.HigherThan(3).tokens, 0);
+  EXPECT_EQ(queue_.HigherThan(1).tokens, 100);
+  EXPECT_EQ(queue_.HigherThan(0).tokens, 109);
+  EXPECT_EQ(queue_.HigherThan(0).sequences, 5);
+  EXPECT_EQ(queue_.AheadAt(3).tokens, 0) << "they may have to wait for more turns";
+  EXPECT_EQ(queue_.AheadAt(1).tokens, 0) << "a shorter one may fill a batch's rest before them";
+  Take();
+  EXPECT_EQ(queue_.HigherThan(-1).tokens, queue_.tokens());
+}
+
+TEST_F(RequestQueueTest, CountsRequestsOfOneTurnBeyondThosePassedOver) {
+  RequestQueue queue({.max_tokens = 1000, .max_requests = 100}, policy_);
+  std::deque<PendingRequest> requests;
+  for (RequestId id = 1; id <= 20; ++id) {
+    PendingRequest& request = requests.emplace_back();
+    request.id = id;
+    request.encode().sequences.emplace_back().token_ids.resize(9);
+    request.tokens_waiting = 9;
+    queue.Add(request);
+  }
+  EXPECT_EQ(queue.AheadAt(0).tokens, 20 * 9 - 8 * 10);
+  EXPECT_EQ(queue.AheadAt(1).tokens, 0);
 }
 
 TEST_F(RequestQueueTest, BoundsTokensExactly) {
-  Add({10});
-  EXPECT_TRUE(queue_.CheckRoom(10).ok());
-  const absl::Status full = queue_.CheckRoom(11);
+  Add({100});
+  EXPECT_TRUE(queue_.CheckRoom(100).ok());
+  const absl::Status full = queue_.CheckRoom(101);
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(full.message()), HasSubstr("queue full: 21 of 20 tokens queued"));
+  EXPECT_THAT(std::string(full.message()), HasSubstr("queue full: 201 of 200 tokens queued"));
 }
 
 TEST_F(RequestQueueTest, BoundsRequestsExactly) {
-  Add({1});
-  Add({1});
+  for (int i = 0; i < 8; ++i) Add({1});
   EXPECT_TRUE(queue_.CheckRoom(1).ok());
   Add({1});
   const absl::Status full = queue_.CheckRoom(1);
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(full.message()), HasSubstr("queue full: 4 of 3 requests queued"));
+  EXPECT_THAT(std::string(full.message()), HasSubstr("queue full: 10 of 9 requests queued"));
 }
 
 TEST_F(RequestQueueTest, TakingMakesRoom) {
-  Add({10});
-  Add({10});
+  for (int i = 0; i < 5; ++i) Add({10, 10, 10, 10});
   EXPECT_FALSE(queue_.CheckRoom(1).ok());
   Take();
-  EXPECT_TRUE(queue_.CheckRoom(10).ok());
+  EXPECT_TRUE(queue_.CheckRoom(40).ok());
 }
 
 TEST_F(RequestQueueTest, TakesWhatHasExpiredAndNothingElse) {
@@ -125,7 +288,7 @@ TEST_F(RequestQueueTest, TakesWhatHasExpiredAndNothingElse) {
 }
 
 TEST_F(RequestQueueTest, RestOfASplitRequestExpires) {
-  PendingRequest& request = Add({6, 6, 1}, 0, At(100));
+  PendingRequest& request = Add({10, 10, 10, 10, 1}, 0, At(100));
   Take();
   EXPECT_THAT(queue_.TakeExpired(At(100)), ElementsAre(&request));
   EXPECT_EQ(queue_.tokens(), 0);

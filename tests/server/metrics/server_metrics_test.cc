@@ -52,6 +52,7 @@ TEST_F(ServerMetricsTest, HasEveryFamilyOfTheDesign) {
                          "attendant_rejected_total counter",
                          "attendant_queue_tokens gauge",
                          "attendant_queue_requests gauge",
+                         "attendant_stalled_workers gauge",
                          "attendant_inflight_requests gauge",
                          "attendant_model_loaded_info gauge",
                          "attendant_model_load_seconds gauge",
@@ -136,6 +137,7 @@ TEST_F(ServerMetricsTest, CountsTokensBatchesAndGauges) {
   model.SetQueue(50, 4);
   model.AddInflight(5);
   model.AddInflight(-2);
+  model.SetStalledWorkers(2);
   const Exposition scrape = Scrape();
   EXPECT_EQ(scrape.Value("attendant_tokens_total", {{"model", "m"}, {"kind", "valid"}}), 42);
   EXPECT_EQ(scrape.Value("attendant_tokens_total", {{"model", "m"}, {"kind", "padding"}}), 2);
@@ -145,13 +147,15 @@ TEST_F(ServerMetricsTest, CountsTokensBatchesAndGauges) {
   EXPECT_EQ(scrape.Value("attendant_queue_tokens", {{"model", "m"}}), 50);
   EXPECT_EQ(scrape.Value("attendant_queue_requests", {{"model", "m"}}), 4);
   EXPECT_EQ(scrape.Value("attendant_inflight_requests", {{"model", "m"}}), 3);
+  EXPECT_EQ(scrape.Value("attendant_stalled_workers", {{"model", "m"}}), 2);
 }
 
 TEST_F(ServerMetricsTest, KnowsEveryRejectReason) {
   ModelMetrics& model = metrics_.ForModel("m");
   for (RejectReason reason :
        {RejectReason::kQueueFull, RejectReason::kTooLarge, RejectReason::kDeadline,
-        RejectReason::kCancelled, RejectReason::kDraining}) {
+        RejectReason::kCancelled, RejectReason::kDraining, RejectReason::kDeviceLost,
+        RejectReason::kInfeasible}) {
     model.CountRejected(RejectReasonName(reason));
     EXPECT_EQ(Scrape().Value("attendant_rejected_total",
                              {{"model", "m"}, {"reason", std::string(RejectReasonName(reason))}}),

@@ -138,7 +138,9 @@ TEST_F(AttentionTest, AFullQueueSaysWhenToComeBack) {
 }
 
 TEST_F(AttentionTest, HigherPriorityGoesFirst) {
-  Start();
+  InProcessServer::Options options;
+  options.flags.max_priority = 1;
+  Start(options);
   Call running(*stub_, LongRequest());
   server_->AwaitMetric(kInflight, 1);
   server_->AwaitMetric(kTokens, 0);

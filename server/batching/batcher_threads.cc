@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads of a batcher: the workers, and the one that watches deadlines and workers.
+#include <pthread.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/core/check.h"
+#include "server/batching/batcher.h"
+
+namespace attendant {
+namespace {
+
+void NameThisThread(const std::string& name) {
+  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+}
+
+// The items' requests, those of one request next to each other.
+std::vector<PendingRequest*> RequestsOf(std::span<const BatchItem> items) {
+  std::vector<PendingRequest*> requests;
+  for (const BatchItem& item : items) requests.push_back(item.request);
+  std::sort(requests.begin(), requests.end(),
+            [](const PendingRequest* a, const PendingRequest* b) { return a->id < b->id; });
+  return requests;
+}
+
+BatchShape ShapeOf(std::span<const BatchItem> items) {
+  BatchShape shape;
+  for (const BatchItem& item : items) shape.Add(item.tokens());
+  return shape;
+}
+
+}  // namespace
+
+void Batcher::Work(size_t index) {
+  NameThisThread(absl::StrCat("batch-", index));
+  runners_[index]->OnWorkerStart();
+  std::vector<BatchItem> items;
+  while (true) {
+    Ended expired;
+    items.clear();
+    if (!NextBatch(index, items, expired)) return;
+    Post(std::move(expired));
+    if (items.empty()) continue;
+    const absl::Time start = SteadyNow();
+    const absl::Status status = runners_[index]->Run(items);
+    EndBatch(index, items, status, SteadyNow() - start);
+    if (absl::IsUnavailable(status)) return LoseRunner(index, status);
+  }
+}
+
+bool Batcher::NextBatch(size_t index, std::vector<BatchItem>& items, Ended& ended) {
+  absl::MutexLock lock(&mutex_);
+  while (!stopping_) {
+    const absl::Time now = SteadyNow();
+    Expire(now, ended);
+    QueueSnapshot snapshot = queue_.Snapshot();
+    snapshot.draining = draining_;
+    const BatchDecision decision = policy_.Decide(snapshot, now);
+    if (decision.run) {
+      queue_.TakeBatch(now, items);
+      StartBatch(index, items, now);
+      return true;
+    }
+    if (!ended.completions.empty()) return true;  // their owners must not wait for the next batch
+    work_.WaitUntil(mutex_, decision.wait_until);
+  }
+  return false;
+}
+
+void Batcher::StartBatch(size_t index, std::span<const BatchItem> items, absl::Time now) {
+  ATTENDANT_CHECK(!items.empty());
+  for (const BatchItem& item : items) {
+    ++item.request->sequences_running;
+    if (!item.request->queued) item.request->result.queue = now - item.request->arrival;
+  }
+  workers_[index] = {.stalls_at = now + options_.stall_timeout,
+                     .expected_end = now + cost_.Estimate(ShapeOf(items))};
+  if (workers_[index].stalls_at < watched_until_) watch_.Signal();
+  ReportQueue();
+  // Admission wakes one worker for each request: wake another one for the rest of the queue.
+  if (queue_.requests() > 0) work_.Signal();
+}
+
+void Batcher::EndBatch(size_t index, std::span<const BatchItem> items, const absl::Status& status,
+                       absl::Duration compute) {
+  // Before a request that ends takes its work along.
+  const BatchShape shape = ShapeOf(items);
+  const std::vector<PendingRequest*> members = RequestsOf(items);
+  Ended ended;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (workers_[index].stalled) watch_.Signal();
+    workers_[index] = {};
+    int64_t requests = 0;
+    for (size_t first = 0; first < members.size(); ++requests) {
+      size_t end = first;
+      while (end < members.size() && members[end] == members[first]) ++end;
+      members[first]->result.compute += compute;
+      EndSequences(*members[first], static_cast<int64_t>(end - first), status, ended);
+      first = end;
+    }
+    if (status.ok()) {
+      cost_.Observe(shape, compute);
+      observer_.OnBatch(shape.tokens, shape.sequences, requests, compute);
+    }
+    ReportQueue();
+  }
+  Post(std::move(ended));
+}
+
+void Batcher::EndSequences(PendingRequest& request, int64_t sequences, const absl::Status& status,
+                           Ended& ended) {
+  request.sequences_running -= sequences;
+  if (request.completed) {
+    if (request.sequences_running == 0) Release(request, ended);
+  } else if (!status.ok()) {
+    Complete(request, status, ended);
+  } else if (!request.queued && request.sequences_running == 0) {
+    if (auto* operation = std::get_if<std::unique_ptr<Operation>>(&request.work)) {
+      request.result.operation = std::move(*operation);
+    }
+    Complete(request, std::move(request.result), ended);
+  }
+}
+
+// Marks workers whose batch runs too long, and returns when the next one would.
+absl::Time Batcher::FindStalled(absl::Time now) {
+  absl::Time next = absl::InfiniteFuture();
+  int stalled = 0;
+  for (Worker& worker : workers_) {
+    worker.stalled = worker.stalls_at <= now;
+    stalled += worker.stalled ? 1 : 0;
+    if (!worker.stalled) next = std::min(next, worker.stalls_at);
+  }
+  if (stalled != stalled_workers_) observer_.OnStalled(stalled);
+  stalled_workers_ = stalled;
+  return next;
+}
+
+void Batcher::Watch() {
+  NameThisThread("batch-watch");
+  int told = 0;  // stalled workers, as the listener knows
+  while (true) {
+    Ended ended;
+    StallListener* tell = nullptr;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (stopping_) return;
+      const absl::Time now = SteadyNow();
+      Expire(now, ended);
+      watched_until_ = std::min(FindStalled(now), queue_.next_deadline());
+      if (stalled_workers_ != told && stall_listener_) tell = &stall_listener_;
+      if (tell != nullptr) {
+        told = stalled_workers_;
+      } else if (ended.completions.empty()) {
+        watch_.WaitUntil(mutex_, watched_until_);
+      }
+    }
+    Post(std::move(ended));
+    if (tell != nullptr) (*tell)(told);  // it is set once
+  }
+}
+
+}  // namespace attendant

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "absl/time/time.h"
+
+namespace attendant {
+
+// What the time of a batch depends on.
+struct BatchShape {
+  int64_t sequences = 0;
+  int64_t tokens = 0;
+  int64_t squares = 0;  // sum of len^2: the size of attention
+
+  void Add(int64_t len) {
+    ++sequences;
+    tokens += len;
+    squares += len * len;
+  }
+};
+
+// Estimates the time of a batch: a + b sequences + c tokens + d squares, none of them negative,
+// times a correction that follows the batches that run. Pure: no clock, no thread.
+//
+// A model without a fit learns a time per token from the batches alone: enough for a retry hint,
+// not for a promise.
+class CostModel {
+ public:
+  struct Sample {
+    BatchShape shape;
+    absl::Duration time;
+  };
+
+  CostModel() = default;
+
+  // The fit with the least sum of squared relative errors. REQUIRES: times are positive.
+  static CostModel Fit(std::span<const Sample> samples);
+
+  bool fitted() const { return fitted_; }
+  bool known() const;  // Estimate says something
+
+  // Zero before anything is known.
+  absl::Duration Estimate(const BatchShape& shape) const;
+
+  // A batch of this shape took `time`. Moves the correction a fifth of the way; a single batch that
+  // was held up by something else moves it by at most a factor of two.
+  void Observe(const BatchShape& shape, absl::Duration time);
+
+ private:
+  static constexpr size_t kTerms = 4;
+  using Terms = std::array<double, kTerms>;
+
+  static Terms TermsOf(const BatchShape& shape);
+  double Seconds(const BatchShape& shape) const;  // without the correction
+
+  Terms seconds_{};  // of one unit of each term
+  double correction_ = 1;
+  bool fitted_ = false;
+};
+
+}  // namespace attendant

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/models/warm_up.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <vector>
+
+#include "kernels/core/packed_batch.h"
+#include "kernels/core/status_macros.h"
+
+namespace attendant {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Lens = std::vector<int64_t>;
+
+// Single sequences first: they cost least.
+std::vector<Lens> ShapesToMeasure(const SessionLimits& limits, int64_t max_len) {
+  std::vector<Lens> shapes;
+  const auto add = [&](int64_t len, int64_t tokens) {
+    len = std::min(len, max_len);
+    tokens = std::min(tokens, limits.max_batch_tokens);
+    const int64_t count = std::clamp<int64_t>(tokens / len, 1, limits.max_batch_sequences);
+    Lens lens(static_cast<size_t>(count), len);
+    if (std::find(shapes.begin(), shapes.end(), lens) == shapes.end()) shapes.push_back(lens);
+  };
+  for (const int64_t len : {16, 64, 256}) add(len, len);
+  for (const int64_t len : {16, 64, 256}) add(len, limits.max_batch_tokens / 4);
+  for (const int64_t len : {32, 128}) add(len, limits.max_batch_tokens / 2);
+  add(max_len, max_len);
+  add(48, limits.max_batch_tokens);
+  return shapes;
+}
+
+absl::StatusOr<CostModel::Sample> Measure(Session& session, const Lens& lens) {
+  CostModel::Sample sample;
+  for (const int64_t len : lens) sample.shape.Add(len);
+  const Clock::time_point start = Clock::now();
+  ATTENDANT_RETURN_IF_ERROR(RunZeros(session, lens));
+  sample.time = std::max(absl::FromChrono(Clock::now() - start), absl::Nanoseconds(1));
+  return sample;
+}
+
+}  // namespace
+
+absl::Status RunZeros(Session& session, std::span<const int64_t> lens) {
+  const int64_t longest = *std::max_element(lens.begin(), lens.end());
+  const std::vector<int32_t> zeros(static_cast<size_t>(longest));
+  std::vector<int32_t> positions(zeros.size());
+  std::iota(positions.begin(), positions.end(), 0);
+  PackedBatch batch;
+  for (const int64_t len : lens) {
+    const auto size = static_cast<size_t>(len);
+    batch.Append(std::span(zeros).first(size), std::span(positions).first(size),
+                 std::span(zeros).first(size));
+  }
+  const std::vector<SequenceOutputs> spec(
+      lens.size(), SequenceOutputs{.last_hidden_state = true, .pooling = Pooling::kMean});
+  Outputs outputs;
+  return session.Run(batch, {.sequences = spec}, outputs);
+}
+
+absl::Status WarmUp(Session& session, const SessionLimits& limits, int64_t max_sequence_tokens) {
+  ATTENDANT_RETURN_IF_ERROR(RunZeros(session, Lens{1}));
+  const int64_t count =
+      std::min(limits.max_batch_sequences, limits.max_batch_tokens / max_sequence_tokens);
+  return RunZeros(session, Lens(static_cast<size_t>(count), max_sequence_tokens));
+}
+
+// The least of some times of a shape: what else runs on the machine only adds.
+absl::StatusOr<CostModel> MeasureCost(Session& session, const SessionLimits& limits,
+                                      int64_t max_sequence_tokens) {
+  constexpr int kRounds = 5;
+  constexpr std::chrono::milliseconds kTime{400};
+  const std::vector<Lens> shapes = ShapesToMeasure(limits, max_sequence_tokens);
+  std::vector<CostModel::Sample> samples;
+  const Clock::time_point end = Clock::now() + kTime;
+  for (int round = 0; round < kRounds && (round == 0 || Clock::now() < end); ++round) {
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      ATTENDANT_ASSIGN_OR_RETURN(const CostModel::Sample sample, Measure(session, shapes[i]));
+      if (round == 0) {
+        samples.push_back(sample);
+      } else {
+        samples[i].time = std::min(samples[i].time, sample.time);
+      }
+    }
+  }
+  return CostModel::Fit(samples);
+}
+
+}  // namespace attendant

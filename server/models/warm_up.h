@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/core/session.h"
+#include "server/batching/cost_model.h"
+
+namespace attendant {
+
+// Runs a batch of sequences of these lengths, all of token 0, with states and pooled vectors as
+// outputs.
+absl::Status RunZeros(Session& session, std::span<const int64_t> lens);
+
+// Runs the smallest batch, and a full one of sequences of `max_sequence_tokens`.
+absl::Status WarmUp(Session& session, const SessionLimits& limits, int64_t max_sequence_tokens);
+
+// Fits the session's times for batches of short, middling and long sequences, from one sequence to
+// a full batch. Takes about half a second, or the time of four full batches if that is longer.
+// REQUIRES: WarmUp has run.
+absl::StatusOr<CostModel> MeasureCost(Session& session, const SessionLimits& limits,
+                                      int64_t max_sequence_tokens);
+
+}  // namespace attendant

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a batcher knows of time: deadlines that cannot be met, priorities that wait, workers that
+// stall.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/time/clock.h"
+#include "server/batching/retry_hint.h"
+#include "server/batching/steady_time.h"
+#include "tests/server/batching/batcher_fixture.h"
+
+namespace attendant {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class BatcherTimeTest : public BatcherTest {
+ protected:
+  // Estimates a minute a token.
+  static BatcherOptions SlowOptions() {
+    BatcherOptions options = Options();
+    std::vector<CostModel::Sample> samples;
+    for (const int64_t len : {1, 2, 5, 10}) {
+      samples.push_back({{1, len, len * len}, absl::Minutes(len)});
+      samples.push_back({{3, 3 * len, 3 * len * len}, absl::Minutes(3 * len)});
+    }
+    options.cost = CostModel::Fit(samples);
+    return options;
+  }
+
+  RequestId SubmitFor(absl::Duration time, const std::vector<int>& lens, Answer& answer) {
+    PendingRequest request = Request(1, lens, answer);
+    request.deadline = absl::Now() + time;
+    return batcher_->Submit(std::move(request));
+  }
+
+  // Until the observer was told so many times.
+  std::vector<int> AwaitStalled(size_t reports) {
+    while (observer_.stalled().size() < reports) std::this_thread::yield();
+    return observer_.stalled();
+  }
+};
+
+TEST_F(BatcherTimeTest, ADeadlineThatCannotBeMetIsRefusedAtOnce) {
+  Start(SlowOptions());
+  Answer refused;
+  EXPECT_EQ(SubmitFor(absl::Minutes(1), {5}, refused), 0u);
+  EXPECT_EQ(refused.WaitForCode(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(refused.Wait().status().message()),
+              HasSubstr("the answer takes at least 1m15s"));
+  EXPECT_THAT(observer_.rejected(), ElementsAre(RejectReason::kInfeasible));
+  EXPECT_THAT(engine_.batches(), IsEmpty());
+}
+
+TEST_F(BatcherTimeTest, TheEstimateMayBeFourTimesTheTruth) {
+  Start(SlowOptions());
+  Answer admitted, patient;
+  EXPECT_NE(SubmitFor(absl::Minutes(2), {5}, admitted), 0u) << "a quarter of 5 minutes is certain";
+  EXPECT_TRUE(admitted.Wait().ok());
+  Submit(1, {5}, patient);
+  EXPECT_TRUE(patient.Wait().ok());
+}
+
+TEST_F(BatcherTimeTest, ARunningBatchCountsToo) {
+  Start(SlowOptions());
+  Answer blocker, refused, other;
+  engine_.Close();
+  Submit(0, {10}, blocker);
+  engine_.AwaitStarted(1);
+  EXPECT_EQ(SubmitFor(absl::Minutes(2), {1}, refused), 0u);
+  EXPECT_NE(SubmitFor(absl::Minutes(6), {1}, other), 0u);
+  EXPECT_EQ(refused.WaitForCode(), absl::StatusCode::kDeadlineExceeded);
+  engine_.Open();
+  EXPECT_TRUE(other.Wait().ok());
+}
+
+TEST_F(BatcherTimeTest, TheRetryHintComesFromTheCostModel) {
+  BatcherOptions options = SlowOptions();
+  options.max_queued_tokens = 10;
+  Start(options);
+  Answer blocker, queued, over;
+  Occupy(blocker);
+  Submit(1, {5}, queued);
+  Submit(2, {6}, over);
+  EXPECT_EQ(RetryAfter(over.Wait().status()), absl::Seconds(10)) << "five minutes, cut";
+  engine_.Open();
+  EXPECT_TRUE(queued.Wait().ok());
+}
+
+TEST_F(BatcherTimeTest, PrioritiesAreLoweredToTheHighest) {
+  BatcherOptions options = Options();
+  options.max_priority = 0;
+  Start(options);
+  Answer blocker, first, low, high;
+  Occupy(blocker);
+  Submit(1, {10}, first);
+  PendingRequest lower = Request(2, {10}, low);
+  lower.priority = -1;
+  batcher_->Submit(std::move(lower));
+  PendingRequest higher = Request(3, {10}, high);
+  higher.priority = 100;
+  batcher_->Submit(std::move(higher));
+  engine_.Open();
+  EXPECT_TRUE(low.Wait().ok());
+  EXPECT_THAT(LaterBatches(), ElementsAre(ElementsAre(1), ElementsAre(3), ElementsAre(2)));
+}
+
+TEST_F(BatcherTimeTest, AnOverdueRequestGoesBeforeHigherPriorities) {
+  BatcherOptions options = Options();
+  options.max_priority_wait = absl::ZeroDuration();
+  Start(options);
+  Answer blocker, low, high;
+  Occupy(blocker);
+  PendingRequest lower = Request(2, {1}, low);
+  lower.priority = -1;
+  batcher_->Submit(std::move(lower));
+  Submit(3, {1, 1, 1, 1}, high);
+  engine_.Open();
+  EXPECT_TRUE(high.Wait().ok());
+  EXPECT_THAT(LaterBatches(), ElementsAre(ElementsAre(2, 3, 103, 203), ElementsAre(303)));
+}
+
+TEST_F(BatcherTimeTest, AStalledWorkerIsReportedUntilItsBatchEnds) {
+  BatcherOptions options = Options();
+  options.stall_timeout = absl::Milliseconds(5);
+  Start(options, 2);
+  absl::Mutex mutex;
+  std::vector<int> told;
+  batcher_->SetStallListener([&](int workers) {
+    absl::MutexLock lock(&mutex);
+    told.push_back(workers);
+  });
+  Answer first, second;
+  engine_.Close();
+  Submit(1, {1}, first);
+  EXPECT_THAT(AwaitStalled(1), ElementsAre(1));
+  Submit(2, {1}, second);
+  EXPECT_THAT(AwaitStalled(2), ElementsAre(1, 2));
+  engine_.Open();
+  EXPECT_TRUE(first.Wait().ok());
+  EXPECT_TRUE(second.Wait().ok());
+  while (observer_.stalled().back() != 0) std::this_thread::yield();
+  const auto recovered = [&] { return !told.empty() && told.back() == 0; };
+  absl::MutexLock lock(&mutex, absl::Condition(&recovered));
+  EXPECT_EQ(told.front(), 1);
+}
+
+TEST_F(BatcherTimeTest, AListenerThatComesLateIsToldOfAStall) {
+  BatcherOptions options = Options();
+  options.stall_timeout = absl::Milliseconds(1);
+  Start(options);
+  Answer answer;
+  engine_.Close();
+  Submit(1, {1}, answer);
+  AwaitStalled(1);
+  absl::Notification told;
+  batcher_->SetStallListener([&](int workers) {
+    if (workers == 1) told.Notify();
+  });
+  told.WaitForNotification();
+  engine_.Open();
+  EXPECT_TRUE(answer.Wait().ok());
+  batcher_.reset();
+}
+
+TEST_F(BatcherTimeTest, BatchesThatEndInTimeDoNotStall) {
+  BatcherOptions options = Options();
+  options.stall_timeout = absl::Hours(1);
+  Start(options);
+  for (int i = 0; i < 20; ++i) {
+    Answer answer;
+    Submit(i, {1}, answer);
+    EXPECT_TRUE(answer.Wait().ok());
+  }
+  batcher_.reset();
+  EXPECT_THAT(observer_.stalled(), IsEmpty());
+}
+
+TEST(SteadyTimeTest, KeepsTheDistanceToAMoment) {
+  const absl::Duration left = ToSteady(absl::Now() + absl::Hours(1)) - SteadyNow();
+  EXPECT_LT(left, absl::Minutes(61));
+  EXPECT_GT(left, absl::Minutes(59));
+  EXPECT_EQ(ToSteady(absl::InfiniteFuture()), absl::InfiniteFuture());
+  EXPECT_EQ(ToSteady(absl::InfinitePast()), absl::InfinitePast());
+}
+
+TEST(SteadyTimeTest, WaitsUntilItsDeadlineOrASignal) {
+  absl::Mutex mutex;
+  SteadyCondVar condition;
+  absl::MutexLock lock(&mutex);
+  const absl::Time deadline = SteadyNow() + absl::Milliseconds(5);
+  while (SteadyNow() < deadline) condition.WaitUntil(mutex, deadline);
+  bool signalled = false;
+  std::thread other([&] {
+    absl::MutexLock inner(&mutex);
+    signalled = true;
+    condition.SignalAll();
+  });
+  while (!signalled) condition.WaitUntil(mutex, absl::InfiniteFuture());
+  mutex.Unlock();
+  other.join();
+  mutex.Lock();
+}
+
+}  // namespace
+}  // namespace attendant

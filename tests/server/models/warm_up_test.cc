@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/models/warm_up.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "kernels/core/packed_batch.h"
+
+namespace attendant {
+namespace {
+
+// Takes batches within its limits, and remembers their sizes.
+class RecordingSession final : public Session {
+ public:
+  explicit RecordingSession(const SessionLimits& limits) : limits_(limits) {}
+
+  absl::Status Run(const PackedBatch& batch, const OutputSpec& spec, Outputs&) override {
+    sizes.emplace(batch.batch(), batch.tokens());
+    for (int64_t i = 0; i < batch.batch(); ++i) longest = std::max(longest, batch.len(i));
+    return CheckSessionLimits(batch, spec, limits_);
+  }
+
+  std::set<std::pair<int64_t, int64_t>> sizes;  // sequences, tokens
+  int64_t longest = 0;
+
+ private:
+  const SessionLimits limits_;
+};
+
+struct LimitsCase {
+  SessionLimits limits;
+  int64_t max_sequence_tokens;
+};
+
+class WarmUpTest : public testing::TestWithParam<LimitsCase> {};
+
+TEST_P(WarmUpTest, StaysWithinTheLimitsAndReachesThem) {
+  const auto& [limits, max_len] = GetParam();
+  RecordingSession session(limits);
+  ASSERT_TRUE(WarmUp(session, limits, max_len).ok());
+  EXPECT_TRUE(session.sizes.contains({1, 1}));
+  const absl::StatusOr<CostModel> cost = MeasureCost(session, limits, max_len);
+  ASSERT_TRUE(cost.ok()) << cost.status();
+  EXPECT_TRUE(cost->fitted());
+  EXPECT_EQ(session.longest, max_len);
+  const auto fuller = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto fullest = std::max_element(session.sizes.begin(), session.sizes.end(), fuller);
+  EXPECT_GE(2 * fullest->second,
+            std::min(limits.max_batch_tokens, limits.max_batch_sequences * max_len));
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, WarmUpTest,
+                         testing::Values(LimitsCase{{1024, 256}, 512}, LimitsCase{{48, 8}, 48},
+                                         LimitsCase{{16, 1}, 16}, LimitsCase{{1024, 1}, 512},
+                                         LimitsCase{{16384, 1024}, 128}, LimitsCase{{17, 3}, 5}));
+
+TEST(MeasureCostTest, AFailingSessionIsAnError) {
+  RecordingSession session({.max_batch_tokens = 8, .max_batch_sequences = 1});
+  const SessionLimits wider{.max_batch_tokens = 64, .max_batch_sequences = 8};
+  EXPECT_TRUE(absl::IsInvalidArgument(MeasureCost(session, wider, 64).status()));
+}
+
+}  // namespace
+}  // namespace attendant

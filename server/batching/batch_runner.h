@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <utility>
@@ -23,6 +24,7 @@ class BatchRunner final : public Runner {
   explicit BatchRunner(std::unique_ptr<Session> session) : session_(std::move(session)) {}
 
   void OnWorkerStart() override { session_->PlaceCaller(); }
+  void StopWhen(const std::atomic<bool>* stop) override { session_->StopWhen(stop); }
 
   // The session's status; on success every item's SequenceResult is filled.
   absl::Status Run(std::span<const BatchItem> items) override;

@@ -15,7 +15,6 @@ namespace attendant {
 namespace {
 
 absl::Status CheckSequences(const EncodeWork& work, int64_t max_tokens) {
-  if (work.sequences.empty()) return absl::InvalidArgumentError("the request has no sequences");
   for (size_t i = 0; i < work.sequences.size(); ++i) {
     const int64_t len = work.sequences[i].len();
     if (len == 0) return absl::InvalidArgumentError(absl::StrCat("sequence ", i, " has no tokens"));
@@ -56,6 +55,7 @@ Batcher::Batcher(const BatcherOptions& options, std::vector<std::unique_ptr<Runn
                .max_batch_sequences = options.max_batch_sequences,
                .max_queue_delay = options.max_queue_delay,
                .max_priority_wait = options.max_priority_wait}),
+      abandoned_(runners.size()),
       runners_(std::move(runners)),
       observer_(observer),
       executor_(std::move(executor)),
@@ -65,6 +65,7 @@ Batcher::Batcher(const BatcherOptions& options, std::vector<std::unique_ptr<Runn
       workers_(runners_.size()),
       runners_left_(runners_.size()) {
   ATTENDANT_CHECK(!runners_.empty());
+  for (size_t i = 0; i < runners_.size(); ++i) runners_[i]->StopWhen(&abandoned_[i]);
   for (size_t i = 0; i < runners_.size(); ++i) threads_.emplace_back([this, i] { Work(i); });
   threads_.emplace_back([this] { Watch(); });
 }
@@ -109,6 +110,10 @@ std::optional<Batcher::Refusal> Batcher::Admit(std::unique_ptr<PendingRequest>& 
   if (std::optional<Refusal> refusal = FindRefusal(*request, size, ended)) {
     observer_.OnRejected(refusal->reason);
     return refusal;
+  }
+  if (request->num_sequences() == 0) {  // there is nothing to compute
+    ended.completions.push_back({std::move(request->done), std::move(request->result)});
+    return std::nullopt;
   }
   id = request->id = ++last_id_;
   queue_.Add(*request);
@@ -257,7 +262,20 @@ void Batcher::Complete(PendingRequest& request, absl::StatusOr<RequestResult> re
   request.completed = true;
   queue_.Remove(request);
   ended.completions.push_back({std::move(request.done), std::move(result)});
-  if (request.sequences_running == 0) Release(request, ended);
+  if (request.sequences_running == 0) {
+    Release(request, ended);
+  } else {
+    AbandonBatches();
+  }
+}
+
+void Batcher::AbandonBatches() {
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    const std::span<const BatchItem> batch = workers_[i].batch;
+    const bool awaited = std::any_of(
+        batch.begin(), batch.end(), [](const BatchItem& item) { return !item.request->completed; });
+    if (!batch.empty() && !awaited) abandoned_[i] = true;
+  }
 }
 
 void Batcher::Release(PendingRequest& request, Ended& ended) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -58,7 +59,8 @@ absl::string_view RejectReasonName(RejectReason reason);  // "queue_full", ...: 
 class BatchObserver {
  public:
   virtual ~BatchObserver() = default;
-  // A batch was computed; failed batches do not count. It served `requests` different requests.
+  // A batch was computed; failed and abandoned ones do not count. It served `requests` different
+  // requests.
   virtual void OnBatch(int64_t tokens, int64_t sequences, int64_t requests,
                        absl::Duration compute) = 0;
   // A request was refused, or ended before it was computed.
@@ -78,10 +80,11 @@ using Executor = std::function<void(absl::AnyInvocable<void()>)>;
 //
 // A request whose deadline cannot be met is refused at once (LeastAnswerTime says when that is
 // certain). From then on the deadline counts until the last sequence has entered a batch; one more
-// thread ends expired requests on time, and finds stalled workers. Times are the steady clock's:
-// only the caller's deadlines come from the wall clock, and are converted on arrival. A batch that
-// fails ends its own requests with its status, and no others. A worker whose runner is lost takes
-// no more batches; when the last runner is lost, every request is refused.
+// thread ends expired requests on time, and finds stalled workers. A batch is abandoned, and its
+// runner told to stop, when all its requests have ended while it runs. Times are the steady
+// clock's: only the caller's deadlines come from the wall clock, and are converted on arrival. A
+// batch that fails ends its own requests with its status, and no others. A worker whose runner is
+// lost takes no more batches; when the last runner is lost, every request is refused.
 //
 // One lock guards the queue and the table of requests; workers and the watching thread wait on it.
 // A request ends under the lock, exactly once (Complete); its completion goes to the executor after
@@ -99,7 +102,8 @@ class Batcher {
   Batcher& operator=(const Batcher&) = delete;
 
   // Admits or refuses; either way request.done is called exactly once. Returns 0 for a refused
-  // request. A full queue says when to come back (RetryAfter in retry_hint.h).
+  // request, and for one without sequences, which is admitted and ends at once. A full queue says
+  // when to come back (RetryAfter in retry_hint.h).
   RequestId Submit(PendingRequest request);
 
   // Completes the request with CANCELLED if it has not completed; its queued sequences never enter
@@ -124,6 +128,7 @@ class Batcher {
   struct Worker {
     absl::Time stalls_at = absl::InfiniteFuture();   // if its batch has not ended by then
     absl::Time expected_end = absl::InfinitePast();  // of its batch
+    std::span<const BatchItem> batch;                // that it runs
     bool stalled = false;
   };
   struct Completion {
@@ -169,6 +174,7 @@ class Batcher {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Complete(PendingRequest& request, absl::StatusOr<RequestResult> result, Ended& ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AbandonBatches() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Release(PendingRequest& request, Ended& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RejectAll(const Refusal& refusal, bool running_too, Ended& ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -182,6 +188,7 @@ class Batcher {
 
   const BatcherOptions options_;
   const BatchPolicy policy_;
+  std::vector<std::atomic<bool>> abandoned_;  // [runners], its batch; set under the lock
   const std::vector<std::unique_ptr<Runner>> runners_;
   BatchObserver& observer_;
   const Executor executor_;

@@ -77,7 +77,9 @@ void Batcher::StartBatch(size_t index, std::span<const BatchItem> items, absl::T
     if (!item.request->queued) item.request->result.queue = now - item.request->arrival;
   }
   workers_[index] = {.stalls_at = now + options_.stall_timeout,
-                     .expected_end = now + cost_.Estimate(ShapeOf(items))};
+                     .expected_end = now + cost_.Estimate(ShapeOf(items)),
+                     .batch = items};
+  abandoned_[index] = false;
   if (workers_[index].stalls_at < watched_until_) watch_.Signal();
   ReportQueue();
   // Admission wakes one worker for each request: wake another one for the rest of the queue.
@@ -102,7 +104,7 @@ void Batcher::EndBatch(size_t index, std::span<const BatchItem> items, const abs
       EndSequences(*members[first], static_cast<int64_t>(end - first), status, ended);
       first = end;
     }
-    if (status.ok()) {
+    if (status.ok() && !abandoned_[index]) {
       cost_.Observe(shape, compute);
       observer_.OnBatch(shape.tokens, shape.sequences, requests, compute);
     }

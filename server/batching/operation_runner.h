@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <span>
 
 #include "absl/status/status.h"
@@ -16,6 +17,7 @@ class OperationRunner final : public Runner {
   explicit OperationRunner(const ThreadTeam& team) : pool_(team) {}
 
   void OnWorkerStart() override { pool_.PlaceCaller(); }
+  void StopWhen(const std::atomic<bool>* stop) override { pool_.StopWhen(stop); }
   absl::Status Run(std::span<const BatchItem> items) override;
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <span>
 
 #include "absl/status/status.h"
@@ -15,6 +16,10 @@ class Runner {
 
   // Called once by the thread that will call Run.
   virtual void OnWorkerStart() {}
+
+  // From now on Run may end early while `*stop` is true, with undefined results. Called once,
+  // before Run; `stop` outlives the last Run.
+  virtual void StopWhen(const std::atomic<bool>* stop) = 0;
 
   // On success every item's result is in its request. Nothing is thrown: an exception of a kernel,
   // or memory that runs out, becomes INTERNAL. UNAVAILABLE: the runner's device is lost, and Run

@@ -53,7 +53,6 @@ void RequestRun::Submit(std::unique_ptr<RequestRun> run) {
   absl::StatusOr<PendingRequest> pending = run->MakePending();
   if (!pending.ok()) return run->End(pending.status());
   run->model_->metrics->AddInflight(1);
-  if (pending->num_sequences() == 0) return run->Complete(RequestResult{});
   // The answer may come, and end the call, before Submit returns: `run` is not used after that.
   Batcher& batcher = *run->model_->batcher;
   const std::shared_ptr<CallState> state = run->call_.state;

@@ -87,8 +87,8 @@ class RequestRun {
   // Finds the model and reads the request message. Keeps nothing of the message beyond Prepare.
   virtual absl::StatusOr<ServableModel*> Decode() = 0;
   // Checks the request, acquires the answer's memory (AcquireResponse), and returns the work for
-  // the model's batcher, without deadline and done. A request without sequences is not submitted:
-  // its result is empty.
+  // the model's batcher, without deadline and done. A request without sequences, all of them
+  // masked, takes the same way: its result is empty.
   virtual absl::StatusOr<PendingRequest> Prepare() = 0;
   // Fills the response message.
   virtual void Answer(RequestResult result) = 0;

@@ -171,6 +171,29 @@ TEST_F(BatcherEndTest, CancelledWhileItRunsCompletesAtOnce) {
   batcher_->Cancel(id);
 }
 
+TEST_F(BatcherEndTest, ABatchIsAbandonedWhenNobodyWaitsForItAnyMore) {
+  BatcherOptions pairs = Options();
+  pairs.max_batch_sequences = 2;
+  pairs.max_queue_delay = absl::Hours(1);
+  Start(pairs);
+  engine_.Close();
+  Answer answers[4];
+  const RequestId first = Submit(0, {1}, answers[0]);
+  const RequestId second = Submit(1, {1}, answers[1]);
+  engine_.AwaitStarted(1);
+  batcher_->Cancel(first);
+  EXPECT_FALSE(engine_.abandoned());
+  batcher_->Cancel(second);
+  EXPECT_TRUE(engine_.abandoned());
+  engine_.Open();
+  Submit(2, {1}, answers[2]);
+  Submit(3, {1}, answers[3]);
+  EXPECT_TRUE(answers[3].Wait().ok());
+  EXPECT_FALSE(engine_.abandoned());
+  batcher_.reset();
+  EXPECT_THAT(observer_.batches(), ElementsAre(ObservedBatch{2, 2, 2}));
+}
+
 TEST_F(BatcherEndTest, CancellingWhatIsNotThereDoesNothing) {
   Start();
   batcher_->Cancel(0);

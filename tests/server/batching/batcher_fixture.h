@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -56,6 +58,16 @@ class FakeEngine {
     verdict_ = std::move(verdict);
   }
 
+  // Whether a session is told that nobody waits for its batch.
+  bool abandoned() {
+    absl::MutexLock lock(&mutex_);
+    return std::any_of(stops_.begin(), stops_.end(), [](const auto* stop) { return stop->load(); });
+  }
+  void AddStop(const std::atomic<bool>* stop) {
+    absl::MutexLock lock(&mutex_);
+    stops_.push_back(stop);
+  }
+
   absl::Status Enter(const PackedBatch& batch) {
     std::function<absl::Status(const PackedBatch&)> verdict;
     {
@@ -75,6 +87,7 @@ class FakeEngine {
   bool open_ ABSL_GUARDED_BY(mutex_) = true;
   std::vector<std::vector<int32_t>> batches_ ABSL_GUARDED_BY(mutex_);
   std::function<absl::Status(const PackedBatch&)> verdict_ ABSL_GUARDED_BY(mutex_);
+  std::vector<const std::atomic<bool>*> stops_ ABSL_GUARDED_BY(mutex_);  // of the sessions
 };
 
 class FakeSession final : public Session {
@@ -93,6 +106,8 @@ class FakeSession final : public Session {
     outputs.pooled = {pooled_.data(), {batch.batch(), 2}};
     return absl::OkStatus();
   }
+
+  void StopWhen(const std::atomic<bool>* stop) override { engine_.AddStop(stop); }
 
  private:
   void Compute(const PackedBatch& batch) {

@@ -270,7 +270,6 @@ TEST_F(BatcherTest, RefusesWhatCouldNeverRun) {
   const std::vector<ImpossibleCase> cases = {
       {{3, 11}, "sequence 1 has 11 tokens, the limit is 10"},
       {std::vector<int>(11, 10), "the request has 110 tokens, the limit is 100"},
-      {{}, "the request has no sequences"},
       {{1, 0}, "sequence 1 has no tokens"}};
   for (const ImpossibleCase& c : cases) {
     Answer answer;
@@ -281,6 +280,21 @@ TEST_F(BatcherTest, RefusesWhatCouldNeverRun) {
   Answer largest;
   Submit(1, std::vector<int>(10, 10), largest);
   EXPECT_TRUE(largest.Wait().ok());
+}
+
+// A request whose sequences are all masked.
+TEST_F(BatcherTest, AnswersARequestWithoutSequencesOnTheExecutor) {
+  Start();
+  Answer blocker, nothing, refused;
+  Occupy(blocker);
+  EXPECT_EQ(Submit(1, {}, nothing), 0u);
+  ASSERT_TRUE(nothing.Wait().ok()) << "while the worker is busy";
+  EXPECT_TRUE(nothing.Wait()->sequences.empty());
+  EXPECT_EQ(nothing.thread(), executor_.thread_id());
+  engine_.Open();
+  batcher_->Drain(absl::InfiniteFuture());
+  Submit(2, {}, refused);
+  EXPECT_EQ(refused.WaitForCode(), absl::StatusCode::kUnavailable);
 }
 
 TEST(RetryHintTest, RidesOnTheStatus) {

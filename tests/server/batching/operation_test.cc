@@ -19,6 +19,7 @@ struct Journal {
   std::vector<int> started ABSL_GUARDED_BY(mutex);
   bool open ABSL_GUARDED_BY(mutex) = true;
   std::atomic<int> alive{0};
+  std::atomic<int64_t> tasks{0};
 
   void Begin(int id) {
     absl::MutexLock lock(&mutex);
@@ -55,7 +56,10 @@ class CountingOperation final : public Operation {
     if (id_ == kFails) return absl::InternalError("as asked");
     if (id_ == kThrows) throw std::runtime_error("thrown");
     std::atomic<int64_t> sum{0};
-    pool.ParallelFor(tokens_, [&](int64_t index, int) { sum += index; });
+    pool.ParallelFor(tokens_, [&](int64_t index, int) {
+      sum += index;
+      ++journal_.tasks;
+    });
     sum_ = sum;
     return absl::OkStatus();
   }
@@ -111,6 +115,21 @@ TEST_F(OperationTest, ComesBackWithItsResult) {
   EXPECT_EQ(answer.thread(), executor_.thread_id());
   batcher_.reset();
   EXPECT_EQ(observer_.batches(), (std::vector<ObservedBatch>{{10, 1, 1}}));
+}
+
+TEST_F(OperationTest, LeavesOutItsTasksOnceItIsCancelled) {
+  journal_.SetOpen(false);
+  Answer cancelled, next;
+  const RequestId id = Submit(1, 10, cancelled);
+  journal_.AwaitStarted(1);
+  Submit(2, 7, next);
+  batcher_->Cancel(id);
+  EXPECT_EQ(cancelled.WaitForCode(), absl::StatusCode::kCancelled);
+  journal_.SetOpen(true);
+  ASSERT_TRUE(next.Wait().ok()) << next.Wait().status();
+  EXPECT_EQ(journal_.tasks, 7) << "all of the second operation, none of the first";
+  batcher_.reset();
+  EXPECT_EQ(observer_.batches(), (std::vector<ObservedBatch>{{7, 1, 1}}));
 }
 
 TEST_F(OperationTest, RunsAloneByPriorityAndArrival) {

@@ -45,14 +45,17 @@ void Recorder::Finished(absl::Duration intended, absl::Duration finished,
     if (result.tokens.has_value()) window_tokens_ = window_tokens_.value_or(0) + *result.tokens;
   }
   if (!InWindow(intended)) return;
+  const int64_t latency_ns = std::max<int64_t>(0, absl::ToInt64Nanoseconds(finished - intended));
   if (!ok) {
     ++counts_.failed;
-    LoadSummary::Error& error = counts_.errors[CodeName(result.code)];
+    const std::string code = CodeName(result.code);
+    LoadSummary::Error& error = counts_.errors[code];
     if (error.count++ == 0) error.first_message = result.message;
+    error_latency_ns_[code].Record(latency_ns);
     return;
   }
   ++counts_.ok;
-  latency_ns_.Record(std::max<int64_t>(0, absl::ToInt64Nanoseconds(finished - intended)));
+  latency_ns_.Record(latency_ns);
   if (result.timings.has_value()) AddServer(*result.timings);
 }
 
@@ -90,6 +93,12 @@ LoadSummary Recorder::Summarize(absl::Duration now) const {
   summary.p99 = percentile(99);
   summary.p999 = percentile(99.9);
   summary.max = absl::Nanoseconds(latency_ns_.max());
+  for (auto& [code, error] : summary.errors) {
+    const Histogram& latency = error_latency_ns_.at(code);
+    error.p50 = absl::Nanoseconds(latency.Percentile(50));
+    error.p99 = absl::Nanoseconds(latency.Percentile(99));
+    error.max = absl::Nanoseconds(latency.max());
+  }
   if (server_sums_.has_value()) {
     const double count = static_cast<double>(counts_.ok);
     summary.server = {.tokenize = absl::Microseconds(server_sums_->tokenize_us) / count,

@@ -18,6 +18,7 @@ struct LoadSummary {
   struct Error {
     int64_t count = 0;
     std::string first_message = {};
+    absl::Duration p50 = {}, p99 = {}, max = {};  // latency
   };
   struct Server {  // means
     absl::Duration tokenize, queue, compute, total;
@@ -69,6 +70,7 @@ class Recorder {
   bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Duration last_finish_ ABSL_GUARDED_BY(mutex_) = absl::ZeroDuration();
   Histogram latency_ns_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Histogram> error_latency_ns_ ABSL_GUARDED_BY(mutex_);  // by gRPC code
   LoadSummary counts_ ABSL_GUARDED_BY(mutex_);  // only what is counted as it comes
   int64_t window_requests_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t window_sequences_ ABSL_GUARDED_BY(mutex_) = 0;

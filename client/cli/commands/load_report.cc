@@ -36,8 +36,10 @@ nlohmann::ordered_json Seconds(absl::Duration duration) { return absl::ToDoubleS
 std::string FormatErrors(const LoadSummary& summary) {
   std::string out;
   for (const auto& [code, error] : summary.errors) {
-    absl::StrAppendFormat(&out, "errors       %s %s, the first: %s\n", code, Thousands(error.count),
-                          OneLine(error.first_message, 200));
+    absl::StrAppendFormat(
+        &out, "errors       %s %s, after p50 %s   p99 %s   max %s, the first: %s\n", code,
+        Thousands(error.count), ShortDuration(error.p50), ShortDuration(error.p99),
+        ShortDuration(error.max), OneLine(error.first_message, 200));
   }
   return out;
 }
@@ -132,7 +134,11 @@ nlohmann::ordered_json ReportToJson(const LoadDescription& description,
   }
   json["errors"] = nlohmann::ordered_json::object();
   for (const auto& [code, error] : summary.errors) {
-    json["errors"][code] = {{"count", error.count}, {"first_message", error.first_message}};
+    json["errors"][code] = {
+        {"count", error.count},
+        {"first_message", error.first_message},
+        {"latency_s",
+         {{"p50", Seconds(error.p50)}, {"p99", Seconds(error.p99)}, {"max", Seconds(error.max)}}}};
   }
   return json;
 }

@@ -122,7 +122,11 @@ class LoadReportTest : public ::testing::Test {
     summary_.requests_per_s = 1371.6;
     summary_.sequences_per_s = 1371.6;
     summary_.p99 = absl::Microseconds(12345);
-    summary_.errors["RESOURCE_EXHAUSTED"] = {.count = 2, .first_message = "the queue\nis full"};
+    summary_.errors["RESOURCE_EXHAUSTED"] = {.count = 2,
+                                             .first_message = "the queue\nis full",
+                                             .p50 = absl::Milliseconds(1),
+                                             .p99 = absl::Milliseconds(2),
+                                             .max = absl::Milliseconds(3)};
   }
 
   LoadDescription description_;
@@ -136,7 +140,9 @@ TEST_F(LoadReportTest, TableTellsEverything) {
   EXPECT_THAT(report, HasSubstr("1,372 requests/s"));
   EXPECT_THAT(report, HasSubstr("unknown tokens/s"));
   EXPECT_THAT(report, HasSubstr("p99 12.3 ms"));
-  EXPECT_THAT(report, HasSubstr("RESOURCE_EXHAUSTED 2, the first: the queue is full"));
+  EXPECT_THAT(report,
+              HasSubstr("RESOURCE_EXHAUSTED 2, after p50 1.00 ms   p99 2.00 ms   max 3.00 ms, the "
+                        "first: the queue is full"));
 }
 
 TEST_F(LoadReportTest, JsonHasSecondsAndNulls) {

@@ -77,6 +77,8 @@ TEST(RecorderTest, ErrorsCountByCodeWithTheirFirstMessage) {
   EXPECT_EQ(summary.requests_per_s, 0);
   EXPECT_EQ(summary.errors.at("RESOURCE_EXHAUSTED").count, 2);
   EXPECT_EQ(summary.errors.at("RESOURCE_EXHAUSTED").first_message, "first");
+  EXPECT_EQ(summary.errors.at("RESOURCE_EXHAUSTED").max, kSecond);
+  EXPECT_EQ(summary.max, absl::ZeroDuration()) << "of the requests that went well";
 }
 
 }  // namespace

@@ -54,9 +54,7 @@ ModelOptions MakeOptions(const ServerFlags& flags, std::vector<ThreadTeam> repli
           .replicas = std::move(replicas),
           .device_sessions = flags.replicas,
           .batcher = MakeBatcherOptions(flags, defaults),
-          .attention = {.max_tokens = std::min(flags.attention.max_tokens, flags.max_queued_tokens),
-                        .max_bytes = flags.attention.max_bytes,
-                        .max_operations = flags.attention.max_operations}};
+          .attention = flags.attention};
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> BuildBackend(const ServerFlags& flags,
@@ -108,11 +106,11 @@ ModelOptions MakeModelOptions(const ServerFlags& flags, size_t num_models) {
 MemoryLimits MakeMemoryLimits(const ServerFlags& flags) {
   // A connection that takes all its part leaves the rest to others. It has room for some of the
   // largest messages, with what is counted beside their bytes, whatever the budgets are.
-  constexpr int64_t kPart = 4;
   constexpr int64_t kLargest = 4;
   constexpr int64_t kFixedBytes = int64_t{8} << 20;
-  const auto part = [](int64_t budget, int64_t largest) {
-    return std::min(budget, std::max(budget / kPart, kLargest * largest + kFixedBytes));
+  const auto part = [&flags](int64_t budget, int64_t largest) {
+    const int64_t share = budget / 100 * flags.max_connection_memory_percent;
+    return std::min(budget, std::max(share, kLargest * largest + kFixedBytes));
   };
   MemoryLimits limits = flags.memory;
   limits.connection_request_bytes = part(limits.max_pending_request_bytes, flags.max_request_bytes);

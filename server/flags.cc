@@ -99,15 +99,23 @@ void AddLimitFlags(ServerFlags& flags, FlagParser& parser) {
                    {0, kMaxBytes},
                    "Memory of all answers that are in work or not yet read by their clients; more "
                    "get RESOURCE_EXHAUSTED; at least max_response_bytes");
+  parser.AddNumber("max_connection_memory_percent", &flags.max_connection_memory_percent, "PERCENT",
+                   {1, 100},
+                   "Part of both that the calls of one connection may hold, or four of the largest "
+                   "messages if that is more");
   parser.AddNumber("max_attention_tokens", &flags.attention.max_tokens, "TOKENS", {1, kMaxCount},
-                   "Most queries and keys of one attention request; max_queued_tokens if that is "
-                   "less");
+                   "Most queries and keys of one attention request");
   parser.AddNumber("max_attention_bytes", &flags.attention.max_bytes, "BYTES", {1024, kMaxBytes},
                    "Scratch memory of one attention request during its computation");
   parser.AddNumber("max_attention_operations", &flags.attention.max_operations, "N", {1, kMaxBytes},
                    "Most operations (multiply-adds, and all else in terms of them) of one "
                    "attention request; the "
                    "default is about a second on two cores");
+  parser.AddNumber(
+      "max_queued_attention_operations", &flags.attention.max_queued_operations, "N",
+      {1, kMaxBytes},
+      "Most operations of the attention requests that wait, for each module and for the "
+      "service; more get RESOURCE_EXHAUSTED; at least max_attention_operations");
   parser.AddNumber("max_stream_requests", &flags.streams.max_requests, "N", {1, kMaxCount},
                    "Most requests of one stream without an answer; the server then stops reading "
                    "the stream");
@@ -197,6 +205,9 @@ absl::Status CheckTogether(const ServerFlags& flags) {
   }
   ATTENDANT_RETURN_IF_ERROR(
       CheckLeast("max_queued_tokens", flags.max_queued_tokens, flags.max_batch_tokens));
+  ATTENDANT_RETURN_IF_ERROR(CheckLeast("max_queued_attention_operations",
+                                       flags.attention.max_queued_operations,
+                                       flags.attention.max_operations));
   ATTENDANT_RETURN_IF_ERROR(CheckLeast("max_pending_request_bytes",
                                        flags.memory.max_pending_request_bytes,
                                        flags.max_request_bytes));

@@ -39,7 +39,8 @@ struct ServerFlags {
   int64_t max_request_bytes = kDefaultMaxRequestBytes;
   EncodeLimits encode;
   AttentionLimits attention;
-  MemoryLimits memory;
+  MemoryLimits memory;  // without those of a connection, which follow from the next line
+  int64_t max_connection_memory_percent = 25;
   StreamLimits streams;  // without max_bytes, which follows from max_request_bytes
   ConnectionLimits connections;
   int64_t max_write_s = 30;

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "google/protobuf/stubs/logging.h"
 #include "spdlog/pattern_formatter.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
@@ -33,6 +34,14 @@ class JsonMessage : public spdlog::custom_flag_formatter {
     return std::make_unique<JsonMessage>();
   }
 };
+
+// protobuf writes a line for each string that is not UTF-8: a client could fill the log. Requests
+// get their errors as statuses.
+void LogProtobuf(google::protobuf::LogLevel level, const char* /*file*/, int /*line*/,
+                 const std::string& message) {
+  const bool fatal = level == google::protobuf::LOGLEVEL_FATAL;
+  spdlog::log(fatal ? spdlog::level::critical : spdlog::level::debug, "protobuf: {}", message);
+}
 
 }  // namespace
 
@@ -66,6 +75,7 @@ void ConfigureLog(const std::string& format, const std::string& level) {
     logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %^%-5l%$ %v");
   }
   spdlog::set_default_logger(std::move(logger));
+  google::protobuf::SetLogHandler(LogProtobuf);
 }
 
 absl::Status WritePortFile(const std::string& path, int grpc_port, int http_port) {

@@ -135,16 +135,17 @@ std::optional<Batcher::Refusal> Batcher::FindRefusal(const PendingRequest& reque
     return Refusal{RejectReason::kDeadline,
                    absl::DeadlineExceededError("the deadline had passed on arrival")};
   }
-  const absl::Time least = request.arrival + LeastTime(request);
-  if (request.deadline < least) {
-    return Refusal{
-        RejectReason::kInfeasible,
-        absl::DeadlineExceededError(absl::StrCat(
-            "the deadline is in ", absl::FormatDuration(request.deadline - request.arrival),
-            ", the answer takes at least ", absl::FormatDuration(least - request.arrival)))};
+  const absl::Duration left = request.deadline - request.arrival;
+  const absl::Duration needed = TimeToAnswer(request);
+  if (left < needed) {
+    return Refusal{RejectReason::kInfeasible,
+                   absl::DeadlineExceededError(
+                       absl::StrCat("the deadline is in ", absl::FormatDuration(left),
+                                    ", the answer is expected in ", absl::FormatDuration(needed)))};
   }
   if (queue_.CheckRoom(request.tokens_waiting).ok()) return std::nullopt;
-  Expire(request.arrival, ended);  // expired requests must not keep out this one
+  Expire(request.arrival, absl::ZeroDuration(),
+         ended);  // expired requests must not keep out this one
   absl::Status room = queue_.CheckRoom(request.tokens_waiting);
   if (room.ok()) return std::nullopt;
   SetRetryAfter(room, RetryDelay());
@@ -220,14 +221,15 @@ void Batcher::NotifyLost() {
   listener(status);
 }
 
-void Batcher::Expire(absl::Time now, Ended& ended) {
-  const std::vector<PendingRequest*> expired = queue_.TakeExpired(now);
+void Batcher::Expire(absl::Time now, absl::Duration needed, Ended& ended) {
+  const std::vector<PendingRequest*> expired = queue_.TakeExpired(now + needed);
   if (expired.empty()) return;
   for (PendingRequest* request : expired) {
     Reject(*request, RejectReason::kDeadline,
-           absl::DeadlineExceededError(absl::StrCat("the deadline passed after ",
-                                                    absl::FormatDuration(now - request->arrival),
-                                                    " in the queue")),
+           absl::DeadlineExceededError(
+               absl::StrCat(request->deadline <= now ? "the deadline passed after "
+                                                     : "the deadline is too near after ",
+                            absl::FormatDuration(now - request->arrival), " in the queue")),
            ended);
   }
   ReportQueue();
@@ -304,29 +306,32 @@ Workforce Batcher::Force() const {
 }
 
 // Called for each request with a deadline: must be cheap.
-absl::Duration Batcher::LeastTime(const PendingRequest& request) const {
+absl::Duration Batcher::TimeToAnswer(const PendingRequest& request) const {
   if (request.deadline == absl::InfiniteFuture() || !cost_.fitted()) return absl::ZeroDuration();
   absl::Time free = absl::InfiniteFuture();
   for (const Worker& worker : workers_) free = std::min(free, worker.expected_end);
   Backlog backlog{.until_free = std::max(free - request.arrival, absl::ZeroDuration()),
-                  .same_priority = queue_.AheadAt(request.priority),
+                  .same_priority = queue_.AheadAt(request.priority, request.tokens_waiting),
                   .higher = queue_.HigherThan(request.priority),
                   .max_priority_wait = options_.max_priority_wait};
   for (size_t i = 0; i < static_cast<size_t>(request.num_sequences()); ++i) {
     backlog.same_priority.Add(request.sequence_tokens(i));
   }
-  return LeastAnswerTime(backlog, Force());
+  return AnswerTime(backlog, Force());
+}
+
+// As if all sequences were as long.
+BatchShape Batcher::Queued() const {
+  const QueueSnapshot queue = queue_.Snapshot();
+  return {.sequences = queue.sequences,
+          .tokens = queue.tokens,
+          .squares = queue.tokens * queue.tokens / std::max<int64_t>(queue.sequences, 1)};
 }
 
 // How long the workers need for the queue.
 absl::Duration Batcher::RetryDelay() const {
   if (!cost_.known()) return absl::Milliseconds(100);
-  const QueueSnapshot queue = queue_.Snapshot();
-  const BatchShape total{
-      .sequences = queue.sequences,
-      .tokens = queue.tokens,
-      .squares = queue.tokens * queue.tokens / std::max<int64_t>(queue.sequences, 1)};
-  return std::clamp(TimeFor(total, Force()), absl::Milliseconds(1), absl::Seconds(10));
+  return std::clamp(TimeFor(Queued(), Force()), absl::Milliseconds(1), absl::Seconds(10));
 }
 
 void Batcher::ReportQueue() { observer_.OnQueueChanged(queue_.tokens(), queue_.requests()); }

@@ -59,12 +59,13 @@ absl::string_view RejectReasonName(RejectReason reason);  // "queue_full", ...: 
 class BatchObserver {
  public:
   virtual ~BatchObserver() = default;
-  // A batch was computed; failed and abandoned ones do not count. It served `requests` different
-  // requests.
+  // A batch of so many tokens was computed; failed and abandoned ones do not count. It served
+  // `requests` different requests.
   virtual void OnBatch(int64_t tokens, int64_t sequences, int64_t requests,
                        absl::Duration compute) = 0;
   // A request was refused, or ended before it was computed.
   virtual void OnRejected(RejectReason reason) = 0;
+  // Of operations, `queued_tokens` is the cost.
   virtual void OnQueueChanged(int64_t queued_tokens, int64_t queued_requests) = 0;
   // So many workers now run a batch for longer than stall_timeout.
   virtual void OnStalled(int workers) = 0;
@@ -78,13 +79,13 @@ using Executor = std::function<void(absl::AnyInvocable<void()>)>;
 // only while all workers are busy, or for max_queue_delay. A request's sequences may go into
 // several batches.
 //
-// A request whose deadline cannot be met is refused at once (LeastAnswerTime says when that is
-// certain). From then on the deadline counts until the last sequence has entered a batch; one more
-// thread ends expired requests on time, and finds stalled workers. A batch is abandoned, and its
-// runner told to stop, when all its requests have ended while it runs. Times are the steady
-// clock's: only the caller's deadlines come from the wall clock, and are converted on arrival. A
-// batch that fails ends its own requests with its status, and no others. A worker whose runner is
-// lost takes no more batches; when the last runner is lost, every request is refused.
+// A request whose deadline cannot be met is refused at once (AnswerTime says when). From then on
+// the deadline counts until the last sequence has entered a batch; one more thread ends expired
+// requests on time, and finds stalled workers. A batch is abandoned, and its runner told to stop,
+// when all its requests have ended while it runs. Times are the steady clock's: only the caller's
+// deadlines come from the wall clock, and are converted on arrival. A batch that fails ends its own
+// requests with its status, and no others. A worker whose runner is lost takes no more batches;
+// when the last runner is lost, every request is refused.
 //
 // One lock guards the queue and the table of requests; workers and the watching thread wait on it.
 // A request ends under the lock, exactly once (Complete); its completion goes to the executor after
@@ -169,7 +170,9 @@ class Batcher {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndSequences(PendingRequest& request, int64_t sequences, const absl::Status& status,
                     Ended& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Expire(absl::Time now, Ended& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends the requests in the queue with less than `needed` left.
+  void Expire(absl::Time now, absl::Duration needed, Ended& ended)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Reject(PendingRequest& request, RejectReason reason, absl::Status status, Ended& ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Complete(PendingRequest& request, absl::StatusOr<RequestResult> result, Ended& ended)
@@ -180,9 +183,10 @@ class Batcher {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Time FindStalled(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Workforce Force() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // How long its answer takes at least from its arrival on.
-  absl::Duration LeastTime(const PendingRequest& request) const
+  // From its arrival on.
+  absl::Duration TimeToAnswer(const PendingRequest& request) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  BatchShape Queued() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration RetryDelay() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReportQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -26,6 +26,12 @@ std::vector<PendingRequest*> RequestsOf(std::span<const BatchItem> items) {
   return requests;
 }
 
+int64_t ComputedTokens(std::span<const BatchItem> items) {
+  int64_t tokens = 0;
+  for (const BatchItem& item : items) tokens += item.computed_tokens();
+  return tokens;
+}
+
 BatchShape ShapeOf(std::span<const BatchItem> items) {
   BatchShape shape;
   for (const BatchItem& item : items) shape.Add(item.tokens());
@@ -55,7 +61,7 @@ bool Batcher::NextBatch(size_t index, std::vector<BatchItem>& items, Ended& ende
   absl::MutexLock lock(&mutex_);
   while (!stopping_) {
     const absl::Time now = SteadyNow();
-    Expire(now, ended);
+    Expire(now, TimeNeeded(Queued(), Force()), ended);
     QueueSnapshot snapshot = queue_.Snapshot();
     snapshot.draining = draining_;
     const BatchDecision decision = policy_.Decide(snapshot, now);
@@ -90,6 +96,7 @@ void Batcher::EndBatch(size_t index, std::span<const BatchItem> items, const abs
                        absl::Duration compute) {
   // Before a request that ends takes its work along.
   const BatchShape shape = ShapeOf(items);
+  const int64_t tokens = ComputedTokens(items);
   const std::vector<PendingRequest*> members = RequestsOf(items);
   Ended ended;
   {
@@ -106,7 +113,7 @@ void Batcher::EndBatch(size_t index, std::span<const BatchItem> items, const abs
     }
     if (status.ok() && !abandoned_[index]) {
       cost_.Observe(shape, compute);
-      observer_.OnBatch(shape.tokens, shape.sequences, requests, compute);
+      observer_.OnBatch(tokens, shape.sequences, requests, compute);
     }
     ReportQueue();
   }
@@ -152,7 +159,7 @@ void Batcher::Watch() {
       absl::MutexLock lock(&mutex_);
       if (stopping_) return;
       const absl::Time now = SteadyNow();
-      Expire(now, ended);
+      Expire(now, absl::ZeroDuration(), ended);
       watched_until_ = std::min(FindStalled(now), queue_.next_deadline());
       if (stalled_workers_ != told && stall_listener_) tell = &stall_listener_;
       if (tell != nullptr) {

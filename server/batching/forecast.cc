@@ -4,6 +4,21 @@
 #include <algorithm>
 
 namespace attendant {
+namespace {
+
+// Of a full batch of such sequences. REQUIRES: total.tokens > 0.
+absl::Duration FullBatchTime(const BatchShape& total, const Workforce& force) {
+  const double part =
+      static_cast<double>(force.max_batch_tokens) / static_cast<double>(total.tokens);
+  const auto scaled = [part](int64_t value) {
+    return static_cast<int64_t>(part * static_cast<double>(value));
+  };
+  return force.cost.Estimate({.sequences = scaled(total.sequences),
+                              .tokens = force.max_batch_tokens,
+                              .squares = scaled(total.squares)});
+}
+
+}  // namespace
 
 absl::Duration TimeFor(const BatchShape& total, const Workforce& force) {
   if (total.tokens == 0) return absl::ZeroDuration();
@@ -14,11 +29,21 @@ absl::Duration TimeFor(const BatchShape& total, const Workforce& force) {
   return force.cost.Estimate(average) * batches / std::max<int64_t>(force.workers, 1);
 }
 
-absl::Duration LeastAnswerTime(const Backlog& backlog, const Workforce& force) {
-  constexpr double kCertain = 0.25;
+absl::Duration AnswerTime(const Backlog& backlog, const Workforce& force) {
+  constexpr double kOfFirstBatch = 0.25;
+  constexpr double kOfOthers = 1.2;
   if (!force.cost.fitted()) return absl::ZeroDuration();
   const absl::Duration higher = std::min(TimeFor(backlog.higher, force), backlog.max_priority_wait);
-  return kCertain * (backlog.until_free + higher + TimeFor(backlog.same_priority, force));
+  const absl::Duration all = backlog.until_free + higher + TimeFor(backlog.same_priority, force);
+  const absl::Duration first = std::min(all, FullBatchTime(backlog.same_priority, force));
+  return kOfFirstBatch * first + kOfOthers * (all - first);
+}
+
+absl::Duration TimeNeeded(const BatchShape& queued, const Workforce& force) {
+  constexpr double kDoubt = 1.5;
+  const bool overload = queued.tokens > force.workers * force.max_batch_tokens;
+  if (!force.cost.fitted() || !overload) return absl::ZeroDuration();
+  return kDoubt * FullBatchTime(queued, force);
 }
 
 }  // namespace attendant

@@ -15,10 +15,10 @@ struct Workforce {
   int64_t workers = 1;
 };
 
-// What is certain to be computed before a request is answered, but for what is cancelled.
+// What is computed before a request is answered, but for what is cancelled.
 struct Backlog {
   absl::Duration until_free;  // until the first worker has ended its batch; zero: one is idle
-  BatchShape same_priority;   // the request's own sequences included
+  BatchShape same_priority;   // the request's own sequences, at least one, included
   BatchShape higher;          // of higher priorities
   absl::Duration max_priority_wait = absl::InfiniteDuration();
 };
@@ -27,9 +27,17 @@ struct Backlog {
 // is not known.
 absl::Duration TimeFor(const BatchShape& total, const Workforce& force);
 
-// A request is answered no sooner than this from now, even if the cost model says four times the
-// true time: a quarter of what it says. (On a noisy machine a fresh fit said 3.7 times the true
-// time of one batch in a hundred.) Zero without a fit.
-absl::Duration LeastAnswerTime(const Backlog& backlog, const Workforce& force);
+// By when a request with this backlog is answered, for its admission; zero without a fit. Of the
+// first batch's time it counts a quarter: the estimate of one batch may be far off (on a noisy
+// machine a fresh fit said 3.7 times the true time of one batch in a hundred), and what can be done
+// must not be refused. Of the time of all further batches, whose errors average out, it counts six
+// fifths: under overload every admitted request waits as long as this allows, and should not have
+// been computed in vain.
+absl::Duration AnswerTime(const Backlog& backlog, const Workforce& force);
+
+// Under overload, a request with less time left than this is not worth a place in the next batch:
+// half more than a full batch of `queued` takes. Zero when `queued` is no more than one batch for
+// each worker, and without a fit.
+absl::Duration TimeNeeded(const BatchShape& queued, const Workforce& force);
 
 }  // namespace attendant

@@ -63,8 +63,13 @@ class Operation {
  public:
   virtual ~Operation() = default;
 
-  // What it counts for in the queue. At least 1, always the same.
+  // What it computes, for metrics.
   virtual int64_t tokens() const = 0;
+
+  // What it counts for in the queue and in the cost model: proportional to the time that it takes,
+  // in a unit that is the same for all operations of a batcher and for its limits. At least 1,
+  // always the same.
+  virtual int64_t cost() const = 0;
 
   // Computes on `pool`. Called at most once. An exception ends the request with INTERNAL.
   virtual absl::Status Run(ThreadPool& pool) = 0;
@@ -91,7 +96,7 @@ struct QueuePlace {
 };
 
 // A unit of admission, cancellation and completion. In the queue and in batches an operation counts
-// as one sequence.
+// as one sequence of cost() tokens.
 struct PendingRequest {
   Work work;  // kept until it has run, even when the request is cancelled
   absl::Time deadline = absl::InfiniteFuture();  // wall clock; from Submit on, the steady clock
@@ -127,7 +132,7 @@ struct PendingRequest {
     return num_sequences() - static_cast<int64_t>(next_sequence);
   }
   int64_t sequence_tokens(size_t sequence) const {
-    return is_operation() ? operation().tokens() : encode().sequences[sequence].len();
+    return is_operation() ? operation().cost() : encode().sequences[sequence].len();
   }
   int64_t tokens() const {
     int64_t sum = 0;
@@ -142,6 +147,9 @@ struct BatchItem {
   size_t sequence = 0;
 
   int64_t tokens() const { return request->sequence_tokens(sequence); }
+  int64_t computed_tokens() const {
+    return request->is_operation() ? request->operation().tokens() : tokens();
+  }
 };
 
 }  // namespace attendant

@@ -2,8 +2,10 @@
 #include "server/batching/request_queue.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/base/int_math.h"
 #include "kernels/core/check.h"
 
 namespace attendant {
@@ -183,9 +185,10 @@ void RequestQueue::Count(const PendingRequest& request, int64_t sign) {
   Level& level = levels_.find(request.priority)->second;
   level.all.tokens += tokens;
   level.all.sequences += sequences;
-  if (request.tokens_waiting > policy_.quantum()) return;
-  level.whole.tokens += tokens;
-  level.whole.sequences += sequences;
+  Level::Size& size = level.sizes[std::bit_width(static_cast<uint64_t>(request.tokens_waiting))];
+  size.requests += sign;
+  size.tokens += tokens;
+  size.sequences += sequences;
 }
 
 BatchShape RequestQueue::HigherThan(int priority) const {
@@ -197,15 +200,18 @@ BatchShape RequestQueue::HigherThan(int priority) const {
   return sum;
 }
 
-BatchShape RequestQueue::AheadAt(int priority) const {
+BatchShape RequestQueue::AheadAt(int priority, int64_t tokens) const {
   const auto level = levels_.find(priority);
   if (level == levels_.end()) return {};
-  const BatchShape& whole = level->second.whole;
-  // A short request may fill a batch whose rest is too small for these.
-  const int64_t passed_over = kMaxPassedShort * policy_.quantum();
-  if (whole.tokens <= passed_over) return {};
-  return {.sequences = std::max<int64_t>(whole.sequences - passed_over, 0),
-          .tokens = whole.tokens - passed_over};
+  const int64_t each = RoundUp(tokens, policy_.quantum());  // what one request takes meanwhile
+  BatchShape sum;
+  for (const Level::Size& size : level->second.sizes) {
+    if (size.requests == 0) continue;
+    const int64_t taken = std::min(size.tokens, size.requests * each);
+    sum.tokens += taken;
+    sum.sequences += CeilDivide(size.sequences * taken, size.tokens);
+  }
+  return sum;
 }
 
 QueueSnapshot RequestQueue::Snapshot() const {

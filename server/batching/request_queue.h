@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -64,11 +65,12 @@ class RequestQueue {
   // request are in its order, but need not be neighbours.
   void TakeBatch(absl::Time now, std::vector<BatchItem>& batch);
 
-  // What is certain to go into batches before a new request of this priority, but for what leaves
-  // the queue: of higher priorities, as long as the request is not overdue; of its own priority.
-  // Lower bounds, without squares.
+  // What goes into batches before the last sequence of a new request of this priority, but for what
+  // leaves the queue and for how batches are filled up: of higher priorities, as long as the
+  // request is not overdue; and of its own, where the turns that it needs for its `tokens` are
+  // turns of the others too. About, and without squares.
   BatchShape HigherThan(int priority) const;
-  BatchShape AheadAt(int priority) const;
+  BatchShape AheadAt(int priority, int64_t tokens) const;
 
   QueueSnapshot Snapshot() const;
   absl::Time next_deadline() const;  // InfiniteFuture when none
@@ -93,8 +95,12 @@ class RequestQueue {
   };
   // Totals of one priority.
   struct Level {
-    BatchShape all;    // without squares
-    BatchShape whole;  // of requests that one turn serves whole
+    struct Size {
+      int64_t requests = 0, sequences = 0, tokens = 0;
+    };
+    // By the number of bits of a request's waiting tokens.
+    std::array<Size, 64> sizes{};
+    BatchShape all;  // without squares
     int64_t requests = 0;
   };
   // A batch as it is filled.

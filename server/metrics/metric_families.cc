@@ -43,7 +43,9 @@ MetricFamilies::MetricFamilies(prometheus::Registry& registry)
                              "Requests that were refused, or ended before they were computed.")),
       refused_total(Counter(registry, "attendant_refused_total",
                             "Requests refused and calls ended to protect memory, of any model.")),
-      queue_tokens(Gauge(registry, "attendant_queue_tokens", "Tokens that wait for a batch.")),
+      queue_tokens(
+          Gauge(registry, "attendant_queue_tokens",
+                "Tokens that wait for a batch; of attention, operations in units of 2^20.")),
       queue_requests(Gauge(registry, "attendant_queue_requests",
                            "Requests with sequences that wait for a batch.")),
       stalled_workers(Gauge(registry, "attendant_stalled_workers",

@@ -8,6 +8,7 @@
 
 #include "kernels/attention/attention.h"
 #include "kernels/core/arena.h"
+#include "kernels/core/base/int_math.h"
 #include "kernels/core/status_macros.h"
 #include "server/batching/operation_runner.h"
 #include "server/models/model_observer.h"
@@ -32,7 +33,8 @@ void StartServing(const ModelOptions& options, ServerMetrics& metrics, const Exe
     runners.push_back(std::make_unique<OperationRunner>(team));
   }
   BatcherOptions batcher = options.batcher;
-  batcher.max_batch_tokens = options.attention.max_tokens;
+  batcher.max_batch_tokens = QueueUnits(options.attention.max_operations);
+  batcher.max_queued_tokens = QueueUnits(options.attention.max_queued_operations);
   batcher.max_batch_sequences = 1;
   batcher.max_queue_delay = absl::ZeroDuration();  // nothing that comes later could join
   model.batcher = std::make_unique<Batcher>(batcher, std::move(runners), *model.observer, executor);
@@ -69,6 +71,11 @@ absl::Status WarmUp(const attention::Module& module, const ThreadTeam& team) {
 }
 
 }  // namespace
+
+int64_t QueueUnits(int64_t operations) {
+  constexpr int64_t kUnit = int64_t{1} << 20;
+  return CeilDivide(std::max<int64_t>(operations, 1), kUnit);
+}
 
 ModelLoadInfo AttentionModel::LoadInfo() const {
   return {.dtype = std::string(DTypeName(module->dtype())),

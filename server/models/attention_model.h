@@ -19,6 +19,10 @@ namespace attendant {
 // user may have this name.
 inline constexpr absl::string_view kAttentionName = "attention";
 
+// Operations in the unit in which the batcher of an attention model counts: 2^20, some 8 us on two
+// cores. At least 1.
+int64_t QueueUnits(int64_t operations);
+
 // Attention as an operator: over a module's weights, or over none. Its batcher runs operations, one
 // at a time on each worker.
 struct AttentionModel final : ServableModel {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/core/base/regular_file.h"
+#include "server/app_options.h"
 #include "server/process.h"
 #include "tests/support/checkpoint.h"
 
@@ -64,6 +65,8 @@ TEST(FlagsTest, SaysWhatIsWrong) {
       {{"--model=a=/x", "--max_batch_tokens=1024", "--max_queued_tokens=1023"},
        "it must be from 1024"},
       {{"--model=a=/x", "--max_queued_tokens=15"}, "it must be from 16"},
+      {{"--model=a=/x", "--max_queued_attention_operations=137438953471"},
+       "it must be from 137438953472"},
       {{"--model=a=/x", "--max_pending_request_bytes=1048576"}, "it must be from 16777216"},
       {{"--model=a=/x", "--max_pending_response_bytes=1048576"}, "it must be from 67108864"},
       {{"--model=a=/x", "--max_connection_calls=0"}, "--max_connection_calls cannot be 0"},
@@ -92,6 +95,21 @@ TEST(PortFileTest, HoldsBothPorts) {
   EXPECT_EQ(*ReadTextFile(path, 1000), "grpc=8001\nhttp=8002\n");
   EXPECT_THAT(std::string(WritePortFile(directory / "no/ports", 1, 2).message()),
               HasSubstr("--port_file"));
+}
+
+TEST(MemoryLimitsOfFlagsTest, AConnectionHoldsItsPercentButRoomForFourLargestMessages) {
+  constexpr int64_t kMiB = int64_t{1} << 20;
+  ServerFlags flags;
+  const auto limits = [&flags](int64_t percent) {
+    flags.max_connection_memory_percent = percent;
+    return MakeMemoryLimits(flags);
+  };
+  EXPECT_EQ(limits(25).connection_request_bytes, 128 * kMiB);
+  EXPECT_EQ(limits(25).connection_response_bytes, 4 * 64 * kMiB + 8 * kMiB);
+  EXPECT_EQ(limits(50).connection_request_bytes, 256 * kMiB);
+  EXPECT_EQ(limits(50).connection_response_bytes, 512 * kMiB);
+  EXPECT_EQ(limits(1).connection_request_bytes, 4 * 16 * kMiB + 8 * kMiB);
+  EXPECT_EQ(limits(100).connection_request_bytes, 512 * kMiB);
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ class AttendOperation final : public Operation {
                                                                ByteBudget::Share memory);
 
   int64_t tokens() const override { return call_.queries.tokens() + call_.keys.tokens(); }
+  int64_t cost() const override { return QueueUnits(cost_.operations); }
   // Adds the positions, and computes output and attention weights.
   absl::Status Run(ThreadPool& pool) override;
 

@@ -51,7 +51,7 @@ TEST_F(BatcherTimeTest, ADeadlineThatCannotBeMetIsRefusedAtOnce) {
   EXPECT_EQ(SubmitFor(absl::Minutes(1), {5}, refused), 0u);
   EXPECT_EQ(refused.WaitForCode(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(refused.Wait().status().message()),
-              HasSubstr("the answer takes at least 1m15s"));
+              HasSubstr("the answer is expected in 1m15s"));
   EXPECT_THAT(observer_.rejected(), ElementsAre(RejectReason::kInfeasible));
   EXPECT_THAT(engine_.batches(), IsEmpty());
 }
@@ -76,6 +76,37 @@ TEST_F(BatcherTimeTest, ARunningBatchCountsToo) {
   EXPECT_EQ(refused.WaitForCode(), absl::StatusCode::kDeadlineExceeded);
   engine_.Open();
   EXPECT_TRUE(other.Wait().ok());
+}
+
+TEST_F(BatcherTimeTest, TheQueueAheadCountsTurnByTurn) {
+  Start(SlowOptions());
+  Answer blocker, large[2], refused, admitted;
+  engine_.Close();
+  Submit(0, {10}, blocker);
+  engine_.AwaitStarted(1);
+  const RequestId ids[] = {Submit(1, {2, 2, 2, 2, 2}, large[0]),
+                           Submit(1, {2, 2, 2, 2, 2}, large[1])};
+  // A full batch of 10 minutes, then a turn of 2 tokens for each of the large ones, then its own.
+  EXPECT_EQ(SubmitFor(absl::Minutes(8), {1}, refused), 0u);
+  EXPECT_NE(SubmitFor(absl::Minutes(9), {1}, admitted), 0u);
+  for (const RequestId id : ids) batcher_->Cancel(id);
+  engine_.Open();
+  EXPECT_TRUE(admitted.Wait().ok());
+}
+
+TEST_F(BatcherTimeTest, UnderOverloadABatchTakesOnlyWhatItCanAnswerInTime) {
+  Start(SlowOptions());
+  Answer blocker, late, large[2];
+  engine_.Close();
+  Submit(0, {10}, blocker);
+  engine_.AwaitStarted(1);
+  EXPECT_NE(SubmitFor(absl::Minutes(12), {1}, late), 0u);
+  for (Answer& answer : large) Submit(1, {5, 5}, answer);
+  engine_.Open();
+  EXPECT_EQ(late.WaitForCode(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(late.Wait().status().message()), HasSubstr("too near"));
+  for (Answer& answer : large) EXPECT_TRUE(answer.Wait().ok());
+  EXPECT_THAT(observer_.rejected(), ElementsAre(RejectReason::kDeadline));
 }
 
 TEST_F(BatcherTimeTest, TheRetryHintComesFromTheCostModel) {

@@ -96,13 +96,13 @@ struct ForecastCase {
   std::string name;
   Backlog backlog;
   int64_t workers;
-  double least_ms;
+  double ms;
 };
 
 class ForecastTest : public testing::TestWithParam<ForecastCase> {};
 
 // 1 ms a token exactly; batches of 100 tokens.
-TEST_P(ForecastTest, LeastAnswerTimeByTable) {
+TEST_P(ForecastTest, AnswerTimeByTable) {
   std::vector<CostModel::Sample> samples;
   for (const int64_t len : {1, 10, 50, 100}) {
     samples.push_back({Shape(1, len), absl::Milliseconds(len)});
@@ -110,8 +110,8 @@ TEST_P(ForecastTest, LeastAnswerTimeByTable) {
   }
   const CostModel cost = CostModel::Fit(samples);
   const Workforce force{.cost = cost, .max_batch_tokens = 100, .workers = GetParam().workers};
-  EXPECT_NEAR(absl::ToDoubleMilliseconds(LeastAnswerTime(GetParam().backlog, force)),
-              GetParam().least_ms, 0.01);
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(AnswerTime(GetParam().backlog, force)), GetParam().ms,
+              0.01);
 }
 
 constexpr absl::Duration kFree = absl::ZeroDuration();
@@ -121,20 +121,33 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         ForecastCase{"AloneAQuarterOfItsTime", {kFree, Shape(1, 40), {}}, 1, 10},
         ForecastCase{"BehindARunningBatch", {absl::Milliseconds(60), Shape(1, 40), {}}, 1, 25},
-        ForecastCase{"ManyBatches", {kFree, Shape(10, 100), {}}, 1, 250},
-        ForecastCase{"WorkersShare", {kFree, Shape(10, 100), {}}, 4, 62.5},
-        ForecastCase{"HigherPrioritiesFirst", {kFree, Shape(1, 40), Shape(2, 80)}, 1, 50},
+        ForecastCase{"ManyBatches", {kFree, Shape(10, 100), {}}, 1, 25 + 1.2 * 900},
+        ForecastCase{"WorkersShare", {kFree, Shape(10, 100), {}}, 4, 25 + 1.2 * 150},
+        ForecastCase{
+            "HigherPrioritiesFirst", {kFree, Shape(1, 40), Shape(2, 80)}, 1, 25 + 1.2 * 100},
         ForecastCase{"ButOnlyUntilItIsOverdue",
                      {kFree, Shape(1, 40), Shape(2, 80), absl::Milliseconds(60)},
                      1,
                      25}),
     [](const auto& test) { return test.param.name; });
 
-TEST(UnfittedForecastTest, WithoutAFitNothingIsCertain) {
+TEST(TimeNeededTest, IsHalfMoreThanAFullBatchUnderOverload) {
+  const std::vector<CostModel::Sample> samples = {{Shape(1, 10), absl::Milliseconds(10)},
+                                                  {Shape(1, 100), absl::Milliseconds(100)},
+                                                  {Shape(2, 100), absl::Milliseconds(200)}};
+  const CostModel cost = CostModel::Fit(samples);
+  const Workforce force{.cost = cost, .max_batch_tokens = 100, .workers = 2};
+  EXPECT_EQ(TimeNeeded(Shape(20, 10), force), absl::ZeroDuration()) << "a batch for each worker";
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(TimeNeeded(Shape(21, 10), force)), 150, 0.01);
+  EXPECT_EQ(TimeNeeded({}, force), absl::ZeroDuration());
+}
+
+TEST(UnfittedForecastTest, WithoutAFitNothingIsRefused) {
   CostModel cost;
   cost.Observe(Shape(1, 10), absl::Seconds(1));
   const Workforce force{.cost = cost, .max_batch_tokens = 100};
-  EXPECT_EQ(LeastAnswerTime({kFree, Shape(1, 40), {}}, force), absl::ZeroDuration());
+  EXPECT_EQ(TimeNeeded(Shape(100, 40), force), absl::ZeroDuration());
+  EXPECT_EQ(AnswerTime({kFree, Shape(1, 40), {}}, force), absl::ZeroDuration());
   EXPECT_EQ(TimeFor(Shape(1, 40), force), absl::Seconds(4));
   EXPECT_EQ(TimeFor({}, force), absl::ZeroDuration());
 }

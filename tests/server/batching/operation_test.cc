@@ -44,19 +44,20 @@ struct Journal {
 
 class CountingOperation final : public Operation {
  public:
-  CountingOperation(Journal& journal, int id, int64_t tokens)
-      : journal_(journal), id_(id), tokens_(tokens) {
+  CountingOperation(Journal& journal, int id, int64_t cost)
+      : journal_(journal), id_(id), cost_(cost) {
     ++journal_.alive;
   }
   ~CountingOperation() override { --journal_.alive; }
 
-  int64_t tokens() const override { return tokens_; }
+  int64_t tokens() const override { return 3 * cost_; }
+  int64_t cost() const override { return cost_; }
   absl::Status Run(ThreadPool& pool) override {
     journal_.Begin(id_);
     if (id_ == kFails) return absl::InternalError("as asked");
     if (id_ == kThrows) throw std::runtime_error("thrown");
     std::atomic<int64_t> sum{0};
-    pool.ParallelFor(tokens_, [&](int64_t index, int) {
+    pool.ParallelFor(cost_, [&](int64_t index, int) {
       sum += index;
       ++journal_.tasks;
     });
@@ -71,7 +72,7 @@ class CountingOperation final : public Operation {
  private:
   Journal& journal_;
   const int id_;
-  const int64_t tokens_;
+  const int64_t cost_;
   int64_t sum_ = -1;
 };
 
@@ -90,10 +91,10 @@ class OperationTest : public testing::Test {
   }
   void TearDown() override { journal_.SetOpen(true); }
 
-  RequestId Submit(int id, int64_t tokens, Answer& answer, int priority = 0,
+  RequestId Submit(int id, int64_t cost, Answer& answer, int priority = 0,
                    absl::Time deadline = absl::InfiniteFuture()) {
     PendingRequest request;
-    request.work = std::make_unique<CountingOperation>(journal_, id, tokens);
+    request.work = std::make_unique<CountingOperation>(journal_, id, cost);
     request.priority = priority;
     request.deadline = deadline;
     request.done = answer.Callback();
@@ -114,7 +115,7 @@ TEST_F(OperationTest, ComesBackWithItsResult) {
   EXPECT_EQ(dynamic_cast<const CountingOperation&>(operation).sum(), 45);
   EXPECT_EQ(answer.thread(), executor_.thread_id());
   batcher_.reset();
-  EXPECT_EQ(observer_.batches(), (std::vector<ObservedBatch>{{10, 1, 1}}));
+  EXPECT_EQ(observer_.batches(), (std::vector<ObservedBatch>{{30, 1, 1}}));
 }
 
 TEST_F(OperationTest, LeavesOutItsTasksOnceItIsCancelled) {
@@ -129,7 +130,7 @@ TEST_F(OperationTest, LeavesOutItsTasksOnceItIsCancelled) {
   ASSERT_TRUE(next.Wait().ok()) << next.Wait().status();
   EXPECT_EQ(journal_.tasks, 7) << "all of the second operation, none of the first";
   batcher_.reset();
-  EXPECT_EQ(observer_.batches(), (std::vector<ObservedBatch>{{7, 1, 1}}));
+  EXPECT_EQ(observer_.batches(), (std::vector<ObservedBatch>{{21, 1, 1}}));
 }
 
 TEST_F(OperationTest, RunsAloneByPriorityAndArrival) {
@@ -146,7 +147,7 @@ TEST_F(OperationTest, RunsAloneByPriorityAndArrival) {
   EXPECT_EQ(journal_.Started(), (std::vector<int>{0, 3, 1, 2}));
   batcher_.reset();
   EXPECT_EQ(observer_.batches(),
-            (std::vector<ObservedBatch>{{1, 1, 1}, {2, 1, 1}, {2, 1, 1}, {2, 1, 1}}));
+            (std::vector<ObservedBatch>{{3, 1, 1}, {6, 1, 1}, {6, 1, 1}, {6, 1, 1}}));
 }
 
 TEST_F(OperationTest, TooLargeOrTooManyAreRefused) {

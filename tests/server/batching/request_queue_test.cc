@@ -230,24 +230,14 @@ TEST_F(RequestQueueTest, SumsUpWhatComesBeforeANewRequest) {
   EXPECT_EQ(queue_.HigherThan(1).tokens, 100);
   EXPECT_EQ(queue_.HigherThan(0).tokens, 109);
   EXPECT_EQ(queue_.HigherThan(0).sequences, 5);
-  EXPECT_EQ(queue_.AheadAt(3).tokens, 0) << "they may have to wait for more turns";
-  EXPECT_EQ(queue_.AheadAt(1).tokens, 0) << "a shorter one may fill a batch's rest before them";
+  EXPECT_EQ(queue_.AheadAt(3, 1).tokens, 2 * 10) << "a turn each";
+  EXPECT_EQ(queue_.AheadAt(3, 21).tokens, 2 * 30) << "three turns each";
+  EXPECT_EQ(queue_.AheadAt(3, 1000).tokens, 100) << "all of them";
+  EXPECT_EQ(queue_.AheadAt(1, 1).tokens, 9);
+  EXPECT_EQ(queue_.AheadAt(1, 1).sequences, 1);
+  EXPECT_EQ(queue_.AheadAt(2, 1).tokens, 0);
   Take();
   EXPECT_EQ(queue_.HigherThan(-1).tokens, queue_.tokens());
-}
-
-TEST_F(RequestQueueTest, CountsRequestsOfOneTurnBeyondThosePassedOver) {
-  RequestQueue queue({.max_tokens = 1000, .max_requests = 100}, policy_);
-  std::deque<PendingRequest> requests;
-  for (RequestId id = 1; id <= 20; ++id) {
-    PendingRequest& request = requests.emplace_back();
-    request.id = id;
-    request.encode().sequences.emplace_back().token_ids.resize(9);
-    request.tokens_waiting = 9;
-    queue.Add(request);
-  }
-  EXPECT_EQ(queue.AheadAt(0).tokens, 20 * 9 - 8 * 10);
-  EXPECT_EQ(queue.AheadAt(1).tokens, 0);
 }
 
 TEST_F(RequestQueueTest, BoundsTokensExactly) {

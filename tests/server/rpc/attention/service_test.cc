@@ -98,7 +98,7 @@ class Call {
   std::thread thread_;
 };
 
-TEST_F(AttentionTest, WaitsInTheQueueByTokensAndEndsThereOnTime) {
+TEST_F(AttentionTest, WaitsInTheQueueByOperationsAndEndsThereOnTime) {
   Start();
   Call running(*stub_, LongRequest());
   server_->AwaitMetric(kInflight, 1);
@@ -108,12 +108,12 @@ TEST_F(AttentionTest, WaitsInTheQueueByTokensAndEndsThereOnTime) {
   EXPECT_EQ(late.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   {
     Call cancelled(*stub_, OnesRequest());
-    server_->AwaitMetric(kTokens, 12);
+    server_->AwaitMetric(kTokens, 1);
     cancelled.Cancel();
     EXPECT_EQ(cancelled.Wait().error_code(), grpc::StatusCode::CANCELLED);
     server_->AwaitMetric(kTokens, 0);
   }
-  running.Cancel();  // it computes on, but its caller has an answer at once
+  running.Cancel();
   EXPECT_EQ(running.Wait().error_code(), grpc::StatusCode::CANCELLED);
   server_->AwaitMetric(kInflight, 0);
   ExpectOnes();
@@ -127,7 +127,7 @@ TEST_F(AttentionTest, AFullQueueSaysWhenToComeBack) {
   server_->AwaitMetric(kInflight, 1);
   server_->AwaitMetric(kTokens, 0);
   Call waiting(*stub_, OnesRequest());
-  server_->AwaitMetric(kTokens, 12);
+  server_->AwaitMetric(kTokens, 1);
   grpc::ClientContext context;
   v1::AttendResponse response;
   const grpc::Status status = stub_->Attend(&context, OnesRequest(), &response);
@@ -135,6 +135,36 @@ TEST_F(AttentionTest, AFullQueueSaysWhenToComeBack) {
   EXPECT_EQ(context.GetServerTrailingMetadata().count("grpc-retry-pushback-ms"), 1u);
   running.Cancel();
   EXPECT_TRUE(waiting.Wait().ok());
+}
+
+TEST_F(AttentionTest, TheQueueIsFullOfOperations) {
+  Start();
+  int64_t units = 0;  // of a long request
+  {
+    Call running(*stub_, LongRequest());
+    server_->AwaitMetric(kInflight, 1);
+    server_->AwaitMetric(kTokens, 0);
+    Call waiting(*stub_, LongRequest());
+    while (units == 0) units = static_cast<int64_t>(server_->Metric(kTokens));
+    EXPECT_GT(units, 1000) << "about a second";
+    waiting.Cancel();
+    running.Cancel();
+  }
+  InProcessServer::Options options;
+  options.flags.attention.max_operations = units << 20;
+  options.flags.attention.max_queued_operations = units << 20;
+  Start(options);
+  Call running(*stub_, LongRequest());
+  server_->AwaitMetric(kInflight, 1);
+  server_->AwaitMetric(kTokens, 0);
+  Call waiting(*stub_, LongRequest());
+  server_->AwaitMetric(kTokens, static_cast<double>(units));
+  v1::AttendResponse response;
+  const grpc::Status status = Attend(OnesRequest(), response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("queue full"));
+  waiting.Cancel();
+  running.Cancel();
 }
 
 TEST_F(AttentionTest, HigherPriorityGoesFirst) {

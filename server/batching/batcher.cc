@@ -14,6 +14,8 @@
 namespace attendant {
 namespace {
 
+bool ByArrival(const PendingRequest* a, const PendingRequest* b) { return a->id < b->id; }
+
 absl::Status CheckSequences(const EncodeWork& work, int64_t max_tokens) {
   for (size_t i = 0; i < work.sequences.size(); ++i) {
     const int64_t len = work.sequences[i].len();
@@ -49,7 +51,7 @@ absl::string_view RejectReasonName(RejectReason reason) {
 }
 
 Batcher::Batcher(const BatcherOptions& options, std::vector<std::unique_ptr<Runner>> runners,
-                 BatchObserver& observer, Executor executor)
+                 BatchObserver& observer, Executor executor, Threading& threading)
     : options_(options),
       policy_({.max_batch_tokens = options.max_batch_tokens,
                .max_batch_sequences = options.max_batch_sequences,
@@ -59,6 +61,10 @@ Batcher::Batcher(const BatcherOptions& options, std::vector<std::unique_ptr<Runn
       runners_(std::move(runners)),
       observer_(observer),
       executor_(std::move(executor)),
+      threading_(threading),
+      work_(threading.MakeCondition()),
+      watch_(threading.MakeCondition()),
+      all_completed_(threading.MakeCondition()),
       queue_({.max_tokens = options.max_queued_tokens, .max_requests = options.max_queued_requests},
              policy_),
       cost_(options.cost),
@@ -66,8 +72,10 @@ Batcher::Batcher(const BatcherOptions& options, std::vector<std::unique_ptr<Runn
       runners_left_(runners_.size()) {
   ATTENDANT_CHECK(!runners_.empty());
   for (size_t i = 0; i < runners_.size(); ++i) runners_[i]->StopWhen(&abandoned_[i]);
-  for (size_t i = 0; i < runners_.size(); ++i) threads_.emplace_back([this, i] { Work(i); });
-  threads_.emplace_back([this] { Watch(); });
+  for (size_t i = 0; i < runners_.size(); ++i) {
+    threads_.push_back(threading_.Start(absl::StrCat("batch-", i), [this, i] { Work(i); }));
+  }
+  threads_.push_back(threading_.Start("batch-watch", [this] { Watch(); }));
 }
 
 Batcher::~Batcher() {
@@ -76,17 +84,17 @@ Batcher::~Batcher() {
     absl::MutexLock lock(&mutex_);
     draining_ = stopping_ = true;
     RejectAll(Stopped(), /*running_too=*/false, ended);
-    work_.SignalAll();
-    watch_.SignalAll();
+    work_->SignalAll();
+    watch_->SignalAll();
   }
   Post(std::move(ended));
-  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
 }
 
 RequestId Batcher::Submit(PendingRequest pending) {
   auto request = std::make_unique<PendingRequest>(std::move(pending));
   request->tokens_waiting = request->tokens();
-  request->deadline = ToSteady(request->deadline);
+  request->deadline = threading_.ToSteady(request->deadline);
   request->priority = std::min(request->priority, options_.max_priority);
   const absl::Status size = CheckSize(*request, options_);
   if (!request->is_operation())
@@ -105,7 +113,7 @@ std::optional<Batcher::Refusal> Batcher::Admit(std::unique_ptr<PendingRequest>& 
                                                const absl::Status& size, RequestId& id,
                                                Ended& ended) {
   absl::MutexLock lock(&mutex_);
-  request->arrival = SteadyNow();
+  request->arrival = threading_.Now();
   ++open_requests_;
   if (std::optional<Refusal> refusal = FindRefusal(*request, size, ended)) {
     observer_.OnRejected(refusal->reason);
@@ -117,10 +125,10 @@ std::optional<Batcher::Refusal> Batcher::Admit(std::unique_ptr<PendingRequest>& 
   }
   id = request->id = ++last_id_;
   queue_.Add(*request);
-  if (request->deadline < watched_until_) watch_.Signal();
+  if (request->deadline < watched_until_) watch_->Signal();
   requests_.emplace(id, std::move(request));
   ReportQueue();
-  work_.Signal();
+  work_->Signal();
   return std::nullopt;
 }
 
@@ -166,14 +174,14 @@ void Batcher::Cancel(RequestId id) {
 }
 
 void Batcher::Drain(absl::Time wall_deadline) {
-  const absl::Time deadline = ToSteady(wall_deadline);
+  const absl::Time deadline = threading_.ToSteady(wall_deadline);
   Ended ended;
   {
     absl::MutexLock lock(&mutex_);
     draining_ = true;
-    work_.SignalAll();  // batches that wait to fill up start now
-    while (open_requests_ > 0 && SteadyNow() < deadline) {
-      all_completed_.WaitUntil(mutex_, deadline);
+    work_->SignalAll();  // batches that wait to fill up start now
+    while (open_requests_ > 0 && threading_.Now() < deadline) {
+      all_completed_->WaitUntil(mutex_, deadline);
     }
     RejectAll(Stopped(), /*running_too=*/true, ended);
   }
@@ -192,7 +200,7 @@ void Batcher::SetStallListener(StallListener listener) {
   absl::MutexLock lock(&mutex_);
   ATTENDANT_CHECK(!stall_listener_);
   stall_listener_ = std::move(listener);
-  watch_.Signal();
+  watch_->Signal();
 }
 
 // A request with sequences on several runners ends as soon as one of them is lost: see EndBatch.
@@ -251,6 +259,7 @@ void Batcher::RejectAll(const Refusal& refusal, bool running_too, Ended& ended) 
   for (const auto& [id, request] : requests_) {
     if (!request->completed && (running_too || request->queued)) rejected.push_back(request.get());
   }
+  std::sort(rejected.begin(), rejected.end(), ByArrival);
   for (PendingRequest* request : rejected) {
     Reject(*request, refusal.reason, refusal.status, ended);
   }
@@ -296,7 +305,7 @@ void Batcher::Post(Ended ended) {
   }
   absl::MutexLock lock(&mutex_);
   open_requests_ -= completed;
-  if (open_requests_ == 0) all_completed_.SignalAll();
+  if (open_requests_ == 0) all_completed_->SignalAll();
 }
 
 Workforce Batcher::Force() const {

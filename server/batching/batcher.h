@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -25,7 +24,7 @@
 #include "server/batching/request.h"
 #include "server/batching/request_queue.h"
 #include "server/batching/runner.h"
-#include "server/batching/steady_time.h"
+#include "server/batching/threading.h"
 
 namespace attendant {
 
@@ -93,10 +92,10 @@ using Executor = std::function<void(absl::AnyInvocable<void()>)>;
 class Batcher {
  public:
   // Completions run on `executor`, never on a worker and never inside Submit. `observer` and
-  // everything `executor` uses must outlive the batcher. REQUIRES: at least one runner; every limit
-  // is positive; requests are of the kind that the runners take.
+  // everything `executor` uses must outlive the batcher, as must `threading`. REQUIRES: at least
+  // one runner; every limit is positive; requests are of the kind that the runners take.
   Batcher(const BatcherOptions& options, std::vector<std::unique_ptr<Runner>> runners,
-          BatchObserver& observer, Executor executor);
+          BatchObserver& observer, Executor executor, Threading& threading = Threading::System());
   // Drains without grace: queued requests complete with UNAVAILABLE, running batches finish.
   ~Batcher();
   Batcher(const Batcher&) = delete;
@@ -196,11 +195,13 @@ class Batcher {
   const std::vector<std::unique_ptr<Runner>> runners_;
   BatchObserver& observer_;
   const Executor executor_;
+  Threading& threading_;
 
+  using Condition = std::unique_ptr<Threading::Condition>;
   absl::Mutex mutex_;
-  SteadyCondVar work_;           // something to take, or stopping: for workers
-  SteadyCondVar watch_;          // something to do before watched_until_, or stopping
-  SteadyCondVar all_completed_;  // open_requests_ fell to 0
+  const Condition work_;           // something to take, or stopping: for workers
+  const Condition watch_;          // something to do before watched_until_, or stopping
+  const Condition all_completed_;  // open_requests_ fell to 0
   RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<RequestId, std::unique_ptr<PendingRequest>> requests_ ABSL_GUARDED_BY(mutex_);
   RequestId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -217,7 +218,7 @@ class Batcher {
   LostListener lost_listener_ ABSL_GUARDED_BY(mutex_);
   StallListener stall_listener_ ABSL_GUARDED_BY(mutex_);
 
-  std::vector<std::thread> threads_;  // last: they use all of the above
+  std::vector<std::unique_ptr<Threading::Thread>> threads_;  // last: they use all of the above
 };
 
 }  // namespace attendant

@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The threads of a batcher: the workers, and the one that watches deadlines and workers.
-#include <pthread.h>
-
 #include <algorithm>
-#include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "kernels/core/check.h"
 #include "server/batching/batcher.h"
 
 namespace attendant {
 namespace {
-
-void NameThisThread(const std::string& name) {
-  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
-}
 
 // The items' requests, those of one request next to each other.
 std::vector<PendingRequest*> RequestsOf(std::span<const BatchItem> items) {
@@ -41,7 +33,6 @@ BatchShape ShapeOf(std::span<const BatchItem> items) {
 }  // namespace
 
 void Batcher::Work(size_t index) {
-  NameThisThread(absl::StrCat("batch-", index));
   runners_[index]->OnWorkerStart();
   std::vector<BatchItem> items;
   while (true) {
@@ -50,9 +41,9 @@ void Batcher::Work(size_t index) {
     if (!NextBatch(index, items, expired)) return;
     Post(std::move(expired));
     if (items.empty()) continue;
-    const absl::Time start = SteadyNow();
+    const absl::Time start = threading_.Now();
     const absl::Status status = runners_[index]->Run(items);
-    EndBatch(index, items, status, SteadyNow() - start);
+    EndBatch(index, items, status, threading_.Now() - start);
     if (absl::IsUnavailable(status)) return LoseRunner(index, status);
   }
 }
@@ -60,7 +51,7 @@ void Batcher::Work(size_t index) {
 bool Batcher::NextBatch(size_t index, std::vector<BatchItem>& items, Ended& ended) {
   absl::MutexLock lock(&mutex_);
   while (!stopping_) {
-    const absl::Time now = SteadyNow();
+    const absl::Time now = threading_.Now();
     Expire(now, TimeNeeded(Queued(), Force()), ended);
     QueueSnapshot snapshot = queue_.Snapshot();
     snapshot.draining = draining_;
@@ -71,7 +62,7 @@ bool Batcher::NextBatch(size_t index, std::vector<BatchItem>& items, Ended& ende
       return true;
     }
     if (!ended.completions.empty()) return true;  // their owners must not wait for the next batch
-    work_.WaitUntil(mutex_, decision.wait_until);
+    work_->WaitUntil(mutex_, decision.wait_until);
   }
   return false;
 }
@@ -86,10 +77,10 @@ void Batcher::StartBatch(size_t index, std::span<const BatchItem> items, absl::T
                      .expected_end = now + cost_.Estimate(ShapeOf(items)),
                      .batch = items};
   abandoned_[index] = false;
-  if (workers_[index].stalls_at < watched_until_) watch_.Signal();
+  if (workers_[index].stalls_at < watched_until_) watch_->Signal();
   ReportQueue();
   // Admission wakes one worker for each request: wake another one for the rest of the queue.
-  if (queue_.requests() > 0) work_.Signal();
+  if (queue_.requests() > 0) work_->Signal();
 }
 
 void Batcher::EndBatch(size_t index, std::span<const BatchItem> items, const absl::Status& status,
@@ -101,7 +92,7 @@ void Batcher::EndBatch(size_t index, std::span<const BatchItem> items, const abs
   Ended ended;
   {
     absl::MutexLock lock(&mutex_);
-    if (workers_[index].stalled) watch_.Signal();
+    if (workers_[index].stalled) watch_->Signal();
     workers_[index] = {};
     int64_t requests = 0;
     for (size_t first = 0; first < members.size(); ++requests) {
@@ -150,7 +141,6 @@ absl::Time Batcher::FindStalled(absl::Time now) {
 }
 
 void Batcher::Watch() {
-  NameThisThread("batch-watch");
   int told = 0;  // stalled workers, as the listener knows
   while (true) {
     Ended ended;
@@ -158,14 +148,14 @@ void Batcher::Watch() {
     {
       absl::MutexLock lock(&mutex_);
       if (stopping_) return;
-      const absl::Time now = SteadyNow();
+      const absl::Time now = threading_.Now();
       Expire(now, absl::ZeroDuration(), ended);
       watched_until_ = std::min(FindStalled(now), queue_.next_deadline());
       if (stalled_workers_ != told && stall_listener_) tell = &stall_listener_;
       if (tell != nullptr) {
         told = stalled_workers_;
       } else if (ended.completions.empty()) {
-        watch_.WaitUntil(mutex_, watched_until_);
+        watch_->WaitUntil(mutex_, watched_until_);
       }
     }
     Post(std::move(ended));

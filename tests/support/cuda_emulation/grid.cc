@@ -10,7 +10,7 @@
 #include <mutex>
 #include <utility>
 
-#include "tests/support/cuda_emulation/fiber.h"
+#include "tests/support/fiber/fiber.h"
 
 namespace attendant::cuda_emulation {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/support/cuda_emulation/fiber.h"
+#include "tests/support/fiber/fiber.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-namespace attendant::cuda_emulation {
+namespace attendant {
 namespace {
 
 constexpr size_t kStackBytes = 256 << 10;
@@ -36,7 +36,7 @@ Fiber::Fiber() {
   void* memory = mmap(nullptr, kStackBytes + PageBytes(), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED || mprotect(memory, PageBytes(), PROT_NONE) != 0) {
-    std::perror("a stack for an emulated CUDA thread");
+    std::perror("the stack of a fiber");
     std::abort();
   }
   stack_ = static_cast<std::byte*>(memory) + PageBytes();
@@ -126,4 +126,4 @@ void Fiber::Switch(bool into, bool /*for_good*/) {
 
 #endif
 
-}  // namespace attendant::cuda_emulation
+}  // namespace attendant

@@ -6,11 +6,10 @@
 
 #include <cstddef>
 
-namespace attendant::cuda_emulation {
+namespace attendant {
 
-// A function with a stack of its own, which runs until it yields and can be resumed: one CUDA
-// thread. To be used by one thread of the system at a time. What is on an abandoned stack is not
-// destroyed.
+// A function with a stack of its own, which runs until it yields and can be resumed. To be used by
+// one thread of the system at a time. What is on an abandoned stack is not destroyed.
 class Fiber {
  public:
   Fiber();
@@ -48,4 +47,4 @@ class Fiber {
   [[maybe_unused]] void* resumer_tsan_ = nullptr;
 };
 
-}  // namespace attendant::cuda_emulation
+}  // namespace attendant

@@ -39,10 +39,9 @@ std::string ReadLine(const std::string& path) {
   return line;
 }
 
-// The process's path inside the hierarchy of `controller` ("" is cgroup v2's), from
-// /proc/self/cgroup.
-std::string CgroupPath(const std::string& controller) {
-  std::ifstream file("/proc/self/cgroup");
+// The process's path inside the hierarchy of `controller` ("" is cgroup v2's), from the file `own`.
+std::string CgroupPath(const std::string& own, const std::string& controller) {
+  std::ifstream file(own);
   for (std::string line; std::getline(file, line);) {
     const size_t first = line.find(':');
     const size_t second = line.find(':', first + 1);
@@ -85,21 +84,21 @@ std::optional<double> TightestQuota(const std::string& mount, std::string path,
   }
 }
 
-std::optional<double> CgroupQuota(const std::string& root) {
-  const auto v2 = TightestQuota(root, CgroupPath(""), QuotaV2);
+std::optional<double> CgroupQuota(const std::string& root, const std::string& own) {
+  const auto v2 = TightestQuota(root, CgroupPath(own, ""), QuotaV2);
   if (v2) return v2;
-  return TightestQuota(root + "/cpu", CgroupPath("cpu"), QuotaV1);
+  return TightestQuota(root + "/cpu", CgroupPath(own, "cpu"), QuotaV1);
 }
 
 }  // namespace
 
-CpuBudget ReadCpuBudget(const std::string& cgroup_root) {
+CpuBudget ReadCpuBudget(const std::string& cgroup_root, const std::string& own) {
   CpuBudget budget;
   budget.cpus = AffinityCpus();
   const int available = budget.cpus.empty()
                             ? static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))
                             : static_cast<int>(budget.cpus.size());
-  const std::optional<double> quota = budget.quota = CgroupQuota(cgroup_root);
+  const std::optional<double> quota = budget.quota = CgroupQuota(cgroup_root, own);
   budget.threads = available;
   if (quota) budget.threads = std::min(available, std::max(1, static_cast<int>(std::ceil(*quota))));
   budget.reason = absl::StrCat("affinity mask: ", available, " processors; cgroup quota: ",

@@ -16,8 +16,9 @@ struct CpuBudget {
   std::string reason;           // e.g. "affinity mask: 8 processors; cgroup quota: 2.5"
 };
 
-// Reads the mask and cgroup v2 (or v1) files below `cgroup_root`; a file that cannot be read sets
-// no limit.
-CpuBudget ReadCpuBudget(const std::string& cgroup_root = "/sys/fs/cgroup");
+// Reads the mask and cgroup v2 (or v1) files below `cgroup_root`, of the group that the file `own`
+// names and of all that hold it; a file that cannot be read sets no limit.
+CpuBudget ReadCpuBudget(const std::string& cgroup_root = "/sys/fs/cgroup",
+                        const std::string& own = "/proc/self/cgroup");
 
 }  // namespace attendant

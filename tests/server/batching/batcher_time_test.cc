@@ -109,6 +109,80 @@ TEST_F(BatcherTimeTest, UnderOverloadABatchTakesOnlyWhatItCanAnswerInTime) {
   EXPECT_THAT(observer_.rejected(), ElementsAre(RejectReason::kDeadline));
 }
 
+// What counts is the worker that is free first, whichever that is.
+TEST_F(BatcherTimeTest, TheFirstFreeWorkerCounts) {
+  for (int round = 0; round < 10; ++round) {
+    Start(SlowOptions(), /*workers=*/2);
+    Answer longer, shorter, admitted, refused;
+    engine_.Close();
+    const size_t before = engine_.batches().size();
+    Submit(0, {10}, longer);
+    engine_.AwaitStarted(before + 1);
+    Submit(0, {1}, shorter);
+    engine_.AwaitStarted(before + 2);
+    EXPECT_NE(SubmitFor(absl::Minutes(1), {1}, admitted), 0u);
+    EXPECT_EQ(SubmitFor(absl::Seconds(10), {1}, refused), 0u);
+    engine_.Open();
+    for (Answer* answer : {&longer, &shorter, &admitted}) EXPECT_TRUE(answer->Wait().ok());
+    batcher_.reset();
+  }
+}
+
+// As long as the workers need for what waits.
+TEST_F(BatcherTimeTest, TheRetryHintIsTheTimeForTheQueue) {
+  const auto hint = [this](const BatchShape& each, int workers) {
+    BatcherOptions options = Options();
+    options.max_queued_tokens = 10;
+    std::vector<CostModel::Sample> samples;
+    for (const int64_t len : {1, 2, 5, 10}) {
+      samples.push_back(
+          {{1, len, len * len},
+           absl::Milliseconds(each.sequences + each.tokens * len + each.squares * len * len)});
+    }
+    options.cost = CostModel::Fit(samples);
+    Start(options, workers);
+    std::vector<Answer> blockers(static_cast<size_t>(workers));
+    Answer queued, over;
+    engine_.Close();
+    const size_t before = engine_.batches().size();
+    for (size_t i = 0; i < blockers.size(); ++i) {
+      Submit(0, {10}, blockers[i]);
+      engine_.AwaitStarted(before + i + 1);
+    }
+    Submit(1, {8}, queued);
+    Submit(2, {6}, over);
+    const absl::Duration delay =
+        RetryAfter(over.Wait().status()).value_or(absl::InfiniteDuration());
+    engine_.Open();
+    for (Answer& blocker : blockers) EXPECT_TRUE(blocker.Wait().ok());
+    EXPECT_TRUE(queued.Wait().ok());
+    batcher_.reset();
+    return absl::ToDoubleMilliseconds(delay);
+  };
+  EXPECT_NEAR(hint({.tokens = 10}, 1), 80, 2);
+  EXPECT_NEAR(hint({.tokens = 10}, 2), 40, 2);
+  EXPECT_NEAR(hint({.squares = 2}, 1), 128, 2);
+}
+
+TEST_F(BatcherTimeTest, BatchesTeachTheRetryHint) {
+  BatcherOptions options = Options();
+  options.max_queued_tokens = 10;
+  Start(options);
+  Answer first, blocker, queued, over;
+  Submit(0, {10}, first);
+  EXPECT_TRUE(first.Wait().ok());
+  engine_.Close();
+  Submit(0, {1}, blocker);
+  engine_.AwaitStarted(2);
+  Submit(1, {8}, queued);
+  Submit(2, {6}, over);
+  EXPECT_NE(RetryAfter(over.Wait().status()), absl::Milliseconds(100))
+      << "which is what an unknown cost means";
+  engine_.Open();
+  EXPECT_TRUE(blocker.Wait().ok());
+  EXPECT_TRUE(queued.Wait().ok());
+}
+
 TEST_F(BatcherTimeTest, TheRetryHintComesFromTheCostModel) {
   BatcherOptions options = SlowOptions();
   options.max_queued_tokens = 10;

@@ -57,6 +57,32 @@ TEST_F(CpuBudgetTest, VersionOneQuotaCountsToo) {
   EXPECT_EQ(ReadCpuBudget(cgroup_.path()).threads, CPU_COUNT(&saved_));
 }
 
+// Each group on the way up binds, wherever the tightest is.
+TEST_F(CpuBudgetTest, TheTightestGroupCounts) {
+  const std::string own = cgroup_ / "own";
+  WriteFile(own, "1:cpu,cpuacct:/pod/container\n0::/pod/container\n");
+  for (const char* version : {"", "cpu/"}) {
+    const std::string root = cgroup_ / version;
+    std::filesystem::create_directories(root + "pod/container");
+  }
+  const auto v2 = [&](const char* group, const char* quota) {
+    WriteFile(cgroup_ / (std::string(group) + "cpu.max"), std::string(quota) + " 100000\n");
+    return ReadCpuBudget(cgroup_.path(), own).quota;
+  };
+  const auto v1 = [&](const char* group, const char* quota) {
+    WriteFile(cgroup_ / ("cpu/" + std::string(group) + "cpu.cfs_quota_us"), quota);
+    WriteFile(cgroup_ / ("cpu/" + std::string(group) + "cpu.cfs_period_us"), "100000\n");
+    return ReadCpuBudget(cgroup_.path(), own).quota;
+  };
+  EXPECT_EQ(v1("pod/container/", "300000"), 3);
+  EXPECT_EQ(v1("pod/", "200000"), 2);
+  EXPECT_EQ(v1("", "400000"), 2);
+  EXPECT_EQ(v2("pod/container/", "500000"), 5) << "version 2 comes first";
+  EXPECT_EQ(v2("pod/", "150000"), 1.5);
+  EXPECT_EQ(v2("", "600000"), 1.5);
+  EXPECT_EQ(v2("", "50000"), 0.5);
+}
+
 TEST_F(CpuBudgetTest, NonsenseDoesNotLimit) {
   for (const char* nonsense : {"", "max 100000\n", "-5 100000\n", "1 0\n", "\x01\xff"}) {
     WriteFile(cgroup_ / "cpu.max", nonsense);

@@ -69,6 +69,14 @@ TEST_F(CpuTopologyTest, SmallCachesFallBackToNodes) {
   EXPECT_THAT(Read(Range(0, 8)), ElementsAre(ElementsAre(0, 1, 2, 3), ElementsAre(4, 5, 6, 7)));
 }
 
+TEST_F(CpuTopologyTest, ProcessorsAreNumberedUpTo65535) {
+  for (int cpu = 4; cpu < 8; ++cpu) WriteCache(cpu, "4-7");
+  for (const auto& [highest, domains] : {std::pair{"65535", size_t{2}}, {"65536", size_t{1}}}) {
+    for (int cpu = 0; cpu < 4; ++cpu) WriteCache(cpu, std::string("0-3,") + highest);
+    EXPECT_EQ(Read(Range(0, 8)).size(), domains) << highest;
+  }
+}
+
 TEST_F(CpuTopologyTest, NonsenseMeansOneDomain) {
   for (const char* nonsense :
        {"", "x", "0-", "-3", "3-0", "0-99999999", "0,,1", "\x01\xff", "9-12"}) {

@@ -73,7 +73,8 @@ void Scenario::StopBatcher(Life& life) {
   life.stopping = true;
   if (!threading_.OneIn(4)) {
     const absl::Duration grace = absl::Microseconds(threading_.Random(8000));
-    const absl::Time deadline = threading_.Now() + grace;
+    const absl::Time deadline = life.drain_deadline = threading_.Now() + grace;
+    life.drain_began = threading_.Now();
     ++events_["drain"];
     life.batcher->Drain(threading_.WallNow() + grace);
     life.drained = threading_.Now();
@@ -156,7 +157,10 @@ void Scenario::BeClient() {
 
 void Scenario::ChooseDeadline(Request& request, PendingRequest& pending) {
   if (!threading_.OneIn(3)) return;
-  const absl::Duration left = absl::Microseconds(threading_.Random(3000) - 100);
+  // Some deadlines pass just as a worker looks for its next batch.
+  const absl::Duration to_end = request.life->batch_end - threading_.Now();
+  const bool at_end = to_end > absl::ZeroDuration() && threading_.OneIn(2);
+  const absl::Duration left = at_end ? to_end : absl::Microseconds(threading_.Random(3000) - 100);
   request.deadline = threading_.Now() + left;
   pending.deadline = threading_.WallNow() + left;
 }

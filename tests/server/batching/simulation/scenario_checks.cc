@@ -42,8 +42,10 @@ absl::Status Scenario::Worker::Run(const PackedBatch& batch, const OutputSpec& /
   const std::vector<Request::Run*> runs = Begin(batch);
   ++life_.running;
   const absl::Duration usual = absl::Microseconds(20 + 20 * batch.tokens());
-  threading.Sleep(usual * static_cast<double>(3 + threading.Random(20)) / 10 +
-                  (threading.OneIn(30) ? absl::Milliseconds(4) : absl::ZeroDuration()));
+  const absl::Duration time = usual * static_cast<double>(3 + threading.Random(20)) / 10 +
+                              (threading.OneIn(30) ? absl::Milliseconds(4) : absl::ZeroDuration());
+  life_.batch_end = threading.Now() + time;
+  threading.Sleep(time);
   --life_.running;
   const absl::Duration duration = threading.Now() - start;
   const bool stalled = duration > life_.options.stall_timeout + kSlack;
@@ -155,7 +157,9 @@ void Scenario::CheckAnswer(Request& request, const absl::StatusOr<RequestResult>
   ++events_[absl::StatusCodeToString(request.code)];
   Trace("answer to ", request.index, ": ", absl::StatusCodeToString(request.code));
   if (request.answers > 1) Fail("request ", request.index, " was answered twice");
-  if (posted_ > request.life->drained + kSlack && request.arrival < request.life->drained) {
+  Life& life = *request.life;
+  if (posted_ <= life.drained) life.last_posted = std::max(life.last_posted, posted_);
+  if (posted_ > life.drained + kSlack && request.arrival < life.drained) {
     Fail("request ", request.index, " was answered after the drain");
   }
   if (result.ok()) {
@@ -258,6 +262,12 @@ void Scenario::CheckEnd() {
         Fail(RejectReasonName(reason), " was counted ", observer.rejected[i], " times, not ",
              rejected[life.get()][i]);
       }
+    }
+    if (life->drained < absl::InfiniteFuture() &&
+        life->drained > std::max(life->last_posted, life->drain_began) + kSlack &&
+        life->drained >= life->drain_deadline &&
+        life->drain_deadline > life->drain_began + 2 * kSlack) {
+      Fail("a drain waited though all was answered");
     }
     if (life->told_lost != (life->lost == life->workers ? 1 : 0)) {
       Fail("the loss of the device was told ", life->told_lost, " times");

@@ -50,8 +50,11 @@ struct Scenario::Life {
   int64_t calls = 0;                 // of clients, inside the batcher
   bool stopping = false;
   absl::Time drained = absl::InfiniteFuture();  // Drain has returned
-  int64_t running = 0;                          // workers inside their session
-  int64_t lost = 0;                             // workers
+  absl::Time drain_began, drain_deadline;
+  absl::Time last_posted = absl::InfinitePast();  // the last completion before that
+  absl::Time batch_end;                           // of a batch that began a while ago
+  int64_t running = 0;                            // workers inside their session
+  int64_t lost = 0;                               // workers
   int told_lost = 0;
   int told_stalled = 0;
 };

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+TESTS = ["batch_policy_test", "request_queue_test", "cost_model_test", "operation_test", "batcher_test",
+         "batcher_end_test", "batcher_time_test", "batcher_simulation_test", "simulator_test", "batcher_stress_test"]
+MUTANTS = {
+    "server/batching/batch_policy.cc": [
+        ("now >= ripe", "now > ripe"),
+        ("!patient || queue.draining || Full(queue)", "!patient || Full(queue)"),
+        ("fill.sequences < limits_.max_batch_sequences", "fill.sequences <= limits_.max_batch_sequences"),
+        ("now - waiting_since >= limits_.max_priority_wait", "now - waiting_since > limits_.max_priority_wait"),
+        ("queue.tokens >= limits_.max_batch_tokens", "queue.tokens > limits_.max_batch_tokens"),
+    ],
+    "server/batching/request_queue.cc": [
+        ("a->priority > b->priority", "a->priority < b->priority"),
+        ("tokens > limits_.max_tokens - tokens_", "tokens >= limits_.max_tokens - tokens_"),
+        ("if (len > request.place.deficit) return false;", ""),
+        ("request.place.deficit -= len;", ""),
+        ("left_out && request.priority < passed_long_->priority", "false"),
+        ("if (!policy_.Overdue(request.place.waiting_since, filling.now)) return;", "return;"),
+        ("request.place.turn = ++last_turn_;", ""),
+        ("passed_long_ != nullptr && passed_long_->priority == (*by_service_.begin())->priority",
+         "passed_long_ != nullptr"),
+        ("whole.tokens - passed_over", "whole.tokens"),
+        ("levels_.upper_bound(priority)", "levels_.lower_bound(priority)"),
+    ],
+    "server/batching/batcher.cc": [
+        ("limit = std::min(limit, options.max_batch_tokens);", ""),
+        ("std::min(request->priority, options_.max_priority)", "request->priority"),
+        ("request.deadline < least", "false"),
+        ("found == requests_.end() || found->second->completed", "found == requests_.end()"),
+        ("running_too || request->queued", "true"),
+        ("open_requests_ -= completed;", "open_requests_ -= 1;"),
+        ("if (open_requests_ == 0) all_completed_->SignalAll();", ""),
+        ("if (--runners_left_ > 0) return;", "--runners_left_;"),
+        ("free = std::min(free, worker.expected_end)", "free = worker.expected_end"),
+        ("queue.tokens * queue.tokens / std::max<int64_t>(queue.sequences, 1)", "0"),
+        ("static_cast<int64_t>(runners_left_)", "1"),
+    ],
+    "server/batching/batcher_threads.cc": [
+        ("if (!item.request->queued) «item.request->result.queue = now - item.request->arrival;»",
+         "item.request->result.queue += absl::Nanoseconds(1);"),
+        ("if (queue_.requests() > 0) work_->Signal();", ""),
+        ("members[first]->result.compute += compute;", "members[first]->result.compute = compute;"),
+        ("if (!ended.completions.empty()) return true;", ""),
+        ("if (workers_[index].stalls_at < watched_until_) watch_->Signal();", ""),
+        ("cost_.Observe(shape, compute);", ""),
+        ("} else if (!status.ok()) {\n    «Complete(request, status, ended);»",
+         "if (request.sequences_running == 0) Complete(request, status, ended);"),
+        ("observer_.OnBatch(shape.tokens, shape.sequences, requests, compute);",
+         "observer_.OnBatch(shape.tokens, shape.sequences, shape.sequences, compute);"),
+    ],
+    "server/batching/cost_model.cc": [
+        ("correction_ *= std::pow(std::clamp(ratio, 0.5, 2.0), kStep);", "correction_ *= std::clamp(ratio, 0.5, 2.0);"),
+        ("*least >= 0", "true"),
+        ("absl::Seconds(correction_ * Seconds(shape))", "absl::Seconds(Seconds(shape))"),
+    ],
+    "server/batching/forecast.cc": [
+        ("force.cost.Estimate(average) * batches / std::max<int64_t>(force.workers, 1)",
+         "force.cost.Estimate(average) * batches"),
+        ("force.cost.Estimate(average) * batches / std::max<int64_t>(force.workers, 1)",
+         "force.cost.Estimate(average)"),
+        ("std::min(TimeFor(backlog.higher, force), backlog.max_priority_wait)", "TimeFor(backlog.higher, force)"),
+    ],
+    "server/batching/batch_runner.cc": [
+        ("outputs_[i].dims == 0 ? pooled.dim(1) : outputs_[i].dims", "pooled.dim(1)"),
+    ],
+    "server/batching/retry_hint.cc": [
+        ("absl::Ceil(delay, absl::Milliseconds(1))", "delay"),
+        ("std::max<int64_t>(ms, 1)", "ms"),
+    ],
+    "server/batching/operation_runner.cc": [
+        ("if (!status.ok()) return status;", ""),
+    ],
+}
+EQUIVALENT = [
+    ("server/batching/batcher_threads.cc", "worker.stalls_at <= now", "worker.stalls_at < now",
+     "at that very moment the watching thread asks again at once, and the clock has moved"),
+    ("server/batching/batcher.cc",
+     "Expire(request.arrival, ended);",
+     ";",
+     "the watching thread ends the same requests at their deadline; admission is a moment earlier at most"),
+]

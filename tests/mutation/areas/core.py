@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+TESTS = ["core_test"]
+MUTANTS = {
+    "kernels/core/pooling.cc": [
+        ("1.0f / static_cast<float>(states.dim(0))", "1.0f / static_cast<float>(states.dim(0) + 1)"),
+        ("for (int64_t t = «1»; t < states.dim(0); ++t)", "2"),
+        ("states.row(states.dim(0) - 1)", "states.row(0)"),
+        ("std::max(std::sqrt(squares), 1e-12)", "std::sqrt(squares)"),
+        ("spec.dims > 0 ? spec.dims : states.dim(1)", "states.dim(1)"),
+    ],
+    "kernels/core/packed_batch.cc": [
+        ("values[i] >= limit", "values[i] > limit"),
+        ('return CheckBelow("segment id", segment_ids, config.segment_types, "segment_types");',
+         "return absl::OkStatus();"),
+        ("segment_ids_.insert(segment_ids_.end(), segment_ids.begin(), segment_ids.end());",
+         "segment_ids_.insert(segment_ids_.end(), segment_ids.size(), 0);"),
+    ],
+    "kernels/core/arena.cc": [
+        ("(bytes + kAlignment - 1) / kAlignment * kAlignment", "bytes"),
+        ("used_bytes_ <= capacity_bytes_", "used_bytes_ <= capacity_bytes_ + 64"),
+    ],
+    "kernels/core/encoder_config.cc": [
+        ("ATTENDANT_RETURN_IF_ERROR(CheckHeadsDivide(config.hidden, config.heads));", ""),
+        ("computed.final_norm == config.final_norm", "true"),
+    ],
+    "kernels/core/base/quote.cc": [
+        ("text.size() > max_bytes", "text.size() >= max_bytes"),
+    ],
+    "kernels/core/threads/cpu_budget.cc": [
+        ("*quota < *tightest", "*quota > *tightest"),
+    ],
+    "kernels/core/threads/cpu_placement.cc": [
+        ("i < threads % replicas ? 1 : 0", "0"),
+        ("options.models > 1", "false"),
+        ("replicas % count == 0", "true"),
+    ],
+    "kernels/core/threads/cpu_topology.cc": [
+        ("last >= kMaxCpu", "last > kMaxCpu + 1"),
+    ],
+    "kernels/core/threads/thread_pool.cc": [
+        ("(state_.load(std::memory_order_acquire) & kWorkers) == 0", "true"),
+        ("index < tasks && !Stopped()", "index < tasks"),
+        ("if (Stopped()) return;", ""),
+    ],
+    "kernels/core/weight_checks.cc": [
+        ("bound.value <= bound.limit", "bound.value < bound.limit"),
+        ("layer_norm_epsilon > 0", "layer_norm_epsilon >= 0"),
+        ("rows * columns <= std::numeric_limits<int32_t>::max()", "true"),
+    ],
+}
+EQUIVALENT = [
+    ("kernels/core/threads/cpu_topology.cc", "*shared->begin()", "*shared->rbegin()",
+     "the lists of one domain are the same: each of their members names it, and domains are sorted afterwards"),
+]

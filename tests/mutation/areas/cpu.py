@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+TESTS = ["cpu_test:-Isa/FlashAttentionTest.*:Isa/AttentionWeightsTest.*", "backends_switches_test",
+         "cpu_test:Isa/FlashAttentionTest.*", "cpu_test:Isa/AttentionWeightsTest.*"]
+MUTANTS = {
+    "kernels/cpu/attention/attention_plan.cc": [
+        ("std::min(query + cut.queries, sequence.lens.queries)",
+         "std::min(query + cut.queries, sequence.lens.queries - 1)"),
+    ],
+    "kernels/cpu/encoder/cpu_session.cc": [
+        ("head >= piece.head_begin && head < piece.head_end", "head > piece.head_begin && head < piece.head_end"),
+        ("WriteHiddenStates(batch, spec, config.layers);", "WriteHiddenStates(batch, spec, config.layers - 1);"),
+        ("tables.segments.row(batch.segment_ids()[i])", "tables.segments.row(0)"),
+    ],
+    "kernels/cpu/encoder/embedding_table.cc": [
+        ("std::nearbyint(values[i] * inverse)", "values[i] * inverse"),
+        ("scales_[row] = largest / 127;", "scales_[row] = largest / 128;"),
+    ],
+    "kernels/cpu/encoder/layer_runner.cc": [
+        ("value - x.quantization->zero_point", "value"),
+        ("AddOutliers(linear, x, states);", "if (row == 0) AddOutliers(linear, x, states);"),
+        ("if (pre_norm()) norm = next.norm;", "if (pre_norm() && norm == nullptr) norm = next.norm;"),
+    ],
+    "kernels/cpu/encoder/packed_layers.h": [
+        ("config.hidden, «config.layer_norm_epsilon»", "1e-12f"),
+    ],
+    "kernels/cpu/encoder/packed_layers.cc": [
+        ("smoothing.qkv", "smoothing.ffn_up"),
+    ],
+    "kernels/cpu/encoder/smoothing_factors.cc": [
+        ("std::max(square, 1e-12f), «-0.25f»", "-0.5f"),
+        ("context.variance) «variance *= kAttendedVariance»", "variance *= 100.0f"),
+    ],
+    "kernels/cpu/matmul/packed_linear.cc": [
+        ("scale * static_cast<float>(sum)", "scale * static_cast<float>(sum - 1)"),
+        ("outlier.output == j", "outlier.output == j + 1"),
+    ],
+    "kernels/cpu/matmul/tile_matmul.cc": [
+        ("options().n % kernels_.panel_columns != 0", "false"),
+    ],
+    "kernels/cpu/simd/vector_math.inc": [
+        ("Min(Mul(x, Set(0.70710678118654752f)), Set(3.95f))", "Min(Mul(x, Set(0.70710678118654752f)), Set(2.0f))"),
+        ("Max(Min(x, Set(4.3f)), Set(-4.3f))", "Max(Min(x, Set(4.3f)), Set(-6.0f))"),
+        ("Mul(Mul(x, x), Mul(x, Set(0.044715f)))", "Mul(x, Mul(x, Set(0.044715f)))"),
+    ],
+    "kernels/cpu/simd/row_kernels.inc": [
+        ("squares / count + norm.epsilon", "squares / count"),
+        ("Fma(p.minus_zero_point, Load(p.column_offsets + i, mask), sums)", "sums"),
+    ],
+    "kernels/cpu/simd/attention/attention_tiles.inc": [
+        ("AtMost(query + args.keys_after + 1, args.keys)", "AtMost(query + args.keys_after, args.keys)"),
+        ("args.bias != nullptr || !(args.scale > 0)", "args.bias != nullptr"),
+        ("if (!tile.first) tile.maximum = Max(tile.maximum, before);", ""),
+        ("Max(tile.maximum, Set(-__FLT_MAX__))", "tile.maximum"),
+    ],
+    "kernels/cpu/simd/attention/attention.inc": [
+        ("if (tile.inverse[r] == __builtin_inff()) ZeroRows(args, tile.query + r, tile.query + r + 1);", ""),
+        ("ZeroRows(args, AtLeast(blind, begin), end);", ""),
+        ("«args.allowed[key] != 0») ++key", "true"),
+    ],
+    "kernels/cpu/simd/attention/attention_weights.inc": [
+        ("sum == 0 ? 1.0f : sum", "sum"),
+    ],
+}

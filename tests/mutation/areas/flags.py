@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+TESTS = ["flag_parser_test", "flags_test"]
+FILE_TESTS = {
+    "server/app_options.cc": ["flags_test", "app_test"],
+    "server/task_pool.cc": ["app_test", "drain_test"],
+}
+MUTANTS = {
+    "client/flags/flag_parser.h": [
+        ("*value >= range.low && *value <= range.high", "*value >= range.low && *value < range.high"),
+    ],
+    "client/flags/flag_parser.cc": [
+        ('flags_end = flags_end || arg == "--";', ""),
+        ("column + 1 + word.size() > kHelpWidth", "column + word.size() > kHelpWidth + 1"),
+        ('!flags_end && rest != "-" && absl::StartsWith(rest, "-")', '!flags_end && absl::StartsWith(rest, "-")'),
+    ],
+    "server/flags.cc": [
+        ("value >= least", "value > least"),
+        ('CheckLeast("max_queued_tokens", flags.max_queued_tokens, «flags.max_batch_tokens»)', "int64_t{0}"),
+        ("!flags.tls_client_ca.empty() && flags.tls_cert.empty()", "false"),
+        ("flags.tls_cert.empty() != flags.tls_key.empty()", "flags.tls_cert.empty() && !flags.tls_key.empty()"),
+        ("flags.max_batch_tokens != 0", "false"),
+        ("flags.help || flags.version || flags.help_markdown", "flags.help || flags.version"),
+    ],
+    "server/app_options.cc": [
+        ("std::min(flags.attention.max_tokens, flags.max_queued_tokens)", "flags.attention.max_tokens"),
+        ("absl::Microseconds(flags.max_queue_delay_us)", "absl::Milliseconds(flags.max_queue_delay_us)"),
+        ("std::max(budget / kPart, kLargest * largest + kFixedBytes)", "budget / kPart"),
+        (".max_priority = «flags.max_priority»", "100"),
+        (".max_bytes = «2 * flags.max_request_bytes»", "flags.max_request_bytes"),
+        ("absl::Milliseconds(flags.max_priority_wait_ms)", "absl::Microseconds(flags.max_priority_wait_ms)"),
+    ],
+    "server/model_sources.cc": [
+        ("name.size() > kMaxNameBytes", "name.size() >= kMaxNameBytes"),
+        ("name == kAttentionName", "false"),
+        ("a.name < b.name", "a.name > b.name"),
+    ],
+    "server/task_pool.cc": [
+        ("tasks_.empty() && running_ == 0", "tasks_.empty()"),
+    ],
+}

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+TESTS = ["server_metrics_test", "model_statistics_test"]
+MUTANTS = {
+    "server/metrics/model_statistics.cc": [
+        ("totals_.inference_count += static_cast<uint64_t>(success.sequences);", "totals_.inference_count += 1;"),
+        ("std::max(totals_.last_inference, now)", "now"),
+        ("Add(totals_.queue, success.queue);", "Add(totals_.queue, success.total);"),
+        ("totals_.batches[sequences].compute_infer", "totals_.batches[1].compute_infer"),
+    ],
+    "server/metrics/process_metrics.cc": [
+        ("(*user + *system) / ticks", "*user / ticks"),
+        ("int64_t open = «-1»;", "0"),
+        ("*boot + *start / ticks", "*start / ticks"),
+        ("*pages * static_cast<double>(sysconf(_SC_PAGESIZE))", "*pages"),
+        ("text_.rfind(')')", "text_.find(')')"),
+    ],
+    "server/metrics/server_metrics.cc": [
+        ("index < kNumCodes ? index : Index(absl::StatusCode::kUnknown)", "std::min<size_t>(index, kNumCodes - 1)"),
+        ("index + 1 < kReasonNames.size() && reason != kReasonNames[index]",
+         "index + 2 < kReasonNames.size() && reason != kReasonNames[index]"),
+        ("padding_tokens_.Increment(static_cast<double>(padding));",
+         "padding_tokens_.Increment(static_cast<double>(valid));"),
+        ("batch_requests_.Observe(static_cast<double>(requests));",
+         "batch_requests_.Observe(static_cast<double>(tokens));"),
+        ("if ((methods_ >> Index(method) & 1u) == 0) return;", ""),
+        ("static_cast<double>(loaded.arena_bytes)", "static_cast<double>(loaded.weight_bytes)"),
+        ("impl_->refused[Index(reason)]->Increment();", "impl_->refused[0]->Increment();"),
+        ("queue_requests_.Set(static_cast<double>(requests));", ""),
+    ],
+}

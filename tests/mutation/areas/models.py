@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+TESTS = ["sentence_settings_test", "warm_up_test", "model_registry_test", "app_test"]
+FILE_TESTS = {
+    "server/models/sentence_settings.cc": ["sentence_settings_test"],
+    "server/models/model_registry.cc": ["model_registry_test", "app_test", "drain_test"],
+    "server/models/warm_up.cc": ["warm_up_test"],
+    "server/models/model_observer.cc": ["model_registry_test", "app_test", "encoder_service_test",
+                                        "kserve_service_test", "attention_service_test"],
+    "server/models/encoder_model.cc": ["model_registry_test", "app_test", "encoder_service_test",
+                                       "kserve_service_test", "attention_service_test"],
+}
+MUTANTS = {
+    "server/models/sentence_settings.cc": [
+        ("settings.normalize = «steps.size() == 3»;", "steps.size() >= 2"),
+        ("mode && flags && *mode != *flags", "false"),
+        ("std::min(tokens, static_cast<double>(limit))", "tokens"),
+    ],
+    "server/models/model_registry.cc": [
+        ("if (entry.status.state != ModelState::kReady) return;", ""),
+        ("readiness_ == Readiness::kEveryModel || !entry.status.HasFailed()", "!entry.status.HasFailed()"),
+        ("any |= !entry.built_in;", "any = true;"),
+        ('if (drain_announced_) return absl::UnavailableError("the server is stopping");', ""),
+        ("if (!entry.status.error.ok()) continue;", ""),
+        ("status.stalled_workers = workers;", ""),
+    ],
+    "server/models/warm_up.cc": [
+        ("len = std::min(len, max_len);", ""),
+        ("std::min(samples[i].time, sample.time)", "std::max(samples[i].time, sample.time)"),
+    ],
+    "server/models/model_observer.cc": [
+        ("if (statistics_ != nullptr) statistics_->RecordBatch(sequences, compute);", ""),
+        ("metrics_.SetQueue(queued_tokens, queued_requests);", "metrics_.SetQueue(queued_requests, queued_tokens);"),
+        ("metrics_.SetStalledWorkers(workers);", ""),
+    ],
+    "server/models/encoder_model.cc": [
+        ("std::min(model.config().max_positions, options.batcher.max_batch_tokens)", "model.config().max_positions"),
+    ],
+}

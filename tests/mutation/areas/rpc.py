@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+TESTS = ["encoder_service_test", "kserve_service_test", "attention_service_test", "request_limits_test"]
+FILE_TESTS = {
+    "server/rpc/attention/operation.cc": ["attention_service_test", "request_limits_test"],
+    "server/rpc/attention/plan.cc": ["attention_service_test", "request_limits_test"],
+    "server/rpc/attention/plan_kind.cc": ["attention_service_test", "request_limits_test"],
+    "server/rpc/attention/plan_masks.cc": ["attention_service_test", "request_limits_test"],
+    "server/rpc/attention/plan_operands.cc": ["attention_service_test", "request_limits_test"],
+    "server/rpc/attention/service.cc": ["attention_service_test", "request_limits_test"],
+    "server/rpc/encoder/messages.cc": ["encoder_service_test", "request_limits_test"],
+    "server/rpc/encoder/service.cc": ["encoder_service_test", "request_limits_test"],
+    "server/rpc/kserve/models.cc": ["rpc_parts_test", "kserve_service_test"],
+    "server/rpc/kserve/service.cc": ["rpc_parts_test", "kserve_service_test"],
+    "server/rpc/kserve/tensors.cc": ["rpc_parts_test", "kserve_service_test"],
+    "server/rpc/scan/wire_scan.cc": ["rpc_parts_test", "encoder_service_test", "kserve_service_test"],
+    "server/rpc/wire/messages.cc": ["attention_service_test", "encoder_service_test", "kserve_service_test"],
+    "server/rpc/health_service.cc": ["health_service_test", "drain_test"],
+}
+MUTANTS = {
+    "server/rpc/attention/operation.cc": [
+        ('"bytes of scratch memory", «scratch_bytes»', "int64_t{0}"),
+        ('"multiply-adds", «cost_.operations»', "int64_t{0}"),
+        ('"bytes for its answer as f32", «response_bytes()»', "int64_t{0}"),
+        ("std::max(call_.queries.max_len(), call_.keys.max_len()) * width", "0 * width"),
+        ("added && positions_.to_value", "added"),
+    ],
+    "server/rpc/attention/plan.cc": [
+        ("call.mask.causal = request.causal();", ""),
+        ("!module || call.dtype == model.module->dtype()", "true"),
+    ],
+    "server/rpc/attention/plan_kind.cc": [
+        ("plan.operand_bytes += read.count * static_cast<int64_t>(sizeof(float));", ""),
+        ("call.feature_map = attention::FeatureMap::kRelu;", "call.feature_map = attention::FeatureMap::kEluPlusOne;"),
+        ('return CheckNotNegative("strided.block", call.block);', "return absl::OkStatus();"),
+    ],
+    "server/rpc/attention/plan_masks.cc": [
+        ("plan.operand_bytes += mask.count;", ""),
+        ("(!plan.positions.to_value || call.value.dim == call.query.dim)", "true"),
+        ("alibi.slopes_size() == heads", "alibi.slopes_size() >= heads"),
+    ],
+    "server/rpc/attention/plan_operands.cc": [
+        ("starts.back() == rows", "true"),
+    ],
+    "server/rpc/attention/service.cc": [
+        ("pending.priority = Parsed<v1::AttendRequest>(message()).priority();", ""),
+        ("Run(Method::kAttend, «Deadline(context)», std::move(state), request,", "absl::InfiniteFuture()"),
+    ],
+    "server/rpc/call/answer_stream.h": [
+        ("reading_ == nullptr && «undecided_ == 0 && !half_closed_»", "!half_closed_"),
+        ("if (!std::exchange(exchange->admitted, true)) --undecided_;", "exchange->admitted = true;"),
+        ("exchange->state->ReleaseRequest();", ""),
+    ],
+    "server/rpc/call/calls.cc": [
+        ("status.message().substr(0, kMaxMessageBytes)", "status.message()"),
+    ],
+    "server/rpc/call/calls.h": [
+        ("answer.mutable_error()->set_retry_after_ms(absl::ToInt64Milliseconds(*delay));", ""),
+        ("if (writing_since_.load() >= since) return false;", "return false;"),
+    ],
+    "server/rpc/encoder/messages.cc": [
+        ("sequences.sequences_size() > limits.max_request_sequences", "false"),
+        ("layer * (states.size() / layers)", "0"),
+        ("if (outputs.pooled().has_normalize()) input.normalize = outputs.pooled().normalize();", ""),
+    ],
+    "server/rpc/encoder/service.cc": [
+        ("response_.set_id(call().state->client_id());", ""),
+        ("ToProto(times(), *response_.mutable_timings());", ""),
+    ],
+    "server/rpc/kserve/models.cc": [
+        ("ready_only && status.state != ModelState::kReady", "ready_only"),
+        ("FillDuration(snapshot.compute_output, *infer.mutable_compute_output());",
+         "FillDuration(snapshot.compute_input, *infer.mutable_compute_output());"),
+    ],
+    "server/rpc/kserve/service.cc": [
+        ("input.priority = parameters.priority;", ""),
+        (".queue = «times().queue»", "times().compute"),
+        (".compute_infer = «times().compute»", "times().queue"),
+        ("Infer(«Deadline(context)», std::move(state), request, response,", "absl::InfiniteFuture()"),
+        ("if (!status.ok()) return ref_.statistics().RecordFailure(times().total());", "if (!status.ok()) return;"),
+    ],
+    "server/rpc/kserve/tensors.cc": [
+        ("tensor.batch != first.batch || tensor.width != first.width", "tensor.width != first.width"),
+        ("input.shape(1) > model.max_sequence_tokens", "false"),
+        ("tensor.value_bytes > 0 && bytes != expected", "tensor.value_bytes > 0 && bytes < expected"),
+        ("kDefaultLevel - level", "level - kDefaultLevel"),
+        ("level > kLevels", "level >= kLevels"),
+        ("row += row_bytes;", "row += row_bytes / 2;"),
+    ],
+    "server/rpc/scan/wire_scan.cc": [
+        ("bytes % value_bytes != 0", "false"),
+        ("length > static_cast<uint32_t>(input_.BytesUntilLimit())", "false"),
+        ("if (kept < bytes || FindInvalidUtf8(text).has_value()) text.clear();", ""),
+    ],
+    "server/rpc/wire/messages.cc": [
+        ("timings.set_queue_us(absl::ToInt64Microseconds(«times.queue»));", "times.compute"),
+        ("tensor.shape_size() > max_rank", "false"),
+    ],
+    "server/rpc/health_service.cc": [
+        ("if (draining_) return;", ""),
+        ("for (Watcher* watcher : watchers_) watcher->Notify(Status(watcher->name()));", ""),
+    ],
+}

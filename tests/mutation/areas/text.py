@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+TESTS = ["text_test"]
+MUTANTS = {
+    "server/text/added_tokens.cc": [
+        ("c < 0x80 ? 1 : c < 0x800 ? 2 : 3", "1"),
+    ],
+    "server/text/bert_tokenizer.cc": [
+        ("room + 1", "room"),
+        ("size > kChunkBytes && normalized_tokens_.empty()", "size > kChunkBytes"),
+        ("options.max_tokens < num_special", "options.max_tokens <= num_special"),
+        ("token.normalized ? normalized_tokens_ : raw_tokens_", "raw_tokens_"),
+        ('text.find_first_of(" \\n", kChunkBytes)', "kChunkBytes"),
+    ],
+    "server/text/byte_trie.cc": [
+        ("if (ids_[node] != kNoId) match = {ids_[node], i + 1};",
+         "if (ids_[node] != kNoId && match.id == kNoId) match = {ids_[node], i + 1};"),
+        ("if (ids_[node] != kNoId) return false;", ""),
+    ],
+    "server/text/normalizer.cc": [
+        ("if (IsWhitespace(character)) character = ' ';", ""),
+    ],
+    "server/text/sequence_template.cc": [
+        ("num_texts == 0 ? sequence.before : sequence.after", "sequence.before"),
+        ("num_texts != 1", "num_texts == 0"),
+    ],
+    "server/text/token_strings.cc": [
+        ("if (!entries_.empty() && entries_.back().id == id) continue;", ""),
+    ],
+    "server/text/tokenizer_json.cc": [
+        ('fields.Has("strip_accents") ? fields.Bool("strip_accents") : config.lowercase', "config.lowercase"),
+        ("vocab.Fail(token, \"has another token's id\");", ""),
+    ],
+    "server/text/word_reader.cc": [
+        ("if (role == Role::kPunctuation) break;", ""),
+    ],
+    "server/text/wordpiece.cc": [
+        ("std::count_if(word.begin(), word.end(), starts_character) > max_input_chars_per_word_", "true"),
+        ("node = continuing_node_;", ""),
+    ],
+    "server/text/unicode/characters.cc": [
+        ("in(0x20000, 0x2A6DF)", "in(0x20001, 0x2A6DF)"),
+    ],
+}

@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "client/call_metadata.h"
 #include "kernels/core/status_macros.h"
 
 namespace attendant::client {
@@ -82,7 +83,11 @@ grpc::ChannelArguments MakeArguments(const ConnectOptions& options) {
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const ConnectOptions& options) {
   ATTENDANT_ASSIGN_OR_RETURN(std::shared_ptr<grpc::ChannelCredentials> credentials,
                              MakeCredentials(options.tls));
-  return grpc::CreateCustomChannel(options.target, credentials, MakeArguments(options));
+  ATTENDANT_ASSIGN_OR_RETURN(
+      Interceptors interceptors,
+      MakeInterceptors({.api_key_file = options.api_key_file, .trace_id = options.trace_id}));
+  return grpc::experimental::CreateCustomChannelWithInterceptors(
+      options.target, credentials, MakeArguments(options), std::move(interceptors));
 }
 
 absl::Status ToAbslStatus(const grpc::Status& status) {

@@ -17,7 +17,7 @@
 namespace attendant::client {
 
 // A channel with a TCP connection of its own, made at the first call. Answers may have any size.
-// INVALID_ARGUMENT for TLS files that cannot be read.
+// INVALID_ARGUMENT for files that cannot be read, and for a trace's id that is not one.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const ConnectOptions& options);
 
 absl::Status ToAbslStatus(const grpc::Status& status);

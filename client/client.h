@@ -37,7 +37,8 @@ namespace attendant::client {
 class Client {
  public:
   // Does not wait for the connection: the first call finds out that a server cannot be reached.
-  // INVALID_ARGUMENT if a TLS file cannot be read, or a certificate comes without its key.
+  // INVALID_ARGUMENT if a TLS file or the API key cannot be read, a certificate comes without its
+  // key, or the trace's id is not one.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(const ConnectOptions& options);
   ~Client();
 

@@ -29,6 +29,11 @@ struct TlsOptions {
 struct ConnectOptions {
   std::string target = "127.0.0.1:8001";  // HOST:PORT, or any gRPC target
   TlsOptions tls = {};
+  // A file with an API key, sent with each call; empty: none. Without TLS it travels unencrypted.
+  std::string api_key_file = {};
+  // The id of a W3C trace, 32 lower-case hexadecimal digits: each call is a span of it, and has a
+  // request id. Empty: none.
+  std::string trace_id = {};
   absl::Duration timeout = absl::Seconds(30);  // of each call; infinite is allowed
   // How often a call is tried, from 1 to 5, while the server's queue is full or the server cannot
   // be reached, is loading or is draining. The time between tries starts at 100 ms and doubles.

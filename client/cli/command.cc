@@ -108,6 +108,11 @@ void CommonFlags::AddTo(FlagParser& flags) {
   flags.Add("tls_cert", &connect.tls.cert_file, "FILE",
             "PEM file with the client's certificate; needs --tls_key");
   flags.Add("tls_key", &connect.tls.key_file, "FILE", "PEM file with the key of --tls_cert");
+  flags.Add("api_key_file", &connect.api_key_file, "FILE",
+            "Send the API key in this file with each call; without TLS it travels unencrypted");
+  flags.Add("trace", &connect.trace_id, "TRACE_ID",
+            "Send a W3C traceparent of this trace (32 hexadecimal digits), and a request id, with "
+            "each call");
 }
 
 int UsageError(absl::string_view message, Io& io) {

@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/client/fake_server.h"
 
 namespace attendant::client {
@@ -213,6 +216,49 @@ TEST(ClientTest, RefusesTlsFilesItCannotUse) {
       absl::IsInvalidArgument(Client::Connect({.tls = {.ca_file = "/nonexistent.pem"}}).status()));
   EXPECT_TRUE(
       absl::IsInvalidArgument(Client::Connect({.tls = {.cert_file = "cert.pem"}}).status()));
+}
+
+TEST(ClientTest, SendsItsApiKey) {
+  const std::string path = ::testing::TempDir() + "/api_key";
+  std::ofstream(path) << "0123456789abcdef\n";
+  const FakeServer server;
+  const auto client =
+      Client::Connect({.target = server.address(), .api_key_file = path, .max_attempts = 2});
+  ASSERT_TRUE(client.ok()) << client.status();
+  ASSERT_TRUE((*client)->Embed({"a"}).ok());
+  const auto metadata = server.encode_metadata().at(0);
+  EXPECT_EQ(metadata.at("authorization"), "Bearer 0123456789abcdef");
+  EXPECT_FALSE(metadata.contains("traceparent"));
+}
+
+TEST(ClientTest, EveryCallIsASpanOfTheTrace) {
+  constexpr char kTrace[] = "4bf92f3577b34da6a3ce929d0e0e4736";
+  const FakeServer server;
+  const auto client = Client::Connect({.target = server.address(), .trace_id = kTrace});
+  ASSERT_TRUE(client.ok()) << client.status();
+  std::set<std::string> parents, ids;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE((*client)->Embed({"a"}).ok());
+  for (const auto& metadata : server.encode_metadata()) {
+    EXPECT_THAT(metadata.at("traceparent"),
+                ::testing::MatchesRegex(absl::StrCat("00-", kTrace, "-[0-9a-f]{16}-01")));
+    EXPECT_FALSE(metadata.contains("authorization"));
+    parents.insert(metadata.at("traceparent"));
+    ids.insert(metadata.at("x-request-id"));
+  }
+  EXPECT_EQ(parents.size(), 3u);
+  EXPECT_EQ(ids.size(), 3u);
+}
+
+TEST(ClientTest, WrongMetadataIsRefused) {
+  const std::string path = ::testing::TempDir() + "/no_key";
+  for (const char* text : {"", "  \n", "0123\x01key"}) {
+    std::ofstream(path, std::ios::trunc) << text;
+    EXPECT_TRUE(absl::IsInvalidArgument(Client::Connect({.api_key_file = path}).status())) << text;
+  }
+  for (const char* id : {"1", "4BF92F3577B34DA6A3CE929D0E0E4736",
+                         "00000000000000000000000000000000", "4bf92f3577b34da6a3ce929d0e0e47367"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(Client::Connect({.trace_id = id}).status())) << id;
+  }
 }
 
 }  // namespace

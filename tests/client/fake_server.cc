@@ -40,6 +40,7 @@ struct State {
   size_t cut_bytes = std::string::npos;
   bool lose_a_sequence = false;
   std::vector<v1::EncodeRequest> encode_requests;
+  std::vector<std::map<std::string, std::string>> encode_metadata;
   std::vector<inference::ModelInferRequest> infer_requests;
   std::set<std::string> peers;
 
@@ -110,6 +111,11 @@ class FakeEncoder : public v1::Encoder::CallbackService {
                                    v1::EncodeResponse* response) override {
     absl::MutexLock lock(&state_.mutex);
     state_.encode_requests.push_back(*request);
+    auto& metadata = state_.encode_metadata.emplace_back();
+    for (const auto& [name, value] : context->client_metadata()) {
+      metadata.emplace(std::string(name.data(), name.size()),
+                       std::string(value.data(), value.size()));
+    }
     state_.peers.insert(context->peer());
     if (state_.stall) return new StalledReactor;
     const grpc::Status status = state_.Outcome(true);
@@ -321,6 +327,11 @@ void FakeServer::CutTensors(size_t bytes) {
 std::vector<v1::EncodeRequest> FakeServer::encode_requests() const {
   absl::MutexLock lock(&impl_->state.mutex);
   return impl_->state.encode_requests;
+}
+
+std::vector<std::map<std::string, std::string>> FakeServer::encode_metadata() const {
+  absl::MutexLock lock(&impl_->state.mutex);
+  return impl_->state.encode_metadata;
 }
 
 std::vector<inference::ModelInferRequest> FakeServer::infer_requests() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,6 +40,8 @@ class FakeServer {
 
   std::vector<v1::EncodeRequest> encode_requests() const;
   std::vector<inference::ModelInferRequest> infer_requests() const;
+  // The metadata of each Encode; a name that was sent twice has its first value.
+  std::vector<std::map<std::string, std::string>> encode_metadata() const;
   size_t num_peers() const;  // connections that Encode and ModelInfer came in on
 
  private:

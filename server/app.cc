@@ -28,6 +28,31 @@ std::vector<std::string> Names(const std::vector<ModelSource>& sources) {
   return names;
 }
 
+std::unique_ptr<AccessLog> MakeAccessLog(const AccessFlags& flags, std::optional<LogFile> file,
+                                         ServerMetrics& metrics) {
+  if (!file.has_value()) return nullptr;
+  return std::make_unique<AccessLog>(
+      *std::move(file),
+      AccessLog::Options{.sample = flags.access_log_sample,
+                         .max_lines_per_s = flags.access_log_lines_per_s},
+      metrics);
+}
+
+void ReloadKeys(KeyStore& keys) {
+  const absl::StatusOr<bool> changed = keys.Reload();
+  if (!changed.ok()) {
+    spdlog::error("--api_keys: {}; the keys read before stay",
+                  std::string(changed.status().message()));
+  } else if (*changed) {
+    spdlog::info("--api_keys: the file has changed, and its keys count from now on");
+  }
+}
+
+std::unique_ptr<PeriodicThread> ReloadKeysEvery(absl::Duration interval, KeyStore* keys) {
+  if (keys == nullptr) return nullptr;
+  return std::make_unique<PeriodicThread>("key-reload", interval, [keys] { ReloadKeys(*keys); });
+}
+
 std::vector<std::string> ServiceNames(const ServerFlags& flags) {
   std::vector<std::string> names = {
       v1::Encoder::service_full_name(), inference::GRPCInferenceService::service_full_name(),
@@ -40,19 +65,22 @@ std::vector<std::string> ServiceNames(const ServerFlags& flags) {
 }  // namespace
 
 App::App(const ServerFlags& flags, const std::vector<ModelSource>& sources,
-         std::unique_ptr<const Backend> backend, ModelLoader loader,
+         AccessFiles access_files, std::unique_ptr<const Backend> backend, ModelLoader loader,
          const AttentionLimits& attention_limits)
     : drain_delay_(absl::Seconds(flags.drain_delay_s)),
       drain_timeout_(absl::Seconds(flags.drain_timeout_s)),
       backend_(std::move(backend)),
-      health_service_(Names(sources)),
       metrics_(kVersion),
+      keys_(std::move(access_files.keys)),
+      access_log_(MakeAccessLog(flags.access, std::move(access_files.log), metrics_)),
+      gate_(metrics_, keys_.get(), access_log_.get()),
+      health_service_(gate_, Names(sources)),
       completions_(PoolThreads(), "completion"),
       decoders_(PoolThreads(), "decode"),
       budgets_(MakeMemoryLimits(flags), &metrics_),
       registry_(std::move(loader), metrics_, completions_.executor(),
                 flags.strict_readiness == "on" ? Readiness::kEveryModel : Readiness::kAnyModel),
-      request_dependencies_{registry_, metrics_, budgets_, decoders_.executor()},
+      request_dependencies_{registry_, metrics_, budgets_, gate_, decoders_.executor()},
       encode_dependencies_{request_dependencies_, flags.encode},
       encoder_service_(encode_dependencies_, MakeStreamLimits(flags)),
       attention_service_({.requests = request_dependencies_,
@@ -61,12 +89,13 @@ App::App(const ServerFlags& flags, const std::vector<ModelSource>& sources,
                           .max_response_bytes = flags.encode.max_response_bytes},
                          MakeStreamLimits(flags)),
       kserve_service_(encode_dependencies_, kVersion, MakeStreamLimits(flags)),
-      reflection_service_(ServiceNames(flags)),
+      reflection_service_(gate_, ServiceNames(flags)),
       slow_readers_(absl::Seconds(flags.max_write_s),
                     {[this](auto since) { return encoder_service_.CancelSlow(since); },
                      [this](auto since) { return attention_service_.CancelSlow(since); },
                      [this](auto since) { return kserve_service_.CancelSlow(since); }},
-                    metrics_) {}
+                    metrics_),
+      key_reload_(ReloadKeysEvery(absl::Seconds(flags.tls_reload_s), keys_.get())) {}
 
 App::~App() {
   if (grpc_.server == nullptr) return;
@@ -93,7 +122,9 @@ absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,
 absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,
                                                 const std::vector<ModelSource>& sources,
                                                 ModelSetup setup, ModelLoader loader) {
-  std::unique_ptr<App> app(new App(flags, sources, std::move(setup.backend), std::move(loader),
+  ATTENDANT_ASSIGN_OR_RETURN(AccessFiles access_files, OpenAccessFiles(flags.access));
+  std::unique_ptr<App> app(new App(flags, sources, std::move(access_files),
+                                   std::move(setup.backend), std::move(loader),
                                    setup.options.attention));
   app->registry_.SetListener([raw = app.get()](const std::string& name, ModelState state) {
     raw->OnModelChanged(name, state);
@@ -116,9 +147,22 @@ std::vector<grpc::Service*> App::Services(const ServerFlags& flags) {
   return services;
 }
 
+std::vector<HttpPage> App::Pages(const ServerFlags& flags) {
+  if (flags.access.connections_page == "off") return {};
+  return {{.path = "/connections",
+           .content_type = "application/json",
+           .body =
+               [this] {
+                 std::vector<ConnectionReport> reports = gate_.connections().Report();
+                 budgets_.AddHeld(reports);
+                 return ConnectionsPage(std::move(reports));
+               },
+           .only_on_loopback = flags.access.connections_page == "auto"}};
+}
+
 absl::Status App::Listen(const ServerFlags& flags) {
-  absl::StatusOr<std::unique_ptr<HttpEndpoint>> http =
-      HttpEndpoint::Listen(flags.http_listen, metrics_, [this] { return registry_.Ready(); });
+  absl::StatusOr<std::unique_ptr<HttpEndpoint>> http = HttpEndpoint::Listen(
+      flags.http_listen, metrics_, [this] { return registry_.Ready(); }, Pages(flags));
   if (!http.ok()) {
     return absl::Status(http.status().code(), absl::StrCat("--http_listen ", flags.http_listen,
                                                            ": ", http.status().message()));
@@ -190,6 +234,7 @@ void App::Drain() {
   spdlog::info("draining for at most {} s", absl::ToInt64Seconds(drain_timeout_));
   registry_.Drain(deadline);
   Close(std::max(deadline, absl::Now() + kFlushTime));
+  if (access_log_ != nullptr) access_log_->Flush(kFlushTime);
   spdlog::info("stopped");
 }
 

@@ -9,6 +9,10 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/access/access_log.h"
+#include "server/access/call_gate.h"
+#include "server/access/key_store.h"
+#include "server/access/periodic_thread.h"
 #include "server/app_options.h"
 #include "server/flags.h"
 #include "server/grpc_server.h"
@@ -80,7 +84,7 @@ class App {
     }
   };
 
-  App(const ServerFlags& flags, const std::vector<ModelSource>& sources,
+  App(const ServerFlags& flags, const std::vector<ModelSource>& sources, AccessFiles access_files,
       std::unique_ptr<const Backend> backend, ModelLoader loader,
       const AttentionLimits& attention_limits);
 
@@ -89,6 +93,7 @@ class App {
                                                     ModelSetup setup, ModelLoader loader);
 
   absl::Status Listen(const ServerFlags& flags);
+  std::vector<HttpPage> Pages(const ServerFlags& flags);
   std::vector<grpc::Service*> Services(const ServerFlags& flags);
   void OnModelChanged(const std::string& name, ModelState state);
   absl::Status LoadFailure() const;  // not OK when every model failed
@@ -104,9 +109,12 @@ class App {
   absl::Mutex mutex_;
   bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
   bool nothing_to_serve_ ABSL_GUARDED_BY(mutex_) = false;
+  ServerMetrics metrics_;
+  const std::unique_ptr<KeyStore> keys_;         // null: anybody may call
+  const std::unique_ptr<AccessLog> access_log_;  // null: none is written
+  CallGate gate_;
   HealthService health_service_;
 
-  ServerMetrics metrics_;
   TaskPool completions_;
   TaskPool decoders_;
   MemoryBudgets budgets_;
@@ -119,6 +127,7 @@ class App {
   ReflectionService reflection_service_;
   PoolsIdle pools_idle_{*this};
   SlowReaders slow_readers_;
+  std::unique_ptr<PeriodicThread> key_reload_;
   std::unique_ptr<HttpEndpoint> http_;
   ConnectionCounter connection_counter_{metrics_};
   GrpcServer grpc_;

@@ -103,6 +103,24 @@ ModelOptions MakeModelOptions(const ServerFlags& flags, size_t num_models) {
   return MakeOptions(flags, PlaceModels(flags, num_models), BackendDefaults{});
 }
 
+absl::StatusOr<AccessFiles> OpenAccessFiles(const AccessFlags& flags) {
+  const auto naming = [](const char* flag, const absl::Status& status) {
+    return absl::Status(status.code(), absl::StrCat(flag, ": ", status.message()));
+  };
+  AccessFiles files;
+  if (!flags.api_keys.empty()) {
+    absl::StatusOr<std::unique_ptr<KeyStore>> keys = KeyStore::Open(flags.api_keys);
+    if (!keys.ok()) return naming("--api_keys", keys.status());
+    files.keys = *std::move(keys);
+  }
+  if (!flags.access_log.empty()) {
+    absl::StatusOr<LogFile> log = LogFile::Open(flags.access_log);
+    if (!log.ok()) return naming("--access_log", log.status());
+    files.log.emplace(*std::move(log));
+  }
+  return files;
+}
+
 MemoryLimits MakeMemoryLimits(const ServerFlags& flags) {
   // A connection that takes all its part leaves the rest to others. It has room for some of the
   // largest messages, with what is counted beside their bytes, whatever the budgets are.

@@ -3,9 +3,12 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "kernels/core/backend.h"
+#include "server/access/key_store.h"
+#include "server/access/log_file.h"
 #include "server/flags.h"
 #include "server/limits/limits.h"
 #include "server/models/model_options.h"
@@ -25,6 +28,15 @@ absl::StatusOr<ModelSetup> MakeModelSetup(const ServerFlags& flags, size_t num_m
 // The options alone, for a loader with a back end of its own. BackendDefaults are the values of
 // flags that are left open.
 ModelOptions MakeModelOptions(const ServerFlags& flags, size_t num_models);
+
+// The files that the access flags name.
+struct AccessFiles {
+  std::unique_ptr<KeyStore> keys;  // null: anybody may call
+  std::optional<LogFile> log;
+};
+
+// Errors name the flag.
+absl::StatusOr<AccessFiles> OpenAccessFiles(const AccessFlags& flags);
 
 // With the part of a connection.
 MemoryLimits MakeMemoryLimits(const ServerFlags& flags);

@@ -145,6 +145,24 @@ void AddConnectionFlags(ConnectionLimits& limits, FlagParser& parser) {
                    {0, kMaxSeconds}, "Time that the calls of such a connection have to end");
 }
 
+void AddAccessFlags(AccessFlags& flags, FlagParser& parser) {
+  parser.Section("Access");
+  parser.Add("api_keys", &flags.api_keys, "FILE",
+             "Ask for API keys: FILE has a key, its name and its groups of methods (infer, read, "
+             "admin) in each line; it is read again every --tls_reload_s");
+  parser.Add("access_log", &flags.access_log, "FILE",
+             "Write one line of JSON for each request to FILE, or to standard error for '-'; FILE "
+             "may be renamed while the server runs");
+  parser.AddNumber("access_log_sample", &flags.access_log_sample, "SHARE", {0.0, 1.0},
+                   "Share of the requests without an error that the access log has; it has all "
+                   "errors");
+  parser.AddNumber("access_log_lines_per_s", &flags.access_log_lines_per_s, "N", {1, kMaxCount},
+                   "Most lines of the access log in one second; further requests are only counted");
+  parser.AddChoice("connections_page", &flags.connections_page, {"auto", "on", "off"},
+                   "Whether the HTTP port has /connections, which shows the addresses of clients; "
+                   "auto has it if only this machine can connect to that port");
+}
+
 void AddServerFlags(ServerFlags& flags, FlagParser& parser) {
   parser.Section("Ports, TLS and shutdown");
   parser.Add("listen", &flags.listen, "HOST:PORT", "Address of gRPC; port 0 picks a free port");
@@ -159,7 +177,7 @@ void AddServerFlags(ServerFlags& flags, FlagParser& parser) {
              "PEM file with authorities; each client must show a certificate that one of them "
              "signed");
   parser.AddNumber("tls_reload_s", &flags.tls_reload_s, "SECONDS", {1, kMaxSeconds},
-                   "How often the TLS files are read again, for new connections");
+                   "How often the TLS files, for new connections, and --api_keys are read again");
   parser.AddChoice("attention", &flags.attention_service, {"on", "off"},
                    "Whether the attention service answers, which computes on the processors of the "
                    "encoders");
@@ -188,6 +206,7 @@ void AddAllFlags(ServerFlags& flags, FlagParser& parser) {
   AddBatchingFlags(flags, parser);
   AddLimitFlags(flags, parser);
   AddConnectionFlags(flags.connections, parser);
+  AddAccessFlags(flags.access, parser);
   AddServerFlags(flags, parser);
 }
 

@@ -11,6 +11,15 @@
 
 namespace attendant {
 
+// Who may call, and what is written down about calls.
+struct AccessFlags {
+  std::string api_keys;    // a file; empty: anybody may call
+  std::string access_log;  // a file, or "-"; empty: none
+  double access_log_sample = 1;
+  int64_t access_log_lines_per_s = 1000;
+  std::string connections_page = "auto";
+};
+
 // The command line of attendant-server. `attendant-server --help` explains each flag.
 struct ServerFlags {
   std::string listen = "127.0.0.1:8001";
@@ -53,6 +62,7 @@ struct ServerFlags {
   std::string tls_client_ca;
   int64_t tls_reload_s = 60;
   std::string reflection = "on";
+  AccessFlags access;
   std::string attention_service = "on";
 
   std::string log_format = "text";

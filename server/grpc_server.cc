@@ -96,8 +96,8 @@ void WarnOfPlaintext(const ServerFlags& flags, bool loopback) {
   if (loopback || !flags.tls_cert.empty()) return;
   spdlog::warn(
       "--listen {} reaches other machines, and without --tls_cert what they send and get "
-      "is not encrypted",
-      flags.listen);
+      "is not encrypted{}",
+      flags.listen, flags.access.api_keys.empty() ? "" : ", API keys included");
 }
 
 }  // namespace

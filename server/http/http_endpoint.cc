@@ -27,11 +27,12 @@ namespace attendant {
 // IPv6 (mg_check_feature(8) is 0), takes 2 s to stop, and gives every slow client a thread.
 struct HttpEndpoint::Impl {
   Impl(ListeningSocket listening, FileDescriptor wake_event, const ServerMetrics& server_metrics,
-       Readiness is_ready)
+       Readiness is_ready, std::vector<HttpPage> more_pages)
       : socket(std::move(listening)),
         wake(std::move(wake_event)),
         metrics(server_metrics),
         readiness(std::move(is_ready)),
+        pages(std::move(more_pages)),
         thread([this] { Loop(); }) {}
   ~Impl() {
     const uint64_t one = 1;
@@ -41,7 +42,7 @@ struct HttpEndpoint::Impl {
   }
 
   HttpResponse Answer(const HttpRequest& request);
-  const std::string& Scrape();
+  static const std::string& Once(std::string& text, const std::function<std::string()>& make);
   void Loop();
   void Accept(int listener);
   std::vector<pollfd> PollSet() const;
@@ -58,31 +59,41 @@ struct HttpEndpoint::Impl {
   const FileDescriptor wake;  // readable: stop
   const ServerMetrics& metrics;
   const Readiness readiness;
+  const std::vector<HttpPage> pages;
 
   // Only the loop's thread uses these.
   const HttpHandler handler = [this](const HttpRequest& request) { return Answer(request); };
   std::vector<HttpConnection> connections;
   bool accept_paused = false;  // for one round, after accept failed
-  std::string scrape;          // of this round; empty: not made yet
+  // Of this round; empty: not made yet.
+  std::string scrape;
+  std::vector<std::string> bodies;  // of `pages`
 
   std::thread thread;  // last: it uses all of the above
 };
 
-// One for all clients that ask at the same time: they must not keep a probe waiting.
-const std::string& HttpEndpoint::Impl::Scrape() {
-  if (scrape.empty()) scrape = metrics.Scrape();
-  return scrape;
+// One text for all clients that ask at the same time: they must not keep a probe waiting.
+const std::string& HttpEndpoint::Impl::Once(std::string& text,
+                                            const std::function<std::string()>& make) {
+  if (text.empty()) text = make();
+  return text;
 }
 
 HttpResponse HttpEndpoint::Impl::Answer(const HttpRequest& request) {
   if (request.path == "/metrics") {
-    return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = Scrape()};
+    return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
+            .body = Once(scrape, [this] { return metrics.Scrape(); })};
   }
   if (request.path == "/healthz") return {.body = "ok\n"};
   if (request.path == "/readyz") {
     const absl::Status ready = readiness();
     if (ready.ok()) return {.body = "ready\n"};
     return {.code = 503, .body = absl::StrCat("not ready: ", ready.message(), "\n")};
+  }
+  for (size_t i = 0; i < pages.size(); ++i) {
+    const HttpPage& page = pages[i];
+    if (request.path != page.path || (page.only_on_loopback && !socket.loopback)) continue;
+    return {.content_type = page.content_type, .body = Once(bodies[i], page.body)};
   }
   return {.code = 404, .body = "not found; there are /metrics, /healthz and /readyz\n"};
 }
@@ -133,6 +144,7 @@ int HttpEndpoint::Impl::PollTimeoutMs() const {
 void HttpEndpoint::Impl::Serve(const std::vector<pollfd>& polled) {
   const absl::Time now = absl::Now();
   scrape.clear();
+  bodies.assign(pages.size(), "");
   std::vector<HttpConnection> open;
   for (size_t i = 0; i < connections.size(); ++i) {
     const bool ready = polled[1 + socket.fds.size() + i].revents != 0;
@@ -171,13 +183,14 @@ int HttpEndpoint::port() const { return impl_->socket.port; }
 
 absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Listen(const std::string& address,
                                                                    const ServerMetrics& metrics,
-                                                                   Readiness readiness) {
+                                                                   Readiness readiness,
+                                                                   std::vector<HttpPage> pages) {
   absl::StatusOr<ListeningSocket> socket = ListenOn(address);
   if (!socket.ok()) return socket.status();
   FileDescriptor wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.valid()) return absl::UnavailableError("cannot serve HTTP: no file descriptor left");
-  return std::unique_ptr<HttpEndpoint>(new HttpEndpoint(
-      std::make_unique<Impl>(*std::move(socket), std::move(wake), metrics, std::move(readiness))));
+  return std::unique_ptr<HttpEndpoint>(new HttpEndpoint(std::make_unique<Impl>(
+      *std::move(socket), std::move(wake), metrics, std::move(readiness), std::move(pages))));
 }
 
 }  // namespace attendant

@@ -4,12 +4,21 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
 namespace attendant {
 
 class ServerMetrics;
+
+// A further page of the HTTP port.
+struct HttpPage {
+  std::string path;  // "/connections"
+  std::string content_type;
+  std::function<std::string()> body;  // called from the HTTP thread
+  bool only_on_loopback = false;      // 404 where other machines can connect
+};
 
 // The HTTP port: /metrics, /healthz (200 while the process lives) and /readyz (200 when ready, else
 // 503 with the reason). Only GET and HEAD; anything else is 404 or 405.
@@ -23,7 +32,8 @@ class HttpEndpoint {
   // endpoint.
   static absl::StatusOr<std::unique_ptr<HttpEndpoint>> Listen(const std::string& address,
                                                               const ServerMetrics& metrics,
-                                                              Readiness readiness);
+                                                              Readiness readiness,
+                                                              std::vector<HttpPage> pages = {});
   ~HttpEndpoint();
   HttpEndpoint(const HttpEndpoint&) = delete;
   HttpEndpoint& operator=(const HttpEndpoint&) = delete;

@@ -42,7 +42,10 @@ MetricFamilies::MetricFamilies(prometheus::Registry& registry)
       rejected_total(Counter(registry, "attendant_rejected_total",
                              "Requests that were refused, or ended before they were computed.")),
       refused_total(Counter(registry, "attendant_refused_total",
-                            "Requests refused and calls ended to protect memory, of any model.")),
+                            "Requests and calls refused, and calls ended, whatever the model: to "
+                            "protect memory, or for want of an API key.")),
+      access_log_lines_total(Counter(registry, "attendant_access_log_lines_total",
+                                     "Lines of the access log: written, or lost.")),
       queue_tokens(
           Gauge(registry, "attendant_queue_tokens",
                 "Tokens that wait for a batch; of attention, operations in units of 2^20.")),

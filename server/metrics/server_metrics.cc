@@ -36,7 +36,10 @@ constexpr std::array<const char*, 9> kReasonNames = {"queue_full", "too_large", 
 constexpr std::array<const char*, 4> kConnectionResults = {"accepted", "limit", "address_limit",
                                                            "descriptors"};
 constexpr std::array<const char*, kNumRefusals> kRefusalNames = {
-    "message", "request_memory", "response_memory", "connection_memory", "slow_reader"};
+    "message",     "request_memory",  "response_memory",  "connection_memory",
+    "slow_reader", "unauthenticated", "permission_denied"};
+constexpr std::array<const char*, kNumLogLines> kLogLineNames = {"written", "limited", "dropped",
+                                                                 "failed"};
 constexpr size_t kNumCodes = 17;  // gRPC's, 0 to 16
 
 template <typename Enum>
@@ -208,6 +211,7 @@ struct ServerMetrics::Impl {
   RequestCounters unknown_model{families, ""};
   prometheus::Gauge& connections = families.connections.Add({});
   std::array<prometheus::Counter*, kNumRefusals> refused{};
+  std::array<prometheus::Counter*, kNumLogLines> log_lines{};
   absl::Mutex mutex;
   std::map<std::string, std::unique_ptr<ModelMetrics>> models ABSL_GUARDED_BY(mutex);
 };
@@ -222,6 +226,10 @@ ServerMetrics::ServerMetrics(absl::string_view version) : impl_(std::make_unique
   for (size_t reason = 0; reason < kRefusalNames.size(); ++reason) {
     impl_->refused[reason] =
         &impl_->families.refused_total.Add({{"reason", kRefusalNames[reason]}});
+  }
+  for (size_t result = 0; result < kLogLineNames.size(); ++result) {
+    impl_->log_lines[result] =
+        &impl_->families.access_log_lines_total.Add({{"result", kLogLineNames[result]}});
   }
   impl_->families.build_info.Add({{"version", std::string(version)}, {"compiler", __VERSION__}})
       .Set(1);
@@ -249,6 +257,10 @@ void ServerMetrics::SetConnections(int64_t open) {
 }
 
 void ServerMetrics::CountRefused(Refusal reason) { impl_->refused[Index(reason)]->Increment(); }
+
+void ServerMetrics::CountAccessLogLine(LogLine result) {
+  impl_->log_lines[Index(result)]->Increment();
+}
 
 void ServerMetrics::AddDeviceSource(const std::string& model, DeviceSource source) {
   impl_->devices.Add(model, std::move(source));

@@ -33,8 +33,19 @@ enum class Refusal {
   kResponseMemory,    // all answers together
   kConnectionMemory,  // requests or answers of one connection
   kSlowReader,        // the client did not take its answer in time
+  kUnauthenticated,   // a call without an API key that the server knows
+  kPermissionDenied,  // a call whose API key does not have the method's group
 };
-inline constexpr int kNumRefusals = 5;
+inline constexpr int kNumRefusals = 7;
+
+// What became of a line of the access log: the label `result`.
+enum class LogLine {
+  kWritten,
+  kLimited,  // more lines in a second than --access_log_lines_per_s
+  kDropped,  // more lines wait than the queue holds
+  kFailed,   // the file did not take it
+};
+inline constexpr int kNumLogLines = 4;
 
 // How a loaded model computes, and the memory it holds.
 struct ModelLoadInfo {
@@ -96,6 +107,7 @@ class ServerMetrics {
   void CountConnection(absl::string_view result);
   void SetConnections(int64_t open);
   void CountRefused(Refusal reason);
+  void CountAccessLogLine(LogLine result);
 
   // From now on every scrape calls `source` for the devices that the model computes on.
   void AddDeviceSource(const std::string& model, DeviceSource source);

@@ -70,12 +70,17 @@ class ByteBudget {
   // INVALID_ARGUMENT when they never can.
   absl::StatusOr<Share> Acquire(int64_t bytes, Use use = Use::kData);
 
+  int64_t taken() const {
+    absl::MutexLock lock(&mutex_);
+    return taken_;
+  }
+
  private:
   absl::Status Take(int64_t bytes, Use use);
   void Release(int64_t bytes);
 
   const Options options_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   int64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -11,20 +11,23 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "server/access/call_gate.h"
 #include "server/batching/batcher.h"
 #include "server/requests/memory_budgets.h"
 
 namespace attendant {
 
-// One request as its transport and its run share it: its id, whether the client has cancelled it,
-// and the memory that it is accounted for. The transport keeps the state until the answer is
-// written, and gives the memory back with it. Thread-safe.
+// One request as its transport and its run share it: its call, its id, whether the client has
+// cancelled it, and the memory that it is accounted for. The transport keeps the state until the
+// answer is written, and gives the memory back with it. Thread-safe.
 class CallState {
  public:
   // `on_admitted` is called with the bytes of the coming answer: at most once, before the answer.
-  explicit CallState(std::shared_ptr<ConnectionBudgets> memory,
-                     std::function<void(int64_t response_bytes)> on_admitted = nullptr)
-      : memory_(std::move(memory)), on_admitted_(std::move(on_admitted)) {}
+  CallState(std::shared_ptr<const CallInfo> call, std::shared_ptr<ConnectionBudgets> memory,
+            std::function<void(int64_t response_bytes)> on_admitted = nullptr)
+      : call_(std::move(call)), memory_(std::move(memory)), on_admitted_(std::move(on_admitted)) {}
+
+  const CallInfo& call() const { return *call_; }
 
   // Callable at any time: before the request is submitted, after, or when it is answered.
   void Cancel();
@@ -49,6 +52,7 @@ class CallState {
   ConnectionBudgets& memory() { return *memory_; }
 
  private:
+  const std::shared_ptr<const CallInfo> call_;
   const std::shared_ptr<ConnectionBudgets> memory_;
   const std::function<void(int64_t)> on_admitted_;
   mutable absl::Mutex mutex_;

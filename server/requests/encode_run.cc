@@ -42,16 +42,15 @@ void EncodeRun::Answer(RequestResult result) {
   ToMessage(output_);
 }
 
-void EncodeRun::CountTokens(ModelMetrics& metrics) const {
-  int64_t valid = 0;
-  int64_t padding = 0;
+RequestTokens EncodeRun::CountTokens(ModelMetrics& metrics) const {
+  RequestTokens all{.sequences = static_cast<int64_t>(output_.sequences.size())};
   for (const EncodedSequence& sequence : output_.sequences) {
     const int64_t tokens = sequence.unmasked_tokens();
-    valid += tokens;
-    padding += sequence.len() - tokens;
+    all.valid += tokens;
+    all.padding += sequence.len() - tokens;
     metrics.ObserveSequence(tokens);
   }
-  metrics.CountTokens(valid, padding);
+  return all;
 }
 
 }  // namespace attendant

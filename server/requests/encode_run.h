@@ -31,7 +31,7 @@ class EncodeRun : public RequestRun {
   absl::StatusOr<ServableModel*> Decode() final;
   absl::StatusOr<PendingRequest> Prepare() override;
   void Answer(RequestResult result) final;
-  void CountTokens(ModelMetrics& metrics) const final;
+  RequestTokens CountTokens(ModelMetrics& metrics) const final;
 
   const EncodeLimits& limits() const { return limits_; }
   const EncodeOutput& output() const { return output_; }

@@ -62,6 +62,20 @@ std::shared_ptr<ConnectionBudgets> MemoryBudgets::ForConnection(const std::strin
   return budgets;
 }
 
+void MemoryBudgets::AddHeld(std::span<ConnectionReport> reports) {
+  for (ConnectionReport& report : reports) {
+    std::shared_ptr<ConnectionBudgets> budgets;  // freed without the lock, which Forget takes
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto found = connections_.find(report.peer);
+      if (found != connections_.end()) budgets = found->second.lock();
+    }
+    if (budgets == nullptr) continue;
+    report.request_memory_bytes = budgets->request_bytes();
+    report.response_memory_bytes = budgets->response_bytes();
+  }
+}
+
 void MemoryBudgets::Forget(const std::string& peer) {
   absl::MutexLock lock(&mutex_);
   const auto found = connections_.find(peer);

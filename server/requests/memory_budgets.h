@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -10,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "server/access/connections.h"
 #include "server/limits/limits.h"
 #include "server/metrics/server_metrics.h"
 #include "server/requests/byte_budget.h"
@@ -32,6 +34,9 @@ class ConnectionBudgets : public std::enable_shared_from_this<ConnectionBudgets>
   absl::StatusOr<ByteBudget::Share> AcquireResponse(int64_t bytes,
                                                     ByteBudget::Use use = ByteBudget::Use::kData);
 
+  int64_t request_bytes() const { return requests_.taken(); }
+  int64_t response_bytes() const { return responses_.taken(); }
+
  private:
   ByteBudget requests_;
   ByteBudget responses_;
@@ -48,6 +53,9 @@ class MemoryBudgets {
 
   // The budgets of a connection, which `peer` names. They last as long as someone keeps them.
   std::shared_ptr<ConnectionBudgets> ForConnection(const std::string& peer);
+
+  // Fills in what the connections hold now.
+  void AddHeld(std::span<ConnectionReport> reports);
 
  private:
   void Forget(const std::string& peer);

@@ -39,7 +39,7 @@ absl::Status CheckPriority(int priority) {
 
 void RequestRun::Start(std::unique_ptr<RequestRun> run) {
   const RequestDependencies& dependencies = run->dependencies_;
-  const int64_t bytes = run->call_.message->bytes();
+  const int64_t bytes = run->request_bytes_ = run->call_.message->bytes();
   const absl::Status acquired = run->AcquireRequest(kRequestBytes + bytes);
   if (!acquired.ok()) return run->End(acquired);
   RunInlineOrOn(dependencies.executor, bytes,
@@ -105,24 +105,46 @@ void RequestRun::Complete(absl::StatusOr<RequestResult> result) {
 
 void RequestRun::End(const absl::Status& status) {
   const absl::Status end = DeadlineInsteadOfCancelled(status, call_.deadline);
-  Count(end);
+  const RequestTokens tokens = Count(end);
   OnEnd(end);
+  Report(end, tokens);
   call_.done(end);
 }
 
-void RequestRun::Count(const absl::Status& status) const {
+RequestTokens RequestRun::Count(const absl::Status& status) const {
   if (!dependencies_.models.Contains(call_.model)) {
-    return dependencies_.metrics.CountUnknownModel(call_.method, status.code());
+    dependencies_.metrics.CountUnknownModel(call_.method, status.code());
+    return {};
   }
   ModelMetrics& metrics = dependencies_.metrics.ForModel(call_.model);
   metrics.CountRequest(call_.method, status.code());
   metrics.ObservePhase(call_.method, Phase::kTotal, times_.total());
-  if (!status.ok()) return;
+  if (!status.ok()) return {};
   metrics.ObservePhase(call_.method, Phase::kTokenize, times_.decode);
   metrics.ObservePhase(call_.method, Phase::kQueue, times_.queue);
   metrics.ObservePhase(call_.method, Phase::kCompute, times_.compute);
   metrics.ObservePhase(call_.method, Phase::kSerialize, times_.serialize);
-  CountTokens(metrics);
+  const RequestTokens tokens = CountTokens(metrics);
+  metrics.CountTokens(tokens.valid, tokens.padding);
+  return tokens;
+}
+
+void RequestRun::Report(const absl::Status& status, const RequestTokens& tokens) const {
+  CallGate& gate = dependencies_.gate;
+  const std::string id = gate.logging() ? call_.state->client_id() : "";
+  gate.Ended(call_.state->call(), {.arrival = times_.arrival,
+                                   .model = call_.model,
+                                   .message_id = id,
+                                   .code = status.code(),
+                                   .sequences = tokens.sequences,
+                                   .tokens = tokens.valid,
+                                   .request_bytes = request_bytes_,
+                                   .response_bytes = status.ok() ? AnswerBytes() : 0,
+                                   .total = times_.total(),
+                                   .tokenize = times_.decode,
+                                   .queue = times_.queue,
+                                   .compute = times_.compute,
+                                   .serialize = times_.serialize});
 }
 
 absl::Status RequestRun::AcquireRequest(int64_t bytes) {

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "server/access/call_gate.h"
 #include "server/batching/batcher.h"
 #include "server/batching/request.h"
 #include "server/metrics/server_metrics.h"
@@ -31,6 +32,7 @@ struct RequestDependencies {
   ModelRegistry& models;
   ServerMetrics& metrics;
   MemoryBudgets& budgets;
+  CallGate& gate;
   Executor executor;  // decodes large requests
 };
 
@@ -56,13 +58,20 @@ struct RequestTimes {
   absl::Duration total() const { return absl::Now() - arrival; }
 };
 
+// What an answered request had.
+struct RequestTokens {
+  int64_t sequences = 0;
+  int64_t valid = 0;
+  int64_t padding = 0;
+};
+
 // The way of every request, whatever its protocol and whatever it computes:
 //
 //   1  account for the message's bytes          6  check the deadline, Prepare
 //   2  go to the executor if it is large        7  free the message, submit
 //   3  stop if the client has cancelled         8  wait for the batcher
 //   4  scan the message, account for what       9  Answer
-//      parsing takes, parse                    10  count, call done
+//      parsing takes, parse                    10  count, log, call done
 //   5  Decode
 //
 // An error ends the request at 10. Derived classes define the steps with a capital letter;
@@ -92,8 +101,10 @@ class RequestRun {
   virtual absl::StatusOr<PendingRequest> Prepare() = 0;
   // Fills the response message.
   virtual void Answer(RequestResult result) = 0;
-  // Counts the tokens of an answered request.
-  virtual void CountTokens(ModelMetrics& metrics) const = 0;
+  // The size of the response message. Called after Answer.
+  virtual int64_t AnswerBytes() const = 0;
+  // The tokens of an answered request. Counts each of its sequences in `metrics`.
+  virtual RequestTokens CountTokens(ModelMetrics& metrics) const = 0;
   // For statistics of the protocol. Called once, right before done.
   virtual void OnEnd(const absl::Status& /*status*/) {}
 
@@ -118,12 +129,14 @@ class RequestRun {
   absl::StatusOr<PendingRequest> MakePending();
   void Complete(absl::StatusOr<RequestResult> result);
   void End(const absl::Status& status);
-  void Count(const absl::Status& status) const;
+  RequestTokens Count(const absl::Status& status) const;
+  void Report(const absl::Status& status, const RequestTokens& tokens) const;
   absl::Status CountRejected(const absl::Status& status) const;
 
   const RequestDependencies& dependencies_;
   RequestCall call_;
   RequestTimes times_;
+  int64_t request_bytes_ = 0;
   ServableModel* model_ = nullptr;  // set by MakePending
 };
 

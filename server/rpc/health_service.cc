@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/rpc/health_service.h"
 
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -16,7 +17,8 @@ using grpc::health::v1::HealthCheckResponse;
 // itself.
 class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheckResponse> {
  public:
-  Watcher(HealthService& service, std::string name) : service_(service), name_(std::move(name)) {}
+  Watcher(HealthService& service, std::shared_ptr<const CallInfo> call, std::string name)
+      : service_(service), call_(std::move(call)), name_(std::move(name)) {}
 
   const std::string& name() const { return name_; }
 
@@ -63,6 +65,7 @@ class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheck
   }
 
   HealthService& service_;
+  const std::shared_ptr<const CallInfo> call_;
   const std::string name_;
   absl::Mutex mutex_;
   HealthCheckResponse response_ ABSL_GUARDED_BY(mutex_);  // while it is written
@@ -75,16 +78,19 @@ class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheck
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-HealthService::HealthService(const std::vector<std::string>& names) {
+HealthService::HealthService(CallGate& gate, const std::vector<std::string>& names)
+    : RawService(gate) {
   absl::MutexLock lock(&mutex_);
   serving_[""] = false;
   for (const std::string& name : names) serving_[name] = false;
   ServeSmall<HealthCheckRequest, HealthCheckResponse>(
-      "Check", [this](const HealthCheckRequest& request, HealthCheckResponse& response) {
+      "Check", MethodGroup::kOpen,
+      [this](const HealthCheckRequest& request, HealthCheckResponse& response) {
         return Check(request, response);
       });
   ServeWriter<HealthCheckResponse>(
-      "Watch", [this](Context&, grpc::ByteBuffer& request) { return Watch(request); });
+      "Watch", MethodGroup::kOpen,
+      [this](IncomingCall& call, grpc::ByteBuffer& request) { return Watch(call, request); });
 }
 
 void HealthService::Set(const std::string& name, bool serving) {
@@ -118,10 +124,10 @@ absl::Status HealthService::Check(const HealthCheckRequest& request,
   return absl::OkStatus();
 }
 
-HealthService::Watcher* HealthService::Watch(grpc::ByteBuffer& bytes) {
+HealthService::Watcher* HealthService::Watch(IncomingCall& call, grpc::ByteBuffer& bytes) {
   HealthCheckRequest request;
-  const absl::Status refused = ReadSmallMessage(bytes, request);
-  auto* watcher = new Watcher(*this, request.service());
+  const absl::Status refused = ReadSmall(bytes, request);
+  auto* watcher = new Watcher(*this, call.info, request.service());
   absl::MutexLock lock(&mutex_);
   watchers_.insert(watcher);
   if (refused.ok()) watcher->Notify(Status(watcher->name()));

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "grpc/health/v1/health.grpc.pb.h"
+#include "server/access/call_gate.h"
 #include "server/rpc/call/raw_service.h"
 
 namespace attendant {
@@ -18,7 +19,7 @@ namespace attendant {
 class HealthService final : public RawService<grpc::health::v1::Health> {
  public:
   // `names` and "" exist from the start and are NOT_SERVING.
-  explicit HealthService(const std::vector<std::string>& names);
+  HealthService(CallGate& gate, const std::vector<std::string>& names);
 
   // REQUIRES: `name` is one of the names.
   void Set(const std::string& name, bool serving);
@@ -35,7 +36,7 @@ class HealthService final : public RawService<grpc::health::v1::Health> {
 
   absl::Status Check(const grpc::health::v1::HealthCheckRequest& request,
                      grpc::health::v1::HealthCheckResponse& response);
-  Watcher* Watch(grpc::ByteBuffer& request);
+  Watcher* Watch(IncomingCall& call, grpc::ByteBuffer& request);
   ServingStatus Status(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NotifyWatchers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveWatcher(Watcher* watcher);

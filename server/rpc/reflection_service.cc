@@ -100,16 +100,17 @@ void Answer(const ServerReflectionRequest& request, const std::vector<std::strin
 class ReflectionService::Call final
     : public grpc::ServerBidiReactor<grpc::ByteBuffer, ServerReflectionResponse> {
  public:
-  explicit Call(const std::vector<std::string>& services) : services_(services) {
+  Call(ReflectionService& service, std::shared_ptr<const CallInfo> call)
+      : service_(service), call_(std::move(call)) {
     StartRead(&bytes_);
   }
 
   void OnReadDone(bool ok) override {
     if (!ok) return Finish(grpc::Status::OK);  // the client is done, or gone
     ServerReflectionRequest request;
-    const absl::Status read = ReadSmallMessage(bytes_, request);
+    const absl::Status read = service_.ReadSmall(bytes_, request);
     if (!read.ok()) return Finish(ToGrpcStatus(read));
-    Answer(request, services_, response_);
+    Answer(request, service_.services_, response_);
     StartWrite(&response_);
   }
   void OnWriteDone(bool ok) override {
@@ -119,15 +120,17 @@ class ReflectionService::Call final
   void OnDone() override { delete this; }
 
  private:
-  const std::vector<std::string>& services_;
+  ReflectionService& service_;
+  const std::shared_ptr<const CallInfo> call_;
   grpc::ByteBuffer bytes_;
   ServerReflectionResponse response_;
 };
 
-ReflectionService::ReflectionService(std::vector<std::string> services)
-    : services_(std::move(services)) {
-  ServeStream<ServerReflectionResponse>("ServerReflectionInfo",
-                                        [this](Context&) { return new Call(services_); });
+ReflectionService::ReflectionService(CallGate& gate, std::vector<std::string> services)
+    : RawService(gate), services_(std::move(services)) {
+  ServeStream<ServerReflectionResponse>(
+      "ServerReflectionInfo", MethodGroup::kRead,
+      [this](IncomingCall& call) { return new Call(*this, call.info); });
 }
 
 }  // namespace attendant

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
+#include "server/access/call_gate.h"
 #include "server/rpc/call/raw_service.h"
 
 namespace attendant {
@@ -15,7 +16,7 @@ namespace attendant {
 class ReflectionService final : public RawService<grpc::reflection::v1alpha::ServerReflection> {
  public:
   // `services` are the full names of those that the server has.
-  explicit ReflectionService(std::vector<std::string> services);
+  ReflectionService(CallGate& gate, std::vector<std::string> services);
 
  private:
   class Call;

@@ -16,6 +16,8 @@ FAMILIES = {
     "attendant_tokens_total": "counter",
     "attendant_batches_total": "counter",
     "attendant_rejected_total": "counter",
+    "attendant_refused_total": "counter",
+    "attendant_access_log_lines_total": "counter",
     "attendant_batch_tokens": "histogram",
     "attendant_batch_requests": "histogram",
     "attendant_sequence_tokens": "histogram",

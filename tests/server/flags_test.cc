@@ -75,6 +75,9 @@ TEST(FlagsTest, SaysWhatIsWrong) {
       {{"--model=a=/x", "--backend=tpu"}, "--backend cannot be 'tpu'"},
       {{"--model=a=/x", "--log_level=loud"}, "--log_level cannot be 'loud'"},
       {{"--model=a=/x", "--tls_cert=c.pem"}, "one is missing"},
+      {{"--model=a=/x", "--access_log_sample=1.5"}, "--access_log_sample cannot be 1.5"},
+      {{"--model=a=/x", "--access_log_lines_per_s=0"}, "--access_log_lines_per_s cannot be 0"},
+      {{"--model=a=/x", "--connections_page=yes"}, "--connections_page cannot be 'yes'"},
       {{"--model=a=/x", "--tls_client_ca=ca.pem"}, "needs --tls_cert"},
   };
   for (const auto& [arguments, message] : cases) {

@@ -63,27 +63,28 @@ TABLE = {
     "server/models": row(
         "kernels/core kernels/core/threads kernels/io kernels/attention kernels/attention/modules kernels/backends "
         "server/limits server/text server/batching server/metrics", "absl"),
+    "server/access": row("kernels/core server/metrics", "absl", private="json openssl"),
     "server/requests": row(
-        "kernels/core server/limits server/text server/batching server/models server/metrics", "absl"),
+        "kernels/core server/access server/limits server/text server/batching server/models server/metrics", "absl"),
     "server/rpc/scan": row("server/requests server/text/unicode", "absl grpc protobuf"),
     "server/rpc/call": row(
-        "server/limits server/batching server/metrics server/requests server/rpc/scan", "absl grpc protobuf"),
+        "server/access server/limits server/batching server/metrics server/requests server/rpc/scan", "absl grpc protobuf"),
     "server/rpc/wire": row("proto server/models server/requests", "absl"),
     "server/rpc/encoder": row(
-        "proto kernels/core server/limits server/metrics server/models server/requests server/rpc/call "
+        "proto kernels/core server/access server/limits server/metrics server/models server/requests server/rpc/call "
         "server/rpc/scan server/rpc/wire", "absl grpc protobuf"),
     "server/rpc/attention": row(
-        "proto kernels/core kernels/core/threads kernels/attention kernels/attention/modules server/limits "
+        "proto kernels/core kernels/core/threads kernels/attention kernels/attention/modules server/access server/limits "
         "server/batching server/metrics server/models server/requests server/rpc/call server/rpc/scan server/rpc/wire",
         "absl grpc protobuf"),
     "server/rpc/kserve": row(
-        "proto kernels/core server/limits server/batching server/metrics server/models server/requests "
+        "proto kernels/core server/access server/limits server/batching server/metrics server/models server/requests "
         "server/rpc/call server/rpc/scan", "absl grpc protobuf"),
-    "server/rpc": row("proto server/rpc/call", "absl grpc protobuf"),  # health, reflection
+    "server/rpc": row("proto server/access server/rpc/call", "absl grpc protobuf"),  # health, reflection
     "server/net": row(libraries="absl"),
     "server/http": row("server/metrics server/net", "absl"),
     "server": row(
-        "client/flags kernels/core kernels/core/threads kernels/backends server/limits server/net server/batching "
+        "client/flags kernels/core kernels/core/threads kernels/backends server/access server/limits server/net server/batching "
         "server/models server/metrics server/requests server/rpc server/rpc/* server/http", "absl grpc protobuf",
         private="openssl spdlog"),
 

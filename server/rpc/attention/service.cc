@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/core/status_macros.h"
+#include "server/access/api_keys.h"
 #include "server/models/attention_model.h"
 #include "server/rpc/attention/operation.h"
 #include "server/rpc/attention/plan.h"
@@ -58,10 +59,12 @@ class AttendRun final : public RequestRun {
     ToProto(times(), *response_.mutable_timings());
   }
 
-  void CountTokens(ModelMetrics& metrics) const override {
+  int64_t AnswerBytes() const override { return static_cast<int64_t>(response_.ByteSizeLong()); }
+
+  RequestTokens CountTokens(ModelMetrics& metrics) const override {
     const attention::Sequences& queries = operation_->queries();
     for (int64_t i = 0; i < queries.batch(); ++i) metrics.ObserveSequence(queries.len(i));
-    metrics.CountTokens(operation_->tokens(), 0);
+    return {.sequences = queries.batch(), .valid = operation_->tokens()};
   }
 
   const int64_t max_response_bytes_;
@@ -79,33 +82,35 @@ WireRules AttendRules() { return {.limits = {}, .id_field = "id", .model_field =
 
 AttentionService::AttentionService(const AttendDependencies& dependencies,
                                    const StreamLimits& limits)
-    : dependencies_(dependencies),
+    : RawService(dependencies.requests.gate),
+      dependencies_(dependencies),
       stream_limits_(limits),
       schema_(*v1::AttendRequest::descriptor(), AttendRules()) {
   ServeUnary<v1::AttendResponse>(
-      "Attend", [this](Context& context, grpc::ByteBuffer& request, v1::AttendResponse& response) {
-        return UnaryCall::Start(calls_, dependencies_.requests.budgets, context,
+      "Attend", MethodGroup::kInfer,
+      [this](IncomingCall& call, grpc::ByteBuffer& request, v1::AttendResponse& response) {
+        return UnaryCall::Start(calls_, dependencies_.requests.budgets, call,
                                 [&](std::shared_ptr<CallState> state, UnaryCall::Done done) {
-                                  Run(Method::kAttend, Deadline(context), std::move(state), request,
-                                      response, std::move(done));
+                                  Run(Method::kAttend, Deadline(call.context), std::move(state),
+                                      request, response, std::move(done));
                                 });
       });
-  ServeStream<v1::AttendStreamResponse>("AttendStream",
-                                        [this](Context& context) { return StartStream(context); });
+  ServeStream<v1::AttendStreamResponse>("AttendStream", MethodGroup::kInfer,
+                                        [this](IncomingCall& call) { return StartStream(call); });
   ServeSmall<v1::ListAttentionRequest, v1::ListAttentionResponse>(
-      "ListAttention",
+      "ListAttention", MethodGroup::kRead,
       [this](const v1::ListAttentionRequest&, v1::ListAttentionResponse& response) {
         return ListAttention(response);
       });
 }
 
-AttentionService::AttendStream* AttentionService::StartStream(Context& context) {
-  auto handler = [this, deadline = Deadline(context)](AttendStream::Exchange& exchange,
-                                                      AttendStream::Done done) {
+AttentionService::AttendStream* AttentionService::StartStream(IncomingCall& call) {
+  auto handler = [this, deadline = Deadline(call.context)](AttendStream::Exchange& exchange,
+                                                           AttendStream::Done done) {
     Run(Method::kAttendStream, deadline, exchange.state, exchange.request,
         *exchange.answer.mutable_response(), std::move(done));
   };
-  return AttendStream::Start(streams_, stream_limits_, dependencies_.requests.budgets, context,
+  return AttendStream::Start(streams_, stream_limits_, dependencies_.requests.budgets, call,
                              std::move(handler), FinishStreamAnswer);
 }
 

@@ -42,7 +42,7 @@ class AttentionService final : public RawService<v1::Attention> {
  private:
   using AttendStream = AnswerStream<v1::AttendStreamResponse>;
 
-  AttendStream* StartStream(Context& context);
+  AttendStream* StartStream(IncomingCall& call);
   absl::Status ListAttention(v1::ListAttentionResponse& response) const;
   // Starts one request, unary or of a stream.
   void Run(Method method, absl::Time deadline, std::shared_ptr<CallState> state,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <grpcpp/server_context.h>
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
@@ -50,10 +49,10 @@ class AnswerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, Answ
 
   // The stream is one of `streams` until gRPC lets go of it.
   static AnswerStream* Start(OpenCalls<AnswerStream>& streams, const StreamLimits& limits,
-                             MemoryBudgets& budgets, grpc::CallbackServerContext& context,
-                             Handler handler, Finisher finisher) {
+                             MemoryBudgets& budgets, const IncomingCall& call, Handler handler,
+                             Finisher finisher) {
     const std::shared_ptr<AnswerStream> stream(
-        new AnswerStream(streams, limits, budgets, context, std::move(handler), finisher));
+        new AnswerStream(streams, limits, budgets, call, std::move(handler), finisher));
     stream->self_ = stream;
     {
       absl::MutexLock lock(&stream->mutex_);
@@ -74,7 +73,8 @@ class AnswerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, Answ
     absl::MutexLock lock(&mutex_);
     if (!writing_since_.has_value() || *writing_since_ >= since) return false;
     writing_since_ = WriteClock::time_point::max();
-    context_.TryCancel();
+    call_.info->connection.Count({.refused = 1});
+    call_.context.TryCancel();
     return true;
   }
 
@@ -90,11 +90,11 @@ class AnswerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, Answ
   using ExchangePtr = std::shared_ptr<Exchange>;
 
   AnswerStream(OpenCalls<AnswerStream>& streams, const StreamLimits& limits, MemoryBudgets& budgets,
-               grpc::CallbackServerContext& context, Handler handler, Finisher finisher)
+               const IncomingCall& call, Handler handler, Finisher finisher)
       : streams_(streams),
         limits_(limits),
-        memory_(budgets.ForConnection(context.peer())),
-        context_(context),
+        call_(call),
+        memory_(budgets.ForConnection(call.info->connection.peer())),
         handler_(std::move(handler)),
         finisher_(finisher) {}
 
@@ -112,8 +112,8 @@ class AnswerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, Answ
 
   OpenCalls<AnswerStream>& streams_;
   const StreamLimits limits_;
+  const IncomingCall call_;
   const std::shared_ptr<ConnectionBudgets> memory_;
-  grpc::CallbackServerContext& context_;
   const Handler handler_;
   const Finisher finisher_;
   std::shared_ptr<AnswerStream> self_;  // until OnDone
@@ -123,8 +123,7 @@ class AnswerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, Answ
   ExchangePtr reading_ ABSL_GUARDED_BY(mutex_);  // null: no read is under way
   absl::flat_hash_set<ExchangePtr> unanswered_ ABSL_GUARDED_BY(mutex_);
   std::deque<ExchangePtr> answered_ ABSL_GUARDED_BY(mutex_);
-  std::optional<WriteClock::time_point> writing_since_
-      ABSL_GUARDED_BY(mutex_);                     // answered_.front()
+  std::optional<WriteClock::time_point> writing_since_ ABSL_GUARDED_BY(mutex_);  // the front
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;      // of unanswered_ and answered_
   int64_t undecided_ ABSL_GUARDED_BY(mutex_) = 0;  // of unanswered_, not yet admitted
   bool half_closed_ ABSL_GUARDED_BY(mutex_) = false;
@@ -145,7 +144,8 @@ void AnswerStream<Answer>::OnReadDone(bool ok) {
       exchange->bytes = static_cast<int64_t>(exchange->request.Length());
       // Called before the answer, while the exchange and this stream are held for it.
       exchange->state = std::make_shared<CallState>(
-          memory_, [this, item = exchange.get()](int64_t bytes) { Admitted(*item, bytes); });
+          call_.info, memory_,
+          [this, item = exchange.get()](int64_t bytes) { Admitted(*item, bytes); });
       bytes_ += exchange->bytes;
       ++undecided_;
       unanswered_.insert(exchange);
@@ -178,7 +178,7 @@ void AnswerStream<Answer>::Answered(ExchangePtr exchange) {
   // Not even the reserve for errors has room: this client, or all together, leave too much unread.
   const bool room = exchange->state->AcquireAnswered(answer_bytes).ok();
   absl::MutexLock lock(&mutex_);
-  if (!room && !finished_) context_.TryCancel();
+  if (!room && !finished_) call_.context.TryCancel();
   bytes_ += answer_bytes - std::exchange(exchange->bytes, answer_bytes);
   if (!std::exchange(exchange->admitted, true)) --undecided_;
   unanswered_.erase(exchange);

@@ -2,6 +2,7 @@
 #include "server/rpc/call/calls.h"
 
 #include <chrono>
+#include <iterator>
 #include <string>
 
 namespace attendant {
@@ -24,6 +25,24 @@ void AddRetryHint(const absl::Status& status, grpc::CallbackServerContext& conte
     context.AddTrailingMetadata("grpc-retry-pushback-ms",
                                 std::to_string(absl::ToInt64Milliseconds(*delay)));
   }
+}
+
+CallGate::Entry EnterGate(CallGate& gate, const CallMethod& method,
+                          grpc::CallbackServerContext& context) {
+  const auto& metadata = context.client_metadata();
+  const auto header = [&](absl::string_view name) -> std::optional<absl::string_view> {
+    const auto [first, last] = metadata.equal_range({name.data(), name.size()});
+    if (first == last || std::next(first) != last) return std::nullopt;
+    return absl::string_view(first->second.data(), first->second.size());
+  };
+  CallGate::Entry entry = gate.Enter({.method = method, .peer = context.peer(), .header = header});
+  const CallInfo& call = *entry.call;
+  if (!call.request_id.empty()) context.AddInitialMetadata("x-request-id", call.request_id);
+  if (call.trace.has_value()) {
+    context.AddInitialMetadata("traceparent", call.trace->traceparent());
+    if (!call.trace->state.empty()) context.AddInitialMetadata("tracestate", call.trace->state);
+  }
+  return entry;
 }
 
 absl::Time Deadline(const grpc::CallbackServerContext& context) {

@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/access/call_gate.h"
 #include "server/batching/retry_hint.h"
 #include "server/requests/call_state.h"
 #include "server/requests/memory_budgets.h"
@@ -46,6 +47,17 @@ void FinishStreamAnswer(const std::string& id, const absl::Status& status, Answe
     answer.mutable_error()->set_retry_after_ms(absl::ToInt64Milliseconds(*delay));
   }
 }
+
+// A call that may go on: its gate let it in.
+struct IncomingCall {
+  grpc::CallbackServerContext& context;
+  std::shared_ptr<const CallInfo> info;
+};
+
+// Takes a call through the gate. The client gets the call's request id, and traceparent and
+// tracestate of the server's span, as initial metadata, whatever the status.
+CallGate::Entry EnterGate(CallGate& gate, const CallMethod& method,
+                          grpc::CallbackServerContext& context);
 
 // The call's deadline; InfiniteFuture without one.
 absl::Time Deadline(const grpc::CallbackServerContext& context);
@@ -115,8 +127,8 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   // `handler`, which Start alone calls, starts the request; `done` is called once, perhaps inside.
   // The call is one of `calls` until gRPC lets go of it.
   static UnaryCall* Start(OpenCalls<UnaryCall>& calls, MemoryBudgets& budgets,
-                          grpc::CallbackServerContext& context, Handler handler) {
-    auto* call = new UnaryCall(calls, budgets, context);
+                          const IncomingCall& incoming, Handler handler) {
+    auto* call = new UnaryCall(calls, budgets, incoming);
     calls.Add(call);
     handler(call->state_, [call](const absl::Status& status) {
       AddRetryHint(status, call->context_);
@@ -131,6 +143,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   bool CancelIfSlow(WriteClock::time_point since) {
     if (writing_since_.load() >= since) return false;
     writing_since_ = kNotWriting;
+    state_->call().connection.Count({.refused = 1});
     context_.TryCancel();
     return true;
   }
@@ -144,11 +157,11 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
  private:
   static constexpr WriteClock::time_point kNotWriting = WriteClock::time_point::max();
 
-  UnaryCall(OpenCalls<UnaryCall>& calls, MemoryBudgets& budgets,
-            grpc::CallbackServerContext& context)
+  UnaryCall(OpenCalls<UnaryCall>& calls, MemoryBudgets& budgets, const IncomingCall& incoming)
       : calls_(calls),
-        context_(context),
-        state_(std::make_shared<CallState>(budgets.ForConnection(context.peer()))) {}
+        context_(incoming.context),
+        state_(std::make_shared<CallState>(
+            incoming.info, budgets.ForConnection(incoming.info->connection.peer()))) {}
 
   OpenCalls<UnaryCall>& calls_;
   grpc::CallbackServerContext& context_;  // lives until OnDone
@@ -163,5 +176,13 @@ inline grpc::ServerUnaryReactor* AnswerAtOnce(grpc::CallbackServerContext& conte
   reactor->Finish(ToGrpcStatus(status));
   return reactor;
 }
+
+// A streaming call that ends at once. Owns itself.
+template <typename Reactor>
+class RefusedCall final : public Reactor {
+ public:
+  explicit RefusedCall(const absl::Status& status) { this->Finish(ToGrpcStatus(status)); }
+  void OnDone() override { delete this; }
+};
 
 }  // namespace attendant

@@ -6,13 +6,17 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "kernels/core/check.h"
+#include "server/access/call_gate.h"
 #include "server/rpc/call/calls.h"
 #include "server/rpc/scan/received_message.h"
 
@@ -35,59 +39,100 @@ absl::Status ReadSmallMessage(grpc::ByteBuffer& bytes, Request& request) {
 }
 
 // The generated service `Proto` with requests as bytes: gRPC parses none, so that no message takes
-// memory before it is scanned. A derived class gives every method a handler in its constructor, by
-// the method's name. Handlers may take the bytes; they run on gRPC's callback threads.
+// memory before it is scanned. A derived class gives every method a group and a handler in its
+// constructor, by the method's name. Every call passes the gate first: its handler sees only calls
+// that may go on. Handlers may take the bytes; they run on gRPC's callback threads.
 template <typename Proto>
 class RawService : public Proto::Service {
  protected:
-  using Context = grpc::CallbackServerContext;
   using Unary = grpc::ServerUnaryReactor;
+  template <typename Answer>
+  using AnswerWriter = grpc::ServerWriteReactor<Answer>;
+  template <typename Answer>
+  using Stream = grpc::ServerBidiReactor<grpc::ByteBuffer, Answer>;
+
+  // `gate` must outlive the service.
+  explicit RawService(CallGate& gate) : gate_(gate) {}
 
   template <typename Response>
-  void ServeUnary(const char* method,
-                  std::function<Unary*(Context&, grpc::ByteBuffer&, Response&)> handler) {
-    auto raw = [handler = std::move(handler)](Context* context, const grpc::ByteBuffer* request,
-                                              Response* response) {
-      return handler(*context, Own(request), *response);
+  void ServeUnary(const char* method, MethodGroup group,
+                  std::function<Unary*(IncomingCall&, grpc::ByteBuffer&, Response&)> handler) {
+    auto raw = [this, &rpc = AddMethod(method, group), handler = std::move(handler)](
+                   Context* context, const grpc::ByteBuffer* request, Response* response) {
+      const CallGate::Entry entry = EnterGate(gate_, rpc, *context);
+      if (!entry.status.ok()) return AnswerAtOnce(*context, entry.status);
+      IncomingCall call{*context, entry.call};
+      return handler(call, Own(request), *response);
     };
     Mark<grpc::internal::CallbackUnaryHandler<grpc::ByteBuffer, Response>>(method, std::move(raw));
   }
 
   // A method with a small request and an answer that needs no waiting.
   template <typename Request, typename Response>
-  void ServeSmall(const char* method,
+  void ServeSmall(const char* method, MethodGroup group,
                   std::function<absl::Status(const Request&, Response&)> answer) {
-    ServeUnary<Response>(method,
-                         [answer = std::move(answer)](Context& context, grpc::ByteBuffer& bytes,
-                                                      Response& response) {
-                           Request request;
-                           absl::Status status = ReadSmallMessage(bytes, request);
-                           if (status.ok()) status = answer(request, response);
-                           return AnswerAtOnce(context, status);
-                         });
+    ServeUnary<Response>(
+        method, group,
+        [this, answer = std::move(answer)](IncomingCall& call, grpc::ByteBuffer& bytes,
+                                           Response& response) {
+          const absl::Time arrival = absl::Now();
+          const auto request_bytes = static_cast<int64_t>(bytes.Length());
+          Request request;
+          absl::Status status = ReadSmall(bytes, request);
+          if (status.ok()) status = answer(request, response);
+          gate_.Ended(
+              *call.info,
+              {.arrival = arrival,
+               .code = status.code(),
+               .request_bytes = request_bytes,
+               .response_bytes = status.ok() ? static_cast<int64_t>(response.ByteSizeLong()) : 0,
+               .total = absl::Now() - arrival});
+          return AnswerAtOnce(call.context, status);
+        });
   }
 
   template <typename Answer>
-  using AnswerWriter = grpc::ServerWriteReactor<Answer>;
-  template <typename Answer>
-  void ServeWriter(const char* method,
-                   std::function<AnswerWriter<Answer>*(Context&, grpc::ByteBuffer&)> handler) {
-    auto raw = [handler = std::move(handler)](Context* context, const grpc::ByteBuffer* request) {
-      return handler(*context, Own(request));
+  void ServeWriter(const char* method, MethodGroup group,
+                   std::function<AnswerWriter<Answer>*(IncomingCall&, grpc::ByteBuffer&)> handler) {
+    auto raw = [this, &rpc = AddMethod(method, group), handler = std::move(handler)](
+                   Context* context, const grpc::ByteBuffer* request) {
+      const CallGate::Entry entry = EnterGate(gate_, rpc, *context);
+      IncomingCall call{*context, entry.call};
+      return entry.status.ok() ? handler(call, Own(request))
+                               : new RefusedCall<AnswerWriter<Answer>>(entry.status);
     };
     Mark<grpc::internal::CallbackServerStreamingHandler<grpc::ByteBuffer, Answer>>(method,
                                                                                    std::move(raw));
   }
 
   template <typename Answer>
-  using Stream = grpc::ServerBidiReactor<grpc::ByteBuffer, Answer>;
-  template <typename Answer>
-  void ServeStream(const char* method, std::function<Stream<Answer>*(Context&)> handler) {
-    auto raw = [handler = std::move(handler)](Context* context) { return handler(*context); };
+  void ServeStream(const char* method, MethodGroup group,
+                   std::function<Stream<Answer>*(IncomingCall&)> handler) {
+    auto raw = [this, &rpc = AddMethod(method, group),
+                handler = std::move(handler)](Context* context) {
+      const CallGate::Entry entry = EnterGate(gate_, rpc, *context);
+      IncomingCall call{*context, entry.call};
+      return entry.status.ok() ? handler(call) : new RefusedCall<Stream<Answer>>(entry.status);
+    };
     Mark<grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, Answer>>(method, std::move(raw));
   }
 
+  // As ReadSmallMessage; counts what it refuses.
+  template <typename Request>
+  absl::Status ReadSmall(grpc::ByteBuffer& bytes, Request& request) {
+    absl::Status status = ReadSmallMessage(bytes, request);
+    if (!status.ok()) gate_.CountMalformed();
+    return status;
+  }
+
  private:
+  using Context = grpc::CallbackServerContext;
+
+  const CallMethod& AddMethod(const char* method, MethodGroup group) {
+    return methods_.emplace_back(
+        CallMethod{absl::StrCat(Proto::service_full_name(), "/", method), group});
+  }
+
   // gRPC hands out what it owns as const. Its own message holder does not have it so.
   static grpc::ByteBuffer& Own(const grpc::ByteBuffer* bytes) {
     return *const_cast<grpc::ByteBuffer*>(bytes);
@@ -103,6 +148,9 @@ class RawService : public Proto::Service {
     ATTENDANT_CHECK(descriptor != nullptr);
     grpc::Service::MarkMethodRawCallback(descriptor->index(), new Handler(std::move(function)));
   }
+
+  CallGate& gate_;
+  std::deque<CallMethod> methods_;  // in place: calls refer to them
 };
 
 }  // namespace attendant

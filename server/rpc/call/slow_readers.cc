@@ -10,28 +10,12 @@ SlowReaders::SlowReaders(absl::Duration limit, std::vector<CancelSlow> services,
     : limit_(limit),
       services_(std::move(services)),
       metrics_(metrics),
-      thread_([this] { Watch(); }) {}
+      thread_("slow-readers", absl::Seconds(1), [this] { Cancel(); }) {}
 
-SlowReaders::~SlowReaders() {
-  {
-    absl::MutexLock lock(&mutex_);
-    stopping_ = true;
-  }
-  thread_.join();
-}
-
-void SlowReaders::Watch() {
-  constexpr absl::Duration kInterval = absl::Seconds(1);
-  const auto limit = absl::ToChronoNanoseconds(limit_);
-  while (true) {
-    {
-      absl::MutexLock lock(&mutex_);
-      if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kInterval)) return;
-    }
-    const WriteClock::time_point since = WriteClock::now() - limit;
-    for (const CancelSlow& cancel : services_) {
-      for (int i = cancel(since); i > 0; --i) metrics_.CountRefused(Refusal::kSlowReader);
-    }
+void SlowReaders::Cancel() {
+  const WriteClock::time_point since = WriteClock::now() - absl::ToChronoNanoseconds(limit_);
+  for (const CancelSlow& cancel : services_) {
+    for (int i = cancel(since); i > 0; --i) metrics_.CountRefused(Refusal::kSlowReader);
   }
 }
 

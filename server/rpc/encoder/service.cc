@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/core/status_macros.h"
+#include "server/access/api_keys.h"
 #include "server/rpc/call/calls.h"
 #include "server/rpc/encoder/messages.h"
 #include "server/rpc/scan/received_message.h"
@@ -32,6 +33,8 @@ class EncoderRun final : public EncodeRun {
     ToProto(times(), *response_.mutable_timings());
   }
 
+  int64_t AnswerBytes() const override { return static_cast<int64_t>(response_.ByteSizeLong()); }
+
   v1::EncodeResponse& response_;
   AnswerForm form_;
 };
@@ -45,32 +48,35 @@ WireRules EncodeRules(const EncodeLimits& limits) {
 }
 
 EncoderService::EncoderService(const EncodeDependencies& dependencies, const StreamLimits& limits)
-    : dependencies_(dependencies),
+    : RawService(dependencies.requests.gate),
+      dependencies_(dependencies),
       stream_limits_(limits),
       schema_(*v1::EncodeRequest::descriptor(), EncodeRules(dependencies.limits)) {
   ServeUnary<v1::EncodeResponse>(
-      "Encode", [this](Context& context, grpc::ByteBuffer& request, v1::EncodeResponse& response) {
-        return UnaryCall::Start(calls_, dependencies_.requests.budgets, context,
+      "Encode", MethodGroup::kInfer,
+      [this](IncomingCall& call, grpc::ByteBuffer& request, v1::EncodeResponse& response) {
+        return UnaryCall::Start(calls_, dependencies_.requests.budgets, call,
                                 [&](std::shared_ptr<CallState> state, UnaryCall::Done done) {
-                                  Run(Method::kEncode, Deadline(context), std::move(state), request,
-                                      response, std::move(done));
+                                  Run(Method::kEncode, Deadline(call.context), std::move(state),
+                                      request, response, std::move(done));
                                 });
       });
-  ServeStream<v1::EncodeStreamResponse>("EncodeStream",
-                                        [this](Context& context) { return StartStream(context); });
+  ServeStream<v1::EncodeStreamResponse>("EncodeStream", MethodGroup::kInfer,
+                                        [this](IncomingCall& call) { return StartStream(call); });
   ServeSmall<v1::ListModelsRequest, v1::ListModelsResponse>(
-      "ListModels", [this](const v1::ListModelsRequest&, v1::ListModelsResponse& response) {
+      "ListModels", MethodGroup::kRead,
+      [this](const v1::ListModelsRequest&, v1::ListModelsResponse& response) {
         return ListModels(response);
       });
 }
 
-EncoderService::EncodeStream* EncoderService::StartStream(Context& context) {
-  auto handler = [this, deadline = Deadline(context)](EncodeStream::Exchange& exchange,
-                                                      EncodeStream::Done done) {
+EncoderService::EncodeStream* EncoderService::StartStream(IncomingCall& call) {
+  auto handler = [this, deadline = Deadline(call.context)](EncodeStream::Exchange& exchange,
+                                                           EncodeStream::Done done) {
     Run(Method::kEncodeStream, deadline, exchange.state, exchange.request,
         *exchange.answer.mutable_response(), std::move(done));
   };
-  return EncodeStream::Start(streams_, stream_limits_, dependencies_.requests.budgets, context,
+  return EncodeStream::Start(streams_, stream_limits_, dependencies_.requests.budgets, call,
                              std::move(handler), FinishStreamAnswer);
 }
 

@@ -33,7 +33,7 @@ class EncoderService final : public RawService<v1::Encoder> {
  private:
   using EncodeStream = AnswerStream<v1::EncodeStreamResponse>;
 
-  EncodeStream* StartStream(Context& context);
+  EncodeStream* StartStream(IncomingCall& call);
   absl::Status ListModels(v1::ListModelsResponse& response) const;
   // Starts one request, unary or of a stream.
   void Run(Method method, absl::Time deadline, std::shared_ptr<CallState> state,

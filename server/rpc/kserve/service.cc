@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "kernels/core/status_macros.h"
+#include "server/access/api_keys.h"
 #include "server/rpc/call/calls.h"
 #include "server/rpc/kserve/tensors.h"
 #include "server/rpc/scan/received_message.h"
@@ -89,6 +90,8 @@ class InferRun final : public EncodeRun {
                                     absl::Now());
   }
 
+  int64_t AnswerBytes() const override { return static_cast<int64_t>(response_.ByteSizeLong()); }
+
   const KServeModels& models_;
   inference::ModelInferResponse& response_;
   KServeModelRef ref_;
@@ -107,7 +110,8 @@ WireRules InferRules(const EncodeLimits& limits) {
 
 KServeService::KServeService(const EncodeDependencies& dependencies, std::string version,
                              const StreamLimits& stream_limits)
-    : dependencies_(dependencies),
+    : RawService(dependencies.requests.gate),
+      dependencies_(dependencies),
       version_(std::move(version)),
       stream_limits_(stream_limits),
       schema_(*inference::ModelInferRequest::descriptor(), InferRules(dependencies.limits)),
@@ -120,17 +124,19 @@ KServeService::KServeService(const EncodeDependencies& dependencies, std::string
 
 void KServeService::ServeServer() {
   ServeSmall<inference::ServerLiveRequest, inference::ServerLiveResponse>(
-      "ServerLive", [](const auto& /*request*/, inference::ServerLiveResponse& response) {
+      "ServerLive", MethodGroup::kOpen,
+      [](const auto& /*request*/, inference::ServerLiveResponse& response) {
         response.set_live(true);
         return absl::OkStatus();
       });
   ServeSmall<inference::ServerReadyRequest, inference::ServerReadyResponse>(
-      "ServerReady", [this](const auto& /*request*/, inference::ServerReadyResponse& response) {
+      "ServerReady", MethodGroup::kOpen,
+      [this](const auto& /*request*/, inference::ServerReadyResponse& response) {
         response.set_ready(dependencies_.requests.models.Ready().ok());
         return absl::OkStatus();
       });
   ServeSmall<inference::ServerMetadataRequest, inference::ServerMetadataResponse>(
-      "ServerMetadata",
+      "ServerMetadata", MethodGroup::kRead,
       [this](const auto& /*request*/, inference::ServerMetadataResponse& response) {
         response.set_name("attendant");
         response.set_version(version_);
@@ -145,31 +151,34 @@ void KServeService::ServeServer() {
 void KServeService::ServeModels() {
   // Clients ask this in a loop while they wait: a missing model is not ready, and no error.
   ServeSmall<inference::ModelReadyRequest, inference::ModelReadyResponse>(
-      "ModelReady",
+      "ModelReady", MethodGroup::kOpen,
       [this](const inference::ModelReadyRequest& request, inference::ModelReadyResponse& response) {
         response.set_ready(models_.Find(request.name(), request.version()).ok());
         return absl::OkStatus();
       });
   ServeSmall<inference::ModelMetadataRequest, inference::ModelMetadataResponse>(
-      "ModelMetadata", [this](const inference::ModelMetadataRequest& request,
-                              inference::ModelMetadataResponse& response) {
+      "ModelMetadata", MethodGroup::kRead,
+      [this](const inference::ModelMetadataRequest& request,
+             inference::ModelMetadataResponse& response) {
         const auto found = models_.Find(request.name(), request.version());
         if (found.ok()) ToProto(found->info, response);
         return found.status();
       });
   ServeSmall<inference::ModelConfigRequest, inference::ModelConfigResponse>(
-      "ModelConfig", [this](const inference::ModelConfigRequest& request,
-                            inference::ModelConfigResponse& response) {
+      "ModelConfig", MethodGroup::kRead,
+      [this](const inference::ModelConfigRequest& request,
+             inference::ModelConfigResponse& response) {
         const auto found = models_.Find(request.name(), request.version());
         if (found.ok()) ToProto(found->info, *response.mutable_config());
         return found.status();
       });
   ServeSmall<inference::ModelStatisticsRequest, inference::ModelStatisticsResponse>(
-      "ModelStatistics",
+      "ModelStatistics", MethodGroup::kRead,
       [this](const auto& request, auto& response) { return Statistics(request, response); });
   ServeSmall<inference::RepositoryIndexRequest, inference::RepositoryIndexResponse>(
-      "RepositoryIndex", [this](const inference::RepositoryIndexRequest& request,
-                                inference::RepositoryIndexResponse& response) {
+      "RepositoryIndex", MethodGroup::kRead,
+      [this](const inference::RepositoryIndexRequest& request,
+             inference::RepositoryIndexResponse& response) {
         models_.FillIndex(request.ready(), response);
         return absl::OkStatus();
       });
@@ -193,25 +202,27 @@ absl::Status KServeService::Statistics(const inference::ModelStatisticsRequest& 
 
 void KServeService::ServeInference() {
   using Response = inference::ModelInferResponse;
-  ServeUnary<Response>(
-      "ModelInfer", [this](Context& context, grpc::ByteBuffer& request, Response& response) {
-        return UnaryCall::Start(calls_, dependencies_.requests.budgets, context,
-                                [&](std::shared_ptr<CallState> state, UnaryCall::Done done) {
-                                  Infer(Deadline(context), std::move(state), request, response,
-                                        std::move(done));
-                                });
-      });
+  ServeUnary<Response>("ModelInfer", MethodGroup::kInfer,
+                       [this](IncomingCall& call, grpc::ByteBuffer& request, Response& response) {
+                         return UnaryCall::Start(
+                             calls_, dependencies_.requests.budgets, call,
+                             [&](std::shared_ptr<CallState> state, UnaryCall::Done done) {
+                               Infer(Deadline(call.context), std::move(state), request, response,
+                                     std::move(done));
+                             });
+                       });
   ServeStream<inference::ModelStreamInferResponse>(
-      "ModelStreamInfer", [this](Context& context) { return StartStream(context); });
+      "ModelStreamInfer", MethodGroup::kInfer,
+      [this](IncomingCall& call) { return StartStream(call); });
 }
 
-KServeService::InferStream* KServeService::StartStream(Context& context) {
-  auto handler = [this, deadline = Deadline(context)](InferStream::Exchange& exchange,
-                                                      InferStream::Done done) {
+KServeService::InferStream* KServeService::StartStream(IncomingCall& call) {
+  auto handler = [this, deadline = Deadline(call.context)](InferStream::Exchange& exchange,
+                                                           InferStream::Done done) {
     Infer(deadline, exchange.state, exchange.request, *exchange.answer.mutable_infer_response(),
           std::move(done));
   };
-  return InferStream::Start(streams_, stream_limits_, dependencies_.requests.budgets, context,
+  return InferStream::Start(streams_, stream_limits_, dependencies_.requests.budgets, call,
                             std::move(handler), FinishAnswer);
 }
 
@@ -228,20 +239,20 @@ void KServeService::Infer(absl::Time deadline, std::shared_ptr<CallState> state,
 }
 
 void KServeService::ServeUnsupported() {
-#define ATTENDANT_UNIMPLEMENTED(rpc, why)                        \
+#define ATTENDANT_UNIMPLEMENTED(rpc, group, why)                 \
   ServeSmall<inference::rpc##Request, inference::rpc##Response>( \
-      #rpc,                                                      \
+      #rpc, MethodGroup::group,                                  \
       [](const auto& /*request*/, auto& /*response*/) { return absl::UnimplementedError(why); });
-  ATTENDANT_UNIMPLEMENTED(RepositoryModelLoad, kModelsAreFixed)
-  ATTENDANT_UNIMPLEMENTED(RepositoryModelUnload, kModelsAreFixed)
-  ATTENDANT_UNIMPLEMENTED(SystemSharedMemoryStatus, kNoSharedMemory)
-  ATTENDANT_UNIMPLEMENTED(SystemSharedMemoryRegister, kNoSharedMemory)
-  ATTENDANT_UNIMPLEMENTED(SystemSharedMemoryUnregister, kNoSharedMemory)
-  ATTENDANT_UNIMPLEMENTED(CudaSharedMemoryStatus, kNoSharedMemory)
-  ATTENDANT_UNIMPLEMENTED(CudaSharedMemoryRegister, kNoSharedMemory)
-  ATTENDANT_UNIMPLEMENTED(CudaSharedMemoryUnregister, kNoSharedMemory)
-  ATTENDANT_UNIMPLEMENTED(TraceSetting, kNoSettings)
-  ATTENDANT_UNIMPLEMENTED(LogSettings, kNoSettings)
+  ATTENDANT_UNIMPLEMENTED(RepositoryModelLoad, kAdmin, kModelsAreFixed)
+  ATTENDANT_UNIMPLEMENTED(RepositoryModelUnload, kAdmin, kModelsAreFixed)
+  ATTENDANT_UNIMPLEMENTED(SystemSharedMemoryStatus, kRead, kNoSharedMemory)
+  ATTENDANT_UNIMPLEMENTED(SystemSharedMemoryRegister, kAdmin, kNoSharedMemory)
+  ATTENDANT_UNIMPLEMENTED(SystemSharedMemoryUnregister, kAdmin, kNoSharedMemory)
+  ATTENDANT_UNIMPLEMENTED(CudaSharedMemoryStatus, kRead, kNoSharedMemory)
+  ATTENDANT_UNIMPLEMENTED(CudaSharedMemoryRegister, kAdmin, kNoSharedMemory)
+  ATTENDANT_UNIMPLEMENTED(CudaSharedMemoryUnregister, kAdmin, kNoSharedMemory)
+  ATTENDANT_UNIMPLEMENTED(TraceSetting, kAdmin, kNoSettings)
+  ATTENDANT_UNIMPLEMENTED(LogSettings, kAdmin, kNoSettings)
 #undef ATTENDANT_UNIMPLEMENTED
 }
 

@@ -45,7 +45,7 @@ class KServeService final : public RawService<inference::GRPCInferenceService> {
   void ServeInference();
   void ServeUnsupported();
 
-  InferStream* StartStream(Context& context);
+  InferStream* StartStream(IncomingCall& call);
   absl::Status Statistics(const inference::ModelStatisticsRequest& request,
                           inference::ModelStatisticsResponse& response) const;
   // Starts one request, unary or of a stream.

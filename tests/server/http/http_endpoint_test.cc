@@ -123,6 +123,23 @@ TEST_F(HttpEndpointTest, IsHealthyWhileItLives) {
   EXPECT_EQ(Body(response), "ok\n");
 }
 
+TEST_F(HttpEndpointTest, ServesFurtherPages) {
+  const auto listen = [this](const std::string& address) {
+    const auto text = [] { return std::string("{}"); };
+    return *HttpEndpoint::Listen(
+        address, metrics_, [] { return absl::OkStatus(); },
+        {{.path = "/page", .content_type = "application/json", .body = text},
+         {.path = "/inside", .content_type = "x/y", .body = text, .only_on_loopback = true}});
+  };
+  endpoint_ = listen("127.0.0.1:0");
+  EXPECT_THAT(Request("GET", "/page?x=1"), HasSubstr("Content-Type: application/json\r\n"));
+  EXPECT_EQ(Body(Request("GET", "/inside")), "{}");
+  EXPECT_THAT(Request("GET", "/pag"), StartsWith("HTTP/1.1 404 "));
+  endpoint_ = listen("0.0.0.0:0");
+  EXPECT_THAT(Request("GET", "/page"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(Request("GET", "/inside"), StartsWith("HTTP/1.1 404 "));
+}
+
 TEST_F(HttpEndpointTest, IsReadyWhenItSaysSo) {
   SetReady(absl::UnavailableError("model m is loading"));
   const std::string loading = Request("GET", "/readyz");

@@ -59,6 +59,7 @@ TEST_F(ServerMetricsTest, HasEveryFamilyOfTheDesign) {
                          "attendant_model_weight_bytes gauge",
                          "attendant_model_arena_bytes gauge",
                          "attendant_refused_total counter",
+                         "attendant_access_log_lines_total counter",
                          "attendant_connections gauge",
                          "attendant_connections_total counter",
                          "attendant_build_info gauge",

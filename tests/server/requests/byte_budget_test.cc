@@ -4,7 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <vector>
+
+#include "server/access/connections.h"
 #include "server/batching/retry_hint.h"
+#include "server/requests/memory_budgets.h"
 
 namespace attendant {
 namespace {
@@ -72,6 +77,21 @@ TEST(ByteBudgetTest, AMovedShareGoesBackOnce) {
   }
   const ByteBudget::Share all = *budget.Acquire(100);
   EXPECT_FALSE(budget.Acquire(1).ok());
+}
+
+TEST(MemoryBudgetsTest, SayWhatEachConnectionHolds) {
+  MemoryBudgets budgets;
+  const std::shared_ptr<ConnectionBudgets> connection = budgets.ForConnection("a");
+  const absl::StatusOr<ByteBudget::Share> request = connection->AcquireRequest(100);
+  const absl::StatusOr<ByteBudget::Share> response = connection->AcquireResponse(7);
+  ASSERT_TRUE(request.ok() && response.ok());
+  std::vector<ConnectionReport> reports(2);
+  reports[0].peer = "a";
+  reports[1].peer = "b";
+  budgets.AddHeld(reports);
+  EXPECT_EQ(reports[0].request_memory_bytes, 100);
+  EXPECT_EQ(reports[0].response_memory_bytes, 7);
+  EXPECT_EQ(reports[1].request_memory_bytes, 0);
 }
 
 }  // namespace

@@ -32,7 +32,9 @@ class HealthServiceTest : public testing::Test {
     return response.status();
   }
 
-  HealthService service_{{"model"}};
+  ServerMetrics metrics_{"1.2.3"};
+  CallGate gate_{metrics_};
+  HealthService service_{gate_, {"model"}};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<grpc::health::v1::Health::Stub> stub_;
 };

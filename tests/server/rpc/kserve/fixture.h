@@ -91,10 +91,11 @@ class KServeServiceTest : public testing::Test {
   const std::unique_ptr<Backend> backend_ = MakeReferenceBackend();
   TaskPool completions_;
   ServerMetrics metrics_;
+  CallGate gate_{metrics_};
   MemoryBudgets budgets_;
   ModelRegistry registry_;
   const RequestDependencies requests_{
-      registry_, metrics_, budgets_,
+      registry_, metrics_, budgets_, gate_,
       [this](absl::AnyInvocable<void()> f) { completions_.Post(std::move(f)); }};
   const EncodeDependencies dependencies_{requests_, {}};
   KServeService service_;

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/access/connections.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+
+namespace attendant {
+namespace {
+
+class ConnectionTableTest : public testing::Test {
+ protected:
+  ConnectionReport ReportOf(const std::string& peer) {
+    for (const ConnectionReport& report : table_.Report()) {
+      if (report.peer == peer) return report;
+    }
+    return {};
+  }
+
+  int64_t now_ = 1000;
+  ConnectionTable table_{[this] { return now_; }};
+};
+
+TEST_F(ConnectionTableTest, CountsTheLastMinute) {
+  const OpenCall call(table_, "a");
+  call.Count({.requests = 1, .request_bytes = 10, .response_bytes = 100, .refused = 1});
+  now_ += 30;
+  call.Count({.requests = 1, .request_bytes = 5});
+  const ConnectionReport report = ReportOf("a");
+  EXPECT_EQ(report.age_s, 30);
+  EXPECT_EQ(report.open_calls, 1);
+  EXPECT_EQ(report.last_minute.requests, 2);
+  EXPECT_EQ(report.last_minute.request_bytes, 15);
+  EXPECT_EQ(report.last_minute.response_bytes, 100);
+  EXPECT_EQ(report.last_minute.refused, 1);
+  now_ += 30;
+  EXPECT_EQ(ReportOf("a").last_minute.requests, 1);
+  EXPECT_EQ(ReportOf("a").last_minute.refused, 0);
+  now_ += 30;
+  EXPECT_EQ(ReportOf("a").last_minute.requests, 0);
+}
+
+TEST_F(ConnectionTableTest, CallsOfOneConnectionAreCountedTogether) {
+  auto first = std::make_unique<OpenCall>(table_, "a");
+  const OpenCall second(table_, "a");
+  EXPECT_EQ(ReportOf("a").open_calls, 2);
+  first.reset();
+  EXPECT_EQ(ReportOf("a").open_calls, 1);
+}
+
+TEST_F(ConnectionTableTest, AnIdleConnectionIsNotReportedAndKeepsItsAge) {
+  { const OpenCall call(table_, "a"); }
+  EXPECT_EQ(table_.Report().size(), 0u);
+  now_ += 600;
+  { const OpenCall call(table_, "a"); }
+  const OpenCall again(table_, "a");
+  EXPECT_EQ(ReportOf("a").age_s, 600);
+}
+
+TEST_F(ConnectionTableTest, ALongSilenceMakesANewConnection) {
+  { const OpenCall call(table_, "a"); }
+  now_ += 601;
+  const OpenCall call(table_, "a");
+  EXPECT_EQ(ReportOf("a").age_s, 0);
+}
+
+TEST_F(ConnectionTableTest, AnOpenCallIsNoSilence) {
+  const OpenCall first(table_, "a");
+  now_ += 10'000;
+  const OpenCall second(table_, "a");
+  EXPECT_EQ(ReportOf("a").age_s, 10'000);
+  EXPECT_EQ(ReportOf("a").open_calls, 2);
+}
+
+TEST_F(ConnectionTableTest, KnowsABoundedNumber) {
+  std::vector<std::unique_ptr<OpenCall>> calls;
+  for (size_t i = 0; i < ConnectionTable::kMaxKnown; ++i) {
+    calls.push_back(std::make_unique<OpenCall>(table_, absl::StrCat("peer", i)));
+  }
+  const OpenCall again(table_, "peer0");  // now the latest
+  const OpenCall more(table_, "more");
+  EXPECT_EQ(table_.Report().size(), ConnectionTable::kMaxKnown);
+  EXPECT_EQ(ReportOf("more").peer, "more");
+  EXPECT_EQ(ReportOf("peer0").open_calls, 2);
+  EXPECT_EQ(ReportOf("peer1").peer, "");
+  calls.clear();  // the one that was left out too
+}
+
+ConnectionReport Report(int number) {
+  ConnectionReport report{.peer = absl::StrCat("peer", number)};
+  report.last_minute.requests = number;
+  return report;
+}
+
+TEST(ConnectionsPageTest, ShowsTheFirstByEachMeasure) {
+  std::vector<ConnectionReport> reports;
+  for (int i = 1; i <= 100; ++i) reports.push_back(Report(i));
+  reports[0].last_minute.refused = 7;
+  reports[1].response_memory_bytes = 1;
+  reports[2].last_minute.request_bytes = 3;
+  reports[3].open_calls = 1;
+  const auto page = nlohmann::json::parse(ConnectionsPage(reports));
+  EXPECT_EQ(page["active_connections"], 100);
+  const auto& shown = page["connections"];
+  ASSERT_EQ(shown.size(), 20u);
+  EXPECT_EQ(shown[0]["peer"], "peer100");
+  EXPECT_EQ(shown[15]["peer"], "peer85");
+  EXPECT_EQ(shown[16]["peer"], "peer4");
+  EXPECT_EQ(shown[16]["open_calls"], 1);
+  EXPECT_EQ(shown[17]["bytes_in"], 3);
+  EXPECT_EQ(shown[18]["response_memory_bytes"], 1);
+  EXPECT_EQ(shown[19]["refused"], 7);
+}
+
+TEST(ConnectionsPageTest, IsJsonWhateverThePeer) {
+  ConnectionReport report{.peer = "\"\n\xff"};
+  report.open_calls = 1;
+  const auto page = nlohmann::json::parse(ConnectionsPage({report}));
+  EXPECT_EQ(page["connections"].size(), 1u);
+  EXPECT_EQ(nlohmann::json::parse(ConnectionsPage({}))["connections"].size(), 0u);
+}
+
+}  // namespace
+}  // namespace attendant

@@ -36,7 +36,9 @@ absl::StatusOr<std::string> ReadKey(const std::string& path) {
 }
 
 absl::Status CheckTraceId(const std::string& id) {
-  const auto is_digit = [](char c) { return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f'); };
+  const auto is_digit = [](unsigned char c) {
+    return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f');
+  };
   const bool valid = id.size() == kTraceIdDigits && std::all_of(id.begin(), id.end(), is_digit) &&
                      id.find_first_not_of('0') != std::string::npos;
   if (id.empty() || valid) return absl::OkStatus();

@@ -9,7 +9,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -51,7 +50,9 @@ absl::StatusOr<Sha256Digest> ParseKey(absl::string_view key) {
 }
 
 absl::Status CheckName(absl::string_view name) {
-  const auto allowed = [](char c) { return absl::ascii_isalnum(c) || absl::StrContains("._-", c); };
+  const auto allowed = [](unsigned char c) {
+    return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
+  };
   if (name.size() <= kMaxKeyNameBytes && std::all_of(name.begin(), name.end(), allowed)) {
     return absl::OkStatus();
   }

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
@@ -20,20 +19,21 @@ constexpr size_t kMaxTraceStateMembers = 32;
 constexpr size_t kTraceParentBytes = 55;
 
 bool IsLowerHex(absl::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f'); });
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f');
+  });
 }
 
 // REQUIRES: IsLowerHex, and at most 16 digits.
 uint64_t FromHex(absl::string_view digits) {
   uint64_t value = 0;
   for (const char c : digits) {
-    value = value << 4 | static_cast<uint64_t>(absl::ascii_isdigit(c) ? c - '0' : c - 'a' + 10);
+    value = value << 4 | static_cast<uint64_t>(c <= '9' ? c - '0' : c - 'a' + 10);
   }
   return value;
 }
 
-bool IsKeyCharacter(char c) {
+bool IsKeyCharacter(unsigned char c) {
   return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_' || c == '-' || c == '*' ||
          c == '/' || c == '@';
 }
@@ -45,8 +45,9 @@ bool IsMember(absl::string_view member) {
   const absl::string_view key = member.substr(0, equals);
   const absl::string_view value = member.substr(equals + 1);
   return std::all_of(key.begin(), key.end(), IsKeyCharacter) && !value.empty() &&
-         std::all_of(value.begin(), value.end(),
-                     [](char c) { return absl::ascii_isprint(c) && c != '=' && c != ','; });
+         std::all_of(value.begin(), value.end(), [](unsigned char c) {
+           return absl::ascii_isprint(c) && c != '=' && c != ',';
+         });
 }
 
 bool IsTraceState(absl::string_view state) {
@@ -84,7 +85,7 @@ std::optional<TraceContext> ParseTraceContext(absl::string_view traceparent,
   for (const absl::string_view part : {version, trace, span, flags}) {
     if (!IsLowerHex(part)) return std::nullopt;
   }
-  for (const size_t dash : {2, 35, 52}) {
+  for (const size_t dash : {size_t{2}, size_t{35}, size_t{52}}) {
     if (traceparent[dash] != '-') return std::nullopt;
   }
   // A later version may have more parts.

@@ -4,10 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "kernels/core/base/regular_file.h"
 #include "nlohmann/json.hpp"
 #include "tests/server/metrics/exposition.h"
@@ -168,6 +173,31 @@ TEST_F(CallGateTest, CountsWhatAConnectionDid) {
   EXPECT_EQ(activity.request_bytes, 22);
   EXPECT_EQ(activity.response_bytes, 13);
   EXPECT_EQ(activity.refused, 1);
+}
+
+TEST_F(CallGateTest, ManyThreadsWhileKeysChange) {
+  constexpr int kThreads = 4;
+  constexpr int kCalls = 500;
+  CallGate gate(metrics_, keys_.get(), log_.get());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kCalls; ++i) {
+        const CallGate::Entry entry = Enter(gate, kEncode, {{"x-api-key", kKey}});
+        EXPECT_TRUE(entry.status.ok()) << entry.status;
+        gate.Ended(*entry.call, {.request_bytes = 1});
+      }
+    });
+  }
+  for (int i = 0; i < 50; ++i) {
+    WriteFile(keys_path_ + ".next", absl::StrCat(kKey, " search infer\n# ", i, "\n"));
+    ASSERT_EQ(std::rename((keys_path_ + ".next").c_str(), keys_path_.c_str()), 0);
+    EXPECT_TRUE(keys_->Reload().value());
+    EXPECT_LE(gate.connections().Report().size(), 1u);
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(gate.connections().Report().at(0).last_minute.requests, kThreads * kCalls);
+  EXPECT_EQ(gate.connections().Report().at(0).open_calls, 0);
 }
 
 TEST_F(CallGateTest, ProbesAreLoggedWhenTheyFail) {

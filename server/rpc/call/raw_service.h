@@ -60,7 +60,10 @@ class RawService : public Proto::Service {
     auto raw = [this, &rpc = AddMethod(method, group), handler = std::move(handler)](
                    Context* context, const grpc::ByteBuffer* request, Response* response) {
       const CallGate::Entry entry = EnterGate(gate_, rpc, *context);
-      if (!entry.status.ok()) return AnswerAtOnce(*context, entry.status);
+      if (!entry.status.ok()) {
+        Own(request).Clear();  // a client that reads no answer shall not hold it
+        return AnswerAtOnce(*context, entry.status);
+      }
       IncomingCall call{*context, entry.call};
       return handler(call, Own(request), *response);
     };

@@ -126,6 +126,10 @@ TEST(AttentionModuleTest, RefusesConfigsThatLie) {
   ExpectRefused(with("gelu", "silu"), kUnknown, "`activation` is `silu`");
   ExpectRefused(with("\"num_layers\": 2", "\"num_layers\": 3"), kBad,
                 "`num_layers` is 3, the tensors make it 2");
+  ExpectRefused(with("\"num_layers\": 2", "\"d_model\": 12"), kBad,
+                "`d_model` is 12, the tensors make it 6");
+  ExpectRefused(with("\"num_layers\": 2", "\"dim_feedforward\": 9"), kBad,
+                "`dim_feedforward` is 9, the tensors make it 10");
   ExpectRefused(with("\"nhead\": 3", "\"nhead\": 4"), kBad, "multiple of heads, 4");
   ExpectRefused(with("\"nhead\": 3", "\"nhead\": -1"), kBad, "heads is -1");
   ExpectRefused(with("\"nhead\": 3,", ""), kBad, "nhead");

@@ -101,6 +101,8 @@ TEST_F(ConfigTest, Contradictions) {
   for (const char* epsilon : {"0", "0.0", "-1e-12", "1", "1e300", "1e-320", "\"1e-12\"", "false"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(ReadWith("layer_norm_eps", epsilon).status())) << epsilon;
   }
+  EXPECT_THAT(ReadWith("layer_norm_eps", "0").status().ToString(),
+              HasSubstr("`layer_norm_eps` is 0"));
   EXPECT_FALSE(ReadWith("layer_norm_eps", "NaN").ok());
   EXPECT_FALSE(ReadWith("embedding_size", "24").ok());
   EXPECT_TRUE(ReadWith("embedding_size", "48").ok());

@@ -116,6 +116,15 @@ TEST_F(HttpEndpointTest, ServesMetrics) {
   EXPECT_EQ(scrape->Value("attendant_tokens_total", {{"model", "m"}, {"kind", "valid"}}), 5);
 }
 
+TEST_F(HttpEndpointTest, EachScrapeIsNew) {
+  for (int tokens = 1; tokens <= 3; ++tokens) {
+    metrics_.ForModel("m").CountTokens(1, 0);
+    const absl::StatusOr<Exposition> scrape = Exposition::Parse(Body(Request("GET", "/metrics")));
+    ASSERT_TRUE(scrape.ok()) << scrape.status();
+    EXPECT_EQ(scrape->Value("attendant_tokens_total", {{"model", "m"}, {"kind", "valid"}}), tokens);
+  }
+}
+
 TEST_F(HttpEndpointTest, IsHealthyWhileItLives) {
   SetReady(absl::UnavailableError("loading"));
   const std::string response = Request("GET", "/healthz");

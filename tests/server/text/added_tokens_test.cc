@@ -61,6 +61,8 @@ TEST(AddedTokensTest, SwallowsWhitespace) {
                                    {.content = "<b>", .id = 3, .lstrip = true, .rstrip = true}});
   EXPECT_THAT(Split(tokens, "a  <l>  b"), ElementsAre("a", "<1>", "  b"));
   EXPECT_THAT(Split(tokens, "a \xE3\x80\x80<l>"), ElementsAre("a", "<1>"));
+  EXPECT_THAT(Split(tokens, "x\xC2\xA0\xE3\x80\x80\xC2\xA0<l>"), ElementsAre("x", "<1>"));
+  EXPECT_THAT(Split(tokens, "\xC3\xA9\xC2\xA0<l>"), ElementsAre("\xC3\xA9", "<1>"));
   EXPECT_THAT(Split(tokens, "a  <r>\t\xC2\xA0 b"), ElementsAre("a  ", "<2>", "b"));
   EXPECT_THAT(Split(tokens, " <b> <b> "), ElementsAre("<3>", "<3>"));
 }

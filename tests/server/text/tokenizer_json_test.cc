@@ -103,6 +103,19 @@ TEST(TokenizerJsonTest, AcceptsTheFormatsVariants) {
   EXPECT_TRUE(bare->sequence.before.empty());
 }
 
+TEST(TokenizerJsonTest, AccentsAndCaseAreTwoThings) {
+  for (const bool strip : {true, false}) {
+    json file = With("/normalizer/strip_accents", strip);
+    for (const bool lowercase : {true, false}) {
+      file["normalizer"]["lowercase"] = lowercase;
+      const absl::StatusOr<TokenizerConfig> config = Parse(file);
+      ASSERT_TRUE(config.ok()) << config.status();
+      EXPECT_EQ(config->normalizer.strip_accents, strip);
+      EXPECT_EQ(config->normalizer.lowercase, lowercase);
+    }
+  }
+}
+
 TEST(TokenizerJsonTest, ReadsBertProcessing) {
   const absl::StatusOr<TokenizerConfig> config = Parse(
       With("/post_processor",
@@ -134,6 +147,10 @@ TEST(TokenizerJsonTest, NamesThePartThatIsNotSupported) {
   ExpectUnimplemented(With("/pre_tokenizer", nullptr), "pre_tokenizer 'null'");
   ExpectUnimplemented(With("/post_processor/type", "RobertaProcessing"), "'RobertaProcessing'");
   ExpectUnimplemented(With("/post_processor/single", json::array()), "the text 0 times");
+  ExpectUnimplemented(
+      With("/post_processor/single", json::parse(R"([{"Sequence": {"id": "A", "type_id": 0}},
+                                           {"Sequence": {"id": "A", "type_id": 0}}])")),
+      "the text 2 times");
   ExpectUnimplemented(With("/version", "2.0"), "version '2.0'");
 }
 

@@ -26,6 +26,11 @@ class TensorStore {
 
   const StoredTensor* Find(absl::string_view name) const;  // nullptr: no such tensor
 
+  // Every tensor, by its name.
+  const std::map<std::string, const StoredTensor*, std::less<>>& tensors() const {
+    return tensors_;
+  }
+
   // A tensor's values as f32, valid as long as this store: in the mapped file itself when they are
   // f32 and aligned there, else converted. REQUIRES: `tensor` came from Find. INVALID_ARGUMENT when
   // the dtype is no float or a value is not finite; RESOURCE_EXHAUSTED when a converted copy does

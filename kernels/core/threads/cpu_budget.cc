@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "kernels/core/threads/cgroup.h"
 
 namespace attendant {
 namespace {
@@ -32,62 +32,38 @@ std::vector<int> AffinityCpus() {
   return {};
 }
 
-std::string ReadLine(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-// The process's path inside the hierarchy of `controller` ("" is cgroup v2's), from the file `own`.
-std::string CgroupPath(const std::string& own, const std::string& controller) {
-  std::ifstream file(own);
-  for (std::string line; std::getline(file, line);) {
-    const size_t first = line.find(':');
-    const size_t second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    std::stringstream names(line.substr(first + 1, second - first - 1));
-    if (controller.empty() && second == first + 1) return line.substr(second + 1);
-    for (std::string name; std::getline(names, name, ',');) {
-      if (name == controller && !controller.empty()) return line.substr(second + 1);
-    }
-  }
-  return "/";
-}
-
 // cpu.max of cgroup v2: "QUOTA PERIOD" or "max PERIOD".
 std::optional<double> QuotaV2(const std::string& folder) {
-  std::stringstream text(ReadLine(folder + "/cpu.max"));
+  std::stringstream text(ReadFirstLine(folder + "/cpu.max"));
   double quota = 0, period = 0;
   if (text >> quota >> period && quota > 0 && period > 0) return quota / period;
   return std::nullopt;
 }
 
 std::optional<double> QuotaV1(const std::string& folder) {
-  std::stringstream quota_text(ReadLine(folder + "/cpu.cfs_quota_us"));
-  std::stringstream period_text(ReadLine(folder + "/cpu.cfs_period_us"));
+  std::stringstream quota_text(ReadFirstLine(folder + "/cpu.cfs_quota_us"));
+  std::stringstream period_text(ReadFirstLine(folder + "/cpu.cfs_period_us"));
   double quota = 0, period = 0;
   if (quota_text >> quota && period_text >> period && quota > 0 && period > 0)
     return quota / period;
   return std::nullopt;
 }
 
-// The tightest quota on the way from the process's group up to the root: every level binds.
-std::optional<double> TightestQuota(const std::string& mount, std::string path,
+// The tightest quota: every level binds.
+std::optional<double> TightestQuota(const std::vector<std::string>& folders,
                                     std::optional<double> (*read)(const std::string&)) {
   std::optional<double> tightest;
-  while (true) {
-    const std::optional<double> quota = read(mount + path);
+  for (const std::string& folder : folders) {
+    const std::optional<double> quota = read(folder);
     if (quota && (!tightest || *quota < *tightest)) tightest = quota;
-    if (path.empty()) return tightest;
-    path.erase(path == "/" ? 0 : path.rfind('/'));
   }
+  return tightest;
 }
 
 std::optional<double> CgroupQuota(const std::string& root, const std::string& own) {
-  const auto v2 = TightestQuota(root, CgroupPath(own, ""), QuotaV2);
+  const auto v2 = TightestQuota(CgroupFolders(root, "", own), QuotaV2);
   if (v2) return v2;
-  return TightestQuota(root + "/cpu", CgroupPath(own, "cpu"), QuotaV1);
+  return TightestQuota(CgroupFolders(root + "/cpu", "cpu", own), QuotaV1);
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "kernels/core/status_macros.h"
@@ -22,9 +24,10 @@ namespace {
 // Decoding requests and building answers takes little time beside computing.
 int PoolThreads() { return std::clamp(ReadCpuBudget().threads / 4, 2, 8); }
 
-std::vector<std::string> Names(const std::vector<ModelSource>& sources) {
+std::vector<std::string> Names(const ModelSources& sources) {
   std::vector<std::string> names;
-  for (const ModelSource& source : sources) names.push_back(source.name);
+  for (const ModelSource& source : sources.fixed) names.push_back(source.name);
+  for (const ModelSource& source : sources.repository) names.push_back(source.name);
   return names;
 }
 
@@ -53,6 +56,24 @@ std::unique_ptr<PeriodicThread> ReloadKeysEvery(absl::Duration interval, KeyStor
   return std::make_unique<PeriodicThread>("key-reload", interval, [keys] { ReloadKeys(*keys); });
 }
 
+RegistryOptions MakeRegistryOptions(const ServerFlags& flags, const ModelSources& sources,
+                                    const std::optional<ModelRepository>& repository) {
+  return {
+      .readiness = flags.strict_readiness == "on" ? Readiness::kEveryModel : Readiness::kAnyModel,
+      .control = ControlOf(flags),
+      .unload_idle =
+          flags.unload_idle_s > 0 ? absl::Seconds(flags.unload_idle_s) : absl::InfiniteDuration(),
+      .drain_timeout = absl::Seconds(flags.drain_timeout_s),
+      .find = MakeFinder(sources.fixed, repository ? &*repository : nullptr)};
+}
+
+// Replicas of models that come later share the processors: as with several models, no thread gets a
+// processor of its own.
+size_t ModelsToPlace(const ServerFlags& flags, const ModelSources& sources) {
+  const size_t models = sources.fixed.size() + sources.repository.size();
+  return ControlOf(flags) == ModelControl::kNone ? models : std::max<size_t>(models, 2);
+}
+
 std::vector<std::string> ServiceNames(const ServerFlags& flags) {
   std::vector<std::string> names = {
       v1::Encoder::service_full_name(), inference::GRPCInferenceService::service_full_name(),
@@ -64,12 +85,14 @@ std::vector<std::string> ServiceNames(const ServerFlags& flags) {
 
 }  // namespace
 
-App::App(const ServerFlags& flags, const std::vector<ModelSource>& sources,
-         AccessFiles access_files, std::unique_ptr<const Backend> backend, ModelLoader loader,
+App::App(const ServerFlags& flags, const ModelSources& sources, AccessFiles access_files,
+         std::unique_ptr<const Backend> backend, ModelLoader loader,
          const AttentionLimits& attention_limits)
-    : drain_delay_(absl::Seconds(flags.drain_delay_s)),
+    : model_control_(ControlOf(flags)),
+      drain_delay_(absl::Seconds(flags.drain_delay_s)),
       drain_timeout_(absl::Seconds(flags.drain_timeout_s)),
       backend_(std::move(backend)),
+      repository_(MakeRepository(flags)),
       metrics_(kVersion),
       keys_(std::move(access_files.keys)),
       access_log_(MakeAccessLog(flags.access, std::move(access_files.log), metrics_)),
@@ -79,7 +102,7 @@ App::App(const ServerFlags& flags, const std::vector<ModelSource>& sources,
       decoders_(PoolThreads(), "decode"),
       budgets_(MakeMemoryLimits(flags), &metrics_),
       registry_(std::move(loader), metrics_, completions_.executor(),
-                flags.strict_readiness == "on" ? Readiness::kEveryModel : Readiness::kAnyModel),
+                MakeRegistryOptions(flags, sources, repository_)),
       request_dependencies_{registry_, metrics_, budgets_, gate_, decoders_.executor()},
       encode_dependencies_{request_dependencies_, flags.encode},
       encoder_service_(encode_dependencies_, MakeStreamLimits(flags)),
@@ -98,6 +121,7 @@ App::App(const ServerFlags& flags, const std::vector<ModelSource>& sources,
       key_reload_(ReloadKeysEvery(absl::Seconds(flags.tls_reload_s), keys_.get())) {}
 
 App::~App() {
+  watcher_.reset();
   if (grpc_.server == nullptr) return;
   Close(absl::InfinitePast());
   grpc_.acceptor.reset();
@@ -106,37 +130,71 @@ App::~App() {
 }
 
 absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,
-                                                const std::vector<ModelSource>& sources) {
-  ATTENDANT_ASSIGN_OR_RETURN(ModelSetup setup, MakeModelSetup(flags, sources.size()));
+                                                const ModelSources& sources) {
+  ATTENDANT_ASSIGN_OR_RETURN(ModelSetup setup,
+                             MakeModelSetup(flags, ModelsToPlace(flags, sources)));
   ModelLoader loader = CheckpointLoader(*setup.backend, setup.options);
   return Start(flags, sources, std::move(setup), std::move(loader));
 }
 
 absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,
-                                                const std::vector<ModelSource>& sources,
-                                                ModelLoader loader) {
-  ModelSetup setup{.backend = nullptr, .options = MakeModelOptions(flags, sources.size())};
+                                                const ModelSources& sources, ModelLoader loader) {
+  ModelSetup setup{.backend = nullptr,
+                   .options = MakeModelOptions(flags, ModelsToPlace(flags, sources))};
   return Start(flags, sources, std::move(setup), std::move(loader));
 }
 
 absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,
-                                                const std::vector<ModelSource>& sources,
-                                                ModelSetup setup, ModelLoader loader) {
+                                                const ModelSources& sources, ModelSetup setup,
+                                                ModelLoader loader) {
   ATTENDANT_ASSIGN_OR_RETURN(AccessFiles access_files, OpenAccessFiles(flags.access));
   std::unique_ptr<App> app(new App(flags, sources, std::move(access_files),
                                    std::move(setup.backend), std::move(loader),
                                    setup.options.attention));
-  app->registry_.SetListener([raw = app.get()](const std::string& name, ModelState state) {
-    raw->OnModelChanged(name, state);
+  app->registry_.SetListener([raw = app.get()](const ModelStatus& status) {
+    LogModel(status);
+    raw->UpdateHealth();
   });
-  app->registry_.SetModels(sources);  // a call that comes at once finds them loading, not unknown
+  // A call that comes at once finds them loading, not unknown.
+  std::vector<ModelSource> at_start = sources.fixed;
+  std::vector<ModelSource> later = sources.repository;
+  if (app->model_control_ != ModelControl::kExplicit) {
+    at_start.insert(at_start.end(), later.begin(), later.end());
+    later.clear();
+  }
+  app->registry_.SetModels(std::move(at_start), std::move(later));
   if (flags.attention_service == "on") {
     app->registry_.AddBuiltIn(
         MakeAttention(setup.options, app->metrics_, app->completions_.executor()));
   }
   ATTENDANT_RETURN_IF_ERROR(app->Listen(flags));
-  app->registry_.StartLoading();
+  app->StartModels(flags, sources);
   return app;
+}
+
+void App::StartModels(const ServerFlags& flags, const ModelSources& sources) {
+  RepositoryChanges::Fingerprints loaded;
+  if (model_control_ == ModelControl::kPoll && repository_) {
+    loaded = ReadFingerprints(*repository_).value_or(RepositoryChanges::Fingerprints());
+  }
+  registry_.StartLoading();
+  UpdateHealth();
+  if (model_control_ != ModelControl::kPoll || !repository_) return;
+  absl::flat_hash_set<std::string> fixed;
+  for (const ModelSource& source : sources.fixed) fixed.insert(source.name);
+  const absl::Duration interval = absl::Seconds(flags.repository_poll_s);
+  watcher_ = std::make_unique<RepositoryWatcher>(
+      *repository_, registry_,
+      RepositoryWatcher::Options{
+          .interval = interval,
+          .settle = interval,
+          .is_ours = [fixed](const std::string& name) { return !fixed.contains(name); },
+          .on_unreadable =
+              [](const absl::Status& status) {
+                spdlog::error("the model repository cannot be read: {}",
+                              std::string(status.message()));
+              }},
+      loaded);
 }
 
 // Calls of a service that is switched off get UNIMPLEMENTED.
@@ -180,20 +238,22 @@ absl::Status App::Listen(const ServerFlags& flags) {
   return absl::OkStatus();
 }
 
-void App::OnModelChanged(const std::string& name, ModelState /*state*/) {
+// A model serves when one of its versions does.
+void App::UpdateHealth() {
   absl::MutexLock health_lock(&health_mutex_);
+  std::map<std::string, bool> serving;
   for (const ModelStatus& status : registry_.List()) {
-    health_service_.Set(status.name,
-                        status.state == ModelState::kReady && status.stalled_workers == 0);
-    if (status.name == name) LogModel(status);
+    serving[status.name] |= status.Serves() && status.stalled_workers == 0;
   }
-  health_service_.Set("", registry_.Ready().ok());
+  serving[""] = registry_.Ready().ok();
+  health_service_.Set(std::move(serving));
   const bool failed = !LoadFailure().ok();
   absl::MutexLock lock(&mutex_);
   nothing_to_serve_ = failed;
 }
 
 absl::Status App::LoadFailure() const {
+  if (model_control_ != ModelControl::kNone) return absl::OkStatus();
   const std::vector<ModelStatus> models = registry_.List();
   for (const ModelStatus& status : models) {
     if (status.state != ModelState::kFailed) return absl::OkStatus();

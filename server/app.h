@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,10 @@
 #include "server/http/http_endpoint.h"
 #include "server/limits/limits.h"
 #include "server/metrics/server_metrics.h"
+#include "server/model_sources.h"
 #include "server/models/model_registry.h"
+#include "server/models/repository/model_repository.h"
+#include "server/models/repository/repository_watcher.h"
 #include "server/net/connection_acceptor.h"
 #include "server/requests/encode_run.h"
 #include "server/rpc/attention/service.h"
@@ -36,12 +40,13 @@ namespace attendant {
 // after Start.
 class App {
  public:
-  // Listens on both ports, then starts to load `sources`. Errors name the flag and the address.
+  // Listens on both ports, then starts to load what the flags say of `sources`. Errors name the
+  // flag and the address.
   static absl::StatusOr<std::unique_ptr<App>> Start(const ServerFlags& flags,
-                                                    const std::vector<ModelSource>& sources);
+                                                    const ModelSources& sources);
   // The same with the caller's loader.
   static absl::StatusOr<std::unique_ptr<App>> Start(const ServerFlags& flags,
-                                                    const std::vector<ModelSource>& sources,
+                                                    const ModelSources& sources,
                                                     ModelLoader loader);
   // Closes the ports, and stops without grace unless Run has returned. gRPC may end calls that
   // arrive at that moment with CANCELLED; the end of a process does not.
@@ -51,8 +56,8 @@ class App {
 
   // Serves until RequestStop, then drains: health says NOT_SERVING, new requests are refused,
   // admitted ones are answered until the drain timeout. OK after that. When no model could be
-  // loaded, Run ends at once with the first load error. New requests are refused with UNAVAILABLE
-  // until the App is destroyed.
+  // loaded, and none can come later, Run ends at once with the first load error. New requests are
+  // refused with UNAVAILABLE until the App is destroyed.
   absl::Status Run();
 
   void RequestStop();
@@ -84,26 +89,29 @@ class App {
     }
   };
 
-  App(const ServerFlags& flags, const std::vector<ModelSource>& sources, AccessFiles access_files,
+  App(const ServerFlags& flags, const ModelSources& sources, AccessFiles access_files,
       std::unique_ptr<const Backend> backend, ModelLoader loader,
       const AttentionLimits& attention_limits);
 
   static absl::StatusOr<std::unique_ptr<App>> Start(const ServerFlags& flags,
-                                                    const std::vector<ModelSource>& sources,
-                                                    ModelSetup setup, ModelLoader loader);
+                                                    const ModelSources& sources, ModelSetup setup,
+                                                    ModelLoader loader);
 
   absl::Status Listen(const ServerFlags& flags);
   std::vector<HttpPage> Pages(const ServerFlags& flags);
   std::vector<grpc::Service*> Services(const ServerFlags& flags);
-  void OnModelChanged(const std::string& name, ModelState state);
-  absl::Status LoadFailure() const;  // not OK when every model failed
+  void StartModels(const ServerFlags& flags, const ModelSources& sources);
+  void UpdateHealth();
+  absl::Status LoadFailure() const;  // not OK when every model failed, and none can come later
   void Drain();
   // Ends streams and watches; waits until the answers are written, at most until `deadline`.
   void Close(absl::Time deadline);
 
+  const ModelControl model_control_;
   const absl::Duration drain_delay_;
   const absl::Duration drain_timeout_;
   const std::unique_ptr<const Backend> backend_;  // null with a loader that has its own
+  const std::optional<ModelRepository> repository_;
   // The registry's loading thread touches these: they outlive the registry.
   absl::Mutex health_mutex_;  // makes reading the registry and updating health one step
   absl::Mutex mutex_;
@@ -129,6 +137,7 @@ class App {
   SlowReaders slow_readers_;
   std::unique_ptr<PeriodicThread> key_reload_;
   std::unique_ptr<HttpEndpoint> http_;
+  std::unique_ptr<RepositoryWatcher> watcher_;  // with --model_control=poll
   ConnectionCounter connection_counter_{metrics_};
   GrpcServer grpc_;
 };

@@ -54,7 +54,8 @@ ModelOptions MakeOptions(const ServerFlags& flags, std::vector<ThreadTeam> repli
           .replicas = std::move(replicas),
           .device_sessions = flags.replicas,
           .batcher = MakeBatcherOptions(flags, defaults),
-          .attention = flags.attention};
+          .attention = flags.attention,
+          .memory = std::make_shared<ModelMemory>(flags.max_model_bytes)};
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> BuildBackend(const ServerFlags& flags,

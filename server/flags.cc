@@ -24,7 +24,24 @@ void AddModelFlags(ServerFlags& flags, FlagParser& parser) {
   parser.AddRepeated("model", &flags.models, "NAME=DIR",
                      "Serve the checkpoint in folder DIR under NAME; may be given many times");
   parser.Add("model_repository", &flags.model_repository, "DIR",
-             "Serve every folder in DIR that has a config.json, each under the folder's name");
+             "Serve every folder in DIR that has a config.json, or folders 1, 2, ... that have one "
+             "each, under the folder's name");
+  parser.AddChoice("model_control", &flags.model_control, {"none", "explicit", "poll"},
+                   "When models are loaded: none loads all at the start; explicit loads those of "
+                   "--model then, and others when a client calls RepositoryModelLoad; poll loads "
+                   "all, and follows the changes in --model_repository");
+  parser.AddNumber("max_model_versions", &flags.max_model_versions, "N", {1, 1000},
+                   "Most versions of a model in --model_repository that are served, the highest "
+                   "ones");
+  parser.AddNumber("repository_poll_s", &flags.repository_poll_s, "SECONDS", {1, 86'400},
+                   "With --model_control=poll: how often the repository is looked at, and how long "
+                   "a model's files must stay the same before it is loaded");
+  parser.AddNumber("unload_idle_s", &flags.unload_idle_s, "SECONDS", {0, kMaxSeconds},
+                   "Time without a request after which a model is unloaded; the next request loads "
+                   "it, and waits; 0 is never");
+  parser.AddNumber("max_model_bytes", &flags.max_model_bytes, "BYTES", {0, kMaxBytes},
+                   "Memory of the weights and scratch memory of all models together; a load beyond "
+                   "it is refused; 0 is what the machine and the cgroup have");
   parser.AddChoice("dtype", &flags.dtype, {"auto", "f32", "bf16", "f16", "int8", "fp8"},
                    "Number format of the computation; auto is bf16 where the hardware has it, else "
                    "f32; f16 and fp8 need a GPU, int8 a CPU with AVX-512 VNNI");
@@ -235,6 +252,9 @@ absl::Status CheckTogether(const ServerFlags& flags) {
                                        flags.encode.max_response_bytes));
   if (flags.models.empty() && flags.model_repository.empty()) {
     return absl::InvalidArgumentError("no model: give --model NAME=DIR or --model_repository DIR");
+  }
+  if (flags.model_control == "poll" && flags.model_repository.empty()) {
+    return absl::InvalidArgumentError("--model_control=poll needs --model_repository");
   }
   if (flags.tls_cert.empty() != flags.tls_key.empty()) {
     return absl::InvalidArgumentError("--tls_cert and --tls_key go together: one is missing");

@@ -28,6 +28,11 @@ struct ServerFlags {
 
   std::vector<std::string> models;  // NAME=DIR
   std::string model_repository;
+  std::string model_control = "none";
+  int64_t max_model_versions = 1;
+  int64_t repository_poll_s = 5;
+  int64_t unload_idle_s = 0;    // 0: never
+  int64_t max_model_bytes = 0;  // 0: no limit but the machine's
   std::string dtype = "auto";
   std::string backend = "auto";
   std::string cuda_library;

@@ -49,7 +49,7 @@ int Print(const std::string& text) {
   return 0;
 }
 
-int Serve(const ServerFlags& flags, const std::vector<ModelSource>& sources) {
+int Serve(const ServerFlags& flags, const ModelSources& sources) {
   StopSignals signals;
   ConfigureLog(flags.log_format, flags.log_level);
   spdlog::info("attendant-server {}", kVersion);
@@ -71,8 +71,7 @@ int Main(const std::vector<std::string>& arguments) {
   if (flags->help) return Print(ServerHelp());
   if (flags->help_markdown) return Print(ServerFlagsMarkdown());
   if (flags->version) return Print(absl::StrCat(kVersion, "\n"));
-  const absl::StatusOr<std::vector<ModelSource>> sources =
-      CollectModels(flags->models, flags->model_repository);
+  const absl::StatusOr<ModelSources> sources = CollectModels(*flags);
   if (!sources.ok()) return Usage(sources.status());
   return Serve(*flags, *sources);
 }

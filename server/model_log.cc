@@ -36,6 +36,24 @@ void LogEncoder(const EncoderModel& model) {
       ToMiB(model.arena_bytes));
 }
 
+// What there is to say of a state, if that is all.
+const char* PlainNews(ModelState state) {
+  switch (state) {
+    case ModelState::kLoading:
+      return "is loading";
+    case ModelState::kUnloaded:
+      return "is unloaded";
+    case ModelState::kIdle:
+      return "is unloaded for want of requests";
+    case ModelState::kUnloading:
+      return "is being unloaded";
+    case ModelState::kDraining:
+      return "is draining";
+    default:
+      return nullptr;
+  }
+}
+
 }  // namespace
 
 void LogModel(const ModelStatus& status) {
@@ -47,8 +65,12 @@ void LogModel(const ModelStatus& status) {
     return spdlog::error("model '{}' answers no more: {}", status.name,
                          std::string(status.error.message()));
   }
-  if (status.state == ModelState::kDraining) {
-    return spdlog::info("model '{}' is draining", status.name);
+  if (const char* const news = PlainNews(status.state); news != nullptr) {
+    return spdlog::info("model '{}' version {} {}", status.name, status.version, news);
+  }
+  if (!status.error.ok()) {
+    return spdlog::error("model '{}' version {} was not loaded anew, the former serves on: {}",
+                         status.name, status.version, std::string(status.error.message()));
   }
   if (status.stalled_workers > 0) {
     return spdlog::error("model '{}' has stalled: {} workers do not end their batches", status.name,

@@ -2,25 +2,22 @@
 #include "server/model_sources.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
+#include <iterator>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
-#include "server/models/attention_model.h"
-#include "server/rpc/kserve/models.h"
+#include "server/models/served_name.h"
 
 namespace attendant {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr size_t kMaxNameBytes = 128;
+absl::Status TwoModels(const std::string& name) {
+  return absl::InvalidArgumentError(absl::StrCat("two models would be served as '", name, "'"));
+}
 
 absl::StatusOr<ModelSource> ParseModel(const std::string& text) {
   const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
@@ -31,79 +28,72 @@ absl::StatusOr<ModelSource> ParseModel(const std::string& text) {
   return ModelSource{.name = parts.first, .directory = parts.second};
 }
 
-absl::Status AddRepository(const std::string& repository, std::vector<ModelSource>& sources) {
-  std::error_code error;
-  std::vector<ModelSource> found;
-  for (fs::directory_iterator entry(repository, error), end; !error && entry != end;
-       entry.increment(error)) {
-    std::error_code absent;
-    if (fs::is_regular_file(entry->path() / "config.json", absent)) {
-      found.push_back({entry->path().filename().string(), entry->path().string()});
-    }
+absl::StatusOr<std::vector<ModelSource>> ReadRepository(const ModelRepository& repository) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> names, repository.Names());
+  std::vector<ModelSource> sources;
+  for (const std::string& name : names) {
+    ATTENDANT_ASSIGN_OR_RETURN(std::vector<ModelSource> versions, repository.Find(name));
+    std::move(versions.begin(), versions.end(), std::back_inserter(sources));
   }
-  if (error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--model_repository '", repository, "': ", error.message()));
-  }
-  if (found.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--model_repository '", repository, "' has no folder with a config.json"));
-  }
-  std::sort(found.begin(), found.end(),
-            [](const ModelSource& a, const ModelSource& b) { return a.name < b.name; });
-  std::move(found.begin(), found.end(), std::back_inserter(sources));
-  return absl::OkStatus();
+  return sources;
 }
 
-bool IsNameCharacter(char c) {
-  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
-}
-
-absl::Status CheckName(const std::string& name) {
-  if (name.empty() || name.size() > kMaxNameBytes ||
-      !std::all_of(name.begin(), name.end(), IsNameCharacter)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "model name ", Quote(name), " of ", name.size(), " bytes cannot be served: use 1 to ",
-        kMaxNameBytes, " letters, digits, '_', '-' and '.'"));
-  }
-  if (name == kAttentionName) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "model name ", Quote(name),
-        " cannot be served: the attention operators that need no model are called so"));
-  }
-  if (SplitServedName(name).second != ServedName::kText) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("model name ", Quote(name),
-                     " cannot be served: NAME.ids and NAME.encoder are "
-                     "what KServe clients call other outputs of a model NAME"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckNames(const std::vector<ModelSource>& sources) {
+absl::Status CheckNames(const ModelSources& sources) {
   absl::flat_hash_set<std::string> names;
-  for (const ModelSource& source : sources) {
-    ATTENDANT_RETURN_IF_ERROR(CheckName(source.name));
-    if (!names.insert(source.name).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("two models would be served as '", source.name, "'"));
-    }
+  for (const ModelSource& source : sources.fixed) {
+    ATTENDANT_RETURN_IF_ERROR(CheckModelName(source.name));
+    if (!names.insert(source.name).second) return TwoModels(source.name);
+  }
+  for (const ModelSource& source : sources.repository) {
+    if (names.contains(source.name)) return TwoModels(source.name);
   }
   return absl::OkStatus();
+}
+
+absl::Status WithFlag(const ServerFlags& flags, const absl::Status& status) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("--model_repository '", flags.model_repository, "': ", status.message()));
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<ModelSource>> CollectModels(std::span<const std::string> models,
-                                                       const std::string& repository) {
-  std::vector<ModelSource> sources;
-  for (const std::string& text : models) {
+absl::StatusOr<ModelSources> CollectModels(const ServerFlags& flags) {
+  ModelSources sources;
+  for (const std::string& text : flags.models) {
     ATTENDANT_ASSIGN_OR_RETURN(ModelSource source, ParseModel(text));
-    sources.push_back(std::move(source));
+    sources.fixed.push_back(std::move(source));
   }
-  if (!repository.empty()) ATTENDANT_RETURN_IF_ERROR(AddRepository(repository, sources));
+  if (const std::optional<ModelRepository> repository = MakeRepository(flags)) {
+    absl::StatusOr<std::vector<ModelSource>> found = ReadRepository(*repository);
+    if (!found.ok()) return WithFlag(flags, found.status());
+    if (found->empty() && ControlOf(flags) == ModelControl::kNone) {
+      return WithFlag(flags, absl::NotFoundError("it has no folder with a config.json"));
+    }
+    sources.repository = *std::move(found);
+  }
   ATTENDANT_RETURN_IF_ERROR(CheckNames(sources));
   return sources;
+}
+
+ModelControl ControlOf(const ServerFlags& flags) {
+  if (flags.model_control == "explicit") return ModelControl::kExplicit;
+  return flags.model_control == "poll" ? ModelControl::kPoll : ModelControl::kNone;
+}
+
+std::optional<ModelRepository> MakeRepository(const ServerFlags& flags) {
+  if (flags.model_repository.empty()) return std::nullopt;
+  return ModelRepository(flags.model_repository, flags.max_model_versions);
+}
+
+ModelFinder MakeFinder(std::vector<ModelSource> fixed, const ModelRepository* repository) {
+  return [fixed = std::move(fixed),
+          repository](const std::string& name) -> absl::StatusOr<std::vector<ModelSource>> {
+    for (const ModelSource& source : fixed) {
+      if (source.name == name) return std::vector<ModelSource>{source};
+    }
+    if (repository != nullptr) return repository->Find(name);
+    return absl::NotFoundError(absl::StrCat("there is no model ", Quote(name)));
+  };
 }
 
 }  // namespace attendant

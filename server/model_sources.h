@@ -1,20 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <span>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/flags.h"
 #include "server/models/model_options.h"
+#include "server/models/model_registry.h"
+#include "server/models/repository/model_repository.h"
 
 namespace attendant {
 
-// The models that --model and --model_repository name; `repository` may be empty. INVALID_ARGUMENT
-// for what is not NAME=DIR, a name that cannot be served (it is a metric label, a health service
-// and a part of KServe names: 1 to 128 letters, digits, '_', '-' and '.', with neither .ids nor
-// .encoder at its end), two models of one name, or a repository without a model.
-absl::StatusOr<std::vector<ModelSource>> CollectModels(std::span<const std::string> models,
-                                                       const std::string& repository);
+// The models that the flags name.
+struct ModelSources {
+  std::vector<ModelSource> fixed{};       // of --model
+  std::vector<ModelSource> repository{};  // of --model_repository, as it is now
+};
+
+// INVALID_ARGUMENT for what is not NAME=DIR, a name that cannot be served (CheckModelName), two
+// models of one name, a repository that cannot be read, or one without a model when models cannot
+// come later.
+absl::StatusOr<ModelSources> CollectModels(const ServerFlags& flags);
+
+ModelControl ControlOf(const ServerFlags& flags);
+
+// The repository that the flags name, if they name one.
+std::optional<ModelRepository> MakeRepository(const ServerFlags& flags);
+
+// Finds a fixed model, else one in the repository as it is then. `repository`, null for none, must
+// outlive the finder.
+ModelFinder MakeFinder(std::vector<ModelSource> fixed, const ModelRepository* repository);
 
 }  // namespace attendant

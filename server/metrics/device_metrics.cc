@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/metrics/device_metrics.h"
 
-#include <map>
+#include <utility>
 
 namespace attendant {
 namespace {
@@ -22,11 +22,16 @@ void AddMetric(MetricFamily& family, std::vector<ClientMetric::Label> labels, do
 
 void DeviceMetrics::Add(const std::string& model, DeviceSource source) {
   absl::MutexLock lock(&mutex_);
-  sources_.emplace_back(model, std::move(source));
+  sources_[++last_source_] = {model, std::move(source)};
+}
+
+void DeviceMetrics::Forget(int64_t number) const {
+  absl::MutexLock lock(&mutex_);
+  sources_.erase(number);
 }
 
 std::vector<MetricFamily> DeviceMetrics::Collect() const {
-  std::vector<std::pair<std::string, DeviceSource>> sources;
+  std::map<int64_t, Source> sources;
   {
     absl::MutexLock lock(&mutex_);
     sources = sources_;
@@ -48,8 +53,11 @@ std::vector<MetricFamily> DeviceMetrics::Collect() const {
                       MetricType::Counter,
                       {}};
   std::map<int, DeviceSample> devices;  // several models may use one
-  for (const auto& [model, source] : sources) {
-    for (DeviceSample& sample : source()) {
+  for (const auto& [number, source] : sources) {
+    const std::string& model = source.model;
+    std::vector<DeviceSample> samples = source.devices();
+    if (samples.empty()) Forget(number);
+    for (DeviceSample& sample : samples) {
       const std::string device = std::to_string(sample.device);
       AddMetric(busy, {{"model", model}, {"device", device}}, sample.busy_seconds);
       for (const auto& [group, seconds] : sample.group_seconds) {

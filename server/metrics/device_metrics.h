@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -17,12 +18,20 @@ namespace attendant {
 // Thread-safe.
 class DeviceMetrics : public prometheus::Collectable {
  public:
+  // `source` is called until it gives no device.
   void Add(const std::string& model, DeviceSource source);
   std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:
+  struct Source {
+    std::string model;
+    DeviceSource devices;
+  };
+  void Forget(int64_t number) const;
+
   mutable absl::Mutex mutex_;
-  std::vector<std::pair<std::string, DeviceSource>> sources_ ABSL_GUARDED_BY(mutex_);
+  mutable std::map<int64_t, Source> sources_ ABSL_GUARDED_BY(mutex_);  // by number
+  int64_t last_source_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace attendant

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <iterator>
 #include <map>
@@ -72,6 +73,35 @@ class LazySeries {
   std::atomic<Metric*> metric_{nullptr};
 };
 
+// Series that leave their families together. Thread-safe.
+class SeriesSet {
+ public:
+  ~SeriesSet() {
+    for (const auto& [metric, remove] : removals_) remove();
+  }
+
+  template <typename Metric, typename... Arguments>
+  Metric& Add(prometheus::Family<Metric>& family, const Labels& labels,
+              const Arguments&... arguments) {
+    Metric& metric = family.Add(labels, arguments...);
+    absl::MutexLock lock(&mutex_);
+    removals_[&metric] = [&family, &metric] { family.Remove(&metric); };
+    return metric;
+  }
+
+  void Remove(const void* metric) {
+    absl::MutexLock lock(&mutex_);
+    const auto found = removals_.find(metric);
+    if (found == removals_.end()) return;
+    found->second();
+    removals_.erase(found);
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::map<const void*, std::function<void()>> removals_ ABSL_GUARDED_BY(mutex_);
+};
+
 // requests_total of one model. Thread-safe.
 class RequestCounters {
  public:
@@ -86,12 +116,14 @@ class RequestCounters {
  private:
   prometheus::Counter& Find(Method method, size_t code) {
     return counters_[Index(method)][code].Get([&]() -> prometheus::Counter& {
-      return family_.Add({{"model", model_},
+      return series_.Add(family_,
+                         {{"model", model_},
                           {"method", kMethodNames[Index(method)]},
                           {"code", absl::StatusCodeToString(static_cast<absl::StatusCode>(code))}});
     });
   }
 
+  SeriesSet series_;
   prometheus::Family<prometheus::Counter>& family_;
   const std::string model_;
   std::array<std::array<LazySeries<prometheus::Counter>, kNumCodes>, kNumMethods> counters_;
@@ -103,18 +135,20 @@ class PrometheusModelMetrics final : public ModelMetrics {
       : families_(families),
         model_(model),
         requests_(families, model),
-        valid_tokens_(families.tokens_total.Add({{"model", model}, {"kind", "valid"}})),
-        padding_tokens_(families.tokens_total.Add({{"model", model}, {"kind", "padding"}})),
-        sequence_tokens_(families.sequence_tokens.Add({{"model", model}}, TokenBuckets())),
-        inflight_(families.inflight_requests.Add({{"model", model}})),
-        batch_tokens_(families.batch_tokens.Add({{"model", model}}, TokenBuckets())),
-        batch_requests_(families.batch_requests.Add({{"model", model}}, RequestBuckets())),
-        batches_(families.batches_total.Add({{"model", model}})),
-        queue_tokens_(families.queue_tokens.Add({{"model", model}})),
-        queue_requests_(families.queue_requests.Add({{"model", model}})),
-        stalled_workers_(families.stalled_workers.Add({{"model", model}})) {
+        valid_tokens_(series_.Add(families.tokens_total, {{"model", model}, {"kind", "valid"}})),
+        padding_tokens_(
+            series_.Add(families.tokens_total, {{"model", model}, {"kind", "padding"}})),
+        sequence_tokens_(series_.Add(families.sequence_tokens, {{"model", model}}, TokenBuckets())),
+        inflight_(series_.Add(families.inflight_requests, {{"model", model}})),
+        batch_tokens_(series_.Add(families.batch_tokens, {{"model", model}}, TokenBuckets())),
+        batch_requests_(series_.Add(families.batch_requests, {{"model", model}}, RequestBuckets())),
+        batches_(series_.Add(families.batches_total, {{"model", model}})),
+        queue_tokens_(series_.Add(families.queue_tokens, {{"model", model}})),
+        queue_requests_(series_.Add(families.queue_requests, {{"model", model}})),
+        stalled_workers_(series_.Add(families.stalled_workers, {{"model", model}})) {
     for (size_t i = 0; i < kReasonNames.size(); ++i) {
-      rejected_[i] = &families.rejected_total.Add({{"model", model}, {"reason", kReasonNames[i]}});
+      rejected_[i] =
+          &series_.Add(families.rejected_total, {{"model", model}, {"reason", kReasonNames[i]}});
     }
   }
 
@@ -154,37 +188,45 @@ class PrometheusModelMetrics final : public ModelMetrics {
     while (index + 1 < kReasonNames.size() && reason != kReasonNames[index]) ++index;
     rejected_[index]->Increment();
   }
-  void SetQueue(int64_t tokens, int64_t requests) override {
-    queue_tokens_.Set(static_cast<double>(tokens));
-    queue_requests_.Set(static_cast<double>(requests));
+  void AddQueue(int64_t tokens, int64_t requests) override {
+    queue_tokens_.Increment(static_cast<double>(tokens));
+    queue_requests_.Increment(static_cast<double>(requests));
   }
-  void SetStalledWorkers(int workers) override { stalled_workers_.Set(workers); }
+  void AddStalledWorkers(int workers) override { stalled_workers_.Increment(workers); }
 
   void SetLoaded(const ModelLoadInfo& loaded) override {
-    families_.model_loaded_info
-        .Add({{"model", model_},
-              {"dtype", loaded.dtype},
-              {"backend", loaded.backend},
-              {"isa", loaded.isa}})
-        .Set(1);
+    prometheus::Gauge* info =
+        &series_.Add(families_.model_loaded_info, {{"model", model_},
+                                                   {"dtype", loaded.dtype},
+                                                   {"backend", loaded.backend},
+                                                   {"isa", loaded.isa}});
+    info->Set(1);
+    prometheus::Gauge* const former = loaded_info_.exchange(info);
+    if (former != nullptr && former != info) series_.Remove(former);
     const Labels model = {{"model", model_}};
-    families_.model_load_seconds.Add(model).Set(absl::ToDoubleSeconds(loaded.load_time));
-    families_.model_weight_bytes.Add(model).Set(static_cast<double>(loaded.weight_bytes));
-    families_.model_arena_bytes.Add(model).Set(static_cast<double>(loaded.arena_bytes));
+    const auto set = [&](prometheus::Family<prometheus::Gauge>& family, double value) {
+      series_.Add(family, model).Set(value);
+    };
+    set(families_.model_load_seconds, absl::ToDoubleSeconds(loaded.load_time));
+    set(families_.model_weight_bytes, static_cast<double>(loaded.weight_bytes));
+    set(families_.model_arena_bytes, static_cast<double>(loaded.arena_bytes));
   }
 
  private:
   prometheus::Histogram& FindPhase(Method method, Phase phase) {
     return phases_[Index(method)][Index(phase)].Get([&]() -> prometheus::Histogram& {
-      return families_.request_duration_seconds.Add({{"model", model_},
-                                                     {"method", kMethodNames[Index(method)]},
-                                                     {"phase", kPhaseNames[Index(phase)]}},
-                                                    DurationBuckets());
+      return series_.Add(families_.request_duration_seconds,
+                         {{"model", model_},
+                          {"method", kMethodNames[Index(method)]},
+                          {"phase", kPhaseNames[Index(phase)]}},
+                         DurationBuckets());
     });
   }
 
   MetricFamilies& families_;
   const std::string model_;
+  SeriesSet series_;
+  std::atomic<prometheus::Gauge*> loaded_info_{nullptr};
   std::atomic<uint32_t> methods_{~0u};  // a bit for each method that the model can do
   std::array<std::array<LazySeries<prometheus::Histogram>, kNumPhases>, kNumMethods> phases_;
   RequestCounters requests_;
@@ -212,8 +254,22 @@ struct ServerMetrics::Impl {
   prometheus::Gauge& connections = families.connections.Add({});
   std::array<prometheus::Counter*, kNumRefusals> refused{};
   std::array<prometheus::Counter*, kNumLogLines> log_lines{};
+
+  struct Model {
+    std::shared_ptr<ModelMetrics> metrics;
+    bool removed = false;
+  };
+  // Series of the same labels are one: they must not go while a second set of them is made. So
+  // metrics are made and freed under the lock, and freed only when nobody else uses them.
+  void FreeRemoved() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    for (auto entry = models.begin(); entry != models.end();) {
+      const bool unused = entry->second.removed && entry->second.metrics.use_count() == 1;
+      entry = unused ? models.erase(entry) : std::next(entry);
+    }
+  }
+
   absl::Mutex mutex;
-  std::map<std::string, std::unique_ptr<ModelMetrics>> models ABSL_GUARDED_BY(mutex);
+  std::map<std::string, Model> models ABSL_GUARDED_BY(mutex);
 };
 
 ServerMetrics::ServerMetrics(absl::string_view version) : impl_(std::make_unique<Impl>()) {
@@ -237,11 +293,29 @@ ServerMetrics::ServerMetrics(absl::string_view version) : impl_(std::make_unique
 
 ServerMetrics::~ServerMetrics() = default;
 
-ModelMetrics& ServerMetrics::ForModel(const std::string& name) {
+std::shared_ptr<ModelMetrics> ServerMetrics::ForModel(const std::string& name) {
   absl::MutexLock lock(&impl_->mutex);
-  std::unique_ptr<ModelMetrics>& model = impl_->models[name];
-  if (model == nullptr) model = std::make_unique<PrometheusModelMetrics>(impl_->families, name);
-  return *model;
+  Impl::Model& model = impl_->models[name];
+  model.removed = false;
+  if (model.metrics == nullptr) {
+    model.metrics = std::make_shared<PrometheusModelMetrics>(impl_->families, name);
+  }
+  return model.metrics;
+}
+
+std::shared_ptr<ModelMetrics> ServerMetrics::FindModel(const std::string& name) const {
+  absl::MutexLock lock(&impl_->mutex);
+  const auto found = impl_->models.find(name);
+  if (found == impl_->models.end() || found->second.removed) return nullptr;
+  return found->second.metrics;
+}
+
+void ServerMetrics::RemoveModel(const std::string& name) {
+  absl::MutexLock lock(&impl_->mutex);
+  const auto found = impl_->models.find(name);
+  if (found == impl_->models.end()) return;
+  found->second.removed = true;
+  impl_->FreeRemoved();
 }
 
 void ServerMetrics::CountUnknownModel(Method method, absl::StatusCode code) {
@@ -267,6 +341,10 @@ void ServerMetrics::AddDeviceSource(const std::string& model, DeviceSource sourc
 }
 
 std::string ServerMetrics::Scrape() const {
+  {
+    absl::MutexLock lock(&impl_->mutex);
+    impl_->FreeRemoved();
+  }
   std::vector<prometheus::MetricFamily> families = impl_->registry.Collect();
   for (const prometheus::Collectable* more :
        std::initializer_list<const prometheus::Collectable*>{&impl_->devices, &impl_->process}) {

@@ -57,7 +57,8 @@ struct ModelLoadInfo {
   int64_t arena_bytes = 0;  // of all its sessions
 };
 
-// Counts the work of one model. Made by ServerMetrics, lives as long as it. Thread-safe.
+// Counts the work of one model, all its versions together. Made by ServerMetrics, which must
+// outlive it; its series go with it. Thread-safe.
 //
 // Every series exists from SetMethods on, with two exceptions, so that an idle model has few:
 // - the durations of a method's phases, except total, appear with its first answer;
@@ -79,9 +80,9 @@ class ModelMetrics {
   virtual void AddInflight(int delta) = 0;
 
   virtual void ObserveBatch(int64_t tokens, int64_t requests) = 0;
-  virtual void CountRejected(absl::string_view reason) = 0;  // a RejectReasonName
-  virtual void SetQueue(int64_t tokens, int64_t requests) = 0;
-  virtual void SetStalledWorkers(int workers) = 0;
+  virtual void CountRejected(absl::string_view reason) = 0;     // a RejectReasonName
+  virtual void AddQueue(int64_t tokens, int64_t requests) = 0;  // a change
+  virtual void AddStalledWorkers(int workers) = 0;              // likewise
 
   virtual void SetLoaded(const ModelLoadInfo& model) = 0;
 };
@@ -97,7 +98,11 @@ class ServerMetrics {
 
   // The metrics of the model called `name`, made at the first call. REQUIRES: `name` comes from the
   // server's own configuration.
-  ModelMetrics& ForModel(const std::string& name);
+  std::shared_ptr<ModelMetrics> ForModel(const std::string& name);
+  // The same where they have been made and not removed, else null.
+  std::shared_ptr<ModelMetrics> FindModel(const std::string& name) const;
+  // The model is not served any more: its series go once nobody uses its metrics.
+  void RemoveModel(const std::string& name);
 
   // Counts a request for a model that does not exist: requests_total{model=""}.
   void CountUnknownModel(Method method, absl::StatusCode code);
@@ -109,7 +114,8 @@ class ServerMetrics {
   void CountRefused(Refusal reason);
   void CountAccessLogLine(LogLine result);
 
-  // From now on every scrape calls `source` for the devices that the model computes on.
+  // From now on every scrape calls `source` for the devices that the model computes on, until it
+  // gives none.
   void AddDeviceSource(const std::string& model, DeviceSource source);
 
   // The Prometheus text exposition format, 0.0.4.

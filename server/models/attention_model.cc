@@ -25,7 +25,7 @@ void StartServing(const ModelOptions& options, ServerMetrics& metrics, const Exe
                   AttentionModel& model) {
   model.isa = IsaOf(options);
   model.limits = options.attention;
-  model.metrics = &metrics.ForModel(model.name);
+  model.metrics = metrics.ForModel(model.name);
   model.observer = std::make_unique<ModelObserver>(*model.metrics);
   std::vector<std::unique_ptr<Runner>> runners;
   for (const ThreadTeam& team : options.replicas) {
@@ -93,14 +93,15 @@ std::unique_ptr<AttentionModel> MakeAttention(const ModelOptions& options, Serve
   return model;
 }
 
-absl::StatusOr<std::unique_ptr<AttentionModel>> MakeAttentionModel(const std::string& name,
+absl::StatusOr<std::unique_ptr<AttentionModel>> MakeAttentionModel(const ModelSource& source,
                                                                    ModuleCheckpoint checkpoint,
                                                                    const ModelOptions& options,
                                                                    ServerMetrics& metrics,
                                                                    const Executor& executor) {
   ATTENDANT_RETURN_IF_ERROR(options.module_dtype);
   auto model = std::make_unique<AttentionModel>();
-  model->name = name;
+  model->name = source.name;
+  model->version = source.version;
   ATTENDANT_ASSIGN_OR_RETURN(model->module,
                              attention::MakeModule(checkpoint.config, std::move(checkpoint.weights),
                                                    *options.module_dtype, IsaOf(options)));

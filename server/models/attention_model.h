@@ -43,7 +43,7 @@ std::unique_ptr<AttentionModel> MakeAttention(const ModelOptions& options, Serve
 
 // A PyTorch attention module, whose weights are packed and that has answered once. Errors name the
 // file or the option at fault.
-absl::StatusOr<std::unique_ptr<AttentionModel>> MakeAttentionModel(const std::string& name,
+absl::StatusOr<std::unique_ptr<AttentionModel>> MakeAttentionModel(const ModelSource& source,
                                                                    ModuleCheckpoint checkpoint,
                                                                    const ModelOptions& options,
                                                                    ServerMetrics& metrics,

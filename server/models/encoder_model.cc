@@ -124,7 +124,8 @@ absl::StatusOr<std::unique_ptr<EncoderModel>> MakeEncoderModel(
     const ModelOptions& options, ServerMetrics& metrics, const Executor& executor) {
   auto model = std::make_unique<EncoderModel>();
   model->name = source.name;
-  model->metrics = &metrics.ForModel(source.name);
+  model->version = source.version;
+  model->metrics = metrics.ForModel(source.name);
   ATTENDANT_RETURN_IF_ERROR(
       LoadParts(source.directory, std::move(checkpoint), backend, options, *model));
   BatcherOptions batcher = options.batcher;

@@ -16,13 +16,10 @@
 #include "server/models/model_options.h"
 #include "server/models/sentence_settings.h"
 #include "server/models/servable_model.h"
+#include "server/models/served_name.h"
 #include "server/text/tokenizer.h"
 
 namespace attendant {
-
-// The names that KServe clients know a model by: NAME, NAME.ids and NAME.encoder.
-enum class ServedName { kText, kIds, kEncoder };
-inline constexpr int kNumServedNames = 3;
 
 // A ModelStatistics for each served name. Thread-safe.
 //
@@ -53,6 +50,13 @@ class KServeStatistics {
   std::array<Entry, kNumServedNames> entries_;
 };
 
+// What stays known of an encoder that was unloaded.
+struct EncoderFacts {
+  int64_t hidden = 0;
+  int64_t max_sequence_tokens = 0;
+  bool takes_text = false;
+};
+
 // An encoder.
 struct EncoderModel final : ServableModel {
   ~EncoderModel() override { batcher.reset(); }  // before the encoder that its sessions use
@@ -68,6 +72,11 @@ struct EncoderModel final : ServableModel {
   std::shared_ptr<PreparedEncoder> encoder;  // shared with scrapes of its devices
 
   const EncoderConfig& config() const { return encoder->config(); }
+  EncoderFacts Facts() const {
+    return {.hidden = config().hidden,
+            .max_sequence_tokens = max_sequence_tokens,
+            .takes_text = tokenizer != nullptr};
+  }
 };
 
 // An encoder on `backend` from the checkpoint of the folder `source`, whose sessions have answered

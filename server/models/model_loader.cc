@@ -1,32 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/models/model_loader.h"
 
-#include <malloc.h>
-
 #include <utility>
 #include <variant>
 
 #include "absl/time/clock.h"
+#include "kernels/backends/backends.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/any_checkpoint.h"
 #include "server/models/attention_model.h"
 #include "server/models/encoder_model.h"
+#include "server/models/memory/estimate.h"
 
 namespace attendant {
 namespace {
 
-// The allocator keeps the memory that loading freed, for later loads. There are none.
-void GiveBackFreedMemory() {
-#if defined(__GLIBC__)
-  malloc_trim(0);
-#endif
+// Nothing is reserved for a checkpoint that cannot be read: loading it says why. Only the CPU's
+// memory is checked.
+absl::StatusOr<ModelMemory::Share> ReserveMemory(const ModelSource& source, const Backend& backend,
+                                                 const ModelOptions& options) {
+  if (options.memory == nullptr || backend.defaults().sessions > 0) return ModelMemory::Share();
+  ATTENDANT_ASSIGN_OR_RETURN(const DType dtype, ChooseDType(options.dtype, backend));
+  const absl::StatusOr<MemoryEstimate> estimate = EstimateMemory(
+      source.directory, {.dtype = dtype,
+                         .limits = {.max_batch_tokens = options.batcher.max_batch_tokens,
+                                    .max_batch_sequences = options.batcher.max_batch_sequences},
+                         .replicas = options.replicas});
+  if (!estimate.ok()) return ModelMemory::Share();
+  return options.memory->Reserve(*estimate);
 }
 
 absl::StatusOr<std::unique_ptr<ServableModel>> MakeModel(
     const ModelSource& source, AnyCheckpoint checkpoint, const Backend& backend,
     const ModelOptions& options, ServerMetrics& metrics, const Executor& executor) {
   if (auto* module = std::get_if<ModuleCheckpoint>(&checkpoint)) {
-    return MakeAttentionModel(source.name, std::move(*module), options, metrics, executor);
+    return MakeAttentionModel(source, std::move(*module), options, metrics, executor);
   }
   return MakeEncoderModel(source, std::get<Checkpoint>(std::move(checkpoint)), backend, options,
                           metrics, executor);
@@ -41,13 +49,17 @@ absl::StatusOr<std::unique_ptr<ServableModel>> LoadModel(const ModelSource& sour
                                                          const Executor& executor) {
   const absl::Time start = absl::Now();
   metrics.ForModel(source.name);  // its series are there even when the load fails
+  ATTENDANT_ASSIGN_OR_RETURN(ModelMemory::Share memory, ReserveMemory(source, backend, options));
   ATTENDANT_ASSIGN_OR_RETURN(AnyCheckpoint checkpoint, LoadAnyCheckpoint(source.directory));
   ATTENDANT_ASSIGN_OR_RETURN(
       std::unique_ptr<ServableModel> model,
       MakeModel(source, std::move(checkpoint), backend, options, metrics, executor));
   GiveBackFreedMemory();
   model->load_time = absl::Now() - start;
-  model->metrics->SetLoaded(model->LoadInfo());
+  const ModelLoadInfo info = model->LoadInfo();
+  memory.Resize(info.weight_bytes + info.arena_bytes);
+  model->memory = std::move(memory);
+  model->metrics->SetLoaded(info);
   return model;
 }
 

@@ -18,7 +18,8 @@ using ModelLoader = std::function<absl::StatusOr<std::unique_ptr<ServableModel>>
 
 // Loads a checkpoint's folder, an encoder or an attention module as its config.json says. The model
 // has answered warm-up batches of the smallest and of the largest size. Takes seconds. Encoders
-// compute on `backend`. Errors name the file or the option at fault.
+// compute on `backend`. Errors name the file or the option at fault; RESOURCE_EXHAUSTED: memory is
+// short, checked before any weight is read.
 absl::StatusOr<std::unique_ptr<ServableModel>> LoadModel(const ModelSource& source,
                                                          const Backend& backend,
                                                          const ModelOptions& options,

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/models/model_observer.h"
 
+#include <utility>
+
 namespace attendant {
 
 ModelObserver::ModelObserver(ModelMetrics& metrics, KServeStatistics* statistics)
     : metrics_(metrics), statistics_(statistics) {}
+
+ModelObserver::~ModelObserver() {
+  OnQueueChanged(0, 0);
+  OnStalled(0);
+}
 
 void ModelObserver::OnBatch(int64_t tokens, int64_t sequences, int64_t requests,
                             absl::Duration compute) {
@@ -17,9 +24,12 @@ void ModelObserver::OnRejected(RejectReason reason) {
 }
 
 void ModelObserver::OnQueueChanged(int64_t queued_tokens, int64_t queued_requests) {
-  metrics_.SetQueue(queued_tokens, queued_requests);
+  metrics_.AddQueue(queued_tokens - std::exchange(queued_tokens_, queued_tokens),
+                    queued_requests - std::exchange(queued_requests_, queued_requests));
 }
 
-void ModelObserver::OnStalled(int workers) { metrics_.SetStalledWorkers(workers); }
+void ModelObserver::OnStalled(int workers) {
+  metrics_.AddStalledWorkers(workers - std::exchange(stalled_workers_, workers));
+}
 
 }  // namespace attendant

@@ -7,11 +7,13 @@
 
 namespace attendant {
 
-// Counts the batches and the queue of one model, for Prometheus and for KServe. Thread-safe.
+// Counts the batches and the queue of one model, for Prometheus and for KServe. Several instances
+// of a model, as versions and while one replaces another, add up in its metrics. Thread-safe.
 class ModelObserver final : public BatchObserver {
  public:
   // Both must outlive the observer. `statistics` is null for a model that KServe does not serve.
   explicit ModelObserver(ModelMetrics& metrics, KServeStatistics* statistics = nullptr);
+  ~ModelObserver() override;  // takes its part out of the gauges
 
   void OnBatch(int64_t tokens, int64_t sequences, int64_t requests,
                absl::Duration compute) override;
@@ -22,6 +24,10 @@ class ModelObserver final : public BatchObserver {
  private:
   ModelMetrics& metrics_;
   KServeStatistics* const statistics_;
+  // Its part of the gauges. The batcher's lock guards them.
+  int64_t queued_tokens_ = 0;
+  int64_t queued_requests_ = 0;
+  int stalled_workers_ = 0;
 };
 
 }  // namespace attendant

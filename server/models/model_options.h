@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,12 +11,15 @@
 #include "kernels/core/threads/thread_team.h"
 #include "server/batching/batcher.h"
 #include "server/limits/limits.h"
+#include "server/models/memory/model_memory.h"
 
 namespace attendant {
 
+// Where a version of a model lies.
 struct ModelSource {
   std::string name;
   std::string directory;
+  int64_t version = 1;
 };
 
 // How models are loaded and served; the same for all of them.
@@ -28,6 +32,7 @@ struct ModelOptions {
   int device_sessions = 0;              // on devices, the number of sessions; 0: the back end's own
   BatcherOptions batcher;
   AttentionLimits attention{};
+  std::shared_ptr<const ModelMemory> memory{};  // null: loads are not checked against memory
 };
 
 }  // namespace attendant

@@ -1,32 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/models/model_registry.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
+#include "server/batching/retry_hint.h"
 
 namespace attendant {
 namespace {
 
-absl::Status Unavailable(const ModelStatus& status) {
+// Why the model does not take requests; OK when it does.
+std::string Reason(const ModelStatus& status) {
   switch (status.state) {
     case ModelState::kReady:
-      return absl::OkStatus();
+      return "";
     case ModelState::kLoading:
-      return absl::UnavailableError(absl::StrCat("model '", status.name, "' is loading"));
+      return " is loading";
+    case ModelState::kUnloaded:
+      return " is not loaded";
+    case ModelState::kUnloading:
+      return " is being unloaded";
     case ModelState::kDraining:
-      return absl::UnavailableError(
-          absl::StrCat("model '", status.name, "' is draining: the server is stopping"));
+      return " is draining: the server is stopping";
+    case ModelState::kIdle:
+      return absl::StrCat(" was idle, and could not be loaded again: ", status.error.message());
     case ModelState::kLost:
-      return absl::UnavailableError(absl::StrCat(
-          "model '", status.name, "' has lost what it computed on: ", status.error.message()));
+      return absl::StrCat(" has lost what it computed on: ", status.error.message());
     case ModelState::kFailed:
       break;
   }
-  return absl::UnavailableError(
-      absl::StrCat("model '", status.name, "' failed to load: ", status.error.message()));
+  return absl::StrCat(" failed to load: ", status.error.message());
+}
+
+absl::Status Unavailable(const ModelStatus& status) {
+  if (status.state == ModelState::kReady) return absl::OkStatus();
+  absl::Status error =
+      absl::UnavailableError(absl::StrCat("model '", status.name, "'", Reason(status)));
+  if (status.state == ModelState::kIdle) SetRetryAfter(error, absl::Seconds(1));
+  return error;
 }
 
 absl::Status Stalled(const ModelStatus& status) {
@@ -38,92 +53,154 @@ absl::Status Stalled(const ModelStatus& status) {
 }  // namespace
 
 ModelRegistry::ModelRegistry(ModelLoader loader, ServerMetrics& metrics, Executor executor,
-                             Readiness readiness)
+                             RegistryOptions options)
     : load_(std::move(loader)),
       metrics_(metrics),
       executor_(std::move(executor)),
-      readiness_(readiness) {}
+      options_(std::move(options)) {}
 
 ModelRegistry::~ModelRegistry() {
-  {
-    absl::MutexLock lock(&mutex_);
-    draining_ = true;
-  }
+  // A request shares in the model whose queue holds it: it must end for the model to be freed.
+  Drain(absl::InfinitePast());
   if (loading_.joinable()) loading_.join();
 }
 
 void ModelRegistry::SetListener(Listener listener) { listener_ = std::move(listener); }
 
-void ModelRegistry::SetModels(std::vector<ModelSource> sources) {
+void ModelRegistry::SetModels(std::vector<ModelSource> sources, std::vector<ModelSource> unloaded) {
   absl::MutexLock lock(&mutex_);
-  for (ModelSource& source : sources) {
-    Entry entry;
-    entry.status.name = source.name;
-    entry.source = std::move(source);
-    entries_.push_back(std::move(entry));
+  for (const ModelSource& source : sources) {
+    AddEntry(source, ModelState::kLoading).at_start = true;
+    metrics_.ForModel(source.name);  // its series are there even when the load fails
   }
+  for (const ModelSource& source : unloaded) AddEntry(source, ModelState::kUnloaded);
+  given_ = std::move(sources);
 }
 
 void ModelRegistry::AddBuiltIn(std::unique_ptr<ServableModel> model) {
   absl::MutexLock lock(&mutex_);
-  Entry entry;
-  entry.status.name = model->name;
+  Entry& entry = AddEntry({.name = model->name, .directory = ""}, ModelState::kReady);
   entry.built_in = true;
-  entry.SetModel(std::move(model));
-  entries_.push_back(std::move(entry));
+  entry.SetModel(reaper_.Share(std::move(model)));
 }
 
 void ModelRegistry::StartLoading() {
-  loading_ = std::thread([this] { LoadAll(); });
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& entry : entries_) {
+      const std::string& name = entry->status.name;
+      if (!entry->at_start || (!jobs_.empty() && jobs_.back().name == name)) continue;
+      jobs_.push_back({.kind = Job::Kind::kLoad, .name = name, .done = {}});
+    }
+  }
+  loading_ = std::thread([this] { Work(); });
 }
 
-void ModelRegistry::Entry::SetModel(std::unique_ptr<ServableModel> loaded) {
-  model = std::move(loaded);
-  status.model = model.get();
+void ModelRegistry::Entry::SetModel(std::shared_ptr<ServableModel> loaded) {
+  status.model = std::move(loaded);
   status.state = ModelState::kReady;
+  status.error = absl::OkStatus();
+  status.stalled_workers = 0;
+  status.has_stalled = false;
+  at_start = false;
+  if (const EncoderModel* const encoder = status.encoder()) status.facts = encoder->Facts();
+  status.is_module = status.attention() != nullptr;
 }
 
-const ModelRegistry::Entry* ModelRegistry::FindEntry(absl::string_view name) const {
-  for (const Entry& entry : entries_) {
-    if (entry.status.name == name) return &entry;
+bool ModelRegistry::Entry::Sleeps() const {
+  return status.state == ModelState::kIdle && wake_after <= SteadyNow();
+}
+
+ModelRegistry::Entry* ModelRegistry::FindEntry(absl::string_view name, int64_t version) const {
+  for (const auto& entry : entries_) {
+    if (entry->status.name == name && entry->status.version == version) return entry.get();
   }
   return nullptr;
 }
 
-absl::StatusOr<ServableModel*> ModelRegistry::FindReady(absl::string_view name) const {
-  absl::ReaderMutexLock lock(&mutex_);
-  const Entry* entry = FindEntry(name);
-  if (entry == nullptr) {
+ModelRegistry::Entry* ModelRegistry::FindEntry(const ServableModel* model) const {
+  for (const auto& entry : entries_) {
+    if (entry->status.model.get() == model) return entry.get();
+  }
+  return nullptr;
+}
+
+ModelRegistry::Entry& ModelRegistry::AddEntry(const ModelSource& source, ModelState state) {
+  auto place = entries_.end();
+  for (auto other = entries_.begin(); other != entries_.end(); ++other) {
+    const ModelStatus& status = (*other)->status;
+    if (status.name != source.name) continue;
+    place = status.version < source.version ? other + 1 : other;
+    if (status.version > source.version) break;
+  }
+  auto entry = std::make_unique<Entry>();
+  entry->source = source;
+  entry->status.name = source.name;
+  entry->status.version = source.version;
+  entry->status.state = state;
+  return **entries_.insert(place, std::move(entry));
+}
+
+absl::StatusOr<const ModelRegistry::Entry*> ModelRegistry::Choose(absl::string_view name,
+                                                                  absl::string_view version) const {
+  const Entry* best = nullptr;
+  std::vector<int64_t> versions;
+  for (const auto& entry : entries_) {
+    if (entry->status.name != name) continue;
+    versions.push_back(entry->status.version);
+    if (!version.empty()) {
+      if (version == absl::StrCat(entry->status.version)) return entry.get();
+    } else if (best == nullptr || !best->status.Serves() || entry->status.Serves()) {
+      best = entry.get();
+    }
+  }
+  if (best != nullptr) return best;
+  if (versions.empty()) {
     return absl::NotFoundError(absl::StrCat("there is no model ", Quote(name)));
   }
+  return absl::NotFoundError(absl::StrCat("model ", Quote(name), " has no version ", Quote(version),
+                                          ", only ", absl::StrJoin(versions, ", ")));
+}
+
+absl::StatusOr<std::shared_ptr<ServableModel>> ModelRegistry::FindReady(
+    absl::string_view name, absl::string_view version) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  ATTENDANT_ASSIGN_OR_RETURN(const Entry* entry, Choose(name, version));
   ATTENDANT_RETURN_IF_ERROR(Unavailable(entry->status));
   return entry->status.model;
 }
 
-absl::StatusOr<EncoderModel*> ModelRegistry::Find(absl::string_view name) const {
-  ATTENDANT_ASSIGN_OR_RETURN(ServableModel * model, FindReady(name));
-  if (EncoderModel* encoder = model->AsEncoder()) return encoder;
+absl::StatusOr<std::shared_ptr<EncoderModel>> ModelRegistry::Find(absl::string_view name,
+                                                                  absl::string_view version) const {
+  ATTENDANT_ASSIGN_OR_RETURN(std::shared_ptr<ServableModel> model, FindReady(name, version));
+  EncoderModel* const encoder = model->AsEncoder();
+  if (encoder != nullptr) return std::shared_ptr<EncoderModel>(std::move(model), encoder);
   return absl::InvalidArgumentError(absl::StrCat(
       "model ", Quote(name), " is an attention module, which attendant.v1.Attention serves"));
 }
 
-absl::StatusOr<AttentionModel*> ModelRegistry::FindAttention(absl::string_view name) const {
-  ATTENDANT_ASSIGN_OR_RETURN(ServableModel * model, FindReady(name));
-  if (AttentionModel* attention = model->AsAttention()) return attention;
+absl::StatusOr<std::shared_ptr<AttentionModel>> ModelRegistry::FindAttention(
+    absl::string_view name) const {
+  ATTENDANT_ASSIGN_OR_RETURN(std::shared_ptr<ServableModel> model, FindReady(name, ""));
+  AttentionModel* const attention = model->AsAttention();
+  if (attention != nullptr) return std::shared_ptr<AttentionModel>(std::move(model), attention);
   return absl::InvalidArgumentError(
       absl::StrCat("model ", Quote(name), " is an encoder, which attendant.v1.Encoder serves"));
 }
 
-bool ModelRegistry::Contains(absl::string_view name) const {
+absl::StatusOr<ModelStatus> ModelRegistry::Describe(absl::string_view name,
+                                                    absl::string_view version) const {
   absl::ReaderMutexLock lock(&mutex_);
-  return FindEntry(name) != nullptr;
+  ATTENDANT_ASSIGN_OR_RETURN(const Entry* entry, Choose(name, version));
+  if (!entry->status.Serves()) return Unavailable(entry->status);
+  return entry->status;
 }
 
 std::vector<ModelStatus> ModelRegistry::List() const {
   absl::ReaderMutexLock lock(&mutex_);
   std::vector<ModelStatus> list;
-  for (const Entry& entry : entries_) {
-    if (!entry.built_in) list.push_back(entry.status);
+  for (const auto& entry : entries_) {
+    if (!entry->built_in) list.push_back(entry->status);
   }
   return list;
 }
@@ -132,19 +209,36 @@ absl::Status ModelRegistry::Ready() const {
   absl::ReaderMutexLock lock(&mutex_);
   if (drain_announced_) return absl::UnavailableError("the server is stopping");
   absl::Status failure = absl::UnavailableError("no model was given yet");
-  bool any = false;
-  for (const Entry& entry : entries_) {
-    if (entry.status.stalled_workers > 0) return Stalled(entry.status);
-    const absl::Status status = Unavailable(entry.status);
-    if (status.ok()) {
-      any |= !entry.built_in;
-    } else if (readiness_ == Readiness::kEveryModel || !entry.status.HasFailed()) {
-      return status;
-    } else {
-      failure = status;
+  bool any = options_.control != ModelControl::kNone;  // models may come later
+  for (const auto& entry : entries_) {
+    const ModelStatus& status = entry->status;
+    if (status.stalled_workers > 0) return Stalled(status);
+    if (status.Serves()) {
+      any |= !entry->built_in;
+    } else if (entry->at_start || status.state == ModelState::kDraining) {
+      return Unavailable(status);
+    } else if (status.HasFailed()) {
+      failure = Unavailable(status);
+      if (options_.readiness == Readiness::kEveryModel) return failure;
     }
   }
   return any ? absl::OkStatus() : failure;
+}
+
+absl::Status ModelRegistry::CheckControl() const {
+  if (options_.control == ModelControl::kExplicit) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("explicit model load / unload is not allowed: the server runs with "
+                   "--model_control=",
+                   options_.control == ModelControl::kPoll ? "poll" : "none"));
+}
+
+bool ModelRegistry::Sleeps(const std::string& name) const {
+  if (!any_sleeps_.load(std::memory_order_relaxed)) return false;
+  absl::ReaderMutexLock lock(&mutex_);
+  return std::any_of(entries_.begin(), entries_.end(), [&name](const auto& entry) {
+    return entry->status.name == name && entry->Sleeps();
+  });
 }
 
 void ModelRegistry::AnnounceDrain() {
@@ -152,90 +246,65 @@ void ModelRegistry::AnnounceDrain() {
   drain_announced_ = true;
 }
 
-void ModelRegistry::Drain(absl::Time deadline) {
-  for (ServableModel* model : StartDraining()) model->batcher->Drain(deadline);
+void ModelRegistry::Notify(const ModelStatus& status) const {
+  if (listener_) listener_(status);
 }
 
-void ModelRegistry::Notify(const std::string& name, ModelState state) const {
-  if (listener_) listener_(name, state);
-}
-
-void ModelRegistry::LoadAll() {
-  for (size_t i = 0;; ++i) {
-    ModelSource source;
-    {
-      absl::MutexLock lock(&mutex_);
-      if (draining_ || i == entries_.size()) return;
-      if (entries_[i].built_in) continue;
-      source = entries_[i].source;
-    }
-    EndLoad(i, load_(source, metrics_, executor_));
-  }
-}
-
-void ModelRegistry::EndLoad(size_t index, absl::StatusOr<std::unique_ptr<ServableModel>> model) {
+void ModelRegistry::Lose(const ServableModel* model, const absl::Status& why) {
   ModelStatus status;
   {
     absl::MutexLock lock(&mutex_);
-    if (draining_) return;
-    Entry& entry = entries_[index];
-    if (model.ok()) {
-      entry.SetModel(*std::move(model));
-    } else {
-      entry.status.state = ModelState::kFailed;
-      entry.status.error = model.status();
-    }
-    status = entry.status;
+    Entry* const entry = FindEntry(model);
+    if (entry == nullptr || entry->status.state != ModelState::kReady) return;  // it is given up
+    entry->status.state = ModelState::kLost;
+    entry->status.error = why;
+    status = entry->status;
   }
-  Notify(status.name, status.state);
-  if (status.model == nullptr) return;
-  Batcher& batcher = *status.model->batcher;
-  batcher.SetLostListener([this, index](const absl::Status& why) { Lose(index, why); });
-  batcher.SetStallListener([this, index](int workers) { SetStalled(index, workers); });
+  Notify(status);
 }
 
-void ModelRegistry::Lose(size_t index, const absl::Status& why) {
-  std::string name;
+void ModelRegistry::SetStalled(const ServableModel* model, int workers) {
+  ModelStatus status;
   {
     absl::MutexLock lock(&mutex_);
-    Entry& entry = entries_[index];
-    if (entry.status.state != ModelState::kReady) return;  // it is draining
-    entry.status.state = ModelState::kLost;
-    entry.status.error = why;
-    name = entry.status.name;
+    Entry* const entry = FindEntry(model);
+    if (entry == nullptr || draining_) return;
+    entry->status.stalled_workers = workers;
+    entry->status.has_stalled = true;
+    status = entry->status;
   }
-  Notify(name, ModelState::kLost);
+  Notify(status);
 }
 
-void ModelRegistry::SetStalled(size_t index, int workers) {
-  std::string name;
-  ModelState state;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (draining_) return;
-    ModelStatus& status = entries_[index].status;
-    status.stalled_workers = workers;
-    status.has_stalled = true;
-    name = status.name;
-    state = status.state;
-  }
-  Notify(name, state);
+void ModelRegistry::Drain(absl::Time deadline) {
+  for (const auto& model : StartDraining()) model->batcher->Drain(deadline);
 }
 
-std::vector<ServableModel*> ModelRegistry::StartDraining() {
-  std::vector<ServableModel*> models;
-  std::vector<std::string> changed;
+ModelRegistry::Models ModelRegistry::StartDraining() {
+  Models models;
+  std::vector<ModelStatus> changed;
+  std::deque<Job> jobs;
   {
     absl::MutexLock lock(&mutex_);
     draining_ = true;
-    for (Entry& entry : entries_) {
-      if (!entry.status.error.ok()) continue;  // it failed or is lost
-      entry.status.state = ModelState::kDraining;
-      if (!entry.built_in) changed.push_back(entry.status.name);
-      if (entry.model) models.push_back(entry.model.get());
+    work_.SignalAll();
+    jobs.swap(jobs_);
+    for (const auto& entry : entries_) {
+      ModelStatus& status = entry->status;
+      if (status.model != nullptr) models.push_back(status.model);
+      if (status.HasFailed() || status.state == ModelState::kUnloaded) continue;
+      if (status.state == ModelState::kDraining) continue;
+      status.state = ModelState::kDraining;
+      if (!entry->built_in) changed.push_back(status);
+    }
+    for (const auto& given_up : given_up_) {
+      if (std::shared_ptr<ServableModel> model = given_up.lock()) models.push_back(model);
     }
   }
-  for (const std::string& name : changed) Notify(name, ModelState::kDraining);
+  for (Job& job : jobs) {
+    for (Done& done : job.done) done(absl::UnavailableError("the server is stopping"));
+  }
+  for (const ModelStatus& status : changed) Notify(status);
   return models;
 }
 

@@ -1,65 +1,121 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/batching/batcher.h"
+#include "server/batching/steady_time.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/attention_model.h"
 #include "server/models/encoder_model.h"
 #include "server/models/model_loader.h"
 #include "server/models/model_options.h"
+#include "server/models/model_reaper.h"
 #include "server/models/model_status.h"
 
 namespace attendant {
 
-// When the whole server counts as ready: once every model has ended its load, and one, or all,
-// serve.
+// When the whole server counts as ready: once every model of the start has ended its load, and one,
+// or all, serve.
 enum class Readiness { kAnyModel, kEveryModel };
 
-// The models of this process and the life of each: load, warm, serve, drain. Thread-safe.
+// Who changes what is loaded after the start, in Triton's words.
+enum class ModelControl { kNone, kExplicit, kPoll };
+
+// Where the versions of a model are that are to be loaded, ascending. NOT_FOUND: there is no such
+// model. Called by the loading thread; may read files.
+using ModelFinder =
+    std::function<absl::StatusOr<std::vector<ModelSource>>(const std::string& name)>;
+
+struct RegistryOptions {
+  Readiness readiness = Readiness::kAnyModel;
+  ModelControl control = ModelControl::kNone;
+  // A model without requests for so long is unloaded, and loaded again for the next one.
+  absl::Duration unload_idle = absl::InfiniteDuration();
+  // How long a model that is given up may take to answer its requests.
+  absl::Duration drain_timeout = absl::Seconds(25);
+  ModelFinder find{};  // empty: what SetModels was given
+};
+
+// The models of this process and the life of each: load, warm, serve, replace, unload, drain.
+// Thread-safe.
+//
+// One thread does all loading and unloading, one after the other. A new instance of a model is
+// loaded beside the one that serves; then new requests go to the new one, and the old one is freed
+// after the last request that shares in it. So replacing a model fails no request.
 class ModelRegistry {
  public:
-  // Called after every change of a model's state or number of stalled workers, by the thread that
-  // made it.
-  using Listener = std::function<void(const std::string& name, ModelState state)>;
+  // Called after every change of a version's state, model or number of stalled workers, by the
+  // thread that made it. A version that List has no more is kUnloaded.
+  using Listener = std::function<void(const ModelStatus& status)>;
+  // Called once with how a load or unload ended: from the loading thread, or inside the call.
+  using Done = absl::AnyInvocable<void(const absl::Status&)>;
 
   // Completions of requests run on `executor`. `metrics` must outlive the registry.
   ModelRegistry(ModelLoader loader, ServerMetrics& metrics, Executor executor,
-                Readiness readiness = Readiness::kAnyModel);
+                RegistryOptions options = {});
+  // REQUIRES: nobody shares in a model any more.
   ~ModelRegistry();
   ModelRegistry(const ModelRegistry&) = delete;
   ModelRegistry& operator=(const ModelRegistry&) = delete;
 
   void SetListener(Listener listener);  // before the first Load
 
-  // Adds models that are to be loaded. Called once, before StartLoading. REQUIRES: their names
-  // differ.
-  void SetModels(std::vector<ModelSource> sources);
+  // Adds models that are to be loaded, and others that are loaded on request only. Called once,
+  // before StartLoading. REQUIRES: names and versions differ.
+  void SetModels(std::vector<ModelSource> sources, std::vector<ModelSource> unloaded = {});
 
   // Adds a model that needs no loading. Find and Drain treat it like the others; List leaves it
   // out, and it makes nothing ready. Called before StartLoading.
   void AddBuiltIn(std::unique_ptr<ServableModel> model);
 
-  // Loads the models one after the other on a thread of its own, and returns at once. Called once.
+  // Starts the loading thread with the models of SetModels, in their order. Called once.
   void StartLoading();
 
-  // NOT_FOUND: no such model. UNAVAILABLE: it is loading, draining, lost, or failed to load; the
-  // message says why. INVALID_ARGUMENT: it is of the other kind. The model lives as long as the
-  // registry.
-  absl::StatusOr<EncoderModel*> Find(absl::string_view name) const;
-  absl::StatusOr<AttentionModel*> FindAttention(absl::string_view name) const;
+  // Loads the versions of `name` that the finder names, each beside the instance that serves, which
+  // then is given up; other versions are given up when all loads went well. When a load fails, the
+  // former instance stays. OK once the new ones serve. A call that finds the same load waiting
+  // joins it. NOT_FOUND, what loading says, or UNAVAILABLE when the server drains.
+  void Load(const std::string& name, Done done);
+  // From its turn on, requests for the model get UNAVAILABLE. OK once the requests from before are
+  // answered. NOT_FOUND: it was never loaded.
+  void Unload(const std::string& name, Done done);
 
-  std::vector<ModelStatus> List() const;  // in the order in which they were added
+  // OK when clients may call Load and Unload, else UNAVAILABLE with the reason.
+  absl::Status CheckControl() const;
+
+  // Whether a request must wait for the model, which was unloaded because it was idle.
+  bool Sleeps(const std::string& name) const;
+  // Loads it, and calls `then` once when it serves or cannot: from the loading thread, or inside
+  // the call.
+  void Wake(const std::string& name, absl::AnyInvocable<void()> then);
+
+  // The model to share in, for as long as a request lasts. The version is a decimal number, or
+  // empty: the highest that serves. NOT_FOUND: no such model or version. UNAVAILABLE: it is
+  // loading, draining, unloaded, lost, or failed to load; the message says why. INVALID_ARGUMENT:
+  // it is of the other kind.
+  absl::StatusOr<std::shared_ptr<EncoderModel>> Find(absl::string_view name,
+                                                     absl::string_view version = "") const;
+  absl::StatusOr<std::shared_ptr<AttentionModel>> FindAttention(absl::string_view name) const;
+
+  // A model that serves, or is idle; errors as Find's.
+  absl::StatusOr<ModelStatus> Describe(absl::string_view name, absl::string_view version) const;
+
+  // Every version of every model, in the order in which the models were added.
+  std::vector<ModelStatus> List() const;
 
   // OK when the server is ready and no model has stalled; else UNAVAILABLE, naming a model that is
   // not and why.
@@ -68,47 +124,93 @@ class ModelRegistry {
   // From now on Ready says that the server stops. The models go on serving until Drain.
   void AnnounceDrain();
 
-  // Whether a model of this name was added, in any state.
-  bool Contains(absl::string_view name) const;
-
   // Every model turns kDraining, refuses new requests, and finishes the admitted ones until
-  // `deadline`. A model that is still loading is given up once its load ends. Called once.
+  // `deadline`. Loads that wait are refused; a model that is still loading is given up once its
+  // load ends. Called once.
   void Drain(absl::Time deadline);
 
  private:
   struct Entry {
     ModelSource source;
     ModelStatus status;
-    std::unique_ptr<ServableModel> model;
     bool built_in = false;
+    bool at_start = false;  // the server is not ready before its first load has ended
+    absl::Time wake_after = absl::InfinitePast();  // when kIdle: a failed load is not tried before
 
-    void SetModel(std::unique_ptr<ServableModel> loaded);
+    void SetModel(std::shared_ptr<ServableModel> loaded);
+    bool Sleeps() const;
   };
+  struct Job {
+    enum class Kind { kLoad, kUnload, kWake };
+    Kind kind = Kind::kLoad;
+    std::string name;
+    std::vector<Done> done;
+  };
+  using Entries = std::vector<std::unique_ptr<Entry>>;
+  using Models = std::vector<std::shared_ptr<ServableModel>>;
 
-  const Entry* FindEntry(absl::string_view name) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // A model that is ready; errors as Find's.
-  absl::StatusOr<ServableModel*> FindReady(absl::string_view name) const
+  // The table: model_registry.cc.
+  Entry* FindEntry(absl::string_view name, int64_t version) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  Entry* FindEntry(const ServableModel* model) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<const Entry*> Choose(absl::string_view name, absl::string_view version) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::shared_ptr<ServableModel>> FindReady(absl::string_view name,
+                                                           absl::string_view version) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void Notify(const std::string& name, ModelState state) const;
-  void LoadAll() ABSL_LOCKS_EXCLUDED(mutex_);
-  void EndLoad(size_t index, absl::StatusOr<std::unique_ptr<ServableModel>> model)
+  Entry& AddEntry(const ModelSource& source, ModelState state)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Notify(const ModelStatus& status) const;
+  void Lose(const ServableModel* model, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetStalled(const ServableModel* model, int workers) ABSL_LOCKS_EXCLUDED(mutex_);
+  Models StartDraining() ABSL_LOCKS_EXCLUDED(mutex_);  // the models to wait for
+
+  // The loading thread: model_jobs.cc.
+  void Work() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool AwaitWork() ABSL_LOCKS_EXCLUDED(mutex_);  // false: the server drains
+  std::optional<Job> TakeJob() ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddJob(Job::Kind kind, const std::string& name, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Run(Job job) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::vector<ModelSource>> FindSources(const std::string& name) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void Lose(size_t index, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
-  void SetStalled(size_t index, int workers) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the models to wait for.
-  std::vector<ServableModel*> StartDraining() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status RunLoad(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status RunUnload(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  void RunWake(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status LoadVersion(const ModelSource& source) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status BeginLoad(const ModelSource& source) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status EndLoad(const ModelSource& source,
+                       absl::StatusOr<std::unique_ptr<ServableModel>> model)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void GiveUpOthers(const std::string& name, const std::vector<ModelSource>& kept)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Since when no version of the model is used. Infinite for one that is never unloaded.
+  absl::Time IdleSince(const std::string& name, absl::Time now) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::Time NextIdle(absl::Time now) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  void UnloadIdle() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes the entry's model away. It is freed after its last request.
+  void GiveUp(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AwaitGivenUp() ABSL_LOCKS_EXCLUDED(mutex_);
+  void CountSleeping() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ModelLoader load_;
   ServerMetrics& metrics_;
   const Executor executor_;
-  const Readiness readiness_;
+  const RegistryOptions options_;
   Listener listener_;
 
   mutable absl::Mutex mutex_;
-  std::vector<Entry> entries_ ABSL_GUARDED_BY(mutex_);  // fixed in number once loading starts
+  SteadyCondVar work_;                       // a job, or draining: for the loading thread
+  Entries entries_ ABSL_GUARDED_BY(mutex_);  // versions of one model are neighbours, ascending
+  std::vector<ModelSource> given_ ABSL_GUARDED_BY(mutex_);  // by SetModels
+  std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<ServableModel>> given_up_ ABSL_GUARDED_BY(mutex_);
+  int64_t left_behind_ = 0;  // models whose workers do not end; of the loading thread
   bool drain_announced_ ABSL_GUARDED_BY(mutex_) = false;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> any_sleeps_{false};
 
+  ModelReaper reaper_;
   std::thread loading_;  // last: it uses all of the above
 };
 

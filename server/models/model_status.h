@@ -1,31 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "server/models/attention_model.h"
+#include "server/models/encoder_model.h"
 #include "server/models/servable_model.h"
 
 namespace attendant {
 
 enum class ModelState {
+  kUnloaded,  // loaded on request only
   kLoading,
-  kReady,
-  kFailed,  // it did not load
-  kLost,    // it served until its devices were lost
-  kDraining
+  kReady,      // also while the same version is loaded anew
+  kIdle,       // unloaded for want of requests: the next one loads it, and waits
+  kFailed,     // it did not load
+  kLost,       // it served until its devices were lost
+  kUnloading,  // it answers the requests from before
+  kDraining    // likewise, and the server stops
 };
 
+// One version of a model.
 struct ModelStatus {
   std::string name;
+  int64_t version = 1;
   ModelState state = ModelState::kLoading;
-  absl::Status error;              // the reason, with kFailed and kLost
-  int stalled_workers = 0;         // their batches run too long; the model still takes requests
-  bool has_stalled = false;        // now or earlier
-  ServableModel* model = nullptr;  // null until it has loaded
+  // The reason, with kFailed and kLost. With kReady and kIdle: why the last load failed, when the
+  // model from the load before it stayed.
+  absl::Status error;
+  int stalled_workers = 0;   // their batches run too long; the model still takes requests
+  bool has_stalled = false;  // now or earlier
+  std::shared_ptr<ServableModel> model;  // null unless it has loaded
+  std::optional<EncoderFacts> facts;     // of an encoder, once it has loaded
+  bool is_module = false;                // an attention module, known once it has loaded
 
   // It does not serve, and will not.
   bool HasFailed() const { return state == ModelState::kFailed || state == ModelState::kLost; }
+  // It takes requests, now or after a load that the request waits for.
+  bool Serves() const { return state == ModelState::kReady || state == ModelState::kIdle; }
 
   // The loaded model when it is of that kind, else null.
   EncoderModel* encoder() const { return model == nullptr ? nullptr : model->AsEncoder(); }

@@ -6,12 +6,12 @@
 namespace attendant {
 
 void CallState::Cancel() {
-  Batcher* batcher = nullptr;
+  std::shared_ptr<Batcher> batcher;
   RequestId id = 0;
   {
     absl::MutexLock lock(&mutex_);
     cancelled_ = true;
-    batcher = batcher_;
+    batcher = batcher_.lock();
     id = id_;
   }
   if (batcher != nullptr) batcher->Cancel(id);
@@ -22,14 +22,15 @@ bool CallState::cancelled() const {
   return cancelled_;
 }
 
-void CallState::SetSubmitted(Batcher& batcher, RequestId id) {
+void CallState::SetSubmitted(std::weak_ptr<Batcher> weak, RequestId id) {
+  std::shared_ptr<Batcher> batcher;
   {
     absl::MutexLock lock(&mutex_);
-    batcher_ = &batcher;
+    if (cancelled_) batcher = weak.lock();
+    batcher_ = std::move(weak);
     id_ = id;
-    if (!cancelled_) return;
   }
-  batcher.Cancel(id);  // Cancel came while the request was being submitted
+  if (batcher != nullptr) batcher->Cancel(id);  // Cancel came while the request was submitted
 }
 
 void CallState::SetClientId(std::string id) {

@@ -33,8 +33,8 @@ class CallState {
   void Cancel();
   bool cancelled() const;
 
-  // Makes Cancel reach the submitted request. `batcher` must outlive the state's last Cancel.
-  void SetSubmitted(Batcher& batcher, RequestId id);
+  // Makes Cancel reach the submitted request, as long as its batcher lives.
+  void SetSubmitted(std::weak_ptr<Batcher> batcher, RequestId id);
 
   // The id that the client chose, if it may be sent back; else empty.
   void SetClientId(std::string id);
@@ -56,7 +56,7 @@ class CallState {
   const std::shared_ptr<ConnectionBudgets> memory_;
   const std::function<void(int64_t)> on_admitted_;
   mutable absl::Mutex mutex_;
-  Batcher* batcher_ ABSL_GUARDED_BY(mutex_) = nullptr;  // null: not submitted
+  std::weak_ptr<Batcher> batcher_ ABSL_GUARDED_BY(mutex_);  // none: not submitted
   RequestId id_ ABSL_GUARDED_BY(mutex_) = 0;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   std::string client_id_ ABSL_GUARDED_BY(mutex_);

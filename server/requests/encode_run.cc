@@ -8,11 +8,7 @@
 
 namespace attendant {
 
-absl::StatusOr<EncoderModel*> EncodeRun::FindModel() {
-  return dependencies().models.Find(call().model);
-}
-
-absl::StatusOr<ServableModel*> EncodeRun::Decode() {
+absl::StatusOr<std::shared_ptr<ServableModel>> EncodeRun::Decode() {
   ATTENDANT_ASSIGN_OR_RETURN(model_, FindModel());
   ATTENDANT_ASSIGN_OR_RETURN(input_, FromMessage());
   sequence_bytes_ = kSequenceBytes * static_cast<int64_t>(input_.sequences.size());

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+
 #include "absl/status/statusor.h"
 #include "server/limits/limits.h"
 #include "server/requests/encode_types.h"
@@ -25,10 +27,10 @@ class EncodeRun : public RequestRun {
   virtual absl::StatusOr<EncodeInput> FromMessage() = 0;
   // Translates to the response message, and frees `output`'s tensors on the way.
   virtual void ToMessage(EncodeOutput& output) = 0;
-  // Finds the model by the call's name. For protocols in which a model has other names.
-  virtual absl::StatusOr<EncoderModel*> FindModel();
+  // Finds the version of the model that the request message names.
+  virtual absl::StatusOr<std::shared_ptr<EncoderModel>> FindModel() = 0;
 
-  absl::StatusOr<ServableModel*> Decode() final;
+  absl::StatusOr<std::shared_ptr<ServableModel>> Decode() final;
   absl::StatusOr<PendingRequest> Prepare() override;
   void Answer(RequestResult result) final;
   RequestTokens CountTokens(ModelMetrics& metrics) const final;
@@ -38,7 +40,7 @@ class EncodeRun : public RequestRun {
 
  private:
   const EncodeLimits& limits_;
-  EncoderModel* model_ = nullptr;
+  std::shared_ptr<EncoderModel> model_;
   EncodeInput input_;  // from Decode to Prepare
   int64_t sequence_bytes_ = 0;
   EncodeOutput output_;

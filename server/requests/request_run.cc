@@ -43,7 +43,24 @@ void RequestRun::Start(std::unique_ptr<RequestRun> run) {
   const absl::Status acquired = run->AcquireRequest(kRequestBytes + bytes);
   if (!acquired.ok()) return run->End(acquired);
   RunInlineOrOn(dependencies.executor, bytes,
-                [run = std::move(run)]() mutable { Submit(std::move(run)); });
+                [run = std::move(run)]() mutable { Read(std::move(run)); });
+}
+
+void RequestRun::Read(std::unique_ptr<RequestRun> run) {
+  if (run->call_.state->cancelled()) {
+    return run->End(absl::CancelledError("cancelled by the client"));
+  }
+  const absl::Time start = absl::Now();
+  const absl::Status read = run->ReadMessage();
+  if (!read.ok()) return run->End(read);
+  run->times_.decode = absl::Now() - start;
+  ModelRegistry& models = run->dependencies_.models;
+  const std::string model = run->call_.model;
+  if (!models.Sleeps(model)) return Submit(std::move(run));
+  const Executor& executor = run->dependencies_.executor;
+  models.Wake(model, [&executor, run = std::move(run)]() mutable {
+    executor([run = std::move(run)]() mutable { Submit(std::move(run)); });
+  });
 }
 
 void RequestRun::Submit(std::unique_ptr<RequestRun> run) {
@@ -54,13 +71,13 @@ void RequestRun::Submit(std::unique_ptr<RequestRun> run) {
   if (!pending.ok()) return run->End(pending.status());
   run->model_->metrics->AddInflight(1);
   // The answer may come, and end the call, before Submit returns: `run` is not used after that.
-  Batcher& batcher = *run->model_->batcher;
+  const std::shared_ptr<Batcher> batcher(run->model_, run->model_->batcher.get());
   const std::shared_ptr<CallState> state = run->call_.state;
   pending->deadline = run->call_.deadline;
   pending->done = [run = std::move(run)](absl::StatusOr<RequestResult> result) mutable {
     run->Complete(std::move(result));
   };
-  const RequestId id = batcher.Submit(*std::move(pending));
+  const RequestId id = batcher->Submit(*std::move(pending));
   state->SetSubmitted(batcher, id);
 }
 
@@ -80,20 +97,21 @@ absl::Status RequestRun::ReadMessage() {
 
 absl::StatusOr<PendingRequest> RequestRun::MakePending() {
   const absl::Time start = absl::Now();
-  ATTENDANT_RETURN_IF_ERROR(ReadMessage());
   ATTENDANT_ASSIGN_OR_RETURN(model_, Decode());
+  model_->Touch();
   if (call_.deadline <= absl::Now()) {
     model_->metrics->CountRejected(RejectReasonName(RejectReason::kDeadline));
     return absl::DeadlineExceededError("the deadline passed before the request was read");
   }
   ATTENDANT_ASSIGN_OR_RETURN(PendingRequest pending, Prepare());
   call_.message.reset();  // the queue holds what is to be computed, and nothing twice
-  times_.decode = absl::Now() - start;
+  times_.decode += absl::Now() - start;
   return pending;
 }
 
 void RequestRun::Complete(absl::StatusOr<RequestResult> result) {
   model_->metrics->AddInflight(-1);
+  model_->Touch();
   if (!result.ok()) return End(result.status());
   times_.queue = result->queue;
   times_.compute = result->compute;
@@ -112,11 +130,12 @@ void RequestRun::End(const absl::Status& status) {
 }
 
 RequestTokens RequestRun::Count(const absl::Status& status) const {
-  if (!dependencies_.models.Contains(call_.model)) {
+  const std::shared_ptr<ModelMetrics> found = dependencies_.metrics.FindModel(call_.model);
+  if (found == nullptr) {
     dependencies_.metrics.CountUnknownModel(call_.method, status.code());
     return {};
   }
-  ModelMetrics& metrics = dependencies_.metrics.ForModel(call_.model);
+  ModelMetrics& metrics = *found;
   metrics.CountRequest(call_.method, status.code());
   metrics.ObservePhase(call_.method, Phase::kTotal, times_.total());
   if (!status.ok()) return {};
@@ -162,9 +181,9 @@ absl::StatusOr<ByteBudget::Share> RequestRun::AcquireOwn(int64_t bytes) {
 }
 
 absl::Status RequestRun::CountRejected(const absl::Status& status) const {
-  if (!status.ok() && dependencies_.models.Contains(call_.model)) {
-    dependencies_.metrics.ForModel(call_.model).CountRejected(MemoryBudgets::kRejected);
-  }
+  if (status.ok()) return status;
+  const std::shared_ptr<ModelMetrics> metrics = dependencies_.metrics.FindModel(call_.model);
+  if (metrics != nullptr) metrics->CountRejected(MemoryBudgets::kRejected);
   return status;
 }
 

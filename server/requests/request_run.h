@@ -72,7 +72,8 @@ struct RequestTokens {
 //   3  stop if the client has cancelled         8  wait for the batcher
 //   4  scan the message, account for what       9  Answer
 //      parsing takes, parse                    10  count, log, call done
-//   5  Decode
+//   5  wait for a model that was unloaded
+//      because it was idle; Decode
 //
 // An error ends the request at 10. Derived classes define the steps with a capital letter;
 // EncodeRun (in encode_run.h) defines them for encoders and leaves a protocol two translations. One
@@ -94,7 +95,7 @@ class RequestRun {
   // The model's own name, for a protocol in which clients know it by others.
   virtual std::string ModelName(const std::string& name) const { return name; }
   // Finds the model and reads the request message. Keeps nothing of the message beyond Prepare.
-  virtual absl::StatusOr<ServableModel*> Decode() = 0;
+  virtual absl::StatusOr<std::shared_ptr<ServableModel>> Decode() = 0;
   // Checks the request, acquires the answer's memory (AcquireResponse), and returns the work for
   // the model's batcher, without deadline and done. A request without sequences, all of them
   // masked, takes the same way: its result is empty.
@@ -124,6 +125,7 @@ class RequestRun {
   const RequestTimes& times() const { return times_; }
 
  private:
+  static void Read(std::unique_ptr<RequestRun> run);
   static void Submit(std::unique_ptr<RequestRun> run);
   absl::Status ReadMessage();
   absl::StatusOr<PendingRequest> MakePending();
@@ -137,7 +139,7 @@ class RequestRun {
   RequestCall call_;
   RequestTimes times_;
   int64_t request_bytes_ = 0;
-  ServableModel* model_ = nullptr;  // set by MakePending
+  std::shared_ptr<ServableModel> model_;  // set by MakePending, shared in until the end
 };
 
 }  // namespace attendant

@@ -93,10 +93,10 @@ HealthService::HealthService(CallGate& gate, const std::vector<std::string>& nam
       [this](IncomingCall& call, grpc::ByteBuffer& request) { return Watch(call, request); });
 }
 
-void HealthService::Set(const std::string& name, bool serving) {
+void HealthService::Set(std::map<std::string, bool> serving) {
   absl::MutexLock lock(&mutex_);
   if (draining_) return;
-  serving_.at(name) = serving;
+  serving_ = std::move(serving);
   NotifyWatchers();
 }
 

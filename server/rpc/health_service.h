@@ -14,15 +14,16 @@
 
 namespace attendant {
 
-// grpc.health.v1.Health, Check and Watch, for "" (the whole server) and for each model by its name.
+// grpc.health.v1.Health, Check and Watch, for "" (the whole server) and for each model by its name,
+// whatever its version.
 // gRPC's own service is not used: it says SERVING for "" as soon as the port opens. Thread-safe.
 class HealthService final : public RawService<grpc::health::v1::Health> {
  public:
   // `names` and "" exist from the start and are NOT_SERVING.
   HealthService(CallGate& gate, const std::vector<std::string>& names);
 
-  // REQUIRES: `name` is one of the names.
-  void Set(const std::string& name, bool serving);
+  // From now on these names exist, with whether they serve, and no others. REQUIRES: "" is one.
+  void Set(std::map<std::string, bool> serving);
 
   // Makes every name NOT_SERVING for good: Set changes nothing from now on.
   void Drain();

@@ -211,7 +211,8 @@ TEST(AppTest, IsNotReadyBesideAModelThatFailedWhenStrict) {
 TEST(AppTest, EndsWhenNoModelCanBeLoaded) {
   ServerFlags flags;
   flags.listen = flags.http_listen = "127.0.0.1:0";
-  absl::StatusOr<std::unique_ptr<App>> app = App::Start(flags, {{"gone", "/nonexistent/gone"}});
+  absl::StatusOr<std::unique_ptr<App>> app =
+      App::Start(flags, {.fixed = {{"gone", "/nonexistent/gone"}}});
   ASSERT_TRUE(app.ok());
   const absl::Status status = (*app)->Run();
   EXPECT_FALSE(status.ok());

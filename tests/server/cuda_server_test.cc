@@ -45,7 +45,8 @@ class CudaServerTest : public testing::Test {
   }
 
   absl::Status Start() {
-    absl::StatusOr<std::unique_ptr<App>> app = App::Start(flags_, {{"tiny", directory_ / "tiny"}});
+    absl::StatusOr<std::unique_ptr<App>> app =
+        App::Start(flags_, {.fixed = {{"tiny", directory_ / "tiny"}}});
     if (!app.ok()) return app.status();
     app_ = *std::move(app);
     run_ = std::thread([this] { run_status_ = app_->Run(); });

@@ -53,6 +53,8 @@ TEST(FlagsTest, MarkdownNamesEveryFlag) {
 TEST(FlagsTest, SaysWhatIsWrong) {
   const std::pair<std::vector<std::string>, std::string> cases[] = {
       {{}, "no model: give --model"},
+      {{"--model=a=/x", "--model_control=poll"}, "--model_control=poll needs --model_repository"},
+      {{"--model=a=/x", "--model_control=all"}, "--model_control cannot be 'all'"},
       {{"--model=a=/x", "serve"}, "'serve' is not a flag"},
       {{"--model=a=/x", "--modle=b"}, "no flag --modle"},
       {{"--model"}, "--model needs a value"},

@@ -49,9 +49,9 @@ InProcessServer::InProcessServer(const Options& options) : backend_(MakeGatedBac
   if (!options.load_gate_open) load_gate_.Close();
   ServerFlags flags = options.flags;
   flags.listen = flags.http_listen = "127.0.0.1:0";
-  std::vector<ModelSource> sources{{"tiny", directory_ / "tiny"}};
+  ModelSources sources{.fixed = {{"tiny", directory_ / "tiny"}}};
   for (const std::string& name : options.broken_models) {
-    sources.push_back({name, directory_ / name});
+    sources.fixed.push_back({name, directory_ / name});
   }
   absl::StatusOr<std::unique_ptr<App>> app =
       App::Start(flags, sources, GatedLoader(*backend_, load_gate_, flags));

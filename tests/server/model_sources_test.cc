@@ -15,7 +15,14 @@ using ::testing::HasSubstr;
 
 absl::StatusOr<std::vector<ModelSource>> Collect(const std::vector<std::string>& models,
                                                  const std::string& repository = "") {
-  return CollectModels(models, repository);
+  ServerFlags flags;
+  flags.models = models;
+  flags.model_repository = repository;
+  absl::StatusOr<ModelSources> sources = CollectModels(flags);
+  if (!sources.ok()) return sources.status();
+  std::vector<ModelSource> all = sources->fixed;
+  all.insert(all.end(), sources->repository.begin(), sources->repository.end());
+  return all;
 }
 
 TEST(ModelSourcesTest, FlagsComeFirstThenTheRepositoryByName) {
@@ -53,6 +60,45 @@ TEST(ModelSourcesTest, FoldersOfARepositoryObeyTheSameRules) {
     EXPECT_EQ(sources.status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(sources.status().message()), HasSubstr(name));
   }
+}
+
+TEST(ModelSourcesTest, ARepositoryMayBeEmptyWhenModelsComeLater) {
+  TempDirectory empty;
+  ServerFlags flags;
+  flags.model_repository = empty.path();
+  for (const auto& [control, ok] :
+       {std::pair("none", false), std::pair("explicit", true), std::pair("poll", true)}) {
+    flags.model_control = control;
+    EXPECT_EQ(CollectModels(flags).ok(), ok) << control;
+  }
+}
+
+TEST(ModelSourcesTest, VersionsOfARepositoryAreOneModel) {
+  TempDirectory directory;
+  for (const char* version : {"m/1", "m/2", "m/3"}) {
+    std::filesystem::create_directories(directory / version);
+    WriteFile((directory / version) + "/config.json", "{}");
+  }
+  ServerFlags flags;
+  flags.model_repository = directory.path();
+  flags.max_model_versions = 2;
+  const auto sources = CollectModels(flags);
+  ASSERT_TRUE(sources.ok()) << sources.status();
+  ASSERT_EQ(sources->repository.size(), 2u);
+  EXPECT_EQ(sources->repository[0].version, 2);
+  EXPECT_EQ(sources->repository[1].version, 3);
+}
+
+TEST(ModelSourcesTest, AFixedModelIsFoundBeforeTheRepository) {
+  TempDirectory directory;
+  std::filesystem::create_directory(directory / "m");
+  WriteFile(directory / "m/config.json", "{}");
+  const ModelRepository repository(directory.path(), 1);
+  const ModelFinder find = MakeFinder({{"fixed", "/x"}}, &repository);
+  EXPECT_EQ(find("fixed")->front().directory, "/x");
+  EXPECT_EQ(find("m")->front().directory, directory / "m");
+  EXPECT_TRUE(absl::IsNotFound(find("nobody").status()));
+  EXPECT_TRUE(absl::IsNotFound(MakeFinder({}, nullptr)("nobody").status()));
 }
 
 TEST(ModelSourcesTest, SaysWhatIsWrong) {

@@ -30,7 +30,7 @@ class AttendRun final : public RequestRun {
     return name.empty() ? std::string(kAttentionName) : name;
   }
 
-  absl::StatusOr<ServableModel*> Decode() override {
+  absl::StatusOr<std::shared_ptr<ServableModel>> Decode() override {
     const auto& request = Parsed<v1::AttendRequest>(message());
     ATTENDANT_ASSIGN_OR_RETURN(model_, dependencies().models.FindAttention(call().model));
     ATTENDANT_ASSIGN_OR_RETURN(plan_, PlanAttend(request, *model_));
@@ -69,7 +69,7 @@ class AttendRun final : public RequestRun {
 
   const int64_t max_response_bytes_;
   v1::AttendResponse& response_;
-  AttentionModel* model_ = nullptr;
+  std::shared_ptr<AttentionModel> model_;
   std::string model_name_;  // as the client said it
   AttendPlan plan_;         // from Decode to Prepare
   NumberFormat format_ = NumberFormat::kF32;
@@ -129,7 +129,7 @@ void AttentionService::Run(Method method, absl::Time deadline, std::shared_ptr<C
 absl::Status AttentionService::ListAttention(v1::ListAttentionResponse& response) const {
   KindsToProto(response);
   for (const ModelStatus& status : dependencies_.requests.models.List()) {
-    if (status.attention() != nullptr) ToProto(status, *response.add_modules());
+    if (status.is_module) ToProto(status, *response.add_modules());
   }
   v1::AttentionLimits& limits = *response.mutable_limits();
   limits.set_max_request_bytes(dependencies_.max_request_bytes);

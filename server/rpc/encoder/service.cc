@@ -26,6 +26,11 @@ class EncoderRun final : public EncodeRun {
     return FromProto(request, limits());
   }
 
+  absl::StatusOr<std::shared_ptr<EncoderModel>> FindModel() override {
+    const auto& request = Parsed<v1::EncodeRequest>(message());
+    return dependencies().models.Find(call().model, request.model_version());
+  }
+
   void ToMessage(EncodeOutput& output) override {
     response_.set_id(call().state->client_id());
     response_.set_model(call().model);
@@ -94,7 +99,7 @@ void EncoderService::Run(Method method, absl::Time deadline, std::shared_ptr<Cal
 
 absl::Status EncoderService::ListModels(v1::ListModelsResponse& response) const {
   for (const ModelStatus& status : dependencies_.requests.models.List()) {
-    if (status.attention() != nullptr) continue;  // attendant.v1.Attention lists it
+    if (status.is_module) continue;  // attendant.v1.Attention lists it
     ToProto(status, *response.add_models());
   }
   return absl::OkStatus();

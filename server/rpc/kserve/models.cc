@@ -2,10 +2,8 @@
 #include "server/rpc/kserve/models.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
@@ -15,13 +13,6 @@ namespace {
 
 constexpr absl::string_view kPlatform = "attendant_encoder";
 constexpr absl::string_view kBackend = "attendant";
-
-struct Suffix {
-  absl::string_view text;
-  ServedName kind;
-};
-constexpr std::array<Suffix, 2> kSuffixes = {
-    {{".ids", ServedName::kIds}, {".encoder", ServedName::kEncoder}}};
 
 void FillTensor(const TensorSpec& spec, inference::ModelMetadataResponse::TensorMetadata& tensor) {
   tensor.set_name(std::string(spec.name));
@@ -54,14 +45,47 @@ const char* IndexState(ModelState state) {
     case ModelState::kLoading:
       return "LOADING";
     case ModelState::kReady:
+    case ModelState::kIdle:
       return "READY";
+    case ModelState::kUnloaded:
     case ModelState::kFailed:
     case ModelState::kLost:
       return "UNAVAILABLE";
+    case ModelState::kUnloading:
     case ModelState::kDraining:
       return "UNLOADING";
   }
   return "UNKNOWN";
+}
+
+std::string IndexReason(const ModelStatus& status) {
+  if (status.state == ModelState::kUnloaded) return "unloaded";
+  if (status.state == ModelState::kIdle) {
+    return absl::StrCat("idle: the next request loads it", status.error.ok() ? "" : "; ",
+                        status.error.message());
+  }
+  if (status.state != ModelState::kReady || status.error.ok()) {
+    return std::string(status.error.message());
+  }
+  return absl::StrCat("serves on, the last load failed: ", status.error.message());
+}
+
+std::vector<ServedName> NamesOf(const EncoderFacts& facts) {
+  if (!facts.takes_text) return {ServedName::kIds, ServedName::kEncoder};
+  return {ServedName::kText, ServedName::kIds, ServedName::kEncoder};
+}
+
+// NAME of a model without a tokenizer is no name of it.
+absl::Status CheckKind(absl::string_view name, ServedName kind, bool takes_text) {
+  if (kind != ServedName::kText || takes_text) return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrCat("model ", Quote(name), " has no tokenizer: use '.ids' or '.encoder'"));
+}
+
+// The registry knows the model by another name than the client.
+absl::Status WithName(const absl::Status& status, absl::string_view name, absl::string_view base) {
+  if (!absl::IsNotFound(status) || name == base) return status;
+  return absl::NotFoundError(absl::StrCat("no model ", Quote(name), ": ", status.message()));
 }
 
 }  // namespace
@@ -93,31 +117,9 @@ TensorSpec OutputSpecOf(const KServeModelInfo& model) {
   return output;
 }
 
-std::pair<absl::string_view, ServedName> SplitServedName(absl::string_view name) {
-  for (const Suffix& suffix : kSuffixes) {
-    if (absl::EndsWith(name, suffix.text)) {
-      return {name.substr(0, name.size() - suffix.text.size()), suffix.kind};
-    }
-  }
-  return {name, ServedName::kText};
-}
-
-std::string JoinServedName(absl::string_view model, ServedName kind) {
-  for (const Suffix& suffix : kSuffixes) {
-    if (kind == suffix.kind) return absl::StrCat(model, suffix.text);
-  }
-  return std::string(model);
-}
-
-absl::Status CheckKServeVersion(absl::string_view name, absl::string_view version) {
-  if (version.empty() || version == kKServeVersion) return absl::OkStatus();
-  return absl::NotFoundError(absl::StrCat("model ", Quote(name), " has no version ", Quote(version),
-                                          ", only '", kKServeVersion, "'"));
-}
-
 void ToProto(const KServeModelInfo& model, inference::ModelMetadataResponse& metadata) {
   metadata.set_name(model.name);
-  metadata.add_versions(std::string(kKServeVersion));
+  for (const std::string& version : model.versions) metadata.add_versions(version);
   metadata.set_platform(std::string(kPlatform));
   for (const TensorSpec& spec : InputSpecs(model.kind)) FillTensor(spec, *metadata.add_inputs());
   FillTensor(OutputSpecOf(model), *metadata.add_outputs());
@@ -127,7 +129,8 @@ void ToProto(const KServeModelInfo& model, inference::ModelConfig& config) {
   config.set_name(model.name);
   config.set_platform(std::string(kPlatform));
   config.set_backend(std::string(kBackend));
-  config.mutable_version_policy()->mutable_latest()->set_num_versions(1);
+  config.mutable_version_policy()->mutable_latest()->set_num_versions(
+      static_cast<uint32_t>(model.versions.size()));
   config.set_max_batch_size(static_cast<int32_t>(
       std::min<int64_t>(model.max_batch_size, std::numeric_limits<int32_t>::max())));
   for (const TensorSpec& spec : InputSpecs(model.kind)) FillInput(spec, *config.add_input());
@@ -138,10 +141,10 @@ void ToProto(const KServeModelInfo& model, inference::ModelConfig& config) {
   config.mutable_model_transaction_policy()->set_decoupled(false);
 }
 
-void ToProto(absl::string_view name, const ModelStatisticsSnapshot& snapshot,
+void ToProto(const KServeModelInfo& model, const ModelStatisticsSnapshot& snapshot,
              inference::ModelStatistics& statistics) {
-  statistics.set_name(std::string(name));
-  statistics.set_version(std::string(kKServeVersion));
+  statistics.set_name(model.name);
+  statistics.set_version(model.version);
   statistics.set_last_inference(
       static_cast<uint64_t>(std::max<int64_t>(0, absl::ToUnixMillis(snapshot.last_inference))));
   statistics.set_inference_count(snapshot.inference_count);
@@ -163,62 +166,81 @@ void ToProto(absl::string_view name, const ModelStatisticsSnapshot& snapshot,
 absl::StatusOr<KServeModelRef> KServeModels::Find(absl::string_view name,
                                                   absl::string_view version) const {
   const auto [base, kind] = SplitServedName(name);
-  const absl::StatusOr<EncoderModel*> model = registry_.Find(base);
-  if (absl::IsNotFound(model.status())) {
-    return absl::NotFoundError(absl::StrCat("no model ", Quote(name)));
-  }
-  ATTENDANT_RETURN_IF_ERROR(model);
-  ATTENDANT_RETURN_IF_ERROR(CheckKServeVersion(name, version));
-  if (kind == ServedName::kText && (*model)->tokenizer == nullptr) {
-    return absl::NotFoundError(
-        absl::StrCat("model ", Quote(name), " has no tokenizer: use '.ids' or '.encoder'"));
-  }
-  return MakeRef(**model, kind);
+  absl::StatusOr<std::shared_ptr<EncoderModel>> model = registry_.Find(base, version);
+  if (!model.ok()) return WithName(model.status(), name, base);
+  ATTENDANT_RETURN_IF_ERROR(CheckKind(name, kind, (*model)->tokenizer != nullptr));
+  KServeModelRef ref{.model = *std::move(model)};
+  ref.info = {.name = std::string(name),
+              .kind = kind,
+              .version = absl::StrCat(ref.model->version),
+              .hidden = ref.model->config().hidden,
+              .max_sequence_tokens = ref.model->max_sequence_tokens,
+              .max_batch_size = max_batch_size_};
+  return ref;
 }
 
-KServeModelRef KServeModels::MakeRef(EncoderModel& model, ServedName kind) const {
-  return {.model = &model,
-          .info = {.name = JoinServedName(model.name, kind),
-                   .kind = kind,
-                   .hidden = model.config().hidden,
-                   .max_sequence_tokens = model.max_sequence_tokens,
-                   .max_batch_size = max_batch_size_}};
+absl::StatusOr<KServeModelInfo> KServeModels::Describe(absl::string_view name,
+                                                       absl::string_view version) const {
+  const auto [base, kind] = SplitServedName(name);
+  const absl::StatusOr<ModelStatus> status = registry_.Describe(base, version);
+  if (!status.ok()) return WithName(status.status(), name, base);
+  if (!status->facts) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "model ", Quote(base), " is an attention module, which attendant.v1.Attention serves"));
+  }
+  ATTENDANT_RETURN_IF_ERROR(CheckKind(name, kind, status->facts->takes_text));
+  KServeModelInfo info = MakeInfo(*status, kind);
+  info.versions = VersionsOf(base);
+  return info;
 }
 
-std::vector<KServeModelRef> KServeModels::NamesOf(EncoderModel& model) const {
-  std::vector<KServeModelRef> names;
-  if (model.tokenizer != nullptr) names.push_back(MakeRef(model, ServedName::kText));
-  names.push_back(MakeRef(model, ServedName::kIds));
-  names.push_back(MakeRef(model, ServedName::kEncoder));
-  return names;
+std::vector<std::string> KServeModels::VersionsOf(absl::string_view name) const {
+  std::vector<std::string> versions;
+  for (const ModelStatus& status : registry_.List()) {
+    if (status.name == name && status.Serves()) versions.push_back(absl::StrCat(status.version));
+  }
+  return versions;
+}
+
+KServeModelInfo KServeModels::MakeInfo(const ModelStatus& status, ServedName kind) const {
+  return {.name = JoinServedName(status.name, kind),
+          .kind = kind,
+          .version = absl::StrCat(status.version),
+          .hidden = status.facts->hidden,
+          .max_sequence_tokens = status.facts->max_sequence_tokens,
+          .max_batch_size = max_batch_size_};
 }
 
 std::vector<KServeModelRef> KServeModels::ListReady() const {
   std::vector<KServeModelRef> all;
   for (const ModelStatus& status : registry_.List()) {
     if (status.state != ModelState::kReady || status.encoder() == nullptr) continue;
-    for (KServeModelRef& found : NamesOf(*status.encoder())) all.push_back(std::move(found));
+    for (const ServedName kind : NamesOf(*status.facts)) {
+      all.push_back({.model = std::shared_ptr<EncoderModel>(status.model, status.encoder()),
+                     .info = MakeInfo(status, kind)});
+    }
   }
   return all;
 }
 
 void KServeModels::FillIndex(bool ready_only, inference::RepositoryIndexResponse& index) const {
   for (const ModelStatus& status : registry_.List()) {
-    if (status.attention() != nullptr) continue;  // this protocol has no words for it
-    if (ready_only && status.state != ModelState::kReady) continue;
+    if (status.is_module) continue;  // this protocol has no words for it
+    if (ready_only && !status.Serves()) continue;
     std::vector<std::string> names;
-    if (status.encoder() == nullptr) {
+    if (!status.facts) {
       names.push_back(status.name);
     } else {
-      for (const KServeModelRef& found : NamesOf(*status.encoder()))
-        names.push_back(found.info.name);
+      for (const ServedName kind : NamesOf(*status.facts)) {
+        names.push_back(JoinServedName(status.name, kind));
+      }
     }
     for (std::string& name : names) {
       auto& entry = *index.add_models();
       entry.set_name(std::move(name));
-      entry.set_version(std::string(kKServeVersion));
+      entry.set_version(absl::StrCat(status.version));
       entry.set_state(IndexState(status.state));
-      entry.set_reason(std::string(status.error.message()));
+      entry.set_reason(IndexReason(status));
     }
   }
 }

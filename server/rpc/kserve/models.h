@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,12 +14,10 @@
 #include "server/metrics/model_statistics.h"
 #include "server/models/encoder_model.h"
 #include "server/models/model_registry.h"
+#include "server/models/served_name.h"
 
 // The models as KServe clients see them: names, tensors, metadata, statistics.
 namespace attendant {
-
-// The version that KServe clients see of every model.
-inline constexpr absl::string_view kKServeVersion = "1";
 
 // KServe clients number priorities from 1, the highest; 0 stands for the default. The server's
 // priorities run from -100 to 100, higher first: priority = kDefaultPriorityLevel - level. The
@@ -26,18 +25,20 @@ inline constexpr absl::string_view kKServeVersion = "1";
 inline constexpr uint64_t kPriorityLevels = 201;
 inline constexpr uint64_t kDefaultPriorityLevel = 101;
 
-// What KServe clients are told of a model, under one of its names.
+// What KServe clients are told of a version of a model, under one of its names.
 struct KServeModelInfo {
   std::string name;  // as the client says it: NAME, NAME.ids or NAME.encoder
   ServedName kind = ServedName::kText;
+  std::string version = "1";
+  std::vector<std::string> versions = {"1"};  // all that serve
   int64_t hidden = 0;
   int64_t max_sequence_tokens = 0;
   int64_t max_batch_size = 0;
 };
 
-// A loaded model under one of its KServe names.
+// A model under one of its KServe names. Who has it shares in the model.
 struct KServeModelRef {
-  EncoderModel* model = nullptr;
+  std::shared_ptr<EncoderModel> model;
   KServeModelInfo info;
 
   ModelStatistics& statistics() const { return model->statistics[info.kind]; }
@@ -55,38 +56,35 @@ struct TensorSpec {
 std::vector<TensorSpec> InputSpecs(ServedName kind);
 TensorSpec OutputSpecOf(const KServeModelInfo& model);  // every served name has one output
 
-// "minilm.ids" <-> {"minilm", kIds}. The part before the suffix views `name`.
-std::pair<absl::string_view, ServedName> SplitServedName(absl::string_view name);
-std::string JoinServedName(absl::string_view model, ServedName kind);
-
-// NOT_FOUND unless `version` is empty or kKServeVersion.
-absl::Status CheckKServeVersion(absl::string_view name, absl::string_view version);
-
 void ToProto(const KServeModelInfo& model, inference::ModelMetadataResponse& metadata);
 void ToProto(const KServeModelInfo& model, inference::ModelConfig& config);
-void ToProto(absl::string_view name, const ModelStatisticsSnapshot& snapshot,
+void ToProto(const KServeModelInfo& model, const ModelStatisticsSnapshot& snapshot,
              inference::ModelStatistics& statistics);
 
-// The registry's encoders by their KServe names: each has up to three, in one version. Thread-safe.
+// The registry's encoders by their KServe names: each version has up to three. Thread-safe.
 class KServeModels {
  public:
   // `registry` must outlive this. No request may carry more than `max_batch_size` rows.
   KServeModels(ModelRegistry& registry, int64_t max_batch_size)
       : registry_(registry), max_batch_size_(max_batch_size) {}
 
-  // NOT_FOUND: no such model or version, or NAME of a model without a tokenizer. UNAVAILABLE: the
-  // model is not ready.
+  // The model, to infer with. NOT_FOUND: no such model or version, or NAME of a model without a
+  // tokenizer. UNAVAILABLE: the model is not ready.
   absl::StatusOr<KServeModelRef> Find(absl::string_view name, absl::string_view version) const;
 
-  // Every name of every ready model.
+  // The same of a model that serves, also of one that was unloaded because it was idle.
+  absl::StatusOr<KServeModelInfo> Describe(absl::string_view name, absl::string_view version) const;
+
+  // Every name of every loaded version.
   std::vector<KServeModelRef> ListReady() const;
 
-  // Every name; of a model that has not loaded, NAME alone. `ready_only` leaves the latter out.
+  // Every name of every version; of a model that has never loaded, NAME alone. `ready_only` leaves
+  // out what does not serve.
   void FillIndex(bool ready_only, inference::RepositoryIndexResponse& index) const;
 
  private:
-  KServeModelRef MakeRef(EncoderModel& model, ServedName kind) const;
-  std::vector<KServeModelRef> NamesOf(EncoderModel& model) const;
+  std::vector<std::string> VersionsOf(absl::string_view name) const;
+  KServeModelInfo MakeInfo(const ModelStatus& status, ServedName kind) const;
 
   ModelRegistry& registry_;
   const int64_t max_batch_size_;

@@ -4,8 +4,11 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "server/access/api_keys.h"
 #include "server/rpc/call/calls.h"
@@ -15,11 +18,40 @@
 namespace attendant {
 namespace {
 
-constexpr const char* kModelsAreFixed =
-    "models are given when the server starts; it loads and unloads none on request";
 constexpr const char* kNoSharedMemory =
     "shared memory is not supported: send tensors inside the messages";
 constexpr const char* kNoSettings = "trace and log settings are given when the server starts";
+
+// For the map of a model's own files, which clients of Triton may send along, there is no use here.
+absl::Status CheckParameters(const inference::RepositoryModelLoadRequest& request) {
+  for (const auto& [name, value] : request.parameters()) {
+    if (name == "config" || absl::StartsWith(name, "file:")) {
+      return absl::UnimplementedError(absl::StrCat(
+          "parameter ", Quote(name), " is not supported: the model's folder has all of it"));
+    }
+    return absl::InvalidArgumentError(absl::StrCat("there is no load parameter ", Quote(name)));
+  }
+  return absl::OkStatus();
+}
+absl::Status CheckParameters(const inference::RepositoryModelUnloadRequest& request) {
+  for (const auto& [name, value] : request.parameters()) {
+    if (name == "unload_dependents") continue;  // no model depends on another
+    return absl::InvalidArgumentError(absl::StrCat("there is no unload parameter ", Quote(name)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRepository(const std::string& name) {
+  if (name.empty()) return absl::OkStatus();
+  return absl::UnimplementedError("repository_name is not supported: there is one repository");
+}
+
+// Nothing is ever registered.
+absl::Status FindRegion(absl::string_view kind, const std::string& name) {
+  if (name.empty()) return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrCat("Unable to find ", kind, " shared memory region: ", Quote(name)));
+}
 
 // Clients that count responses wait for the mark: one request, one response, and it is the last.
 void FinishAnswer(const std::string& id, const absl::Status& status,
@@ -42,7 +74,7 @@ class InferRun final : public EncodeRun {
     return std::string(SplitServedName(name).first);
   }
 
-  absl::StatusOr<EncoderModel*> FindModel() override {
+  absl::StatusOr<std::shared_ptr<EncoderModel>> FindModel() override {
     const auto& request = Parsed<inference::ModelInferRequest>(message());
     ATTENDANT_ASSIGN_OR_RETURN(ref_, models_.Find(request.model_name(), request.model_version()));
     return ref_.model;
@@ -73,7 +105,7 @@ class InferRun final : public EncodeRun {
   void ToMessage(EncodeOutput& output) override {
     response_.set_id(call().state->client_id());
     response_.set_model_name(ref_.info.name);
-    response_.set_model_version(std::string(kKServeVersion));
+    response_.set_model_version(ref_.info.version);
     ToProto(output, ref_.info, seq_, response_);
   }
 
@@ -119,6 +151,8 @@ KServeService::KServeService(const EncodeDependencies& dependencies, std::string
   ServeServer();
   ServeModels();
   ServeInference();
+  ServeControl();
+  ServeSharedMemory();
   ServeUnsupported();
 }
 
@@ -140,8 +174,9 @@ void KServeService::ServeServer() {
       [this](const auto& /*request*/, inference::ServerMetadataResponse& response) {
         response.set_name("attendant");
         response.set_version(version_);
-        for (const char* extension : {"binary_tensor_data", "model_configuration", "parameters",
-                                      "schedule_policy", "statistics"}) {
+        for (const char* extension :
+             {"binary_tensor_data", "model_configuration", "model_repository", "parameters",
+              "schedule_policy", "statistics"}) {
           response.add_extensions(extension);
         }
         return absl::OkStatus();
@@ -153,23 +188,23 @@ void KServeService::ServeModels() {
   ServeSmall<inference::ModelReadyRequest, inference::ModelReadyResponse>(
       "ModelReady", MethodGroup::kOpen,
       [this](const inference::ModelReadyRequest& request, inference::ModelReadyResponse& response) {
-        response.set_ready(models_.Find(request.name(), request.version()).ok());
+        response.set_ready(models_.Describe(request.name(), request.version()).ok());
         return absl::OkStatus();
       });
   ServeSmall<inference::ModelMetadataRequest, inference::ModelMetadataResponse>(
       "ModelMetadata", MethodGroup::kRead,
       [this](const inference::ModelMetadataRequest& request,
              inference::ModelMetadataResponse& response) {
-        const auto found = models_.Find(request.name(), request.version());
-        if (found.ok()) ToProto(found->info, response);
+        const auto found = models_.Describe(request.name(), request.version());
+        if (found.ok()) ToProto(*found, response);
         return found.status();
       });
   ServeSmall<inference::ModelConfigRequest, inference::ModelConfigResponse>(
       "ModelConfig", MethodGroup::kRead,
       [this](const inference::ModelConfigRequest& request,
              inference::ModelConfigResponse& response) {
-        const auto found = models_.Find(request.name(), request.version());
-        if (found.ok()) ToProto(found->info, *response.mutable_config());
+        const auto found = models_.Describe(request.name(), request.version());
+        if (found.ok()) ToProto(*found, *response.mutable_config());
         return found.status();
       });
   ServeSmall<inference::ModelStatisticsRequest, inference::ModelStatisticsResponse>(
@@ -179,6 +214,7 @@ void KServeService::ServeModels() {
       "RepositoryIndex", MethodGroup::kRead,
       [this](const inference::RepositoryIndexRequest& request,
              inference::RepositoryIndexResponse& response) {
+        ATTENDANT_RETURN_IF_ERROR(CheckRepository(request.repository_name()));
         models_.FillIndex(request.ready(), response);
         return absl::OkStatus();
       });
@@ -195,7 +231,7 @@ absl::Status KServeService::Statistics(const inference::ModelStatisticsRequest& 
     wanted.push_back(std::move(found));
   }
   for (const KServeModelRef& found : wanted) {
-    ToProto(found.info.name, found.statistics().Snapshot(), *response.add_model_stats());
+    ToProto(found.info, found.statistics().Snapshot(), *response.add_model_stats());
   }
   return absl::OkStatus();
 }
@@ -238,19 +274,71 @@ void KServeService::Infer(absl::Time deadline, std::shared_ptr<CallState> state,
   RequestRun::Start(std::make_unique<InferRun>(dependencies_, models_, std::move(call), response));
 }
 
+template <typename Request, typename Response>
+void KServeService::ServeChange(const char* method,
+                                void (ModelRegistry::*change)(const std::string&,
+                                                              ModelRegistry::Done)) {
+  auto start = [this, change](grpc::ByteBuffer& bytes, UnaryCall::Done done) {
+    ModelRegistry& models = dependencies_.requests.models;
+    Request request;
+    absl::Status status = ReadSmall(bytes, request);
+    if (status.ok()) status = models.CheckControl();
+    if (status.ok()) status = CheckRepository(request.repository_name());
+    if (status.ok()) status = CheckParameters(request);
+    if (!status.ok()) return done(status);
+    (models.*change)(request.model_name(), std::move(done));
+  };
+  auto log_end = [this](const IncomingCall& call, int64_t request_bytes, UnaryCall::Done done) {
+    return [this, info = call.info, arrival = absl::Now(), request_bytes,
+            done = std::move(done)](const absl::Status& status) mutable {
+      dependencies_.requests.gate.Ended(*info, {.arrival = arrival,
+                                                .code = status.code(),
+                                                .request_bytes = request_bytes,
+                                                .total = absl::Now() - arrival});
+      done(status);
+    };
+  };
+  ServeUnary<Response>(
+      method, MethodGroup::kAdmin,
+      [this, start, log_end](IncomingCall& call, grpc::ByteBuffer& bytes, Response&) {
+        return UnaryCall::Start(calls_, dependencies_.requests.budgets, call,
+                                [&](const std::shared_ptr<CallState>&, UnaryCall::Done done) {
+                                  const auto request_bytes = static_cast<int64_t>(bytes.Length());
+                                  start(bytes, log_end(call, request_bytes, std::move(done)));
+                                });
+      });
+}
+
+void KServeService::ServeControl() {
+  ServeChange<inference::RepositoryModelLoadRequest, inference::RepositoryModelLoadResponse>(
+      "RepositoryModelLoad", &ModelRegistry::Load);
+  ServeChange<inference::RepositoryModelUnloadRequest, inference::RepositoryModelUnloadResponse>(
+      "RepositoryModelUnload", &ModelRegistry::Unload);
+}
+
+// As Triton where nothing is registered: a status without a region, and unregistering does nothing.
+void KServeService::ServeSharedMemory() {
+#define ATTENDANT_NO_REGIONS(Kind, kind)                                            \
+  ServeSmall<inference::Kind##SharedMemoryStatusRequest,                            \
+             inference::Kind##SharedMemoryStatusResponse>(                          \
+      #Kind "SharedMemoryStatus", MethodGroup::kRead,                               \
+      [](const auto& request, auto&) { return FindRegion(kind, request.name()); }); \
+  ServeSmall<inference::Kind##SharedMemoryUnregisterRequest,                        \
+             inference::Kind##SharedMemoryUnregisterResponse>(                      \
+      #Kind "SharedMemoryUnregister", MethodGroup::kAdmin,                          \
+      [](const auto&, auto&) { return absl::OkStatus(); });
+  ATTENDANT_NO_REGIONS(System, "system")
+  ATTENDANT_NO_REGIONS(Cuda, "cuda")
+#undef ATTENDANT_NO_REGIONS
+}
+
 void KServeService::ServeUnsupported() {
 #define ATTENDANT_UNIMPLEMENTED(rpc, group, why)                 \
   ServeSmall<inference::rpc##Request, inference::rpc##Response>( \
       #rpc, MethodGroup::group,                                  \
       [](const auto& /*request*/, auto& /*response*/) { return absl::UnimplementedError(why); });
-  ATTENDANT_UNIMPLEMENTED(RepositoryModelLoad, kAdmin, kModelsAreFixed)
-  ATTENDANT_UNIMPLEMENTED(RepositoryModelUnload, kAdmin, kModelsAreFixed)
-  ATTENDANT_UNIMPLEMENTED(SystemSharedMemoryStatus, kRead, kNoSharedMemory)
   ATTENDANT_UNIMPLEMENTED(SystemSharedMemoryRegister, kAdmin, kNoSharedMemory)
-  ATTENDANT_UNIMPLEMENTED(SystemSharedMemoryUnregister, kAdmin, kNoSharedMemory)
-  ATTENDANT_UNIMPLEMENTED(CudaSharedMemoryStatus, kRead, kNoSharedMemory)
   ATTENDANT_UNIMPLEMENTED(CudaSharedMemoryRegister, kAdmin, kNoSharedMemory)
-  ATTENDANT_UNIMPLEMENTED(CudaSharedMemoryUnregister, kAdmin, kNoSharedMemory)
   ATTENDANT_UNIMPLEMENTED(TraceSetting, kAdmin, kNoSettings)
   ATTENDANT_UNIMPLEMENTED(LogSettings, kAdmin, kNoSettings)
 #undef ATTENDANT_UNIMPLEMENTED

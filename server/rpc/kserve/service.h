@@ -43,7 +43,14 @@ class KServeService final : public RawService<inference::GRPCInferenceService> {
   void ServeServer();  // the methods about the server
   void ServeModels();  // about its models
   void ServeInference();
+  void ServeControl();  // loads and unloads
+  void ServeSharedMemory();
   void ServeUnsupported();
+
+  // A method that ends when the registry has made its change.
+  template <typename Request, typename Response>
+  void ServeChange(const char* method,
+                   void (ModelRegistry::*change)(const std::string&, ModelRegistry::Done));
 
   InferStream* StartStream(IncomingCall& call);
   absl::Status Statistics(const inference::ModelStatisticsRequest& request,

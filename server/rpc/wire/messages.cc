@@ -45,8 +45,13 @@ v1::ModelState ToProto(ModelState state) {
     case ModelState::kFailed:
     case ModelState::kLost:
       return v1::MODEL_STATE_FAILED;
+    case ModelState::kUnloading:
     case ModelState::kDraining:
       return v1::MODEL_STATE_DRAINING;
+    case ModelState::kUnloaded:
+      return v1::MODEL_STATE_UNLOADED;
+    case ModelState::kIdle:
+      return v1::MODEL_STATE_IDLE;
   }
   return v1::MODEL_STATE_UNSPECIFIED;
 }

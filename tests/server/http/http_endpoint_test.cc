@@ -107,7 +107,7 @@ class HttpEndpointTest : public testing::Test {
 };
 
 TEST_F(HttpEndpointTest, ServesMetrics) {
-  metrics_.ForModel("m").CountTokens(5, 0);
+  metrics_.ForModel("m")->CountTokens(5, 0);
   const std::string response = Request("GET", "/metrics");
   EXPECT_THAT(response, StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_THAT(response, HasSubstr("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));

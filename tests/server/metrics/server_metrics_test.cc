@@ -35,8 +35,8 @@ class ServerMetricsTest : public testing::Test {
 };
 
 TEST_F(ServerMetricsTest, HasEveryFamilyOfTheDesign) {
-  metrics_.ForModel("m").SetMethods(kEncoderMethods);
-  metrics_.ForModel("m").SetLoaded(
+  metrics_.ForModel("m")->SetMethods(kEncoderMethods);
+  metrics_.ForModel("m")->SetLoaded(
       {.dtype = "f32", .backend = "cpu", .isa = "avx2", .load_time = absl::Seconds(2)});
   std::vector<std::string> names;
   const Exposition scrape = Scrape();
@@ -74,7 +74,7 @@ TEST_F(ServerMetricsTest, HasEveryFamilyOfTheDesign) {
 }
 
 TEST_F(ServerMetricsTest, CountsRequestsByGrpcCode) {
-  ModelMetrics& model = metrics_.ForModel("m");
+  ModelMetrics& model = *metrics_.ForModel("m");
   model.CountRequest(Method::kEncode, absl::StatusCode::kOk);
   model.CountRequest(Method::kEncode, absl::StatusCode::kOk);
   model.CountRequest(Method::kModelInfer, absl::StatusCode::kInvalidArgument);
@@ -94,7 +94,7 @@ TEST_F(ServerMetricsTest, CountsRequestsByGrpcCode) {
 }
 
 TEST_F(ServerMetricsTest, PhasesGoToTheirHistograms) {
-  ModelMetrics& model = metrics_.ForModel("m");
+  ModelMetrics& model = *metrics_.ForModel("m");
   const std::vector<std::string> phases = {"total", "tokenize", "queue", "compute", "serialize"};
   for (int i = 0; i < kNumPhases; ++i) {
     model.ObservePhase(Method::kEncode, static_cast<Phase>(i), absl::Milliseconds(40 * (i + 1)));
@@ -109,7 +109,7 @@ TEST_F(ServerMetricsTest, PhasesGoToTheirHistograms) {
 }
 
 TEST_F(ServerMetricsTest, DurationBucketsServeP99From100UsTo60S) {
-  metrics_.ForModel("m").SetMethods(kEncoderMethods);
+  metrics_.ForModel("m")->SetMethods(kEncoderMethods);
   std::set<double> bounds;
   const Exposition scrape = Scrape();
   for (const Sample& sample : scrape.families().at("attendant_request_duration_seconds").samples) {
@@ -124,21 +124,22 @@ TEST_F(ServerMetricsTest, DurationBucketsServeP99From100UsTo60S) {
 }
 
 TEST_F(ServerMetricsTest, ABoundBelongsToTheBucketBelowIt) {
-  metrics_.ForModel("m").ObserveSequence(128);
+  metrics_.ForModel("m")->ObserveSequence(128);
   EXPECT_EQ(Scrape().Value("attendant_sequence_tokens_bucket", {{"model", "m"}, {"le", "128"}}), 1);
   EXPECT_EQ(Scrape().Value("attendant_sequence_tokens_bucket", {{"model", "m"}, {"le", "64"}}), 0);
 }
 
 TEST_F(ServerMetricsTest, CountsTokensBatchesAndGauges) {
-  ModelMetrics& model = metrics_.ForModel("m");
+  ModelMetrics& model = *metrics_.ForModel("m");
   model.CountTokens(30, 2);
   model.CountTokens(12, 0);
   model.ObserveBatch(42, 3);
-  model.SetQueue(100, 7);
-  model.SetQueue(50, 4);
+  model.AddQueue(100, 7);
+  model.AddQueue(-50, -3);
   model.AddInflight(5);
   model.AddInflight(-2);
-  model.SetStalledWorkers(2);
+  model.AddStalledWorkers(3);
+  model.AddStalledWorkers(-1);
   const Exposition scrape = Scrape();
   EXPECT_EQ(scrape.Value("attendant_tokens_total", {{"model", "m"}, {"kind", "valid"}}), 42);
   EXPECT_EQ(scrape.Value("attendant_tokens_total", {{"model", "m"}, {"kind", "padding"}}), 2);
@@ -152,7 +153,7 @@ TEST_F(ServerMetricsTest, CountsTokensBatchesAndGauges) {
 }
 
 TEST_F(ServerMetricsTest, KnowsEveryRejectReason) {
-  ModelMetrics& model = metrics_.ForModel("m");
+  ModelMetrics& model = *metrics_.ForModel("m");
   for (RejectReason reason :
        {RejectReason::kQueueFull, RejectReason::kTooLarge, RejectReason::kDeadline,
         RejectReason::kCancelled, RejectReason::kDraining, RejectReason::kDeviceLost,
@@ -167,12 +168,12 @@ TEST_F(ServerMetricsTest, KnowsEveryRejectReason) {
 }
 
 TEST_F(ServerMetricsTest, TellsWhatIsLoadedAndRunning) {
-  metrics_.ForModel("m").SetLoaded({.dtype = "f32",
-                                    .backend = "cpu",
-                                    .isa = "avx512",
-                                    .load_time = absl::Milliseconds(1500),
-                                    .weight_bytes = 4096,
-                                    .arena_bytes = 64});
+  metrics_.ForModel("m")->SetLoaded({.dtype = "f32",
+                                     .backend = "cpu",
+                                     .isa = "avx512",
+                                     .load_time = absl::Milliseconds(1500),
+                                     .weight_bytes = 4096,
+                                     .arena_bytes = 64});
   const Exposition scrape = Scrape();
   EXPECT_EQ(scrape.Value("attendant_model_loaded_info",
                          {{"model", "m"}, {"dtype", "f32"}, {"backend", "cpu"}, {"isa", "avx512"}}),
@@ -228,14 +229,14 @@ TEST_F(ServerMetricsTest, CountsUserAndSystemTime) {
 }
 
 TEST_F(ServerMetricsTest, TheSameModelHasTheSameMetrics) {
-  EXPECT_EQ(&metrics_.ForModel("m"), &metrics_.ForModel("m"));
-  EXPECT_NE(&metrics_.ForModel("m"), &metrics_.ForModel("n"));
+  EXPECT_EQ(metrics_.ForModel("m"), metrics_.ForModel("m"));
+  EXPECT_NE(metrics_.ForModel("m"), metrics_.ForModel("n"));
 }
 
 TEST_F(ServerMetricsTest, AModelHasSeriesOfItsMethodsOnly) {
-  ModelMetrics& encoder = metrics_.ForModel("encoder");
+  ModelMetrics& encoder = *metrics_.ForModel("encoder");
   encoder.SetMethods(kEncoderMethods);
-  metrics_.ForModel("module").SetMethods(kAttentionMethods);
+  metrics_.ForModel("module")->SetMethods(kAttentionMethods);
   encoder.ObservePhase(Method::kAttend, Phase::kTotal, absl::Seconds(1));
   const auto methods = [](const Exposition& scrape, const std::string& model) {
     std::set<std::string> found;
@@ -258,7 +259,7 @@ TEST_F(ServerMetricsTest, AModelHasSeriesOfItsMethodsOnly) {
 }
 
 TEST_F(ServerMetricsTest, SeriesExistFromTheFirstAnswerAndNeverGrow) {
-  ModelMetrics& model = metrics_.ForModel("m");
+  ModelMetrics& model = *metrics_.ForModel("m");
   model.SetMethods(kEncoderMethods);
   for (const Method method : kEncoderMethods) {
     for (int phase = 0; phase < kNumPhases; ++phase) {
@@ -281,7 +282,7 @@ TEST_F(ServerMetricsTest, SeriesExistFromTheFirstAnswerAndNeverGrow) {
 }
 
 TEST_F(ServerMetricsTest, EscapesModelNames) {
-  metrics_.ForModel("a\"b\\c\nd").CountTokens(1, 0);
+  metrics_.ForModel("a\"b\\c\nd")->CountTokens(1, 0);
   EXPECT_EQ(
       Scrape().Value("attendant_tokens_total", {{"model", "a\\\"b\\\\c\\nd"}, {"kind", "valid"}}),
       1);
@@ -303,6 +304,11 @@ TEST_F(ServerMetricsTest, AsksForDevicesAtEachScrape) {
   metrics_.AddDeviceSource("a", source(0));
   metrics_.AddDeviceSource("b", source(0));
   metrics_.AddDeviceSource("b", source(1));
+  int asked = 0;
+  metrics_.AddDeviceSource("gone", [&asked] {
+    ++asked;
+    return std::vector<DeviceSample>();
+  });
   busy = 2.5;
   const Exposition scrape = Scrape();
   const auto value = [&scrape](const char* family, const LabelMap& labels) {
@@ -315,10 +321,12 @@ TEST_F(ServerMetricsTest, AsksForDevicesAtEachScrape) {
   EXPECT_EQ(value("attendant_device_kernel_seconds_total",
                   {{"model", "a"}, {"device", "0"}, {"group", "attention"}}),
             0.25);
+  Scrape();
+  EXPECT_EQ(asked, 1) << "a source without devices is over";
 }
 
 TEST_F(ServerMetricsTest, CountsFromManyThreadsWhileScraped) {
-  ModelMetrics& model = metrics_.ForModel("m");
+  ModelMetrics& model = *metrics_.ForModel("m");
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&model] {

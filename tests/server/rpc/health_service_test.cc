@@ -41,11 +41,10 @@ class HealthServiceTest : public testing::Test {
 
 TEST_F(HealthServiceTest, ADrainIsFinal) {
   EXPECT_EQ(Check("model"), HealthCheckResponse::NOT_SERVING);
-  service_.Set("model", true);
+  service_.Set({{"", false}, {"model", true}});
   EXPECT_EQ(Check("model"), HealthCheckResponse::SERVING);
   service_.Drain();
-  service_.Set("model", true);
-  service_.Set("", true);
+  service_.Set({{"", true}, {"model", true}});
   EXPECT_EQ(Check("model"), HealthCheckResponse::NOT_SERVING);
   EXPECT_EQ(Check(""), HealthCheckResponse::NOT_SERVING);
 }
@@ -58,7 +57,13 @@ TEST_F(HealthServiceTest, AWatchSeesEveryChangeAndTheEnd) {
   HealthCheckResponse response;
   ASSERT_TRUE(watch->Read(&response));
   EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
-  service_.Set("model", true);
+  service_.Set({{"", false}, {"model", true}});
+  ASSERT_TRUE(watch->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::SERVING);
+  service_.Set({{"", false}});
+  ASSERT_TRUE(watch->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::SERVICE_UNKNOWN);
+  service_.Set({{"", false}, {"model", true}});
   ASSERT_TRUE(watch->Read(&response));
   EXPECT_EQ(response.status(), HealthCheckResponse::SERVING);
   service_.Drain();

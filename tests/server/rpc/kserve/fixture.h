@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <future>
 #include <memory>
@@ -42,13 +43,14 @@ class KServeServiceTest : public testing::Test {
       : completions_(2, "completion"),
         metrics_("test"),
         registry_(CheckpointLoader(*backend_, Options()), metrics_,
-                  [this](absl::AnyInvocable<void()> f) { completions_.Post(std::move(f)); }),
+                  [this](absl::AnyInvocable<void()> f) { completions_.Post(std::move(f)); },
+                  {.control = ModelControl::kExplicit}),
         service_(dependencies_, "1.2.3", {.max_requests = kMaxStreamRequests}) {}
 
   void SetUp() override {
-    std::promise<ModelState> loaded;
-    registry_.SetListener([&loaded](const std::string&, ModelState state) {
-      if (state == ModelState::kReady || state == ModelState::kFailed) loaded.set_value(state);
+    registry_.SetListener([this](const ModelStatus& status) {
+      const bool ended = status.state == ModelState::kReady || status.state == ModelState::kFailed;
+      if (ended && !has_loaded_.exchange(true)) loaded_.set_value(status.state);
     });
     registry_.SetModels({{"tiny", "tests/golden/encoder/tiny_gelu"}});
     registry_.StartLoading();
@@ -60,7 +62,7 @@ class KServeServiceTest : public testing::Test {
     ASSERT_NE(server_, nullptr);
     stub_ = inference::GRPCInferenceService::NewStub(
         grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials()));
-    ASSERT_EQ(loaded.get_future().get(), ModelState::kReady) << registry_.Ready();
+    ASSERT_EQ(loaded_.get_future().get(), ModelState::kReady) << registry_.Ready();
   }
 
   void TearDown() override {
@@ -89,6 +91,8 @@ class KServeServiceTest : public testing::Test {
   }
 
   const std::unique_ptr<Backend> backend_ = MakeReferenceBackend();
+  std::promise<ModelState> loaded_;
+  std::atomic<bool> has_loaded_{false};
   TaskPool completions_;
   ServerMetrics metrics_;
   CallGate gate_{metrics_};

@@ -37,14 +37,6 @@ TEST(ServedNames, OddNamesSplit) {
             std::pair(absl::string_view("m.ids"), ServedName::kEncoder));
 }
 
-TEST(Version, OnlyOneExists) {
-  EXPECT_TRUE(CheckKServeVersion("m", "").ok());
-  EXPECT_TRUE(CheckKServeVersion("m", "1").ok());
-  for (const char* version : {"2", "01", "1 ", "latest", "-1"}) {
-    EXPECT_TRUE(absl::IsNotFound(CheckKServeVersion("m", version))) << version;
-  }
-}
-
 TEST(Metadata, ShapesCarryTheBatchDimension) {
   inference::ModelMetadataResponse metadata;
   ToProto(Served(ServedName::kText), metadata);
@@ -58,6 +50,17 @@ TEST(Metadata, ShapesCarryTheBatchDimension) {
   EXPECT_EQ(metadata.outputs(0).name(), "sentence_embedding");
   EXPECT_EQ(metadata.outputs(0).datatype(), "FP32");
   EXPECT_THAT(metadata.outputs(0).shape(), ElementsAre(-1, 384));
+}
+
+TEST(Metadata, EveryVersionThatServesIsThere) {
+  KServeModelInfo info = Served(ServedName::kIds);
+  info.versions = {"2", "10"};
+  inference::ModelMetadataResponse metadata;
+  ToProto(info, metadata);
+  EXPECT_THAT(metadata.versions(), ElementsAre("2", "10"));
+  inference::ModelConfig config;
+  ToProto(info, config);
+  EXPECT_EQ(config.version_policy().latest().num_versions(), 2u);
 }
 
 TEST(Metadata, EncoderAnswersPerToken) {
@@ -115,9 +118,11 @@ TEST(Statistics, CountsNanosecondsAndBatchesComeThrough) {
   snapshot.compute_output = {5, absl::Nanoseconds(7)};
   snapshot.batches[4].compute_infer = {2, absl::Nanoseconds(8)};
   inference::ModelStatistics statistics;
-  ToProto("minilm.ids", snapshot, statistics);
+  KServeModelInfo info = Served(ServedName::kIds);
+  info.version = "3";
+  ToProto(info, snapshot, statistics);
   EXPECT_EQ(statistics.name(), "minilm.ids");
-  EXPECT_EQ(statistics.version(), "1");
+  EXPECT_EQ(statistics.version(), "3");
   EXPECT_EQ(statistics.last_inference(), 1234u);
   EXPECT_EQ(statistics.inference_count(), 7u);
   EXPECT_EQ(statistics.execution_count(), 3u);

@@ -202,14 +202,8 @@ TEST_F(KServeServiceTest, CallsThatMakeNoSenseSayWhy) {
     inference::rpc##Response response;                         \
     expect_unimplemented(stub_->rpc(&context, {}, &response)); \
   }
-  EXPECT_UNIMPLEMENTED(RepositoryModelLoad)
-  EXPECT_UNIMPLEMENTED(RepositoryModelUnload)
-  EXPECT_UNIMPLEMENTED(SystemSharedMemoryStatus)
   EXPECT_UNIMPLEMENTED(SystemSharedMemoryRegister)
-  EXPECT_UNIMPLEMENTED(SystemSharedMemoryUnregister)
-  EXPECT_UNIMPLEMENTED(CudaSharedMemoryStatus)
   EXPECT_UNIMPLEMENTED(CudaSharedMemoryRegister)
-  EXPECT_UNIMPLEMENTED(CudaSharedMemoryUnregister)
   EXPECT_UNIMPLEMENTED(TraceSetting)
   EXPECT_UNIMPLEMENTED(LogSettings)
 #undef EXPECT_UNIMPLEMENTED

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "kernels/core/dtype.h"
+#include "kernels/core/session.h"
+#include "kernels/core/threads/thread_team.h"
+#include "server/models/memory/model_memory.h"
+
+namespace attendant {
+
+// How a model will compute on the CPU.
+struct EstimateOptions {
+  DType dtype = DType::kF32;
+  SessionLimits limits;
+  std::span<const ThreadTeam> replicas;
+};
+
+// What the checkpoint in `directory` takes, from its config.json and the headers of its safetensors
+// files: no weight is read. peak() is above what the process grows by, held() within a quarter and
+// some MiB of it (tests/server/models/memory). Errors are those of reading the checkpoint.
+absl::StatusOr<MemoryEstimate> EstimateMemory(const std::string& directory,
+                                              const EstimateOptions& options);
+
+}  // namespace attendant

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loading thread of the registry: loads, replaces and unloads models, one after the other.
+#include <pthread.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/core/base/quote.h"
+#include "kernels/core/status_macros.h"
+#include "server/models/model_registry.h"
+#include "server/models/served_name.h"
+
+namespace attendant {
+namespace {
+
+constexpr size_t kMaxJobs = 256;                       // that wait
+constexpr absl::Duration kEndTime = absl::Seconds(1);  // to free a model whose requests have ended
+constexpr absl::Duration kRetryWake = absl::Seconds(5);
+
+absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
+
+absl::Status NoModel(absl::string_view name) {
+  return absl::NotFoundError(absl::StrCat("there is no model ", Quote(name)));
+}
+
+}  // namespace
+
+void ModelRegistry::Load(const std::string& name, Done done) {
+  AddJob(Job::Kind::kLoad, name, std::move(done));
+}
+
+void ModelRegistry::Unload(const std::string& name, Done done) {
+  AddJob(Job::Kind::kUnload, name, std::move(done));
+}
+
+void ModelRegistry::Wake(const std::string& name, absl::AnyInvocable<void()> then) {
+  AddJob(Job::Kind::kWake, name, [then = std::move(then)](const absl::Status&) mutable { then(); });
+}
+
+// A job joins the last one that waits for the same model, if that is to do the same.
+void ModelRegistry::AddJob(Job::Kind kind, const std::string& name, Done done) {
+  absl::Status refused = CheckModelName(name);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (draining_) refused = Stopping();
+    if (refused.ok()) {
+      const auto last = std::find_if(jobs_.rbegin(), jobs_.rend(),
+                                     [&name](const Job& job) { return job.name == name; });
+      if (last != jobs_.rend() && last->kind == kind) {
+        last->done.push_back(std::move(done));
+        return;
+      }
+      if (jobs_.size() < kMaxJobs) {
+        jobs_.push_back({.kind = kind, .name = name, .done = {}});
+        jobs_.back().done.push_back(std::move(done));
+        work_.Signal();
+        return;
+      }
+      refused = absl::ResourceExhaustedError(
+          absl::StrCat(kMaxJobs, " loads and unloads wait already, which is the limit"));
+    }
+  }
+  done(refused);
+}
+
+void ModelRegistry::Work() {
+  pthread_setname_np(pthread_self(), "models");
+  while (AwaitWork()) {
+    UnloadIdle();
+    if (std::optional<Job> job = TakeJob()) Run(*std::move(job));
+  }
+}
+
+bool ModelRegistry::AwaitWork() {
+  absl::MutexLock lock(&mutex_);
+  while (!draining_ && jobs_.empty()) {
+    const absl::Time now = SteadyNow();
+    const absl::Time next = NextIdle(now);
+    if (next <= now) break;
+    work_.WaitUntil(mutex_, next);
+  }
+  return !draining_;
+}
+
+std::optional<ModelRegistry::Job> ModelRegistry::TakeJob() {
+  absl::MutexLock lock(&mutex_);
+  if (jobs_.empty()) return std::nullopt;
+  Job job = std::move(jobs_.front());
+  jobs_.pop_front();
+  return job;
+}
+
+void ModelRegistry::Run(Job job) {
+  absl::Status status;
+  switch (job.kind) {
+    case Job::Kind::kLoad:
+      status = RunLoad(job.name);
+      break;
+    case Job::Kind::kUnload:
+      status = RunUnload(job.name);
+      break;
+    case Job::Kind::kWake:
+      RunWake(job.name);
+      break;
+  }
+  for (Done& done : job.done) done(status);
+  AwaitGivenUp();
+}
+
+absl::StatusOr<std::vector<ModelSource>> ModelRegistry::FindSources(const std::string& name) const {
+  if (options_.find) return options_.find(name);
+  std::vector<ModelSource> sources;
+  absl::ReaderMutexLock lock(&mutex_);
+  for (const ModelSource& source : given_) {
+    if (source.name == name) sources.push_back(source);
+  }
+  if (sources.empty()) return NoModel(name);
+  return sources;
+}
+
+absl::Status ModelRegistry::RunLoad(const std::string& name) {
+  absl::StatusOr<std::vector<ModelSource>> sources = FindSources(name);
+  if (!sources.ok()) {
+    // What was to be loaded at the start has failed; what serves stays.
+    std::vector<ModelSource> expected;
+    {
+      absl::ReaderMutexLock lock(&mutex_);
+      for (const auto& entry : entries_) {
+        if (entry->status.name == name && !entry->built_in) expected.push_back(entry->source);
+      }
+    }
+    for (const ModelSource& source : expected) EndLoad(source, sources.status()).IgnoreError();
+    return sources.status();
+  }
+  absl::Status status;
+  for (const ModelSource& source : *sources) status.Update(LoadVersion(source));
+  if (status.ok()) GiveUpOthers(name, *sources);
+  return status;
+}
+
+absl::Status ModelRegistry::LoadVersion(const ModelSource& source) {
+  ATTENDANT_RETURN_IF_ERROR(BeginLoad(source));
+  return EndLoad(source, load_(source, metrics_, executor_));
+}
+
+absl::Status ModelRegistry::BeginLoad(const ModelSource& source) {
+  metrics_.ForModel(source.name);  // its series are there even when the load fails
+  bool changed = false;
+  ModelStatus status;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (draining_) return Stopping();
+    Entry* entry = FindEntry(source.name, source.version);
+    if (entry == nullptr) {
+      changed = true;
+      entry = &AddEntry(source, ModelState::kLoading);
+    }
+    entry->source = source;
+    if (!entry->status.Serves() && entry->status.state != ModelState::kLoading) {
+      entry->status.state = ModelState::kLoading;
+      changed = true;
+    }
+    status = entry->status;
+  }
+  if (changed) Notify(status);
+  return absl::OkStatus();
+}
+
+absl::Status ModelRegistry::EndLoad(const ModelSource& source,
+                                    absl::StatusOr<std::unique_ptr<ServableModel>> loaded) {
+  std::shared_ptr<ServableModel> model;
+  if (loaded.ok()) model = reaper_.Share(*std::move(loaded));
+  ModelStatus status;
+  {
+    absl::MutexLock lock(&mutex_);
+    Entry* const entry = FindEntry(source.name, source.version);
+    if (draining_ || entry == nullptr) return Stopping();
+    entry->at_start = false;
+    if (model != nullptr) {
+      GiveUp(*entry);
+      entry->SetModel(model);
+    } else {
+      entry->status.error = loaded.status();
+      entry->wake_after = SteadyNow() + kRetryWake;
+      if (!entry->status.Serves()) {
+        GiveUp(*entry);
+        entry->status.state = ModelState::kFailed;
+      }
+    }
+    CountSleeping();
+    status = entry->status;
+  }
+  Notify(status);
+  if (model == nullptr) return loaded.status();
+  const ServableModel* const key = model.get();
+  model->batcher->SetLostListener([this, key](const absl::Status& why) { Lose(key, why); });
+  model->batcher->SetStallListener([this, key](int workers) { SetStalled(key, workers); });
+  return absl::OkStatus();
+}
+
+void ModelRegistry::GiveUpOthers(const std::string& name, const std::vector<ModelSource>& kept) {
+  std::vector<ModelStatus> gone;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (draining_) return;
+    std::erase_if(entries_,
+                  [&](const std::unique_ptr<Entry>& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                    if (entry->status.name != name || entry->built_in) return false;
+                    for (const ModelSource& source : kept) {
+                      if (source.version == entry->status.version) return false;
+                    }
+                    GiveUp(*entry);
+                    entry->status.state = ModelState::kUnloaded;
+                    gone.push_back(entry->status);
+                    return true;
+                  });
+    CountSleeping();
+  }
+  for (const ModelStatus& status : gone) Notify(status);
+}
+
+absl::Status ModelRegistry::RunUnload(const std::string& name) {
+  const auto set_state = [&](ModelState state) {
+    std::vector<ModelStatus> changed;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (draining_) return false;
+      for (const auto& entry : entries_) {
+        if (entry->status.name != name || entry->built_in) continue;
+        GiveUp(*entry);
+        entry->status.state = state;
+        entry->status.error = absl::OkStatus();
+        changed.push_back(entry->status);
+      }
+      CountSleeping();
+    }
+    for (const ModelStatus& status : changed) Notify(status);
+    return !changed.empty();
+  };
+  if (!set_state(ModelState::kUnloading)) return NoModel(name);
+  AwaitGivenUp();
+  metrics_.RemoveModel(name);
+  if (absl::IsNotFound(FindSources(name).status())) {
+    GiveUpOthers(name, {});
+  } else {
+    set_state(ModelState::kUnloaded);
+  }
+  return absl::OkStatus();
+}
+
+void ModelRegistry::RunWake(const std::string& name) {
+  std::vector<ModelSource> sources;
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    for (const auto& entry : entries_) {
+      if (entry->status.name == name && entry->Sleeps()) sources.push_back(entry->source);
+    }
+  }
+  for (const ModelSource& source : sources) LoadVersion(source).IgnoreError();
+}
+
+// All versions of a model become idle together: a request does not wake one of them for the others.
+absl::Time ModelRegistry::IdleSince(const std::string& name, absl::Time now) const {
+  absl::Time since = absl::InfinitePast();
+  for (const auto& entry : entries_) {
+    if (entry->status.name != name) continue;
+    if (entry->built_in || entry->status.state != ModelState::kReady) {
+      return absl::InfiniteFuture();
+    }
+    const bool used = entry->status.model.use_count() > 1;
+    since = std::max(since, used ? now : entry->status.model->last_used());
+  }
+  return since;
+}
+
+absl::Time ModelRegistry::NextIdle(absl::Time now) const {
+  absl::Time next = absl::InfiniteFuture();
+  if (options_.unload_idle == absl::InfiniteDuration()) return next;
+  for (const auto& entry : entries_) {
+    next = std::min(next, IdleSince(entry->status.name, now) + options_.unload_idle);
+  }
+  return next;
+}
+
+void ModelRegistry::UnloadIdle() {
+  std::vector<ModelStatus> changed;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (draining_ || options_.unload_idle == absl::InfiniteDuration()) return;
+    const absl::Time now = SteadyNow();
+    std::vector<Entry*> idle;  // nobody can begin to share in a model while the lock is held
+    for (const auto& entry : entries_) {
+      if (IdleSince(entry->status.name, now) + options_.unload_idle <= now) {
+        idle.push_back(entry.get());
+      }
+    }
+    for (Entry* entry : idle) {
+      GiveUp(*entry);
+      entry->status.state = ModelState::kIdle;
+      entry->wake_after = absl::InfinitePast();
+      changed.push_back(entry->status);
+    }
+    CountSleeping();
+  }
+  for (const ModelStatus& status : changed) Notify(status);
+}
+
+void ModelRegistry::GiveUp(Entry& entry) {
+  if (entry.status.model == nullptr) return;
+  given_up_.push_back(entry.status.model);
+  entry.status.model.reset();
+}
+
+// Requests that do not end in time are ended with UNAVAILABLE.
+void ModelRegistry::AwaitGivenUp() {
+  int64_t kept = 0;
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    if (given_up_.empty()) return;
+    for (const auto& entry : entries_) kept += entry->status.model != nullptr ? 1 : 0;
+  }
+  kept += left_behind_;
+  const bool freed = reaper_.AwaitFreed(kept, SteadyNow() + options_.drain_timeout) == 0;
+  std::vector<std::weak_ptr<ServableModel>> given_up;
+  {
+    absl::MutexLock lock(&mutex_);
+    given_up.swap(given_up_);
+  }
+  if (freed) return;
+  for (const auto& weak : given_up) {
+    if (const auto model = weak.lock()) model->batcher->Drain(absl::InfinitePast());
+  }
+  left_behind_ += reaper_.AwaitFreed(kept, SteadyNow() + kEndTime);
+}
+
+void ModelRegistry::CountSleeping() {
+  any_sleeps_ = std::any_of(entries_.begin(), entries_.end(), [](const auto& entry) {
+    return entry->status.state == ModelState::kIdle;
+  });
+}
+
+}  // namespace attendant

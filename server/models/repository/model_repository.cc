@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/models/repository/model_repository.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "kernels/core/base/quote.h"
+#include "kernels/core/status_macros.h"
+#include "server/models/served_name.h"
+
+namespace attendant {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsModelFolder(const fs::path& path) {
+  std::error_code absent;
+  return fs::is_regular_file(path / "config.json", absent);
+}
+
+// 0 for a name that is no version: versions have one spelling.
+int64_t VersionOf(const std::string& name) {
+  int64_t version = 0;
+  const bool number = absl::SimpleAtoi(name, &version) && absl::StrCat(version) == name;
+  return number ? std::max<int64_t>(version, 0) : 0;
+}
+
+std::vector<fs::path> FoldersIn(const fs::path& directory, std::error_code& error) {
+  std::vector<fs::path> folders;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code absent;
+    if (fs::is_directory(entry->path(), absent)) folders.push_back(entry->path());
+  }
+  return folders;
+}
+
+// Ascending by version.
+std::vector<ModelSource> VersionsIn(const fs::path& folder, const std::string& name) {
+  if (IsModelFolder(folder)) return {{.name = name, .directory = folder.string()}};
+  std::vector<ModelSource> sources;
+  std::error_code error;
+  for (const fs::path& path : FoldersIn(folder, error)) {
+    const int64_t version = VersionOf(path.filename().string());
+    if (version == 0 || !IsModelFolder(path)) continue;
+    sources.push_back({.name = name, .directory = path.string(), .version = version});
+  }
+  std::sort(sources.begin(), sources.end(),
+            [](const ModelSource& a, const ModelSource& b) { return a.version < b.version; });
+  return sources;
+}
+
+absl::Status CheckInside(const fs::path& repository, const fs::path& path) {
+  std::error_code error;
+  const fs::path root = fs::canonical(repository, error);
+  const fs::path real = error ? fs::path() : fs::canonical(path, error);
+  if (error) return absl::NotFoundError(absl::StrCat(path.string(), ": ", error.message()));
+  if (std::mismatch(root.begin(), root.end(), real.begin(), real.end()).first == root.end()) {
+    return absl::OkStatus();
+  }
+  return absl::PermissionDeniedError(
+      absl::StrCat(path.string(), " leads out of the model repository"));
+}
+
+void AddFiles(const fs::path& folder, std::vector<std::string>& files) {
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code absent;
+    const fs::path real = fs::weakly_canonical(entry->path(), absent);
+    if (!fs::is_regular_file(real, absent)) continue;
+    const auto bytes = fs::file_size(real, absent);
+    const auto time = fs::last_write_time(real, absent).time_since_epoch().count();
+    files.push_back(
+        absl::StrCat(entry->path().string(), "|", real.string(), "|", bytes, "|", time));
+  }
+}
+
+}  // namespace
+
+ModelRepository::ModelRepository(std::string directory, int64_t versions)
+    : directory_(std::move(directory)), versions_(versions) {}
+
+absl::StatusOr<std::vector<std::string>> ModelRepository::Names() const {
+  std::error_code error;
+  std::vector<std::string> names;
+  for (const fs::path& folder : FoldersIn(directory_, error)) {
+    std::string name = folder.filename().string();
+    if (name.front() != '.' && !VersionsIn(folder, name).empty()) names.push_back(std::move(name));
+  }
+  if (error) return absl::InvalidArgumentError(absl::StrCat(directory_, ": ", error.message()));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+absl::StatusOr<std::vector<ModelSource>> ModelRepository::Find(const std::string& name) const {
+  ATTENDANT_RETURN_IF_ERROR(CheckModelName(name));
+  std::vector<ModelSource> sources = VersionsIn(fs::path(directory_) / name, name);
+  if (sources.empty()) {
+    return absl::NotFoundError(absl::StrCat("the model repository has no model ", Quote(name)));
+  }
+  if (static_cast<int64_t>(sources.size()) > versions_) {
+    sources.erase(sources.begin(), sources.end() - versions_);
+  }
+  for (const ModelSource& source : sources) {
+    ATTENDANT_RETURN_IF_ERROR(CheckInside(directory_, source.directory));
+  }
+  return sources;
+}
+
+absl::StatusOr<std::string> ModelRepository::Fingerprint(const std::string& name) const {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<ModelSource> sources, Find(name));
+  std::vector<std::string> files;
+  for (const ModelSource& source : sources) AddFiles(source.directory, files);
+  std::sort(files.begin(), files.end());
+  return absl::StrJoin(files, "\n");
+}
+
+}  // namespace attendant

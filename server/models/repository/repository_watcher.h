@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/batching/steady_time.h"
+#include "server/models/model_registry.h"
+#include "server/models/repository/model_repository.h"
+#include "server/models/repository/repository_changes.h"
+
+namespace attendant {
+
+// The models of the repository as they are now, with their fingerprints. A model that cannot be
+// read is left out.
+absl::StatusOr<RepositoryChanges::Fingerprints> ReadFingerprints(const ModelRepository& repository);
+
+// Reads a repository again and again on a thread of its own, and has the registry load and unload
+// what changed (RepositoryChanges). While the repository cannot be read, nothing changes.
+class RepositoryWatcher {
+ public:
+  struct Options {
+    absl::Duration interval;
+    absl::Duration settle;
+    // Whether the repository serves this name: another source may have taken it.
+    std::function<bool(const std::string& name)> is_ours;
+    std::function<void(const absl::Status&)> on_unreadable;  // each time that it begins
+  };
+
+  // `loaded`: what was loaded at the start. Both references must outlive the watcher.
+  RepositoryWatcher(const ModelRepository& repository, ModelRegistry& registry, Options options,
+                    const RepositoryChanges::Fingerprints& loaded);
+  ~RepositoryWatcher();
+  RepositoryWatcher(const RepositoryWatcher&) = delete;
+  RepositoryWatcher& operator=(const RepositoryWatcher&) = delete;
+
+ private:
+  void Watch();
+  void Look();
+
+  const ModelRepository& repository_;
+  ModelRegistry& registry_;
+  const Options options_;
+  RepositoryChanges changes_;
+  bool readable_ = true;
+
+  absl::Mutex mutex_;
+  SteadyCondVar stop_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace attendant

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The series of models that come and go.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "server/metrics/server_metrics.h"
+#include "tests/server/metrics/exposition.h"
+
+namespace attendant {
+namespace {
+
+class ModelSeriesTest : public testing::Test {
+ protected:
+  Exposition Scrape() const {
+    const std::string text = metrics_.Scrape();
+    absl::StatusOr<Exposition> parsed = Exposition::Parse(text);
+    EXPECT_TRUE(parsed.ok()) << parsed.status();
+    return parsed.ok() ? *parsed : Exposition();
+  }
+
+  ServerMetrics metrics_{"test"};
+};
+
+TEST_F(ModelSeriesTest, ARemovedModelTakesItsSeriesAlongOnceNobodyUsesThem) {
+  const auto has_series = [this] {
+    return metrics_.Scrape().find("model=\"m\"") != std::string::npos;
+  };
+  std::shared_ptr<ModelMetrics> user = metrics_.ForModel("m");
+  user->SetMethods(kEncoderMethods);
+  user->ObservePhase(Method::kEncode, Phase::kQueue, absl::Milliseconds(1));
+  user->CountRequest(Method::kAttend, absl::StatusCode::kInternal);
+  user->SetLoaded({.dtype = "f32", .backend = "cpu", .isa = "avx2", .load_time = absl::Seconds(1)});
+  metrics_.RemoveModel("m");
+  EXPECT_EQ(metrics_.FindModel("m"), nullptr);
+  EXPECT_TRUE(has_series()) << "its last request is not answered";
+  user->CountTokens(1, 0);
+  user.reset();
+  EXPECT_FALSE(has_series());
+  metrics_.RemoveModel("nobody");
+}
+
+TEST_F(ModelSeriesTest, AModelThatComesBackKeepsTheSeriesThatAreInUse) {
+  const std::shared_ptr<ModelMetrics> user = metrics_.ForModel("m");
+  user->CountTokens(5, 0);
+  metrics_.RemoveModel("m");
+  EXPECT_EQ(metrics_.ForModel("m"), user);
+  EXPECT_EQ(metrics_.FindModel("m"), user);
+  EXPECT_EQ(Scrape().Value("attendant_tokens_total", {{"model", "m"}, {"kind", "valid"}}), 5);
+}
+
+TEST_F(ModelSeriesTest, AReloadDoesNotAddSeries) {
+  const std::shared_ptr<ModelMetrics> model = metrics_.ForModel("m");
+  for (const char* dtype : {"f32", "bf16", "bf16"}) {
+    model->SetLoaded(
+        {.dtype = dtype, .backend = "cpu", .isa = "avx2", .load_time = absl::Seconds(1)});
+  }
+  const Exposition scrape = Scrape();
+  EXPECT_EQ(scrape.families().at("attendant_model_loaded_info").samples.size(), 1u);
+  EXPECT_EQ(scrape.Value("attendant_model_loaded_info",
+                         {{"model", "m"}, {"dtype", "bf16"}, {"backend", "cpu"}, {"isa", "avx2"}}),
+            1);
+}
+
+}  // namespace
+}  // namespace attendant

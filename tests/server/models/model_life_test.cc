@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loading, replacing, unloading and idling while requests share in the models.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <future>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/batching/retry_hint.h"
+#include "tests/server/models/registry_fixture.h"
+
+namespace attendant {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
+
+constexpr absl::Duration kLimit = absl::Seconds(30);
+
+class ModelLifeTest : public ModelRegistryTest {
+ protected:
+  ModelLifeTest() : ModelLifeTest(absl::InfiniteDuration(), absl::Seconds(20)) {}
+  ModelLifeTest(absl::Duration unload_idle, absl::Duration drain_timeout)
+      : ModelRegistryTest({.control = ModelControl::kExplicit,
+                           .unload_idle = unload_idle,
+                           .drain_timeout = drain_timeout,
+                           .find = [this](const std::string& name) { return Find(name); }}) {}
+
+  // The versions that `versions_` names, while their folders are there.
+  absl::StatusOr<std::vector<ModelSource>> Find(const std::string& name) {
+    absl::MutexLock lock(&versions_mutex_);
+    std::vector<ModelSource> sources;
+    for (const auto& [version, folder] : versions_) {
+      if (name == "tiny") sources.push_back({name, directory_ / folder, version});
+    }
+    if (sources.empty()) return absl::NotFoundError("no such model");
+    return sources;
+  }
+  void SetVersions(std::vector<std::pair<int64_t, std::string>> versions) {
+    absl::MutexLock lock(&versions_mutex_);
+    versions_ = std::move(versions);
+  }
+
+  void Start() {
+    registry_.SetModels({{"tiny", directory_ / "tiny"}});
+    registry_.StartLoading();
+    AwaitChange("tiny", ModelState::kReady);
+  }
+  absl::Status Load() { return Await(&ModelRegistry::Load); }
+  absl::Status Unload() { return Await(&ModelRegistry::Unload); }
+  absl::Status Await(void (ModelRegistry::*change)(const std::string&, ModelRegistry::Done)) {
+    std::promise<absl::Status> ended;
+    (registry_.*change)("tiny", [&](const absl::Status& status) { ended.set_value(status); });
+    return ended.get_future().get();
+  }
+
+  void Break() { WriteFile(directory_ / "tiny/config.json", "{"); }
+  void Mend() { WriteTinyModel(directory_ / "tiny"); }
+
+  // A request that shares in its model until it is answered.
+  std::future<absl::Status> Submit(std::shared_ptr<EncoderModel> model) {
+    auto ended = std::make_shared<std::promise<absl::Status>>();
+    PendingRequest request;
+    EncodeWork work;
+    work.sequences.push_back({.token_ids = {5}, .positions = {0}, .segment_ids = {0}});
+    work.outputs.pooling = Pooling::kMean;
+    request.work = std::move(work);
+    Batcher& batcher = *model->batcher;
+    request.done = [ended, model](const absl::StatusOr<RequestResult>& result) {
+      ended->set_value(result.status());
+    };
+    std::future<absl::Status> future = ended->get_future();
+    model.reset();
+    batcher.Submit(std::move(request));
+    return future;
+  }
+
+  absl::Mutex versions_mutex_;
+  std::vector<std::pair<int64_t, std::string>> versions_ ABSL_GUARDED_BY(versions_mutex_) = {
+      {1, "tiny"}};
+};
+
+void AwaitFreed(const std::weak_ptr<EncoderModel>& model) {
+  const absl::Time limit = absl::Now() + kLimit;
+  while (!model.expired()) ASSERT_LT(absl::Now(), limit);
+}
+
+TEST_F(ModelLifeTest, AReplacedModelAnswersWhoeverSharesInIt) {
+  Start();
+  std::shared_ptr<EncoderModel> old = *registry_.Find("tiny");
+  const std::weak_ptr<EncoderModel> freed = old;
+  ASSERT_TRUE(Load().ok());
+  const std::shared_ptr<EncoderModel> replacement = *registry_.Find("tiny");
+  EXPECT_NE(replacement, old);
+  EXPECT_TRUE(Submit(replacement).get().ok());
+  EXPECT_TRUE(Submit(std::move(old)).get().ok()) << "found before, submitted after the switch";
+  AwaitFreed(freed);
+}
+
+TEST_F(ModelLifeTest, RequestsInWorkEndOnTheModelThatIsReplaced) {
+  Start();
+  run_gate_.Close();
+  std::vector<std::future<absl::Status>> requests;
+  for (int i = 0; i < 5; ++i) requests.push_back(Submit(*registry_.Find("tiny")));
+  run_gate_.AwaitWaiting(1);
+  const std::weak_ptr<EncoderModel> old = *registry_.Find("tiny");
+  std::future<absl::Status> load = std::async(std::launch::async, [this] { return Load(); });
+  run_gate_.Open();
+  EXPECT_TRUE(load.get().ok());
+  for (std::future<absl::Status>& request : requests) EXPECT_TRUE(request.get().ok());
+  AwaitFreed(old);
+}
+
+TEST_F(ModelLifeTest, AFailedLoadKeepsWhatServes) {
+  Start();
+  const std::shared_ptr<EncoderModel> before = *registry_.Find("tiny");
+  Break();
+  EXPECT_THAT(std::string(Load().message()), HasSubstr("config.json"));
+  EXPECT_EQ(*registry_.Find("tiny"), before);
+  ModelStatus status = registry_.List()[0];
+  EXPECT_EQ(status.state, ModelState::kReady);
+  EXPECT_THAT(std::string(status.error.message()), HasSubstr("config.json"));
+  Mend();
+  EXPECT_TRUE(Load().ok());
+  EXPECT_NE(*registry_.Find("tiny"), before);
+  EXPECT_TRUE(registry_.List()[0].error.ok());
+}
+
+TEST_F(ModelLifeTest, AModelIsUnloadedAndLoadedAgain) {
+  Start();
+  EXPECT_THAT(metrics_.Scrape(), HasSubstr("model=\"tiny\""));
+  ASSERT_TRUE(Unload().ok());
+  EXPECT_EQ(registry_.List()[0].state, ModelState::kUnloaded);
+  const absl::Status found = registry_.Find("tiny").status();
+  EXPECT_TRUE(absl::IsUnavailable(found));
+  EXPECT_THAT(std::string(found.message()), HasSubstr("is not loaded"));
+  EXPECT_THAT(metrics_.Scrape(), Not(HasSubstr("model=\"tiny\"")));
+  EXPECT_TRUE(registry_.Ready().ok()) << "models may come later";
+  EXPECT_TRUE(Load().ok());
+  EXPECT_TRUE(registry_.Find("tiny").ok());
+  EXPECT_THAT(changes(),
+              ElementsAre(Pair("tiny", ModelState::kReady), Pair("tiny", ModelState::kUnloading),
+                          Pair("tiny", ModelState::kUnloaded), Pair("tiny", ModelState::kLoading),
+                          Pair("tiny", ModelState::kReady)));
+}
+
+TEST_F(ModelLifeTest, UnloadingWaitsForRequests) {
+  Start();
+  run_gate_.Close();
+  std::future<absl::Status> request = Submit(*registry_.Find("tiny"));
+  run_gate_.AwaitWaiting(1);
+  std::future<absl::Status> unload = std::async(std::launch::async, [this] { return Unload(); });
+  AwaitChange("tiny", ModelState::kUnloading);
+  EXPECT_TRUE(absl::IsUnavailable(registry_.Find("tiny").status()));
+  EXPECT_EQ(unload.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  run_gate_.Open();
+  EXPECT_TRUE(request.get().ok());
+  EXPECT_TRUE(unload.get().ok());
+}
+
+TEST_F(ModelLifeTest, AModelThatIsGoneIsForgotten) {
+  Start();
+  SetVersions({});
+  EXPECT_TRUE(absl::IsNotFound(Load()));
+  EXPECT_TRUE(registry_.Find("tiny").ok()) << "it serves until it is unloaded";
+  EXPECT_TRUE(Unload().ok());
+  EXPECT_TRUE(registry_.List().empty());
+  EXPECT_TRUE(absl::IsNotFound(registry_.Find("tiny").status()));
+  EXPECT_TRUE(absl::IsNotFound(Unload()));
+}
+
+TEST_F(ModelLifeTest, TheHighestVersionThatLoadedServes) {
+  for (const char* folder : {"two", "ten"}) WriteTinyModel(directory_ / folder);
+  SetVersions({{2, "two"}, {10, "ten"}});
+  registry_.StartLoading();
+  ASSERT_TRUE(Load().ok());
+  EXPECT_EQ((*registry_.Find("tiny"))->version, 10);
+  EXPECT_EQ((*registry_.Find("tiny", "2"))->version, 2);
+  for (const char* version : {"1", "02", "2 ", "-2", "latest"}) {
+    const absl::Status status = registry_.Find("tiny", version).status();
+    EXPECT_TRUE(absl::IsNotFound(status)) << version;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("only 2, 10"));
+  }
+  SetVersions({{10, "ten"}, {11, "none"}});
+  EXPECT_FALSE(Load().ok());
+  EXPECT_EQ((*registry_.Find("tiny"))->version, 10) << "version 11 cannot be loaded";
+  EXPECT_TRUE(registry_.Find("tiny", "2").ok()) << "nothing is given up after a failure";
+  SetVersions({{11, "two"}});
+  EXPECT_TRUE(Load().ok());
+  EXPECT_EQ((*registry_.Find("tiny"))->version, 11);
+  EXPECT_EQ(registry_.List().size(), 1u);
+}
+
+TEST_F(ModelLifeTest, LoadsThatWaitAreOne) {
+  Start();
+  load_gate_.Close();
+  std::vector<std::future<absl::Status>> loads;
+  for (int i = 0; i < 5; ++i) {
+    auto ended = std::make_shared<std::promise<absl::Status>>();
+    loads.push_back(ended->get_future());
+    registry_.Load("tiny", [ended](const absl::Status& status) { ended->set_value(status); });
+    if (i == 0) load_gate_.AwaitWaiting(1);
+  }
+  load_gate_.Open();
+  for (std::future<absl::Status>& load : loads) EXPECT_TRUE(load.get().ok());
+  EXPECT_EQ(loads_, 3) << "that of the start, the running one, and one for the four that waited";
+}
+
+TEST_F(ModelLifeTest, ADrainRefusesLoadsThatWaitAndThatCome) {
+  Start();
+  load_gate_.Close();
+  std::future<absl::Status> running = std::async(std::launch::async, [this] { return Load(); });
+  load_gate_.AwaitWaiting(1);
+  std::promise<absl::Status> waiting;
+  registry_.Unload("tiny", [&](const absl::Status& status) { waiting.set_value(status); });
+  registry_.Drain(absl::InfiniteFuture());
+  EXPECT_TRUE(absl::IsUnavailable(waiting.get_future().get()));
+  EXPECT_TRUE(absl::IsUnavailable(Load()));
+  load_gate_.Open();
+  EXPECT_TRUE(absl::IsUnavailable(running.get()));
+  EXPECT_EQ(registry_.List()[0].state, ModelState::kDraining);
+}
+
+TEST_F(ModelLifeTest, NamesThatCannotBeServedAreRefused) {
+  Start();
+  for (const char* name : {"", ".", "..", "../tiny", "tiny/1", "/etc", ".tiny", "tiny.ids", "a b",
+                           "attention", "tiny\n"}) {
+    std::promise<absl::Status> ended;
+    registry_.Load(name, [&](const absl::Status& status) { ended.set_value(status); });
+    EXPECT_TRUE(absl::IsInvalidArgument(ended.get_future().get())) << name;
+  }
+  EXPECT_EQ(loads_, 1);
+}
+
+TEST(ModelControlTest, OnlyExplicitControlTakesCalls) {
+  ServerMetrics metrics("test");
+  for (const auto& [control, ok] :
+       {std::pair(ModelControl::kNone, false), std::pair(ModelControl::kPoll, false),
+        std::pair(ModelControl::kExplicit, true)}) {
+    ModelRegistry registry({}, metrics, {}, {.control = control});
+    EXPECT_EQ(registry.CheckControl().ok(), ok);
+    EXPECT_EQ(registry.Ready().ok(), control != ModelControl::kNone);
+  }
+}
+
+// The model is unloaded at once when nobody shares in it.
+class IdleModelTest : public ModelLifeTest {
+ protected:
+  IdleModelTest() : ModelLifeTest(absl::Milliseconds(30), absl::Seconds(20)) {}
+
+  void AwaitIdle(int64_t times = 1) { AwaitChange("tiny", ModelState::kIdle, times); }
+  void Wake() {
+    std::promise<void> awake;
+    registry_.Wake("tiny", [&] { awake.set_value(); });
+    awake.get_future().get();
+  }
+};
+
+TEST_F(IdleModelTest, AnIdleModelIsUnloadedAndTheNextRequestLoadsIt) {
+  Start();
+  AwaitIdle();
+  EXPECT_TRUE(registry_.Sleeps("tiny"));
+  EXPECT_FALSE(registry_.Sleeps("nobody"));
+  const ModelStatus status = registry_.List()[0];
+  EXPECT_EQ(status.model, nullptr);
+  EXPECT_TRUE(status.Serves());
+  EXPECT_EQ(registry_.Describe("tiny", "1")->facts->hidden, kTinyConfig.hidden);
+  EXPECT_TRUE(registry_.Ready().ok());
+  load_gate_.Close();  // so that it cannot be idle again before it is looked at
+  std::future<void> woken = std::async(std::launch::async, [this] { Wake(); });
+  load_gate_.AwaitWaiting(1);
+  EXPECT_TRUE(registry_.Sleeps("tiny")) << "requests that come now wait too";
+  load_gate_.Open();
+  woken.get();
+  AwaitIdle(2);
+  EXPECT_GE(loads_, 2);
+}
+
+TEST_F(IdleModelTest, AModelInUseIsNotIdle) {
+  Start();
+  absl::StatusOr<std::shared_ptr<EncoderModel>> user = registry_.Find("tiny");
+  while (!user.ok()) {  // it was idle already
+    Wake();
+    user = registry_.Find("tiny");
+  }
+  const absl::Time end = absl::Now() + absl::Milliseconds(150);
+  while (absl::Now() < end) ASSERT_EQ(registry_.List()[0].state, ModelState::kReady);
+}
+
+TEST_F(IdleModelTest, AnIdleModelThatCannotBeLoadedSaysSo) {
+  Start();
+  AwaitIdle();
+  Break();
+  Wake();
+  EXPECT_FALSE(registry_.Sleeps("tiny")) << "not tried again at once";
+  const absl::Status status = registry_.Find("tiny").status();
+  EXPECT_TRUE(absl::IsUnavailable(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("config.json"));
+  EXPECT_TRUE(RetryAfter(status).has_value());
+}
+
+// Requests of a model that is unloaded get no time.
+class ImpatientTest : public ModelLifeTest {
+ protected:
+  ImpatientTest() : ModelLifeTest(absl::InfiniteDuration(), absl::ZeroDuration()) {}
+};
+
+TEST_F(ImpatientTest, RequestsThatDoNotEndInTimeAreEnded) {
+  Start();
+  run_gate_.Close();
+  std::future<absl::Status> request = Submit(*registry_.Find("tiny"));
+  run_gate_.AwaitWaiting(1);
+  EXPECT_TRUE(Unload().ok());
+  EXPECT_TRUE(absl::IsUnavailable(request.get()));
+  run_gate_.Open();  // the warm-up passes it too
+  EXPECT_TRUE(Load().ok());
+}
+
+}  // namespace
+}  // namespace attendant

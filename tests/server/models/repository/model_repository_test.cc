@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/models/repository/model_repository.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/support/checkpoint.h"
+
+namespace attendant {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ModelRepositoryTest : public ::testing::Test {
+ protected:
+  // A folder with a config.json.
+  void Add(const std::string& path) {
+    fs::create_directories(root_ / path);
+    WriteFile((root_ / path) + "/config.json", "{}");
+  }
+  std::vector<int64_t> Versions(const std::string& name, int64_t most) {
+    std::vector<int64_t> versions;
+    const auto sources = ModelRepository(root_.path(), most).Find(name);
+    EXPECT_TRUE(sources.ok()) << sources.status();
+    if (!sources.ok()) return {};
+    for (const ModelSource& source : *sources) versions.push_back(source.version);
+    return versions;
+  }
+
+  TempDirectory root_;
+};
+
+TEST_F(ModelRepositoryTest, AFolderIsVersionOneAndItsFoldersAreNotRead) {
+  Add("plain");
+  Add("plain/7");
+  const auto sources = ModelRepository(root_.path(), 5).Find("plain");
+  ASSERT_TRUE(sources.ok()) << sources.status();
+  ASSERT_EQ(sources->size(), 1u);
+  EXPECT_EQ(sources->front().name, "plain");
+  EXPECT_EQ(sources->front().version, 1);
+  EXPECT_EQ(sources->front().directory, root_ / "plain");
+}
+
+TEST_F(ModelRepositoryTest, TheHighestVersionsAreServedByNumber) {
+  for (const char* version :
+       {"1", "2", "10", "010", "-3", "0", "1.5", "latest", "99999999999999999999"}) {
+    Add(std::string("m/") + version);
+  }
+  fs::create_directory(root_ / "m/11");
+  EXPECT_THAT(Versions("m", 1), ElementsAre(10));
+  EXPECT_THAT(Versions("m", 2), ElementsAre(2, 10));
+  EXPECT_THAT(Versions("m", 100), ElementsAre(1, 2, 10));
+}
+
+TEST_F(ModelRepositoryTest, NamesAreThoseOfFoldersWithAModel) {
+  Add("b");
+  Add("a/3");
+  Add(".hidden");
+  Add("x/latest");
+  fs::create_directory(root_ / "empty");
+  WriteFile(root_ / "file", "");
+  const auto names = ModelRepository(root_.path(), 1).Names();
+  ASSERT_TRUE(names.ok()) << names.status();
+  EXPECT_THAT(*names, ElementsAre("a", "b"));
+  EXPECT_TRUE(absl::IsInvalidArgument(ModelRepository(root_ / "gone", 1).Names().status()));
+}
+
+TEST_F(ModelRepositoryTest, NamesFromAClientNeverBecomePathsOutside) {
+  Add("repository/m");
+  Add("secret");
+  fs::create_directory_symlink(root_ / "secret", root_ / "repository/link");
+  fs::create_directory_symlink(root_ / "repository/m", root_ / "repository/alias");
+  fs::create_directories(root_ / "repository/v");
+  fs::create_directory_symlink(root_ / "secret", root_ / "repository/v/1");
+  const ModelRepository repository(root_ / "repository", 1);
+  for (const char* name : {"../secret", "..", ".", "", "/etc", "m/../../secret", "m/"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(repository.Find(name).status())) << name;
+  }
+  EXPECT_TRUE(absl::IsPermissionDenied(repository.Find("link").status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(repository.Find("v").status()));
+  EXPECT_TRUE(repository.Find("alias").ok()) << "a link that stays inside";
+  EXPECT_TRUE(absl::IsNotFound(repository.Find("nobody").status()));
+}
+
+TEST_F(ModelRepositoryTest, AFingerprintChangesWithEachFileOfAServedVersion) {
+  Add("m/1");
+  Add("m/2");
+  const ModelRepository repository(root_.path(), 1);
+  const auto print = [&repository] { return *repository.Fingerprint("m"); };
+  const std::string first = print();
+  EXPECT_EQ(print(), first);
+  WriteFile(root_ / "m/1/weights", "x");
+  EXPECT_EQ(print(), first) << "version 1 is not served";
+  WriteFile(root_ / "m/2/weights", "x");
+  const std::string second = print();
+  EXPECT_NE(second, first);
+  WriteFile(root_ / "m/2/weights", "xy");
+  const std::string longer = print();
+  EXPECT_NE(longer, second);
+  fs::last_write_time(root_ / "m/2/weights",
+                      fs::file_time_type::clock::now() + std::chrono::hours(1));
+  EXPECT_NE(print(), longer);
+  fs::create_directory(root_ / "m/2/1_Pooling");
+  WriteFile(root_ / "m/2/1_Pooling/config.json", "{}");
+  EXPECT_THAT(print(), HasSubstr("1_Pooling"));
+  Add("m/3");
+  EXPECT_THAT(print(), HasSubstr("m/3/config.json"));
+}
+
+}  // namespace
+}  // namespace attendant

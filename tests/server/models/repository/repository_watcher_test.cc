@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/models/repository/repository_watcher.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "absl/time/clock.h"
+#include "tests/server/models/registry_fixture.h"
+
+namespace attendant {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+// A watcher of the folder in which "tiny" is loaded.
+class RepositoryWatcherTest : public ModelRegistryTest {
+ protected:
+  RepositoryWatcherTest()
+      : ModelRegistryTest({.control = ModelControl::kPoll,
+                           .find =
+                               [this](const std::string& name) {
+                                 return ModelRepository(directory_.path(), 1).Find(name);
+                               }}),
+        repository_(directory_.path(), 1) {
+    registry_.SetModels(*repository_.Find("tiny"));
+    const auto loaded = ReadFingerprints(repository_);
+    registry_.StartLoading();
+    AwaitChange("tiny", ModelState::kReady);
+    watcher_ = std::make_unique<RepositoryWatcher>(
+        repository_, registry_,
+        RepositoryWatcher::Options{
+            .interval = absl::Milliseconds(5),
+            .settle = absl::Milliseconds(60),
+            .is_ours = [](const std::string& name) { return name != "ours"; },
+            .on_unreadable = [this](const absl::Status&) { ++unreadable_; }},
+        *loaded);
+  }
+
+  static void Await(const std::function<bool()>& condition) {
+    const absl::Time limit = absl::Now() + absl::Seconds(30);
+    while (!condition()) ASSERT_LT(absl::Now(), limit);
+  }
+
+  const ModelRepository repository_;
+  std::atomic<int> unreadable_{0};
+  std::unique_ptr<RepositoryWatcher> watcher_;
+};
+
+TEST_F(RepositoryWatcherTest, ANewFolderIsServedAndADeletedOneIsNot) {
+  WriteTinyModel(directory_ / "next");
+  AwaitChange("next", ModelState::kReady);
+  EXPECT_TRUE(registry_.Find("next").ok());
+  fs::remove_all(directory_ / "next");
+  Await([this] { return absl::IsNotFound(registry_.Find("next").status()); });
+  EXPECT_TRUE(registry_.Find("tiny").ok());
+}
+
+TEST_F(RepositoryWatcherTest, AFolderIsNotLoadedWhileItIsCopied) {
+  const std::string folder = directory_ / "copied";
+  fs::create_directory(folder);
+  fs::copy(directory_ / "tiny/config.json", folder + "/config.json");
+  const absl::Time end = absl::Now() + absl::Milliseconds(200);
+  for (int i = 0; absl::Now() < end; ++i) {
+    std::ofstream(folder + "/model.safetensors", std::ios::app) << "x" << std::flush;
+    const absl::Time next = absl::Now() + absl::Milliseconds(4);
+    while (absl::Now() < next) std::this_thread::yield();
+  }
+  EXPECT_EQ(loads_, 1) << "only tiny's";
+  fs::remove_all(folder);
+  WriteTinyModel(folder);
+  AwaitChange("copied", ModelState::kReady);
+}
+
+TEST_F(RepositoryWatcherTest, ABrokenModelIsTriedAgainWhenItChanges) {
+  const std::shared_ptr<EncoderModel> before = *registry_.Find("tiny");
+  WriteFile(directory_ / "tiny/config.json", "{");
+  Await([this] { return !registry_.List()[0].error.ok(); });
+  EXPECT_EQ(*registry_.Find("tiny"), before) << "it serves on";
+  EXPECT_EQ(loads_, 2);
+  WriteTinyModel(directory_ / "tiny");
+  Await([this] { return registry_.List()[0].error.ok(); });
+  EXPECT_NE(*registry_.Find("tiny"), before);
+}
+
+TEST_F(RepositoryWatcherTest, ARepositoryThatCannotBeReadChangesNothing) {
+  const std::string aside = directory_.path() + ".aside";
+  fs::rename(directory_.path(), aside);
+  Await([this] { return unreadable_ == 1; });
+  fs::rename(aside, directory_.path());
+  WriteTinyModel(directory_ / "next");
+  AwaitChange("next", ModelState::kReady);
+  EXPECT_EQ(unreadable_, 1);
+  for (const auto& [name, state] : changes()) EXPECT_NE(state, ModelState::kUnloading);
+}
+
+TEST_F(RepositoryWatcherTest, NamesOfOthersAreLeftAlone) {
+  WriteTinyModel(directory_ / "ours");
+  WriteTinyModel(directory_ / "zebra");
+  AwaitChange("zebra", ModelState::kReady);
+  EXPECT_TRUE(absl::IsNotFound(registry_.Find("ours").status()));
+}
+
+}  // namespace
+}  // namespace attendant

@@ -55,6 +55,7 @@ ModelOptions MakeOptions(const ServerFlags& flags, std::vector<ThreadTeam> repli
           .device_sessions = flags.replicas,
           .batcher = MakeBatcherOptions(flags, defaults),
           .attention = flags.attention,
+          .attention_nice = flags.attention_nice,
           .memory = std::make_shared<ModelMemory>(flags.max_model_bytes)};
 }
 

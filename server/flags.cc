@@ -198,6 +198,11 @@ void AddServerFlags(ServerFlags& flags, FlagParser& parser) {
   parser.AddChoice("attention", &flags.attention_service, {"on", "off"},
                    "Whether the attention service answers, which computes on the processors of the "
                    "encoders");
+  parser.AddNumber(
+      "attention_nice", &flags.attention_nice, "NICENESS", {0, 19},
+      "Niceness of the threads that compute attention, above the process's: at 10, "
+      "encoders get nine tenths of the processors that both want, and attention gets all "
+      "that encoders leave");
   parser.AddChoice("reflection", &flags.reflection, {"on", "off"},
                    "Whether gRPC reflection tells anybody which services there are");
   parser.AddChoice("strict_readiness", &flags.strict_readiness, {"on", "off"},

@@ -69,6 +69,7 @@ struct ServerFlags {
   std::string reflection = "on";
   AccessFlags access;
   std::string attention_service = "on";
+  int attention_nice = 10;
 
   std::string log_format = "text";
   std::string log_level = "info";

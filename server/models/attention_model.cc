@@ -30,7 +30,7 @@ void StartServing(const ModelOptions& options, ServerMetrics& metrics, const Exe
   std::vector<std::unique_ptr<Runner>> runners;
   for (const ThreadTeam& team : options.replicas) {
     model.threads = std::max(model.threads, team.threads);
-    runners.push_back(std::make_unique<OperationRunner>(team));
+    runners.push_back(std::make_unique<OperationRunner>(team, options.attention_nice));
   }
   BatcherOptions batcher = options.batcher;
   batcher.max_batch_tokens = QueueUnits(options.attention.max_operations);

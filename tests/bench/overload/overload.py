@@ -6,16 +6,19 @@
   deadlines the same, with clients that wait only --deadline: answers in time
   flood     64-token requests beside a flood of 512-token requests at 80 % load
   whale     64-token requests beside one request of 4,096 sequences of 64 tokens
+  attention encoders beside a flood of large attention requests
 
 Prints each figure beside its mark. Server and clients share the processors: run it on an idle machine."""
 
 import argparse
 import contextlib
 import json
+import math
 import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -140,9 +143,49 @@ def measure_whale(options):
         show("whale: others wait longer than alone, p99, in full batches", f"{longest / batch:.2f}", "mark 2")
 
 
+def write_npy(path, shape):
+    """Zeros as f32: their values do not change what attention takes."""
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (63 - (10 + len(header)) % 64) + "\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode())
+        file.truncate(file.tell() + 4 * math.prod(shape))
+
+
+@contextlib.contextmanager
+def attention_flood(server, folder, callers):
+    """So many callers, each with one request of some 0.4 s on two processors after the other."""
+    stop = threading.Event()
+    write_npy(folder / "query.npy", (1, 20000, 64))
+
+    def call():
+        while not stop.is_set():
+            subprocess.run([settings.bin_dir() / "attendant", "attend", f"--server={server.grpc}",
+                            f"--query={folder / 'query.npy'}", "--timeout=1m"], stdout=subprocess.DEVNULL, check=True)
+
+    threads = [threading.Thread(target=call) for _ in range(callers)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def measure_attention(options):
+    with serving(options) as server, tempfile.TemporaryDirectory() as folder:
+        alone, _ = capacity(server, options, "mixed")
+        with attention_flood(server, pathlib.Path(folder), callers=3):
+            time.sleep(1)
+            beside_it, _ = capacity(server, options, "mixed")
+        show("attention: encoders beside it, of their capacity", f"{beside_it / alone:.1%}")
+
+
 def main():
     options = arguments()
-    for measure in (measure_overload, measure_deadlines, measure_flood, measure_whale):
+    for measure in (measure_overload, measure_deadlines, measure_flood, measure_whale, measure_attention):
         measure(options)
 
 

@@ -3,7 +3,9 @@
 #include "server/batching/operation_runner.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <array>
 #include <atomic>
 #include <stdexcept>
 
@@ -116,6 +118,45 @@ TEST_F(OperationTest, ComesBackWithItsResult) {
   EXPECT_EQ(answer.thread(), executor_.thread_id());
   batcher_.reset();
   EXPECT_EQ(observer_.batches(), (std::vector<ObservedBatch>{{30, 1, 1}}));
+}
+
+// Counts how nice the threads are that run its tasks; each waits until all have one.
+class NiceOperation final : public Operation {
+ public:
+  explicit NiceOperation(int threads) : threads_(threads) {}
+  int64_t tokens() const override { return 1; }
+  int64_t cost() const override { return 1; }
+  absl::Status Run(ThreadPool& pool) override {
+    pool.ParallelFor(threads_, [this](int64_t index, int) {
+      nice_[static_cast<size_t>(index)] = getpriority(PRIO_PROCESS, 0);
+      ++running_;
+      while (running_ < threads_) std::this_thread::yield();
+    });
+    return absl::OkStatus();
+  }
+  const std::array<int, 2>& nice() const { return nice_; }
+
+ private:
+  const int threads_;
+  std::atomic<int> running_{0};
+  std::array<int, 2> nice_{};
+};
+
+TEST(OperationRunnerTest, ItsThreadsGiveWayToOthers) {
+  const int own = getpriority(PRIO_PROCESS, 0);
+  if (own > 10) GTEST_SKIP() << "this process is nice already";
+  OperationRunner runner(2, /*nice=*/9);
+  PendingRequest request;
+  request.work = std::make_unique<NiceOperation>(2);
+  const BatchItem item{.request = &request};
+  std::thread worker([&] {
+    runner.OnWorkerStart();
+    EXPECT_TRUE(runner.Run({&item, 1}).ok());
+  });
+  worker.join();
+  const auto& operation = dynamic_cast<const NiceOperation&>(request.operation());
+  EXPECT_EQ(operation.nice(), (std::array<int, 2>{own + 9, own + 9}));
+  EXPECT_EQ(getpriority(PRIO_PROCESS, 0), own) << "of this thread";
 }
 
 TEST_F(OperationTest, LeavesOutItsTasksOnceItIsCancelled) {

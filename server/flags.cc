@@ -205,6 +205,10 @@ void AddServerFlags(ServerFlags& flags, FlagParser& parser) {
       "that encoders leave");
   parser.AddChoice("reflection", &flags.reflection, {"on", "off"},
                    "Whether gRPC reflection tells anybody which services there are");
+  parser.AddChoice(
+      "system_shared_memory", &flags.system_shared_memory, {"on", "off"},
+      "Whether KServe clients on this machine may pass tensors in POSIX shared memory; "
+      "they reach all that the server's user may open, so trust them");
   parser.AddChoice("strict_readiness", &flags.strict_readiness, {"on", "off"},
                    "Whether one model that failed keeps the whole server from being ready");
   parser.AddNumber("drain_delay_s", &flags.drain_delay_s, "SECONDS", {0, kMaxSeconds},

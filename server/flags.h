@@ -70,6 +70,7 @@ struct ServerFlags {
   AccessFlags access;
   std::string attention_service = "on";
   int attention_nice = 10;
+  std::string system_shared_memory = "off";
 
   std::string log_format = "text";
   std::string log_level = "info";

@@ -65,12 +65,12 @@ void LogModel(const ModelStatus& status) {
     return spdlog::error("model '{}' answers no more: {}", status.name,
                          std::string(status.error.message()));
   }
+  if (status.Serves() && !status.error.ok()) {
+    return spdlog::error("model '{}' version {} was not loaded anew: {}", status.name,
+                         status.version, std::string(status.error.message()));
+  }
   if (const char* const news = PlainNews(status.state); news != nullptr) {
     return spdlog::info("model '{}' version {} {}", status.name, status.version, news);
-  }
-  if (!status.error.ok()) {
-    return spdlog::error("model '{}' version {} was not loaded anew, the former serves on: {}",
-                         status.name, status.version, std::string(status.error.message()));
   }
   if (status.stalled_workers > 0) {
     return spdlog::error("model '{}' has stalled: {} workers do not end their batches", status.name,

@@ -55,8 +55,8 @@ void RequestRun::Read(std::unique_ptr<RequestRun> run) {
   if (!read.ok()) return run->End(read);
   run->times_.decode = absl::Now() - start;
   ModelRegistry& models = run->dependencies_.models;
+  if (!models.Sleeps(run->call_.model)) return Submit(std::move(run));
   const std::string model = run->call_.model;
-  if (!models.Sleeps(model)) return Submit(std::move(run));
   const Executor& executor = run->dependencies_.executor;
   models.Wake(model, [&executor, run = std::move(run)]() mutable {
     executor([run = std::move(run)]() mutable { Submit(std::move(run)); });

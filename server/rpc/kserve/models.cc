@@ -169,7 +169,8 @@ absl::StatusOr<KServeModelRef> KServeModels::Find(absl::string_view name,
   absl::StatusOr<std::shared_ptr<EncoderModel>> model = registry_.Find(base, version);
   if (!model.ok()) return WithName(model.status(), name, base);
   ATTENDANT_RETURN_IF_ERROR(CheckKind(name, kind, (*model)->tokenizer != nullptr));
-  KServeModelRef ref{.model = *std::move(model)};
+  KServeModelRef ref;
+  ref.model = *std::move(model);
   ref.info = {.name = std::string(name),
               .kind = kind,
               .version = absl::StrCat(ref.model->version),

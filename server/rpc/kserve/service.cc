@@ -12,14 +12,17 @@
 #include "kernels/core/status_macros.h"
 #include "server/access/api_keys.h"
 #include "server/rpc/call/calls.h"
-#include "server/rpc/kserve/tensors.h"
+#include "server/rpc/kserve/infer_run.h"
 #include "server/rpc/scan/received_message.h"
 
 namespace attendant {
 namespace {
 
 constexpr const char* kNoSharedMemory =
-    "shared memory is not supported: send tensors inside the messages";
+    "system shared memory is off: send tensors inside the messages, or start the server with "
+    "--system_shared_memory=on";
+constexpr const char* kNoCudaMemory =
+    "CUDA shared memory is not supported: send tensors inside the messages";
 constexpr const char* kNoSettings = "trace and log settings are given when the server starts";
 
 // For the map of a model's own files, which clients of Triton may send along, there is no use here.
@@ -46,11 +49,17 @@ absl::Status CheckRepository(const std::string& name) {
   return absl::UnimplementedError("repository_name is not supported: there is one repository");
 }
 
-// Nothing is ever registered.
-absl::Status FindRegion(absl::string_view kind, const std::string& name) {
-  if (name.empty()) return absl::OkStatus();
-  return absl::NotFoundError(
-      absl::StrCat("Unable to find ", kind, " shared memory region: ", Quote(name)));
+absl::Status RegionsToProto(const SharedMemoryRegions& regions, const std::string& name,
+                            inference::SystemSharedMemoryStatusResponse& response) {
+  ATTENDANT_ASSIGN_OR_RETURN(const auto list, regions.List(name));
+  for (const auto& [region_name, region] : list) {
+    auto& status = (*response.mutable_regions())[region_name];
+    status.set_name(region_name);
+    status.set_key(region.key);
+    status.set_offset(static_cast<uint64_t>(region.offset));
+    status.set_byte_size(static_cast<uint64_t>(region.bytes));
+  }
+  return absl::OkStatus();
 }
 
 // Clients that count responses wait for the mark: one request, one response, and it is the last.
@@ -62,75 +71,6 @@ void FinishAnswer(const std::string& id, const absl::Status& status,
       true);
 }
 
-// One ModelInfer request, unary or of a stream.
-class InferRun final : public EncodeRun {
- public:
-  InferRun(const EncodeDependencies& dependencies, const KServeModels& models, RequestCall call,
-           inference::ModelInferResponse& response)
-      : EncodeRun(dependencies, std::move(call)), models_(models), response_(response) {}
-
- private:
-  std::string ModelName(const std::string& name) const override {
-    return std::string(SplitServedName(name).first);
-  }
-
-  absl::StatusOr<std::shared_ptr<EncoderModel>> FindModel() override {
-    const auto& request = Parsed<inference::ModelInferRequest>(message());
-    ATTENDANT_ASSIGN_OR_RETURN(ref_, models_.Find(request.model_name(), request.model_version()));
-    return ref_.model;
-  }
-
-  absl::StatusOr<EncodeInput> FromMessage() override {
-    const auto& request = Parsed<inference::ModelInferRequest>(message());
-    ATTENDANT_ASSIGN_OR_RETURN(const InferParameters parameters, FromProto(request.parameters()));
-    ATTENDANT_RETURN_IF_ERROR(CheckRequestedOutputs(request, ref_.info));
-    ATTENDANT_ASSIGN_OR_RETURN(InferInputs inputs, InputsFromProto(request, ref_.info));
-    seq_ = inputs.seq;
-    LimitDeadline(times().arrival + parameters.timeout);
-    EncodeInput input;
-    input.sequences = std::move(inputs.sequences);
-    input.last_hidden_state = ref_.info.kind == ServedName::kEncoder;
-    input.pooled = !input.last_hidden_state;
-    input.priority = parameters.priority;
-    return input;
-  }
-
-  absl::StatusOr<PendingRequest> Prepare() override {
-    ATTENDANT_ASSIGN_OR_RETURN(PendingRequest pending, EncodeRun::Prepare());
-    ref_.model->statistics.Enter(ref_.info.kind);
-    entered_ = true;
-    return pending;
-  }
-
-  void ToMessage(EncodeOutput& output) override {
-    response_.set_id(call().state->client_id());
-    response_.set_model_name(ref_.info.name);
-    response_.set_model_version(ref_.info.version);
-    ToProto(output, ref_.info, seq_, response_);
-  }
-
-  void OnEnd(const absl::Status& status) override {
-    if (ref_.model == nullptr) return;  // refused before the model was found
-    if (entered_) ref_.model->statistics.Leave(ref_.info.kind);
-    if (!status.ok()) return ref_.statistics().RecordFailure(times().total());
-    ref_.statistics().RecordSuccess({.sequences = static_cast<int64_t>(output().sequences.size()),
-                                     .total = times().total(),
-                                     .queue = times().queue,
-                                     .compute_input = times().decode,
-                                     .compute_infer = times().compute,
-                                     .compute_output = times().serialize},
-                                    absl::Now());
-  }
-
-  int64_t AnswerBytes() const override { return static_cast<int64_t>(response_.ByteSizeLong()); }
-
-  const KServeModels& models_;
-  inference::ModelInferResponse& response_;
-  KServeModelRef ref_;
-  int64_t seq_ = 0;       // of ids: their padded length
-  bool entered_ = false;  // the statistics count batches for this request
-};
-
 }  // namespace
 
 WireRules InferRules(const EncodeLimits& limits) {
@@ -141,13 +81,14 @@ WireRules InferRules(const EncodeLimits& limits) {
 }
 
 KServeService::KServeService(const EncodeDependencies& dependencies, std::string version,
-                             const StreamLimits& stream_limits)
+                             const StreamLimits& stream_limits, bool shared_memory)
     : RawService(dependencies.requests.gate),
       dependencies_(dependencies),
       version_(std::move(version)),
       stream_limits_(stream_limits),
       schema_(*inference::ModelInferRequest::descriptor(), InferRules(dependencies.limits)),
-      models_(dependencies.requests.models, dependencies.limits.max_request_sequences) {
+      models_(dependencies.requests.models, dependencies.limits.max_request_sequences),
+      regions_(shared_memory ? std::make_unique<SharedMemoryRegions>() : nullptr) {
   ServeServer();
   ServeModels();
   ServeInference();
@@ -271,7 +212,7 @@ void KServeService::Infer(absl::Time deadline, std::shared_ptr<CallState> state,
       .deadline = deadline,
       .state = std::move(state),
       .done = std::move(done)};
-  RequestRun::Start(std::make_unique<InferRun>(dependencies_, models_, std::move(call), response));
+  StartInfer(dependencies_, models_, regions_.get(), std::move(call), response);
 }
 
 template <typename Request, typename Response>
@@ -316,20 +257,36 @@ void KServeService::ServeControl() {
       "RepositoryModelUnload", &ModelRegistry::Unload);
 }
 
-// As Triton where nothing is registered: a status without a region, and unregistering does nothing.
+// As Triton: without a region the status is empty, and unregistering does nothing.
 void KServeService::ServeSharedMemory() {
-#define ATTENDANT_NO_REGIONS(Kind, kind)                                            \
-  ServeSmall<inference::Kind##SharedMemoryStatusRequest,                            \
-             inference::Kind##SharedMemoryStatusResponse>(                          \
-      #Kind "SharedMemoryStatus", MethodGroup::kRead,                               \
-      [](const auto& request, auto&) { return FindRegion(kind, request.name()); }); \
-  ServeSmall<inference::Kind##SharedMemoryUnregisterRequest,                        \
-             inference::Kind##SharedMemoryUnregisterResponse>(                      \
-      #Kind "SharedMemoryUnregister", MethodGroup::kAdmin,                          \
+  static const SharedMemoryRegions& none = *new SharedMemoryRegions;
+  ServeSmall<inference::SystemSharedMemoryStatusRequest,
+             inference::SystemSharedMemoryStatusResponse>(
+      "SystemSharedMemoryStatus", MethodGroup::kRead,
+      [this](const auto& request, inference::SystemSharedMemoryStatusResponse& response) {
+        return RegionsToProto(regions_ == nullptr ? none : *regions_, request.name(), response);
+      });
+  ServeSmall<inference::SystemSharedMemoryRegisterRequest,
+             inference::SystemSharedMemoryRegisterResponse>(
+      "SystemSharedMemoryRegister", MethodGroup::kAdmin,
+      [this](const inference::SystemSharedMemoryRegisterRequest& request, auto&) -> absl::Status {
+        if (regions_ == nullptr) return absl::UnimplementedError(kNoSharedMemory);
+        return regions_->Register(request.name(), request.key(), request.offset(),
+                                  request.byte_size());
+      });
+  ServeSmall<inference::SystemSharedMemoryUnregisterRequest,
+             inference::SystemSharedMemoryUnregisterResponse>(
+      "SystemSharedMemoryUnregister", MethodGroup::kAdmin, [this](const auto& request, auto&) {
+        if (regions_ != nullptr) regions_->Unregister(request.name());
+        return absl::OkStatus();
+      });
+  ServeSmall<inference::CudaSharedMemoryStatusRequest, inference::CudaSharedMemoryStatusResponse>(
+      "CudaSharedMemoryStatus", MethodGroup::kRead,
+      [](const auto& request, auto&) { return none.List(request.name()).status(); });
+  ServeSmall<inference::CudaSharedMemoryUnregisterRequest,
+             inference::CudaSharedMemoryUnregisterResponse>(
+      "CudaSharedMemoryUnregister", MethodGroup::kAdmin,
       [](const auto&, auto&) { return absl::OkStatus(); });
-  ATTENDANT_NO_REGIONS(System, "system")
-  ATTENDANT_NO_REGIONS(Cuda, "cuda")
-#undef ATTENDANT_NO_REGIONS
 }
 
 void KServeService::ServeUnsupported() {
@@ -337,8 +294,7 @@ void KServeService::ServeUnsupported() {
   ServeSmall<inference::rpc##Request, inference::rpc##Response>( \
       #rpc, MethodGroup::group,                                  \
       [](const auto& /*request*/, auto& /*response*/) { return absl::UnimplementedError(why); });
-  ATTENDANT_UNIMPLEMENTED(SystemSharedMemoryRegister, kAdmin, kNoSharedMemory)
-  ATTENDANT_UNIMPLEMENTED(CudaSharedMemoryRegister, kAdmin, kNoSharedMemory)
+  ATTENDANT_UNIMPLEMENTED(CudaSharedMemoryRegister, kAdmin, kNoCudaMemory)
   ATTENDANT_UNIMPLEMENTED(TraceSetting, kAdmin, kNoSettings)
   ATTENDANT_UNIMPLEMENTED(LogSettings, kAdmin, kNoSettings)
 #undef ATTENDANT_UNIMPLEMENTED

@@ -13,6 +13,7 @@
 #include "server/rpc/call/calls.h"
 #include "server/rpc/call/raw_service.h"
 #include "server/rpc/kserve/models.h"
+#include "server/rpc/kserve/shared_memory.h"
 #include "server/rpc/scan/wire_schema.h"
 
 namespace attendant {
@@ -25,9 +26,10 @@ WireRules InferRules(const EncodeLimits& limits);
 // thread-safe.
 class KServeService final : public RawService<inference::GRPCInferenceService> {
  public:
-  // `dependencies` must outlive the service.
+  // `dependencies` must outlive the service. `shared_memory`: whether clients may register system
+  // shared memory.
   KServeService(const EncodeDependencies& dependencies, std::string version,
-                const StreamLimits& stream_limits = {});
+                const StreamLimits& stream_limits = {}, bool shared_memory = false);
 
   // Ends every stream with UNAVAILABLE once all requests that it has read are answered, and new
   // streams at once. Returns when the answers of all earlier calls are written, or at `deadline`.
@@ -64,6 +66,7 @@ class KServeService final : public RawService<inference::GRPCInferenceService> {
   const StreamLimits stream_limits_;
   const WireSchema schema_;
   KServeModels models_;
+  const std::unique_ptr<SharedMemoryRegions> regions_;  // null: there is no shared memory
   OpenCalls<UnaryCall> calls_;
   OpenCalls<InferStream> streams_;
 };

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -38,29 +37,6 @@ using InputTensors = std::vector<std::optional<InputTensor>>;
 template <typename... Parts>
 absl::Status InputError(absl::string_view name, const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat("input ", Quote(name), " ", parts...));
-}
-
-// The value of an integer parameter, 0 without it. Clients send either signedness.
-absl::StatusOr<int64_t> IntegerParameter(const InferParameterMap& parameters,
-                                         const std::string& name) {
-  const auto found = parameters.find(name);
-  if (found == parameters.end()) return 0;
-  const inference::InferParameter& value = found->second;
-  const bool is_signed = value.has_int64_param();
-  if (!is_signed && !value.has_uint64_param()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("parameter '", name, "' must be an integer (int64_param or uint64_param)"));
-  }
-  if (is_signed && value.int64_param() < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("parameter '", name, "' is ", value.int64_param(), ", the minimum is 0"));
-  }
-  constexpr uint64_t kMax = std::numeric_limits<int64_t>::max();
-  if (!is_signed && value.uint64_param() > kMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("parameter '", name, "' is ", value.uint64_param(), ", the limit is ", kMax));
-  }
-  return is_signed ? value.int64_param() : static_cast<int64_t>(value.uint64_param());
 }
 
 std::string ShapeText(const InputProto& input) {
@@ -137,9 +113,10 @@ absl::Status CheckRawContents(const InputTensor& tensor) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<InputTensor> CheckInput(const InputProto& input, const std::string* raw,
+// `shared`: `raw` comes from shared memory.
+absl::StatusOr<InputTensor> CheckInput(const InputProto& input, const std::string* raw, bool shared,
                                        const TensorSpec& spec, const KServeModelInfo& model) {
-  ATTENDANT_RETURN_IF_ERROR(CheckTensorParameters(input.name(), input.parameters()));
+  ATTENDANT_RETURN_IF_ERROR(CheckTensorParameters(input.name(), input.parameters(), shared));
   ATTENDANT_ASSIGN_OR_RETURN(const int64_t value_bytes, CheckDatatype(input, spec));
   ATTENDANT_RETURN_IF_ERROR(CheckShape(input, spec, model));
   const InputTensor tensor{.name = spec.name,
@@ -176,19 +153,26 @@ absl::StatusOr<size_t> FindSpec(const std::vector<TensorSpec>& specs, const Inpu
 // Checks every input alone.
 absl::StatusOr<InputTensors> CheckEach(const inference::ModelInferRequest& request,
                                        const std::vector<TensorSpec>& specs,
-                                       const KServeModelInfo& model) {
+                                       const KServeModelInfo& model, const SharedInputs& shared) {
   const bool has_raw = request.raw_input_contents_size() > 0;
-  if (has_raw && request.raw_input_contents_size() != request.inputs_size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("raw_input_contents has ", request.raw_input_contents_size(), " entries for ",
-                     request.inputs_size(), " inputs"));
+  const int inside = request.inputs_size() - static_cast<int>(shared.size());
+  if (has_raw && request.raw_input_contents_size() != inside) {
+    return absl::InvalidArgumentError(absl::StrCat("raw_input_contents has ",
+                                                   request.raw_input_contents_size(),
+                                                   " entries for ", inside, " inputs"));
   }
   InputTensors tensors(specs.size());
+  int next_raw = 0;
   for (int i = 0; i < request.inputs_size(); ++i) {
     const InputProto& input = request.inputs(i);
     ATTENDANT_ASSIGN_OR_RETURN(const size_t index, FindSpec(specs, input, tensors));
-    const std::string* raw = has_raw ? &request.raw_input_contents(i) : nullptr;
-    ATTENDANT_ASSIGN_OR_RETURN(tensors[index], CheckInput(input, raw, specs[index], model));
+    const auto found = shared.find(i);
+    const bool is_shared = found != shared.end();
+    const std::string* raw = is_shared ? &found->second
+                             : has_raw ? &request.raw_input_contents(next_raw++)
+                                       : nullptr;
+    ATTENDANT_ASSIGN_OR_RETURN(tensors[index],
+                               CheckInput(input, raw, is_shared, specs[index], model));
   }
   return tensors;
 }
@@ -211,11 +195,10 @@ absl::Status CheckTogether(const InputTensors& tensors, const std::vector<Tensor
 
 // Checks every input of `request` alone and against the others, and lays them out by `specs`.
 // Allocates nothing that grows with a shape. A raw BYTES tensor's elements are yet to be counted.
-
 absl::StatusOr<InputTensors> CheckInputs(const inference::ModelInferRequest& request,
                                          const std::vector<TensorSpec>& specs,
-                                         const KServeModelInfo& model) {
-  ATTENDANT_ASSIGN_OR_RETURN(InputTensors tensors, CheckEach(request, specs, model));
+                                         const KServeModelInfo& model, const SharedInputs& shared) {
+  ATTENDANT_ASSIGN_OR_RETURN(InputTensors tensors, CheckEach(request, specs, model, shared));
   ATTENDANT_RETURN_IF_ERROR(CheckTogether(tensors, specs));
   return tensors;
 }
@@ -307,47 +290,18 @@ absl::StatusOr<InferInputs> IdsFromProto(const InputTensor& ids,
 
 }  // namespace
 
-absl::StatusOr<InferParameters> FromProto(const InferParameterMap& parameters) {
-  ATTENDANT_ASSIGN_OR_RETURN(const int64_t level, IntegerParameter(parameters, "priority"));
-  ATTENDANT_ASSIGN_OR_RETURN(const int64_t timeout_us, IntegerParameter(parameters, "timeout"));
-  constexpr int64_t kLevels = kPriorityLevels;
-  constexpr int64_t kDefaultLevel = kDefaultPriorityLevel;
-  if (level > kLevels) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("parameter 'priority' is ", level, ", the limit is ", kLevels));
-  }
-  InferParameters decoded;
-  if (level > 0) decoded.priority = static_cast<int>(kDefaultLevel - level);
-  if (timeout_us > 0) decoded.timeout = absl::Microseconds(timeout_us);
-  return decoded;
-}
-
-absl::Status CheckTensorParameters(absl::string_view tensor, const InferParameterMap& parameters) {
-  for (const char* name :
-       {"shared_memory_region", "shared_memory_byte_size", "shared_memory_offset"}) {
-    if (!parameters.contains(name)) continue;
-    return absl::UnimplementedError(absl::StrCat("tensor ", Quote(tensor), " has parameter '", name,
-                                                 "': shared memory is not supported"));
-  }
-  const auto classification = parameters.find("classification");
-  if (classification == parameters.end() || classification->second.int64_param() == 0) {
-    return absl::OkStatus();
-  }
-  return absl::UnimplementedError(
-      absl::StrCat("tensor ", Quote(tensor),
-                   " has parameter 'classification': an encoder's outputs are not class scores"));
-}
-
 absl::StatusOr<InferInputs> InputsFromProto(const inference::ModelInferRequest& request,
-                                            const KServeModelInfo& model) {
+                                            const KServeModelInfo& model,
+                                            const SharedInputs& shared) {
   const std::vector<TensorSpec> specs = InputSpecs(model.kind);
-  ATTENDANT_ASSIGN_OR_RETURN(const InputTensors tensors, CheckInputs(request, specs, model));
+  ATTENDANT_ASSIGN_OR_RETURN(const InputTensors tensors,
+                             CheckInputs(request, specs, model, shared));
   if (model.kind == ServedName::kText) return TextsFromProto(*tensors[0]);
   return IdsFromProto(*tensors[0], tensors[1], tensors[2]);
 }
 
 absl::Status CheckRequestedOutputs(const inference::ModelInferRequest& request,
-                                   const KServeModelInfo& model) {
+                                   const KServeModelInfo& model, bool shared_memory) {
   const TensorSpec spec = OutputSpecOf(model);
   for (int i = 0; i < request.outputs_size(); ++i) {
     const auto& output = request.outputs(i);
@@ -359,9 +313,15 @@ absl::Status CheckRequestedOutputs(const inference::ModelInferRequest& request,
       return absl::InvalidArgumentError(
           absl::StrCat("output ", Quote(output.name()), " was requested twice"));
     }
-    ATTENDANT_RETURN_IF_ERROR(CheckTensorParameters(output.name(), output.parameters()));
+    ATTENDANT_RETURN_IF_ERROR(
+        CheckTensorParameters(output.name(), output.parameters(), shared_memory));
   }
   return absl::OkStatus();
+}
+
+int64_t OutputBytes(const InferInputs& inputs, const KServeModelInfo& model) {
+  const int64_t rows = model.kind == ServedName::kEncoder ? inputs.seq : 1;
+  return static_cast<int64_t>(inputs.sequences.size() * sizeof(float)) * rows * model.hidden;
 }
 
 void ToProto(const EncodeOutput& output, const KServeModelInfo& model, int64_t seq,

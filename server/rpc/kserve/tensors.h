@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
@@ -9,28 +10,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 #include "inference/grpc_service.pb.h"
 #include "server/requests/encode_types.h"
 #include "server/rpc/kserve/models.h"
+#include "server/rpc/kserve/parameters.h"
 
 // The parts of ModelInfer's messages, to and from the server's own words.
 namespace attendant {
 
-using InferParameterMap = google::protobuf::Map<std::string, inference::InferParameter>;
-
-struct InferParameters {
-  int priority = 0;  // the server's
-  absl::Duration timeout = absl::InfiniteDuration();
-};
-
-// Reads `priority` and `timeout` (microseconds; 0 is none). Ignores other parameters: they say
-// nothing about an encoder. INVALID_ARGUMENT for a value of the wrong type or out of range.
-absl::StatusOr<InferParameters> FromProto(const InferParameterMap& parameters);
-
-// UNIMPLEMENTED, naming the tensor, for parameters that put it into shared memory or ask for a
-// classification of an output.
-absl::Status CheckTensorParameters(absl::string_view tensor, const InferParameterMap& parameters);
+// The contents of inputs that lie in shared memory, by their places in the request.
+using SharedInputs = std::map<int, std::string>;
 
 // The inputs of a ModelInfer request.
 struct InferInputs {
@@ -38,16 +27,20 @@ struct InferInputs {
   int64_t seq = 0;  // of ids: the padded length, the same for all
 };
 
-// Reads a request's inputs, from raw or from typed contents (not both). Integer inputs may be INT64
-// or INT32. INVALID_ARGUMENT, naming the tensor and both numbers, unless names, datatypes, shapes
-// and amounts of data agree with each other and with the model. Allocates nothing for a shape
-// before its data is there. Does not check the ids against the vocabulary.
+// Reads a request's inputs, from raw or from typed contents (not both), or from `shared`. Integer
+// inputs may be INT64 or INT32. INVALID_ARGUMENT, naming the tensor and both numbers, unless names,
+// datatypes, shapes and amounts of data agree with each other and with the model. Allocates nothing
+// for a shape before its data is there. Does not check the ids against the vocabulary.
 absl::StatusOr<InferInputs> InputsFromProto(const inference::ModelInferRequest& request,
-                                            const KServeModelInfo& model);
+                                            const KServeModelInfo& model,
+                                            const SharedInputs& shared = {});
 
 // OK when every requested output is one that the model has, asked for once. None means all of them.
 absl::Status CheckRequestedOutputs(const inference::ModelInferRequest& request,
-                                   const KServeModelInfo& model);
+                                   const KServeModelInfo& model, bool shared_memory = false);
+
+// Bytes of the output of such inputs.
+int64_t OutputBytes(const InferInputs& inputs, const KServeModelInfo& model);
 
 // Adds the output tensor of `model` with raw contents: pooled vectors [batch, hidden], or hidden
 // states [batch, seq, hidden] with zeros where the mask is 0. REQUIRES: `output` holds what the

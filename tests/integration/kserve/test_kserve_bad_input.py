@@ -125,13 +125,8 @@ def test_null_characters_and_empty_text_are_text(stub):
 
 
 CALLS_WITHOUT_USE = [
-    lambda client: client.load_model("minilm"),
-    lambda client: client.unload_model("minilm"),
-    lambda client: client.get_system_shared_memory_status(),
     lambda client: client.register_system_shared_memory("region", "/key", 8),
-    lambda client: client.unregister_system_shared_memory("region"),
-    lambda client: client.get_cuda_shared_memory_status(),
-    lambda client: client.unregister_cuda_shared_memory("region"),
+    lambda client: client.register_cuda_shared_memory("region", b"AAAA", 0, 8),
     lambda client: client.get_trace_settings(),
     lambda client: client.get_log_settings(),
 ]

@@ -52,6 +52,33 @@ TEST(Parameters, PriorityOneIsTheHighest) {
   }
 }
 
+TEST(Parameters, SharedMemoryNeedsARegionAndASize) {
+  InferParameterMap parameters;
+  EXPECT_FALSE(SharedTensorFromProto("t", parameters)->has_value());
+  parameters["shared_memory_region"] = Text("mine");
+  EXPECT_TRUE(absl::IsInvalidArgument(SharedTensorFromProto("t", parameters).status()));
+  parameters["shared_memory_byte_size"] = Int(64);
+  const auto shared = SharedTensorFromProto("t", parameters);
+  ASSERT_TRUE(shared.ok() && shared->has_value()) << shared.status();
+  EXPECT_EQ((*shared)->region, "mine");
+  EXPECT_EQ((*shared)->bytes, 64);
+  EXPECT_EQ((*shared)->offset, 0);
+  parameters["shared_memory_offset"] = Unsigned(8);
+  EXPECT_EQ((*SharedTensorFromProto("t", parameters))->offset, 8);
+  InferParameterMap written;
+  ToProto(**SharedTensorFromProto("t", parameters), written);
+  EXPECT_EQ((*SharedTensorFromProto("t", written))->offset, 8);
+  for (const inference::InferParameter& bad : {Int(-1), Text("8")}) {
+    parameters["shared_memory_offset"] = bad;
+    EXPECT_TRUE(absl::IsInvalidArgument(SharedTensorFromProto("t", parameters).status()));
+  }
+  parameters["shared_memory_region"] = Int(1);
+  parameters["shared_memory_offset"] = Int(0);
+  EXPECT_TRUE(absl::IsInvalidArgument(SharedTensorFromProto("t", parameters).status()));
+  EXPECT_TRUE(CheckTensorParameters("t", parameters, /*shared_memory=*/true).ok());
+  EXPECT_TRUE(absl::IsUnimplemented(CheckTensorParameters("t", parameters)));
+}
+
 TEST(Parameters, TimeoutIsInMicrosecondsAndZeroIsNone) {
   InferParameterMap parameters;
   parameters["timeout"] = Int(1500);

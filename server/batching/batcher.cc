@@ -152,8 +152,8 @@ std::optional<Batcher::Refusal> Batcher::FindRefusal(const PendingRequest& reque
                                     ", the answer is expected in ", absl::FormatDuration(needed)))};
   }
   if (queue_.CheckRoom(request.tokens_waiting).ok()) return std::nullopt;
-  Expire(request.arrival, absl::ZeroDuration(),
-         ended);  // expired requests must not keep out this one
+  // Expired requests must not keep out this one.
+  Expire(request.arrival, absl::ZeroDuration(), ended);
   absl::Status room = queue_.CheckRoom(request.tokens_waiting);
   if (room.ok()) return std::nullopt;
   SetRetryAfter(room, RetryDelay());

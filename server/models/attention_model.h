@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kernels/attention/modules/module.h"
-#include "kernels/io/attention_module.h"
+#include "kernels/checkpoints/attention_module.h"
 #include "server/limits/limits.h"
 #include "server/models/model_options.h"
 #include "server/models/servable_model.h"

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "kernels/core/backend.h"
-#include "kernels/io/checkpoint.h"
+#include "kernels/checkpoints/checkpoint.h"
 #include "server/batching/batcher.h"
 #include "server/metrics/model_statistics.h"
 #include "server/metrics/server_metrics.h"

@@ -7,7 +7,7 @@
 #include "absl/time/clock.h"
 #include "kernels/backends/backends.h"
 #include "kernels/core/status_macros.h"
-#include "kernels/io/any_checkpoint.h"
+#include "kernels/checkpoints/any_checkpoint.h"
 #include "server/models/attention_model.h"
 #include "server/models/encoder_model.h"
 #include "server/models/memory/estimate.h"

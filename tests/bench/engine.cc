@@ -10,7 +10,7 @@
 #include "kernels/core/threads/cpu_budget.h"
 #include "kernels/core/threads/cpu_placement.h"
 #include "kernels/core/threads/cpu_topology.h"
-#include "kernels/io/checkpoint.h"
+#include "kernels/checkpoints/checkpoint.h"
 #include "tests/bench/matmul_ceiling.h"
 #include "tests/bench/timing.h"
 #include "tests/bench/workload.h"

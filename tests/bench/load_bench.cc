@@ -23,7 +23,7 @@
 #include "absl/strings/str_split.h"
 #include "kernels/backends/backends.h"
 #include "kernels/core/threads/cpu_budget.h"
-#include "kernels/io/checkpoint.h"
+#include "kernels/checkpoints/checkpoint.h"
 #include "tests/bench/timing.h"
 #include "tests/support/checkpoint.h"
 

@@ -5,7 +5,7 @@
 
 #include "kernels/core/check.h"
 #include "kernels/core/status_macros.h"
-#include "kernels/io/attention_module.h"
+#include "kernels/checkpoints/attention_module.h"
 #include "server/rpc/attention/operation.h"
 #include "server/rpc/attention/plan.h"
 #include "server/rpc/attention/to_proto.h"

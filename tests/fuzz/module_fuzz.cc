@@ -6,7 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "kernels/attention/modules/module.h"
 #include "kernels/core/check.h"
-#include "kernels/io/attention_module.h"
+#include "kernels/checkpoints/attention_module.h"
 #include "tests/fuzz/harness.h"
 #include "tests/support/checkpoint.h"
 

@@ -25,6 +25,8 @@ TABLE = {
     "kernels/core/threads": row(libraries="absl"),
     "kernels/core": row("kernels/core/threads", "absl"),
     "kernels/io": row("kernels/core", "absl", private="json"),
+    "kernels/checkpoints/families": row("kernels/core kernels/io", "absl"),
+    "kernels/checkpoints": row("kernels/core kernels/io kernels/checkpoints/families", "absl"),
     "kernels/reference": row("kernels/core kernels/core/threads", "absl"),
 
     "kernels/cpu/simd/attention": row(),
@@ -61,8 +63,8 @@ TABLE = {
     "server/batching": row("kernels/core kernels/core/threads", "absl"),
     "server/metrics": row(libraries="absl prometheus"),
     "server/models": row(
-        "kernels/core kernels/core/threads kernels/io kernels/attention kernels/attention/modules kernels/backends "
-        "server/limits server/text server/batching server/metrics", "absl"),
+        "kernels/core kernels/core/threads kernels/io kernels/checkpoints kernels/attention kernels/attention/modules "
+        "kernels/backends server/limits server/text server/batching server/metrics", "absl"),
     "server/access": row("kernels/core server/metrics", "absl", private="json openssl"),
     "server/requests": row(
         "kernels/core server/access server/limits server/text server/batching server/models server/metrics", "absl"),

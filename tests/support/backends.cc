@@ -11,7 +11,7 @@
 
 #include "kernels/backends/cuda_backend.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/io/checkpoint.h"
+#include "kernels/checkpoints/checkpoint.h"
 #include "kernels/reference/reference_backend.h"
 
 namespace attendant {

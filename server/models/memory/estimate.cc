@@ -7,9 +7,9 @@
 #include <memory>
 #include <system_error>
 
+#include "kernels/checkpoints/checkpoint.h"
 #include "kernels/core/encoder_config.h"
 #include "kernels/core/status_macros.h"
-#include "kernels/io/config.h"
 #include "kernels/io/tensor_store.h"
 
 namespace attendant {
@@ -79,7 +79,7 @@ absl::StatusOr<MemoryEstimate> EstimateMemory(const std::string& directory,
   MemoryEstimate estimate{
       .weight_bytes = PackedBytes(stored.values, options.dtype),
       .load_bytes = stored.converted_bytes + TokenizerBytes(directory) + kLibraryBytes};
-  const absl::StatusOr<EncoderConfig> config = ReadEncoderConfig(directory + "/config.json");
+  const absl::StatusOr<EncoderConfig> config = ReadEncoderConfig(directory);
   if (!config.ok()) return estimate;  // an attention module, or loading says what is wrong
   for (const ThreadTeam& team : options.replicas) {
     estimate.session_bytes += SessionBytes(*config, options.limits, team.threads);

@@ -2,14 +2,15 @@
 """Writes what the encoder's C++ tests compare with, as ../README.md describes.
 
 Needs torch, transformers, sentence-transformers and safetensors, and the all-MiniLM-L6-v2 folder
-(ATTENDANT_TEST_MODEL, or the cache that the quick start fills). Run it from anywhere:
+(ATTENDANT_TEST_MODEL, or the cache that the quick start fills). Run it from anywhere, for all or for some:
 
-    python tests/golden/encoder/make_golden.py
+    python tests/golden/encoder/make_golden.py [NAME...]
 """
 
 import json
 import os
 import pathlib
+import sys
 
 import safetensors.torch
 import torch
@@ -32,22 +33,54 @@ TINY = {
     "tiny_relu_bf16": dict(
         layers=2, hidden=24, heads=3, ffn=40, vocab=31, segments=1, act="relu",
         dtype=torch.bfloat16, prefix="bert.", old_names=True),
+    # BERT's relatives.
+    "tiny_roberta": dict(
+        family="roberta", layers=2, hidden=32, heads=2, ffn=56, vocab=61, segments=1, act="gelu",
+        dtype=torch.float32, prefix="roberta.", old_names=False),
+    "tiny_distilbert": dict(
+        family="distilbert", layers=2, hidden=32, heads=4, ffn=48, vocab=61, segments=0, act="gelu",
+        dtype=torch.float32, prefix="distilbert.", old_names=False),
+    "tiny_electra": dict(
+        family="electra", layers=2, hidden=32, heads=2, ffn=48, vocab=61, segments=2, act="gelu",
+        dtype=torch.float32, prefix="electra.", old_names=False),
 }
 
 
-def tiny_config(spec):
-    return transformers.BertConfig(
+def bert_fields(spec):
+    return dict(
         vocab_size=spec["vocab"], hidden_size=spec["hidden"], num_hidden_layers=spec["layers"],
         num_attention_heads=spec["heads"], intermediate_size=spec["ffn"],
         hidden_act=spec["act"], max_position_embeddings=max(LENGTHS),
         type_vocab_size=spec["segments"], layer_norm_eps=1e-12)
 
 
+def bert(spec):
+    return transformers.BertModel(transformers.BertConfig(**bert_fields(spec)), add_pooling_layer=False)
+
+
+def roberta(spec):
+    fields = bert_fields(spec) | dict(max_position_embeddings=max(LENGTHS) + 2, layer_norm_eps=1e-5, pad_token_id=1)
+    return transformers.RobertaModel(transformers.RobertaConfig(**fields), add_pooling_layer=False)
+
+
+def electra(spec):
+    return transformers.ElectraModel(transformers.ElectraConfig(**bert_fields(spec), embedding_size=spec["hidden"]))
+
+
+def distilbert(spec):
+    return transformers.DistilBertModel(transformers.DistilBertConfig(
+        vocab_size=spec["vocab"], dim=spec["hidden"], n_layers=spec["layers"], n_heads=spec["heads"],
+        hidden_dim=spec["ffn"], activation=spec["act"], max_position_embeddings=max(LENGTHS)))
+
+
+MAKERS = dict(bert=bert, roberta=roberta, electra=electra, distilbert=distilbert)
+
+
 def randomize(model, dtype, generator):
     """Weights large enough that attention is far from uniform, small enough that nothing saturates."""
     for name, parameter in sorted(model.named_parameters()):
         noise = torch.randn(parameter.shape, generator=generator)
-        if "LayerNorm" in name:
+        if "LayerNorm" in name or "layer_norm" in name:
             value = noise * 0.2 + (1.0 if name.endswith("weight") else 0.0)
         elif parameter.dim() == 1:
             value = noise * 0.2
@@ -78,8 +111,9 @@ def write_checkpoint(model, config, spec, folder):
 @torch.no_grad()
 def case_tensors(model, name, ids, mask, segments, inside=False):
     """Only the rows that the mask keeps: what a packed batch holds. With `inside`, what each layer sees too."""
-    output = model(input_ids=ids[None], attention_mask=mask[None], token_type_ids=segments[None],
-                   output_attentions=inside, output_hidden_states=inside)
+    types = {} if model.config.model_type == "distilbert" else {"token_type_ids": segments[None]}
+    output = model(input_ids=ids[None], attention_mask=mask[None], output_attentions=inside,
+                   output_hidden_states=inside, **types)
     keep = mask.nonzero()[:, 0]
     tensors = {
         f"{name}/token_ids": ids[keep].to(torch.int32),
@@ -95,8 +129,11 @@ def case_tensors(model, name, ids, mask, segments, inside=False):
 
 
 def tiny_cases(model, spec, generator):
+    # RoBERTa's padding token has no position of its own.
+    first = model.config.pad_token_id + 1 if model.config.model_type == "roberta" else 0
+
     def random_ids(length):
-        return torch.randint(0, spec["vocab"], (length,), generator=generator)
+        return torch.randint(first, spec["vocab"], (length,), generator=generator)
 
     tensors = {}
     for length in LENGTHS:
@@ -115,12 +152,11 @@ def tiny_cases(model, spec, generator):
 
 def make_tiny(name, spec):
     generator = torch.Generator().manual_seed(SEED)
-    config = tiny_config(spec)
-    model = transformers.BertModel(config, add_pooling_layer=False).eval()
+    model = MAKERS[spec.get("family", "bert")](spec).eval()
     model.set_attn_implementation("eager")
     randomize(model, spec["dtype"], generator)
     folder = HERE / name
-    write_checkpoint(model, config, spec, folder)
+    write_checkpoint(model, model.config, spec, folder)
     tensors = tiny_cases(model, spec, generator)
     safetensors.torch.save_file(tensors, folder / "golden.safetensors")
 
@@ -201,8 +237,12 @@ def make_minilm(source):
 
 def main():
     torch.set_num_threads(1)
-    for name, spec in TINY.items():
-        make_tiny(name, spec)
+    names = sys.argv[1:] or [*TINY, "all-MiniLM-L6-v2"]
+    for name in names:
+        if name in TINY:
+            make_tiny(name, TINY[name])
+    if "all-MiniLM-L6-v2" not in names:
+        return
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
     default = cache / "attendant" / "models" / "all-MiniLM-L6-v2"
     make_minilm(pathlib.Path(os.environ.get("ATTENDANT_TEST_MODEL", default)))

@@ -10,7 +10,7 @@
 #include "kernels/attention/scored/scored_kernels.h"
 #include "kernels/cpu/matmul/onednn_matmul.h"
 #include "kernels/cpu/simd/isa_level.h"
-#include "kernels/io/attention_module.h"
+#include "kernels/checkpoints/attention_module.h"
 #include "tests/kernels/attention/scored/scored_call.h"
 #include "tests/support/counter_values.h"
 #include "tests/support/in_child.h"

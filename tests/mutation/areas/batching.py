@@ -75,7 +75,7 @@ EQUIVALENT = [
     ("server/batching/batcher_threads.cc", "worker.stalls_at <= now", "worker.stalls_at < now",
      "at that very moment the watching thread asks again at once, and the clock has moved"),
     ("server/batching/batcher.cc",
-     "Expire(request.arrival, ended);",
+     "Expire(request.arrival, absl::ZeroDuration(), ended);",
      ";",
      "the watching thread ends the same requests at their deadline; admission is a moment earlier at most"),
 ]

@@ -2,16 +2,16 @@
 TESTS = ["json_file_test", "float_values_test", "safetensors_test", "tensor_store_test", "config_test",
          "checkpoint_test", "attention_module_test", "mutation_test"]
 FILE_TESTS = {
-    "kernels/io/config.cc": ["config_test"],
+    "kernels/checkpoints/families/bert_fields.cc": ["config_test"],
     "kernels/io/config_fields.cc": ["config_test", "attention_module_test"],
     "kernels/io/float_values.cc": ["float_values_test"],
     "kernels/io/json_file.cc": ["json_file_test"],
     "kernels/io/safetensors.cc": ["safetensors_test", "mutation_test"],
-    "kernels/io/checkpoint.cc": ["checkpoint_test"],
-    "kernels/io/attention_module.cc": ["attention_module_test"],
+    "kernels/checkpoints/checkpoint.cc": ["checkpoint_test"],
+    "kernels/checkpoints/attention_module.cc": ["attention_module_test"],
 }
 MUTANTS = {
-    "kernels/io/config.cc": [
+    "kernels/checkpoints/families/bert_fields.cc": [
         ('ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "is_decoder"));', ""),
         ("ReadLayerNormEpsilon(json, «1e-12», config.layer_norm_epsilon)", "1e-5"),
     ],
@@ -33,11 +33,11 @@ MUTANTS = {
         ("header_bytes > file.size() - kLengthBytes", "header_bytes > file.size()"),
         ('if (value < 0) «return Bad(element.where(), absl::StrCat("is ", value, ", expected >= 0"));»', ""),
     ],
-    "kernels/io/checkpoint.cc": [
+    "kernels/checkpoints/checkpoint.cc": [
         ("!std::equal(dims.begin(), dims.end(), tensor->dims.begin(), tensor->dims.end())",
          "dims.size() != tensor->dims.size()"),
     ],
-    "kernels/io/attention_module.cc": [
+    "kernels/checkpoints/attention_module.cc": [
         ('ATTENDANT_RETURN_IF_ERROR(CheckSame(json_, "d_model", config.hidden));', ""),
         ('config.final_norm = «stack && store_.Find("norm.weight") != nullptr»;', "false"),
         ('activation == "relu" ? Activation::kRelu : Activation::kGeluErf', "Activation::kRelu"),

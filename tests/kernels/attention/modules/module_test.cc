@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/io/attention_module.h"
+#include "kernels/checkpoints/attention_module.h"
 #include "tests/kernels/attention/call_support.h"
 #include "tests/kernels/attention/golden_cases.h"
 #include "tests/support/counter_values.h"

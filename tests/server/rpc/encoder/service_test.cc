@@ -9,7 +9,7 @@
 #include <future>
 #include <numeric>
 
-#include "kernels/io/checkpoint.h"
+#include "kernels/checkpoints/checkpoint.h"
 #include "kernels/reference/reference_backend.h"
 #include "tests/server/in_process_server.h"
 #include "tests/server/tiny_model.h"

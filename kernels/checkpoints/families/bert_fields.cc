@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/io/config.h"
+#include "kernels/checkpoints/families/bert_fields.h"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,20 +14,6 @@
 
 namespace attendant {
 namespace {
-
-struct Dimension {
-  const char* field;
-  int64_t EncoderConfig::*to;
-};
-
-constexpr Dimension kDimensions[] = {
-    {"num_hidden_layers", &EncoderConfig::layers},
-    {"num_attention_heads", &EncoderConfig::heads},
-    {"hidden_size", &EncoderConfig::hidden},
-    {"intermediate_size", &EncoderConfig::ffn},
-    {"vocab_size", &EncoderConfig::vocab},
-    {"max_position_embeddings", &EncoderConfig::max_positions},
-};
 
 struct NamedActivation {
   absl::string_view name;
@@ -66,58 +53,57 @@ absl::Status CheckNothingPruned(const JsonNode& json) {
 }
 
 absl::Status CheckArchitecture(const JsonNode& json) {
-  std::string model_type;
-  ATTENDANT_RETURN_IF_ERROR(json.Require("model_type", model_type));
-  ATTENDANT_RETURN_IF_ERROR(CheckText(json, "model_type", "bert"));
   ATTENDANT_RETURN_IF_ERROR(CheckText(json, "position_embedding_type", "absolute"));
   ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "is_decoder"));
   ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "is_encoder_decoder"));
   ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "add_cross_attention"));
-  ATTENDANT_RETURN_IF_ERROR(CheckNothingPruned(json));
-  return absl::OkStatus();
+  return CheckNothingPruned(json);
 }
 
-absl::Status ReadDimensions(const JsonNode& json, EncoderConfig& config) {
-  for (const Dimension& dimension : kDimensions) {
-    ATTENDANT_RETURN_IF_ERROR(json.Require(dimension.field, config.*dimension.to));
+absl::Status ReadDimensions(const JsonNode& json, const BertFields& fields, EncoderConfig& config) {
+  ATTENDANT_RETURN_IF_ERROR(json.Require(fields.layers, config.layers));
+  ATTENDANT_RETURN_IF_ERROR(json.Require(fields.heads, config.heads));
+  ATTENDANT_RETURN_IF_ERROR(json.Require(fields.hidden, config.hidden));
+  ATTENDANT_RETURN_IF_ERROR(json.Require(fields.ffn, config.ffn));
+  ATTENDANT_RETURN_IF_ERROR(json.Require("vocab_size", config.vocab));
+  ATTENDANT_RETURN_IF_ERROR(json.Require("max_position_embeddings", config.max_positions));
+  config.segment_types = fields.segment_types != nullptr ? 2 : 1;
+  if (fields.segment_types != nullptr) {
+    ATTENDANT_RETURN_IF_ERROR(json.Read(fields.segment_types, config.segment_types));
   }
-  config.segment_types = 2;
-  ATTENDANT_RETURN_IF_ERROR(json.Read("type_vocab_size", config.segment_types));
   // Said twice in the relatives of BERT that have these fields; here they can only repeat.
   ATTENDANT_RETURN_IF_ERROR(CheckNumber(json, "embedding_size", config.hidden));
   return CheckNumber(json, "num_key_value_heads", config.heads);
 }
 
-absl::Status ReadActivation(const JsonNode& json, EncoderConfig& config) {
+absl::Status ReadActivation(const JsonNode& json, const char* field, EncoderConfig& config) {
   std::string name = "gelu";
-  ATTENDANT_RETURN_IF_ERROR(json.Read("hidden_act", name));
+  ATTENDANT_RETURN_IF_ERROR(json.Read(field, name));
   for (const NamedActivation& known : kActivations) {
     if (known.name == name) {
       config.activation = known.activation;
       return absl::OkStatus();
     }
   }
-  return Unsupported(json, "hidden_act", Quoted(name),
+  return Unsupported(json, field, Quoted(name),
                      "gelu, gelu_new, gelu_fast, gelu_python, gelu_pytorch_tanh or relu");
 }
 
 }  // namespace
 
-absl::StatusOr<EncoderConfig> ReadEncoderConfig(const std::string& path) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode json, ReadJsonFile(path));
-  return ReadEncoderConfig(json);
-}
-
-absl::StatusOr<EncoderConfig> ReadEncoderConfig(const JsonNode& json) {
+absl::StatusOr<EncoderConfig> ReadBertFields(const JsonNode& json, const BertFields& fields) {
   EncoderConfig config;
   ATTENDANT_RETURN_IF_ERROR(CheckArchitecture(json));
-  ATTENDANT_RETURN_IF_ERROR(ReadDimensions(json, config));
-  ATTENDANT_RETURN_IF_ERROR(ReadActivation(json, config));
+  ATTENDANT_RETURN_IF_ERROR(ReadDimensions(json, fields, config));
+  ATTENDANT_RETURN_IF_ERROR(ReadActivation(json, fields.activation, config));
   ATTENDANT_RETURN_IF_ERROR(ReadLayerNormEpsilon(json, 1e-12, config.layer_norm_epsilon));
-  if (absl::Status status = Validate(config); !status.ok()) {
-    return absl::Status(status.code(), absl::StrCat(json.where(), ": ", status.message()));
-  }
   return config;
+}
+
+absl::Status ValidateConfig(const JsonNode& json, const EncoderConfig& config) {
+  const absl::Status status = Validate(config);
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(json.where(), ": ", status.message()));
 }
 
 }  // namespace attendant

@@ -5,8 +5,8 @@
 #include <variant>
 
 #include "absl/status/statusor.h"
-#include "kernels/io/attention_module.h"
-#include "kernels/io/checkpoint.h"
+#include "kernels/checkpoints/attention_module.h"
+#include "kernels/checkpoints/checkpoint.h"
 
 namespace attendant {
 

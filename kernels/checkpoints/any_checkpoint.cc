@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/io/any_checkpoint.h"
+#include "kernels/checkpoints/any_checkpoint.h"
 
 #include "kernels/core/status_macros.h"
 #include "kernels/io/json_file.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/io/config.h"
+// BERT's config.json, and what all families check.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/checkpoints/families/family.h"
+#include "kernels/io/json_file.h"
 #include "tests/support/checkpoint.h"
 #include "tests/support/golden.h"
 
@@ -26,6 +28,17 @@ Fields Good() {
           {"max_position_embeddings", "40"}};
 }
 
+absl::StatusOr<EncoderConfig> ReadConfig(const std::string& path) {
+  const absl::StatusOr<JsonNode> json = ReadJsonFile(path);
+  if (!json.ok()) return json.status();
+  const absl::StatusOr<const Family*> family = FindFamily(*json);
+  if (!family.ok()) return family.status();
+  const absl::StatusOr<FamilyConfig> config = (*family)->read_config(*json);
+  if (!config.ok()) return config.status();
+  EXPECT_EQ(config->first_position, 0);
+  return config->encoder;
+}
+
 class ConfigTest : public ::testing::Test {
  protected:
   absl::StatusOr<EncoderConfig> Read(const Fields& fields) {
@@ -33,7 +46,7 @@ class ConfigTest : public ::testing::Test {
       absl::StrAppend(out, "\"", field.first, "\": ", field.second);
     });
     WriteFile(directory_ / "config.json", absl::StrCat("{", json, "}"));
-    return ReadEncoderConfig(directory_ / "config.json");
+    return ReadConfig(directory_ / "config.json");
   }
   absl::StatusOr<EncoderConfig> ReadWith(const std::string& field, const std::string& value) {
     Fields fields = Good();
@@ -111,7 +124,8 @@ TEST_F(ConfigTest, Contradictions) {
 
 TEST_F(ConfigTest, OtherArchitecturesAreUnimplemented) {
   const std::map<std::string, std::string> unsupported = {
-      {"model_type", "\"roberta\""},
+      {"model_type", "\"t5\""},
+      {"auto_map", "{\"AutoModel\": \"jina--modeling.JinaBert\"}"},
       {"position_embedding_type", "\"relative_key\""},
       {"is_decoder", "true"},
       {"is_encoder_decoder", "true"},
@@ -138,22 +152,22 @@ TEST_F(ConfigTest, HarmlessFieldsAndNullsAreAccepted) {
   EXPECT_TRUE(ReadWith("pruned_heads", "{}").ok());
   EXPECT_TRUE(ReadWith("position_embedding_type", "null").ok());
   EXPECT_TRUE(ReadWith("attention_probs_dropout_prob", "0.1").ok());
+  EXPECT_TRUE(ReadWith("auto_map", "{\"AutoModelForMaskedLM\": \"code\"}").ok());
 }
 
 TEST_F(ConfigTest, NotAConfig) {
-  EXPECT_TRUE(absl::IsNotFound(ReadEncoderConfig(directory_ / "config.json").status()));
-  EXPECT_TRUE(absl::IsInvalidArgument(ReadEncoderConfig(directory_.path()).status()));
+  EXPECT_TRUE(absl::IsNotFound(ReadConfig(directory_ / "config.json").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(ReadConfig(directory_.path()).status()));
   for (const char* text : {"", "[]", "7", "{", "null"}) {
     WriteFile(directory_ / "config.json", text);
-    EXPECT_TRUE(absl::IsInvalidArgument(ReadEncoderConfig(directory_ / "config.json").status()))
-        << text;
+    EXPECT_TRUE(absl::IsInvalidArgument(ReadConfig(directory_ / "config.json").status())) << text;
   }
 }
 
 TEST_F(ConfigTest, RealModel) {
   const absl::StatusOr<std::string> directory = RealModelDirectory();
   ASSERT_TRUE(directory.ok()) << directory.status();
-  const absl::StatusOr<EncoderConfig> config = ReadEncoderConfig(*directory + "/config.json");
+  const absl::StatusOr<EncoderConfig> config = ReadConfig(*directory + "/config.json");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->layers, 6);
   EXPECT_EQ(config->heads, 12);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/io/attention_module.h"
+#include "kernels/checkpoints/attention_module.h"
 
 #include <algorithm>
 #include <array>

@@ -17,8 +17,9 @@ struct Checkpoint {
       weights;  // every tensor there, with the shape that `config` gives it, all values finite
 };
 
-// Reads a BERT-type checkpoint folder: config.json, and the weights in model.safetensors or in the
-// shards of model.safetensors.index.json. Tensors may carry the prefix "bert." and the old names
+// Reads the folder of an encoder whose family is known (families/family.h): config.json, and the
+// weights in model.safetensors or in the shards of model.safetensors.index.json. Tensors may carry
+// the family's prefix, as "bert.", and the old names
 // LayerNorm.gamma and LayerNorm.beta; tensors that the encoder does not need (pooler,
 // heads, position_ids) are ignored. f32 weights stay in the mapped files, f16, bf16 and f64 are
 // converted.
@@ -26,6 +27,8 @@ struct Checkpoint {
 // NOT_FOUND without a config or weights file; INVALID_ARGUMENT, naming the file or tensor, the
 // expected and the found value, for contradictions; UNIMPLEMENTED for another architecture.
 absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& directory);
+// The config alone.
+absl::StatusOr<EncoderConfig> ReadEncoderConfig(const std::string& directory);
 // The same when `config`, the folder's config.json, has been read already.
 absl::StatusOr<Checkpoint> LoadCheckpoint(const JsonNode& config, const std::string& directory);
 

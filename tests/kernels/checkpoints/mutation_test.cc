@@ -7,8 +7,8 @@
 #include <random>
 #include <string>
 
-#include "kernels/io/attention_module.h"
-#include "kernels/io/checkpoint.h"
+#include "kernels/checkpoints/attention_module.h"
+#include "kernels/checkpoints/checkpoint.h"
 #include "tests/support/checkpoint.h"
 
 namespace attendant {

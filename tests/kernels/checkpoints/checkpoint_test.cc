@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/io/checkpoint.h"
+#include "kernels/checkpoints/checkpoint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

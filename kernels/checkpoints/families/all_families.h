@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/checkpoints/families/family.h"
+
+// One source each.
+namespace attendant {
+
+extern const Family kBert;
+extern const Family kDistilBert;  // no segments, other names
+extern const Family kElectra;     // BERT whose embeddings may be narrower; not here
+extern const Family kRoberta;     // BERT whose positions start behind the padding token's id
+
+}  // namespace attendant

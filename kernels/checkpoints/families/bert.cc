@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/checkpoints/families/all_families.h"
+#include "kernels/checkpoints/families/bert_fields.h"
+#include "kernels/core/status_macros.h"
+
+namespace attendant {
+namespace {
+
+constexpr absl::string_view kTypes[] = {"bert"};
+
+absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
+  FamilyConfig config;
+  ATTENDANT_ASSIGN_OR_RETURN(config.encoder, ReadBertFields(json, {}));
+  ATTENDANT_RETURN_IF_ERROR(ValidateConfig(json, config.encoder));
+  return config;
+}
+
+}  // namespace
+
+constexpr Family kBert{
+    .model_types = kTypes, .read_config = ReadConfig, .names = {.prefix = "bert."}};
+
+}  // namespace attendant

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "kernels/core/encoder_config.h"
+
+namespace attendant {
+
+class JsonNode;
+
+// The names of config.json's fields in BERT and its relatives.
+struct BertFields {
+  const char* layers = "num_hidden_layers";
+  const char* heads = "num_attention_heads";
+  const char* hidden = "hidden_size";
+  const char* ffn = "intermediate_size";
+  const char* activation = "hidden_act";
+  const char* segment_types = "type_vocab_size";  // null: a family without segments, which has one
+};
+
+// Reads BERT's encoder: post-norm, learned positions, everything with biases. What comes back is
+// not validated yet. With transformers' defaults when absent: segment types (2), layer_norm_eps
+// (1e-12), activation ("gelu"), position_embedding_type ("absolute"). Errors as of
+// Family::read_config.
+absl::StatusOr<EncoderConfig> ReadBertFields(const JsonNode& json, const BertFields& fields);
+
+// Validate, with the file's name in the error.
+absl::Status ValidateConfig(const JsonNode& json, const EncoderConfig& config);
+
+}  // namespace attendant

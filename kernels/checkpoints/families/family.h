@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "kernels/core/encoder_config.h"
+
+namespace attendant {
+
+class JsonNode;
+
+// A config.json as the encoder computes it.
+struct FamilyConfig {
+  EncoderConfig encoder;  // passes Validate
+  // Row of the stored position table that the encoder's position 0 has; the rows before are unused.
+  int64_t first_position = 0;
+};
+
+// The names of a family's tensors, without ".weight" and ".bias". The defaults are BERT's.
+struct TensorNames {
+  absl::string_view prefix;  // before all names, or before none: "bert."
+  absl::string_view token_embedding = "embeddings.word_embeddings";
+  absl::string_view position_embedding = "embeddings.position_embeddings";
+  absl::string_view segment_embedding = "embeddings.token_type_embeddings";  // empty: there is none
+  absl::string_view embedding_norm = "embeddings.LayerNorm";
+  absl::string_view layers = "encoder.layer";  // followed by ".INDEX." and one of these:
+  absl::string_view query = "attention.self.query";
+  absl::string_view key = "attention.self.key";
+  absl::string_view value = "attention.self.value";
+  absl::string_view attention_output = "attention.output.dense";
+  absl::string_view attention_norm = "attention.output.LayerNorm";
+  absl::string_view ffn_up = "intermediate.dense";
+  absl::string_view ffn_down = "output.dense";
+  absl::string_view ffn_norm = "output.LayerNorm";
+};
+
+// How the checkpoints of one family are read. A family is a source of its own here, and a line in
+// families.cc.
+struct Family {
+  std::span<const absl::string_view> model_types;  // config.json's
+  // INVALID_ARGUMENT, naming file and field, for what is missing, of the wrong type, out of range
+  // or contradictory; UNIMPLEMENTED for an option that is not computed.
+  absl::StatusOr<FamilyConfig> (*read_config)(const JsonNode& json);
+  TensorNames names;
+};
+
+// The family of a config.json, by its model_type. UNIMPLEMENTED for one that is not known, or whose
+// checkpoint brings code of its own (auto_map).
+absl::StatusOr<const Family*> FindFamily(const JsonNode& json);
+
+}  // namespace attendant

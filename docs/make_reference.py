@@ -38,6 +38,8 @@ CONSTANTS = (
     ("kMaxPriority", "priority, and the lowest one with a minus sign", "INVALID_ARGUMENT"),
     ("kMaxTensorRank", "dimensions of an attention request's tensor", "INVALID_ARGUMENT"),
     ("kMaxNameBytes", "bytes of a model's name", "the server does not start"),
+    ("kMaxJobs", "loads and unloads of models that wait", "RESOURCE_EXHAUSTED"),
+    ("kMaxRegions", "registered regions of shared memory", "RESOURCE_EXHAUSTED"),
     ("kMaxMessageBytes", "bytes of an error's text", "the text is cut"),
     ("kMaxConnections", "HTTP connections at the same time", "the oldest one without a request is closed"),
     ("kMaxRequestBytes", "bytes of an HTTP request's head", "HTTP 431"),
@@ -158,7 +160,8 @@ def memory_section(help_markdown):
 
     request, scratch = default("max_request_bytes"), default("max_attention_bytes")
     parts = (
-        ("models", "`attendant_model_weight_bytes` + `attendant_model_arena_bytes`", None),
+        ("models; one that is replaced counts twice", "`attendant_model_weight_bytes` + `attendant_model_arena_bytes`",
+         None),
         ("requests", "`--max_pending_request_bytes`", default("max_pending_request_bytes")),
         ("answers: f32 rows, message, send buffer", "3 × `--max_pending_response_bytes`",
          3 * default("max_pending_response_bytes")),

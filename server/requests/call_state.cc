@@ -30,7 +30,8 @@ void CallState::SetSubmitted(std::weak_ptr<Batcher> weak, RequestId id) {
     batcher_ = std::move(weak);
     id_ = id;
   }
-  if (batcher != nullptr) batcher->Cancel(id);  // Cancel came while the request was submitted
+  const bool cancelled_meanwhile = batcher != nullptr;
+  if (cancelled_meanwhile) batcher->Cancel(id);
 }
 
 void CallState::SetClientId(std::string id) {

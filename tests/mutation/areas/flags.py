@@ -22,17 +22,12 @@ MUTANTS = {
         ("flags.help || flags.version || flags.help_markdown", "flags.help || flags.version"),
     ],
     "server/app_options.cc": [
-        ("std::min(flags.attention.max_tokens, flags.max_queued_tokens)", "flags.attention.max_tokens"),
+        ("budget / 100 * flags.max_connection_memory_percent", "budget / 100"),
         ("absl::Microseconds(flags.max_queue_delay_us)", "absl::Milliseconds(flags.max_queue_delay_us)"),
-        ("std::max(budget / kPart, kLargest * largest + kFixedBytes)", "budget / kPart"),
+        ("std::max(share, kLargest * largest + kFixedBytes)", "share"),
         (".max_priority = «flags.max_priority»", "100"),
         (".max_bytes = «2 * flags.max_request_bytes»", "flags.max_request_bytes"),
         ("absl::Milliseconds(flags.max_priority_wait_ms)", "absl::Microseconds(flags.max_priority_wait_ms)"),
-    ],
-    "server/model_sources.cc": [
-        ("name.size() > kMaxNameBytes", "name.size() >= kMaxNameBytes"),
-        ("name == kAttentionName", "false"),
-        ("a.name < b.name", "a.name > b.name"),
     ],
     "server/task_pool.cc": [
         ("tasks_.empty() && running_ == 0", "tasks_.empty()"),

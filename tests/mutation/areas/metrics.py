@@ -25,6 +25,6 @@ MUTANTS = {
         ("if ((methods_ >> Index(method) & 1u) == 0) return;", ""),
         ("static_cast<double>(loaded.arena_bytes)", "static_cast<double>(loaded.weight_bytes)"),
         ("impl_->refused[Index(reason)]->Increment();", "impl_->refused[0]->Increment();"),
-        ("queue_requests_.Set(static_cast<double>(requests));", ""),
+        ("queue_requests_.Increment(static_cast<double>(requests));", ""),
     ],
 }

@@ -4,6 +4,8 @@ FILE_TESTS = {
     "server/models/sentence_settings.cc": ["sentence_settings_test"],
     "server/models/model_registry.cc": ["model_registry_test", "app_test", "drain_test"],
     "server/models/warm_up.cc": ["warm_up_test"],
+    "server/models/served_name.cc": ["flags_test", "rpc_parts_test", "kserve_service_test"],
+    "server/models/repository/model_repository.cc": ["model_repository_test"],
     "server/models/model_observer.cc": ["model_registry_test", "app_test", "encoder_service_test",
                                         "kserve_service_test", "attention_service_test"],
     "server/models/encoder_model.cc": ["model_registry_test", "app_test", "encoder_service_test",
@@ -16,12 +18,19 @@ MUTANTS = {
         ("std::min(tokens, static_cast<double>(limit))", "tokens"),
     ],
     "server/models/model_registry.cc": [
-        ("if (entry.status.state != ModelState::kReady) return;", ""),
-        ("readiness_ == Readiness::kEveryModel || !entry.status.HasFailed()", "!entry.status.HasFailed()"),
-        ("any |= !entry.built_in;", "any = true;"),
+        ("entry == nullptr || entry->status.state != ModelState::kReady", "entry == nullptr"),
+        ("if (options_.readiness == Readiness::kEveryModel) return failure;", ""),
+        ("any |= !entry->built_in;", "any = true;"),
         ('if (drain_announced_) return absl::UnavailableError("the server is stopping");', ""),
-        ("if (!entry.status.error.ok()) continue;", ""),
+        ("if (status.HasFailed() || status.state == ModelState::kUnloaded) continue;", ""),
         ("status.stalled_workers = workers;", ""),
+    ],
+    "server/models/served_name.cc": [
+        ("name.size() > kMaxNameBytes", "name.size() >= kMaxNameBytes"),
+        ("name == kAttentionName", "false"),
+    ],
+    "server/models/repository/model_repository.cc": [
+        ("a.version < b.version", "a.version > b.version"),
     ],
     "server/models/warm_up.cc": [
         ("len = std::min(len, max_len);", ""),
@@ -29,8 +38,9 @@ MUTANTS = {
     ],
     "server/models/model_observer.cc": [
         ("if (statistics_ != nullptr) statistics_->RecordBatch(sequences, compute);", ""),
-        ("metrics_.SetQueue(queued_tokens, queued_requests);", "metrics_.SetQueue(queued_requests, queued_tokens);"),
-        ("metrics_.SetStalledWorkers(workers);", ""),
+        ("queued_tokens - std::exchange(queued_tokens_, queued_tokens)", "queued_tokens"),
+        ("metrics_.AddStalledWorkers(workers - std::exchange(stalled_workers_, workers));", ""),
+        ("  OnQueueChanged(0, 0);", ""),
     ],
     "server/models/encoder_model.cc": [
         ("std::min(model.config().max_positions, options.batcher.max_batch_tokens)", "model.config().max_positions"),

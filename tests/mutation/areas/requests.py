@@ -10,7 +10,7 @@ MUTANTS = {
         ("std::max(kLeastReserve, options_.limit / 16)", "options_.limit / 16"),
     ],
     "server/requests/call_state.cc": [
-        ("batcher.Cancel(id);", ""),
+        ("if (cancelled_meanwhile) batcher->Cancel(id);", ""),
         ("request_ = ByteBudget::Share();", ""),
         ("if (on_admitted_) on_admitted_(bytes);", ""),
     ],
@@ -45,7 +45,7 @@ MUTANTS = {
         ("metrics.ObservePhase(call_.method, Phase::kTotal, times_.total());", ""),
         ("metrics.ObservePhase(call_.method, Phase::kQueue, «times_.queue»);", "times_.compute"),
         ("if (!status.ok()) dependencies_.metrics.CountRefused(Refusal::kMessage);", ""),
-        ("dependencies_.metrics.ForModel(call_.model).CountRejected(MemoryBudgets::kRejected);", ""),
+        ("if (metrics != nullptr) metrics->CountRejected(MemoryBudgets::kRejected);", ""),
         ("ATTENDANT_RETURN_IF_ERROR(AcquireRequest(*memory_bytes));", ""),
         ("message_bytes <= kInlineMessageBytes", "true"),
     ],

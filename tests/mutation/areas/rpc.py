@@ -10,6 +10,8 @@ FILE_TESTS = {
     "server/rpc/encoder/messages.cc": ["encoder_service_test", "request_limits_test"],
     "server/rpc/encoder/service.cc": ["encoder_service_test", "request_limits_test"],
     "server/rpc/kserve/models.cc": ["rpc_parts_test", "kserve_service_test"],
+    "server/rpc/kserve/infer_run.cc": ["rpc_parts_test", "kserve_service_test"],
+    "server/rpc/kserve/parameters.cc": ["rpc_parts_test", "kserve_service_test"],
     "server/rpc/kserve/service.cc": ["rpc_parts_test", "kserve_service_test"],
     "server/rpc/kserve/tensors.cc": ["rpc_parts_test", "kserve_service_test"],
     "server/rpc/scan/wire_scan.cc": ["rpc_parts_test", "encoder_service_test", "kserve_service_test"],
@@ -43,7 +45,7 @@ MUTANTS = {
     ],
     "server/rpc/attention/service.cc": [
         ("pending.priority = Parsed<v1::AttendRequest>(message()).priority();", ""),
-        ("Run(Method::kAttend, «Deadline(context)», std::move(state), request,", "absl::InfiniteFuture()"),
+        ("Run(Method::kAttend, «Deadline(call.context)», std::move(state),", "absl::InfiniteFuture()"),
     ],
     "server/rpc/call/answer_stream.h": [
         ("reading_ == nullptr && «undecided_ == 0 && !half_closed_»", "!half_closed_"),
@@ -67,23 +69,28 @@ MUTANTS = {
         ("ToProto(times(), *response_.mutable_timings());", ""),
     ],
     "server/rpc/kserve/models.cc": [
-        ("ready_only && status.state != ModelState::kReady", "ready_only"),
+        ("ready_only && !status.Serves()", "ready_only"),
         ("FillDuration(snapshot.compute_output, *infer.mutable_compute_output());",
          "FillDuration(snapshot.compute_input, *infer.mutable_compute_output());"),
     ],
-    "server/rpc/kserve/service.cc": [
+    "server/rpc/kserve/infer_run.cc": [
         ("input.priority = parameters.priority;", ""),
         (".queue = «times().queue»", "times().compute"),
         (".compute_infer = «times().compute»", "times().queue"),
-        ("Infer(«Deadline(context)», std::move(state), request, response,", "absl::InfiniteFuture()"),
         ("if (!status.ok()) return ref_.statistics().RecordFailure(times().total());", "if (!status.ok()) return;"),
+        ("bytes <= shared_range_.bytes()", "true"),
+    ],
+    "server/rpc/kserve/parameters.cc": [
+        ("kDefaultLevel - level", "level - kDefaultLevel"),
+        ("level > kLevels", "level >= kLevels"),
+    ],
+    "server/rpc/kserve/service.cc": [
+        ("Infer(«Deadline(call.context)», std::move(state), request, response,", "absl::InfiniteFuture()"),
     ],
     "server/rpc/kserve/tensors.cc": [
         ("tensor.batch != first.batch || tensor.width != first.width", "tensor.width != first.width"),
         ("input.shape(1) > model.max_sequence_tokens", "false"),
         ("tensor.value_bytes > 0 && bytes != expected", "tensor.value_bytes > 0 && bytes < expected"),
-        ("kDefaultLevel - level", "level - kDefaultLevel"),
-        ("level > kLevels", "level >= kLevels"),
         ("row += row_bytes;", "row += row_bytes / 2;"),
     ],
     "server/rpc/scan/wire_scan.cc": [

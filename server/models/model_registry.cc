@@ -68,10 +68,11 @@ ModelRegistry::~ModelRegistry() {
 void ModelRegistry::SetListener(Listener listener) { listener_ = std::move(listener); }
 
 void ModelRegistry::SetModels(std::vector<ModelSource> sources, std::vector<ModelSource> unloaded) {
+  // Its series are there even when the load fails.
+  for (const ModelSource& source : sources) metrics_.ForModel(source.name);
   absl::MutexLock lock(&mutex_);
   for (const ModelSource& source : sources) {
     AddEntry(source, ModelState::kLoading).at_start = true;
-    metrics_.ForModel(source.name);  // its series are there even when the load fails
   }
   for (const ModelSource& source : unloaded) AddEntry(source, ModelState::kUnloaded);
   given_ = std::move(sources);

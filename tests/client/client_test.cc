@@ -85,7 +85,7 @@ TEST(ClientTest, EncodesTextAndIds) {
   EXPECT_EQ(sent.priority(), 5);
 }
 
-TEST(ClientTest, GivesTheServersErrorAndNamesTheInputs) {
+TEST(ClientTest, GivesTheServersError) {
   FakeServer server;
   server.FailAll(absl::InvalidArgumentError("sequence 3 has 600 tokens, the limit is 512"));
   const absl::Status status = Connect(server)->Embed({"a"}, {.model = "toy"}).status();

@@ -89,6 +89,20 @@ TEST(FlagsTest, SaysWhatIsWrong) {
   }
 }
 
+TEST(FlagsTest, AcceptsWhatIsJustEnough) {
+  for (const std::vector<std::string>& enough :
+       {std::vector<std::string>{"--max_batch_tokens=16"},
+        {"--max_batch_tokens=1024", "--max_queued_tokens=1024"},
+        {"--max_pending_request_bytes=16777216"},
+        {"--max_pending_response_bytes=67108864"},
+        {"--max_priority=100"},
+        {"--max_priority=-100"}}) {
+    std::vector<std::string> arguments = {"--model=a=/x"};
+    arguments.insert(arguments.end(), enough.begin(), enough.end());
+    EXPECT_TRUE(Parse(arguments).ok()) << enough.back();
+  }
+}
+
 TEST(LogTest, JsonStringIsOneLine) {
   EXPECT_EQ(JsonString("a\"b\\c\n\x01 é"), "\"a\\\"b\\\\c\\u000a\\u0001 é\"");
 }

@@ -143,6 +143,23 @@ TEST_F(FlagParserTest, MarkdownHasATableForEachSection) {
                         "| `--other A\\|B` |  |  | One of two |\n"));
 }
 
+TEST_F(FlagParserTest, TheEndsOfARangeAreInIt) {
+  for (const char* value : {"0", "1"}) EXPECT_EQ(Error({"--share", value}), "");
+  for (const char* value : {"-0.001", "1.001"}) {
+    EXPECT_THAT(Error({"--share", value}), HasSubstr("it must be from 0 to 1"));
+  }
+}
+
+TEST_F(FlagParserTest, HelpFillsALineOf100Columns) {
+  const std::string word(72, 'x');  // beside the indentation
+  flags_.Add("other", &name_, "NAME", "one " + word.substr(4) + " " + word + " two");
+  flags_.Add("more", &name_, "NAME", "one " + word.substr(3) + " two");
+  const std::string help = flags_.Help();
+  EXPECT_THAT(help, HasSubstr(" one " + word.substr(4) + "\n"));
+  EXPECT_THAT(help, HasSubstr(" " + word + "\n"));
+  EXPECT_THAT(help, HasSubstr(" one\n"));
+}
+
 TEST_F(FlagParserTest, HelpBreaksLongLines) {
   std::string words = "long";
   for (int i = 0; i < 40; ++i) words += " words";

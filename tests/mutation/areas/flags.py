@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 TESTS = ["flag_parser_test", "flags_test"]
-FILE_TESTS = {
-    "server/app_options.cc": ["flags_test", "app_test"],
-    "server/task_pool.cc": ["app_test", "drain_test"],
-}
 MUTANTS = {
     "client/flags/flag_parser.h": [
         ("*value >= range.low && *value <= range.high", "*value >= range.low && *value < range.high"),

@@ -19,6 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "kernels/core/check.h"
 #include "server/batching/batch_runner.h"
 #include "server/batching/batcher.h"
 
@@ -236,8 +237,9 @@ class Answer {
       done_.Notify();
     };
   }
+  // Ends the program, and says why, where no answer comes.
   const absl::StatusOr<RequestResult>& Wait() {
-    done_.WaitForNotification();
+    ATTENDANT_CHECK(done_.WaitForNotificationWithTimeout(absl::Minutes(1)) && "no answer came");
     return *result_;
   }
   absl::StatusCode WaitForCode() { return Wait().status().code(); }

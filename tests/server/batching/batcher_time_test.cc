@@ -116,9 +116,10 @@ TEST_F(BatcherTimeTest, TheFirstFreeWorkerCounts) {
     Answer longer, shorter, admitted, refused;
     engine_.Close();
     const size_t before = engine_.batches().size();
-    Submit(0, {10}, longer);
+    const bool longer_first = round % 2 == 0;
+    longer_first ? Submit(0, {10}, longer) : Submit(0, {1}, shorter);
     engine_.AwaitStarted(before + 1);
-    Submit(0, {1}, shorter);
+    longer_first ? Submit(0, {1}, shorter) : Submit(0, {10}, longer);
     engine_.AwaitStarted(before + 2);
     EXPECT_NE(SubmitFor(absl::Minutes(1), {1}, admitted), 0u);
     EXPECT_EQ(SubmitFor(absl::Seconds(10), {1}, refused), 0u);

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -196,6 +197,18 @@ TEST_F(ServerMetricsTest, ProcessNumbersArePlausible) {
   EXPECT_GE(scrape.Value("process_threads", {}), 1);
   EXPECT_NEAR(scrape.Value("process_start_time_seconds", {}),
               absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()), 3600);
+}
+
+// /proc writes the program's name in parentheses, whatever it is.
+TEST_F(ServerMetricsTest, TheProgramsNameDoesNotMatter) {
+  char name[16];
+  ASSERT_EQ(prctl(PR_GET_NAME, name), 0);
+  const double start = Scrape().Value("process_start_time_seconds", {});
+  for (const char* odd : {"a) b (c", "9 9) 9 9 9", ")"}) {
+    ASSERT_EQ(prctl(PR_SET_NAME, odd), 0);
+    EXPECT_EQ(Scrape().Value("process_start_time_seconds", {}), start) << odd;
+  }
+  prctl(PR_SET_NAME, name);
 }
 
 // The page's own descriptor, with which it counts, is no descriptor of the process.

@@ -232,6 +232,16 @@ TEST(IdsInputs, RequestsThatContradictThemselvesAreRefused) {
          r.mutable_inputs(1)->set_shape(0, 3);
          r.mutable_inputs(1)->set_shape(1, 2);
        }},
+      {"has shape [1, 3], but 'input_ids' has [2, 3]",  // rows that it lacks must not be read
+       [](Request& r) {
+         r.mutable_inputs(1)->set_shape(0, 1);
+         *r.mutable_raw_input_contents(1) = Raw<int64_t>({1, 1, 1});
+       }},
+      {"has shape [2, 2], but 'input_ids' has [2, 3]",
+       [](Request& r) {
+         r.mutable_inputs(1)->set_shape(1, 2);
+         *r.mutable_raw_input_contents(1) = Raw<int64_t>({1, 1, 1, 1});
+       }},
       {"has 47 bytes", [](Request& r) { r.mutable_raw_input_contents(0)->pop_back(); }},
       {"has 0 bytes", [](Request& r) { r.mutable_raw_input_contents(1)->clear(); }},
       {"1 entries for 2 inputs", [](Request& r) { r.mutable_raw_input_contents()->RemoveLast(); }},

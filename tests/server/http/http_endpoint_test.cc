@@ -118,7 +118,7 @@ TEST_F(HttpEndpointTest, ServesMetrics) {
 
 TEST_F(HttpEndpointTest, EachScrapeIsNew) {
   for (int tokens = 1; tokens <= 3; ++tokens) {
-    metrics_.ForModel("m").CountTokens(1, 0);
+    metrics_.ForModel("m")->CountTokens(1, 0);
     const absl::StatusOr<Exposition> scrape = Exposition::Parse(Body(Request("GET", "/metrics")));
     ASSERT_TRUE(scrape.ok()) << scrape.status();
     EXPECT_EQ(scrape->Value("attendant_tokens_total", {{"model", "m"}, {"kind", "valid"}}), tokens);

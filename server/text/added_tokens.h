@@ -10,7 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "server/text/byte_trie.h"
+#include "server/text/base/byte_trie.h"
 
 namespace attendant {
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "server/text/json_fields.h"
+#include "server/text/base/json_fields.h"
 
 namespace attendant {
 namespace {

@@ -2,23 +2,28 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/text/added_tokens.h"
-#include "server/text/normalizer.h"
+#include "server/text/models/token_model.h"
+#include "server/text/normalizers/normalizer.h"
+#include "server/text/pre_tokenizers/pre_tokenizer.h"
 #include "server/text/sequence_template.h"
-#include "server/text/wordpiece.h"
+#include "server/text/token_strings.h"
 
 namespace attendant {
 
-// All that a BERT-type tokenizer.json says about ids.
-struct TokenizerConfig {
+// All that a tokenizer.json says about ids.
+struct TokenizerParts {
   std::vector<AddedToken> added_tokens;
-  NormalizerConfig normalizer;
-  WordPieceConfig model;
+  std::unique_ptr<Normalizer> normalizer;       // null: text stays as it is
+  std::unique_ptr<PreTokenizer> pre_tokenizer;  // null: text is one piece
+  std::unique_ptr<TokenModel> model;
   SequenceTemplate sequence;
+  TokenStrings strings;
   int64_t vocab = 0;  // one more than the largest id
 };
 
@@ -28,6 +33,6 @@ inline constexpr int64_t kMaxTokenizerFileBytes = int64_t{64} << 20;
 // Reads the contents of a tokenizer.json. Trusts nothing in it: INVALID_ARGUMENT, naming the
 // member, for a value that is malformed or contradicts another; UNIMPLEMENTED, naming the part, for
 // a tokenizer of another kind.
-absl::StatusOr<TokenizerConfig> ParseTokenizerJson(absl::string_view contents);
+absl::StatusOr<TokenizerParts> ParseTokenizerJson(absl::string_view contents);
 
 }  // namespace attendant

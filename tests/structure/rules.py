@@ -59,7 +59,13 @@ TABLE = {
 
     "server/limits": row(),
     "server/text/unicode": row(libraries="absl", private="icu"),
-    "server/text": row("kernels/core kernels/io server/text/unicode", "absl"),
+    "server/text/base": row("kernels/io", "absl"),
+    "server/text/models": row("server/text/base", "absl"),
+    "server/text/normalizers": row("server/text/base server/text/unicode", "absl"),
+    "server/text/pre_tokenizers": row("server/text/base server/text/unicode", "absl"),
+    "server/text": row(
+        "kernels/core kernels/io server/text/base server/text/models server/text/normalizers "
+        "server/text/pre_tokenizers server/text/unicode", "absl"),
     "server/batching": row("kernels/core kernels/core/threads", "absl"),
     "server/metrics": row(libraries="absl prometheus"),
     "server/models": row(

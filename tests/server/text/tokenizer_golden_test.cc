@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "server/text/normalizer.h"
+#include "server/text/normalizers/bert_normalizer.h"
+#include "server/text/pre_tokenizers/word_reader.h"
 #include "server/text/tokenizer.h"
 #include "server/text/unicode/utf8.h"
-#include "server/text/word_reader.h"
 #include "tests/support/golden.h"
 
 namespace attendant {
@@ -60,7 +60,7 @@ uint64_t Hash(const std::string& bytes, uint64_t value) {
   return value;
 }
 
-std::string Words(const Normalizer& normalizer, const std::string& text) {
+std::string Words(const BertNormalizer& normalizer, const std::string& text) {
   std::string normalized;
   normalizer.Append(text, normalized);
   std::string words;
@@ -72,7 +72,7 @@ std::string Words(const Normalizer& normalizer, const std::string& text) {
   return words + "\n\n";
 }
 
-uint64_t HashCharacters(const Normalizer& normalizer, char32_t first) {
+uint64_t HashCharacters(const BertNormalizer& normalizer, char32_t first) {
   uint64_t hash = Hash("", 0xCBF29CE484222325u);
   for (char32_t c = first; c < first + 0x1000; ++c) {
     if (c >= 0xD800 && c < 0xE000) continue;
@@ -86,7 +86,7 @@ uint64_t HashCharacters(const Normalizer& normalizer, char32_t first) {
 
 // The installed ICU's Unicode version must not show.
 TEST(TokenizerGoldenTest, EveryCharacterIsNormalizedAsInTheLibrary) {
-  const Normalizer normalizer({true, true, true, true});
+  const BertNormalizer normalizer({true, true, true, true});
   const std::vector<json> blocks = ReadLines(kCharacters);
   ASSERT_EQ(blocks.size(), size_t{0x110}) << kCharacters;
   for (const json& block : blocks) {

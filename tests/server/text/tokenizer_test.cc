@@ -206,7 +206,7 @@ TEST(LoadTokenizerTest, NamesTheFile) {
   const absl::Status bpe = Load(file.dump()).status();
   EXPECT_EQ(bpe.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(bpe.message()),
-              HasSubstr("tokenizer.json: model type 'BPE' is not supported; WordPiece is"));
+              HasSubstr("tokenizer.json: model type 'BPE' is not supported; supported: WordPiece"));
 }
 
 TEST(LoadTokenizerTest, RefusesWhatIsNotAUsableFile) {

@@ -44,6 +44,12 @@ class ByteTrie {
   // The node where `key` ends, or kNoNode when no key starts with it.
   uint32_t Find(absl::string_view key) const;
 
+  // The id of `key`, or kNoId.
+  int32_t FindId(absl::string_view key) const {
+    const uint32_t node = Find(key);
+    return node == kNoNode ? kNoId : ids_[node];
+  }
+
   // The longest key, of one byte at least, that `text` goes on with when the walk starts at `node`.
   struct Match {
     int32_t id = kNoId;

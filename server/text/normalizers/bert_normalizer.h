@@ -5,11 +5,12 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "server/text/normalizers/normalizer.h"
 
 namespace attendant {
 
 // The steps of a BertNormalizer, in the order in which they are taken.
-struct NormalizerConfig {
+struct BertNormalizerConfig {
   bool clean_text = false;            // drop control characters, turn whitespace into spaces
   bool handle_chinese_chars = false;  // put spaces around ideographs
   bool strip_accents = false;         // decompose, then drop nonspacing marks
@@ -17,13 +18,12 @@ struct NormalizerConfig {
 };
 
 // Immutable, thread-safe.
-class Normalizer {
+class BertNormalizer final : public Normalizer {
  public:
-  explicit Normalizer(const NormalizerConfig& config);
+  explicit BertNormalizer(const BertNormalizerConfig& config);
 
-  // Appends the normalized `text` to `out`. A text may be cut before any space or line end and
-  // its parts normalized one by one. Time is linear in the text's bytes. REQUIRES: valid UTF-8.
-  void Append(absl::string_view text, std::string& out) const;
+  void Append(absl::string_view text, std::string& out) const override;
+  bool cuts_at_spaces() const override { return true; }
 
  private:
   struct Mark;
@@ -34,7 +34,7 @@ class Normalizer {
   void AppendDecomposed(char32_t character, Output& output) const;
   void AppendCased(char32_t character, std::string& out) const;
 
-  NormalizerConfig config_;
+  BertNormalizerConfig config_;
   std::array<char, 128> ascii_;  // by ASCII character: its replacement, or kDropped
 };
 

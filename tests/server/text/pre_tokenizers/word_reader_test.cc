@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/text/word_reader.h"
+#include "server/text/pre_tokenizers/word_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/text/wordpiece.h"
+#include "server/text/models/wordpiece.h"
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "server/text/models/model_kinds.h"
 
 namespace attendant {
 
@@ -39,6 +45,22 @@ bool WordPiece::AppendPieces(absl::string_view word, std::vector<int32_t>& ids) 
     node = continuing_node_;
   }
   return true;
+}
+
+ModelPart ReadWordPiece(const JsonFields& fields) {
+  WordPieceConfig config;
+  const std::string unk_token = fields.String("unk_token");
+  config.continuing_subword_prefix = fields.String("continuing_subword_prefix");
+  config.max_input_chars_per_word =
+      fields.Integer("max_input_chars_per_word", std::numeric_limits<int64_t>::max());
+  const JsonFields vocab = fields.Object("vocab");
+  if (!fields.ok()) return {};
+  if (!vocab.Has(unk_token)) fields.Fail("unk_token", "is not in model.vocab");
+  config.unk_id = static_cast<int32_t>(vocab.Integer(unk_token, kMaxTokenId));
+  config.vocabulary = ReadVocabulary(vocab);
+  if (!fields.ok()) return {};
+  auto model = std::make_unique<WordPiece>(config);
+  return {std::move(model), std::move(config.vocabulary)};
 }
 
 }  // namespace attendant

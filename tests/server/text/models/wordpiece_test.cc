@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/text/wordpiece.h"
+#include "server/text/models/wordpiece.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,14 +6,10 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "server/text/byte_trie.h"
+#include "server/text/base/byte_trie.h"
+#include "server/text/models/token_model.h"
 
 namespace attendant {
-
-struct VocabularyEntry {
-  std::string token;
-  int32_t id = 0;
-};
 
 struct WordPieceConfig {
   std::vector<VocabularyEntry> vocabulary;  // tokens and ids are unique
@@ -23,14 +19,13 @@ struct WordPieceConfig {
 };
 
 // Words to ids: the longest piece of the vocabulary, again and again. Immutable, thread-safe.
-class WordPiece {
+class WordPiece final : public TokenModel {
  public:
   // REQUIRES: the vocabulary's tokens have fewer than ByteTrie::kMaxNodes bytes.
   explicit WordPiece(const WordPieceConfig& config);
 
-  // Appends the word's ids. Time is linear in its bytes (times the longest piece of the
-  // vocabulary). REQUIRES: `word` is valid UTF-8.
-  void Append(absl::string_view word, std::vector<int32_t>& ids) const;
+  void Append(absl::string_view word, std::vector<int32_t>& ids) const override;
+  int32_t FindToken(absl::string_view token) const override { return trie_.FindId(token); }
 
  private:
   bool IsTooLong(absl::string_view word) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/text/json_fields.h"
+#include "server/text/base/json_fields.h"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/text/bert_tokenizer.h"
+#include "server/text/pipeline.h"
 
 #include <algorithm>
 #include <limits>
@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
 #include "server/text/unicode/utf8.h"
-#include "server/text/word_reader.h"
 
 namespace attendant {
 namespace {
@@ -23,7 +22,7 @@ constexpr size_t kChunkBytes = 4096;
 }  // namespace
 
 // A text's ids so far. More than `enough` need not be found.
-struct BertTokenizer::Ids {
+struct TokenizerPipeline::Ids {
   std::vector<int32_t> values;
   size_t enough;
   std::string normalized;  // scratch
@@ -31,31 +30,23 @@ struct BertTokenizer::Ids {
   bool more() const { return values.size() < enough; }
 };
 
-absl::StatusOr<std::unique_ptr<BertTokenizer>> BertTokenizer::Create(
-    const TokenizerConfig& config) {
-  std::unique_ptr<BertTokenizer> tokenizer(new BertTokenizer(config));
-  ATTENDANT_RETURN_IF_ERROR(tokenizer->AddTokens(config.added_tokens));
+absl::StatusOr<std::unique_ptr<TokenizerPipeline>> TokenizerPipeline::Create(TokenizerParts parts) {
+  std::unique_ptr<TokenizerPipeline> tokenizer(new TokenizerPipeline(std::move(parts)));
+  ATTENDANT_RETURN_IF_ERROR(tokenizer->AddTokens(tokenizer->parts_.added_tokens));
   return tokenizer;
 }
 
-BertTokenizer::BertTokenizer(const TokenizerConfig& config)
-    : normalizer_(config.normalizer),
-      wordpiece_(config.model),
-      sequence_(config.sequence),
-      vocab_(config.vocab) {
-  for (const VocabularyEntry& entry : config.model.vocabulary) {
-    token_strings_.Add(entry.id, entry.token);
-  }
-  for (const AddedToken& token : config.added_tokens) token_strings_.Add(token.id, token.content);
-  token_strings_.Seal();
-}
+TokenizerPipeline::TokenizerPipeline(TokenizerParts parts)
+    : parts_(std::move(parts)),
+      in_chunks_((parts_.normalizer == nullptr || parts_.normalizer->cuts_at_spaces()) &&
+                 parts_.pre_tokenizer != nullptr && parts_.pre_tokenizer->cuts_at_spaces()) {}
 
-absl::Status BertTokenizer::AddTokens(const std::vector<AddedToken>& tokens) {
+absl::Status TokenizerPipeline::AddTokens(const std::vector<AddedToken>& tokens) {
   for (AddedToken token : tokens) {
     AddedTokens& group = token.normalized ? normalized_tokens_ : raw_tokens_;
-    if (token.normalized) {
+    if (token.normalized && parts_.normalizer != nullptr) {
       std::string normalized;
-      normalizer_.Append(token.content, normalized);
+      parts_.normalizer->Append(token.content, normalized);
       token.content = std::move(normalized);
     }
     ATTENDANT_RETURN_IF_ERROR(group.Add(std::move(token)));
@@ -63,8 +54,8 @@ absl::Status BertTokenizer::AddTokens(const std::vector<AddedToken>& tokens) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<TokenizedText> BertTokenizer::Tokenize(absl::string_view text,
-                                                      const TokenizerOptions& options) const {
+absl::StatusOr<TokenizedText> TokenizerPipeline::Tokenize(absl::string_view text,
+                                                          const TokenizerOptions& options) const {
   if (const std::optional<size_t> offset = FindInvalidUtf8(text)) {
     return absl::InvalidArgumentError(absl::StrCat("invalid UTF-8 at byte ", *offset));
   }
@@ -89,41 +80,53 @@ absl::StatusOr<TokenizedText> BertTokenizer::Tokenize(absl::string_view text,
   return tokenized;
 }
 
-bool BertTokenizer::AppendText(absl::string_view text, Ids& ids) const {
+bool TokenizerPipeline::AppendText(absl::string_view text, Ids& ids) const {
   return raw_tokens_.Split(text, [&](const AddedTokens::Part& part) {
-    if (part.id == ByteTrie::kNoId) return AppendRawText(part.text, ids);
+    if (part.id == ByteTrie::kNoId) {
+      return AppendRawText({part.text, part.text.data() == text.data()}, ids);
+    }
     ids.values.push_back(part.id);
     return ids.more();
   });
 }
 
-bool BertTokenizer::AppendRawText(absl::string_view text, Ids& ids) const {
-  while (!text.empty()) {
-    ids.normalized.clear();
-    normalizer_.Append(TakeChunk(text), ids.normalized);
-    const bool more = normalized_tokens_.Split(ids.normalized, [&](const AddedTokens::Part& part) {
-      if (part.id == ByteTrie::kNoId) return AppendWords(part.text, ids);
+bool TokenizerPipeline::AppendRawText(Piece raw, Ids& ids) const {
+  while (!raw.text.empty()) {
+    const absl::string_view normalized = Normalize(TakeChunk(raw.text), ids);
+    const bool more = normalized_tokens_.Split(normalized, [&](const AddedTokens::Part& part) {
+      if (part.id == ByteTrie::kNoId) {
+        return AppendPieces({part.text, raw.starts_input && part.text.data() == normalized.data()},
+                            ids);
+      }
       ids.values.push_back(part.id);
       return ids.more();
     });
     if (!more) return false;
+    raw.starts_input = false;
   }
   return true;
 }
 
-bool BertTokenizer::AppendWords(absl::string_view normalized, Ids& ids) const {
-  WordReader words(normalized);
-  for (absl::string_view word = words.Next(); !word.empty(); word = words.Next()) {
-    wordpiece_.Append(word, ids.values);
-    if (!ids.more()) return false;
-  }
-  return true;
+absl::string_view TokenizerPipeline::Normalize(absl::string_view text, Ids& ids) const {
+  if (parts_.normalizer == nullptr) return text;
+  ids.normalized.clear();
+  parts_.normalizer->Append(text, ids.normalized);
+  return ids.normalized;
+}
+
+bool TokenizerPipeline::AppendPieces(const Piece& normalized, Ids& ids) const {
+  const auto append = [&](const Piece& piece) {
+    parts_.model->Append(piece.text, ids.values);
+    return ids.more();
+  };
+  if (parts_.pre_tokenizer == nullptr) return append(normalized);
+  return parts_.pre_tokenizer->Split(normalized, append);
 }
 
 // Cuts the next chunk off `text`. No word goes past a space or line end; an added token may.
-absl::string_view BertTokenizer::TakeChunk(absl::string_view& text) const {
+absl::string_view TokenizerPipeline::TakeChunk(absl::string_view& text) const {
   size_t size = text.size();
-  if (size > kChunkBytes && normalized_tokens_.empty()) {
+  if (size > kChunkBytes && in_chunks_ && normalized_tokens_.empty()) {
     size = std::min(size, text.find_first_of(" \n", kChunkBytes));
   }
   const absl::string_view chunk = text.substr(0, size);
@@ -131,7 +134,7 @@ absl::string_view BertTokenizer::TakeChunk(absl::string_view& text) const {
   return chunk;
 }
 
-TokenizedText BertTokenizer::AddSpecialTokens(const std::vector<int32_t>& ids) const {
+TokenizedText TokenizerPipeline::AddSpecialTokens(const std::vector<int32_t>& ids) const {
   TokenizedText result;
   const size_t len = ids.size() + num_special_tokens();
   result.token_ids.reserve(len);
@@ -140,9 +143,9 @@ TokenizedText BertTokenizer::AddSpecialTokens(const std::vector<int32_t>& ids) c
     result.token_ids.push_back(id);
     result.segment_ids.push_back(segment_id);
   };
-  for (const SpecialToken& special : sequence_.before) add(special.id, special.segment_id);
-  for (const int32_t id : ids) add(id, sequence_.text_segment_id);
-  for (const SpecialToken& special : sequence_.after) add(special.id, special.segment_id);
+  for (const SpecialToken& special : parts_.sequence.before) add(special.id, special.segment_id);
+  for (const int32_t id : ids) add(id, parts_.sequence.text_segment_id);
+  for (const SpecialToken& special : parts_.sequence.after) add(special.id, special.segment_id);
   return result;
 }
 

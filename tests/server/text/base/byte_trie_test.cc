@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/text/byte_trie.h"
+#include "server/text/base/byte_trie.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/text/normalizer.h"
+#include "server/text/normalizers/bert_normalizer.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "server/text/base/json_fields.h"
+#include "server/text/normalizers/normalizer_kinds.h"
 #include "server/text/unicode/characters.h"
 #include "server/text/unicode/utf8.h"
 
@@ -27,7 +30,7 @@ bool IsCleanedAway(char32_t character) {
   return character == kReplacementCharacter || IsControl(character);
 }
 
-char NormalizeAscii(const NormalizerConfig& config, char character) {
+char NormalizeAscii(const BertNormalizerConfig& config, char character) {
   const auto code_point = static_cast<char32_t>(character);
   if (config.clean_text) {
     if (IsCleanedAway(code_point)) return kDropped;
@@ -39,15 +42,16 @@ char NormalizeAscii(const NormalizerConfig& config, char character) {
 
 }  // namespace
 
-struct Normalizer::Mark {
+struct BertNormalizer::Mark {
   char32_t character;
   uint8_t combining_class;
 };
 
 // Normalized text with, at its end, the marks whose order is not known before the next starter.
-class Normalizer::Output {
+class BertNormalizer::Output {
  public:
-  Output(const Normalizer& normalizer, std::string& text) : normalizer_(normalizer), text_(text) {}
+  Output(const BertNormalizer& normalizer, std::string& text)
+      : normalizer_(normalizer), text_(text) {}
 
   std::string& text() { return text_; }
   void AddMark(Mark mark) { marks_.push_back(mark); }
@@ -69,18 +73,18 @@ class Normalizer::Output {
     marks_ = std::move(sorted);
   }
 
-  const Normalizer& normalizer_;
+  const BertNormalizer& normalizer_;
   std::string& text_;
   std::vector<Mark> marks_;
 };
 
-Normalizer::Normalizer(const NormalizerConfig& config) : config_(config) {
+BertNormalizer::BertNormalizer(const BertNormalizerConfig& config) : config_(config) {
   for (size_t i = 0; i < ascii_.size(); ++i) {
     ascii_[i] = NormalizeAscii(config, static_cast<char>(i));
   }
 }
 
-void Normalizer::Append(absl::string_view text, std::string& out) const {
+void BertNormalizer::Append(absl::string_view text, std::string& out) const {
   Output output(*this, out);
   const char* position = text.data();
   const char* const end = position + text.size();
@@ -99,7 +103,8 @@ void Normalizer::Append(absl::string_view text, std::string& out) const {
 }
 
 // Appends the ASCII characters at `position`; returns where they end.
-const char* Normalizer::AppendAscii(const char* position, const char* end, std::string& out) const {
+const char* BertNormalizer::AppendAscii(const char* position, const char* end,
+                                        std::string& out) const {
   while (position < end && static_cast<unsigned char>(*position) < 0x80) {
     constexpr size_t kBlock = 256;
     char block[kBlock];
@@ -117,7 +122,7 @@ const char* Normalizer::AppendAscii(const char* position, const char* end, std::
   return position;
 }
 
-void Normalizer::AppendCharacter(char32_t character, Output& output) const {
+void BertNormalizer::AppendCharacter(char32_t character, Output& output) const {
   if (config_.clean_text) {
     if (IsCleanedAway(character)) return;
     if (IsWhitespace(character)) character = ' ';
@@ -136,7 +141,7 @@ void Normalizer::AppendCharacter(char32_t character, Output& output) const {
 }
 
 // A nonspacing mark is dropped after sorting: as a starter it still parts the marks around it.
-void Normalizer::AppendDecomposed(char32_t character, Output& output) const {
+void BertNormalizer::AppendDecomposed(char32_t character, Output& output) const {
   const Decomposition parts = Decompose(character);
   for (int i = 0; i < parts.count; ++i) {
     const char32_t part = parts.characters[i];
@@ -151,7 +156,7 @@ void Normalizer::AppendDecomposed(char32_t character, Output& output) const {
   }
 }
 
-void Normalizer::AppendCased(char32_t character, std::string& out) const {
+void BertNormalizer::AppendCased(char32_t character, std::string& out) const {
   if (!config_.lowercase) {
     AppendUtf8(character, out);
   } else if (character == kCapitalIWithDot) {
@@ -160,6 +165,16 @@ void Normalizer::AppendCased(char32_t character, std::string& out) const {
   } else {
     AppendUtf8(Lowercase(character), out);
   }
+}
+
+std::unique_ptr<Normalizer> ReadBertNormalizer(const JsonFields& fields) {
+  BertNormalizerConfig config;
+  config.clean_text = fields.Bool("clean_text");
+  config.handle_chinese_chars = fields.Bool("handle_chinese_chars");
+  config.lowercase = fields.Bool("lowercase");
+  config.strip_accents =
+      fields.Has("strip_accents") ? fields.Bool("strip_accents") : config.lowercase;
+  return std::make_unique<BertNormalizer>(config);
 }
 
 }  // namespace attendant

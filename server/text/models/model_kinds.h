@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "server/text/base/json_fields.h"
+#include "server/text/models/token_model.h"
+
+namespace attendant {
+
+// Each reads a model of its type. Failures go to the file's status; then the model is not used.
+
+ModelPart ReadWordPiece(const JsonFields& fields);
+
+}  // namespace attendant

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/text/models/token_model.h"
+
+#include <cstddef>
+#include <unordered_set>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "server/text/base/json_fields.h"
+#include "server/text/base/part_table.h"
+#include "server/text/models/model_kinds.h"
+
+namespace attendant {
+namespace {
+
+constexpr size_t kMaxVocabularyBytes = size_t{16} << 20;  // 120,000 real words have 1 MiB
+
+constexpr PartKind<ModelPart> kKinds[] = {
+    {"WordPiece", ReadWordPiece},
+};
+
+}  // namespace
+
+// The files of the format's first year give their model no type.
+ModelPart ReadModel(const JsonFields& file) {
+  const JsonFields fields = file.Object("model");
+  const bool untyped = !fields.Has("type") && fields.Has("max_input_chars_per_word");
+  const std::string type = untyped ? "WordPiece" : fields.String("type");
+  return ReadPart<ModelPart>(fields, "model type", type, kKinds);
+}
+
+std::vector<VocabularyEntry> ReadVocabulary(const JsonFields& vocab) {
+  std::vector<VocabularyEntry> vocabulary;
+  std::unordered_set<int32_t> ids;
+  size_t bytes = 0;
+  for (const std::string& token : vocab.Keys()) {
+    if (!vocab.ok()) break;
+    vocabulary.push_back({token, static_cast<int32_t>(vocab.Integer(token, kMaxTokenId))});
+    if (!ids.insert(vocabulary.back().id).second) vocab.Fail(token, "has another token's id");
+    bytes += token.size();
+  }
+  CheckVocabularyBytes(vocab, "model.vocab", bytes);
+  return vocabulary;
+}
+
+void CheckVocabularyBytes(const JsonFields& fields, absl::string_view path, size_t bytes) {
+  if (bytes <= kMaxVocabularyBytes) return;
+  fields.Fail(absl::InvalidArgumentError(
+      absl::StrCat(path, " has ", bytes, " bytes of tokens, the limit is ", kMaxVocabularyBytes)));
+}
+
+}  // namespace attendant

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace attendant {
+
+class JsonFields;
+
+inline constexpr int64_t kMaxTokenId = std::numeric_limits<int32_t>::max() - 1;
+
+struct VocabularyEntry {
+  std::string token;
+  int32_t id = 0;
+};
+
+// What turns a piece of text into ids. Immutable, thread-safe.
+class TokenModel {
+ public:
+  virtual ~TokenModel() = default;
+
+  // Appends the ids of `piece`. Time is at most n log n in its bytes (times the longest token);
+  // memory at most 64 bytes for each byte. REQUIRES: valid UTF-8.
+  virtual void Append(absl::string_view piece, std::vector<int32_t>& ids) const = 0;
+
+  // The id of a token of the vocabulary, or ByteTrie::kNoId.
+  virtual int32_t FindToken(absl::string_view token) const = 0;
+};
+
+// A model and the tokens that it knows, each id once.
+struct ModelPart {
+  std::unique_ptr<TokenModel> model;
+  std::vector<VocabularyEntry> vocabulary;
+};
+
+// Reads the file's `model`. No model, and a failure in the file's status, for one that is not
+// supported.
+ModelPart ReadModel(const JsonFields& file);
+
+// Reads a vocabulary that maps tokens to ids, for the readers of models. Failures go to the file's
+// status.
+std::vector<VocabularyEntry> ReadVocabulary(const JsonFields& vocab);
+
+// Refuses a vocabulary of too many bytes. `path` names it.
+void CheckVocabularyBytes(const JsonFields& fields, absl::string_view path, size_t bytes);
+
+}  // namespace attendant

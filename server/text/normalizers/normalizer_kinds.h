@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "server/text/base/json_fields.h"
+#include "server/text/normalizers/normalizer.h"
+
+namespace attendant {
+
+// Each reads a part of its type. Failures go to the file's status; then the part is not used.
+
+std::unique_ptr<Normalizer> ReadBertNormalizer(const JsonFields& fields);
+
+}  // namespace attendant

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/text/pre_tokenizers/pre_tokenizer.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "server/text/base/json_fields.h"
+#include "server/text/base/part_table.h"
+#include "server/text/pre_tokenizers/pre_tokenizer_kinds.h"
+
+namespace attendant {
+namespace {
+
+using PreTokenizerPtr = std::unique_ptr<PreTokenizer>;
+
+class SequencePreTokenizer final : public PreTokenizer {
+ public:
+  explicit SequencePreTokenizer(std::vector<PreTokenizerPtr> steps) : steps_(std::move(steps)) {}
+
+  bool Split(const Piece& piece, Visitor visit) const override { return Split(0, piece, visit); }
+  bool cuts_at_spaces() const override {
+    return !steps_.empty() && steps_.front()->cuts_at_spaces();
+  }
+  bool needs_start() const override {
+    return std::any_of(steps_.begin(), steps_.end(),
+                       [](const auto& step) { return step->needs_start(); });
+  }
+
+ private:
+  bool Split(size_t step, const Piece& piece, Visitor visit) const {
+    if (step == steps_.size()) return visit(piece);
+    return steps_[step]->Split(
+        piece, [&](const Piece& smaller) { return Split(step + 1, smaller, visit); });
+  }
+
+  std::vector<PreTokenizerPtr> steps_;
+};
+
+PreTokenizerPtr ReadAny(const JsonFields& fields);
+
+PreTokenizerPtr ReadSequence(const JsonFields& fields) {
+  return std::make_unique<SequencePreTokenizer>(
+      ReadPartSequence<PreTokenizerPtr>(fields, "pretokenizers", ReadAny));
+}
+
+constexpr PartKind<PreTokenizerPtr> kKinds[] = {
+    {"BertPreTokenizer", ReadBertPreTokenizer},
+    {"Sequence", ReadSequence},
+};
+
+PreTokenizerPtr ReadAny(const JsonFields& fields) {
+  return ReadPart<PreTokenizerPtr>(fields, "pre_tokenizer type", fields.String("type"), kKinds);
+}
+
+}  // namespace
+
+std::unique_ptr<PreTokenizer> ReadPreTokenizer(const JsonFields& file) {
+  return file.Has("pre_tokenizer") ? ReadAny(file.Object("pre_tokenizer")) : nullptr;
+}
+
+}  // namespace attendant

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
+
+namespace attendant {
+
+class JsonFields;
+
+// A part of a normalized text. It may be empty only as the whole of an empty text.
+struct Piece {
+  absl::string_view text;
+  bool starts_input = false;  // begins with the first byte of the text that the caller sent
+};
+
+// A step of a tokenizer.json that cuts text into the pieces that a model turns into ids.
+// Immutable, thread-safe.
+class PreTokenizer {
+ public:
+  // Gets the pieces in order, none empty; each holds during the call. False: no more are needed.
+  using Visitor = absl::FunctionRef<bool(const Piece&)>;
+
+  virtual ~PreTokenizer() = default;
+
+  // Returns whether `visit` never returned false. Time is linear in the piece's bytes, memory at
+  // most 4 times them. REQUIRES: valid UTF-8.
+  virtual bool Split(const Piece& piece, Visitor visit) const = 0;
+
+  // Whether a text may be cut before any space or line end and its parts split one by one.
+  virtual bool cuts_at_spaces() const { return false; }
+
+  // Whether Piece::starts_input counts.
+  virtual bool needs_start() const { return false; }
+};
+
+// Reads the file's `pre_tokenizer`. Null, and a failure in the file's status, for one that is not
+// supported. A file without a pre-tokenizer has none: null.
+std::unique_ptr<PreTokenizer> ReadPreTokenizer(const JsonFields& file);
+
+}  // namespace attendant

@@ -53,26 +53,54 @@ SequenceTemplate ReadTemplate(const JsonFields& fields, int64_t max_id) {
   return sequence;
 }
 
+// BertProcessing and RobertaProcessing:
 // {"type": "BertProcessing", "sep": ["[SEP]", 102], "cls": ["[CLS]", 101]}
-SequenceTemplate ReadBertProcessing(const JsonFields& fields, int64_t max_id) {
+SequenceTemplate ReadClsAndSep(const JsonFields& fields, int64_t max_id) {
   const auto read = [&](const std::string& key) {
     return SpecialToken{static_cast<int32_t>(fields.Integer(key, size_t{1}, max_id)), 0};
   };
   return {.before = {read("cls")}, .text_segment_id = 0, .after = {read("sep")}};
 }
 
+SequenceTemplate ReadAny(const JsonFields& fields, int64_t max_id);
+
+// Parts that make no tokens, and one that does.
+SequenceTemplate ReadSequence(const JsonFields& fields, int64_t max_id) {
+  SequenceTemplate sequence;
+  int num_templates = 0;
+  for (const JsonFields& part : fields.Objects("processors")) {
+    if (!fields.ok()) break;
+    if (part.String("type") == "ByteLevel") continue;
+    sequence = ReadAny(part, max_id);
+    ++num_templates;
+  }
+  if (num_templates > 1) {
+    fields.Fail(absl::UnimplementedError(absl::StrCat(
+        fields.PathOf("processors"), " has ", num_templates, " that add tokens; 1 is supported")));
+  }
+  return sequence;
+}
+
+// ByteLevel changes offsets only.
+SequenceTemplate ReadAny(const JsonFields& fields, int64_t max_id) {
+  const std::string type = fields.String("type");
+  if (type == "TemplateProcessing") return ReadTemplate(fields, max_id);
+  if (type == "BertProcessing" || type == "RobertaProcessing") return ReadClsAndSep(fields, max_id);
+  if (type == "Sequence") return ReadSequence(fields, max_id);
+  if (type != "ByteLevel") {
+    fields.Fail(absl::UnimplementedError(
+        absl::StrCat(fields.PathOf("type"), " '", type,
+                     "' is not supported; supported: BertProcessing, ByteLevel, "
+                     "RobertaProcessing, Sequence, TemplateProcessing")));
+  }
+  return {};
+}
+
 }  // namespace
 
 SequenceTemplate ReadSequenceTemplate(const JsonFields& file, int64_t max_id) {
-  if (!file.Has("post_processor")) return {};
-  const JsonFields fields = file.Object("post_processor");
-  const std::string type = fields.String("type");
-  if (type == "TemplateProcessing") return ReadTemplate(fields, max_id);
-  if (type == "BertProcessing") return ReadBertProcessing(fields, max_id);
-  fields.Fail(absl::UnimplementedError(
-      absl::StrCat(fields.PathOf("type"), " '", type,
-                   "' is not supported; TemplateProcessing and BertProcessing are")));
-  return {};
+  return file.Has("post_processor") ? ReadAny(file.Object("post_processor"), max_id)
+                                    : SequenceTemplate();
 }
 
 }  // namespace attendant

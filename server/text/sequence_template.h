@@ -20,8 +20,9 @@ struct SequenceTemplate {
   std::vector<SpecialToken> after;
 };
 
-// Reads the file's post_processor: TemplateProcessing, BertProcessing, or null for no special
-// tokens. Failures go to the file's status: UNIMPLEMENTED for another type.
+// Reads the file's post_processor: TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel
+// (no special tokens), a Sequence of these, or null for no special tokens. Failures go to the
+// file's status: UNIMPLEMENTED for another type.
 SequenceTemplate ReadSequenceTemplate(const JsonFields& file, int64_t max_id);
 
 }  // namespace attendant

@@ -39,6 +39,13 @@ int64_t JsonFields::Integer(absl::string_view key, int64_t max) const {
   return CheckInteger(Member(key), PathOf(key), max);
 }
 
+double JsonFields::Number(absl::string_view key) const {
+  double value = 0;
+  const std::optional<JsonNode> member = Member(key);
+  if (!member.has_value() || !member->Get(value).ok()) Fail(key, "is not a number");
+  return value;
+}
+
 JsonFields JsonFields::Object(absl::string_view key) const {
   return JsonFields(Member(key), PathOf(key), status_);
 }
@@ -63,6 +70,14 @@ int64_t JsonFields::Integer(absl::string_view key, size_t index, int64_t max) co
   const std::vector<JsonNode> elements = Elements(key);
   const auto element = index < elements.size() ? std::optional(elements[index]) : std::nullopt;
   return CheckInteger(element, PathOf(key, index), max);
+}
+
+std::vector<JsonArrayItem> JsonFields::Items(absl::string_view key) const {
+  std::vector<JsonArrayItem> items;
+  for (const JsonNode& element : Elements(key)) {
+    items.push_back(JsonArrayItem(element, PathOf(key, items.size()), status_));
+  }
+  return items;
 }
 
 std::string JsonFields::PathOf(absl::string_view key) const {
@@ -95,6 +110,49 @@ int64_t JsonFields::CheckInteger(const std::optional<JsonNode>& node, const std:
   if (node.has_value() && node->Get(value).ok() && value >= 0 && value <= max) return value;
   Fail(absl::InvalidArgumentError(absl::StrCat(path, " is not a whole number from 0 to ", max)));
   return 0;
+}
+
+JsonArrayItem::JsonArrayItem(JsonNode node, std::string path, absl::Status& status)
+    : node_(std::move(node)), path_(std::move(path)), status_(&status) {}
+
+bool JsonArrayItem::IsString() const {
+  std::string value;
+  return node_.Get(value).ok();
+}
+
+std::string JsonArrayItem::String() const {
+  std::string value;
+  if (!node_.Get(value).ok()) Fail("is not a string");
+  return value;
+}
+
+std::string JsonArrayItem::String(size_t index) const {
+  std::string value;
+  const std::vector<JsonNode> pair = Pair();
+  if (pair.empty() || !pair[index].Get(value).ok()) {
+    Fail(absl::StrCat("has no string at [", index, "]"));
+  }
+  return value;
+}
+
+double JsonArrayItem::Number(size_t index) const {
+  double value = 0;
+  const std::vector<JsonNode> pair = Pair();
+  if (pair.empty() || !pair[index].Get(value).ok()) {
+    Fail(absl::StrCat("has no number at [", index, "]"));
+  }
+  return value;
+}
+
+void JsonArrayItem::Fail(absl::string_view problem) const {
+  status_->Update(absl::InvalidArgumentError(absl::StrCat(path_, " ", problem)));
+}
+
+// Empty when it is none.
+std::vector<JsonNode> JsonArrayItem::Pair() const {
+  if (!node_.IsArray()) return {};
+  std::vector<JsonNode> elements = *node_.Elements();
+  return elements.size() == 2 ? elements : std::vector<JsonNode>();
 }
 
 }  // namespace attendant

@@ -16,6 +16,7 @@ namespace {
 constexpr size_t kMaxVocabularyBytes = size_t{16} << 20;  // 120,000 real words have 1 MiB
 
 constexpr PartKind<ModelPart> kKinds[] = {
+    {"BPE", ReadBpe},
     {"WordPiece", ReadWordPiece},
 };
 

@@ -52,7 +52,15 @@ NormalizerPtr ReadSequence(const JsonFields& fields) {
 
 constexpr PartKind<NormalizerPtr> kKinds[] = {
     {"BertNormalizer", ReadBertNormalizer},
+    {"Lowercase", ReadLowercase},
+    {"NFC", ReadNfc},
+    {"NFD", ReadNfd},
+    {"NFKC", ReadNfkc},
+    {"NFKD", ReadNfkd},
+    {"Prepend", ReadPrepend},
+    {"Replace", ReadReplace},
     {"Sequence", ReadSequence},
+    {"Strip", ReadStrip},
 };
 
 NormalizerPtr ReadAny(const JsonFields& fields) {

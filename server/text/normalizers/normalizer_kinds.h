@@ -11,5 +11,13 @@ namespace attendant {
 // Each reads a part of its type. Failures go to the file's status; then the part is not used.
 
 std::unique_ptr<Normalizer> ReadBertNormalizer(const JsonFields& fields);
+std::unique_ptr<Normalizer> ReadLowercase(const JsonFields& fields);
+std::unique_ptr<Normalizer> ReadNfc(const JsonFields& fields);
+std::unique_ptr<Normalizer> ReadNfd(const JsonFields& fields);
+std::unique_ptr<Normalizer> ReadNfkc(const JsonFields& fields);
+std::unique_ptr<Normalizer> ReadNfkd(const JsonFields& fields);
+std::unique_ptr<Normalizer> ReadPrepend(const JsonFields& fields);
+std::unique_ptr<Normalizer> ReadReplace(const JsonFields& fields);
+std::unique_ptr<Normalizer> ReadStrip(const JsonFields& fields);
 
 }  // namespace attendant

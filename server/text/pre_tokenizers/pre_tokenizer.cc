@@ -47,7 +47,12 @@ PreTokenizerPtr ReadSequence(const JsonFields& fields) {
 
 constexpr PartKind<PreTokenizerPtr> kKinds[] = {
     {"BertPreTokenizer", ReadBertPreTokenizer},
+    {"ByteLevel", ReadByteLevel},
+    {"Digits", ReadDigits},
+    {"Punctuation", ReadPunctuation},
     {"Sequence", ReadSequence},
+    {"Split", ReadSplit},
+    {"WhitespaceSplit", ReadWhitespaceSplit},
 };
 
 PreTokenizerPtr ReadAny(const JsonFields& fields) {

@@ -11,5 +11,10 @@ namespace attendant {
 // Each reads a part of its type. Failures go to the file's status; then the part is not used.
 
 std::unique_ptr<PreTokenizer> ReadBertPreTokenizer(const JsonFields& fields);
+std::unique_ptr<PreTokenizer> ReadByteLevel(const JsonFields& fields);
+std::unique_ptr<PreTokenizer> ReadDigits(const JsonFields& fields);
+std::unique_ptr<PreTokenizer> ReadPunctuation(const JsonFields& fields);
+std::unique_ptr<PreTokenizer> ReadSplit(const JsonFields& fields);
+std::unique_ptr<PreTokenizer> ReadWhitespaceSplit(const JsonFields& fields);
 
 }  // namespace attendant

@@ -11,6 +11,7 @@ namespace attendant {
 //   general categories            Unicode 8
 //   decomposition and its order   Unicode 9
 //   lowercase                     Unicode 17
+//   major categories              Unicode 16
 //
 // A character that is newer than a table counts as unassigned there.
 
@@ -26,6 +27,14 @@ bool IsNonspacingMark(char32_t character);
 
 // Characters of the CJK ideograph blocks that BERT knows; not kana, not Hangul.
 bool IsChinese(char32_t character);
+
+// The major categories of regular expressions, \p{L} to \p{Z}, as bits in the order "LNMPSZ". A
+// character of none of them (control, unassigned) has 0.
+uint32_t MajorCategory(char32_t character);
+inline constexpr uint32_t kMajorCategories = 6;
+
+// Numbers of any kind, by Unicode 17.
+bool IsNumeric(char32_t character);
 
 // Whether \w of a Unicode regular expression matches it, by the installed ICU's tables.
 bool IsWordCharacter(char32_t character);

@@ -202,11 +202,11 @@ TEST(LoadTokenizerTest, NamesTheFile) {
   EXPECT_THAT(std::string(missing.message()), HasSubstr("/tokenizer.json: no such file"));
 
   json file = File();
-  file["model"]["type"] = "BPE";
-  const absl::Status bpe = Load(file.dump()).status();
-  EXPECT_EQ(bpe.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(bpe.message()),
-              HasSubstr("tokenizer.json: model type 'BPE' is not supported; supported: WordPiece"));
+  file["model"]["type"] = "WordLevel";
+  const absl::Status other = Load(file.dump()).status();
+  EXPECT_EQ(other.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(other.message()),
+              HasSubstr("tokenizer.json: model type 'WordLevel' is not supported; supported: "));
 }
 
 TEST(LoadTokenizerTest, RefusesWhatIsNotAUsableFile) {

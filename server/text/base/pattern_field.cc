@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/text/base/pattern_field.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+namespace attendant {
+
+std::optional<Pattern> ReadPattern(const JsonFields& fields) {
+  const JsonFields pattern = fields.Object("pattern");
+  if (pattern.Has("String")) {
+    const std::string text = pattern.String("String");
+    if (text.empty()) pattern.Fail("String", "is empty");
+    if (!pattern.ok()) return std::nullopt;
+    return Pattern::Literal(text);
+  }
+  const std::string regex = pattern.String("Regex");
+  if (!pattern.ok()) return std::nullopt;
+  absl::StatusOr<Pattern> parsed = Pattern::Parse(regex);
+  if (parsed.ok()) return *std::move(parsed);
+  pattern.Fail(absl::UnimplementedError(
+      absl::StrCat(pattern.PathOf("Regex"), " '", regex, "' ", parsed.status().message())));
+  return std::nullopt;
+}
+
+}  // namespace attendant

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/text/models/bpe.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace attendant {
+namespace {
+
+constexpr int32_t kNoId = ByteTrie::kNoId;
+constexpr char32_t kFirstOfThreeBytes = 0x800;
+
+size_t CharacterBytes(char first) {
+  const auto byte = static_cast<unsigned char>(first);
+  return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+}
+
+}  // namespace
+
+// The symbols of a piece as a linked list, and the merges that may be next.
+class Bpe::Symbols {
+ public:
+  void Add(int32_t id) {
+    const auto at = static_cast<int32_t>(list_.size());
+    if (at > 0) list_.back().next = at;
+    list_.push_back({id, at - 1, kEnd});
+  }
+  void AddUnknown(int32_t id) {
+    AddPending();
+    pending_unk_ = id;
+  }
+  // An unknown token stands here, though tokens of bytes may still come before it.
+  bool has_pending() const { return pending_unk_ != kNoId; }
+  void AddPending() {
+    if (pending_unk_ != kNoId) Add(std::exchange(pending_unk_, kNoId));
+  }
+
+  // Runs the merges in the order of (rank, place). As in the library, an outdated entry counts
+  // where the pair that now stands there merges to the same token.
+  void MergeAll(const MergeTable& merges) {
+    for (size_t i = 0; i + 1 < list_.size(); ++i) Push(i, merges);
+    std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
+    while (!heap_.empty()) {
+      std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+      const uint64_t top = heap_.back();
+      heap_.pop_back();
+      MergeAt(static_cast<uint32_t>(top), merges.merged(static_cast<uint32_t>(top >> 32)), merges);
+    }
+  }
+
+  void AppendTo(std::vector<int32_t>& ids) const {
+    for (const Symbol& symbol : list_) {
+      if (symbol.next != kMerged) ids.push_back(symbol.id);
+    }
+  }
+
+ private:
+  static constexpr int32_t kEnd = -1;
+  static constexpr int32_t kMerged = -2;
+  struct Symbol {
+    int32_t id;
+    int32_t previous;
+    int32_t next;  // kEnd, or kMerged into one before it
+  };
+
+  bool Push(size_t at, const MergeTable& merges) {
+    const Symbol& symbol = list_[at];
+    const uint32_t rank = merges.Find(symbol.id, list_[static_cast<size_t>(symbol.next)].id);
+    if (rank == MergeTable::kNone) return false;
+    heap_.push_back(uint64_t{rank} << 32 | at);
+    return true;
+  }
+  void PushToHeap(size_t at, const MergeTable& merges) {
+    if (Push(at, merges)) std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+  }
+
+  void MergeAt(size_t at, int32_t merged, const MergeTable& merges) {
+    Symbol& left = list_[at];
+    if (left.next < 0) return;
+    Symbol& right = list_[static_cast<size_t>(left.next)];
+    const uint32_t rank = merges.Find(left.id, right.id);
+    if (rank == MergeTable::kNone || merges.merged(rank) != merged) return;
+    left.id = merged;
+    left.next = right.next;
+    right.next = kMerged;
+    if (left.next >= 0) list_[static_cast<size_t>(left.next)].previous = static_cast<int32_t>(at);
+    if (left.previous >= 0) PushToHeap(static_cast<size_t>(left.previous), merges);
+    if (left.next >= 0) PushToHeap(at, merges);
+  }
+
+  std::vector<Symbol> list_;
+  std::vector<uint64_t> heap_;  // rank << 32 | place of the left symbol
+  int32_t pending_unk_ = kNoId;
+};
+
+Bpe::Bpe(BpeConfig config) : config_(std::move(config)), merges_(config_.merges) {
+  for (const VocabularyEntry& entry : config_.vocabulary) trie_.Insert(entry.token, entry.id);
+  config_.vocabulary = {};
+  config_.merges = {};
+  two_bytes_.assign(kFirstOfThreeBytes, kNoId);
+  for (char32_t c = 0; c < kFirstOfThreeBytes; ++c) {
+    const char text[2] = {static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 0x3F))};
+    const char ascii = static_cast<char>(c);
+    two_bytes_[c] =
+        trie_.FindId(c < 0x80 ? absl::string_view(&ascii, 1) : absl::string_view(text, 2));
+  }
+  for (size_t byte = 0; byte < byte_ids_.size(); ++byte) {
+    byte_ids_[byte] = trie_.FindId(absl::StrFormat("<0x%02X>", byte));
+  }
+}
+
+void Bpe::Append(absl::string_view piece, std::vector<int32_t>& ids) const {
+  if (config_.ignore_merges) {
+    const int32_t id = trie_.FindId(piece);
+    if (id != kNoId) return ids.push_back(id);
+  }
+  Symbols symbols;
+  AddCharacters(piece, symbols);
+  symbols.MergeAll(merges_);
+  symbols.AppendTo(ids);
+}
+
+void Bpe::AddCharacters(absl::string_view piece, Symbols& symbols) const {
+  bool is_first = true;
+  while (!piece.empty()) {
+    const absl::string_view character = piece.substr(0, CharacterBytes(piece[0]));
+    piece.remove_prefix(character.size());
+    const int32_t id = FindCharacter(character, is_first, piece.empty());
+    if (id != kNoId) {
+      symbols.AddPending();
+      symbols.Add(id);
+    } else if (!config_.byte_fallback || !AddBytes(character, is_first, piece.empty(), symbols)) {
+      if (config_.unk_id != kNoId && !(config_.fuse_unk && symbols.has_pending())) {
+        symbols.AddUnknown(config_.unk_id);
+      }
+    }
+    is_first = false;
+  }
+  symbols.AddPending();
+}
+
+int32_t Bpe::FindCharacter(absl::string_view character, bool is_first, bool is_last) const {
+  const absl::string_view prefix =
+      is_first ? absl::string_view() : config_.continuing_subword_prefix;
+  const absl::string_view suffix = is_last ? config_.end_of_word_suffix : absl::string_view();
+  if (!prefix.empty() || !suffix.empty()) {
+    return trie_.FindId(absl::StrCat(prefix, character, suffix));
+  }
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(character[i]); };
+  if (character.size() == 1) return two_bytes_[byte(0)];
+  if (character.size() == 2) return two_bytes_[(byte(0) & 0x1Fu) << 6 | (byte(1) & 0x3Fu)];
+  return trie_.FindId(character);
+}
+
+// False, and nothing changes, when some byte has no token.
+bool Bpe::AddBytes(absl::string_view character, bool is_first, bool is_last,
+                   Symbols& symbols) const {
+  const std::string whole = absl::StrCat(is_first ? "" : config_.continuing_subword_prefix,
+                                         character, is_last ? config_.end_of_word_suffix : "");
+  const auto id = [&](char byte) { return byte_ids_[static_cast<unsigned char>(byte)]; };
+  for (const char byte : whole) {
+    if (id(byte) == kNoId) return false;
+  }
+  for (const char byte : whole) symbols.Add(id(byte));
+  return true;
+}
+
+}  // namespace attendant

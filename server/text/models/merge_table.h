@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace attendant {
+
+struct Merge {
+  int32_t left = 0;
+  int32_t right = 0;
+  int32_t merged = 0;
+};
+
+// A map from pairs of ids to the rank of their merge. Immutable, thread-safe.
+class MergeTable {
+ public:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  // In the order of their ranks. A pair that is there twice has the last rank. REQUIRES: fewer
+  // than 2^31 merges, ids >= 0.
+  explicit MergeTable(const std::vector<Merge>& merges);
+
+  // The rank of the merge, or kNone.
+  uint32_t Find(int32_t left, int32_t right) const {
+    const uint64_t key = Key(left, right);
+    for (size_t slot = FirstSlot(key);; slot = (slot + 1) & (slots_.size() - 1)) {
+      if (slots_[slot].rank == kNone || slots_[slot].key == key) return slots_[slot].rank;
+    }
+  }
+  int32_t merged(uint32_t rank) const { return merged_[rank]; }
+
+ private:
+  struct Slot {
+    uint64_t key = 0;
+    uint32_t rank = kNone;  // free
+  };
+
+  static uint64_t Key(int32_t left, int32_t right) {
+    return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+  }
+  size_t FirstSlot(uint64_t key) const {
+    return static_cast<size_t>((key ^ key >> 29) * 0x9E3779B97F4A7C15u >> shift_);
+  }
+
+  std::vector<Slot> slots_;  // a power of two, at most half of it in use
+  int shift_ = 0;            // 64 - log2(slots_.size())
+  std::vector<int32_t> merged_;
+};
+
+}  // namespace attendant

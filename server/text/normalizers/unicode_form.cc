@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <string>
+
+#include "server/text/normalizers/normalizer_kinds.h"
+#include "server/text/unicode/normal_form.h"
+
+namespace attendant {
+namespace {
+
+class UnicodeForm final : public Normalizer {
+ public:
+  explicit UnicodeForm(NormalForm form) : form_(form) {}
+
+  void Append(absl::string_view text, std::string& out) const override {
+    AppendNormalForm(form_, text, out);
+  }
+  bool keeps_start() const override {
+    return form_ == NormalForm::kNfc || form_ == NormalForm::kNfd;
+  }
+
+ private:
+  NormalForm form_;
+};
+
+}  // namespace
+
+std::unique_ptr<Normalizer> ReadNfc(const JsonFields&) {
+  return std::make_unique<UnicodeForm>(NormalForm::kNfc);
+}
+std::unique_ptr<Normalizer> ReadNfd(const JsonFields&) {
+  return std::make_unique<UnicodeForm>(NormalForm::kNfd);
+}
+std::unique_ptr<Normalizer> ReadNfkc(const JsonFields&) {
+  return std::make_unique<UnicodeForm>(NormalForm::kNfkc);
+}
+std::unique_ptr<Normalizer> ReadNfkd(const JsonFields&) {
+  return std::make_unique<UnicodeForm>(NormalForm::kNfkd);
+}
+
+}  // namespace attendant

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/text/unicode/pattern.h"
+
+#include "server/text/unicode/characters.h"
+#include "server/text/unicode/utf8.h"
+
+namespace attendant {
+
+void CharacterSet::AddRange(char32_t first, char32_t last) { ranges_.emplace_back(first, last); }
+
+void CharacterSet::Seal() {
+  for (char32_t c = 0; c < 0x80; ++c) ascii_[c] = Find(c);
+}
+
+bool CharacterSet::Find(char32_t character) const {
+  bool found = (categories_ != 0 && (MajorCategory(character) & categories_) != 0) ||
+               (whitespace_ && IsWhitespace(character)) ||
+               (non_whitespace_ && !IsWhitespace(character));
+  for (const uint32_t categories : outside_) {
+    found = found || (MajorCategory(character) & categories) == 0;
+  }
+  for (const auto& [first, last] : ranges_) {
+    found = found || (character >= first && character <= last);
+  }
+  return found != inverted_;
+}
+
+Pattern Pattern::Literal(absl::string_view text) {
+  Pattern pattern;
+  Sequence& sequence = pattern.sequences_.emplace_back();
+  for (const char* position = text.data(); position < text.data() + text.size();) {
+    Item& item = sequence.items.emplace_back();
+    const char32_t character = NextCharacter(position);
+    item.set.AddRange(character, character);
+    item.set.Seal();
+  }
+  pattern.IndexFirstCharacters();
+  return pattern;
+}
+
+void Pattern::IndexFirstCharacters() {
+  for (size_t i = 0; i < sequences_.size(); ++i) {
+    for (char32_t c = 0; c < 0x80; ++c) {
+      may_start_[c] |= uint64_t{MayStart(sequences_[i], c)} << i;
+    }
+    may_start_[0x80] |= uint64_t{1} << i;
+  }
+}
+
+bool Pattern::MayStart(const Sequence& sequence, char32_t character) {
+  for (const Item& item : sequence.items) {
+    if (item.set.Contains(character)) return true;
+    if (item.min > 0) return false;
+  }
+  return false;
+}
+
+Pattern::Match Pattern::Find(absl::string_view text, size_t from) const {
+  const char* const end = text.data() + text.size();
+  for (const char* start = text.data() + from; start < end; NextCharacter(start)) {
+    const auto first = static_cast<unsigned char>(*start);
+    uint64_t candidates = may_start_[first < 0x80 ? first : 0x80];
+    for (; candidates != 0; candidates &= candidates - 1) {
+      const Sequence& sequence = sequences_[static_cast<size_t>(__builtin_ctzll(candidates))];
+      const char* const match = MatchFrom(sequence, 0, start, end);
+      if (match != nullptr) {
+        return {static_cast<size_t>(start - text.data()), static_cast<size_t>(match - text.data())};
+      }
+    }
+  }
+  return {text.size(), text.size()};
+}
+
+// Where the sequence's items from `item` on end when they match at `position`, else null.
+const char* Pattern::MatchFrom(const Sequence& sequence, size_t item, const char* position,
+                               const char* end) {
+  if (item == sequence.items.size()) return IsAhead(sequence, position, end) ? nullptr : position;
+  const Item& now = sequence.items[item];
+  uint32_t count = 0;
+  while (count < now.max && position < end) {
+    const char* next = position;
+    if (!now.set.Contains(NextCharacter(next))) break;
+    position = next;
+    ++count;
+  }
+  for (; count >= now.min; --count) {
+    const char* const match = MatchFrom(sequence, item + 1, position, end);
+    if (match != nullptr || count == now.min) return match;
+    do --position;
+    while ((static_cast<unsigned char>(*position) & 0xC0) == 0x80);
+  }
+  return nullptr;
+}
+
+bool Pattern::IsAhead(const Sequence& sequence, const char* position, const char* end) {
+  return sequence.has_ahead && position < end && sequence.ahead.Contains(NextCharacter(position));
+}
+
+}  // namespace attendant

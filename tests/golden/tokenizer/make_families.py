@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes small tokenizer files of every supported kind, and what the `tokenizers` library makes of hostile texts.
+The same on every run.
+
+    make_families.py [OUT_DIR]      needs: pip install tokenizers (made with 0.23.3)
+
+NAME.json        a tokenizer.json
+texts.json       the texts of make_corpus.py and a few more
+ids.json         {NAME: [the ids of each text]}
+characters.json  {NAME: CRC-32 of the ids of "a" + C + " " + C + "b" for every Unicode character C}
+"""
+
+import base64
+import json
+import pathlib
+import random
+import sys
+import zlib
+
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+
+import make_corpus
+
+HERE = pathlib.Path(__file__).parent
+LLAMA = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+         r"|\s+(?!\S)|\s+")
+MORE = [
+    "I'm you're we'VE it'S 'sdon't '\u017f 'S 'Re", "a  b   c \n d\n\n  e\r\n\r\n f \t\u3000 g  ", "  leading", "trailing  ", " ", "  ",
+    "12345 1 22 333 4444 \u0663\u0664 x\u00b2 \u2167 \u4e09", "f(x) = {y: 1};  // \u00e4\u00f6", "<s> a </s> b<mask> c <mask>d  <mask>  e",
+    "low lower lowest newer wider lowlowlow", "\u2581 \u2581\u2581a\u2581b \u2581", "a\u2581b", "\ufb01\u0301 \ufdfa \u33a5 \u00bd \u2460 \u00a8a \u00a8",
+    "e\u0301\u0301 E\u0301 \u0958 \u1e9b\u0323 \u212b \uac00\u11a8 \u1100\u1161\u11a8", "user <unk> <unk>x x<unk>y", "\U0001f469\u200d\U0001f467 \r\n \u0600a \u0600 b",
+    "oneword ones one. one", "lorem ipsum " * 60, "abcabcabcab" * 40, "\u00e9\u00e8" * 90, "zzzz qqqq \u4e2d\u6587\u4e2d\u6587",
+]
+TRAINING = [
+    "the quick brown fox jumps over the lazy dog and the lower newer wider lowest of them all, isn't it? don't you're we've",
+    "caf\u00e9 na\u00efve r\u00e9sum\u00e9 \u00fcber stra\u00dfe \u4e2d\u6587\u5b57 \ud55c\uad6d\uc5b4 \u043f\u0440\u0438\u0432\u0435\u0442 \u043c\u0438\u0440 12 123 2024 3.14", "hello, world! tokenization embedding lorem ipsum dolor sit amet",
+    "aaaa abab abcabc aabb bbaa abcabcabc  spaces   here\n\nlines\r\n", "(a) [b] {c} <d> a_b c-d e/f #g @h $5 50% x=1; y+=2",
+] * 4
+
+
+def texts():
+    rng = random.Random(20240608)
+    listed = (make_corpus.PLAIN + make_corpus.SPECIAL[:12] + make_corpus.ACCENTS + make_corpus.SCRIPTS + make_corpus.CASE
+              + make_corpus.INVISIBLE + make_corpus.SYMBOLS + MORE)
+    return listed + [text for text in list(make_corpus.random_texts(rng))[:240] if len(text) < 60]
+
+
+def bpe(pre_tokenizer, vocab_size=400, normalizer=None, alphabet=(), specials=("<s>", "<pad>", "</s>", "<unk>", "<mask>"),
+        **options):
+    tokenizer = Tokenizer(models.BPE(**options))
+    tokenizer.pre_tokenizer = pre_tokenizer
+    if normalizer is not None:
+        tokenizer.normalizer = normalizer
+    affixes = {key: options[key] for key in ("continuing_subword_prefix", "end_of_word_suffix") if key in options}
+    tokenizer.train_from_iterator(TRAINING, trainers.BpeTrainer(
+        vocab_size=vocab_size, special_tokens=list(specials), initial_alphabet=list(alphabet), show_progress=False, **affixes))
+    return tokenizer
+
+
+def roberta():
+    tokenizer = bpe(pre_tokenizers.ByteLevel(add_prefix_space=False), 420, alphabet=pre_tokenizers.ByteLevel.alphabet())
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), trim_offsets=True)
+    tokenizer.add_special_tokens([AddedToken("<mask>", lstrip=True, normalized=False, special=True)])
+    return tokenizer
+
+
+def modernbert():
+    tokenizer = bpe(pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True), 420, normalizers.NFC(),
+                    pre_tokenizers.ByteLevel.alphabet(), ("[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"))
+    tokenizer.post_processor = processors.TemplateProcessing("[CLS]:0 $A:0 [SEP]:0", special_tokens=[("[CLS]", 1), ("[SEP]", 2)])
+    tokenizer.add_special_tokens([AddedToken("[MASK]", lstrip=True, normalized=False, special=True)])
+    tokenizer.add_tokens([AddedToken("  ", normalized=True), AddedToken("one", single_word=True, normalized=True)])
+    return tokenizer
+
+
+def llama():
+    tokenizer = bpe(pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(LLAMA), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]),
+        430, normalizers.NFC(), pre_tokenizers.ByteLevel.alphabet(), ignore_merges=True)
+    tokenizer.post_processor = processors.Sequence([
+        processors.ByteLevel(trim_offsets=False),
+        processors.TemplateProcessing("<s> $A </s>:1", special_tokens=[("<s>", 0), ("</s>", 2)])])
+    return tokenizer
+
+
+def prefix_space():
+    return bpe(pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True),
+                                        pre_tokenizers.ByteLevel(add_prefix_space=True)]), 380,
+               alphabet=pre_tokenizers.ByteLevel.alphabet())
+
+
+def gemma():
+    bytes_ = [f"<0x{i:02X}>" for i in range(256) if i != 0xE4]
+    tokenizer = bpe(pre_tokenizers.Split(" ", "merged_with_previous"), 420, normalizers.Replace(" ", "\u2581"),
+                    specials=["<s>", "<pad>", "</s>", "<unk>", "<mask>"] + bytes_, unk_token="<unk>", fuse_unk=True,
+                    byte_fallback=True)
+    tokenizer.post_processor = processors.TemplateProcessing("<s> $A", special_tokens=[("<s>", 0)])
+    return tokenizer
+
+
+def clip():
+    return bpe(pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Digits(),
+                                        pre_tokenizers.Punctuation("contiguous")]),
+               200, normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase(), normalizers.Strip()]), unk_token="<unk>",
+               end_of_word_suffix="</w>")
+
+
+def prefixed():
+    return bpe(pre_tokenizers.WhitespaceSplit(), 200, normalizers.NFKD(), unk_token="<unk>", continuing_subword_prefix="##")
+
+
+def splits(behavior, invert):
+    return bpe(pre_tokenizers.Split(Regex(r"[\s,\-0-9]+|(?:lo|w)(?i:er)?|\P{L}{2,3}"), behavior, invert), 260,
+               normalizers.NFD(), unk_token="<unk>")
+
+
+FAMILIES = {
+    "roberta": roberta, "modernbert": modernbert, "llama": llama, "prefix_space": prefix_space, "gemma": gemma, "clip": clip,
+    "prefixed": prefixed, "removed": lambda: splits("removed", False), "next": lambda: splits("merged_with_next", False),
+    "previous": lambda: splits("merged_with_previous", True), "contiguous": lambda: splits("contiguous", True),
+}
+
+
+CHARACTERS = ["roberta", "llama", "gemma", "clip", "prefixed", "removed", "modernbert"]
+
+
+def with_string_merges(text):
+    """The form of older files: "a b" for ["a", "b"]."""
+    file = json.loads(text)
+    file["model"]["merges"] = [" ".join(pair) for pair in file["model"]["merges"]]
+    return json.dumps(file)
+
+
+def hash_characters(tokenizer):
+    value = 0
+    for first in range(0, 0x110000, make_corpus.BLOCK):
+        characters = [chr(c) for c in range(first, first + make_corpus.BLOCK) if not 0xD800 <= c < 0xE000]
+        for encoding in tokenizer.encode_batch(["a" + c + " " + c + "b" for c in characters]):
+            value = zlib.crc32((" ".join(map(str, encoding.ids)) + "\n").encode(), value)
+    return value
+
+
+def write(path, value):
+    path.write_text(json.dumps(value, separators=(",", ":")) + "\n", encoding="ascii")
+
+
+def main():
+    out = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "families"
+    ids, hashes = {}, {}
+    for name, make in FAMILIES.items():
+        file = make().to_str()
+        write(out / f"{name}.json", json.loads(with_string_merges(file) if name == "roberta" else file))
+        tokenizer = Tokenizer.from_file(str(out / f"{name}.json"))
+        ids[name] = [tokenizer.encode(text).ids for text in texts()]
+        if name in CHARACTERS:
+            hashes[name] = hash_characters(tokenizer)
+    write(out / "texts.json", texts())
+    write(out / "ids.json", ids)
+    write(out / "characters.json", hashes)
+
+
+if __name__ == "__main__":
+    main()

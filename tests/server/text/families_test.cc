@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every kind of tokenizer against what the `tokenizers` library gave;
+// tests/golden/tokenizer/make_families.py says how.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "server/text/tokenizer.h"
+#include "server/text/unicode/utf8.h"
+#include "tests/support/checkpoint.h"
+
+namespace attendant {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kFolder[] = "tests/golden/tokenizer/families/";
+constexpr int64_t kNoLimit = int64_t{1} << 30;
+
+json ReadFamilyFile(const std::string& name) {
+  std::ifstream file(kFolder + name);
+  return json::parse(file);
+}
+
+std::unique_ptr<Tokenizer> Load(const std::string& contents) {
+  const TempDirectory directory;
+  WriteFile(directory / "tokenizer.json", contents);
+  absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = LoadTokenizer(directory.path());
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+  return tokenizer.ok() ? *std::move(tokenizer) : nullptr;
+}
+
+std::vector<int32_t> Ids(const Tokenizer& tokenizer, const std::string& text) {
+  const absl::StatusOr<TokenizedText> tokenized =
+      tokenizer.Tokenize(text, {.max_tokens = kNoLimit});
+  EXPECT_TRUE(tokenized.ok()) << tokenized.status();
+  return tokenized.ok() ? tokenized->token_ids : std::vector<int32_t>();
+}
+
+TEST(FamiliesTest, EveryTextHasTheLibrarysIds) {
+  const json texts = ReadFamilyFile("texts.json");
+  const json ids = ReadFamilyFile("ids.json");
+  ASSERT_GE(ids.size(), 11u);
+  ASSERT_GE(texts.size(), 300u);
+  for (const auto& [name, expected] : ids.items()) {
+    const auto tokenizer = Load(ReadFamilyFile(name + ".json").dump());
+    ASSERT_NE(tokenizer, nullptr) << name;
+    int wrong = 0;
+    for (size_t i = 0; i < texts.size() && wrong < 3; ++i) {
+      const std::vector<int32_t> found = Ids(*tokenizer, texts[i].get<std::string>());
+      const auto wanted = expected[i].get<std::vector<int32_t>>();
+      wrong += found != wanted;
+      EXPECT_EQ(found, wanted) << name << ": " << texts[i].dump(-1, ' ', true);
+    }
+  }
+}
+
+class Crc32 {
+ public:
+  Crc32() {
+    for (uint32_t i = 0; i < table_.size(); ++i) {
+      table_[i] = i;
+      for (int bit = 0; bit < 8; ++bit) {
+        table_[i] = table_[i] >> 1 ^ (table_[i] & 1) * 0xEDB88320u;
+      }
+    }
+  }
+  void Add(const std::string& bytes) {
+    for (const char byte : bytes) {
+      value_ = table_[(value_ ^ static_cast<unsigned char>(byte)) & 0xFF] ^ value_ >> 8;
+    }
+  }
+  uint32_t value() const { return ~value_; }
+
+ private:
+  std::array<uint32_t, 256> table_{};
+  uint32_t value_ = ~0u;
+};
+
+TEST(FamiliesTest, EveryCharacterHasTheLibrarysIds) {
+  const json hashes = ReadFamilyFile("characters.json");
+  ASSERT_GE(hashes.size(), 6u);
+  for (const auto& [name, expected] : hashes.items()) {
+    const auto tokenizer = Load(ReadFamilyFile(name + ".json").dump());
+    ASSERT_NE(tokenizer, nullptr) << name;
+    Crc32 crc;
+    for (char32_t c = 0; c < 0x110000; ++c) {
+      if (c >= 0xD800 && c < 0xE000) continue;
+      std::string character;
+      AppendUtf8(c, character);
+      const std::vector<int32_t> ids =
+          Ids(*tokenizer, absl::StrCat("a", character, " ", character, "b"));
+      crc.Add(absl::StrJoin(ids, " ") + "\n");
+    }
+    EXPECT_EQ(crc.value(), expected.get<uint32_t>()) << name;
+  }
+}
+
+json With(const std::string& name, const std::string& pointer, json value) {
+  json file = ReadFamilyFile(name + ".json");
+  file[json::json_pointer(pointer)] = std::move(value);
+  return file;
+}
+
+void ExpectRefused(const json& file, absl::StatusCode code, const std::string& message) {
+  const TempDirectory directory;
+  WriteFile(directory / "tokenizer.json", file.dump());
+  const absl::Status status = LoadTokenizer(directory.path()).status();
+  EXPECT_EQ(status.code(), code) << status;
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr(message));
+}
+
+TEST(FamiliesTest, NamesTheOptionThatIsNotSupported) {
+  const auto refused = [](const json& file, const std::string& message) {
+    ExpectRefused(file, absl::StatusCode::kUnimplemented, message);
+  };
+  refused(With("roberta", "/model/dropout", 0.1), "model.dropout is not supported");
+  refused(With("roberta", "/post_processor",
+               {{"type", "Sequence"},
+                {"processors",
+                 {ReadFamilyFile("roberta.json")["post_processor"],
+                  ReadFamilyFile("roberta.json")["post_processor"]}}}),
+          "post_processor.processors has 2 that add tokens; 1 is supported");
+  refused(With("removed", "/pre_tokenizer/behavior", "Dropped"),
+          "pre_tokenizer.behavior 'Dropped' is not supported");
+  for (const char* regex :
+       {"a*", "a|", ".", "^a", "a$", "\\b", "a+?", "a++", "(a+|b)c", "(a)", "a+(?:b|c)",
+        "[[:alpha:]]", "[a&&b]", "\\p{Greek}", "(?!a)b", "(?<=a)b", "a{2", "[a", "(?:a"}) {
+    refused(With("removed", "/pre_tokenizer/pattern", {{"Regex", regex}}),
+            "pre_tokenizer.pattern.Regex '");
+  }
+}
+
+TEST(FamiliesTest, NamesTheMemberThatIsNotValid) {
+  const auto refused = [](const json& file, const std::string& message) {
+    ExpectRefused(file, absl::StatusCode::kInvalidArgument, message);
+  };
+  refused(With("roberta", "/model/merges/1", "ab"), "model.merges[1] is not two tokens");
+  refused(With("roberta", "/model/merges/1", "a b c"), "model.merges[1] is not two tokens");
+  refused(With("roberta", "/model/merges/2", "zz q"), "model.merges[2] needs 'zz', which is not");
+  refused(With("llama", "/model/merges/0", {"a"}), "model.merges[0] has no string at [0]");
+  refused(With("prefixed", "/model/merges/0/1", "a"), "lacks continuing_subword_prefix");
+  refused(With("gemma", "/model/unk_token", "<no>"), "model.unk_token is not in model.vocab");
+  refused(With("gemma", "/normalizer/content", std::string(17, 'x')),
+          "normalizer.content has 17 bytes, the limit is 16");
+  refused(With("gemma", "/pre_tokenizer/pattern/String", ""), "pattern.String is empty");
+  refused(
+      With("clip", "/normalizer/normalizers", json(std::vector<json>(65, json{{"type", "NFC"}}))),
+      "normalizer.normalizers has 65 parts, the limit is 64");
+}
+
+TEST(FamiliesTest, ATemplateInASequenceGivesItsSegments) {
+  const auto tokenizer = Load(ReadFamilyFile("llama.json").dump());
+  ASSERT_NE(tokenizer, nullptr);
+  const absl::StatusOr<TokenizedText> text = tokenizer->Tokenize("the", {.max_tokens = 3});
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(text->segment_ids, testing::ElementsAre(0, 0, 1));
+}
+
+// Each would take minutes if anything were quadratic; the test's time limit is the judge.
+TEST(FamiliesTest, HostileTextsTakeNoTime) {
+  const json families = ReadFamilyFile("ids.json");
+  std::string long_word(1 << 18, 'a');
+  for (const auto& [name, ids] : families.items()) {
+    const auto tokenizer = Load(ReadFamilyFile(name + ".json").dump());
+    ASSERT_NE(tokenizer, nullptr);
+    Ids(*tokenizer, long_word);
+    Ids(*tokenizer, std::string(1 << 18, ' '));
+    Ids(*tokenizer, std::string(1 << 18, '\n') + "x");
+    Ids(*tokenizer, absl::StrReplaceAll(long_word, {{"a", "\xCC\x81"}}));
+  }
+}
+
+// Every value of every file, replaced by every other kind of value: no crash.
+TEST(FamiliesTest, AnyValueMayBeAnything) {
+  const std::vector<json> values = {nullptr,          true,          -1, 1e300, "x",
+                                    json::array({1}), json::object()};
+  const TempDirectory directory;
+  const json families = ReadFamilyFile("ids.json");
+  int refused = 0;
+  for (const auto& [name, ids] : families.items()) {
+    const json valid = ReadFamilyFile(name + ".json");
+    size_t index = 0;
+    const json flat = valid.flatten();
+    for (const auto& [pointer, original] : flat.items()) {
+      const bool one_of_many = pointer.find("/model/vocab/") == 0 ||
+                               pointer.find("/model/merges/") == 0 ||
+                               pointer.find("/added_tokens/") == 0;
+      if (one_of_many && ++index % 97 != 0) continue;
+      for (const json& value : values) {
+        json file = valid;
+        file[json::json_pointer(pointer)] = value;
+        WriteFile(directory / "tokenizer.json", file.dump());
+        const auto tokenizer = LoadTokenizer(directory.path());
+        refused += !tokenizer.ok();
+        if (tokenizer.ok()) Ids(**tokenizer, "lower newer\xC3\xA9 12 <mask>");
+      }
+    }
+  }
+  EXPECT_GT(refused, 300);
+}
+
+}  // namespace
+}  // namespace attendant

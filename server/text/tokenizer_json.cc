@@ -78,6 +78,11 @@ TokenizerParts ReadParts(const JsonFields& file) {
   parts.normalizer = ReadNormalizer(file);
   parts.pre_tokenizer = ReadPreTokenizer(file);
   parts.sequence = ReadSequenceTemplate(file, kMaxTokenId);
+  if (parts.pre_tokenizer != nullptr && parts.pre_tokenizer->needs_start() &&
+      parts.normalizer != nullptr && !parts.normalizer->keeps_start()) {
+    file.Fail(absl::UnimplementedError(
+        "pre_tokenizer prepend_scheme 'first' is not supported with this normalizer"));
+  }
   if (!file.ok()) return {};
   parts.added_tokens = ReadAddedTokens(file, model);
   parts.model = std::move(model.model);

@@ -9,6 +9,7 @@ namespace attendant {
 // Each reads a model of its type. Failures go to the file's status; then the model is not used.
 
 ModelPart ReadBpe(const JsonFields& fields);
+ModelPart ReadUnigram(const JsonFields& fields);
 ModelPart ReadWordPiece(const JsonFields& fields);
 
 }  // namespace attendant

@@ -17,6 +17,7 @@ constexpr size_t kMaxVocabularyBytes = size_t{16} << 20;  // 120,000 real words 
 
 constexpr PartKind<ModelPart> kKinds[] = {
     {"BPE", ReadBpe},
+    {"Unigram", ReadUnigram},
     {"WordPiece", ReadWordPiece},
 };
 

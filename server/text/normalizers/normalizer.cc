@@ -57,6 +57,7 @@ constexpr PartKind<NormalizerPtr> kKinds[] = {
     {"NFD", ReadNfd},
     {"NFKC", ReadNfkc},
     {"NFKD", ReadNfkd},
+    {"Precompiled", ReadPrecompiled},
     {"Prepend", ReadPrepend},
     {"Replace", ReadReplace},
     {"Sequence", ReadSequence},

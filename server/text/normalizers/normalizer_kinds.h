@@ -16,6 +16,7 @@ std::unique_ptr<Normalizer> ReadNfc(const JsonFields& fields);
 std::unique_ptr<Normalizer> ReadNfd(const JsonFields& fields);
 std::unique_ptr<Normalizer> ReadNfkc(const JsonFields& fields);
 std::unique_ptr<Normalizer> ReadNfkd(const JsonFields& fields);
+std::unique_ptr<Normalizer> ReadPrecompiled(const JsonFields& fields);
 std::unique_ptr<Normalizer> ReadPrepend(const JsonFields& fields);
 std::unique_ptr<Normalizer> ReadReplace(const JsonFields& fields);
 std::unique_ptr<Normalizer> ReadStrip(const JsonFields& fields);

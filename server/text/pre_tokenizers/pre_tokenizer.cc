@@ -49,6 +49,7 @@ constexpr PartKind<PreTokenizerPtr> kKinds[] = {
     {"BertPreTokenizer", ReadBertPreTokenizer},
     {"ByteLevel", ReadByteLevel},
     {"Digits", ReadDigits},
+    {"Metaspace", ReadMetaspace},
     {"Punctuation", ReadPunctuation},
     {"Sequence", ReadSequence},
     {"Split", ReadSplit},

@@ -13,6 +13,7 @@ namespace attendant {
 std::unique_ptr<PreTokenizer> ReadBertPreTokenizer(const JsonFields& fields);
 std::unique_ptr<PreTokenizer> ReadByteLevel(const JsonFields& fields);
 std::unique_ptr<PreTokenizer> ReadDigits(const JsonFields& fields);
+std::unique_ptr<PreTokenizer> ReadMetaspace(const JsonFields& fields);
 std::unique_ptr<PreTokenizer> ReadPunctuation(const JsonFields& fields);
 std::unique_ptr<PreTokenizer> ReadSplit(const JsonFields& fields);
 std::unique_ptr<PreTokenizer> ReadWhitespaceSplit(const JsonFields& fields);

@@ -12,9 +12,11 @@ characters.json  {NAME: CRC-32 of the ids of "a" + C + " " + C + "b" for every U
 """
 
 import base64
+import base64
 import json
 import pathlib
 import random
+import struct
 import sys
 import zlib
 
@@ -115,14 +117,105 @@ def splits(behavior, invert):
                normalizers.NFD(), unk_token="<unk>")
 
 
+def double_array(keys):
+    """darts-clone's units for {key bytes: value}; every node takes a block of 256 units of its own."""
+    nodes = {b""}
+    for key in keys:
+        nodes |= {key[:i] for i in range(len(key) + 1)}
+    bases = {node: 256 * (i + 1) for i, node in enumerate(sorted(nodes))}
+    units = [0] * (256 * (len(nodes) + 1))
+
+    def unit(at, node, label):  # offsets are relative, by exclusive or, and here multiples of 256
+        return ((at ^ bases[node]) >> 8) << 10 | 1 << 9 | (node in keys) << 8 | label
+
+    for node, base in bases.items():
+        at = 0 if node == b"" else bases[node[:-1]] ^ node[-1]
+        bases[node] = base ^ (at & 0xFF)
+        units[at] = unit(at, node, node[-1] if node else 0)
+    return units
+
+
+def charsmap(rules):
+    """Sentencepiece's table for {text: replacement}."""
+    replacements, keys = b"", {}
+    for text, replacement in sorted(rules.items()):
+        keys[text.encode()] = len(replacements)
+        replacements += replacement.encode() + b"\0"
+    units = double_array(keys)
+    for key, value in keys.items():
+        at = 0
+        offset = lambda u: (u >> 10) << ((u & 1 << 9) >> 6)
+        at ^= offset(units[at])
+        for byte in key:
+            at ^= byte
+            at ^= offset(units[at])
+        units[at] = 1 << 31 | value
+    return struct.pack(f"<{len(units) + 1}I", 4 * len(units), *units) + replacements
+
+
+RULES = {
+    "\u00e9": "\u00e9", "e\u0301": "\u00e9", "\u00a0": " ", "\u3000": " ", "\t": " ", "\n": " ", "\r\n": " ", "\r": " ", "\u0001": "",
+    "\u200b": " ", "\ufb01": "fi", "\ufdfa": "abc def", "\u00bd": "1/2", "\uff21": "A", "\u0041\u030a": "\u00c5", "\u0600": "", "\u2460": "1",
+    "\u4e2d": "\u4e2d", "\U0001f600": ":)", "a\u0323": "\u1ea1", "a": "a",
+}
+
+
+def unigram(normalizer, pre_tokenizer, **options):
+    pieces = [["<s>", 0.0], ["<pad>", 0.0], ["</s>", 0.0], ["<unk>", 0.0]]
+    words = sorted({word for line in TRAINING for word in line.split()})
+    rng = random.Random(7)
+    parts = {"\u2581"} | {"\u2581" + word for word in words} | {c for word in words for c in word}
+    parts |= {word[i:j] for word in words for i in range(len(word)) for j in range(i + 2, min(len(word), i + 4) + 1)}
+    parts = sorted(parts)
+    rng.shuffle(parts)
+    pieces += [[part, round(-2 - 12 * rng.random(), 2)] for part in parts[:500]]
+    pieces += [["zz", -200.0], ["qqqq", -200.0], ["a", -4.5]]
+    if options.get("byte_fallback"):
+        pieces += [[f"<0x{i:02X}>", -9.0] for i in range(256)]
+    file = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": normalizer,
+            "pre_tokenizer": pre_tokenizer, "post_processor": None, "decoder": None,
+            "model": {"type": "Unigram", "unk_id": 3, "vocab": pieces, "byte_fallback": False, **options}}
+    tokenizer = Tokenizer.from_str(json.dumps(file))
+    tokenizer.post_processor = processors.TemplateProcessing("<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
+    tokenizer.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>", AddedToken("<mask>", lstrip=True, special=True)])
+    return tokenizer
+
+
+def precompiled():
+    return {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(charsmap(RULES)).decode()}
+
+
+def metaspace(scheme, split=True):
+    return {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": scheme, "split": split}
+
+
+def xlm_roberta():
+    replace = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
+    return unigram({"type": "Sequence", "normalizers": [precompiled(), replace]}, metaspace("always"))
+
+
+def camembert():
+    return unigram(precompiled(), {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace("always")]})
+
+
+def whole_text():
+    strip = {"type": "Strip", "strip_left": False, "strip_right": True}
+    return unigram(strip, metaspace("never", False), byte_fallback=True)
+
+
+def first_word():
+    return unigram({"type": "NFC"}, {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace("first")]})
+
+
 FAMILIES = {
+    "xlm_roberta": xlm_roberta, "camembert": camembert, "whole_text": whole_text, "first_word": first_word,
     "roberta": roberta, "modernbert": modernbert, "llama": llama, "prefix_space": prefix_space, "gemma": gemma, "clip": clip,
     "prefixed": prefixed, "removed": lambda: splits("removed", False), "next": lambda: splits("merged_with_next", False),
     "previous": lambda: splits("merged_with_previous", True), "contiguous": lambda: splits("contiguous", True),
 }
 
 
-CHARACTERS = ["roberta", "llama", "gemma", "clip", "prefixed", "removed", "modernbert"]
+CHARACTERS = ["xlm_roberta", "roberta", "llama", "gemma", "clip", "prefixed", "removed", "modernbert"]
 
 
 def with_string_merges(text):

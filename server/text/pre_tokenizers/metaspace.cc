@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "server/text/pre_tokenizers/pre_tokenizer_kinds.h"
+#include "server/text/unicode/utf8.h"
+
+namespace attendant {
+namespace {
+
+enum class Prepend { kAlways, kFirst, kNever };
+
+// Sentencepiece's: spaces become a visible character that begins each word.
+class Metaspace final : public PreTokenizer {
+ public:
+  Metaspace(std::string replacement, Prepend prepend, bool split)
+      : replacement_(std::move(replacement)), prepend_(prepend), split_(split) {}
+
+  bool Split(const Piece& piece, Visitor visit) const override {
+    std::string text = absl::StrReplaceAll(piece.text, {{" ", replacement_}});
+    const bool prepends =
+        prepend_ == Prepend::kAlways || (prepend_ == Prepend::kFirst && piece.starts_input);
+    if (prepends && !text.empty() && !absl::StartsWith(text, replacement_)) {
+      text.insert(0, replacement_);
+    }
+    if (!split_) return text.empty() || visit({text, piece.starts_input});
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = std::min(text.find(replacement_, begin + 1), text.size());
+      const auto word = absl::string_view(text).substr(begin, end - begin);
+      if (!visit({word, piece.starts_input && begin == 0})) return false;
+      begin = end;
+    }
+    return true;
+  }
+  bool needs_start() const override { return prepend_ == Prepend::kFirst; }
+
+ private:
+  std::string replacement_;  // one character
+  Prepend prepend_;
+  bool split_;
+};
+
+// Older files say add_prefix_space.
+Prepend ReadPrepend(const JsonFields& fields) {
+  const bool never = fields.Has("add_prefix_space") && !fields.Bool("add_prefix_space");
+  const std::string scheme = fields.Has("prepend_scheme") ? fields.String("prepend_scheme")
+                             : never                      ? "never"
+                                                          : "always";
+  if (never && scheme != "never") fields.Fail("prepend_scheme", "contradicts add_prefix_space");
+  if (scheme == "always") return Prepend::kAlways;
+  if (scheme == "first") return Prepend::kFirst;
+  if (scheme != "never") fields.Fail("prepend_scheme", "is not always, first or never");
+  return Prepend::kNever;
+}
+
+}  // namespace
+
+std::unique_ptr<PreTokenizer> ReadMetaspace(const JsonFields& fields) {
+  std::string replacement = fields.String("replacement");
+  const char* end = replacement.data();
+  if (!replacement.empty()) NextCharacter(end);
+  if (replacement.empty() || end != replacement.data() + replacement.size()) {
+    fields.Fail("replacement", "is not one character");
+  }
+  const Prepend prepend = ReadPrepend(fields);
+  const bool split = !fields.Has("split") || fields.Bool("split");
+  return std::make_unique<Metaspace>(std::move(replacement), prepend, split);
+}
+
+}  // namespace attendant

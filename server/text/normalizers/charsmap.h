@@ -26,7 +26,7 @@ class Charsmap {
  public:
   static constexpr size_t kMaxReplacementBytes = 64;  // sentencepiece's own longest has 33
 
-  // INVALID_ARGUMENT unless the units that can be reached are a tree inside `bytes` and each of
+  // INVALID_ARGUMENT unless all leaves that can be reached lie inside `bytes` and each of
   // their replacements is UTF-8 of at most kMaxReplacementBytes.
   static absl::StatusOr<Charsmap> Parse(absl::string_view bytes);
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 TESTS = ["text_test"]
 MUTANTS = {
-    "server/text/added_tokens.cc": [
-        ("c < 0x80 ? 1 : c < 0x800 ? 2 : 3", "1"),
-    ],
     "server/text/pipeline.cc": [
         ("room + 1", "room"),
         ("in_chunks_ && normalized_tokens_.empty()", "in_chunks_"),
@@ -24,9 +21,6 @@ MUTANTS = {
         ("num_texts == 0 ? sequence.before : sequence.after", "sequence.before"),
         ("num_texts != 1", "num_texts == 0"),
     ],
-    "server/text/token_strings.cc": [
-        ("if (!entries_.empty() && entries_.back().id == id) continue;", ""),
-    ],
     "server/text/models/token_model.cc": [
         ("vocab.Fail(token, \"has another token's id\");", ""),
     ],
@@ -41,3 +35,9 @@ MUTANTS = {
         ("in(0x20000, 0x2A6DF)", "in(0x20001, 0x2A6DF)"),
     ],
 }
+EQUIVALENT = [
+    ("server/text/added_tokens.cc", "c < 0x80 ? 1 : c < 0x800 ? 2 : 3", "1",
+     "inside a character, PreviousCharacter finds that character again: byte by byte the loop comes to its beginning"),
+    ("server/text/token_strings.cc", "if (!entries_.empty() && entries_.back().id == id) continue;", "",
+     "a search finds the first of the entries of one id, which is the one that stays; the others cost memory only"),
+]

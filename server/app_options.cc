@@ -129,7 +129,8 @@ MemoryLimits MakeMemoryLimits(const ServerFlags& flags) {
   constexpr int64_t kLargest = 4;
   constexpr int64_t kFixedBytes = int64_t{8} << 20;
   const auto part = [&flags](int64_t budget, int64_t largest) {
-    const int64_t share = budget / 100 * flags.max_connection_memory_percent;
+    const int64_t percent = flags.max_connection_memory_percent;
+    const int64_t share = budget / 100 * percent + budget % 100 * percent / 100;
     return std::min(budget, std::max(share, kLargest * largest + kFixedBytes));
   };
   MemoryLimits limits = flags.memory;

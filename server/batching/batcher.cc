@@ -317,6 +317,7 @@ Workforce Batcher::Force() const {
 // Called for each request with a deadline: must be cheap.
 absl::Duration Batcher::TimeToAnswer(const PendingRequest& request) const {
   if (request.deadline == absl::InfiniteFuture() || !cost_.fitted()) return absl::ZeroDuration();
+  if (request.num_sequences() == 0) return absl::ZeroDuration();
   absl::Time free = absl::InfiniteFuture();
   for (const Worker& worker : workers_) free = std::min(free, worker.expected_end);
   Backlog backlog{.until_free = std::max(free - request.arrival, absl::ZeroDuration()),

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 namespace attendant {
 namespace {
 
@@ -37,16 +35,20 @@ TEST(AppOptionsTest, ABatchFitsTheQueue) {
   EXPECT_EQ(MakeModelOptions(flags, 1).batcher.max_batch_tokens, 100);
 }
 
-TEST(AppOptionsTest, AnAttentionRequestFitsTheQueue) {
+TEST(AppOptionsTest, AttentionHasLimitsOfItsOwn) {
   ServerFlags flags;
   flags.max_queued_tokens = 1000;
-  for (const int64_t tokens : {999, 1000, 1001}) {
-    flags.attention.max_tokens = tokens;
-    EXPECT_EQ(MakeModelOptions(flags, 1).attention.max_tokens, std::min<int64_t>(tokens, 1000));
-  }
+  flags.attention = {
+      .max_tokens = 1001, .max_bytes = 5000, .max_operations = 70, .max_queued_operations = 80};
+  flags.attention_nice = 7;
+  const ModelOptions options = MakeModelOptions(flags, 1);
+  EXPECT_EQ(options.attention.max_tokens, 1001) << "the queue of tokens is that of encoders";
+  EXPECT_EQ(options.attention.max_bytes, 5000);
+  EXPECT_EQ(options.attention.max_operations, 70);
+  EXPECT_EQ(options.attention.max_queued_operations, 80);
+  EXPECT_EQ(options.attention_nice, 7);
 }
 
-// A quarter, but room for four of the largest, but never more than all.
 TEST(AppOptionsTest, AConnectionGetsAPartOfTheMemory) {
   ServerFlags flags;
   flags.max_request_bytes = 16 * kMiB;

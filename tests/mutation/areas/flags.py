@@ -18,7 +18,7 @@ MUTANTS = {
         ("flags.help || flags.version || flags.help_markdown", "flags.help || flags.version"),
     ],
     "server/app_options.cc": [
-        ("budget / 100 * flags.max_connection_memory_percent", "budget / 100"),
+        ("budget / 100 * percent", "budget / 100"),
         ("absl::Microseconds(flags.max_queue_delay_us)", "absl::Milliseconds(flags.max_queue_delay_us)"),
         ("std::max(share, kLargest * largest + kFixedBytes)", "share"),
         (".max_priority = «flags.max_priority»", "100"),

@@ -65,6 +65,15 @@ TEST_F(BatcherTimeTest, TheEstimateMayBeFourTimesTheTruth) {
   EXPECT_TRUE(patient.Wait().ok());
 }
 
+TEST_F(BatcherTimeTest, ARequestWithoutSequencesTakesNoTime) {
+  Start(SlowOptions());
+  Answer blocker, nothing;
+  Occupy(blocker);
+  EXPECT_EQ(SubmitFor(absl::Seconds(30), {}, nothing), 0u);
+  EXPECT_TRUE(nothing.Wait().ok()) << nothing.Wait().status();
+  engine_.Open();
+}
+
 TEST_F(BatcherTimeTest, ARunningBatchCountsToo) {
   Start(SlowOptions());
   Answer blocker, refused, other;

@@ -60,7 +60,7 @@ TABLE = {
     "server/limits": row(),
     "server/text/unicode": row(libraries="absl", private="icu"),
     "server/text/base": row("kernels/io server/text/unicode", "absl"),
-    "server/text/models": row("server/text/base", "absl"),
+    "server/text/models": row("server/text/base server/text/unicode", "absl"),
     "server/text/normalizers": row("server/text/base server/text/unicode", "absl"),
     "server/text/pre_tokenizers": row("server/text/base server/text/unicode", "absl"),
     "server/text": row(

@@ -11,7 +11,6 @@ constexpr absl::string_view kTypes[] = {"bert"};
 absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
   FamilyConfig config;
   ATTENDANT_ASSIGN_OR_RETURN(config.encoder, ReadBertFields(json, {}));
-  ATTENDANT_RETURN_IF_ERROR(ValidateConfig(json, config.encoder));
   return config;
 }
 

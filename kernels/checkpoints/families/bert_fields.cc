@@ -89,6 +89,12 @@ absl::Status ReadActivation(const JsonNode& json, const char* field, EncoderConf
                      "gelu, gelu_new, gelu_fast, gelu_python, gelu_pytorch_tanh or relu");
 }
 
+absl::Status ValidateConfig(const JsonNode& json, const EncoderConfig& config) {
+  const absl::Status status = Validate(config);
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(json.where(), ": ", status.message()));
+}
+
 }  // namespace
 
 absl::StatusOr<EncoderConfig> ReadBertFields(const JsonNode& json, const BertFields& fields) {
@@ -97,13 +103,8 @@ absl::StatusOr<EncoderConfig> ReadBertFields(const JsonNode& json, const BertFie
   ATTENDANT_RETURN_IF_ERROR(ReadDimensions(json, fields, config));
   ATTENDANT_RETURN_IF_ERROR(ReadActivation(json, fields.activation, config));
   ATTENDANT_RETURN_IF_ERROR(ReadLayerNormEpsilon(json, 1e-12, config.layer_norm_epsilon));
+  ATTENDANT_RETURN_IF_ERROR(ValidateConfig(json, config));
   return config;
-}
-
-absl::Status ValidateConfig(const JsonNode& json, const EncoderConfig& config) {
-  const absl::Status status = Validate(config);
-  if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(json.where(), ": ", status.message()));
 }
 
 }  // namespace attendant

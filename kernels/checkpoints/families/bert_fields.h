@@ -24,7 +24,4 @@ struct BertFields {
 // Family::read_config.
 absl::StatusOr<EncoderConfig> ReadBertFields(const JsonNode& json, const BertFields& fields);
 
-// Validate, with the file's name in the error.
-absl::Status ValidateConfig(const JsonNode& json, const EncoderConfig& config);
-
 }  // namespace attendant

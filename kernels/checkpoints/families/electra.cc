@@ -22,7 +22,6 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
     return Unsupported(json, "embedding_size", absl::StrCat(kDefaultEmbeddingSize, " by default"),
                        absl::StrCat(config.encoder.hidden));
   }
-  ATTENDANT_RETURN_IF_ERROR(ValidateConfig(json, config.encoder));
   return config;
 }
 

@@ -19,7 +19,6 @@ constexpr absl::string_view kTypes[] = {"camembert", "roberta", "xlm-roberta"};
 absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
   FamilyConfig config;
   ATTENDANT_ASSIGN_OR_RETURN(config.encoder, ReadBertFields(json, {}));
-  ATTENDANT_RETURN_IF_ERROR(ValidateConfig(json, config.encoder));
   int64_t padding_id = 1;
   ATTENDANT_RETURN_IF_ERROR(json.Read("pad_token_id", padding_id));
   if (padding_id < 0 || padding_id >= config.encoder.max_positions - 1) {

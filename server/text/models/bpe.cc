@@ -8,17 +8,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "server/text/unicode/utf8.h"
 
 namespace attendant {
 namespace {
 
 constexpr int32_t kNoId = ByteTrie::kNoId;
 constexpr char32_t kFirstOfThreeBytes = 0x800;
-
-size_t CharacterBytes(char first) {
-  const auto byte = static_cast<unsigned char>(first);
-  return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
-}
 
 }  // namespace
 

@@ -13,6 +13,12 @@ namespace attendant {
 // surrogates, values above U+10FFFF and cut-off sequences are not well-formed); none when all do.
 std::optional<size_t> FindInvalidUtf8(absl::string_view text);
 
+// Of the character that begins with this byte. REQUIRES: valid UTF-8.
+inline size_t CharacterBytes(char first) {
+  const auto byte = static_cast<unsigned char>(first);
+  return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+}
+
 // Reads the character at `position` and moves past it. REQUIRES: valid UTF-8, `position` at the
 // start of a character.
 inline char32_t NextCharacter(const char*& position) {

@@ -6,22 +6,12 @@
 #include <string>
 
 #include "server/metrics/server_metrics.h"
-#include "tests/server/metrics/exposition.h"
+#include "tests/server/metrics/metrics_fixture.h"
 
 namespace attendant {
 namespace {
 
-class ModelSeriesTest : public testing::Test {
- protected:
-  Exposition Scrape() const {
-    const std::string text = metrics_.Scrape();
-    absl::StatusOr<Exposition> parsed = Exposition::Parse(text);
-    EXPECT_TRUE(parsed.ok()) << parsed.status();
-    return parsed.ok() ? *parsed : Exposition();
-  }
-
-  ServerMetrics metrics_{"test"};
-};
+class ModelSeriesTest : public MetricsTest {};
 
 TEST_F(ModelSeriesTest, ARemovedModelTakesItsSeriesAlongOnceNobodyUsesThem) {
   const auto has_series = [this] {

@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "server/batching/batcher.h"
 #include "tests/server/metrics/exposition.h"
+#include "tests/server/metrics/metrics_fixture.h"
 
 namespace attendant {
 namespace {
@@ -23,17 +24,7 @@ namespace {
 using testing::UnorderedElementsAre;
 using testing::UnorderedElementsAreArray;
 
-class ServerMetricsTest : public testing::Test {
- protected:
-  Exposition Scrape() const {
-    const std::string text = metrics_.Scrape();
-    absl::StatusOr<Exposition> parsed = Exposition::Parse(text);
-    EXPECT_TRUE(parsed.ok()) << parsed.status();
-    return parsed.ok() ? *parsed : Exposition();
-  }
-
-  ServerMetrics metrics_{"1.2.3"};
-};
+class ServerMetricsTest : public MetricsTest {};
 
 TEST_F(ServerMetricsTest, HasEveryFamilyOfTheDesign) {
   metrics_.ForModel("m")->SetMethods(kEncoderMethods);

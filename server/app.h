@@ -13,7 +13,6 @@
 #include "server/access/access_log.h"
 #include "server/access/call_gate.h"
 #include "server/access/key_store.h"
-#include "server/access/periodic_thread.h"
 #include "server/app_options.h"
 #include "server/flags.h"
 #include "server/grpc_server.h"
@@ -33,6 +32,7 @@
 #include "server/rpc/kserve/service.h"
 #include "server/rpc/reflection_service.h"
 #include "server/task_pool.h"
+#include "server/threads/periodic_thread.h"
 
 namespace attendant {
 

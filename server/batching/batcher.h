@@ -24,7 +24,7 @@
 #include "server/batching/request.h"
 #include "server/batching/request_queue.h"
 #include "server/batching/runner.h"
-#include "server/batching/threading.h"
+#include "server/threads/threading.h"
 
 namespace attendant {
 

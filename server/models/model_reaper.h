@@ -9,8 +9,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/batching/steady_time.h"
 #include "server/models/servable_model.h"
+#include "server/threads/steady_time.h"
 
 namespace attendant {
 

@@ -17,7 +17,6 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/batching/batcher.h"
-#include "server/batching/steady_time.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/attention_model.h"
 #include "server/models/encoder_model.h"
@@ -25,6 +24,7 @@
 #include "server/models/model_options.h"
 #include "server/models/model_reaper.h"
 #include "server/models/model_status.h"
+#include "server/threads/steady_time.h"
 
 namespace attendant {
 

@@ -8,9 +8,9 @@
 
 #include "absl/time/time.h"
 #include "server/batching/batcher.h"
-#include "server/batching/steady_time.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/memory/model_memory.h"
+#include "server/threads/steady_time.h"
 
 namespace attendant {
 

@@ -66,17 +66,19 @@ TABLE = {
     "server/text": row(
         "kernels/core kernels/io server/text/base server/text/models server/text/normalizers "
         "server/text/pre_tokenizers server/text/unicode", "absl"),
-    "server/batching": row("kernels/core kernels/core/threads", "absl"),
+    "server/threads": row(libraries="absl"),
+    "server/batching": row("kernels/core kernels/core/threads server/threads", "absl"),
     "server/metrics": row(libraries="absl prometheus"),
     "server/models": row(
         "kernels/core kernels/core/threads kernels/io kernels/checkpoints kernels/attention kernels/attention/modules "
-        "kernels/backends server/limits server/text server/batching server/metrics", "absl"),
+        "kernels/backends server/limits server/text server/threads server/batching server/metrics", "absl"),
     "server/access": row("kernels/core server/metrics", "absl", private="json openssl"),
     "server/requests": row(
         "kernels/core server/access server/limits server/text server/batching server/models server/metrics", "absl"),
     "server/rpc/scan": row("server/requests server/text/unicode", "absl grpc protobuf"),
     "server/rpc/call": row(
-        "server/access server/limits server/batching server/metrics server/requests server/rpc/scan", "absl grpc protobuf"),
+        "server/access server/limits server/threads server/batching server/metrics server/requests "
+        "server/rpc/scan", "absl grpc protobuf"),
     "server/rpc/wire": row("proto server/models server/requests", "absl"),
     "server/rpc/encoder": row(
         "proto kernels/core server/access server/limits server/metrics server/models server/requests server/rpc/call "
@@ -92,8 +94,8 @@ TABLE = {
     "server/net": row(libraries="absl"),
     "server/http": row("server/metrics server/net", "absl"),
     "server": row(
-        "client/flags kernels/core kernels/core/threads kernels/backends server/access server/limits server/net server/batching "
-        "server/models server/metrics server/requests server/rpc server/rpc/* server/http", "absl grpc protobuf",
+        "client/flags kernels/core kernels/core/threads kernels/backends server/access server/limits server/net server/threads "
+        "server/batching server/models server/metrics server/requests server/rpc server/rpc/* server/http", "absl grpc protobuf",
         private="openssl spdlog"),
 
     "client": row("proto", "absl grpc protobuf"),

@@ -9,10 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/batching/steady_time.h"
 #include "server/models/model_registry.h"
 #include "server/models/repository/model_repository.h"
 #include "server/models/repository/repository_changes.h"
+#include "server/threads/steady_time.h"
 
 namespace attendant {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "server/access/periodic_thread.h"
 #include "server/metrics/server_metrics.h"
 #include "server/rpc/call/calls.h"
+#include "server/threads/periodic_thread.h"
 
 namespace attendant {
 

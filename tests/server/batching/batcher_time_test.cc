@@ -8,7 +8,7 @@
 
 #include "absl/time/clock.h"
 #include "server/batching/retry_hint.h"
-#include "server/batching/steady_time.h"
+#include "server/threads/steady_time.h"
 #include "tests/server/batching/batcher_fixture.h"
 
 namespace attendant {

@@ -10,7 +10,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/time/time.h"
-#include "server/batching/threading.h"
+#include "server/threads/threading.h"
 #include "tests/support/fiber/fiber.h"
 
 namespace attendant {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/access/periodic_thread.h"
+#include "server/threads/periodic_thread.h"
 
 #include <pthread.h>
 

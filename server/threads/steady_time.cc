@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/batching/steady_time.h"
+#include "server/threads/steady_time.h"
 
 #include <chrono>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/batching/threading.h"
+#include "server/threads/threading.h"
 
 #include <pthread.h>
 
 #include <thread>
 #include <utility>
 
-#include "server/batching/steady_time.h"
+#include "server/threads/steady_time.h"
 
 namespace attendant {
 namespace {

@@ -17,18 +17,20 @@ PeriodicThread::~PeriodicThread() {
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
+    stop_.SignalAll();
   }
   thread_.join();
 }
 
+bool PeriodicThread::Pause() {
+  const absl::Time end = SteadyNow() + interval_;
+  absl::MutexLock lock(&mutex_);
+  while (!stopping_ && SteadyNow() < end) stop_.WaitUntil(mutex_, end);
+  return stopping_;
+}
+
 void PeriodicThread::Loop() {
-  while (true) {
-    {
-      absl::MutexLock lock(&mutex_);
-      if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), interval_)) return;
-    }
-    task_();
-  }
+  while (!Pause()) task_();
 }
 
 }  // namespace attendant

@@ -7,10 +7,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/threads/steady_time.h"
 
 namespace attendant {
 
-// Calls a function again and again on a thread of its own.
+// Calls a function again and again on a thread of its own, by the steady clock.
 class PeriodicThread {
  public:
   // `task` runs `interval` after the start, and after each of its ends, until the destructor
@@ -21,11 +22,14 @@ class PeriodicThread {
   PeriodicThread& operator=(const PeriodicThread&) = delete;
 
  private:
+  // Waits for the interval. Returns whether the destructor has begun.
+  bool Pause();
   void Loop();
 
   const absl::Duration interval_;
   const std::function<void()> task_;
   absl::Mutex mutex_;
+  SteadyCondVar stop_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/models/repository/repository_watcher.h"
 
-#include <pthread.h>
-
 #include <utility>
 #include <vector>
 
 #include "kernels/core/status_macros.h"
+#include "server/threads/steady_time.h"
 
 namespace attendant {
 
@@ -27,29 +26,7 @@ RepositoryWatcher::RepositoryWatcher(const ModelRepository& repository, ModelReg
       registry_(registry),
       options_(std::move(options)),
       changes_(options_.settle, loaded),
-      thread_([this] { Watch(); }) {}
-
-RepositoryWatcher::~RepositoryWatcher() {
-  {
-    absl::MutexLock lock(&mutex_);
-    stopping_ = true;
-    stop_.SignalAll();
-  }
-  thread_.join();
-}
-
-void RepositoryWatcher::Watch() {
-  pthread_setname_np(pthread_self(), "repository");
-  while (true) {
-    {
-      absl::MutexLock lock(&mutex_);
-      const absl::Time next = SteadyNow() + options_.interval;
-      while (!stopping_ && SteadyNow() < next) stop_.WaitUntil(mutex_, next);
-      if (stopping_) return;
-    }
-    Look();
-  }
-}
+      thread_("repository", options_.interval, [this] { Look(); }) {}
 
 // How a load ends, the registry's listener hears.
 void RepositoryWatcher::Look() {

@@ -3,16 +3,13 @@
 
 #include <functional>
 #include <string>
-#include <thread>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/models/model_registry.h"
 #include "server/models/repository/model_repository.h"
 #include "server/models/repository/repository_changes.h"
-#include "server/threads/steady_time.h"
+#include "server/threads/periodic_thread.h"
 
 namespace attendant {
 
@@ -35,12 +32,8 @@ class RepositoryWatcher {
   // `loaded`: what was loaded at the start. Both references must outlive the watcher.
   RepositoryWatcher(const ModelRepository& repository, ModelRegistry& registry, Options options,
                     const RepositoryChanges::Fingerprints& loaded);
-  ~RepositoryWatcher();
-  RepositoryWatcher(const RepositoryWatcher&) = delete;
-  RepositoryWatcher& operator=(const RepositoryWatcher&) = delete;
 
  private:
-  void Watch();
   void Look();
 
   const ModelRepository& repository_;
@@ -48,11 +41,7 @@ class RepositoryWatcher {
   const Options options_;
   RepositoryChanges changes_;
   bool readable_ = true;
-
-  absl::Mutex mutex_;
-  SteadyCondVar stop_;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  PeriodicThread thread_;  // last: it calls Look
 };
 
 }  // namespace attendant

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/core/base/int_math.h"
 #include "kernels/core/check.h"
 
 namespace attendant {
@@ -29,6 +30,15 @@ bool BatchPolicy::Fits(const BatchFill& fill, int64_t len) const {
 }
 
 int64_t BatchPolicy::quantum() const { return std::max<int64_t>(limits_.max_batch_tokens / 4, 1); }
+
+int64_t BatchPolicy::Turn(int64_t waiting) const {
+  return waiting <= limits_.max_batch_tokens ? std::max<int64_t>(waiting, 1) : quantum();
+}
+
+int64_t BatchPolicy::TakenMeanwhile(int64_t waiting, int64_t tokens) const {
+  const int64_t turns = CeilDivide(tokens, Turn(tokens));
+  return std::min(waiting, turns * Turn(waiting));
+}
 
 bool BatchPolicy::Overdue(absl::Time waiting_since, absl::Time now) const {
   return now - waiting_since >= limits_.max_priority_wait;

@@ -30,12 +30,12 @@ struct BatchFill {
 // Decides when an idle worker takes a batch, and how requests share it: RequestQueue::TakeBatch
 // walks through the requests and asks. Pure: no clock, no thread, no state; each call is O(1).
 //
-// Requests share batches by deficit round robin: when it is a request's turn it may take a quantum
-// of tokens more, and what it does not use is kept for its next turn. A quantum is a quarter of a
-// batch. So a request of at most a quantum is served whole, in order of arrival, which gives the
-// least mean answer time; a large request takes a quarter of a batch, and then everybody else has a
-// turn; a sequence longer than a quantum (a long one) saves up for it over some turns, five at
-// most.
+// Requests share batches by deficit round robin: when it is a request's turn it may take so many
+// tokens more, and what it does not use is kept for its next turn. A request that a full batch
+// holds is served whole in its first turn, in order of arrival: taken in parts among others, it
+// would be answered as late as the last of them. A larger one takes a quantum, a quarter of a
+// batch, and then everybody else has a turn; a sequence of it that is longer than a quantum saves
+// up for it over some turns, five at most.
 class BatchPolicy {
  public:
   struct Limits {
@@ -55,10 +55,18 @@ class BatchPolicy {
   // Whether a sequence of `len` tokens still goes into a batch that holds `fill`.
   bool Fits(const BatchFill& fill, int64_t len) const;
 
-  // The tokens that a request may take more at each of its turns. At least 1.
+  // A quarter of a batch, in tokens. At least 1.
   int64_t quantum() const;
 
-  // Whether a sequence is longer than a quantum.
+  // The tokens that a request may take more at its turn, when so many of its own wait. At
+  // least 1.
+  int64_t Turn(int64_t waiting) const;
+
+  // The tokens that it takes in all the turns that another request needs for `tokens`. At most
+  // `waiting`.
+  int64_t TakenMeanwhile(int64_t waiting, int64_t tokens) const;
+
+  // Whether a sequence is a long one: longer than a quantum.
   bool Long(int64_t len) const { return len > quantum(); }
 
   // Whether a request that has had no progress since then is served whatever its priority.

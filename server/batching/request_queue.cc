@@ -109,7 +109,7 @@ void RequestQueue::Walk(Lengths lengths, Filling& filling) {
     // Short sequences go before the long ones of their own priority only.
     const bool left_out = lengths == Lengths::kShort && passed_long_ != nullptr;
     if (left_out && request.priority < passed_long_->priority) return;
-    if (!request.place.in_turn) request.place.deficit += policy_.quantum();
+    if (!request.place.in_turn) request.place.deficit += policy_.Turn(request.tokens_waiting);
     request.place.in_turn = true;
     if (Serve(request, lengths, filling)) {
       const bool is_long = policy_.Long(request.sequence_tokens(request.next_sequence));
@@ -203,10 +203,11 @@ BatchShape RequestQueue::HigherThan(int priority) const {
 BatchShape RequestQueue::AheadAt(int priority, int64_t tokens) const {
   const auto level = levels_.find(priority);
   if (level == levels_.end()) return {};
-  const int64_t each = RoundUp(tokens, policy_.quantum());  // what one request takes meanwhile
   BatchShape sum;
   for (const Level::Size& size : level->second.sizes) {
     if (size.requests == 0) continue;
+    const int64_t average = CeilDivide(size.tokens, size.requests);
+    const int64_t each = policy_.TakenMeanwhile(average, tokens);
     const int64_t taken = std::min(size.tokens, size.requests * each);
     sum.tokens += taken;
     sum.sequences += CeilDivide(size.sequences * taken, size.tokens);

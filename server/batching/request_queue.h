@@ -19,10 +19,11 @@ namespace attendant {
 // one priority take turns (BatchPolicy says how much each takes), new ones at the end. Bounded by
 // tokens and by requests. Owns nothing; reads no clock. Thread-compatible.
 //
-// What bounds a request's wait, Q being the quantum:
-// - In its priority. Every request that was there before it takes at most Q tokens before its first
-//   turn, and again before each later one. It needs one turn for each Q tokens. Sequences of one
-//   request keep their order.
+// What bounds a request's wait, B being a full batch and Q the quantum, a quarter of B:
+// - In its priority. Before its first turn, every request that was there before it takes its own
+//   tokens, or Q where those are more than B. A request of up to B needs one turn. A larger one
+//   needs one for each Q, and between two of them every other takes what it takes in a turn.
+//   Sequences of one request keep their order.
 // - Its place. A sequence of at most Q tokens whose turn has come but that does not fit into the
 //   rest of a batch keeps its place, and shorter ones behind it fill that rest. At the latest it
 //   goes into the batch after the next.

@@ -93,8 +93,8 @@ TEST_F(BatcherTimeTest, TheQueueAheadCountsTurnByTurn) {
   engine_.Close();
   Submit(0, {10}, blocker);
   engine_.AwaitStarted(1);
-  const RequestId ids[] = {Submit(1, {2, 2, 2, 2, 2}, large[0]),
-                           Submit(1, {2, 2, 2, 2, 2}, large[1])};
+  const RequestId ids[] = {Submit(1, {2, 2, 2, 2, 2, 2}, large[0]),
+                           Submit(1, {2, 2, 2, 2, 2, 2}, large[1])};
   // A full batch of 10 minutes, then a turn of 2 tokens for each of the large ones, then its own.
   EXPECT_EQ(SubmitFor(absl::Minutes(8), {1}, refused), 0u);
   EXPECT_NE(SubmitFor(absl::Minutes(9), {1}, admitted), 0u);

@@ -2,6 +2,7 @@
 #include "server/app_options.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,8 @@
 #include "kernels/core/threads/cpu_budget.h"
 #include "kernels/core/threads/cpu_placement.h"
 #include "kernels/core/threads/cpu_topology.h"
+#include "server/batching/compute_slot.h"
+#include "server/model_sources.h"
 #include "spdlog/spdlog.h"
 
 namespace attendant {
@@ -48,10 +51,18 @@ BatcherOptions MakeBatcherOptions(const ServerFlags& flags, const BackendDefault
           .stall_timeout = absl::Seconds(flags.stall_timeout_s)};
 }
 
+std::vector<std::shared_ptr<ComputeSlot>> MakeComputeSlots(size_t number) {
+  std::vector<std::shared_ptr<ComputeSlot>> slots(number);
+  for (std::shared_ptr<ComputeSlot>& slot : slots) slot = std::make_shared<ComputeSlot>();
+  return slots;
+}
+
 ModelOptions MakeOptions(const ServerFlags& flags, std::vector<ThreadTeam> replicas,
                          const BackendDefaults& defaults) {
+  std::vector<std::shared_ptr<ComputeSlot>> slots = MakeComputeSlots(replicas.size());
   return {.dtype = flags.dtype,
           .replicas = std::move(replicas),
+          .compute_slots = std::move(slots),
           .device_sessions = flags.replicas,
           .batcher = MakeBatcherOptions(flags, defaults),
           .attention = flags.attention,
@@ -96,6 +107,7 @@ absl::StatusOr<ModelSetup> MakeModelSetup(const ServerFlags& flags, size_t num_m
   ModelSetup setup;
   ATTENDANT_ASSIGN_OR_RETURN(setup.backend, BuildBackend(flags, options));
   setup.options = MakeOptions(flags, std::move(replicas), setup.backend->defaults());
+  ATTENDANT_ASSIGN_OR_RETURN(setup.options.model_weights, ReadModelWeights(flags));
   setup.options.attention_isa = flags.cpu_isa;
   setup.options.module_dtype = ChooseModuleDType(flags.dtype, *setup.backend, options);
   return setup;

@@ -26,6 +26,9 @@ void AddModelFlags(ServerFlags& flags, FlagParser& parser) {
   parser.Add("model_repository", &flags.model_repository, "DIR",
              "Serve every folder in DIR that has a config.json, or folders 1, 2, ... that have one "
              "each, under the folder's name");
+  parser.AddRepeated("model_weight", &flags.model_weights, "NAME=WEIGHT",
+                     "Give the model NAME so many parts, from 0.01 to 100, of the processors while "
+                     "other models are busy too; may be given many times; others have 1");
   parser.AddChoice("model_control", &flags.model_control, {"none", "explicit", "poll"},
                    "When models are loaded: none loads all at the start; explicit loads those of "
                    "--model then, and others when a client calls RepositoryModelLoad; poll loads "

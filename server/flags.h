@@ -26,7 +26,8 @@ struct ServerFlags {
   std::string http_listen = "127.0.0.1:8002";
   std::string port_file;
 
-  std::vector<std::string> models;  // NAME=DIR
+  std::vector<std::string> models;         // NAME=DIR
+  std::vector<std::string> model_weights;  // NAME=WEIGHT
   std::string model_repository;
   std::string model_control = "none";
   int64_t max_model_versions = 1;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "kernels/core/base/quote.h"
@@ -73,6 +74,26 @@ absl::StatusOr<ModelSources> CollectModels(const ServerFlags& flags) {
   }
   ATTENDANT_RETURN_IF_ERROR(CheckNames(sources));
   return sources;
+}
+
+absl::StatusOr<absl::flat_hash_map<std::string, double>> ReadModelWeights(
+    const ServerFlags& flags) {
+  absl::flat_hash_map<std::string, double> weights;
+  for (const std::string& text : flags.model_weights) {
+    const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
+    double weight = 0;
+    const bool in_range =
+        absl::SimpleAtod(parts.second, &weight) && weight >= 0.01 && weight <= 100;
+    if (parts.first.empty() || !in_range) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--model_weight cannot be '", text, "': give NAME=WEIGHT, a weight from 0.01 to 100"));
+    }
+    if (!weights.emplace(parts.first, weight).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--model_weight: two weights for ", Quote(parts.first)));
+    }
+  }
+  return weights;
 }
 
 ModelControl ControlOf(const ServerFlags& flags) {

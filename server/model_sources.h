@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "server/flags.h"
 #include "server/models/model_options.h"
@@ -23,6 +24,10 @@ struct ModelSources {
 // models of one name, a repository that cannot be read, or one without a model when models cannot
 // come later.
 absl::StatusOr<ModelSources> CollectModels(const ServerFlags& flags);
+
+// The weights by model. INVALID_ARGUMENT for what is not NAME=WEIGHT, a weight that is not from
+// 0.01 to 100, or two weights of one name.
+absl::StatusOr<absl::flat_hash_map<std::string, double>> ReadModelWeights(const ServerFlags& flags);
 
 ModelControl ControlOf(const ServerFlags& flags);
 

@@ -71,6 +71,11 @@ Batcher::Batcher(const BatcherOptions& options, std::vector<std::unique_ptr<Runn
       workers_(runners_.size()),
       runners_left_(runners_.size()) {
   ATTENDANT_CHECK(!runners_.empty());
+  ATTENDANT_CHECK(options.slots.empty() || options.slots.size() == runners_.size());
+  turns_.resize(runners_.size());
+  for (size_t i = 0; i < options.slots.size(); ++i) {
+    turns_[i] = std::make_unique<ComputeSlot::User>(*options.slots[i], options.weight);
+  }
   for (size_t i = 0; i < runners_.size(); ++i) runners_[i]->StopWhen(&abandoned_[i]);
   for (size_t i = 0; i < runners_.size(); ++i) {
     threads_.push_back(threading_.Start(absl::StrCat("batch-", i), [this, i] { Work(i); }));
@@ -94,7 +99,6 @@ Batcher::~Batcher() {
 RequestId Batcher::Submit(PendingRequest pending) {
   auto request = std::make_unique<PendingRequest>(std::move(pending));
   request->tokens_waiting = request->tokens();
-  request->deadline = threading_.ToSteady(request->deadline);
   request->priority = std::min(request->priority, options_.max_priority);
   const absl::Status size = CheckSize(*request, options_);
   if (!request->is_operation())

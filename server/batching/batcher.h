@@ -19,6 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/batching/batch_policy.h"
+#include "server/batching/compute_slot.h"
 #include "server/batching/cost_model.h"
 #include "server/batching/forecast.h"
 #include "server/batching/request.h"
@@ -40,6 +41,9 @@ struct BatcherOptions {
   // A worker whose batch runs longer is stalled.
   absl::Duration stall_timeout = absl::InfiniteDuration();
   CostModel cost{};  // without a fit, no deadline counts as infeasible
+  // Empty, or [runners]: the processors of each, and this batcher's share of them.
+  std::vector<std::shared_ptr<ComputeSlot>> slots{};
+  double weight = 1;
 };
 
 enum class RejectReason {
@@ -81,10 +85,12 @@ using Executor = std::function<void(absl::AnyInvocable<void()>)>;
 // A request whose deadline cannot be met is refused at once (AnswerTime says when). From then on
 // the deadline counts until the last sequence has entered a batch; one more thread ends expired
 // requests on time, and finds stalled workers. A batch is abandoned, and its runner told to stop,
-// when all its requests have ended while it runs. Times are the steady clock's: only the caller's
-// deadlines come from the wall clock, and are converted on arrival. A batch that fails ends its own
-// requests with its status, and no others. A worker whose runner is lost takes no more batches;
-// when the last runner is lost, every request is refused.
+// when all its requests have ended while it runs. Times are the steady clock's. A batch that fails
+// ends its own requests with its status, and no others. A worker whose runner is lost takes no more
+// batches; when the last runner is lost, every request is refused.
+//
+// Batchers may share processors (ComputeSlot): then a worker waits for its turn before it takes a
+// batch, and the queue goes on filling.
 //
 // One lock guards the queue and the table of requests; workers and the watching thread wait on it.
 // A request ends under the lock, exactly once (Complete); its completion goes to the executor after
@@ -152,9 +158,14 @@ class Batcher {
   void Work(size_t index);
   void Watch();
 
-  // Waits for a batch. False: stop. It may return true with no items; ask again.
-  bool NextBatch(size_t worker, std::vector<BatchItem>& items, Ended& ended)
+  // Waits for a batch. False: stop.
+  bool AwaitBatch() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends what cannot be answered in time, then takes a batch if the policy still says so: another
+  // worker may have been there first.
+  void TakeBatch(size_t worker, std::vector<BatchItem>& items, Ended& ended)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  void WakeAnother() ABSL_LOCKS_EXCLUDED(mutex_);
+  BatchDecision Decide(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndBatch(size_t worker, std::span<const BatchItem> items, const absl::Status& status,
                 absl::Duration compute) ABSL_LOCKS_EXCLUDED(mutex_);
   void LoseRunner(size_t worker, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -193,6 +204,7 @@ class Batcher {
   const BatchPolicy policy_;
   std::vector<std::atomic<bool>> abandoned_;  // [runners], its batch; set under the lock
   const std::vector<std::unique_ptr<Runner>> runners_;
+  std::vector<std::unique_ptr<ComputeSlot::User>> turns_;  // [runners]; null: no slot
   BatchObserver& observer_;
   const Executor executor_;
   Threading& threading_;

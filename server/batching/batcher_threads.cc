@@ -35,10 +35,11 @@ BatchShape ShapeOf(std::span<const BatchItem> items) {
 void Batcher::Work(size_t index) {
   runners_[index]->OnWorkerStart();
   std::vector<BatchItem> items;
-  while (true) {
+  while (AwaitBatch()) {
+    const ComputeSlot::Turn turn(turns_[index].get(), [this] { WakeAnother(); });
     Ended expired;
     items.clear();
-    if (!NextBatch(index, items, expired)) return;
+    TakeBatch(index, items, expired);
     Post(std::move(expired));
     if (items.empty()) continue;
     const absl::Time start = threading_.Now();
@@ -48,23 +49,36 @@ void Batcher::Work(size_t index) {
   }
 }
 
-bool Batcher::NextBatch(size_t index, std::vector<BatchItem>& items, Ended& ended) {
+bool Batcher::AwaitBatch() {
   absl::MutexLock lock(&mutex_);
   while (!stopping_) {
-    const absl::Time now = threading_.Now();
-    Expire(now, TimeNeeded(Queued(), Force()), ended);
-    QueueSnapshot snapshot = queue_.Snapshot();
-    snapshot.draining = draining_;
-    const BatchDecision decision = policy_.Decide(snapshot, now);
-    if (decision.run) {
-      queue_.TakeBatch(now, items);
-      StartBatch(index, items, now);
-      return true;
-    }
-    if (!ended.completions.empty()) return true;  // their owners must not wait for the next batch
+    const BatchDecision decision = Decide(threading_.Now());
+    if (decision.run) return true;
     work_->WaitUntil(mutex_, decision.wait_until);
   }
   return false;
+}
+
+void Batcher::TakeBatch(size_t index, std::vector<BatchItem>& items, Ended& ended) {
+  absl::MutexLock lock(&mutex_);
+  if (stopping_) return;
+  const absl::Time now = threading_.Now();
+  Expire(now, TimeNeeded(Queued(), Force()), ended);
+  if (!Decide(now).run) return;
+  queue_.TakeBatch(now, items);
+  StartBatch(index, items, now);
+}
+
+// This worker waits for its processors; those of another may be free.
+void Batcher::WakeAnother() {
+  absl::MutexLock lock(&mutex_);
+  work_->Signal();
+}
+
+BatchDecision Batcher::Decide(absl::Time now) const {
+  QueueSnapshot snapshot = queue_.Snapshot();
+  snapshot.draining = draining_;
+  return policy_.Decide(snapshot, now);
 }
 
 void Batcher::StartBatch(size_t index, std::span<const BatchItem> items, absl::Time now) {

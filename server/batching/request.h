@@ -99,7 +99,7 @@ struct QueuePlace {
 // as one sequence of cost() tokens.
 struct PendingRequest {
   Work work;  // kept until it has run, even when the request is cancelled
-  absl::Time deadline = absl::InfiniteFuture();  // wall clock; from Submit on, the steady clock
+  absl::Time deadline = absl::InfiniteFuture();  // of the steady clock
   int priority = 0;                              // higher first
   // Called exactly once: with the result, or with RESOURCE_EXHAUSTED (queue full), INVALID_ARGUMENT
   // (could never fit), DEADLINE_EXCEEDED (also: cannot be met), CANCELLED, UNAVAILABLE (draining)

@@ -48,6 +48,14 @@ std::vector<ThreadTeam> TeamsFor(const BackendDefaults& defaults, const ModelOpt
   return std::vector<ThreadTeam>(static_cast<size_t>(sessions), ThreadTeam(1));
 }
 
+// On the CPU; a device has no other users.
+void ShareProcessors(const std::string& name, const ModelOptions& options,
+                     BatcherOptions& batcher) {
+  batcher.slots = options.compute_slots;
+  const auto weight = options.model_weights.find(name);
+  if (weight != options.model_weights.end()) batcher.weight = weight->second;
+}
+
 // What a batch costs is measured on the first session: the others are like it.
 absl::StatusOr<std::vector<std::unique_ptr<Runner>>> MakeWarmRunners(
     const BackendDefaults& defaults, const ModelOptions& options, EncoderModel& model,
@@ -129,6 +137,7 @@ absl::StatusOr<std::unique_ptr<EncoderModel>> MakeEncoderModel(
   ATTENDANT_RETURN_IF_ERROR(
       LoadParts(source.directory, std::move(checkpoint), backend, options, *model));
   BatcherOptions batcher = options.batcher;
+  if (backend.defaults().sessions == 0) ShareProcessors(source.name, options, batcher);
   ATTENDANT_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Runner>> runners,
                              MakeWarmRunners(backend.defaults(), options, *model, batcher.cost));
   model->observer = std::make_unique<ModelObserver>(*model->metrics, &model->statistics);

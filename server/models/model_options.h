@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "kernels/core/backend.h"
 #include "kernels/core/threads/thread_team.h"
 #include "server/batching/batcher.h"
+#include "server/batching/compute_slot.h"
 #include "server/limits/limits.h"
 #include "server/models/memory/model_memory.h"
 
@@ -29,7 +31,11 @@ struct ModelOptions {
   absl::StatusOr<DType> module_dtype = DType::kF32;
   std::string attention_isa = "auto";   // for attention::FindIsa
   std::vector<ThreadTeam> replicas{1};  // on the CPU, a session for each team
-  int device_sessions = 0;              // on devices, the number of sessions; 0: the back end's own
+  // Empty, or [replicas]: encoders on the CPU compute in turns on the processors of a team. Each
+  // has its weight, or 1.
+  std::vector<std::shared_ptr<ComputeSlot>> compute_slots{};
+  absl::flat_hash_map<std::string, double> model_weights{};
+  int device_sessions = 0;  // on devices, the number of sessions; 0: the back end's own
   BatcherOptions batcher;
   AttentionLimits attention{};
   int attention_nice = 0;  // niceness of the threads that compute attention, 0 to 19

@@ -49,6 +49,16 @@ TEST(AppOptionsTest, AttentionHasLimitsOfItsOwn) {
   EXPECT_EQ(options.attention_nice, 7);
 }
 
+TEST(AppOptionsTest, EachReplicaHasASlotThatModelsShare) {
+  ServerFlags flags;
+  flags.threads = 2;
+  flags.replicas = 2;
+  const ModelOptions options = MakeModelOptions(flags, 3);
+  ASSERT_EQ(options.compute_slots.size(), 2u);
+  EXPECT_EQ(options.replicas.size(), 2u);
+  EXPECT_NE(options.compute_slots[0], options.compute_slots[1]);
+}
+
 TEST(AppOptionsTest, AConnectionGetsAPartOfTheMemory) {
   ServerFlags flags;
   flags.max_request_bytes = 16 * kMiB;

@@ -127,5 +127,28 @@ TEST(ModelSourcesTest, SaysWhatIsWrong) {
   }
 }
 
+TEST(ModelWeightsTest, AreReadByName) {
+  ServerFlags flags;
+  flags.model_weights = {"a=0.01", "b=100", "c=2.5"};
+  const auto weights = ReadModelWeights(flags);
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  EXPECT_THAT(*weights,
+              testing::UnorderedElementsAre(testing::Pair("a", 0.01), testing::Pair("b", 100.0),
+                                            testing::Pair("c", 2.5)));
+}
+
+TEST(ModelWeightsTest, WhatIsNoWeightIsRefused) {
+  for (const char* text : {"", "a", "=1", "a=", "a=0", "a=0.009", "a=100.1", "a=-1", "a=nan",
+                           "a=inf", "a=1x", "a=1=1"}) {
+    ServerFlags flags;
+    flags.model_weights = {text};
+    EXPECT_THAT(std::string(ReadModelWeights(flags).status().message()), HasSubstr("NAME=WEIGHT"))
+        << text;
+  }
+  ServerFlags flags;
+  flags.model_weights = {"a=1", "a=2"};
+  EXPECT_THAT(std::string(ReadModelWeights(flags).status().message()), HasSubstr("two weights"));
+}
+
 }  // namespace
 }  // namespace attendant

@@ -74,7 +74,8 @@ TABLE = {
         "kernels/backends server/limits server/text server/threads server/batching server/metrics", "absl"),
     "server/access": row("kernels/core server/metrics", "absl", private="json openssl"),
     "server/requests": row(
-        "kernels/core server/access server/limits server/text server/batching server/models server/metrics", "absl"),
+        "kernels/core server/access server/limits server/text server/threads server/batching server/models "
+        "server/metrics", "absl"),
     "server/rpc/scan": row("server/requests server/text/unicode", "absl grpc protobuf"),
     "server/rpc/call": row(
         "server/access server/limits server/threads server/batching server/metrics server/requests "
@@ -88,8 +89,8 @@ TABLE = {
         "server/batching server/metrics server/models server/requests server/rpc/call server/rpc/scan server/rpc/wire",
         "absl grpc protobuf"),
     "server/rpc/kserve": row(
-        "proto kernels/core server/access server/limits server/batching server/metrics server/models server/requests "
-        "server/rpc/call server/rpc/scan", "absl grpc protobuf"),
+        "proto kernels/core server/access server/limits server/threads server/batching server/metrics server/models "
+        "server/requests server/rpc/call server/rpc/scan", "absl grpc protobuf"),
     "server/rpc": row("proto server/access server/rpc/call", "absl grpc protobuf"),  # health, reflection
     "server/net": row(libraries="absl"),
     "server/http": row("server/metrics server/net", "absl"),

@@ -10,6 +10,7 @@
 
 #include "absl/time/clock.h"
 #include "server/batching/batcher.h"
+#include "server/threads/steady_time.h"
 #include "tests/server/batching/batcher_fixture.h"
 
 namespace attendant {
@@ -35,7 +36,7 @@ class BatcherEndTest : public BatcherTest {
 TEST_F(BatcherEndTest, ADeadlineThatHasPassedIsNotAdmitted) {
   Start();
   Answer answer;
-  EXPECT_EQ(SubmitUntil(absl::Now() - absl::Seconds(1), 1, {1}, answer), 0u);
+  EXPECT_EQ(SubmitUntil(SteadyNow() - absl::Seconds(1), 1, {1}, answer), 0u);
   EXPECT_EQ(answer.WaitForCode(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(engine_.batches(), IsEmpty());
 }
@@ -44,8 +45,8 @@ TEST_F(BatcherEndTest, ADeadlineFiresWhileEveryWorkerIsBusy) {
   Start();
   Answer blocker, late, patient;
   Occupy(blocker);
-  SubmitUntil(absl::Now() + absl::Hours(1), 1, {1}, patient);
-  SubmitUntil(absl::Now() + absl::Milliseconds(5), 2, {1}, late);
+  SubmitUntil(SteadyNow() + absl::Hours(1), 1, {1}, patient);
+  SubmitUntil(SteadyNow() + absl::Milliseconds(5), 2, {1}, late);
   EXPECT_EQ(late.WaitForCode(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_FALSE(patient.done());
   EXPECT_THAT(observer_.queue(), Pair(1, 1));
@@ -107,7 +108,7 @@ TEST_F(BatcherEndTest, WhatHasExpiredDoesNotKeepOthersOut) {
   Start(options);
   Answer blocker, late, next;
   Occupy(blocker);
-  SubmitUntil(absl::Now() + absl::Milliseconds(5), 1, {10}, late);
+  SubmitUntil(SteadyNow() + absl::Milliseconds(5), 1, {10}, late);
   EXPECT_EQ(late.WaitForCode(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_NE(Submit(2, {10}, next), 0u);
   engine_.Open();
@@ -118,7 +119,7 @@ TEST_F(BatcherEndTest, ADeadlineEndsTheRestOfASplitRequest) {
   Start();
   Answer late, next;
   engine_.Close();
-  SubmitUntil(absl::Now() + absl::Milliseconds(20), 1, {10, 10}, late);
+  SubmitUntil(SteadyNow() + absl::Milliseconds(20), 1, {10, 10}, late);
   EXPECT_EQ(late.WaitForCode(), absl::StatusCode::kDeadlineExceeded);
   Submit(2, {1}, next);
   engine_.Open();
@@ -132,11 +133,11 @@ TEST_F(BatcherEndTest, ADeadlineNoLongerCountsInsideABatch) {
   Start();
   Answer answer;
   engine_.Close();
-  const absl::Time deadline = absl::Now() + absl::Milliseconds(500);
+  const absl::Time deadline = SteadyNow() + absl::Milliseconds(500);
   SubmitUntil(deadline, 1, {1}, answer);
   engine_.AwaitStarted(1);
-  EXPECT_LT(absl::Now(), deadline) << "the machine is too slow for this test";
-  absl::Notification().WaitForNotificationWithTimeout(deadline - absl::Now());
+  EXPECT_LT(SteadyNow(), deadline) << "the machine is too slow for this test";
+  absl::Notification().WaitForNotificationWithTimeout(deadline - SteadyNow());
   engine_.Open();
   EXPECT_TRUE(answer.Wait().ok());
 }

@@ -9,6 +9,7 @@
 
 #include "absl/time/clock.h"
 #include "server/batching/batcher.h"
+#include "server/threads/steady_time.h"
 #include "tests/server/batching/batcher_fixture.h"
 
 namespace attendant {
@@ -50,7 +51,7 @@ class BatcherStressTest : public BatcherTest, public testing::WithParamInterface
       const int32_t first_id = 1 + pick(50);
       PendingRequest request = Request(first_id, client.lens[i], unused);
       request.priority = pick(3);
-      if (pick(3) == 0) request.deadline = absl::Now() + absl::Microseconds(pick(800));
+      if (pick(3) == 0) request.deadline = SteadyNow() + absl::Microseconds(pick(800));
       request.done = [this, &client, i, first_id](absl::StatusOr<RequestResult> result) {
         client.completions[i].fetch_add(1);
         Check(client.lens[i], first_id, result);

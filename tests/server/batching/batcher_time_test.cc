@@ -34,7 +34,7 @@ class BatcherTimeTest : public BatcherTest {
 
   RequestId SubmitFor(absl::Duration time, const std::vector<int>& lens, Answer& answer) {
     PendingRequest request = Request(1, lens, answer);
-    request.deadline = absl::Now() + time;
+    request.deadline = SteadyNow() + time;
     return batcher_->Submit(std::move(request));
   }
 

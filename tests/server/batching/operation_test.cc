@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "absl/time/clock.h"
+#include "server/threads/steady_time.h"
 #include "tests/server/batching/batcher_fixture.h"
 
 namespace attendant {
@@ -231,7 +232,7 @@ TEST_F(OperationTest, IsKeptWhileItRunsAndFreedWhenItNeverWill) {
   const RequestId first = Submit(1, 2, running);
   journal_.AwaitStarted(1);
   const RequestId second = Submit(2, 2, cancelled);
-  Submit(3, 2, late, 0, absl::Now() + absl::Milliseconds(1));
+  Submit(3, 2, late, 0, SteadyNow() + absl::Milliseconds(1));
   batcher_->Cancel(first);
   batcher_->Cancel(second);
   EXPECT_EQ(running.WaitForCode(), absl::StatusCode::kCancelled);

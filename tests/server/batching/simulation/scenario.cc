@@ -12,7 +12,11 @@ namespace attendant {
 
 Scenario::Scenario(uint64_t seed)
     : threading_({.seed = seed, .early_wakes = seed % 2 == 1}),
-      tasks_came_(threading_.MakeCondition()) {}
+      tasks_came_(threading_.MakeCondition()) {
+  for (int64_t i = 0; i < kMaxWorkers; ++i) {
+    slots_.push_back(std::make_shared<ComputeSlot>(threading_));
+  }
+}
 
 Scenario::~Scenario() = default;
 
@@ -24,7 +28,7 @@ std::string Scenario::Run() {
   return failure_;
 }
 
-BatcherOptions Scenario::ChooseOptions() {
+BatcherOptions Scenario::ChooseOptions(int64_t workers) {
   const auto random = [this](int64_t low, int64_t high) {
     return low + threading_.Random(high - low + 1);
   };
@@ -39,16 +43,21 @@ BatcherOptions Scenario::ChooseOptions() {
   if (threading_.OneIn(2)) options.max_priority_wait = absl::Microseconds(random(0, 3000));
   if (threading_.OneIn(2)) options.stall_timeout = absl::Microseconds(random(500, 3000));
   if (threading_.OneIn(2)) options.cost = FittedCost();
+  if (threading_.OneIn(2)) {
+    options.slots.assign(slots_.begin(), slots_.begin() + workers);
+    options.weight = static_cast<double>(random(1, 3));
+    ++events_["shared processors"];
+  }
   return options;
 }
 
 void Scenario::StartBatcher() {
-  auto life = std::make_shared<Life>(ChooseOptions());
+  const int64_t workers = 1 + threading_.Random(kMaxWorkers);
+  auto life = std::make_shared<Life>(ChooseOptions(workers));
   std::vector<std::unique_ptr<Runner>> runners;
-  const int64_t workers = 1 + threading_.Random(3);
   life->workers = workers;
-  for (int64_t i = 0; i < workers; ++i) {
-    runners.push_back(std::make_unique<BatchRunner>(std::make_unique<Worker>(*this, *life)));
+  for (size_t i = 0; i < static_cast<size_t>(workers); ++i) {
+    runners.push_back(std::make_unique<BatchRunner>(std::make_unique<Worker>(*this, *life, i)));
   }
   life->observer = std::make_unique<Observer>();
   const auto executor = [this](absl::AnyInvocable<void()> task) {
@@ -161,8 +170,7 @@ void Scenario::ChooseDeadline(Request& request, PendingRequest& pending) {
   const absl::Duration to_end = request.life->batch_end - threading_.Now();
   const bool at_end = to_end > absl::ZeroDuration() && threading_.OneIn(2);
   const absl::Duration left = at_end ? to_end : absl::Microseconds(threading_.Random(3000) - 100);
-  request.deadline = threading_.Now() + left;
-  pending.deadline = threading_.WallNow() + left;
+  request.deadline = pending.deadline = threading_.Now() + left;
 }
 
 PendingRequest Scenario::MakeRequest(const std::shared_ptr<Request>& request) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -46,7 +47,7 @@ class Scenario {
   template <typename... Parts>
   void Trace(const Parts&... parts);
 
-  BatcherOptions ChooseOptions();
+  BatcherOptions ChooseOptions(int64_t workers);
   void StartBatcher();
   void StopBatcher(Life& life);
 
@@ -78,7 +79,10 @@ class Scenario {
 
   static constexpr int64_t kBudget = 1 << 20;
   ByteBudget budget_{{.what = "requests", .flag = "none", .limit = kBudget}};
-  std::vector<std::shared_ptr<Life>> lives_;  // the last one takes requests
+  static constexpr int64_t kMaxWorkers = 3;
+  std::vector<std::shared_ptr<ComputeSlot>> slots_;  // [kMaxWorkers], of the batchers that share
+  std::array<bool, kMaxWorkers> computing_{};        // a batch on the slot
+  std::vector<std::shared_ptr<Life>> lives_;         // the last one takes requests
   std::vector<std::shared_ptr<Request>> requests_;
   std::vector<Task> tasks_;  // of the executor
   std::unique_ptr<Threading::Condition> tasks_came_;

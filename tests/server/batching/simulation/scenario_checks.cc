@@ -40,13 +40,13 @@ absl::Status Scenario::Worker::Run(const PackedBatch& batch, const OutputSpec& /
   SimulatedThreading& threading = scenario_.threading_;
   const absl::Time start = threading.Now();
   const std::vector<Request::Run*> runs = Begin(batch);
-  ++life_.running;
+  BeginCompute();
   const absl::Duration usual = absl::Microseconds(20 + 20 * batch.tokens());
   const absl::Duration time = usual * static_cast<double>(3 + threading.Random(20)) / 10 +
                               (threading.OneIn(30) ? absl::Milliseconds(4) : absl::ZeroDuration());
   life_.batch_end = threading.Now() + time;
   threading.Sleep(time);
-  --life_.running;
+  EndCompute();
   const absl::Duration duration = threading.Now() - start;
   const bool stalled = duration > life_.options.stall_timeout + kSlack;
   if (stalled && life_.batcher != nullptr) {
@@ -67,6 +67,19 @@ absl::Status Scenario::Worker::Run(const PackedBatch& batch, const OutputSpec& /
   return verdict;
 }
 
+void Scenario::Worker::BeginCompute() {
+  life_.busy[index_] = true;
+  if (!life_.shares()) return;
+  bool& computing = scenario_.computing_[index_];
+  if (computing) scenario_.Fail("two batches compute on one slot");
+  computing = true;
+}
+
+void Scenario::Worker::EndCompute() {
+  life_.busy[index_] = false;
+  if (life_.shares()) scenario_.computing_[index_] = false;
+}
+
 Scenario::Request& Scenario::Worker::RequestOf(const PackedBatch& batch, int64_t i) const {
   const int32_t token = batch.token_ids()[static_cast<size_t>(batch.seq_start(i))];
   return *scenario_.requests_[static_cast<size_t>(token / kMaxSequences)];
@@ -85,7 +98,7 @@ void Scenario::Worker::CheckAbandoned(const PackedBatch& batch) {
 absl::Status Scenario::Worker::ChooseVerdict() {
   if (scenario_.threading_.OneIn(12)) return absl::InternalError("a kernel failed");
   if (!scenario_.threading_.OneIn(150)) return absl::OkStatus();
-  lost_ = true;
+  lost_ = life_.busy[index_] = true;
   ++life_.lost;
   ++scenario_.events_["lost worker"];
   return absl::UnavailableError("the device is lost");
@@ -145,8 +158,10 @@ void Scenario::CheckIdle() {
   for (const std::shared_ptr<Life>& life : lives_) {
     if (life->batcher == nullptr || life->observer->requests == 0) continue;
     const bool patient = life->options.max_queue_delay > absl::ZeroDuration() && !life->stopping;
-    if (!patient && life->running + life->lost < life->workers) {
-      Fail("a worker is idle beside ", life->observer->requests, " queued requests");
+    for (size_t i = 0; i < static_cast<size_t>(life->workers); ++i) {
+      const bool can_compute = !life->busy[i] && !(life->shares() && computing_[i]);
+      if (patient || !can_compute) continue;
+      Fail("worker ", i, " is idle beside ", life->observer->requests, " queued requests");
     }
   }
 }

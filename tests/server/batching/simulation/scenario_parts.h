@@ -43,6 +43,8 @@ void Scenario::Trace(const Parts&... parts) {
 struct Scenario::Life {
   explicit Life(const BatcherOptions& batcher_options) : options(batcher_options) {}
 
+  bool shares() const { return !options.slots.empty(); }
+
   const BatcherOptions options;
   int64_t workers = 0;
   std::unique_ptr<Observer> observer;
@@ -53,7 +55,7 @@ struct Scenario::Life {
   absl::Time drain_began, drain_deadline;
   absl::Time last_posted = absl::InfinitePast();  // the last completion before that
   absl::Time batch_end;                           // of a batch that began a while ago
-  int64_t running = 0;                            // workers inside their session
+  std::array<bool, kMaxWorkers> busy{};           // inside their session, or lost
   int64_t lost = 0;                               // workers
   int told_lost = 0;
   int told_stalled = 0;
@@ -100,12 +102,15 @@ struct Scenario::Request {
 // A session whose batches take time and fail.
 class Scenario::Worker final : public Session {
  public:
-  Worker(Scenario& scenario, Life& life) : scenario_(scenario), life_(life) {}
+  Worker(Scenario& scenario, Life& life, size_t index)
+      : scenario_(scenario), life_(life), index_(index) {}
   absl::Status Run(const PackedBatch& batch, const OutputSpec& spec, Outputs& outputs) override;
   void StopWhen(const std::atomic<bool>* stop) override { stop_ = stop; }
 
  private:
   std::vector<Request::Run*> Begin(const PackedBatch& batch);
+  void BeginCompute();
+  void EndCompute();
   void Compute(const PackedBatch& batch, Outputs& outputs);
   void CheckAbandoned(const PackedBatch& batch);
   Request& RequestOf(const PackedBatch& batch, int64_t i) const;
@@ -114,6 +119,7 @@ class Scenario::Worker final : public Session {
   Scenario& scenario_;
   Life& life_;
   const std::atomic<bool>* stop_ = nullptr;
+  const size_t index_;
   bool lost_ = false;
   std::vector<float> pooled_;  // [batch, 2]
 };

@@ -76,7 +76,7 @@ void CallGate::Refused(const CallInfo& call, const absl::Status& status) {
   metrics_.CountRefused(absl::IsPermissionDenied(status) ? Refusal::kPermissionDenied
                                                          : Refusal::kUnauthenticated);
   call.connection.Count({.refused = 1});
-  Log(call, {.arrival = absl::Now(), .code = status.code()});
+  Log(call, {.code = status.code()});
 }
 
 void CallGate::Ended(const CallInfo& call, const CallEnd& end) {
@@ -90,7 +90,7 @@ void CallGate::Ended(const CallInfo& call, const CallEnd& end) {
 
 void CallGate::Log(const CallInfo& call, const CallEnd& end) {
   if (log_ == nullptr || !log_->Wants(end.code)) return;
-  log_->Add({.time = end.arrival,
+  log_->Add({.time = absl::Now() - end.total,
              .request_id = call.request_id,
              .trace_id = call.trace.has_value() ? call.trace->trace_id() : "",
              .span_id = call.trace.has_value() ? call.trace->span_id() : "",

@@ -44,7 +44,6 @@ struct CallInfo {
 
 // How a request ended.
 struct CallEnd {
-  absl::Time arrival = {};
   absl::string_view model = {}, message_id = {};
   absl::StatusCode code = absl::StatusCode::kOk;
   int64_t sequences = 0, tokens = 0;

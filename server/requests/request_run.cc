@@ -25,7 +25,7 @@ void RunInlineOrOn(const Executor& executor, int64_t message_bytes,
 // before this one does: CANCELLED near the deadline or later is DEADLINE_EXCEEDED.
 absl::Status DeadlineInsteadOfCancelled(const absl::Status& status, absl::Time deadline) {
   constexpr absl::Duration kClocksDiffer = absl::Milliseconds(10);
-  if (!absl::IsCancelled(status) || absl::Now() + kClocksDiffer < deadline) return status;
+  if (!absl::IsCancelled(status) || SteadyNow() + kClocksDiffer < deadline) return status;
   return absl::DeadlineExceededError("the deadline passed before the answer was ready");
 }
 
@@ -50,10 +50,10 @@ void RequestRun::Read(std::unique_ptr<RequestRun> run) {
   if (run->call_.state->cancelled()) {
     return run->End(absl::CancelledError("cancelled by the client"));
   }
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   const absl::Status read = run->ReadMessage();
   if (!read.ok()) return run->End(read);
-  run->times_.decode = absl::Now() - start;
+  run->times_.decode = SteadyNow() - start;
   ModelRegistry& models = run->dependencies_.models;
   if (!models.Sleeps(run->call_.model)) return Submit(std::move(run));
   const std::string model = run->call_.model;
@@ -96,16 +96,16 @@ absl::Status RequestRun::ReadMessage() {
 }
 
 absl::StatusOr<PendingRequest> RequestRun::MakePending() {
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   ATTENDANT_ASSIGN_OR_RETURN(model_, Decode());
   model_->Touch();
-  if (call_.deadline <= absl::Now()) {
+  if (call_.deadline <= SteadyNow()) {
     model_->metrics->CountRejected(RejectReasonName(RejectReason::kDeadline));
     return absl::DeadlineExceededError("the deadline passed before the request was read");
   }
   ATTENDANT_ASSIGN_OR_RETURN(PendingRequest pending, Prepare());
   call_.message.reset();  // the queue holds what is to be computed, and nothing twice
-  times_.decode += absl::Now() - start;
+  times_.decode += SteadyNow() - start;
   return pending;
 }
 
@@ -115,9 +115,9 @@ void RequestRun::Complete(absl::StatusOr<RequestResult> result) {
   if (!result.ok()) return End(result.status());
   times_.queue = result->queue;
   times_.compute = result->compute;
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   Answer(*std::move(result));
-  times_.serialize = absl::Now() - start;
+  times_.serialize = SteadyNow() - start;
   End(absl::OkStatus());
 }
 
@@ -151,8 +151,7 @@ RequestTokens RequestRun::Count(const absl::Status& status) const {
 void RequestRun::Report(const absl::Status& status, const RequestTokens& tokens) const {
   CallGate& gate = dependencies_.gate;
   const std::string id = gate.logging() ? call_.state->client_id() : "";
-  gate.Ended(call_.state->call(), {.arrival = times_.arrival,
-                                   .model = call_.model,
+  gate.Ended(call_.state->call(), {.model = call_.model,
                                    .message_id = id,
                                    .code = status.code(),
                                    .sequences = tokens.sequences,

@@ -21,6 +21,7 @@
 #include "server/requests/call_state.h"
 #include "server/requests/memory_budgets.h"
 #include "server/requests/request_message.h"
+#include "server/threads/steady_time.h"
 
 namespace attendant {
 
@@ -43,7 +44,7 @@ struct RequestCall {
   // As the message says; empty before it is scanned. Metrics count the request under this name, if
   // such a model exists.
   std::string model = {};
-  absl::Time deadline = absl::InfiniteFuture();
+  absl::Time deadline = absl::InfiniteFuture();  // of the steady clock
   std::shared_ptr<CallState> state;
   // Called exactly once, after the response message is complete or the request has failed.
   absl::AnyInvocable<void(const absl::Status&)> done;
@@ -51,11 +52,11 @@ struct RequestCall {
 
 // How long the phases of a request took, as far as they are over.
 struct RequestTimes {
-  absl::Time arrival = absl::Now();
+  absl::Time arrival = SteadyNow();
   absl::Duration decode;  // find the model, read the message, tokenize, check
   absl::Duration queue, compute, serialize;
 
-  absl::Duration total() const { return absl::Now() - arrival; }
+  absl::Duration total() const { return SteadyNow() - arrival; }
 };
 
 // What an answered request had.

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/rpc/call/calls.h"
 
-#include <chrono>
+#include <grpc/support/time.h>
+
 #include <iterator>
 #include <string>
+
+#include "server/threads/steady_time.h"
 
 namespace attendant {
 namespace {
@@ -46,9 +49,11 @@ CallGate::Entry EnterGate(CallGate& gate, const CallMethod& method,
 }
 
 absl::Time Deadline(const grpc::CallbackServerContext& context) {
-  const std::chrono::system_clock::time_point deadline = context.deadline();
-  if (deadline == std::chrono::system_clock::time_point::max()) return absl::InfiniteFuture();
-  return absl::FromChrono(deadline);
+  const gpr_timespec deadline = context.raw_deadline();
+  const gpr_clock_type clock = deadline.clock_type;
+  if (gpr_time_cmp(deadline, gpr_inf_future(clock)) == 0) return absl::InfiniteFuture();
+  const gpr_timespec left = gpr_time_sub(deadline, gpr_now(clock));
+  return SteadyNow() + absl::Seconds(left.tv_sec) + absl::Nanoseconds(left.tv_nsec);
 }
 
 }  // namespace attendant

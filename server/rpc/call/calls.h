@@ -59,7 +59,7 @@ struct IncomingCall {
 CallGate::Entry EnterGate(CallGate& gate, const CallMethod& method,
                           grpc::CallbackServerContext& context);
 
-// The call's deadline; InfiniteFuture without one.
+// The call's deadline, of the steady clock; InfiniteFuture without one.
 absl::Time Deadline(const grpc::CallbackServerContext& context);
 
 // Measures how long writes wait: no jump of the wall clock ends a call.

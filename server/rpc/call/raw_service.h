@@ -19,6 +19,7 @@
 #include "server/access/call_gate.h"
 #include "server/rpc/call/calls.h"
 #include "server/rpc/scan/received_message.h"
+#include "server/threads/steady_time.h"
 
 namespace attendant {
 
@@ -78,18 +79,17 @@ class RawService : public Proto::Service {
         method, group,
         [this, answer = std::move(answer)](IncomingCall& call, grpc::ByteBuffer& bytes,
                                            Response& response) {
-          const absl::Time arrival = absl::Now();
+          const absl::Time arrival = SteadyNow();
           const auto request_bytes = static_cast<int64_t>(bytes.Length());
           Request request;
           absl::Status status = ReadSmall(bytes, request);
           if (status.ok()) status = answer(request, response);
           gate_.Ended(
               *call.info,
-              {.arrival = arrival,
-               .code = status.code(),
+              {.code = status.code(),
                .request_bytes = request_bytes,
                .response_bytes = status.ok() ? static_cast<int64_t>(response.ByteSizeLong()) : 0,
-               .total = absl::Now() - arrival});
+               .total = SteadyNow() - arrival});
           return AnswerAtOnce(call.context, status);
         });
   }

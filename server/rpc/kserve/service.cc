@@ -14,6 +14,7 @@
 #include "server/rpc/call/calls.h"
 #include "server/rpc/kserve/infer_run.h"
 #include "server/rpc/scan/received_message.h"
+#include "server/threads/steady_time.h"
 
 namespace attendant {
 namespace {
@@ -230,12 +231,11 @@ void KServeService::ServeChange(const char* method,
     (models.*change)(request.model_name(), std::move(done));
   };
   auto log_end = [this](const IncomingCall& call, int64_t request_bytes, UnaryCall::Done done) {
-    return [this, info = call.info, arrival = absl::Now(), request_bytes,
+    return [this, info = call.info, arrival = SteadyNow(), request_bytes,
             done = std::move(done)](const absl::Status& status) mutable {
-      dependencies_.requests.gate.Ended(*info, {.arrival = arrival,
-                                                .code = status.code(),
-                                                .request_bytes = request_bytes,
-                                                .total = absl::Now() - arrival});
+      dependencies_.requests.gate.Ended(
+          *info,
+          {.code = status.code(), .request_bytes = request_bytes, .total = SteadyNow() - arrival});
       done(status);
     };
   };

@@ -136,12 +136,9 @@ TEST_F(CallGateTest, LogsRequestsAndRefusalsButNoKey) {
   const CallGate::Entry entry = Enter(
       gate, kEncode, {{"x-api-key", kKey}, {"x-request-id", "r1"}, {"traceparent", kTraceParent}});
   const std::string model(200, 'm');
-  gate.Ended(*entry.call, {.arrival = absl::Now(),
-                           .model = model,
-                           .message_id = "m1",
-                           .tokens = 7,
-                           .request_bytes = 11,
-                           .response_bytes = 13});
+  gate.Ended(
+      *entry.call,
+      {.model = model, .message_id = "m1", .tokens = 7, .request_bytes = 11, .response_bytes = 13});
   Enter(gate, kLoad, {{"x-api-key", kKey}, {"x-request-id", "r2"}});
   Enter(gate, kEncode, {{"x-api-key", "a-wrong-key-of-a-client"}, {"x-request-id", "r3"}});
   const std::string text = LogText();

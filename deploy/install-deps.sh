@@ -142,7 +142,7 @@ main() {
           nlohmann-json3-dev libcli11-dev libicu-dev libpango1.0-dev libssl-dev fonts-dejavu-core zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev
         provide_onednn ;;
       quickstart) apt_install ca-certificates curl python3 python3-venv ;;
-      test) apt_install ccache libb64-0d openssl shellcheck unzip ;;
+      test) apt_install ccache libb64-0d libfaketime openssl shellcheck unzip ;;
       image) apt_install buildah debootstrap debian-archive-keyring ;;
       clang) apt_install clang ;;
       cuda) provide_cuda ;;

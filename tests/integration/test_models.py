@@ -14,6 +14,7 @@ import tritonclient.grpc as triton
 
 from harness import attendant, exposition, memory, settings
 from harness.attendant import pb
+from harness.model_folder import write_model
 from harness.server import Server, wait_until
 
 RELOADS = 100
@@ -24,29 +25,12 @@ MAX_GROWTH_BYTES = 48 << 20
 OUTPUT = "last_hidden_state"
 
 
-def write_version(folder, negate):
-    """The golden tiny model, or one whose word embeddings have the other sign. The weights change in one step."""
-    folder.mkdir(parents=True, exist_ok=True)
-    data = bytearray((settings.TINY_MODEL / "model.safetensors").read_bytes())
-    header_bytes = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:8 + header_bytes])
-    name = next(name for name in header if name.endswith("word_embeddings.weight"))
-    begin, end = (8 + header_bytes + offset for offset in header[name]["data_offsets"])
-    if negate:
-        values = -np.frombuffer(bytes(data[begin:end]), "<f4")
-        data[begin:end] = values.tobytes()
-    draft = folder / "draft"
-    draft.write_bytes(data)
-    os.replace(draft, folder / "model.safetensors")
-    shutil.copy(settings.TINY_MODEL / "config.json", folder / "config.json")
-
-
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
     root = tmp_path_factory.mktemp("repository")
-    write_version(root / "swap", False)
-    write_version(root / "versions" / "1", False)
-    write_version(root / "versions" / "2", True)
+    write_model(root / "swap", False)
+    write_model(root / "versions" / "1", False)
+    write_model(root / "versions" / "2", True)
     (root / "big").mkdir()
     for file in settings.model_dir().iterdir():
         if file.is_file():
@@ -166,7 +150,7 @@ def test_only_fixed_models_are_loaded_at_the_start(client):
 def test_a_hundred_reloads_under_load_lose_nothing(server, client, repository):
     variants = []
     for negate in (False, True):
-        write_version(repository / "swap", negate)
+        write_model(repository / "swap", negate)
         client.load_model("swap")
         variants.append(states(client, "swap"))
     assert variants[0] != variants[1]
@@ -174,7 +158,7 @@ def test_a_hundred_reloads_under_load_lose_nothing(server, client, repository):
     resident = memory.resident_bytes(server.pid)
     with Load(server, "swap", stream_too=True) as load:
         for i in range(RELOADS):
-            write_version(repository / "swap", i % 2 == 1)
+            write_model(repository / "swap", i % 2 == 1)
             client.load_model("swap", client_timeout=60)
             assert states(client, "swap") == variants[i % 2], "new requests go to the new model"
     assert not load.errors
@@ -197,7 +181,7 @@ def test_a_load_that_fails_keeps_what_serves(client, repository):
     assert states(client, "swap") == before
     entry = index(client)["swap.ids", "1"]
     assert entry.state == "READY" and "config.json" in entry.reason
-    write_version(repository / "swap", False)
+    write_model(repository / "swap", False)
     client.load_model("swap")
     assert index(client)["swap.ids", "1"].reason == ""
 
@@ -215,7 +199,7 @@ def test_versions_answer_by_their_number(server, client, repository):
             message = attendant.request("versions", [attendant.ids((5, 6, 7))], last_hidden_state=True)
             message.model_version = version
             assert typed.encode(message).last_hidden_state.data == expected
-    write_version(repository / "versions" / "3", False)
+    write_model(repository / "versions" / "3", False)
     client.load_model("versions")
     assert list(client.get_model_metadata("versions.ids").versions) == ["2", "3"]
     assert states(client, "versions") == first

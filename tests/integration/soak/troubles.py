@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What makes a server's day bad. Each trouble is a function that happens once; `happen` repeats it on its own thread."""
+
+import random
+import socket
+import subprocess
+import threading
+import time
+
+import grpc
+
+from harness import attendant, hostile, memory, settings
+from harness.attendant import ids, pb, request
+from harness.model_folder import write_model
+from harness.slow_client import SlowClient
+
+HOUR = 3600
+CASES = [case for case in hostile.cases(400) if not case.path.startswith(hostile.HEALTH)]
+BAD_CODES = {grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN}
+
+
+class Troubles:
+    """One server's troubles. `counts` says how often each has happened; `faults` what must not have been."""
+
+    def __init__(self, server, folder, seed, stop):
+        self.server = server
+        self.repository = folder / "repository"
+        self.clock = folder / "clock"
+        self.stop = stop
+        self.counts = {}
+        self.faults = []
+        kinds = [self.cancel_storm, self.killed_client, self.slow_reader, self.no_descriptors, self.reload,
+                 self.corrupt_reload, self.repository_gone, self.wall_clock, self.mangled_bytes]
+        self.threads = [threading.Thread(target=self._happen, args=(kind, random.Random(f"{seed}.{kind.__name__}")))
+                        for kind in kinds]
+        self.disk = threading.Lock()  # of the troubles that write the repository
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *unused):
+        self.stop.set()
+        for thread in self.threads:
+            thread.join()
+
+    def _happen(self, kind, rng):
+        while not self.stop.is_set():
+            try:
+                number = kind(rng)
+            except Exception as error:  # pylint: disable=broad-except
+                self.faults.append(f"{kind.__name__}: {error!r}")
+                self.stop.set()
+                return
+            self.counts[kind.__name__] = self.counts.get(kind.__name__, 0) + number
+
+    def cancel_storm(self, rng):
+        """Calls that are cancelled at any moment: before they arrive, in the queue, in a batch, after their answer."""
+        size = 40
+        with attendant.Client(self.server.grpc) as client:
+            calls = []
+            for _ in range(size):
+                rows = [ids([7] * rng.randint(1, 40)) for _ in range(rng.randint(1, 8))]
+                calls.append(client.stub.Encode.future(request("tiny", rows, last_hidden_state=True), timeout=60))
+                if rng.random() < 0.3:
+                    time.sleep(rng.random() * 0.003)
+                rng.choice(calls).cancel()
+            for call in calls:
+                call.cancel()
+            codes = {call.code() for call in calls}
+        assert codes <= {grpc.StatusCode.OK, grpc.StatusCode.CANCELLED}, codes
+        return size
+
+    def killed_client(self, rng):
+        """A load generator that dies in the middle of its requests."""
+        command = [settings.bin_dir() / "attendant", "load", f"--server={self.server.grpc}", "--model=tiny",
+                   "--vocab=90", "--lengths=uniform:1:40", "--duration=60s", "--concurrency=16"]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            process.wait(0.2 + rng.random())
+        except subprocess.TimeoutExpired:
+            pass
+        process.kill()
+        process.wait()
+        self.stop.wait(1)
+        return 1
+
+    def slow_reader(self, rng):
+        """Streams whose answers nobody reads."""
+        message = request("tiny", [ids([9] * 40)] * 8, last_hidden_state=True).SerializeToString()
+        with SlowClient(self.server.grpc) as slow:
+            for _ in range(rng.randint(1, 4)):
+                slow.call(hostile.ENCODER + "EncodeStream", *[message] * 8)
+            self.stop.wait(rng.random() * 3)
+        return 1
+
+    def no_descriptors(self, rng):
+        """More connections than the process has descriptors."""
+        host, port = self.server.grpc.split(":")
+        connections = [socket.create_connection((host, int(port))) for _ in range(400)]
+        self.stop.wait(rng.random())
+        for connection in connections:
+            connection.close()
+        self.stop.wait(2)
+        return 1
+
+    def reload(self, rng):
+        """New weights for a model that is in use."""
+        with self.disk:
+            write_model(self.repository / "swap", rng.random() < 0.5)
+        self.stop.wait(3)
+        return 1
+
+    def corrupt_reload(self, rng):
+        """New files that are no model."""
+        folder = self.repository / "swap"
+        with self.disk:
+            name = rng.choice(["config.json", "model.safetensors"])
+            draft = self.repository.parent / "draft"
+            draft.write_bytes(rng.choice([b"", b"{", rng.randbytes(5000), (folder / name).read_bytes()[:100]]))
+            draft.rename(folder / name)
+            self.stop.wait(3)
+            write_model(folder, rng.random() < 0.5)
+        self.stop.wait(3)
+        return 1
+
+    def repository_gone(self, rng):
+        """The repository's disk is taken away, and comes back."""
+        away = self.repository.with_name("away")
+        with self.disk:
+            self.repository.rename(away)
+            self.stop.wait(rng.random() * 3)
+            away.rename(self.repository)
+        self.stop.wait(5)
+        return 1
+
+    def wall_clock(self, rng):
+        """Somebody sets the clock, forward or back."""
+        set_clock(self.clock, rng.choice([-HOUR, HOUR]) * rng.random())
+        self.stop.wait(rng.random() * 2)
+        return 1
+
+    def mangled_bytes(self, rng):
+        """A valid message with some bytes changed, for any method."""
+        case = rng.choice(CASES)
+        data = bytearray(case.message)
+        for _ in range(rng.randint(1, 8)):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+        with memory.raw_channel(self.server.grpc) as channel:
+            try:
+                if case.stream:
+                    list(channel.stream_stream(case.path)(iter([bytes(data)] * 4), timeout=60))
+                else:
+                    channel.unary_unary(case.path)(bytes(data), timeout=60)
+            except grpc.RpcError as error:
+                assert error.code() not in BAD_CODES, f"{case.path} {case.name}: {error.details()}"
+        return 1
+
+
+def set_clock(file, seconds):
+    """What the server's wall clock is ahead of the true one: libfaketime reads this file."""
+    draft = file.with_suffix(".draft")
+    draft.write_text(f"{seconds:+.0f}\n", encoding="utf-8")
+    draft.rename(file)

@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "kernels/core/base/half.h"
 #include "client/wire.h"
 #include "google/protobuf/message.h"
+#include "kernels/core/base/half.h"
 #include "kernels/core/status_macros.h"
 
 namespace attendant::client {

@@ -15,6 +15,9 @@ size_t SizeOf(const Sequence& sequence) {
   if (const auto* ids = std::get_if<TokenIds>(&sequence)) {
     return ids->token_ids.size() * sizeof(int32_t);
   }
+  if (const auto* pair = std::get_if<TextPair>(&sequence)) {
+    return pair->first.size() + pair->second.size();
+  }
   return std::get<std::string>(sequence).size();
 }
 

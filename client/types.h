@@ -49,8 +49,13 @@ struct TokenIds {
   std::vector<uint8_t> attention_mask = {};  // [len], or empty: all 1; 0 hides a token
 };
 
-// UTF-8 text, or token ids.
-using Sequence = std::variant<std::string, TokenIds>;
+// Two UTF-8 texts that become one sequence. For a reranker: the query and a passage.
+struct TextPair {
+  std::string first = {}, second = {};
+};
+
+// UTF-8 text, a pair of texts, or token ids.
+using Sequence = std::variant<std::string, TextPair, TokenIds>;
 
 // How the hidden states of a sequence become one vector. kModelDefault takes the model's own way.
 enum class Pooling { kModelDefault, kMean, kCls, kMax, kLast };
@@ -71,6 +76,10 @@ struct PooledOptions {
   int32_t dims = 0;                    // keep the first `dims` before normalizing; 0 keeps all
 };
 
+// What is applied to a classifier's logits. kModelDefault: sigmoid for one label, softmax for
+// several, unless the model says otherwise.
+enum class ScoreActivation { kModelDefault, kNone, kSigmoid, kSoftmax };
+
 // Layers and heads whose attention weights to answer with, counted from 0. An empty list means all.
 struct AttentionOptions {
   std::vector<int32_t> layers = {};
@@ -84,6 +93,7 @@ struct EncodeRequest {
   // The outputs to answer with; at least one.
   bool last_hidden_state = false;
   std::optional<PooledOptions> pooled = {};
+  std::optional<ScoreActivation> scores = {};  // of a classifier; not together with `pooled`
   std::optional<AttentionOptions> attention_weights = {};
   // Hidden states between the layers: 0 is the input of the first layer, i > 0 the output of layer
   // i.
@@ -123,6 +133,7 @@ struct EncodeResult {
   std::vector<SequenceInfo> sequences;  // in the order of the request
   Tensor last_hidden_state;             // [tokens, hidden], sequence after sequence
   Tensor pooled;                        // [sequences, dims]
+  Tensor scores;                        // [sequences, labels]
   // For each sequence [layers, heads, len, len]. A row belongs to a token that attends, and its
   // values sum to 1.
   std::vector<Tensor> attention_weights;
@@ -149,6 +160,7 @@ struct ModelInfo {
   int64_t max_sequence_tokens = 0;  // longest sequence of ids
   int64_t max_text_tokens = 0;      // length at which texts are cut
   bool normalize = false;           // pooled embeddings have length 1 by default
+  std::vector<std::string> labels;  // of a classifier's scores; a reranker has one
 };
 
 enum class ServingStatus { kUnknown, kServing, kNotServing };

@@ -45,6 +45,20 @@ v1::Truncation ToProto(Truncation truncation) {
   return v1::TRUNCATION_UNSPECIFIED;
 }
 
+v1::ScoreActivation ToProto(ScoreActivation activation) {
+  switch (activation) {
+    case ScoreActivation::kNone:
+      return v1::SCORE_ACTIVATION_NONE;
+    case ScoreActivation::kSigmoid:
+      return v1::SCORE_ACTIVATION_SIGMOID;
+    case ScoreActivation::kSoftmax:
+      return v1::SCORE_ACTIVATION_SOFTMAX;
+    case ScoreActivation::kModelDefault:
+      break;
+  }
+  return v1::SCORE_ACTIVATION_UNSPECIFIED;
+}
+
 void FillIds(const TokenIds& ids, v1::TokenIds& proto) {
   proto.mutable_token_ids()->Add(ids.token_ids.begin(), ids.token_ids.end());
   proto.mutable_segment_ids()->Add(ids.segment_ids.begin(), ids.segment_ids.end());
@@ -62,6 +76,9 @@ void FillOutputs(const EncodeRequest& request, v1::OutputSelection& outputs) {
     v1::AttentionSelection& chosen = *outputs.mutable_attention_weights();
     chosen.mutable_layers()->Add(attention.layers.begin(), attention.layers.end());
     chosen.mutable_heads()->Add(attention.heads.begin(), attention.heads.end());
+  }
+  if (request.scores.has_value()) {
+    outputs.mutable_scores()->set_activation(ToProto(*request.scores));
   }
   if (!request.pooled.has_value()) return;
   v1::PooledOutput& pooled = *outputs.mutable_pooled();
@@ -167,6 +184,13 @@ size_t CodePointBytes(absl::string_view text) {
   return point < kLeast[size] || point > 0x10ffff || surrogate ? 0 : size;
 }
 
+absl::Status CheckText(int index, absl::string_view text) {
+  const size_t at = FindInvalidUtf8(text);
+  if (at == absl::string_view::npos) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("sequence ", index, " is not valid UTF-8 at byte ", at));
+}
+
 // "POOLING_MEAN" -> "mean"
 std::string LowerSuffix(absl::string_view name, absl::string_view prefix) {
   return absl::AsciiStrToLower(absl::StripPrefix(name, prefix));
@@ -208,11 +232,16 @@ absl::StatusOr<v1::EncodeRequest> ToProto(const EncodeRequest& request) {
       FillIds(*ids, *added.mutable_ids());
       continue;
     }
-    const std::string& text = std::get<std::string>(sequence);
-    if (const size_t at = FindInvalidUtf8(text); at != absl::string_view::npos) {
-      return absl::InvalidArgumentError(absl::StrCat("sequence ", sequences.sequences_size() - 1,
-                                                     " is not valid UTF-8 at byte ", at));
+    const int index = sequences.sequences_size() - 1;
+    if (const auto* pair = std::get_if<TextPair>(&sequence)) {
+      ATTENDANT_RETURN_IF_ERROR(CheckText(index, pair->first));
+      ATTENDANT_RETURN_IF_ERROR(CheckText(index, pair->second));
+      added.mutable_pair()->set_first(pair->first);
+      added.mutable_pair()->set_second(pair->second);
+      continue;
     }
+    const std::string& text = std::get<std::string>(sequence);
+    ATTENDANT_RETURN_IF_ERROR(CheckText(index, text));
     added.set_text(text);
   }
   return proto;
@@ -259,8 +288,12 @@ absl::StatusOr<EncodeResult> FromProto(const v1::EncodeResponse& response) {
   if (response.has_pooled()) {
     ATTENDANT_ASSIGN_OR_RETURN(result.pooled, FromProto(response.pooled()));
   }
+  if (response.has_scores()) {
+    ATTENDANT_ASSIGN_OR_RETURN(result.scores, FromProto(response.scores()));
+  }
   ATTENDANT_RETURN_IF_ERROR(CheckRows("last_hidden_state", result.last_hidden_state, tokens));
   ATTENDANT_RETURN_IF_ERROR(CheckRows("pooled", result.pooled, response.sequences_size()));
+  ATTENDANT_RETURN_IF_ERROR(CheckRows("scores", result.scores, response.sequences_size()));
   ATTENDANT_RETURN_IF_ERROR(ReadAttentionWeights(response, result));
   ATTENDANT_RETURN_IF_ERROR(ReadHiddenStates(response, tokens, result));
   result.timings = FromProto(response.timings());
@@ -296,6 +329,7 @@ ModelInfo FromProto(const v1::ModelInfo& model) {
   info.max_sequence_tokens = model.max_sequence_tokens();
   info.max_text_tokens = model.max_text_tokens();
   info.normalize = model.normalize();
+  info.labels.assign(model.labels().begin(), model.labels().end());
   return info;
 }
 

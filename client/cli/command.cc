@@ -16,9 +16,10 @@ constexpr absl::string_view kExitCodes =
     "time is over.\n";
 
 const std::vector<CommandInfo>& Commands() {
-  static const auto& commands = *new std::vector<CommandInfo>{
-      EmbedCommandInfo(),  EncodeCommandInfo(), AttendCommandInfo(), ModelsCommandInfo(),
-      HealthCommandInfo(), LoadCommandInfo(),   HeatmapCommandInfo()};
+  static const auto& commands =
+      *new std::vector<CommandInfo>{EmbedCommandInfo(),  RerankCommandInfo(), ClassifyCommandInfo(),
+                                    EncodeCommandInfo(), AttendCommandInfo(), ModelsCommandInfo(),
+                                    HealthCommandInfo(), LoadCommandInfo(),   HeatmapCommandInfo()};
   return commands;
 }
 

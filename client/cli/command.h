@@ -55,6 +55,8 @@ struct CommandInfo {
 CommandInfo AttendCommandInfo();
 CommandInfo EmbedCommandInfo();
 CommandInfo EncodeCommandInfo();
+CommandInfo RerankCommandInfo();
+CommandInfo ClassifyCommandInfo();
 CommandInfo ModelsCommandInfo();
 CommandInfo HealthCommandInfo();
 CommandInfo LoadCommandInfo();

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/checkpoints/classifier_head.h"
 #include "kernels/checkpoints/families/family.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/json_file.h"
@@ -205,7 +206,11 @@ absl::StatusOr<Checkpoint> LoadCheckpoint(const JsonNode& json, const std::strin
                         absl::StrCat(directory, ": ", weights.status().message()));
   }
   weights->storage = storage;
-  return Checkpoint{config.encoder, *std::move(weights)};
+  Checkpoint checkpoint{.config = config.encoder, .weights = *std::move(weights)};
+  ATTENDANT_ASSIGN_OR_RETURN(
+      checkpoint.classifier,
+      ReadSequenceClassifier(json, config.encoder.hidden, directory, *storage->store));
+  return checkpoint;
 }
 
 }  // namespace attendant

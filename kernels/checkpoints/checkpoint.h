@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "kernels/core/encoder_config.h"
 #include "kernels/core/encoder_weights.h"
+#include "kernels/heads/sequence_classifier.h"
 
 namespace attendant {
 
@@ -15,14 +17,15 @@ struct Checkpoint {
   EncoderConfig config;  // passes Validate
   EncoderWeights
       weights;  // every tensor there, with the shape that `config` gives it, all values finite
+  std::optional<SequenceClassifier> classifier;  // of a model with such a head
 };
 
 // Reads the folder of an encoder whose family is known (families/family.h): config.json, and the
 // weights in model.safetensors or in the shards of model.safetensors.index.json. Tensors may carry
 // the family's prefix, as "bert.", and the old names
-// LayerNorm.gamma and LayerNorm.beta; tensors that the encoder does not need (pooler,
-// heads, position_ids) are ignored. f32 weights stay in the mapped files, f16, bf16 and f64 are
-// converted.
+// LayerNorm.gamma and LayerNorm.beta; the head is read by classifier_head.h; tensors that neither
+// needs (position_ids, other heads) are ignored. f32 weights stay in the mapped files, f16, bf16
+// and f64 are converted.
 //
 // NOT_FOUND without a config or weights file; INVALID_ARGUMENT, naming the file or tensor, the
 // expected and the found value, for contradictions; UNIMPLEMENTED for another architecture.

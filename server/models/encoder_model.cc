@@ -106,6 +106,7 @@ absl::Status LoadParts(const std::string& directory, Checkpoint checkpoint, cons
   ATTENDANT_ASSIGN_OR_RETURN(const DType dtype, ChooseDType(options.dtype, backend));
   ATTENDANT_ASSIGN_OR_RETURN(
       model.encoder, backend.Prepare(checkpoint.config, std::move(checkpoint.weights), dtype));
+  model.classifier = std::move(checkpoint.classifier);
   model.max_sequence_tokens =
       std::min(model.config().max_positions, options.batcher.max_batch_tokens);
   ATTENDANT_ASSIGN_OR_RETURN(model.sentence, ReadSentenceSettings(directory, model.config().hidden,

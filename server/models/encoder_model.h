@@ -5,11 +5,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "kernels/core/backend.h"
 #include "kernels/checkpoints/checkpoint.h"
+#include "kernels/core/backend.h"
+#include "kernels/heads/sequence_classifier.h"
 #include "server/batching/batcher.h"
 #include "server/metrics/model_statistics.h"
 #include "server/metrics/server_metrics.h"
@@ -68,6 +70,7 @@ struct EncoderModel final : ServableModel {
   int64_t max_sequence_tokens = 0;  // the longest sequence of ids: position table and batch budget
   int64_t arena_bytes = 0;          // of all its sessions
   KServeStatistics statistics;
+  std::optional<SequenceClassifier> classifier;  // of a checkpoint that has one
   std::unique_ptr<Tokenizer> tokenizer;  // null when the checkpoint has no tokenizer.json: ids only
   std::shared_ptr<PreparedEncoder> encoder;  // shared with scrapes of its devices
 

@@ -25,7 +25,7 @@ absl::StatusOr<PendingRequest> EncodeRun::Prepare() {
 }
 
 // Puts the batcher's results beside the sequences they belong to. A fully masked sequence was never
-// computed: its pooled vector is zeros.
+// computed: its pooled vector and its scores are zeros.
 void EncodeRun::Answer(RequestResult result) {
   auto next = result.sequences.begin();
   for (EncodedSequence& sequence : output_.sequences) {
@@ -34,8 +34,18 @@ void EncodeRun::Answer(RequestResult result) {
     } else if (output_.outputs.pooling != Pooling::kNone) {
       sequence.result.pooled.assign(static_cast<size_t>(output_.outputs.dims), 0.0f);
     }
+    if (output_.scores.has_value()) Score(sequence);
   }
   ToMessage(output_);
+}
+
+void EncodeRun::Score(EncodedSequence& sequence) const {
+  const SequenceClassifier& classifier = *model_->classifier;
+  sequence.scores.resize(static_cast<size_t>(classifier.num_labels()));
+  const std::vector<float> pooled = std::exchange(sequence.result.pooled, {});
+  if (sequence.unmasked_tokens() == 0) return;
+  classifier.ComputeLogits(pooled, sequence.scores);
+  ApplyActivation(*output_.scores, sequence.scores);
 }
 
 RequestTokens EncodeRun::CountTokens(ModelMetrics& metrics) const {

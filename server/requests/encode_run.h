@@ -39,6 +39,9 @@ class EncodeRun : public RequestRun {
   const EncodeOutput& output() const { return output_; }
 
  private:
+  // Makes the scores from the pooled vector, and frees that.
+  void Score(EncodedSequence& sequence) const;
+
   const EncodeLimits& limits_;
   std::shared_ptr<EncoderModel> model_;
   EncodeInput input_;  // from Decode to Prepare

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/core/outputs.h"
+#include "kernels/heads/sequence_classifier.h"
 #include "server/batching/request.h"
 #include "server/requests/number_format.h"
 
@@ -22,16 +23,25 @@ struct IdsInput {
   std::vector<uint8_t> attention_mask;  // [len], or empty: all 1
 };
 
+// Two texts that become one sequence: a query and a passage.
+struct TextPair {
+  std::string first, second;
+};
+
+using SequenceContent = std::variant<std::string, TextPair, IdsInput>;
+
 enum class Truncation { kTextOnly, kNone, kRight };
 
 // An encode request in the server's own words. Every protocol translates its message to this.
 struct EncodeInput {
-  std::vector<std::variant<std::string, IdsInput>> sequences;  // each is text or ids
+  std::vector<SequenceContent> sequences;
   bool last_hidden_state = false;
   bool pooled = false;
-  std::optional<Pooling> pooling;  // unset: as the model says
-  std::optional<bool> normalize;   // unset: as the model says
-  int64_t dims = 0;                // 0: all
+  std::optional<Pooling> pooling;                   // unset: as the model says
+  std::optional<bool> normalize;                    // unset: as the model says
+  int64_t dims = 0;                                 // 0: all
+  bool scores = false;                              // of the model's classifier; excludes `pooled`
+  std::optional<ScoreActivation> score_activation;  // unset: as the model says
   bool attention_weights = false;
   LayerSelection layers;  // no attention layers or heads: all of them; `hidden` is unset
   bool token_strings = false;
@@ -46,7 +56,8 @@ struct EncodedSequence {
   std::vector<uint8_t> attention_mask;     // [len], or empty: all 1
   std::vector<std::string> token_strings;  // [len], or empty: not asked for
   bool truncated = false;
-  SequenceResult result;  // hidden states and attention weights of the unmasked tokens only
+  std::vector<float> scores;  // [labels], if asked for
+  SequenceResult result;      // hidden states and attention weights of the unmasked tokens only
 
   int64_t len() const { return static_cast<int64_t>(token_ids.size()); }
   bool masked(size_t token) const { return !attention_mask.empty() && attention_mask[token] == 0; }
@@ -72,8 +83,9 @@ void AppendAttentionWeights(const EncodedSequence& sequence, int64_t maps, Numbe
 // message.
 struct EncodeOutput {
   std::vector<EncodedSequence> sequences;
-  SequenceOutputs outputs;      // of each sequence, with the model's defaults filled in
-  LayerSelection layers;        // with every layer and head listed
+  SequenceOutputs outputs;                // of each sequence, with the model's defaults filled in
+  LayerSelection layers;                  // with every layer and head listed
+  std::optional<ScoreActivation> scores;  // asked for
   int64_t response_bytes = 0;   // of the tensors asked for, as f32, and of the token strings
   int64_t attention_bytes = 0;  // of the attention weights among them
 };

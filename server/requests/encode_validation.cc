@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -46,8 +47,23 @@ absl::Status CheckRequest(const EncoderModel& model, const EncodeLimits& limits,
                  model.config().hidden);
 }
 
+absl::Status CheckScores(const EncoderModel& model, const EncodeInput& input) {
+  if (!input.scores) return absl::OkStatus();
+  if (!model.classifier.has_value()) {
+    return Invalid("scores need a classifier or reranker; model '", model.name,
+                   "' has no such head");
+  }
+  if (input.pooled) return Invalid("ask for pooled embeddings or for scores, not for both");
+  return absl::OkStatus();
+}
+
 SequenceOutputs ChooseOutputs(const EncoderModel& model, const EncodeInput& input) {
   SequenceOutputs outputs{.last_hidden_state = input.last_hidden_state};
+  if (input.scores) {
+    outputs.pooling = model.classifier->pooling;
+    outputs.dims = model.config().hidden;
+    return outputs;
+  }
   const bool other_tensors =
       input.last_hidden_state || input.attention_weights || !input.layers.hidden_layers.empty();
   if (input.pooled || !other_tensors) {
@@ -143,21 +159,38 @@ absl::StatusOr<EncodedSequence> FromIds(const EncoderModel& model, size_t index,
   return sequence;
 }
 
+// A text or a pair of texts.
+template <typename Tokenize>
 absl::StatusOr<EncodedSequence> FromText(const EncoderModel& model, size_t index,
-                                         Truncation truncation, const std::string& text) {
+                                         Truncation truncation, Tokenize tokenize) {
   if (model.tokenizer == nullptr) {
     return Invalid("sequence ", index, " is text, but model '", model.name,
                    "' takes token ids only: its checkpoint has no tokenizer.json");
   }
-  absl::StatusOr<TokenizedText> tokenized = model.tokenizer->Tokenize(
-      text,
-      {.max_tokens = model.sentence.max_text_tokens, .truncate = truncation != Truncation::kNone});
+  absl::StatusOr<TokenizedText> tokenized =
+      tokenize(*model.tokenizer, TokenizerOptions{.max_tokens = model.sentence.max_text_tokens,
+                                                  .truncate = truncation != Truncation::kNone});
   if (!tokenized.ok()) return InSequence(index, tokenized.status());
   EncodedSequence sequence;
   sequence.token_ids = std::move(tokenized->token_ids);
   sequence.segment_ids = std::move(tokenized->segment_ids);
   sequence.truncated = tokenized->truncated;
   return sequence;
+}
+
+absl::StatusOr<EncodedSequence> FromInput(const EncoderModel& model, size_t index,
+                                          Truncation truncation, const SequenceContent& input) {
+  if (const auto* ids = std::get_if<IdsInput>(&input))
+    return FromIds(model, index, truncation, *ids);
+  if (const auto* pair = std::get_if<TextPair>(&input)) {
+    return FromText(model, index, truncation,
+                    [pair](const Tokenizer& tokenizer, const auto& options) {
+                      return tokenizer.TokenizePair(pair->first, pair->second, options);
+                    });
+  }
+  return FromText(model, index, truncation, [&](const Tokenizer& tokenizer, const auto& options) {
+    return tokenizer.Tokenize(std::get<std::string>(input), options);
+  });
 }
 
 std::vector<std::string> TokenStringsOf(const EncoderModel& model,
@@ -186,7 +219,7 @@ SequenceInput TakeUnmasked(EncodedSequence& sequence) {
 // Adds what the answer for `sequence` takes. An answer that would be too large is refused while it
 // has cost nothing yet.
 absl::Status CountResponse(const EncodeLimits& limits, const EncodedSequence& sequence,
-                           EncodeOutput& output) {
+                           int64_t labels, EncodeOutput& output) {
   constexpr auto kValueBytes = static_cast<int64_t>(sizeof(float));
   const int64_t len = sequence.len();
   const int64_t attention_bytes = output.layers.attention_maps() * len * len * kValueBytes;
@@ -197,7 +230,7 @@ absl::Status CountResponse(const EncodeLimits& limits, const EncodedSequence& se
                    limits.max_attention_weight_bytes,
                    ": ask for fewer layers, heads or tokens in one request");
   }
-  int64_t values = output.outputs.dims + output.layers.hidden_values(len);
+  int64_t values = output.outputs.dims + labels + output.layers.hidden_values(len);
   if (output.outputs.last_hidden_state) values += len * output.layers.hidden;
   output.response_bytes += values * kValueBytes + attention_bytes;
   for (const std::string& token : sequence.token_strings) {
@@ -214,8 +247,11 @@ absl::Status CountResponse(const EncodeLimits& limits, const EncodedSequence& se
 absl::StatusOr<PendingRequest> ValidateEncode(const EncoderModel& model, const EncodeLimits& limits,
                                               EncodeInput input, EncodeOutput& output) {
   ATTENDANT_RETURN_IF_ERROR(CheckRequest(model, limits, input));
+  ATTENDANT_RETURN_IF_ERROR(CheckScores(model, input));
   output.outputs = ChooseOutputs(model, input);
+  if (input.scores) output.scores = input.score_activation.value_or(model.classifier->scores);
   ATTENDANT_ASSIGN_OR_RETURN(output.layers, ChooseLayers(model.config(), input));
+  const int64_t labels = input.scores ? model.classifier->num_labels() : 0;
   PendingRequest pending;
   pending.priority = input.priority;
   EncodeWork& work = pending.work.emplace<EncodeWork>();
@@ -223,13 +259,10 @@ absl::StatusOr<PendingRequest> ValidateEncode(const EncoderModel& model, const E
   work.layers = output.layers;
   for (size_t i = 0; i < input.sequences.size(); ++i) {
     const auto given = std::exchange(input.sequences[i], std::string());  // freed when it is read
-    const std::string* text = std::get_if<std::string>(&given);
-    ATTENDANT_ASSIGN_OR_RETURN(
-        EncodedSequence sequence,
-        text != nullptr ? FromText(model, i, input.truncation, *text)
-                        : FromIds(model, i, input.truncation, std::get<IdsInput>(given)));
+    ATTENDANT_ASSIGN_OR_RETURN(EncodedSequence sequence,
+                               FromInput(model, i, input.truncation, given));
     if (input.token_strings) sequence.token_strings = TokenStringsOf(model, sequence);
-    ATTENDANT_RETURN_IF_ERROR(CountResponse(limits, sequence, output));
+    ATTENDANT_RETURN_IF_ERROR(CountResponse(limits, sequence, labels, output));
     SequenceInput unmasked = TakeUnmasked(sequence);
     if (unmasked.len() > 0) {
       // The back end indexes its tables with these numbers, and a tokenizer too may know more

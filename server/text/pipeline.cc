@@ -30,6 +30,33 @@ struct TokenizerPipeline::Ids {
   bool more() const { return values.size() < enough; }
 };
 
+// Cuts one text to `room` ids, or two as transformers' `longest_first` does: the longer one first,
+// and both to halves, the longer one's the larger, when half of the room is less than each.
+void TokenizerPipeline::Truncate(std::vector<Ids>& texts, size_t room) {
+  if (texts.size() == 1) return texts[0].values.resize(room);
+  const bool swapped = texts[0].values.size() > texts[1].values.size();
+  Ids& shorter = texts[swapped ? 1 : 0];
+  Ids& longer = texts[swapped ? 0 : 1];
+  const size_t half = room / 2;
+  if (shorter.values.size() > half) shorter.values.resize(half);
+  longer.values.resize(room - shorter.values.size());
+}
+
+TokenizedText TokenizerPipeline::Join(const std::vector<Ids>& texts,
+                                      std::span<const TemplatePart> sequence) {
+  TokenizedText result;
+  for (const TemplatePart& part : sequence) {
+    if (part.text == TemplatePart::kSpecialToken) {
+      result.token_ids.push_back(part.id);
+    } else {
+      const std::vector<int32_t>& ids = texts[static_cast<size_t>(part.text)].values;
+      result.token_ids.insert(result.token_ids.end(), ids.begin(), ids.end());
+    }
+    result.segment_ids.resize(result.token_ids.size(), part.segment_id);
+  }
+  return result;
+}
+
 absl::StatusOr<std::unique_ptr<TokenizerPipeline>> TokenizerPipeline::Create(TokenizerParts parts) {
   std::unique_ptr<TokenizerPipeline> tokenizer(new TokenizerPipeline(std::move(parts)));
   ATTENDANT_RETURN_IF_ERROR(tokenizer->AddTokens(tokenizer->parts_.added_tokens));
@@ -56,27 +83,49 @@ absl::Status TokenizerPipeline::AddTokens(const std::vector<AddedToken>& tokens)
 
 absl::StatusOr<TokenizedText> TokenizerPipeline::Tokenize(absl::string_view text,
                                                           const TokenizerOptions& options) const {
-  if (const std::optional<size_t> offset = FindInvalidUtf8(text)) {
-    return absl::InvalidArgumentError(absl::StrCat("invalid UTF-8 at byte ", *offset));
+  return Assemble({&text, 1}, parts_.sequence.single, "text", options);
+}
+
+absl::StatusOr<TokenizedText> TokenizerPipeline::TokenizePair(
+    absl::string_view first, absl::string_view second, const TokenizerOptions& options) const {
+  if (parts_.sequence.pair.empty()) {
+    return absl::InvalidArgumentError("the model's tokenizer.json has no template for two texts");
   }
-  const auto num_special = static_cast<int64_t>(num_special_tokens());
-  if (options.max_tokens < num_special) {
+  const absl::string_view texts[] = {first, second};
+  return Assemble(texts, parts_.sequence.pair, "pair of texts", options);
+}
+
+absl::StatusOr<TokenizedText> TokenizerPipeline::Assemble(std::span<const absl::string_view> texts,
+                                                          std::span<const TemplatePart> sequence,
+                                                          absl::string_view what,
+                                                          const TokenizerOptions& options) const {
+  const size_t num_special = sequence.size() - texts.size();
+  if (options.max_tokens < static_cast<int64_t>(num_special)) {
     return absl::InvalidArgumentError(absl::StrCat("max_tokens is ", options.max_tokens,
                                                    ", the special tokens alone are ", num_special));
   }
-  // One more than fits tells that there was more; a refusal tells how many there were.
-  const auto room = static_cast<size_t>(options.max_tokens - num_special);
-  Ids ids{{}, options.truncate ? room + 1 : std::numeric_limits<size_t>::max(), {}};
-  AppendText(text, ids);
-  const bool too_long = ids.values.size() > room;
-  if (too_long && !options.truncate) {
-    return absl::InvalidArgumentError(absl::StrCat("the text has ",
-                                                   ids.values.size() + num_special_tokens(),
+  const auto room = static_cast<size_t>(options.max_tokens) - num_special;
+  // One more than fits tells that there was more; a refusal tells how many there were, and of two
+  // texts the longer one counts.
+  const bool count_all = !options.truncate || texts.size() > 1;
+  const size_t enough = count_all ? std::numeric_limits<size_t>::max() : room + 1;
+  std::vector<Ids> ids;
+  size_t found = 0;
+  for (const absl::string_view text : texts) {
+    if (const std::optional<size_t> offset = FindInvalidUtf8(text)) {
+      return absl::InvalidArgumentError(absl::StrCat("invalid UTF-8 at byte ", *offset,
+                                                     ids.empty() ? "" : " of the second text"));
+    }
+    AppendText(text, ids.emplace_back(Ids{{}, enough, {}}));
+    found += ids.back().values.size();
+  }
+  if (found > room && !options.truncate) {
+    return absl::InvalidArgumentError(absl::StrCat("the ", what, " has ", found + num_special,
                                                    " tokens, the limit is ", options.max_tokens));
   }
-  if (too_long) ids.values.resize(room);
-  TokenizedText tokenized = AddSpecialTokens(ids.values);
-  tokenized.truncated = too_long;
+  if (found > room) Truncate(ids, room);
+  TokenizedText tokenized = Join(ids, sequence);
+  tokenized.truncated = found > room;
   return tokenized;
 }
 
@@ -132,21 +181,6 @@ absl::string_view TokenizerPipeline::TakeChunk(absl::string_view& text) const {
   const absl::string_view chunk = text.substr(0, size);
   text.remove_prefix(size);
   return chunk;
-}
-
-TokenizedText TokenizerPipeline::AddSpecialTokens(const std::vector<int32_t>& ids) const {
-  TokenizedText result;
-  const size_t len = ids.size() + num_special_tokens();
-  result.token_ids.reserve(len);
-  result.segment_ids.reserve(len);
-  const auto add = [&](int32_t id, int32_t segment_id) {
-    result.token_ids.push_back(id);
-    result.segment_ids.push_back(segment_id);
-  };
-  for (const SpecialToken& special : parts_.sequence.before) add(special.id, special.segment_id);
-  for (const int32_t id : ids) add(id, parts_.sequence.text_segment_id);
-  for (const SpecialToken& special : parts_.sequence.after) add(special.id, special.segment_id);
-  return result;
 }
 
 }  // namespace attendant

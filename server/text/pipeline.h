@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -32,6 +33,8 @@ class TokenizerPipeline final : public Tokenizer {
 
   absl::StatusOr<TokenizedText> Tokenize(absl::string_view text,
                                          const TokenizerOptions& options) const override;
+  absl::StatusOr<TokenizedText> TokenizePair(absl::string_view first, absl::string_view second,
+                                             const TokenizerOptions& options) const override;
   absl::string_view TokenString(int32_t id) const override { return parts_.strings.Find(id); }
   int64_t vocab() const override { return parts_.vocab; }
 
@@ -39,6 +42,8 @@ class TokenizerPipeline final : public Tokenizer {
   struct Ids;
 
   explicit TokenizerPipeline(TokenizerParts parts);
+  static void Truncate(std::vector<Ids>& texts, size_t room);
+  static TokenizedText Join(const std::vector<Ids>& texts, std::span<const TemplatePart> sequence);
   absl::Status AddTokens(const std::vector<AddedToken>& tokens);
 
   // Each appends ids, and stops with false as soon as they are enough.
@@ -48,10 +53,11 @@ class TokenizerPipeline final : public Tokenizer {
   absl::string_view TakeChunk(absl::string_view& text) const;
   absl::string_view Normalize(absl::string_view text, Ids& ids) const;
 
-  size_t num_special_tokens() const {
-    return parts_.sequence.before.size() + parts_.sequence.after.size();
-  }
-  TokenizedText AddSpecialTokens(const std::vector<int32_t>& ids) const;
+  // `what` they are: "text", "pair of texts".
+  absl::StatusOr<TokenizedText> Assemble(std::span<const absl::string_view> texts,
+                                         std::span<const TemplatePart> sequence,
+                                         absl::string_view what,
+                                         const TokenizerOptions& options) const;
 
   TokenizerParts parts_;
   bool in_chunks_;  // text is normalized in chunks, cut at spaces

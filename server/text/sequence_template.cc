@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/text/sequence_template.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "server/text/base/json_fields.h"
 
 namespace attendant {
@@ -19,47 +21,86 @@ int32_t ReadSegmentId(const JsonFields& piece) {
 
 // `table` says which ids the piece's name stands for: {"[CLS]": {"id": "[CLS]", "ids": [101]}}
 void ReadSpecialToken(const JsonFields& piece, const JsonFields& table, int64_t max_id,
-                      std::vector<SpecialToken>& specials) {
+                      std::vector<TemplatePart>& parts) {
   const std::string name = piece.String("id");
   const int32_t segment_id = ReadSegmentId(piece);
   if (!piece.ok()) return;
   const JsonFields special = table.Object(name);
   for (const int64_t id : special.Integers("ids", max_id)) {
-    specials.push_back({static_cast<int32_t>(id), segment_id});
+    parts.push_back({.id = static_cast<int32_t>(id), .segment_id = segment_id});
   }
 }
 
-SequenceTemplate ReadTemplate(const JsonFields& fields, int64_t max_id) {
-  SequenceTemplate sequence;
+// `texts` are the names that the template may use, one letter each: "AB".
+TemplatePart ReadText(const JsonFields& text, absl::string_view texts) {
+  const std::string name = text.String("id");
+  const size_t index = name.size() == 1 ? texts.find(name[0]) : absl::string_view::npos;
+  if (index == absl::string_view::npos) {
+    text.Fail("id", texts.size() == 1 ? "is not 'A'" : "is neither 'A' nor 'B'");
+    return {};
+  }
+  return {.text = static_cast<int>(index), .segment_id = ReadSegmentId(text)};
+}
+
+std::vector<TemplatePart> ReadParts(const JsonFields& fields, const char* key,
+                                    absl::string_view texts, int64_t max_id) {
+  std::vector<TemplatePart> parts;
   const JsonFields table = fields.Object("special_tokens");
-  int num_texts = 0;
-  for (const JsonFields& piece : fields.Objects("single")) {
+  for (const JsonFields& piece : fields.Objects(key)) {
     if (!fields.ok()) break;
     if (piece.Has("SpecialToken")) {
-      ReadSpecialToken(piece.Object("SpecialToken"), table, max_id,
-                       num_texts == 0 ? sequence.before : sequence.after);
-      continue;
+      ReadSpecialToken(piece.Object("SpecialToken"), table, max_id, parts);
+    } else {
+      parts.push_back(ReadText(piece.Object("Sequence"), texts));
     }
-    const JsonFields text = piece.Object("Sequence");
-    if (text.String("id") != "A") text.Fail("id", "is not 'A'");
-    sequence.text_segment_id = ReadSegmentId(text);
-    ++num_texts;
   }
+  return parts;
+}
+
+int64_t CountText(const std::vector<TemplatePart>& parts, int text) {
+  return std::count_if(parts.begin(), parts.end(),
+                       [text](const TemplatePart& part) { return part.text == text; });
+}
+
+SequenceTemplate ReadTemplate(const JsonFields& fields, int64_t max_id) {
+  SequenceTemplate sequence{.single = ReadParts(fields, "single", "A", max_id), .pair = {}};
+  const int64_t num_texts = CountText(sequence.single, 0);
   if (num_texts != 1) {
     fields.Fail(absl::UnimplementedError(
         absl::StrCat(fields.PathOf("single"), " has the text ", num_texts,
                      " times; a template with the text exactly once is supported")));
   }
+  if (fields.Has("pair")) sequence.pair = ReadParts(fields, "pair", "AB", max_id);
+  if (CountText(sequence.pair, 0) != 1 || CountText(sequence.pair, 1) != 1) sequence.pair.clear();
   return sequence;
 }
 
-// BertProcessing and RobertaProcessing:
 // {"type": "BertProcessing", "sep": ["[SEP]", 102], "cls": ["[CLS]", 101]}
-SequenceTemplate ReadClsAndSep(const JsonFields& fields, int64_t max_id) {
+struct ClsAndSep {
+  TemplatePart cls, sep;
+};
+
+ClsAndSep ReadClsAndSep(const JsonFields& fields, int64_t max_id) {
   const auto read = [&](const std::string& key) {
-    return SpecialToken{static_cast<int32_t>(fields.Integer(key, size_t{1}, max_id)), 0};
+    return TemplatePart{.id = static_cast<int32_t>(fields.Integer(key, size_t{1}, max_id))};
   };
-  return {.before = {read("cls")}, .text_segment_id = 0, .after = {read("sep")}};
+  return {read("cls"), read("sep")};
+}
+
+// [CLS] A [SEP] B [SEP], the second text and its end in segment 1.
+SequenceTemplate ReadBert(const JsonFields& fields, int64_t max_id) {
+  const auto [cls, sep] = ReadClsAndSep(fields, max_id);
+  TemplatePart last = sep;
+  last.segment_id = 1;
+  return {.single = {cls, {.text = 0}, sep},
+          .pair = {cls, {.text = 0}, sep, {.text = 1, .segment_id = 1}, last}};
+}
+
+// <s> A </s> </s> B </s>, all in segment 0.
+SequenceTemplate ReadRoberta(const JsonFields& fields, int64_t max_id) {
+  const auto [cls, sep] = ReadClsAndSep(fields, max_id);
+  return {.single = {cls, {.text = 0}, sep},
+          .pair = {cls, {.text = 0}, sep, sep, {.text = 1}, sep}};
 }
 
 SequenceTemplate ReadAny(const JsonFields& fields, int64_t max_id);
@@ -85,7 +126,8 @@ SequenceTemplate ReadSequence(const JsonFields& fields, int64_t max_id) {
 SequenceTemplate ReadAny(const JsonFields& fields, int64_t max_id) {
   const std::string type = fields.String("type");
   if (type == "TemplateProcessing") return ReadTemplate(fields, max_id);
-  if (type == "BertProcessing" || type == "RobertaProcessing") return ReadClsAndSep(fields, max_id);
+  if (type == "BertProcessing") return ReadBert(fields, max_id);
+  if (type == "RobertaProcessing") return ReadRoberta(fields, max_id);
   if (type == "Sequence") return ReadSequence(fields, max_id);
   if (type != "ByteLevel") {
     fields.Fail(absl::UnimplementedError(

@@ -8,16 +8,20 @@ namespace attendant {
 
 class JsonFields;
 
-struct SpecialToken {
-  int32_t id = 0;
+// A special token, or the place of a text's tokens.
+struct TemplatePart {
+  static constexpr int kSpecialToken = -1;
+
+  int text = kSpecialToken;  // else 0 for the first text, 1 for the second
+  int32_t id = 0;            // of a special token
   int32_t segment_id = 0;
 };
 
-// The parts of a sequence: special tokens, the text's tokens, special tokens.
+// What a sequence is made of.
 struct SequenceTemplate {
-  std::vector<SpecialToken> before;
-  int32_t text_segment_id = 0;
-  std::vector<SpecialToken> after;
+  std::vector<TemplatePart> single = {{.text = 0}};
+  // Of two texts, each once. Empty: the file has no use for them.
+  std::vector<TemplatePart> pair = {{.text = 0}, {.text = 1, .segment_id = 1}};
 };
 
 // Reads the file's post_processor: TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel

@@ -35,6 +35,13 @@ class Tokenizer {
   virtual absl::StatusOr<TokenizedText> Tokenize(absl::string_view text,
                                                  const TokenizerOptions& options) const = 0;
 
+  // Two texts as one sequence, a question and a passage: "[CLS] first [SEP] second [SEP]". The
+  // longer one is cut first, on the right (`longest_first` of transformers). Errors as above, and
+  // INVALID_ARGUMENT when tokenizer.json has no template for two texts.
+  virtual absl::StatusOr<TokenizedText> TokenizePair(absl::string_view first,
+                                                     absl::string_view second,
+                                                     const TokenizerOptions& options) const = 0;
+
   // The token of an id, "##ing" or "[SEP]"; empty for an id that has no token.
   // Holds as long as the tokenizer.
   virtual absl::string_view TokenString(int32_t id) const = 0;

@@ -55,8 +55,8 @@ int64_t CountIds(const TokenizerParts& parts, const std::vector<VocabularyEntry>
   const auto add = [&](int32_t id) { largest = std::max<int64_t>(largest, id); };
   for (const VocabularyEntry& entry : vocabulary) add(entry.id);
   for (const AddedToken& token : parts.added_tokens) add(token.id);
-  for (const SpecialToken& special : parts.sequence.before) add(special.id);
-  for (const SpecialToken& special : parts.sequence.after) add(special.id);
+  for (const TemplatePart& part : parts.sequence.single) add(part.id);
+  for (const TemplatePart& part : parts.sequence.pair) add(part.id);
   return largest + 1;
 }
 

@@ -25,8 +25,9 @@ TABLE = {
     "kernels/core/threads": row(libraries="absl"),
     "kernels/core": row("kernels/core/threads", "absl"),
     "kernels/io": row("kernels/core", "absl", private="json"),
+    "kernels/heads": row("kernels/core"),
     "kernels/checkpoints/families": row("kernels/core kernels/io", "absl"),
-    "kernels/checkpoints": row("kernels/core kernels/io kernels/checkpoints/families", "absl"),
+    "kernels/checkpoints": row("kernels/core kernels/heads kernels/io kernels/checkpoints/families", "absl"),
     "kernels/reference": row("kernels/core kernels/core/threads", "absl"),
 
     "kernels/cpu/simd/attention": row(),
@@ -71,10 +72,10 @@ TABLE = {
     "server/metrics": row(libraries="absl prometheus"),
     "server/models": row(
         "kernels/core kernels/core/threads kernels/io kernels/checkpoints kernels/attention kernels/attention/modules "
-        "kernels/backends server/limits server/text server/threads server/batching server/metrics", "absl"),
+        "kernels/backends kernels/heads server/limits server/text server/threads server/batching server/metrics", "absl"),
     "server/access": row("kernels/core server/metrics", "absl", private="json openssl"),
     "server/requests": row(
-        "kernels/core server/access server/limits server/text server/threads server/batching server/models "
+        "kernels/core kernels/heads server/access server/limits server/text server/threads server/batching server/models "
         "server/metrics", "absl"),
     "server/rpc/scan": row("server/requests server/text/unicode", "absl grpc protobuf"),
     "server/rpc/call": row(
@@ -82,7 +83,7 @@ TABLE = {
         "server/rpc/scan", "absl grpc protobuf"),
     "server/rpc/wire": row("proto server/models server/requests", "absl"),
     "server/rpc/encoder": row(
-        "proto kernels/core server/access server/limits server/metrics server/models server/requests server/rpc/call "
+        "proto kernels/core kernels/heads server/access server/limits server/metrics server/models server/requests server/rpc/call "
         "server/rpc/scan server/rpc/wire", "absl grpc protobuf"),
     "server/rpc/attention": row(
         "proto kernels/core kernels/core/threads kernels/attention kernels/attention/modules server/access server/limits "

@@ -6,13 +6,9 @@
 
 namespace attendant::client {
 
-void EncodeFlags::AddTo(FlagParser& flags) {
+void RequestFlags::AddTo(FlagParser& flags) {
   flags.Add("model", &model, "NAME", "The model; not needed when the server has only one");
   flags.Add("file", &file, "FILE", "File with a text on each line; - is standard input");
-  flags.Add("output", &output, "FILE.npy", "Write the values to a NumPy file");
-  flags.AddChoice<DType>("dtype", &dtype,
-                         {{"f32", DType::kF32}, {"bf16", DType::kBf16}, {"f16", DType::kF16}},
-                         "Number format on the wire");
   flags.AddChoice<Truncation>(
       "truncation", &truncation,
       {{"text", Truncation::kTextOnly}, {"none", Truncation::kNone}, {"right", Truncation::kRight}},
@@ -24,14 +20,27 @@ void EncodeFlags::AddTo(FlagParser& flags) {
                   "Most requests at the same time");
 }
 
-absl::StatusOr<EncodeRequest> EncodeFlags::Prototype(Client& client) const {
+absl::StatusOr<EncodeRequest> RequestFlags::Prototype(Client& client) const {
   EncodeRequest prototype;
   prototype.model = model;
-  prototype.dtype = dtype;
   prototype.truncation = truncation;
   prototype.priority = priority;
   if (!model.empty()) return prototype;
   ATTENDANT_ASSIGN_OR_RETURN(prototype.model, client.OnlyModel());
+  return prototype;
+}
+
+void EncodeFlags::AddTo(FlagParser& flags) {
+  RequestFlags::AddTo(flags);
+  flags.Add("output", &output, "FILE.npy", "Write the values to a NumPy file");
+  flags.AddChoice<DType>("dtype", &dtype,
+                         {{"f32", DType::kF32}, {"bf16", DType::kBf16}, {"f16", DType::kF16}},
+                         "Number format on the wire");
+}
+
+absl::StatusOr<EncodeRequest> EncodeFlags::Prototype(Client& client) const {
+  ATTENDANT_ASSIGN_OR_RETURN(EncodeRequest prototype, RequestFlags::Prototype(client));
+  prototype.dtype = dtype;
   return prototype;
 }
 

@@ -11,12 +11,10 @@
 
 namespace attendant::client {
 
-// The flags that `embed` and `encode` share.
-struct EncodeFlags {
+// The flags of commands that send encode requests.
+struct RequestFlags {
   std::string model;
   std::string file;
-  std::string output;
-  DType dtype = DType::kF32;
   Truncation truncation = Truncation::kTextOnly;
   int32_t priority = 0;
   OrderedEncoder::Limits limits;
@@ -24,6 +22,15 @@ struct EncodeFlags {
   void AddTo(FlagParser& flags);
 
   // A request without sequences, for the model of --model or else the only model of the server.
+  absl::StatusOr<EncodeRequest> Prototype(Client& client) const;
+};
+
+// The flags that `embed` and `encode` share.
+struct EncodeFlags : RequestFlags {
+  std::string output;
+  DType dtype = DType::kF32;
+
+  void AddTo(FlagParser& flags);
   absl::StatusOr<EncodeRequest> Prototype(Client& client) const;
 };
 

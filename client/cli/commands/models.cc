@@ -22,6 +22,7 @@ nlohmann::ordered_json ToJson(const ModelInfo& model) {
                {"max_text_tokens", model.max_text_tokens},
                {"pooling", model.pooling},
                {"normalize", model.normalize}});
+  if (!model.labels.empty()) json["labels"] = model.labels;
   return json;
 }
 

@@ -45,6 +45,21 @@ absl::StatusOr<Truncation> TruncationFromProto(v1::Truncation truncation) {
   }
 }
 
+absl::StatusOr<std::optional<ScoreActivation>> ActivationFromProto(v1::ScoreActivation activation) {
+  switch (activation) {
+    case v1::SCORE_ACTIVATION_UNSPECIFIED:
+      return std::nullopt;
+    case v1::SCORE_ACTIVATION_NONE:
+      return ScoreActivation::kNone;
+    case v1::SCORE_ACTIVATION_SIGMOID:
+      return ScoreActivation::kSigmoid;
+    case v1::SCORE_ACTIVATION_SOFTMAX:
+      return ScoreActivation::kSoftmax;
+    default:
+      return UnknownEnum("outputs.scores.activation", activation);
+  }
+}
+
 absl::Status SequencesFromProto(const v1::Sequences& sequences, const EncodeLimits& limits,
                                 EncodeInput& input) {
   if (sequences.sequences_size() > limits.max_request_sequences) {
@@ -55,6 +70,9 @@ absl::Status SequencesFromProto(const v1::Sequences& sequences, const EncodeLimi
   for (const v1::Sequence& sequence : sequences.sequences()) {
     if (sequence.has_text()) {
       input.sequences.emplace_back(sequence.text());
+    } else if (sequence.has_pair()) {
+      input.sequences.emplace_back(
+          TextPair{.first = sequence.pair().first(), .second = sequence.pair().second()});
     } else if (sequence.has_ids()) {
       const v1::TokenIds& ids = sequence.ids();
       input.sequences.emplace_back(
@@ -62,8 +80,8 @@ absl::Status SequencesFromProto(const v1::Sequences& sequences, const EncodeLimi
                    .segment_ids = {ids.segment_ids().begin(), ids.segment_ids().end()},
                    .attention_mask = {ids.attention_mask().begin(), ids.attention_mask().end()}});
     } else {
-      return absl::InvalidArgumentError(
-          absl::StrCat("sequence ", input.sequences.size(), " has neither text nor ids"));
+      return absl::InvalidArgumentError(absl::StrCat("sequence ", input.sequences.size(),
+                                                     " has neither text nor a pair nor ids"));
     }
   }
   return absl::OkStatus();
@@ -130,6 +148,9 @@ absl::Status InputFromProto(const v1::EncodeRequest& request, const EncodeLimits
 absl::Status OutputsFromProto(const v1::OutputSelection& outputs, EncodeInput& input) {
   ATTENDANT_ASSIGN_OR_RETURN(input.pooling, PoolingFromProto(outputs.pooled().pooling()));
   if (outputs.pooled().has_normalize()) input.normalize = outputs.pooled().normalize();
+  ATTENDANT_ASSIGN_OR_RETURN(input.score_activation,
+                             ActivationFromProto(outputs.scores().activation()));
+  input.scores = outputs.has_scores();
   input.last_hidden_state = outputs.last_hidden_state();
   input.pooled = outputs.has_pooled();
   input.dims = outputs.pooled().dims();
@@ -219,6 +240,15 @@ void AddPooled(NumberFormat format, const EncodeOutput& output, v1::Tensor& tens
   }
 }
 
+void AddScores(NumberFormat format, const EncodeOutput& output, v1::Tensor& tensor) {
+  const int64_t shape[] = {static_cast<int64_t>(output.sequences.size()),
+                           static_cast<int64_t>(output.sequences.front().scores.size())};
+  std::string& bytes = StartTensor(shape, format, tensor);
+  for (const EncodedSequence& sequence : output.sequences) {
+    AppendValues(sequence.scores, format, bytes);
+  }
+}
+
 void FillSequenceInfo(const EncodedSequence& sequence, bool token_ids, v1::SequenceInfo& info) {
   for (const std::string& token : sequence.token_strings) info.add_token_strings(token);
   info.set_tokens(sequence.len());
@@ -257,6 +287,7 @@ void ToProto(EncodeOutput& output, const AnswerForm& form, v1::EncodeResponse& r
     AddHiddenStates(form, output, *response.mutable_hidden_states());
   }
   if (output.layers.attention_maps() > 0) AddAttentionWeights(form.numbers, output, response);
+  if (output.scores.has_value()) AddScores(form.numbers, output, *response.mutable_scores());
   if (!output.sequences.front().result.pooled.empty()) {
     AddPooled(form.numbers, output, *response.mutable_pooled());
   }
@@ -281,6 +312,9 @@ void ToProto(const ModelStatus& status, v1::ModelInfo& info) {
   info.set_max_text_tokens(model.sentence.max_text_tokens);
   info.set_pooling(ToProto(model.sentence.pooling));
   info.set_normalize(model.sentence.normalize);
+  if (model.classifier.has_value()) {
+    info.mutable_labels()->Add(model.classifier->labels.begin(), model.classifier->labels.end());
+  }
 }
 
 }  // namespace attendant

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,7 +22,7 @@ using SharedInputs = std::map<int, std::string>;
 
 // The inputs of a ModelInfer request.
 struct InferInputs {
-  std::vector<std::variant<std::string, IdsInput>> sequences;  // [batch]
+  std::vector<SequenceContent> sequences;  // [batch]
   int64_t seq = 0;  // of ids: the padded length, the same for all
 };
 

@@ -8,10 +8,10 @@ The same on every run.
 NAME.json        a tokenizer.json
 texts.json       the texts of make_corpus.py and a few more
 ids.json         {NAME: [the ids of each text]}
+pairs.json       {NAME: [[two texts, the limit of tokens, ids, segments], ...]}
 characters.json  {NAME: CRC-32 of the ids of "a" + C + " " + C + "b" for every Unicode character C}
 """
 
-import base64
 import base64
 import json
 import pathlib
@@ -70,7 +70,8 @@ def roberta():
 def modernbert():
     tokenizer = bpe(pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True), 420, normalizers.NFC(),
                     pre_tokenizers.ByteLevel.alphabet(), ("[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"))
-    tokenizer.post_processor = processors.TemplateProcessing("[CLS]:0 $A:0 [SEP]:0", special_tokens=[("[CLS]", 1), ("[SEP]", 2)])
+    tokenizer.post_processor = processors.TemplateProcessing("[CLS]:0 $A:0 [SEP]:0", "[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
+                                                             special_tokens=[("[CLS]", 1), ("[SEP]", 2)])
     tokenizer.add_special_tokens([AddedToken("[MASK]", lstrip=True, normalized=False, special=True)])
     tokenizer.add_tokens([AddedToken("  ", normalized=True), AddedToken("one", single_word=True, normalized=True)])
     return tokenizer
@@ -102,10 +103,12 @@ def gemma():
 
 
 def clip():
-    return bpe(pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Digits(),
+    tokenizer = bpe(pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Digits(),
                                         pre_tokenizers.Punctuation("contiguous")]),
                200, normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase(), normalizers.Strip()]), unk_token="<unk>",
                end_of_word_suffix="</w>")
+    tokenizer.post_processor = processors.BertProcessing(("</s>", 2), ("<s>", 0))
+    return tokenizer
 
 
 def prefixed():
@@ -176,7 +179,8 @@ def unigram(normalizer, pre_tokenizer, **options):
             "pre_tokenizer": pre_tokenizer, "post_processor": None, "decoder": None,
             "model": {"type": "Unigram", "unk_id": 3, "vocab": pieces, "byte_fallback": False, **options}}
     tokenizer = Tokenizer.from_str(json.dumps(file))
-    tokenizer.post_processor = processors.TemplateProcessing("<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
+    tokenizer.post_processor = processors.TemplateProcessing("<s> $A </s>", "<s> $A </s> </s> $B </s>",
+                                                             special_tokens=[("<s>", 0), ("</s>", 2)])
     tokenizer.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>", AddedToken("<mask>", lstrip=True, special=True)])
     return tokenizer
 
@@ -234,22 +238,40 @@ def hash_characters(tokenizer):
     return value
 
 
+def pairs(tokenizer):
+    """[first text, second text, most tokens, ids, segments]: both texts short and long, and every limit around them."""
+    rng = random.Random(11)
+    some = [text for text in texts() if 0 < len(text) < 80][::7] + [""]
+    found = []
+    for _ in range(60):
+        first, second = rng.choice(some), rng.choice(some)
+        full = len(tokenizer.encode(first, second))
+        limit = rng.choice([full, max(full - 1, 8), max(full - 2, 8), max(full * 2 // 3, 8), max(full // 3, 8), 8, 9])
+        tokenizer.enable_truncation(limit, strategy="longest_first")
+        encoding = tokenizer.encode(first, second)
+        found.append([first, second, limit, encoding.ids, encoding.type_ids])
+        tokenizer.no_truncation()
+    return found
+
+
 def write(path, value):
     path.write_text(json.dumps(value, separators=(",", ":")) + "\n", encoding="ascii")
 
 
 def main():
     out = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "families"
-    ids, hashes = {}, {}
+    ids, hashes, pairs_of = {}, {}, {}
     for name, make in FAMILIES.items():
         file = make().to_str()
         write(out / f"{name}.json", json.loads(with_string_merges(file) if name == "roberta" else file))
         tokenizer = Tokenizer.from_file(str(out / f"{name}.json"))
         ids[name] = [tokenizer.encode(text).ids for text in texts()]
+        pairs_of[name] = pairs(tokenizer)
         if name in CHARACTERS:
             hashes[name] = hash_characters(tokenizer)
     write(out / "texts.json", texts())
     write(out / "ids.json", ids)
+    write(out / "pairs.json", pairs_of)
     write(out / "characters.json", hashes)
 
 

@@ -67,6 +67,51 @@ TEST(FamiliesTest, EveryTextHasTheLibrarysIds) {
   }
 }
 
+TEST(FamiliesTest, EveryPairHasTheLibrarysIdsAndSegments) {
+  const json pairs = ReadFamilyFile("pairs.json");
+  ASSERT_GE(pairs.size(), 15u);
+  int truncated = 0;
+  for (const auto& [name, cases] : pairs.items()) {
+    const auto tokenizer = Load(ReadFamilyFile(name + ".json").dump());
+    ASSERT_NE(tokenizer, nullptr) << name;
+    for (const json& pair : cases) {
+      const auto found =
+          tokenizer->TokenizePair(pair[0].get<std::string>(), pair[1].get<std::string>(),
+                                  {.max_tokens = pair[2].get<int64_t>()});
+      ASSERT_TRUE(found.ok()) << found.status();
+      EXPECT_EQ(found->token_ids, pair[3].get<std::vector<int32_t>>()) << name << ": " << pair;
+      EXPECT_EQ(found->segment_ids, pair[4].get<std::vector<int32_t>>()) << name << ": " << pair;
+      truncated += found->truncated;
+    }
+  }
+  EXPECT_GT(truncated, 300);
+}
+
+TEST(FamiliesTest, APairThatIsTooLongOrNoTextIsRefused) {
+  const auto tokenizer = Load(ReadFamilyFile("roberta.json").dump());
+  ASSERT_NE(tokenizer, nullptr);
+  const auto message = [&](absl::string_view first, absl::string_view second, int64_t limit) {
+    return std::string(
+        tokenizer->TokenizePair(first, second, {.max_tokens = limit, .truncate = false})
+            .status()
+            .message());
+  };
+  EXPECT_EQ(message("the", "the", 6), "");
+  EXPECT_EQ(message("the", "the", 5), "the pair of texts has 6 tokens, the limit is 5");
+  EXPECT_EQ(message("the", "a\xFF", 9), "invalid UTF-8 at byte 1 of the second text");
+  EXPECT_EQ(message("\xFF", "a", 9), "invalid UTF-8 at byte 0");
+  EXPECT_EQ(message("", "", 3), "max_tokens is 3, the special tokens alone are 4");
+}
+
+TEST(FamiliesTest, ATokenizerWithoutATemplateForPairsSaysSo) {
+  json file = ReadFamilyFile("modernbert.json");
+  file["post_processor"]["pair"] = json::array();
+  const auto tokenizer = Load(file.dump());
+  ASSERT_NE(tokenizer, nullptr);
+  EXPECT_THAT(std::string(tokenizer->TokenizePair("a", "b", {.max_tokens = 9}).status().message()),
+              testing::HasSubstr("no template for two texts"));
+}
+
 class Crc32 {
  public:
   Crc32() {

@@ -103,7 +103,8 @@ TEST(TokenizerJsonTest, AcceptsTheFormatsVariants) {
   EXPECT_EQ(raw->normalizer, nullptr);
   const absl::StatusOr<TokenizerParts> bare = Parse(With("/post_processor", nullptr));
   ASSERT_TRUE(bare.ok()) << bare.status();
-  EXPECT_TRUE(bare->sequence.before.empty());
+  EXPECT_EQ(bare->sequence.single.size(), 1u);
+  EXPECT_EQ(bare->sequence.pair.size(), 2u);
 }
 
 TEST(TokenizerJsonTest, AccentsAndCaseAreTwoThings) {
@@ -125,10 +126,10 @@ TEST(TokenizerJsonTest, ReadsBertProcessing) {
       With("/post_processor",
            json::parse(R"({"type": "BertProcessing", "sep": ["[SEP]", 2], "cls": ["[CLS]", 1]})")));
   ASSERT_TRUE(config.ok()) << config.status();
-  ASSERT_EQ(config->sequence.before.size(), 1u);
-  EXPECT_EQ(config->sequence.before[0].id, 1);
-  ASSERT_EQ(config->sequence.after.size(), 1u);
-  EXPECT_EQ(config->sequence.after[0].id, 2);
+  ASSERT_EQ(config->sequence.single.size(), 3u);
+  EXPECT_EQ(config->sequence.single[0].id, 1);
+  EXPECT_EQ(config->sequence.single[1].text, 0);
+  EXPECT_EQ(config->sequence.single[2].id, 2);
 }
 
 TEST(TokenizerJsonTest, AnAddedTokenMayFollowTheVocabulary) {

@@ -45,7 +45,7 @@ const BadInput kBadInputs[] = {
     {"NoInput", [](auto& r) { r.clear_sequences(); }, kInvalid, "neither sequences nor"},
     {"NoSequences", [](auto& r) { r.mutable_sequences()->Clear(); }, kInvalid, "no sequences"},
     {"NoContent", [](auto& r) { r.mutable_sequences()->add_sequences(); }, kInvalid,
-     "sequence 1 has neither text nor ids"},
+     "sequence 1 has neither text nor a pair nor ids"},
     {"EmptyIds", [](auto& r) { Ids(r); }, kInvalid, "sequence 0: token_ids is empty"},
     {"IdTooLarge", [](auto& r) { Ids(r).add_token_ids(64); }, kInvalid,
      "token_ids[0] is 64, it must be from 0 to 63"},

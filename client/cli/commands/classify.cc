@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/command.h"
+#include "client/cli/commands/encode_flags.h"
+#include "client/cli/format.h"
+#include "client/cli/input.h"
+#include "client/ordered_encoder.h"
+#include "kernels/core/status_macros.h"
+
+namespace attendant::client {
+namespace {
+
+constexpr size_t kTextWidth = 60;
+
+class ClassifyCommand : public Command {
+ public:
+  void AddFlags(FlagParser& flags) override {
+    flags.AddNumber("top", &top_, "N", {1}, "Most labels to show for each text");
+    flags.AddSwitch("raw", &raw_, "Show the model's logits as they are");
+    flags_.AddTo(flags);
+    common_.AddTo(flags);
+  }
+
+  int Run(std::span<const std::string> arguments, Io& io) override {
+    common_.connect.max_attempts = 5;
+    absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(common_.connect);
+    if (!client.ok()) return UsageError(client.status().message(), io);
+    const absl::Status status = Classify(**client, arguments, io);
+    return status.ok() ? kExitOk : CallError(status, common_.connect, io);
+  }
+
+ private:
+  absl::Status Classify(Client& client, std::span<const std::string> arguments, Io& io) {
+    ATTENDANT_ASSIGN_OR_RETURN(EncodeRequest prototype, flags_.Prototype(client));
+    prototype.scores = raw_ ? ScoreActivation::kNone : ScoreActivation::kModelDefault;
+    ATTENDANT_RETURN_IF_ERROR(FindLabels(client, prototype.model));
+    OrderedEncoder encoder(client, std::move(prototype), flags_.limits,
+                           [&](const EncodeRequest& request, const EncodeResult& result) {
+                             return Take(request, result, io);
+                           });
+    ATTENDANT_RETURN_IF_ERROR(ForEachText(arguments, flags_.file, io, [&](std::string text) {
+      return encoder.Add(std::move(text));
+    }));
+    ATTENDANT_RETURN_IF_ERROR(encoder.Finish());
+    return num_texts_ > 0 ? absl::OkStatus() : absl::FailedPreconditionError("there are no texts");
+  }
+
+  absl::Status FindLabels(Client& client, const std::string& model) {
+    ATTENDANT_ASSIGN_OR_RETURN(const std::vector<ModelInfo> models, client.Models());
+    for (const ModelInfo& info : models) {
+      if (info.name == model && !info.labels.empty()) labels_ = info.labels;
+    }
+    return absl::OkStatus();  // the server says what is wrong with a model without labels
+  }
+
+  absl::Status Take(const EncodeRequest& request, const EncodeResult& result, Io& io) {
+    const std::vector<int64_t>& shape = result.scores.shape;
+    if (shape.empty() || shape[1] != static_cast<int64_t>(labels_.size())) {
+      return absl::InternalError("the answer's scores do not fit the model's labels");
+    }
+    for (size_t i = 0; i < request.sequences.size(); ++i, ++num_texts_) {
+      Write(std::get<std::string>(request.sequences[i]), Row(result.scores, i),
+            result.sequences[i].truncated, io);
+    }
+    return io.out ? absl::OkStatus() : absl::FailedPreconditionError("cannot write the output");
+  }
+
+  void Write(const std::string& text, std::span<const float> scores, bool truncated, Io& io) const {
+    std::vector<size_t> order(scores.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [scores](size_t a, size_t b) { return scores[a] > scores[b]; });
+    order.resize(std::min(order.size(), top_));
+    if (common_.json) {
+      FloatJson labels = FloatJson::array();
+      for (const size_t label : order) {
+        labels.push_back({{"label", labels_[label]}, {"score", scores[label]}});
+      }
+      io.out << Dump(FloatJson{{"index", num_texts_},
+                               {"text", text},
+                               {"truncated", truncated},
+                               {"labels", labels}})
+             << "\n";
+      return;
+    }
+    std::string line;
+    for (const size_t label : order) {
+      absl::StrAppendFormat(&line, "%s %.5f  ", labels_[label], scores[label]);
+    }
+    io.out << line << OneLine(text, kTextWidth) << (truncated ? " (cut)" : "") << "\n";
+  }
+
+  CommonFlags common_;
+  RequestFlags flags_;
+  size_t top_ = 3;
+  bool raw_ = false;
+  std::vector<std::string> labels_;
+  int64_t num_texts_ = 0;
+};
+
+}  // namespace
+
+CommandInfo ClassifyCommandInfo() {
+  return {
+      .name = "classify",
+      .summary = "Labels texts",
+      .arguments = "[TEXT ...]",
+      .details =
+          "Needs a classifier of sequences. Texts are the arguments, then the lines of --file. A "
+          "lone - stands for the\nlines of standard input, and so does a command line without "
+          "texts. The likeliest label comes first. --json\nwrites a line of JSON for each "
+          "text.\n\n  attendant classify \"What a film.\" \"Never again.\"\n  attendant "
+          "classify --json --top 1 < reviews.txt\n",
+      .make = []() -> std::unique_ptr<Command> { return std::make_unique<ClassifyCommand>(); }};
+}
+
+}  // namespace attendant::client

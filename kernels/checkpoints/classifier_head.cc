@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/checkpoints/classifier_head.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "kernels/core/base/quote.h"
+#include "kernels/core/status_macros.h"
+#include "kernels/io/config_fields.h"
+#include "kernels/io/json_file.h"
+#include "kernels/io/tensor_store.h"
+
+namespace attendant {
+namespace {
+
+// A row for each kind of head: the names of its tensors, without ".weight" and ".bias".
+struct HeadForm {
+  absl::string_view architecture;
+  absl::string_view dense;  // empty: there is none
+  HeadActivation activation;
+  absl::string_view norm;  // empty: there is none
+  absl::string_view out;
+};
+
+constexpr HeadForm kForms[] = {
+    {"BertForSequenceClassification", "bert.pooler.dense", HeadActivation::kTanh, "", "classifier"},
+    {"RobertaForSequenceClassification", "classifier.dense", HeadActivation::kTanh, "",
+     "classifier.out_proj"},
+    {"CamembertForSequenceClassification", "classifier.dense", HeadActivation::kTanh, "",
+     "classifier.out_proj"},
+    {"XLMRobertaForSequenceClassification", "classifier.dense", HeadActivation::kTanh, "",
+     "classifier.out_proj"},
+    {"MPNetForSequenceClassification", "classifier.dense", HeadActivation::kTanh, "",
+     "classifier.out_proj"},
+    {"DistilBertForSequenceClassification", "pre_classifier", HeadActivation::kRelu, "",
+     "classifier"},
+    {"ElectraForSequenceClassification", "classifier.dense", HeadActivation::kGeluErf, "",
+     "classifier.out_proj"},
+    {"ModernBertForSequenceClassification", "head.dense", HeadActivation::kGeluErf, "head.norm",
+     "classifier"},
+};
+
+class Reader {
+ public:
+  Reader(const JsonNode& config, int64_t hidden, TensorStore& store)
+      : config_(config), hidden_(hidden), store_(store) {}
+
+  absl::StatusOr<SequenceClassifier> Read(const HeadForm& form) {
+    SequenceClassifier head{.activation = form.activation};
+    ATTENDANT_RETURN_IF_ERROR(ReadOptions(head));
+    ATTENDANT_ASSIGN_OR_RETURN(head.dense, ReadLinear(form.dense, hidden_));
+    if (!form.norm.empty()) ATTENDANT_RETURN_IF_ERROR(ReadNorm(form.norm, head));
+    ATTENDANT_ASSIGN_OR_RETURN(const int64_t labels, CountLabels(form.out));
+    ATTENDANT_ASSIGN_OR_RETURN(head.out, ReadLinear(form.out, labels));
+    ATTENDANT_RETURN_IF_ERROR(ReadLabels(head));
+    ATTENDANT_ASSIGN_OR_RETURN(head.scores, ReadActivation(labels));
+    return head;
+  }
+
+ private:
+  absl::Status ReadOptions(SequenceClassifier& head) const {
+    std::string pooling = "cls";
+    ATTENDANT_RETURN_IF_ERROR(config_.Read("classifier_pooling", pooling));
+    if (pooling != "cls" && pooling != "mean") {
+      return Unsupported(config_, "classifier_pooling", Quoted(pooling), "cls, mean");
+    }
+    head.pooling = pooling == "cls" ? Pooling::kCls : Pooling::kMean;
+    std::string activation = "gelu";
+    ATTENDANT_RETURN_IF_ERROR(config_.Read("classifier_activation", activation));
+    if (activation == "gelu") return absl::OkStatus();
+    return Unsupported(config_, "classifier_activation", Quoted(activation), "gelu");
+  }
+
+  absl::StatusOr<std::vector<float>> ReadTensor(const std::string& name,
+                                                const std::vector<int64_t>& dims) {
+    const StoredTensor* tensor = store_.Find(name);
+    if (tensor == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "tensor `", name, "` is missing, expected shape [", absl::StrJoin(dims, ", "), "]"));
+    }
+    if (!std::equal(dims.begin(), dims.end(), tensor->dims.begin(), tensor->dims.end())) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "tensor `", name, "` has shape [", absl::StrJoin(tensor->dims, ", "),
+          "], the encoder and the config's labels make it [", absl::StrJoin(dims, ", "), "]"));
+    }
+    ATTENDANT_ASSIGN_OR_RETURN(const float* values, store_.Floats(*tensor));
+    int64_t count = 1;
+    for (const int64_t dim : dims) count *= dim;
+    return std::vector<float>(values, values + count);
+  }
+
+  absl::StatusOr<std::vector<float>> ReadIfThere(const std::string& name,
+                                                 const std::vector<int64_t>& dims) {
+    if (store_.Find(name) == nullptr) return std::vector<float>();
+    return ReadTensor(name, dims);
+  }
+
+  absl::StatusOr<SequenceClassifier::Linear> ReadLinear(absl::string_view name, int64_t outputs) {
+    if (name.empty()) return SequenceClassifier::Linear{};
+    SequenceClassifier::Linear linear{.outputs = outputs, .inputs = hidden_};
+    ATTENDANT_ASSIGN_OR_RETURN(linear.weight,
+                               ReadTensor(absl::StrCat(name, ".weight"), {outputs, hidden_}));
+    ATTENDANT_ASSIGN_OR_RETURN(linear.bias, ReadIfThere(absl::StrCat(name, ".bias"), {outputs}));
+    return linear;
+  }
+
+  absl::Status ReadNorm(absl::string_view name, SequenceClassifier& head) {
+    double epsilon = 1e-5;
+    ATTENDANT_RETURN_IF_ERROR(config_.Read("norm_eps", epsilon));
+    head.norm_epsilon = static_cast<float>(epsilon);
+    ATTENDANT_ASSIGN_OR_RETURN(head.norm_gamma,
+                               ReadTensor(absl::StrCat(name, ".weight"), {hidden_}));
+    ATTENDANT_ASSIGN_OR_RETURN(head.norm_beta, ReadIfThere(absl::StrCat(name, ".bias"), {hidden_}));
+    return absl::OkStatus();
+  }
+
+  // As the config says, else as the tensor does.
+  absl::StatusOr<int64_t> CountLabels(absl::string_view out) const {
+    if (config_.Has("id2label")) {
+      ATTENDANT_ASSIGN_OR_RETURN(const JsonNode names, config_.Field("id2label"));
+      ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> keys, names.FieldNames());
+      if (keys.empty()) {
+        return absl::InvalidArgumentError(absl::StrCat(names.where(), " has no labels"));
+      }
+      return static_cast<int64_t>(keys.size());
+    }
+    const StoredTensor* tensor = store_.Find(absl::StrCat(out, ".weight"));
+    return tensor == nullptr || tensor->dims.empty() ? 2 : tensor->dims[0];
+  }
+
+  absl::Status ReadLabels(SequenceClassifier& head) const {
+    for (int64_t i = 0; i < head.out.outputs; ++i) {
+      head.labels.push_back(absl::StrCat("LABEL_", i));
+      if (!config_.Has("id2label")) continue;
+      ATTENDANT_ASSIGN_OR_RETURN(const JsonNode names, config_.Field("id2label"));
+      ATTENDANT_RETURN_IF_ERROR(names.Require(absl::StrCat(i), head.labels.back()));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<ScoreActivation> ReadActivation(int64_t labels) const {
+    std::string name;
+    if (config_.Has("sentence_transformers")) {
+      ATTENDANT_ASSIGN_OR_RETURN(const JsonNode fields, config_.Field("sentence_transformers"));
+      ATTENDANT_RETURN_IF_ERROR(fields.Read("activation_fn", name));
+    }
+    if (name.empty()) {
+      ATTENDANT_RETURN_IF_ERROR(config_.Read("sbert_ce_default_activation_function", name));
+    }
+    if (!name.empty()) {
+      if (absl::EndsWith(name, ".Identity")) return ScoreActivation::kNone;
+      if (absl::EndsWith(name, ".Sigmoid")) return ScoreActivation::kSigmoid;
+      return Unsupported(config_, "activation_fn", Quoted(name), "Identity, Sigmoid");
+    }
+    std::string problem;
+    ATTENDANT_RETURN_IF_ERROR(config_.Read("problem_type", problem));
+    if (problem == "regression") return ScoreActivation::kNone;
+    const bool single = labels == 1 || problem == "multi_label_classification";
+    return single ? ScoreActivation::kSigmoid : ScoreActivation::kSoftmax;
+  }
+
+  const JsonNode& config_;
+  const int64_t hidden_;
+  TensorStore& store_;
+};
+
+absl::StatusOr<std::string> FirstArchitecture(const JsonNode& config) {
+  std::string name;
+  if (!config.Has("architectures")) return name;
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode list, config.Field("architectures"));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> names, list.Elements());
+  if (!names.empty()) ATTENDANT_RETURN_IF_ERROR(names.front().Get(name));
+  return name;
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<SequenceClassifier>> ReadSequenceClassifier(
+    const JsonNode& config, int64_t hidden, const std::string& directory, TensorStore& store) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::string architecture, FirstArchitecture(config));
+  for (const HeadForm& form : kForms) {
+    if (form.architecture != architecture) continue;
+    absl::StatusOr<SequenceClassifier> head = Reader(config, hidden, store).Read(form);
+    if (head.ok()) return std::optional(*std::move(head));
+    return absl::Status(head.status().code(),
+                        absl::StrCat(directory, ": ", head.status().message()));
+  }
+  return std::nullopt;
+}
+
+}  // namespace attendant

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "kernels/heads/sequence_classifier.h"
+
+namespace attendant {
+
+class JsonNode;
+class TensorStore;
+
+// The head of a checkpoint whose config.json has a sequence classifier of transformers first in
+// `architectures`; nullopt for another architecture. `hidden` is the encoder's. The activation of
+// the scores is the config's for cross-encoders of sentence-transformers, else that of
+// transformers' pipeline. INVALID_ARGUMENT, naming the field or tensor and both numbers, for what
+// is missing or contradictory; UNIMPLEMENTED for an option that is not computed.
+absl::StatusOr<std::optional<SequenceClassifier>> ReadSequenceClassifier(
+    const JsonNode& config, int64_t hidden, const std::string& directory, TensorStore& store);
+
+}  // namespace attendant

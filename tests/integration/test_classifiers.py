@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Classifiers and rerankers of every kind of head, from text to score, against transformers."""
+
+import json
+import subprocess
+
+import grpc
+import numpy as np
+import pytest
+
+from harness import attendant, settings
+from harness.attendant import DEADLINE, array, ids, pb, texts
+from harness.server import Server
+
+GOLDEN = settings.ROOT / "tests" / "golden" / "classifier"
+NAMES = sorted(folder.name for folder in GOLDEN.iterdir() if folder.is_dir())
+LABELS = {"roberta_classifier": ["bad", "fair", "good"], "xlm_roberta_multi_label": ["bad", "fair", "good"],
+          "distilbert_classifier": ["LABEL_0", "LABEL_1"]}
+TOLERANCE = 2e-5
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    models = {name: GOLDEN / name for name in NAMES} | {"tiny": settings.TINY_MODEL}
+    running = Server(tmp_path_factory.mktemp("server"), models, "--dtype=f32")
+    try:
+        yield running.wait_ready()
+    finally:
+        running.stop()
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    with attendant.Client(server.grpc) as connected:
+        yield connected
+
+
+def sequences(inputs):
+    return [pb.Sequence(text=strings[0]) if len(strings) == 1
+            else pb.Sequence(pair=pb.TextPair(first=strings[0], second=strings[1])) for strings in inputs]
+
+
+def scores(client, name, inputs, activation=pb.SCORE_ACTIVATION_UNSPECIFIED):
+    message = attendant.request(name, sequences(inputs), scores=pb.ScoreOutput(activation=activation))
+    return array(client.encode(message).scores)
+
+
+def expected(name):
+    cases = json.loads((GOLDEN / name / "expected.json").read_text(encoding="utf-8"))
+    return ([case["texts"] for case in cases], np.array([case["logits"] for case in cases]),
+            np.array([case["scores"] for case in cases]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_logits_and_scores_are_those_of_transformers(client, name):
+    inputs, logits, probabilities = expected(name)
+    found = scores(client, name, inputs, pb.SCORE_ACTIVATION_NONE)
+    assert np.abs(found - logits).max() <= TOLERANCE * np.linalg.norm(logits)
+    assert np.abs(scores(client, name, inputs) - probabilities).max() <= TOLERANCE * np.linalg.norm(probabilities)
+    assert np.ptp(logits, axis=0).min() > 0.01, "inputs that give the same logits show nothing"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_score_has_the_same_bits_in_every_batch(client, name):
+    inputs = expected(name)[0]
+    together = scores(client, name, inputs)
+    for i, one in enumerate(inputs):
+        assert scores(client, name, [one]).tobytes() == together[i].tobytes()
+
+
+def test_activations(client):
+    inputs, logits, _ = expected("roberta_classifier")
+    sigmoid = scores(client, "roberta_classifier", inputs, pb.SCORE_ACTIVATION_SIGMOID)
+    assert np.abs(sigmoid - 1 / (1 + np.exp(-logits))).max() < 1e-5
+    softmax = scores(client, "bert_reranker", inputs, pb.SCORE_ACTIVATION_SOFTMAX)
+    assert (softmax == 1).all()
+
+
+def test_models_tell_their_labels(client):
+    for name, info in client.models().items():
+        assert list(info.labels) == ([] if name == "tiny" else LABELS.get(name, ["LABEL_0"])), name
+
+
+def test_a_classifier_embeds_too(client):
+    message = attendant.request("bert_reranker", sequences([["a"], ["a", "b"]]), pooled=pb.PooledOutput())
+    pooled = array(client.encode(message).pooled)
+    assert pooled.shape == (2, 32) and (pooled[0] != pooled[1]).any()
+
+
+@pytest.mark.parametrize("message, code, details", [
+    (attendant.request("tiny", [ids([5])], scores=pb.ScoreOutput()), "INVALID_ARGUMENT", "has no such head"),
+    (attendant.request("bert_reranker", texts("a"), scores=pb.ScoreOutput(), pooled=pb.PooledOutput()),
+     "INVALID_ARGUMENT", "not for both"),
+    (attendant.request("bert_reranker", texts("a"), scores=pb.ScoreOutput(activation=9)), "INVALID_ARGUMENT",
+     "outputs.scores.activation"),
+    (attendant.request("tiny", sequences([["a", "b"]])), "INVALID_ARGUMENT", "takes token ids only"),
+])
+def test_what_cannot_be_scored_is_refused(client, message, code, details):
+    with pytest.raises(grpc.RpcError) as caught:
+        client.encode(message)
+    assert caught.value.code().name == code
+    assert details in caught.value.details()
+
+
+def test_a_pair_that_is_too_long_is_refused_on_demand(client):
+    message = attendant.request("bert_reranker", sequences([["how tall", "prices fell " * 30]]), scores=pb.ScoreOutput())
+    assert client.encode(message).sequences[0].truncated
+    message.truncation = pb.TRUNCATION_NONE
+    with pytest.raises(grpc.RpcError) as caught:
+        client.stub.Encode(message, timeout=DEADLINE)
+    assert "the pair of texts has" in caught.value.details()
+
+
+def run(server, *arguments):
+    command = [settings.bin_dir() / "attendant", *arguments, f"--server={server.grpc}"]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE, stdin=subprocess.DEVNULL)
+
+
+def test_rerank_on_the_command_line(server, client):
+    query, passages = "how tall is the tower?", ["it rains", "it has 330 metres.", "prices fell"]
+    wanted = scores(client, "bert_reranker", [[query, passage] for passage in passages])[:, 0]
+    done = run(server, "rerank", "--model=bert_reranker", f"--query={query}", "--json", "--batch=2", *passages)
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["index"] for line in lines] == list(np.argsort(-wanted))
+    assert np.allclose([line["score"] for line in lines], -np.sort(-wanted), atol=1e-7)
+    top = run(server, "rerank", "--model=bert_reranker", f"--query={query}", "--top=1", "--raw", *passages)
+    assert top.stdout.count("\n") == 1 and passages[int(np.argmax(wanted))] in top.stdout
+    wrong = run(server, "rerank", "--model=roberta_classifier", "--query=a", "b")
+    assert wrong.returncode == 2 and "it has 3 labels, not 1" in wrong.stderr
+    assert run(server, "rerank", "--model=bert_reranker", "b").returncode == 2
+
+
+def test_classify_on_the_command_line(server, client):
+    wanted = scores(client, "roberta_classifier", [["never again"]])[0]
+    done = run(server, "classify", "--model=roberta_classifier", "--json", "--top=2", "never again")
+    assert done.returncode == 0, done.stderr
+    labels = json.loads(done.stdout)["labels"]
+    best = np.argsort(-wanted)[:2]
+    assert [label["label"] for label in labels] == [LABELS["roberta_classifier"][i] for i in best]
+    assert np.allclose([label["score"] for label in labels], wanted[best], atol=1e-7)
+    wrong = run(server, "classify", "--model=tiny", "a")
+    assert wrong.returncode == 1 and "has no such head" in wrong.stderr

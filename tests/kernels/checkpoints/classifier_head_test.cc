@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/checkpoints/classifier_head.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/io/json_file.h"
+#include "kernels/io/tensor_store.h"
+#include "tests/support/checkpoint.h"
+
+namespace attendant {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr int64_t kHidden = 2;
+
+std::vector<TestTensor> BertHead(int64_t labels) {
+  const auto count = static_cast<size_t>(labels);
+  return {FloatTensor("bert.pooler.dense.weight", {2, 2}, {1, 2, 3, 4}),
+          FloatTensor("bert.pooler.dense.bias", {2}, {5, 6}),
+          FloatTensor("classifier.weight", {labels, 2}, std::vector<float>(2 * count, 7)),
+          FloatTensor("classifier.bias", {labels}, std::vector<float>(count, 8))};
+}
+
+absl::StatusOr<std::optional<SequenceClassifier>> Read(const std::string& config,
+                                                       const std::vector<TestTensor>& tensors) {
+  const TempDirectory directory;
+  WriteFile(directory / "model.safetensors", SafetensorsBytes(tensors));
+  const auto json = ParseJson(config, "config.json");
+  auto store = TensorStore::Open(directory.path());
+  EXPECT_TRUE(json.ok() && store.ok());
+  return ReadSequenceClassifier(*json, kHidden, "folder", **store);
+}
+
+std::string Config(const std::string& more,
+                   const std::string& architecture = "BertForSequenceClassification") {
+  return absl::StrCat(R"({"architectures": [")", architecture, R"("])", more, "}");
+}
+
+void ExpectRefused(const std::string& config, const std::vector<TestTensor>& tensors,
+                   const std::string& message) {
+  EXPECT_THAT(std::string(Read(config, tensors).status().message()), HasSubstr(message));
+}
+
+TEST(ClassifierHeadTest, ReadsAHeadOfBert) {
+  const auto head = Read(Config(R"(, "id2label": {"0": "no", "1": "yes"})"), BertHead(2));
+  ASSERT_TRUE(head.ok()) << head.status();
+  ASSERT_TRUE(head->has_value());
+  EXPECT_EQ((*head)->pooling, Pooling::kCls);
+  EXPECT_EQ((*head)->activation, HeadActivation::kTanh);
+  EXPECT_THAT((*head)->dense.weight, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT((*head)->dense.bias, ElementsAre(5, 6));
+  EXPECT_EQ((*head)->num_labels(), 2);
+  EXPECT_THAT((*head)->labels, ElementsAre("no", "yes"));
+  EXPECT_EQ((*head)->scores, ScoreActivation::kSoftmax);
+}
+
+TEST(ClassifierHeadTest, OtherArchitecturesHaveNone) {
+  for (const char* config :
+       {"{}", R"({"architectures": []})", R"({"architectures": ["BertModel"]})",
+        R"({"architectures": ["BertForMaskedLM"]})"}) {
+    const auto head = Read(config, BertHead(1));
+    ASSERT_TRUE(head.ok()) << head.status();
+    EXPECT_FALSE(head->has_value()) << config;
+  }
+}
+
+TEST(ClassifierHeadTest, TheActivationOfTheScores) {
+  const auto activation = [](const std::string& more, int64_t labels) {
+    const auto head = Read(Config(more), BertHead(labels));
+    EXPECT_TRUE(head.ok()) << head.status();
+    return (*head)->scores;
+  };
+  EXPECT_EQ(activation("", 1), ScoreActivation::kSigmoid);
+  EXPECT_EQ(activation("", 3), ScoreActivation::kSoftmax);
+  EXPECT_EQ(activation(R"(, "problem_type": "multi_label_classification")", 3),
+            ScoreActivation::kSigmoid);
+  EXPECT_EQ(activation(R"(, "problem_type": "regression")", 1), ScoreActivation::kNone);
+  EXPECT_EQ(activation(R"(, "sentence_transformers": {"version": "5.0"})", 1),
+            ScoreActivation::kSigmoid);
+  const std::string identity = R"("torch.nn.modules.linear.Identity")";
+  const std::string sigmoid = R"("torch.nn.modules.activation.Sigmoid")";
+  EXPECT_EQ(activation(R"(, "sentence_transformers": {"activation_fn": )" + identity + "}", 1),
+            ScoreActivation::kNone);
+  EXPECT_EQ(activation(R"(, "sbert_ce_default_activation_function": )" + identity, 1),
+            ScoreActivation::kNone);
+  EXPECT_EQ(activation(R"(, "sbert_ce_default_activation_function": )" + sigmoid, 3),
+            ScoreActivation::kSigmoid);
+}
+
+TEST(ClassifierHeadTest, RefusesWhatIsMissingOrContradictory) {
+  std::vector<TestTensor> no_dense = BertHead(1);
+  no_dense.erase(no_dense.begin());
+  ExpectRefused(Config(""), no_dense,
+                "folder: tensor `bert.pooler.dense.weight` is missing, expected shape [2, 2]");
+  ExpectRefused(Config(R"(, "id2label": {"0": "a", "1": "b", "2": "c"})"), BertHead(2),
+                "tensor `classifier.weight` has shape [2, 2], the encoder and the config's labels "
+                "make it [3, 2]");
+  ExpectRefused(Config(R"(, "id2label": {"0": "a", "2": "c"})"), BertHead(2), "`1`");
+  ExpectRefused(Config(R"(, "id2label": {})"), BertHead(2), "has no labels");
+  ExpectRefused(Config(R"(, "id2label": {"0": 1})"), BertHead(1), "`0`");
+  ExpectRefused(Config(R"(, "classifier_pooling": "max")"), BertHead(1), "classifier_pooling");
+  ExpectRefused(Config(R"(, "classifier_activation": "relu")"), BertHead(1),
+                "classifier_activation");
+  ExpectRefused(Config(R"(, "sentence_transformers": {"activation_fn": "x.Tanh"})"), BertHead(1),
+                "Identity, Sigmoid");
+  ExpectRefused(R"({"architectures": 3})", BertHead(1), "architectures");
+}
+
+}  // namespace
+}  // namespace attendant

@@ -83,7 +83,7 @@ TABLE = {
         "server/rpc/scan", "absl grpc protobuf"),
     "server/rpc/wire": row("proto server/models server/requests", "absl"),
     "server/rpc/encoder": row(
-        "proto kernels/core kernels/heads server/access server/limits server/metrics server/models server/requests server/rpc/call "
+        "proto kernels/core server/access server/limits server/metrics server/models server/requests server/rpc/call "
         "server/rpc/scan server/rpc/wire", "absl grpc protobuf"),
     "server/rpc/attention": row(
         "proto kernels/core kernels/core/threads kernels/attention kernels/attention/modules server/access server/limits "

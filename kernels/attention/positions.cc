@@ -2,8 +2,8 @@
 #include "kernels/attention/positions.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/attention/check_call.h"
@@ -143,18 +143,6 @@ absl::Status Rotate(const RotaryOptions& options, const PositionedRows& operand,
     }
   });
   return absl::OkStatus();
-}
-
-std::vector<float> AlibiSlopes(int64_t heads) {
-  const auto power = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));
-  std::vector<float> slopes;
-  const auto slope = [](int64_t head, int64_t of) {
-    return static_cast<float>(
-        std::exp2(-8 * static_cast<double>(head + 1) / static_cast<double>(of)));
-  };
-  for (int64_t h = 0; h < power; ++h) slopes.push_back(slope(h, power));
-  for (int64_t h = 0; h < heads - power; ++h) slopes.push_back(slope(2 * h, 2 * power));
-  return slopes;
 }
 
 }  // namespace attendant::attention

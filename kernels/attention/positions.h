@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "kernels/attention/attention.h"
@@ -44,10 +43,5 @@ struct RotaryOptions {
 // INVALID_ARGUMENT, before anything is changed, when dims are odd or more than a head has, the base
 // is not finite and above 0, or positions do not fit.
 absl::Status Rotate(const RotaryOptions& options, const PositionedRows& operand, ThreadPool& pool);
-
-// ALiBi's slopes (Press, Smith, Lewis 2022), for Mask::alibi_slopes: 2^(-8 (h + 1) / heads) for a
-// power of two of heads; else those of the largest power of two below, and then every other one of
-// twice that power, as the paper's code has it. REQUIRES: heads >= 1.
-std::vector<float> AlibiSlopes(int64_t heads);
 
 }  // namespace attendant::attention

@@ -12,6 +12,8 @@ int32_t CudaActivation(Activation activation) {
       return ATTENDANT_CUDA_GELU_TANH;
     case Activation::kRelu:
       return ATTENDANT_CUDA_RELU;
+    case Activation::kSilu:
+      break;
   }
   return -1;
 }
@@ -94,7 +96,8 @@ EncoderConfig ComputedByCuda(const EncoderConfig& config) {
           .max_positions = config.max_positions,
           .segment_types = config.segment_types,
           .layer_norm_epsilon = config.layer_norm_epsilon,
-          .activation = config.activation};
+          .activation =
+              CudaActivation(config.activation) < 0 ? Activation::kGeluErf : config.activation};
 }
 
 AttendantCudaSequenceOutputs CudaSequenceOutputs(const SequenceOutputs& wanted) {

@@ -94,7 +94,8 @@ class ModuleLoader {
     config.type = ModuleType::kTransformerEncoder;
     ATTENDANT_RETURN_IF_ERROR(json_.Require("nhead", config.heads));
     ATTENDANT_RETURN_IF_ERROR(json_.Read("norm_first", config.norm_first));
-    ATTENDANT_RETURN_IF_ERROR(ReadLayerNormEpsilon(json_, 1e-5, config.layer_norm_epsilon));
+    ATTENDANT_RETURN_IF_ERROR(
+        ReadLayerNormEpsilon(json_, "layer_norm_eps", 1e-5, config.layer_norm_epsilon));
     ATTENDANT_RETURN_IF_ERROR(ReadActivation(json_, config));
     do {  // at least one layer, and for a stack as many as there are
       const std::string path = stack ? absl::StrCat("layers.", weights.layers.size(), ".") : "";

@@ -21,39 +21,6 @@
 namespace attendant {
 namespace {
 
-using Dim = int64_t EncoderConfig::*;
-using Name = absl::string_view TensorNames::*;
-
-struct LinearEntry {
-  Name name;
-  LinearWeights EncoderLayerWeights::*to;  // [outputs, inputs] and [outputs]
-  Dim outputs;
-  Dim inputs;
-};
-
-struct NormEntry {
-  Name name;
-  LayerNormWeights EncoderLayerWeights::*to;  // [hidden] twice
-};
-
-constexpr LinearEntry kLayerLinears[] = {
-    {&TensorNames::query, &EncoderLayerWeights::query, &EncoderConfig::hidden,
-     &EncoderConfig::hidden},
-    {&TensorNames::key, &EncoderLayerWeights::key, &EncoderConfig::hidden, &EncoderConfig::hidden},
-    {&TensorNames::value, &EncoderLayerWeights::value, &EncoderConfig::hidden,
-     &EncoderConfig::hidden},
-    {&TensorNames::attention_output, &EncoderLayerWeights::attention_output, &EncoderConfig::hidden,
-     &EncoderConfig::hidden},
-    {&TensorNames::ffn_up, &EncoderLayerWeights::ffn_up, &EncoderConfig::ffn,
-     &EncoderConfig::hidden},
-    {&TensorNames::ffn_down, &EncoderLayerWeights::ffn_down, &EncoderConfig::hidden,
-     &EncoderConfig::ffn},
-};
-constexpr NormEntry kLayerNorms[] = {
-    {&TensorNames::attention_norm, &EncoderLayerWeights::attention_norm},
-    {&TensorNames::ffn_norm, &EncoderLayerWeights::ffn_norm},
-};
-
 // What the weights point into.
 struct Storage {
   std::unique_ptr<TensorStore> store;
@@ -64,8 +31,8 @@ struct Storage {
 class Loader {
  public:
   Loader(const FamilyConfig& family_config, const TensorNames& names, Storage& storage)
-      : config_(family_config.encoder),
-        first_position_(family_config.first_position),
+      : family_config_(family_config),
+        config_(family_config.encoder),
         names_(names),
         store_(*storage.store),
         no_segments_(storage.no_segments) {}
@@ -77,13 +44,17 @@ class Loader {
     // Grown layer by layer: a config that lies about their number meets the first missing tensor.
     for (int64_t layer = 0; layer < config_.layers; ++layer) {
       weights.layers.emplace_back();
-      ATTENDANT_RETURN_IF_ERROR(
-          LoadLayer(absl::StrCat(names_.layers, ".", layer, "."), weights.layers.back()));
+      ATTENDANT_RETURN_IF_ERROR(LoadLayer(absl::StrCat(names_.layers, ".", layer, "."),
+                                          layer > 0 || config_.first_attention_norm,
+                                          weights.layers.back()));
     }
+    ATTENDANT_RETURN_IF_ERROR(LoadRest(weights));
     return weights;
   }
 
  private:
+  using Parts = std::initializer_list<LinearWeights*>;
+
   absl::Status FindPrefix() {
     const std::string anchor = absl::StrCat(names_.token_embedding, ".weight");
     for (const absl::string_view prefix : {absl::string_view(), names_.prefix}) {
@@ -95,59 +66,122 @@ class Loader {
   }
 
   absl::Status LoadEmbeddings(EncoderWeights& weights) {
-    ATTENDANT_RETURN_IF_ERROR(
-        LoadEmbedding(names_.token_embedding, config_.vocab, weights.token_embedding));
-    ATTENDANT_RETURN_IF_ERROR(LoadPositions(weights));
+    ATTENDANT_RETURN_IF_ERROR(LoadTable(names_.token_embedding, {config_.vocab, config_.hidden},
+                                        weights.token_embedding));
+    if (config_.positions == Positions::kLearned) ATTENDANT_RETURN_IF_ERROR(LoadPositions(weights));
     ATTENDANT_RETURN_IF_ERROR(LoadSegments(weights));
     return LoadNorm(std::string(names_.embedding_norm), weights.embedding_norm);
   }
 
-  absl::Status LoadEmbedding(absl::string_view name, int64_t rows, TensorView<const float, 2>& to) {
-    return LoadTensor<2>({absl::StrCat(name, ".weight")}, {rows, config_.hidden}, to);
+  absl::Status LoadTable(absl::string_view name, std::array<int64_t, 2> dims,
+                         TensorView<const float, 2>& to) {
+    return LoadTensor<2>({absl::StrCat(name, ".weight")}, dims, to);
   }
 
   absl::Status LoadPositions(EncoderWeights& weights) {
+    const int64_t first = family_config_.first_position;
     TensorView<const float, 2> stored;
-    ATTENDANT_RETURN_IF_ERROR(
-        LoadEmbedding(names_.position_embedding, first_position_ + config_.max_positions, stored));
-    weights.position_embedding = {stored.row(first_position_),
-                                  {config_.max_positions, config_.hidden}};
+    ATTENDANT_RETURN_IF_ERROR(LoadTable(names_.position_embedding,
+                                        {first + config_.max_positions, config_.hidden}, stored));
+    weights.position_embedding = {stored.row(first), {config_.max_positions, config_.hidden}};
     return absl::OkStatus();
   }
 
   absl::Status LoadSegments(EncoderWeights& weights) {
     if (!names_.segment_embedding.empty()) {
-      return LoadEmbedding(names_.segment_embedding, config_.segment_types,
-                           weights.segment_embedding);
+      return LoadTable(names_.segment_embedding, {config_.segment_types, config_.hidden},
+                       weights.segment_embedding);
     }
     no_segments_.resize(static_cast<size_t>(config_.hidden));
     weights.segment_embedding = {no_segments_.data(), {1, config_.hidden}};
     return absl::OkStatus();
   }
 
-  absl::Status LoadLayer(const std::string& path, EncoderLayerWeights& layer) {
-    for (const LinearEntry& entry : kLayerLinears) {
-      ATTENDANT_RETURN_IF_ERROR(LoadLinear(path, entry, layer.*entry.to));
+  // What all layers share behind them.
+  absl::Status LoadRest(EncoderWeights& weights) {
+    if (config_.final_norm) {
+      ATTENDANT_RETURN_IF_ERROR(LoadNorm(std::string(names_.final_norm), weights.final_norm));
     }
-    for (const NormEntry& entry : kLayerNorms) {
-      ATTENDANT_RETURN_IF_ERROR(LoadNorm(absl::StrCat(path, names_.*entry.name), layer.*entry.to));
-    }
-    return absl::OkStatus();
+    if (config_.score_bias != ScoreBias::kBuckets) return absl::OkStatus();
+    return LoadTable(names_.score_bias, {config_.bias_buckets, config_.heads}, weights.score_bias);
   }
 
-  absl::Status LoadLinear(const std::string& path, const LinearEntry& entry,
-                          LinearWeights& linear) {
-    const int64_t outputs = config_.*entry.outputs;
-    const std::string name = absl::StrCat(path, names_.*entry.name);
-    ATTENDANT_RETURN_IF_ERROR(
-        LoadTensor<2>({name + ".weight"}, {outputs, config_.*entry.inputs}, linear.weight));
-    return LoadTensor<1>({name + ".bias"}, {outputs}, linear.bias);
+  absl::Status LoadLayer(const std::string& path, bool attention_norm, EncoderLayerWeights& layer) {
+    const int64_t hidden = config_.hidden;
+    ATTENDANT_RETURN_IF_ERROR(LoadAttention(path, layer));
+    ATTENDANT_RETURN_IF_ERROR(LoadLinear(absl::StrCat(path, names_.attention_output),
+                                         {&layer.attention_output}, hidden, hidden,
+                                         family_config_.biases.attention_output));
+    if (attention_norm) {
+      ATTENDANT_RETURN_IF_ERROR(
+          LoadNorm(absl::StrCat(path, names_.attention_norm), layer.attention_norm));
+    }
+    ATTENDANT_RETURN_IF_ERROR(LoadFfnUp(path, layer));
+    ATTENDANT_RETURN_IF_ERROR(LoadLinear(absl::StrCat(path, names_.ffn_down), {&layer.ffn_down},
+                                         hidden, config_.ffn, family_config_.biases.ffn_down));
+    return LoadNorm(absl::StrCat(path, names_.ffn_norm), layer.ffn_norm);
+  }
+
+  absl::Status LoadAttention(const std::string& path, EncoderLayerWeights& layer) {
+    const auto load = [&](absl::string_view name, Parts parts) {
+      return LoadLinear(absl::StrCat(path, name), parts, config_.hidden, config_.hidden,
+                        family_config_.biases.qkv);
+    };
+    if (!names_.qkv.empty()) return load(names_.qkv, {&layer.query, &layer.key, &layer.value});
+    ATTENDANT_RETURN_IF_ERROR(load(names_.query, {&layer.query}));
+    ATTENDANT_RETURN_IF_ERROR(load(names_.key, {&layer.key}));
+    return load(names_.value, {&layer.value});
+  }
+
+  absl::Status LoadFfnUp(const std::string& path, EncoderLayerWeights& layer) {
+    const auto load = [&](absl::string_view name, Parts parts) {
+      return LoadLinear(absl::StrCat(path, name), parts, config_.ffn, config_.hidden,
+                        family_config_.biases.ffn_up);
+    };
+    if (!names_.ffn_gate_up.empty()) {
+      return load(names_.ffn_gate_up, {&layer.ffn_gate, &layer.ffn_up});
+    }
+    if (!names_.ffn_up_gate.empty()) {
+      return load(names_.ffn_up_gate, {&layer.ffn_up, &layer.ffn_gate});
+    }
+    if (config_.gated_ffn) ATTENDANT_RETURN_IF_ERROR(load(names_.ffn_gate, {&layer.ffn_gate}));
+    return load(names_.ffn_up, {&layer.ffn_up});
+  }
+
+  // The rows of one stored tensor, in the order of `parts`, [outputs, inputs] each.
+  absl::Status LoadLinear(const std::string& name, Parts parts, int64_t outputs, int64_t inputs,
+                          bool has_bias) {
+    const int64_t rows = static_cast<int64_t>(parts.size()) * outputs;
+    TensorView<const float, 2> weight;
+    TensorView<const float, 1> bias;
+    ATTENDANT_RETURN_IF_ERROR(LoadTensor<2>({name + ".weight"}, {rows, inputs}, weight));
+    ATTENDANT_RETURN_IF_ERROR(LoadBias({name + ".bias"}, rows, has_bias, bias));
+    int64_t row = 0;
+    for (LinearWeights* part : parts) {
+      part->weight = {weight.row(row), {outputs, inputs}};
+      if (has_bias) part->bias = {bias.row(row), {outputs}};
+      row += outputs;
+    }
+    return absl::OkStatus();
   }
 
   absl::Status LoadNorm(const std::string& path, LayerNormWeights& norm) {
     ATTENDANT_RETURN_IF_ERROR(
         LoadTensor<1>({path + ".weight", path + ".gamma"}, {config_.hidden}, norm.gamma));
-    return LoadTensor<1>({path + ".bias", path + ".beta"}, {config_.hidden}, norm.beta);
+    return LoadBias({path + ".bias", path + ".beta"}, config_.hidden, family_config_.biases.norms,
+                    norm.beta);
+  }
+
+  // Refuses one that is stored although the config says that there is none.
+  absl::Status LoadBias(std::initializer_list<std::string> names, int64_t size, bool has_bias,
+                        TensorView<const float, 1>& to) {
+    if (has_bias) return LoadTensor<1>(names, {size}, to);
+    for (const std::string& name : names) {
+      if (store_.Find(prefix_ + name) == nullptr) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor `", prefix_, name, "` is there, the config says that it is not"));
+    }
+    return absl::OkStatus();
   }
 
   // `names` are one tensor's, today's first.
@@ -173,8 +207,8 @@ class Loader {
     return absl::OkStatus();
   }
 
+  const FamilyConfig& family_config_;
   const EncoderConfig& config_;
-  const int64_t first_position_;
   const TensorNames& names_;
   TensorStore& store_;
   std::vector<float>& no_segments_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/core/encoder_config.h"
 
+#include <cmath>
 #include <initializer_list>
 #include <utility>
 
@@ -16,9 +17,54 @@ absl::Status ValidateEmbeddings(const EncoderConfig& config) {
                                          {"max_positions", config.max_positions, kMaxRows},
                                          {"segment_types", config.segment_types, kMaxRows}}));
   ATTENDANT_RETURN_IF_ERROR(CheckWeightSize("token_embedding", config.vocab, config.hidden));
-  ATTENDANT_RETURN_IF_ERROR(
-      CheckWeightSize("position_embedding", config.max_positions, config.hidden));
+  if (config.positions == Positions::kLearned) {
+    ATTENDANT_RETURN_IF_ERROR(
+        CheckWeightSize("position_embedding", config.max_positions, config.hidden));
+  }
   return CheckWeightSize("segment_embedding", config.segment_types, config.hidden);
+}
+
+absl::Status CheckRotary(const char* name, const Rotary& rotary) {
+  if (rotary.base > 0 && std::isfinite(rotary.base) && rotary.frequency_scale > 0 &&
+      std::isfinite(rotary.frequency_scale)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(name, " has base ", rotary.base,
+                                                 " and frequency_scale ", rotary.frequency_scale,
+                                                 ", both must be finite and above 0"));
+}
+
+absl::Status ValidatePositions(const EncoderConfig& config) {
+  if (config.positions == Positions::kRotary) {
+    if (config.head_dim() % 2 != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("head_dim is ", config.head_dim(), ", rotary positions need an even one"));
+    }
+    ATTENDANT_RETURN_IF_ERROR(CheckRotary("rotary", config.rotary));
+    ATTENDANT_RETURN_IF_ERROR(CheckRotary("local_rotary", config.local_rotary));
+  }
+  if (config.positions == Positions::kRotary || config.score_bias != ScoreBias::kNone) {
+    ATTENDANT_RETURN_IF_ERROR(
+        CheckBounds({{"max_positions", config.max_positions, kMaxComputedPositions}}));
+  }
+  if (config.score_bias != ScoreBias::kBuckets) return absl::OkStatus();
+  ATTENDANT_RETURN_IF_ERROR(CheckBounds({{"bias_buckets", config.bias_buckets, kMaxRows}}));
+  // Each half has exact buckets, and then logarithmic ones up to the distance.
+  if (config.bias_buckets % 4 == 0 && config.bias_max_distance > config.bias_buckets / 4) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "bias_buckets is ", config.bias_buckets, " and bias_max_distance ", config.bias_max_distance,
+      ": the first must be a multiple of 4, the second above a quarter of it"));
+}
+
+absl::Status ValidateLayers(const EncoderConfig& config) {
+  if (config.local_layers.any()) {
+    ATTENDANT_RETURN_IF_ERROR(CheckBounds({{"window", config.window, kMaxRows}}));
+  }
+  if (config.first_attention_norm || config.norm_place == NormPlace::kPre) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "first_attention_norm is false, which needs norm_place to be kPre");
 }
 
 }  // namespace
@@ -31,7 +77,9 @@ absl::Status Validate(const EncoderConfig& config) {
   ATTENDANT_RETURN_IF_ERROR(CheckHeadsDivide(config.hidden, config.heads));
   ATTENDANT_RETURN_IF_ERROR(CheckEpsilon(config.layer_norm_epsilon));
   ATTENDANT_RETURN_IF_ERROR(CheckWeightSize("fused qkv weight", 3 * config.hidden, config.hidden));
-  ATTENDANT_RETURN_IF_ERROR(CheckWeightSize("ffn_up", config.ffn, config.hidden));
+  ATTENDANT_RETURN_IF_ERROR(CheckWeightSize("ffn_up", config.ffn_inputs(), config.hidden));
+  ATTENDANT_RETURN_IF_ERROR(ValidatePositions(config));
+  ATTENDANT_RETURN_IF_ERROR(ValidateLayers(config));
   return config.input == EncoderInput::kTokens ? ValidateEmbeddings(config) : absl::OkStatus();
 }
 
@@ -42,8 +90,13 @@ absl::Status CheckComputed(absl::string_view backend, const EncoderConfig& compu
            {"activation", computed.activation == config.activation},
            {"input", computed.input == config.input},
            {"norm_place", computed.norm_place == config.norm_place},
+           {"first_attention_norm", computed.first_attention_norm == config.first_attention_norm},
            {"final_norm", computed.final_norm == config.final_norm},
-           {"biases", computed.biases == config.biases}}) {
+           {"biases", computed.biases == config.biases},
+           {"gated_ffn", computed.gated_ffn == config.gated_ffn},
+           {"positions", computed.positions == config.positions},
+           {"score_bias", computed.score_bias == config.score_bias},
+           {"local_layers", computed.local_layers == config.local_layers}}) {
     if (!same) other = name;
   }
   if (other == nullptr) return absl::OkStatus();

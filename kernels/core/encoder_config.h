@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bitset>
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -9,11 +11,11 @@
 namespace attendant {
 
 // The feed-forward network's nonlinearity. The two GELUs differ by up to 5e-4: follow the model.
-enum class Activation : uint8_t { kGeluErf, kGeluTanh, kRelu };
+enum class Activation : uint8_t { kGeluErf, kGeluTanh, kRelu, kSilu };
 
 // What an encoder's first states are made from.
 enum class EncoderInput : uint8_t {
-  kTokens,  // ids, positions and segments: norm(sum of their embeddings)
+  kTokens,  // ids, segments and learned positions: norm(sum of their embeddings)
   kStates,  // the caller's own states
 };
 
@@ -29,12 +31,41 @@ enum class Biases : uint8_t {
   kOptional,  // an absent one stands for zeros
 };
 
+// How a token's position enters.
+enum class Positions : uint8_t {
+  kLearned,  // by an embedding, as part of the input
+  kRotary,   // by angles that turn queries and keys (Su et al. 2021)
+  kNone,     // not at all, or by the score bias
+};
+
+// What is added to a scaled score, for each head by the distance from the query's position to the
+// key's; the same in all layers.
+enum class ScoreBias : uint8_t {
+  kNone,
+  kBuckets,  // a weight for each bucket of distances, as in T5
+  kAlibi,    // -slope * |distance| (Press, Smith, Lewis 2022)
+};
+
+// Rotary positions: pair i of a head, values i and i + head_dim / 2, turns by
+// position * frequency_scale * base^(-2i / head_dim).
+struct Rotary {
+  double base = 10000;
+  double frequency_scale = 1;
+  friend bool operator==(const Rotary&, const Rotary&) = default;
+};
+
+// Far above any model there is. Positions that no stored table limits have tables made from them.
+inline constexpr int64_t kMaxLayers = 1 << 12;
+inline constexpr int64_t kMaxComputedPositions = 1 << 17;
+
 // A transformer encoder as data: dimensions, and a switch for everything in which encoders differ.
 //
 //   x = input
 //   attention, then ffn, of every layer:  x = norm(x + branch(x)), or as norm_place has it
 //     attention(x) = attention_output(heads(query(x), key(x), value(x)))
-//     ffn(x)       = ffn_down(activation(ffn_up(x)))
+//     heads(q, k, v) = softmax(q k^T / sqrt(head_dim) + score bias) v, of each head
+//     ffn(x)       = ffn_down(activation(ffn_up(x))), or
+//                    ffn_down(activation(ffn_gate(x)) * ffn_up(x)) where gated_ffn
 //   x = final_norm(x), where there is one
 //
 // A back end computes what a switch says, or refuses it by its name (CheckComputed); none knows a
@@ -52,16 +83,31 @@ struct EncoderConfig {
   Activation activation = Activation::kGeluErf;
   EncoderInput input = EncoderInput::kTokens;
   NormPlace norm_place = NormPlace::kPost;
+  bool first_attention_norm = true;  // false: attention of layer 0 has none; kPre only
   bool final_norm = false;
   Biases biases = Biases::kRequired;
+  bool gated_ffn = false;
+  Positions positions = Positions::kLearned;
+  Rotary rotary{};        // kRotary only
+  Rotary local_rotary{};  // likewise, of local layers
+  ScoreBias score_bias = ScoreBias::kNone;
+  int64_t bias_buckets = 0;       // kBuckets only: half of them for keys behind the query
+  int64_t bias_max_distance = 0;  // likewise: from there on all distances share a bucket
+  // A query of a local layer attends to keys at positions up to `window` before and after its own.
+  int64_t window = 0;
+  std::bitset<static_cast<size_t>(kMaxLayers)> local_layers{};
 
   int64_t head_dim() const { return hidden / heads; }
+  int64_t ffn_inputs() const { return gated_ffn ? 2 * ffn : ffn; }  // of gate and up together
+  bool is_local(int64_t layer) const { return local_layers[static_cast<size_t>(layer)]; }
+  // Attention looks at distances between positions.
+  bool is_relative() const { return score_bias != ScoreBias::kNone || local_layers.any(); }
   friend bool operator==(const EncoderConfig&, const EncoderConfig&) = default;
 };
 
 // OK when every dimension is positive and at most its limit (weight_checks.h; a tensor has fewer
-// than 2^31 elements), hidden is a multiple of heads, and epsilon is in (0, 1). Else
-// INVALID_ARGUMENT naming the field and its value.
+// than 2^31 elements), hidden is a multiple of heads, epsilon is in (0, 1), and the switches fit
+// each other. Else INVALID_ARGUMENT naming the field and its value.
 absl::Status Validate(const EncoderConfig& config);
 
 // For a back end that computes `config` as if it were `computed`: OK when that is the same, else

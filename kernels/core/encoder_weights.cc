@@ -11,9 +11,14 @@ namespace attendant {
 namespace {
 
 void CheckLayer(const EncoderConfig& config, const EncoderLayerWeights& layer,
-                const std::string& name, ShapeChecker& checker) {
+                const std::string& name, bool attention_norm, ShapeChecker& checker) {
   checker.Check(name + ".", layer, config.hidden, config.hidden, config.hidden);
-  checker.Check(name + ".attention_norm", layer.attention_norm, config.hidden);
+  if (attention_norm) {
+    checker.Check(name + ".attention_norm", layer.attention_norm, config.hidden);
+  }
+  if (config.gated_ffn) {
+    checker.Check(name + ".ffn_gate", layer.ffn_gate, config.ffn, config.hidden);
+  }
   checker.Check(name + ".ffn_up", layer.ffn_up, config.ffn, config.hidden);
   checker.Check(name + ".ffn_down", layer.ffn_down, config.hidden, config.ffn);
   checker.Check(name + ".ffn_norm", layer.ffn_norm, config.hidden);
@@ -27,14 +32,20 @@ absl::Status ValidateWeights(const EncoderConfig& config, const EncoderWeights& 
   ShapeChecker checker(config.biases);
   if (config.input == EncoderInput::kTokens) {
     checker.Check<2>("token_embedding", weights.token_embedding, {config.vocab, config.hidden});
-    checker.Check<2>("position_embedding", weights.position_embedding,
-                     {config.max_positions, config.hidden});
+    if (config.positions == Positions::kLearned) {
+      checker.Check<2>("position_embedding", weights.position_embedding,
+                       {config.max_positions, config.hidden});
+    }
     checker.Check<2>("segment_embedding", weights.segment_embedding,
                      {config.segment_types, config.hidden});
     checker.Check("embedding_norm", weights.embedding_norm, config.hidden);
   }
   for (size_t i = 0; i < weights.layers.size(); ++i) {
-    CheckLayer(config, weights.layers[i], absl::StrCat("layer ", i), checker);
+    CheckLayer(config, weights.layers[i], absl::StrCat("layer ", i),
+               i > 0 || config.first_attention_norm, checker);
+  }
+  if (config.score_bias == ScoreBias::kBuckets) {
+    checker.Check<2>("score_bias", weights.score_bias, {config.bias_buckets, config.heads});
   }
   if (config.final_norm) checker.Check("final_norm", weights.final_norm, config.hidden);
   return checker.status();

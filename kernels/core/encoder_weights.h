@@ -36,6 +36,7 @@ struct MultiHeadWeights {
 
 struct EncoderLayerWeights : MultiHeadWeights {
   LayerNormWeights attention_norm;
+  LinearWeights ffn_gate;  // [ffn, hidden], where the ffn is gated
   LinearWeights ffn_up;    // [ffn, hidden]
   LinearWeights ffn_down;  // [hidden, ffn]
   LayerNormWeights ffn_norm;
@@ -46,11 +47,12 @@ struct EncoderLayerWeights : MultiHeadWeights {
 struct EncoderWeights {
   // kTokens only, with the norm.
   TensorView<const float, 2> token_embedding;     // [vocab, hidden]
-  TensorView<const float, 2> position_embedding;  // [max_positions, hidden]
+  TensorView<const float, 2> position_embedding;  // [max_positions, hidden], of kLearned
   TensorView<const float, 2> segment_embedding;   // [segment_types, hidden]
   LayerNormWeights embedding_norm;
   std::vector<EncoderLayerWeights> layers;
-  LayerNormWeights final_norm;  // where the config has one
+  LayerNormWeights final_norm;            // where the config has one
+  TensorView<const float, 2> score_bias;  // [bias_buckets, heads], of kBuckets
   std::shared_ptr<const void> storage;
 };
 

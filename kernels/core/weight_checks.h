@@ -16,7 +16,6 @@
 namespace attendant {
 
 // Far above any model there is, and so low that a product of two stays below 2^62.
-inline constexpr int64_t kMaxLayers = 1 << 12;
 inline constexpr int64_t kMaxWidth = 1 << 20;
 inline constexpr int64_t kMaxRows = 1 << 28;
 

@@ -19,12 +19,13 @@ absl::Status CheckFalse(const JsonNode& json, const char* field) {
   return value ? Unsupported(json, field, "true", "false") : absl::OkStatus();
 }
 
-absl::Status ReadLayerNormEpsilon(const JsonNode& json, double epsilon, float& to) {
-  ATTENDANT_RETURN_IF_ERROR(json.Read("layer_norm_eps", epsilon));
+absl::Status ReadLayerNormEpsilon(const JsonNode& json, const char* field, double epsilon,
+                                  float& to) {
+  ATTENDANT_RETURN_IF_ERROR(json.Read(field, epsilon));
   // Before it is narrowed, which is undefined beyond f32's range.
   if (!(epsilon > 0 && epsilon < 1)) {
-    return absl::InvalidArgumentError(absl::StrCat(json.where(), ": `layer_norm_eps` is ", epsilon,
-                                                   ", it must be between 0 and 1"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(json.where(), ": `", field, "` is ", epsilon, ", it must be between 0 and 1"));
   }
   to = static_cast<float>(epsilon);
   return absl::OkStatus();

@@ -15,8 +15,9 @@ absl::Status Unsupported(const JsonNode& json, absl::string_view field, absl::st
 // Unsupported where the field is there and true.
 absl::Status CheckFalse(const JsonNode& json, const char* field);
 
-// `layer_norm_eps`, or `epsilon` as it is where the field is absent. INVALID_ARGUMENT outside of
-// (0, 1).
-absl::Status ReadLayerNormEpsilon(const JsonNode& json, double epsilon, float& to);
+// The epsilon in `field`, or `epsilon` as it is where the field is absent. INVALID_ARGUMENT outside
+// of (0, 1).
+absl::Status ReadLayerNormEpsilon(const JsonNode& json, const char* field, double epsilon,
+                                  float& to);
 
 }  // namespace attendant

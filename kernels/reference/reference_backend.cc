@@ -2,10 +2,14 @@
 #include "kernels/reference/reference_backend.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <new>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/base/distances.h"
 #include "kernels/core/pooling.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/reference/reference_math.h"
@@ -53,8 +57,17 @@ class ReferenceEncoder final : public PreparedEncoder {
     return reference::RunLayers(
         config_, weights_, Embed(batch, index),
         [&](int64_t layer, const Matrix& q, const Matrix& k, const Matrix& v) {
-          WriteAttentionWeights(q, k, layer, wanted);
-          return reference::SelfAttention(q, k, v, config_.heads);
+          const std::span<const int32_t> positions = batch.positions().subspan(
+              static_cast<size_t>(batch.seq_start(index)), static_cast<size_t>(batch.len(index)));
+          const auto offset = [&](int64_t head, int64_t query, int64_t key) {
+            return OffsetOf(layer, head,
+                            int64_t{positions[static_cast<size_t>(key)]} -
+                                positions[static_cast<size_t>(query)]);
+          };
+          const Matrix turned_q = Turned(q, layer, positions),
+                       turned_k = Turned(k, layer, positions);
+          WriteAttentionWeights(turned_q, turned_k, layer, offset, wanted);
+          return reference::SelfAttention(turned_q, turned_k, v, config_.heads, offset);
         },
         [&](int64_t layer, const Matrix& x) { WriteHiddenState(x, layer, wanted); });
   }
@@ -65,12 +78,37 @@ class ReferenceEncoder final : public PreparedEncoder {
     for (int64_t t = 0; t < sum.rows; ++t) {
       const auto row = static_cast<size_t>(batch.seq_start(index) + t);
       const float* token = weights_.token_embedding.row(batch.token_ids()[row]);
-      const float* position = weights_.position_embedding.row(batch.positions()[row]);
       const float* segment = weights_.segment_embedding.row(batch.segment_ids()[row]);
-      for (int64_t i = 0; i < config_.hidden; ++i)
-        sum.at(t, i) = token[i] + position[i] + segment[i];
+      for (int64_t i = 0; i < config_.hidden; ++i) sum.at(t, i) = token[i] + segment[i];
+      if (config_.positions != Positions::kLearned) continue;
+      const float* position = weights_.position_embedding.row(batch.positions()[row]);
+      for (int64_t i = 0; i < config_.hidden; ++i) sum.at(t, i) += position[i];
     }
     return reference::LayerNorm(sum, weights_.embedding_norm, config_.layer_norm_epsilon);
+  }
+
+  // Queries or keys [len, hidden] with rotary positions, if the encoder has them.
+  Matrix Turned(const Matrix& x, int64_t layer, std::span<const int32_t> positions) const {
+    if (config_.positions != Positions::kRotary) return x;
+    return reference::Rotate(x, config_.heads,
+                             config_.is_local(layer) ? config_.local_rotary : config_.rotary,
+                             positions);
+  }
+
+  // What is added to the score of a key `distance` behind the query.
+  double OffsetOf(int64_t layer, int64_t head, int64_t distance) const {
+    if (config_.is_local(layer) && std::abs(distance) > config_.window) return -INFINITY;
+    switch (config_.score_bias) {
+      case ScoreBias::kNone:
+        return 0;
+      case ScoreBias::kAlibi:
+        return -static_cast<double>(AlibiSlopes(config_.heads)[static_cast<size_t>(head)]) *
+               static_cast<double>(std::abs(distance));
+      case ScoreBias::kBuckets:
+        return weights_.score_bias.row(
+            DistanceBucket(distance, config_.bias_buckets, config_.bias_max_distance))[head];
+    }
+    return 0;
   }
 
   // x [len, hidden] is what layer `layer` reads.
@@ -83,12 +121,12 @@ class ReferenceEncoder final : public PreparedEncoder {
 
   // q, k [len, hidden]
   void WriteAttentionWeights(const Matrix& q, const Matrix& k, int64_t layer,
-                             const LayerOutputs& wanted) const {
+                             reference::ScoreOffset offset, const LayerOutputs& wanted) const {
     float* out = wanted.attention_weights;
     for (const int32_t wanted_layer : wanted.attention_layers) {
       for (const int32_t head : wanted.attention_heads) {
         if (wanted_layer == layer) {
-          const Matrix weights = reference::AttentionWeights(q, k, config_.heads, head);
+          const Matrix weights = reference::AttentionWeights(q, k, config_.heads, head, offset);
           std::copy(weights.values.begin(), weights.values.end(), out);
         }
         out += q.rows * q.rows;

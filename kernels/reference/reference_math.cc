@@ -15,6 +15,20 @@ double GeluTanh(double x) {
   return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
 }
 
+double Activate(double x, Activation activation) {
+  switch (activation) {
+    case Activation::kGeluErf:
+      return Gelu(x);
+    case Activation::kGeluTanh:
+      return GeluTanh(x);
+    case Activation::kRelu:
+      return std::max(x, 0.0);
+    case Activation::kSilu:
+      return x / (1 + std::exp(-x));
+  }
+  return x;
+}
+
 }  // namespace
 
 void Softmax(std::vector<double>& scores) {
@@ -44,6 +58,12 @@ Matrix Add(const Matrix& a, const Matrix& b) {
   return sum;
 }
 
+Matrix Multiply(const Matrix& a, const Matrix& b) {
+  Matrix product(a.rows, a.columns);
+  for (size_t i = 0; i < product.values.size(); ++i) product.values[i] = a.values[i] * b.values[i];
+  return product;
+}
+
 Matrix LayerNorm(const Matrix& x, const LayerNormWeights& norm, float epsilon) {
   Matrix y(x.rows, x.columns);
   const auto count = static_cast<double>(x.columns);
@@ -64,15 +84,35 @@ Matrix LayerNorm(const Matrix& x, const LayerNormWeights& norm, float epsilon) {
 Matrix Activate(const Matrix& x, Activation activation) {
   Matrix y(x.rows, x.columns);
   for (size_t i = 0; i < y.values.size(); ++i) {
-    const double value = x.values[i];
-    y.values[i] = static_cast<float>(activation == Activation::kGeluErf    ? Gelu(value)
-                                     : activation == Activation::kGeluTanh ? GeluTanh(value)
-                                                                           : std::max(value, 0.0));
+    y.values[i] = static_cast<float>(Activate(static_cast<double>(x.values[i]), activation));
   }
   return y;
 }
 
-Matrix AttentionWeights(const Matrix& q, const Matrix& k, int64_t heads, int64_t head) {
+Matrix Rotate(const Matrix& x, int64_t heads, const Rotary& rotary,
+              std::span<const int32_t> positions) {
+  Matrix y(x.rows, x.columns);
+  const int64_t head_dim = x.columns / heads, pairs = head_dim / 2;
+  for (int64_t row = 0; row < x.rows; ++row) {
+    for (int64_t column = 0; column < x.columns; ++column) {
+      const int64_t d = column % head_dim, pair = d % pairs;
+      const double exponent = -2 * static_cast<double>(pair) / static_cast<double>(head_dim);
+      // In f32, as PyTorch has rates and angles.
+      const auto rate =
+          static_cast<float>(rotary.frequency_scale * std::pow(rotary.base, exponent));
+      const float angle = static_cast<float>(positions[static_cast<size_t>(row)]) * rate;
+      const double sine = std::sin(static_cast<double>(angle));
+      const double turned =
+          d < pairs ? -sine * x.at(row, column + pairs) : sine * x.at(row, column - pairs);
+      y.at(row, column) =
+          static_cast<float>(std::cos(static_cast<double>(angle)) * x.at(row, column) + turned);
+    }
+  }
+  return y;
+}
+
+Matrix AttentionWeights(const Matrix& q, const Matrix& k, int64_t heads, int64_t head,
+                        ScoreOffset offset) {
   Matrix out(q.rows, k.rows);
   const int64_t head_dim = q.columns / heads, begin = head * head_dim;
   std::vector<double> scores(static_cast<size_t>(k.rows));
@@ -82,7 +122,8 @@ Matrix AttentionWeights(const Matrix& q, const Matrix& k, int64_t heads, int64_t
       for (int64_t d = begin; d < begin + head_dim; ++d) {
         dot += static_cast<double>(q.at(query, d)) * k.at(key, d);
       }
-      scores[static_cast<size_t>(key)] = dot / std::sqrt(static_cast<double>(head_dim));
+      scores[static_cast<size_t>(key)] =
+          dot / std::sqrt(static_cast<double>(head_dim)) + offset(head, query, key);
     }
     Softmax(scores);
     for (int64_t key = 0; key < k.rows; ++key) {
@@ -92,11 +133,12 @@ Matrix AttentionWeights(const Matrix& q, const Matrix& k, int64_t heads, int64_t
   return out;
 }
 
-Matrix SelfAttention(const Matrix& q, const Matrix& k, const Matrix& v, int64_t heads) {
+Matrix SelfAttention(const Matrix& q, const Matrix& k, const Matrix& v, int64_t heads,
+                     ScoreOffset offset) {
   Matrix out(q.rows, q.columns);
   const int64_t head_dim = q.columns / heads;
   for (int64_t column = 0; column < q.columns; column += head_dim) {
-    const Matrix weights = AttentionWeights(q, k, heads, column / head_dim);
+    const Matrix weights = AttentionWeights(q, k, heads, column / head_dim, offset);
     for (int64_t query = 0; query < q.rows; ++query) {
       for (int64_t d = column; d < column + head_dim; ++d) {
         double sum = 0;
@@ -119,12 +161,15 @@ Matrix RunLayers(const EncoderConfig& config, const EncoderWeights& weights, Mat
   int64_t index = 0;
   for (const EncoderLayerWeights& layer : weights.layers) {
     seen(index, x);
-    Matrix y = norm_if(pre, x, layer.attention_norm);
+    Matrix y = norm_if(pre && (index > 0 || config.first_attention_norm), x, layer.attention_norm);
     y = attention(index++, Linear(y, layer.query), Linear(y, layer.key), Linear(y, layer.value));
     x = norm_if(!pre, Add(x, Linear(y, layer.attention_output)), layer.attention_norm);
     y = norm_if(pre, x, layer.ffn_norm);
-    y = Linear(Activate(Linear(y, layer.ffn_up), config.activation), layer.ffn_down);
-    x = norm_if(!pre, Add(x, y), layer.ffn_norm);
+    Matrix inner = Linear(y, layer.ffn_up);
+    inner = config.gated_ffn
+                ? Multiply(Activate(Linear(y, layer.ffn_gate), config.activation), inner)
+                : Activate(inner, config.activation);
+    x = norm_if(!pre, Add(x, Linear(inner, layer.ffn_down)), layer.ffn_norm);
   }
   x = norm_if(config.final_norm, x, weights.final_norm);
   seen(index, x);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -36,18 +37,31 @@ Matrix Add(const Matrix& a, const Matrix& b);
 // y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, row by row (Ba, Kiros, Hinton 2016)
 Matrix LayerNorm(const Matrix& x, const LayerNormWeights& norm, float epsilon);
 
-// gelu(x) = x / 2 (1 + erf(x / sqrt 2)), or with tanh (Hendrycks, Gimpel 2016), or max(x, 0)
+// gelu(x) = x / 2 (1 + erf(x / sqrt 2)), or with tanh (Hendrycks, Gimpel 2016), or max(x, 0), or
+// silu(x) = x / (1 + e^-x)
 Matrix Activate(const Matrix& x, Activation activation);
 
 // weights = softmax(scores); all 0 when every score is -inf.
 void Softmax(std::vector<double>& scores);
 
-// For each head: softmax(q k^T / sqrt(head_dim)) v (Vaswani et al. 2017), heads side by side.
-// q, k, v [len, hidden] -> [len, hidden]
-Matrix SelfAttention(const Matrix& q, const Matrix& k, const Matrix& v, int64_t heads);
+Matrix Multiply(const Matrix& a, const Matrix& b);  // value by value
 
-// softmax(q k^T / sqrt(head_dim)) of one head: q, k [len, hidden] -> [len, len]
-Matrix AttentionWeights(const Matrix& q, const Matrix& k, int64_t heads, int64_t head);
+// Rotary positions (Su et al. 2021) of x [len, hidden], whose tokens stand at `positions` [len]:
+// values i and i + head_dim / 2 of every head turn by position * rate(i).
+Matrix Rotate(const Matrix& x, int64_t heads, const Rotary& rotary,
+              std::span<const int32_t> positions);
+
+// Added to the scaled score of a query and a key; -inf: the query does not see the key.
+using ScoreOffset = absl::FunctionRef<double(int64_t head, int64_t query, int64_t key)>;
+
+// For each head: softmax(q k^T / sqrt(head_dim) + offset) v (Vaswani et al. 2017), heads side by
+// side. q, k, v [len, hidden] -> [len, hidden]
+Matrix SelfAttention(const Matrix& q, const Matrix& k, const Matrix& v, int64_t heads,
+                     ScoreOffset offset);
+
+// softmax(q k^T / sqrt(head_dim) + offset) of one head: q, k [len, hidden] -> [len, len]
+Matrix AttentionWeights(const Matrix& q, const Matrix& k, int64_t heads, int64_t head,
+                        ScoreOffset offset);
 
 // The context of layer `layer` of rows that are projected: q, k, v [rows, hidden] -> [rows, hidden]
 using Attention =

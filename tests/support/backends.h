@@ -19,7 +19,8 @@ struct NamedBackend {
 // "cuda/emulated" is the CUDA back end with its device code, on the CPU: thousands of times slower.
 std::vector<NamedBackend> AvailableBackends();
 
-// The prepared encoder of a checkpoint folder. Ends the test run when it cannot be had.
+// The prepared encoder of a checkpoint folder; null where CUDA does not compute one of its
+// switches. Ends the test run when it cannot be had.
 std::unique_ptr<PreparedEncoder> PrepareCheckpoint(const Backend& backend,
                                                    const std::string& directory,
                                                    DType dtype = DType::kF32);

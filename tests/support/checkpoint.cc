@@ -59,6 +59,10 @@ class Layout {
       AddLayer(absl::StrCat("encoder.layer.", i, "."), config.ffn, weights.layers[i]);
     }
     if (config.final_norm) AddNorm("encoder.LayerNorm", weights.final_norm);
+    if (config.gated_ffn) AddGates(config.ffn, weights);
+    if (config.score_bias == ScoreBias::kBuckets) {
+      Add("embeddings.score_bias.weight", {config.bias_buckets, config.heads}, weights.score_bias);
+    }
   }
 
   struct Entry {
@@ -84,6 +88,13 @@ class Layout {
     Add(name + ".weight", hidden_, to.gamma);
     Add(name + ".bias", hidden_, to.beta);
   }
+  // Behind all others, whose values they leave as they are.
+  void AddGates(int64_t ffn, EncoderWeights& weights) {
+    for (size_t i = 0; i < weights.layers.size(); ++i) {
+      AddLinear(absl::StrCat("encoder.layer.", i, ".gate.dense"), ffn, hidden_,
+                weights.layers[i].ffn_gate);
+    }
+  }
   void AddLayer(const std::string& path, int64_t ffn, EncoderLayerWeights& layer) {
     AddLinear(path + "attention.self.query", hidden_, hidden_, layer.query);
     AddLinear(path + "attention.self.key", hidden_, hidden_, layer.key);
@@ -107,6 +118,8 @@ const char* ActivationField(Activation activation) {
       return "gelu_new";
     case Activation::kRelu:
       return "relu";
+    case Activation::kSilu:
+      return "silu";
   }
   return "";
 }

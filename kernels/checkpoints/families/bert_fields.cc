@@ -28,6 +28,8 @@ constexpr NamedActivation kActivations[] = {
     {"gelu_fast", Activation::kGeluTanh},
     {"gelu_pytorch_tanh", Activation::kGeluTanh},
     {"relu", Activation::kRelu},
+    {"silu", Activation::kSilu},
+    {"swish", Activation::kSilu},
 };
 
 // A field that, when it is there, must have the one value that BERT's encoder means.
@@ -76,8 +78,9 @@ absl::Status ReadDimensions(const JsonNode& json, const BertFields& fields, Enco
   return CheckNumber(json, "num_key_value_heads", config.heads);
 }
 
-absl::Status ReadActivation(const JsonNode& json, const char* field, EncoderConfig& config) {
-  std::string name = "gelu";
+absl::Status ReadActivation(const JsonNode& json, const BertFields& fields, EncoderConfig& config) {
+  const char* const field = fields.activation;
+  std::string name = fields.default_activation;
   ATTENDANT_RETURN_IF_ERROR(json.Read(field, name));
   for (const NamedActivation& known : kActivations) {
     if (known.name == name) {
@@ -85,9 +88,12 @@ absl::Status ReadActivation(const JsonNode& json, const char* field, EncoderConf
       return absl::OkStatus();
     }
   }
-  return Unsupported(json, field, Quoted(name),
-                     "gelu, gelu_new, gelu_fast, gelu_python, gelu_pytorch_tanh or relu");
+  return Unsupported(
+      json, field, Quoted(name),
+      "gelu, gelu_new, gelu_fast, gelu_python, gelu_pytorch_tanh, relu, silu or swish");
 }
+
+}  // namespace
 
 absl::Status ValidateConfig(const JsonNode& json, const EncoderConfig& config) {
   const absl::Status status = Validate(config);
@@ -95,14 +101,13 @@ absl::Status ValidateConfig(const JsonNode& json, const EncoderConfig& config) {
   return absl::Status(status.code(), absl::StrCat(json.where(), ": ", status.message()));
 }
 
-}  // namespace
-
 absl::StatusOr<EncoderConfig> ReadBertFields(const JsonNode& json, const BertFields& fields) {
   EncoderConfig config;
   ATTENDANT_RETURN_IF_ERROR(CheckArchitecture(json));
   ATTENDANT_RETURN_IF_ERROR(ReadDimensions(json, fields, config));
-  ATTENDANT_RETURN_IF_ERROR(ReadActivation(json, fields.activation, config));
-  ATTENDANT_RETURN_IF_ERROR(ReadLayerNormEpsilon(json, 1e-12, config.layer_norm_epsilon));
+  ATTENDANT_RETURN_IF_ERROR(ReadActivation(json, fields, config));
+  ATTENDANT_RETURN_IF_ERROR(ReadLayerNormEpsilon(json, fields.epsilon, fields.default_epsilon,
+                                                 config.layer_norm_epsilon));
   ATTENDANT_RETURN_IF_ERROR(ValidateConfig(json, config));
   return config;
 }

@@ -16,12 +16,18 @@ struct BertFields {
   const char* ffn = "intermediate_size";
   const char* activation = "hidden_act";
   const char* segment_types = "type_vocab_size";  // null: a family without segments, which has one
+  const char* epsilon = "layer_norm_eps";
+  double default_epsilon = 1e-12;
+  const char* default_activation = "gelu";
 };
 
-// Reads BERT's encoder: post-norm, learned positions, everything with biases. What comes back is
-// not validated yet. With transformers' defaults when absent: segment types (2), layer_norm_eps
-// (1e-12), activation ("gelu"), position_embedding_type ("absolute"). Errors as of
-// Family::read_config.
+// Reads BERT's encoder: post-norm, learned positions, everything with biases. With transformers'
+// defaults when absent: segment types (2), epsilon, activation, position_embedding_type
+// ("absolute"). Errors as of Family::read_config.
 absl::StatusOr<EncoderConfig> ReadBertFields(const JsonNode& json, const BertFields& fields);
+
+// OK where Validate is; else its error behind the name of the file. For families that change what
+// ReadBertFields returned.
+absl::Status ValidateConfig(const JsonNode& json, const EncoderConfig& config);
 
 }  // namespace attendant

@@ -13,7 +13,8 @@
 namespace attendant {
 namespace {
 
-constexpr const Family* kFamilies[] = {&kBert, &kDistilBert, &kElectra, &kRoberta};
+constexpr const Family* kFamilies[] = {&kBert,       &kDistilBert, &kElectra,
+                                       &kModernBert, &kMpnet,      &kRoberta};
 
 std::string AllModelTypes() {
   std::vector<absl::string_view> types;

@@ -17,24 +17,35 @@ struct FamilyConfig {
   EncoderConfig encoder;  // passes Validate
   // Row of the stored position table that the encoder's position 0 has; the rows before are unused.
   int64_t first_position = 0;
+  // Which have a stored bias; that of a norm is its beta.
+  struct {
+    bool qkv = true, attention_output = true, ffn_up = true, ffn_down = true, norms = true;
+  } biases{};
 };
 
 // The names of a family's tensors, without ".weight" and ".bias". The defaults are BERT's.
 struct TensorNames {
   absl::string_view prefix;  // before all names, or before none: "bert."
+  // Empty names: there is no such tensor.
   absl::string_view token_embedding = "embeddings.word_embeddings";
   absl::string_view position_embedding = "embeddings.position_embeddings";
-  absl::string_view segment_embedding = "embeddings.token_type_embeddings";  // empty: there is none
+  absl::string_view segment_embedding = "embeddings.token_type_embeddings";
   absl::string_view embedding_norm = "embeddings.LayerNorm";
   absl::string_view layers = "encoder.layer";  // followed by ".INDEX." and one of these:
   absl::string_view query = "attention.self.query";
   absl::string_view key = "attention.self.key";
   absl::string_view value = "attention.self.value";
+  absl::string_view qkv{};  // the three of them in one tensor, instead
   absl::string_view attention_output = "attention.output.dense";
   absl::string_view attention_norm = "attention.output.LayerNorm";
   absl::string_view ffn_up = "intermediate.dense";
+  absl::string_view ffn_gate{};     // of a gated ffn
+  absl::string_view ffn_gate_up{};  // gate and up in one tensor, instead
+  absl::string_view ffn_up_gate{};  // the same, up first
   absl::string_view ffn_down = "output.dense";
   absl::string_view ffn_norm = "output.LayerNorm";
+  absl::string_view final_norm{};  // outside of layers again
+  absl::string_view score_bias{};
 };
 
 // How the checkpoints of one family are read. A family is a source of its own here, and a line in

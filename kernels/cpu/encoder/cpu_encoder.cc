@@ -24,11 +24,23 @@ TensorView<const float, 2> CopyInto(Arena& arena, TensorView<const float, 2> tab
   return {copy, table.dims()};
 }
 
+int64_t PositionRows(const EncoderConfig& config) {
+  return config.positions == Positions::kLearned ? config.max_positions : 1;
+}
+
+TensorView<const float, 2> PositionTable(Arena& arena, const EncoderConfig& config,
+                                         const EncoderWeights& weights) {
+  if (config.positions == Positions::kLearned) return CopyInto(arena, weights.position_embedding);
+  auto* zeros = arena.Allocate<float>(config.hidden);
+  std::fill_n(zeros, config.hidden, 0.0f);
+  return {zeros, {1, config.hidden}};
+}
+
 // What the tables take.
 int64_t TableBytes(const EncoderConfig& config, DType dtype) {
   Arena measure;
   EmbeddingTable(config.vocab, config.hidden, dtype, measure);
-  for (int64_t rows : {config.max_positions, config.segment_types}) {
+  for (int64_t rows : {PositionRows(config), config.segment_types}) {
     measure.Allocate<float>(rows * config.hidden);
   }
   return measure.used_bytes();
@@ -41,20 +53,22 @@ CpuEncoder::CpuEncoder(PackedLayers layers, const EncoderWeights& weights, absl:
     : layers_(std::move(layers)),
       memory_(TableBytes(config(), layers_.dtype)),
       embeddings_{.tokens = {config().vocab, config().hidden, layers_.dtype, memory_},
-                  .positions = CopyInto(memory_, weights.position_embedding),
+                  .positions = PositionTable(memory_, config(), weights),
+                  .learned = config().positions == Positions::kLearned,
                   .segments = CopyInto(memory_, weights.segment_embedding),
-                  .norm = PackedNorm(weights.embedding_norm)} {
+                  .norm = PackedNorm(weights.embedding_norm)},
+      relative_scores_(config(), weights) {
   RunLoadTasks(load_threads, CeilDivide(config().vocab, kTableRows), [&](int64_t index) {
     const int64_t begin = index * kTableRows;
     embeddings_.tokens.FillRows(weights.token_embedding, begin,
                                 std::min(config().vocab, begin + kTableRows));
   });
-  const int64_t f32_rows = config().max_positions + config().segment_types + 2;
+  const int64_t f32_rows = PositionRows(config()) + config().segment_types + 2;
   info_ = {.backend = "cpu",
            .isa = std::string(isa),
            .matmul_implementation = layers_.matmul_implementation(),
            .dtype = layers_.dtype,
-           .weight_bytes = layers_.bytes() + embeddings_.tokens.bytes() +
+           .weight_bytes = layers_.bytes() + embeddings_.tokens.bytes() + relative_scores_.bytes() +
                            f32_rows * config().hidden * static_cast<int64_t>(sizeof(float))};
 }
 

@@ -8,14 +8,18 @@
 #include "kernels/core/backend.h"
 #include "kernels/cpu/encoder/embedding_table.h"
 #include "kernels/cpu/encoder/packed_layers.h"
+#include "kernels/cpu/encoder/relative_scores.h"
 
 namespace attendant::cpu {
 
 struct PackedEmbeddings {
   EmbeddingTable tokens;                 // [vocab, hidden]
-  TensorView<const float, 2> positions;  // [max_positions, hidden]
-  TensorView<const float, 2> segments;   // [segment_types, hidden]
+  TensorView<const float, 2> positions;  // [max_positions, hidden]; one row of zeros if not learned
+  bool learned;
+  TensorView<const float, 2> segments;  // [segment_types, hidden]
   PackedNorm norm;
+
+  const float* position(int64_t index) const { return positions.row(learned ? index : 0); }
 };
 
 // A model prepared for the CPU. Immutable, thread-safe.
@@ -35,6 +39,7 @@ class CpuEncoder final : public PreparedEncoder {
 
   const PackedLayers& layers() const { return layers_; }
   const PackedEmbeddings& embeddings() const { return embeddings_; }
+  const RelativeScores& relative_scores() const { return relative_scores_; }
 
  private:
   CpuEncoder(PackedLayers layers, const EncoderWeights& weights, absl::string_view isa,
@@ -44,6 +49,7 @@ class CpuEncoder final : public PreparedEncoder {
   PackedLayers layers_;
   Arena memory_;  // of the embedding tables
   PackedEmbeddings embeddings_;
+  RelativeScores relative_scores_;
 };
 
 }  // namespace attendant::cpu

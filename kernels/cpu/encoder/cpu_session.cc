@@ -10,6 +10,17 @@
 #include "kernels/cpu/simd/denormals.h"
 
 namespace attendant::cpu {
+namespace {
+
+// Queries whose bias is written out at once: a block of attention on AMX.
+constexpr int64_t kGapQueries = 32;
+
+bool HaveGaps(std::span<const int32_t> positions) {
+  const auto apart = [](int32_t a, int32_t b) { return b != a + 1; };
+  return std::adjacent_find(positions.begin(), positions.end(), apart) != positions.end();
+}
+
+}  // namespace
 
 CpuSession::CpuSession(const CpuEncoder& encoder, const SessionLimits& limits,
                        const ThreadTeam& team)
@@ -40,7 +51,8 @@ CpuSession::Buffers CpuSession::AllocateBuffers(Arena& arena) const {
         {.attention = arena.Allocate<std::byte>(
              kernels.attention_scratch_bytes(max_len, config.head_dim(), config.head_dim())),
          .weights =
-             arena.Allocate<float>(kernels.attention_weights_scratch(max_len, config.head_dim()))});
+             arena.Allocate<float>(kernels.attention_weights_scratch(max_len, config.head_dim())),
+         .bias = config.is_relative() ? arena.Allocate<float>(kGapQueries * max_len) : nullptr});
   }
   return buffers;
 }
@@ -58,7 +70,7 @@ absl::Status CpuSession::Run(const PackedBatch& batch, const OutputSpec& spec, O
                        return AttentionPlan::Lens{batch.len(i), batch.len(i)};
                      });
   ATTENDANT_RETURN_IF_ERROR(runner_.Run(
-      batch.tokens(),
+      batch.tokens(), batch.positions(),
       [&](int64_t row, float* states, float* scratch) { Embed(batch, row, states, scratch); },
       [&](int64_t layer) {
         WriteHiddenStates(batch, spec, layer);
@@ -78,65 +90,98 @@ void CpuSession::Embed(const PackedBatch& batch, int64_t row, float* states, flo
   const auto i = static_cast<size_t>(row);
   encoder_.layers().kernels.embed(
       tables.tokens.Row(batch.token_ids()[i], scratch), tables.segments.row(batch.segment_ids()[i]),
-      tables.positions.row(batch.positions()[i]), encoder_.layers().norm_args(tables.norm), states);
+      tables.position(batch.positions()[i]), encoder_.layers().norm_args(tables.norm), states);
 }
 
 void CpuSession::RunAttention(const PackedBatch& batch, const OutputSpec& spec, int64_t layer) {
+  const bool relative = encoder_.relative_scores().in(layer);
   pool_.ParallelFor(buffers_.plan.size(), [&](int64_t index, int thread) {
     const AttentionPiece piece = buffers_.plan[index];
     const int64_t row = batch.seq_start(piece.sequence);
-    const AttentionScratch& scratch = buffers_.attention_scratch[static_cast<size_t>(thread)];
-    Attend(piece, row, scratch);
+    const std::span<const int32_t> positions =
+        batch.positions().subspan(static_cast<size_t>(row), static_cast<size_t>(piece.keys));
+    const Task task{.piece = piece,
+                    .scratch = buffers_.attention_scratch[static_cast<size_t>(thread)],
+                    .layer = layer,
+                    .first_row = row,
+                    .positions = positions,
+                    .gaps = relative && HaveGaps(positions)};
+    Attend(task);
     if (spec.layers.empty()) return;
-    WriteWeights(piece, spec.layers[static_cast<size_t>(piece.sequence)], row, layer, scratch);
+    WriteWeights(task, spec.layers[static_cast<size_t>(piece.sequence)]);
   });
 }
 
-AttentionArgs CpuSession::ArgsOf(const AttentionPiece& piece, int64_t head,
-                                 int64_t first_row) const {
+AttentionArgs CpuSession::ArgsOf(const Task& task, int64_t head) const {
   const int64_t hidden = encoder_.config().hidden, head_dim = encoder_.config().head_dim();
   const int64_t value_bytes = encoder_.layers().qkv_value_bytes();
-  const std::byte* q = buffers_.activations.qkv.row(first_row) + head * head_dim * value_bytes;
+  const std::byte* q = buffers_.activations.qkv.row(task.first_row) + head * head_dim * value_bytes;
   return {.q = q,
           .k = q + hidden * value_bytes,
           .v = q + 2 * hidden * value_bytes,
           .q_stride = 3 * hidden,
           .k_stride = 3 * hidden,
           .v_stride = 3 * hidden,
-          .keys = piece.keys,
+          .keys = task.piece.keys,
           .head_dim = head_dim,
           .value_dim = head_dim,
-          .query_begin = piece.query_begin,
-          .query_end = piece.query_end,
+          .query_begin = task.piece.query_begin,
+          .query_end = task.piece.query_end,
           .scale = 1.0f / std::sqrt(static_cast<float>(head_dim))};
 }
 
-void CpuSession::Attend(const AttentionPiece& piece, int64_t first_row,
-                        const AttentionScratch& scratch) {
-  const int64_t hidden = encoder_.config().hidden;
-  for (int64_t head = piece.head_begin; head < piece.head_end; ++head) {
-    AttentionArgs args = ArgsOf(piece, head, first_row);
-    args.out_is_bf16 = encoder_.info().dtype == DType::kBf16;
-    args.out = reinterpret_cast<std::byte*>(buffers_.activations.context.data()) +
-               (first_row * hidden + head * args.value_dim) * (args.out_is_bf16 ? 2 : 4);
-    args.out_stride = hidden;
-    args.scratch = scratch.attention;
-    kernels_.attention(args);
+// Calls body(args, first) for the piece's queries: for all at once, or, where positions have gaps,
+// for some at a time with their bias written out. Query `first` of the piece is number 0 of `args`.
+template <typename Body>
+void CpuSession::ForQueries(const Task& task, int64_t head, Body body) const {
+  const RelativeScores& relative = encoder_.relative_scores();
+  AttentionArgs args = ArgsOf(task, head);
+  if (!task.gaps) {
+    relative.Apply(task.layer, head, args);
+    return body(args, 0);
+  }
+  const auto* q = static_cast<const std::byte*>(args.q);
+  const int64_t row_bytes = args.q_stride * encoder_.layers().qkv_value_bytes();
+  args.bias = task.scratch.bias;
+  args.bias_stride = args.keys;
+  args.query_begin = 0;
+  for (int64_t begin = task.piece.query_begin; begin < task.piece.query_end; begin += kGapQueries) {
+    const int64_t end = std::min(begin + kGapQueries, task.piece.query_end);
+    relative.Write(task.layer, head, task.positions, begin, end, task.scratch.bias);
+    args.q = q + begin * row_bytes;
+    args.query_end = end - begin;
+    body(args, begin);
+  }
+}
+
+void CpuSession::Attend(const Task& task) {
+  const int64_t hidden = encoder_.config().hidden, head_dim = encoder_.config().head_dim();
+  const bool bf16 = encoder_.info().dtype == DType::kBf16;
+  auto* const context = reinterpret_cast<std::byte*>(buffers_.activations.context.data());
+  for (int64_t head = task.piece.head_begin; head < task.piece.head_end; ++head) {
+    ForQueries(task, head, [&](AttentionArgs args, int64_t first) {
+      args.out_is_bf16 = bf16;
+      args.out = context + ((task.first_row + first) * hidden + head * head_dim) * (bf16 ? 2 : 4);
+      args.out_stride = hidden;
+      args.scratch = task.scratch.attention;
+      kernels_.attention(args);
+    });
   }
 }
 
 // Beside the attention of the same piece: the layer's queries and keys are still in the cache, and
 // no barrier is added.
-void CpuSession::WriteWeights(const AttentionPiece& piece, const LayerOutputs& wanted,
-                              int64_t first_row, int64_t layer, const AttentionScratch& scratch) {
+void CpuSession::WriteWeights(const Task& task, const LayerOutputs& wanted) {
+  const AttentionPiece& piece = task.piece;
   const int64_t values = piece.keys * piece.keys;  // of one head
   float* out = wanted.attention_weights;
   for (const int32_t wanted_layer : wanted.attention_layers) {
     for (const int32_t head : wanted.attention_heads) {
-      if (wanted_layer == layer && head >= piece.head_begin && head < piece.head_end) {
-        AttentionArgs args = ArgsOf(piece, head, first_row);
-        args.scratch = scratch.weights;
-        kernels_.attention_weights(args, out, piece.keys);
+      if (wanted_layer == task.layer && head >= piece.head_begin && head < piece.head_end) {
+        ForQueries(task, head, [&](AttentionArgs args, int64_t first) {
+          args.scratch = task.scratch.weights;
+          kernels_.attention_weights(args, out + first * piece.keys, piece.keys);
+        });
       }
       out += values;
     }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "kernels/core/arena.h"
@@ -30,6 +31,17 @@ class CpuSession final : public Session {
   struct AttentionScratch {  // of one thread
     std::byte* attention = nullptr;
     float* weights = nullptr;
+    float* bias = nullptr;  // [kGapQueries, max len], of an encoder that looks at distances
+  };
+
+  // A piece of a layer's attention.
+  struct Task {
+    const AttentionPiece& piece;
+    const AttentionScratch& scratch;
+    int64_t layer;
+    int64_t first_row;                   // of the sequence in the batch
+    std::span<const int32_t> positions;  // of its tokens
+    bool gaps;  // the layer looks at distances, and the positions do not follow one another
   };
 
   struct Buffers {
@@ -43,11 +55,11 @@ class CpuSession final : public Session {
   // states = norm(token + segment + position)
   void Embed(const PackedBatch& batch, int64_t row, float* states, float* scratch) const;
   void RunAttention(const PackedBatch& batch, const OutputSpec& spec, int64_t layer);
-  // `first_row` is the first row of the sequence in the batch.
-  AttentionArgs ArgsOf(const AttentionPiece& piece, int64_t head, int64_t first_row) const;
-  void Attend(const AttentionPiece& piece, int64_t first_row, const AttentionScratch& scratch);
-  void WriteWeights(const AttentionPiece& piece, const LayerOutputs& wanted, int64_t first_row,
-                    int64_t layer, const AttentionScratch& scratch);
+  AttentionArgs ArgsOf(const Task& task, int64_t head) const;
+  template <typename Body>
+  void ForQueries(const Task& task, int64_t head, Body body) const;
+  void Attend(const Task& task);
+  void WriteWeights(const Task& task, const LayerOutputs& wanted);
   void WriteHiddenStates(const PackedBatch& batch, const OutputSpec& spec, int64_t layer);
   void Pool(const PackedBatch& batch, const OutputSpec& spec);
 

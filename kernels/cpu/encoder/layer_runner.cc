@@ -34,6 +34,19 @@ void AddOutliers(const PackedLinear& linear, const OperandRow& x, float* y) {
   }
 }
 
+RowKernels::Activate ActivationOf(const RowKernels& kernels, const EncoderConfig& config) {
+  switch (config.activation) {
+    case Activation::kGeluTanh:
+      return config.gated_ffn ? kernels.gated_gelu_tanh : kernels.gelu_tanh;
+    case Activation::kRelu:
+      return config.gated_ffn ? kernels.gated_relu : kernels.relu;
+    case Activation::kSilu:
+      return config.gated_ffn ? kernels.gated_silu : kernels.silu;
+    default:
+      return config.gated_ffn ? kernels.gated_gelu_erf : kernels.gelu_erf;
+  }
+}
+
 }  // namespace
 
 Activations::Activations(const PackedLayers& layers, int64_t max_tokens, Arena& arena) {
@@ -81,15 +94,17 @@ LayerRunner::ThreadState LayerRunner::MakeThread(Arena& arena) const {
       .executors = std::move(executors),
       .scratch = {.matmul_out = arena.Allocate2<float>(kMaxBlockRows, config.hidden),
                   .wide_matmul_out = arena.Allocate2<float>(
-                      kMaxBlockRows, std::max(config.ffn, 3 * config.hidden)),
+                      kMaxBlockRows, std::max(config.ffn_inputs(), 3 * config.hidden)),
                   .states = AllocateOperand(arena, config.hidden),
                   .intermediate = AllocateOperand(arena, config.ffn)},
       .row_scratch = arena.Allocate<float>(std::max(config.ffn, config.hidden)),
   };
 }
 
-absl::Status LayerRunner::Run(int64_t tokens, Input input, Attention attention,
-                              const Activations& activations, ThreadPool& pool) {
+absl::Status LayerRunner::Run(int64_t tokens, std::span<const int32_t> positions, Input input,
+                              Attention attention, const Activations& activations,
+                              ThreadPool& pool) {
+  positions_ = positions;
   input_ = &input;
   activations_ = &activations;
   pool_ = &pool;
@@ -120,21 +135,23 @@ bool LayerRunner::RunRows(int64_t tokens, int64_t layer) {
                       [](const ThreadState& thread) { return thread.failed; });
 }
 
+LayerRunner::Next LayerRunner::NextAttention(int64_t layer) const {
+  if (layer == layers_.config.layers) return {};
+  const PackedLayer& weights = layers_.layers[static_cast<size_t>(layer)];
+  const bool normed = pre_norm() && (layer > 0 || layers_.config.first_attention_norm);
+  return {&weights.linears[kQkv], normed ? &weights.attention_norm : nullptr};
+}
+
 void LayerRunner::RunBlock(const Block& block, int64_t layer) {
-  const std::vector<PackedLayer>& layers = layers_.layers;
-  Next next;
-  if (layer < layers_.config.layers) {
-    const PackedLayer& weights = layers[static_cast<size_t>(layer)];
-    next = {&weights.linears[kQkv], &weights.attention_norm};
-  }
+  const Next next = NextAttention(layer);
   if (layer == 0) {
     ReadInput(block, next);
   } else {
-    const PackedLayer& weights = layers[static_cast<size_t>(layer - 1)];
+    const PackedLayer& weights = layers_.layers[static_cast<size_t>(layer - 1)];
     AddAttention(block, weights);
     FeedForward(block, weights, next);
   }
-  if (next.linear != nullptr) return ProjectQkv(block, *next.linear);
+  if (next.linear != nullptr) return ProjectQkv(block, next, layer);
   if (!layers_.config.final_norm) return;
   ForEachRow(block, [&](int64_t row, int) {
     kernels_.layer_norm(activations_->states.row(block.begin + row),
@@ -184,23 +201,25 @@ LayerNormArgs LayerRunner::BesideStates(LayerNormArgs norm, const OperandRow& op
 
 // states = input, and the operand of `next`.
 void LayerRunner::ReadInput(const Block& block, const Next& next) {
-  const LayerNormArgs norm = layers_.norm_args(*next.norm);
+  const bool normed = next.norm != nullptr;
+  const LayerNormArgs norm = normed ? layers_.norm_args(*next.norm) : LayerNormArgs{};
   ForEachRow(block, [&](int64_t row, int thread) {
     float* states = activations_->states.row(block.begin + row);
     (*input_)(block.begin + row, states, StateOf(thread).row_scratch);
     const OperandRow operand = NextOperand(block, row, next);
-    if (pre_norm()) {
+    if (normed) {
       kernels_.layer_norm(states, BesideStates(norm, operand, thread), operand);
     } else {
-      kernels_.convert(states, norm.hidden, operand);
+      kernels_.convert(states, layers_.config.hidden, operand);
     }
   });
 }
 
-// What the next matmul reads of the block's states: in post-norm f32 themselves.
-LayerRunner::Operand LayerRunner::StatesOperand(const Block& block) {
+// What the next matmul reads of the block's states, behind `norm`: in f32, where there is none,
+// themselves.
+LayerRunner::Operand LayerRunner::StatesOperand(const Block& block, const PackedNorm* norm) {
   const Operand& converted = ScratchOf(block).states;
-  if (dtype_ != DType::kF32 || pre_norm()) return converted;
+  if (dtype_ != DType::kF32 || norm != nullptr) return converted;
   return {.values = reinterpret_cast<std::byte*>(activations_->states.row(block.begin)),
           .row_bytes = converted.row_bytes};
 }
@@ -224,21 +243,19 @@ LayerRunner::Operand LayerRunner::ContextOperand(const Block& block) {
 // states += context W_o + b_o
 void LayerRunner::AddAttention(const Block& block, const PackedLayer& weights) {
   AddBranch(block, kAttentionOutput, weights, ContextOperand(block),
-            {&weights.linears[kFfnUp], &weights.ffn_norm});
+            {&weights.linears[kFfnUp], pre_norm() ? &weights.ffn_norm : nullptr});
 }
 
-// intermediate = activation(states W_up + b_up);  states += intermediate W_down + b_down
+// intermediate = activation(states W_up + b_up), or gated;  states += intermediate W_down + b_down
 void LayerRunner::FeedForward(const Block& block, const PackedLayer& weights, const Next& next) {
   const EncoderConfig& config = layers_.config;
   const PackedLinear& up = weights.linears[kFfnUp];
-  const Operand states = StatesOperand(block);
+  const Operand states = StatesOperand(block, pre_norm() ? &weights.ffn_norm : nullptr);
   const Scratch& scratch = ScratchOf(block);
   Multiply(block, kFfnUp, up, states.values, nullptr, scratch.wide_matmul_out.data());
-  const TensorView<float, 2> matmul_out(scratch.wide_matmul_out.data(), {block.rows, config.ffn});
-  const RowKernels::Activate activate =
-      config.activation == Activation::kGeluErf    ? kernels_.gelu_erf
-      : config.activation == Activation::kGeluTanh ? kernels_.gelu_tanh
-                                                   : kernels_.relu;
+  const TensorView<float, 2> matmul_out(scratch.wide_matmul_out.data(),
+                                        {block.rows, config.ffn_inputs()});
+  const RowKernels::Activate activate = ActivationOf(kernels_, config);
   ForEachRow(block, [&](int64_t row, int thread) {
     activate(RowOf(matmul_out, row, states.row(row), up), up.bias.data(), config.ffn,
              StateOf(thread).row_scratch, scratch.intermediate.row(row));
@@ -265,12 +282,13 @@ void LayerRunner::AddBranch(const Block& block, LayerLinear which, const PackedL
   });
 }
 
-void LayerRunner::ProjectQkv(const Block& block, const PackedLinear& linear) {
-  const Operand states = StatesOperand(block);
-  std::byte* qkv = activations_->qkv.row(block.begin);
+void LayerRunner::ProjectQkv(const Block& block, const Next& next, int64_t layer) {
+  const PackedLinear& linear = *next.linear;
+  const Operand states = StatesOperand(block, next.norm);
   if (dtype_ != DType::kInt8) {
+    std::byte* qkv = activations_->qkv.row(block.begin);
     Multiply(block, kQkv, linear, states.values, linear.bias.data(), qkv);
-    return;
+    return Rotate(block, layer);
   }
   const int64_t columns = 3 * layers_.config.hidden;
   float* wide_matmul_out = ScratchOf(block).wide_matmul_out.data();
@@ -279,6 +297,19 @@ void LayerRunner::ProjectQkv(const Block& block, const PackedLinear& linear) {
   ForEachRow(block, [&](int64_t row, int) {
     kernels_.add_bias(RowOf(matmul_out, row, states.row(row), linear), linear.bias.data(), columns,
                       activations_->qkv.row(block.begin + row));
+  });
+  Rotate(block, layer);
+}
+
+// Turns queries and keys, which lie side by side, where positions are rotary.
+void LayerRunner::Rotate(const Block& block, int64_t layer) {
+  const EncoderConfig& config = layers_.config;
+  if (config.positions != Positions::kRotary) return;
+  const RotaryTable& table = layers_.rotary_of(layer);
+  ForEachRow(block, [&](int64_t row, int) {
+    const int64_t position = positions_[static_cast<size_t>(block.begin + row)];
+    kernels_.rotate(activations_->qkv.row(block.begin + row), 2 * config.heads, config.head_dim(),
+                    table.cosines(position), table.sines(position));
   });
 }
 

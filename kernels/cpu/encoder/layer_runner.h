@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -31,7 +32,7 @@ int64_t ChooseBlockRows(int64_t tokens, int64_t max_rows, int threads);
 
 // The layers of an encoder. A layer is two phases with a barrier after each: the caller's
 // attention, and all that works on rows, from one attention to the next:
-//   attention output -> norm -> feed-forward -> norm -> the next layer's qkv
+//   attention output -> norm -> feed-forward -> norm -> the next layer's qkv -> rotary positions
 // with norms where the configuration has them. Many rows are cut into blocks that one thread each
 // takes through all of it, so that the block's intermediate stays in that thread's cache. Few rows
 // are one block that all threads take through it together, each with a slice of every matmul's
@@ -51,9 +52,10 @@ class LayerRunner {
   LayerRunner& operator=(const LayerRunner&) = delete;
 
   // All layers, from the input to the last states. INTERNAL when a matmul failed; else what an
-  // attention returned. REQUIRES: pool.threads() threads; `activations` has room for `tokens`.
-  absl::Status Run(int64_t tokens, Input input, Attention attention, const Activations& activations,
-                   ThreadPool& pool);
+  // attention returned. REQUIRES: pool.threads() threads; `activations` has room for `tokens`;
+  // `positions` [tokens] if the encoder's are rotary.
+  absl::Status Run(int64_t tokens, std::span<const int32_t> positions, Input input,
+                   Attention attention, const Activations& activations, ThreadPool& pool);
 
  private:
   // Rows of one block in the number format that matmuls read; in f32 they lie elsewhere.
@@ -72,7 +74,7 @@ class LayerRunner {
 
   struct Scratch {                         // of a block
     TensorView<float, 2> matmul_out;       // [kMaxBlockRows, hidden], or s32
-    TensorView<float, 2> wide_matmul_out;  // [kMaxBlockRows, max(ffn, 3 * hidden)], or s32
+    TensorView<float, 2> wide_matmul_out;  // [kMaxBlockRows, max(ffn_inputs, 3 * hidden)], or s32
     Operand states;                        // [kMaxBlockRows, hidden]
     Operand intermediate;                  // [kMaxBlockRows, ffn]
   };
@@ -91,7 +93,8 @@ class LayerRunner {
     bool together = false;  // all threads do; the scratch is `thread`'s
   };
 
-  // What reads the states next: the linear layer, and the norm of its branch. Null: nothing does.
+  // What reads the states next: the linear layer, and the norm before it. Null: nothing does, and
+  // the states as they are.
   struct Next {
     const PackedLinear* linear = nullptr;
     const PackedNorm* norm = nullptr;
@@ -111,11 +114,13 @@ class LayerRunner {
   void FeedForward(const Block& block, const PackedLayer& weights, const Next& next);
   void AddBranch(const Block& block, LayerLinear which, const PackedLayer& weights,
                  const Operand& operand, const Next& next);
-  void ProjectQkv(const Block& block, const PackedLinear& linear);
+  Next NextAttention(int64_t layer) const;
+  void ProjectQkv(const Block& block, const Next& next, int64_t layer);
+  void Rotate(const Block& block, int64_t layer);
   LayerNormArgs BesideStates(LayerNormArgs norm, const OperandRow& operand, int thread);
   OperandRow NextOperand(const Block& block, int64_t row, const Next& next);
   Operand ContextOperand(const Block& block);
-  Operand StatesOperand(const Block& block);
+  Operand StatesOperand(const Block& block, const PackedNorm* norm);
   void Multiply(const Block& block, LayerLinear linear, const PackedLinear& weights, const void* x,
                 const float* bias, void* y);
   template <typename Body>
@@ -129,6 +134,7 @@ class LayerRunner {
   std::vector<ThreadState> threads_;
 
   // Of the running call.
+  std::span<const int32_t> positions_;
   const Input* input_ = nullptr;
   const Activations* activations_ = nullptr;
   ThreadPool* pool_ = nullptr;

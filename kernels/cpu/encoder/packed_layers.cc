@@ -20,7 +20,7 @@ namespace {
 Matmul::Options MatmulOptions(const EncoderConfig& config, DType dtype, bool qkv_is_bf16,
                               size_t linear) {
   const int64_t hidden = config.hidden, ffn = config.ffn;
-  const int64_t outputs[kLayerLinears] = {3 * hidden, hidden, ffn, hidden};
+  const int64_t outputs[kLayerLinears] = {3 * hidden, hidden, config.ffn_inputs(), hidden};
   return {.dtype = dtype,
           .k = linear == kFfnDown ? ffn : hidden,
           .n = outputs[linear],
@@ -30,8 +30,9 @@ Matmul::Options MatmulOptions(const EncoderConfig& config, DType dtype, bool qkv
           .bf16_output = linear == kQkv && dtype == DType::kBf16 && qkv_is_bf16};
 }
 
-PackedLinear Pack(const Matmul& matmul, size_t linear, const EncoderLayerWeights& layer,
-                  const LayerSmoothing& smoothing, std::byte* storage) {
+PackedLinear Pack(const Matmul& matmul, size_t linear, const EncoderConfig& config,
+                  const EncoderLayerWeights& layer, const LayerSmoothing& smoothing,
+                  std::byte* storage) {
   switch (linear) {
     case kQkv:  // one matmul instead of three
       return PackLinear(matmul, {&layer.query, &layer.key, &layer.value}, storage,
@@ -39,6 +40,10 @@ PackedLinear Pack(const Matmul& matmul, size_t linear, const EncoderLayerWeights
     case kAttentionOutput:
       return PackLinear(matmul, {&layer.attention_output}, storage);
     case kFfnUp:
+      if (config.gated_ffn) {
+        return PackLinear(matmul, {&layer.ffn_gate, &layer.ffn_up}, storage,
+                          {.smoothing_factors = smoothing.ffn_up});
+      }
       return PackLinear(matmul, {&layer.ffn_up}, storage, {.smoothing_factors = smoothing.ffn_up});
     default:
       return PackLinear(matmul, {&layer.ffn_down}, storage, {.decompose_outliers = true});
@@ -77,17 +82,26 @@ absl::StatusOr<PackedLayers> PackedLayers::Create(const EncoderConfig& config,
   if (options.dtype == DType::kInt8) smoothing = PredictSmoothingFactors(config, weights);
   packed.layers.resize(weights.layers.size());
   for (size_t i = 0; i < weights.layers.size(); ++i) {
-    packed.layers[i].attention_norm = PackedNorm(weights.layers[i].attention_norm);
+    if (i > 0 || config.first_attention_norm) {
+      packed.layers[i].attention_norm = PackedNorm(weights.layers[i].attention_norm);
+    }
     packed.layers[i].ffn_norm = PackedNorm(weights.layers[i].ffn_norm);
   }
   if (config.final_norm) packed.final_norm = PackedNorm(weights.final_norm);
+  if (config.positions == Positions::kRotary) {
+    packed.rotary = RotaryTable(config.rotary, config.max_positions, config.head_dim());
+    if (config.local_layers.any()) {
+      packed.local_rotary =
+          RotaryTable(config.local_rotary, config.max_positions, config.head_dim());
+    }
+  }
   const int64_t tasks = config.layers * static_cast<int64_t>(kLayerLinears);
   RunLoadTasks(options.load_threads, tasks, [&](int64_t index) {
     const auto layer = static_cast<size_t>(index) / kLayerLinears;
     const size_t linear = static_cast<size_t>(index) % kLayerLinears;
     std::byte* const to = storage + static_cast<int64_t>(layer) * layer_bytes + offsets[linear];
     packed.layers[layer].linears[linear] =
-        Pack(*packed.matmuls[linear], linear, weights.layers[layer], smoothing[layer], to);
+        Pack(*packed.matmuls[linear], linear, config, weights.layers[layer], smoothing[layer], to);
   });
   return packed;
 }
@@ -98,7 +112,8 @@ int64_t PackedLayers::bytes() const {
     for (const PackedLinear& linear : layer.linears) bytes += linear.bytes();
     norms += 2;
   }
-  return bytes + norms * 2 * config.hidden * static_cast<int64_t>(sizeof(float));
+  return bytes + rotary.bytes() + local_rotary.bytes() +
+         norms * 2 * config.hidden * static_cast<int64_t>(sizeof(float));
 }
 
 std::string PackedLayers::matmul_implementation() const {

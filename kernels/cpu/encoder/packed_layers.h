@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/core/arena.h"
 #include "kernels/core/encoder_weights.h"
+#include "kernels/cpu/encoder/rotary_table.h"
 #include "kernels/cpu/matmul/matmul.h"
 #include "kernels/cpu/matmul/packed_linear.h"
 #include "kernels/cpu/simd/vector_kernels.h"
@@ -31,14 +32,14 @@ struct PackedNorm {
 enum LayerLinear : uint8_t {
   kQkv,              // hidden -> 3 * hidden: query, key and value side by side
   kAttentionOutput,  // hidden -> hidden
-  kFfnUp,            // hidden -> ffn
+  kFfnUp,            // hidden -> ffn, or gate and up side by side: 2 * ffn
   kFfnDown,          // ffn -> hidden
 };
 inline constexpr size_t kLayerLinears = 4;
 
 struct PackedLayer {
   std::array<PackedLinear, kLayerLinears> linears;
-  PackedNorm attention_norm, ffn_norm;
+  PackedNorm attention_norm, ffn_norm;  // the first may be empty: none
 };
 
 struct PackOptions {
@@ -60,6 +61,9 @@ struct PackedLayers {
   LayerNormArgs norm_args(const PackedNorm& norm) const {
     return {norm.gamma.data(), norm.beta.data(), config.hidden, config.layer_norm_epsilon};
   }
+  const RotaryTable& rotary_of(int64_t layer) const {
+    return config.is_local(layer) ? local_rotary : rotary;
+  }
   int64_t qkv_value_bytes() const { return rows.qkv_is_bf16 ? 2 : 4; }
 
   EncoderConfig config;
@@ -70,6 +74,7 @@ struct PackedLayers {
   Arena memory{};                                                // of the packed weights
   std::vector<PackedLayer> layers{};
   PackedNorm final_norm{};  // empty: none
+  RotaryTable rotary{}, local_rotary{};
 };
 
 // Calls task(index) for every index in [0, tasks) on `threads` threads. An exception that a task

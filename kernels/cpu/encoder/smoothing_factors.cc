@@ -75,6 +75,7 @@ Moments LayerNorm(Moments x, const LayerNormWeights& norm) {
 // The two GELUs differ by less than matters here.
 float Activate(Activation activation, float x) {
   if (activation == Activation::kRelu) return std::max(x, 0.0f);
+  if (activation == Activation::kSilu) return x / (1 + std::exp(-x));
   return x / 2 * (1 + std::erf(x / std::sqrt(2.0f)));
 }
 
@@ -91,6 +92,17 @@ Moments Activated(Activation activation, const Moments& x) {
     y.variance[i] = std::max(square - mean * mean, 0.0f);
   }
   return y;
+}
+
+// Of the product, for independent channels.
+Moments Gated(const Moments& gate, Moments up) {
+  for (size_t i = 0; i < up.size(); ++i) {
+    const float square = up.mean[i] * up.mean[i] + up.variance[i];
+    const float gate_square = gate.mean[i] * gate.mean[i] + gate.variance[i];
+    up.mean[i] *= gate.mean[i];
+    up.variance[i] = std::max(square * gate_square - up.mean[i] * up.mean[i], 0.0f);
+  }
+  return up;
 }
 
 // The square root of each channel's expected size, inverted: as much imbalance stays as moves.
@@ -123,14 +135,19 @@ std::vector<LayerSmoothing> PredictSmoothingFactors(const EncoderConfig& config,
   std::vector<LayerSmoothing> layers;
   for (const EncoderLayerWeights& layer : weights.layers) {
     LayerSmoothing& of_layer = layers.emplace_back();
-    Moments x = pre ? LayerNorm(states, layer.attention_norm) : states;
+    const bool normed = pre && (layers.size() > 1 || config.first_attention_norm);
+    Moments x = normed ? LayerNorm(states, layer.attention_norm) : states;
     of_layer.qkv = SmoothingFactors(x);
     Moments context = Linear(layer.value, x);
     for (float& variance : context.variance) variance *= kAttendedVariance;
     add(layer.attention_output, context, layer.attention_norm);
     x = pre ? LayerNorm(states, layer.ffn_norm) : states;
     of_layer.ffn_up = SmoothingFactors(x);
-    add(layer.ffn_down, Activated(config.activation, Linear(layer.ffn_up, x)), layer.ffn_norm);
+    const Moments up = Linear(layer.ffn_up, x);
+    add(layer.ffn_down,
+        config.gated_ffn ? Gated(Activated(config.activation, Linear(layer.ffn_gate, x)), up)
+                         : Activated(config.activation, up),
+        layer.ffn_norm);
   }
   return layers;
 }

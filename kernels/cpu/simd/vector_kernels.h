@@ -86,10 +86,20 @@ struct RowKernels {
   // In f32 the operand may be the matmul.
   using Activate = void (*)(const MatmulRow& matmul, const float* bias, int64_t columns,
                             float* scratch, const OperandRow& operand);
-  Activate gelu_erf, gelu_tanh, relu;
+  Activate gelu_erf, gelu_tanh, relu, silu;
+
+  // operand = activation(gate) * up: the matmul and the bias [2 * columns] are gate and up, side by
+  // side.
+  Activate gated_gelu_erf, gated_gelu_tanh, gated_relu, gated_silu;
 
   // qkv = matmul + bias
   void (*add_bias)(const MatmulRow& matmul, const float* bias, int64_t columns, void* qkv);
+
+  // Turns values i and i + head_dim / 2 of every head, in place, by the angle whose cosine and sine
+  // stand at i of `cosines` and `sines` [head_dim / 2]. The heads [heads, head_dim] are in qkv's
+  // format.
+  void (*rotate)(void* qk, int64_t heads, int64_t head_dim, const float* cosines,
+                 const float* sines);
 
   // Of queries, keys and values as they lie in qkv.
   void (*attention)(const AttentionArgs& args);

@@ -49,13 +49,27 @@ StoredBytes Sum(const TensorStore& store) {
 // the rows that it takes through a layer.
 int64_t SessionBytes(const EncoderConfig& config, const SessionLimits& limits, int threads) {
   constexpr int64_t kBlockRows = 128;
+  constexpr int64_t kGapQueries = 32;
   constexpr int64_t kThreadBytes = 256 << 10;  // of oneDNN and the thread itself
   const int64_t max_len = std::min(limits.max_batch_tokens, config.max_positions);
   const int64_t batch = limits.max_batch_tokens * 5 * config.hidden * kFloatBytes +
                         limits.max_batch_sequences * config.hidden * kFloatBytes;
-  const int64_t columns = 2 * config.hidden + config.ffn + std::max(config.ffn, 3 * config.hidden);
+  const int64_t columns =
+      2 * config.hidden + config.ffn + std::max(config.ffn_inputs(), 3 * config.hidden);
   const int64_t attention = max_len * (2 * config.head_dim() + 64) * kFloatBytes;
-  return batch + threads * (kBlockRows * columns * kFloatBytes + 2 * attention + kThreadBytes);
+  const int64_t bias = config.is_relative() ? max_len * kGapQueries * kFloatBytes : 0;
+  return batch +
+         threads * (kBlockRows * columns * kFloatBytes + 2 * attention + bias + kThreadBytes);
+}
+
+// What the CPU back end makes from positions: rotary tables, biases by distance.
+int64_t TableBytes(const EncoderConfig& config) {
+  int64_t values = 0;
+  if (config.positions == Positions::kRotary) {
+    values += (config.local_layers.any() ? 2 : 1) * config.max_positions * config.head_dim();
+  }
+  if (config.score_bias != ScoreBias::kNone) values += config.heads * 2 * config.max_positions;
+  return values * kFloatBytes;
 }
 
 // What the libraries take for themselves at the first load: compiled kernels, above all.
@@ -84,6 +98,7 @@ absl::StatusOr<MemoryEstimate> EstimateMemory(const std::string& directory,
   for (const ThreadTeam& team : options.replicas) {
     estimate.session_bytes += SessionBytes(*config, options.limits, team.threads);
   }
+  estimate.weight_bytes += TableBytes(*config);
   return estimate;
 }
 

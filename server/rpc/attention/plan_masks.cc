@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "kernels/core/base/distances.h"
 #include "kernels/core/status_macros.h"
 
 namespace attendant {
@@ -108,7 +109,7 @@ absl::Status PlanRotary(const v1::RotaryPositions& rotary, AttendPlan& plan) {
 absl::Status PlanAlibi(const v1::AlibiPositions& alibi, AttendPlan& plan) {
   const int64_t heads = plan.score_heads();
   if (alibi.slopes().empty()) {
-    plan.alibi_slopes = attention::AlibiSlopes(heads);
+    plan.alibi_slopes = AlibiSlopes(heads);
   } else if (alibi.slopes_size() == heads) {
     plan.alibi_slopes.assign(alibi.slopes().begin(), alibi.slopes().end());
   } else {

@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import sys
+import tempfile
 
 import safetensors.torch
 import torch
@@ -43,6 +44,14 @@ TINY = {
     "tiny_electra": dict(
         family="electra", layers=2, hidden=32, heads=2, ffn=48, vocab=61, segments=2, act="gelu",
         dtype=torch.float32, prefix="electra.", old_names=False),
+    "tiny_mpnet": dict(
+        family="mpnet", layers=2, hidden=32, heads=4, ffn=56, vocab=61, segments=0, act="gelu",
+        dtype=torch.float32, prefix="mpnet.", old_names=False),
+    # Heads of 12; windows of 4 to either side. The states grow from layer to layer, and PyTorch's error with them:
+    # smaller weights keep it below 1e-5.
+    "tiny_modernbert": dict(
+        family="modernbert", layers=4, hidden=36, heads=3, ffn=40, vocab=61, segments=0, act="gelu",
+        dtype=torch.float32, prefix="model.", old_names=False, spread=1.0),
 }
 
 
@@ -73,21 +82,38 @@ def distilbert(spec):
         hidden_dim=spec["ffn"], activation=spec["act"], max_position_embeddings=max(LENGTHS)))
 
 
-MAKERS = dict(bert=bert, roberta=roberta, electra=electra, distilbert=distilbert)
+def mpnet(spec):
+    fields = bert_fields(spec) | dict(max_position_embeddings=max(LENGTHS) + 2, layer_norm_eps=1e-5)
+    del fields["type_vocab_size"]
+    return transformers.MPNetModel(transformers.MPNetConfig(**fields), add_pooling_layer=False)
 
 
-def randomize(model, dtype, generator):
+def modernbert(spec):
+    special = ("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id")
+    return transformers.ModernBertModel(transformers.ModernBertConfig(
+        vocab_size=spec["vocab"], hidden_size=spec["hidden"], num_hidden_layers=spec["layers"],
+        num_attention_heads=spec["heads"], intermediate_size=spec["ffn"], hidden_activation=spec["act"],
+        max_position_embeddings=max(LENGTHS), local_attention=8, **dict.fromkeys(special, 0)))
+
+
+MAKERS = dict(bert=bert, roberta=roberta, electra=electra, distilbert=distilbert, mpnet=mpnet,
+              modernbert=modernbert)
+# Of the padding token, which has no position of its own: no case has it.
+PADDING_IDS = dict(roberta=1, mpnet=1)
+
+
+def randomize(model, dtype, generator, spread=1.4):
     """Weights large enough that attention is far from uniform, small enough that nothing saturates."""
     for name, parameter in sorted(model.named_parameters()):
         noise = torch.randn(parameter.shape, generator=generator)
-        if "LayerNorm" in name or "layer_norm" in name:
+        if "norm" in name.lower():
             value = noise * 0.2 + (1.0 if name.endswith("weight") else 0.0)
         elif parameter.dim() == 1:
             value = noise * 0.2
         elif "embeddings" in name:
             value = noise
         else:
-            value = noise * 1.4 / parameter.shape[1] ** 0.5
+            value = noise * spread / parameter.shape[1] ** 0.5
         parameter.data = value.to(dtype).to(torch.float32)
 
 
@@ -100,18 +126,21 @@ def checkpoint_name(name, spec):
 
 def write_checkpoint(model, config, spec, folder):
     folder.mkdir(exist_ok=True)
-    state = {checkpoint_name(name, spec): value.to(spec["dtype"]).contiguous()
-             for name, value in model.state_dict().items()}
-    safetensors.torch.save_file(state, folder / "model.safetensors", {"format": "pt"})
     fields = {key: value for key, value in config.to_dict().items()
               if key != "transformers_version" and value is not None}
     (folder / "config.json").write_text(json.dumps(fields, indent=2, sort_keys=True) + "\n")
+    with tempfile.TemporaryDirectory() as saved:  # with the names that transformers gives files
+        model.save_pretrained(saved)
+        state = safetensors.torch.load_file(pathlib.Path(saved) / "model.safetensors")
+    state = {checkpoint_name(name, spec): value.to(spec["dtype"]).contiguous()
+             for name, value in state.items()}
+    safetensors.torch.save_file(state, folder / "model.safetensors", {"format": "pt"})
 
 
 @torch.no_grad()
 def case_tensors(model, name, ids, mask, segments, inside=False):
     """Only the rows that the mask keeps: what a packed batch holds. With `inside`, what each layer sees too."""
-    types = {} if model.config.model_type == "distilbert" else {"token_type_ids": segments[None]}
+    types = {"token_type_ids": segments[None]} if hasattr(model.config, "type_vocab_size") else {}
     output = model(input_ids=ids[None], attention_mask=mask[None], output_attentions=inside,
                    output_hidden_states=inside, **types)
     keep = mask.nonzero()[:, 0]
@@ -129,8 +158,7 @@ def case_tensors(model, name, ids, mask, segments, inside=False):
 
 
 def tiny_cases(model, spec, generator):
-    # RoBERTa's padding token has no position of its own.
-    first = model.config.pad_token_id + 1 if model.config.model_type == "roberta" else 0
+    first = PADDING_IDS.get(model.config.model_type, -1) + 1
 
     def random_ids(length):
         return torch.randint(first, spec["vocab"], (length,), generator=generator)
@@ -154,7 +182,7 @@ def make_tiny(name, spec):
     generator = torch.Generator().manual_seed(SEED)
     model = MAKERS[spec.get("family", "bert")](spec).eval()
     model.set_attn_implementation("eager")
-    randomize(model, spec["dtype"], generator)
+    randomize(model, spec["dtype"], generator, spec.get("spread", 1.4))
     folder = HERE / name
     write_checkpoint(model, model.config, spec, folder)
     tensors = tiny_cases(model, spec, generator)

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/attention/values.h"
+#include "kernels/core/base/distances.h"
 #include "kernels/io/float_values.h"
 #include "kernels/io/safetensors.h"
 #include "tests/kernels/attention/call_support.h"

@@ -47,21 +47,80 @@ std::vector<Switched> AllSwitched() {
              c.biases = Biases::kOptional;
              c.activation = Activation::kRelu;
            }),
+      With("silu", "activation", [](EncoderConfig& c) { c.activation = Activation::kSilu; }),
+      With("gated", "gated_ffn", [](EncoderConfig& c) { c.gated_ffn = true; }),
+      With("rotary", "positions", [](EncoderConfig& c) { c.positions = Positions::kRotary; }),
+      With("alibi", "score_bias",
+           [](EncoderConfig& c) {
+             c.positions = Positions::kNone;
+             c.score_bias = ScoreBias::kAlibi;
+           }),
+      With("buckets", "score_bias",
+           [](EncoderConfig& c) {
+             c.score_bias = ScoreBias::kBuckets;
+             c.bias_buckets = 32;
+             c.bias_max_distance = 128;
+           }),
+      With("local", "local_layers",
+           [](EncoderConfig& c) {
+             c.window = 9;
+             c.local_layers.set(0).set(2);
+           }),
+      With("local_alibi_pre", "local_layers",
+           [](EncoderConfig& c) {
+             c.norm_place = NormPlace::kPre;
+             c.score_bias = ScoreBias::kAlibi;
+             c.window = 9;
+             c.local_layers.set(1);
+           }),
+      // As ModernBERT.
+      With("pre_rotary_local_gated", "local_layers",
+           [](EncoderConfig& c) {
+             c.norm_place = NormPlace::kPre;
+             c.first_attention_norm = false;
+             c.final_norm = true;
+             c.biases = Biases::kOptional;
+             c.gated_ffn = true;
+             c.positions = Positions::kRotary;
+             c.rotary.base = 160000;
+             c.local_rotary.frequency_scale = 0.5;
+             c.window = 20;
+             c.local_layers.set(1);
+           }),
+      // As gte.
+      With("rotary_gated_silu", "positions",
+           [](EncoderConfig& c) {
+             c.activation = Activation::kSilu;
+             c.gated_ffn = true;
+             c.positions = Positions::kRotary;
+           }),
   };
 }
 
 EncoderWeights WeightsOf(const EncoderConfig& config) {
   EncoderWeights weights = RandomWeights(config, 7);
+  if (config.positions != Positions::kLearned) weights.position_embedding = {};
+  if (!config.first_attention_norm) weights.layers[0].attention_norm = {};
   if (config.biases == Biases::kRequired) return weights;
   weights.embedding_norm.beta = weights.final_norm.beta = {};
   for (EncoderLayerWeights& layer : weights.layers) {
-    for (LinearWeights* linear : {&layer.query, &layer.value, &layer.attention_output,
-                                  &layer.ffn_up, &layer.ffn_down}) {  // the key keeps its own
+    for (LinearWeights* linear :  // the key keeps its own
+         {&layer.query, &layer.value, &layer.attention_output, &layer.ffn_gate, &layer.ffn_up,
+          &layer.ffn_down}) {
       linear->bias = {};
     }
     layer.attention_norm.beta = layer.ffn_norm.beta = {};
   }
   return weights;
+}
+
+// Every second one with gaps between its positions, as a mask leaves them.
+std::vector<TestSequence> SomeWithGaps(std::vector<TestSequence> sequences) {
+  for (size_t i = 1; i < sequences.size(); i += 2) {
+    int32_t at = 0;
+    for (int32_t& position : sequences[i].positions) position += at++ / 5;
+  }
+  return sequences;
 }
 
 class SwitchesTest : public testing::TestWithParam<Switched> {
@@ -87,7 +146,7 @@ double RelativeError(const std::vector<float>& actual, const std::vector<float>&
 
 TEST_P(SwitchesTest, AreComputedOrRefused) {
   const auto backends = AvailableBackends();
-  const auto sequences = RandomSequences(config(), kLens, 11);
+  const auto sequences = SomeWithGaps(RandomSequences(config(), kLens, 11));
   const auto reference = Prepare(*backends.front().backend, DType::kF32);
   const auto expected = RunBatch(**reference->NewSession(kLimits, 1), sequences);
   for (const NamedBackend& named : backends) {
@@ -142,14 +201,15 @@ std::vector<float> LookInside(const PreparedEncoder& encoder, const TestSequence
 
 TEST_P(SwitchesTest, ShowTheSameInside) {
   const auto backends = AvailableBackends();
-  const auto sequence = RandomSequences(config(), {37}, 3).front();
-  const auto expected = LookInside(*Prepare(*backends.front().backend, DType::kF32), sequence);
-  for (const NamedBackend& named : backends) {
-    if (named.backend->name() != "cpu") continue;
-    SCOPED_TRACE(named.name);
-    EXPECT_LT(
-        LargestDifference(LookInside(*Prepare(*named.backend, DType::kF32), sequence), expected),
-        5e-5);
+  for (const TestSequence& sequence : SomeWithGaps(RandomSequences(config(), {37, 45}, 3))) {
+    const auto expected = LookInside(*Prepare(*backends.front().backend, DType::kF32), sequence);
+    for (const NamedBackend& named : backends) {
+      if (named.backend->name() != "cpu") continue;
+      SCOPED_TRACE(named.name);
+      EXPECT_LT(
+          LargestDifference(LookInside(*Prepare(*named.backend, DType::kF32), sequence), expected),
+          5e-5);
+    }
   }
 }
 

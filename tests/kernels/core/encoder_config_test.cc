@@ -36,6 +36,45 @@ TEST(EncoderConfigTest, RefusesWhatCannotBe) {
        "token_embedding has 268435456 x 8 values"},
       {[](EncoderConfig& c) { c.layer_norm_epsilon = 0; }, "layer_norm_epsilon is 0"},
       {[](EncoderConfig& c) { c.layer_norm_epsilon = std::nanf(""); }, "layer_norm_epsilon is nan"},
+      {[](EncoderConfig& c) { c.first_attention_norm = false; }, "needs norm_place to be kPre"},
+      {[](EncoderConfig& c) { c.local_layers.set(1); }, "window is 0"},
+      {[](EncoderConfig& c) {
+         c.positions = Positions::kRotary;
+         c.heads = 8;
+       },
+       "head_dim is 1, rotary positions need an even one"},
+      {[](EncoderConfig& c) {
+         c.positions = Positions::kRotary;
+         c.local_rotary.base = -1;
+       },
+       "local_rotary has base -1"},
+      {[](EncoderConfig& c) {
+         c.positions = Positions::kRotary;
+         c.rotary.frequency_scale = std::nan("");
+       },
+       "frequency_scale nan"},
+      {[](EncoderConfig& c) {
+         c.positions = Positions::kRotary;
+         c.max_positions = kMaxComputedPositions + 1;
+       },
+       "max_positions is 131073"},
+      {[](EncoderConfig& c) {
+         c.score_bias = ScoreBias::kAlibi;
+         c.max_positions = kMaxComputedPositions + 1;
+       },
+       "max_positions is 131073"},
+      {[](EncoderConfig& c) {
+         c.score_bias = ScoreBias::kBuckets;
+         c.bias_buckets = 6;
+         c.bias_max_distance = 128;
+       },
+       "bias_buckets is 6"},
+      {[](EncoderConfig& c) {
+         c.score_bias = ScoreBias::kBuckets;
+         c.bias_buckets = 32;
+         c.bias_max_distance = 8;
+       },
+       "bias_max_distance 8"},
   };
   for (const auto& [lie, message] : lies) {
     EncoderConfig config = SmallConfig();
@@ -55,6 +94,11 @@ TEST(EncoderConfigTest, NamesTheSwitchThatIsNotComputed) {
       {[](EncoderConfig& c) { c.norm_place = NormPlace::kPre; }, "norm_place"},
       {[](EncoderConfig& c) { c.final_norm = true; }, "final_norm"},
       {[](EncoderConfig& c) { c.biases = Biases::kOptional; }, "biases"},
+      {[](EncoderConfig& c) { c.first_attention_norm = false; }, "first_attention_norm"},
+      {[](EncoderConfig& c) { c.gated_ffn = true; }, "gated_ffn"},
+      {[](EncoderConfig& c) { c.positions = Positions::kRotary; }, "positions"},
+      {[](EncoderConfig& c) { c.score_bias = ScoreBias::kAlibi; }, "score_bias"},
+      {[](EncoderConfig& c) { c.local_layers.set(0); }, "local_layers"},
       {[](EncoderConfig& c) { c.layers = 3; }, "dimensions"},
   };
   for (const auto& [change, name] : others) {
@@ -72,6 +116,27 @@ TEST(EncoderWeightsTest, AreThoseThatTheSwitchesAskFor) {
   EncoderWeights weights = RandomWeights(SmallConfig(), 1);
   EXPECT_THAT(std::string(ValidateWeights(config, weights).message()),
               HasSubstr("final_norm.gamma is missing"));
+  config = SmallConfig();
+  config.gated_ffn = true;
+  EXPECT_THAT(std::string(ValidateWeights(config, weights).message()),
+              HasSubstr("layer 0.ffn_gate.weight is missing"));
+  config = SmallConfig();
+  config.score_bias = ScoreBias::kBuckets;
+  config.bias_buckets = 32;
+  config.bias_max_distance = 128;
+  EXPECT_THAT(std::string(ValidateWeights(config, weights).message()),
+              HasSubstr("score_bias is missing"));
+  config = SmallConfig();
+  config.positions = Positions::kNone;
+  EncoderWeights few = weights;
+  few.position_embedding = {};
+  EXPECT_TRUE(ValidateWeights(config, few).ok());
+  EXPECT_FALSE(ValidateWeights(SmallConfig(), few).ok());
+  config.norm_place = NormPlace::kPre;
+  few.layers[0].attention_norm = {};
+  EXPECT_FALSE(ValidateWeights(config, few).ok());
+  config.first_attention_norm = false;
+  EXPECT_TRUE(ValidateWeights(config, few).ok());
   config = SmallConfig();
   weights.layers[1].ffn_up.bias = {};
   config.biases = Biases::kOptional;

@@ -8,6 +8,10 @@ MUTANTS = {
         ("std::max(std::sqrt(squares), 1e-12)", "std::sqrt(squares)"),
         ("spec.dims > 0 ? spec.dims : states.dim(1)", "states.dim(1)"),
     ],
+    "kernels/core/base/distances.cc": [
+        ("std::min(exact + beyond, «half - 1»)", "half"),
+        ("const int64_t first = distance «>» 0", ">="),
+    ],
     "kernels/core/packed_batch.cc": [
         ("values[i] >= limit", "values[i] > limit"),
         ('return CheckBelow("segment id", segment_ids, config.segment_types, "segment_types");',

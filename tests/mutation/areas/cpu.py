@@ -10,6 +10,8 @@ MUTANTS = {
         ("head >= piece.head_begin && head < piece.head_end", "head > piece.head_begin && head < piece.head_end"),
         ("WriteHiddenStates(batch, spec, config.layers);", "WriteHiddenStates(batch, spec, config.layers - 1);"),
         ("tables.segments.row(batch.segment_ids()[i])", "tables.segments.row(0)"),
+        ("return «b != a + 1»;", "b < a"),
+        ("args.q = «q + begin * row_bytes»;", "q"),
     ],
     "kernels/cpu/encoder/embedding_table.cc": [
         ("std::nearbyint(values[i] * inverse)", "values[i] * inverse"),
@@ -19,12 +21,22 @@ MUTANTS = {
         ("value - x.quantization->zero_point", "value"),
         ("AddOutliers(linear, x, states);", "if (row == 0) AddOutliers(linear, x, states);"),
         ("if (pre_norm()) norm = next.norm;", "if (pre_norm() && norm == nullptr) norm = next.norm;"),
+        ("pre_norm() && «(layer > 0 || layers_.config.first_attention_norm)»", "true"),
     ],
     "kernels/cpu/encoder/packed_layers.h": [
         ("config.hidden, «config.layer_norm_epsilon»", "1e-12f"),
     ],
     "kernels/cpu/encoder/packed_layers.cc": [
         ("smoothing.qkv", "smoothing.ffn_up"),
+    ],
+    "kernels/cpu/encoder/relative_scores.cc": [
+        ("std::abs(distance) «<=» Window(layer)", "<"),
+        ("args.bias_stride = «-1»;", "1"),
+        ("+ max_positions_ «- 1»;", ""),
+    ],
+    "kernels/cpu/encoder/rotary_table.cc": [
+        ("const double exponent = «-2» *", "-1"),
+        ("rotary.frequency_scale *", ""),
     ],
     "kernels/cpu/encoder/smoothing_factors.cc": [
         ("std::max(square, 1e-12f), «-0.25f»", "-0.5f"),

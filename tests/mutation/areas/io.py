@@ -3,17 +3,32 @@ TESTS = ["json_file_test", "float_values_test", "safetensors_test", "tensor_stor
          "checkpoint_test", "attention_module_test", "mutation_test"]
 FILE_TESTS = {
     "kernels/checkpoints/families/bert_fields.cc": ["config_test"],
+    "kernels/checkpoints/families/bert_fields.h": ["config_test"],
+    "kernels/checkpoints/families/modernbert.cc": ["config_test"],
+    "kernels/checkpoints/families/mpnet.cc": ["config_test"],
     "kernels/io/config_fields.cc": ["config_test", "attention_module_test"],
     "kernels/io/float_values.cc": ["float_values_test"],
     "kernels/io/json_file.cc": ["json_file_test"],
     "kernels/io/safetensors.cc": ["safetensors_test", "mutation_test"],
-    "kernels/checkpoints/checkpoint.cc": ["checkpoint_test"],
+    "kernels/checkpoints/checkpoint.cc": ["checkpoint_test", "config_test"],
     "kernels/checkpoints/attention_module.cc": ["attention_module_test"],
 }
 MUTANTS = {
     "kernels/checkpoints/families/bert_fields.cc": [
         ('ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "is_decoder"));', ""),
-        ("ReadLayerNormEpsilon(json, «1e-12», config.layer_norm_epsilon)", "1e-5"),
+    ],
+    "kernels/checkpoints/families/bert_fields.h": [
+        ("double default_epsilon = «1e-12»;", "1e-5"),
+    ],
+    "kernels/checkpoints/families/modernbert.cc": [
+        ("config.window = «local_attention / 2»;", "local_attention"),
+        ("«i % step != 0»", "i % step == 0"),
+        ("Rotary& rotary = type == «\"full_attention\"»", "\"sliding_attention\""),
+        ('if (json.Has("rope_scaling")) «return Unsupported(json, "rope_scaling", "there", "none");»', ""),
+    ],
+    "kernels/checkpoints/families/mpnet.cc": [
+        ("config.first_position = «kFirstPosition»;", "kFirstPosition - 1"),
+        ("«config.encoder.max_positions <= kFirstPosition»", "false"),
     ],
     "kernels/io/config_fields.cc": [
         ("epsilon > 0 && epsilon < 1", "epsilon >= 0 && epsilon < 1"),
@@ -36,6 +51,7 @@ MUTANTS = {
     "kernels/checkpoints/checkpoint.cc": [
         ("!std::equal(dims.begin(), dims.end(), tensor->dims.begin(), tensor->dims.end())",
          "dims.size() != tensor->dims.size()"),
+        ("if (store_.Find(prefix_ + name) == nullptr) «continue;»", "return absl::OkStatus();"),
     ],
     "kernels/checkpoints/attention_module.cc": [
         ('ATTENDANT_RETURN_IF_ERROR(CheckSame(json_, "d_model", config.hidden));', ""),

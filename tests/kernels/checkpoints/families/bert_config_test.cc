@@ -75,7 +75,8 @@ TEST_F(ConfigTest, Activations) {
   const std::map<std::string, Activation> known = {
       {"gelu", Activation::kGeluErf},       {"gelu_python", Activation::kGeluErf},
       {"gelu_new", Activation::kGeluTanh},  {"gelu_pytorch_tanh", Activation::kGeluTanh},
-      {"gelu_fast", Activation::kGeluTanh}, {"relu", Activation::kRelu}};
+      {"gelu_fast", Activation::kGeluTanh}, {"relu", Activation::kRelu},
+      {"silu", Activation::kSilu},          {"swish", Activation::kSilu}};
   for (const auto& [name, activation] : known) {
     const absl::StatusOr<EncoderConfig> config = ReadWith("hidden_act", "\"" + name + "\"");
     ASSERT_TRUE(config.ok()) << config.status();
@@ -130,7 +131,7 @@ TEST_F(ConfigTest, OtherArchitecturesAreUnimplemented) {
       {"is_decoder", "true"},
       {"is_encoder_decoder", "true"},
       {"add_cross_attention", "true"},
-      {"hidden_act", "\"silu\""},
+      {"hidden_act", "\"mish\""},
       {"pruned_heads", "{\"1\": [0, 2]}"},
   };
   for (const auto& [field, value] : unsupported) {

@@ -6,12 +6,16 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "kernels/checkpoints/checkpoint.h"
 #include "kernels/checkpoints/families/family.h"
 #include "kernels/core/base/regular_file.h"
 #include "kernels/io/json_file.h"
+#include "kernels/io/safetensors.h"
 #include "tests/support/checkpoint.h"
 #include "tests/support/golden.h"
 
@@ -88,7 +92,119 @@ TEST(FamilyTest, AnUnknownOneIsRefusedWithAllThatAreKnown) {
   const absl::Status status = Read(Bert("t5")).status();
   EXPECT_TRUE(absl::IsUnimplemented(status));
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("supported is bert, camembert, distilbert, electra, roberta, xlm-roberta"));
+              HasSubstr("supported is bert, camembert, distilbert, electra, modernbert, mpnet, "
+                        "roberta, xlm-roberta"));
+}
+
+TEST(MpnetTest, AddsABiasByDistance) {
+  const auto config = Read(Bert("mpnet", ", \"relative_attention_num_buckets\": 32"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->first_position, 2);
+  EXPECT_EQ(config->encoder.max_positions, 40);
+  EXPECT_EQ(config->encoder.segment_types, 1);
+  EXPECT_EQ(config->encoder.score_bias, ScoreBias::kBuckets);
+  EXPECT_EQ(config->encoder.bias_buckets, 32);
+  const absl::Status other =
+      Read(Bert("mpnet", ", \"relative_attention_num_buckets\": 64")).status();
+  EXPECT_TRUE(absl::IsUnimplemented(other)) << other;
+  EXPECT_THAT(std::string(other.message()), HasSubstr("`relative_attention_num_buckets` is 64"));
+  const absl::Status few = Read(absl::StrReplaceAll(Bert("mpnet"), {{": 42", ": 2"}})).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(few)) << few;
+  EXPECT_THAT(std::string(few.message()), HasSubstr("`max_position_embeddings` is 2"));
+}
+
+// With the fields that all versions of transformers write.
+std::string ModernBert(const std::string& more) {
+  return Bert("modernbert", absl::StrCat(", \"hidden_activation\": \"gelu\"", more));
+}
+
+TEST(ModernBertTest, OldAndNewFieldsSayTheSame) {
+  const auto old = Read(ModernBert(
+      R"(, "global_attn_every_n_layers": 2, "local_attention": 10, "position_embedding_type":
+      "absolute", "global_rope_theta": 80000.0, "local_rope_theta": 5000.0)"));
+  ASSERT_TRUE(old.ok()) << old.status();
+  const EncoderConfig& encoder = old->encoder;
+  EXPECT_EQ(encoder.norm_place, NormPlace::kPre);
+  EXPECT_TRUE(encoder.final_norm && encoder.gated_ffn && !encoder.first_attention_norm);
+  EXPECT_EQ(encoder.layer_norm_epsilon, 1e-5f);
+  EXPECT_EQ(encoder.window, 5);
+  EXPECT_EQ(encoder.local_layers.to_ullong(), 0b010u);
+  EXPECT_EQ(encoder.positions, Positions::kRotary);
+  EXPECT_EQ(encoder.rotary.base, 80000);
+  EXPECT_EQ(encoder.local_rotary.base, 5000);
+  EXPECT_FALSE(old->biases.qkv || old->biases.ffn_down || old->biases.norms);
+  const auto now = Read(ModernBert(
+      R"(, "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+      "local_attention": 10, "rope_parameters": {
+      "full_attention": {"rope_theta": 80000.0, "rope_type": "default"},
+      "sliding_attention": {"rope_theta": 5000.0, "rope_type": "default"}})"));
+  ASSERT_TRUE(now.ok()) << now.status();
+  EXPECT_TRUE(now->encoder == encoder);
+}
+
+TEST(ModernBertTest, HasTransformersDefaults) {
+  const auto config = Read(ModernBert(", \"norm_bias\": true, \"mlp_bias\": true"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->encoder.window, 64);
+  EXPECT_EQ(config->encoder.local_layers.to_ullong(), 0b110u);
+  EXPECT_EQ(config->encoder.rotary.base, 160000);
+  EXPECT_EQ(config->encoder.local_rotary.base, 10000);
+  EXPECT_TRUE(config->biases.norms && config->biases.ffn_up && !config->biases.qkv);
+}
+
+TEST(ModernBertTest, RefusesByName) {
+  const std::pair<const char*, const char*> unsupported[] = {
+      {R"(, "rope_scaling": {"type": "linear", "factor": 2})", "`rope_scaling` is there"},
+      {R"(, "rope_parameters": {"full_attention": {"rope_type": "yarn"}})",
+       "`rope_parameters`.`full_attention`: `rope_type` is `yarn`"},
+      {R"(, "rope_parameters": {"full_attention": {"partial_rotary_factor": 0.5}})",
+       "`partial_rotary_factor` is 0.5"},
+      {R"(, "rope_parameters": {"rope_theta": 10000.0})", "`rope_parameters` is of `rope_theta`"},
+      {R"(, "layer_types": ["full_attention", "chunked_attention", "full_attention"])",
+       "`layer_types` is `chunked_attention`"}};
+  for (const auto& [more, message] : unsupported) {
+    const absl::Status status = Read(ModernBert(more)).status();
+    EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  }
+  const std::pair<const char*, const char*> invalid[] = {
+      {R"(, "layer_types": ["full_attention"])", "has 1 values, `num_hidden_layers` is 3"},
+      {R"(, "layer_types": 3)", "layer_types"},
+      {R"(, "global_attn_every_n_layers": 0)", "`global_attn_every_n_layers` is 0"},
+      {R"(, "local_attention": 1)", "window is 0"},
+      {R"(, "local_rope_theta": 0)", "local_rotary has base 0"},
+      {R"(, "rope_parameters": [])", "rope_parameters"},
+      {R"(, "norm_eps": 2)", "`norm_eps` is 2"}};
+  for (const auto& [more, message] : invalid) {
+    const absl::Status status = Read(ModernBert(more)).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  }
+}
+
+TEST(ModernBertTest, StoredBiasesAreThoseOfTheConfig) {
+  const std::string golden = GoldenDirectory("tiny_modernbert");
+  TempDirectory directory;
+  std::filesystem::copy(golden + "/model.safetensors", directory / "model.safetensors");
+  const std::string config = *ReadTextFile(golden + "/config.json", 1 << 20);
+  WriteFile(directory / "config.json",
+            absl::StrReplaceAll(config, {{"\"norm_bias\": false", "\"norm_bias\": true"}}));
+  EXPECT_THAT(LoadCheckpoint(directory.path()).status().ToString(),
+              HasSubstr("tensor `model.embeddings.norm.bias` is missing"));
+  const auto file = SafetensorsFile::Open(golden + "/model.safetensors");
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::vector<TestTensor> tensors;
+  for (const StoredTensor& tensor : file->tensors()) {
+    tensors.push_back({tensor.name,
+                       tensor.dtype,
+                       tensor.dims,
+                       {reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size()}});
+  }
+  tensors.push_back(FloatTensor("model.layers.3.attn.Wo.bias", {1}, {1}));
+  WriteFile(directory / "model.safetensors", SafetensorsBytes(tensors));
+  WriteFile(directory / "config.json", config);
+  EXPECT_THAT(LoadCheckpoint(directory.path()).status().ToString(),
+              HasSubstr("tensor `model.layers.3.attn.Wo.bias` is there"));
 }
 
 class TinyFamilyTest : public testing::TestWithParam<const char*> {};
@@ -102,20 +218,20 @@ TEST_P(TinyFamilyTest, LoadsAndNamesATensorThatIsMissing) {
   // With one layer more than there is.
   TempDirectory directory;
   std::filesystem::copy(golden + "/model.safetensors", directory / "model.safetensors");
-  std::string config = *ReadTextFile(golden + "/config.json", 1 << 20);
-  for (const std::string field : {"n_layers", "num_hidden_layers"}) {
-    const std::string two = absl::StrCat("\"", field, "\": 2");
-    const size_t at = config.find(two);
-    if (at != std::string::npos) config.replace(at, two.size(), absl::StrCat("\"", field, "\": 3"));
-  }
-  WriteFile(directory / "config.json", config);
+  const std::string config = *ReadTextFile(golden + "/config.json", 1 << 20);
+  WriteFile(directory / "config.json",
+            absl::StrReplaceAll(config, {{"_layers\": 2", "_layers\": 3"},
+                                         {"_layers\": 4", "_layers\": 5"},
+                                         {"_types\": [", "_types\": [\"full_attention\","}}));
   const absl::Status status = LoadCheckpoint(directory.path()).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("layer.2."));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(absl::StrCat(".", checkpoint->config.layers, ".")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, TinyFamilyTest,
-                         testing::Values("tiny_roberta", "tiny_distilbert", "tiny_electra"),
+                         testing::Values("tiny_roberta", "tiny_distilbert", "tiny_electra",
+                                         "tiny_mpnet", "tiny_modernbert"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

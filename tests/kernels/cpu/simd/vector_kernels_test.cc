@@ -267,17 +267,69 @@ void ExpectActivation(RowKernels::Activate kernel, DType dtype, double (*plain)(
   }
 }
 
-TEST_P(VectorKernelsTest, GeluErf) {
-  ExpectActivation(rows().gelu_erf, dtype(),
-                   [](double x) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); });
+double PlainGeluErf(double x) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); }
+double PlainGeluTanh(double x) {
+  return x / (1 + std::exp(-2 * std::sqrt(2 / 3.14159265358979324) * (x + 0.044715 * x * x * x)));
 }
-TEST_P(VectorKernelsTest, GeluTanh) {
-  ExpectActivation(rows().gelu_tanh, dtype(), [](double x) {
-    return x / (1 + std::exp(-2 * std::sqrt(2 / 3.14159265358979324) * (x + 0.044715 * x * x * x)));
-  });
+double PlainRelu(double x) { return std::max(x, 0.0); }
+double PlainSilu(double x) { return x / (1 + std::exp(-x)); }
+
+TEST_P(VectorKernelsTest, GeluErf) { ExpectActivation(rows().gelu_erf, dtype(), PlainGeluErf); }
+TEST_P(VectorKernelsTest, GeluTanh) { ExpectActivation(rows().gelu_tanh, dtype(), PlainGeluTanh); }
+TEST_P(VectorKernelsTest, Relu) { ExpectActivation(rows().relu, dtype(), PlainRelu); }
+TEST_P(VectorKernelsTest, Silu) { ExpectActivation(rows().silu, dtype(), PlainSilu); }
+
+TEST_P(VectorKernelsTest, GatedActivations) {
+  const std::pair<RowKernels::Activate, double (*)(double)> kinds[] = {
+      {rows().gated_gelu_erf, PlainGeluErf},
+      {rows().gated_gelu_tanh, PlainGeluTanh},
+      {rows().gated_relu, PlainRelu},
+      {rows().gated_silu, PlainSilu}};
+  for (const auto& [kernel, plain] : kinds) {
+    for (int64_t columns = 1; columns <= 70; ++columns) {
+      const TestMatmul matmul(dtype(), 2 * columns, 1, 4);
+      const auto bias = Random(2 * columns, 2);
+      TestOperand operand(dtype(), columns);
+      const auto count = static_cast<size_t>(columns);
+      std::vector<float> scratch(count);
+      kernel(matmul.row, bias.data(), columns, scratch.data(), operand.row());
+      for (size_t i = 0; i < count; ++i) {
+        const double up = matmul.reals[count + i] + bias[count + i];
+        const double expected = plain(matmul.reals[i] + bias[i]) * up;
+        EXPECT_NEAR(operand.at(i), expected, operand.tolerance(expected) + 4e-5 * std::abs(up));
+      }
+      EXPECT_TRUE(operand.untouched_after(count));
+    }
+  }
 }
-TEST_P(VectorKernelsTest, Relu) {
-  ExpectActivation(rows().relu, dtype(), [](double x) { return std::max(x, 0.0); });
+
+TEST_P(VectorKernelsTest, RotateTurnsThePairsOfEachHead) {
+  for (int64_t pairs = 1; pairs <= 40; ++pairs) {
+    constexpr int64_t kHeads = 3;
+    const DType qkv = rows().qkv_is_bf16 ? DType::kBf16 : DType::kF32;
+    const int64_t columns = kHeads * 2 * pairs;
+    const auto x = Random(columns, 5), angles = Random(pairs, 6);
+    std::vector<float> cosines, sines;
+    for (const float angle : angles) {
+      cosines.push_back(std::cos(angle));
+      sines.push_back(std::sin(angle));
+    }
+    TestOperand operand(qkv, columns);
+    (qkv == DType::kBf16 ? kernels().bf16 : kernels().f32)
+        .convert(x.data(), columns, operand.row());
+    if (qkv == DType::kF32) std::memcpy(operand.bytes.data(), x.data(), x.size() * sizeof(float));
+    std::vector<double> before;
+    for (size_t i = 0; i < x.size(); ++i) before.push_back(operand.at(i));
+    rows().rotate(operand.bytes.data(), kHeads, 2 * pairs, cosines.data(), sines.data());
+    for (size_t i = 0; i < x.size(); ++i) {
+      const size_t half = static_cast<size_t>(pairs), pair = i % half;
+      const bool first = i / half % 2 == 0;
+      const double partner = first ? -before[i + half] : before[i - half];
+      const double expected = before[i] * cosines[pair] + partner * sines[pair];
+      EXPECT_NEAR(operand.at(i), expected, operand.tolerance(expected)) << pairs << ", " << i;
+    }
+    EXPECT_TRUE(operand.untouched_after(x.size()));
+  }
 }
 
 TEST_P(VectorKernelsTest, ConvertsExtremeRows) {

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/encoder/relative_scores.h"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdlib>
+
+#include "kernels/core/base/distances.h"
+
+namespace attendant::cpu {
+
+RelativeScores::RelativeScores(const EncoderConfig& config, const EncoderWeights& weights)
+    : max_positions_(config.max_positions) {
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    windows_.push_back(config.is_local(layer) ? config.window : kAllKeys);
+  }
+  if (config.score_bias == ScoreBias::kNone) return;
+  const std::vector<float> slopes = AlibiSlopes(config.heads);
+  by_distance_.reserve(static_cast<size_t>(config.heads * (2 * max_positions_ - 1)));
+  for (int64_t head = 0; head < config.heads; ++head) {
+    for (int64_t distance = 1 - max_positions_; distance < max_positions_; ++distance) {
+      if (config.score_bias == ScoreBias::kAlibi) {
+        by_distance_.push_back(-slopes[static_cast<size_t>(head)] *
+                               static_cast<float>(std::abs(distance)));
+      } else {
+        const int64_t bucket =
+            DistanceBucket(distance, config.bias_buckets, config.bias_max_distance);
+        by_distance_.push_back(weights.score_bias.row(bucket)[head]);
+      }
+    }
+  }
+}
+
+const float* RelativeScores::AtDistance(int64_t head) const {
+  return by_distance_.data() + head * (2 * max_positions_ - 1) + max_positions_ - 1;
+}
+
+void RelativeScores::Apply(int64_t layer, int64_t head, AttentionArgs& args) const {
+  args.keys_before = args.keys_after = Window(layer);
+  if (by_distance_.empty()) return;
+  args.bias = AtDistance(head);
+  args.bias_stride = -1;
+}
+
+void RelativeScores::Write(int64_t layer, int64_t head, std::span<const int32_t> positions,
+                           int64_t query_begin, int64_t query_end, float* bias) const {
+  const float* by_distance = by_distance_.empty() ? nullptr : AtDistance(head);
+  for (int64_t query = query_begin; query < query_end; ++query) {
+    for (const int32_t key_position : positions) {
+      const int64_t distance = key_position - positions[static_cast<size_t>(query)];
+      const float in_window = by_distance == nullptr ? 0 : by_distance[distance];
+      *bias++ = std::abs(distance) <= Window(layer) ? in_window : -INFINITY;
+    }
+  }
+}
+
+}  // namespace attendant::cpu

@@ -88,7 +88,7 @@ class Loader {
   }
 
   absl::Status LoadSegments(EncoderWeights& weights) {
-    if (!names_.segment_embedding.empty()) {
+    if (!names_.segment_embedding.empty() && family_config_.segments) {
       return LoadTable(names_.segment_embedding, {config_.segment_types, config_.hidden},
                        weights.segment_embedding);
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/io/config_fields.h"
 
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
@@ -17,6 +19,12 @@ absl::Status CheckFalse(const JsonNode& json, const char* field) {
   bool value = false;
   ATTENDANT_RETURN_IF_ERROR(json.Read(field, value));
   return value ? Unsupported(json, field, "true", "false") : absl::OkStatus();
+}
+
+absl::Status CheckText(const JsonNode& json, const char* field, const std::string& only) {
+  std::string value = only;
+  ATTENDANT_RETURN_IF_ERROR(json.Read(field, value));
+  return value == only ? absl::OkStatus() : Unsupported(json, field, Quoted(value), Quoted(only));
 }
 
 absl::Status ReadLayerNormEpsilon(const JsonNode& json, const char* field, double epsilon,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "kernels/io/json_file.h"
@@ -14,6 +16,9 @@ absl::Status Unsupported(const JsonNode& json, absl::string_view field, absl::st
 
 // Unsupported where the field is there and true.
 absl::Status CheckFalse(const JsonNode& json, const char* field);
+
+// Unsupported where the field is there and not `only`.
+absl::Status CheckText(const JsonNode& json, const char* field, const std::string& only);
 
 // The epsilon in `field`, or `epsilon` as it is where the field is absent. INVALID_ARGUMENT outside
 // of (0, 1).

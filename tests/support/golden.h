@@ -24,7 +24,8 @@ struct GoldenCase {
 // The tiny random checkpoints: folder names below tests/golden/encoder, for parameterized tests.
 inline constexpr const char* kTinyModels[] = {"tiny_gelu",    "tiny_gelu_tanh",  "tiny_relu_bf16",
                                               "tiny_roberta", "tiny_distilbert", "tiny_electra",
-                                              "tiny_mpnet",   "tiny_modernbert"};
+                                              "tiny_mpnet",   "tiny_modernbert", "tiny_nomic_bert",
+                                              "tiny_gte",     "tiny_jina_bert"};
 
 // The folder of a model's golden data, from the source tree's root; a tiny model's is its
 // checkpoint too.

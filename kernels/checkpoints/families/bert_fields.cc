@@ -32,13 +32,6 @@ constexpr NamedActivation kActivations[] = {
     {"swish", Activation::kSilu},
 };
 
-// A field that, when it is there, must have the one value that BERT's encoder means.
-absl::Status CheckText(const JsonNode& json, const char* field, const std::string& only) {
-  std::string value = only;
-  ATTENDANT_RETURN_IF_ERROR(json.Read(field, value));
-  return value == only ? absl::OkStatus() : Unsupported(json, field, Quoted(value), Quoted(only));
-}
-
 absl::Status CheckNumber(const JsonNode& json, const char* field, int64_t only) {
   int64_t value = only;
   ATTENDANT_RETURN_IF_ERROR(json.Read(field, value));
@@ -54,8 +47,8 @@ absl::Status CheckNothingPruned(const JsonNode& json) {
                         : Unsupported(json, "pruned_heads", "not empty", "no pruned head");
 }
 
-absl::Status CheckArchitecture(const JsonNode& json) {
-  ATTENDANT_RETURN_IF_ERROR(CheckText(json, "position_embedding_type", "absolute"));
+absl::Status CheckArchitecture(const JsonNode& json, const BertFields& fields) {
+  ATTENDANT_RETURN_IF_ERROR(CheckText(json, "position_embedding_type", fields.position_type));
   ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "is_decoder"));
   ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "is_encoder_decoder"));
   ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "add_cross_attention"));
@@ -68,8 +61,8 @@ absl::Status ReadDimensions(const JsonNode& json, const BertFields& fields, Enco
   ATTENDANT_RETURN_IF_ERROR(json.Require(fields.hidden, config.hidden));
   ATTENDANT_RETURN_IF_ERROR(json.Require(fields.ffn, config.ffn));
   ATTENDANT_RETURN_IF_ERROR(json.Require("vocab_size", config.vocab));
-  ATTENDANT_RETURN_IF_ERROR(json.Require("max_position_embeddings", config.max_positions));
-  config.segment_types = fields.segment_types != nullptr ? 2 : 1;
+  ATTENDANT_RETURN_IF_ERROR(json.Require(fields.max_positions, config.max_positions));
+  config.segment_types = fields.segment_types != nullptr ? fields.default_segment_types : 1;
   if (fields.segment_types != nullptr) {
     ATTENDANT_RETURN_IF_ERROR(json.Read(fields.segment_types, config.segment_types));
   }
@@ -103,7 +96,7 @@ absl::Status ValidateConfig(const JsonNode& json, const EncoderConfig& config) {
 
 absl::StatusOr<EncoderConfig> ReadBertFields(const JsonNode& json, const BertFields& fields) {
   EncoderConfig config;
-  ATTENDANT_RETURN_IF_ERROR(CheckArchitecture(json));
+  ATTENDANT_RETURN_IF_ERROR(CheckArchitecture(json, fields));
   ATTENDANT_RETURN_IF_ERROR(ReadDimensions(json, fields, config));
   ATTENDANT_RETURN_IF_ERROR(ReadActivation(json, fields, config));
   ATTENDANT_RETURN_IF_ERROR(ReadLayerNormEpsilon(json, fields.epsilon, fields.default_epsilon,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+
 #include "absl/status/statusor.h"
 #include "kernels/core/encoder_config.h"
 
@@ -15,15 +17,18 @@ struct BertFields {
   const char* hidden = "hidden_size";
   const char* ffn = "intermediate_size";
   const char* activation = "hidden_act";
+  const char* max_positions = "max_position_embeddings";
   const char* segment_types = "type_vocab_size";  // null: a family without segments, which has one
+  int64_t default_segment_types = 2;
+  const char* position_type = "absolute";  // the one value of position_embedding_type, and default
   const char* epsilon = "layer_norm_eps";
   double default_epsilon = 1e-12;
   const char* default_activation = "gelu";
 };
 
 // Reads BERT's encoder: post-norm, learned positions, everything with biases. With transformers'
-// defaults when absent: segment types (2), epsilon, activation, position_embedding_type
-// ("absolute"). Errors as of Family::read_config.
+// defaults when absent: segment types, epsilon, activation, position_embedding_type. Errors as of
+// Family::read_config.
 absl::StatusOr<EncoderConfig> ReadBertFields(const JsonNode& json, const BertFields& fields);
 
 // OK where Validate is; else its error behind the name of the file. For families that change what

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,9 @@
 namespace attendant {
 namespace {
 
-constexpr const Family* kFamilies[] = {&kBert,       &kDistilBert, &kElectra,
-                                       &kModernBert, &kMpnet,      &kRoberta};
+constexpr const Family* kFamilies[] = {&kBert,  &kDistilBert, &kElectra,
+                                       &kGte,   &kJinaBert,   &kModernBert,
+                                       &kMpnet, &kNomicBert,  &kRoberta};
 
 std::string AllModelTypes() {
   std::vector<absl::string_view> types;
@@ -25,14 +27,22 @@ std::string AllModelTypes() {
   return absl::StrJoin(types, ", ");
 }
 
-// Code in the checkpoint's folder may compute anything, whatever the model_type says.
-absl::Status CheckNoCode(const JsonNode& json) {
-  if (!json.Has("auto_map")) return absl::OkStatus();
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode map, json.Field("auto_map"));
-  if (!map.Has("AutoModel")) return absl::OkStatus();
+// The code of the checkpoint's own that AutoModel runs, empty: none. It may compute anything,
+// whatever the model_type says.
+absl::StatusOr<std::string> ReadCode(const JsonNode& json) {
   std::string code;
-  ATTENDANT_RETURN_IF_ERROR(map.Require("AutoModel", code));
-  return Unsupported(json, "auto_map", Quoted(code), "a model of transformers itself");
+  if (!json.Has("auto_map")) return code;
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode map, json.Field("auto_map"));
+  ATTENDANT_RETURN_IF_ERROR(map.Read("AutoModel", code));
+  return code;
+}
+
+const Family* Find(std::span<const absl::string_view> Family::*names, absl::string_view name) {
+  for (const Family* family : kFamilies) {
+    const auto& of_family = family->*names;
+    if (std::find(of_family.begin(), of_family.end(), name) != of_family.end()) return family;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -40,10 +50,12 @@ absl::Status CheckNoCode(const JsonNode& json) {
 absl::StatusOr<const Family*> FindFamily(const JsonNode& json) {
   std::string type;
   ATTENDANT_RETURN_IF_ERROR(json.Require("model_type", type));
-  ATTENDANT_RETURN_IF_ERROR(CheckNoCode(json));
-  for (const Family* family : kFamilies) {
-    const auto& types = family->model_types;
-    if (std::find(types.begin(), types.end(), type) != types.end()) return family;
+  ATTENDANT_ASSIGN_OR_RETURN(const std::string code, ReadCode(json));
+  const Family* family =
+      code.empty() ? Find(&Family::model_types, type) : Find(&Family::code, code);
+  if (family != nullptr) return family;
+  if (!code.empty()) {
+    return Unsupported(json, "auto_map", Quoted(code), "a model of transformers itself");
   }
   return Unsupported(json, "model_type", Quoted(type), AllModelTypes());
 }

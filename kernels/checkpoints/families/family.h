@@ -21,6 +21,7 @@ struct FamilyConfig {
   struct {
     bool qkv = true, attention_output = true, ffn_up = true, ffn_down = true, norms = true;
   } biases{};
+  bool segments = true;  // false: their table is not stored, whatever its name
 };
 
 // The names of a family's tensors, without ".weight" and ".bias". The defaults are BERT's.
@@ -51,15 +52,17 @@ struct TensorNames {
 // How the checkpoints of one family are read. A family is a source of its own here, and a line in
 // families.cc.
 struct Family {
-  std::span<const absl::string_view> model_types;  // config.json's
+  std::span<const absl::string_view> model_types{};  // config.json's
+  // What auto_map has as AutoModel: code that comes with the checkpoint, and computes this family.
+  std::span<const absl::string_view> code{};
   // INVALID_ARGUMENT, naming file and field, for what is missing, of the wrong type, out of range
   // or contradictory; UNIMPLEMENTED for an option that is not computed.
   absl::StatusOr<FamilyConfig> (*read_config)(const JsonNode& json);
   TensorNames names;
 };
 
-// The family of a config.json, by its model_type. UNIMPLEMENTED for one that is not known, or whose
-// checkpoint brings code of its own (auto_map).
+// The family of a config.json: by the code that its checkpoint brings, or else by its model_type.
+// UNIMPLEMENTED for one that is not known.
 absl::StatusOr<const Family*> FindFamily(const JsonNode& json);
 
 }  // namespace attendant

@@ -8,6 +8,7 @@ Needs torch, transformers, sentence-transformers and safetensors, and the all-Mi
 """
 
 import json
+import math
 import os
 import pathlib
 import sys
@@ -52,6 +53,16 @@ TINY = {
     "tiny_modernbert": dict(
         family="modernbert", layers=4, hidden=36, heads=3, ffn=40, vocab=61, segments=0, act="gelu",
         dtype=torch.float32, prefix="model.", old_names=False, spread=1.0),
+    "tiny_nomic_bert": dict(
+        family="nomic_bert", layers=2, hidden=32, heads=2, ffn=44, vocab=61, segments=2, act="silu",
+        dtype=torch.float32, prefix="", old_names=False),
+    "tiny_gte": dict(
+        family="gte", layers=2, hidden=32, heads=4, ffn=44, vocab=61, segments=2, act="gelu",
+        dtype=torch.float32, prefix="new.", old_names=False),
+    # Heads that are no power of two.
+    "tiny_jina_bert": dict(
+        family="jina_bert", layers=2, hidden=36, heads=3, ffn=44, vocab=61, segments=2, act="gelu",
+        dtype=torch.float32, prefix="", old_names=False),
 }
 
 
@@ -96,8 +107,78 @@ def modernbert(spec):
         max_position_embeddings=max(LENGTHS), local_attention=8, **dict.fromkeys(special, 0)))
 
 
+def nomic_bert(spec):
+    return transformers.NomicBertModel(transformers.NomicBertConfig(
+        **bert_fields(spec), rope_parameters=dict(rope_type="default", rope_theta=700.0)))
+
+
+NTK_BASE, NTK_FACTOR = 500.0, 4.0
+
+
+def gte(spec):
+    """With the scaling of the checkpoints' own code, "ntk", which transformers' class does not have."""
+    model = transformers.GteModel(transformers.GteConfig(
+        **bert_fields(spec), rope_parameters=dict(rope_type="default", rope_theta=NTK_BASE * NTK_FACTOR)))
+    model.rotary_emb.inv_freq /= NTK_FACTOR ** (2 * spec["heads"] / spec["hidden"])
+    return model
+
+
+def new_config(fields):
+    """As the checkpoints of that code have it."""
+    code = dict(AutoModel="Alibaba-NLP/new-impl--modeling.NewModel")
+    return {key: value for key, value in fields.items() if key != "rope_parameters"} | dict(
+        model_type="new", auto_map=code, position_embedding_type="rope", rope_theta=NTK_BASE,
+        rope_scaling=dict(type="ntk", factor=NTK_FACTOR), layer_norm_type="layer_norm", pack_qkv=True)
+
+
+class GatedOutput(torch.nn.Module):
+    """Jina's feed-forward network with its residual and norm, in the place of BERT's output."""
+
+    def __init__(self, spec):
+        super().__init__()
+        self.gated_layers = torch.nn.Linear(spec["hidden"], 2 * spec["ffn"], bias=False)
+        self.wo = torch.nn.Linear(spec["ffn"], spec["hidden"])
+        self.layernorm = torch.nn.LayerNorm(spec["hidden"], eps=1e-12)
+
+    def forward(self, _, states):
+        gate, other = self.gated_layers(states).chunk(2, dim=-1)
+        return self.layernorm(states + self.wo(torch.nn.functional.gelu(gate) * other))
+
+
+def alibi(mask, heads):
+    """Scores' bias [1, heads, len, len] of the tokens that the mask [len] keeps."""
+    power = 2 ** math.floor(math.log2(heads))
+    slopes = [2 ** (-8 * (head + 1) / power) for head in range(power)]
+    slopes += [2 ** (-4 * (2 * head + 1) / power) for head in range(heads - power)]
+    places = torch.arange(len(mask))
+    bias = -torch.tensor(slopes)[:, None, None] * (places[:, None] - places[None]).abs()
+    return bias.masked_fill(mask[None, None] == 0, torch.finfo(torch.float32).min)[None]
+
+
+def jina_bert(spec):
+    """Code of the checkpoints' own: BERT without positions, with ALiBi as its mask and a gated network."""
+    model = transformers.BertModel(transformers.BertConfig(**bert_fields(spec)), add_pooling_layer=False)
+    model.embeddings.position_embeddings.register_parameter("weight", None)
+    model.embeddings.position_embeddings.forward = lambda ids: 0.0
+    for layer in model.encoder.layer:
+        layer.intermediate, layer.output = torch.nn.Identity(), GatedOutput(spec)
+    model.save_pretrained = lambda folder: safetensors.torch.save_file(
+        {name.replace(".output.gated", ".mlp.gated").replace(".output.wo", ".mlp.wo").replace(
+            ".output.layernorm", ".mlp.layernorm"): value for name, value in model.state_dict().items()},
+        pathlib.Path(folder) / "model.safetensors")
+    model.scores_bias = lambda mask: alibi(mask, spec["heads"])
+    return model
+
+
+def jina_config(fields):
+    code = dict(AutoModel="jinaai/jina-bert-implementation--modeling_bert.JinaBertModel")
+    return fields | dict(auto_map=code, position_embedding_type="alibi", feed_forward_type="geglu")
+
+
 MAKERS = dict(bert=bert, roberta=roberta, electra=electra, distilbert=distilbert, mpnet=mpnet,
-              modernbert=modernbert)
+              modernbert=modernbert, nomic_bert=nomic_bert, gte=gte, jina_bert=jina_bert)
+# What the config of a checkpoint is made from transformers' own.
+CONFIGS = dict(gte=new_config, jina_bert=jina_config)
 # Of the padding token, which has no position of its own: no case has it.
 PADDING_IDS = dict(roberta=1, mpnet=1)
 
@@ -128,6 +209,7 @@ def write_checkpoint(model, config, spec, folder):
     folder.mkdir(exist_ok=True)
     fields = {key: value for key, value in config.to_dict().items()
               if key != "transformers_version" and value is not None}
+    fields = CONFIGS.get(spec.get("family"), dict)(fields)
     (folder / "config.json").write_text(json.dumps(fields, indent=2, sort_keys=True) + "\n")
     with tempfile.TemporaryDirectory() as saved:  # with the names that transformers gives files
         model.save_pretrained(saved)
@@ -141,7 +223,8 @@ def write_checkpoint(model, config, spec, folder):
 def case_tensors(model, name, ids, mask, segments, inside=False):
     """Only the rows that the mask keeps: what a packed batch holds. With `inside`, what each layer sees too."""
     types = {"token_type_ids": segments[None]} if hasattr(model.config, "type_vocab_size") else {}
-    output = model(input_ids=ids[None], attention_mask=mask[None], output_attentions=inside,
+    mask_given = model.scores_bias(mask) if hasattr(model, "scores_bias") else mask[None]
+    output = model(input_ids=ids[None], attention_mask=mask_given, output_attentions=inside,
                    output_hidden_states=inside, **types)
     keep = mask.nonzero()[:, 0]
     tensors = {

@@ -4,7 +4,11 @@ TESTS = ["json_file_test", "float_values_test", "safetensors_test", "tensor_stor
 FILE_TESTS = {
     "kernels/checkpoints/families/bert_fields.cc": ["config_test"],
     "kernels/checkpoints/families/bert_fields.h": ["config_test"],
+    "kernels/checkpoints/families/families.cc": ["config_test"],
+    "kernels/checkpoints/families/gte.cc": ["config_test"],
+    "kernels/checkpoints/families/jina_bert.cc": ["config_test"],
     "kernels/checkpoints/families/modernbert.cc": ["config_test"],
+    "kernels/checkpoints/families/nomic_bert.cc": ["config_test"],
     "kernels/checkpoints/families/mpnet.cc": ["config_test"],
     "kernels/io/config_fields.cc": ["config_test", "attention_module_test"],
     "kernels/io/float_values.cc": ["float_values_test"],
@@ -19,6 +23,21 @@ MUTANTS = {
     ],
     "kernels/checkpoints/families/bert_fields.h": [
         ("double default_epsilon = «1e-12»;", "1e-5"),
+    ],
+    "kernels/checkpoints/families/families.cc": [
+        ("«code.empty()» ? Find(&Family::model_types, type)", "true"),
+    ],
+    "kernels/checkpoints/families/gte.cc": [
+        ("std::pow(factor, «-2» /", "2"),
+        ("config.segments = «segment_types != 0»;", "true"),
+        ("config.biases.ffn_up = «false»;", "true"),
+    ],
+    "kernels/checkpoints/families/jina_bert.cc": [
+        ("«type == \"geglu\"» ? Activation::kGeluErf", "type == \"reglu\""),
+    ],
+    "kernels/checkpoints/families/nomic_bert.cc": [
+        ("«std::min(config.max_positions, trained)»", "trained + 1"),
+        ("config.biases.qkv = config.biases.attention_output = «qkv»;", "true"),
     ],
     "kernels/checkpoints/families/modernbert.cc": [
         ("config.window = «local_attention / 2»;", "local_attention"),

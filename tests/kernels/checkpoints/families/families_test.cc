@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -91,9 +92,10 @@ TEST(DistilBertTest, HasNamesOfItsOwnAndNoSegments) {
 TEST(FamilyTest, AnUnknownOneIsRefusedWithAllThatAreKnown) {
   const absl::Status status = Read(Bert("t5")).status();
   EXPECT_TRUE(absl::IsUnimplemented(status));
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("supported is bert, camembert, distilbert, electra, modernbert, mpnet, "
-                        "roberta, xlm-roberta"));
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr("supported is bert, camembert, distilbert, electra, gte, modernbert, mpnet, "
+                "new, nomic_bert, roberta, xlm-roberta"));
 }
 
 TEST(MpnetTest, AddsABiasByDistance) {
@@ -207,6 +209,136 @@ TEST(ModernBertTest, StoredBiasesAreThoseOfTheConfig) {
               HasSubstr("tensor `model.layers.3.attn.Wo.bias` is there"));
 }
 
+void ExpectUnimplemented(const std::string& config, const std::string& message) {
+  const absl::Status status = Read(config).status();
+  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+}
+
+// As the code that came with the first checkpoints has it.
+std::string OldNomic(const std::string& more, const std::string& activation = "swiglu") {
+  return absl::StrCat(
+      R"({"model_type": "nomic_bert", "n_layer": 3, "n_head": 4, "n_embd": 48, "n_inner": 112,
+      "vocab_size": 97, "n_positions": 42, "layer_norm_epsilon": 1e-12, "qkv_proj_bias": false,
+      "mlp_fc1_bias": false, "mlp_fc2_bias": false, "rotary_emb_fraction": 1.0, "auto_map":
+      {"AutoModel": "nomic-ai/nomic-bert-2048--modeling_hf_nomic_bert.NomicBertModel"},
+      "activation_function": ")",
+      activation, "\"", more, "}");
+}
+
+TEST(NomicBertTest, OldAndNewFieldsSayTheSame) {
+  const auto now = Read(Bert("nomic_bert", R"(, "hidden_act": "silu", "head_dim": 12,
+      "rope_parameters": {"rope_theta": 700, "rope_type": "default"})"));
+  ASSERT_TRUE(now.ok()) << now.status();
+  EXPECT_EQ(now->encoder.activation, Activation::kSilu);
+  EXPECT_EQ(now->encoder.positions, Positions::kRotary);
+  EXPECT_EQ(now->encoder.rotary.base, 700);
+  EXPECT_TRUE(now->encoder.gated_ffn);
+  EXPECT_FALSE(now->biases.qkv || now->biases.attention_output || now->biases.ffn_up);
+  const auto old = Read(OldNomic(", \"rotary_emb_base\": 700"));
+  ASSERT_TRUE(old.ok()) << old.status();
+  EXPECT_TRUE(old->encoder == now->encoder);
+  EXPECT_FALSE(old->biases.qkv || old->biases.attention_output || old->biases.ffn_up);
+  const auto defaults = Read(OldNomic("", "geglu"));
+  ASSERT_TRUE(defaults.ok()) << defaults.status();
+  EXPECT_EQ(defaults->encoder.rotary.base, 1000);
+  EXPECT_EQ(defaults->encoder.activation, Activation::kGeluErf);
+}
+
+TEST(NomicBertTest, ServesWhatIsNotScaled) {
+  const auto config =
+      Read(OldNomic(", \"rotary_scaling_factor\": 2, \"max_trained_positions\": 20"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->encoder.max_positions, 20);
+  EXPECT_TRUE(absl::IsInvalidArgument(Read(OldNomic(", \"rotary_scaling_factor\": 2")).status()));
+}
+
+TEST(NomicBertTest, RefusesByName) {
+  for (const char* field : {"prenorm", "use_rms_norm", "causal", "parallel_block",
+                            "rotary_emb_interleaved", "scale_attn_by_inverse_layer_idx"}) {
+    ExpectUnimplemented(OldNomic(absl::StrCat(", \"", field, "\": true")), field);
+  }
+  ExpectUnimplemented(OldNomic(", \"num_experts\": 8"), "`num_experts` is there");
+  ExpectUnimplemented(OldNomic(", \"rotary_emb_scale_base\": 512"), "`rotary_emb_scale_base`");
+  ExpectUnimplemented(OldNomic(", \"scale_attn_weights\": false"), "`scale_attn_weights` is false");
+  ExpectUnimplemented(OldNomic("", "gelu"), "`activation_function` is `gelu`");
+  ExpectUnimplemented(absl::StrReplaceAll(OldNomic(""), {{"_fraction\": 1.0", "_fraction\": 0.5"}}),
+                      "`rotary_emb_fraction` is 0.5");
+  ExpectUnimplemented(Bert("nomic_bert", ", \"head_dim\": 16"), "`head_dim` is 16");
+  ExpectUnimplemented(Bert("nomic_bert", R"(, "rope_parameters": {"rope_type": "dynamic"})"),
+                      "`rope_type` is `dynamic`");
+}
+
+// As its own code has it; `more` may begin with the fields of its positions.
+std::string New(const std::string& more) {
+  return Bert("new", absl::StrCat(R"(, "auto_map": {"AutoModel":
+      "Alibaba-NLP/new-impl--modeling.NewModel"}, "position_embedding_type": "rope")",
+                                  more));
+}
+
+TEST(GteTest, ReadsTheScalingOfItsCode) {
+  const auto plain = Read(New(", \"rope_theta\": 500"));
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_EQ(plain->encoder.rotary, (Rotary{.base = 500}));
+  EXPECT_EQ(plain->encoder.segment_types, 1);
+  EXPECT_TRUE(plain->segments && plain->biases.qkv && plain->biases.ffn_down);
+  EXPECT_FALSE(plain->biases.ffn_up);
+  const auto scaled = Read(New(R"(, "rope_theta": 500, "rope_scaling": {"type": "ntk",
+      "factor": 8.0}, "type_vocab_size": 0)"));
+  ASSERT_TRUE(scaled.ok()) << scaled.status();
+  EXPECT_EQ(scaled->encoder.rotary.base, 4000);
+  EXPECT_NEAR(scaled->encoder.rotary.frequency_scale, std::pow(8, -1.0 / 6), 1e-12);
+  EXPECT_EQ(scaled->encoder.segment_types, 1);
+  EXPECT_FALSE(scaled->segments);
+  const auto now = Read(Bert("gte", R"(, "type_vocab_size": 1, "rope_parameters": {"rope_theta":
+      500, "rope_type": "default"})"));
+  ASSERT_TRUE(now.ok()) << now.status();
+  EXPECT_TRUE(now->encoder == plain->encoder);
+}
+
+TEST(GteTest, RefusesByName) {
+  for (const char* field : {"logn_attention_scale", "logn_attention_clip1"}) {
+    ExpectUnimplemented(New(absl::StrCat(", \"", field, "\": true")), field);
+  }
+  ExpectUnimplemented(New(", \"pack_qkv\": false"), "`pack_qkv` is false");
+  ExpectUnimplemented(New(", \"layer_norm_type\": \"rms_norm\""), "`layer_norm_type`");
+  ExpectUnimplemented(New(R"(, "rope_scaling": {"type": "linear", "factor": 2})"),
+                      "`type` is `linear`");
+  ExpectUnimplemented(New(R"(, "rope_scaling": {"type": "ntk", "factor": 0.5})"),
+                      "`factor` is 0.5");
+  ExpectUnimplemented(New(R"(, "rope_scaling": {"type": "ntk", "factor": 2, "mixed_b": 0.6})"),
+                      "`mixed_b` is there");
+  ExpectUnimplemented(Bert("new", R"(, "position_embedding_type": "absolute")"),
+                      "`position_embedding_type` is `absolute`");
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(Read(New(", \"rope_scaling\": {\"type\": \"ntk\"}")).status()));
+}
+
+std::string Jina(const std::string& more,
+                 const std::string& repository = "jina-bert-implementation") {
+  return Bert("bert", absl::StrCat(", \"auto_map\": {\"AutoModel\": \"jinaai/", repository,
+                                   "--modeling_bert.JinaBertModel\"}", more));
+}
+
+TEST(JinaBertTest, IsFoundByItsCode) {
+  const std::string alibi = ", \"position_embedding_type\": \"alibi\"";
+  const auto config = Read(Jina(alibi + ", \"feed_forward_type\": \"geglu\""));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->encoder.score_bias, ScoreBias::kAlibi);
+  EXPECT_EQ(config->encoder.positions, Positions::kNone);
+  EXPECT_TRUE(config->encoder.gated_ffn);
+  EXPECT_EQ(config->encoder.activation, Activation::kGeluErf);
+  EXPECT_FALSE(config->biases.ffn_up);
+  const auto relu = Read(Jina(alibi + ", \"feed_forward_type\": \"reglu\""));
+  ASSERT_TRUE(relu.ok()) << relu.status();
+  EXPECT_EQ(relu->encoder.activation, Activation::kRelu);
+  ExpectUnimplemented(Jina(alibi), "`feed_forward_type` is `original`");
+  ExpectUnimplemented(Jina(", \"position_embedding_type\": \"absolute\""),
+                      "`position_embedding_type` is `absolute`");
+  EXPECT_TRUE(absl::IsInvalidArgument(Read(Jina("")).status()));
+  ExpectUnimplemented(Jina(alibi, "jina-bert-v2-qk-post-norm"), "`auto_map`");
+}
+
 class TinyFamilyTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(TinyFamilyTest, LoadsAndNamesATensorThatIsMissing) {
@@ -231,7 +363,8 @@ TEST_P(TinyFamilyTest, LoadsAndNamesATensorThatIsMissing) {
 
 INSTANTIATE_TEST_SUITE_P(Families, TinyFamilyTest,
                          testing::Values("tiny_roberta", "tiny_distilbert", "tiny_electra",
-                                         "tiny_mpnet", "tiny_modernbert"),
+                                         "tiny_mpnet", "tiny_modernbert", "tiny_nomic_bert",
+                                         "tiny_gte", "tiny_jina_bert"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nomic's BERT: rotary positions and a gated ffn. Transformers 5 writes BERT's fields; the code
+// that came with earlier checkpoints writes GPT-2's (`n_embd`), and an option for all that it can
+// do.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/checkpoints/families/all_families.h"
+#include "kernels/checkpoints/families/bert_fields.h"
+#include "kernels/checkpoints/families/rotary_fields.h"
+#include "kernels/core/base/quote.h"
+#include "kernels/core/status_macros.h"
+#include "kernels/io/config_fields.h"
+
+namespace attendant {
+namespace {
+
+constexpr absl::string_view kTypes[] = {"nomic_bert"};
+constexpr absl::string_view kCode[] = {
+    "nomic-ai/nomic-bert-2048--modeling_hf_nomic_bert.NomicBertModel",
+    "modeling_hf_nomic_bert.NomicBertModel"};
+constexpr double kDefaultBase = 1000;
+
+absl::Status ReadEncoder(const JsonNode& json, EncoderConfig& config) {
+  ATTENDANT_ASSIGN_OR_RETURN(config, ReadBertFields(json, {.default_activation = "silu"}));
+  config.rotary.base = kDefaultBase;
+  if (json.Has("rope_parameters")) {
+    ATTENDANT_ASSIGN_OR_RETURN(const JsonNode parameters, json.Field("rope_parameters"));
+    ATTENDANT_RETURN_IF_ERROR(ReadRopeParameters(parameters, kDefaultBase, config.rotary));
+  }
+  int64_t head_dim = config.head_dim();
+  ATTENDANT_RETURN_IF_ERROR(json.Read("head_dim", head_dim));
+  if (head_dim == config.head_dim()) return absl::OkStatus();
+  return Unsupported(json, "head_dim", absl::StrCat(head_dim), absl::StrCat(config.head_dim()));
+}
+
+// What the old code can do besides.
+absl::Status CheckOptions(const JsonNode& json) {
+  for (const char* field : {"prenorm", "use_rms_norm", "causal", "parallel_block",
+                            "rotary_emb_interleaved", "scale_attn_by_inverse_layer_idx"}) {
+    ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, field));
+  }
+  for (const char* field : {"rotary_emb_scale_base", "num_experts"}) {
+    if (json.Has(field)) return Unsupported(json, field, "there", "none");
+  }
+  double fraction = 0;
+  ATTENDANT_RETURN_IF_ERROR(json.Read("rotary_emb_fraction", fraction));
+  if (fraction != 1) return Unsupported(json, "rotary_emb_fraction", absl::StrCat(fraction), "1");
+  bool scaled = true;
+  ATTENDANT_RETURN_IF_ERROR(json.Read("scale_attn_weights", scaled));
+  return scaled ? absl::OkStatus() : Unsupported(json, "scale_attn_weights", "false", "true");
+}
+
+absl::Status ReadOldActivation(const JsonNode& json, EncoderConfig& config) {
+  std::string activation = "gelu";
+  ATTENDANT_RETURN_IF_ERROR(json.Read("activation_function", activation));
+  if (activation == "swiglu") {
+    config.activation = Activation::kSilu;
+  } else if (activation == "geglu") {
+    config.activation = Activation::kGeluErf;
+  } else {
+    return Unsupported(json, "activation_function", Quoted(activation), "swiglu or geglu");
+  }
+  return absl::OkStatus();
+}
+
+// With a `rotary_scaling_factor`, sequences longer than those of the training turn by other angles
+// than shorter ones: they are not computed.
+absl::Status LimitPositions(const JsonNode& json, EncoderConfig& config) {
+  if (!json.Has("rotary_scaling_factor")) return absl::OkStatus();
+  int64_t trained = 0;
+  ATTENDANT_RETURN_IF_ERROR(json.Require("max_trained_positions", trained));
+  config.max_positions = std::min(config.max_positions, trained);
+  return absl::OkStatus();
+}
+
+absl::Status ReadOldEncoder(const JsonNode& json, FamilyConfig& config) {
+  ATTENDANT_RETURN_IF_ERROR(CheckOptions(json));
+  ATTENDANT_ASSIGN_OR_RETURN(config.encoder,
+                             ReadBertFields(json, {.layers = "n_layer",
+                                                   .heads = "n_head",
+                                                   .hidden = "n_embd",
+                                                   .ffn = "n_inner",
+                                                   .max_positions = "n_positions",
+                                                   .epsilon = "layer_norm_epsilon"}));
+  ATTENDANT_RETURN_IF_ERROR(ReadOldActivation(json, config.encoder));
+  ATTENDANT_RETURN_IF_ERROR(LimitPositions(json, config.encoder));
+  config.encoder.rotary.base = kDefaultBase;
+  ATTENDANT_RETURN_IF_ERROR(json.Read("rotary_emb_base", config.encoder.rotary.base));
+  bool qkv = true;
+  ATTENDANT_RETURN_IF_ERROR(json.Read("qkv_proj_bias", qkv));
+  config.biases.qkv = config.biases.attention_output = qkv;
+  config.biases.ffn_up = config.biases.ffn_down = true;
+  ATTENDANT_RETURN_IF_ERROR(json.Read("mlp_fc1_bias", config.biases.ffn_up));
+  return json.Read("mlp_fc2_bias", config.biases.ffn_down);
+}
+
+absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
+  FamilyConfig config;
+  config.biases = {.qkv = false, .attention_output = false, .ffn_up = false, .ffn_down = false};
+  if (json.Has("n_embd")) {
+    ATTENDANT_RETURN_IF_ERROR(ReadOldEncoder(json, config));
+  } else {
+    ATTENDANT_RETURN_IF_ERROR(ReadEncoder(json, config.encoder));
+  }
+  config.encoder.biases = Biases::kOptional;
+  config.encoder.gated_ffn = true;
+  config.encoder.positions = Positions::kRotary;
+  ATTENDANT_RETURN_IF_ERROR(ValidateConfig(json, config.encoder));
+  return config;
+}
+
+}  // namespace
+
+constexpr Family kNomicBert{.model_types = kTypes,
+                            .code = kCode,
+                            .read_config = ReadConfig,
+                            .names = {.prefix = "bert.",
+                                      .embedding_norm = "emb_ln",
+                                      .layers = "encoder.layers",
+                                      .qkv = "attn.Wqkv",
+                                      .attention_output = "attn.out_proj",
+                                      .attention_norm = "norm1",
+                                      .ffn_up = "mlp.fc11",
+                                      .ffn_gate = "mlp.fc12",
+                                      .ffn_down = "mlp.fc2",
+                                      .ffn_norm = "norm2"}};
+
+}  // namespace attendant

@@ -73,9 +73,8 @@ absl::StatusOr<std::vector<GoldenCase>> ReadGoldenCases(const std::string& model
   return cases;
 }
 
-absl::StatusOr<std::vector<std::string>> ReadGoldenTexts() {
-  absl::StatusOr<JsonNode> json =
-      ReadJsonFile(absl::StrCat(GoldenDirectory("all-MiniLM-L6-v2"), "/texts.json"));
+absl::StatusOr<std::vector<std::string>> ReadGoldenTexts(const std::string& file) {
+  absl::StatusOr<JsonNode> json = ReadJsonFile(GoldenDirectory(file));
   if (!json.ok()) return json.status();
   absl::StatusOr<std::vector<JsonNode>> elements = json->Elements();
   if (!elements.ok()) return elements.status();

@@ -22,10 +22,10 @@ struct GoldenCase {
 };
 
 // The tiny random checkpoints: folder names below tests/golden/encoder, for parameterized tests.
-inline constexpr const char* kTinyModels[] = {"tiny_gelu",    "tiny_gelu_tanh",  "tiny_relu_bf16",
-                                              "tiny_roberta", "tiny_distilbert", "tiny_electra",
-                                              "tiny_mpnet",   "tiny_modernbert", "tiny_nomic_bert",
-                                              "tiny_gte",     "tiny_jina_bert"};
+inline constexpr const char* kTinyModels[] = {
+    "tiny_gelu",      "tiny_gelu_tanh",   "tiny_relu_bf16",  "tiny_roberta",    "tiny_distilbert",
+    "tiny_electra",   "tiny_mpnet",       "tiny_modernbert", "tiny_nomic_bert", "tiny_gte",
+    "tiny_jina_bert", "tiny_xlm_roberta", "tiny_jina_v3"};
 
 // The folder of a model's golden data, from the source tree's root; a tiny model's is its
 // checkpoint too.
@@ -35,7 +35,10 @@ std::string GoldenDirectory(const std::string& model);
 absl::StatusOr<std::vector<GoldenCase>> ReadGoldenCases(const std::string& model);
 
 // The texts behind all-MiniLM-L6-v2's cases text_00, text_01, ...
-absl::StatusOr<std::vector<std::string>> ReadGoldenTexts();
+inline constexpr const char* kMiniLmTexts = "all-MiniLM-L6-v2/texts.json";
+// Those behind text_0, text_1, ... of each tiny model that has a tokenizer.
+inline constexpr const char* kTinyTexts = "tiny_texts.json";
+absl::StatusOr<std::vector<std::string>> ReadGoldenTexts(const std::string& file);
 
 // The real all-MiniLM-L6-v2's folder: ATTENDANT_TEST_MODEL, or where the quick start puts it.
 // NOT_FOUND, saying how to get it, when there is none: a test must fail with that, not skip.

@@ -11,6 +11,7 @@ extern const Family kDistilBert;  // no segments, other names
 extern const Family kElectra;     // BERT whose embeddings may be narrower; not here
 extern const Family kGte;         // rotary, gated ffn
 extern const Family kJinaBert;    // BERT with ALiBi and a gated ffn
+extern const Family kJinaV3;      // BERT with rotary positions
 extern const Family kModernBert;  // pre-norm, rotary, local layers, gated ffn
 extern const Family kMpnet;       // BERT with a bias of scores by distance
 extern const Family kNomicBert;   // rotary, gated ffn, other names

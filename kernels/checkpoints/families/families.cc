@@ -14,9 +14,8 @@
 namespace attendant {
 namespace {
 
-constexpr const Family* kFamilies[] = {&kBert,  &kDistilBert, &kElectra,
-                                       &kGte,   &kJinaBert,   &kModernBert,
-                                       &kMpnet, &kNomicBert,  &kRoberta};
+constexpr const Family* kFamilies[] = {&kBert,   &kDistilBert, &kElectra, &kGte,       &kJinaBert,
+                                       &kJinaV3, &kModernBert, &kMpnet,   &kNomicBert, &kRoberta};
 
 std::string AllModelTypes() {
   std::vector<absl::string_view> types;

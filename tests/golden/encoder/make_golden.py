@@ -8,7 +8,6 @@ Needs torch, transformers, sentence-transformers and safetensors, and the all-Mi
 """
 
 import json
-import math
 import os
 import pathlib
 import sys
@@ -17,6 +16,9 @@ import tempfile
 import safetensors.torch
 import torch
 import transformers
+
+import tiny_tokenizers
+from jina_module import jina_bert
 
 HERE = pathlib.Path(__file__).parent
 SEED = 20240917
@@ -38,31 +40,37 @@ TINY = {
     # BERT's relatives.
     "tiny_roberta": dict(
         family="roberta", layers=2, hidden=32, heads=2, ffn=56, vocab=61, segments=1, act="gelu",
-        dtype=torch.float32, prefix="roberta.", old_names=False),
+        dtype=torch.float32, prefix="roberta.", old_names=False, tokenizer="roberta_bpe"),
+    "tiny_xlm_roberta": dict(
+        family="xlm_roberta", layers=1, hidden=32, heads=2, ffn=40, vocab=61, segments=1, act="gelu",
+        dtype=torch.float32, prefix="", old_names=False, tokenizer="unigram"),
     "tiny_distilbert": dict(
         family="distilbert", layers=2, hidden=32, heads=4, ffn=48, vocab=61, segments=0, act="gelu",
-        dtype=torch.float32, prefix="distilbert.", old_names=False),
+        dtype=torch.float32, prefix="distilbert.", old_names=False, tokenizer="bert_word_piece"),
     "tiny_electra": dict(
         family="electra", layers=2, hidden=32, heads=2, ffn=48, vocab=61, segments=2, act="gelu",
-        dtype=torch.float32, prefix="electra.", old_names=False),
+        dtype=torch.float32, prefix="electra.", old_names=False, tokenizer="bert_word_piece"),
     "tiny_mpnet": dict(
         family="mpnet", layers=2, hidden=32, heads=4, ffn=56, vocab=61, segments=0, act="gelu",
-        dtype=torch.float32, prefix="mpnet.", old_names=False),
+        dtype=torch.float32, prefix="mpnet.", old_names=False, tokenizer="mpnet_word_piece"),
     # Heads of 12; windows of 4 to either side. The states grow from layer to layer, and PyTorch's error with them:
     # smaller weights keep it below 1e-5.
     "tiny_modernbert": dict(
         family="modernbert", layers=4, hidden=36, heads=3, ffn=40, vocab=61, segments=0, act="gelu",
-        dtype=torch.float32, prefix="model.", old_names=False, spread=1.0),
+        dtype=torch.float32, prefix="model.", old_names=False, spread=1.0, tokenizer="modernbert_bpe"),
     "tiny_nomic_bert": dict(
         family="nomic_bert", layers=2, hidden=32, heads=2, ffn=44, vocab=61, segments=2, act="silu",
-        dtype=torch.float32, prefix="", old_names=False),
+        dtype=torch.float32, prefix="", old_names=False, tokenizer="bert_word_piece"),
     "tiny_gte": dict(
         family="gte", layers=2, hidden=32, heads=4, ffn=44, vocab=61, segments=2, act="gelu",
-        dtype=torch.float32, prefix="new.", old_names=False),
+        dtype=torch.float32, prefix="new.", old_names=False, tokenizer="unigram"),
+    "tiny_jina_v3": dict(
+        family="jina_v3", layers=1, hidden=32, heads=2, ffn=40, vocab=61, segments=1, act="gelu",
+        dtype=torch.float32, prefix="", old_names=False, tokenizer="unigram"),
     # Heads that are no power of two.
     "tiny_jina_bert": dict(
         family="jina_bert", layers=2, hidden=36, heads=3, ffn=44, vocab=61, segments=2, act="gelu",
-        dtype=torch.float32, prefix="", old_names=False),
+        dtype=torch.float32, prefix="", old_names=False, tokenizer="bert_word_piece"),
 }
 
 
@@ -78,9 +86,12 @@ def bert(spec):
     return transformers.BertModel(transformers.BertConfig(**bert_fields(spec)), add_pooling_layer=False)
 
 
+def roberta_fields(spec):
+    return bert_fields(spec) | dict(max_position_embeddings=max(LENGTHS) + 2, layer_norm_eps=1e-5, pad_token_id=1)
+
+
 def roberta(spec):
-    fields = bert_fields(spec) | dict(max_position_embeddings=max(LENGTHS) + 2, layer_norm_eps=1e-5, pad_token_id=1)
-    return transformers.RobertaModel(transformers.RobertaConfig(**fields), add_pooling_layer=False)
+    return transformers.RobertaModel(transformers.RobertaConfig(**roberta_fields(spec)), add_pooling_layer=False)
 
 
 def electra(spec):
@@ -112,6 +123,11 @@ def nomic_bert(spec):
         **bert_fields(spec), rope_parameters=dict(rope_type="default", rope_theta=700.0)))
 
 
+def jina_v3(spec):
+    return transformers.JinaEmbeddingsV3Model(transformers.JinaEmbeddingsV3Config(
+        **bert_fields(spec), rope_parameters=dict(rope_type="default", rope_theta=900.0)))
+
+
 NTK_BASE, NTK_FACTOR = 500.0, 4.0
 
 
@@ -131,56 +147,22 @@ def new_config(fields):
         rope_scaling=dict(type="ntk", factor=NTK_FACTOR), layer_norm_type="layer_norm", pack_qkv=True)
 
 
-class GatedOutput(torch.nn.Module):
-    """Jina's feed-forward network with its residual and norm, in the place of BERT's output."""
-
-    def __init__(self, spec):
-        super().__init__()
-        self.gated_layers = torch.nn.Linear(spec["hidden"], 2 * spec["ffn"], bias=False)
-        self.wo = torch.nn.Linear(spec["ffn"], spec["hidden"])
-        self.layernorm = torch.nn.LayerNorm(spec["hidden"], eps=1e-12)
-
-    def forward(self, _, states):
-        gate, other = self.gated_layers(states).chunk(2, dim=-1)
-        return self.layernorm(states + self.wo(torch.nn.functional.gelu(gate) * other))
-
-
-def alibi(mask, heads):
-    """Scores' bias [1, heads, len, len] of the tokens that the mask [len] keeps."""
-    power = 2 ** math.floor(math.log2(heads))
-    slopes = [2 ** (-8 * (head + 1) / power) for head in range(power)]
-    slopes += [2 ** (-4 * (2 * head + 1) / power) for head in range(heads - power)]
-    places = torch.arange(len(mask))
-    bias = -torch.tensor(slopes)[:, None, None] * (places[:, None] - places[None]).abs()
-    return bias.masked_fill(mask[None, None] == 0, torch.finfo(torch.float32).min)[None]
-
-
-def jina_bert(spec):
-    """Code of the checkpoints' own: BERT without positions, with ALiBi as its mask and a gated network."""
-    model = transformers.BertModel(transformers.BertConfig(**bert_fields(spec)), add_pooling_layer=False)
-    model.embeddings.position_embeddings.register_parameter("weight", None)
-    model.embeddings.position_embeddings.forward = lambda ids: 0.0
-    for layer in model.encoder.layer:
-        layer.intermediate, layer.output = torch.nn.Identity(), GatedOutput(spec)
-    model.save_pretrained = lambda folder: safetensors.torch.save_file(
-        {name.replace(".output.gated", ".mlp.gated").replace(".output.wo", ".mlp.wo").replace(
-            ".output.layernorm", ".mlp.layernorm"): value for name, value in model.state_dict().items()},
-        pathlib.Path(folder) / "model.safetensors")
-    model.scores_bias = lambda mask: alibi(mask, spec["heads"])
-    return model
-
-
 def jina_config(fields):
     code = dict(AutoModel="jinaai/jina-bert-implementation--modeling_bert.JinaBertModel")
     return fields | dict(auto_map=code, position_embedding_type="alibi", feed_forward_type="geglu")
 
 
-MAKERS = dict(bert=bert, roberta=roberta, electra=electra, distilbert=distilbert, mpnet=mpnet,
-              modernbert=modernbert, nomic_bert=nomic_bert, gte=gte, jina_bert=jina_bert)
+def xlm_roberta(spec):
+    return transformers.XLMRobertaModel(transformers.XLMRobertaConfig(**roberta_fields(spec)), add_pooling_layer=False)
+
+
+MAKERS = dict(bert=bert, xlm_roberta=xlm_roberta, roberta=roberta, electra=electra, distilbert=distilbert, mpnet=mpnet,
+              modernbert=modernbert, nomic_bert=nomic_bert, gte=gte, jina_v3=jina_v3,
+              jina_bert=lambda spec: jina_bert(bert(spec), spec))
 # What the config of a checkpoint is made from transformers' own.
 CONFIGS = dict(gte=new_config, jina_bert=jina_config)
 # Of the padding token, which has no position of its own: no case has it.
-PADDING_IDS = dict(roberta=1, mpnet=1)
+PADDING_IDS = {"roberta": 1, "xlm-roberta": 1, "mpnet": 1}
 
 
 def randomize(model, dtype, generator, spread=1.4):
@@ -261,6 +243,19 @@ def tiny_cases(model, spec, generator):
     return tensors
 
 
+def text_cases(model, tokenizer):
+    """Embeddings as sentence-transformers makes them: mean of the states, normalized."""
+    tokenizer.enable_truncation(max(LENGTHS))
+    tensors = {}
+    for index, text in enumerate(tiny_tokenizers.TEXTS):
+        ids = torch.tensor(tokenizer.encode(text).ids)
+        name = f"text_{index}"
+        tensors |= case_tensors(model, name, ids, torch.ones_like(ids), torch.zeros_like(ids))
+        mean = tensors[f"{name}/last_hidden_state"].mean(dim=0)
+        tensors[f"{name}/embedding"] = torch.nn.functional.normalize(mean, dim=0)
+    return tensors
+
+
 def make_tiny(name, spec):
     generator = torch.Generator().manual_seed(SEED)
     model = MAKERS[spec.get("family", "bert")](spec).eval()
@@ -269,6 +264,10 @@ def make_tiny(name, spec):
     folder = HERE / name
     write_checkpoint(model, model.config, spec, folder)
     tensors = tiny_cases(model, spec, generator)
+    if "tokenizer" in spec:
+        tokenizer = getattr(tiny_tokenizers, spec["tokenizer"])()
+        tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
+        tensors |= text_cases(model, tokenizer)
     safetensors.torch.save_file(tensors, folder / "golden.safetensors")
 
 
@@ -352,6 +351,7 @@ def main():
     for name in names:
         if name in TINY:
             make_tiny(name, TINY[name])
+    (HERE / "tiny_texts.json").write_text(json.dumps(tiny_tokenizers.TEXTS, indent=1, ensure_ascii=False) + "\n")
     if "all-MiniLM-L6-v2" not in names:
         return
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))

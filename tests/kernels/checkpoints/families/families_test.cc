@@ -94,8 +94,8 @@ TEST(FamilyTest, AnUnknownOneIsRefusedWithAllThatAreKnown) {
   EXPECT_TRUE(absl::IsUnimplemented(status));
   EXPECT_THAT(
       std::string(status.message()),
-      HasSubstr("supported is bert, camembert, distilbert, electra, gte, modernbert, mpnet, "
-                "new, nomic_bert, roberta, xlm-roberta"));
+      HasSubstr("supported is bert, camembert, distilbert, electra, gte, jina_embeddings_v3, "
+                "modernbert, mpnet, new, nomic_bert, roberta, xlm-roberta"));
 }
 
 TEST(MpnetTest, AddsABiasByDistance) {
@@ -339,6 +339,18 @@ TEST(JinaBertTest, IsFoundByItsCode) {
   ExpectUnimplemented(Jina(alibi, "jina-bert-v2-qk-post-norm"), "`auto_map`");
 }
 
+TEST(JinaV3Test, HasRotaryPositions) {
+  const auto config = Read(Bert("jina_embeddings_v3"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->encoder.positions, Positions::kRotary);
+  EXPECT_EQ(config->encoder.rotary.base, 20000);
+  EXPECT_EQ(config->encoder.segment_types, 1);
+  EXPECT_EQ(config->encoder.layer_norm_epsilon, 1e-5f);
+  ExpectUnimplemented(Bert("xlm-roberta", R"(, "auto_map": {"AutoModel":
+      "jinaai/xlm-roberta-flash-implementation--modeling_lora.XLMRobertaLoRA"})"),
+                      "modeling_lora.XLMRobertaLoRA");
+}
+
 class TinyFamilyTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(TinyFamilyTest, LoadsAndNamesATensorThatIsMissing) {
@@ -352,7 +364,8 @@ TEST_P(TinyFamilyTest, LoadsAndNamesATensorThatIsMissing) {
   std::filesystem::copy(golden + "/model.safetensors", directory / "model.safetensors");
   const std::string config = *ReadTextFile(golden + "/config.json", 1 << 20);
   WriteFile(directory / "config.json",
-            absl::StrReplaceAll(config, {{"_layers\": 2", "_layers\": 3"},
+            absl::StrReplaceAll(config, {{"_layers\": 1", "_layers\": 2"},
+                                         {"_layers\": 2", "_layers\": 3"},
                                          {"_layers\": 4", "_layers\": 5"},
                                          {"_types\": [", "_types\": [\"full_attention\","}}));
   const absl::Status status = LoadCheckpoint(directory.path()).status();
@@ -364,7 +377,7 @@ TEST_P(TinyFamilyTest, LoadsAndNamesATensorThatIsMissing) {
 INSTANTIATE_TEST_SUITE_P(Families, TinyFamilyTest,
                          testing::Values("tiny_roberta", "tiny_distilbert", "tiny_electra",
                                          "tiny_mpnet", "tiny_modernbert", "tiny_nomic_bert",
-                                         "tiny_gte", "tiny_jina_bert"),
+                                         "tiny_gte", "tiny_jina_bert", "tiny_jina_v3"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

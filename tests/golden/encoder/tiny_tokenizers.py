@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tokenizers of 61 tokens for the tiny checkpoints: of each kind that the families use, with their special tokens."""
+
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+SIZE = 61
+BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+ROBERTA = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+
+TEXTS = (
+    "the cat sat on the mat",
+    "A cat,  singing in the rain...",
+    "\u00d6l und K\u00e4se: 12 \u20ac",
+    "",
+    "<mask> [MASK] </s>",
+    "the singing cat ate one cat and then another " * 5,
+)
+
+
+def finish(tokenizer, specials, first, last):
+    tokenizer.add_special_tokens([AddedToken(token, normalized=False, special=True) for token in specials])
+    ids = [(token, tokenizer.token_to_id(token)) for token in (first, last)]
+    tokenizer.post_processor = processors.TemplateProcessing(f"{first} $A {last}", special_tokens=ids)
+    assert tokenizer.get_vocab_size() == SIZE
+    return tokenizer
+
+
+def word_piece(specials, unknown, first, last):
+    words = [*specials, *LETTERS, *("##" + letter for letter in LETTERS), "the", "cat", "##ing", "."]
+    tokenizer = Tokenizer(models.WordPiece({word: index for index, word in enumerate(words)}, unk_token=unknown))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return finish(tokenizer, specials, first, last)
+
+
+def byte_bpe(specials, first, last):
+    merges = ["\u0120 t", "h e", "\u0120t he", "i n", "in g", "\u0120 a", "a t", "c at", "\u0120 cat", "\u0120a n",
+              "e r", "o n", "\u0120 s", "on e", "\u0120 in", "\u0120 on", "r a", "\u0120an d", "s ing", "m at", "at e",
+              "o t", "ot he", "othe r", "\u0120 m", "u n", "un d"]
+    tokens = [*specials, "\u0120", *LETTERS, ".", ","] + [merge.replace(" ", "") for merge in merges]
+    vocab = {token: index for index, token in enumerate(dict.fromkeys(tokens))}
+    tokenizer = Tokenizer(models.BPE(vocab, [tuple(merge.split()) for merge in merges]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return finish(tokenizer, specials, first, last)
+
+
+def unigram():
+    pieces = ["\u2581the", "\u2581cat", "\u2581s", "ing", "\u2581", "at", "\u2581on", "er", "\u2581a", "in", "\u2581m",
+              "on", "and", "\u2581then", "other", "an", "th", "\u2581in", "ate", "ra", "s", "sa", "un", "ot", ".", ",",
+              "ne", "he", "e", "t", "cat", "\u2581one", "mat"]
+    pieces = list(dict.fromkeys([*pieces, *LETTERS]))[:SIZE - len(ROBERTA)]
+    scored = [(token, 0.0) for token in ROBERTA] + [(piece, -2.0 - index / 7) for index, piece in enumerate(pieces)]
+    tokenizer = Tokenizer(models.Unigram(scored, unk_id=3))
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    return finish(tokenizer, ROBERTA, "<s>", "</s>")
+
+
+def bert_word_piece():
+    return word_piece(BERT, "[UNK]", "[CLS]", "[SEP]")
+
+
+def mpnet_word_piece():
+    return word_piece(ROBERTA, "<unk>", "<s>", "</s>")
+
+
+def roberta_bpe():
+    return byte_bpe(ROBERTA, "<s>", "</s>")
+
+
+def modernbert_bpe():
+    return byte_bpe(BERT, "[CLS]", "[SEP]")

@@ -34,7 +34,7 @@ FROM debian:trixie-slim AS runtime
 RUN export DEBIAN_FRONTEND=noninteractive && \
     apt-get update -qq && apt-get install -y -qq --no-install-recommends \
       ca-certificates fonts-dejavu-core libabsl20240722 libdnnl3.6 libfmt10 libgrpc++1.51t64 libicu76 libpangocairo-1.0-0 \
-      libprometheus-cpp-core1.0 libprotobuf32t64 libspdlog1.15 libssl3t64 >/dev/null && \
+      libprometheus-cpp-core1.0 libprotobuf32t64 libsimdjson25 libspdlog1.15 libssl3t64 zlib1g >/dev/null && \
     rm -rf /var/lib/apt/lists/* && \
     useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin attendant && mkdir /models
 

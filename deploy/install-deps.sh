@@ -136,10 +136,10 @@ main() {
   for part in "$@"; do
     case "$part" in
       build)
-        # prometheus-cpp's CMake package looks for libcivetweb-dev and zlib1g-dev; nothing links them.
+        # prometheus-cpp's CMake package looks for libcivetweb-dev; nothing links it.
         apt_install ca-certificates g++ cmake ninja-build pkg-config protobuf-compiler protobuf-compiler-grpc \
           libgrpc++-dev libprotobuf-dev libabsl-dev prometheus-cpp-dev libcivetweb-dev libspdlog-dev libfmt-dev \
-          nlohmann-json3-dev libcli11-dev libicu-dev libpango1.0-dev libssl-dev fonts-dejavu-core zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev
+          nlohmann-json3-dev libboost-dev libsimdjson-dev libcli11-dev libicu-dev libpango1.0-dev libssl-dev fonts-dejavu-core zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev
         provide_onednn ;;
       quickstart) apt_install ca-certificates curl python3 python3-venv ;;
       test) apt_install ccache libb64-0d libfaketime openssl shellcheck unzip ;;

@@ -41,7 +41,7 @@ CONSTANTS = (
     ("kMaxJobs", "loads and unloads of models that wait", "RESOURCE_EXHAUSTED"),
     ("kMaxRegions", "registered regions of shared memory", "RESOURCE_EXHAUSTED"),
     ("kMaxMessageBytes", "bytes of an error's text", "the text is cut"),
-    ("kMaxConnections", "HTTP connections at the same time", "the oldest one without a request is closed"),
+    ("kPageConnections", "HTTP connections beside those of `--max_http_connections`", "the one idle for longest is closed"),
     ("kMaxRequestBytes", "bytes of an HTTP request's head", "HTTP 431"),
     ("kMaxTokenizerFileBytes", "bytes of a `tokenizer.json`", "the model does not load"),
     ("kMaxVocabularyBytes", "bytes of a vocabulary's words", "the model does not load"),

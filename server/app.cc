@@ -74,6 +74,14 @@ size_t ModelsToPlace(const ServerFlags& flags, const ModelSources& sources) {
   return ControlOf(flags) == ModelControl::kNone ? models : std::max<size_t>(models, 2);
 }
 
+void WarnOfPlaintext(const ServerFlags& flags, bool loopback) {
+  if (loopback || flags.access.api_keys.empty()) return;
+  spdlog::warn(
+      "--http_listen {} reaches other machines, and the API keys that they send to it are not "
+      "encrypted",
+      flags.http_listen);
+}
+
 std::vector<std::string> ServiceNames(const ServerFlags& flags) {
   std::vector<std::string> names = {
       v1::Encoder::service_full_name(), inference::GRPCInferenceService::service_full_name(),
@@ -219,14 +227,25 @@ std::vector<HttpPage> App::Pages(const ServerFlags& flags) {
            .only_on_loopback = flags.access.connections_page == "auto"}};
 }
 
+HttpDoors App::Doors(const ServerFlags& flags) {
+  HttpDoors doors{.requests = &request_dependencies_, .limits = flags.http};
+  doors.limits.max_request_bytes = flags.max_request_bytes;
+  doors.limits.max_write_s = flags.max_write_s;
+  return doors;
+}
+
 absl::Status App::Listen(const ServerFlags& flags) {
+  HttpDoors doors = Doors(flags);
+  std::vector<HttpPage> pages = Pages(flags);
   absl::StatusOr<std::unique_ptr<HttpEndpoint>> http = HttpEndpoint::Listen(
-      flags.http_listen, metrics_, [this] { return registry_.Ready(); }, Pages(flags));
+      flags.http_listen, metrics_, [this] { return registry_.Ready(); }, std::move(pages),
+      std::move(doors));
   if (!http.ok()) {
     return absl::Status(http.status().code(), absl::StrCat("--http_listen ", flags.http_listen,
                                                            ": ", http.status().message()));
   }
   http_ = *std::move(http);
+  WarnOfPlaintext(flags, http_->loopback());
   const std::vector<grpc::Service*> services = Services(flags);
   absl::StatusOr<GrpcServer> grpc = StartGrpcServer(flags, services, connection_counter_);
   if (!grpc.ok()) {
@@ -304,6 +323,7 @@ void App::Close(absl::Time deadline) {
   encoder_service_.Close(deadline);
   attention_service_.Close(deadline);
   kserve_service_.Close(deadline);
+  http_->Close(deadline);
 }
 
 }  // namespace attendant

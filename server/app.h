@@ -99,6 +99,7 @@ class App {
 
   absl::Status Listen(const ServerFlags& flags);
   std::vector<HttpPage> Pages(const ServerFlags& flags);
+  HttpDoors Doors(const ServerFlags& flags);
   std::vector<grpc::Service*> Services(const ServerFlags& flags);
   void StartModels(const ServerFlags& flags, const ModelSources& sources);
   void UpdateHealth();

@@ -144,7 +144,7 @@ void AddLimitFlags(ServerFlags& flags, FlagParser& parser) {
                    "cancelled");
 }
 
-void AddConnectionFlags(ConnectionLimits& limits, FlagParser& parser) {
+void AddConnectionFlags(ConnectionLimits& limits, HttpLimits& http, FlagParser& parser) {
   parser.Section("Connections");
   parser.AddNumber("max_connections", &limits.max_connections, "N", {1, kMaxCount},
                    "Most open connections to the gRPC port; further ones are closed at once. Less "
@@ -163,6 +163,10 @@ void AddConnectionFlags(ConnectionLimits& limits, FlagParser& parser) {
       "spread over all servers; 0 is no limit");
   parser.AddNumber("max_connection_age_grace_s", &limits.max_age_grace_s, "SECONDS",
                    {0, kMaxSeconds}, "Time that the calls of such a connection have to end");
+  parser.AddNumber("max_http_connections", &http.max_connections, "N", {1, kMaxCount},
+                   "Most requests in work on the HTTP port, one for each connection; more get 429. "
+                   "Beside them 64 connections are for pages and idle clients; then a new one "
+                   "takes the place of the one idle for longest");
 }
 
 void AddAccessFlags(AccessFlags& flags, FlagParser& parser) {
@@ -187,7 +191,8 @@ void AddServerFlags(ServerFlags& flags, FlagParser& parser) {
   parser.Section("Ports, TLS and shutdown");
   parser.Add("listen", &flags.listen, "HOST:PORT", "Address of gRPC; port 0 picks a free port");
   parser.Add("http_listen", &flags.http_listen, "HOST:PORT",
-             "Address of HTTP with /metrics, /healthz and /readyz; port 0 picks a free port");
+             "Address of HTTP: OpenAI's, TEI's and other JSON protocols, /metrics, /healthz and "
+             "/readyz; port 0 picks a free port");
   parser.Add("port_file", &flags.port_file, "FILE",
              "Write the chosen ports to FILE, as the lines grpc=PORT and http=PORT");
   parser.Add("tls_cert", &flags.tls_cert, "FILE",
@@ -234,7 +239,7 @@ void AddAllFlags(ServerFlags& flags, FlagParser& parser) {
   AddHardwareFlags(flags, parser);
   AddBatchingFlags(flags, parser);
   AddLimitFlags(flags, parser);
-  AddConnectionFlags(flags.connections, parser);
+  AddConnectionFlags(flags.connections, flags.http, parser);
   AddAccessFlags(flags.access, parser);
   AddServerFlags(flags, parser);
 }
@@ -299,7 +304,7 @@ std::string ServerHelp() {
   FlagParser parser;
   AddAllFlags(defaults, parser);
   return absl::StrCat(
-      "attendant-server serves transformer encoders over gRPC.\n\n"
+      "attendant-server serves transformer encoders over gRPC and HTTP.\n\n"
       "  attendant-server --model NAME=DIR [flags]\n\n",
       parser.Help());
 }

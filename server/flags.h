@@ -58,6 +58,7 @@ struct ServerFlags {
   int64_t max_connection_memory_percent = 25;
   StreamLimits streams;  // without max_bytes, which follows from max_request_bytes
   ConnectionLimits connections;
+  HttpLimits http;  // its number of connections; the rest follows from other flags
   int64_t max_write_s = 30;
   std::string strict_readiness = "off";
   int64_t drain_delay_s = 0;

@@ -1,138 +1,382 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/http/http_connection.h"
 
-#include <poll.h>
 #include <sys/socket.h>
-#include <sys/types.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <iterator>
+#include <limits>
+#include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
+// Boost 1.74 uses std::exchange without including <utility>.
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http/buffer_body.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "server/access/call_gate.h"
+#include "server/http/body_buffer.h"
+#include "server/http/http_message.h"
 
 namespace attendant {
 namespace {
 
-constexpr absl::string_view kHeadEnd = "\r\n\r\n";
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using boost::asio::ip::tcp;
+using boost::system::error_code;
 
-absl::string_view ReasonPhrase(int code) {
-  switch (code) {
-    case 200:
-      return "OK";
-    case 400:
-      return "Bad Request";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 503:
-      return "Service Unavailable";
-    default:
-      return "Internal Server Error";
+absl::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
+
+bool IsMethod(absl::string_view word) {
+  return std::all_of(word.begin(), word.end(), absl::ascii_isupper);
+}
+
+bool IsParseError(const error_code& error) {
+  return error.category() == http::make_error_code(http::error::bad_method).category() &&
+         error != http::error::end_of_stream && error != http::error::partial_message;
+}
+
+class Connection final : public HttpConnection {
+ public:
+  Connection(std::shared_ptr<asio::io_context> loop, tcp::socket socket, std::string peer,
+             Host& host)
+      : loop_(std::move(loop)),
+        host_(host),
+        peer_(std::move(peer)),
+        stream_(std::move(socket)),
+        buffer_(kBufferBytes) {}
+
+  void Start() override { ReadHead(); }
+  void Close() override;
+  bool idle() const override { return !entered_; }
+  bool has_served() const override { return has_served_; }
+  absl::Time idle_since() const override { return idle_since_; }
+
+ private:
+  using Parser = http::request_parser<http::buffer_body>;
+  // A step that goes on only while the connection is open.
+  template <typename Next>
+  auto Then(Next next);
+
+  void AwaitRequest();
+  void ReadHead();
+  void OnHead(const error_code& error);
+  void Dispatch();
+  void AnswerPage(absl::string_view method, absl::string_view path);
+  void StartRoute();
+  std::optional<uint64_t> Length() const;  // of the body, where the client has told it
+  void Continue100();
+  void ReadBody();
+  void OnBody(const error_code& error);
+  void RefuseBody(const error_code& error);
+  void HandOver();
+  void WatchClient();
+  bool ClientHasGone();
+  void Refuse(const HttpFailure& failure);
+  void OnAnswer(HttpResponse response);
+  void Write(HttpResponse response, bool keep_alive, absl::Duration time);
+  void OnWritten(const error_code& error, bool keep_alive);
+  void LeaveRoute();
+  void Linger();
+  void Discard();
+  std::optional<absl::string_view> Header(absl::string_view name) const;
+
+  const std::shared_ptr<asio::io_context> loop_;  // outlives the stream
+  Host& host_;
+  const std::string peer_;
+  beast::tcp_stream stream_;
+  beast::flat_buffer buffer_;
+  std::optional<Parser> parser_;
+  bool open_ = true;
+  bool has_served_ = false;
+  bool watching_ = false;  // for the client to close
+  absl::Time idle_since_ = absl::Now();
+
+  // Of the request of a route.
+  bool entered_ = false;
+  HttpRoutes::Match match_;
+  std::shared_ptr<CallState> state_;
+  absl::Time arrival_;
+  BodyBuffer body_;
+  // Of the answer.
+  std::string answer_head_;
+  std::string answer_body_;
+};
+
+template <typename Next>
+auto Connection::Then(Next next) {
+  return [self = std::static_pointer_cast<Connection>(shared_from_this()), next = std::move(next)](
+             const error_code& error, size_t = 0) {
+    if (self->open_) next(*self, error);
+  };
+}
+
+void Connection::Close() {
+  if (!open_) return;
+  open_ = false;
+  if (state_ != nullptr) state_->Cancel();
+  stream_.close();
+  LeaveRoute();
+  host_.Closed(*this);
+}
+
+// The next request of a connection that stays. What of it has come already is in the buffer.
+void Connection::AwaitRequest() {
+  has_served_ = true;
+  idle_since_ = absl::Now();
+  parser_.reset();
+  if (buffer_.size() > 0) return ReadHead();
+  buffer_.shrink_to_fit();
+  constexpr size_t kFirstBytes = 4096;
+  stream_.expires_after(absl::ToChronoNanoseconds(kIdleTime));
+  stream_.async_read_some(buffer_.prepare(kFirstBytes),
+                          [self = std::static_pointer_cast<Connection>(shared_from_this())](
+                              const error_code& error, size_t bytes) {
+                            if (!self->open_) return;
+                            if (error) return self->Close();
+                            self->buffer_.commit(bytes);
+                            self->ReadHead();
+                          });
+}
+
+void Connection::ReadHead() {
+  parser_.emplace();
+  parser_->header_limit(kMaxRequestBytes);
+  // A body has its limit when it is read. (boost::none refuses every body in Boost 1.74.)
+  parser_->body_limit(std::numeric_limits<uint64_t>::max());
+  stream_.expires_after(absl::ToChronoNanoseconds(kReadTime));
+  http::async_read_header(stream_, buffer_, *parser_,
+                          Then([](Connection& c, const error_code& error) { c.OnHead(error); }));
+}
+
+void Connection::OnHead(const error_code& error) {
+  if (!error) return Dispatch();
+  if (!IsParseError(error)) return Close();
+  const bool too_long = error == http::error::header_limit || error == http::error::buffer_overflow;
+  Write(too_long ? HeadTooLong() : NotHttp(), false, kWriteTime);
+}
+
+void Connection::Dispatch() {
+  const absl::string_view method = View(parser_->get().method_string());
+  const absl::string_view path = HttpPathOf(View(parser_->get().target()));
+  if (!IsMethod(method)) return Write(NotHttp(), false, kWriteTime);
+  match_ = host_.routes().Find(method, path);
+  if (match_.route != nullptr) return StartRoute();
+  AnswerPage(method, path);
+}
+
+// Pages are for clients that ask one thing: the connection ends, whatever the client wants.
+void Connection::AnswerPage(absl::string_view method, absl::string_view path) {
+  HttpResponse response;
+  if (!match_.allow.empty()) {
+    response = MethodNotAllowed(match_.allow);
+  } else if (!host_.Page(path, response)) {
+    response = NoSuchPage();
+  } else if (method != "GET" && method != "HEAD") {
+    response = MethodNotAllowed("GET, HEAD");
   }
+  Write(std::move(response), false, kWriteTime);
 }
 
-// The path of a request target: "/path?query", or the same behind "http://host".
-absl::string_view PathOf(absl::string_view target) {
-  if (absl::ConsumePrefix(&target, "http://")) {
-    target.remove_prefix(std::min(target.find('/'), target.size()));
+void Connection::StartRoute() {
+  arrival_ = absl::Now();
+  const auto header = [this](absl::string_view name) { return Header(name); };
+  const RequestDependencies& requests = host_.requests();
+  const CallGate::Entry entry =
+      requests.gate.Enter({.method = match_.route->call, .peer = peer_, .header = header});
+  state_ = std::make_shared<CallState>(entry.call, requests.budgets.ForConnection(peer_));
+  if (!entry.status.ok()) {
+    return Write(match_.route->error(FailureOf(entry.status)), false, kWriteTime);
   }
-  return target.substr(0, target.find('?'));
+  const std::optional<HttpFailure> unfit =
+      UnfitBody(Header("content-encoding").value_or(""), Length(), host_.max_request_bytes());
+  if (unfit) return Refuse(*unfit);
+  parser_->body_limit(static_cast<uint64_t>(host_.max_request_bytes()));
+  stream_.expires_after(absl::ToChronoNanoseconds(kBodyTime));
+  if (absl::EqualsIgnoreCase(Header("expect").value_or(""), "100-continue")) return Continue100();
+  ReadBody();
 }
 
-// Of the head only the first line matters: METHOD SP TARGET SP HTTP/1.x
-std::optional<HttpRequest> ParseHead(absl::string_view head) {
-  const absl::string_view line = head.substr(0, head.find("\r\n"));
-  const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
-  if (words.size() != 3 || words[0].empty() || words[1].empty()) return std::nullopt;
-  if (!std::all_of(words[0].begin(), words[0].end(), absl::ascii_isupper)) return std::nullopt;
-  if (words[2] != "HTTP/1.1" && words[2] != "HTTP/1.0") return std::nullopt;
-  return HttpRequest{.method = words[0], .path = PathOf(words[1])};
+std::optional<uint64_t> Connection::Length() const {
+  const auto length = parser_->content_length();
+  return length ? std::optional<uint64_t>(*length) : std::nullopt;
 }
 
-std::string Format(const HttpResponse& response, bool with_body) {
-  return absl::StrCat(
-      "HTTP/1.1 ", response.code, " ", ReasonPhrase(response.code),
-      "\r\nContent-Type: ", response.content_type, "\r\nContent-Length: ", response.body.size(),
-      "\r\nCache-Control: no-store\r\nConnection: close\r\n",
-      response.code == 405 ? "Allow: GET, HEAD\r\n" : "", "\r\n", with_body ? response.body : "");
+void Connection::Continue100() {
+  answer_head_ = "HTTP/1.1 100 Continue\r\n\r\n";
+  asio::async_write(
+      stream_, asio::buffer(answer_head_),
+      Then([](Connection& c, const error_code& error) { error ? c.Close() : c.ReadBody(); }));
 }
 
-bool WouldBlock() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
+void Connection::ReadBody() {
+  if (parser_->is_done()) return HandOver();
+  const absl::Status room = body_.MakeRoom(state_->memory(), Length());
+  if (!room.ok()) return Refuse(FailureOf(room));
+  auto& chunk = parser_->get().body();
+  chunk.data = body_.end();
+  chunk.size = body_.room();
+  chunk.more = true;
+  http::async_read_some(stream_, buffer_, *parser_,
+                        Then([](Connection& c, const error_code& error) { c.OnBody(error); }));
+}
+
+void Connection::OnBody(const error_code& error) {
+  if (error && error != http::error::need_buffer) return RefuseBody(error);
+  body_.Received(body_.room() - parser_->get().body().size);
+  ReadBody();
+}
+
+void Connection::RefuseBody(const error_code& error) {
+  if (error == http::error::body_limit) return Refuse(BodyTooLong(host_.max_request_bytes()));
+  if (!IsParseError(error)) return Close();
+  Refuse({400, absl::InvalidArgumentError("the body's chunks are not valid HTTP")});
+}
+
+// Before there is a request that counts and logs itself.
+void Connection::Refuse(const HttpFailure& failure) {
+  if (absl::IsInvalidArgument(failure.status)) {
+    host_.requests().metrics.CountRefused(Refusal::kMessage);
+  }
+  host_.requests().gate.Ended(state_->call(),
+                              {.arrival = arrival_,
+                               .code = failure.status.code(),
+                               .request_bytes = static_cast<int64_t>(body_.received()),
+                               .total = absl::Now() - arrival_});
+  Write(match_.route->error(failure), false, kWriteTime);
+}
+
+void Connection::HandOver() {
+  const absl::Status entered = host_.Enter();
+  if (!entered.ok()) return Refuse(FailureOf(entered));
+  entered_ = true;
+  stream_.expires_never();
+  WatchClient();
+  auto self = std::static_pointer_cast<Connection>(shared_from_this());
+  auto exchange = std::make_unique<HttpExchange>(
+      HttpExchange{.route = *match_.route,
+                   .header = [self](absl::string_view name) { return self->Header(name); },
+                   .parameters = std::move(match_.parameters),
+                   .body = body_.Take(),
+                   .gzip = Header("content-encoding").value_or("") == "gzip",
+                   .state = state_,
+                   .response = {},
+                   .send = {}});
+  exchange->send = [self](HttpResponse response) {
+    asio::post(self->stream_.get_executor(), [self, response = std::move(response)]() mutable {
+      self->OnAnswer(std::move(response));
+    });
+    self->host_.Ended();
+  };
+  host_.Started();
+  host_.requests().executor([exchange = std::move(exchange)]() mutable {
+    const HttpRoute& route = exchange->route;
+    route.handler(std::move(exchange));
+  });
+}
+
+// A client that closes while its request is in work cancels it. More bytes from it are the next
+// request: then nobody looks until that one's turn.
+void Connection::WatchClient() {
+  if (watching_) return;
+  watching_ = true;
+  stream_.socket().async_wait(tcp::socket::wait_read,
+                              Then([](Connection& c, const error_code& error) {
+                                c.watching_ = false;
+                                if (error || c.state_ == nullptr) return;
+                                if (c.ClientHasGone()) c.state_->Cancel();
+                              }));
+}
+
+bool Connection::ClientHasGone() {
+  char byte = 0;
+  const ssize_t count = recv(stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+void Connection::OnAnswer(HttpResponse response) {
+  if (!open_) return;
+  const bool keep_alive = parser_->keep_alive() && !host_.stopping();
+  Write(std::move(response), keep_alive, host_.max_write());
+}
+
+void Connection::Write(HttpResponse response, bool keep_alive, absl::Duration time) {
+  if (state_ != nullptr) AddCallHeaders(state_->call(), response);
+  answer_head_ = HttpHeadOf(response, keep_alive);
+  const bool head_only = parser_->get().method() == http::verb::head;
+  answer_body_ = head_only ? std::string() : std::move(response.body);
+  stream_.expires_after(absl::ToChronoNanoseconds(time));
+  const std::array<asio::const_buffer, 2> parts = {asio::buffer(answer_head_),
+                                                   asio::buffer(answer_body_)};
+  asio::async_write(stream_, parts, Then([keep_alive](Connection& c, const error_code& error) {
+                      c.OnWritten(error, keep_alive);
+                    }));
+}
+
+void Connection::OnWritten(const error_code& error, bool keep_alive) {
+  if (error == beast::error::timeout && state_ != nullptr) {
+    host_.requests().metrics.CountRefused(Refusal::kSlowReader);
+    state_->call().connection.Count({.refused = 1});
+  }
+  answer_body_ = std::string();
+  LeaveRoute();
+  if (error) return Close();
+  keep_alive ? AwaitRequest() : Linger();
+}
+
+// Gives back what the request and its answer held.
+void Connection::LeaveRoute() {
+  state_.reset();
+  body_.Clear();
+  idle_since_ = absl::Now();
+  if (std::exchange(entered_, false)) host_.Leave();
+}
+
+// Closing with unread input would reset the connection, and the client could lose the answer.
+void Connection::Linger() {
+  error_code error;
+  stream_.socket().shutdown(tcp::socket::shutdown_send, error);
+  if (error) return Close();
+  stream_.expires_after(absl::ToChronoNanoseconds(kCloseTime));
+  Discard();
+}
+
+void Connection::Discard() {
+  buffer_.clear();
+  stream_.async_read_some(buffer_.prepare(4096), Then([](Connection& c, const error_code& error) {
+                            error ? c.Close() : c.Discard();
+                          }));
+}
+
+std::optional<absl::string_view> Connection::Header(absl::string_view name) const {
+  const auto [first, last] = parser_->get().equal_range({name.data(), name.size()});
+  if (first == last || std::next(first) != last) return std::nullopt;
+  return View(first->value());
+}
 
 }  // namespace
 
-std::string AnswerHttp(absl::string_view head, const HttpHandler& handler) {
-  if (!absl::EndsWith(head, kHeadEnd)) {
-    return Format({.code = 431, .body = "the request is too long\n"}, true);
-  }
-  const std::optional<HttpRequest> request = ParseHead(head);
-  if (!request.has_value()) return Format({.code = 400, .body = "not an HTTP/1 request\n"}, true);
-  if (request->method != "GET" && request->method != "HEAD") {
-    return Format({.code = 405, .body = "only GET and HEAD are served\n"}, true);
-  }
-  return Format(handler(*request), request->method == "GET");
-}
-
-short HttpConnection::events() const { return state_ == State::kWriting ? POLLOUT : POLLIN; }
-
-bool HttpConnection::Continue(const HttpHandler& handler, absl::Time now) {
-  switch (state_) {
-    case State::kReading:
-      return Read(handler, now);
-    case State::kWriting:
-      return Write(now);
-    case State::kClosing:
-      return Discard();
-  }
-  return false;
-}
-
-bool HttpConnection::Read(const HttpHandler& handler, absl::Time now) {
-  char buffer[4096];
-  const ssize_t count = recv(fd(), buffer, sizeof(buffer), 0);
-  if (count < 0) return WouldBlock();
-  if (count == 0) return false;
-  // The end of the head may lie across the old and the new bytes.
-  const size_t search_from = input_.size() < 3 ? 0 : input_.size() - 3;
-  input_.append(buffer, static_cast<size_t>(count));
-  const size_t end = input_.find(std::string(kHeadEnd), search_from);
-  if (end != std::string::npos) {
-    input_.resize(end + kHeadEnd.size());
-  } else if (input_.size() < kMaxRequestBytes) {
-    return true;
-  }
-  output_ = AnswerHttp(input_, handler);
-  state_ = State::kWriting;
-  deadline_ = now + kWriteTime;
-  return Write(now);
-}
-
-bool HttpConnection::Write(absl::Time now) {
-  const ssize_t count =
-      send(fd(), output_.data() + written_, output_.size() - written_, MSG_NOSIGNAL);
-  if (count < 0) return WouldBlock();
-  written_ += static_cast<size_t>(count);
-  if (written_ < output_.size()) return true;
-  // Closing with unread input would reset the connection, and the peer could lose the answer.
-  state_ = State::kClosing;
-  deadline_ = now + kCloseTime;
-  return shutdown(fd(), SHUT_WR) == 0;
-}
-
-bool HttpConnection::Discard() {
-  char buffer[4096];
-  const ssize_t count = recv(fd(), buffer, sizeof(buffer), 0);
-  return count > 0 || (count < 0 && WouldBlock());
+std::shared_ptr<HttpConnection> MakeHttpConnection(std::shared_ptr<asio::io_context> loop,
+                                                   FileDescriptor fd, std::string peer,
+                                                   HttpConnection::Host& host) {
+  tcp::socket socket(*loop);
+  error_code error;
+  // Of a connected socket the protocol does not matter: no other address is made from it.
+  socket.assign(tcp::v6(), fd.get(), error);
+  if (error) return nullptr;
+  fd.release();
+  return std::make_shared<Connection>(std::move(loop), std::move(socket), std::move(peer), host);
 }
 
 }  // namespace attendant

@@ -1,68 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/http/http_routes.h"
+#include "server/http/http_types.h"
+#include "server/metrics/server_metrics.h"
 #include "server/net/listening_socket.h"
+#include "server/requests/request_run.h"
+
+namespace boost::asio {
+class io_context;
+}
 
 namespace attendant {
 
-struct HttpRequest {
-  absl::string_view method;
-  absl::string_view path;  // as sent, without query
-};
-
-struct HttpResponse {
-  int code = 200;
-  std::string content_type = "text/plain; charset=utf-8";
-  std::string body;
-};
-
-using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
-
-// One HTTP/1.x connection of a poll loop: reads one request, writes one response, closes. The body
-// of a request is never read. Each step has a time limit, and a request has at most
-// kMaxRequestBytes.
+// A connection of the HTTP port. On the loop's thread only.
 //
-//   reading --request complete, or too long--> writing --all sent--> closing --peer closed--> gone
-class HttpConnection {
+//   waiting --first byte--> reading --head and body there--> answering --answer there--> writing
+//      ^                                                                                    |
+//      +------------------------------- the client may ask again ---------------------------+
+//                                                                                           v
+//                                                      gone <--peer closed-- closing <--else--
+//
+// A connection has one request at a time. Of the bytes behind it, the connection holds at most
+// kBufferBytes, and the system the rest: pipelined requests wait for their turn.
+class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
-  static constexpr size_t kMaxRequestBytes = 16384;
-  static constexpr absl::Duration kReadTime = absl::Seconds(3);
-  static constexpr absl::Duration kWriteTime = absl::Seconds(10);
+  static constexpr size_t kMaxRequestBytes = 16384;  // of a head
+  static constexpr size_t kBufferBytes = 32768;
+  static constexpr absl::Duration kReadTime = absl::Seconds(3);    // for a head
+  static constexpr absl::Duration kIdleTime = absl::Seconds(60);   // between requests
+  static constexpr absl::Duration kBodyTime = absl::Seconds(30);   // for a body
+  static constexpr absl::Duration kWriteTime = absl::Seconds(10);  // for a page
   static constexpr absl::Duration kCloseTime = absl::Seconds(1);
 
-  // `fd` is a connected, non-blocking socket.
-  HttpConnection(FileDescriptor fd, absl::Time now)
-      : fd_(std::move(fd)), deadline_(now + kReadTime) {}
+  // What the connections of one port share. Called on the loop's thread.
+  class Host {
+   public:
+    virtual ~Host() = default;
+    // The answer to GET or HEAD of a path; false: there is no such page.
+    virtual bool Page(absl::string_view path, HttpResponse& response) = 0;
+    virtual const HttpRoutes& routes() const = 0;
+    // What routes use. REQUIRES: there are routes.
+    virtual const RequestDependencies& requests() const = 0;
+    virtual int64_t max_request_bytes() const = 0;
+    virtual absl::Duration max_write() const = 0;
+    // A request of a route has come. UNAVAILABLE: the server stops; RESOURCE_EXHAUSTED: there are
+    // too many. When OK, Leave follows once its answer is written or given up.
+    virtual absl::Status Enter() = 0;
+    virtual void Leave() = 0;
+    // The request is handed over, and its exchange has ended. Ended comes from any thread.
+    virtual void Started() = 0;
+    virtual void Ended() = 0;
+    virtual bool stopping() const = 0;  // connections take no further requests
+    virtual void Closed(const HttpConnection& connection) = 0;
+  };
 
-  int fd() const { return fd_.get(); }
-  short events() const;  // what to poll for
-  absl::Time deadline() const { return deadline_; }
-  bool reading() const { return state_ == State::kReading; }  // its request has not come yet
-
-  // Does the next step; the socket must be ready. False: the connection has ended.
-  bool Continue(const HttpHandler& handler, absl::Time now);
-
- private:
-  enum class State { kReading, kWriting, kClosing };
-
-  bool Read(const HttpHandler& handler, absl::Time now);
-  bool Write(absl::Time now);
-  bool Discard();
-
-  FileDescriptor fd_;
-  State state_ = State::kReading;
-  absl::Time deadline_;
-  std::string input_;
-  std::string output_;
-  size_t written_ = 0;  // of output_
+  virtual ~HttpConnection() = default;
+  virtual void Start() = 0;
+  // At once; cancels a request in work.
+  virtual void Close() = 0;
+  // Whether another may take its place: it has no request of a route in work.
+  virtual bool idle() const = 0;
+  virtual bool has_served() const = 0;
+  virtual absl::Time idle_since() const = 0;
 };
 
-// The whole response to any request head. A `head` that does not end in an empty line is too long.
-std::string AnswerHttp(absl::string_view head, const HttpHandler& handler);
+// `fd` is a connected, non-blocking socket; `peer` names it as gRPC would. `host` must outlive the
+// loop's last handler. Null: the system lacks memory.
+std::shared_ptr<HttpConnection> MakeHttpConnection(std::shared_ptr<boost::asio::io_context> loop,
+                                                   FileDescriptor fd, std::string peer,
+                                                   HttpConnection::Host& host);
 
 }  // namespace attendant

@@ -1,196 +1,291 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/http/http_endpoint.h"
 
-#include <poll.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdint>
+#include <cstddef>
 #include <thread>
 #include <utility>
-#include <vector>
+// Boost 1.74 uses std::exchange without including <utility>.
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/synchronization/mutex.h"
 #include "server/http/http_connection.h"
+#include "server/http/peer_name.h"
 #include "server/metrics/server_metrics.h"
 #include "server/net/listening_socket.h"
 
 namespace attendant {
+namespace {
 
-// A poll loop on one thread, however many clients connect. Debian 12's civetweb is built without
-// IPv6 (mg_check_feature(8) is 0), takes 2 s to stop, and gives every slow client a thread.
-struct HttpEndpoint::Impl {
-  Impl(ListeningSocket listening, FileDescriptor wake_event, const ServerMetrics& server_metrics,
-       Readiness is_ready, std::vector<HttpPage> more_pages)
-      : socket(std::move(listening)),
-        wake(std::move(wake_event)),
-        metrics(server_metrics),
-        readiness(std::move(is_ready)),
-        pages(std::move(more_pages)),
-        thread([this] { Loop(); }) {}
-  ~Impl() {
-    const uint64_t one = 1;
-    while (write(wake.get(), &one, sizeof(one)) < 0 && errno == EINTR) {
-    }
-    thread.join();
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+// Beside the connections of requests, so many can ask for pages: a probe is never kept out.
+constexpr size_t kPageConnections = 64;
+constexpr int kBurst = 64;  // connections accepted before others are looked at
+constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
+
+// A page's text for all clients that ask at the same time: they must not keep a probe waiting.
+struct RoundText {
+  std::function<std::string()> make;
+  std::string text;
+};
+
+}  // namespace
+
+struct HttpEndpoint::Impl final : HttpConnection::Host {
+  Impl(ListeningSocket listening, const ServerMetrics& metrics, Readiness is_ready,
+       std::vector<HttpPage> more_pages, HttpDoors served);
+  ~Impl() override;
+
+  bool Page(absl::string_view path, HttpResponse& response) override;
+  const HttpRoutes& routes() const override { return table; }
+  const RequestDependencies& requests() const override { return *doors.requests; }
+  int64_t max_request_bytes() const override { return doors.limits.max_request_bytes; }
+  absl::Duration max_write() const override { return absl::Seconds(doors.limits.max_write_s); }
+  absl::Status Enter() override;
+  void Leave() override;
+  void Started() override;
+  void Ended() override;
+  bool stopping() const override;
+  void Closed(const HttpConnection& connection) override { connections.erase(&connection); }
+
+  void Await(asio::posix::stream_descriptor& listener);
+  void Accept(asio::posix::stream_descriptor& listener);
+  void Pause(asio::posix::stream_descriptor& listener);
+  bool MakeRoom();
+  void Take(FileDescriptor fd, const sockaddr_storage& peer);
+  void CloseAll();
+  const std::string& Once(RoundText& page);
+  size_t max_connections() const {
+    return static_cast<size_t>(doors.limits.max_connections) + kPageConnections;
   }
 
-  HttpResponse Answer(const HttpRequest& request);
-  static const std::string& Once(std::string& text, const std::function<std::string()>& make);
-  void Loop();
-  void Accept(int listener);
-  std::vector<pollfd> PollSet() const;
-  int PollTimeoutMs() const;
-  void Serve(const std::vector<pollfd>& polled);
-  bool MakeRoom();
-
-  // With so many, a new connection takes the place of the oldest one whose request has not come:
-  // idle clients must not keep a probe waiting.
-  static constexpr size_t kMaxConnections = 128;
-  static constexpr int kAcceptPauseMs = 100;
-
-  const ListeningSocket socket;
-  const FileDescriptor wake;  // readable: stop
-  const ServerMetrics& metrics;
+  const int port;
+  const bool loopback;
   const Readiness readiness;
   const std::vector<HttpPage> pages;
+  const HttpRoutes table;
+  const HttpDoors doors;  // its routes are in `table`
+
+  const std::shared_ptr<asio::io_context> loop = std::make_shared<asio::io_context>(1);
 
   // Only the loop's thread uses these.
-  const HttpHandler handler = [this](const HttpRequest& request) { return Answer(request); };
-  std::vector<HttpConnection> connections;
-  bool accept_paused = false;  // for one round, after accept failed
-  // Of this round; empty: not made yet.
-  std::string scrape;
-  std::vector<std::string> bodies;  // of `pages`
+  std::vector<std::unique_ptr<asio::posix::stream_descriptor>> listeners;
+  asio::steady_timer pause{*loop};
+  absl::flat_hash_map<const HttpConnection*, std::shared_ptr<HttpConnection>> connections;
+  RoundText scrape;
+  std::vector<RoundText> bodies;  // of `pages`
 
+  mutable absl::Mutex mutex;
+  bool closing ABSL_GUARDED_BY(mutex) = false;
+  int64_t entered ABSL_GUARDED_BY(mutex) = 0;  // requests of routes until their answers are written
+  int64_t in_work ABSL_GUARDED_BY(mutex) = 0;  // exchanges
+
+  asio::executor_work_guard<asio::io_context::executor_type> work{loop->get_executor()};
   std::thread thread;  // last: it uses all of the above
 };
 
-// One text for all clients that ask at the same time: they must not keep a probe waiting.
-const std::string& HttpEndpoint::Impl::Once(std::string& text,
-                                            const std::function<std::string()>& make) {
-  if (text.empty()) text = make();
-  return text;
+HttpEndpoint::Impl::Impl(ListeningSocket listening, const ServerMetrics& metrics,
+                         Readiness is_ready, std::vector<HttpPage> more_pages, HttpDoors served)
+    : port(listening.port),
+      loopback(listening.loopback),
+      readiness(std::move(is_ready)),
+      pages(std::move(more_pages)),
+      table(std::move(served.routes)),
+      doors({.requests = served.requests, .limits = served.limits}),
+      scrape{[&metrics] { return metrics.Scrape(); }, ""} {
+  for (const HttpPage& page : pages) bodies.push_back({page.body, ""});
+  for (FileDescriptor& fd : listening.fds) {
+    listeners.push_back(std::make_unique<asio::posix::stream_descriptor>(*loop, fd.release()));
+    Await(*listeners.back());
+  }
+  thread = std::thread([this] {
+    pthread_setname_np(pthread_self(), "http");
+    loop->run();
+  });
 }
 
-HttpResponse HttpEndpoint::Impl::Answer(const HttpRequest& request) {
-  if (request.path == "/metrics") {
-    return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
-            .body = Once(scrape, [this] { return metrics.Scrape(); })};
+// The loop ends by itself once nothing is open: no handler is left that would keep a connection.
+HttpEndpoint::Impl::~Impl() {
+  asio::post(*loop, [this] { CloseAll(); });
+  {
+    const auto none = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex) { return in_work == 0; };
+    absl::MutexLock lock(&mutex, absl::Condition(&none));
   }
-  if (request.path == "/healthz") return {.body = "ok\n"};
-  if (request.path == "/readyz") {
+  work.reset();
+  thread.join();
+}
+
+void HttpEndpoint::Impl::CloseAll() {
+  pause.cancel();
+  for (const auto& listener : listeners) listener->close();
+  while (!connections.empty()) {
+    const std::shared_ptr<HttpConnection> connection = connections.begin()->second;
+    connection->Close();
+  }
+}
+
+bool HttpEndpoint::Impl::Page(absl::string_view path, HttpResponse& response) {
+  if (path == "/metrics") {
+    response = {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = Once(scrape)};
+    return true;
+  }
+  if (path == "/healthz") {
+    response = {.body = "ok\n"};
+    return true;
+  }
+  if (path == "/readyz") {
     const absl::Status ready = readiness();
-    if (ready.ok()) return {.body = "ready\n"};
-    return {.code = 503, .body = absl::StrCat("not ready: ", ready.message(), "\n")};
+    response = {.body = "ready\n"};
+    if (!ready.ok()) {
+      response = {.code = 503, .body = absl::StrCat("not ready: ", ready.message(), "\n")};
+    }
+    return true;
   }
   for (size_t i = 0; i < pages.size(); ++i) {
-    const HttpPage& page = pages[i];
-    if (request.path != page.path || (page.only_on_loopback && !socket.loopback)) continue;
-    return {.content_type = page.content_type, .body = Once(bodies[i], page.body)};
+    if (path != pages[i].path || (pages[i].only_on_loopback && !loopback)) continue;
+    response = {.content_type = pages[i].content_type, .body = Once(bodies[i])};
+    return true;
   }
-  return {.code = 404, .body = "not found; there are /metrics, /healthz and /readyz\n"};
+  return false;
 }
 
-void HttpEndpoint::Impl::Loop() {
-  pthread_setname_np(pthread_self(), "http");
-  while (true) {
-    std::vector<pollfd> polled = PollSet();
-    const int timeout_ms = PollTimeoutMs();
-    accept_paused = false;
-    if (poll(polled.data(), polled.size(), timeout_ms) < 0) continue;  // EINTR
-    if (polled[0].revents != 0) return;
-    Serve(polled);
-    for (size_t i = 1; i <= socket.fds.size(); ++i) {
-      if (polled[i].revents != 0) Accept(polled[i].fd);
+// What is ready to run now runs before the text is forgotten.
+const std::string& HttpEndpoint::Impl::Once(RoundText& page) {
+  if (page.text.empty()) {
+    page.text = page.make();
+    asio::post(*loop, [&page] { page.text = std::string(); });
+  }
+  return page.text;
+}
+
+absl::Status HttpEndpoint::Impl::Enter() {
+  absl::MutexLock lock(&mutex);
+  if (closing) return absl::UnavailableError("the server stops");
+  if (entered >= doors.limits.max_connections) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the server has ", entered, " HTTP requests in work, the limit is ",
+                     doors.limits.max_connections, " (--max_http_connections)"));
+  }
+  ++entered;
+  return absl::OkStatus();
+}
+
+void HttpEndpoint::Impl::Leave() {
+  absl::MutexLock lock(&mutex);
+  --entered;
+}
+
+void HttpEndpoint::Impl::Started() {
+  absl::MutexLock lock(&mutex);
+  ++in_work;
+}
+
+void HttpEndpoint::Impl::Ended() {
+  absl::MutexLock lock(&mutex);
+  --in_work;
+}
+
+bool HttpEndpoint::Impl::stopping() const {
+  absl::MutexLock lock(&mutex);
+  return closing;
+}
+
+void HttpEndpoint::Impl::Await(asio::posix::stream_descriptor& listener) {
+  listener.async_wait(asio::posix::stream_descriptor::wait_read,
+                      [this, &listener](const error_code& error) {
+                        if (!error) Accept(listener);
+                      });
+}
+
+void HttpEndpoint::Impl::Accept(asio::posix::stream_descriptor& listener) {
+  for (int i = 0; i < kBurst; ++i) {
+    if (!MakeRoom()) return Pause(listener);
+    sockaddr_storage peer{};
+    socklen_t size = sizeof(peer);
+    FileDescriptor fd(accept4(listener.native_handle(), reinterpret_cast<sockaddr*>(&peer), &size,
+                              SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (fd.valid()) {
+      Take(std::move(fd), peer);
+    } else if (errno == EAGAIN) {
+      break;
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      return Pause(listener);  // no descriptors, or no memory
     }
   }
+  Await(listener);
 }
 
-// [0] wake, then the listening sockets (negative: ignored), then the connections.
-std::vector<pollfd> HttpEndpoint::Impl::PollSet() const {
-  const bool full = connections.size() >= kMaxConnections &&
-                    std::none_of(connections.begin(), connections.end(),
-                                 [](const HttpConnection& c) { return c.reading(); });
-  const bool accepting = !full && !accept_paused;
-  std::vector<pollfd> polled = {{wake.get(), POLLIN, 0}};
-  for (const FileDescriptor& fd : socket.fds) {
-    polled.push_back({accepting ? fd.get() : -1, POLLIN, 0});
-  }
-  for (const HttpConnection& connection : connections) {
-    polled.push_back({connection.fd(), connection.events(), 0});
-  }
-  return polled;
+void HttpEndpoint::Impl::Pause(asio::posix::stream_descriptor& listener) {
+  pause.expires_after(absl::ToChronoNanoseconds(kAcceptPause));
+  pause.async_wait([this, &listener](const error_code& /*moved or over*/) {
+    if (listener.is_open()) Await(listener);
+  });
 }
 
-int HttpEndpoint::Impl::PollTimeoutMs() const {
-  absl::Duration timeout =
-      accept_paused ? absl::Milliseconds(kAcceptPauseMs) : absl::InfiniteDuration();
-  const absl::Time now = absl::Now();
-  for (const HttpConnection& connection : connections) {
-    timeout = std::min(timeout, connection.deadline() - now);
-  }
-  if (timeout == absl::InfiniteDuration()) return -1;
-  // Rounded up, so that the deadline has passed when poll returns.
-  return static_cast<int>(absl::ToInt64Milliseconds(std::max(timeout, absl::ZeroDuration()))) + 1;
+void HttpEndpoint::Impl::Take(FileDescriptor fd, const sockaddr_storage& peer) {
+  const int on = 1;
+  setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  const std::shared_ptr<HttpConnection> connection =
+      MakeHttpConnection(loop, std::move(fd), PeerName(peer), *this);
+  if (connection == nullptr) return;
+  connections.emplace(connection.get(), connection);
+  connection->Start();
 }
 
-void HttpEndpoint::Impl::Serve(const std::vector<pollfd>& polled) {
-  const absl::Time now = absl::Now();
-  scrape.clear();
-  bodies.assign(pages.size(), "");
-  std::vector<HttpConnection> open;
-  for (size_t i = 0; i < connections.size(); ++i) {
-    const bool ready = polled[1 + socket.fds.size() + i].revents != 0;
-    // The deadline comes first: a client that sends one byte now and then is always ready.
-    const bool in_time = connections[i].deadline() > now;
-    const bool keep = in_time && (!ready || connections[i].Continue(handler, now));
-    if (keep) open.push_back(std::move(connections[i]));
-  }
-  connections = std::move(open);
-}
-
-// False: every connection is being answered.
+// A new connection takes the place of an idle one: of those that never had a request, else of all,
+// the one that is idle for longest. False: all have a request in work.
 bool HttpEndpoint::Impl::MakeRoom() {
-  if (connections.size() < kMaxConnections) return true;
-  const auto oldest = std::find_if(connections.begin(), connections.end(),
-                                   [](const HttpConnection& c) { return c.reading(); });
-  if (oldest == connections.end()) return false;
-  connections.erase(oldest);
-  return true;
-}
-
-void HttpEndpoint::Impl::Accept(int listener) {
-  if (!MakeRoom()) return;
-  FileDescriptor fd(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (fd.valid()) {
-    connections.emplace_back(std::move(fd), absl::Now());
-  } else {
-    // Without descriptors or memory, poll would report the same connection again at once.
-    accept_paused = errno != EAGAIN && errno != EINTR && errno != ECONNABORTED;
+  if (connections.size() < max_connections()) return true;
+  HttpConnection* oldest = nullptr;
+  const auto place = [](const HttpConnection& c) {
+    return std::pair(c.has_served(), c.idle_since());
+  };
+  for (const auto& [key, connection] : connections) {
+    if (!connection->idle()) continue;
+    if (oldest == nullptr || place(*connection) < place(*oldest)) oldest = connection.get();
   }
+  if (oldest == nullptr) return false;
+  oldest->Close();
+  return true;
 }
 
 HttpEndpoint::HttpEndpoint(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpEndpoint::~HttpEndpoint() = default;
-int HttpEndpoint::port() const { return impl_->socket.port; }
+int HttpEndpoint::port() const { return impl_->port; }
+bool HttpEndpoint::loopback() const { return impl_->loopback; }
+
+void HttpEndpoint::Close(absl::Time deadline) {
+  absl::MutexLock lock(&impl_->mutex);
+  impl_->closing = true;
+  const auto none = [this]()
+                        ABSL_SHARED_LOCKS_REQUIRED(impl_->mutex) { return impl_->entered == 0; };
+  impl_->mutex.AwaitWithDeadline(absl::Condition(&none), deadline);
+}
 
 absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Listen(const std::string& address,
                                                                    const ServerMetrics& metrics,
                                                                    Readiness readiness,
-                                                                   std::vector<HttpPage> pages) {
+                                                                   std::vector<HttpPage> pages,
+                                                                   HttpDoors doors) {
   absl::StatusOr<ListeningSocket> socket = ListenOn(address);
   if (!socket.ok()) return socket.status();
-  FileDescriptor wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake.valid()) return absl::UnavailableError("cannot serve HTTP: no file descriptor left");
   return std::unique_ptr<HttpEndpoint>(new HttpEndpoint(std::make_unique<Impl>(
-      *std::move(socket), std::move(wake), metrics, std::move(readiness), std::move(pages))));
+      *std::move(socket), metrics, std::move(readiness), std::move(pages), std::move(doors))));
 }
 
 }  // namespace attendant

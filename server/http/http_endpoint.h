@@ -1,44 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/http/http_routes.h"
+#include "server/limits/limits.h"
+#include "server/requests/request_run.h"
 
 namespace attendant {
 
 class ServerMetrics;
 
-// A further page of the HTTP port.
-struct HttpPage {
-  std::string path;  // "/connections"
-  std::string content_type;
-  std::function<std::string()> body;  // called from the HTTP thread
-  bool only_on_loopback = false;      // 404 where other machines can connect
+// The protocols of the HTTP port, and what their requests use.
+struct HttpDoors {
+  std::vector<HttpRoute> routes = {};
+  const RequestDependencies* requests = nullptr;  // null: there are no routes
+  HttpLimits limits = {};
 };
 
-// The HTTP port: /metrics, /healthz (200 while the process lives) and /readyz (200 when ready, else
-// 503 with the reason). Only GET and HEAD; anything else is 404 or 405.
+// The HTTP port: /metrics, /healthz (200 while the process lives), /readyz (200 when ready, else
+// 503 with the reason), further pages, and the routes of protocols. One thread, called "http", does
+// all of HTTP; requests of routes run on their executor. Pages take GET and HEAD, and end their
+// connection.
 class HttpEndpoint {
  public:
   // OK when the server is ready, else the reason. Called from the HTTP thread.
   using Readiness = std::function<absl::Status()>;
 
   // Listens on `address`, "host:port", "[v6]:port"; port 0 picks a free one. INVALID_ARGUMENT for
-  // an address that cannot be read, UNAVAILABLE when it cannot be bound. `metrics` must outlive the
-  // endpoint.
+  // an address that cannot be read, UNAVAILABLE when it cannot be bound. `metrics` and what `doors`
+  // uses must outlive the endpoint.
   static absl::StatusOr<std::unique_ptr<HttpEndpoint>> Listen(const std::string& address,
                                                               const ServerMetrics& metrics,
                                                               Readiness readiness,
-                                                              std::vector<HttpPage> pages = {});
+                                                              std::vector<HttpPage> pages = {},
+                                                              HttpDoors doors = {});
+  // Cancels the requests of routes, and waits until they have ended.
   ~HttpEndpoint();
   HttpEndpoint(const HttpEndpoint&) = delete;
   HttpEndpoint& operator=(const HttpEndpoint&) = delete;
 
   int port() const;
+  bool loopback() const;  // only this machine can connect
+
+  // From now on routes answer UNAVAILABLE; pages are served on. Returns when the answers of all
+  // earlier requests are written, or at `deadline`.
+  void Close(absl::Time deadline);
 
  private:
   struct Impl;

@@ -47,6 +47,13 @@ struct ConnectionLimits {
 
 inline constexpr int64_t kDefaultMaxRequestBytes = int64_t{16} << 20;  // of one message
 
+// The protocols on the HTTP port.
+struct HttpLimits {
+  int64_t max_connections = 1024;                       // with a request in work
+  int64_t max_request_bytes = kDefaultMaxRequestBytes;  // of one body, and inflated
+  int64_t max_write_s = 30;                             // for the client to take its answer
+};
+
 // How much of one stream may be unanswered, or unread by its client. At a limit, flow control holds
 // that client back.
 struct StreamLimits {

@@ -94,7 +94,9 @@ TABLE = {
         "server/requests server/rpc/call server/rpc/scan", "absl grpc protobuf"),
     "server/rpc": row("proto server/access server/rpc/call", "absl grpc protobuf"),  # health, reflection
     "server/net": row(libraries="absl"),
-    "server/http": row("server/metrics server/net", "absl"),
+    "server/http": row(
+        "kernels/core server/access server/batching server/limits server/metrics server/net server/requests", "absl",
+        private="boost zlib"),
     "server": row(
         "client/flags kernels/core kernels/core/threads kernels/backends server/access server/limits server/net server/threads "
         "server/batching server/models server/metrics server/requests server/rpc server/rpc/* server/http", "absl grpc protobuf",
@@ -126,6 +128,8 @@ LIBRARIES = {
     "json": ("nlohmann/",),
     "cli11": ("CLI/",),
     "icu": ("unicode/",),
+    "boost": ("boost/",),
+    "zlib": ("zlib",),
     "pango": ("pango/",),
     "prometheus": ("prometheus/",),
     "grpc": ("grpc/", "grpcpp/"),

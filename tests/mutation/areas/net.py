@@ -5,6 +5,9 @@ FILE_TESTS = {
     "server/net/listening_socket.cc": ["net_test"],
     "server/http/http_connection.cc": ["http_endpoint_test"],
     "server/http/http_endpoint.cc": ["http_endpoint_test"],
+    "server/http/http_message.cc": ["http_endpoint_test"],
+    "server/http/body_buffer.cc": ["http_endpoint_test"],
+    "server/http/gzip.cc": ["http_endpoint_test"],
 }
 MUTANTS = {
     "server/net/connection_acceptor.cc": [
@@ -23,13 +26,26 @@ MUTANTS = {
         ("!listening.fds.empty() && reason != EADDRINUSE", "!listening.fds.empty()"),
     ],
     "server/http/http_connection.cc": [
-        ("input_.size() < kMaxRequestBytes", "true"),
-        ("written_ < output_.size()", "written_ + 1 < output_.size()"),
-        ("deadline_ = now + kWriteTime;", ""),
-        ("target.substr(0, target.find('?'))", "target"),
+        ("stream_.expires_after(absl::ToChronoNanoseconds(kBodyTime));", ""),
+        ("if (c.ClientHasGone()) c.state_->Cancel();", ""),
+        ("if (std::exchange(entered_, false)) host_.Leave();", ""),
+        ("parser_->keep_alive() && !host_.stopping()", "parser_->keep_alive()"),
     ],
     "server/http/http_endpoint.cc": [
-        ("connections[i].deadline() > now", "true"),
-        ("scrape.clear();", ""),
+        ("entered >= doors.limits.max_connections", "entered > doors.limits.max_connections"),
+        ("if (!connection->idle()) continue;", ""),
+        ("asio::post(*loop, [&page] { page.text = std::string(); });", ""),
+    ],
+    "server/http/http_message.cc": [
+        ("target.substr(0, target.find('?'))", "target"),
+        ("length.value_or(0) > static_cast<uint64_t>(max_bytes)",
+         "length.value_or(0) >= static_cast<uint64_t>(max_bytes)"),
+    ],
+    "server/http/body_buffer.cc": [
+        ("memory_ = ByteBudget::Share();", ""),
+    ],
+    "server/http/gzip.cc": [
+        ("end == Z_STREAM_END && stream.total_out == text.size()", "end == Z_STREAM_END"),
+        (" && stream.avail_in == 0", ""),
     ],
 }

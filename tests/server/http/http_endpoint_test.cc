@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/http/http_endpoint.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <string>
 #include <thread>
@@ -19,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "server/http/http_connection.h"
 #include "server/metrics/server_metrics.h"
+#include "tests/server/http/http_client.h"
 #include "tests/server/metrics/exposition.h"
 
 namespace attendant {
@@ -28,51 +24,16 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-// One connection to a port of this machine.
-class Connection {
- public:
-  explicit Connection(int port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  }
-  ~Connection() { close(socket_); }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
-
-  void Write(const std::string& text) {
-    EXPECT_EQ(send(socket_, text.data(), text.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(text.size()));
-  }
-  // Sends one byte and waits a little for an answer. False: the other side has closed.
-  bool Drip(char byte) {
-    pollfd polled = {socket_, POLLIN, 0};
-    return send(socket_, &byte, 1, MSG_NOSIGNAL) == 1 && poll(&polled, 1, 10) == 0;
-  }
-  std::string ReadAll() {
-    std::string text;
-    char buffer[4096];
-    for (ssize_t n; (n = read(socket_, buffer, sizeof(buffer))) > 0;) {
-      text.append(buffer, static_cast<size_t>(n));
-    }
-    return text;
-  }
-
- private:
-  int socket_;
-};
-
 class HttpEndpointTest : public testing::Test {
  protected:
   void SetUp() override { endpoint_ = ListenOn("127.0.0.1:0"); }
 
-  std::unique_ptr<HttpEndpoint> ListenOn(const std::string& address) {
-    auto endpoint = HttpEndpoint::Listen(address, metrics_, [this] {
+  std::unique_ptr<HttpEndpoint> ListenOn(const std::string& address, HttpDoors doors = {}) {
+    const auto ready = [this] {
       absl::MutexLock lock(&mutex_);
       return ready_;
-    });
+    };
+    auto endpoint = HttpEndpoint::Listen(address, metrics_, ready, {}, std::move(doors));
     EXPECT_TRUE(endpoint.ok()) << endpoint.status();
     return endpoint.ok() ? *std::move(endpoint) : nullptr;
   }
@@ -87,7 +48,7 @@ class HttpEndpointTest : public testing::Test {
   }
 
   std::string Ask(const std::string& text) {
-    Connection connection(endpoint_->port());
+    HttpClient connection(endpoint_->port());
     connection.Write(text);
     return connection.ReadAll();
   }
@@ -149,6 +110,15 @@ TEST_F(HttpEndpointTest, ServesFurtherPages) {
   EXPECT_THAT(Request("GET", "/inside"), StartsWith("HTTP/1.1 404 "));
 }
 
+// More than the system takes at once, read a little at a time.
+TEST_F(HttpEndpointTest, ServesALongPageToTheLastByte) {
+  constexpr size_t kBytes = size_t{1} << 24;
+  endpoint_ = *HttpEndpoint::Listen(
+      "127.0.0.1:0", metrics_, [] { return absl::OkStatus(); },
+      {{.path = "/long", .content_type = "x/y", .body = [] { return std::string(kBytes, 'x'); }}});
+  EXPECT_EQ(Body(Request("GET", "/long")), std::string(kBytes, 'x'));
+}
+
 TEST_F(HttpEndpointTest, IsReadyWhenItSaysSo) {
   SetReady(absl::UnavailableError("model m is loading"));
   const std::string loading = Request("GET", "/readyz");
@@ -199,7 +169,7 @@ TEST_F(HttpEndpointTest, SurvivesWhatIsNotHttp) {
         std::string("GET /metrics SPDY/9\r\n\r\n"), std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
         "GET /" + std::string(100000, 'a') + " HTTP/1.1\r\n\r\n",
         "GET /healthz HTTP/1.1\r\n" + std::string(30000, 'h') + ": x\r\n\r\n"}) {
-    Connection connection(endpoint_->port());
+    HttpClient connection(endpoint_->port());
     connection.Write(text);
   }
   EXPECT_THAT(Request("GET", "/healthz"), StartsWith("HTTP/1.1 200 OK\r\n"));
@@ -207,7 +177,7 @@ TEST_F(HttpEndpointTest, SurvivesWhatIsNotHttp) {
 
 TEST_F(HttpEndpointTest, ASlowClientIsDroppedAndOthersAreServed) {
   const absl::Time start = absl::Now();
-  Connection silent(endpoint_->port()), dripping(endpoint_->port());
+  HttpClient silent(endpoint_->port()), dripping(endpoint_->port());
   silent.Write("GET /healthz HT");
   EXPECT_THAT(Request("GET", "/healthz"), StartsWith("HTTP/1.1 200 OK\r\n"));
   while (dripping.Drip('x')) {
@@ -218,7 +188,7 @@ TEST_F(HttpEndpointTest, ASlowClientIsDroppedAndOthersAreServed) {
 }
 
 TEST_F(HttpEndpointTest, ReadsARequestInPieces) {
-  Connection connection(endpoint_->port());
+  HttpClient connection(endpoint_->port());
   for (const char* piece : {"GET /hea", "lthz HTTP/1.0\r", "\n\r", "\n"}) {
     connection.Write(piece);
     EXPECT_THAT(Request("GET", "/healthz"), StartsWith("HTTP/1.1 200 OK\r\n"));
@@ -228,8 +198,9 @@ TEST_F(HttpEndpointTest, ReadsARequestInPieces) {
 
 // The oldest of them make room: nothing waits for their three seconds to pass.
 TEST_F(HttpEndpointTest, ManyIdleClientsDoNotKeepOthersOut) {
-  std::vector<std::unique_ptr<Connection>> idle;
-  for (int i = 0; i < 300; ++i) idle.push_back(std::make_unique<Connection>(endpoint_->port()));
+  endpoint_ = ListenOn("127.0.0.1:0", {.limits = {.max_connections = 64}});
+  std::vector<std::unique_ptr<HttpClient>> idle;
+  for (int i = 0; i < 300; ++i) idle.push_back(std::make_unique<HttpClient>(endpoint_->port()));
   const absl::Time start = absl::Now();
   EXPECT_THAT(Request("GET", "/healthz"), StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_LT(absl::Now() - start, HttpConnection::kReadTime);
@@ -258,7 +229,7 @@ TEST_F(HttpEndpointTest, SaysWhatIsWrongWithARequest) {
 }
 
 TEST_F(HttpEndpointTest, StopsAtOnceWithAClientConnected) {
-  Connection idle(endpoint_->port());
+  HttpClient idle(endpoint_->port());
   const absl::Time start = absl::Now();
   endpoint_.reset();
   EXPECT_LT(absl::Now() - start, absl::Seconds(1));

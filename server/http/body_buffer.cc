@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/body_buffer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/core/status_macros.h"
+
+namespace attendant {
+
+absl::Status BodyBuffer::MakeRoom(ConnectionBudgets& budgets, std::optional<uint64_t> length) {
+  constexpr size_t kLeast = 16384;
+  if (room() > 0) return absl::OkStatus();
+  size_t bytes = std::max(kLeast, 2 * text_.size());
+  if (length && *length > received_) bytes = std::min<size_t>(bytes, *length);
+  ATTENDANT_ASSIGN_OR_RETURN(ByteBudget::Share share,
+                             budgets.AcquireRequest(static_cast<int64_t>(bytes - text_.size())));
+  memory_.Add(std::move(share));
+  text_.resize(bytes);
+  return absl::OkStatus();
+}
+
+std::string BodyBuffer::Take() {
+  text_.resize(std::exchange(received_, 0));
+  memory_ = ByteBudget::Share();
+  return std::exchange(text_, std::string());
+}
+
+}  // namespace attendant

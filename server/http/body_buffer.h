@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "server/requests/byte_budget.h"
+#include "server/requests/memory_budgets.h"
+
+namespace attendant {
+
+// The body of a request while it arrives. Its memory is accounted for before it is taken, and is at
+// most twice of what has come, or 16 KiB: an announced length alone takes nothing.
+class BodyBuffer {
+ public:
+  // Makes room for more bytes. `length`: of the whole body, where the client has told it.
+  // Errors as ByteBudget::Acquire.
+  absl::Status MakeRoom(ConnectionBudgets& budgets, std::optional<uint64_t> length);
+
+  char* end() { return text_.data() + received_; }
+  size_t room() const { return text_.size() - received_; }
+  void Received(size_t bytes) { received_ += bytes; }
+  size_t received() const { return received_; }
+
+  // Takes the text out and gives the share back: from here on the request accounts for itself.
+  std::string Take();
+  void Clear() { Take(); }
+
+ private:
+  std::string text_;
+  size_t received_ = 0;
+  ByteBudget::Share memory_;
+};
+
+}  // namespace attendant

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/http_message.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "kernels/core/base/quote.h"
+
+namespace attendant {
+namespace {
+
+absl::string_view ReasonPhrase(int code) {
+  switch (code) {
+    case 200:
+      return "OK";
+    case 400:
+      return "Bad Request";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 409:
+      return "Conflict";
+    case 413:
+      return "Payload Too Large";
+    case 415:
+      return "Unsupported Media Type";
+    case 422:
+      return "Unprocessable Entity";
+    case 424:
+      return "Failed Dependency";
+    case 429:
+      return "Too Many Requests";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 499:
+      return "Client Closed Request";
+    case 501:
+      return "Not Implemented";
+    case 503:
+      return "Service Unavailable";
+    case 504:
+      return "Gateway Timeout";
+    default:
+      return "Internal Server Error";
+  }
+}
+
+}  // namespace
+
+absl::string_view HttpPathOf(absl::string_view target) {
+  if (absl::ConsumePrefix(&target, "http://")) {
+    target.remove_prefix(std::min(target.find('/'), target.size()));
+  }
+  return target.substr(0, target.find('?'));
+}
+
+std::string HttpHeadOf(const HttpResponse& response, bool keep_alive) {
+  std::string head = absl::StrCat(
+      "HTTP/1.1 ", response.code, " ", ReasonPhrase(response.code),
+      "\r\nContent-Type: ", response.content_type, "\r\nContent-Length: ", response.body.size(),
+      "\r\nCache-Control: no-store\r\nConnection: ", keep_alive ? "keep-alive" : "close", "\r\n");
+  for (const auto& [name, value] : response.headers)
+    absl::StrAppend(&head, name, ": ", value, "\r\n");
+  head += "\r\n";
+  return head;
+}
+
+void AddCallHeaders(const CallInfo& call, HttpResponse& response) {
+  if (!call.request_id.empty()) response.headers.emplace_back("X-Request-Id", call.request_id);
+  if (!call.trace.has_value()) return;
+  response.headers.emplace_back("Traceparent", call.trace->traceparent());
+  if (!call.trace->state.empty()) response.headers.emplace_back("Tracestate", call.trace->state);
+}
+
+std::optional<HttpFailure> UnfitBody(absl::string_view coding, std::optional<uint64_t> length,
+                                     int64_t max_bytes) {
+  constexpr size_t kShown = 32;
+  if (length.value_or(0) > static_cast<uint64_t>(max_bytes)) return BodyTooLong(max_bytes);
+  if (coding.empty() || coding == "identity" || coding == "gzip") return std::nullopt;
+  return HttpFailure{415, absl::InvalidArgumentError(
+                              absl::StrCat("content-encoding must be gzip or identity, not ",
+                                           Quote(coding.substr(0, kShown))))};
+}
+
+HttpFailure BodyTooLong(int64_t max_bytes) {
+  return {413,
+          absl::InvalidArgumentError(absl::StrCat("the body has more than ", max_bytes, " bytes"))};
+}
+
+HttpResponse NotHttp() { return {.code = 400, .body = "not an HTTP/1 request\n"}; }
+
+HttpResponse HeadTooLong() { return {.code = 431, .body = "the request is too long\n"}; }
+
+HttpResponse NoSuchPage() {
+  return {.code = 404,
+          .body =
+              "not found; there are /metrics, /healthz and /readyz, and what /openapi.json "
+              "lists\n"};
+}
+
+HttpResponse MethodNotAllowed(const std::string& allow) {
+  return {.code = 405,
+          .body = absl::StrCat("only ", allow, " is served here\n"),
+          .headers = {{"Allow", allow}}};
+}
+
+}  // namespace attendant

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "server/access/call_gate.h"
+#include "server/http/http_types.h"
+
+namespace attendant {
+
+// The path of a request target: "/path?query", or the same behind "http://host".
+absl::string_view HttpPathOf(absl::string_view target);
+
+// The head of an answer, up to its empty line. The answer to HEAD is this alone.
+std::string HttpHeadOf(const HttpResponse& response, bool keep_alive);
+
+// The request's id and trace, as the call has them.
+void AddCallHeaders(const CallInfo& call, HttpResponse& response);
+
+// What the head of a request alone says to be wrong: 413 for a body that is too long, 415 for a
+// coding other than gzip. `length` is of the body as sent, where the client has told it.
+std::optional<HttpFailure> UnfitBody(absl::string_view coding, std::optional<uint64_t> length,
+                                     int64_t max_bytes);
+HttpFailure BodyTooLong(int64_t max_bytes);
+
+// The server's own words for what no route answers.
+HttpResponse NotHttp();
+HttpResponse HeadTooLong();
+HttpResponse NoSuchPage();
+HttpResponse MethodNotAllowed(const std::string& allow);
+
+}  // namespace attendant

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/http_routes.h"
+
+#include <cstddef>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace attendant {
+namespace {
+
+// Whether `path` has the words of a pattern; the others go to `parameters`.
+bool Fits(const std::vector<std::string>& pattern, const std::vector<absl::string_view>& path,
+          std::vector<std::string>& parameters) {
+  parameters.clear();
+  if (pattern.size() != path.size()) return false;
+  for (size_t i = 0; i < path.size(); ++i) {
+    if (!absl::StartsWith(pattern[i], "{")) {
+      if (pattern[i] != path[i]) return false;
+    } else if (path[i].empty()) {
+      return false;
+    } else {
+      parameters.emplace_back(path[i]);
+    }
+  }
+  return true;
+}
+
+void Consider(const HttpRoute& route, absl::string_view method, HttpRoutes::Match& match) {
+  if (route.method == method) match.route = &route;
+  absl::StrAppend(&match.allow, match.allow.empty() ? "" : ", ", route.method);
+}
+
+}  // namespace
+
+HttpRoutes::HttpRoutes(std::vector<HttpRoute> routes) : routes_(std::move(routes)) {
+  for (const HttpRoute& route : routes_) {
+    if (absl::StrContains(route.path, "{")) {
+      patterns_.push_back({&route, absl::StrSplit(route.path, '/')});
+    } else {
+      fixed_.emplace(route.path, &route);
+    }
+  }
+}
+
+HttpRoutes::Match HttpRoutes::Find(absl::string_view method, absl::string_view path) const {
+  Match match;
+  const auto [first, last] = fixed_.equal_range(path);
+  for (auto entry = first; entry != last; ++entry) Consider(*entry->second, method, match);
+  if (match.route != nullptr || patterns_.empty()) return match;
+  const std::vector<absl::string_view> segments = absl::StrSplit(path, '/');
+  for (const Entry& entry : patterns_) {
+    std::vector<std::string> parameters;
+    if (!Fits(entry.segments, segments, parameters)) continue;
+    Consider(*entry.route, method, match);
+    if (match.route != entry.route) continue;
+    match.parameters = std::move(parameters);
+    return match;
+  }
+  return match;
+}
+
+}  // namespace attendant

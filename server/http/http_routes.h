@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "server/http/http_types.h"
+
+namespace attendant {
+
+// A page for scrapers, probes and browsers: open to anybody, and made at once.
+struct HttpPage {
+  std::string path;  // "/connections"
+  std::string content_type;
+  std::function<std::string()> body;  // called from the HTTP thread
+  bool only_on_loopback = false;      // 404 where other machines can connect
+};
+
+// Finds the route of a request. A path without {words} goes before one that has them. Immutable.
+class HttpRoutes {
+ public:
+  // REQUIRES: no two routes have the same method and path.
+  explicit HttpRoutes(std::vector<HttpRoute> routes);
+  HttpRoutes(const HttpRoutes&) = delete;
+  HttpRoutes& operator=(const HttpRoutes&) = delete;
+
+  struct Match {
+    const HttpRoute* route = nullptr;
+    std::vector<std::string> parameters = {};
+    std::string allow = {};  // without a route: the methods that the path has, "GET, POST"
+  };
+  Match Find(absl::string_view method, absl::string_view path) const;
+
+ private:
+  struct Entry {
+    const HttpRoute* route;
+    std::vector<std::string> segments;  // "{" starts one that takes any word
+  };
+
+  const std::vector<HttpRoute> routes_;
+  std::multimap<std::string, const HttpRoute*, std::less<>> fixed_;
+  std::vector<Entry> patterns_;
+};
+
+}  // namespace attendant

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "server/access/call_gate.h"
+#include "server/requests/call_state.h"
+
+namespace attendant {
+
+struct HttpResponse {
+  int code = 200;
+  std::string content_type = "text/plain; charset=utf-8";
+  std::string body = {};
+  std::vector<std::pair<std::string, std::string>> headers = {};  // further ones
+  bool compressible = false;  // gzip saves bytes: text, and no base64
+};
+
+// Why a request is not answered. The code says what `status` alone cannot: 413, 415.
+struct HttpFailure {
+  int code = 500;
+  absl::Status status;
+};
+// With the HTTP code of the status: INVALID_ARGUMENT is 400, NOT_FOUND 404, and so on.
+HttpFailure FailureOf(const absl::Status& status);
+
+// The value of a header, by its name in lower case. Nothing unless it was sent exactly once.
+using HttpHeaders = std::function<std::optional<absl::string_view>(absl::string_view name)>;
+
+struct HttpRoute;
+
+// One request of a route, from its connection: what came, and the way back. Who holds it ends it
+// exactly once, from any thread.
+struct HttpExchange {
+  const HttpRoute& route;               // outlives the exchange
+  HttpHeaders header;                   // until the exchange ends
+  std::vector<std::string> parameters;  // what stood for each {word} of the route's path
+  std::string body;
+  bool gzip = false;                 // the body is compressed
+  std::shared_ptr<CallState> state;  // holds the request's memory until the answer is written
+  HttpResponse response = {};        // what the client gets when the request ends well
+  absl::AnyInvocable<void(HttpResponse)> send;
+};
+
+// Ends an exchange: with its response, or with the error in the route's shape. Compresses what the
+// client takes compressed.
+void EndExchange(std::unique_ptr<HttpExchange> exchange, const absl::Status& status);
+
+// What a route takes and gives, for the OpenAPI document: schemas as JSON, empty for none.
+struct HttpRouteDoc {
+  std::string summary;
+  std::string request = {};
+  std::string response = {};
+};
+
+// A method and path that a protocol serves.
+struct HttpRoute {
+  std::string method;                         // "POST"
+  std::string path;                           // "/v2/models/{model}/infer"
+  CallMethod call;                            // named "POST /v2/models/{model}/infer"
+  HttpResponse (*error)(const HttpFailure&);  // the protocol's shape of an error
+  std::function<void(std::unique_ptr<HttpExchange>)> handler;  // on the executor for requests
+  HttpRouteDoc doc;
+};
+
+// The same with the call's name made of method and path.
+HttpRoute MakeHttpRoute(std::string method, std::string path, MethodGroup group,
+                        HttpResponse (*error)(const HttpFailure&),
+                        std::function<void(std::unique_ptr<HttpExchange>)> handler,
+                        HttpRouteDoc doc);
+
+}  // namespace attendant

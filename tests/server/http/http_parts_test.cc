@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of the HTTP port that know no socket.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+
+#include <cstring>
+#include <string>
+
+#include "server/http/body_buffer.h"
+#include "server/http/gzip.h"
+#include "server/http/http_message.h"
+#include "server/http/http_routes.h"
+#include "server/http/peer_name.h"
+#include "server/requests/memory_budgets.h"
+
+namespace attendant {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+HttpRoute Route(const std::string& method, const std::string& path) {
+  return MakeHttpRoute(
+      method, path, MethodGroup::kInfer, [](const HttpFailure&) { return HttpResponse(); },
+      [](std::unique_ptr<HttpExchange>) {}, {});
+}
+
+class HttpRoutesTest : public testing::Test {
+ protected:
+  const HttpRoutes routes_{{Route("GET", "/a"), Route("POST", "/a"), Route("GET", "/m/{name}"),
+                            Route("GET", "/m/fixed"), Route("POST", "/m/{name}/v/{version}/run")}};
+
+  std::string Name(absl::string_view method, absl::string_view path) {
+    const HttpRoutes::Match match = routes_.Find(method, path);
+    return match.route == nullptr ? "" : match.route->call.name;
+  }
+};
+
+TEST_F(HttpRoutesTest, FindsByMethodAndPath) {
+  EXPECT_EQ(Name("GET", "/a"), "GET /a");
+  EXPECT_EQ(Name("POST", "/a"), "POST /a");
+  EXPECT_EQ(Name("GET", "/m/fixed"), "GET /m/fixed") << "a path without words goes first";
+  EXPECT_EQ(Name("GET", "/m/other"), "GET /m/{name}");
+  EXPECT_EQ(Name("POST", "/m/x/v/2/run"), "POST /m/{name}/v/{version}/run");
+  EXPECT_THAT(routes_.Find("POST", "/m/x/v/2/run").parameters, ElementsAre("x", "2"));
+  for (const char* path : {"", "/", "/b", "/a/", "/m", "/m/", "/m/x/", "/m/x/v//run", "/m/x/v/2"}) {
+    EXPECT_EQ(Name("GET", path), "") << path;
+    EXPECT_EQ(routes_.Find("GET", path).allow, "") << path;
+  }
+}
+
+TEST_F(HttpRoutesTest, SaysWhatMethodsAPathHas) {
+  EXPECT_EQ(routes_.Find("PUT", "/a").allow, "GET, POST");
+  EXPECT_EQ(routes_.Find("PUT", "/m/x").allow, "GET");
+  EXPECT_EQ(routes_.Find("GET", "/m/x/v/2/run").allow, "POST");
+}
+
+TEST(GzipTest, GoesThereAndBack) {
+  for (const std::string& text : {std::string(), std::string("a"), std::string(100'000, 'x')}) {
+    const std::string member = Gzip(text);
+    const absl::StatusOr<int64_t> bytes = GunzippedBytes(member);
+    ASSERT_TRUE(bytes.ok());
+    EXPECT_EQ(*bytes, static_cast<int64_t>(text.size()));
+    const absl::StatusOr<std::string> back = Gunzip(member, *bytes);
+    ASSERT_TRUE(back.ok()) << text.size();
+    EXPECT_EQ(*back, text);
+  }
+}
+
+TEST(GzipTest, TakesNoMoreThanItsEndSays) {
+  const std::string member = Gzip(std::string(100'000, 'x'));
+  EXPECT_FALSE(Gunzip(member, 99'999).ok());
+  EXPECT_FALSE(Gunzip(member, 100'001).ok());
+  EXPECT_FALSE(Gunzip(member + member, 100'000).ok()) << "a second member";
+  EXPECT_FALSE(Gunzip(member + "x", 100'000).ok());
+}
+
+TEST(GzipTest, RefusesWhatIsDamaged) {
+  const std::string member = Gzip("some text that is long enough to be compressed");
+  for (size_t cut = 0; cut < member.size(); ++cut) {
+    const std::string part = member.substr(0, cut);
+    const absl::StatusOr<int64_t> bytes = GunzippedBytes(part);
+    if (!bytes.ok() || *bytes > 1'000'000) continue;
+    EXPECT_FALSE(Gunzip(part, *bytes).ok()) << cut;
+  }
+  EXPECT_FALSE(GunzippedBytes("not gzip, but long enough").ok());
+}
+
+TEST(PeerNameTest, IsAsGrpcNamesIt) {
+  sockaddr_storage peer{};
+  auto& v4 = reinterpret_cast<sockaddr_in&>(peer);
+  v4.sin_family = AF_INET;
+  v4.sin_port = htons(40312);
+  v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(PeerName(peer), "ipv4:127.0.0.1:40312");
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(peer);
+  v6.sin6_family = AF_INET6;
+  ASSERT_EQ(inet_pton(AF_INET6, "2001:db8::1", &v6.sin6_addr), 1);
+  EXPECT_EQ(PeerName(peer), "ipv6:[2001:db8::1]:40312");
+  ASSERT_EQ(inet_pton(AF_INET6, "::ffff:10.0.0.1", &v6.sin6_addr), 1);
+  EXPECT_EQ(PeerName(peer), "ipv4:10.0.0.1:40312");
+}
+
+TEST(BodyBufferTest, TakesNoMoreThanTwiceOfWhatCame) {
+  MemoryBudgets budgets(
+      {.max_pending_request_bytes = 100'000, .connection_request_bytes = 100'000});
+  const std::shared_ptr<ConnectionBudgets> mine = budgets.ForConnection("me");
+  BodyBuffer body;
+  ASSERT_TRUE(body.MakeRoom(*mine, 90'000).ok());
+  EXPECT_EQ(mine->request_bytes(), 16384) << "an announced length takes nothing";
+  while (body.received() < 40'000) {
+    ASSERT_TRUE(body.MakeRoom(*mine, 90'000).ok());
+    std::memset(body.end(), 'x', body.room());
+    body.Received(body.room());
+    EXPECT_EQ(mine->request_bytes(), static_cast<int64_t>(body.received()));
+  }
+  EXPECT_TRUE(body.MakeRoom(*mine, 90'000).ok()) << "up to the length, not twice as much";
+  EXPECT_EQ(mine->request_bytes(), 90'000);
+  EXPECT_EQ(body.Take(), std::string(65536, 'x'));
+  EXPECT_EQ(mine->request_bytes(), 0);
+}
+
+TEST(BodyBufferTest, StopsAtTheBudget) {
+  MemoryBudgets budgets({.max_pending_request_bytes = 20'000, .connection_request_bytes = 20'000});
+  const std::shared_ptr<ConnectionBudgets> mine = budgets.ForConnection("me");
+  BodyBuffer body;
+  ASSERT_TRUE(body.MakeRoom(*mine, std::nullopt).ok());
+  body.Received(body.room());
+  EXPECT_EQ(body.MakeRoom(*mine, std::nullopt).code(), absl::StatusCode::kResourceExhausted);
+  body.Clear();
+  EXPECT_EQ(mine->request_bytes(), 0);
+}
+
+TEST(HttpMessageTest, RefusesByTheHead) {
+  EXPECT_FALSE(UnfitBody("", std::nullopt, 10).has_value());
+  EXPECT_FALSE(UnfitBody("gzip", 10, 10).has_value());
+  EXPECT_EQ(UnfitBody("identity", 11, 10)->code, 413);
+  EXPECT_EQ(UnfitBody("br", 10, 10)->code, 415);
+}
+
+}  // namespace
+}  // namespace attendant

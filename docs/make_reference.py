@@ -42,6 +42,7 @@ CONSTANTS = (
     ("kMaxRegions", "registered regions of shared memory", "RESOURCE_EXHAUSTED"),
     ("kMaxMessageBytes", "bytes of an error's text", "the text is cut"),
     ("kPageConnections", "HTTP connections beside those of `--max_http_connections`", "the one idle for longest is closed"),
+    ("kMaxDepth", "levels of a request's JSON", "INVALID_ARGUMENT"),
     ("kMaxRequestBytes", "bytes of an HTTP request's head", "HTTP 431"),
     ("kMaxTokenizerFileBytes", "bytes of a `tokenizer.json`", "the model does not load"),
     ("kMaxVocabularyBytes", "bytes of a vocabulary's words", "the model does not load"),

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "kernels/core/status_macros.h"
 #include "kernels/core/threads/cpu_budget.h"
 #include "server/grpc_server.h"
+#include "server/http/doors/openai.h"
 #include "server/model_log.h"
 #include "server/models/attention_model.h"
 #include "server/models/model_loader.h"
@@ -127,7 +129,8 @@ App::App(const ServerFlags& flags, const ModelSources& sources, AccessFiles acce
                      [this](auto since) { return attention_service_.CancelSlow(since); },
                      [this](auto since) { return kserve_service_.CancelSlow(since); }},
                     metrics_),
-      key_reload_(ReloadKeysEvery(absl::Seconds(flags.tls_reload_s), keys_.get())) {}
+      key_reload_(ReloadKeysEvery(absl::Seconds(flags.tls_reload_s), keys_.get())),
+      door_dependencies_{encode_dependencies_, kVersion, flags.max_request_bytes} {}
 
 App::~App() {
   watcher_.reset();
@@ -231,6 +234,10 @@ HttpDoors App::Doors(const ServerFlags& flags) {
   HttpDoors doors{.requests = &request_dependencies_, .limits = flags.http};
   doors.limits.max_request_bytes = flags.max_request_bytes;
   doors.limits.max_write_s = flags.max_write_s;
+  for (const auto make : {OpenAiRoutes}) {
+    std::vector<HttpRoute> routes = make(door_dependencies_);
+    std::move(routes.begin(), routes.end(), std::back_inserter(doors.routes));
+  }
   return doors;
 }
 

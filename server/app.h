@@ -16,6 +16,7 @@
 #include "server/app_options.h"
 #include "server/flags.h"
 #include "server/grpc_server.h"
+#include "server/http/doors/door_call.h"
 #include "server/http/http_endpoint.h"
 #include "server/limits/limits.h"
 #include "server/metrics/server_metrics.h"
@@ -137,6 +138,7 @@ class App {
   PoolsIdle pools_idle_{*this};
   SlowReaders slow_readers_;
   std::unique_ptr<PeriodicThread> key_reload_;
+  const DoorDependencies door_dependencies_;
   std::unique_ptr<HttpEndpoint> http_;
   std::unique_ptr<RepositoryWatcher> watcher_;  // with --model_control=poll
   ConnectionCounter connection_counter_{metrics_};

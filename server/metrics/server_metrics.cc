@@ -27,7 +27,7 @@ using prometheus::Labels;
 constexpr std::array<const char*, kNumPhases> kPhaseNames = {"total", "tokenize", "queue",
                                                              "compute", "serialize"};
 constexpr std::array<const char*, kNumMethods> kMethodNames = {
-    "encode", "encode_stream", "model_infer", "attend", "attend_stream"};
+    "encode", "encode_stream", "model_infer", "attend", "attend_stream", "openai_embeddings"};
 // What RejectReasonName gives, and "memory" from the request runner. Anything else counts as the
 // last, so that no label is made later.
 constexpr std::array<const char*, 9> kReasonNames = {"queue_full", "too_large", "deadline",

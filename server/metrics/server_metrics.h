@@ -16,14 +16,22 @@ namespace attendant {
 enum class Phase { kTotal, kTokenize, kQueue, kCompute, kSerialize };
 inline constexpr int kNumPhases = 5;
 
-// The RPCs whose requests are counted, as the label `method` names them: a fixed set, so that no
+// The methods whose requests are counted, as the label `method` names them: a fixed set, so that no
 // label ever carries what a client sent.
-enum class Method { kEncode, kEncodeStream, kModelInfer, kAttend, kAttendStream };
-inline constexpr int kNumMethods = 5;
+enum class Method {
+  kEncode,
+  kEncodeStream,
+  kModelInfer,
+  kAttend,
+  kAttendStream,
+  // Of HTTP.
+  kOpenAiEmbeddings,
+};
+inline constexpr int kNumMethods = 6;
 
 // The methods of an encoder and of an attention model.
 inline constexpr Method kEncoderMethods[] = {Method::kEncode, Method::kEncodeStream,
-                                             Method::kModelInfer};
+                                             Method::kModelInfer, Method::kOpenAiEmbeddings};
 inline constexpr Method kAttentionMethods[] = {Method::kAttend, Method::kAttendStream};
 
 // Why the server itself refused a request or ended a call, whatever the model: the label `reason`.

@@ -19,8 +19,8 @@ absl::StatusOr<std::shared_ptr<ServableModel>> EncodeRun::Decode() {
 absl::StatusOr<PendingRequest> EncodeRun::Prepare() {
   ATTENDANT_ASSIGN_OR_RETURN(PendingRequest pending,
                              ValidateEncode(*model_, limits_, std::move(input_), output_));
-  ATTENDANT_RETURN_IF_ERROR(
-      AcquireResponse(output_.response_bytes + sequence_bytes_ + kAnswerBytes));
+  ATTENDANT_RETURN_IF_ERROR(AcquireResponse(output_.response_bytes + TextBytes(output_) +
+                                            sequence_bytes_ + kAnswerBytes));
   return pending;
 }
 

@@ -27,6 +27,9 @@ class EncodeRun : public RequestRun {
   virtual absl::StatusOr<EncodeInput> FromMessage() = 0;
   // Translates to the response message, and frees `output`'s tensors on the way.
   virtual void ToMessage(EncodeOutput& output) = 0;
+  // What the response message takes beyond `output`'s tensors as f32, for one in which numbers are
+  // text.
+  virtual int64_t TextBytes(const EncodeOutput& /*output*/) const { return 0; }
   // Finds the version of the model that the request message names.
   virtual absl::StatusOr<std::shared_ptr<EncoderModel>> FindModel() = 0;
 

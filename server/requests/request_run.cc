@@ -84,15 +84,20 @@ void RequestRun::Submit(std::unique_ptr<RequestRun> run) {
 absl::Status RequestRun::ReadMessage() {
   RequestMessage& message = *call_.message;
   const absl::StatusOr<int64_t> memory_bytes = message.Scan();
-  call_.model = ModelName(message.model());
-  call_.state->SetClientId(message.id());
+  TakeNames();
   absl::Status status = memory_bytes.status();
   if (status.ok()) {
     ATTENDANT_RETURN_IF_ERROR(AcquireRequest(*memory_bytes));
     status = message.Parse();
+    TakeNames();
   }
   if (!status.ok()) dependencies_.metrics.CountRefused(Refusal::kMessage);
   return status;
+}
+
+void RequestRun::TakeNames() {
+  call_.model = ModelName(call_.message->model());
+  call_.state->SetClientId(call_.message->id());
 }
 
 absl::StatusOr<PendingRequest> RequestRun::MakePending() {

@@ -129,6 +129,7 @@ class RequestRun {
   static void Read(std::unique_ptr<RequestRun> run);
   static void Submit(std::unique_ptr<RequestRun> run);
   absl::Status ReadMessage();
+  void TakeNames();  // the model's and the request's, as far as the message is read
   absl::StatusOr<PendingRequest> MakePending();
   void Complete(absl::StatusOr<RequestResult> result);
   void End(const absl::Status& status);

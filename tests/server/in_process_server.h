@@ -45,6 +45,8 @@ class InProcessServer {
   Gate& load_gate() { return load_gate_; }
   Gate& run_gate() { return run_gate_; }
 
+  int http_port() const { return app_->http_port(); }
+
   std::string Scrape() const { return app_->metrics().Scrape(); }
   // The metrics page's value of the series that starts with `series`; -1 when it is not there.
   double Metric(const std::string& series) const;

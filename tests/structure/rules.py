@@ -97,9 +97,14 @@ TABLE = {
     "server/http": row(
         "kernels/core server/access server/batching server/limits server/metrics server/net server/requests", "absl",
         private="boost zlib"),
+    "server/http/json": row("server/text/unicode", "absl", private="simdjson"),
+    "server/http/doors": row(
+        "kernels/core server/access server/http server/http/json server/limits server/metrics "
+        "server/models server/requests", "absl"),
     "server": row(
-        "client/flags kernels/core kernels/core/threads kernels/backends server/access server/limits server/net server/threads "
-        "server/batching server/models server/metrics server/requests server/rpc server/rpc/* server/http", "absl grpc protobuf",
+        "client/flags kernels/core kernels/core/threads kernels/backends server/access server/limits server/net server/threads server/batching "
+        "server/models server/metrics server/requests server/rpc server/rpc/* server/http server/http/*",
+        "absl grpc protobuf",
         private="openssl spdlog"),
 
     "client": row("proto", "absl grpc protobuf"),
@@ -129,6 +134,7 @@ LIBRARIES = {
     "cli11": ("CLI/",),
     "icu": ("unicode/",),
     "boost": ("boost/",),
+    "simdjson": ("simdjson",),
     "zlib": ("zlib",),
     "pango": ("pango/",),
     "prometheus": ("prometheus/",),

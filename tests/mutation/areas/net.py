@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-TESTS = ["net_test", "http_endpoint_test"]
+TESTS = ["net_test", "http_endpoint_test", "http_doors_test"]
 FILE_TESTS = {
     "server/net/connection_acceptor.cc": ["net_test"],
     "server/net/listening_socket.cc": ["net_test"],
-    "server/http/http_connection.cc": ["http_endpoint_test"],
-    "server/http/http_endpoint.cc": ["http_endpoint_test"],
+    "server/http/http_connection.cc": ["http_endpoint_test", "http_doors_test"],
+    "server/http/http_endpoint.cc": ["http_endpoint_test", "http_doors_test"],
     "server/http/http_message.cc": ["http_endpoint_test"],
     "server/http/body_buffer.cc": ["http_endpoint_test"],
     "server/http/gzip.cc": ["http_endpoint_test"],

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/doors/door_call.h"
+
+#include <set>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "kernels/core/base/quote.h"
+#include "kernels/core/status_macros.h"
+#include "server/http/json/json_writer.h"
+
+namespace attendant {
+namespace {
+
+constexpr char kJsonType[] = "application/json";
+
+absl::StatusOr<int64_t> IntegerHeader(const HttpHeaders& header, absl::string_view name,
+                                      int64_t otherwise) {
+  const std::optional<absl::string_view> text = header(name);
+  if (!text.has_value()) return otherwise;
+  int64_t value = 0;
+  if (absl::SimpleAtoi(*text, &value)) return value;
+  return absl::InvalidArgumentError(
+      absl::StrCat("the header ", name, " must be an integer, not ", Quote(*text)));
+}
+
+}  // namespace
+
+absl::StatusOr<HttpCallOptions> OptionsFromHeaders(const HttpHeaders& header, absl::Time now) {
+  constexpr absl::string_view kTimeout = "x-request-timeout-ms";
+  HttpCallOptions options;
+  ATTENDANT_ASSIGN_OR_RETURN(const int64_t timeout_ms, IntegerHeader(header, kTimeout, 0));
+  if (timeout_ms < 0 || (timeout_ms == 0 && header(kTimeout).has_value())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the header ", kTimeout, " is ", timeout_ms, ", the minimum is 1"));
+  }
+  if (timeout_ms > 0) options.deadline = now + absl::Milliseconds(timeout_ms);
+  ATTENDANT_ASSIGN_OR_RETURN(const int64_t priority,
+                             IntegerHeader(header, "x-request-priority", 0));
+  options.priority = static_cast<int>(std::clamp<int64_t>(priority, -1000, 1000));
+  ATTENDANT_RETURN_IF_ERROR(CheckPriority(options.priority));
+  return options;
+}
+
+absl::StatusOr<std::string> ModelFromHeaders(const HttpHeaders& header,
+                                             const ModelRegistry& models) {
+  if (const auto named = header("x-model")) return std::string(named->substr(0, kMaxIdBytes));
+  std::set<std::string> names;
+  for (const ModelStatus& status : models.List()) {
+    if (!status.is_module) names.insert(status.name);
+  }
+  if (names.size() == 1) return *names.begin();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the server has ", names.size(), " models: name one in the header x-model"));
+}
+
+absl::StatusOr<EncodeInput> DoorRun::FromMessage() {
+  ATTENDANT_ASSIGN_OR_RETURN(EncodeInput input,
+                             FromJson(static_cast<const JsonMessage&>(message()).root()));
+  input.priority = priority_;
+  return input;
+}
+
+void DoorRun::ToMessage(EncodeOutput& output) {
+  response_.content_type = kJsonType;
+  response_.compressible = compressible();
+  ToJson(output, response_.body);
+}
+
+absl::StatusOr<std::shared_ptr<EncoderModel>> DoorRun::FindModel() {
+  if (call().model.empty()) return absl::InvalidArgumentError("model is missing");
+  return dependencies().models.Find(call().model);
+}
+
+int64_t DoorRun::TextBytes(const EncodeOutput& output) const {
+  constexpr auto kValueBytes = static_cast<int64_t>(sizeof(float));
+  return output.response_bytes / kValueBytes * (kJsonFloatBytes - kValueBytes);
+}
+
+RequestCall MakeRequestCall(Method method, std::unique_ptr<RequestMessage> message,
+                            absl::Time deadline, std::unique_ptr<HttpExchange> exchange) {
+  std::shared_ptr<CallState> state = exchange->state;
+  return {.method = method,
+          .message = std::move(message),
+          .deadline = deadline,
+          .state = std::move(state),
+          .done = [exchange = std::move(exchange)](const absl::Status& status) mutable {
+            EndExchange(std::move(exchange), status);
+          }};
+}
+
+void EndSmall(const DoorDependencies& dependencies, std::unique_ptr<HttpExchange> exchange,
+              const absl::Status& status) {
+  dependencies.encode.requests.gate.Ended(
+      exchange->state->call(),
+      {.arrival = absl::Now(),
+       .code = status.code(),
+       .response_bytes = static_cast<int64_t>(exchange->response.body.size())});
+  EndExchange(std::move(exchange), status);
+}
+
+std::function<void(std::unique_ptr<HttpExchange>)> Small(const DoorDependencies& dependencies,
+                                                         SmallHandler handler) {
+  return [&dependencies, handler = std::move(handler)](std::unique_ptr<HttpExchange> exchange) {
+    exchange->response.content_type = kJsonType;
+    exchange->response.compressible = true;
+    const absl::Status status = handler(*exchange, exchange->response.body);
+    EndSmall(dependencies, std::move(exchange), status);
+  };
+}
+
+}  // namespace attendant

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/http/doors/json_message.h"
+#include "server/http/http_types.h"
+#include "server/http/json/json_view.h"
+#include "server/metrics/server_metrics.h"
+#include "server/models/model_registry.h"
+#include "server/requests/encode_run.h"
+
+// What the JSON protocols share. Each is a file that makes its routes.
+namespace attendant {
+
+// What the requests of doors use. It outlives all of them.
+struct DoorDependencies {
+  const EncodeDependencies& encode;
+  std::string version;
+  int64_t max_request_bytes = 0;  // of a body, inflated
+};
+
+// What the headers of a request say: x-request-timeout-ms, x-request-priority.
+struct HttpCallOptions {
+  absl::Time deadline = absl::InfiniteFuture();
+  int priority = 0;
+};
+// INVALID_ARGUMENT names the header.
+absl::StatusOr<HttpCallOptions> OptionsFromHeaders(const HttpHeaders& header, absl::Time now);
+
+// The model of a request that names none in its message: what the header x-model says, else the
+// only one there is. INVALID_ARGUMENT: there are several.
+absl::StatusOr<std::string> ModelFromHeaders(const HttpHeaders& header,
+                                             const ModelRegistry& models);
+
+// An encode request of a door. Derived classes translate: FromJson and ToJson.
+class DoorRun : public EncodeRun {
+ public:
+  DoorRun(const EncodeDependencies& dependencies, RequestCall call, int priority,
+          HttpResponse& response)
+      : EncodeRun(dependencies, std::move(call)), priority_(priority), response_(response) {}
+
+ protected:
+  virtual absl::StatusOr<EncodeInput> FromJson(JsonView request) = 0;
+  virtual void ToJson(EncodeOutput& output, std::string& json) = 0;
+
+  // Whether gzip makes the answer smaller.
+  virtual bool compressible() const { return true; }
+  // Floats as text.
+  int64_t TextBytes(const EncodeOutput& output) const override;
+
+ private:
+  absl::StatusOr<EncodeInput> FromMessage() final;
+  void ToMessage(EncodeOutput& output) final;
+  absl::StatusOr<std::shared_ptr<EncoderModel>> FindModel() final;
+  int64_t AnswerBytes() const final { return static_cast<int64_t>(response_.body.size()); }
+
+  const int priority_;
+  HttpResponse& response_;
+};
+
+// The request as the runner takes it; ends the exchange when it is done.
+RequestCall MakeRequestCall(Method method, std::unique_ptr<RequestMessage> message,
+                            absl::Time deadline, std::unique_ptr<HttpExchange> exchange);
+
+// Ends an exchange that no run ends: counts and logs it.
+void EndSmall(const DoorDependencies& dependencies, std::unique_ptr<HttpExchange> exchange,
+              const absl::Status& status);
+
+// Starts a run of type Run, which is made of dependencies, call, priority and response.
+// `model` as JsonMessage takes it.
+template <typename Run>
+void StartDoorRun(const DoorDependencies& dependencies, Method method,
+                  std::unique_ptr<HttpExchange> exchange, std::string model = "") {
+  const absl::StatusOr<HttpCallOptions> options = OptionsFromHeaders(exchange->header, absl::Now());
+  if (!options.ok()) return EndSmall(dependencies, std::move(exchange), options.status());
+  HttpResponse& response = exchange->response;
+  auto message = std::make_unique<JsonMessage>(
+      HttpBody{std::move(exchange->body), exchange->gzip, dependencies.max_request_bytes},
+      std::move(model));
+  RequestCall call =
+      MakeRequestCall(method, std::move(message), options->deadline, std::move(exchange));
+  RequestRun::Start(
+      std::make_unique<Run>(dependencies.encode, std::move(call), options->priority, response));
+}
+
+// The same for a door whose messages name no model.
+template <typename Run>
+void StartUnnamedRun(const DoorDependencies& dependencies, Method method,
+                     std::unique_ptr<HttpExchange> exchange) {
+  absl::StatusOr<std::string> model =
+      ModelFromHeaders(exchange->header, dependencies.encode.requests.models);
+  if (!model.ok()) return EndSmall(dependencies, std::move(exchange), model.status());
+  StartDoorRun<Run>(dependencies, method, std::move(exchange), *std::move(model));
+}
+
+// A handler that fills the response at once.
+using SmallHandler = std::function<absl::Status(const HttpExchange& exchange, std::string& json)>;
+std::function<void(std::unique_ptr<HttpExchange>)> Small(const DoorDependencies& dependencies,
+                                                         SmallHandler handler);
+
+}  // namespace attendant

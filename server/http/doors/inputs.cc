@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/doors/inputs.h"
+
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/core/status_macros.h"
+
+namespace attendant {
+namespace {
+
+using Kind = JsonView::Kind;
+
+constexpr absl::string_view kInputKinds =
+    "a string, an array of strings, an array of token ids, or an array of arrays of token ids";
+
+absl::Status CheckCount(absl::string_view field, size_t count, const EncodeLimits& limits) {
+  if (count == 0) return absl::InvalidArgumentError(absl::StrCat(field, " is empty"));
+  if (count <= static_cast<size_t>(limits.max_request_sequences)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(field, " has ", count, " elements, the limit is ",
+                                                 limits.max_request_sequences));
+}
+
+absl::StatusOr<JsonView> Required(JsonView request, absl::string_view field) {
+  const std::optional<JsonView> value = request.Find(field);
+  if (value) return *value;
+  return absl::InvalidArgumentError(absl::StrCat(field, " is missing"));
+}
+
+absl::Status IdsFromJson(absl::string_view where, JsonView array, Sequences& sequences) {
+  IdsInput ids;
+  ids.token_ids.reserve(array.size());
+  ATTENDANT_RETURN_IF_ERROR(array.ForEach([&](JsonView id) {
+    if (id.kind() != Kind::kInteger) {
+      return WrongJsonType(absl::StrCat(where, "[", ids.token_ids.size(), "]"), "a token id", id);
+    }
+    ids.token_ids.push_back(id.Integer());
+    return absl::OkStatus();
+  }));
+  sequences.emplace_back(std::move(ids));
+  return absl::OkStatus();
+}
+
+Kind KindOfFirst(JsonView array) {
+  Kind kind = Kind::kNull;
+  (void)array.ForEach([&kind](JsonView element) {
+    kind = element.kind();
+    return absl::CancelledError();  // the others do not matter
+  });
+  return kind;
+}
+
+absl::Status ElementFromJson(absl::string_view field, JsonView element, bool ids_too,
+                             Sequences& sequences) {
+  if (element.kind() == Kind::kString) {
+    sequences.emplace_back(std::string(element.String()));
+    return absl::OkStatus();
+  }
+  const std::string where = absl::StrCat(field, "[", sequences.size(), "]");
+  if (ids_too && element.kind() == Kind::kArray) return IdsFromJson(where, element, sequences);
+  return WrongJsonType(where, ids_too ? "a string or an array of token ids" : "a string", element);
+}
+
+}  // namespace
+
+absl::Status SequencesFromJson(JsonView request, absl::string_view field,
+                               const EncodeLimits& limits, Sequences& sequences) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonView value, Required(request, field));
+  if (value.kind() == Kind::kString) return ElementFromJson(field, value, true, sequences);
+  if (value.kind() != Kind::kArray) return WrongJsonType(field, kInputKinds, value);
+  if (KindOfFirst(value) == Kind::kInteger) return IdsFromJson(field, value, sequences);
+  ATTENDANT_RETURN_IF_ERROR(CheckCount(field, value.size(), limits));
+  return value.ForEach(
+      [&](JsonView element) { return ElementFromJson(field, element, true, sequences); });
+}
+
+absl::Status TextsFromJson(JsonView request, absl::string_view field, const EncodeLimits& limits,
+                           Sequences& sequences) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonView value, Required(request, field));
+  if (value.kind() != Kind::kArray) return WrongJsonType(field, "an array of strings", value);
+  ATTENDANT_RETURN_IF_ERROR(CheckCount(field, value.size(), limits));
+  return value.ForEach(
+      [&](JsonView element) { return ElementFromJson(field, element, false, sequences); });
+}
+
+absl::Status DimensionsFromJson(JsonView request, absl::string_view field, int64_t& dimensions) {
+  std::optional<int64_t> given;
+  ATTENDANT_RETURN_IF_ERROR(request.Read(field, given));
+  if (given && *given < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(field, " is ", *given, ", the minimum is 1"));
+  }
+  dimensions = given.value_or(0);
+  return absl::OkStatus();
+}
+
+}  // namespace attendant

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/doors/json_message.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/core/status_macros.h"
+#include "server/http/gzip.h"
+
+namespace attendant {
+namespace {
+
+// Of the values that a door reads from a JSON text: ids are 8 bytes, and 2 in the text.
+constexpr int64_t kValueBytes = 4;
+
+}  // namespace
+
+absl::StatusOr<int64_t> InflatedBytes(const HttpBody& body) {
+  if (!body.gzip) return static_cast<int64_t>(body.bytes.size());
+  ATTENDANT_ASSIGN_OR_RETURN(const int64_t bytes, GunzippedBytes(body.bytes));
+  if (bytes <= body.max_bytes) return bytes;
+  return absl::InvalidArgumentError(
+      absl::StrCat("the body inflates to ", bytes, " bytes, the limit is ", body.max_bytes));
+}
+
+absl::StatusOr<std::string> TakeText(HttpBody& body, int64_t bytes) {
+  std::string taken = std::exchange(body.bytes, std::string());
+  if (body.gzip) return Gunzip(taken, bytes);
+  return taken;
+}
+
+JsonMessage::JsonMessage(HttpBody body, std::string model)
+    : body_(std::move(body)),
+      wire_bytes_(static_cast<int64_t>(body_.bytes.size())),
+      model_(std::move(model)) {}
+
+absl::StatusOr<int64_t> JsonMessage::Scan() {
+  ATTENDANT_ASSIGN_OR_RETURN(text_bytes_, InflatedBytes(body_));
+  const int64_t inflated = body_.gzip ? text_bytes_ : 0;
+  return inflated + JsonText::MemoryBytes(text_bytes_) + kValueBytes * text_bytes_;
+}
+
+absl::Status JsonMessage::Parse() {
+  ATTENDANT_ASSIGN_OR_RETURN(std::string text, TakeText(body_, text_bytes_));
+  ATTENDANT_ASSIGN_OR_RETURN(json_, JsonText::Parse(std::move(text)));
+  if (root().kind() != JsonView::Kind::kObject) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the body must be a JSON object, not ", root().kind_name()));
+  }
+  if (!model_.empty()) return absl::OkStatus();
+  ATTENDANT_RETURN_IF_ERROR(root().Read("model", model_));
+  model_.resize(std::min(model_.size(), kMaxIdBytes));  // a longer name belongs to no model
+  return absl::OkStatus();
+}
+
+}  // namespace attendant

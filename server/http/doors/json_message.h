@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/http/json/json_view.h"
+#include "server/requests/request_message.h"
+
+namespace attendant {
+
+// The body of an HTTP request, as it came.
+struct HttpBody {
+  std::string bytes;
+  bool gzip = false;
+  int64_t max_bytes = 0;  // inflated
+};
+
+// INVALID_ARGUMENT for gzip that is damaged or inflates to more than max_bytes.
+absl::StatusOr<int64_t> InflatedBytes(const HttpBody& body);
+// Takes the body, and inflates it. REQUIRES: InflatedBytes returned `bytes`.
+absl::StatusOr<std::string> TakeText(HttpBody& body, int64_t bytes);
+
+// A JSON object as the message of a request.
+class JsonMessage final : public RequestMessage {
+ public:
+  // `model`: what the request's path or headers name; empty: the field `model` does.
+  explicit JsonMessage(HttpBody body, std::string model = "");
+
+  int64_t bytes() const override { return wire_bytes_; }
+  absl::StatusOr<int64_t> Scan() override;
+  absl::Status Parse() override;
+  const std::string& id() const override { return id_; }
+  const std::string& model() const override { return model_; }
+
+  // REQUIRES: Parse returned OK.
+  JsonView root() const { return json_->root(); }
+
+ private:
+  HttpBody body_;
+  const int64_t wire_bytes_;
+  int64_t text_bytes_ = 0;
+  std::optional<JsonText> json_;
+  const std::string id_;  // x-request-id names the request
+  std::string model_;
+};
+
+}  // namespace attendant

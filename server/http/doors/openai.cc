@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/doors/openai.h"
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "kernels/core/base/quote.h"
+#include "kernels/core/status_macros.h"
+#include "server/http/doors/inputs.h"
+#include "server/http/json/json_writer.h"
+#include "server/requests/number_format.h"
+
+namespace attendant {
+namespace {
+
+struct ErrorWords {
+  absl::string_view type;
+  absl::string_view code;  // JSON
+};
+
+ErrorWords WordsOf(int code) {
+  switch (code) {
+    case 401:
+      return {"authentication_error", "\"invalid_api_key\""};
+    case 403:
+      return {"permission_error", "null"};
+    case 404:
+      return {"invalid_request_error", "\"model_not_found\""};
+    case 429:
+      return {"rate_limit_error", "\"rate_limit_exceeded\""};
+    default:
+      return {code < 500 ? "invalid_request_error" : "server_error", "null"};
+  }
+}
+
+HttpResponse OpenAiError(const HttpFailure& failure) {
+  const ErrorWords words = WordsOf(failure.code);
+  HttpResponse response{.code = failure.code, .content_type = "application/json"};
+  response.body = "{\"error\":{\"message\":";
+  AppendJsonString(failure.status.message(), response.body);
+  absl::StrAppend(&response.body, ",\"type\":\"", words.type,
+                  "\",\"param\":null,\"code\":", words.code, "}}");
+  return response;
+}
+
+absl::Status Base64FromJson(JsonView request, bool& base64) {
+  std::string format = "float";
+  ATTENDANT_RETURN_IF_ERROR(request.Read("encoding_format", format));
+  base64 = format == "base64";
+  if (base64 || format == "float") return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("encoding_format must be float or base64, not ", Quote(format)));
+}
+
+absl::Status TruncationFromJson(JsonView request, Truncation& truncation) {
+  std::optional<int64_t> tokens;
+  ATTENDANT_RETURN_IF_ERROR(request.Read("truncate_prompt_tokens", tokens));
+  truncation = tokens ? Truncation::kRight : Truncation::kNone;
+  if (!tokens || *tokens == -1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("truncate_prompt_tokens must be -1, the model's own limit, not ", *tokens));
+}
+
+class EmbeddingsRun final : public DoorRun {
+ public:
+  using DoorRun::DoorRun;
+
+ private:
+  absl::StatusOr<EncodeInput> FromJson(JsonView request) override {
+    EncodeInput input;
+    input.pooled = true;
+    ATTENDANT_RETURN_IF_ERROR(SequencesFromJson(request, "input", limits(), input.sequences));
+    ATTENDANT_RETURN_IF_ERROR(Base64FromJson(request, base64_));
+    ATTENDANT_RETURN_IF_ERROR(DimensionsFromJson(request, "dimensions", input.dims));
+    ATTENDANT_RETURN_IF_ERROR(TruncationFromJson(request, input.truncation));
+    return input;
+  }
+
+  void ToJson(EncodeOutput& output, std::string& json) override {
+    json = "{\"object\":\"list\",\"data\":[";
+    int64_t tokens = 0;
+    for (size_t i = 0; i < output.sequences.size(); ++i) {
+      const EncodedSequence& sequence = output.sequences[i];
+      absl::StrAppend(&json, i == 0 ? "" : ",", "{\"object\":\"embedding\",\"index\":", i,
+                      ",\"embedding\":");
+      AppendEmbedding(sequence.result.pooled, json);
+      json.push_back('}');
+      tokens += sequence.len();
+    }
+    json += "],\"model\":";
+    AppendJsonString(call().model, json);
+    absl::StrAppend(&json, ",\"usage\":{\"prompt_tokens\":", tokens, ",\"total_tokens\":", tokens,
+                    "}}");
+  }
+
+  void AppendEmbedding(const std::vector<float>& values, std::string& json) const {
+    if (!base64_) return AppendJsonFloats(values, json);
+    std::string bytes;
+    AppendValues(values, NumberFormat::kF32, bytes);
+    absl::StrAppend(&json, "\"", absl::Base64Escape(bytes), "\"");
+  }
+
+  bool compressible() const override { return !base64_; }
+
+  bool base64_ = false;
+};
+
+void AppendModel(absl::string_view name, absl::Time created, std::string& json) {
+  json += "{\"id\":";
+  AppendJsonString(name, json);
+  absl::StrAppend(&json, ",\"object\":\"model\",\"created\":", absl::ToUnixSeconds(created),
+                  ",\"owned_by\":\"attendant\"}");
+}
+
+std::set<std::string> ServingModels(const ModelRegistry& models) {
+  std::set<std::string> names;
+  for (const ModelStatus& status : models.List()) {
+    if (!status.is_module && status.Serves()) names.insert(status.name);
+  }
+  return names;
+}
+
+absl::Status ListModels(const ModelRegistry& models, absl::Time created, std::string& json) {
+  json = "{\"object\":\"list\",\"data\":[";
+  for (const std::string& name : ServingModels(models)) {
+    if (json.back() != '[') json.push_back(',');
+    AppendModel(name, created, json);
+  }
+  json += "]}";
+  return absl::OkStatus();
+}
+
+absl::Status DescribeModel(const ModelRegistry& models, const std::string& name, absl::Time created,
+                           std::string& json) {
+  if (!ServingModels(models).contains(name)) {
+    return absl::NotFoundError(absl::StrCat("no model ", Quote(name)));
+  }
+  AppendModel(name, created, json);
+  return absl::OkStatus();
+}
+
+constexpr char kRequestSchema[] = R"({"type":"object","required":["input","model"],"properties":{
+"input":{"oneOf":[{"type":"string"},{"type":"array","items":{"type":"string"}},
+{"type":"array","items":{"type":"integer"}},
+{"type":"array","items":{"type":"array","items":{"type":"integer"}}}]},
+"model":{"type":"string"},"encoding_format":{"enum":["float","base64"],"default":"float"},
+"dimensions":{"type":"integer","minimum":1},"user":{"type":"string"},
+"truncate_prompt_tokens":{"type":"integer","enum":[-1]}}})";
+
+constexpr char kResponseSchema[] = R"({"type":"object","properties":{"object":{"const":"list"},
+"data":{"type":"array","items":{"type":"object","properties":{"object":{"const":"embedding"},
+"index":{"type":"integer"},"embedding":{"oneOf":[{"type":"array","items":{"type":"number"}},
+{"type":"string","contentEncoding":"base64"}]}}}},"model":{"type":"string"},
+"usage":{"type":"object","properties":{"prompt_tokens":{"type":"integer"},
+"total_tokens":{"type":"integer"}}}}})";
+
+}  // namespace
+
+std::vector<HttpRoute> OpenAiRoutes(const DoorDependencies& dependencies) {
+  const ModelRegistry& models = dependencies.encode.requests.models;
+  const absl::Time created = absl::Now();
+  return {
+      MakeHttpRoute("POST", "/v1/embeddings", MethodGroup::kInfer, OpenAiError,
+                    [&dependencies](std::unique_ptr<HttpExchange> exchange) {
+                      StartDoorRun<EmbeddingsRun>(dependencies, Method::kOpenAiEmbeddings,
+                                                  std::move(exchange));
+                    },
+                    {"OpenAI: embeddings of texts or token ids", kRequestSchema, kResponseSchema}),
+      MakeHttpRoute("GET", "/v1/models", MethodGroup::kRead, OpenAiError,
+                    Small(dependencies,
+                          [&models, created](const HttpExchange&, std::string& json) {
+                            return ListModels(models, created, json);
+                          }),
+                    {"OpenAI: the models that serve", "", R"({"type":"object"})"}),
+      MakeHttpRoute("GET", "/v1/models/{model}", MethodGroup::kRead, OpenAiError,
+                    Small(dependencies,
+                          [&models, created](const HttpExchange& exchange, std::string& json) {
+                            return DescribeModel(models, exchange.parameters[0], created, json);
+                          }),
+                    {"OpenAI: one model", "", R"({"type":"object"})"})};
+}
+
+}  // namespace attendant

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way of HTTP requests through connection, gate and runner, whatever their protocol.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/http/gzip.h"
+#include "tests/server/http/doors_fixture.h"
+#include "tests/support/checkpoint.h"
+
+namespace attendant {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr char kPath[] = "/v1/embeddings";
+constexpr char kHello[] = R"({"model":"tiny","input":"hello world"})";
+
+class HttpRequestTest : public DoorsTest {
+ protected:
+  std::string Message(const HttpAnswer& answer) {
+    const nlohmann::json json = Json(answer);
+    return json.contains("error") ? json["error"]["message"].get<std::string>() : answer.body;
+  }
+};
+
+TEST_F(HttpRequestTest, AConnectionServesOneRequestAfterTheOther) {
+  HttpClient client(server_.http_port());
+  for (int i = 0; i < 3; ++i) {
+    client.Post(kPath, kHello);
+    const HttpAnswer answer = client.Read();
+    EXPECT_EQ(answer.code, 200) << answer.body;
+    EXPECT_THAT(answer.head, HasSubstr("Connection: keep-alive\r\n"));
+  }
+  client.Post(kPath, "{}");
+  EXPECT_EQ(client.Read().code, 400);
+  client.Post(kPath, kHello, "Connection: close\r\n");
+  EXPECT_THAT(client.Read().head, HasSubstr("Connection: close\r\n"));
+  EXPECT_EQ(client.ReadAll(), "");
+}
+
+TEST_F(HttpRequestTest, PipelinedRequestsAreAnsweredInOrder) {
+  HttpClient client(server_.http_port());
+  for (int i = 1; i <= 20; ++i) {
+    client.Post(kPath,
+                absl::StrCat(R"({"model":"tiny","input":[)",
+                             std::string(static_cast<size_t>(i - 1) * 2, ' '), "4]}"),
+                absl::StrCat("X-Request-Id: r", i, "\r\n"));
+  }
+  for (int i = 1; i <= 20; ++i) {
+    EXPECT_THAT(client.Read().head, HasSubstr(absl::StrCat("X-Request-Id: r", i, "\r\n")));
+  }
+}
+
+TEST_F(HttpRequestTest, ReadsChunksAndWaitsForContinue) {
+  HttpClient client(server_.http_port());
+  client.Write(absl::StrCat("POST ", kPath, " HTTP/1.1\r\nTransfer-Encoding: chunked\r\n",
+                            "Expect: 100-continue\r\n\r\n"));
+  EXPECT_EQ(client.Read(false).code, 100);
+  for (const char c : std::string(kHello))
+    client.Write(absl::StrCat("1\r\n", std::string(1, c), "\r\n"));
+  client.Write("0\r\n\r\n");
+  EXPECT_EQ(client.Read().code, 200);
+}
+
+TEST_F(HttpRequestTest, GzipGoesInAndOut) {
+  const std::string text = absl::StrCat(R"({"model":"tiny","input":[)", std::string(200, ' '),
+                                        R"("hello")", std::string(4000, ' '), "]}");
+  EXPECT_EQ(Post(kPath, Gzip(text), "Content-Encoding: gzip\r\n").code, 200);
+  std::string many = R"({"model":"tiny","input":["hello")";
+  for (int i = 0; i < 50; ++i) many += R"(,"hello")";
+  many += "]}";
+  const HttpAnswer plain = Post(kPath, many);
+  const HttpAnswer packed = Post(kPath, many, "Accept-Encoding: br, gzip;q=0.5\r\n");
+  EXPECT_THAT(plain.head, Not(HasSubstr("Content-Encoding")));
+  EXPECT_THAT(packed.head, HasSubstr("Content-Encoding: gzip\r\n"));
+  const absl::StatusOr<std::string> inflated =
+      Gunzip(packed.body, GunzippedBytes(packed.body).value_or(0));
+  ASSERT_TRUE(inflated.ok());
+  EXPECT_EQ(*inflated, plain.body);
+}
+
+TEST_F(HttpRequestTest, RefusesBodiesThatItCannotTake) {
+  struct Case {
+    std::string headers, body;
+    int code;
+  };
+  const std::string bomb = Gzip(std::string(size_t{32} << 20, ' '));
+  for (const Case& c : {Case{"Content-Encoding: br\r\n", kHello, 415},
+                        Case{"Content-Encoding: gzip\r\n", kHello, 400},
+                        Case{"Content-Encoding: gzip\r\n", bomb, 400}}) {
+    const HttpAnswer answer = Post(kPath, c.body, c.headers);
+    EXPECT_EQ(answer.code, c.code) << Message(answer);
+    EXPECT_NE(Message(answer), "") << "in OpenAI's shape";
+  }
+  HttpClient client(server_.http_port());
+  client.Write(absl::StrCat("POST ", kPath, " HTTP/1.1\r\nContent-Length: 17000000\r\n\r\n"));
+  EXPECT_EQ(client.Read().code, 413);
+  EXPECT_EQ(server_.Metric(R"(attendant_refused_total{reason="message"})"), 4);
+}
+
+TEST_F(HttpRequestTest, AChunkedBodyHasTheLimitToo) {
+  HttpClient client(server_.http_port());
+  client.Write(absl::StrCat("POST ", kPath, " HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"));
+  const std::string megabyte(size_t{1} << 20, ' ');
+  for (int i = 0; i < 16; ++i) client.Write(absl::StrCat("100000\r\n", megabyte, "\r\n"));
+  client.Write("100000\r\n");
+  EXPECT_EQ(client.Read().code, 413);
+}
+
+TEST_F(HttpRequestTest, HeadersSetDeadlineAndPriority) {
+  for (const char* header :
+       {"X-Request-Timeout-Ms: x", "X-Request-Timeout-Ms: 0", "X-Request-Timeout-Ms: -1",
+        "X-Request-Priority: 101", "X-Request-Priority: high"}) {
+    const HttpAnswer answer = Post(kPath, kHello, absl::StrCat(header, "\r\n"));
+    EXPECT_EQ(answer.code, 400) << header;
+  }
+  EXPECT_EQ(Post(kPath, kHello, "X-Request-Priority: -5\r\n").code, 200);
+  server_.run_gate().Close();
+  HttpClient first(server_.http_port());
+  first.Post(kPath, kHello);
+  server_.run_gate().AwaitWaiting(1);
+  EXPECT_EQ(Post(kPath, kHello, "X-Request-Timeout-Ms: 30\r\n").code, 504);
+  server_.run_gate().Open();
+  EXPECT_EQ(first.Read().code, 200);
+}
+
+TEST_F(HttpRequestTest, ProbesAnswerWhileRequestsWait) {
+  server_.run_gate().Close();
+  std::vector<std::unique_ptr<HttpClient>> clients;
+  for (int i = 0; i < 50; ++i) {
+    clients.push_back(std::make_unique<HttpClient>(server_.http_port()));
+    clients.back()->Post(kPath, kHello);
+  }
+  server_.run_gate().AwaitWaiting(1);
+  const absl::Time start = absl::Now();
+  EXPECT_EQ(Get("/healthz").code, 200);
+  EXPECT_LT(absl::Now() - start, absl::Milliseconds(100));
+  server_.run_gate().Open();
+  for (const auto& client : clients) EXPECT_EQ(client->Read().code, 200);
+}
+
+TEST_F(HttpRequestTest, AClientThatClosesCancels) {
+  server_.run_gate().Close();
+  HttpClient first(server_.http_port());
+  first.Post(kPath, kHello);
+  server_.run_gate().AwaitWaiting(1);
+  HttpClient second(server_.http_port());
+  second.Post(kPath, kHello);
+  server_.AwaitMetric(R"(attendant_queue_requests{model="tiny"})", 1);
+  second.Close();
+  server_.AwaitMetric(
+      R"(attendant_requests_total{code="CANCELLED",method="openai_embeddings",model="tiny"})", 1);
+  server_.run_gate().Open();
+  EXPECT_EQ(first.Read().code, 200);
+}
+
+TEST_F(HttpRequestTest, MemoryComesBack) {
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Post(kPath, kHello).code, 200);
+  HttpClient unfinished(server_.http_port());
+  unfinished.Write(absl::StrCat("POST ", kPath, " HTTP/1.1\r\nContent-Length: 100000\r\n\r\n{"));
+  const auto held = [this](absl::string_view what) {
+    const nlohmann::json page = Json(Get("/connections"));
+    for (const nlohmann::json& entry : page["connections"]) {
+      if (entry[std::string(what)] != 0) return entry[std::string(what)].get<int>();
+    }
+    return 0;
+  };
+  while (held("request_memory_bytes") != 16384) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(held("response_memory_bytes"), 0);
+  unfinished.Close();
+  while (held("request_memory_bytes") != 0) absl::SleepFor(absl::Milliseconds(1));
+}
+
+TEST_F(HttpRequestTest, PathsHaveTheirMethods) {
+  EXPECT_EQ(Get(kPath).code, 405);
+  EXPECT_THAT(Get(kPath).head, HasSubstr("Allow: POST\r\n"));
+  EXPECT_EQ(Post("/v1/models", "{}").code, 405);
+  EXPECT_EQ(Post("/v1/embedding", "{}").code, 404);
+}
+
+TEST_F(HttpRequestTest, ADrainAnswersWhatWasAdmittedAndRefusesTheRest) {
+  server_.run_gate().Close();
+  HttpClient admitted(server_.http_port());
+  admitted.Post(kPath, kHello);
+  server_.run_gate().AwaitWaiting(1);
+  server_.RequestStop();
+  while (Get("/readyz").code != 503) absl::SleepFor(absl::Milliseconds(1));
+  const absl::Time limit = absl::Now() + absl::Seconds(30);
+  while (Post(kPath, kHello, "X-Request-Timeout-Ms: 20\r\n").code != 503) {
+    ASSERT_LT(absl::Now(), limit);
+  }
+  server_.run_gate().Open();
+  EXPECT_EQ(admitted.Read().code, 200);
+  EXPECT_TRUE(server_.AwaitStopped().ok());
+  EXPECT_EQ(Post(kPath, kHello).code, 503);
+}
+
+TEST(HttpAccessTest, ABearerKeyOpensItsGroups) {
+  const TempDirectory directory;
+  WriteFile(directory / "keys", "infer-key-0123456789 a infer\nread-key-0123456789 b read\n");
+  InProcessServer::Options options;
+  options.flags.access.api_keys = directory / "keys";
+  InProcessServer server(options);
+  server.AwaitReady();
+  const auto code = [&server](const std::string& key) {
+    HttpClient client(server.http_port());
+    client.Post(kPath, kHello,
+                key.empty() ? "" : absl::StrCat("Authorization: Bearer ", key, "\r\n"));
+    return client.Read().code;
+  };
+  EXPECT_EQ(code(""), 401);
+  EXPECT_EQ(code("wrong-key-0123456789"), 401);
+  EXPECT_EQ(code("read-key-0123456789"), 403);
+  EXPECT_EQ(code("infer-key-0123456789"), 200);
+  HttpClient client(server.http_port());
+  client.Get("/healthz");
+  EXPECT_EQ(client.Read().code, 200);
+}
+
+}  // namespace
+}  // namespace attendant

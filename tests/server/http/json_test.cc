@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "server/http/json/json_view.h"
+#include "server/http/json/json_writer.h"
+
+namespace attendant {
+namespace {
+
+using testing::HasSubstr;
+using Kind = JsonView::Kind;
+
+TEST(JsonTextTest, ReadsEachKind) {
+  const absl::StatusOr<JsonText> text = JsonText::Parse(
+      R"({"n":null,"b":true,"i":-9223372036854775808,"u":18446744073709551615,"d":1.5,
+          "s":"a\u00e9\n","a":[1,[2],"x"],"o":{}})");
+  ASSERT_TRUE(text.ok()) << text.status();
+  const JsonView root = text->root();
+  EXPECT_EQ(root.kind(), Kind::kObject);
+  EXPECT_FALSE(root.Find("n").has_value()) << "null counts as absent";
+  EXPECT_FALSE(root.Find("nothing").has_value());
+  EXPECT_TRUE(root.Find("b")->Bool());
+  EXPECT_EQ(root.Find("i")->Integer(), std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(root.Find("u")->kind(), Kind::kNumber) << "no 64-bit integer";
+  EXPECT_EQ(root.Find("d")->kind(), Kind::kNumber);
+  EXPECT_EQ(root.Find("s")->String(), "a\xC3\xA9\n");
+  EXPECT_EQ(root.Find("a")->size(), 3u);
+  EXPECT_EQ(root.Find("o")->kind(), Kind::kObject);
+  EXPECT_FALSE(root.Find("a")->Find("x").has_value());
+}
+
+TEST(JsonTextTest, FieldsHaveTypes) {
+  const JsonText text = *JsonText::Parse(R"({"s":"x","i":3,"d":3.0,"b":false})");
+  std::string string;
+  int64_t integer = 7;
+  std::optional<bool> boolean;
+  EXPECT_TRUE(text.root().Read("s", string).ok());
+  EXPECT_TRUE(text.root().Read("nothing", integer).ok());
+  EXPECT_EQ(integer, 7);
+  EXPECT_TRUE(text.root().Read("nothing", boolean).ok());
+  EXPECT_FALSE(boolean.has_value());
+  EXPECT_TRUE(text.root().Read("b", boolean).ok());
+  EXPECT_EQ(boolean, false);
+  EXPECT_EQ(text.root().Read("i", string).message(), "i must be a string, not an integer");
+  EXPECT_EQ(text.root().Read("d", integer).message(), "d must be an integer, not a number");
+  EXPECT_EQ(text.root().Read("s", boolean).message(), "s must be a boolean, not a string");
+}
+
+TEST(JsonTextTest, RefusesWhatIsNotJson) {
+  for (const std::string& text :
+       {std::string(), std::string(" "), std::string("{"), std::string("{}x"), std::string("[1,]"),
+        std::string("{\"a\":01}"), std::string("{'a':1}"), std::string("\"\xff\""),
+        std::string("[1e999]"), std::string("[nan]"), std::string("\0", 1),
+        std::string("\"\\u12\""), std::string("[") + std::string(1 << 16, ' '),
+        std::string(1 << 20, '[')}) {
+    const absl::Status status = JsonText::Parse(text).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text.substr(0, 20);
+  }
+}
+
+TEST(JsonTextTest, DepthHasALimit) {
+  const auto nested = [](int64_t depth) {
+    const auto count = static_cast<size_t>(depth);
+    return std::string(count, '[') + std::string(count, ']');
+  };
+  EXPECT_TRUE(JsonText::Parse(nested(JsonText::kMaxDepth - 1)).ok());
+  EXPECT_THAT(std::string(JsonText::Parse(nested(JsonText::kMaxDepth + 1)).status().message()),
+              HasSubstr("levels deep"));
+}
+
+std::string Written(float value) {
+  std::string json;
+  AppendJsonFloat(value, json);
+  return json;
+}
+
+TEST(JsonWriterTest, FloatsAreShortAndReadBackAsTheSame) {
+  EXPECT_EQ(Written(0.1f), "0.1");
+  EXPECT_EQ(Written(1.0f), "1");
+  EXPECT_EQ(Written(std::nanf("")), "null");
+  EXPECT_EQ(Written(-INFINITY), "null");
+  std::mt19937 random(1);
+  size_t longest = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    const auto bits = static_cast<uint32_t>(random());
+    float value;
+    std::memcpy(&value, &bits, sizeof(value));
+    if (!std::isfinite(value)) continue;
+    const std::string text = Written(value);
+    longest = std::max(longest, text.size());
+    // As clients read it: to a double, and then to f32.
+    EXPECT_EQ(static_cast<float>(std::stod(text)), value) << text;
+  }
+  EXPECT_LT(longest, static_cast<size_t>(kJsonFloatBytes)) << "with its comma";
+}
+
+TEST(JsonWriterTest, Arrays) {
+  std::string json;
+  AppendJsonFloats(std::vector<float>{}, json);
+  AppendJsonFloats(std::vector<float>{1, -0.5f}, json);
+  AppendJsonIntegers(std::vector<int64_t>{-1, 2}, json);
+  EXPECT_EQ(json, "[][1,-0.5][-1,2]");
+}
+
+TEST(JsonWriterTest, StringsAreEscapedAndAlwaysUtf8) {
+  std::string json;
+  AppendJsonString(std::string("a\"\\\n\t\x01\xC3\xA9\xff z\xE2\x82", 12), json);
+  EXPECT_EQ(json, "\"a\\\"\\\\\\n\\t\\u0001\xC3\xA9\xEF\xBF\xBD z\xEF\xBF\xBD\"");
+  EXPECT_TRUE(JsonText::Parse(json).ok());
+}
+
+}  // namespace
+}  // namespace attendant

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "tests/server/http/doors_fixture.h"
+
+namespace attendant {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kPath[] = "/v1/embeddings";
+
+class OpenAiTest : public DoorsTest {
+ protected:
+  nlohmann::json Embed(const std::string& fields) {
+    const HttpAnswer answer = Post(kPath, absl::StrCat(R"({"model":"tiny",)", fields, "}"));
+    EXPECT_EQ(answer.code, 200) << answer.body;
+    return Json(answer);
+  }
+  static std::vector<float> Floats(const nlohmann::json& answer, size_t index) {
+    return answer["data"][index]["embedding"].get<std::vector<float>>();
+  }
+};
+
+TEST_F(OpenAiTest, FloatsAndBase64AreTheBitsOfGrpc) {
+  const auto expected = ByGrpc({"hello world", "hello"});
+  const std::string input = R"("input":["hello world","hello"])";
+  const nlohmann::json floats = Embed(input);
+  EXPECT_EQ(floats["object"], "list");
+  EXPECT_EQ(floats["model"], "tiny");
+  EXPECT_EQ(floats["usage"]["prompt_tokens"], 7);
+  EXPECT_EQ(floats["usage"]["total_tokens"], 7);
+  const nlohmann::json base64 = Embed(input + R"(,"encoding_format":"base64")");
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(floats["data"][i]["object"], "embedding");
+    EXPECT_EQ(floats["data"][i]["index"], i);
+    EXPECT_EQ(Floats(floats, i), expected[i]);
+    std::string bytes;
+    ASSERT_TRUE(absl::Base64Unescape(base64["data"][i]["embedding"].get<std::string>(), &bytes));
+    ASSERT_EQ(bytes.size(), expected[i].size() * sizeof(float));
+    EXPECT_EQ(std::memcmp(bytes.data(), expected[i].data(), bytes.size()), 0);
+  }
+}
+
+TEST_F(OpenAiTest, TakesEveryFormOfInput) {
+  const auto expected = ByGrpc({"hello world"});
+  for (const char* input : {R"("hello world")", R"(["hello world"])", "[2,4,5,3]", "[[2,4,5,3]]"}) {
+    EXPECT_EQ(Floats(Embed(absl::StrCat("\"input\":", input)), 0), expected[0]) << input;
+  }
+  EXPECT_EQ(Embed(R"("input":["hello",[2,4,3]])")["data"].size(), 2u);
+}
+
+TEST_F(OpenAiTest, DimensionsAreCutAndNormalizedAgain) {
+  const std::vector<float> values = Floats(Embed(R"("input":"hello","dimensions":4)"), 0);
+  ASSERT_EQ(values.size(), 4u);
+  float squares = 0;
+  for (const float value : values) squares += value * value;
+  EXPECT_NEAR(squares, 1, 1e-5);
+}
+
+TEST_F(OpenAiTest, ALongTextIsRefusedUnlessItMayBeCut) {
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += "hello ";
+  const HttpAnswer refused = Post(kPath, absl::StrCat(R"({"model":"tiny","input":")", text, "\"}"));
+  EXPECT_EQ(refused.code, 400);
+  EXPECT_THAT(refused.body, HasSubstr("32"));
+  const nlohmann::json cut =
+      Embed(absl::StrCat(R"("truncate_prompt_tokens":-1,"input":")", text, "\""));
+  EXPECT_EQ(cut["usage"]["prompt_tokens"], 32);
+}
+
+TEST_F(OpenAiTest, ErrorsHaveOpenAisShape) {
+  struct Case {
+    const char* body;
+    int code;
+    const char* message;
+  };
+  for (const Case& c : {
+           Case{"", 400, "not valid JSON"},
+           Case{"[]", 400, "the body must be a JSON object, not an array"},
+           Case{R"({"input":"x"})", 400, "model is missing"},
+           Case{R"({"model":"nobody","input":"x"})", 404, "nobody"},
+           Case{R"({"model":1,"input":"x"})", 400, "model must be a string, not an integer"},
+           Case{R"({"model":"tiny"})", 400, "input is missing"},
+           Case{R"({"model":"tiny","input":[]})", 400, "input is empty"},
+           Case{R"({"model":"tiny","input":[[]]})", 400, "token_ids is empty"},
+           Case{R"({"model":"tiny","input":{}})", 400, "input must be a string, an array"},
+           Case{R"({"model":"tiny","input":[1,"x"]})", 400, "input[1] must be a token id"},
+           Case{R"({"model":"tiny","input":["x",1]})", 400, "input[1] must be a string or"},
+           Case{R"({"model":"tiny","input":[[1.5]]})", 400, "input[0][0] must be a token id"},
+           Case{R"({"model":"tiny","input":[64]})", 400, "token_ids[0] is 64"},
+           Case{R"({"model":"tiny","input":"x","dimensions":0})", 400, "dimensions is 0"},
+           Case{R"({"model":"tiny","input":"x","dimensions":17})", 400, "dims is 17"},
+           Case{R"({"model":"tiny","input":"x","dimensions":"8"})", 400, "dimensions must be"},
+           Case{R"({"model":"tiny","input":"x","encoding_format":"f16"})", 400, "encoding_format"},
+           Case{R"({"model":"tiny","input":"x","truncate_prompt_tokens":5})", 400, "must be -1"},
+       }) {
+    const HttpAnswer answer = Post(kPath, c.body);
+    const nlohmann::json json = Json(answer);
+    EXPECT_EQ(answer.code, c.code) << c.body;
+    ASSERT_TRUE(json.contains("error")) << answer.body;
+    EXPECT_THAT(json["error"]["message"].get<std::string>(), HasSubstr(c.message)) << c.body;
+    EXPECT_EQ(json["error"]["type"], "invalid_request_error");
+    EXPECT_TRUE(json["error"].contains("code") && json["error"].contains("param"));
+  }
+}
+
+TEST_F(OpenAiTest, ListsModels) {
+  const nlohmann::json list = Json(Get("/v1/models"));
+  EXPECT_EQ(list["object"], "list");
+  ASSERT_EQ(list["data"].size(), 1u);
+  EXPECT_EQ(list["data"][0]["id"], "tiny");
+  EXPECT_EQ(list["data"][0]["object"], "model");
+  EXPECT_EQ(Json(Get("/v1/models/tiny")), list["data"][0]);
+  const HttpAnswer none = Get("/v1/models/nobody");
+  EXPECT_EQ(none.code, 404);
+  EXPECT_EQ(Json(none)["error"]["code"], "model_not_found");
+}
+
+}  // namespace
+}  // namespace attendant

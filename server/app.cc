@@ -14,6 +14,7 @@
 #include "kernels/core/threads/cpu_budget.h"
 #include "server/grpc_server.h"
 #include "server/http/doors/openai.h"
+#include "server/http/doors/tei.h"
 #include "server/model_log.h"
 #include "server/models/attention_model.h"
 #include "server/models/model_loader.h"
@@ -234,7 +235,7 @@ HttpDoors App::Doors(const ServerFlags& flags) {
   HttpDoors doors{.requests = &request_dependencies_, .limits = flags.http};
   doors.limits.max_request_bytes = flags.max_request_bytes;
   doors.limits.max_write_s = flags.max_write_s;
-  for (const auto make : {OpenAiRoutes}) {
+  for (const auto make : {OpenAiRoutes, TeiRoutes}) {
     std::vector<HttpRoute> routes = make(door_dependencies_);
     std::move(routes.begin(), routes.end(), std::back_inserter(doors.routes));
   }

@@ -107,6 +107,8 @@ class Batcher {
   Batcher(const Batcher&) = delete;
   Batcher& operator=(const Batcher&) = delete;
 
+  const BatcherOptions& options() const { return options_; }
+
   // Admits or refuses; either way request.done is called exactly once. Returns 0 for a refused
   // request, and for one without sequences, which is admitted and ends at once. A full queue says
   // when to come back (RetryAfter in retry_hint.h).

@@ -26,12 +26,17 @@ enum class Method {
   kAttendStream,
   // Of HTTP.
   kOpenAiEmbeddings,
+  kTeiEmbed,
+  kTeiEmbedAll,
+  kTeiSimilarity,
+  kTeiTokenize,
 };
-inline constexpr int kNumMethods = 6;
+inline constexpr int kNumMethods = 10;
 
 // The methods of an encoder and of an attention model.
-inline constexpr Method kEncoderMethods[] = {Method::kEncode, Method::kEncodeStream,
-                                             Method::kModelInfer, Method::kOpenAiEmbeddings};
+inline constexpr Method kEncoderMethods[] = {
+    Method::kEncode,   Method::kEncodeStream, Method::kModelInfer,    Method::kOpenAiEmbeddings,
+    Method::kTeiEmbed, Method::kTeiEmbedAll,  Method::kTeiSimilarity, Method::kTeiTokenize};
 inline constexpr Method kAttentionMethods[] = {Method::kAttend, Method::kAttendStream};
 
 // Why the server itself refused a request or ended a call, whatever the model: the label `reason`.

@@ -129,6 +129,15 @@ absl::StatusOr<TokenizedText> TokenizerPipeline::Assemble(std::span<const absl::
   return tokenized;
 }
 
+TokenizerPipeline::SpecialTokens TokenizerPipeline::special_tokens() const {
+  const std::vector<TemplatePart>& parts = parts_.sequence.single;
+  const auto text = std::find_if(parts.begin(), parts.end(), [](const TemplatePart& part) {
+    return part.text != TemplatePart::kSpecialToken;
+  });
+  const auto before = static_cast<size_t>(text - parts.begin());
+  return {.before = before, .after = parts.size() - before - 1};
+}
+
 bool TokenizerPipeline::AppendText(absl::string_view text, Ids& ids) const {
   return raw_tokens_.Split(text, [&](const AddedTokens::Part& part) {
     if (part.id == ByteTrie::kNoId) {

@@ -35,6 +35,7 @@ class TokenizerPipeline final : public Tokenizer {
                                          const TokenizerOptions& options) const override;
   absl::StatusOr<TokenizedText> TokenizePair(absl::string_view first, absl::string_view second,
                                              const TokenizerOptions& options) const override;
+  SpecialTokens special_tokens() const override;
   absl::string_view TokenString(int32_t id) const override { return parts_.strings.Find(id); }
   int64_t vocab() const override { return parts_.vocab; }
 

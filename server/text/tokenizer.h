@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -41,6 +42,12 @@ class Tokenizer {
   virtual absl::StatusOr<TokenizedText> TokenizePair(absl::string_view first,
                                                      absl::string_view second,
                                                      const TokenizerOptions& options) const = 0;
+
+  // How many special tokens stand around those of a text.
+  struct SpecialTokens {
+    size_t before = 0, after = 0;
+  };
+  virtual SpecialTokens special_tokens() const = 0;
 
   // The token of an id, "##ing" or "[SEP]"; empty for an id that has no token.
   // Holds as long as the tokenizer.

@@ -99,8 +99,8 @@ TABLE = {
         private="boost zlib"),
     "server/http/json": row("server/text/unicode", "absl", private="simdjson"),
     "server/http/doors": row(
-        "kernels/core server/access server/http server/http/json server/limits server/metrics "
-        "server/models server/requests", "absl"),
+        "kernels/core server/access server/batching server/http server/http/json server/limits server/metrics "
+        "server/models server/requests server/text", "absl"),
     "server": row(
         "client/flags kernels/core kernels/core/threads kernels/backends server/access server/limits server/net server/threads server/batching "
         "server/models server/metrics server/requests server/rpc server/rpc/* server/http server/http/*",

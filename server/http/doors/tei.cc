@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/doors/tei.h"
+
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/core/base/quote.h"
+#include "kernels/core/status_macros.h"
+#include "server/batching/batcher.h"
+#include "server/http/doors/inputs.h"
+#include "server/http/doors/tei_parts.h"
+#include "server/http/json/json_writer.h"
+
+namespace attendant {
+namespace {
+
+absl::string_view ErrorTypeOf(int code) {
+  switch (code) {
+    case 429:
+      return "Overloaded";
+    case 503:
+      return "Unhealthy";
+    default:
+      return code < 500 ? "Validation" : "Backend";
+  }
+}
+
+// [embed(sequence), ...]
+template <typename Append>
+void AppendEach(const EncodeOutput& output, std::string& json, Append append) {
+  json.push_back('[');
+  for (const EncodedSequence& sequence : output.sequences) {
+    if (&sequence != &output.sequences.front()) json.push_back(',');
+    append(sequence);
+  }
+  json.push_back(']');
+}
+
+class EmbedRun final : public DoorRun {
+ public:
+  using DoorRun::DoorRun;
+
+ private:
+  absl::StatusOr<EncodeInput> FromJson(JsonView request) override {
+    EncodeInput input;
+    input.pooled = true;
+    input.normalize = true;
+    ATTENDANT_RETURN_IF_ERROR(TeiTruncationFromJson(request, input.truncation));
+    ATTENDANT_RETURN_IF_ERROR(SequencesFromJson(request, "inputs", limits(), input.sequences));
+    ATTENDANT_RETURN_IF_ERROR(DimensionsFromJson(request, "dimensions", input.dims));
+    ATTENDANT_RETURN_IF_ERROR(request.Read("normalize", input.normalize));
+    return input;
+  }
+
+  void ToJson(EncodeOutput& output, std::string& json) override {
+    AppendEach(output, json, [&json](const EncodedSequence& sequence) {
+      AppendJsonFloats(sequence.result.pooled, json);
+    });
+  }
+};
+
+class EmbedAllRun final : public DoorRun {
+ public:
+  using DoorRun::DoorRun;
+
+ private:
+  absl::StatusOr<EncodeInput> FromJson(JsonView request) override {
+    EncodeInput input;
+    input.last_hidden_state = true;
+    ATTENDANT_RETURN_IF_ERROR(TeiTruncationFromJson(request, input.truncation));
+    ATTENDANT_RETURN_IF_ERROR(SequencesFromJson(request, "inputs", limits(), input.sequences));
+    return input;
+  }
+
+  void ToJson(EncodeOutput& output, std::string& json) override {
+    const auto hidden = static_cast<size_t>(output.layers.hidden);
+    AppendEach(output, json, [&json, hidden](const EncodedSequence& sequence) {
+      const std::span<const float> states = sequence.result.last_hidden_state;
+      json.push_back('[');
+      for (size_t i = 0; i < states.size(); i += hidden) {
+        if (i > 0) json.push_back(',');
+        AppendJsonFloats(states.subspan(i, hidden), json);
+      }
+      json.push_back(']');
+    });
+  }
+};
+
+// The first sequence against each of the others.
+class SimilarityRun final : public DoorRun {
+ public:
+  using DoorRun::DoorRun;
+
+ private:
+  absl::StatusOr<EncodeInput> FromJson(JsonView request) override {
+    EncodeInput input;
+    input.pooled = true;
+    input.normalize = true;
+    const std::optional<JsonView> inputs = request.Find("inputs");
+    if (!inputs) return absl::InvalidArgumentError("inputs is missing");
+    if (inputs->kind() != JsonView::Kind::kObject) {
+      return WrongJsonType("inputs", "an object", *inputs);
+    }
+    std::optional<std::string> source;
+    ATTENDANT_RETURN_IF_ERROR(inputs->Read("source_sentence", source));
+    if (!source) return absl::InvalidArgumentError("source_sentence is missing");
+    input.sequences.emplace_back(*std::move(source));
+    ATTENDANT_RETURN_IF_ERROR(TextsFromJson(*inputs, "sentences", limits(), input.sequences));
+    input.truncation = Truncation::kNone;
+    const std::optional<JsonView> parameters = request.Find("parameters");
+    if (parameters) {
+      ATTENDANT_RETURN_IF_ERROR(TeiTruncationFromJson(*parameters, input.truncation));
+    }
+    return input;
+  }
+
+  void ToJson(EncodeOutput& output, std::string& json) override {
+    const std::vector<float>& source = output.sequences[0].result.pooled;
+    std::vector<float> similarities;
+    for (size_t i = 1; i < output.sequences.size(); ++i) {
+      const std::vector<float>& other = output.sequences[i].result.pooled;
+      similarities.push_back(std::inner_product(source.begin(), source.end(), other.begin(), 0.0f));
+    }
+    AppendJsonFloats(similarities, json);
+  }
+};
+
+absl::string_view PoolingName(Pooling pooling) {
+  switch (pooling) {
+    case Pooling::kCls:
+      return "cls";
+    case Pooling::kMax:
+      return "max";
+    case Pooling::kLast:
+      return "last_token";
+    case Pooling::kMean:
+    case Pooling::kNone:
+      break;
+  }
+  return "mean";
+}
+
+absl::Status Info(const DoorDependencies& dependencies, const HttpExchange& exchange,
+                  std::string& json) {
+  const ModelRegistry& models = dependencies.encode.requests.models;
+  ATTENDANT_ASSIGN_OR_RETURN(const std::string name, ModelFromHeaders(exchange.header, models));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::shared_ptr<EncoderModel> model, models.Find(name));
+  const BatcherOptions& batcher = model->batcher->options();
+  absl::StrAppend(&json, "{\"model_id\":");
+  AppendJsonString(name, json);
+  absl::StrAppend(
+      &json, ",\"model_sha\":null,\"model_dtype\":\"", DTypeName(model->encoder->info().dtype),
+      "\",\"model_type\":{\"embedding\":{\"pooling\":\"", PoolingName(model->sentence.pooling),
+      "\"}},\"max_concurrent_requests\":", batcher.max_queued_requests,
+      ",\"max_input_length\":", model->sentence.max_text_tokens,
+      ",\"max_batch_tokens\":", batcher.max_batch_tokens,
+      ",\"max_batch_requests\":", batcher.max_batch_sequences,
+      ",\"max_client_batch_size\":", dependencies.encode.limits.max_request_sequences,
+      ",\"auto_truncate\":false,\"tokenization_workers\":1,\"version\":\"", dependencies.version,
+      "\",\"sha\":null,\"docker_label\":null}");
+  return absl::OkStatus();
+}
+
+template <typename Run>
+HttpRoute RunRoute(const DoorDependencies& dependencies, const char* path, Method method,
+                   HttpRouteDoc doc) {
+  return MakeHttpRoute(
+      "POST", path, MethodGroup::kInfer, TeiError,
+      [&dependencies, method](std::unique_ptr<HttpExchange> exchange) {
+        StartUnnamedRun<Run>(dependencies, method, std::move(exchange));
+      },
+      std::move(doc));
+}
+
+constexpr char kEmbedSchema[] = R"({"type":"object","required":["inputs"],"properties":{
+"inputs":{"oneOf":[{"type":"string"},{"type":"array","items":{"type":"string"}},
+{"type":"array","items":{"type":"integer"}},
+{"type":"array","items":{"type":"array","items":{"type":"integer"}}}]},
+"truncate":{"type":"boolean","default":false},"truncation_direction":{"enum":["right","Right"]},
+"normalize":{"type":"boolean","default":true},"dimensions":{"type":"integer","minimum":1}}})";
+
+constexpr char kSimilaritySchema[] = R"({"type":"object","required":["inputs"],"properties":{
+"inputs":{"type":"object","required":["source_sentence","sentences"],"properties":{
+"source_sentence":{"type":"string"},"sentences":{"type":"array","items":{"type":"string"}}}},
+"parameters":{"type":"object","properties":{"truncate":{"type":"boolean"},
+"truncation_direction":{"enum":["right","Right"]}}}}})";
+
+constexpr char kVectors[] =
+    R"({"type":"array","items":{"type":"array","items":{"type":"number"}}})";
+constexpr char kVectorsOfTokens[] = R"({"type":"array","items":{"type":"array",
+"items":{"type":"array","items":{"type":"number"}}}})";
+
+}  // namespace
+
+HttpResponse TeiError(const HttpFailure& failure) {
+  HttpResponse response{.code = failure.code, .content_type = "application/json"};
+  response.body = "{\"error\":";
+  AppendJsonString(failure.status.message(), response.body);
+  absl::StrAppend(&response.body, ",\"error_type\":\"", ErrorTypeOf(failure.code), "\"}");
+  return response;
+}
+
+absl::Status TeiTruncationFromJson(JsonView request, Truncation& truncation) {
+  bool truncate = false;
+  ATTENDANT_RETURN_IF_ERROR(request.Read("truncate", truncate));
+  truncation = truncate ? Truncation::kRight : Truncation::kNone;
+  std::string direction = "right";
+  ATTENDANT_RETURN_IF_ERROR(request.Read("truncation_direction", direction));
+  if (!absl::EqualsIgnoreCase(direction, "right")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("truncation_direction must be right, not ", Quote(direction)));
+  }
+  if (!request.Find("prompt_name")) return absl::OkStatus();
+  return absl::InvalidArgumentError("prompt_name is not supported: put the prompt into the text");
+}
+
+std::vector<HttpRoute> TeiRoutes(const DoorDependencies& dependencies) {
+  return {
+      RunRoute<EmbedRun>(dependencies, "/embed", Method::kTeiEmbed,
+                         {"TEI: embeddings of texts or token ids", kEmbedSchema, kVectors}),
+      RunRoute<EmbedAllRun>(dependencies, "/embed_all", Method::kTeiEmbedAll,
+                            {"TEI: an embedding of each token", kEmbedSchema, kVectorsOfTokens}),
+      RunRoute<SimilarityRun>(dependencies, "/similarity", Method::kTeiSimilarity,
+                              {"TEI: cosine similarities of one sentence to others",
+                               kSimilaritySchema, R"({"type":"array","items":{"type":"number"}})"}),
+      TeiTokenizeRoute(dependencies),
+      MakeHttpRoute("GET", "/info", MethodGroup::kRead, TeiError,
+                    Small(dependencies,
+                          [&dependencies](const HttpExchange& exchange, std::string& json) {
+                            return Info(dependencies, exchange, json);
+                          }),
+                    {"TEI: the model and the limits", "", R"({"type":"object"})"})};
+}
+
+}  // namespace attendant

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "server/http/doors/door_call.h"
+#include "server/http/http_types.h"
+
+namespace attendant {
+
+// text-embeddings-inference's /embed, /embed_all, /similarity, /tokenize and /info. Requests name
+// no model: the header x-model does where the server has several. `dependencies` must outlive the
+// routes.
+std::vector<HttpRoute> TeiRoutes(const DoorDependencies& dependencies);
+
+}  // namespace attendant

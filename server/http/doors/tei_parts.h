@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "absl/status/status.h"
+#include "server/http/doors/door_call.h"
+#include "server/http/http_types.h"
+#include "server/http/json/json_view.h"
+#include "server/requests/encode_types.h"
+
+namespace attendant {
+
+// {"error": .., "error_type": ..}
+HttpResponse TeiError(const HttpFailure& failure);
+
+// Reads truncate and truncation_direction. INVALID_ARGUMENT also for what the server does not have:
+// cutting on the left, and prompts.
+absl::Status TeiTruncationFromJson(JsonView request, Truncation& truncation);
+
+// POST /tokenize
+HttpRoute TeiTokenizeRoute(const DoorDependencies& dependencies);
+
+}  // namespace attendant

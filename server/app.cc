@@ -15,6 +15,7 @@
 #include "server/grpc_server.h"
 #include "server/http/doors/openai.h"
 #include "server/http/doors/tei.h"
+#include "server/http/kserve/routes.h"
 #include "server/model_log.h"
 #include "server/models/attention_model.h"
 #include "server/models/model_loader.h"
@@ -235,7 +236,7 @@ HttpDoors App::Doors(const ServerFlags& flags) {
   HttpDoors doors{.requests = &request_dependencies_, .limits = flags.http};
   doors.limits.max_request_bytes = flags.max_request_bytes;
   doors.limits.max_write_s = flags.max_write_s;
-  for (const auto make : {OpenAiRoutes, TeiRoutes}) {
+  for (const auto make : {OpenAiRoutes, TeiRoutes, KServeRoutes}) {
     std::vector<HttpRoute> routes = make(door_dependencies_);
     std::move(routes.begin(), routes.end(), std::back_inserter(doors.routes));
   }

@@ -30,13 +30,15 @@ enum class Method {
   kTeiEmbedAll,
   kTeiSimilarity,
   kTeiTokenize,
+  kHttpModelInfer,
 };
-inline constexpr int kNumMethods = 10;
+inline constexpr int kNumMethods = 11;
 
 // The methods of an encoder and of an attention model.
 inline constexpr Method kEncoderMethods[] = {
-    Method::kEncode,   Method::kEncodeStream, Method::kModelInfer,    Method::kOpenAiEmbeddings,
-    Method::kTeiEmbed, Method::kTeiEmbedAll,  Method::kTeiSimilarity, Method::kTeiTokenize};
+    Method::kEncode,           Method::kEncodeStream, Method::kModelInfer,
+    Method::kOpenAiEmbeddings, Method::kTeiEmbed,     Method::kTeiEmbedAll,
+    Method::kTeiSimilarity,    Method::kTeiTokenize,  Method::kHttpModelInfer};
 inline constexpr Method kAttentionMethods[] = {Method::kAttend, Method::kAttendStream};
 
 // Why the server itself refused a request or ended a call, whatever the model: the label `reason`.

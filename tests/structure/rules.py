@@ -101,6 +101,9 @@ TABLE = {
     "server/http/doors": row(
         "kernels/core server/access server/batching server/http server/http/json server/limits server/metrics "
         "server/models server/requests server/text", "absl"),
+    "server/http/kserve": row(
+        "proto kernels/core server/access server/http server/http/doors server/http/json server/metrics server/models "
+        "server/requests server/rpc/kserve", "absl protobuf"),
     "server": row(
         "client/flags kernels/core kernels/core/threads kernels/backends server/access server/limits server/net server/threads server/batching "
         "server/models server/metrics server/requests server/rpc server/rpc/* server/http server/http/*",

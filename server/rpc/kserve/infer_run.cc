@@ -13,7 +13,6 @@
 #include "kernels/core/status_macros.h"
 #include "server/rpc/kserve/parameters.h"
 #include "server/rpc/kserve/tensors.h"
-#include "server/rpc/scan/received_message.h"
 
 namespace attendant {
 namespace {
@@ -22,11 +21,12 @@ class InferRun final : public EncodeRun {
  public:
   // `regions` is null where there is no shared memory.
   InferRun(const EncodeDependencies& dependencies, const KServeModels& models,
-           const SharedMemoryRegions* regions, RequestCall call,
+           const SharedMemoryRegions* regions, const InferMessageAccess& access, RequestCall call,
            inference::ModelInferResponse& response)
       : EncodeRun(dependencies, std::move(call)),
         models_(models),
         regions_(regions),
+        access_(access),
         response_(response) {}
 
  private:
@@ -35,13 +35,13 @@ class InferRun final : public EncodeRun {
   }
 
   absl::StatusOr<std::shared_ptr<EncoderModel>> FindModel() override {
-    const auto& request = Parsed<inference::ModelInferRequest>(message());
+    const inference::ModelInferRequest& request = access_.request(message());
     ATTENDANT_ASSIGN_OR_RETURN(ref_, models_.Find(request.model_name(), request.model_version()));
     return ref_.model;
   }
 
   absl::StatusOr<EncodeInput> FromMessage() override {
-    const auto& request = Parsed<inference::ModelInferRequest>(message());
+    const inference::ModelInferRequest& request = access_.request(message());
     ATTENDANT_ASSIGN_OR_RETURN(const InferParameters parameters, FromProto(request.parameters()));
     ATTENDANT_RETURN_IF_ERROR(CheckRequestedOutputs(request, ref_.info, regions_ != nullptr));
     ATTENDANT_ASSIGN_OR_RETURN(const SharedInputs shared, ReadSharedInputs(request));
@@ -62,6 +62,11 @@ class InferRun final : public EncodeRun {
     ref_.model->statistics.Enter(ref_.info.kind);
     entered_ = true;
     return pending;
+  }
+
+  int64_t TextBytes(const EncodeOutput& output) const override {
+    constexpr auto kValueBytes = static_cast<int64_t>(sizeof(float));
+    return output.response_bytes / kValueBytes * access_.text_bytes(message());
   }
 
   void ToMessage(EncodeOutput& output) override {
@@ -132,6 +137,7 @@ class InferRun final : public EncodeRun {
 
   const KServeModels& models_;
   const SharedMemoryRegions* const regions_;
+  const InferMessageAccess& access_;
   inference::ModelInferResponse& response_;
   std::optional<SharedTensor> shared_output_;
   SharedRange shared_range_;  // of the output
@@ -143,10 +149,10 @@ class InferRun final : public EncodeRun {
 }  // namespace
 
 void StartInfer(const EncodeDependencies& dependencies, const KServeModels& models,
-                const SharedMemoryRegions* regions, RequestCall call,
-                inference::ModelInferResponse& response) {
+                const SharedMemoryRegions* regions, const InferMessageAccess& access,
+                RequestCall call, inference::ModelInferResponse& response) {
   RequestRun::Start(
-      std::make_unique<InferRun>(dependencies, models, regions, std::move(call), response));
+      std::make_unique<InferRun>(dependencies, models, regions, access, std::move(call), response));
 }
 
 }  // namespace attendant

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+
 #include "inference/grpc_service.pb.h"
 #include "server/requests/encode_run.h"
 #include "server/rpc/kserve/models.h"
@@ -8,10 +10,17 @@
 
 namespace attendant {
 
+// How a transport holds the message of a ModelInfer request, once it is parsed.
+struct InferMessageAccess {
+  const inference::ModelInferRequest& (*request)(const RequestMessage& message);
+  // What each value of the output takes in the answer beyond its f32, where it becomes text.
+  int64_t (*text_bytes)(const RequestMessage& message);
+};
+
 // Runs one ModelInfer request, unary or of a stream, to its end (RequestRun::Start). `regions` is
 // null where there is no shared memory. All references outlive the request.
 void StartInfer(const EncodeDependencies& dependencies, const KServeModels& models,
-                const SharedMemoryRegions* regions, RequestCall call,
-                inference::ModelInferResponse& response);
+                const SharedMemoryRegions* regions, const InferMessageAccess& access,
+                RequestCall call, inference::ModelInferResponse& response);
 
 }  // namespace attendant

@@ -117,6 +117,15 @@ TensorSpec OutputSpecOf(const KServeModelInfo& model) {
   return output;
 }
 
+void FillServerMetadata(const std::string& version, inference::ServerMetadataResponse& metadata) {
+  metadata.set_name(std::string(kBackend));
+  metadata.set_version(version);
+  for (const char* extension : {"binary_tensor_data", "model_configuration", "model_repository",
+                                "parameters", "schedule_policy", "statistics"}) {
+    metadata.add_extensions(extension);
+  }
+}
+
 void ToProto(const KServeModelInfo& model, inference::ModelMetadataResponse& metadata) {
   metadata.set_name(model.name);
   for (const std::string& version : model.versions) metadata.add_versions(version);
@@ -222,6 +231,21 @@ std::vector<KServeModelRef> KServeModels::ListReady() const {
     }
   }
   return all;
+}
+
+absl::Status KServeModels::FillStatistics(absl::string_view name, absl::string_view version,
+                                          inference::ModelStatisticsResponse& response) const {
+  std::vector<KServeModelRef> wanted;
+  if (name.empty()) {
+    wanted = ListReady();
+  } else {
+    ATTENDANT_ASSIGN_OR_RETURN(KServeModelRef found, Find(name, version));
+    wanted.push_back(std::move(found));
+  }
+  for (const KServeModelRef& found : wanted) {
+    ToProto(found.info, found.statistics().Snapshot(), *response.add_model_stats());
+  }
+  return absl::OkStatus();
 }
 
 void KServeModels::FillIndex(bool ready_only, inference::RepositoryIndexResponse& index) const {

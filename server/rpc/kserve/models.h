@@ -56,6 +56,7 @@ struct TensorSpec {
 std::vector<TensorSpec> InputSpecs(ServedName kind);
 TensorSpec OutputSpecOf(const KServeModelInfo& model);  // every served name has one output
 
+void FillServerMetadata(const std::string& version, inference::ServerMetadataResponse& metadata);
 void ToProto(const KServeModelInfo& model, inference::ModelMetadataResponse& metadata);
 void ToProto(const KServeModelInfo& model, inference::ModelConfig& config);
 void ToProto(const KServeModelInfo& model, const ModelStatisticsSnapshot& snapshot,
@@ -77,6 +78,10 @@ class KServeModels {
 
   // Every name of every loaded version.
   std::vector<KServeModelRef> ListReady() const;
+
+  // Of one model, or of all that are ready for an empty name. Errors as Find's.
+  absl::Status FillStatistics(absl::string_view name, absl::string_view version,
+                              inference::ModelStatisticsResponse& response) const;
 
   // Every name of every version; of a model that has never loaded, NAME alone. `ready_only` leaves
   // out what does not serve.

@@ -114,13 +114,7 @@ void KServeService::ServeServer() {
   ServeSmall<inference::ServerMetadataRequest, inference::ServerMetadataResponse>(
       "ServerMetadata", MethodGroup::kRead,
       [this](const auto& /*request*/, inference::ServerMetadataResponse& response) {
-        response.set_name("attendant");
-        response.set_version(version_);
-        for (const char* extension :
-             {"binary_tensor_data", "model_configuration", "model_repository", "parameters",
-              "schedule_policy", "statistics"}) {
-          response.add_extensions(extension);
-        }
+        FillServerMetadata(version_, response);
         return absl::OkStatus();
       });
 }
@@ -151,7 +145,10 @@ void KServeService::ServeModels() {
       });
   ServeSmall<inference::ModelStatisticsRequest, inference::ModelStatisticsResponse>(
       "ModelStatistics", MethodGroup::kRead,
-      [this](const auto& request, auto& response) { return Statistics(request, response); });
+      [this](const inference::ModelStatisticsRequest& request,
+             inference::ModelStatisticsResponse& response) {
+        return models_.FillStatistics(request.name(), request.version(), response);
+      });
   ServeSmall<inference::RepositoryIndexRequest, inference::RepositoryIndexResponse>(
       "RepositoryIndex", MethodGroup::kRead,
       [this](const inference::RepositoryIndexRequest& request,
@@ -160,22 +157,6 @@ void KServeService::ServeModels() {
         models_.FillIndex(request.ready(), response);
         return absl::OkStatus();
       });
-}
-
-absl::Status KServeService::Statistics(const inference::ModelStatisticsRequest& request,
-                                       inference::ModelStatisticsResponse& response) const {
-  std::vector<KServeModelRef> wanted;
-  if (request.name().empty()) {
-    wanted = models_.ListReady();
-  } else {
-    ATTENDANT_ASSIGN_OR_RETURN(KServeModelRef found,
-                               models_.Find(request.name(), request.version()));
-    wanted.push_back(std::move(found));
-  }
-  for (const KServeModelRef& found : wanted) {
-    ToProto(found.info, found.statistics().Snapshot(), *response.add_model_stats());
-  }
-  return absl::OkStatus();
 }
 
 void KServeService::ServeInference() {
@@ -213,7 +194,10 @@ void KServeService::Infer(absl::Time deadline, std::shared_ptr<CallState> state,
       .deadline = deadline,
       .state = std::move(state),
       .done = std::move(done)};
-  StartInfer(dependencies_, models_, regions_.get(), std::move(call), response);
+  static constexpr InferMessageAccess kAccess = {
+      .request = Parsed<inference::ModelInferRequest>,
+      .text_bytes = [](const RequestMessage&) { return int64_t{0}; }};
+  StartInfer(dependencies_, models_, regions_.get(), kAccess, std::move(call), response);
 }
 
 template <typename Request, typename Response>

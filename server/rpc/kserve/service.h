@@ -55,8 +55,6 @@ class KServeService final : public RawService<inference::GRPCInferenceService> {
                    void (ModelRegistry::*change)(const std::string&, ModelRegistry::Done));
 
   InferStream* StartStream(IncomingCall& call);
-  absl::Status Statistics(const inference::ModelStatisticsRequest& request,
-                          inference::ModelStatisticsResponse& response) const;
   // Starts one request, unary or of a stream.
   void Infer(absl::Time deadline, std::shared_ptr<CallState> state, grpc::ByteBuffer& request,
              inference::ModelInferResponse& response, UnaryCall::Done done);

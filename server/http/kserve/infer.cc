@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/kserve/infer.h"
+
+#include <cstring>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "kernels/core/base/quote.h"
+#include "server/http/json/json_writer.h"
+#include "server/http/kserve/infer_message.h"
+#include "server/rpc/kserve/infer_run.h"
+
+namespace attendant {
+namespace {
+
+constexpr char kHeaderLength[] = "inference-header-content-length";
+
+// A request from its arrival until its answer is sent.
+struct Inference {
+  std::unique_ptr<HttpExchange> exchange;
+  InferForm form;
+  inference::ModelInferResponse response;
+};
+
+const InferMessage& MessageOf(const RequestMessage& message) {
+  return static_cast<const InferMessage&>(message);
+}
+
+constexpr InferMessageAccess kAccess = {
+    .request = [](const RequestMessage& message) -> const inference::ModelInferRequest& {
+      return MessageOf(message).request();
+    },
+    .text_bytes = [](const RequestMessage& message) -> int64_t {
+      return MessageOf(message).form().binary ? 0 : kJsonFloatBytes - int64_t{sizeof(float)};
+    }};
+
+std::vector<float> FloatsOf(const std::string& raw) {
+  std::vector<float> values(raw.size() / sizeof(float));
+  std::memcpy(values.data(), raw.data(), values.size() * sizeof(float));
+  return values;
+}
+
+void AppendOutput(const inference::ModelInferResponse::InferOutputTensor& tensor, std::string& raw,
+                  bool binary, std::string& json) {
+  json += "{\"name\":";
+  AppendJsonString(tensor.name(), json);
+  absl::StrAppend(&json, ",\"datatype\":\"", tensor.datatype(), "\",\"shape\":[",
+                  absl::StrJoin(tensor.shape(), ","), "]");
+  if (binary) {
+    absl::StrAppend(&json, ",\"parameters\":{\"binary_data_size\":", raw.size(), "}");
+  } else {
+    json += ",\"data\":";
+    AppendJsonFloats(FloatsOf(raw), json);
+    raw = std::string();
+  }
+  json.push_back('}');
+}
+
+// The JSON, then the tensors as bytes.
+void WriteAnswer(Inference& inference) {
+  HttpResponse& response = inference.exchange->response;
+  std::string& body = response.body;
+  body = "{\"model_name\":";
+  AppendJsonString(inference.response.model_name(), body);
+  absl::StrAppend(&body, ",\"model_version\":\"", inference.response.model_version(), "\"");
+  if (!inference.response.id().empty()) {
+    body += ",\"id\":";
+    AppendJsonString(inference.response.id(), body);
+  }
+  body += ",\"outputs\":[";
+  auto& raws = *inference.response.mutable_raw_output_contents();
+  for (int i = 0; i < inference.response.outputs_size(); ++i) {
+    if (i > 0) body.push_back(',');
+    AppendOutput(inference.response.outputs(i), raws[i], inference.form.binary, body);
+  }
+  body += "]}";
+  response.content_type = "application/json";
+  response.compressible = true;
+  if (!inference.form.binary) return;
+  response.content_type = "application/octet-stream";
+  response.headers.emplace_back("Inference-Header-Content-Length", absl::StrCat(body.size()));
+  for (const std::string& raw : raws) body += raw;
+}
+
+absl::StatusOr<std::optional<int64_t>> HeaderLength(const HttpExchange& exchange) {
+  const std::optional<absl::string_view> text = exchange.header(kHeaderLength);
+  if (!text) return std::nullopt;
+  int64_t bytes = 0;
+  if (absl::SimpleAtoi(*text, &bytes) && bytes >= 0) return bytes;
+  return absl::InvalidArgumentError(
+      absl::StrCat(kHeaderLength, " must be a number of bytes, not ", Quote(*text)));
+}
+
+}  // namespace
+
+HttpResponse KServeError(const HttpFailure& failure) {
+  HttpResponse response{.code = failure.code, .content_type = "application/json"};
+  response.body = "{\"error\":";
+  AppendJsonString(failure.status.message(), response.body);
+  response.body += "}";
+  return response;
+}
+
+void StartHttpInfer(const DoorDependencies& dependencies, const KServeModels& models,
+                    std::string model, std::string version,
+                    std::unique_ptr<HttpExchange> exchange) {
+  const absl::StatusOr<HttpCallOptions> options = OptionsFromHeaders(exchange->header, absl::Now());
+  const absl::StatusOr<std::optional<int64_t>> json_bytes = HeaderLength(*exchange);
+  if (!options.ok()) return EndSmall(dependencies, std::move(exchange), options.status());
+  if (!json_bytes.ok()) return EndSmall(dependencies, std::move(exchange), json_bytes.status());
+  auto inference = std::make_unique<Inference>();
+  inference->exchange = std::move(exchange);
+  HttpExchange& in = *inference->exchange;
+  RequestCall call{
+      .method = Method::kHttpModelInfer,
+      .message = std::make_unique<InferMessage>(
+          HttpBody{std::move(in.body), in.gzip, dependencies.max_request_bytes},
+          InferMessage::Head{std::move(model), std::move(version), *json_bytes,
+                             static_cast<size_t>(dependencies.encode.limits.max_request_sequences)},
+          inference->form),
+      .deadline = options->deadline,
+      .state = in.state,
+      .done = {}};
+  inference::ModelInferResponse& response = inference->response;
+  call.done = [inference = std::move(inference)](const absl::Status& status) {
+    if (status.ok()) WriteAnswer(*inference);
+    EndExchange(std::move(inference->exchange), status);
+  };
+  StartInfer(dependencies.encode, models, nullptr, kAccess, std::move(call), response);
+}
+
+}  // namespace attendant

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "server/http/doors/door_call.h"
+#include "server/http/http_types.h"
+#include "server/rpc/kserve/models.h"
+
+namespace attendant {
+
+// {"error": ..}
+HttpResponse KServeError(const HttpFailure& failure);
+
+// Runs an inference request to its end. `version` empty: the highest that serves.
+void StartHttpInfer(const DoorDependencies& dependencies, const KServeModels& models,
+                    std::string model, std::string version, std::unique_ptr<HttpExchange> exchange);
+
+}  // namespace attendant

@@ -13,6 +13,7 @@
 #include "kernels/core/status_macros.h"
 #include "kernels/core/threads/cpu_budget.h"
 #include "server/grpc_server.h"
+#include "server/http/doors/cohere.h"
 #include "server/http/doors/openai.h"
 #include "server/http/doors/tei.h"
 #include "server/http/kserve/routes.h"
@@ -236,7 +237,7 @@ HttpDoors App::Doors(const ServerFlags& flags) {
   HttpDoors doors{.requests = &request_dependencies_, .limits = flags.http};
   doors.limits.max_request_bytes = flags.max_request_bytes;
   doors.limits.max_write_s = flags.max_write_s;
-  for (const auto make : {OpenAiRoutes, TeiRoutes, KServeRoutes}) {
+  for (const auto make : {OpenAiRoutes, TeiRoutes, KServeRoutes, CohereRoutes}) {
     std::vector<HttpRoute> routes = make(door_dependencies_);
     std::move(routes.begin(), routes.end(), std::back_inserter(doors.routes));
   }

@@ -31,14 +31,16 @@ enum class Method {
   kTeiSimilarity,
   kTeiTokenize,
   kHttpModelInfer,
+  kCohereEmbed,
 };
-inline constexpr int kNumMethods = 11;
+inline constexpr int kNumMethods = 12;
 
 // The methods of an encoder and of an attention model.
-inline constexpr Method kEncoderMethods[] = {
-    Method::kEncode,           Method::kEncodeStream, Method::kModelInfer,
-    Method::kOpenAiEmbeddings, Method::kTeiEmbed,     Method::kTeiEmbedAll,
-    Method::kTeiSimilarity,    Method::kTeiTokenize,  Method::kHttpModelInfer};
+inline constexpr Method kEncoderMethods[] = {Method::kEncode,         Method::kEncodeStream,
+                                             Method::kModelInfer,     Method::kOpenAiEmbeddings,
+                                             Method::kTeiEmbed,       Method::kTeiEmbedAll,
+                                             Method::kTeiSimilarity,  Method::kTeiTokenize,
+                                             Method::kHttpModelInfer, Method::kCohereEmbed};
 inline constexpr Method kAttentionMethods[] = {Method::kAttend, Method::kAttendStream};
 
 // Why the server itself refused a request or ended a call, whatever the model: the label `reason`.

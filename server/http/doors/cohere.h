@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "server/http/doors/door_call.h"
+#include "server/http/http_types.h"
+
+namespace attendant {
+
+// Cohere's /v2/embed for texts: float, base64, binary and ubinary. The input type is checked and
+// changes nothing: models have no prompts here. The answer does not repeat the texts.
+// `dependencies` must outlive the routes.
+std::vector<HttpRoute> CohereRoutes(const DoorDependencies& dependencies);
+
+}  // namespace attendant

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/server/http/doors_fixture.h"
+
+namespace attendant {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kPath[] = "/v2/embed";
+
+class CohereTest : public DoorsTest {
+ protected:
+  HttpAnswer Embed(const std::string& fields) {
+    return Post(kPath,
+                absl::StrCat(R"({"model":"tiny","texts":["hello world","hello"])", fields, "}"));
+  }
+};
+
+TEST_F(CohereTest, EveryType) {
+  const auto expected = ByGrpc({"hello world", "hello"});
+  const HttpAnswer answer = Embed(
+      R"(,"input_type":"search_query","embedding_types":["float","base64","binary","ubinary"])");
+  ASSERT_EQ(answer.code, 200) << answer.body;
+  const nlohmann::json json = Json(answer);
+  EXPECT_NE(json["id"], "");
+  EXPECT_EQ(json["response_type"], "embeddings_by_type");
+  EXPECT_EQ(json["meta"]["billed_units"]["input_tokens"], 7);
+  const nlohmann::json& embeddings = json["embeddings"];
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(embeddings["float"][i].get<std::vector<float>>(), expected[i]);
+    std::string bytes;
+    ASSERT_TRUE(absl::Base64Unescape(embeddings["base64"][i].get<std::string>(), &bytes));
+    EXPECT_EQ(std::memcmp(bytes.data(), expected[i].data(), bytes.size()), 0);
+    ASSERT_EQ(embeddings["ubinary"][i].size(), 2u);
+    for (size_t value = 0; value < 16; ++value) {
+      const int byte = embeddings["ubinary"][i][value / 8];
+      EXPECT_EQ(byte >> (7 - value % 8) & 1, expected[i][value] > 0 ? 1 : 0);
+      EXPECT_EQ(embeddings["binary"][i][value / 8], byte - 128);
+    }
+  }
+}
+
+TEST_F(CohereTest, FloatIsTheDefault) {
+  const nlohmann::json json = Json(Embed(R"(,"output_dimension":4)"));
+  ASSERT_TRUE(json.contains("embeddings"));
+  EXPECT_EQ(json["embeddings"].size(), 1u);
+  EXPECT_EQ(json["embeddings"]["float"][0].size(), 4u);
+}
+
+TEST_F(CohereTest, ErrorsHaveCoheresShape) {
+  const auto check = [](const HttpAnswer& answer, int code, const char* message) {
+    EXPECT_EQ(answer.code, code) << answer.body;
+    ASSERT_TRUE(Json(answer).contains("message")) << answer.body;
+    EXPECT_THAT(Json(answer)["message"].get<std::string>(), HasSubstr(message));
+  };
+  check(Embed(R"(,"embedding_types":["int8"])"), 400, "embedding_types must be");
+  check(Embed(R"(,"embedding_types":["float","float"])"), 400, "twice");
+  check(Embed(R"(,"embedding_types":[])"), 400, "at least one");
+  check(Embed(R"(,"embedding_types":[1])"), 400, "embedding_types must be");
+  check(Embed(R"(,"input_type":"image")"), 400, "input_type must be");
+  check(Embed(R"(,"truncate":"START")"), 400, "truncate must be END or NONE");
+  check(Embed(R"(,"output_dimension":0)"), 400, "output_dimension is 0");
+  check(Post(kPath, R"({"model":"tiny"})"), 400, "texts is missing");
+  check(Post(kPath, R"({"model":"tiny","texts":"x"})"), 400, "texts must be an array of strings");
+  check(Post(kPath, R"({"model":"nobody","texts":["x"]})"), 404, "nobody");
+  check(Post(kPath, "nonsense"), 400, "not valid JSON");
+}
+
+}  // namespace
+}  // namespace attendant

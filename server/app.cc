@@ -15,6 +15,7 @@
 #include "server/grpc_server.h"
 #include "server/http/doors/cohere.h"
 #include "server/http/doors/openai.h"
+#include "server/http/doors/openapi.h"
 #include "server/http/doors/tei.h"
 #include "server/http/kserve/routes.h"
 #include "server/model_log.h"
@@ -220,17 +221,22 @@ std::vector<grpc::Service*> App::Services(const ServerFlags& flags) {
   return services;
 }
 
-std::vector<HttpPage> App::Pages(const ServerFlags& flags) {
-  if (flags.access.connections_page == "off") return {};
-  return {{.path = "/connections",
-           .content_type = "application/json",
-           .body =
-               [this] {
-                 std::vector<ConnectionReport> reports = gate_.connections().Report();
-                 budgets_.AddHeld(reports);
-                 return ConnectionsPage(std::move(reports));
-               },
-           .only_on_loopback = flags.access.connections_page == "auto"}};
+std::vector<HttpPage> App::Pages(const ServerFlags& flags, const HttpDoors& doors) {
+  std::vector<HttpPage> pages = {
+      {.path = "/openapi.json",
+       .content_type = "application/json",
+       .body = [document = OpenApiDocument(doors.routes, kVersion)] { return document; }}};
+  if (flags.access.connections_page == "off") return pages;
+  pages.push_back({.path = "/connections",
+                   .content_type = "application/json",
+                   .body =
+                       [this] {
+                         std::vector<ConnectionReport> reports = gate_.connections().Report();
+                         budgets_.AddHeld(reports);
+                         return ConnectionsPage(std::move(reports));
+                       },
+                   .only_on_loopback = flags.access.connections_page == "auto"});
+  return pages;
 }
 
 HttpDoors App::Doors(const ServerFlags& flags) {
@@ -246,7 +252,7 @@ HttpDoors App::Doors(const ServerFlags& flags) {
 
 absl::Status App::Listen(const ServerFlags& flags) {
   HttpDoors doors = Doors(flags);
-  std::vector<HttpPage> pages = Pages(flags);
+  std::vector<HttpPage> pages = Pages(flags, doors);
   absl::StatusOr<std::unique_ptr<HttpEndpoint>> http = HttpEndpoint::Listen(
       flags.http_listen, metrics_, [this] { return registry_.Ready(); }, std::move(pages),
       std::move(doors));

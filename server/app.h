@@ -99,7 +99,7 @@ class App {
                                                     ModelLoader loader);
 
   absl::Status Listen(const ServerFlags& flags);
-  std::vector<HttpPage> Pages(const ServerFlags& flags);
+  std::vector<HttpPage> Pages(const ServerFlags& flags, const HttpDoors& doors);
   HttpDoors Doors(const ServerFlags& flags);
   std::vector<grpc::Service*> Services(const ServerFlags& flags);
   void StartModels(const ServerFlags& flags, const ModelSources& sources);

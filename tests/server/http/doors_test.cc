@@ -203,6 +203,31 @@ TEST_F(HttpRequestTest, ADrainAnswersWhatWasAdmittedAndRefusesTheRest) {
   EXPECT_EQ(Post(kPath, kHello).code, 503);
 }
 
+// The document and the routes come from one table: what it lists is there, and answers.
+TEST_F(HttpRequestTest, TheOpenApiDocumentListsTheRoutes) {
+  const nlohmann::json document = Json(Get("/openapi.json"));
+  ASSERT_TRUE(document.is_object());
+  EXPECT_EQ(document["openapi"], "3.1.0");
+  int operations = 0;
+  for (const auto& [pattern, methods] : document["paths"].items()) {
+    std::string path = pattern;
+    for (const auto& [word, value] : std::vector<std::pair<std::string, std::string>>{
+             {"{model}", "tiny"}, {"{version}", "1"}}) {
+      if (absl::StrContains(path, word)) path.replace(path.find(word), word.size(), value);
+    }
+    for (const auto& [method, operation] : methods.items()) {
+      ++operations;
+      EXPECT_FALSE(operation["summary"].get<std::string>().empty()) << pattern;
+      const int code = method == "get" ? Get(path).code : Post(path, "{}").code;
+      EXPECT_EQ(code, method == "get" ? 200 : 400) << method << " " << path;
+    }
+  }
+  EXPECT_EQ(operations, 23);
+  for (const char* path : {"/v1/embeddings", "/embed", "/v2/models/{model}/infer", "/v2/embed"}) {
+    EXPECT_TRUE(document["paths"].contains(path)) << path;
+  }
+}
+
 TEST(HttpAccessTest, ABearerKeyOpensItsGroups) {
   const TempDirectory directory;
   WriteFile(directory / "keys", "infer-key-0123456789 a infer\nread-key-0123456789 b read\n");

@@ -59,6 +59,16 @@ class Server:
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
 
+    def post(self, path, body, headers):
+        """The same for a body that is sent there."""
+        data = body if isinstance(body, bytes) else body.encode()
+        request = urllib.request.Request(f"http://{self.http}{path}", data, headers)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
     def wait_ready(self):
         wait_until("/readyz", START_SECONDS, lambda: self.get("/readyz")[0] == 200)
         return self

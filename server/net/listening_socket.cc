@@ -120,9 +120,13 @@ absl::StatusOr<ListeningSocket> ListenOn(const std::string& address) {
   const int error = getaddrinfo(parsed->host.c_str(), parsed->port.c_str(), &hints, &found);
   if (error != 0) return Unavailable(address, gai_strerror(error));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, freeaddrinfo);
+  return ListenOnAll(*found, address);
+}
+
+absl::StatusOr<ListeningSocket> ListenOnAll(const addrinfo& addresses, const std::string& name) {
   ListeningSocket listening{.fds = {}, .port = 0, .loopback = true};
   int reason = 0;
-  for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {
+  for (const addrinfo* info = &addresses; info != nullptr; info = info->ai_next) {
     FileDescriptor fd = Bind(*info, listening.port);
     if (fd.valid()) {
       listening.port = PortOf(fd.get());
@@ -135,7 +139,7 @@ absl::StatusOr<ListeningSocket> ListenOn(const std::string& address) {
   // An address that this machine lacks (::1 without IPv6) may be left out, one in use may not: half
   // of the clients would reach another program.
   if (!listening.fds.empty() && reason != EADDRINUSE) return listening;
-  return Unavailable(address, std::system_category().message(reason));
+  return Unavailable(name, std::system_category().message(reason));
 }
 
 }  // namespace attendant

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <netdb.h>
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,5 +42,9 @@ struct ListeningSocket {
 // cannot be read, UNAVAILABLE (with the system's reason) when nothing can be bound, or when one of
 // the addresses is in use.
 absl::StatusOr<ListeningSocket> ListenOn(const std::string& address);
+
+// The same for all the addresses that `name`, for messages, stands for. Where the first has port 0,
+// all get the port that the system chooses for it.
+absl::StatusOr<ListeningSocket> ListenOnAll(const addrinfo& addresses, const std::string& name);
 
 }  // namespace attendant

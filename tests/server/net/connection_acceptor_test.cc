@@ -187,27 +187,5 @@ TEST_F(ConnectionAcceptorTest, SurvivesWithoutDescriptors) {
   EXPECT_FALSE(IsClosed(Connect().get()));
 }
 
-TEST(ListeningSocketTest, TakesEveryAddressOfAName) {
-  const auto socket = ListenOn("localhost:0");
-  ASSERT_TRUE(socket.ok()) << socket.status();
-  EXPECT_TRUE(socket->loopback);
-  EXPECT_GT(socket->port, 0);
-  EXPECT_TRUE(ConnectTo(NewSocket().get(), socket->port));
-}
-
-TEST(ListeningSocketTest, SharesNoAddress) {
-  const auto socket = ListenOn("127.0.0.1:0");
-  ASSERT_TRUE(socket.ok()) << socket.status();
-  const std::string taken = "127.0.0.1:" + std::to_string(socket->port);
-  EXPECT_EQ(ListenOn(taken).status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(ListenOn("localhost:" + std::to_string(socket->port)).status().code(),
-            absl::StatusCode::kUnavailable);
-}
-
-TEST(ListeningSocketTest, KnowsWhetherOthersCanConnect) {
-  EXPECT_TRUE(ListenOn("127.0.0.1:0")->loopback);
-  EXPECT_FALSE(ListenOn("0.0.0.0:0")->loopback);
-}
-
 }  // namespace
 }  // namespace attendant

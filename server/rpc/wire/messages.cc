@@ -21,11 +21,7 @@ int64_t CountValues(std::span<const int64_t> shape, int64_t size, int64_t value_
   return rest == 1 ? count : -1;
 }
 
-absl::Status CheckShape(absl::string_view field, const std::vector<int64_t>& shape, int max_rank) {
-  if (shape.empty() || shape.size() > static_cast<size_t>(max_rank)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(field, " has ", shape.size(), " dims, it must have 1 to ", max_rank));
-  }
+absl::Status CheckDims(absl::string_view field, const std::vector<int64_t>& shape) {
   for (int64_t dim : shape) {
     if (dim >= 1) continue;
     return absl::InvalidArgumentError(
@@ -103,14 +99,15 @@ absl::StatusOr<NumberFormat> FromProto(absl::string_view field, v1::DType dtype)
 absl::StatusOr<WireTensor> ReadTensor(absl::string_view field, const v1::Tensor& tensor,
                                       int max_rank) {
   // Before it is copied: the wire holds as many dims as a client likes.
-  if (tensor.shape_size() > max_rank) {
+  const int rank = tensor.shape_size();
+  if (rank < 1 || rank > max_rank) {
     return absl::InvalidArgumentError(
-        absl::StrCat(field, " has ", tensor.shape_size(), " dims, it must have 1 to ", max_rank));
+        absl::StrCat(field, " has ", rank, " dims, it must have 1 to ", max_rank));
   }
   WireTensor read{.shape = {tensor.shape().begin(), tensor.shape().end()},
                   .is_bool = tensor.dtype() == v1::DTYPE_BOOL,
                   .bytes = tensor.data()};
-  ATTENDANT_RETURN_IF_ERROR(CheckShape(field, read.shape, max_rank));
+  ATTENDANT_RETURN_IF_ERROR(CheckDims(field, read.shape));
   int64_t value_bytes = 1;
   if (!read.is_bool) {
     ATTENDANT_ASSIGN_OR_RETURN(read.format,

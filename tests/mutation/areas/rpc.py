@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-TESTS = ["encoder_service_test", "kserve_service_test", "attention_service_test", "request_limits_test"]
+TESTS = ["rpc_parts_test", "encoder_service_test", "kserve_service_test", "attention_service_test",
+         "request_limits_test"]
 FILE_TESTS = {
-    "server/rpc/attention/operation.cc": ["attention_service_test", "request_limits_test"],
-    "server/rpc/attention/plan.cc": ["attention_service_test", "request_limits_test"],
-    "server/rpc/attention/plan_kind.cc": ["attention_service_test", "request_limits_test"],
-    "server/rpc/attention/plan_masks.cc": ["attention_service_test", "request_limits_test"],
-    "server/rpc/attention/plan_operands.cc": ["attention_service_test", "request_limits_test"],
-    "server/rpc/attention/service.cc": ["attention_service_test", "request_limits_test"],
-    "server/rpc/encoder/messages.cc": ["encoder_service_test", "request_limits_test"],
+    "server/rpc/attention/operation.cc": ["rpc_parts_test", "attention_service_test"],
+    "server/rpc/attention/plan.cc": ["rpc_parts_test", "attention_service_test"],
+    "server/rpc/attention/plan_kind.cc": ["rpc_parts_test", "attention_service_test"],
+    "server/rpc/attention/plan_masks.cc": ["rpc_parts_test", "attention_service_test"],
+    "server/rpc/attention/plan_operands.cc": ["rpc_parts_test", "attention_service_test"],
+    "server/rpc/attention/service.cc": ["attention_service_test"],
+    "server/rpc/encoder/messages.cc": ["rpc_parts_test", "encoder_service_test", "request_limits_test"],
     "server/rpc/encoder/service.cc": ["encoder_service_test", "request_limits_test"],
     "server/rpc/kserve/models.cc": ["rpc_parts_test", "kserve_service_test"],
-    "server/rpc/kserve/infer_run.cc": ["rpc_parts_test", "kserve_service_test"],
+    "server/rpc/kserve/infer_run.cc": ["kserve_service_test", "request_limits_test"],
     "server/rpc/kserve/parameters.cc": ["rpc_parts_test", "kserve_service_test"],
-    "server/rpc/kserve/service.cc": ["rpc_parts_test", "kserve_service_test"],
+    "server/rpc/kserve/service.cc": ["kserve_service_test", "request_limits_test"],
     "server/rpc/kserve/tensors.cc": ["rpc_parts_test", "kserve_service_test"],
     "server/rpc/scan/wire_scan.cc": ["rpc_parts_test", "encoder_service_test", "kserve_service_test"],
-    "server/rpc/wire/messages.cc": ["attention_service_test", "encoder_service_test", "kserve_service_test"],
+    "server/rpc/wire/messages.cc": ["rpc_parts_test", "attention_service_test", "encoder_service_test",
+                                    "request_limits_test"],
     "server/rpc/health_service.cc": ["health_service_test", "drain_test"],
 }
 MUTANTS = {
@@ -100,7 +102,7 @@ MUTANTS = {
     ],
     "server/rpc/wire/messages.cc": [
         ("timings.set_queue_us(absl::ToInt64Microseconds(«times.queue»));", "times.compute"),
-        ("tensor.shape_size() > max_rank", "false"),
+        ("rank > max_rank", "false"),
     ],
     "server/rpc/health_service.cc": [
         ("if (draining_) return;", ""),

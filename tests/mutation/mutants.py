@@ -109,6 +109,13 @@ def check_expression(where, text, begin, end):
         raise TableError(f"{where}: not a whole expression: {text[begin:end]!r}")
 
 
+def check_statement(where, text, begin):
+    """What stands before the part must be the end of something else."""
+    before = text[:begin].rstrip(" ")
+    if not before or before[-1] not in "\n{};):":
+        raise TableError(f"{where}: not a whole statement: {text[begin:begin + 60]!r}")
+
+
 def read_mutants(root, areas=HERE / "areas"):
     """Every mutant of every area, and the areas' own tests by name. Raises TableError."""
     mutants, tests, errors = [], {}, []
@@ -124,7 +131,9 @@ def read_mutants(root, areas=HERE / "areas"):
                 try:
                     where = f"{path.name}: {file}"
                     begin, end = find(text, where, original)
-                    if not is_statement(text[begin:end]):
+                    if is_statement(text[begin:end]):
+                        check_statement(where, text, begin)
+                    else:
                         check_expression(where, text, begin, end)
                 except TableError as error:
                     errors.append(str(error))

@@ -61,6 +61,7 @@ class TableTest(unittest.TestCase):
                                       ("a", "b"),  # is there more than once
                                       ("0 && b", "1"),  # part of two expressions
                                       ("a + b, 2 * a", "0, 0"),  # two expressions
+                                      ("to«tal += a;»", ""),  # part of a statement
                                       ("«a + b", "a")]:  # one mark
             with self.subTest(original), self.assertRaises(mutants.TableError):
                 self.read((original, replacement))

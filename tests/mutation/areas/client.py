@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 TESTS = ["client_test", "client_load_test", "client_cli_test"]
 FILE_TESTS = {
-    "client/client.cc": ["client_cli_test"],
+    "client/client.cc": ["client_test", "client_cli_test"],
     "client/ordered_encoder.cc": ["client_test", "client_cli_test"],
     "client/channel.cc": ["client_test", "client_cli_test"],
     "client/attention_wire.cc": ["client_test", "client_cli_test"],

@@ -4,7 +4,7 @@ FILE_TESTS = {
     "server/models/sentence_settings.cc": ["sentence_settings_test"],
     "server/models/model_registry.cc": ["model_registry_test", "app_test", "drain_test"],
     "server/models/warm_up.cc": ["warm_up_test"],
-    "server/models/served_name.cc": ["flags_test", "rpc_parts_test", "kserve_service_test"],
+    "server/models/served_name.cc": ["model_registry_test", "flags_test", "rpc_parts_test"],
     "server/models/repository/model_repository.cc": ["model_repository_test"],
     "server/models/model_observer.cc": ["model_registry_test", "app_test", "encoder_service_test",
                                         "kserve_service_test", "attention_service_test"],
@@ -23,7 +23,7 @@ MUTANTS = {
         ("any |= !entry->built_in;", "any = true;"),
         ('if (drain_announced_) return absl::UnavailableError("the server is stopping");', ""),
         ("if (status.HasFailed() || status.state == ModelState::kUnloaded) continue;", ""),
-        ("status.stalled_workers = workers;", ""),
+        ("entry->status.stalled_workers = workers;", ""),
     ],
     "server/models/served_name.cc": [
         ("name.size() > kMaxNameBytes", "name.size() >= kMaxNameBytes"),

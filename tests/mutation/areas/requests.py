@@ -16,7 +16,7 @@ MUTANTS = {
     ],
     "server/requests/encode_run.cc": [
         ("metrics.ObserveSequence(«tokens»);", "sequence.len()"),
-        ("padding += sequence.len() - tokens;", "padding += sequence.len();"),
+        ("all.padding += sequence.len() - tokens;", "all.padding += sequence.len();"),
         ("sequence.unmasked_tokens() > 0", "true"),
         ("ATTENDANT_RETURN_IF_ERROR(AcquireRequest(sequence_bytes_));", ""),
     ],

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the inputs that fuzzing begins with: FOLDER/HARNESS_seeds/NAME.
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -11,27 +10,12 @@
 #include "client/cli/files/npy.h"
 #include "inference/grpc_service.pb.h"
 #include "kernels/core/check.h"
+#include "tests/fuzz/seeds.h"
 #include "tests/server/tiny_model.h"
 #include "tests/support/checkpoint.h"
 
 namespace attendant {
 namespace {
-
-class Seeds {
- public:
-  Seeds(const std::string& folder, const std::string& harness)
-      : folder_(absl::StrCat(folder, "/", harness, "_seeds")) {
-    std::filesystem::create_directories(folder_);
-    std::filesystem::create_directories(absl::StrCat(folder, "/", harness, "_found"));
-  }
-  std::string path(const std::string& name) const { return absl::StrCat(folder_, "/", name); }
-  void Add(const std::string& name, const std::string& bytes) const {
-    WriteFile(path(name), bytes);
-  }
-
- private:
-  std::string folder_;
-};
 
 // ---- attendant.v1 ----
 
@@ -264,6 +248,9 @@ void WriteSeeds(const std::string& folder) {
   ModuleSeeds(Seeds(folder, "module"));
   ArraySeeds(Seeds(folder, "array"));
   TokenizerSeeds(Seeds(folder, "tokenizer"));
+  EncoderCallSeeds(Seeds(folder, "encoder_rpc"));
+  AttentionCallSeeds(Seeds(folder, "attention_rpc"));
+  KServeCallSeeds(Seeds(folder, "kserve_rpc"));
 }
 
 }  // namespace attendant

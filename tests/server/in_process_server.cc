@@ -70,8 +70,13 @@ InProcessServer::~InProcessServer() {
   if (run_.joinable()) run_.join();
 }
 
-std::shared_ptr<grpc::Channel> InProcessServer::NewChannel() const {
+std::shared_ptr<grpc::Channel> InProcessServer::NewChannelOfSlowReader() const {
   grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  return NewChannel(arguments);
+}
+
+std::shared_ptr<grpc::Channel> InProcessServer::NewChannel(grpc::ChannelArguments arguments) const {
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", app_->grpc_port()),
                                    grpc::InsecureChannelCredentials(), arguments);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <grpcpp/channel.h>
+#include <grpcpp/support/channel_arguments.h>
 
 #include <memory>
 #include <string>
@@ -38,7 +39,10 @@ class InProcessServer {
   absl::Status AwaitStopped();
 
   // A channel with a connection of its own.
-  std::shared_ptr<grpc::Channel> NewChannel() const;
+  std::shared_ptr<grpc::Channel> NewChannel() const { return NewChannel({}); }
+  // The same, whose client lets at most 64 KiB of each call lie unread, as HTTP/2 has it. gRPC's
+  // would take ever more of a fast server.
+  std::shared_ptr<grpc::Channel> NewChannelOfSlowReader() const;
 
   v1::Encoder::Stub& encoder() { return *encoder_; }
   grpc::health::v1::Health::Stub& health() { return *health_; }
@@ -54,6 +58,8 @@ class InProcessServer {
   void AwaitMetric(const std::string& series, double value) const;
 
  private:
+  std::shared_ptr<grpc::Channel> NewChannel(grpc::ChannelArguments arguments) const;
+
   TempDirectory directory_;
   Gate load_gate_;
   Gate run_gate_;

@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <limits>
+#include <memory>
+#include <utility>
 
 #include "tests/server/rpc/attention/fixture.h"
 
@@ -201,9 +203,19 @@ const BadInput kBadInputs[] = {
      "bytes for its answer as f32, the limit is 67108864 (--max_response_bytes)"},
 };
 
+// One server for all: it must survive each.
 class AttentionBadInputTest : public AttentionTest, public testing::WithParamInterface<BadInput> {
  protected:
-  void SetUp() override { Start(); }
+  static void TearDownTestSuite() { shared_.reset(); }
+  void SetUp() override {
+    if (shared_ == nullptr) shared_ = std::make_unique<InProcessServer>();
+    server_ = std::move(shared_);
+    stub_ = v1::Attention::NewStub(server_->NewChannel());
+  }
+  void TearDown() override { shared_ = std::move(server_); }
+
+ private:
+  static inline std::unique_ptr<InProcessServer> shared_;
 };
 
 TEST_P(AttentionBadInputTest, IsRefusedAndTheNextAnswered) {

@@ -106,6 +106,9 @@ TEST_F(AttentionTest, WaitsInTheQueueByOperationsAndEndsThereOnTime) {
   v1::AttendResponse response;
   const grpc::Status late = Attend(OnesRequest(), response, std::chrono::milliseconds(30));
   EXPECT_EQ(late.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  server_->AwaitMetric(
+      "attendant_requests_total{code=\"DEADLINE_EXCEEDED\",method=\"attend\",model=\"attention\"}",
+      1);
   {
     Call cancelled(*stub_, OnesRequest());
     server_->AwaitMetric(kTokens, 1);

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <limits>
+#include <memory>
 
 #include "tests/server/in_process_server.h"
 #include "tests/server/tiny_model.h"
@@ -134,26 +135,29 @@ const BadInput kBadInputs[] = {
      kInvalid, "the limit is 2048"},
 };
 
+// One server for all: it must survive each.
 class BadInputTest : public ::testing::TestWithParam<BadInput> {
  protected:
-  static InProcessServer::Options SmallResponses() {
+  static void SetUpTestSuite() {
     InProcessServer::Options options;
     options.flags.encode.max_response_bytes = 2048;
-    return options;
+    server_ = std::make_unique<InProcessServer>(options);
+    server_->AwaitReady();
   }
+  static void TearDownTestSuite() { server_.reset(); }
+
+  static inline std::unique_ptr<InProcessServer> server_;
 };
 
 TEST_P(BadInputTest, IsRefusedAndTheNextRequestAnswered) {
-  InProcessServer server(SmallResponses());
-  server.AwaitReady();
   v1::EncodeRequest request = HelloRequest();
   GetParam().spoil(request);
   v1::EncodeResponse response;
-  const grpc::Status status = CallEncode(server.encoder(), request, response);
+  const grpc::Status status = CallEncode(server_->encoder(), request, response);
   EXPECT_EQ(status.error_code(), GetParam().code) << status.error_message();
   EXPECT_THAT(status.error_message(), HasSubstr(GetParam().message));
   EXPECT_LE(status.error_message().size(), 1024u);
-  EXPECT_TRUE(CallEncode(server.encoder(), HelloRequest(), response).ok());
+  EXPECT_TRUE(CallEncode(server_->encoder(), HelloRequest(), response).ok());
   EXPECT_EQ(response.sequences_size(), 1);
 }
 

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
 #include <map>
 #include <thread>
 
@@ -90,6 +92,87 @@ TEST(EncoderStreamTest, ReadsNoMoreThanItsLimit) {
   EXPECT_EQ(ReadAll(*stream).size(), 20u);
   writer.join();
   EXPECT_TRUE(other->Finish().ok());
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+// So many sequences that its answer counts 100 times its own bytes, and it is read on another
+// thread than gRPC's.
+v1::EncodeRequest ManySequences() {
+  v1::EncodeRequest request;
+  request.set_model("tiny");
+  for (int i = 0; i < 3500; ++i) {
+    v1::TokenIds& ids = *request.mutable_sequences()->add_sequences()->mutable_ids();
+    for (int t = 0; t < 4; ++t) ids.add_token_ids(kHello);
+  }
+  return request;
+}
+
+TEST(EncoderStreamTest, WaitsForTheSizeOfEachAnswerBeforeItReadsOn) {
+  constexpr int kWrites = 12;
+  const v1::EncodeRequest request = ManySequences();
+  const auto request_bytes = static_cast<int64_t>(request.ByteSizeLong());
+  ASSERT_GT(request_bytes, 32 << 10) << "else gRPC's thread reads it";
+  const int64_t answer_bytes = 3500 * (kTinyConfig.hidden * 4 + kSequenceBytes) + kAnswerBytes;
+  InProcessServer::Options options;
+  options.flags.max_request_bytes = 2 * answer_bytes;  // a stream's limit is twice that
+  InProcessServer server(options);
+  server.AwaitReady();
+  server.run_gate().Close();
+  grpc::ClientContext context;
+  const auto stream = server.encoder().EncodeStream(&context);
+  std::thread writer([&] {
+    for (int i = 0; i < kWrites; ++i) stream->Write(request);
+    stream->WritesDone();
+  });
+  const std::string inflight = R"(attendant_inflight_requests{model="tiny"})";
+  server.AwaitMetric(inflight, 4);
+  // A later call comes after what the stream could still have sent.
+  auto later = std::async(std::launch::async, [&server] { return CallHello(server.encoder()); });
+  server.AwaitMetric(inflight, 5);
+  EXPECT_EQ(server.Metric(inflight), 5);
+  server.run_gate().Open();
+  int answers = 0;
+  v1::EncodeStreamResponse answer;
+  while (stream->Read(&answer)) answers += answer.has_response() ? 1 : 0;
+  EXPECT_EQ(answers, kWrites);
+  writer.join();
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_TRUE(later.get().ok());
+}
+
+// Its client reads nothing, so the second answer waits behind the first.
+TEST(EncoderStreamTest, AnAnsweredRequestHoldsItsAnswerOnly) {
+  v1::EncodeRequest long_text = Numbered(2);
+  long_text.mutable_sequences()->mutable_sequences(0)->set_text(std::string(200000, ' '));
+  v1::EncodeRequest large_answer = Numbered(1);
+  large_answer.mutable_outputs()->mutable_attention_weights();
+  while (large_answer.sequences().sequences_size() < 40) {
+    v1::TokenIds& ids = *large_answer.mutable_sequences()->add_sequences()->mutable_ids();
+    for (int t = 0; t < 64; ++t) ids.add_token_ids(kHello);
+  }
+  InProcessServer::Options options;
+  options.flags.max_request_bytes = 4 << 20;
+  options.flags.memory.max_pending_request_bytes = 3 * 200000;  // of one long text, read
+  InProcessServer server(options);
+  server.AwaitReady();
+  grpc::ClientContext context;
+  const auto slow = v1::Encoder::NewStub(server.NewChannelOfSlowReader());
+  const auto stream = slow->EncodeStream(&context);
+  const std::string answered =
+      R"(attendant_requests_total{code="OK",method="encode_stream",model="tiny"})";
+  ASSERT_TRUE(stream->Write(large_answer));
+  server.AwaitMetric(answered, 1);
+  ASSERT_TRUE(stream->Write(long_text));
+  server.AwaitMetric(answered, 2);
+  const auto last = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  v1::EncodeResponse response;
+  grpc::Status status;
+  do {  // the memory is given back a little after the request is counted
+    status = CallEncode(server.encoder(), long_text, response);
+  } while (!status.ok() && std::chrono::steady_clock::now() < last);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  stream->WritesDone();
+  EXPECT_EQ(ReadAll(*stream).size(), 2u);
   EXPECT_TRUE(stream->Finish().ok());
 }
 

@@ -39,13 +39,13 @@ inline ModelOptions Options() {
 // The service in process, on a loopback port, with a tiny checkpoint that has no tokenizer.
 class KServeServiceTest : public testing::Test {
  protected:
-  KServeServiceTest()
+  explicit KServeServiceTest(bool shared_memory = false)
       : completions_(2, "completion"),
         metrics_("test"),
         registry_(CheckpointLoader(*backend_, Options()), metrics_,
                   [this](absl::AnyInvocable<void()> f) { completions_.Post(std::move(f)); },
                   {.control = ModelControl::kExplicit}),
-        service_(dependencies_, "1.2.3", {.max_requests = kMaxStreamRequests}) {}
+        service_(dependencies_, "1.2.3", {.max_requests = kMaxStreamRequests}, shared_memory) {}
 
   void SetUp() override {
     registry_.SetListener([this](const ModelStatus& status) {
@@ -93,14 +93,17 @@ class KServeServiceTest : public testing::Test {
   const std::unique_ptr<Backend> backend_ = MakeReferenceBackend();
   std::promise<ModelState> loaded_;
   std::atomic<bool> has_loaded_{false};
+  std::atomic<int> decoded_apart_{0};  // requests that another thread than gRPC's has decoded
   TaskPool completions_;
   ServerMetrics metrics_;
   CallGate gate_{metrics_};
   MemoryBudgets budgets_;
   ModelRegistry registry_;
-  const RequestDependencies requests_{
-      registry_, metrics_, budgets_, gate_,
-      [this](absl::AnyInvocable<void()> f) { completions_.Post(std::move(f)); }};
+  const RequestDependencies requests_{registry_, metrics_, budgets_, gate_,
+                                      [this](absl::AnyInvocable<void()> f) {
+                                        ++decoded_apart_;
+                                        completions_.Post(std::move(f));
+                                      }};
   const EncodeDependencies dependencies_{requests_, {}};
   KServeService service_;
   std::unique_ptr<grpc::Server> server_;

@@ -184,8 +184,26 @@ TEST(WireScanTest, AnIdThatMayNotGoBackIsNotHandedOut) {
   EXPECT_EQ(summary.id, "x");
 }
 
+const WireSchema& AttendSchema() {
+  static const WireSchema schema(*v1::AttendRequest::descriptor(), {.id_field = "id"});
+  return schema;
+}
+
+TEST(WireScanTest, PackedNumbersOfFixedSizeAreWhole) {
+  // AttendRequest.alibi = 26, AlibiPositions.slopes = 1.
+  const std::string alibi = "\xd2\x01";
+  for (int bytes = 0; bytes <= 12; ++bytes) {
+    const std::string slopes = absl::StrCat("\x0a", std::string(1, static_cast<char>(bytes)),
+                                            std::string(static_cast<size_t>(bytes), '\1'));
+    const std::string message =
+        absl::StrCat(alibi, std::string(1, static_cast<char>(slopes.size())), slopes);
+    v1::AttendRequest parsed;
+    EXPECT_EQ(parsed.ParseFromString(message), bytes % 4 == 0);
+    EXPECT_EQ(Scan(AttendSchema(), message).ok(), bytes % 4 == 0) << bytes;
+  }
+}
+
 TEST(WireScanTest, AnAttendRequestIsKnownInEveryKind) {
-  const WireSchema schema(*v1::AttendRequest::descriptor(), {.id_field = "id"});
   v1::AttendRequest request;
   for (v1::Tensor* tensor : {request.mutable_query(), request.mutable_mask(),
                              request.mutable_multi_head()->mutable_output_bias(),
@@ -195,7 +213,7 @@ TEST(WireScanTest, AnAttendRequestIsKnownInEveryKind) {
   }
   request.add_query_lengths(1);
   WireSummary summary;
-  EXPECT_TRUE(Scan(schema, request.SerializeAsString(), summary).ok());
+  EXPECT_TRUE(Scan(AttendSchema(), request.SerializeAsString(), summary).ok());
   EXPECT_GE(summary.memory_bytes, static_cast<int64_t>(request.SpaceUsedLong()));
 }
 

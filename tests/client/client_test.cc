@@ -85,6 +85,15 @@ TEST(ClientTest, EncodesTextAndIds) {
   EXPECT_EQ(sent.priority(), 5);
 }
 
+TEST(ClientTest, TakesAnswersAboveTheLimitThatIsGrpcsDefault) {
+  constexpr size_t kBytes = 400'000;
+  const FakeServer server;
+  const absl::StatusOr<EncodeResult> result =
+      Connect(server)->Encode({.sequences = {std::string(kBytes, 'x')}, .last_hidden_state = true});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_GT(result->last_hidden_state.values.size() * sizeof(float), size_t{4} << 20);
+}
+
 TEST(ClientTest, GivesTheServersError) {
   FakeServer server;
   server.FailAll(absl::InvalidArgumentError("sequence 3 has 600 tokens, the limit is 512"));
@@ -212,6 +221,9 @@ TEST(ClientTest, WatchesHealth) {
 }
 
 TEST(ClientTest, RefusesTlsFilesItCannotUse) {
+  const std::string empty = ::testing::TempDir() + "/empty.pem";
+  std::ofstream(empty).flush();
+  EXPECT_TRUE(absl::IsInvalidArgument(Client::Connect({.tls = {.ca_file = empty}}).status()));
   EXPECT_TRUE(
       absl::IsInvalidArgument(Client::Connect({.tls = {.ca_file = "/nonexistent.pem"}}).status()));
   EXPECT_TRUE(

@@ -200,6 +200,16 @@ TEST(OpenLoopTest, CountsWhatItCannotSend) {
   EXPECT_NEAR(static_cast<double>(summary.ok + summary.not_sent), 10000, 400);
 }
 
+TEST(OpenLoopTest, AsManyAreOutstandingAsThePlanSays) {
+  Simulation simulation;
+  simulation.stall_begin = absl::ZeroDuration();
+  simulation.stall_end = absl::Seconds(1);
+  const LoadSummary summary = Play(
+      {.requests_per_s = 1000, .max_outstanding = 5, .duration = absl::Seconds(1)}, simulation);
+  EXPECT_EQ(simulation.starts.size(), 5u);
+  EXPECT_NEAR(static_cast<double>(summary.not_sent), 995, 150);
+}
+
 TEST(OpenLoopTest, TheWarmupIsNotCounted) {
   Simulation simulation;
   simulation.stall_begin = absl::ZeroDuration();

@@ -84,6 +84,17 @@ TEST_F(ModelRegistryTest, DrainRefusesFromThenOn) {
   EXPECT_EQ(registry_.List()[0].state, ModelState::kDraining);
 }
 
+// Whoever asks before the drain begins shall go elsewhere; whoever is here is served.
+TEST_F(ModelRegistryTest, AnAnnouncedDrainIsNotReadyAndServesOn) {
+  registry_.SetModels({{"tiny", directory_ / "tiny"}});
+  registry_.StartLoading();
+  AwaitChanges(1);
+  EXPECT_TRUE(registry_.Ready().ok());
+  registry_.AnnounceDrain();
+  EXPECT_EQ(registry_.Ready(), absl::UnavailableError("the server is stopping"));
+  EXPECT_TRUE(registry_.Find("tiny").ok());
+}
+
 TEST_F(ModelRegistryTest, DrainGivesUpAModelThatIsLoading) {
   load_gate_.Close();
   registry_.SetModels({{"tiny", directory_ / "tiny"}, {"next", directory_ / "tiny"}});

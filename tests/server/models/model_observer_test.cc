@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/models/model_observer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "server/metrics/server_metrics.h"
+
+namespace attendant {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ModelObserverTest : public testing::Test {
+ protected:
+  // The page of metrics has this line.
+  void Expect(const std::string& line) { EXPECT_THAT(metrics_.Scrape(), HasSubstr(line + "\n")); }
+
+  ServerMetrics metrics_{"test"};
+  std::shared_ptr<ModelMetrics> model_ = metrics_.ForModel("m");
+};
+
+// Two versions of a model are observed by one each, and count together.
+TEST_F(ModelObserverTest, QueuesAddUpAndGoWithTheirBatcher) {
+  auto first = std::make_unique<ModelObserver>(*model_, nullptr);
+  auto second = std::make_unique<ModelObserver>(*model_, nullptr);
+  first->OnQueueChanged(100, 3);
+  second->OnQueueChanged(10, 2);
+  first->OnQueueChanged(50, 1);
+  Expect(R"(attendant_queue_tokens{model="m"} 60)");
+  Expect(R"(attendant_queue_requests{model="m"} 3)");
+  first->OnStalled(2);
+  second->OnStalled(1);
+  first->OnStalled(1);
+  Expect(R"(attendant_stalled_workers{model="m"} 2)");
+  first.reset();
+  Expect(R"(attendant_queue_tokens{model="m"} 10)");
+  Expect(R"(attendant_queue_requests{model="m"} 2)");
+  Expect(R"(attendant_stalled_workers{model="m"} 1)");
+  second.reset();
+  Expect(R"(attendant_queue_tokens{model="m"} 0)");
+  Expect(R"(attendant_stalled_workers{model="m"} 0)");
+}
+
+}  // namespace
+}  // namespace attendant

@@ -68,6 +68,14 @@ TEST(ByteBudgetTest, ErrorsHaveAReserve) {
   EXPECT_FALSE(budget.Acquire(1, ByteBudget::Use::kError).ok());
 }
 
+TEST(ByteBudgetTest, TheReserveOfASmallBudgetIsLargeEnoughForErrors) {
+  constexpr int64_t kLeastReserve = 64 << 10;
+  ByteBudget budget({.what = "answers", .flag = "--max_answers", .limit = 1000});
+  EXPECT_FALSE(budget.Acquire(1001).ok());
+  EXPECT_FALSE(budget.Acquire(kLeastReserve + 1001, ByteBudget::Use::kError).ok());
+  EXPECT_TRUE(budget.Acquire(kLeastReserve + 1000, ByteBudget::Use::kError).ok());
+}
+
 TEST(ByteBudgetTest, AMovedShareGoesBackOnce) {
   ByteBudget budget({.what = "answers", .flag = "--max_answers", .limit = 100});
   {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What clients send and what they do not read is bounded, all together.
 #include <gmock/gmock.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <gtest/gtest.h>
 
 #include <future>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "server/rpc/encoder/service.h"
+#include "server/rpc/scan/wire_scan.h"
 #include "tests/server/in_process_server.h"
 #include "tests/server/tiny_model.h"
 
@@ -111,6 +114,30 @@ TEST(MemoryLimitsTest, RequestsInWorkAreBounded) {
   server.run_gate().Open();
   EXPECT_TRUE(first.get().ok());
   AwaitOk(server, request);
+}
+
+// The bytes, what gRPC and the parser make of them, and the sequences.
+TEST(MemoryLimitsTest, ARequestIsAccountedForToTheByte) {
+  v1::EncodeRequest request = HelloRequest();
+  for (int i = 0; i < 9; ++i) request.mutable_sequences()->add_sequences()->set_text("hello");
+  const std::string bytes = request.SerializeAsString();
+  const WireSchema schema(*v1::EncodeRequest::descriptor(), EncodeRules({}));
+  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+  WireSummary summary;
+  ASSERT_TRUE(ScanWire(schema, static_cast<int64_t>(bytes.size()), stream, summary).ok());
+  const int64_t held = kRequestBytes + static_cast<int64_t>(bytes.size()) + summary.memory_bytes +
+                       10 * kSequenceBytes;
+  for (const int64_t missing : {0, 1}) {
+    InProcessServer::Options options;
+    options.flags.memory.max_pending_request_bytes = held - missing;
+    InProcessServer server(options);
+    server.AwaitReady();
+    if (missing == 0) {
+      AwaitOk(server, request);
+    } else {
+      ExpectRefused(server, request, absl::StrCat("the limit is ", held - missing));
+    }
+  }
 }
 
 TEST(MemoryLimitsTest, AStreamIsNotReadWhileItsAnswersAreTooManyBytes) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a request says and what it takes reach the right place, through every protocol: priority,
 // deadline, times, counts, exact limits.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <future>
 #include <string>
 #include <vector>
@@ -18,7 +18,6 @@
 namespace attendant {
 namespace {
 
-using ::testing::ElementsAre;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kHeld{60};
@@ -60,6 +59,32 @@ class RequestFlowTest : public testing::Test {
   void AwaitQueued(int64_t requests) {
     server_.AwaitMetric(R"(attendant_queue_requests{model="tiny"})", static_cast<double>(requests));
   }
+  void AwaitHeld() {
+    const auto queued = Clock::now();
+    while (Clock::now() < queued + kHeld) std::this_thread::yield();
+  }
+  // Of two calls that wait for the worker, `second` longer than `first`: whether `first` is
+  // answered before it.
+  bool ComesFirst(const std::function<grpc::Status()>& first,
+                  const std::function<grpc::Status()>& second) {
+    HoldTheWorker();
+    absl::Mutex mutex;
+    std::vector<int> order;
+    const auto call = [&](int number, const std::function<grpc::Status()>& make) {
+      const grpc::Status status = make();
+      EXPECT_TRUE(status.ok()) << status.error_message();
+      absl::MutexLock lock(&mutex);
+      order.push_back(number);
+    };
+    auto longer = std::async(std::launch::async, [&] { call(2, second); });
+    AwaitQueued(1);
+    auto shorter = std::async(std::launch::async, [&] { call(1, first); });
+    AwaitQueued(2);
+    LetGo();
+    longer.get();
+    shorter.get();
+    return order == std::vector<int>{1, 2};
+  }
   double Phase(const std::string& method, const std::string& phase) {
     return server_.Metric(absl::StrCat("attendant_request_duration_seconds_sum{method=\"", method,
                                        "\",model=\"tiny\",phase=\"", phase, "\"}"));
@@ -86,8 +111,7 @@ TEST_F(RequestFlowTest, TimeInTheQueueIsNoTimeOfComputing) {
     return response.timings();
   });
   AwaitQueued(2);
-  const auto queued = Clock::now();
-  while (Clock::now() < queued + kHeld) std::this_thread::yield();
+  AwaitHeld();
   LetGo();
   EXPECT_TRUE(infer.get().ok());
   const v1::Timings timings = encode.get();
@@ -100,38 +124,53 @@ TEST_F(RequestFlowTest, TimeInTheQueueIsNoTimeOfComputing) {
   EXPECT_LT(Phase("model_infer", "compute"), Phase("model_infer", "queue"));
 }
 
+// Takes so many sequences that two requests cannot share a batch.
+constexpr int kWholeBatch = 600;
+
 TEST_F(RequestFlowTest, LowerPrioritiesComeLater) {
-  // The worker takes one sequence after the other.
-  HoldTheWorker();
-  absl::Mutex mutex;
-  std::vector<std::string> order;
-  const auto done = [&](const std::string& name, const grpc::Status& status) {
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    absl::MutexLock lock(&mutex);
-    order.push_back(name);
-  };
-  // So many sequences that the requests cannot share a batch.
   v1::EncodeRequest low = HelloRequest();
   low.set_priority(-2);
-  while (low.sequences().sequences_size() < 600) {
+  while (low.sequences().sequences_size() < kWholeBatch) {
     *low.mutable_sequences()->add_sequences() = low.sequences().sequences(0);
   }
   v1::EncodeRequest normal = low;
   normal.set_priority(-1);
-  auto first = std::async(std::launch::async, [&] {
+  const auto encode = [this](const v1::EncodeRequest& request) {
     v1::EncodeResponse response;
-    done("low", CallEncode(server_.encoder(), low, response));
-  });
+    return CallEncode(server_.encoder(), request, response);
+  };
+  EXPECT_TRUE(ComesFirst([&] { return encode(normal); }, [&] { return encode(low); }));
+}
+
+TEST_F(RequestFlowTest, LevelsOfKServeArePriorities) {
+  inference::ModelInferRequest low = InferRequest();
+  low.mutable_inputs(0)->set_shape(0, kWholeBatch);
+  auto& texts = *low.mutable_inputs(0)->mutable_contents();
+  while (texts.bytes_contents_size() < kWholeBatch) texts.add_bytes_contents("hello world");
+  inference::ModelInferRequest normal = low;
+  (*low.mutable_parameters())["priority"].set_int64_param(103);
+  (*normal.mutable_parameters())["priority"].set_int64_param(102);
+  EXPECT_TRUE(ComesFirst([&] { return Infer(normal); }, [&] { return Infer(low); }));
+}
+
+TEST_F(RequestFlowTest, StatisticsTellTheTimeInTheQueueFromTheComputing) {
+  HoldTheWorker();
+  auto infer = std::async(std::launch::async, [&] { return Infer(InferRequest()); });
   AwaitQueued(1);
-  auto second = std::async(std::launch::async, [&] {
-    v1::EncodeResponse response;
-    done("normal", CallEncode(server_.encoder(), normal, response));
-  });
-  AwaitQueued(2);
+  AwaitHeld();
   LetGo();
-  first.get();
-  second.get();
-  EXPECT_THAT(order, ElementsAre("normal", "low"));
+  EXPECT_TRUE(infer.get().ok());
+  grpc::ClientContext context;
+  inference::ModelStatisticsRequest request;
+  request.set_name("tiny");
+  inference::ModelStatisticsResponse response;
+  ASSERT_TRUE(kserve_->ModelStatistics(&context, request, &response).ok());
+  ASSERT_EQ(response.model_stats_size(), 1);
+  const inference::InferStatistics& infer_stats = response.model_stats(0).inference_stats();
+  EXPECT_GE(infer_stats.queue().ns(), 60'000'000u);
+  EXPECT_LT(infer_stats.compute_infer().ns(), infer_stats.queue().ns());
+  EXPECT_GT(infer_stats.compute_infer().ns(), 0u);
+  EXPECT_GE(infer_stats.success().ns(), infer_stats.queue().ns());
 }
 
 TEST_F(RequestFlowTest, EveryProtocolHonoursTheCallsDeadline) {
@@ -150,6 +189,39 @@ TEST_F(RequestFlowTest, EveryProtocolHonoursTheCallsDeadline) {
   EXPECT_EQ(Infer(timed).error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_GE(server_.Metric(R"(attendant_rejected_total{model="tiny",reason="deadline"})"), 1);
   LetGo();
+}
+
+TEST_F(RequestFlowTest, ADeadlineThatHasPassedIsARejection) {
+  inference::ModelInferRequest timed = InferRequest();
+  (*timed.mutable_parameters())["timeout"].set_int64_param(1);  // us: reading takes longer
+  EXPECT_EQ(Infer(timed).error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(server_.Metric(R"(attendant_rejected_total{model="tiny",reason="deadline"})"), 1);
+}
+
+TEST_F(RequestFlowTest, EveryRequestHasATotalTimeAndAnsweredOnesTheirPhases) {
+  EXPECT_TRUE(CallHello(server_.encoder()).ok());
+  v1::EncodeRequest bad = HelloRequest();
+  bad.set_priority(101);
+  v1::EncodeResponse response;
+  EXPECT_FALSE(CallEncode(server_.encoder(), bad, response).ok());
+  const auto count = [](const std::string& phase) {
+    return absl::StrCat(
+        "attendant_request_duration_seconds_count{method=\"encode\",model=\"tiny\",", "phase=\"",
+        phase, "\"}");
+  };
+  server_.AwaitMetric(count("total"), 2);
+  for (const char* phase : {"tokenize", "queue", "compute", "serialize"}) {
+    EXPECT_EQ(server_.Metric(count(phase)), 1) << phase;
+  }
+}
+
+TEST_F(RequestFlowTest, AMessageThatIsNoneIsCounted) {
+  v1::EncodeRequest bad = HelloRequest();
+  bad.set_id(std::string(257, 'x'));
+  v1::EncodeResponse response;
+  EXPECT_EQ(CallEncode(server_.encoder(), bad, response).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(server_.Metric(R"(attendant_refused_total{reason="message"})"), 1);
 }
 
 TEST_F(RequestFlowTest, CountsTheTokensThatAreComputed) {

@@ -22,10 +22,10 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/time/clock.h"
 #include "server/access/call_gate.h"
 #include "server/http/body_buffer.h"
 #include "server/http/http_message.h"
+#include "server/threads/steady_time.h"
 
 namespace attendant {
 namespace {
@@ -101,7 +101,7 @@ class Connection final : public HttpConnection {
   bool open_ = true;
   bool has_served_ = false;
   bool watching_ = false;  // for the client to close
-  absl::Time idle_since_ = absl::Now();
+  absl::Time idle_since_ = SteadyNow();
 
   // Of the request of a route.
   bool entered_ = false;
@@ -134,7 +134,7 @@ void Connection::Close() {
 // The next request of a connection that stays. What of it has come already is in the buffer.
 void Connection::AwaitRequest() {
   has_served_ = true;
-  idle_since_ = absl::Now();
+  idle_since_ = SteadyNow();
   parser_.reset();
   if (buffer_.size() > 0) return ReadHead();
   buffer_.shrink_to_fit();
@@ -190,7 +190,7 @@ void Connection::AnswerPage(absl::string_view method, absl::string_view path) {
 }
 
 void Connection::StartRoute() {
-  arrival_ = absl::Now();
+  arrival_ = SteadyNow();
   const auto header = [this](absl::string_view name) { return Header(name); };
   const RequestDependencies& requests = host_.requests();
   const CallGate::Entry entry =
@@ -250,10 +250,9 @@ void Connection::Refuse(const HttpFailure& failure) {
     host_.requests().metrics.CountRefused(Refusal::kMessage);
   }
   host_.requests().gate.Ended(state_->call(),
-                              {.arrival = arrival_,
-                               .code = failure.status.code(),
+                              {.code = failure.status.code(),
                                .request_bytes = static_cast<int64_t>(body_.received()),
-                               .total = absl::Now() - arrival_});
+                               .total = SteadyNow() - arrival_});
   Write(match_.route->error(failure), false, kWriteTime);
 }
 
@@ -339,7 +338,7 @@ void Connection::OnWritten(const error_code& error, bool keep_alive) {
 void Connection::LeaveRoute() {
   state_.reset();
   body_.Clear();
-  idle_since_ = absl::Now();
+  idle_since_ = SteadyNow();
   if (std::exchange(entered_, false)) host_.Leave();
 }
 

@@ -95,15 +95,16 @@ TABLE = {
     "server/rpc": row("proto server/access server/rpc/call", "absl grpc protobuf"),  # health, reflection
     "server/net": row(libraries="absl"),
     "server/http": row(
-        "kernels/core server/access server/batching server/limits server/metrics server/net server/requests", "absl",
+        "kernels/core server/access server/batching server/limits server/metrics server/net server/requests "
+        "server/threads", "absl",
         private="boost zlib"),
     "server/http/json": row("server/text/unicode", "absl", private="simdjson"),
     "server/http/doors": row(
         "kernels/core server/access server/batching server/http server/http/json server/limits server/metrics "
-        "server/models server/requests server/text", "absl"),
+        "server/models server/requests server/text server/threads", "absl"),
     "server/http/kserve": row(
         "proto kernels/core server/access server/http server/http/doors server/http/json server/metrics server/models "
-        "server/requests server/rpc/kserve", "absl protobuf"),
+        "server/requests server/rpc/kserve server/threads", "absl protobuf"),
     "server": row(
         "client/flags kernels/core kernels/core/threads kernels/backends server/access server/limits server/net server/threads server/batching "
         "server/models server/metrics server/requests server/rpc server/rpc/* server/http server/http/*",

@@ -5,7 +5,6 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "server/http/json/json_writer.h"
@@ -94,8 +93,7 @@ void EndSmall(const DoorDependencies& dependencies, std::unique_ptr<HttpExchange
               const absl::Status& status) {
   dependencies.encode.requests.gate.Ended(
       exchange->state->call(),
-      {.arrival = absl::Now(),
-       .code = status.code(),
+      {.code = status.code(),
        .response_bytes = static_cast<int64_t>(exchange->response.body.size())});
   EndExchange(std::move(exchange), status);
 }

@@ -16,6 +16,7 @@
 #include "server/metrics/server_metrics.h"
 #include "server/models/model_registry.h"
 #include "server/requests/encode_run.h"
+#include "server/threads/steady_time.h"
 
 // What the JSON protocols share. Each is a file that makes its routes.
 namespace attendant {
@@ -79,7 +80,7 @@ void EndSmall(const DoorDependencies& dependencies, std::unique_ptr<HttpExchange
 template <typename Run>
 void StartDoorRun(const DoorDependencies& dependencies, Method method,
                   std::unique_ptr<HttpExchange> exchange, std::string model = "") {
-  const absl::StatusOr<HttpCallOptions> options = OptionsFromHeaders(exchange->header, absl::Now());
+  const absl::StatusOr<HttpCallOptions> options = OptionsFromHeaders(exchange->header, SteadyNow());
   if (!options.ok()) return EndSmall(dependencies, std::move(exchange), options.status());
   HttpResponse& response = exchange->response;
   auto message = std::make_unique<JsonMessage>(

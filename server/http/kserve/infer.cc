@@ -9,11 +9,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "kernels/core/base/quote.h"
 #include "server/http/json/json_writer.h"
 #include "server/http/kserve/infer_message.h"
 #include "server/rpc/kserve/infer_run.h"
+#include "server/threads/steady_time.h"
 
 namespace attendant {
 namespace {
@@ -109,7 +109,7 @@ HttpResponse KServeError(const HttpFailure& failure) {
 void StartHttpInfer(const DoorDependencies& dependencies, const KServeModels& models,
                     std::string model, std::string version,
                     std::unique_ptr<HttpExchange> exchange) {
-  const absl::StatusOr<HttpCallOptions> options = OptionsFromHeaders(exchange->header, absl::Now());
+  const absl::StatusOr<HttpCallOptions> options = OptionsFromHeaders(exchange->header, SteadyNow());
   const absl::StatusOr<std::optional<int64_t>> json_bytes = HeaderLength(*exchange);
   if (!options.ok()) return EndSmall(dependencies, std::move(exchange), options.status());
   if (!json_bytes.ok()) return EndSmall(dependencies, std::move(exchange), json_bytes.status());

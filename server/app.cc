@@ -16,6 +16,7 @@
 #include "server/http/doors/cohere.h"
 #include "server/http/doors/openai.h"
 #include "server/http/doors/openapi.h"
+#include "server/http/doors/rerank.h"
 #include "server/http/doors/tei.h"
 #include "server/http/kserve/routes.h"
 #include "server/model_log.h"
@@ -243,7 +244,7 @@ HttpDoors App::Doors(const ServerFlags& flags) {
   HttpDoors doors{.requests = &request_dependencies_, .limits = flags.http};
   doors.limits.max_request_bytes = flags.max_request_bytes;
   doors.limits.max_write_s = flags.max_write_s;
-  for (const auto make : {OpenAiRoutes, TeiRoutes, KServeRoutes, CohereRoutes}) {
+  for (const auto make : {OpenAiRoutes, TeiRoutes, KServeRoutes, CohereRoutes, RerankRoutes}) {
     std::vector<HttpRoute> routes = make(door_dependencies_);
     std::move(routes.begin(), routes.end(), std::back_inserter(doors.routes));
   }

@@ -27,9 +27,11 @@ using prometheus::Labels;
 constexpr std::array<const char*, kNumPhases> kPhaseNames = {"total", "tokenize", "queue",
                                                              "compute", "serialize"};
 constexpr std::array<const char*, kNumMethods> kMethodNames = {
-    "encode",         "encode_stream",     "model_infer",      "attend",
-    "attend_stream",  "openai_embeddings", "tei_embed",        "tei_embed_all",
-    "tei_similarity", "tei_tokenize",      "http_model_infer", "cohere_embed"};
+    "encode",       "encode_stream",    "model_infer",
+    "attend",       "attend_stream",    "openai_embeddings",
+    "tei_embed",    "tei_embed_all",    "tei_similarity",
+    "tei_tokenize", "http_model_infer", "cohere_embed",
+    "tei_rerank",   "tei_predict",      "rerank"};
 // What RejectReasonName gives, and "memory" from the request runner. Anything else counts as the
 // last, so that no label is made later.
 constexpr std::array<const char*, 9> kReasonNames = {"queue_full", "too_large", "deadline",

@@ -32,8 +32,11 @@ enum class Method {
   kTeiTokenize,
   kHttpModelInfer,
   kCohereEmbed,
+  kTeiRerank,
+  kTeiPredict,
+  kRerank,
 };
-inline constexpr int kNumMethods = 12;
+inline constexpr int kNumMethods = 15;
 
 // The methods of an encoder and of an attention model.
 inline constexpr Method kEncoderMethods[] = {Method::kEncode,         Method::kEncodeStream,
@@ -41,6 +44,9 @@ inline constexpr Method kEncoderMethods[] = {Method::kEncode,         Method::kE
                                              Method::kTeiEmbed,       Method::kTeiEmbedAll,
                                              Method::kTeiSimilarity,  Method::kTeiTokenize,
                                              Method::kHttpModelInfer, Method::kCohereEmbed};
+// A classifier has these too.
+inline constexpr Method kClassifierMethods[] = {Method::kTeiRerank, Method::kTeiPredict,
+                                                Method::kRerank};
 inline constexpr Method kAttentionMethods[] = {Method::kAttend, Method::kAttendStream};
 
 // Why the server itself refused a request or ended a call, whatever the model: the label `reason`.

@@ -40,6 +40,8 @@ class EncodeRun : public RequestRun {
 
   const EncodeLimits& limits() const { return limits_; }
   const EncodeOutput& output() const { return output_; }
+  // REQUIRES: Decode returned OK.
+  const EncoderModel& model() const { return *model_; }
 
  private:
   // Makes the scores from the pooled vector, and frees that.

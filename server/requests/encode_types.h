@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -25,7 +26,8 @@ struct IdsInput {
 
 // Two texts that become one sequence: a query and a passage.
 struct TextPair {
-  std::string first, second;
+  std::shared_ptr<const std::string> first;  // of many pairs
+  std::string second;
 };
 
 using SequenceContent = std::variant<std::string, TextPair, IdsInput>;
@@ -41,6 +43,7 @@ struct EncodeInput {
   std::optional<bool> normalize;                    // unset: as the model says
   int64_t dims = 0;                                 // 0: all
   bool scores = false;                              // of the model's classifier; excludes `pooled`
+  bool one_score = false;                           // the model must have one label
   std::optional<ScoreActivation> score_activation;  // unset: as the model says
   bool attention_weights = false;
   LayerSelection layers;  // no attention layers or heads: all of them; `hidden` is unset

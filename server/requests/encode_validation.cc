@@ -53,6 +53,10 @@ absl::Status CheckScores(const EncoderModel& model, const EncodeInput& input) {
     return Invalid("scores need a classifier or reranker; model '", model.name,
                    "' has no such head");
   }
+  const int64_t labels = model.classifier->num_labels();
+  if (input.one_score && labels != 1) {
+    return Invalid("model '", model.name, "' is no reranker: it has ", labels, " labels, not 1");
+  }
   if (input.pooled) return Invalid("ask for pooled embeddings or for scores, not for both");
   return absl::OkStatus();
 }
@@ -185,7 +189,7 @@ absl::StatusOr<EncodedSequence> FromInput(const EncoderModel& model, size_t inde
   if (const auto* pair = std::get_if<TextPair>(&input)) {
     return FromText(model, index, truncation,
                     [pair](const Tokenizer& tokenizer, const auto& options) {
-                      return tokenizer.TokenizePair(pair->first, pair->second, options);
+                      return tokenizer.TokenizePair(*pair->first, pair->second, options);
                     });
   }
   return FromText(model, index, truncation, [&](const Tokenizer& tokenizer, const auto& options) {

@@ -19,14 +19,6 @@
 namespace attendant {
 namespace {
 
-HttpResponse CohereError(const HttpFailure& failure) {
-  HttpResponse response{.code = failure.code, .content_type = "application/json"};
-  response.body = "{\"message\":";
-  AppendJsonString(failure.status.message(), response.body);
-  response.body += "}";
-  return response;
-}
-
 // The signs of eight values in a byte, the first in its highest bit; 1 is above 0.
 std::vector<int32_t> PackSigns(const std::vector<float>& values, int32_t offset) {
   std::vector<int32_t> bytes((values.size() + 7) / 8, offset);
@@ -135,9 +127,8 @@ class CohereRun final : public DoorRun {
   }
 
   void ToJson(EncodeOutput& output, std::string& json) override {
-    const std::string& id = call().state->call().request_id;
     json = "{\"id\":";
-    AppendJsonString(id.empty() ? NewId() : id, json);
+    AppendJsonString(AnswerId(call()), json);
     json += ",\"embeddings\":{";
     for (const EmbeddingType* type : types_) AppendType(*type, output, json);
     int64_t tokens = 0;
@@ -176,6 +167,19 @@ constexpr char kResponseSchema[] = R"({"type":"object","properties":{"id":{"type
 "meta":{"type":"object"},"response_type":{"const":"embeddings_by_type"}}})";
 
 }  // namespace
+
+HttpResponse CohereError(const HttpFailure& failure) {
+  HttpResponse response{.code = failure.code, .content_type = "application/json"};
+  response.body = "{\"message\":";
+  AppendJsonString(failure.status.message(), response.body);
+  response.body += "}";
+  return response;
+}
+
+std::string AnswerId(const RequestCall& call) {
+  const std::string& id = call.state->call().request_id;
+  return id.empty() ? NewId() : id;
+}
 
 std::vector<HttpRoute> CohereRoutes(const DoorDependencies& dependencies) {
   return {MakeHttpRoute("POST", "/v2/embed", MethodGroup::kInfer, CohereError,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "server/http/doors/door_call.h"
@@ -12,5 +13,10 @@ namespace attendant {
 // changes nothing: models have no prompts here. The answer does not repeat the texts.
 // `dependencies` must outlive the routes.
 std::vector<HttpRoute> CohereRoutes(const DoorDependencies& dependencies);
+
+// {"message": ..}
+HttpResponse CohereError(const HttpFailure& failure);
+// The request's id, or a new one.
+std::string AnswerId(const RequestCall& call);
 
 }  // namespace attendant

@@ -2,6 +2,7 @@
 #include "server/http/doors/inputs.h"
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -83,6 +84,31 @@ absl::Status TextsFromJson(JsonView request, absl::string_view field, const Enco
   ATTENDANT_RETURN_IF_ERROR(CheckCount(field, value.size(), limits));
   return value.ForEach(
       [&](JsonView element) { return ElementFromJson(field, element, false, sequences); });
+}
+
+absl::Status PairsFromJson(JsonView request, absl::string_view query, absl::string_view texts,
+                           const EncodeLimits& limits, Sequences& sequences) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonView first, Required(request, query));
+  if (first.kind() != Kind::kString) return WrongJsonType(query, "a string", first);
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonView value, Required(request, texts));
+  if (value.kind() != Kind::kArray) return WrongJsonType(texts, "an array", value);
+  ATTENDANT_RETURN_IF_ERROR(CheckCount(texts, value.size(), limits));
+  const auto shared = std::make_shared<const std::string>(first.String());
+  if (static_cast<int64_t>(shared->size()) > kMaxQueryBytes / static_cast<int64_t>(value.size())) {
+    return absl::InvalidArgumentError(absl::StrCat(query, " has ", shared->size(), " bytes for ",
+                                                   value.size(), " texts, the limit is ",
+                                                   kMaxQueryBytes, " for all together"));
+  }
+  return value.ForEach([&](JsonView element) {
+    const std::optional<JsonView> text =
+        element.kind() == Kind::kObject ? element.Find("text") : element;
+    if (!text || text->kind() != Kind::kString) {
+      return WrongJsonType(absl::StrCat(texts, "[", sequences.size(), "]"),
+                           "a string, or an object with a string `text`", element);
+    }
+    sequences.emplace_back(TextPair{.first = shared, .second = std::string(text->String())});
+    return absl::OkStatus();
+  });
 }
 
 absl::Status DimensionsFromJson(JsonView request, absl::string_view field, int64_t& dimensions) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,7 +12,7 @@
 
 namespace attendant {
 
-using Sequences = std::vector<std::variant<std::string, IdsInput>>;
+using Sequences = std::vector<SequenceContent>;
 
 // Reads what OpenAI and TEI take: a text, a list of texts, a list of token ids, or a list of such
 // lists. INVALID_ARGUMENT names the field, and its element. Counts before it copies.
@@ -23,6 +22,13 @@ absl::Status SequencesFromJson(JsonView request, absl::string_view field,
 // A list of texts alone.
 absl::Status TextsFromJson(JsonView request, absl::string_view field, const EncodeLimits& limits,
                            Sequences& sequences);
+
+// A query, and a list of texts or of objects with a field `text`: a pair of each text with the
+// query. INVALID_ARGUMENT also when the query, once for each text, has more than kMaxQueryBytes: it
+// is tokenized so often.
+inline constexpr int64_t kMaxQueryBytes = int64_t{4} << 20;
+absl::Status PairsFromJson(JsonView request, absl::string_view query, absl::string_view texts,
+                           const EncodeLimits& limits, Sequences& sequences);
 
 // Reads a number of dimensions; 0 where the field is absent. INVALID_ARGUMENT below 1.
 absl::Status DimensionsFromJson(JsonView request, absl::string_view field, int64_t& dimensions);

@@ -164,17 +164,6 @@ absl::Status Info(const DoorDependencies& dependencies, const HttpExchange& exch
   return absl::OkStatus();
 }
 
-template <typename Run>
-HttpRoute RunRoute(const DoorDependencies& dependencies, const char* path, Method method,
-                   HttpRouteDoc doc) {
-  return MakeHttpRoute(
-      "POST", path, MethodGroup::kInfer, TeiError,
-      [&dependencies, method](std::unique_ptr<HttpExchange> exchange) {
-        StartUnnamedRun<Run>(dependencies, method, std::move(exchange));
-      },
-      std::move(doc));
-}
-
 constexpr char kEmbedSchema[] = R"({"type":"object","required":["inputs"],"properties":{
 "inputs":{"oneOf":[{"type":"string"},{"type":"array","items":{"type":"string"}},
 {"type":"array","items":{"type":"integer"}},
@@ -218,12 +207,12 @@ absl::Status TeiTruncationFromJson(JsonView request, Truncation& truncation) {
 }
 
 std::vector<HttpRoute> TeiRoutes(const DoorDependencies& dependencies) {
-  return {
-      RunRoute<EmbedRun>(dependencies, "/embed", Method::kTeiEmbed,
+  std::vector<HttpRoute> routes = {
+      TeiRoute<EmbedRun>(dependencies, "/embed", Method::kTeiEmbed,
                          {"TEI: embeddings of texts or token ids", kEmbedSchema, kVectors}),
-      RunRoute<EmbedAllRun>(dependencies, "/embed_all", Method::kTeiEmbedAll,
+      TeiRoute<EmbedAllRun>(dependencies, "/embed_all", Method::kTeiEmbedAll,
                             {"TEI: an embedding of each token", kEmbedSchema, kVectorsOfTokens}),
-      RunRoute<SimilarityRun>(dependencies, "/similarity", Method::kTeiSimilarity,
+      TeiRoute<SimilarityRun>(dependencies, "/similarity", Method::kTeiSimilarity,
                               {"TEI: cosine similarities of one sentence to others",
                                kSimilaritySchema, R"({"type":"array","items":{"type":"number"}})"}),
       TeiTokenizeRoute(dependencies),
@@ -233,6 +222,8 @@ std::vector<HttpRoute> TeiRoutes(const DoorDependencies& dependencies) {
                             return Info(dependencies, exchange, json);
                           }),
                     {"TEI: the model and the limits", "", R"({"type":"object"})"})};
+  for (HttpRoute& route : TeiScoreRoutes(dependencies)) routes.push_back(std::move(route));
+  return routes;
 }
 
 }  // namespace attendant

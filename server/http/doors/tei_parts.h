@@ -16,7 +16,21 @@ HttpResponse TeiError(const HttpFailure& failure);
 // cutting on the left, and prompts.
 absl::Status TeiTruncationFromJson(JsonView request, Truncation& truncation);
 
+// A route for requests that a run of type Run answers.
+template <typename Run>
+HttpRoute TeiRoute(const DoorDependencies& dependencies, const char* path, Method method,
+                   HttpRouteDoc doc) {
+  return MakeHttpRoute(
+      "POST", path, MethodGroup::kInfer, TeiError,
+      [&dependencies, method](std::unique_ptr<HttpExchange> exchange) {
+        StartUnnamedRun<Run>(dependencies, method, std::move(exchange));
+      },
+      std::move(doc));
+}
+
 // POST /tokenize
 HttpRoute TeiTokenizeRoute(const DoorDependencies& dependencies);
+// POST /rerank and /predict
+std::vector<HttpRoute> TeiScoreRoutes(const DoorDependencies& dependencies);
 
 }  // namespace attendant

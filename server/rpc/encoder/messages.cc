@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/rpc/encoder/messages.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -72,7 +73,8 @@ absl::Status SequencesFromProto(const v1::Sequences& sequences, const EncodeLimi
       input.sequences.emplace_back(sequence.text());
     } else if (sequence.has_pair()) {
       input.sequences.emplace_back(
-          TextPair{.first = sequence.pair().first(), .second = sequence.pair().second()});
+          TextPair{.first = std::make_shared<const std::string>(sequence.pair().first()),
+                   .second = sequence.pair().second()});
     } else if (sequence.has_ids()) {
       const v1::TokenIds& ids = sequence.ids();
       input.sequences.emplace_back(

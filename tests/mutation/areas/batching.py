@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 TESTS = ["batch_policy_test", "request_queue_test", "cost_model_test", "operation_test", "batcher_test",
-         "batcher_end_test", "batcher_time_test", "batcher_simulation_test", "simulator_test", "batcher_stress_test"]
+         "batcher_end_test", "batcher_time_test", "batcher_simulation_test", "compute_slot_test", "simulator_test", "batcher_stress_test"]
 MUTANTS = {
     "server/batching/batch_policy.cc": [
         ("now >= ripe", "now > ripe"),
@@ -8,6 +8,12 @@ MUTANTS = {
         ("fill.sequences < limits_.max_batch_sequences", "fill.sequences <= limits_.max_batch_sequences"),
         ("now - waiting_since >= limits_.max_priority_wait", "now - waiting_since > limits_.max_priority_wait"),
         ("queue.tokens >= limits_.max_batch_tokens", "queue.tokens > limits_.max_batch_tokens"),
+        ("waiting <= limits_.max_batch_tokens", "waiting < limits_.max_batch_tokens"),
+        ("std::min(waiting, turns * Turn(waiting))", "std::min(waiting, Turn(waiting))"),
+    ],
+    "server/batching/compute_slot.cc": [
+        ("user.served_ += (threading_.Now() - began_) / user.weight_;", "user.served_ += threading_.Now() - began_;"),
+        ("a->served_ < b->served_", "a->served_ > b->served_"),
     ],
     "server/batching/request_queue.cc": [
         ("a->priority > b->priority", "a->priority < b->priority"),
@@ -42,7 +48,7 @@ MUTANTS = {
          "item.request->result.queue += absl::Nanoseconds(1);"),
         ("if (queue_.requests() > 0) work_->Signal();", ""),
         ("members[first]->result.compute += compute;", "members[first]->result.compute = compute;"),
-        ("if (!ended.completions.empty()) return true;", ""),
+        ("if (!Decide(now).run) return;", ""),
         ("if (workers_[index].stalls_at < watched_until_) watch_->Signal();", ""),
         ("cost_.Observe(shape, compute);", ""),
         ("} else if (!status.ok()) {\n    «Complete(request, status, ended);»",

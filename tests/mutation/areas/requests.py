@@ -29,7 +29,7 @@ MUTANTS = {
          "Size(input.sequences) >= limits.max_request_sequences"),
         ("input.dims <= model.config().hidden", "input.dims < model.config().hidden"),
         ("truncation != Truncation::kRight", "truncation == Truncation::kNone"),
-        ("output.outputs.dims + output.layers.hidden_values(len)", "output.outputs.dims"),
+        ("output.outputs.dims + labels + output.layers.hidden_values(len)", "output.outputs.dims + labels"),
         ("pending.priority = input.priority;", ""),
         ("input.normalize.value_or(model.sentence.normalize)", "input.normalize.value_or(true)"),
     ],
@@ -38,7 +38,7 @@ MUTANTS = {
     ],
     "server/requests/request_run.cc": [
         ("kRequestBytes + bytes", "bytes"),
-        ("absl::Now() + kClocksDiffer < deadline", "true"),
+        ("SteadyNow() + kClocksDiffer < deadline", "true"),
         ("pending->deadline = run->call_.deadline;", ""),
         ("model_->metrics->CountRejected(RejectReasonName(RejectReason::kDeadline));", ""),
         ("times_.queue = result->queue;", "times_.queue = result->compute;"),

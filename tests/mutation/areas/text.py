@@ -4,7 +4,9 @@ MUTANTS = {
     "server/text/pipeline.cc": [
         ("room + 1", "room"),
         ("in_chunks_ && normalized_tokens_.empty()", "in_chunks_"),
-        ("options.max_tokens < num_special", "options.max_tokens <= num_special"),
+        ("options.max_tokens < static_cast<int64_t>(num_special)", "options.max_tokens <= static_cast<int64_t>(num_special)"),
+        ("longer.values.resize(room - shorter.values.size());", "longer.values.resize(half);"),
+        ("const bool count_all = !options.truncate || texts.size() > 1;", "const bool count_all = !options.truncate;"),
         ("token.normalized ? normalized_tokens_ : raw_tokens_", "raw_tokens_"),
         ('text.find_first_of(" \\n", kChunkBytes)', "kChunkBytes"),
     ],
@@ -18,7 +20,8 @@ MUTANTS = {
         ("if (IsWhitespace(character)) character = ' ';", ""),
     ],
     "server/text/sequence_template.cc": [
-        ("num_texts == 0 ? sequence.before : sequence.after", "sequence.before"),
+        ("last.segment_id = 1;", ""),
+        ("CountText(sequence.pair, 1) != 1", "false"),
         ("num_texts != 1", "num_texts == 0"),
     ],
     "server/text/models/token_model.cc": [

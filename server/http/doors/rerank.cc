@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/doors/rerank.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/core/status_macros.h"
+#include "server/http/doors/cohere.h"
+#include "server/http/doors/inputs.h"
+#include "server/http/doors/ranking.h"
+#include "server/http/json/json_writer.h"
+
+namespace attendant {
+namespace {
+
+class RerankRun final : public DoorRun {
+ public:
+  using DoorRun::DoorRun;
+
+ private:
+  absl::StatusOr<EncodeInput> FromJson(JsonView request) override {
+    EncodeInput input = ScoresInput();
+    ATTENDANT_RETURN_IF_ERROR(
+        PairsFromJson(request, "query", "documents", limits(), input.sequences));
+    std::optional<int64_t> top;
+    ATTENDANT_RETURN_IF_ERROR(request.Read("top_n", top));
+    if (top && *top < 1) {
+      return absl::InvalidArgumentError(absl::StrCat("top_n is ", *top, ", the minimum is 1"));
+    }
+    top_ = top.value_or(static_cast<int64_t>(input.sequences.size()));
+    bool documents = false;
+    ATTENDANT_RETURN_IF_ERROR(request.Read("return_documents", documents));
+    if (documents) documents_ = SecondTexts(input.sequences);
+    return input;
+  }
+
+  void ToJson(EncodeOutput& output, std::string& json) override {
+    json = "{\"id\":";
+    AppendJsonString(AnswerId(call()), json);
+    json += ",\"model\":";
+    AppendJsonString(model().name, json);
+    json += ",\"results\":[";
+    int64_t left = top_;
+    for (const size_t index : ByScore(output)) {
+      if (left-- == 0) break;
+      absl::StrAppend(&json, json.back() == '[' ? "" : ",", "{\"index\":", index,
+                      ",\"relevance_score\":");
+      AppendJsonFloat(output.sequences[index].scores[0], json);
+      if (!documents_.empty()) {
+        json += ",\"document\":{\"text\":";
+        AppendJsonString(documents_[index], json);
+        json += "}";
+      }
+      json += "}";
+    }
+    int64_t tokens = 0;
+    for (const EncodedSequence& sequence : output.sequences) tokens += sequence.len();
+    absl::StrAppend(&json, "],\"usage\":{\"total_tokens\":", tokens,
+                    "},\"meta\":{\"api_version\":{\"version\":\"2\"},\"billed_units\":{"
+                    "\"search_units\":1}}}");
+  }
+
+  int64_t top_ = 0;
+  std::vector<std::string> documents_;  // empty: not asked for
+};
+
+constexpr char kRequestSchema[] =
+    R"({"type":"object","required":["model","query","documents"],"properties":{
+"model":{"type":"string"},"query":{"type":"string"},
+"documents":{"type":"array","items":{"oneOf":[{"type":"string"},{"type":"object",
+"required":["text"],"properties":{"text":{"type":"string"}}}]}},
+"top_n":{"type":"integer","minimum":1},"return_documents":{"type":"boolean","default":false}}})";
+
+constexpr char kResponseSchema[] = R"({"type":"object","properties":{"id":{"type":"string"},
+"model":{"type":"string"},"results":{"type":"array","items":{"type":"object","properties":{
+"index":{"type":"integer"},"relevance_score":{"type":"number"},
+"document":{"type":"object","properties":{"text":{"type":"string"}}}}}},
+"usage":{"type":"object","properties":{"total_tokens":{"type":"integer"}}},
+"meta":{"type":"object"}}})";
+
+}  // namespace
+
+std::vector<HttpRoute> RerankRoutes(const DoorDependencies& dependencies) {
+  std::vector<HttpRoute> routes;
+  for (const auto& [path, whose] : {std::pair("/v2/rerank", "Cohere"), {"/v1/rerank", "Jina"}}) {
+    routes.push_back(
+        MakeHttpRoute("POST", path, MethodGroup::kInfer, CohereError,
+                      [&dependencies](std::unique_ptr<HttpExchange> exchange) {
+                        StartDoorRun<RerankRun>(dependencies, Method::kRerank, std::move(exchange));
+                      },
+                      {absl::StrCat(whose, ": documents by how well they answer a query"),
+                       kRequestSchema, kResponseSchema}));
+  }
+  return routes;
+}
+
+}  // namespace attendant

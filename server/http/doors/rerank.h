@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "server/http/doors/door_call.h"
+#include "server/http/http_types.h"
+
+namespace attendant {
+
+// Cohere's /v2/rerank and Jina's /v1/rerank, which vLLM and infinity serve too: one shape. A score
+// is the sigmoid of the reranker's logit. `dependencies` must outlive the routes.
+std::vector<HttpRoute> RerankRoutes(const DoorDependencies& dependencies);
+
+}  // namespace attendant

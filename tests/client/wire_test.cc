@@ -58,6 +58,28 @@ TEST(WireTest, RefusesRowsThatDoNotFitTheSequences) {
   EXPECT_TRUE(FromProto(response).ok());
 }
 
+TEST(WireTest, ScoresHaveARowForEachSequence) {
+  v1::EncodeResponse response;
+  response.add_sequences();
+  *response.mutable_scores() = MakeTensor(v1::DTYPE_F32, {2, 1}, "12345678");
+  EXPECT_TRUE(absl::IsInternal(FromProto(response).status()));
+  *response.mutable_scores() = MakeTensor(v1::DTYPE_F32, {1, 2}, "12345678");
+  ASSERT_TRUE(FromProto(response).ok());
+  EXPECT_EQ(FromProto(response)->scores.values.size(), 2u);
+}
+
+TEST(WireTest, SendsPairsAndScores) {
+  EncodeRequest request{.sequences = {TextPair{.first = "query", .second = "passage"}},
+                        .scores = ScoreActivation::kSigmoid};
+  const absl::StatusOr<v1::EncodeRequest> proto = ToProto(request);
+  ASSERT_TRUE(proto.ok()) << proto.status();
+  EXPECT_EQ(proto->sequences().sequences(0).pair().first(), "query");
+  EXPECT_EQ(proto->sequences().sequences(0).pair().second(), "passage");
+  EXPECT_EQ(proto->outputs().scores().activation(), v1::SCORE_ACTIVATION_SIGMOID);
+  request.sequences = {TextPair{.first = "a", .second = "b\xFF"}};
+  EXPECT_TRUE(absl::IsInvalidArgument(ToProto(request).status()));
+}
+
 TEST(WireTest, RefusesAttentionWeightsThatDoNotFitTheSequences) {
   v1::EncodeResponse response;
   response.add_sequences()->set_tokens(2);

@@ -49,6 +49,47 @@ TEST(FromProtoTest, SequencesAreTextOrIds) {
   EXPECT_THAT(read.attention_mask, ElementsAre(1, 0));
 }
 
+TEST(FromProtoTest, APairHasTwoTexts) {
+  v1::EncodeRequest request;
+  v1::TextPair& pair = *request.mutable_sequences()->add_sequences()->mutable_pair();
+  pair.set_first("query");
+  pair.set_second("passage");
+  const absl::StatusOr<EncodeInput> input = FromProto(request, kLimits);
+  ASSERT_TRUE(input.ok()) << input.status();
+  const auto& read = std::get<TextPair>(input->sequences[0]);
+  EXPECT_EQ(*read.first, "query");
+  EXPECT_EQ(read.second, "passage");
+}
+
+TEST(FromProtoTest, ScoresHaveAnActivation) {
+  v1::EncodeRequest request = Texts(1);
+  EXPECT_FALSE(FromProto(request, kLimits)->scores);
+  v1::ScoreOutput& scores = *request.mutable_outputs()->mutable_scores();
+  EXPECT_TRUE(FromProto(request, kLimits)->scores);
+  EXPECT_EQ(FromProto(request, kLimits)->score_activation, std::nullopt);
+  constexpr std::pair<v1::ScoreActivation, ScoreActivation> kActivations[] = {
+      {v1::SCORE_ACTIVATION_NONE, ScoreActivation::kNone},
+      {v1::SCORE_ACTIVATION_SIGMOID, ScoreActivation::kSigmoid},
+      {v1::SCORE_ACTIVATION_SOFTMAX, ScoreActivation::kSoftmax}};
+  for (const auto& [proto, activation] : kActivations) {
+    scores.set_activation(proto);
+    EXPECT_EQ(FromProto(request, kLimits)->score_activation, activation);
+  }
+}
+
+TEST(ToProtoTest, ScoresAreARowForEachSequence) {
+  EncodeOutput output;
+  output.scores = ScoreActivation::kNone;
+  output.sequences.resize(2);
+  output.sequences[0].scores = {1, 2, 3};
+  output.sequences[1].scores = {4, 5, 6};
+  v1::EncodeResponse response;
+  ToProto(output, {}, response);
+  EXPECT_THAT(response.scores().shape(), ElementsAre(2, 3));
+  EXPECT_EQ(response.scores().data().size(), 24u);
+  EXPECT_FALSE(response.has_pooled());
+}
+
 TEST(FromProtoTest, APaddedBatchIsCutIntoItsRows) {
   v1::EncodeRequest request;
   v1::PaddedBatch& padded = *request.mutable_padded();

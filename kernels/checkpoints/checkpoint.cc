@@ -70,7 +70,8 @@ class Loader {
                                         weights.token_embedding));
     if (config_.positions == Positions::kLearned) ATTENDANT_RETURN_IF_ERROR(LoadPositions(weights));
     ATTENDANT_RETURN_IF_ERROR(LoadSegments(weights));
-    return LoadNorm(std::string(names_.embedding_norm), weights.embedding_norm);
+    if (!config_.embedding_norm) return absl::OkStatus();
+    return LoadNorm(std::string(names_.embedding_norm), config_.hidden, weights.embedding_norm);
   }
 
   absl::Status LoadTable(absl::string_view name, std::array<int64_t, 2> dims,
@@ -100,7 +101,8 @@ class Loader {
   // What all layers share behind them.
   absl::Status LoadRest(EncoderWeights& weights) {
     if (config_.final_norm) {
-      ATTENDANT_RETURN_IF_ERROR(LoadNorm(std::string(names_.final_norm), weights.final_norm));
+      ATTENDANT_RETURN_IF_ERROR(
+          LoadNorm(std::string(names_.final_norm), config_.hidden, weights.final_norm));
     }
     if (config_.score_bias != ScoreBias::kBuckets) return absl::OkStatus();
     return LoadTable(names_.score_bias, {config_.bias_buckets, config_.heads}, weights.score_bias);
@@ -110,27 +112,34 @@ class Loader {
     const int64_t hidden = config_.hidden;
     ATTENDANT_RETURN_IF_ERROR(LoadAttention(path, layer));
     ATTENDANT_RETURN_IF_ERROR(LoadLinear(absl::StrCat(path, names_.attention_output),
-                                         {&layer.attention_output}, hidden, hidden,
+                                         {&layer.attention_output}, hidden, config_.context_width(),
                                          family_config_.biases.attention_output));
     if (attention_norm) {
       ATTENDANT_RETURN_IF_ERROR(
-          LoadNorm(absl::StrCat(path, names_.attention_norm), layer.attention_norm));
+          LoadNorm(absl::StrCat(path, names_.attention_norm), hidden, layer.attention_norm));
     }
     ATTENDANT_RETURN_IF_ERROR(LoadFfnUp(path, layer));
     ATTENDANT_RETURN_IF_ERROR(LoadLinear(absl::StrCat(path, names_.ffn_down), {&layer.ffn_down},
                                          hidden, config_.ffn, family_config_.biases.ffn_down));
-    return LoadNorm(absl::StrCat(path, names_.ffn_norm), layer.ffn_norm);
+    return LoadNorm(absl::StrCat(path, names_.ffn_norm), hidden, layer.ffn_norm);
   }
 
   absl::Status LoadAttention(const std::string& path, EncoderLayerWeights& layer) {
-    const auto load = [&](absl::string_view name, Parts parts) {
-      return LoadLinear(absl::StrCat(path, name), parts, config_.hidden, config_.hidden,
+    const auto load = [&](absl::string_view name, Parts parts, int64_t outputs) {
+      return LoadLinear(absl::StrCat(path, name), parts, outputs, config_.hidden,
                         family_config_.biases.qkv);
     };
-    if (!names_.qkv.empty()) return load(names_.qkv, {&layer.query, &layer.key, &layer.value});
-    ATTENDANT_RETURN_IF_ERROR(load(names_.query, {&layer.query}));
-    ATTENDANT_RETURN_IF_ERROR(load(names_.key, {&layer.key}));
-    return load(names_.value, {&layer.value});
+    const int64_t width = config_.context_width(), key_width = config_.key_width();
+    if (!names_.qkv.empty()) {
+      return load(names_.qkv, {&layer.query, &layer.key, &layer.value}, width);
+    }
+    ATTENDANT_RETURN_IF_ERROR(load(names_.query, {&layer.query}, width));
+    ATTENDANT_RETURN_IF_ERROR(load(names_.key, {&layer.key}, key_width));
+    ATTENDANT_RETURN_IF_ERROR(load(names_.value, {&layer.value}, key_width));
+    if (!config_.query_key_norm) return absl::OkStatus();
+    ATTENDANT_RETURN_IF_ERROR(
+        LoadNorm(absl::StrCat(path, names_.query_norm), config_.head_dim(), layer.query_norm));
+    return LoadNorm(absl::StrCat(path, names_.key_norm), config_.head_dim(), layer.key_norm);
   }
 
   absl::Status LoadFfnUp(const std::string& path, EncoderLayerWeights& layer) {
@@ -165,11 +174,10 @@ class Loader {
     return absl::OkStatus();
   }
 
-  absl::Status LoadNorm(const std::string& path, LayerNormWeights& norm) {
+  absl::Status LoadNorm(const std::string& path, int64_t size, LayerNormWeights& norm) {
     ATTENDANT_RETURN_IF_ERROR(
-        LoadTensor<1>({path + ".weight", path + ".gamma"}, {config_.hidden}, norm.gamma));
-    return LoadBias({path + ".bias", path + ".beta"}, config_.hidden, family_config_.biases.norms,
-                    norm.beta);
+        LoadTensor<1>({path + ".weight", path + ".gamma"}, {size}, norm.gamma));
+    return LoadBias({path + ".bias", path + ".beta"}, size, family_config_.biases.norms, norm.beta);
   }
 
   // Refuses one that is stored although the config says that there is none.

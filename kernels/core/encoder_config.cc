@@ -24,6 +24,21 @@ absl::Status ValidateEmbeddings(const EncoderConfig& config) {
   return CheckWeightSize("segment_embedding", config.segment_types, config.hidden);
 }
 
+absl::Status ValidateHeads(const EncoderConfig& config) {
+  if (config.head_width == 0) {
+    ATTENDANT_RETURN_IF_ERROR(CheckHeadsDivide(config.hidden, config.heads));
+  } else {
+    ATTENDANT_RETURN_IF_ERROR(CheckBounds({{"head_width", config.head_width, kMaxWidth}}));
+    ATTENDANT_RETURN_IF_ERROR(
+        CheckBounds({{"heads * head_width", config.context_width(), kMaxWidth}}));
+  }
+  if (config.kv_heads == 0 || (config.kv_heads > 0 && config.heads % config.kv_heads == 0)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "heads is ", config.heads, ", it must be a multiple of kv_heads, ", config.kv_heads));
+}
+
 absl::Status CheckRotary(const char* name, const Rotary& rotary) {
   if (rotary.base > 0 && std::isfinite(rotary.base) && rotary.frequency_scale > 0 &&
       std::isfinite(rotary.frequency_scale)) {
@@ -74,9 +89,9 @@ absl::Status Validate(const EncoderConfig& config) {
                                          {"heads", config.heads, kMaxWidth},
                                          {"hidden", config.hidden, kMaxWidth},
                                          {"ffn", config.ffn, kMaxWidth}}));
-  ATTENDANT_RETURN_IF_ERROR(CheckHeadsDivide(config.hidden, config.heads));
+  ATTENDANT_RETURN_IF_ERROR(ValidateHeads(config));
   ATTENDANT_RETURN_IF_ERROR(CheckEpsilon(config.layer_norm_epsilon));
-  ATTENDANT_RETURN_IF_ERROR(CheckWeightSize("fused qkv weight", 3 * config.hidden, config.hidden));
+  ATTENDANT_RETURN_IF_ERROR(CheckWeightSize("fused qkv weight", config.qkv_width(), config.hidden));
   ATTENDANT_RETURN_IF_ERROR(CheckWeightSize("ffn_up", config.ffn_inputs(), config.hidden));
   ATTENDANT_RETURN_IF_ERROR(ValidatePositions(config));
   ATTENDANT_RETURN_IF_ERROR(ValidateLayers(config));
@@ -93,6 +108,12 @@ absl::Status CheckComputed(absl::string_view backend, const EncoderConfig& compu
            {"first_attention_norm", computed.first_attention_norm == config.first_attention_norm},
            {"final_norm", computed.final_norm == config.final_norm},
            {"biases", computed.biases == config.biases},
+           {"norm_kind", computed.norm_kind == config.norm_kind},
+           {"embedding_norm", computed.embedding_norm == config.embedding_norm},
+           {"head_width", computed.head_width == config.head_width},
+           {"kv_heads", computed.kv_heads == config.kv_heads},
+           {"query_key_norm", computed.query_key_norm == config.query_key_norm},
+           {"causal", computed.causal == config.causal},
            {"gated_ffn", computed.gated_ffn == config.gated_ffn},
            {"positions", computed.positions == config.positions},
            {"score_bias", computed.score_bias == config.score_bias},

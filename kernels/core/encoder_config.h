@@ -15,7 +15,7 @@ enum class Activation : uint8_t { kGeluErf, kGeluTanh, kRelu, kSilu };
 
 // What an encoder's first states are made from.
 enum class EncoderInput : uint8_t {
-  kTokens,  // ids, segments and learned positions: norm(sum of their embeddings)
+  kTokens,  // ids, segments and learned positions: the sum of their embeddings, then a norm
   kStates,  // the caller's own states
 };
 
@@ -23,6 +23,11 @@ enum class EncoderInput : uint8_t {
 enum class NormPlace : uint8_t {
   kPost,  // x = norm(x + branch(x))
   kPre,   // x = x + branch(norm(x))
+};
+
+enum class NormKind : uint8_t {
+  kLayer,  // (x - mean) / sqrt(variance + epsilon) * gamma + beta
+  kRms,    // x / sqrt(mean of squares + epsilon) * gamma
 };
 
 // Biases of linear layers and beta of norms.
@@ -83,10 +88,16 @@ struct EncoderConfig {
   Activation activation = Activation::kGeluErf;
   EncoderInput input = EncoderInput::kTokens;
   NormPlace norm_place = NormPlace::kPost;
+  NormKind norm_kind = NormKind::kLayer;
+  bool embedding_norm = true;
   bool first_attention_norm = true;  // false: attention of layer 0 has none; kPre only
   bool final_norm = false;
   Biases biases = Biases::kRequired;
   bool gated_ffn = false;
+  int64_t head_width = 0;       // head_dim, or 0: hidden / heads
+  int64_t kv_heads = 0;         // so many heads of keys and values share all queries, or 0: heads
+  bool query_key_norm = false;  // a kRms of each head of queries and keys, before they turn
+  bool causal = false;          // a query attends to keys at its place and before only
   Positions positions = Positions::kLearned;
   Rotary rotary{};        // kRotary only
   Rotary local_rotary{};  // likewise, of local layers
@@ -97,7 +108,11 @@ struct EncoderConfig {
   int64_t window = 0;
   std::bitset<static_cast<size_t>(kMaxLayers)> local_layers{};
 
-  int64_t head_dim() const { return hidden / heads; }
+  int64_t head_dim() const { return head_width > 0 ? head_width : hidden / heads; }
+  int64_t key_heads() const { return kv_heads > 0 ? kv_heads : heads; }
+  int64_t context_width() const { return heads * head_dim(); }
+  int64_t key_width() const { return key_heads() * head_dim(); }  // and that of values
+  int64_t qkv_width() const { return context_width() + 2 * key_width(); }
   int64_t ffn_inputs() const { return gated_ffn ? 2 * ffn : ffn; }  // of gate and up together
   bool is_local(int64_t layer) const { return local_layers[static_cast<size_t>(layer)]; }
   // Attention looks at distances between positions.
@@ -106,12 +121,13 @@ struct EncoderConfig {
 };
 
 // OK when every dimension is positive and at most its limit (weight_checks.h; a tensor has fewer
-// than 2^31 elements), hidden is a multiple of heads, epsilon is in (0, 1), and the switches fit
-// each other. Else INVALID_ARGUMENT naming the field and its value.
+// than 2^31 elements), heads are a multiple of kv_heads, hidden is one of heads unless
+// there is a head_width, epsilon is in (0, 1), and the switches fit each other. Else
+// INVALID_ARGUMENT naming the field and its value.
 absl::Status Validate(const EncoderConfig& config);
 
 // For a back end that computes `config` as if it were `computed`: OK when that is the same, else
-// UNIMPLEMENTED naming `backend` and the first switch that differs.
+// UNIMPLEMENTED naming `backend` and a switch that differs.
 absl::Status CheckComputed(absl::string_view backend, const EncoderConfig& computed,
                            const EncoderConfig& config);
 

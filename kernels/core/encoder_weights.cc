@@ -12,7 +12,15 @@ namespace {
 
 void CheckLayer(const EncoderConfig& config, const EncoderLayerWeights& layer,
                 const std::string& name, bool attention_norm, ShapeChecker& checker) {
-  checker.Check(name + ".", layer, config.hidden, config.hidden, config.hidden);
+  const int64_t hidden = config.hidden, context = config.context_width();
+  checker.Check(name + ".query", layer.query, context, hidden);
+  checker.Check(name + ".key", layer.key, config.key_width(), hidden);
+  checker.Check(name + ".value", layer.value, config.key_width(), hidden);
+  checker.Check(name + ".attention_output", layer.attention_output, hidden, context);
+  if (config.query_key_norm) {
+    checker.Check<1>(name + ".query_norm.gamma", layer.query_norm.gamma, {config.head_dim()});
+    checker.Check<1>(name + ".key_norm.gamma", layer.key_norm.gamma, {config.head_dim()});
+  }
   if (attention_norm) {
     checker.Check(name + ".attention_norm", layer.attention_norm, config.hidden);
   }
@@ -38,7 +46,9 @@ absl::Status ValidateWeights(const EncoderConfig& config, const EncoderWeights& 
     }
     checker.Check<2>("segment_embedding", weights.segment_embedding,
                      {config.segment_types, config.hidden});
-    checker.Check("embedding_norm", weights.embedding_norm, config.hidden);
+    if (config.embedding_norm) {
+      checker.Check("embedding_norm", weights.embedding_norm, config.hidden);
+    }
   }
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     CheckLayer(config, weights.layers[i], absl::StrCat("layer ", i),

@@ -34,22 +34,25 @@ struct MultiHeadWeights {
   LinearWeights attention_output;  // [hidden, hidden]
 };
 
+// Of the projections: query [context_width, hidden], key and value [key_width, hidden], output
+// [hidden, context_width].
 struct EncoderLayerWeights : MultiHeadWeights {
   LayerNormWeights attention_norm;
-  LinearWeights ffn_gate;  // [ffn, hidden], where the ffn is gated
-  LinearWeights ffn_up;    // [ffn, hidden]
-  LinearWeights ffn_down;  // [hidden, ffn]
+  LayerNormWeights query_norm, key_norm;  // gamma [head_dim], where the config has them
+  LinearWeights ffn_gate;                 // [ffn, hidden], where the ffn is gated
+  LinearWeights ffn_up;                   // [ffn, hidden]
+  LinearWeights ffn_down;                 // [hidden, ffn]
   LayerNormWeights ffn_norm;
 };
 
 // Views of a whole encoder's tensors. `storage` keeps the memory alive that they point into (a
 // mapped file, buffers of converted values); copies share it.
 struct EncoderWeights {
-  // kTokens only, with the norm.
+  // kTokens only.
   TensorView<const float, 2> token_embedding;     // [vocab, hidden]
   TensorView<const float, 2> position_embedding;  // [max_positions, hidden], of kLearned
   TensorView<const float, 2> segment_embedding;   // [segment_types, hidden]
-  LayerNormWeights embedding_norm;
+  LayerNormWeights embedding_norm;                // where the config has one
   std::vector<EncoderLayerWeights> layers;
   LayerNormWeights final_norm;            // where the config has one
   TensorView<const float, 2> score_bias;  // [bias_buckets, heads], of kBuckets

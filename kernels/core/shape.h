@@ -9,7 +9,7 @@
 //
 //   batch     sequences in a batch            layers   encoder layers
 //   len       tokens of one sequence          heads    attention heads of a layer
-//   seq       padded length of a batch        head_dim hidden / heads
+//   seq       padded length of a batch        head_dim width of a head, mostly hidden / heads
 //   tokens    sum of the batch's lengths      hidden   width of a token's state
 //   vocab     words of the vocabulary         ffn      width inside the feed-forward network
 //   queries   rows that attend, of a head     keys     rows that are attended to, of a head

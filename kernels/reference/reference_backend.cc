@@ -64,8 +64,10 @@ class ReferenceEncoder final : public PreparedEncoder {
                             int64_t{positions[static_cast<size_t>(key)]} -
                                 positions[static_cast<size_t>(query)]);
           };
-          const Matrix turned_q = Turned(q, layer, positions),
-                       turned_k = Turned(k, layer, positions);
+          const EncoderLayerWeights& weights = weights_.layers[static_cast<size_t>(layer)];
+          const Matrix turned_q = Placed(q, config_.heads, weights.query_norm, layer, positions),
+                       turned_k =
+                           Placed(k, config_.key_heads(), weights.key_norm, layer, positions);
           WriteAttentionWeights(turned_q, turned_k, layer, offset, wanted);
           return reference::SelfAttention(turned_q, turned_k, v, config_.heads, offset);
         },
@@ -84,20 +86,26 @@ class ReferenceEncoder final : public PreparedEncoder {
       const float* position = weights_.position_embedding.row(batch.positions()[row]);
       for (int64_t i = 0; i < config_.hidden; ++i) sum.at(t, i) += position[i];
     }
-    return reference::LayerNorm(sum, weights_.embedding_norm, config_.layer_norm_epsilon);
+    if (!config_.embedding_norm) return sum;
+    return reference::Normalize(sum, weights_.embedding_norm, config_.norm_kind,
+                                config_.layer_norm_epsilon);
   }
 
-  // Queries or keys [len, hidden] with rotary positions, if the encoder has them.
-  Matrix Turned(const Matrix& x, int64_t layer, std::span<const int32_t> positions) const {
+  // Queries or keys with their norm and rotary positions, if the encoder has them.
+  Matrix Placed(Matrix x, int64_t heads, const LayerNormWeights& norm, int64_t layer,
+                std::span<const int32_t> positions) const {
+    if (config_.query_key_norm) {
+      x = reference::NormalizeHeads(x, heads, norm, config_.layer_norm_epsilon);
+    }
     if (config_.positions != Positions::kRotary) return x;
-    return reference::Rotate(x, config_.heads,
-                             config_.is_local(layer) ? config_.local_rotary : config_.rotary,
-                             positions);
+    return reference::Rotate(
+        x, heads, config_.is_local(layer) ? config_.local_rotary : config_.rotary, positions);
   }
 
   // What is added to the score of a key `distance` behind the query.
   double OffsetOf(int64_t layer, int64_t head, int64_t distance) const {
     if (config_.is_local(layer) && std::abs(distance) > config_.window) return -INFINITY;
+    if (config_.causal && distance > 0) return -INFINITY;
     switch (config_.score_bias) {
       case ScoreBias::kNone:
         return 0;

@@ -64,12 +64,13 @@ Matrix Multiply(const Matrix& a, const Matrix& b) {
   return product;
 }
 
-Matrix LayerNorm(const Matrix& x, const LayerNormWeights& norm, float epsilon) {
+Matrix Normalize(const Matrix& x, const LayerNormWeights& norm, NormKind kind, float epsilon) {
   Matrix y(x.rows, x.columns);
   const auto count = static_cast<double>(x.columns);
   for (int64_t row = 0; row < x.rows; ++row) {
     double mean = 0, variance = 0;
-    for (int64_t i = 0; i < x.columns; ++i) mean += x.at(row, i) / count;
+    for (int64_t i = 0; i < x.columns && kind == NormKind::kLayer; ++i)
+      mean += x.at(row, i) / count;
     for (int64_t i = 0; i < x.columns; ++i) {
       variance += (x.at(row, i) - mean) * (x.at(row, i) - mean) / count;
     }
@@ -78,6 +79,14 @@ Matrix LayerNorm(const Matrix& x, const LayerNormWeights& norm, float epsilon) {
       y.at(row, i) = static_cast<float>(normal * norm.gamma.data()[i] + BiasAt(norm.beta, i));
     }
   }
+  return y;
+}
+
+Matrix NormalizeHeads(const Matrix& x, int64_t heads, const LayerNormWeights& norm, float epsilon) {
+  Matrix rows(x.rows * heads, x.columns / heads);  // a head each
+  rows.values = x.values;
+  Matrix y(x.rows, x.columns);
+  y.values = Normalize(rows, norm, NormKind::kRms, epsilon).values;
   return y;
 }
 
@@ -115,12 +124,13 @@ Matrix AttentionWeights(const Matrix& q, const Matrix& k, int64_t heads, int64_t
                         ScoreOffset offset) {
   Matrix out(q.rows, k.rows);
   const int64_t head_dim = q.columns / heads, begin = head * head_dim;
+  const int64_t key_begin = head / (q.columns / k.columns) * head_dim;
   std::vector<double> scores(static_cast<size_t>(k.rows));
   for (int64_t query = 0; query < q.rows; ++query) {
     for (int64_t key = 0; key < k.rows; ++key) {
       double dot = 0;
-      for (int64_t d = begin; d < begin + head_dim; ++d) {
-        dot += static_cast<double>(q.at(query, d)) * k.at(key, d);
+      for (int64_t d = 0; d < head_dim; ++d) {
+        dot += static_cast<double>(q.at(query, begin + d)) * k.at(key, key_begin + d);
       }
       scores[static_cast<size_t>(key)] =
           dot / std::sqrt(static_cast<double>(head_dim)) + offset(head, query, key);
@@ -139,13 +149,14 @@ Matrix SelfAttention(const Matrix& q, const Matrix& k, const Matrix& v, int64_t 
   const int64_t head_dim = q.columns / heads;
   for (int64_t column = 0; column < q.columns; column += head_dim) {
     const Matrix weights = AttentionWeights(q, k, heads, column / head_dim, offset);
+    const int64_t value_column = column / head_dim / (q.columns / v.columns) * head_dim;
     for (int64_t query = 0; query < q.rows; ++query) {
-      for (int64_t d = column; d < column + head_dim; ++d) {
+      for (int64_t d = 0; d < head_dim; ++d) {
         double sum = 0;
         for (int64_t key = 0; key < k.rows; ++key) {
-          sum += static_cast<double>(weights.at(query, key)) * v.at(key, d);
+          sum += static_cast<double>(weights.at(query, key)) * v.at(key, value_column + d);
         }
-        out.at(query, d) = static_cast<float>(sum);
+        out.at(query, column + d) = static_cast<float>(sum);
       }
     }
   }
@@ -156,7 +167,7 @@ Matrix RunLayers(const EncoderConfig& config, const EncoderWeights& weights, Mat
                  Attention attention, StatesSeen seen) {
   const bool pre = config.norm_place == NormPlace::kPre;
   const auto norm_if = [&](bool wanted, const Matrix& y, const LayerNormWeights& norm) {
-    return wanted ? LayerNorm(y, norm, config.layer_norm_epsilon) : y;
+    return wanted ? Normalize(y, norm, config.norm_kind, config.layer_norm_epsilon) : y;
   };
   int64_t index = 0;
   for (const EncoderLayerWeights& layer : weights.layers) {

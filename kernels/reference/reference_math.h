@@ -34,8 +34,12 @@ Matrix Linear(const Matrix& x, const LinearWeights& linear);
 
 Matrix Add(const Matrix& a, const Matrix& b);
 
-// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, row by row (Ba, Kiros, Hinton 2016)
-Matrix LayerNorm(const Matrix& x, const LayerNormWeights& norm, float epsilon);
+// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, row by row (Ba, Kiros, Hinton 2016), or
+// x / sqrt(mean of squares + epsilon) * gamma (Zhang, Sennrich 2019)
+Matrix Normalize(const Matrix& x, const LayerNormWeights& norm, NormKind kind, float epsilon);
+
+// The same of each head [head_dim] of a row.
+Matrix NormalizeHeads(const Matrix& x, int64_t heads, const LayerNormWeights& norm, float epsilon);
 
 // gelu(x) = x / 2 (1 + erf(x / sqrt 2)), or with tanh (Hendrycks, Gimpel 2016), or max(x, 0), or
 // silu(x) = x / (1 + e^-x)
@@ -55,15 +59,17 @@ Matrix Rotate(const Matrix& x, int64_t heads, const Rotary& rotary,
 using ScoreOffset = absl::FunctionRef<double(int64_t head, int64_t query, int64_t key)>;
 
 // For each head: softmax(q k^T / sqrt(head_dim) + offset) v (Vaswani et al. 2017), heads side by
-// side. q, k, v [len, hidden] -> [len, hidden]
+// side; k and v may have fewer heads, each for several of q that follow each other.
+// q [len, context_width], k, v [len, key_width] -> [len, context_width]
 Matrix SelfAttention(const Matrix& q, const Matrix& k, const Matrix& v, int64_t heads,
                      ScoreOffset offset);
 
-// softmax(q k^T / sqrt(head_dim) + offset) of one head: q, k [len, hidden] -> [len, len]
+// softmax(q k^T / sqrt(head_dim) + offset) of one head of q -> [len, len]
 Matrix AttentionWeights(const Matrix& q, const Matrix& k, int64_t heads, int64_t head,
                         ScoreOffset offset);
 
-// The context of layer `layer` of rows that are projected: q, k, v [rows, hidden] -> [rows, hidden]
+// The context of layer `layer` of rows that are projected: q [rows, context_width], k, v
+// [rows, key_width] -> [rows, context_width]
 using Attention =
     absl::FunctionRef<Matrix(int64_t layer, const Matrix& q, const Matrix& k, const Matrix& v)>;
 // Gets x [rows, hidden] as layer `layer` reads it; `layers`: the last states.

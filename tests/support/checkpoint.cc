@@ -56,10 +56,15 @@ class Layout {
         weights.segment_embedding);
     AddNorm("embeddings.LayerNorm", weights.embedding_norm);
     for (size_t i = 0; i < weights.layers.size(); ++i) {
-      AddLayer(absl::StrCat("encoder.layer.", i, "."), config.ffn, weights.layers[i]);
+      AddLayer(absl::StrCat("encoder.layer.", i, "."), config, weights.layers[i]);
     }
     if (config.final_norm) AddNorm("encoder.LayerNorm", weights.final_norm);
     if (config.gated_ffn) AddGates(config.ffn, weights);
+    for (EncoderLayerWeights& layer : weights.layers) {
+      if (!config.query_key_norm) break;
+      Add("query.LayerNorm.weight", config.head_dim(), layer.query_norm.gamma);
+      Add("key.LayerNorm.weight", config.head_dim(), layer.key_norm.gamma);
+    }
     if (config.score_bias == ScoreBias::kBuckets) {
       Add("embeddings.score_bias.weight", {config.bias_buckets, config.heads}, weights.score_bias);
     }
@@ -95,11 +100,12 @@ class Layout {
                 weights.layers[i].ffn_gate);
     }
   }
-  void AddLayer(const std::string& path, int64_t ffn, EncoderLayerWeights& layer) {
-    AddLinear(path + "attention.self.query", hidden_, hidden_, layer.query);
-    AddLinear(path + "attention.self.key", hidden_, hidden_, layer.key);
-    AddLinear(path + "attention.self.value", hidden_, hidden_, layer.value);
-    AddLinear(path + "attention.output.dense", hidden_, hidden_, layer.attention_output);
+  void AddLayer(const std::string& path, const EncoderConfig& config, EncoderLayerWeights& layer) {
+    const int64_t ffn = config.ffn, width = config.context_width();
+    AddLinear(path + "attention.self.query", width, hidden_, layer.query);
+    AddLinear(path + "attention.self.key", config.key_width(), hidden_, layer.key);
+    AddLinear(path + "attention.self.value", config.key_width(), hidden_, layer.value);
+    AddLinear(path + "attention.output.dense", hidden_, width, layer.attention_output);
     AddNorm(path + "attention.output.LayerNorm", layer.attention_norm);
     AddLinear(path + "intermediate.dense", ffn, hidden_, layer.ffn_up);
     AddLinear(path + "output.dense", hidden_, ffn, layer.ffn_down);

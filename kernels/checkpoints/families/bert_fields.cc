@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
+#include "kernels/core/weight_checks.h"
 #include "kernels/io/config_fields.h"
 #include "kernels/io/json_file.h"
 
@@ -68,7 +69,14 @@ absl::Status ReadDimensions(const JsonNode& json, const BertFields& fields, Enco
   }
   // Said twice in the relatives of BERT that have these fields; here they can only repeat.
   ATTENDANT_RETURN_IF_ERROR(CheckNumber(json, "embedding_size", config.hidden));
-  return CheckNumber(json, "num_key_value_heads", config.heads);
+  if (!fields.shared_keys) return CheckNumber(json, "num_key_value_heads", config.heads);
+  ATTENDANT_RETURN_IF_ERROR(json.Require("head_dim", config.head_width));
+  ATTENDANT_RETURN_IF_ERROR(json.Require("num_key_value_heads", config.kv_heads));
+  const absl::Status bounds = CheckBounds({{"head_dim", config.head_width, kMaxWidth},
+                                           {"num_key_value_heads", config.kv_heads, kMaxWidth}});
+  return bounds.ok()
+             ? bounds
+             : absl::InvalidArgumentError(absl::StrCat(json.where(), ": ", bounds.message()));
 }
 
 absl::Status ReadActivation(const JsonNode& json, const BertFields& fields, EncoderConfig& config) {

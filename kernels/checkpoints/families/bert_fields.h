@@ -21,6 +21,7 @@ struct BertFields {
   const char* segment_types = "type_vocab_size";  // null: a family without segments, which has one
   int64_t default_segment_types = 2;
   const char* position_type = "absolute";  // the one value of position_embedding_type, and default
+  bool shared_keys = false;  // true: `num_key_value_heads` and `head_dim` are read, both required
   const char* epsilon = "layer_norm_eps";
   double default_epsilon = 1e-12;
   const char* default_activation = "gelu";

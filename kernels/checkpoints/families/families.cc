@@ -14,8 +14,9 @@
 namespace attendant {
 namespace {
 
-constexpr const Family* kFamilies[] = {&kBert,   &kDistilBert, &kElectra, &kGte,       &kJinaBert,
-                                       &kJinaV3, &kModernBert, &kMpnet,   &kNomicBert, &kRoberta};
+constexpr const Family* kFamilies[] = {&kBert,      &kDistilBert, &kElectra,    &kGte,
+                                       &kJinaBert,  &kJinaV3,     &kModernBert, &kMpnet,
+                                       &kNomicBert, &kQwen3,      &kRoberta};
 
 std::string AllModelTypes() {
   std::vector<absl::string_view> types;

@@ -37,6 +37,8 @@ struct TensorNames {
   absl::string_view key = "attention.self.key";
   absl::string_view value = "attention.self.value";
   absl::string_view qkv{};  // the three of them in one tensor, instead
+  absl::string_view query_norm{};
+  absl::string_view key_norm{};
   absl::string_view attention_output = "attention.output.dense";
   absl::string_view attention_norm = "attention.output.LayerNorm";
   absl::string_view ffn_up = "intermediate.dense";

@@ -52,11 +52,12 @@ CpuEncoder::CpuEncoder(PackedLayers layers, const EncoderWeights& weights, absl:
                        int load_threads)
     : layers_(std::move(layers)),
       memory_(TableBytes(config(), layers_.dtype)),
-      embeddings_{.tokens = {config().vocab, config().hidden, layers_.dtype, memory_},
-                  .positions = PositionTable(memory_, config(), weights),
-                  .learned = config().positions == Positions::kLearned,
-                  .segments = CopyInto(memory_, weights.segment_embedding),
-                  .norm = PackedNorm(weights.embedding_norm)},
+      embeddings_{
+          .tokens = {config().vocab, config().hidden, layers_.dtype, memory_},
+          .positions = PositionTable(memory_, config(), weights),
+          .learned = config().positions == Positions::kLearned,
+          .segments = CopyInto(memory_, weights.segment_embedding),
+          .norm = config().embedding_norm ? PackedNorm(weights.embedding_norm) : PackedNorm()},
       relative_scores_(config(), weights) {
   RunLoadTasks(load_threads, CeilDivide(config().vocab, kTableRows), [&](int64_t index) {
     const int64_t begin = index * kTableRows;

@@ -113,15 +113,17 @@ void CpuSession::RunAttention(const PackedBatch& batch, const OutputSpec& spec, 
 }
 
 AttentionArgs CpuSession::ArgsOf(const Task& task, int64_t head) const {
-  const int64_t hidden = encoder_.config().hidden, head_dim = encoder_.config().head_dim();
-  const int64_t value_bytes = encoder_.layers().qkv_value_bytes();
-  const std::byte* q = buffers_.activations.qkv.row(task.first_row) + head * head_dim * value_bytes;
-  return {.q = q,
-          .k = q + hidden * value_bytes,
-          .v = q + 2 * hidden * value_bytes,
-          .q_stride = 3 * hidden,
-          .k_stride = 3 * hidden,
-          .v_stride = 3 * hidden,
+  const EncoderConfig& config = encoder_.config();
+  const int64_t head_dim = config.head_dim(), width = config.qkv_width();
+  const int64_t head_bytes = head_dim * encoder_.layers().qkv_value_bytes();
+  const int64_t key_head = config.heads + head / (config.heads / config.key_heads());
+  const std::byte* qkv = buffers_.activations.qkv.row(task.first_row);
+  return {.q = qkv + head * head_bytes,
+          .k = qkv + key_head * head_bytes,
+          .v = qkv + (key_head + config.key_heads()) * head_bytes,
+          .q_stride = width,
+          .k_stride = width,
+          .v_stride = width,
           .keys = task.piece.keys,
           .head_dim = head_dim,
           .value_dim = head_dim,
@@ -155,14 +157,14 @@ void CpuSession::ForQueries(const Task& task, int64_t head, Body body) const {
 }
 
 void CpuSession::Attend(const Task& task) {
-  const int64_t hidden = encoder_.config().hidden, head_dim = encoder_.config().head_dim();
+  const int64_t width = encoder_.config().context_width(), head_dim = encoder_.config().head_dim();
   const bool bf16 = encoder_.info().dtype == DType::kBf16;
   auto* const context = reinterpret_cast<std::byte*>(buffers_.activations.context.data());
   for (int64_t head = task.piece.head_begin; head < task.piece.head_end; ++head) {
     ForQueries(task, head, [&](AttentionArgs args, int64_t first) {
       args.out_is_bf16 = bf16;
-      args.out = context + ((task.first_row + first) * hidden + head * head_dim) * (bf16 ? 2 : 4);
-      args.out_stride = hidden;
+      args.out = context + ((task.first_row + first) * width + head * head_dim) * (bf16 ? 2 : 4);
+      args.out_stride = width;
       args.scratch = task.scratch.attention;
       kernels_.attention(args);
     });

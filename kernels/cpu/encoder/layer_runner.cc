@@ -50,10 +50,10 @@ RowKernels::Activate ActivationOf(const RowKernels& kernels, const EncoderConfig
 }  // namespace
 
 Activations::Activations(const PackedLayers& layers, int64_t max_tokens, Arena& arena) {
-  const int64_t rows = RoundUpRows(max_tokens), hidden = layers.config.hidden;
-  states = arena.Allocate2<float>(rows, hidden);
-  qkv = arena.Allocate2<std::byte>(rows, 3 * hidden * layers.qkv_value_bytes());
-  context = arena.Allocate2<float>(rows, hidden);
+  const int64_t rows = RoundUpRows(max_tokens);
+  states = arena.Allocate2<float>(rows, layers.config.hidden);
+  qkv = arena.Allocate2<std::byte>(rows, layers.config.qkv_width() * layers.qkv_value_bytes());
+  context = arena.Allocate2<float>(rows, layers.config.context_width());
 }
 
 int64_t ChooseBlockRows(int64_t tokens, int64_t max_rows, int threads) {
@@ -90,12 +90,17 @@ LayerRunner::ThreadState LayerRunner::MakeThread(Arena& arena) const {
   void* scratchpad = arena.Allocate<std::byte>(static_cast<int64_t>(scratchpad_bytes));
   std::vector<LinearExecutor> executors;
   for (const SlicedMatmul& matmul : matmuls_) executors.emplace_back(matmul, scratchpad);
+  const Operand states = AllocateOperand(arena, config.hidden);
+  const bool as_wide = config.context_width() == config.hidden;
+  const bool convert_context = dtype_ == DType::kInt8 && !as_wide;
   return ThreadState{
       .executors = std::move(executors),
       .scratch = {.matmul_out = arena.Allocate2<float>(kMaxBlockRows, config.hidden),
                   .wide_matmul_out = arena.Allocate2<float>(
-                      kMaxBlockRows, std::max(config.ffn_inputs(), 3 * config.hidden)),
-                  .states = AllocateOperand(arena, config.hidden),
+                      kMaxBlockRows, std::max(config.ffn_inputs(), config.qkv_width())),
+                  .states = states,
+                  .context =
+                      convert_context ? AllocateOperand(arena, config.context_width()) : states,
                   .intermediate = AllocateOperand(arena, config.ffn)},
       .row_scratch = arena.Allocate<float>(std::max(config.ffn, config.hidden)),
   };
@@ -227,15 +232,15 @@ LayerRunner::Operand LayerRunner::StatesOperand(const Block& block, const Packed
 // The block's attention outputs likewise; attention writes them in f32 for int8, since a row's
 // range is known only when all heads are done.
 LayerRunner::Operand LayerRunner::ContextOperand(const Block& block) {
-  const Operand& converted = ScratchOf(block).states;
+  const int64_t width = layers_.config.context_width();
   if (dtype_ != DType::kInt8) {
     auto* context = reinterpret_cast<std::byte*>(activations_->context.data());
-    return {.values = context + block.begin * converted.row_bytes,
-            .row_bytes = converted.row_bytes};
+    const int64_t row_bytes = width * OperandBytes(dtype_);
+    return {.values = context + block.begin * row_bytes, .row_bytes = row_bytes};
   }
+  const Operand& converted = ScratchOf(block).context;
   ForEachRow(block, [&](int64_t row, int) {
-    kernels_.convert(activations_->context.row(block.begin + row), layers_.config.hidden,
-                     converted.row(row));
+    kernels_.convert(activations_->context.row(block.begin + row), width, converted.row(row));
   });
   return converted;
 }
@@ -288,9 +293,9 @@ void LayerRunner::ProjectQkv(const Block& block, const Next& next, int64_t layer
   if (dtype_ != DType::kInt8) {
     std::byte* qkv = activations_->qkv.row(block.begin);
     Multiply(block, kQkv, linear, states.values, linear.bias.data(), qkv);
-    return Rotate(block, layer);
+    return PlaceQueriesAndKeys(block, layer);
   }
-  const int64_t columns = 3 * layers_.config.hidden;
+  const int64_t columns = layers_.config.qkv_width();
   float* wide_matmul_out = ScratchOf(block).wide_matmul_out.data();
   Multiply(block, kQkv, linear, states.values, nullptr, wide_matmul_out);
   const TensorView<float, 2> matmul_out(wide_matmul_out, {block.rows, columns});
@@ -298,18 +303,30 @@ void LayerRunner::ProjectQkv(const Block& block, const Next& next, int64_t layer
     kernels_.add_bias(RowOf(matmul_out, row, states.row(row), linear), linear.bias.data(), columns,
                       activations_->qkv.row(block.begin + row));
   });
-  Rotate(block, layer);
+  PlaceQueriesAndKeys(block, layer);
 }
 
-// Turns queries and keys, which lie side by side, where positions are rotary.
-void LayerRunner::Rotate(const Block& block, int64_t layer) {
+// Normalizes queries and keys, which lie side by side, and turns them where positions are rotary.
+void LayerRunner::PlaceQueriesAndKeys(const Block& block, int64_t layer) {
   const EncoderConfig& config = layers_.config;
-  if (config.positions != Positions::kRotary) return;
+  const bool rotary = config.positions == Positions::kRotary;
+  if (!rotary && !config.query_key_norm) return;
+  const PackedLayer& weights = layers_.layers[static_cast<size_t>(layer)];
   const RotaryTable& table = layers_.rotary_of(layer);
+  const int64_t head_dim = config.head_dim();
   ForEachRow(block, [&](int64_t row, int) {
+    std::byte* q = activations_->qkv.row(block.begin + row);
+    if (config.query_key_norm) {
+      std::byte* k = q + config.context_width() * layers_.qkv_value_bytes();
+      const float epsilon = config.layer_norm_epsilon;
+      kernels_.normalize_heads(q, config.heads, head_dim, weights.query_norm.gamma.data(), epsilon);
+      kernels_.normalize_heads(k, config.key_heads(), head_dim, weights.key_norm.gamma.data(),
+                               epsilon);
+    }
+    if (!rotary) return;
     const int64_t position = positions_[static_cast<size_t>(block.begin + row)];
-    kernels_.rotate(activations_->qkv.row(block.begin + row), 2 * config.heads, config.head_dim(),
-                    table.cosines(position), table.sines(position));
+    kernels_.rotate(q, config.heads + config.key_heads(), head_dim, table.cosines(position),
+                    table.sines(position));
   });
 }
 

@@ -19,8 +19,8 @@ struct Activations {
   Activations(const PackedLayers& layers, int64_t max_tokens, Arena& arena);
 
   TensorView<float, 2> states;   // [max tokens, hidden]
-  TensorView<std::byte, 2> qkv;  // [max tokens, 3 * hidden], bf16 where the kernels have it so
-  TensorView<float, 2> context;  // [max tokens, hidden], heads side by side; bf16 in bf16
+  TensorView<std::byte, 2> qkv;  // [max tokens, qkv_width], bf16 where the kernels have it so
+  TensorView<float, 2> context;  // [max tokens, context_width], heads side by side; bf16 in bf16
 };
 
 // Whether all threads compute one block's worth of rows together, or each a part of its rows.
@@ -74,9 +74,10 @@ class LayerRunner {
 
   struct Scratch {                         // of a block
     TensorView<float, 2> matmul_out;       // [kMaxBlockRows, hidden], or s32
-    TensorView<float, 2> wide_matmul_out;  // [kMaxBlockRows, max(ffn_inputs, 3 * hidden)], or s32
+    TensorView<float, 2> wide_matmul_out;  // [kMaxBlockRows, max(ffn_inputs, qkv_width)], or s32
     Operand states;                        // [kMaxBlockRows, hidden]
-    Operand intermediate;                  // [kMaxBlockRows, ffn]
+    Operand context;       // [kMaxBlockRows, context_width], int8 only; perhaps states
+    Operand intermediate;  // [kMaxBlockRows, ffn]
   };
 
   struct ThreadState {
@@ -116,7 +117,7 @@ class LayerRunner {
                  const Operand& operand, const Next& next);
   Next NextAttention(int64_t layer) const;
   void ProjectQkv(const Block& block, const Next& next, int64_t layer);
-  void Rotate(const Block& block, int64_t layer);
+  void PlaceQueriesAndKeys(const Block& block, int64_t layer);
   LayerNormArgs BesideStates(LayerNormArgs norm, const OperandRow& operand, int thread);
   OperandRow NextOperand(const Block& block, int64_t row, const Next& next);
   Operand ContextOperand(const Block& block);

@@ -20,9 +20,10 @@ namespace {
 Matmul::Options MatmulOptions(const EncoderConfig& config, DType dtype, bool qkv_is_bf16,
                               size_t linear) {
   const int64_t hidden = config.hidden, ffn = config.ffn;
-  const int64_t outputs[kLayerLinears] = {3 * hidden, hidden, config.ffn_inputs(), hidden};
+  const int64_t inputs[kLayerLinears] = {hidden, config.context_width(), hidden, ffn};
+  const int64_t outputs[kLayerLinears] = {config.qkv_width(), hidden, config.ffn_inputs(), hidden};
   return {.dtype = dtype,
-          .k = linear == kFfnDown ? ffn : hidden,
+          .k = inputs[linear],
           .n = outputs[linear],
           .max_rows = kMaxBlockRows,
           // Other biases are added by the vector kernel that reads the matmul.
@@ -86,6 +87,10 @@ absl::StatusOr<PackedLayers> PackedLayers::Create(const EncoderConfig& config,
       packed.layers[i].attention_norm = PackedNorm(weights.layers[i].attention_norm);
     }
     packed.layers[i].ffn_norm = PackedNorm(weights.layers[i].ffn_norm);
+    if (config.query_key_norm) {
+      packed.layers[i].query_norm = PackedNorm(weights.layers[i].query_norm);
+      packed.layers[i].key_norm = PackedNorm(weights.layers[i].key_norm);
+    }
   }
   if (config.final_norm) packed.final_norm = PackedNorm(weights.final_norm);
   if (config.positions == Positions::kRotary) {

@@ -30,8 +30,8 @@ struct PackedNorm {
 
 // The linear layers of an encoder's layer, in the order in which they run.
 enum LayerLinear : uint8_t {
-  kQkv,              // hidden -> 3 * hidden: query, key and value side by side
-  kAttentionOutput,  // hidden -> hidden
+  kQkv,              // hidden -> qkv_width: query, key and value side by side
+  kAttentionOutput,  // context_width -> hidden
   kFfnUp,            // hidden -> ffn, or gate and up side by side: 2 * ffn
   kFfnDown,          // ffn -> hidden
 };
@@ -40,6 +40,7 @@ inline constexpr size_t kLayerLinears = 4;
 struct PackedLayer {
   std::array<PackedLinear, kLayerLinears> linears;
   PackedNorm attention_norm, ffn_norm;  // the first may be empty: none
+  PackedNorm query_norm, key_norm;      // [head_dim], or empty
 };
 
 struct PackOptions {
@@ -59,7 +60,11 @@ struct PackedLayers {
   int64_t bytes() const;
   std::string matmul_implementation() const;  // each name once
   LayerNormArgs norm_args(const PackedNorm& norm) const {
-    return {norm.gamma.data(), norm.beta.data(), config.hidden, config.layer_norm_epsilon};
+    return {.gamma = norm.gamma.empty() ? nullptr : norm.gamma.data(),
+            .beta = norm.beta.data(),
+            .hidden = config.hidden,
+            .epsilon = config.layer_norm_epsilon,
+            .rms = config.norm_kind == NormKind::kRms};
   }
   const RotaryTable& rotary_of(int64_t layer) const {
     return config.is_local(layer) ? local_rotary : rotary;

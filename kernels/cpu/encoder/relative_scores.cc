@@ -10,7 +10,7 @@
 namespace attendant::cpu {
 
 RelativeScores::RelativeScores(const EncoderConfig& config, const EncoderWeights& weights)
-    : max_positions_(config.max_positions) {
+    : max_positions_(config.max_positions), causal_(config.causal) {
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     windows_.push_back(config.is_local(layer) ? config.window : kAllKeys);
   }
@@ -36,7 +36,8 @@ const float* RelativeScores::AtDistance(int64_t head) const {
 }
 
 void RelativeScores::Apply(int64_t layer, int64_t head, AttentionArgs& args) const {
-  args.keys_before = args.keys_after = Window(layer);
+  args.keys_before = Window(layer);
+  args.keys_after = causal_ ? 0 : Window(layer);
   if (by_distance_.empty()) return;
   args.bias = AtDistance(head);
   args.bias_stride = -1;
@@ -49,7 +50,8 @@ void RelativeScores::Write(int64_t layer, int64_t head, std::span<const int32_t>
     for (const int32_t key_position : positions) {
       const int64_t distance = key_position - positions[static_cast<size_t>(query)];
       const float in_window = by_distance == nullptr ? 0 : by_distance[distance];
-      *bias++ = std::abs(distance) <= Window(layer) ? in_window : -INFINITY;
+      const bool seen = std::abs(distance) <= Window(layer) && !(causal_ && distance > 0);
+      *bias++ = seen ? in_window : -INFINITY;
     }
   }
 }

@@ -11,13 +11,13 @@
 
 namespace attendant::cpu {
 
-// What attention does with distances between positions: the score bias, and the window of local
-// layers. Thread-safe.
+// What attention does with distances between positions: the score bias, the window of local
+// layers, and what a causal encoder hides. Thread-safe.
 class RelativeScores {
  public:
   RelativeScores(const EncoderConfig& config, const EncoderWeights& weights);
 
-  // Whether layer `layer` looks at distances.
+  // Whether layer `layer` looks at distances, not only at the order of tokens.
   bool in(int64_t layer) const { return !by_distance_.empty() || Window(layer) != kAllKeys; }
 
   // Bias and window of a head, for a sequence whose positions follow one another.
@@ -35,6 +35,7 @@ class RelativeScores {
   const float* AtDistance(int64_t head) const;
 
   int64_t max_positions_;
+  bool causal_;
   std::vector<int64_t> windows_;    // [layers], kAllKeys for a layer that is not local
   std::vector<float> by_distance_;  // [heads, 2 * max_positions - 1], or empty
 };

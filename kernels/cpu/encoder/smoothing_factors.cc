@@ -55,10 +55,10 @@ Moments Sum(Moments x, const Moments& branch) {
   return x;
 }
 
-Moments LayerNorm(Moments x, const LayerNormWeights& norm) {
+Moments Normalized(Moments x, const LayerNormWeights& norm, NormKind kind) {
   const auto channels = static_cast<float>(x.size());
   float center = 0, variance = 0;
-  for (float mean : x.mean) center += mean / channels;
+  for (float mean : x.mean) center += kind == NormKind::kLayer ? mean / channels : 0;
   for (size_t i = 0; i < x.size(); ++i) {
     const float distance = x.mean[i] - center;
     variance += (distance * distance + x.variance[i]) / channels;
@@ -105,6 +105,49 @@ Moments Gated(const Moments& gate, Moments up) {
   return up;
 }
 
+// Of the embeddings of some tokens, where no norm follows.
+Moments Embeddings(TensorView<const float, 2> table) {
+  constexpr int64_t kRows = 256;
+  Moments x(static_cast<size_t>(table.dim(1)));
+  const int64_t step = (table.dim(0) + kRows - 1) / kRows;
+  const auto rows = static_cast<float>((table.dim(0) + step - 1) / step);
+  for (int64_t row = 0; row < table.dim(0); row += step) {
+    for (size_t i = 0; i < x.size(); ++i) {
+      const float value = table.row(row)[i];
+      x.mean[i] += value / rows;
+      x.variance[i] += value * value / rows;
+    }
+  }
+  for (size_t i = 0; i < x.size(); ++i) {
+    x.variance[i] = std::max(x.variance[i] - x.mean[i] * x.mean[i], 0.0f);
+  }
+  return x;
+}
+
+// What a norm writes.
+Moments FromNorm(const LayerNormWeights& norm) {
+  Moments x(static_cast<size_t>(norm.gamma.size()));
+  for (size_t i = 0; i < x.size(); ++i) {
+    const float gamma = norm.gamma.data()[i];
+    x.mean[i] = BiasAt(norm.beta, static_cast<int64_t>(i));
+    x.variance[i] = gamma * gamma;
+  }
+  return x;
+}
+
+// The context of attention: a head of values for each head of queries.
+Moments Context(const EncoderConfig& config, const Moments& values) {
+  const auto head_dim = static_cast<size_t>(config.head_dim());
+  const auto group = static_cast<size_t>(config.heads / config.key_heads());
+  Moments context(static_cast<size_t>(config.context_width()));
+  for (size_t i = 0; i < context.size(); ++i) {
+    const size_t from = i / head_dim / group * head_dim + i % head_dim;
+    context.mean[i] = values.mean[from];
+    context.variance[i] = values.variance[from] * kAttendedVariance;
+  }
+  return context;
+}
+
 // The square root of each channel's expected size, inverted: as much imbalance stays as moves.
 std::vector<float> SmoothingFactors(const Moments& x) {
   std::vector<float> factors;
@@ -121,27 +164,24 @@ std::vector<float> SmoothingFactors(const Moments& x) {
 std::vector<LayerSmoothing> PredictSmoothingFactors(const EncoderConfig& config,
                                                     const EncoderWeights& weights) {
   const bool pre = config.norm_place == NormPlace::kPre;
-  Moments states(static_cast<size_t>(config.hidden));
-  for (size_t i = 0; i < states.size(); ++i) {
-    const float gamma = weights.embedding_norm.gamma.data()[i];
-    states.mean[i] = BiasAt(weights.embedding_norm.beta, static_cast<int64_t>(i));
-    states.variance[i] = gamma * gamma;
-  }
+  Moments states = config.embedding_norm ? FromNorm(weights.embedding_norm)
+                                         : Embeddings(weights.token_embedding);
+  const auto norm_if = [&](bool wanted, const Moments& x, const LayerNormWeights& norm) {
+    return wanted ? Normalized(x, norm, config.norm_kind) : x;
+  };
   const auto add = [&](const LinearWeights& linear, const Moments& x,
                        const LayerNormWeights& norm) {
     states = Sum(std::move(states), Linear(linear, x));
-    if (!pre) states = LayerNorm(std::move(states), norm);
+    states = norm_if(!pre, states, norm);
   };
   std::vector<LayerSmoothing> layers;
   for (const EncoderLayerWeights& layer : weights.layers) {
     LayerSmoothing& of_layer = layers.emplace_back();
     const bool normed = pre && (layers.size() > 1 || config.first_attention_norm);
-    Moments x = normed ? LayerNorm(states, layer.attention_norm) : states;
+    Moments x = norm_if(normed, states, layer.attention_norm);
     of_layer.qkv = SmoothingFactors(x);
-    Moments context = Linear(layer.value, x);
-    for (float& variance : context.variance) variance *= kAttendedVariance;
-    add(layer.attention_output, context, layer.attention_norm);
-    x = pre ? LayerNorm(states, layer.ffn_norm) : states;
+    add(layer.attention_output, Context(config, Linear(layer.value, x)), layer.attention_norm);
+    x = norm_if(pre, states, layer.ffn_norm);
     of_layer.ffn_up = SmoothingFactors(x);
     const Moments up = Linear(layer.ffn_up, x);
     add(layer.ffn_down,

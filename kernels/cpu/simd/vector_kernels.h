@@ -31,13 +31,15 @@ struct MatmulRow {
   const float* column_offsets = nullptr;  // [columns], the scale times the sum of the column
 };
 
-// One row's layer normalization: y = (x - mean) / sqrt(variance + epsilon) * gamma + beta.
+// One row's layer normalization: y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, or with
+// 0 as its mean.
 struct LayerNormArgs {
   const float* gamma = nullptr;  // [hidden]
   const float* beta = nullptr;   // [hidden]
   int64_t hidden = 0;
   float epsilon = 0;
   float* y = nullptr;  // [hidden]; null: in place of x
+  bool rms = false;    // the mean is 0
 };
 
 // y [rows, columns] = x [rows, k] weight [k, columns] [+ bias], for a weight packed in panels of
@@ -95,6 +97,11 @@ struct RowKernels {
   // qkv = matmul + bias
   void (*add_bias)(const MatmulRow& matmul, const float* bias, int64_t columns, void* qkv);
 
+  // Each of the heads [heads, head_dim], in place, as x / sqrt(mean of squares + epsilon) * gamma
+  // [head_dim]. They are in qkv's format.
+  void (*normalize_heads)(void* qk, int64_t heads, int64_t head_dim, const float* gamma,
+                          float epsilon);
+
   // Turns values i and i + head_dim / 2 of every head, in place, by the angle whose cosine and sine
   // stand at i of `cosines` and `sines` [head_dim / 2]. The heads [heads, head_dim] are in qkv's
   // format.
@@ -112,8 +119,7 @@ struct RowKernels {
 struct VectorKernels {
   const char* isa;  // "avx2", "avx512", "avx512_vnni", "avx512_bf16" or "amx"
 
-  // states = LayerNorm(token + segment + position), all [hidden], and the same as operand of each
-  // format.
+  // states = LayerNorm(token + segment + position), all [hidden]; without gamma their sum.
   void (*embed)(const float* token, const float* segment, const float* position,
                 const LayerNormArgs& norm, float* states);
 

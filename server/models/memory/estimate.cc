@@ -52,10 +52,11 @@ int64_t SessionBytes(const EncoderConfig& config, const SessionLimits& limits, i
   constexpr int64_t kGapQueries = 32;
   constexpr int64_t kThreadBytes = 256 << 10;  // of oneDNN and the thread itself
   const int64_t max_len = std::min(limits.max_batch_tokens, config.max_positions);
-  const int64_t batch = limits.max_batch_tokens * 5 * config.hidden * kFloatBytes +
+  const int64_t row = config.hidden + config.context_width() + config.qkv_width();
+  const int64_t batch = limits.max_batch_tokens * row * kFloatBytes +
                         limits.max_batch_sequences * config.hidden * kFloatBytes;
   const int64_t columns =
-      2 * config.hidden + config.ffn + std::max(config.ffn_inputs(), 3 * config.hidden);
+      2 * config.hidden + config.ffn + std::max(config.ffn_inputs(), config.qkv_width());
   const int64_t attention = max_len * (2 * config.head_dim() + 64) * kFloatBytes;
   const int64_t bias = config.is_relative() ? max_len * kGapQueries * kFloatBytes : 0;
   return batch +

@@ -20,8 +20,8 @@ TEXTS = (
 
 def finish(tokenizer, specials, first, last):
     tokenizer.add_special_tokens([AddedToken(token, normalized=False, special=True) for token in specials])
-    ids = [(token, tokenizer.token_to_id(token)) for token in (first, last)]
-    tokenizer.post_processor = processors.TemplateProcessing(f"{first} $A {last}", special_tokens=ids)
+    ids = [(token, tokenizer.token_to_id(token)) for token in (first, last) if token]
+    tokenizer.post_processor = processors.TemplateProcessing(f"{first} $A {last}".strip(), special_tokens=ids)
     assert tokenizer.get_vocab_size() == SIZE
     return tokenizer
 
@@ -72,3 +72,7 @@ def roberta_bpe():
 
 def modernbert_bpe():
     return byte_bpe(BERT, "[CLS]", "[SEP]")
+
+
+def qwen_bpe():
+    return byte_bpe(("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|box|>", "<|quad|>"), "", "<|endoftext|>")

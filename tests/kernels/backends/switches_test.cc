@@ -35,67 +35,103 @@ Switched With(const char* name, const char* first, void (*change)(EncoderConfig&
   return {name, first, config};
 }
 
-std::vector<Switched> AllSwitched() {
-  return {
-      With("pre", "norm_place", [](EncoderConfig& c) { c.norm_place = NormPlace::kPre; }),
-      With("final", "final_norm", [](EncoderConfig& c) { c.final_norm = true; }),
-      With("bare", "biases", [](EncoderConfig& c) { c.biases = Biases::kOptional; }),
-      With("pre_final_bare_relu", "biases",
-           [](EncoderConfig& c) {
-             c.norm_place = NormPlace::kPre;
-             c.final_norm = true;
-             c.biases = Biases::kOptional;
-             c.activation = Activation::kRelu;
-           }),
-      With("silu", "activation", [](EncoderConfig& c) { c.activation = Activation::kSilu; }),
-      With("gated", "gated_ffn", [](EncoderConfig& c) { c.gated_ffn = true; }),
-      With("rotary", "positions", [](EncoderConfig& c) { c.positions = Positions::kRotary; }),
-      With("alibi", "score_bias",
-           [](EncoderConfig& c) {
-             c.positions = Positions::kNone;
-             c.score_bias = ScoreBias::kAlibi;
-           }),
-      With("buckets", "score_bias",
-           [](EncoderConfig& c) {
-             c.score_bias = ScoreBias::kBuckets;
-             c.bias_buckets = 32;
-             c.bias_max_distance = 128;
-           }),
-      With("local", "local_layers",
-           [](EncoderConfig& c) {
-             c.window = 9;
-             c.local_layers.set(0).set(2);
-           }),
-      With("local_alibi_pre", "local_layers",
-           [](EncoderConfig& c) {
-             c.norm_place = NormPlace::kPre;
-             c.score_bias = ScoreBias::kAlibi;
-             c.window = 9;
-             c.local_layers.set(1);
-           }),
-      // As ModernBERT.
-      With("pre_rotary_local_gated", "local_layers",
-           [](EncoderConfig& c) {
-             c.norm_place = NormPlace::kPre;
-             c.first_attention_norm = false;
-             c.final_norm = true;
-             c.biases = Biases::kOptional;
-             c.gated_ffn = true;
-             c.positions = Positions::kRotary;
-             c.rotary.base = 160000;
-             c.local_rotary.frequency_scale = 0.5;
-             c.window = 20;
-             c.local_layers.set(1);
-           }),
-      // As gte.
-      With("rotary_gated_silu", "positions",
-           [](EncoderConfig& c) {
-             c.activation = Activation::kSilu;
-             c.gated_ffn = true;
-             c.positions = Positions::kRotary;
-           }),
-  };
-}
+const std::vector<Switched> kAllSwitched = {
+    With("pre", "norm_place", [](EncoderConfig& c) { c.norm_place = NormPlace::kPre; }),
+    With("final", "final_norm", [](EncoderConfig& c) { c.final_norm = true; }),
+    With("bare", "biases", [](EncoderConfig& c) { c.biases = Biases::kOptional; }),
+    With("pre_final_bare_relu", "biases",
+         [](EncoderConfig& c) {
+           c.norm_place = NormPlace::kPre;
+           c.final_norm = true;
+           c.biases = Biases::kOptional;
+           c.activation = Activation::kRelu;
+         }),
+    With("silu", "activation", [](EncoderConfig& c) { c.activation = Activation::kSilu; }),
+    With("gated", "gated_ffn", [](EncoderConfig& c) { c.gated_ffn = true; }),
+    With("rotary", "positions", [](EncoderConfig& c) { c.positions = Positions::kRotary; }),
+    With("alibi", "score_bias",
+         [](EncoderConfig& c) {
+           c.positions = Positions::kNone;
+           c.score_bias = ScoreBias::kAlibi;
+         }),
+    With("buckets", "score_bias",
+         [](EncoderConfig& c) {
+           c.score_bias = ScoreBias::kBuckets;
+           c.bias_buckets = 32;
+           c.bias_max_distance = 128;
+         }),
+    With("local", "local_layers",
+         [](EncoderConfig& c) {
+           c.window = 9;
+           c.local_layers.set(0).set(2);
+         }),
+    With("local_alibi_pre", "local_layers",
+         [](EncoderConfig& c) {
+           c.norm_place = NormPlace::kPre;
+           c.score_bias = ScoreBias::kAlibi;
+           c.window = 9;
+           c.local_layers.set(1);
+         }),
+    With("rms", "norm_kind",
+         [](EncoderConfig& c) {
+           c.norm_place = NormPlace::kPre;
+           c.norm_kind = NormKind::kRms;
+           c.final_norm = true;
+         }),
+    With("raw_embeddings", "embedding_norm",
+         [](EncoderConfig& c) {
+           c.norm_place = NormPlace::kPre;
+           c.embedding_norm = false;
+         }),
+    With("wide_heads", "head_width", [](EncoderConfig& c) { c.head_width = 24; }),
+    With("narrow_heads", "head_width", [](EncoderConfig& c) { c.head_width = 12; }),
+    With("shared_keys", "kv_heads", [](EncoderConfig& c) { c.kv_heads = 2; }),
+    With("query_key_norm", "query_key_norm", [](EncoderConfig& c) { c.query_key_norm = true; }),
+    With("causal", "causal", [](EncoderConfig& c) { c.causal = true; }),
+    With("causal_local", "local_layers",
+         [](EncoderConfig& c) {
+           c.causal = true;
+           c.window = 9;
+           c.local_layers.set(1);
+         }),
+    // As Qwen3.
+    With("causal_rms_rotary_shared", "positions",
+         [](EncoderConfig& c) {
+           c.norm_place = NormPlace::kPre;
+           c.norm_kind = NormKind::kRms;
+           c.embedding_norm = false;
+           c.final_norm = true;
+           c.biases = Biases::kOptional;
+           c.activation = Activation::kSilu;
+           c.gated_ffn = true;
+           c.positions = Positions::kRotary;
+           c.head_width = 32;
+           c.kv_heads = 1;
+           c.query_key_norm = true;
+           c.causal = true;
+         }),
+    // As ModernBERT.
+    With("pre_rotary_local_gated", "local_layers",
+         [](EncoderConfig& c) {
+           c.norm_place = NormPlace::kPre;
+           c.first_attention_norm = false;
+           c.final_norm = true;
+           c.biases = Biases::kOptional;
+           c.gated_ffn = true;
+           c.positions = Positions::kRotary;
+           c.rotary.base = 160000;
+           c.local_rotary.frequency_scale = 0.5;
+           c.window = 20;
+           c.local_layers.set(1);
+         }),
+    // As gte.
+    With("rotary_gated_silu", "positions",
+         [](EncoderConfig& c) {
+           c.activation = Activation::kSilu;
+           c.gated_ffn = true;
+           c.positions = Positions::kRotary;
+         }),
+};
 
 EncoderWeights WeightsOf(const EncoderConfig& config) {
   EncoderWeights weights = RandomWeights(config, 7);
@@ -213,11 +249,11 @@ TEST_P(SwitchesTest, ShowTheSameInside) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SwitchesTest, testing::ValuesIn(AllSwitched()),
+INSTANTIATE_TEST_SUITE_P(All, SwitchesTest, testing::ValuesIn(kAllSwitched),
                          [](const auto& test) { return std::string(test.param.name); });
 
 TEST(EncoderInputTest, OfStatesIsRefusedByBackEnds) {
-  EncoderConfig config = AllSwitched().front().config;
+  EncoderConfig config = kAllSwitched.front().config;
   config.norm_place = NormPlace::kPost;
   config.input = EncoderInput::kStates;
   for (const NamedBackend& named : AvailableBackends()) {

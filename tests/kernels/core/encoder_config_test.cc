@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "kernels/core/encoder_weights.h"
+#include "kernels/core/weight_checks.h"
 #include "tests/support/checkpoint.h"
 
 namespace attendant {
@@ -37,6 +38,11 @@ TEST(EncoderConfigTest, RefusesWhatCannotBe) {
       {[](EncoderConfig& c) { c.layer_norm_epsilon = 0; }, "layer_norm_epsilon is 0"},
       {[](EncoderConfig& c) { c.layer_norm_epsilon = std::nanf(""); }, "layer_norm_epsilon is nan"},
       {[](EncoderConfig& c) { c.first_attention_norm = false; }, "needs norm_place to be kPre"},
+      {[](EncoderConfig& c) { c.kv_heads = 3; },
+       "heads is 2, it must be a multiple of kv_heads, 3"},
+      {[](EncoderConfig& c) { c.kv_heads = -1; }, "kv_heads, -1"},
+      {[](EncoderConfig& c) { c.head_width = -1; }, "head_width is -1"},
+      {[](EncoderConfig& c) { c.head_width = kMaxWidth; }, "heads * head_width is 2097152"},
       {[](EncoderConfig& c) { c.local_layers.set(1); }, "window is 0"},
       {[](EncoderConfig& c) {
          c.positions = Positions::kRotary;
@@ -96,6 +102,12 @@ TEST(EncoderConfigTest, NamesTheSwitchThatIsNotComputed) {
       {[](EncoderConfig& c) { c.biases = Biases::kOptional; }, "biases"},
       {[](EncoderConfig& c) { c.first_attention_norm = false; }, "first_attention_norm"},
       {[](EncoderConfig& c) { c.gated_ffn = true; }, "gated_ffn"},
+      {[](EncoderConfig& c) { c.norm_kind = NormKind::kRms; }, "norm_kind"},
+      {[](EncoderConfig& c) { c.embedding_norm = false; }, "embedding_norm"},
+      {[](EncoderConfig& c) { c.head_width = 8; }, "head_width"},
+      {[](EncoderConfig& c) { c.kv_heads = 1; }, "kv_heads"},
+      {[](EncoderConfig& c) { c.query_key_norm = true; }, "query_key_norm"},
+      {[](EncoderConfig& c) { c.causal = true; }, "causal"},
       {[](EncoderConfig& c) { c.positions = Positions::kRotary; }, "positions"},
       {[](EncoderConfig& c) { c.score_bias = ScoreBias::kAlibi; }, "score_bias"},
       {[](EncoderConfig& c) { c.local_layers.set(0); }, "local_layers"},

@@ -12,6 +12,7 @@ MUTANTS = {
         ("tables.segments.row(batch.segment_ids()[i])", "tables.segments.row(0)"),
         ("return «b != a + 1»;", "b < a"),
         ("args.q = «q + begin * row_bytes»;", "q"),
+        ("head / «(config.heads / config.key_heads())»", "1"),
     ],
     "kernels/cpu/encoder/embedding_table.cc": [
         ("std::nearbyint(values[i] * inverse)", "values[i] * inverse"),
@@ -24,7 +25,7 @@ MUTANTS = {
         ("pre_norm() && «(layer > 0 || layers_.config.first_attention_norm)»", "true"),
     ],
     "kernels/cpu/encoder/packed_layers.h": [
-        ("config.hidden, «config.layer_norm_epsilon»", "1e-12f"),
+        (".epsilon = «config.layer_norm_epsilon»", "1e-12f"),
     ],
     "kernels/cpu/encoder/packed_layers.cc": [
         ("smoothing.qkv", "smoothing.ffn_up"),
@@ -32,6 +33,8 @@ MUTANTS = {
     "kernels/cpu/encoder/relative_scores.cc": [
         ("std::abs(distance) «<=» Window(layer)", "<"),
         ("args.bias_stride = «-1»;", "1"),
+        ("«causal_ ? 0 : Window(layer)»", "Window(layer)"),
+        ("«!(causal_ && distance > 0)»", "true"),
         ("+ max_positions_ «- 1»;", ""),
     ],
     "kernels/cpu/encoder/rotary_table.cc": [
@@ -40,7 +43,8 @@ MUTANTS = {
     ],
     "kernels/cpu/encoder/smoothing_factors.cc": [
         ("std::max(square, 1e-12f), «-0.25f»", "-0.5f"),
-        ("context.variance) «variance *= kAttendedVariance»", "variance *= 100.0f"),
+        ("values.variance[from] * «kAttendedVariance»", "100.0f"),
+        ("const size_t from = i / head_dim «/ group» * head_dim", ""),
     ],
     "kernels/cpu/matmul/packed_linear.cc": [
         ("scale * static_cast<float>(sum)", "scale * static_cast<float>(sum - 1)"),

@@ -9,6 +9,7 @@ FILE_TESTS = {
     "kernels/checkpoints/families/jina_bert.cc": ["config_test"],
     "kernels/checkpoints/families/modernbert.cc": ["config_test"],
     "kernels/checkpoints/families/nomic_bert.cc": ["config_test"],
+    "kernels/checkpoints/families/qwen3.cc": ["config_test"],
     "kernels/checkpoints/families/mpnet.cc": ["config_test"],
     "kernels/io/config_fields.cc": ["config_test", "attention_module_test"],
     "kernels/io/float_values.cc": ["float_values_test"],
@@ -38,6 +39,10 @@ MUTANTS = {
     "kernels/checkpoints/families/nomic_bert.cc": [
         ("«std::min(config.max_positions, trained)»", "trained + 1"),
         ("config.biases.qkv = config.biases.attention_output = «qkv»;", "true"),
+    ],
+    "kernels/checkpoints/families/qwen3.cc": [
+        ('for (const char* field : {"use_sliding_window", «"use_bidirectional_attention"»})', '"use_sliding_window"'),
+        (".attention_output = «attention_bias»", "false"),
     ],
     "kernels/checkpoints/families/modernbert.cc": [
         ("config.window = «local_attention / 2»;", "local_attention"),

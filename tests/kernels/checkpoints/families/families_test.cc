@@ -13,10 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "kernels/checkpoints/checkpoint.h"
-#include "kernels/checkpoints/families/family.h"
 #include "kernels/core/base/regular_file.h"
-#include "kernels/io/json_file.h"
 #include "kernels/io/safetensors.h"
+#include "tests/kernels/checkpoints/families/family_support.h"
 #include "tests/support/checkpoint.h"
 #include "tests/support/golden.h"
 
@@ -24,21 +23,6 @@ namespace attendant {
 namespace {
 
 using ::testing::HasSubstr;
-
-absl::StatusOr<FamilyConfig> Read(const std::string& text) {
-  const absl::StatusOr<JsonNode> json = ParseJson(text, "config.json");
-  if (!json.ok()) return json.status();
-  const absl::StatusOr<const Family*> family = FindFamily(*json);
-  if (!family.ok()) return family.status();
-  return (*family)->read_config(*json);
-}
-
-std::string Bert(const std::string& type, const std::string& more = "") {
-  return absl::StrCat("{\"model_type\": \"", type, "\"", more,
-                      ", \"num_hidden_layers\": 3, \"num_attention_heads\": 4, "
-                      "\"hidden_size\": 48, \"intermediate_size\": 112, \"vocab_size\": 97, "
-                      "\"max_position_embeddings\": 42}");
-}
 
 TEST(RobertaTest, PositionsBeginBehindThePaddingToken) {
   for (const char* type : {"roberta", "camembert", "xlm-roberta"}) {
@@ -95,7 +79,7 @@ TEST(FamilyTest, AnUnknownOneIsRefusedWithAllThatAreKnown) {
   EXPECT_THAT(
       std::string(status.message()),
       HasSubstr("supported is bert, camembert, distilbert, electra, gte, jina_embeddings_v3, "
-                "modernbert, mpnet, new, nomic_bert, roberta, xlm-roberta"));
+                "modernbert, mpnet, new, nomic_bert, qwen3, roberta, xlm-roberta"));
 }
 
 TEST(MpnetTest, AddsABiasByDistance) {
@@ -207,12 +191,6 @@ TEST(ModernBertTest, StoredBiasesAreThoseOfTheConfig) {
   WriteFile(directory / "config.json", config);
   EXPECT_THAT(LoadCheckpoint(directory.path()).status().ToString(),
               HasSubstr("tensor `model.layers.3.attn.Wo.bias` is there"));
-}
-
-void ExpectUnimplemented(const std::string& config, const std::string& message) {
-  const absl::Status status = Read(config).status();
-  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr(message));
 }
 
 // As the code that came with the first checkpoints has it.
@@ -377,7 +355,8 @@ TEST_P(TinyFamilyTest, LoadsAndNamesATensorThatIsMissing) {
 INSTANTIATE_TEST_SUITE_P(Families, TinyFamilyTest,
                          testing::Values("tiny_roberta", "tiny_distilbert", "tiny_electra",
                                          "tiny_mpnet", "tiny_modernbert", "tiny_nomic_bert",
-                                         "tiny_gte", "tiny_jina_bert", "tiny_jina_v3"),
+                                         "tiny_gte", "tiny_jina_bert", "tiny_jina_v3",
+                                         "tiny_qwen3"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

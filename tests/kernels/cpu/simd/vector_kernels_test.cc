@@ -303,6 +303,29 @@ TEST_P(VectorKernelsTest, GatedActivations) {
   }
 }
 
+TEST_P(VectorKernelsTest, NormalizeHeads) {
+  for (int64_t head_dim = 1; head_dim <= 70; ++head_dim) {
+    constexpr int64_t kHeads = 2;
+    const DType qkv = rows().qkv_is_bf16 ? DType::kBf16 : DType::kF32;
+    const auto x = Random(kHeads * head_dim, 5), gamma = Random(head_dim, 6);
+    TestOperand operand(qkv, kHeads * head_dim);
+    kernels().bf16.convert(x.data(), kHeads * head_dim, operand.row());
+    if (qkv == DType::kF32) std::memcpy(operand.bytes.data(), x.data(), x.size() * sizeof(float));
+    std::vector<double> before;
+    for (size_t i = 0; i < x.size(); ++i) before.push_back(operand.at(i));
+    rows().normalize_heads(operand.bytes.data(), kHeads, head_dim, gamma.data(), 1e-6f);
+    const auto dim = static_cast<size_t>(head_dim);
+    for (size_t i = 0; i < x.size(); ++i) {
+      double squares = 0;
+      for (size_t d = i / dim * dim; d < (i / dim + 1) * dim; ++d) squares += before[d] * before[d];
+      const double scale = 1 / std::sqrt(squares / static_cast<double>(dim) + 1e-6);
+      const double expected = before[i] * scale * gamma[i % dim];
+      EXPECT_NEAR(operand.at(i), expected, operand.tolerance(expected)) << head_dim;
+    }
+    EXPECT_TRUE(operand.untouched_after(x.size()));
+  }
+}
+
 TEST_P(VectorKernelsTest, RotateTurnsThePairsOfEachHead) {
   for (int64_t pairs = 1; pairs <= 40; ++pairs) {
     constexpr int64_t kHeads = 3;
@@ -315,8 +338,7 @@ TEST_P(VectorKernelsTest, RotateTurnsThePairsOfEachHead) {
       sines.push_back(std::sin(angle));
     }
     TestOperand operand(qkv, columns);
-    (qkv == DType::kBf16 ? kernels().bf16 : kernels().f32)
-        .convert(x.data(), columns, operand.row());
+    kernels().bf16.convert(x.data(), columns, operand.row());
     if (qkv == DType::kF32) std::memcpy(operand.bytes.data(), x.data(), x.size() * sizeof(float));
     std::vector<double> before;
     for (size_t i = 0; i < x.size(); ++i) before.push_back(operand.at(i));

@@ -44,6 +44,7 @@ CONSTANTS = (
     ("kPageConnections", "HTTP connections beside those of `--max_http_connections`", "the one idle for longest is closed"),
     ("kMaxDepth", "levels of a request's JSON", "INVALID_ARGUMENT"),
     ("kMaxRequestBytes", "bytes of an HTTP request's head", "HTTP 431"),
+    ("kMaxHeaders", "headers of an HTTP request", "HTTP 431"),
     ("kMaxTokenizerFileBytes", "bytes of a `tokenizer.json`", "the model does not load"),
     ("kMaxVocabularyBytes", "bytes of a vocabulary's words", "the model does not load"),
 )
@@ -169,6 +170,8 @@ def memory_section(help_markdown):
         ("messages that gRPC receives", "16 × `--max_request_bytes`, at least 512 MiB", max(512 << 20, 16 * request)),
         ("tokenizing, for each `decode` thread; here 2", "10 × `--max_request_bytes`", 2 * 10 * request),
         ("attention, for each replica; here 1", "`--max_attention_bytes`", scratch),
+        ("heads of HTTP requests, as fields", "384 KiB × (`--max_http_connections` + 64)",
+         (default("max_http_connections") + 64) * (384 << 10)),
         ("the process itself", "64 MiB", 64 << 20),
     )
     rows = [f"| {part} | {rule} | {'' if size is None else f'{size >> 20:,}'} |" for part, rule, size in parts]

@@ -82,7 +82,7 @@ size_t ModelsToPlace(const ServerFlags& flags, const ModelSources& sources) {
 }
 
 void WarnOfPlaintext(const ServerFlags& flags, bool loopback) {
-  if (loopback || flags.access.api_keys.empty()) return;
+  if (loopback || flags.http_tls == "on" || flags.access.api_keys.empty()) return;
   spdlog::warn(
       "--http_listen {} reaches other machines, and the API keys that they send to it are not "
       "encrypted",
@@ -241,7 +241,7 @@ std::vector<HttpPage> App::Pages(const ServerFlags& flags, const HttpDoors& door
 }
 
 HttpDoors App::Doors(const ServerFlags& flags) {
-  HttpDoors doors{.requests = &request_dependencies_, .limits = flags.http};
+  HttpDoors doors{.requests = &request_dependencies_, .limits = flags.http, .tls = http_tls_.get()};
   doors.limits.max_request_bytes = flags.max_request_bytes;
   doors.limits.max_write_s = flags.max_write_s;
   for (const auto make : {OpenAiRoutes, TeiRoutes, KServeRoutes, CohereRoutes, RerankRoutes}) {
@@ -251,7 +251,21 @@ HttpDoors App::Doors(const ServerFlags& flags) {
   return doors;
 }
 
+absl::Status App::LoadHttpTls(const ServerFlags& flags) {
+  if (flags.http_tls == "off") return absl::OkStatus();
+  ATTENDANT_ASSIGN_OR_RETURN(
+      http_tls_, TlsContext::Load({flags.tls_cert, flags.tls_key, flags.tls_client_ca}));
+  http_tls_reload_ =
+      std::make_unique<PeriodicThread>("http-tls", absl::Seconds(flags.tls_reload_s), [this] {
+        const absl::Status status = http_tls_->Reload();
+        if (status.ok()) return;
+        spdlog::error("--http_tls: {}; the files read before stay", std::string(status.message()));
+      });
+  return absl::OkStatus();
+}
+
 absl::Status App::Listen(const ServerFlags& flags) {
+  ATTENDANT_RETURN_IF_ERROR(LoadHttpTls(flags));
   HttpDoors doors = Doors(flags);
   std::vector<HttpPage> pages = Pages(flags, doors);
   absl::StatusOr<std::unique_ptr<HttpEndpoint>> http = HttpEndpoint::Listen(

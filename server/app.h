@@ -18,6 +18,7 @@
 #include "server/grpc_server.h"
 #include "server/http/doors/door_call.h"
 #include "server/http/http_endpoint.h"
+#include "server/http/tls_context.h"
 #include "server/limits/limits.h"
 #include "server/metrics/server_metrics.h"
 #include "server/model_sources.h"
@@ -101,6 +102,7 @@ class App {
   absl::Status Listen(const ServerFlags& flags);
   std::vector<HttpPage> Pages(const ServerFlags& flags, const HttpDoors& doors);
   HttpDoors Doors(const ServerFlags& flags);
+  absl::Status LoadHttpTls(const ServerFlags& flags);
   std::vector<grpc::Service*> Services(const ServerFlags& flags);
   void StartModels(const ServerFlags& flags, const ModelSources& sources);
   void UpdateHealth();
@@ -139,6 +141,8 @@ class App {
   SlowReaders slow_readers_;
   std::unique_ptr<PeriodicThread> key_reload_;
   const DoorDependencies door_dependencies_;
+  std::unique_ptr<TlsContext> http_tls_;  // null: the HTTP port speaks no TLS
+  std::unique_ptr<PeriodicThread> http_tls_reload_;
   std::unique_ptr<HttpEndpoint> http_;
   std::unique_ptr<RepositoryWatcher> watcher_;  // with --model_control=poll
   ConnectionCounter connection_counter_{metrics_};

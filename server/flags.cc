@@ -201,6 +201,10 @@ void AddServerFlags(ServerFlags& flags, FlagParser& parser) {
   parser.Add("tls_client_ca", &flags.tls_client_ca, "FILE",
              "PEM file with authorities; each client must show a certificate that one of them "
              "signed");
+  parser.AddChoice(
+      "http_tls", &flags.http_tls, {"on", "off"},
+      "Whether the HTTP port too speaks TLS, with the files of the gRPC port; scrapers "
+      "and probes then do so, and show a certificate with --tls_client_ca");
   parser.AddNumber("tls_reload_s", &flags.tls_reload_s, "SECONDS", {1, kMaxSeconds},
                    "How often the TLS files, for new connections, and --api_keys are read again");
   parser.AddChoice("attention", &flags.attention_service, {"on", "off"},
@@ -278,6 +282,9 @@ absl::Status CheckTogether(const ServerFlags& flags) {
   }
   if (!flags.tls_client_ca.empty() && flags.tls_cert.empty()) {
     return absl::InvalidArgumentError("--tls_client_ca needs --tls_cert and --tls_key");
+  }
+  if (flags.http_tls == "on" && flags.tls_cert.empty()) {
+    return absl::InvalidArgumentError("--http_tls=on needs --tls_cert and --tls_key");
   }
   return absl::OkStatus();
 }

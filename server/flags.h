@@ -68,6 +68,7 @@ struct ServerFlags {
   std::string tls_key;
   std::string tls_client_ca;
   int64_t tls_reload_s = 60;
+  std::string http_tls = "off";
   std::string reflection = "on";
   AccessFlags access;
   std::string attention_service = "on";

@@ -10,9 +10,13 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 // Boost 1.74 uses std::exchange without including <utility>.
 #include <boost/asio/post.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/ssl/stream_base.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
@@ -47,18 +51,38 @@ bool IsParseError(const error_code& error) {
          error != http::error::end_of_stream && error != http::error::partial_message;
 }
 
+// Stream: a TCP stream, or TLS over one.
+template <typename Stream>
 class Connection final : public HttpConnection {
  public:
-  Connection(std::shared_ptr<asio::io_context> loop, tcp::socket socket, std::string peer,
-             Host& host)
+  template <typename... TlsContexts>
+  Connection(std::shared_ptr<asio::io_context> loop, std::string peer, Host& host,
+             tcp::socket socket, TlsContexts&... tls)
       : loop_(std::move(loop)),
         host_(host),
         peer_(std::move(peer)),
-        stream_(std::move(socket)),
+        stream_(std::move(socket), tls...),
         buffer_(kBufferBytes) {}
 
-  void Start() override { ReadHead(); }
-  void Close() override;
+  void Start() override {
+    if constexpr (std::is_same_v<Stream, beast::tcp_stream>) {
+      ReadHead();
+    } else {
+      Expire(kReadTime);
+      stream_.async_handshake(
+          asio::ssl::stream_base::server,
+          Then([](Connection& c, const error_code& error) { error ? c.Close() : c.ReadHead(); }));
+    }
+  }
+
+  void Close() override {
+    if (!open_) return;
+    open_ = false;
+    if (state_ != nullptr) state_->Cancel();
+    tcp_stream().close();
+    LeaveRoute();
+    host_.Closed(*this);
+  }
   bool idle() const override { return !entered_; }
   bool has_served() const override { return has_served_; }
   absl::Time idle_since() const override { return idle_since_; }
@@ -67,35 +91,258 @@ class Connection final : public HttpConnection {
   using Parser = http::request_parser<http::buffer_body>;
   // A step that goes on only while the connection is open.
   template <typename Next>
-  auto Then(Next next);
+  auto Then(Next next) {
+    return [self = Self(), next = std::move(next)](const error_code& error, size_t = 0) {
+      if (self->open_) next(*self, error);
+    };
+  }
+  std::shared_ptr<Connection> Self() {
+    return std::static_pointer_cast<Connection>(shared_from_this());
+  }
+  beast::tcp_stream& tcp_stream() { return beast::get_lowest_layer(stream_); }
+  void Expire(absl::Duration time) { tcp_stream().expires_after(absl::ToChronoNanoseconds(time)); }
 
-  void AwaitRequest();
-  void ReadHead();
-  void OnHead(const error_code& error);
-  void Dispatch();
-  void AnswerPage(absl::string_view method, absl::string_view path);
-  void StartRoute();
-  std::optional<uint64_t> Length() const;  // of the body, where the client has told it
-  void Continue100();
-  void ReadBody();
-  void OnBody(const error_code& error);
-  void RefuseBody(const error_code& error);
-  void HandOver();
-  void WatchClient();
-  bool ClientHasGone();
-  void Refuse(const HttpFailure& failure);
-  void OnAnswer(HttpResponse response);
-  void Write(HttpResponse response, bool keep_alive, absl::Duration time);
-  void OnWritten(const error_code& error, bool keep_alive);
-  void LeaveRoute();
-  void Linger();
-  void Discard();
-  std::optional<absl::string_view> Header(absl::string_view name) const;
+  // The next request of a connection that stays. What of it has come already is in the buffer.
+  void AwaitRequest() {
+    has_served_ = true;
+    idle_since_ = SteadyNow();
+    parser_.reset();
+    if (buffer_.size() > 0) return ReadHead();
+    buffer_.shrink_to_fit();
+    constexpr size_t kFirstBytes = 4096;
+    Expire(kIdleTime);
+    stream_.async_read_some(buffer_.prepare(kFirstBytes),
+                            [self = Self()](const error_code& error, size_t bytes) {
+                              if (!self->open_) return;
+                              if (error) return self->Close();
+                              self->buffer_.commit(bytes);
+                              self->ReadHead();
+                            });
+  }
+
+  void ReadHead() {
+    parser_.emplace();
+    parser_->header_limit(kMaxRequestBytes);
+    // A body has its limit when it is read. (boost::none refuses every body in Boost 1.74.)
+    parser_->body_limit(std::numeric_limits<uint64_t>::max());
+    Expire(kReadTime);
+    http::async_read_header(stream_, buffer_, *parser_,
+                            Then([](Connection& c, const error_code& error) { c.OnHead(error); }));
+  }
+
+  void OnHead(const error_code& error) {
+    if (!error) return Dispatch();
+    if (!IsParseError(error)) return Close();
+    const bool too_long =
+        error == http::error::header_limit || error == http::error::buffer_overflow;
+    Write(too_long ? HeadTooLong() : NotHttp(), false, kWriteTime);
+  }
+
+  void Dispatch() {
+    const absl::string_view method = View(parser_->get().method_string());
+    const absl::string_view path = HttpPathOf(View(parser_->get().target()));
+    if (!IsMethod(method)) return Write(NotHttp(), false, kWriteTime);
+    const auto fields = std::distance(parser_->get().begin(), parser_->get().end());
+    if (fields > kMaxHeaders) return Write(HeadTooLong(), false, kWriteTime);
+    match_ = host_.routes().Find(method, path);
+    if (match_.route != nullptr) return StartRoute();
+    AnswerPage(method, path);
+  }
+
+  // Pages are for clients that ask one thing: the connection ends, whatever the client wants.
+  void AnswerPage(absl::string_view method, absl::string_view path) {
+    HttpResponse response;
+    if (!match_.allow.empty()) {
+      response = MethodNotAllowed(match_.allow);
+    } else if (!host_.Page(path, response)) {
+      response = NoSuchPage();
+    } else if (method != "GET" && method != "HEAD") {
+      response = MethodNotAllowed("GET, HEAD");
+    }
+    Write(std::move(response), false, kWriteTime);
+  }
+
+  void StartRoute() {
+    arrival_ = SteadyNow();
+    const auto header = [this](absl::string_view name) { return Header(name); };
+    const RequestDependencies& requests = host_.requests();
+    const CallGate::Entry entry =
+        requests.gate.Enter({.method = match_.route->call, .peer = peer_, .header = header});
+    state_ = std::make_shared<CallState>(entry.call, requests.budgets.ForConnection(peer_));
+    if (!entry.status.ok()) {
+      return Write(match_.route->error(FailureOf(entry.status)), false, kWriteTime);
+    }
+    const std::optional<HttpFailure> unfit =
+        UnfitBody(Header("content-encoding").value_or(""), Length(), host_.max_request_bytes());
+    if (unfit) return Refuse(*unfit);
+    parser_->body_limit(static_cast<uint64_t>(host_.max_request_bytes()));
+    Expire(kBodyTime);
+    if (absl::EqualsIgnoreCase(Header("expect").value_or(""), "100-continue")) return Continue100();
+    ReadBody();
+  }
+
+  std::optional<uint64_t> Length() const {
+    const auto length = parser_->content_length();
+    return length ? std::optional<uint64_t>(*length) : std::nullopt;
+  }
+
+  void Continue100() {
+    answer_head_ = "HTTP/1.1 100 Continue\r\n\r\n";
+    asio::async_write(
+        stream_, asio::buffer(answer_head_),
+        Then([](Connection& c, const error_code& error) { error ? c.Close() : c.ReadBody(); }));
+  }
+
+  void ReadBody() {
+    if (parser_->is_done()) return HandOver();
+    const absl::Status room = body_.MakeRoom(state_->memory(), Length());
+    if (!room.ok()) return Refuse(FailureOf(room));
+    auto& chunk = parser_->get().body();
+    chunk.data = body_.end();
+    chunk.size = body_.room();
+    chunk.more = true;
+    http::async_read_some(stream_, buffer_, *parser_,
+                          Then([](Connection& c, const error_code& error) { c.OnBody(error); }));
+  }
+
+  void OnBody(const error_code& error) {
+    if (error && error != http::error::need_buffer) return RefuseBody(error);
+    body_.Received(body_.room() - parser_->get().body().size);
+    ReadBody();
+  }
+
+  void RefuseBody(const error_code& error) {
+    if (error == http::error::body_limit) return Refuse(BodyTooLong(host_.max_request_bytes()));
+    if (!IsParseError(error)) return Close();
+    Refuse({400, absl::InvalidArgumentError("the body's chunks are not valid HTTP")});
+  }
+
+  // Before there is a request that counts and logs itself.
+  void Refuse(const HttpFailure& failure) {
+    if (absl::IsInvalidArgument(failure.status)) {
+      host_.requests().metrics.CountRefused(Refusal::kMessage);
+    }
+    host_.requests().gate.Ended(state_->call(),
+                                {.arrival = arrival_,
+                                 .code = failure.status.code(),
+                                 .request_bytes = static_cast<int64_t>(body_.received()),
+                                 .total = SteadyNow() - arrival_});
+    Write(match_.route->error(failure), false, kWriteTime);
+  }
+
+  void HandOver() {
+    const absl::Status entered = host_.Enter();
+    if (!entered.ok()) return Refuse(FailureOf(entered));
+    entered_ = true;
+    tcp_stream().expires_never();
+    WatchClient();
+    const std::shared_ptr<Connection> self = Self();
+    auto exchange = std::make_unique<HttpExchange>(
+        HttpExchange{.route = *match_.route,
+                     .header = [self](absl::string_view name) { return self->Header(name); },
+                     .parameters = std::move(match_.parameters),
+                     .body = body_.Take(),
+                     .gzip = Header("content-encoding").value_or("") == "gzip",
+                     .state = state_,
+                     .response = {},
+                     .send = {}});
+    exchange->send = [self](HttpResponse response) {
+      asio::post(self->stream_.get_executor(), [self, response = std::move(response)]() mutable {
+        self->OnAnswer(std::move(response));
+      });
+      self->host_.Ended();
+    };
+    host_.Started();
+    host_.requests().executor([exchange = std::move(exchange)]() mutable {
+      const HttpRoute& route = exchange->route;
+      route.handler(std::move(exchange));
+    });
+  }
+
+  // A client that closes while its request is in work cancels it. More bytes from it are the next
+  // request: then nobody looks until that one's turn.
+  void WatchClient() {
+    if (watching_) return;
+    watching_ = true;
+    tcp_stream().socket().async_wait(tcp::socket::wait_read,
+                                     Then([](Connection& c, const error_code& error) {
+                                       c.watching_ = false;
+                                       if (error || c.state_ == nullptr) return;
+                                       if (c.ClientHasGone()) c.state_->Cancel();
+                                     }));
+  }
+
+  bool ClientHasGone() {
+    char byte = 0;
+    const ssize_t count =
+        recv(tcp_stream().socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+  }
+
+  void OnAnswer(HttpResponse response) {
+    if (!open_) return;
+    const bool keep_alive = parser_->keep_alive() && !host_.stopping();
+    Write(std::move(response), keep_alive, host_.max_write());
+  }
+
+  void Write(HttpResponse response, bool keep_alive, absl::Duration time) {
+    if (state_ != nullptr) AddCallHeaders(state_->call(), response);
+    answer_head_ = HttpHeadOf(response, keep_alive);
+    const bool head_only = parser_->get().method() == http::verb::head;
+    answer_body_ = head_only ? std::string() : std::move(response.body);
+    Expire(time);
+    const std::array<asio::const_buffer, 2> parts = {asio::buffer(answer_head_),
+                                                     asio::buffer(answer_body_)};
+    asio::async_write(stream_, parts, Then([keep_alive](Connection& c, const error_code& error) {
+                        c.OnWritten(error, keep_alive);
+                      }));
+  }
+
+  void OnWritten(const error_code& error, bool keep_alive) {
+    if (error == beast::error::timeout && state_ != nullptr) {
+      host_.requests().metrics.CountRefused(Refusal::kSlowReader);
+      state_->call().connection.Count({.refused = 1});
+    }
+    answer_body_ = std::string();
+    LeaveRoute();
+    if (error) return Close();
+    keep_alive ? AwaitRequest() : Linger();
+  }
+
+  // Gives back what the request and its answer held.
+  void LeaveRoute() {
+    state_.reset();
+    body_.Clear();
+    idle_since_ = SteadyNow();
+    if (std::exchange(entered_, false)) host_.Leave();
+  }
+
+  // Closing with unread input would reset the connection, and the client could lose the answer.
+  void Linger() {
+    error_code error;
+    tcp_stream().socket().shutdown(tcp::socket::shutdown_send, error);
+    if (error) return Close();
+    Expire(kCloseTime);
+    Discard();
+  }
+
+  void Discard() {
+    buffer_.clear();
+    stream_.async_read_some(buffer_.prepare(4096), Then([](Connection& c, const error_code& error) {
+                              error ? c.Close() : c.Discard();
+                            }));
+  }
+
+  std::optional<absl::string_view> Header(absl::string_view name) const {
+    const auto [first, last] = parser_->get().equal_range({name.data(), name.size()});
+    if (first == last || std::next(first) != last) return std::nullopt;
+    return View(first->value());
+  }
 
   const std::shared_ptr<asio::io_context> loop_;  // outlives the stream
   Host& host_;
   const std::string peer_;
-  beast::tcp_stream stream_;
+  Stream stream_;
   beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
   bool open_ = true;
@@ -114,268 +361,25 @@ class Connection final : public HttpConnection {
   std::string answer_body_;
 };
 
-template <typename Next>
-auto Connection::Then(Next next) {
-  return [self = std::static_pointer_cast<Connection>(shared_from_this()), next = std::move(next)](
-             const error_code& error, size_t = 0) {
-    if (self->open_) next(*self, error);
-  };
-}
-
-void Connection::Close() {
-  if (!open_) return;
-  open_ = false;
-  if (state_ != nullptr) state_->Cancel();
-  stream_.close();
-  LeaveRoute();
-  host_.Closed(*this);
-}
-
-// The next request of a connection that stays. What of it has come already is in the buffer.
-void Connection::AwaitRequest() {
-  has_served_ = true;
-  idle_since_ = SteadyNow();
-  parser_.reset();
-  if (buffer_.size() > 0) return ReadHead();
-  buffer_.shrink_to_fit();
-  constexpr size_t kFirstBytes = 4096;
-  stream_.expires_after(absl::ToChronoNanoseconds(kIdleTime));
-  stream_.async_read_some(buffer_.prepare(kFirstBytes),
-                          [self = std::static_pointer_cast<Connection>(shared_from_this())](
-                              const error_code& error, size_t bytes) {
-                            if (!self->open_) return;
-                            if (error) return self->Close();
-                            self->buffer_.commit(bytes);
-                            self->ReadHead();
-                          });
-}
-
-void Connection::ReadHead() {
-  parser_.emplace();
-  parser_->header_limit(kMaxRequestBytes);
-  // A body has its limit when it is read. (boost::none refuses every body in Boost 1.74.)
-  parser_->body_limit(std::numeric_limits<uint64_t>::max());
-  stream_.expires_after(absl::ToChronoNanoseconds(kReadTime));
-  http::async_read_header(stream_, buffer_, *parser_,
-                          Then([](Connection& c, const error_code& error) { c.OnHead(error); }));
-}
-
-void Connection::OnHead(const error_code& error) {
-  if (!error) return Dispatch();
-  if (!IsParseError(error)) return Close();
-  const bool too_long = error == http::error::header_limit || error == http::error::buffer_overflow;
-  Write(too_long ? HeadTooLong() : NotHttp(), false, kWriteTime);
-}
-
-void Connection::Dispatch() {
-  const absl::string_view method = View(parser_->get().method_string());
-  const absl::string_view path = HttpPathOf(View(parser_->get().target()));
-  if (!IsMethod(method)) return Write(NotHttp(), false, kWriteTime);
-  match_ = host_.routes().Find(method, path);
-  if (match_.route != nullptr) return StartRoute();
-  AnswerPage(method, path);
-}
-
-// Pages are for clients that ask one thing: the connection ends, whatever the client wants.
-void Connection::AnswerPage(absl::string_view method, absl::string_view path) {
-  HttpResponse response;
-  if (!match_.allow.empty()) {
-    response = MethodNotAllowed(match_.allow);
-  } else if (!host_.Page(path, response)) {
-    response = NoSuchPage();
-  } else if (method != "GET" && method != "HEAD") {
-    response = MethodNotAllowed("GET, HEAD");
-  }
-  Write(std::move(response), false, kWriteTime);
-}
-
-void Connection::StartRoute() {
-  arrival_ = SteadyNow();
-  const auto header = [this](absl::string_view name) { return Header(name); };
-  const RequestDependencies& requests = host_.requests();
-  const CallGate::Entry entry =
-      requests.gate.Enter({.method = match_.route->call, .peer = peer_, .header = header});
-  state_ = std::make_shared<CallState>(entry.call, requests.budgets.ForConnection(peer_));
-  if (!entry.status.ok()) {
-    return Write(match_.route->error(FailureOf(entry.status)), false, kWriteTime);
-  }
-  const std::optional<HttpFailure> unfit =
-      UnfitBody(Header("content-encoding").value_or(""), Length(), host_.max_request_bytes());
-  if (unfit) return Refuse(*unfit);
-  parser_->body_limit(static_cast<uint64_t>(host_.max_request_bytes()));
-  stream_.expires_after(absl::ToChronoNanoseconds(kBodyTime));
-  if (absl::EqualsIgnoreCase(Header("expect").value_or(""), "100-continue")) return Continue100();
-  ReadBody();
-}
-
-std::optional<uint64_t> Connection::Length() const {
-  const auto length = parser_->content_length();
-  return length ? std::optional<uint64_t>(*length) : std::nullopt;
-}
-
-void Connection::Continue100() {
-  answer_head_ = "HTTP/1.1 100 Continue\r\n\r\n";
-  asio::async_write(
-      stream_, asio::buffer(answer_head_),
-      Then([](Connection& c, const error_code& error) { error ? c.Close() : c.ReadBody(); }));
-}
-
-void Connection::ReadBody() {
-  if (parser_->is_done()) return HandOver();
-  const absl::Status room = body_.MakeRoom(state_->memory(), Length());
-  if (!room.ok()) return Refuse(FailureOf(room));
-  auto& chunk = parser_->get().body();
-  chunk.data = body_.end();
-  chunk.size = body_.room();
-  chunk.more = true;
-  http::async_read_some(stream_, buffer_, *parser_,
-                        Then([](Connection& c, const error_code& error) { c.OnBody(error); }));
-}
-
-void Connection::OnBody(const error_code& error) {
-  if (error && error != http::error::need_buffer) return RefuseBody(error);
-  body_.Received(body_.room() - parser_->get().body().size);
-  ReadBody();
-}
-
-void Connection::RefuseBody(const error_code& error) {
-  if (error == http::error::body_limit) return Refuse(BodyTooLong(host_.max_request_bytes()));
-  if (!IsParseError(error)) return Close();
-  Refuse({400, absl::InvalidArgumentError("the body's chunks are not valid HTTP")});
-}
-
-// Before there is a request that counts and logs itself.
-void Connection::Refuse(const HttpFailure& failure) {
-  if (absl::IsInvalidArgument(failure.status)) {
-    host_.requests().metrics.CountRefused(Refusal::kMessage);
-  }
-  host_.requests().gate.Ended(state_->call(),
-                              {.code = failure.status.code(),
-                               .request_bytes = static_cast<int64_t>(body_.received()),
-                               .total = SteadyNow() - arrival_});
-  Write(match_.route->error(failure), false, kWriteTime);
-}
-
-void Connection::HandOver() {
-  const absl::Status entered = host_.Enter();
-  if (!entered.ok()) return Refuse(FailureOf(entered));
-  entered_ = true;
-  stream_.expires_never();
-  WatchClient();
-  auto self = std::static_pointer_cast<Connection>(shared_from_this());
-  auto exchange = std::make_unique<HttpExchange>(
-      HttpExchange{.route = *match_.route,
-                   .header = [self](absl::string_view name) { return self->Header(name); },
-                   .parameters = std::move(match_.parameters),
-                   .body = body_.Take(),
-                   .gzip = Header("content-encoding").value_or("") == "gzip",
-                   .state = state_,
-                   .response = {},
-                   .send = {}});
-  exchange->send = [self](HttpResponse response) {
-    asio::post(self->stream_.get_executor(), [self, response = std::move(response)]() mutable {
-      self->OnAnswer(std::move(response));
-    });
-    self->host_.Ended();
-  };
-  host_.Started();
-  host_.requests().executor([exchange = std::move(exchange)]() mutable {
-    const HttpRoute& route = exchange->route;
-    route.handler(std::move(exchange));
-  });
-}
-
-// A client that closes while its request is in work cancels it. More bytes from it are the next
-// request: then nobody looks until that one's turn.
-void Connection::WatchClient() {
-  if (watching_) return;
-  watching_ = true;
-  stream_.socket().async_wait(tcp::socket::wait_read,
-                              Then([](Connection& c, const error_code& error) {
-                                c.watching_ = false;
-                                if (error || c.state_ == nullptr) return;
-                                if (c.ClientHasGone()) c.state_->Cancel();
-                              }));
-}
-
-bool Connection::ClientHasGone() {
-  char byte = 0;
-  const ssize_t count = recv(stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
-}
-
-void Connection::OnAnswer(HttpResponse response) {
-  if (!open_) return;
-  const bool keep_alive = parser_->keep_alive() && !host_.stopping();
-  Write(std::move(response), keep_alive, host_.max_write());
-}
-
-void Connection::Write(HttpResponse response, bool keep_alive, absl::Duration time) {
-  if (state_ != nullptr) AddCallHeaders(state_->call(), response);
-  answer_head_ = HttpHeadOf(response, keep_alive);
-  const bool head_only = parser_->get().method() == http::verb::head;
-  answer_body_ = head_only ? std::string() : std::move(response.body);
-  stream_.expires_after(absl::ToChronoNanoseconds(time));
-  const std::array<asio::const_buffer, 2> parts = {asio::buffer(answer_head_),
-                                                   asio::buffer(answer_body_)};
-  asio::async_write(stream_, parts, Then([keep_alive](Connection& c, const error_code& error) {
-                      c.OnWritten(error, keep_alive);
-                    }));
-}
-
-void Connection::OnWritten(const error_code& error, bool keep_alive) {
-  if (error == beast::error::timeout && state_ != nullptr) {
-    host_.requests().metrics.CountRefused(Refusal::kSlowReader);
-    state_->call().connection.Count({.refused = 1});
-  }
-  answer_body_ = std::string();
-  LeaveRoute();
-  if (error) return Close();
-  keep_alive ? AwaitRequest() : Linger();
-}
-
-// Gives back what the request and its answer held.
-void Connection::LeaveRoute() {
-  state_.reset();
-  body_.Clear();
-  idle_since_ = SteadyNow();
-  if (std::exchange(entered_, false)) host_.Leave();
-}
-
-// Closing with unread input would reset the connection, and the client could lose the answer.
-void Connection::Linger() {
-  error_code error;
-  stream_.socket().shutdown(tcp::socket::shutdown_send, error);
-  if (error) return Close();
-  stream_.expires_after(absl::ToChronoNanoseconds(kCloseTime));
-  Discard();
-}
-
-void Connection::Discard() {
-  buffer_.clear();
-  stream_.async_read_some(buffer_.prepare(4096), Then([](Connection& c, const error_code& error) {
-                            error ? c.Close() : c.Discard();
-                          }));
-}
-
-std::optional<absl::string_view> Connection::Header(absl::string_view name) const {
-  const auto [first, last] = parser_->get().equal_range({name.data(), name.size()});
-  if (first == last || std::next(first) != last) return std::nullopt;
-  return View(first->value());
-}
-
 }  // namespace
 
 std::shared_ptr<HttpConnection> MakeHttpConnection(std::shared_ptr<asio::io_context> loop,
                                                    FileDescriptor fd, std::string peer,
-                                                   HttpConnection::Host& host) {
+                                                   HttpConnection::Host& host,
+                                                   const TlsContext* tls) {
+  using TlsStream = asio::ssl::stream<beast::tcp_stream>;
   tcp::socket socket(*loop);
   error_code error;
   // Of a connected socket the protocol does not matter: no other address is made from it.
   socket.assign(tcp::v6(), fd.get(), error);
   if (error) return nullptr;
   fd.release();
-  return std::make_shared<Connection>(std::move(loop), std::move(socket), std::move(peer), host);
+  if (tls == nullptr) {
+    return std::make_shared<Connection<beast::tcp_stream>>(std::move(loop), std::move(peer), host,
+                                                           std::move(socket));
+  }
+  return std::make_shared<Connection<TlsStream>>(std::move(loop), std::move(peer), host,
+                                                 std::move(socket), *tls->current());
 }
 
 }  // namespace attendant

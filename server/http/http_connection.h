@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "server/http/http_routes.h"
 #include "server/http/http_types.h"
+#include "server/http/tls_context.h"
 #include "server/metrics/server_metrics.h"
 #include "server/net/listening_socket.h"
 #include "server/requests/request_run.h"
@@ -34,6 +35,7 @@ namespace attendant {
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
   static constexpr size_t kMaxRequestBytes = 16384;  // of a head
+  static constexpr int64_t kMaxHeaders = 128;  // in a head
   static constexpr size_t kBufferBytes = 32768;
   static constexpr absl::Duration kReadTime = absl::Seconds(3);    // for a head
   static constexpr absl::Duration kIdleTime = absl::Seconds(60);   // between requests
@@ -74,9 +76,11 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 };
 
 // `fd` is a connected, non-blocking socket; `peer` names it as gRPC would. `host` must outlive the
-// loop's last handler. Null: the system lacks memory.
+// loop's last handler. With `tls` the connection begins with a handshake, in kReadTime. Null: the
+// system lacks memory.
 std::shared_ptr<HttpConnection> MakeHttpConnection(std::shared_ptr<boost::asio::io_context> loop,
                                                    FileDescriptor fd, std::string peer,
-                                                   HttpConnection::Host& host);
+                                                   HttpConnection::Host& host,
+                                                   const TlsContext* tls);
 
 }  // namespace attendant

@@ -106,7 +106,7 @@ HttpEndpoint::Impl::Impl(ListeningSocket listening, const ServerMetrics& metrics
       readiness(std::move(is_ready)),
       pages(std::move(more_pages)),
       table(std::move(served.routes)),
-      doors({.requests = served.requests, .limits = served.limits}),
+      doors({.requests = served.requests, .limits = served.limits, .tls = served.tls}),
       scrape{[&metrics] { return metrics.Scrape(); }, ""} {
   for (const HttpPage& page : pages) bodies.push_back({page.body, ""});
   for (FileDescriptor& fd : listening.fds) {
@@ -241,7 +241,7 @@ void HttpEndpoint::Impl::Take(FileDescriptor fd, const sockaddr_storage& peer) {
   const int on = 1;
   setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   const std::shared_ptr<HttpConnection> connection =
-      MakeHttpConnection(loop, std::move(fd), PeerName(peer), *this);
+      MakeHttpConnection(loop, std::move(fd), PeerName(peer), *this, doors.tls);
   if (connection == nullptr) return;
   connections.emplace(connection.get(), connection);
   connection->Start();

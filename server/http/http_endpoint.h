@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/http/http_routes.h"
+#include "server/http/tls_context.h"
 #include "server/limits/limits.h"
 #include "server/requests/request_run.h"
 
@@ -22,6 +23,7 @@ struct HttpDoors {
   std::vector<HttpRoute> routes = {};
   const RequestDependencies* requests = nullptr;  // null: there are no routes
   HttpLimits limits = {};
+  const TlsContext* tls = nullptr;  // null: without TLS, pages included
 };
 
 // The HTTP port: /metrics, /healthz (200 while the process lives), /readyz (200 when ready, else

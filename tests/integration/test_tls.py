@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Encrypted connections: the server shows its certificate and, when told to, asks for the client's."""
 
+import json
 import shutil
+import ssl
 import subprocess
+import urllib.error
+import urllib.request
 
 import grpc
 import pytest
@@ -90,3 +94,49 @@ def test_client_certificate(start_tls, certificates):
     assert embed(server, trusted) == NO_ANSWER
     assert embed(server, trusted, f"--tls_cert={certificates / 'client.pem'}",
                  f"--tls_key={certificates / 'client.key'}") == 0
+
+
+def https(server, authority, path="/readyz", body=None, client=None):
+    """The status code over TLS; 0 when there is no connection. `client`: certificate and key."""
+    context = ssl.create_default_context(cafile=authority)
+    if client:
+        context.load_cert_chain(*client)
+    try:
+        with urllib.request.urlopen(urllib.request.Request(f"https://{server.http}{path}", body), timeout=10,
+                                    context=context) as answer:
+            answer.read()
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return 0
+
+
+def test_http_speaks_tls_too(start_server, certificates, tmp_path):
+    for name in ("server.pem", "server.key"):
+        shutil.copy(certificates / name, tmp_path / name)
+    server = start_server({"tiny": settings.TINY_MODEL}, f"--tls_cert={tmp_path / 'server.pem'}",
+                          f"--tls_key={tmp_path / 'server.key'}", "--tls_reload_s=1", "--http_tls=on")
+    wait_until("/readyz", 60, lambda: https(server, certificates / "ca.pem") == 200)
+    long_body = json.dumps({"inputs": [[5, 6, 7]] * 3000}).encode()
+    assert https(server, certificates / "ca.pem", "/embed_all", long_body) == 200
+    assert https(server, certificates / "ca.pem", "/embed", b"{") == 400
+    assert https(server, certificates / "other_ca.pem") == 0
+    with pytest.raises(OSError):
+        server.get("/readyz")  # without TLS
+    for name in ("server.pem", "server.key"):
+        shutil.copy(certificates / f"new_{name}", tmp_path / "next")
+        (tmp_path / "next").rename(tmp_path / name)
+    wait_until("the new certificate", 30, lambda: https(server, certificates / "other_ca.pem") == 200)
+    (tmp_path / "server.pem").write_text("broken")
+    wait_until("the error", 30, lambda: "the files read before stay" in server.log())
+    assert https(server, certificates / "other_ca.pem") == 200
+
+
+def test_http_asks_for_client_certificates(start_server, certificates):
+    server = start_server({"tiny": settings.TINY_MODEL}, f"--tls_cert={certificates / 'server.pem'}",
+                          f"--tls_key={certificates / 'server.key'}", f"--tls_client_ca={certificates / 'ca.pem'}",
+                          "--http_tls=on")
+    client = certificates / "client.pem", certificates / "client.key"
+    wait_until("/readyz", 60, lambda: https(server, certificates / "ca.pem", client=client) == 200)
+    assert https(server, certificates / "ca.pem") == 0

@@ -81,6 +81,7 @@ TEST(FlagsTest, SaysWhatIsWrong) {
       {{"--model=a=/x", "--access_log_lines_per_s=0"}, "--access_log_lines_per_s cannot be 0"},
       {{"--model=a=/x", "--connections_page=yes"}, "--connections_page cannot be 'yes'"},
       {{"--model=a=/x", "--tls_client_ca=ca.pem"}, "needs --tls_cert"},
+      {{"--model=a=/x", "--http_tls=on"}, "needs --tls_cert"},
   };
   for (const auto& [arguments, message] : cases) {
     const auto flags = Parse(arguments);

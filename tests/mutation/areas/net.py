@@ -26,7 +26,7 @@ MUTANTS = {
         ("!listening.fds.empty() && reason != EADDRINUSE", "!listening.fds.empty()"),
     ],
     "server/http/http_connection.cc": [
-        ("stream_.expires_after(absl::ToChronoNanoseconds(kBodyTime));", ""),
+        ("Expire(kBodyTime);", ""),
         ("if (c.ClientHasGone()) c.state_->Cancel();", ""),
         ("if (std::exchange(entered_, false)) host_.Leave();", ""),
         ("parser_->keep_alive() && !host_.stopping()", "parser_->keep_alive()"),

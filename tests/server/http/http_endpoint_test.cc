@@ -207,6 +207,12 @@ TEST_F(HttpEndpointTest, ManyIdleClientsDoNotKeepOthersOut) {
   EXPECT_EQ(idle.front()->ReadAll(), "");
 }
 
+std::string Headers(int count) {
+  std::string headers;
+  for (int i = 0; i < count; ++i) headers += "a:b\r\n";
+  return headers;
+}
+
 struct BadRequest {
   std::string text;
   std::string status;
@@ -222,6 +228,8 @@ TEST_F(HttpEndpointTest, SaysWhatIsWrongWithARequest) {
       {"GET /healthz\r\n\r\n", "400"},
       {"GET http://host/healthz?x HTTP/1.1\r\n\r\n", "200"},
       {"GET http://host HTTP/1.1\r\n\r\n", "404"},
+      {absl::StrCat("GET /healthz HTTP/1.1\r\n", Headers(128), "\r\n"), "200"},
+      {absl::StrCat("GET /healthz HTTP/1.1\r\n", Headers(129), "\r\n"), "431"},
       {"GET /" + std::string(20000, 'a') + " HTTP/1.1\r\n\r\n", "431"}};
   for (const BadRequest& c : cases) {
     EXPECT_THAT(Ask(c.text), StartsWith("HTTP/1.1 " + c.status + " ")) << c.text.substr(0, 80);

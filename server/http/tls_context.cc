@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/tls_context.h"
+
+#include <cstdint>
+// Boost 1.74 uses std::exchange without including <utility>.
+#include <boost/asio/ssl/context.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/core/base/regular_file.h"
+#include "kernels/core/status_macros.h"
+
+namespace attendant {
+namespace {
+
+namespace ssl = boost::asio::ssl;
+using boost::asio::buffer;
+using boost::system::error_code;
+
+absl::StatusOr<std::string> ReadPem(const std::string& path) {
+  constexpr int64_t kMaxPemBytes = int64_t{1} << 20;
+  return ReadTextFile(path, kMaxPemBytes);
+}
+
+absl::Status Fits(const error_code& error, const std::string& path, absl::string_view what) {
+  if (!error) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(path, ": ", what, " (", error.message(), ")"));
+}
+
+absl::Status AskForCertificates(const std::string& path, ssl::context& context) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::string authorities, ReadPem(path));
+  error_code error;
+  context.add_certificate_authority(buffer(authorities), error);
+  ATTENDANT_RETURN_IF_ERROR(Fits(error, path, "no PEM certificates"));
+  context.set_verify_mode(ssl::verify_peer | ssl::verify_fail_if_no_peer_cert, error);
+  return Fits(error, path, "OpenSSL cannot be used");
+}
+
+absl::StatusOr<std::shared_ptr<ssl::context>> MakeContext(const TlsContext::Files& files) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::string cert, ReadPem(files.cert));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::string key, ReadPem(files.key));
+  auto context = std::make_shared<ssl::context>(ssl::context::tls_server);
+  error_code error;
+  context->set_options(ssl::context::no_tlsv1 | ssl::context::no_tlsv1_1, error);
+  ATTENDANT_RETURN_IF_ERROR(Fits(error, files.cert, "OpenSSL cannot be used"));
+  context->use_certificate_chain(buffer(cert), error);
+  ATTENDANT_RETURN_IF_ERROR(Fits(error, files.cert, "not a PEM certificate chain"));
+  context->use_private_key(buffer(key), ssl::context::pem, error);
+  ATTENDANT_RETURN_IF_ERROR(
+      Fits(error, files.key,
+           absl::StrCat("not a PEM private key that fits the certificate ", files.cert)));
+  if (!files.client_ca.empty()) {
+    ATTENDANT_RETURN_IF_ERROR(AskForCertificates(files.client_ca, *context));
+  }
+  return context;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TlsContext>> TlsContext::Load(Files files) {
+  std::unique_ptr<TlsContext> context(new TlsContext(std::move(files)));
+  ATTENDANT_RETURN_IF_ERROR(context->Reload());
+  return context;
+}
+
+absl::Status TlsContext::Reload() {
+  ATTENDANT_ASSIGN_OR_RETURN(std::shared_ptr<ssl::context> context, MakeContext(files_));
+  absl::MutexLock lock(&mutex_);
+  context_ = std::move(context);
+  return absl::OkStatus();
+}
+
+std::shared_ptr<ssl::context> TlsContext::current() const {
+  absl::MutexLock lock(&mutex_);
+  return context_;
+}
+
+}  // namespace attendant

@@ -9,13 +9,6 @@
 #include "server/http/gzip.h"
 
 namespace attendant {
-namespace {
-
-// Of the values that a door reads from a JSON text: ids are 8 bytes, and 2 in the text.
-constexpr int64_t kValueBytes = 4;
-
-}  // namespace
-
 absl::StatusOr<int64_t> InflatedBytes(const HttpBody& body) {
   if (!body.gzip) return static_cast<int64_t>(body.bytes.size());
   ATTENDANT_ASSIGN_OR_RETURN(const int64_t bytes, GunzippedBytes(body.bytes));
@@ -37,8 +30,8 @@ JsonMessage::JsonMessage(HttpBody body, std::string model)
 
 absl::StatusOr<int64_t> JsonMessage::Scan() {
   ATTENDANT_ASSIGN_OR_RETURN(text_bytes_, InflatedBytes(body_));
-  const int64_t inflated = body_.gzip ? text_bytes_ : 0;
-  return inflated + JsonText::MemoryBytes(text_bytes_) + kValueBytes * text_bytes_;
+  if (!body_.gzip) return JsonText::MemoryBytes(body_.bytes);
+  return text_bytes_ + JsonText::MostMemoryBytes(text_bytes_);
 }
 
 absl::Status JsonMessage::Parse() {

@@ -74,8 +74,11 @@ class JsonText {
 
   // INVALID_ARGUMENT for what is not JSON, or too deep. Takes the text.
   static absl::StatusOr<JsonText> Parse(std::string text);
-  // What Parse takes at most beside the text.
-  static int64_t MemoryBytes(int64_t text_bytes);
+  // What Parse takes at most beside the text, with a copy of each value that a reader makes. Looks
+  // at the text without taking memory.
+  static int64_t MemoryBytes(absl::string_view text);
+  // The same of any text so long.
+  static int64_t MostMemoryBytes(int64_t text_bytes);
 
   JsonText(JsonText&&) noexcept;
   JsonText& operator=(JsonText&&) noexcept;

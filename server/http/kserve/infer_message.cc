@@ -18,8 +18,6 @@ using Parameters = google::protobuf::Map<std::string, inference::InferParameter>
 
 constexpr size_t kMaxEntries = 64;  // inputs, outputs, parameters
 constexpr int kMaxRank = 8;
-// Of the values of a tensor: 8 bytes for 2 of text.
-constexpr int64_t kValueBytes = 4;
 
 template <typename... Parts>
 absl::Status Invalid(const Parts&... parts) {
@@ -170,10 +168,10 @@ absl::StatusOr<int64_t> InferMessage::Scan() {
     return Invalid("inference-header-content-length is ", json_bytes, ", the body has ",
                    text_bytes_, " bytes");
   }
-  const int64_t binary_bytes = text_bytes_ - json_bytes;
-  const int64_t inflated = body_.gzip ? text_bytes_ : 0;
-  return inflated + JsonText::MemoryBytes(json_bytes) + (1 + kValueBytes) * json_bytes +
-         binary_bytes;
+  if (body_.gzip) return 2 * text_bytes_ + JsonText::MostMemoryBytes(json_bytes);
+  const absl::string_view json =
+      absl::string_view(body_.bytes).substr(0, static_cast<size_t>(json_bytes));
+  return text_bytes_ + JsonText::MemoryBytes(json);
 }
 
 absl::Status InferMessage::Parse() {

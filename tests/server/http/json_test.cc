@@ -76,6 +76,15 @@ TEST(JsonTextTest, DepthHasALimit) {
               HasSubstr("levels deep"));
 }
 
+TEST(JsonTextTest, MemoryFollowsWhatTheTextHolds) {
+  const std::string text = "\"" + std::string(1'000'000, 'x') + "\"";
+  EXPECT_LT(JsonText::MemoryBytes(text), 2'010'000);
+  std::string ids = "[5";
+  for (int i = 1; i < 500'000; ++i) ids += ",5";
+  EXPECT_GE(JsonText::MemoryBytes(ids), 500'000 * (2 * 4 + 16 + 8)) << "index, tape, copy";
+  EXPECT_LE(JsonText::MemoryBytes(ids), JsonText::MostMemoryBytes(1'000'000));
+}
+
 std::string Written(float value) {
   std::string json;
   AppendJsonFloat(value, json);

@@ -76,6 +76,25 @@ TEST(AttentionWireTest, RefusesWhatCannotBe) {
   short_one.query.shape = {1, 2, 4};
   EXPECT_THAT(std::string(ToProto(short_one).status().message()),
               HasSubstr("query has 6 values for shape [1, 2, 4]"));
+  AttendRequest uneven{.query = Ones({1, 9})};
+  uneven.query.shape = {4, 2};  // 9 / 4 / 2 is 1 too
+  EXPECT_THAT(std::string(ToProto(uneven).status().message()),
+              HasSubstr("query has 9 values for shape [4, 2]"));
+}
+
+TEST(AttentionWireTest, AnOfferHasEveryLimit) {
+  v1::ListAttentionResponse response;
+  response.mutable_limits()->set_max_attention_tokens(1);
+  response.mutable_limits()->set_max_attention_bytes(2);
+  response.mutable_limits()->set_max_attention_operations(3);
+  response.mutable_limits()->set_max_response_bytes(4);
+  response.mutable_limits()->set_max_request_bytes(5);
+  const AttentionOffer offer = FromProto(response);
+  EXPECT_EQ(offer.max_attention_tokens, 1);
+  EXPECT_EQ(offer.max_attention_bytes, 2);
+  EXPECT_EQ(offer.max_attention_operations, 3);
+  EXPECT_EQ(offer.max_response_bytes, 4);
+  EXPECT_EQ(offer.max_request_bytes, 5);
 }
 
 TEST(AttentionWireTest, DistrustsAnswers) {

@@ -7,6 +7,7 @@
 #include <grpcpp/support/server_callback.h>
 
 #include <cstring>
+#include <deque>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -33,8 +34,7 @@ struct State {
   std::vector<std::string> models = {"toy"};
   std::vector<std::string> modules;
   absl::Status all = absl::OkStatus();
-  absl::Status next = absl::OkStatus();
-  int fail_next = 0;
+  std::deque<absl::Status> next;  // of the next calls that count
   bool stall = false;
   bool serving = true;
   size_t cut_bytes = std::string::npos;
@@ -46,9 +46,9 @@ struct State {
 
   grpc::Status Outcome(bool counted) {
     absl::Status status = all;
-    if (counted && fail_next > 0) {
-      --fail_next;
-      status = next;
+    if (counted && !next.empty()) {
+      status = next.front();
+      next.pop_front();
     }
     return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
   }
@@ -298,10 +298,9 @@ void FakeServer::FailAll(absl::Status status) {
   impl_->state.all = std::move(status);
 }
 
-void FakeServer::FailNext(int count, absl::Status status) {
+void FakeServer::FailNext(int count, const absl::Status& status) {
   absl::MutexLock lock(&impl_->state.mutex);
-  impl_->state.fail_next = count;
-  impl_->state.next = std::move(status);
+  impl_->state.next.insert(impl_->state.next.end(), static_cast<size_t>(count), status);
 }
 
 void FakeServer::Stall() {

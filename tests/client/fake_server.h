@@ -27,9 +27,9 @@ class FakeServer {
   void SetModels(std::vector<std::string> names);
   // Attention modules of 2 heads; with none, which is at first, ListAttention is UNIMPLEMENTED.
   void SetModules(std::vector<std::string> names);
-  // Every call fails, or the next `count` of Encode do.
+  // Every call fails, or the next `count` of Encode do, after those that were said before.
   void FailAll(absl::Status status);
-  void FailNext(int count, absl::Status status);
+  void FailNext(int count, const absl::Status& status);
   // Encode and ModelInfer answer only when they are cancelled or too late.
   void Stall();
   void SetServing(bool serving);

@@ -97,6 +97,8 @@ TEST_F(CommandTest, WrongUsageIsExitCode2) {
   EXPECT_THAT(err_, HasSubstr("no texts"));
   EXPECT_EQ(Run({"encode", "--ids=1,x"}), 2);
   EXPECT_EQ(Run({"encode", "--ids=1,2", "--mask=1"}), 2);
+  EXPECT_EQ(Run({"encode", "--ids=1,2", "--mask=1,1,1"}), 2);
+  EXPECT_THAT(err_, HasSubstr("--mask has 3 values, its --ids has 2"));
   EXPECT_EQ(Run({"encode", "--mask=1"}), 2);
   EXPECT_EQ(Run({"models", "toy"}), 2);
   EXPECT_EQ(Run({"health", "toy"}), 2);
@@ -320,6 +322,16 @@ TEST_F(CommandTest, LoadCountsErrorsAndGoesOn) {
 
   server_.FailNext(1000, absl::InternalError("broken"));
   EXPECT_EQ(Run({"load", "--requests=50", "--warmup=0"}), 1);
+}
+
+// No answer is what a user waits for and tries again; an error beside it is not.
+TEST_F(CommandTest, LoadTellsNoAnswerFromErrors) {
+  const std::vector<std::string> load = {"load", "--requests=2", "--warmup=0", "--concurrency=1"};
+  server_.FailNext(2, absl::DeadlineExceededError("late"));
+  EXPECT_EQ(Run(load), 3);
+  server_.FailNext(1, absl::DeadlineExceededError("late"));
+  server_.FailNext(1, absl::InternalError("broken"));
+  EXPECT_EQ(Run(load), 1);
 }
 
 TEST_F(CommandTest, LoadsKserve) {

@@ -47,6 +47,7 @@ TEST(FormatTest, Thousands) {
   EXPECT_EQ(Thousands(999), "999");
   EXPECT_EQ(Thousands(1000), "1,000");
   EXPECT_EQ(Thousands(-1234567), "-1,234,567");
+  EXPECT_EQ(Thousands(-123456), "-123,456");
 }
 
 TEST(FormatTest, JsonFloatsAreShortAndInvalidTextIsReplaced) {

@@ -48,7 +48,7 @@ TEST(RecorderTest, WhatRunsAtAnInterruptIsCutOffAndCountsNowhereElse) {
   recorder.Interrupt(4 * kSecond);
   recorder.Finished(3 * kSecond, 5 * kSecond, Ok());
   recorder.Finished(1 * kSecond, 5 * kSecond, Ok());  // of the warm-up
-  recorder.NotSent(5 * kSecond);
+  recorder.NotSent(3 * kSecond);                      // told late
   const LoadSummary summary = recorder.Summarize(6 * kSecond);
   EXPECT_EQ(summary.ok, 1);
   EXPECT_EQ(summary.cut_off, 1);

@@ -15,6 +15,7 @@ class GatedSession : public Session {
 
   absl::Status Run(const PackedBatch& batch, const OutputSpec& spec, Outputs& outputs) override {
     gate_.Pass();
+    if (gate_.lost()) return absl::UnavailableError("the device is lost");
     return session_->Run(batch, spec, outputs);
   }
 
@@ -85,6 +86,16 @@ void Gate::Pass() {
   ++waiting_;
   mutex_.Await(absl::Condition(&open_));
   --waiting_;
+}
+
+void Gate::Lose() {
+  absl::MutexLock lock(&mutex_);
+  lost_ = true;
+}
+
+bool Gate::lost() {
+  absl::MutexLock lock(&mutex_);
+  return lost_;
 }
 
 void Gate::AwaitWaiting(int count) {

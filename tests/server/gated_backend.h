@@ -19,9 +19,14 @@ class Gate {
   // Until `count` threads stand before the closed gate.
   void AwaitWaiting(int count);
 
+  // From now on, what is behind it is a device that is lost.
+  void Lose();
+  bool lost();
+
  private:
   absl::Mutex mutex_;
   bool open_ ABSL_GUARDED_BY(mutex_) = true;
+  bool lost_ ABSL_GUARDED_BY(mutex_) = false;
   int waiting_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -225,6 +225,39 @@ TEST_F(ModelLifeTest, ADrainRefusesLoadsThatWaitAndThatCome) {
   EXPECT_EQ(registry_.List()[0].state, ModelState::kDraining);
 }
 
+// One after the other, its two workers find that they are lost.
+TEST_F(ModelLifeTest, AModelWhoseDeviceIsLostServesNoMore) {
+  Start();
+  run_gate_.Lose();
+  EXPECT_TRUE(absl::IsUnavailable(Submit(*registry_.Find("tiny")).get()));
+  EXPECT_TRUE(absl::IsUnavailable(Submit(*registry_.Find("tiny")).get()));
+  AwaitChange("tiny", ModelState::kLost);
+  EXPECT_THAT(std::string(registry_.Find("tiny").status().message()),
+              HasSubstr("has lost what it computed on: the device is lost"));
+}
+
+TEST_F(ModelLifeTest, ADeviceThatIsLostDuringADrainChangesNoState) {
+  Start();
+  run_gate_.Close();
+  std::vector<std::future<absl::Status>> requests;
+  for (int worker = 1; worker <= 2; ++worker) {
+    requests.push_back(Submit(*registry_.Find("tiny")));
+    run_gate_.AwaitWaiting(worker);
+  }
+  std::future<void> drain =
+      std::async(std::launch::async, [this] { registry_.Drain(absl::InfiniteFuture()); });
+  AwaitChange("tiny", ModelState::kDraining);
+  run_gate_.Lose();
+  run_gate_.Open();
+  for (std::future<absl::Status>& request : requests) {
+    EXPECT_TRUE(absl::IsUnavailable(request.get()));
+  }
+  drain.get();
+  EXPECT_EQ(registry_.List()[0].state, ModelState::kDraining);
+  EXPECT_THAT(changes(),
+              ElementsAre(Pair("tiny", ModelState::kReady), Pair("tiny", ModelState::kDraining)));
+}
+
 TEST_F(ModelLifeTest, NamesThatCannotBeServedAreRefused) {
   Start();
   for (const char* name : {"", ".", "..", "../tiny", "tiny/1", "/etc", ".tiny", "tiny.ids", "a b",

@@ -95,6 +95,25 @@ TEST_F(ModelRegistryTest, AnAnnouncedDrainIsNotReadyAndServesOn) {
   EXPECT_TRUE(registry_.Find("tiny").ok());
 }
 
+TEST_F(ModelRegistryTest, ADrainLeavesAFailedModelFailed) {
+  registry_.SetModels({{"tiny", directory_ / "tiny"}, {"broken", directory_ / "broken"}});
+  registry_.StartLoading();
+  AwaitChanges(2);
+  registry_.Drain(absl::InfiniteFuture());
+  EXPECT_EQ(registry_.List()[0].state, ModelState::kDraining);
+  EXPECT_EQ(registry_.List()[1].state, ModelState::kFailed);
+  EXPECT_EQ(changes().size(), 3u);
+}
+
+TEST_F(ModelRegistryTest, WhatIsBuiltInMakesNoServerReady) {
+  registry_.SetModels({{"broken", directory_ / "broken"}});
+  registry_.AddBuiltIn(MakeAttention(options_, metrics_, Run()));
+  registry_.StartLoading();
+  AwaitChanges(1);
+  EXPECT_TRUE(registry_.FindAttention("attention").ok());
+  EXPECT_THAT(std::string(registry_.Ready().message()), HasSubstr("'broken' failed to load"));
+}
+
 TEST_F(ModelRegistryTest, DrainGivesUpAModelThatIsLoading) {
   load_gate_.Close();
   registry_.SetModels({{"tiny", directory_ / "tiny"}, {"next", directory_ / "tiny"}});

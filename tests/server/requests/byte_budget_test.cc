@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "server/access/connections.h"
 #include "server/batching/retry_hint.h"
+#include "server/metrics/server_metrics.h"
 #include "server/requests/memory_budgets.h"
 
 namespace attendant {
@@ -85,6 +88,30 @@ TEST(ByteBudgetTest, AMovedShareGoesBackOnce) {
   }
   const ByteBudget::Share all = *budget.Acquire(100);
   EXPECT_FALSE(budget.Acquire(1).ok());
+}
+
+TEST(MemoryBudgetsTest, ConnectionsShareTheWhole) {
+  ServerMetrics metrics("test");
+  MemoryBudgets budgets({.max_pending_request_bytes = 100,
+                         .max_pending_response_bytes = 100,
+                         .connection_request_bytes = 60,
+                         .connection_response_bytes = 60},
+                        &metrics);
+  const std::shared_ptr<ConnectionBudgets> a = budgets.ForConnection("a");
+  const std::shared_ptr<ConnectionBudgets> b = budgets.ForConnection("b");
+  EXPECT_FALSE(a->AcquireRequest(61).ok());
+  EXPECT_FALSE(a->AcquireResponse(61).ok());
+  const ByteBudget::Share request = *a->AcquireRequest(60);
+  const ByteBudget::Share response = *a->AcquireResponse(60);
+  EXPECT_FALSE(b->AcquireRequest(41).ok());
+  EXPECT_FALSE(b->AcquireResponse(41).ok());
+  EXPECT_TRUE(b->AcquireRequest(40).ok());
+  EXPECT_TRUE(b->AcquireResponse(40).ok());
+  for (const auto& [reason, count] :
+       {std::pair{"connection_memory", 2}, {"request_memory", 1}, {"response_memory", 1}}) {
+    EXPECT_THAT(metrics.Scrape(), HasSubstr(absl::StrCat("attendant_refused_total{reason=\"",
+                                                         reason, "\"} ", count, "\n")));
+  }
 }
 
 TEST(MemoryBudgetsTest, SayWhatEachConnectionHolds) {

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 TESTS = ["requests_test", "request_limits_test", "encoder_service_test", "kserve_service_test",
          "attention_service_test"]
+FILE_TESTS = {
+    "server/requests/byte_budget.cc": ["requests_test", "request_limits_test"],
+    "server/requests/memory_budgets.cc": ["requests_test", "request_limits_test"],
+}
 MUTANTS = {
     "server/requests/byte_budget.cc": [
         ("bytes <= limit - taken_", "bytes < limit - taken_"),

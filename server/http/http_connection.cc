@@ -223,8 +223,7 @@ class Connection final : public HttpConnection {
       host_.requests().metrics.CountRefused(Refusal::kMessage);
     }
     host_.requests().gate.Ended(state_->call(),
-                                {.arrival = arrival_,
-                                 .code = failure.status.code(),
+                                {.code = failure.status.code(),
                                  .request_bytes = static_cast<int64_t>(body_.received()),
                                  .total = SteadyNow() - arrival_});
     Write(match_.route->error(failure), false, kWriteTime);

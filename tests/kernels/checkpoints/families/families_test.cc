@@ -141,6 +141,7 @@ TEST(ModernBertTest, HasTransformersDefaults) {
 TEST(ModernBertTest, RefusesByName) {
   const std::pair<const char*, const char*> unsupported[] = {
       {R"(, "rope_scaling": {"type": "linear", "factor": 2})", "`rope_scaling` is there"},
+      {R"(, "local_rope_theta": null)", "`local_rope_theta` is null"},
       {R"(, "rope_parameters": {"full_attention": {"rope_type": "yarn"}})",
        "`rope_parameters`.`full_attention`: `rope_type` is `yarn`"},
       {R"(, "rope_parameters": {"full_attention": {"partial_rotary_factor": 0.5}})",

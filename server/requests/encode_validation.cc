@@ -178,6 +178,8 @@ absl::StatusOr<EncodedSequence> FromText(const EncoderModel& model, size_t index
   EncodedSequence sequence;
   sequence.token_ids = std::move(tokenized->token_ids);
   sequence.segment_ids = std::move(tokenized->segment_ids);
+  // A tokenizer may know segments that its model does not: then they make no difference.
+  if (model.config().segment_types == 1) sequence.segment_ids.assign(sequence.token_ids.size(), 0);
   sequence.truncated = tokenized->truncated;
   return sequence;
 }

@@ -151,6 +151,23 @@ def test_ids_go_in_and_out(stub, folder):
     assert SECRET_TEXT not in text and INFER_KEY not in text
 
 
+def test_http_asks_for_keys_and_logs(guarded, folder):
+    body = json.dumps({"model": "minilm", "input": SECRET_TEXT})
+    headers = {"Authorization": f"Bearer {INFER_KEY}", "X-Request-Id": "r-http"}
+    assert guarded.post("/v1/embeddings", body, headers)[0] == 200
+    line = wait_until("the line", 30, lambda: lines(folder, request_id="r-http"))[0]
+    assert line["key"] == "search" and line["method"] == "POST /v1/embeddings" and line["model"] == "minilm"
+    assert line["code"] == "OK" and line["tokens"] > 5 and line["bytes_in"] == len(body) and line["bytes_out"] > 384
+    assert line["peer"].startswith("ipv4:127.0.0.1:")
+    code, answer = guarded.post("/v1/embeddings", body, {"X-Request-Id": "r-no-key"})
+    assert code == 401 and json.loads(answer)["error"]["code"] == "invalid_api_key"
+    assert guarded.post("/v1/embeddings", body, {"X-Api-Key": READ_KEY})[0] == 403
+    assert guarded.get("/v1/models")[0] == 401 and guarded.get("/v2/health/ready")[0] == 200
+    wait_until("the line", 30, lambda: lines(folder, request_id="r-no-key", code="UNAUTHENTICATED"))
+    text = (folder / "access.log").read_text()
+    assert SECRET_TEXT not in text and INFER_KEY not in text
+
+
 def test_a_call_without_an_id_gets_one(stub, folder):
     first, second = (dict(embed(stub, bearer(INFER_KEY))[1].initial_metadata())["x-request-id"] for _ in range(2))
     assert re.fullmatch("[0-9a-f]{32}", first) and first != second

@@ -109,6 +109,36 @@ TEST_F(PositionsTest, RotaryDependsOnDistanceAlone) {
   EXPECT_GT(std::abs(dot_at(3, 10) - dot_at(3, 11)), 1e-2);
 }
 
+// One token at position 5, whose dims behind the first `dims` stay as they are.
+TEST_F(PositionsTest, RotaryTurnsThePairsOfTheFirstDims) {
+  constexpr size_t kDim = 8;
+  const int32_t position[] = {5};
+  for (const bool interleaved : {false, true}) {
+    for (const size_t dims : {size_t{2}, size_t{4}, size_t{6}, kDim}) {
+      std::vector<float> x, expected;
+      for (size_t d = 0; d < kDim; ++d) x.push_back(1 + static_cast<float>(d * d));
+      expected = x;
+      for (size_t pair = 0; pair < dims / 2; ++pair) {
+        const size_t a = interleaved ? 2 * pair : pair;
+        const size_t b = interleaved ? 2 * pair + 1 : pair + dims / 2;
+        const double angle =
+            5 * std::pow(100, -2 * static_cast<double>(pair) / static_cast<double>(dims));
+        expected[a] = static_cast<float>(x[a] * std::cos(angle) - x[b] * std::sin(angle));
+        expected[b] = static_cast<float>(x[b] * std::cos(angle) + x[a] * std::sin(angle));
+      }
+      ASSERT_TRUE(
+          Rotate({.base = 100, .dims = static_cast<int64_t>(dims), .interleaved = interleaved},
+                 {.sequences = Sequences::Dense(1, 1),
+                  .rows = OutputRows::TokensFirst(reinterpret_cast<std::byte*>(x.data()), 1, kDim),
+                  .positions = position},
+                 pool_)
+              .ok());
+      EXPECT_THAT(x, ::testing::Pointwise(::testing::FloatNear(1e-4f), expected))
+          << dims << " dims, interleaved: " << interleaved;
+    }
+  }
+}
+
 TEST_F(PositionsTest, AddsTheRowOfEachPosition) {
   // Two dense sequences of 3 tokens, 2 heads of 2 dims.
   const std::vector<float> table = {1, 2, 10, 20, 100, 200, 1000, 2000};

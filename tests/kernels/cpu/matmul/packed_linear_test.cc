@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <random>
@@ -91,6 +93,25 @@ TEST_F(PackedLinearTest, DividesWeightsByTheSmoothingFactors) {
   EXPECT_EQ(packed.column_scales, expected.column_scales);
   EXPECT_EQ(std::vector(packed.weight, packed.weight + packed.weight_bytes),
             std::vector(expected.weight, expected.weight + expected.weight_bytes));
+}
+
+// A product with the zero point subtracts the offset: one step off, and every result is.
+TEST_F(PackedLinearTest, OffsetsAreTheSumsOfTheQuantizedColumns) {
+  const Matmul* matmul = Create(DType::kInt8);
+  if (matmul == nullptr) GTEST_SKIP() << "no fast int8 matmuls here";
+  Linear linear(5);
+  const LinearWeights view = linear.view();
+  const PackedLinear packed = PackLinear(*matmul, {&view}, *arena_);
+  ASSERT_EQ(packed.column_offsets.size(), static_cast<size_t>(kOutputs));
+  for (int64_t j = 0; j < kOutputs; ++j) {
+    float largest = 0;
+    for (int64_t i = 0; i < kInputs; ++i) largest = std::max(largest, std::abs(linear.at(j, i)));
+    const float scale = largest / 127;
+    int64_t sum = 0;
+    for (int64_t i = 0; i < kInputs; ++i) sum += std::lrint(linear.at(j, i) / scale);
+    EXPECT_EQ(packed.column_scales[static_cast<size_t>(j)], scale);
+    EXPECT_EQ(packed.column_offsets[static_cast<size_t>(j)], scale * static_cast<float>(sum)) << j;
+  }
 }
 
 TEST_F(PackedLinearTest, ABiasThatIsAbsentIsZeros) {

@@ -46,6 +46,21 @@ TEST(CheckCallTest, ComputesWhatTheOutputsTake) {
   EXPECT_EQ(cost->weights_bytes, 2 * 5 * 7 * 4);
 }
 
+TEST(CheckedProductTest, TheLimitItselfIsTheLargestProduct) {
+  for (const int64_t factor : {int64_t{1}, int64_t{2}, int64_t{1} << 20}) {
+    EXPECT_EQ(*CheckedProduct("all", {kMaxElements / factor, factor}), kMaxElements);
+    EXPECT_FALSE(CheckedProduct("all", {kMaxElements / factor + 1, factor}).ok()) << factor;
+  }
+}
+
+TEST(CheckCallTest, AKeyMaskHasAValueForEachKey) {
+  for (const int64_t values : {0, 13, 14, 15}) {
+    Call call = DenseCall();
+    call.mask.keys = TensorView<const uint8_t, 1>(nullptr, {values});
+    EXPECT_EQ(Measure(call, 1).ok(), values == 0 || values == 14) << values;
+  }
+}
+
 TEST(CheckCallTest, NamesBothOfWhatDisagrees) {
   Call call = DenseCall();
   call.key.dim = 9;

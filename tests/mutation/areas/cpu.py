@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 TESTS = ["cpu_test:-Isa/FlashAttentionTest.*:Isa/AttentionWeightsTest.*", "backends_switches_test",
-         "cpu_test:Isa/FlashAttentionTest.*", "cpu_test:Isa/AttentionWeightsTest.*"]
+         "cpu_test:Isa/FlashAttentionTest.*", "cpu_test:Isa/AttentionWeightsTest.*", "backends_parity_test"]
 MUTANTS = {
     "kernels/cpu/attention/attention_plan.cc": [
         ("std::min(query + cut.queries, sequence.lens.queries)",

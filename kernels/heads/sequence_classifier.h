@@ -25,18 +25,18 @@ enum class ScoreActivation : uint8_t { kNone, kSigmoid, kSoftmax };
 struct SequenceClassifier {
   struct Linear {
     int64_t outputs = 0, inputs = 0;
-    std::vector<float> weight;  // [outputs, inputs]
-    std::vector<float> bias;    // [outputs], or empty
+    std::vector<float> weight{};  // [outputs, inputs]
+    std::vector<float> bias{};    // [outputs], or empty
   };
 
   Pooling pooling = Pooling::kCls;  // of the last hidden state, not normalized
-  Linear dense;                     // outputs == 0: there is none
+  Linear dense{};                   // outputs == 0: there is none
   HeadActivation activation = HeadActivation::kNone;
-  std::vector<float> norm_gamma;  // [dense.outputs], or empty: no norm
-  std::vector<float> norm_beta;   // the same, or empty
+  std::vector<float> norm_gamma{};  // [dense.outputs], or empty: no norm
+  std::vector<float> norm_beta{};   // the same, or empty
   float norm_epsilon = 0;
-  Linear out;
-  std::vector<std::string> labels;  // [out.outputs]
+  Linear out{};
+  std::vector<std::string> labels{};  // [out.outputs]
   // What transformers' pipeline applies: sigmoid for one label or a multi-label problem, else
   // softmax.
   ScoreActivation scores = ScoreActivation::kSoftmax;

@@ -79,12 +79,14 @@ TEST(TokenizerJsonTest, ReadsAValidFile) {
   EXPECT_EQ(Normalized(*config, "\x01\xC3\x89"), "e");  // strip_accents follows lowercase
   ASSERT_EQ(config->added_tokens.size(), 1u);
   EXPECT_EQ(config->added_tokens[0].content, "[CLS]");
-  ASSERT_EQ(config->sequence.before.size(), 1u);
-  EXPECT_EQ(config->sequence.before[0].id, 1);
-  ASSERT_EQ(config->sequence.after.size(), 2u);
-  EXPECT_EQ(config->sequence.after[0].id, 2);
-  EXPECT_EQ(config->sequence.after[1].id, 0);
-  EXPECT_EQ(config->sequence.after[1].segment_id, 1);
+  const std::vector<TemplatePart>& single = config->sequence.single;
+  ASSERT_EQ(single.size(), 4u);
+  EXPECT_EQ(single[0].id, 1);
+  EXPECT_EQ(single[1].text, 0);
+  EXPECT_EQ(single[2].id, 2);
+  EXPECT_EQ(single[3].id, 0);
+  EXPECT_EQ(single[3].segment_id, 1);
+  EXPECT_TRUE(config->sequence.pair.empty());
 }
 
 TEST(TokenizerJsonTest, AcceptsTheFormatsVariants) {

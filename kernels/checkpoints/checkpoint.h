@@ -17,7 +17,7 @@ struct Checkpoint {
   EncoderConfig config;  // passes Validate
   EncoderWeights
       weights;  // every tensor there, with the shape that `config` gives it, all values finite
-  std::optional<SequenceClassifier> classifier;  // of a model with such a head
+  std::optional<SequenceClassifier> classifier{};  // of a model with such a head
 };
 
 // Reads the folder of an encoder whose family is known (families/family.h): config.json, and the

@@ -227,7 +227,7 @@ TEST_F(HttpRequestTest, TheOpenApiDocumentListsTheRoutes) {
       EXPECT_EQ(code, method == "get" ? 200 : 400) << method << " " << path;
     }
   }
-  EXPECT_EQ(operations, 23);
+  EXPECT_EQ(operations, 27);
   for (const char* path : {"/v1/embeddings", "/embed", "/v2/models/{model}/infer", "/v2/embed"}) {
     EXPECT_TRUE(document["paths"].contains(path)) << path;
   }

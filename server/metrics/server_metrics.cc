@@ -156,8 +156,9 @@ class PrometheusModelMetrics final : public ModelMetrics {
     }
   }
 
-  void SetMethods(std::span<const Method> methods) override {
+  void SetMethods(std::span<const Method> methods, std::span<const Method> later) override {
     uint32_t mask = 0;
+    for (const Method method : later) mask |= 1u << Index(method);
     for (const Method method : methods) {
       mask |= 1u << Index(method);
       requests_.MakeAll(method);

@@ -39,14 +39,14 @@ enum class Method {
 inline constexpr int kNumMethods = 15;
 
 // The methods of an encoder and of an attention model.
-inline constexpr Method kEncoderMethods[] = {Method::kEncode,         Method::kEncodeStream,
-                                             Method::kModelInfer,     Method::kOpenAiEmbeddings,
-                                             Method::kTeiEmbed,       Method::kTeiEmbedAll,
-                                             Method::kTeiSimilarity,  Method::kTeiTokenize,
-                                             Method::kHttpModelInfer, Method::kCohereEmbed};
-// A classifier has these too.
-inline constexpr Method kClassifierMethods[] = {Method::kTeiRerank, Method::kTeiPredict,
-                                                Method::kRerank};
+inline constexpr Method kEncoderMethods[] = {Method::kEncode, Method::kEncodeStream,
+                                             Method::kModelInfer};
+// Those of an encoder over HTTP, and of a classifier.
+inline constexpr Method kHttpMethods[] = {Method::kOpenAiEmbeddings, Method::kTeiEmbed,
+                                          Method::kTeiEmbedAll,      Method::kTeiSimilarity,
+                                          Method::kTeiTokenize,      Method::kHttpModelInfer,
+                                          Method::kCohereEmbed,      Method::kTeiRerank,
+                                          Method::kTeiPredict,       Method::kRerank};
 inline constexpr Method kAttentionMethods[] = {Method::kAttend, Method::kAttendStream};
 
 // Why the server itself refused a request or ended a call, whatever the model: the label `reason`.
@@ -83,7 +83,8 @@ struct ModelLoadInfo {
 // Counts the work of one model, all its versions together. Made by ServerMetrics, which must
 // outlive it; its series go with it. Thread-safe.
 //
-// Every series exists from SetMethods on, with two exceptions, so that an idle model has few:
+// Every series exists from SetMethods on, with three exceptions, so that an idle model has few:
+// - those of the methods that SetMethods calls `later` appear with the first request by each;
 // - the durations of a method's phases, except total, appear with its first answer;
 // - a request of a method that the model cannot do is counted in requests_total, in a series that
 //   appears with it, and its durations are not recorded.
@@ -93,8 +94,9 @@ class ModelMetrics {
  public:
   virtual ~ModelMetrics() = default;
 
-  // The model can do `methods` and no others. Before this call, any method may be the model's.
-  virtual void SetMethods(std::span<const Method> methods) = 0;
+  // The model can do `methods`, `later` and no others. Before this call, any method may be the
+  // model's.
+  virtual void SetMethods(std::span<const Method> methods, std::span<const Method> later = {}) = 0;
 
   virtual void ObservePhase(Method method, Phase phase, absl::Duration duration) = 0;
   virtual void CountRequest(Method method, absl::StatusCode code) = 0;

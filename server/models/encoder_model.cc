@@ -2,7 +2,6 @@
 #include "server/models/encoder_model.h"
 
 #include <algorithm>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -102,14 +101,6 @@ void WatchDevices(const EncoderModel& model, ServerMetrics& metrics) {
   });
 }
 
-std::vector<Method> MethodsOf(const EncoderModel& model) {
-  std::vector<Method> methods(std::begin(kEncoderMethods), std::end(kEncoderMethods));
-  if (model.classifier.has_value()) {
-    methods.insert(methods.end(), std::begin(kClassifierMethods), std::end(kClassifierMethods));
-  }
-  return methods;
-}
-
 absl::Status LoadParts(const std::string& directory, Checkpoint checkpoint, const Backend& backend,
                        const ModelOptions& options, EncoderModel& model) {
   ATTENDANT_ASSIGN_OR_RETURN(const DType dtype, ChooseDType(options.dtype, backend));
@@ -153,7 +144,7 @@ absl::StatusOr<std::unique_ptr<EncoderModel>> MakeEncoderModel(
   model->observer = std::make_unique<ModelObserver>(*model->metrics, &model->statistics);
   model->batcher =
       std::make_unique<Batcher>(batcher, std::move(runners), *model->observer, executor);
-  model->metrics->SetMethods(MethodsOf(*model));
+  model->metrics->SetMethods(kEncoderMethods, kHttpMethods);
   WatchDevices(*model, metrics);
   return model;
 }

@@ -148,14 +148,13 @@ class StructureTest(unittest.TestCase):
         self.assertEqual(self.faults(**files), [])
 
     def test_permissions_that_nothing_uses(self):
-        files = {"server/metrics/a.h": LICENCE, "server/net/a.h": LICENCE,
-                 "server/http/b.cc": LICENCE + '#include "server/metrics/a.h"\n#include "server/net/a.h"\n'}
-        self.assertEqual(self.unused("server/http", **files),
-                         ["tests/structure/rules.py: server/http may include absl, but does not"])
-        files["server/http/b.cc"] = LICENCE + '#include "absl/time/time.h"\n'
-        self.assertEqual(self.unused("server/http", **files),
-                         ["tests/structure/rules.py: server/http may include server/metrics, but does not",
-                          "tests/structure/rules.py: server/http may include server/net, but does not"])
+        room, rules = "kernels/checkpoints/families", "tests/structure/rules.py"
+        files = {"kernels/core/a.h": LICENCE, "kernels/io/a.h": LICENCE,
+                 f"{room}/b.cc": LICENCE + '#include "kernels/core/a.h"\n#include "kernels/io/a.h"\n'}
+        self.assertEqual(self.unused(room, **files), [f"{rules}: {room} may include absl, but does not"])
+        files[f"{room}/b.cc"] = LICENCE + '#include "absl/time/time.h"\n'
+        self.assertEqual(self.unused(room, **files), [f"{rules}: {room} may include kernels/core, but does not",
+                                                      f"{rules}: {room} may include kernels/io, but does not"])
 
     def test_files_in_a_folder(self):
         files = {f"client/load/a{i}.cc": LICENCE for i in range(25)}

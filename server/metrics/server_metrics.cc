@@ -278,8 +278,9 @@ struct ServerMetrics::Impl {
 };
 
 ServerMetrics::ServerMetrics(absl::string_view version) : impl_(std::make_unique<Impl>()) {
-  for (int method = 0; method < kNumMethods; ++method) {
-    impl_->unknown_model.MakeAll(static_cast<Method>(method));
+  for (const std::span<const Method> methods :
+       {std::span<const Method>(kEncoderMethods), std::span<const Method>(kAttentionMethods)}) {
+    for (const Method method : methods) impl_->unknown_model.MakeAll(method);
   }
   for (const char* result : kConnectionResults) {
     impl_->families.connections_total.Add({{"result", result}});

@@ -12,7 +12,7 @@ FROM toolchain AS build
 COPY . /src
 RUN --mount=type=cache,target=/ccache \
     export CCACHE_DIR=/ccache && \
-    cmake --preset release -S /src -B /build -DATTENDANT_BUILD_TESTS=OFF && \
+    cmake --preset release -S /src -B /build -DATTENDANT_BUILD_TESTS=OFF -DATTENDANT_UNITY=ON && \
     cmake --build /build --target attendant-server attendant && \
     install -s -D -t /out /build/bin/attendant-server /build/bin/attendant && rm -rf /build
 
@@ -35,7 +35,7 @@ RUN export DEBIAN_FRONTEND=noninteractive && \
     apt-get update -qq && apt-get install -y -qq --no-install-recommends \
       ca-certificates fonts-dejavu-core libabsl20240722 libdnnl3.6 libfmt10 libgrpc++1.51t64 libicu76 libpangocairo-1.0-0 \
       libprometheus-cpp-core1.0 libprotobuf32t64 libsimdjson25 libspdlog1.15 libssl3t64 zlib1g >/dev/null && \
-    rm -rf /var/lib/apt/lists/* && \
+    apt-get clean && rm -rf /var/lib/apt/lists/* && \
     useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin attendant && mkdir /models
 
 FROM runtime AS cpu

@@ -49,7 +49,7 @@ struct AttentionPositions {
 
 struct AttendRequest {
   // The name of a loaded module, whose kind and parameters are then used. Empty: `kind` and
-  // `parameters` say what to compute.
+  // `parameters` describe the computation.
   std::string model = {};
   // scaled_dot_product, flash, multi_head, additive, luong_dot, luong_general, luong_concat, local,
   // strided, linear or linformer. Not read with a model.
@@ -110,7 +110,7 @@ struct AttentionKind {
   std::string formula;                  // "softmax(scale * Q K^T + mask) V"
   std::string time;                     // of n queries over n keys: "O(n^2 d)"
   std::string memory;                   // beyond operands and output
-  std::string use;                      // what it is good for
+  std::string use;                      // where to use it
   bool has_attention_weights = false;   // it can answer with them
   std::vector<std::string> parameters;  // "query_weight [units, query dim]"
 };

@@ -11,7 +11,7 @@
 
 namespace attendant::client {
 
-// What the calls of a channel say about themselves, beside their requests.
+// The metadata of a channel's calls, beside their requests.
 struct CallMetadata {
   std::string api_key_file;  // its first word goes as 'authorization: Bearer KEY'; empty: none
   // 32 lower-case hexadecimal digits: each call sends a traceparent of this trace, with a span of

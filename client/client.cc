@@ -25,7 +25,7 @@ using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 using EncodeDone = absl::AnyInvocable<void(absl::StatusOr<EncodeResult>)>;
 
-ServingStatus FromProto(HealthCheckResponse::ServingStatus status) {
+ServingStatus ToServingStatus(HealthCheckResponse::ServingStatus status) {
   if (status == HealthCheckResponse::SERVING) return ServingStatus::kServing;
   if (status == HealthCheckResponse::NOT_SERVING) return ServingStatus::kNotServing;
   return ServingStatus::kUnknown;
@@ -42,7 +42,7 @@ struct AsyncEncode {
 
   absl::StatusOr<EncodeResult> Result(const grpc::Status& status) const {
     if (!status.ok()) return ToAbslStatus(status);
-    ATTENDANT_ASSIGN_OR_RETURN(EncodeResult result, client::FromProto(response));
+    ATTENDANT_ASSIGN_OR_RETURN(EncodeResult result, FromProto(response));
     const int asked = request.sequences().sequences_size();
     if (response.sequences_size() == asked) return result;
     return absl::InternalError(absl::StrCat("the answer has ", response.sequences_size(),
@@ -135,7 +135,7 @@ absl::StatusOr<AttendResult> Client::Attend(const AttendRequest& request) {
   v1::AttendResponse response;
   const grpc::Status status = impl_->attention->Attend(&context, proto, &response);
   if (!status.ok()) return ToAbslStatus(status);
-  return client::FromProto(response);
+  return FromProto(response);
 }
 
 absl::StatusOr<AttentionOffer> Client::ListAttention() {
@@ -144,7 +144,7 @@ absl::StatusOr<AttentionOffer> Client::ListAttention() {
   v1::ListAttentionResponse response;
   const grpc::Status status = impl_->attention->ListAttention(&context, {}, &response);
   if (!status.ok()) return ToAbslStatus(status);
-  return client::FromProto(response);
+  return FromProto(response);
 }
 
 absl::StatusOr<std::vector<ModelInfo>> Client::Models() {
@@ -155,7 +155,7 @@ absl::StatusOr<std::vector<ModelInfo>> Client::Models() {
   if (!status.ok()) return ToAbslStatus(status);
   std::vector<ModelInfo> models;
   for (const v1::ModelInfo& model : response.models()) {
-    models.push_back(client::FromProto(model));
+    models.push_back(FromProto(model));
   }
   return models;
 }
@@ -187,7 +187,7 @@ absl::StatusOr<ServingStatus> Client::Health(absl::string_view service) {
   HealthCheckResponse response;
   const grpc::Status status = impl_->health->Check(&context, request, &response);
   if (!status.ok()) return ToAbslStatus(status);
-  return FromProto(response.status());
+  return ToServingStatus(response.status());
 }
 
 absl::Status Client::WatchHealth(absl::string_view service,
@@ -203,7 +203,7 @@ absl::Status Client::WatchHealth(absl::string_view service,
       reader->Finish();
       return absl::NotFoundError(absl::StrCat("the server knows no service '", service, "'"));
     }
-    if (changed(FromProto(response.status()))) continue;
+    if (changed(ToServingStatus(response.status()))) continue;
     context.TryCancel();
     reader->Finish();
     return absl::OkStatus();

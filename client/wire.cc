@@ -11,6 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "client/span_wire.h"
+#include "client/task_wire.h"
+#include "client/utf8.h"
 #include "kernels/core/base/half.h"
 #include "kernels/core/status_macros.h"
 
@@ -27,6 +30,10 @@ v1::Pooling ToProto(Pooling pooling) {
       return v1::POOLING_MAX;
     case Pooling::kLast:
       return v1::POOLING_LAST;
+    case Pooling::kMeanSqrtLen:
+      return v1::POOLING_MEAN_SQRT_LEN;
+    case Pooling::kWeightedMean:
+      return v1::POOLING_WEIGHTED_MEAN;
     case Pooling::kModelDefault:
       break;
   }
@@ -39,10 +46,24 @@ v1::Truncation ToProto(Truncation truncation) {
       return v1::TRUNCATION_NONE;
     case Truncation::kRight:
       return v1::TRUNCATION_RIGHT;
+    case Truncation::kLeft:
+      return v1::TRUNCATION_LEFT;
     case Truncation::kTextOnly:
       break;
   }
   return v1::TRUNCATION_UNSPECIFIED;
+}
+
+v1::PairTruncation ToProto(PairTruncation truncation) {
+  switch (truncation) {
+    case PairTruncation::kOnlyFirst:
+      return v1::PAIR_TRUNCATION_ONLY_FIRST;
+    case PairTruncation::kOnlySecond:
+      return v1::PAIR_TRUNCATION_ONLY_SECOND;
+    case PairTruncation::kLongestFirst:
+      break;
+  }
+  return v1::PAIR_TRUNCATION_UNSPECIFIED;
 }
 
 v1::ScoreActivation ToProto(ScoreActivation activation) {
@@ -59,6 +80,33 @@ v1::ScoreActivation ToProto(ScoreActivation activation) {
   return v1::SCORE_ACTIVATION_UNSPECIFIED;
 }
 
+v1::DType ToProto(EmbeddingFormat format) {
+  switch (format) {
+    case EmbeddingFormat::kInt8:
+      return v1::DTYPE_INT8;
+    case EmbeddingFormat::kBinary:
+      return v1::DTYPE_BINARY;
+    case EmbeddingFormat::kUbinary:
+      return v1::DTYPE_UBINARY;
+    case EmbeddingFormat::kNumbers:
+      break;
+  }
+  return v1::DTYPE_UNSPECIFIED;
+}
+
+int64_t ValueBytes(v1::DType dtype) {
+  switch (dtype) {
+    case v1::DTYPE_F32:
+      return 4;
+    case v1::DTYPE_INT8:
+    case v1::DTYPE_BINARY:
+    case v1::DTYPE_UBINARY:
+      return 1;
+    default:
+      return 2;
+  }
+}
+
 void FillIds(const TokenIds& ids, v1::TokenIds& proto) {
   proto.mutable_token_ids()->Add(ids.token_ids.begin(), ids.token_ids.end());
   proto.mutable_segment_ids()->Add(ids.segment_ids.begin(), ids.segment_ids.end());
@@ -69,6 +117,7 @@ void FillOutputs(const EncodeRequest& request, v1::OutputSelection& outputs) {
   outputs.set_last_hidden_state(request.last_hidden_state);
   outputs.set_token_ids(request.token_ids);
   outputs.set_token_strings(request.token_strings);
+  outputs.set_token_offsets(request.token_offsets);
   outputs.set_dtype(ToProto(request.dtype));
   outputs.mutable_hidden_layers()->Add(request.hidden_layers.begin(), request.hidden_layers.end());
   if (request.attention_weights.has_value()) {
@@ -77,6 +126,7 @@ void FillOutputs(const EncodeRequest& request, v1::OutputSelection& outputs) {
     chosen.mutable_layers()->Add(attention.layers.begin(), attention.layers.end());
     chosen.mutable_heads()->Add(attention.heads.begin(), attention.heads.end());
   }
+  FillTasks(request, outputs);
   if (request.scores.has_value()) {
     outputs.mutable_scores()->set_activation(ToProto(*request.scores));
   }
@@ -85,6 +135,8 @@ void FillOutputs(const EncodeRequest& request, v1::OutputSelection& outputs) {
   pooled.set_pooling(ToProto(request.pooled->pooling));
   if (request.pooled->normalize.has_value()) pooled.set_normalize(*request.pooled->normalize);
   pooled.set_dims(request.pooled->dims);
+  pooled.set_dtype(ToProto(request.pooled->format));
+  pooled.set_chunk_tokens(request.pooled->chunk_tokens);
 }
 
 template <typename Bits, typename Convert>
@@ -114,6 +166,13 @@ absl::Status CheckRows(absl::string_view name, const Tensor& tensor, int64_t row
   return absl::InternalError(absl::StrCat("the answer's ", name, " has shape [",
                                           absl::StrJoin(tensor.shape, ", "), "], expected ", rows,
                                           " rows"));
+}
+
+absl::Status CheckScales(const Tensor& scales, int64_t rows) {
+  if (scales.shape == std::vector<int64_t>{rows}) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("the answer's pooled_scales has shape [",
+                                          absl::StrJoin(scales.shape, ", "), "], expected [", rows,
+                                          "]"));
 }
 
 // [layers, heads, tokens, tokens] for each sequence.
@@ -155,33 +214,20 @@ absl::Status ReadSequence(const v1::SequenceInfo& info, EncodeResult& result) {
   SequenceInfo sequence{
       .tokens = info.tokens(),
       .truncated = info.truncated(),
+      .tokens_seen = info.tokens_seen(),
       .token_ids = {info.token_ids().begin(), info.token_ids().end()},
       .token_strings = {info.token_strings().begin(), info.token_strings().end()}};
-  for (const size_t count : {sequence.token_ids.size(), sequence.token_strings.size()}) {
+  ATTENDANT_RETURN_IF_ERROR(ReadOffsets(info.offsets(), sequence));
+  for (const size_t count :
+       {sequence.token_ids.size(), sequence.token_strings.size(), sequence.token_offsets.size()}) {
     if (count == 0 || static_cast<int64_t>(count) == sequence.tokens) continue;
     return absl::InternalError(absl::StrCat("the answer names ", count, " tokens of sequence ",
                                             result.sequences.size(), ", which has ",
                                             sequence.tokens));
   }
+  ATTENDANT_RETURN_IF_ERROR(ReadSpans(info, sequence));
   result.sequences.push_back(std::move(sequence));
   return absl::OkStatus();
-}
-
-// The size of the code point that `text` begins with; 0 if it is not valid UTF-8.
-size_t CodePointBytes(absl::string_view text) {
-  const auto lead = static_cast<uint8_t>(text[0]);
-  if (lead < 0x80) return 1;
-  const auto size = static_cast<size_t>(std::countl_one(lead));
-  if (size < 2 || size > 4 || size > text.size()) return 0;
-  uint32_t point = lead & (0x7fu >> size);
-  for (const char c : text.substr(1, size - 1)) {
-    const auto next = static_cast<uint8_t>(c);
-    if ((next & 0xc0) != 0x80) return 0;
-    point = point << 6 | (next & 0x3f);
-  }
-  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // for each size
-  const bool surrogate = point >= 0xd800 && point <= 0xdfff;
-  return point < kLeast[size] || point > 0x10ffff || surrogate ? 0 : size;
 }
 
 absl::Status CheckText(int index, absl::string_view text) {
@@ -210,20 +256,13 @@ v1::DType ToProto(DType dtype) {
   return v1::DTYPE_F32;
 }
 
-size_t FindInvalidUtf8(absl::string_view text) {
-  for (size_t at = 0; at < text.size();) {
-    const size_t size = CodePointBytes(text.substr(at));
-    if (size == 0) return at;
-    at += size;
-  }
-  return absl::string_view::npos;
-}
-
 absl::StatusOr<v1::EncodeRequest> ToProto(const EncodeRequest& request) {
   v1::EncodeRequest proto;
   proto.set_model(request.model);
   proto.set_truncation(ToProto(request.truncation));
+  proto.set_pair_truncation(ToProto(request.pair_truncation));
   proto.set_priority(request.priority);
+  if (request.prompt_name.has_value()) proto.set_prompt_name(*request.prompt_name);
   FillOutputs(request, *proto.mutable_outputs());
   v1::Sequences& sequences = *proto.mutable_sequences();
   for (const Sequence& sequence : request.sequences) {
@@ -244,6 +283,7 @@ absl::StatusOr<v1::EncodeRequest> ToProto(const EncodeRequest& request) {
     ATTENDANT_RETURN_IF_ERROR(CheckText(index, text));
     added.set_text(text);
   }
+  ATTENDANT_RETURN_IF_ERROR(FillSpans(request, sequences));
   return proto;
 }
 
@@ -251,9 +291,8 @@ absl::StatusOr<Tensor> FromProto(const v1::Tensor& proto) {
   Tensor tensor;
   tensor.shape.assign(proto.shape().begin(), proto.shape().end());
   const std::string& data = proto.data();
-  const size_t value_bytes = proto.dtype() == v1::DTYPE_F32 ? 4 : 2;
   const int64_t count = CountValues(tensor.shape);
-  if (count < 0 || data.size() != static_cast<size_t>(count) * value_bytes) {
+  if (count < 0 || data.size() != static_cast<size_t>(count * ValueBytes(proto.dtype()))) {
     return absl::InternalError(absl::StrCat("the answer's tensor of shape [",
                                             absl::StrJoin(tensor.shape, ", "), "] came with ",
                                             data.size(), " bytes"));
@@ -267,6 +306,14 @@ absl::StatusOr<Tensor> FromProto(const v1::Tensor& proto) {
       return tensor;
     case v1::DTYPE_F16:
       tensor.values = Decode<uint16_t>(data, FromF16);
+      return tensor;
+    case v1::DTYPE_INT8:
+    case v1::DTYPE_BINARY:
+      tensor.values = Decode<int8_t>(data, [](int8_t value) { return static_cast<float>(value); });
+      return tensor;
+    case v1::DTYPE_UBINARY:
+      tensor.values =
+          Decode<uint8_t>(data, [](uint8_t value) { return static_cast<float>(value); });
       return tensor;
     default:
       return absl::InternalError(
@@ -288,14 +335,19 @@ absl::StatusOr<EncodeResult> FromProto(const v1::EncodeResponse& response) {
   if (response.has_pooled()) {
     ATTENDANT_ASSIGN_OR_RETURN(result.pooled, FromProto(response.pooled()));
   }
+  if (response.has_pooled_scales()) {
+    ATTENDANT_ASSIGN_OR_RETURN(result.pooled_scales, FromProto(response.pooled_scales()));
+    ATTENDANT_RETURN_IF_ERROR(CheckScales(result.pooled_scales, CountEmbeddings(result)));
+  }
   if (response.has_scores()) {
     ATTENDANT_ASSIGN_OR_RETURN(result.scores, FromProto(response.scores()));
   }
   ATTENDANT_RETURN_IF_ERROR(CheckRows("last_hidden_state", result.last_hidden_state, tokens));
-  ATTENDANT_RETURN_IF_ERROR(CheckRows("pooled", result.pooled, response.sequences_size()));
+  ATTENDANT_RETURN_IF_ERROR(CheckRows("pooled", result.pooled, CountEmbeddings(result)));
   ATTENDANT_RETURN_IF_ERROR(CheckRows("scores", result.scores, response.sequences_size()));
   ATTENDANT_RETURN_IF_ERROR(ReadAttentionWeights(response, result));
   ATTENDANT_RETURN_IF_ERROR(ReadHiddenStates(response, tokens, result));
+  ATTENDANT_RETURN_IF_ERROR(ReadTasks(response, result));
   result.timings = FromProto(response.timings());
   return result;
 }
@@ -319,9 +371,10 @@ ModelInfo FromProto(const v1::ModelInfo& model) {
   info.backend = model.backend();
   info.isa = model.isa();
   info.dtype = model.dtype();
-  info.pooling = model.pooling() == v1::POOLING_UNSPECIFIED
-                     ? std::string()
-                     : LowerSuffix(v1::Pooling_Name(model.pooling()), "POOLING_");
+  info.pooling = absl::StrJoin(model.poolings(), "+", [](std::string* names, int pooling) {
+    names->append(LowerSuffix(v1::Pooling_Name(static_cast<v1::Pooling>(pooling)), "POOLING_"));
+  });
+  info.embedding_dims = model.embedding_dims();
   info.layers = model.layers();
   info.heads = model.heads();
   info.hidden = model.hidden();
@@ -330,6 +383,10 @@ ModelInfo FromProto(const v1::ModelInfo& model) {
   info.max_text_tokens = model.max_text_tokens();
   info.normalize = model.normalize();
   info.labels.assign(model.labels().begin(), model.labels().end());
+  info.prompt_names.assign(model.prompt_names().begin(), model.prompt_names().end());
+  info.default_prompt_name = model.default_prompt_name();
+  info.tasks.assign(model.tasks().begin(), model.tasks().end());
+  info.token_labels.assign(model.token_labels().begin(), model.token_labels().end());
   return info;
 }
 

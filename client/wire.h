@@ -27,7 +27,4 @@ Timings FromProto(const v1::Timings& timings);
 ModelInfo FromProto(const v1::ModelInfo& model);
 std::string FromProto(v1::ModelState state);  // "ready"
 
-// The offset of the first code point that is not valid UTF-8, or npos.
-size_t FindInvalidUtf8(absl::string_view text);
-
 }  // namespace attendant::client

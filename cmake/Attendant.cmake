@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What every target of this project has in common, and one helper each for libraries, programs, tests and
-# benchmarks.
+# The options of every target, and one helper each for libraries, programs, tests and benchmarks.
 include_guard()
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
@@ -39,7 +38,14 @@ target_include_directories(attendant_build INTERFACE ${CMAKE_CURRENT_LIST_DIR}/.
 if(ATTENDANT_SANITIZE)
   target_compile_options(attendant_build INTERFACE -fsanitize=${ATTENDANT_SANITIZE}
                          -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  if(ATTENDANT_SANITIZE MATCHES "address|thread")
+    target_compile_definitions(attendant_build INTERFACE ATTENDANT_SANITIZED)  # malloc is the sanitizer's
+  endif()
   target_link_options(attendant_build INTERFACE -fsanitize=${ATTENDANT_SANITIZE})
+endif()
+if(ATTENDANT_SANITIZE MATCHES thread)
+  # Protobuf's maps have two members more where it is defined, and the distribution's library does not know them.
+  target_compile_options(attendant_build INTERFACE -U__SANITIZE_THREAD__ -D_GLIBCXX_TSAN=1 -DATTENDANT_TSAN=1)
 endif()
 
 # Warnings, for what is written by hand.
@@ -51,17 +57,47 @@ target_compile_options(attendant_warnings INTERFACE
 
 # PCH, below: the family of PrecompiledHeaders.cmake that the target uses, or none.
 
-# attendant_library(NAME SOURCES a.cc ... [PUBLIC lib ...] [PRIVATE lib ...] [PCH core])
+# With ATTENDANT_UNITY the compiler takes eight sources at a time. A build from nothing takes 60 % less of processor
+# time, a changed file more: the quick start and the image do so, the presets do not.
+option(ATTENDANT_UNITY "Compile several sources at a time" OFF)
+function(attendant_unity name)
+  if(ATTENDANT_UNITY)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    # To g++ a source that another one includes is a header. It warns of a class there that has a private type.
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+    if(ARGN)
+      set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endif()
+endfunction()
+
+# attendant_library(NAME SOURCES a.cc ... [PUBLIC lib ...] [PRIVATE lib ...] [PCH core] [ALONE b.cc ...])
+# ALONE: sources of one shape, whose private names are the same. A unity build leaves them apart.
 function(attendant_library name)
-  cmake_parse_arguments(arg "" "PCH" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "" "PCH" "SOURCES;PUBLIC;PRIVATE;ALONE" ${ARGN})
+  list(APPEND arg_SOURCES ${arg_ALONE})
   if(arg_SOURCES)
     add_library(${name} STATIC ${arg_SOURCES})
     target_link_libraries(${name} PUBLIC attendant_build ${arg_PUBLIC}
                           PRIVATE attendant_warnings ${arg_PRIVATE})
     attendant_precompiled(${name} "${arg_PCH}" core)
+    attendant_unity(${name} ${arg_ALONE})
   else()
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE attendant_build ${arg_PUBLIC})
+  endif()
+endfunction()
+
+# A program of the tsan preset: ThreadSanitizer is told what order the distribution's Abseil and gRPC make.
+function(attendant_tell_order program)
+  if(NOT ATTENDANT_SANITIZE MATCHES thread)
+    return()
+  endif()
+  target_sources(${program} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/tsan_absl.cc)
+  target_link_libraries(${program} PRIVATE absl::synchronization absl::time)
+  if(TARGET gRPC::grpc++)
+    target_sources(${program} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/tsan_grpc.cc)
+    target_link_libraries(${program} PRIVATE gRPC::grpc++)
   endif()
 endfunction()
 
@@ -71,6 +107,7 @@ function(attendant_program name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE attendant_build attendant_warnings ${arg_LIBRARIES})
   set_target_properties(${name} PROPERTIES OUTPUT_NAME ${arg_OUTPUT})
+  attendant_tell_order(${name})
   attendant_precompiled(${name} "${arg_PCH}" core)
 endfunction()
 
@@ -89,13 +126,25 @@ function(attendant_test name)
   attendant_precompiled(${name} "${arg_PCH}" test)
   target_link_libraries(${name} PRIVATE attendant_build attendant_test_options attendant_warnings
                         ${arg_LIBRARIES} GTest::gmock GTest::gtest_main)
-  if(ATTENDANT_SANITIZE MATCHES thread)
-    target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/tsan_absl.cc)
-    target_link_libraries(${name} PRIVATE absl::synchronization absl::time)
-  endif()
+  attendant_tell_order(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   gtest_discover_tests(${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_TIMEOUT 60
                        PROPERTIES TIMEOUT 300)
+endfunction()
+
+# attendant_embedded_files(VARIABLE FUNCTION name HEADER x.h FILES a b ...): files of this folder become a source, whose
+# path goes to VARIABLE; it defines FUNCTION of HEADER, so that the program needs no files beside it when it runs.
+function(attendant_embedded_files variable)
+  cmake_parse_arguments(arg "" "FUNCTION;HEADER" "FILES" ${ARGN})
+  list(TRANSFORM arg_FILES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/${variable}.cc)
+  add_custom_command(
+    OUTPUT ${source}
+    COMMAND ${CMAKE_COMMAND} "-DFILES=${arg_FILES}" -DOUTPUT=${source} -DFUNCTION=${arg_FUNCTION}
+            -DHEADER=${arg_HEADER} -P ${PROJECT_SOURCE_DIR}/cmake/EmbedFiles.cmake
+    DEPENDS ${arg_FILES} ${PROJECT_SOURCE_DIR}/cmake/EmbedFiles.cmake
+    VERBATIM)
+  set(${variable} ${source} PARENT_SCOPE)
 endfunction()
 
 # attendant_benchmark(NAME SOURCES a.cc ... LIBRARIES lib ...): one Google Benchmark program in bin/. Without that

@@ -34,6 +34,13 @@ wait_until() {
   done
 }
 
+# configure PRESET, in the root: a release build from nothing compiles several sources at a time (CONTRIBUTING.md).
+configure() {
+  local fresh=()
+  [ "$1" != release ] || [ -e build/release/CMakeCache.txt ] || fresh=(-DATTENDANT_UNITY=ON)
+  cmake --preset "$1" "${fresh[@]}"
+}
+
 # with_progress NAME LOG COMMAND...: runs a Ninja build with its output in LOG; every 20 seconds says how much of it
 # is done and, going by that, how long the rest takes.
 with_progress() {

@@ -3,9 +3,10 @@
 # Builds the container image `attendant` and proves it: the server out of the image embeds real sentences, its
 # health check passes, and SIGTERM drains it with exit code 0.
 #
-#   deploy/image.sh [--cuda] [--output FILE.tar]
-#     --cuda    the image `attendant-cuda`, with the back end for NVIDIA GPUs; what proves it needs none
-#     FILE.tar  the image, for `docker load`
+#   deploy/image.sh [--cuda] [--output FILE.tar] [--sbom FILE.json]
+#     --cuda     the image `attendant-cuda`, with the back end for NVIDIA GPUs; what proves it needs none
+#     FILE.tar   the image, for `docker load`
+#     FILE.json  what the image holds, as CycloneDX
 #
 # With a Docker engine it is built there. Without one, buildah builds it (chroot isolation, vfs storage, all
 # kept in the cache folder), and a Debian 13 root made by debootstrap stands in for debian:trixie-slim.
@@ -21,16 +22,23 @@ target=cpu
 readonly WORK="$ATTENDANT_CACHE/image"
 readonly SENTENCES=("What is the capital of Germany?" "Berlin is the capital of Germany."
                     "A cat sat on the mat, purring.")
+readonly MAX_MEGABYTES=180  # over the base image; without --cuda
 readonly COSINES="0.814024 0.022497 0.022423"  # of (1,2) (1,3) (2,3), by sentence-transformers
 run_dir=""
 container=""
 server=""
 
-# What differs between the two ways: build, export_image, start_server, ask ARGUMENTS.., stop_server, clean_up.
+# What differs between the two ways: build, export_image, megabytes_over_base, read_file PATH, start_server,
+# ask ARGUMENTS.., stop_server, clean_up.
 
 use_docker() {
   build() { DOCKER_BUILDKIT=1 docker build --target "$target" --tag "$IMAGE" "$root"; }
   export_image() { docker save --output "$1" "$IMAGE"; }
+  megabytes_over_base() {
+    docker history --human=false --format '{{.Size}}' "$IMAGE" |
+      awk '$1 > 0 {sum += base; base = $1} END {printf "%d", sum / 1e6}'
+  }
+  read_file() { docker run --rm --entrypoint cat "$IMAGE" "$1"; }
   start_server() { container=$(docker run --detach --volume "$1:/models/minilm:ro" "$IMAGE" --dtype=f32); }
   ask() { docker exec "$container" attendant "$@"; }
   health_check() { docker image inspect --format '{{join .Config.Healthcheck.Test "\n"}}' "$IMAGE"; }
@@ -51,6 +59,8 @@ use_buildah() {
     build_image
   }
   export_image() { rm -f "$1" && store push --quiet "$IMAGE" "docker-archive:$1:$IMAGE:latest"; }
+  megabytes_over_base() { echo $(($(megabytes "$IMAGE") - $(megabytes debian:trixie-slim))); }
+  read_file() { store run "$container" -- cat "$1"; }
   start_server() { run_server "$1"; }
   ask() { store run "$container" -- attendant "$@" "--server=127.0.0.1:$(port grpc)"; }
   health_check() { image_config Healthcheck Test; }
@@ -68,6 +78,10 @@ use_buildah() {
 }
 
 store() { buildah --storage-driver vfs --root "$WORK/storage" --runroot "$WORK/run" "$@"; }
+
+megabytes() {  # megabytes IMAGE: from the size that buildah shows, as 1.35 GB
+  store images --format '{{.Size}}' "$1" | awk '{printf "%d", $2 == "GB" ? $1 * 1000 : $1} {exit}'
+}
 
 # The base image, made again each month and when the mirror changes.
 make_base() {
@@ -176,10 +190,21 @@ check() {
   say "drawing a heatmap in it: it has its fonts"
   drawn=$(ask heatmap --layer=3 --out=/tmp/map.png "${SENTENCES[0]}" 2>&1) || die "no heatmap: $drawn"
   case "$drawn" in *Pango* | *Fontconfig* | *CRITICAL*) die "the heatmap: $drawn" ;; esac
+  say "listing what it holds"
+  read_file /var/lib/dpkg/status | "$here/sbom.py" --version "$(version)" >"$WORK/sbom.json"
   say "stopping it by SIGTERM"
   stop_server || die "the server ended with exit code $?"
   server=""
   say "the image is well: real embeddings, healthy, drained with exit code 0"
+}
+
+version() { sed -n 's/^project(attendant VERSION \([0-9.]*\).*/\1/p' "$root/CMakeLists.txt"; }
+
+check_size() {
+  local size
+  size=$(megabytes_over_base)
+  say "the image is $size MB over its base"
+  [ "$target" != cpu ] || [ "$size" -le "$MAX_MEGABYTES" ] || die "the limit is $MAX_MEGABYTES MB"
 }
 
 on_exit() {
@@ -190,11 +215,12 @@ on_exit() {
 }
 
 main() {
-  local output="" arguments=("$@")
+  local output="" sbom="" arguments=("$@")
   while [ $# -gt 0 ]; do
     case "$1" in
       --cuda) target=cuda IMAGE=attendant-cuda ;;
       --output) output=$(realpath -m "${2:?--output needs a file}"); shift ;;
+      --sbom) sbom=$(realpath -m "${2:?--sbom needs a file}"); shift ;;
       *) die "unknown argument '$1'" ;;
     esac
     shift
@@ -212,7 +238,9 @@ main() {
   trap on_exit EXIT
   say "building the image"
   build
+  check_size
   check
+  [ -z "$sbom" ] || { cp "$WORK/sbom.json" "$sbom" && say "wrote $sbom"; }
   [ -z "$output" ] || { export_image "$output" && say "wrote $output"; }
 }
 

@@ -11,7 +11,7 @@
 #     cuda        a CUDA compiler for kernels/cuda, unless there is one (13.0 or newer); needs no GPU
 #
 # oneDNN comes from the distribution where that has 3.7 or newer (Debian 13). Elsewhere Debian 13's source
-# package is built once (6 minutes on two cores of a Xeon, 11 CPU minutes) into $ATTENDANT_CACHE, default
+# package is built once (4 minutes on two threads of a Xeon) into $ATTENDANT_CACHE, default
 # ~/.cache/attendant, and $ATTENDANT_CACHE/onednn then points at the installation; CMake looks there.
 set -euo pipefail
 readonly SCRIPT=deps
@@ -19,7 +19,8 @@ readonly SCRIPT=deps
 . "$(dirname "$0")/common.sh"
 
 readonly ONEDNN_VERSION=3.7.2+ds
-# The compiled code only generates the kernels, at run time: -O1 compiles faster and computes as fast.
+# The compiled code only generates the kernels, at run time: -O1 compiles faster and computes as fast. Most of it is not
+# optimized at all (onednn/compiler.sh), and shared headers are compiled once (onednn/headers.cmake).
 readonly ONEDNN_FLAGS=(
   -DCMAKE_BUILD_TYPE=Release
   "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG"
@@ -39,6 +40,9 @@ readonly ONEDNN_FLAGS=(
 # the time. What matmul and reorder do use of them stays; --no-undefined tells when a new version uses more.
 readonly ONEDNN_UNUSED='conv_|_conv|convolution|deconv|pool|/rnn/|(batch|group|instance|layer)_norm|/lrn/|_lrn|inner_product|resampling|prelu|shuffle|softmax|/(ref|jit_uni)_(eltwise|eltwise_int|binary|reduction)\.|_(reduction|binary)_kernel'
 readonly ONEDNN_USED='_list\.cpp$|jit_uni_convert|injector|/(jit_)?gemm_inner_product_utils\.cpp$'
+# The lists of those primitives, cpu_*_list.cpp, are left without their headers, which nothing of them uses then.
+# Weights are reordered from f32 to f32 and bf16, and from s8 to s8. The lists of the other reorders are left empty.
+readonly ONEDNN_REORDERS='regular_(f32_f32|f32_bf16|s8)\.cpp$'
 
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q '^install ok installed'; }
 
@@ -58,6 +62,22 @@ apt_install() {
     >/dev/null
 }
 
+# install_idle SERVICE...: packages of services, which are neither started nor enabled: tests run their programs.
+install_idle() {
+  local service missing=() policy=/usr/sbin/policy-rc.d made="" failed=""
+  for service in "$@"; do installed "$service" || missing+=("$service"); done
+  [ ${#missing[@]} = 0 ] && return 0
+  if [ ! -e "$policy" ]; then
+    printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
+    as_root chmod +x "$policy"
+    made=1
+  fi
+  apt_install "${missing[@]}" || failed=1
+  [ -z "$made" ] || as_root rm "$policy"
+  [ -z "$failed" ] || die "cannot install ${missing[*]}"
+  ! command -v systemctl >/dev/null || as_root systemctl disable --quiet "${missing[@]}"
+}
+
 onednn_candidate() { LC_ALL=C apt-cache policy libdnnl-dev 2>/dev/null | awk '/Candidate:/ {print $2}'; }
 
 fetch_onednn_source() {  # fetch_onednn_source WORK
@@ -75,12 +95,20 @@ fetch_onednn_source() {  # fetch_onednn_source WORK
   (cd "$work" && dpkg-source --no-check -x onednn_*.dsc source.partial >/dev/null)
   (cd "$work/source.partial/src/cpu" && find . -name '*.cpp' | grep -E "$ONEDNN_UNUSED" | grep -vE "$ONEDNN_USED" |
     xargs rm --)
+  (cd "$work/source.partial/src/cpu" && sed -i -E '/^#include "cpu\//{/cpu_engine\.hpp/!d}' cpu_*_list.cpp)
+  (cd "$work/source.partial/src/cpu/reorder" && find . -name 'cpu_reorder_*.cpp' | grep -vE "$ONEDNN_REORDERS" |
+    xargs sed -i -E '/REG_(SR|FAST)|CPU_REORDER_INSTANCE/d')
   mv "$work/source.partial" "$work/source"
 }
 
 build_onednn() {
-  local key prefix work
-  key="$ONEDNN_VERSION-$(printf '%s\n' "${ONEDNN_FLAGS[@]}" "$ONEDNN_UNUSED" "$ONEDNN_USED" "$(g++ -dumpfullversion)" | sha256sum | cut -c1-12)"
+  local key prefix work parts
+  parts="$(cd "$(dirname "$0")" && pwd)/onednn"
+  key=$({
+    printf '%s\n' "${ONEDNN_FLAGS[@]}" "$ONEDNN_UNUSED" "$ONEDNN_USED" "$ONEDNN_REORDERS" "$(g++ -dumpfullversion)"
+    cat "$parts"/*
+  } | sha256sum | cut -c1-12)
+  key="$ONEDNN_VERSION-$key"
   prefix="$ATTENDANT_CACHE/onednn-$key"
   if [ ! -e "$prefix/.complete" ]; then
     apt_install dpkg-dev debian-archive-keyring
@@ -92,6 +120,7 @@ build_onednn() {
     fi
     say "building oneDNN $ONEDNN_VERSION once into $prefix"
     cmake -S "$work/source" -B "$work/build" -G Ninja "${ONEDNN_FLAGS[@]}" \
+      "-DCMAKE_CXX_COMPILER_LAUNCHER=$parts/compiler.sh" "-DCMAKE_PROJECT_INCLUDE=$parts/headers.cmake" \
       "-DCMAKE_INSTALL_PREFIX=$prefix" >"$work/configure.log" 2>&1 ||
       { tail -n 30 "$work/configure.log"; die "configuring oneDNN failed"; }
     with_progress "oneDNN" "$work/build.log" cmake --build "$work/build" ||
@@ -142,7 +171,9 @@ main() {
           nlohmann-json3-dev libboost-dev libsimdjson-dev libcli11-dev libicu-dev libpango1.0-dev libssl-dev fonts-dejavu-core zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev
         provide_onednn ;;
       quickstart) apt_install ca-certificates curl python3 python3-venv ;;
-      test) apt_install ccache libb64-0d libfaketime openssl shellcheck unzip ;;
+      test)
+        apt_install ccache iproute2 libb64-0d libfaketime openssl shellcheck unzip
+        install_idle haproxy prometheus ;;
       image) apt_install buildah debootstrap debian-archive-keyring ;;
       clang) apt_install clang ;;
       cuda) provide_cuda ;;

@@ -55,7 +55,7 @@ build() {
   local log="$run_dir/log"
   say "building the server and the command line, without tests (minutes the first time)"
   cd "$root"
-  run_quietly cmake --preset release
+  run_quietly configure release
   with_progress "server" "$log" cmake --build --preset release --target attendant-server attendant ||
     { tail -n 40 "$log" >&2; die "the build failed"; }
   cd "$OLDPWD"

@@ -2,48 +2,22 @@
 #pragma once
 
 #include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
-#include "server/access/access_log.h"
-#include "server/access/call_gate.h"
-#include "server/access/key_store.h"
-#include "server/app_options.h"
 #include "server/flags.h"
-#include "server/grpc_server.h"
-#include "server/http/doors/door_call.h"
-#include "server/http/http_endpoint.h"
-#include "server/http/tls_context.h"
-#include "server/limits/limits.h"
 #include "server/metrics/server_metrics.h"
 #include "server/model_sources.h"
-#include "server/models/model_registry.h"
-#include "server/models/repository/model_repository.h"
-#include "server/models/repository/repository_watcher.h"
-#include "server/net/connection_acceptor.h"
-#include "server/requests/encode_run.h"
-#include "server/rpc/attention/service.h"
-#include "server/rpc/call/slow_readers.h"
-#include "server/rpc/encoder/service.h"
-#include "server/rpc/health_service.h"
-#include "server/rpc/kserve/service.h"
-#include "server/rpc/reflection_service.h"
-#include "server/task_pool.h"
-#include "server/threads/periodic_thread.h"
+#include "server/models/model_loader.h"
 
 namespace attendant {
 
-// The whole server: owns every lifetime, in the order in which things need each other. Thread-safe
-// after Start.
+// The whole server. RunningApp is its implementation: apart, because its headers are those of all
+// modules. Thread-safe after Start.
 class App {
  public:
-  // Listens on both ports, then starts to load what the flags say of `sources`. Errors name the
-  // flag and the address.
+  // Listens on both ports, then starts to load the models of `sources` that the flags select.
+  // Errors name the flag and the address.
   static absl::StatusOr<std::unique_ptr<App>> Start(const ServerFlags& flags,
                                                     const ModelSources& sources);
   // The same with the caller's loader.
@@ -52,101 +26,19 @@ class App {
                                                     ModelLoader loader);
   // Closes the ports, and stops without grace unless Run has returned. gRPC may end calls that
   // arrive at that moment with CANCELLED; the end of a process does not.
-  ~App();
-  App(const App&) = delete;
-  App& operator=(const App&) = delete;
+  virtual ~App() = default;
 
   // Serves until RequestStop, then drains: health says NOT_SERVING, new requests are refused,
   // admitted ones are answered until the drain timeout. OK after that. When no model could be
   // loaded, and none can come later, Run ends at once with the first load error. New requests are
   // refused with UNAVAILABLE until the App is destroyed.
-  absl::Status Run();
+  virtual absl::Status Run() = 0;
 
-  void RequestStop();
+  virtual void RequestStop() = 0;
 
-  int grpc_port() const { return grpc_.acceptor->port(); }
-  int http_port() const { return http_->port(); }
-  const ServerMetrics& metrics() const { return metrics_; }
-
- private:
-  // Counts the connections of the gRPC port.
-  class ConnectionCounter final : public ConnectionObserver {
-   public:
-    explicit ConnectionCounter(ServerMetrics& metrics) : metrics_(metrics) {}
-    void OnAccepted() override { metrics_.CountConnection("accepted"); }
-    void OnRefused(Refusal reason) override { metrics_.CountConnection(RefusalName(reason)); }
-    void OnOpenChanged(int64_t open) override { metrics_.SetConnections(open); }
-
-   private:
-    ServerMetrics& metrics_;
-  };
-
-  // A pool's thread may still be inside the batcher or a request's run after it ended the last
-  // call: the members declared before this one outlive that.
-  struct PoolsIdle {
-    App& app;
-    ~PoolsIdle() {
-      app.decoders_.AwaitIdle();
-      app.completions_.AwaitIdle();
-    }
-  };
-
-  App(const ServerFlags& flags, const ModelSources& sources, AccessFiles access_files,
-      std::unique_ptr<const Backend> backend, ModelLoader loader,
-      const AttentionLimits& attention_limits);
-
-  static absl::StatusOr<std::unique_ptr<App>> Start(const ServerFlags& flags,
-                                                    const ModelSources& sources, ModelSetup setup,
-                                                    ModelLoader loader);
-
-  absl::Status Listen(const ServerFlags& flags);
-  std::vector<HttpPage> Pages(const ServerFlags& flags, const HttpDoors& doors);
-  HttpDoors Doors(const ServerFlags& flags);
-  absl::Status LoadHttpTls(const ServerFlags& flags);
-  std::vector<grpc::Service*> Services(const ServerFlags& flags);
-  void StartModels(const ServerFlags& flags, const ModelSources& sources);
-  void UpdateHealth();
-  absl::Status LoadFailure() const;  // not OK when every model failed, and none can come later
-  void Drain();
-  // Ends streams and watches; waits until the answers are written, at most until `deadline`.
-  void Close(absl::Time deadline);
-
-  const ModelControl model_control_;
-  const absl::Duration drain_delay_;
-  const absl::Duration drain_timeout_;
-  const std::unique_ptr<const Backend> backend_;  // null with a loader that has its own
-  const std::optional<ModelRepository> repository_;
-  // The registry's loading thread touches these: they outlive the registry.
-  absl::Mutex health_mutex_;  // makes reading the registry and updating health one step
-  absl::Mutex mutex_;
-  bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
-  bool nothing_to_serve_ ABSL_GUARDED_BY(mutex_) = false;
-  ServerMetrics metrics_;
-  const std::unique_ptr<KeyStore> keys_;         // null: anybody may call
-  const std::unique_ptr<AccessLog> access_log_;  // null: none is written
-  CallGate gate_;
-  HealthService health_service_;
-
-  TaskPool completions_;
-  TaskPool decoders_;
-  MemoryBudgets budgets_;
-  ModelRegistry registry_;
-  const RequestDependencies request_dependencies_;
-  const EncodeDependencies encode_dependencies_;
-  EncoderService encoder_service_;
-  AttentionService attention_service_;
-  KServeService kserve_service_;
-  ReflectionService reflection_service_;
-  PoolsIdle pools_idle_{*this};
-  SlowReaders slow_readers_;
-  std::unique_ptr<PeriodicThread> key_reload_;
-  const DoorDependencies door_dependencies_;
-  std::unique_ptr<TlsContext> http_tls_;  // null: the HTTP port speaks no TLS
-  std::unique_ptr<PeriodicThread> http_tls_reload_;
-  std::unique_ptr<HttpEndpoint> http_;
-  std::unique_ptr<RepositoryWatcher> watcher_;  // with --model_control=poll
-  ConnectionCounter connection_counter_{metrics_};
-  GrpcServer grpc_;
+  virtual int grpc_port() const = 0;
+  virtual int http_port() const = 0;
+  virtual const ServerMetrics& metrics() const = 0;
 };
 
 }  // namespace attendant

@@ -2,6 +2,7 @@
 #include "server/app_options.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,7 +17,10 @@
 #include "kernels/core/threads/cpu_placement.h"
 #include "kernels/core/threads/cpu_topology.h"
 #include "server/batching/compute_slot.h"
+#include "server/http/client/otlp_poster.h"
 #include "server/model_sources.h"
+#include "server/tracing/otlp_settings.h"
+#include "server/version.h"
 #include "spdlog/spdlog.h"
 
 namespace attendant {
@@ -95,11 +99,26 @@ absl::StatusOr<DType> ChooseModuleDType(const std::string& dtype, const Backend&
   return ChooseDType(word, *cpu);
 }
 
+std::optional<std::string> ReadEnvironment(const char* name) {
+  const char* const value = std::getenv(name);
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
+void LogExports(const absl::Status& status) {
+  if (status.ok()) {
+    spdlog::info("the collector takes spans again");
+  } else {
+    spdlog::warn("spans cannot be sent: {}", std::string(status.message()));
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<ModelSetup> MakeModelSetup(const ServerFlags& flags, size_t num_models) {
   std::vector<ThreadTeam> replicas = PlaceModels(flags, num_models);
   BackendOptions options{.cpu_isa = flags.cpu_isa,
+                         .matmul = flags.matmul,
                          .load_threads = 0,
                          .cuda_library = flags.cuda_library,
                          .cuda_devices = flags.cuda_devices};
@@ -108,7 +127,9 @@ absl::StatusOr<ModelSetup> MakeModelSetup(const ServerFlags& flags, size_t num_m
   ATTENDANT_ASSIGN_OR_RETURN(setup.backend, BuildBackend(flags, options));
   setup.options = MakeOptions(flags, std::move(replicas), setup.backend->defaults());
   ATTENDANT_ASSIGN_OR_RETURN(setup.options.model_weights, ReadModelWeights(flags));
+  ATTENDANT_ASSIGN_OR_RETURN(setup.options.model_adapters, ReadModelAdapters(flags));
   setup.options.attention_isa = flags.cpu_isa;
+  setup.options.attention_matmul = flags.matmul;
   setup.options.module_dtype = ChooseModuleDType(flags.dtype, *setup.backend, options);
   return setup;
 }
@@ -133,6 +154,36 @@ absl::StatusOr<AccessFiles> OpenAccessFiles(const AccessFlags& flags) {
     files.log.emplace(*std::move(log));
   }
   return files;
+}
+
+std::unique_ptr<Tracer> MakeTracer(const ServerFlags& flags, ServerMetrics& metrics) {
+  OtlpSettings settings = ReadOtlpSettings(flags.access.otlp_endpoint, kVersion, &ReadEnvironment);
+  for (const std::string& warning : settings.warnings) spdlog::warn("{}", warning);
+  if (!settings.endpoint.has_value()) return nullptr;
+  const OtlpEndpoint endpoint = *settings.endpoint;
+  absl::StatusOr<std::unique_ptr<SpanTransport>> poster =
+      MakeOtlpPoster({.endpoint = endpoint,
+                      .headers = std::move(settings.headers),
+                      .ca_file = std::move(settings.ca_file),
+                      .gzip = settings.gzip,
+                      .version = std::string(kVersion)});
+  if (!poster.ok()) {
+    spdlog::error("no spans are sent: OTEL_EXPORTER_OTLP_CERTIFICATE: {}",
+                  std::string(poster.status().message()));
+    return nullptr;
+  }
+  // A query may hold a secret.
+  spdlog::info("spans go to {}://{}{}", endpoint.tls ? "https" : "http", endpoint.authority(),
+               endpoint.path.substr(0, endpoint.path.find('?')));
+  return std::make_unique<Tracer>(Tracer::Options{.sampler = settings.sampler,
+                                                  .resource = std::move(settings.resource),
+                                                  .version = std::string(kVersion),
+                                                  .max_queued_spans = settings.max_queued_spans,
+                                                  .max_batch_spans = settings.max_batch_spans,
+                                                  .delay = settings.delay,
+                                                  .timeout = settings.timeout,
+                                                  .on_change = LogExports},
+                                  *std::move(poster), metrics);
 }
 
 MemoryLimits MakeMemoryLimits(const ServerFlags& flags) {

@@ -11,7 +11,9 @@
 #include "server/access/log_file.h"
 #include "server/flags.h"
 #include "server/limits/limits.h"
+#include "server/metrics/server_metrics.h"
 #include "server/models/model_options.h"
+#include "server/tracing/export/tracer.h"
 
 namespace attendant {
 
@@ -37,6 +39,10 @@ struct AccessFiles {
 
 // Errors name the flag.
 absl::StatusOr<AccessFiles> OpenAccessFiles(const AccessFlags& flags);
+
+// Null: no spans are made. Logs where they go, and which variables of the environment it ignores.
+// `metrics` must outlive the tracer.
+std::unique_ptr<Tracer> MakeTracer(const ServerFlags& flags, ServerMetrics& metrics);
 
 // With the part of a connection.
 MemoryLimits MakeMemoryLimits(const ServerFlags& flags);

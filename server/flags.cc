@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "client/flags/flag_parser.h"
 #include "kernels/core/status_macros.h"
+#include "server/tracing/otlp_endpoint.h"
 
 namespace attendant {
 namespace {
@@ -26,6 +27,10 @@ void AddModelFlags(ServerFlags& flags, FlagParser& parser) {
   parser.Add("model_repository", &flags.model_repository, "DIR",
              "Serve every folder in DIR that has a config.json, or folders 1, 2, ... that have one "
              "each, under the folder's name");
+  parser.AddRepeated("model_adapter", &flags.model_adapters, "NAME=ADAPTER",
+                     "Merge ADAPTER, one of lora_adaptations in config.json, into the weights of "
+                     "the model NAME, and put its instruction before texts; may be given many "
+                     "times; other models have the weights without adapters");
   parser.AddRepeated("model_weight", &flags.model_weights, "NAME=WEIGHT",
                      "Give the model NAME so many parts, from 0.01 to 100, of the processors while "
                      "other models are busy too; may be given many times; others have 1");
@@ -67,6 +72,9 @@ void AddHardwareFlags(ServerFlags& flags, FlagParser& parser) {
   parser.AddChoice("cpu_isa", &flags.cpu_isa,
                    {"auto", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"},
                    "Highest instruction set to use on the CPU; auto is the best that the CPU has");
+  parser.AddChoice("matmul", &flags.matmul, {"auto", "onednn", "tiles"},
+                   "Who multiplies matrices on the CPU where both can; auto is whichever was "
+                   "measured to be faster");
   parser.Add("cuda_devices", &flags.cuda_devices, "all|N,N,...", "GPUs to use, by number");
   parser.Add("cuda_library", &flags.cuda_library, "FILE",
              "Path of libattendant_cuda.so; without it, the server looks beside its program, in "
@@ -182,6 +190,10 @@ void AddAccessFlags(AccessFlags& flags, FlagParser& parser) {
                    "errors");
   parser.AddNumber("access_log_lines_per_s", &flags.access_log_lines_per_s, "N", {1, kMaxCount},
                    "Most lines of the access log in one second; further requests are only counted");
+  parser.Add("otlp_endpoint", &flags.otlp_endpoint, "URL",
+             "Send the spans of requests to the OpenTelemetry collector at URL, as "
+             "http://127.0.0.1:4318; without it OTEL_EXPORTER_OTLP_ENDPOINT of the environment "
+             "says where, and other variables of OpenTelemetry how");
   parser.AddChoice("connections_page", &flags.connections_page, {"auto", "on", "off"},
                    "Whether the HTTP port has /connections, which shows the addresses of clients; "
                    "auto has it if only this machine can connect to that port");
@@ -205,6 +217,9 @@ void AddServerFlags(ServerFlags& flags, FlagParser& parser) {
       "http_tls", &flags.http_tls, {"on", "off"},
       "Whether the HTTP port too speaks TLS, with the files of the gRPC port; scrapers "
       "and probes then do so, and show a certificate with --tls_client_ca");
+  parser.AddChoice("console", &flags.console, {"on", "off"},
+                   "Whether the HTTP port serves the console at /: charts, models, a playground "
+                   "and attention; the page is open, its data ask for a key with --api_keys");
   parser.AddNumber("tls_reload_s", &flags.tls_reload_s, "SECONDS", {1, kMaxSeconds},
                    "How often the TLS files, for new connections, and --api_keys are read again");
   parser.AddChoice("attention", &flags.attention_service, {"on", "off"},
@@ -254,6 +269,13 @@ absl::Status CheckLeast(absl::string_view name, int64_t value, int64_t least) {
       absl::StrCat("--", name, " cannot be ", value, ": it must be from ", least, " up"));
 }
 
+absl::Status CheckCollector(const std::string& url) {
+  if (url.empty()) return absl::OkStatus();
+  const absl::Status status = ParseOtlpCollector(url).status();
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(absl::StrCat("--otlp_endpoint: ", status.message()));
+}
+
 // What the range of one flag cannot say. An empty file name counts as no file.
 absl::Status CheckTogether(const ServerFlags& flags) {
   if (flags.max_batch_tokens != 0) {
@@ -286,7 +308,7 @@ absl::Status CheckTogether(const ServerFlags& flags) {
   if (flags.http_tls == "on" && flags.tls_cert.empty()) {
     return absl::InvalidArgumentError("--http_tls=on needs --tls_cert and --tls_key");
   }
-  return absl::OkStatus();
+  return CheckCollector(flags.access.otlp_endpoint);
 }
 
 }  // namespace

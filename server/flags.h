@@ -11,13 +11,14 @@
 
 namespace attendant {
 
-// Who may call, and what is written down about calls.
+// Access to the server, and its records of calls.
 struct AccessFlags {
   std::string api_keys;    // a file; empty: anybody may call
   std::string access_log;  // a file, or "-"; empty: none
   double access_log_sample = 1;
   int64_t access_log_lines_per_s = 1000;
   std::string connections_page = "auto";
+  std::string otlp_endpoint;  // a collector's URL; empty: the environment may name one
 };
 
 // The command line of attendant-server. `attendant-server --help` explains each flag.
@@ -26,8 +27,9 @@ struct ServerFlags {
   std::string http_listen = "127.0.0.1:8002";
   std::string port_file;
 
-  std::vector<std::string> models;         // NAME=DIR
-  std::vector<std::string> model_weights;  // NAME=WEIGHT
+  std::vector<std::string> models;          // NAME=DIR
+  std::vector<std::string> model_adapters;  // NAME=ADAPTER
+  std::vector<std::string> model_weights;   // NAME=WEIGHT
   std::string model_repository;
   std::string model_control = "none";
   int64_t max_model_versions = 1;
@@ -42,6 +44,7 @@ struct ServerFlags {
   int replicas = 0;
   std::string pin_threads = "auto";
   std::string cpu_isa = "auto";
+  std::string matmul = "auto";
 
   int64_t max_batch_tokens = 0;     // 0: the back end's default
   int64_t max_batch_sequences = 0;  // likewise
@@ -69,6 +72,7 @@ struct ServerFlags {
   std::string tls_client_ca;
   int64_t tls_reload_s = 60;
   std::string http_tls = "off";
+  std::string console = "on";
   std::string reflection = "on";
   AccessFlags access;
   std::string attention_service = "on";

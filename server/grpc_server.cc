@@ -92,7 +92,7 @@ ConnectionAcceptor::Serve HandOverTo(std::unique_ptr<ExternalConnectionAcceptor>
   };
 }
 
-void WarnOfPlaintext(const ServerFlags& flags, bool loopback) {
+void WarnOfPlaintextGrpc(const ServerFlags& flags, bool loopback) {
   if (loopback || !flags.tls_cert.empty()) return;
   spdlog::warn(
       "--listen {} reaches other machines, and without --tls_cert what they send and get "
@@ -108,7 +108,7 @@ absl::StatusOr<GrpcServer> StartGrpcServer(const ServerFlags& flags,
   ATTENDANT_ASSIGN_OR_RETURN(ListeningSocket socket, ListenOn(flags.listen));
   ATTENDANT_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials,
                              MakeServerCredentials(flags));
-  WarnOfPlaintext(flags, socket.loopback);
+  WarnOfPlaintextGrpc(flags, socket.loopback);
   grpc::ServerBuilder builder;
   SetLimits(flags, builder);
   SetConnectionLimits(flags.connections, builder);

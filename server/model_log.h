@@ -5,7 +5,7 @@
 
 namespace attendant {
 
-// Logs one line about a model's new state: for a ready model what it is and how it computes.
+// Logs one line about a model's new state: for a ready model its description and its back end.
 void LogModel(const ModelStatus& status);
 
 }  // namespace attendant

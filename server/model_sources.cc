@@ -51,6 +51,21 @@ absl::Status CheckNames(const ModelSources& sources) {
   return absl::OkStatus();
 }
 
+// An adapter of no model would leave the model that is meant with other weights.
+absl::Status CheckAdaptedModels(const ServerFlags& flags, const ModelSources& sources) {
+  absl::flat_hash_set<std::string> names;
+  for (const auto* list : {&sources.fixed, &sources.repository}) {
+    for (const ModelSource& source : *list) names.insert(source.name);
+  }
+  ATTENDANT_ASSIGN_OR_RETURN(const auto adapters, ReadModelAdapters(flags));
+  for (const auto& [name, adapter] : adapters) {
+    if (names.contains(name)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--model_adapter: there is no model ", Quote(name)));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status WithFlag(const ServerFlags& flags, const absl::Status& status) {
   return absl::InvalidArgumentError(
       absl::StrCat("--model_repository '", flags.model_repository, "': ", status.message()));
@@ -73,6 +88,9 @@ absl::StatusOr<ModelSources> CollectModels(const ServerFlags& flags) {
     sources.repository = *std::move(found);
   }
   ATTENDANT_RETURN_IF_ERROR(CheckNames(sources));
+  if (ControlOf(flags) == ModelControl::kNone) {
+    ATTENDANT_RETURN_IF_ERROR(CheckAdaptedModels(flags, sources));
+  }
   return sources;
 }
 
@@ -94,6 +112,23 @@ absl::StatusOr<absl::flat_hash_map<std::string, double>> ReadModelWeights(
     }
   }
   return weights;
+}
+
+absl::StatusOr<absl::flat_hash_map<std::string, std::string>> ReadModelAdapters(
+    const ServerFlags& flags) {
+  absl::flat_hash_map<std::string, std::string> adapters;
+  for (const std::string& text : flags.model_adapters) {
+    const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
+    if (parts.first.empty() || parts.second.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--model_adapter cannot be '", text, "': give NAME=ADAPTER"));
+    }
+    if (!adapters.insert(parts).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--model_adapter: two adapters for ", Quote(parts.first)));
+    }
+  }
+  return adapters;
 }
 
 ModelControl ControlOf(const ServerFlags& flags) {

@@ -21,13 +21,17 @@ struct ModelSources {
 };
 
 // INVALID_ARGUMENT for what is not NAME=DIR, a name that cannot be served (CheckModelName), two
-// models of one name, a repository that cannot be read, or one without a model when models cannot
-// come later.
+// models of one name, a repository that cannot be read, or, when models cannot come later, one
+// without a model, and an adapter for a model that is not there.
 absl::StatusOr<ModelSources> CollectModels(const ServerFlags& flags);
 
 // The weights by model. INVALID_ARGUMENT for what is not NAME=WEIGHT, a weight that is not from
 // 0.01 to 100, or two weights of one name.
 absl::StatusOr<absl::flat_hash_map<std::string, double>> ReadModelWeights(const ServerFlags& flags);
+
+// The adapters by model. INVALID_ARGUMENT for what is not NAME=ADAPTER, or two of one name.
+absl::StatusOr<absl::flat_hash_map<std::string, std::string>> ReadModelAdapters(
+    const ServerFlags& flags);
 
 ModelControl ControlOf(const ServerFlags& flags);
 

@@ -22,7 +22,7 @@ namespace attendant {
 namespace {
 
 // %* in a pattern: the message as a JSON string.
-class JsonMessage : public spdlog::custom_flag_formatter {
+class JsonLogMessage : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,
               spdlog::memory_buf_t& out) override {
@@ -31,7 +31,7 @@ class JsonMessage : public spdlog::custom_flag_formatter {
     out.append(text.data(), text.data() + text.size());
   }
   std::unique_ptr<custom_flag_formatter> clone() const override {
-    return std::make_unique<JsonMessage>();
+    return std::make_unique<JsonLogMessage>();
   }
 };
 
@@ -68,7 +68,7 @@ void ConfigureLog(const std::string& format, const std::string& level) {
   logger->flush_on(spdlog::level::info);
   if (format == "json") {
     auto formatter = std::make_unique<spdlog::pattern_formatter>();
-    formatter->add_flag<JsonMessage>('*').set_pattern(
+    formatter->add_flag<JsonLogMessage>('*').set_pattern(
         R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","message":%*})");
     logger->set_formatter(std::move(formatter));
   } else {

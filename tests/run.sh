@@ -33,7 +33,7 @@ export ATTENDANT_TEST_MODEL
 
 cd "$root"
 say "building the preset $preset"
-cmake --preset "$preset" >/dev/null
+configure "$preset" >/dev/null
 cmake --build --preset "$preset"
 say "running the tests"
 exec ctest --preset "$preset" --parallel "$(nproc)" "${filter[@]}"

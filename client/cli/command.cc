@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace attendant::client {
@@ -13,13 +14,23 @@ constexpr absl::string_view kExitCodes =
     "a\n"
     "file that cannot be used; 3 no answer: the server is unreachable, loading or draining, or "
     "the\n"
-    "time is over.\n";
+    "time is over; 4 the server's certificate is not trusted; 5 a measurement is beyond its bound; "
+    "6 no\n"
+    "verdict: the client was the bottleneck.\n";
+
+// What gRPC says of a handshake that this side ended.
+bool IsCertificateError(const absl::Status& status) {
+  return absl::IsUnavailable(status) &&
+         (absl::StrContains(status.message(), "certificate verify failed") ||
+          absl::StrContains(status.message(), "is not in peer certificate"));
+}
 
 const std::vector<CommandInfo>& Commands() {
-  static const auto& commands =
-      *new std::vector<CommandInfo>{EmbedCommandInfo(),  RerankCommandInfo(), ClassifyCommandInfo(),
-                                    EncodeCommandInfo(), AttendCommandInfo(), ModelsCommandInfo(),
-                                    HealthCommandInfo(), LoadCommandInfo(),   HeatmapCommandInfo()};
+  static const auto& commands = *new std::vector<CommandInfo>{
+      EmbedCommandInfo(),   RerankCommandInfo(), ClassifyCommandInfo(), SparseCommandInfo(),
+      TokensCommandInfo(),  WordsCommandInfo(),  EncodeCommandInfo(),   AttendCommandInfo(),
+      ModelsCommandInfo(),  HealthCommandInfo(), LoadCommandInfo(),     CompareCommandInfo(),
+      HeatmapCommandInfo(), InspectCommandInfo()};
   return commands;
 }
 
@@ -101,7 +112,11 @@ int RunHelp(std::span<const std::string> args, Io& io) {
 void CommonFlags::AddTo(FlagParser& flags) {
   flags.AddSwitch("json", &json, "Write JSON instead of text for people");
   flags.Section("Connection");
-  flags.Add("server", &connect.target, "HOST:PORT", "Address of the server's gRPC port");
+  flags.Add("server", &connect.target, "HOST:PORT",
+            "Address of the server's gRPC port, or any gRPC target");
+  flags.AddSwitch("round_robin", &connect.round_robin,
+                  "Spread calls over all addresses of --server, as of dns:///NAME:8001 or "
+                  "ipv4:ADDRESS:8001,ADDRESS:8001");
   flags.Add("timeout", &connect.timeout, "DURATION", "Longest time for one call");
   flags.AddSwitch("tls", &connect.tls.enabled, "Encrypt; trust the system's authorities");
   flags.Add("tls_ca", &connect.tls.ca_file, "FILE",
@@ -125,6 +140,7 @@ int CallError(const absl::Status& status, const ConnectOptions& options, Io& io)
   if (absl::IsFailedPrecondition(status)) return UsageError(status.message(), io);
   io.err << "attendant: " << options.target << ": " << absl::StatusCodeToString(status.code())
          << ": " << status.message() << "\n";
+  if (IsCertificateError(status)) return kExitCertificate;
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
@@ -132,6 +148,14 @@ int CallError(const absl::Status& status, const ConnectOptions& options, Io& io)
     default:
       return kExitServerError;
   }
+}
+
+int RunWithClient(CommonFlags& common, Io& io, absl::FunctionRef<absl::Status(Client&)> use) {
+  common.connect.max_attempts = 5;
+  const absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(common.connect);
+  if (!client.ok()) return UsageError(client.status().message(), io);
+  const absl::Status status = use(**client);
+  return status.ok() ? kExitOk : CallError(status, common.connect, io);
 }
 
 int RunAttendant(std::span<const std::string> args, Io& io) {

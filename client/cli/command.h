@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -21,6 +22,9 @@ enum ExitCode : int {
   kExitServerError = 1,  // the server answered with an error, or is not serving
   kExitUsage = 2,        // wrong flags or arguments, or a file that cannot be used
   kExitNoAnswer = 3,     // unreachable, loading or draining, or too late
+  kExitCertificate = 4,  // the server's certificate is not trusted, or not the server's
+  kExitThreshold = 5,    // a measurement is beyond the bound that was given
+  kExitNoVerdict = 6,    // the measurement says nothing about the server
 };
 
 struct Io {
@@ -57,10 +61,15 @@ CommandInfo EmbedCommandInfo();
 CommandInfo EncodeCommandInfo();
 CommandInfo RerankCommandInfo();
 CommandInfo ClassifyCommandInfo();
+CommandInfo SparseCommandInfo();
+CommandInfo TokensCommandInfo();
+CommandInfo WordsCommandInfo();
 CommandInfo ModelsCommandInfo();
 CommandInfo HealthCommandInfo();
 CommandInfo LoadCommandInfo();
+CommandInfo CompareCommandInfo();
 CommandInfo HeatmapCommandInfo();
+CommandInfo InspectCommandInfo();
 
 // The whole program: `args` without the program's name.
 int RunAttendant(std::span<const std::string> args, Io& io);
@@ -77,5 +86,9 @@ struct CommonFlags {
 // the caller in all functions of the command line: kExitUsage.
 int UsageError(absl::string_view message, Io& io);
 int CallError(const absl::Status& status, const ConnectOptions& options, Io& io);
+
+// Connects, and calls `use` with the client, whose calls are tried up to five times. Returns the
+// exit code of its status; an error is written to io.err.
+int RunWithClient(CommonFlags& common, Io& io, absl::FunctionRef<absl::Status(Client&)> use);
 
 }  // namespace attendant::client

@@ -66,6 +66,10 @@ std::string Thousands(int64_t value) {
   return digits;
 }
 
+std::string CutNote(const SequenceInfo& info) {
+  return info.truncated ? absl::StrCat(" (cut from ", info.tokens_seen, ")") : "";
+}
+
 std::span<const float> Row(const Tensor& tensor, size_t index) {
   const size_t columns = static_cast<size_t>(tensor.shape[1]);
   return std::span(tensor.values).subspan(index * columns, columns);

@@ -20,6 +20,9 @@ using FloatJson = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std::
 std::string Dump(const FloatJson& json);
 std::string Dump(const nlohmann::ordered_json& json);
 
+// Code points of a text that a command shows beside its results.
+inline constexpr size_t kShownTextWidth = 60;
+
 // `text` on one line of at most `width` code points: control characters become spaces, and a longer
 // text ends in ….
 std::string OneLine(absl::string_view text, size_t width);
@@ -32,6 +35,9 @@ std::string Table(const std::vector<std::vector<std::string>>& rows);
 
 // 1234567 -> "1,234,567"
 std::string Thousands(int64_t value);
+
+// " (cut from 300)" for a sequence that was cut, else nothing.
+std::string CutNote(const SequenceInfo& info);
 
 // Row `index` of a tensor [rows, columns].
 std::span<const float> Row(const Tensor& tensor, size_t index);

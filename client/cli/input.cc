@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "client/utf8.h"
 #include "client/wire.h"
 #include "kernels/core/status_macros.h"
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
 #include "client/cli/command.h"
 
 namespace {
@@ -28,6 +29,10 @@ int TerminalColumns(int otherwise) {
 
 int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
+  // Debian's Abseil looks for deadlocks at every lock of gRPC.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  // gRPC's own lines about a failed handshake would stand beside the command's one line.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
   attendant::client::Io io{.in = std::cin,
                            .out = std::cout,

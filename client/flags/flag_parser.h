@@ -58,7 +58,7 @@ class FlagParser {
             [value](const std::string& text) { return Read(text, value); });
   }
 
-  // A number; Parse refuses what is out of the range.
+  // A number; Parse refuses values out of the range.
   template <typename T>
   void AddNumber(absl::string_view name, T* value, absl::string_view unit, FlagRange<T> range,
                  absl::string_view help) {

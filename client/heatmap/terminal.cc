@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kMinColumns = 20;
 constexpr int kMaxRowLabel = 16, kMaxColumnLabel = 10;
-constexpr int kGap = 3;  // between maps
+constexpr int kGapColumns = 3;  // between maps
 constexpr int kBarColumns = 24;
 constexpr char kLetters[] = " .:-=+*#%@";  // from 0 to the largest weight
 constexpr char kReset[] = "\x1b[0m";
@@ -72,8 +72,8 @@ Drawing Plan(const AttentionMaps& maps, TerminalColors colors, int columns) {
     name_columns = std::max(name_columns, DisplayWidth(name));
   }
   drawing.map_columns = static_cast<int>(std::min<int64_t>(name_columns, room));
-  drawing.across =
-      std::clamp<int64_t>((room + kGap) / (drawing.map_columns + kGap), 1, maps.maps());
+  drawing.across = std::clamp<int64_t>((room + kGapColumns) / (drawing.map_columns + kGapColumns),
+                                       1, maps.maps());
   return drawing;
 }
 
@@ -147,7 +147,7 @@ void AppendMaps(const Drawing& drawing, int64_t first, int64_t last, std::string
   const auto append_line = [&](const std::string& label, auto part) {
     std::string line = Pad(label, drawing.label_columns + 1);
     for (int64_t map = first; map < last; ++map) {
-      absl::StrAppend(&line, part(map), map + 1 < last ? std::string(kGap, ' ') : "");
+      absl::StrAppend(&line, part(map), map + 1 < last ? std::string(kGapColumns, ' ') : "");
     }
     if (drawing.colors == TerminalColors::kNone || line.find('\x1b') == std::string::npos) {
       line.erase(line.find_last_not_of(' ') + 1);

@@ -4,11 +4,11 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
-
-#include "client/load/random.h"
 
 namespace attendant::client {
 namespace {
@@ -29,12 +29,17 @@ Driver::Driver(const LoadPlan& plan, Caller& caller, LoadClock& clock, Recorder&
     : plan_(plan), caller_(caller), clock_(clock), recorder_(recorder) {}
 
 void Driver::Run(const std::function<bool()>& go_on) {
-  if (plan_.requests_per_s > 0) {
+  if (plan_.open_loop()) {
     RunOpenLoop(go_on);
   } else {
     RunClosedLoop(go_on);
   }
   Drain(go_on);
+}
+
+int64_t Driver::outstanding() const {
+  absl::MutexLock lock(&mutex_);
+  return outstanding_;
 }
 
 bool Driver::TakeRequest(absl::Duration now) {
@@ -55,7 +60,7 @@ void Driver::SendNext(int64_t slot) {
     index = next_index_++;
   }
   caller_.Start(index, slot % plan_.connections, [this, slot, now](const CallResult& result) {
-    recorder_.Finished(now, clock_.Now(), result);
+    recorder_.Finished({.intended = now, .sent = now, .finished = clock_.Now()}, result);
     if (result.code != grpc::StatusCode::UNAVAILABLE) return SendNext(slot);
     // A new call would fail again at once: wait for the next tick.
     absl::MutexLock lock(&mutex_);
@@ -90,29 +95,36 @@ void Driver::RunClosedLoop(const std::function<bool()>& go_on) {
 }
 
 void Driver::RunOpenLoop(const std::function<bool()>& go_on) {
-  Random random(plan_.seed);
-  absl::Duration intended = absl::ZeroDuration();
-  while (true) {
-    intended += absl::Seconds(random.Exponential(plan_.requests_per_s));
-    if (!SleepUntil(std::min(intended, plan_.end()), go_on)) return;
-    int64_t index = 0;
+  const std::unique_ptr<Schedule> schedule =
+      MakeSchedule(plan_.arrivals, plan_.requests_per_s, plan_.seed);
+  // A request that is not sent takes its index with it: those of a trace keep their contents.
+  int64_t index = 0;
+  while (const std::optional<absl::Duration> intended = schedule->Next()) {
+    if (!SleepUntil(std::min(*intended, plan_.end()), go_on)) return;
+    bool send = false;
     {
       absl::MutexLock lock(&mutex_);
-      if (!TakeRequest(intended)) return;
-      if (outstanding_ >= plan_.max_outstanding) {
-        recorder_.NotSent(intended);
-        continue;
-      }
-      ++outstanding_;
-      index = next_index_++;
+      if (!TakeRequest(*intended)) return;
+      send = outstanding_ < plan_.max_outstanding;
+      outstanding_ += send ? 1 : 0;
     }
-    recorder_.Sent(intended, clock_.Now());
-    caller_.Start(index, index % plan_.connections, [this, intended](const CallResult& result) {
-      recorder_.Finished(intended, clock_.Now(), result);
-      absl::MutexLock lock(&mutex_);
-      --outstanding_;
-    });
+    if (send) {
+      SendIntended(index, *intended);
+    } else {
+      recorder_.NotSent(*intended);
+    }
+    ++index;
   }
+}
+
+void Driver::SendIntended(int64_t index, absl::Duration intended) {
+  const absl::Duration sent = clock_.Now();
+  recorder_.Sent(intended, sent);
+  caller_.Start(index, index % plan_.connections, [this, intended, sent](const CallResult& result) {
+    recorder_.Finished({.intended = intended, .sent = sent, .finished = clock_.Now()}, result);
+    absl::MutexLock lock(&mutex_);
+    --outstanding_;
+  });
 }
 
 bool Driver::SleepUntil(absl::Duration time, const std::function<bool()>& go_on) {

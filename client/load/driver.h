@@ -11,13 +11,13 @@
 #include "client/load/caller.h"
 #include "client/load/clock.h"
 #include "client/load/recorder.h"
+#include "client/load/schedule.h"
 
 namespace attendant::client {
 
 struct LoadPlan {
   // 0 is a closed loop: max_outstanding calls run at all times, each answer sends the next request.
-  // Else an open loop: requests are sent at random times (a Poisson process), whether or not
-  // answers come.
+  // Else an open loop: requests are sent at the times of `arrivals`, whether or not answers come.
   double requests_per_s = 0;
   int64_t max_outstanding = 1;
   int64_t connections = 1;
@@ -25,7 +25,9 @@ struct LoadPlan {
   absl::Duration duration = absl::InfiniteDuration();  // after the warm-up
   int64_t max_requests = 0;                            // after the warm-up; 0 is no limit
   uint64_t seed = 1;
+  Arrivals arrivals = {};  // open loop; a trace has its own rate, and requests_per_s is its mean
 
+  bool open_loop() const { return requests_per_s > 0; }
   absl::Duration end() const { return warmup + duration; }
 };
 
@@ -41,9 +43,13 @@ class Driver {
   // Run once.
   void Run(const std::function<bool()>& go_on);
 
+  // Calls that were sent and have not ended. `go_on` may ask.
+  int64_t outstanding() const ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   void RunClosedLoop(const std::function<bool()>& go_on);
   void RunOpenLoop(const std::function<bool()>& go_on);
+  void SendIntended(int64_t index, absl::Duration intended);
   bool SleepUntil(absl::Duration time, const std::function<bool()>& go_on);
   void Drain(const std::function<bool()>& go_on);
 
@@ -59,7 +65,7 @@ class Driver {
   LoadClock& clock_;
   Recorder& recorder_;
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   int64_t outstanding_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t next_index_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t num_measured_ ABSL_GUARDED_BY(mutex_) = 0;

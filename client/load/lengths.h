@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -14,8 +15,9 @@ namespace attendant::client {
 class LengthDistribution {
  public:
   // "fixed:128", "uniform:16:256" (low:high), "lognormal:48:0.54:4:512" (median:sigma:low:high, cut
-  // off at both ends), or "mixed", which stands for lognormal:48:0.54:4:512. FAILED_PRECONDITION
-  // for everything else.
+  // off at both ends), "mixed", which stands for lognormal:48:0.54:4:512, or "file:PATH": any of
+  // the lengths in a text file, whose numbers are separated by blanks or line breaks.
+  // FAILED_PRECONDITION for everything else.
   static absl::StatusOr<LengthDistribution> Parse(absl::string_view spec);
 
   // In [low(), high()].
@@ -32,6 +34,7 @@ class LengthDistribution {
   int64_t high_ = 1;
   double median_ = 0;  // 0: uniform
   double sigma_ = 0;
+  std::vector<int64_t> recorded_;  // not empty: one of these
 };
 
 }  // namespace attendant::client

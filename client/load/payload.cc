@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/utf8.h"
 #include "client/wire.h"
 
 namespace attendant::client {
@@ -31,16 +34,38 @@ std::vector<Payload> TextPayloads(const PayloadSpec& spec, Random& random) {
   return payloads;
 }
 
+std::vector<int32_t> RandomIds(int64_t len, int64_t vocab, Random& random) {
+  std::vector<int32_t> ids(static_cast<size_t>(len));
+  for (int32_t& id : ids) id = static_cast<int32_t>(random.Integer(0, vocab - 1));
+  return ids;
+}
+
+// The tokens of an entry are shared out evenly between its sequences.
+std::vector<Payload> TracePayloads(const PayloadSpec& spec, Random& random) {
+  std::vector<Payload> payloads;
+  for (const TraceEntry& entry : spec.trace) {
+    Payload& payload = payloads.emplace_back();
+    if (!entry.text.empty()) {
+      payload.texts.push_back(entry.text);
+      continue;
+    }
+    for (int64_t i = 0; i < entry.sequences; ++i) {
+      const int64_t share = entry.tokens / entry.sequences;
+      const int64_t len = share + (i < entry.tokens % entry.sequences ? 1 : 0);
+      payload.ids.push_back(RandomIds(std::min(len, spec.lengths.high()), spec.vocab, random));
+    }
+  }
+  return payloads;
+}
+
 std::vector<Payload> IdPayloads(const PayloadSpec& spec, Random& random) {
   std::vector<Payload> payloads;
   size_t tokens = 0;
   while (payloads.size() < kMaxRequests && (payloads.empty() || tokens < kMaxTokens)) {
     Payload& payload = payloads.emplace_back();
     for (int64_t i = 0; i < spec.batch; ++i) {
-      std::vector<int32_t>& ids =
-          payload.ids.emplace_back(static_cast<size_t>(spec.lengths.Sample(random)));
-      for (int32_t& id : ids) id = static_cast<int32_t>(random.Integer(0, spec.vocab - 1));
-      tokens += ids.size();
+      payload.ids.push_back(RandomIds(spec.lengths.Sample(random), spec.vocab, random));
+      tokens += payload.ids.back().size();
     }
   }
   return payloads;
@@ -48,8 +73,17 @@ std::vector<Payload> IdPayloads(const PayloadSpec& spec, Random& random) {
 
 }  // namespace
 
+std::string SpellOut(const std::vector<int32_t>& ids) {
+  static constexpr const char* kWords[] = {"time",  "river", "paper", "light", "house", "green",
+                                           "music", "stone", "water", "seven", "small", "often"};
+  return absl::StrJoin(ids, " ", [](std::string* out, int32_t id) {
+    absl::StrAppend(out, kWords[static_cast<size_t>(id) % std::size(kWords)]);
+  });
+}
+
 std::vector<Payload> MakePayloads(const PayloadSpec& spec) {
   Random random(spec.seed);
+  if (!spec.trace.empty()) return TracePayloads(spec, random);
   return spec.texts.empty() ? IdPayloads(spec, random) : TextPayloads(spec, random);
 }
 

@@ -9,12 +9,14 @@
 #include "absl/status/statusor.h"
 #include "client/load/lengths.h"
 #include "client/load/random.h"
+#include "client/load/trace.h"
 
 namespace attendant::client {
 
 // The sequences of a load, the same for every protocol.
 struct PayloadSpec {
   std::vector<std::string> texts;  // empty: token ids of the lengths below
+  std::vector<TraceEntry> trace;   // not empty: these requests, cut to lengths.high()
   LengthDistribution lengths;
   int64_t vocab = 30000;  // ids are below this
   int64_t batch = 1;      // sequences in a request
@@ -27,9 +29,13 @@ struct Payload {
   std::vector<std::vector<int32_t>> ids;
 };
 
-// The requests of a load, which the driver repeats: every text once, shuffled, or up to 1024
-// requests of random ids. The same spec gives the same list. REQUIRES: batch >= 1, vocab >= 1.
+// The requests of a load, which the driver repeats: every text once, shuffled; those of the trace
+// in its order; or up to 1024 requests of random ids. The same spec gives the same list. REQUIRES:
+// batch >= 1, vocab >= 1.
 std::vector<Payload> MakePayloads(const PayloadSpec& spec);
+
+// Token ids as words, one for each, for a model that takes text.
+std::string SpellOut(const std::vector<int32_t>& ids);
 
 // The lines of a file that are not empty. FAILED_PRECONDITION when there are none.
 absl::StatusOr<std::vector<std::string>> ReadTexts(const std::string& path);

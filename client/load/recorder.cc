@@ -17,46 +17,86 @@ double PerSecond(int64_t count, absl::Duration time) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
+int64_t Nanoseconds(absl::Duration time) {
+  return std::max<int64_t>(0, absl::ToInt64Nanoseconds(time));
+}
+
+Latency LatencyOf(const Histogram& histogram) {
+  const auto percentile = [&](double percent) {
+    return absl::Nanoseconds(histogram.Percentile(percent));
+  };
+  return {.mean = absl::Nanoseconds(histogram.mean()),
+          .p50 = percentile(50),
+          .p90 = percentile(90),
+          .p99 = percentile(99),
+          .p999 = percentile(99.9),
+          .max = absl::Nanoseconds(histogram.max())};
+}
+
 }  // namespace
 
 void Recorder::Sent(absl::Duration intended, absl::Duration sent) {
   absl::MutexLock lock(&mutex_);
   if (interrupted_ || !InWindow(intended)) return;
-  counts_.max_send_lag = std::max(counts_.max_send_lag, sent - intended);
+  send_lag_ns_.Record(Nanoseconds(sent - intended));
 }
 
 void Recorder::NotSent(absl::Duration intended) {
   absl::MutexLock lock(&mutex_);
-  if (!interrupted_ && InWindow(intended)) ++counts_.not_sent;
+  if (interrupted_ || !InWindow(intended)) return;
+  ++counts_.not_sent;
+  Interval& interval = detail_.series.At(intended - begin_);
+  ++interval.offered;
+  ++interval.failed;
 }
 
-void Recorder::Finished(absl::Duration intended, absl::Duration finished,
-                        const CallResult& result) {
-  absl::MutexLock lock(&mutex_);
+void Recorder::Finished(const CallTimes& times, const CallResult& result) {
+  bool counted = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    counted = CountFinished(times, result);
+  }
+  if (counted && observer_ != nullptr) observer_(times, result);
+}
+
+bool Recorder::CountFinished(const CallTimes& times, const CallResult& result) {
   if (interrupted_) {
-    counts_.cut_off += intended >= begin_ ? 1 : 0;
-    return;
+    counts_.cut_off += times.intended >= begin_ ? 1 : 0;
+    return false;
   }
-  last_finish_ = std::max(last_finish_, finished);
+  last_finish_ = std::max(last_finish_, times.finished);
   const bool ok = result.code == grpc::StatusCode::OK;
-  if (ok && InWindow(finished)) {
-    ++window_requests_;
-    window_sequences_ += result.sequences;
-    if (result.tokens.has_value()) window_tokens_ = window_tokens_.value_or(0) + *result.tokens;
-  }
-  if (!InWindow(intended)) return;
-  const int64_t latency_ns = std::max<int64_t>(0, absl::ToInt64Nanoseconds(finished - intended));
+  if (ok && InWindow(times.finished)) CountThroughput(times, result);
+  if (!InWindow(times.intended)) return true;
+  const int64_t response_ns = Nanoseconds(times.finished - times.intended);
+  Interval& interval = detail_.series.At(times.intended - begin_);
+  ++interval.offered;
   if (!ok) {
-    ++counts_.failed;
-    const std::string code = CodeName(result.code);
-    LoadSummary::Error& error = counts_.errors[code];
-    if (error.count++ == 0) error.first_message = result.message;
-    error_latency_ns_[code].Record(latency_ns);
-    return;
+    ++interval.failed;
+    CountError(response_ns, result);
+    return true;
   }
   ++counts_.ok;
-  latency_ns_.Record(latency_ns);
+  interval.response_ns.Record(response_ns);
+  detail_.response_ns.Record(response_ns);
+  detail_.service_ns.Record(Nanoseconds(times.finished - times.sent));
   if (result.timings.has_value()) AddServer(*result.timings);
+  return true;
+}
+
+void Recorder::CountThroughput(const CallTimes& times, const CallResult& result) {
+  ++window_requests_;
+  window_sequences_ += result.sequences;
+  if (result.tokens.has_value()) window_tokens_ = window_tokens_.value_or(0) + *result.tokens;
+  ++detail_.series.At(times.finished - begin_).finished;
+}
+
+void Recorder::CountError(int64_t response_ns, const CallResult& result) {
+  ++counts_.failed;
+  const std::string code = CodeName(result.code);
+  LoadSummary::Error& error = counts_.errors[code];
+  if (error.count++ == 0) error.first_message = result.message;
+  error_response_ns_[code].Record(response_ns);
 }
 
 void Recorder::AddServer(const Timings& timings) {
@@ -84,20 +124,14 @@ LoadSummary Recorder::Summarize(absl::Duration now) const {
   if (window_tokens_.has_value()) {
     summary.tokens_per_s = PerSecond(*window_tokens_, summary.window);
   }
-  const auto percentile = [&](double percent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return absl::Nanoseconds(latency_ns_.Percentile(percent));
-  };
-  summary.mean = absl::Nanoseconds(latency_ns_.mean());
-  summary.p50 = percentile(50);
-  summary.p90 = percentile(90);
-  summary.p99 = percentile(99);
-  summary.p999 = percentile(99.9);
-  summary.max = absl::Nanoseconds(latency_ns_.max());
+  summary.response = LatencyOf(detail_.response_ns);
+  summary.service = LatencyOf(detail_.service_ns);
+  summary.send_lag = LatencyOf(send_lag_ns_);
   for (auto& [code, error] : summary.errors) {
-    const Histogram& latency = error_latency_ns_.at(code);
-    error.p50 = absl::Nanoseconds(latency.Percentile(50));
-    error.p99 = absl::Nanoseconds(latency.Percentile(99));
-    error.max = absl::Nanoseconds(latency.max());
+    const Latency latency = LatencyOf(error_response_ns_.at(code));
+    error.p50 = latency.p50;
+    error.p99 = latency.p99;
+    error.max = latency.max;
   }
   if (server_sums_.has_value()) {
     const double count = static_cast<double>(counts_.ok);
@@ -107,6 +141,11 @@ LoadSummary Recorder::Summarize(absl::Duration now) const {
                       .total = absl::Microseconds(server_sums_->total_us) / count};
   }
   return summary;
+}
+
+LoadDetail Recorder::Detail() const {
+  absl::MutexLock lock(&mutex_);
+  return detail_;
 }
 
 }  // namespace attendant::client

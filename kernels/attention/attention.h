@@ -27,9 +27,11 @@ class Module;  // a loaded one with weights of its own: modules/module.h
 
 // The instruction set that attention computes with, by its name: "auto" is the best of this machine
 // (cpu/simd/cpu_isa.h has the names). A caller finds it once and passes it with every call and
-// module; it lives as long as the process. INVALID_ARGUMENT for another name, UNAVAILABLE when the
-// machine lacks it.
-absl::StatusOr<const cpu::IsaLevel*> FindIsa(absl::string_view name);
+// module; it lives as long as the process. `matmul`: who computes the matmuls of modules
+// (cpu/simd/isa_level.h has the names). INVALID_ARGUMENT for another name of either, UNAVAILABLE
+// when the machine lacks it.
+absl::StatusOr<const cpu::IsaLevel*> FindIsa(absl::string_view name,
+                                             absl::string_view matmul = "auto");
 
 enum class Kind : uint8_t {
   kDotProduct,
@@ -109,10 +111,9 @@ struct Outputs {
   float* attention_weights = nullptr;
 };
 
-// What a call takes is counted in operations: one is a multiply-add of attention in f32 with heads
+// The time of a call is counted in operations: one is a multiply-add of attention in f32 with heads
 // of 64. Two Zen 4 cores take 0.0096 ns for one, one thread of a Xeon with AVX-512 0.013 ns. All
-// else is worth so many of them as it takes time (tests/kernels/attention/cost_test.cc measures
-// it).
+// other work counts as many operations as take its time (operation_bench of tests/bench).
 //
 // Maximum, exponential and sum of one score.
 inline constexpr int64_t kSoftmaxOperations = 32;
@@ -130,7 +131,7 @@ struct Cost {
 
 // Checks all that the call says and computes its cost; reads no values, so their pointers may still
 // be null. INVALID_ARGUMENT names what disagrees, with both shapes or numbers, and what overflows;
-// UNIMPLEMENTED for what the kind does not do; UNAVAILABLE without `isa`.
+// UNIMPLEMENTED for options that the kind does not have; UNAVAILABLE without `isa`.
 absl::StatusOr<Cost> Measure(const Call& call, int threads);
 
 inline constexpr size_t kScratchAlignment = 64;

@@ -23,9 +23,9 @@ absl::StatusOr<int64_t> CheckedProduct(absl::string_view what,
 // INVALID_ARGUMENT unless starts begin with 0 and never fall, and the batch is at least 1.
 absl::Status CheckSequences(absl::string_view what, const Sequences& sequences);
 
-// What every kind asks for: a dtype that operators have, as many query as key sequences, at least
-// one head and one dim, masks that fit, a finite scale, no negative window but -1; and weights only
-// where the kind gives them. `score_heads` are those of the scores, to which masks apply.
+// Checks that hold for every kind: a dtype that operators have, as many query as key sequences, at
+// least one head and one dim, masks that fit, a finite scale, no negative window but -1; and
+// weights only where the kind gives them. Masks apply to scores of `score_heads` heads.
 absl::Status CheckCall(const Call& call, int64_t score_heads, bool gives_weights);
 
 // INVALID_ARGUMENT with both numbers unless they are equal: "query has 64 dims a head, key has 48".
@@ -48,7 +48,7 @@ absl::Status RefuseScale(const Call& call);
 absl::Status AddOperations(std::initializer_list<std::initializer_list<int64_t>> products,
                            Cost& cost);
 
-// What a kind takes beside its scores, in operations for each head and
+// The work of a kind beside its scores, in operations for each head and
 struct Overheads {
   int64_t sequence = 0;
   int64_t query = 0;

@@ -14,7 +14,7 @@ class MaskReader {
  public:
   MaskReader(const Call& call, int64_t sequence, int64_t head);
 
-  // What is added to the score of (query, key): -inf when the key is left out.
+  // The value that is added to the score of (query, key): -inf when the key is left out.
   float Bias(int64_t query, int64_t key) const {
     if (!Allowed(query, key)) return kLeftOut;
     const auto distance = static_cast<float>(query < key ? key - query : query - key);

@@ -65,9 +65,10 @@ const Operator* FindOperator(absl::string_view name) {
   return nullptr;
 }
 
-absl::StatusOr<const cpu::IsaLevel*> FindIsa(absl::string_view name) {
+absl::StatusOr<const cpu::IsaLevel*> FindIsa(absl::string_view name, absl::string_view matmul) {
   ATTENDANT_ASSIGN_OR_RETURN(const CpuIsa isa, ParseCpuIsa(name));
-  return cpu::FindIsaLevel(isa);
+  ATTENDANT_ASSIGN_OR_RETURN(const cpu::MatmulChoice choice, cpu::ParseMatmulChoice(matmul));
+  return cpu::FindIsaLevel(isa, choice);
 }
 
 absl::StatusOr<Cost> Measure(const Call& call, int threads) {

@@ -29,7 +29,7 @@ struct Operator {
   bool gives_weights;
   std::span<const ParameterInfo> parameters;
 
-  // Checks what is the kind's own after CheckCall accepted the call, and computes the cost.
+  // Makes the kind's own checks after CheckCall accepted the call, and computes the cost.
   absl::StatusOr<Cost> (*measure)(const Call& call, int threads);
   // REQUIRES: `measure` accepted the call; scratch has its size and alignment.
   absl::Status (*run)(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,

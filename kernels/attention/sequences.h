@@ -76,7 +76,7 @@ struct Rows {
   }
 
  private:
-  // Sizes may be a client's and unchecked: what overflows wraps, and is refused by Measure.
+  // Sizes may be a client's and unchecked: an overflow wraps, and Measure refuses it.
   static int64_t Product(int64_t a, int64_t b, int64_t c = 1) {
     return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b) *
                                 static_cast<uint64_t>(c));

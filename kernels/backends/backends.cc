@@ -9,6 +9,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/matmul/onednn_matmul.h"
 #include "kernels/cpu/simd/cpu_isa.h"
+#include "kernels/cpu/simd/isa_level.h"
 #include "kernels/reference/reference_backend.h"
 
 namespace attendant {
@@ -34,9 +35,13 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name,
                                                      const BackendOptions& options) {
   if (name == "auto") return MakeBackend(ChooseBackend(name, "auto", options).name, options);
   ATTENDANT_ASSIGN_OR_RETURN(const CpuIsa isa, ParseCpuIsa(options.cpu_isa));
+  ATTENDANT_ASSIGN_OR_RETURN(const cpu::MatmulChoice matmul,
+                             cpu::ParseMatmulChoice(options.matmul));
   // Whatever the back end: attention modules multiply with oneDNN beside a GPU, too.
   ATTENDANT_RETURN_IF_ERROR(cpu::LimitOneDnn(isa));
-  if (name == "cpu") return MakeCpuBackend({.isa = isa, .load_threads = options.load_threads});
+  if (name == "cpu") {
+    return MakeCpuBackend({.isa = isa, .matmul = matmul, .load_threads = options.load_threads});
+  }
   if (name == "cuda") return MakeChosenCudaBackend(options);
   if (name == "reference") return MakeReferenceBackend();
   return absl::InvalidArgumentError(

@@ -14,6 +14,8 @@ struct BackendOptions {
   // The highest instruction set to compute with on the CPU (cpu/simd/cpu_isa.h has the names). Any
   // but "auto" also holds down oneDNN, for the whole process and whatever the back end.
   std::string cpu_isa = "auto";
+  // Who computes matmuls on the CPU (cpu/simd/isa_level.h has the names).
+  std::string matmul = "auto";
   int load_threads = 1;        // that Prepare may use
   std::string cuda_library{};  // path of libattendant_cuda.so; empty: cuda_library.h says where
   std::string cuda_devices = "all";  // or a list as "0,2"
@@ -21,8 +23,8 @@ struct BackendOptions {
 
 // The back end called `name`: "cpu" (oneDNN), "cuda" (NVIDIA GPUs), "reference" (plain loops, slow:
 // for checking the others), or "auto": ChooseBackend's for any dtype. INVALID_ARGUMENT for any
-// other name, cpu_isa or cuda_devices; NOT_FOUND, UNAVAILABLE or FAILED_PRECONDITION when it cannot
-// run on this machine, the last also when the process computes at another level.
+// other name, cpu_isa, matmul or cuda_devices; NOT_FOUND, UNAVAILABLE or FAILED_PRECONDITION when
+// it cannot run on this machine, the last also when the process computes at another level.
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name,
                                                      const BackendOptions& options = {});
 

@@ -30,6 +30,9 @@ int32_t CudaPooling(Pooling pooling) {
       return ATTENDANT_CUDA_POOL_MAX;
     case Pooling::kLast:
       return ATTENDANT_CUDA_POOL_LAST;
+    case Pooling::kMeanSqrtLen:
+    case Pooling::kWeightedMean:
+      break;  // no back end computes these
   }
   return -1;
 }
@@ -115,7 +118,8 @@ AttendantCudaLayerOutputs CudaLayerOutputs(const LayerOutputs& wanted) {
           .attention_weights = wanted.attention_weights,
           .hidden_layers = wanted.hidden_layers.data(),
           .num_hidden_layers = static_cast<int64_t>(wanted.hidden_layers.size()),
-          .hidden_states = wanted.hidden_states};
+          .hidden_states = wanted.hidden_states,
+          .attention_queries = wanted.attention_queries};
 }
 
 }  // namespace attendant

@@ -15,7 +15,7 @@ namespace attendant {
 
 int32_t CudaDType(DType dtype);  // -1 for int8, which it does not have
 AttendantCudaConfig CudaConfig(const EncoderConfig& config);
-// What the library computes when it is told `config`: the switches that it has none of are BERT's.
+// The encoder that the library computes for `config`: switches that it does not have are BERT's.
 EncoderConfig ComputedByCuda(const EncoderConfig& config);
 AttendantCudaNorm CudaNorm(const LayerNormWeights& norm);
 std::vector<AttendantCudaLayer> CudaLayers(const EncoderWeights& weights);

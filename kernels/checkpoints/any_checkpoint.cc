@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/checkpoints/any_checkpoint.h"
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/json_file.h"
 
 namespace attendant {
 
-absl::StatusOr<AnyCheckpoint> LoadAnyCheckpoint(const std::string& directory) {
+absl::StatusOr<AnyCheckpoint> LoadAnyCheckpoint(const std::string& directory,
+                                                absl::string_view adapter) {
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(directory + "/config.json"));
   if (config.Has("type") && !config.Has("model_type")) {
-    return LoadAttentionModule(config, directory);
+    if (adapter.empty()) return LoadAttentionModule(config, directory);
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory, " is an attention module, it has no adapter ", Quote(adapter)));
   }
-  return LoadCheckpoint(config, directory);
+  return LoadCheckpoint(config, directory, adapter);
 }
 
 }  // namespace attendant

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "kernels/checkpoints/attention_module.h"
 #include "kernels/checkpoints/checkpoint.h"
 
@@ -13,7 +14,9 @@ namespace attendant {
 using AnyCheckpoint = std::variant<Checkpoint, ModuleCheckpoint>;
 
 // Reads a folder as LoadAttentionModule does when its config.json has `type` and no `model_type`,
-// else as LoadCheckpoint does. Reads config.json once. Errors are those of the two.
-absl::StatusOr<AnyCheckpoint> LoadAnyCheckpoint(const std::string& directory);
+// else as LoadCheckpoint does. Reads config.json once. Errors are those of the two, and
+// INVALID_ARGUMENT for an attention module with an adapter.
+absl::StatusOr<AnyCheckpoint> LoadAnyCheckpoint(const std::string& directory,
+                                                absl::string_view adapter = {});
 
 }  // namespace attendant

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <deque>
 #include <initializer_list>
 #include <memory>
 #include <utility>
@@ -11,9 +13,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "kernels/checkpoints/adapters.h"
 #include "kernels/checkpoints/classifier_head.h"
+#include "kernels/checkpoints/colbert_head.h"
 #include "kernels/checkpoints/families/family.h"
+#include "kernels/checkpoints/m3_heads.h"
+#include "kernels/checkpoints/read_tensor.h"
+#include "kernels/checkpoints/token_heads.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/json_file.h"
 #include "kernels/io/tensor_store.h"
@@ -24,7 +30,7 @@ namespace {
 // What the weights point into.
 struct Storage {
   std::unique_ptr<TensorStore> store;
-  std::vector<float> no_segments;  // [1, hidden], zeros, for a family that has none
+  std::deque<std::vector<float>> made;  // tensors that are not stored as they are computed with
 };
 
 // Fills weights from a store, by a family's names.
@@ -35,7 +41,7 @@ class Loader {
         config_(family_config.encoder),
         names_(names),
         store_(*storage.store),
-        no_segments_(storage.no_segments) {}
+        made_(storage.made) {}
 
   absl::StatusOr<EncoderWeights> Load() {
     EncoderWeights weights;
@@ -93,10 +99,12 @@ class Loader {
       return LoadTable(names_.segment_embedding, {config_.segment_types, config_.hidden},
                        weights.segment_embedding);
     }
-    no_segments_.resize(static_cast<size_t>(config_.hidden));
-    weights.segment_embedding = {no_segments_.data(), {1, config_.hidden}};
+    weights.segment_embedding = {MakeTensor(config_.hidden), {1, config_.hidden}};
     return absl::OkStatus();
   }
+
+  // Zeros.
+  float* MakeTensor(int64_t size) { return made_.emplace_back(static_cast<size_t>(size)).data(); }
 
   // What all layers share behind them.
   absl::Status LoadRest(EncoderWeights& weights) {
@@ -104,8 +112,40 @@ class Loader {
       ATTENDANT_RETURN_IF_ERROR(
           LoadNorm(std::string(names_.final_norm), config_.hidden, weights.final_norm));
     }
-    if (config_.score_bias != ScoreBias::kBuckets) return absl::OkStatus();
-    return LoadTable(names_.score_bias, {config_.bias_buckets, config_.heads}, weights.score_bias);
+    if (config_.score_bias == ScoreBias::kBuckets) {
+      return LoadTable(names_.score_bias, {config_.bias_buckets, config_.heads},
+                       weights.score_bias);
+    }
+    if (config_.score_bias != ScoreBias::kDisentangled) return absl::OkStatus();
+    ATTENDANT_RETURN_IF_ERROR(
+        LoadTable(names_.score_bias, {config_.bias_buckets, config_.hidden}, weights.score_bias));
+    return family_config_.score_bias_norm ? NormalizeScoreBias(weights.score_bias)
+                                          : absl::OkStatus();
+  }
+
+  absl::Status NormalizeScoreBias(TensorView<const float, 2>& table) {
+    LayerNormWeights norm;
+    ATTENDANT_RETURN_IF_ERROR(LoadNorm(std::string(names_.score_bias_norm), config_.hidden, norm));
+    float* made = MakeTensor(table.size());
+    for (int64_t row = 0; row < table.dim(0); ++row) {
+      NormalizeRow(table.row(row), norm, made + row * config_.hidden);
+    }
+    table = {made, table.dims()};
+    return absl::OkStatus();
+  }
+
+  void NormalizeRow(const float* row, const LayerNormWeights& norm, float* out) const {
+    const auto count = static_cast<double>(config_.hidden);
+    double mean = 0, variance = 0;
+    for (int64_t i = 0; i < config_.hidden; ++i) mean += row[i] / count;
+    for (int64_t i = 0; i < config_.hidden; ++i) {
+      variance += (row[i] - mean) * (row[i] - mean) / count;
+    }
+    const double scale = 1 / std::sqrt(variance + static_cast<double>(config_.layer_norm_epsilon));
+    for (int64_t i = 0; i < config_.hidden; ++i) {
+      out[i] =
+          static_cast<float>((row[i] - mean) * scale * norm.gamma.data()[i] + BiasAt(norm.beta, i));
+    }
   }
 
   absl::Status LoadLayer(const std::string& path, bool attention_norm, EncoderLayerWeights& layer) {
@@ -121,6 +161,12 @@ class Loader {
     ATTENDANT_RETURN_IF_ERROR(LoadFfnUp(path, layer));
     ATTENDANT_RETURN_IF_ERROR(LoadLinear(absl::StrCat(path, names_.ffn_down), {&layer.ffn_down},
                                          hidden, config_.ffn, family_config_.biases.ffn_down));
+    if (config_.norms_outputs()) {
+      ATTENDANT_RETURN_IF_ERROR(LoadNorm(absl::StrCat(path, names_.attention_output_norm), hidden,
+                                         layer.attention_output_norm));
+      ATTENDANT_RETURN_IF_ERROR(
+          LoadNorm(absl::StrCat(path, names_.ffn_output_norm), hidden, layer.ffn_output_norm));
+    }
     return LoadNorm(absl::StrCat(path, names_.ffn_norm), hidden, layer.ffn_norm);
   }
 
@@ -153,8 +199,9 @@ class Loader {
     if (!names_.ffn_up_gate.empty()) {
       return load(names_.ffn_up_gate, {&layer.ffn_up, &layer.ffn_gate});
     }
-    if (config_.gated_ffn) ATTENDANT_RETURN_IF_ERROR(load(names_.ffn_gate, {&layer.ffn_gate}));
-    return load(names_.ffn_up, {&layer.ffn_up});
+    if (!config_.gated_ffn) return load(names_.ffn_up, {&layer.ffn_up});
+    ATTENDANT_RETURN_IF_ERROR(load(names_.ffn_gate, {&layer.ffn_gate}));
+    return load(names_.gated_ffn_up.empty() ? names_.ffn_up : names_.gated_ffn_up, {&layer.ffn_up});
   }
 
   // The rows of one stored tensor, in the order of `parts`, [outputs, inputs] each.
@@ -177,6 +224,13 @@ class Loader {
   absl::Status LoadNorm(const std::string& path, int64_t size, LayerNormWeights& norm) {
     ATTENDANT_RETURN_IF_ERROR(
         LoadTensor<1>({path + ".weight", path + ".gamma"}, {size}, norm.gamma));
+    if (family_config_.norm_offset != 0) {
+      float* made = MakeTensor(size);
+      for (int64_t i = 0; i < size; ++i) {
+        made[i] = norm.gamma.data()[i] + family_config_.norm_offset;
+      }
+      norm.gamma = {made, {size}};
+    }
     return LoadBias({path + ".bias", path + ".beta"}, size, family_config_.biases.norms, norm.beta);
   }
 
@@ -196,21 +250,12 @@ class Loader {
   template <int rank>
   absl::Status LoadTensor(std::initializer_list<std::string> names, std::array<int64_t, rank> dims,
                           TensorView<const float, rank>& to) {
-    const StoredTensor* tensor = nullptr;
-    for (const std::string& name : names) {
-      if (tensor == nullptr) tensor = store_.Find(prefix_ + name);
-    }
-    if (tensor == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat("tensor `", prefix_, *names.begin(),
-                                                     "` is missing, expected shape [",
-                                                     absl::StrJoin(dims, ", "), "]"));
-    }
-    if (!std::equal(dims.begin(), dims.end(), tensor->dims.begin(), tensor->dims.end())) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tensor `", tensor->name, "` has shape [", absl::StrJoin(tensor->dims, ", "),
-                       "], the config makes it [", absl::StrJoin(dims, ", "), "]"));
-    }
-    ATTENDANT_ASSIGN_OR_RETURN(const float* values, store_.Floats(*tensor));
+    const auto found = std::find_if(names.begin(), names.end(), [this](const std::string& name) {
+      return store_.Find(prefix_ + name) != nullptr;
+    });
+    const std::string& name = found == names.end() ? *names.begin() : *found;
+    ATTENDANT_ASSIGN_OR_RETURN(const float* values,
+                               ReadTensor(store_, prefix_ + name, dims, "the config makes it"));
     to = TensorView<const float, rank>(values, dims);
     return absl::OkStatus();
   }
@@ -219,15 +264,15 @@ class Loader {
   const EncoderConfig& config_;
   const TensorNames& names_;
   TensorStore& store_;
-  std::vector<float>& no_segments_;
+  std::deque<std::vector<float>>& made_;
   std::string prefix_;
 };
 
 }  // namespace
 
-absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& directory) {
+absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& directory, absl::string_view adapter) {
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(directory + "/config.json"));
-  return LoadCheckpoint(config, directory);
+  return LoadCheckpoint(config, directory, adapter);
 }
 
 absl::StatusOr<EncoderConfig> ReadEncoderConfig(const std::string& directory) {
@@ -237,12 +282,15 @@ absl::StatusOr<EncoderConfig> ReadEncoderConfig(const std::string& directory) {
   return config.encoder;
 }
 
-absl::StatusOr<Checkpoint> LoadCheckpoint(const JsonNode& json, const std::string& directory) {
+absl::StatusOr<Checkpoint> LoadCheckpoint(const JsonNode& json, const std::string& directory,
+                                          absl::string_view adapter) {
   ATTENDANT_ASSIGN_OR_RETURN(const Family* family, FindFamily(json));
   ATTENDANT_ASSIGN_OR_RETURN(const FamilyConfig config, family->read_config(json));
   const auto storage = std::make_shared<Storage>();
   ATTENDANT_ASSIGN_OR_RETURN(storage->store, TensorStore::Open(directory));
-  absl::StatusOr<EncoderWeights> weights = Loader(config, family->names, *storage).Load();
+  const absl::Status merged = MergeAdapter(json, adapter, *storage->store);
+  absl::StatusOr<EncoderWeights> weights =
+      merged.ok() ? Loader(config, family->names, *storage).Load() : merged;
   if (!weights.ok()) {
     return absl::Status(weights.status().code(),
                         absl::StrCat(directory, ": ", weights.status().message()));
@@ -252,6 +300,14 @@ absl::StatusOr<Checkpoint> LoadCheckpoint(const JsonNode& json, const std::strin
   ATTENDANT_ASSIGN_OR_RETURN(
       checkpoint.classifier,
       ReadSequenceClassifier(json, config.encoder.hidden, directory, *storage->store));
+  ATTENDANT_ASSIGN_OR_RETURN(
+      checkpoint.token_heads,
+      ReadTokenHeads(json, config.encoder, checkpoint.weights, directory, *storage->store));
+  ATTENDANT_RETURN_IF_ERROR(ReadColbertHead(json, directory, config.encoder.hidden,
+                                            checkpoint.weights, *storage->store,
+                                            checkpoint.token_heads));
+  ATTENDANT_RETURN_IF_ERROR(ReadM3Heads(directory, config.encoder.hidden, checkpoint.token_heads,
+                                        checkpoint.unread_heads));
   return checkpoint;
 }
 

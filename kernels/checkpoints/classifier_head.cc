@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/checkpoints/classifier_head.h"
 
-#include <algorithm>
+#include <functional>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "kernels/checkpoints/head_fields.h"
+#include "kernels/checkpoints/read_tensor.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/config_fields.h"
@@ -38,6 +40,8 @@ constexpr HeadForm kForms[] = {
      "classifier.out_proj"},
     {"MPNetForSequenceClassification", "classifier.dense", HeadActivation::kTanh, "",
      "classifier.out_proj"},
+    {"DebertaV2ForSequenceClassification", "pooler.dense", HeadActivation::kGeluErf, "",
+     "classifier"},
     {"DistilBertForSequenceClassification", "pre_classifier", HeadActivation::kRelu, "",
      "classifier"},
     {"ElectraForSequenceClassification", "classifier.dense", HeadActivation::kGeluErf, "",
@@ -56,9 +60,9 @@ class Reader {
     ATTENDANT_RETURN_IF_ERROR(ReadOptions(head));
     ATTENDANT_ASSIGN_OR_RETURN(head.dense, ReadLinear(form.dense, hidden_));
     if (!form.norm.empty()) ATTENDANT_RETURN_IF_ERROR(ReadNorm(form.norm, head));
-    ATTENDANT_ASSIGN_OR_RETURN(const int64_t labels, CountLabels(form.out));
+    ATTENDANT_ASSIGN_OR_RETURN(const int64_t labels, CountLabels(config_, form.out, store_));
     ATTENDANT_ASSIGN_OR_RETURN(head.out, ReadLinear(form.out, labels));
-    ATTENDANT_RETURN_IF_ERROR(ReadLabels(head));
+    ATTENDANT_ASSIGN_OR_RETURN(head.labels, ReadLabels(config_, labels));
     ATTENDANT_ASSIGN_OR_RETURN(head.scores, ReadActivation(labels));
     return head;
   }
@@ -71,41 +75,31 @@ class Reader {
       return Unsupported(config_, "classifier_pooling", Quoted(pooling), "cls, mean");
     }
     head.pooling = pooling == "cls" ? Pooling::kCls : Pooling::kMean;
-    std::string activation = "gelu";
-    ATTENDANT_RETURN_IF_ERROR(config_.Read("classifier_activation", activation));
-    if (activation == "gelu") return absl::OkStatus();
-    return Unsupported(config_, "classifier_activation", Quoted(activation), "gelu");
+    ATTENDANT_RETURN_IF_ERROR(CheckText(config_, "classifier_activation", "gelu"));
+    return CheckText(config_, "pooler_hidden_act", "gelu");
   }
 
-  absl::StatusOr<std::vector<float>> ReadTensor(const std::string& name,
-                                                const std::vector<int64_t>& dims) {
-    const StoredTensor* tensor = store_.Find(name);
-    if (tensor == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "tensor `", name, "` is missing, expected shape [", absl::StrJoin(dims, ", "), "]"));
-    }
-    if (!std::equal(dims.begin(), dims.end(), tensor->dims.begin(), tensor->dims.end())) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "tensor `", name, "` has shape [", absl::StrJoin(tensor->dims, ", "),
-          "], the encoder and the config's labels make it [", absl::StrJoin(dims, ", "), "]"));
-    }
-    ATTENDANT_ASSIGN_OR_RETURN(const float* values, store_.Floats(*tensor));
-    int64_t count = 1;
-    for (const int64_t dim : dims) count *= dim;
+  absl::StatusOr<std::vector<float>> Read(const std::string& name,
+                                          const std::vector<int64_t>& dims) {
+    ATTENDANT_ASSIGN_OR_RETURN(
+        const float* values,
+        ReadTensor(store_, name, dims, "the encoder and the config's labels make it"));
+    const int64_t count =
+        std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<int64_t>());
     return std::vector<float>(values, values + count);
   }
 
   absl::StatusOr<std::vector<float>> ReadIfThere(const std::string& name,
                                                  const std::vector<int64_t>& dims) {
     if (store_.Find(name) == nullptr) return std::vector<float>();
-    return ReadTensor(name, dims);
+    return Read(name, dims);
   }
 
-  absl::StatusOr<SequenceClassifier::Linear> ReadLinear(absl::string_view name, int64_t outputs) {
-    if (name.empty()) return SequenceClassifier::Linear{};
-    SequenceClassifier::Linear linear{.outputs = outputs, .inputs = hidden_};
+  absl::StatusOr<HeadLinear> ReadLinear(absl::string_view name, int64_t outputs) {
+    if (name.empty()) return HeadLinear{};
+    HeadLinear linear{.outputs = outputs, .inputs = hidden_};
     ATTENDANT_ASSIGN_OR_RETURN(linear.weight,
-                               ReadTensor(absl::StrCat(name, ".weight"), {outputs, hidden_}));
+                               Read(absl::StrCat(name, ".weight"), {outputs, hidden_}));
     ATTENDANT_ASSIGN_OR_RETURN(linear.bias, ReadIfThere(absl::StrCat(name, ".bias"), {outputs}));
     return linear;
   }
@@ -113,34 +107,9 @@ class Reader {
   absl::Status ReadNorm(absl::string_view name, SequenceClassifier& head) {
     double epsilon = 1e-5;
     ATTENDANT_RETURN_IF_ERROR(config_.Read("norm_eps", epsilon));
-    head.norm_epsilon = static_cast<float>(epsilon);
-    ATTENDANT_ASSIGN_OR_RETURN(head.norm_gamma,
-                               ReadTensor(absl::StrCat(name, ".weight"), {hidden_}));
-    ATTENDANT_ASSIGN_OR_RETURN(head.norm_beta, ReadIfThere(absl::StrCat(name, ".bias"), {hidden_}));
-    return absl::OkStatus();
-  }
-
-  // As the config says, else as the tensor does.
-  absl::StatusOr<int64_t> CountLabels(absl::string_view out) const {
-    if (config_.Has("id2label")) {
-      ATTENDANT_ASSIGN_OR_RETURN(const JsonNode names, config_.Field("id2label"));
-      ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> keys, names.FieldNames());
-      if (keys.empty()) {
-        return absl::InvalidArgumentError(absl::StrCat(names.where(), " has no labels"));
-      }
-      return static_cast<int64_t>(keys.size());
-    }
-    const StoredTensor* tensor = store_.Find(absl::StrCat(out, ".weight"));
-    return tensor == nullptr || tensor->dims.empty() ? 2 : tensor->dims[0];
-  }
-
-  absl::Status ReadLabels(SequenceClassifier& head) const {
-    for (int64_t i = 0; i < head.out.outputs; ++i) {
-      head.labels.push_back(absl::StrCat("LABEL_", i));
-      if (!config_.Has("id2label")) continue;
-      ATTENDANT_ASSIGN_OR_RETURN(const JsonNode names, config_.Field("id2label"));
-      ATTENDANT_RETURN_IF_ERROR(names.Require(absl::StrCat(i), head.labels.back()));
-    }
+    head.norm.epsilon = static_cast<float>(epsilon);
+    ATTENDANT_ASSIGN_OR_RETURN(head.norm.gamma, Read(absl::StrCat(name, ".weight"), {hidden_}));
+    ATTENDANT_ASSIGN_OR_RETURN(head.norm.beta, ReadIfThere(absl::StrCat(name, ".bias"), {hidden_}));
     return absl::OkStatus();
   }
 
@@ -169,15 +138,6 @@ class Reader {
   const int64_t hidden_;
   TensorStore& store_;
 };
-
-absl::StatusOr<std::string> FirstArchitecture(const JsonNode& config) {
-  std::string name;
-  if (!config.Has("architectures")) return name;
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode list, config.Field("architectures"));
-  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> names, list.Elements());
-  if (!names.empty()) ATTENDANT_RETURN_IF_ERROR(names.front().Get(name));
-  return name;
-}
 
 }  // namespace
 

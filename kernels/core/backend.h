@@ -19,8 +19,9 @@ namespace attendant {
 
 // Facts about a prepared model, for logs and metrics.
 struct PreparedInfo {
-  std::string backend;  // "cpu", "cuda", "reference"
-  std::string isa;      // instruction set chosen at run time, e.g. "avx512_bf16"
+  std::string backend;          // "cpu", "cuda", "reference"
+  std::string isa;              // instruction set chosen at run time, e.g. "avx512_bf16"
+  std::string matmul = "auto";  // who was chosen to compute matmuls, where that can be chosen
   // "tiles:" and the instruction set, oneDNN's name for its kernel, as
   // "brg_matmul:avx512_core_amx", both joined by ", " or "cublasLt". Empty: the back end does not
   // say.
@@ -76,7 +77,8 @@ class Backend {
   virtual absl::string_view name() const = 0;
   virtual BackendDefaults defaults() const { return {}; }
 
-  // OK when this machine has fast kernels for `dtype`; else UNIMPLEMENTED, saying what is missing.
+  // OK when this machine has fast kernels for `dtype`; else UNIMPLEMENTED, naming the missing
+  // instructions.
   virtual absl::Status Supports(DType dtype) const = 0;
 
   // The fastest format on this machine whose answers stay within rounding of f32's.

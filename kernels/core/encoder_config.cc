@@ -49,6 +49,35 @@ absl::Status CheckRotary(const char* name, const Rotary& rotary) {
                                                  ", both must be finite and above 0"));
 }
 
+// What the terms of kDisentangled are not defined with.
+absl::Status ValidateDisentangled(const EncoderConfig& config) {
+  const char* other = nullptr;
+  if (config.key_heads() != config.heads) other = "kv_heads";
+  if (config.query_key_norm) other = "query_key_norm";
+  if (config.positions == Positions::kRotary) other = "rotary positions";
+  if (config.local_layers.any()) other = "local_layers";
+  if (config.causal) other = "causal";
+  if (other == nullptr) {
+    return CheckWeightSize("score_bias", config.bias_buckets, config.hidden);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("score_bias is kDisentangled, it does not go with ", other));
+}
+
+absl::Status ValidateBias(const EncoderConfig& config) {
+  const bool disentangled = config.score_bias == ScoreBias::kDisentangled;
+  if (config.score_bias != ScoreBias::kBuckets && !disentangled) return absl::OkStatus();
+  ATTENDANT_RETURN_IF_ERROR(CheckBounds({{"bias_buckets", config.bias_buckets, kMaxRows}}));
+  // Each half has exact buckets, and then logarithmic ones up to the distance.
+  const int64_t least = config.bias_buckets / 4 + (disentangled ? 2 : 1);
+  if (config.bias_buckets % 4 == 0 && config.bias_max_distance >= least) {
+    return disentangled ? ValidateDisentangled(config) : absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "bias_buckets is ", config.bias_buckets, " and bias_max_distance ", config.bias_max_distance,
+      ": the first must be a multiple of 4, the second at least ", least));
+}
+
 absl::Status ValidatePositions(const EncoderConfig& config) {
   if (config.positions == Positions::kRotary) {
     if (config.head_dim() % 2 != 0) {
@@ -62,18 +91,18 @@ absl::Status ValidatePositions(const EncoderConfig& config) {
     ATTENDANT_RETURN_IF_ERROR(
         CheckBounds({{"max_positions", config.max_positions, kMaxComputedPositions}}));
   }
-  if (config.score_bias != ScoreBias::kBuckets) return absl::OkStatus();
-  ATTENDANT_RETURN_IF_ERROR(CheckBounds({{"bias_buckets", config.bias_buckets, kMaxRows}}));
-  // Each half has exact buckets, and then logarithmic ones up to the distance.
-  if (config.bias_buckets % 4 == 0 && config.bias_max_distance > config.bias_buckets / 4) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "bias_buckets is ", config.bias_buckets, " and bias_max_distance ", config.bias_max_distance,
-      ": the first must be a multiple of 4, the second above a quarter of it"));
+  return ValidateBias(config);
+}
+
+absl::Status CheckScale(const char* name, float scale, bool zero) {
+  if (std::isfinite(scale) && (scale > 0 || (zero && scale == 0))) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " is ", scale, ", it must be finite and above 0"));
 }
 
 absl::Status ValidateLayers(const EncoderConfig& config) {
+  ATTENDANT_RETURN_IF_ERROR(CheckScale("query_scale", config.query_scale, true));
+  ATTENDANT_RETURN_IF_ERROR(CheckScale("embedding_scale", config.embedding_scale, false));
   if (config.local_layers.any()) {
     ATTENDANT_RETURN_IF_ERROR(CheckBounds({{"window", config.window, kMaxRows}}));
   }
@@ -114,6 +143,9 @@ absl::Status CheckComputed(absl::string_view backend, const EncoderConfig& compu
            {"kv_heads", computed.kv_heads == config.kv_heads},
            {"query_key_norm", computed.query_key_norm == config.query_key_norm},
            {"causal", computed.causal == config.causal},
+           {"unattended_tokens", computed.unattended_tokens == config.unattended_tokens},
+           {"query_scale", computed.query_scale == config.query_scale},
+           {"embedding_scale", computed.embedding_scale == config.embedding_scale},
            {"gated_ffn", computed.gated_ffn == config.gated_ffn},
            {"positions", computed.positions == config.positions},
            {"score_bias", computed.score_bias == config.score_bias},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bitset>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,7 +14,7 @@ namespace attendant {
 // The feed-forward network's nonlinearity. The two GELUs differ by up to 5e-4: follow the model.
 enum class Activation : uint8_t { kGeluErf, kGeluTanh, kRelu, kSilu };
 
-// What an encoder's first states are made from.
+// The sources of an encoder's first states.
 enum class EncoderInput : uint8_t {
   kTokens,  // ids, segments and learned positions: the sum of their embeddings, then a norm
   kStates,  // the caller's own states
@@ -23,6 +24,7 @@ enum class EncoderInput : uint8_t {
 enum class NormPlace : uint8_t {
   kPost,  // x = norm(x + branch(x))
   kPre,   // x = x + branch(norm(x))
+  kBoth,  // x = x + output_norm(branch(norm(x)))
 };
 
 enum class NormKind : uint8_t {
@@ -43,12 +45,14 @@ enum class Positions : uint8_t {
   kNone,     // not at all, or by the score bias
 };
 
-// What is added to a scaled score, for each head by the distance from the query's position to the
-// key's; the same in all layers.
+// A term added to a score, for each head by the distance from the query's position to the key's.
 enum class ScoreBias : uint8_t {
   kNone,
-  kBuckets,  // a weight for each bucket of distances, as in T5
-  kAlibi,    // -slope * |distance| (Press, Smith, Lewis 2022)
+  kBuckets,  // a weight for each bucket of distances, as in T5; the same in all layers
+  kAlibi,    // -slope * |distance| (Press, Smith, Lewis 2022); likewise
+  // (q key(r) + query(r) k) * scale (He et al. 2021), for the embedding r [hidden] of the bucket
+  // (DisentangledBucket), and the layer's own query and key.
+  kDisentangled,
 };
 
 // Rotary positions: pair i of a head, values i and i + head_dim / 2, turns by
@@ -68,12 +72,12 @@ inline constexpr int64_t kMaxComputedPositions = 1 << 17;
 //   x = input
 //   attention, then ffn, of every layer:  x = norm(x + branch(x)), or as norm_place has it
 //     attention(x) = attention_output(heads(query(x), key(x), value(x)))
-//     heads(q, k, v) = softmax(q k^T / sqrt(head_dim) + score bias) v, of each head
+//     heads(q, k, v) = softmax(q k^T * scale + score bias) v, of each head
 //     ffn(x)       = ffn_down(activation(ffn_up(x))), or
 //                    ffn_down(activation(ffn_gate(x)) * ffn_up(x)) where gated_ffn
 //   x = final_norm(x), where there is one
 //
-// A back end computes what a switch says, or refuses it by its name (CheckComputed); none knows a
+// A back end computes a switch, or refuses it by its name (CheckComputed); none knows a
 // model family. A new switch is a field whose default is BERT's, and a line of CheckComputed. Plain
 // data, fixed once loaded.
 struct EncoderConfig {
@@ -98,11 +102,14 @@ struct EncoderConfig {
   int64_t kv_heads = 0;         // so many heads of keys and values share all queries, or 0: heads
   bool query_key_norm = false;  // a kRms of each head of queries and keys, before they turn
   bool causal = false;          // a query attends to keys at its place and before only
+  bool unattended_tokens = false;  // a sequence may end in tokens that none attends to
+  float query_scale = 0;           // scale of scores, or 0: 1 / sqrt(head_dim)
+  float embedding_scale = 1;       // a factor of embeddings of tokens
   Positions positions = Positions::kLearned;
   Rotary rotary{};        // kRotary only
   Rotary local_rotary{};  // likewise, of local layers
   ScoreBias score_bias = ScoreBias::kNone;
-  int64_t bias_buckets = 0;       // kBuckets only: half of them for keys behind the query
+  int64_t bias_buckets = 0;       // of both that have some: half of them for keys behind the query
   int64_t bias_max_distance = 0;  // likewise: from there on all distances share a bucket
   // A query of a local layer attends to keys at positions up to `window` before and after its own.
   int64_t window = 0;
@@ -115,6 +122,10 @@ struct EncoderConfig {
   int64_t qkv_width() const { return context_width() + 2 * key_width(); }
   int64_t ffn_inputs() const { return gated_ffn ? 2 * ffn : ffn; }  // of gate and up together
   bool is_local(int64_t layer) const { return local_layers[static_cast<size_t>(layer)]; }
+  float score_scale() const {
+    return query_scale > 0 ? query_scale : 1 / std::sqrt(static_cast<float>(head_dim()));
+  }
+  bool norms_outputs() const { return norm_place == NormPlace::kBoth; }
   // Attention looks at distances between positions.
   bool is_relative() const { return score_bias != ScoreBias::kNone || local_layers.any(); }
   friend bool operator==(const EncoderConfig&, const EncoderConfig&) = default;

@@ -30,6 +30,9 @@ void CheckLayer(const EncoderConfig& config, const EncoderLayerWeights& layer,
   checker.Check(name + ".ffn_up", layer.ffn_up, config.ffn, config.hidden);
   checker.Check(name + ".ffn_down", layer.ffn_down, config.hidden, config.ffn);
   checker.Check(name + ".ffn_norm", layer.ffn_norm, config.hidden);
+  if (!config.norms_outputs()) return;
+  checker.Check(name + ".attention_output_norm", layer.attention_output_norm, config.hidden);
+  checker.Check(name + ".ffn_output_norm", layer.ffn_output_norm, config.hidden);
 }
 
 }  // namespace
@@ -56,6 +59,8 @@ absl::Status ValidateWeights(const EncoderConfig& config, const EncoderWeights& 
   }
   if (config.score_bias == ScoreBias::kBuckets) {
     checker.Check<2>("score_bias", weights.score_bias, {config.bias_buckets, config.heads});
+  } else if (config.score_bias == ScoreBias::kDisentangled) {
+    checker.Check<2>("score_bias", weights.score_bias, {config.bias_buckets, config.hidden});
   }
   if (config.final_norm) checker.Check("final_norm", weights.final_norm, config.hidden);
   return checker.status();

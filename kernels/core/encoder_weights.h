@@ -38,11 +38,13 @@ struct MultiHeadWeights {
 // [hidden, context_width].
 struct EncoderLayerWeights : MultiHeadWeights {
   LayerNormWeights attention_norm;
-  LayerNormWeights query_norm, key_norm;  // gamma [head_dim], where the config has them
-  LinearWeights ffn_gate;                 // [ffn, hidden], where the ffn is gated
-  LinearWeights ffn_up;                   // [ffn, hidden]
-  LinearWeights ffn_down;                 // [hidden, ffn]
+  LayerNormWeights attention_output_norm;  // of kBoth, as ffn_output_norm
+  LayerNormWeights query_norm, key_norm;   // gamma [head_dim], where the config has them
+  LinearWeights ffn_gate;                  // [ffn, hidden], where the ffn is gated
+  LinearWeights ffn_up;                    // [ffn, hidden]
+  LinearWeights ffn_down;                  // [hidden, ffn]
   LayerNormWeights ffn_norm;
+  LayerNormWeights ffn_output_norm;
 };
 
 // Views of a whole encoder's tensors. `storage` keeps the memory alive that they point into (a
@@ -54,8 +56,9 @@ struct EncoderWeights {
   TensorView<const float, 2> segment_embedding;   // [segment_types, hidden]
   LayerNormWeights embedding_norm;                // where the config has one
   std::vector<EncoderLayerWeights> layers;
-  LayerNormWeights final_norm;            // where the config has one
-  TensorView<const float, 2> score_bias;  // [bias_buckets, heads], of kBuckets
+  LayerNormWeights final_norm;  // where the config has one
+  // [bias_buckets, heads] of kBuckets, [bias_buckets, hidden] of kDisentangled
+  TensorView<const float, 2> score_bias;
   std::shared_ptr<const void> storage;
 };
 

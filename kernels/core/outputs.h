@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -15,12 +16,20 @@ enum class Pooling : uint8_t {
   kCls,   // its first token
   kMax,   // largest value of each dimension
   kLast,  // its last token
+  // The kinds that PoolTokens alone computes, no back end.
+  kMeanSqrtLen,   // the sum of its tokens / sqrt(their number)
+  kWeightedMean,  // average; a token at position p counts p + 1 times
 };
+
+// Whether SequenceOutputs may ask for it.
+constexpr bool IsPooledByBackEnds(Pooling pooling) {
+  return pooling != Pooling::kMeanSqrtLen && pooling != Pooling::kWeightedMean;
+}
 
 // The outputs that one sequence of a batch asks for.
 struct SequenceOutputs {
   bool last_hidden_state = false;
-  Pooling pooling = Pooling::kNone;
+  Pooling pooling = Pooling::kNone;  // IsPooledByBackEnds
   bool normalize = false;  // divide by the L2 norm, after truncation; a zero vector stays zero
   int64_t dims = 0;        // keep the first `dims` dimensions of the pooled vector; 0 keeps all
 
@@ -32,13 +41,19 @@ struct SequenceOutputs {
 struct LayerOutputs {
   std::span<const int32_t> attention_layers;  // each of [0, layers)
   std::span<const int32_t> attention_heads;   // each of [0, heads)
-  // softmax(q k^T / sqrt(head_dim)): [attention_layers, attention_heads, len, len]; a row is a
-  // query and sums to 1.
+  // softmax(q k^T / sqrt(head_dim)): [attention_layers, attention_heads, queries(len), len]; a row
+  // is a query and sums to 1.
   float* attention_weights = nullptr;
 
   std::span<const int32_t> hidden_layers;  // each of [0, layers]: 0 is the first layer's input,
                                            // i > 0 is the i-th layer's output
   float* hidden_states = nullptr;          // [hidden_layers, len, hidden]
+
+  int64_t attention_queries = 0;  // rows for the first so many tokens only; 0: for all
+
+  int64_t queries(int64_t len) const {
+    return attention_queries > 0 ? std::min(attention_queries, len) : len;
+  }
 };
 
 struct OutputSpec {

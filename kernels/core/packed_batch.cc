@@ -29,16 +29,19 @@ void PackedBatch::Clear() {
   positions_.clear();
   segment_ids_.clear();
   seq_starts_.resize(1);
+  keys_.clear();
 }
 
 void PackedBatch::Append(std::span<const int32_t> token_ids, std::span<const int32_t> positions,
-                         std::span<const int32_t> segment_ids) {
-  ATTENDANT_CHECK(!token_ids.empty());
+                         std::span<const int32_t> segment_ids, int64_t keys) {
+  const auto len = static_cast<int64_t>(token_ids.size());
+  ATTENDANT_CHECK(len > 0 && keys >= 0 && keys <= len);
   ATTENDANT_CHECK(positions.size() == token_ids.size() && segment_ids.size() == token_ids.size());
   token_ids_.insert(token_ids_.end(), token_ids.begin(), token_ids.end());
   positions_.insert(positions_.end(), positions.begin(), positions.end());
   segment_ids_.insert(segment_ids_.end(), segment_ids.begin(), segment_ids.end());
   seq_starts_.push_back(tokens());
+  keys_.push_back(keys == 0 ? len : keys);
 }
 
 int64_t PackedBatch::max_len() const {

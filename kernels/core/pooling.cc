@@ -28,12 +28,30 @@ void PoolMax(TensorView<const float, 2> states, int64_t dims, float* pooled) {
   }
 }
 
-// x / max(|x|, 1e-12), as torch.nn.functional.normalize has it.
-void NormalizeL2(int64_t dims, float* values) {
-  double squares = 0;
-  for (int64_t j = 0; j < dims; ++j) squares += static_cast<double>(values[j]) * values[j];
-  const float scale = static_cast<float>(1.0 / std::max(std::sqrt(squares), 1e-12));
-  for (int64_t j = 0; j < dims; ++j) values[j] *= scale;
+// pooled[j] = sum over t of weight[t] * tokens[t, j] / sum of the weights
+void PoolWeightedMean(TensorView<const float, 2> tokens, std::span<const int32_t> positions,
+                      float* pooled) {
+  const int64_t hidden = tokens.dim(1);
+  std::fill_n(pooled, hidden, 0.0f);
+  float weights = 0;
+  for (int64_t t = 0; t < tokens.dim(0); ++t) {
+    const float weight = static_cast<float>(positions[static_cast<size_t>(t)]) + 1.0f;
+    const float* row = tokens.row(t);
+    for (int64_t j = 0; j < hidden; ++j) pooled[j] += weight * row[j];
+    weights += weight;
+  }
+  for (int64_t j = 0; j < hidden; ++j) pooled[j] /= weights;
+}
+
+// `tokens` [those that are left, hidden], at least one.
+void PoolKind(Pooling kind, TensorView<const float, 2> tokens, std::span<const int32_t> positions,
+              float* pooled) {
+  if (kind == Pooling::kWeightedMean) return PoolWeightedMean(tokens, positions, pooled);
+  const bool sqrt_len = kind == Pooling::kMeanSqrtLen;
+  PoolSequence(tokens, {.pooling = sqrt_len ? Pooling::kMean : kind}, pooled);
+  if (!sqrt_len) return;
+  const float scale = std::sqrt(static_cast<float>(tokens.dim(0)));
+  for (int64_t j = 0; j < tokens.dim(1); ++j) pooled[j] *= scale;
 }
 
 }  // namespace
@@ -55,9 +73,53 @@ void PoolSequence(TensorView<const float, 2> states, const SequenceOutputs& spec
       std::copy_n(states.row(states.dim(0) - 1), dims, pooled);
       break;
     case Pooling::kNone:
+    case Pooling::kMeanSqrtLen:
+    case Pooling::kWeightedMean:
       ATTENDANT_CHECK(false);
   }
-  if (spec.normalize) NormalizeL2(dims, pooled);
+  if (spec.normalize) NormalizeL2({pooled, static_cast<size_t>(dims)});
+}
+
+void PoolTokens(TensorView<const float, 2> states, std::span<const int32_t> positions,
+                std::span<const Pooling> kinds, int32_t first_position, float* pooled) {
+  const int64_t len = states.dim(0), hidden = states.dim(1);
+  const int64_t first =
+      std::lower_bound(positions.begin(), positions.end(), first_position) - positions.begin();
+  for (const Pooling kind : kinds) {
+    if (first < len) {
+      PoolKind(kind, {states.row(first), {len - first, hidden}},
+               positions.subspan(static_cast<size_t>(first)), pooled);
+    } else if (kind == Pooling::kCls) {
+      std::copy_n(states.row(0), hidden, pooled);
+    } else {
+      std::fill_n(pooled, hidden, 0.0f);
+    }
+    pooled += hidden;
+  }
+}
+
+void PoolSpan(TensorView<const float, 2> states, std::span<const int32_t> positions,
+              std::span<const Pooling> kinds, TokenSpan span, float* pooled) {
+  const auto row_of = [&](int32_t position) -> int64_t {
+    return std::lower_bound(positions.begin(), positions.end(), position) - positions.begin();
+  };
+  const int64_t first = row_of(span.begin), end = row_of(span.end), hidden = states.dim(1);
+  for (const Pooling kind : kinds) {
+    if (first < end) {
+      PoolKind(kind, {states.row(first), {end - first, hidden}},
+               positions.subspan(static_cast<size_t>(first)), pooled);
+    } else {
+      std::fill_n(pooled, hidden, 0.0f);
+    }
+    pooled += hidden;
+  }
+}
+
+void NormalizeL2(std::span<float> values) {
+  double squares = 0;
+  for (const float value : values) squares += static_cast<double>(value) * value;
+  const float scale = static_cast<float>(1.0 / std::max(std::sqrt(squares), 1e-12));
+  for (float& value : values) value *= scale;
 }
 
 }  // namespace attendant

@@ -10,6 +10,8 @@
 
 namespace attendant {
 
+class ThreadPool;
+
 // The largest batch a session takes; it allocates for that when it is made, and never again.
 struct SessionLimits {
   int64_t max_batch_tokens = 0;
@@ -36,13 +38,17 @@ class Session {
   // usable. UNAVAILABLE when its device is lost: this session never works again.
   virtual absl::Status Run(const PackedBatch& batch, const OutputSpec& spec, Outputs& outputs) = 0;
 
-  // From now on Run may end early while `*stop` is true, with undefined results: nobody waits for
-  // them. Null: never. `stop` must live until the next call. A session may ignore it.
+  // From now on Run may end early while `*stop` is true, with undefined results: no request waits
+  // for them. Null: never. `stop` must live until the next call. A session may ignore it.
   virtual void StopWhen(const std::atomic<bool>* /*stop*/) {}
 
   // The calling thread is the one that calls Run from now on: it takes its place in the session's
   // team.
   virtual void PlaceCaller() {}
+
+  // The session's threads, for work on its outputs between two of its Runs, by the caller of Run.
+  // Null: it has none.
+  virtual ThreadPool* pool() { return nullptr; }
 
   // Bytes that the session holds for itself; they do not grow.
   virtual int64_t arena_bytes() const { return 0; }

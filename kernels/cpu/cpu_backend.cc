@@ -35,7 +35,7 @@ class CpuBackend final : public Backend {
                                                            DType dtype) const override {
     ATTENDANT_RETURN_IF_ERROR(Supports(dtype));
     return cpu::CpuEncoder::Create(config, std::move(weights),
-                                   {dtype, level_.kernels, load_threads_}, CpuIsaName(level_.isa));
+                                   {dtype, level_.kernels, load_threads_}, level_);
   }
 
  private:
@@ -52,7 +52,8 @@ class CpuBackend final : public Backend {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(const CpuBackendOptions& options) {
-  ATTENDANT_ASSIGN_OR_RETURN(const cpu::IsaLevel* level, cpu::FindIsaLevel(options.isa));
+  ATTENDANT_ASSIGN_OR_RETURN(const cpu::IsaLevel* level,
+                             cpu::FindIsaLevel(options.isa, options.matmul));
   return std::make_unique<CpuBackend>(*level, options.load_threads);
 }
 

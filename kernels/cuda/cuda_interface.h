@@ -16,7 +16,7 @@
  *
  * Change it only together with ATTENDANT_CUDA_INTERFACE_VERSION: a library of another version is
  * refused. */
-#define ATTENDANT_CUDA_INTERFACE_VERSION 1u
+#define ATTENDANT_CUDA_INTERFACE_VERSION 2u
 
 #ifdef __cplusplus
 extern "C" {
@@ -122,10 +122,11 @@ typedef struct {
   int64_t num_attention_layers;
   const int32_t* attention_heads;
   int64_t num_attention_heads;
-  float* attention_weights; /* [attention_layers, attention_heads, len, len] */
+  float* attention_weights; /* [attention_layers, attention_heads, queries, len] */
   const int32_t* hidden_layers;
   int64_t num_hidden_layers;
-  float* hidden_states; /* [hidden_layers, len, hidden] */
+  float* hidden_states;      /* [hidden_layers, len, hidden] */
+  int64_t attention_queries; /* queries: the first so many tokens, at most len; 0: len */
 } AttendantCudaLayerOutputs;
 
 typedef struct {

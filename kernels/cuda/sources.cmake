@@ -15,3 +15,6 @@ set(attendant_cuda_engine_sources
 
 list(TRANSFORM attendant_cuda_kernel_sources PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 list(TRANSFORM attendant_cuda_engine_sources PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
+
+# The shared library compiles it once more: a unity build must leave it a member of its own.
+set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/engine/interface.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

@@ -2,7 +2,9 @@
 #include "kernels/io/tensor_store.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <new>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -24,22 +26,52 @@ absl::Status Bad(const StoredTensor& tensor, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("tensor ", Quoted(tensor.name), ": ", what));
 }
 
+size_t CountElements(const StoredTensor& tensor) {
+  size_t elements = 1;
+  for (const int64_t dim : tensor.dims) elements *= static_cast<size_t>(dim);
+  return elements;
+}
+
+absl::Status CheckFinite(const StoredTensor& tensor, std::span<const float> values) {
+  const int64_t index = FirstNonFinite(values);
+  if (index < 0) return absl::OkStatus();
+  return Bad(tensor, absl::StrCat("value ", index, " of ", values.size(), " is ",
+                                  values[static_cast<size_t>(index)], ", expected finite numbers"));
+}
+
+// How to convert weights that PyTorch pickled, if the folder has such ones.
+std::string HintFor(const std::string& directory) {
+  std::error_code error;
+  const std::filesystem::path folder(directory);
+  if (!std::filesystem::exists(folder / "pytorch_model.bin", error) &&
+      !std::filesystem::exists(folder / "pytorch_model.bin.index.json", error)) {
+    return "";
+  }
+  return "; pytorch_model.bin is a Python pickle, which is not read. To convert it, run in that "
+         "folder: python3 -c \"import glob, torch, safetensors.torch as s; s.save_file({k: "
+         "v.clone().contiguous() for f in glob.glob('pytorch_model*.bin') for k, v in "
+         "torch.load(f, weights_only=True).items()}, 'model.safetensors')\"";
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TensorStore>> TensorStore::Open(const std::string& directory) {
+  absl::StatusOr<std::unique_ptr<TensorStore>> single =
+      OpenFile(absl::StrCat(directory, "/model.safetensors"));
+  if (!absl::IsNotFound(single.status())) return single;
   std::unique_ptr<TensorStore> store(new TensorStore);
-  absl::StatusOr<SafetensorsFile> file =
-      SafetensorsFile::Open(absl::StrCat(directory, "/model.safetensors"));
-  if (file.ok()) {
-    store->files_.push_back(*std::move(file));
-    for (const StoredTensor& tensor : store->files_.back().tensors()) {
-      store->tensors_[tensor.name] = &tensor;
-    }
-    return store;
-  }
-  if (!absl::IsNotFound(file.status())) return file.status();
   const std::string index_path = absl::StrCat(directory, "/model.safetensors.index.json");
   ATTENDANT_RETURN_IF_ERROR(store->OpenShards(directory, index_path));
+  return store;
+}
+
+absl::StatusOr<std::unique_ptr<TensorStore>> TensorStore::OpenFile(const std::string& path) {
+  std::unique_ptr<TensorStore> store(new TensorStore);
+  ATTENDANT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(path));
+  store->files_.push_back(std::move(file));
+  for (const StoredTensor& tensor : store->files_.back().tensors()) {
+    store->tensors_[tensor.name] = &tensor;
+  }
   return store;
 }
 
@@ -47,7 +79,7 @@ absl::Status TensorStore::OpenShards(const std::string& directory, const std::st
   absl::StatusOr<JsonNode> index = ReadJsonFile(index_path);
   if (absl::IsNotFound(index.status())) {
     return absl::NotFoundError(absl::StrCat(directory, " has neither model.safetensors nor ",
-                                            "model.safetensors.index.json"));
+                                            "model.safetensors.index.json", HintFor(directory)));
   }
   ATTENDANT_RETURN_IF_ERROR(index);
   ATTENDANT_ASSIGN_OR_RETURN(JsonNode weight_map, index->Field("weight_map"));
@@ -84,27 +116,37 @@ const StoredTensor* TensorStore::Find(absl::string_view name) const {
   return found == tensors_.end() ? nullptr : found->second;
 }
 
+absl::StatusOr<std::span<float>> TensorStore::Convert(const StoredTensor& tensor) {
+  const size_t elements = CountElements(tensor);
+  std::unique_ptr<float[]> copy(new (std::nothrow) float[elements]);
+  if (copy == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("tensor ", Quoted(tensor.name), ": no memory for ", elements, " values"));
+  }
+  const std::span<float> values(copy.get(), elements);
+  const absl::Status status = ConvertToFloat(tensor.dtype, tensor.data, values);
+  if (!status.ok()) return Bad(tensor, status.message());
+  converted_.push_back(std::move(copy));
+  return values;
+}
+
+absl::StatusOr<std::span<float>> TensorStore::AddCopy(const std::string& name,
+                                                      const StoredTensor& tensor) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::span<float> values, Convert(tensor));
+  ATTENDANT_RETURN_IF_ERROR(CheckFinite(tensor, values));
+  tensors_[name] = &added_.emplace_back(StoredTensor{
+      .name = name, .dtype = "F32", .dims = tensor.dims, .data = std::as_bytes(values)});
+  return values;
+}
+
 absl::StatusOr<const float*> TensorStore::Floats(const StoredTensor& tensor) {
-  size_t elements = 1;
-  for (int64_t dim : tensor.dims) elements *= static_cast<size_t>(dim);
   const auto* values = reinterpret_cast<const float*>(tensor.data.data());
   const bool aligned = reinterpret_cast<uintptr_t>(tensor.data.data()) % alignof(float) == 0;
   if (tensor.dtype != "F32" || !aligned) {
-    std::unique_ptr<float[]> copy(new (std::nothrow) float[elements]);
-    if (copy == nullptr) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("tensor ", Quoted(tensor.name), ": no memory for ", elements, " values"));
-    }
-    absl::Status status = ConvertToFloat(tensor.dtype, tensor.data, {copy.get(), elements});
-    if (!status.ok()) return Bad(tensor, status.message());
-    values = copy.get();
-    converted_.push_back(std::move(copy));
+    ATTENDANT_ASSIGN_OR_RETURN(const std::span<float> copy, Convert(tensor));
+    values = copy.data();
   }
-  const int64_t index = FirstNonFinite({values, elements});
-  if (index >= 0) {
-    return Bad(tensor, absl::StrCat("value ", index, " of ", elements, " is ", values[index],
-                                    ", expected finite numbers"));
-  }
+  ATTENDANT_RETURN_IF_ERROR(CheckFinite(tensor, {values, CountElements(tensor)}));
   return values;
 }
 

@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,13 @@ namespace attendant {
 // Thread-compatible.
 class TensorStore {
  public:
-  // NOT_FOUND when the folder has neither file; else SafetensorsFile::Open's errors, and
+  // NOT_FOUND when the folder has neither file, with a way to convert pytorch_model.bin where that
+  // is there; else SafetensorsFile::Open's errors, and
   // INVALID_ARGUMENT for an index that names a file outside the folder or a tensor that is not
   // there.
   static absl::StatusOr<std::unique_ptr<TensorStore>> Open(const std::string& directory);
+  // Those of one file alone. SafetensorsFile::Open's errors.
+  static absl::StatusOr<std::unique_ptr<TensorStore>> OpenFile(const std::string& path);
 
   const StoredTensor* Find(absl::string_view name) const;  // nullptr: no such tensor
 
@@ -37,16 +41,25 @@ class TensorStore {
   // not fit in memory.
   absl::StatusOr<const float*> Floats(const StoredTensor& tensor);
 
+  // Gives a tensor another name too. REQUIRES: `tensor` came from Find.
+  void AddName(const std::string& name, const StoredTensor& tensor) { tensors_[name] = &tensor; }
+  // Adds the tensor `name`: an f32 copy of `tensor`, valid as long as this store, which the caller
+  // may change until Floats reads it. REQUIRES: `tensor` came from Find. Errors are Floats's.
+  absl::StatusOr<std::span<float>> AddCopy(const std::string& name, const StoredTensor& tensor);
+
  private:
   TensorStore() = default;
   absl::Status OpenShards(const std::string& directory, const std::string& index_path);
   absl::StatusOr<const SafetensorsFile*> OpenShard(const std::string& directory,
                                                    const std::string& name);
+  // An f32 copy, which lives as long as this store.
+  absl::StatusOr<std::span<float>> Convert(const StoredTensor& tensor);
 
   std::deque<SafetensorsFile> files_;
   std::map<std::string, const SafetensorsFile*> shards_;             // by file name
   std::map<std::string, const StoredTensor*, std::less<>> tensors_;  // by tensor name
   std::vector<std::unique_ptr<float[]>> converted_;
+  std::deque<StoredTensor> added_;  // of AddCopy
 };
 
 }  // namespace attendant

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <new>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/base/distances.h"
@@ -38,7 +40,10 @@ class ReferenceEncoder final : public PreparedEncoder {
   ReferenceEncoder(const EncoderConfig& config, EncoderWeights weights)
       : config_(config),
         weights_(std::move(weights)),
-        info_{.backend = "reference", .isa = "plain"} {}
+        alibi_slopes_(AlibiSlopes(config.heads)),
+        info_{.backend = "reference", .isa = "plain"} {
+    if (config.score_bias == ScoreBias::kDisentangled) ProjectDistances();
+  }
 
   const EncoderConfig& config() const override { return config_; }
   const PreparedInfo& info() const override { return info_; }
@@ -59,17 +64,22 @@ class ReferenceEncoder final : public PreparedEncoder {
         [&](int64_t layer, const Matrix& q, const Matrix& k, const Matrix& v) {
           const std::span<const int32_t> positions = batch.positions().subspan(
               static_cast<size_t>(batch.seq_start(index)), static_cast<size_t>(batch.len(index)));
-          const auto offset = [&](int64_t head, int64_t query, int64_t key) {
-            return OffsetOf(layer, head,
-                            int64_t{positions[static_cast<size_t>(key)]} -
-                                positions[static_cast<size_t>(query)]);
-          };
           const EncoderLayerWeights& weights = weights_.layers[static_cast<size_t>(layer)];
           const Matrix turned_q = Placed(q, config_.heads, weights.query_norm, layer, positions),
                        turned_k =
                            Placed(k, config_.key_heads(), weights.key_norm, layer, positions);
-          WriteAttentionWeights(turned_q, turned_k, layer, offset, wanted);
-          return reference::SelfAttention(turned_q, turned_k, v, config_.heads, offset);
+          const auto offset = [&](int64_t head, int64_t query, int64_t key) {
+            if (key >= batch.keys(index)) return -std::numeric_limits<double>::infinity();
+            const int64_t distance = int64_t{positions[static_cast<size_t>(key)]} -
+                                     positions[static_cast<size_t>(query)];
+            return config_.score_bias == ScoreBias::kDisentangled
+                       ? Disentangled(layer, head, {turned_q, query}, {turned_k, key}, distance)
+                       : OffsetOf(layer, head, distance);
+          };
+          const reference::Scores scores{config_.heads, static_cast<double>(config_.score_scale()),
+                                         offset};
+          WriteAttentionWeights(turned_q, turned_k, layer, scores, wanted);
+          return reference::SelfAttention(turned_q, turned_k, v, scores);
         },
         [&](int64_t layer, const Matrix& x) { WriteHiddenState(x, layer, wanted); });
   }
@@ -81,7 +91,9 @@ class ReferenceEncoder final : public PreparedEncoder {
       const auto row = static_cast<size_t>(batch.seq_start(index) + t);
       const float* token = weights_.token_embedding.row(batch.token_ids()[row]);
       const float* segment = weights_.segment_embedding.row(batch.segment_ids()[row]);
-      for (int64_t i = 0; i < config_.hidden; ++i) sum.at(t, i) = token[i] + segment[i];
+      for (int64_t i = 0; i < config_.hidden; ++i) {
+        sum.at(t, i) = token[i] * config_.embedding_scale + segment[i];
+      }
       if (config_.positions != Positions::kLearned) continue;
       const float* position = weights_.position_embedding.row(batch.positions()[row]);
       for (int64_t i = 0; i < config_.hidden; ++i) sum.at(t, i) += position[i];
@@ -102,7 +114,36 @@ class ReferenceEncoder final : public PreparedEncoder {
         x, heads, config_.is_local(layer) ? config_.local_rotary : config_.rotary, positions);
   }
 
-  // What is added to the score of a key `distance` behind the query.
+  // The embeddings of distances as the queries and keys of each layer.
+  void ProjectDistances() {
+    Matrix table(config_.bias_buckets, config_.hidden);
+    std::copy_n(weights_.score_bias.data(), weights_.score_bias.size(), table.values.begin());
+    for (const EncoderLayerWeights& layer : weights_.layers) {
+      distance_queries_.push_back(reference::Linear(table, layer.query));
+      distance_keys_.push_back(reference::Linear(table, layer.key));
+    }
+  }
+
+  struct Row {
+    const Matrix& matrix;
+    int64_t index;
+  };
+
+  // What is added to the score of a query and a key `distance` behind it.
+  double Disentangled(int64_t layer, int64_t head, const Row& query, const Row& key,
+                      int64_t distance) const {
+    const auto index = static_cast<size_t>(layer);
+    const int64_t head_dim = config_.head_dim();
+    const int64_t bucket =
+        DisentangledBucket(distance, config_.bias_buckets, config_.bias_max_distance);
+    return static_cast<double>(config_.score_scale()) *
+           (reference::DotOfHead(query.matrix, query.index, distance_keys_[index], bucket, head_dim,
+                                 head) +
+            reference::DotOfHead(key.matrix, key.index, distance_queries_[index], bucket, head_dim,
+                                 head));
+  }
+
+  // The same of other kinds, which do not depend on the query and the key.
   double OffsetOf(int64_t layer, int64_t head, int64_t distance) const {
     if (config_.is_local(layer) && std::abs(distance) > config_.window) return -INFINITY;
     if (config_.causal && distance > 0) return -INFINITY;
@@ -110,11 +151,13 @@ class ReferenceEncoder final : public PreparedEncoder {
       case ScoreBias::kNone:
         return 0;
       case ScoreBias::kAlibi:
-        return -static_cast<double>(AlibiSlopes(config_.heads)[static_cast<size_t>(head)]) *
+        return -static_cast<double>(alibi_slopes_[static_cast<size_t>(head)]) *
                static_cast<double>(std::abs(distance));
       case ScoreBias::kBuckets:
         return weights_.score_bias.row(
             DistanceBucket(distance, config_.bias_buckets, config_.bias_max_distance))[head];
+      case ScoreBias::kDisentangled:
+        break;  // it does depend on them
     }
     return 0;
   }
@@ -129,21 +172,24 @@ class ReferenceEncoder final : public PreparedEncoder {
 
   // q, k [len, hidden]
   void WriteAttentionWeights(const Matrix& q, const Matrix& k, int64_t layer,
-                             reference::ScoreOffset offset, const LayerOutputs& wanted) const {
+                             const reference::Scores& scores, const LayerOutputs& wanted) const {
     float* out = wanted.attention_weights;
+    const int64_t values = wanted.queries(q.rows) * q.rows;
     for (const int32_t wanted_layer : wanted.attention_layers) {
       for (const int32_t head : wanted.attention_heads) {
         if (wanted_layer == layer) {
-          const Matrix weights = reference::AttentionWeights(q, k, config_.heads, head, offset);
-          std::copy(weights.values.begin(), weights.values.end(), out);
+          const Matrix weights = reference::AttentionWeights(q, k, head, scores);
+          std::copy_n(weights.values.begin(), values, out);
         }
-        out += q.rows * q.rows;
+        out += values;
       }
     }
   }
 
   EncoderConfig config_;
   EncoderWeights weights_;
+  std::vector<float> alibi_slopes_;                       // [heads]
+  std::vector<Matrix> distance_queries_, distance_keys_;  // [layers][bias_buckets, context_width]
   PreparedInfo info_;
 };
 

@@ -120,35 +120,38 @@ Matrix Rotate(const Matrix& x, int64_t heads, const Rotary& rotary,
   return y;
 }
 
-Matrix AttentionWeights(const Matrix& q, const Matrix& k, int64_t heads, int64_t head,
-                        ScoreOffset offset) {
+double DotOfHead(const Matrix& x, int64_t x_row, const Matrix& y, int64_t y_row, int64_t head_dim,
+                 int64_t head) {
+  const int64_t x_begin = head * head_dim, y_begin = head / (x.columns / y.columns) * head_dim;
+  double dot = 0;
+  for (int64_t d = 0; d < head_dim; ++d) {
+    dot += static_cast<double>(x.at(x_row, x_begin + d)) * y.at(y_row, y_begin + d);
+  }
+  return dot;
+}
+
+Matrix AttentionWeights(const Matrix& q, const Matrix& k, int64_t head, const Scores& scores) {
   Matrix out(q.rows, k.rows);
-  const int64_t head_dim = q.columns / heads, begin = head * head_dim;
-  const int64_t key_begin = head / (q.columns / k.columns) * head_dim;
-  std::vector<double> scores(static_cast<size_t>(k.rows));
+  const int64_t head_dim = q.columns / scores.heads;
+  std::vector<double> row(static_cast<size_t>(k.rows));
   for (int64_t query = 0; query < q.rows; ++query) {
     for (int64_t key = 0; key < k.rows; ++key) {
-      double dot = 0;
-      for (int64_t d = 0; d < head_dim; ++d) {
-        dot += static_cast<double>(q.at(query, begin + d)) * k.at(key, key_begin + d);
-      }
-      scores[static_cast<size_t>(key)] =
-          dot / std::sqrt(static_cast<double>(head_dim)) + offset(head, query, key);
+      row[static_cast<size_t>(key)] = DotOfHead(q, query, k, key, head_dim, head) * scores.scale +
+                                      scores.offset(head, query, key);
     }
-    Softmax(scores);
+    Softmax(row);
     for (int64_t key = 0; key < k.rows; ++key) {
-      out.at(query, key) = static_cast<float>(scores[static_cast<size_t>(key)]);
+      out.at(query, key) = static_cast<float>(row[static_cast<size_t>(key)]);
     }
   }
   return out;
 }
 
-Matrix SelfAttention(const Matrix& q, const Matrix& k, const Matrix& v, int64_t heads,
-                     ScoreOffset offset) {
+Matrix SelfAttention(const Matrix& q, const Matrix& k, const Matrix& v, const Scores& scores) {
   Matrix out(q.rows, q.columns);
-  const int64_t head_dim = q.columns / heads;
+  const int64_t head_dim = q.columns / scores.heads;
   for (int64_t column = 0; column < q.columns; column += head_dim) {
-    const Matrix weights = AttentionWeights(q, k, heads, column / head_dim, offset);
+    const Matrix weights = AttentionWeights(q, k, column / head_dim, scores);
     const int64_t value_column = column / head_dim / (q.columns / v.columns) * head_dim;
     for (int64_t query = 0; query < q.rows; ++query) {
       for (int64_t d = 0; d < head_dim; ++d) {
@@ -165,7 +168,7 @@ Matrix SelfAttention(const Matrix& q, const Matrix& k, const Matrix& v, int64_t 
 
 Matrix RunLayers(const EncoderConfig& config, const EncoderWeights& weights, Matrix x,
                  Attention attention, StatesSeen seen) {
-  const bool pre = config.norm_place == NormPlace::kPre;
+  const bool pre = config.norm_place != NormPlace::kPost, both = config.norms_outputs();
   const auto norm_if = [&](bool wanted, const Matrix& y, const LayerNormWeights& norm) {
     return wanted ? Normalize(y, norm, config.norm_kind, config.layer_norm_epsilon) : y;
   };
@@ -174,13 +177,15 @@ Matrix RunLayers(const EncoderConfig& config, const EncoderWeights& weights, Mat
     seen(index, x);
     Matrix y = norm_if(pre && (index > 0 || config.first_attention_norm), x, layer.attention_norm);
     y = attention(index++, Linear(y, layer.query), Linear(y, layer.key), Linear(y, layer.value));
-    x = norm_if(!pre, Add(x, Linear(y, layer.attention_output)), layer.attention_norm);
+    y = norm_if(both, Linear(y, layer.attention_output), layer.attention_output_norm);
+    x = norm_if(!pre, Add(x, y), layer.attention_norm);
     y = norm_if(pre, x, layer.ffn_norm);
     Matrix inner = Linear(y, layer.ffn_up);
     inner = config.gated_ffn
                 ? Multiply(Activate(Linear(y, layer.ffn_gate), config.activation), inner)
                 : Activate(inner, config.activation);
-    x = norm_if(!pre, Add(x, Linear(inner, layer.ffn_down)), layer.ffn_norm);
+    y = norm_if(both, Linear(inner, layer.ffn_down), layer.ffn_output_norm);
+    x = norm_if(!pre, Add(x, y), layer.ffn_norm);
   }
   x = norm_if(config.final_norm, x, weights.final_norm);
   seen(index, x);

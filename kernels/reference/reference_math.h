@@ -58,15 +58,23 @@ Matrix Rotate(const Matrix& x, int64_t heads, const Rotary& rotary,
 // Added to the scaled score of a query and a key; -inf: the query does not see the key.
 using ScoreOffset = absl::FunctionRef<double(int64_t head, int64_t query, int64_t key)>;
 
-// For each head: softmax(q k^T / sqrt(head_dim) + offset) v (Vaswani et al. 2017), heads side by
-// side; k and v may have fewer heads, each for several of q that follow each other.
-// q [len, context_width], k, v [len, key_width] -> [len, context_width]
-Matrix SelfAttention(const Matrix& q, const Matrix& k, const Matrix& v, int64_t heads,
-                     ScoreOffset offset);
+// How scores come about: q k^T * scale + offset.
+struct Scores {
+  int64_t heads;  // of q; k and v may have fewer, each for several of q that follow each other
+  double scale;
+  ScoreOffset offset;
+};
 
-// softmax(q k^T / sqrt(head_dim) + offset) of one head of q -> [len, len]
-Matrix AttentionWeights(const Matrix& q, const Matrix& k, int64_t heads, int64_t head,
-                        ScoreOffset offset);
+// The dot product of head `head` of a row of x and of a row of y, where y may have fewer heads.
+double DotOfHead(const Matrix& x, int64_t x_row, const Matrix& y, int64_t y_row, int64_t head_dim,
+                 int64_t head);
+
+// For each head: softmax(scores) v (Vaswani et al. 2017), heads side by side.
+// q [len, context_width], k, v [len, key_width] -> [len, context_width]
+Matrix SelfAttention(const Matrix& q, const Matrix& k, const Matrix& v, const Scores& scores);
+
+// softmax(scores) of one head of q -> [len, len]
+Matrix AttentionWeights(const Matrix& q, const Matrix& k, int64_t head, const Scores& scores);
 
 // The context of layer `layer` of rows that are projected: q [rows, context_width], k, v
 // [rows, key_width] -> [rows, context_width]

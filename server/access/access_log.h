@@ -12,9 +12,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/access/access_record.h"
-#include "server/access/id_source.h"
 #include "server/access/log_file.h"
 #include "server/metrics/server_metrics.h"
+#include "server/tracing/id_source.h"
 
 namespace attendant {
 

@@ -28,7 +28,7 @@ std::string ToJsonLine(const AccessRecord& record) {
   AddUnlessEmpty("span_id", record.span_id, line);
   line["peer"] = record.peer;
   AddUnlessEmpty("key", record.key, line);
-  line["method"] = std::string(record.method);
+  line["method"] = record.method;
   AddUnlessEmpty("model", record.model, line);
   AddUnlessEmpty("id", record.message_id, line);
   line["code"] = absl::StatusCodeToString(record.code);

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace attendant {
@@ -14,18 +13,18 @@ namespace attendant {
 // A longer name belongs to no model. The rest of it is not logged.
 inline constexpr size_t kMaxLoggedModelBytes = 128;
 
-// What the access log says of one request, or of a call that was refused before its request was
-// read. Never what the request holds, and never a key.
+// The line of one request in the access log, or of a call that was refused before its request was
+// read. It has nothing of the request's contents, and no key. It outlives the services.
 struct AccessRecord {
   absl::Time time = {};         // of arrival
   std::string request_id = {};  // of the call
   std::string trace_id = {};    // these two are empty without a traceparent
   std::string span_id = {};     // the server's
   std::string peer = {};
-  std::string key = {};           // the name of the API key; empty: none was needed
-  absl::string_view method = {};  // "attendant.v1.Encoder/Encode"; outlives the record
-  std::string model = {};         // as the client named it
-  std::string message_id = {};    // the `id` field of the message
+  std::string key = {};         // the name of the API key; empty: none was needed
+  std::string method = {};      // "attendant.v1.Encoder/Encode"
+  std::string model = {};       // as the client named it
+  std::string message_id = {};  // the `id` field of the message
   absl::StatusCode code = absl::StatusCode::kOk;
   int64_t sequences = 0, tokens = 0;  // without padding; 0 when the request was not answered
   int64_t request_bytes = 0, response_bytes = 0;

@@ -16,7 +16,7 @@ namespace attendant {
 enum class MethodGroup {
   kOpen,   // anybody may call it: health
   kInfer,  // it computes: Encode, ModelInfer, Attend
-  kRead,   // it tells what there is: models, metadata, statistics, reflection
+  kRead,   // descriptions: models, metadata, statistics, reflection
   kAdmin,  // it changes the server: loads and unloads models
 };
 absl::string_view GroupName(MethodGroup group);  // "infer"

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "server/threads/steady_time.h"
 
 namespace attendant {
 namespace {
@@ -31,20 +32,40 @@ bool IsRefusal(absl::StatusCode code) {
          code == absl::StatusCode::kUnauthenticated || code == absl::StatusCode::kPermissionDenied;
 }
 
+// Probes come every second.
+bool IsProbe(const CallMethod& method) {
+  return method.routine || method.group == MethodGroup::kOpen;
+}
+
+std::optional<TraceContext> CallerOf(const CallHead& head) {
+  const std::optional<absl::string_view> parent = head.header("traceparent");
+  if (!parent.has_value()) return std::nullopt;
+  return ParseTraceContext(*parent, head.header("tracestate").value_or(""));
+}
+
+// `span` is the request's own, or 0.
+std::string SpanIdOf(const CallInfo& call, uint64_t span) {
+  if (!call.trace.has_value()) return "";
+  return span == 0 ? call.trace->span_id() : absl::StrCat(absl::Hex(span, absl::kZeroPad16));
+}
+
 }  // namespace
 
-CallGate::CallGate(ServerMetrics& metrics, const KeyStore* keys, AccessLog* log)
-    : metrics_(metrics), keys_(keys), log_(log), ids_(RandomSeed()) {}
+CallGate::CallGate(ServerMetrics& metrics, const KeyStore* keys, AccessLog* log, Tracer* tracer)
+    : metrics_(metrics), keys_(keys), log_(log), tracer_(tracer), ids_(RandomSeed()) {}
 
 CallGate::Entry CallGate::Enter(const CallHead& head) {
   const absl::StatusOr<std::string> key = Authorize(head);
-  const std::shared_ptr<const CallInfo> call(
-      new CallInfo{.method = head.method,
-                   .connection = OpenCall(connections_, head.peer),
-                   .key = key.ok() ? *key : "",
-                   .request_id = RequestId(head),
-                   .trace = Trace(head)});
-  if (!key.ok()) Refused(*call, key.status());
+  const std::shared_ptr<CallInfo> call(new CallInfo{.method = head.method,
+                                                    .connection = OpenCall(connections_, head.peer),
+                                                    .key = key.ok() ? *key : "",
+                                                    .request_id = RequestId(head),
+                                                    .trace = Trace(head)});
+  if (key.ok()) {
+    call->stream_span = OpenStream(*call);
+  } else {
+    Refused(*call, key.status());
+  }
   return {call, key.status()};
 }
 
@@ -64,19 +85,55 @@ std::string CallGate::RequestId(const CallHead& head) {
 }
 
 std::optional<TraceContext> CallGate::Trace(const CallHead& head) {
-  const std::optional<absl::string_view> parent = head.header("traceparent");
-  if (!parent.has_value()) return std::nullopt;
-  std::optional<TraceContext> trace =
-      ParseTraceContext(*parent, head.header("tracestate").value_or(""));
-  if (trace.has_value()) trace->span = ids_.Next();
+  std::optional<TraceContext> trace = CallerOf(head);
+  std::optional<bool> caller_samples;
+  if (trace.has_value()) {
+    caller_samples = trace->sampled;
+  } else if (tracer_ != nullptr && !IsProbe(head.method)) {
+    trace = TraceContext{.trace_high = ids_.Next(), .trace_low = ids_.Next()};
+  } else {
+    return std::nullopt;
+  }
+  trace->parent = std::exchange(trace->span, ids_.Next());
+  if (tracer_ != nullptr) {
+    trace->sampled = tracer_->Samples(caller_samples, trace->trace_low);
+  }
   return trace;
+}
+
+RequestTrace CallGate::TraceOf(const CallInfo& call, RequestTrace::Kind kind, uint64_t span) {
+  const TraceContext& trace = *call.trace;
+  return {.kind = kind,
+          .trace_high = trace.trace_high,
+          .trace_low = trace.trace_low,
+          .span = span,
+          .parent = kind == RequestTrace::Kind::kMessage ? trace.span : trace.parent,
+          .state = trace.state,
+          .method = call.method.name,
+          .peer = call.connection.peer(),
+          .key = call.key,
+          .request_id = call.request_id};
+}
+
+std::unique_ptr<OpenSpan> CallGate::OpenStream(const CallInfo& call) {
+  const bool computes = call.method.group == MethodGroup::kInfer;
+  if (!Traces(call) || !call.method.streams || !computes) return nullptr;
+  RequestTrace trace = TraceOf(call, RequestTrace::Kind::kStream, call.trace->span);
+  trace.start = absl::Now();
+  trace.arrival = SteadyNow();
+  return std::make_unique<OpenSpan>(*tracer_, std::move(trace));
+}
+
+uint64_t CallGate::RequestSpan(const CallInfo& call) {
+  if (!Traces(call)) return 0;
+  return call.method.streams ? ids_.Next() : call.trace->span;
 }
 
 void CallGate::Refused(const CallInfo& call, const absl::Status& status) {
   metrics_.CountRefused(absl::IsPermissionDenied(status) ? Refusal::kPermissionDenied
                                                          : Refusal::kUnauthenticated);
   call.connection.Count({.refused = 1});
-  Log(call, {.code = status.code()});
+  Log(call, {.code = status.code()}, 0);
 }
 
 void CallGate::Ended(const CallInfo& call, const CallEnd& end) {
@@ -84,16 +141,43 @@ void CallGate::Ended(const CallInfo& call, const CallEnd& end) {
                          .request_bytes = end.request_bytes,
                          .response_bytes = end.response_bytes,
                          .refused = IsRefusal(end.code) ? 1 : 0});
-  // Probes come every second: only their errors are worth a line.
-  if (call.method.group != MethodGroup::kOpen || end.code != absl::StatusCode::kOk) Log(call, end);
+  // Of probes only errors are worth a line and a span.
+  if (IsProbe(call.method) && end.code == absl::StatusCode::kOk) return;
+  const uint64_t span = end.span != 0 ? end.span : RequestSpan(call);
+  Log(call, end, span);
+  if (span != 0) AddTrace(call, end, span);
 }
 
-void CallGate::Log(const CallInfo& call, const CallEnd& end) {
+void CallGate::AddTrace(const CallInfo& call, const CallEnd& end, uint64_t span) {
+  const bool message = call.method.streams;
+  RequestTrace trace =
+      TraceOf(call, message ? RequestTrace::Kind::kMessage : RequestTrace::Kind::kRequest, span);
+  trace.arrival = end.arrival.value_or(SteadyNow() - end.total);
+  trace.start = absl::Now() - (SteadyNow() - trace.arrival);
+  trace.total = end.total;
+  trace.message_id = std::string(end.message_id);
+  trace.model = std::string(end.model.substr(0, kMaxLoggedModelBytes));
+  trace.code = end.code;
+  trace.sequences = end.sequences;
+  trace.tokens = end.tokens;
+  trace.request_bytes = end.request_bytes;
+  trace.response_bytes = end.response_bytes;
+  trace.tokenize = end.tokenize;
+  trace.queue = end.queue;
+  trace.compute = end.compute;
+  trace.serialize = end.serialize;
+  trace.submitted = end.submitted;
+  trace.answering = end.answering;
+  trace.batches.assign(end.batches.begin(), end.batches.end());
+  tracer_->Add(std::move(trace));
+}
+
+void CallGate::Log(const CallInfo& call, const CallEnd& end, uint64_t span) {
   if (log_ == nullptr || !log_->Wants(end.code)) return;
   log_->Add({.time = absl::Now() - end.total,
              .request_id = call.request_id,
              .trace_id = call.trace.has_value() ? call.trace->trace_id() : "",
-             .span_id = call.trace.has_value() ? call.trace->span_id() : "",
+             .span_id = SpanIdOf(call, span),
              .peer = call.connection.peer(),
              .key = call.key,
              .method = call.method.name,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "absl/functional/function_ref.h"
@@ -13,16 +14,21 @@
 #include "server/access/access_log.h"
 #include "server/access/api_keys.h"
 #include "server/access/connections.h"
-#include "server/access/id_source.h"
 #include "server/access/key_store.h"
 #include "server/access/trace_context.h"
 #include "server/metrics/server_metrics.h"
+#include "server/tracing/export/tracer.h"
+#include "server/tracing/id_source.h"
+#include "server/tracing/request_trace.h"
+#include "server/tracing/traced_batch.h"
 
 namespace attendant {
 
 struct CallMethod {
   std::string name;  // "attendant.v1.Encoder/Encode"
   MethodGroup group;
+  bool routine = false;  // asked for every second: access log and traces have its errors only
+  bool streams = false;  // a call may have many requests
 };
 
 // A call as its transport knows it before it reads the message.
@@ -40,6 +46,8 @@ struct CallInfo {
   std::string key;                    // the name of its API key; empty: none was needed
   std::string request_id;             // empty: the answer carries none
   std::optional<TraceContext> trace;  // the server's own span
+  // Of a stream whose spans are sent: adds the stream's own at the end of the call.
+  std::unique_ptr<OpenSpan> stream_span = nullptr;
 };
 
 // How a request ended.
@@ -49,18 +57,24 @@ struct CallEnd {
   int64_t sequences = 0, tokens = 0;
   int64_t request_bytes = 0, response_bytes = 0;
   absl::Duration total = {}, tokenize = {}, queue = {}, compute = {}, serialize = {};
+  // For a request that RequestSpan gave a span: its number, and the fields that only traces show.
+  uint64_t span = 0;
+  std::optional<absl::Time> arrival = {};         // of the steady clock
+  absl::Duration submitted = {}, answering = {};  // since arrival
+  std::span<const TracedBatch> batches = {};
 };
 
 // Every call of every protocol passes here before its message is looked at, and each of its
 // requests when it ends. Knows no transport. Thread-safe.
 //
 // A call has a request id when the client sent one (x-request-id) or the access log is on. It has a
-// trace when the client sent a valid traceparent.
+// trace when the client sent a valid traceparent or there is a tracer. Calls that are refused here
+// have no spans: callers without a key cannot fill the tracer's queue.
 class CallGate {
  public:
-  // Without `keys`, anybody may call everything. All must outlive the gate.
+  // Without `keys`, anybody may call everything. All must outlive the gate and its calls.
   explicit CallGate(ServerMetrics& metrics, const KeyStore* keys = nullptr,
-                    AccessLog* log = nullptr);
+                    AccessLog* log = nullptr, Tracer* tracer = nullptr);
 
   struct Entry {
     std::shared_ptr<const CallInfo> call;
@@ -69,7 +83,10 @@ class CallGate {
   };
   Entry Enter(const CallHead& head);
 
-  // Counts a request of the call, and writes its line.
+  // The number of the span of a request that begins; 0: its spans are not sent.
+  uint64_t RequestSpan(const CallInfo& call);
+
+  // Counts a request of the call, writes its line, and leaves its trace.
   void Ended(const CallInfo& call, const CallEnd& end);
   // A message that a method without tensors refused.
   void CountMalformed() { metrics_.CountRefused(Refusal::kMessage); }
@@ -81,12 +98,20 @@ class CallGate {
   absl::StatusOr<std::string> Authorize(const CallHead& head) const;
   std::string RequestId(const CallHead& head);
   std::optional<TraceContext> Trace(const CallHead& head);
+  // Of a call whose spans are sent.
+  static RequestTrace TraceOf(const CallInfo& call, RequestTrace::Kind kind, uint64_t span);
+  std::unique_ptr<OpenSpan> OpenStream(const CallInfo& call);
+  bool Traces(const CallInfo& call) const {
+    return tracer_ != nullptr && call.trace.has_value() && call.trace->sampled;
+  }
   void Refused(const CallInfo& call, const absl::Status& status);
-  void Log(const CallInfo& call, const CallEnd& end);
+  void Log(const CallInfo& call, const CallEnd& end, uint64_t span);
+  void AddTrace(const CallInfo& call, const CallEnd& end, uint64_t span);
 
   ServerMetrics& metrics_;
   const KeyStore* const keys_;
   AccessLog* const log_;
+  Tracer* const tracer_;
   IdSource ids_;
   ConnectionTable connections_;
 };

@@ -16,7 +16,7 @@
 
 namespace attendant {
 
-// What a connection did.
+// The counts of a connection.
 struct Activity {
   int64_t requests = 0;  // messages of streams too
   int64_t request_bytes = 0;

@@ -13,7 +13,8 @@ namespace attendant {
 struct TraceContext {
   uint64_t trace_high = 0;  // the trace's id: not both 0
   uint64_t trace_low = 0;
-  uint64_t span = 0;  // not 0
+  uint64_t span = 0;    // not 0
+  uint64_t parent = 0;  // the span that called this one; 0: the trace begins here
   bool sampled = false;
   std::string state = {};  // tracestate, as it came; empty: none
 

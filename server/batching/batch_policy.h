@@ -11,6 +11,7 @@ namespace attendant {
 struct QueueSnapshot {
   int64_t tokens = 0;     // of all waiting sequences
   int64_t sequences = 0;  // waiting
+  int64_t head_ns = 0;    // of all waiting sequences
   absl::Time oldest_arrival = absl::InfiniteFuture();
   bool draining = false;  // no more requests arrive
 };

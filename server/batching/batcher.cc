@@ -99,6 +99,7 @@ Batcher::~Batcher() {
 RequestId Batcher::Submit(PendingRequest pending) {
   auto request = std::make_unique<PendingRequest>(std::move(pending));
   request->tokens_waiting = request->tokens();
+  request->head_ns_waiting = request->head_ns();
   request->priority = std::min(request->priority, options_.max_priority);
   const absl::Status size = CheckSize(*request, options_);
   if (!request->is_operation())
@@ -329,7 +330,7 @@ absl::Duration Batcher::TimeToAnswer(const PendingRequest& request) const {
                   .higher = queue_.HigherThan(request.priority),
                   .max_priority_wait = options_.max_priority_wait};
   for (size_t i = 0; i < static_cast<size_t>(request.num_sequences()); ++i) {
-    backlog.same_priority.Add(request.sequence_tokens(i));
+    backlog.same_priority.Add(request.sequence_tokens(i), request.sequence_head_ns(i));
   }
   return AnswerTime(backlog, Force());
 }
@@ -339,7 +340,8 @@ BatchShape Batcher::Queued() const {
   const QueueSnapshot queue = queue_.Snapshot();
   return {.sequences = queue.sequences,
           .tokens = queue.tokens,
-          .squares = queue.tokens * queue.tokens / std::max<int64_t>(queue.sequences, 1)};
+          .squares = queue.tokens * queue.tokens / std::max<int64_t>(queue.sequences, 1),
+          .head_ns = queue.head_ns};
 }
 
 // How long the workers need for the queue.

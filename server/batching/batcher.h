@@ -57,8 +57,8 @@ enum class RejectReason {
 };
 absl::string_view RejectReasonName(RejectReason reason);  // "queue_full", ...: a metric label
 
-// Hears what a batcher does. Called from the batcher's threads and its callers', under its lock, so
-// that the last OnQueueChanged is true. It must neither block nor call the batcher.
+// Hears of a batcher's events. Called from the batcher's threads and its callers', under its lock,
+// so that the last OnQueueChanged is true. It must neither block nor call the batcher.
 class BatchObserver {
  public:
   virtual ~BatchObserver() = default;
@@ -169,7 +169,7 @@ class Batcher {
   void WakeAnother() ABSL_LOCKS_EXCLUDED(mutex_);
   BatchDecision Decide(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndBatch(size_t worker, std::span<const BatchItem> items, const absl::Status& status,
-                absl::Duration compute) ABSL_LOCKS_EXCLUDED(mutex_);
+                absl::Time start) ABSL_LOCKS_EXCLUDED(mutex_);
   void LoseRunner(size_t worker, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   void NotifyLost() ABSL_LOCKS_EXCLUDED(mutex_);
   void Post(Ended ended) ABSL_LOCKS_EXCLUDED(mutex_);

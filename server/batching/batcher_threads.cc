@@ -24,9 +24,34 @@ int64_t ComputedTokens(std::span<const BatchItem> items) {
   return tokens;
 }
 
+// REQUIRES: those of one request are next to each other.
+int64_t CountRequests(std::span<PendingRequest* const> members) {
+  int64_t requests = 0;
+  for (size_t i = 0; i < members.size(); ++i) {
+    requests += i == 0 || members[i] != members[i - 1] ? 1 : 0;
+  }
+  return requests;
+}
+
+// Notes a batch for its traced requests. The first of them gives it an id: its own
+// number and how many batches it had, so that no other batch has the same.
+void TellOfBatch(TracedBatch batch, std::span<PendingRequest* const> members) {
+  bool known = false;
+  const PendingRequest* last = nullptr;
+  for (PendingRequest* request : members) {
+    if (request == std::exchange(last, request)) continue;
+    if (request->completed || request->batches == nullptr) continue;
+    std::vector<TracedBatch>& batches = *request->batches;
+    if (batches.size() == kMaxTracedBatches) continue;
+    if (!known) batch.id = request->trace + batches.size();
+    batches.push_back(batch);
+    batches.back().told = !std::exchange(known, true);
+  }
+}
+
 BatchShape ShapeOf(std::span<const BatchItem> items) {
   BatchShape shape;
-  for (const BatchItem& item : items) shape.Add(item.tokens());
+  for (const BatchItem& item : items) shape.Add(item.tokens(), item.head_ns());
   return shape;
 }
 
@@ -44,7 +69,7 @@ void Batcher::Work(size_t index) {
     if (items.empty()) continue;
     const absl::Time start = threading_.Now();
     const absl::Status status = runners_[index]->Run(items);
-    EndBatch(index, items, status, threading_.Now() - start);
+    EndBatch(index, items, status, start);
     if (absl::IsUnavailable(status)) return LoseRunner(index, status);
   }
 }
@@ -98,18 +123,25 @@ void Batcher::StartBatch(size_t index, std::span<const BatchItem> items, absl::T
 }
 
 void Batcher::EndBatch(size_t index, std::span<const BatchItem> items, const absl::Status& status,
-                       absl::Duration compute) {
+                       absl::Time start) {
+  const absl::Duration compute = threading_.Now() - start;
   // Before a request that ends takes its work along.
   const BatchShape shape = ShapeOf(items);
   const int64_t tokens = ComputedTokens(items);
   const std::vector<PendingRequest*> members = RequestsOf(items);
+  const TracedBatch traced{.worker = static_cast<int64_t>(index),
+                           .tokens = tokens,
+                           .sequences = shape.sequences,
+                           .requests = CountRequests(members),
+                           .start = start,
+                           .compute = compute};
   Ended ended;
   {
     absl::MutexLock lock(&mutex_);
     if (workers_[index].stalled) watch_->Signal();
     workers_[index] = {};
-    int64_t requests = 0;
-    for (size_t first = 0; first < members.size(); ++requests) {
+    if (status.ok()) TellOfBatch(traced, members);
+    for (size_t first = 0; first < members.size();) {
       size_t end = first;
       while (end < members.size() && members[end] == members[first]) ++end;
       members[first]->result.compute += compute;
@@ -118,7 +150,7 @@ void Batcher::EndBatch(size_t index, std::span<const BatchItem> items, const abs
     }
     if (status.ok() && !abandoned_[index]) {
       cost_.Observe(shape, compute);
-      observer_.OnBatch(tokens, shape.sequences, requests, compute);
+      observer_.OnBatch(tokens, shape.sequences, traced.requests, compute);
     }
     ReportQueue();
   }

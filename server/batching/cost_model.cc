@@ -89,7 +89,7 @@ bool CostModel::known() const {
 
 double CostModel::Seconds(const BatchShape& shape) const {
   const Terms terms = TermsOf(shape);
-  double seconds = 0;
+  double seconds = 1e-9 * static_cast<double>(shape.head_ns);
   for (size_t i = 0; i < kTerms; ++i) seconds += seconds_[i] * terms[i];
   return seconds;
 }

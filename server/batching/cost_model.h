@@ -9,21 +9,24 @@
 
 namespace attendant {
 
-// What the time of a batch depends on.
+// The properties of a batch that its time depends on.
 struct BatchShape {
   int64_t sequences = 0;
   int64_t tokens = 0;
   int64_t squares = 0;  // sum of len^2: the size of attention
+  int64_t head_ns = 0;  // that its heads take, as measured when the model was loaded
 
-  void Add(int64_t len) {
+  void Add(int64_t len, int64_t added_head_ns = 0) {
     ++sequences;
     tokens += len;
     squares += len * len;
+    head_ns += added_head_ns;
   }
 };
 
 // Estimates the time of a batch: a + b sequences + c tokens + d squares, none of them negative,
-// times a correction that follows the batches that run. Pure: no clock, no thread.
+// plus that of its heads, times a correction that follows the batches that run. Pure: no clock, no
+// thread.
 //
 // A model without a fit learns a time per token from the batches alone: enough for a retry hint,
 // not for a promise.

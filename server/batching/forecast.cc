@@ -15,7 +15,8 @@ absl::Duration FullBatchTime(const BatchShape& total, const Workforce& force) {
   };
   return force.cost.Estimate({.sequences = scaled(total.sequences),
                               .tokens = force.max_batch_tokens,
-                              .squares = scaled(total.squares)});
+                              .squares = scaled(total.squares),
+                              .head_ns = scaled(total.head_ns)});
 }
 
 }  // namespace
@@ -25,7 +26,8 @@ absl::Duration TimeFor(const BatchShape& total, const Workforce& force) {
   const int64_t batches = std::max<int64_t>(total.tokens / force.max_batch_tokens, 1);
   const BatchShape average{.sequences = total.sequences / batches,
                            .tokens = total.tokens / batches,
-                           .squares = total.squares / batches};
+                           .squares = total.squares / batches,
+                           .head_ns = total.head_ns / batches};
   return force.cost.Estimate(average) * batches / std::max<int64_t>(force.workers, 1);
 }
 

@@ -15,7 +15,7 @@ struct Workforce {
   int64_t workers = 1;
 };
 
-// What is computed before a request is answered, but for what is cancelled.
+// The work that is computed before a request is answered, unless it is cancelled.
 struct Backlog {
   absl::Duration until_free;  // until the first worker has ended its batch; zero: one is idle
   BatchShape same_priority;   // the request's own sequences, at least one, included

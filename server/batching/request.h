@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <variant>
@@ -11,6 +12,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "kernels/core/outputs.h"
+#include "kernels/core/pooling.h"
+#include "kernels/heads/head.h"
+#include "server/tracing/traced_batch.h"
 
 namespace attendant {
 
@@ -21,6 +25,11 @@ struct SequenceInput {
   std::vector<int32_t> token_ids;    // [len]
   std::vector<int32_t> positions;    // [len]
   std::vector<int32_t> segment_ids;  // [len]
+  int32_t first_pooled = 0;          // token_poolings leave out the tokens at positions before it
+  int32_t keys = 0;                  // tokens attend to the first ones alone; 0: to all
+  int32_t only_task = -1;            // of EncodeWork::tasks, the one that it has; below 0: all
+  std::vector<TokenSpan> spans{};    // token_poolings pool each of them alone; empty: all tokens
+  int64_t head_ns = 0;               // that heads take for its tasks, as measured
 
   int64_t len() const { return static_cast<int64_t>(token_ids.size()); }
 };
@@ -31,30 +40,47 @@ struct LayerSelection {
   std::vector<int32_t> attention_layers;
   std::vector<int32_t> attention_heads;
   std::vector<int32_t> hidden_layers;
-  int64_t hidden = 0;  // of the model
+  int64_t hidden = 0;             // of the model
+  int64_t attention_queries = 0;  // as LayerOutputs
 
   bool empty() const { return attention_layers.empty() && hidden_layers.empty(); }
-  int64_t attention_maps() const {  // [len, len] each
+  int64_t attention_maps() const {  // [queries, len] each
     return static_cast<int64_t>(attention_layers.size() * attention_heads.size());
+  }
+  int64_t attention_values(int64_t len) const {
+    return attention_maps() * (attention_queries > 0 ? std::min(attention_queries, len) : len) *
+           len;
   }
   int64_t hidden_values(int64_t len) const {
     return static_cast<int64_t>(hidden_layers.size()) * len * hidden;
   }
 };
 
+// An output that a head of the model makes.
+struct HeadTask {
+  size_t head = 0;  // its place among the model's heads
+  TaskOptions options;
+};
+
 // Outputs that the request did not ask for are empty.
 struct SequenceResult {
   std::vector<float> last_hidden_state;  // [len, hidden]
-  std::vector<float> pooled;             // [dims]
-  std::vector<float> attention_weights;  // [attention_layers, attention_heads, len, len]
+  std::vector<float> pooled;             // [dims], or [1 or spans, token_poolings, hidden]
+  std::vector<float> attention_weights;  // [attention_layers, attention_heads, queries, len]
   std::vector<float> hidden_states;      // [hidden_layers, len, hidden]
+  std::vector<HeadResult> tasks;         // of EncodeWork::tasks
 };
 
 // Sequences to encode. They are answered together, and may run in different batches.
 struct EncodeWork {
   std::vector<SequenceInput> sequences;
   SequenceOutputs outputs;  // the same for all sequences
-  LayerSelection layers;    // the same for all sequences
+  // Not empty: the runner pools (PoolTokens, PoolSpan), not the back end, and outputs.pooling is
+  // kNone.
+  std::vector<Pooling> token_poolings;
+  LayerSelection layers;  // the same for all sequences
+  // Likewise, but for only_task. A sequence has one of each kind at most.
+  std::vector<HeadTask> tasks;
 };
 
 // A computation that a worker runs alone, never in a batch with others. It owns its input and, once
@@ -63,19 +89,18 @@ class Operation {
  public:
   virtual ~Operation() = default;
 
-  // What it computes, for metrics.
+  // The tokens that it computes, for metrics.
   virtual int64_t tokens() const = 0;
 
-  // What it counts for in the queue and in the cost model: proportional to the time that it takes,
-  // in a unit that is the same for all operations of a batcher and for its limits. At least 1,
-  // always the same.
+  // Its size in the queue and in the cost model, proportional to the time that it takes. All
+  // operations of a batcher and its limits have one unit. At least 1, always the same.
   virtual int64_t cost() const = 0;
 
   // Computes on `pool`. Called at most once. An exception ends the request with INTERNAL.
   virtual absl::Status Run(ThreadPool& pool) = 0;
 };
 
-// What a request computes. The kind decides which runners can take it.
+// The work of a request. The kind decides which runners can take it.
 using Work = std::variant<EncodeWork, std::unique_ptr<Operation>>;
 
 struct RequestResult {
@@ -101,6 +126,10 @@ struct PendingRequest {
   Work work;  // kept until it has run, even when the request is cancelled
   absl::Time deadline = absl::InfiniteFuture();  // of the steady clock
   int priority = 0;                              // higher first
+  // Of a traced request: where its batches are noted, the first kMaxTracedBatches, also when it
+  // fails later; it stays until `done` is called. No other request has the same number.
+  std::vector<TracedBatch>* batches = nullptr;
+  uint64_t trace = 0;
   // Called exactly once: with the result, or with RESOURCE_EXHAUSTED (queue full), INVALID_ARGUMENT
   // (could never fit), DEADLINE_EXCEEDED (also: cannot be met), CANCELLED, UNAVAILABLE (draining)
   // or INTERNAL (kernel).
@@ -116,6 +145,7 @@ struct PendingRequest {
   QueuePlace place;
   size_t next_sequence = 0;       // sequences [next_sequence, num_sequences()) wait
   int64_t tokens_waiting = 0;     // of the sequences that wait
+  int64_t head_ns_waiting = 0;    // likewise
   int64_t sequences_running = 0;  // in batches that have not ended
   bool completed = false;         // `done` has been handed over
 
@@ -134,9 +164,17 @@ struct PendingRequest {
   int64_t sequence_tokens(size_t sequence) const {
     return is_operation() ? operation().cost() : encode().sequences[sequence].len();
   }
+  int64_t sequence_head_ns(size_t sequence) const {
+    return is_operation() ? 0 : encode().sequences[sequence].head_ns;
+  }
   int64_t tokens() const {
     int64_t sum = 0;
     for (size_t i = 0; i < static_cast<size_t>(num_sequences()); ++i) sum += sequence_tokens(i);
+    return sum;
+  }
+  int64_t head_ns() const {
+    int64_t sum = 0;
+    for (size_t i = 0; i < static_cast<size_t>(num_sequences()); ++i) sum += sequence_head_ns(i);
     return sum;
   }
 };
@@ -147,6 +185,7 @@ struct BatchItem {
   size_t sequence = 0;
 
   int64_t tokens() const { return request->sequence_tokens(sequence); }
+  int64_t head_ns() const { return request->sequence_head_ns(sequence); }
   int64_t computed_tokens() const {
     return request->is_operation() ? request->operation().tokens() : tokens();
   }

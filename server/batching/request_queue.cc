@@ -157,6 +157,7 @@ void RequestQueue::TakeSequence(PendingRequest& request, Filling& filling) {
     Count(request, -1);
   }
   request.tokens_waiting -= len;
+  request.head_ns_waiting -= request.sequence_head_ns(request.next_sequence);
   ++request.next_sequence;
   if (last) return;
   Count(request, 1);
@@ -182,13 +183,17 @@ void RequestQueue::Count(const PendingRequest& request, int64_t sign) {
   const int64_t sequences = sign * request.sequences_waiting();
   tokens_ += tokens;
   sequences_ += sequences;
+  const int64_t head_ns = sign * request.head_ns_waiting;
+  head_ns_ += head_ns;
   Level& level = levels_.find(request.priority)->second;
   level.all.tokens += tokens;
   level.all.sequences += sequences;
+  level.all.head_ns += head_ns;
   Level::Size& size = level.sizes[std::bit_width(static_cast<uint64_t>(request.tokens_waiting))];
   size.requests += sign;
   size.tokens += tokens;
   size.sequences += sequences;
+  size.head_ns += head_ns;
 }
 
 BatchShape RequestQueue::HigherThan(int priority) const {
@@ -196,6 +201,7 @@ BatchShape RequestQueue::HigherThan(int priority) const {
   for (auto level = levels_.upper_bound(priority); level != levels_.end(); ++level) {
     sum.tokens += level->second.all.tokens;
     sum.sequences += level->second.all.sequences;
+    sum.head_ns += level->second.all.head_ns;
   }
   return sum;
 }
@@ -211,12 +217,15 @@ BatchShape RequestQueue::AheadAt(int priority, int64_t tokens) const {
     const int64_t taken = std::min(size.tokens, size.requests * each);
     sum.tokens += taken;
     sum.sequences += CeilDivide(size.sequences * taken, size.tokens);
+    sum.head_ns +=
+        static_cast<int64_t>(static_cast<double>(size.head_ns) * static_cast<double>(taken) /
+                             static_cast<double>(size.tokens));
   }
   return sum;
 }
 
 QueueSnapshot RequestQueue::Snapshot() const {
-  QueueSnapshot snapshot{.tokens = tokens_, .sequences = sequences_};
+  QueueSnapshot snapshot{.tokens = tokens_, .sequences = sequences_, .head_ns = head_ns_};
   if (!by_arrival_.empty()) snapshot.oldest_arrival = (*by_arrival_.begin())->arrival;
   return snapshot;
 }

@@ -19,7 +19,7 @@ namespace attendant {
 // one priority take turns (BatchPolicy says how much each takes), new ones at the end. Bounded by
 // tokens and by requests. Owns nothing; reads no clock. Thread-compatible.
 //
-// What bounds a request's wait, B being a full batch and Q the quantum, a quarter of B:
+// The bounds of a request's wait. B is a full batch, Q the quantum, a quarter of B:
 // - In its priority. Before its first turn, every request that was there before it takes its own
 //   tokens, or Q where those are more than B. A request of up to B needs one turn. A larger one
 //   needs one for each Q, and between two of them every other takes what it takes in a turn.
@@ -97,7 +97,7 @@ class RequestQueue {
   // Totals of one priority.
   struct Level {
     struct Size {
-      int64_t requests = 0, sequences = 0, tokens = 0;
+      int64_t requests = 0, sequences = 0, tokens = 0, head_ns = 0;
     };
     // By the number of bits of a request's waiting tokens.
     std::array<Size, 64> sizes{};
@@ -128,6 +128,7 @@ class RequestQueue {
   BatchPolicy policy_;
   int64_t tokens_ = 0;      // sum of tokens_waiting
   int64_t sequences_ = 0;   // sum of sequences_waiting()
+  int64_t head_ns_ = 0;     // sum of head_ns_waiting
   uint64_t last_turn_ = 0;  // given to a request
   // The last batch held short sequences only, and left out this request's long one.
   PendingRequest* passed_long_ = nullptr;

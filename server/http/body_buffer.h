@@ -7,8 +7,8 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "server/requests/byte_budget.h"
-#include "server/requests/memory_budgets.h"
+#include "server/requests/memory/byte_budget.h"
+#include "server/requests/memory/memory_budgets.h"
 
 namespace attendant {
 

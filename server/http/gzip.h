@@ -12,7 +12,7 @@ namespace attendant {
 // Fast rather than small.
 std::string Gzip(absl::string_view text);
 
-// What the end of a gzip member says that it inflates to. INVALID_ARGUMENT: it is none.
+// The inflated size that the end of a gzip member states. INVALID_ARGUMENT: it is no gzip member.
 absl::StatusOr<int64_t> GunzippedBytes(absl::string_view member);
 
 // Inflates one member to exactly `bytes`, and takes no more memory than that. INVALID_ARGUMENT:

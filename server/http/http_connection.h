@@ -35,7 +35,7 @@ namespace attendant {
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
   static constexpr size_t kMaxRequestBytes = 16384;  // of a head
-  static constexpr int64_t kMaxHeaders = 128;  // in a head
+  static constexpr int64_t kMaxHeaders = 128;        // in a head
   static constexpr size_t kBufferBytes = 32768;
   static constexpr absl::Duration kReadTime = absl::Seconds(3);    // for a head
   static constexpr absl::Duration kIdleTime = absl::Seconds(60);   // between requests
@@ -43,14 +43,14 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   static constexpr absl::Duration kWriteTime = absl::Seconds(10);  // for a page
   static constexpr absl::Duration kCloseTime = absl::Seconds(1);
 
-  // What the connections of one port share. Called on the loop's thread.
+  // The state that the connections of one port share. Called on the loop's thread.
   class Host {
    public:
     virtual ~Host() = default;
     // The answer to GET or HEAD of a path; false: there is no such page.
     virtual bool Page(absl::string_view path, HttpResponse& response) = 0;
     virtual const HttpRoutes& routes() const = 0;
-    // What routes use. REQUIRES: there are routes.
+    // The dependencies of routes. REQUIRES: there are routes.
     virtual const RequestDependencies& requests() const = 0;
     virtual int64_t max_request_bytes() const = 0;
     virtual absl::Duration max_write() const = 0;

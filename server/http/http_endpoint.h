@@ -18,7 +18,7 @@ namespace attendant {
 
 class ServerMetrics;
 
-// The protocols of the HTTP port, and what their requests use.
+// The protocols of the HTTP port, and the dependencies of their requests.
 struct HttpDoors {
   std::vector<HttpRoute> routes = {};
   const RequestDependencies* requests = nullptr;  // null: there are no routes

@@ -20,13 +20,13 @@ std::string HttpHeadOf(const HttpResponse& response, bool keep_alive);
 // The request's id and trace, as the call has them.
 void AddCallHeaders(const CallInfo& call, HttpResponse& response);
 
-// What the head of a request alone says to be wrong: 413 for a body that is too long, 415 for a
-// coding other than gzip. `length` is of the body as sent, where the client has told it.
+// Errors that the head of a request shows: 413 for a body that is too long, 415 for a coding other
+// than gzip. `length` is of the body as sent, where the client has told it.
 std::optional<HttpFailure> UnfitBody(absl::string_view coding, std::optional<uint64_t> length,
                                      int64_t max_bytes);
 HttpFailure BodyTooLong(int64_t max_bytes);
 
-// The server's own words for what no route answers.
+// Answers to requests that no route serves.
 HttpResponse NotHttp();
 HttpResponse HeadTooLong();
 HttpResponse NoSuchPage();

@@ -56,9 +56,20 @@ void AddRetryAfter(const absl::Status& status, HttpResponse& response) {
   response.headers.emplace_back("Retry-After-Ms", absl::StrCat(absl::ToInt64Milliseconds(*delay)));
 }
 
-bool TakesGzip(const HttpExchange& exchange) {
-  for (absl::string_view coding :
-       absl::StrSplit(exchange.header("accept-encoding").value_or(""), ',')) {
+void Compress(const HttpExchange& exchange, HttpResponse& response) {
+  if (!response.compressible || response.body.size() < kLeastGzipBytes) return;
+  response.headers.emplace_back("Vary", "Accept-Encoding");
+  if (!TakesGzip(exchange.header)) return;
+  response.body = Gzip(response.body);
+  response.headers.emplace_back("Content-Encoding", "gzip");
+}
+
+}  // namespace
+
+HttpFailure FailureOf(const absl::Status& status) { return {CodeOf(status.code()), status}; }
+
+bool TakesGzip(const HttpHeaders& header) {
+  for (absl::string_view coding : absl::StrSplit(header("accept-encoding").value_or(""), ',')) {
     const std::pair<absl::string_view, absl::string_view> parts =
         absl::StrSplit(coding, absl::MaxSplits(';', 1));
     if (!absl::EqualsIgnoreCase(absl::StripAsciiWhitespace(parts.first), "gzip")) continue;
@@ -67,18 +78,6 @@ bool TakesGzip(const HttpExchange& exchange) {
   }
   return false;
 }
-
-void Compress(const HttpExchange& exchange, HttpResponse& response) {
-  if (!response.compressible || response.body.size() < kLeastGzipBytes) return;
-  response.headers.emplace_back("Vary", "Accept-Encoding");
-  if (!TakesGzip(exchange)) return;
-  response.body = Gzip(response.body);
-  response.headers.emplace_back("Content-Encoding", "gzip");
-}
-
-}  // namespace
-
-HttpFailure FailureOf(const absl::Status& status) { return {CodeOf(status.code()), status}; }
 
 void EndExchange(std::unique_ptr<HttpExchange> exchange, const absl::Status& status) {
   HttpResponse response;

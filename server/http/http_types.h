@@ -42,21 +42,25 @@ struct HttpRoute;
 struct HttpExchange {
   const HttpRoute& route;               // outlives the exchange
   HttpHeaders header;                   // until the exchange ends
-  std::vector<std::string> parameters;  // what stood for each {word} of the route's path
+  std::vector<std::string> parameters;  // the values of each {word} of the route's path
   std::string body;
   bool gzip = false;                 // the body is compressed
   std::shared_ptr<CallState> state;  // holds the request's memory until the answer is written
-  HttpResponse response = {};        // what the client gets when the request ends well
+  HttpResponse response = {};        // the answer when the request ends well
   absl::AnyInvocable<void(HttpResponse)> send;
 };
+
+// Whether the client takes gzip, as it says itself.
+bool TakesGzip(const HttpHeaders& header);
 
 // Ends an exchange: with its response, or with the error in the route's shape. Compresses what the
 // client takes compressed.
 void EndExchange(std::unique_ptr<HttpExchange> exchange, const absl::Status& status);
 
-// What a route takes and gives, for the OpenAPI document: schemas as JSON, empty for none.
+// A route in the OpenAPI document: schemas of request and answer as JSON, empty for none. Routes
+// without a summary are not in the document.
 struct HttpRouteDoc {
-  std::string summary;
+  std::string summary = {};
   std::string request = {};
   std::string response = {};
 };

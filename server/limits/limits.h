@@ -8,7 +8,7 @@ namespace attendant {
 // The server's limits on its clients, with their defaults, which are stated here only. ServerFlags
 // holds one of each; docs/limits.md has what happens at each limit.
 
-// What one encode request may ask for, in every protocol.
+// Limits of one encode request, in every protocol.
 struct EncodeLimits {
   int64_t max_request_sequences = 4096;
   int64_t max_response_bytes = int64_t{64} << 20;  // of tensors, as f32
@@ -17,7 +17,7 @@ struct EncodeLimits {
   int64_t max_attention_weight_bytes = int64_t{32} << 20;
 };
 
-// What one attention request may ask for.
+// Limits of one attention request.
 struct AttentionLimits {
   int64_t max_tokens = 65536;              // queries and keys of all its sequences
   int64_t max_bytes = int64_t{256} << 20;  // scratch memory while it is computed
@@ -30,7 +30,7 @@ struct AttentionLimits {
 struct MemoryLimits {
   int64_t max_pending_request_bytes = int64_t{512} << 20;
   int64_t max_pending_response_bytes = int64_t{1} << 30;  // 2^18 tokens of hidden size 1024
-  // Of them, what the calls of one connection may hold.
+  // The part of one connection's calls.
   int64_t connection_request_bytes = int64_t{128} << 20;
   int64_t connection_response_bytes = int64_t{256} << 20;
 };

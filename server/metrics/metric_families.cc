@@ -46,6 +46,12 @@ MetricFamilies::MetricFamilies(prometheus::Registry& registry)
                             "protect memory, or for want of an API key.")),
       access_log_lines_total(Counter(registry, "attendant_access_log_lines_total",
                                      "Lines of the access log: written, or lost.")),
+      spans_total(Counter(registry, "attendant_spans_total",
+                          "Spans of traces: taken by the collector (exported), given up after "
+                          "attempts to send them (failed), or left out because too many waited "
+                          "(dropped).")),
+      span_exports_total(Counter(registry, "attendant_span_exports_total",
+                                 "Requests to the collector of traces: each attempt counts.")),
       queue_tokens(
           Gauge(registry, "attendant_queue_tokens",
                 "Tokens that wait for a batch; of attention, operations in units of 2^20.")),

@@ -25,6 +25,8 @@ struct MetricFamilies {
   prometheus::Family<prometheus::Counter>& rejected_total;              // {model, reason}
   prometheus::Family<prometheus::Counter>& refused_total;               // {reason}
   prometheus::Family<prometheus::Counter>& access_log_lines_total;      // {result}
+  prometheus::Family<prometheus::Counter>& spans_total;                 // {result}
+  prometheus::Family<prometheus::Counter>& span_exports_total;          // {result}
   prometheus::Family<prometheus::Gauge>& queue_tokens;                  // {model}
   prometheus::Family<prometheus::Gauge>& queue_requests;                // {model}
   prometheus::Family<prometheus::Gauge>& stalled_workers;               // {model}

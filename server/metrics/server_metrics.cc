@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <iterator>
 #include <map>
@@ -18,6 +17,7 @@
 #include "server/metrics/device_metrics.h"
 #include "server/metrics/metric_families.h"
 #include "server/metrics/process_metrics.h"
+#include "server/metrics/series.h"
 
 namespace attendant {
 namespace {
@@ -27,11 +27,11 @@ using prometheus::Labels;
 constexpr std::array<const char*, kNumPhases> kPhaseNames = {"total", "tokenize", "queue",
                                                              "compute", "serialize"};
 constexpr std::array<const char*, kNumMethods> kMethodNames = {
-    "encode",       "encode_stream",    "model_infer",
-    "attend",       "attend_stream",    "openai_embeddings",
-    "tei_embed",    "tei_embed_all",    "tei_similarity",
-    "tei_tokenize", "http_model_infer", "cohere_embed",
-    "tei_rerank",   "tei_predict",      "rerank"};
+    "encode",         "encode_stream",     "model_infer",      "attend",
+    "attend_stream",  "openai_embeddings", "tei_embed",        "tei_embed_all",
+    "tei_similarity", "tei_tokenize",      "http_model_infer", "cohere_embed",
+    "tei_rerank",     "tei_predict",       "rerank",           "http_encode",
+    "http_attend",    "tei_embed_sparse",  "tei_root"};
 // What RejectReasonName gives, and "memory" from the request runner. Anything else counts as the
 // last, so that no label is made later.
 constexpr std::array<const char*, 9> kReasonNames = {"queue_full", "too_large", "deadline",
@@ -45,6 +45,7 @@ constexpr std::array<const char*, kNumRefusals> kRefusalNames = {
     "slow_reader", "unauthenticated", "permission_denied"};
 constexpr std::array<const char*, kNumLogLines> kLogLineNames = {"written", "limited", "dropped",
                                                                  "failed"};
+constexpr std::array<const char*, kNumSpanEnds> kSpanEndNames = {"exported", "dropped", "failed"};
 constexpr size_t kNumCodes = 17;  // gRPC's, 0 to 16
 
 template <typename Enum>
@@ -58,54 +59,6 @@ size_t CodeIndex(absl::StatusCode code) {
   return index < kNumCodes ? index : Index(absl::StatusCode::kUnknown);
 }
 
-// A time series that is made at its first use. Thread-safe: making a series twice gives the same
-// one.
-template <typename Metric>
-class LazySeries {
- public:
-  template <typename Make>
-  Metric& Get(const Make& make) {
-    Metric* metric = metric_.load(std::memory_order_acquire);
-    if (metric == nullptr) {
-      metric = &make();
-      metric_.store(metric, std::memory_order_release);
-    }
-    return *metric;
-  }
-
- private:
-  std::atomic<Metric*> metric_{nullptr};
-};
-
-// Series that leave their families together. Thread-safe.
-class SeriesSet {
- public:
-  ~SeriesSet() {
-    for (const auto& [metric, remove] : removals_) remove();
-  }
-
-  template <typename Metric, typename... Arguments>
-  Metric& Add(prometheus::Family<Metric>& family, const Labels& labels,
-              const Arguments&... arguments) {
-    Metric& metric = family.Add(labels, arguments...);
-    absl::MutexLock lock(&mutex_);
-    removals_[&metric] = [&family, &metric] { family.Remove(&metric); };
-    return metric;
-  }
-
-  void Remove(const void* metric) {
-    absl::MutexLock lock(&mutex_);
-    const auto found = removals_.find(metric);
-    if (found == removals_.end()) return;
-    found->second();
-    removals_.erase(found);
-  }
-
- private:
-  absl::Mutex mutex_;
-  std::map<const void*, std::function<void()>> removals_ ABSL_GUARDED_BY(mutex_);
-};
-
 // requests_total of one model. Thread-safe.
 class RequestCounters {
  public:
@@ -116,6 +69,15 @@ class RequestCounters {
     for (size_t code = 0; code < kNumCodes; ++code) Find(method, code);
   }
   void Count(Method method, absl::StatusCode code) { Find(method, CodeIndex(code)).Increment(); }
+
+  void AddTo(ModelSample& sample) const {
+    for (const auto& codes : counters_) {
+      for (size_t code = 0; code < kNumCodes; ++code) {
+        const prometheus::Counter* counter = codes[code].Find();
+        if (counter != nullptr) (code == 0 ? sample.requests : sample.failed) += counter->Value();
+      }
+    }
+  }
 
  private:
   prometheus::Counter& Find(Method method, size_t code) {
@@ -132,6 +94,17 @@ class RequestCounters {
   const std::string model_;
   std::array<std::array<LazySeries<prometheus::Counter>, kNumCodes>, kNumMethods> counters_;
 };
+
+void AddTo(const prometheus::Histogram& histogram, ModelSample::Histogram& sample) {
+  const prometheus::ClientMetric::Histogram read = histogram.Collect().histogram;
+  sample.counts.resize(read.bucket.size());
+  uint64_t below = 0;
+  for (size_t i = 0; i < read.bucket.size(); ++i) {
+    sample.counts[i] += read.bucket[i].cumulative_count - below;
+    below = read.bucket[i].cumulative_count;
+  }
+  sample.sum += read.sample_sum;
+}
 
 class PrometheusModelMetrics final : public ModelMetrics {
  public:
@@ -217,6 +190,25 @@ class PrometheusModelMetrics final : public ModelMetrics {
     set(families_.model_arena_bytes, static_cast<double>(loaded.arena_bytes));
   }
 
+  ModelSample Sample() const override {
+    ModelSample sample{.tokens = valid_tokens_.Value(),
+                       .padding_tokens = padding_tokens_.Value(),
+                       .inflight = inflight_.Value(),
+                       .queue_tokens = queue_tokens_.Value(),
+                       .queue_requests = queue_requests_.Value()};
+    requests_.AddTo(sample);
+    for (const prometheus::Counter* rejected : rejected_) sample.rejected += rejected->Value();
+    for (const auto& phases : phases_) {
+      for (size_t phase = 0; phase < phases.size(); ++phase) {
+        const prometheus::Histogram* histogram = phases[phase].Find();
+        if (histogram != nullptr) AddTo(*histogram, sample.phases[phase]);
+      }
+    }
+    AddTo(batch_tokens_, sample.batch_tokens);
+    AddTo(batch_requests_, sample.batch_requests);
+    return sample;
+  }
+
  private:
   prometheus::Histogram& FindPhase(Method method, Phase phase) {
     return phases_[Index(method)][Index(phase)].Get([&]() -> prometheus::Histogram& {
@@ -250,6 +242,8 @@ class PrometheusModelMetrics final : public ModelMetrics {
 
 }  // namespace
 
+absl::string_view PhaseName(Phase phase) { return kPhaseNames[Index(phase)]; }
+
 struct ServerMetrics::Impl {
   prometheus::Registry registry;
   MetricFamilies families{registry};
@@ -259,6 +253,9 @@ struct ServerMetrics::Impl {
   prometheus::Gauge& connections = families.connections.Add({});
   std::array<prometheus::Counter*, kNumRefusals> refused{};
   std::array<prometheus::Counter*, kNumLogLines> log_lines{};
+  std::array<prometheus::Counter*, kNumSpanEnds> spans{};
+  prometheus::Counter& exports_taken = families.span_exports_total.Add({{"result", "ok"}});
+  prometheus::Counter& exports_failed = families.span_exports_total.Add({{"result", "failed"}});
 
   struct Model {
     std::shared_ptr<ModelMetrics> metrics;
@@ -292,6 +289,9 @@ ServerMetrics::ServerMetrics(absl::string_view version) : impl_(std::make_unique
   for (size_t result = 0; result < kLogLineNames.size(); ++result) {
     impl_->log_lines[result] =
         &impl_->families.access_log_lines_total.Add({{"result", kLogLineNames[result]}});
+  }
+  for (size_t result = 0; result < kSpanEndNames.size(); ++result) {
+    impl_->spans[result] = &impl_->families.spans_total.Add({{"result", kSpanEndNames[result]}});
   }
   impl_->families.build_info.Add({{"version", std::string(version)}, {"compiler", __VERSION__}})
       .Set(1);
@@ -342,8 +342,27 @@ void ServerMetrics::CountAccessLogLine(LogLine result) {
   impl_->log_lines[Index(result)]->Increment();
 }
 
+void ServerMetrics::CountSpans(SpanEnd result, int64_t spans) {
+  impl_->spans[Index(result)]->Increment(static_cast<double>(spans));
+}
+
+void ServerMetrics::CountSpanExport(bool taken) {
+  (taken ? impl_->exports_taken : impl_->exports_failed).Increment();
+}
+
 void ServerMetrics::AddDeviceSource(const std::string& model, DeviceSource source) {
   impl_->devices.Add(model, std::move(source));
+}
+
+std::vector<ModelSample> ServerMetrics::Sample() const {
+  std::vector<ModelSample> samples;
+  absl::MutexLock lock(&impl_->mutex);
+  for (const auto& [name, model] : impl_->models) {
+    if (model.removed) continue;
+    samples.push_back(model.metrics->Sample());
+    samples.back().model = name;
+  }
+  return samples;
 }
 
 std::string ServerMetrics::Scrape() const {

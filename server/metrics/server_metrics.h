@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -15,9 +18,10 @@ namespace attendant {
 // The phases of a request, as the label `phase` names them.
 enum class Phase { kTotal, kTokenize, kQueue, kCompute, kSerialize };
 inline constexpr int kNumPhases = 5;
+absl::string_view PhaseName(Phase phase);
 
 // The methods whose requests are counted, as the label `method` names them: a fixed set, so that no
-// label ever carries what a client sent.
+// label ever carries a client's input.
 enum class Method {
   kEncode,
   kEncodeStream,
@@ -35,19 +39,25 @@ enum class Method {
   kTeiRerank,
   kTeiPredict,
   kRerank,
+  kHttpEncode,
+  kHttpAttend,
+  kTeiEmbedSparse,
+  kTeiRoot,
 };
-inline constexpr int kNumMethods = 15;
+inline constexpr int kNumMethods = 19;
 
 // The methods of an encoder and of an attention model.
 inline constexpr Method kEncoderMethods[] = {Method::kEncode, Method::kEncodeStream,
                                              Method::kModelInfer};
 // Those of an encoder over HTTP, and of a classifier.
-inline constexpr Method kHttpMethods[] = {Method::kOpenAiEmbeddings, Method::kTeiEmbed,
-                                          Method::kTeiEmbedAll,      Method::kTeiSimilarity,
-                                          Method::kTeiTokenize,      Method::kHttpModelInfer,
-                                          Method::kCohereEmbed,      Method::kTeiRerank,
-                                          Method::kTeiPredict,       Method::kRerank};
+inline constexpr Method kHttpMethods[] = {
+    Method::kOpenAiEmbeddings, Method::kTeiEmbed,    Method::kTeiEmbedAll,
+    Method::kTeiSimilarity,    Method::kTeiTokenize, Method::kHttpModelInfer,
+    Method::kCohereEmbed,      Method::kTeiRerank,   Method::kTeiPredict,
+    Method::kRerank,           Method::kHttpEncode,  Method::kTeiEmbedSparse,
+    Method::kTeiRoot};
 inline constexpr Method kAttentionMethods[] = {Method::kAttend, Method::kAttendStream};
+inline constexpr Method kHttpAttentionMethods[] = {Method::kHttpAttend};
 
 // Why the server itself refused a request or ended a call, whatever the model: the label `reason`.
 enum class Refusal {
@@ -61,7 +71,7 @@ enum class Refusal {
 };
 inline constexpr int kNumRefusals = 7;
 
-// What became of a line of the access log: the label `result`.
+// The end of a line of the access log: the label `result`.
 enum class LogLine {
   kWritten,
   kLimited,  // more lines in a second than --access_log_lines_per_s
@@ -69,6 +79,14 @@ enum class LogLine {
   kFailed,   // the file did not take it
 };
 inline constexpr int kNumLogLines = 4;
+
+// The end of a span: the label `result`.
+enum class SpanEnd {
+  kExported,
+  kDropped,  // the queue was full
+  kFailed,   // the collector did not take it
+};
+inline constexpr int kNumSpanEnds = 3;
 
 // How a loaded model computes, and the memory it holds.
 struct ModelLoadInfo {
@@ -78,6 +96,24 @@ struct ModelLoadInfo {
   absl::Duration load_time;
   int64_t weight_bytes = 0;
   int64_t arena_bytes = 0;  // of all its sessions
+};
+
+// The work of a model since its metrics were made, and its queue. Charts take the difference of
+// two samples.
+struct ModelSample {
+  struct Histogram {
+    std::vector<uint64_t> counts;  // one for each bucket, the last beyond all bounds
+    double sum = 0;
+  };
+
+  std::string model = {};
+  double requests = 0, failed = 0;  // answered OK, and with any other code
+  double rejected = 0;
+  double tokens = 0, padding_tokens = 0;
+  double inflight = 0, queue_tokens = 0, queue_requests = 0;
+  std::array<Histogram, kNumPhases> phases = {};  // of all methods; DurationBuckets
+  Histogram batch_tokens = {};                    // TokenBuckets
+  Histogram batch_requests = {};                  // RequestBuckets
 };
 
 // Counts the work of one model, all its versions together. Made by ServerMetrics, which must
@@ -110,6 +146,9 @@ class ModelMetrics {
   virtual void AddStalledWorkers(int workers) = 0;              // likewise
 
   virtual void SetLoaded(const ModelLoadInfo& model) = 0;
+
+  // All but the model's name.
+  virtual ModelSample Sample() const = 0;
 };
 
 // Every Prometheus family of the server. metric_families.cc names them, device_metrics.cc and
@@ -126,7 +165,7 @@ class ServerMetrics {
   std::shared_ptr<ModelMetrics> ForModel(const std::string& name);
   // The same where they have been made and not removed, else null.
   std::shared_ptr<ModelMetrics> FindModel(const std::string& name) const;
-  // The model is not served any more: its series go once nobody uses its metrics.
+  // The model is not served any more: its series go once its metrics are not in use.
   void RemoveModel(const std::string& name);
 
   // Counts a request for a model that does not exist: requests_total{model=""}.
@@ -138,10 +177,15 @@ class ServerMetrics {
   void SetConnections(int64_t open);
   void CountRefused(Refusal reason);
   void CountAccessLogLine(LogLine result);
+  void CountSpans(SpanEnd result, int64_t spans);
+  void CountSpanExport(bool taken);
 
   // From now on every scrape calls `source` for the devices that the model computes on, until it
   // gives none.
   void AddDeviceSource(const std::string& model, DeviceSource source);
+
+  // Of the models that ForModel knows, by name. Takes tens of microseconds each.
+  std::vector<ModelSample> Sample() const;
 
   // The Prometheus text exposition format, 0.0.4.
   std::string Scrape() const;

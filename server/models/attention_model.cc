@@ -18,7 +18,7 @@ namespace {
 
 // Null where the machine lacks it: every call then answers UNAVAILABLE.
 const cpu::IsaLevel* IsaOf(const ModelOptions& options) {
-  return attention::FindIsa(options.attention_isa).value_or(nullptr);
+  return attention::FindIsa(options.attention_isa, options.attention_matmul).value_or(nullptr);
 }
 
 void StartServing(const ModelOptions& options, ServerMetrics& metrics, const Executor& executor,
@@ -38,7 +38,7 @@ void StartServing(const ModelOptions& options, ServerMetrics& metrics, const Exe
   batcher.max_batch_sequences = 1;
   batcher.max_queue_delay = absl::ZeroDuration();  // nothing that comes later could join
   model.batcher = std::make_unique<Batcher>(batcher, std::move(runners), *model.observer, executor);
-  model.metrics->SetMethods(kAttentionMethods);
+  model.metrics->SetMethods(kAttentionMethods, kHttpAttentionMethods);
 }
 
 // One sequence of two tokens, all zeros.

@@ -2,6 +2,7 @@
 #include "server/models/encoder_model.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,36 +11,14 @@
 #include "kernels/backends/backends.h"
 #include "kernels/core/status_macros.h"
 #include "server/batching/batch_runner.h"
+#include "server/models/inspect/fitting_tokenizer.h"
 #include "server/models/model_observer.h"
+#include "server/models/sentence/late_interaction.h"
+#include "server/models/sentence/model_folder.h"
 #include "server/models/warm_up.h"
 
 namespace attendant {
 namespace {
-
-// Null when the checkpoint has no tokenizer.json. A tokenizer is tried once: it cannot fail later
-// for a reason that lies in the checkpoint.
-absl::StatusOr<std::unique_ptr<Tokenizer>> LoadFittingTokenizer(const std::string& directory,
-                                                                const EncoderConfig& config,
-                                                                int64_t max_text_tokens) {
-  absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = LoadTokenizer(directory);
-  if (absl::IsNotFound(tokenizer.status())) return nullptr;
-  if (!tokenizer.ok()) return tokenizer;
-  if ((*tokenizer)->vocab() > config.vocab) {
-    return absl::InvalidArgumentError(absl::StrCat(directory, "/tokenizer.json gives ids up to ",
-                                                   (*tokenizer)->vocab() - 1,
-                                                   ", config.json's vocab_size is ", config.vocab));
-  }
-  ATTENDANT_ASSIGN_OR_RETURN(const TokenizedText text,
-                             (*tokenizer)->Tokenize("warm-up", {.max_tokens = max_text_tokens}));
-  std::vector<int32_t> positions(text.token_ids.size());
-  std::iota(positions.begin(), positions.end(), 0);
-  const absl::Status fits = ValidateSequence(config, text.token_ids, positions, text.segment_ids);
-  if (!fits.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(directory, "/tokenizer.json does not fit config.json: ", fits.message()));
-  }
-  return tokenizer;
-}
 
 // One for each session. On a device of its own a session's thread only waits.
 std::vector<ThreadTeam> TeamsFor(const BackendDefaults& defaults, const ModelOptions& options) {
@@ -70,8 +49,17 @@ absl::StatusOr<std::vector<std::unique_ptr<Runner>>> MakeWarmRunners(
     if (runners.empty()) {
       ATTENDANT_ASSIGN_OR_RETURN(cost, MeasureCost(*session, limits, model.max_sequence_tokens));
     }
+    ATTENDANT_ASSIGN_OR_RETURN(BatchRunner::Heads heads,
+                               MakeHeadRunners(model.heads, limits, *session));
+    if (runners.empty()) {
+      ThreadPool own_pool(1);  // for a session that has none
+      ThreadPool& pool = session->pool() == nullptr ? own_pool : *session->pool();
+      ATTENDANT_ASSIGN_OR_RETURN(model.heads.row_ns, MeasureHeads(model.heads.heads, heads, limits,
+                                                                  model.config().hidden, pool));
+    }
     model.arena_bytes += session->arena_bytes();
-    runners.push_back(std::make_unique<BatchRunner>(std::move(session)));
+    for (const auto& head : heads) model.arena_bytes += head->arena_bytes();
+    runners.push_back(std::make_unique<BatchRunner>(std::move(session), std::move(heads)));
   }
   return runners;
 }
@@ -103,7 +91,11 @@ void WatchDevices(const EncoderModel& model, ServerMetrics& metrics) {
 
 absl::Status LoadParts(const std::string& directory, Checkpoint checkpoint, const Backend& backend,
                        const ModelOptions& options, EncoderModel& model) {
+  ATTENDANT_ASSIGN_OR_RETURN(const ModelFolder folder, FindModelFolder(directory));
   ATTENDANT_ASSIGN_OR_RETURN(const DType dtype, ChooseDType(options.dtype, backend));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<LateInteraction> late,
+                             FindLateInteraction(directory, checkpoint.token_heads));
+  checkpoint.config.unattended_tokens = late.has_value() && late->has_unattended_tokens();
   ATTENDANT_ASSIGN_OR_RETURN(
       model.encoder, backend.Prepare(checkpoint.config, std::move(checkpoint.weights), dtype));
   model.classifier = std::move(checkpoint.classifier);
@@ -111,20 +103,40 @@ absl::Status LoadParts(const std::string& directory, Checkpoint checkpoint, cons
       std::min(model.config().max_positions, options.batcher.max_batch_tokens);
   ATTENDANT_ASSIGN_OR_RETURN(model.sentence, ReadSentenceSettings(directory, model.config().hidden,
                                                                   model.max_sequence_tokens));
-  ATTENDANT_ASSIGN_OR_RETURN(model.tokenizer, LoadFittingTokenizer(directory, model.config(),
+  ATTENDANT_ASSIGN_OR_RETURN(model.tokenizer, LoadFittingTokenizer(folder.encoder, model.config(),
                                                                    model.sentence.max_text_tokens));
-  return absl::OkStatus();
+  ATTENDANT_ASSIGN_OR_RETURN(
+      model.heads,
+      MakeModelHeads(folder, std::move(checkpoint.token_heads), checkpoint.unread_heads,
+                     model.tokenizer.get(), model.encoder->info()));
+  if (model.tokenizer == nullptr) return absl::OkStatus();
+  ATTENDANT_ASSIGN_OR_RETURN(model.prompts, ReadPrompts(directory, options.AdapterOf(model.name)));
+  if (late.has_value()) {
+    ATTENDANT_RETURN_IF_ERROR(
+        AddTextForms(*late, directory, *model.tokenizer, model.max_sequence_tokens, model.prompts));
+    ATTENDANT_RETURN_IF_ERROR(
+        CheckExpansion(model.config(), directory, *model.tokenizer, model.prompts));
+  }
+  if (folder.query.has_value() && model.heads.Find(TaskKind::kSparse).has_value()) {
+    ATTENDANT_ASSIGN_OR_RETURN(
+        model.lookup,
+        ReadSparseLookup(*folder.query, folder.encoder, *model.tokenizer, model.config().vocab));
+    AddLookup(*folder.query, model.prompts);
+  }
+  return CountTokens(*model.tokenizer, model.sentence.max_text_tokens, model.prompts);
 }
 
 }  // namespace
 
 ModelLoadInfo EncoderModel::LoadInfo() const {
   const PreparedInfo& info = encoder->info();
+  const size_t weights = lookup.has_value() ? lookup->weights.size() : 0;
+  const auto lookup_bytes = static_cast<int64_t>(weights * sizeof(float));
   return {.dtype = std::string(DTypeName(info.dtype)),
           .backend = info.backend,
           .isa = info.isa,
           .load_time = load_time,
-          .weight_bytes = info.weight_bytes,
+          .weight_bytes = info.weight_bytes + heads.weight_bytes() + lookup_bytes,
           .arena_bytes = arena_bytes};
 }
 

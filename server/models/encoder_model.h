@@ -15,7 +15,10 @@
 #include "server/batching/batcher.h"
 #include "server/metrics/model_statistics.h"
 #include "server/metrics/server_metrics.h"
+#include "server/models/model_heads.h"
 #include "server/models/model_options.h"
+#include "server/models/sentence/prompts.h"
+#include "server/models/sentence/sparse_lookup.h"
 #include "server/models/sentence_settings.h"
 #include "server/models/servable_model.h"
 #include "server/models/served_name.h"
@@ -52,11 +55,15 @@ class KServeStatistics {
   std::array<Entry, kNumServedNames> entries_;
 };
 
-// What stays known of an encoder that was unloaded.
+// The facts that stay known when an encoder is unloaded.
 struct EncoderFacts {
   int64_t hidden = 0;
+  int64_t embedding_dims = 0;
   int64_t max_sequence_tokens = 0;
   bool takes_text = false;
+  int64_t labels = 0;  // of its classifier; 0: it has none
+  // By TaskKind: of a row of what its head on tokens makes, 0 for kSparse; unset: it has none.
+  std::array<std::optional<int64_t>, kNumTaskKinds> task_columns{};
 };
 
 // An encoder.
@@ -67,18 +74,25 @@ struct EncoderModel final : ServableModel {
   ModelLoadInfo LoadInfo() const override;
 
   SentenceSettings sentence;
+  Prompts prompts;
   int64_t max_sequence_tokens = 0;  // the longest sequence of ids: position table and batch budget
   int64_t arena_bytes = 0;          // of all its sessions
   KServeStatistics statistics;
   std::optional<SequenceClassifier> classifier;  // of a checkpoint that has one
-  std::unique_ptr<Tokenizer> tokenizer;  // null when the checkpoint has no tokenizer.json: ids only
-  std::shared_ptr<PreparedEncoder> encoder;  // shared with scrapes of its devices
+  ModelHeads heads;                              // on tokens
+  std::optional<SparseLookup> lookup;            // of an inference-free sparse model
+  std::unique_ptr<Tokenizer> tokenizer;          // null when the checkpoint has none: ids only
+  std::shared_ptr<PreparedEncoder> encoder;      // shared with scrapes of its devices
 
   const EncoderConfig& config() const { return encoder->config(); }
+  int64_t embedding_dims() const { return sentence.embedding_dims(config().hidden); }
   EncoderFacts Facts() const {
     return {.hidden = config().hidden,
+            .embedding_dims = embedding_dims(),
             .max_sequence_tokens = max_sequence_tokens,
-            .takes_text = tokenizer != nullptr};
+            .takes_text = tokenizer != nullptr,
+            .labels = classifier.has_value() ? classifier->num_labels() : 0,
+            .task_columns = heads.Columns()};
   }
 };
 

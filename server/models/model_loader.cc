@@ -6,11 +6,12 @@
 
 #include "absl/time/clock.h"
 #include "kernels/backends/backends.h"
-#include "kernels/core/status_macros.h"
 #include "kernels/checkpoints/any_checkpoint.h"
+#include "kernels/core/status_macros.h"
 #include "server/models/attention_model.h"
 #include "server/models/encoder_model.h"
 #include "server/models/memory/estimate.h"
+#include "server/models/sentence/model_folder.h"
 
 namespace attendant {
 namespace {
@@ -25,7 +26,8 @@ absl::StatusOr<ModelMemory::Share> ReserveMemory(const ModelSource& source, cons
       source.directory, {.dtype = dtype,
                          .limits = {.max_batch_tokens = options.batcher.max_batch_tokens,
                                     .max_batch_sequences = options.batcher.max_batch_sequences},
-                         .replicas = options.replicas});
+                         .replicas = options.replicas,
+                         .merges_adapter = !options.AdapterOf(source.name).empty()});
   if (!estimate.ok()) return ModelMemory::Share();
   return options.memory->Reserve(*estimate);
 }
@@ -50,7 +52,9 @@ absl::StatusOr<std::unique_ptr<ServableModel>> LoadModel(const ModelSource& sour
   const absl::Time start = absl::Now();
   metrics.ForModel(source.name);  // its series are there even when the load fails
   ATTENDANT_ASSIGN_OR_RETURN(ModelMemory::Share memory, ReserveMemory(source, backend, options));
-  ATTENDANT_ASSIGN_OR_RETURN(AnyCheckpoint checkpoint, LoadAnyCheckpoint(source.directory));
+  ATTENDANT_ASSIGN_OR_RETURN(const ModelFolder folder, FindModelFolder(source.directory));
+  ATTENDANT_ASSIGN_OR_RETURN(AnyCheckpoint checkpoint,
+                             LoadAnyCheckpoint(folder.encoder, options.AdapterOf(source.name)));
   ATTENDANT_ASSIGN_OR_RETURN(
       std::unique_ptr<ServableModel> model,
       MakeModel(source, std::move(checkpoint), backend, options, metrics, executor));

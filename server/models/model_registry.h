@@ -67,7 +67,7 @@ class ModelRegistry {
   // Completions of requests run on `executor`. `metrics` must outlive the registry.
   ModelRegistry(ModelLoader loader, ServerMetrics& metrics, Executor executor,
                 RegistryOptions options = {});
-  // REQUIRES: nobody shares in a model any more.
+  // REQUIRES: no pointer to a model is left.
   ~ModelRegistry();
   ModelRegistry(const ModelRegistry&) = delete;
   ModelRegistry& operator=(const ModelRegistry&) = delete;

@@ -4,66 +4,79 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "kernels/checkpoints/colbert_head.h"
+#include "kernels/checkpoints/sentence_module.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/json_file.h"
+#include "server/models/sentence/model_folder.h"
+#include "server/models/sentence/splade_modules.h"
 
 namespace attendant {
 namespace {
 
-struct PoolingName {
+struct PoolingWords {
   const char* mode;  // value of pooling_mode
   const char* flag;  // older: a boolean field for each
-  Pooling pooling;   // kNone: not supported
+  Pooling pooling;
 };
 
-constexpr PoolingName kPoolingNames[] = {
-    {"mean", "pooling_mode_mean_tokens", Pooling::kMean},
+// In the order in which sentence-transformers concatenates those whose flags are set.
+constexpr PoolingWords kPoolings[] = {
     {"cls", "pooling_mode_cls_token", Pooling::kCls},
     {"max", "pooling_mode_max_tokens", Pooling::kMax},
+    {"mean", "pooling_mode_mean_tokens", Pooling::kMean},
+    {"mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens", Pooling::kMeanSqrtLen},
+    {"weightedmean", "pooling_mode_weightedmean_tokens", Pooling::kWeightedMean},
     {"lasttoken", "pooling_mode_lasttoken", Pooling::kLast},
-    {"mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens", Pooling::kNone},
-    {"weightedmean", "pooling_mode_weightedmean_tokens", Pooling::kNone},
 };
 
-absl::StatusOr<Pooling> Supported(const PoolingName& name, const JsonNode& config) {
-  if (name.pooling != Pooling::kNone) return name.pooling;
-  return absl::UnimplementedError(
-      absl::StrCat(config.where(), ": pooling '", name.mode, "' is not supported"));
-}
+using Poolings = std::vector<Pooling>;
 
-absl::StatusOr<std::optional<Pooling>> PoolingFromMode(const JsonNode& config) {
-  if (!config.Has("pooling_mode")) return std::nullopt;
+absl::StatusOr<Pooling> PoolingFromMode(const JsonNode& value) {
   std::string mode;
-  ATTENDANT_RETURN_IF_ERROR(config.Require("pooling_mode", mode));
-  for (const PoolingName& name : kPoolingNames) {
-    if (mode == name.mode) return Supported(name, config);
+  ATTENDANT_RETURN_IF_ERROR(value.Get(mode));
+  for (const PoolingWords& words : kPoolings) {
+    if (mode == words.mode) return words.pooling;
   }
   return absl::UnimplementedError(
-      absl::StrCat(config.where(), ": pooling_mode '", mode, "' is not supported"));
+      absl::StrCat(value.where(), ": pooling '", mode, "' is not supported"));
 }
 
-absl::StatusOr<std::optional<Pooling>> PoolingFromFlags(const JsonNode& config) {
-  std::optional<PoolingName> chosen;
-  for (const PoolingName& name : kPoolingNames) {
-    bool set = false;
-    ATTENDANT_RETURN_IF_ERROR(config.Read(name.flag, set));
-    if (!set) continue;
-    if (chosen) {
-      return absl::UnimplementedError(absl::StrCat(config.where(), ": both ", chosen->flag, " and ",
-                                                   name.flag,
-                                                   " are set; concatenated poolings are not "
-                                                   "supported"));
-    }
-    chosen = name;
+// Empty when the field is absent.
+absl::StatusOr<Poolings> PoolingsFromMode(const JsonNode& config) {
+  Poolings poolings;
+  if (!config.Has("pooling_mode")) return poolings;
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode value, config.Field("pooling_mode"));
+  std::vector<JsonNode> modes = {value};
+  if (value.IsArray()) {
+    ATTENDANT_ASSIGN_OR_RETURN(modes, value.Elements());
   }
-  if (!chosen) return std::nullopt;
-  return Supported(*chosen, config);
+  if (modes.empty() || modes.size() > std::size(kPoolings)) {
+    return absl::InvalidArgumentError(absl::StrCat(value.where(), " has ", modes.size(),
+                                                   " poolings, it must have 1 to ",
+                                                   std::size(kPoolings)));
+  }
+  for (const JsonNode& mode : modes) {
+    ATTENDANT_ASSIGN_OR_RETURN(const Pooling pooling, PoolingFromMode(mode));
+    poolings.push_back(pooling);
+  }
+  return poolings;
+}
+
+absl::StatusOr<Poolings> PoolingsFromFlags(const JsonNode& config) {
+  Poolings poolings;
+  for (const PoolingWords& words : kPoolings) {
+    bool set = false;
+    ATTENDANT_RETURN_IF_ERROR(config.Read(words.flag, set));
+    if (set) poolings.push_back(words.pooling);
+  }
+  return poolings;
 }
 
 absl::Status CheckWidth(const JsonNode& config, int64_t hidden) {
@@ -78,20 +91,21 @@ absl::Status CheckWidth(const JsonNode& config, int64_t hidden) {
   return absl::OkStatus();
 }
 
+// With both, pooling_mode counts for sentence-transformers. The flags must then name the same ones.
 absl::Status ReadPooling(const std::string& path, int64_t hidden, SentenceSettings& settings) {
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(path));
   ATTENDANT_RETURN_IF_ERROR(CheckWidth(config, hidden));
-  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<Pooling> mode, PoolingFromMode(config));
-  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<Pooling> flags, PoolingFromFlags(config));
-  if (mode && flags && *mode != *flags) {
+  ATTENDANT_ASSIGN_OR_RETURN(const Poolings modes, PoolingsFromMode(config));
+  ATTENDANT_ASSIGN_OR_RETURN(const Poolings flags, PoolingsFromFlags(config));
+  if (!modes.empty() && !flags.empty() && modes != flags) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": pooling_mode and the pooling_mode_* fields contradict each other"));
   }
-  if (!mode && !flags) {
+  if (modes.empty() && flags.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": no pooling is chosen"));
   }
-  settings.pooling = mode.value_or(flags.value_or(Pooling::kMean));
-  return absl::OkStatus();
+  settings.poolings = modes.empty() ? flags : modes;
+  return config.Read("include_prompt", settings.include_prompt);
 }
 
 // A step of modules.json: the last word of its Python type, and its folder.
@@ -106,15 +120,17 @@ absl::StatusOr<Step> ReadStep(const JsonNode& node) {
   ATTENDANT_RETURN_IF_ERROR(node.Require("type", type));
   ATTENDANT_RETURN_IF_ERROR(node.Read("path", step.path));
   step.type = std::vector<std::string>(absl::StrSplit(type, '.')).back();
-  if (absl::StartsWith(step.path, "/") || absl::StrContains(step.path, "..")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(node.where(), ": path '", step.path, "' leaves the checkpoint's folder"));
-  }
+  ATTENDANT_RETURN_IF_ERROR(CheckModulePath(node, step.path));
   return step;
 }
 
 absl::StatusOr<std::vector<Step>> ReadSteps(const JsonNode& modules) {
+  constexpr size_t kMaxSteps = 32;
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> elements, modules.Elements());
+  if (elements.size() > kMaxSteps) {
+    return absl::InvalidArgumentError(absl::StrCat(modules.where(), " has ", elements.size(),
+                                                   " steps, the limit is ", kMaxSteps));
+  }
   std::vector<Step> steps;
   for (const JsonNode& element : elements) {
     ATTENDANT_ASSIGN_OR_RETURN(Step step, ReadStep(element));
@@ -123,28 +139,67 @@ absl::StatusOr<std::vector<Step>> ReadSteps(const JsonNode& modules) {
   return steps;
 }
 
-// The only chain that is supported: Transformer, Pooling, and optionally Normalize.
+// Adds a step behind the pooling to `settings`, which holds the steps before it.
+absl::Status AddStep(const std::string& directory, const JsonNode& modules, size_t index,
+                     const Step& step, int64_t hidden, SentenceSettings& settings) {
+  const std::string folder = absl::StrCat(directory, "/", step.path);
+  const int64_t width = settings.embedding_dims(hidden);
+  std::vector<SentenceHead::Module>& head = settings.head.modules;
+  if (step.type == "Dense") {
+    ATTENDANT_ASSIGN_OR_RETURN(SentenceHead::Dense dense, ReadDense(folder, width));
+    head.emplace_back(std::move(dense));
+  } else if (step.type == "LayerNorm") {
+    ATTENDANT_ASSIGN_OR_RETURN(HeadNorm norm, ReadHeadNorm(folder, width));
+    head.emplace_back(std::move(norm));
+  } else if (step.type == "Normalize") {
+    ATTENDANT_RETURN_IF_ERROR(CheckFeatures(folder));
+    head.emplace_back(SentenceHead::Normalize{});
+  } else if (step.type != "Dropout") {  // does nothing outside of training
+    return absl::UnimplementedError(
+        absl::StrCat(modules.where(), ": step ", index, " is ", step.type,
+                     "; behind Transformer and Pooling, supported are Dense, LayerNorm, Normalize "
+                     "and Dropout"));
+  }
+  return absl::OkStatus();
+}
+
+// A request decides on the last Normalize.
+void TakeNormalize(SentenceSettings& settings) {
+  std::vector<SentenceHead::Module>& modules = settings.head.modules;
+  settings.normalize =
+      !modules.empty() && std::holds_alternative<SentenceHead::Normalize>(modules.back());
+  if (settings.normalize) modules.pop_back();
+}
+
 absl::Status ApplySteps(const std::string& directory, const JsonNode& modules, int64_t hidden,
                         SentenceSettings& settings) {
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<Step> steps, ReadSteps(modules));
-  constexpr const char* kChain[] = {"Transformer", "Pooling", "Normalize"};
-  for (size_t i = 0; i < steps.size(); ++i) {
-    if (i >= std::size(kChain) || steps[i].type != kChain[i]) {
-      return absl::UnimplementedError(
-          absl::StrCat(modules.where(), ": step ", i, " is ", steps[i].type,
-                       "; supported are Transformer, Pooling and Normalize, in this order"));
-    }
+  constexpr const char* kFirst[] = {"Transformer", "Pooling"};
+  for (size_t i = 0; i < std::min(steps.size(), std::size(kFirst)); ++i) {
+    if (steps[i].type == kFirst[i]) continue;
+    return absl::UnimplementedError(absl::StrCat(modules.where(), ": step ", i, " is ",
+                                                 steps[i].type, ", supported is ", kFirst[i]));
   }
-  if (steps.size() < 2) {
+  if (steps.size() < std::size(kFirst)) {
     return absl::InvalidArgumentError(absl::StrCat(modules.where(), ": there is no Pooling step"));
   }
-  settings.normalize = steps.size() == 3;
-  return ReadPooling(absl::StrCat(directory, "/", steps[1].path, "/config.json"), hidden, settings);
+  ATTENDANT_RETURN_IF_ERROR(
+      ReadPooling(absl::StrCat(directory, "/", steps[1].path, "/config.json"), hidden, settings));
+  for (size_t i = std::size(kFirst); i < steps.size(); ++i) {
+    ATTENDANT_RETURN_IF_ERROR(AddStep(directory, modules, i, steps[i], hidden, settings));
+  }
+  TakeNormalize(settings);
+  return absl::OkStatus();
 }
 
 absl::Status ReadChain(const std::string& directory, int64_t hidden, SentenceSettings& settings) {
   absl::StatusOr<JsonNode> modules = ReadJsonFile(absl::StrCat(directory, "/modules.json"));
-  if (modules.ok()) return ApplySteps(directory, *modules, hidden, settings);
+  if (modules.ok()) {
+    ATTENDANT_ASSIGN_OR_RETURN(const bool sparse, IsSparseChain(*modules));
+    ATTENDANT_ASSIGN_OR_RETURN(const bool colbert, IsColbertChain(*modules));
+    if (sparse || colbert) return absl::OkStatus();
+    return ApplySteps(directory, *modules, hidden, settings);
+  }
   if (!absl::IsNotFound(modules.status())) return modules.status();
   absl::Status status =
       ReadPooling(absl::StrCat(directory, "/1_Pooling/config.json"), hidden, settings);
@@ -180,14 +235,36 @@ absl::StatusOr<int64_t> ReadMaxTextTokens(const std::string& directory, int64_t 
   return limit;
 }
 
+absl::StatusOr<TruncationSide> ReadTruncationSide(const std::string& directory) {
+  const absl::StatusOr<JsonNode> config = ReadJsonFile(directory + "/tokenizer_config.json");
+  if (absl::IsNotFound(config.status())) return TruncationSide::kRight;
+  if (!config.ok()) return config.status();
+  std::string side = "right";
+  ATTENDANT_RETURN_IF_ERROR(config->Read("truncation_side", side));
+  if (side == "right") return TruncationSide::kRight;
+  if (side == "left") return TruncationSide::kLeft;
+  return absl::InvalidArgumentError(
+      absl::StrCat(config->where(), ": truncation_side is '", side, "', it must be right or left"));
+}
+
 }  // namespace
+
+absl::string_view PoolingName(Pooling pooling) {
+  for (const PoolingWords& words : kPoolings) {
+    if (words.pooling == pooling) return words.mode;
+  }
+  return "";
+}
 
 absl::StatusOr<SentenceSettings> ReadSentenceSettings(const std::string& directory, int64_t hidden,
                                                       int64_t max_sequence_tokens) {
   SentenceSettings settings;
-  ATTENDANT_RETURN_IF_ERROR(ReadChain(directory, hidden, settings));
+  ATTENDANT_ASSIGN_OR_RETURN(const ModelFolder folder, FindModelFolder(directory));
+  // A Router has no modules that make an embedding.
+  if (folder.splade.empty()) ATTENDANT_RETURN_IF_ERROR(ReadChain(folder.root, hidden, settings));
   ATTENDANT_ASSIGN_OR_RETURN(settings.max_text_tokens,
-                             ReadMaxTextTokens(directory, max_sequence_tokens));
+                             ReadMaxTextTokens(folder.encoder, max_sequence_tokens));
+  ATTENDANT_ASSIGN_OR_RETURN(settings.truncation_side, ReadTruncationSide(folder.encoder));
   return settings;
 }
 

@@ -3,27 +3,42 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "kernels/core/outputs.h"
+#include "kernels/heads/sentence_head.h"
+#include "server/text/tokenizer.h"
 
 namespace attendant {
 
-// How a checkpoint turns a text into one vector.
+// How a checkpoint turns a text into one vector: pooling, modules, normalization.
 struct SentenceSettings {
-  Pooling pooling = Pooling::kMean;
+  std::vector<Pooling> poolings = {Pooling::kMean};  // their vectors are concatenated
+  bool include_prompt = true;                        // false: a prompt's tokens are not pooled
+  SentenceHead head;
   bool normalize = false;
   int64_t max_text_tokens = 0;  // texts are cut here
+  TruncationSide truncation_side = TruncationSide::kRight;
+
+  int64_t embedding_dims(int64_t hidden) const {
+    return head.OutputWidth(static_cast<int64_t>(poolings.size()) * hidden);
+  }
 };
 
+// "mean", "cls", "weightedmean", as sentence-transformers names it; empty for kNone.
+absl::string_view PoolingName(Pooling pooling);
+
 // Reads what sentence-transformers wrote beside the checkpoint in `directory`: modules.json names
-// the steps, its pooling step's config.json the pooling (either as pooling_mode or as
-// pooling_mode_*), sentence_bert_config.json max_seq_length, else tokenizer_config.json
-// model_max_length. Without these files the defaults hold: mean, not normalized,
-// max_sequence_tokens. max_text_tokens is never above `max_sequence_tokens`. INVALID_ARGUMENT,
-// naming file and field, for a file that is not valid, contradicts itself or `hidden`;
-// UNIMPLEMENTED for other steps and poolings: their answers would be
-// silently wrong.
+// the steps (Transformer, Pooling, then Dense, LayerNorm, Normalize and Dropout in any order), its
+// pooling step's config.json the pooling (either as pooling_mode or as pooling_mode_*),
+// sentence_bert_config.json max_seq_length, else tokenizer_config.json model_max_length, and that
+// file truncation_side. Without these files the defaults hold: mean, not normalized,
+// max_sequence_tokens, the right side. The files of the encoder may lie in a folder of their own
+// (FindModelFolder). max_text_tokens is never above `max_sequence_tokens`.
+// INVALID_ARGUMENT, naming file and field, for a file that is not valid, contradicts itself or
+// `hidden`; UNIMPLEMENTED for other steps and poolings: their answers would be silently wrong.
 absl::StatusOr<SentenceSettings> ReadSentenceSettings(const std::string& directory, int64_t hidden,
                                                       int64_t max_sequence_tokens);
 

@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "kernels/core/base/quote.h"
 #include "server/models/attention_model.h"
 
@@ -19,14 +20,38 @@ struct Suffix {
   absl::string_view text;
   ServedName kind;
 };
-constexpr std::array<Suffix, 2> kSuffixes = {
-    {{".ids", ServedName::kIds}, {".encoder", ServedName::kEncoder}}};
+constexpr std::array<Suffix, 7> kSuffixes = {{{".ids", ServedName::kIds},
+                                              {".encoder", ServedName::kEncoder},
+                                              {".scores", ServedName::kScores},
+                                              {".sparse", ServedName::kSparse},
+                                              {".masks", ServedName::kMasks},
+                                              {".tokens", ServedName::kTokens},
+                                              {".multi_vectors", ServedName::kMultiVectors}}};
 
 bool IsNameCharacter(char c) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
 }
 
 }  // namespace
+
+std::optional<TaskKind> TaskOf(ServedName kind) {
+  switch (kind) {
+    case ServedName::kSparse:
+      return TaskKind::kSparse;
+    case ServedName::kMasks:
+      return TaskKind::kFillMask;
+    case ServedName::kTokens:
+      return TaskKind::kTokenScores;
+    case ServedName::kMultiVectors:
+      return TaskKind::kMultiVector;
+    case ServedName::kText:
+    case ServedName::kIds:
+    case ServedName::kEncoder:
+    case ServedName::kScores:
+      break;
+  }
+  return std::nullopt;
+}
 
 std::pair<absl::string_view, ServedName> SplitServedName(absl::string_view name) {
   for (const Suffix& suffix : kSuffixes) {
@@ -59,8 +84,10 @@ absl::Status CheckModelName(absl::string_view name) {
   if (SplitServedName(name).second != ServedName::kText) {
     return absl::InvalidArgumentError(
         absl::StrCat("model name ", Quote(name),
-                     " cannot be served: NAME.ids and NAME.encoder are "
-                     "what KServe clients call other outputs of a model NAME"));
+                     " cannot be served: to KServe clients a model's other outputs have the names ",
+                     absl::StrJoin(kSuffixes, ", ", [](std::string* out, const Suffix& suffix) {
+                       absl::StrAppend(out, "NAME", suffix.text);
+                     })));
   }
   return absl::OkStatus();
 }

@@ -33,6 +33,15 @@ std::vector<Lens> ShapesToMeasure(const SessionLimits& limits, int64_t max_len) 
   return shapes;
 }
 
+// What a head makes of every token. A masked language model predicts at masks alone, with the same
+// operations for each as a sparse vector takes for a token.
+TaskKind KindOfAllTokens(const Head& head) {
+  for (const TaskKind kind : {TaskKind::kTokenScores, TaskKind::kMultiVector}) {
+    if (head.Makes(kind)) return kind;
+  }
+  return TaskKind::kSparse;
+}
+
 absl::StatusOr<CostModel::Sample> Measure(Session& session, const Lens& lens) {
   CostModel::Sample sample;
   for (const int64_t len : lens) sample.shape.Add(len);
@@ -66,6 +75,33 @@ absl::Status WarmUp(Session& session, const SessionLimits& limits, int64_t max_s
   const int64_t count =
       std::min(limits.max_batch_sequences, limits.max_batch_tokens / max_sequence_tokens);
   return RunZeros(session, Lens(static_cast<size_t>(count), max_sequence_tokens));
+}
+
+absl::StatusOr<std::vector<int64_t>> MeasureHeads(
+    std::span<const std::unique_ptr<const Head>> heads,
+    std::span<const std::unique_ptr<HeadRunner>> runners, const SessionLimits& limits,
+    int64_t hidden, ThreadPool& pool) {
+  constexpr int64_t kMostTokens = 64;
+  const int64_t tokens = std::min(limits.max_batch_tokens, kMostTokens);
+  const std::vector<int32_t> ids(static_cast<size_t>(tokens));
+  const std::vector<float> states(static_cast<size_t>(tokens * hidden), 0.5f);
+  std::vector<int64_t> row_ns;
+  for (size_t i = 0; i < heads.size(); ++i) {
+    const TaskOptions options{.kind = KindOfAllTokens(*heads[i])};
+    absl::Duration time;
+    for (int round = 0; round < 2; ++round) {
+      HeadResult result;
+      const HeadInput input{.options = &options,
+                            .token_ids = ids,
+                            .states = {states.data(), {tokens, hidden}},
+                            .result = &result};
+      const Clock::time_point start = Clock::now();
+      ATTENDANT_RETURN_IF_ERROR(runners[i]->Run({&input, 1}, pool));
+      time = absl::FromChrono(Clock::now() - start);
+    }
+    row_ns.push_back(std::max<int64_t>(absl::ToInt64Nanoseconds(time) / tokens, 1));
+  }
+  return row_ns;
 }
 
 // The least of some times of a shape: what else runs on the machine only adds.

@@ -2,11 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/core/session.h"
+#include "kernels/core/threads/thread_pool.h"
+#include "kernels/heads/head.h"
 #include "server/batching/cost_model.h"
 
 namespace attendant {
@@ -23,5 +27,13 @@ absl::Status WarmUp(Session& session, const SessionLimits& limits, int64_t max_s
 // REQUIRES: WarmUp has run.
 absl::StatusOr<CostModel> MeasureCost(Session& session, const SessionLimits& limits,
                                       int64_t max_sequence_tokens);
+
+// The nanoseconds that each head takes for a token, or for a mask that it fills: at least 1. Each
+// runs twice on a few tokens, and the second time counts. `runners` are those of `heads`, on as
+// many threads as `pool` has. INTERNAL when a kernel fails.
+absl::StatusOr<std::vector<int64_t>> MeasureHeads(
+    std::span<const std::unique_ptr<const Head>> heads,
+    std::span<const std::unique_ptr<HeadRunner>> runners, const SessionLimits& limits,
+    int64_t hidden, ThreadPool& pool);
 
 }  // namespace attendant

@@ -13,7 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "server/access/call_gate.h"
 #include "server/batching/batcher.h"
-#include "server/requests/memory_budgets.h"
+#include "server/requests/memory/memory_budgets.h"
 
 namespace attendant {
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/limits/limits.h"
@@ -10,7 +12,7 @@
 
 namespace attendant {
 
-// What encode requests use. It outlives all of them.
+// The dependencies of encode requests. They outlive all requests.
 struct EncodeDependencies {
   const RequestDependencies& requests;
   EncodeLimits limits;
@@ -27,8 +29,7 @@ class EncodeRun : public RequestRun {
   virtual absl::StatusOr<EncodeInput> FromMessage() = 0;
   // Translates to the response message, and frees `output`'s tensors on the way.
   virtual void ToMessage(EncodeOutput& output) = 0;
-  // What the response message takes beyond `output`'s tensors as f32, for one in which numbers are
-  // text.
+  // The bytes of the response message beyond `output`'s tensors as f32, where numbers become text.
   virtual int64_t TextBytes(const EncodeOutput& /*output*/) const { return 0; }
   // Finds the version of the model that the request message names.
   virtual absl::StatusOr<std::shared_ptr<EncoderModel>> FindModel() = 0;
@@ -40,10 +41,17 @@ class EncodeRun : public RequestRun {
 
   const EncodeLimits& limits() const { return limits_; }
   const EncodeOutput& output() const { return output_; }
-  // REQUIRES: Decode returned OK.
+  // REQUIRES: FindModel returned OK.
   const EncoderModel& model() const { return *model_; }
 
  private:
+  // Makes the embedding, or those of the spans, from what was pooled, where the back end does not.
+  void MakeEmbeddings(EncodedSequence& sequence) const;
+  // Adds what the modules made of `rows` vectors, cut and normalized.
+  void AddEmbeddings(const std::vector<float>& made, size_t rows,
+                     std::vector<float>& embeddings) const;
+  // Zeros in place of the embeddings of spans without a token that is pooled.
+  void ClearEmptySpans(const EncodedSequence& sequence, std::vector<float>& embeddings) const;
   // Makes the scores from the pooled vector, and frees that.
   void Score(EncodedSequence& sequence) const;
 

@@ -12,7 +12,14 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/core/packed_batch.h"
 #include "kernels/core/status_macros.h"
+#include "server/requests/invalid.h"
+#include "server/requests/outputs/late_scores.h"
+#include "server/requests/outputs/lookup.h"
+#include "server/requests/outputs/spans.h"
+#include "server/requests/outputs/word_weights.h"
+#include "server/requests/read_sequence.h"
 #include "server/requests/request_run.h"
+#include "server/requests/tasks.h"
 #include "server/text/tokenizer.h"
 
 namespace attendant {
@@ -20,35 +27,23 @@ namespace {
 
 // What a short string takes in memory.
 constexpr int64_t kStringBytes = 40;
-
-template <typename... Parts>
-absl::Status Invalid(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
-
-// "sequence 3: " before the message.
-absl::Status InSequence(size_t index, const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat("sequence ", index, ": ", status.message()));
-}
+// What a span takes in the sequence, in the batcher's copy of it and in the answer.
+constexpr int64_t kSpanBytes = 3 * sizeof(TokenSpan);
 
 int64_t Size(const auto& container) { return static_cast<int64_t>(container.size()); }
 
-absl::Status CheckRequest(const EncoderModel& model, const EncodeLimits& limits,
-                          const EncodeInput& input) {
+absl::Status CheckRequest(const EncodeLimits& limits, const EncodeInput& input) {
   if (input.sequences.empty()) return Invalid("the request has no sequences");
-  if (Size(input.sequences) > limits.max_request_sequences) {
-    return Invalid("the request has ", input.sequences.size(), " sequences, the limit is ",
+  const int64_t sequences = input.compares() ? Size(input.query_of) : Size(input.sequences);
+  if (sequences > limits.max_request_sequences) {
+    return Invalid("the request has ", sequences, " sequences, the limit is ",
                    limits.max_request_sequences);
   }
-  ATTENDANT_RETURN_IF_ERROR(CheckPriority(input.priority));
-  if (input.dims >= 0 && input.dims <= model.config().hidden) return absl::OkStatus();
-  return Invalid("dims is ", input.dims, ", it must be from 0 to the model's hidden size ",
-                 model.config().hidden);
+  return CheckPriority(input.priority);
 }
 
 absl::Status CheckScores(const EncoderModel& model, const EncodeInput& input) {
-  if (!input.scores) return absl::OkStatus();
+  if (!input.scores || input.compares()) return absl::OkStatus();
   if (!model.classifier.has_value()) {
     return Invalid("scores need a classifier or reranker; model '", model.name,
                    "' has no such head");
@@ -61,21 +56,66 @@ absl::Status CheckScores(const EncoderModel& model, const EncodeInput& input) {
   return absl::OkStatus();
 }
 
-SequenceOutputs ChooseOutputs(const EncoderModel& model, const EncodeInput& input) {
-  SequenceOutputs outputs{.last_hidden_state = input.last_hidden_state};
+// The modules behind the pooling take as many values as the model's own poolings give.
+absl::Status CheckWidths(const EncoderModel& model, const EncodeInput& input, int64_t pooled,
+                         int64_t embedding) {
+  const int64_t taken = model.sentence.head.InputWidth();
+  if (taken != 0 && taken != pooled) {
+    return Invalid("pooling gives ", pooled, " values, the model's modules behind it take ", taken);
+  }
+  if (input.dims >= 0 && input.dims <= embedding) return absl::OkStatus();
+  return Invalid("dims is ", input.dims, ", it must be from 0 to the ", embedding,
+                 " dimensions of the embedding");
+}
+
+// Fills in how the pooled vectors are made: by the back end where it can, else by the runner and
+// the run.
+absl::Status ChoosePooling(const EncoderModel& model, const EncodeInput& input, bool has_prompt,
+                           EncodeWork& work, EncodeOutput& output) {
+  const SentenceSettings& sentence = model.sentence;
+  std::vector<Pooling> poolings = sentence.poolings;
+  if (input.pooling.has_value()) poolings = {*input.pooling};
+  ATTENDANT_RETURN_IF_ERROR(CheckSpans(input, true, poolings));
+  const int64_t width = Size(poolings) * model.config().hidden;
+  const int64_t embedding = sentence.head.OutputWidth(width);
+  ATTENDANT_RETURN_IF_ERROR(CheckWidths(model, input, width, embedding));
+  output.outputs.pooling = poolings.front();
+  output.outputs.normalize = input.normalize.value_or(sentence.normalize);
+  output.outputs.dims = input.dims == 0 ? embedding : input.dims;
+  work.outputs = output.outputs;
+  const bool by_runner = poolings.size() > 1 || !IsPooledByBackEnds(poolings.front()) ||
+                         (has_prompt && !sentence.include_prompt) || input.wants_spans();
+  if (!by_runner && sentence.head.empty()) return absl::OkStatus();
+  output.pooled_width = width;
+  work.outputs.normalize = false;
+  work.outputs.dims = 0;
+  if (!by_runner) return absl::OkStatus();
+  work.outputs.pooling = Pooling::kNone;
+  work.token_poolings = std::move(poolings);
+  return absl::OkStatus();
+}
+
+absl::Status ChooseOutputs(const EncoderModel& model, const EncodeInput& input, bool has_prompt,
+                           EncodeWork& work, EncodeOutput& output) {
+  if (input.compares()) {
+    ChooseVectors(model, input, work, output);
+    return absl::OkStatus();
+  }
+  output.outputs.last_hidden_state = input.last_hidden_state;
+  const bool other_tensors = input.last_hidden_state || input.attention_weights ||
+                             !input.layers.hidden_layers.empty() || !input.tasks.empty() ||
+                             input.word_weights;
+  if (!input.scores && (input.pooled || !other_tensors)) {
+    return ChoosePooling(model, input, has_prompt, work, output);
+  }
+  ATTENDANT_RETURN_IF_ERROR(CheckSpans(input, false, {}));
   if (input.scores) {
-    outputs.pooling = model.classifier->pooling;
-    outputs.dims = model.config().hidden;
-    return outputs;
+    output.outputs.pooling = model.classifier->pooling;
+    output.outputs.dims = model.config().hidden;
+    output.scores = input.score_activation.value_or(model.classifier->scores);
   }
-  const bool other_tensors =
-      input.last_hidden_state || input.attention_weights || !input.layers.hidden_layers.empty();
-  if (input.pooled || !other_tensors) {
-    outputs.pooling = input.pooling.value_or(model.sentence.pooling);
-    outputs.normalize = input.normalize.value_or(model.sentence.normalize);
-    outputs.dims = input.dims == 0 ? model.config().hidden : input.dims;
-  }
-  return outputs;
+  work.outputs = output.outputs;
+  return absl::OkStatus();
 }
 
 // Every number is in [0, count) and comes once: so no list is longer than the model.
@@ -119,86 +159,6 @@ absl::StatusOr<LayerSelection> ChooseLayers(const EncoderConfig& config, EncodeI
   return layers;
 }
 
-absl::Status CheckTable(absl::string_view field, std::span<const int64_t> values, int64_t limit) {
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i] >= 0 && values[i] < limit) continue;
-    return Invalid(field, "[", i, "] is ", values[i], ", it must be from 0 to ", limit - 1);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckSameLength(absl::string_view field, size_t values, size_t len) {
-  if (values == 0 || values == len) return absl::OkStatus();
-  return Invalid(field, " has ", values, " values, token_ids has ", len);
-}
-
-absl::Status CheckIds(const EncoderConfig& config, const IdsInput& ids) {
-  const size_t len = ids.token_ids.size();
-  if (len == 0) return Invalid("token_ids is empty");
-  ATTENDANT_RETURN_IF_ERROR(CheckSameLength("segment_ids", ids.segment_ids.size(), len));
-  ATTENDANT_RETURN_IF_ERROR(CheckSameLength("attention_mask", ids.attention_mask.size(), len));
-  ATTENDANT_RETURN_IF_ERROR(CheckTable("token_ids", ids.token_ids, config.vocab));
-  return CheckTable("segment_ids", ids.segment_ids, config.segment_types);
-}
-
-absl::StatusOr<EncodedSequence> FromIds(const EncoderModel& model, size_t index,
-                                        Truncation truncation, const IdsInput& ids) {
-  ATTENDANT_RETURN_IF_ERROR(InSequence(index, CheckIds(model.config(), ids)));
-  const int64_t limit = model.max_sequence_tokens;
-  EncodedSequence sequence;
-  sequence.truncated = Size(ids.token_ids) > limit;
-  if (sequence.truncated && truncation != Truncation::kRight) {
-    return Invalid("sequence ", index, " has ", ids.token_ids.size(), " tokens, the limit is ",
-                   limit);
-  }
-  const int64_t len = std::min(Size(ids.token_ids), limit);
-  sequence.token_ids.assign(ids.token_ids.begin(), ids.token_ids.begin() + len);
-  if (!ids.attention_mask.empty()) {
-    sequence.attention_mask.assign(ids.attention_mask.begin(), ids.attention_mask.begin() + len);
-  }
-  sequence.segment_ids.resize(static_cast<size_t>(len));
-  if (!ids.segment_ids.empty()) {
-    std::copy_n(ids.segment_ids.begin(), len, sequence.segment_ids.begin());
-  }
-  return sequence;
-}
-
-// A text or a pair of texts.
-template <typename Tokenize>
-absl::StatusOr<EncodedSequence> FromText(const EncoderModel& model, size_t index,
-                                         Truncation truncation, Tokenize tokenize) {
-  if (model.tokenizer == nullptr) {
-    return Invalid("sequence ", index, " is text, but model '", model.name,
-                   "' takes token ids only: its checkpoint has no tokenizer.json");
-  }
-  absl::StatusOr<TokenizedText> tokenized =
-      tokenize(*model.tokenizer, TokenizerOptions{.max_tokens = model.sentence.max_text_tokens,
-                                                  .truncate = truncation != Truncation::kNone});
-  if (!tokenized.ok()) return InSequence(index, tokenized.status());
-  EncodedSequence sequence;
-  sequence.token_ids = std::move(tokenized->token_ids);
-  sequence.segment_ids = std::move(tokenized->segment_ids);
-  // A tokenizer may know segments that its model does not: then they make no difference.
-  if (model.config().segment_types == 1) sequence.segment_ids.assign(sequence.token_ids.size(), 0);
-  sequence.truncated = tokenized->truncated;
-  return sequence;
-}
-
-absl::StatusOr<EncodedSequence> FromInput(const EncoderModel& model, size_t index,
-                                          Truncation truncation, const SequenceContent& input) {
-  if (const auto* ids = std::get_if<IdsInput>(&input))
-    return FromIds(model, index, truncation, *ids);
-  if (const auto* pair = std::get_if<TextPair>(&input)) {
-    return FromText(model, index, truncation,
-                    [pair](const Tokenizer& tokenizer, const auto& options) {
-                      return tokenizer.TokenizePair(*pair->first, pair->second, options);
-                    });
-  }
-  return FromText(model, index, truncation, [&](const Tokenizer& tokenizer, const auto& options) {
-    return tokenizer.Tokenize(std::get<std::string>(input), options);
-  });
-}
-
 std::vector<std::string> TokenStringsOf(const EncoderModel& model,
                                         const EncodedSequence& sequence) {
   std::vector<std::string> strings(sequence.token_ids.size());
@@ -213,6 +173,8 @@ std::vector<std::string> TokenStringsOf(const EncoderModel& model,
 SequenceInput TakeUnmasked(EncodedSequence& sequence) {
   const std::vector<int32_t> segment_ids = std::exchange(sequence.segment_ids, {});
   SequenceInput input;
+  input.keys =
+      static_cast<int32_t>(sequence.attended_tokens);  // of texts, which have no masked tokens
   for (size_t i = 0; i < sequence.token_ids.size(); ++i) {
     if (sequence.masked(i)) continue;
     input.token_ids.push_back(sequence.token_ids[i]);
@@ -222,60 +184,117 @@ SequenceInput TakeUnmasked(EncodedSequence& sequence) {
   return input;
 }
 
+// Of a sequence.
+int64_t CountScores(const EncoderModel& model, const EncodeInput& input) {
+  if (!input.scores) return 0;
+  return input.compares() ? 1 : model.classifier->num_labels();
+}
+
+absl::Status CheckAttentionBytes(const EncodeLimits& limits, const EncodeOutput& output) {
+  if (output.attention_bytes <= limits.max_attention_weight_bytes) return absl::OkStatus();
+  const bool words = output.word_weights;
+  return Invalid("the ", words ? "word weights" : "attention weights", " asked for take ",
+                 output.attention_bytes, " bytes up to sequence ", output.sequences.size(),
+                 ", the limit is ", limits.max_attention_weight_bytes, ": ask for fewer ",
+                 words ? "" : "layers, heads or ", "tokens in one request");
+}
+
 // Adds what the answer for `sequence` takes. An answer that would be too large is refused while it
 // has cost nothing yet.
 absl::Status CountResponse(const EncodeLimits& limits, const EncodedSequence& sequence,
-                           int64_t labels, EncodeOutput& output) {
+                           int64_t labels, int64_t task_bytes, EncodeOutput& output) {
   constexpr auto kValueBytes = static_cast<int64_t>(sizeof(float));
   const int64_t len = sequence.len();
-  const int64_t attention_bytes = output.layers.attention_maps() * len * len * kValueBytes;
+  const int64_t attention_bytes = output.layers.attention_values(len) * kValueBytes;
   output.attention_bytes += attention_bytes;
-  if (output.attention_bytes > limits.max_attention_weight_bytes) {
-    return Invalid("the attention weights asked for take ", output.attention_bytes,
-                   " bytes up to sequence ", output.sequences.size(), ", the limit is ",
-                   limits.max_attention_weight_bytes,
-                   ": ask for fewer layers, heads or tokens in one request");
-  }
-  int64_t values = output.outputs.dims + labels + output.layers.hidden_values(len);
+  ATTENDANT_RETURN_IF_ERROR(CheckAttentionBytes(limits, output));
+  const int64_t spans = Size(sequence.rare().spans);
+  int64_t values = std::max(output.outputs.dims, output.pooled_width) * std::max<int64_t>(spans, 1);
+  values += labels + output.layers.hidden_values(len);
   if (output.outputs.last_hidden_state) values += len * output.layers.hidden;
-  output.response_bytes += values * kValueBytes + attention_bytes;
+  output.response_bytes += values * kValueBytes + spans * kSpanBytes + attention_bytes + task_bytes;
   for (const std::string& token : sequence.token_strings) {
     output.response_bytes += kStringBytes + Size(token);
   }
+  output.response_bytes += Size(sequence.rare().token_offsets) * int64_t{sizeof(TokenOffset)};
   if (output.response_bytes <= limits.max_response_bytes) return absl::OkStatus();
   return Invalid("the outputs asked for take ", output.response_bytes, " bytes up to sequence ",
                  output.sequences.size(), ", the limit is ", limits.max_response_bytes,
                  ": ask for fewer sequences in one request");
 }
 
+// Adds a sequence for which the encoder does not run.
+absl::Status AddQuery(const EncodeLimits& limits, const SequenceReading& reading,
+                      const EncodeInput& input, size_t index, const std::string& text,
+                      EncodeOutput& output) {
+  ATTENDANT_ASSIGN_OR_RETURN(EncodedSequence query,
+                             LookUp(reading, index, text, input.tasks[0].top_k));
+  if (input.token_strings) query.token_strings = TokenStringsOf(reading.model, query);
+  ATTENDANT_RETURN_IF_ERROR(
+      CountResponse(limits, query, 0, CountLookupBytes(output, query), output));
+  output.sequences.push_back(std::move(query));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<PendingRequest> ValidateEncode(const EncoderModel& model, const EncodeLimits& limits,
                                               EncodeInput input, EncodeOutput& output) {
-  ATTENDANT_RETURN_IF_ERROR(CheckRequest(model, limits, input));
+  ATTENDANT_RETURN_IF_ERROR(CheckRequest(limits, input));
   ATTENDANT_RETURN_IF_ERROR(CheckScores(model, input));
-  output.outputs = ChooseOutputs(model, input);
-  if (input.scores) output.scores = input.score_activation.value_or(model.classifier->scores);
-  ATTENDANT_ASSIGN_OR_RETURN(output.layers, ChooseLayers(model.config(), input));
-  const int64_t labels = input.scores ? model.classifier->num_labels() : 0;
+  ATTENDANT_ASSIGN_OR_RETURN(const Prompt* prompt, model.prompts.Find(input.prompt_name));
+  SequenceReading reading{.model = model,
+                          .truncation = input.truncation,
+                          .pair_truncation = input.pair_truncation,
+                          .count_tokens = input.count_tokens,
+                          .prompt = prompt,
+                          .prompt_is_asked_for = prompt != nullptr && input.prompt_name.has_value(),
+                          .token_offsets = input.token_offsets};
+  ATTENDANT_RETURN_IF_ERROR(CheckLookup(reading, input));
   PendingRequest pending;
   pending.priority = input.priority;
   EncodeWork& work = pending.work.emplace<EncodeWork>();
-  work.outputs = output.outputs;
+  ATTENDANT_RETURN_IF_ERROR(ChooseOutputs(model, input, prompt != nullptr, work, output));
+  ATTENDANT_ASSIGN_OR_RETURN(output.layers, ChooseLayers(model.config(), input));
+  ATTENDANT_RETURN_IF_ERROR(ChooseWordWeights(model, input, output));
   work.layers = output.layers;
+  const bool document = prompt != nullptr && prompt->form.has_value() && prompt->form->document;
+  for (TaskOptions& options : input.tasks) options.document = document;
+  ATTENDANT_RETURN_IF_ERROR(ChooseTasks(model, input, work, output));
+  const PairPrompts prompts =
+      input.compares() ? FindPairPrompts(model) : PairPrompts{prompt, prompt};
   for (size_t i = 0; i < input.sequences.size(); ++i) {
     const auto given = std::exchange(input.sequences[i], std::string());  // freed when it is read
-    ATTENDANT_ASSIGN_OR_RETURN(EncodedSequence sequence,
-                               FromInput(model, i, input.truncation, given));
+    const bool is_query = i < input.num_queries();
+    reading.prompt = is_query ? prompts.query : prompts.document;
+    const size_t number = PairOf(input, i);  // as the client counts
+    if (const auto* text = std::get_if<std::string>(&given); text != nullptr && LooksUp(reading)) {
+      ATTENDANT_RETURN_IF_ERROR(AddQuery(limits, reading, input, number, *text, output));
+      continue;
+    }
+    ATTENDANT_ASSIGN_OR_RETURN(EncodedSequence sequence, ReadSequence(reading, number, given));
     if (input.token_strings) sequence.token_strings = TokenStringsOf(model, sequence);
-    ATTENDANT_RETURN_IF_ERROR(CountResponse(limits, sequence, labels, output));
     SequenceInput unmasked = TakeUnmasked(sequence);
+    unmasked.first_pooled = FirstPooled(model, sequence);
+    if (input.wants_spans()) {
+      ATTENDANT_ASSIGN_OR_RETURN(sequence.MutableRare().spans,
+                                 ChooseSpans(input, i, sequence, unmasked.first_pooled));
+      unmasked.spans = sequence.rare().spans;
+    }
+    const int64_t task_bytes = CountTaskBytes(model, work, output, unmasked.token_ids) +
+                               CountWordBytes(model, output, sequence);
+    ATTENDANT_RETURN_IF_ERROR(
+        CountResponse(limits, sequence, CountScores(model, input), task_bytes, output));
+    if (input.compares()) {
+      ATTENDANT_RETURN_IF_ERROR(AddVectors(model, limits, is_query, work, unmasked, output));
+    }
     if (unmasked.len() > 0) {
       // The back end indexes its tables with these numbers, and a tokenizer too may know more
       // tokens than its checkpoint holds.
       ATTENDANT_RETURN_IF_ERROR(
-          InSequence(i, ValidateSequence(model.config(), unmasked.token_ids, unmasked.positions,
-                                         unmasked.segment_ids)));
+          InSequence(number, ValidateSequence(model.config(), unmasked.token_ids,
+                                              unmasked.positions, unmasked.segment_ids)));
+      unmasked.head_ns = CountHeadNs(model, work, unmasked);
       work.sequences.push_back(std::move(unmasked));
     }
     output.sequences.push_back(std::move(sequence));

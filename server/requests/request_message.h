@@ -29,8 +29,8 @@ class RequestMessage {
   // REQUIRES: Scan returned OK.
   virtual absl::Status Parse() = 0;
 
-  // What Scan or Parse found, also when it failed later: an id that may go back to the client, and
-  // the model as the client named it. Empty: none.
+  // The findings of Scan or Parse, also when it failed later: an id that may go back to the client,
+  // and the model as the client named it. Empty: none.
   virtual const std::string& id() const = 0;
   virtual const std::string& model() const = 0;
 };

@@ -40,6 +40,7 @@ absl::Status CheckPriority(int priority) {
 void RequestRun::Start(std::unique_ptr<RequestRun> run) {
   const RequestDependencies& dependencies = run->dependencies_;
   const int64_t bytes = run->request_bytes_ = run->call_.message->bytes();
+  run->span_ = dependencies.gate.RequestSpan(run->call_.state->call());
   const absl::Status acquired = run->AcquireRequest(kRequestBytes + bytes);
   if (!acquired.ok()) return run->End(acquired);
   RunInlineOrOn(dependencies.executor, bytes,
@@ -74,6 +75,8 @@ void RequestRun::Submit(std::unique_ptr<RequestRun> run) {
   const std::shared_ptr<Batcher> batcher(run->model_, run->model_->batcher.get());
   const std::shared_ptr<CallState> state = run->call_.state;
   pending->deadline = run->call_.deadline;
+  pending->trace = run->span_;
+  if (run->span_ != 0) pending->batches = &run->batches_;
   pending->done = [run = std::move(run)](absl::StatusOr<RequestResult> result) mutable {
     run->Complete(std::move(result));
   };
@@ -110,7 +113,9 @@ absl::StatusOr<PendingRequest> RequestRun::MakePending() {
   }
   ATTENDANT_ASSIGN_OR_RETURN(PendingRequest pending, Prepare());
   call_.message.reset();  // the queue holds what is to be computed, and nothing twice
-  times_.decode += SteadyNow() - start;
+  const absl::Time end = SteadyNow();
+  times_.decode += end - start;
+  times_.submitted = end - times_.arrival;
   return pending;
 }
 
@@ -121,6 +126,7 @@ void RequestRun::Complete(absl::StatusOr<RequestResult> result) {
   times_.queue = result->queue;
   times_.compute = result->compute;
   const absl::Time start = SteadyNow();
+  times_.answering = start - times_.arrival;
   Answer(*std::move(result));
   times_.serialize = SteadyNow() - start;
   End(absl::OkStatus());
@@ -155,7 +161,7 @@ RequestTokens RequestRun::Count(const absl::Status& status) const {
 
 void RequestRun::Report(const absl::Status& status, const RequestTokens& tokens) const {
   CallGate& gate = dependencies_.gate;
-  const std::string id = gate.logging() ? call_.state->client_id() : "";
+  const std::string id = gate.logging() || span_ != 0 ? call_.state->client_id() : "";
   gate.Ended(call_.state->call(), {.model = call_.model,
                                    .message_id = id,
                                    .code = status.code(),
@@ -167,7 +173,12 @@ void RequestRun::Report(const absl::Status& status, const RequestTokens& tokens)
                                    .tokenize = times_.decode,
                                    .queue = times_.queue,
                                    .compute = times_.compute,
-                                   .serialize = times_.serialize});
+                                   .serialize = times_.serialize,
+                                   .span = span_,
+                                   .arrival = times_.arrival,
+                                   .submitted = times_.submitted,
+                                   .answering = times_.answering,
+                                   .batches = batches_});
 }
 
 absl::Status RequestRun::AcquireRequest(int64_t bytes) {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
@@ -19,16 +21,17 @@
 #include "server/models/model_registry.h"
 #include "server/models/servable_model.h"
 #include "server/requests/call_state.h"
-#include "server/requests/memory_budgets.h"
+#include "server/requests/memory/memory_budgets.h"
 #include "server/requests/request_message.h"
 #include "server/threads/steady_time.h"
+#include "server/tracing/traced_batch.h"
 
 namespace attendant {
 
 // INVALID_ARGUMENT for a priority outside of -100 to 100.
 absl::Status CheckPriority(int priority);
 
-// What the requests of all protocols use. It outlives all of them.
+// The dependencies of the requests of all protocols. They outlive all requests.
 struct RequestDependencies {
   ModelRegistry& models;
   ServerMetrics& metrics;
@@ -55,11 +58,12 @@ struct RequestTimes {
   absl::Time arrival = SteadyNow();
   absl::Duration decode;  // find the model, read the message, tokenize, check
   absl::Duration queue, compute, serialize;
+  absl::Duration submitted, answering;  // since arrival: when decode ended and serialize began
 
   absl::Duration total() const { return SteadyNow() - arrival; }
 };
 
-// What an answered request had.
+// The tokens and sequences of an answered request.
 struct RequestTokens {
   int64_t sequences = 0;
   int64_t valid = 0;
@@ -141,6 +145,8 @@ class RequestRun {
   RequestCall call_;
   RequestTimes times_;
   int64_t request_bytes_ = 0;
+  uint64_t span_ = 0;                     // of its trace; 0: none is sent
+  std::vector<TracedBatch> batches_;      // of a request with a span
   std::shared_ptr<ServableModel> model_;  // set by MakePending, shared in until the end
 };
 

@@ -32,7 +32,8 @@ bool AddedTokens::Split(absl::string_view text, absl::FunctionRef<bool(const Par
 
     const Place wide = Widen(text, done, place);
     if (done < wide.begin && !visit({.text = text.substr(done, wide.begin - done)})) return false;
-    if (!visit({.id = wide.token->id, .text = {}})) return false;
+    const absl::string_view token = text.substr(wide.begin, wide.end - wide.begin);
+    if (!visit({.id = wide.token->id, .text = token})) return false;
     done = wide.end;
   }
   return done >= text.size() || visit({.text = text.substr(done)});

@@ -21,6 +21,7 @@ struct AddedToken {
   bool lstrip = false;       // swallows the whitespace before it
   bool rstrip = false;       // swallows the whitespace after it
   bool normalized = false;   // looked for in normalized text instead of raw text
+  bool special = false;      // no part of a text: decoding may leave it out
 };
 
 // Finds tokens that stand literally in a text, such as "[SEP]": the leftmost one, and of several
@@ -33,9 +34,9 @@ class AddedTokens {
 
   bool empty() const { return tokens_.empty(); }
 
-  // A part of a text: an added token's id, or the text between two of them, never empty.
+  // A part of a text, never empty: an added token with what it swallows, or the text between two.
   struct Part {
-    int32_t id = ByteTrie::kNoId;  // else `text` is set
+    int32_t id = ByteTrie::kNoId;  // of a token
     absl::string_view text;
   };
 

@@ -2,6 +2,7 @@
 #include "server/text/pipeline.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <optional>
 #include <string>
@@ -9,14 +10,17 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "kernels/core/status_macros.h"
+#include "server/text/base/aligned_text.h"
+#include "server/text/text_offsets.h"
 #include "server/text/unicode/utf8.h"
 
 namespace attendant {
 namespace {
 
 // Text is normalized in chunks of this size, cut at spaces, so that truncation saves most of the
-// work.
+// work, and a long text takes little memory beside its ids.
 constexpr size_t kChunkBytes = 4096;
 
 }  // namespace
@@ -24,37 +28,82 @@ constexpr size_t kChunkBytes = 4096;
 // A text's ids so far. More than `enough` need not be found.
 struct TokenizerPipeline::Ids {
   std::vector<int32_t> values;
-  size_t enough;
-  std::string normalized;  // scratch
+  size_t enough = 0;
+  std::optional<TextOffsets> offsets;  // of the values, if asked for
+  std::string normalized;              // scratch, like those below
+  AlignedText aligned;
+  std::vector<TokenSpan> spans;
 
   bool more() const { return values.size() < enough; }
+
+  void Cut(size_t room, TruncationSide side) {
+    if (values.size() <= room) return;
+    if (offsets.has_value()) offsets->Cut(room, side);
+    if (side == TruncationSide::kRight) return values.resize(room);
+    values.erase(values.begin(), values.end() - static_cast<std::ptrdiff_t>(room));
+  }
 };
 
-// Cuts one text to `room` ids, or two as transformers' `longest_first` does: the longer one first,
-// and both to halves, the longer one's the larger, when half of the room is less than each.
-void TokenizerPipeline::Truncate(std::vector<Ids>& texts, size_t room) {
-  if (texts.size() == 1) return texts[0].values.resize(room);
+// As transformers' `longest_first`: the longer one first, and both to halves, the longer one's the
+// larger, when half of the room is less than each.
+void TokenizerPipeline::CutLongest(std::vector<Ids>& texts, size_t room, TruncationSide side) {
   const bool swapped = texts[0].values.size() > texts[1].values.size();
   Ids& shorter = texts[swapped ? 1 : 0];
   Ids& longer = texts[swapped ? 0 : 1];
-  const size_t half = room / 2;
-  if (shorter.values.size() > half) shorter.values.resize(half);
-  longer.values.resize(room - shorter.values.size());
+  shorter.Cut(room / 2, side);
+  longer.Cut(room - shorter.values.size(), side);
+}
+
+absl::Status TokenizerPipeline::Truncate(std::vector<Ids>& texts, size_t room,
+                                         const TokenizerOptions& options) {
+  if (texts.size() == 1) {
+    texts[0].Cut(room, options.side);
+    return absl::OkStatus();
+  }
+  if (options.pair == PairTruncation::kLongestFirst) {
+    CutLongest(texts, room, options.side);
+    return absl::OkStatus();
+  }
+  const bool first = options.pair == PairTruncation::kOnlyFirst;
+  const size_t kept = texts[first ? 1 : 0].values.size();
+  if (kept >= room) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("only the ", first ? "first" : "second", " text may be cut, but the ",
+                     first ? "second" : "first", " one alone has ", kept,
+                     " tokens, and a pair has room for ", room));
+  }
+  texts[first ? 0 : 1].Cut(room - kept, options.side);
+  return absl::OkStatus();
 }
 
 TokenizedText TokenizerPipeline::Join(const std::vector<Ids>& texts,
                                       std::span<const TemplatePart> sequence) {
   TokenizedText result;
+  const auto append = [](const auto& values, auto& to) {
+    to.insert(to.end(), values.begin(), values.end());
+  };
   for (const TemplatePart& part : sequence) {
     if (part.text == TemplatePart::kSpecialToken) {
       result.token_ids.push_back(part.id);
     } else {
-      const std::vector<int32_t>& ids = texts[static_cast<size_t>(part.text)].values;
-      result.token_ids.insert(result.token_ids.end(), ids.begin(), ids.end());
+      const Ids& ids = texts[static_cast<size_t>(part.text)];
+      append(ids.values, result.token_ids);
+      if (ids.offsets.has_value()) append(ids.offsets->values(), result.offsets);
     }
     result.segment_ids.resize(result.token_ids.size(), part.segment_id);
+    if (texts[0].offsets.has_value()) result.offsets.resize(result.token_ids.size());
   }
   return result;
+}
+
+absl::Status TokenizerPipeline::CheckOffsets(absl::string_view text,
+                                             const TokenizerOptions& options) {
+  if (options.offsets == OffsetUnit::kNone || text.size() <= TextOffsets::kMaxTextBytes) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("offsets are told of texts up to ",
+                                                 TextOffsets::kMaxTextBytes,
+                                                 " bytes, this one has ", text.size()));
 }
 
 absl::StatusOr<std::unique_ptr<TokenizerPipeline>> TokenizerPipeline::Create(TokenizerParts parts) {
@@ -70,6 +119,7 @@ TokenizerPipeline::TokenizerPipeline(TokenizerParts parts)
 
 absl::Status TokenizerPipeline::AddTokens(const std::vector<AddedToken>& tokens) {
   for (AddedToken token : tokens) {
+    if (token.special) special_ids_.insert(token.id);
     AddedTokens& group = token.normalized ? normalized_tokens_ : raw_tokens_;
     if (token.normalized && parts_.normalizer != nullptr) {
       std::string normalized;
@@ -83,7 +133,13 @@ absl::Status TokenizerPipeline::AddTokens(const std::vector<AddedToken>& tokens)
 
 absl::StatusOr<TokenizedText> TokenizerPipeline::Tokenize(absl::string_view text,
                                                           const TokenizerOptions& options) const {
-  return Assemble({&text, 1}, parts_.sequence.single, "text", options);
+  if (options.prompt.empty()) return Assemble({&text, 1}, parts_.sequence.single, "text", options);
+  if (const std::optional<size_t> offset = FindInvalidUtf8(text)) {
+    return absl::InvalidArgumentError(absl::StrCat("invalid UTF-8 at byte ", *offset));
+  }
+  const std::string joined = absl::StrCat(options.prompt, text);
+  const absl::string_view whole = joined;
+  return Assemble({&whole, 1}, parts_.sequence.single, "text", options);
 }
 
 absl::StatusOr<TokenizedText> TokenizerPipeline::TokenizePair(
@@ -105,10 +161,11 @@ absl::StatusOr<TokenizedText> TokenizerPipeline::Assemble(std::span<const absl::
                                                    ", the special tokens alone are ", num_special));
   }
   const auto room = static_cast<size_t>(options.max_tokens) - num_special;
-  // One more than fits tells that there was more; a refusal tells how many there were, and of two
-  // texts the longer one counts.
-  const bool count_all = !options.truncate || texts.size() > 1;
-  const size_t enough = count_all ? std::numeric_limits<size_t>::max() : room + 1;
+  // One more than fits tells that there was more. A refusal tells how many there were, the left end
+  // goes when the right one is known, and of two texts the longer one counts.
+  const bool all = options.count || !options.truncate || options.side == TruncationSide::kLeft ||
+                   texts.size() > 1;
+  const size_t enough = all ? std::numeric_limits<size_t>::max() : room + 1;
   std::vector<Ids> ids;
   size_t found = 0;
   for (const absl::string_view text : texts) {
@@ -116,16 +173,26 @@ absl::StatusOr<TokenizedText> TokenizerPipeline::Assemble(std::span<const absl::
       return absl::InvalidArgumentError(absl::StrCat("invalid UTF-8 at byte ", *offset,
                                                      ids.empty() ? "" : " of the second text"));
     }
-    AppendText(text, ids.emplace_back(Ids{{}, enough, {}}));
-    found += ids.back().values.size();
+    ATTENDANT_RETURN_IF_ERROR(CheckOffsets(text, options));
+    Ids& found_ids = ids.emplace_back();
+    found_ids.enough = enough;
+    if (options.offsets != OffsetUnit::kNone) {
+      found_ids.offsets.emplace(text, options.offsets, !parts_.sequence.trims.empty());
+    }
+    AppendText(text, found_ids);
+    found += found_ids.values.size();
   }
   if (found > room && !options.truncate) {
     return absl::InvalidArgumentError(absl::StrCat("the ", what, " has ", found + num_special,
                                                    " tokens, the limit is ", options.max_tokens));
   }
-  if (found > room) Truncate(ids, room);
+  if (found > room) ATTENDANT_RETURN_IF_ERROR(Truncate(ids, room, options));
+  for (Ids& cut : ids) {
+    if (!cut.offsets.has_value()) continue;
+    for (const bool add_prefix_space : parts_.sequence.trims) cut.offsets->Trim(add_prefix_space);
+  }
   TokenizedText tokenized = Join(ids, sequence);
-  tokenized.truncated = found > room;
+  tokenized.tokens_seen = static_cast<int64_t>(found + num_special);
   return tokenized;
 }
 
@@ -144,19 +211,20 @@ bool TokenizerPipeline::AppendText(absl::string_view text, Ids& ids) const {
       return AppendRawText({part.text, part.text.data() == text.data()}, ids);
     }
     ids.values.push_back(part.id);
+    if (ids.offsets.has_value()) ids.offsets->AddLiteral(part.text);
     return ids.more();
   });
 }
 
 bool TokenizerPipeline::AppendRawText(Piece raw, Ids& ids) const {
   while (!raw.text.empty()) {
-    const absl::string_view normalized = Normalize(TakeChunk(raw.text), ids);
-    const bool more = normalized_tokens_.Split(normalized, [&](const AddedTokens::Part& part) {
-      if (part.id == ByteTrie::kNoId) {
-        return AppendPieces({part.text, raw.starts_input && part.text.data() == normalized.data()},
-                            ids);
-      }
+    const Piece normalized = Normalize({TakeChunk(raw.text), raw.starts_input}, ids);
+    const bool more = normalized_tokens_.Split(normalized.text, [&](const AddedTokens::Part& part) {
+      const auto begin = static_cast<size_t>(part.text.data() - normalized.text.data());
+      const Piece piece = normalized.Part(begin, begin + part.text.size());
+      if (part.id == ByteTrie::kNoId) return AppendPieces(piece, ids);
       ids.values.push_back(part.id);
+      if (ids.offsets.has_value()) ids.offsets->Add(piece, {0, part.text.size()}, part.text);
       return ids.more();
     });
     if (!more) return false;
@@ -165,20 +233,41 @@ bool TokenizerPipeline::AppendRawText(Piece raw, Ids& ids) const {
   return true;
 }
 
-absl::string_view TokenizerPipeline::Normalize(absl::string_view text, Ids& ids) const {
-  if (parts_.normalizer == nullptr) return text;
+Piece TokenizerPipeline::Normalize(const Piece& raw, Ids& ids) const {
+  if (ids.offsets.has_value()) {
+    ids.aligned = AlignedText(raw.text, ids.offsets->PlaceOf(raw.text));
+    if (parts_.normalizer != nullptr) parts_.normalizer->Align(ids.aligned);
+    return {ids.aligned.text(), raw.starts_input, ids.aligned.sources().data()};
+  }
+  if (parts_.normalizer == nullptr) return raw;
   ids.normalized.clear();
-  parts_.normalizer->Append(text, ids.normalized);
-  return ids.normalized;
+  parts_.normalizer->Append(raw.text, ids.normalized);
+  return {ids.normalized, raw.starts_input};
 }
 
 bool TokenizerPipeline::AppendPieces(const Piece& normalized, Ids& ids) const {
-  const auto append = [&](const Piece& piece) {
-    parts_.model->Append(piece.text, ids.values);
+  if (parts_.pre_tokenizer == nullptr) return AppendIds(normalized, ids);
+  return parts_.pre_tokenizer->Split(normalized,
+                                     [&](const Piece& piece) { return AppendIds(piece, ids); });
+}
+
+bool TokenizerPipeline::AppendIds(const Piece& piece, Ids& ids) const {
+  if (!ids.offsets.has_value()) {
+    parts_.model->Append(piece.text, ids.values, nullptr);
     return ids.more();
-  };
-  if (parts_.pre_tokenizer == nullptr) return append(normalized);
-  return parts_.pre_tokenizer->Split(normalized, append);
+  }
+  const size_t before = ids.values.size();
+  ids.spans.clear();
+  parts_.model->Append(piece.text, ids.values, &ids.spans);
+  const int32_t by_text = parts_.model->id_called_by_text();
+  for (size_t i = 0; i < ids.spans.size(); ++i) {
+    const TokenSpan span = ids.spans[i];
+    const int32_t id = ids.values[before + i];
+    ids.offsets->Add(piece, span,
+                     id == by_text ? piece.text.substr(span.begin, span.end - span.begin)
+                                   : parts_.strings.Find(id));
+  }
+  return ids.more();
 }
 
 // Cuts the next chunk off `text`. No word goes past a space or line end; an added token may.
@@ -190,6 +279,21 @@ absl::string_view TokenizerPipeline::TakeChunk(absl::string_view& text) const {
   const absl::string_view chunk = text.substr(0, size);
   text.remove_prefix(size);
   return chunk;
+}
+
+absl::StatusOr<std::string> TokenizerPipeline::Decode(std::span<const int32_t> ids,
+                                                      bool skip_special_tokens) const {
+  ATTENDANT_RETURN_IF_ERROR(parts_.decoder.status());
+  std::vector<std::string> tokens;
+  for (const int32_t id : ids) {
+    const absl::string_view token = TokenString(id);
+    if (token.empty() || (skip_special_tokens && special_ids_.contains(id))) continue;
+    tokens.emplace_back(token);
+  }
+  const Decoder* decoder = parts_.decoder->get();
+  if (decoder == nullptr) return absl::StrJoin(tokens, " ");
+  decoder->Decode(tokens);
+  return absl::StrJoin(tokens, "");
 }
 
 }  // namespace attendant

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/text/added_tokens.h"
@@ -36,23 +38,31 @@ class TokenizerPipeline final : public Tokenizer {
   absl::StatusOr<TokenizedText> TokenizePair(absl::string_view first, absl::string_view second,
                                              const TokenizerOptions& options) const override;
   SpecialTokens special_tokens() const override;
+  absl::StatusOr<std::string> Decode(std::span<const int32_t> ids,
+                                     bool skip_special_tokens) const override;
   absl::string_view TokenString(int32_t id) const override { return parts_.strings.Find(id); }
+  absl::string_view continuing_prefix() const override { return parts_.model->continuing_prefix(); }
+  bool IsSpecial(int32_t id) const override { return special_ids_.contains(id); }
   int64_t vocab() const override { return parts_.vocab; }
 
  private:
   struct Ids;
 
   explicit TokenizerPipeline(TokenizerParts parts);
-  static void Truncate(std::vector<Ids>& texts, size_t room);
+  static void CutLongest(std::vector<Ids>& texts, size_t room, TruncationSide side);
+  static absl::Status Truncate(std::vector<Ids>& texts, size_t room,
+                               const TokenizerOptions& options);
   static TokenizedText Join(const std::vector<Ids>& texts, std::span<const TemplatePart> sequence);
+  static absl::Status CheckOffsets(absl::string_view text, const TokenizerOptions& options);
   absl::Status AddTokens(const std::vector<AddedToken>& tokens);
 
   // Each appends ids, and stops with false as soon as they are enough.
   bool AppendText(absl::string_view text, Ids& ids) const;
   bool AppendRawText(Piece raw, Ids& ids) const;
   bool AppendPieces(const Piece& normalized, Ids& ids) const;
+  bool AppendIds(const Piece& piece, Ids& ids) const;
   absl::string_view TakeChunk(absl::string_view& text) const;
-  absl::string_view Normalize(absl::string_view text, Ids& ids) const;
+  Piece Normalize(const Piece& raw, Ids& ids) const;
 
   // `what` they are: "text", "pair of texts".
   absl::StatusOr<TokenizedText> Assemble(std::span<const absl::string_view> texts,
@@ -62,6 +72,7 @@ class TokenizerPipeline final : public Tokenizer {
 
   TokenizerParts parts_;
   bool in_chunks_;  // text is normalized in chunks, cut at spaces
+  absl::flat_hash_set<int32_t> special_ids_;
   AddedTokens raw_tokens_;
   AddedTokens normalized_tokens_;
 };

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -63,7 +64,8 @@ int64_t CountText(const std::vector<TemplatePart>& parts, int text) {
 }
 
 SequenceTemplate ReadTemplate(const JsonFields& fields, int64_t max_id) {
-  SequenceTemplate sequence{.single = ReadParts(fields, "single", "A", max_id), .pair = {}};
+  SequenceTemplate sequence{
+      .single = ReadParts(fields, "single", "A", max_id), .pair = {}, .trims = {}};
   const int64_t num_texts = CountText(sequence.single, 0);
   if (num_texts != 1) {
     fields.Fail(absl::UnimplementedError(
@@ -93,14 +95,23 @@ SequenceTemplate ReadBert(const JsonFields& fields, int64_t max_id) {
   TemplatePart last = sep;
   last.segment_id = 1;
   return {.single = {cls, {.text = 0}, sep},
-          .pair = {cls, {.text = 0}, sep, {.text = 1, .segment_id = 1}, last}};
+          .pair = {cls, {.text = 0}, sep, {.text = 1, .segment_id = 1}, last},
+          .trims = {}};
+}
+
+// Of a ByteLevel or RobertaProcessing.
+std::vector<bool> ReadTrims(const JsonFields& fields) {
+  const auto is = [&](absl::string_view key) { return !fields.Has(key) || fields.Bool(key); };
+  if (!is("trim_offsets")) return {};
+  return {is("add_prefix_space")};
 }
 
 // <s> A </s> </s> B </s>, all in segment 0.
 SequenceTemplate ReadRoberta(const JsonFields& fields, int64_t max_id) {
   const auto [cls, sep] = ReadClsAndSep(fields, max_id);
   return {.single = {cls, {.text = 0}, sep},
-          .pair = {cls, {.text = 0}, sep, sep, {.text = 1}, sep}};
+          .pair = {cls, {.text = 0}, sep, sep, {.text = 1}, sep},
+          .trims = ReadTrims(fields)};
 }
 
 SequenceTemplate ReadAny(const JsonFields& fields, int64_t max_id);
@@ -108,13 +119,17 @@ SequenceTemplate ReadAny(const JsonFields& fields, int64_t max_id);
 // Parts that make no tokens, and one that does.
 SequenceTemplate ReadSequence(const JsonFields& fields, int64_t max_id) {
   SequenceTemplate sequence;
+  std::vector<bool> trims;
   int num_templates = 0;
   for (const JsonFields& part : fields.Objects("processors")) {
     if (!fields.ok()) break;
+    SequenceTemplate read = ReadAny(part, max_id);
+    trims.insert(trims.end(), read.trims.begin(), read.trims.end());
     if (part.String("type") == "ByteLevel") continue;
-    sequence = ReadAny(part, max_id);
+    sequence = std::move(read);
     ++num_templates;
   }
+  sequence.trims = std::move(trims);
   if (num_templates > 1) {
     fields.Fail(absl::UnimplementedError(absl::StrCat(
         fields.PathOf("processors"), " has ", num_templates, " that add tokens; 1 is supported")));
@@ -122,20 +137,22 @@ SequenceTemplate ReadSequence(const JsonFields& fields, int64_t max_id) {
   return sequence;
 }
 
-// ByteLevel changes offsets only.
 SequenceTemplate ReadAny(const JsonFields& fields, int64_t max_id) {
   const std::string type = fields.String("type");
   if (type == "TemplateProcessing") return ReadTemplate(fields, max_id);
   if (type == "BertProcessing") return ReadBert(fields, max_id);
   if (type == "RobertaProcessing") return ReadRoberta(fields, max_id);
   if (type == "Sequence") return ReadSequence(fields, max_id);
-  if (type != "ByteLevel") {
-    fields.Fail(absl::UnimplementedError(
-        absl::StrCat(fields.PathOf("type"), " '", type,
-                     "' is not supported; supported: BertProcessing, ByteLevel, "
-                     "RobertaProcessing, Sequence, TemplateProcessing")));
+  SequenceTemplate sequence;
+  if (type == "ByteLevel") {
+    sequence.trims = ReadTrims(fields);
+    return sequence;
   }
-  return {};
+  fields.Fail(absl::UnimplementedError(
+      absl::StrCat(fields.PathOf("type"), " '", type,
+                   "' is not supported; supported: BertProcessing, ByteLevel, "
+                   "RobertaProcessing, Sequence, TemplateProcessing")));
+  return sequence;
 }
 
 }  // namespace

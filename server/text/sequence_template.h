@@ -17,11 +17,14 @@ struct TemplatePart {
   int32_t segment_id = 0;
 };
 
-// What a sequence is made of.
+// The parts of a sequence.
 struct SequenceTemplate {
   std::vector<TemplatePart> single = {{.text = 0}};
   // Of two texts, each once. Empty: the file has no use for them.
   std::vector<TemplatePart> pair = {{.text = 0}, {.text = 1, .segment_id = 1}};
+  // Each trims whitespace off the offsets of tokens, one after the other; the value: a space before
+  // the text may have been added.
+  std::vector<bool> trims;
 };
 
 // Reads the file's post_processor: TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel

@@ -8,26 +8,40 @@
 #include "kernels/core/base/regular_file.h"
 #include "kernels/core/status_macros.h"
 #include "server/text/pipeline.h"
+#include "server/text/sentencepiece/convert.h"
 #include "server/text/tokenizer_json.h"
 
 namespace attendant {
 namespace {
 
-absl::StatusOr<std::unique_ptr<TokenizerPipeline>> ParseTokenizer(absl::string_view contents) {
-  ATTENDANT_ASSIGN_OR_RETURN(TokenizerParts parts, ParseTokenizerJson(contents));
-  return TokenizerPipeline::Create(std::move(parts));
+// `path` stands in the errors.
+absl::StatusOr<std::unique_ptr<Tokenizer>> ParseTokenizer(const std::string& path,
+                                                          absl::string_view contents) {
+  absl::StatusOr<TokenizerParts> parts = ParseTokenizerJson(contents);
+  absl::Status status = parts.status();
+  if (parts.ok()) {
+    absl::StatusOr<std::unique_ptr<TokenizerPipeline>> tokenizer =
+        TokenizerPipeline::Create(*std::move(parts));
+    if (tokenizer.ok()) return *std::move(tokenizer);
+    status = tokenizer.status();
+  }
+  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& directory) {
   const std::string path = absl::StrCat(directory, "/tokenizer.json");
-  ATTENDANT_ASSIGN_OR_RETURN(const std::string contents,
-                             ReadTextFile(path, kMaxTokenizerFileBytes));
-  absl::StatusOr<std::unique_ptr<TokenizerPipeline>> tokenizer = ParseTokenizer(contents);
-  if (tokenizer.ok()) return *std::move(tokenizer);
-  return absl::Status(tokenizer.status().code(),
-                      absl::StrCat(path, ": ", tokenizer.status().message()));
+  absl::StatusOr<std::string> contents = ReadTextFile(path, kMaxTokenizerFileBytes);
+  if (!absl::IsNotFound(contents.status())) {
+    ATTENDANT_RETURN_IF_ERROR(contents);
+    return ParseTokenizer(path, *contents);
+  }
+  const absl::StatusOr<ConvertedTokenizer> converted =
+      ConvertSentencePiece(directory, kSentencePieceFiles);
+  if (absl::IsNotFound(converted.status())) return contents.status();
+  ATTENDANT_RETURN_IF_ERROR(converted);
+  return ParseTokenizer(converted->path, converted->json);
 }
 
 }  // namespace attendant

@@ -4,24 +4,55 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace attendant {
 
+// The end of a text, or of each text of a pair, that is cut off.
+enum class TruncationSide { kRight, kLeft };
+
+// The text of a pair that is cut, as the strategies of transformers: the longer one first, or one
+// alone.
+enum class PairTruncation { kLongestFirst, kOnlyFirst, kOnlySecond };
+
+// The unit of token offsets.
+enum class OffsetUnit { kNone, kCharacters, kBytes };
+
 struct TokenizerOptions {
   int64_t max_tokens = 0;  // special tokens included
-  bool truncate =
-      true;  // cut longer texts on the right, keeping the special tokens; else refuse them
+  bool truncate = true;    // cut longer texts, keeping the special tokens; else refuse them
+  TruncationSide side = TruncationSide::kRight;
+  PairTruncation pair = PairTruncation::kLongestFirst;
+  absl::string_view prompt{};  // valid UTF-8 that goes before the text; not for pairs
+  bool count = true;  // false: a text that is cut on the right is read as far as it is kept
+  OffsetUnit offsets = OffsetUnit::kNone;
+};
+
+// Where a token comes from: from `begin` to `end` of its text, the prompt included.
+struct TokenOffset {
+  uint32_t begin = 0;
+  uint32_t end = 0;
+
+  bool operator==(const TokenOffset&) const = default;
 };
 
 struct TokenizedText {
   std::vector<int32_t> token_ids;    // [len]
   std::vector<int32_t> segment_ids;  // [len]
-  bool truncated = false;
+  // [len], or empty: not asked for. As the `tokenizers` library gives them; 0 to 0 for the special
+  // tokens of the template.
+  std::vector<TokenOffset> offsets;
+  // Before the cut, special tokens included. Without TokenizerOptions::count, more than token_ids
+  // where a text was cut.
+  int64_t tokens_seen = 0;
+
+  bool truncated() const { return tokens_seen > static_cast<int64_t>(token_ids.size()); }
 };
 
 // Text to token ids, exactly as a checkpoint's tokenizer.json says. Immutable after loading,
@@ -36,9 +67,9 @@ class Tokenizer {
   virtual absl::StatusOr<TokenizedText> Tokenize(absl::string_view text,
                                                  const TokenizerOptions& options) const = 0;
 
-  // Two texts as one sequence, a question and a passage: "[CLS] first [SEP] second [SEP]". The
-  // longer one is cut first, on the right (`longest_first` of transformers). Errors as above, and
-  // INVALID_ARGUMENT when tokenizer.json has no template for two texts.
+  // Two texts as one sequence, a question and a passage: "[CLS] first [SEP] second [SEP]". Errors
+  // as above, and INVALID_ARGUMENT when tokenizer.json has no template for two texts, or when
+  // nothing would be left of the only text that may be cut.
   virtual absl::StatusOr<TokenizedText> TokenizePair(absl::string_view first,
                                                      absl::string_view second,
                                                      const TokenizerOptions& options) const = 0;
@@ -49,17 +80,35 @@ class Tokenizer {
   };
   virtual SpecialTokens special_tokens() const = 0;
 
+  // The text of ids, as the checkpoint's decoder makes it: the tokens joined, subwords without
+  // their marks. Ids without a token are left out, and with `skip_special_tokens` those of special
+  // added tokens. UNIMPLEMENTED for a decoder that is not supported. Time and memory are linear in
+  // the bytes of the ids' tokens.
+  virtual absl::StatusOr<std::string> Decode(std::span<const int32_t> ids,
+                                             bool skip_special_tokens) const = 0;
+
   // The token of an id, "##ing" or "[SEP]"; empty for an id that has no token.
   // Holds as long as the tokenizer.
   virtual absl::string_view TokenString(int32_t id) const = 0;
+
+  // The prefix of tokens that continue a word, "##". Empty: the tokenizer has no such prefix.
+  virtual absl::string_view continuing_prefix() const = 0;
+
+  // Whether it is an added token that is special: [CLS], [UNK].
+  virtual bool IsSpecial(int32_t id) const = 0;
 
   // Number of ids: every id that Tokenize gives is below it.
   virtual int64_t vocab() const = 0;
 };
 
+// The files of sentencepiece models, of which the first counts.
+inline constexpr const char* kSentencePieceFiles[] = {"sentencepiece.bpe.model", "spiece.model",
+                                                      "spm.model", "tokenizer.model"};
+
 // Reads `directory`/tokenizer.json. The checkpoint's own truncation and padding entries are
-// ignored: both are the server's business. NOT_FOUND without the file; INVALID_ARGUMENT for a file
-// that is not valid; UNIMPLEMENTED, naming the part, for a tokenizer type that is not supported.
+// ignored: both are the server's business. Without that file, one is made of the sentencepiece
+// model (sentencepiece/convert.h). NOT_FOUND without both; INVALID_ARGUMENT for a file that is not
+// valid; UNIMPLEMENTED, naming the part, for a tokenizer type that is not supported.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& directory);
 
 }  // namespace attendant

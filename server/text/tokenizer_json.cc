@@ -27,6 +27,7 @@ AddedToken ReadAddedToken(const JsonFields& fields) {
   token.lstrip = fields.Bool("lstrip");
   token.rstrip = fields.Bool("rstrip");
   token.normalized = fields.Bool("normalized");
+  token.special = fields.Has("special") && fields.Bool("special");
   return token;
 }
 
@@ -98,6 +99,12 @@ absl::StatusOr<TokenizerParts> ParseTokenizerJson(absl::string_view contents) {
   absl::Status status;
   TokenizerParts parts = ReadParts(JsonFields(file, status));
   ATTENDANT_RETURN_IF_ERROR(status);
+  std::unique_ptr<Decoder> decoder = ReadDecoder(JsonFields(file, status));
+  if (status.ok()) {
+    parts.decoder = std::move(decoder);
+  } else {
+    parts.decoder = status;
+  }
   return parts;
 }
 

@@ -5,9 +5,11 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/text/added_tokens.h"
+#include "server/text/decoders/decoder.h"
 #include "server/text/models/token_model.h"
 #include "server/text/normalizers/normalizer.h"
 #include "server/text/pre_tokenizers/pre_tokenizer.h"
@@ -24,6 +26,9 @@ struct TokenizerParts {
   std::unique_ptr<TokenModel> model;
   SequenceTemplate sequence;
   TokenStrings strings;
+  // Null: spaces join tokens. UNIMPLEMENTED or INVALID_ARGUMENT: the file's cannot be used, which
+  // does not keep it from making ids.
+  absl::StatusOr<std::unique_ptr<Decoder>> decoder = nullptr;
   int64_t vocab = 0;  // one more than the largest id
 };
 

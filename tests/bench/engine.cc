@@ -7,11 +7,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/backends/backends.h"
+#include "kernels/checkpoints/checkpoint.h"
 #include "kernels/core/threads/cpu_budget.h"
 #include "kernels/core/threads/cpu_placement.h"
 #include "kernels/core/threads/cpu_topology.h"
-#include "kernels/checkpoints/checkpoint.h"
 #include "tests/bench/matmul_ceiling.h"
+#include "tests/bench/streams.h"
 #include "tests/bench/timing.h"
 #include "tests/bench/workload.h"
 #include "tests/support/checkpoint.h"
@@ -43,52 +44,63 @@ Checkpoint Load(const Engine::Options& options) {
   return {config, RandomWeights(config, 1)};
 }
 
-ThreadTeam Team(const Engine::Options& options) {
-  if (!options.pin_threads) return options.threads;
+std::vector<ThreadTeam> Teams(const Engine::Options& options) {
+  const int replicas = options.replicas;
+  if (replicas < 1 || options.threads % replicas != 0) {
+    Die(absl::InvalidArgumentError(absl::StrCat("--replicas ", replicas, ": give a divisor of ",
+                                                options.threads, ", the number of threads")));
+  }
+  if (!options.pin_threads) {
+    return std::vector(static_cast<size_t>(replicas), ThreadTeam(options.threads / replicas));
+  }
   const CpuBudget budget = ReadCpuBudget();
   return PlaceReplicas(budget, ReadCpuDomains(budget.cpus),
-                       {.threads = options.threads, .replicas = 1, .pin = PinThreads::kOn})
-      .replicas.front();
+                       {.threads = options.threads, .replicas = replicas, .pin = PinThreads::kOn})
+      .replicas;
 }
 
 }  // namespace
 
 Engine::Engine(const Options& options)
-    : options_(options), backend_(OrDie(MakeBackend("cpu", {.cpu_isa = options.cpu_isa}))) {
+    : options_(options),
+      backend_(OrDie(MakeBackend("cpu", {.cpu_isa = options.cpu_isa, .matmul = options.matmul}))) {
   const DType dtype = OrDie(ChooseDType(options.dtype, *backend_));
   Checkpoint checkpoint = Load(options);
   encoder_ = OrDie(backend_->Prepare(checkpoint.config, std::move(checkpoint.weights), dtype));
-  session_ = OrDie(encoder_->NewSession(
-      {.max_batch_tokens = options.max_batch_tokens, .max_batch_sequences = kMaxBatchSequences},
-      Team(options)));
-  session_->PlaceCaller();
+  const SessionLimits limits{.max_batch_tokens = options.max_batch_tokens,
+                             .max_batch_sequences = kMaxBatchSequences};
+  for (const ThreadTeam& team : Teams(options)) {
+    sessions_.push_back(OrDie(encoder_->NewSession(limits, team)));
+  }
+  session().PlaceCaller();
 }
 
-const float* Engine::Run(const PackedBatch& batch) {
+const float* Engine::Run(Session& session, const PackedBatch& batch) const {
   static const std::vector<SequenceOutputs> wanted(kMaxBatchSequences,
                                                    {.pooling = Pooling::kMean, .normalize = true});
   Outputs outputs;
   const OutputSpec spec{{wanted.data(), static_cast<size_t>(batch.batch())}};
-  if (absl::Status status = session_->Run(batch, spec, outputs); !status.ok()) Die(status);
+  if (absl::Status status = session.Run(batch, spec, outputs); !status.ok()) Die(status);
   return outputs.pooled.data();
 }
 
 Engine::Rate Engine::MeasureRate(const std::vector<int64_t>& lens) {
   const auto batches = MakeBatches(config(), lens, options_.max_batch_tokens);
-  Run(batches.front());
   const double begin = Now(), cpu_begin = CpuSeconds();
-  const double seconds = SecondsPerCall(options_.seconds, [&] {
-    for (const PackedBatch& batch : batches) Run(batch);
-  });
+  const double passes_per_second = PassesPerSecond(
+      sessions_.size(), batches.size(), options_.seconds,
+      {.begin = [&](size_t replica) { sessions_[replica]->PlaceCaller(); },
+       .run = [&](size_t replica, size_t i) { Run(*sessions_[replica], batches[i]); }});
   const double busy_cpus = (CpuSeconds() - cpu_begin) / (Now() - begin);
-  const double rate = static_cast<double>(std::reduce(lens.begin(), lens.end())) / seconds;
+  const double rate =
+      passes_per_second * static_cast<double>(std::reduce(lens.begin(), lens.end()));
   return {rate, rate / busy_cpus};
 }
 
 std::vector<double> Engine::Latencies(int64_t len) {
   const auto batches = MakeBatches(config(), {len}, options_.max_batch_tokens);
-  Run(batches.front());
-  return SecondsOfCalls(options_.seconds, [&] { Run(batches.front()); });
+  Run(session(), batches.front());
+  return SecondsOfCalls(options_.seconds, [&] { Run(session(), batches.front()); });
 }
 
 std::vector<float> Engine::Embed(std::span<const int32_t> ids) {
@@ -96,7 +108,7 @@ std::vector<float> Engine::Embed(std::span<const int32_t> ids) {
   std::iota(positions.begin(), positions.end(), 0);
   PackedBatch batch;
   batch.Append(ids, positions, segments);
-  const float* pooled = Run(batch);
+  const float* pooled = Run(session(), batch);
   return {pooled, pooled + config().hidden};
 }
 

@@ -11,7 +11,7 @@
 
 namespace attendant::bench {
 
-// One model prepared by the fastest back end, and one session that runs it. Every error ends the
+// One model prepared by the fastest back end, and sessions that run it. Every error ends the
 // program.
 class Engine {
  public:
@@ -21,7 +21,9 @@ class Engine {
     int64_t max_positions = 512;  // of random weights
     std::string dtype;
     std::string cpu_isa = "auto";
-    int threads = 1;
+    std::string matmul = "auto";
+    int threads = 1;           // of all replicas together
+    int replicas = 1;          // sessions that compute at the same time; a divisor of `threads`
     bool pin_threads = false;  // each on a processor of its own
     int64_t max_batch_tokens = 0;
     double seconds = 1;  // of each measurement
@@ -33,30 +35,30 @@ class Engine {
   const PreparedInfo& info() const { return encoder_->info(); }
   const Options& options() const { return options_; }
 
-  // Its batches hold at most max_batch_tokens tokens.
-  Session& session() { return *session_; }
+  // The first replica's. Its batches hold at most max_batch_tokens tokens.
+  Session& session() { return *sessions_.front(); }
 
   struct Rate {
     double tokens_per_second = 0;
     double tokens_per_cpu_second = 0;  // of all threads together
   };
   // Valid tokens over sequences of these lengths, batched in arrival order, each pooled to its mean
-  // and normalized.
+  // and normalized; a replica that is free takes the next batch.
   Rate MeasureRate(const std::vector<int64_t>& lens);
-  // Seconds of one sequence alone, every call, ascending.
+  // Seconds of one sequence alone on the first replica, every call, ascending.
   std::vector<double> Latencies(int64_t len);
-  // [hidden], mean-pooled and normalized.
+  // [hidden], mean-pooled and normalized, by the first replica.
   std::vector<float> Embed(std::span<const int32_t> ids);
   // FLOP/s, see matmul_ceiling.h.
   double Ceiling() const;
 
  private:
-  const float* Run(const PackedBatch& batch);
+  const float* Run(Session& session, const PackedBatch& batch) const;
 
   Options options_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<PreparedEncoder> encoder_;
-  std::unique_ptr<Session> session_;
+  std::vector<std::unique_ptr<Session>> sessions_;  // [replicas]
 };
 
 }  // namespace attendant::bench

@@ -23,7 +23,9 @@ ABSL_FLAG(std::string, dtype, "f32", "auto, f32, bf16 or int8");
 ABSL_FLAG(
     std::string, cpu_isa, "auto",
     "the highest instruction set to use: auto, avx2, avx512, avx512_vnni, avx512_bf16 or amx");
+ABSL_FLAG(std::string, matmul, "auto", "who multiplies: auto, onednn or tiles");
 ABSL_FLAG(int, threads, 0, "0: what this process may use");
+ABSL_FLAG(int, replicas, 1, "sessions that compute batches at the same time and share the threads");
 ABSL_FLAG(bool, pin_threads, false, "each thread on a processor of its own");
 ABSL_FLAG(int, max_batch_tokens, 4096, "token budget of a batch");
 ABSL_FLAG(double, seconds, 3, "measured time of each row");
@@ -46,7 +48,9 @@ Engine::Options OptionsFromFlags() {
           .max_positions = absl::GetFlag(FLAGS_max_positions),
           .dtype = absl::GetFlag(FLAGS_dtype),
           .cpu_isa = absl::GetFlag(FLAGS_cpu_isa),
+          .matmul = absl::GetFlag(FLAGS_matmul),
           .threads = threads == 0 ? ReadCpuBudget().threads : threads,
+          .replicas = absl::GetFlag(FLAGS_replicas),
           .pin_threads = absl::GetFlag(FLAGS_pin_threads),
           .max_batch_tokens = absl::GetFlag(FLAGS_max_batch_tokens),
           .seconds = absl::GetFlag(FLAGS_seconds)};
@@ -60,9 +64,9 @@ Row Measure(const std::string& name, Engine& engine, const std::vector<int64_t>&
 }
 
 void PrintTable(const std::vector<Row>& rows, const Engine& engine, double ceiling) {
-  std::printf("%s, %s, %d threads; matmul ceiling %.0f GFLOP/s\n\n", engine.info().isa.c_str(),
-              std::string(DTypeName(engine.info().dtype)).c_str(), engine.options().threads,
-              ceiling / 1e9);
+  std::printf("%s, %s, %d threads, %d replicas; matmul ceiling %.0f GFLOP/s\n\n",
+              engine.info().isa.c_str(), std::string(DTypeName(engine.info().dtype)).c_str(),
+              engine.options().threads, engine.options().replicas, ceiling / 1e9);
   std::printf("%-14s %18s %16s\n", "lengths", "valid tokens/s", "of the ceiling");
   for (const Row& row : rows) {
     std::printf("%-14s %18.0f %14.1f %%\n", row.lengths.c_str(), row.tokens_per_second,
@@ -74,9 +78,9 @@ void PrintJson(const std::vector<Row>& rows, const Engine& engine, double ceilin
   for (const Row& row : rows) {
     std::printf(
         "{\"lengths\": \"%s\", \"tokens_per_second\": %.1f, \"ceiling_share\": %.4f, "
-        "\"ceiling_gflops\": %.1f, \"isa\": \"%s\", \"threads\": %d}\n",
+        "\"ceiling_gflops\": %.1f, \"isa\": \"%s\", \"threads\": %d, \"replicas\": %d}\n",
         row.lengths.c_str(), row.tokens_per_second, row.ceiling_share, ceiling / 1e9,
-        engine.info().isa.c_str(), engine.options().threads);
+        engine.info().isa.c_str(), engine.options().threads, engine.options().replicas);
   }
 }
 

@@ -12,6 +12,7 @@ namespace attendant::bench {
 //   embed ID ...   {"embedding": [...]}
 //   ceiling        {"flops": FLOP/s}
 //   memory         {"resident_bytes": x}
+// The rate is of all replicas together, latencies and embeddings are of the first replica.
 // An unknown or incomplete line: {"error": "<why>"}.
 void AnswerCommands(Engine& engine);
 

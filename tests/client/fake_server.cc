@@ -142,6 +142,7 @@ class FakeEncoder : public v1::Encoder::CallbackService {
       model->set_vocab(1000);
       model->set_max_sequence_tokens(64);
       model->set_pooling(v1::POOLING_MEAN);
+      model->add_poolings(v1::POOLING_MEAN);
     }
     auto* reactor = context->DefaultReactor();
     reactor->Finish(state_.Outcome(false));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/wire.h"
+#include "client/utf8.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@ namespace attendant::client {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::Pair;
 
 v1::Tensor MakeTensor(v1::DType dtype, const std::vector<int64_t>& shape, std::string data) {
   v1::Tensor tensor;
@@ -80,6 +82,66 @@ TEST(WireTest, SendsPairsAndScores) {
   EXPECT_TRUE(absl::IsInvalidArgument(ToProto(request).status()));
 }
 
+TEST(WireTest, SpansComeAndGo) {
+  EncodeRequest request{.sequences = {std::string("one"), std::string("two")},
+                        .spans = {{{.begin = 0, .end = 2}, {.begin = 1, .end = 3}}, {}},
+                        .pooled = PooledOptions{.chunk_tokens = 7}};
+  const absl::StatusOr<v1::EncodeRequest> proto = ToProto(request);
+  ASSERT_TRUE(proto.ok()) << proto.status();
+  EXPECT_THAT(proto->sequences().sequences(0).spans().begins(), ElementsAre(0, 1));
+  EXPECT_THAT(proto->sequences().sequences(0).spans().ends(), ElementsAre(2, 3));
+  EXPECT_FALSE(proto->sequences().sequences(1).has_spans());
+  EXPECT_EQ(proto->outputs().pooled().chunk_tokens(), 7);
+  request.spans.pop_back();
+  EXPECT_TRUE(absl::IsInvalidArgument(ToProto(request).status()));
+}
+
+TEST(WireTest, WordsAreThoseOfTheirSequences) {
+  v1::EncodeResponse response;
+  for (const int words : {1, 0, 2}) response.add_sequences()->set_words(words);
+  for (const char* word : {"one", "two", "three"}) response.mutable_words()->add_words(word);
+  *response.mutable_words()->mutable_weights() = MakeTensor(v1::DTYPE_F32, {3}, "123456789012");
+  const absl::StatusOr<EncodeResult> result = FromProto(response);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_EQ(result->words.size(), 3u);
+  EXPECT_THAT(result->words[0].words, ElementsAre("one"));
+  EXPECT_TRUE(result->words[1].words.empty() && result->words[1].weights.empty());
+  EXPECT_THAT(result->words[2].words, ElementsAre("two", "three"));
+  EXPECT_EQ(result->words[2].weights.size(), 2u);
+  for (const int words : {-1, 1, 3}) {
+    response.mutable_sequences(2)->set_words(words);
+    EXPECT_TRUE(absl::IsInternal(FromProto(response).status())) << words;
+  }
+  response.mutable_sequences(2)->set_words(2);
+  response.mutable_words()->add_words("four");
+  EXPECT_TRUE(absl::IsInternal(FromProto(response).status()));
+}
+
+TEST(WireTest, EmbeddingsHaveARowForEachSpan) {
+  v1::EncodeResponse response;
+  response.add_sequences()->set_tokens(1);
+  v1::SequenceInfo& info = *response.add_sequences();
+  info.set_tokens(4);
+  for (const int begin : {0, 2}) {
+    info.mutable_spans()->add_begins(begin);
+    info.mutable_spans()->add_ends(begin + 2);
+  }
+  *response.mutable_pooled() = MakeTensor(v1::DTYPE_F32, {2, 1}, "12345678");
+  EXPECT_TRUE(absl::IsInternal(FromProto(response).status()));
+  *response.mutable_pooled() = MakeTensor(v1::DTYPE_F32, {3, 1}, "123456789012");
+  const absl::StatusOr<EncodeResult> result = FromProto(response);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->sequences[0].spans.empty());
+  ASSERT_EQ(result->sequences[1].spans.size(), 2u);
+  EXPECT_EQ(result->sequences[1].spans[1].end, 4);
+  for (const int end : {5, 1}) {
+    info.mutable_spans()->set_ends(1, end);
+    EXPECT_TRUE(absl::IsInternal(FromProto(response).status())) << end;
+  }
+  info.mutable_spans()->clear_ends();
+  EXPECT_TRUE(absl::IsInternal(FromProto(response).status()));
+}
+
 TEST(WireTest, RefusesAttentionWeightsThatDoNotFitTheSequences) {
   v1::EncodeResponse response;
   response.add_sequences()->set_tokens(2);
@@ -108,6 +170,27 @@ TEST(WireTest, RefusesHiddenStatesAndTokensThatDoNotFitTheSequences) {
   EXPECT_TRUE(FromProto(response).ok());
   *response.mutable_hidden_states() = MakeTensor(v1::DTYPE_F32, {2, 1, 1}, "12345678");
   EXPECT_TRUE(absl::IsInternal(FromProto(response).status()));
+}
+
+TEST(WireTest, TokensHaveTheirOffsets) {
+  EncodeRequest request{.sequences = {std::string("one")}, .token_offsets = true};
+  EXPECT_TRUE(ToProto(request)->outputs().token_offsets());
+  request.token_offsets = false;
+  EXPECT_FALSE(ToProto(request)->outputs().token_offsets());
+  v1::EncodeResponse response;
+  response.add_sequences()->set_tokens(2);
+  EXPECT_TRUE(FromProto(response)->sequences[0].token_offsets.empty());
+  v1::TokenOffsets& offsets = *response.mutable_sequences(0)->mutable_offsets();
+  for (const int32_t start : {0, 3}) offsets.add_starts(start);
+  EXPECT_TRUE(absl::IsInternal(FromProto(response).status())) << "no ends";
+  offsets.add_ends(3);
+  EXPECT_TRUE(absl::IsInternal(FromProto(response).status())) << "one end";
+  offsets.add_ends(8);
+  const auto result = FromProto(response);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(result->sequences[0].token_offsets, ElementsAre(Pair(0, 3), Pair(3, 8)));
+  response.mutable_sequences(0)->set_tokens(3);
+  EXPECT_TRUE(absl::IsInternal(FromProto(response).status())) << "of another length";
 }
 
 TEST(WireTest, FindsInvalidUtf8) {

@@ -61,6 +61,10 @@ void Encode(const v1::EncodeRequest& request) {
     ATTENDANT_CHECK(
         ValidateSequence(model.config(), input.token_ids, input.positions, input.segment_ids).ok());
     ATTENDANT_CHECK(input.len() >= 1 && input.len() <= model.max_sequence_tokens);
+    for (const TokenSpan& span : input.spans) {
+      ATTENDANT_CHECK(span.begin >= 0 && span.begin < span.end &&
+                      span.end <= model.max_sequence_tokens);
+    }
   }
 }
 

@@ -7,16 +7,13 @@
 #include <cerrno>
 #include <cstddef>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define ATTENDANT_SANITIZED_HEAP
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define ATTENDANT_SANITIZED_HEAP
-#endif
-#ifdef ATTENDANT_SANITIZED_HEAP
-#include <sanitizer/allocator_interface.h>
+#ifdef ATTENDANT_SANITIZED
+// As <sanitizer/allocator_interface.h> has them, which Debian's GCC comes without.
+extern "C" {
+size_t __sanitizer_get_allocated_size(const volatile void* memory);
+int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void*, size_t),
+                                              void (*on_free)(const volatile void*));
+}
 #endif
 
 namespace attendant {
@@ -41,7 +38,7 @@ void Remove(size_t bytes) {
 }  // namespace
 }  // namespace attendant
 
-#ifdef ATTENDANT_SANITIZED_HEAP
+#ifdef ATTENDANT_SANITIZED
 
 namespace attendant {
 namespace {

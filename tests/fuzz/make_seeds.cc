@@ -3,12 +3,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "attendant/v1/attention.pb.h"
 #include "attendant/v1/encoder.pb.h"
 #include "client/cli/files/npy.h"
 #include "inference/grpc_service.pb.h"
+#include "kernels/core/base/regular_file.h"
 #include "kernels/core/check.h"
 #include "tests/fuzz/seeds.h"
 #include "tests/server/tiny_model.h"
@@ -145,6 +147,18 @@ void EncodeSeeds(const Seeds& seeds) {
   outputs.mutable_pooled()->set_dims(8);
   request.set_truncation(v1::TRUNCATION_RIGHT);
   seeds.Add("padded", request.SerializeAsString());
+  request = {};
+  request.mutable_sequences()->add_sequences()->set_text("hello world hello");
+  request.mutable_outputs()->mutable_pooled()->set_chunk_tokens(2);
+  v1::Sequence& spans = *request.mutable_sequences()->add_sequences();
+  spans.set_text("hello world");
+  for (int32_t begin : {0, 2}) {
+    spans.mutable_spans()->add_begins(begin);
+    spans.mutable_spans()->add_ends(begin + 2);
+  }
+  seeds.Add("spans", request.SerializeAsString());
+  request.mutable_outputs()->mutable_word_weights();
+  seeds.Add("words", request.SerializeAsString());
 }
 
 // A byte that says of which type they are comes before the bytes of a message.
@@ -236,6 +250,20 @@ void TokenizerSeeds(const Seeds& seeds) {
   }
 }
 
+void SentencePieceSeeds(const Seeds& seeds) {
+  const std::string folder = "tests/golden/tokenizer/sentencepiece/";
+  int family = 0;
+  for (const char* model :
+       {"xlm_roberta/sentencepiece.bpe.model", "camembert/sentencepiece.bpe.model",
+        "t5/spiece.model", "deberta_v2/spm.model"}) {
+    const absl::StatusOr<std::string> bytes = ReadTextFile(folder + model, 1 << 20);
+    ATTENDANT_CHECK(bytes.ok());
+    const std::string number(1, static_cast<char>('0' + family++));
+    seeds.Add(std::string(model).substr(0, 2),
+              number + "Hello w\u00f6rld </s>" + std::string(1, '\0') + *bytes);
+  }
+}
+
 }  // namespace
 
 void WriteSeeds(const std::string& folder) {
@@ -248,6 +276,7 @@ void WriteSeeds(const std::string& folder) {
   ModuleSeeds(Seeds(folder, "module"));
   ArraySeeds(Seeds(folder, "array"));
   TokenizerSeeds(Seeds(folder, "tokenizer"));
+  SentencePieceSeeds(Seeds(folder, "sentencepiece"));
   EncoderCallSeeds(Seeds(folder, "encoder_rpc"));
   AttentionCallSeeds(Seeds(folder, "attention_rpc"));
   KServeCallSeeds(Seeds(folder, "kserve_rpc"));

@@ -11,6 +11,19 @@
 namespace attendant {
 namespace {
 
+void CheckOffsets(const Tokenizer& tokenizer, absl::string_view text, const TokenizedText& plain,
+                  int64_t max_tokens) {
+  for (const OffsetUnit unit : {OffsetUnit::kCharacters, OffsetUnit::kBytes}) {
+    const absl::StatusOr<TokenizedText> tokens =
+        tokenizer.Tokenize(text, {.max_tokens = max_tokens, .offsets = unit});
+    ATTENDANT_CHECK(tokens.ok() && tokens->token_ids == plain.token_ids);
+    ATTENDANT_CHECK(tokens->offsets.size() == tokens->token_ids.size());
+    for (const TokenOffset& offset : tokens->offsets) {
+      ATTENDANT_CHECK(offset.begin <= offset.end);
+    }
+  }
+}
+
 void Tokenize(absl::string_view text, absl::string_view json) {
   static const auto& directory = *new TempDirectory;
   WriteFile(directory / "tokenizer.json", std::string(json));
@@ -20,6 +33,7 @@ void Tokenize(absl::string_view text, absl::string_view json) {
     const absl::StatusOr<TokenizedText> tokens =
         (*tokenizer)->Tokenize(text, {.max_tokens = max_tokens});
     if (!tokens.ok()) continue;
+    CheckOffsets(**tokenizer, text, *tokens, max_tokens);
     ATTENDANT_CHECK(static_cast<int64_t>(tokens->token_ids.size()) <= max_tokens);
     ATTENDANT_CHECK(tokens->segment_ids.size() == tokens->token_ids.size());
     for (int32_t id : tokens->token_ids) {

@@ -5,17 +5,14 @@ compare with PyTorch's; `start_server`, for tests that need their own. Both end 
 import pytest
 
 from harness import attendant, exposition, golden, settings
-from harness.server import Server
+from harness.server import Server, serving
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
     models = {"minilm": settings.model_dir(), "tiny": settings.TINY_MODEL}
-    running = Server(tmp_path_factory.mktemp("server"), models, "--dtype=f32")
-    try:
-        yield running.wait_ready()
-    finally:
-        running.stop()
+    with serving(tmp_path_factory.mktemp("server"), models, "--dtype=f32") as running:
+        yield running
 
 
 @pytest.fixture

@@ -2,20 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs Python with what requirements.txt lists, from a virtual environment that is made once for each of its
 # contents: tests/integration/python.sh -m pytest tests/integration
+# ATTENDANT_REQUIREMENTS names another file.
 set -euo pipefail
 readonly SCRIPT=python
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source-path=SCRIPTDIR source=../../deploy/common.sh
 . "$here/../../deploy/common.sh"
 
-key=$({ python3 --version; cat "$here/requirements.txt"; } | sha256sum | cut -c1-12)
+requirements=${ATTENDANT_REQUIREMENTS:-$here/requirements.txt}
+key=$({ python3 --version; cat "$requirements"; } | sha256sum | cut -c1-12)
 venv="$ATTENDANT_CACHE/pyenv-test-$key"
 
 make_venv() {
   say "making the Python environment of the integration tests in $venv" >&2
   rm -rf "$venv"
   python3 -m venv "$venv"
-  "$venv/bin/pip" install --quiet -r "$here/requirements.txt" >&2
+  "$venv/bin/pip" install --quiet -r "$requirements" >&2
   touch "$venv/.complete"
 }
 

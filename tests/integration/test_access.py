@@ -12,7 +12,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from harness import exposition, settings
 from harness.attendant import DEADLINE, Client, ids, pb, request, stubs
-from harness.server import Server, wait_until
+from harness.server import serving, wait_until
 
 INFER_KEY = "infer-key-0123456789"
 READ_KEY = "read-key-0123456789"
@@ -30,13 +30,10 @@ def folder(tmp_path_factory):
 def guarded(folder, tmp_path_factory):
     """A server with keys and an access log."""
     write_keys(folder, f"# keys of the test\n{INFER_KEY} search infer\n{READ_KEY} viewer read\n")
-    running = Server(tmp_path_factory.mktemp("server"), {"tiny": settings.TINY_MODEL, "minilm": settings.model_dir()},
-                     "--dtype=f32", f"--api_keys={folder / 'keys'}", f"--access_log={folder / 'access.log'}",
-                     "--tls_reload_s=1")
-    try:
-        yield running.wait_ready()
-    finally:
-        running.stop()
+    with serving(tmp_path_factory.mktemp("server"), {"tiny": settings.TINY_MODEL, "minilm": settings.model_dir()},
+                 "--dtype=f32", f"--api_keys={folder / 'keys'}", f"--access_log={folder / 'access.log'}",
+                 "--tls_reload_s=1") as running:
+        yield running
 
 
 def write_keys(folder, text):

@@ -99,6 +99,7 @@ def test_health(attendant, free_address):
     ("--model=minilm", "--lengths=uniform:4:64", "--rate=20"),
     ("--protocol=kserve", "--model=minilm.ids", "--lengths=fixed:16"),
     ("--protocol=kserve", "--model=minilm", "--lengths=fixed:16"),
+    ("--protocol=tei", "--model=minilm", "--lengths=fixed:16", "--rate=30", "--arrivals=constant"),
 ])
 def test_load(attendant, arguments):
     report = json.loads(attendant("load", "--json", "--connections=2", "--concurrency=2", "--requests=40", *arguments))

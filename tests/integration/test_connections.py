@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connections that are many, idle or old, and a process without file descriptors, do not take the server away."""
 
-import resource
 import socket
 import time
 
@@ -10,7 +9,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from harness import exposition, settings
-from harness.server import wait_until
+from harness.server import few_descriptors, wait_until
 
 NEW_CONNECTION = [("grpc.use_local_subchannel_pool", 1)]
 
@@ -39,11 +38,6 @@ def closed(connection):
 
 def metric(server, name, **labels):
     return exposition.Page(server.get("/metrics")[1]).value(name, **labels)
-
-
-def few_descriptors():
-    """For the process that calls it."""
-    resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300))
 
 
 def test_a_flood_of_connections(start_server):

@@ -114,7 +114,7 @@ def test_model_info(client, scrape):
     assert page.value("attendant_build_info") == 1
 
 
-@pytest.mark.parametrize("path, code", [("/healthz", 200), ("/readyz", 200), ("/nothing", 404), ("/", 404),
+@pytest.mark.parametrize("path, code", [("/healthz", 200), ("/readyz", 200), ("/nothing", 404), ("/", 200),
                                         ("/metrics/../etc/passwd", 404)])
 def test_http_paths(server, path, code):
     assert server.get(path)[0] == code

@@ -16,6 +16,7 @@ from harness import attendant, exposition, memory, settings
 from harness.attendant import pb
 from harness.model_folder import write_model
 from harness.server import Server, wait_until
+from harness.workers import Workers
 
 RELOADS = 100
 WORKERS = 3
@@ -77,28 +78,20 @@ def code(call, *arguments, **options):
     return caught.value.status().removeprefix("StatusCode."), caught.value.message()
 
 
-class Load:
+class Load(Workers):
     """Requests without a pause from several threads, each with what it was answered."""
 
     def __init__(self, server, model, stream_too=False):
+        calls = [self._call] * WORKERS + [self._stream] * stream_too
+        super().__init__([(call, server, model) for call in calls], threading.Event())
         self.answers = collections.Counter()
         self.errors = collections.Counter()
         self.sent = 0
         self.lock = threading.Lock()
-        self.stop = threading.Event()
-        self.threads = [threading.Thread(target=self._call, args=(server, model)) for _ in range(WORKERS)]
-        if stream_too:
-            self.threads.append(threading.Thread(target=self._stream, args=(server, model)))
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
 
     def __exit__(self, *unused):
-        self.stop.set()
-        for thread in self.threads:
-            thread.join()
+        super().__exit__(*unused)
+        assert not self.faults
 
     def _count(self, counter, key):
         with self.lock:

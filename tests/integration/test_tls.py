@@ -15,6 +15,7 @@ from harness import settings
 from harness.server import wait_until
 
 NO_ANSWER = 3
+CERTIFICATE = 4
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def start_tls(start_server, certificates):
 def test_server_certificate(start_tls, certificates):
     server = start_tls()
     assert embed(server, f"--tls_ca={certificates / 'ca.pem'}") == 0
-    assert embed(server, f"--tls_ca={certificates / 'other_ca.pem'}") == NO_ANSWER
+    assert embed(server, f"--tls_ca={certificates / 'other_ca.pem'}") == CERTIFICATE
     assert embed(server) == NO_ANSWER
     credentials = grpc.ssl_channel_credentials((certificates / "ca.pem").read_bytes())
     with grpc.secure_channel(server.grpc, credentials) as channel:
@@ -71,7 +72,7 @@ def test_a_new_certificate_is_taken(start_server, certificates, tmp_path):
         shutil.copy(certificates / f"new_{name}", tmp_path / "next")
         (tmp_path / "next").rename(tmp_path / name)
     wait_until("the new certificate", 30, lambda: embed(server, f"--tls_ca={certificates / 'other_ca.pem'}") == 0)
-    assert embed(server, f"--tls_ca={certificates / 'ca.pem'}") == NO_ANSWER
+    assert embed(server, f"--tls_ca={certificates / 'ca.pem'}") == CERTIFICATE
 
 
 @pytest.mark.parametrize("cert, key, text", [

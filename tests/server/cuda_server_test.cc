@@ -6,6 +6,7 @@
 #include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdio>
 #include <thread>
 

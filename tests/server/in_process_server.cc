@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "kernels/core/check.h"
 #include "server/models/model_loader.h"
 #include "tests/server/tiny_model.h"
@@ -45,11 +46,12 @@ ModelLoader GatedLoader(const Backend& backend, Gate& load_gate, const ServerFla
 }  // namespace
 
 InProcessServer::InProcessServer(const Options& options) : backend_(MakeGatedBackend(run_gate_)) {
-  WriteTinyModel(directory_ / "tiny");
+  options.write_model(directory_ / "tiny");
   if (!options.load_gate_open) load_gate_.Close();
   ServerFlags flags = options.flags;
   flags.listen = flags.http_listen = "127.0.0.1:0";
-  ModelSources sources{.fixed = {{"tiny", directory_ / "tiny"}}};
+  ModelSources sources{.fixed = options.models};  // loaded one after the other, "tiny" behind them
+  sources.fixed.push_back({"tiny", directory_ / "tiny"});
   for (const std::string& name : options.broken_models) {
     sources.fixed.push_back({name, directory_ / name});
   }

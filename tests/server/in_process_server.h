@@ -4,6 +4,7 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -12,7 +13,9 @@
 #include "attendant/v1/encoder.grpc.pb.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "server/app.h"
+#include "server/models/model_options.h"
 #include "tests/server/gated_backend.h"
+#include "tests/server/tiny_model.h"
 #include "tests/support/checkpoint.h"
 
 namespace attendant {
@@ -22,8 +25,10 @@ namespace attendant {
 class InProcessServer {
  public:
   struct Options {
-    ServerFlags flags;
+    ServerFlags flags{};
+    std::function<void(const std::string& folder)> write_model = WriteTinyModel;  // "tiny"
     std::vector<std::string> broken_models;  // served beside "tiny"; their folders do not exist
+    std::vector<ModelSource> models = {};    // served beside "tiny", ready when that one is
     bool load_gate_open = true;
   };
   InProcessServer() : InProcessServer(Options{}) {}

@@ -113,8 +113,8 @@ TEST(ModelSourcesTest, SaysWhatIsWrong) {
       {{"\xc3\xa9=/x"}, "", "cannot be served"},
       {{std::string(129, 'a') + "=/x"}, "", "cannot be served"},
       {{"a=/x", "a=/y"}, "", "two models would be served as 'a'"},
-      {{"a.ids=/x"}, "", "model name 'a.ids' cannot be served: NAME.ids"},
-      {{"a=/x", "a.encoder=/y"}, "", "model name 'a.encoder' cannot be served: NAME.ids"},
+      {{"a.ids=/x"}, "", "model name 'a.ids' cannot be served: to KServe clients"},
+      {{"a=/x", "a.encoder=/y"}, "", "model name 'a.encoder' cannot be served: to KServe"},
       {{".ids=/x"}, "", "cannot be served"},
       {{"attention=/x"}, "", "the attention operators that need no model are called so"},
       {{}, empty.path(), "has no folder with a config.json"},
@@ -148,6 +148,40 @@ TEST(ModelWeightsTest, WhatIsNoWeightIsRefused) {
   ServerFlags flags;
   flags.model_weights = {"a=1", "a=2"};
   EXPECT_THAT(std::string(ReadModelWeights(flags).status().message()), HasSubstr("two weights"));
+}
+
+TEST(ModelAdaptersTest, AreReadByName) {
+  ServerFlags flags;
+  flags.model_adapters = {"a=retrieval.query", "b=x=y"};
+  const auto adapters = ReadModelAdapters(flags);
+  ASSERT_TRUE(adapters.ok()) << adapters.status();
+  EXPECT_THAT(*adapters, testing::UnorderedElementsAre(testing::Pair("a", "retrieval.query"),
+                                                       testing::Pair("b", "x=y")));
+}
+
+TEST(ModelAdaptersTest, AreOfModelsThatAreThereOrMayComeLater) {
+  ServerFlags flags;
+  flags.models = {"a=/models/a"};
+  flags.model_adapters = {"b=x"};
+  EXPECT_THAT(std::string(CollectModels(flags).status().message()),
+              HasSubstr("there is no model 'b'"));
+  flags.model_control = "explicit";
+  EXPECT_TRUE(CollectModels(flags).ok());
+  flags.model_control = "none";
+  flags.model_adapters = {"a=x"};
+  EXPECT_TRUE(CollectModels(flags).ok());
+}
+
+TEST(ModelAdaptersTest, WhatIsNoAdapterIsRefused) {
+  for (const char* text : {"", "a", "=x", "a="}) {
+    ServerFlags flags;
+    flags.model_adapters = {text};
+    EXPECT_THAT(std::string(ReadModelAdapters(flags).status().message()), HasSubstr("NAME=ADAPTER"))
+        << text;
+  }
+  ServerFlags flags;
+  flags.model_adapters = {"a=x", "a=y"};
+  EXPECT_THAT(std::string(ReadModelAdapters(flags).status().message()), HasSubstr("two adapters"));
 }
 
 }  // namespace

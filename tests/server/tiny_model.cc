@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/server/tiny_model.h"
 
+#include <cstddef>
 #include <filesystem>
+#include <random>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -26,7 +29,7 @@ constexpr char kTokenizer[] = R"({
     "special_tokens": {"[CLS]": {"id": "[CLS]", "ids": [2], "tokens": ["[CLS]"]}, "[SEP]": {"id": "[SEP]", "ids": [3], "tokens": ["[SEP]"]}}},
   "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true},
   "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
-    "vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "hello": 4, "world": 5}}
+    "vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "hello": 4, "world": 5, "##lo": 6}}
 })";
 
 constexpr char kModules[] = R"([
@@ -49,6 +52,33 @@ void WriteTinyModel(const std::string& directory) {
   WriteFile(directory + "/1_Pooling/config.json",
             R"({"word_embedding_dimension": 16, "pooling_mode_mean_tokens": true})");
   WriteFile(directory + "/sentence_bert_config.json", R"({"max_seq_length": 32})");
+}
+
+void WriteTinyClassifier(const std::string& directory, const std::vector<std::string>& labels) {
+  const auto count = static_cast<int64_t>(labels.size());
+  constexpr int64_t kHidden = kTinyConfig.hidden;
+  const auto random = [](const std::string& name, const std::vector<int64_t>& dims) {
+    std::mt19937 source(7);
+    std::vector<float> values(static_cast<size_t>(dims[0] * (dims.size() > 1 ? dims[1] : 1)));
+    for (float& value : values) value = static_cast<float>(source() % 1000) / 1000 - 0.5f;
+    return FloatTensor(name, dims, values);
+  };
+  std::vector<TestTensor> tensors = RandomTensors(kTinyConfig, 1);
+  tensors.push_back(random("bert.pooler.dense.weight", {kHidden, kHidden}));
+  tensors.push_back(random("bert.pooler.dense.bias", {kHidden}));
+  tensors.push_back(random("classifier.weight", {count, kHidden}));
+  tensors.push_back(random("classifier.bias", {count}));
+  std::string config = ConfigJson(kTinyConfig);
+  config.pop_back();
+  absl::StrAppend(&config,
+                  R"(, "architectures": ["BertForSequenceClassification"], "id2label": {)");
+  for (size_t i = 0; i < labels.size(); ++i) {
+    absl::StrAppend(&config, i == 0 ? "" : ", ", "\"", i, "\": \"", labels[i], "\"");
+  }
+  std::filesystem::create_directories(directory);
+  WriteFile(directory + "/config.json", config + "}}");
+  WriteFile(directory + "/model.safetensors", SafetensorsBytes(tensors));
+  WriteFile(directory + "/tokenizer.json", TinyTokenizer(0));
 }
 
 }  // namespace attendant

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "kernels/core/encoder_config.h"
 
@@ -20,13 +21,17 @@ inline constexpr EncoderConfig kTinyConfig{.layers = 2,
                                            .activation = Activation::kGeluErf};
 inline constexpr int64_t kTinyMaxTextTokens = 32;
 
-// Its words; everything else is [UNK].
-inline constexpr int32_t kUnk = 1, kCls = 2, kSep = 3, kHello = 4, kWorld = 5;
+// Its words, and a token "##lo" that continues them; everything else is [UNK].
+inline constexpr int32_t kUnk = 1, kCls = 2, kSep = 3, kHello = 4, kWorld = 5, kContinued = 6;
 
 // Its tokenizer.json, which says that a text's words are of this segment.
 std::string TinyTokenizer(int64_t text_type_id);
 
 // Writes it: mean pooling, normalized, text cut at kTinyMaxTextTokens.
 void WriteTinyModel(const std::string& directory);
+
+// The same encoder with a classifier of these labels: of one, a reranker. REQUIRES: JSON needs no
+// escapes for them.
+void WriteTinyClassifier(const std::string& directory, const std::vector<std::string>& labels);
 
 }  // namespace attendant

@@ -25,7 +25,7 @@ TABLE = {
     "kernels/core/threads": row(libraries="absl"),
     "kernels/core": row("kernels/core/threads", "absl"),
     "kernels/io": row("kernels/core", "absl", private="json"),
-    "kernels/heads": row("kernels/core"),
+    "kernels/heads": row("kernels/core kernels/core/threads", "absl"),
     "kernels/checkpoints/families": row("kernels/core kernels/io", "absl"),
     "kernels/checkpoints": row("kernels/core kernels/heads kernels/io kernels/checkpoints/families", "absl"),
     "kernels/reference": row("kernels/core kernels/core/threads", "absl"),
@@ -36,6 +36,8 @@ TABLE = {
     "kernels/cpu/attention": row("kernels/core kernels/cpu/simd kernels/cpu/simd/attention", "absl"),
     "kernels/cpu/encoder": row(
         "kernels/core kernels/core/threads kernels/cpu/simd kernels/cpu/matmul kernels/cpu/attention", "absl"),
+    "kernels/cpu/heads": row(
+        "kernels/core kernels/core/threads kernels/heads kernels/cpu/simd kernels/cpu/matmul", "absl"),
     "kernels/cpu": row("kernels/core kernels/cpu/simd kernels/cpu/encoder", "absl"),
 
     "kernels/cuda": row(),  # the C interface
@@ -55,8 +57,8 @@ TABLE = {
         "kernels/attention kernels/attention/reference kernels/attention/exact kernels/core kernels/core/threads "
         "kernels/cpu/simd kernels/cpu/matmul kernels/cpu/encoder", "absl"),
     "kernels/backends": row(
-        "kernels/core kernels/core/threads kernels/reference kernels/cpu kernels/cpu/simd kernels/cpu/matmul "
-        "kernels/cuda", "absl", private="dnnl"),
+        "kernels/core kernels/core/threads kernels/heads kernels/reference kernels/cpu kernels/cpu/simd "
+        "kernels/cpu/matmul kernels/cpu/heads kernels/cuda", "absl", private="dnnl"),
 
     "server/limits": row(),
     "server/text/unicode": row(libraries="absl", private="icu"),
@@ -64,66 +66,90 @@ TABLE = {
     "server/text/models": row("server/text/base server/text/unicode", "absl"),
     "server/text/normalizers": row("server/text/base server/text/unicode", "absl"),
     "server/text/pre_tokenizers": row("server/text/base server/text/unicode", "absl"),
+    "server/text/decoders": row("server/text/base server/text/unicode", "absl"),
+    "server/text/sentencepiece": row("kernels/core kernels/io server/text/unicode", "absl", private="protobuf"),
     "server/text": row(
-        "kernels/core kernels/io server/text/base server/text/models server/text/normalizers "
-        "server/text/pre_tokenizers server/text/unicode", "absl"),
+        "kernels/core kernels/io server/text/base server/text/decoders server/text/models server/text/normalizers "
+        "server/text/pre_tokenizers server/text/sentencepiece server/text/unicode", "absl"),
     "server/threads": row(libraries="absl"),
-    "server/batching": row("kernels/core kernels/core/threads server/threads", "absl"),
+    "server/batching": row("kernels/core kernels/core/threads kernels/heads server/threads server/tracing", "absl"),
     "server/metrics": row(libraries="absl prometheus"),
+    "server/tracing": row("kernels/core", "absl", private="json"),
+    "server/tracing/export": row("kernels/core server/metrics server/threads server/tracing", "absl"),
     "server/models": row(
         "kernels/core kernels/core/threads kernels/io kernels/checkpoints kernels/attention kernels/attention/modules "
         "kernels/backends kernels/heads server/limits server/text server/threads server/batching server/metrics", "absl"),
-    "server/access": row("kernels/core server/metrics", "absl", private="json openssl"),
+    "server/access": row(
+        "kernels/core server/metrics server/threads server/tracing server/tracing/export", "absl", private="json openssl"),
+    "server/requests/memory": row("server/access server/batching server/limits server/metrics", "absl"),
+    "server/requests/formats": row(libraries="absl"),
     "server/requests": row(
         "kernels/core kernels/heads server/access server/limits server/text server/threads server/batching server/models "
-        "server/metrics", "absl"),
+        "server/metrics server/requests/formats server/requests/memory server/tracing", "absl"),
     "server/rpc/scan": row("server/requests server/text/unicode", "absl grpc protobuf"),
     "server/rpc/call": row(
-        "server/access server/limits server/threads server/batching server/metrics server/requests "
+        "server/access server/limits server/threads server/batching server/metrics server/requests server/requests/memory "
         "server/rpc/scan", "absl grpc protobuf"),
-    "server/rpc/wire": row("proto server/models server/requests", "absl"),
+    "server/rpc/wire": row("proto server/models server/requests server/requests/formats", "absl"),
     "server/rpc/encoder": row(
-        "proto kernels/core server/access server/limits server/metrics server/models server/requests server/rpc/call "
-        "server/rpc/scan server/rpc/wire", "absl grpc protobuf"),
+        "proto kernels/core kernels/heads server/access server/limits server/metrics server/models server/requests "
+        "server/requests/formats server/rpc/call server/rpc/scan server/rpc/wire", "absl grpc protobuf"),
     "server/rpc/attention": row(
         "proto kernels/core kernels/core/threads kernels/attention kernels/attention/modules server/access server/limits "
-        "server/batching server/metrics server/models server/requests server/rpc/call server/rpc/scan server/rpc/wire",
+        "server/batching server/metrics server/models server/requests server/requests/formats server/requests/memory server/rpc/call server/rpc/scan server/rpc/wire",
         "absl grpc protobuf"),
     "server/rpc/kserve": row(
-        "proto kernels/core server/access server/limits server/threads server/batching server/metrics server/models "
+        "proto kernels/core kernels/heads server/access server/limits server/threads server/batching server/metrics server/models "
         "server/requests server/rpc/call server/rpc/scan", "absl grpc protobuf"),
+    "server/rpc/tei": row(
+        "proto kernels/heads server/access server/limits server/metrics server/models server/requests server/requests/memory server/rpc/call "
+        "server/rpc/scan", "absl grpc protobuf"),
     "server/rpc": row("proto server/access server/rpc/call", "absl grpc protobuf"),  # health, reflection
     "server/net": row(libraries="absl"),
     "server/http": row(
-        "kernels/core server/access server/batching server/limits server/metrics server/net server/requests "
+        "kernels/core server/access server/batching server/limits server/metrics server/net server/requests server/requests/memory "
         "server/threads", "absl",
         private="boost zlib"),
+    "server/http/client": row(
+        "client/http kernels/core server/http server/tracing server/tracing/export", "absl"),
     "server/http/json": row("server/text/unicode", "absl", private="simdjson"),
     "server/http/doors": row(
-        "kernels/core server/access server/batching server/http server/http/json server/limits server/metrics "
-        "server/models server/requests server/text server/threads", "absl"),
+        "kernels/core kernels/heads server/access server/batching server/http server/http/json server/limits server/metrics "
+        "server/models server/requests server/requests/formats server/threads server/tracing", "absl"),
+    "server/http/proto_json": row("kernels/core server/http/json", "absl protobuf"),
     "server/http/kserve": row(
-        "proto kernels/core server/access server/http server/http/doors server/http/json server/metrics server/models "
-        "server/requests server/rpc/kserve server/threads", "absl protobuf"),
+        "proto kernels/core server/access server/http server/http/doors server/http/json server/http/proto_json "
+        "server/metrics server/models server/requests server/rpc/kserve server/threads", "absl protobuf"),
+    "server/http/attendant": row(
+        "server/access server/http server/http/doors server/http/json server/http/proto_json server/metrics "
+        "server/requests server/rpc/attention server/rpc/encoder server/rpc/scan server/threads", "absl grpc protobuf"),
+    "server/http/console": row(
+        "server/access server/http server/http/attendant server/http/doors server/http/json server/metrics",
+        "absl prometheus"),
     "server": row(
         "client/flags kernels/core kernels/core/threads kernels/backends server/access server/limits server/net server/threads server/batching "
-        "server/models server/metrics server/requests server/rpc server/rpc/* server/http server/http/*",
+        "server/models server/metrics server/requests server/requests/memory server/rpc server/rpc/* server/http server/http/* "
+        "server/tracing server/tracing/export",
         "absl grpc protobuf",
         private="openssl spdlog"),
 
     "client": row("proto", "absl grpc protobuf"),
     "client/flags": row(libraries="absl", private="cli11"),  # the server's flags too
-    "client/load": row("proto client", "absl grpc"),
+    "client/http": row(libraries="absl", private="boost openssl"),  # the server's exporter of traces uses it too
+    "client/load": row("client", "absl grpc", private="json"),
+    "client/load/protocols": row("proto client client/http client/load", "absl grpc", private="json"),
+    "client/load/results": row("client/load", "absl grpc json", private="zlib"),
     "client/heatmap": row(libraries="absl pango"),
     "client/cli": row("client client/flags client/heatmap", "absl json"),
+    "client/cli/local": row("client/cli client/flags server/models", "absl json"),  # commands that ask no server
     "client/cli/files": row("client", "absl", private="json"),
+    "client/cli/load": row("client/flags client/load client/load/* client/cli", "absl grpc json"),
     "client/cli/commands": row(
-        "client client/flags client/load client/heatmap client/cli client/cli/files",
-        "absl grpc json"),
+        "client client/flags client/heatmap client/cli client/cli/files", "absl json"),
 
     "tests": row(
         "proto kernels/* server server/* client client/*",
-        "absl dnnl cuda json icu pango prometheus grpc protobuf spdlog gtest benchmark"),
+        "absl dnnl cuda json icu pango prometheus grpc protobuf spdlog zlib gtest benchmark"),
 }
 
 # Headers that every module may include: each stands alone, with nothing of the tree and at most Abseil.

@@ -90,7 +90,7 @@ std::vector<TestSequence> RandomSequences(const EncoderConfig& config,
 std::vector<TestOutput> RunBatch(Session& session, const std::vector<TestSequence>& sequences) {
   PackedBatch batch;
   for (const TestSequence& sequence : sequences) {
-    batch.Append(sequence.token_ids, sequence.positions, sequence.segment_ids);
+    batch.Append(sequence.token_ids, sequence.positions, sequence.segment_ids, sequence.keys);
   }
   const std::vector<SequenceOutputs> wanted(
       sequences.size(), {.last_hidden_state = true, .pooling = Pooling::kMean, .normalize = true});

@@ -27,6 +27,7 @@ std::unique_ptr<PreparedEncoder> PrepareCheckpoint(const Backend& backend,
 
 struct TestSequence {
   std::vector<int32_t> token_ids, positions, segment_ids;  // [len] each
+  int64_t keys = 0;                                        // as PackedBatch::Append has it
 };
 
 // Sequences with random tokens, positions counted from 0; the same seed, the same values.

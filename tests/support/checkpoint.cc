@@ -65,8 +65,15 @@ class Layout {
       Add("query.LayerNorm.weight", config.head_dim(), layer.query_norm.gamma);
       Add("key.LayerNorm.weight", config.head_dim(), layer.key_norm.gamma);
     }
+    for (EncoderLayerWeights& layer : weights.layers) {
+      if (!config.norms_outputs()) break;
+      AddNorm("attention.LayerNorm", layer.attention_output_norm);
+      AddNorm("ffn.LayerNorm", layer.ffn_output_norm);
+    }
     if (config.score_bias == ScoreBias::kBuckets) {
       Add("embeddings.score_bias.weight", {config.bias_buckets, config.heads}, weights.score_bias);
+    } else if (config.score_bias == ScoreBias::kDisentangled) {
+      Add("embeddings.score_bias.weight", {config.bias_buckets, hidden_}, weights.score_bias);
     }
   }
 

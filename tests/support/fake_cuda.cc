@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/fake_cuda.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <vector>
 
@@ -110,7 +111,9 @@ AttendantCudaStatus Run(AttendantCudaSession* session, const AttendantCudaBatch*
     const AttendantCudaLayerOutputs& layers = spec->layers[s];
     float* weights = layers.attention_weights;
     const int64_t maps = layers.num_attention_layers * layers.num_attention_heads;
-    for (int64_t i = 0; i < maps * len * len; ++i) weights[i] = 1.0f / static_cast<float>(len);
+    const int64_t wanted = layers.attention_queries;
+    const int64_t queries = wanted > 0 ? std::min(wanted, len) : len;
+    for (int64_t i = 0; i < maps * queries * len; ++i) weights[i] = 1.0f / static_cast<float>(len);
   }
   *outputs = {session->states.data(), session->pooled.data()};
   return {};

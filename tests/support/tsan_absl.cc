@@ -5,8 +5,8 @@
 // make.
 //
 // Conditions (Await, LockWhen) are polled by the waiting thread instead: Abseil evaluates them on
-// whichever thread unlocks, after the point where that can be reported. Linked into tests of the
-// tsan preset only.
+// whichever thread unlocks, after the point where that can be reported. Linked into the programs
+// and tests of the tsan preset only.
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
 #include <unistd.h>

@@ -39,11 +39,8 @@ class AttendCommand : public Command {
 
   int Run(std::span<const std::string> arguments, Io& io) override {
     if (!arguments.empty()) return UsageError("attend takes flags only", io);
-    common_.connect.max_attempts = 5;
-    absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(common_.connect);
-    if (!client.ok()) return UsageError(client.status().message(), io);
-    const absl::Status status = list_ ? List(**client, io) : Attend(**client, io);
-    return status.ok() ? kExitOk : CallError(status, common_.connect, io);
+    return RunWithClient(
+        common_, io, [&](Client& client) { return list_ ? List(client, io) : Attend(client, io); });
   }
 
  private:

@@ -8,14 +8,10 @@
 #include "client/cli/command.h"
 #include "client/cli/commands/encode_flags.h"
 #include "client/cli/format.h"
-#include "client/cli/input.h"
-#include "client/ordered_encoder.h"
 #include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 namespace {
-
-constexpr size_t kTextWidth = 60;
 
 class ClassifyCommand : public Command {
  public:
@@ -27,35 +23,21 @@ class ClassifyCommand : public Command {
   }
 
   int Run(std::span<const std::string> arguments, Io& io) override {
-    common_.connect.max_attempts = 5;
-    absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(common_.connect);
-    if (!client.ok()) return UsageError(client.status().message(), io);
-    const absl::Status status = Classify(**client, arguments, io);
-    return status.ok() ? kExitOk : CallError(status, common_.connect, io);
+    return RunWithClient(common_, io,
+                         [&](Client& client) { return Classify(client, arguments, io); });
   }
 
  private:
   absl::Status Classify(Client& client, std::span<const std::string> arguments, Io& io) {
     ATTENDANT_ASSIGN_OR_RETURN(EncodeRequest prototype, flags_.Prototype(client));
     prototype.scores = raw_ ? ScoreActivation::kNone : ScoreActivation::kModelDefault;
-    ATTENDANT_RETURN_IF_ERROR(FindLabels(client, prototype.model));
-    OrderedEncoder encoder(client, std::move(prototype), flags_.limits,
-                           [&](const EncodeRequest& request, const EncodeResult& result) {
-                             return Take(request, result, io);
-                           });
-    ATTENDANT_RETURN_IF_ERROR(ForEachText(arguments, flags_.file, io, [&](std::string text) {
-      return encoder.Add(std::move(text));
-    }));
-    ATTENDANT_RETURN_IF_ERROR(encoder.Finish());
-    return num_texts_ > 0 ? absl::OkStatus() : absl::FailedPreconditionError("there are no texts");
-  }
-
-  absl::Status FindLabels(Client& client, const std::string& model) {
-    ATTENDANT_ASSIGN_OR_RETURN(const std::vector<ModelInfo> models, client.Models());
-    for (const ModelInfo& info : models) {
-      if (info.name == model && !info.labels.empty()) labels_ = info.labels;
-    }
-    return absl::OkStatus();  // the server says what is wrong with a model without labels
+    // The server says what is wrong with a model without labels.
+    ATTENDANT_ASSIGN_OR_RETURN(const ModelInfo model, DescribeModel(client, prototype.model));
+    labels_ = model.labels;
+    return flags_.SendTexts(client, std::move(prototype), arguments, io,
+                            [&](const EncodeRequest& request, const EncodeResult& result) {
+                              return Take(request, result, io);
+                            });
   }
 
   absl::Status Take(const EncodeRequest& request, const EncodeResult& result, Io& io) {
@@ -92,7 +74,7 @@ class ClassifyCommand : public Command {
     for (const size_t label : order) {
       absl::StrAppendFormat(&line, "%s %.5f  ", labels_[label], scores[label]);
     }
-    io.out << line << OneLine(text, kTextWidth) << (truncated ? " (cut)" : "") << "\n";
+    io.out << line << OneLine(text, kShownTextWidth) << (truncated ? " (cut)" : "") << "\n";
   }
 
   CommonFlags common_;

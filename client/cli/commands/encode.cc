@@ -14,8 +14,7 @@
 namespace attendant::client {
 namespace {
 
-constexpr size_t kShownValues = 6;
-constexpr size_t kTextWidth = 70;
+constexpr size_t kShownStates = 6;
 
 class EncodeCommand : public Command {
  public:
@@ -31,11 +30,8 @@ class EncodeCommand : public Command {
   }
 
   int Run(std::span<const std::string> arguments, Io& io) override {
-    common_.connect.max_attempts = 5;
-    absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(common_.connect);
-    if (!client.ok()) return UsageError(client.status().message(), io);
-    const absl::Status status = Encode(**client, arguments, io);
-    return status.ok() ? kExitOk : CallError(status, common_.connect, io);
+    return RunWithClient(common_, io,
+                         [&](Client& client) { return Encode(client, arguments, io); });
   }
 
  private:
@@ -101,6 +97,7 @@ class EncodeCommand : public Command {
     if (const auto* text = std::get_if<std::string>(&sequence)) json["text"] = *text;
     json["tokens"] = info.tokens;
     json["truncated"] = info.truncated;
+    json["tokens_seen"] = info.tokens_seen;
     json["token_ids"] = info.token_ids;
     if (flags_.output.empty()) {
       FloatJson& states = json["last_hidden_state"] = FloatJson::array();
@@ -116,15 +113,14 @@ class EncodeCommand : public Command {
     const SequenceInfo& info = result.sequences[i];
     const auto* text = std::get_if<std::string>(&sequence);
     io.out << absl::StreamFormat("sequence %d: %d tokens x %d values%s  %s\n", num_sequences_,
-                                 info.tokens, result.last_hidden_state.shape[1],
-                                 info.truncated ? " (cut)" : "",
-                                 text == nullptr ? "(ids)" : OneLine(*text, kTextWidth));
+                                 info.tokens, result.last_hidden_state.shape[1], CutNote(info),
+                                 text == nullptr ? "(ids)" : OneLine(*text, kShownTextWidth));
     if (!flags_.output.empty()) return;
     for (size_t t = 0; t < static_cast<size_t>(info.tokens); ++t) {
       const std::string id = t < info.token_ids.size() ? absl::StrCat(info.token_ids[t]) : "-";
       io.out << absl::StreamFormat(
           "  %4d  id %6s  %s\n", t, id,
-          FirstValues(Row(result.last_hidden_state, row + t), kShownValues));
+          FirstValues(Row(result.last_hidden_state, row + t), kShownStates));
     }
   }
 

@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/commands/encode_flags.h"
-#include "kernels/core/status_macros.h"
 
 #include <utility>
+#include <vector>
+
+#include "client/cli/input.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 
 void RequestFlags::AddTo(FlagParser& flags) {
   flags.Add("model", &model, "NAME", "The model; not needed when the server has only one");
   flags.Add("file", &file, "FILE", "File with a text on each line; - is standard input");
-  flags.AddChoice<Truncation>(
-      "truncation", &truncation,
-      {{"text", Truncation::kTextOnly}, {"none", Truncation::kNone}, {"right", Truncation::kRight}},
-      "Inputs to cut when they are too long: texts, none, or texts and token ids; the server "
-      "refuses other long inputs");
+  flags.AddChoice<Truncation>("truncation", &truncation,
+                              {{"text", Truncation::kTextOnly},
+                               {"none", Truncation::kNone},
+                               {"right", Truncation::kRight},
+                               {"left", Truncation::kLeft}},
+                              "Inputs to cut when they are too long: texts, none, or texts and "
+                              "token ids, on the right or on "
+                              "the left; the server refuses other long inputs");
   flags.Add("priority", &priority, "N", "From -100 to 100; higher is served first");
   flags.AddNumber("batch", &limits.max_sequences, "N", {1}, "Most sequences in one request");
   flags.AddNumber("concurrency", &limits.max_concurrency, "N", {1},
@@ -28,6 +34,28 @@ absl::StatusOr<EncodeRequest> RequestFlags::Prototype(Client& client) const {
   if (!model.empty()) return prototype;
   ATTENDANT_ASSIGN_OR_RETURN(prototype.model, client.OnlyModel());
   return prototype;
+}
+
+absl::Status RequestFlags::SendTexts(Client& client, EncodeRequest prototype,
+                                     std::span<const std::string> arguments, Io& io,
+                                     OrderedEncoder::Sink take) const {
+  OrderedEncoder encoder(client, std::move(prototype), limits, std::move(take));
+  bool any = false;
+  ATTENDANT_RETURN_IF_ERROR(ForEachText(arguments, file, io, [&](std::string text) {
+    any = true;
+    return encoder.Add(std::move(text));
+  }));
+  ATTENDANT_RETURN_IF_ERROR(encoder.Finish());
+  return any ? absl::OkStatus() : absl::FailedPreconditionError("there are no texts");
+}
+
+absl::StatusOr<ModelInfo> DescribeModel(Client& client, const std::string& name) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<ModelInfo> models, client.Models());
+  ModelInfo described;
+  for (const ModelInfo& info : models) {
+    if (info.name == name && !(info.labels.empty() && info.token_labels.empty())) described = info;
+  }
+  return described;
 }
 
 void EncodeFlags::AddTo(FlagParser& flags) {

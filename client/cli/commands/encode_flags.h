@@ -2,9 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/cli/command.h"
 #include "client/client.h"
 #include "client/flags/flag_parser.h"
 #include "client/ordered_encoder.h"
@@ -23,7 +26,17 @@ struct RequestFlags {
 
   // A request without sequences, for the model of --model or else the only model of the server.
   absl::StatusOr<EncodeRequest> Prototype(Client& client) const;
+
+  // Sends the texts of ForEachText in requests like `prototype`. `take` is called with each answer,
+  // in the order of the texts. FAILED_PRECONDITION without texts.
+  absl::Status SendTexts(Client& client, EncodeRequest prototype,
+                         std::span<const std::string> arguments, Io& io,
+                         OrderedEncoder::Sink take) const;
 };
+
+// The server's description of a model: of its versions, the last one that has labels. Empty where
+// none has.
+absl::StatusOr<ModelInfo> DescribeModel(Client& client, const std::string& name);
 
 // The flags that `embed` and `encode` share.
 struct EncodeFlags : RequestFlags {

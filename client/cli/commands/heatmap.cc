@@ -82,13 +82,9 @@ class HeatmapCommand : public Command {
   }
 
   int Run(std::span<const std::string> arguments, Io& io) override {
-    absl::Status status = CheckFlags();
+    const absl::Status status = CheckFlags();
     if (!status.ok()) return UsageError(status.message(), io);
-    common_.connect.max_attempts = 5;
-    absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(common_.connect);
-    if (!client.ok()) return UsageError(client.status().message(), io);
-    status = Show(**client, arguments, io);
-    return status.ok() ? kExitOk : CallError(status, common_.connect, io);
+    return RunWithClient(common_, io, [&](Client& client) { return Show(client, arguments, io); });
   }
 
  private:

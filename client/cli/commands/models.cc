@@ -17,12 +17,17 @@ nlohmann::ordered_json ToJson(const ModelInfo& model) {
                {"layers", model.layers},
                {"heads", model.heads},
                {"hidden", model.hidden},
+               {"embedding_dims", model.embedding_dims},
                {"vocab", model.vocab},
                {"max_sequence_tokens", model.max_sequence_tokens},
                {"max_text_tokens", model.max_text_tokens},
                {"pooling", model.pooling},
                {"normalize", model.normalize}});
   if (!model.labels.empty()) json["labels"] = model.labels;
+  if (!model.prompt_names.empty()) json["prompt_names"] = model.prompt_names;
+  if (!model.default_prompt_name.empty()) json["default_prompt_name"] = model.default_prompt_name;
+  if (!model.tasks.empty()) json["tasks"] = model.tasks;
+  if (!model.token_labels.empty()) json["token_labels"] = model.token_labels;
   return json;
 }
 

@@ -14,13 +14,17 @@
 namespace attendant::client {
 namespace {
 
-constexpr size_t kTextWidth = 70;
-
 class RerankCommand : public Command {
  public:
   void AddFlags(FlagParser& flags) override {
     flags.Add("query", &query_, "TEXT", "What the passages are compared with; required");
     flags.Add("top", &top_, "N", "Most passages to show; 0 shows all");
+    flags.AddChoice<PairTruncation>("pair_truncation", &pair_truncation_,
+                                    {{"longest_first", PairTruncation::kLongestFirst},
+                                     {"only_first", PairTruncation::kOnlyFirst},
+                                     {"only_second", PairTruncation::kOnlySecond}},
+                                    "Text to cut when query and passage are too long together: the "
+                                    "longer one first, the query, or the passage");
     flags.AddSwitch("raw", &raw_, "Show the model's logits as they are");
     flags_.AddTo(flags);
     common_.AddTo(flags);
@@ -28,11 +32,8 @@ class RerankCommand : public Command {
 
   int Run(std::span<const std::string> arguments, Io& io) override {
     if (query_.empty()) return UsageError("--query is missing", io);
-    common_.connect.max_attempts = 5;
-    absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(common_.connect);
-    if (!client.ok()) return UsageError(client.status().message(), io);
-    const absl::Status status = Rerank(**client, arguments, io);
-    return status.ok() ? kExitOk : CallError(status, common_.connect, io);
+    return RunWithClient(common_, io,
+                         [&](Client& client) { return Rerank(client, arguments, io); });
   }
 
  private:
@@ -45,6 +46,7 @@ class RerankCommand : public Command {
 
   absl::Status Rerank(Client& client, std::span<const std::string> arguments, Io& io) {
     ATTENDANT_ASSIGN_OR_RETURN(EncodeRequest prototype, flags_.Prototype(client));
+    prototype.pair_truncation = pair_truncation_;
     prototype.scores = raw_ ? ScoreActivation::kNone : ScoreActivation::kModelDefault;
     OrderedEncoder encoder(client, std::move(prototype), flags_.limits,
                            [this](const EncodeRequest& request, const EncodeResult& result) {
@@ -87,7 +89,7 @@ class RerankCommand : public Command {
                << "\n";
       } else {
         io.out << absl::StreamFormat("%9.5f  %s%s\n", passage.score,
-                                     OneLine(passage.text, kTextWidth),
+                                     OneLine(passage.text, kShownTextWidth),
                                      passage.truncated ? " (cut)" : "");
       }
     }
@@ -98,6 +100,7 @@ class RerankCommand : public Command {
   std::string query_;
   size_t top_ = 0;
   bool raw_ = false;
+  PairTruncation pair_truncation_ = PairTruncation::kLongestFirst;
   std::vector<Passage> passages_;
 };
 
@@ -109,10 +112,11 @@ CommandInfo RerankCommandInfo() {
       .summary = "Sorts passages by how well they answer a query",
       .arguments = "--query TEXT [PASSAGE ...]",
       .details =
-          "Needs a reranker: a model with one label. Passages are the arguments, then the lines "
-          "of --file. A lone -\nstands for the lines of standard input, and so does a command "
-          "line without passages. The best passage comes\nfirst. --json writes a line of JSON "
-          "for each passage, with its place in the input.\n\n  attendant rerank --query \"How "
+          "Needs a reranker, which is a model with one label, or a model with vectors of tokens: "
+          "ColBERT, BGE-M3. Passages are\nthe arguments, then the lines of --file. A lone - stands "
+          "for the lines of standard input, and so does a command line\nwithout passages. The best "
+          "passage comes first. --json writes a line of JSON for each passage, with its place in "
+          "the\ninput.\n\n  attendant rerank --query \"How "
           "tall is the tower?\" \"It has 330 metres.\" \"It rains.\"\n  attendant rerank "
           "--query \"How tall?\" --top 10 --json < passages.txt\n",
       .make = []() -> std::unique_ptr<Command> { return std::make_unique<RerankCommand>(); }};

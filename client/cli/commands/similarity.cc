@@ -13,7 +13,6 @@ namespace attendant::client {
 namespace {
 
 constexpr size_t kMaxMatrixTexts = 12;
-constexpr size_t kTextWidth = 60;
 
 std::string DescribeMatrix(std::span<const std::string> texts, const Tensor& cosines) {
   std::string out = "    ";
@@ -22,7 +21,7 @@ std::string DescribeMatrix(std::span<const std::string> texts, const Tensor& cos
   for (size_t i = 0; i < texts.size(); ++i) {
     absl::StrAppendFormat(&out, " %2d ", i + 1);
     for (float cosine : Row(cosines, i)) absl::StrAppendFormat(&out, " %5.2f", cosine);
-    absl::StrAppend(&out, "  ", OneLine(texts[i], kTextWidth), "\n");
+    absl::StrAppend(&out, "  ", OneLine(texts[i], kShownTextWidth), "\n");
   }
   return out;
 }
@@ -80,8 +79,8 @@ std::string DescribeSimilarity(std::span<const std::string> texts, const Tensor&
   absl::StrAppend(&out, "Most similar\n\n");
   for (const SimilarPair& pair : MostSimilar(cosines, num_pairs)) {
     absl::StrAppendFormat(&out, "  %5.2f  %s\n         %s\n", pair.cosine,
-                          OneLine(texts[pair.first], kTextWidth),
-                          OneLine(texts[pair.second], kTextWidth));
+                          OneLine(texts[pair.first], kShownTextWidth),
+                          OneLine(texts[pair.second], kShownTextWidth));
   }
   return out;
 }

@@ -18,7 +18,7 @@ namespace attendant::client {
 namespace {
 
 constexpr absl::string_view kMagic = "\x93NUMPY";
-constexpr size_t kMaxHeaderBytes = 1 << 16;
+constexpr size_t kMaxNpyHeaderBytes = 1 << 16;
 constexpr size_t kMaxRank = 32;       // NumPy's own limit
 constexpr size_t kPreludeBytes = 10;  // magic, version, header size of version 1
 constexpr size_t kAlignment = 64;
@@ -150,31 +150,31 @@ std::string HeaderText(const std::vector<int64_t>& shape) {
   return header;
 }
 
-absl::Status Wrong(const std::string& name, absl::string_view what) {
+absl::Status WrongNpy(const std::string& name, absl::string_view what) {
   return absl::FailedPreconditionError(absl::StrCat(name, " is not a usable .npy file: ", what));
 }
 
 // Splits a file into header and values.
 absl::Status SplitFile(absl::string_view bytes, const std::string& name, absl::string_view& header,
                        absl::string_view& values) {
-  if (!absl::StartsWith(bytes, kMagic)) return Wrong(name, "it does not begin with \\x93NUMPY");
+  if (!absl::StartsWith(bytes, kMagic)) return WrongNpy(name, "it does not begin with \\x93NUMPY");
   const size_t prelude = kMagic.size() + 2;
-  if (bytes.size() < prelude) return Wrong(name, "it ends within its prelude");
+  if (bytes.size() < prelude) return WrongNpy(name, "it ends within its prelude");
   const int major = static_cast<unsigned char>(bytes[kMagic.size()]);
   if (major < 1 || major > 3)
-    return Wrong(name, absl::StrCat("its version is ", major, ", not 1 to 3"));
+    return WrongNpy(name, absl::StrCat("its version is ", major, ", not 1 to 3"));
   const size_t length_bytes = major == 1 ? 2 : 4;
-  if (bytes.size() < prelude + length_bytes) return Wrong(name, "it ends within its prelude");
+  if (bytes.size() < prelude + length_bytes) return WrongNpy(name, "it ends within its prelude");
   size_t length = 0;
   for (size_t i = length_bytes; i-- > 0;) {
     length = length << 8 | static_cast<unsigned char>(bytes[prelude + i]);
   }
   const absl::string_view rest = bytes.substr(prelude + length_bytes);
-  if (length > kMaxHeaderBytes) {
-    return Wrong(name,
-                 absl::StrCat("its header has ", length, " bytes, the limit is ", kMaxHeaderBytes));
+  if (length > kMaxNpyHeaderBytes) {
+    return WrongNpy(
+        name, absl::StrCat("its header has ", length, " bytes, the limit is ", kMaxNpyHeaderBytes));
   }
-  if (length > rest.size()) return Wrong(name, "it ends within its header");
+  if (length > rest.size()) return WrongNpy(name, "it ends within its header");
   header = rest.substr(0, length);
   values = rest.substr(length);
   return absl::OkStatus();
@@ -202,18 +202,19 @@ absl::StatusOr<Array> ParseNpy(absl::string_view bytes, const std::string& name)
   ATTENDANT_RETURN_IF_ERROR(SplitFile(bytes, name, text, data));
   Header header;
   if (!HeaderReader(text).Read(header)) {
-    return Wrong(name, "its header is not a dict of descr, fortran_order and shape");
+    return WrongNpy(name, "its header is not a dict of descr, fortran_order and shape");
   }
   const std::optional<ValueFormat> format = ParseDescr(*header.descr);
   if (!format.has_value()) {
-    return Wrong(name, absl::StrCat("its dtype is '", *header.descr,
-                                    "', not one of booleans, floats or integers of 1 to 8 bytes"));
+    return WrongNpy(name,
+                    absl::StrCat("its dtype is '", *header.descr,
+                                 "', not one of booleans, floats or integers of 1 to 8 bytes"));
   }
   ATTENDANT_ASSIGN_OR_RETURN(const int64_t count, CountValues(*header.shape, name));
   const auto expected = static_cast<size_t>(count) * static_cast<size_t>(format->bytes);
   if (data.size() != expected) {
-    return Wrong(name, absl::StrCat("it holds ", data.size(),
-                                    " bytes of values, its shape and dtype say ", expected));
+    return WrongNpy(name, absl::StrCat("it holds ", data.size(),
+                                       " bytes of values, its shape and dtype say ", expected));
   }
   ATTENDANT_ASSIGN_OR_RETURN(std::vector<float> values, DecodeValues(data, *format, name));
   Array array{.shape = *std::move(header.shape),

@@ -17,10 +17,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr uint64_t kMaxHeaderBytes = uint64_t{16} << 20;
+constexpr uint64_t kMaxSafetensorsHeaderBytes = uint64_t{16} << 20;
 constexpr size_t kLengthBytes = 8;
 
-absl::Status Wrong(const std::string& name, absl::string_view what) {
+absl::Status WrongSafetensors(const std::string& name, absl::string_view what) {
   return absl::FailedPreconditionError(
       absl::StrCat(name, " is not a usable safetensors file: ", what));
 }
@@ -56,22 +56,22 @@ std::optional<std::vector<int64_t>> ReadNumbers(const Json& entry, const char* f
 absl::StatusOr<Array> ReadEntry(const Json& entry, absl::string_view data,
                                 const std::string& name) {
   if (!entry.is_object() || !entry.contains("dtype") || !entry["dtype"].is_string()) {
-    return Wrong(name, "it is not described by dtype, shape and data_offsets");
+    return WrongSafetensors(name, "it is not described by dtype, shape and data_offsets");
   }
   const auto dtype = entry["dtype"].get<std::string>();
   const std::optional<ValueFormat> format = ParseDType(dtype);
-  if (!format.has_value()) return Wrong(name, absl::StrCat("its dtype is ", dtype));
+  if (!format.has_value()) return WrongSafetensors(name, absl::StrCat("its dtype is ", dtype));
   std::optional<std::vector<int64_t>> shape = ReadNumbers(entry, "shape");
   const std::optional<std::vector<int64_t>> offsets = ReadNumbers(entry, "data_offsets");
   if (!shape || !offsets || offsets->size() != 2) {
-    return Wrong(name, "its shape or data_offsets are no list of numbers");
+    return WrongSafetensors(name, "its shape or data_offsets are no list of numbers");
   }
   ATTENDANT_ASSIGN_OR_RETURN(const int64_t count, CountValues(*shape, name));
   const int64_t begin = (*offsets)[0];
   const int64_t end = (*offsets)[1];
   if (begin > end || end > static_cast<int64_t>(data.size()) ||
       end - begin != count * format->bytes) {
-    return Wrong(
+    return WrongSafetensors(
         name, absl::StrCat("data_offsets are [", begin, ", ", end, "], its shape and dtype take ",
                            count * format->bytes, " of the file's ", data.size(), " bytes"));
   }
@@ -89,17 +89,18 @@ absl::StatusOr<Array> ReadEntry(const Json& entry, absl::string_view data,
 absl::StatusOr<std::map<std::string, Array>> ParseSafetensors(absl::string_view bytes,
                                                               const std::string& name) {
   uint64_t length = 0;
-  if (bytes.size() < kLengthBytes) return Wrong(name, "it has no header");
+  if (bytes.size() < kLengthBytes) return WrongSafetensors(name, "it has no header");
   std::memcpy(&length, bytes.data(), kLengthBytes);
-  if (length > kMaxHeaderBytes || length > bytes.size() - kLengthBytes) {
-    return Wrong(name, absl::StrCat("its header has ", length, " bytes, the file ", bytes.size()));
+  if (length > kMaxSafetensorsHeaderBytes || length > bytes.size() - kLengthBytes) {
+    return WrongSafetensors(
+        name, absl::StrCat("its header has ", length, " bytes, the file ", bytes.size()));
   }
   const auto header_bytes = static_cast<size_t>(length);
   const std::string text(bytes.substr(kLengthBytes, header_bytes));
   // Limits the depth of a hostile header; a valid one has at most 3 levels.
   const auto shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= 3; };
   const Json header = Json::parse(text, shallow, /*allow_exceptions=*/false);
-  if (!header.is_object()) return Wrong(name, "its header is not a JSON object");
+  if (!header.is_object()) return WrongSafetensors(name, "its header is not a JSON object");
   std::map<std::string, Array> tensors;
   for (const auto& [key, entry] : header.items()) {
     if (key == "__metadata__") continue;

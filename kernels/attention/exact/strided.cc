@@ -3,8 +3,9 @@
 //
 // Tokens are cut into blocks. Query i attends to the keys of its own block and to the last key of
 // every other, its summary: of n keys in blocks of b, to b + n / b, which b = sqrt(n) makes least.
+// A last block that the tokens do not fill has no summary, as in the paper's pattern.
 //
-//   block 3, 9 tokens, query 4:   . . x | x x x | . . x
+//   block 3, 11 tokens, query 4:   . . x | x x x | . . x | . .
 //
 // A task is one block of queries. The keys that it may see are copied together,
 //

@@ -32,7 +32,7 @@ class Module {
   Kind kind() const {
     return config_.type == ModuleType::kMultiHead ? Kind::kMultiHead : Kind::kTransformer;
   }
-  const cpu::IsaLevel& isa() const { return isa_; }  // what it computes with
+  const cpu::IsaLevel& isa() const { return isa_; }  // of its kernels
   absl::string_view isa_name() const;                // of that: "avx512_bf16"
   // Of the packed weights. Those it was made from stay referenced, for the reference.
   virtual int64_t weight_bytes() const = 0;

@@ -38,7 +38,7 @@ inline const std::byte* GatherRows(const InputRows& rows, const Sequences& seque
     std::memcpy(block + i * bytes, TokenRow(rows, sequences, dtype, begin + i),
                 static_cast<size_t>(bytes));
   }
-  // What pads a matmul's rows must be numbers: arithmetic on others may be slow.
+  // The padding of a matmul's rows must be numbers: arithmetic on NaN may be slow.
   std::memset(block + count * bytes, 0,
               static_cast<size_t>((cpu::RoundUpRows(count) - count) * bytes));
   return block;

@@ -12,7 +12,7 @@ namespace attendant::attention {
 // next reads it. Which heads share a wave changes no bit of a result.
 class Wave {
  public:
-  // What the heads of a wave may take together, unless a single one takes more.
+  // The bytes that the heads of a wave may take together, unless a single one takes more.
   static constexpr int64_t kFloats = int64_t{1} << 20;
 
   struct HeadGroup {

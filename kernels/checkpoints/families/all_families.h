@@ -7,8 +7,11 @@
 namespace attendant {
 
 extern const Family kBert;
+extern const Family kDebertaV2;   // BERT with disentangled attention
 extern const Family kDistilBert;  // no segments, other names
 extern const Family kElectra;     // BERT whose embeddings may be narrower; not here
+extern const Family kEuroBert;    // RMS norms, rotary, gated ffn, shared keys
+extern const Family kGemma3;      // four RMS norms a layer, local layers, shared keys
 extern const Family kGte;         // rotary, gated ffn
 extern const Family kJinaBert;    // BERT with ALiBi and a gated ffn
 extern const Family kJinaV3;      // BERT with rotary positions
@@ -17,5 +20,6 @@ extern const Family kMpnet;       // BERT with a bias of scores by distance
 extern const Family kNomicBert;   // rotary, gated ffn, other names
 extern const Family kQwen3;       // causal, RMS norms, shared keys
 extern const Family kRoberta;     // BERT whose positions start behind the padding token's id
+extern const Family kT5;          // RMS norms, bias of scores by distance, no positions
 
 }  // namespace attendant

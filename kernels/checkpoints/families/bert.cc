@@ -4,6 +4,7 @@
 #include "kernels/core/status_macros.h"
 
 namespace attendant {
+namespace bert {
 namespace {
 
 constexpr absl::string_view kTypes[] = {"bert"};
@@ -15,8 +16,9 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
 }
 
 }  // namespace
+}  // namespace bert
 
 constexpr Family kBert{
-    .model_types = kTypes, .read_config = ReadConfig, .names = {.prefix = "bert."}};
+    .model_types = bert::kTypes, .read_config = bert::ReadConfig, .names = {.prefix = "bert."}};
 
 }  // namespace attendant

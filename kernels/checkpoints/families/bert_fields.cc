@@ -51,9 +51,19 @@ absl::Status CheckNothingPruned(const JsonNode& json) {
 absl::Status CheckArchitecture(const JsonNode& json, const BertFields& fields) {
   ATTENDANT_RETURN_IF_ERROR(CheckText(json, "position_embedding_type", fields.position_type));
   ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "is_decoder"));
-  ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "is_encoder_decoder"));
+  if (!fields.beside_decoder) {
+    ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "is_encoder_decoder"));
+  }
   ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "add_cross_attention"));
   return CheckNothingPruned(json);
+}
+
+absl::Status RequireWidth(const JsonNode& json, const char* field, int64_t& width) {
+  ATTENDANT_RETURN_IF_ERROR(json.Require(field, width));
+  const absl::Status bounds = CheckBounds({{field, width, kMaxWidth}});
+  return bounds.ok()
+             ? bounds
+             : absl::InvalidArgumentError(absl::StrCat(json.where(), ": ", bounds.message()));
 }
 
 absl::Status ReadDimensions(const JsonNode& json, const BertFields& fields, EncoderConfig& config) {
@@ -62,25 +72,26 @@ absl::Status ReadDimensions(const JsonNode& json, const BertFields& fields, Enco
   ATTENDANT_RETURN_IF_ERROR(json.Require(fields.hidden, config.hidden));
   ATTENDANT_RETURN_IF_ERROR(json.Require(fields.ffn, config.ffn));
   ATTENDANT_RETURN_IF_ERROR(json.Require("vocab_size", config.vocab));
-  ATTENDANT_RETURN_IF_ERROR(json.Require(fields.max_positions, config.max_positions));
+  config.max_positions = fields.default_max_positions;
+  ATTENDANT_RETURN_IF_ERROR(fields.default_max_positions > 0
+                                ? json.Read(fields.max_positions, config.max_positions)
+                                : json.Require(fields.max_positions, config.max_positions));
   config.segment_types = fields.segment_types != nullptr ? fields.default_segment_types : 1;
   if (fields.segment_types != nullptr) {
     ATTENDANT_RETURN_IF_ERROR(json.Read(fields.segment_types, config.segment_types));
   }
   // Said twice in the relatives of BERT that have these fields; here they can only repeat.
   ATTENDANT_RETURN_IF_ERROR(CheckNumber(json, "embedding_size", config.hidden));
+  if (fields.head_dim != nullptr) {
+    ATTENDANT_RETURN_IF_ERROR(RequireWidth(json, fields.head_dim, config.head_width));
+  }
   if (!fields.shared_keys) return CheckNumber(json, "num_key_value_heads", config.heads);
-  ATTENDANT_RETURN_IF_ERROR(json.Require("head_dim", config.head_width));
-  ATTENDANT_RETURN_IF_ERROR(json.Require("num_key_value_heads", config.kv_heads));
-  const absl::Status bounds = CheckBounds({{"head_dim", config.head_width, kMaxWidth},
-                                           {"num_key_value_heads", config.kv_heads, kMaxWidth}});
-  return bounds.ok()
-             ? bounds
-             : absl::InvalidArgumentError(absl::StrCat(json.where(), ": ", bounds.message()));
+  return RequireWidth(json, "num_key_value_heads", config.kv_heads);
 }
 
 absl::Status ReadActivation(const JsonNode& json, const BertFields& fields, EncoderConfig& config) {
   const char* const field = fields.activation;
+  if (field == nullptr) return absl::OkStatus();
   std::string name = fields.default_activation;
   ATTENDANT_RETURN_IF_ERROR(json.Read(field, name));
   for (const NamedActivation& known : kActivations) {

@@ -16,12 +16,15 @@ struct BertFields {
   const char* heads = "num_attention_heads";
   const char* hidden = "hidden_size";
   const char* ffn = "intermediate_size";
-  const char* activation = "hidden_act";
+  const char* activation = "hidden_act";  // null: the family's own, none is read
   const char* max_positions = "max_position_embeddings";
+  int64_t default_max_positions = 0;              // 0: it is required
   const char* segment_types = "type_vocab_size";  // null: a family without segments, which has one
   int64_t default_segment_types = 2;
   const char* position_type = "absolute";  // the one value of position_embedding_type, and default
-  bool shared_keys = false;  // true: `num_key_value_heads` and `head_dim` are read, both required
+  bool beside_decoder = false;             // true: `is_encoder_decoder` may be true
+  const char* head_dim = nullptr;          // null: hidden / heads; else it is required
+  bool shared_keys = false;                // true: `num_key_value_heads` is read, and required
   const char* epsilon = "layer_norm_eps";
   double default_epsilon = 1e-12;
   const char* default_activation = "gelu";

@@ -4,6 +4,7 @@
 #include "kernels/core/status_macros.h"
 
 namespace attendant {
+namespace distilbert {
 namespace {
 
 constexpr absl::string_view kTypes[] = {"distilbert"};
@@ -22,9 +23,10 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
 }
 
 }  // namespace
+}  // namespace distilbert
 
-constexpr Family kDistilBert{.model_types = kTypes,
-                             .read_config = ReadConfig,
+constexpr Family kDistilBert{.model_types = distilbert::kTypes,
+                             .read_config = distilbert::ReadConfig,
                              .names = {.prefix = "distilbert.",
                                        .segment_embedding = "",
                                        .layers = "transformer.layer",

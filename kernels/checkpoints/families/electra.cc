@@ -10,6 +10,7 @@
 #include "kernels/io/config_fields.h"
 
 namespace attendant {
+namespace electra {
 namespace {
 
 constexpr absl::string_view kTypes[] = {"electra"};
@@ -26,8 +27,10 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
 }
 
 }  // namespace
+}  // namespace electra
 
-constexpr Family kElectra{
-    .model_types = kTypes, .read_config = ReadConfig, .names = {.prefix = "electra."}};
+constexpr Family kElectra{.model_types = electra::kTypes,
+                          .read_config = electra::ReadConfig,
+                          .names = {.prefix = "electra."}};
 
 }  // namespace attendant

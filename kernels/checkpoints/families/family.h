@@ -21,7 +21,9 @@ struct FamilyConfig {
   struct {
     bool qkv = true, attention_output = true, ffn_up = true, ffn_down = true, norms = true;
   } biases{};
-  bool segments = true;  // false: their table is not stored, whatever its name
+  bool segments = true;          // false: their table is not stored, whatever its name
+  float norm_offset = 0;         // added to each stored gamma
+  bool score_bias_norm = false;  // rows of the stored score bias go through a kLayer norm first
 };
 
 // The names of a family's tensors, without ".weight" and ".bias". The defaults are BERT's.
@@ -41,21 +43,25 @@ struct TensorNames {
   absl::string_view key_norm{};
   absl::string_view attention_output = "attention.output.dense";
   absl::string_view attention_norm = "attention.output.LayerNorm";
+  absl::string_view attention_output_norm{};
   absl::string_view ffn_up = "intermediate.dense";
-  absl::string_view ffn_gate{};     // of a gated ffn
-  absl::string_view ffn_gate_up{};  // gate and up in one tensor, instead
-  absl::string_view ffn_up_gate{};  // the same, up first
+  absl::string_view ffn_gate{};      // of a gated ffn
+  absl::string_view gated_ffn_up{};  // instead of ffn_up beside it, where the name differs
+  absl::string_view ffn_gate_up{};   // gate and up in one tensor, instead
+  absl::string_view ffn_up_gate{};   // the same, up first
   absl::string_view ffn_down = "output.dense";
   absl::string_view ffn_norm = "output.LayerNorm";
+  absl::string_view ffn_output_norm{};
   absl::string_view final_norm{};  // outside of layers again
   absl::string_view score_bias{};
+  absl::string_view score_bias_norm{};
 };
 
 // How the checkpoints of one family are read. A family is a source of its own here, and a line in
 // families.cc.
 struct Family {
   std::span<const absl::string_view> model_types{};  // config.json's
-  // What auto_map has as AutoModel: code that comes with the checkpoint, and computes this family.
+  // The AutoModel of auto_map: code that comes with the checkpoint, and computes this family.
   std::span<const absl::string_view> code{};
   // INVALID_ARGUMENT, naming file and field, for what is missing, of the wrong type, out of range
   // or contradictory; UNIMPLEMENTED for an option that is not computed.

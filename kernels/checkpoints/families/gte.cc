@@ -13,6 +13,7 @@
 #include "kernels/io/config_fields.h"
 
 namespace attendant {
+namespace gte {
 namespace {
 
 constexpr absl::string_view kTypes[] = {"gte", "new"};
@@ -38,8 +39,8 @@ absl::Status ReadScaling(const JsonNode& scaling, int64_t head_dim, Rotary& rota
 
 absl::Status ReadRotary(const JsonNode& json, EncoderConfig& config) {
   if (json.Has("rope_parameters")) {
-    ATTENDANT_ASSIGN_OR_RETURN(const JsonNode parameters, json.Field("rope_parameters"));
-    return ReadRopeParameters(parameters, 160000, config.rotary);
+    config.rotary.base = 160000;
+    return ReadRopeParameters(json, config.rotary);
   }
   ATTENDANT_RETURN_IF_ERROR(json.Read("rope_theta", config.rotary.base));
   if (!json.Has("rope_scaling")) return absl::OkStatus();
@@ -78,10 +79,11 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
 }
 
 }  // namespace
+}  // namespace gte
 
-constexpr Family kGte{.model_types = kTypes,
-                      .code = kCode,
-                      .read_config = ReadConfig,
+constexpr Family kGte{.model_types = gte::kTypes,
+                      .code = gte::kCode,
+                      .read_config = gte::ReadConfig,
                       .names = {.prefix = "new.",
                                 .qkv = "attention.qkv_proj",
                                 .attention_output = "attention.o_proj",

@@ -11,6 +11,7 @@
 #include "kernels/io/config_fields.h"
 
 namespace attendant {
+namespace jina_bert {
 namespace {
 
 constexpr absl::string_view kCode[] = {
@@ -43,9 +44,10 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
 }
 
 }  // namespace
+}  // namespace jina_bert
 
-constexpr Family kJinaBert{.code = kCode,
-                           .read_config = ReadConfig,
+constexpr Family kJinaBert{.code = jina_bert::kCode,
+                           .read_config = jina_bert::ReadConfig,
                            .names = {.prefix = "bert.",
                                      .ffn_gate_up = "mlp.gated_layers",
                                      .ffn_down = "mlp.wo",

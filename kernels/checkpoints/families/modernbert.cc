@@ -18,32 +18,14 @@
 #include "kernels/io/config_fields.h"
 
 namespace attendant {
+namespace modernbert {
 namespace {
 
 constexpr absl::string_view kTypes[] = {"modernbert"};
-constexpr char kLayerTypes[] = "full_attention or sliding_attention";
 constexpr BertFields kFields{.activation = "hidden_activation",
                              .segment_types = nullptr,
                              .epsilon = "norm_eps",
                              .default_epsilon = 1e-5};
-
-absl::Status ReadLayerTypes(const JsonNode& json, EncoderConfig& config) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode list, json.Field("layer_types"));
-  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> types, list.Elements());
-  if (static_cast<int64_t>(types.size()) != config.layers) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        list.where(), " has ", types.size(), " values, `num_hidden_layers` is ", config.layers));
-  }
-  for (size_t i = 0; i < types.size(); ++i) {
-    std::string type;
-    ATTENDANT_RETURN_IF_ERROR(types[i].Get(type));
-    if (type != "full_attention" && type != "sliding_attention") {
-      return Unsupported(json, "layer_types", Quoted(type), kLayerTypes);
-    }
-    config.local_layers[i] = type == "sliding_attention";
-  }
-  return absl::OkStatus();
-}
 
 absl::Status ReadLocalLayers(const JsonNode& json, EncoderConfig& config) {
   int64_t local_attention = 128;
@@ -78,18 +60,7 @@ absl::Status ReadRotary(const JsonNode& json, EncoderConfig& config) {
   config.local_rotary.base = 10000;
   ATTENDANT_RETURN_IF_ERROR(json.Read("global_rope_theta", config.rotary.base));
   ATTENDANT_RETURN_IF_ERROR(json.Read("local_rope_theta", config.local_rotary.base));
-  if (!json.Has("rope_parameters")) return absl::OkStatus();
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode parameters, json.Field("rope_parameters"));
-  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> types, parameters.FieldNames());
-  for (const std::string& type : types) {
-    if (type != "full_attention" && type != "sliding_attention") {
-      return Unsupported(json, "rope_parameters", absl::StrCat("of ", Quoted(type)), kLayerTypes);
-    }
-    Rotary& rotary = type == "full_attention" ? config.rotary : config.local_rotary;
-    ATTENDANT_ASSIGN_OR_RETURN(const JsonNode of_type, parameters.Field(type));
-    ATTENDANT_RETURN_IF_ERROR(ReadRopeParameters(of_type, rotary.base, rotary));
-  }
-  return absl::OkStatus();
+  return ReadRopeOfLayerTypes(json, config);
 }
 
 absl::Status ReadBiases(const JsonNode& json, FamilyConfig& config) {
@@ -121,9 +92,10 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
 }
 
 }  // namespace
+}  // namespace modernbert
 
-constexpr Family kModernBert{.model_types = kTypes,
-                             .read_config = ReadConfig,
+constexpr Family kModernBert{.model_types = modernbert::kTypes,
+                             .read_config = modernbert::ReadConfig,
                              .names = {.prefix = "model.",
                                        .token_embedding = "embeddings.tok_embeddings",
                                        .position_embedding = "",

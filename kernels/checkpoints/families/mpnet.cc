@@ -11,6 +11,7 @@
 #include "kernels/io/config_fields.h"
 
 namespace attendant {
+namespace mpnet {
 namespace {
 
 constexpr absl::string_view kTypes[] = {"mpnet"};
@@ -40,9 +41,10 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
 }
 
 }  // namespace
+}  // namespace mpnet
 
-constexpr Family kMpnet{.model_types = kTypes,
-                        .read_config = ReadConfig,
+constexpr Family kMpnet{.model_types = mpnet::kTypes,
+                        .read_config = mpnet::ReadConfig,
                         .names = {.prefix = "mpnet.",
                                   .segment_embedding = "",
                                   .query = "attention.attn.q",

@@ -16,6 +16,7 @@
 #include "kernels/io/config_fields.h"
 
 namespace attendant {
+namespace nomic_bert {
 namespace {
 
 constexpr absl::string_view kTypes[] = {"nomic_bert"};
@@ -27,10 +28,7 @@ constexpr double kDefaultBase = 1000;
 absl::Status ReadEncoder(const JsonNode& json, EncoderConfig& config) {
   ATTENDANT_ASSIGN_OR_RETURN(config, ReadBertFields(json, {.default_activation = "silu"}));
   config.rotary.base = kDefaultBase;
-  if (json.Has("rope_parameters")) {
-    ATTENDANT_ASSIGN_OR_RETURN(const JsonNode parameters, json.Field("rope_parameters"));
-    ATTENDANT_RETURN_IF_ERROR(ReadRopeParameters(parameters, kDefaultBase, config.rotary));
-  }
+  ATTENDANT_RETURN_IF_ERROR(ReadRopeParameters(json, config.rotary));
   int64_t head_dim = config.head_dim();
   ATTENDANT_RETURN_IF_ERROR(json.Read("head_dim", head_dim));
   if (head_dim == config.head_dim()) return absl::OkStatus();
@@ -114,10 +112,11 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
 }
 
 }  // namespace
+}  // namespace nomic_bert
 
-constexpr Family kNomicBert{.model_types = kTypes,
-                            .code = kCode,
-                            .read_config = ReadConfig,
+constexpr Family kNomicBert{.model_types = nomic_bert::kTypes,
+                            .code = nomic_bert::kCode,
+                            .read_config = nomic_bert::ReadConfig,
                             .names = {.prefix = "bert.",
                                       .embedding_norm = "emb_ln",
                                       .layers = "encoder.layers",

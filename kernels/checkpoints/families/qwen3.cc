@@ -7,21 +7,22 @@
 
 #include "kernels/checkpoints/families/all_families.h"
 #include "kernels/checkpoints/families/bert_fields.h"
-#include "kernels/checkpoints/families/rotary_fields.h"
+#include "kernels/checkpoints/families/llama_block.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/config_fields.h"
 
 namespace attendant {
+namespace qwen3 {
 namespace {
 
 constexpr absl::string_view kTypes[] = {"qwen3"};
 constexpr BertFields kFields{.segment_types = nullptr,
+                             .head_dim = "head_dim",
                              .shared_keys = true,
                              .epsilon = "rms_norm_eps",
                              .default_epsilon = 1e-6,
                              .default_activation = "silu"};
-constexpr double kDefaultBase = 10000;
 
 absl::Status CheckLayers(const JsonNode& json) {
   for (const char* field : {"use_sliding_window", "use_bidirectional_attention"}) {
@@ -43,62 +44,32 @@ absl::Status CheckLayers(const JsonNode& json) {
   return absl::OkStatus();
 }
 
-absl::Status ReadRotary(const JsonNode& json, Rotary& rotary) {
-  if (json.Has("rope_scaling")) return Unsupported(json, "rope_scaling", "there", "none");
-  rotary.base = kDefaultBase;
-  ATTENDANT_RETURN_IF_ERROR(json.Read("rope_theta", rotary.base));
-  if (!json.Has("rope_parameters")) return absl::OkStatus();
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode parameters, json.Field("rope_parameters"));
-  return ReadRopeParameters(parameters, rotary.base, rotary);
-}
-
 absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
   FamilyConfig config;
   ATTENDANT_RETURN_IF_ERROR(CheckLayers(json));
   ATTENDANT_ASSIGN_OR_RETURN(config.encoder, ReadBertFields(json, kFields));
   EncoderConfig& encoder = config.encoder;
+  SetLlamaBlock(encoder);
   encoder.norm_place = NormPlace::kPre;
-  encoder.norm_kind = NormKind::kRms;
-  encoder.embedding_norm = false;
-  encoder.final_norm = true;
-  encoder.biases = Biases::kOptional;
-  encoder.gated_ffn = true;
   encoder.query_key_norm = true;
   encoder.causal = true;
-  encoder.positions = Positions::kRotary;
-  ATTENDANT_RETURN_IF_ERROR(ReadRotary(json, encoder.rotary));
-  bool attention_bias = false;
-  ATTENDANT_RETURN_IF_ERROR(json.Read("attention_bias", attention_bias));
-  config.biases = {.qkv = attention_bias,
-                   .attention_output = attention_bias,
-                   .ffn_up = false,
-                   .ffn_down = false,
-                   .norms = false};
+  ATTENDANT_RETURN_IF_ERROR(ReadLlamaRotary(json, encoder));
+  ATTENDANT_RETURN_IF_ERROR(ReadAttentionBias(json, config));
   ATTENDANT_RETURN_IF_ERROR(ValidateConfig(json, encoder));
   return config;
 }
 
-}  // namespace
+constexpr TensorNames Names() {
+  TensorNames names = LlamaNames();
+  names.query_norm = "self_attn.q_norm";
+  names.key_norm = "self_attn.k_norm";
+  return names;
+}
 
-constexpr Family kQwen3{.model_types = kTypes,
-                        .read_config = ReadConfig,
-                        .names = {.prefix = "model.",
-                                  .token_embedding = "embed_tokens",
-                                  .position_embedding = "",
-                                  .segment_embedding = "",
-                                  .embedding_norm = "",
-                                  .layers = "layers",
-                                  .query = "self_attn.q_proj",
-                                  .key = "self_attn.k_proj",
-                                  .value = "self_attn.v_proj",
-                                  .query_norm = "self_attn.q_norm",
-                                  .key_norm = "self_attn.k_norm",
-                                  .attention_output = "self_attn.o_proj",
-                                  .attention_norm = "input_layernorm",
-                                  .ffn_up = "mlp.up_proj",
-                                  .ffn_gate = "mlp.gate_proj",
-                                  .ffn_down = "mlp.down_proj",
-                                  .ffn_norm = "post_attention_layernorm",
-                                  .final_norm = "norm"}};
+}  // namespace
+}  // namespace qwen3
+
+constexpr Family kQwen3{
+    .model_types = qwen3::kTypes, .read_config = qwen3::ReadConfig, .names = qwen3::Names()};
 
 }  // namespace attendant

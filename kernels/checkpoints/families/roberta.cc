@@ -12,6 +12,7 @@
 #include "kernels/io/json_file.h"
 
 namespace attendant {
+namespace roberta {
 namespace {
 
 constexpr absl::string_view kTypes[] = {"camembert", "roberta", "xlm-roberta"};
@@ -32,8 +33,10 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
 }
 
 }  // namespace
+}  // namespace roberta
 
-constexpr Family kRoberta{
-    .model_types = kTypes, .read_config = ReadConfig, .names = {.prefix = "roberta."}};
+constexpr Family kRoberta{.model_types = roberta::kTypes,
+                          .read_config = roberta::ReadConfig,
+                          .names = {.prefix = "roberta."}};
 
 }  // namespace attendant

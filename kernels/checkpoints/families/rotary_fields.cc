@@ -1,16 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/checkpoints/families/rotary_fields.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/config_fields.h"
 
 namespace attendant {
+namespace {
 
-absl::Status ReadRopeParameters(const JsonNode& parameters, double default_base, Rotary& rotary) {
+constexpr char kLayerTypes[] = "full_attention or sliding_attention";
+
+bool IsLayerType(absl::string_view type) {
+  return type == "full_attention" || type == "sliding_attention";
+}
+
+}  // namespace
+
+absl::Status ReadRopeFields(const JsonNode& parameters, Rotary& rotary) {
   std::string type = "default";
   ATTENDANT_RETURN_IF_ERROR(parameters.Read("rope_type", type));
   if (type != "default") {
@@ -19,8 +32,44 @@ absl::Status ReadRopeParameters(const JsonNode& parameters, double default_base,
   double part = 1;
   ATTENDANT_RETURN_IF_ERROR(parameters.Read("partial_rotary_factor", part));
   if (part != 1) return Unsupported(parameters, "partial_rotary_factor", absl::StrCat(part), "1");
-  rotary.base = default_base;
   return parameters.Read("rope_theta", rotary.base);
+}
+
+absl::Status ReadRopeParameters(const JsonNode& json, Rotary& rotary) {
+  if (!json.Has("rope_parameters")) return absl::OkStatus();
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode parameters, json.Field("rope_parameters"));
+  return ReadRopeFields(parameters, rotary);
+}
+
+absl::Status ReadLayerTypes(const JsonNode& json, EncoderConfig& config) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode list, json.Field("layer_types"));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> types, list.Elements());
+  if (static_cast<int64_t>(types.size()) != config.layers) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        list.where(), " has ", types.size(), " values, `num_hidden_layers` is ", config.layers));
+  }
+  for (size_t i = 0; i < types.size(); ++i) {
+    std::string type;
+    ATTENDANT_RETURN_IF_ERROR(types[i].Get(type));
+    if (!IsLayerType(type)) return Unsupported(json, "layer_types", Quoted(type), kLayerTypes);
+    config.local_layers[i] = type == "sliding_attention";
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadRopeOfLayerTypes(const JsonNode& json, EncoderConfig& config) {
+  if (!json.Has("rope_parameters")) return absl::OkStatus();
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode parameters, json.Field("rope_parameters"));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> types, parameters.FieldNames());
+  for (const std::string& type : types) {
+    if (!IsLayerType(type)) {
+      return Unsupported(json, "rope_parameters", absl::StrCat("of ", Quoted(type)), kLayerTypes);
+    }
+    Rotary& rotary = type == "full_attention" ? config.rotary : config.local_rotary;
+    ATTENDANT_ASSIGN_OR_RETURN(const JsonNode of_type, parameters.Field(type));
+    ATTENDANT_RETURN_IF_ERROR(ReadRopeFields(of_type, rotary));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace attendant

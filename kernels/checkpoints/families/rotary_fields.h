@@ -8,8 +8,20 @@ namespace attendant {
 
 class JsonNode;
 
-// Reads what transformers 5 keeps in `rope_parameters`: `rope_theta`, `default_base` when absent.
-// UNIMPLEMENTED for a `rope_type` that is not "default", and for heads that turn in part.
-absl::Status ReadRopeParameters(const JsonNode& parameters, double default_base, Rotary& rotary);
+// Reads an object of transformers 5: `rope_theta`, the base; where it is absent, the base stays as
+// it is. UNIMPLEMENTED for a `rope_type` that is not "default", and for heads that turn in part.
+absl::Status ReadRopeFields(const JsonNode& parameters, Rotary& rotary);
+
+// The same of the config's `rope_parameters`, if there are any.
+absl::Status ReadRopeParameters(const JsonNode& json, Rotary& rotary);
+
+// Reads transformers 5's list `layer_types`, one for each layer: "full_attention", or
+// "sliding_attention" of local layers. INVALID_ARGUMENT where it is not as long as there are
+// layers; UNIMPLEMENTED for another type.
+absl::Status ReadLayerTypes(const JsonNode& json, EncoderConfig& config);
+
+// ReadRopeParameters with an object for each layer type: that of local layers goes to
+// `local_rotary`.
+absl::Status ReadRopeOfLayerTypes(const JsonNode& json, EncoderConfig& config);
 
 }  // namespace attendant

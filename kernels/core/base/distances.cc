@@ -33,4 +33,17 @@ int64_t DistanceBucket(int64_t distance, int64_t buckets, int64_t max_distance) 
   return first + std::min(exact + beyond, half - 1);
 }
 
+int64_t DisentangledBucket(int64_t distance, int64_t buckets, int64_t max_distance) {
+  const int64_t half = buckets / 2, exact = half / 2;
+  int64_t steps = std::abs(distance);
+  if (steps > exact) {
+    // In float and in this order, as PyTorch computes it.
+    const float octaves = std::log(static_cast<float>(steps) / static_cast<float>(exact)) /
+                          std::log(static_cast<float>(static_cast<double>(max_distance - 1) /
+                                                      static_cast<double>(exact)));
+    steps = exact + static_cast<int64_t>(std::ceil(octaves * static_cast<float>(exact - 1)));
+  }
+  return std::clamp<int64_t>(half + (distance > 0 ? -steps : steps), 0, buckets - 1);
+}
+
 }  // namespace attendant

@@ -18,7 +18,7 @@ enum class PinThreads : uint8_t {
 };
 
 struct PlacementOptions {
-  int threads = 0;   // of a model, over all its replicas; 0: what the budget allows
+  int threads = 0;   // of a model, over all its replicas; 0: as many as the budget allows
   int replicas = 0;  // sessions of a model; 0: one for each domain
   int models = 1;    // each has its own sessions on the same processors
   PinThreads pin = PinThreads::kAuto;

@@ -29,8 +29,8 @@ class FlashAttention {
 
   absl::string_view isa() const;
 
-  // What args.scratch must hold, for any part of the queries. Grows with `keys` only up to some
-  // hundred, and with the widths.
+  // The size of args.scratch, for any part of the queries. Grows with the widths, and with `keys`
+  // up to some hundred.
   int64_t ScratchBytes(int64_t keys, int64_t head_dim, int64_t value_dim) const;
 
   void Run(const AttentionArgs& args) const;

@@ -48,8 +48,8 @@ int64_t TableBytes(const EncoderConfig& config, DType dtype) {
 
 }  // namespace
 
-CpuEncoder::CpuEncoder(PackedLayers layers, const EncoderWeights& weights, absl::string_view isa,
-                       int load_threads)
+CpuEncoder::CpuEncoder(PackedLayers layers, DisentangledScores disentangled_scores,
+                       const EncoderWeights& weights, const IsaLevel& level, int load_threads)
     : layers_(std::move(layers)),
       memory_(TableBytes(config(), layers_.dtype)),
       embeddings_{
@@ -58,33 +58,39 @@ CpuEncoder::CpuEncoder(PackedLayers layers, const EncoderWeights& weights, absl:
           .learned = config().positions == Positions::kLearned,
           .segments = CopyInto(memory_, weights.segment_embedding),
           .norm = config().embedding_norm ? PackedNorm(weights.embedding_norm) : PackedNorm()},
-      relative_scores_(config(), weights) {
+      relative_scores_(config(), weights),
+      disentangled_scores_(std::move(disentangled_scores)) {
   RunLoadTasks(load_threads, CeilDivide(config().vocab, kTableRows), [&](int64_t index) {
     const int64_t begin = index * kTableRows;
     embeddings_.tokens.FillRows(weights.token_embedding, begin,
-                                std::min(config().vocab, begin + kTableRows));
+                                std::min(config().vocab, begin + kTableRows),
+                                config().embedding_scale);
   });
   const int64_t f32_rows = PositionRows(config()) + config().segment_types + 2;
   info_ = {.backend = "cpu",
-           .isa = std::string(isa),
+           .isa = std::string(CpuIsaName(level.isa)),
+           .matmul = std::string(MatmulChoiceName(level.matmul)),
            .matmul_implementation = layers_.matmul_implementation(),
            .dtype = layers_.dtype,
            .weight_bytes = layers_.bytes() + embeddings_.tokens.bytes() + relative_scores_.bytes() +
+                           disentangled_scores_.bytes() +
                            f32_rows * config().hidden * static_cast<int64_t>(sizeof(float))};
 }
 
 absl::StatusOr<std::unique_ptr<CpuEncoder>> CpuEncoder::Create(const EncoderConfig& config,
                                                                EncoderWeights weights,
                                                                const PackOptions& options,
-                                                               absl::string_view isa) {
+                                                               const IsaLevel& level) {
   ATTENDANT_RETURN_IF_ERROR(ValidateWeights(config, weights));
   EncoderConfig computed = config;
   computed.input = EncoderInput::kTokens;
   ATTENDANT_RETURN_IF_ERROR(CheckComputed("cpu", computed, config));
   try {
     ATTENDANT_ASSIGN_OR_RETURN(PackedLayers layers, PackedLayers::Create(config, weights, options));
-    return std::unique_ptr<CpuEncoder>(
-        new CpuEncoder(std::move(layers), weights, isa, options.load_threads));
+    ATTENDANT_ASSIGN_OR_RETURN(DisentangledScores disentangled,
+                               DisentangledScores::Create(layers, weights, options.load_threads));
+    return std::unique_ptr<CpuEncoder>(new CpuEncoder(std::move(layers), std::move(disentangled),
+                                                      weights, level, options.load_threads));
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("the packed weights do not fit in memory");
   } catch (const std::exception& error) {

@@ -4,11 +4,12 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "kernels/core/backend.h"
+#include "kernels/cpu/encoder/disentangled_scores.h"
 #include "kernels/cpu/encoder/embedding_table.h"
 #include "kernels/cpu/encoder/packed_layers.h"
 #include "kernels/cpu/encoder/relative_scores.h"
+#include "kernels/cpu/simd/isa_level.h"
 
 namespace attendant::cpu {
 
@@ -25,12 +26,12 @@ struct PackedEmbeddings {
 // A model prepared for the CPU. Immutable, thread-safe.
 class CpuEncoder final : public PreparedEncoder {
  public:
-  // Copies what it needs of `weights` and lets go of them. `isa`: what the level of the kernels is
-  // called. UNIMPLEMENTED for an encoder of states.
+  // Copies what it needs of `weights` and lets go of them. `level`: that of the kernels.
+  // UNIMPLEMENTED for an encoder of states.
   static absl::StatusOr<std::unique_ptr<CpuEncoder>> Create(const EncoderConfig& config,
                                                             EncoderWeights weights,
                                                             const PackOptions& options,
-                                                            absl::string_view isa);
+                                                            const IsaLevel& level);
 
   const EncoderConfig& config() const override { return layers_.config; }
   const PreparedInfo& info() const override { return info_; }
@@ -40,16 +41,18 @@ class CpuEncoder final : public PreparedEncoder {
   const PackedLayers& layers() const { return layers_; }
   const PackedEmbeddings& embeddings() const { return embeddings_; }
   const RelativeScores& relative_scores() const { return relative_scores_; }
+  const DisentangledScores& disentangled_scores() const { return disentangled_scores_; }
 
  private:
-  CpuEncoder(PackedLayers layers, const EncoderWeights& weights, absl::string_view isa,
-             int load_threads);
+  CpuEncoder(PackedLayers layers, DisentangledScores disentangled_scores,
+             const EncoderWeights& weights, const IsaLevel& level, int load_threads);
 
   PreparedInfo info_;
   PackedLayers layers_;
   Arena memory_;  // of the embedding tables
   PackedEmbeddings embeddings_;
   RelativeScores relative_scores_;
+  DisentangledScores disentangled_scores_;
 };
 
 }  // namespace attendant::cpu

@@ -2,7 +2,6 @@
 #include "kernels/cpu/encoder/cpu_session.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/pooling.h"
@@ -12,7 +11,7 @@
 namespace attendant::cpu {
 namespace {
 
-// Queries whose bias is written out at once: a block of attention on AMX.
+// Queries whose bias by distances is written out at once: a block of attention on AMX.
 constexpr int64_t kGapQueries = 32;
 
 bool HaveGaps(std::span<const int32_t> positions) {
@@ -47,12 +46,15 @@ CpuSession::Buffers CpuSession::AllocateBuffers(Arena& arena) const {
   const int64_t max_len = std::min(limits_.max_batch_tokens, config.max_positions);
   for (int i = 0; i < pool_.threads(); ++i) {
     const VectorKernels& kernels = encoder_.layers().kernels;
-    buffers.attention_scratch.push_back(
-        {.attention = arena.Allocate<std::byte>(
-             kernels.attention_scratch_bytes(max_len, config.head_dim(), config.head_dim())),
-         .weights =
-             arena.Allocate<float>(kernels.attention_weights_scratch(max_len, config.head_dim())),
-         .bias = config.is_relative() ? arena.Allocate<float>(kGapQueries * max_len) : nullptr});
+    AttentionScratch& scratch = buffers.attention_scratch.emplace_back();
+    scratch = {
+        .attention = arena.Allocate<std::byte>(
+            kernels.attention_scratch_bytes(max_len, config.head_dim(), config.head_dim())),
+        .weights =
+            arena.Allocate<float>(kernels.attention_weights_scratch(max_len, config.head_dim())),
+        .bias = config.is_relative() ? arena.Allocate<float>(bias_queries() * max_len) : nullptr};
+    if (!has_disentangled()) continue;
+    scratch.disentangled = encoder_.disentangled_scores().Allocate(arena, bias_queries(), max_len);
   }
   return buffers;
 }
@@ -67,7 +69,7 @@ absl::Status CpuSession::Run(const PackedBatch& batch, const OutputSpec& spec, O
   const ScopedDenormalFlush flush;
   buffers_.plan.Fill(batch.batch(), {.heads = config.heads, .most_queries = kMaxTaskQueries},
                      [&](int64_t i) {
-                       return AttentionPlan::Lens{batch.len(i), batch.len(i)};
+                       return AttentionPlan::Lens{batch.len(i), batch.keys(i)};
                      });
   ATTENDANT_RETURN_IF_ERROR(runner_.Run(
       batch.tokens(), batch.positions(),
@@ -98,8 +100,8 @@ void CpuSession::RunAttention(const PackedBatch& batch, const OutputSpec& spec, 
   pool_.ParallelFor(buffers_.plan.size(), [&](int64_t index, int thread) {
     const AttentionPiece piece = buffers_.plan[index];
     const int64_t row = batch.seq_start(piece.sequence);
-    const std::span<const int32_t> positions =
-        batch.positions().subspan(static_cast<size_t>(row), static_cast<size_t>(piece.keys));
+    const std::span<const int32_t> positions = batch.positions().subspan(
+        static_cast<size_t>(row), static_cast<size_t>(batch.len(piece.sequence)));
     const Task task{.piece = piece,
                     .scratch = buffers_.attention_scratch[static_cast<size_t>(thread)],
                     .layer = layer,
@@ -129,28 +131,42 @@ AttentionArgs CpuSession::ArgsOf(const Task& task, int64_t head) const {
           .value_dim = head_dim,
           .query_begin = task.piece.query_begin,
           .query_end = task.piece.query_end,
-          .scale = 1.0f / std::sqrt(static_cast<float>(head_dim))};
+          .scale = config.score_scale()};
 }
 
-// Calls body(args, first) for the piece's queries: for all at once, or, where positions have gaps,
-// for some at a time with their bias written out. Query `first` of the piece is number 0 of `args`.
+// Queries whose bias is written out at once. Disentangled, all of a piece: each time all keys are
+// multiplied.
+int64_t CpuSession::bias_queries() const {
+  return has_disentangled() ? kMaxTaskQueries : kGapQueries;
+}
+
+// Calls body(args, first) for the piece's queries: for all at once, or, where positions have gaps
+// or scores are disentangled, for some at a time with their bias written out. Query `first` of the
+// sequence is number 0 of `args`.
 template <typename Body>
 void CpuSession::ForQueries(const Task& task, int64_t head, Body body) const {
   const RelativeScores& relative = encoder_.relative_scores();
   AttentionArgs args = ArgsOf(task, head);
-  if (!task.gaps) {
+  if (!task.gaps && !has_disentangled()) {
     relative.Apply(task.layer, head, args);
     return body(args, 0);
   }
-  const auto* q = static_cast<const std::byte*>(args.q);
+  const AttentionArgs whole = args;
   const int64_t row_bytes = args.q_stride * encoder_.layers().qkv_value_bytes();
-  args.bias = task.scratch.bias;
+  float* const bias = task.scratch.bias;
+  args.bias = bias;
   args.bias_stride = args.keys;
   args.query_begin = 0;
-  for (int64_t begin = task.piece.query_begin; begin < task.piece.query_end; begin += kGapQueries) {
-    const int64_t end = std::min(begin + kGapQueries, task.piece.query_end);
-    relative.Write(task.layer, head, task.positions, begin, end, task.scratch.bias);
-    args.q = q + begin * row_bytes;
+  const int64_t piece_end = task.piece.query_end;
+  for (int64_t begin = task.piece.query_begin, end; begin < piece_end; begin = end) {
+    end = std::min(begin + bias_queries(), piece_end);
+    if (has_disentangled()) {
+      encoder_.disentangled_scores().Write(task.layer, head, whole, task.positions, begin, end,
+                                           task.scratch.disentangled, bias);
+    } else {
+      relative.Write(task.layer, head, task.positions, args.keys, begin, end, bias);
+    }
+    args.q = static_cast<const std::byte*>(whole.q) + begin * row_bytes;
     args.query_end = end - begin;
     body(args, begin);
   }
@@ -174,18 +190,30 @@ void CpuSession::Attend(const Task& task) {
 // Beside the attention of the same piece: the layer's queries and keys are still in the cache, and
 // no barrier is added.
 void CpuSession::WriteWeights(const Task& task, const LayerOutputs& wanted) {
-  const AttentionPiece& piece = task.piece;
-  const int64_t values = piece.keys * piece.keys;  // of one head
+  AttentionPiece piece = task.piece;
+  const auto len = static_cast<int64_t>(task.positions.size());
+  const int64_t queries = wanted.queries(len);
+  piece.query_end = std::min(piece.query_end, queries);
+  if (piece.query_begin >= piece.query_end) return;
+  const Task shown{.piece = piece,
+                   .scratch = task.scratch,
+                   .layer = task.layer,
+                   .first_row = task.first_row,
+                   .positions = task.positions,
+                   .gaps = task.gaps};
   float* out = wanted.attention_weights;
   for (const int32_t wanted_layer : wanted.attention_layers) {
     for (const int32_t head : wanted.attention_heads) {
       if (wanted_layer == task.layer && head >= piece.head_begin && head < piece.head_end) {
-        ForQueries(task, head, [&](AttentionArgs args, int64_t first) {
+        ForQueries(shown, head, [&](AttentionArgs args, int64_t first) {
           args.scratch = task.scratch.weights;
-          kernels_.attention_weights(args, out + first * piece.keys, piece.keys);
+          kernels_.attention_weights(args, out + first * len, len);
         });
+        for (int64_t query = piece.query_begin; query < piece.query_end; ++query) {
+          std::fill(out + query * len + piece.keys, out + (query + 1) * len, 0.0f);
+        }
       }
-      out += values;
+      out += queries * len;
     }
   }
 }

@@ -25,13 +25,15 @@ class CpuSession final : public Session {
   absl::Status Run(const PackedBatch& batch, const OutputSpec& spec, Outputs& outputs) override;
   void PlaceCaller() override { pool_.PlaceCaller(); }
   void StopWhen(const std::atomic<bool>* stop) override { pool_.StopWhen(stop); }
+  ThreadPool* pool() override { return &pool_; }
   int64_t arena_bytes() const override { return static_cast<int64_t>(arena_.used_bytes()); }
 
  private:
   struct AttentionScratch {  // of one thread
     std::byte* attention = nullptr;
     float* weights = nullptr;
-    float* bias = nullptr;  // [kGapQueries, max len], of an encoder that looks at distances
+    float* bias = nullptr;  // [bias_queries(), max len], of an encoder that looks at distances
+    DisentangledScores::Scratch disentangled{};
   };
 
   // A piece of a layer's attention.
@@ -56,6 +58,8 @@ class CpuSession final : public Session {
   void Embed(const PackedBatch& batch, int64_t row, float* states, float* scratch) const;
   void RunAttention(const PackedBatch& batch, const OutputSpec& spec, int64_t layer);
   AttentionArgs ArgsOf(const Task& task, int64_t head) const;
+  int64_t bias_queries() const;
+  bool has_disentangled() const { return !encoder_.disentangled_scores().empty(); }
   template <typename Body>
   void ForQueries(const Task& task, int64_t head, Body body) const;
   void Attend(const Task& task);

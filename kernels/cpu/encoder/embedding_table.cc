@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "kernels/core/base/half.h"
 
@@ -31,22 +30,22 @@ int64_t EmbeddingTable::bytes() const {
   return values + 4 * rows_;
 }
 
-void EmbeddingTable::FillRows(TensorView<const float, 2> table, int64_t begin, int64_t end) {
+void EmbeddingTable::FillRows(TensorView<const float, 2> table, int64_t begin, int64_t end,
+                              float scale) {
   const float* values = table.data();
   if (f32_ != nullptr) {
-    std::memcpy(f32_ + begin * hidden_, values + begin * hidden_,
-                static_cast<size_t>((end - begin) * hidden_) * sizeof(float));
+    for (int64_t i = begin * hidden_; i < end * hidden_; ++i) f32_[i] = values[i] * scale;
   } else if (bf16_ != nullptr) {
-    for (int64_t i = begin * hidden_; i < end * hidden_; ++i) bf16_[i] = ToBf16(values[i]);
+    for (int64_t i = begin * hidden_; i < end * hidden_; ++i) bf16_[i] = ToBf16(values[i] * scale);
   } else {
-    for (int64_t row = begin; row < end; ++row) FillInt8Row(values + row * hidden_, row);
+    for (int64_t row = begin; row < end; ++row) FillInt8Row(values + row * hidden_, row, scale);
   }
 }
 
-void EmbeddingTable::FillInt8Row(const float* values, int64_t row) {
+void EmbeddingTable::FillInt8Row(const float* values, int64_t row, float scale) {
   float largest = 0;
   for (int64_t i = 0; i < hidden_; ++i) largest = std::max(largest, std::abs(values[i]));
-  scales_[row] = largest / 127;
+  scales_[row] = largest / 127 * scale;
   const float inverse = largest > 0 ? 127 / largest : 0;
   for (int64_t i = 0; i < hidden_; ++i) {
     int8_[row * hidden_ + i] = static_cast<int8_t>(std::nearbyint(values[i] * inverse));

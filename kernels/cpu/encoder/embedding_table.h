@@ -18,8 +18,9 @@ class EmbeddingTable {
   // Room for `rows` rows, for FillRows. The arena must outlive the table.
   EmbeddingTable(int64_t rows, int64_t hidden, DType dtype, Arena& arena);
 
-  // Rows [begin, end) of `table` [rows, hidden]. Several threads may fill different rows at once.
-  void FillRows(TensorView<const float, 2> table, int64_t begin, int64_t end);
+  // Rows [begin, end) of `table` [rows, hidden], times `scale`. Several threads may fill different
+  // rows at once.
+  void FillRows(TensorView<const float, 2> table, int64_t begin, int64_t end, float scale = 1);
 
   // Row `index` as f32 [hidden]: in the table itself, or in `scratch` [hidden].
   const float* Row(int64_t index, float* scratch) const;
@@ -27,7 +28,7 @@ class EmbeddingTable {
   int64_t bytes() const;
 
  private:
-  void FillInt8Row(const float* values, int64_t row);
+  void FillInt8Row(const float* values, int64_t row, float scale);
 
   int64_t rows_ = 0;
   int64_t hidden_ = 0;

@@ -6,6 +6,7 @@
 
 #include "kernels/core/base/int_math.h"
 #include "kernels/core/status_macros.h"
+#include "kernels/cpu/simd/activation_kernel.h"
 #include "kernels/cpu/simd/by_dtype.h"
 #include "kernels/cpu/simd/denormals.h"
 
@@ -31,19 +32,6 @@ void AddOutliers(const PackedLinear& linear, const OperandRow& x, float* y) {
     const int32_t value = static_cast<const uint8_t*>(x.values)[outlier.input];
     const auto centered = static_cast<float>(value - x.quantization->zero_point);
     y[outlier.output] += outlier.value * (centered * x.quantization->scale);
-  }
-}
-
-RowKernels::Activate ActivationOf(const RowKernels& kernels, const EncoderConfig& config) {
-  switch (config.activation) {
-    case Activation::kGeluTanh:
-      return config.gated_ffn ? kernels.gated_gelu_tanh : kernels.gelu_tanh;
-    case Activation::kRelu:
-      return config.gated_ffn ? kernels.gated_relu : kernels.relu;
-    case Activation::kSilu:
-      return config.gated_ffn ? kernels.gated_silu : kernels.silu;
-    default:
-      return config.gated_ffn ? kernels.gated_gelu_erf : kernels.gelu_erf;
   }
 }
 
@@ -206,18 +194,20 @@ LayerNormArgs LayerRunner::BesideStates(LayerNormArgs norm, const OperandRow& op
 
 // states = input, and the operand of `next`.
 void LayerRunner::ReadInput(const Block& block, const Next& next) {
-  const bool normed = next.norm != nullptr;
-  const LayerNormArgs norm = normed ? layers_.norm_args(*next.norm) : LayerNormArgs{};
   ForEachRow(block, [&](int64_t row, int thread) {
     float* states = activations_->states.row(block.begin + row);
     (*input_)(block.begin + row, states, StateOf(thread).row_scratch);
-    const OperandRow operand = NextOperand(block, row, next);
-    if (normed) {
-      kernels_.layer_norm(states, BesideStates(norm, operand, thread), operand);
-    } else {
-      kernels_.convert(states, layers_.config.hidden, operand);
-    }
+    WriteNext(states, next, NextOperand(block, row, next), thread);
   });
+}
+
+// The operand of `next`, if anything reads the states.
+void LayerRunner::WriteNext(float* states, const Next& next, const OperandRow& operand,
+                            int thread) {
+  if (next.linear == nullptr) return;
+  if (next.norm == nullptr) return kernels_.convert(states, layers_.config.hidden, operand);
+  const LayerNormArgs norm = layers_.norm_args(*next.norm);
+  kernels_.layer_norm(states, BesideStates(norm, operand, thread), operand);
 }
 
 // What the next matmul reads of the block's states, behind `norm`: in f32, where there is none,
@@ -257,10 +247,15 @@ void LayerRunner::FeedForward(const Block& block, const PackedLayer& weights, co
   const PackedLinear& up = weights.linears[kFfnUp];
   const Operand states = StatesOperand(block, pre_norm() ? &weights.ffn_norm : nullptr);
   const Scratch& scratch = ScratchOf(block);
+  if (layers_.matmuls[kFfnUp]->options().activation) {
+    Multiply(block, kFfnUp, up, states.values, up.bias.data(), scratch.intermediate.values);
+    return AddBranch(block, kFfnDown, weights, scratch.intermediate, next);
+  }
   Multiply(block, kFfnUp, up, states.values, nullptr, scratch.wide_matmul_out.data());
   const TensorView<float, 2> matmul_out(scratch.wide_matmul_out.data(),
                                         {block.rows, config.ffn_inputs()});
-  const RowKernels::Activate activate = ActivationOf(kernels_, config);
+  const RowKernels::Activate activate =
+      ActivationKernel(kernels_, config.activation, config.gated_ffn);
   ForEachRow(block, [&](int64_t row, int thread) {
     activate(RowOf(matmul_out, row, states.row(row), up), up.bias.data(), config.ffn,
              StateOf(thread).row_scratch, scratch.intermediate.row(row));
@@ -281,10 +276,26 @@ void LayerRunner::AddBranch(const Block& block, LayerLinear which, const PackedL
   ForEachRow(block, [&](int64_t row, int thread) {
     float* states = activations_->states.row(block.begin + row);
     const OperandRow x = operand.row(row), result = NextOperand(block, row, next);
+    const MatmulRow matmul = RowOf(scratch.matmul_out, row, x, linear);
+    if (layers_.config.norms_outputs()) {
+      AddNormed(states, matmul, x, linear, weights.output_norm(which), thread);
+      return WriteNext(states, next, result, thread);
+    }
     AddOutliers(linear, x, states);
-    kernels_.add_layer_norm(states, RowOf(scratch.matmul_out, row, x, linear), linear.bias.data(),
+    kernels_.add_layer_norm(states, matmul, linear.bias.data(),
                             pre_norm() ? BesideStates(args, result, thread) : args, result);
   });
+}
+
+// states += norm(x W + b), of a row.
+void LayerRunner::AddNormed(float* states, const MatmulRow& matmul, const OperandRow& x,
+                            const PackedLinear& linear, const PackedNorm& norm, int thread) {
+  const int64_t hidden = layers_.config.hidden;
+  float* branch = StateOf(thread).row_scratch;
+  std::fill_n(branch, hidden, 0.0f);
+  AddOutliers(linear, x, branch);
+  kernels_.add_layer_norm(branch, matmul, linear.bias.data(), layers_.norm_args(norm), {});
+  for (int64_t i = 0; i < hidden; ++i) states[i] += branch[i];
 }
 
 void LayerRunner::ProjectQkv(const Block& block, const Next& next, int64_t layer) {

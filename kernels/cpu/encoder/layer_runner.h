@@ -42,7 +42,7 @@ class LayerRunner {
  public:
   // Writes the first states of a row, [hidden]; `scratch` [hidden] is the thread's.
   using Input = absl::FunctionRef<void(int64_t row, float* states, float* scratch)>;
-  // Writes the context of a layer, whose qkv is there; the states are what the layer reads.
+  // Writes the context of a layer, whose qkv is there; the states are the input of the layer.
   using Attention = absl::FunctionRef<absl::Status(int64_t layer)>;
 
   // Throws std::exception. Scratch comes from `arena`; it and `layers` must outlive the runner.
@@ -94,8 +94,8 @@ class LayerRunner {
     bool together = false;  // all threads do; the scratch is `thread`'s
   };
 
-  // What reads the states next: the linear layer, and the norm before it. Null: nothing does, and
-  // the states as they are.
+  // The next reader of the states: a linear layer, and the norm before it. Null: no layer reads
+  // them; no norm.
   struct Next {
     const PackedLinear* linear = nullptr;
     const PackedNorm* norm = nullptr;
@@ -106,7 +106,7 @@ class LayerRunner {
   Scratch& ScratchOf(const Block& block) { return StateOf(block.thread).scratch; }
   ThreadState& StateOf(int thread) { return threads_[static_cast<size_t>(thread)]; }
 
-  bool pre_norm() const { return layers_.config.norm_place == NormPlace::kPre; }
+  bool pre_norm() const { return layers_.config.norm_place != NormPlace::kPost; }
   // The rows of a batch before layer `layer`'s attention, of 0 .. layers. False: a matmul failed.
   bool RunRows(int64_t tokens, int64_t layer);
   void RunBlock(const Block& block, int64_t layer);
@@ -115,6 +115,9 @@ class LayerRunner {
   void FeedForward(const Block& block, const PackedLayer& weights, const Next& next);
   void AddBranch(const Block& block, LayerLinear which, const PackedLayer& weights,
                  const Operand& operand, const Next& next);
+  void AddNormed(float* states, const MatmulRow& matmul, const OperandRow& x,
+                 const PackedLinear& linear, const PackedNorm& norm, int thread);
+  void WriteNext(float* states, const Next& next, const OperandRow& operand, int thread);
   Next NextAttention(int64_t layer) const;
   void ProjectQkv(const Block& block, const Next& next, int64_t layer);
   void PlaceQueriesAndKeys(const Block& block, int64_t layer);

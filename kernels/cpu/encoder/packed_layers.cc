@@ -31,6 +31,20 @@ Matmul::Options MatmulOptions(const EncoderConfig& config, DType dtype, bool qkv
           .bf16_output = linear == kQkv && dtype == DType::kBf16 && qkv_is_bf16};
 }
 
+// The first linear layer of the feed-forward network takes the activation along where it can.
+absl::StatusOr<std::unique_ptr<Matmul>> CreateLinear(const EncoderConfig& config,
+                                                     const PackOptions& pack, bool qkv_is_bf16,
+                                                     size_t linear) {
+  const Matmul::Options options = MatmulOptions(config, pack.dtype, qkv_is_bf16, linear);
+  if (linear == kFfnUp && pack.dtype == DType::kBf16 && !config.gated_ffn) {
+    Matmul::Options activated = options;
+    activated.bias = activated.bf16_output = true;
+    activated.activation = config.activation;
+    if (CanActivate(pack.kernels, activated)) return CreateMatmul(pack.kernels, activated);
+  }
+  return CreateMatmul(pack.kernels, options);
+}
+
 PackedLinear Pack(const Matmul& matmul, size_t linear, const EncoderConfig& config,
                   const EncoderLayerWeights& layer, const LayerSmoothing& smoothing,
                   std::byte* storage) {
@@ -71,9 +85,8 @@ absl::StatusOr<PackedLayers> PackedLayers::Create(const EncoderConfig& config,
   int64_t layer_bytes = 0;
   std::array<int64_t, kLayerLinears> offsets;  // in the memory of a layer
   for (size_t i = 0; i < kLayerLinears; ++i) {
-    ATTENDANT_ASSIGN_OR_RETURN(
-        packed.matmuls[i],
-        CreateMatmul(kernels, MatmulOptions(config, options.dtype, packed.rows.qkv_is_bf16, i)));
+    ATTENDANT_ASSIGN_OR_RETURN(packed.matmuls[i],
+                               CreateLinear(config, options, packed.rows.qkv_is_bf16, i));
     offsets[i] = std::exchange(
         layer_bytes, layer_bytes + RoundUp(packed.matmuls[i]->packed_bytes(), Arena::kAlignment));
   }
@@ -87,6 +100,10 @@ absl::StatusOr<PackedLayers> PackedLayers::Create(const EncoderConfig& config,
       packed.layers[i].attention_norm = PackedNorm(weights.layers[i].attention_norm);
     }
     packed.layers[i].ffn_norm = PackedNorm(weights.layers[i].ffn_norm);
+    if (config.norms_outputs()) {
+      packed.layers[i].attention_output_norm = PackedNorm(weights.layers[i].attention_output_norm);
+      packed.layers[i].ffn_output_norm = PackedNorm(weights.layers[i].ffn_output_norm);
+    }
     if (config.query_key_norm) {
       packed.layers[i].query_norm = PackedNorm(weights.layers[i].query_norm);
       packed.layers[i].key_norm = PackedNorm(weights.layers[i].key_norm);
@@ -115,7 +132,7 @@ int64_t PackedLayers::bytes() const {
   int64_t bytes = 0, norms = final_norm.gamma.empty() ? 0 : 1;
   for (const PackedLayer& layer : layers) {
     for (const PackedLinear& linear : layer.linears) bytes += linear.bytes();
-    norms += 2;
+    norms += config.norms_outputs() ? 4 : 2;
   }
   return bytes + rotary.bytes() + local_rotary.bytes() +
          norms * 2 * config.hidden * static_cast<int64_t>(sizeof(float));

@@ -39,8 +39,14 @@ inline constexpr size_t kLayerLinears = 4;
 
 struct PackedLayer {
   std::array<PackedLinear, kLayerLinears> linears;
-  PackedNorm attention_norm, ffn_norm;  // the first may be empty: none
-  PackedNorm query_norm, key_norm;      // [head_dim], or empty
+  PackedNorm attention_norm, ffn_norm;                // the first may be empty: none
+  PackedNorm attention_output_norm, ffn_output_norm;  // both or none
+  PackedNorm query_norm, key_norm;                    // [head_dim], or empty
+
+  // The end of a branch, behind its last linear layer.
+  const PackedNorm& output_norm(LayerLinear last) const {
+    return last == kFfnDown ? ffn_output_norm : attention_output_norm;
+  }
 };
 
 struct PackOptions {

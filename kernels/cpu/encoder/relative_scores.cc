@@ -14,7 +14,7 @@ RelativeScores::RelativeScores(const EncoderConfig& config, const EncoderWeights
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     windows_.push_back(config.is_local(layer) ? config.window : kAllKeys);
   }
-  if (config.score_bias == ScoreBias::kNone) return;
+  if (config.score_bias != ScoreBias::kAlibi && config.score_bias != ScoreBias::kBuckets) return;
   const std::vector<float> slopes = AlibiSlopes(config.heads);
   by_distance_.reserve(static_cast<size_t>(config.heads * (2 * max_positions_ - 1)));
   for (int64_t head = 0; head < config.heads; ++head) {
@@ -44,10 +44,12 @@ void RelativeScores::Apply(int64_t layer, int64_t head, AttentionArgs& args) con
 }
 
 void RelativeScores::Write(int64_t layer, int64_t head, std::span<const int32_t> positions,
-                           int64_t query_begin, int64_t query_end, float* bias) const {
+                           int64_t keys, int64_t query_begin, int64_t query_end,
+                           float* bias) const {
+  const auto key_positions = positions.first(static_cast<size_t>(keys));
   const float* by_distance = by_distance_.empty() ? nullptr : AtDistance(head);
   for (int64_t query = query_begin; query < query_end; ++query) {
-    for (const int32_t key_position : positions) {
+    for (const int32_t key_position : key_positions) {
       const int64_t distance = key_position - positions[static_cast<size_t>(query)];
       const float in_window = by_distance == nullptr ? 0 : by_distance[distance];
       const bool seen = std::abs(distance) <= Window(layer) && !(causal_ && distance > 0);

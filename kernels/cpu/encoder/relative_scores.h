@@ -11,8 +11,8 @@
 
 namespace attendant::cpu {
 
-// What attention does with distances between positions: the score bias, the window of local
-// layers, and what a causal encoder hides. Thread-safe.
+// The parts of attention that depend on distances between positions alone: the score bias, the
+// window of local layers, and the causal mask. Thread-safe.
 class RelativeScores {
  public:
   RelativeScores(const EncoderConfig& config, const EncoderWeights& weights);
@@ -23,9 +23,10 @@ class RelativeScores {
   // Bias and window of a head, for a sequence whose positions follow one another.
   void Apply(int64_t layer, int64_t head, AttentionArgs& args) const;
 
-  // The same for any positions [keys], as a bias [query_end - query_begin, keys].
-  void Write(int64_t layer, int64_t head, std::span<const int32_t> positions, int64_t query_begin,
-             int64_t query_end, float* bias) const;
+  // The same for any positions [len], of which the first `keys` are those of keys, as a bias
+  // [query_end - query_begin, keys].
+  void Write(int64_t layer, int64_t head, std::span<const int32_t> positions, int64_t keys,
+             int64_t query_begin, int64_t query_end, float* bias) const;
 
   int64_t bytes() const { return static_cast<int64_t>(by_distance_.size() * sizeof(float)); }
 

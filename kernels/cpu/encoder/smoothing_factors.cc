@@ -106,14 +106,14 @@ Moments Gated(const Moments& gate, Moments up) {
 }
 
 // Of the embeddings of some tokens, where no norm follows.
-Moments Embeddings(TensorView<const float, 2> table) {
+Moments Embeddings(TensorView<const float, 2> table, float scale) {
   constexpr int64_t kRows = 256;
   Moments x(static_cast<size_t>(table.dim(1)));
   const int64_t step = (table.dim(0) + kRows - 1) / kRows;
   const auto rows = static_cast<float>((table.dim(0) + step - 1) / step);
   for (int64_t row = 0; row < table.dim(0); row += step) {
     for (size_t i = 0; i < x.size(); ++i) {
-      const float value = table.row(row)[i];
+      const float value = table.row(row)[i] * scale;
       x.mean[i] += value / rows;
       x.variance[i] += value * value / rows;
     }
@@ -163,15 +163,17 @@ std::vector<float> SmoothingFactors(const Moments& x) {
 
 std::vector<LayerSmoothing> PredictSmoothingFactors(const EncoderConfig& config,
                                                     const EncoderWeights& weights) {
-  const bool pre = config.norm_place == NormPlace::kPre;
-  Moments states = config.embedding_norm ? FromNorm(weights.embedding_norm)
-                                         : Embeddings(weights.token_embedding);
+  const bool pre = config.norm_place != NormPlace::kPost;
+  Moments states = config.embedding_norm
+                       ? FromNorm(weights.embedding_norm)
+                       : Embeddings(weights.token_embedding, config.embedding_scale);
   const auto norm_if = [&](bool wanted, const Moments& x, const LayerNormWeights& norm) {
     return wanted ? Normalized(x, norm, config.norm_kind) : x;
   };
-  const auto add = [&](const LinearWeights& linear, const Moments& x,
-                       const LayerNormWeights& norm) {
-    states = Sum(std::move(states), Linear(linear, x));
+  const auto add = [&](const LinearWeights& linear, const Moments& x, const LayerNormWeights& norm,
+                       const LayerNormWeights& output_norm) {
+    states =
+        Sum(std::move(states), norm_if(config.norms_outputs(), Linear(linear, x), output_norm));
     states = norm_if(!pre, states, norm);
   };
   std::vector<LayerSmoothing> layers;
@@ -180,14 +182,15 @@ std::vector<LayerSmoothing> PredictSmoothingFactors(const EncoderConfig& config,
     const bool normed = pre && (layers.size() > 1 || config.first_attention_norm);
     Moments x = norm_if(normed, states, layer.attention_norm);
     of_layer.qkv = SmoothingFactors(x);
-    add(layer.attention_output, Context(config, Linear(layer.value, x)), layer.attention_norm);
+    add(layer.attention_output, Context(config, Linear(layer.value, x)), layer.attention_norm,
+        layer.attention_output_norm);
     x = norm_if(pre, states, layer.ffn_norm);
     of_layer.ffn_up = SmoothingFactors(x);
     const Moments up = Linear(layer.ffn_up, x);
     add(layer.ffn_down,
         config.gated_ffn ? Gated(Activated(config.activation, Linear(layer.ffn_gate, x)), up)
                          : Activated(config.activation, up),
-        layer.ffn_norm);
+        layer.ffn_norm, layer.ffn_output_norm);
   }
   return layers;
 }

@@ -4,17 +4,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "kernels/core/base/int_math.h"
 #include "kernels/core/dtype.h"
+#include "kernels/core/encoder_config.h"
 #include "kernels/core/shape.h"
 #include "kernels/cpu/simd/vector_kernels.h"
 
 namespace attendant::cpu {
 
-// Blocks of rows are cut at multiples of this, and oneDNN computes so many at a time.
+// Blocks of rows are cut at multiples of this; oneDNN and AMX tiles compute so many at a time.
 inline constexpr int64_t kRowGranularity = 16;
 inline int64_t RoundUpRows(int64_t rows) { return RoundUp(rows, kRowGranularity); }
 
@@ -45,7 +47,9 @@ class Matmul {
     int64_t max_rows = 0;
     bool bias = false;
     bool bf16_output = false;  // of a bf16 matmul, instead of f32
-    int64_t y_columns = 0;     // values from one row of y to the next; 0: n
+    // y = activation(x w + bias). Only where CanActivate says so.
+    std::optional<Activation> activation{};
+    int64_t y_columns = 0;  // values from one row of y to the next; 0: n
 
     int64_t y_value_bytes() const { return bf16_output ? 2 : 4; }
     int64_t y_row_bytes() const { return (y_columns == 0 ? n : y_columns) * y_value_bytes(); }
@@ -88,10 +92,15 @@ class Matmul {
   Options options_;
 };
 
-// The fastest for `kernels`: register tiles (tile_matmul.h), or oneDNN (onednn_matmul.h) where it
-// has more to compute with, which is AMX, or where k does not fill the tiles' groups. INTERNAL when
-// oneDNN fails; UNIMPLEMENTED when there are only slow kernels for this machine.
+// The one that `kernels` prefer: register tiles (tile_matmul.h) or oneDNN (onednn_matmul.h). The
+// other where that one has none: where k does not fill the tiles' groups, or where oneDNN has only
+// slow kernels. INTERNAL when oneDNN fails; UNIMPLEMENTED when neither has a fast one.
+// REQUIRES: CanActivate(kernels, options) if they have an activation.
 absl::StatusOr<std::unique_ptr<Matmul>> CreateMatmul(const VectorKernels& kernels,
                                                      const Matmul::Options& options);
+
+// Whether the matmul that `kernels` prefer also computes options.activation, in the same pass over
+// y. REQUIRES: bias and bf16_output.
+bool CanActivate(const VectorKernels& kernels, const Matmul::Options& options);
 
 }  // namespace attendant::cpu

@@ -54,9 +54,23 @@ bool Begins(const dnnl::matmul::primitive_desc& desc, std::string_view name) {
 }
 
 // What oneDNN has for f32 on plain AVX2. A row's bits depend on its place among many rows there,
-// but not among 16: those are what one call gets. (Its brg_matmul:avx2 comes second and takes no
-// layout but what it chooses for each m by itself.)
+// but, for most k, not among 16: those are what one call gets. (Its brg_matmul:avx2 comes second
+// and takes no layout but what it chooses for each m by itself.)
 bool IsAvx2Gemm(const dnnl::matmul::primitive_desc& desc) { return Begins(desc, "gemm:jit:f32"); }
+
+// k as oneDNN gets it. On AMX in bf16, where k does not fill a tile's 64 bytes, oneDNN (3.7.2; its
+// issue 5717) reads on into the next row and multiplies that by 0: a row that is not finite would
+// spoil the row before it. There x is copied, with zeros behind its rows.
+int64_t DepthFor(const dnnl::matmul::primitive_desc& desc, const Matmul::Options& options) {
+  constexpr int64_t kTileValues = 32;
+  const bool amx = std::string_view(desc.impl_info_str()).find("amx") != std::string_view::npos;
+  return amx && options.dtype == DType::kBf16 ? RoundUp(options.k, kTileValues) : options.k;
+}
+
+Matmul::Options WithDepth(Matmul::Options options, int64_t depth) {
+  options.k = depth;
+  return options;
+}
 
 // Makes oneDNN compute with the calling thread alone, where it was built with OpenMP: the thread
 // pool is Attendant's. It holds for the calling thread, for good, and costs nothing beside a
@@ -99,12 +113,16 @@ absl::Status LimitOneDnn(CpuIsa isa) {
 }
 
 absl::StatusOr<std::unique_ptr<Matmul>> OneDnnMatmul::Create(const Options& options) {
+  ATTENDANT_CHECK(!options.activation);
   try {
     const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
     // The largest m chooses the packed layout; the others are created for that layout.
-    const dnnl::memory::desc any({options.k, options.n}, TypesOf(options.dtype).weight, Tag::any);
-    const auto desc = Describe(engine, options, RoundUpRows(options.max_rows), any);
-    return Compile(engine, options, desc.weights_desc());
+    const auto describe = [&](int64_t depth) {
+      const dnnl::memory::desc any({depth, options.n}, TypesOf(options.dtype).weight, Tag::any);
+      return Describe(engine, WithDepth(options, depth), RoundUpRows(options.max_rows), any);
+    };
+    const int64_t depth = DepthFor(describe(options.k), options);
+    return Compile(engine, options, depth, describe(depth).weights_desc());
   } catch (const dnnl::error& error) {
     if (error.status == dnnl_unimplemented) {
       return absl::UnimplementedError(
@@ -118,16 +136,17 @@ absl::StatusOr<std::unique_ptr<Matmul>> OneDnnMatmul::Create(const Options& opti
 // Few primitives exist, for row counts that are rounded up: oneDNN gives a row the same bits for
 // every m above 1 (m = 1 with a large k is split along k, which changes the order of its sum).
 absl::StatusOr<std::unique_ptr<Matmul>> OneDnnMatmul::Compile(const dnnl::engine& engine,
-                                                              const Options& options,
+                                                              const Options& options, int64_t depth,
                                                               const dnnl::memory::desc& weight) {
   UseOneThread();
-  std::unique_ptr<OneDnnMatmul> matmul(new OneDnnMatmul(engine, options));
+  std::unique_ptr<OneDnnMatmul> matmul(new OneDnnMatmul(engine, options, depth));
+  const Options padded = WithDepth(options, depth);
   matmul->packed_bytes_ = static_cast<int64_t>(weight.get_size());
   const int64_t max_rows = RoundUpRows(options.max_rows);
   matmul->call_rows_ =
-      IsAvx2Gemm(Describe(engine, options, max_rows, weight)) ? kRowGranularity : max_rows;
+      IsAvx2Gemm(Describe(engine, padded, max_rows, weight)) ? kRowGranularity : max_rows;
   for (int64_t rows = kRowGranularity; rows <= matmul->call_rows_; rows += kRowGranularity) {
-    const auto desc = Describe(engine, options, rows, weight);
+    const auto desc = Describe(engine, padded, rows, weight);
     if (!Begins(desc, "brg") && !IsAvx2Gemm(desc)) {
       return absl::UnimplementedError(absl::StrCat(
           "oneDNN has no fast ", DTypeName(options.dtype), " matmul on this machine for m ", rows,
@@ -136,6 +155,10 @@ absl::StatusOr<std::unique_ptr<Matmul>> OneDnnMatmul::Compile(const dnnl::engine
     matmul->scratchpad_bytes_ =
         std::max(matmul->scratchpad_bytes_, desc.scratchpad_desc().get_size());
     matmul->variants_.push_back({desc, dnnl::matmul(desc)});
+  }
+  if (depth != options.k) {
+    matmul->padded_rows_at_ = RoundUp(static_cast<int64_t>(matmul->scratchpad_bytes_), 64);
+    matmul->scratchpad_bytes_ = static_cast<size_t>(matmul->padded_rows_at_ + max_rows * depth * 2);
   }
   return matmul;
 }
@@ -158,7 +181,7 @@ absl::StatusOr<std::unique_ptr<Matmul>> OneDnnMatmul::CreateSlice(int64_t slices
                                                                   int64_t max_rows) const {
   const Options slice = SliceOptions(slices, max_rows);
   try {
-    return Compile(engine_, slice, weight_desc().submemory_desc({slice.k, slice.n}, {0, 0}));
+    return Compile(engine_, slice, depth_, weight_desc().submemory_desc({depth_, slice.n}, {0, 0}));
   } catch (const dnnl::error& error) {
     return absl::InternalError(absl::StrCat("oneDNN cannot create the matmul for ", slice.n, " of ",
                                             options().n, " columns: ", error.what()));
@@ -168,7 +191,12 @@ absl::StatusOr<std::unique_ptr<Matmul>> OneDnnMatmul::CreateSlice(int64_t slices
 void OneDnnMatmul::Pack(TensorView<const float, 2> weight, void* storage) const {
   ATTENDANT_CHECK(weight.dim(0) == options().n && weight.dim(1) == options().k);
   ATTENDANT_CHECK(options().dtype != DType::kInt8);
-  PackValues(weight.data(), Type::f32, storage);
+  if (depth_ == options().k) return PackValues(weight.data(), Type::f32, storage);
+  std::vector<float> padded(static_cast<size_t>(options().n * depth_));
+  for (int64_t i = 0; i < options().n; ++i) {
+    std::copy_n(weight.row(i), options().k, padded.begin() + i * depth_);
+  }
+  PackValues(padded.data(), Type::f32, storage);
 }
 
 void OneDnnMatmul::Pack(TensorView<const int8_t, 2> weight, void* storage) const {
@@ -180,8 +208,7 @@ void OneDnnMatmul::Pack(TensorView<const int8_t, 2> weight, void* storage) const
 void OneDnnMatmul::PackValues(const void* values, Type type, void* storage) const {
   UseOneThread();
   // [n, k] row-major is [k, n] column-major. oneDNN takes a non-const pointer and only reads.
-  dnnl::memory plain({{options().k, options().n}, type, Tag::ba}, engine_,
-                     const_cast<void*>(values));
+  dnnl::memory plain({{depth_, options().n}, type, Tag::ba}, engine_, const_cast<void*>(values));
   dnnl::memory packed(weight_desc(), engine_, storage);
   dnnl::stream stream(engine_);
   dnnl::reorder(plain, packed).execute(stream, plain, packed);
@@ -194,7 +221,9 @@ class OneDnnMatmul::Executor final : public MatmulExecutor {
   Executor(const OneDnnMatmul& matmul, void* scratchpad)
       : matmul_(matmul),
         stream_(matmul.engine_),
-        weight_(matmul.weight_desc(), matmul.engine_, DNNL_MEMORY_NONE) {
+        weight_(matmul.weight_desc(), matmul.engine_, DNNL_MEMORY_NONE),
+        padded_rows_(reinterpret_cast<uint16_t*>(static_cast<std::byte*>(scratchpad) +
+                                                 matmul.padded_rows_at_)) {
     const dnnl::engine& engine = matmul.engine_;
     for (const Variant& variant : matmul.variants_) {
       Operands operands;
@@ -211,6 +240,7 @@ class OneDnnMatmul::Executor final : public MatmulExecutor {
   bool Run(int64_t rows, const void* x, const void* packed_weight, const float* bias,
            void* y) override {
     UseOneThread();
+    if (matmul_.depth_ != matmul_.options().k) x = PadRows(rows, x);
     rows = RoundUpRows(rows);
     const int64_t call_rows = matmul_.call_rows_;
     if (rows <= call_rows) return RunCall(rows, x, packed_weight, bias, y);
@@ -228,6 +258,17 @@ class OneDnnMatmul::Executor final : public MatmulExecutor {
   struct Operands {
     dnnl::memory x, y, bias, scratchpad;
   };
+
+  // x in bf16 with zeros behind its rows.
+  const void* PadRows(int64_t rows, const void* x) {
+    const auto* from = static_cast<const uint16_t*>(x);
+    uint16_t* to = padded_rows_;
+    for (int64_t row = 0; row < rows; ++row, from += matmul_.options().k, to += matmul_.depth_) {
+      std::fill_n(std::copy_n(from, matmul_.options().k, to), matmul_.depth_ - matmul_.options().k,
+                  uint16_t{0});
+    }
+    return padded_rows_;
+  }
 
   bool RunCall(int64_t rows, const void* x, const void* packed_weight, const float* bias, void* y) {
     const auto index = static_cast<size_t>(rows / kRowGranularity - 1);
@@ -253,6 +294,7 @@ class OneDnnMatmul::Executor final : public MatmulExecutor {
   const OneDnnMatmul& matmul_;
   dnnl::stream stream_;
   dnnl::memory weight_;
+  uint16_t* const padded_rows_;     // [rounded-up max rows, depth], where x is padded
   std::vector<Operands> operands_;  // ascending m
 };
 

@@ -20,7 +20,8 @@ absl::Status LimitOneDnn(CpuIsa isa);
 // Matmuls by oneDNN's matmul primitive, compiled when it is created.
 class OneDnnMatmul final : public Matmul {
  public:
-  // Fails like CreateMatmul.
+  // INTERNAL when oneDNN fails; UNIMPLEMENTED where it has only slow kernels for this machine.
+  // REQUIRES: no activation.
   static absl::StatusOr<std::unique_ptr<Matmul>> Create(const Options& options);
 
   // oneDNN's name for what it chose, e.g. "brg_matmul:avx512_core_bf16".
@@ -42,17 +43,19 @@ class OneDnnMatmul final : public Matmul {
     dnnl::matmul primitive;
   };
 
-  OneDnnMatmul(const dnnl::engine& engine, const Options& options)
-      : Matmul(options), engine_(engine) {}
+  OneDnnMatmul(const dnnl::engine& engine, const Options& options, int64_t depth)
+      : Matmul(options), engine_(engine), depth_(depth) {}
   static absl::StatusOr<std::unique_ptr<Matmul>> Compile(const dnnl::engine& engine,
-                                                         const Options& options,
+                                                         const Options& options, int64_t depth,
                                                          const dnnl::memory::desc& weight);
   void PackValues(const void* values, dnnl::memory::data_type type, void* storage) const;
   dnnl::memory::desc weight_desc() const { return variants_.front().desc.weights_desc(); }
 
   dnnl::engine engine_;
+  int64_t depth_;                  // k as oneDNN gets it, with zeros from options().k on
   std::vector<Variant> variants_;  // ascending m
   size_t scratchpad_bytes_ = 0;
+  int64_t padded_rows_at_ = 0;  // in the scratchpad, if x is padded
   int64_t packed_bytes_ = 0;
   int64_t call_rows_ = 0;  // the most that one call of oneDNN gets
 };

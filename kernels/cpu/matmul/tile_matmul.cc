@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/core/base/half.h"
 #include "kernels/core/check.h"
+#include "kernels/cpu/simd/activation_kernel.h"
 #include "kernels/cpu/simd/by_dtype.h"
 
 namespace attendant::cpu {
@@ -18,7 +19,13 @@ const MatmulKernels& KernelsOf(const VectorKernels& kernels, DType dtype) {
 using Multiply = void (*)(const MatmulArgs&);
 
 Multiply MultiplyOf(const MatmulKernels& kernels, const Matmul::Options& options) {
+  if (options.activation) return ActivationMatmul(kernels, *options.activation);
   return options.bf16_output ? kernels.multiply_to_bf16 : kernels.multiply;
+}
+
+// A panel's values along k.
+int64_t PanelDepth(const MatmulKernels& kernels, int64_t k) {
+  return RoundUp(k, kernels.group_values * kernels.step_groups);
 }
 
 // As MatmulArgs::weight has it, from [n, k], with values of type `To`.
@@ -27,14 +34,15 @@ void PackPanels(const MatmulKernels& kernels, TensorView<const From, 2> weight, 
                 void* storage) {
   const int64_t n = weight.dim(0), k = weight.dim(1);
   const int64_t width = kernels.panel_columns, group_values = kernels.group_values;
+  const int64_t panel_values = PanelDepth(kernels, k) * width;
   auto* panel = static_cast<To*>(storage);
-  for (int64_t column = 0; column < n; column += width, panel += k * width) {
-    if (n - column < width) std::fill_n(panel, k * width, To{});
+  for (int64_t column = 0; column < n; column += width, panel += panel_values) {
+    if (n - column < width || panel_values > k * width) std::fill_n(panel, panel_values, To{});
     for (int64_t j = 0; j < std::min(width, n - column); ++j) {
       const From* from = weight.row(column + j);
       To* to = panel + j * group_values;
       for (int64_t i = 0; i < k; i += group_values, to += width * group_values) {
-        for (int64_t v = 0; v < group_values; ++v) to[v] = convert(from[i + v]);
+        for (int64_t v = 0; v < std::min(group_values, k - i); ++v) to[v] = convert(from[i + v]);
       }
     }
   }
@@ -42,13 +50,12 @@ void PackPanels(const MatmulKernels& kernels, TensorView<const From, 2> weight, 
 
 class TileExecutor final : public MatmulExecutor {
  public:
-  TileExecutor(Multiply multiply, const Matmul::Options& options, int64_t group_values)
-      : multiply_(multiply),
-        common_args_{.groups = options.k / group_values,
+  TileExecutor(const MatmulKernels& kernels, const Matmul::Options& options)
+      : multiply_(MultiplyOf(kernels, options)),
+        common_args_{.x_bytes = options.k * 4 / kernels.group_values,
+                     .groups = PanelDepth(kernels, options.k) / kernels.group_values,
                      .y_bytes = options.y_row_bytes(),
-                     .columns = options.n} {
-    common_args_.x_bytes = common_args_.groups * 4;
-  }
+                     .columns = options.n} {}
 
   bool Run(int64_t rows, const void* x, const void* packed_weight, const float* bias,
            void* y) override {
@@ -71,13 +78,15 @@ class TileExecutor final : public MatmulExecutor {
 
 bool TileMatmul::Covers(const VectorKernels& kernels, const Options& options) {
   const MatmulKernels& tiles = KernelsOf(kernels, options.dtype);
-  return MultiplyOf(tiles, options) != nullptr && options.k % tiles.group_values == 0;
+  return MultiplyOf(tiles, options) != nullptr &&
+         (options.k % tiles.group_values == 0 || tiles.step_groups > 1);
 }
 
 TileMatmul::TileMatmul(const VectorKernels& kernels, const Options& options)
     : Matmul(options), all_kernels_(kernels), kernels_(KernelsOf(kernels, options.dtype)) {
   ATTENDANT_CHECK(Covers(kernels, options));
   ATTENDANT_CHECK(!options.bias || options.dtype != DType::kInt8);
+  ATTENDANT_CHECK(!options.activation || (options.bias && options.bf16_output));
 }
 
 std::string TileMatmul::implementation() const { return absl::StrCat("tiles:", all_kernels_.isa); }
@@ -101,8 +110,8 @@ void TileMatmul::Pack(TensorView<const int8_t, 2> weight, void* storage) const {
 }
 
 int64_t TileMatmul::packed_bytes() const {
-  const int64_t width = kernels_.panel_columns;
-  return RoundUp(options().n, width) * (options().k / kernels_.group_values) * 4;
+  const int64_t groups = PanelDepth(kernels_, options().k) / kernels_.group_values;
+  return RoundUp(options().n, kernels_.panel_columns) * groups * 4;
 }
 
 int64_t TileMatmul::CountSlices(int64_t limit) const {
@@ -117,8 +126,7 @@ absl::StatusOr<std::unique_ptr<Matmul>> TileMatmul::CreateSlice(int64_t slices,
 }
 
 std::unique_ptr<MatmulExecutor> TileMatmul::NewExecutor(void*) const {
-  return std::make_unique<TileExecutor>(MultiplyOf(kernels_, options()), options(),
-                                        kernels_.group_values);
+  return std::make_unique<TileExecutor>(kernels_, options());
 }
 
 }  // namespace attendant::cpu

@@ -16,7 +16,7 @@ enum class CpuIsa : uint8_t {
   kAvx512,
   kAvx512Vnni,
   kAvx512Bf16,
-  kAmx,  // attention in bf16, and oneDNN's matmuls in bf16 and int8
+  kAmx,  // attention in bf16, and matmuls in bf16 and int8
 };
 
 absl::string_view CpuIsaName(CpuIsa isa);  // "auto", "avx2", "avx512", "avx512_vnni", ...

@@ -89,6 +89,18 @@ template <int sums, int a, int b>
 ATTENDANT_INLINE void MultiplyTilesBf16() {
   __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(sums), "i"(a), "i"(b));
 }
+// sums [16, 16] s32 += a [16, 64] u8 times b s8; row i of b's tile holds rows 4i to 4i + 3 of b
+// [64, 16], four values side by side.
+template <int sums, int a, int b>
+ATTENDANT_INLINE void MultiplyTilesBytes() {
+  __asm__ volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(sums), "i"(a), "i"(b));
+}
+
+// 64 bytes of which the first `count` are those at `from`, and the rest 0.
+ATTENDANT_INLINE void CopyTileRow(const void* from, int64_t count, void* to) {
+  const __mmask64 mask = count < 64 ? (__mmask64{1} << count) - 1 : ~__mmask64{0};
+  _mm512_storeu_si512(to, _mm512_maskz_loadu_epi8(mask, from));
+}
 
 }  // namespace avx512
 }  // namespace attendant::cpu

@@ -45,14 +45,16 @@ struct LayerNormArgs {
 // y [rows, columns] = x [rows, k] weight [k, columns] [+ bias], for a weight packed in panels of
 // MatmulKernels::panel_columns columns, one after the other; the last one is filled up with zeros:
 //   panel [groups, panel_columns] groups, one group being as many values along k as 4 bytes hold
+// Kernels with step_groups above 1 read and write whatever lies in x and y up to the next multiple
+// of 16 rows.
 struct MatmulArgs {
   const void* x = nullptr;  // [rows, k]
-  int64_t x_bytes = 0;      // from one row to the next, as y_bytes
+  int64_t x_bytes = 0;      // of a row
   const void* weight = nullptr;
-  int64_t groups = 0;           // k in groups
+  int64_t groups = 0;           // k in groups, as the panels have it
   const float* bias = nullptr;  // [columns], or null: 0. Not for s32
   void* y = nullptr;            // [rows, columns]
-  int64_t y_bytes = 0;
+  int64_t y_bytes = 0;          // from one row to the next
   int64_t rows = 0;
   int64_t columns = 0;
 };
@@ -61,8 +63,43 @@ struct MatmulArgs {
 struct MatmulKernels {
   int64_t panel_columns = 0;
   int64_t group_values = 0;
-  void (*multiply)(const MatmulArgs& args) = nullptr;          // null: oneDNN's are faster, or none
+  // Panels are filled up with zeros to a multiple of so many groups. 1: k must be a multiple of
+  // group_values.
+  int64_t step_groups = 1;
+  void (*multiply)(const MatmulArgs& args) = nullptr;          // null: there is none
   void (*multiply_to_bf16)(const MatmulArgs& args) = nullptr;  // y in bf16; null like that
+
+  // y = activation(x weight + bias) in bf16; null like that.
+  using Activate = void (*)(const MatmulArgs& args);
+  Activate gelu_erf = nullptr, gelu_tanh = nullptr, relu = nullptr, silu = nullptr;
+
+  bool prefers_onednn = false;  // whose matmuls are taken first
+};
+
+// Dot products of rows with vectors that are packed once.
+inline constexpr int64_t kDotGranularity = 32;
+struct DotArgs {
+  const void* x = nullptr;  // [rows, width], f32 or bf16 as the vectors
+  int64_t x_stride = 0;     // values from one row to the next, as y_stride
+  int64_t rows = 0;
+  const void* packed = nullptr;  // vectors [count, width], by DotKernels::pack
+  int64_t count = 0;
+  int64_t width = 0;
+  int64_t begin = 0, end = 0;  // the vectors that are multiplied
+  // [rows, y_stride], value i of a row is of vector i. Values before `begin` and from `end` on may
+  // change too; rows and `count` are rounded up to kDotGranularity.
+  float* y = nullptr;
+  int64_t y_stride = 0;
+  void* scratch = nullptr;  // DotKernels::scratch_bytes
+};
+
+// Of one number format. A row's products are the same bits whatever rows lie beside it and which
+// vectors are multiplied besides.
+struct DotKernels {
+  int64_t (*packed_bytes)(int64_t count, int64_t width);
+  void (*pack)(const void* vectors, int64_t count, int64_t width, void* packed);
+  int64_t (*scratch_bytes)(int64_t width);
+  void (*multiply)(const DotArgs& args);
 };
 
 // weights [queries, keys], row stride `weights_stride`, of the queries that `args` says; values and
@@ -111,6 +148,7 @@ struct RowKernels {
   // Of queries, keys and values as they lie in qkv.
   void (*attention)(const AttentionArgs& args);
   AttentionWeightsFunction attention_weights;
+  DotKernels dots;   // of queries or keys
   bool qkv_is_bf16;  // else f32
 };
 
@@ -139,6 +177,6 @@ extern const VectorKernels kAvx2Kernels;
 extern const VectorKernels kAvx512Kernels;
 extern const VectorKernels kAvx512VnniKernels;
 extern const VectorKernels kAvx512Bf16Kernels;
-extern const VectorKernels kAmxKernels;  // with f32's matmuls only
+extern const VectorKernels kAmxKernels;
 
 }  // namespace attendant::cpu

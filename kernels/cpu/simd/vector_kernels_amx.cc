@@ -8,16 +8,19 @@ namespace {
 #include "kernels/cpu/simd/vector_kernels.inc"
 
 #include "kernels/cpu/simd/attention/amx_attention.inc"
+#include "kernels/cpu/simd/attention/amx_packed_dots.inc"
 
-// Matmuls of 16- and 8-bit numbers are oneDNN's, which has tiles for them.
+#include "kernels/cpu/simd/amx_matmul.inc"
+
 constexpr VectorKernels MakeAmxKernels() {
   VectorKernels kernels = MakeVectorKernels("amx");
   kernels.attention_scratch_bytes = AmxAttentionScratchBytes;
   kernels.attention_bf16 = AmxAttention;
   kernels.bf16.attention = AmxAttention;
   kernels.int8.attention = AmxAttention;
-  kernels.bf16_matmul = {};
-  kernels.int8_matmul = {};
+  kernels.bf16.dots = kernels.int8.dots = kAmxDots;
+  kernels.bf16_matmul = kAmxBf16Matmul;
+  kernels.int8_matmul = kAmxInt8Matmul;
   return kernels;
 }
 

@@ -16,7 +16,7 @@ class GroupTimer {
 
   // A run begins.
   Status Begin(cudaStream_t stream);
-  // What is in the stream since the last mark was of `group`.
+  // The work in the stream since the last mark belongs to `group`.
   Status Mark(int group, cudaStream_t stream);
   // Adds the run's seconds to `group_seconds` [ATTENDANT_CUDA_NUM_GROUPS].
   // REQUIRES: the stream has reached the last mark.

@@ -23,7 +23,7 @@ class MatmulProbe {
 
   Status SelectKind(MatmulKind kind);
 
-  // Takes what `algorithm` makes of all rows as what others are compared with.
+  // Takes the results of `algorithm` for all rows as the reference for others.
   Status SetReference(const cublasLtMatmulAlgo_t& algorithm);
   // Whether `algorithm` gives so many rows the reference's bits.
   Status HasSameBits(const cublasLtMatmulAlgo_t& algorithm, int64_t rows, bool& same);

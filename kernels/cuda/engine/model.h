@@ -16,7 +16,7 @@ namespace attendant::cuda {
 // A linear map's weights on the device.
 struct DeviceLinear {
   void* weight = nullptr;   // [outputs, inputs], in the matmuls' format
-  float* scales = nullptr;  // [outputs] with fp8, else null: weight * scale is what is meant
+  float* scales = nullptr;  // [outputs] with fp8, else null: the value is weight * scale
   void* bias = nullptr;     // [outputs], in the states' format
 };
 

@@ -20,11 +20,11 @@ class OutputPipe {
   // `compute` before its next call. May wait for a slot that is still travelling.
   // REQUIRES: 0 < floats <= slot_floats.
   Status Acquire(int64_t floats, float* destination, cudaStream_t compute, float** device);
-  // What was taken so far may travel.
+  // The outputs taken so far may travel.
   Status Send(cudaStream_t compute);
   // Everything is at its destination.
   Status Finish(cudaStream_t compute);
-  // Forgets what is under way, after an error. Nothing is written to a destination any more.
+  // Forgets the copies under way, after an error. Nothing is written to a destination any more.
   void Abandon();
 
  private:

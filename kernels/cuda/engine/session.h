@@ -62,7 +62,7 @@ class Session {
   Status CopyOutputs(const AttendantCudaBatch& batch, const AttendantCudaOutputSpec& spec,
                      AttendantCudaOutputs& outputs);
   Status Account(bool sampled);
-  // Leaves nothing under way after an error; returns it, or what turns out to be worse.
+  // Leaves nothing under way after an error; returns this error, or a worse one.
   Status Recover(const Status& error);
   const RecordedPass* FindGraph(const PassSize& size) const;
 

@@ -39,11 +39,11 @@ struct DeviceBuffers {
 DeviceBuffers PlaceDeviceBuffers(const Model& model, const SessionSize& size, Carver& carver);
 
 // A matmul's operands and result in a session's buffers, with one layer's weights. A matmul
-// reads what the step before it wrote.
+// reads the output of the step before it.
 MatmulOperands OperandsOf(const DeviceBuffers& buffers, DType dtype, MatmulKind kind,
                           const DeviceLinear& linear);
 
-// What travels, on the host's side.
+// The buffers on the host's side whose contents travel.
 struct PinnedBuffers {
   std::byte* block;
   float* last_hidden;

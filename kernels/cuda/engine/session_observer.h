@@ -7,7 +7,7 @@
 
 namespace attendant::cuda {
 
-// Takes from a pass what its batch asks for of the layers' insides, and times its groups.
+// Takes the inner states that a batch asks for from its pass, and times its groups.
 class SessionObserver final : public PassObserver {
  public:
   // All must outlive the observer.
@@ -28,12 +28,16 @@ class SessionObserver final : public PassObserver {
   Status AfterLayer(int64_t layers_done) override;
 
  private:
-  // Of sequence `index`, to [heads, len, len].
+  // Of sequence `index`, to [heads, queries, len].
   Status CopyWeights(int64_t index, float* destination);
   Status CopyStates(int64_t index, float* destination);
   Status Send();
   int64_t len(int64_t index) const {
     return run_.batch.seq_starts[index + 1] - run_.batch.seq_starts[index];
+  }
+  int64_t queries(int64_t index) const {
+    const int64_t wanted = run_.layers[index].attention_queries;
+    return wanted > 0 && wanted < len(index) ? wanted : len(index);
   }
 
   const Run run_;

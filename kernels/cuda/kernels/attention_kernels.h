@@ -46,7 +46,7 @@ bool HasAttention(DType dtype, int64_t head_dim);
 // before the first launch and not while a stream is being captured; again does no harm.
 cudaError_t PrepareAttention(DType dtype, int64_t head_dim);
 
-// softmax(scale * q k^T) of one sequence and one head, in f32: out [len, len]. head_dim as
+// softmax(scale * q k^T) of one sequence and one head, in f32: out [queries, len]. head_dim as
 // HasAttention.
 struct AttentionWeightsArgs {
   const void* q;  // [len, head_dim] with row strides as above
@@ -54,6 +54,7 @@ struct AttentionWeightsArgs {
   int64_t q_stride, k_stride;
   float scale;
   float* out;
+  int64_t queries = 0;  // the first so many rows of q, at most len; 0: all
 };
 cudaError_t LaunchAttentionWeights(DType dtype, const AttentionWeightsArgs& args, int64_t len,
                                    int64_t head_dim, cudaStream_t stream);

@@ -55,7 +55,7 @@ struct AttentionTask {
   int32_t query_begin = 0;  // of the task, in its sequence
 };
 
-// The keys that any query of the task may see: what it walks over, in tiles.
+// The keys that any query of the task may see. The task walks over them in tiles.
 ATTENDANT_HOST_DEVICE inline KeyRange TaskKeys(const AttentionRule& rule,
                                                const AttentionTask& task) {
   const int32_t left = task.queries - task.query_begin;

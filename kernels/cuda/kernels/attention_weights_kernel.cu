@@ -58,7 +58,8 @@ __device__ void TakeSoftmax(float largest, int64_t len, int lane, float* row) {
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     AttentionWeightsKernel(const T* q, const T* k, int64_t q_stride, int64_t k_stride,
-                           float scale_log2, float* out, int64_t len, int head_dim) {
+                           float scale_log2, float* out, int64_t queries_end, int64_t len,
+                           int head_dim) {
   const int stride = head_dim + kPad;
   auto* queries = reinterpret_cast<float*>(SharedMemory());  // [kQueries, stride]
   float* keys = queries + kQueries * stride;                 // [kKeys, stride]
@@ -75,7 +76,7 @@ __global__ void __launch_bounds__(kThreads)
     if (begin + lane >= len) continue;
     for (int i = 0; i < kRows; ++i) {
       const int64_t row = query + warp_row + i;
-      if (row >= len) continue;
+      if (row >= queries_end) continue;
       const float score =
           Dot(queries + (warp_row + i) * stride, keys + lane * stride, head_dim) * scale_log2;
       out[row * len + begin + lane] = score;
@@ -84,7 +85,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   for (int i = 0; i < kRows; ++i) {
     const int64_t row = query + warp_row + i;
-    if (row < len) TakeSoftmax(largest[i], len, lane, out + row * len);
+    if (row < queries_end) TakeSoftmax(largest[i], len, lane, out + row * len);
   }
 }
 
@@ -94,13 +95,14 @@ cudaError_t LaunchAttentionWeights(DType dtype, const AttentionWeightsArgs& args
                                    int64_t head_dim, cudaStream_t stream) {
   if (!HasAttention(dtype, head_dim)) return cudaErrorInvalidValue;
   const int64_t shared_bytes = (kQueries + kKeys) * (head_dim + kPad) * int64_t{sizeof(float)};
+  const int64_t queries = args.queries > 0 ? args.queries : len;
   static_assert((kQueries + kKeys) * (kMaxSimtHeadDim + kPad) * sizeof(float) <= 48 << 10);
   return WithStateType(dtype, [&](auto type) {
     using T = decltype(type);
-    return Launch({CeilDivide(len, kQueries), kThreads, shared_bytes}, stream,
+    return Launch({CeilDivide(queries, kQueries), kThreads, shared_bytes}, stream,
                   &AttentionWeightsKernel<T>, static_cast<const T*>(args.q),
                   static_cast<const T*>(args.k), args.q_stride, args.k_stride, args.scale * kLog2E,
-                  args.out, len, static_cast<int>(head_dim));
+                  args.out, queries, len, static_cast<int>(head_dim));
   });
 }
 

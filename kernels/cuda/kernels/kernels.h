@@ -13,7 +13,7 @@
 // memory, aligned to 16 bytes; `hidden` is a multiple of 8 up to 8192, `width` any multiple of 8.
 //
 // A row's bits depend on that row alone (attention: on its sequence), never on the counts.
-// Errors: what the launch returned (cudaGetLastError); nothing waits.
+// Errors are those of the launch (cudaGetLastError); no call waits.
 namespace attendant::cuda {
 
 // Format is of the states: kF32, kBf16 or kF16; kFp8 means kBf16. Tables, gamma and beta are f32

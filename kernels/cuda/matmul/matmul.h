@@ -35,13 +35,13 @@ struct MatmulOperands {
   void* out;                   // [rows, outputs], in the states' format
 };
 
-// What matmuls of one session have in common. `handle` may be shared by sessions.
+// The resources of the matmuls of one session. Sessions may share `handle`.
 struct MatmulContext {
   cublasLtHandle_t handle;
   DType dtype;
   void* workspace;  // [kWorkspaceBytes] on the device, of this session alone
 };
-// What cuBLASLt's manual recommends for 9.0; other devices need less.
+// The workspace that cuBLASLt's manual recommends for 9.0; other devices need less.
 inline constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
 
 // Up to `limit` algorithms without split-K for so many rows, the likely fastest first.

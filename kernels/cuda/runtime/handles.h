@@ -15,8 +15,8 @@
 #define ATTENDANT_CUDA_NVTX 1
 #endif
 
-// Owners of what CUDA gives out: each releases it once, whatever device is current. Made for the
-// calling thread's current device.
+// Owners of CUDA's resources: each releases its resource once, whatever device is current. Made for
+// the calling thread's current device.
 namespace attendant::cuda {
 
 namespace internal {

@@ -17,7 +17,7 @@ inline const char* DTypeName(DType dtype) {
   return kNames[static_cast<int>(dtype)];
 }
 
-// What states are stored in: fp8's are bf16.
+// The type of stored states: those of fp8 are bf16.
 constexpr DType StateDType(DType dtype) { return dtype == DType::kFp8 ? DType::kBf16 : dtype; }
 constexpr int64_t StateBytes(DType dtype) { return dtype == DType::kF32 ? 4 : 2; }
 

@@ -10,7 +10,7 @@
 
 namespace attendant::cuda {
 
-// What a function of this library answers: a code of cuda_interface.h and a sentence. It owns no
+// The result of a function of this library: a code of cuda_interface.h and a sentence. It owns no
 // memory, so that it can be made when there is none.
 class [[nodiscard]] Status {
  public:
@@ -28,7 +28,7 @@ class [[nodiscard]] Status {
 };
 
 // OK, or what the error means to a caller: `what` was being done. Takes the error off the calling
-// thread's cudaGetLastError, so that nobody blames a later call for it.
+// thread's cudaGetLastError, so that no later call reports it.
 Status Check(cudaError_t error, const char* what);
 Status Check(cublasStatus_t status, const char* what);
 

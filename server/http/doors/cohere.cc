@@ -7,31 +7,30 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
-#include "server/access/id_source.h"
 #include "server/http/doors/inputs.h"
 #include "server/http/json/json_writer.h"
-#include "server/requests/number_format.h"
+#include "server/models/sentence/prompts.h"
+#include "server/requests/formats/embedding_format.h"
+#include "server/tracing/id_source.h"
 
 namespace attendant {
 namespace {
 
-// The signs of eight values in a byte, the first in its highest bit; 1 is above 0.
-std::vector<int32_t> PackSigns(const std::vector<float>& values, int32_t offset) {
-  std::vector<int32_t> bytes((values.size() + 7) / 8, offset);
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i] > 0) bytes[i / 8] += 1 << (7 - i % 8);
-  }
-  return bytes;
+// PackSigns of the values, less `less`.
+void AppendSigns(const std::vector<float>& values, int32_t less, std::string& json) {
+  const std::vector<uint8_t> bytes = PackSigns(values);
+  std::vector<int32_t> numbers(bytes.begin(), bytes.end());
+  for (int32_t& number : numbers) number -= less;
+  AppendJsonIntegers(numbers, json);
 }
 
-void AppendBase64(const std::vector<float>& values, std::string& json) {
-  std::string bytes;
-  AppendValues(values, NumberFormat::kF32, bytes);
-  absl::StrAppend(&json, "\"", absl::Base64Escape(bytes), "\"");
+void AppendInt8(const std::vector<float>& values, std::string& json) {
+  const Int8Embedding embedding = QuantizeInt8(values);
+  const std::vector<int32_t> numbers(embedding.values.begin(), embedding.values.end());
+  AppendJsonIntegers(numbers, json);
 }
 
 // How embeddings are written.
@@ -43,12 +42,12 @@ struct EmbeddingType {
 constexpr EmbeddingType kTypes[] = {
     {"float",
      [](const std::vector<float>& values, std::string& json) { AppendJsonFloats(values, json); }},
-    {"base64", AppendBase64},
-    {"binary", [](const std::vector<float>& values,
-                  std::string& json) { AppendJsonIntegers(PackSigns(values, -128), json); }},
-    {"ubinary", [](const std::vector<float>& values, std::string& json) {
-       AppendJsonIntegers(PackSigns(values, 0), json);
-     }}};
+    {"base64", AppendJsonBase64},
+    {"int8", AppendInt8},
+    {"binary",
+     [](const std::vector<float>& values, std::string& json) { AppendSigns(values, 128, json); }},
+    {"ubinary",
+     [](const std::vector<float>& values, std::string& json) { AppendSigns(values, 0, json); }}};
 
 absl::Status AddType(JsonView value, std::vector<const EmbeddingType*>& types) {
   const absl::string_view name =
@@ -61,8 +60,8 @@ absl::Status AddType(JsonView value, std::vector<const EmbeddingType*>& types) {
     types.push_back(&type);
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("embedding_types must be float, base64, binary or ubinary, not ", Quote(name)));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "embedding_types must be float, base64, int8, binary or ubinary, not ", Quote(name)));
 }
 
 absl::Status TypesFromJson(JsonView request, std::vector<const EmbeddingType*>& types) {
@@ -77,21 +76,50 @@ absl::Status TypesFromJson(JsonView request, std::vector<const EmbeddingType*>& 
   return found->ForEach([&types](JsonView value) { return AddType(value, types); });
 }
 
-absl::Status TruncationFromJson(JsonView request, Truncation& truncation) {
+absl::Status CohereTruncationFromJson(JsonView request, Truncation& truncation) {
   std::string word = "END";
   ATTENDANT_RETURN_IF_ERROR(request.Read("truncate", word));
-  truncation = word == "END" ? Truncation::kRight : Truncation::kNone;
-  if (word == "END" || word == "NONE") return absl::OkStatus();
+  constexpr std::pair<absl::string_view, Truncation> kWords[] = {
+      {"START", Truncation::kLeft}, {"END", Truncation::kRight}, {"NONE", Truncation::kNone}};
+  for (const auto& [known, meaning] : kWords) {
+    if (word != known) continue;
+    truncation = meaning;
+    return absl::OkStatus();
+  }
   return absl::InvalidArgumentError(
-      absl::StrCat("truncate must be END or NONE, not ", Quote(word)));
+      absl::StrCat("truncate must be START, END or NONE, not ", Quote(word)));
 }
 
-absl::Status CheckInputType(JsonView request) {
-  constexpr absl::string_view kKnown[] = {"search_document", "search_query", "classification",
-                                          "clustering"};
+// The prompts that an input type stands for: the first one that the model has. Without any of
+// them, searches have no prompt, as in sentence-transformers' encode_query and encode_document, and
+// the other types have the model's default prompt.
+struct InputType {
+  absl::string_view name;
+  std::vector<const char*> prompts;
+  bool is_search = false;
+};
+
+void ChoosePrompt(const InputType& type, const Prompts& prompts, EncodeInput& input) {
+  for (const char* name : type.prompts) {
+    if (!prompts.by_name.contains(name)) continue;
+    input.prompt_name = name;
+    return;
+  }
+  if (type.is_search) input.prompt_name = "";
+}
+
+absl::Status PromptFromJson(JsonView request, const Prompts& prompts, EncodeInput& input) {
+  static const auto& known =
+      *new std::vector<InputType>{{"search_query", {"query"}, true},
+                                  {"search_document", {"document", "passage", "corpus"}, true},
+                                  {"classification", {"classification"}},
+                                  {"clustering", {"clustering"}}};
   std::optional<std::string> type;
   ATTENDANT_RETURN_IF_ERROR(request.Read("input_type", type));
-  if (!type || std::find(std::begin(kKnown), std::end(kKnown), *type) != std::end(kKnown)) {
+  if (!type) return absl::OkStatus();
+  for (const InputType& one : known) {
+    if (one.name != *type) continue;
+    ChoosePrompt(one, prompts, input);
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
@@ -115,8 +143,8 @@ class CohereRun final : public DoorRun {
     input.pooled = true;
     ATTENDANT_RETURN_IF_ERROR(TextsFromJson(request, "texts", limits(), input.sequences));
     ATTENDANT_RETURN_IF_ERROR(TypesFromJson(request, types_));
-    ATTENDANT_RETURN_IF_ERROR(TruncationFromJson(request, input.truncation));
-    ATTENDANT_RETURN_IF_ERROR(CheckInputType(request));
+    ATTENDANT_RETURN_IF_ERROR(CohereTruncationFromJson(request, input.truncation));
+    ATTENDANT_RETURN_IF_ERROR(PromptFromJson(request, model().prompts, input));
     ATTENDANT_RETURN_IF_ERROR(DimensionsFromJson(request, "output_dimension", input.dims));
     return input;
   }
@@ -131,37 +159,34 @@ class CohereRun final : public DoorRun {
     AppendJsonString(AnswerId(call()), json);
     json += ",\"embeddings\":{";
     for (const EmbeddingType* type : types_) AppendType(*type, output, json);
-    int64_t tokens = 0;
-    for (const EncodedSequence& sequence : output.sequences) tokens += sequence.len();
     absl::StrAppend(&json,
                     "},\"meta\":{\"api_version\":{\"version\":\"2\"},\"billed_units\":{"
                     "\"input_tokens\":",
-                    tokens, "}},\"response_type\":\"embeddings_by_type\"}");
+                    output.tokens(), "}},\"response_type\":\"embeddings_by_type\"}");
   }
 
   static void AppendType(const EmbeddingType& type, const EncodeOutput& output, std::string& json) {
-    absl::StrAppend(&json, json.back() == '{' ? "" : ",", "\"", type.name, "\":[");
-    for (const EncodedSequence& sequence : output.sequences) {
-      if (&sequence != &output.sequences.front()) json.push_back(',');
+    absl::StrAppend(&json, json.back() == '{' ? "" : ",", "\"", type.name, "\":");
+    AppendJsonArray(output.sequences, json, [&](const EncodedSequence& sequence) {
       type.append(sequence.result.pooled, json);
-    }
-    json.push_back(']');
+    });
   }
 
   std::vector<const EmbeddingType*> types_;
 };
 
-constexpr char kRequestSchema[] = R"({"type":"object","required":["model","texts"],"properties":{
+constexpr char kCohereRequest[] = R"({"type":"object","required":["model","texts"],"properties":{
 "model":{"type":"string"},"texts":{"type":"array","items":{"type":"string"}},
 "input_type":{"enum":["search_document","search_query","classification","clustering"]},
-"embedding_types":{"type":"array","items":{"enum":["float","base64","binary","ubinary"]}},
-"truncate":{"enum":["END","NONE"],"default":"END"},
+"embedding_types":{"type":"array","items":{"enum":["float","base64","int8","binary","ubinary"]}},
+"truncate":{"enum":["START","END","NONE"],"default":"END"},
 "output_dimension":{"type":"integer","minimum":1}}})";
 
-constexpr char kResponseSchema[] = R"({"type":"object","properties":{"id":{"type":"string"},
+constexpr char kCohereResponse[] = R"({"type":"object","properties":{"id":{"type":"string"},
 "embeddings":{"type":"object","properties":{
 "float":{"type":"array","items":{"type":"array","items":{"type":"number"}}},
 "base64":{"type":"array","items":{"type":"string"}},
+"int8":{"type":"array","items":{"type":"array","items":{"type":"integer"}}},
 "binary":{"type":"array","items":{"type":"array","items":{"type":"integer"}}},
 "ubinary":{"type":"array","items":{"type":"array","items":{"type":"integer"}}}}},
 "meta":{"type":"object"},"response_type":{"const":"embeddings_by_type"}}})";
@@ -187,7 +212,7 @@ std::vector<HttpRoute> CohereRoutes(const DoorDependencies& dependencies) {
                           StartDoorRun<CohereRun>(dependencies, Method::kCohereEmbed,
                                                   std::move(exchange));
                         },
-                        {"Cohere: embeddings of texts", kRequestSchema, kResponseSchema})};
+                        {"Cohere: embeddings of texts", kCohereRequest, kCohereResponse})};
 }
 
 }  // namespace attendant

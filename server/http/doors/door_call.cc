@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/http/doors/door_call.h"
 
-#include <set>
-
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "server/http/json/json_writer.h"
+#include "server/requests/formats/number_format.h"
+#include "server/requests/only_model.h"
 
 namespace attendant {
 namespace {
@@ -44,14 +45,7 @@ absl::StatusOr<HttpCallOptions> OptionsFromHeaders(const HttpHeaders& header, ab
 
 absl::StatusOr<std::string> ModelFromHeaders(const HttpHeaders& header,
                                              const ModelRegistry& models) {
-  if (const auto named = header("x-model")) return std::string(named->substr(0, kMaxIdBytes));
-  std::set<std::string> names;
-  for (const ModelStatus& status : models.List()) {
-    if (!status.is_module) names.insert(status.name);
-  }
-  if (names.size() == 1) return *names.begin();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the server has ", names.size(), " models: name one in the header x-model"));
+  return NamedOrOnlyModel(header(kModelHeader), models);
 }
 
 absl::StatusOr<EncodeInput> DoorRun::FromMessage() {
@@ -62,9 +56,7 @@ absl::StatusOr<EncodeInput> DoorRun::FromMessage() {
 }
 
 void DoorRun::ToMessage(EncodeOutput& output) {
-  response_.content_type = kJsonType;
-  response_.compressible = compressible();
-  ToJson(output, response_.body);
+  ToJson(output, StartJson(response_, compressible()));
 }
 
 absl::StatusOr<std::shared_ptr<EncoderModel>> DoorRun::FindModel() {
@@ -72,7 +64,7 @@ absl::StatusOr<std::shared_ptr<EncoderModel>> DoorRun::FindModel() {
   return dependencies().models.Find(call().model);
 }
 
-int64_t DoorRun::TextBytes(const EncodeOutput& output) const {
+int64_t FloatTextBytes(const EncodeOutput& output) {
   constexpr auto kValueBytes = static_cast<int64_t>(sizeof(float));
   return output.response_bytes / kValueBytes * (kJsonFloatBytes - kValueBytes);
 }
@@ -98,6 +90,12 @@ void EndSmall(const DoorDependencies& dependencies, std::unique_ptr<HttpExchange
   EndExchange(std::move(exchange), status);
 }
 
+void AppendJsonBase64(const std::vector<float>& values, std::string& json) {
+  std::string bytes;
+  AppendValues(values, NumberFormat::kF32, bytes);
+  absl::StrAppend(&json, "\"", absl::Base64Escape(bytes), "\"");
+}
+
 std::function<void(std::unique_ptr<HttpExchange>)> Small(const DoorDependencies& dependencies,
                                                          SmallHandler handler) {
   return [&dependencies, handler = std::move(handler)](std::unique_ptr<HttpExchange> exchange) {
@@ -106,6 +104,12 @@ std::function<void(std::unique_ptr<HttpExchange>)> Small(const DoorDependencies&
     const absl::Status status = handler(*exchange, exchange->response.body);
     EndSmall(dependencies, std::move(exchange), status);
   };
+}
+
+std::string& StartJson(HttpResponse& response, bool compressible) {
+  response.content_type = kJsonType;
+  response.compressible = compressible;
+  return response.body;
 }
 
 }  // namespace attendant

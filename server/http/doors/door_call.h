@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -18,17 +19,17 @@
 #include "server/requests/encode_run.h"
 #include "server/threads/steady_time.h"
 
-// What the JSON protocols share. Each is a file that makes its routes.
+// The parts that the JSON protocols share. Each protocol is a file that makes its routes.
 namespace attendant {
 
-// What the requests of doors use. It outlives all of them.
+// The dependencies of the requests of doors. They outlive all requests.
 struct DoorDependencies {
   const EncodeDependencies& encode;
   std::string version;
   int64_t max_request_bytes = 0;  // of a body, inflated
 };
 
-// What the headers of a request say: x-request-timeout-ms, x-request-priority.
+// The headers of a request: x-request-timeout-ms, x-request-priority.
 struct HttpCallOptions {
   absl::Time deadline = absl::InfiniteFuture();
   int priority = 0;
@@ -36,10 +37,12 @@ struct HttpCallOptions {
 // INVALID_ARGUMENT names the header.
 absl::StatusOr<HttpCallOptions> OptionsFromHeaders(const HttpHeaders& header, absl::Time now);
 
-// The model of a request that names none in its message: what the header x-model says, else the
-// only one there is. INVALID_ARGUMENT: there are several.
+// NamedOrOnlyModel by a request's headers.
 absl::StatusOr<std::string> ModelFromHeaders(const HttpHeaders& header,
                                              const ModelRegistry& models);
+
+// The bytes of floats as JSON, beyond their bytes in `output`.
+int64_t FloatTextBytes(const EncodeOutput& output);
 
 // An encode request of a door. Derived classes translate: FromJson and ToJson.
 class DoorRun : public EncodeRun {
@@ -54,8 +57,7 @@ class DoorRun : public EncodeRun {
 
   // Whether gzip makes the answer smaller.
   virtual bool compressible() const { return true; }
-  // Floats as text.
-  int64_t TextBytes(const EncodeOutput& output) const override;
+  int64_t TextBytes(const EncodeOutput& output) const override { return FloatTextBytes(output); }
 
  private:
   absl::StatusOr<EncodeInput> FromMessage() final;
@@ -74,6 +76,12 @@ RequestCall MakeRequestCall(Method method, std::unique_ptr<RequestMessage> messa
 // Ends an exchange that no run ends: counts and logs it.
 void EndSmall(const DoorDependencies& dependencies, std::unique_ptr<HttpExchange> exchange,
               const absl::Status& status);
+
+// Makes `response` one of JSON, and returns its body. `compressible`: gzip makes it smaller.
+std::string& StartJson(HttpResponse& response, bool compressible = true);
+
+// The values' bytes as f32, in base64 and quotes.
+void AppendJsonBase64(const std::vector<float>& values, std::string& json);
 
 // Starts a run of type Run, which is made of dependencies, call, priority and response.
 // `model` as JsonMessage takes it.

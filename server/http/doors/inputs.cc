@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
+#include "server/requests/ranking.h"
 
 namespace attendant {
 namespace {
@@ -64,6 +65,31 @@ absl::Status ElementFromJson(absl::string_view field, JsonView element, bool ids
   return WrongJsonType(where, ids_too ? "a string or an array of token ids" : "a string", element);
 }
 
+// A text, or one or two texts in an array.
+absl::Status TextOrPairFromJson(absl::string_view where, JsonView value, Sequences& sequences) {
+  if (value.kind() == Kind::kString) {
+    sequences.emplace_back(std::string(value.String()));
+    return absl::OkStatus();
+  }
+  constexpr char kExpected[] = "a string, or an array of one or two strings";
+  if (value.kind() != Kind::kArray || value.size() < 1 || value.size() > 2) {
+    return WrongJsonType(where, kExpected, value);
+  }
+  std::vector<std::string> texts;
+  ATTENDANT_RETURN_IF_ERROR(value.ForEach([&](JsonView text) {
+    if (text.kind() != Kind::kString) return WrongJsonType(where, kExpected, text);
+    texts.emplace_back(text.String());
+    return absl::OkStatus();
+  }));
+  if (texts.size() == 1) {
+    sequences.emplace_back(std::move(texts[0]));
+  } else {
+    sequences.emplace_back(TextPair{.first = std::make_shared<const std::string>(texts[0]),
+                                    .second = std::move(texts[1])});
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status SequencesFromJson(JsonView request, absl::string_view field,
@@ -86,6 +112,17 @@ absl::Status TextsFromJson(JsonView request, absl::string_view field, const Enco
       [&](JsonView element) { return ElementFromJson(field, element, false, sequences); });
 }
 
+absl::Status TextsOrPairsFromJson(JsonView request, absl::string_view field,
+                                  const EncodeLimits& limits, Sequences& sequences, bool& many) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonView value, Required(request, field));
+  many = value.kind() == Kind::kArray && KindOfFirst(value) == Kind::kArray;
+  if (!many) return TextOrPairFromJson(field, value, sequences);
+  ATTENDANT_RETURN_IF_ERROR(CheckCount(field, value.size(), limits));
+  return value.ForEach([&](JsonView element) {
+    return TextOrPairFromJson(absl::StrCat(field, "[", sequences.size(), "]"), element, sequences);
+  });
+}
+
 absl::Status PairsFromJson(JsonView request, absl::string_view query, absl::string_view texts,
                            const EncodeLimits& limits, Sequences& sequences) {
   ATTENDANT_ASSIGN_OR_RETURN(const JsonView first, Required(request, query));
@@ -94,11 +131,7 @@ absl::Status PairsFromJson(JsonView request, absl::string_view query, absl::stri
   if (value.kind() != Kind::kArray) return WrongJsonType(texts, "an array", value);
   ATTENDANT_RETURN_IF_ERROR(CheckCount(texts, value.size(), limits));
   const auto shared = std::make_shared<const std::string>(first.String());
-  if (static_cast<int64_t>(shared->size()) > kMaxQueryBytes / static_cast<int64_t>(value.size())) {
-    return absl::InvalidArgumentError(absl::StrCat(query, " has ", shared->size(), " bytes for ",
-                                                   value.size(), " texts, the limit is ",
-                                                   kMaxQueryBytes, " for all together"));
-  }
+  ATTENDANT_RETURN_IF_ERROR(CheckQuery(query, *shared, static_cast<int64_t>(value.size())));
   return value.ForEach([&](JsonView element) {
     const std::optional<JsonView> text =
         element.kind() == Kind::kObject ? element.Find("text") : element;

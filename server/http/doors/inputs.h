@@ -23,10 +23,13 @@ absl::Status SequencesFromJson(JsonView request, absl::string_view field,
 absl::Status TextsFromJson(JsonView request, absl::string_view field, const EncodeLimits& limits,
                            Sequences& sequences);
 
+// A text, a pair of texts, or a list of these, which `many` tells: "a", ["a"] and ["a", "b"] are
+// one input, [["a"], ["b", "c"]] are two.
+absl::Status TextsOrPairsFromJson(JsonView request, absl::string_view field,
+                                  const EncodeLimits& limits, Sequences& sequences, bool& many);
+
 // A query, and a list of texts or of objects with a field `text`: a pair of each text with the
-// query. INVALID_ARGUMENT also when the query, once for each text, has more than kMaxQueryBytes: it
-// is tokenized so often.
-inline constexpr int64_t kMaxQueryBytes = int64_t{4} << 20;
+// query. INVALID_ARGUMENT also as CheckQuery says.
 absl::Status PairsFromJson(JsonView request, absl::string_view query, absl::string_view texts,
                            const EncodeLimits& limits, Sequences& sequences);
 

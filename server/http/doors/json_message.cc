@@ -28,11 +28,13 @@ JsonMessage::JsonMessage(HttpBody body, std::string model)
       wire_bytes_(static_cast<int64_t>(body_.bytes.size())),
       model_(std::move(model)) {}
 
-absl::StatusOr<int64_t> JsonMessage::Scan() {
-  ATTENDANT_ASSIGN_OR_RETURN(text_bytes_, InflatedBytes(body_));
-  if (!body_.gzip) return JsonText::MemoryBytes(body_.bytes);
-  return text_bytes_ + JsonText::MostMemoryBytes(text_bytes_);
+absl::StatusOr<int64_t> ScanJsonBody(const HttpBody& body, int64_t& text_bytes) {
+  ATTENDANT_ASSIGN_OR_RETURN(text_bytes, InflatedBytes(body));
+  if (!body.gzip) return JsonText::MemoryBytes(body.bytes);
+  return text_bytes + JsonText::MostMemoryBytes(text_bytes);
 }
+
+absl::StatusOr<int64_t> JsonMessage::Scan() { return ScanJsonBody(body_, text_bytes_); }
 
 absl::Status JsonMessage::Parse() {
   ATTENDANT_ASSIGN_OR_RETURN(std::string text, TakeText(body_, text_bytes_));

@@ -24,6 +24,9 @@ absl::StatusOr<int64_t> InflatedBytes(const HttpBody& body);
 // Takes the body, and inflates it. REQUIRES: InflatedBytes returned `bytes`.
 absl::StatusOr<std::string> TakeText(HttpBody& body, int64_t bytes);
 
+// RequestMessage::Scan of a body that is JSON. `text_bytes`: its size, inflated.
+absl::StatusOr<int64_t> ScanJsonBody(const HttpBody& body, int64_t& text_bytes);
+
 // A JSON object as the message of a request.
 class JsonMessage final : public RequestMessage {
  public:

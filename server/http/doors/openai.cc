@@ -5,14 +5,12 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "server/http/doors/inputs.h"
 #include "server/http/json/json_writer.h"
-#include "server/requests/number_format.h"
 
 namespace attendant {
 namespace {
@@ -56,7 +54,7 @@ absl::Status Base64FromJson(JsonView request, bool& base64) {
       absl::StrCat("encoding_format must be float or base64, not ", Quote(format)));
 }
 
-absl::Status TruncationFromJson(JsonView request, Truncation& truncation) {
+absl::Status OpenAiTruncationFromJson(JsonView request, Truncation& truncation) {
   std::optional<int64_t> tokens;
   ATTENDANT_RETURN_IF_ERROR(request.Read("truncate_prompt_tokens", tokens));
   truncation = tokens ? Truncation::kRight : Truncation::kNone;
@@ -76,20 +74,19 @@ class EmbeddingsRun final : public DoorRun {
     ATTENDANT_RETURN_IF_ERROR(SequencesFromJson(request, "input", limits(), input.sequences));
     ATTENDANT_RETURN_IF_ERROR(Base64FromJson(request, base64_));
     ATTENDANT_RETURN_IF_ERROR(DimensionsFromJson(request, "dimensions", input.dims));
-    ATTENDANT_RETURN_IF_ERROR(TruncationFromJson(request, input.truncation));
+    ATTENDANT_RETURN_IF_ERROR(OpenAiTruncationFromJson(request, input.truncation));
     return input;
   }
 
   void ToJson(EncodeOutput& output, std::string& json) override {
     json = "{\"object\":\"list\",\"data\":[";
-    int64_t tokens = 0;
+    const int64_t tokens = output.tokens();
     for (size_t i = 0; i < output.sequences.size(); ++i) {
       const EncodedSequence& sequence = output.sequences[i];
       absl::StrAppend(&json, i == 0 ? "" : ",", "{\"object\":\"embedding\",\"index\":", i,
                       ",\"embedding\":");
       AppendEmbedding(sequence.result.pooled, json);
       json.push_back('}');
-      tokens += sequence.len();
     }
     json += "],\"model\":";
     AppendJsonString(call().model, json);
@@ -98,10 +95,7 @@ class EmbeddingsRun final : public DoorRun {
   }
 
   void AppendEmbedding(const std::vector<float>& values, std::string& json) const {
-    if (!base64_) return AppendJsonFloats(values, json);
-    std::string bytes;
-    AppendValues(values, NumberFormat::kF32, bytes);
-    absl::StrAppend(&json, "\"", absl::Base64Escape(bytes), "\"");
+    base64_ ? AppendJsonBase64(values, json) : AppendJsonFloats(values, json);
   }
 
   bool compressible() const override { return !base64_; }
@@ -143,7 +137,7 @@ absl::Status DescribeModel(const ModelRegistry& models, const std::string& name,
   return absl::OkStatus();
 }
 
-constexpr char kRequestSchema[] = R"({"type":"object","required":["input","model"],"properties":{
+constexpr char kOpenAiRequest[] = R"({"type":"object","required":["input","model"],"properties":{
 "input":{"oneOf":[{"type":"string"},{"type":"array","items":{"type":"string"}},
 {"type":"array","items":{"type":"integer"}},
 {"type":"array","items":{"type":"array","items":{"type":"integer"}}}]},
@@ -151,7 +145,7 @@ constexpr char kRequestSchema[] = R"({"type":"object","required":["input","model
 "dimensions":{"type":"integer","minimum":1},"user":{"type":"string"},
 "truncate_prompt_tokens":{"type":"integer","enum":[-1]}}})";
 
-constexpr char kResponseSchema[] = R"({"type":"object","properties":{"object":{"const":"list"},
+constexpr char kOpenAiResponse[] = R"({"type":"object","properties":{"object":{"const":"list"},
 "data":{"type":"array","items":{"type":"object","properties":{"object":{"const":"embedding"},
 "index":{"type":"integer"},"embedding":{"oneOf":[{"type":"array","items":{"type":"number"}},
 {"type":"string","contentEncoding":"base64"}]}}}},"model":{"type":"string"},
@@ -169,7 +163,7 @@ std::vector<HttpRoute> OpenAiRoutes(const DoorDependencies& dependencies) {
                       StartDoorRun<EmbeddingsRun>(dependencies, Method::kOpenAiEmbeddings,
                                                   std::move(exchange));
                     },
-                    {"OpenAI: embeddings of texts or token ids", kRequestSchema, kResponseSchema}),
+                    {"OpenAI: embeddings of texts or token ids", kOpenAiRequest, kOpenAiResponse}),
       MakeHttpRoute("GET", "/v1/models", MethodGroup::kRead, OpenAiError,
                     Small(dependencies,
                           [&models, created](const HttpExchange&, std::string& json) {

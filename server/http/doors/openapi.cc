@@ -13,7 +13,7 @@
 namespace attendant {
 namespace {
 
-std::string Quoted(absl::string_view text) {
+std::string QuotedJson(absl::string_view text) {
   std::string json;
   AppendJsonString(text, json);
   return json;
@@ -25,7 +25,7 @@ std::string Parameters(const HttpRoute& route) {
   for (absl::string_view segment : absl::StrSplit(route.path, '/')) {
     if (!absl::StartsWith(segment, "{")) continue;
     absl::StrAppend(&json, json.empty() ? "" : ",",
-                    "{\"name\":", Quoted(segment.substr(1, segment.size() - 2)),
+                    "{\"name\":", QuotedJson(segment.substr(1, segment.size() - 2)),
                     R"(,"in":"path","required":true,"schema":{"type":"string"}})");
   }
   return json;
@@ -36,9 +36,9 @@ std::string Content(absl::string_view schema) {
 }
 
 void AppendOperation(const HttpRoute& route, std::string& json) {
-  absl::StrAppend(&json, Quoted(absl::AsciiStrToLower(route.method)),
-                  ":{\"summary\":", Quoted(route.doc.summary),
-                  ",\"operationId\":", Quoted(route.call.name), ",\"parameters\":[",
+  absl::StrAppend(&json, QuotedJson(absl::AsciiStrToLower(route.method)),
+                  ":{\"summary\":", QuotedJson(route.doc.summary),
+                  ",\"operationId\":", QuotedJson(route.call.name), ",\"parameters\":[",
                   Parameters(route), "]");
   if (!route.doc.request.empty()) {
     absl::StrAppend(&json, R"(,"requestBody":{"required":true,)", Content(route.doc.request), "}");
@@ -55,11 +55,13 @@ void AppendOperation(const HttpRoute& route, std::string& json) {
 
 std::string OpenApiDocument(std::span<const HttpRoute> routes, absl::string_view version) {
   std::map<absl::string_view, std::vector<const HttpRoute*>> paths;
-  for (const HttpRoute& route : routes) paths[route.path].push_back(&route);
+  for (const HttpRoute& route : routes) {
+    if (!route.doc.summary.empty()) paths[route.path].push_back(&route);
+  }
   std::string json = absl::StrCat(R"({"openapi":"3.1.0","info":{"title":"Attendant","version":)",
-                                  Quoted(version), R"(},"paths":{)");
+                                  QuotedJson(version), R"(},"paths":{)");
   for (const auto& [path, operations] : paths) {
-    absl::StrAppend(&json, json.back() == '{' ? "" : ",", Quoted(path), ":{");
+    absl::StrAppend(&json, json.back() == '{' ? "" : ",", QuotedJson(path), ":{");
     for (const HttpRoute* route : operations) {
       if (route != operations.front()) json.push_back(',');
       AppendOperation(*route, json);

@@ -8,8 +8,8 @@
 #include "kernels/core/status_macros.h"
 #include "server/http/doors/cohere.h"
 #include "server/http/doors/inputs.h"
-#include "server/http/doors/ranking.h"
 #include "server/http/json/json_writer.h"
+#include "server/requests/ranking.h"
 
 namespace attendant {
 namespace {
@@ -35,6 +35,10 @@ class RerankRun final : public DoorRun {
     return input;
   }
 
+  int64_t TextBytes(const EncodeOutput& output) const override {
+    return DoorRun::TextBytes(output) + JsonStringBytes(documents_);
+  }
+
   void ToJson(EncodeOutput& output, std::string& json) override {
     json = "{\"id\":";
     AppendJsonString(AnswerId(call()), json);
@@ -54,9 +58,7 @@ class RerankRun final : public DoorRun {
       }
       json += "}";
     }
-    int64_t tokens = 0;
-    for (const EncodedSequence& sequence : output.sequences) tokens += sequence.len();
-    absl::StrAppend(&json, "],\"usage\":{\"total_tokens\":", tokens,
+    absl::StrAppend(&json, "],\"usage\":{\"total_tokens\":", output.tokens(),
                     "},\"meta\":{\"api_version\":{\"version\":\"2\"},\"billed_units\":{"
                     "\"search_units\":1}}}");
   }
@@ -65,14 +67,14 @@ class RerankRun final : public DoorRun {
   std::vector<std::string> documents_;  // empty: not asked for
 };
 
-constexpr char kRequestSchema[] =
+constexpr char kRerankRequest[] =
     R"({"type":"object","required":["model","query","documents"],"properties":{
 "model":{"type":"string"},"query":{"type":"string"},
 "documents":{"type":"array","items":{"oneOf":[{"type":"string"},{"type":"object",
 "required":["text"],"properties":{"text":{"type":"string"}}}]}},
 "top_n":{"type":"integer","minimum":1},"return_documents":{"type":"boolean","default":false}}})";
 
-constexpr char kResponseSchema[] = R"({"type":"object","properties":{"id":{"type":"string"},
+constexpr char kRerankResponse[] = R"({"type":"object","properties":{"id":{"type":"string"},
 "model":{"type":"string"},"results":{"type":"array","items":{"type":"object","properties":{
 "index":{"type":"integer"},"relevance_score":{"type":"number"},
 "document":{"type":"object","properties":{"text":{"type":"string"}}}}}},
@@ -90,7 +92,7 @@ std::vector<HttpRoute> RerankRoutes(const DoorDependencies& dependencies) {
                         StartDoorRun<RerankRun>(dependencies, Method::kRerank, std::move(exchange));
                       },
                       {absl::StrCat(whose, ": documents by how well they answer a query"),
-                       kRequestSchema, kResponseSchema}));
+                       kRerankRequest, kRerankResponse}));
   }
   return routes;
 }

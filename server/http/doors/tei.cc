@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "server/batching/batcher.h"
@@ -28,56 +29,39 @@ absl::string_view ErrorTypeOf(int code) {
   }
 }
 
-// [embed(sequence), ...]
-template <typename Append>
-void AppendEach(const EncodeOutput& output, std::string& json, Append append) {
-  json.push_back('[');
-  for (const EncodedSequence& sequence : output.sequences) {
-    if (&sequence != &output.sequences.front()) json.push_back(',');
-    append(sequence);
-  }
-  json.push_back(']');
-}
-
-class EmbedRun final : public DoorRun {
+class EmbedTranslation final : public TeiTranslation {
  public:
-  using DoorRun::DoorRun;
-
- private:
-  absl::StatusOr<EncodeInput> FromJson(JsonView request) override {
+  absl::StatusOr<EncodeInput> FromJson(JsonView request, const EncodeLimits& limits) override {
     EncodeInput input;
     input.pooled = true;
     input.normalize = true;
-    ATTENDANT_RETURN_IF_ERROR(TeiTruncationFromJson(request, input.truncation));
-    ATTENDANT_RETURN_IF_ERROR(SequencesFromJson(request, "inputs", limits(), input.sequences));
+    ATTENDANT_RETURN_IF_ERROR(TeiOptionsFromJson(request, input));
+    ATTENDANT_RETURN_IF_ERROR(SequencesFromJson(request, "inputs", limits, input.sequences));
     ATTENDANT_RETURN_IF_ERROR(DimensionsFromJson(request, "dimensions", input.dims));
     ATTENDANT_RETURN_IF_ERROR(request.Read("normalize", input.normalize));
     return input;
   }
 
   void ToJson(EncodeOutput& output, std::string& json) override {
-    AppendEach(output, json, [&json](const EncodedSequence& sequence) {
+    AppendJsonArray(output.sequences, json, [&json](const EncodedSequence& sequence) {
       AppendJsonFloats(sequence.result.pooled, json);
     });
   }
 };
 
-class EmbedAllRun final : public DoorRun {
+class EmbedAllTranslation final : public TeiTranslation {
  public:
-  using DoorRun::DoorRun;
-
- private:
-  absl::StatusOr<EncodeInput> FromJson(JsonView request) override {
+  absl::StatusOr<EncodeInput> FromJson(JsonView request, const EncodeLimits& limits) override {
     EncodeInput input;
     input.last_hidden_state = true;
-    ATTENDANT_RETURN_IF_ERROR(TeiTruncationFromJson(request, input.truncation));
-    ATTENDANT_RETURN_IF_ERROR(SequencesFromJson(request, "inputs", limits(), input.sequences));
+    ATTENDANT_RETURN_IF_ERROR(TeiOptionsFromJson(request, input));
+    ATTENDANT_RETURN_IF_ERROR(SequencesFromJson(request, "inputs", limits, input.sequences));
     return input;
   }
 
   void ToJson(EncodeOutput& output, std::string& json) override {
     const auto hidden = static_cast<size_t>(output.layers.hidden);
-    AppendEach(output, json, [&json, hidden](const EncodedSequence& sequence) {
+    AppendJsonArray(output.sequences, json, [&json, hidden](const EncodedSequence& sequence) {
       const std::span<const float> states = sequence.result.last_hidden_state;
       json.push_back('[');
       for (size_t i = 0; i < states.size(); i += hidden) {
@@ -90,12 +74,9 @@ class EmbedAllRun final : public DoorRun {
 };
 
 // The first sequence against each of the others.
-class SimilarityRun final : public DoorRun {
+class SimilarityTranslation final : public TeiTranslation {
  public:
-  using DoorRun::DoorRun;
-
- private:
-  absl::StatusOr<EncodeInput> FromJson(JsonView request) override {
+  absl::StatusOr<EncodeInput> FromJson(JsonView request, const EncodeLimits& limits) override {
     EncodeInput input;
     input.pooled = true;
     input.normalize = true;
@@ -108,11 +89,11 @@ class SimilarityRun final : public DoorRun {
     ATTENDANT_RETURN_IF_ERROR(inputs->Read("source_sentence", source));
     if (!source) return absl::InvalidArgumentError("source_sentence is missing");
     input.sequences.emplace_back(*std::move(source));
-    ATTENDANT_RETURN_IF_ERROR(TextsFromJson(*inputs, "sentences", limits(), input.sequences));
+    ATTENDANT_RETURN_IF_ERROR(TextsFromJson(*inputs, "sentences", limits, input.sequences));
     input.truncation = Truncation::kNone;
     const std::optional<JsonView> parameters = request.Find("parameters");
     if (parameters) {
-      ATTENDANT_RETURN_IF_ERROR(TeiTruncationFromJson(*parameters, input.truncation));
+      ATTENDANT_RETURN_IF_ERROR(TeiOptionsFromJson(*parameters, input));
     }
     return input;
   }
@@ -128,19 +109,13 @@ class SimilarityRun final : public DoorRun {
   }
 };
 
-absl::string_view PoolingName(Pooling pooling) {
-  switch (pooling) {
-    case Pooling::kCls:
-      return "cls";
-    case Pooling::kMax:
-      return "max";
-    case Pooling::kLast:
-      return "last_token";
-    case Pooling::kMean:
-    case Pooling::kNone:
-      break;
-  }
-  return "mean";
+std::unique_ptr<TeiTranslation> NewEmbedAll() { return std::make_unique<EmbedAllTranslation>(); }
+
+// TEI's word for the last token differs from sentence-transformers'.
+std::string PoolingNames(const std::vector<Pooling>& poolings) {
+  return absl::StrJoin(poolings, "+", [](std::string* names, Pooling pooling) {
+    absl::StrAppend(names, pooling == Pooling::kLast ? "last_token" : PoolingName(pooling));
+  });
 }
 
 absl::Status Info(const DoorDependencies& dependencies, const HttpExchange& exchange,
@@ -153,7 +128,7 @@ absl::Status Info(const DoorDependencies& dependencies, const HttpExchange& exch
   AppendJsonString(name, json);
   absl::StrAppend(
       &json, ",\"model_sha\":null,\"model_dtype\":\"", DTypeName(model->encoder->info().dtype),
-      "\",\"model_type\":{\"embedding\":{\"pooling\":\"", PoolingName(model->sentence.pooling),
+      "\",\"model_type\":{\"embedding\":{\"pooling\":\"", PoolingNames(model->sentence.poolings),
       "\"}},\"max_concurrent_requests\":", batcher.max_queued_requests,
       ",\"max_input_length\":", model->sentence.max_text_tokens,
       ",\"max_batch_tokens\":", batcher.max_batch_tokens,
@@ -168,14 +143,17 @@ constexpr char kEmbedSchema[] = R"({"type":"object","required":["inputs"],"prope
 "inputs":{"oneOf":[{"type":"string"},{"type":"array","items":{"type":"string"}},
 {"type":"array","items":{"type":"integer"}},
 {"type":"array","items":{"type":"array","items":{"type":"integer"}}}]},
-"truncate":{"type":"boolean","default":false},"truncation_direction":{"enum":["right","Right"]},
+"truncate":{"type":"boolean","default":false},
+"truncation_direction":{"enum":["left","Left","right","Right"]},
+"prompt_name":{"type":"string"},
 "normalize":{"type":"boolean","default":true},"dimensions":{"type":"integer","minimum":1}}})";
 
 constexpr char kSimilaritySchema[] = R"({"type":"object","required":["inputs"],"properties":{
 "inputs":{"type":"object","required":["source_sentence","sentences"],"properties":{
 "source_sentence":{"type":"string"},"sentences":{"type":"array","items":{"type":"string"}}}},
 "parameters":{"type":"object","properties":{"truncate":{"type":"boolean"},
-"truncation_direction":{"enum":["right","Right"]}}}}})";
+"truncation_direction":{"enum":["left","Left","right","Right"]},
+"prompt_name":{"type":"string"}}}}})";
 
 constexpr char kVectors[] =
     R"({"type":"array","items":{"type":"array","items":{"type":"number"}}})";
@@ -183,6 +161,11 @@ constexpr char kVectorsOfTokens[] = R"({"type":"array","items":{"type":"array",
 "items":{"type":"array","items":{"type":"number"}}}})";
 
 }  // namespace
+
+std::unique_ptr<TeiTranslation> NewTeiEmbed() { return std::make_unique<EmbedTranslation>(); }
+std::unique_ptr<TeiTranslation> NewTeiSimilarity() {
+  return std::make_unique<SimilarityTranslation>();
+}
 
 HttpResponse TeiError(const HttpFailure& failure) {
   HttpResponse response{.code = failure.code, .content_type = "application/json"};
@@ -192,36 +175,41 @@ HttpResponse TeiError(const HttpFailure& failure) {
   return response;
 }
 
-absl::Status TeiTruncationFromJson(JsonView request, Truncation& truncation) {
+absl::Status TeiOptionsFromJson(JsonView request, EncodeInput& input) {
   bool truncate = false;
   ATTENDANT_RETURN_IF_ERROR(request.Read("truncate", truncate));
-  truncation = truncate ? Truncation::kRight : Truncation::kNone;
   std::string direction = "right";
   ATTENDANT_RETURN_IF_ERROR(request.Read("truncation_direction", direction));
-  if (!absl::EqualsIgnoreCase(direction, "right")) {
+  const bool left = absl::EqualsIgnoreCase(direction, "left");
+  if (!left && !absl::EqualsIgnoreCase(direction, "right")) {
     return absl::InvalidArgumentError(
-        absl::StrCat("truncation_direction must be right, not ", Quote(direction)));
+        absl::StrCat("truncation_direction must be left or right, not ", Quote(direction)));
   }
-  if (!request.Find("prompt_name")) return absl::OkStatus();
-  return absl::InvalidArgumentError("prompt_name is not supported: put the prompt into the text");
+  input.truncation = !truncate ? Truncation::kNone : left ? Truncation::kLeft : Truncation::kRight;
+  return request.Read("prompt_name", input.prompt_name);
 }
 
 std::vector<HttpRoute> TeiRoutes(const DoorDependencies& dependencies) {
   std::vector<HttpRoute> routes = {
-      TeiRoute<EmbedRun>(dependencies, "/embed", Method::kTeiEmbed,
-                         {"TEI: embeddings of texts or token ids", kEmbedSchema, kVectors}),
-      TeiRoute<EmbedAllRun>(dependencies, "/embed_all", Method::kTeiEmbedAll,
-                            {"TEI: an embedding of each token", kEmbedSchema, kVectorsOfTokens}),
-      TeiRoute<SimilarityRun>(dependencies, "/similarity", Method::kTeiSimilarity,
-                              {"TEI: cosine similarities of one sentence to others",
-                               kSimilaritySchema, R"({"type":"array","items":{"type":"number"}})"}),
-      TeiTokenizeRoute(dependencies),
+      TeiRoute<FixedTeiRun<NewTeiEmbed>>(
+          dependencies, "/embed", Method::kTeiEmbed,
+          {"TEI: embeddings of texts or token ids", kEmbedSchema, kVectors}),
+      TeiRoute<FixedTeiRun<NewEmbedAll>>(
+          dependencies, "/embed_all", Method::kTeiEmbedAll,
+          {"TEI: an embedding of each token", kEmbedSchema, kVectorsOfTokens}),
+      TeiRoute<FixedTeiRun<NewTeiSimilarity>>(
+          dependencies, "/similarity", Method::kTeiSimilarity,
+          {"TEI: cosine similarities of one sentence to others", kSimilaritySchema,
+           R"({"type":"array","items":{"type":"number"}})"}),
+      TeiRootRoute(dependencies),
+      TeiSparseRoute(dependencies),
       MakeHttpRoute("GET", "/info", MethodGroup::kRead, TeiError,
                     Small(dependencies,
                           [&dependencies](const HttpExchange& exchange, std::string& json) {
                             return Info(dependencies, exchange, json);
                           }),
                     {"TEI: the model and the limits", "", R"({"type":"object"})"})};
+  for (HttpRoute& route : TeiTokenizeRoutes(dependencies)) routes.push_back(std::move(route));
   for (HttpRoute& route : TeiScoreRoutes(dependencies)) routes.push_back(std::move(route));
   return routes;
 }

@@ -8,7 +8,7 @@
 
 namespace attendant {
 
-// text-embeddings-inference's /embed, /embed_all, /similarity, /tokenize and /info. Requests name
+// The paths of text-embeddings-inference: /, /embed, /rerank, /info and so on. Requests name
 // no model: the header x-model does where the server has several. `dependencies` must outlive the
 // routes.
 std::vector<HttpRoute> TeiRoutes(const DoorDependencies& dependencies);

@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "server/http/doors/door_call.h"
 #include "server/http/http_types.h"
 #include "server/http/json/json_view.h"
+#include "server/limits/limits.h"
+#include "server/models/encoder_model.h"
 #include "server/requests/encode_types.h"
 
 namespace attendant {
@@ -12,9 +21,58 @@ namespace attendant {
 // {"error": .., "error_type": ..}
 HttpResponse TeiError(const HttpFailure& failure);
 
-// Reads truncate and truncation_direction. INVALID_ARGUMENT also for what the server does not have:
-// cutting on the left, and prompts.
-absl::Status TeiTruncationFromJson(JsonView request, Truncation& truncation);
+// Reads truncate, truncation_direction and prompt_name.
+absl::Status TeiOptionsFromJson(JsonView request, EncodeInput& input);
+
+// The request and the answer of one path. An object serves one request.
+class TeiTranslation {
+ public:
+  virtual ~TeiTranslation() = default;
+
+  // As DoorRun says.
+  virtual absl::StatusOr<EncodeInput> FromJson(JsonView request, const EncodeLimits& limits) = 0;
+  virtual void ToJson(EncodeOutput& output, std::string& json) = 0;
+  virtual int64_t TextBytes(const EncodeOutput& output) const { return FloatTextBytes(output); }
+};
+
+std::unique_ptr<TeiTranslation> NewTeiEmbed();
+std::unique_ptr<TeiTranslation> NewTeiSimilarity();
+std::unique_ptr<TeiTranslation> NewTeiEmbedSparse();
+std::unique_ptr<TeiTranslation> NewTeiRerank();
+// `model`, whose labels it names, must outlive it.
+std::unique_ptr<TeiTranslation> NewTeiPredict(const EncoderModel& model);
+
+// A request that a translation answers. Derived classes choose it.
+class TeiRun : public DoorRun {
+ public:
+  using DoorRun::DoorRun;
+
+ protected:
+  // REQUIRES: model() may be called.
+  virtual std::unique_ptr<TeiTranslation> Choose(JsonView request) = 0;
+
+ private:
+  absl::StatusOr<EncodeInput> FromJson(JsonView request) final {
+    translation_ = Choose(request);
+    return translation_->FromJson(request, limits());
+  }
+  void ToJson(EncodeOutput& output, std::string& json) final { translation_->ToJson(output, json); }
+  int64_t TextBytes(const EncodeOutput& output) const final {
+    return translation_->TextBytes(output);
+  }
+
+  std::unique_ptr<TeiTranslation> translation_;  // set by FromJson
+};
+
+// A request of a path that has one translation.
+template <std::unique_ptr<TeiTranslation> (*kNew)()>
+class FixedTeiRun final : public TeiRun {
+ public:
+  using TeiRun::TeiRun;
+
+ private:
+  std::unique_ptr<TeiTranslation> Choose(JsonView /*request*/) override { return kNew(); }
+};
 
 // A route for requests that a run of type Run answers.
 template <typename Run>
@@ -28,8 +86,13 @@ HttpRoute TeiRoute(const DoorDependencies& dependencies, const char* path, Metho
       std::move(doc));
 }
 
-// POST /tokenize
-HttpRoute TeiTokenizeRoute(const DoorDependencies& dependencies);
+// POST /tokenize and /decode
+std::vector<HttpRoute> TeiTokenizeRoutes(const DoorDependencies& dependencies);
+// POST /: the path of a client that knows the server's address alone. Answers as the path of the
+// model's kind does.
+HttpRoute TeiRootRoute(const DoorDependencies& dependencies);
+// POST /embed_sparse
+HttpRoute TeiSparseRoute(const DoorDependencies& dependencies);
 // POST /rerank and /predict
 std::vector<HttpRoute> TeiScoreRoutes(const DoorDependencies& dependencies);
 

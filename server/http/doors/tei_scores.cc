@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // /rerank and /predict of text-embeddings-inference.
-#include <algorithm>
-#include <numeric>
+#include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
 #include "server/http/doors/inputs.h"
-#include "server/http/doors/ranking.h"
 #include "server/http/doors/tei_parts.h"
 #include "server/http/json/json_writer.h"
+#include "server/requests/ranking.h"
 
 namespace attendant {
 namespace {
@@ -23,26 +23,26 @@ absl::Status ActivationFromJson(JsonView request, EncodeInput& input) {
   return absl::OkStatus();
 }
 
-class RerankRun final : public DoorRun {
+class RerankTranslation final : public TeiTranslation {
  public:
-  using DoorRun::DoorRun;
-
- private:
-  absl::StatusOr<EncodeInput> FromJson(JsonView request) override {
+  absl::StatusOr<EncodeInput> FromJson(JsonView request, const EncodeLimits& limits) override {
     EncodeInput input = ScoresInput();
-    ATTENDANT_RETURN_IF_ERROR(TeiTruncationFromJson(request, input.truncation));
+    ATTENDANT_RETURN_IF_ERROR(TeiOptionsFromJson(request, input));
     ATTENDANT_RETURN_IF_ERROR(ActivationFromJson(request, input));
-    ATTENDANT_RETURN_IF_ERROR(PairsFromJson(request, "query", "texts", limits(), input.sequences));
+    ATTENDANT_RETURN_IF_ERROR(PairsFromJson(request, "query", "texts", limits, input.sequences));
     bool texts = false;
     ATTENDANT_RETURN_IF_ERROR(request.Read("return_text", texts));
     if (texts) texts_ = SecondTexts(input.sequences);
     return input;
   }
 
+  int64_t TextBytes(const EncodeOutput& output) const override {
+    return FloatTextBytes(output) + JsonStringBytes(texts_);
+  }
+
   void ToJson(EncodeOutput& output, std::string& json) override {
-    json = "[";
-    for (const size_t index : ByScore(output)) {
-      absl::StrAppend(&json, json.size() == 1 ? "" : ",", "{\"index\":", index);
+    AppendJsonArray(ByScore(output), json, [&](size_t index) {
+      absl::StrAppend(&json, "{\"index\":", index);
       if (!texts_.empty()) {
         json += ",\"text\":";
         AppendJsonString(texts_[index], json);
@@ -50,111 +50,73 @@ class RerankRun final : public DoorRun {
       json += ",\"score\":";
       AppendJsonFloat(output.sequences[index].scores[0], json);
       json += "}";
-    }
-    json += "]";
+    });
   }
 
+ private:
   std::vector<std::string> texts_;  // empty: not asked for
 };
 
-// A text, or one or two texts in an array.
-absl::Status SequenceFromJson(const std::string& where, JsonView value, Sequences& sequences) {
-  using Kind = JsonView::Kind;
-  if (value.kind() == Kind::kString) {
-    sequences.emplace_back(std::string(value.String()));
-    return absl::OkStatus();
-  }
-  constexpr char kExpected[] = "a string, or an array of one or two strings";
-  if (value.kind() != Kind::kArray || value.size() < 1 || value.size() > 2) {
-    return WrongJsonType(where, kExpected, value);
-  }
-  std::vector<std::string> texts;
-  ATTENDANT_RETURN_IF_ERROR(value.ForEach([&](JsonView text) {
-    if (text.kind() != Kind::kString) return WrongJsonType(where, kExpected, text);
-    texts.emplace_back(text.String());
-    return absl::OkStatus();
-  }));
-  if (texts.size() == 1) {
-    sequences.emplace_back(std::move(texts[0]));
-  } else {
-    sequences.emplace_back(TextPair{.first = std::make_shared<const std::string>(texts[0]),
-                                    .second = std::move(texts[1])});
-  }
-  return absl::OkStatus();
-}
-
-class PredictRun final : public DoorRun {
+class PredictTranslation final : public TeiTranslation {
  public:
-  using DoorRun::DoorRun;
+  explicit PredictTranslation(const EncoderModel& model) : model_(model) {}
 
- private:
-  absl::StatusOr<EncodeInput> FromJson(JsonView request) override {
+  absl::StatusOr<EncodeInput> FromJson(JsonView request, const EncodeLimits& limits) override {
     EncodeInput input;
     input.scores = true;
-    ATTENDANT_RETURN_IF_ERROR(TeiTruncationFromJson(request, input.truncation));
+    ATTENDANT_RETURN_IF_ERROR(TeiOptionsFromJson(request, input));
     ATTENDANT_RETURN_IF_ERROR(ActivationFromJson(request, input));
-    const std::optional<JsonView> inputs = request.Find("inputs");
-    if (!inputs) return absl::InvalidArgumentError("inputs is missing");
-    many_ = IsMany(*inputs);
-    if (!many_) {
-      ATTENDANT_RETURN_IF_ERROR(SequenceFromJson("inputs", *inputs, input.sequences));
-      return input;
-    }
-    if (inputs->size() > static_cast<size_t>(limits().max_request_sequences)) {
-      return absl::InvalidArgumentError(absl::StrCat("inputs has ", inputs->size(),
-                                                     " elements, the limit is ",
-                                                     limits().max_request_sequences));
-    }
-    ATTENDANT_RETURN_IF_ERROR(inputs->ForEach([&input](JsonView element) {
-      return SequenceFromJson(absl::StrCat("inputs[", input.sequences.size(), "]"), element,
-                              input.sequences);
-    }));
+    ATTENDANT_RETURN_IF_ERROR(
+        TextsOrPairsFromJson(request, "inputs", limits, input.sequences, many_));
     return input;
   }
 
-  // ["a", "b"] is a pair, [["a"], ["b"]] are two texts.
-  static bool IsMany(JsonView inputs) {
-    bool many = false;
-    if (inputs.kind() != JsonView::Kind::kArray) return false;
-    (void)inputs.ForEach([&many](JsonView element) {
-      many |= element.kind() == JsonView::Kind::kArray;
-      return absl::CancelledError();  // the first one decides
-    });
-    return many;
+  // Each sequence has all labels.
+  int64_t TextBytes(const EncodeOutput& output) const override {
+    constexpr int64_t kEntryBytes = 24;  // {"score":,"label":},
+    const std::vector<std::string>& labels = model_.classifier->labels;
+    const int64_t entries =
+        JsonStringBytes(labels) + kEntryBytes * static_cast<int64_t>(labels.size());
+    return FloatTextBytes(output) + entries * static_cast<int64_t>(output.sequences.size());
   }
 
   void ToJson(EncodeOutput& output, std::string& json) override {
-    json = many_ ? "[" : "";
-    for (const EncodedSequence& sequence : output.sequences) {
-      if (&sequence != &output.sequences.front()) json += ",";
+    const auto append = [&](const EncodedSequence& sequence) {
       AppendLabels(sequence.scores, json);
-    }
-    if (many_) json += "]";
+    };
+    if (!many_) return append(output.sequences[0]);
+    AppendJsonArray(output.sequences, json, append);
   }
 
+ private:
   void AppendLabels(const std::vector<float>& scores, std::string& json) const {
-    std::vector<size_t> order(scores.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&scores](size_t a, size_t b) { return scores[a] > scores[b]; });
-    json += "[";
-    for (const size_t label : order) {
-      if (json.back() != '[') json += ",";
+    AppendJsonArray(ByScore(scores), json, [&](size_t label) {
       json += "{\"score\":";
       AppendJsonFloat(scores[label], json);
       json += ",\"label\":";
-      AppendJsonString(model().classifier->labels[label], json);
+      AppendJsonString(model_.classifier->labels[label], json);
       json += "}";
-    }
-    json += "]";
+    });
   }
 
+  const EncoderModel& model_;
   bool many_ = false;
+};
+
+class PredictRun final : public TeiRun {
+ public:
+  using TeiRun::TeiRun;
+
+ private:
+  std::unique_ptr<TeiTranslation> Choose(JsonView /*request*/) override {
+    return NewTeiPredict(model());
+  }
 };
 
 constexpr char kRerankSchema[] = R"({"type":"object","required":["query","texts"],"properties":{
 "query":{"type":"string"},"texts":{"type":"array","items":{"type":"string"}},
-"truncate":{"type":"boolean","default":false},"truncation_direction":{"enum":["right","Right"]},
+"truncate":{"type":"boolean","default":false},
+"truncation_direction":{"enum":["left","Left","right","Right"]},
 "raw_scores":{"type":"boolean","default":false},
 "return_text":{"type":"boolean","default":false}}})";
 
@@ -164,7 +126,8 @@ constexpr char kRanks[] = R"({"type":"array","items":{"type":"object","propertie
 constexpr char kPredictSchema[] = R"({"type":"object","required":["inputs"],"properties":{
 "inputs":{"oneOf":[{"type":"string"},{"type":"array","items":{"type":"string"}},
 {"type":"array","items":{"type":"array","items":{"type":"string"}}}]},
-"truncate":{"type":"boolean","default":false},"truncation_direction":{"enum":["right","Right"]},
+"truncate":{"type":"boolean","default":false},
+"truncation_direction":{"enum":["left","Left","right","Right"]},
 "raw_scores":{"type":"boolean","default":false}}})";
 
 constexpr char kPredictions[] = R"({"type":"array","items":{"oneOf":[{"type":"object","properties":{
@@ -172,13 +135,18 @@ constexpr char kPredictions[] = R"({"type":"array","items":{"oneOf":[{"type":"ob
 
 }  // namespace
 
+std::unique_ptr<TeiTranslation> NewTeiRerank() { return std::make_unique<RerankTranslation>(); }
+std::unique_ptr<TeiTranslation> NewTeiPredict(const EncoderModel& model) {
+  return std::make_unique<PredictTranslation>(model);
+}
+
 std::vector<HttpRoute> TeiScoreRoutes(const DoorDependencies& dependencies) {
-  return {
-      TeiRoute<RerankRun>(dependencies, "/rerank", Method::kTeiRerank,
-                          {"TEI: texts by how well they answer a query", kRerankSchema, kRanks}),
-      TeiRoute<PredictRun>(dependencies, "/predict", Method::kTeiPredict,
-                           {"TEI: labels of a text, a pair of texts, or many of these",
-                            kPredictSchema, kPredictions})};
+  return {TeiRoute<FixedTeiRun<NewTeiRerank>>(
+              dependencies, "/rerank", Method::kTeiRerank,
+              {"TEI: texts by how well they answer a query", kRerankSchema, kRanks}),
+          TeiRoute<PredictRun>(dependencies, "/predict", Method::kTeiPredict,
+                               {"TEI: labels of a text, a pair of texts, or many of these",
+                                kPredictSchema, kPredictions})};
 }
 
 }  // namespace attendant

@@ -72,10 +72,10 @@ class JsonText {
  public:
   static constexpr int64_t kMaxDepth = 32;
 
-  // INVALID_ARGUMENT for what is not JSON, or too deep. Takes the text.
+  // INVALID_ARGUMENT for text that is not JSON, or too deep. Takes the text.
   static absl::StatusOr<JsonText> Parse(std::string text);
-  // What Parse takes at most beside the text, with a copy of each value that a reader makes. Looks
-  // at the text without taking memory.
+  // An upper bound of the memory that Parse takes beside the text, with a copy of each value that a
+  // reader makes. This function takes no memory.
   static int64_t MemoryBytes(absl::string_view text);
   // The same of any text so long.
   static int64_t MostMemoryBytes(int64_t text_bytes);

@@ -12,6 +12,8 @@
 namespace attendant {
 namespace {
 
+constexpr absl::string_view kReplacement = "\xEF\xBF\xBD";
+
 void AppendCharacter(unsigned char c, std::string& json) {
   switch (c) {
     case '"':
@@ -38,22 +40,9 @@ void AppendCharacter(unsigned char c, std::string& json) {
   }
 }
 
-template <typename Values, typename Append>
-void AppendArray(const Values& values, std::string& json, Append append) {
-  json.push_back('[');
-  bool first = true;
-  for (const auto& value : values) {
-    if (!first) json.push_back(',');
-    first = false;
-    append(value);
-  }
-  json.push_back(']');
-}
-
 }  // namespace
 
 void AppendJsonString(absl::string_view value, std::string& json) {
-  constexpr absl::string_view kReplacement = "\xEF\xBF\xBD";
   json.push_back('"');
   while (true) {
     const std::optional<size_t> wrong = FindInvalidUtf8(value);
@@ -65,6 +54,30 @@ void AppendJsonString(absl::string_view value, std::string& json) {
     value.remove_prefix(*wrong + 1);
   }
   json.push_back('"');
+}
+
+int64_t JsonStringBytes(absl::string_view value) {
+  constexpr int64_t kQuotes = 2;
+  constexpr absl::string_view kShortEscapes = "\"\\\n\r\t";
+  const bool replaces = FindInvalidUtf8(value).has_value();
+  int64_t bytes = kQuotes;
+  for (const char c : value) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (kShortEscapes.find(c) != absl::string_view::npos) {
+      bytes += 2;
+    } else if (byte < 0x20) {
+      bytes += 6;  // "\u001f"
+    } else {
+      bytes += byte >= 0x80 && replaces ? static_cast<int64_t>(kReplacement.size()) : 1;
+    }
+  }
+  return bytes;
+}
+
+int64_t JsonStringBytes(std::span<const std::string> values) {
+  int64_t bytes = 0;
+  for (const std::string& value : values) bytes += JsonStringBytes(value);
+  return bytes;
 }
 
 void AppendJsonFloat(float value, std::string& json) {
@@ -79,15 +92,15 @@ void AppendJsonFloat(float value, std::string& json) {
 
 void AppendJsonFloats(std::span<const float> values, std::string& json) {
   json.reserve(json.size() + values.size() * static_cast<size_t>(kJsonFloatBytes));
-  AppendArray(values, json, [&json](float value) { AppendJsonFloat(value, json); });
+  AppendJsonArray(values, json, [&json](float value) { AppendJsonFloat(value, json); });
 }
 
 void AppendJsonIntegers(std::span<const int32_t> values, std::string& json) {
-  AppendArray(values, json, [&json](int32_t value) { absl::StrAppend(&json, value); });
+  AppendJsonArray(values, json, [&json](int32_t value) { absl::StrAppend(&json, value); });
 }
 
 void AppendJsonIntegers(std::span<const int64_t> values, std::string& json) {
-  AppendArray(values, json, [&json](int64_t value) { absl::StrAppend(&json, value); });
+  AppendJsonArray(values, json, [&json](int64_t value) { absl::StrAppend(&json, value); });
 }
 
 }  // namespace attendant

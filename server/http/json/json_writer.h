@@ -13,9 +13,26 @@ namespace attendant {
 // The text of the longest number, and its comma.
 inline constexpr int64_t kJsonFloatBytes = 16;
 
+// "[a,b]": `append` appends an element.
+template <typename Values, typename Append>
+void AppendJsonArray(const Values& values, std::string& json, Append append) {
+  json.push_back('[');
+  bool first = true;
+  for (const auto& value : values) {
+    if (!first) json.push_back(',');
+    first = false;
+    append(value);
+  }
+  json.push_back(']');
+}
+
 // In quotes. Bytes that are not UTF-8 become U+FFFD.
 void AppendJsonString(absl::string_view value, std::string& json);
-// The shortest text that reads as the same f32; null for what JSON has no number for.
+// The bytes that it appends, at most; exact for UTF-8.
+int64_t JsonStringBytes(absl::string_view value);
+// Of all these.
+int64_t JsonStringBytes(std::span<const std::string> values);
+// The shortest text that reads as the same f32; null for NaN and infinities.
 void AppendJsonFloat(float value, std::string& json);
 // "[1,0.5]"
 void AppendJsonFloats(std::span<const float> values, std::string& json);

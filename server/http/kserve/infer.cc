@@ -36,12 +36,13 @@ constexpr InferMessageAccess kAccess = {
       return MessageOf(message).request();
     },
     .text_bytes = [](const RequestMessage& message) -> int64_t {
-      return MessageOf(message).form().binary ? 0 : kJsonFloatBytes - int64_t{sizeof(float)};
+      return MessageOf(message).form().all_binary() ? 0 : kJsonFloatBytes - int64_t{sizeof(float)};
     }};
 
-std::vector<float> FloatsOf(const std::string& raw) {
-  std::vector<float> values(raw.size() / sizeof(float));
-  std::memcpy(values.data(), raw.data(), values.size() * sizeof(float));
+template <typename T>
+std::vector<T> ValuesOf(const std::string& raw) {
+  std::vector<T> values(raw.size() / sizeof(T));
+  std::memcpy(values.data(), raw.data(), values.size() * sizeof(T));
   return values;
 }
 
@@ -55,7 +56,11 @@ void AppendOutput(const inference::ModelInferResponse::InferOutputTensor& tensor
     absl::StrAppend(&json, ",\"parameters\":{\"binary_data_size\":", raw.size(), "}");
   } else {
     json += ",\"data\":";
-    AppendJsonFloats(FloatsOf(raw), json);
+    if (tensor.datatype() == "INT32") {
+      AppendJsonIntegers(std::span<const int32_t>(ValuesOf<int32_t>(raw)), json);
+    } else {
+      AppendJsonFloats(ValuesOf<float>(raw), json);
+    }
     raw = std::string();
   }
   json.push_back('}');
@@ -74,14 +79,18 @@ void WriteAnswer(Inference& inference) {
   }
   body += ",\"outputs\":[";
   auto& raws = *inference.response.mutable_raw_output_contents();
+  bool any_binary = false;
   for (int i = 0; i < inference.response.outputs_size(); ++i) {
     if (i > 0) body.push_back(',');
-    AppendOutput(inference.response.outputs(i), raws[i], inference.form.binary, body);
+    const auto& tensor = inference.response.outputs(i);
+    const bool binary = inference.form.IsBinary(tensor.name());
+    any_binary = any_binary || binary;
+    AppendOutput(tensor, raws[i], binary, body);
   }
   body += "]}";
   response.content_type = "application/json";
   response.compressible = true;
-  if (!inference.form.binary) return;
+  if (!any_binary) return;
   response.content_type = "application/octet-stream";
   response.headers.emplace_back("Inference-Header-Content-Length", absl::StrCat(body.size()));
   for (const std::string& raw : raws) body += raw;

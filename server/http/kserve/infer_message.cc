@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/http/kserve/infer_message.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -155,6 +156,17 @@ bool IsTaken(absl::string_view datatype) {
 
 }  // namespace
 
+bool InferForm::IsBinary(const std::string& output) const {
+  const auto found = outputs.find(output);
+  return found == outputs.end() ? binary : found->second;
+}
+
+bool InferForm::all_binary() const {
+  if (outputs.empty()) return binary;
+  return std::all_of(outputs.begin(), outputs.end(),
+                     [](const auto& output) { return output.second; });
+}
+
 InferMessage::InferMessage(HttpBody body, Head head, InferForm& form)
     : body_(std::move(body)),
       wire_bytes_(static_cast<int64_t>(body_.bytes.size())),
@@ -252,7 +264,7 @@ absl::Status InferMessage::ReadOutput(JsonView output) {
   ATTENDANT_RETURN_IF_ERROR(Take(parameters, "binary_data",
                                  &inference::InferParameter::has_bool_param,
                                  &inference::InferParameter::bool_param, binary));
-  form_.binary = binary.value_or(form_.binary);  // a model has one output
+  form_.outputs[wanted.name()] = binary.value_or(form_.binary);
   return absl::OkStatus();
 }
 

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,14 +21,18 @@ namespace attendant {
 
 // How the answer to an inference request is written.
 struct InferForm {
-  bool binary = false;  // outputs come behind the JSON, as bytes
+  bool binary = false;                                 // outputs come behind the JSON, as bytes
+  std::map<std::string, bool, std::less<>> outputs{};  // of those that the request names
+
+  bool IsBinary(const std::string& output) const;
+  bool all_binary() const;
 };
 
 // The body of an inference request: JSON, and with Inference-Header-Content-Length tensors as bytes
 // behind it. Becomes the message that gRPC has, with raw contents for every input.
 class InferMessage final : public RequestMessage {
  public:
-  // What path and headers say.
+  // From the path and the headers.
   struct Head {
     std::string model, version;
     std::optional<int64_t> json_bytes;  // of the body; without: all of it

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
 #include "server/http/kserve/infer.h"
-#include "server/http/kserve/proto_json.h"
+#include "server/http/proto_json/proto_writer.h"
 #include "server/rpc/kserve/models.h"
 
 namespace attendant {
@@ -27,7 +27,7 @@ constexpr char kInferRequest[] = R"({"type":"object","required":["inputs"],"prop
 constexpr char kInferResponse[] = R"({"type":"object","properties":{
 "model_name":{"type":"string"},"model_version":{"type":"string"},"id":{"type":"string"},
 "outputs":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},
-"datatype":{"const":"FP32"},"shape":{"type":"array","items":{"type":"integer"}},
+"datatype":{"enum":["FP32","INT32"]},"shape":{"type":"array","items":{"type":"integer"}},
 "parameters":{"type":"object"},"data":{"type":"array","items":{"type":"number"}}}}}}})";
 
 // Makes the routes of the protocol. All of a model's exist with and without a version.

@@ -4,13 +4,23 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <system_error>
 
+#include "absl/strings/str_cat.h"
+#include "kernels/checkpoints/adapters.h"
 #include "kernels/checkpoints/checkpoint.h"
+#include "kernels/checkpoints/token_heads.h"
 #include "kernels/core/encoder_config.h"
 #include "kernels/core/status_macros.h"
+#include "kernels/heads/token_head.h"
+#include "kernels/io/json_file.h"
 #include "kernels/io/tensor_store.h"
+#include "server/models/sentence/model_folder.h"
+#include "server/models/sentence/splade_modules.h"
+#include "server/text/tokenizer.h"
 
 namespace attendant {
 namespace {
@@ -31,16 +41,17 @@ int64_t PackedBytes(int64_t values, DType dtype) {
 
 struct StoredBytes {
   int64_t values = 0;
-  int64_t converted_bytes = 0;  // f32 copies, of what is not stored as f32
+  int64_t converted_bytes = 0;  // f32 copies: of what is not stored as f32, and of merged weights
 };
 
-StoredBytes Sum(const TensorStore& store) {
+StoredBytes Sum(const TensorStore& store, bool merges_adapter) {
   StoredBytes sum;
   for (const auto& [name, tensor] : store.tensors()) {
     int64_t values = 1;
     for (const int64_t dim : tensor->dims) values *= dim;
     sum.values += values;
-    if (tensor->dtype != "F32") sum.converted_bytes += values * kFloatBytes;
+    const bool merged = merges_adapter && TakesAdapters(name);
+    if (tensor->dtype != "F32" || merged) sum.converted_bytes += values * kFloatBytes;
   }
   return sum;
 }
@@ -49,7 +60,7 @@ StoredBytes Sum(const TensorStore& store) {
 // the rows that it takes through a layer.
 int64_t SessionBytes(const EncoderConfig& config, const SessionLimits& limits, int threads) {
   constexpr int64_t kBlockRows = 128;
-  constexpr int64_t kGapQueries = 32;
+  constexpr int64_t kGapQueries = 32, kTaskQueries = 256;
   constexpr int64_t kThreadBytes = 256 << 10;  // of oneDNN and the thread itself
   const int64_t max_len = std::min(limits.max_batch_tokens, config.max_positions);
   const int64_t row = config.hidden + config.context_width() + config.qkv_width();
@@ -58,7 +69,11 @@ int64_t SessionBytes(const EncoderConfig& config, const SessionLimits& limits, i
   const int64_t columns =
       2 * config.hidden + config.ffn + std::max(config.ffn_inputs(), config.qkv_width());
   const int64_t attention = max_len * (2 * config.head_dim() + 64) * kFloatBytes;
-  const int64_t bias = config.is_relative() ? max_len * kGapQueries * kFloatBytes : 0;
+  const bool disentangled = config.score_bias == ScoreBias::kDisentangled;
+  int64_t bias = config.is_relative() ? max_len * kGapQueries * kFloatBytes : 0;
+  if (disentangled) {
+    bias = (max_len * kTaskQueries + (max_len + kTaskQueries) * config.bias_buckets) * kFloatBytes;
+  }
   return batch +
          threads * (kBlockRows * columns * kFloatBytes + 2 * attention + bias + kThreadBytes);
 }
@@ -69,37 +84,87 @@ int64_t TableBytes(const EncoderConfig& config) {
   if (config.positions == Positions::kRotary) {
     values += (config.local_layers.any() ? 2 : 1) * config.max_positions * config.head_dim();
   }
-  if (config.score_bias != ScoreBias::kNone) values += config.heads * 2 * config.max_positions;
+  if (config.score_bias == ScoreBias::kDisentangled) {
+    values += config.layers * 2 * config.bias_buckets * config.context_width();
+  } else if (config.score_bias != ScoreBias::kNone) {
+    values += config.heads * 2 * config.max_positions;
+  }
   return values * kFloatBytes;
+}
+
+// What a masked language model's head takes beside its tensors. Errors are left to the load.
+void AddVocabularyHead(const ModelFolder& folder, const EncoderConfig& config,
+                       const TensorStore& store, const EstimateOptions& options,
+                       MemoryEstimate& estimate) {
+  constexpr int64_t kReducedBytes = 16 << 20;  // as masked_lm_head.cc has them
+  constexpr int64_t kThreadBytes = 1 << 20;
+  const absl::StatusOr<JsonNode> json = ReadJsonFile(folder.encoder + "/config.json");
+  const absl::StatusOr<std::optional<SpladeOptions>> splade = FindSplade(folder);
+  if (!json.ok() || !splade.ok() || !splade->has_value()) return;
+  const int64_t values = CountTiedValues(*json, config, store);
+  if (values == 0) return;
+  estimate.weight_bytes += values * (options.dtype == DType::kBf16 ? 2 : kFloatBytes);
+  for (const ThreadTeam& team : options.replicas) {
+    estimate.session_bytes += kReducedBytes + team.threads * kThreadBytes +
+                              options.limits.max_batch_tokens * config.hidden * kFloatBytes;
+  }
 }
 
 // What the libraries take for themselves at the first load: compiled kernels, above all.
 constexpr int64_t kLibraryBytes = 24 << 20;
 
-// What the tokenizer's tables take, for each byte of its file.
-int64_t TokenizerBytes(const std::string& directory) {
-  constexpr int64_t kBytesPerByte = 12;
+int64_t FileBytes(const std::string& path) {
   std::error_code absent;
-  const auto bytes = std::filesystem::file_size(directory + "/tokenizer.json", absent);
-  return absent ? 0 : kBytesPerByte * static_cast<int64_t>(bytes);
+  const auto bytes = std::filesystem::file_size(path, absent);
+  return absent ? 0 : static_cast<int64_t>(bytes);
+}
+
+// What the tables of the tokenizers take, for each byte of their files. Queries may have one of
+// their own.
+int64_t TokenizerBytes(const ModelFolder& folder) {
+  constexpr int64_t kBytesPerByte = 12;
+  constexpr int64_t kConvertedBytes = 3;  // of tokenizer.json for each of a sentencepiece model
+  int64_t bytes = FileBytes(folder.encoder + "/tokenizer.json");
+  for (size_t i = 0; bytes == 0 && i < std::size(kSentencePieceFiles); ++i) {
+    const std::string path = absl::StrCat(folder.encoder, "/", kSentencePieceFiles[i]);
+    bytes = kConvertedBytes * FileBytes(path);
+  }
+  if (folder.query.has_value() && folder.query->file.empty()) {
+    bytes += FileBytes(folder.query->directory + "/tokenizer.json");
+  }
+  return kBytesPerByte * bytes;
+}
+
+// Modules of sentence-transformers, each in a folder of its own, keep their weights as f32.
+int64_t ModuleBytes(const ModelFolder& folder) {
+  int64_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.root, error)) {
+    std::error_code absent;
+    if (std::filesystem::equivalent(entry.path(), folder.encoder, absent)) continue;
+    bytes += FileBytes((entry.path() / "model.safetensors").string());
+  }
+  return bytes;
 }
 
 }  // namespace
 
 absl::StatusOr<MemoryEstimate> EstimateMemory(const std::string& directory,
                                               const EstimateOptions& options) {
+  ATTENDANT_ASSIGN_OR_RETURN(const ModelFolder folder, FindModelFolder(directory));
   ATTENDANT_ASSIGN_OR_RETURN(const std::unique_ptr<TensorStore> store,
-                             TensorStore::Open(directory));
-  const StoredBytes stored = Sum(*store);
+                             TensorStore::Open(folder.encoder));
+  const StoredBytes stored = Sum(*store, options.merges_adapter);
   MemoryEstimate estimate{
-      .weight_bytes = PackedBytes(stored.values, options.dtype),
-      .load_bytes = stored.converted_bytes + TokenizerBytes(directory) + kLibraryBytes};
-  const absl::StatusOr<EncoderConfig> config = ReadEncoderConfig(directory);
+      .weight_bytes = PackedBytes(stored.values, options.dtype) + ModuleBytes(folder),
+      .load_bytes = stored.converted_bytes + TokenizerBytes(folder) + kLibraryBytes};
+  const absl::StatusOr<EncoderConfig> config = ReadEncoderConfig(folder.encoder);
   if (!config.ok()) return estimate;  // an attention module, or loading says what is wrong
   for (const ThreadTeam& team : options.replicas) {
     estimate.session_bytes += SessionBytes(*config, options.limits, team.threads);
   }
   estimate.weight_bytes += TableBytes(*config);
+  AddVocabularyHead(folder, *config, *store, options, estimate);
   return estimate;
 }
 

@@ -17,11 +17,13 @@ struct EstimateOptions {
   DType dtype = DType::kF32;
   SessionLimits limits;
   std::span<const ThreadTeam> replicas;
+  bool merges_adapter = false;  // into copies of the weights that adapters change
 };
 
-// What the checkpoint in `directory` takes, from its config.json and the headers of its safetensors
-// files: no weight is read. peak() is above what the process grows by, held() within a quarter and
-// some MiB of it (tests/server/models/memory). Errors are those of reading the checkpoint.
+// The memory of the checkpoint in `directory`, from its config.json and the headers of its
+// safetensors files: no weight is read. The process grows by less than peak(); held() is within a
+// quarter and some MiB of its growth (tests/server/models/memory). Errors are those of reading the
+// checkpoint.
 absl::StatusOr<MemoryEstimate> EstimateMemory(const std::string& directory,
                                               const EstimateOptions& options);
 

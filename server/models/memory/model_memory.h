@@ -13,17 +13,17 @@
 
 namespace attendant {
 
-// What a model takes, in bytes.
+// The memory of a model, in bytes.
 struct MemoryEstimate {
   int64_t weight_bytes = 0;   // packed, in the format that computes
   int64_t session_bytes = 0;  // scratch memory of all its workers
-  int64_t load_bytes = 0;     // what loading takes besides, and gives back
+  int64_t load_bytes = 0;     // more while it loads
 
   int64_t held() const { return weight_bytes + session_bytes; }
   int64_t peak() const { return held() + load_bytes; }
 };
 
-// What this process may still take.
+// The memory that this process may still take.
 struct AvailableMemory {
   int64_t bytes = 0;
   std::string reason;  // where the figure comes from
@@ -43,7 +43,8 @@ class ModelMemory {
  public:
   using Available = std::function<std::optional<AvailableMemory>()>;
 
-  // What one model holds, given back with it. Movable. Does not outlive the ModelMemory's state.
+  // The memory of one model, given back with this object. Movable. Does not outlive the
+  // ModelMemory's state.
   class Share {
    public:
     Share() = default;

@@ -18,9 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The encoder's config.json may lie in a folder that modules.json names.
 bool IsModelFolder(const fs::path& path) {
   std::error_code absent;
-  return fs::is_regular_file(path / "config.json", absent);
+  return fs::is_regular_file(path / "config.json", absent) ||
+         fs::is_regular_file(path / "modules.json", absent);
 }
 
 // 0 for a name that is no version: versions have one spelling.

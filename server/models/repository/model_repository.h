@@ -16,7 +16,8 @@ namespace attendant {
 //   NAME/config.json ...             version 1
 //   NAME/VERSION/config.json ...     version VERSION, a decimal number from 1
 //
-// A model has one of the two forms; with config.json in NAME itself, its folders are not read.
+// A model has one of the two forms; with config.json in NAME itself, its folders are not read. In
+// place of config.json there may be a modules.json that names the encoder's folder.
 // Names that begin with '.' are left alone. A symbolic link counts as what it leads to, but must
 // not leave the repository. Every call reads the disk. Thread-safe.
 class ModelRepository {
@@ -32,7 +33,7 @@ class ModelRepository {
   // when there is no such model, PERMISSION_DENIED for one that lies outside the repository.
   absl::StatusOr<std::vector<ModelSource>> Find(const std::string& name) const;
 
-  // What changes whenever a file of the model does: places, sizes and times. Errors as Find's.
+  // A fingerprint of the model's files: places, sizes and times. Errors as Find's.
   absl::StatusOr<std::string> Fingerprint(const std::string& name) const;
 
   const std::string& directory() const { return directory_; }

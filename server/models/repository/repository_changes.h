@@ -24,7 +24,8 @@ class RepositoryChanges {
     std::vector<std::string> load;
     std::vector<std::string> unload;
   };
-  // What is to be done now that the repository holds `found`. REQUIRES: `now` never goes back.
+  // The loads and unloads that are due now that the repository holds `found`. REQUIRES: `now` never
+  // goes back.
   Changes Update(const Fingerprints& found, absl::Time now);
 
  private:

@@ -13,7 +13,7 @@
 #include "kernels/attention/modules/module.h"
 #include "server/batching/request.h"
 #include "server/models/attention_model.h"
-#include "server/requests/byte_budget.h"
+#include "server/requests/memory/byte_budget.h"
 #include "server/rpc/attention/plan.h"
 
 namespace attendant {

@@ -15,7 +15,7 @@
 #include "kernels/attention/positions.h"
 #include "kernels/core/attention_module.h"
 #include "server/models/attention_model.h"
-#include "server/requests/number_format.h"
+#include "server/requests/formats/number_format.h"
 #include "server/rpc/wire/messages.h"
 
 // From an AttendRequest to a checked plan that has copied no tensor.

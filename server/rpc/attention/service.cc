@@ -31,7 +31,7 @@ class AttendRun final : public RequestRun {
   }
 
   absl::StatusOr<std::shared_ptr<ServableModel>> Decode() override {
-    const auto& request = Parsed<v1::AttendRequest>(message());
+    const v1::AttendRequest& request = Message().message();
     ATTENDANT_ASSIGN_OR_RETURN(model_, dependencies().models.FindAttention(call().model));
     ATTENDANT_ASSIGN_OR_RETURN(plan_, PlanAttend(request, *model_));
     format_ = plan_.answer_format;
@@ -44,10 +44,12 @@ class AttendRun final : public RequestRun {
     ATTENDANT_ASSIGN_OR_RETURN(
         std::unique_ptr<AttendOperation> operation,
         AttendOperation::Make(std::move(plan_), *model_, max_response_bytes_, std::move(memory)));
-    ATTENDANT_RETURN_IF_ERROR(AcquireResponse(operation->response_bytes() + kAnswerBytes));
+    int64_t bytes = operation->response_bytes();
+    if (Message().wants_json()) bytes += bytes / 3;  // base64 takes four bytes for three
+    ATTENDANT_RETURN_IF_ERROR(AcquireResponse(bytes + kAnswerBytes));
     PendingRequest pending;
     pending.work = std::move(operation);
-    pending.priority = Parsed<v1::AttendRequest>(message()).priority();
+    pending.priority = Message().message().priority();
     return pending;
   }
 
@@ -67,6 +69,10 @@ class AttendRun final : public RequestRun {
     return {.sequences = queries.batch(), .valid = operation_->tokens()};
   }
 
+  const TypedMessage<v1::AttendRequest>& Message() const {
+    return static_cast<const TypedMessage<v1::AttendRequest>&>(message());
+  }
+
   const int64_t max_response_bytes_;
   v1::AttendResponse& response_;
   std::shared_ptr<AttentionModel> model_;
@@ -77,6 +83,25 @@ class AttendRun final : public RequestRun {
 };
 
 }  // namespace
+
+void StartAttend(const AttendDependencies& dependencies, RequestCall call,
+                 v1::AttendResponse& response) {
+  RequestRun::Start(std::make_unique<AttendRun>(dependencies, std::move(call), response));
+}
+
+void DescribeAttention(const AttendDependencies& dependencies,
+                       v1::ListAttentionResponse& response) {
+  KindsToProto(response);
+  for (const ModelStatus& status : dependencies.requests.models.List()) {
+    if (status.is_module) ToProto(status, *response.add_modules());
+  }
+  v1::AttentionLimits& limits = *response.mutable_limits();
+  limits.set_max_request_bytes(dependencies.max_request_bytes);
+  limits.set_max_response_bytes(dependencies.max_response_bytes);
+  limits.set_max_attention_tokens(dependencies.limits.max_tokens);
+  limits.set_max_attention_bytes(dependencies.limits.max_bytes);
+  limits.set_max_attention_operations(dependencies.limits.max_operations);
+}
 
 WireRules AttendRules() { return {.limits = {}, .id_field = "id", .model_field = "model"}; }
 
@@ -100,7 +125,8 @@ AttentionService::AttentionService(const AttendDependencies& dependencies,
   ServeSmall<v1::ListAttentionRequest, v1::ListAttentionResponse>(
       "ListAttention", MethodGroup::kRead,
       [this](const v1::ListAttentionRequest&, v1::ListAttentionResponse& response) {
-        return ListAttention(response);
+        DescribeAttention(dependencies_, response);
+        return absl::OkStatus();
       });
 }
 
@@ -123,21 +149,7 @@ void AttentionService::Run(Method method, absl::Time deadline, std::shared_ptr<C
       .deadline = deadline,
       .state = std::move(state),
       .done = std::move(done)};
-  RequestRun::Start(std::make_unique<AttendRun>(dependencies_, std::move(call), response));
-}
-
-absl::Status AttentionService::ListAttention(v1::ListAttentionResponse& response) const {
-  KindsToProto(response);
-  for (const ModelStatus& status : dependencies_.requests.models.List()) {
-    if (status.is_module) ToProto(status, *response.add_modules());
-  }
-  v1::AttentionLimits& limits = *response.mutable_limits();
-  limits.set_max_request_bytes(dependencies_.max_request_bytes);
-  limits.set_max_response_bytes(dependencies_.max_response_bytes);
-  limits.set_max_attention_tokens(dependencies_.limits.max_tokens);
-  limits.set_max_attention_bytes(dependencies_.limits.max_bytes);
-  limits.set_max_attention_operations(dependencies_.limits.max_operations);
-  return absl::OkStatus();
+  StartAttend(dependencies_, std::move(call), response);
 }
 
 void AttentionService::Close(absl::Time deadline) { CloseAndAwait(calls_, streams_, deadline); }

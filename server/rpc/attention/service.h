@@ -15,7 +15,7 @@
 
 namespace attendant {
 
-// What attention requests use. It outlives all of them.
+// The dependencies of attention requests. They outlive all requests.
 struct AttendDependencies {
   const RequestDependencies& requests;
   AttentionLimits limits;
@@ -23,8 +23,14 @@ struct AttendDependencies {
   int64_t max_response_bytes = 0;  // tensors of one answer, as f32
 };
 
-// What an AttendRequest may hold.
+// Limits of an AttendRequest.
 WireRules AttendRules();
+
+// Starts an Attend request of any transport. `response` is filled before the call's `done`.
+// REQUIRES: the call's message is a TypedMessage<v1::AttendRequest>.
+void StartAttend(const AttendDependencies& dependencies, RequestCall call,
+                 v1::AttendResponse& response);
+void DescribeAttention(const AttendDependencies& dependencies, v1::ListAttentionResponse& response);
 
 // attendant.v1.Attention on gRPC's callback API: no call has a thread of its own. Thread-safe.
 class AttentionService final : public RawService<v1::Attention> {
@@ -43,7 +49,6 @@ class AttentionService final : public RawService<v1::Attention> {
   using AttendStream = AnswerStream<v1::AttendStreamResponse>;
 
   AttendStream* StartStream(IncomingCall& call);
-  absl::Status ListAttention(v1::ListAttentionResponse& response) const;
   // Starts one request, unary or of a stream.
   void Run(Method method, absl::Time deadline, std::shared_ptr<CallState> state,
            grpc::ByteBuffer& request, v1::AttendResponse& response, UnaryCall::Done done);

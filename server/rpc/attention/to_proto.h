@@ -3,7 +3,7 @@
 
 #include "attendant/v1/attention.pb.h"
 #include "server/models/model_status.h"
-#include "server/requests/number_format.h"
+#include "server/requests/formats/number_format.h"
 #include "server/rpc/attention/operation.h"
 
 namespace attendant {

@@ -22,9 +22,9 @@
 #include "server/access/call_gate.h"
 #include "server/batching/retry_hint.h"
 #include "server/requests/call_state.h"
-#include "server/requests/memory_budgets.h"
+#include "server/requests/memory/memory_budgets.h"
 
-// What the calls of every gRPC service share. Streams are in answer_stream.h.
+// The calls of every gRPC service. Streams are in answer_stream.h.
 namespace attendant {
 
 // The same code, and the message cut to 1024 bytes: it must fit a gRPC trailer.

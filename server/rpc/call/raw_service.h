@@ -2,6 +2,7 @@
 #pragma once
 
 #include <google/protobuf/descriptor.h>
+#include <grpcpp/impl/service_type.h>
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
@@ -47,6 +48,7 @@ template <typename Proto>
 class RawService : public Proto::Service {
  protected:
   using Unary = grpc::ServerUnaryReactor;
+  using Reader = grpc::ServerReadReactor<grpc::ByteBuffer>;
   template <typename Answer>
   using AnswerWriter = grpc::ServerWriteReactor<Answer>;
   template <typename Answer>
@@ -75,6 +77,17 @@ class RawService : public Proto::Service {
   template <typename Request, typename Response>
   void ServeSmall(const char* method, MethodGroup group,
                   std::function<absl::Status(const Request&, Response&)> answer) {
+    ServeSmallCall<Request, Response>(
+        method, group,
+        [answer = std::move(answer)](const IncomingCall&, const Request& request,
+                                     Response& response) { return answer(request, response); });
+  }
+
+  // The same for an answer that depends on the call's metadata.
+  template <typename Request, typename Response>
+  void ServeSmallCall(
+      const char* method, MethodGroup group,
+      std::function<absl::Status(const IncomingCall&, const Request&, Response&)> answer) {
     ServeUnary<Response>(
         method, group,
         [this, answer = std::move(answer)](IncomingCall& call, grpc::ByteBuffer& bytes,
@@ -83,7 +96,7 @@ class RawService : public Proto::Service {
           const auto request_bytes = static_cast<int64_t>(bytes.Length());
           Request request;
           absl::Status status = ReadSmall(bytes, request);
-          if (status.ok()) status = answer(request, response);
+          if (status.ok()) status = answer(call, request, response);
           gate_.Ended(
               *call.info,
               {.code = status.code(),
@@ -108,10 +121,24 @@ class RawService : public Proto::Service {
                                                                                    std::move(raw));
   }
 
+  // Requests as a stream, one answer.
+  template <typename Response>
+  void ServeReader(const char* method, MethodGroup group,
+                   std::function<Reader*(IncomingCall&, Response&)> handler) {
+    auto raw = [this, &rpc = AddMethod(method, group), handler = std::move(handler)](
+                   Context* context, Response* response) -> Reader* {
+      const CallGate::Entry entry = EnterGate(gate_, rpc, *context);
+      IncomingCall call{*context, entry.call};
+      return entry.status.ok() ? handler(call, *response) : new RefusedCall<Reader>(entry.status);
+    };
+    Mark<grpc::internal::CallbackClientStreamingHandler<grpc::ByteBuffer, Response>>(
+        method, std::move(raw));
+  }
+
   template <typename Answer>
   void ServeStream(const char* method, MethodGroup group,
                    std::function<Stream<Answer>*(IncomingCall&)> handler) {
-    auto raw = [this, &rpc = AddMethod(method, group),
+    auto raw = [this, &rpc = AddMethod(method, group, /*streams=*/true),
                 handler = std::move(handler)](Context* context) {
       const CallGate::Entry entry = EnterGate(gate_, rpc, *context);
       IncomingCall call{*context, entry.call};
@@ -131,9 +158,11 @@ class RawService : public Proto::Service {
  private:
   using Context = grpc::CallbackServerContext;
 
-  const CallMethod& AddMethod(const char* method, MethodGroup group) {
+  const CallMethod& AddMethod(const char* method, MethodGroup group, bool streams = false) {
     return methods_.emplace_back(
-        CallMethod{absl::StrCat(Proto::service_full_name(), "/", method), group});
+        CallMethod{.name = absl::StrCat(Proto::service_full_name(), "/", method),
+                   .group = group,
+                   .streams = streams});
   }
 
   // gRPC hands out what it owns as const. Its own message holder does not have it so.

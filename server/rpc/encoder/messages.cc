@@ -11,6 +11,10 @@
 #include "kernels/core/status_macros.h"
 #include "server/models/encoder_model.h"
 #include "server/requests/encode_types.h"
+#include "server/rpc/encoder/pooled_message.h"
+#include "server/rpc/encoder/spans.h"
+#include "server/rpc/encoder/tasks.h"
+#include "server/rpc/encoder/word_weights.h"
 #include "server/rpc/wire/messages.h"
 
 namespace attendant {
@@ -28,6 +32,10 @@ absl::StatusOr<std::optional<Pooling>> PoolingFromProto(v1::Pooling pooling) {
       return Pooling::kMax;
     case v1::POOLING_LAST:
       return Pooling::kLast;
+    case v1::POOLING_MEAN_SQRT_LEN:
+      return Pooling::kMeanSqrtLen;
+    case v1::POOLING_WEIGHTED_MEAN:
+      return Pooling::kWeightedMean;
     default:
       return UnknownEnum("outputs.pooled.pooling", pooling);
   }
@@ -41,8 +49,23 @@ absl::StatusOr<Truncation> TruncationFromProto(v1::Truncation truncation) {
       return Truncation::kNone;
     case v1::TRUNCATION_RIGHT:
       return Truncation::kRight;
+    case v1::TRUNCATION_LEFT:
+      return Truncation::kLeft;
     default:
       return UnknownEnum("truncation", truncation);
+  }
+}
+
+absl::StatusOr<PairTruncation> PairTruncationFromProto(v1::PairTruncation truncation) {
+  switch (truncation) {
+    case v1::PAIR_TRUNCATION_UNSPECIFIED:
+      return PairTruncation::kLongestFirst;
+    case v1::PAIR_TRUNCATION_ONLY_FIRST:
+      return PairTruncation::kOnlyFirst;
+    case v1::PAIR_TRUNCATION_ONLY_SECOND:
+      return PairTruncation::kOnlySecond;
+    default:
+      return UnknownEnum("pair_truncation", truncation);
   }
 }
 
@@ -162,6 +185,30 @@ absl::Status OutputsFromProto(const v1::OutputSelection& outputs, EncodeInput& i
   input.layers.attention_heads.assign(attention.heads().begin(), attention.heads().end());
   input.layers.hidden_layers.assign(outputs.hidden_layers().begin(), outputs.hidden_layers().end());
   input.token_strings = outputs.token_strings();
+  input.word_weights = outputs.has_word_weights();
+  input.token_offsets = outputs.token_offsets();
+  TasksFromProto(outputs, input);
+  return absl::OkStatus();
+}
+
+absl::Status PooledFormFromProto(v1::DType dtype, AnswerForm& form) {
+  form.pooled_numbers = form.numbers;
+  switch (dtype) {
+    case v1::DTYPE_UNSPECIFIED:
+      return absl::OkStatus();
+    case v1::DTYPE_INT8:
+      form.pooled = EmbeddingFormat::kInt8;
+      return absl::OkStatus();
+    case v1::DTYPE_BINARY:
+      form.pooled = EmbeddingFormat::kBinary;
+      return absl::OkStatus();
+    case v1::DTYPE_UBINARY:
+      form.pooled = EmbeddingFormat::kUbinary;
+      return absl::OkStatus();
+    default:
+      break;
+  }
+  ATTENDANT_ASSIGN_OR_RETURN(form.pooled_numbers, FromProto("outputs.pooled.dtype", dtype));
   return absl::OkStatus();
 }
 
@@ -177,6 +224,10 @@ v1::Pooling ToProto(Pooling pooling) {
       return v1::POOLING_MAX;
     case Pooling::kLast:
       return v1::POOLING_LAST;
+    case Pooling::kMeanSqrtLen:
+      return v1::POOLING_MEAN_SQRT_LEN;
+    case Pooling::kWeightedMean:
+      return v1::POOLING_WEIGHTED_MEAN;
   }
   return v1::POOLING_UNSPECIFIED;
 }
@@ -189,9 +240,7 @@ std::string& StartHiddenStates(const AnswerForm& format, const EncodeOutput& out
     shape.push_back(static_cast<int64_t>(output.sequences.size()));
     shape.push_back(output.sequences.front().len());
   } else {
-    int64_t tokens = 0;
-    for (const EncodedSequence& sequence : output.sequences) tokens += sequence.len();
-    shape.push_back(tokens);
+    shape.push_back(output.tokens());
   }
   shape.push_back(output.layers.hidden);
   return StartTensor(shape, format.numbers, tensor);
@@ -232,16 +281,6 @@ void AddAttentionWeights(NumberFormat format, EncodeOutput& output, v1::EncodeRe
   }
 }
 
-void AddPooled(NumberFormat format, const EncodeOutput& output, v1::Tensor& tensor) {
-  const int64_t shape[] = {
-      static_cast<int64_t>(output.sequences.size()),
-      static_cast<int64_t>(output.sequences.front().result.pooled.size())};  // [batch, dims]
-  std::string& bytes = StartTensor(shape, format, tensor);
-  for (const EncodedSequence& sequence : output.sequences) {
-    AppendValues(sequence.result.pooled, format, bytes);
-  }
-}
-
 void AddScores(NumberFormat format, const EncodeOutput& output, v1::Tensor& tensor) {
   const int64_t shape[] = {static_cast<int64_t>(output.sequences.size()),
                            static_cast<int64_t>(output.sequences.front().scores.size())};
@@ -253,8 +292,14 @@ void AddScores(NumberFormat format, const EncodeOutput& output, v1::Tensor& tens
 
 void FillSequenceInfo(const EncodedSequence& sequence, bool token_ids, v1::SequenceInfo& info) {
   for (const std::string& token : sequence.token_strings) info.add_token_strings(token);
+  for (const auto& offset : sequence.rare().token_offsets) {
+    info.mutable_offsets()->add_starts(static_cast<int32_t>(offset.begin));
+    info.mutable_offsets()->add_ends(static_cast<int32_t>(offset.end));
+  }
   info.set_tokens(sequence.len());
-  info.set_truncated(sequence.truncated);
+  info.set_truncated(sequence.truncated());
+  info.set_tokens_seen(sequence.tokens_seen);
+  SpansToProto(sequence.rare().spans, info);
   if (token_ids) {
     info.mutable_token_ids()->Add(sequence.token_ids.begin(), sequence.token_ids.end());
   }
@@ -266,15 +311,21 @@ absl::StatusOr<EncodeInput> FromProto(const v1::EncodeRequest& request,
                                       const EncodeLimits& limits) {
   EncodeInput input;
   input.priority = request.priority();
+  input.count_tokens = true;
+  if (request.has_prompt_name()) input.prompt_name = request.prompt_name();
   ATTENDANT_ASSIGN_OR_RETURN(input.truncation, TruncationFromProto(request.truncation()));
+  ATTENDANT_ASSIGN_OR_RETURN(input.pair_truncation,
+                             PairTruncationFromProto(request.pair_truncation()));
   ATTENDANT_RETURN_IF_ERROR(OutputsFromProto(request.outputs(), input));
   ATTENDANT_RETURN_IF_ERROR(InputFromProto(request, limits, input));
+  ATTENDANT_RETURN_IF_ERROR(SpansFromProto(request, input));
   return input;
 }
 
 absl::StatusOr<AnswerForm> AnswerFormFromProto(const v1::EncodeRequest& request) {
   AnswerForm form{.padded = request.has_padded(), .token_ids = request.outputs().token_ids()};
   ATTENDANT_ASSIGN_OR_RETURN(form.numbers, FromProto("outputs.dtype", request.outputs().dtype()));
+  ATTENDANT_RETURN_IF_ERROR(PooledFormFromProto(request.outputs().pooled().dtype(), form));
   return form;
 }
 
@@ -288,11 +339,16 @@ void ToProto(EncodeOutput& output, const AnswerForm& form, v1::EncodeResponse& r
   if (!output.layers.hidden_layers.empty()) {
     AddHiddenStates(form, output, *response.mutable_hidden_states());
   }
-  if (output.layers.attention_maps() > 0) AddAttentionWeights(form.numbers, output, response);
+  if (output.word_weights) {
+    WordsToProto(output, form, response);
+  } else if (output.layers.attention_maps() > 0) {
+    AddAttentionWeights(form.numbers, output, response);
+  }
   if (output.scores.has_value()) AddScores(form.numbers, output, *response.mutable_scores());
   if (!output.sequences.front().result.pooled.empty()) {
-    AddPooled(form.numbers, output, *response.mutable_pooled());
+    AddPooled(form, output, response);
   }
+  TasksToProto(output, form, response);
 }
 
 void ToProto(const ModelStatus& status, v1::ModelInfo& info) {
@@ -312,11 +368,17 @@ void ToProto(const ModelStatus& status, v1::ModelInfo& info) {
   info.set_vocab(model.config().vocab);
   info.set_max_sequence_tokens(model.max_sequence_tokens);
   info.set_max_text_tokens(model.sentence.max_text_tokens);
-  info.set_pooling(ToProto(model.sentence.pooling));
+  const std::vector<Pooling>& poolings = model.sentence.poolings;
+  for (const Pooling pooling : poolings) info.add_poolings(ToProto(pooling));
+  if (poolings.size() == 1) info.set_pooling(ToProto(poolings.front()));
+  info.set_embedding_dims(model.embedding_dims());
+  for (const auto& [name, prompt] : model.prompts.by_name) info.add_prompt_names(name);
+  info.set_default_prompt_name(model.prompts.default_name);
   info.set_normalize(model.sentence.normalize);
   if (model.classifier.has_value()) {
     info.mutable_labels()->Add(model.classifier->labels.begin(), model.classifier->labels.end());
   }
+  TasksToProto(model, info);
 }
 
 }  // namespace attendant

@@ -5,8 +5,9 @@
 #include "attendant/v1/encoder.pb.h"
 #include "server/limits/limits.h"
 #include "server/models/model_status.h"
+#include "server/requests/formats/embedding_format.h"
 #include "server/requests/encode_types.h"
-#include "server/requests/number_format.h"
+#include "server/requests/formats/number_format.h"
 
 // The messages of attendant.v1.Encoder, to and from the server's own words.
 namespace attendant {
@@ -18,6 +19,8 @@ absl::StatusOr<EncodeInput> FromProto(const v1::EncodeRequest& request, const En
 // How the answer to a request is written.
 struct AnswerForm {
   NumberFormat numbers = NumberFormat::kF32;
+  NumberFormat pooled_numbers = NumberFormat::kF32;
+  EmbeddingFormat pooled = EmbeddingFormat::kNumbers;
   bool padded = false;  // hidden states are [batch, seq, ..] and not [tokens, ..]
   bool token_ids = false;
 };

@@ -13,8 +13,15 @@
 
 namespace attendant {
 
-// What an EncodeRequest may hold.
+// Limits of an EncodeRequest.
 WireRules EncodeRules(const EncodeLimits& limits);
+
+// Starts an Encode request of any transport. `response` is filled before the call's `done`.
+// REQUIRES: the call's message is a TypedMessage<v1::EncodeRequest>.
+void StartEncode(const EncodeDependencies& dependencies, RequestCall call,
+                 v1::EncodeResponse& response);
+// Adds all models but modules.
+void DescribeEncoders(const ModelRegistry& models, v1::ListModelsResponse& response);
 
 // attendant.v1.Encoder on gRPC's callback API: no call has a thread of its own. Thread-safe.
 class EncoderService final : public RawService<v1::Encoder> {
@@ -34,7 +41,6 @@ class EncoderService final : public RawService<v1::Encoder> {
   using EncodeStream = AnswerStream<v1::EncodeStreamResponse>;
 
   EncodeStream* StartStream(IncomingCall& call);
-  absl::Status ListModels(v1::ListModelsResponse& response) const;
   // Starts one request, unary or of a stream.
   void Run(Method method, absl::Time deadline, std::shared_ptr<CallState> state,
            grpc::ByteBuffer& request, v1::EncodeResponse& response, UnaryCall::Done done);

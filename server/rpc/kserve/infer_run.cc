@@ -6,12 +6,15 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
+#include "kernels/heads/head.h"
 #include "server/rpc/kserve/parameters.h"
+#include "server/rpc/kserve/task_tensors.h"
 #include "server/rpc/kserve/tensors.h"
 
 namespace attendant {
@@ -46,19 +49,28 @@ class InferRun final : public EncodeRun {
     ATTENDANT_RETURN_IF_ERROR(CheckRequestedOutputs(request, ref_.info, regions_ != nullptr));
     ATTENDANT_ASSIGN_OR_RETURN(const SharedInputs shared, ReadSharedInputs(request));
     ATTENDANT_ASSIGN_OR_RETURN(InferInputs inputs, InputsFromProto(request, ref_.info, shared));
-    ATTENDANT_RETURN_IF_ERROR(FindSharedOutput(request, OutputBytes(inputs, ref_.info)));
+    if (!TaskOf(ref_.info.kind).has_value()) {
+      ATTENDANT_RETURN_IF_ERROR(FindSharedOutput(request, OutputBytes(inputs, ref_.info)));
+    }
     seq_ = inputs.seq;
     LimitDeadline(times().arrival + parameters.timeout);
     EncodeInput input;
     input.sequences = std::move(inputs.sequences);
     input.last_hidden_state = ref_.info.kind == ServedName::kEncoder;
-    input.pooled = !input.last_hidden_state;
+    input.scores = ref_.info.kind == ServedName::kScores;
+    if (const std::optional<TaskKind> task = TaskOf(ref_.info.kind)) {
+      input.tasks.push_back({.kind = *task});
+    }
+    input.pooled = !input.last_hidden_state && !input.scores && input.tasks.empty();
+    input.prompt_name = parameters.prompt_name;
+    for (const auto& output : request.outputs()) wanted_outputs_.push_back(output.name());
     input.priority = parameters.priority;
     return input;
   }
 
   absl::StatusOr<PendingRequest> Prepare() override {
     ATTENDANT_ASSIGN_OR_RETURN(PendingRequest pending, EncodeRun::Prepare());
+    ATTENDANT_RETURN_IF_ERROR(CheckPadded());
     ref_.model->statistics.Enter(ref_.info.kind);
     entered_ = true;
     return pending;
@@ -66,7 +78,22 @@ class InferRun final : public EncodeRun {
 
   int64_t TextBytes(const EncodeOutput& output) const override {
     constexpr auto kValueBytes = static_cast<int64_t>(sizeof(float));
-    return output.response_bytes / kValueBytes * access_.text_bytes(message());
+    const int64_t padded = PaddedBytes(output);
+    return padded +
+           std::max(padded, output.response_bytes) / kValueBytes * access_.text_bytes(message());
+  }
+
+  // The tensors of heads on tokens are padded copies of the results.
+  int64_t PaddedBytes(const EncodeOutput& output) const {
+    return TaskOf(ref_.info.kind).has_value() ? TaskOutputBytes(output) : 0;
+  }
+
+  absl::Status CheckPadded() const {
+    const int64_t bytes = PaddedBytes(output());
+    if (bytes <= limits().max_response_bytes) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the outputs of ", output().sequences.size(), " texts, padded to the longest, take ", bytes,
+        " bytes, the limit is ", limits().max_response_bytes));
   }
 
   void ToMessage(EncodeOutput& output) override {
@@ -74,6 +101,7 @@ class InferRun final : public EncodeRun {
     response_.set_model_name(ref_.info.name);
     response_.set_model_version(ref_.info.version);
     ToProto(output, ref_.info, seq_, response_);
+    KeepOutputs(wanted_outputs_, response_);
     if (shared_output_) MoveToSharedMemory();
   }
 
@@ -142,8 +170,9 @@ class InferRun final : public EncodeRun {
   std::optional<SharedTensor> shared_output_;
   SharedRange shared_range_;  // of the output
   KServeModelRef ref_;
-  int64_t seq_ = 0;       // of ids: their padded length
-  bool entered_ = false;  // the statistics count batches for this request
+  std::vector<std::string> wanted_outputs_;  // empty: all
+  int64_t seq_ = 0;                          // of ids: their padded length
+  bool entered_ = false;                     // the statistics count batches for this request
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace attendant {
 // How a transport holds the message of a ModelInfer request, once it is parsed.
 struct InferMessageAccess {
   const inference::ModelInferRequest& (*request)(const RequestMessage& message);
-  // What each value of the output takes in the answer beyond its f32, where it becomes text.
+  // The bytes of an output value in the answer beyond its f32, where it becomes text.
   int64_t (*text_bytes)(const RequestMessage& message);
 };
 

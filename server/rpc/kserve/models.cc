@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
+#include "kernels/heads/head.h"
+#include "server/rpc/kserve/task_tensors.h"
 
 namespace attendant {
 namespace {
@@ -70,16 +73,38 @@ std::string IndexReason(const ModelStatus& status) {
   return absl::StrCat("serves on, the last load failed: ", status.error.message());
 }
 
-std::vector<ServedName> NamesOf(const EncoderFacts& facts) {
-  if (!facts.takes_text) return {ServedName::kIds, ServedName::kEncoder};
-  return {ServedName::kText, ServedName::kIds, ServedName::kEncoder};
+// Of the head on tokens that the name stands for, where the model has it.
+std::optional<int64_t> ColumnsOf(const EncoderFacts& facts, ServedName kind) {
+  const std::optional<TaskKind> task = TaskOf(kind);
+  return task.has_value() ? facts.task_columns[static_cast<size_t>(*task)] : std::nullopt;
 }
 
-// NAME of a model without a tokenizer is no name of it.
-absl::Status CheckKind(absl::string_view name, ServedName kind, bool takes_text) {
-  if (kind != ServedName::kText || takes_text) return absl::OkStatus();
+std::vector<ServedName> NamesOf(const EncoderFacts& facts) {
+  if (!facts.takes_text) return {ServedName::kIds, ServedName::kEncoder};
+  std::vector<ServedName> names = {ServedName::kText, ServedName::kIds, ServedName::kEncoder};
+  if (facts.labels > 0) names.push_back(ServedName::kScores);
+  for (const ServedName kind :
+       {ServedName::kSparse, ServedName::kMasks, ServedName::kTokens, ServedName::kMultiVectors}) {
+    if (ColumnsOf(facts, kind).has_value()) names.push_back(kind);
+  }
+  return names;
+}
+
+// NAME of a model without a tokenizer is no name of it, nor is NAME.scores without a classifier,
+// nor NAME.sparse without such a head.
+absl::Status CheckKind(absl::string_view name, ServedName kind, const EncoderFacts& facts) {
+  if (TakesTexts(kind) && !facts.takes_text) {
+    return absl::NotFoundError(
+        absl::StrCat("model ", Quote(name), " has no tokenizer: use '.ids' or '.encoder'"));
+  }
+  if (const std::optional<TaskKind> task = TaskOf(kind)) {
+    if (ColumnsOf(facts, kind).has_value()) return absl::OkStatus();
+    return absl::NotFoundError(absl::StrCat(
+        "no model ", Quote(name), ": the model has no head that makes ", TaskName(*task)));
+  }
+  if (kind != ServedName::kScores || facts.labels > 0) return absl::OkStatus();
   return absl::NotFoundError(
-      absl::StrCat("model ", Quote(name), " has no tokenizer: use '.ids' or '.encoder'"));
+      absl::StrCat("no model ", Quote(name), ": the model has no classifier"));
 }
 
 // The registry knows the model by another name than the client.
@@ -90,10 +115,16 @@ absl::Status WithName(const absl::Status& status, absl::string_view name, absl::
 
 }  // namespace
 
+bool TakesTexts(ServedName kind) {
+  return kind != ServedName::kIds && kind != ServedName::kEncoder;
+}
+
 std::vector<TensorSpec> InputSpecs(ServedName kind) {
-  if (kind == ServedName::kText) {
-    return {
-        {.name = "text", .datatype = "BYTES", .data_type = inference::TYPE_STRING, .dims = {1}}};
+  if (TakesTexts(kind)) {
+    return {{.name = "text",
+             .datatype = "BYTES",
+             .data_type = inference::TYPE_STRING,
+             .dims = {kind == ServedName::kScores ? -1 : 1}}};
   }
   TensorSpec ids{
       .name = "input_ids", .datatype = "INT64", .data_type = inference::TYPE_INT64, .dims = {-1}};
@@ -105,16 +136,21 @@ std::vector<TensorSpec> InputSpecs(ServedName kind) {
   return {ids, mask, segments};
 }
 
-TensorSpec OutputSpecOf(const KServeModelInfo& model) {
+std::vector<TensorSpec> OutputSpecs(const KServeModelInfo& model) {
+  if (TaskOf(model.kind).has_value()) return TaskOutputSpecs(model);
   TensorSpec output{.name = "sentence_embedding",
                     .datatype = "FP32",
                     .data_type = inference::TYPE_FP32,
-                    .dims = {model.hidden}};
+                    .dims = {model.embedding_dims}};
   if (model.kind == ServedName::kEncoder) {
     output.name = "last_hidden_state";
     output.dims = {-1, model.hidden};
   }
-  return output;
+  if (model.kind == ServedName::kScores) {
+    output.name = "scores";
+    output.dims = {model.labels};
+  }
+  return {output};
 }
 
 void FillServerMetadata(const std::string& version, inference::ServerMetadataResponse& metadata) {
@@ -131,7 +167,7 @@ void ToProto(const KServeModelInfo& model, inference::ModelMetadataResponse& met
   for (const std::string& version : model.versions) metadata.add_versions(version);
   metadata.set_platform(std::string(kPlatform));
   for (const TensorSpec& spec : InputSpecs(model.kind)) FillTensor(spec, *metadata.add_inputs());
-  FillTensor(OutputSpecOf(model), *metadata.add_outputs());
+  for (const TensorSpec& spec : OutputSpecs(model)) FillTensor(spec, *metadata.add_outputs());
 }
 
 void ToProto(const KServeModelInfo& model, inference::ModelConfig& config) {
@@ -143,7 +179,7 @@ void ToProto(const KServeModelInfo& model, inference::ModelConfig& config) {
   config.set_max_batch_size(static_cast<int32_t>(
       std::min<int64_t>(model.max_batch_size, std::numeric_limits<int32_t>::max())));
   for (const TensorSpec& spec : InputSpecs(model.kind)) FillInput(spec, *config.add_input());
-  FillOutput(OutputSpecOf(model), *config.add_output());
+  for (const TensorSpec& spec : OutputSpecs(model)) FillOutput(spec, *config.add_output());
   inference::ModelDynamicBatching& batching = *config.mutable_dynamic_batching();
   batching.set_priority_levels(kPriorityLevels);
   batching.set_default_priority_level(kDefaultPriorityLevel);
@@ -177,14 +213,18 @@ absl::StatusOr<KServeModelRef> KServeModels::Find(absl::string_view name,
   const auto [base, kind] = SplitServedName(name);
   absl::StatusOr<std::shared_ptr<EncoderModel>> model = registry_.Find(base, version);
   if (!model.ok()) return WithName(model.status(), name, base);
-  ATTENDANT_RETURN_IF_ERROR(CheckKind(name, kind, (*model)->tokenizer != nullptr));
+  const EncoderFacts facts = (*model)->Facts();
+  ATTENDANT_RETURN_IF_ERROR(CheckKind(name, kind, facts));
   KServeModelRef ref;
   ref.model = *std::move(model);
   ref.info = {.name = std::string(name),
               .kind = kind,
               .version = absl::StrCat(ref.model->version),
-              .hidden = ref.model->config().hidden,
-              .max_sequence_tokens = ref.model->max_sequence_tokens,
+              .hidden = facts.hidden,
+              .embedding_dims = facts.embedding_dims,
+              .labels = facts.labels,
+              .task_columns = ColumnsOf(facts, kind).value_or(0),
+              .max_sequence_tokens = facts.max_sequence_tokens,
               .max_batch_size = max_batch_size_};
   return ref;
 }
@@ -198,7 +238,7 @@ absl::StatusOr<KServeModelInfo> KServeModels::Describe(absl::string_view name,
     return absl::InvalidArgumentError(absl::StrCat(
         "model ", Quote(base), " is an attention module, which attendant.v1.Attention serves"));
   }
-  ATTENDANT_RETURN_IF_ERROR(CheckKind(name, kind, status->facts->takes_text));
+  ATTENDANT_RETURN_IF_ERROR(CheckKind(name, kind, *status->facts));
   KServeModelInfo info = MakeInfo(*status, kind);
   info.versions = VersionsOf(base);
   return info;
@@ -217,6 +257,9 @@ KServeModelInfo KServeModels::MakeInfo(const ModelStatus& status, ServedName kin
           .kind = kind,
           .version = absl::StrCat(status.version),
           .hidden = status.facts->hidden,
+          .embedding_dims = status.facts->embedding_dims,
+          .labels = status.facts->labels,
+          .task_columns = ColumnsOf(*status.facts, kind).value_or(0),
           .max_sequence_tokens = status.facts->max_sequence_tokens,
           .max_batch_size = max_batch_size_};
 }

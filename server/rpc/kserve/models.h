@@ -25,13 +25,16 @@ namespace attendant {
 inline constexpr uint64_t kPriorityLevels = 201;
 inline constexpr uint64_t kDefaultPriorityLevel = 101;
 
-// What KServe clients are told of a version of a model, under one of its names.
+// A version of a model under one of its names, as KServe clients see it.
 struct KServeModelInfo {
-  std::string name;  // as the client says it: NAME, NAME.ids or NAME.encoder
+  std::string name;  // as the client says it: NAME, NAME.ids, ...
   ServedName kind = ServedName::kText;
   std::string version = "1";
   std::vector<std::string> versions = {"1"};  // all that serve
   int64_t hidden = 0;
+  int64_t embedding_dims = 0;
+  int64_t labels = 0;
+  int64_t task_columns = 0;  // of a row of what the name's head on tokens makes
   int64_t max_sequence_tokens = 0;
   int64_t max_batch_size = 0;
 };
@@ -44,6 +47,9 @@ struct KServeModelRef {
   ModelStatistics& statistics() const { return model->statistics[info.kind]; }
 };
 
+// The texts of a row of NAME.scores: one, or a pair.
+inline constexpr int64_t kMaxScoredTexts = 2;
+
 // One tensor of a model. The batch dimension comes first and is not in `dims`.
 struct TensorSpec {
   absl::string_view name;
@@ -53,8 +59,10 @@ struct TensorSpec {
   bool optional = false;
 };
 
+bool TakesTexts(ServedName kind);  // else ids
 std::vector<TensorSpec> InputSpecs(ServedName kind);
-TensorSpec OutputSpecOf(const KServeModelInfo& model);  // every served name has one output
+// One of most names; several of those of heads on tokens (task_tensors.h).
+std::vector<TensorSpec> OutputSpecs(const KServeModelInfo& model);
 
 void FillServerMetadata(const std::string& version, inference::ServerMetadataResponse& metadata);
 void ToProto(const KServeModelInfo& model, inference::ModelMetadataResponse& metadata);
@@ -62,15 +70,15 @@ void ToProto(const KServeModelInfo& model, inference::ModelConfig& config);
 void ToProto(const KServeModelInfo& model, const ModelStatisticsSnapshot& snapshot,
              inference::ModelStatistics& statistics);
 
-// The registry's encoders by their KServe names: each version has up to three. Thread-safe.
+// The registry's encoders by their KServe names: each version has several. Thread-safe.
 class KServeModels {
  public:
   // `registry` must outlive this. No request may carry more than `max_batch_size` rows.
   KServeModels(ModelRegistry& registry, int64_t max_batch_size)
       : registry_(registry), max_batch_size_(max_batch_size) {}
 
-  // The model, to infer with. NOT_FOUND: no such model or version, or NAME of a model without a
-  // tokenizer. UNAVAILABLE: the model is not ready.
+  // The model, to infer with. NOT_FOUND: no such model or version, NAME of a model without a
+  // tokenizer, or NAME.scores of one without a classifier. UNAVAILABLE: the model is not ready.
   absl::StatusOr<KServeModelRef> Find(absl::string_view name, absl::string_view version) const;
 
   // The same of a model that serves, also of one that was unloaded because it was idle.

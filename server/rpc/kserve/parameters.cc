@@ -12,6 +12,7 @@
 namespace attendant {
 namespace {
 
+constexpr char kPromptName[] = "prompt_name";
 constexpr char kSharedRegion[] = "shared_memory_region";
 constexpr char kSharedBytes[] = "shared_memory_byte_size";
 constexpr char kSharedOffset[] = "shared_memory_offset";
@@ -53,6 +54,12 @@ absl::StatusOr<InferParameters> FromProto(const InferParameterMap& parameters) {
   InferParameters decoded;
   if (level > 0) decoded.priority = static_cast<int>(kDefaultLevel - level);
   if (timeout_us > 0) decoded.timeout = absl::Microseconds(timeout_us);
+  const auto prompt = parameters.find(kPromptName);
+  if (prompt == parameters.end()) return decoded;
+  if (!prompt->second.has_string_param()) {
+    return absl::InvalidArgumentError("parameter 'prompt_name' must be a text (string_param)");
+  }
+  decoded.prompt_name = prompt->second.string_param();
   return decoded;
 }
 

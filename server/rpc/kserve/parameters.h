@@ -19,10 +19,12 @@ using InferParameterMap = google::protobuf::Map<std::string, inference::InferPar
 struct InferParameters {
   int priority = 0;  // the server's
   absl::Duration timeout = absl::InfiniteDuration();
+  std::optional<std::string> prompt_name{};  // unset: the model's default; empty: none
 };
 
-// Reads `priority` and `timeout` (microseconds; 0 is none). Ignores other parameters: they say
-// nothing about an encoder. INVALID_ARGUMENT for a value of the wrong type or out of range.
+// Reads `priority`, `timeout` (microseconds; 0 is none) and `prompt_name`. Ignores other
+// parameters: they say nothing about an encoder. INVALID_ARGUMENT for a value of the wrong type or
+// out of range.
 absl::StatusOr<InferParameters> FromProto(const InferParameterMap& parameters);
 
 // Where the parameters of a tensor say that it lies in shared memory.

@@ -18,7 +18,7 @@
 
 namespace attendant {
 
-// What a ModelInferRequest may hold.
+// Limits of a ModelInferRequest.
 WireRules InferRules(const EncodeLimits& limits);
 
 // inference.GRPCInferenceService, the KServe v2 protocol as Triton's clients speak it. Every RPC

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -39,7 +40,7 @@ absl::Status InputError(absl::string_view name, const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat("input ", Quote(name), " ", parts...));
 }
 
-std::string ShapeText(const InputProto& input) {
+std::string InputShapeText(const InputProto& input) {
   return absl::StrCat("[", absl::StrJoin(input.shape(), ", "), "]");
 }
 
@@ -52,18 +53,19 @@ absl::Status CheckShape(const InputProto& input, const TensorSpec& spec,
                       spec.dims[0] == 1 ? "1" : "the padded length");
   }
   if (input.shape(0) < 1 || input.shape(1) < 1) {
-    return InputError(input.name(), "has shape ", ShapeText(input), ", the minimum is 1");
+    return InputError(input.name(), "has shape ", InputShapeText(input), ", the minimum is 1");
   }
   if (input.shape(0) > model.max_batch_size) {
     return InputError(input.name(), "has batch size ", input.shape(0), ", the limit is ",
                       model.max_batch_size);
   }
   if (spec.dims[0] == 1 && input.shape(1) != 1) {
-    return InputError(input.name(), "has shape ", ShapeText(input), ", expected [batch, 1]");
+    return InputError(input.name(), "has shape ", InputShapeText(input), ", expected [batch, 1]");
   }
-  if (input.shape(1) > model.max_sequence_tokens) {
-    return InputError(input.name(), "has length ", input.shape(1), ", the limit is ",
-                      model.max_sequence_tokens);
+  const int64_t longest =
+      model.kind == ServedName::kScores ? kMaxScoredTexts : model.max_sequence_tokens;
+  if (input.shape(1) > longest) {
+    return InputError(input.name(), "has length ", input.shape(1), ", the limit is ", longest);
   }
   return absl::OkStatus();
 }
@@ -129,7 +131,7 @@ absl::StatusOr<InputTensor> CheckInput(const InputProto& input, const std::strin
   return tensor;
 }
 
-std::string InputNames(const std::vector<TensorSpec>& specs) {
+std::string TensorNames(const std::vector<TensorSpec>& specs) {
   return absl::StrJoin(specs, ", ", [](std::string* out, const TensorSpec& spec) {
     absl::StrAppend(out, spec.name);
   });
@@ -143,7 +145,7 @@ absl::StatusOr<size_t> FindSpec(const std::vector<TensorSpec>& specs, const Inpu
     return spec.name == input.name();
   });
   if (found == specs.end()) {
-    return InputError(input.name(), "is unknown, the model has ", InputNames(specs));
+    return InputError(input.name(), "is unknown, the model has ", TensorNames(specs));
   }
   const auto index = static_cast<size_t>(found - specs.begin());
   if (tensors[index].has_value()) return InputError(input.name(), "was given twice");
@@ -215,26 +217,40 @@ std::optional<absl::string_view> NextElement(absl::string_view& rest) {
   return element;
 }
 
-absl::StatusOr<InferInputs> TextsFromProto(const InputTensor& text) {
+// A text of each row, or a pair of texts. REQUIRES: as many texts as the shape has.
+InferInputs RowsOf(std::vector<std::string> texts, int64_t width) {
   InferInputs inputs;
-  if (text.raw == nullptr) {
-    for (const std::string& element : text.contents->bytes_contents()) {
-      inputs.sequences.emplace_back(element);
+  for (size_t i = 0; i < texts.size(); i += static_cast<size_t>(width)) {
+    if (width == 1) {
+      inputs.sequences.emplace_back(std::move(texts[i]));
+    } else {
+      inputs.sequences.emplace_back(
+          TextPair{.first = std::make_shared<const std::string>(std::move(texts[i])),
+                   .second = std::move(texts[i + 1])});
     }
-    return inputs;
-  }
-  absl::string_view rest = *text.raw;
-  for (int64_t i = 0; i < text.batch; ++i) {
-    const std::optional<absl::string_view> element = NextElement(rest);
-    if (!element.has_value()) {
-      return InputError(text.name, "ends inside element ", i, " of ", text.batch);
-    }
-    inputs.sequences.emplace_back(std::string(*element));
-  }
-  if (!rest.empty()) {
-    return InputError(text.name, "has ", rest.size(), " bytes after its ", text.batch, " elements");
   }
   return inputs;
+}
+
+absl::StatusOr<InferInputs> TextsFromProto(const InputTensor& text) {
+  if (text.raw == nullptr) {
+    const auto& elements = text.contents->bytes_contents();
+    return RowsOf({elements.begin(), elements.end()}, text.width);
+  }
+  const int64_t count = text.batch * text.width;
+  std::vector<std::string> texts;
+  absl::string_view rest = *text.raw;
+  for (int64_t i = 0; i < count; ++i) {
+    const std::optional<absl::string_view> element = NextElement(rest);
+    if (!element.has_value()) {
+      return InputError(text.name, "ends inside element ", i, " of ", count);
+    }
+    texts.emplace_back(*element);
+  }
+  if (!rest.empty()) {
+    return InputError(text.name, "has ", rest.size(), " bytes after its ", count, " elements");
+  }
+  return RowsOf(std::move(texts), text.width);
 }
 
 std::vector<int64_t> ReadRow(const InputTensor& tensor, int64_t row) {
@@ -296,46 +312,57 @@ absl::StatusOr<InferInputs> InputsFromProto(const inference::ModelInferRequest& 
   const std::vector<TensorSpec> specs = InputSpecs(model.kind);
   ATTENDANT_ASSIGN_OR_RETURN(const InputTensors tensors,
                              CheckInputs(request, specs, model, shared));
-  if (model.kind == ServedName::kText) return TextsFromProto(*tensors[0]);
+  if (TakesTexts(model.kind)) return TextsFromProto(*tensors[0]);
   return IdsFromProto(*tensors[0], tensors[1], tensors[2]);
 }
 
 absl::Status CheckRequestedOutputs(const inference::ModelInferRequest& request,
                                    const KServeModelInfo& model, bool shared_memory) {
-  const TensorSpec spec = OutputSpecOf(model);
-  for (int i = 0; i < request.outputs_size(); ++i) {
-    const auto& output = request.outputs(i);
-    if (output.name() != spec.name) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("output ", Quote(output.name()), " is unknown, the model has ", spec.name));
+  const std::vector<TensorSpec> specs = OutputSpecs(model);
+  const bool fixed_size = !TaskOf(model.kind).has_value();
+  std::vector<bool> seen(specs.size());
+  for (const auto& output : request.outputs()) {
+    const auto found = std::find_if(specs.begin(), specs.end(), [&](const TensorSpec& spec) {
+      return spec.name == output.name();
+    });
+    if (found == specs.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "output ", Quote(output.name()), " is unknown, the model has ", TensorNames(specs)));
     }
-    if (i > 0) {
+    const auto index = static_cast<size_t>(found - specs.begin());
+    if (seen[index]) {
       return absl::InvalidArgumentError(
           absl::StrCat("output ", Quote(output.name()), " was requested twice"));
     }
+    seen[index] = true;
     ATTENDANT_RETURN_IF_ERROR(
-        CheckTensorParameters(output.name(), output.parameters(), shared_memory));
+        CheckTensorParameters(output.name(), output.parameters(), shared_memory && fixed_size));
   }
   return absl::OkStatus();
 }
 
 int64_t OutputBytes(const InferInputs& inputs, const KServeModelInfo& model) {
-  const int64_t rows = model.kind == ServedName::kEncoder ? inputs.seq : 1;
-  return static_cast<int64_t>(inputs.sequences.size() * sizeof(float)) * rows * model.hidden;
+  int64_t row_values = model.embedding_dims;
+  if (model.kind == ServedName::kEncoder) row_values = inputs.seq * model.hidden;
+  if (model.kind == ServedName::kScores) row_values = model.labels;
+  return static_cast<int64_t>(inputs.sequences.size() * sizeof(float)) * row_values;
 }
 
 void ToProto(const EncodeOutput& output, const KServeModelInfo& model, int64_t seq,
              inference::ModelInferResponse& response) {
+  if (TaskOf(model.kind).has_value()) return TaskOutputsToProto(output, model, response);
   const bool states = model.kind == ServedName::kEncoder;
-  const int64_t row_values = states ? seq * output.layers.hidden : output.layers.hidden;
+  const bool scores = model.kind == ServedName::kScores;
+  const int64_t width = states ? output.layers.hidden : scores ? model.labels : output.outputs.dims;
+  const int64_t row_values = states ? seq * width : width;
   const size_t row_bytes = static_cast<size_t>(row_values) * sizeof(float);
-  const TensorSpec spec = OutputSpecOf(model);
+  const TensorSpec spec = OutputSpecs(model)[0];
   auto& tensor = *response.add_outputs();
   tensor.set_name(std::string(spec.name));
   tensor.set_datatype(std::string(spec.datatype));
   tensor.add_shape(static_cast<int64_t>(output.sequences.size()));
   if (states) tensor.add_shape(seq);
-  tensor.add_shape(output.layers.hidden);
+  tensor.add_shape(width);
 
   std::string& data = *response.add_raw_output_contents();
   data.resize(output.sequences.size() * row_bytes);
@@ -345,10 +372,28 @@ void ToProto(const EncodeOutput& output, const KServeModelInfo& model, int64_t s
       ScatterRows(sequence, output.layers.hidden, sequence.result.last_hidden_state.data(),
                   reinterpret_cast<float*>(row));
     } else {
-      std::memcpy(row, sequence.result.pooled.data(), row_bytes);
+      const std::vector<float>& values = scores ? sequence.scores : sequence.result.pooled;
+      std::memcpy(row, values.data(), row_bytes);
     }
     row += row_bytes;
   }
+}
+
+void KeepOutputs(const std::vector<std::string>& names, inference::ModelInferResponse& response) {
+  auto& tensors = *response.mutable_outputs();
+  auto& contents = *response.mutable_raw_output_contents();
+  int kept = 0;
+  for (const std::string& name : names) {
+    for (int i = kept; i < tensors.size(); ++i) {
+      if (tensors[i].name() != name) continue;
+      tensors.SwapElements(kept, i);
+      contents.SwapElements(kept++, i);
+      break;
+    }
+  }
+  if (names.empty()) return;
+  tensors.DeleteSubrange(kept, tensors.size() - kept);
+  contents.DeleteSubrange(kept, contents.size() - kept);
 }
 
 }  // namespace attendant

@@ -22,8 +22,8 @@ using SharedInputs = std::map<int, std::string>;
 
 // The inputs of a ModelInfer request.
 struct InferInputs {
-  std::vector<SequenceContent> sequences;  // [batch]
-  int64_t seq = 0;  // of ids: the padded length, the same for all
+  std::vector<SequenceContent> sequences;  // [batch]; of two texts in a row, a pair
+  int64_t seq = 0;                         // of ids: the padded length, the same for all
 };
 
 // Reads a request's inputs, from raw or from typed contents (not both), or from `shared`. Integer
@@ -35,16 +35,21 @@ absl::StatusOr<InferInputs> InputsFromProto(const inference::ModelInferRequest& 
                                             const SharedInputs& shared = {});
 
 // OK when every requested output is one that the model has, asked for once. None means all of them.
+// UNIMPLEMENTED for shared memory of outputs whose size the texts decide (task_tensors.h).
 absl::Status CheckRequestedOutputs(const inference::ModelInferRequest& request,
                                    const KServeModelInfo& model, bool shared_memory = false);
 
-// Bytes of the output of such inputs.
+// Bytes of the output of such inputs. REQUIRES: TaskOf(model.kind) is unset.
 int64_t OutputBytes(const InferInputs& inputs, const KServeModelInfo& model);
 
-// Adds the output tensor of `model` with raw contents: pooled vectors [batch, hidden], or hidden
-// states [batch, seq, hidden] with zeros where the mask is 0. REQUIRES: `output` holds what the
-// served name asks for; its ids are `seq` long each.
+// Adds the output tensors of `model` with raw contents: embeddings [batch, dims], scores [batch,
+// labels], hidden states [batch, seq, hidden] with zeros where the mask is 0, or those of a head on
+// tokens (task_tensors.h). REQUIRES: `output`
+// holds what the served name asks for; its ids are `seq` long each.
 void ToProto(const EncodeOutput& output, const KServeModelInfo& model, int64_t seq,
              inference::ModelInferResponse& response);
+
+// Leaves the outputs of these names, in this order; all of them without names.
+void KeepOutputs(const std::vector<std::string>& names, inference::ModelInferResponse& response);
 
 }  // namespace attendant

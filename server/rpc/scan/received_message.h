@@ -6,6 +6,7 @@
 #include <grpcpp/support/proto_buffer_reader.h>
 
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,13 +33,26 @@ absl::Status ParseBuffer(grpc::ByteBuffer& bytes, M& message) {
                                                  ": a string is not UTF-8, or a number too long"));
 }
 
-// A message of type M, parsed into an arena.
+// A message of type M, whatever it was on the wire.
 template <typename M>
-class ReceivedMessage final : public RequestMessage {
+class TypedMessage : public RequestMessage {
  public:
-  // Takes the bytes. `schema` must outlive the message.
-  ReceivedMessage(grpc::ByteBuffer& bytes, const WireSchema& schema) : schema_(schema) {
+  // REQUIRES: Parse returned OK.
+  virtual const M& message() const = 0;
+  // The answer is written as JSON, its tensors in base64.
+  virtual bool wants_json() const { return false; }
+};
+
+// One that gRPC received, parsed into an arena.
+template <typename M>
+class ReceivedMessage final : public TypedMessage<M> {
+ public:
+  // Takes the bytes. `schema` must outlive the message. `model` is that of a message which cannot
+  // name one.
+  ReceivedMessage(grpc::ByteBuffer& bytes, const WireSchema& schema, std::string model = "")
+      : schema_(schema) {
     bytes_.Swap(&bytes);
+    summary_.model = std::move(model);
   }
 
   int64_t bytes() const override { return static_cast<int64_t>(bytes_.Length()); }
@@ -56,8 +70,7 @@ class ReceivedMessage final : public RequestMessage {
   const std::string& id() const override { return summary_.id; }
   const std::string& model() const override { return summary_.model; }
 
-  // REQUIRES: Parse returned OK.
-  const M& message() const { return *message_; }
+  const M& message() const override { return *message_; }
 
  private:
   static google::protobuf::ArenaOptions Options() {
@@ -74,10 +87,10 @@ class ReceivedMessage final : public RequestMessage {
   M* message_ = nullptr;  // in arena_
 };
 
-// REQUIRES: `message` is a ReceivedMessage<M> that has been parsed.
+// REQUIRES: `message` is a TypedMessage<M> that has been parsed.
 template <typename M>
 const M& Parsed(const RequestMessage& message) {
-  return static_cast<const ReceivedMessage<M>&>(message).message();
+  return static_cast<const TypedMessage<M>&>(message).message();
 }
 
 }  // namespace attendant

@@ -11,7 +11,7 @@
 
 namespace attendant {
 
-// What a scan has learnt of a message.
+// The result of the scan of a message.
 struct WireSummary {
   // The most that the message takes once it is parsed, with the server's copies of its numbers.
   int64_t memory_bytes = 0;

@@ -25,7 +25,7 @@ struct FieldLimit {
   int64_t elements = 0;
 };
 
-// What a protocol says of one of its request messages.
+// A protocol's description of one of its request messages.
 struct WireRules {
   std::vector<FieldLimit> limits = {};
   // String fields of the message itself, which a scan hands out; empty: it has none.

@@ -91,6 +91,11 @@ absl::StatusOr<NumberFormat> FromProto(absl::string_view field, v1::DType dtype)
       return NumberFormat::kF16;
     case v1::DTYPE_BOOL:
       return absl::InvalidArgumentError(absl::StrCat(field, " cannot be BOOL"));
+    case v1::DTYPE_INT8:
+    case v1::DTYPE_BINARY:
+    case v1::DTYPE_UBINARY:
+      return absl::InvalidArgumentError(
+          absl::StrCat(field, " cannot be INT8, BINARY or UBINARY: outputs.pooled.dtype can"));
     default:
       return UnknownEnum(field, dtype);
   }

@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "attendant/v1/encoder.pb.h"
 #include "server/models/model_status.h"
-#include "server/requests/number_format.h"
+#include "server/requests/formats/number_format.h"
 #include "server/requests/request_run.h"
 
 // Messages that several services of attendant.v1 share, to and from the server's own words.
@@ -25,7 +25,8 @@ std::string ShapeText(std::span<const int64_t> shape);
 
 absl::Status UnknownEnum(absl::string_view field, int value);
 
-// DTYPE_UNSPECIFIED is F32. INVALID_ARGUMENT, naming `field`, for BOOL and unknown values.
+// DTYPE_UNSPECIFIED is F32. INVALID_ARGUMENT, naming `field`, for values that are not numbers of a
+// NumberFormat.
 v1::DType ToProto(NumberFormat format);
 absl::StatusOr<NumberFormat> FromProto(absl::string_view field, v1::DType dtype);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/text/base/pattern_field.h"
 
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -25,6 +26,16 @@ std::optional<Pattern> ReadPattern(const JsonFields& fields) {
   pattern.Fail(absl::UnimplementedError(
       absl::StrCat(pattern.PathOf("Regex"), " '", regex, "' ", parsed.status().message())));
   return std::nullopt;
+}
+
+std::string ReadContent(const JsonFields& fields, absl::string_view key) {
+  constexpr size_t kMaxContentBytes = 16;
+  std::string content = fields.String(key);
+  if (content.size() > kMaxContentBytes) {
+    fields.Fail(key,
+                absl::StrCat("has ", content.size(), " bytes, the limit is ", kMaxContentBytes));
+  }
+  return content;
 }
 
 }  // namespace attendant

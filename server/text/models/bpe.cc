@@ -21,19 +21,22 @@ constexpr char32_t kFirstOfThreeBytes = 0x800;
 // The symbols of a piece as a linked list, and the merges that may be next.
 class Bpe::Symbols {
  public:
-  void Add(int32_t id) {
+  explicit Symbols(bool with_spans) : with_spans_(with_spans) {}
+
+  void Add(int32_t id, size_t bytes) {
     const auto at = static_cast<int32_t>(list_.size());
     if (at > 0) list_.back().next = at;
     list_.push_back({id, at - 1, kEnd});
-  }
-  void AddUnknown(int32_t id) {
-    AddPending();
-    pending_unk_ = id;
+    if (with_spans_) bytes_.push_back(bytes);
   }
   // An unknown token stands here, though tokens of bytes may still come before it.
-  bool has_pending() const { return pending_unk_ != kNoId; }
+  void AddUnknown(int32_t id, size_t bytes, bool fuse) {
+    if (!fuse) AddPending();
+    pending_bytes_ = (pending_unk_ == kNoId ? 0 : pending_bytes_) + bytes;
+    pending_unk_ = id;
+  }
   void AddPending() {
-    if (pending_unk_ != kNoId) Add(std::exchange(pending_unk_, kNoId));
+    if (pending_unk_ != kNoId) Add(std::exchange(pending_unk_, kNoId), pending_bytes_);
   }
 
   // Runs the merges in the order of (rank, place). As in the library, an outdated entry counts
@@ -52,6 +55,16 @@ class Bpe::Symbols {
   void AppendTo(std::vector<int32_t>& ids) const {
     for (const Symbol& symbol : list_) {
       if (symbol.next != kMerged) ids.push_back(symbol.id);
+    }
+  }
+  // REQUIRES: with_spans.
+  void AppendTo(std::vector<TokenSpan>& spans) const {
+    size_t end = 0;
+    for (size_t i = 0; i < list_.size();) {
+      const size_t begin = end;
+      const size_t next = list_[i].next == kEnd ? list_.size() : static_cast<size_t>(list_[i].next);
+      for (; i < next; ++i) end += bytes_[i];
+      spans.push_back({begin, end});
     }
   }
 
@@ -91,7 +104,10 @@ class Bpe::Symbols {
 
   std::vector<Symbol> list_;
   std::vector<uint64_t> heap_;  // rank << 32 | place of the left symbol
+  bool with_spans_;
+  std::vector<size_t> bytes_;  // of each symbol before merges, with_spans only
   int32_t pending_unk_ = kNoId;
+  size_t pending_bytes_ = 0;
 };
 
 Bpe::Bpe(BpeConfig config) : config_(std::move(config)), merges_(config_.merges) {
@@ -110,15 +126,20 @@ Bpe::Bpe(BpeConfig config) : config_(std::move(config)), merges_(config_.merges)
   }
 }
 
-void Bpe::Append(absl::string_view piece, std::vector<int32_t>& ids) const {
+void Bpe::Append(absl::string_view piece, std::vector<int32_t>& ids,
+                 std::vector<TokenSpan>* spans) const {
   if (config_.ignore_merges) {
     const int32_t id = trie_.FindId(piece);
-    if (id != kNoId) return ids.push_back(id);
+    if (id != kNoId) {
+      if (spans != nullptr) spans->push_back({0, piece.size()});
+      return ids.push_back(id);
+    }
   }
-  Symbols symbols;
+  Symbols symbols(spans != nullptr);
   AddCharacters(piece, symbols);
   symbols.MergeAll(merges_);
   symbols.AppendTo(ids);
+  if (spans != nullptr) symbols.AppendTo(*spans);
 }
 
 void Bpe::AddCharacters(absl::string_view piece, Symbols& symbols) const {
@@ -129,10 +150,10 @@ void Bpe::AddCharacters(absl::string_view piece, Symbols& symbols) const {
     const int32_t id = FindCharacter(character, is_first, piece.empty());
     if (id != kNoId) {
       symbols.AddPending();
-      symbols.Add(id);
+      symbols.Add(id, character.size());
     } else if (!config_.byte_fallback || !AddBytes(character, is_first, piece.empty(), symbols)) {
-      if (config_.unk_id != kNoId && !(config_.fuse_unk && symbols.has_pending())) {
-        symbols.AddUnknown(config_.unk_id);
+      if (config_.unk_id != kNoId) {
+        symbols.AddUnknown(config_.unk_id, character.size(), config_.fuse_unk);
       }
     }
     is_first = false;
@@ -162,7 +183,7 @@ bool Bpe::AddBytes(absl::string_view character, bool is_first, bool is_last,
   for (const char byte : whole) {
     if (id(byte) == kNoId) return false;
   }
-  for (const char byte : whole) symbols.Add(id(byte));
+  for (const char byte : whole) symbols.Add(id(byte), 1);
   return true;
 }
 

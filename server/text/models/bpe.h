@@ -32,7 +32,10 @@ class Bpe final : public TokenModel {
   // REQUIRES: the vocabulary's tokens have fewer than ByteTrie::kMaxNodes bytes.
   explicit Bpe(BpeConfig config);
 
-  void Append(absl::string_view piece, std::vector<int32_t>& ids) const override;
+  // Spans are as the library counts them, one token's after the other's: characters that are left
+  // out do not count, and each byte of an affix does, so they may go beyond the piece.
+  void Append(absl::string_view piece, std::vector<int32_t>& ids,
+              std::vector<TokenSpan>* spans) const override;
   int32_t FindToken(absl::string_view token) const override { return trie_.FindId(token); }
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "server/text/base/byte_trie.h"
 
 namespace attendant {
 
@@ -20,17 +22,32 @@ struct VocabularyEntry {
   int32_t id = 0;
 };
 
-// What turns a piece of text into ids. Immutable, thread-safe.
+// The bytes of a piece that a token stands for, from `begin` to `end`.
+struct TokenSpan {
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+// Turns a piece of text into ids. Immutable, thread-safe.
 class TokenModel {
  public:
   virtual ~TokenModel() = default;
 
-  // Appends the ids of `piece`. Time is at most n log n in its bytes (times the longest token);
-  // memory at most 64 bytes for each byte. REQUIRES: valid UTF-8.
-  virtual void Append(absl::string_view piece, std::vector<int32_t>& ids) const = 0;
+  // Appends the ids of `piece`, and their spans unless `spans` is null. Time is at most n log n in
+  // its bytes (times the longest token); memory at most 64 bytes for each byte. REQUIRES: valid
+  // UTF-8.
+  virtual void Append(absl::string_view piece, std::vector<int32_t>& ids,
+                      std::vector<TokenSpan>* spans) const = 0;
+
+  // The id whose tokens the `tokenizers` library calls by the text that they stand for, all others
+  // by the vocabulary's string; ByteTrie::kNoId: none.
+  virtual int32_t id_called_by_text() const { return ByteTrie::kNoId; }
 
   // The id of a token of the vocabulary, or ByteTrie::kNoId.
   virtual int32_t FindToken(absl::string_view token) const = 0;
+
+  // The prefix of tokens that continue a word. Empty: the model has none.
+  virtual absl::string_view continuing_prefix() const { return {}; }
 };
 
 // A model and the tokens that it knows, each id once.

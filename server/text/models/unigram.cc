@@ -78,14 +78,20 @@ Unigram::Unigram(const UnigramConfig& config)
   }
 }
 
-void Unigram::Append(absl::string_view piece, std::vector<int32_t>& ids) const {
+void Unigram::Append(absl::string_view piece, std::vector<int32_t>& ids,
+                     std::vector<TokenSpan>* spans) const {
   Path path;
   std::vector<Path::Token> tokens;
   size_t unknown_begin = 0;
   size_t unknown_end = 0;  // the run of unknown characters before the next token
   const auto append_unknown = [&] {
     if (unknown_begin == unknown_end) return;
+    const size_t ids_before = ids.size();
     AppendUnknown(piece.substr(unknown_begin, unknown_end - unknown_begin), ids);
+    // The token of a byte stands for the whole run too.
+    if (spans != nullptr) {
+      spans->insert(spans->end(), ids.size() - ids_before, {unknown_begin, unknown_end});
+    }
     unknown_begin = unknown_end;
   };
   size_t reach = 0;
@@ -101,6 +107,7 @@ void Unigram::Append(absl::string_view piece, std::vector<int32_t>& ids) const {
       } else {
         append_unknown();
         ids.push_back(token.id);
+        if (spans != nullptr) spans->push_back({token.begin, token.end});
       }
     }
   }

@@ -13,16 +13,23 @@
 namespace attendant {
 
 WordPiece::WordPiece(const WordPieceConfig& config)
-    : unk_id_(config.unk_id), max_input_chars_per_word_(config.max_input_chars_per_word) {
+    : continuing_prefix_(config.continuing_subword_prefix),
+      unk_id_(config.unk_id),
+      max_input_chars_per_word_(config.max_input_chars_per_word) {
   for (const VocabularyEntry& entry : config.vocabulary) trie_.Insert(entry.token, entry.id);
   continuing_node_ = trie_.Find(config.continuing_subword_prefix);
 }
 
-void WordPiece::Append(absl::string_view word, std::vector<int32_t>& ids) const {
+void WordPiece::Append(absl::string_view word, std::vector<int32_t>& ids,
+                       std::vector<TokenSpan>* spans) const {
   const size_t ids_before = ids.size();
-  if (!IsTooLong(word) && AppendPieces(word, ids)) return;
+  const size_t spans_before = spans == nullptr ? 0 : spans->size();
+  if (!IsTooLong(word) && AppendPieces(word, ids, spans)) return;
   ids.resize(ids_before);
   ids.push_back(unk_id_);
+  if (spans == nullptr) return;
+  spans->resize(spans_before);
+  spans->push_back({0, word.size()});
 }
 
 bool WordPiece::IsTooLong(absl::string_view word) const {
@@ -34,13 +41,19 @@ bool WordPiece::IsTooLong(absl::string_view word) const {
 }
 
 // False when some part of the word is in no piece.
-bool WordPiece::AppendPieces(absl::string_view word, std::vector<int32_t>& ids) const {
+bool WordPiece::AppendPieces(absl::string_view word, std::vector<int32_t>& ids,
+                             std::vector<TokenSpan>* spans) const {
+  const char* const begin = word.data();
   uint32_t node = ByteTrie::kRoot;
   while (!word.empty()) {
     if (node == ByteTrie::kNoNode) return false;
     const ByteTrie::Match piece = trie_.FindLongest(node, word);
     if (piece.id == ByteTrie::kNoId) return false;
     ids.push_back(piece.id);
+    if (spans != nullptr) {
+      const auto at = static_cast<size_t>(word.data() - begin);
+      spans->push_back({at, at + piece.bytes});
+    }
     word.remove_prefix(piece.bytes);
     node = continuing_node_;
   }

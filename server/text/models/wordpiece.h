@@ -24,13 +24,17 @@ class WordPiece final : public TokenModel {
   // REQUIRES: the vocabulary's tokens have fewer than ByteTrie::kMaxNodes bytes.
   explicit WordPiece(const WordPieceConfig& config);
 
-  void Append(absl::string_view word, std::vector<int32_t>& ids) const override;
+  void Append(absl::string_view word, std::vector<int32_t>& ids,
+              std::vector<TokenSpan>* spans) const override;
   int32_t FindToken(absl::string_view token) const override { return trie_.FindId(token); }
+  absl::string_view continuing_prefix() const override { return continuing_prefix_; }
 
  private:
   bool IsTooLong(absl::string_view word) const;
-  bool AppendPieces(absl::string_view word, std::vector<int32_t>& ids) const;
+  bool AppendPieces(absl::string_view word, std::vector<int32_t>& ids,
+                    std::vector<TokenSpan>* spans) const;
 
+  const std::string continuing_prefix_;
   ByteTrie trie_;
   uint32_t continuing_node_;  // where `continuing_subword_prefix` ends
   int32_t unk_id_;

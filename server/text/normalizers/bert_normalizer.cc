@@ -7,9 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "server/text/base/aligned_text.h"
 #include "server/text/base/json_fields.h"
 #include "server/text/normalizers/normalizer_kinds.h"
 #include "server/text/unicode/characters.h"
+#include "server/text/unicode/form_edits.h"
 #include "server/text/unicode/utf8.h"
 
 namespace attendant {
@@ -122,11 +124,31 @@ const char* BertNormalizer::AppendAscii(const char* position, const char* end,
   return position;
 }
 
+// The same in the library's steps, since a mark that is sorted comes from its new place.
+void BertNormalizer::Align(AlignedText& text) const {
+  text.Map([this](char32_t character, std::string& out) {
+    if (!Clean(character)) return;
+    const bool spaced = config_.handle_chinese_chars && IsChinese(character);
+    if (spaced) out.push_back(' ');
+    AppendUtf8(character, out);
+    if (spaced) out.push_back(' ');
+  });
+  if (config_.strip_accents) text.Apply(NormalFormEdits(NormalForm::kNfd, text.text()));
+  text.Map([this](char32_t character, std::string& out) {
+    if (!config_.strip_accents || !IsNonspacingMark(character)) AppendCased(character, out);
+  });
+}
+
+// Whether the character stays.
+bool BertNormalizer::Clean(char32_t& character) const {
+  if (!config_.clean_text) return true;
+  if (IsCleanedAway(character)) return false;
+  if (IsWhitespace(character)) character = ' ';
+  return true;
+}
+
 void BertNormalizer::AppendCharacter(char32_t character, Output& output) const {
-  if (config_.clean_text) {
-    if (IsCleanedAway(character)) return;
-    if (IsWhitespace(character)) character = ' ';
-  }
+  if (!Clean(character)) return;
   const bool spaced = config_.handle_chinese_chars && IsChinese(character);
   if (spaced) {
     output.FlushMarks();

@@ -23,6 +23,7 @@ class BertNormalizer final : public Normalizer {
   explicit BertNormalizer(const BertNormalizerConfig& config);
 
   void Append(absl::string_view text, std::string& out) const override;
+  void Align(AlignedText& text) const override;
   bool cuts_at_spaces() const override { return true; }
 
  private:
@@ -30,6 +31,7 @@ class BertNormalizer final : public Normalizer {
   class Output;
 
   const char* AppendAscii(const char* position, const char* end, std::string& out) const;
+  bool Clean(char32_t& character) const;
   void AppendCharacter(char32_t character, Output& output) const;
   void AppendDecomposed(char32_t character, Output& output) const;
   void AppendCased(char32_t character, std::string& out) const;

@@ -28,6 +28,9 @@ class SequenceNormalizer final : public Normalizer {
     }
     out.append(now);
   }
+  void Align(AlignedText& text) const override {
+    for (const NormalizerPtr& step : steps_) step->Align(text);
+  }
   bool cuts_at_spaces() const override {
     return std::all_of(steps_.begin(), steps_.end(),
                        [](const auto& step) { return step->cuts_at_spaces(); });

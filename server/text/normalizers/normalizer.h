@@ -8,6 +8,7 @@
 
 namespace attendant {
 
+class AlignedText;
 class JsonFields;
 
 // A step of a tokenizer.json that changes text before it is cut into pieces. Immutable,
@@ -19,6 +20,9 @@ class Normalizer {
   // Appends the normalized `text` to `out`. Time is linear in the text's bytes. REQUIRES: valid
   // UTF-8.
   virtual void Append(absl::string_view text, std::string& out) const = 0;
+
+  // Normalizes `text` in place: its bytes become those that Append gives. Time is n log n.
+  virtual void Align(AlignedText& text) const = 0;
 
   // Whether a text may be cut before any space or line end and its parts normalized one by one.
   virtual bool cuts_at_spaces() const { return false; }

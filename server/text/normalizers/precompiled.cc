@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <bitset>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "server/text/base/aligned_text.h"
 #include "server/text/normalizers/charsmap.h"
 #include "server/text/normalizers/normalizer_kinds.h"
+#include "server/text/unicode/form_edits.h"
 #include "server/text/unicode/grapheme.h"
 #include "server/text/unicode/utf8.h"
 
@@ -33,35 +37,74 @@ class Precompiled final : public Normalizer {
   }
 
   void Append(absl::string_view text, std::string& out) const override {
+    Visit(text, [&out](absl::string_view /*part*/, absl::string_view replacement) {
+      if (replacement.size() == 1) return out.push_back(replacement[0]);
+      absl::StrAppend(&out, replacement);
+    });
+  }
+
+  void Align(AlignedText& text) const override {
+    std::vector<CharacterEdit> edits;
+    Visit(text.text(), [&edits](absl::string_view part, absl::string_view replacement) {
+      AddEdits(part, replacement, edits);
+    });
+    text.Apply(edits);
+  }
+
+ private:
+  // Hands out the parts of `text` in order, and what takes their place.
+  template <typename Visitor>
+  void Visit(absl::string_view text, Visitor visit) const {
     const char* position = text.data();
     const char* const end = position + text.size();
     while (position < end) {
       const char* const cluster_end = FindGraphemeEnd(position, end);
       const absl::string_view cluster(position, static_cast<size_t>(cluster_end - position));
       position = cluster_end;
-      if (cluster.size() > kMaxClusterBytes || !AppendReplacement(cluster, out)) {
-        AppendCharacters(cluster, out);
+      if (cluster.size() > kMaxClusterBytes || !VisitReplaced(cluster, visit)) {
+        VisitCharacters(cluster, visit);
       }
     }
   }
 
- private:
-  bool AppendReplacement(absl::string_view key, std::string& out) const {
+  // False, and no visit, when nothing replaces `key`.
+  template <typename Visitor>
+  bool VisitReplaced(absl::string_view key, Visitor& visit) const {
     const auto first = static_cast<unsigned char>(key[0]);
-    if (key.size() == 1 && stays_[first]) return out.push_back(key[0]), true;
+    if (key.size() == 1 && stays_[first]) return visit(key, key), true;
     const std::optional<absl::string_view> replacement = map_.Find(key);
-    if (replacement.has_value()) absl::StrAppend(&out, *replacement);
+    if (replacement.has_value()) visit(key, *replacement);
     return replacement.has_value();
   }
 
-  void AppendCharacters(absl::string_view cluster, std::string& out) const {
+  template <typename Visitor>
+  void VisitCharacters(absl::string_view cluster, Visitor& visit) const {
     const char* const end = cluster.data() + cluster.size();
     for (const char* position = cluster.data(); position < end;) {
       const char* const begin = position;
       NextCharacter(position);
       const absl::string_view character(begin, static_cast<size_t>(position - begin));
-      if (!AppendReplacement(character, out)) absl::StrAppend(&out, character);
+      if (!VisitReplaced(character, visit)) visit(character, character);
     }
+  }
+
+  // As in the library: the last character of all so far takes what is too few or too many. So
+  // where a text begins with characters that vanish, those after them seem to come from there.
+  static void AddEdits(absl::string_view part, absl::string_view replacement,
+                       std::vector<CharacterEdit>& edits) {
+    auto surplus = -CountCharacters(part);
+    for (const char* at = replacement.data(); at < replacement.data() + replacement.size();) {
+      const char32_t character = NextCharacter(at);
+      edits.push_back({character, surplus < 0 ? 0 : 1});
+      ++surplus;
+    }
+    if (surplus < 0 && !edits.empty()) edits.back().change += surplus;
+  }
+
+  static int32_t CountCharacters(absl::string_view text) {
+    int32_t count = 0;
+    for (const char* at = text.data(); at < text.data() + text.size(); NextCharacter(at)) ++count;
+    return count;
   }
 
   Charsmap map_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/text/base/aligned_text.h"
 #include "server/text/base/pattern_field.h"
 #include "server/text/normalizers/normalizer_kinds.h"
 #include "server/text/unicode/characters.h"
@@ -16,24 +17,26 @@
 namespace attendant {
 namespace {
 
-constexpr size_t kMaxContentBytes = 16;  // of Replace and Prepend: bounds how a text grows
-
 class Lowercaser final : public Normalizer {
  public:
   void Append(absl::string_view text, std::string& out) const override {
     for (const char* position = text.data(); position < text.data() + text.size();) {
-      const char32_t character = NextCharacter(position);
-      if (character == kCapitalIWithDot) {
-        out += "i\xCC\x87";
-      } else {
-        AppendUtf8(Lowercase(character), out);
-      }
+      AppendLower(NextCharacter(position), out);
     }
   }
+  void Align(AlignedText& text) const override { text.Map(AppendLower); }
   bool cuts_at_spaces() const override { return true; }
   bool keeps_start() const override { return true; }
 
  private:
+  static void AppendLower(char32_t character, std::string& out) {
+    if (character == kCapitalIWithDot) {
+      out += "i\xCC\x87";
+    } else {
+      AppendUtf8(Lowercase(character), out);
+    }
+  }
+
   static constexpr char32_t kCapitalIWithDot = 0x130;
 };
 
@@ -46,6 +49,13 @@ class Prepender final : public Normalizer {
     out += content_;
     absl::StrAppend(&out, text);
   }
+  void Align(AlignedText& text) const override {
+    if (text.text().empty()) return;
+    AlignedText prepended;
+    prepended.Append(content_, text.sources()[0]);
+    prepended.AppendPart(text, 0, text.text().size());
+    text = std::move(prepended);
+  }
 
  private:
   std::string content_;
@@ -57,12 +67,18 @@ class Replacer final : public Normalizer {
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
 
   void Append(absl::string_view text, std::string& out) const override {
-    for (size_t done = 0; done < text.size();) {
-      const Pattern::Match match = pattern_.Find(text, done);
-      absl::StrAppend(&out, text.substr(done, match.begin - done));
-      if (match.begin < match.end) out += content_;
+    pattern_.AppendReplaced(text, content_, out);
+  }
+  // The content comes from the last character that it replaces.
+  void Align(AlignedText& text) const override {
+    AlignedText replaced;
+    for (size_t done = 0; done < text.text().size();) {
+      const Pattern::Match match = pattern_.Find(text.text(), done);
+      replaced.AppendPart(text, done, match.begin);
+      if (match.begin < match.end) replaced.Append(content_, text.sources()[match.end - 1]);
       done = match.end;
     }
+    text = std::move(replaced);
   }
 
  private:
@@ -75,6 +91,18 @@ class Stripper final : public Normalizer {
   Stripper(bool left, bool right) : left_(left), right_(right) {}
 
   void Append(absl::string_view text, std::string& out) const override {
+    absl::StrAppend(&out, Strip(text));
+  }
+  void Align(AlignedText& text) const override {
+    const absl::string_view kept = Strip(text.text());
+    const auto begin = static_cast<size_t>(kept.data() - text.text().data());
+    AlignedText stripped;
+    stripped.AppendPart(text, begin, begin + kept.size());
+    text = std::move(stripped);
+  }
+
+ private:
+  absl::string_view Strip(absl::string_view text) const {
     const char* begin = text.data();
     const char* end = begin + text.size();
     while (left_ && begin < end) {
@@ -86,22 +114,12 @@ class Stripper final : public Normalizer {
       do --end;
       while ((static_cast<unsigned char>(*end) & 0xC0) == 0x80);
     }
-    out.append(begin, static_cast<size_t>(end - begin));
+    return absl::string_view(begin, static_cast<size_t>(end - begin));
   }
 
- private:
   bool left_;
   bool right_;
 };
-
-std::string ReadContent(const JsonFields& fields, absl::string_view key) {
-  std::string content = fields.String(key);
-  if (content.size() > kMaxContentBytes) {
-    fields.Fail(key,
-                absl::StrCat("has ", content.size(), " bytes, the limit is ", kMaxContentBytes));
-  }
-  return content;
-}
 
 }  // namespace
 

@@ -2,7 +2,9 @@
 #include <memory>
 #include <string>
 
+#include "server/text/base/aligned_text.h"
 #include "server/text/normalizers/normalizer_kinds.h"
+#include "server/text/unicode/form_edits.h"
 #include "server/text/unicode/normal_form.h"
 
 namespace attendant {
@@ -15,6 +17,7 @@ class UnicodeForm final : public Normalizer {
   void Append(absl::string_view text, std::string& out) const override {
     AppendNormalForm(form_, text, out);
   }
+  void Align(AlignedText& text) const override { text.Apply(NormalFormEdits(form_, text.text())); }
   bool keeps_start() const override {
     return form_ == NormalForm::kNfc || form_ == NormalForm::kNfd;
   }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
 #include <memory>
 
 #include "server/text/pre_tokenizers/pre_tokenizer_kinds.h"
@@ -12,7 +13,8 @@ class BertPreTokenizer final : public PreTokenizer {
   bool Split(const Piece& piece, Visitor visit) const override {
     WordReader words(piece.text);
     for (absl::string_view word = words.Next(); !word.empty(); word = words.Next()) {
-      if (!visit({word, piece.starts_input && word.data() == piece.text.data()})) return false;
+      const auto begin = static_cast<size_t>(word.data() - piece.text.data());
+      if (!visit(piece.Part(begin, begin + word.size()))) return false;
     }
     return true;
   }

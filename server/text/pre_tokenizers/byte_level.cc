@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/text/base/byte_characters.h"
 #include "server/text/pre_tokenizers/pre_tokenizer_kinds.h"
 #include "server/text/unicode/pattern.h"
-#include "server/text/unicode/utf8.h"
 
 namespace attendant {
 namespace {
@@ -22,22 +23,6 @@ const Pattern& Words() {
   return pattern;
 }
 
-// Each byte as a character that can be seen: those of Latin-1 as they are, the others from U+0100.
-std::array<std::string, 256> ListByteCharacters() {
-  std::array<std::string, 256> characters;
-  char32_t next = 0x100;
-  for (char32_t byte = 0; byte < characters.size(); ++byte) {
-    const bool visible = (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte != 0xAD);
-    AppendUtf8(visible ? byte : next++, characters[byte]);
-  }
-  return characters;
-}
-
-void AppendByteCharacters(absl::string_view bytes, std::string& out) {
-  static const auto& characters = *new std::array<std::string, 256>(ListByteCharacters());
-  for (const char byte : bytes) out += characters[static_cast<unsigned char>(byte)];
-}
-
 class ByteLevel final : public PreTokenizer {
  public:
   ByteLevel(bool add_prefix_space, bool use_regex)
@@ -45,22 +30,50 @@ class ByteLevel final : public PreTokenizer {
 
   bool Split(const Piece& piece, Visitor visit) const override {
     std::string spaced;
-    absl::string_view text = piece.text;
-    if (add_prefix_space_ && !text.empty() && text[0] != ' ') {
-      text = spaced = absl::StrCat(" ", text);
+    std::vector<uint32_t> spaced_sources;
+    Piece text = piece;
+    if (add_prefix_space_ && !text.text.empty() && text.text[0] != ' ') {
+      text.text = spaced = absl::StrCat(" ", piece.text);
+      text.sources = SpaceSources(piece, spaced_sources);
     }
     std::string word;
-    for (size_t done = 0; done < text.size();) {
-      const size_t end = use_regex_ ? Words().Find(text, done).end : text.size();
+    std::vector<uint32_t> sources;
+    for (size_t done = 0; done < text.text.size();) {
+      const size_t end = use_regex_ ? Words().Find(text.text, done).end : text.text.size();
+      Piece part = text.Part(done, end);
       word.clear();
-      AppendByteCharacters(text.substr(done, end - done), word);
-      if (!visit({word, piece.starts_input && done == 0})) return false;
+      if (part.sources == nullptr) {
+        AppendByteCharacters(part.text, word);
+      } else {
+        part.sources = AppendAligned(part, word, sources);
+      }
+      part.text = word;
+      if (!visit(part)) return false;
       done = end;
     }
     return true;
   }
 
  private:
+  // Of the piece and a space before it, which seems to come from the first character.
+  static const uint32_t* SpaceSources(const Piece& piece, std::vector<uint32_t>& sources) {
+    if (piece.sources == nullptr) return nullptr;
+    sources.assign(piece.sources, piece.sources + piece.text.size());
+    sources.insert(sources.begin(), piece.sources[0]);
+    return sources.data();
+  }
+
+  // AppendByteCharacters, and the sources of what it appends.
+  static const uint32_t* AppendAligned(const Piece& part, std::string& word,
+                                       std::vector<uint32_t>& sources) {
+    sources.clear();
+    for (size_t i = 0; i < part.text.size(); ++i) {
+      AppendByteCharacters(part.text.substr(i, 1), word);
+      sources.resize(word.size(), part.sources[i]);
+    }
+    return sources.data();
+  }
+
   bool add_prefix_space_;
   bool use_regex_;  // matches every text from its beginning to its end
 };

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
@@ -24,15 +26,20 @@ class Metaspace final : public PreTokenizer {
   bool Split(const Piece& piece, Visitor visit) const override {
     std::string text = absl::StrReplaceAll(piece.text, {{" ", replacement_}});
     const bool prepends =
-        prepend_ == Prepend::kAlways || (prepend_ == Prepend::kFirst && piece.starts_input);
-    if (prepends && !text.empty() && !absl::StartsWith(text, replacement_)) {
-      text.insert(0, replacement_);
+        (prepend_ == Prepend::kAlways || (prepend_ == Prepend::kFirst && piece.starts_input)) &&
+        !text.empty() && !absl::StartsWith(text, replacement_);
+    if (prepends) text.insert(0, replacement_);
+    Piece whole = piece;
+    whole.text = text;
+    std::vector<uint32_t> sources;
+    if (piece.sources != nullptr) {
+      AppendSources(piece, prepends, sources);
+      whole.sources = sources.data();
     }
-    if (!split_) return text.empty() || visit({text, piece.starts_input});
+    if (!split_) return text.empty() || visit(whole);
     for (size_t begin = 0; begin < text.size();) {
       const size_t end = std::min(text.find(replacement_, begin + 1), text.size());
-      const auto word = absl::string_view(text).substr(begin, end - begin);
-      if (!visit({word, piece.starts_input && begin == 0})) return false;
+      if (!visit(whole.Part(begin, end))) return false;
       begin = end;
     }
     return true;
@@ -40,6 +47,15 @@ class Metaspace final : public PreTokenizer {
   bool needs_start() const override { return prepend_ == Prepend::kFirst; }
 
  private:
+  // What is prepended seems to come from the first character.
+  void AppendSources(const Piece& piece, bool prepends, std::vector<uint32_t>& sources) const {
+    if (prepends) sources.assign(replacement_.size(), piece.sources[0]);
+    for (size_t i = 0; i < piece.text.size(); ++i) {
+      const size_t bytes = piece.text[i] == ' ' ? replacement_.size() : 1;
+      sources.insert(sources.end(), bytes, piece.sources[i]);
+    }
+  }
+
   std::string replacement_;  // one character
   Prepend prepend_;
   bool split_;

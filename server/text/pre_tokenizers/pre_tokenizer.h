@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "absl/functional/function_ref.h"
@@ -14,13 +16,22 @@ class JsonFields;
 struct Piece {
   absl::string_view text;
   bool starts_input = false;  // begins with the first byte of the text that the caller sent
+  // [text.size()], where each byte comes from, as AlignedText's; null: not asked for.
+  const uint32_t* sources = nullptr;
+
+  // From the byte `begin` to `end`.
+  Piece Part(size_t begin, size_t end) const {
+    return {text.substr(begin, end - begin), starts_input && begin == 0,
+            sources == nullptr ? nullptr : sources + begin};
+  }
 };
 
 // A step of a tokenizer.json that cuts text into the pieces that a model turns into ids.
 // Immutable, thread-safe.
 class PreTokenizer {
  public:
-  // Gets the pieces in order, none empty; each holds during the call. False: no more are needed.
+  // Gets the pieces in order, none empty, with sources where the whole has them; each holds during
+  // the call. False: no more are needed.
   using Visitor = absl::FunctionRef<bool(const Piece&)>;
 
   virtual ~PreTokenizer() = default;

@@ -46,7 +46,7 @@ bool SegmentJoiner::JoinsLast(bool is_separator) const {
 
 bool SegmentJoiner::Visit() {
   if (begin_ == end_) return true;
-  const Piece whole{piece_.text.substr(begin_, end_ - begin_), piece_.starts_input && begin_ == 0};
+  const Piece whole = piece_.Part(begin_, end_);
   begin_ = end_;
   return visit_(whole);
 }

@@ -9,7 +9,7 @@
 
 namespace attendant {
 
-// What becomes of the separators that cut a text.
+// Where the separators that cut a text go.
 enum class SeparatorBehavior {
   kRemoved,
   kIsolated,

@@ -9,13 +9,14 @@
 #include <iterator>
 
 namespace attendant {
-namespace {
 
 bool IsAssigned(char32_t character, int unicode_version) {
   UVersionInfo age;
   u_charAge(static_cast<UChar32>(character), age);
   return age[0] != 0 && age[0] <= unicode_version;
 }
+
+namespace {
 
 // U_GC_*_MASK in Unicode 8: a few characters have changed their category since.
 uint32_t CategoryMask(char32_t character) {
@@ -183,7 +184,8 @@ uint32_t MajorCategory(char32_t character) {
   if ((mask & U_GC_M_MASK) != 0) return kMark;
   if ((mask & U_GC_P_MASK) != 0) return kPunctuation;
   if ((mask & U_GC_S_MASK) != 0) return kSymbol;
-  return (mask & U_GC_Z_MASK) != 0 ? kSeparator : 0;
+  if ((mask & U_GC_Z_MASK) != 0) return kSeparator;
+  return 0;
 }
 
 bool IsNumeric(char32_t character) {
@@ -196,8 +198,12 @@ bool IsNumeric(char32_t character) {
 bool IsWordCharacter(char32_t character) {
   const auto code_point = static_cast<UChar32>(character);
   constexpr uint32_t kWordCategories = U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK;
-  return (U_GET_GC_MASK(code_point) & kWordCategories) != 0 ||
-         u_hasBinaryProperty(code_point, UCHAR_ALPHABETIC) ||
+  const uint32_t mask = U_GET_GC_MASK(code_point);
+  // The numbers among the new categories are digits.
+  if (mask == U_GC_CN_MASK) {
+    return (NewMajorCategory(character) & (kLetter | kMark | kNumber)) != 0;
+  }
+  return (mask & kWordCategories) != 0 || u_hasBinaryProperty(code_point, UCHAR_ALPHABETIC) ||
          u_hasBinaryProperty(code_point, UCHAR_JOIN_CONTROL);
 }
 

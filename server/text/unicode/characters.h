@@ -17,6 +17,9 @@ namespace attendant {
 
 bool IsWhitespace(char32_t character);
 
+// Whether a version of Unicode has the character, by the installed ICU's tables.
+bool IsAssigned(char32_t character, int unicode_version);
+
 // ASCII symbols and Unicode punctuation: each is a word of its own.
 bool IsPunctuation(char32_t character);
 

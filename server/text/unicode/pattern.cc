@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/text/unicode/pattern.h"
 
+#include "absl/strings/str_cat.h"
 #include "server/text/unicode/characters.h"
 #include "server/text/unicode/utf8.h"
 
@@ -94,6 +95,16 @@ const char* Pattern::MatchFrom(const Sequence& sequence, size_t item, const char
 
 bool Pattern::IsAhead(const Sequence& sequence, const char* position, const char* end) {
   return sequence.has_ahead && position < end && sequence.ahead.Contains(NextCharacter(position));
+}
+
+void Pattern::AppendReplaced(absl::string_view text, absl::string_view content,
+                             std::string& out) const {
+  for (size_t done = 0; done < text.size();) {
+    const Match match = Find(text, done);
+    absl::StrAppend(&out, text.substr(done, match.begin - done));
+    if (match.begin < match.end) absl::StrAppend(&out, content);
+    done = match.end;
+  }
 }
 
 }  // namespace attendant

@@ -5,6 +5,7 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -61,6 +62,9 @@ class Pattern {
   // time is linear where no two neighbours of a sequence repeat the same characters. REQUIRES:
   // valid UTF-8.
   Match Find(absl::string_view text, size_t from) const;
+
+  // Appends `text` to `out`, with `content` in place of each match. REQUIRES: as Find.
+  void AppendReplaced(absl::string_view text, absl::string_view content, std::string& out) const;
 
  private:
   friend class PatternParser;

@@ -34,4 +34,18 @@ std::optional<size_t> FindInvalidUtf8(absl::string_view text) {
   return std::nullopt;
 }
 
+void AppendWellFormed(absl::string_view bytes, std::string& out) {
+  const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
+  for (size_t offset = 0; offset < bytes.size();) {
+    const size_t start = offset;
+    UChar32 character;
+    U8_NEXT(data, offset, bytes.size(), character);
+    if (character < 0) {
+      out += "\xEF\xBF\xBD";
+    } else {
+      out.append(bytes.data() + start, offset - start);
+    }
+  }
+}
+
 }  // namespace attendant

@@ -13,6 +13,10 @@ namespace attendant {
 // surrogates, values above U+10FFFF and cut-off sequences are not well-formed); none when all do.
 std::optional<size_t> FindInvalidUtf8(absl::string_view text);
 
+// Appends `bytes`, with U+FFFD for each sequence that is not well-formed: the longest beginning of
+// a well-formed one, else a single byte (as the Unicode standard recommends, section 3.9).
+void AppendWellFormed(absl::string_view bytes, std::string& out);
+
 // Of the character that begins with this byte. REQUIRES: valid UTF-8.
 inline size_t CharacterBytes(char first) {
   const auto byte = static_cast<unsigned char>(first);

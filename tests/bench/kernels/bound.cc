@@ -23,7 +23,7 @@ double LeastSeconds(absl::FunctionRef<void()> work) {
 struct MatmulShape {
   int64_t rows, k, n;
 };
-// Around the shapes that oneDNN multiplies fastest: weights in the second level of cache and
+// Around the shapes that are multiplied fastest: weights in the second level of cache and
 // beyond.
 constexpr MatmulShape kShapes[] = {{128, 384, 1152}, {256, 512, 512},  {256, 768, 768},
                                    {256, 1536, 384}, {128, 768, 3072}, {256, 1024, 1024},
@@ -32,9 +32,12 @@ constexpr MatmulShape kShapes[] = {{128, 384, 1152}, {256, 512, 512},  {256, 768
 double MeasurePeak(DType dtype) {
   double peak = 0;
   for (const MatmulShape& shape : kShapes) {
-    const BenchMatmulWeights weights(dtype, shape.k, shape.n, shape.rows, true);
-    BenchMatmul matmul(weights);
-    peak = std::max(peak, matmul.Flops(shape.rows) / LeastSeconds([&] { matmul.Run(shape.rows); }));
+    for (const bool by_onednn : {false, true}) {
+      const BenchMatmulWeights weights(dtype, shape.k, shape.n, shape.rows, by_onednn);
+      BenchMatmul matmul(weights);
+      peak =
+          std::max(peak, matmul.Flops(shape.rows) / LeastSeconds([&] { matmul.Run(shape.rows); }));
+    }
   }
   return peak;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matmuls of a layer: as large blocks of rows, and for a single short sequence.
+// The matmuls of a layer, of the engine and of oneDNN: as large blocks of rows, and for short
+// sequences. --benchmark_enable_random_interleaving with repetitions compares the two fairly on a
+// machine that is not idle.
 #include <memory>
 
 #include "kernels/cpu/encoder/cpu_encoder.h"
@@ -10,20 +12,26 @@
 namespace attendant::bench {
 namespace {
 
-void MeasureMatmul(benchmark::State& state, DType dtype, int64_t k, int64_t n) {
+void MeasureMatmul(benchmark::State& state, DType dtype, int64_t k, int64_t n, bool by_onednn) {
   const int64_t rows = state.range(0);
-  const BenchMatmulWeights weights(dtype, k, n, rows, false);
+  const BenchMatmulWeights weights(dtype, k, n, rows, by_onednn);
   BenchMatmul matmul(weights);
   Measure(state, MatmulBound(dtype, matmul.Flops(rows)), [&] { matmul.Run(rows); });
 }
 
 void RegisterMatmul(const std::string& name, const ModelShape& model, DType dtype, int64_t k,
                     int64_t n) {
-  benchmark::RegisterBenchmark(BenchmarkName(absl::StrCat("matmul_", name), model, dtype).c_str(),
-                               [=](benchmark::State& state) { MeasureMatmul(state, dtype, k, n); })
-      ->ArgName("rows")
-      ->Arg(16)
-      ->Arg(cpu::kMaxBlockRows);
+  for (const bool by_onednn : {false, true}) {
+    const std::string matmul = absl::StrCat(by_onednn ? "onednn_matmul_" : "matmul_", name);
+    benchmark::RegisterBenchmark(
+        BenchmarkName(matmul, model, dtype).c_str(),
+        [=](benchmark::State& state) { MeasureMatmul(state, dtype, k, n, by_onednn); })
+        ->ArgName("rows")
+        ->Arg(16)
+        ->Arg(32)
+        ->Arg(64)
+        ->Arg(cpu::kMaxBlockRows);
+  }
 }
 
 }  // namespace

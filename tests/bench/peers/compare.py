@@ -23,7 +23,8 @@ MODELS = ("bert-base", "minilm")
 DTYPES = ("f32", "bf16", "int8")
 CASES = ("uniform", "mixed", "sorted", "latency", "accuracy", "threads", "long")
 QUICK_SEQUENCES = 48
-SETTINGS = ("models", "dtypes", "cases", "engines", "rounds", "seconds", "threads", "max_batch_tokens", "quick")
+SETTINGS = ("models", "dtypes", "cases", "engines", "uniform", "rounds", "seconds", "threads", "max_batch_tokens",
+            "quick")
 
 
 def words(choices):
@@ -43,9 +44,12 @@ def arguments():
     parser.add_argument("--cases", type=words(CASES), default=list(CASES), help=",".join(CASES))
     names = ("attendant", *peer.PEERS)
     parser.add_argument("--engines", type=words(names), default=list(names), help=",".join(names))
+    parser.add_argument("--uniform", type=lambda text: tuple(map(int, text.split(","))), default=workloads.UNIFORM,
+                        help="lengths of the case uniform: 32,128,512")
     parser.add_argument("--rounds", type=int, help="5; with --quick 2")
     parser.add_argument("--seconds", type=float, help="of each measurement: 1; with --quick 0.2")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=2,
+                        help="of each engine: every split into streams is tried")
     parser.add_argument("--max_batch_tokens", type=int, default=4096, help="Attendant's token budget")
     parser.add_argument("--lengths", type=pathlib.Path,
                         help="a file of your own traffic's lengths, instead of the mixed ones")
@@ -93,8 +97,8 @@ def export(model, options, log):
 
 def measure_group(group, options, lens, results, log):
     """Runs the chosen cases; those of the threads by themselves, since their engines are others."""
-    quick = (1024, workloads.BUDGETS[::2]) if options.quick else (4096,)
-    columns = workloads.columns(lens, *quick)
+    tokens, budgets = (1024, workloads.BUDGETS[::2]) if options.quick else (4096, workloads.BUDGETS)
+    columns = workloads.columns(lens, tokens, options.uniform, budgets)
     measurement = measure.Measurement(group, options.cache / group.model, options, log)
     names = [name for name in options.engines if name == "attendant" or group.dtype in peer.PEERS[name].DTYPES]
     chosen = [column for case in options.cases if case not in ("threads",) for column in columns.get(case, [])]
@@ -127,7 +131,7 @@ class Results:
         self.groups.append(group)
 
     def write(self):
-        outcomes = marks.all_of(self.groups)
+        outcomes = marks.all_of(self.groups, "amx_tile" in self.runs[-1]["machine"]["flags"])
         names = sorted({series.column for group in self.groups for series in group.series}, key=report.column_order)
         stored = {"runs": self.runs, "marks": outcomes, "groups": [group.as_json() for group in self.groups],
                   "scouted": self.scouted}

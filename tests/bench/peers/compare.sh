@@ -6,7 +6,8 @@
 #   tests/bench/peers/compare.sh [--quick] [--output DIR] [--models minilm,bert-base] [--dtypes f32,bf16,int8]
 #                                [--engines attendant,openvino,onnxruntime,ctranslate2,pytorch]
 #                                [--cases uniform,mixed,sorted,latency,accuracy,threads,long] [--add]
-#                                [--rounds N] [--seconds S] [--threads N] [--lengths FILE]
+#                                [--uniform 32,128,512] [--rounds N] [--seconds S] [--threads N]
+#                                [--lengths FILE]
 #
 # ATTENDANT_BIN_DIR names another build's bin/ folder; then nothing is built.
 set -euo pipefail

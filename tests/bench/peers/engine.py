@@ -19,14 +19,14 @@ class EngineError(Exception):
     pass
 
 
-def command(name, folder, dtype, options):
-    """`attendant`, a peer, or a variant of Attendant: `attendant-threads=1`."""
+def command(name, folder, dtype, options, split):
+    """`attendant`, a peer, or a variant of Attendant: `attendant-threads=1`. `split`: see ways.py."""
     base, _, change = name.partition("-")
     if base != "attendant":
-        return [sys.executable, "-B", f"{HERE}/worker.py", name, str(folder), dtype, str(options.threads),
-                str(options.seconds)]
-    flags = {"model": folder / "checkpoint", "dtype": dtype, "threads": options.threads,
-             "max_batch_tokens": options.max_batch_tokens, "seconds": options.seconds}
+        return [sys.executable, "-B", f"{HERE}/worker.py", name, str(folder), dtype, str(split.streams),
+                str(split.threads), str(options.seconds)]
+    flags = {"model": folder / "checkpoint", "dtype": dtype, "threads": split.streams * split.threads,
+             "replicas": split.streams, "max_batch_tokens": options.max_batch_tokens, "seconds": options.seconds}
     if change:
         flags.update([change.split("=")])
     return [options.engine_bench, "--commands", *(f"--{flag}={value}" for flag, value in flags.items())]
@@ -44,11 +44,13 @@ def end_with_parent():
 
 
 class Engine:
-    def __init__(self, arguments, options, log):
-        environment = os.environ | {"OMP_NUM_THREADS": str(options.threads), "TOKENIZERS_PARALLELISM": "false"}
+    """`threads` of each stream; `log` takes what it prints to standard error."""
+
+    def __init__(self, arguments, threads, log):
+        environment = os.environ | {"OMP_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "false"}
         self.process = subprocess.Popen(
             arguments, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-            env=environment, preexec_fn=end_with_parent)
+            env=environment, start_new_session=True, preexec_fn=end_with_parent)
         self.pending = b""
         try:
             self.about = self.answer()
@@ -57,11 +59,18 @@ class Engine:
             self.close()
             raise
 
+    def signal(self, number):
+        """To the engine and the processes that it has started."""
+        try:
+            os.killpg(self.process.pid, number)
+        except ProcessLookupError:
+            pass
+
     def pause(self):
-        self.process.send_signal(signal.SIGSTOP)
+        self.signal(signal.SIGSTOP)
 
     def ask(self, line):
-        self.process.send_signal(signal.SIGCONT)
+        self.signal(signal.SIGCONT)
         try:
             self.process.stdin.write(line.encode() + b"\n")
             self.process.stdin.flush()
@@ -86,7 +95,7 @@ class Engine:
         return fields
 
     def close(self):
-        self.process.kill()
+        self.signal(signal.SIGKILL)
         self.process.wait()
         self.process.stdin.close()
         self.process.stdout.close()

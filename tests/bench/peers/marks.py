@@ -3,18 +3,18 @@
 
 import statistics
 
-from workloads import ONE_BY_ONE
+from ways import ONE_BY_ONE
 
 ARRIVAL, SORTED = "mixed, arrival order", "mixed, sorted by length"
 # One by one, a peer pads nothing; the marks were set beside peers that were asked for batches.
 IN_BATCHES = "mixed, arrival order, peers in batches"
 CEILING = "share of the matmul ceiling, mixed"
-SPEED = ("uniform 128", IN_BATCHES, ARRIVAL, SORTED, CEILING)
+SPEED = ("uniform 128", "uniform 512", IN_BATCHES, ARRIVAL, SORTED, CEILING)
 LATENCY = ("latency 16", "latency 128")
 THREADS = "threads, mixed"
 SCALING, LONG_TIME, LONG_MEMORY = "all threads / one, mixed", "8192 / 2048 tokens, time by FLOP", "memory growth"
 
-# By peer; None is the best one.
+# By peer; None is the best one. Those of machines with AMX are others.
 MARKS = {
     ("bert-base", "f32"): {"uniform 128": {None: 1.10}, ARRIVAL: {"ctranslate2": 1.4, "openvino": 2.3},
                            SORTED: {None: 1.15}, CEILING: {None: 0.93}},
@@ -26,8 +26,24 @@ MARKS = {
     ("minilm", "bf16"): {"uniform 128": {None: 1.4}, ARRIVAL: {None: 3.6}, SORTED: {None: 1.45}, CEILING: {None: 0.87}},
     ("minilm", "int8"): {"uniform 128": {None: 2.1}, ARRIVAL: {None: 4.2}, SORTED: {None: 2.4}, CEILING: {None: 0.78}},
 }
+AMX_MARKS = {
+    ("bert-base", "f32"): {"uniform 128": {None: 1.05}, "uniform 512": {None: 1.10}, ARRIVAL: {None: 1.5},
+                           CEILING: {None: 0.93}},
+    ("bert-base", "bf16"): {"uniform 128": {None: 1.25}, "uniform 512": {None: 1.30}, ARRIVAL: {None: 3.4},
+                            CEILING: {None: 0.85}},
+    ("bert-base", "int8"): {"uniform 128": {None: 2.4}, "uniform 512": {None: 2.0}, ARRIVAL: {None: 4.5},
+                            CEILING: {None: 0.75}},
+    ("minilm", "f32"): {"uniform 128": {None: 1.15}, "uniform 512": {None: 1.2}, ARRIVAL: {None: 1.6},
+                        CEILING: {None: 0.88}},
+    ("minilm", "bf16"): {"uniform 128": {None: 1.4}, "uniform 512": {None: 1.4}, ARRIVAL: {None: 4.0},
+                         CEILING: {None: 0.70}},
+    ("minilm", "int8"): {"uniform 128": {None: 2.6}, "uniform 512": {None: 2.2}, ARRIVAL: {None: 5.5},
+                         CEILING: {None: 0.50}},
+}
 LATENCY_MARKS = {"minilm": {"latency 16": 0.6, "latency 128": 0.8},
                  "bert-base": {"latency 16": 0.75, "latency 128": 0.92}}
+AMX_LATENCY_MARKS = {"f32": {"latency 16": 0.75, "latency 128": 0.9}, "bf16": {"latency 16": 0.5, "latency 128": 0.75},
+                     "int8": {"latency 16": 0.5, "latency 128": 0.75}}
 P99_MARK = 1.5
 THREADS_MARK = 1.9
 LONG_TIME_MARK = 1.3
@@ -37,12 +53,12 @@ ACCURACY_MARKS = {"bf16": {"cosine_min": 0.9999}, "int8": {"cosine_mean": 0.998,
 ACCURACY_TEXTS = "texts"
 
 
-def outcome(model, dtype, column, peer, values, mark, at_most=False):
-    """One mark and the values of the rounds."""
+def outcome(model, dtype, column, peer, values, mark, at_most=False, ways=None):
+    """One mark and the values of the rounds. `ways`: Attendant's and the peer's best."""
     value = statistics.median(values)
     reached = value <= mark if at_most else value >= mark
     return {"model": model, "dtype": dtype, "column": column, "peer": peer, "value": value, "low": min(values),
-            "high": max(values), "mark": mark, "at_most": at_most, "reached": reached}
+            "high": max(values), "mark": mark, "at_most": at_most, "reached": reached, "ways": ways}
 
 
 def ratios(ours, theirs):
@@ -50,8 +66,8 @@ def ratios(ours, theirs):
     return [a / b for a, b in zip(ours, theirs)]
 
 
-def speed(group):
-    bounds_of = dict(MARKS.get((group.model, group.dtype), {}))
+def speed(group, amx=False):
+    bounds_of = dict((AMX_MARKS if amx else MARKS).get((group.model, group.dtype), {}))
     bounds_of[IN_BATCHES] = bounds_of.get(ARRIVAL, {})
     for column, bounds in bounds_of.items():
         measured = ARRIVAL if column in (CEILING, IN_BATCHES) else column
@@ -65,11 +81,12 @@ def speed(group):
                 theirs = group.best(peer, measured, without) if peer else group.best_peer(measured, without)
                 values = ratios(ours.samples, theirs.samples) if theirs else []
             if values:
-                yield outcome(group.model, group.dtype, column, theirs and theirs.engine, values, mark)
+                yield outcome(group.model, group.dtype, column, theirs and theirs.engine, values, mark,
+                              ways=[ours.way, theirs and theirs.way])
 
 
-def latency(group):
-    for column, mark in LATENCY_MARKS[group.model].items():
+def latency(group, amx=False):
+    for column, mark in (AMX_LATENCY_MARKS[group.dtype] if amx else LATENCY_MARKS[group.model]).items():
         ours, theirs = group.best("attendant", column), group.best_peer(column)
         if ours and theirs:
             yield outcome(group.model, group.dtype, column, theirs.engine, ratios(ours.samples, theirs.samples), mark,
@@ -103,6 +120,8 @@ def accuracy(group):
             yield outcome(group.model, group.dtype, name, None, [ours[name]], mark)
 
 
-def all_of(groups):
-    kinds = (speed, latency, scaling, long_sequences, accuracy)
-    return [one for group in groups for kind in kinds for one in kind(group)]
+def all_of(groups, amx):
+    """`amx`: the machine has it."""
+    by_machine, others = (speed, latency), (scaling, long_sequences, accuracy)
+    return [one for group in groups
+            for found in (*(kind(group, amx) for kind in by_machine), *(kind(group) for kind in others)) for one in found]

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures all engines of one model and number format, in rounds."""
 
+import itertools
 import statistics
 
 import accuracy
 import engine as engines
+import ways
 import workloads
 from results import Series
-
-# Beside the best batch size of the first look, those that came this close to it are measured in every round.
-FINALIST = 0.9
 
 
 def question(column, batching):
@@ -20,24 +19,27 @@ def question(column, batching):
 
 
 class Measurement:
-    """Fills a group: loads its engines, chooses the peers' best batch sizes, measures in rounds."""
+    """Fills a group: loads its engines with every split of the threads, chooses each engine's best ways, measures in
+    rounds."""
 
     def __init__(self, group, folder, options, log):
         self.group = group
         self.folder = folder
         self.options = options
         self.log = log
-        self.running = {}
+        self.splits = ways.splits(options.threads)
+        self.running = {}  # by name and split
+        self.chosen = []   # column, way and series, in the order of the questions
 
     def run(self, names, columns, texts, scouted):
-        """`scouted`: by engine and column, what the peers were seen to do; filled, and relied on where it is filled."""
-        self.start(names)
+        """`scouted`: by engine and column, how fast each way was seen to be; filled, and relied on where it is filled."""
+        self.start(names, self.splits[:1] if all(column.one_stream for column in columns) else self.splits)
         try:
-            for kind in texts:
-                self.each(lambda name, engine: self.group.accuracy.setdefault(name, {}).update(
+            for name, kind in itertools.product(names, texts):
+                self.attempt(name, self.splits[0], lambda engine: self.group.accuracy.setdefault(name, {}).update(
                     {kind: accuracy.measure(engine, self.folder / kind)}))
-            for column in columns:
-                self.each(lambda name, engine: self.scout(name, engine, column, scouted))
+            for column, name in itertools.product(columns, names):
+                self.choose(name, column, scouted)
             for number in range(self.options.rounds if columns else 0):
                 self.log.note(f"{self.group.model} {self.group.dtype}: round {number + 1} of {self.options.rounds}")
                 self.round(columns)
@@ -46,48 +48,66 @@ class Measurement:
                 engine.close()
         self.group.series = [series for series in self.group.series if series.samples]
 
-    def start(self, names):
-        self.running = {}
-        for name in names:
+    def start(self, names, splits):
+        self.running, self.chosen = {}, []
+        for name, split in itertools.product(names, splits):
             try:
-                arguments = engines.command(name, self.folder, self.group.dtype, self.options)
-                self.running[name] = engines.Engine(arguments, self.options, self.log.file)
-                self.group.versions[name] = self.running[name].about
+                arguments = engines.command(name, self.folder, self.group.dtype, self.options, split)
+                self.running[name, split] = engines.Engine(arguments, split.threads, self.log.file)
+                self.group.versions[name] = self.running[name, split].about
             except (engines.EngineError, OSError) as error:
-                self.group.failures[name] = str(error)
-        self.log.note(f"{self.group.model} {self.group.dtype}: {', '.join(self.running) or 'nothing'} loaded")
+                self.fail(name, split, error)
+        loaded = ", ".join(f"{name} {split}" for name, split in self.running)
+        self.log.note(f"{self.group.model} {self.group.dtype}: {loaded or 'nothing'} loaded")
 
-    def each(self, act):
-        """Calls `act` with each engine; one that fails is reported and left out from then on."""
-        for name, engine in list(self.running.items()):
-            try:
-                act(name, engine)
-            except engines.EngineError as error:
-                self.group.failures[name] = str(error)
-                self.running.pop(name).close()
+    def fail(self, name, split, error):
+        self.group.failures[name] = f"{split}: {error}"
 
-    def scout(self, name, engine, column, scouted):
-        if name.startswith("attendant") or not column.batchings:
-            candidates = {None: 0}
+    def attempt(self, name, split, act):
+        """What `act` returns for the engine. None where there is none or it fails: that is reported, and it is left out
+        from then on."""
+        engine = self.running.get((name, split))
+        try:
+            return act(engine) if engine else None
+        except engines.EngineError as error:
+            self.fail(name, split, error)
+            self.running.pop((name, split)).close()
+            return None
+
+    def ask(self, name, way, column):
+        return self.attempt(name, way.split, lambda engine: engine.ask(question(column, way.batching)))
+
+    def choose(self, name, column, scouted):
+        """The ways that are measured in every round."""
+        if column.one_stream:
+            rates = {ways.Way(self.splits[0]): 0}
         else:
-            candidates = scouted.setdefault(f"{name}/{column.name}", {})
-            for batching in column.batchings:
-                if str(batching) not in candidates:
-                    candidates[str(batching)] = engine.ask(question(column, batching))["tokens_per_second"]
-        best = max(candidates.values())
-        in_batches = max((rate for batching, rate in candidates.items() if batching != workloads.ONE_BY_ONE), default=0)
-        self.group.series += [Series(name, column.name, batching, rate) for batching, rate in candidates.items()
-                              if rate >= FINALIST * best or rate == in_batches]
+            rates = self.look(name, column, scouted.setdefault(f"{name}/{column.name}", {}))
+        for way in ways.finalists(rates):
+            series = Series(name, column.name, batching=way.batching and str(way.batching), scouted=rates[way],
+                            split=str(way.split))
+            self.group.series.append(series)
+            self.chosen.append((column, way, series))
+
+    def look(self, name, column, known):
+        """The rate of each way of an engine; `known` ones, by the way's text, are not measured again."""
+        rates = {}
+        batchings = () if name.startswith("attendant") else column.batchings
+        for way in ways.all_ways(self.splits, batchings):
+            if str(way) not in known and (answer := self.ask(name, way, column)):
+                known[str(way)] = answer["tokens_per_second"]
+            if str(way) in known and (name, way.split) in self.running:
+                rates[way] = known[str(way)]
+        return rates
 
     def round(self, columns):
         for column in columns:
             ceiling = None
-            if "attendant" in self.running and not column.is_latency:
-                ceiling = self.running["attendant"].ask("ceiling")["flops"]
-            batchings = {str(batching): batching for batching in column.batchings}
-            self.each(lambda name, engine: [
-                series.record(engine.ask(question(column, batchings.get(series.batching))), ceiling)
-                for series in self.group.series if (series.engine, series.column) == (name, column.name)])
+            if not column.is_latency:
+                ceiling = self.attempt("attendant", self.splits[0], lambda engine: engine.ask("ceiling")["flops"])
+            for way, series in [(way, series) for of, way, series in self.chosen if of is column]:
+                if answer := self.ask(series.engine, way, column):
+                    series.record(answer, ceiling)
 
 
 def long_sequences(group, options, log):
@@ -96,7 +116,7 @@ def long_sequences(group, options, log):
     try:
         for length in workloads.LONG:
             arguments = engines.long_command(group.model, group.dtype, length, options)
-            running[length] = engines.Engine(arguments, options, log.file)
+            running[length] = engines.Engine(arguments, options.threads, log.file)
         for number in range(options.rounds):
             log.note(f"{group.model} {group.dtype}: long sequences, round {number + 1} of {options.rounds}")
             for length, engine in running.items():

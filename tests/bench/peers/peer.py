@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The peers: each loads what export.py made of a model and runs padded batches of token ids.
 
-`prepare` is not timed: it turns a list of id lists into what the library takes at once. `run` returns the last hidden
-state, in the library's own type; `states` makes a float array of it.
+A peer has `split.streams` streams of `split.threads` threads. `prepare` is not timed: it turns a list of id lists into
+what the library takes at once. `run` runs a batch on a stream and returns the last hidden state, in the library's own
+type; `states` makes a float array of it. `run_all` keeps all streams busy.
 """
 
+import functools
 import pathlib
+import time
 
 import numpy
+
+from processes import Processes
+from streams import Streams
+from ways import Split
 
 
 def padded(batch):
@@ -21,63 +28,81 @@ def padded(batch):
     return {"input_ids": ids, "attention_mask": mask, "token_type_ids": numpy.zeros_like(ids)}
 
 
-class OpenVino:
+class OpenVino(Streams):
     DTYPES = ("f32", "bf16")
 
-    def __init__(self, folder, dtype, threads):
+    def __init__(self, folder, dtype, split):
         import openvino
         self.version = f"OpenVINO {openvino.__version__.split('-')[0]}"
         compiled = openvino.Core().compile_model(folder / "openvino" / "model.xml", "CPU", {
-            "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": dtype})
+            "INFERENCE_NUM_THREADS": split.streams * split.threads, "NUM_STREAMS": split.streams,
+            "INFERENCE_PRECISION_HINT": dtype})
         self.request = compiled.create_infer_request()
+        # A stream that is done finds its next batch waiting.
+        self.queue = openvino.AsyncInferQueue(compiled, 2 * split.streams)
+        self.streams = split.streams
 
     prepare = staticmethod(padded)
 
     def run(self, batch):
+        """Alone, as latency is measured."""
         return self.request.infer(batch, share_inputs=True, share_outputs=True)
+
+    def run_all(self, batches, numbers):
+        ended = []
+        self.queue.set_callback(lambda request, _: ended.append(time.perf_counter()))
+        for number in numbers:
+            self.queue.start_async(batches[number], share_inputs=True)
+        self.queue.wait_all()
+        return sorted(ended)
 
     def states(self, output):
         return numpy.array(output[0])
 
 
-class OnnxRuntime:
+class OnnxRuntime(Streams):
     DTYPES = ("f32", "int8")
 
-    def __init__(self, folder, dtype, threads):
+    def __init__(self, folder, dtype, split):
         import onnxruntime
         self.version = f"ONNX Runtime {onnxruntime.__version__}"
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
+        options.intra_op_num_threads = split.threads
         options.inter_op_num_threads = 1
         file = folder / {"f32": "fused", "int8": "int8"}[dtype] / "model.onnx"
-        self.session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+        make = functools.partial(onnxruntime.InferenceSession, str(file), options, providers=["CPUExecutionProvider"])
+        # One thread is the caller's: then the streams can share a session and its weights.
+        self.sessions = [make()] * split.streams if split.threads == 1 else [make() for _ in range(split.streams)]
+        self.streams = split.streams
 
     prepare = staticmethod(padded)
 
-    def run(self, batch):
-        return self.session.run(None, batch)
+    def run(self, batch, stream=0):
+        return self.sessions[stream].run(None, batch)
 
     def states(self, output):
         return output[0]
 
 
-class CTranslate2:
+class CTranslate2(Streams):
     DTYPES = ("f32", "int8")
 
-    def __init__(self, folder, dtype, threads):
+    def __init__(self, folder, dtype, split):
         import ctranslate2
         self.library = ctranslate2
         self.version = f"CTranslate2 {ctranslate2.__version__}"
         self.encoder = ctranslate2.Encoder(
             str(folder / "ctranslate2"), device="cpu", compute_type={"f32": "float32", "int8": "int8"}[dtype],
-            inter_threads=1, intra_threads=threads)
+            inter_threads=split.streams, intra_threads=split.threads)
+        self.streams = split.streams
 
     def prepare(self, batch):
         view = self.library.StorageView.from_array
         lengths = numpy.array([len(sequence) for sequence in batch], numpy.int32)
         return view(padded(batch)["input_ids"].astype(numpy.int32)), view(lengths)
 
-    def run(self, batch):
+    def run(self, batch, stream=0):
+        """The library chooses the stream; as many threads as it has streams call it."""
         ids, lengths = batch
         return self.encoder.forward_batch(ids, lengths).last_hidden_state
 
@@ -85,15 +110,16 @@ class CTranslate2:
         return numpy.array(output)
 
 
-class PyTorch:
+class PyTorch(Streams):
+    """One stream: see `load`."""
     DTYPES = ("f32", "bf16")
 
-    def __init__(self, folder, dtype, threads):
+    def __init__(self, folder, dtype, split):
         import torch
         import transformers
         self.torch = torch
         self.version = f"PyTorch {torch.__version__.split('+')[0]}"
-        torch.set_num_threads(threads)
+        torch.set_num_threads(split.threads)
         self.model = transformers.BertModel.from_pretrained(
             folder / "checkpoint", add_pooling_layer=False, attn_implementation="sdpa",
             dtype={"f32": torch.float32, "bf16": torch.bfloat16}[dtype]).eval()
@@ -101,7 +127,7 @@ class PyTorch:
     def prepare(self, batch):
         return {name: self.torch.from_numpy(array) for name, array in padded(batch).items()}
 
-    def run(self, batch):
+    def run(self, batch, stream=0):
         with self.torch.inference_mode():
             return self.model(**batch).last_hidden_state
 
@@ -112,5 +138,8 @@ class PyTorch:
 PEERS = {"openvino": OpenVino, "onnxruntime": OnnxRuntime, "ctranslate2": CTranslate2, "pytorch": PyTorch}
 
 
-def load(name, folder, dtype, threads):
-    return PEERS[name](pathlib.Path(folder), dtype, threads)
+def load(name, folder, dtype, split):
+    make = functools.partial(PEERS[name], pathlib.Path(folder), dtype)
+    if name == "pytorch" and split.streams > 1:
+        return Processes(functools.partial(make, Split(1, split.threads)), split.streams)
+    return make(split)

@@ -4,10 +4,13 @@
 import importlib.util
 import pathlib
 import statistics
+import threading
 import unittest
 
 import marks
 import report
+import streams
+import ways
 import workloads
 from results import Group, Series
 
@@ -36,13 +39,95 @@ class Cut(unittest.TestCase):
     LENS = (3, 9, 2, 8, 8, 1, 30)
 
     def test_arrival_order_keeps_every_sequence_in_its_place(self):
-        self.assertEqual(workloads.Batching(18).cut(self.LENS), [[3, 9], [2, 8], [8, 1], [30]])
+        self.assertEqual(ways.Batching(18).cut(self.LENS), [[3, 9], [2, 8], [8, 1], [30]])
 
     def test_sorting_pads_less(self):
-        self.assertEqual(workloads.Batching(18, sort=True).cut(self.LENS), [[1, 2, 3], [8, 8], [9], [30]])
+        self.assertEqual(ways.Batching(18, sort=True).cut(self.LENS), [[1, 2, 3], [8, 8], [9], [30]])
 
     def test_no_budget_is_one_by_one(self):
-        self.assertEqual(workloads.Batching(0).cut(self.LENS), [[length] for length in self.LENS])
+        self.assertEqual(ways.Batching(0).cut(self.LENS), [[length] for length in self.LENS])
+
+
+class Choice(unittest.TestCase):
+    def test_splits_use_every_thread(self):
+        self.assertEqual(list(map(str, ways.splits(2))), ["1x2", "2x1"])
+        self.assertEqual(list(map(str, ways.splits(6))), ["1x6", "2x3", "3x2", "6x1"])
+
+    def test_a_peer_is_tried_with_every_split_and_batch_size(self):
+        tried = ways.all_ways(ways.splits(2), [ways.Batching(0), ways.Batching(512)])
+        self.assertEqual(list(map(str, tried)), ["1x2, one by one", "1x2, 512", "2x1, one by one", "2x1, 512"])
+        self.assertEqual(list(map(str, ways.all_ways(ways.splits(2), ()))), ["1x2", "2x1"])  # Attendant
+
+    def rates(self, *values):
+        return dict(zip(ways.all_ways(ways.splits(2), [ways.Batching(n) for n in (0, 512, 1024)]), values))
+
+    def chosen(self, *values):
+        return list(map(str, ways.finalists(self.rates(*values))))
+
+    def test_the_fastest_way_and_those_close_to_it_are_measured(self):
+        self.assertEqual(self.chosen(50, 89, 91, 60, 100, 70), ["2x1, 512", "1x2, 1024"])
+
+    def test_no_more_than_three_come_close(self):
+        self.assertEqual(self.chosen(95, 96, 97, 98, 99, 100), ["2x1, 1024", "2x1, 512", "2x1, one by one"])
+
+    def test_the_best_batches_are_measured_even_where_one_by_one_is_faster(self):
+        self.assertEqual(self.chosen(80, 10, 20, 100, 30, 40), ["2x1, one by one", "2x1, 1024"])
+
+    def test_an_engine_that_failed_has_no_ways(self):
+        self.assertEqual(ways.finalists({}), [])
+
+    def test_latency_is_of_one_request_at_a_time(self):
+        columns = workloads.columns((3, 4), 64)
+        self.assertEqual({case for case, found in columns.items() if any(column.one_stream for column in found)},
+                         {"latency", "threads"})
+
+    def test_batches_smaller_than_two_sequences_are_not_tried_twice(self):
+        (column,) = workloads.columns((3, 4), 4096, (512,))["uniform"]
+        self.assertEqual(list(map(str, column.batchings)), [ways.ONE_BY_ONE, "1024", "4096"])
+
+
+class Streams(unittest.TestCase):
+    def test_every_stream_sees_every_batch_before_the_clock_starts(self):
+        self.assertEqual(list(streams.warm_up(2, 3)), [0, 0, 0, 1, 1, 1])
+
+    def test_whole_passes_that_are_multiples_of_the_streams(self):
+        self.assertEqual(list(streams.cycle(3, 1, 0)), [0, 1, 2, 0])
+        self.assertEqual(list(streams.cycle(3, 2, 0)), [0, 1] + [2, 0, 1, 2, 0, 1])
+        self.assertEqual(list(streams.cycle(1, 2, 0)), [0] * 4)
+
+    def test_the_time_is_kept(self):
+        ticks = iter((0, 1, 2, 3, 4, 5))  # asked for at the begin and after each whole pass
+        self.assertEqual(len(list(streams.cycle(2, 1, 3, lambda: next(ticks)))), 1 + 3 * 2)
+
+    def test_rate_of_a_steady_state(self):
+        # Two streams, a batch takes 1 s and a pass is three batches: two batches a second, 2 / 3 of a pass.
+        ended = [5.0, 5.5, 6.0, 6.5, 7.0, 7.5, 8.0, 8.5]
+        self.assertAlmostEqual(streams.rate(ended, 3, 2), 2 / 3)
+        self.assertEqual(streams.rate([3.0, 4.0, 6.0], 2, 1), 1 / 3)
+
+    def test_all_streams_run_at_the_same_time(self):
+        class Meeting(streams.Streams):
+            def __init__(self):
+                self.streams = 2
+                self.barrier = threading.Barrier(2, timeout=60)
+                self.seen = []
+
+            def run(self, batch, stream):
+                self.barrier.wait()  # alone, it would fail
+                self.seen.append((batch, stream))
+        meeting = Meeting()
+        ended = meeting.run_all(["a", "b"], streams.cycle(2, 2, 0))
+        self.assertEqual(len(ended), 4)
+        self.assertEqual(sorted(meeting.seen), [(batch, stream) for batch in "ab" for stream in (0, 1)])
+
+    def test_a_failure_is_no_rate(self):
+        class Broken(streams.Streams):
+            streams = 2
+
+            def run(self, batch, stream):
+                raise RuntimeError("no memory")
+        with self.assertRaises(RuntimeError):
+            Broken().run_all(["a"], streams.cycle(1, 2, 0))
 
 
 class Marks(unittest.TestCase):
@@ -71,10 +156,31 @@ class Marks(unittest.TestCase):
 
     def test_batches_are_compared_beside_one_by_one(self):
         group = self.group([240], [200])
-        group.series[-1].batching = workloads.ONE_BY_ONE
+        group.series[-1].batching = ways.ONE_BY_ONE
         group.series.append(series("openvino", marks.ARRIVAL, [100], batching="1024"))
         found = {one["column"]: one["value"] for one in marks.speed(group) if one["peer"] == "openvino"}
         self.assertEqual((found[marks.ARRIVAL], found[marks.IN_BATCHES]), (1.2, 2.4))
+
+    def test_the_best_split_counts_and_is_named(self):
+        group = self.group([240], [200])
+        group.series[1].split, group.series[1].batching = "1x2", "4096"
+        group.series.append(series("openvino", "uniform 128", [300], batching="1024", split="2x1"))
+        group.series.append(series("attendant", "uniform 128", [210], split="2x1"))
+        group.series[0].split = "1x2"
+        found = {one["column"]: one for one in marks.speed(group)}["uniform 128"]
+        self.assertEqual((found["value"], found["ways"]), (0.8, ["1x2", "2x1, 1024"]))
+        self.assertIn("0.800 × OpenVINO [1x2 : 2x1, 1024]", report.mark_cell(found))
+        self.assertIn("| 240 (1x2) |", report.throughput([group], ["uniform 128"]))
+        self.assertIn("| 300 (2x1, 1024) |", report.throughput([group], ["uniform 128"]))
+
+    def test_amx_has_marks_of_its_own(self):
+        group = self.group([240], [200])
+        group.series += [series("attendant", "latency 16", [3.0], times_ms=[3.0]), series("openvino", "latency 16", [4.0])]
+        self.assertEqual(marks.AMX_MARKS.keys(), marks.MARKS.keys())
+        bounds = [{one["column"]: one["mark"] for one in marks.all_of([group], amx)} for amx in (False, True)]
+        self.assertEqual([found["uniform 128"] for found in bounds], [1.10, 1.05])
+        self.assertEqual([found["latency 16"] for found in bounds], [0.75, 0.75])
+        self.assertEqual([found[marks.ARRIVAL] for found in bounds], [2.3, 1.5])
 
     def test_latency_is_better_where_it_is_smaller(self):
         group = self.group([1], [1])

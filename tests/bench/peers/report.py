@@ -22,7 +22,7 @@ def number(value):
 def cell(series):
     if series is None:
         return "–"
-    return number(series.median) + (f" ({series.batching})" if series.batching else "")
+    return number(series.median) + (f" ({series.way})" if series.way else "")
 
 
 def throughput(groups, columns):
@@ -37,8 +37,10 @@ def throughput(groups, columns):
 def mark_cell(one):
     bound = f"{'≤' if one['at_most'] else '≥'} {one['mark']:g}"
     peer = f" × {TITLES[one['peer']]}" if one["peer"] else ""
+    ours, theirs = one.get("ways") or (None, None)
+    at = f" [{' : '.join(filter(None, (ours, theirs)))}]" if ours else ""
     spread = f", {one['low']:.2f}–{one['high']:.2f}" if one["low"] != one["high"] else ""
-    return f"{one['value']:.3f}{peer} ({bound}{spread})" + ("" if one["reached"] else " **missed**")
+    return f"{one['value']:.3f}{peer}{at} ({bound}{spread})" + ("" if one["reached"] else " **missed**")
 
 
 def mark_table(outcomes, columns):
@@ -113,9 +115,10 @@ def markdown(runs, groups, outcomes, columns):
     isa = sorted({fields["isa"] for fields in about if "isa" in fields})
     failed = failures(groups)
     sections = [("Valid tokens per second; latency p50 in ms", throughput(groups, columns),
-                 "In parentheses the padded token budget of the peer's best batches.")]
+                 "In parentheses the engine's best streams x threads and the padded token budget of the peer's best batches.")]
     if any(series.is_latency for group in groups for series in group.series):
-        sections.append(("Latency of one sequence at a time", tail_table(groups), "All calls of all rounds."))
+        sections.append(("Latency of one sequence at a time", tail_table(groups),
+                         "All calls of all rounds; one stream of all threads."))
     if any(group.long for group in groups):
         sections.append(("One long sequence", long_table(groups), "Random weights, a process for each length."))
     return "\n".join([
@@ -127,8 +130,10 @@ def markdown(runs, groups, outcomes, columns):
         f"- {', '.join(sorted({fields['ready'] for fields in about}))}",
         f"- Attendant's instruction set: {', '.join(isa) or '–'}", "",
         "## Ratios, with the marks", "",
-        "Attendant, always in arrival order, to the peer at its best batch size: the median of the rounds' ratios "
-        "(mark, smallest–largest). Latencies: smaller is better. Accuracy is against PyTorch's f32.", "",
+        "Attendant, always in arrival order, at its best streams x threads, to the peer at its best streams x threads "
+        "and batch size: the median of the rounds' ratios [Attendant's way : the peer's] (mark, smallest–largest). "
+        "Latencies: one sequence at a time on one stream of all threads; smaller is better. Accuracy is against "
+        "PyTorch's f32.", "",
         ratio_tables(groups, outcomes),
         *(line for title, content, remark in sections for line in (f"## {title}", "", remark, "", content)),
         *(["## Failed", "", *failed, ""] if failed else []),

@@ -7,7 +7,7 @@ import statistics
 
 @dataclasses.dataclass
 class Series:
-    """One engine's numbers of one column with one way of batching, one for each round."""
+    """One engine's numbers of one column in one way (ways.py), one for each round."""
     engine: str
     column: str
     batching: str | None = None  # None: Attendant's own, and latency
@@ -16,10 +16,15 @@ class Series:
     times_ms: list = dataclasses.field(default_factory=list)  # latency: every call of all rounds
     flops: list = dataclasses.field(default_factory=list)     # Attendant's
     ceilings: list = dataclasses.field(default_factory=list)  # FLOP/s of the weight products alone, the same rounds
+    split: str | None = None  # streams x threads; None: in runs before there was a choice
 
     @property
     def median(self):
         return statistics.median(self.samples)
+
+    @property
+    def way(self):
+        return ", ".join(filter(None, (self.split, self.batching)))
 
     @property
     def is_latency(self):
@@ -35,7 +40,7 @@ class Series:
             self.times_ms += answer["times_ms"]
             return
         self.samples.append(answer["tokens_per_second"])
-        if "flops" in answer:
+        if "flops" in answer and ceiling:
             self.flops.append(answer["flops"])
             self.ceilings.append(ceiling)
 
@@ -78,7 +83,7 @@ class Group:
         self.versions |= newer.versions
 
     def best(self, name, column, without=()):
-        """The engine's series with the best median, or None. `without`: ways of batching that do not count."""
+        """The engine's series with the best median, or None. `without`: sizes of batches that do not count."""
         mine = [series for series in self.series
                 if (series.engine, series.column) == (name, column) and series.batching not in without]
         return max(mine, key=lambda series: sign(column) * series.median, default=None)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """One peer in a process of its own: answers on standard output what engine_bench --commands answers.
 
-    worker.py PEER FOLDER DTYPE THREADS SECONDS
+    worker.py PEER FOLDER DTYPE STREAMS THREADS SECONDS     THREADS of each stream
 
     rate LEN ... [/ LEN ...] ...   the batches between the slashes are padded to their longest sequence
-    latency LEN
+    latency LEN                    one sequence at a time; as embed, of a peer with one stream
     embed ID ...
 """
 
@@ -17,6 +17,8 @@ import time
 import numpy
 
 import peer
+import streams
+from ways import Split
 
 VOCAB = 30522
 
@@ -28,25 +30,19 @@ class Worker:
         self.prepared = {}
 
     def batches(self, words):
-        """Made, and run once so that the library has seen its shapes, when first asked for."""
+        """Made, and run once on every stream so that the library has seen their shapes, when first asked for."""
         if words not in self.prepared:
             lens = [[int(word) for word in batch.split()] for batch in words.split("/")]
             ids = random.Random(7)
             batches = [self.engine.prepare([[ids.randrange(VOCAB) for _ in range(n)] for n in batch]) for batch in lens]
-            for batch in batches:
-                self.engine.run(batch)
+            self.engine.run_all(batches, streams.warm_up(len(batches), self.engine.streams))
             self.prepared[words] = (batches, sum(map(sum, lens)))
         return self.prepared[words]
 
     def rate(self, words):
         batches, tokens = self.batches(words)
-        self.engine.run(batches[0])
-        begin, passes = time.perf_counter(), 0
-        while passes == 0 or time.perf_counter() - begin < self.seconds:
-            for batch in batches:
-                self.engine.run(batch)
-            passes += 1
-        return {"tokens_per_second": tokens * passes / (time.perf_counter() - begin)}
+        ended = self.engine.run_all(batches, streams.cycle(len(batches), self.engine.streams, self.seconds))
+        return {"tokens_per_second": tokens * streams.rate(ended, len(batches), self.engine.streams)}
 
     def latency(self, words):
         (batch,), _ = self.batches(words)
@@ -65,7 +61,7 @@ class Worker:
 
 
 def main():
-    name, folder, dtype, threads, seconds = sys.argv[1:]
+    name, folder, dtype, number, threads, seconds = sys.argv[1:]
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print is no answer
 
@@ -73,7 +69,7 @@ def main():
         print(json.dumps(fields), file=answers, flush=True)
 
     try:
-        worker = Worker(peer.load(name, folder, dtype, int(threads)), float(seconds))
+        worker = Worker(peer.load(name, folder, dtype, Split(int(number), int(threads))), float(seconds))
     except Exception as error:  # whatever a peer may raise is its result
         answer({"error": f"{type(error).__name__}: {error}"})
         return

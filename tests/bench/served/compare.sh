@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs Triton (the server inside nvidia-pytriton) with OpenVINO behind its Python back end into an environment of their
 # own, builds Attendant's server, and measures both with perf_analyzer on real English texts; then Attendant's server beside
-# its own engine. Writes served.md and served.json; prints the ratios beside the marks.
+# its own engine. Writes served.md and served.json; prints the ratios beside the marks. Two more cases by name: http, with
+# infinity, which is installed then (PyTorch, 3 GB), and doors.
 #
-#   tests/bench/served/compare.sh [--output DIR] [--cases triton,overhead] [--rounds N] [--seconds S] [--threads N]
-#                                 [--concurrency 1,8,32] [--load_concurrency 64] [--triton 4,1,sorted] [--dtype bf16]
+#   tests/bench/served/compare.sh [--output DIR] [--cases triton,overhead,http,doors] [--rounds N] [--seconds S]
+#                                 [--threads N] [--concurrency 1,8,32] [--load_concurrency 64] [--triton 4,1,sorted]
+#                                 [--dtype bf16]
 #
 # ATTENDANT_BIN_DIR names another build's bin/ folder; then nothing is built.
 set -euo pipefail
@@ -15,17 +17,27 @@ root=$(cd "$here/../../.." && pwd)
 # shellcheck source-path=SCRIPTDIR source=../../../deploy/common.sh
 . "$root/deploy/common.sh"
 
-key=$({ python3 --version; cat "$here/requirements.txt"; } | sha256sum | cut -c1-12)
-home="$ATTENDANT_CACHE/served/$key"
+key_of() { { python3 --version; cat "$1"; } | sha256sum | cut -c1-12; }
+
+# install_into FOLDER REQUIREMENTS TITLE: makes FOLDER/venv, once.
+install_into() {
+  [ ! -e "$1/.complete" ] || return 0
+  say "installing $3 into $1" >&2
+  mkdir -p "$1"
+  python3 -m venv "$1/venv" || die "python3 -m venv failed"
+  "$1/venv/bin/pip" install --quiet -r "$2" >&2 || die "pip failed"
+  touch "$1/.complete"
+}
+
+home="$ATTENDANT_CACHE/served/$(key_of "$here/requirements.txt")"
+infinity="$ATTENDANT_CACHE/served/infinity-$(key_of "$here/requirements_infinity.txt")"
 mkdir -p "$home"
 exec 9>"$home.lock"
 flock 9
-if [ ! -e "$home/.complete" ]; then
-  say "installing Triton and OpenVINO into $home" >&2
-  python3 -m venv "$home/venv" || die "python3 -m venv failed"
-  "$home/venv/bin/pip" install --quiet -r "$here/requirements.txt" >&2 || die "pip failed"
-  touch "$home/.complete"
-fi
+install_into "$home" "$here/requirements.txt" "Triton and OpenVINO"
+case " $* " in
+*" --cases "*http* | *" --cases="*http*) install_into "$infinity" "$here/requirements_infinity.txt" infinity ;;
+esac
 minilm=$("$root/deploy/fetch-model.sh")
 # sentence-transformers cuts this model's texts at 256 tokens; both sides are to serve all 512.
 mkdir -p "$home/checkpoint"
@@ -46,5 +58,5 @@ fi
 exec 9>&-
 revision=$(git -C "$root" describe --always --dirty 2>/dev/null || echo "an unknown revision")
 exec "$home/venv/bin/python" -B "$here/compare.py" --home "$home" --bin "$ATTENDANT_BIN_DIR" --minilm "$home/checkpoint" \
-  --openvino "$models/minilm/openvino/model.xml" --perf_analyzer "$root/tests/integration/kserve/perf_analyzer.sh" \
+  --openvino "$models/minilm/openvino/model.xml" --perf_analyzer "$root/tests/integration/kserve/perf_analyzer.sh" --infinity "$infinity/venv" \
   --command "tests/bench/served/compare.sh $*" --revision "$revision" --output "$root/build/served" "$@"

@@ -5,18 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <csignal>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <sstream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tests/client/fake_server.h"
+#include "tests/client/cli/command_fixture.h"
 
 namespace attendant::client {
 namespace {
@@ -26,49 +22,12 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-class CommandTest : public ::testing::Test {
- protected:
-  // Runs `attendant` with --server set, unless the command takes none.
-  int Run(std::vector<std::string> args, const std::string& input = "") {
-    if (args.size() > 0 && args[0] != "help") {
-      args.insert(args.begin() + 1, absl::StrCat("--server=", server_.address()));
-    }
-    return RunAsGiven(args, input);
-  }
-
-  int RunAsGiven(const std::vector<std::string>& args, const std::string& input = "") {
-    std::istringstream in(input);
-    std::ostringstream out, err;
-    Io io{.in = in, .out = out, .err = err};
-    const int exit_code = RunAttendant(args, io);
-    out_ = out.str();
-    err_ = err.str();
-    return exit_code;
-  }
-
-  std::string WriteFile(const std::string& name, const std::string& contents) {
-    const std::string path = ::testing::TempDir() + "/" + name;
-    std::ofstream(path, std::ios::binary) << contents;
-    return path;
-  }
-
-  std::vector<json> OutputLines() const {
-    std::vector<json> lines;
-    std::istringstream out(out_);
-    for (std::string line; std::getline(out, line);) lines.push_back(json::parse(line));
-    return lines;
-  }
-
-  FakeServer server_;
-  std::string out_, err_;
-};
-
 TEST_F(CommandTest, HelpAndVersion) {
   EXPECT_EQ(RunAsGiven({"help"}), 0);
-  for (const char* command : {"embed", "encode", "models", "health", "load", "heatmap"}) {
+  for (const char* command : {"embed", "encode", "words", "models", "health", "load", "heatmap"}) {
     EXPECT_THAT(out_, HasSubstr(absl::StrCat("  ", command, " ")));
   }
-  for (const char* command : {"embed", "encode", "models", "health", "load", "heatmap"}) {
+  for (const char* command : {"embed", "encode", "words", "models", "health", "load", "heatmap"}) {
     EXPECT_EQ(RunAsGiven({"help", command}), 0);
     EXPECT_THAT(out_, StartsWith(absl::StrCat("Usage: attendant ", command)));
     EXPECT_THAT(out_, HasSubstr("Exit codes: 0"));
@@ -132,7 +91,7 @@ TEST_F(CommandTest, NoAnswerIsExitCode3) {
     const FakeServer other;
     gone = other.address();
   }
-  for (const char* command : {"embed", "encode", "models", "health", "load", "heatmap"}) {
+  for (const char* command : {"embed", "encode", "words", "models", "health", "load", "heatmap"}) {
     EXPECT_EQ(RunAsGiven({command, "--server", gone}, "text\n"), 3) << command;
     EXPECT_THAT(err_, HasSubstr(gone)) << command;
   }
@@ -270,103 +229,6 @@ TEST_F(CommandTest, HealthIsTheExitCode) {
   EXPECT_EQ(Run({"health"}), 1);
   EXPECT_EQ(out_, "NOT_SERVING\n");
   EXPECT_EQ(Run({"health", "--wait=1ms"}), 1);
-}
-
-TEST_F(CommandTest, LoadsInAClosedLoop) {
-  EXPECT_EQ(Run({"load", "--requests=200", "--warmup=0", "--connections=3", "--concurrency=2",
-                 "--batch=2", "--lengths=uniform:1:100", "--json"}),
-            0);
-  const json report = OutputLines().at(0);
-  EXPECT_EQ(report["requests"],
-            json({{"ok", 200}, {"failed", 0}, {"cut_off", 0}, {"not_sent", 0}}));
-  EXPECT_GT(report["tokens_per_s"], report["sequences_per_s"]);
-  EXPECT_NEAR(report["sequences_per_s"], 2 * report["requests_per_s"].get<double>(), 1e-6);
-  EXPECT_GT(report["latency_s"]["p50"], 0);
-  EXPECT_GE(report["latency_s"]["max"], report["latency_s"]["p99"]);
-  EXPECT_DOUBLE_EQ(report["server_mean_s"]["queue"], 100e-6);
-  EXPECT_EQ(server_.encode_requests().size(), 200);
-  EXPECT_EQ(server_.num_peers(), 3);
-  for (const v1::EncodeRequest& request : server_.encode_requests()) {
-    for (const v1::Sequence& sequence : request.sequences().sequences()) {
-      ASSERT_LE(sequence.ids().token_ids_size(), 64);  // the model's limit
-      for (int32_t id : sequence.ids().token_ids()) ASSERT_LT(id, 1000);
-    }
-  }
-}
-
-TEST_F(CommandTest, LoadsInAnOpenLoop) {
-  EXPECT_EQ(Run({"load", "--rate=500", "--requests=100", "--warmup=0", "--output=hidden"}), 0);
-  EXPECT_THAT(out_, HasSubstr("open loop, 500 requests/s"));
-  EXPECT_THAT(out_, HasSubstr("100 ok, 0 failed"));
-  EXPECT_TRUE(server_.encode_requests().at(0).outputs().last_hidden_state());
-}
-
-TEST_F(CommandTest, LoadsTexts) {
-  const std::string file = WriteFile("load.txt", "one\ntwo\n\nthree\n");
-  EXPECT_EQ(Run({"load", "--texts", file, "--requests=6", "--warmup=0", "--concurrency=1"}), 0);
-  EXPECT_THAT(out_, HasSubstr("3 texts of "));
-  std::multiset<std::string> sent;
-  for (const v1::EncodeRequest& request : server_.encode_requests()) {
-    sent.insert(request.sequences().sequences(0).text());
-  }
-  EXPECT_THAT(sent, testing::ElementsAre("one", "one", "three", "three", "two", "two"));
-}
-
-TEST_F(CommandTest, LoadCountsErrorsAndGoesOn) {
-  server_.FailNext(10, absl::ResourceExhaustedError("the queue is full"));
-  EXPECT_EQ(Run({"load", "--requests=50", "--warmup=0", "--json"}), 0);
-  const json report = OutputLines().at(0);
-  EXPECT_EQ(report["requests"]["ok"], 40);
-  EXPECT_EQ(report["requests"]["failed"], 10);
-  EXPECT_EQ(report["errors"]["RESOURCE_EXHAUSTED"]["first_message"], "the queue is full");
-
-  server_.FailNext(1000, absl::InternalError("broken"));
-  EXPECT_EQ(Run({"load", "--requests=50", "--warmup=0"}), 1);
-}
-
-// No answer is what a user waits for and tries again; an error beside it is not.
-TEST_F(CommandTest, LoadTellsNoAnswerFromErrors) {
-  const std::vector<std::string> load = {"load", "--requests=2", "--warmup=0", "--concurrency=1"};
-  server_.FailNext(2, absl::DeadlineExceededError("late"));
-  EXPECT_EQ(Run(load), 3);
-  server_.FailNext(1, absl::DeadlineExceededError("late"));
-  server_.FailNext(1, absl::InternalError("broken"));
-  EXPECT_EQ(Run(load), 1);
-}
-
-TEST_F(CommandTest, LoadsKserve) {
-  EXPECT_EQ(Run({"load", "--protocol=kserve", "--model=toy.ids", "--requests=40", "--warmup=0",
-                 "--batch=4", "--lengths=fixed:10", "--json"}),
-            0);
-  const json report = OutputLines().at(0);
-  EXPECT_EQ(report["requests"]["ok"], 40);
-  EXPECT_NEAR(report["tokens_per_s"], 40 * report["requests_per_s"].get<double>(), 1e-6);
-  EXPECT_TRUE(report["server_mean_s"].is_null());
-  const inference::ModelInferRequest sent = server_.infer_requests().at(0);
-  EXPECT_EQ(sent.inputs(0).shape(0), 4);
-  EXPECT_EQ(sent.inputs(0).shape(1), 10);
-  EXPECT_EQ(Run({"load", "--protocol=kserve", "--model=toy.ids", "--batch=9"}), 2);
-}
-
-// The signal comes with the first progress line; nothing answers, so only it can end the load.
-TEST_F(CommandTest, AnInterruptEndsALoadEarlyAndStillReports) {
-  server_.Stall();
-  class Interrupting : public std::stringbuf {
-   public:
-    int sync() override { return std::exchange(raised_, true) ? 0 : std::raise(SIGINT); }
-
-   private:
-    bool raised_ = false;
-  };
-  Interrupting buffer;
-  std::istringstream in;
-  std::ostringstream out;
-  std::ostream err(&buffer);
-  Io io{.in = in, .out = out, .err = err, .err_is_terminal = true};
-  const std::vector<std::string> args = {"load", "--server", server_.address(), "--duration=1h",
-                                         "--timeout=1h"};
-  EXPECT_EQ(RunAttendant(args, io), 0);
-  EXPECT_THAT(out.str(), HasSubstr("0 ok, 0 failed"));
 }
 
 TEST_F(CommandTest, HeatmapRefusesAnAnswerWithoutWeights) {

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "client/cli/commands/load_report.h"
 #include "client/cli/commands/similarity.h"
 #include "client/cli/files/npy.h"
 
@@ -94,75 +93,6 @@ TEST(NpyTest, WritesHeaderAndValues) {
   ASSERT_EQ(bytes.size(), 10 + header_bytes + 24);
   EXPECT_EQ(std::memcmp(bytes.data() + 10 + header_bytes, values.data(), 24), 0);
   EXPECT_TRUE(absl::IsFailedPrecondition(WriteNpy("/nonexistent/x.npy", {2, 3}, values)));
-}
-
-TEST(ShortDurationTest, DurationsHaveThreeDigitsThatMatter) {
-  EXPECT_EQ(ShortDuration(absl::ZeroDuration()), "0 s");
-  EXPECT_EQ(ShortDuration(absl::Nanoseconds(1234)), "1.23 us");
-  EXPECT_EQ(ShortDuration(absl::Microseconds(999)), "999 us");
-  EXPECT_EQ(ShortDuration(absl::Nanoseconds(999900)), "1.00 ms");
-  EXPECT_EQ(ShortDuration(absl::Microseconds(12345)), "12.3 ms");
-  EXPECT_EQ(ShortDuration(absl::Milliseconds(123456)), "123 s");
-}
-
-class LoadReportTest : public ::testing::Test {
- protected:
-  LoadReportTest() {
-    description_.protocol = "attendant.v1";
-    description_.server = "host:1";
-    description_.model = "toy";
-    description_.plan = {.requests_per_s = 200,
-                         .max_outstanding = 50,
-                         .connections = 2,
-                         .warmup = absl::Seconds(1),
-                         .duration = absl::Seconds(9)};
-    summary_.window = absl::Seconds(9);
-    summary_.ok = 12345;
-    summary_.failed = 2;
-    summary_.not_sent = 7;
-    summary_.requests_per_s = 1371.6;
-    summary_.sequences_per_s = 1371.6;
-    summary_.p99 = absl::Microseconds(12345);
-    summary_.errors["RESOURCE_EXHAUSTED"] = {.count = 2,
-                                             .first_message = "the queue\nis full",
-                                             .p50 = absl::Milliseconds(1),
-                                             .p99 = absl::Milliseconds(2),
-                                             .max = absl::Milliseconds(3)};
-  }
-
-  LoadDescription description_;
-  LoadSummary summary_;
-};
-
-TEST_F(LoadReportTest, TableTellsEverything) {
-  const std::string report = FormatReport(description_, summary_);
-  EXPECT_THAT(report, HasSubstr("open loop, 200 requests/s at random times on 2 connections"));
-  EXPECT_THAT(report, HasSubstr("12,345 ok, 2 failed, 7 not sent (50 were outstanding)"));
-  EXPECT_THAT(report, HasSubstr("1,372 requests/s"));
-  EXPECT_THAT(report, HasSubstr("unknown tokens/s"));
-  EXPECT_THAT(report, HasSubstr("p99 12.3 ms"));
-  EXPECT_THAT(report,
-              HasSubstr("RESOURCE_EXHAUSTED 2, after p50 1.00 ms   p99 2.00 ms   max 3.00 ms, the "
-                        "first: the queue is full"));
-}
-
-TEST_F(LoadReportTest, JsonHasSecondsAndNulls) {
-  const nlohmann::ordered_json json = ReportToJson(description_, summary_);
-  EXPECT_EQ(json["loop"], "open");
-  EXPECT_EQ(json["requests"]["not_sent"], 7);
-  EXPECT_DOUBLE_EQ(json["latency_s"]["p99"].get<double>(), 0.012345);
-  EXPECT_TRUE(json["tokens_per_s"].is_null());
-  EXPECT_TRUE(json["server_mean_s"].is_null());
-  EXPECT_EQ(json["errors"]["RESOURCE_EXHAUSTED"]["count"], 2);
-}
-
-TEST_F(LoadReportTest, ProgressGoesFromNothingToAll) {
-  EXPECT_THAT(FormatProgress(description_.plan, {}, absl::ZeroDuration()),
-              HasSubstr("   0 %  warming up"));
-  const std::string half = FormatProgress(description_.plan, summary_, absl::Seconds(5));
-  EXPECT_THAT(half, HasSubstr("[===============>              ]  50 %"));
-  EXPECT_THAT(half, HasSubstr("2 failed  7 not sent"));
-  EXPECT_THAT(FormatProgress(description_.plan, summary_, absl::Seconds(50)), HasSubstr("100 %"));
 }
 
 }  // namespace

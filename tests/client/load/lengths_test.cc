@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -55,10 +57,23 @@ TEST(LengthsTest, LogNormalIsCutOffAtBothEnds) {
   EXPECT_EQ(samples.back(), 60);
 }
 
+TEST(LengthsTest, TakesTheLengthsOfAFile) {
+  const std::string path = ::testing::TempDir() + "/lengths.txt";
+  std::ofstream(path) << "5 9\n100\n";
+  const std::vector<int64_t> samples = SampleMany("file:" + path);
+  EXPECT_EQ(std::set<int64_t>(samples.begin(), samples.end()), (std::set<int64_t>{5, 9, 100}));
+  for (const char* contents : {"", "5 x", "0", "-3 7", "99999999"}) {
+    std::ofstream(path) << contents;
+    const absl::Status status = LengthDistribution::Parse("file:" + path).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << contents << ": " << status;
+  }
+}
+
 TEST(LengthsTest, RefusesWhatItCannotRead) {
   for (const char* spec :
        {"", "fixed", "fixed:x", "fixed:0", "fixed:-3", "uniform:5", "uniform:9:5", "normal:1:2",
-        "lognormal:48:0.5:4", "lognormal:0:0.5:4:512", "lognormal:nan:1:4:512", "fixed:9999999"}) {
+        "file:/nonexistent.txt", "lognormal:48:0.5:4", "lognormal:0:0.5:4:512",
+        "lognormal:nan:1:4:512", "fixed:9999999"}) {
     const absl::Status status = LengthDistribution::Parse(spec).status();
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << spec << ": " << status;
   }

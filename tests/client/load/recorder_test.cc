@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace attendant::client {
 namespace {
 
@@ -10,23 +12,61 @@ constexpr absl::Duration kSecond = absl::Seconds(1);
 
 CallResult Ok() { return {.sequences = 2, .tokens = 10}; }
 
-TEST(RecorderTest, LatencyRunsFromTheIntendedTime) {
+// Sent when it should be.
+CallTimes Times(absl::Duration intended, absl::Duration finished) {
+  return {.intended = intended, .sent = intended, .finished = finished};
+}
+
+TEST(RecorderTest, ResponseTimeRunsFromTheIntendedTimeAndServiceTimeFromTheSending) {
   Recorder recorder(absl::ZeroDuration(), 10 * kSecond);
   recorder.Sent(1 * kSecond, 3 * kSecond);  // the generator was late by two seconds
-  recorder.Finished(1 * kSecond, 4 * kSecond, Ok());
+  recorder.Finished({.intended = 1 * kSecond, .sent = 3 * kSecond, .finished = 4 * kSecond}, Ok());
   const LoadSummary summary = recorder.Summarize(10 * kSecond);
   EXPECT_EQ(summary.ok, 1);
-  EXPECT_NEAR(absl::ToDoubleSeconds(summary.p50), 3, 0.02);
-  EXPECT_EQ(summary.max_send_lag, 2 * kSecond);
+  EXPECT_NEAR(absl::ToDoubleSeconds(summary.response.p50), 3, 0.002);
+  EXPECT_NEAR(absl::ToDoubleSeconds(summary.service.p50), 1, 0.001);
+  EXPECT_EQ(summary.send_lag.max, 2 * kSecond);
+}
+
+// Latency and failures belong to the interval in which a request was due, throughput to that of its
+// answer.
+TEST(RecorderTest, TheSeriesFollowsTheLoad) {
+  Recorder recorder(1 * kSecond, 5 * kSecond);
+  recorder.Finished(Times(1 * kSecond, 3 * kSecond), Ok());
+  recorder.Finished(Times(2 * kSecond, 3 * kSecond),
+                    {.code = grpc::StatusCode::INTERNAL, .message = "broken"});
+  recorder.NotSent(2 * kSecond);
+  const LoadDetail detail = recorder.Detail();
+  const std::vector<Interval>& intervals = detail.series.intervals();
+  ASSERT_EQ(intervals.size(), 3);
+  EXPECT_EQ(intervals[0].offered, 1);
+  EXPECT_EQ(intervals[0].response_ns.count(), 1);
+  EXPECT_EQ(intervals[0].finished, 0);
+  EXPECT_EQ(intervals[1].offered, 2);
+  EXPECT_EQ(intervals[1].failed, 2);
+  EXPECT_EQ(intervals[2].finished, 1);
+  EXPECT_EQ(detail.response_ns.count(), 1);
+}
+
+TEST(RecorderTest, TheObserverSeesAllButWhatIsCutOff) {
+  std::vector<absl::Duration> seen;
+  Recorder recorder(2 * kSecond, 4 * kSecond, [&](const CallTimes& times, const CallResult&) {
+    seen.push_back(times.finished);
+  });
+  recorder.Finished(Times(1 * kSecond, 2 * kSecond), Ok());  // of the warm-up
+  recorder.Finished(Times(2 * kSecond, 3 * kSecond), Ok());
+  recorder.Interrupt(4 * kSecond);
+  recorder.Finished(Times(3 * kSecond, 5 * kSecond), Ok());
+  EXPECT_EQ(seen, (std::vector<absl::Duration>{2 * kSecond, 3 * kSecond}));
 }
 
 // A server slower than the rate answers after the window what was intended inside it.
 TEST(RecorderTest, ThroughputCountsWhatFinishedInsideTheWindow) {
   Recorder recorder(2 * kSecond, 4 * kSecond);
-  recorder.Finished(1 * kSecond, 3 * kSecond, Ok());  // intended during the warm-up
-  recorder.Finished(2 * kSecond, 3 * kSecond, Ok());
-  recorder.Finished(3 * kSecond, 4 * kSecond, Ok());  // the window's end is outside it
-  recorder.Finished(3 * kSecond, 9 * kSecond, Ok());
+  recorder.Finished(Times(1 * kSecond, 3 * kSecond), Ok());  // intended during the warm-up
+  recorder.Finished(Times(2 * kSecond, 3 * kSecond), Ok());
+  recorder.Finished(Times(3 * kSecond, 4 * kSecond), Ok());  // the window's end is outside it
+  recorder.Finished(Times(3 * kSecond, 9 * kSecond), Ok());
   const LoadSummary summary = recorder.Summarize(10 * kSecond);
   EXPECT_EQ(summary.window, 2 * kSecond);
   EXPECT_EQ(summary.ok, 3) << "intended inside the window";
@@ -37,18 +77,18 @@ TEST(RecorderTest, ThroughputCountsWhatFinishedInsideTheWindow) {
 
 TEST(RecorderTest, AnEndlessWindowEndsWithTheLastRequest) {
   Recorder recorder(1 * kSecond, absl::InfiniteDuration());
-  recorder.Finished(1 * kSecond, 2 * kSecond, Ok());
-  recorder.Finished(2 * kSecond, 5 * kSecond, Ok());
+  recorder.Finished(Times(1 * kSecond, 2 * kSecond), Ok());
+  recorder.Finished(Times(2 * kSecond, 5 * kSecond), Ok());
   EXPECT_EQ(recorder.Summarize(100 * kSecond).window, 4 * kSecond);
 }
 
 TEST(RecorderTest, WhatRunsAtAnInterruptIsCutOffAndCountsNowhereElse) {
   Recorder recorder(2 * kSecond, 10 * kSecond);
-  recorder.Finished(2 * kSecond, 3 * kSecond, Ok());
+  recorder.Finished(Times(2 * kSecond, 3 * kSecond), Ok());
   recorder.Interrupt(4 * kSecond);
-  recorder.Finished(3 * kSecond, 5 * kSecond, Ok());
-  recorder.Finished(1 * kSecond, 5 * kSecond, Ok());  // of the warm-up
-  recorder.NotSent(3 * kSecond);                      // told late
+  recorder.Finished(Times(3 * kSecond, 5 * kSecond), Ok());
+  recorder.Finished(Times(1 * kSecond, 5 * kSecond), Ok());  // of the warm-up
+  recorder.NotSent(3 * kSecond);                             // told late
   const LoadSummary summary = recorder.Summarize(6 * kSecond);
   EXPECT_EQ(summary.ok, 1);
   EXPECT_EQ(summary.cut_off, 1);
@@ -59,7 +99,7 @@ TEST(RecorderTest, WhatRunsAtAnInterruptIsCutOffAndCountsNowhereElse) {
 TEST(RecorderTest, AnInterruptDuringTheWarmUpCutsNothingOff) {
   Recorder recorder(2 * kSecond, 10 * kSecond);
   recorder.Interrupt(1 * kSecond);
-  recorder.Finished(1 * kSecond, 3 * kSecond, Ok());
+  recorder.Finished(Times(1 * kSecond, 3 * kSecond), Ok());
   const LoadSummary summary = recorder.Summarize(3 * kSecond);
   EXPECT_EQ(summary.cut_off, 0);
   EXPECT_EQ(summary.window, absl::ZeroDuration());
@@ -68,7 +108,7 @@ TEST(RecorderTest, AnInterruptDuringTheWarmUpCutsNothingOff) {
 TEST(RecorderTest, ErrorsCountByCodeWithTheirFirstMessage) {
   Recorder recorder(absl::ZeroDuration(), 10 * kSecond);
   for (const char* message : {"first", "second"}) {
-    recorder.Finished(kSecond, 2 * kSecond,
+    recorder.Finished(Times(kSecond, 2 * kSecond),
                       {.code = grpc::StatusCode::RESOURCE_EXHAUSTED, .message = message});
   }
   const LoadSummary summary = recorder.Summarize(10 * kSecond);
@@ -78,7 +118,7 @@ TEST(RecorderTest, ErrorsCountByCodeWithTheirFirstMessage) {
   EXPECT_EQ(summary.errors.at("RESOURCE_EXHAUSTED").count, 2);
   EXPECT_EQ(summary.errors.at("RESOURCE_EXHAUSTED").first_message, "first");
   EXPECT_EQ(summary.errors.at("RESOURCE_EXHAUSTED").max, kSecond);
-  EXPECT_EQ(summary.max, absl::ZeroDuration()) << "of the requests that went well";
+  EXPECT_EQ(summary.response.max, absl::ZeroDuration()) << "of the requests that went well";
 }
 
 }  // namespace

@@ -7,6 +7,7 @@ Needs torch, transformers, sentence-transformers and safetensors, and the all-Mi
     python tests/golden/encoder/make_golden.py [NAME...]
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -17,6 +18,7 @@ import safetensors.torch
 import torch
 import transformers
 
+import tiny_models
 import tiny_tokenizers
 from jina_module import jina_bert
 
@@ -71,6 +73,23 @@ TINY = {
     "tiny_qwen3": dict(
         family="qwen3", layers=2, hidden=32, heads=4, ffn=40, vocab=61, segments=0, act="silu",
         dtype=torch.float32, prefix="model.", old_names=False, spread=1.0, tokenizer="qwen_bpe"),
+    "tiny_deberta_v2": dict(
+        family="deberta_v2", layers=2, hidden=36, heads=3, ffn=40, vocab=61, segments=0, act="gelu",
+        dtype=torch.float32, prefix="deberta.", old_names=False, tokenizer="deberta_unigram"),
+    # Norms that multiply by 1 and more.
+    "tiny_gemma3": dict(
+        family="gemma3", layers=3, hidden=32, heads=4, ffn=40, vocab=61, segments=0, act="gelu_pytorch_tanh",
+        dtype=torch.float32, prefix="", old_names=False, spread=1.0, gamma=0.0, tokenizer="gemma_bpe"),
+    # Scores are not scaled: smaller weights.
+    "tiny_t5": dict(
+        family="t5", layers=2, hidden=32, heads=4, ffn=40, vocab=61, segments=0, act="relu",
+        dtype=torch.float32, prefix="", old_names=False, spread=0.7, tokenizer="t5_unigram"),
+    "tiny_t5_gated": dict(
+        family="t5", layers=1, hidden=32, heads=4, ffn=40, vocab=61, segments=0, act="gated-gelu",
+        dtype=torch.float32, prefix="", old_names=False, spread=0.7, tokenizer="t5_unigram"),
+    "tiny_eurobert": dict(
+        family="eurobert", layers=2, hidden=32, heads=4, ffn=40, vocab=61, segments=0, act="silu",
+        dtype=torch.float32, prefix="model.", old_names=False, spread=1.0, tokenizer="eurobert_bpe"),
     # Heads that are no power of two.
     "tiny_jina_bert": dict(
         family="jina_bert", layers=2, hidden=36, heads=3, ffn=44, vocab=61, segments=2, act="gelu",
@@ -170,18 +189,20 @@ def xlm_roberta(spec):
 MAKERS = dict(bert=bert, xlm_roberta=xlm_roberta, roberta=roberta, electra=electra, distilbert=distilbert, mpnet=mpnet,
               modernbert=modernbert, nomic_bert=nomic_bert, gte=gte, jina_v3=jina_v3, qwen3=qwen3,
               jina_bert=lambda spec: jina_bert(bert(spec), spec))
+MAKERS |= {name: functools.partial(getattr(tiny_models, name), length=max(LENGTHS))
+           for name in ("deberta_v2", "gemma3", "t5", "eurobert")}
 # What the config of a checkpoint is made from transformers' own.
 CONFIGS = dict(gte=new_config, jina_bert=jina_config)
 # Of the padding token, which has no position of its own: no case has it.
 PADDING_IDS = {"roberta": 1, "xlm-roberta": 1, "mpnet": 1}
 
 
-def randomize(model, dtype, generator, spread=1.4):
+def randomize(model, dtype, generator, spread=1.4, gamma=1.0):
     """Weights large enough that attention is far from uniform, small enough that nothing saturates."""
     for name, parameter in sorted(model.named_parameters()):
         noise = torch.randn(parameter.shape, generator=generator)
         if "norm" in name.lower():
-            value = noise * 0.2 + (1.0 if name.endswith("weight") else 0.0)
+            value = noise * 0.2 + (gamma if name.endswith("weight") else 0.0)
         elif parameter.dim() == 1:
             value = noise * 0.2
         elif "embed" in name:
@@ -227,7 +248,8 @@ def case_tensors(model, name, ids, mask, segments, inside=False):
         f"{name}/last_hidden_state": output.last_hidden_state[0][keep].contiguous(),
     }
     if inside:
-        weights = torch.cat(output.attentions)  # [layers, heads, len, len]
+        attentions = output.attentions or model.seen_weights[-model.config.num_hidden_layers:]
+        weights = torch.cat(attentions)  # [layers, heads, len, len]
         tensors[f"{name}/attention_weights"] = weights[:, :, keep][:, :, :, keep].contiguous()
         tensors[f"{name}/hidden_states"] = torch.cat(output.hidden_states)[:, keep].contiguous()
     return tensors
@@ -271,7 +293,7 @@ def make_tiny(name, spec):
     generator = torch.Generator().manual_seed(SEED)
     model = MAKERS[spec.get("family", "bert")](spec).eval()
     model.set_attn_implementation("eager")
-    randomize(model, spec["dtype"], generator, spec.get("spread", 1.4))
+    randomize(model, spec["dtype"], generator, spec.get("spread", 1.4), spec.get("gamma", 1.0))
     folder = HERE / name
     write_checkpoint(model, model.config, spec, folder)
     tensors = tiny_cases(model, spec, generator)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tokenizers of 61 tokens for the tiny checkpoints: of each kind that the families use, with their special tokens."""
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SIZE = 61
@@ -46,13 +46,16 @@ def byte_bpe(specials, first, last):
     return finish(tokenizer, specials, first, last)
 
 
-def unigram():
+def scored_pieces(specials):
     pieces = ["\u2581the", "\u2581cat", "\u2581s", "ing", "\u2581", "at", "\u2581on", "er", "\u2581a", "in", "\u2581m",
               "on", "and", "\u2581then", "other", "an", "th", "\u2581in", "ate", "ra", "s", "sa", "un", "ot", ".", ",",
               "ne", "he", "e", "t", "cat", "\u2581one", "mat"]
-    pieces = list(dict.fromkeys([*pieces, *LETTERS]))[:SIZE - len(ROBERTA)]
-    scored = [(token, 0.0) for token in ROBERTA] + [(piece, -2.0 - index / 7) for index, piece in enumerate(pieces)]
-    tokenizer = Tokenizer(models.Unigram(scored, unk_id=3))
+    pieces = list(dict.fromkeys([*pieces, *LETTERS]))[:SIZE - len(specials)]
+    return [(token, 0.0) for token in specials] + [(piece, -2.0 - index / 7) for index, piece in enumerate(pieces)]
+
+
+def unigram():
+    tokenizer = Tokenizer(models.Unigram(scored_pieces(ROBERTA), unk_id=3))
     tokenizer.normalizer = normalizers.NFKC()
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     return finish(tokenizer, ROBERTA, "<s>", "</s>")
@@ -76,3 +79,42 @@ def modernbert_bpe():
 
 def qwen_bpe():
     return byte_bpe(("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|box|>", "<|quad|>"), "", "<|endoftext|>")
+
+
+def eurobert_bpe():
+    return byte_bpe(("<|begin_of_text|>", "<|end_of_text|>", "<|mask|>", "<|pad|>", "<|parallel_sep|>"),
+                    "<|begin_of_text|>", "<|end_of_text|>")
+
+
+def deberta_unigram():
+    specials = ("[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]")
+    tokenizer = Tokenizer(models.Unigram(scored_pieces(specials), unk_id=3))
+    tokenizer.normalizer = normalizers.Sequence([
+        normalizers.Replace(Regex(r"\s{2,}|[\n\r\t]"), " "), normalizers.NFC(),
+        normalizers.Strip(left=False, right=True)])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Metaspace()])
+    return finish(tokenizer, specials, "[CLS]", "[SEP]")
+
+
+def t5_unigram():
+    specials = ("<pad>", "</s>", "<unk>", "<extra_id_1>", "<extra_id_0>")
+    tokenizer = Tokenizer(models.Unigram(scored_pieces(specials), unk_id=2))
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    return finish(tokenizer, specials, "", "</s>")
+
+
+def gemma_bpe():
+    """With the bytes of some letters: others are unknown."""
+    specials = ("<pad>", "<eos>", "<bos>", "<unk>", "<mask>")
+    merges = ["\u2581 t", "h e", "\u2581t he", "i n", "in g", "\u2581 a", "a t", "c at", "\u2581 cat", "\u2581a n",
+              "e r", "o n", "\u2581 s", "on e", "\u2581 in", "\u2581 on", "m at", "a r", "e n", "o t", "i t"]
+    spelled = [f"<0x{byte:02X}>" for byte in "\u00d6\u00e4\u20ac".encode()]
+    tokens = [*specials, *spelled, "\u2581", *LETTERS, ".", ","] + [merge.replace(" ", "") for merge in merges]
+    vocab = {token: index for index, token in enumerate(list(dict.fromkeys(tokens))[:SIZE])}
+    pairs = [tuple(merge.split()) for merge in merges if merge.replace(" ", "") in vocab]
+    tokenizer = Tokenizer(models.BPE(vocab, pairs, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    tokenizer.normalizer = normalizers.Replace(" ", "\u2581")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", behavior="merged_with_previous")
+    return finish(tokenizer, specials, "<bos>", "<eos>")

@@ -5,7 +5,8 @@
     make_corpus.py MODEL_DIR      needs: pip install tokenizers (made with 0.23.3)
 
 corpus.jsonl      hostile texts and what the checkpoint's tokenizer.json makes of them, one per line:
-                  {"text", "ids"} or, cut at max_tokens, {"text", "max_tokens", "ids"}
+                  {"text", "ids", "offsets"} or, cut at max_tokens, {"text", "max_tokens", "ids", "offsets"}; the
+                  offsets, in characters, as their checksum
 characters.jsonl  every Unicode character's way through BERT's normalizer and pre-tokenizer, as one
                   64-bit FNV-1a hash per 4096 code points: {"first", "hash"}
 """
@@ -14,6 +15,7 @@ import json
 import pathlib
 import random
 import sys
+import zlib
 
 from tokenizers import Tokenizer, normalizers, pre_tokenizers
 
@@ -112,17 +114,27 @@ def random_texts(rng):
         yield "".join(text)
 
 
+def offsets_checksum(encoding):
+    """CRC-32 of "begin end begin end ..."."""
+    return zlib.crc32(" ".join(f"{begin} {end}" for begin, end in encoding.offsets).encode())
+
+
+def line_of(tokenizer, text, **options):
+    encoding = tokenizer.encode(text)
+    return {"text": text, **options, "ids": encoding.ids, "offsets": offsets_checksum(encoding)}
+
+
 def corpus_lines(tokenizer):
     rng = random.Random(20240607)
     listed = PLAIN + SPECIAL + ACCENTS + SCRIPTS + CASE + INVISIBLE + SYMBOLS
     texts = listed + list(long_texts())
     tokenizer.no_truncation()
     short = texts + list(random_texts(rng))
-    lines = [{"text": text, "ids": tokenizer.encode(text).ids} for text in short if len(text) < 1500]
+    lines = [line_of(tokenizer, text) for text in short if len(text) < 1500]
     for max_tokens in (2, 3, 16, 256):
         tokenizer.enable_truncation(max_tokens)
         chosen = texts if max_tokens == 16 else listed[::9] + list(long_texts())[-14:]
-        lines += [{"text": text, "max_tokens": max_tokens, "ids": tokenizer.encode(text).ids} for text in chosen]
+        lines += [line_of(tokenizer, text, max_tokens=max_tokens) for text in chosen]
     return lines
 
 

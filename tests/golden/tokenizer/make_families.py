@@ -8,7 +8,8 @@ The same on every run.
 NAME.json        a tokenizer.json
 texts.json       the texts of make_corpus.py and a few more
 ids.json         {NAME: [the ids of each text]}
-pairs.json       {NAME: [[two texts, the limit of tokens, ids, segments], ...]}
+offsets.json     {NAME: [the checksum of the offsets of each text]}: make_corpus.offsets_checksum
+pairs.json       {NAME: [[two texts, the limit of tokens, ids, segments, the checksum of the offsets], ...]}
 characters.json  {NAME: CRC-32 of the ids of "a" + C + " " + C + "b" for every Unicode character C}
 """
 
@@ -249,7 +250,7 @@ def pairs(tokenizer):
         limit = rng.choice([full, max(full - 1, 8), max(full - 2, 8), max(full * 2 // 3, 8), max(full // 3, 8), 8, 9])
         tokenizer.enable_truncation(limit, strategy="longest_first")
         encoding = tokenizer.encode(first, second)
-        found.append([first, second, limit, encoding.ids, encoding.type_ids])
+        found.append([first, second, limit, encoding.ids, encoding.type_ids, make_corpus.offsets_checksum(encoding)])
         tokenizer.no_truncation()
     return found
 
@@ -260,17 +261,20 @@ def write(path, value):
 
 def main():
     out = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "families"
-    ids, hashes, pairs_of = {}, {}, {}
+    ids, offsets, hashes, pairs_of = {}, {}, {}, {}
     for name, make in FAMILIES.items():
         file = make().to_str()
         write(out / f"{name}.json", json.loads(with_string_merges(file) if name == "roberta" else file))
         tokenizer = Tokenizer.from_file(str(out / f"{name}.json"))
-        ids[name] = [tokenizer.encode(text).ids for text in texts()]
+        encodings = [tokenizer.encode(text) for text in texts()]
+        ids[name] = [encoding.ids for encoding in encodings]
+        offsets[name] = [make_corpus.offsets_checksum(encoding) for encoding in encodings]
         pairs_of[name] = pairs(tokenizer)
         if name in CHARACTERS:
             hashes[name] = hash_characters(tokenizer)
     write(out / "texts.json", texts())
     write(out / "ids.json", ids)
+    write(out / "offsets.json", offsets)
     write(out / "pairs.json", pairs_of)
     write(out / "characters.json", hashes)
 

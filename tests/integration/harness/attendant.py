@@ -14,22 +14,26 @@ from harness import settings
 DEADLINE = 60
 
 
-def _compile():
+def compiled(package, *names):
+    """The messages and the stubs of proto/PACKAGE/NAME.proto, for each name."""
     folder = tempfile.TemporaryDirectory(prefix="attendant-stubs-")
     proto = settings.ROOT / "proto"
+    files = [str(proto / package / f"{name}.proto") for name in names]
     code = protoc.main(["protoc", f"-I{proto}", f"--python_out={folder.name}", f"--grpc_python_out={folder.name}",
-                        *(str(proto / "attendant" / "v1" / name) for name in ("attention.proto", "encoder.proto"))])
+                        *files])
     assert code == 0, "protoc failed"
     sys.path.insert(0, folder.name)
     try:
-        return [importlib.import_module(f"attendant.v1.{name}")
-                for name in ("encoder_pb2", "encoder_pb2_grpc", "attention_pb2", "attention_pb2_grpc")]
+        return [importlib.import_module(f"{package.replace('/', '.')}.{name}_{kind}")
+                for name in names for kind in ("pb2", "pb2_grpc")]
     finally:
+        for name in ("attendant", "attendant.v1"):  # also the name of the package of client/python
+            sys.modules.pop(name, None)
         sys.path.remove(folder.name)
         folder.cleanup()
 
 
-pb, stubs, attention_pb, attention_stubs = _compile()
+pb, stubs, attention_pb, attention_stubs = compiled("attendant/v1", "encoder", "attention")
 
 
 def ids(token_ids, mask=None, segments=None):
@@ -57,8 +61,8 @@ def array(tensor):
 
 
 class Client:
-    def __init__(self, target):
-        self.channel = grpc.insecure_channel(target, options=[("grpc.max_receive_message_length", -1)])
+    def __init__(self, target, *options):
+        self.channel = grpc.insecure_channel(target, options=[("grpc.max_receive_message_length", -1), *options])
         self.stub = stubs.EncoderStub(self.channel)
 
     def __enter__(self):

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server process: started on free ports of the loopback interface, watched, stopped by SIGTERM."""
 
+import contextlib
+import re
+import resource
 import signal
 import subprocess
 import time
@@ -11,6 +14,8 @@ from harness import settings
 
 START_SECONDS = 60
 STOP_SECONDS = 90
+DESCRIPTORS = 300
+SANITIZER_REPORT = re.compile(r"(ERROR|WARNING|SUMMARY): \w+Sanitizer|: runtime error: ")
 
 
 def wait_until(what, seconds, condition):
@@ -24,22 +29,30 @@ def wait_until(what, seconds, condition):
     raise AssertionError(f"waited {seconds} s for {what}")
 
 
+def few_descriptors():
+    """For the process that calls it: at most DESCRIPTORS."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
+
+
 class Server:
     """Runs with the models {name: folder} and further command-line arguments. `folder` takes its files; the new process
-    calls `preexec_fn` first."""
+    calls `preexec_fn` first. `prefix` is a command that runs the server as its last step, with the same process id.
+    `listen` is an address, and the ports of gRPC and of HTTP there."""
 
-    def __init__(self, folder, models, *arguments, preexec_fn=None):
+    def __init__(self, folder, models, *arguments, preexec_fn=None, prefix=(), listen=("127.0.0.1", 0, 0)):
         self.bin_dir = settings.bin_dir()
         self.port_file = folder / "ports"
         self.log_file = folder / "server.log"
-        command = [self.bin_dir / "attendant-server", "--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0",
-                   f"--port_file={self.port_file}"]
+        address, grpc_port, http_port = listen
+        command = [self.bin_dir / "attendant-server", f"--listen={address}:{grpc_port}",
+                   f"--http_listen={address}:{http_port}", f"--port_file={self.port_file}"]
         command += [f"--model={name}={path}" for name, path in models.items()]
         with open(self.log_file, "wb") as log:
-            self.process = subprocess.Popen([*command, *arguments], stdout=log, stderr=log, preexec_fn=preexec_fn)
+            self.process = subprocess.Popen([*prefix, *command, *arguments], stdout=log, stderr=log,
+                                            preexec_fn=preexec_fn)
         ports = wait_until("the server's ports", START_SECONDS, self._read_ports)
-        self.grpc = f"127.0.0.1:{ports['grpc']}"
-        self.http = f"127.0.0.1:{ports['http']}"
+        self.grpc = f"{address}:{ports['grpc']}"
+        self.http = f"{address}:{ports['http']}"
         self.pid = self.process.pid
 
     def _read_ports(self):
@@ -77,13 +90,15 @@ class Server:
         self.process.send_signal(signal.SIGTERM)
 
     def wait(self):
-        """The exit code."""
+        """The exit code. Fails when a sanitizer has reported anything."""
         try:
-            return self.process.wait(STOP_SECONDS)
+            code = self.process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
             raise AssertionError(f"still running {STOP_SECONDS} s after SIGTERM:\n{self.log()}") from None
+        assert not SANITIZER_REPORT.search(self.log()), f"the server ended with {code}:\n{self.log()}"
+        return code
 
     def stop(self):
         """SIGTERM, and the server must have drained and ended without complaint."""
@@ -91,3 +106,13 @@ class Server:
             self.terminate()
         code = self.wait()
         assert code == 0, f"the server ended with {code}:\n{self.log()}"
+
+
+@contextlib.contextmanager
+def serving(*arguments, **options):
+    """A Server of these arguments, from when its models are ready until it is stopped."""
+    running = Server(*arguments, **options)
+    try:
+        yield running.wait_ready()
+    finally:
+        running.stop()

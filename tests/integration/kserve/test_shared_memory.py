@@ -9,7 +9,7 @@ import tritonclient.grpc as triton
 import tritonclient.utils.shared_memory as shm
 
 from harness import settings
-from harness.server import Server
+from harness.server import serving
 from kserve_tensors import ids_inputs, int_input
 
 IDS = np.array([[5, 6, 7, 8], [9, 10, 11, 12]], dtype=np.int64)
@@ -18,13 +18,10 @@ OUTPUT = "sentence_embedding"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    running = Server(tmp_path_factory.mktemp("server"), {"tiny": settings.TINY_MODEL}, "--dtype=f32",
-                     "--system_shared_memory=on", f"--max_request_bytes={1 << 20}",
-                     f"--max_pending_request_bytes={4 << 20}")
-    try:
-        yield running.wait_ready()
-    finally:
-        running.stop()
+    with serving(tmp_path_factory.mktemp("server"), {"tiny": settings.TINY_MODEL}, "--dtype=f32",
+                 "--system_shared_memory=on", f"--max_request_bytes={1 << 20}",
+                 f"--max_pending_request_bytes={4 << 20}") as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

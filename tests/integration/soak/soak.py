@@ -5,53 +5,48 @@
     tests/integration/python.sh tests/integration/soak/soak.py --seconds 3600 --drains 100
 
 Exit code 0: every honest request was answered once, with the bits that it has on a quiet server; memory, descriptors
-and threads did not grow; every drain answered what it had admitted and ended with exit code 0."""
+and threads did not grow; every drain answered what it had admitted and ended with exit code 0; no sanitizer reported
+anything."""
 
 import argparse
 import contextlib
 import glob
 import os
 import pathlib
-import resource
 import sys
 import tempfile
 import threading
 import time
 
-import grpc
-
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 # pylint: disable=wrong-import-position
-from harness import attendant, exposition, memory, settings
-from harness.attendant import ids, pb, request
+from harness import exposition, memory, settings
 from harness.model_folder import write_model
-from harness.server import Server, wait_until
+from harness.server import DESCRIPTORS, Server, few_descriptors, wait_until
+from drains import drains
 from traffic import Traffic, quiet_answers
 from troubles import Troubles, set_clock
 
-DESCRIPTORS = 300
 FAKETIME = "/usr/lib/*/faketime/libfaketimeMT.so.1"
-IN_FLIGHT = 64
 
 
 def parse(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=600, help="how long the troubles last (default 600)")
-    parser.add_argument("--drains", type=int, default=10, help="servers that end under load (default 10)")
+    parser.add_argument("--drains", type=int, default=10, help="restarts under load (default 10)")
     parser.add_argument("--seed", type=int, default=1, help="of the troubles' choices (default 1)")
     parser.add_argument("--max_growth_mib", type=float, default=48,
                         help="how much resident memory may grow after the first third (default 48)")
     parser.add_argument("--min_cancellations", type=int, default=0, help="go on until there were so many (default 0)")
+    parser.add_argument("--min_reloads", type=int, default=0, help="go on until there were so many (default 0)")
+    parser.add_argument("--without", nargs="+", default=[], metavar="TROUBLE", help="troubles to leave out")
     return parser.parse_args(arguments)
 
 
-def few_descriptors():
-    """For the process that calls it."""
-    resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
-
-
-def movable_clock(folder):
+def movable_clock(options, folder):
     """The environment in which a program's wall clock follows folder/clock; its steady clock stays true."""
+    if "wall_clock" in options.without:
+        return {}
     library = glob.glob(FAKETIME)
     assert library, "no libfaketime: run deploy/install-deps.sh test"
     set_clock(folder / "clock", 0)
@@ -71,9 +66,9 @@ def environment(values):
         os.environ.update(before)
 
 
-def start(folder):
+def start(options, folder):
     write_model(folder / "repository" / "swap", False)
-    with environment(movable_clock(folder)):
+    with environment(movable_clock(options, folder)):
         return Server(folder, {"tiny": settings.TINY_MODEL}, "--dtype=f32", f"--model_repository={folder}/repository",
                       "--model_control=poll", "--repository_poll_s=1", "--access_log=/dev/full",
                       "--max_queued_tokens=1000000", preexec_fn=few_descriptors).wait_ready()
@@ -113,17 +108,24 @@ def settle(server):
     wait_until("an idle server", 60, idle)
 
 
+def enough(options, counts):
+    """Whether there were as many cancellations and reloads as wanted."""
+    return (counts.get("cancel_storm", 0) >= options.min_cancellations
+            and counts.get("reload", 0) >= options.min_reloads)
+
+
 def soak(options, folder):
-    server = start(folder)
+    server = start(options, folder)
     try:
         allowed = {"tiny": [{answer} for answer in quiet_answers(server.grpc, "tiny")],
                    "swap": both_answers(server, folder)}
         stop = threading.Event()
-        with Traffic(server.grpc, allowed, stop) as traffic, Troubles(server, folder, options.seed, stop) as troubles:
+        troubles = Troubles(server, folder, options.seed, stop, options.without)
+        with Traffic(server.grpc, allowed, stop) as traffic, troubles:
             stop.wait(options.seconds / 3)
             warm = Holdings(server)
             stop.wait(options.seconds * 2 / 3)
-            while not stop.is_set() and troubles.counts.get("cancel_storm", 0) < options.min_cancellations:
+            while not stop.is_set() and not enough(options, troubles.counts):
                 stop.wait(0.1)
         faults = traffic.faults + troubles.faults
         assert server.process.poll() is None, f"the server ended with {server.process.returncode}:\n{server.log()}"
@@ -141,39 +143,13 @@ def soak(options, folder):
     assert last.descriptors <= DESCRIPTORS // 4 and last.threads <= warm.threads + 4
 
 
-def drain(folder, number):
-    """One server that gets SIGTERM while calls arrive. Returns how many were answered and how many refused."""
-    server = Server(folder, {"tiny": settings.TINY_MODEL}, "--dtype=f32").wait_ready()
-    message = request("tiny", [ids([5, 6, 7] * 13)] * 8, pooled=pb.PooledOutput())
-    with attendant.Client(server.grpc) as client:
-        expected = client.encode(message).pooled.data
-        calls = [client.stub.Encode.future(message, timeout=60) for _ in range(IN_FLIGHT)]
-        calls[number % IN_FLIGHT].result()
-        server.terminate()
-        calls += [client.stub.Encode.future(message, timeout=60) for _ in range(IN_FLIGHT)]
-        codes = [call.code() for call in calls]
-        answers = {call.result().pooled.data for call, code in zip(calls, codes) if code == grpc.StatusCode.OK}
-    assert server.wait() == 0, server.log()
-    assert set(codes) <= {grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE}, set(codes)
-    assert answers == {expected}
-    return codes.count(grpc.StatusCode.OK), codes.count(grpc.StatusCode.UNAVAILABLE)
-
-
-def drains(options, folder):
-    answered = refused = 0
-    for number in range(options.drains):
-        (folder / str(number)).mkdir()
-        ok, late = drain(folder / str(number), number)
-        answered, refused = answered + ok, refused + late
-    print(f"{options.drains} drains: {answered} calls answered, {refused} refused, none lost")
-
-
 def main(arguments):
     options = parse(arguments)
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="attendant-soak-") as folder:
         soak(options, pathlib.Path(folder))
-        drains(options, pathlib.Path(folder))
+        if options.drains > 0:
+            drains(options.drains, pathlib.Path(folder))
     print(f"{time.monotonic() - begin:.0f} s")
 
 

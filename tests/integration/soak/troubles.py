@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes a server's day bad. Each trouble is a function that happens once; `happen` repeats it on its own thread."""
+"""What makes a server's day bad. Each trouble is a method that happens once, and is repeated on its own thread."""
 
 import random
 import socket
@@ -12,57 +12,46 @@ import grpc
 from harness import attendant, hostile, memory, settings
 from harness.attendant import ids, pb, request
 from harness.model_folder import write_model
+from harness.server import wait_until
 from harness.slow_client import SlowClient
+from harness.workers import Workers
 
 HOUR = 3600
 CASES = [case for case in hostile.cases(400) if not case.path.startswith(hostile.HEALTH)]
 BAD_CODES = {grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN}
 
 
-class Troubles:
-    """One server's troubles. `counts` says how often each has happened; `faults` what must not have been."""
+class Troubles(Workers):
+    """One server's troubles, but those that are named in `without`. `counts` says how often each has happened. The
+    model `swap` has its other weights when they begin."""
 
-    def __init__(self, server, folder, seed, stop):
+    def __init__(self, server, folder, seed, stop, without=()):
+        kinds = [self.cancel_storm, self.killed_client, self.slow_reader, self.no_descriptors, self.reload,
+                 self.corrupt_reload, self.repository_gone, self.wall_clock, self.mangled_bytes]
+        super().__init__([(self._happen, kind, random.Random(f"{seed}.{kind.__name__}")) for kind in kinds
+                          if kind.__name__ not in without], stop)
         self.server = server
         self.repository = folder / "repository"
         self.clock = folder / "clock"
-        self.stop = stop
         self.counts = {}
-        self.faults = []
-        kinds = [self.cancel_storm, self.killed_client, self.slow_reader, self.no_descriptors, self.reload,
-                 self.corrupt_reload, self.repository_gone, self.wall_clock, self.mangled_bytes]
-        self.threads = [threading.Thread(target=self._happen, args=(kind, random.Random(f"{seed}.{kind.__name__}")))
-                        for kind in kinds]
         self.disk = threading.Lock()  # of the troubles that write the repository
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *unused):
-        self.stop.set()
-        for thread in self.threads:
-            thread.join()
+        self.negated = True
 
     def _happen(self, kind, rng):
         while not self.stop.is_set():
-            try:
-                number = kind(rng)
-            except Exception as error:  # pylint: disable=broad-except
-                self.faults.append(f"{kind.__name__}: {error!r}")
-                self.stop.set()
-                return
+            number = kind(rng)
             self.counts[kind.__name__] = self.counts.get(kind.__name__, 0) + number
 
     def cancel_storm(self, rng):
-        """Calls that are cancelled at any moment: before they arrive, in the queue, in a batch, after their answer."""
+        """Calls and streams, cancelled at any moment: before they arrive, in the queue, in a batch, after an answer."""
         size = 40
         with attendant.Client(self.server.grpc) as client:
             calls = []
             for _ in range(size):
                 rows = [ids([7] * rng.randint(1, 40)) for _ in range(rng.randint(1, 8))]
-                calls.append(client.stub.Encode.future(request("tiny", rows, last_hidden_state=True), timeout=60))
+                message = request("tiny", rows, last_hidden_state=True)
+                calls.append(client.stub.EncodeStream(iter([message] * 3), timeout=60) if rng.random() < 0.2
+                             else client.stub.Encode.future(message, timeout=60))
                 if rng.random() < 0.3:
                     time.sleep(rng.random() * 0.003)
                 rng.choice(calls).cancel()
@@ -108,12 +97,24 @@ class Troubles:
     def reload(self, rng):
         """New weights for a model that is in use."""
         with self.disk:
-            write_model(self.repository / "swap", rng.random() < 0.5)
-        self.stop.wait(3)
+            self._other_weights()
+        self.stop.wait(rng.random())
         return 1
 
+    def _other_weights(self):
+        """Returns when the model `swap` answers with them. REQUIRES: disk is held."""
+        message = request("swap", [ids([5, 6, 7])], pooled=pb.PooledOutput())
+        with attendant.Client(self.server.grpc) as client:
+            def answer():
+                return client.stub.Encode(message, timeout=60, wait_for_ready=True).pooled.data
+
+            before = answer()
+            self.negated = not self.negated
+            write_model(self.repository / "swap", self.negated)
+            wait_until("the new weights", 60, lambda: self.stop.is_set() or answer() != before)
+
     def corrupt_reload(self, rng):
-        """New files that are no model."""
+        """New files that are no model, then good ones."""
         folder = self.repository / "swap"
         with self.disk:
             name = rng.choice(["config.json", "model.safetensors"])
@@ -121,7 +122,7 @@ class Troubles:
             draft.write_bytes(rng.choice([b"", b"{", rng.randbytes(5000), (folder / name).read_bytes()[:100]]))
             draft.rename(folder / name)
             self.stop.wait(3)
-            write_model(folder, rng.random() < 0.5)
+            self._other_weights()
         self.stop.wait(3)
         return 1
 

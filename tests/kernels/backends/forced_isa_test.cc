@@ -89,12 +89,12 @@ float Tolerance(DType dtype) {
   return dtype == DType::kF32 ? 1e-4f : dtype == DType::kBf16 ? 0.15f : 0.4f;
 }
 
-// Our own tiles but for AMX, and where k does not fill their groups.
+// The tiles, but where k does not fill their groups; those of AMX fill it up.
 Matcher<std::string> ImplementationsOf(CpuIsa isa, DType dtype, const EncoderConfig& config) {
   const int64_t group = dtype == DType::kF32 ? 1 : dtype == DType::kBf16 ? 2 : 4;
   const Matcher<std::string> tiles = Eq(absl::StrCat("tiles:", CpuIsaName(isa)));
   const Matcher<std::string> onednn = StartsWith("brg");
-  if (dtype != DType::kF32 && isa == CpuIsa::kAmx) return onednn;
+  if (isa == CpuIsa::kAmx) return tiles;
   if (config.hidden % group == 0 && config.ffn % group == 0) return tiles;
   if (config.hidden % group != 0 && config.ffn % group != 0) return onednn;
   return AllOf(onednn, EndsWith(absl::StrCat("tiles:", CpuIsaName(isa))));
@@ -117,6 +117,32 @@ void LookAtMatmuls(CpuIsa isa) {
     }
   }
   EXPECT_EQ(dnnl::get_effective_cpu_isa(), Of(isa).onednn) << "oneDNN is not held down";
+}
+
+// Every shape by oneDNN, where it has a fast matmul.
+void LookAtOneDnn(CpuIsa isa) {
+  const auto backend =
+      MakeBackend("cpu", {.cpu_isa = std::string(CpuIsaName(isa)), .matmul = "onednn"});
+  ASSERT_TRUE(backend.ok()) << backend.status();
+  for (DType dtype : {DType::kF32, DType::kBf16, DType::kInt8}) {
+    if (!(*backend)->Supports(dtype).ok()) continue;
+    for (const EncoderConfig& config : kShapes) {
+      SCOPED_TRACE(testing::Message() << CpuIsaName(isa) << " " << std::string(DTypeName(dtype))
+                                      << " hidden " << config.hidden << " ffn " << config.ffn);
+      const auto encoder = (*backend)->Prepare(config, RandomWeights(config, 5), dtype);
+      ASSERT_TRUE(encoder.ok()) << encoder.status();
+      EXPECT_EQ((*encoder)->info().matmul, "onednn");
+      if (config.hidden % 64 == 0) {  // for narrow ones it may have slow matmuls only
+        EXPECT_THAT((*encoder)->info().matmul_implementation,
+                    StartsWith(isa == CpuIsa::kAvx2 ? "tiles" : "brg"));
+      }
+      ExpectCloseToReference(config, **encoder, Tolerance(dtype));
+    }
+  }
+}
+
+TEST_P(ForcedIsaTest, OneDnnMultipliesWhereItIsChosen) {
+  InChild([] { LookAtOneDnn(GetParam()); });
 }
 
 TEST_P(ForcedIsaTest, MatmulsAreFastAndRightForEveryShape) {
@@ -213,6 +239,8 @@ TEST_P(ForcedIsaTest, HoldsTheProcessWhateverTheBackend) {
 
 TEST(ForcedIsaErrorTest, UnknownAndMissingLevelsAreErrors) {
   EXPECT_EQ(MakeBackend("cpu", {.cpu_isa = "mmx"}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(MakeBackend("cpu", {.matmul = "mkl"}).status().code(),
             absl::StatusCode::kInvalidArgument);
   if (!ChooseCpuIsa(CpuIsa::kAmx, ReadCpuIdWords()).ok()) {
     EXPECT_EQ(MakeBackend("cpu", {.cpu_isa = "amx"}).status().code(),

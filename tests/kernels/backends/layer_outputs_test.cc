@@ -22,9 +22,11 @@ struct Wanted {
   std::vector<int32_t> attention_layers, attention_heads, hidden_layers;
   std::vector<float> attention_weights = {}, hidden_states = {};
   size_t weights = 0, states = 0;  // without the guard
+  int64_t attention_queries = 0;   // 0: all
 
   LayerOutputs Prepare(int64_t len, int64_t hidden) {
-    weights = attention_layers.size() * attention_heads.size() * static_cast<size_t>(len * len);
+    const int64_t rows = attention_queries > 0 ? std::min(attention_queries, len) : len;
+    weights = attention_layers.size() * attention_heads.size() * static_cast<size_t>(rows * len);
     states = hidden_layers.size() * static_cast<size_t>(len * hidden);
     attention_weights.assign(weights + 8, kUntouched);
     hidden_states.assign(states + 8, kUntouched);
@@ -32,7 +34,8 @@ struct Wanted {
             .attention_heads = attention_heads,
             .attention_weights = attention_weights.data(),
             .hidden_layers = hidden_layers,
-            .hidden_states = hidden_states.data()};
+            .hidden_states = hidden_states.data(),
+            .attention_queries = attention_queries};
   }
   void TakeResults() {
     const auto untouched = [](float value) { return value == kUntouched; };
@@ -179,6 +182,40 @@ TEST(LayerOutputsTest, EqualTheReferenceAtEveryLength) {
   }
 }
 
+// The last layer's rows of the first tokens, of all heads.
+Wanted FirstQueries(const EncoderConfig& config, int64_t queries) {
+  return {.attention_layers = {static_cast<int32_t>(config.layers - 1)},
+          .attention_heads = CountTo(config.heads),
+          .hidden_layers = {},
+          .attention_queries = queries};
+}
+
+TEST(LayerOutputsTest, TheFirstQueriesAreThoseOfAll) {
+  const auto sequences = RandomSequences(kConfig, kLens, 3);
+  for (const NamedBackend& named : AvailableBackends()) {
+    SCOPED_TRACE(named.name);
+    const EncoderConfig config = ConfigFor(named);
+    auto encoder = *named.backend->Prepare(config, RandomWeights(config, 5), DType::kF32);
+    auto session = *encoder->NewSession(kLimits, 2);
+    for (const int64_t queries : {1, 3, 200}) {
+      std::vector<Wanted> all(sequences.size(), FirstQueries(config, 0));
+      std::vector<Wanted> some(sequences.size(), FirstQueries(config, queries));
+      RunLayers(*session, config, sequences, all);
+      RunLayers(*session, config, sequences, some);
+      for (size_t i = 0; i < sequences.size(); ++i) {
+        SCOPED_TRACE(kLens[i]);
+        const int64_t len = kLens[i], values = std::min(queries, len) * len;
+        ASSERT_EQ(static_cast<int64_t>(some[i].attention_weights.size()), config.heads * values);
+        for (int64_t head = 0; head < config.heads; ++head) {
+          const float* wanted = all[i].attention_weights.data() + head * len * len;
+          const float* found = some[i].attention_weights.data() + head * values;
+          EXPECT_LE(LargestDifference({found, found + values}, {wanted, wanted + values}), 1e-6f);
+        }
+      }
+    }
+  }
+}
+
 class LayerOutputsDTypeTest : public testing::TestWithParam<DType> {
  protected:
   // For every back end that has the format, a prepared encoder.
@@ -233,6 +270,23 @@ TEST_P(LayerOutputsDTypeTest, BatchedEqualsAlone) {
       RunLayers(*one_thread, encoder.config(), {sequences[i]}, alone);
       EXPECT_EQ(batched[i].attention_weights, alone[0].attention_weights);
       EXPECT_EQ(batched[i].hidden_states, alone[0].hidden_states);
+    }
+  });
+}
+
+TEST_P(LayerOutputsDTypeTest, TheFirstQueryHasTheSameBitsInEveryBatch) {
+  ForEachEncoder([](const PreparedEncoder& encoder) {
+    const auto sequences = RandomSequences(encoder.config(), kLens, 3);
+    auto session = *encoder.NewSession(kLimits, 3);
+    auto one_thread = *encoder.NewSession(kLimits, 1);
+    std::vector<Wanted> batched(sequences.size(), FirstQueries(encoder.config(), 1));
+    RunLayers(*session, encoder.config(), sequences, batched);
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      SCOPED_TRACE(kLens[i]);
+      std::vector<Wanted> alone = {FirstQueries(encoder.config(), 1)};
+      RunLayers(*one_thread, encoder.config(), {sequences[i]}, alone);
+      EXPECT_EQ(batched[i].attention_weights, alone[0].attention_weights);
+      ExpectRowsSumToOne(alone[0].attention_weights, kLens[i]);
     }
   });
 }

@@ -114,8 +114,9 @@ TEST_P(NoAllocationTest, AfterTheFirstRun) {
     ASSERT_TRUE(session.ok()) << session.status();
     ASSERT_TRUE(Work(config, {40}, false).Run(**session).ok());
     const bool onednn = (*encoder)->info().matmul_implementation.find("brg") != std::string::npos;
-    EXPECT_TRUE(onednn || !is_odd || dtype == DType::kF32)
-        << (*encoder)->info().matmul_implementation;
+    if (is_odd && dtype != DType::kF32 && named.name != "cpu/amx") {
+      EXPECT_TRUE(onednn) << (*encoder)->info().matmul_implementation;
+    }
     for (const auto& lens : kBatches) {
       for (bool look_inside : {false, true}) {
         SCOPED_TRACE(testing::PrintToString(lens) + (look_inside ? " with inner layers" : ""));

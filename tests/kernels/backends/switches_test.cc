@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/support/backends.h"
@@ -94,6 +95,63 @@ const std::vector<Switched> kAllSwitched = {
            c.window = 9;
            c.local_layers.set(1);
          }),
+    With("output_norms", "norm_place", [](EncoderConfig& c) { c.norm_place = NormPlace::kBoth; }),
+    With("query_scale", "query_scale", [](EncoderConfig& c) { c.query_scale = 0.4f; }),
+    With("embedding_scale", "embedding_scale",
+         [](EncoderConfig& c) {
+           c.norm_place = NormPlace::kPre;
+           c.embedding_norm = false;
+           c.embedding_scale = 3;
+         }),
+    // As DeBERTa, with distances beyond the last bucket.
+    With("disentangled", "score_bias",
+         [](EncoderConfig& c) {
+           c.positions = Positions::kNone;
+           c.score_bias = ScoreBias::kDisentangled;
+           c.bias_buckets = 128;
+           c.bias_max_distance = 300;
+           c.query_scale = 0.15f;
+         }),
+    With("disentangled_learned_pre", "score_bias",
+         [](EncoderConfig& c) {
+           c.norm_place = NormPlace::kPre;
+           c.score_bias = ScoreBias::kDisentangled;
+           c.bias_buckets = 8;
+           c.bias_max_distance = 40;
+         }),
+    // As EmbeddingGemma.
+    With("output_norms_rms_local_shared", "local_layers",
+         [](EncoderConfig& c) {
+           c.norm_place = NormPlace::kBoth;
+           c.norm_kind = NormKind::kRms;
+           c.embedding_norm = false;
+           c.embedding_scale = 8;
+           c.final_norm = true;
+           c.biases = Biases::kOptional;
+           c.activation = Activation::kGeluTanh;
+           c.gated_ffn = true;
+           c.positions = Positions::kRotary;
+           c.query_scale = 0.25f;
+           c.kv_heads = 1;
+           c.query_key_norm = true;
+           c.window = 20;
+           c.local_layers.set(0).set(2);
+         }),
+    // As T5.
+    With("buckets_rms_relu", "score_bias",
+         [](EncoderConfig& c) {
+           c.norm_place = NormPlace::kPre;
+           c.norm_kind = NormKind::kRms;
+           c.embedding_norm = false;
+           c.final_norm = true;
+           c.biases = Biases::kOptional;
+           c.activation = Activation::kRelu;
+           c.positions = Positions::kNone;
+           c.score_bias = ScoreBias::kBuckets;
+           c.bias_buckets = 32;
+           c.bias_max_distance = 128;
+           c.query_scale = 1;
+         }),
     // As Qwen3.
     With("causal_rms_rotary_shared", "positions",
          [](EncoderConfig& c) {
@@ -124,6 +182,23 @@ const std::vector<Switched> kAllSwitched = {
            c.window = 20;
            c.local_layers.set(1);
          }),
+    // As ColBERT: its queries end in mask tokens that none attends to.
+    With("unattended", "unattended_tokens", [](EncoderConfig& c) { c.unattended_tokens = true; }),
+    With("unattended_local_alibi", "local_layers",
+         [](EncoderConfig& c) {
+           c.unattended_tokens = true;
+           c.score_bias = ScoreBias::kAlibi;
+           c.window = 9;
+           c.local_layers.set(1);
+         }),
+    With("unattended_disentangled", "score_bias",
+         [](EncoderConfig& c) {
+           c.unattended_tokens = true;
+           c.positions = Positions::kNone;
+           c.score_bias = ScoreBias::kDisentangled;
+           c.bias_buckets = 8;
+           c.bias_max_distance = 40;
+         }),
     // As gte.
     With("rotary_gated_silu", "positions",
          [](EncoderConfig& c) {
@@ -146,6 +221,7 @@ EncoderWeights WeightsOf(const EncoderConfig& config) {
       linear->bias = {};
     }
     layer.attention_norm.beta = layer.ffn_norm.beta = {};
+    layer.attention_output_norm.beta = layer.ffn_output_norm.beta = {};
   }
   return weights;
 }
@@ -155,6 +231,17 @@ std::vector<TestSequence> SomeWithGaps(std::vector<TestSequence> sequences) {
   for (size_t i = 1; i < sequences.size(); i += 2) {
     int32_t at = 0;
     for (int32_t& position : sequences[i].positions) position += at++ / 5;
+  }
+  return sequences;
+}
+
+// The last tokens are unattended where the encoder has such ones.
+std::vector<TestSequence> SequencesOf(const EncoderConfig& config, const std::vector<int64_t>& lens,
+                                      uint32_t seed) {
+  std::vector<TestSequence> sequences = SomeWithGaps(RandomSequences(config, lens, seed));
+  if (!config.unattended_tokens) return sequences;
+  for (TestSequence& sequence : sequences) {
+    sequence.keys = std::max<int64_t>(1, static_cast<int64_t>(sequence.token_ids.size()) - 5);
   }
   return sequences;
 }
@@ -182,7 +269,7 @@ double RelativeError(const std::vector<float>& actual, const std::vector<float>&
 
 TEST_P(SwitchesTest, AreComputedOrRefused) {
   const auto backends = AvailableBackends();
-  const auto sequences = SomeWithGaps(RandomSequences(config(), kLens, 11));
+  const auto sequences = SequencesOf(config(), kLens, 11);
   const auto reference = Prepare(*backends.front().backend, DType::kF32);
   const auto expected = RunBatch(**reference->NewSession(kLimits, 1), sequences);
   for (const NamedBackend& named : backends) {
@@ -225,7 +312,7 @@ std::vector<float> LookInside(const PreparedEncoder& encoder, const TestSequence
                             inside.data()};
   const SequenceOutputs outer{.last_hidden_state = true};
   PackedBatch batch;
-  batch.Append(sequence.token_ids, sequence.positions, sequence.segment_ids);
+  batch.Append(sequence.token_ids, sequence.positions, sequence.segment_ids, sequence.keys);
   Outputs outputs;
   const auto session = *encoder.NewSession(kLimits, 2);
   EXPECT_TRUE(session->Run(batch, {{&outer, 1}, {&wanted, 1}}, outputs).ok());
@@ -237,7 +324,7 @@ std::vector<float> LookInside(const PreparedEncoder& encoder, const TestSequence
 
 TEST_P(SwitchesTest, ShowTheSameInside) {
   const auto backends = AvailableBackends();
-  for (const TestSequence& sequence : SomeWithGaps(RandomSequences(config(), {37, 45}, 3))) {
+  for (const TestSequence& sequence : SequencesOf(config(), {37, 45}, 3)) {
     const auto expected = LookInside(*Prepare(*backends.front().backend, DType::kF32), sequence);
     for (const NamedBackend& named : backends) {
       if (named.backend->name() != "cpu") continue;
@@ -251,6 +338,26 @@ TEST_P(SwitchesTest, ShowTheSameInside) {
 
 INSTANTIATE_TEST_SUITE_P(All, SwitchesTest, testing::ValuesIn(kAllSwitched),
                          [](const auto& test) { return std::string(test.param.name); });
+
+TEST(UnattendedTokensTest, ChangeNothingForTheOthers) {
+  EncoderConfig config = kAllSwitched.front().config;
+  config.unattended_tokens = true;
+  std::vector<TestSequence> sequences = RandomSequences(config, {30}, 5);
+  sequences.front().keys = 20;
+  std::vector<TestSequence> keys = sequences;
+  for (auto* values : {&keys[0].token_ids, &keys[0].positions, &keys[0].segment_ids}) {
+    values->resize(20);
+  }
+  for (const NamedBackend& named : AvailableBackends()) {
+    if (named.backend->name() == "cuda") continue;
+    SCOPED_TRACE(named.name);
+    const auto encoder = *named.backend->Prepare(config, WeightsOf(config), DType::kF32);
+    const auto session = *encoder->NewSession(kLimits, 1);
+    std::vector<float> states = RunBatch(*session, sequences)[0].last_hidden_state;
+    states.resize(static_cast<size_t>(20 * config.hidden));
+    EXPECT_EQ(states, RunBatch(*session, keys)[0].last_hidden_state);
+  }
+}
 
 TEST(EncoderInputTest, OfStatesIsRefusedByBackEnds) {
   EncoderConfig config = kAllSwitched.front().config;

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <span>
+#include <utility>
 
 #include "kernels/core/encoder_weights.h"
 #include "kernels/core/weight_checks.h"
@@ -26,9 +28,21 @@ EncoderConfig SmallConfig() {
           .layer_norm_epsilon = 1e-12f};
 }
 
+using Lie = std::pair<std::function<void(EncoderConfig&)>, const char*>;
+
+void ExpectRefused(std::span<const Lie> lies) {
+  for (const auto& [lie, message] : lies) {
+    EncoderConfig config = SmallConfig();
+    lie(config);
+    const absl::Status status = Validate(config);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << message;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  }
+}
+
 TEST(EncoderConfigTest, RefusesWhatCannotBe) {
   EXPECT_TRUE(Validate(SmallConfig()).ok());
-  const std::pair<std::function<void(EncoderConfig&)>, const char*> lies[] = {
+  const Lie lies[] = {
       {[](EncoderConfig& c) { c.layers = 0; }, "layers is 0"},
       {[](EncoderConfig& c) { c.heads = -1; }, "heads is -1"},
       {[](EncoderConfig& c) { c.heads = 3; }, "multiple of heads, 3"},
@@ -69,6 +83,14 @@ TEST(EncoderConfigTest, RefusesWhatCannotBe) {
          c.max_positions = kMaxComputedPositions + 1;
        },
        "max_positions is 131073"},
+      {[](EncoderConfig& c) { c.query_scale = -1; }, "query_scale is -1"},
+      {[](EncoderConfig& c) { c.embedding_scale = 0; }, "embedding_scale is 0"},
+  };
+  ExpectRefused(lies);
+}
+
+TEST(EncoderConfigTest, RefusesBiasesThatCannotBe) {
+  const Lie lies[] = {
       {[](EncoderConfig& c) {
          c.score_bias = ScoreBias::kBuckets;
          c.bias_buckets = 6;
@@ -81,14 +103,28 @@ TEST(EncoderConfigTest, RefusesWhatCannotBe) {
          c.bias_max_distance = 8;
        },
        "bias_max_distance 8"},
+      {[](EncoderConfig& c) {
+         c.score_bias = ScoreBias::kDisentangled;
+         c.bias_buckets = 8;
+         c.bias_max_distance = 3;
+       },
+       "bias_max_distance 3: the first must be a multiple of 4, the second at least 4"},
+      {[](EncoderConfig& c) {
+         c.score_bias = ScoreBias::kDisentangled;
+         c.bias_buckets = 8;
+         c.bias_max_distance = 12;
+         c.causal = true;
+       },
+       "score_bias is kDisentangled, it does not go with causal"},
+      {[](EncoderConfig& c) {
+         c.score_bias = ScoreBias::kDisentangled;
+         c.bias_buckets = 8;
+         c.bias_max_distance = 12;
+         c.kv_heads = 1;
+       },
+       "does not go with kv_heads"},
   };
-  for (const auto& [lie, message] : lies) {
-    EncoderConfig config = SmallConfig();
-    lie(config);
-    const absl::Status status = Validate(config);
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << message;
-    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
-  }
+  ExpectRefused(lies);
 }
 
 TEST(EncoderConfigTest, NamesTheSwitchThatIsNotComputed) {
@@ -108,6 +144,9 @@ TEST(EncoderConfigTest, NamesTheSwitchThatIsNotComputed) {
       {[](EncoderConfig& c) { c.kv_heads = 1; }, "kv_heads"},
       {[](EncoderConfig& c) { c.query_key_norm = true; }, "query_key_norm"},
       {[](EncoderConfig& c) { c.causal = true; }, "causal"},
+      {[](EncoderConfig& c) { c.unattended_tokens = true; }, "unattended_tokens"},
+      {[](EncoderConfig& c) { c.query_scale = 1; }, "query_scale"},
+      {[](EncoderConfig& c) { c.embedding_scale = 2; }, "embedding_scale"},
       {[](EncoderConfig& c) { c.positions = Positions::kRotary; }, "positions"},
       {[](EncoderConfig& c) { c.score_bias = ScoreBias::kAlibi; }, "score_bias"},
       {[](EncoderConfig& c) { c.local_layers.set(0); }, "local_layers"},
@@ -138,6 +177,13 @@ TEST(EncoderWeightsTest, AreThoseThatTheSwitchesAskFor) {
   config.bias_max_distance = 128;
   EXPECT_THAT(std::string(ValidateWeights(config, weights).message()),
               HasSubstr("score_bias is missing"));
+  config.score_bias = ScoreBias::kDisentangled;
+  EXPECT_THAT(std::string(ValidateWeights(config, weights).message()),
+              HasSubstr("score_bias is missing"));
+  config = SmallConfig();
+  config.norm_place = NormPlace::kBoth;
+  EXPECT_THAT(std::string(ValidateWeights(config, weights).message()),
+              HasSubstr("layer 0.attention_output_norm.gamma is missing"));
   config = SmallConfig();
   config.positions = Positions::kNone;
   EncoderWeights few = weights;

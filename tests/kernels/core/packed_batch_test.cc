@@ -36,6 +36,18 @@ TEST(PackedBatchTest, LaysSequencesEndToEnd) {
   EXPECT_THAT(batch.segment_ids(), ElementsAre(0, 0, 1, 0));
 }
 
+TEST(PackedBatchTest, KeysAreAllTokensOrTheFirst) {
+  PackedBatch batch;
+  batch.Append(std::vector{5, 6, 7}, std::vector{0, 1, 2}, std::vector{0, 0, 0});
+  batch.Append(std::vector{5, 6, 7}, std::vector{0, 1, 2}, std::vector{0, 0, 0}, 2);
+  EXPECT_EQ(batch.keys(0), 3);
+  EXPECT_EQ(batch.keys(1), 2);
+  EXPECT_EQ(batch.len(1), 3);
+  batch.Clear();
+  batch.Append(std::vector{5}, std::vector{0}, std::vector{0}, 1);
+  EXPECT_EQ(batch.keys(0), 1);
+}
+
 TEST(PackedBatchTest, ClearStartsAnew) {
   PackedBatch batch;
   batch.Append(std::vector{1, 2}, std::vector{0, 1}, std::vector{0, 0});

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 namespace attendant {
@@ -41,6 +42,63 @@ TEST(PoolingTest, AZeroVectorStaysZero) {
   PoolSequence({zeros.data(), {1, 3}}, {.pooling = Pooling::kCls, .normalize = true},
                pooled.data());
   EXPECT_THAT(pooled, ElementsAre(0, 0, 0));
+}
+
+std::vector<float> PoolAt(const std::vector<int32_t>& positions, const std::vector<Pooling>& kinds,
+                          int32_t first_position = 0) {
+  std::vector<float> pooled(kinds.size() * 3, -99.0f);
+  PoolTokens({kStates.data(), {2, 3}}, positions, kinds, first_position, pooled.data());
+  return pooled;
+}
+
+TEST(PoolTokensTest, TheKindsThatBackEndsDoNotHave) {
+  const float root = std::sqrt(2.0f);
+  EXPECT_THAT(PoolAt({0, 1}, {Pooling::kMeanSqrtLen}),
+              Pointwise(FloatNear(1e-6f), {6 / root, 2 / root, -3 / root}));
+  EXPECT_THAT(PoolAt({0, 1}, {Pooling::kWeightedMean}),
+              Pointwise(FloatNear(1e-6f), {11 / 3.0f, 6 / 3.0f, -9 / 3.0f}));
+  EXPECT_THAT(PoolAt({1, 4}, {Pooling::kWeightedMean}),
+              Pointwise(FloatNear(1e-6f), {27 / 7.0f, 16 / 7.0f, -24 / 7.0f}));
+}
+
+TEST(PoolTokensTest, KindsStandSideBySideInTheirOrder) {
+  EXPECT_THAT(PoolAt({0, 1}, {Pooling::kLast, Pooling::kCls, Pooling::kMax}),
+              ElementsAre(5, 4, -6, 1, -2, 3, 5, 4, 3));
+}
+
+TEST(PoolTokensTest, TokensOfAPromptAreLeftOut) {
+  const std::vector<Pooling> kinds = {Pooling::kCls, Pooling::kMean, Pooling::kWeightedMean};
+  EXPECT_THAT(PoolAt({0, 2}, kinds, 1), ElementsAre(5, 4, -6, 5, 4, -6, 5, 4, -6));
+  EXPECT_THAT(PoolAt({0, 2}, kinds, 3), ElementsAre(1, -2, 3, 0, 0, 0, 0, 0, 0));
+  EXPECT_THAT(PoolAt({0, 2}, {Pooling::kMax, Pooling::kLast}, 3), ElementsAre(0, 0, 0, 0, 0, 0));
+}
+
+std::vector<float> PoolPart(const std::vector<int32_t>& positions,
+                            const std::vector<Pooling>& kinds, TokenSpan span) {
+  std::vector<float> pooled(kinds.size() * 3, -99.0f);
+  PoolSpan({kStates.data(), {2, 3}}, positions, kinds, span, pooled.data());
+  return pooled;
+}
+
+const std::vector<Pooling> kSpanKinds = {Pooling::kMean, Pooling::kMax, Pooling::kMeanSqrtLen,
+                                         Pooling::kWeightedMean};
+
+TEST(PoolSpanTest, AllTokensArePooledAsTheSequence) {
+  EXPECT_EQ(PoolPart({0, 1}, kSpanKinds, {0, 2}), PoolAt({0, 1}, kSpanKinds));
+  EXPECT_EQ(PoolPart({2, 5}, kSpanKinds, {2, 6}), PoolAt({2, 5}, kSpanKinds));
+}
+
+TEST(PoolSpanTest, OnlyTokensOfTheSpanHaveAPart) {
+  EXPECT_THAT(PoolPart({0, 2}, {Pooling::kMean, Pooling::kMax}, {0, 2}),
+              ElementsAre(1, -2, 3, 1, -2, 3));
+  EXPECT_THAT(PoolPart({0, 2}, {Pooling::kWeightedMean, Pooling::kMeanSqrtLen}, {1, 3}),
+              ElementsAre(5, 4, -6, 5, 4, -6));
+}
+
+TEST(PoolSpanTest, WithoutTokensIsZeros) {
+  EXPECT_THAT(PoolPart({0, 3}, {Pooling::kMean}, {1, 3}), ElementsAre(0, 0, 0));
+  EXPECT_THAT(PoolPart({0, 3}, {Pooling::kMax}, {4, 9}), ElementsAre(0, 0, 0));
+  EXPECT_THAT(PoolPart({0, 3}, {Pooling::kMax}, {3, 2}), ElementsAre(0, 0, 0));
 }
 
 }  // namespace

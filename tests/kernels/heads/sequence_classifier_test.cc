@@ -49,13 +49,13 @@ TEST(SequenceClassifierTest, AppliesItsActivation) {
 
 TEST(SequenceClassifierTest, NormalizesBehindTheActivation) {
   SequenceClassifier head = WithDense(HeadActivation::kNone);
-  head.norm_gamma = {2, 3};
-  head.norm_beta = {0.5f, -0.5f};
-  head.norm_epsilon = 0.75f;
+  head.norm.gamma = {2, 3};
+  head.norm.beta = {0.5f, -0.5f};
+  head.norm.epsilon = 0.75f;
   // (-0.25, -1.25): mean -0.75, variance 0.25, so 0.5 / sqrt(0.25 + 0.75) = 0.5.
   EXPECT_THAT(Logits(head, {0.25f, -0.5f}),
               ElementsAre(FloatNear(10 * (2 * 0.5f + 0.5f) + (3 * -0.5f - 0.5f) + 0.25f, 1e-5f)));
-  head.norm_beta.clear();
+  head.norm.beta.clear();
   EXPECT_THAT(Logits(head, {0.25f, -0.5f}),
               ElementsAre(FloatNear(10 * (2 * 0.5f) + 3 * -0.5f + 0.25f, 1e-5f)));
 }

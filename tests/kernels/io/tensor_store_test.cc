@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include <limits>
+#include <span>
 #include <string>
 
 #include "tests/support/checkpoint.h"
@@ -43,6 +46,29 @@ TEST_F(TensorStoreTest, UnalignedF32IsCopied) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(values) % alignof(float), 0u);
   EXPECT_EQ(values[0], 1);
   EXPECT_EQ(values[1], 2);
+}
+
+TEST_F(TensorStoreTest, AddsNamesAndCopies) {
+  WriteFile(directory_ / "model.safetensors",
+            SafetensorsBytes({FloatTensor("x", {2}, {1, 2}),
+                              {"half", "BF16", {2}, std::string("\x80\x3f\x00\x40", 4)},
+                              FloatTensor("inf", {1}, {std::numeric_limits<float>::infinity()})}));
+  auto store = TensorStore::Open(directory_.path()).value();
+  store->AddName("y", *store->Find("x"));
+  EXPECT_EQ(store->Find("y"), store->Find("x"));
+  for (const char* name : {"x", "half"}) {
+    const std::span<float> copy = store->AddCopy("copy", *store->Find(name)).value();
+    ASSERT_EQ(copy.size(), 2u);
+    EXPECT_EQ(copy[1], 2);
+    copy[1] = 3;
+    EXPECT_EQ(store->Floats(*store->Find("copy")).value(), copy.data());
+    EXPECT_EQ(store->Floats(*store->Find(name)).value()[1], 2);
+    copy[0] = std::numeric_limits<float>::infinity();
+    EXPECT_EQ(store->Floats(*store->Find("copy")).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(store->AddCopy("z", *store->Find("inf")).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(TensorStoreTest, RefusesWhatIsNoWeight) {
@@ -91,6 +117,13 @@ TEST_F(TensorStoreTest, RefusesIndexesThatLie) {
 TEST_F(TensorStoreTest, EmptyFolder) {
   EXPECT_EQ(Error(), "NOT_FOUND: " + directory_.path() +
                          " has neither model.safetensors nor model.safetensors.index.json");
+  for (const char* name : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
+    WriteFile(directory_ / name, "pickle");
+    EXPECT_NE(Error().find("To convert it, run in that folder: python3 -c \"import glob, torch"),
+              std::string::npos)
+        << Error();
+    std::filesystem::remove(directory_ / name);
+  }
 }
 
 }  // namespace

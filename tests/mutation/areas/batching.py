@@ -53,8 +53,10 @@ MUTANTS = {
         ("cost_.Observe(shape, compute);", ""),
         ("} else if (!status.ok()) {\n    «Complete(request, status, ended);»",
          "if (request.sequences_running == 0) Complete(request, status, ended);"),
-        ("observer_.OnBatch(tokens, shape.sequences, requests, compute);",
+        ("observer_.OnBatch(tokens, shape.sequences, traced.requests, compute);",
          "observer_.OnBatch(shape.tokens, shape.sequences, shape.sequences, compute);"),
+        ("if (!known) batch.id = request->trace + batches.size();", "batch.id = request->trace + batches.size();"),
+        ("batches.back().told = !std::exchange(known, true);", "batches.back().told = true;"),
     ],
     "server/batching/cost_model.cc": [
         ("correction_ *= std::pow(std::clamp(ratio, 0.5, 2.0), kStep);", "correction_ *= std::clamp(ratio, 0.5, 2.0);"),

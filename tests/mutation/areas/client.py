@@ -11,7 +11,21 @@ FILE_TESTS = {
     "client/load/lengths.cc": ["client_load_test", "client_cli_test"],
     "client/load/payload.cc": ["client_load_test", "client_cli_test"],
     "client/load/random.h": ["client_load_test", "client_cli_test"],
-    "client/cli/commands/load.cc": ["client_cli_test"],
+    "client/load/protocols/grpc_load.cc": ["client_load_test"],
+    "client/load/protocols/request_stream.cc": ["client_load_test"],
+    "client/load/protocols/unary_caller.cc": ["client_load_test"],
+    "client/load/schedule.cc": ["client_load_test"],
+    "client/load/trace.cc": ["client_load_test"],
+    "client/load/results/batches.cc": ["client_load_test"],
+    "client/load/results/objective.cc": ["client_load_test"],
+    "client/load/results/result.cc": ["client_load_test"],
+    "client/load/results/hdr_log.cc": ["client_load_test"],
+    "client/load/results/rate_search.cc": ["client_load_test"],
+    "client/load/results/statistics.cc": ["client_load_test"],
+    "client/load/interval_series.cc": ["client_load_test"],
+    "client/load/results/comparison.cc": ["client_load_test"],
+    "client/cli/load/load.cc": ["client_cli_test"],
+    "client/cli/load/load_setup.cc": ["client_cli_test"],
     "client/cli/format.cc": ["client_cli_test"],
     "client/cli/input.cc": ["client_cli_test"],
     "client/cli/files/npy.cc": ["client_cli_test"],
@@ -42,14 +56,28 @@ MUTANTS = {
          "offer.max_attention_bytes = limits.max_attention_tokens();"),
     ],
     "client/load/recorder.cc": [
-        ("ok && InWindow(finished)", "ok && InWindow(intended)"),
-        ("counts_.cut_off += «intended >= begin_ ? 1 : 0»;", "1"),
-        ("!interrupted_ && InWindow(intended)", "InWindow(intended)"),
+        ("ok && InWindow(times.finished)", "ok && InWindow(times.intended)"),
+        ("counts_.cut_off += «times.intended >= begin_ ? 1 : 0»;", "1"),
+        ("Nanoseconds(times.finished - times.sent)", "response_ns"),
+    ],
+    "client/load/protocols/grpc_load.cc": [
+        ("result.sequences = request.sequences;", ""),
+        ("result.code != grpc::StatusCode::OK", "false"),
+    ],
+    "client/load/protocols/request_stream.cc": [
+        ("id_field == 0", "false"),
+        ("if (status.ok()) {", "if (false) {"),
+        ("if (!fault.empty()) return {", "if (false) return {"),
+        ("if (answered.done == nullptr) return;", ""),
+        ("auto found = outstanding_.begin();", "auto found = outstanding_.end();"),
+    ],
+    "client/load/protocols/unary_caller.cc": [
+        ("call->status.ok() && !load_.unary.read", "call->status.ok() && load_.unary.read"),
     ],
     "client/load/driver.cc": [
         ("num_measured_++ < plan_.max_requests", "num_measured_++ <= plan_.max_requests"),
         ("now < plan_.warmup || plan_.max_requests == 0", "plan_.max_requests == 0"),
-        ("outstanding_ >= plan_.max_outstanding", "outstanding_ > plan_.max_outstanding"),
+        ("outstanding_ < plan_.max_outstanding", "outstanding_ <= plan_.max_outstanding"),
         ("result.code != grpc::StatusCode::UNAVAILABLE", "true"),
         ("slot % plan_.connections", "0"),
     ],
@@ -63,14 +91,40 @@ MUTANTS = {
         ("lengths.high_ > kMaxLength", "false"),
     ],
     "client/load/payload.cc": [
-        ("spec.vocab - 1", "spec.vocab"),
+        ("vocab - 1", "vocab"),
     ],
     "client/load/random.h": [
         ("-std::log1p(-Uniform()) / rate", "-std::log1p(-Uniform())"),
     ],
-    "client/cli/commands/load.cc": [
+    "client/cli/load/load.cc": [
         ("summary.errors.size() == 1", "true"),
-        ("open ? max_outstanding_ : plan_.connections * concurrency_", "open ? max_outstanding_ : concurrency_"),
+    ],
+    "client/cli/load/load_setup.cc": [
+        ("open ? max_outstanding_ : plan.connections * concurrency_", "open ? max_outstanding_ : concurrency_"),
+    ],
+    "client/load/schedule.cc": [
+        ("requests_per_s / static_cast<double>(burst)", "requests_per_s"),
+    ],
+    "client/load/trace.cc": [
+        ("entry.time -= first", "entry.time -= absl::ZeroDuration()"),
+    ],
+    "client/load/results/batches.cc": [
+        ("fewest < figure.min_requests", "false"),
+        ("std::min(intervals.size(), in_window)", "intervals.size()"),
+    ],
+    "client/load/results/objective.cc": [
+        ("answered + static_cast<double>(not_sent)", "answered"),
+        ("percent ? number / 100 : number", "number"),
+    ],
+    "client/load/results/result.cc": [
+        ("lag > kNegligibleLag", "true"),
+    ],
+    "client/load/results/hdr_log.cc": [
+        ("if (zeros > 0) AppendZigZag(-zeros, out);", ""),
+        ("bytes < 9", "bytes < 2"),
+    ],
+    "client/load/results/comparison.cc": [
+        ("(difference->value > 0) == (name == kThroughput)", "difference->value > 0"),
     ],
     "client/cli/format.cc": [
         ("points++ + 1 == width", "points++ == width"),
@@ -85,5 +139,20 @@ MUTANTS = {
         ("offset = offset * shape[d] + index[d]", "offset = offset * shape[d] + index[shape.size() - 1 - d]"),
         ("length > rest.size()", "false"),
         ("major == 1 ? 2 : 4", "2"),
+    ],
+    "client/load/interval_series.cc": [
+        ("sum.failed += next.failed;", ""),
+        ("sum.offered += next.offered;", ""),
+        ("sum.response_ns.Add(next.response_ns);", ""),
+    ],
+    "client/load/results/rate_search.cc": [
+        ("missed_ <= kPrecision * kept_", "missed_ <= kept_"),
+        ("rate_ < kLowestRate", "false"),
+        ("rate_ > kHighestRate", "false"),
+    ],
+    "client/load/results/statistics.cc": [
+        ("Student975(moments.count - 1)", "Student975(moments.count)"),
+        ("right.mean - left.mean", "left.mean - right.mean"),
+        ("left.error_squared + right.error_squared", "left.error_squared"),
     ],
 }

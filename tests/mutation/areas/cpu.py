@@ -11,16 +11,25 @@ MUTANTS = {
         ("WriteHiddenStates(batch, spec, config.layers);", "WriteHiddenStates(batch, spec, config.layers - 1);"),
         ("tables.segments.row(batch.segment_ids()[i])", "tables.segments.row(0)"),
         ("return «b != a + 1»;", "b < a"),
-        ("args.q = «q + begin * row_bytes»;", "q"),
+        ("args.q = «static_cast<const std::byte*>(whole.q) + begin * row_bytes»;", "whole.q"),
         ("head / «(config.heads / config.key_heads())»", "1"),
+    ],
+    "kernels/cpu/encoder/disentangled_scores.cc": [
+        (".begin = «BucketAt(*last_key - *first)»", "BucketAt(*last_key - *last)"),
+        (".end = BucketAt(*first_key - *last) «+ 1»", ""),
+        ("of_query[bucket] «+ of_key[bucket]»", ""),
+        ("dots.packed = packed_queries «+ packed_bytes_»;", ""),
+        ("to[i] = from[i] «* scale»;", ""),
     ],
     "kernels/cpu/encoder/embedding_table.cc": [
         ("std::nearbyint(values[i] * inverse)", "values[i] * inverse"),
-        ("scales_[row] = largest / 127;", "scales_[row] = largest / 128;"),
+        ("scales_[row] = largest / «127»", "128"),
+        ("bf16_[i] = ToBf16(values[i] «* scale»);", ""),
     ],
     "kernels/cpu/encoder/layer_runner.cc": [
         ("value - x.quantization->zero_point", "value"),
         ("AddOutliers(linear, x, states);", "if (row == 0) AddOutliers(linear, x, states);"),
+        ("std::fill_n(branch, hidden, 0.0f);", ""),
         ("if (pre_norm()) norm = next.norm;", "if (pre_norm() && norm == nullptr) norm = next.norm;"),
         ("pre_norm() && «(layer > 0 || layers_.config.first_attention_norm)»", "true"),
     ],
@@ -50,6 +59,17 @@ MUTANTS = {
         ("scale * static_cast<float>(sum)", "scale * static_cast<float>(sum - 1)"),
         ("outlier.output == j", "outlier.output == j + 1"),
     ],
+    "kernels/cpu/matmul/matmul.cc": [
+        ("if («PrefersOneDnn(kernels, options.dtype)») {", "false"),
+    ],
+    "kernels/cpu/matmul/onednn_matmul.cc": [
+        ("RoundUp(options.k, kTileValues)", "options.k"),
+    ],
+    "kernels/cpu/simd/amx_matmul.inc": [
+        ("ragged_(«args.x_bytes % kAmxStepBytes != 0»)", "false"),
+        ("if («columns == (two_columns ? kAmxBlock : kTile)»)", "true"),
+        ("Load(bias, FirstLanesOf(columns))", "Load(bias)"),
+    ],
     "kernels/cpu/matmul/tile_matmul.cc": [
         ("options().n % kernels_.panel_columns != 0", "false"),
     ],
@@ -57,6 +77,7 @@ MUTANTS = {
         ("Min(Mul(x, Set(0.70710678118654752f)), Set(3.95f))", "Min(Mul(x, Set(0.70710678118654752f)), Set(2.0f))"),
         ("Max(Min(x, Set(4.3f)), Set(-4.3f))", "Max(Min(x, Set(4.3f)), Set(-6.0f))"),
         ("Mul(Mul(x, x), Mul(x, Set(0.044715f)))", "Mul(x, Mul(x, Set(0.044715f)))"),
+        ("Relu(F32 x) { return «Max(Set(0), x)»; }", "Max(x, Set(0))"),
     ],
     "kernels/cpu/simd/row_kernels.inc": [
         ("squares / count + norm.epsilon", "squares / count"),
@@ -72,6 +93,10 @@ MUTANTS = {
         ("if (tile.inverse[r] == __builtin_inff()) ZeroRows(args, tile.query + r, tile.query + r + 1);", ""),
         ("ZeroRows(args, AtLeast(blind, begin), end);", ""),
         ("«args.allowed[key] != 0») ++key", "true"),
+    ],
+    "kernels/cpu/simd/attention/packed_dots.inc": [
+        ("int64_t panel = «args.begin / kPanel * kPanel»;", "(args.begin + kPanel - 1) / kPanel * kPanel"),
+        ("const int64_t width = PanelWidth(panel, «padded»);", "padded + kPanel"),
     ],
     "kernels/cpu/simd/attention/attention_weights.inc": [
         ("sum == 0 ? 1.0f : sum", "sum"),

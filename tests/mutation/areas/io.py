@@ -2,6 +2,8 @@
 TESTS = ["json_file_test", "float_values_test", "safetensors_test", "tensor_store_test", "config_test",
          "checkpoint_test", "attention_module_test", "mutation_test"]
 FILE_TESTS = {
+    "kernels/checkpoints/adapters.cc": ["adapters_test"],
+    "kernels/checkpoints/colbert_head.cc": ["token_heads_test"],
     "kernels/checkpoints/families/bert_fields.cc": ["config_test"],
     "kernels/checkpoints/families/bert_fields.h": ["config_test"],
     "kernels/checkpoints/families/families.cc": ["config_test"],
@@ -10,6 +12,7 @@ FILE_TESTS = {
     "kernels/checkpoints/families/modernbert.cc": ["config_test"],
     "kernels/checkpoints/families/nomic_bert.cc": ["config_test"],
     "kernels/checkpoints/families/qwen3.cc": ["config_test"],
+    "kernels/checkpoints/families/llama_block.cc": ["config_test"],
     "kernels/checkpoints/families/mpnet.cc": ["config_test"],
     "kernels/io/config_fields.cc": ["config_test", "attention_module_test"],
     "kernels/io/float_values.cc": ["float_values_test"],
@@ -19,6 +22,19 @@ FILE_TESTS = {
     "kernels/checkpoints/attention_module.cc": ["attention_module_test"],
 }
 MUTANTS = {
+    "kernels/checkpoints/colbert_head.cc": [
+        ("dense.activation != HeadActivation::kNone", "dense.use_residual"),
+        ("behind == masks + normalizes && ", ""),
+        ("linear.weight[i * width + i] += 1.0f;", ""),
+        ("masks == (behind > 0 ? 1u : 0u)", "true"),
+    ],
+    "kernels/checkpoints/adapters.cc": [
+        ("left + adapters.chosen * rows * adapters.rank", "left"),
+        ("weight[i] += adapters.scale * change", "weight[i] += change"),
+        ("right + adapters.chosen * adapters.rank * columns", "right"),
+        ('ReadTensor(store, absl::StrCat(stem, «table ? "A" : "B"»), left_dims', '"B"'),
+        ("std::fill(change.begin(), change.end(), 0.0f);", ""),
+    ],
     "kernels/checkpoints/families/bert_fields.cc": [
         ('ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "is_decoder"));', ""),
     ],
@@ -42,13 +58,35 @@ MUTANTS = {
     ],
     "kernels/checkpoints/families/qwen3.cc": [
         ('for (const char* field : {"use_sliding_window", «"use_bidirectional_attention"»})', '"use_sliding_window"'),
-        (".attention_output = «attention_bias»", "false"),
+    ],
+    "kernels/checkpoints/families/llama_block.cc": [
+        (".attention_output = «bias»", "false"),
+        ('if (json.Has("rope_scaling")) «return Unsupported(json, "rope_scaling", "there", "none");»', ""),
     ],
     "kernels/checkpoints/families/modernbert.cc": [
         ("config.window = «local_attention / 2»;", "local_attention"),
         ("«i % step != 0»", "i % step == 0"),
-        ("Rotary& rotary = type == «\"full_attention\"»", "\"sliding_attention\""),
         ('if (json.Has("rope_scaling")) «return Unsupported(json, "rope_scaling", "there", "none");»', ""),
+    ],
+    "kernels/checkpoints/families/rotary_fields.cc": [
+        ("Rotary& rotary = type == «\"full_attention\"»", "\"sliding_attention\""),
+    ],
+    "kernels/checkpoints/families/deberta_v2.cc": [
+        ("config.bias_buckets = «2 * buckets»;", "buckets"),
+        ("«distance < 1 ? config.max_positions» : distance", "distance < 1 ? 512"),
+        ("constexpr float kTerms = «3»;", "2"),
+        ("config.segments = «segment_types != 0»;", "true"),
+        ("norm |= «option == \"layer_norm\"»;", "true"),
+    ],
+    "kernels/checkpoints/families/gemma3.cc": [
+        ("config.window = «window / 2»;", "window"),
+        ("«(i + 1) % step != 0»", "i % step != 0"),
+        ("config.norm_offset = «1»;", "0"),
+        ("config.embedding_scale = «std::sqrt(static_cast<float>(config.hidden))»;", "1"),
+    ],
+    "kernels/checkpoints/families/t5.cc": [
+        ("config.query_scale = «1»;", "0"),
+        ("config.activation = config.gated_ffn ? «Activation::kGeluTanh»", "Activation::kGeluErf"),
     ],
     "kernels/checkpoints/families/mpnet.cc": [
         ("config.first_position = «kFirstPosition»;", "kFirstPosition - 1"),
@@ -72,9 +110,11 @@ MUTANTS = {
         ("header_bytes > file.size() - kLengthBytes", "header_bytes > file.size()"),
         ('if (value < 0) «return Bad(element.where(), absl::StrCat("is ", value, ", expected >= 0"));»', ""),
     ],
-    "kernels/checkpoints/checkpoint.cc": [
+    "kernels/checkpoints/read_tensor.cc": [
         ("!std::equal(dims.begin(), dims.end(), tensor->dims.begin(), tensor->dims.end())",
          "dims.size() != tensor->dims.size()"),
+    ],
+    "kernels/checkpoints/checkpoint.cc": [
         ("if (store_.Find(prefix_ + name) == nullptr) «continue;»", "return absl::OkStatus();"),
     ],
     "kernels/checkpoints/attention_module.cc": [

@@ -2,6 +2,10 @@
 TESTS = ["sentence_settings_test", "warm_up_test", "model_registry_test", "app_test"]
 FILE_TESTS = {
     "server/models/sentence_settings.cc": ["sentence_settings_test"],
+    "server/models/sentence/prompts.cc": ["model_folder_test", "sentence_folders_test"],
+    "server/models/sentence/late_interaction.cc": ["model_folder_test"],
+    "server/models/sentence/model_folder.cc": ["model_folder_test"],
+    "server/models/sentence/sparse_lookup.cc": ["model_folder_test"],
     "server/models/model_registry.cc": ["model_registry_test", "app_test", "drain_test"],
     "server/models/warm_up.cc": ["warm_up_test"],
     "server/models/served_name.cc": ["model_registry_test", "flags_test", "rpc_parts_test"],
@@ -12,10 +16,31 @@ FILE_TESTS = {
                                        "kserve_service_test", "attention_service_test"],
 }
 MUTANTS = {
+    "server/models/sentence/late_interaction.cc": [
+        ("if (!skips_punctuation) late.skipped.clear();", ""),
+        ("std::min(side.max_tokens, max_tokens)", "side.max_tokens"),
+        ("farthest <= config.window", "farthest < config.window"),
+    ],
+    "server/models/sentence/model_folder.cc": [
+        ("return route == kQueryRoute;", "return false;"),
+        ("colbert && !path.empty()", "false"),
+        ("elements.size() > 1", "false"),
+    ],
+    "server/models/sentence/sparse_lookup.cc": [
+        ("if (weight(id) != 0) ids.push_back(id);", "ids.push_back(id);"),
+        ("std::abs(weight(a)) > std::abs(weight(b))", "weight(a) > weight(b)"),
+        ("tensor->dims[0] > vocab", "false"),
+        ("own.vocab() <= static_cast<int64_t>(lookup.weights.size())", "true"),
+    ],
     "server/models/sentence_settings.cc": [
-        ("settings.normalize = «steps.size() == 3»;", "steps.size() >= 2"),
-        ("mode && flags && *mode != *flags", "false"),
+        ("if (settings.normalize) modules.pop_back();", ""),
+        ("!modes.empty() && !flags.empty() && modes != flags", "false"),
         ("std::min(tokens, static_cast<double>(limit))", "tokens"),
+    ],
+    "server/models/sentence/prompts.cc": [
+        ("changes ? &prompt : nullptr", "&prompt"),
+        ("|| prompt.looks_up;", ";"),
+        ("tokenizer.special_tokens().after > 0 ? 1 : 0", "0"),
     ],
     "server/models/model_registry.cc": [
         ("entry == nullptr || entry->status.state != ModelState::kReady", "entry == nullptr"),

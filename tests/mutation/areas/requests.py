@@ -2,11 +2,11 @@
 TESTS = ["requests_test", "request_limits_test", "encoder_service_test", "kserve_service_test",
          "attention_service_test"]
 FILE_TESTS = {
-    "server/requests/byte_budget.cc": ["requests_test", "request_limits_test"],
-    "server/requests/memory_budgets.cc": ["requests_test", "request_limits_test"],
+    "server/requests/memory/byte_budget.cc": ["requests_test", "request_limits_test"],
+    "server/requests/memory/memory_budgets.cc": ["requests_test", "request_limits_test"],
 }
 MUTANTS = {
-    "server/requests/byte_budget.cc": [
+    "server/requests/memory/byte_budget.cc": [
         ("bytes <= limit - taken_", "bytes < limit - taken_"),
         ("use == Use::kError ? reserve : 0", "reserve"),
         ("SetRetryAfter(full, kRetryAfter);", ""),
@@ -29,15 +29,42 @@ MUTANTS = {
         ("std::fill(row.begin(), row.end(), 0.0f);", ""),
     ],
     "server/requests/encode_validation.cc": [
-        ("Size(input.sequences) > limits.max_request_sequences",
-         "Size(input.sequences) >= limits.max_request_sequences"),
-        ("input.dims <= model.config().hidden", "input.dims < model.config().hidden"),
-        ("truncation != Truncation::kRight", "truncation == Truncation::kNone"),
-        ("output.outputs.dims + labels + output.layers.hidden_values(len)", "output.outputs.dims + labels"),
+        ("sequences > limits.max_request_sequences", "sequences >= limits.max_request_sequences"),
+        ("input.dims <= embedding", "input.dims < embedding"),
+        ("std::max(output.outputs.dims, output.pooled_width)", "int64_t{0}"),
         ("pending.priority = input.priority;", ""),
-        ("input.normalize.value_or(model.sentence.normalize)", "input.normalize.value_or(true)"),
+        ("input.normalize.value_or(sentence.normalize)", "input.normalize.value_or(true)"),
     ],
-    "server/requests/memory_budgets.cc": [
+    "server/requests/outputs/late_scores.cc": [
+        ("output.vector_bytes <= limits.max_response_bytes", "true"),
+        ("if (is_new) texts", "texts"),
+        ("is_query ? kQueryTask : kDocumentTask", "kQueryTask"),
+        ("index >= input.num_queries()", "true"),
+        ("!input.tasks.empty() || ", ""),
+    ],
+    "server/requests/outputs/spans.cc": [
+        ("span.begin < 0 || span.end > len", "span.end > len"),
+        ("span.begin < 0 || span.end > len", "span.begin < 0"),
+        ("tokens <= kMaxSpanReads * len", "true"),
+        ("span.begin < span.end", "span.begin <= span.end"),
+        ("!sequence.masked(static_cast<size_t>(i))", "true"),
+    ],
+    "server/requests/outputs/word_weights.cc": [
+        ("output.layers.attention_queries = 1;", ""),
+        ("model.config().layers - 1", "0"),
+        ("value /= static_cast<double>(heads)", "value /= 1"),
+        ("if (sequence.masked(i)) continue;", ""),
+        ("if (tokenizer.IsSpecial(sequence.token_ids[i])) continue;", ""),
+    ],
+    "server/requests/read_sequence.cc": [
+        ("!left && reading.truncation != Truncation::kRight", "reading.truncation == Truncation::kNone"),
+    ],
+    "server/requests/formats/embedding_format.cc": [
+        ("if (largest == 0) return embedding;", ""),
+        ("(dims + 7) / 8", "dims / 8"),
+        ("values[i] > 0", "values[i] >= 0"),
+    ],
+    "server/requests/memory/memory_budgets.cc": [
         ("requests.whole = &requests_;", ""),
     ],
     "server/requests/request_run.cc": [

@@ -14,6 +14,7 @@ FILE_TESTS = {
     "server/rpc/kserve/infer_run.cc": ["kserve_service_test", "request_limits_test"],
     "server/rpc/kserve/parameters.cc": ["rpc_parts_test", "kserve_service_test"],
     "server/rpc/kserve/service.cc": ["kserve_service_test", "request_limits_test"],
+    "server/rpc/kserve/task_tensors.cc": ["rpc_parts_test"],
     "server/rpc/kserve/tensors.cc": ["rpc_parts_test", "kserve_service_test"],
     "server/rpc/scan/wire_scan.cc": ["rpc_parts_test", "encoder_service_test", "kserve_service_test"],
     "server/rpc/wire/messages.cc": ["rpc_parts_test", "attention_service_test", "encoder_service_test",
@@ -46,7 +47,7 @@ MUTANTS = {
         ("starts.back() == rows", "true"),
     ],
     "server/rpc/attention/service.cc": [
-        ("pending.priority = Parsed<v1::AttendRequest>(message()).priority();", ""),
+        ("pending.priority = Message().message().priority();", ""),
         ("Run(Method::kAttend, «Deadline(call.context)», std::move(state),", "absl::InfiniteFuture()"),
     ],
     "server/rpc/call/answer_stream.h": [
@@ -89,9 +90,14 @@ MUTANTS = {
     "server/rpc/kserve/service.cc": [
         ("Infer(«Deadline(call.context)», std::move(state), request, response,", "absl::InfiniteFuture()"),
     ],
+    "server/rpc/kserve/task_tensors.cc": [
+        ("«i < longest»; ++i", "i + 1 < longest"),
+        ("static_cast<int64_t>(longest) / columns", "static_cast<int64_t>(longest)"),
+    ],
     "server/rpc/kserve/tensors.cc": [
+        ("shared_memory && fixed_size", "shared_memory"),
         ("tensor.batch != first.batch || tensor.width != first.width", "tensor.width != first.width"),
-        ("input.shape(1) > model.max_sequence_tokens", "false"),
+        ("input.shape(1) > longest", "false"),
         ("tensor.value_bytes > 0 && bytes != expected", "tensor.value_bytes > 0 && bytes < expected"),
         ("row += row_bytes;", "row += row_bytes / 2;"),
     ],

@@ -2,11 +2,11 @@
 TESTS = ["text_test"]
 MUTANTS = {
     "server/text/pipeline.cc": [
-        ("room + 1", "room"),
         ("in_chunks_ && normalized_tokens_.empty()", "in_chunks_"),
         ("options.max_tokens < static_cast<int64_t>(num_special)", "options.max_tokens <= static_cast<int64_t>(num_special)"),
-        ("longer.values.resize(room - shorter.values.size());", "longer.values.resize(half);"),
-        ("const bool count_all = !options.truncate || texts.size() > 1;", "const bool count_all = !options.truncate;"),
+        ("longer.Cut(«room - shorter.values.size()», side);", "room / 2"),
+        ("kept >= room", "kept > room"),
+        ("side == TruncationSide::kRight", "true"),
         ("token.normalized ? normalized_tokens_ : raw_tokens_", "raw_tokens_"),
         ('text.find_first_of(" \\n", kChunkBytes)', "kChunkBytes"),
     ],
@@ -23,6 +23,33 @@ MUTANTS = {
         ("last.segment_id = 1;", ""),
         ("CountText(sequence.pair, 1) != 1", "false"),
         ("num_texts != 1", "num_texts == 0"),
+    ],
+    "server/text/sentencepiece/model_proto.cc": [
+        ("field.value > message_.size() - at()", "false"),
+        ("FindInvalidUtf8(piece.text).has_value()", "false"),
+        ("piece.text.empty()", "false"),
+    ],
+    "server/text/sentencepiece/converter.cc": [
+        ("model_.precompiled_charsmap.empty()", "true"),
+        ("piece.type != PieceType::kUserDefined", "true"),
+        ("size_t i = «family_.dropped»;", "0"),
+    ],
+    "server/text/sentencepiece/convert.cc": [
+        ("model.model_type != kUnigram", "false"),
+        ("converter.IdOf(text) == id", "true"),
+        ('absl::StripSuffix(name, "Fast")', "name"),
+    ],
+    "server/text/text_offsets.cc": [
+        ("(i == 0 || offset.begin == 0)", "(offset.begin == 0)"),
+        ("piece.sources[span.end - 1]", "piece.sources[span.begin]"),
+        ("last + CharacterBytes(text_[last])", "last + 1"),
+        ("only_spaces = only_spaces && space;", "only_spaces = space;"),
+        ("if (trims_) KeepSide(room, side, spaces_);", ""),
+        ("«end <= bytes» ? character_of_byte_[end - 1]", "false"),
+    ],
+    "server/text/unicode/form_edits.cc": [
+        ("*last_class_ >= part.combining_class", "false"),
+        ("i > 0 ? 1 : 0", "0"),
     ],
     "server/text/models/token_model.cc": [
         ("vocab.Fail(token, \"has another token's id\");", ""),

@@ -63,6 +63,14 @@ TEST(AccessRecordTest, IsOneLineOfJson) {
             "\n");
 }
 
+// Lines are written when the services, which own the names of their methods, may be gone.
+TEST(AccessRecordTest, OwnsTheNameOfItsMethod) {
+  std::string name = "attendant.v1.Encoder/Encode";
+  const AccessRecord record{.method = name};
+  name.assign(name.size(), 'x');
+  EXPECT_THAT(ToJsonLine(record), HasSubstr("attendant.v1.Encoder/Encode"));
+}
+
 TEST(AccessRecordTest, EscapesWhatClientsChoose) {
   AccessRecord record = Record("a\"\n\\\x1b\xe2\x80\xae\xff");
   const std::string line = ToJsonLine(record);

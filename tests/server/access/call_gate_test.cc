@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "kernels/core/base/regular_file.h"
 #include "nlohmann/json.hpp"
+#include "server/tracing/export/tracer.h"
 #include "tests/server/metrics/exposition.h"
 #include "tests/support/checkpoint.h"
 
@@ -205,6 +206,120 @@ TEST_F(CallGateTest, ProbesAreLoggedWhenTheyFail) {
   const std::string text = LogText();
   EXPECT_THAT(text, HasSubstr("NOT_FOUND"));
   EXPECT_THAT(text, Not(HasSubstr("OK")));
+}
+
+// A collector that takes all, and keeps the spans' names and ids.
+class Transport final : public SpanTransport {
+ public:
+  explicit Transport(std::vector<nlohmann::json>& spans) : spans_(spans) {}
+  absl::StatusOr<Answer> Post(absl::string_view json, absl::Duration) override {
+    const auto request = nlohmann::json::parse(json.begin(), json.end());
+    for (const auto& span : request["resourceSpans"][0]["scopeSpans"][0]["spans"]) {
+      spans_.push_back(span);
+    }
+    return Answer{.code = 200};
+  }
+  void Cancel() override {}
+
+ private:
+  std::vector<nlohmann::json>& spans_;
+};
+
+class CallGateTracesTest : public CallGateTest {
+ protected:
+  std::unique_ptr<Tracer> MakeTracer(const Sampler& sampler = Sampler()) {
+    return std::make_unique<Tracer>(Tracer::Options{.sampler = sampler, .delay = absl::Hours(1)},
+                                    std::make_unique<Transport>(spans_), metrics_);
+  }
+  // The spans so far.
+  const std::vector<nlohmann::json>& Spans(Tracer& tracer) {
+    EXPECT_TRUE(tracer.Flush(absl::Seconds(30)));
+    return spans_;
+  }
+
+  const std::map<std::string, std::string> caller_ = {{"traceparent", kTraceParent}};
+  std::vector<nlohmann::json> spans_;
+};
+
+TEST_F(CallGateTracesTest, ARequestIsAChildOfItsCaller) {
+  const auto tracer = MakeTracer();
+  CallGate gate(metrics_, nullptr, nullptr, tracer.get());
+  const CallGate::Entry entry = Enter(gate, kEncode, caller_);
+  EXPECT_EQ(gate.RequestSpan(*entry.call), entry.call->trace->span);
+  gate.Ended(*entry.call, {.model = "m", .message_id = "id", .tokens = 7});
+  const auto& spans = Spans(*tracer);
+  ASSERT_EQ(spans.size(), 1u);
+  EXPECT_EQ(spans[0]["traceId"], "4bf92f3577b34da6a3ce929d0e0e4736");
+  EXPECT_EQ(spans[0]["parentSpanId"], "00f067aa0ba902b7");
+  EXPECT_EQ(spans[0]["spanId"], entry.call->trace->span_id());
+  EXPECT_EQ(spans[0]["name"], "a.Encoder/Encode");
+  EXPECT_THAT(spans[0]["attributes"].dump(), HasSubstr("\"127.0.0.1\""));
+}
+
+TEST_F(CallGateTracesTest, WithoutACallerATraceBegins) {
+  const auto tracer = MakeTracer();
+  CallGate gate(metrics_, nullptr, nullptr, tracer.get());
+  const CallGate::Entry first = Enter(gate, kEncode), second = Enter(gate, kEncode);
+  ASSERT_TRUE(first.call->trace.has_value() && second.call->trace.has_value());
+  EXPECT_NE(first.call->trace->trace_id(), second.call->trace->trace_id());
+  EXPECT_TRUE(first.call->trace->sampled);
+  gate.Ended(*first.call, {});
+  const auto& spans = Spans(*tracer);
+  ASSERT_EQ(spans.size(), 1u);
+  EXPECT_EQ(spans[0]["traceId"], first.call->trace->trace_id());
+  EXPECT_FALSE(spans[0].contains("parentSpanId"));
+}
+
+TEST_F(CallGateTracesTest, SpansOfTheSampleOnly) {
+  const auto tracer = MakeTracer(Sampler(0, /*follows_caller=*/true));
+  CallGate gate(metrics_, nullptr, nullptr, tracer.get());
+  const CallGate::Entry entry = Enter(gate, kEncode);
+  EXPECT_FALSE(entry.call->trace->sampled);
+  EXPECT_EQ(gate.RequestSpan(*entry.call), 0u);
+  gate.Ended(*entry.call, {});
+  EXPECT_EQ(Spans(*tracer).size(), 0u);
+  gate.Ended(*Enter(gate, kEncode, caller_).call, {});
+  EXPECT_EQ(Spans(*tracer).size(), 1u);
+}
+
+TEST_F(CallGateTracesTest, EveryMessageOfAStreamHasASpanOfItsOwn) {
+  const CallMethod stream{
+      .name = "a.Encoder/Stream", .group = MethodGroup::kInfer, .streams = true};
+  const auto tracer = MakeTracer();
+  CallGate gate(metrics_, nullptr, log_.get(), tracer.get());
+  std::string stream_id;
+  {
+    const CallGate::Entry entry = Enter(gate, stream, caller_);
+    stream_id = entry.call->trace->span_id();
+    const uint64_t span = gate.RequestSpan(*entry.call);
+    EXPECT_NE(span, entry.call->trace->span);
+    EXPECT_NE(span, gate.RequestSpan(*entry.call));
+    gate.Ended(*entry.call, {.span = span});
+    gate.Ended(*entry.call, {});
+    EXPECT_EQ(Spans(*tracer).size(), 2u) << "the stream goes on";
+  }
+  const auto& spans = Spans(*tracer);
+  ASSERT_EQ(spans.size(), 3u);
+  EXPECT_EQ(spans[0]["parentSpanId"], stream_id);
+  EXPECT_EQ(spans[1]["parentSpanId"], stream_id);
+  EXPECT_NE(spans[0]["spanId"], spans[1]["spanId"]);
+  EXPECT_EQ(spans[2]["spanId"], stream_id);
+  EXPECT_EQ(spans[2]["name"], "a.Encoder/Stream");
+  EXPECT_EQ(spans[2]["parentSpanId"], "00f067aa0ba902b7");
+  const std::string text = LogText();
+  const auto line = nlohmann::json::parse(text.substr(0, text.find('\n')));
+  EXPECT_EQ(line["span_id"], spans[0]["spanId"]) << "the log has the message's";
+}
+
+TEST_F(CallGateTracesTest, ProbesAndRefusedCallsHaveNone) {
+  const auto tracer = MakeTracer();
+  CallGate gate(metrics_, keys_.get(), nullptr, tracer.get());
+  EXPECT_EQ(Enter(gate, kEncode, caller_).status.code(), absl::StatusCode::kUnauthenticated);
+  EXPECT_FALSE(Enter(gate, kHealth).call->trace.has_value());
+  gate.Ended(*Enter(gate, kHealth, caller_).call, {});
+  EXPECT_EQ(Spans(*tracer).size(), 0u);
+  gate.Ended(*Enter(gate, kHealth, caller_).call, {.code = absl::StatusCode::kNotFound});
+  EXPECT_EQ(Spans(*tracer).size(), 1u);
 }
 
 }  // namespace

@@ -45,16 +45,17 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         DecisionCase{"EmptyWaitsForever", kNone, {0, 0}, At(0), false, kEver},
         DecisionCase{"EmptyWaitsForeverWithDelay", kDelay, {0, 0}, At(0), false, kEver},
-        DecisionCase{"EmptyWaitsWhileDraining", kDelay, {0, 0, kEver, true}, At(0), false, kEver},
-        DecisionCase{"OneTokenRunsAtOnce", kNone, {1, 1, At(7)}, At(7), true, {}},
-        DecisionCase{"ClockSetBackDoesNotDelay", kNone, {1, 1, At(9)}, At(7), true, {}},
-        DecisionCase{"DelayCountsFromOldest", kDelay, {1, 1, At(7)}, At(9), false, At(12)},
-        DecisionCase{"DelayOneShort", kDelay, {99, 3, At(7)}, At(11), false, At(12)},
-        DecisionCase{"DelayOver", kDelay, {1, 1, At(7)}, At(12), true, {}},
-        DecisionCase{"FullByTokens", kDelay, {100, 1, At(7)}, At(7), true, {}},
-        DecisionCase{"NextDoesNotFit", kDelay, {120, 2, At(7)}, At(7), true, {}},
-        DecisionCase{"FullBySequences", kDelay, {4, 4, At(7)}, At(7), true, {}},
-        DecisionCase{"DrainingDoesNotWait", kDelay, {1, 1, At(7), true}, At(7), true, {}}),
+        DecisionCase{
+            "EmptyWaitsWhileDraining", kDelay, {0, 0, 0, kEver, true}, At(0), false, kEver},
+        DecisionCase{"OneTokenRunsAtOnce", kNone, {1, 1, 0, At(7)}, At(7), true, {}},
+        DecisionCase{"ClockSetBackDoesNotDelay", kNone, {1, 1, 0, At(9)}, At(7), true, {}},
+        DecisionCase{"DelayCountsFromOldest", kDelay, {1, 1, 0, At(7)}, At(9), false, At(12)},
+        DecisionCase{"DelayOneShort", kDelay, {99, 3, 0, At(7)}, At(11), false, At(12)},
+        DecisionCase{"DelayOver", kDelay, {1, 1, 0, At(7)}, At(12), true, {}},
+        DecisionCase{"FullByTokens", kDelay, {100, 1, 0, At(7)}, At(7), true, {}},
+        DecisionCase{"NextDoesNotFit", kDelay, {120, 2, 0, At(7)}, At(7), true, {}},
+        DecisionCase{"FullBySequences", kDelay, {4, 4, 0, At(7)}, At(7), true, {}},
+        DecisionCase{"DrainingDoesNotWait", kDelay, {1, 1, 0, At(7), true}, At(7), true, {}}),
     [](const auto& test) { return test.param.name; });
 
 // Batches that the policy makes of a queue of these lengths.

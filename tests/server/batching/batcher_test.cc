@@ -163,6 +163,79 @@ TEST_F(BatcherTest, WorkersShareOneLargeRequest) {
   EXPECT_TRUE(answer.Wait().ok());
 }
 
+TEST_F(BatcherTest, TracedRequestsKnowTheirBatches) {
+  Start();
+  Answer busy, untraced, first, second;
+  std::vector<TracedBatch> batches_of_first, batches_of_second;
+  Occupy(busy);
+  Submit(1, {1}, untraced);
+  PendingRequest traced = Request(2, {2}, first);
+  traced.trace = 1000;
+  traced.batches = &batches_of_first;
+  batcher_->Submit(std::move(traced));
+  traced = Request(3, {2, 9}, second);  // the long sequence goes after the short ones
+  traced.trace = 2000;
+  traced.batches = &batches_of_second;
+  batcher_->Submit(std::move(traced));
+  engine_.Open();
+  ASSERT_TRUE(first.Wait().ok() && second.Wait().ok() && untraced.Wait().ok());
+  ASSERT_EQ(batches_of_first.size(), 1u);
+  const TracedBatch& shared = batches_of_first[0];
+  EXPECT_TRUE(shared.told);
+  EXPECT_EQ(shared.tokens, 5);
+  EXPECT_EQ(shared.sequences, 3);
+  EXPECT_EQ(shared.requests, 3);
+  EXPECT_EQ(shared.worker, 0);
+  EXPECT_EQ(shared.compute, first.Wait()->compute);
+  ASSERT_EQ(batches_of_second.size(), 2u);
+  const TracedBatch& other = batches_of_second[1];
+  EXPECT_EQ(batches_of_second[0].id, shared.id);
+  EXPECT_FALSE(batches_of_second[0].told) << "one request tells of a batch";
+  EXPECT_NE(other.id, shared.id);
+  EXPECT_TRUE(other.told);
+  EXPECT_EQ(other.tokens, 9);
+  EXPECT_GE(other.start, shared.start + shared.compute);
+}
+
+TEST_F(BatcherTest, ARequestThatFailsTellsOfTheBatchesBefore) {
+  Start();
+  Answer busy, fails, answered;
+  std::vector<TracedBatch> batches_of_failed, batches_of_answered;
+  Occupy(busy);
+  PendingRequest traced = Request(1, {2, 9}, fails);  // the long sequence goes after the short ones
+  traced.trace = 1000;
+  traced.batches = &batches_of_failed;
+  batcher_->Submit(std::move(traced));
+  traced = Request(2, {2}, answered);
+  traced.trace = 2000;
+  traced.batches = &batches_of_answered;
+  batcher_->Submit(std::move(traced));
+  engine_.SetVerdict([](const PackedBatch& batch) {
+    return batch.tokens() == 9 ? absl::InternalError("the kernel failed") : absl::OkStatus();
+  });
+  engine_.Open();
+  EXPECT_TRUE(answered.Wait().ok());
+  EXPECT_TRUE(absl::IsInternal(fails.Wait().status()));
+  ASSERT_EQ(batches_of_failed.size(), 1u);
+  ASSERT_EQ(batches_of_answered.size(), 1u);
+  EXPECT_EQ(batches_of_failed[0].id, batches_of_answered[0].id);
+  EXPECT_NE(batches_of_failed[0].told, batches_of_answered[0].told);
+}
+
+TEST_F(BatcherTest, ARequestKnowsItsFirstBatchesOnly) {
+  BatcherOptions options = Options();
+  options.max_queued_tokens = 1000;
+  Start(options);
+  Answer answer;
+  std::vector<TracedBatch> batches;
+  PendingRequest request = Request(1, std::vector<int>(kMaxTracedBatches + 1, 10), answer);
+  request.trace = 1;
+  request.batches = &batches;
+  batcher_->Submit(std::move(request));
+  ASSERT_TRUE(answer.Wait().ok());
+  EXPECT_EQ(batches.size(), kMaxTracedBatches);
+}
+
 TEST_F(BatcherTest, ResultsDoNotDependOnTheCompany) {
   Start();
   Answer alone, blocker, before, batched;

@@ -72,6 +72,7 @@ TEST_F(BatcherTimeTest, ARequestWithoutSequencesTakesNoTime) {
   EXPECT_EQ(SubmitFor(absl::Seconds(30), {}, nothing), 0u);
   EXPECT_TRUE(nothing.Wait().ok()) << nothing.Wait().status();
   engine_.Open();
+  EXPECT_TRUE(blocker.Wait().ok());
 }
 
 TEST_F(BatcherTimeTest, ARunningBatchCountsToo) {

@@ -43,6 +43,34 @@ TEST(CostModelTest, FindsTheTermsOfExactTimes) {
   }
 }
 
+TEST(CostModelTest, TheTimeOfHeadsComesOnTop) {
+  CostModel model = CostModel::Fit(Samples(True));
+  BatchShape shape = Shape(20, 50);
+  shape.head_ns = 7'000'000;
+  const absl::Duration both = True(shape) + absl::Milliseconds(7);
+  ExpectNear(model.Estimate(shape), both, 1e-6);
+  for (int i = 0; i < 30; ++i) model.Observe(shape, 3 * both);
+  ExpectNear(model.Estimate(shape), 3 * both, 0.01);
+  ExpectNear(model.Estimate(Shape(1, 400)), 3 * True(Shape(1, 400)), 0.01);
+  BatchShape summed;
+  summed.Add(9);
+  summed.Add(5, 40);
+  EXPECT_EQ(summed.head_ns, 40);
+}
+
+TEST(HeadForecastTest, BatchesTakeTheTimeOfTheirHeads) {
+  const CostModel model = CostModel::Fit(Samples(True));
+  const Workforce force{.cost = model, .max_batch_tokens = 1000, .workers = 2};
+  const BatchShape plain = Shape(80, 50);  // four batches
+  BatchShape shape = plain;
+  shape.head_ns = 8'000'000;
+  ExpectNear(TimeFor(shape, force) - TimeFor(plain, force), absl::Milliseconds(4), 1e-6);
+  ExpectNear(TimeNeeded(shape, force) - TimeNeeded(plain, force), absl::Milliseconds(3), 1e-6);
+  const Backlog backlog{.until_free = absl::ZeroDuration(), .same_priority = shape, .higher = {}};
+  const Backlog less{.until_free = absl::ZeroDuration(), .same_priority = plain, .higher = {}};
+  EXPECT_GT(AnswerTime(backlog, force), AnswerTime(less, force));
+}
+
 TEST(CostModelTest, NoTermIsNegative) {
   const CostModel model = CostModel::Fit(Samples([](const BatchShape& shape) {
     return absl::Microseconds(10 * shape.tokens) - absl::Microseconds(5 * shape.sequences);

@@ -33,8 +33,11 @@ class RequestQueueTest : public testing::Test {
     request.priority = priority;
     request.deadline = deadline;
     for (int64_t len : lens) {
-      request.encode().sequences.emplace_back().token_ids.resize(static_cast<size_t>(len));
+      SequenceInput& sequence = request.encode().sequences.emplace_back();
+      sequence.token_ids.resize(static_cast<size_t>(len));
+      sequence.head_ns = kHeadNs * len;
     }
+    request.head_ns_waiting = request.head_ns();
     request.tokens_waiting = std::accumulate(lens.begin(), lens.end(), int64_t{0});
     queue_.Add(request);
     return request;
@@ -47,6 +50,8 @@ class RequestQueueTest : public testing::Test {
     for (const BatchItem& item : batch) items.emplace_back(item.request->id, item.sequence);
     return items;
   }
+
+  static constexpr int64_t kHeadNs = 7;  // of a token
 
   // A quantum is 10 tokens.
   const BatchPolicy policy_{{.max_batch_tokens = 40,
@@ -249,8 +254,13 @@ TEST_F(RequestQueueTest, SumsUpWhatComesBeforeANewRequest) {
   EXPECT_EQ(queue_.AheadAt(1, 1).tokens, 9);
   EXPECT_EQ(queue_.AheadAt(1, 1).sequences, 1);
   EXPECT_EQ(queue_.AheadAt(2, 1).tokens, 0);
+  EXPECT_EQ(queue_.HigherThan(0).head_ns, 109 * kHeadNs);
+  EXPECT_EQ(queue_.AheadAt(3, 40).head_ns, 20 * kHeadNs);
+  EXPECT_EQ(queue_.Snapshot().head_ns, 109 * kHeadNs);
   Take();
   EXPECT_EQ(queue_.HigherThan(-1).tokens, queue_.tokens());
+  EXPECT_EQ(queue_.HigherThan(-1).head_ns, queue_.tokens() * kHeadNs);
+  EXPECT_EQ(queue_.Snapshot().head_ns, queue_.tokens() * kHeadNs);
 }
 
 TEST_F(RequestQueueTest, BoundsTokensExactly) {

@@ -63,12 +63,12 @@ TEST_F(CohereTest, ErrorsHaveCoheresShape) {
     ASSERT_TRUE(Json(answer).contains("message")) << answer.body;
     EXPECT_THAT(Json(answer)["message"].get<std::string>(), HasSubstr(message));
   };
-  check(Embed(R"(,"embedding_types":["int8"])"), 400, "embedding_types must be");
+  check(Embed(R"(,"embedding_types":["int4"])"), 400, "embedding_types must be");
   check(Embed(R"(,"embedding_types":["float","float"])"), 400, "twice");
   check(Embed(R"(,"embedding_types":[])"), 400, "at least one");
   check(Embed(R"(,"embedding_types":[1])"), 400, "embedding_types must be");
   check(Embed(R"(,"input_type":"image")"), 400, "input_type must be");
-  check(Embed(R"(,"truncate":"START")"), 400, "truncate must be END or NONE");
+  check(Embed(R"(,"truncate":"MIDDLE")"), 400, "truncate must be START, END or NONE");
   check(Embed(R"(,"output_dimension":0)"), 400, "output_dimension is 0");
   check(Post(kPath, R"({"model":"tiny"})"), 400, "texts is missing");
   check(Post(kPath, R"({"model":"tiny","texts":"x"})"), 400, "texts must be an array of strings");

@@ -13,7 +13,7 @@
 #include "server/http/http_message.h"
 #include "server/http/http_routes.h"
 #include "server/http/peer_name.h"
-#include "server/requests/memory_budgets.h"
+#include "server/requests/memory/memory_budgets.h"
 
 namespace attendant {
 namespace {

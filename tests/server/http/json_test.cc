@@ -126,5 +126,18 @@ TEST(JsonWriterTest, StringsAreEscapedAndAlwaysUtf8) {
   EXPECT_TRUE(JsonText::Parse(json).ok());
 }
 
+TEST(JsonWriterTest, TheBytesOfAString) {
+  for (const std::string& text : {std::string(), std::string("a\"\\\n\r\t\x01\x1f\x7f\xC3\xA9")}) {
+    std::string json;
+    AppendJsonString(text, json);
+    EXPECT_EQ(JsonStringBytes(text), static_cast<int64_t>(json.size())) << json;
+  }
+  const std::string wrong = "\xC3\xA9\xff z\xE2\x82";
+  std::string json;
+  AppendJsonString(wrong, json);
+  EXPECT_GE(JsonStringBytes(wrong), static_cast<int64_t>(json.size()));
+  EXPECT_EQ(JsonStringBytes(std::vector<std::string>{"a", "\n"}), 3 + 4);
+}
+
 }  // namespace
 }  // namespace attendant

@@ -54,6 +54,17 @@ TEST_F(TeiTest, ComparesSentences) {
   EXPECT_LT(values[1], 1);
 }
 
+TEST_F(TeiTest, TheRootOfAModelThatEmbeds) {
+  EXPECT_EQ(Ask("/", R"({"inputs":["hello world","hello"]})").get<Rows>(),
+            ByGrpc({"hello world", "hello"}));
+  const std::string compared =
+      R"({"inputs":{"source_sentence":"hello","sentences":["hello","world"]}})";
+  EXPECT_EQ(Ask("/", compared), Ask("/similarity", compared));
+  EXPECT_EQ(server_.Metric(R"(attendant_requests_total{code="OK",method="tei_root",model="tiny"})"),
+            2);
+  EXPECT_THAT(Get("/").head, HasSubstr("Content-Type: text/html")) << "the console";
+}
+
 TEST_F(TeiTest, Tokenizes) {
   const nlohmann::json all = Ask("/tokenize", R"({"inputs":"hello world"})");
   ASSERT_EQ(all.size(), 1u);
@@ -95,7 +106,8 @@ TEST_F(TeiTest, ErrorsHaveTeisShape) {
            Case{"/embed", R"({"inputs":[]})", "inputs is empty"},
            Case{"/embed", absl::StrCat(R"({"inputs":")", text, "\"}"), "32"},
            Case{"/embed", R"({"inputs":"x","truncate":1})", "truncate must be a boolean"},
-           Case{"/embed", R"({"inputs":"x","truncation_direction":"left"})", "must be right"},
+           Case{"/embed", R"({"inputs":"x","truncation_direction":"both"})",
+                "must be left or right"},
            Case{"/embed", R"({"inputs":"x","prompt_name":"query"})", "prompt_name"},
            Case{"/embed", R"({"inputs":"x","normalize":"yes"})", "normalize must be a boolean"},
            Case{"/embed", R"({"inputs":"x","dimensions":-3})", "dimensions is -3"},
@@ -103,6 +115,8 @@ TEST_F(TeiTest, ErrorsHaveTeisShape) {
            Case{"/similarity", R"({"inputs":"x"})", "inputs must be an object"},
            Case{"/similarity", R"({"inputs":{"sentences":["x"]}})", "source_sentence is missing"},
            Case{"/similarity", R"({"inputs":{"source_sentence":"x","sentences":[1]}})", "a string"},
+           Case{"/", R"({"query":"x","texts":["x"]})", "inputs is missing"},
+           Case{"/", R"({"inputs":{"sentences":["x"]}})", "source_sentence is missing"},
            Case{"/tokenize", R"({"inputs":[1]})", "inputs must be a string"},
        }) {
     const HttpAnswer answer = Post(c.path, c.body);

@@ -52,6 +52,8 @@ TEST_F(ServerMetricsTest, HasEveryFamilyOfTheDesign) {
                          "attendant_model_arena_bytes gauge",
                          "attendant_refused_total counter",
                          "attendant_access_log_lines_total counter",
+                         "attendant_spans_total counter",
+                         "attendant_span_exports_total counter",
                          "attendant_connections gauge",
                          "attendant_connections_total counter",
                          "attendant_build_info gauge",

@@ -7,11 +7,13 @@
 #include <filesystem>
 #include <map>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/checkpoint.h"
 
 namespace attendant {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr char kModules[] = R"([
@@ -22,9 +24,23 @@ constexpr char kPooling[] = "1_Pooling/config.json";
 
 using Files = std::map<std::string, std::string>;
 
+// A chain with one more step, in the folder 2_Next, whose config.json may be absent.
+Files Chain(const std::string& type, const std::string& config = {}) {
+  Files files = {
+      {"modules.json",
+       absl::StrCat(R"([{"type": "a.Transformer"}, {"path": "1_Pooling", "type": "a.Pooling"},
+                        {"path": "2_Next", "type": ")",
+                    type, R"("}])")},
+      {kPooling, R"({"pooling_mode": "cls"})"}};
+  if (!config.empty()) files["2_Next/config.json"] = config;
+  return files;
+}
+
 absl::StatusOr<SentenceSettings> Read(const Files& files) {
   TempDirectory directory;
-  std::filesystem::create_directory(directory / "1_Pooling");
+  for (const char* folder : {"1_Pooling", "2_Next"}) {
+    std::filesystem::create_directory(directory / folder);
+  }
   for (const auto& [name, text] : files) WriteFile(directory / name, text);
   return ReadSentenceSettings(directory.path(), 384, 512);
 }
@@ -32,7 +48,7 @@ absl::StatusOr<SentenceSettings> Read(const Files& files) {
 TEST(SentenceSettingsTest, DefaultsWithoutFiles) {
   const auto settings = Read({});
   ASSERT_TRUE(settings.ok()) << settings.status();
-  EXPECT_EQ(settings->pooling, Pooling::kMean);
+  EXPECT_THAT(settings->poolings, ElementsAre(Pooling::kMean));
   EXPECT_FALSE(settings->normalize);
   EXPECT_EQ(settings->max_text_tokens, 512);
 }
@@ -45,7 +61,7 @@ TEST(SentenceSettingsTest, ReadsTheChain) {
                               {"sentence_bert_config.json", R"({"max_seq_length": 256})"},
                               {"tokenizer_config.json", R"({"model_max_length": 128})"}});
   ASSERT_TRUE(settings.ok()) << settings.status();
-  EXPECT_EQ(settings->pooling, Pooling::kCls);
+  EXPECT_THAT(settings->poolings, ElementsAre(Pooling::kCls));
   EXPECT_TRUE(settings->normalize);
   EXPECT_EQ(settings->max_text_tokens, 256);
 }
@@ -57,25 +73,61 @@ TEST(SentenceSettingsTest, DoesNotNormalizeWithoutThatStep) {
                  {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}])"},
             {kPooling, R"({"word_embedding_dimension": 384, "pooling_mode_mean_tokens": true})"}});
   ASSERT_TRUE(settings.ok()) << settings.status();
-  EXPECT_EQ(settings->pooling, Pooling::kMean);
+  EXPECT_THAT(settings->poolings, ElementsAre(Pooling::kMean));
   EXPECT_FALSE(settings->normalize);
 }
 
 TEST(SentenceSettingsTest, ReadsEveryPooling) {
-  const std::pair<const char*, Pooling> cases[] = {
-      {R"({"pooling_mode": "mean"})", Pooling::kMean},
-      {R"({"pooling_mode": "cls"})", Pooling::kCls},
-      {R"({"pooling_mode": "max"})", Pooling::kMax},
-      {R"({"pooling_mode": "lasttoken"})", Pooling::kLast},
-      {R"({"pooling_mode_max_tokens": true})", Pooling::kMax},
-      {R"({"pooling_mode_lasttoken": true})", Pooling::kLast},
-      {R"({"pooling_mode": "cls", "pooling_mode_cls_token": true})", Pooling::kCls},
+  const std::pair<const char*, std::vector<Pooling>> cases[] = {
+      {R"({"pooling_mode": "mean"})", {Pooling::kMean}},
+      {R"({"pooling_mode": "cls"})", {Pooling::kCls}},
+      {R"({"pooling_mode": "max"})", {Pooling::kMax}},
+      {R"({"pooling_mode": "lasttoken"})", {Pooling::kLast}},
+      {R"({"pooling_mode": "mean_sqrt_len_tokens"})", {Pooling::kMeanSqrtLen}},
+      {R"({"pooling_mode": "weightedmean"})", {Pooling::kWeightedMean}},
+      {R"({"pooling_mode": ["max", "cls"]})", {Pooling::kMax, Pooling::kCls}},
+      {R"({"pooling_mode_max_tokens": true})", {Pooling::kMax}},
+      {R"({"pooling_mode_lasttoken": true})", {Pooling::kLast}},
+      {R"({"pooling_mode_mean_tokens": true, "pooling_mode_cls_token": true})",
+       {Pooling::kCls, Pooling::kMean}},
+      {R"({"pooling_mode": "cls", "pooling_mode_cls_token": true})", {Pooling::kCls}},
   };
-  for (const auto& [text, pooling] : cases) {
+  for (const auto& [text, poolings] : cases) {
     const auto settings = Read({{kPooling, text}});
     ASSERT_TRUE(settings.ok()) << settings.status();
-    EXPECT_EQ(settings->pooling, pooling) << text;
+    EXPECT_EQ(settings->poolings, poolings) << text;
+    EXPECT_EQ(settings->embedding_dims(384), 384 * static_cast<int64_t>(poolings.size()));
   }
+}
+
+TEST(SentenceSettingsTest, ReadsModulesBehindThePooling) {
+  const std::string weights =
+      SafetensorsBytes({FloatTensor("linear.weight", {2, 384}, std::vector<float>(768, 0.5f)),
+                        FloatTensor("linear.bias", {2}, {1, 2})});
+  for (const char* type :
+       {"sentence_transformers.models.Dense", "sentence_transformers.base.modules.dense.Dense"}) {
+    Files files = Chain(type, R"({"in_features": 384, "out_features": 2, "bias": true,
+        "activation_function": "torch.nn.modules.linear.Identity"})");
+    files["2_Next/model.safetensors"] = weights;
+    const auto settings = Read(files);
+    ASSERT_TRUE(settings.ok()) << settings.status();
+    EXPECT_FALSE(settings->normalize);
+    EXPECT_TRUE(settings->include_prompt);
+    EXPECT_EQ(settings->embedding_dims(384), 2);
+    EXPECT_THAT(settings->head.Compute(std::vector<float>(384, 1)), ElementsAre(193, 194));
+  }
+}
+
+TEST(SentenceSettingsTest, TheLastNormalizeIsASettingAndOthersAreModules) {
+  Files files = Chain("a.Normalize");
+  files["modules.json"] = R"([{"type": "a.Transformer"}, {"path": "1_Pooling", "type": "a.Pooling"},
+      {"type": "a.Normalize"}, {"type": "a.Dropout"}, {"type": "a.Normalize"}])";
+  files[kPooling] = R"({"pooling_mode": "cls", "include_prompt": false})";
+  const auto settings = Read(files);
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_TRUE(settings->normalize);
+  EXPECT_FALSE(settings->include_prompt);
+  EXPECT_EQ(settings->head.modules.size(), 1);
 }
 
 TEST(SentenceSettingsTest, TokenizersLimitIsTheFallback) {
@@ -93,6 +145,21 @@ TEST(SentenceSettingsTest, TokenizersLimitIsTheFallback) {
   }
 }
 
+TEST(SentenceSettingsTest, TheEncodersFilesMayLieInAFolder) {
+  const TempDirectory directory;
+  for (const char* folder : {"0_Transformer", "1_Pooling"}) {
+    std::filesystem::create_directory(directory / folder);
+  }
+  WriteFile(directory / "modules.json", R"([{"type": "a.Transformer", "path": "0_Transformer"},
+                                            {"type": "a.Pooling", "path": "1_Pooling"}])");
+  WriteFile(directory / kPooling, R"({"pooling_mode": "cls"})");
+  WriteFile(directory / "0_Transformer/sentence_bert_config.json", R"({"max_seq_length": 99})");
+  const auto settings = ReadSentenceSettings(directory.path(), 384, 512);
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_EQ(settings->max_text_tokens, 99);
+  EXPECT_THAT(settings->poolings, ElementsAre(Pooling::kCls));
+}
+
 TEST(SentenceSettingsTest, SaysWhatIsWrong) {
   constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
   constexpr absl::StatusCode kUnsupported = absl::StatusCode::kUnimplemented;
@@ -101,9 +168,27 @@ TEST(SentenceSettingsTest, SaysWhatIsWrong) {
       {{{"modules.json", "{}"}}, kInvalid, "modules.json"},
       {{{"modules.json", "[]"}}, kInvalid, "no Pooling step"},
       {{{"modules.json", R"([{"path": ""}])"}}, kInvalid, "type"},
-      {{{"modules.json", R"([{"type": "a.Transformer"}, {"type": "a.Dense"}])"}},
+      {{{"modules.json", R"([{"type": "a.Transformer"}, {"type": "a.LSTM"}])"}},
        kUnsupported,
-       "step 1 is Dense"},
+       "step 1 is LSTM"},
+      {{{"modules.json", R"([{"type": "a.Asym"}])"}}, kUnsupported, "step 0 is Asym"},
+      {Chain("a.LSTM"), kUnsupported, "step 2 is LSTM; behind Transformer and Pooling"},
+      {Chain("a.Dense"), absl::StatusCode::kNotFound, "2_Next/config.json"},
+      {Chain("a.Dense", R"({"in_features": 5, "out_features": 4})"), kInvalid,
+       "in_features is 5, the step before it gives 384 values"},
+      {Chain("a.Dense", R"({"in_features": 384, "out_features": 0})"), kInvalid,
+       "out_features is 0"},
+      {Chain("a.Dense",
+             R"({"in_features": 384, "out_features": 4, "activation_function": "torch.nn.SELU"})"),
+       kUnsupported, "torch.nn.SELU"},
+      {Chain("a.Dense",
+             R"({"in_features": 384, "out_features": 4, "module_input_name": "token_embeddings"})"),
+       kUnsupported, "token_embeddings"},
+      {Chain("a.Dense", R"({"in_features": 384, "out_features": 4})"), absl::StatusCode::kNotFound,
+       "2_Next"},
+      {Chain("a.LayerNorm", R"({"dimension": 4})"), kInvalid, "dimension is 4"},
+      {Chain("a.Normalize", R"({"module_input_name": "token_embeddings"})"), kUnsupported,
+       "token_embeddings"},
       {{{"modules.json", R"([{"type": "a.Transformer"}, {"type": "a.Pooling", "path": "../x"}])"}},
        kInvalid,
        "leaves the checkpoint's folder"},
@@ -114,10 +199,8 @@ TEST(SentenceSettingsTest, SaysWhatIsWrong) {
       {{{kPooling, R"({"pooling_mode": "cls", "pooling_mode_mean_tokens": true})"}},
        kInvalid,
        "contradict"},
-      {{{kPooling, R"({"pooling_mode_cls_token": true, "pooling_mode_max_tokens": true})"}},
-       kUnsupported,
-       "both"},
-      {{{kPooling, R"({"pooling_mode": "weightedmean"})"}}, kUnsupported, "weightedmean"},
+      {{{kPooling, R"({"pooling_mode": []})"}}, kInvalid, "has 0 poolings"},
+      {{{kPooling, R"({"pooling_mode": ["cls", 1]})"}}, kInvalid, "pooling_mode"},
       {{{kPooling, R"({"pooling_mode": "best"})"}}, kUnsupported, "'best'"},
       {{{kPooling, R"({"pooling_mode": 3})"}}, kInvalid, "pooling_mode"},
       {{{kPooling, "{}"}}, kInvalid, "no pooling is chosen"},

@@ -13,9 +13,11 @@ TEST(CheckModelNameTest, TellsWhatCanBeServed) {
                                   std::string("attentive")}) {
     EXPECT_TRUE(CheckModelName(name).ok()) << name;
   }
-  for (const std::string& name : {std::string(), std::string(129, 'x'), std::string(".m"),
-                                  std::string("a/b"), std::string("a b"), std::string("attention"),
-                                  std::string("m.ids"), std::string("m.encoder")}) {
+  for (const std::string& name :
+       {std::string(), std::string(129, 'x'), std::string(".m"), std::string("a/b"),
+        std::string("a b"), std::string("attention"), std::string("m.ids"),
+        std::string("m.encoder"), std::string("m.scores"), std::string("m.sparse"),
+        std::string("m.masks"), std::string("m.tokens"), std::string("m.multi_vectors")}) {
     EXPECT_TRUE(absl::IsInvalidArgument(CheckModelName(name))) << name;
   }
 }

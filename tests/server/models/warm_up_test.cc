@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <memory>
 #include <set>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "kernels/core/packed_batch.h"
 
@@ -83,6 +86,44 @@ TEST(MeasureCostTest, TheLeastTimeOfAShapeCounts) {
   BatchShape shape;
   for (int i = 0; i < 4; ++i) shape.Add(64);
   EXPECT_LT(cost->Estimate(shape), absl::Milliseconds(2));
+}
+
+// Takes 20 us for each token, and makes labels of tokens.
+class SlowHead final : public Head {
+ public:
+  bool Makes(TaskKind kind) const override { return kind == TaskKind::kTokenScores; }
+  ResultSize MaxResult(const TaskOptions&, std::span<const int32_t>) const override { return {}; }
+  absl::StatusOr<std::unique_ptr<HeadRunner>> NewRunner(const SessionLimits&, int) const override {
+    return std::make_unique<Runner>();
+  }
+  int64_t weight_bytes() const override { return 0; }
+
+ private:
+  class Runner final : public HeadRunner {
+   public:
+    absl::Status Run(std::span<const HeadInput> inputs, ThreadPool&) override {
+      if (inputs[0].options->kind != TaskKind::kTokenScores) return absl::InternalError("kind");
+      const auto end = std::chrono::steady_clock::now() +
+                       std::chrono::microseconds(20 * inputs[0].states.dim(0));
+      while (std::chrono::steady_clock::now() < end) {
+      }
+      return absl::OkStatus();
+    }
+    int64_t arena_bytes() const override { return 0; }
+  };
+};
+
+TEST(MeasureHeadsTest, IsTheTimeOfAToken) {
+  std::vector<std::unique_ptr<const Head>> heads;
+  heads.push_back(std::make_unique<const SlowHead>());
+  const SessionLimits limits{.max_batch_tokens = 8, .max_batch_sequences = 2};
+  std::vector<std::unique_ptr<HeadRunner>> runners;
+  runners.push_back(*heads[0]->NewRunner(limits, 1));
+  ThreadPool pool(1);
+  const auto row_ns = MeasureHeads(heads, runners, limits, 4, pool);
+  ASSERT_TRUE(row_ns.ok()) << row_ns.status();
+  ASSERT_EQ(row_ns->size(), 1u);
+  EXPECT_GE(row_ns->front(), 20'000);
 }
 
 TEST(MeasureCostTest, AFailingSessionIsAnError) {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "server/requests/memory/memory_budgets.h"
 #include "tests/server/in_process_server.h"
 #include "tests/server/tiny_model.h"
 

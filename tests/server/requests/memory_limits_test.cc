@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "server/rpc/encoder/service.h"
 #include "server/rpc/scan/wire_scan.h"
 #include "tests/server/in_process_server.h"

@@ -83,5 +83,15 @@ TEST(AddedTokensTest, RefusesWhatCannotBeFound) {
   EXPECT_EQ(tokens.Add({.content = "", .id = 2}).code(), absl::StatusCode::kInvalidArgument);
 }
 
+// Whatever Unicode the library that knows the characters has: these are of versions 15.1 and 16.
+TEST(AddedTokensTest, NewLettersAreOfWordsToo) {
+  const AddedTokens tokens = Make({{.content = "one", .id = 1, .single_word = true}});
+  for (const std::string letter : {"\U00016D5E", "\U0002EBF0", "\U0001E5F1"}) {
+    EXPECT_THAT(Split(tokens, letter + "one"), ElementsAre(letter + "one"));
+    EXPECT_THAT(Split(tokens, "one" + letter), ElementsAre("one" + letter));
+  }
+  EXPECT_THAT(Split(tokens, "\U0001FAE9one"), ElementsAre("\U0001FAE9", "<1>")) << "a symbol";
+}
+
 }  // namespace
 }  // namespace attendant

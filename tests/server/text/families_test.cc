@@ -4,9 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstdint>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -19,6 +17,7 @@
 #include "absl/strings/str_replace.h"
 #include "server/text/tokenizer.h"
 #include "server/text/unicode/utf8.h"
+#include "tests/server/text/family_files.h"
 #include "tests/support/checkpoint.h"
 
 namespace attendant {
@@ -26,21 +25,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr char kFolder[] = "tests/golden/tokenizer/families/";
 constexpr int64_t kNoLimit = int64_t{1} << 30;
-
-json ReadFamilyFile(const std::string& name) {
-  std::ifstream file(kFolder + name);
-  return json::parse(file);
-}
-
-std::unique_ptr<Tokenizer> Load(const std::string& contents) {
-  const TempDirectory directory;
-  WriteFile(directory / "tokenizer.json", contents);
-  absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = LoadTokenizer(directory.path());
-  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
-  return tokenizer.ok() ? *std::move(tokenizer) : nullptr;
-}
 
 std::vector<int32_t> Ids(const Tokenizer& tokenizer, const std::string& text) {
   const absl::StatusOr<TokenizedText> tokenized =
@@ -55,7 +40,7 @@ TEST(FamiliesTest, EveryTextHasTheLibrarysIds) {
   ASSERT_GE(ids.size(), 11u);
   ASSERT_GE(texts.size(), 300u);
   for (const auto& [name, expected] : ids.items()) {
-    const auto tokenizer = Load(ReadFamilyFile(name + ".json").dump());
+    const auto tokenizer = LoadFromContents(ReadFamilyFile(name + ".json").dump());
     ASSERT_NE(tokenizer, nullptr) << name;
     int wrong = 0;
     for (size_t i = 0; i < texts.size() && wrong < 3; ++i) {
@@ -72,7 +57,7 @@ TEST(FamiliesTest, EveryPairHasTheLibrarysIdsAndSegments) {
   ASSERT_GE(pairs.size(), 15u);
   int truncated = 0;
   for (const auto& [name, cases] : pairs.items()) {
-    const auto tokenizer = Load(ReadFamilyFile(name + ".json").dump());
+    const auto tokenizer = LoadFromContents(ReadFamilyFile(name + ".json").dump());
     ASSERT_NE(tokenizer, nullptr) << name;
     for (const json& pair : cases) {
       const auto found =
@@ -81,14 +66,54 @@ TEST(FamiliesTest, EveryPairHasTheLibrarysIdsAndSegments) {
       ASSERT_TRUE(found.ok()) << found.status();
       EXPECT_EQ(found->token_ids, pair[3].get<std::vector<int32_t>>()) << name << ": " << pair;
       EXPECT_EQ(found->segment_ids, pair[4].get<std::vector<int32_t>>()) << name << ": " << pair;
-      truncated += found->truncated;
+      truncated += found->truncated();
     }
   }
   EXPECT_GT(truncated, 300);
 }
 
+// Roberta's template has four special tokens.
+TEST(FamiliesTest, OneTextOfAPairIsCutAlone) {
+  const auto tokenizer = LoadFromContents(ReadFamilyFile("roberta.json").dump());
+  ASSERT_NE(tokenizer, nullptr);
+  const auto cut = [&](PairTruncation pair, TruncationSide side, int64_t limit) {
+    return tokenizer->TokenizePair("the the the", "the fox",
+                                   {.max_tokens = limit, .side = side, .pair = pair});
+  };
+  const auto whole = cut(PairTruncation::kLongestFirst, TruncationSide::kRight, 100);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  const auto single = tokenizer->Tokenize("the the the", {.max_tokens = 100});
+  ASSERT_TRUE(single.ok()) << single.status();
+  const auto first_len = static_cast<std::ptrdiff_t>(single->token_ids.size()) - 2;
+  const std::vector<int32_t>& ids = whole->token_ids;
+  const auto without = [&](std::ptrdiff_t at) {
+    std::vector<int32_t> rest = ids;
+    rest.erase(rest.begin() + at);
+    return rest;
+  };
+  const auto len = static_cast<int64_t>(ids.size());
+  const auto expect = [&](PairTruncation pair, TruncationSide side, std::ptrdiff_t gone) {
+    const auto found = cut(pair, side, len - 1);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->token_ids, without(gone));
+    EXPECT_EQ(found->tokens_seen, len);
+  };
+  expect(PairTruncation::kOnlyFirst, TruncationSide::kLeft, 1);
+  expect(PairTruncation::kOnlyFirst, TruncationSide::kRight, first_len);
+  expect(PairTruncation::kOnlySecond, TruncationSide::kLeft, first_len + 3);
+  expect(PairTruncation::kOnlySecond, TruncationSide::kRight, len - 2);
+  expect(PairTruncation::kLongestFirst, TruncationSide::kLeft, 1);
+  const int64_t second_len = len - 4 - first_len;
+  EXPECT_TRUE(cut(PairTruncation::kOnlyFirst, TruncationSide::kRight, second_len + 5).ok());
+  EXPECT_EQ(std::string(cut(PairTruncation::kOnlyFirst, TruncationSide::kRight, second_len + 4)
+                            .status()
+                            .message()),
+            absl::StrCat("only the first text may be cut, but the second one alone has ",
+                         second_len, " tokens, and a pair has room for ", second_len));
+}
+
 TEST(FamiliesTest, APairThatIsTooLongOrNoTextIsRefused) {
-  const auto tokenizer = Load(ReadFamilyFile("roberta.json").dump());
+  const auto tokenizer = LoadFromContents(ReadFamilyFile("roberta.json").dump());
   ASSERT_NE(tokenizer, nullptr);
   const auto message = [&](absl::string_view first, absl::string_view second, int64_t limit) {
     return std::string(
@@ -106,39 +131,17 @@ TEST(FamiliesTest, APairThatIsTooLongOrNoTextIsRefused) {
 TEST(FamiliesTest, ATokenizerWithoutATemplateForPairsSaysSo) {
   json file = ReadFamilyFile("modernbert.json");
   file["post_processor"]["pair"] = json::array();
-  const auto tokenizer = Load(file.dump());
+  const auto tokenizer = LoadFromContents(file.dump());
   ASSERT_NE(tokenizer, nullptr);
   EXPECT_THAT(std::string(tokenizer->TokenizePair("a", "b", {.max_tokens = 9}).status().message()),
               testing::HasSubstr("no template for two texts"));
 }
 
-class Crc32 {
- public:
-  Crc32() {
-    for (uint32_t i = 0; i < table_.size(); ++i) {
-      table_[i] = i;
-      for (int bit = 0; bit < 8; ++bit) {
-        table_[i] = table_[i] >> 1 ^ (table_[i] & 1) * 0xEDB88320u;
-      }
-    }
-  }
-  void Add(const std::string& bytes) {
-    for (const char byte : bytes) {
-      value_ = table_[(value_ ^ static_cast<unsigned char>(byte)) & 0xFF] ^ value_ >> 8;
-    }
-  }
-  uint32_t value() const { return ~value_; }
-
- private:
-  std::array<uint32_t, 256> table_{};
-  uint32_t value_ = ~0u;
-};
-
 TEST(FamiliesTest, EveryCharacterHasTheLibrarysIds) {
   const json hashes = ReadFamilyFile("characters.json");
   ASSERT_GE(hashes.size(), 6u);
   for (const auto& [name, expected] : hashes.items()) {
-    const auto tokenizer = Load(ReadFamilyFile(name + ".json").dump());
+    const auto tokenizer = LoadFromContents(ReadFamilyFile(name + ".json").dump());
     ASSERT_NE(tokenizer, nullptr) << name;
     Crc32 crc;
     for (char32_t c = 0; c < 0x110000; ++c) {
@@ -207,7 +210,7 @@ TEST(FamiliesTest, NamesTheMemberThatIsNotValid) {
 }
 
 TEST(FamiliesTest, ATemplateInASequenceGivesItsSegments) {
-  const auto tokenizer = Load(ReadFamilyFile("llama.json").dump());
+  const auto tokenizer = LoadFromContents(ReadFamilyFile("llama.json").dump());
   ASSERT_NE(tokenizer, nullptr);
   const absl::StatusOr<TokenizedText> text = tokenizer->Tokenize("the", {.max_tokens = 3});
   ASSERT_TRUE(text.ok()) << text.status();
@@ -219,7 +222,7 @@ TEST(FamiliesTest, HostileTextsTakeNoTime) {
   const json families = ReadFamilyFile("ids.json");
   std::string long_word(1 << 18, 'a');
   for (const auto& [name, ids] : families.items()) {
-    const auto tokenizer = Load(ReadFamilyFile(name + ".json").dump());
+    const auto tokenizer = LoadFromContents(ReadFamilyFile(name + ".json").dump());
     ASSERT_NE(tokenizer, nullptr);
     Ids(*tokenizer, long_word);
     Ids(*tokenizer, std::string(1 << 18, ' '));

@@ -15,6 +15,7 @@
 #include "server/text/pre_tokenizers/word_reader.h"
 #include "server/text/tokenizer.h"
 #include "server/text/unicode/utf8.h"
+#include "tests/server/text/family_files.h"
 #include "tests/support/golden.h"
 
 namespace attendant {
@@ -33,7 +34,7 @@ std::vector<json> ReadLines(const std::string& path) {
   return lines;
 }
 
-TEST(TokenizerGoldenTest, EveryTextHasTheLibrarysIds) {
+TEST(TokenizerGoldenTest, EveryTextHasTheLibrarysIdsAndOffsets) {
   const absl::StatusOr<std::string> directory = RealModelDirectory();
   ASSERT_TRUE(directory.ok()) << directory.status();
   const absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = LoadTokenizer(*directory);
@@ -42,13 +43,19 @@ TEST(TokenizerGoldenTest, EveryTextHasTheLibrarysIds) {
   ASSERT_GE(lines.size(), 1000u) << kCorpus;
 
   for (const json& line : lines) {
-    const TokenizerOptions options{.max_tokens = line.value("max_tokens", kNoLimit)};
-    const absl::StatusOr<TokenizedText> tokenized =
-        (*tokenizer)->Tokenize(line["text"].get<std::string>(), options);
+    TokenizerOptions options{.max_tokens = line.value("max_tokens", kNoLimit)};
+    const auto text = line["text"].get<std::string>();
+    const absl::StatusOr<TokenizedText> tokenized = (*tokenizer)->Tokenize(text, options);
     ASSERT_TRUE(tokenized.ok()) << tokenized.status();
     ASSERT_EQ(tokenized->token_ids, line["ids"].get<std::vector<int32_t>>())
         << line["text"].dump(-1, ' ', true) << " with max_tokens " << options.max_tokens;
     ASSERT_EQ(tokenized->segment_ids, std::vector<int32_t>(tokenized->token_ids.size(), 0));
+    options.offsets = OffsetUnit::kCharacters;
+    const absl::StatusOr<TokenizedText> aligned = (*tokenizer)->Tokenize(text, options);
+    ASSERT_TRUE(aligned.ok()) << aligned.status();
+    ASSERT_EQ(aligned->token_ids, tokenized->token_ids) << line["text"].dump(-1, ' ', true);
+    ASSERT_EQ(OffsetsChecksum(*aligned), line["offsets"].get<uint32_t>())
+        << line["text"].dump(-1, ' ', true) << " with max_tokens " << options.max_tokens;
   }
 }
 

@@ -81,7 +81,7 @@ TEST(TokenizerTest, PutsSpecialTokensAndSegmentsAroundTheText) {
   ASSERT_TRUE(tokenized.ok()) << tokenized.status();
   EXPECT_THAT(tokenized->token_ids, ElementsAre(kCls, kA, kB, kSep, kUnk, kSep));
   EXPECT_THAT(tokenized->segment_ids, ElementsAre(0, 1, 1, 1, 1, 2));
-  EXPECT_FALSE(tokenized->truncated);
+  EXPECT_FALSE(tokenized->truncated());
 }
 
 TEST(TokenizerTest, TheFilesOwnTruncationAndPaddingDoNotCount) {
@@ -102,13 +102,67 @@ TEST(TokenizerTest, TruncatesOnTheRight) {
     ASSERT_TRUE(tokenized.ok()) << tokenized.status();
     EXPECT_EQ(tokenized->token_ids, ids);
     EXPECT_EQ(tokenized->segment_ids.size(), ids.size());
-    EXPECT_EQ(tokenized->truncated, truncated) << max_tokens;
+    EXPECT_EQ(tokenized->truncated(), truncated) << max_tokens;
   };
   expect(7, {kCls, kA, kB, kA, 5, kSep}, false);
   expect(6, {kCls, kA, kB, kA, 5, kSep}, false);
   expect(5, {kCls, kA, kB, kA, kSep}, true);
   expect(3, {kCls, kA, kSep}, true);
   expect(2, {kCls, kSep}, true);
+}
+
+TEST(TokenizerTest, TellsTheTokensBeforeTheCut) {
+  const auto tokenizer = MustLoad();
+  for (const int64_t max_tokens : {2, 4, 100}) {
+    const auto tokenized = tokenizer->Tokenize(Repeat("a ", 50), {.max_tokens = max_tokens});
+    ASSERT_TRUE(tokenized.ok()) << tokenized.status();
+    EXPECT_EQ(tokenized->tokens_seen, 52);
+    EXPECT_EQ(tokenized->token_ids.size(), static_cast<size_t>(std::min<int64_t>(max_tokens, 52)));
+    EXPECT_EQ(tokenized->truncated(), max_tokens < 52);
+  }
+}
+
+TEST(TokenizerTest, WithoutACountALongTextIsReadAsFarAsItIsKept) {
+  const auto tokenizer = MustLoad();
+  const std::string text = Repeat("a ", 50);
+  for (const int64_t max_tokens : {2, 4, 52, 100}) {
+    const auto counted = tokenizer->Tokenize(text, {.max_tokens = max_tokens});
+    const auto tokenized = tokenizer->Tokenize(text, {.max_tokens = max_tokens, .count = false});
+    ASSERT_TRUE(counted.ok() && tokenized.ok()) << counted.status() << tokenized.status();
+    EXPECT_EQ(tokenized->token_ids, counted->token_ids);
+    EXPECT_EQ(tokenized->truncated(), counted->truncated());
+    EXPECT_EQ(tokenized->tokens_seen, std::min<int64_t>(max_tokens + 1, 52));
+  }
+}
+
+TEST(TokenizerTest, TruncatesOnTheLeft) {
+  const auto tokenizer = MustLoad();
+  const auto ids = [&](int64_t max_tokens) {
+    const auto tokenized =
+        tokenizer->Tokenize("a b aa ", {.max_tokens = max_tokens, .side = TruncationSide::kLeft});
+    EXPECT_TRUE(tokenized.ok()) << tokenized.status();
+    return tokenized.ok() ? tokenized->token_ids : std::vector<int32_t>();
+  };
+  EXPECT_THAT(ids(6), ElementsAre(kCls, kA, kB, kA, 5, kSep));
+  EXPECT_THAT(ids(5), ElementsAre(kCls, kB, kA, 5, kSep));
+  EXPECT_THAT(ids(3), ElementsAre(kCls, 5, kSep));
+  EXPECT_THAT(ids(2), ElementsAre(kCls, kSep));
+}
+
+TEST(TokenizerTest, APromptGoesBeforeTheText) {
+  const auto tokenizer = MustLoad();
+  const auto ids = [&](const std::string& text, const std::string& prompt, int64_t max_tokens) {
+    const auto tokenized = tokenizer->Tokenize(text, {.max_tokens = max_tokens, .prompt = prompt});
+    EXPECT_TRUE(tokenized.ok()) << tokenized.status();
+    return tokenized.ok() ? tokenized->token_ids : std::vector<int32_t>();
+  };
+  EXPECT_THAT(ids("a", "b ", 9), ElementsAre(kCls, kB, kA, kSep));
+  EXPECT_THAT(ids("a", "a", 9), ElementsAre(kCls, kA, 5, kSep));
+  EXPECT_THAT(ids("a a", "b ", 4), ElementsAre(kCls, kB, kA, kSep));
+  EXPECT_EQ(
+      std::string(
+          tokenizer->Tokenize("a\xFF", {.max_tokens = 9, .prompt = "bb "}).status().message()),
+      "invalid UTF-8 at byte 1");
 }
 
 TEST(TokenizerTest, RefusesALongTextWithTruncationOff) {
@@ -193,6 +247,9 @@ TEST(TokenizerTest, TellsWhatAnIdStandsFor) {
   EXPECT_EQ(tokenizer->TokenString(kNewYork), "New York");
   EXPECT_EQ(tokenizer->TokenString(7), "");
   EXPECT_EQ(tokenizer->TokenString(-1), "");
+  EXPECT_EQ(tokenizer->continuing_prefix(), "##");
+  EXPECT_TRUE(tokenizer->IsSpecial(kSep));
+  for (const int32_t id : {kNewYork, 5, 7, -1}) EXPECT_FALSE(tokenizer->IsSpecial(id)) << id;
 }
 
 TEST(LoadTokenizerTest, NamesTheFile) {

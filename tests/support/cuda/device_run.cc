@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/cuda/device_run.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace attendant::cuda_test {
@@ -13,8 +14,11 @@ std::vector<AttendantCudaLayerOutputs> MakeRooms(const AttendantCudaConfig& conf
   std::vector<AttendantCudaLayerOutputs> layers;
   for (int64_t i = 0; i < batch.batch(); ++i) {
     const auto len = static_cast<size_t>(batch.len(i));
+    const size_t queries = inside.attention_queries > 0
+                               ? std::min(len, static_cast<size_t>(inside.attention_queries))
+                               : len;
     results.attention_weights.emplace_back(
-        inside.attention_layers.size() * inside.attention_heads.size() * len * len, NAN);
+        inside.attention_layers.size() * inside.attention_heads.size() * queries * len, NAN);
     results.hidden_states.emplace_back(
         inside.hidden_layers.size() * len * static_cast<size_t>(config.hidden), NAN);
     layers.push_back({.attention_layers = inside.attention_layers.data(),
@@ -24,7 +28,8 @@ std::vector<AttendantCudaLayerOutputs> MakeRooms(const AttendantCudaConfig& conf
                       .attention_weights = results.attention_weights.back().data(),
                       .hidden_layers = inside.hidden_layers.data(),
                       .num_hidden_layers = static_cast<int64_t>(inside.hidden_layers.size()),
-                      .hidden_states = results.hidden_states.back().data()});
+                      .hidden_states = results.hidden_states.back().data(),
+                      .attention_queries = inside.attention_queries});
   }
   return layers;
 }

@@ -34,6 +34,7 @@ AttendantCudaStatus MakeSession(const AttendantCudaInterface& interface, Attenda
 // What every sequence asks for of the encoder's inside; empty for nothing.
 struct Inside {
   std::vector<int32_t> attention_layers, attention_heads, hidden_layers;
+  int64_t attention_queries = 0;  // 0: all
 };
 
 struct RunResults {

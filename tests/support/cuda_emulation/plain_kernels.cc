@@ -225,7 +225,7 @@ cudaError_t PrepareAttention(DType, int64_t) {
 cudaError_t LaunchAttentionWeights(DType dtype, const AttentionWeightsArgs& a, int64_t len,
                                    int64_t head_dim, cudaStream_t stream) {
   return EnqueueOnStream(stream, [=] {
-    for (int64_t i = 0; i < len; ++i) {
+    for (int64_t i = 0; i < (a.queries > 0 ? a.queries : len); ++i) {
       const std::vector<double> weights =
           Weights(dtype, a.q, a.k, i * a.q_stride, 0, a.k_stride, {0, static_cast<int32_t>(len)},
                   head_dim, a.scale);

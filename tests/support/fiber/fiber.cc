@@ -12,14 +12,11 @@
 #if __has_feature(address_sanitizer)
 #define __SANITIZE_ADDRESS__ 1
 #endif
-#if __has_feature(thread_sanitizer)
-#define __SANITIZE_THREAD__ 1
-#endif
 #endif
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/common_interface_defs.h>
 #endif
-#ifdef __SANITIZE_THREAD__
+#ifdef ATTENDANT_TSAN
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -40,13 +37,13 @@ Fiber::Fiber() {
     std::abort();
   }
   stack_ = static_cast<std::byte*>(memory) + PageBytes();
-#ifdef __SANITIZE_THREAD__
+#ifdef ATTENDANT_TSAN
   own_tsan_ = __tsan_create_fiber(0);
 #endif
 }
 
 Fiber::~Fiber() {
-#ifdef __SANITIZE_THREAD__
+#ifdef ATTENDANT_TSAN
   __tsan_destroy_fiber(own_tsan_);
 #endif
   munmap(stack_ - PageBytes(), kStackBytes + PageBytes());
@@ -84,7 +81,7 @@ void Fiber::Finish() {
   std::abort();  // nobody resumes it
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(ATTENDANT_TSAN)
 
 void Fiber::Switch(bool into, [[maybe_unused]] bool for_good) {
 #ifdef __SANITIZE_ADDRESS__
@@ -95,7 +92,7 @@ void Fiber::Switch(bool into, [[maybe_unused]] bool for_good) {
                                    resumer_stack_bytes_);
   }
 #endif
-#ifdef __SANITIZE_THREAD__
+#ifdef ATTENDANT_TSAN
   if (into) resumer_tsan_ = __tsan_get_current_fiber();
   __tsan_switch_to_fiber(into ? own_tsan_ : resumer_tsan_, 0);
 #endif

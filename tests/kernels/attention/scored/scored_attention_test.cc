@@ -349,6 +349,21 @@ TEST(LinformerTest, IdentityProjectionsGiveFullAttention) {
   EXPECT_LE(LargestDifference(by_reference.out, full.out), 1e-6);
 }
 
+// A projected key counts when its value alone has a part in a key that the mask leaves in.
+TEST(LinformerTest, AValueOfAnAttendedKeyIsEnoughToCount) {
+  ScoredCall test(Kind::kLinformer, DType::kF32,
+                  {.batch = 1, .heads = 1, .queries = 1, .keys = 4, .head_dim = 1, .value_dim = 1},
+                  2);
+  test.SetParameter("key_projection", 2, 4, {1, 0, 0, 0, 0, 0, 1, 0});
+  test.SetParameter("value_projection", 2, 4, {0, 1, 0, 0, 0, 0, 1, 0});
+  const float query = 0, values[] = {1, 2, 6, 8};
+  std::memcpy(test.query.data(), &query, sizeof(query));
+  std::memcpy(test.value.data(), values, sizeof(values));
+  const std::vector<uint8_t> mask = {0, 1, 1, 1};
+  test.call.mask.keys = {mask.data(), {4}};
+  EXPECT_EQ(Expect(RunCall(test.call)).out, std::vector<float>{4}) << "the mean of 2 and 6";
+}
+
 // The way by products of exponentials ends where a projected key is beyond 21.5: both sides of it,
 // in one call, and queries up to where their exponential would overflow.
 TEST(AdditiveTest, BothWaysToTanhAgreeWithTheReference) {

@@ -125,7 +125,7 @@ TEST_F(ConfigTest, Contradictions) {
 
 TEST_F(ConfigTest, OtherArchitecturesAreUnimplemented) {
   const std::map<std::string, std::string> unsupported = {
-      {"model_type", "\"t5\""},
+      {"model_type", "\"gpt2\""},
       {"auto_map", "{\"AutoModel\": \"jina--modeling.JinaBert\"}"},
       {"position_embedding_type", "\"relative_key\""},
       {"is_decoder", "true"},

@@ -74,12 +74,13 @@ TEST(DistilBertTest, HasNamesOfItsOwnAndNoSegments) {
 }
 
 TEST(FamilyTest, AnUnknownOneIsRefusedWithAllThatAreKnown) {
-  const absl::Status status = Read(Bert("t5")).status();
+  const absl::Status status = Read(Bert("gpt2")).status();
   EXPECT_TRUE(absl::IsUnimplemented(status));
   EXPECT_THAT(
       std::string(status.message()),
-      HasSubstr("supported is bert, camembert, distilbert, electra, gte, jina_embeddings_v3, "
-                "modernbert, mpnet, new, nomic_bert, qwen3, roberta, xlm-roberta"));
+      HasSubstr("supported is bert, camembert, deberta-v2, distilbert, electra, eurobert, "
+                "gemma3_text, gte, jina_embeddings_v3, modernbert, mpnet, new, nomic_bert, qwen3, "
+                "roberta, t5, xlm-roberta"));
 }
 
 TEST(MpnetTest, AddsABiasByDistance) {
@@ -325,9 +326,24 @@ TEST(JinaV3Test, HasRotaryPositions) {
   EXPECT_EQ(config->encoder.rotary.base, 20000);
   EXPECT_EQ(config->encoder.segment_types, 1);
   EXPECT_EQ(config->encoder.layer_norm_epsilon, 1e-5f);
-  ExpectUnimplemented(Bert("xlm-roberta", R"(, "auto_map": {"AutoModel":
-      "jinaai/xlm-roberta-flash-implementation--modeling_lora.XLMRobertaLoRA"})"),
-                      "modeling_lora.XLMRobertaLoRA");
+}
+
+std::string JinaFlash(const std::string& more, const std::string& code) {
+  return Bert("xlm-roberta", absl::StrCat(", \"auto_map\": {\"AutoModel\": \"", code, "\"}", more));
+}
+
+TEST(JinaV3Test, IsFoundByItsCode) {
+  for (const char* code : {"jinaai/xlm-roberta-flash-implementation--modeling_lora.XLMRobertaLoRA",
+                           "modeling_xlm_roberta.XLMRobertaModel"}) {
+    const auto config = Read(
+        JinaFlash(", \"position_embedding_type\": \"rotary\", \"rotary_emb_base\": 20000.0", code));
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_TRUE(config->encoder == Read(Bert("jina_embeddings_v3"))->encoder);
+    EXPECT_EQ(Read(JinaFlash("", code))->encoder.rotary.base, 10000);
+  }
+  ExpectUnimplemented(
+      JinaFlash(", \"position_embedding_type\": \"absolute\"", "modeling_lora.XLMRobertaLoRA"),
+      "`position_embedding_type` is `absolute`");
 }
 
 class TinyFamilyTest : public testing::TestWithParam<const char*> {};
@@ -345,6 +361,7 @@ TEST_P(TinyFamilyTest, LoadsAndNamesATensorThatIsMissing) {
   WriteFile(directory / "config.json",
             absl::StrReplaceAll(config, {{"_layers\": 1", "_layers\": 2"},
                                          {"_layers\": 2", "_layers\": 3"},
+                                         {"_layers\": 3", "_layers\": 4"},
                                          {"_layers\": 4", "_layers\": 5"},
                                          {"_types\": [", "_types\": [\"full_attention\","}}));
   const absl::Status status = LoadCheckpoint(directory.path()).status();
@@ -356,8 +373,9 @@ TEST_P(TinyFamilyTest, LoadsAndNamesATensorThatIsMissing) {
 INSTANTIATE_TEST_SUITE_P(Families, TinyFamilyTest,
                          testing::Values("tiny_roberta", "tiny_distilbert", "tiny_electra",
                                          "tiny_mpnet", "tiny_modernbert", "tiny_nomic_bert",
-                                         "tiny_gte", "tiny_jina_bert", "tiny_jina_v3",
-                                         "tiny_qwen3"),
+                                         "tiny_gte", "tiny_jina_bert", "tiny_jina_v3", "tiny_qwen3",
+                                         "tiny_deberta_v2", "tiny_gemma3", "tiny_t5",
+                                         "tiny_t5_gated", "tiny_eurobert"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

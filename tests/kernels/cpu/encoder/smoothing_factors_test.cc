@@ -86,6 +86,30 @@ TEST(SmoothingFactorsTest, PredictWhatDrawnTokensShow) {
   }
 }
 
+// Attention keeps a tenth to all of its values' variance; more or nothing would make up channels.
+TEST(SmoothingFactorsTest, AttentionTakesAPartOfTheVariance) {
+  EncoderConfig config = kConfig;
+  config.layers = 1;
+  const EncoderWeights weights = RandomWeights(config, 3);
+  const EncoderLayerWeights& layer = weights.layers.front();
+  for (const LayerNormWeights* norm : {&weights.embedding_norm, &layer.attention_norm}) {
+    std::fill_n(Mutable(norm->gamma), config.hidden, 1.0f);
+    std::fill_n(Mutable(norm->beta), config.hidden, 0.0f);
+  }
+  for (const LinearWeights* linear : {&layer.value, &layer.attention_output}) {
+    std::fill_n(Mutable(linear->weight), linear->weight.size(), 0.0f);
+    std::fill_n(Mutable(linear->bias), config.hidden, 0.0f);
+  }
+  for (int64_t i = 0; i < config.hidden; ++i)
+    Mutable(layer.value.weight)[i * config.hidden + i] = 1;
+  Mutable(layer.attention_output.weight)[5 * config.hidden + 5] = 10;
+  // Of variance 1, and channel 5 of 1 + 100 x the part that is kept; then they are normalized.
+  const auto factor = [](double kept) { return std::pow(1 / ((16 + 100 * kept) / 16), -0.25); };
+  const std::vector<float> up = PredictSmoothingFactors(config, weights)[0].ffn_up;
+  EXPECT_GT(up[0], factor(0.1) * 0.99);
+  EXPECT_LT(up[0], factor(1) * 1.01);
+}
+
 // A linear layer reads the norm of its branch, whatever the size of the states.
 TEST(SmoothingFactorsTest, PreNormFactorsAreThoseOfTheBranchsNorm) {
   EncoderConfig config = kConfig;

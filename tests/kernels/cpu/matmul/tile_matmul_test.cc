@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "kernels/cpu/simd/activation_kernel.h"
 #include "tests/kernels/cpu/simd/available_kernels.h"
 
 namespace attendant::cpu {
@@ -26,8 +27,8 @@ uint16_t RoundToBf16(float value) {
   return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-// x [kMaxRows, k], a weight [n, k] and a bias [n], as bytes of the format and as the numbers that
-// they stand for. Values from small sets: what must be exact is.
+// x [kMaxRows, k], with room for RoundUpRows of them, a weight [n, k] and a bias [n], as bytes of
+// the format and as the numbers that they stand for. Values from small sets: what must be exact is.
 struct Problem {
   Problem(DType dtype, int64_t inputs, int64_t outputs) : k(inputs), n(outputs) {
     std::mt19937 random(static_cast<uint32_t>(k * 1000 + n));
@@ -42,6 +43,8 @@ struct Problem {
       Append(RoundToBf16(x.back()));
       x.back() = Bf16(RoundToBf16(x.back()));
     }
+    x_bytes.resize(x_bytes.size() / kMaxRows * static_cast<size_t>(RoundUpRows(kMaxRows)),
+                   std::byte{0xff});  // NaN, or -1
     for (int64_t i = 0; i < n * k; ++i) {
       weight.push_back(dtype == DType::kInt8 ? draw(-127, 127) : draw(-1000, 1000) / 512);
       s8_weight.push_back(static_cast<int8_t>(weight.back()));
@@ -68,6 +71,11 @@ class TileMatmulTest : public testing::TestWithParam<std::tuple<const VectorKern
     if (!TileMatmul::Covers(kernels(), {.dtype = dtype(), .k = 4, .n = 1})) {
       GTEST_SKIP() << "oneDNN's are used";
     }
+  }
+  // Of y that may be written: AMX tiles have 16 rows.
+  int64_t RowsOfY(int64_t rows) const {
+    const bool whole_tiles = &kernels() == &kAmxKernels && dtype() != DType::kF32;
+    return whole_tiles ? RoundUpRows(rows) : rows;
   }
   const VectorKernels& kernels() const { return *std::get<0>(GetParam()); }
   DType dtype() const { return std::get<1>(GetParam()); }
@@ -101,7 +109,7 @@ class TileMatmulTest : public testing::TestWithParam<std::tuple<const VectorKern
 
 TEST_P(TileMatmulTest, EveryCountOfRows) {
   for (const int64_t n : {1, 8, 17, 64, 100, 129}) {
-    for (const int64_t k : {4, 36, 256}) {
+    for (const int64_t k : {4, 36, 100, 256}) {
       SCOPED_TRACE(testing::Message() << "k " << k << ", n " << n);
       const bool has_bias = dtype() != DType::kInt8;
       const TileMatmul matmul(
@@ -110,7 +118,7 @@ TEST_P(TileMatmulTest, EveryCountOfRows) {
       const auto packed = Pack(matmul, problem);
       const auto runner = matmul.NewExecutor(nullptr);
       const float* bias = has_bias ? problem.bias.data() : nullptr;
-      std::vector<uint32_t> all(static_cast<size_t>(kMaxRows * n));
+      std::vector<uint32_t> all(static_cast<size_t>(RowsOfY(kMaxRows) * n));
       ASSERT_TRUE(runner->Run(kMaxRows, problem.x_bytes.data(), packed.data(), bias, all.data()));
       for (int64_t i = 0; i < kMaxRows * n; ++i) {
         const auto [expected, tolerance] = Expected(problem, i / n, i % n, has_bias);
@@ -121,7 +129,7 @@ TEST_P(TileMatmulTest, EveryCountOfRows) {
         ASSERT_NEAR(actual, expected, tolerance) << "row " << i / n << ", column " << i % n;
       }
       for (int64_t rows = 1; rows < kMaxRows; ++rows) {
-        std::vector<uint32_t> some(static_cast<size_t>(rows * n + 1), kUntouched);
+        std::vector<uint32_t> some(static_cast<size_t>(RowsOfY(rows) * n + 1), kUntouched);
         ASSERT_TRUE(runner->Run(rows, problem.x_bytes.data(), packed.data(), bias, some.data()));
         ASSERT_EQ(std::memcmp(some.data(), all.data(), static_cast<size_t>(rows * n) * 4), 0)
             << rows << " rows have other bits";
@@ -140,15 +148,52 @@ TEST_P(TileMatmulTest, RoundsToBf16WhereAsked) {
   const TileMatmul exact(kernels(), options), rounded(kernels(), to_bf16);
   const auto packed = Pack(exact, problem);
   EXPECT_EQ(packed, Pack(rounded, problem));
-  std::vector<float> y(700);
+  std::vector<float> y(static_cast<size_t>(RowsOfY(7) * 100));
   std::vector<uint16_t> bf16(700 + 1, 0x5a5a);
   const float* bias = problem.bias.data();
   ASSERT_TRUE(
       exact.NewExecutor(nullptr)->Run(7, problem.x_bytes.data(), packed.data(), bias, y.data()));
   ASSERT_TRUE(rounded.NewExecutor(nullptr)->Run(7, problem.x_bytes.data(), packed.data(), bias,
                                                 bf16.data()));
-  for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(bf16[i], RoundToBf16(y[i]));
+  for (size_t i = 0; i < 700; ++i) EXPECT_EQ(bf16[i], RoundToBf16(y[i]));
   EXPECT_EQ(bf16.back(), 0x5a5a);
+}
+
+// The same bits as the activation of the rows that the matmul alone gives, at every width of the
+// last block.
+TEST_P(TileMatmulTest, ActivatesWhereAsked) {
+  for (const Activation activation :
+       {Activation::kGeluErf, Activation::kGeluTanh, Activation::kRelu, Activation::kSilu}) {
+    for (const int64_t n : {16, 31, 32, 100}) {
+      const Matmul::Options options{
+          .dtype = dtype(), .k = 96, .n = n, .max_rows = kMaxRows, .bias = true};
+      Matmul::Options activated = options;
+      activated.bf16_output = true;
+      activated.activation = activation;
+      if (!TileMatmul::Covers(kernels(), activated)) GTEST_SKIP() << "the row kernels do it";
+      EXPECT_TRUE(CanActivate(kernels(), activated));
+      const Problem problem(dtype(), options.k, n);
+      const TileMatmul plain(kernels(), options), matmul(kernels(), activated);
+      const auto packed = Pack(plain, problem);
+      std::vector<float> sums(static_cast<size_t>(RowsOfY(kMaxRows) * n));
+      std::vector<uint16_t> y(static_cast<size_t>(kMaxRows * n + 1), 0x5a5a);
+      std::vector<uint16_t> expected(static_cast<size_t>(kMaxRows * n));
+      const float* bias = problem.bias.data();
+      ASSERT_TRUE(plain.NewExecutor(nullptr)->Run(kMaxRows, problem.x_bytes.data(), packed.data(),
+                                                  bias, sums.data()));
+      ASSERT_TRUE(matmul.NewExecutor(nullptr)->Run(kMaxRows, problem.x_bytes.data(), packed.data(),
+                                                   bias, y.data()));
+      const std::vector<float> no_bias(static_cast<size_t>(n));
+      for (int64_t row = 0; row < kMaxRows; ++row) {
+        ActivationKernel(kernels().bf16, activation, false)({.values = sums.data() + row * n},
+                                                            no_bias.data(), n, nullptr,
+                                                            {.values = expected.data() + row * n});
+      }
+      EXPECT_EQ(y.back(), 0x5a5a);
+      y.pop_back();
+      EXPECT_EQ(y, expected) << "activation " << static_cast<int>(activation) << ", n " << n;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Isa, TileMatmulTest,
@@ -159,15 +204,13 @@ INSTANTIATE_TEST_SUITE_P(Isa, TileMatmulTest,
                                   std::string(DTypeName(std::get<1>(parameter.param)));
                          });
 
-// Groups of 4 bytes that a row does not fill are oneDNN's.
+// Groups of 4 bytes that a row does not fill are oneDNN's, but for AMX in bf16 and int8.
 TEST(TileMatmulCoversTest, WholeGroupsOnly) {
   for (const VectorKernels* kernels : AvailableKernels()) {
     EXPECT_TRUE(TileMatmul::Covers(*kernels, {.dtype = DType::kF32, .k = 1, .n = 1}));
-    EXPECT_FALSE(TileMatmul::Covers(*kernels, {.dtype = DType::kBf16, .k = 7, .n = 1}));
-    EXPECT_FALSE(TileMatmul::Covers(*kernels, {.dtype = DType::kInt8, .k = 6, .n = 1}));
-  }
-  for (DType dtype : {DType::kBf16, DType::kInt8}) {
-    EXPECT_FALSE(TileMatmul::Covers(kAmxKernels, {.dtype = dtype, .k = 64, .n = 64}));
+    const bool amx = kernels == &kAmxKernels;
+    EXPECT_EQ(TileMatmul::Covers(*kernels, {.dtype = DType::kBf16, .k = 7, .n = 1}), amx);
+    EXPECT_EQ(TileMatmul::Covers(*kernels, {.dtype = DType::kInt8, .k = 6, .n = 1}), amx);
   }
 }
 

@@ -279,6 +279,22 @@ TEST_P(VectorKernelsTest, GeluTanh) { ExpectActivation(rows().gelu_tanh, dtype()
 TEST_P(VectorKernelsTest, Relu) { ExpectActivation(rows().relu, dtype(), PlainRelu); }
 TEST_P(VectorKernelsTest, Silu) { ExpectActivation(rows().silu, dtype(), PlainSilu); }
 
+TEST_P(VectorKernelsTest, ActivationsKeepWhatIsNotANumber) {
+  if (dtype() == DType::kInt8) return;  // whose matmuls are whole numbers
+  const RowKernels::Activate kernels[] = {rows().gelu_erf, rows().gelu_tanh, rows().relu,
+                                          rows().silu};
+  for (size_t kind = 0; kind < std::size(kernels); ++kind) {
+    std::vector<float> x = Random(21, 3);
+    x[3] = x[17] = std::numeric_limits<float>::quiet_NaN();
+    const std::vector<float> bias(x.size(), 0.0f);
+    TestOperand operand(dtype(), 21);
+    kernels[kind]({x.data()}, bias.data(), 21, nullptr, operand.row());
+    for (size_t i = 0; i < x.size(); ++i) {
+      EXPECT_EQ(std::isnan(operand.at(i)), i == 3 || i == 17) << kind << ", " << i;
+    }
+  }
+}
+
 TEST_P(VectorKernelsTest, GatedActivations) {
   const std::pair<RowKernels::Activate, double (*)(double)> kinds[] = {
       {rows().gated_gelu_erf, PlainGeluErf},

@@ -16,7 +16,7 @@ using cuda_emulation::FailWork;
 
 constexpr int64_t kTokens = 48;
 // Sanitizers take ten times as long: walks take longer steps.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef ATTENDANT_SANITIZED
 constexpr int64_t kStride = 13;
 #else
 constexpr int64_t kStride = 1;

@@ -127,6 +127,30 @@ TEST_P(InsideTest, LayersAndHeadsAsAsked) {
   Release();
 }
 
+TEST_P(InsideTest, TheFirstQueriesAlone) {
+  cuda_emulation::Configure(
+      {.schedule = GetParam() == 0 ? Schedule::kLatest : Schedule::kShuffled, .seed = GetParam()});
+  const AttendantCudaConfig config = SmallConfig();
+  const RandomEncoder encoder(config, 5);
+  Make(encoder, ATTENDANT_CUDA_F32, 128);
+  const PackedSequences batch = RandomBatch(config, {3, 50, 1, 31}, 6);
+  Inside inside{.attention_layers = {1}, .attention_heads = {0, 1}, .hidden_layers = {}};
+  const RunResults all = Run(config, batch, inside);
+  inside.attention_queries = 2;
+  const RunResults some = Run(config, batch, inside);
+  for (int64_t i = 0; i < batch.batch(); ++i) {
+    const auto& full = all.attention_weights[static_cast<size_t>(i)];
+    const auto& rows = some.attention_weights[static_cast<size_t>(i)];
+    const int64_t len = batch.len(i), values = std::min<int64_t>(len, 2) * len;
+    ASSERT_EQ(static_cast<int64_t>(rows.size()), 2 * values);
+    for (int64_t head = 0; head < 2; ++head) {
+      const auto first = rows.begin() + head * values;
+      EXPECT_TRUE(std::equal(first, first + values, full.begin() + head * len * len)) << head;
+    }
+  }
+  Release();
+}
+
 // More than fits the pipe's slots at once: they are used over and over.
 TEST_P(InsideTest, MoreThanTheSlotsHold) {
   cuda_emulation::Configure(

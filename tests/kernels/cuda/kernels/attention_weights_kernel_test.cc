@@ -64,6 +64,29 @@ TEST_P(AttentionWeightsKernelTest, AreTheDefinitions) {
   Expect(70, 64, 9);  // scores of some hundreds
 }
 
+TEST_P(AttentionWeightsKernelTest, TheFirstQueriesAloneHaveTheSameBits) {
+  constexpr int64_t kLen = 33, kHeadDim = 32;
+  DeviceValues q(GetParam(), RandomValues(kLen * kHeadDim, 1, 1));
+  DeviceValues k(GetParam(), RandomValues(kLen * kHeadDim, 2, 1));
+  const auto run = [&](int64_t queries) {
+    DeviceVector<float> out(kLen * kLen, 55);
+    EXPECT_EQ(LaunchAttentionWeights(
+                  GetParam(), {q.data(), k.data(), kHeadDim, kHeadDim, 1, out.data(), queries},
+                  kLen, kHeadDim, stream_),
+              cudaSuccess);
+    stream_.Wait();
+    return out;
+  };
+  const DeviceVector<float> all = run(0);
+  for (const int64_t queries : {1, 2, 9, 33}) {
+    const DeviceVector<float> some = run(queries);
+    for (int64_t i = 0; i < kLen * kLen; ++i) {
+      const auto at = static_cast<size_t>(i);
+      EXPECT_EQ(some[at], i < queries * kLen ? all[at] : 55) << queries << ", " << i;
+    }
+  }
+}
+
 TEST_P(AttentionWeightsKernelTest, WhatIsNotThereIsRefused) {
   EXPECT_EQ(LaunchAttentionWeights(GetParam(), {}, 1, 2, stream_), cudaErrorInvalidValue);
   EXPECT_EQ(LaunchAttentionWeights(GetParam(), {}, 1, 264, stream_), cudaErrorInvalidValue);

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/batching/batcher.h"
-#include "server/requests/byte_budget.h"
+#include "server/requests/memory/byte_budget.h"
 #include "tests/server/batching/simulation/simulated_threading.h"
 
 namespace attendant {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -60,6 +61,9 @@ ModelOptions MakeOptions(DType dtype, std::vector<ThreadTeam> replicas) {
 class EstimateTest : public testing::TestWithParam<DType> {};
 
 TEST_P(EstimateTest, IsNearWhatTheProcessGrowsBy) {
+#ifdef ATTENDANT_SANITIZED
+  GTEST_SKIP() << "a sanitizer keeps memory of its own";
+#endif
   const auto backend = MakeBackend("cpu", {.load_threads = 2});
   if (!backend.ok() || !(*backend)->Supports(GetParam()).ok()) {
     GTEST_SKIP() << "this processor has no fast kernels for " << DTypeName(GetParam());
@@ -121,6 +125,17 @@ TEST(MemoryCheckTest, AModelThatDoesNotFitIsRefusedBeforeItIsRead) {
   EXPECT_EQ(options.memory->held_bytes(), info.weight_bytes + info.arena_bytes);
   model->reset();
   EXPECT_EQ(options.memory->held_bytes(), 0);
+}
+
+// Its weights are stored as f32: without an adapter they are read where they are.
+TEST(MemoryCheckTest, WeightsAreCopiedForAnAdapterOnly) {
+  constexpr int64_t kAdaptedValues = 16320;
+  const std::string folder = "tests/golden/adapters/jina_v3";
+  const auto plain = EstimateMemory(folder, {});
+  const auto merged = EstimateMemory(folder, {.merges_adapter = true});
+  ASSERT_TRUE(plain.ok() && merged.ok()) << plain.status() << merged.status();
+  EXPECT_EQ(merged->load_bytes - plain->load_bytes, kAdaptedValues * int64_t{sizeof(float)});
+  EXPECT_EQ(merged->weight_bytes, plain->weight_bytes);
 }
 
 TEST(MemoryCheckTest, ACheckpointThatCannotBeReadHasNoEstimate) {

@@ -34,6 +34,15 @@ class ModelRepositoryTest : public ::testing::Test {
   TempDirectory root_;
 };
 
+TEST_F(ModelRepositoryTest, AFolderWithModulesIsAModel) {
+  fs::create_directories(root_ / "routed/1");
+  WriteFile(root_ / "routed/modules.json", "[]");
+  const auto sources = ModelRepository(root_.path(), 5).Find("routed");
+  ASSERT_TRUE(sources.ok()) << sources.status();
+  ASSERT_EQ(sources->size(), 1u);
+  EXPECT_EQ(sources->front().directory, root_ / "routed");
+}
+
 TEST_F(ModelRepositoryTest, AFolderIsVersionOneAndItsFoldersAreNotRead) {
   Add("plain");
   Add("plain/7");

@@ -115,7 +115,7 @@ const BadInput kBadInputs[] = {
     {"PriorityTooHigh", [](auto& r) { r.set_priority(101); }, kInvalid, "priority is 101"},
     {"PriorityTooLow", [](auto& r) { r.set_priority(-101); }, kInvalid, "priority is -101"},
     {"DimsTooLarge", [](auto& r) { r.mutable_outputs()->mutable_pooled()->set_dims(17); }, kInvalid,
-     "dims is 17, it must be from 0 to the model's hidden size 16"},
+     "dims is 17, it must be from 0 to the 16 dimensions of the embedding"},
     {"DimsNegative", [](auto& r) { r.mutable_outputs()->mutable_pooled()->set_dims(-1); }, kInvalid,
      "dims is -1"},
     {"UnknownPooling",
@@ -125,8 +125,8 @@ const BadInput kBadInputs[] = {
      kInvalid, "pooling is 99"},
     {"UnknownDType", [](auto& r) { r.mutable_outputs()->set_dtype(static_cast<v1::DType>(-7)); },
      kInvalid, "dtype is -7"},
-    {"UnknownTruncation", [](auto& r) { r.set_truncation(static_cast<v1::Truncation>(3)); },
-     kInvalid, "truncation is 3"},
+    {"UnknownTruncation", [](auto& r) { r.set_truncation(static_cast<v1::Truncation>(9)); },
+     kInvalid, "truncation is 9"},
     {"ResponseTooLarge",
      [](auto& r) {
        r.mutable_outputs()->set_last_hidden_state(true);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "server/requests/memory/memory_budgets.h"
 #include "tests/server/in_process_server.h"
 #include "tests/server/tiny_model.h"
 

@@ -15,12 +15,14 @@ KServeModelInfo Served(ServedName kind) {
   return {.name = JoinServedName("minilm", kind),
           .kind = kind,
           .hidden = 384,
+          .embedding_dims = 384,
           .max_sequence_tokens = 512,
           .max_batch_size = 4096};
 }
 
 TEST(ServedNames, SplitAndJoinAreInverse) {
-  for (const ServedName kind : {ServedName::kText, ServedName::kIds, ServedName::kEncoder}) {
+  for (int i = 0; i < kNumServedNames; ++i) {
+    const auto kind = static_cast<ServedName>(i);
     const std::string joined = JoinServedName("a.b", kind);
     EXPECT_EQ(SplitServedName(joined), std::pair(absl::string_view("a.b"), kind)) << joined;
   }

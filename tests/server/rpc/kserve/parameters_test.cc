@@ -39,6 +39,17 @@ TEST(Parameters, NoneAreTheDefaults) {
   EXPECT_EQ(decoded.timeout, absl::InfiniteDuration());
 }
 
+TEST(Parameters, APromptIsAText) {
+  EXPECT_EQ(Decoded({}).prompt_name, std::nullopt);
+  InferParameterMap parameters;
+  parameters["prompt_name"] = Text("query");
+  EXPECT_EQ(Decoded(parameters).prompt_name, "query");
+  parameters["prompt_name"] = Text("");
+  EXPECT_EQ(Decoded(parameters).prompt_name, "");
+  parameters["prompt_name"] = Int(1);
+  EXPECT_TRUE(absl::IsInvalidArgument(FromProto(parameters).status()));
+}
+
 TEST(Parameters, PriorityOneIsTheHighest) {
   struct Case {
     inference::InferParameter level;

@@ -28,6 +28,7 @@ KServeModelInfo Served(ServedName kind) {
   return {.name = JoinServedName("m", kind),
           .kind = kind,
           .hidden = 2,
+          .embedding_dims = 2,
           .max_sequence_tokens = 8,
           .max_batch_size = 4};
 }
@@ -345,7 +346,7 @@ std::vector<float> Floats(const std::string& raw) {
 
 TEST(Output, PooledRowsOneAfterTheOther) {
   EncodeOutput output;
-  output.layers.hidden = 2;
+  output.outputs.dims = 2;
   output.sequences.resize(2);
   output.sequences[0].result.pooled = {1, 2};
   output.sequences[1].result.pooled = {3, 4};

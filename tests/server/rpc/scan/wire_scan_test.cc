@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "Sequence.text comes twice"},
         Refused{"InputTwice", std::string("\x1a\x00\x1a\x00", 4),
                 "EncodeRequest.sequences comes twice"},
-        Refused{"UnknownFields", Repeated(std::string("\x4a\x00", 2), 65),
+        Refused{"UnknownFields", Repeated(std::string("\x7a\x00", 2), 65),
                 "more than 64 fields of unknown numbers"},
         Refused{"UnknownFieldsInside", "\x22\x82\x01" + Repeated(std::string("\x40\x00", 2), 65),
                 "more than 64 fields of unknown numbers"},

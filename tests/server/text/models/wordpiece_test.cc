@@ -29,7 +29,7 @@ WordPieceConfig Config(const std::string& prefix = "##") {
 
 std::vector<int32_t> Ids(const WordPiece& wordpiece, const std::string& word) {
   std::vector<int32_t> ids;
-  wordpiece.Append(word, ids);
+  wordpiece.Append(word, ids, nullptr);
   return ids;
 }
 
@@ -51,7 +51,7 @@ TEST(WordPieceTest, AWordWithAnUnknownPartIsUnknownAsAWhole) {
 TEST(WordPieceTest, KeepsWhatIsThere) {
   const WordPiece wordpiece(Config());
   std::vector<int32_t> ids = {42};
-  wordpiece.Append("unx", ids);
+  wordpiece.Append("unx", ids, nullptr);
   EXPECT_THAT(ids, ElementsAre(42, kUnk));
 }
 

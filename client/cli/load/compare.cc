@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/command.h"
+#include "client/cli/format.h"
+#include "client/cli/load/load_report.h"
+#include "client/load/results/comparison.h"
+#include "kernels/core/status_macros.h"
+
+namespace attendant::client {
+namespace {
+
+constexpr const char* kChangeWords[] = {"unknown", "unclear", "better", "worse"};
+
+const char* WordOf(Change change) { return kChangeWords[static_cast<size_t>(change)]; }
+
+absl::StatusOr<nlohmann::ordered_json> ReadReport(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return absl::FailedPreconditionError(absl::StrCat("the file ", path, " cannot be read"));
+  }
+  nlohmann::ordered_json report =
+      nlohmann::ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (!report.is_discarded()) return report;
+  return absl::FailedPreconditionError(absl::StrCat("the file ", path, " is not JSON"));
+}
+
+std::string FormatValue(const ComparedFigure& figure, double value) {
+  return figure.name == "requests_per_s" ? FormatRate(value) : ShortDuration(absl::Seconds(value));
+}
+
+std::string FormatFigures(const std::vector<ComparedFigure>& figures) {
+  std::vector<std::vector<std::string>> rows = {
+      {"figure", "A", "B", "difference", "95 % confidence", "B is"}};
+  for (const ComparedFigure& figure : figures) {
+    const std::optional<Estimate>& difference = figure.difference;
+    rows.push_back(
+        {figure.name, FormatValue(figure, figure.a), FormatValue(figure, figure.b),
+         figure.a > 0 ? absl::StrFormat("%+.1f %%", 100 * (figure.b / figure.a - 1)) : "",
+         difference ? absl::StrFormat("%+.1f to %+.1f %%",
+                                      100 * (difference->value - difference->half_width),
+                                      100 * (difference->value + difference->half_width))
+                    : "",
+         WordOf(figure.change)});
+  }
+  return Table(rows);
+}
+
+nlohmann::ordered_json FiguresToJson(const std::vector<ComparedFigure>& figures) {
+  nlohmann::ordered_json json;
+  for (const ComparedFigure& figure : figures) {
+    nlohmann::ordered_json& one = json[figure.name];
+    one = {{"a", figure.a}, {"b", figure.b}, {"change", WordOf(figure.change)}};
+    if (!figure.difference.has_value()) continue;
+    one["difference"] = {{"value", figure.difference->value},
+                         {"half_width", figure.difference->half_width}};
+  }
+  return json;
+}
+
+// What the client spoilt in one of the loads; empty when it did not.
+std::string BottleneckOf(const nlohmann::ordered_json& report) {
+  if (!report.contains("client") || !report["client"].is_object()) return "";
+  const nlohmann::ordered_json& client = report["client"];
+  if (!client.contains("bottleneck") || !client["bottleneck"].is_string()) return "";
+  return client["bottleneck"].get<std::string>();
+}
+
+class CompareCommand : public Command {
+ public:
+  void AddFlags(FlagParser& flags) override {
+    flags.AddSwitch("json", &json_, "Write JSON instead of text for people");
+    flags.AddNumber("fail_if_worse", &fail_percent_, "PERCENT", {0},
+                    "Exit code 5 when a figure of B is worse, with confidence, and by more than so "
+                    "many percent of A; 0 never fails");
+  }
+
+  int Run(std::span<const std::string> arguments, Io& io) override {
+    if (arguments.size() != 2) return UsageError("compare takes two files: A.json B.json", io);
+    const absl::StatusOr<nlohmann::ordered_json> a = ReadReport(arguments[0]);
+    if (!a.ok()) return UsageError(a.status().message(), io);
+    const absl::StatusOr<nlohmann::ordered_json> b = ReadReport(arguments[1]);
+    if (!b.ok()) return UsageError(b.status().message(), io);
+    const absl::StatusOr<std::vector<ComparedFigure>> figures = CompareReports(*a, *b);
+    if (!figures.ok()) return UsageError(figures.status().message(), io);
+    if (json_) {
+      io.out << Dump(FiguresToJson(*figures)) << "\n";
+    } else {
+      io.out << FormatFigures(*figures);
+    }
+    for (const nlohmann::ordered_json* report : {&*a, &*b}) {
+      const std::string bottleneck = BottleneckOf(*report);
+      if (bottleneck.empty()) continue;
+      io.err << "attendant: no verdict, the client was the bottleneck of "
+             << (report == &*a ? "A" : "B") << ": " << bottleneck << "\n";
+      return kExitNoVerdict;
+    }
+    return Judge(*figures, io);
+  }
+
+ private:
+  int Judge(const std::vector<ComparedFigure>& figures, Io& io) const {
+    if (fail_percent_ == 0) return kExitOk;
+    for (const ComparedFigure& figure : figures) {
+      if (figure.change != Change::kWorse) continue;
+      const double percent = 100 * std::abs(figure.difference->value);
+      if (percent <= fail_percent_) continue;
+      io.err << absl::StrFormat("attendant: %s is worse by %.1f %%\n", figure.name, percent);
+      return kExitThreshold;
+    }
+    return kExitOk;
+  }
+
+  bool json_ = false;
+  double fail_percent_ = 0;
+};
+
+}  // namespace
+
+CommandInfo CompareCommandInfo() {
+  return {.name = "compare",
+          .summary = "Compares two reports of attendant load --json",
+          .arguments = "A.json B.json",
+          .details =
+              "A difference is clear when its 95 % confidence interval, over the batches of both "
+              "loads, "
+              "does not\nhold 0; a load needs five batches, so at least five seconds. It needs no "
+              "server.\n\n"
+              "  attendant load --rate 200 --duration 30s --json > before.json\n"
+              "  attendant compare before.json after.json --fail_if_worse 5\n",
+          .make = []() -> std::unique_ptr<Command> { return std::make_unique<CompareCommand>(); }};
+}
+
+}  // namespace attendant::client

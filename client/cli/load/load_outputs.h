@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/load/results/result.h"
+
+namespace attendant::client {
+
+// The files that a load writes, made before it starts: a mistyped name costs no measurement.
+class LoadOutputs {
+ public:
+  // Empty names: no file. FAILED_PRECONDITION names the file that cannot be written.
+  absl::Status Open(const std::string& html, const std::string& hlog, const std::string& jsonl);
+
+  // Null without a file.
+  std::ostream* jsonl() { return jsonl_.stream.get(); }
+
+  // Writes the page of all loads, and the histograms of the last one. FAILED_PRECONDITION when a
+  // file did not take it. `summary` is a sentence for the top of the page; may be empty.
+  absl::Status Write(const std::vector<LoadResult>& results, const std::string& summary);
+
+ private:
+  struct File {
+    std::string name;
+    std::unique_ptr<std::ofstream> stream;
+
+    absl::Status Open(const std::string& file_name);
+    absl::Status Close();
+  };
+  File html_, hlog_, jsonl_;
+};
+
+}  // namespace attendant::client

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/load/load_play.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <memory>
+#include <optional>
+
+#include "client/cli/load/live_view.h"
+#include "client/load/results/batches.h"
+#include "client/load/results/request_log.h"
+#include "client/load/results/statistics.h"
+
+namespace attendant::client {
+namespace {
+
+constexpr absl::Duration kConfidenceInterval = absl::Seconds(1);
+constexpr size_t kBatchesForConfidence = 10;
+
+volatile std::sig_atomic_t ctrl_c = 0;
+struct sigaction action_before {};
+
+double CpuSeconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+int Processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+// Whether latency is known well enough: its highest percentile that batches tell, or its mean.
+bool IsConfident(const Recorder& recorder, absl::Duration window, double percent) {
+  const BatchFigures figures = BatchFiguresOf(recorder.Detail().series, window);
+  for (const char* name : {"p99", "mean"}) {
+    const auto found = figures.find(name);
+    if (found == figures.end() || found->second.size() < kBatchesForConfidence) continue;
+    const std::optional<Estimate> estimate = EstimateMean(found->second);
+    return estimate.has_value() && estimate->half_width <= percent / 100 * estimate->value;
+  }
+  return false;
+}
+
+}  // namespace
+
+CatchInterrupt::CatchInterrupt() {
+  ctrl_c = 0;
+  struct sigaction action {};
+  action.sa_handler = [](int) { ctrl_c = 1; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, &action_before);
+}
+
+CatchInterrupt::~CatchInterrupt() { sigaction(SIGINT, &action_before, nullptr); }
+
+bool CatchInterrupt::interrupted() { return ctrl_c != 0; }
+
+LoadResult PlayLoad(const LoadSetup& setup, const LoadPlan& plan, const std::string& model,
+                    Caller& caller, std::ostream* jsonl, Io& io) {
+  SteadyClock clock;
+  const absl::Time origin = absl::Now();
+  const double cpu_before_s = CpuSeconds();
+  std::unique_ptr<RequestLog> log;
+  if (jsonl != nullptr) log = std::make_unique<RequestLog>(*jsonl, origin, plan.warmup);
+  const auto observe = [&log](const CallTimes& times, const CallResult& result) {
+    log->Add(times, result);
+  };
+  Recorder recorder(plan.warmup, plan.end(), log != nullptr ? observe : Recorder::Observer());
+  Driver driver(plan, caller, clock, recorder);
+  LiveView view(plan, io, setup.live || io.err_is_terminal);
+  absl::Duration next_check = plan.warmup + kConfidenceInterval;
+  driver.Run([&] {
+    const absl::Duration now = clock.Now();
+    view.Update(now, recorder, driver.outstanding());
+    if (log != nullptr) log->Flush();
+    if (setup.confidence_percent > 0 && now >= next_check) {
+      next_check = now + kConfidenceInterval;
+      if (IsConfident(recorder, now - plan.warmup, setup.confidence_percent)) return false;
+    }
+    return !CatchInterrupt::interrupted();
+  });
+  view.Clear();
+  if (log != nullptr) log->Flush();
+  return {.description = {.protocol = setup.protocol_title(),
+                          .server = setup.common.connect.target,
+                          .model = model,
+                          .payload = setup.DescribePayload(),
+                          .plan = plan},
+          .start = origin + plan.warmup,
+          .summary = recorder.Summarize(clock.Now()),
+          .detail = recorder.Detail(),
+          .cost = {.cpu_s = CpuSeconds() - cpu_before_s,
+                   .wall_s = absl::ToDoubleSeconds(clock.Now()),
+                   .processors = Processors()}};
+}
+
+}  // namespace attendant::client

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace attendant::client {
+
+struct HttpAddress {
+  std::string host;  // a name or an address, without brackets
+  std::string port;
+};
+
+// Of "host:8002" or "[::1]:8002".
+std::optional<HttpAddress> ParseHttpAddress(absl::string_view address);
+
+struct HttpClientOptions {
+  std::string address;  // "host:8002", "[::1]:8002"
+  std::string path;     // of every request
+  // Headers of every request. Of two with one name the last one counts. The client sets Host,
+  // Connection and Content-Length itself.
+  std::vector<std::pair<std::string, std::string>> headers = {};
+  bool keep_alive = true;
+  uint64_t max_answer_bytes = std::numeric_limits<uint64_t>::max();  // of a body
+  bool tls = false;
+  std::optional<std::string> authorities = {};  // PEM, for TLS; none: the system's
+};
+
+// The head of each request, up to where the length of its body goes: "POST ... \r\n".
+std::string HttpHead(const HttpClientOptions& options);
+
+}  // namespace attendant::client

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/load/protocols/grpc_load.h"
+
+#include "client/channel.h"
+#include "client/load/protocols/stream_caller.h"
+#include "client/load/protocols/unary_caller.h"
+#include "kernels/core/status_macros.h"
+
+namespace attendant::client {
+
+void AddRequest(const GrpcRequest& request, CallResult& result) {
+  if (result.code != grpc::StatusCode::OK) return;
+  result.sequences = request.sequences;
+  if (request.tokens > 0) result.tokens = request.tokens;
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> MakeChannels(const TargetSpec& spec) {
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  for (int64_t i = 0; i < spec.connections; ++i) {
+    ATTENDANT_ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel, MakeChannel(spec.connect));
+    channels.push_back(std::move(channel));
+  }
+  return channels;
+}
+
+std::unique_ptr<Caller> MakeGrpcCaller(const TargetSpec& spec, GrpcLoad load) {
+  if (spec.streaming) return std::make_unique<StreamCaller>(std::move(load), spec.connect.timeout);
+  return std::make_unique<UnaryCaller>(std::move(load), spec.connect.timeout);
+}
+
+}  // namespace attendant::client

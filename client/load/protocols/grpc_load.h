@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/channel.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
+#include <grpcpp/impl/serialization_traits.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/slice.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/load/caller.h"
+#include "client/load/protocols/protocols.h"
+
+namespace attendant::client {
+
+// A request, serialized once and sent many times.
+struct GrpcRequest {
+  grpc::Slice message;
+  int64_t sequences = 1;
+  int64_t tokens = 0;  // 0: only the answer tells
+};
+
+template <typename Message>
+GrpcRequest ToGrpcRequest(const Message& message, int64_t sequences, int64_t tokens = 0) {
+  return {.message = grpc::Slice(message.SerializeAsString()),
+          .sequences = sequences,
+          .tokens = tokens};
+}
+
+struct GrpcAnswer {
+  std::string id;     // of the request; empty: the answer does not tell
+  CallResult result;  // without `sequences`
+};
+
+// A method of a service.
+struct GrpcMethod {
+  std::string path;  // "/package.Service/Method"
+  // Reads the bytes of an answer, and may take them away. False: they are no answer. Runs on
+  // several threads at a time.
+  std::function<bool(grpc::ByteBuffer& bytes, GrpcAnswer& answer)> read;
+  // Of a stream: the number of the field, a string, that a request has its id in and that comes
+  // back with the answer. 0: answers come in the order of the requests.
+  int id_field = 0;
+};
+
+// For GrpcMethod::read. `message` is kept from answer to answer, and so is its memory.
+template <typename Message>
+bool ParseAnswer(grpc::ByteBuffer& bytes, Message& message) {
+  return grpc::SerializationTraits<Message>::Deserialize(&bytes, &message).ok();
+}
+
+// Adds what an answer leaves to its request.
+void AddRequest(const GrpcRequest& request, CallResult& result);
+
+// The requests of a gRPC protocol, and the channels for them. REQUIRES: neither channels nor
+// requests is empty.
+struct GrpcLoad {
+  std::vector<std::shared_ptr<grpc::Channel>> channels;  // the connections
+  std::vector<GrpcRequest> requests;
+  GrpcMethod unary, stream;
+  std::vector<std::pair<std::string, std::string>> metadata = {};  // of each call
+};
+
+// As many connections as the spec says. Errors are those of MakeChannel.
+absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> MakeChannels(const TargetSpec& spec);
+
+// Sends the requests one by one or on streams, as the spec says.
+std::unique_ptr<Caller> MakeGrpcCaller(const TargetSpec& spec, GrpcLoad load);
+
+}  // namespace attendant::client

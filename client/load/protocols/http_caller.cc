@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/load/protocols/http_caller.h"
+
+#include <cstddef>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "client/http/http_options.h"
+#include "kernels/core/status_macros.h"
+
+namespace attendant::client {
+namespace {
+
+constexpr size_t kShownBytes = 500;  // of an error's body
+
+grpc::StatusCode CodeOfHttp(int status) {
+  if (status < 300) return grpc::StatusCode::OK;
+  switch (status) {
+    case 401:
+      return grpc::StatusCode::UNAUTHENTICATED;
+    case 403:
+      return grpc::StatusCode::PERMISSION_DENIED;
+    case 404:
+      return grpc::StatusCode::NOT_FOUND;
+    case 429:
+      return grpc::StatusCode::RESOURCE_EXHAUSTED;
+    case 503:
+      return grpc::StatusCode::UNAVAILABLE;
+    case 504:
+      return grpc::StatusCode::DEADLINE_EXCEEDED;
+    default:
+      return status < 500 ? grpc::StatusCode::INVALID_ARGUMENT : grpc::StatusCode::INTERNAL;
+  }
+}
+
+CallResult FailedResult(const absl::Status& status) {
+  return {.code = static_cast<grpc::StatusCode>(status.code()),
+          .message = std::string(status.message())};
+}
+
+CallResult ResultOf(const HttpRequest& request, const absl::StatusOr<HttpAnswer>& answer,
+                    const HttpCaller::Measure& measure) {
+  if (!answer.ok()) return FailedResult(answer.status());
+  if (!answer->body_status.ok()) return FailedResult(answer->body_status);
+  CallResult result{.code = CodeOfHttp(answer->code)};
+  if (result.code == grpc::StatusCode::OK) {
+    result.sequences = request.sequences;
+    measure(answer->body, result);
+  } else {
+    result.message = absl::StrCat("HTTP ", answer->code, ": ",
+                                  absl::string_view(answer->body).substr(0, kShownBytes));
+  }
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<HttpTarget> ParseHttpTarget(absl::string_view address) {
+  const std::string given(address);
+  absl::ConsumePrefix(&address, "http://");
+  absl::ConsumeSuffix(&address, "/");
+  if (!ParseHttpAddress(address).has_value()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("--server ", given, ": this protocol takes HOST:PORT of plain HTTP"));
+  }
+  HttpTarget target;
+  target.address = std::string(address);
+  return target;
+}
+
+absl::StatusOr<std::unique_ptr<HttpCaller>> HttpCaller::Make(HttpTarget target,
+                                                             std::vector<HttpRequest> requests,
+                                                             Measure measure) {
+  ATTENDANT_ASSIGN_OR_RETURN(std::unique_ptr<HttpClient> http,
+                             HttpClient::Make({.address = std::move(target.address),
+                                               .path = std::move(target.path),
+                                               .headers = {{"Content-Type", "application/json"}}}));
+  return std::unique_ptr<HttpCaller>(
+      new HttpCaller(target.timeout, std::move(requests), std::move(measure), std::move(http)));
+}
+
+HttpCaller::HttpCaller(absl::Duration timeout, std::vector<HttpRequest> requests, Measure measure,
+                       std::unique_ptr<HttpClient> http)
+    : timeout_(timeout),
+      requests_(std::move(requests)),
+      measure_(std::move(measure)),
+      http_(std::move(http)) {}
+
+void HttpCaller::Start(int64_t index, int64_t, Done done) {
+  const HttpRequest& request = requests_[static_cast<size_t>(index) % requests_.size()];
+  http_->Post(request.body, timeout_,
+              [this, &request, done = std::move(done)](const absl::StatusOr<HttpAnswer>& answer) {
+                done(ResultOf(request, answer, measure_));
+              });
+}
+
+}  // namespace attendant::client

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/load/caller.h"
+#include "client/load/payload.h"
+#include "client/types.h"
+
+namespace attendant::client {
+
+// The requests of a load, and the server that gets them.
+struct TargetSpec {
+  ConnectOptions connect;
+  int64_t connections = 1;
+  std::string model;  // empty: the only model of the server
+  PayloadSpec payload;
+  // attendant.v1: ask for hidden states instead of pooled embeddings.
+  bool hidden = false;
+  // Protocols of gRPC: the requests of a connection go on one stream, not each as a call.
+  bool streaming = false;
+  // KServe v2: NAME:8,16 gives the -1 dimensions of an input, batch dimension left out.
+  std::vector<std::string> shapes;
+};
+
+struct Target {
+  std::string model;
+  std::unique_ptr<Caller> caller;
+};
+
+// Each asks the server about the model and makes the requests. Errors are those of the server, or
+// FAILED_PRECONDITION if the spec does not fit the model.
+absl::StatusOr<Target> MakeAttendantTarget(const TargetSpec& spec);
+absl::StatusOr<Target> MakeKserveTarget(const TargetSpec& spec);
+// One text for each request: token ids become words, and of several recorded sequences the first
+// is sent.
+absl::StatusOr<Target> MakeTeiTarget(const TargetSpec& spec);
+// POST /v1/embeddings over HTTP/1.1 without TLS; spec.connect.target is the HTTP port. The server
+// tells no limit of lengths.
+absl::StatusOr<Target> MakeOpenAiTarget(const TargetSpec& spec);
+
+}  // namespace attendant::client

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/load/protocols/unary_caller.h"
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/status.h>
+
+#include <utility>
+
+namespace attendant::client {
+
+struct UnaryCaller::Call final : CompletionThread::Tag {
+  Call(UnaryCaller& call_caller, const GrpcRequest& call_request, Done call_done)
+      : caller(call_caller), request(call_request), done(std::move(call_done)) {}
+
+  void Complete(bool) override { caller.Finish(this); }
+
+  UnaryCaller& caller;
+  const GrpcRequest& request;
+  const Done done;
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::GenericClientAsyncResponseReader> rpc;
+  grpc::ByteBuffer answer;
+  grpc::Status status;
+};
+
+UnaryCaller::UnaryCaller(GrpcLoad load, absl::Duration timeout)
+    : load_(std::move(load)),
+      timeout_(timeout),
+      threads_(MakeCompletionThreads(load_.channels.size())) {
+  for (const GrpcRequest& request : load_.requests) messages_.emplace_back(&request.message, 1);
+  for (const std::shared_ptr<grpc::Channel>& channel : load_.channels) stubs_.emplace_back(channel);
+  for (const std::unique_ptr<CompletionThread>& thread : threads_) thread->Start(nullptr);
+}
+
+void UnaryCaller::Start(int64_t index, int64_t connection, Done done) {
+  const size_t at = static_cast<size_t>(index) % messages_.size();
+  const size_t stub = static_cast<size_t>(connection) % stubs_.size();
+  auto* call = new Call(*this, load_.requests[at], std::move(done));
+  SetTimeout(timeout_, call->context);
+  for (const auto& [key, value] : load_.metadata) call->context.AddMetadata(key, value);
+  calls_.Add(&call->context);
+  call->rpc = stubs_[stub].PrepareUnaryCall(&call->context, load_.unary.path, messages_[at],
+                                            threads_[stub % threads_.size()]->queue());
+  call->rpc->StartCall();
+  call->rpc->Finish(&call->answer, &call->status, call);
+}
+
+void UnaryCaller::Finish(Call* call) {
+  GrpcAnswer answer{
+      .id = {},
+      .result = {.code = call->status.error_code(), .message = call->status.error_message()}};
+  if (call->status.ok() && !load_.unary.read(call->answer, answer)) {
+    answer.result = {.code = grpc::StatusCode::INTERNAL,
+                     .message = "the bytes of the answer are no answer"};
+  }
+  AddRequest(call->request, answer.result);
+  call->done(answer.result);
+  calls_.Remove(&call->context);
+  delete call;
+}
+
+}  // namespace attendant::client

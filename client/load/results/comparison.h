@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/load/results/statistics.h"
+
+namespace attendant::client {
+
+enum class Change {
+  kUnknown,  // too few batches for a confidence interval
+  kUnclear,  // the confidence interval of the difference holds 0
+  kBetter,
+  kWorse,
+};
+
+// A figure of two loads, A and B. Latencies are response times in seconds.
+struct ComparedFigure {
+  std::string name;  // "requests_per_s", "mean", "p50", "p90", "p99", "p99.9", "max"
+  double a = 0, b = 0;
+  // Of the batches of B minus those of A, as a share of A's mean.
+  std::optional<Estimate> difference;
+  Change change = Change::kUnknown;
+};
+
+// Compares two reports of report_json.h. FAILED_PRECONDITION when one is none, or holds several
+// loads.
+absl::StatusOr<std::vector<ComparedFigure>> CompareReports(const nlohmann::ordered_json& a,
+                                                           const nlohmann::ordered_json& b);
+
+}  // namespace attendant::client

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/time/time.h"
+#include "client/load/driver.h"
+#include "client/load/recorder.h"
+
+namespace attendant::client {
+
+// A load in words.
+struct LoadDescription {
+  std::string protocol;
+  std::string server;
+  std::string model;
+  std::string payload;
+  LoadPlan plan;
+};
+
+// What the load generator itself took, from the first request to the last answer.
+struct ClientCost {
+  double cpu_s = 0;
+  double wall_s = 0;
+  int processors = 1;  // that it may use
+};
+
+struct LoadResult {
+  LoadDescription description;
+  absl::Time start;  // of the measured window
+  LoadSummary summary;
+  LoadDetail detail;
+  ClientCost cost;
+};
+
+// Why the figures say more about the load generator than about the server; empty when they do not:
+//   open loop   the 99th percentile of the send lag is above 1 ms, and above a tenth of that of the
+//               response time of the answered requests
+//   both loops  the generator has taken 90 % of its processors' time, in a second or more
+std::string ClientBottleneck(const LoadResult& result);
+
+}  // namespace attendant::client

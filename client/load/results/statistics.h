@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+namespace attendant::client {
+
+// A value and its 95 % confidence interval, value - half_width to value + half_width, by Student's
+// distribution.
+struct Estimate {
+  double value = 0;
+  double half_width = 0;
+};
+
+// With fewer values there is no confidence interval worth the name.
+inline constexpr size_t kMinValues = 5;
+
+// The mean of `values`. nullopt with fewer than kMinValues.
+std::optional<Estimate> EstimateMean(std::span<const double> values);
+
+// The mean of `b` minus that of `a`, whose deviations may differ (Welch). nullopt when either has
+// fewer than kMinValues.
+std::optional<Estimate> EstimateDifference(std::span<const double> a, std::span<const double> b);
+
+// The value that Student's t exceeds in 2.5 % of cases. REQUIRES: degrees_of_freedom >= 1.
+double Student975(double degrees_of_freedom);
+
+}  // namespace attendant::client

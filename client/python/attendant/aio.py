@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+import grpc.aio
+
+from attendant import operations
+from attendant.base import DEFAULT_TARGET, Base, describe, failure, only_model
+from attendant.channel import ChannelOptions, Tls, connect_async
+from attendant.job import Job, Request, Rpc, serialize
+from attendant.options import OptionFields, Options
+from attendant.retry import Attempts
+from attendant.stream_aio import run_stream
+from attendant.window import Outcome
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def awaited(operation: Callable[P, Job[T]]) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
+    """The method of an async client that runs an operation."""
+    async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.run(operation(*args, **kwargs))
+
+    describe(method, operation)
+    return method
+
+
+class AsyncClient(Base):
+    """Like Client, with methods to await. For one event loop, in which it is made."""
+
+    def __init__(self, target: str = DEFAULT_TARGET, *, tls: Tls | None = None, max_concurrency: int = 4,
+                 channel_options: ChannelOptions = (), **options: Unpack[OptionFields]) -> None:
+        self._options = Options(**options)
+        self._only_model = {}
+        self._channel = connect_async(target, tls, channel_options)
+        self._max_concurrency = max_concurrency
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Cancels calls in work and disconnects, for the copies of with_options() too."""
+        await self._channel.close()
+
+    embed = awaited(operations.embed)
+    embed_chunks = awaited(operations.embed_chunks)
+    encode = awaited(operations.encode)
+    rerank = awaited(operations.rerank)
+    classify = awaited(operations.classify)
+    sparse = awaited(operations.sparse)
+    multi_vectors = awaited(operations.multi_vectors)
+    fill_mask = awaited(operations.fill_mask)
+    classify_tokens = awaited(operations.classify_tokens)
+    word_weights = awaited(operations.word_weights)
+    attend = awaited(operations.attend)
+    attention_kinds = awaited(operations.attention_kinds)
+    attention_maps = awaited(operations.attention_maps)
+    models = awaited(operations.models)
+    health = awaited(operations.health)
+
+    async def run(self, job: Job[T]) -> T:
+        """The result of a job of attendant.operations."""
+        requests = iter(job.requests)
+        head = list(itertools.islice(requests, 2))
+        if len(head) < 2:
+            return job.join([await self._call(request) for request in head])
+        return job.join(await self._call_all(head, requests))
+
+    async def stream(self, jobs: Iterable[Job[T]] | AsyncIterable[Job[T]], *,
+                     max_in_flight: int = 64) -> AsyncIterator[T]:
+        """Like Client.stream(); `jobs` may be async too."""
+        outcomes = self.stream_outcomes(jobs, max_in_flight=max_in_flight, ordered=True)
+        try:
+            async for outcome in outcomes:
+                yield outcome.value
+        finally:
+            await outcomes.aclose()
+
+    def stream_outcomes(self, jobs: Iterable[Job[T]] | AsyncIterable[Job[T]], *, max_in_flight: int = 64,
+                        ordered: bool = False) -> AsyncGenerator[Outcome[T], None]:
+        """Like Client.stream_outcomes(); `jobs` may be async too."""
+        request_id, metadata = self._options.headers()
+
+        def start(rpc: Rpc, payloads: AsyncIterator[bytes]) -> Any:
+            method: Any = self._channel.stream_stream(rpc.stream, None, rpc.stream_answer.FromString)
+            return method(payloads, metadata=metadata)
+
+        return run_stream(jobs, self._prepare, start, lambda: Attempts(self._options.retry, None), request_id,
+                          max_in_flight, ordered)
+
+    async def _prepare(self, request: Request[Any]) -> None:
+        if self._lacks_model(request):
+            request.message.model = self._only_model[""] = only_model(await self.models())
+
+    async def _call(self, request: Request[T]) -> T:
+        await self._prepare(request)
+        method: Any = self._channel.unary_unary(request.rpc.path, serialize, request.rpc.answer.FromString)
+        request_id, metadata = self._options.headers()
+        attempts = self._attempts()
+        while True:
+            try:
+                return request.parse(await method(request.message, timeout=attempts.remaining(), metadata=metadata))
+            except grpc.RpcError as rpc_error:
+                error = failure(rpc_error, request_id, request.part)
+            delay = attempts.delay_after(error)
+            if delay is None:
+                raise error
+            await asyncio.sleep(delay)
+
+    async def _call_all(self, head: list[Request[Any]], rest: Iterator[Request[Any]]) -> list[Any]:
+        """The results in order. After an error no more requests are sent."""
+        calls: deque[asyncio.Task[Any]] = deque()
+        results: list[Any] = []
+        try:
+            for requests in (head, rest):
+                for request in requests:
+                    if len(calls) == self._max_concurrency:
+                        results.append(await calls.popleft())
+                    calls.append(asyncio.create_task(self._call(request)))
+            while calls:
+                results.append(await calls.popleft())
+        finally:
+            for call in calls:
+                call.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+        return results

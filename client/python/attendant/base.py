@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the blocking and the async client share."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from attendant.errors import AttendantError, InvalidArgumentError, NotFoundError, from_rpc
+from attendant.job import Request
+from attendant.operations.status import Model
+from attendant.options import OptionFields, Options
+from attendant.retry import Attempts
+
+if TYPE_CHECKING:
+    import grpc
+    from typing_extensions import Self, Unpack
+
+DEFAULT_TARGET = "127.0.0.1:8001"
+
+
+class Base:
+    _options: Options
+    _only_model: dict[str, str]  # {"": name} once it is known; shared by the copies of with_options()
+
+    def with_options(self, **options: Unpack[OptionFields]) -> Self:
+        """A client on the same connection with other options: client.with_options(timeout=0.5).embed(texts)."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__, _options=dataclasses.replace(self._options, **options))
+        return copy
+
+    def _attempts(self) -> Attempts:
+        return Attempts(self._options.retry, self._options.timeout)
+
+    def _lacks_model(self, request: Request[Any]) -> bool:
+        """Puts the options into the request. True: it still needs the only model of the server."""
+        if request.rpc.has_priority:
+            request.message.priority = self._options.priority
+        if not request.rpc.needs_model or request.message.model:
+            return False
+        request.message.model = self._options.model or self._only_model.get("", "")
+        return not request.message.model
+
+
+def failure(error: grpc.RpcError, request_id: str, part: str) -> AttendantError:
+    failed = from_rpc(error, request_id)
+    return failed.of(part) if part else failed
+
+
+def only_model(models: list[Model]) -> str:
+    """The name of the only model."""
+    names = sorted({model.name for model in models})
+    if not names:
+        raise NotFoundError("the server has no models")
+    if len(names) > 1:
+        raise InvalidArgumentError(f"the server has {len(names)} models, name one of them: {', '.join(names)}")
+    return names[0]
+
+
+def describe(method: Callable[..., Any], operation: Callable[..., Any]) -> None:
+    """Gives a method the name, the documentation and the signature of its operation."""
+    signature = inspect.signature(operation)
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    returns = str(signature.return_annotation).removeprefix("Job[").removesuffix("]")
+    method.__name__ = operation.__name__
+    method.__doc__ = operation.__doc__
+    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[own, *signature.parameters.values()], return_annotation=returns)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import grpc.aio
+
+Path = str | pathlib.Path
+ChannelOptions = Sequence[tuple[str, Any]]
+
+_OPTIONS = (
+    ("grpc.max_send_message_length", -1),     # the server has limits
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.enable_retries", 0),               # retry.py does that
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 5000),
+    ("grpc.use_local_subchannel_pool", 1),    # a connection for each client
+)
+_LOOPBACK = ("127.", "localhost:", "[::1]", "unix:")
+
+
+@dataclass(frozen=True)
+class Tls:
+    """PEM files. Without `ca_file` the server's certificate is checked with gRPC's own list of authorities; `cert_file` and
+    `key_file` are this client's."""
+
+    ca_file: Path | None = None
+    cert_file: Path | None = None
+    key_file: Path | None = None
+
+    def credentials(self) -> grpc.ChannelCredentials:
+        if (self.cert_file is None) != (self.key_file is None):
+            raise ValueError("cert_file and key_file come together")
+        files = (self.ca_file, self.key_file, self.cert_file)
+        return grpc.ssl_channel_credentials(*(None if file is None else pathlib.Path(file).read_bytes() for file in files))
+
+
+def _arguments(target: str, more: ChannelOptions) -> list[tuple[str, Any]]:
+    """A proxy from the environment cannot reach this machine's own loopback."""
+    proxy = [("grpc.enable_http_proxy", 0)] if target.startswith(_LOOPBACK) else []
+    return [*_OPTIONS, *proxy, *more]
+
+
+def connect(target: str, tls: Tls | None, more: ChannelOptions) -> grpc.Channel:
+    arguments = _arguments(target, more)
+    return (grpc.insecure_channel(target, arguments) if tls is None
+            else grpc.secure_channel(target, tls.credentials(), arguments))
+
+
+def connect_async(target: str, tls: Tls | None, more: ChannelOptions) -> grpc.aio.Channel:
+    arguments = _arguments(target, more)
+    return (grpc.aio.insecure_channel(target, arguments) if tls is None
+            else grpc.aio.secure_channel(target, tls.credentials(), arguments))

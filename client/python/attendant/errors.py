@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exceptions of calls that failed. Each is also the built-in exception that comes closest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+
+_PUSHBACK = "grpc-retry-pushback-ms"
+_TOO_LARGE = "larger than max"  # gRPC's words about a message above --max_request_bytes
+
+
+class AttendantError(Exception):
+    """A call failed. str() is the server's message: it names the field, the value and the limit."""
+
+    def __init__(self, message: str, code: grpc.StatusCode = grpc.StatusCode.UNKNOWN, request_id: str | None = None,
+                 retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.request_id = request_id    # as in the server's access log
+        self.retry_after = retry_after  # seconds; negative: do not try again; None: the server does not say
+
+    def of(self, part: str) -> AttendantError:
+        """The same error of a part of a call."""
+        return type(self)(f"{self} (of {part})", self.code, self.request_id, self.retry_after)
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request may succeed later."""
+        if self.retry_after is not None and self.retry_after < 0:
+            return False
+        return self.code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED) and (
+            _TOO_LARGE not in str(self))
+
+
+class InvalidArgumentError(AttendantError, ValueError):
+    """The request cannot be answered as it is."""
+
+
+class UnauthenticatedError(AttendantError, PermissionError):
+    """The server asks for an API key, and the call has none that it knows."""
+
+
+class PermissionDeniedError(AttendantError, PermissionError):
+    """The API key may not call this method."""
+
+
+class NotFoundError(AttendantError, LookupError):
+    """There is no such model."""
+
+
+class ResourceExhaustedError(AttendantError):
+    """The queue or a budget is full, or the message is too large."""
+
+
+class DeadlineExceededError(AttendantError, TimeoutError):
+    """The timeout passed, or is too near for an answer in time."""
+
+
+class UnavailableError(AttendantError, ConnectionError):
+    """The server cannot be reached or is draining, or the model is loading."""
+
+
+class UnimplementedError(AttendantError, NotImplementedError):
+    """The server does not have this method or option."""
+
+
+class CancelledError(AttendantError):
+    """The call was cancelled, for example by closing the client."""
+
+
+class InternalError(AttendantError):
+    """The server failed, or its answer contradicts itself."""
+
+
+_CLASSES: dict[grpc.StatusCode, type[AttendantError]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: InvalidArgumentError,
+    grpc.StatusCode.OUT_OF_RANGE: InvalidArgumentError,
+    grpc.StatusCode.UNAUTHENTICATED: UnauthenticatedError,
+    grpc.StatusCode.PERMISSION_DENIED: PermissionDeniedError,
+    grpc.StatusCode.NOT_FOUND: NotFoundError,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: ResourceExhaustedError,
+    grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceededError,
+    grpc.StatusCode.UNAVAILABLE: UnavailableError,
+    grpc.StatusCode.UNIMPLEMENTED: UnimplementedError,
+    grpc.StatusCode.CANCELLED: CancelledError,
+    grpc.StatusCode.INTERNAL: InternalError,
+}
+_CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+
+def from_status(code: grpc.StatusCode | int, message: str, request_id: str | None = None,
+                retry_after: float | None = None) -> AttendantError:
+    """The exception of a status, whose code may be a number that this gRPC does not know."""
+    if isinstance(code, int):
+        code = _CODES.get(code, grpc.StatusCode.UNKNOWN)
+    return _CLASSES.get(code, AttendantError)(message, code, request_id, retry_after)
+
+
+def from_rpc(error: grpc.RpcError, request_id: str | None) -> AttendantError:
+    """The exception of a call that gRPC ended with an error, blocking or not."""
+    pairs: Any = error.trailing_metadata() or ()
+    trailing: dict[str, str | bytes] = dict(pairs)
+    return from_status(error.code(), error.details() or error.code().name, request_id, _pushback(trailing.get(_PUSHBACK)))
+
+
+def _pushback(text: str | bytes | None) -> float | None:
+    """Seconds; what is not a number means 'do not try again', as in gRPC's own policy."""
+    if text is None:
+        return None
+    try:
+        return int(text) / 1000
+    except ValueError:
+        return -1.0

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model reads: texts, pairs of texts and token ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from attendant.tensors import Array
+from attendant.v1 import encoder_pb2 as pb
+
+MAX_REQUEST_BYTES = 1 << 20  # of texts or ids in a request; a longer input goes alone
+
+
+@dataclass(frozen=True, eq=False)
+class TokenIds:
+    """One sequence of token ids, special tokens included. [len] each; without a mask all tokens are attended to."""
+
+    token_ids: ArrayLike
+    attention_mask: ArrayLike | None = None
+    segment_ids: ArrayLike | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PaddedBatch:
+    """Sequences of token ids padded to one length, as tokenizers of transformers make them with return_tensors="np":
+    [batch, seq] each. Padding costs nothing: the server removes it."""
+
+    input_ids: ArrayLike
+    attention_mask: ArrayLike | None = None
+    token_type_ids: ArrayLike | None = None
+
+
+# A text; a tuple of two texts, which the model's tokenizer joins; token ids.
+Input = str | tuple[str, str] | TokenIds | Sequence[int] | Array
+# One input, or any number of them.
+Inputs = str | TokenIds | PaddedBatch | Iterable[Input]
+
+
+def is_single(inputs: Inputs) -> bool:
+    return isinstance(inputs, (str, TokenIds))
+
+
+def to_sequence(given: Input) -> pb.Sequence:
+    if isinstance(given, str):
+        return pb.Sequence(text=given)
+    if isinstance(given, tuple):
+        match given:
+            case (str(first), str(second)):
+                return pb.Sequence(pair=pb.TextPair(first=first, second=second))
+        raise TypeError(f"a tuple is a pair of two texts, not {given!r}")
+    ids = given if isinstance(given, TokenIds) else TokenIds(given)
+    return pb.Sequence(ids=pb.TokenIds(
+        token_ids=_numbers("token_ids", ids.token_ids, 1), segment_ids=_numbers("segment_ids", ids.segment_ids, 1),
+        attention_mask=_truths("attention_mask", ids.attention_mask, 1)))
+
+
+def to_padded(batch: PaddedBatch) -> pb.PaddedBatch:
+    rows, columns = _shaped("input_ids", batch.input_ids, 2).shape
+    return pb.PaddedBatch(
+        batch=rows, seq=columns, token_ids=_numbers("input_ids", batch.input_ids, 2),
+        segment_ids=_numbers("token_type_ids", batch.token_type_ids, 2),
+        attention_mask=_truths("attention_mask", batch.attention_mask, 2))
+
+
+def split(inputs: Iterable[Input], max_sequences: int) -> Iterator[tuple[int, list[pb.Sequence]]]:
+    """(number of the first input, sequences) for each request."""
+    if max_sequences < 1:
+        raise ValueError(f"batch_size is {max_sequences}: it must be at least 1")
+    first, size, sequences = 0, 0, list[pb.Sequence]()
+    for sequence in map(to_sequence, inputs):
+        bytes_more = sequence.ByteSize()
+        if sequences and (len(sequences) == max_sequences or size + bytes_more > MAX_REQUEST_BYTES):
+            yield first, sequences
+            first, size, sequences = first + len(sequences), 0, []
+        sequences.append(sequence)
+        size += bytes_more
+    if sequences:
+        yield first, sequences
+
+
+def _shaped(what: str, values: ArrayLike, rank: int) -> Array:
+    array = np.asarray(values)
+    if array.ndim != rank:
+        raise ValueError(f"{what} has shape {list(array.shape)}: it must have {rank} dimensions")
+    return array
+
+
+def _numbers(what: str, values: ArrayLike | None, rank: int) -> list[int]:
+    if values is None:
+        return []
+    array = _shaped(what, values, rank)
+    if array.size and array.dtype.kind not in "iu":
+        raise TypeError(f"{what} must be integers, not {array.dtype}")
+    numbers: list[int] = array.ravel().tolist()
+    return numbers
+
+
+def _truths(what: str, values: ArrayLike | None, rank: int) -> list[bool]:
+    truths: list[Any] = [] if values is None else _shaped(what, values, rank).astype(bool).ravel().tolist()
+    return truths

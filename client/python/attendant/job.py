@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an operation asks of the server, apart from how it is sent: blocking, awaited or on a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
+
+from attendant.v1 import attention_pb2, encoder_pb2
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Rpc:
+    """A method of the server. `stream` is the method for many of its requests, whose answers are `stream_answer`."""
+
+    path: str
+    answer: Any
+    stream: str = ""
+    stream_answer: Any = None
+    needs_model: bool = False
+    has_priority: bool = False
+
+
+ENCODE = Rpc("/attendant.v1.Encoder/Encode", encoder_pb2.EncodeResponse, "/attendant.v1.Encoder/EncodeStream",
+             encoder_pb2.EncodeStreamResponse, needs_model=True, has_priority=True)
+LIST_MODELS = Rpc("/attendant.v1.Encoder/ListModels", encoder_pb2.ListModelsResponse)
+ATTEND = Rpc("/attendant.v1.Attention/Attend", attention_pb2.AttendResponse, "/attendant.v1.Attention/AttendStream",
+             attention_pb2.AttendStreamResponse, has_priority=True)
+LIST_ATTENTION = Rpc("/attendant.v1.Attention/ListAttention", attention_pb2.ListAttentionResponse)
+
+
+def serialize(message: Any) -> bytes:
+    return cast(bytes, message.SerializeToString())
+
+
+@dataclass(frozen=True)
+class Request(Generic[T]):
+    rpc: Rpc
+    message: Any
+    parse: Callable[[Any], T]
+    part: str = ""  # of the job, for its errors: "inputs 32 to 63"
+
+
+@dataclass(frozen=True)
+class Job(Generic[T]):
+    """The requests of an operation, made as they are sent, and how their results become one. For one run."""
+
+    requests: Iterable[Request[Any]]
+    join: Callable[[list[Any]], T]
+
+    @staticmethod
+    def of(request: Request[T]) -> Job[T]:
+        return Job([request], lambda results: cast(T, results[0]))

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encode requests for any number of inputs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from attendant.choices import number_of
+from attendant.errors import InternalError
+from attendant.inputs import Inputs, PaddedBatch, is_single, split, to_padded
+from attendant.job import ENCODE, Request
+from attendant.tensors import Array
+from attendant.v1 import encoder_pb2 as pb
+
+T = TypeVar("T")
+
+
+def message(model: str | None, outputs: pb.OutputSelection, truncation: str | None, **fields: Any) -> pb.EncodeRequest:
+    """With further fields of the request; None leaves one unset.
+
+    truncation: None cuts texts at the model's limit, "right" and "left" ids too, "none" refuses what is too long."""
+    number = number_of(pb.Truncation.DESCRIPTOR, "truncation", truncation)
+    return pb.EncodeRequest(model=model or "", outputs=outputs, truncation=number, **fields)
+
+
+def requests_of(inputs: Inputs, prototype: pb.EncodeRequest, batch_size: int,
+                parse: Callable[[pb.EncodeResponse], T]) -> Iterator[Request[T]]:
+    """As many requests as the inputs take, each otherwise like `prototype`."""
+    if isinstance(inputs, PaddedBatch):
+        padded = pb.EncodeRequest(padded=to_padded(inputs))
+        padded.MergeFrom(prototype)
+        yield Request(ENCODE, padded, parse)
+        return
+    several: Any = [inputs] if is_single(inputs) else inputs
+    for first, sequences in split(several, batch_size):
+        request = pb.EncodeRequest(sequences=pb.Sequences(sequences=sequences))
+        request.MergeFrom(prototype)
+        yield Request(ENCODE, request, parse, f"inputs {first} to {first + len(sequences) - 1}" if first else "")
+
+
+def join_rows(parts: list[Array]) -> Array:
+    """[inputs, ..] from those of each request."""
+    if not parts:
+        return np.zeros((0, 0), np.float32)
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def join_row(parts: list[Array]) -> Array:
+    """The row of the only input."""
+    row: Array = parts[0][0]
+    return row
+
+
+def split_rows(what: str, rows: Array, sizes: Sequence[int]) -> list[Array]:
+    """`sizes`: how many of the rows each sequence of an answer has. InternalError: these are not as many as there are."""
+    if sum(sizes) != len(rows):
+        raise InternalError(f"the answer has {len(rows)} {what}, its sequences have {sum(sizes)}")
+    return [rows[end - size:end] for size, end in zip(sizes, itertools.accumulate(sizes))]

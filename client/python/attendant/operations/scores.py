@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rerankers and classifiers."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from attendant.choices import number_of
+from attendant.errors import InternalError
+from attendant.inputs import Inputs
+from attendant.job import Job, Request
+from attendant.operations.requests import join_rows, message, requests_of
+from attendant.operations.status import Model, models
+from attendant.tensors import Array, to_array
+from attendant.v1 import encoder_pb2 as pb
+
+P = TypeVar("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A passage; `index` is its place among those given."""
+
+    index: int
+    score: float
+    text: str
+
+
+class Label(NamedTuple):
+    label: str
+    score: float
+
+    @staticmethod
+    def ranked(labels: tuple[str, ...], scores: Array) -> list[Label]:
+        """The labels with their scores, the best first."""
+        return [Label(labels[i], float(scores[i])) for i in np.argsort(-scores, kind="stable")]
+
+
+@dataclass(frozen=True, eq=False)
+class Classification:
+    """labels: [labels]; scores: [inputs, labels]. Item i has the labels of input i, the best first."""
+
+    labels: tuple[str, ...]
+    scores: Array
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __getitem__(self, index: int) -> list[Label]:
+        return Label.ranked(self.labels, self.scores[index])
+
+    def __iter__(self) -> Iterator[list[Label]]:
+        return (self[i] for i in range(len(self)))
+
+
+def _requests(inputs: Inputs, model: str | None, activation: str | None, truncation: str | None,
+              batch_size: int) -> Iterator[Request[tuple[str, Array]]]:
+    """Their results are the model's name and [inputs, labels]."""
+    number = number_of(pb.ScoreActivation.DESCRIPTOR, "activation", activation)
+    outputs = pb.OutputSelection(scores=pb.ScoreOutput(activation=number))
+    return requests_of(inputs, message(model, outputs, truncation), batch_size,
+                       lambda answer: (answer.model, to_array(answer.scores)))
+
+
+def rerank(query: str, passages: Iterable[str], *, model: str | None = None, top_k: int | None = None,
+           activation: str | None = None, truncation: str | None = None, batch_size: int = 32) -> Job[list[Ranked]]:
+    """Scores how well each passage answers the query; the best first. Takes a reranker, or a model that has vectors of
+    tokens (ColBERT, BGE-M3), whose scores are sums (MaxSim) without an activation.
+
+    top_k: how many to return; None: all.
+    activation: "none", "sigmoid", "softmax"; None: as the model says."""
+    texts = list(passages)
+    pairs = [(query, text) for text in texts]
+
+    def rank(parts: list[tuple[str, Array]]) -> list[Ranked]:
+        scores = join_rows([rows[:, 0] for _, rows in parts]).ravel()
+        return [Ranked(int(i), float(scores[i]), texts[i]) for i in np.argsort(-scores, kind="stable")[:top_k]]
+
+    return Job(_requests(pairs, model, activation, truncation, batch_size), rank)
+
+
+def classify(inputs: Inputs, *, model: str | None = None, labels: Sequence[str] | None = None,
+             activation: str | None = None, truncation: str | None = None, batch_size: int = 32) -> Job[Classification]:
+    """The scores of a classifier's labels for texts or pairs.
+
+    labels: their names. None asks the server at the same time, which takes an API key of the group `read`.
+    activation: "none", "sigmoid", "softmax"; None: as the model says."""
+    requests = _requests(inputs, model, activation, truncation, batch_size)
+    return with_labels(labels, lambda known: known.labels, requests, _classification)
+
+
+def with_labels(labels: Sequence[str] | None, labels_of: Callable[[Model], tuple[str, ...]],
+                requests: Iterator[Request[tuple[str, P]]], make: Callable[[tuple[str, ...], list[P]], T]) -> Job[T]:
+    """The job of requests whose results are (model's name, scores). `make` gets the names of the labels, those given or
+    the model's, and the scores of each request."""
+    if labels is not None:
+        names = tuple(labels)
+        return Job(requests, lambda parts: make(names, [scores for _, scores in parts]))
+
+    def join(results: list[Any]) -> T:
+        known: list[Model] = results[0]
+        name = results[1][0] if len(results) > 1 else ""
+        found = [labels_of(model) for model in known if model.name == name and labels_of(model)]
+        return make(found[-1] if found else (), [scores for _, scores in results[1:]])
+
+    return Job(itertools.chain(models().requests, requests), join)
+
+
+def check_labels(labels: tuple[str, ...], scores: Array) -> None:
+    """scores: [.., labels]. InternalError: there are more or fewer labels than scores."""
+    if scores.shape[-1] != len(labels):
+        raise InternalError(f"the answer has {scores.shape[-1]} scores for the labels {labels}")
+
+
+def _classification(labels: tuple[str, ...], parts: list[Array]) -> Classification:
+    scores = join_rows(parts)
+    if parts:
+        check_labels(labels, scores)
+    return Classification(labels, scores)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a call that failed is tried again.
+
+gRPC's own policy does not do: it gives up a call that has received initial metadata, and the server sends request ids
+that way, with refused calls too."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from attendant.errors import AttendantError
+
+
+@dataclass(frozen=True)
+class Retry:
+    """A call is tried again while the server cannot be reached, a model loads, or a queue is full. It waits for as long as
+    the server says; otherwise for a random time, at most `first_delay`, then twice that, and so on up to `max_delay`.
+    Seconds."""
+
+    max_attempts: int = 5
+    first_delay: float = 0.1
+    max_delay: float = 5.0
+
+    def __post_init__(self) -> None:
+        if self.max_attempts < 1 or self.first_delay < 0 or self.max_delay < self.first_delay:
+            raise ValueError(f"{self}: needs max_attempts >= 1 and 0 <= first_delay <= max_delay")
+
+
+class Attempts:
+    """The attempts of one call, all within one timeout in seconds; None: without end."""
+
+    def __init__(self, retry: Retry, timeout: float | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._retry = retry
+        self._clock = clock
+        self._end = None if timeout is None else clock() + timeout
+        self._failures = 0
+
+    def remaining(self) -> float | None:
+        """The timeout of the next attempt."""
+        return None if self._end is None else max(0.0, self._end - self._clock())
+
+    def delay_after(self, error: AttendantError) -> float | None:
+        """How long to wait before the next attempt; None when there is none."""
+        self._failures += 1
+        if not error.retryable or self._failures >= self._retry.max_attempts:
+            return None
+        delay = error.retry_after if error.retry_after is not None else self._backoff()
+        remaining = self.remaining()
+        return delay if remaining is None or delay < remaining else None
+
+    def _backoff(self) -> float:
+        most = min(self._retry.max_delay, self._retry.first_delay * 2 ** (self._failures - 1))
+        return random.uniform(most / 2, most)

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many jobs on one stream, blocking."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+import grpc
+
+from attendant.errors import AttendantError, UnavailableError, from_rpc
+from attendant.job import Job, Request, Rpc
+from attendant.retry import Attempts
+from attendant.window import Order, Outcome, Resend, Window, only_request
+
+T = TypeVar("T")
+Open = Callable[[Rpc, Iterator[bytes]], Any]  # starts a call that sends these messages
+
+
+class _Feed(Generic[T]):
+    """A thread that reads jobs and sends them, at most `room` of them without an outcome that was taken."""
+
+    def __init__(self, jobs: Iterator[Job[T]], prepare: Callable[[Request[Any]], None], rpc: Rpc, window: Window[T],
+                 room: int) -> None:
+        self._jobs, self._prepare, self._rpc, self._window = jobs, prepare, rpc, window
+        self._room = threading.Semaphore(room)
+        self._lock = threading.Lock()
+        self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._read_all = self._stopped = False
+        self._call: Any = None
+        self.fault: BaseException | None = None
+        threading.Thread(target=self._run, name="attendant-stream", daemon=True).start()
+
+    def connect(self, start: Open) -> Any:
+        """A call that sends what is not answered, then the rest."""
+        outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        with self._lock:
+            self._outbox.put(None)
+            self._outbox = outbox
+            for payload in self._window.payloads():
+                outbox.put(payload)
+            self._call = start(self._rpc, iter(outbox.get, None))
+            self._end_if_done()
+            if self.fault is not None:
+                self._call.cancel()
+            return self._call
+
+    def take(self, answer: Any) -> Outcome[T] | Resend:
+        with self._lock:
+            taken = self._window.take(answer)
+            self._end_if_done()
+            return taken
+
+    def resend(self, payload: bytes) -> None:
+        with self._lock:
+            self._outbox.put(payload)
+
+    def done(self) -> bool:
+        with self._lock:
+            return self._read_all and not self._window
+
+    def make_room(self) -> None:
+        self._room.release()
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            self._outbox.put(None)
+            if self._call is not None:
+                self._call.cancel()
+        self._room.release()
+
+    def _run(self) -> None:
+        try:
+            for job in self._jobs:
+                request = only_request(job, self._rpc)
+                self._prepare(request)
+                self._room.acquire()
+                with self._lock:
+                    if self._stopped:
+                        return
+                    self._outbox.put(self._window.add(job, request))
+            with self._lock:
+                self._read_all = True
+                self._end_if_done()
+        except BaseException as error:  # of the iterator: raised where the outcomes are read
+            with self._lock:
+                self.fault = error
+                if self._call is not None:
+                    self._call.cancel()
+
+    def _end_if_done(self) -> None:
+        if self._read_all and not self._window:
+            self._outbox.put(None)
+
+
+def run_stream(jobs: Iterable[Job[T]], prepare: Callable[[Request[Any]], None], start: Open,
+               attempts: Callable[[], Attempts], request_id: str, room: int, ordered: bool) -> Iterator[Outcome[T]]:
+    """The outcomes of the jobs. A stream that breaks is opened again, and what was not answered is sent again."""
+    if room < 1:
+        raise ValueError(f"max_in_flight is {room}: it must be at least 1")
+    iterator = iter(jobs)
+    first = next(iterator, None)
+    if first is None:
+        return
+    request = only_request(first, None)
+    first = Job([request], first.join)
+    order = Order[T](ordered)
+    feed = _Feed(itertools.chain([first], iterator), prepare, request.rpc, Window[T](attempts, request_id), room)
+    try:
+        yield from _outcomes(feed, start, attempts, order, request_id)
+    finally:
+        feed.stop()
+
+
+def _outcomes(feed: _Feed[T], start: Open, attempts: Callable[[], Attempts], order: Order[T],
+              request_id: str) -> Iterator[Outcome[T]]:
+    breaks = attempts()
+    while True:
+        call = feed.connect(start)
+        try:
+            for answer in call:
+                breaks = attempts()
+                taken = feed.take(answer)
+                if isinstance(taken, Resend):
+                    time.sleep(taken.delay)  # answers wait too: a full queue is a reason to be slower
+                    feed.resend(taken.payload)
+                    continue
+                for outcome in order.put(taken):
+                    feed.make_room()
+                    yield outcome
+            if feed.done():
+                return
+            error: AttendantError = UnavailableError("the server ended the stream", grpc.StatusCode.UNAVAILABLE, request_id)
+        except grpc.RpcError as rpc_error:
+            error = from_rpc(rpc_error, request_id)
+        if feed.fault is not None:
+            raise feed.fault
+        delay = breaks.delay_after(error)
+        if delay is None:
+            raise error
+        time.sleep(delay)

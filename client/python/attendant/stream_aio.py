@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many jobs on one stream, for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+from typing import Any, Generic, TypeVar
+
+import grpc
+
+from attendant.errors import AttendantError, UnavailableError, from_rpc
+from attendant.job import Job, Request, Rpc
+from attendant.retry import Attempts
+from attendant.window import Order, Outcome, Resend, Window, only_request
+
+T = TypeVar("T")
+Open = Callable[[Rpc, AsyncIterator[bytes]], Any]
+Outbox = asyncio.Queue["bytes | None"]
+
+_WRITE_AFTER_END = "Internal error from Core"  # grpc.aio's words for a message to a stream that the server has ended
+
+
+def _ended(request_id: str) -> AttendantError:
+    return UnavailableError("the server ended the stream", grpc.StatusCode.UNAVAILABLE, request_id)
+
+
+async def _each(jobs: Iterable[Job[T]] | AsyncIterable[Job[T]]) -> AsyncIterator[Job[T]]:
+    if isinstance(jobs, AsyncIterable):
+        async for job in jobs:
+            yield job
+    else:
+        for job in jobs:
+            yield job
+
+
+async def _messages(outbox: Outbox) -> AsyncIterator[bytes]:
+    while (payload := await outbox.get()) is not None:
+        yield payload
+
+
+class _Feed(Generic[T]):
+    """A task that reads jobs and sends them, at most `room` of them without an outcome that was taken. The first job decides
+    the method: `rpc` is set when `started` is."""
+
+    def __init__(self, jobs: Iterable[Job[T]] | AsyncIterable[Job[T]],
+                 prepare: Callable[[Request[Any]], Awaitable[None]], window: Window[T], room: int) -> None:
+        self._jobs, self._prepare, self.window = jobs, prepare, window
+        self.room = asyncio.Semaphore(room)
+        self.started = asyncio.Event()
+        self.rpc: Rpc | None = None
+        self.fault: BaseException | None = None
+        self._outbox: Outbox = asyncio.Queue()
+        self._call: Any = None
+        self._read_all = False
+        self._task = asyncio.create_task(self._run())
+
+    def connect(self, start: Open) -> Any:
+        """A call that sends what is not answered, then the rest."""
+        assert self.rpc is not None
+        self._outbox.put_nowait(None)
+        self._outbox = asyncio.Queue()
+        for payload in self.window.payloads():
+            self.resend(payload)
+        self._call = start(self.rpc, _messages(self._outbox))
+        self.end_if_done()
+        return self._call
+
+    def resend(self, payload: bytes) -> None:
+        self._outbox.put_nowait(payload)
+
+    def done(self) -> bool:
+        return self._read_all and not self.window
+
+    def end_if_done(self) -> None:
+        if self.done():
+            self._outbox.put_nowait(None)
+
+    async def stop(self) -> None:
+        self._task.cancel()
+        self._outbox.put_nowait(None)
+        if self._call is not None:
+            self._call.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        try:
+            async for job in _each(self._jobs):
+                request = only_request(job, self.rpc)
+                await self._prepare(request)
+                await self.room.acquire()
+                self.resend(self.window.add(job, request))
+                self.rpc = request.rpc
+                self.started.set()
+            self._read_all = True
+            self.end_if_done()
+        except Exception as error:  # of the iterator: raised where the outcomes are read
+            self.fault = error
+            if self._call is not None:
+                self._call.cancel()
+        finally:
+            self.started.set()
+
+
+async def run_stream(jobs: Iterable[Job[T]] | AsyncIterable[Job[T]],
+                     prepare: Callable[[Request[Any]], Awaitable[None]], start: Open, attempts: Callable[[], Attempts],
+                     request_id: str, room: int, ordered: bool) -> AsyncGenerator[Outcome[T], None]:
+    """The outcomes of the jobs. A stream that breaks is opened again, and what was not answered is sent again."""
+    if room < 1:
+        raise ValueError(f"max_in_flight is {room}: it must be at least 1")
+    feed = _Feed(jobs, prepare, Window[T](attempts, request_id), room)
+    outcomes = _outcomes(feed, start, attempts, Order[T](ordered), request_id)
+    try:
+        await feed.started.wait()
+        async for outcome in outcomes:
+            yield outcome
+    finally:
+        await outcomes.aclose()
+        await feed.stop()
+
+
+async def _outcomes(feed: _Feed[T], start: Open, attempts: Callable[[], Attempts], order: Order[T],
+                    request_id: str) -> AsyncGenerator[Outcome[T], None]:
+    breaks = attempts()
+    while not feed.done():
+        if feed.fault is not None:
+            raise feed.fault
+        try:
+            async for answer in feed.connect(start):
+                breaks = attempts()
+                taken = feed.window.take(answer)
+                feed.end_if_done()
+                if isinstance(taken, Resend):
+                    await asyncio.sleep(taken.delay)  # answers wait too: a full queue is a reason to be slower
+                    feed.resend(taken.payload)
+                    continue
+                for outcome in order.put(taken):
+                    feed.room.release()
+                    yield outcome
+            if feed.done():
+                return
+            error = _ended(request_id)
+        except grpc.RpcError as rpc_error:
+            error = from_rpc(rpc_error, request_id)
+            if str(error) == _WRITE_AFTER_END:
+                error = _ended(request_id)
+        except asyncio.CancelledError:
+            if feed.fault is None:
+                raise
+            continue
+        if feed.fault is not None:
+            raise feed.fault
+        delay = breaks.delay_after(error)
+        if delay is None:
+            raise error
+        await asyncio.sleep(delay)

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/checkpoints/colbert_head.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "kernels/checkpoints/head_fields.h"
+#include "kernels/checkpoints/read_tensor.h"
+#include "kernels/checkpoints/sentence_module.h"
+#include "kernels/core/status_macros.h"
+#include "kernels/io/json_file.h"
+#include "kernels/io/tensor_store.h"
+
+namespace attendant {
+namespace {
+
+constexpr absl::string_view kStanfordArchitecture = "HF_ColBERT";
+constexpr absl::string_view kMaskModule = "MultiVectorMask";
+
+TokenHead VectorsOf(const LinearWeights& out, std::shared_ptr<const void> storage) {
+  return {.kind = TokenHeadKind::kVectors,
+          .out = out,
+          .options = {.late_interaction = true},
+          .storage = std::move(storage)};
+}
+
+// Of modules.json.
+constexpr size_t kMaxModules = 32;
+// Between two linear layers, and of a vector.
+constexpr int64_t kMaxDims = 4096;
+
+absl::StatusOr<std::string> ReadModuleFolder(const std::string& directory, const JsonNode& module) {
+  std::string path;
+  ATTENDANT_RETURN_IF_ERROR(module.Require("path", path));
+  ATTENDANT_RETURN_IF_ERROR(CheckModulePath(module, path));
+  return absl::StrCat(directory, "/", path);
+}
+
+// The linear layer with its residual connection, which is linear too, in one.
+HeadLinear AddResidual(SentenceHead::Dense dense) {
+  HeadLinear linear = std::move(dense.linear);
+  if (!dense.use_residual) return linear;
+  for (size_t i = 0; i < dense.residual.weight.size(); ++i) {
+    linear.weight[i] += dense.residual.weight[i];
+  }
+  const auto width = static_cast<size_t>(linear.inputs);
+  for (size_t i = 0; dense.residual.outputs == 0 && i < width; ++i) {
+    linear.weight[i * width + i] += 1.0f;
+  }
+  return linear;
+}
+
+absl::StatusOr<HeadLinear> ReadTokenDense(const std::string& folder, int64_t width) {
+  ATTENDANT_ASSIGN_OR_RETURN(SentenceHead::Dense dense,
+                             ReadDense(folder, width, ModuleInput::kTokens));
+  if (dense.activation != HeadActivation::kNone) {
+    return absl::UnimplementedError(absl::StrCat(
+        folder, "/config.json: vectors of tokens are supported without an activation"));
+  }
+  if (dense.linear.outputs > kMaxDims) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(folder, "/config.json: out_features is ", dense.linear.outputs,
+                     ", of vectors of tokens the limit is ", kMaxDims));
+  }
+  return AddResidual(std::move(dense));
+}
+
+// row [matrix.outputs] x matrix [matrix.outputs, matrix.inputs]
+std::vector<double> MultiplyRow(const float* row, const HeadLinear& matrix) {
+  const auto columns = static_cast<size_t>(matrix.inputs);
+  std::vector<double> values(columns);
+  for (size_t k = 0; k < static_cast<size_t>(matrix.outputs); ++k) {
+    const auto factor = static_cast<double>(row[k]);
+    const float* from = matrix.weight.data() + k * columns;
+    for (size_t i = 0; i < columns; ++i) values[i] += factor * static_cast<double>(from[i]);
+  }
+  return values;
+}
+
+// second(first(x)) as one layer
+HeadLinear Compose(const HeadLinear& first, const HeadLinear& second) {
+  HeadLinear both{.outputs = second.outputs, .inputs = first.inputs};
+  if (!first.bias.empty() || !second.bias.empty()) {
+    both.bias.resize(static_cast<size_t>(both.outputs));
+  }
+  for (size_t o = 0; o < static_cast<size_t>(second.outputs); ++o) {
+    const float* row = second.weight.data() + o * static_cast<size_t>(second.inputs);
+    for (const double value : MultiplyRow(row, first)) {
+      both.weight.push_back(static_cast<float>(value));
+    }
+    double bias = second.bias.empty() ? 0 : static_cast<double>(second.bias[o]);
+    for (size_t k = 0; k < first.bias.size(); ++k) {
+      bias += static_cast<double>(row[k]) * static_cast<double>(first.bias[k]);
+    }
+    if (!both.bias.empty()) both.bias[o] = static_cast<float>(bias);
+  }
+  return both;
+}
+
+// Modules [1, end) of modules.json are Dense.
+absl::StatusOr<size_t> EndOfDense(const JsonNode& modules) {
+  for (size_t i = 1;; ++i) {
+    ATTENDANT_ASSIGN_OR_RETURN(const bool dense, IsModule(modules, i, "Dense"));
+    if (!dense) return i;
+  }
+}
+
+// Behind the linear layers, sentence-transformers saves what PyLate does without modules.
+absl::Status CheckNormalized(const std::string& directory, const JsonNode& modules, size_t first) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> elements, modules.Elements());
+  bool normalized = first == elements.size();
+  for (size_t i = first; i < elements.size(); ++i) {
+    ATTENDANT_ASSIGN_OR_RETURN(const bool normalize, IsModule(modules, i, "Normalize"));
+    if (!normalize) continue;
+    ATTENDANT_ASSIGN_OR_RETURN(const std::string folder, ReadModuleFolder(directory, elements[i]));
+    ATTENDANT_RETURN_IF_ERROR(CheckTokenFeatures(folder));
+    normalized = true;
+  }
+  if (normalized) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat(modules.where(), ": vectors of tokens are supported with a Normalize behind"));
+}
+
+absl::StatusOr<TokenHead> FromModules(const std::string& directory, const JsonNode& modules,
+                                      int64_t hidden) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> elements, modules.Elements());
+  ATTENDANT_ASSIGN_OR_RETURN(const size_t end, EndOfDense(modules));
+  ATTENDANT_RETURN_IF_ERROR(CheckNormalized(directory, modules, end));
+  HeadLinear all;
+  for (size_t i = 1; i < end; ++i) {
+    ATTENDANT_ASSIGN_OR_RETURN(const std::string folder, ReadModuleFolder(directory, elements[i]));
+    ATTENDANT_ASSIGN_OR_RETURN(HeadLinear next,
+                               ReadTokenDense(folder, i == 1 ? hidden : all.outputs));
+    all = i == 1 ? std::move(next) : Compose(all, next);
+  }
+  const auto linear = std::make_shared<const HeadLinear>(std::move(all));
+  LinearWeights out;
+  out.weight = {linear->weight.data(), {linear->outputs, linear->inputs}};
+  if (!linear->bias.empty()) out.bias = {linear->bias.data(), {linear->outputs}};
+  return VectorsOf(out, linear);
+}
+
+absl::StatusOr<LinearWeights> ReadStanfordLinear(int64_t hidden, TensorStore& store) {
+  const std::string name = "linear.weight", bias_name = "linear.bias";
+  const StoredTensor* stored = store.Find(name);
+  const int64_t outputs = stored == nullptr || stored->dims.empty() ? 128 : stored->dims[0];
+  const std::array<int64_t, 2> dims = {outputs, hidden};
+  const std::array<int64_t, 1> bias_dims = {outputs};
+  constexpr absl::string_view kSource = "the encoder makes it";
+  LinearWeights out;
+  ATTENDANT_ASSIGN_OR_RETURN(const float* weight, ReadTensor(store, name, dims, kSource));
+  out.weight = {weight, dims};
+  if (store.Find(bias_name) == nullptr) return out;
+  ATTENDANT_ASSIGN_OR_RETURN(const float* bias, ReadTensor(store, bias_name, bias_dims, kSource));
+  out.bias = {bias, bias_dims};
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> IsColbertChain(const JsonNode& modules) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> elements, modules.Elements());
+  if (elements.size() < 2 || elements.size() > kMaxModules) return false;
+  ATTENDANT_ASSIGN_OR_RETURN(const bool transformer, IsModule(modules, 0, "Transformer"));
+  ATTENDANT_ASSIGN_OR_RETURN(const size_t end, EndOfDense(modules));
+  size_t masks = 0, normalizes = 0;
+  for (size_t i = end; i < elements.size(); ++i) {
+    ATTENDANT_ASSIGN_OR_RETURN(const bool mask, IsModule(modules, i, kMaskModule));
+    ATTENDANT_ASSIGN_OR_RETURN(const bool normalize, IsModule(modules, i, "Normalize"));
+    masks += mask ? 1 : 0;
+    normalizes += normalize ? 1 : 0;
+  }
+  const size_t behind = elements.size() - end;
+  return transformer && end > 1 && behind == masks + normalizes && normalizes <= 1 &&
+         masks == (behind > 0 ? 1u : 0u);
+}
+
+absl::StatusOr<std::optional<std::string>> FindMaskModule(const std::string& directory) {
+  const absl::StatusOr<JsonNode> modules = ReadJsonFile(directory + "/modules.json");
+  if (absl::IsNotFound(modules.status())) return std::nullopt;
+  ATTENDANT_RETURN_IF_ERROR(modules);
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> elements, modules->Elements());
+  for (size_t i = 0; i < std::min(elements.size(), kMaxModules); ++i) {
+    ATTENDANT_ASSIGN_OR_RETURN(const bool mask, IsModule(*modules, i, kMaskModule));
+    if (!mask) continue;
+    ATTENDANT_ASSIGN_OR_RETURN(std::string folder, ReadModuleFolder(directory, elements[i]));
+    return std::optional<std::string>(std::move(folder));
+  }
+  return std::nullopt;
+}
+
+absl::Status ReadColbertHead(const JsonNode& config, const std::string& directory, int64_t hidden,
+                             const EncoderWeights& weights, TensorStore& store,
+                             std::vector<TokenHead>& heads) {
+  const absl::StatusOr<JsonNode> modules = ReadJsonFile(directory + "/modules.json");
+  if (!modules.ok() && !absl::IsNotFound(modules.status())) return modules.status();
+  if (modules.ok()) {
+    ATTENDANT_ASSIGN_OR_RETURN(const bool colbert, IsColbertChain(*modules));
+    if (colbert) {
+      ATTENDANT_ASSIGN_OR_RETURN(TokenHead head, FromModules(directory, *modules, hidden));
+      heads.push_back(std::move(head));
+      return absl::OkStatus();
+    }
+  }
+  ATTENDANT_ASSIGN_OR_RETURN(const std::string architecture, FirstArchitecture(config));
+  if (architecture != kStanfordArchitecture) return absl::OkStatus();
+  const absl::StatusOr<LinearWeights> out = ReadStanfordLinear(hidden, store);
+  if (!out.ok()) {
+    return absl::Status(out.status().code(), absl::StrCat(directory, ": ", out.status().message()));
+  }
+  heads.push_back(VectorsOf(*out, weights.storage));
+  return absl::OkStatus();
+}
+
+}  // namespace attendant

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+// Fields of config.json that heads of several kinds read. Errors are those of JsonNode.
+namespace attendant {
+
+class JsonNode;
+class TensorStore;
+
+// The first of `architectures`; empty where there is none.
+absl::StatusOr<std::string> FirstArchitecture(const JsonNode& config);
+
+// How many labels a head has: as `id2label` says, else as tensor `out`.weight does.
+// INVALID_ARGUMENT for none.
+absl::StatusOr<int64_t> CountLabels(const JsonNode& config, absl::string_view out,
+                                    const TensorStore& store);
+
+// Their names, by `id2label`, else LABEL_0 and so on. INVALID_ARGUMENT where `id2label` lacks one.
+absl::StatusOr<std::vector<std::string>> ReadLabels(const JsonNode& config, int64_t count);
+
+}  // namespace attendant

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/checkpoints/sentence_module.h"
+
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/checkpoints/read_tensor.h"
+#include "kernels/core/base/quote.h"
+#include "kernels/core/status_macros.h"
+#include "kernels/io/config_fields.h"
+#include "kernels/io/json_file.h"
+#include "kernels/io/tensor_store.h"
+
+namespace attendant {
+namespace {
+
+constexpr char kEmbedding[] = "sentence_embedding", kTokenEmbeddings[] = "token_embeddings";
+
+absl::Status CheckFeatureNames(const JsonNode& config, const std::string& name) {
+  ATTENDANT_RETURN_IF_ERROR(CheckText(config, "module_input_name", name));
+  return CheckText(config, "module_output_name", name);
+}
+
+absl::Status CheckDenseFeatures(const JsonNode& config, ModuleInput input) {
+  std::string name = kEmbedding;
+  if (input == ModuleInput::kTokens) {
+    ATTENDANT_RETURN_IF_ERROR(config.Read("module_input_name", name));
+  }
+  return CheckFeatureNames(config, name == kEmbedding ? kEmbedding : kTokenEmbeddings);
+}
+
+absl::Status CheckWidth(const JsonNode& config, const char* field, int64_t width) {
+  int64_t value = 0;
+  ATTENDANT_RETURN_IF_ERROR(config.Require(field, value));
+  if (value == width) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(config.where(), ": ", field, " is ", value,
+                                                 ", the step before it gives ", width, " values"));
+}
+
+// Names of Python classes: their last component tells them apart.
+struct ActivationName {
+  const char* name;
+  HeadActivation activation;
+};
+
+constexpr ActivationName kActivations[] = {{"Tanh", HeadActivation::kTanh},
+                                           {"Identity", HeadActivation::kNone},
+                                           {"ReLU", HeadActivation::kRelu},
+                                           {"GELU", HeadActivation::kGeluErf},
+                                           {"Sigmoid", HeadActivation::kSigmoid}};
+
+absl::StatusOr<HeadActivation> ReadActivation(const JsonNode& config) {
+  std::string name = "torch.nn.modules.activation.Tanh";
+  ATTENDANT_RETURN_IF_ERROR(config.Read("activation_function", name));
+  const bool of_torch = absl::StartsWith(name, "torch.nn.");
+  for (const ActivationName& known : kActivations) {
+    if (of_torch && absl::EndsWith(name, absl::StrCat(".", known.name))) return known.activation;
+  }
+  return Unsupported(config, "activation_function", Quoted(name),
+                     "Tanh, Identity, ReLU, GELU and Sigmoid of torch.nn");
+}
+
+// The tensors of one module's folder.
+class Tensors {
+ public:
+  static absl::StatusOr<Tensors> Open(const std::string& directory, const char* source) {
+    ATTENDANT_ASSIGN_OR_RETURN(std::unique_ptr<TensorStore> store, TensorStore::Open(directory));
+    return Tensors(directory, source, std::move(store));
+  }
+
+  absl::StatusOr<std::vector<float>> Read(const std::string& name,
+                                          const std::vector<int64_t>& dims) {
+    const absl::StatusOr<const float*> values = ReadTensor(*store_, name, dims, source_);
+    if (!values.ok()) {
+      return absl::Status(values.status().code(),
+                          absl::StrCat(directory_, ": ", values.status().message()));
+    }
+    const int64_t count =
+        std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<int64_t>());
+    return std::vector<float>(*values, *values + count);
+  }
+
+ private:
+  Tensors(std::string directory, const char* source, std::unique_ptr<TensorStore> store)
+      : directory_(std::move(directory)), source_(source), store_(std::move(store)) {}
+
+  std::string directory_;
+  const char* source_;
+  std::unique_ptr<TensorStore> store_;
+};
+
+absl::StatusOr<HeadLinear> ReadLinear(const std::string& name, int64_t outputs, int64_t inputs,
+                                      bool bias, Tensors& tensors) {
+  HeadLinear linear{.outputs = outputs, .inputs = inputs};
+  ATTENDANT_ASSIGN_OR_RETURN(linear.weight, tensors.Read(name + ".weight", {outputs, inputs}));
+  if (!bias) return linear;
+  ATTENDANT_ASSIGN_OR_RETURN(linear.bias, tensors.Read(name + ".bias", {outputs}));
+  return linear;
+}
+
+// More would not be a head: its weights are read again for each sequence.
+constexpr int64_t kMaxWidth = 1 << 16;
+
+}  // namespace
+
+absl::StatusOr<bool> IsModule(const JsonNode& modules, size_t index, absl::string_view name) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> elements, modules.Elements());
+  if (index >= elements.size()) return false;
+  std::string type;
+  ATTENDANT_RETURN_IF_ERROR(elements[index].Require("type", type));
+  return absl::EndsWith(type, absl::StrCat(".", name));
+}
+
+absl::Status CheckModulePath(const JsonNode& module, absl::string_view path) {
+  if (!absl::StartsWith(path, "/") && !absl::StrContains(path, "..")) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(module.where(), ": path ", Quote(path), " leaves the checkpoint's folder"));
+}
+
+absl::StatusOr<SentenceHead::Dense> ReadDense(const std::string& directory, int64_t width,
+                                              ModuleInput input) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(directory + "/config.json"));
+  ATTENDANT_RETURN_IF_ERROR(CheckDenseFeatures(config, input));
+  ATTENDANT_RETURN_IF_ERROR(CheckWidth(config, "in_features", width));
+  int64_t outputs = 0;
+  bool bias = true;
+  SentenceHead::Dense dense;
+  ATTENDANT_RETURN_IF_ERROR(config.Require("out_features", outputs));
+  if (outputs < 1 || outputs > kMaxWidth) {
+    return absl::InvalidArgumentError(absl::StrCat(config.where(), ": out_features is ", outputs,
+                                                   ", it must be from 1 to ", kMaxWidth));
+  }
+  ATTENDANT_RETURN_IF_ERROR(config.Read("bias", bias));
+  ATTENDANT_RETURN_IF_ERROR(config.Read("use_residual", dense.use_residual));
+  ATTENDANT_ASSIGN_OR_RETURN(dense.activation, ReadActivation(config));
+  ATTENDANT_ASSIGN_OR_RETURN(Tensors tensors,
+                             Tensors::Open(directory, "the module's config.json makes it"));
+  ATTENDANT_ASSIGN_OR_RETURN(dense.linear, ReadLinear("linear", outputs, width, bias, tensors));
+  if (!dense.use_residual || outputs == width) return dense;
+  ATTENDANT_ASSIGN_OR_RETURN(dense.residual,
+                             ReadLinear("residual", outputs, width, false, tensors));
+  return dense;
+}
+
+absl::StatusOr<HeadNorm> ReadHeadNorm(const std::string& directory, int64_t width) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(directory + "/config.json"));
+  ATTENDANT_RETURN_IF_ERROR(CheckWidth(config, "dimension", width));
+  ATTENDANT_ASSIGN_OR_RETURN(Tensors tensors,
+                             Tensors::Open(directory, "the module's config.json makes it"));
+  HeadNorm norm{.epsilon = 1e-5f};  // of torch.nn.LayerNorm
+  ATTENDANT_ASSIGN_OR_RETURN(norm.gamma, tensors.Read("norm.weight", {width}));
+  ATTENDANT_ASSIGN_OR_RETURN(norm.beta, tensors.Read("norm.bias", {width}));
+  return norm;
+}
+
+absl::Status CheckFeatures(const std::string& directory) {
+  const absl::StatusOr<JsonNode> config = ReadJsonFile(directory + "/config.json");
+  if (absl::IsNotFound(config.status())) return absl::OkStatus();
+  if (!config.ok()) return config.status();
+  return CheckFeatureNames(*config, kEmbedding);
+}
+
+absl::Status CheckTokenFeatures(const std::string& directory) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config, ReadJsonFile(directory + "/config.json"));
+  std::string name;
+  ATTENDANT_RETURN_IF_ERROR(config.Require("module_input_name", name));
+  return CheckFeatureNames(config, kTokenEmbeddings);
+}
+
+}  // namespace attendant

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "kernels/heads/sentence_head.h"
+
+namespace attendant {
+
+class JsonNode;
+
+// Whether module `index` of modules.json is there and has a type that ends in `.name`.
+// INVALID_ARGUMENT unless it is a list of modules with types.
+absl::StatusOr<bool> IsModule(const JsonNode& modules, size_t index, absl::string_view name);
+
+// INVALID_ARGUMENT where `path`, the folder of a module of modules.json, leaves the checkpoint's.
+absl::Status CheckModulePath(const JsonNode& module, absl::string_view path);
+
+// What a module computes on: the embedding of the sentence, or the embeddings of its tokens. PyLate
+// saves the first name for both: a Dense on tokens may have it too.
+enum class ModuleInput : uint8_t { kSentence, kTokens };
+
+// Modules that sentence-transformers saves in folders of their own: config.json, and weights as
+// safetensors. They take vectors of `width` values. NOT_FOUND without one of the files;
+// INVALID_ARGUMENT, naming the file and the field or tensor, for what is missing or contradicts
+// `width`; UNIMPLEMENTED for an option or an activation that is not computed.
+absl::StatusOr<SentenceHead::Dense> ReadDense(const std::string& directory, int64_t width,
+                                              ModuleInput input = ModuleInput::kSentence);
+absl::StatusOr<HeadNorm> ReadHeadNorm(const std::string& directory, int64_t width);
+
+// A check that they share with Normalize, whose config.json may be absent: OK when the module takes
+// and gives the embedding of the sentence, UNIMPLEMENTED for another feature.
+absl::Status CheckFeatures(const std::string& directory);
+// The same of a Normalize that is to be of tokens: its config.json must say so.
+absl::Status CheckTokenFeatures(const std::string& directory);
+
+}  // namespace attendant

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/checkpoints/token_heads.h"
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "kernels/checkpoints/head_fields.h"
+#include "kernels/checkpoints/read_tensor.h"
+#include "kernels/core/status_macros.h"
+#include "kernels/io/config_fields.h"
+#include "kernels/io/json_file.h"
+#include "kernels/io/tensor_store.h"
+
+namespace attendant {
+namespace {
+
+// Where the epsilon of a head's norm stands, and its value where config.json does not say.
+struct Epsilon {
+  const char* field;
+  double otherwise;
+};
+
+// A row for each kind of head: the names of its tensors, without ".weight" and ".bias".
+struct HeadForm {
+  absl::string_view architecture;
+  TokenHeadKind kind;
+  absl::string_view out;
+  absl::string_view out_bias{};     // another name of its bias, the whole of it
+  absl::string_view dense{};        // empty: there is none
+  bool encoder_activation = false;  // of dense: the encoder's, else GELU
+  absl::string_view norm{};
+  Epsilon epsilon{};
+  bool optional_biases = false;
+};
+
+constexpr TokenHeadKind kMaskedLm = TokenHeadKind::kMaskedLm;
+constexpr TokenHeadKind kTokenLabels = TokenHeadKind::kTokenLabels;
+constexpr Epsilon kLayerNormEps{"layer_norm_eps", 1e-12};
+
+constexpr HeadForm BertMaskedLm(absl::string_view architecture) {
+  return {.architecture = architecture,
+          .kind = kMaskedLm,
+          .out = "cls.predictions.decoder",
+          .out_bias = "cls.predictions.bias",
+          .dense = "cls.predictions.transform.dense",
+          .encoder_activation = true,
+          .norm = "cls.predictions.transform.LayerNorm",
+          .epsilon = kLayerNormEps};
+}
+
+constexpr HeadForm RobertaMaskedLm(absl::string_view architecture) {
+  return {.architecture = architecture,
+          .kind = kMaskedLm,
+          .out = "lm_head.decoder",
+          .out_bias = "lm_head.bias",
+          .dense = "lm_head.dense",
+          .norm = "lm_head.layer_norm",
+          .epsilon = kLayerNormEps};
+}
+
+constexpr HeadForm ModernBert(absl::string_view architecture, TokenHeadKind kind,
+                              absl::string_view out) {
+  return {.architecture = architecture,
+          .kind = kind,
+          .out = out,
+          .dense = "head.dense",
+          .norm = "head.norm",
+          .epsilon = {"norm_eps", 1e-5},
+          .optional_biases = true};
+}
+
+constexpr HeadForm TokenLabels(absl::string_view architecture) {
+  return {.architecture = architecture, .kind = kTokenLabels, .out = "classifier"};
+}
+
+constexpr HeadForm kForms[] = {
+    BertMaskedLm("BertForMaskedLM"),
+    BertMaskedLm("BertForPreTraining"),
+    RobertaMaskedLm("RobertaForMaskedLM"),
+    RobertaMaskedLm("CamembertForMaskedLM"),
+    RobertaMaskedLm("XLMRobertaForMaskedLM"),
+    RobertaMaskedLm("MPNetForMaskedLM"),
+    {.architecture = "DistilBertForMaskedLM",
+     .kind = kMaskedLm,
+     .out = "vocab_projector",
+     .dense = "vocab_transform",
+     .encoder_activation = true,
+     .norm = "vocab_layer_norm",
+     .epsilon = {nullptr, 1e-12}},
+    {.architecture = "ElectraForMaskedLM",
+     .kind = kMaskedLm,
+     .out = "generator_lm_head",
+     .dense = "generator_predictions.dense",
+     .norm = "generator_predictions.LayerNorm",
+     .epsilon = kLayerNormEps},
+    ModernBert("ModernBertForMaskedLM", kMaskedLm, "decoder"),
+    TokenLabels("BertForTokenClassification"),
+    TokenLabels("RobertaForTokenClassification"),
+    TokenLabels("CamembertForTokenClassification"),
+    TokenLabels("XLMRobertaForTokenClassification"),
+    TokenLabels("MPNetForTokenClassification"),
+    TokenLabels("DistilBertForTokenClassification"),
+    TokenLabels("ElectraForTokenClassification"),
+    ModernBert("ModernBertForTokenClassification", kTokenLabels, "classifier"),
+};
+
+const HeadForm* FindForm(absl::string_view architecture) {
+  for (const HeadForm& form : kForms) {
+    if (form.architecture == architecture) return &form;
+  }
+  return nullptr;
+}
+
+bool HasAny(const HeadForm& form, const TensorStore& store) {
+  const auto has = [&store](absl::string_view name, absl::string_view suffix) {
+    return store.Find(absl::StrCat(name, suffix)) != nullptr;
+  };
+  return has(form.dense, ".weight") || has(form.norm, ".weight") || has(form.out, ".bias") ||
+         has(form.out_bias, "");
+}
+
+class Reader {
+ public:
+  Reader(const JsonNode& json, const EncoderConfig& config, const EncoderWeights& weights,
+         TensorStore& store)
+      : json_(json), config_(config), weights_(weights), store_(store) {}
+
+  absl::StatusOr<std::vector<TokenHead>> Read(const HeadForm& form) {
+    std::vector<TokenHead> heads;
+    if (form.kind == kMaskedLm && !HasAny(form, store_)) return heads;
+    TokenHead head{.kind = form.kind, .storage = weights_.storage};
+    if (!form.dense.empty()) ATTENDANT_RETURN_IF_ERROR(ReadTransform(form, head));
+    if (form.kind == kMaskedLm) {
+      ATTENDANT_RETURN_IF_ERROR(ReadDecoder(form, head.out));
+    } else {
+      ATTENDANT_ASSIGN_OR_RETURN(const int64_t labels, CountLabels(json_, form.out, store_));
+      ATTENDANT_ASSIGN_OR_RETURN(head.labels, ReadLabels(json_, labels));
+      ATTENDANT_RETURN_IF_ERROR(ReadMatrix(form.out, labels, head.out));
+      ATTENDANT_RETURN_IF_ERROR(ReadBias(form, form.out, labels, head.out.bias));
+    }
+    heads.push_back(std::move(head));
+    return heads;
+  }
+
+ private:
+  bool Has(absl::string_view name, absl::string_view suffix) const {
+    return store_.Find(absl::StrCat(name, suffix)) != nullptr;
+  }
+
+  absl::Status ReadTransform(const HeadForm& form, TokenHead& head) {
+    ATTENDANT_RETURN_IF_ERROR(ReadMatrix(form.dense, config_.hidden, head.dense));
+    ATTENDANT_RETURN_IF_ERROR(ReadBias(form, form.dense, config_.hidden, head.dense.bias));
+    if (form.encoder_activation) head.activation = config_.activation;
+    ATTENDANT_RETURN_IF_ERROR(CheckText(json_, "classifier_activation", "gelu"));
+    ATTENDANT_RETURN_IF_ERROR(
+        ReadVector(absl::StrCat(form.norm, ".weight"), config_.hidden, head.norm.gamma));
+    ATTENDANT_RETURN_IF_ERROR(ReadBias(form, form.norm, config_.hidden, head.norm.beta));
+    if (form.epsilon.field == nullptr) {
+      head.norm_epsilon = static_cast<float>(form.epsilon.otherwise);
+      return absl::OkStatus();
+    }
+    return ReadLayerNormEpsilon(json_, form.epsilon.field, form.epsilon.otherwise,
+                                head.norm_epsilon);
+  }
+
+  // [vocab, hidden]: its own, or the token embeddings.
+  absl::Status ReadDecoder(const HeadForm& form, LinearWeights& out) {
+    if (Has(form.out, ".weight")) {
+      ATTENDANT_RETURN_IF_ERROR(ReadMatrix(form.out, config_.vocab, out));
+    } else {
+      ATTENDANT_RETURN_IF_ERROR(CheckTied(form));
+      out.weight = weights_.token_embedding;
+    }
+    if (Has(form.out, ".bias") || form.out_bias.empty()) {
+      return ReadBias(form, form.out, config_.vocab, out.bias);
+    }
+    return ReadVector(std::string(form.out_bias), config_.vocab, out.bias);
+  }
+
+  absl::Status CheckTied(const HeadForm& form) const {
+    bool tied = true;
+    ATTENDANT_RETURN_IF_ERROR(json_.Read("tie_word_embeddings", tied));
+    if (tied) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("tensor `", form.out,
+                                                   ".weight` is missing, and `tie_word_embeddings` "
+                                                   "is false"));
+  }
+
+  absl::Status ReadMatrix(absl::string_view name, int64_t outputs, LinearWeights& linear) {
+    const std::array<int64_t, 2> dims = {outputs, config_.hidden};
+    ATTENDANT_ASSIGN_OR_RETURN(const float* values, Values(absl::StrCat(name, ".weight"), dims));
+    linear.weight = {values, dims};
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadVector(const std::string& name, int64_t size, TensorView<const float, 1>& to) {
+    const std::array<int64_t, 1> dims = {size};
+    ATTENDANT_ASSIGN_OR_RETURN(const float* values, Values(name, dims));
+    to = {values, dims};
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadBias(const HeadForm& form, absl::string_view name, int64_t size,
+                        TensorView<const float, 1>& to) {
+    if (form.optional_biases && !Has(name, ".bias")) return absl::OkStatus();
+    return ReadVector(absl::StrCat(name, ".bias"), size, to);
+  }
+
+  absl::StatusOr<const float*> Values(const std::string& name, std::span<const int64_t> dims) {
+    return ReadTensor(store_, name, dims, "the encoder and the config make it");
+  }
+
+  const JsonNode& json_;
+  const EncoderConfig& config_;
+  const EncoderWeights& weights_;
+  TensorStore& store_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<TokenHead>> ReadTokenHeads(const JsonNode& json,
+                                                      const EncoderConfig& config,
+                                                      const EncoderWeights& weights,
+                                                      const std::string& directory,
+                                                      TensorStore& store) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::string architecture, FirstArchitecture(json));
+  const HeadForm* const form = FindForm(architecture);
+  if (form == nullptr) return std::vector<TokenHead>();
+  absl::StatusOr<std::vector<TokenHead>> heads = Reader(json, config, weights, store).Read(*form);
+  if (heads.ok()) return heads;
+  return absl::Status(heads.status().code(),
+                      absl::StrCat(directory, ": ", heads.status().message()));
+}
+
+int64_t CountTiedValues(const JsonNode& json, const EncoderConfig& config,
+                        const TensorStore& store) {
+  const absl::StatusOr<std::string> architecture = FirstArchitecture(json);
+  const HeadForm* const form = architecture.ok() ? FindForm(*architecture) : nullptr;
+  if (form == nullptr || form->kind != kMaskedLm || !HasAny(*form, store)) return 0;
+  const bool tied = store.Find(absl::StrCat(form->out, ".weight")) == nullptr;
+  return tied ? config.vocab * config.hidden : 0;
+}
+
+}  // namespace attendant

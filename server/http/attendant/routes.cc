@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/attendant/routes.h"
+
+#include <google/protobuf/message.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/http/attendant/connect_error.h"
+#include "server/http/attendant/json_request.h"
+#include "server/http/proto_json/proto_schema.h"
+#include "server/http/proto_json/proto_writer.h"
+#include "server/rpc/encoder/service.h"
+#include "server/threads/steady_time.h"
+
+namespace attendant {
+namespace {
+
+// A request from its arrival until its answer is sent.
+template <typename Response>
+struct Conversation {
+  std::unique_ptr<HttpExchange> exchange;
+  Response response;
+};
+
+void WriteJson(const google::protobuf::Message& message, HttpResponse& response) {
+  const size_t bytes = message.ByteSizeLong();
+  response.content_type = "application/json";
+  response.body.reserve(bytes + bytes / 2);  // base64 takes four bytes for three
+  AppendProtoJson(message, response.body);
+}
+
+// Connect's header for a deadline counts as the one of this port.
+HttpHeaders WithConnectTimeout(const HttpHeaders& header) {
+  return [&header](absl::string_view name) {
+    const auto timeout =
+        name == "x-request-timeout-ms" ? header("connect-timeout-ms") : std::nullopt;
+    return timeout.has_value() ? timeout : header(name);
+  };
+}
+
+// `start` takes the call and the response, which outlives the request.
+template <typename Request, typename Response, typename Start>
+void StartRequest(const DoorDependencies& dependencies, Method method,
+                  std::unique_ptr<HttpExchange> exchange, Start start) {
+  const absl::StatusOr<HttpCallOptions> options =
+      OptionsFromHeaders(WithConnectTimeout(exchange->header), SteadyNow());
+  if (!options.ok()) return EndSmall(dependencies, std::move(exchange), options.status());
+  auto conversation = std::make_unique<Conversation<Response>>();
+  conversation->exchange = std::move(exchange);
+  HttpExchange& in = *conversation->exchange;
+  Response& response = conversation->response;
+  RequestCall call{.method = method,
+                   .message = std::make_unique<JsonRequest<Request>>(
+                       HttpBody{std::move(in.body), in.gzip, dependencies.max_request_bytes}),
+                   .deadline = options->deadline,
+                   .state = in.state,
+                   .done = {}};
+  call.done = [conversation = std::move(conversation)](const absl::Status& status) {
+    if (status.ok()) WriteJson(conversation->response, conversation->exchange->response);
+    EndExchange(std::move(conversation->exchange), status);
+  };
+  start(std::move(call), response);
+}
+
+template <typename Request, typename Response>
+HttpRoute MakeRoute(absl::string_view service, absl::string_view name, MethodGroup group,
+                    std::function<void(std::unique_ptr<HttpExchange>)> handler,
+                    std::string summary) {
+  return MakeHttpRoute("POST", absl::StrCat("/", service, "/", name), group, ConnectError,
+                       std::move(handler),
+                       {std::move(summary), ProtoJsonSchema(*Request::descriptor()),
+                        ProtoJsonSchema(*Response::descriptor())});
+}
+
+// A method whose request says nothing: the body is not read.
+template <typename Response>
+std::function<void(std::unique_ptr<HttpExchange>)> Lister(const DoorDependencies& dependencies,
+                                                          std::function<void(Response&)> fill) {
+  return Small(dependencies,
+               [fill = std::move(fill)](const HttpExchange& /*request*/, std::string& json) {
+                 Response response;
+                 fill(response);
+                 AppendProtoJson(response, json);
+                 return absl::OkStatus();
+               });
+}
+
+void AddEncoder(const DoorDependencies& dependencies, std::vector<HttpRoute>& routes) {
+  const char* service = v1::Encoder::service_full_name();
+  routes.push_back(MakeRoute<v1::EncodeRequest, v1::EncodeResponse>(
+      service, "Encode", MethodGroup::kInfer,
+      [&dependencies](std::unique_ptr<HttpExchange> exchange) {
+        StartRequest<v1::EncodeRequest, v1::EncodeResponse>(
+            dependencies, Method::kHttpEncode, std::move(exchange),
+            [&dependencies](RequestCall call, v1::EncodeResponse& response) {
+              StartEncode(dependencies.encode, std::move(call), response);
+            });
+      },
+      "attendant.v1: embeddings, hidden states, scores, attention weights"));
+  routes.push_back(MakeRoute<v1::ListModelsRequest, v1::ListModelsResponse>(
+      service, "ListModels", MethodGroup::kRead,
+      Lister<v1::ListModelsResponse>(
+          dependencies,
+          [&models = dependencies.encode.requests.models](v1::ListModelsResponse& response) {
+            DescribeEncoders(models, response);
+          }),
+      "attendant.v1: models and their states"));
+}
+
+void AddAttention(const DoorDependencies& dependencies, const AttendDependencies& attention,
+                  std::vector<HttpRoute>& routes) {
+  const char* service = v1::Attention::service_full_name();
+  routes.push_back(MakeRoute<v1::AttendRequest, v1::AttendResponse>(
+      service, "Attend", MethodGroup::kInfer,
+      [&dependencies, &attention](std::unique_ptr<HttpExchange> exchange) {
+        StartRequest<v1::AttendRequest, v1::AttendResponse>(
+            dependencies, Method::kHttpAttend, std::move(exchange),
+            [&attention](RequestCall call, v1::AttendResponse& response) {
+              StartAttend(attention, std::move(call), response);
+            });
+      },
+      "attendant.v1: attention on tensors"));
+  routes.push_back(MakeRoute<v1::ListAttentionRequest, v1::ListAttentionResponse>(
+      service, "ListAttention", MethodGroup::kRead,
+      Lister<v1::ListAttentionResponse>(dependencies,
+                                        [&attention](v1::ListAttentionResponse& response) {
+                                          DescribeAttention(attention, response);
+                                        }),
+      "attendant.v1: kinds of attention, modules, limits"));
+}
+
+}  // namespace
+
+std::vector<HttpRoute> AttendantRoutes(const DoorDependencies& dependencies,
+                                       const AttendDependencies* attention) {
+  std::vector<HttpRoute> routes;
+  AddEncoder(dependencies, routes);
+  if (attention != nullptr) AddAttention(dependencies, *attention, routes);
+  return routes;
+}
+
+}  // namespace attendant

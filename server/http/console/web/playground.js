@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// The playground: what a model makes of texts. Each task builds one Encode request and draws its answer.
+
+import {h, barList, duration, field, notice, number, percent, replace, segmented, select, sizeCanvas} from './dom.js';
+import {call, curlOf, floats, servingModels} from './connection.js';
+import {ramp} from './colors.js';
+import {heatGrid, legend} from './heat_grid.js';
+import {TOKEN_TASKS} from './token_tasks.js';
+
+const TASKS = {
+  similarity: {
+    title: 'Similarity', fields: [['texts', 'Texts, one a line', 6]], fits: (model) => model.labels.length === 0,
+    missing: 'No model here makes embeddings.',
+    example: {
+      texts: ['A man is eating pasta.', 'Someone has lunch.', 'A woman plays the violin.',
+              'An orchestra rehearses in the hall.', 'Prices fell for the third month in a row.'].join('\n'),
+    },
+    request: (model, {texts}) => ({
+      model: model.name, sequences: {sequences: texts.map((text) => ({text}))}, outputs: {pooled: {normalize: true}, token_strings: true},
+    }),
+    draw: drawSimilarity,
+  },
+  rank: {
+    title: 'Rank', fields: [['query', 'Query', 1], ['texts', 'Passages, one a line', 6]], fits: () => true, missing: '',
+    example: {
+      query: 'How do plants get their energy?',
+      texts: ['Photosynthesis turns light into chemical energy.', 'The stock market closed higher on Friday.',
+              'Leaves take up carbon dioxide and give off oxygen.', 'My car needs more fuel than it used to.'].join('\n'),
+    },
+    request: (model, {query, texts}) => isReranker(model)
+      ? {model: model.name, sequences: {sequences: texts.map((second) => ({pair: {first: query[0], second}}))}, outputs: {scores: {}}}
+      : {model: model.name, sequences: {sequences: [...query, ...texts].map((text) => ({text}))}, outputs: {pooled: {normalize: true}}},
+    draw: drawRanking,
+  },
+  classify: {
+    title: 'Classify', fields: [['texts', 'Texts, one a line', 4]], fits: (model) => model.labels.length > 1,
+    missing: 'No model here is a classifier. A folder saved from transformers\' ForSequenceClassification is one.',
+    example: {texts: 'I would buy it again at once.\nIt broke on the second day.'},
+    request: (model, {texts}) => ({model: model.name, sequences: {sequences: texts.map((text) => ({text}))}, outputs: {scores: {}}}),
+    draw: drawLabels,
+  },
+  ...TOKEN_TASKS,
+};
+
+// With one label, or without: by the vectors of tokens.
+const isReranker = (model) => model.tasks.includes('scores') && model.labels.length < 2;
+
+function drawSimilarity(model, {texts}, answer) {
+  const vectors = floats(answer.pooled);
+  const dims = answer.pooled.shape[1];
+  const vector = (i) => vectors.subarray(i * dims, (i + 1) * dims);
+  const dot = (a, b) => a.reduce((sum, value, k) => sum + value * b[k], 0);
+  const values = Float32Array.from({length: texts.length ** 2}, (_, at) =>
+    dot(vector(Math.floor(at / texts.length)), vector(at % texts.length)));
+  const names = texts.map((_, i) => String(i + 1));
+  const least = Math.min(0, ...values);
+  return [
+    h('h2', {}, 'Cosine similarity'),
+    heatGrid({label: 'Cosine similarities of the texts', rows: names, columns: names, values, low: least, high: 1, maxCell: 64,
+              format: (value) => value.toFixed(2),
+              describe: (i, j, value) => `“${texts[i]}” and “${texts[j]}”: ${value.toFixed(3)}`}),
+    legend('amount', least, 1, (value) => number(value, 2)),
+    h('h2', {}, `The vectors, ${dims} numbers each`),
+    h('ol', {class: 'vectors'}, texts.map((text, i) => h('li', {}, h('span', {}, text),
+      h('span', {class: 'quiet'}, `${answer.sequences[i].tokens} tokens${answer.sequences[i].truncated ? ', cut' : ''}`),
+      stripes(vector(i))))),
+  ];
+}
+
+// A vector as stripes, a colour for each number.
+function stripes(vector) {
+  const canvas = h('canvas', {class: 'stripes', 'aria-hidden': 'true'});
+  const reach = Math.max(...vector.map(Math.abs));
+  const draw = () => {
+    const color = ramp('signed');
+    const context = sizeCanvas(canvas, vector.length, 18);
+    vector.forEach((value, x) => {
+      context.fillStyle = `rgb(${color(0.5 + value / reach / 2)})`;
+      context.fillRect(x, 0, 1, 18);
+    });
+    canvas.style.width = '100%';
+  };
+  draw();
+  addEventListener('recolor', function again() {
+    if (canvas.isConnected) draw();
+    else removeEventListener('recolor', again);
+  });
+  return canvas;
+}
+
+function drawRanking(model, {texts}, answer) {
+  let scores;
+  let note = 'Scores of the reranker.';
+  if (isReranker(model)) {
+    scores = floats(answer.scores);
+  } else {
+    const vectors = floats(answer.pooled);
+    const dims = answer.pooled.shape[1];
+    scores = Float32Array.from(texts, (_, i) =>
+      vectors.subarray(0, dims).reduce((sum, value, k) => sum + value * vectors[(i + 1) * dims + k], 0));
+    note = 'This model is no reranker: the order is that of cosine similarities to the query.';
+  }
+  const order = [...texts.keys()].sort((a, b) => scores[b] - scores[a]);
+  return [h('p', {class: 'quiet'}, note),
+          barList(order.map((i) => [texts[i], scores[i], number(scores[i])]), Math.min(0, ...scores), Math.max(1, ...scores))];
+}
+
+function drawLabels(model, {texts}, answer) {
+  const scores = floats(answer.scores);
+  const size = model.labels.length;
+  return texts.map((text, i) => {
+    const entries = model.labels.map((label, k) => [label, scores[i * size + k]]).sort((a, b) => b[1] - a[1]).slice(0, 10);
+    return h('section', {}, h('h2', {}, text), barList(entries.map(([label, score]) => [label, score, percent(score)]), 0, 1));
+  });
+}
+
+class Playground {
+  constructor(root, parameters, remember) {
+    this.remember = remember;
+    this.task = parameters.task in TASKS ? parameters.task : 'similarity';
+    this.wanted = parameters.model ?? '';
+    this.given = parameters;
+    this.form = h('form', {class: 'card', onsubmit: (event) => { event.preventDefault(); this.run(); }});
+    this.result = h('section', {class: 'card result', 'aria-live': 'polite', hidden: true});
+    root.append(h('div', {class: 'head'}, h('h1', {}, 'Playground'),
+                  segmented('Task', Object.entries(TASKS).map(([name, {title}]) => [name, title]), this.task, (task) => {
+                    this.task = task;
+                    this.given = {};
+                    this.build();
+                  })),
+                h('div', {class: 'play'}, this.form, this.result));
+    this.start();
+  }
+
+  async start() {
+    try {
+      this.models = await servingModels();
+      this.build();
+    } catch (error) {
+      replace(this.form, notice('error', error.message));
+    }
+  }
+
+  build() {
+    const task = TASKS[this.task];
+    const models = this.models.filter(task.fits);
+    this.result.hidden = true;
+    this.remember({task: this.task === 'similarity' ? '' : this.task, model: this.wanted});
+    if (models.length === 0) {
+      replace(this.form, notice('info', this.models.length ? task.missing : 'No model serves now.'));
+      return;
+    }
+    // A reranker goes first where passages are to be ranked.
+    const preferred = this.task === 'rank' ? models.find(isReranker) : undefined;
+    this.model = models.find(({name}) => name === this.wanted) ?? preferred ?? models[0];
+    const picker = select(models.map(({name}) => [name, name]), this.model.name, (name) => {
+      this.model = models.find((model) => model.name === name);
+      this.wanted = name;
+    });
+    this.inputs = Object.fromEntries(task.fields.map(([name, , rows]) =>
+      [name, h('textarea', {rows, spellcheck: 'false'}, this.given[name] ?? task.example[name])]));
+    this.button = h('button', {class: 'primary', type: 'submit'}, task.title);
+    replace(this.form, models.length > 1 ? field('Model', picker) : null,
+            task.fields.map(([name, title]) => field(title, this.inputs[name])), h('div', {class: 'actions'}, this.button));
+  }
+
+  async run() {
+    const {model} = this;  // while the answer is awaited, another may be chosen
+    const task = TASKS[this.task];
+    const texts = Object.fromEntries(Object.entries(this.inputs).map(([name, input]) =>
+      [name, input.value.split('\n').map((line) => line.trim()).filter(Boolean)]));
+    this.result.hidden = false;
+    const empty = task.fields.find(([name]) => texts[name].length === 0);
+    if (empty) {
+      replace(this.result, notice('error', `“${empty[1]}” is empty.`));
+      return;
+    }
+    const request = task.request(model, texts);
+    this.button.disabled = true;
+    try {
+      const answer = await call('Encoder/Encode', request);
+      const {timings} = answer;
+      replace(this.result, task.draw(model, texts, answer),
+              h('p', {class: 'quiet'}, `${model.name}: ${duration(timings.total_us)} in the server, of which ${
+                duration(timings.tokenize_us)} tokenizing, ${duration(timings.queue_us)} waiting and ${duration(timings.compute_us)} computing.`),
+              this.terminal(request));
+    } catch (error) {
+      replace(this.result, notice('error', error.message));
+    }
+    this.button.disabled = false;
+  }
+
+  terminal(request) {
+    const command = curlOf('Encoder/Encode', request);
+    const copy = h('button', {type: 'button', onclick: async () => {
+      await navigator.clipboard.writeText(command);
+      copy.textContent = 'Copied';
+    }}, 'Copy');
+    return h('details', {}, h('summary', {}, 'The same in a terminal'), h('pre', {tabindex: '0'}, command),
+             navigator.clipboard ? copy : null);
+  }
+}
+
+export function mount(root, parameters, remember) {
+  new Playground(root, parameters, remember);
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "kernels/core/encoder_config.h"
+#include "server/text/tokenizer.h"
+
+namespace attendant {
+
+// The tokenizer of a checkpoint's folder; null when it has none. It is tried once: it
+// cannot fail later for a reason that lies in the checkpoint. Errors are LoadTokenizer's, and
+// INVALID_ARGUMENT when it gives ids or sequences that `config` does not allow.
+absl::StatusOr<std::unique_ptr<Tokenizer>> LoadFittingTokenizer(const std::string& directory,
+                                                                const EncoderConfig& config,
+                                                                int64_t max_text_tokens);
+
+}  // namespace attendant

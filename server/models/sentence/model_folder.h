@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace attendant {
+
+// Where an inference-free sparse model has the weights of the tokens of queries.
+struct QueryFolder {
+  std::string directory{};
+  std::string file{};       // "idf.json", "query_token_weights.txt"; empty: a module of its own
+  bool is_default = false;  // of texts without a prompt
+};
+
+// The folders of a model as sentence-transformers saves it.
+struct ModelFolder {
+  std::string root{};     // modules.json, config_sentence_transformers.json, the other modules
+  std::string encoder{};  // config.json, weights, tokenizer, sentence_bert_config.json
+  std::string splade{};   // SpladePooling behind a Router; empty: as modules.json says
+  std::optional<QueryFolder> query{};
+};
+
+// Finds them for a model in `directory`: the first module of modules.json has the encoder's folder,
+// or is a Router whose router_config.json sends documents through Transformer and SpladePooling,
+// and queries through SparseStaticEmbedding. Without modules.json all is in `directory`, the
+// weights of queries in idf.json or query_token_weights.txt, if one of them is there.
+// INVALID_ARGUMENT, naming file and field, for a file that is not valid and for a path that leaves
+// the folder; UNIMPLEMENTED for other routes and other modules in them.
+absl::StatusOr<ModelFolder> FindModelFolder(const std::string& directory);
+
+}  // namespace attendant

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/requests/encode_types.h"
+#include "server/requests/read_sequence.h"
+
+// Queries of inference-free sparse models: their sparse vectors are looked up (sparse_lookup.h),
+// and the encoder does not run.
+namespace attendant {
+
+// Whether the texts of the request that are no pair are looked up.
+bool LooksUp(const SequenceReading& reading);
+
+// INVALID_ARGUMENT for a request that asks for another output than `sparse` of such texts.
+absl::Status CheckLookup(const SequenceReading& reading, const EncodeInput& input);
+
+// The tokens of sequence `index`, without special tokens, and its sparse vector (looked_up) with at
+// most `top_k` weights; 0: all. Errors are the tokenizer's, with the sequence. REQUIRES: LooksUp.
+absl::StatusOr<EncodedSequence> LookUp(const SequenceReading& reading, size_t index,
+                                       const std::string& text, int64_t top_k);
+
+// What its sparse vector takes in the answer. REQUIRES: it was looked up.
+int64_t CountLookupBytes(const EncodeOutput& output, const EncodedSequence& sequence);
+
+// Makes the vector that was looked up the sequence's result. False: it was not.
+bool TakeLookup(EncodedSequence& sequence);
+
+}  // namespace attendant

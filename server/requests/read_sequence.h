@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/models/encoder_model.h"
+#include "server/models/sentence/prompts.h"
+#include "server/requests/encode_types.h"
+
+namespace attendant {
+
+// How the sequences of a request become tokens.
+struct SequenceReading {
+  const EncoderModel& model;
+  Truncation truncation = Truncation::kTextOnly;
+  PairTruncation pair_truncation = PairTruncation::kLongestFirst;
+  bool count_tokens = false;         // of a text that is cut, for tokens_seen
+  const Prompt* prompt = nullptr;    // goes before each text that is no pair
+  bool prompt_is_asked_for = false;  // pairs and ids, which take none, are refused
+  bool token_offsets = false;
+};
+
+// The end of a text that is cut.
+TruncationSide SideOf(const SequenceReading& reading);
+
+// "sequence 3: " before the message.
+absl::Status InSequence(size_t index, const absl::Status& status);
+
+// The tokens of a request's sequence `index`; its results are empty. INVALID_ARGUMENT names the
+// sequence, the field, its value and the limit.
+absl::StatusOr<EncodedSequence> ReadSequence(const SequenceReading& reading, size_t index,
+                                             const SequenceContent& content);
+
+}  // namespace attendant

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/rpc/encoder/word_weights.h"
+
+#include <cstdint>
+#include <string>
+
+#include "server/rpc/wire/messages.h"
+
+namespace attendant {
+
+void WordsToProto(const EncodeOutput& output, const AnswerForm& form,
+                  v1::EncodeResponse& response) {
+  v1::WordWeights& words = *response.mutable_words();
+  for (int i = 0; i < response.sequences_size(); ++i) {
+    const EncodedSequence& sequence = output.sequences[static_cast<size_t>(i)];
+    response.mutable_sequences(i)->set_words(static_cast<int64_t>(sequence.rare().words.size()));
+    for (const std::string& word : sequence.rare().words) words.add_words(word);
+  }
+  const int64_t shape[] = {words.words_size()};
+  std::string& bytes = StartTensor(shape, form.numbers, *words.mutable_weights());
+  for (const EncodedSequence& sequence : output.sequences) {
+    AppendValues(sequence.rare().word_weights, form.numbers, bytes);
+  }
+}
+
+}  // namespace attendant

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/rpc/tei/services.h"
+
+#include <utility>
+
+namespace attendant {
+
+std::vector<std::string> TeiServices::names() {
+  return {::tei::v1::Info::service_full_name(), ::tei::v1::Embed::service_full_name(),
+          ::tei::v1::Predict::service_full_name(), ::tei::v1::Rerank::service_full_name(),
+          ::tei::v1::Tokenize::service_full_name()};
+}
+
+std::vector<tei::OpenMethod*> TeiServices::methods() const {
+  std::vector<tei::OpenMethod*> all;
+  for (const auto* methods :
+       {&embed_.methods(), &predict_.methods(), &rerank_.methods(), &tokenize_.methods()}) {
+    all.insert(all.end(), methods->begin(), methods->end());
+  }
+  return all;
+}
+
+void TeiServices::Close(absl::Time deadline) {
+  for (tei::OpenMethod* method : methods()) method->CloseAll();
+  for (tei::OpenMethod* method : methods()) method->AwaitClosed(deadline);
+}
+
+int TeiServices::CancelSlow(WriteClock::time_point since) {
+  int cancelled = 0;
+  for (tei::OpenMethod* method : methods()) cancelled += method->CancelSlow(since);
+  return cancelled;
+}
+
+}  // namespace attendant

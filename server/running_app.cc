@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/running_app.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "kernels/core/status_macros.h"
+#include "kernels/core/threads/cpu_budget.h"
+#include "server/grpc_server.h"
+#include "server/http/attendant/routes.h"
+#include "server/http/console/routes.h"
+#include "server/http/doors/cohere.h"
+#include "server/http/doors/openai.h"
+#include "server/http/doors/openapi.h"
+#include "server/http/doors/rerank.h"
+#include "server/http/doors/tei.h"
+#include "server/http/kserve/routes.h"
+#include "server/model_log.h"
+#include "server/models/attention_model.h"
+#include "server/models/model_loader.h"
+#include "server/version.h"
+#include "spdlog/spdlog.h"
+
+namespace attendant {
+namespace {
+
+// Decoding requests and building answers takes little time beside computing.
+int PoolThreads() { return std::clamp(ReadCpuBudget().threads / 4, 2, 8); }
+
+std::vector<std::string> Names(const ModelSources& sources) {
+  std::vector<std::string> names;
+  for (const ModelSource& source : sources.fixed) names.push_back(source.name);
+  for (const ModelSource& source : sources.repository) names.push_back(source.name);
+  return names;
+}
+
+std::unique_ptr<AccessLog> MakeAccessLog(const AccessFlags& flags, std::optional<LogFile> file,
+                                         ServerMetrics& metrics) {
+  if (!file.has_value()) return nullptr;
+  return std::make_unique<AccessLog>(
+      *std::move(file),
+      AccessLog::Options{.sample = flags.access_log_sample,
+                         .max_lines_per_s = flags.access_log_lines_per_s},
+      metrics);
+}
+
+void ReloadKeys(KeyStore& keys) {
+  const absl::StatusOr<bool> changed = keys.Reload();
+  if (!changed.ok()) {
+    spdlog::error("--api_keys: {}; the keys read before stay",
+                  std::string(changed.status().message()));
+  } else if (*changed) {
+    spdlog::info("--api_keys: the file has changed, and its keys count from now on");
+  }
+}
+
+std::unique_ptr<PeriodicThread> ReloadKeysEvery(absl::Duration interval, KeyStore* keys) {
+  if (keys == nullptr) return nullptr;
+  return std::make_unique<PeriodicThread>("key-reload", interval, [keys] { ReloadKeys(*keys); });
+}
+
+RegistryOptions MakeRegistryOptions(const ServerFlags& flags, const ModelSources& sources,
+                                    const std::optional<ModelRepository>& repository) {
+  return {
+      .readiness = flags.strict_readiness == "on" ? Readiness::kEveryModel : Readiness::kAnyModel,
+      .control = ControlOf(flags),
+      .unload_idle =
+          flags.unload_idle_s > 0 ? absl::Seconds(flags.unload_idle_s) : absl::InfiniteDuration(),
+      .drain_timeout = absl::Seconds(flags.drain_timeout_s),
+      .find = MakeFinder(sources.fixed, repository ? &*repository : nullptr)};
+}
+
+// Replicas of models that come later share the processors: as with several models, no thread gets a
+// processor of its own.
+size_t ModelsToPlace(const ServerFlags& flags, const ModelSources& sources) {
+  const size_t models = sources.fixed.size() + sources.repository.size();
+  return ControlOf(flags) == ModelControl::kNone ? models : std::max<size_t>(models, 2);
+}
+
+void WarnOfPlaintextHttp(const ServerFlags& flags, bool loopback) {
+  if (loopback || flags.http_tls == "on" || flags.access.api_keys.empty()) return;
+  spdlog::warn(
+      "--http_listen {} reaches other machines, and the API keys that they send to it are not "
+      "encrypted",
+      flags.http_listen);
+}
+
+std::vector<std::string> ServiceNames(const ServerFlags& flags) {
+  std::vector<std::string> names = {
+      v1::Encoder::service_full_name(), inference::GRPCInferenceService::service_full_name(),
+      grpc::health::v1::Health::service_full_name(),
+      grpc::reflection::v1alpha::ServerReflection::service_full_name()};
+  for (std::string& name : TeiServices::names()) names.push_back(std::move(name));
+  if (flags.attention_service == "on") names.push_back(v1::Attention::service_full_name());
+  return names;
+}
+
+}  // namespace
+
+RunningApp::RunningApp(const ServerFlags& flags, const ModelSources& sources,
+                       AccessFiles access_files, std::unique_ptr<const Backend> backend,
+                       ModelLoader loader, const AttentionLimits& attention_limits)
+    : model_control_(ControlOf(flags)),
+      drain_delay_(absl::Seconds(flags.drain_delay_s)),
+      drain_timeout_(absl::Seconds(flags.drain_timeout_s)),
+      backend_(std::move(backend)),
+      repository_(MakeRepository(flags)),
+      metrics_(kVersion),
+      keys_(std::move(access_files.keys)),
+      access_log_(MakeAccessLog(flags.access, std::move(access_files.log), metrics_)),
+      tracer_(MakeTracer(flags, metrics_)),
+      gate_(metrics_, keys_.get(), access_log_.get(), tracer_.get()),
+      health_service_(gate_, Names(sources)),
+      completions_(PoolThreads(), "completion"),
+      decoders_(PoolThreads(), "decode"),
+      budgets_(MakeMemoryLimits(flags), &metrics_),
+      registry_(std::move(loader), metrics_, completions_.executor(),
+                MakeRegistryOptions(flags, sources, repository_)),
+      request_dependencies_{registry_, metrics_, budgets_, gate_, decoders_.executor()},
+      encode_dependencies_{request_dependencies_, flags.encode},
+      attend_dependencies_{.requests = request_dependencies_,
+                           .limits = attention_limits,
+                           .max_request_bytes = flags.max_request_bytes,
+                           .max_response_bytes = flags.encode.max_response_bytes},
+      encoder_service_(encode_dependencies_, MakeStreamLimits(flags)),
+      attention_service_(attend_dependencies_, MakeStreamLimits(flags)),
+      kserve_service_(encode_dependencies_, kVersion, MakeStreamLimits(flags),
+                      flags.system_shared_memory == "on"),
+      tei_services_(encode_dependencies_, kVersion, MakeStreamLimits(flags)),
+      reflection_service_(gate_, ServiceNames(flags)),
+      slow_readers_(absl::Seconds(flags.max_write_s),
+                    {[this](auto since) { return encoder_service_.CancelSlow(since); },
+                     [this](auto since) { return attention_service_.CancelSlow(since); },
+                     [this](auto since) { return kserve_service_.CancelSlow(since); },
+                     [this](auto since) { return tei_services_.CancelSlow(since); }},
+                    metrics_),
+      key_reload_(ReloadKeysEvery(absl::Seconds(flags.tls_reload_s), keys_.get())),
+      door_dependencies_{encode_dependencies_, kVersion, flags.max_request_bytes} {}
+
+RunningApp::~RunningApp() {
+  watcher_.reset();
+  if (grpc_.server == nullptr) return;
+  Close(absl::InfinitePast());
+  grpc_.acceptor.reset();
+  grpc_.server->Shutdown(std::chrono::system_clock::now());
+  grpc_.server->Wait();
+}
+
+absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,
+                                                const ModelSources& sources) {
+  ATTENDANT_ASSIGN_OR_RETURN(ModelSetup setup,
+                             MakeModelSetup(flags, ModelsToPlace(flags, sources)));
+  ModelLoader loader = CheckpointLoader(*setup.backend, setup.options);
+  return RunningApp::Start(flags, sources, std::move(setup), std::move(loader));
+}
+
+absl::StatusOr<std::unique_ptr<App>> App::Start(const ServerFlags& flags,
+                                                const ModelSources& sources, ModelLoader loader) {
+  ModelSetup setup{.backend = nullptr,
+                   .options = MakeModelOptions(flags, ModelsToPlace(flags, sources))};
+  return RunningApp::Start(flags, sources, std::move(setup), std::move(loader));
+}
+
+absl::StatusOr<std::unique_ptr<App>> RunningApp::Start(const ServerFlags& flags,
+                                                       const ModelSources& sources,
+                                                       ModelSetup setup, ModelLoader loader) {
+  ATTENDANT_ASSIGN_OR_RETURN(AccessFiles access_files, OpenAccessFiles(flags.access));
+  std::unique_ptr<RunningApp> app(new RunningApp(flags, sources, std::move(access_files),
+                                                 std::move(setup.backend), std::move(loader),
+                                                 setup.options.attention));
+  app->registry_.SetListener([raw = app.get()](const ModelStatus& status) {
+    LogModel(status);
+    raw->UpdateHealth();
+  });
+  // A call that comes at once finds them loading, not unknown.
+  std::vector<ModelSource> at_start = sources.fixed;
+  std::vector<ModelSource> later = sources.repository;
+  if (app->model_control_ != ModelControl::kExplicit) {
+    at_start.insert(at_start.end(), later.begin(), later.end());
+    later.clear();
+  }
+  app->registry_.SetModels(std::move(at_start), std::move(later));
+  if (flags.attention_service == "on") {
+    app->registry_.AddBuiltIn(
+        MakeAttention(setup.options, app->metrics_, app->completions_.executor()));
+  }
+  ATTENDANT_RETURN_IF_ERROR(app->Listen(flags));
+  app->StartModels(flags, sources);
+  return app;
+}
+
+void RunningApp::StartModels(const ServerFlags& flags, const ModelSources& sources) {
+  RepositoryChanges::Fingerprints loaded;
+  if (model_control_ == ModelControl::kPoll && repository_) {
+    loaded = ReadFingerprints(*repository_).value_or(RepositoryChanges::Fingerprints());
+  }
+  registry_.StartLoading();
+  UpdateHealth();
+  if (model_control_ != ModelControl::kPoll || !repository_) return;
+  absl::flat_hash_set<std::string> fixed;
+  for (const ModelSource& source : sources.fixed) fixed.insert(source.name);
+  const absl::Duration interval = absl::Seconds(flags.repository_poll_s);
+  watcher_ = std::make_unique<RepositoryWatcher>(
+      *repository_, registry_,
+      RepositoryWatcher::Options{
+          .interval = interval,
+          .settle = interval,
+          .is_ours = [fixed](const std::string& name) { return !fixed.contains(name); },
+          .on_unreadable =
+              [](const absl::Status& status) {
+                spdlog::error("the model repository cannot be read: {}",
+                              std::string(status.message()));
+              }},
+      loaded);
+}
+
+// Calls of a service that is switched off get UNIMPLEMENTED.
+std::vector<grpc::Service*> RunningApp::Services(const ServerFlags& flags) {
+  std::vector<grpc::Service*> services = {&encoder_service_, &kserve_service_, &health_service_};
+  for (grpc::Service* service : tei_services_.services()) services.push_back(service);
+  if (flags.attention_service == "on") services.push_back(&attention_service_);
+  if (flags.reflection == "on") services.push_back(&reflection_service_);
+  return services;
+}
+
+std::vector<HttpPage> RunningApp::Pages(const ServerFlags& flags, const HttpDoors& doors) {
+  std::vector<HttpPage> pages = {
+      {.path = "/openapi.json",
+       .content_type = "application/json",
+       .body = [document = OpenApiDocument(doors.routes, kVersion)] { return document; }}};
+  if (flags.access.connections_page == "off") return pages;
+  pages.push_back({.path = "/connections",
+                   .content_type = "application/json",
+                   .body =
+                       [this] {
+                         std::vector<ConnectionReport> reports = gate_.connections().Report();
+                         budgets_.AddHeld(reports);
+                         return ConnectionsPage(std::move(reports));
+                       },
+                   .only_on_loopback = flags.access.connections_page == "auto"});
+  return pages;
+}
+
+HttpDoors RunningApp::Doors(const ServerFlags& flags) {
+  HttpDoors doors{.requests = &request_dependencies_, .limits = flags.http, .tls = http_tls_.get()};
+  doors.limits.max_request_bytes = flags.max_request_bytes;
+  doors.limits.max_write_s = flags.max_write_s;
+  const auto add = [&doors](std::vector<HttpRoute> routes) {
+    std::move(routes.begin(), routes.end(), std::back_inserter(doors.routes));
+  };
+  for (const auto make : {OpenAiRoutes, TeiRoutes, KServeRoutes, CohereRoutes, RerankRoutes}) {
+    add(make(door_dependencies_));
+  }
+  const bool attention = flags.attention_service == "on";
+  add(AttendantRoutes(door_dependencies_, attention ? &attend_dependencies_ : nullptr));
+  if (flags.console == "on") add(ConsoleRoutes(door_dependencies_));
+  return doors;
+}
+
+absl::Status RunningApp::LoadHttpTls(const ServerFlags& flags) {
+  if (flags.http_tls == "off") return absl::OkStatus();
+  ATTENDANT_ASSIGN_OR_RETURN(
+      http_tls_, TlsContext::Load({flags.tls_cert, flags.tls_key, flags.tls_client_ca}));
+  http_tls_reload_ =
+      std::make_unique<PeriodicThread>("http-tls", absl::Seconds(flags.tls_reload_s), [this] {
+        const absl::Status status = http_tls_->Reload();
+        if (status.ok()) return;
+        spdlog::error("--http_tls: {}; the files read before stay", std::string(status.message()));
+      });
+  return absl::OkStatus();
+}
+
+absl::Status RunningApp::Listen(const ServerFlags& flags) {
+  ATTENDANT_RETURN_IF_ERROR(LoadHttpTls(flags));
+  HttpDoors doors = Doors(flags);
+  std::vector<HttpPage> pages = Pages(flags, doors);
+  absl::StatusOr<std::unique_ptr<HttpEndpoint>> http = HttpEndpoint::Listen(
+      flags.http_listen, metrics_, [this] { return registry_.Ready(); }, std::move(pages),
+      std::move(doors));
+  if (!http.ok()) {
+    return absl::Status(http.status().code(), absl::StrCat("--http_listen ", flags.http_listen,
+                                                           ": ", http.status().message()));
+  }
+  http_ = *std::move(http);
+  WarnOfPlaintextHttp(flags, http_->loopback());
+  const std::vector<grpc::Service*> services = Services(flags);
+  absl::StatusOr<GrpcServer> grpc = StartGrpcServer(flags, services, connection_counter_);
+  if (!grpc.ok()) {
+    return absl::Status(grpc.status().code(),
+                        absl::StrCat("--listen ", flags.listen, ": ", grpc.status().message()));
+  }
+  grpc_ = *std::move(grpc);
+  spdlog::info("listening: gRPC on {} (port {}), HTTP on {} (port {})", flags.listen, grpc_port(),
+               flags.http_listen, http_port());
+  return absl::OkStatus();
+}
+
+// A model serves when one of its versions does.
+void RunningApp::UpdateHealth() {
+  absl::MutexLock health_lock(&health_mutex_);
+  std::map<std::string, bool> serving;
+  for (const ModelStatus& status : registry_.List()) {
+    serving[status.name] |= status.Serves() && status.stalled_workers == 0;
+  }
+  serving[""] = registry_.Ready().ok();
+  health_service_.Set(std::move(serving));
+  const bool failed = !LoadFailure().ok();
+  absl::MutexLock lock(&mutex_);
+  nothing_to_serve_ = failed;
+}
+
+absl::Status RunningApp::LoadFailure() const {
+  if (model_control_ != ModelControl::kNone) return absl::OkStatus();
+  const std::vector<ModelStatus> models = registry_.List();
+  for (const ModelStatus& status : models) {
+    if (status.state != ModelState::kFailed) return absl::OkStatus();
+  }
+  if (models.empty()) return absl::OkStatus();
+  const absl::Status& error = models.front().error;
+  return absl::Status(error.code(), absl::StrCat("no model could be loaded; '", models.front().name,
+                                                 "': ", error.message()));
+}
+
+absl::Status RunningApp::Run() {
+  const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stop_requested_ || nothing_to_serve_;
+  };
+  { absl::MutexLock lock(&mutex_, absl::Condition(&over)); }
+  absl::Status status = LoadFailure();
+  Drain();
+  return status;
+}
+
+void RunningApp::RequestStop() {
+  absl::MutexLock lock(&mutex_);
+  stop_requested_ = true;
+}
+
+// Health first, so that load balancers send requests elsewhere before any is refused. Then admitted
+// requests are answered. gRPC's Shutdown is not called here: it ends arriving calls with CANCELLED,
+// which clients do not retry on another server.
+void RunningApp::Drain() {
+  constexpr absl::Duration kFlushTime = absl::Seconds(1);
+  constexpr absl::Duration kSpanFlushTime = absl::Seconds(2);
+  health_service_.Drain();
+  registry_.AnnounceDrain();
+  if (drain_delay_ > absl::ZeroDuration() && LoadFailure().ok()) {
+    spdlog::info("serving for another {} s before the drain", absl::ToInt64Seconds(drain_delay_));
+    absl::SleepFor(drain_delay_);
+  }
+  const absl::Time deadline = absl::Now() + drain_timeout_;
+  spdlog::info("draining for at most {} s", absl::ToInt64Seconds(drain_timeout_));
+  registry_.Drain(deadline);
+  Close(std::max(deadline, absl::Now() + kFlushTime));
+  if (access_log_ != nullptr) access_log_->Flush(kFlushTime);
+  if (tracer_ != nullptr && !tracer_->Flush(kSpanFlushTime)) {
+    spdlog::warn("the last spans did not reach the collector");
+  }
+  spdlog::info("stopped");
+}
+
+void RunningApp::Close(absl::Time deadline) {
+  health_service_.CloseWatches();
+  encoder_service_.Close(deadline);
+  attention_service_.Close(deadline);
+  kserve_service_.Close(deadline);
+  tei_services_.Close(deadline);
+  http_->Close(deadline);
+}
+
+}  // namespace attendant

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace attendant {
+
+class JsonFields;
+
+// A step of a tokenizer.json on the way from tokens back to text. Immutable, thread-safe.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+
+  // Changes the tokens in place; their number may fall. After the last step they are joined. Takes
+  // time and memory linear in their bytes.
+  virtual void Decode(std::vector<std::string>& tokens) const = 0;
+};
+
+// Reads the file's `decoder`. Null, and a failure in the file's status, for one that is not
+// supported. A file without one has none: null; then spaces join the tokens.
+std::unique_ptr<Decoder> ReadDecoder(const JsonFields& file);
+
+}  // namespace attendant

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/text/sentencepiece/convert.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "kernels/core/base/quote.h"
+#include "kernels/core/base/regular_file.h"
+#include "kernels/core/status_macros.h"
+#include "kernels/io/config_fields.h"
+#include "kernels/io/json_file.h"
+#include "server/text/sentencepiece/converter.h"
+#include "server/text/sentencepiece/families.h"
+#include "server/text/sentencepiece/model_proto.h"
+
+namespace attendant {
+namespace {
+
+constexpr int64_t kMaxModelBytes = int64_t{64} << 20;
+constexpr int64_t kMaxExtraIds = 1000;
+constexpr uint64_t kUnigram = 1, kBpe = 2;
+
+// The file, if there is one; else an object without fields.
+absl::StatusOr<JsonNode> ReadOptional(const std::string& path) {
+  absl::StatusOr<JsonNode> file = ReadJsonFile(path);
+  return absl::IsNotFound(file.status()) ? ParseJson("{}", path) : file;
+}
+
+absl::StatusOr<const SentencePieceFamily*> FindFamilyOf(const std::string& directory,
+                                                        const JsonNode& config) {
+  std::string name, model_type;
+  ATTENDANT_RETURN_IF_ERROR(config.Read("tokenizer_class", name));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode model, ReadOptional(directory + "/config.json"));
+  ATTENDANT_RETURN_IF_ERROR(model.Read("model_type", model_type));
+  const bool of_no_family = name == "TokenizersBackend" || name == "PreTrainedTokenizerFast";
+  const absl::string_view tokenizer_class =
+      of_no_family ? absl::string_view() : absl::StripSuffix(name, "Fast");
+  const SentencePieceFamily* family = FindSentencePieceFamily(tokenizer_class, model_type);
+  if (family != nullptr) return family;
+  return absl::UnimplementedError(
+      absl::StrCat(directory, ": the sentencepiece model of tokenizer_class ", Quoted(name),
+                   " and model_type ", Quoted(model_type),
+                   " is not supported without tokenizer.json; supported: XLMRobertaTokenizer, "
+                   "CamembertTokenizer, T5Tokenizer, DebertaV2Tokenizer"));
+}
+
+absl::Status CheckModel(const SentencePieceFamily& family, const SentencePieceModel& model) {
+  if (model.model_type != kUnigram) {
+    return absl::UnimplementedError(
+        absl::StrCat("model_type ", model.model_type, model.model_type == kBpe ? " (BPE)" : "",
+                     " is not supported without tokenizer.json; supported: 1 (Unigram)"));
+  }
+  const std::pair<bool, const char*> options[] = {
+      {model.treat_whitespace_as_suffix, "treat_whitespace_as_suffix"},
+      {model.byte_fallback, "byte_fallback"},
+      {!model.add_dummy_prefix, "add_dummy_prefix = false"},
+      {!model.escape_whitespaces, "escape_whitespaces = false"}};
+  for (const auto& [is_set, name] : options) {
+    if (!is_set) continue;
+    return absl::UnimplementedError(
+        absl::StrCat(name, " is not supported: transformers ignores it"));
+  }
+  for (size_t i = 0; i < family.expected.size(); ++i) {
+    if (i < model.pieces.size() && model.pieces[i].text == family.expected[i]) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "piece ", i, " is ", i < model.pieces.size() ? Quoted(model.pieces[i].text) : "missing",
+        ", of a ", family.tokenizer_class, " it is ", Quoted(family.expected[i])));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadFlags(const JsonNode& token, SentencePieceLiteral& literal) {
+  ATTENDANT_RETURN_IF_ERROR(token.Read("single_word", literal.single_word));
+  ATTENDANT_RETURN_IF_ERROR(token.Read("lstrip", literal.lstrip));
+  ATTENDANT_RETURN_IF_ERROR(token.Read("rstrip", literal.rstrip));
+  ATTENDANT_RETURN_IF_ERROR(token.Read("normalized", literal.normalized));
+  return token.Read("special", literal.special);
+}
+
+// The special tokens by their roles: the family's, with their own flags.
+absl::Status ReadRoles(const JsonNode& config, const SentencePieceFamily& family,
+                       SentencePieceConverter& converter) {
+  for (const FamilyRole& role : family.roles) {
+    if (!config.Has(role.field)) continue;
+    ATTENDANT_ASSIGN_OR_RETURN(const JsonNode token, config.Field(role.field));
+    std::string text;
+    ATTENDANT_RETURN_IF_ERROR(token.IsObject() ? token.Require("content", text) : token.Get(text));
+    if (text != role.token) {
+      return Unsupported(config, role.field, Quoted(text), Quoted(role.token));
+    }
+    if (token.IsObject()) {
+      ATTENDANT_RETURN_IF_ERROR(ReadFlags(token, *converter.FindLiteral(role.token)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckId(const JsonNode& file, absl::string_view text, int64_t id,
+                     SentencePieceConverter& converter) {
+  if (converter.FindLiteral(text) == nullptr) {
+    return absl::UnimplementedError(absl::StrCat(file.where(), ": the added token ", Quoted(text),
+                                                 " is none of the family's or the model's"));
+  }
+  if (converter.IdOf(text) == id) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(file.where(), ": ", Quoted(text), " has the id ",
+                                                 id, ", the conversion gives it ",
+                                                 converter.IdOf(text)));
+}
+
+// {"128000": {"content": "[MASK]", ...}}
+absl::Status ReadAdded(const JsonNode& config, SentencePieceConverter& converter) {
+  if (!config.Has("added_tokens_decoder")) return absl::OkStatus();
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode added, config.Field("added_tokens_decoder"));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> ids, added.FieldNames());
+  for (const std::string& id : ids) {
+    ATTENDANT_ASSIGN_OR_RETURN(const JsonNode token, added.Field(id));
+    std::string text;
+    int64_t number = -1;
+    ATTENDANT_RETURN_IF_ERROR(token.Require("content", text));
+    if (!absl::SimpleAtoi(id, &number)) number = -1;
+    ATTENDANT_RETURN_IF_ERROR(CheckId(added, text, number, converter));
+    ATTENDANT_RETURN_IF_ERROR(ReadFlags(token, *converter.FindLiteral(text)));
+  }
+  return absl::OkStatus();
+}
+
+// {"[MASK]": 128000}
+absl::Status CheckAddedFile(const std::string& directory, SentencePieceConverter& converter) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode added, ReadOptional(directory + "/added_tokens.json"));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> tokens, added.FieldNames());
+  for (const std::string& token : tokens) {
+    int64_t id = 0;
+    ATTENDANT_RETURN_IF_ERROR(added.Require(token, id));
+    ATTENDANT_RETURN_IF_ERROR(CheckId(added, token, id, converter));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SentencePieceOptions> ReadOptionsOf(const JsonNode& config,
+                                                   const SentencePieceFamily& family) {
+  SentencePieceOptions options;
+  ATTENDANT_RETURN_IF_ERROR(config.Read("add_prefix_space", options.add_prefix_space));
+  if (family.cleans_spaces) {
+    ATTENDANT_RETURN_IF_ERROR(config.Read("do_lower_case", options.do_lower_case));
+    ATTENDANT_RETURN_IF_ERROR(config.Read("split_by_punct", options.split_by_punct));
+  }
+  if (family.extra_ids == 0 || !config.Has("extra_ids")) return options;
+  int64_t extra_ids = 0;
+  ATTENDANT_RETURN_IF_ERROR(config.Require("extra_ids", extra_ids));
+  if (extra_ids < 0 || extra_ids > kMaxExtraIds) {
+    return absl::InvalidArgumentError(absl::StrCat(config.where(), ": extra_ids is ", extra_ids,
+                                                   ", it must be from 0 to ", kMaxExtraIds));
+  }
+  options.extra_ids = extra_ids;
+  return options;
+}
+
+absl::StatusOr<std::string> Convert(const std::string& directory, absl::string_view bytes) {
+  ATTENDANT_ASSIGN_OR_RETURN(const SentencePieceModel model, ParseSentencePiece(bytes));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config,
+                             ReadOptional(directory + "/tokenizer_config.json"));
+  ATTENDANT_ASSIGN_OR_RETURN(const SentencePieceFamily* const family,
+                             FindFamilyOf(directory, config));
+  ATTENDANT_RETURN_IF_ERROR(CheckModel(*family, model));
+  ATTENDANT_ASSIGN_OR_RETURN(const SentencePieceOptions options, ReadOptionsOf(config, *family));
+  SentencePieceConverter converter(*family, model, options);
+  ATTENDANT_RETURN_IF_ERROR(ReadRoles(config, *family, converter));
+  ATTENDANT_RETURN_IF_ERROR(ReadAdded(config, converter));
+  ATTENDANT_RETURN_IF_ERROR(CheckAddedFile(directory, converter));
+  return converter.Json();
+}
+
+}  // namespace
+
+absl::StatusOr<ConvertedTokenizer> ConvertSentencePiece(const std::string& directory,
+                                                        absl::Span<const char* const> files) {
+  for (const char* const file : files) {
+    const std::string path = absl::StrCat(directory, "/", file);
+    const absl::StatusOr<std::string> bytes = ReadTextFile(path, kMaxModelBytes);
+    if (absl::IsNotFound(bytes.status())) continue;
+    ATTENDANT_RETURN_IF_ERROR(bytes);
+    absl::StatusOr<std::string> json = Convert(directory, *bytes);
+    if (json.ok()) return ConvertedTokenizer{.json = *std::move(json), .path = path};
+    return absl::Status(json.status().code(), absl::StrCat(path, ": ", json.status().message()));
+  }
+  return absl::NotFoundError(absl::StrCat(directory, ": there is no sentencepiece model"));
+}
+
+}  // namespace attendant

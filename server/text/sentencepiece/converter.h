@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "server/text/sentencepiece/families.h"
+#include "server/text/sentencepiece/model_proto.h"
+
+namespace attendant {
+
+// A special token or another one that is found literally.
+struct SentencePieceLiteral {
+  std::string text;
+  bool special = true;
+  bool single_word = false, lstrip = false, rstrip = false, normalized = false;
+};
+
+// What tokenizer_config.json says.
+struct SentencePieceOptions {
+  bool add_prefix_space = true;
+  bool do_lower_case = false;
+  bool split_by_punct = false;
+  std::optional<int64_t> extra_ids{};
+};
+
+// Makes one tokenizer.json.
+class SentencePieceConverter {
+ public:
+  // Views all three. REQUIRES: the model's first pieces are those that the family expects.
+  SentencePieceConverter(const SentencePieceFamily& family, const SentencePieceModel& model,
+                         const SentencePieceOptions& options);
+
+  // Null: no such token.
+  SentencePieceLiteral* FindLiteral(absl::string_view text);
+  // The vocabulary's, else the next one behind all.
+  int64_t IdOf(absl::string_view text);
+  std::string Json();
+
+ private:
+  struct ScoredPiece {
+    absl::string_view text;
+    double score = 0;
+  };
+
+  void AddLiteral(SentencePieceLiteral literal);  // the first of the same text counts
+  void AddToken(absl::string_view text, double score);
+  void ListTokens();
+  std::string Literals();
+  std::string Normalizer() const;
+  std::string MetaspacePart() const;
+  std::string PreTokenizer() const;
+  std::string Template();
+  std::string Vocabulary() const;
+
+  const SentencePieceFamily& family_;
+  const SentencePieceModel& model_;
+  const SentencePieceOptions& options_;
+  std::vector<std::string> extra_tokens_;
+  std::vector<ScoredPiece> tokens_;  // by id
+  std::vector<SentencePieceLiteral> literals_;
+  absl::flat_hash_map<std::string, size_t> literal_places_;
+  absl::flat_hash_map<std::string, int64_t> ids_;
+  int64_t next_id_ = 0;
+};
+
+}  // namespace attendant

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/text/text_offsets.h"
+
+#include <algorithm>
+
+#include "server/text/unicode/characters.h"
+#include "server/text/unicode/utf8.h"
+
+namespace attendant {
+namespace {
+
+constexpr char32_t kByteLevelSpace = 0x120;
+
+bool IsTrimmed(char32_t character) {
+  return character == kByteLevelSpace || IsWhitespace(character);
+}
+
+template <typename T>
+void KeepSide(size_t room, TruncationSide side, std::vector<T>& values) {
+  if (side == TruncationSide::kRight) return values.resize(room);
+  values.erase(values.begin(), values.end() - static_cast<std::ptrdiff_t>(room));
+}
+
+}  // namespace
+
+TextOffsets::TextOffsets(absl::string_view text, OffsetUnit unit, bool trims)
+    : text_(text), trims_(trims) {
+  if (unit != OffsetUnit::kCharacters) return;
+  character_of_byte_.reserve(text.size());
+  for (uint32_t index = 0; character_of_byte_.size() < text.size(); ++index) {
+    const size_t at = character_of_byte_.size();
+    character_of_byte_.resize(at + CharacterBytes(text[at]), index);
+  }
+}
+
+void TextOffsets::AddLiteral(absl::string_view part) {
+  AddBytes(PlaceOf(part), PlaceOf(part) + part.size(), part);
+}
+
+// The library takes a span that goes beyond its piece as one of the text.
+void TextOffsets::Add(const Piece& piece, TokenSpan span, absl::string_view string) {
+  if (span.end > piece.text.size()) return AddBytes(span.begin, span.end, string);
+  const size_t last = piece.sources[span.end - 1];
+  AddBytes(piece.sources[span.begin], last + CharacterBytes(text_[last]), string);
+}
+
+void TextOffsets::AddBytes(size_t begin, size_t end, absl::string_view string) {
+  const TokenOffset bytes = {static_cast<uint32_t>(begin), static_cast<uint32_t>(end)};
+  values_.push_back(character_of_byte_.empty() ? bytes : InCharacters(begin, end));
+  if (trims_) spaces_.push_back(CountSpaces(string));
+}
+
+// As the library also where `end` is beyond the text's, and with bytes where `begin` is.
+TokenOffset TextOffsets::InCharacters(size_t begin, size_t end) const {
+  const size_t bytes = character_of_byte_.size();
+  if (begin >= bytes) return {static_cast<uint32_t>(begin), static_cast<uint32_t>(end)};
+  const uint32_t first = character_of_byte_[begin];
+  if (end < bytes) return {first, character_of_byte_[end]};
+  const uint32_t last = end <= bytes ? character_of_byte_[end - 1] : first + 1;
+  return {first, last + 1};
+}
+
+TextOffsets::Spaces TextOffsets::CountSpaces(absl::string_view token) {
+  Spaces spaces;
+  const char* const end = token.data() + token.size();
+  bool only_spaces = true;
+  for (const char* position = token.data(); position < end;) {
+    const bool space = IsTrimmed(NextCharacter(position));
+    only_spaces = only_spaces && space;
+    spaces.leading += only_spaces;
+    spaces.trailing = space ? spaces.trailing + 1 : 0;
+  }
+  return spaces;
+}
+
+void TextOffsets::Trim(bool add_prefix_space) {
+  for (size_t i = 0; i < values_.size(); ++i) {
+    TokenOffset& offset = values_[i];
+    const auto leading = static_cast<uint32_t>(spaces_[i].leading);
+    const auto trailing = static_cast<uint32_t>(spaces_[i].trailing);
+    const bool may_be_added = (i == 0 || offset.begin == 0) && add_prefix_space && leading == 1;
+    if (!may_be_added) offset.begin = std::min(offset.begin + leading, offset.end);
+    if (offset.end >= trailing) offset.end = std::max(offset.end - trailing, offset.begin);
+  }
+}
+
+void TextOffsets::Cut(size_t room, TruncationSide side) {
+  KeepSide(room, side, values_);
+  if (trims_) KeepSide(room, side, spaces_);
+}
+
+}  // namespace attendant

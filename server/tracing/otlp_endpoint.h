@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace attendant {
+
+// Where spans are sent.
+struct OtlpEndpoint {
+  bool tls = false;
+  std::string host;       // a name or an address, without brackets
+  std::string port;       // a number
+  std::string path = {};  // "/v1/traces"
+
+  std::string authority() const;  // "host:port", "[::1]:port"
+};
+
+inline constexpr size_t kMaxOtlpUrlBytes = 4096;
+
+// Of a URL "http://host:port/path" or "https://...": the port may be missing (80, 443), the path
+// too. INVALID_ARGUMENT says what is wrong with it, also for one over kMaxOtlpUrlBytes.
+absl::StatusOr<OtlpEndpoint> ParseOtlpEndpoint(absl::string_view url);
+
+// The same for a collector's URL, to whose path "/v1/traces" is added.
+absl::StatusOr<OtlpEndpoint> ParseOtlpCollector(absl::string_view url);
+
+}  // namespace attendant

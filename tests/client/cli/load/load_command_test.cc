@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// attendant load and attendant compare against a server in this process.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/command.h"
+#include "tests/client/cli/command_fixture.h"
+
+namespace attendant::client {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class LoadCommandTest : public CommandTest {};
+
+TEST_F(LoadCommandTest, LoadsInAClosedLoop) {
+  EXPECT_EQ(Run({"load", "--requests=200", "--warmup=0", "--connections=3", "--concurrency=2",
+                 "--batch=2", "--lengths=uniform:1:100", "--json"}),
+            0);
+  const json report = OutputLines().at(0);
+  EXPECT_EQ(report["requests"],
+            json({{"ok", 200}, {"failed", 0}, {"cut_off", 0}, {"not_sent", 0}}));
+  EXPECT_GT(report["tokens_per_s"], report["sequences_per_s"]);
+  EXPECT_NEAR(report["sequences_per_s"], 2 * report["requests_per_s"].get<double>(), 1e-6);
+  EXPECT_GT(report["latency_s"]["p50"], 0);
+  EXPECT_GE(report["latency_s"]["max"], report["latency_s"]["p99"]);
+  EXPECT_DOUBLE_EQ(report["server_mean_s"]["queue"], 100e-6);
+  EXPECT_EQ(server_.encode_requests().size(), 200);
+  EXPECT_EQ(server_.num_peers(), 3);
+  for (const v1::EncodeRequest& request : server_.encode_requests()) {
+    for (const v1::Sequence& sequence : request.sequences().sequences()) {
+      ASSERT_LE(sequence.ids().token_ids_size(), 64);  // the model's limit
+      for (int32_t id : sequence.ids().token_ids()) ASSERT_LT(id, 1000);
+    }
+  }
+}
+
+TEST_F(LoadCommandTest, LoadsInAnOpenLoop) {
+  EXPECT_EQ(Run({"load", "--rate=500", "--requests=100", "--warmup=0", "--output=hidden"}), 0);
+  EXPECT_THAT(out_, HasSubstr("open loop, 500 requests/s"));
+  EXPECT_THAT(out_, HasSubstr("100 ok, 0 failed"));
+  EXPECT_TRUE(server_.encode_requests().at(0).outputs().last_hidden_state());
+}
+
+TEST_F(LoadCommandTest, LoadsTexts) {
+  const std::string file = WriteFile("load.txt", "one\ntwo\n\nthree\n");
+  EXPECT_EQ(Run({"load", "--texts", file, "--requests=6", "--warmup=0", "--concurrency=1"}), 0);
+  EXPECT_THAT(out_, HasSubstr("3 texts of "));
+  std::multiset<std::string> sent;
+  for (const v1::EncodeRequest& request : server_.encode_requests()) {
+    sent.insert(request.sequences().sequences(0).text());
+  }
+  EXPECT_THAT(sent, testing::ElementsAre("one", "one", "three", "three", "two", "two"));
+}
+
+TEST_F(LoadCommandTest, LoadCountsErrorsAndGoesOn) {
+  server_.FailNext(10, absl::ResourceExhaustedError("the queue is full"));
+  EXPECT_EQ(Run({"load", "--requests=50", "--warmup=0", "--json"}), 0);
+  const json report = OutputLines().at(0);
+  EXPECT_EQ(report["requests"]["ok"], 40);
+  EXPECT_EQ(report["requests"]["failed"], 10);
+  EXPECT_EQ(report["errors"]["RESOURCE_EXHAUSTED"]["first_message"], "the queue is full");
+
+  server_.FailNext(1000, absl::InternalError("broken"));
+  EXPECT_EQ(Run({"load", "--requests=50", "--warmup=0"}), 1);
+}
+
+// No answer is what a user waits for and tries again; an error beside it is not.
+TEST_F(LoadCommandTest, LoadTellsNoAnswerFromErrors) {
+  const std::vector<std::string> load = {"load", "--requests=2", "--warmup=0", "--concurrency=1"};
+  server_.FailNext(2, absl::DeadlineExceededError("late"));
+  EXPECT_EQ(Run(load), 3);
+  server_.FailNext(1, absl::DeadlineExceededError("late"));
+  server_.FailNext(1, absl::InternalError("broken"));
+  EXPECT_EQ(Run(load), 1);
+}
+
+TEST_F(LoadCommandTest, LoadsKserve) {
+  EXPECT_EQ(Run({"load", "--protocol=kserve", "--model=toy.ids", "--requests=40", "--warmup=0",
+                 "--batch=4", "--lengths=fixed:10", "--json"}),
+            0);
+  const json report = OutputLines().at(0);
+  EXPECT_EQ(report["requests"]["ok"], 40);
+  EXPECT_NEAR(report["tokens_per_s"], 40 * report["requests_per_s"].get<double>(), 1e-6);
+  EXPECT_TRUE(report["server_mean_s"].is_null());
+  const inference::ModelInferRequest sent = server_.infer_requests().at(0);
+  EXPECT_EQ(sent.inputs(0).shape(0), 4);
+  EXPECT_EQ(sent.inputs(0).shape(1), 10);
+  EXPECT_EQ(Run({"load", "--protocol=kserve", "--model=toy.ids", "--batch=9"}), 2);
+}
+
+TEST_F(LoadCommandTest, LoadArrivesAsItIsTold) {
+  for (const char* arrivals : {"constant", "bursts:5"}) {
+    EXPECT_EQ(Run({"load", "--rate=500", "--requests=50", "--warmup=0",
+                   absl::StrCat("--arrivals=", arrivals)}),
+              0);
+    EXPECT_THAT(out_, HasSubstr("50 ok, 0 failed"));
+  }
+  EXPECT_EQ(Run({"load", "--rate=5", "--arrivals=bursts:0"}), 2);
+  EXPECT_EQ(Run({"load", "--rate=5", "--arrivals=never"}), 2);
+}
+
+TEST_F(LoadCommandTest, LoadReplaysATrace) {
+  const std::string trace = WriteFile("trace.jsonl", R"({"timestamp": 40, "input_length": 7}
+{"timestamp": 0, "text_input": "abc"}
+)");
+  EXPECT_EQ(Run({"load", "--replay", trace, "--warmup=0", "--speed=2"}), 0);
+  EXPECT_THAT(out_, HasSubstr("2 ok, 0 failed"));
+  std::set<std::string> sent;
+  for (const v1::EncodeRequest& request : server_.encode_requests()) {
+    const v1::Sequence& sequence = request.sequences().sequences(0);
+    sent.insert(sequence.has_ids() ? absl::StrCat(sequence.ids().token_ids_size())
+                                   : sequence.text());
+  }
+  EXPECT_EQ(sent, (std::set<std::string>{"7", "abc"}));
+  EXPECT_EQ(Run({"load", "--replay", trace}), 2);  // shorter than the warm-up
+  EXPECT_EQ(Run({"load", "--replay", trace, "--rate=5"}), 2);
+  EXPECT_EQ(Run({"load", "--replay=/nonexistent.jsonl"}), 2);
+}
+
+TEST_F(LoadCommandTest, LoadFailsByThreshold) {
+  const std::vector<std::string> load = {"load", "--requests=20", "--warmup=0"};
+  const auto fail_if = [&](const std::string& condition) {
+    std::vector<std::string> args = load;
+    args.push_back("--fail_if=" + condition);
+    return Run(args);
+  };
+  EXPECT_EQ(fail_if("error_rate>0"), 0);
+  EXPECT_EQ(fail_if("requests_per_s>0"), 5);
+  EXPECT_THAT(err_, HasSubstr("--fail_if requests_per_s>0: requests_per_s is "));
+  EXPECT_EQ(fail_if("p99"), 2);
+  server_.FailNext(1, absl::InternalError("broken"));
+  EXPECT_EQ(fail_if("error_rate>1%"), 5);
+  EXPECT_EQ(Run({"load", "--find_max"}), 2);
+  EXPECT_EQ(Run({"load", "--slo=p99=50ms"}), 2);
+}
+
+TEST_F(LoadCommandTest, LoadSweepsOverRatesAndWritesAPage) {
+  const std::string page = ::testing::TempDir() + "/sweep.html";
+  EXPECT_EQ(
+      Run({"load", "--sweep=100,200", "--requests=20", "--warmup=0", "--json", "--html", page}), 0);
+  const json report = OutputLines().at(0);
+  ASSERT_EQ(report["runs"].size(), 2);
+  EXPECT_EQ(report["runs"][1]["rate"], 200);
+  EXPECT_EQ(report["runs"][1]["requests"]["ok"], 20);
+  std::ifstream file(page);
+  const std::string html((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EXPECT_THAT(html, HasSubstr("\"rate\":200.0"));
+  EXPECT_THAT(html, Not(HasSubstr("/*DATA*/")));
+  EXPECT_EQ(Run({"load", "--sweep=100,x"}), 2);
+  EXPECT_EQ(Run({"load", "--sweep=100", "--hlog=x.hlog"}), 2);
+  EXPECT_EQ(Run({"load", "--html=/nonexistent/x.html"}), 2);
+}
+
+// A server that fails every request keeps no objective, at any rate.
+TEST_F(LoadCommandTest, LoadFindsNoRateThatFailingServersKeep) {
+  server_.FailNext(100000, absl::InternalError("broken"));
+  EXPECT_EQ(
+      Run({"load", "--find_max", "--slo=p99=10s", "--rate=1000", "--duration=100ms", "--warmup=0"}),
+      5);
+  EXPECT_THAT(out_, HasSubstr("No rate down to 0.1 requests/s kept p99=10s"));
+}
+
+TEST_F(LoadCommandTest, LoadWritesEachRequestAndItsHistograms) {
+  const std::string jsonl = ::testing::TempDir() + "/load.jsonl";
+  const std::string hlog = ::testing::TempDir() + "/load.hlog";
+  EXPECT_EQ(Run({"load", "--requests=30", "--warmup=0", "--jsonl", jsonl, "--hlog", hlog}), 0);
+  std::ifstream lines(jsonl);
+  int64_t number = 0;
+  for (std::string line; std::getline(lines, line); ++number) {
+    const json call = json::parse(line);
+    EXPECT_EQ(call["metadata"]["session_num"], number);
+    EXPECT_EQ(call["metadata"]["benchmark_phase"], "profiling");
+    EXPECT_GT(call["metrics"]["request_latency"]["value"], 0);
+    EXPECT_TRUE(call["error"].is_null());
+  }
+  EXPECT_EQ(number, 30);
+  std::ifstream log(hlog);
+  std::string first;
+  std::getline(log, first);
+  EXPECT_EQ(first, "#[Histogram log format version 1.3]");
+}
+
+TEST_F(LoadCommandTest, ComparesTwoLoads) {
+  EXPECT_EQ(Run({"load", "--requests=30", "--warmup=0", "--json"}), 0);
+  const std::string report = WriteFile("report.json", out_);
+  EXPECT_EQ(RunAsGiven({"compare", report, report}), 0);
+  EXPECT_THAT(out_, HasSubstr("requests_per_s"));
+  EXPECT_THAT(out_, HasSubstr("+0.0 %"));
+  EXPECT_EQ(RunAsGiven({"compare", "--json", report, report}), 0);
+  EXPECT_EQ(OutputLines().at(0)["p99"]["change"], "unknown") << "less than five seconds";
+  EXPECT_EQ(RunAsGiven({"compare", report}), 2);
+  EXPECT_EQ(RunAsGiven({"compare", report, "/nonexistent.json"}), 2);
+  EXPECT_EQ(RunAsGiven({"compare", report, WriteFile("broken.json", "{")}), 2);
+}
+
+// The signal comes with the first progress line; nothing answers, so only it can end the load.
+TEST_F(LoadCommandTest, AnInterruptEndsALoadEarlyAndStillReports) {
+  server_.Stall();
+  class Interrupting : public std::stringbuf {
+   public:
+    int sync() override { return std::exchange(raised_, true) ? 0 : std::raise(SIGINT); }
+
+   private:
+    bool raised_ = false;
+  };
+  Interrupting buffer;
+  std::istringstream in;
+  std::ostringstream out;
+  std::ostream err(&buffer);
+  Io io{.in = in, .out = out, .err = err, .err_is_terminal = true};
+  const std::vector<std::string> args = {"load", "--server", server_.address(), "--duration=1h",
+                                         "--timeout=1h"};
+  EXPECT_EQ(RunAttendant(args, io), 0);
+  EXPECT_THAT(out.str(), HasSubstr("0 ok, 0 failed"));
+}
+
+}  // namespace
+}  // namespace attendant::client

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/http/http_client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/notification.h"
+#include "client/http/http_options.h"
+#include "tests/client/http/canned_server.h"
+
+namespace attendant::client {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kLong = absl::Minutes(1);
+
+HttpClientOptions Options(int port) {
+  return {.address = absl::StrCat("127.0.0.1:", port), .path = "/"};
+}
+
+std::unique_ptr<HttpClient> Make(HttpClientOptions options) {
+  absl::StatusOr<std::unique_ptr<HttpClient>> client = HttpClient::Make(std::move(options));
+  EXPECT_TRUE(client.ok()) << client.status();
+  return *std::move(client);
+}
+
+absl::StatusOr<HttpAnswer> Ask(HttpClient& client, const std::string& body,
+                               absl::Duration timeout = kLong) {
+  absl::Notification done;
+  absl::StatusOr<HttpAnswer> answer;
+  client.Post(body, timeout, [&](absl::StatusOr<HttpAnswer> result) {
+    answer = std::move(result);
+    done.Notify();
+  });
+  done.WaitForNotification();
+  return answer;
+}
+
+TEST(HttpClientTest, AHeadHasEachHeaderOnce) {
+  EXPECT_EQ(HttpHead({.address = "[::1]:80",
+                      .path = "/p",
+                      .headers = {{"a", "1"},
+                                  {"content-length", "7"},
+                                  {"b", "2"},
+                                  {"host", "other"},
+                                  {"Transfer-Encoding", "chunked"},
+                                  {"A", "3"}}}),
+            "POST /p HTTP/1.1\r\nHost: [::1]:80\r\nb: 2\r\nA: 3\r\n");
+  EXPECT_EQ(HttpHead({.address = "h:1", .path = "/", .keep_alive = false}),
+            "POST / HTTP/1.1\r\nHost: h:1\r\nConnection: close\r\n");
+}
+
+TEST(HttpClientTest, ReadsAddresses) {
+  const auto v6 = ParseHttpAddress("[::1]:8002");
+  ASSERT_TRUE(v6.has_value());
+  EXPECT_EQ(v6->host, "::1");
+  EXPECT_EQ(v6->port, "8002");
+  EXPECT_EQ(ParseHttpAddress("host:80")->host, "host");
+  for (const char* address : {"", "host", ":80", "host:", "::1:80", "[::1:80", "host:80/path"}) {
+    EXPECT_FALSE(ParseHttpAddress(address).has_value()) << address;
+    EXPECT_TRUE(
+        absl::IsInvalidArgument(HttpClient::Make({.address = address, .path = "/"}).status()))
+        << address;
+  }
+}
+
+TEST(HttpClientTest, AuthoritiesMustBePem) {
+  for (const char* authorities : {"", "no certificate"}) {
+    const absl::Status status =
+        HttpClient::Make({.address = "h:1", .path = "/", .tls = true, .authorities = authorities})
+            .status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  }
+}
+
+TEST(HttpClientTest, WithoutKeepAliveEachRequestHasItsConnection) {
+  CannedServer server(CannedServer::Answers{{"a", CannedAnswer(200, "1")}});
+  for (const bool keep_alive : {true, false}) {
+    const size_t before = server.num_connections();
+    HttpClientOptions options = Options(server.port());
+    options.keep_alive = keep_alive;
+    const auto client = Make(options);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(Ask(*client, "a")->body, "1");
+    EXPECT_EQ(server.num_connections() - before, keep_alive ? 1 : 3);
+  }
+}
+
+TEST(HttpClientTest, ABodyMayEndWithItsConnection) {
+  CannedServer server(
+      CannedServer::Answers{{"a", "HTTP/1.1 200 x\r\nConnection: close\r\n\r\nbody"}});
+  const auto client = Make(Options(server.port()));
+  for (int i = 0; i < 2; ++i) {
+    const absl::StatusOr<HttpAnswer> answer = Ask(*client, "a");
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->body, "body");
+    EXPECT_TRUE(answer->body_status.ok()) << answer->body_status;
+  }
+}
+
+TEST(HttpClientTest, ReadsChunks) {
+  CannedServer server(CannedServer::Answers{
+      {"a",
+       "HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nbo\r\n2\r\ndy\r\n0\r\n\r\n"}});
+  const auto client = Make(Options(server.port()));
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(Ask(*client, "a")->body, "body");
+  EXPECT_EQ(server.num_connections(), 1);
+}
+
+TEST(HttpClientTest, ACutBodySaysWhy) {
+  const std::string head = "HTTP/1.1 429 x\r\nRetry-After: 7\r\nContent-Length: 100\r\n";
+  CannedServer server(
+      CannedServer::Answers{{"close", absl::StrCat(head, "Connection: close\r\n\r\nbody")},
+                            {"wait", absl::StrCat(head, "\r\nbody")},
+                            {"long", CannedAnswer(429, std::string(101, 'x'))},
+                            {"chunks", absl::StrCat("HTTP/1.1 429 x\r\nTransfer-Encoding: chunked"
+                                                    "\r\n\r\n4\r\nbody\r\n65\r\n",
+                                                    std::string(101, 'x'), "\r\n0\r\n\r\n")}});
+  HttpClientOptions options = Options(server.port());
+  options.max_answer_bytes = 100;
+  const auto client = Make(options);
+  for (const auto& [request, code] : {std::pair("close", absl::StatusCode::kUnavailable),
+                                      std::pair("wait", absl::StatusCode::kDeadlineExceeded),
+                                      std::pair("long", absl::StatusCode::kUnavailable),
+                                      std::pair("chunks", absl::StatusCode::kUnavailable)}) {
+    const bool waits = code == absl::StatusCode::kDeadlineExceeded;
+    const auto answer = Ask(*client, request, waits ? absl::Milliseconds(300) : kLong);
+    ASSERT_TRUE(answer.ok()) << request << ": " << answer.status();
+    EXPECT_EQ(answer->code, 429);
+    EXPECT_EQ(answer->body_status.code(), code) << request;
+    EXPECT_EQ(answer->body, std::string(request) == "long" ? "" : "body");
+  }
+  EXPECT_EQ(Ask(*client, "close")->retry_after, "7");
+}
+
+TEST(HttpClientTest, BytesBehindAnAnswerAnswerNoOtherRequest) {
+  CannedServer server(CannedServer::Answers{
+      {"a", absl::StrCat(CannedAnswer(200, "right"), CannedAnswer(200, "wrong"))}});
+  const auto client = Make(Options(server.port()));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Ask(*client, "a")->body, "right");
+  EXPECT_EQ(server.num_connections(), 3);
+}
+
+TEST(HttpClientTest, WhatIsNoHttpIsUnavailable) {
+  CannedServer server(CannedServer::Answers{
+      {"none", ""}, {"ssh", "SSH-2.0-x\r\n"}, {"cut", "HTTP/1.1 2 Connection: close"}});
+  const auto client = Make(Options(server.port()));
+  for (const char* request : {"none", "ssh", "cut"}) {
+    const absl::Status status = Ask(*client, request).status();
+    EXPECT_TRUE(absl::IsUnavailable(status)) << request << ": " << status;
+    EXPECT_THAT(status.message(), HasSubstr(absl::StrCat("127.0.0.1:", server.port())));
+  }
+}
+
+TEST(HttpClientTest, EveryRequestEndsOnce) {
+  constexpr int kRequests = 20;
+  CannedServer server(CannedServer::Answers{{"a", CannedAnswer(200, "1")}});
+  std::atomic<int> answered = 0, cancelled = 0;
+  absl::BlockingCounter answers(kRequests);
+  {
+    const auto client = Make(Options(server.port()));
+    for (int i = 0; i < kRequests; ++i) {
+      client->Post("a", kLong, [&](const absl::StatusOr<HttpAnswer>& answer) {
+        answered += answer.ok();
+        answers.DecrementCount();
+      });
+      client->Post("silence", kLong, [&](const absl::StatusOr<HttpAnswer>& answer) {
+        cancelled += absl::IsCancelled(answer.status());
+      });
+    }
+    answers.Wait();
+    client->CancelAll();
+    client->Post("silence", kLong, [&](const absl::StatusOr<HttpAnswer>& answer) {
+      cancelled += absl::IsCancelled(answer.status());
+    });
+  }
+  EXPECT_EQ(answered, kRequests);
+  EXPECT_EQ(cancelled, kRequests + 1);
+}
+
+}  // namespace
+}  // namespace attendant::client

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/load/results/statistics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "client/load/random.h"
+#include "client/load/results/batches.h"
+#include "client/load/results/comparison.h"
+
+namespace attendant::client {
+namespace {
+
+TEST(StatisticsTest, StudentAgreesWithTables) {
+  EXPECT_NEAR(Student975(1), 12.706, 0.001);
+  EXPECT_NEAR(Student975(4), 2.776, 0.001);
+  EXPECT_NEAR(Student975(6), 2.447, 0.003);
+  EXPECT_NEAR(Student975(9), 2.262, 0.003);
+  EXPECT_NEAR(Student975(30), 2.042, 0.002);
+  EXPECT_NEAR(Student975(1e6), 1.960, 0.001);
+}
+
+TEST(StatisticsTest, AMeanHasTheIntervalOfTheTextbook) {
+  const std::vector<double> values = {9, 10, 11, 10, 10};
+  const auto estimate = EstimateMean(values);
+  ASSERT_TRUE(estimate.has_value());
+  EXPECT_DOUBLE_EQ(estimate->value, 10);
+  EXPECT_NEAR(estimate->half_width, 2.776 * std::sqrt(0.5) / std::sqrt(5), 1e-3);
+  EXPECT_FALSE(EstimateMean(std::vector<double>{1, 2, 3, 4}).has_value());
+}
+
+// Of many pairs of equal samples about 5 % look different, and of a pair that differs none do not.
+TEST(StatisticsTest, ADifferenceIsFoundAsOftenAsPromised) {
+  Random random(1);
+  const auto sample = [&random](double mean) {
+    std::vector<double> values(10);
+    for (double& value : values) value = mean + random.Normal();
+    return values;
+  };
+  int found = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const auto difference = EstimateDifference(sample(0), sample(0));
+    found += std::abs(difference->value) > difference->half_width ? 1 : 0;
+  }
+  EXPECT_NEAR(found, 100, 40);
+  const auto difference = EstimateDifference(sample(0), sample(10));
+  EXPECT_NEAR(difference->value, 10, 2);
+  EXPECT_LT(difference->half_width, 2);
+}
+
+TEST(StatisticsTest, EqualValuesHaveNoWidth) {
+  const std::vector<double> values(6, 3.0);
+  EXPECT_EQ(EstimateMean(values)->half_width, 0);
+  EXPECT_EQ(EstimateDifference(values, values)->half_width, 0);
+}
+
+IntervalSeries Series(int64_t seconds, int64_t requests_per_s, int64_t response_ns) {
+  IntervalSeries series;
+  for (int64_t second = 0; second < seconds; ++second) {
+    Interval& interval = series.At(absl::Seconds(second));
+    interval.finished = requests_per_s;
+    for (int64_t i = 0; i < requests_per_s; ++i) interval.response_ns.Record(response_ns);
+  }
+  return series;
+}
+
+TEST(BatchesTest, AreTenOrMoreOfWholeIntervals) {
+  // The last second of the window is not whole.
+  const BatchFigures figures = BatchFiguresOf(Series(26, 300, 2000000), absl::Milliseconds(25500));
+  ASSERT_EQ(figures.at("requests_per_s").size(), 12);
+  for (const auto& [name, values] : figures) {
+    for (double value : values) {
+      EXPECT_NEAR(value, name == "requests_per_s" ? 300 : 0.002, 0.001) << name;
+    }
+  }
+  EXPECT_EQ(figures.size(), 5);
+}
+
+TEST(BatchesTest, LeaveOutWhatTooFewRequestsCannotTell) {
+  const BatchFigures figures = BatchFiguresOf(Series(10, 30, 1000), absl::Seconds(10));
+  EXPECT_TRUE(figures.contains("p90"));
+  EXPECT_FALSE(figures.contains("p99"));
+  EXPECT_TRUE(BatchFiguresOf(IntervalSeries(), absl::Seconds(10)).empty());
+}
+
+nlohmann::ordered_json Report(double rate, double p50) {
+  nlohmann::ordered_json report{{"requests_per_s", rate}};
+  for (const char* name : {"mean", "p50", "p90", "p99", "p99.9", "max"}) {
+    report["latency_s"][name] = p50;
+  }
+  for (int i = 0; i < 10; ++i) {
+    report["batches"]["requests_per_s"].push_back(rate + i % 2);
+    report["batches"]["p50"].push_back(p50 + 1e-5 * (i % 2));
+  }
+  return report;
+}
+
+TEST(ComparisonTest, TellsBetterFromWorse) {
+  const auto figures = CompareReports(Report(100, 0.01), Report(200, 0.02));
+  ASSERT_TRUE(figures.ok()) << figures.status();
+  ASSERT_EQ(figures->size(), 7);
+  EXPECT_EQ((*figures)[0].name, "requests_per_s");
+  EXPECT_EQ((*figures)[0].change, Change::kBetter);
+  EXPECT_NEAR((*figures)[0].difference->value, 1, 0.01);
+  EXPECT_EQ((*figures)[2].name, "p50");
+  EXPECT_EQ((*figures)[2].change, Change::kWorse);
+  EXPECT_EQ((*figures)[4].change, Change::kUnknown) << "p99 has no batches";
+  const auto same = CompareReports(Report(100, 0.01), Report(100, 0.01));
+  EXPECT_EQ((*same)[0].change, Change::kUnclear);
+}
+
+TEST(ComparisonTest, RefusesWhatIsNoReport) {
+  const nlohmann::ordered_json good = Report(1, 1);
+  for (const char* text : {"{}", "[]", "3", R"({"requests_per_s": 1})", R"({"runs": []})",
+                           R"({"requests_per_s": "x", "latency_s": {}})"}) {
+    const auto bad = nlohmann::ordered_json::parse(text);
+    EXPECT_TRUE(absl::IsFailedPrecondition(CompareReports(bad, good).status())) << text;
+    EXPECT_TRUE(absl::IsFailedPrecondition(CompareReports(good, bad).status())) << text;
+  }
+}
+
+}  // namespace
+}  // namespace attendant::client

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""attendant.v1.Encoder with answers of the test's choice."""
+
+import threading
+from concurrent import futures
+
+import grpc
+import numpy as np
+
+from attendant.v1 import encoder_pb2 as pb
+
+PUSHBACK = "grpc-retry-pushback-ms"
+
+
+def embedding(text):
+    """What the fake server answers for a text: [2]."""
+    return [len(text), sum(map(ord, text)) % 1000]
+
+
+def encoded(request):
+    rows = np.array([embedding(sequence.text) for sequence in request.sequences.sequences], "<f4")
+    tensor = pb.Tensor(dtype=pb.DTYPE_F32, shape=rows.shape, data=rows.tobytes())
+    return pb.EncodeResponse(id=request.id, model=request.model, pooled=tensor)
+
+
+class FakeServer:
+    """`script` holds what the next Encode calls meet, in order: None is an answer, a function gets (request, context).
+    Stream requests are answered by `on_stream(requests, context)`."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.script = []
+        self.requests = []
+        self.metadata = []
+        self.models = ["m"]
+        self.on_stream = None
+        self.streams = 0
+        self.pool = futures.ThreadPoolExecutor(16)
+        self.server = grpc.server(self.pool)
+        handlers = {
+            "Encode": grpc.unary_unary_rpc_method_handler(
+                self._encode, pb.EncodeRequest.FromString, pb.EncodeResponse.SerializeToString),
+            "ListModels": grpc.unary_unary_rpc_method_handler(
+                self._list_models, pb.ListModelsRequest.FromString, pb.ListModelsResponse.SerializeToString),
+            "EncodeStream": grpc.stream_stream_rpc_method_handler(
+                self._stream, pb.EncodeRequest.FromString, pb.EncodeStreamResponse.SerializeToString)}
+        self.server.add_generic_rpc_handlers(
+            [grpc.method_handlers_generic_handler("attendant.v1.Encoder", handlers)])
+        self.target = f"127.0.0.1:{self.server.add_insecure_port('127.0.0.1:0')}"
+        self.server.start()
+
+    def stop(self):
+        self.server.stop(0).wait()
+        self.pool.shutdown()
+
+    def _encode(self, request, context):
+        with self.lock:
+            self.requests.append(request)
+            self.metadata.append(dict(context.invocation_metadata()))
+            step = self.script.pop(0) if self.script else None
+        context.send_initial_metadata((("x-request-id", "as the real server does"),))
+        if step is not None:
+            step(request, context)
+        return encoded(request)
+
+    def _list_models(self, _, context):
+        self.metadata.append(dict(context.invocation_metadata()))
+        return pb.ListModelsResponse(models=[pb.ModelInfo(name=name, version=1, state=pb.MODEL_STATE_READY)
+                                             for name in self.models])
+
+    def _stream(self, requests, context):
+        self.streams += 1
+        yield from self.on_stream(requests, context)
+
+
+def fails(code, details="as told", pushback_ms=None):
+    """A step of the script."""
+    def step(_, context):
+        if pushback_ms is not None:
+            context.set_trailing_metadata(((PUSHBACK, str(pushback_ms)),))
+        context.abort(code, details)
+    return step

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Retries, deadlines, errors, metadata and splitting, against a server that fails as it is told."""
+
+import asyncio
+import pickle
+import re
+import threading
+import time
+
+import grpc
+import numpy as np
+import pytest
+
+import attendant
+import fake_server
+from attendant.v1 import encoder_pb2 as pb
+from fake_server import embedding, fails
+from harness import settings
+
+CODE = grpc.StatusCode
+FAST = attendant.Retry(max_attempts=4, first_delay=0.001, max_delay=0.002)
+
+
+class Awaiting:
+    """An AsyncClient with the methods of a Client."""
+
+    def __init__(self, target, **options):
+        self.target, self.options = target, options
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def __getattr__(self, name):
+        def method(*arguments, **keywords):
+            async def call():
+                async with attendant.AsyncClient(self.target, **self.options) as client:
+                    return await getattr(client, name)(*arguments, **keywords)
+            return asyncio.run(call())
+        return method
+
+
+@pytest.fixture(params=[attendant.Client, Awaiting])
+def connect(request, fake):
+    """connect(**options): a client of either kind."""
+    return lambda **options: request.param(fake.target, **{"model": "m", "retry": FAST, **options})
+
+
+@pytest.mark.parametrize("code", [CODE.UNAVAILABLE, CODE.RESOURCE_EXHAUSTED])
+def test_a_call_is_tried_again(fake, connect, code):
+    fake.script = [fails(code)] * 3
+    with connect() as client:
+        assert client.embed("abc").tolist() == embedding("abc")
+    assert len(fake.requests) == 4
+    assert len({metadata["x-request-id"] for metadata in fake.metadata}) == 1
+
+
+def test_the_attempts_are_counted(fake, connect):
+    fake.script = [fails(CODE.UNAVAILABLE, f"failure {i}") for i in range(9)]
+    with connect() as client, pytest.raises(attendant.UnavailableError, match="failure 3"):
+        client.embed("abc")
+    assert len(fake.requests) == 4
+
+
+@pytest.mark.parametrize("code, error, builtin", [
+    (CODE.INVALID_ARGUMENT, attendant.InvalidArgumentError, ValueError),
+    (CODE.UNAUTHENTICATED, attendant.UnauthenticatedError, PermissionError),
+    (CODE.PERMISSION_DENIED, attendant.PermissionDeniedError, PermissionError),
+    (CODE.NOT_FOUND, attendant.NotFoundError, LookupError),
+    (CODE.DEADLINE_EXCEEDED, attendant.DeadlineExceededError, TimeoutError),
+    (CODE.UNIMPLEMENTED, attendant.UnimplementedError, NotImplementedError),
+    (CODE.INTERNAL, attendant.InternalError, Exception),
+    (CODE.DATA_LOSS, attendant.AttendantError, Exception)])
+def test_other_errors_are_raised_at_once(fake, connect, code, error, builtin):
+    fake.script = [fails(code, "the field, the value and the limit")]
+    with connect(request_id="mine") as client, pytest.raises(error) as caught:
+        client.embed("abc")
+    assert isinstance(caught.value, builtin)
+    assert (str(caught.value), caught.value.code, caught.value.request_id) == (
+        "the field, the value and the limit", code, "mine")
+    assert len(fake.requests) == 1
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert (type(copy), str(copy), copy.code, copy.request_id) == (error, str(caught.value), code, "mine")
+
+
+def test_the_server_says_when_to_come_back(fake, connect):
+    fake.script = [fails(CODE.RESOURCE_EXHAUSTED, pushback_ms=300)]
+    start = time.monotonic()
+    with connect() as client:
+        client.embed("abc")
+    assert time.monotonic() - start >= 0.3
+
+
+@pytest.mark.parametrize("step", [fails(CODE.RESOURCE_EXHAUSTED, pushback_ms=-1),
+                                  fails(CODE.RESOURCE_EXHAUSTED, pushback_ms="soon"),
+                                  fails(CODE.RESOURCE_EXHAUSTED, "Received message larger than max (5 vs. 4)")])
+def test_what_cannot_succeed_is_not_tried_again(fake, connect, step):
+    fake.script = [step]
+    with connect() as client, pytest.raises(attendant.ResourceExhaustedError):
+        client.embed("abc")
+    assert len(fake.requests) == 1
+
+
+def test_the_timeout_holds_for_all_attempts(fake, connect):
+    fake.script = [fails(CODE.UNAVAILABLE, pushback_ms=900)] * 99
+    start = time.monotonic()
+    with connect(timeout=2, retry=attendant.Retry(max_attempts=99)) as client:
+        with pytest.raises((attendant.UnavailableError, attendant.DeadlineExceededError)):
+            client.embed("abc")
+    assert time.monotonic() - start < 20 and 2 <= len(fake.requests) <= 3
+
+
+def test_a_server_that_does_not_answer(fake, connect):
+    released = threading.Event()
+    remaining = []
+
+    def hang(_, context):
+        remaining.append(context.time_remaining())
+        released.wait(30)
+
+    fake.script = [hang]
+    with connect(timeout=1) as client, pytest.raises(attendant.DeadlineExceededError):
+        client.embed("abc")
+    released.set()
+    assert 0 < remaining[0] <= 1
+
+
+def test_a_server_that_is_not_there(connect, fake):
+    fake.stop()
+    with connect() as client, pytest.raises(attendant.UnavailableError):
+        client.embed("abc")
+
+
+def test_metadata(fake, connect):
+    keys = iter(["first", "second"])
+    options = {"api_key": lambda: next(keys), "traceparent": "00-1-2-01", "metadata": {"x-team": "search"}}
+    with connect(priority=-7, **options) as client:
+        client.embed("abc")
+        client.embed("abc")
+    first, second = fake.metadata
+    assert first["authorization"] == "Bearer first" and second["authorization"] == "Bearer second"
+    assert first["traceparent"] == "00-1-2-01" and first["x-team"] == "search"
+    assert re.fullmatch("[0-9a-f]{32}", first["x-request-id"]) and first["x-request-id"] != second["x-request-id"]
+    assert fake.requests[0].priority == -7
+
+
+def test_the_only_model_is_asked_for_once(fake, connect):
+    with connect(model=None) as client:
+        client.embed("abc")
+    assert fake.requests[0].model == "m"
+    fake.models = ["a", "b"]
+    with connect(model=None) as client, pytest.raises(ValueError, match="2 models, name one of them: a, b"):
+        client.embed("abc")
+    fake.models = []
+    with connect(model=None) as client, pytest.raises(LookupError, match="no models"):
+        client.embed("abc")
+
+
+def test_many_inputs_take_several_requests(fake, connect):
+    texts = [f"text {i}" for i in range(100)] + ["x" * 700_000] * 2
+    with connect() as client:
+        rows = client.embed((text for text in texts), batch_size=8)
+    assert np.array_equal(rows, np.float32([embedding(text) for text in texts]))
+    sizes = sorted(len(request.sequences.sequences) for request in fake.requests)
+    assert sizes == [1, 5] + [8] * 12
+
+
+def test_an_error_names_the_inputs(fake, connect):
+    def fail_if_third(request, context):
+        if request.sequences.sequences[0].text == "16":
+            context.abort(CODE.INVALID_ARGUMENT, "bad")
+
+    fake.script = [fail_if_third] * 99
+    with connect() as client, pytest.raises(ValueError, match=r"bad \(of inputs 16 to 23\)"):
+        client.embed(map(str, range(1000)), batch_size=8)
+    assert len(fake.requests) < 20
+
+
+def test_no_inputs(connect):
+    with connect() as client:
+        assert client.embed([]).shape == (0, 0)
+        assert client.rerank("a", []) == []
+
+
+@pytest.mark.parametrize("call, error", [
+    (lambda client: client.embed("a", pooling="average"), "pooling is 'average': it must be one of .*mean, cls, max, last"),
+    (lambda client: client.embed("a", dtype="uint8"), "dtype is 'uint8': it must be one of .*int8, binary, ubinary"),
+    (lambda client: client.encode("a", dtype="int8"), "dtype is 'int8'"),
+    (lambda client: client.embed(["a"], batch_size=0), "batch_size is 0"),
+    (lambda client: client.embed([("a", "b", "c")]), "a pair of two texts"),
+    (lambda client: client.embed([[0.5]]), "token_ids must be integers"),
+    (lambda client: client.embed([[[1]]]), r"token_ids has shape \[1, 1\]"),
+    (lambda client: client.encode("a", last_hidden_state=False), "needs an output"),
+    (lambda client: client.attend(np.zeros((1, 2, 4)), kind="global"), "kind is 'global': it must be one of .*luong_dot"),
+    (lambda client: client.attend(np.zeros((1, 2, 4)), kind="local", width=2), "no parameter 'width': it has window"),
+])
+def test_wrong_arguments_are_not_sent(fake, connect, call, error):
+    with connect() as client, pytest.raises((ValueError, TypeError), match=error):
+        call(client)
+    assert not fake.requests
+
+
+def test_an_answer_that_contradicts_itself(fake, connect, monkeypatch):
+    encoded = fake_server.encoded
+
+    def shortened(request):
+        answer = encoded(request)
+        answer.pooled.shape[0] = 3
+        return answer
+
+    monkeypatch.setattr(fake_server, "encoded", shortened)
+    with connect() as client, pytest.raises(attendant.InternalError, match=r"shape \[3, 2\] and 8 bytes"):
+        client.embed("abc")
+
+
+@pytest.mark.parametrize("call", [
+    lambda client: client.embed_chunks("a", 1),
+    lambda client: client.sparse("a"),
+    lambda client: client.fill_mask("a"),
+    lambda client: client.multi_vectors("a"),
+    lambda client: client.classify_tokens("a", labels=["x"]),
+    lambda client: client.word_weights("a"),
+])
+def test_answers_with_fewer_rows_than_they_say(fake, connect, monkeypatch, call):
+    row = pb.Tensor(dtype=pb.DTYPE_F32, shape=[1, 1], data=bytes(4))
+    answer = pb.EncodeResponse(
+        model="m", pooled=row, multi_vectors=row, token_scores=row,
+        sequences=[pb.SequenceInfo(tokens=2, spans=pb.TokenSpans(begins=[0, 1], ends=[1, 2]), sparse_weights=2,
+                                   mask_tokens=[0, 1], vector_tokens=[0, 1], words=2)],
+        words=pb.WordWeights(words=["b"], weights=pb.Tensor(dtype=pb.DTYPE_F32, shape=[1], data=bytes(4))),
+        sparse=pb.SparseVectors(ids=[7], weights=pb.Tensor(dtype=pb.DTYPE_F32, shape=[1], data=bytes(4))),
+        fill_mask=pb.MaskPredictions(scores=row, token_ids=[7], token_strings=["b"]))
+    monkeypatch.setattr(fake_server, "encoded", lambda request: answer)
+    with connect() as client, pytest.raises(attendant.InternalError, match="the answer has 1 .*, its sequences have 2"):
+        call(client)
+
+
+def test_offsets_that_are_not_those_of_the_tokens(fake, connect, monkeypatch):
+    answer = pb.EncodeResponse(model="m", sequences=[pb.SequenceInfo(
+        tokens=2, offsets=pb.TokenOffsets(starts=[0, 1], ends=[1]))],
+        last_hidden_state=pb.Tensor(dtype=pb.DTYPE_F32, shape=[2, 1], data=bytes(8)))
+    monkeypatch.setattr(fake_server, "encoded", lambda request: answer)
+    with connect() as client, pytest.raises(attendant.InternalError, match="2 starts and 1 ends of 2 tokens"):
+        client.encode("ab", token_offsets=True)
+
+
+def test_the_version_is_the_projects():
+    project = (settings.ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
+    assert f"project(attendant VERSION {attendant.__version__} " in project

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many jobs on one stream: order, bounds, failures of a job, of the stream and of the reader of jobs."""
+
+import asyncio
+import itertools
+import threading
+import time
+
+import grpc
+import pytest
+
+import attendant
+from attendant import operations
+from attendant.v1 import encoder_pb2 as pb
+from fake_server import embedding, encoded
+
+FAST = attendant.Retry(max_attempts=3, first_delay=0.001, max_delay=0.002)
+TEXTS = [f"text {i}" for i in range(50)]
+
+
+def blocking(fake, jobs, method="stream_outcomes", **options):
+    with attendant.Client(fake.target, model="m", retry=FAST) as client:
+        yield from getattr(client, method)(jobs, **options)
+
+
+def awaited(fake, jobs, method="stream_outcomes", **options):
+    async def collect():
+        found = []
+        async with attendant.AsyncClient(fake.target, model="m", retry=FAST) as client:
+            async for each in getattr(client, method)(jobs, **options):
+                found.append(each)
+        return found
+    return iter(asyncio.run(collect()))
+
+
+@pytest.fixture(params=[blocking, awaited])
+def run(request, fake):
+    return lambda *arguments, **options: request.param(fake, *arguments, **options)
+
+
+def jobs_of(texts):
+    return (operations.embed(text) for text in texts)
+
+
+def answer(request):
+    return pb.EncodeStreamResponse(id=request.id, response=encoded(request))
+
+
+def refusal(request, code, hint_ms=0):
+    return pb.EncodeStreamResponse(id=request.id, error=pb.Error(code=code.value[0], message="as told",
+                                                                 retry_after_ms=hint_ms))
+
+
+def backwards(requests, _):
+    """Answers ten requests at a time, the last one first."""
+    while group := list(itertools.islice(requests, 10)):
+        yield from map(answer, reversed(group))
+
+
+def test_results_come_in_order_or_as_completed(fake, run):
+    fake.on_stream = backwards
+    assert [row.tolist() for row in run(jobs_of(TEXTS), "stream")] == [embedding(text) for text in TEXTS]
+    outcomes = list(run(jobs_of(TEXTS)))
+    assert [outcome.index for outcome in outcomes[:10]] == list(range(9, -1, -1))
+    assert all(outcome.value.tolist() == embedding(TEXTS[outcome.index]) for outcome in outcomes)
+    assert sorted(outcome.index for outcome in outcomes) == list(range(50))
+    assert fake.streams == 2
+
+
+def test_jobs_in_flight_are_bounded(fake, run):
+    taken = itertools.count(1)
+    read = []
+
+    def counted():
+        for text in TEXTS:
+            read.append(next(taken))
+            yield operations.embed(text)
+
+    most = []
+
+    def one_by_one(requests, _):
+        for number, request in enumerate(requests):
+            most.append(len(read) - number)
+            yield answer(request)
+
+    fake.on_stream = one_by_one
+    assert len(list(run(counted(), max_in_flight=3))) == 50
+    assert max(most) <= 3 + 2  # one is read and waits; one outcome is on its way
+
+
+def test_a_failed_job_fails_alone(fake, run):
+    def refuse_some(requests, _):
+        for request in requests:
+            bad = int(request.id) % 7 == 0
+            yield refusal(request, grpc.StatusCode.INVALID_ARGUMENT) if bad else answer(request)
+
+    fake.on_stream = refuse_some
+    outcomes = list(run(jobs_of(TEXTS), ordered=True))
+    assert [outcome.index for outcome in outcomes if outcome.error] == list(range(0, 50, 7))
+    assert isinstance(outcomes[0].error, ValueError) and outcomes[0].error.request_id
+    with pytest.raises(attendant.InvalidArgumentError):
+        list(run(jobs_of(TEXTS), "stream"))
+
+
+def test_refused_requests_are_sent_again(fake, run):
+    times = {}
+
+    def refuse_first(requests, _):
+        for request in requests:
+            times.setdefault(request.id, []).append(time.monotonic())
+            full = request.id == "3" and len(times["3"]) == 1
+            yield refusal(request, grpc.StatusCode.RESOURCE_EXHAUSTED, 200) if full else answer(request)
+
+    fake.on_stream = refuse_first
+    assert [row.tolist() for row in run(jobs_of(TEXTS), "stream")] == [embedding(text) for text in TEXTS]
+    assert times["3"][1] - times["3"][0] >= 0.2
+
+    def refuse(requests, _):
+        for request in requests:
+            yield refusal(request, grpc.StatusCode.RESOURCE_EXHAUSTED)
+
+    fake.on_stream = refuse
+    outcome, = run(jobs_of(TEXTS[:1]))
+    assert isinstance(outcome.error, attendant.ResourceExhaustedError)
+
+
+@pytest.mark.parametrize("broken", [
+    lambda context: context.abort(grpc.StatusCode.UNAVAILABLE, "draining"), lambda context: None])
+def test_a_broken_stream_is_opened_again(fake, run, broken):
+    def break_after_five(requests, context):
+        yield from map(answer, itertools.islice(requests, 5))
+        if fake.streams <= 6:
+            return broken(context)
+        yield from map(answer, requests)
+
+    fake.on_stream = break_after_five
+    assert [row.tolist() for row in run(jobs_of(TEXTS), "stream")] == [embedding(text) for text in TEXTS]
+    assert fake.streams == 7
+
+
+def test_a_stream_that_stays_broken(fake, run):
+    fake.on_stream = lambda requests, context: context.abort(grpc.StatusCode.UNAVAILABLE, "down")
+    with pytest.raises(attendant.UnavailableError, match="down|ended the stream"):  # grpc.aio may lose the words
+        list(run(jobs_of(TEXTS)))
+    assert fake.streams == 3
+
+
+def test_a_reader_of_jobs_that_fails(fake, run):
+    def jobs():
+        yield operations.embed("a")
+        raise KeyError("mine")
+
+    fake.on_stream = lambda requests, _: map(answer, requests)
+    with pytest.raises(KeyError, match="mine"):
+        list(run(jobs()))
+
+
+def test_no_jobs(fake, run):
+    assert list(run([])) == [] and fake.streams == 0
+
+
+@pytest.mark.parametrize("jobs, error", [
+    (lambda: [operations.embed(["a", "b"], batch_size=1)], "jobs of one request"),
+    (lambda: [operations.embed([])], "has no inputs"),
+    (lambda: [operations.models()], "has no stream"),
+    (lambda: [operations.embed("a"), operations.attend([[[1.0]]])], "takes no /attendant.v1.Attention/Attend")])
+def test_jobs_that_a_stream_does_not_take(fake, run, jobs, error):
+    fake.on_stream = lambda requests, _: map(answer, requests)
+    with pytest.raises(ValueError, match=error):
+        list(run(jobs()))
+
+
+def test_a_stream_that_is_given_up_ends_its_thread(fake):
+    fake.on_stream = lambda requests, _: map(answer, requests)
+    with attendant.Client(fake.target, model="m") as client:
+        outcomes = client.stream_outcomes(operations.embed("a") for _ in itertools.count())
+        next(outcomes)
+        outcomes.close()
+        end = time.monotonic() + 10
+        while any(thread.name == "attendant-stream" for thread in threading.enumerate()):
+            assert time.monotonic() < end
+
+
+def test_async_jobs(fake):
+    async def jobs():
+        for text in TEXTS:
+            await asyncio.sleep(0)
+            yield operations.embed(text)
+
+    fake.on_stream = backwards
+    assert [row.tolist() for row in awaited(fake, jobs(), "stream")] == [embedding(text) for text in TEXTS]

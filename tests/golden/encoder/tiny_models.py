@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiny models of families whose configs say more than BERT's, with transformers' classes."""
+
+import transformers
+
+
+def deberta_v2(spec, length):
+    """With buckets of distances that begin to be logarithmic at 4, and the farthest distance that a text has."""
+    model = transformers.DebertaV2Model(transformers.DebertaV2Config(
+        vocab_size=spec["vocab"], hidden_size=spec["hidden"], num_hidden_layers=spec["layers"],
+        num_attention_heads=spec["heads"], intermediate_size=spec["ffn"], hidden_act=spec["act"],
+        max_position_embeddings=length, type_vocab_size=spec["segments"], layer_norm_eps=1e-7,
+        relative_attention=True, position_buckets=8, max_relative_positions=-1, norm_rel_ebd="layer_norm",
+        share_att_key=True, pos_att_type=["p2c", "c2p"], position_biased_input=False))
+    model.seen_weights = []  # transformers' encoder drops what its layers return
+    for layer in model.encoder.layer:
+        layer.attention.self.register_forward_hook(lambda _, __, output: model.seen_weights.append(output[1]))
+    return model
+
+
+def gemma3(spec, length):
+    """Windows of 4 to either side in the first and the last layer, one head of keys for all of queries."""
+    ropes = dict(full_attention=dict(rope_type="default", rope_theta=3000.0),
+                 sliding_attention=dict(rope_type="default", rope_theta=200.0))
+    return transformers.Gemma3TextModel(transformers.Gemma3TextConfig(
+        vocab_size=spec["vocab"], hidden_size=spec["hidden"], num_hidden_layers=spec["layers"],
+        num_attention_heads=spec["heads"], num_key_value_heads=1, head_dim=12, intermediate_size=spec["ffn"],
+        hidden_activation=spec["act"], max_position_embeddings=length, query_pre_attn_scalar=10, sliding_window=8,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"], rope_parameters=ropes,
+        use_bidirectional_attention=True))
+
+
+def t5(spec, length):
+    """Heads of 12 on a hidden size of 32."""
+    return transformers.T5EncoderModel(transformers.T5Config(
+        vocab_size=spec["vocab"], d_model=spec["hidden"], d_kv=12, d_ff=spec["ffn"], num_layers=spec["layers"],
+        num_heads=spec["heads"], relative_attention_num_buckets=8, relative_attention_max_distance=20,
+        feed_forward_proj=spec["act"], n_positions=length))
+
+
+def eurobert(spec, length):
+    return transformers.EuroBertModel(transformers.EuroBertConfig(
+        vocab_size=spec["vocab"], hidden_size=spec["hidden"], num_hidden_layers=spec["layers"],
+        num_attention_heads=spec["heads"], num_key_value_heads=2, intermediate_size=spec["ffn"],
+        hidden_act=spec["act"], max_position_embeddings=length, bos_token_id=0, eos_token_id=1, pad_token_id=3,
+        rope_parameters=dict(rope_type="default", rope_theta=3000.0)))

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes tiny models with heads on tokens, with random weights, and what their outputs are. The same on every run.
+
+    make_golden.py [NAME ...]      needs: pip install torch transformers tokenizers safetensors (made with transformers 5.23)
+
+Each folder has config.json, model.safetensors, tokenizer.json, and expected.json: for each text its ids, and of a
+masked language model the sparse vector (SPLADE as transformers' logits and the formula of sentence-transformers'
+SpladePooling make it) and the logits at mask tokens, of a classifier of tokens the logits of each token, of bge_m3 the
+three outputs as FlagEmbedding's formulas make them."""
+
+import json
+import pathlib
+import shutil
+import sys
+
+import safetensors.torch
+import torch
+import transformers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+HERE = pathlib.Path(__file__).parent
+TOKENIZERS = HERE.parent / "tokenizer" / "families"
+LIMIT = 40
+LINES = ["the quick brown fox jumps over the lazy dog", "how tall is the tower? it has 330 metres.",
+         "caf\u00e9 na\u00efve r\u00e9sum\u00e9", "what a film! never again; prices fell, and it rains"] * 3
+TEXTS = ["the quick brown fox", "never MASK again", "how MASK is the MASK? it has 330 metres.", "", "caf\u00e9 MASK " * 30]
+
+
+def wordpiece():
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.train_from_iterator(LINES, trainers.WordPieceTrainer(
+        vocab_size=120, special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"], show_progress=False))
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    return tokenizer
+
+
+def family(name):
+    return lambda: Tokenizer.from_file(str(TOKENIZERS / f"{name}.json"))
+
+
+SMALL = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
+BERT = SMALL | {"max_position_embeddings": LIMIT}
+DISTILBERT = {"dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 2, "max_position_embeddings": LIMIT}
+ROBERTA = SMALL | {"max_position_embeddings": LIMIT + 2, "type_vocab_size": 1, "pad_token_id": 1, "bos_token_id": 0,
+                   "eos_token_id": 2, "layer_norm_eps": 1e-5}
+MODERNBERT = BERT | {"pad_token_id": 3, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2,
+                     "local_attention": 16}
+LABELS = {"id2label": {0: "O", 1: "B-PER", 2: "I-PER", 3: "B-LOC"}, "label2id": {"O": 0, "B-PER": 1, "I-PER": 2, "B-LOC": 3}}
+# name: (model class, config class, options of the config, tokenizer, sentence-transformers' SpladePooling)
+MODELS = {
+    "bert_splade": ("BertForMaskedLM", "BertConfig", BERT, wordpiece, None),
+    "bert_splade_sum": ("BertForMaskedLM", "BertConfig", BERT, wordpiece,
+                        {"pooling_strategy": "sum", "activation_function": "log1p_relu"}),
+    "electra_masked_lm": ("ElectraForMaskedLM", "ElectraConfig", BERT | {"embedding_size": 32}, wordpiece, None),
+    "distilbert_splade": ("DistilBertForMaskedLM", "DistilBertConfig", DISTILBERT, wordpiece,
+                          {"pooling_strategy": "max", "activation_function": "relu"}),
+    "roberta_masked_lm": ("RobertaForMaskedLM", "RobertaConfig", ROBERTA, family("roberta"), None),
+    "mpnet_masked_lm": ("MPNetForMaskedLM", "MPNetConfig", SMALL | {"max_position_embeddings": LIMIT + 2}, wordpiece, None),
+    "modernbert_masked_lm": ("ModernBertForMaskedLM", "ModernBertConfig", MODERNBERT, family("modernbert"), None),
+    "bert_tokens": ("BertForTokenClassification", "BertConfig", BERT | LABELS, wordpiece, None),
+    "distilbert_tokens": ("DistilBertForTokenClassification", "DistilBertConfig", DISTILBERT | LABELS, wordpiece, None),
+    "modernbert_tokens": ("ModernBertForTokenClassification", "ModernBertConfig", MODERNBERT | LABELS, family("modernbert"),
+                          None),
+    "bge_m3": ("XLMRobertaModel", "XLMRobertaConfig", ROBERTA, family("xlm_roberta"), None),
+}
+IGNORED = [0, 1, 2, 3]  # <s>, <pad>, </s>, <unk>
+
+
+def save_modules(folder, *steps):
+    names = [("", "base.modules.Transformer"), *steps]
+    (folder / "modules.json").write_text(json.dumps(
+        [{"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.{kind}"}
+         for i, (path, kind) in enumerate(names)], indent=1) + "\n")
+
+
+def save_config(folder, name, config):
+    (folder / name).mkdir()
+    (folder / name / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+
+
+def splade(logits, pooling):
+    values = torch.log1p(torch.relu(logits.double()))
+    if pooling and pooling["activation_function"] == "log1p_relu":
+        values = torch.log1p(values)
+    return values.sum(0) if pooling and pooling["pooling_strategy"] == "sum" else values.max(0).values
+
+
+def masked_lm(model, inputs, mask, pooling):
+    logits = model(**inputs).logits[0]
+    masks = [i for i, token in enumerate(inputs["input_ids"][0].tolist()) if token == mask]
+    return {"sparse": rounded(splade(logits, pooling)), "masks": masks, "logits": [rounded(logits[i]) for i in masks]}
+
+
+def rounded(values):
+    return [float(f"{value:.8g}") for value in values.tolist()]
+
+
+class M3:
+    """The heads of BGE-M3 and their formulas."""
+
+    def __init__(self, hidden):
+        self.sparse = torch.nn.Linear(hidden, 1)
+        self.vectors = torch.nn.Linear(hidden, 24)
+        for linear in (self.sparse, self.vectors):
+            torch.nn.init.normal_(linear.weight, std=0.3)
+            torch.nn.init.normal_(linear.bias, std=0.3)
+
+    def save(self, folder):
+        for name, linear in (("sparse_linear", self.sparse), ("colbert_linear", self.vectors)):
+            safetensors.torch.save_file({key: value.detach() for key, value in linear.state_dict().items()},
+                                        folder / f"{name}.safetensors")
+        save_modules(folder, ("1_Pooling", "models.Pooling"), ("2_Normalize", "models.Normalize"))
+        save_config(folder, "1_Pooling", {"word_embedding_dimension": 32, "pooling_mode_cls_token": True,
+                                          "pooling_mode_mean_tokens": False})
+
+    def outputs(self, model, inputs):
+        states = model(**inputs).last_hidden_state[0]
+        weights = {}
+        for token, weight in zip(inputs["input_ids"][0].tolist(), torch.relu(self.sparse(states))[:, 0].tolist()):
+            if token not in IGNORED and weight > 0:
+                weights[token] = max(weight, weights.get(token, 0))
+        vectors = torch.nn.functional.normalize(self.vectors(states[1:]), dim=-1)
+        return {"dense": rounded(torch.nn.functional.normalize(states[0], dim=-1)),
+                "weights": [[token, weights[token]] for token in sorted(weights)],
+                "vectors": [rounded(row) for row in vectors]}
+
+
+def make(name):
+    model_class, config_class, options, make_tokenizer, pooling = MODELS[name]
+    folder = HERE / name
+    shutil.rmtree(folder, ignore_errors=True)
+    torch.manual_seed(sum(name.encode()))
+    tokenizer = make_tokenizer()
+    config = getattr(transformers, config_class)(vocab_size=tokenizer.get_vocab_size(), **options)
+    model = getattr(transformers, model_class)(config).eval()
+    for parameter in model.parameters():  # far from the small numbers of an initialization
+        torch.nn.init.normal_(parameter, std=0.3) if parameter.dim() > 1 else torch.nn.init.normal_(parameter, 0.5, 0.4)
+    model.save_pretrained(folder)
+    tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
+    if pooling:
+        save_modules(folder, ("1_SpladePooling", "sparse_encoder.modules.SpladePooling"))
+        save_config(folder, "1_SpladePooling", pooling)
+    m3 = M3(32) if name == "bge_m3" else None
+    if m3:
+        m3.save(folder)
+    tokenizer.enable_truncation(LIMIT)
+    mask_token = "<mask>" if tokenizer.token_to_id("<mask>") is not None else "[MASK]"
+    expected = []
+    for text in (text.replace("MASK", mask_token) for text in TEXTS):
+        ids = tokenizer.encode(text).ids
+        inputs = {"input_ids": torch.tensor([ids]), "attention_mask": torch.ones(1, len(ids), dtype=torch.long)}
+        case = {"text": text, "ids": ids}
+        with torch.no_grad():
+            if m3:
+                case |= m3.outputs(model, inputs)
+            elif "MaskedLM" in model_class:
+                case |= masked_lm(model, inputs, tokenizer.token_to_id(mask_token), pooling)
+            else:
+                case["logits"] = [rounded(row) for row in model(**inputs).logits[0]]
+        expected.append(case)
+    (folder / "expected.json").write_text(json.dumps(expected) + "\n")
+
+
+if __name__ == "__main__":
+    for chosen in sys.argv[1:] or MODELS:
+        make(chosen)

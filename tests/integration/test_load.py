@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""attendant load against a real server: its files, read by the tools that they are for, and its verdicts."""
+
+import json
+import math
+import socket
+import subprocess
+
+import pytest
+from hdrh.log import HistogramLogReader
+from hdrh.histogram import HdrHistogram
+
+from harness import settings
+
+OK, SERVER_ERROR, USAGE, NO_ANSWER, _, THRESHOLD, NO_VERDICT = range(7)
+HIGHEST_NS = (1 << 48) - 1
+
+
+def attendant(command, *arguments, codes=(OK,)):
+    done = subprocess.run([settings.bin_dir() / "attendant", command, *map(str, arguments)], capture_output=True,
+                          text=True, timeout=120, check=False)
+    assert done.returncode in codes, f"{arguments}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def load(server):
+    def run(*arguments, codes=(OK,)):
+        return attendant("load", f"--server={server.grpc}", "--model=minilm", "--warmup=0", *arguments, codes=codes)
+    return run
+
+
+@pytest.fixture(scope="module")
+def written(load, tmp_path_factory):
+    """A load's report, and its files by ending."""
+    files = {ending: tmp_path_factory.mktemp("load") / f"out.{ending}" for ending in ("hlog", "jsonl", "html")}
+    report = json.loads(load("--rate=40", "--duration=6s", "--lengths=fixed:8", "--json",
+                             *(f"--{ending}={path}" for ending, path in files.items())))
+    return report, files
+
+
+def test_hdrhistogram_reads_the_log(written):
+    report, files = written
+    response, tags = HdrHistogram(1, HIGHEST_NS, 3), {}
+    reader = HistogramLogReader(str(files["hlog"]), HdrHistogram(1, HIGHEST_NS, 3))
+    while (histogram := reader.get_next_interval_histogram()) is not None:
+        if histogram.get_tag():
+            tags[histogram.get_tag()] = histogram
+        else:
+            response.add(histogram)
+    assert response.get_total_count() == tags["service"].get_total_count() == report["requests"]["ok"]
+    for found, times in ((response, report["latency_s"]), (tags["service"], report["service_s"])):
+        for percent in (50, 90, 99):
+            # The library rounds to the nearest rank, attendant load up.
+            count = found.get_total_count()
+            rank = math.ceil(percent / 100 * count)
+            assert found.get_value_at_percentile(100 * rank / count) / 1e9 == pytest.approx(times[f"p{percent}"], rel=2e-3)
+
+
+def test_each_request_has_its_line(written):
+    report, files = written
+    calls = [json.loads(line) for line in files["jsonl"].read_text().splitlines()]
+    assert len(calls) == report["requests"]["ok"] + report["requests"]["failed"]
+    latencies = sorted(call["metrics"]["request_latency"]["value"] / 1e3 for call in calls)
+    assert latencies[(len(latencies) - 1) // 2] == pytest.approx(report["service_s"]["p50"], rel=2e-3)
+    for call in calls:
+        assert call["metadata"]["request_end_ns"] > call["metadata"]["request_start_ns"]
+        assert call["metrics"]["response_time"]["value"] >= call["metrics"]["request_latency"]["value"]
+        assert call["metrics"]["input_sequence_length"] == {"value": 8, "unit": "tokens"}
+
+
+def test_the_page_stands_alone(written):
+    _, files = written
+    page = files["html"].read_text(encoding="utf-8")
+    data = page.split('<script type="application/json" id="data">')[1].split("</script>")[0]
+    assert json.loads(data)["runs"][0]["model"] == "minilm"
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_compare_tells_a_slower_load(load, tmp_path):
+    reports = {name: tmp_path / f"{name}.json" for name in ("short", "long")}
+    for name, lengths in (("short", "fixed:8"), ("long", "fixed:256")):
+        reports[name].write_text(load("--concurrency=2", "--duration=6s", f"--lengths={lengths}", "--json"))
+    compared = json.loads(attendant("compare", "--json", reports["short"], reports["long"], codes=(OK, NO_VERDICT)))
+    assert compared["p50"]["change"] == "worse" and compared["p50"]["b"] > compared["p50"]["a"]
+    assert compared["requests_per_s"]["change"] == "worse"
+    attendant("compare", "--fail_if_worse=5", reports["short"], reports["long"], codes=(THRESHOLD, NO_VERDICT))
+
+
+def test_the_exit_code_is_the_verdict(load):
+    load("--requests=20", "--fail_if=error_rate>0")
+    load("--requests=20", "--fail_if=p50>1ns", codes=(THRESHOLD, NO_VERDICT))
+
+
+@pytest.mark.parametrize("loop", ["--concurrency=8", "--rate=200"])
+@pytest.mark.parametrize("protocol, model", [("attendant", "minilm"), ("kserve", "minilm.ids"), ("tei", "minilm")])
+def test_streams(load, protocol, model, loop):
+    report = json.loads(load(f"--protocol={protocol}", f"--model={model}", "--streaming", "--connections=2", loop,
+                             "--requests=100", "--lengths=fixed:16", "--json"))
+    assert report["requests"] == {"ok": 100, "failed": 0, "cut_off": 0, "not_sent": 0}
+    assert report["protocol"].endswith(", streaming")
+    assert report["tokens_per_s"] >= 16 * report["requests_per_s"] * 0.999
+
+
+def test_a_stream_ends_with_its_server(start_server):
+    """The load outlives the server: what was outstanding are errors, and the loop goes on."""
+    server = start_server({"tiny": settings.TINY_MODEL}).wait_ready()
+    with subprocess.Popen([settings.bin_dir() / "attendant", "load", f"--server={server.grpc}", "--model=tiny", "--streaming",
+                           "--live", "--json", "--warmup=0", "--duration=4s", "--lengths=fixed:8"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as load:
+        for _ in range(6):
+            load.stderr.readline()  # the live view has been drawn twice: requests are on their way
+        server.stop()
+        report = json.loads(load.communicate(timeout=120)[0])
+    assert load.returncode == OK
+    assert report["requests"]["ok"] > 0 and report["requests"]["failed"] > 0
+    assert set(report["errors"]) == {"UNAVAILABLE"}
+
+
+def test_openai_has_no_streams(load, server):
+    load("--protocol=openai", f"--server={server.http}", "--streaming", codes=(USAGE,))
+
+
+@pytest.mark.parametrize("payload", ["ids", "texts"])
+def test_openai_over_http(load, server, tmp_path, payload):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("a text\nanother, longer text\n", encoding="utf-8")
+    flags = {"ids": "--lengths=fixed:16", "texts": f"--texts={texts}"}
+    report = json.loads(load("--protocol=openai", f"--server={server.http}", "--requests=40", "--concurrency=4",
+                             "--batch=2", "--json", flags[payload]))
+    assert report["requests"] == {"ok": 40, "failed": 0, "cut_off": 0, "not_sent": 0}
+    assert report["sequences_per_s"] == pytest.approx(2 * report["requests_per_s"])
+    assert report["tokens_per_s"] > report["sequences_per_s"]
+
+
+def test_openai_errors_have_their_exit_codes(load, server):
+    load("--protocol=openai", f"--server={server.http}", "--model=nobody", codes=(SERVER_ERROR,))
+    load("--protocol=openai", "--server=nonsense", codes=(USAGE,))
+    load("--protocol=openai", f"--server={server.http}", "--tls", codes=(USAGE,))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        load("--protocol=openai", f"--server=127.0.0.1:{taken.getsockname()[1]}", codes=(NO_ANSWER,))
+
+
+def test_an_access_log_is_replayed(start_server, tmp_path):
+    log = tmp_path / "access.log"
+    server = start_server({"tiny": settings.TINY_MODEL}, f"--access_log={log}").wait_ready()
+    for ids in ("1,2,3", "4,5,6,7"):
+        attendant("encode", f"--server={server.grpc}", f"--ids={ids}")
+    server.stop()  # writes what is left of the log
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert sum(line.get("tokens", 0) for line in lines) == 7
+    again = start_server({"tiny": settings.TINY_MODEL}).wait_ready()
+    report = json.loads(attendant("load", f"--server={again.grpc}", f"--replay={log}", "--warmup=0", "--json"))
+    assert report["requests"]["ok"] == 2

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/encoder/packed_layers.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "kernels/cpu/encoder/smoothing_factors.h"
+#include "tests/kernels/cpu/simd/available_kernels.h"
+#include "tests/support/checkpoint.h"
+
+namespace attendant::cpu {
+namespace {
+
+// Each matmul's input has factors of its own; wrong ones would only cost accuracy.
+TEST(PackedLayersTest, Int8MatmulsHaveTheFactorsOfTheirInputs) {
+  constexpr EncoderConfig kConfig{2, 2, 16, 48, 30, 40, 2, 1e-12f, Activation::kGeluErf};
+  const EncoderWeights weights = RandomWeights(kConfig, 3);
+  const std::vector<LayerSmoothing> predicted = PredictSmoothingFactors(kConfig, weights);
+  for (const VectorKernels* kernels : AvailableKernels()) {
+    const auto packed = PackedLayers::Create(kConfig, weights, {DType::kInt8, *kernels});
+    ASSERT_TRUE(packed.ok()) << packed.status();
+    for (size_t i = 0; i < predicted.size(); ++i) {
+      EXPECT_NE(predicted[i].qkv, predicted[i].ffn_up);
+      const auto& linears = packed->layers[i].linears;
+      EXPECT_EQ(linears[kQkv].smoothing_factors, predicted[i].qkv);
+      EXPECT_EQ(linears[kFfnUp].smoothing_factors, predicted[i].ffn_up);
+      EXPECT_TRUE(linears[kAttentionOutput].smoothing_factors.empty());
+      EXPECT_TRUE(linears[kFfnDown].smoothing_factors.empty());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace attendant::cpu

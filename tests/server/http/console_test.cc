@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "server/http/console/console_files.h"
+#include "server/http/gzip.h"
+#include "tests/server/http/doors_fixture.h"
+
+namespace attendant {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class ConsoleTest : public DoorsTest {};
+
+TEST_F(ConsoleTest, ServesItsFiles) {
+  size_t wire_bytes = 0;
+  for (const EmbeddedFile& file : ConsoleFiles()) {
+    const std::string path = file.name == "index.html" ? "/" : "/console/" + std::string(file.name);
+    const HttpAnswer plain = Get(path);
+    EXPECT_EQ(plain.code, 200) << path;
+    EXPECT_EQ(plain.body, file.bytes);
+    EXPECT_THAT(plain.head,
+                HasSubstr("Content-Security-Policy: default-src 'none'; script-src 'self';"));
+    EXPECT_THAT(plain.head, Not(HasSubstr("unsafe")));
+    EXPECT_THAT(plain.head, HasSubstr("X-Content-Type-Options: nosniff\r\n"));
+    const HttpAnswer packed = Get(path, "Accept-Encoding: gzip\r\n");
+    EXPECT_THAT(packed.head, HasSubstr("Content-Encoding: gzip\r\n"));
+    const auto inflated = Gunzip(packed.body, GunzippedBytes(packed.body).value_or(0));
+    ASSERT_TRUE(inflated.ok());
+    EXPECT_EQ(*inflated, file.bytes);
+    wire_bytes += packed.head.size() + packed.body.size();
+  }
+  EXPECT_LE(wire_bytes, 200u << 10) << "the first view loads all of them";
+  EXPECT_GT(wire_bytes, 0u);
+}
+
+TEST_F(ConsoleTest, TypesAreRight) {
+  EXPECT_THAT(Get("/").head, HasSubstr("Content-Type: text/html; charset=utf-8\r\n"));
+  EXPECT_THAT(Get("/console/app.js").head,
+              HasSubstr("Content-Type: text/javascript; charset=utf-8\r\n"));
+  EXPECT_THAT(Get("/console/style.css").head,
+              HasSubstr("Content-Type: text/css; charset=utf-8\r\n"));
+  EXPECT_THAT(Get("/console/icon.svg").head, HasSubstr("Content-Type: image/svg+xml\r\n"));
+  EXPECT_EQ(Get("/console/").code, 404);
+  EXPECT_EQ(Get("/console/../app.js").code, 404);
+  EXPECT_EQ(Post("/console/app.js", "").code, 405);
+}
+
+TEST_F(ConsoleTest, HeadHasNoBody) {
+  HttpClient client(server_.http_port());
+  client.Write("HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  const std::string answer = client.ReadAll();
+  EXPECT_THAT(answer, HasSubstr("HTTP/1.1 200 OK\r\n"));
+  EXPECT_EQ(answer.substr(answer.size() - 4), "\r\n\r\n");
+}
+
+TEST_F(ConsoleTest, LiveNumbersFollowTheRequests) {
+  const auto tiny = [this] {
+    const nlohmann::json models = Json(Get("/console/live"))["models"];
+    for (const nlohmann::json& model : models) {
+      if (model["model"] == "tiny") return model;
+    }
+    return nlohmann::json();
+  };
+  EXPECT_EQ(tiny()["requests"], 0);
+  EXPECT_EQ(Post("/embed", R"({"inputs":["hello world","hello"]})").code, 200);
+  EXPECT_EQ(Post("/embed", R"({"inputs":3})").code, 400);
+  const nlohmann::json model = tiny();
+  EXPECT_EQ(model["requests"], 1);
+  EXPECT_EQ(model["failed"], 1);
+  EXPECT_EQ(model["tokens"], 7);
+  EXPECT_EQ(model["inflight"], 0);
+  const nlohmann::json live = Json(Get("/console/live"));
+  EXPECT_GT(live["processor_s"], 0);
+  for (const auto& [name, histogram, bounds] :
+       {std::tuple("total", model["phases"]["total"], live["bounds"]["seconds"]),
+        {"batch_tokens", model["batch_tokens"], live["bounds"]["tokens"]},
+        {"batch_requests", model["batch_requests"], live["bounds"]["requests"]}}) {
+    EXPECT_EQ(histogram["counts"].size(), bounds.size() + 1) << name;
+  }
+  int64_t answered = 0;
+  for (const nlohmann::json& samples : model["phases"]["compute"]["counts"])
+    answered += samples.get<int64_t>();
+  EXPECT_EQ(answered, 1);
+  EXPECT_EQ(model["batch_tokens"]["sum"], 7);
+}
+
+class WithoutConsoleTest : public DoorsTest {
+ protected:
+  static InProcessServer::Options Options() {
+    InProcessServer::Options options;
+    options.flags.console = "off";
+    return options;
+  }
+  WithoutConsoleTest() : DoorsTest(Options()) {}
+};
+
+TEST_F(WithoutConsoleTest, NothingIsThere) {
+  for (const char* path : {"/console/app.js", "/console/live"}) EXPECT_EQ(Get(path).code, 404);
+  EXPECT_EQ(Get("/").code, 405) << "TEI's clients post there";
+  EXPECT_EQ(Get("/healthz").code, 200);
+}
+
+}  // namespace
+}  // namespace attendant

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The doors of classifiers and rerankers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/server/http/doors_fixture.h"
+#include "tests/server/tiny_model.h"
+
+namespace attendant {
+namespace {
+
+using testing::HasSubstr;
+
+const std::vector<std::string> kTexts = {"hello", "world", "hello world hello"};
+
+// The tiny encoder with a classifier of these labels.
+InProcessServer::Options WithLabels(const std::vector<std::string>& labels) {
+  InProcessServer::Options options;
+  options.write_model = [labels](const std::string& folder) {
+    WriteTinyClassifier(folder, labels);
+  };
+  return options;
+}
+
+class RerankTest : public DoorsTest {
+ protected:
+  RerankTest() : DoorsTest(WithLabels({"yes"})) {}
+
+  nlohmann::json Ask(const std::string& path, nlohmann::json request) {
+    const HttpAnswer answer = Post(path, request.dump());
+    EXPECT_EQ(answer.code, 200) << answer.body;
+    return Json(answer);
+  }
+};
+
+TEST_F(RerankTest, TheBestTextComesFirst) {
+  const nlohmann::json ranks = Ask("/rerank", {{"query", "hello"}, {"texts", kTexts}});
+  ASSERT_EQ(ranks.size(), kTexts.size());
+  std::set<size_t> indices;
+  for (const nlohmann::json& rank : ranks) {
+    indices.insert(rank["index"].get<size_t>());
+    EXPECT_FALSE(rank.contains("text"));
+  }
+  EXPECT_EQ(indices.size(), kTexts.size());
+  EXPECT_GT(ranks[0]["score"].get<float>(), ranks[1]["score"].get<float>());
+  EXPECT_GT(ranks[1]["score"].get<float>(), ranks[2]["score"].get<float>());
+}
+
+TEST_F(RerankTest, TextsAndRawScoresOnDemand) {
+  nlohmann::json request = {{"query", "hello"}, {"texts", kTexts}, {"return_text", true}};
+  const nlohmann::json ranks = Ask("/rerank", request);
+  request["raw_scores"] = true;
+  const nlohmann::json raw = Ask("/rerank", request);
+  for (size_t i = 0; i < kTexts.size(); ++i) {
+    EXPECT_EQ(ranks[i]["text"], kTexts[ranks[i]["index"].get<size_t>()]);
+    EXPECT_EQ(raw[i]["index"], ranks[i]["index"]);
+    EXPECT_NEAR(1 / (1 + std::exp(-raw[i]["score"].get<double>())), ranks[i]["score"].get<double>(),
+                1e-6);
+  }
+}
+
+TEST_F(RerankTest, CohereGivesTheFirstOnes) {
+  const nlohmann::json ranks = Ask("/rerank", {{"query", "hello"}, {"texts", kTexts}});
+  const nlohmann::json answer = Ask("/v2/rerank", {{"model", "tiny"},
+                                                   {"query", "hello"},
+                                                   {"documents", kTexts},
+                                                   {"top_n", 2},
+                                                   {"return_documents", true}});
+  ASSERT_EQ(answer["results"].size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    const nlohmann::json& result = answer["results"][i];
+    EXPECT_EQ(result["index"], ranks[i]["index"]);
+    EXPECT_EQ(result["relevance_score"], ranks[i]["score"]);
+    EXPECT_EQ(result["document"]["text"], kTexts[result["index"].get<size_t>()]);
+  }
+  const HttpAnswer none =
+      Post("/v2/rerank", R"({"model":"tiny","query":"hello","documents":["x"],"top_n":0})");
+  EXPECT_EQ(none.code, 400);
+  EXPECT_THAT(none.body, HasSubstr("top_n is 0"));
+}
+
+class PredictTest : public DoorsTest {
+ protected:
+  PredictTest() : DoorsTest(WithLabels({"red", "green", "blue"})) {}
+
+  // Of one text: the best label first.
+  static void ExpectPredictions(const nlohmann::json& predictions) {
+    ASSERT_EQ(predictions.size(), 3u);
+    std::set<std::string> labels;
+    double sum = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      labels.insert(predictions[i]["label"].get<std::string>());
+      sum += predictions[i]["score"].get<double>();
+      if (i == 0) continue;
+      EXPECT_LT(predictions[i]["score"].get<float>(), predictions[i - 1]["score"].get<float>());
+    }
+    EXPECT_EQ(labels, (std::set<std::string>{"red", "green", "blue"}));
+    EXPECT_NEAR(sum, 1, 1e-6);
+  }
+};
+
+TEST_F(PredictTest, OneTextOrMany) {
+  const nlohmann::json one = Json(Post("/predict", R"({"inputs":"hello"})"));
+  ExpectPredictions(one);
+  const nlohmann::json many =
+      Json(Post("/predict", R"({"inputs":[["hello"],["hello","world"],["world"]]})"));
+  ASSERT_EQ(many.size(), 3u);
+  for (const nlohmann::json& predictions : many) ExpectPredictions(predictions);
+  EXPECT_EQ(many[0], one);
+  EXPECT_NE(many[1], one);
+  EXPECT_EQ(Json(Post("/predict", R"({"inputs":["hello","world"]})")), many[1]) << "a pair";
+}
+
+TEST_F(PredictTest, RefusesWhatIsNoTextAndNoPair) {
+  for (const char* body :
+       {R"({"inputs":["a","b","c"]})", R"({"inputs":[[]]})", R"({"inputs":[["a"],1]})", "[]"}) {
+    EXPECT_EQ(Post("/predict", body).code, 400) << body;
+  }
+  EXPECT_THAT(Post("/predict", "[]").body, HasSubstr("must be a JSON object"));
+}
+
+}  // namespace
+}  // namespace attendant

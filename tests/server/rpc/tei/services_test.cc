@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/rpc/tei/services.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tei/v1/tei.grpc.pb.h"
+#include "tests/server/in_process_server.h"
+#include "tests/server/tiny_model.h"
+
+namespace attendant {
+namespace {
+
+namespace v1 = ::tei::v1;
+using ::testing::HasSubstr;
+using EmbedStream = grpc::ClientReaderWriter<v1::EmbedRequest, v1::EmbedResponse>;
+
+v1::EmbedRequest Text(const std::string& text) {
+  v1::EmbedRequest request;
+  request.set_inputs(text);
+  return request;
+}
+
+class TeiServicesTest : public ::testing::Test {
+ protected:
+  TeiServicesTest() { server_.AwaitReady(); }
+
+  v1::EmbedResponse Embed(const v1::EmbedRequest& request) {
+    grpc::ClientContext context;
+    v1::EmbedResponse response;
+    const grpc::Status status = embed_->Embed(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  }
+  grpc::Status EmbedFails(const v1::EmbedRequest& request) {
+    grpc::ClientContext context;
+    v1::EmbedResponse response;
+    return embed_->Embed(&context, request, &response);
+  }
+
+  InProcessServer server_;
+  std::shared_ptr<grpc::Channel> channel_ = server_.NewChannel();
+  std::unique_ptr<v1::Embed::Stub> embed_ = v1::Embed::NewStub(channel_);
+};
+
+TEST_F(TeiServicesTest, AnEmbeddingIsThatOfEncodeAndNormalizedUnlessToldOtherwise) {
+  attendant::v1::EncodeRequest own = HelloRequest();
+  own.mutable_outputs()->mutable_pooled()->set_normalize(true);
+  attendant::v1::EncodeResponse expected;
+  ASSERT_TRUE(CallEncode(server_.encoder(), own, expected).ok());
+
+  v1::EmbedRequest request = Text("hello world");
+  const v1::EmbedResponse response = Embed(request);
+  EXPECT_THAT(response.embeddings(), ::testing::ElementsAreArray(Floats(expected.pooled())));
+  EXPECT_EQ(response.metadata().compute_chars(), 11u);
+  EXPECT_EQ(response.metadata().compute_tokens(), 4u);
+  EXPECT_GT(response.metadata().total_time_ns(), 0u);
+
+  request.set_normalize(false);
+  const v1::EmbedResponse raw = Embed(request);
+  const double norm = std::inner_product(raw.embeddings().begin(), raw.embeddings().end(),
+                                         raw.embeddings().begin(), 0.0);
+  EXPECT_GT(std::abs(norm - 1), 1e-3);
+
+  request.set_dimensions(3);
+  EXPECT_EQ(Embed(request).embeddings_size(), 3);
+  EXPECT_EQ(Embed(request).embeddings(2), raw.embeddings(2));
+}
+
+TEST_F(TeiServicesTest, RefusesWhatItCannotDoByName) {
+  v1::EmbedRequest request = Text("hello");
+  request.set_dimensions(0);
+  EXPECT_EQ(EmbedFails(request).error_message(), "dimensions is 0, the minimum is 1");
+  EXPECT_THAT(EmbedFails(Text("")).error_message(), HasSubstr("inputs is empty"));
+
+  const auto predict = v1::Predict::NewStub(channel_);
+  v1::PredictPairRequest pair;
+  pair.add_inputs("hello");
+  v1::PredictResponse predictions;
+  grpc::ClientContext first, second;
+  grpc::Status status = predict->PredictPair(&first, pair, &predictions);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), HasSubstr("'tiny' is no classifier"));
+
+  const auto rerank = v1::Rerank::NewStub(channel_);
+  v1::RerankRequest question;
+  question.set_query("hello");
+  question.add_texts("world");
+  v1::RerankResponse ranks;
+  status = rerank->Rerank(&second, question, &ranks);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(TeiServicesTest, AStreamAnswersInTheOrderOfItsRequests) {
+  grpc::ClientContext context;
+  const auto stream = embed_->EmbedStream(&context);
+  std::vector<v1::EmbedRequest> requests;
+  for (int i = 0; i < 100; ++i) {
+    std::string text = "hello";
+    for (int j = 0; j < (i * 7) % 13; ++j) text += j % 2 == 0 ? " world" : " hello";
+    requests.push_back(Text(text));
+    ASSERT_TRUE(stream->Write(requests.back()));
+  }
+  stream->WritesDone();
+  v1::EmbedResponse response;
+  for (const v1::EmbedRequest& request : requests) {
+    ASSERT_TRUE(stream->Read(&response));
+    EXPECT_THAT(response.embeddings(), ::testing::ElementsAreArray(Embed(request).embeddings()));
+  }
+  EXPECT_FALSE(stream->Read(&response));
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(TeiServicesTest, TheFirstFailureEndsAStreamAfterTheAnswersBeforeIt) {
+  grpc::ClientContext context;
+  const auto stream = embed_->EmbedStream(&context);
+  for (int i = 0; i < 5; ++i) stream->Write(Text("hello"));
+  stream->Write(Text(""));
+  for (int i = 0; i < 5; ++i) stream->Write(Text("world"));
+  stream->WritesDone();
+  v1::EmbedResponse response;
+  int answers = 0;
+  while (stream->Read(&response)) ++answers;
+  EXPECT_EQ(answers, 5);
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_message(), "inputs is empty");
+}
+
+TEST_F(TeiServicesTest, EmbedAllHasAVectorForEachToken) {
+  grpc::ClientContext context;
+  v1::EmbedAllRequest request;
+  request.set_inputs("hello world");
+  v1::EmbedAllResponse response;
+  ASSERT_TRUE(embed_->EmbedAll(&context, request, &response).ok());
+  attendant::v1::EncodeRequest own = HelloRequest();
+  own.mutable_outputs()->set_last_hidden_state(true);
+  attendant::v1::EncodeResponse expected;
+  ASSERT_TRUE(CallEncode(server_.encoder(), own, expected).ok());
+  std::vector<float> values;
+  for (const v1::TokenEmbedding& token : response.token_embeddings()) {
+    values.insert(values.end(), token.embeddings().begin(), token.embeddings().end());
+  }
+  EXPECT_EQ(response.token_embeddings_size(), 4);
+  EXPECT_EQ(values, Floats(expected.last_hidden_state()));
+}
+
+TEST_F(TeiServicesTest, InfoTellsTheModelAndTheLimits) {
+  const auto info = v1::Info::NewStub(channel_);
+  grpc::ClientContext context;
+  v1::InfoResponse response;
+  ASSERT_TRUE(info->Info(&context, {}, &response).ok());
+  EXPECT_EQ(response.model_id(), "tiny");
+  EXPECT_EQ(response.model_type(), v1::MODEL_TYPE_EMBEDDING);
+  EXPECT_EQ(response.max_client_batch_size(), 4096u);
+}
+
+TEST(TeiServicesModelTest, SeveralModelsAreToldApartByMetadata) {
+  InProcessServer server({.broken_models = {"other"}});
+  server.AwaitReady();
+  const auto embed = v1::Embed::NewStub(server.NewChannel());
+  grpc::ClientContext unnamed, named;
+  v1::EmbedResponse response;
+  grpc::Status status = embed->Embed(&unnamed, Text("hello"), &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("x-model"));
+  named.AddMetadata("x-model", "tiny");
+  status = embed->Embed(&named, Text("hello"), &response);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
+// Of a server whose answers may hold so many bytes.
+grpc::Status Predict(int64_t max_pending_response_bytes, v1::PredictResponse& response) {
+  InProcessServer::Options options;
+  options.write_model = [](const std::string& folder) {
+    WriteTinyClassifier(folder, std::vector<std::string>(200, std::string(200, 'a')));
+  };
+  options.flags.memory.max_pending_response_bytes = max_pending_response_bytes;
+  InProcessServer server(options);
+  server.AwaitReady();
+  grpc::ClientContext context;
+  v1::PredictRequest request;
+  request.set_inputs("hello");
+  return v1::Predict::NewStub(server.NewChannel())->Predict(&context, request, &response);
+}
+
+TEST(TeiServicesModelTest, PredictionsCountInTheBudgetWithTheirLabels) {
+  v1::PredictResponse response;
+  const grpc::Status status = Predict(int64_t{1} << 30, response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  ASSERT_EQ(response.predictions_size(), 200);
+  const auto bytes = static_cast<int64_t>(response.ByteSizeLong());
+  EXPECT_EQ(Predict(bytes - 1, response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_TRUE(Predict(2 * bytes, response).ok());
+}
+
+}  // namespace
+}  // namespace attendant

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where tokens come from, against what the `tokenizers` library says.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_format.h"
+#include "server/text/tokenizer.h"
+#include "tests/server/text/family_files.h"
+
+namespace attendant {
+
+void PrintTo(const TokenOffset& offset, std::ostream* out) {
+  *out << offset.begin << "-" << offset.end;
+}
+
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+
+constexpr int64_t kLimit = 1000;
+
+TokenizedText WithOffsets(const Tokenizer& tokenizer, const std::string& text,
+                          TokenizerOptions options = {.max_tokens = kLimit}) {
+  if (options.offsets == OffsetUnit::kNone) options.offsets = OffsetUnit::kCharacters;
+  absl::StatusOr<TokenizedText> tokenized = tokenizer.Tokenize(text, options);
+  EXPECT_TRUE(tokenized.ok()) << tokenized.status();
+  return tokenized.ok() ? *std::move(tokenized) : TokenizedText();
+}
+
+TEST(OffsetsTest, EveryTextHasTheLibrarysOffsets) {
+  const json texts = ReadFamilyFile("texts.json");
+  const json ids = ReadFamilyFile("ids.json");
+  const json offsets = ReadFamilyFile("offsets.json");
+  ASSERT_EQ(offsets.size(), ids.size());
+  for (const auto& [name, expected] : offsets.items()) {
+    const auto tokenizer = LoadFromContents(ReadFamilyFile(name + ".json").dump());
+    ASSERT_NE(tokenizer, nullptr) << name;
+    int wrong = 0;
+    for (size_t i = 0; i < texts.size() && wrong < 3; ++i) {
+      const TokenizedText found =
+          WithOffsets(*tokenizer, texts[i].get<std::string>(), {.max_tokens = 1 << 20});
+      ASSERT_EQ(found.token_ids, ids[name][i].get<std::vector<int32_t>>()) << name << " " << i;
+      const bool equal = OffsetsChecksum(found) == expected[i].get<uint32_t>();
+      wrong += !equal;
+      EXPECT_TRUE(equal) << name << ": " << texts[i].dump(-1, ' ', true) << ": "
+                         << testing::PrintToString(found.offsets);
+    }
+  }
+}
+
+TEST(OffsetsTest, EveryPairHasTheLibrarysOffsets) {
+  const json pairs = ReadFamilyFile("pairs.json");
+  for (const auto& [name, cases] : pairs.items()) {
+    const auto tokenizer = LoadFromContents(ReadFamilyFile(name + ".json").dump());
+    ASSERT_NE(tokenizer, nullptr) << name;
+    for (const json& pair : cases) {
+      const auto found = tokenizer->TokenizePair(
+          pair[0].get<std::string>(), pair[1].get<std::string>(),
+          {.max_tokens = pair[2].get<int64_t>(), .offsets = OffsetUnit::kCharacters});
+      ASSERT_TRUE(found.ok()) << found.status();
+      EXPECT_EQ(OffsetsChecksum(*found), pair[5].get<uint32_t>()) << name << ": " << pair;
+    }
+  }
+}
+
+TEST(OffsetsTest, NobodyIsToldWithoutAsking) {
+  const auto tokenizer = LoadFromContents(ReadFamilyFile("roberta.json").dump());
+  ASSERT_NE(tokenizer, nullptr);
+  const auto tokenized = tokenizer->Tokenize("the fox", {.max_tokens = kLimit});
+  ASSERT_TRUE(tokenized.ok()) << tokenized.status();
+  EXPECT_TRUE(tokenized->offsets.empty());
+}
+
+TEST(OffsetsTest, BytesAreCountedToo) {
+  const auto tokenizer = LoadFromContents(ReadFamilyFile("prefixed.json").dump());
+  ASSERT_NE(tokenizer, nullptr);
+  const std::string text = "\xC3\xA9 a";  // each character is a token
+  const TokenizedText characters = WithOffsets(*tokenizer, text);
+  const TokenizedText bytes =
+      WithOffsets(*tokenizer, text, {.max_tokens = kLimit, .offsets = OffsetUnit::kBytes});
+  EXPECT_EQ(characters.offsets.front(), (TokenOffset{0, 1}));
+  EXPECT_EQ(characters.offsets.back(), (TokenOffset{2, 3}));
+  EXPECT_EQ(bytes.offsets.front(), (TokenOffset{0, 2}));
+  EXPECT_EQ(bytes.offsets.back(), (TokenOffset{3, 4}));
+}
+
+TEST(OffsetsTest, SpecialTokensHaveNoneAndThePromptCounts) {
+  const auto tokenizer = LoadFromContents(ReadFamilyFile("clip.json").dump());
+  ASSERT_NE(tokenizer, nullptr);
+  const TokenizedText tokenized =
+      WithOffsets(*tokenizer, "b", {.max_tokens = kLimit, .prompt = "a: "});
+  EXPECT_THAT(tokenized.offsets,
+              ElementsAre(TokenOffset{0, 0}, TokenOffset{0, 1}, TokenOffset{1, 2},
+                          TokenOffset{3, 4}, TokenOffset{0, 0}));
+}
+
+// The first token that is left keeps its space: the library trims after it truncates.
+TEST(OffsetsTest, WhitespaceIsTrimmedAfterTheCut) {
+  const auto tokenizer = LoadFromContents(ReadFamilyFile("roberta.json").dump());
+  ASSERT_NE(tokenizer, nullptr);
+  const TokenizedText whole = WithOffsets(*tokenizer, "the the the");
+  ASSERT_THAT(whole.offsets, ElementsAre(TokenOffset{0, 0}, TokenOffset{0, 3}, TokenOffset{4, 7},
+                                         TokenOffset{8, 11}, TokenOffset{0, 0}));
+  const TokenizedText cut =
+      WithOffsets(*tokenizer, "the the the", {.max_tokens = 4, .side = TruncationSide::kLeft});
+  EXPECT_THAT(cut.offsets, ElementsAre(TokenOffset{0, 0}, TokenOffset{3, 7}, TokenOffset{8, 11},
+                                       TokenOffset{0, 0}));
+}
+
+// Each would take minutes if anything were quadratic; the test's time limit is the judge.
+TEST(OffsetsTest, HostileTextsTakeNoTime) {
+  const json offsets = ReadFamilyFile("offsets.json");
+  constexpr size_t kCount = 1 << 16;
+  std::string accents;
+  for (size_t i = 0; i < kCount; ++i) accents += i % 2 == 0 ? "\xCC\x81" : "\xCC\xA3";
+  for (const auto& [name, expected] : offsets.items()) {
+    const auto tokenizer = LoadFromContents(ReadFamilyFile(name + ".json").dump());
+    ASSERT_NE(tokenizer, nullptr);
+    for (const std::string& text :
+         {std::string(kCount, 'a'), std::string(kCount, ' '), accents, std::string(kCount, '\n')}) {
+      const TokenizedText found = WithOffsets(*tokenizer, text, {.max_tokens = 1 << 20});
+      EXPECT_EQ(found.offsets.size(), found.token_ids.size());
+    }
+  }
+}
+
+// With a Unigram model the library looks at a token's text where the token is unknown. Its answers.
+TEST(OffsetsTest, UnknownTextIsTrimmedToo) {
+  json file = json::parse(R"({
+      "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["z", -3], ["a", -2],
+                ["b", -2], [" a", -1], ["b ", -1], ["  ", -1.5], ["\u0120c", -1]]},
+      "post_processor": {"type": "RobertaProcessing", "sep": ["b", 3], "cls": ["a", 2],
+                         "trim_offsets": true, "add_prefix_space": true}})");
+  using Offsets = std::vector<TokenOffset>;
+  const auto offsets_of = [&file](const char* text) {
+    const auto tokenizer = LoadFromContents(file.dump());
+    return tokenizer == nullptr ? Offsets() : WithOffsets(*tokenizer, text).offsets;
+  };
+  const TokenOffset none = {0, 0};
+  EXPECT_EQ(offsets_of("a b a"), (Offsets{none, {0, 1}, {2, 2}, {2, 3}, {4, 5}, none}));
+  EXPECT_EQ(offsets_of("  a  b "), (Offsets{none, {2, 2}, {2, 3}, {5, 5}, {5, 6}, none}));
+  EXPECT_EQ(offsets_of("\n\u3000 x \u00e4 a"), (Offsets{none, {3, 6}, {7, 8}, none}));
+  EXPECT_EQ(offsets_of(" a"), (Offsets{none, {0, 2}, none}));
+  EXPECT_EQ(offsets_of("\u0120c a "), (Offsets{none, {0, 2}, {3, 4}, {5, 5}, none}));
+  file["post_processor"]["add_prefix_space"] = false;
+  EXPECT_EQ(offsets_of(" a"), (Offsets{none, {1, 2}, none}));
+  EXPECT_EQ(offsets_of("\u0120c a "), (Offsets{none, {1, 2}, {3, 4}, {5, 5}, none}));
+  // The token of a byte has no space, whatever it stands for.
+  file["model"]["byte_fallback"] = true;
+  for (int byte = 0; byte < 256; ++byte) {
+    file["model"]["vocab"].push_back(json::array({absl::StrFormat("<0x%02X>", byte), -9}));
+  }
+  EXPECT_EQ(offsets_of("a b a"), (Offsets{none, {0, 1}, {1, 2}, {2, 3}, {4, 5}, none}));
+}
+
+}  // namespace
+}  // namespace attendant

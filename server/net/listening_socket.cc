@@ -94,13 +94,37 @@ FileDescriptor Bind(const addrinfo& info, int port) {
   return FileDescriptor();
 }
 
-int PortOf(int fd) {
+int PortOf(const sockaddr& address) {
+  return ntohs(address.sa_family == AF_INET6
+                   ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
+                   : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+int PortOf(const FileDescriptor& fd) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
-  return address.ss_family == AF_INET6
-             ? ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port)
-             : ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  auto& any = reinterpret_cast<sockaddr&>(address);
+  return getsockname(fd.get(), &any, &size) == 0 ? PortOf(any) : 0;
+}
+
+// How many ports to ask the system for: it chooses one that the first address has free, and
+// another program may hold it on a later one.
+constexpr int kPortAttempts = 16;
+
+// `reason`: the errno of the addresses that could not be bound, EADDRINUSE before others.
+ListeningSocket BindAll(const addrinfo& addresses, int& reason) {
+  ListeningSocket listening{.fds = {}, .port = 0, .loopback = true};
+  for (const addrinfo* info = &addresses; info != nullptr; info = info->ai_next) {
+    FileDescriptor fd = Bind(*info, listening.port);
+    if (fd.valid()) {
+      listening.port = PortOf(fd);
+      listening.loopback = listening.loopback && IsLoopback(*info);
+      listening.fds.push_back(std::move(fd));
+    } else if (reason != EADDRINUSE) {
+      reason = errno;
+    }
+  }
+  return listening;
 }
 
 }  // namespace
@@ -124,21 +148,15 @@ absl::StatusOr<ListeningSocket> ListenOn(const std::string& address) {
 }
 
 absl::StatusOr<ListeningSocket> ListenOnAll(const addrinfo& addresses, const std::string& name) {
-  ListeningSocket listening{.fds = {}, .port = 0, .loopback = true};
   int reason = 0;
-  for (const addrinfo* info = &addresses; info != nullptr; info = info->ai_next) {
-    FileDescriptor fd = Bind(*info, listening.port);
-    if (fd.valid()) {
-      listening.port = PortOf(fd.get());
-      listening.loopback = listening.loopback && IsLoopback(*info);
-      listening.fds.push_back(std::move(fd));
-    } else if (reason != EADDRINUSE) {
-      reason = errno;
-    }
+  for (int attempt = 0; attempt < kPortAttempts; ++attempt) {
+    reason = 0;
+    ListeningSocket listening = BindAll(addresses, reason);
+    // An address that this machine lacks (::1 without IPv6) may be left out, one in use may not:
+    // half of the clients would reach another program.
+    if (!listening.fds.empty() && reason != EADDRINUSE) return listening;
+    if (reason != EADDRINUSE || PortOf(*addresses.ai_addr) != 0) break;
   }
-  // An address that this machine lacks (::1 without IPv6) may be left out, one in use may not: half
-  // of the clients would reach another program.
-  if (!listening.fds.empty() && reason != EADDRINUSE) return listening;
   return Unavailable(name, std::system_category().message(reason));
 }
 

@@ -44,7 +44,7 @@ struct ListeningSocket {
 absl::StatusOr<ListeningSocket> ListenOn(const std::string& address);
 
 // The same for all the addresses that `name`, for messages, stands for. Where the first has port 0,
-// all get the port that the system chooses for it.
+// all get one port that the system chooses and that is free on each.
 absl::StatusOr<ListeningSocket> ListenOnAll(const addrinfo& addresses, const std::string& name);
 
 }  // namespace attendant

@@ -79,6 +79,19 @@ TEST(ListeningSocketTest, AnAddressInUseMayNotBeLeftOut) {
   }
 }
 
+// The system chooses a port that is free on the first address. With 400 of the second address in use,
+// one choice in 70 is not free there.
+TEST(ListeningSocketTest, APortInUseOnALaterAddressIsNotChosen) {
+  std::vector<ListeningSocket> taken;
+  while (taken.size() < 400) {
+    taken.push_back(*ListenOn("127.0.0.2:0"));
+  }
+  for (int i = 0; i < 2000; ++i) {
+    const auto socket = ListenOnNumbers({"127.0.0.1", "127.0.0.2"}, 0);
+    ASSERT_TRUE(socket.ok()) << socket.status() << " in round " << i;
+  }
+}
+
 TEST(ListeningSocketTest, TakesEveryAddressOfAName) {
   const auto socket = ListenOn("localhost:0");
   ASSERT_TRUE(socket.ok()) << socket.status();

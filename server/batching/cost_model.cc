@@ -99,7 +99,7 @@ absl::Duration CostModel::Estimate(const BatchShape& shape) const {
 }
 
 void CostModel::Observe(const BatchShape& shape, absl::Duration time) {
-  constexpr double kStep = 0.2;
+  constexpr double kStep = 0.2, kMost = 1.5;
   if (shape.tokens <= 0 || time <= absl::ZeroDuration()) return;
   const double seconds = absl::ToDoubleSeconds(time);
   if (!known()) {
@@ -107,7 +107,7 @@ void CostModel::Observe(const BatchShape& shape, absl::Duration time) {
     return;
   }
   const double ratio = seconds / Seconds(shape) / correction_;
-  correction_ *= std::pow(std::clamp(ratio, 0.5, 2.0), kStep);
+  correction_ *= std::pow(std::clamp(ratio, 1 / kMost, kMost), kStep);
 }
 
 }  // namespace attendant

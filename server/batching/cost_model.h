@@ -48,8 +48,8 @@ class CostModel {
   // Zero before anything is known.
   absl::Duration Estimate(const BatchShape& shape) const;
 
-  // A batch of this shape took `time`. Moves the correction a fifth of the way; a single batch that
-  // was held up by something else moves it by at most a factor of two.
+  // A batch of this shape took `time`. Moves the correction a fifth of the way, by 8 % at most: a
+  // single batch that was held up by something else says little.
   void Observe(const BatchShape& shape, absl::Duration time);
 
  private:

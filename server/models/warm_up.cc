@@ -2,7 +2,9 @@
 #include "server/models/warm_up.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <iterator>
 #include <numeric>
 #include <vector>
 
@@ -15,21 +17,41 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Lens = std::vector<int64_t>;
 
-// Single sequences first: they cost least.
+// Lengths in the proportions of mixed texts: eight quantiles of a log-normal distribution with
+// median 48 and sigma 0.54, out of order.
+constexpr std::array<int64_t, 8> kMixedLens = {45, 108, 28, 66, 19, 84, 36, 55};
+
+// Sequences of mixed lengths, `tokens` in all.
+Lens Mixed(int64_t tokens, const SessionLimits& limits, int64_t max_len) {
+  Lens lens;
+  while (tokens > 0 && std::ssize(lens) < limits.max_batch_sequences) {
+    const int64_t len = kMixedLens[lens.size() % kMixedLens.size()];
+    lens.push_back(std::min({len, max_len, tokens}));
+    tokens -= lens.back();
+  }
+  return lens;
+}
+
+// Sequences alone, batches of one length, and batches of mixed lengths of twelve sizes: the time
+// rises in steps of kernels' blocks, and a line through few sizes may lie on the steps' edges.
 std::vector<Lens> ShapesToMeasure(const SessionLimits& limits, int64_t max_len) {
+  constexpr int64_t kSizes = 12;
+  const int64_t most = limits.max_batch_tokens;
   std::vector<Lens> shapes;
-  const auto add = [&](int64_t len, int64_t tokens) {
-    len = std::min(len, max_len);
-    tokens = std::min(tokens, limits.max_batch_tokens);
-    const int64_t count = std::clamp<int64_t>(tokens / len, 1, limits.max_batch_sequences);
-    Lens lens(static_cast<size_t>(count), len);
+  const auto add = [&](const Lens& lens) {
     if (std::find(shapes.begin(), shapes.end(), lens) == shapes.end()) shapes.push_back(lens);
   };
-  for (const int64_t len : {16, 64, 256}) add(len, len);
-  for (const int64_t len : {16, 64, 256}) add(len, limits.max_batch_tokens / 4);
-  for (const int64_t len : {32, 128}) add(len, limits.max_batch_tokens / 2);
-  add(max_len, max_len);
-  add(48, limits.max_batch_tokens);
+  const auto add_uniform = [&](int64_t len, int64_t tokens) {
+    len = std::min(len, max_len);
+    const int64_t count =
+        std::clamp<int64_t>(std::min(tokens, most) / len, 1, limits.max_batch_sequences);
+    add(Lens(static_cast<size_t>(count), len));
+  };
+  for (const int64_t len : {int64_t{16}, int64_t{64}, int64_t{256}, max_len}) add_uniform(len, len);
+  for (const int64_t len : {16, 256}) add_uniform(len, most / 4);
+  for (int64_t size = 1; size <= kSizes; ++size) {
+    add(Mixed(std::max<int64_t>(most * size / kSizes, 1), limits, max_len));
+  }
   return shapes;
 }
 

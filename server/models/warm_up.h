@@ -22,8 +22,9 @@ absl::Status RunZeros(Session& session, std::span<const int64_t> lens);
 // Runs the smallest batch, and a full one of sequences of `max_sequence_tokens`.
 absl::Status WarmUp(Session& session, const SessionLimits& limits, int64_t max_sequence_tokens);
 
-// Fits the session's times for batches of short, middling and long sequences, from one sequence to
-// a full batch. Takes about half a second, or the time of four full batches if that is longer.
+// Fits the session's times for batches of mixed lengths, of short and of long sequences, from one
+// sequence to a full batch. Takes about half a second, or the time of eight full batches if that is
+// longer.
 // REQUIRES: WarmUp has run.
 absl::StatusOr<CostModel> MeasureCost(Session& session, const SessionLimits& limits,
                                       int64_t max_sequence_tokens);

@@ -66,10 +66,24 @@ void PrintErrors(const char* name, std::vector<double> errors) {
               100 * At(errors, 0.95), 100 * At(errors, 0.99));
 }
 
-// How far estimates are from times.
-std::vector<double> Errors(const std::vector<double>& ratios, double scale) {
+struct Measured {
+  std::vector<double> at_load, online;  // estimates, one for each round
+  std::vector<double> times;
+  double median() const {
+    std::vector<double> sorted = times;
+    return At(sorted, 0.5);
+  }
+};
+
+// |estimate / time - 1| of all rounds of all batches. `time` gives the one to compare with.
+template <typename Estimates, typename Time>
+std::vector<double> Errors(const std::vector<Measured>& batches, Estimates estimates, Time time) {
   std::vector<double> errors;
-  for (const double ratio : ratios) errors.push_back(std::abs(ratio / scale - 1));
+  for (const Measured& batch : batches) {
+    for (size_t round = 0; round < batch.times.size(); ++round) {
+      errors.push_back(std::abs((batch.*estimates)[round] / time(batch, round) - 1));
+    }
+  }
   return errors;
 }
 
@@ -79,25 +93,25 @@ void PrintErrorsOf(const CostModel& fit, Session& session, int64_t budget) {
   std::vector<Lens> batches(static_cast<size_t>(absl::GetFlag(FLAGS_batches)));
   for (Lens& lens : batches) lens = DrawBatch(random, budget);
   CostModel corrected = fit;
-  std::vector<double> at_load, online, form;
-  std::vector<absl::Duration> least(batches.size(), absl::InfiniteDuration());
+  std::vector<Measured> measured(batches.size());
   for (int round = 0; round < absl::GetFlag(FLAGS_rounds); ++round) {
     for (size_t i = 0; i < batches.size(); ++i) {
       const BatchShape shape = ShapeOf(batches[i]);
       const absl::Duration time = Time(session, batches[i]);
-      at_load.push_back(absl::FDivDuration(fit.Estimate(shape), time));
-      online.push_back(absl::FDivDuration(corrected.Estimate(shape), time));
+      measured[i].times.push_back(absl::ToDoubleSeconds(time));
+      measured[i].at_load.push_back(absl::ToDoubleSeconds(fit.Estimate(shape)));
+      measured[i].online.push_back(absl::ToDoubleSeconds(corrected.Estimate(shape)));
       corrected.Observe(shape, time);
-      least[i] = std::min(least[i], time);
     }
   }
-  for (size_t i = 0; i < batches.size(); ++i) {
-    form.push_back(absl::FDivDuration(fit.Estimate(ShapeOf(batches[i])), least[i]));
-  }
+  const auto single = [](const Measured& batch, size_t round) { return batch.times[round]; };
+  const auto median = [](const Measured& batch, size_t) { return batch.median(); };
   std::printf("%-46s %10s %10s %10s\n", "|estimate / time - 1|", "p50", "p95", "p99");
-  PrintErrors("as fitted at load", Errors(at_load, 1));
-  PrintErrors("corrected by the batches before", Errors(online, 1));
-  PrintErrors("least time of each batch, scaled by the median", Errors(form, At(form, 0.5)));
+  PrintErrors("as fitted at load", Errors(measured, &Measured::at_load, single));
+  PrintErrors("corrected by the batches before", Errors(measured, &Measured::online, single));
+  PrintErrors("corrected, to the median of a batch's times",
+              Errors(measured, &Measured::online, median));
+  PrintErrors("a batch's times, to their median", Errors(measured, &Measured::times, median));
 }
 
 void Main() {

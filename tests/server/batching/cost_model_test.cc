@@ -115,9 +115,9 @@ TEST(CostModelTest, OneBatchThatWasHeldUpMovesItLittle) {
   CostModel model = CostModel::Fit(Samples(True));
   const BatchShape shape = Shape(10, 48);
   model.Observe(shape, absl::Seconds(30));
-  EXPECT_LT(model.Estimate(shape), 1.2 * True(shape));
+  EXPECT_LT(model.Estimate(shape), 1.1 * True(shape));
   model.Observe(shape, absl::ZeroDuration());  // no time: not a batch
-  EXPECT_LT(model.Estimate(shape), 1.2 * True(shape));
+  EXPECT_LT(model.Estimate(shape), 1.1 * True(shape));
 }
 
 struct ForecastCase {

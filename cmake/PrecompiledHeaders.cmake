@@ -46,7 +46,12 @@ if(ATTENDANT_PCH AND absl_FOUND)
     attendant_pch_family(rpc ${attendant_absl} attendant_proto)
   endif()
   if(TARGET GTest::gmock)
-    attendant_pch_family(test ${attendant_absl} attendant_test_options GTest::gmock)
+    # Under ThreadSanitizer every test links gRPC (attendant_tell_order in Attendant.cmake), whose -pthread would
+    # otherwise keep these headers from being used.
+    if(ATTENDANT_SANITIZE MATCHES thread AND TARGET gRPC::grpc++)
+      set(attendant_tsan_grpc gRPC::grpc++)
+    endif()
+    attendant_pch_family(test ${attendant_absl} attendant_test_options GTest::gmock ${attendant_tsan_grpc})
     if(TARGET gRPC::grpc++)
       attendant_pch_family(rpc_test ${attendant_absl} attendant_test_options attendant_proto GTest::gmock)
     endif()

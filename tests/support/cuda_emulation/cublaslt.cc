@@ -36,11 +36,15 @@ std::vector<float> ToFloats(cudaDataType type, const void* values, int64_t count
   return floats;
 }
 
+// Not under ThreadSanitizer: the choice between clones runs before its library is ready.
+#ifdef ATTENDANT_TSAN
+#define ATTENDANT_CLONES
+#else
+#define ATTENDANT_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+
 // sums [m] += x * column [m], a fixed order whatever the compiler makes of it.
-__attribute__((target_clones("avx512f", "avx2", "default"))) void AddScaled(float x,
-                                                                            const float* column,
-                                                                            int64_t m,
-                                                                            float* sums) {
+ATTENDANT_CLONES void AddScaled(float x, const float* column, int64_t m, float* sums) {
   for (int64_t i = 0; i < m; ++i) sums[i] += x * column[i];
 }
 

@@ -5,7 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "client/load/protocols/http_caller.h"
+#include "client/load/protocols/http/http_caller.h"
 #include "client/load/protocols/protocols.h"
 #include "kernels/core/status_macros.h"
 

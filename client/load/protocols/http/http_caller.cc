@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/load/protocols/http_caller.h"
+#include "client/load/protocols/http/http_caller.h"
 
 #include <cstddef>
 #include <utility>

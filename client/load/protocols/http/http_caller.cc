@@ -90,7 +90,7 @@ HttpCaller::HttpCaller(absl::Duration timeout, std::vector<HttpRequest> requests
 
 void HttpCaller::Start(int64_t index, int64_t, Done done) {
   const HttpRequest& request = requests_[static_cast<size_t>(index) % requests_.size()];
-  http_->Post(request.body, timeout_,
+  http_->Send({.body = request.body}, timeout_,
               [this, &request, done = std::move(done)](const absl::StatusOr<HttpAnswer>& answer) {
                 done(ResultOf(request, answer, measure_));
               });

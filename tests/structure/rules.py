@@ -139,7 +139,7 @@ TABLE = {
     "client/load": row("client", "absl grpc", private="json"),
     "client/load/protocols": row("proto client client/load", "absl grpc"),
     "client/load/protocols/http": row(
-        "client client/http client/load client/load/protocols", "absl grpc", private="json"),
+        "proto client client/http client/load client/load/protocols", "absl grpc json", private="protobuf"),
     "client/load/results": row("client/load", "absl grpc json", private="zlib"),
     "client/heatmap": row(libraries="absl pango"),
     "client/cli": row("client client/flags client/heatmap", "absl json"),

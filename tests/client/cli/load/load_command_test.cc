@@ -102,6 +102,16 @@ TEST_F(LoadCommandTest, LoadsKserve) {
   EXPECT_EQ(Run({"load", "--protocol=kserve", "--model=toy.ids", "--batch=9"}), 2);
 }
 
+TEST_F(LoadCommandTest, LoadSaysWhichProtocolsNeedAModel) {
+  for (const char* protocol : {"kserve", "kserve_http", "openai", "cohere", "cohere_rerank"}) {
+    EXPECT_EQ(Run({"load", absl::StrCat("--protocol=", protocol)}), 2);
+    EXPECT_THAT(err_, HasSubstr(absl::StrCat("--protocol ", protocol, " needs a --model")));
+  }
+  EXPECT_EQ(Run({"load", "--protocol=kserve_http", "--model=toy", "--streaming"}), 2);
+  EXPECT_THAT(err_, HasSubstr("--streaming: --protocol kserve_http has no streams"));
+  EXPECT_EQ(Run({"load", "--protocol=kserve_http", "--model=toy", "--tensors=xml"}), 2);
+}
+
 TEST_F(LoadCommandTest, LoadArrivesAsItIsTold) {
   for (const char* arrivals : {"constant", "bursts:5"}) {
     EXPECT_EQ(Run({"load", "--rate=500", "--requests=50", "--warmup=0",

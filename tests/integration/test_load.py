@@ -188,6 +188,20 @@ def test_an_embedding_model_reranks_nothing(load, server):
     load("--protocol=tei_rerank", f"--server={server.http}", codes=(SERVER_ERROR,))
 
 
+@pytest.mark.parametrize("protocol", ["attendant", "kserve", "kserve_http"])
+def test_the_null_server_counts_what_it_answers(load, protocol):
+    """The other end of tests/bench/load. Over HTTP, one more request finds out that the server takes it."""
+    with subprocess.Popen([settings.bin_dir() / "null_server"], stdout=subprocess.PIPE, text=True) as server:
+        ports = {"grpc": server.stdout.readline().strip(), "http": server.stdout.readline().strip()}
+        port = "http" if protocol.endswith("_http") else "grpc"
+        report = json.loads(load(f"--protocol={protocol}", f"--server={ports[port]}", "--model=null", "--requests=100",
+                                 "--json"))
+        server.terminate()
+        answered = int(server.communicate(timeout=60)[0])
+    assert report["requests"] == {"ok": 100, "failed": 0, "cut_off": 0, "not_sent": 0}
+    assert answered == 100 + (port == "http")
+
+
 def test_an_access_log_is_replayed(start_server, tmp_path):
     log = tmp_path / "access.log"
     server = start_server({"tiny": settings.TINY_MODEL}, f"--access_log={log}").wait_ready()

@@ -70,7 +70,7 @@ def attendant_load(options, server, port, model, concurrency, *flags):
     """Latencies in ms, and the processor seconds of the client."""
     output, cpu_s = timed([settings.bin_dir() / "attendant", "load", f"--protocol={PROTOCOLS[port]}",
                            f"--server={getattr(server, port)}", f"--model={model}", f"--texts={options.lines}", f"--concurrency={concurrency}", "--connections=1",
-                           "--warmup=0", f"--duration={TRIALS * options.seconds}s", "--json", *flags], options.seconds)
+                           "--warmup=0", "--timeout=inf", f"--duration={TRIALS * options.seconds}s", "--json", *flags], options.seconds)
     report = json.loads(output)
     if report["requests"]["failed"]:
         raise ClientError(f"attendant load had errors: {report['errors']}")

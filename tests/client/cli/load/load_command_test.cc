@@ -48,6 +48,11 @@ TEST_F(LoadCommandTest, LoadsInAClosedLoop) {
   }
 }
 
+TEST_F(LoadCommandTest, RequestsMayHaveNoDeadline) {
+  EXPECT_EQ(Run({"load", "--requests=20", "--warmup=0", "--timeout=inf"}), 0);
+  EXPECT_THAT(out_, HasSubstr("20 ok, 0 failed"));
+}
+
 TEST_F(LoadCommandTest, LoadsInAnOpenLoop) {
   EXPECT_EQ(Run({"load", "--rate=500", "--requests=100", "--warmup=0", "--output=hidden"}), 0);
   EXPECT_THAT(out_, HasSubstr("open loop, 500 requests/s"));

@@ -15,8 +15,6 @@
 namespace attendant::client {
 namespace {
 
-using nlohmann::json;
-
 template <typename T>
 std::vector<T> ValuesOf(const std::string& raw) {
   std::vector<T> values(raw.size() / sizeof(T));
@@ -36,7 +34,7 @@ std::vector<std::string> StringsOf(const std::string& raw) {
   return strings;
 }
 
-json DataOf(const std::string& datatype, const std::string& raw) {
+nlohmann::json DataOf(const std::string& datatype, const std::string& raw) {
   if (datatype == "BYTES") return StringsOf(raw);
   if (datatype == "INT64") return ValuesOf<int64_t>(raw);
   if (datatype == "INT32") return ValuesOf<int32_t>(raw);
@@ -46,14 +44,15 @@ json DataOf(const std::string& datatype, const std::string& raw) {
 }  // namespace
 
 HttpRequest ToKserveHttpRequest(const KserveRequest& request, bool json_tensors) {
-  json body{{"inputs", json::array()}};
+  nlohmann::json body{{"inputs", nlohmann::json::array()}};
   std::string bytes;
   for (int i = 0; i < request.proto.inputs_size(); ++i) {
     const auto& input = request.proto.inputs(i);
     const std::string& raw = request.proto.raw_input_contents(i);
-    json tensor{{"name", input.name()},
-                {"datatype", input.datatype()},
-                {"shape", std::vector<int64_t>(input.shape().begin(), input.shape().end())}};
+    nlohmann::json tensor{
+        {"name", input.name()},
+        {"datatype", input.datatype()},
+        {"shape", std::vector<int64_t>(input.shape().begin(), input.shape().end())}};
     if (json_tensors) {
       tensor["data"] = DataOf(input.datatype(), raw);
     } else {

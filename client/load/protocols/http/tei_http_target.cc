@@ -11,15 +11,13 @@
 namespace attendant::client {
 namespace {
 
-using nlohmann::json;
-
 struct TeiServer {
   HttpTarget target;
   std::string model;
   int64_t max_tokens = 0;  // of a text
 };
 
-absl::StatusOr<TeiServer> AskInfo(const TargetSpec& spec) {
+absl::StatusOr<TeiServer> AskTeiServer(const TargetSpec& spec) {
   TeiServer server;
   ATTENDANT_ASSIGN_OR_RETURN(server.target, HttpTargetOf(spec));
   if (!spec.model.empty()) {
@@ -28,7 +26,8 @@ absl::StatusOr<TeiServer> AskInfo(const TargetSpec& spec) {
   }
   server.target.path = "/info";
   ATTENDANT_ASSIGN_OR_RETURN(const HttpAnswer answer, HttpGet(server.target));
-  const json info = json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json info =
+      nlohmann::json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
   const bool readable = info.is_object() && info.contains("model_id") &&
                         info["model_id"].is_string() && info.contains("max_input_length") &&
                         info["max_input_length"].is_number_integer();
@@ -41,7 +40,7 @@ absl::StatusOr<TeiServer> AskInfo(const TargetSpec& spec) {
 }  // namespace
 
 absl::StatusOr<Target> MakeTeiHttpTarget(const TargetSpec& spec) {
-  ATTENDANT_ASSIGN_OR_RETURN(TeiServer server, AskInfo(spec));
+  ATTENDANT_ASSIGN_OR_RETURN(TeiServer server, AskTeiServer(spec));
   server.target.path = "/embed";
   PayloadSpec payloads = spec.payload;
   payloads.lengths.Limit(server.max_tokens);
@@ -56,7 +55,7 @@ absl::StatusOr<Target> MakeTeiHttpTarget(const TargetSpec& spec) {
 }
 
 absl::StatusOr<Target> MakeTeiRerankTarget(const TargetSpec& spec) {
-  ATTENDANT_ASSIGN_OR_RETURN(TeiServer server, AskInfo(spec));
+  ATTENDANT_ASSIGN_OR_RETURN(TeiServer server, AskTeiServer(spec));
   server.target.path = "/rerank";
   PayloadSpec payload_spec = spec.payload;
   payload_spec.lengths.Limit(std::max<int64_t>(1, server.max_tokens / 2));  // of a pair

@@ -115,10 +115,10 @@ struct Connection {
 };
 
 struct Call {
-  Call(asio::io_context& io, absl::string_view call_body, HttpClient::Done call_done)
-      : body(call_body), done(std::move(call_done)), timer(io) {}
+  Call(asio::io_context& io, const HttpContent& call_content, HttpClient::Done call_done)
+      : content(call_content), done(std::move(call_done)), timer(io) {}
 
-  const absl::string_view body;
+  const HttpContent content;
   HttpClient::Done done;  // empty: the call has ended
   asio::steady_timer timer;
   std::string head = {};
@@ -156,7 +156,7 @@ error_code Parse(beast::flat_buffer& buffer, Parser& parser) {
 
 }  // namespace
 
-// Everything but the constructor, the destructor, Post and CancelAll runs on its thread.
+// Everything but the constructor, the destructor, Send and CancelAll runs on its thread.
 class HttpClient::Loop {
  public:
   Loop(HttpClientOptions options, HttpAddress address, std::unique_ptr<ssl::context> tls)
@@ -179,8 +179,8 @@ class HttpClient::Loop {
     thread_.join();
   }
 
-  void Post(absl::string_view body, absl::Duration timeout, Done done) {
-    asio::post(io_, [this, timeout, call = std::make_shared<Call>(io_, body, std::move(done))] {
+  void Send(const HttpContent& content, absl::Duration timeout, Done done) {
+    asio::post(io_, [this, timeout, call = std::make_shared<Call>(io_, content, std::move(done))] {
       calls_.insert(call);
       if (closing_) return Stop(call, absl::CancelledError("cancelled"));
       StartTimer(call, timeout);
@@ -263,9 +263,11 @@ class HttpClient::Loop {
   void Write(const CallPtr& call, size_t) {
     call->parser.emplace();
     call->parser->body_limit(options_.max_answer_bytes);
-    call->head = absl::StrCat(head_, "Content-Length: ", call->body.size(), "\r\n\r\n");
+    const absl::string_view body = call->content.body;
+    call->head =
+        absl::StrCat(head_, call->content.headers, "Content-Length: ", body.size(), "\r\n\r\n");
     call->connection->stream->Write(
-        {asio::buffer(call->head), asio::buffer(call->body.data(), call->body.size())},
+        {asio::buffer(call->head), asio::buffer(body.data(), body.size())},
         Then(call, &Loop::Read));
   }
 
@@ -364,8 +366,8 @@ absl::StatusOr<std::unique_ptr<HttpClient>> HttpClient::Make(HttpClientOptions o
 HttpClient::HttpClient(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
 HttpClient::~HttpClient() = default;
 
-void HttpClient::Post(absl::string_view body, absl::Duration timeout, Done done) {
-  loop_->Post(body, timeout, std::move(done));
+void HttpClient::Send(const HttpContent& content, absl::Duration timeout, Done done) {
+  loop_->Send(content, timeout, std::move(done));
 }
 
 void HttpClient::CancelAll() { loop_->CancelAll(); }

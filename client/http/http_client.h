@@ -21,7 +21,13 @@ struct HttpAnswer {
   absl::Status body_status = absl::OkStatus();
 };
 
-// Sends POST requests over HTTP/1.1 to one server, from one thread of its own, called
+// What a request has of its own.
+struct HttpContent {
+  absl::string_view body;
+  absl::string_view headers = {};  // lines, each with its "\r\n", beside those of the options
+};
+
+// Sends requests over HTTP/1.1 to one path of one server, from one thread of its own, called
 // "http-client". A connection carries one request at a time, and with keep_alive the next one
 // after it. There are as many connections as requests are outstanding. With TLS the server must
 // show a certificate of its host that one of the authorities has signed. Thread-safe.
@@ -43,9 +49,9 @@ class HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
 
   // Sends one request; the whole exchange takes at most `timeout`. `done` runs exactly once, on the
-  // client's thread; `body` must stay until then. A request that finds its old connection closed
-  // is sent again on a new one.
-  void Post(absl::string_view body, absl::Duration timeout, Done done);
+  // client's thread; what `content` points to must stay until then. A request that finds its old
+  // connection closed is sent again on a new one.
+  void Send(const HttpContent& content, absl::Duration timeout, Done done);
 
   // Cancels the requests that run.
   void CancelAll();

@@ -35,8 +35,8 @@ std::optional<HttpAddress> ParseHttpAddress(absl::string_view address) {
 }
 
 std::string HttpHead(const HttpClientOptions& options) {
-  std::string head =
-      absl::StrCat("POST ", options.path, " HTTP/1.1\r\nHost: ", options.address, "\r\n");
+  std::string head = absl::StrCat(options.method, " ", options.path,
+                                  " HTTP/1.1\r\nHost: ", options.address, "\r\n");
   if (!options.keep_alive) head += "Connection: close\r\n";
   for (auto header = options.headers.begin(); header != options.headers.end(); ++header) {
     const auto same_name = [header](const auto& later) {

@@ -23,6 +23,7 @@ std::optional<HttpAddress> ParseHttpAddress(absl::string_view address);
 struct HttpClientOptions {
   std::string address;  // "host:8002", "[::1]:8002"
   std::string path;     // of every request
+  std::string method = "POST";
   // Headers of every request. Of two with one name the last one counts. The client sets Host,
   // Connection and Content-Length itself.
   std::vector<std::pair<std::string, std::string>> headers = {};
@@ -32,7 +33,7 @@ struct HttpClientOptions {
   std::optional<std::string> authorities = {};  // PEM, for TLS; none: the system's
 };
 
-// The head of each request, up to where the length of its body goes: "POST ... \r\n".
+// The head of each request, up to where its own headers go: "POST ... \r\n".
 std::string HttpHead(const HttpClientOptions& options);
 
 }  // namespace attendant::client

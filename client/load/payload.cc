@@ -81,6 +81,21 @@ std::string SpellOut(const std::vector<int32_t>& ids) {
   });
 }
 
+std::vector<std::string> TextsOf(const Payload& payload) {
+  std::vector<std::string> texts = payload.texts;
+  for (const std::vector<int32_t>& ids : payload.ids) texts.push_back(SpellOut(ids));
+  return texts;
+}
+
+std::vector<RerankPayload> ToRerank(const std::vector<Payload>& payloads) {
+  std::vector<RerankPayload> reranks;
+  for (size_t i = 0; i < payloads.size(); ++i) {
+    const Payload& next = payloads[(i + 1) % payloads.size()];
+    reranks.push_back({.query = TextsOf(next).at(0), .texts = TextsOf(payloads[i])});
+  }
+  return reranks;
+}
+
 std::vector<Payload> MakePayloads(const PayloadSpec& spec) {
   Random random(spec.seed);
   if (!spec.trace.empty()) return TracePayloads(spec, random);

@@ -37,6 +37,18 @@ std::vector<Payload> MakePayloads(const PayloadSpec& spec);
 // Token ids as words, one for each, for a model that takes text.
 std::string SpellOut(const std::vector<int32_t>& ids);
 
+// The texts of a payload; of one with ids, as SpellOut has them.
+std::vector<std::string> TextsOf(const Payload& payload);
+
+// What a reranker gets: pairs of the query with each text.
+struct RerankPayload {
+  std::string query;
+  std::vector<std::string> texts;
+};
+
+// The texts of each payload, with the first one of the next payload as the query.
+std::vector<RerankPayload> ToRerank(const std::vector<Payload>& payloads);
+
 // The lines of a file that are not empty. FAILED_PRECONDITION when there are none.
 absl::StatusOr<std::vector<std::string>> ReadTexts(const std::string& path);
 

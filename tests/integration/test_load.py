@@ -11,6 +11,7 @@ from hdrh.log import HistogramLogReader
 from hdrh.histogram import HdrHistogram
 
 from harness import settings
+from harness.server import serving
 
 OK, SERVER_ERROR, USAGE, NO_ANSWER, _, THRESHOLD, NO_VERDICT = range(7)
 HIGHEST_NS = (1 << 48) - 1
@@ -133,13 +134,72 @@ def test_openai_over_http(load, server, tmp_path, payload):
     assert report["tokens_per_s"] > report["sequences_per_s"]
 
 
-def test_openai_errors_have_their_exit_codes(load, server):
-    load("--protocol=openai", f"--server={server.http}", "--model=nobody", codes=(SERVER_ERROR,))
-    load("--protocol=openai", "--server=nonsense", codes=(USAGE,))
-    load("--protocol=openai", f"--server={server.http}", "--tls", codes=(USAGE,))
+@pytest.mark.parametrize("loop", ["--concurrency=4", "--rate=200"])
+@pytest.mark.parametrize("tensors", ["binary", "json"])
+@pytest.mark.parametrize("model", ["minilm", "minilm.ids"])
+def test_kserve_over_http(load, server, model, tensors, loop):
+    report = json.loads(load("--protocol=kserve_http", f"--server={server.http}", f"--model={model}", f"--tensors={tensors}",
+                             loop, "--requests=40", "--batch=2", "--lengths=fixed:16", "--json"))
+    assert report["requests"] == {"ok": 40, "failed": 0, "cut_off": 0, "not_sent": 0}
+    assert report["protocol"] == "KServe v2 over HTTP"
+    assert report["sequences_per_s"] == pytest.approx(2 * report["requests_per_s"])
+    if model == "minilm.ids":
+        assert report["tokens_per_s"] == pytest.approx(32 * report["requests_per_s"])
+
+
+@pytest.fixture(scope="module")
+def reranker(tmp_path_factory):
+    folder = settings.ROOT / "tests/golden/classifier/bert_reranker"
+    with serving(tmp_path_factory.mktemp("server"), {"reranker": folder}) as running:
+        yield running
+
+
+@pytest.mark.parametrize("protocol, tells_tokens", [("tei_http", False), ("cohere", True)])
+def test_embeddings_over_http(load, server, protocol, tells_tokens):
+    report = json.loads(load(f"--protocol={protocol}", f"--server={server.http}", "--requests=40", "--concurrency=4",
+                             "--batch=3", "--lengths=fixed:8", "--json"))
+    assert report["requests"] == {"ok": 40, "failed": 0, "cut_off": 0, "not_sent": 0}
+    assert report["sequences_per_s"] == pytest.approx(3 * report["requests_per_s"])
+    if tells_tokens:
+        assert report["tokens_per_s"] >= 8 * report["sequences_per_s"] * 0.999
+
+
+@pytest.mark.parametrize("protocol, tells_tokens", [("tei_rerank", False), ("cohere_rerank", True)])
+def test_reranking_over_http(load, reranker, protocol, tells_tokens):
+    report = json.loads(load(f"--protocol={protocol}", f"--server={reranker.http}", "--model=reranker", "--requests=40",
+                             "--concurrency=4", "--batch=3", "--lengths=fixed:4", "--json"))
+    assert report["requests"] == {"ok": 40, "failed": 0, "cut_off": 0, "not_sent": 0}
+    assert report["sequences_per_s"] == pytest.approx(3 * report["requests_per_s"])
+    if tells_tokens:
+        assert report["tokens_per_s"] > report["sequences_per_s"]
+
+
+@pytest.mark.parametrize("protocol", ["openai", "kserve_http", "tei_http", "cohere"])
+def test_errors_over_http_have_their_exit_codes(load, server, protocol):
+    load(f"--protocol={protocol}", f"--server={server.http}", "--model=nobody", codes=(SERVER_ERROR,))
+    load(f"--protocol={protocol}", "--server=nonsense", codes=(USAGE,))
+    load(f"--protocol={protocol}", f"--server={server.http}", "--tls", codes=(USAGE,))
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        load("--protocol=openai", f"--server=127.0.0.1:{taken.getsockname()[1]}", codes=(NO_ANSWER,))
+        load(f"--protocol={protocol}", f"--server=127.0.0.1:{taken.getsockname()[1]}", codes=(NO_ANSWER,))
+
+
+def test_an_embedding_model_reranks_nothing(load, server):
+    load("--protocol=tei_rerank", f"--server={server.http}", codes=(SERVER_ERROR,))
+
+
+@pytest.mark.parametrize("protocol", ["attendant", "kserve", "kserve_http"])
+def test_the_null_server_counts_what_it_answers(load, protocol):
+    """The other end of tests/bench/load. Over HTTP, one more request finds out that the server takes it."""
+    with subprocess.Popen([settings.bin_dir() / "null_server"], stdout=subprocess.PIPE, text=True) as server:
+        ports = {"grpc": server.stdout.readline().strip(), "http": server.stdout.readline().strip()}
+        port = "http" if protocol.endswith("_http") else "grpc"
+        report = json.loads(load(f"--protocol={protocol}", f"--server={ports[port]}", "--model=null", "--requests=100",
+                                 "--json"))
+        server.terminate()
+        answered = int(server.communicate(timeout=60)[0])
+    assert report["requests"] == {"ok": 100, "failed": 0, "cut_off": 0, "not_sent": 0}
+    assert answered == 100 + (port == "http")
 
 
 def test_an_access_log_is_replayed(start_server, tmp_path):

@@ -137,7 +137,9 @@ TABLE = {
     "client/flags": row(libraries="absl", private="cli11"),  # the server's flags too
     "client/http": row(libraries="absl", private="boost openssl"),  # the server's exporter of traces uses it too
     "client/load": row("client", "absl grpc", private="json"),
-    "client/load/protocols": row("proto client client/http client/load", "absl grpc", private="json"),
+    "client/load/protocols": row("proto client client/load", "absl grpc"),
+    "client/load/protocols/http": row(
+        "proto client client/http client/load client/load/protocols", "absl grpc json", private="protobuf"),
     "client/load/results": row("client/load", "absl grpc json", private="zlib"),
     "client/heatmap": row(libraries="absl pango"),
     "client/cli": row("client client/flags client/heatmap", "absl json"),

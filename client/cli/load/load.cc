@@ -184,7 +184,8 @@ CommandInfo LoadCommandInfo() {
           "  attendant load --rate 200 --fail_if 'p99>50ms' --fail_if 'error_rate>0.1%'\n"
           "  attendant load --find_max --slo p99=50ms --html report.html\n"
           "  attendant load --replay access.log --speed 2\n"
-          "  attendant load --protocol kserve --model NAME.ids --server triton:8001\n",
+          "  attendant load --protocol kserve --model NAME.ids --server triton:8001\n"
+          "  attendant load --protocol kserve_http --model NAME --server triton:8000\n",
       .make = []() -> std::unique_ptr<Command> { return std::make_unique<LoadCommand>(); }};
 }
 

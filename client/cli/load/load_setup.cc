@@ -25,12 +25,18 @@ struct ProtocolRow {
   const char* title;
   absl::StatusOr<Target> (*make)(const TargetSpec& spec);
   bool has_streams;
+  bool needs_model;  // else a server's only one is found
 };
 constexpr ProtocolRow kProtocols[] = {
-    {"attendant", "attendant.v1", MakeAttendantTarget, true},
-    {"kserve", "KServe v2", MakeKserveTarget, true},
-    {"tei", "tei.v1", MakeTeiTarget, true},
-    {"openai", "OpenAI embeddings", MakeOpenAiTarget, false},
+    {"attendant", "attendant.v1", MakeAttendantTarget, true, false},
+    {"kserve", "KServe v2", MakeKserveTarget, true, true},
+    {"tei", "tei.v1", MakeTeiTarget, true, false},
+    {"kserve_http", "KServe v2 over HTTP", MakeKserveHttpTarget, false, true},
+    {"tei_http", "TEI /embed", MakeTeiHttpTarget, false, false},
+    {"tei_rerank", "TEI /rerank", MakeTeiRerankTarget, false, false},
+    {"openai", "OpenAI embeddings", MakeOpenAiTarget, false, true},
+    {"cohere", "Cohere /v2/embed", MakeCohereTarget, false, true},
+    {"cohere_rerank", "Cohere /v2/rerank", MakeCohereRerankTarget, false, true},
 };
 
 const ProtocolRow& FindProtocol(absl::string_view word) {
@@ -63,8 +69,11 @@ void LoadSetup::AddTo(FlagParser& flags) {
   flags.AddChoice(
       "protocol", &protocol_, words,
       "The service to call: attendant.v1; KServe v2, which Triton speaks too; tei.v1 of "
-      "text-embeddings-inference; or OpenAI's embeddings at the server's HTTP port");
-  flags.Add("model", &target_.model, "NAME", "The model; kserve and openai always need it");
+      "text-embeddings-inference; or at the server's HTTP port KServe v2, "
+      "text-embeddings-inference "
+      "(/embed, /rerank), OpenAI's embeddings, Cohere (/v2/embed, /v2/rerank)");
+  flags.Add("model", &target_.model, "NAME",
+            "The model; attendant, tei, tei_http and tei_rerank find a server's only one");
   AddPlanFlags(flags);
   AddRequestFlags(flags);
   AddVerdictFlags(flags);
@@ -111,14 +120,17 @@ void LoadSetup::AddRequestFlags(FlagParser& flags) {
             "Lengths of random sequences: fixed:N, uniform:LOW:HIGH, "
             "lognormal:MEDIAN:SIGMA:LOW:HIGH, file:PATH (any number in that file), or mixed, which "
             "is lognormal:48:0.54:4:512; a KServe model that takes text gets words");
-  flags.AddNumber("batch", &target_.payload.batch, "N", {1}, "Sequences in each request");
+  flags.AddNumber("batch", &target_.payload.batch, "N", {1},
+                  "Sequences in each request; of a reranker, texts for one query");
   flags.AddChoice<bool>("output", &target_.hidden, {{"pooled", false}, {"hidden", true}},
                         "attendant: ask for embeddings, or for hidden states");
   flags.AddNumber("vocab", &target_.payload.vocab, "N", {1},
                   "Random token ids are below N, and below the model's vocabulary");
   flags.AddRepeated("shape", &target_.shapes, "INPUT:N,N",
-                    "kserve: the -1 dimensions of an input, without the batch; may be given many "
-                    "times");
+                    "kserve, kserve_http: the -1 dimensions of an input, without the batch; may be "
+                    "given many times");
+  flags.AddChoice<bool>("tensors", &target_.json_tensors, {{"binary", false}, {"json", true}},
+                        "kserve_http: tensors as bytes behind the JSON, or in it");
 }
 
 void LoadSetup::AddVerdictFlags(FlagParser& flags) {
@@ -181,9 +193,14 @@ absl::Status LoadSetup::PrepareArrivals() {
 }
 
 absl::Status LoadSetup::PrepareRequests() {
-  if (target_.streaming && !FindProtocol(protocol_).has_streams) {
+  const ProtocolRow& protocol = FindProtocol(protocol_);
+  if (target_.streaming && !protocol.has_streams) {
     return absl::FailedPreconditionError(
         absl::StrCat("--streaming: --protocol ", protocol_, " has no streams"));
+  }
+  if (protocol.needs_model && target_.model.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("--protocol ", protocol_, " needs a --model"));
   }
   ATTENDANT_ASSIGN_OR_RETURN(target_.payload.lengths, LengthDistribution::Parse(lengths_));
   if (!texts_file_.empty()) {

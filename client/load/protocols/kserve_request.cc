@@ -143,6 +143,18 @@ absl::StatusOr<KserveModel> ToKserveModel(const inference::ModelMetadataResponse
   return model;
 }
 
+absl::StatusOr<KserveModel> DescribeKserveModel(const inference::ModelMetadataResponse& metadata,
+                                                const inference::ModelConfig& config,
+                                                const std::vector<std::string>& shapes) {
+  if (config.model_transaction_policy().decoupled()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the model ", metadata.name(), " is decoupled: a request may have many answers"));
+  }
+  ATTENDANT_ASSIGN_OR_RETURN(KserveModel model, ToKserveModel(metadata, config.max_batch_size()));
+  ATTENDANT_RETURN_IF_ERROR(ApplyShapes(shapes, model));
+  return model;
+}
+
 absl::Status ApplyShapes(const std::vector<std::string>& shapes, KserveModel& model) {
   for (const std::string& shape : shapes) {
     const size_t colon = shape.rfind(':');

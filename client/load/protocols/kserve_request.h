@@ -30,6 +30,13 @@ struct KserveModel {
 absl::StatusOr<KserveModel> ToKserveModel(const inference::ModelMetadataResponse& metadata,
                                           int64_t max_batch_size);
 
+// The model that requests are made for. Without a configuration, which is Triton's addition to the
+// protocol, requests have no batch dimension. FAILED_PRECONDITION: it cannot be loaded, or `shapes`
+// do not fit (ApplyShapes).
+absl::StatusOr<KserveModel> DescribeKserveModel(const inference::ModelMetadataResponse& metadata,
+                                                const inference::ModelConfig& config,
+                                                const std::vector<std::string>& shapes);
+
 // Replaces the dims of inputs by those of "NAME:8,16"; -1 stays -1. FAILED_PRECONDITION if a shape
 // names no input, or not all dims of it.
 absl::Status ApplyShapes(const std::vector<std::string>& shapes, KserveModel& model);

@@ -2,7 +2,6 @@
 #include <memory>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "client/channel.h"
 #include "client/load/protocols/grpc_load.h"
 #include "client/load/protocols/kserve_request.h"
@@ -34,14 +33,7 @@ absl::StatusOr<KserveModel> DescribeModel(Service::Stub& stub, const TargetSpec&
   if (!status.ok() && status.error_code() != grpc::StatusCode::UNIMPLEMENTED) {
     return ToAbslStatus(status);
   }
-  if (config.config().model_transaction_policy().decoupled()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the model ", spec.model, " is decoupled: a request may have many answers"));
-  }
-  ATTENDANT_ASSIGN_OR_RETURN(KserveModel model,
-                             ToKserveModel(metadata, config.config().max_batch_size()));
-  ATTENDANT_RETURN_IF_ERROR(ApplyShapes(spec.shapes, model));
-  return model;
+  return DescribeKserveModel(metadata, config.config(), spec.shapes);
 }
 
 // Nothing in it is of use here, so it is not even parsed.
@@ -60,9 +52,6 @@ bool ReadStreamInfer(grpc::ByteBuffer& bytes, GrpcAnswer& answer) {
 }  // namespace
 
 absl::StatusOr<Target> MakeKserveTarget(const TargetSpec& spec) {
-  if (spec.model.empty()) {
-    return absl::FailedPreconditionError("--protocol kserve needs a --model");
-  }
   GrpcLoad load{.channels = {},
                 .requests = {},
                 .unary = {.path = "/inference.GRPCInferenceService/ModelInfer", .read = ReadInfer},

@@ -24,6 +24,8 @@ struct TargetSpec {
   bool streaming = false;
   // KServe v2: NAME:8,16 gives the -1 dimensions of an input, batch dimension left out.
   std::vector<std::string> shapes;
+  // KServe v2 over HTTP: tensors as JSON instead of bytes behind it.
+  bool json_tensors = false;
 };
 
 struct Target {
@@ -32,14 +34,23 @@ struct Target {
 };
 
 // Each asks the server about the model and makes the requests. Errors are those of the server, or
-// FAILED_PRECONDITION if the spec does not fit the model.
+// FAILED_PRECONDITION if the spec does not fit the model. REQUIRES: spec.model is not empty, except
+// for attendant.v1 and the protocols of text-embeddings-inference.
 absl::StatusOr<Target> MakeAttendantTarget(const TargetSpec& spec);
 absl::StatusOr<Target> MakeKserveTarget(const TargetSpec& spec);
 // One text for each request: token ids become words, and of several recorded sequences the first
 // is sent.
 absl::StatusOr<Target> MakeTeiTarget(const TargetSpec& spec);
-// POST /v1/embeddings over HTTP/1.1 without TLS; spec.connect.target is the HTTP port. The server
-// tells no limit of lengths.
-absl::StatusOr<Target> MakeOpenAiTarget(const TargetSpec& spec);
+
+// Over HTTP/1.1 without TLS; spec.connect.target is the HTTP port. Token ids become words where the
+// protocol takes none. A reranker gets pairs: the texts of a request, each with the first text of
+// the next request as the query.
+absl::StatusOr<Target> MakeKserveHttpTarget(const TargetSpec& spec);  // .../infer
+absl::StatusOr<Target> MakeTeiHttpTarget(const TargetSpec& spec);     // /embed
+absl::StatusOr<Target> MakeTeiRerankTarget(const TargetSpec& spec);   // /rerank
+// The server tells no limit of lengths.
+absl::StatusOr<Target> MakeOpenAiTarget(const TargetSpec& spec);        // /v1/embeddings
+absl::StatusOr<Target> MakeCohereTarget(const TargetSpec& spec);        // /v2/embed
+absl::StatusOr<Target> MakeCohereRerankTarget(const TargetSpec& spec);  // /v2/rerank
 
 }  // namespace attendant::client

@@ -39,7 +39,7 @@ bool ReadEmbed(grpc::ByteBuffer& bytes, GrpcAnswer& answer) {
 
 GrpcRequest MakeTeiRequest(const Payload& payload) {
   tei::v1::EmbedRequest request;
-  request.set_inputs(payload.texts.empty() ? SpellOut(payload.ids.at(0)) : payload.texts[0]);
+  request.set_inputs(TextsOf(payload).at(0));
   request.set_truncate(true);
   return ToGrpcRequest(request, 1);
 }

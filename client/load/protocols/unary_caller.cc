@@ -2,6 +2,7 @@
 #include "client/load/protocols/unary_caller.h"
 
 #include <grpcpp/client_context.h>
+#include <grpcpp/support/async_unary_call.h>
 #include <grpcpp/support/status.h>
 
 #include <utility>
@@ -18,7 +19,7 @@ struct UnaryCaller::Call final : CompletionThread::Tag {
   const GrpcRequest& request;
   const Done done;
   grpc::ClientContext context;
-  std::unique_ptr<grpc::GenericClientAsyncResponseReader> rpc;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<grpc::ByteBuffer>> rpc;
   grpc::ByteBuffer answer;
   grpc::Status status;
 };
@@ -28,19 +29,22 @@ UnaryCaller::UnaryCaller(GrpcLoad load, absl::Duration timeout)
       timeout_(timeout),
       threads_(MakeCompletionThreads(load_.channels.size())) {
   for (const GrpcRequest& request : load_.requests) messages_.emplace_back(&request.message, 1);
-  for (const std::shared_ptr<grpc::Channel>& channel : load_.channels) stubs_.emplace_back(channel);
+  for (const std::shared_ptr<grpc::Channel>& channel : load_.channels) {
+    methods_.emplace_back(load_.unary.path.c_str(), grpc::internal::RpcMethod::NORMAL_RPC, channel);
+  }
   for (const std::unique_ptr<CompletionThread>& thread : threads_) thread->Start(nullptr);
 }
 
 void UnaryCaller::Start(int64_t index, int64_t connection, Done done) {
   const size_t at = static_cast<size_t>(index) % messages_.size();
-  const size_t stub = static_cast<size_t>(connection) % stubs_.size();
+  const size_t channel = static_cast<size_t>(connection) % methods_.size();
   auto* call = new Call(*this, load_.requests[at], std::move(done));
   SetTimeout(timeout_, call->context);
   for (const auto& [key, value] : load_.metadata) call->context.AddMetadata(key, value);
   calls_.Add(&call->context);
-  call->rpc = stubs_[stub].PrepareUnaryCall(&call->context, load_.unary.path, messages_[at],
-                                            threads_[stub % threads_.size()]->queue());
+  call->rpc.reset(grpc::internal::ClientAsyncResponseReaderHelper::Create<grpc::ByteBuffer>(
+      load_.channels[channel].get(), threads_[channel % threads_.size()]->queue(),
+      methods_[channel], &call->context, messages_[at]));
   call->rpc->StartCall();
   call->rpc->Finish(&call->answer, &call->status, call);
 }

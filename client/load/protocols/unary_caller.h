@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/impl/rpc_method.h>
 #include <grpcpp/support/byte_buffer.h>
 
 #include <cstdint>
@@ -32,7 +32,9 @@ class UnaryCaller final : public Caller {
 
   const GrpcLoad load_;
   std::vector<grpc::ByteBuffer> messages_;  // of load_.requests
-  std::vector<grpc::GenericStub> stubs_;    // of load_.channels
+  // Of load_.channels, registered with them as a generated stub does: a generic stub would copy the
+  // path for each call.
+  std::vector<grpc::internal::RpcMethod> methods_;
   const absl::Duration timeout_;
   std::vector<std::unique_ptr<CompletionThread>> threads_;
   OutstandingCalls calls_;  // destroyed first

@@ -37,7 +37,7 @@ class OtlpPoster final : public SpanTransport {
     {
       absl::MutexLock lock(&mutex_);
       if (cancelled_) return absl::CancelledError("the server stops");
-      http_->Post(body, timeout, [&](absl::StatusOr<HttpAnswer> result) {
+      http_->Send({.body = body}, timeout, [&](absl::StatusOr<HttpAnswer> result) {
         answer = std::move(result);
         ended.Notify();
       });
@@ -60,7 +60,7 @@ class OtlpPoster final : public SpanTransport {
 
  private:
   const bool gzip_;
-  absl::Mutex mutex_;  // a Post comes before the end, or sees it
+  absl::Mutex mutex_;  // a request is sent before the end, or sees it
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   const std::unique_ptr<HttpClient> http_;
 };

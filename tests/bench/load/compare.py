@@ -5,6 +5,7 @@ makes what it needs."""
 import argparse
 import contextlib
 import csv
+import dataclasses
 import itertools
 import json
 import os
@@ -27,6 +28,7 @@ TRIALS = 3  # windows of perf_analyzer; attendant load gets as long in one
 TEXT = "The harbour was quiet in the early morning and only a few boats went out"
 NULL_MODEL, REAL_MODEL = "null", "minilm"
 REAL_FLAGS = ("--threads=1", "--attention=off")  # another processor is the client's
+PROTOCOLS = {"grpc": "kserve", "http": "kserve_http"}  # of attendant load, by the server's port
 
 
 class ClientError(Exception):
@@ -64,72 +66,93 @@ def timed(command, seconds):
         return output.read(), usage.ru_utime + usage.ru_stime
 
 
-def attendant_load(options, server, model, concurrency, *flags):
+def attendant_load(options, server, port, model, concurrency, *flags):
     """Latencies in ms, and the processor seconds of the client."""
-    output, cpu_s = timed([settings.bin_dir() / "attendant", "load", "--protocol=kserve", f"--server={server}",
-                           f"--model={model}", f"--texts={options.lines}", f"--concurrency={concurrency}", "--connections=1",
-                           "--warmup=0", f"--duration={TRIALS * options.seconds}s", "--json", *flags], options.seconds)
+    output, cpu_s = timed([settings.bin_dir() / "attendant", "load", f"--protocol={PROTOCOLS[port]}",
+                           f"--server={getattr(server, port)}", f"--model={model}", f"--texts={options.lines}", f"--concurrency={concurrency}", "--connections=1",
+                           "--warmup=0", "--timeout=inf", f"--duration={TRIALS * options.seconds}s", "--json", *flags], options.seconds)
     report = json.loads(output)
     if report["requests"]["failed"]:
         raise ClientError(f"attendant load had errors: {report['errors']}")
     return {"cpu_s": cpu_s, **{f"{name}_ms": 1000 * report["latency_s"][name] for name in load_report.PERCENTILES}}
 
 
-def perf_analyzer(options, server, model, concurrency, *flags):
+def perf_analyzer(options, server, port, model, concurrency, *flags):
     """The same; its windows never settle to its own taste on few processors."""
     with tempfile.NamedTemporaryFile(suffix=".csv") as table:
-        _, cpu_s = timed([PERF_ANALYZER, "-i", "grpc", "-u", server, "-m", model, "--input-data", options.texts,
+        _, cpu_s = timed([PERF_ANALYZER, "-i", port, "-u", getattr(server, port), "-m", model, "--input-data", options.texts,
                           "--concurrency-range", concurrency, "--measurement-interval", int(1000 * options.seconds),
                           "--stability-percentage", 999, "--max-trials", TRIALS, "-f", table.name, *flags], options.seconds)
         (row,) = csv.DictReader(open(table.name))
     return {"cpu_s": cpu_s, **{f"{name}_ms": float(row[f"{name} latency"]) / 1000 for name in load_report.PERCENTILES}}
 
 
+@dataclasses.dataclass(frozen=True)
+class Client:
+    ask: object
+    port: str
+    flags: tuple = ()
+
+    def measure(self, options, server, model, concurrency):
+        return self.ask(options, server, self.port, model, concurrency, *self.flags)
+
+
 ASYNC = ("--async", "--max-threads", "1")
 # By what they send, then by name.
 CLIENTS = {
-    "calls": {"attendant load": (attendant_load, ()),
-              "perf_analyzer": (perf_analyzer, ()),
-              "perf_analyzer --async": (perf_analyzer, ASYNC)},
-    "streams": {"attendant load --streaming": (attendant_load, ("--streaming",)),
-                "perf_analyzer --streaming": (perf_analyzer, (*ASYNC, "--streaming"))},
+    "calls": {"attendant load": Client(attendant_load, "grpc"),
+              "perf_analyzer": Client(perf_analyzer, "grpc"),
+              "perf_analyzer --async": Client(perf_analyzer, "grpc", ASYNC)},
+    "streams": {"attendant load --streaming": Client(attendant_load, "grpc", ("--streaming",)),
+                "perf_analyzer --streaming": Client(perf_analyzer, "grpc", (*ASYNC, "--streaming"))},
+    "HTTP": {"attendant load, HTTP": Client(attendant_load, "http"),
+             "perf_analyzer, HTTP": Client(perf_analyzer, "http"),
+             "perf_analyzer --async, HTTP": Client(perf_analyzer, "http", ASYNC)},
 }
+REAL = ("calls", "HTTP")  # what the percentiles are compared of
+
+
+@dataclasses.dataclass
+class NullServer:
+    grpc: str
+    http: str
+    answered: int = 0  # after its context
 
 
 @contextlib.contextmanager
 def null_server():
-    """Its address; after the context, `answered` has its number of requests."""
     process = subprocess.Popen([settings.bin_dir() / "null_server"], stdout=subprocess.PIPE, text=True)
-    found = {"address": process.stdout.readline().strip()}
+    found = NullServer(grpc=process.stdout.readline().strip(), http=process.stdout.readline().strip())
     try:
         yield found
     finally:
         process.send_signal(signal.SIGTERM)
         last = process.communicate(timeout=60)[0]
-    found["answered"] = int(last)
+    found.answered = int(last)
 
 
 def measure_null(options):
     """By what is sent and by client, in rounds. Each measurement has a null server of its own, which counts."""
     found = {sent: {name: [] for name in clients} for sent, clients in CLIENTS.items()}
     for number, (sent, clients) in itertools.product(range(options.rounds), CLIENTS.items()):
-        for name, (ask, flags) in clients.items():
+        for name, client in clients.items():
             note(f"round {number + 1} of {options.rounds}, null server: {name}")
             with null_server() as server:
-                measured = ask(options, server["address"], NULL_MODEL, options.null_concurrency, *flags)
-            found[sent][name].append({**measured, "requests": server["answered"]})
+                measured = client.measure(options, server, NULL_MODEL, options.null_concurrency)
+            found[sent][name].append({**measured, "requests": server.answered})
     return found
 
 
 def measure_real(options):
-    """By client, in rounds."""
-    found = {name: [] for name in CLIENTS["calls"]}
+    """The same at Attendant's server, which does not count."""
+    found = {sent: {name: [] for name in CLIENTS[sent]} for sent in REAL}
     with tempfile.TemporaryDirectory() as folder:
         with serving(pathlib.Path(folder), {REAL_MODEL: settings.model_dir()}, *REAL_FLAGS) as server:
-            attendant_load(options, server.grpc, REAL_MODEL, options.concurrency)  # warms it up
-            for number, (name, (ask, flags)) in itertools.product(range(options.rounds), CLIENTS["calls"].items()):
-                note(f"round {number + 1} of {options.rounds}, Attendant: {name}")
-                found[name].append(ask(options, server.grpc, REAL_MODEL, options.concurrency, *flags))
+            attendant_load(options, server, "grpc", REAL_MODEL, options.concurrency)  # warms it up
+            for number, sent in itertools.product(range(options.rounds), REAL):
+                for name, client in CLIENTS[sent].items():
+                    note(f"round {number + 1} of {options.rounds}, Attendant: {name}")
+                    found[sent][name].append(client.measure(options, server, REAL_MODEL, options.concurrency))
     return found
 
 

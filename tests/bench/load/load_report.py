@@ -18,21 +18,33 @@ def per_cpu_second(measured):
     return measured["requests"] / measured["cpu_s"]
 
 
+def own_rounds(clients):
+    (own,) = (rounds for name, rounds in clients.items() if name.startswith(OWN))
+    return own
+
+
 def cost_marks(sent, clients):
     """The load generator to each way of its peer, of the same round."""
-    (own,) = (rounds for name, rounds in clients.items() if name.startswith(OWN))
+    own = own_rounds(clients)
     return [mark(f"requests per CPU second, {sent}, to {name}",
                  [per_cpu_second(ours) / per_cpu_second(theirs) for ours, theirs in zip(own, rounds)], COST_MARK)
             for name, rounds in clients.items() if not name.startswith(OWN)]
 
 
-def marks_of(null, real):
-    """`null`: what is sent -> client -> rounds; `real`: client -> rounds."""
-    found = [each for sent, clients in null.items() for each in cost_marks(sent, clients)]
+def agreement_marks(sent, clients):
+    """The load generator beside its peer as it comes: the first of the peer's ways."""
+    peers = next(rounds for name, rounds in clients.items() if name.startswith(PEER))
+    found = []
     for name in PERCENTILES:
-        off = [abs(own[f"{name}_ms"] / peer[f"{name}_ms"] - 1) for own, peer in zip(real[OWN], real[PEER])]
-        found.append(mark(f"{name} differs from {PEER}'s by", off, AGREEMENT_MARK, at_most=True))
+        off = [abs(own[f"{name}_ms"] / peer[f"{name}_ms"] - 1) for own, peer in zip(own_rounds(clients), peers)]
+        found.append(mark(f"{name}, {sent}, differs from {PEER}'s by", off, AGREEMENT_MARK, at_most=True))
     return found
+
+
+def marks_of(null, real):
+    """Both: what is sent -> client -> rounds."""
+    return [each for judge, measured in ((cost_marks, null), (agreement_marks, real))
+            for sent, clients in measured.items() for each in judge(sent, clients)]
 
 
 def cost_table(null):
@@ -48,7 +60,8 @@ def cost_table(null):
 
 def latency_table(real):
     return table(["Attendant", *(f"{name}, ms" for name in PERCENTILES)], [
-        [name, *(f"{median(rounds, f'{each}_ms'):.4g}" for each in PERCENTILES)] for name, rounds in real.items()])
+        [name, *(f"{median(rounds, f'{each}_ms'):.4g}" for each in PERCENTILES)]
+        for clients in real.values() for name, rounds in clients.items()])
 
 
 def markdown(run, null, real, marks):

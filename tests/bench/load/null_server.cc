@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers every request at once with the same embedding, and computes nothing: what a load
-// generator costs then is its own. One model, "null", which takes texts: KServe v2 over gRPC as
-// perf_analyzer calls it, and attendant.v1, both also as streams. Prints its address; ends with
-// SIGTERM or SIGINT, and prints how many requests it has answered.
+// generator costs then is its own. One model, "null", which takes texts: KServe v2 over gRPC and
+// HTTP as perf_analyzer calls it, and attendant.v1, over gRPC also as streams. Prints its
+// addresses, gRPC's first; ends with SIGTERM or SIGINT, and prints how many requests it has
+// answered.
+#include <google/protobuf/message.h>
+#include <google/protobuf/util/json_util.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
@@ -21,14 +24,17 @@
 #include "absl/flags/usage.h"
 #include "attendant/v1/encoder.grpc.pb.h"
 #include "inference/grpc_service.grpc.pb.h"
+#include "tests/bench/load/null_http.h"
 
-ABSL_FLAG(std::string, listen, "127.0.0.1:0", "HOST:PORT; port 0 is any free one");
+ABSL_FLAG(std::string, listen, "127.0.0.1:0",
+          "HOST:PORT of gRPC; port 0 is any free one, as HTTP always has");
 
 namespace attendant::bench {
 namespace {
 
 constexpr const char* kModel = "null";
 constexpr const char* kVersion = "1";
+constexpr const char* kOutput = "sentence_embedding";
 constexpr int kHidden = 384;
 constexpr int kMaxBatch = 1024;
 
@@ -78,7 +84,7 @@ void AnswerInfer(const inference::ModelInferRequest& request,
   response.set_model_version(kVersion);
   response.set_id(request.id());
   auto& output = *response.add_outputs();
-  output.set_name("sentence_embedding");
+  output.set_name(kOutput);
   output.set_datatype("FP32");
   output.add_shape(1);
   output.add_shape(kHidden);
@@ -107,6 +113,63 @@ void AnswerEncodeStream(const v1::EncodeRequest& request, v1::EncodeStreamRespon
   AnswerEncode(request, *response.mutable_response());
 }
 
+void FillMetadata(inference::ModelMetadataResponse& response) {
+  response.set_name(kModel);
+  response.add_versions(std::string(kVersion));
+  auto& input = *response.add_inputs();
+  input.set_name("text");
+  input.set_datatype("BYTES");
+  input.add_shape(-1);
+  input.add_shape(1);
+  auto& output = *response.add_outputs();
+  output.set_name(kOutput);
+  output.set_datatype("FP32");
+  output.add_shape(-1);
+  output.add_shape(kHidden);
+}
+
+void FillConfig(inference::ModelConfig& config) {
+  config.set_name(kModel);
+  config.set_max_batch_size(kMaxBatch);
+  auto& input = *config.add_input();
+  input.set_name("text");
+  input.set_data_type(inference::TYPE_STRING);
+  input.add_dims(1);
+  auto& output = *config.add_output();
+  output.set_name(kOutput);
+  output.set_data_type(inference::TYPE_FP32);
+  output.add_dims(kHidden);
+}
+
+// As perf_analyzer itself writes what it gets over gRPC.
+std::string ToJson(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  options.always_print_primitive_fields = true;
+  std::string json;
+  const auto status = google::protobuf::util::MessageToJsonString(message, &json, options);
+  return status.ok() ? json : status.ToString();
+}
+
+NullHttp::Answers HttpAnswers() {
+  inference::ServerMetadataResponse server;
+  server.set_name(kModel);
+  inference::ModelMetadataResponse metadata;
+  FillMetadata(metadata);
+  inference::ModelConfig config;
+  FillConfig(config);
+  return {.pages = {{"/v2", ToJson(server)},
+                    {"/v2/health/live", ""},
+                    {"/v2/health/ready", ""},
+                    {"/v2/models/null", ToJson(metadata)},
+                    {"/v2/models/null/config", ToJson(config)},
+                    {"/v2/models/null/ready", ""}},
+          .model = kModel,
+          .version = kVersion,
+          .output = kOutput,
+          .tensor = Embedding()};
+}
+
 class NullInference final : public inference::GRPCInferenceService::CallbackService {
   using Context = grpc::CallbackServerContext;
 
@@ -125,34 +188,13 @@ class NullInference final : public inference::GRPCInferenceService::CallbackServ
 
   grpc::ServerUnaryReactor* ModelMetadata(Context* context, const inference::ModelMetadataRequest*,
                                           inference::ModelMetadataResponse* response) override {
-    response->set_name(kModel);
-    response->add_versions(std::string(kVersion));
-    auto& input = *response->add_inputs();
-    input.set_name("text");
-    input.set_datatype("BYTES");
-    input.add_shape(-1);
-    input.add_shape(1);
-    auto& output = *response->add_outputs();
-    output.set_name("sentence_embedding");
-    output.set_datatype("FP32");
-    output.add_shape(-1);
-    output.add_shape(kHidden);
+    FillMetadata(*response);
     return Finished(context);
   }
 
   grpc::ServerUnaryReactor* ModelConfig(Context* context, const inference::ModelConfigRequest*,
                                         inference::ModelConfigResponse* response) override {
-    inference::ModelConfig& config = *response->mutable_config();
-    config.set_name(kModel);
-    config.set_max_batch_size(kMaxBatch);
-    auto& input = *config.add_input();
-    input.set_name("text");
-    input.set_data_type(inference::TYPE_STRING);
-    input.add_dims(1);
-    auto& output = *config.add_output();
-    output.set_name("sentence_embedding");
-    output.set_data_type(inference::TYPE_FP32);
-    output.add_dims(kHidden);
+    FillConfig(*response->mutable_config());
     return Finished(context);
   }
 
@@ -216,7 +258,13 @@ int Main() {
     std::fprintf(stderr, "null_server: cannot listen on %s\n", listen.c_str());
     return 1;
   }
-  std::printf("%s:%d\n", listen.substr(0, listen.rfind(':')).c_str(), port);
+  const std::string host = listen.substr(0, listen.rfind(':'));
+  const NullHttp http(host, HttpAnswers(), num_answered);
+  if (http.port() == 0) {
+    std::fprintf(stderr, "null_server: cannot listen on %s for HTTP\n", host.c_str());
+    return 1;
+  }
+  std::printf("%s:%d\n%s:%d\n", host.c_str(), port, host.c_str(), http.port());
   std::fflush(stdout);
   int signal = 0;
   sigwait(&ends, &signal);

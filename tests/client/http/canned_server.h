@@ -25,8 +25,9 @@ inline std::string CannedAnswer(int status, const std::string& body) {
   return absl::StrCat("HTTP/1.1 ", status, " x\r\nContent-Length: ", body.size(), "\r\n\r\n", body);
 }
 
-// A server that sends canned answers, by the request's body. A body without one gets no answer. An
-// empty answer, and one with "Connection: close", is followed by the end of the connection.
+// A server that sends canned answers, by the request's body, and where that is empty by its path. A
+// request without one gets no answer. An empty answer, and one with "Connection: close", is
+// followed by the end of the connection.
 class CannedServer {
  public:
   using Answers = std::map<std::string, std::string>;
@@ -60,6 +61,12 @@ class CannedServer {
     return connections_.size();
   }
 
+  // Of the latest request that has come, from "POST" to the last line.
+  std::string last_head() {
+    absl::MutexLock lock(&mutex_);
+    return last_head_;
+  }
+
   // As a server does with connections that were idle for too long.
   void CloseConnections() {
     absl::MutexLock lock(&mutex_);
@@ -77,20 +84,32 @@ class CannedServer {
     }
   }
 
-  void Serve(int connection) const {
+  // What the answer goes by.
+  static std::string KeyOf(const std::string& head, const std::string& body) {
+    if (!body.empty()) return body;
+    const size_t path = head.find(' ') + 1;
+    return head.substr(path, head.find(' ', path) - path);
+  }
+
+  void Serve(int connection) {
     std::string received;
     char chunk[4096];
     for (ssize_t count; (count = read(connection, chunk, sizeof(chunk))) > 0;) {
       received.append(chunk, static_cast<size_t>(count));
       const size_t end = received.find("\r\n\r\n");
-      const size_t field = received.find("Content-Length: ");
+      const size_t field = received.find("\r\nContent-Length: ");
       size_t length = 0;
       if (end == std::string::npos || field == std::string::npos) continue;
-      const size_t digits = field + 16;
+      const size_t digits = field + 18;
       EXPECT_TRUE(
           absl::SimpleAtoi(received.substr(digits, received.find('\r', digits) - digits), &length));
       if (received.size() < end + 4 + length) continue;
-      const auto answer = answers_.find(received.substr(end + 4));
+      const std::string head = received.substr(0, end);
+      {
+        absl::MutexLock lock(&mutex_);
+        last_head_ = head;
+      }
+      const auto answer = answers_.find(KeyOf(head, received.substr(end + 4)));
       received.clear();
       if (answer == answers_.end()) continue;
       const std::string& bytes = answer->second;
@@ -106,6 +125,7 @@ class CannedServer {
   std::thread acceptor_;
   absl::Mutex mutex_;
   std::vector<int> connections_;
+  std::string last_head_;
   std::list<std::thread> threads_;
 };
 

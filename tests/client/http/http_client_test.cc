@@ -36,7 +36,7 @@ absl::StatusOr<HttpAnswer> Ask(HttpClient& client, const std::string& body,
                                absl::Duration timeout = kLong) {
   absl::Notification done;
   absl::StatusOr<HttpAnswer> answer;
-  client.Post(body, timeout, [&](absl::StatusOr<HttpAnswer> result) {
+  client.Send({.body = body}, timeout, [&](absl::StatusOr<HttpAnswer> result) {
     answer = std::move(result);
     done.Notify();
   });
@@ -56,6 +56,31 @@ TEST(HttpClientTest, AHeadHasEachHeaderOnce) {
             "POST /p HTTP/1.1\r\nHost: [::1]:80\r\nb: 2\r\nA: 3\r\n");
   EXPECT_EQ(HttpHead({.address = "h:1", .path = "/", .keep_alive = false}),
             "POST / HTTP/1.1\r\nHost: h:1\r\nConnection: close\r\n");
+}
+
+TEST(HttpClientTest, ARequestHasHeadersOfItsOwn) {
+  CannedServer server(CannedServer::Answers{{"a", CannedAnswer(200, "1")}});
+  const auto client = Make(Options(server.port()));
+  for (const std::string own : {"X-Own: 1\r\nX-Other: 2\r\n", ""}) {
+    absl::Notification done;
+    client->Send({.body = "a", .headers = own}, kLong,
+                 [&](const absl::StatusOr<HttpAnswer>& answer) {
+                   EXPECT_TRUE(answer.ok()) << answer.status();
+                   done.Notify();
+                 });
+    done.WaitForNotification();
+    EXPECT_EQ(server.last_head(), absl::StrCat("POST / HTTP/1.1\r\nHost: 127.0.0.1:", server.port(),
+                                               "\r\n", own, "Content-Length: 1"));
+  }
+}
+
+TEST(HttpClientTest, SendsAnotherMethod) {
+  CannedServer server(CannedServer::Answers{{"/model", CannedAnswer(200, "1")}});
+  HttpClientOptions options = Options(server.port());
+  options.method = "GET";
+  options.path = "/model";
+  EXPECT_EQ(Ask(*Make(options), "")->body, "1");
+  EXPECT_THAT(server.last_head(), ::testing::StartsWith("GET /model HTTP/1.1\r\n"));
 }
 
 TEST(HttpClientTest, ReadsAddresses) {
@@ -167,17 +192,17 @@ TEST(HttpClientTest, EveryRequestEndsOnce) {
   {
     const auto client = Make(Options(server.port()));
     for (int i = 0; i < kRequests; ++i) {
-      client->Post("a", kLong, [&](const absl::StatusOr<HttpAnswer>& answer) {
+      client->Send({.body = "a"}, kLong, [&](const absl::StatusOr<HttpAnswer>& answer) {
         answered += answer.ok();
         answers.DecrementCount();
       });
-      client->Post("silence", kLong, [&](const absl::StatusOr<HttpAnswer>& answer) {
+      client->Send({.body = "silence"}, kLong, [&](const absl::StatusOr<HttpAnswer>& answer) {
         cancelled += absl::IsCancelled(answer.status());
       });
     }
     answers.Wait();
     client->CancelAll();
-    client->Post("silence", kLong, [&](const absl::StatusOr<HttpAnswer>& answer) {
+    client->Send({.body = "silence"}, kLong, [&](const absl::StatusOr<HttpAnswer>& answer) {
       cancelled += absl::IsCancelled(answer.status());
     });
   }

@@ -121,5 +121,16 @@ TEST(PayloadTest, IdsAreWithinTheVocabulary) {
   EXPECT_EQ(largest, 6);
 }
 
+TEST(PayloadTest, RerankersGetPairs) {
+  const std::vector<Payload> payloads = {{.texts = {"a", "b"}, .ids = {}},
+                                         {.texts = {}, .ids = {{0, 1}, {1}}}};
+  const std::vector<RerankPayload> reranks = ToRerank(payloads);
+  ASSERT_EQ(reranks.size(), 2);
+  EXPECT_EQ(reranks[0].query, SpellOut({0, 1}));
+  EXPECT_EQ(reranks[0].texts, payloads[0].texts);
+  EXPECT_EQ(reranks[1].query, "a");
+  EXPECT_EQ(reranks[1].texts, (std::vector<std::string>{SpellOut({0, 1}), SpellOut({1})}));
+}
+
 }  // namespace
 }  // namespace attendant::client

@@ -12,6 +12,11 @@ FILE_TESTS = {
     "client/load/payload.cc": ["client_load_test", "client_cli_test"],
     "client/load/random.h": ["client_load_test", "client_cli_test"],
     "client/load/protocols/grpc_load.cc": ["client_load_test"],
+    "client/load/protocols/http/http_caller.cc": ["client_load_test"],
+    "client/load/protocols/http/http_load.cc": ["client_load_test"],
+    "client/load/protocols/http/kserve_http_request.cc": ["client_load_test"],
+    "client/load/protocols/http/kserve_http_target.cc": ["client_load_test"],
+    "client/load/protocols/http/tei_http_target.cc": ["client_load_test"],
     "client/load/protocols/request_stream.cc": ["client_load_test"],
     "client/load/protocols/unary_caller.cc": ["client_load_test"],
     "client/load/schedule.cc": ["client_load_test"],
@@ -63,6 +68,29 @@ MUTANTS = {
     "client/load/protocols/grpc_load.cc": [
         ("result.sequences = request.sequences;", ""),
         ("result.code != grpc::StatusCode::OK", "false"),
+    ],
+    "client/load/protocols/http/http_caller.cc": [
+        ("if (request.tokens > 0) result.tokens = request.tokens;", ""),
+        (".headers = request.headers", ".headers = {}"),
+    ],
+    "client/load/protocols/http/http_load.cc": [
+        ("body.rfind(field)", "body.find(field)"),
+        ("ATTENDANT_RETURN_IF_ERROR(Probe(*caller));", ""),
+        ("if (answer.ok()) ATTENDANT_RETURN_IF_ERROR(StatusOf(*answer));", ""),
+    ],
+    "client/load/protocols/http/kserve_http_request.cc": [
+        ("at += sizeof(length);", ""),
+        ("bytes += raw;", ""),
+        ("body[\"parameters\"][\"binary_data_output\"] = true;", ""),
+    ],
+    "client/load/protocols/http/kserve_http_target.cc": [
+        ("!HasNoPath(configured.status())", "true"),
+        ("options.ignore_unknown_fields = true;", ""),
+        ("if (!spec.json_tensors) target.headers.clear();", ""),
+        ("PathPart(spec.model)", "spec.model"),
+    ],
+    "client/load/protocols/http/tei_http_target.cc": [
+        ("payloads.lengths.Limit(server.max_tokens);", ""),
     ],
     "client/load/protocols/request_stream.cc": [
         ("id_field == 0", "false"),

@@ -9,9 +9,6 @@ FILE_TESTS = {
     "server/http/client/otlp_poster.cc": ["tracing_test"],
     "client/http/http_client.cc": ["http_client_test", "client_load_test"],
     "client/http/http_options.cc": ["http_client_test"],
-    "client/http/http_options.cc": [
-        ("if (std::any_of(header + 1, options.headers.end(), same_name)) continue;", ""),
-    ],
     "server/access/call_gate.cc": ["access_test"],
 }
 MUTANTS = {
@@ -42,6 +39,7 @@ MUTANTS = {
     ],
     "client/http/http_client.cc": [
         ("StartTimer(call, timeout);", ""),
+        ("absl::StrCat(head_, call->content.headers,", "absl::StrCat(head_,"),
         ("«call->connection->buffer.size() == 0»;", "call->connection->buffer.size() < 1000"),
         ("call->reused && nothing_read && call->stopped.ok()", "false && call->stopped.ok()"),
     ],

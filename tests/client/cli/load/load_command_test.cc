@@ -48,6 +48,11 @@ TEST_F(LoadCommandTest, LoadsInAClosedLoop) {
   }
 }
 
+TEST_F(LoadCommandTest, RequestsMayHaveNoDeadline) {
+  EXPECT_EQ(Run({"load", "--requests=20", "--warmup=0", "--timeout=inf"}), 0);
+  EXPECT_THAT(out_, HasSubstr("20 ok, 0 failed"));
+}
+
 TEST_F(LoadCommandTest, LoadsInAnOpenLoop) {
   EXPECT_EQ(Run({"load", "--rate=500", "--requests=100", "--warmup=0", "--output=hidden"}), 0);
   EXPECT_THAT(out_, HasSubstr("open loop, 500 requests/s"));
@@ -100,6 +105,16 @@ TEST_F(LoadCommandTest, LoadsKserve) {
   EXPECT_EQ(sent.inputs(0).shape(0), 4);
   EXPECT_EQ(sent.inputs(0).shape(1), 10);
   EXPECT_EQ(Run({"load", "--protocol=kserve", "--model=toy.ids", "--batch=9"}), 2);
+}
+
+TEST_F(LoadCommandTest, LoadSaysWhichProtocolsNeedAModel) {
+  for (const char* protocol : {"kserve", "kserve_http", "openai", "cohere", "cohere_rerank"}) {
+    EXPECT_EQ(Run({"load", absl::StrCat("--protocol=", protocol)}), 2);
+    EXPECT_THAT(err_, HasSubstr(absl::StrCat("--protocol ", protocol, " needs a --model")));
+  }
+  EXPECT_EQ(Run({"load", "--protocol=kserve_http", "--model=toy", "--streaming"}), 2);
+  EXPECT_THAT(err_, HasSubstr("--streaming: --protocol kserve_http has no streams"));
+  EXPECT_EQ(Run({"load", "--protocol=kserve_http", "--model=toy", "--tensors=xml"}), 2);
 }
 
 TEST_F(LoadCommandTest, LoadArrivesAsItIsTold) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/load/protocols/http_caller.h"
+#include "client/load/protocols/http/http_caller.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,18 +58,34 @@ TEST(HttpCallerTest, AsksAgainOnTheSameConnection) {
   EXPECT_EQ(server.num_connections(), 1);
 }
 
+TEST(HttpCallerTest, RequestsHaveHeadersAndTokensOfTheirOwn) {
+  CannedServer server(CannedServer::Answers{{"a", CannedAnswer(200, "")}});
+  HttpTarget target = *ParseHttpTarget(absl::StrCat("127.0.0.1:", server.port()));
+  target.path = "/p";
+  target.headers = {{"X-All", "1"}};
+  auto caller = HttpCaller::Make(
+      target, {{.body = "a", .tokens = 7, .headers = "X-One: 2\r\n"}, {.body = "a"}},
+      [](absl::string_view, CallResult&) {});
+  ASSERT_TRUE(caller.ok()) << caller.status();
+  EXPECT_EQ(Ask(**caller, 0).tokens, 7);
+  EXPECT_THAT(server.last_head(), HasSubstr("X-All: 1\r\nX-One: 2\r\nContent-Length: 1"));
+  EXPECT_EQ(Ask(**caller, 1).tokens, std::nullopt);
+  EXPECT_THAT(server.last_head(), HasSubstr("X-All: 1\r\nContent-Length: 1"));
+}
+
 TEST(HttpCallerTest, StatusesBecomeCodes) {
   CannedServer server(CannedServer::Answers{{"400", CannedAnswer(400, "bad")},
                                             {"404", CannedAnswer(404, "no such model")},
                                             {"429", CannedAnswer(429, "full")},
                                             {"500", CannedAnswer(500, "oh")},
+                                            {"501", CannedAnswer(501, "never")},
                                             {"503", CannedAnswer(503, "loading")}});
-  const auto caller = MakeCaller(server.port(), {"400", "404", "429", "500", "503"});
+  const auto caller = MakeCaller(server.port(), {"400", "404", "429", "500", "501", "503"});
   std::vector<grpc::StatusCode> codes;
-  for (int64_t index = 0; index < 5; ++index) codes.push_back(Ask(*caller, index).code);
+  for (int64_t index = 0; index < 6; ++index) codes.push_back(Ask(*caller, index).code);
   EXPECT_THAT(codes, ElementsAre(grpc::StatusCode::INVALID_ARGUMENT, grpc::StatusCode::NOT_FOUND,
                                  grpc::StatusCode::RESOURCE_EXHAUSTED, grpc::StatusCode::INTERNAL,
-                                 grpc::StatusCode::UNAVAILABLE));
+                                 grpc::StatusCode::UNIMPLEMENTED, grpc::StatusCode::UNAVAILABLE));
   EXPECT_EQ(Ask(*caller, 1).message, "HTTP 404: no such model");
 }
 

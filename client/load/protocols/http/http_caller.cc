@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/load/protocols/http_caller.h"
+#include "client/load/protocols/http/http_caller.h"
 
 #include <cstddef>
 #include <utility>
@@ -15,23 +15,24 @@ namespace {
 
 constexpr size_t kShownBytes = 500;  // of an error's body
 
-grpc::StatusCode CodeOfHttp(int status) {
-  if (status < 300) return grpc::StatusCode::OK;
+absl::StatusCode CodeOfHttp(int status) {
   switch (status) {
     case 401:
-      return grpc::StatusCode::UNAUTHENTICATED;
+      return absl::StatusCode::kUnauthenticated;
     case 403:
-      return grpc::StatusCode::PERMISSION_DENIED;
+      return absl::StatusCode::kPermissionDenied;
     case 404:
-      return grpc::StatusCode::NOT_FOUND;
+      return absl::StatusCode::kNotFound;
     case 429:
-      return grpc::StatusCode::RESOURCE_EXHAUSTED;
+      return absl::StatusCode::kResourceExhausted;
+    case 501:
+      return absl::StatusCode::kUnimplemented;
     case 503:
-      return grpc::StatusCode::UNAVAILABLE;
+      return absl::StatusCode::kUnavailable;
     case 504:
-      return grpc::StatusCode::DEADLINE_EXCEEDED;
+      return absl::StatusCode::kDeadlineExceeded;
     default:
-      return status < 500 ? grpc::StatusCode::INVALID_ARGUMENT : grpc::StatusCode::INTERNAL;
+      return status < 500 ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kInternal;
   }
 }
 
@@ -44,14 +45,10 @@ CallResult ResultOf(const HttpRequest& request, const absl::StatusOr<HttpAnswer>
                     const HttpCaller::Measure& measure) {
   if (!answer.ok()) return FailedResult(answer.status());
   if (!answer->body_status.ok()) return FailedResult(answer->body_status);
-  CallResult result{.code = CodeOfHttp(answer->code)};
-  if (result.code == grpc::StatusCode::OK) {
-    result.sequences = request.sequences;
-    measure(answer->body, result);
-  } else {
-    result.message = absl::StrCat("HTTP ", answer->code, ": ",
-                                  absl::string_view(answer->body).substr(0, kShownBytes));
-  }
+  if (answer->code >= 300) return FailedResult(StatusOf(*answer));
+  CallResult result{.sequences = request.sequences};
+  if (request.tokens > 0) result.tokens = request.tokens;
+  measure(answer->body, result);
   return result;
 }
 
@@ -70,13 +67,20 @@ absl::StatusOr<HttpTarget> ParseHttpTarget(absl::string_view address) {
   return target;
 }
 
+absl::Status StatusOf(const HttpAnswer& answer) {
+  if (answer.code < 300) return absl::OkStatus();
+  return absl::Status(CodeOfHttp(answer.code),
+                      absl::StrCat("HTTP ", answer.code, ": ",
+                                   absl::string_view(answer.body).substr(0, kShownBytes)));
+}
+
 absl::StatusOr<std::unique_ptr<HttpCaller>> HttpCaller::Make(HttpTarget target,
                                                              std::vector<HttpRequest> requests,
                                                              Measure measure) {
   ATTENDANT_ASSIGN_OR_RETURN(std::unique_ptr<HttpClient> http,
                              HttpClient::Make({.address = std::move(target.address),
                                                .path = std::move(target.path),
-                                               .headers = {{"Content-Type", "application/json"}}}));
+                                               .headers = std::move(target.headers)}));
   return std::unique_ptr<HttpCaller>(
       new HttpCaller(target.timeout, std::move(requests), std::move(measure), std::move(http)));
 }
@@ -90,7 +94,7 @@ HttpCaller::HttpCaller(absl::Duration timeout, std::vector<HttpRequest> requests
 
 void HttpCaller::Start(int64_t index, int64_t, Done done) {
   const HttpRequest& request = requests_[static_cast<size_t>(index) % requests_.size()];
-  http_->Post(request.body, timeout_,
+  http_->Send({.body = request.body, .headers = request.headers}, timeout_,
               [this, &request, done = std::move(done)](const absl::StatusOr<HttpAnswer>& answer) {
                 done(ResultOf(request, answer, measure_));
               });

@@ -5,8 +5,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -15,24 +17,29 @@
 
 namespace attendant::client {
 
-// A POST of JSON.
+// A request, written once and sent many times.
 struct HttpRequest {
-  std::string body;
+  std::string body = {};
   int64_t sequences = 1;
+  int64_t tokens = 0;        // 0: only the answer tells
+  std::string headers = {};  // lines of its own, each with its "\r\n"
 };
 
 struct HttpTarget {
   std::string address;  // "host:8002", "[::1]:8002"
   std::string path;     // of every request
   absl::Duration timeout = absl::Seconds(30);
+  std::vector<std::pair<std::string, std::string>> headers = {};  // of every request
 };
 
 // Of "http://host:8002" or the address alone. FAILED_PRECONDITION for another form, and for https.
 absl::StatusOr<HttpTarget> ParseHttpTarget(absl::string_view address);
 
+// An answer's code as one of gRPC; the message has the begin of its body. OK below 300.
+absl::Status StatusOf(const HttpAnswer& answer);
+
 // Sends ready-made requests over HTTP/1.1 without TLS, from one thread. There are as many
-// connections as requests are outstanding, whatever connection Start asks for. HTTP statuses become
-// the codes of gRPC.
+// connections as requests are outstanding, whatever connection Start asks for.
 class HttpCaller : public Caller {
  public:
   // Fills in the fields that the body of an answer tells.

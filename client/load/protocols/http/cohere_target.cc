@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "client/load/protocols/http/http_load.h"
+#include "client/load/protocols/protocols.h"
+#include "kernels/core/status_macros.h"
+
+namespace attendant::client {
+
+absl::StatusOr<Target> MakeCohereTarget(const TargetSpec& spec) {
+  ATTENDANT_ASSIGN_OR_RETURN(HttpTarget target, HttpTargetOf(spec));
+  target.path = "/v2/embed";
+  std::vector<HttpRequest> requests;
+  for (const Payload& payload : MakePayloads(spec.payload)) {
+    const std::vector<std::string> texts = TextsOf(payload);
+    const nlohmann::json body{{"model", spec.model},
+                              {"texts", texts},
+                              {"input_type", "search_document"},
+                              {"embedding_types", std::vector<std::string>{"base64"}}};
+    requests.push_back({.body = ToBody(body), .sequences = static_cast<int64_t>(texts.size())});
+  }
+  return MakeHttpTarget(spec.model, std::move(target), std::move(requests),
+                        TokensIn("input_tokens"));
+}
+
+absl::StatusOr<Target> MakeCohereRerankTarget(const TargetSpec& spec) {
+  ATTENDANT_ASSIGN_OR_RETURN(HttpTarget target, HttpTargetOf(spec));
+  target.path = "/v2/rerank";
+  std::vector<HttpRequest> requests;
+  for (const RerankPayload& payload : ToRerank(MakePayloads(spec.payload))) {
+    const nlohmann::json body{
+        {"model", spec.model}, {"query", payload.query}, {"documents", payload.texts}};
+    requests.push_back(
+        {.body = ToBody(body), .sequences = static_cast<int64_t>(payload.texts.size())});
+  }
+  return MakeHttpTarget(spec.model, std::move(target), std::move(requests),
+                        TokensIn("total_tokens"));
+}
+
+}  // namespace attendant::client

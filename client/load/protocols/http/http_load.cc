@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/load/protocols/http/http_load.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "kernels/core/status_macros.h"
+
+namespace attendant::client {
+namespace {
+
+absl::Status Probe(Caller& caller) {
+  absl::Notification answered;
+  absl::Status status;
+  caller.Start(0, 0, [&](const CallResult& result) {
+    status = absl::Status(static_cast<absl::StatusCode>(result.code), result.message);
+    answered.Notify();
+  });
+  answered.WaitForNotification();
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<HttpTarget> HttpTargetOf(const TargetSpec& spec) {
+  const TlsOptions& tls = spec.connect.tls;
+  if (tls.enabled || !tls.ca_file.empty() || !tls.cert_file.empty() || !tls.key_file.empty() ||
+      !spec.connect.api_key_file.empty() || !spec.connect.trace_id.empty()) {
+    return absl::FailedPreconditionError(
+        "this protocol is plain HTTP, without TLS, API keys and traces");
+  }
+  ATTENDANT_ASSIGN_OR_RETURN(HttpTarget target, ParseHttpTarget(spec.connect.target));
+  target.timeout = spec.connect.timeout;
+  target.headers = {{"Content-Type", "application/json"}};
+  return target;
+}
+
+std::string ToBody(const nlohmann::json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+absl::StatusOr<HttpAnswer> HttpGet(const HttpTarget& target) {
+  ATTENDANT_ASSIGN_OR_RETURN(std::unique_ptr<HttpClient> http,
+                             HttpClient::Make({.address = target.address,
+                                               .path = target.path,
+                                               .method = "GET",
+                                               .headers = target.headers,
+                                               .keep_alive = false}));
+  absl::Notification answered;
+  absl::StatusOr<HttpAnswer> answer;
+  http->Send({.body = ""}, target.timeout, [&](absl::StatusOr<HttpAnswer> result) {
+    answer = std::move(result);
+    answered.Notify();
+  });
+  answered.WaitForNotification();
+  if (answer.ok()) ATTENDANT_RETURN_IF_ERROR(StatusOf(*answer));
+  if (answer.ok()) ATTENDANT_RETURN_IF_ERROR(answer->body_status);
+  return answer;
+}
+
+absl::StatusOr<Target> MakeHttpTarget(std::string model, HttpTarget target,
+                                      std::vector<HttpRequest> requests,
+                                      HttpCaller::Measure measure) {
+  ATTENDANT_ASSIGN_OR_RETURN(
+      std::unique_ptr<HttpCaller> caller,
+      HttpCaller::Make(std::move(target), std::move(requests), std::move(measure)));
+  ATTENDANT_RETURN_IF_ERROR(Probe(*caller));
+  return Target{.model = std::move(model), .caller = std::move(caller)};
+}
+
+HttpCaller::Measure TokensIn(absl::string_view name) {
+  return [field = absl::StrCat("\"", name, "\"")](absl::string_view body, CallResult& result) {
+    const size_t at = body.rfind(field);
+    if (at == absl::string_view::npos) return;
+    body.remove_prefix(at + field.size());
+    body.remove_prefix(std::min(body.find_first_not_of(" :"), body.size()));
+    body = body.substr(0, body.find_first_not_of("0123456789"));
+    int64_t tokens = 0;
+    if (absl::SimpleAtoi(body, &tokens)) result.tokens = tokens;
+  };
+}
+
+absl::StatusOr<std::string> ModelHeader(const std::string& model) {
+  if (std::all_of(model.begin(), model.end(), absl::ascii_isgraph)) return model;
+  return absl::FailedPreconditionError(
+      absl::StrCat("--model ", model, ": a header has only visible ASCII characters"));
+}
+
+}  // namespace attendant::client

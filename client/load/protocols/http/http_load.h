@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "client/http/http_client.h"
+#include "client/load/protocols/http/http_caller.h"
+#include "client/load/protocols/protocols.h"
+
+// What the protocols over HTTP have in common.
+namespace attendant::client {
+
+// Where the requests of a spec go, and that they are JSON. FAILED_PRECONDITION: spec.connect asks
+// for another address than that of plain HTTP, or for TLS, an API key or a trace.
+absl::StatusOr<HttpTarget> HttpTargetOf(const TargetSpec& spec);
+
+// JSON in one line; bytes that are no UTF-8 are replaced.
+std::string ToBody(const nlohmann::json& json);
+
+// The answer to a GET of target.path. Errors are those of StatusOf, or that no whole answer came.
+absl::StatusOr<HttpAnswer> HttpGet(const HttpTarget& target);
+
+// Sends the first request once, to find out that the server cannot be reached or refuses it.
+// REQUIRES: `requests` is not empty.
+absl::StatusOr<Target> MakeHttpTarget(std::string model, HttpTarget target,
+                                      std::vector<HttpRequest> requests,
+                                      HttpCaller::Measure measure);
+
+// Takes the tokens from the last field `name` of an answer's JSON. It looks for one number in an
+// answer that holds thousands, and parses nothing else.
+HttpCaller::Measure TokensIn(absl::string_view name);
+
+// A header's value. FAILED_PRECONDITION for a `model` with other than visible ASCII characters.
+absl::StatusOr<std::string> ModelHeader(const std::string& model);
+
+}  // namespace attendant::client

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <google/protobuf/util/json_util.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client/load/protocols/http/http_load.h"
+#include "client/load/protocols/http/kserve_http_request.h"
+#include "client/load/protocols/kserve_request.h"
+#include "client/load/protocols/protocols.h"
+#include "inference/grpc_service.pb.h"
+#include "kernels/core/status_macros.h"
+
+namespace attendant::client {
+namespace {
+
+// A part of a path; a model's name may have any character.
+std::string PathPart(absl::string_view name) {
+  std::string part;
+  for (const char c : name) {
+    if (absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("-._~", c)) {
+      part.push_back(c);
+    } else {
+      absl::StrAppend(&part, "%", absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
+    }
+  }
+  return part;
+}
+
+// Fills a message of the protocol over gRPC: over HTTP it is the same as JSON, though some servers
+// write 64-bit integers as strings, and some fields beside.
+template <typename Message>
+absl::Status ReadJson(const std::string& text, Message& message) {
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;
+  const auto status = google::protobuf::util::JsonStringToMessage(text, &message, options);
+  if (status.ok()) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("the description of the model cannot be read: ", status.ToString()));
+}
+
+// Of a server without this path: KServe has no word for it, and servers differ.
+bool HasNoPath(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsInvalidArgument(status) ||
+         absl::IsUnimplemented(status);
+}
+
+absl::StatusOr<KserveModel> AskForModel(HttpTarget target, const TargetSpec& spec) {
+  ATTENDANT_ASSIGN_OR_RETURN(const HttpAnswer described, HttpGet(target));
+  inference::ModelMetadataResponse metadata;
+  ATTENDANT_RETURN_IF_ERROR(ReadJson(described.body, metadata));
+  target.path += "/config";
+  inference::ModelConfig config;
+  const absl::StatusOr<HttpAnswer> configured = HttpGet(target);
+  if (configured.ok()) {
+    ATTENDANT_RETURN_IF_ERROR(ReadJson(configured->body, config));
+  } else if (!HasNoPath(configured.status())) {
+    return configured.status();
+  }
+  return DescribeKserveModel(metadata, config, spec.shapes);
+}
+
+}  // namespace
+
+absl::StatusOr<Target> MakeKserveHttpTarget(const TargetSpec& spec) {
+  ATTENDANT_ASSIGN_OR_RETURN(HttpTarget target, HttpTargetOf(spec));
+  target.path = absl::StrCat("/v2/models/", PathPart(spec.model));
+  ATTENDANT_ASSIGN_OR_RETURN(const KserveModel model, AskForModel(target, spec));
+  target.path += "/infer";
+  if (!spec.json_tensors) target.headers.clear();  // each request says how much of it is JSON
+  std::vector<HttpRequest> requests;
+  for (const Payload& payload : MakePayloads(spec.payload)) {
+    ATTENDANT_ASSIGN_OR_RETURN(const KserveRequest request, MakeKserveRequest(model, payload));
+    requests.push_back(ToKserveHttpRequest(request, spec.json_tensors));
+    requests.back().sequences =
+        static_cast<int64_t>(std::max(payload.texts.size(), payload.ids.size()));
+  }
+  // Nothing in an answer is of use here, so it is not even parsed.
+  return MakeHttpTarget(spec.model, std::move(target), std::move(requests),
+                        [](absl::string_view, CallResult&) {});
+}
+
+}  // namespace attendant::client

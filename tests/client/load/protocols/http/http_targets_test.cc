@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the protocols over HTTP ask a server, and what they send it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "client/load/payload.h"
+#include "client/load/protocols/http/http_load.h"
+#include "client/load/protocols/protocols.h"
+#include "tests/client/http/canned_server.h"
+
+namespace attendant::client {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+// "m", which takes two texts at a time.
+constexpr char kMetadata[] =
+    R"({"name":"m","platform":"p","inputs":[{"name":"text","datatype":"BYTES","shape":["-1",1]}]})";
+constexpr char kConfig[] = R"({"max_batch_size":2,"unheard_of":{"a":[1]}})";
+constexpr char kInfo[] = R"({"model_id":"org/m","max_input_length":3,"prompts":null})";
+constexpr char kKserveJson[] =
+    R"({"inputs":[{"data":["ab","cd"],"datatype":"BYTES","name":"text","shape":[2,1]}]})";
+constexpr char kBinaryJson[] =
+    R"({"inputs":[{"datatype":"BYTES","name":"text","parameters":{"binary_data_size":12},)"
+    R"("shape":[2,1]}],"parameters":{"binary_data_output":true}})";
+const std::string& BinaryBody() {
+  static const std::string* const body =
+      new std::string(std::string(kBinaryJson) + std::string("\2\0\0\0ab\2\0\0\0cd", 12));
+  return *body;
+}
+
+class HttpTargetsTest : public ::testing::Test {
+ protected:
+  void Serve(const std::map<std::string, std::string>& answers) {
+    server_ = std::make_unique<CannedServer>(answers);
+  }
+
+  // One request of two texts, in this order: they are shuffled.
+  TargetSpec Spec() const {
+    TargetSpec spec;
+    spec.connect.target = absl::StrCat("127.0.0.1:", server_->port());
+    spec.model = "m";
+    spec.payload.texts = {"ab", "cd"};
+    spec.payload.batch = 2;
+    while (MakePayloads(spec.payload)[0].texts[0] != "ab") ++spec.payload.seed;
+    return spec;
+  }
+
+  static CallResult Ask(const absl::StatusOr<Target>& target) {
+    CallResult answer;
+    EXPECT_TRUE(target.ok()) << target.status();
+    if (!target.ok()) return answer;
+    absl::Notification done;
+    target->caller->Start(0, 0, [&](const CallResult& result) {
+      answer = result;
+      done.Notify();
+    });
+    done.WaitForNotification();
+    EXPECT_EQ(answer.code, grpc::StatusCode::OK) << answer.message;
+    return answer;
+  }
+
+  std::unique_ptr<CannedServer> server_;
+};
+
+TEST_F(HttpTargetsTest, KserveSendsTensorsAsBytes) {
+  Serve({{"/v2/models/m", CannedAnswer(200, kMetadata)},
+         {"/v2/models/m/config", CannedAnswer(200, kConfig)},
+         {BinaryBody(), CannedAnswer(200, "")}});
+  const absl::StatusOr<Target> target = MakeKserveHttpTarget(Spec());
+  EXPECT_EQ(Ask(target).sequences, 2);
+  EXPECT_THAT(server_->last_head(),
+              AllOf(StartsWith("POST /v2/models/m/infer HTTP/1.1\r\n"),
+                    HasSubstr("\r\nContent-Type: application/octet-stream\r\n"),
+                    HasSubstr(absl::StrCat(
+                        "\r\nInference-Header-Content-Length: ", sizeof(kBinaryJson) - 1, "\r\n")),
+                    Not(HasSubstr("application/json"))));
+}
+
+TEST_F(HttpTargetsTest, KserveSendsJsonWhereItIsAskedTo) {
+  Serve({{"/v2/models/m", CannedAnswer(200, kMetadata)},
+         {"/v2/models/m/config", CannedAnswer(200, kConfig)},
+         {kKserveJson, CannedAnswer(200, "")}});
+  TargetSpec spec = Spec();
+  spec.json_tensors = true;
+  EXPECT_EQ(Ask(MakeKserveHttpTarget(spec)).sequences, 2);
+  EXPECT_THAT(server_->last_head(), AllOf(HasSubstr("\r\nContent-Type: application/json\r\n"),
+                                          Not(HasSubstr("Inference-Header"))));
+  spec.payload.texts = {"a", "b", "c"};
+  spec.payload.batch = 3;
+  EXPECT_THAT(std::string(MakeKserveHttpTarget(spec).status().message()),
+              HasSubstr("--batch 3: the limit of m is 2"));
+}
+
+// The configuration is Triton's addition to the protocol.
+TEST_F(HttpTargetsTest, KserveDoesWithoutConfigurationWhereTheServerHasNone) {
+  for (const int code : {400, 404, 501, 503}) {
+    Serve({{"/v2/models/m", CannedAnswer(200, R"({"name":"m","inputs":[{"name":"text",)"
+                                              R"("datatype":"BYTES","shape":[1]}]})")},
+           {"/v2/models/m/config", CannedAnswer(code, "x")},
+           {R"({"inputs":[{"data":["ab"],"datatype":"BYTES","name":"text","shape":[1]}]})",
+            CannedAnswer(200, "")}});
+    TargetSpec spec = Spec();
+    spec.json_tensors = true;
+    spec.payload.texts = {"ab"};
+    spec.payload.batch = 1;
+    const absl::StatusOr<Target> target = MakeKserveHttpTarget(spec);
+    if (code == 503) {
+      EXPECT_TRUE(absl::IsUnavailable(target.status())) << target.status();
+    } else {
+      EXPECT_EQ(Ask(target).sequences, 1);
+    }
+  }
+}
+
+TEST_F(HttpTargetsTest, KserveTellsWhatAServerDoesNot) {
+  Serve({{"/v2/models/a%2Fb%20c", CannedAnswer(404, "no such model")},
+         {"/v2/models/page", CannedAnswer(200, "<html>")}});
+  TargetSpec spec = Spec();
+  spec.model = "a/b c";
+  absl::Status status = MakeKserveHttpTarget(spec).status();
+  EXPECT_TRUE(absl::IsNotFound(status)) << status;
+  EXPECT_EQ(status.message(), "HTTP 404: no such model");
+  spec.model = "page";
+  status = MakeKserveHttpTarget(spec).status();
+  EXPECT_TRUE(absl::IsInternal(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("description of the model"));
+}
+
+TEST_F(HttpTargetsTest, TeiEmbeds) {
+  Serve({{"/info", CannedAnswer(200, kInfo)},
+         {R"({"inputs":["ab","cd"],"truncate":true})", CannedAnswer(200, "[[1],[2]]")}});
+  const absl::StatusOr<Target> target = MakeTeiHttpTarget(Spec());
+  EXPECT_EQ(Ask(target).sequences, 2);
+  EXPECT_EQ(target->model, "org/m");
+  EXPECT_THAT(server_->last_head(),
+              AllOf(StartsWith("POST /embed "), HasSubstr("\r\nx-model: m\r\n")));
+  TargetSpec spec = Spec();
+  spec.model = "";
+  EXPECT_EQ(Ask(MakeTeiHttpTarget(spec)).sequences, 2);
+  EXPECT_THAT(server_->last_head(), Not(HasSubstr("x-model")));
+  spec.model = "a\r\nb";
+  EXPECT_TRUE(absl::IsFailedPrecondition(MakeTeiHttpTarget(spec).status()));
+}
+
+TEST_F(HttpTargetsTest, TeiLengthsKeepToTheModel) {
+  const json body{{"inputs", json::array({SpellOut({0, 0, 0})})}, {"truncate", true}};
+  Serve({{"/info", CannedAnswer(200, kInfo)}, {body.dump(), CannedAnswer(200, "[[1]]")}});
+  TargetSpec spec = Spec();
+  spec.payload.texts = {};
+  spec.payload.batch = 1;
+  spec.payload.vocab = 1;  // no other id than 0
+  spec.payload.lengths = *LengthDistribution::Parse("fixed:9");
+  EXPECT_EQ(Ask(MakeTeiHttpTarget(spec)).sequences, 1);
+}
+
+TEST_F(HttpTargetsTest, TeiReranks) {
+  Serve({{"/info", CannedAnswer(200, kInfo)},
+         {R"({"query":"ab","texts":["ab","cd"],"truncate":true})", CannedAnswer(200, "[]")}});
+  EXPECT_EQ(Ask(MakeTeiRerankTarget(Spec())).sequences, 2);
+  EXPECT_THAT(server_->last_head(), StartsWith("POST /rerank "));
+}
+
+TEST_F(HttpTargetsTest, TeiTellsWhatIsNoTei) {
+  for (const char* info : {"[]", "{", R"({"model_id":1,"max_input_length":3})",
+                           R"({"model_id":"m","max_input_length":"3"})"}) {
+    Serve({{"/info", CannedAnswer(200, info)}});
+    EXPECT_TRUE(absl::IsInternal(MakeTeiHttpTarget(Spec()).status())) << info;
+  }
+}
+
+TEST_F(HttpTargetsTest, CohereEmbedsAndReranks) {
+  const json embed{{"model", "m"},
+                   {"texts", {"ab", "cd"}},
+                   {"input_type", "search_document"},
+                   {"embedding_types", json::array({"base64"})}};
+  const json rerank{{"model", "m"}, {"query", "ab"}, {"documents", {"ab", "cd"}}};
+  Serve({{embed.dump(), CannedAnswer(200, R"({"meta":{"billed_units":{"input_tokens":11}}})")},
+         {rerank.dump(), CannedAnswer(200, R"({"usage": {"total_tokens": 12}})")}});
+  const CallResult embedded = Ask(MakeCohereTarget(Spec()));
+  EXPECT_EQ(embedded.sequences, 2);
+  EXPECT_EQ(embedded.tokens, 11);
+  EXPECT_THAT(server_->last_head(), StartsWith("POST /v2/embed "));
+  const CallResult ranked = Ask(MakeCohereRerankTarget(Spec()));
+  EXPECT_EQ(ranked.sequences, 2);
+  EXPECT_EQ(ranked.tokens, 12);
+  EXPECT_THAT(server_->last_head(), StartsWith("POST /v2/rerank "));
+}
+
+TEST_F(HttpTargetsTest, ARefusedRequestIsKnownBeforeTheLoad) {
+  Serve({{R"({"encoding_format":"base64","input":["ab","cd"],"model":"m"})",
+          CannedAnswer(400, "too long")}});
+  const absl::Status status = MakeOpenAiTarget(Spec()).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  TargetSpec spec = Spec();
+  spec.connect.tls.enabled = true;
+  EXPECT_TRUE(absl::IsFailedPrecondition(MakeOpenAiTarget(spec).status()));
+}
+
+TEST(HttpLoadTest, FindsTheLastNumberOfAField) {
+  const auto tokens_of = [](absl::string_view body) {
+    CallResult result;
+    TokensIn("total_tokens")(body, result);
+    return result.tokens;
+  };
+  EXPECT_EQ(tokens_of(R"({"text":"\"total_tokens\":3","usage":{"total_tokens":42,"x":7}})"), 42);
+  EXPECT_EQ(tokens_of(R"({"total_tokens" : 5})"), 5);
+  EXPECT_EQ(tokens_of(R"({"total_tokens":8)"), 8);
+  EXPECT_EQ(tokens_of(R"({"prompt_tokens":8})"), std::nullopt);
+  EXPECT_EQ(tokens_of(R"({"total_tokens":null})"), std::nullopt);
+  EXPECT_EQ(tokens_of("{\"total_tokens\""), std::nullopt);
+}
+
+}  // namespace
+}  // namespace attendant::client

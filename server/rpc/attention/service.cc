@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "kernels/core/status_macros.h"
 #include "server/access/api_keys.h"
@@ -53,8 +54,9 @@ class AttendRun final : public RequestRun {
     return pending;
   }
 
-  void Answer(RequestResult result) override {
-    operation_.reset(static_cast<AttendOperation*>(result.operation.release()));  // as submitted
+  void Answer(Work work) override {
+    auto& operation = std::get<std::unique_ptr<Operation>>(work);
+    operation_.reset(static_cast<AttendOperation*>(operation.release()));  // as submitted
     response_.set_id(call().state->client_id());
     response_.set_model(model_name_);
     ToProto(*operation_, format_, response_);

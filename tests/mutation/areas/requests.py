@@ -77,7 +77,7 @@ MUTANTS = {
         ("SteadyNow() + kClocksDiffer < deadline", "true"),
         ("pending->deadline = run->call_.deadline;", ""),
         ("model_->metrics->CountRejected(RejectReasonName(RejectReason::kDeadline));", ""),
-        ("times_.queue = result->queue;", "times_.queue = result->compute;"),
+        ("times_.queue = request.queue;", "times_.queue = request.compute;"),
         ("metrics.ObservePhase(call_.method, Phase::kTotal, times_.total());", ""),
         ("metrics.ObservePhase(call_.method, Phase::kQueue, «times_.queue»);", "times_.compute"),
         ("if (!status.ok()) dependencies_.metrics.CountRefused(Refusal::kMessage);", ""),

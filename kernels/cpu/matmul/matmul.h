@@ -58,7 +58,8 @@ class Matmul {
   virtual ~Matmul() = default;
 
   const Options& options() const { return options_; }
-  // What computes it, e.g. "tiles:avx512_bf16" or oneDNN's "brg_matmul:avx10_1_512_amx".
+  // The name of the code that computes it, e.g. "tiles:avx512_bf16" or oneDNN's
+  // "brg_matmul:avx10_1_512_amx".
   virtual std::string implementation() const = 0;
 
   // Packs a weight [n, k] as PyTorch stores it: f32 values, rounded where the format is bf16, or,

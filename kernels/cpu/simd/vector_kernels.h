@@ -7,7 +7,7 @@
 
 namespace attendant::cpu {
 
-// How one row of 8-bit activations stands for real numbers: (value - zero_point) * scale.
+// The real numbers that a row of 8-bit activations stands for: (value - zero_point) * scale.
 struct RowQuantization {
   float scale = 0;
   int32_t zero_point = 0;

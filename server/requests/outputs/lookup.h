@@ -26,7 +26,7 @@ absl::Status CheckLookup(const SequenceReading& reading);
 absl::StatusOr<EncodedSequence> LookUp(const SequenceReading& reading, size_t index,
                                        const std::string& text);
 
-// What its sparse vector takes in the answer. REQUIRES: it was looked up.
+// The bytes of its sparse vector in the answer. REQUIRES: it was looked up.
 int64_t CountLookupBytes(const EncodeOutput& output, const EncodedSequence& sequence);
 
 // Makes the vector that was looked up the sequence's result. False: it was not.

@@ -68,7 +68,8 @@ absl::StatusOr<PendingRequest> EncodeRun::Prepare() {
 // Puts the batcher's results beside the sequences they belong to. A fully masked sequence was never
 // computed: its pooled vectors and its scores are zeros. Nor was one that was looked up.
 void EncodeRun::Answer(Work work) {
-  std::vector<SequenceResult>& results = std::get<EncodeWork>(work).results;
+  std::vector<SequenceResult> results = std::move(std::get<EncodeWork>(work).results);
+  work = EncodeWork();  // frees the inputs before the answer takes memory
   if (!output_.query_of.empty()) {
     ScorePairs(*model_, std::move(results), output_);
     return ToMessage(output_);

@@ -14,7 +14,7 @@ struct BackendOptions {
   // The highest instruction set to compute with on the CPU (cpu/simd/cpu_isa.h has the names). Any
   // but "auto" also holds down oneDNN, for the whole process and whatever the back end.
   std::string cpu_isa = "auto";
-  // Who computes matmuls on the CPU (cpu/simd/isa_level.h has the names).
+  // The implementation of matmuls on the CPU (cpu/simd/isa_level.h has the names).
   std::string matmul = "auto";
   int load_threads = 1;        // that Prepare may use
   std::string cuda_library{};  // path of libattendant_cuda.so; empty: cuda_library.h says where

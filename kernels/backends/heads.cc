@@ -23,7 +23,7 @@ absl::StatusOr<cpu::HeadCompute> ChooseCompute(const PreparedInfo& encoder) {
   }
   ATTENDANT_ASSIGN_OR_RETURN(const cpu::IsaLevel* level, cpu::FindIsaLevel(isa, matmul));
   const bool bf16 = level->bf16 && encoder.dtype != DType::kF32;
-  return cpu::HeadCompute{level->kernels, bf16 ? DType::kBf16 : DType::kF32};
+  return cpu::HeadCompute{*level, bf16 ? DType::kBf16 : DType::kF32};
 }
 
 absl::StatusOr<std::unique_ptr<Head>> Make(const TokenHead& head, const PreparedInfo& encoder) {

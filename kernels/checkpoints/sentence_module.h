@@ -21,7 +21,7 @@ absl::StatusOr<bool> IsModule(const JsonNode& modules, size_t index, absl::strin
 // INVALID_ARGUMENT where `path`, the folder of a module of modules.json, leaves the checkpoint's.
 absl::Status CheckModulePath(const JsonNode& module, absl::string_view path);
 
-// What a module computes on: the embedding of the sentence, or the embeddings of its tokens. PyLate
+// The input of a module: the embedding of the sentence, or the embeddings of its tokens. PyLate
 // saves the first name for both: a Dense on tokens may have it too.
 enum class ModuleInput : uint8_t { kSentence, kTokens };
 

@@ -34,8 +34,7 @@ class CpuBackend final : public Backend {
                                                            EncoderWeights weights,
                                                            DType dtype) const override {
     ATTENDANT_RETURN_IF_ERROR(Supports(dtype));
-    return cpu::CpuEncoder::Create(config, std::move(weights),
-                                   {dtype, level_.kernels, load_threads_}, level_);
+    return cpu::CpuEncoder::Create(config, std::move(weights), {dtype, level_, load_threads_});
   }
 
  private:

@@ -39,7 +39,7 @@ struct CallHead {
   absl::FunctionRef<std::optional<absl::string_view>(absl::string_view name)> header;
 };
 
-// Who calls, and the names that the call has in logs. Immutable. Lasts as long as the call.
+// The caller, and the call's names in logs. Immutable. Lasts as long as the call.
 struct CallInfo {
   const CallMethod& method;
   OpenCall connection;
@@ -50,7 +50,7 @@ struct CallInfo {
   std::unique_ptr<OpenSpan> stream_span = nullptr;
 };
 
-// How a request ended.
+// The end of a request.
 struct CallEnd {
   absl::string_view model = {}, message_id = {};
   absl::StatusCode code = absl::StatusCode::kOk;

@@ -80,7 +80,7 @@ absl::Status BatchRunner::PackAndRun(std::span<const BatchItem> items) {
     outputs_.push_back(work.outputs);
     outputs_.back().last_hidden_state |= !work.token_poolings.empty() || !work.tasks.empty();
     layers_.push_back(
-        MakeRoom(work.layers, input.len(), item.request->result.sequences[item.sequence]));
+        MakeRoom(work.layers, input.len(), item.request->encode().results[item.sequence]));
     layers_asked_for |= !work.layers.empty();
   }
   OutputSpec spec{.sequences = outputs_};
@@ -95,7 +95,7 @@ void BatchRunner::CopyResults(std::span<const BatchItem> items, const Outputs& o
   for (size_t i = 0; i < items.size(); ++i) {
     const int64_t index = static_cast<int64_t>(i);
     const EncodeWork& work = items[i].request->encode();
-    SequenceResult& result = items[i].request->result.sequences[items[i].sequence];
+    SequenceResult& result = items[i].request->encode().results[items[i].sequence];
     const TensorView<const float, 2>& states = outputs.last_hidden_state;  // [tokens, hidden]
     const int64_t first = batch_.seq_start(index), len = batch_.len(index);
     if (work.outputs.last_hidden_state) {
@@ -132,7 +132,7 @@ void BatchRunner::FindInputs(std::span<const BatchItem> items, const Outputs& ou
     const SequenceInput& input = work.sequences[items[i].sequence];
     const int64_t first = batch_.seq_start(static_cast<int64_t>(i));
     const int64_t len = batch_.len(static_cast<int64_t>(i));
-    std::vector<HeadResult>& results = items[i].request->result.sequences[items[i].sequence].tasks;
+    std::vector<HeadResult>& results = items[i].request->encode().results[items[i].sequence].tasks;
     results.resize(work.tasks.size());
     for (size_t task = 0; task < work.tasks.size(); ++task) {
       if (work.tasks[task].head != head || work.tasks[task].options.kind != kind) continue;

@@ -102,8 +102,9 @@ RequestId Batcher::Submit(PendingRequest pending) {
   request->head_ns_waiting = request->head_ns();
   request->priority = std::min(request->priority, options_.max_priority);
   const absl::Status size = CheckSize(*request, options_);
-  if (!request->is_operation())
-    request->result.sequences.resize(request->encode().sequences.size());
+  if (!request->is_operation()) {
+    request->encode().results.resize(request->encode().sequences.size());
+  }
 
   Ended ended;
   RequestId id = 0;
@@ -125,7 +126,7 @@ std::optional<Batcher::Refusal> Batcher::Admit(std::unique_ptr<PendingRequest>& 
     return refusal;
   }
   if (request->num_sequences() == 0) {  // there is nothing to compute
-    ended.completions.push_back({std::move(request->done), std::move(request->result)});
+    ended.completions.push_back({std::move(request->done), std::move(request)});
     return std::nullopt;
   }
   id = request->id = ++last_id_;
@@ -272,14 +273,19 @@ void Batcher::RejectAll(const Refusal& refusal, bool running_too, Ended& ended) 
 }
 
 // The only place where a request's completion leaves it.
-void Batcher::Complete(PendingRequest& request, absl::StatusOr<RequestResult> result,
-                       Ended& ended) {
+void Batcher::Complete(PendingRequest& request, absl::Status status, Ended& ended) {
   ATTENDANT_CHECK(!request.completed);
   request.completed = true;
   queue_.Remove(request);
-  ended.completions.push_back({std::move(request.done), std::move(result)});
+  auto done = std::move(request.done);
+  if (status.ok()) {
+    ATTENDANT_CHECK(request.sequences_running == 0);
+    ended.completions.push_back({std::move(done), Release(request)});
+    return;
+  }
+  ended.completions.push_back({std::move(done), std::move(status)});
   if (request.sequences_running == 0) {
-    Release(request, ended);
+    ended.requests.push_back(Release(request));
   } else {
     AbandonBatches();
   }
@@ -294,19 +300,19 @@ void Batcher::AbandonBatches() {
   }
 }
 
-void Batcher::Release(PendingRequest& request, Ended& ended) {
+std::unique_ptr<PendingRequest> Batcher::Release(PendingRequest& request) {
   const auto found = requests_.find(request.id);
-  ended.requests.push_back(std::move(found->second));
+  std::unique_ptr<PendingRequest> released = std::move(found->second);
   requests_.erase(found);
+  return released;
 }
 
 void Batcher::Post(Ended ended) {
   if (ended.completions.empty()) return;
   const int64_t completed = static_cast<int64_t>(ended.completions.size());
   for (Completion& completion : ended.completions) {
-    executor_([done = std::move(completion.done), result = std::move(completion.result)]() mutable {
-      done(std::move(result));
-    });
+    executor_([done = std::move(completion.done),
+               finished = std::move(completion.finished)]() mutable { done(std::move(finished)); });
   }
   absl::MutexLock lock(&mutex_);
   open_requests_ -= completed;

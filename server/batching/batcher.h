@@ -140,8 +140,8 @@ class Batcher {
     bool stalled = false;
   };
   struct Completion {
-    absl::AnyInvocable<void(absl::StatusOr<RequestResult>)> done;
-    absl::StatusOr<RequestResult> result;
+    absl::AnyInvocable<void(FinishedRequest)> done;
+    FinishedRequest finished;
   };
   // The rest of the work, without the lock, after requests have ended: tell their owners, free
   // them.
@@ -187,10 +187,12 @@ class Batcher {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Reject(PendingRequest& request, RejectReason reason, absl::Status status, Ended& ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Complete(PendingRequest& request, absl::StatusOr<RequestResult> result, Ended& ended)
+  // OK: its results are there. REQUIRES: then none of its sequences is running.
+  void Complete(PendingRequest& request, absl::Status status, Ended& ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AbandonBatches() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Release(PendingRequest& request, Ended& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::unique_ptr<PendingRequest> Release(PendingRequest& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RejectAll(const Refusal& refusal, bool running_too, Ended& ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Time FindStalled(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -110,7 +110,7 @@ void Batcher::StartBatch(size_t index, std::span<const BatchItem> items, absl::T
   ATTENDANT_CHECK(!items.empty());
   for (const BatchItem& item : items) {
     ++item.request->sequences_running;
-    if (!item.request->queued) item.request->result.queue = now - item.request->arrival;
+    if (!item.request->queued) item.request->queue = now - item.request->arrival;
   }
   workers_[index] = {.stalls_at = now + options_.stall_timeout,
                      .expected_end = now + cost_.Estimate(ShapeOf(items)),
@@ -144,7 +144,7 @@ void Batcher::EndBatch(size_t index, std::span<const BatchItem> items, const abs
     for (size_t first = 0; first < members.size();) {
       size_t end = first;
       while (end < members.size() && members[end] == members[first]) ++end;
-      members[first]->result.compute += compute;
+      members[first]->compute += compute;
       EndSequences(*members[first], static_cast<int64_t>(end - first), status, ended);
       first = end;
     }
@@ -161,14 +161,11 @@ void Batcher::EndSequences(PendingRequest& request, int64_t sequences, const abs
                            Ended& ended) {
   request.sequences_running -= sequences;
   if (request.completed) {
-    if (request.sequences_running == 0) Release(request, ended);
+    if (request.sequences_running == 0) ended.requests.push_back(Release(request));
   } else if (!status.ok()) {
     Complete(request, status, ended);
   } else if (!request.queued && request.sequences_running == 0) {
-    if (auto* operation = std::get_if<std::unique_ptr<Operation>>(&request.work)) {
-      request.result.operation = std::move(*operation);
-    }
-    Complete(request, std::move(request.result), ended);
+    Complete(request, absl::OkStatus(), ended);
   }
 }
 

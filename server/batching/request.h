@@ -81,6 +81,7 @@ struct EncodeWork {
   LayerSelection layers;  // the same for all sequences
   // Likewise, but for only_task. A sequence has one of each kind at most.
   std::vector<HeadTask> tasks;
+  std::vector<SequenceResult> results{};  // [sequences] from Submit on
 };
 
 // A computation that a worker runs alone, never in a batch with others. It owns its input and, once
@@ -100,15 +101,13 @@ class Operation {
   virtual absl::Status Run(ThreadPool& pool) = 0;
 };
 
-// The work of a request. The kind decides which runners can take it.
+// The work of a request, and its results once it has run. The kind decides which runners can take
+// it.
 using Work = std::variant<EncodeWork, std::unique_ptr<Operation>>;
 
-struct RequestResult {
-  std::vector<SequenceResult> sequences;  // of an EncodeWork, in the request's order
-  std::unique_ptr<Operation> operation;   // the request's own, which has run
-  absl::Duration queue;                   // from Submit until the last sequence entered a batch
-  absl::Duration compute;                 // sum over the batches that held its sequences
-};
+struct PendingRequest;
+// The end of a request: itself with its results, or the reason why it has none.
+using FinishedRequest = absl::StatusOr<std::unique_ptr<PendingRequest>>;
 
 using RequestId = uint64_t;
 
@@ -130,17 +129,20 @@ struct PendingRequest {
   // fails later; it stays until `done` is called. No other request has the same number.
   std::vector<TracedBatch>* batches = nullptr;
   uint64_t trace = 0;
-  // Called exactly once: with the result, or with RESOURCE_EXHAUSTED (queue full), INVALID_ARGUMENT
-  // (could never fit), DEADLINE_EXCEEDED (also: cannot be met), CANCELLED, UNAVAILABLE (draining)
-  // or INTERNAL (kernel).
-  absl::AnyInvocable<void(absl::StatusOr<RequestResult>)> done;
+  // Called exactly once: with the request, or with RESOURCE_EXHAUSTED (queue full),
+  // INVALID_ARGUMENT (could never fit), DEADLINE_EXCEEDED (also: cannot be met), CANCELLED,
+  // UNAVAILABLE (draining) or INTERNAL (kernel).
+  absl::AnyInvocable<void(FinishedRequest)> done;
 
-  // The fields below belong to the batcher from Submit on; callers leave them alone. Its lock
-  // guards them, with one exception: while `sequences_running` is not 0, workers read `work` and
-  // write `result` without the lock. Each worker writes the results of its own batch only.
+  absl::Duration queue;    // from Submit until the last sequence entered a batch
+  absl::Duration compute;  // sum over the batches that held its sequences
+
+  // The request is the batcher's from Submit until `done`; callers leave the fields below alone.
+  // Its lock guards all fields, with one exception: while `sequences_running` is not 0, workers
+  // read `work` and write its results without the lock. Each worker writes those of its own batch
+  // only.
   RequestId id = 0;    // rises with arrival
   absl::Time arrival;  // steady clock
-  RequestResult result;
   bool queued = false;
   QueuePlace place;
   size_t next_sequence = 0;       // sequences [next_sequence, num_sequences()) wait

@@ -66,10 +66,10 @@ class RequestQueue {
   // request are in its order, but need not be neighbours.
   void TakeBatch(absl::Time now, std::vector<BatchItem>& batch);
 
-  // What goes into batches before the last sequence of a new request of this priority, but for what
-  // leaves the queue and for how batches are filled up: of higher priorities, as long as the
-  // request is not overdue; and of its own, where the turns that it needs for its `tokens` are
-  // turns of the others too. About, and without squares.
+  // The sequences that go into batches before the last one of a new request of this priority, but
+  // for those that leave the queue and for the filling up of batches: of higher priorities, as long
+  // as the request is not overdue; and of its own, where the turns that it needs for its `tokens`
+  // are turns of the others too. About, and without squares.
   BatchShape HigherThan(int priority) const;
   BatchShape AheadAt(int priority, int64_t tokens) const;
 

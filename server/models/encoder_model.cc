@@ -15,6 +15,7 @@
 #include "server/models/model_observer.h"
 #include "server/models/sentence/late_interaction.h"
 #include "server/models/sentence/model_folder.h"
+#include "server/models/sentence/model_prompts.h"
 #include "server/models/warm_up.h"
 
 namespace attendant {
@@ -110,20 +111,19 @@ absl::Status LoadParts(const std::string& directory, Checkpoint checkpoint, cons
       MakeModelHeads(folder, std::move(checkpoint.token_heads), checkpoint.unread_heads,
                      model.tokenizer.get(), model.encoder->info()));
   if (model.tokenizer == nullptr) return absl::OkStatus();
-  ATTENDANT_ASSIGN_OR_RETURN(model.prompts, ReadPrompts(directory, options.AdapterOf(model.name)));
-  if (late.has_value()) {
-    ATTENDANT_RETURN_IF_ERROR(
-        AddTextForms(*late, directory, *model.tokenizer, model.max_sequence_tokens, model.prompts));
-    ATTENDANT_RETURN_IF_ERROR(
-        CheckExpansion(model.config(), directory, *model.tokenizer, model.prompts));
-  }
-  if (folder.query.has_value() && model.heads.Find(TaskKind::kSparse).has_value()) {
-    ATTENDANT_ASSIGN_OR_RETURN(
-        model.lookup,
-        ReadSparseLookup(*folder.query, folder.encoder, *model.tokenizer, model.config().vocab));
-    AddLookup(*folder.query, model.prompts);
-  }
-  return CountTokens(*model.tokenizer, model.sentence.max_text_tokens, model.prompts);
+  ATTENDANT_ASSIGN_OR_RETURN(
+      ModelPrompts prompts,
+      ReadModelPrompts({.folder = folder,
+                        .config = model.config(),
+                        .tokenizer = *model.tokenizer,
+                        .late = late,
+                        .makes_sparse = model.heads.Find(TaskKind::kSparse).has_value(),
+                        .max_sequence_tokens = model.max_sequence_tokens,
+                        .max_text_tokens = model.sentence.max_text_tokens},
+                       options.AdapterOf(model.name)));
+  model.prompts = std::move(prompts.prompts);
+  model.lookup = std::move(prompts.lookup);
+  return absl::OkStatus();
 }
 
 }  // namespace

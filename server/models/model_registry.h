@@ -32,11 +32,11 @@ namespace attendant {
 // or all, serve.
 enum class Readiness { kAnyModel, kEveryModel };
 
-// Who changes what is loaded after the start, in Triton's words.
+// The source of loads and unloads after the start, in Triton's words.
 enum class ModelControl { kNone, kExplicit, kPoll };
 
-// Where the versions of a model are that are to be loaded, ascending. NOT_FOUND: there is no such
-// model. Called by the loading thread; may read files.
+// The folders of the versions of a model that are to be loaded, ascending. NOT_FOUND: there is no
+// such model. Called by the loading thread; may read files.
 using ModelFinder =
     std::function<absl::StatusOr<std::vector<ModelSource>>(const std::string& name)>;
 
@@ -45,9 +45,9 @@ struct RegistryOptions {
   ModelControl control = ModelControl::kNone;
   // A model without requests for so long is unloaded, and loaded again for the next one.
   absl::Duration unload_idle = absl::InfiniteDuration();
-  // How long a model that is given up may take to answer its requests.
+  // The time that a model which is given up may take to answer its requests.
   absl::Duration drain_timeout = absl::Seconds(25);
-  ModelFinder find{};  // empty: what SetModels was given
+  ModelFinder find{};  // empty: the models that SetModels was given
 };
 
 // The models of this process and the life of each: load, warm, serve, replace, unload, drain.
@@ -88,7 +88,7 @@ class ModelRegistry {
   // Loads the versions of `name` that the finder names, each beside the instance that serves, which
   // then is given up; other versions are given up when all loads went well. When a load fails, the
   // former instance stays. OK once the new ones serve. A call that finds the same load waiting
-  // joins it. NOT_FOUND, what loading says, or UNAVAILABLE when the server drains.
+  // joins it. NOT_FOUND, the error of the load, or UNAVAILABLE when the server drains.
   void Load(const std::string& name, Done done);
   // From its turn on, requests for the model get UNAVAILABLE. OK once the requests from before are
   // answered. NOT_FOUND: it was never loaded.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "kernels/core/pooling.h"
@@ -66,12 +67,14 @@ absl::StatusOr<PendingRequest> EncodeRun::Prepare() {
 
 // Puts the batcher's results beside the sequences they belong to. A fully masked sequence was never
 // computed: its pooled vectors and its scores are zeros. Nor was one that was looked up.
-void EncodeRun::Answer(RequestResult result) {
+void EncodeRun::Answer(Work work) {
+  std::vector<SequenceResult> results = std::move(std::get<EncodeWork>(work).results);
+  work = EncodeWork();  // frees the inputs before the answer takes memory
   if (!output_.query_of.empty()) {
-    ScorePairs(*model_, std::move(result.sequences), output_);
+    ScorePairs(*model_, std::move(results), output_);
     return ToMessage(output_);
   }
-  auto next = result.sequences.begin();
+  auto next = results.begin();
   for (EncodedSequence& sequence : output_.sequences) {
     const bool looked_up = TakeLookup(sequence);
     if (!looked_up && sequence.unmasked_tokens() > 0) {

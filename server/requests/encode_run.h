@@ -36,7 +36,7 @@ class EncodeRun : public RequestRun {
 
   absl::StatusOr<std::shared_ptr<ServableModel>> Decode() final;
   absl::StatusOr<PendingRequest> Prepare() override;
-  void Answer(RequestResult result) final;
+  void Answer(Work work) final;
   RequestTokens CountTokens(ModelMetrics& metrics) const final;
 
   const EncodeLimits& limits() const { return limits_; }

@@ -71,6 +71,12 @@ struct EncodeInput {
   bool compares() const { return !query_of.empty(); }
   size_t num_queries() const { return compares() ? sequences.size() - query_of.size() : 0; }
   bool wants_spans() const { return !spans.empty() || chunk_tokens != 0; }
+  // Of a sequence or of its spans. A request that names no output gets embeddings too.
+  bool names_embeddings() const { return pooled || wants_spans(); }
+  // Hidden states or attention weights, of which word weights are made.
+  bool wants_internals() const {
+    return last_hidden_state || !layers.hidden_layers.empty() || attention_weights || word_weights;
+  }
 };
 
 // One of the client's sequences, from its tokens to its results.

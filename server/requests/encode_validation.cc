@@ -102,9 +102,7 @@ absl::Status ChooseOutputs(const EncoderModel& model, const EncodeInput& input, 
     return absl::OkStatus();
   }
   output.outputs.last_hidden_state = input.last_hidden_state;
-  const bool other_tensors = input.last_hidden_state || input.attention_weights ||
-                             !input.layers.hidden_layers.empty() || !input.tasks.empty() ||
-                             input.word_weights;
+  const bool other_tensors = input.wants_internals() || !input.tasks.empty();
   if (!input.scores && (input.pooled || !other_tensors)) {
     return ChoosePooling(model, input, has_prompt, work, output);
   }
@@ -224,12 +222,10 @@ absl::Status CountResponse(const EncodeLimits& limits, const EncodedSequence& se
 }
 
 // Adds a sequence for which the encoder does not run.
-absl::Status AddQuery(const EncodeLimits& limits, const SequenceReading& reading,
-                      const EncodeInput& input, size_t index, const std::string& text,
-                      EncodeOutput& output) {
-  ATTENDANT_ASSIGN_OR_RETURN(EncodedSequence query,
-                             LookUp(reading, index, text, input.tasks[0].top_k));
-  if (input.token_strings) query.token_strings = TokenStringsOf(reading.model, query);
+absl::Status AddQuery(const EncodeLimits& limits, const SequenceReading& reading, size_t index,
+                      const std::string& text, EncodeOutput& output) {
+  ATTENDANT_ASSIGN_OR_RETURN(EncodedSequence query, LookUp(reading, index, text));
+  if (reading.input.token_strings) query.token_strings = TokenStringsOf(reading.model, query);
   ATTENDANT_RETURN_IF_ERROR(
       CountResponse(limits, query, 0, CountLookupBytes(output, query), output));
   output.sequences.push_back(std::move(query));
@@ -243,14 +239,8 @@ absl::StatusOr<PendingRequest> ValidateEncode(const EncoderModel& model, const E
   ATTENDANT_RETURN_IF_ERROR(CheckRequest(limits, input));
   ATTENDANT_RETURN_IF_ERROR(CheckScores(model, input));
   ATTENDANT_ASSIGN_OR_RETURN(const Prompt* prompt, model.prompts.Find(input.prompt_name));
-  SequenceReading reading{.model = model,
-                          .truncation = input.truncation,
-                          .pair_truncation = input.pair_truncation,
-                          .count_tokens = input.count_tokens,
-                          .prompt = prompt,
-                          .prompt_is_asked_for = prompt != nullptr && input.prompt_name.has_value(),
-                          .token_offsets = input.token_offsets};
-  ATTENDANT_RETURN_IF_ERROR(CheckLookup(reading, input));
+  SequenceReading reading{.model = model, .input = input, .prompt = prompt};
+  ATTENDANT_RETURN_IF_ERROR(CheckLookup(reading));
   PendingRequest pending;
   pending.priority = input.priority;
   EncodeWork& work = pending.work.emplace<EncodeWork>();
@@ -267,12 +257,11 @@ absl::StatusOr<PendingRequest> ValidateEncode(const EncoderModel& model, const E
     const auto given = std::exchange(input.sequences[i], std::string());  // freed when it is read
     const bool is_query = i < input.num_queries();
     reading.prompt = is_query ? prompts.query : prompts.document;
-    const size_t number = PairOf(input, i);  // as the client counts
     if (const auto* text = std::get_if<std::string>(&given); text != nullptr && LooksUp(reading)) {
-      ATTENDANT_RETURN_IF_ERROR(AddQuery(limits, reading, input, number, *text, output));
+      ATTENDANT_RETURN_IF_ERROR(AddQuery(limits, reading, i, *text, output));
       continue;
     }
-    ATTENDANT_ASSIGN_OR_RETURN(EncodedSequence sequence, ReadSequence(reading, number, given));
+    ATTENDANT_ASSIGN_OR_RETURN(EncodedSequence sequence, ReadSequence(reading, i, given));
     if (input.token_strings) sequence.token_strings = TokenStringsOf(model, sequence);
     SequenceInput unmasked = TakeUnmasked(sequence);
     unmasked.first_pooled = FirstPooled(model, sequence);
@@ -292,8 +281,9 @@ absl::StatusOr<PendingRequest> ValidateEncode(const EncoderModel& model, const E
       // The back end indexes its tables with these numbers, and a tokenizer too may know more
       // tokens than its checkpoint holds.
       ATTENDANT_RETURN_IF_ERROR(
-          InSequence(number, ValidateSequence(model.config(), unmasked.token_ids,
-                                              unmasked.positions, unmasked.segment_ids)));
+          InSequence(input, i,
+                     ValidateSequence(model.config(), unmasked.token_ids, unmasked.positions,
+                                      unmasked.segment_ids)));
       unmasked.head_ns = CountHeadNs(model, work, unmasked);
       work.sequences.push_back(std::move(unmasked));
     }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
 #include "server/requests/invalid.h"
+#include "server/requests/outputs/late_scores.h"
 #include "server/text/tokenizer.h"
 
 namespace attendant {
@@ -39,12 +40,13 @@ absl::Status CheckIds(const EncoderConfig& config, const IdsInput& ids) {
 absl::StatusOr<EncodedSequence> FromIds(const SequenceReading& reading, size_t index,
                                         const IdsInput& ids) {
   const EncoderModel& model = reading.model;
-  ATTENDANT_RETURN_IF_ERROR(InSequence(index, CheckIds(model.config(), ids)));
+  ATTENDANT_RETURN_IF_ERROR(InSequence(reading.input, index, CheckIds(model.config(), ids)));
   const int64_t limit = model.max_sequence_tokens;
-  const bool left = reading.truncation == Truncation::kLeft;
+  const Truncation truncation = reading.input.truncation;
+  const bool left = truncation == Truncation::kLeft;
   EncodedSequence sequence;
   sequence.tokens_seen = static_cast<int64_t>(ids.token_ids.size());
-  if (sequence.tokens_seen > limit && !left && reading.truncation != Truncation::kRight) {
+  if (sequence.tokens_seen > limit && !left && truncation != Truncation::kRight) {
     return Invalid("sequence ", index, " has ", ids.token_ids.size(), " tokens, the limit is ",
                    limit);
   }
@@ -70,11 +72,11 @@ absl::StatusOr<TokenizedText> TokenizeContent(const SequenceReading& reading,
                                               const SequenceContent& content) {
   const Tokenizer& tokenizer = *reading.model.tokenizer;
   TokenizerOptions options{.max_tokens = reading.model.sentence.max_text_tokens,
-                           .truncate = reading.truncation != Truncation::kNone,
+                           .truncate = reading.input.truncation != Truncation::kNone,
                            .side = SideOf(reading),
-                           .pair = reading.pair_truncation,
-                           .count = reading.count_tokens};
-  if (reading.token_offsets) options.offsets = OffsetUnit::kCharacters;
+                           .pair = reading.input.pair_truncation,
+                           .count = reading.input.count_tokens};
+  if (reading.input.token_offsets) options.offsets = OffsetUnit::kCharacters;
   if (const auto* pair = std::get_if<TextPair>(&content)) {
     return tokenizer.TokenizePair(*pair->first, pair->second, options);
   }
@@ -98,11 +100,11 @@ absl::StatusOr<EncodedSequence> FromText(const SequenceReading& reading, size_t 
                    "AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)");
   }
   absl::StatusOr<TokenizedText> tokenized = TokenizeContent(reading, content);
-  if (!tokenized.ok()) return InSequence(index, tokenized.status());
+  if (!tokenized.ok()) return InSequence(reading.input, index, tokenized.status());
   EncodedSequence sequence;
   sequence.token_ids = std::move(tokenized->token_ids);
   sequence.segment_ids = std::move(tokenized->segment_ids);
-  if (reading.token_offsets) {
+  if (reading.input.token_offsets) {
     sequence.MutableRare().token_offsets = std::move(tokenized->offsets);
   }
   // A tokenizer may know segments that its model does not: then they make no difference.
@@ -140,7 +142,7 @@ void ApplyForm(const TextForm& form, EncodedSequence& sequence) {
 }  // namespace
 
 TruncationSide SideOf(const SequenceReading& reading) {
-  switch (reading.truncation) {
+  switch (reading.input.truncation) {
     case Truncation::kLeft:
       return TruncationSide::kLeft;
     case Truncation::kTextOnly:
@@ -152,15 +154,16 @@ TruncationSide SideOf(const SequenceReading& reading) {
   return TruncationSide::kRight;
 }
 
-absl::Status InSequence(size_t index, const absl::Status& status) {
+absl::Status InSequence(const EncodeInput& input, size_t index, const absl::Status& status) {
   if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat("sequence ", index, ": ", status.message()));
+  return absl::Status(status.code(),
+                      absl::StrCat("sequence ", PairOf(input, index), ": ", status.message()));
 }
 
 absl::StatusOr<EncodedSequence> ReadSequence(const SequenceReading& reading, size_t index,
                                              const SequenceContent& content) {
   const bool is_text = std::holds_alternative<std::string>(content);
-  if (!is_text && reading.prompt_is_asked_for) {
+  if (!is_text && reading.prompt != nullptr && reading.input.prompt_name.has_value()) {
     return Invalid("sequence ", index, " is no single text: prompt_name is for texts");
   }
   if (const auto* ids = std::get_if<IdsInput>(&content)) return FromIds(reading, index, *ids);

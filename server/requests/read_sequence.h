@@ -14,22 +14,19 @@ namespace attendant {
 // How the sequences of a request become tokens.
 struct SequenceReading {
   const EncoderModel& model;
-  Truncation truncation = Truncation::kTextOnly;
-  PairTruncation pair_truncation = PairTruncation::kLongestFirst;
-  bool count_tokens = false;         // of a text that is cut, for tokens_seen
-  const Prompt* prompt = nullptr;    // goes before each text that is no pair
-  bool prompt_is_asked_for = false;  // pairs and ids, which take none, are refused
-  bool token_offsets = false;
+  const EncodeInput& input;
+  const Prompt* prompt = nullptr;  // goes before each text that is no pair
 };
 
 // The end of a text that is cut.
 TruncationSide SideOf(const SequenceReading& reading);
 
-// "sequence 3: " before the message.
-absl::Status InSequence(size_t index, const absl::Status& status);
+// "sequence 3: " before the message: the number by which the client knows sequence `index`.
+absl::Status InSequence(const EncodeInput& input, size_t index, const absl::Status& status);
 
-// The tokens of a request's sequence `index`; its results are empty. INVALID_ARGUMENT names the
-// sequence, the field, its value and the limit.
+// The tokens of a request's sequence `index`; its results are empty. A pair of texts and ids take
+// no prompt: where the request names one, they are refused. INVALID_ARGUMENT names the sequence,
+// the field, its value and the limit.
 absl::StatusOr<EncodedSequence> ReadSequence(const SequenceReading& reading, size_t index,
                                              const SequenceContent& content);
 

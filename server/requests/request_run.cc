@@ -77,8 +77,8 @@ void RequestRun::Submit(std::unique_ptr<RequestRun> run) {
   pending->deadline = run->call_.deadline;
   pending->trace = run->span_;
   if (run->span_ != 0) pending->batches = &run->batches_;
-  pending->done = [run = std::move(run)](absl::StatusOr<RequestResult> result) mutable {
-    run->Complete(std::move(result));
+  pending->done = [run = std::move(run)](FinishedRequest finished) mutable {
+    run->Complete(std::move(finished));
   };
   const RequestId id = batcher->Submit(*std::move(pending));
   state->SetSubmitted(batcher, id);
@@ -119,15 +119,16 @@ absl::StatusOr<PendingRequest> RequestRun::MakePending() {
   return pending;
 }
 
-void RequestRun::Complete(absl::StatusOr<RequestResult> result) {
+void RequestRun::Complete(FinishedRequest finished) {
   model_->metrics->AddInflight(-1);
   model_->Touch();
-  if (!result.ok()) return End(result.status());
-  times_.queue = result->queue;
-  times_.compute = result->compute;
+  if (!finished.ok()) return End(finished.status());
+  PendingRequest& request = **finished;
+  times_.queue = request.queue;
+  times_.compute = request.compute;
   const absl::Time start = SteadyNow();
   times_.answering = start - times_.arrival;
-  Answer(*std::move(result));
+  Answer(std::move(request.work));
   times_.serialize = SteadyNow() - start;
   End(absl::OkStatus());
 }

@@ -105,8 +105,8 @@ class RequestRun {
   // the model's batcher, without deadline and done. A request without sequences, all of them
   // masked, takes the same way: its result is empty.
   virtual absl::StatusOr<PendingRequest> Prepare() = 0;
-  // Fills the response message.
-  virtual void Answer(RequestResult result) = 0;
+  // Fills the response message from the results in `work`, which Prepare made.
+  virtual void Answer(Work work) = 0;
   // The size of the response message. Called after Answer.
   virtual int64_t AnswerBytes() const = 0;
   // The tokens of an answered request. Counts each of its sequences in `metrics`.
@@ -135,7 +135,7 @@ class RequestRun {
   absl::Status ReadMessage();
   void TakeNames();  // the model's and the request's, as far as the message is read
   absl::StatusOr<PendingRequest> MakePending();
-  void Complete(absl::StatusOr<RequestResult> result);
+  void Complete(FinishedRequest finished);
   void End(const absl::Status& status);
   RequestTokens Count(const absl::Status& status) const;
   void Report(const absl::Status& status, const RequestTokens& tokens) const;

@@ -41,7 +41,7 @@ class TokenizerRun : public RequestRun {
  private:
   absl::StatusOr<std::shared_ptr<ServableModel>> Decode() final;
   absl::StatusOr<PendingRequest> Prepare() final;
-  void Answer(RequestResult /*empty*/) final { ToMessage(); }
+  void Answer(Work /*empty*/) final { ToMessage(); }
   // None is computed.
   RequestTokens CountTokens(ModelMetrics& /*metrics*/) const final {
     return {.sequences = inputs_};

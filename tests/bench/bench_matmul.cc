@@ -13,8 +13,8 @@ namespace {
 std::unique_ptr<cpu::Matmul> Create(const cpu::Matmul::Options& options, bool by_onednn) {
   const auto level = cpu::FindIsaLevel(CpuIsa::kAuto);
   if (!level.ok()) Die(level.status());
-  auto matmul = by_onednn ? cpu::OneDnnMatmul::Create(options)
-                          : cpu::CreateMatmul((*level)->kernels, options);
+  auto matmul =
+      by_onednn ? cpu::OneDnnMatmul::Create(options) : cpu::CreateMatmul(**level, options);
   if (!matmul.ok()) Die(matmul.status());
   return *std::move(matmul);
 }

@@ -102,7 +102,7 @@ TABLE = {
         "proto kernels/core kernels/heads server/access server/limits server/threads server/batching server/metrics server/models "
         "server/requests server/rpc/call server/rpc/scan", "absl grpc protobuf"),
     "server/rpc/tei": row(
-        "proto kernels/heads server/access server/limits server/metrics server/models server/requests server/requests/memory server/rpc/call "
+        "proto kernels/heads server/access server/limits server/metrics server/models server/requests server/rpc/call "
         "server/rpc/scan", "absl grpc protobuf"),
     "server/rpc": row("proto server/access server/rpc/call", "absl grpc protobuf"),  # health, reflection
     "server/net": row(libraries="absl"),

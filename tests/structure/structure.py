@@ -135,7 +135,7 @@ class Tree:
             self.fault(name, number, f'"{include}" is not written from the root')
         elif include in rules.ANYWHERE:
             return
-        elif include in self.code or include.endswith(".pb.h"):
+        elif include in self.code or (include.endswith(".pb.h") and library_of(include) != "protobuf"):
             self.check_arrow(name, number, module, include)
         elif (library := library_of(include)) is None:
             if quoted:

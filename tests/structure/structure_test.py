@@ -80,6 +80,11 @@ class StructureTest(unittest.TestCase):
         fault = self.fault("server/batching/bad.h", LICENCE + '#include "attendant/v1/encoder.pb.h"\n')
         self.assertEqual(fault, "server/batching/bad.h:2: server/batching may not include proto")
 
+    def test_a_librarys_own_generated_code_belongs_to_the_library(self):
+        include = LICENCE + "#include <google/protobuf/descriptor.pb.h>\n"
+        self.assertIn("server/batching may not use protobuf", self.fault("server/batching/bad.cc", include))
+        self.assertEqual(self.faults(**{"server/rpc/scan/good.cc": include}), [])
+
     def test_forbidden_library(self):
         for include in ("<grpcpp/grpcpp.h>", '"grpcpp/grpcpp.h"', "<prometheus/registry.h>", "<dnnl.hpp>"):
             fault = self.fault("server/batching/bad.cc", LICENCE + f"#include {include}\n")

@@ -51,7 +51,7 @@ class RequestStream {
   };
   using Requests = std::map<int64_t, Outstanding>;  // by id; the oldest first
 
-  // What follows an operation of the call. Only the thread runs them.
+  // The steps after an operation of the call. Only the thread runs them.
   void OnStarted(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnWritten(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnRead(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -18,7 +18,7 @@ struct LoadDescription {
   LoadPlan plan;
 };
 
-// What the load generator itself took, from the first request to the last answer.
+// The load generator's own use of the machine, from the first request to the last answer.
 struct ClientCost {
   double cpu_s = 0;
   double wall_s = 0;

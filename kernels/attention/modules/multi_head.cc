@@ -139,13 +139,13 @@ absl::Status MultiHead::Pack() {
   Projection* to = projections_.data();
   for (const LinearWeights* linear :
        {&from.query, &from.key, &from.value, &from.attention_output}) {
-    ATTENDANT_ASSIGN_OR_RETURN(
-        to->matmul, cpu::CreateMatmul(isa().kernels, {.dtype = dtype(),
-                                                      .k = linear->weight.dim(1),
-                                                      .n = linear->weight.dim(0),
-                                                      .max_rows = kBlockRows,
-                                                      .bias = true,
-                                                      .bf16_output = dtype() == DType::kBf16}));
+    ATTENDANT_ASSIGN_OR_RETURN(to->matmul,
+                               cpu::CreateMatmul(isa(), {.dtype = dtype(),
+                                                         .k = linear->weight.dim(1),
+                                                         .n = linear->weight.dim(0),
+                                                         .max_rows = kBlockRows,
+                                                         .bias = true,
+                                                         .bf16_output = dtype() == DType::kBf16}));
     to->memory = Arena(to->matmul->packed_bytes());
     to->linear = cpu::PackLinear(*to->matmul, {linear}, to->memory);
     ++to;

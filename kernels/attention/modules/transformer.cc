@@ -104,9 +104,8 @@ absl::StatusOr<std::unique_ptr<const Module>> MakeTransformerEncoder(const Modul
                                                                      ModuleWeights weights,
                                                                      DType dtype,
                                                                      const cpu::IsaLevel& isa) {
-  ATTENDANT_ASSIGN_OR_RETURN(
-      cpu::PackedLayers layers,
-      cpu::PackedLayers::Create(EncoderOf(config), weights, {dtype, isa.kernels}));
+  ATTENDANT_ASSIGN_OR_RETURN(cpu::PackedLayers layers,
+                             cpu::PackedLayers::Create(EncoderOf(config), weights, {dtype, isa}));
   return std::make_unique<TransformerEncoder>(config, std::move(weights), std::move(layers), isa);
 }
 

@@ -11,6 +11,7 @@
 #include "kernels/core/base/int_math.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/cpu/encoder/cpu_session.h"
+#include "kernels/cpu/simd/isa_level.h"
 
 namespace attendant::cpu {
 namespace {
@@ -49,7 +50,7 @@ int64_t TableBytes(const EncoderConfig& config, DType dtype) {
 }  // namespace
 
 CpuEncoder::CpuEncoder(PackedLayers layers, DisentangledScores disentangled_scores,
-                       const EncoderWeights& weights, const IsaLevel& level, int load_threads)
+                       const EncoderWeights& weights, int load_threads)
     : layers_(std::move(layers)),
       memory_(TableBytes(config(), layers_.dtype)),
       embeddings_{
@@ -68,8 +69,8 @@ CpuEncoder::CpuEncoder(PackedLayers layers, DisentangledScores disentangled_scor
   });
   const int64_t f32_rows = PositionRows(config()) + config().segment_types + 2;
   info_ = {.backend = "cpu",
-           .isa = std::string(CpuIsaName(level.isa)),
-           .matmul = std::string(MatmulChoiceName(level.matmul)),
+           .isa = std::string(CpuIsaName(layers_.level.isa)),
+           .matmul = std::string(MatmulChoiceName(layers_.level.matmul)),
            .matmul_implementation = layers_.matmul_implementation(),
            .dtype = layers_.dtype,
            .weight_bytes = layers_.bytes() + embeddings_.tokens.bytes() + relative_scores_.bytes() +
@@ -79,8 +80,7 @@ CpuEncoder::CpuEncoder(PackedLayers layers, DisentangledScores disentangled_scor
 
 absl::StatusOr<std::unique_ptr<CpuEncoder>> CpuEncoder::Create(const EncoderConfig& config,
                                                                EncoderWeights weights,
-                                                               const PackOptions& options,
-                                                               const IsaLevel& level) {
+                                                               const PackOptions& options) {
   ATTENDANT_RETURN_IF_ERROR(ValidateWeights(config, weights));
   EncoderConfig computed = config;
   computed.input = EncoderInput::kTokens;
@@ -89,8 +89,8 @@ absl::StatusOr<std::unique_ptr<CpuEncoder>> CpuEncoder::Create(const EncoderConf
     ATTENDANT_ASSIGN_OR_RETURN(PackedLayers layers, PackedLayers::Create(config, weights, options));
     ATTENDANT_ASSIGN_OR_RETURN(DisentangledScores disentangled,
                                DisentangledScores::Create(layers, weights, options.load_threads));
-    return std::unique_ptr<CpuEncoder>(new CpuEncoder(std::move(layers), std::move(disentangled),
-                                                      weights, level, options.load_threads));
+    return std::unique_ptr<CpuEncoder>(
+        new CpuEncoder(std::move(layers), std::move(disentangled), weights, options.load_threads));
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("the packed weights do not fit in memory");
   } catch (const std::exception& error) {

@@ -9,7 +9,6 @@
 #include "kernels/cpu/encoder/embedding_table.h"
 #include "kernels/cpu/encoder/packed_layers.h"
 #include "kernels/cpu/encoder/relative_scores.h"
-#include "kernels/cpu/simd/isa_level.h"
 
 namespace attendant::cpu {
 
@@ -26,12 +25,10 @@ struct PackedEmbeddings {
 // A model prepared for the CPU. Immutable, thread-safe.
 class CpuEncoder final : public PreparedEncoder {
  public:
-  // Copies what it needs of `weights` and lets go of them. `level`: that of the kernels.
-  // UNIMPLEMENTED for an encoder of states.
+  // Copies what it needs of `weights` and lets go of them. UNIMPLEMENTED for an encoder of states.
   static absl::StatusOr<std::unique_ptr<CpuEncoder>> Create(const EncoderConfig& config,
                                                             EncoderWeights weights,
-                                                            const PackOptions& options,
-                                                            const IsaLevel& level);
+                                                            const PackOptions& options);
 
   const EncoderConfig& config() const override { return layers_.config; }
   const PreparedInfo& info() const override { return info_; }
@@ -45,7 +42,7 @@ class CpuEncoder final : public PreparedEncoder {
 
  private:
   CpuEncoder(PackedLayers layers, DisentangledScores disentangled_scores,
-             const EncoderWeights& weights, const IsaLevel& level, int load_threads);
+             const EncoderWeights& weights, int load_threads);
 
   PreparedInfo info_;
   PackedLayers layers_;

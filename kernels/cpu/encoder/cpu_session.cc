@@ -45,7 +45,7 @@ CpuSession::Buffers CpuSession::AllocateBuffers(Arena& arena) const {
                   .attention_scratch = {}};
   const int64_t max_len = std::min(limits_.max_batch_tokens, config.max_positions);
   for (int i = 0; i < pool_.threads(); ++i) {
-    const VectorKernels& kernels = encoder_.layers().kernels;
+    const VectorKernels& kernels = encoder_.layers().level.kernels;
     AttentionScratch& scratch = buffers.attention_scratch.emplace_back();
     scratch = {
         .attention = arena.Allocate<std::byte>(
@@ -90,7 +90,7 @@ absl::Status CpuSession::Run(const PackedBatch& batch, const OutputSpec& spec, O
 void CpuSession::Embed(const PackedBatch& batch, int64_t row, float* states, float* scratch) const {
   const PackedEmbeddings& tables = encoder_.embeddings();
   const auto i = static_cast<size_t>(row);
-  encoder_.layers().kernels.embed(
+  encoder_.layers().level.kernels.embed(
       tables.tokens.Row(batch.token_ids()[i], scratch), tables.segments.row(batch.segment_ids()[i]),
       tables.position(batch.positions()[i]), encoder_.layers().norm_args(tables.norm), states);
 }

@@ -78,11 +78,11 @@ absl::StatusOr<DisentangledScores> DisentangledScores::Create(const PackedLayers
   scores.memory_ = Arena(bytes);
   scores.packed_ = scores.memory_.Allocate<std::byte>(bytes);
   ATTENDANT_ASSIGN_OR_RETURN(const std::unique_ptr<Matmul> matmul,
-                             CreateMatmul(layers.kernels, {.dtype = DType::kF32,
-                                                           .k = config.hidden,
-                                                           .n = 2 * config.context_width(),
-                                                           .max_rows = kProjectedRows,
-                                                           .bias = true}));
+                             CreateMatmul(layers.level, {.dtype = DType::kF32,
+                                                         .k = config.hidden,
+                                                         .n = 2 * config.context_width(),
+                                                         .max_rows = kProjectedRows,
+                                                         .bias = true}));
   absl::Status failure;
   std::mutex mutex;
   RunLoadTasks(load_threads, config.layers, [&](int64_t layer) {

@@ -254,8 +254,8 @@ void LayerRunner::FeedForward(const Block& block, const PackedLayer& weights, co
   Multiply(block, kFfnUp, up, states.values, nullptr, scratch.wide_matmul_out.data());
   const TensorView<float, 2> matmul_out(scratch.wide_matmul_out.data(),
                                         {block.rows, config.ffn_inputs()});
-  const RowKernels::Activate activate =
-      ActivationKernel(kernels_, config.activation, config.gated_ffn);
+  const RowKernels::Activate activate = ActivationKernel(
+      config.gated_ffn ? kernels_.activate_gated : kernels_.activate, config.activation);
   ForEachRow(block, [&](int64_t row, int thread) {
     activate(RowOf(matmul_out, row, states.row(row), up), up.bias.data(), config.ffn,
              StateOf(thread).row_scratch, scratch.intermediate.row(row));

@@ -40,9 +40,9 @@ absl::StatusOr<std::unique_ptr<Matmul>> CreateLinear(const EncoderConfig& config
     Matmul::Options activated = options;
     activated.bias = activated.bf16_output = true;
     activated.activation = config.activation;
-    if (CanActivate(pack.kernels, activated)) return CreateMatmul(pack.kernels, activated);
+    if (CanActivate(pack.level, activated)) return CreateMatmul(pack.level, activated);
   }
-  return CreateMatmul(pack.kernels, options);
+  return CreateMatmul(pack.level, options);
 }
 
 PackedLinear Pack(const Matmul& matmul, size_t linear, const EncoderConfig& config,
@@ -77,10 +77,10 @@ PackedNorm::PackedNorm(const LayerNormWeights& weights)
 absl::StatusOr<PackedLayers> PackedLayers::Create(const EncoderConfig& config,
                                                   const EncoderWeights& weights,
                                                   const PackOptions& options) {
-  const VectorKernels& kernels = options.kernels;
+  const VectorKernels& kernels = options.level.kernels;
   PackedLayers packed{.config = config,
                       .dtype = options.dtype,
-                      .kernels = kernels,
+                      .level = options.level,
                       .rows = ByDType(options.dtype, kernels.f32, kernels.bf16, kernels.int8)};
   int64_t layer_bytes = 0;
   std::array<int64_t, kLayerLinears> offsets;  // in the memory of a layer

@@ -13,6 +13,7 @@
 #include "kernels/cpu/encoder/rotary_table.h"
 #include "kernels/cpu/matmul/matmul.h"
 #include "kernels/cpu/matmul/packed_linear.h"
+#include "kernels/cpu/simd/isa_level.h"
 #include "kernels/cpu/simd/vector_kernels.h"
 
 namespace attendant::cpu {
@@ -51,7 +52,7 @@ struct PackedLayer {
 
 struct PackOptions {
   DType dtype;
-  const VectorKernels& kernels;
+  const IsaLevel& level;
   int load_threads = 1;
 };
 
@@ -79,7 +80,7 @@ struct PackedLayers {
 
   EncoderConfig config;
   DType dtype;
-  const VectorKernels& kernels;
+  const IsaLevel& level;
   const RowKernels& rows;                                        // of the format
   std::array<std::unique_ptr<Matmul>, kLayerLinears> matmuls{};  // the same for all layers
   Arena memory{};                                                // of the packed weights

@@ -42,9 +42,9 @@ int64_t PackedTokenHead::bytes() const {
 
 // row = norm(activation(row)), in f32
 void PackedTokenHead::Transform(float* row) const {
-  const RowKernels& kernels = compute_.kernels.f32;
-  ActivationKernel(kernels, activation_, false)({.values = row}, zeros_.data(), hidden(), nullptr,
-                                                {.values = row});
+  const RowKernels& kernels = compute_.level.kernels.f32;
+  const RowKernels::Activate activate = ActivationKernel(kernels.activate, activation_);
+  activate({.values = row}, zeros_.data(), hidden(), nullptr, {.values = row});
   kernels.layer_norm(
       row, {.gamma = gamma_.data(), .beta = beta_.data(), .hidden = hidden(), .epsilon = epsilon_},
       {});

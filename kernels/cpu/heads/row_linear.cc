@@ -10,7 +10,7 @@
 namespace attendant::cpu {
 
 void HeadCompute::Convert(const float* x, int64_t count, void* operand) const {
-  if (dtype == DType::kBf16) return kernels.bf16.convert(x, count, {.values = operand});
+  if (dtype == DType::kBf16) return level.kernels.bf16.convert(x, count, {.values = operand});
   std::copy_n(x, count, static_cast<float*>(operand));
 }
 
@@ -21,11 +21,11 @@ absl::StatusOr<RowLinear> RowLinear::Create(const HeadCompute& compute,
   if (columns == 0) columns = linear.outputs_;
   linear.slices_ = CeilDivide(linear.outputs_, columns);
   ATTENDANT_ASSIGN_OR_RETURN(linear.matmul_,
-                             CreateMatmul(compute.kernels, {.dtype = compute.dtype,
-                                                            .k = weights.weight.dim(1),
-                                                            .n = columns,
-                                                            .max_rows = kHeadRows,
-                                                            .bias = true}));
+                             CreateMatmul(compute.level, {.dtype = compute.dtype,
+                                                          .k = weights.weight.dim(1),
+                                                          .n = columns,
+                                                          .max_rows = kHeadRows,
+                                                          .bias = true}));
   linear.slice_bytes_ = RoundUp(linear.matmul_->packed_bytes(), Arena::kAlignment);
   linear.memory_ = Arena(linear.slices_ * linear.slice_bytes_);
   linear.packed_ = linear.memory_.Allocate<std::byte>(linear.slices_ * linear.slice_bytes_);

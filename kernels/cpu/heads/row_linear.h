@@ -11,7 +11,7 @@
 #include "kernels/core/dtype.h"
 #include "kernels/core/encoder_weights.h"
 #include "kernels/cpu/matmul/matmul.h"
-#include "kernels/cpu/simd/vector_kernels.h"
+#include "kernels/cpu/simd/isa_level.h"
 
 namespace attendant::cpu {
 
@@ -20,7 +20,7 @@ inline constexpr int64_t kHeadRows = 128;
 
 // How a head computes: matmuls in f32 or bf16, all else in f32.
 struct HeadCompute {
-  const VectorKernels& kernels;
+  const IsaLevel& level;
   DType dtype = DType::kF32;
 
   int64_t operand_bytes() const { return dtype == DType::kBf16 ? 2 : 4; }

@@ -6,7 +6,6 @@
 #include "absl/strings/match.h"
 #include "kernels/cpu/matmul/onednn_matmul.h"
 #include "kernels/cpu/matmul/tile_matmul.h"
-#include "kernels/cpu/simd/by_dtype.h"
 
 namespace attendant::cpu {
 
@@ -26,11 +25,6 @@ Matmul::Options Matmul::SliceOptions(int64_t slices, int64_t max_rows) const {
 
 namespace {
 
-bool PrefersOneDnn(const VectorKernels& kernels, DType dtype) {
-  return ByDType(dtype, kernels.f32_matmul, kernels.bf16_matmul, kernels.int8_matmul)
-      .prefers_onednn;
-}
-
 // Not what oneDNN has on plain AVX2, "gemm:jit:f32": with some k a row's bits depend on the others.
 bool IsBatchInvariant(const Matmul& onednn) {
   return absl::StartsWith(onednn.implementation(), "brg");
@@ -38,19 +32,19 @@ bool IsBatchInvariant(const Matmul& onednn) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Matmul>> CreateMatmul(const VectorKernels& kernels,
+absl::StatusOr<std::unique_ptr<Matmul>> CreateMatmul(const IsaLevel& level,
                                                      const Matmul::Options& options) {
-  if (!TileMatmul::Covers(kernels, options)) return OneDnnMatmul::Create(options);
-  if (PrefersOneDnn(kernels, options.dtype)) {
+  if (!TileMatmul::Covers(level.kernels, options)) return OneDnnMatmul::Create(options);
+  if (level.matmul == MatmulChoice::kOneDnn) {
     absl::StatusOr<std::unique_ptr<Matmul>> matmul = OneDnnMatmul::Create(options);
     const bool refused = !matmul.ok() && !absl::IsUnimplemented(matmul.status());
     if (refused || (matmul.ok() && IsBatchInvariant(**matmul))) return matmul;
   }
-  return std::make_unique<TileMatmul>(kernels, options);
+  return std::make_unique<TileMatmul>(level.kernels, options);
 }
 
-bool CanActivate(const VectorKernels& kernels, const Matmul::Options& options) {
-  return !PrefersOneDnn(kernels, options.dtype) && TileMatmul::Covers(kernels, options);
+bool CanActivate(const IsaLevel& level, const Matmul::Options& options) {
+  return level.matmul != MatmulChoice::kOneDnn && TileMatmul::Covers(level.kernels, options);
 }
 
 }  // namespace attendant::cpu

@@ -12,7 +12,7 @@
 #include "kernels/core/dtype.h"
 #include "kernels/core/encoder_config.h"
 #include "kernels/core/shape.h"
-#include "kernels/cpu/simd/vector_kernels.h"
+#include "kernels/cpu/simd/isa_level.h"
 
 namespace attendant::cpu {
 
@@ -58,7 +58,8 @@ class Matmul {
   virtual ~Matmul() = default;
 
   const Options& options() const { return options_; }
-  // What computes it, e.g. "tiles:avx512_bf16" or oneDNN's "brg_matmul:avx10_1_512_amx".
+  // The name of the code that computes it, e.g. "tiles:avx512_bf16" or oneDNN's
+  // "brg_matmul:avx10_1_512_amx".
   virtual std::string implementation() const = 0;
 
   // Packs a weight [n, k] as PyTorch stores it: f32 values, rounded where the format is bf16, or,
@@ -92,15 +93,15 @@ class Matmul {
   Options options_;
 };
 
-// The one that `kernels` prefer: register tiles (tile_matmul.h) or oneDNN (onednn_matmul.h). The
-// other where that one has none: where k does not fill the tiles' groups, or where oneDNN has only
-// slow kernels. INTERNAL when oneDNN fails; UNIMPLEMENTED when neither has a fast one.
-// REQUIRES: CanActivate(kernels, options) if they have an activation.
-absl::StatusOr<std::unique_ptr<Matmul>> CreateMatmul(const VectorKernels& kernels,
+// The matmul that level.matmul chooses: register tiles (tile_matmul.h) or oneDNN (onednn_matmul.h).
+// The other where that one has none: where k does not fill the tiles' groups, or where oneDNN has
+// only slow kernels. INTERNAL when oneDNN fails; UNIMPLEMENTED when neither has a fast one.
+// REQUIRES: CanActivate(level, options) if they have an activation.
+absl::StatusOr<std::unique_ptr<Matmul>> CreateMatmul(const IsaLevel& level,
                                                      const Matmul::Options& options);
 
-// Whether the matmul that `kernels` prefer also computes options.activation, in the same pass over
-// y. REQUIRES: bias and bf16_output.
-bool CanActivate(const VectorKernels& kernels, const Matmul::Options& options);
+// Whether the matmul that level.matmul chooses also computes options.activation, in the same pass
+// over y. REQUIRES: bias and bf16_output.
+bool CanActivate(const IsaLevel& level, const Matmul::Options& options);
 
 }  // namespace attendant::cpu

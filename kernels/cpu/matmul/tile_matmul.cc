@@ -19,7 +19,7 @@ const MatmulKernels& KernelsOf(const VectorKernels& kernels, DType dtype) {
 using Multiply = void (*)(const MatmulArgs&);
 
 Multiply MultiplyOf(const MatmulKernels& kernels, const Matmul::Options& options) {
-  if (options.activation) return ActivationMatmul(kernels, *options.activation);
+  if (options.activation) return ActivationKernel(kernels.activate, *options.activation);
   return options.bf16_output ? kernels.multiply_to_bf16 : kernels.multiply;
 }
 

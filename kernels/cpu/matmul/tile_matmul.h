@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kernels/cpu/matmul/matmul.h"
+#include "kernels/cpu/simd/vector_kernels.h"
 
 namespace attendant::cpu {
 

@@ -10,42 +10,13 @@
 namespace attendant::cpu {
 namespace {
 
-constexpr size_t kNumLevels = 5;
-
-VectorKernels Choose(VectorKernels kernels, MatmulChoice matmul) {
-  if (matmul == MatmulChoice::kAuto) return kernels;
-  for (MatmulKernels* of : {&kernels.f32_matmul, &kernels.bf16_matmul, &kernels.int8_matmul}) {
-    of->prefers_onednn = matmul == MatmulChoice::kOneDnn;
-  }
-  return kernels;
+std::array<IsaLevel, 5> LevelsWith(MatmulChoice matmul) {
+  return {{{CpuIsa::kAvx2, matmul, kAvx2Kernels, false, false},
+           {CpuIsa::kAvx512, matmul, kAvx512Kernels, false, false},
+           {CpuIsa::kAvx512Vnni, matmul, kAvx512VnniKernels, false, true},
+           {CpuIsa::kAvx512Bf16, matmul, kAvx512Bf16Kernels, true, true},
+           {CpuIsa::kAmx, matmul, kAmxKernels, true, true}}};
 }
-
-// All levels with one choice.
-class Levels {
- public:
-  explicit Levels(MatmulChoice matmul)
-      : kernels_{Choose(kAvx2Kernels, matmul), Choose(kAvx512Kernels, matmul),
-                 Choose(kAvx512VnniKernels, matmul), Choose(kAvx512Bf16Kernels, matmul),
-                 Choose(kAmxKernels, matmul)},
-        levels_{{{CpuIsa::kAvx2, matmul, kernels_[0], false, false},
-                 {CpuIsa::kAvx512, matmul, kernels_[1], false, false},
-                 {CpuIsa::kAvx512Vnni, matmul, kernels_[2], false, true},
-                 {CpuIsa::kAvx512Bf16, matmul, kernels_[3], true, true},
-                 {CpuIsa::kAmx, matmul, kernels_[4], true, true}}} {}
-  Levels(const Levels&) = delete;
-  Levels& operator=(const Levels&) = delete;
-
-  const IsaLevel& Find(CpuIsa isa) const {
-    for (const IsaLevel& level : levels_) {
-      if (level.isa == isa) return level;
-    }
-    ATTENDANT_CHECK(false);
-  }
-
- private:
-  const std::array<VectorKernels, kNumLevels> kernels_;
-  const std::array<IsaLevel, kNumLevels> levels_;
-};
 
 }  // namespace
 
@@ -70,10 +41,14 @@ absl::StatusOr<MatmulChoice> ParseMatmulChoice(absl::string_view name) {
 }
 
 absl::StatusOr<const IsaLevel*> FindIsaLevel(CpuIsa isa, MatmulChoice matmul) {
-  static const Levels kLevels[] = {Levels(MatmulChoice::kAuto), Levels(MatmulChoice::kOneDnn),
-                                   Levels(MatmulChoice::kTiles)};
+  static const std::array<IsaLevel, 5> kLevels[] = {LevelsWith(MatmulChoice::kAuto),
+                                                    LevelsWith(MatmulChoice::kOneDnn),
+                                                    LevelsWith(MatmulChoice::kTiles)};
   ATTENDANT_ASSIGN_OR_RETURN(const CpuIsa chosen, ChooseCpuIsa(isa, ReadCpuIdWords()));
-  return &kLevels[static_cast<size_t>(matmul)].Find(chosen);
+  for (const IsaLevel& level : kLevels[static_cast<size_t>(matmul)]) {
+    if (level.isa == chosen) return &level;
+  }
+  ATTENDANT_CHECK(false);
 }
 
 }  // namespace attendant::cpu

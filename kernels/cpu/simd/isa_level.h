@@ -12,7 +12,7 @@ namespace attendant::cpu {
 
 // The implementation of matmuls.
 enum class MatmulChoice : uint8_t {
-  kAuto,    // the faster one, by measurement
+  kAuto,    // the faster one by measurement: the tiles, on every level
   kOneDnn,  // oneDNN, where it has a fast and right matmul
   kTiles,   // the register tiles, where they have one
 };
@@ -22,8 +22,9 @@ absl::string_view MatmulChoiceName(MatmulChoice choice);  // "auto", "onednn", "
 // INVALID_ARGUMENT, with the names that exist, for any other word.
 absl::StatusOr<MatmulChoice> ParseMatmulChoice(absl::string_view name);
 
-// The kernels of one instruction set, and the number formats whose matmuls are faster there than
-// those of f32. Nothing remembers a level for the process: whoever computes gets it as an argument.
+// The kernels of one instruction set, the implementation of matmuls beside them, and the number
+// formats whose matmuls are faster there than those of f32. Nothing remembers a level for the
+// process: whoever computes gets it as an argument.
 struct IsaLevel {
   CpuIsa isa;
   MatmulChoice matmul;
@@ -32,7 +33,7 @@ struct IsaLevel {
   bool int8;
 };
 
-// The level asked for, for kAuto the best of this machine. Its kernels say who computes matmuls. It
+// The level asked for, for kAuto the best of this machine. It
 // lives as long as the process. UNAVAILABLE, saying what is missing, when the machine lacks it.
 // Asks the processor, which takes a virtual machine microseconds: callers find a level once and
 // pass it on.

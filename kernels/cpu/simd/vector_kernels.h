@@ -7,7 +7,7 @@
 
 namespace attendant::cpu {
 
-// How one row of 8-bit activations stands for real numbers: (value - zero_point) * scale.
+// The real numbers that a row of 8-bit activations stands for: (value - zero_point) * scale.
 struct RowQuantization {
   float scale = 0;
   int32_t zero_point = 0;
@@ -42,6 +42,12 @@ struct LayerNormArgs {
   bool rms = false;    // the mean is 0
 };
 
+// A kernel for each activation (ActivationKernel finds it); null: there is none.
+template <typename Kernel>
+struct ActivationKernels {
+  Kernel gelu_erf = nullptr, gelu_tanh = nullptr, relu = nullptr, silu = nullptr;
+};
+
 // y [rows, columns] = x [rows, k] weight [k, columns] [+ bias], for a weight packed in panels of
 // MatmulKernels::panel_columns columns, one after the other; the last one is filled up with zeros:
 //   panel [groups, panel_columns] groups, one group being as many values along k as 4 bytes hold
@@ -69,11 +75,8 @@ struct MatmulKernels {
   void (*multiply)(const MatmulArgs& args) = nullptr;          // null: there is none
   void (*multiply_to_bf16)(const MatmulArgs& args) = nullptr;  // y in bf16; null like that
 
-  // y = activation(x weight + bias) in bf16; null like that.
-  using Activate = void (*)(const MatmulArgs& args);
-  Activate gelu_erf = nullptr, gelu_tanh = nullptr, relu = nullptr, silu = nullptr;
-
-  bool prefers_onednn = false;  // whose matmuls are taken first
+  // y = activation(x weight + bias) in bf16.
+  ActivationKernels<void (*)(const MatmulArgs& args)> activate;
 };
 
 // Dot products of rows with vectors that are packed once.
@@ -107,7 +110,7 @@ struct DotKernels {
 using AttentionWeightsFunction = void (*)(const AttentionArgs& args, float* weights,
                                           int64_t weights_stride);
 
-// What happens to rows between the matmuls of one number format.
+// The work on rows between the matmuls of one number format.
 struct RowKernels {
   // operand = x, converted.
   void (*convert)(const float* x, int64_t columns, const OperandRow& operand);
@@ -125,11 +128,11 @@ struct RowKernels {
   // In f32 the operand may be the matmul.
   using Activate = void (*)(const MatmulRow& matmul, const float* bias, int64_t columns,
                             float* scratch, const OperandRow& operand);
-  Activate gelu_erf, gelu_tanh, relu, silu;
+  ActivationKernels<Activate> activate;
 
   // operand = activation(gate) * up: the matmul and the bias [2 * columns] are gate and up, side by
   // side.
-  Activate gated_gelu_erf, gated_gelu_tanh, gated_relu, gated_silu;
+  ActivationKernels<Activate> activate_gated;
 
   // qkv = matmul + bias
   void (*add_bias)(const MatmulRow& matmul, const float* bias, int64_t columns, void* qkv);

@@ -13,7 +13,7 @@ namespace attendant::cuda {
 
 inline constexpr float kLog2E = 1.4426950408889634f;
 
-// What limits one query: the keys inside its window, and its rows of the masks.
+// The limits of one query: the keys inside its window, and its rows of the masks.
 struct RowMask {
   KeyRange keys;
   const float* bias;       // [keys] or null
@@ -46,7 +46,7 @@ __device__ __forceinline__ float MaskedScore(float score, float scale_log2, cons
   return mask.bias == nullptr ? score : score + mask.bias[key] * kLog2E;
 }
 
-// What a power of two's exponent is multiplied by, see MaskedScore.
+// The factor of a power of two's exponent, see MaskedScore.
 template <bool kMasked>
 __device__ __forceinline__ float ExponentFactor(float scale_log2) {
   return kMasked ? 1.0f : scale_log2;
@@ -70,7 +70,7 @@ struct RowSoftmax {
   }
 };
 
-// What to multiply the weighted sum of values by; 0 for a row without keys.
+// The factor of the weighted sum of values; 0 for a row without keys.
 __device__ __forceinline__ float InverseOfSum(float sum) { return sum == 0 ? 0.0f : 1.0f / sum; }
 
 }  // namespace attendant::cuda

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/models/inspect/folder_report.h"
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -23,8 +22,7 @@
 #include "server/models/sentence/head_options.h"
 #include "server/models/sentence/late_interaction.h"
 #include "server/models/sentence/model_folder.h"
-#include "server/models/sentence/prompts.h"
-#include "server/models/sentence/sparse_lookup.h"
+#include "server/models/sentence/model_prompts.h"
 #include "server/models/sentence_settings.h"
 
 namespace attendant {
@@ -74,11 +72,6 @@ void FillSentence(const SentenceSettings& settings, FolderReport& report) {
   report.normalize = settings.normalize;
 }
 
-void FillPrompts(const Prompts& prompts, FolderReport& report) {
-  for (const auto& [name, prompt] : prompts.by_name) report.prompt_names.push_back(name);
-  report.default_prompt_name = prompts.default_name;
-}
-
 // The tasks of heads on tokens.
 absl::Status FillTokenTasks(const ModelFolder& folder, const Tokenizer* tokenizer,
                             std::vector<TokenHead>& heads, FolderReport& report) {
@@ -99,35 +92,30 @@ absl::Status FillTasks(const ModelFolder& folder, const Tokenizer* tokenizer,
     report.tasks.emplace_back(report.labels.size() == 1 ? "rerank" : "classify");
   }
   ATTENDANT_RETURN_IF_ERROR(FillTokenTasks(folder, tokenizer, checkpoint.token_heads, report));
-  const bool vectors = std::find(report.tasks.begin(), report.tasks.end(),
-                                 TaskName(TaskKind::kMultiVector)) != report.tasks.end();
   // By the vectors of their tokens; of texts only.
-  if (vectors && !checkpoint.classifier.has_value() && report.takes_text) {
+  if (AnyMakes(checkpoint.token_heads, TaskKind::kMultiVector) &&
+      !checkpoint.classifier.has_value() && report.takes_text) {
     report.tasks.emplace_back("rerank");
   }
   return absl::OkStatus();
 }
 
-// The prompts of a model that takes texts. REQUIRES: the tasks are filled in.
+// The prompts of a model that takes texts. REQUIRES: ReadHeadOptions filled in the heads' options.
 absl::Status InspectPrompts(const ModelFolder& folder, const EncoderConfig& config,
                             const std::vector<TokenHead>& heads, const Tokenizer& tokenizer,
                             FolderReport& report) {
-  ATTENDANT_ASSIGN_OR_RETURN(Prompts prompts, ReadPrompts(folder.root));
   ATTENDANT_ASSIGN_OR_RETURN(const std::optional<LateInteraction> late,
                              FindLateInteraction(folder.root, heads));
-  if (late.has_value()) {
-    ATTENDANT_RETURN_IF_ERROR(
-        AddTextForms(*late, folder.root, tokenizer, config.max_positions, prompts));
-    ATTENDANT_RETURN_IF_ERROR(CheckExpansion(config, folder.root, tokenizer, prompts));
-  }
-  const bool sparse = std::count(report.tasks.begin(), report.tasks.end(), "sparse") > 0;
-  if (folder.query.has_value() && sparse) {
-    ATTENDANT_RETURN_IF_ERROR(
-        ReadSparseLookup(*folder.query, folder.encoder, tokenizer, config.vocab));
-    AddLookup(*folder.query, prompts);
-  }
-  ATTENDANT_RETURN_IF_ERROR(CountTokens(tokenizer, report.max_text_tokens, prompts));
-  FillPrompts(prompts, report);
+  ATTENDANT_ASSIGN_OR_RETURN(const ModelPrompts read,
+                             ReadModelPrompts({.folder = folder,
+                                               .config = config,
+                                               .tokenizer = tokenizer,
+                                               .late = late,
+                                               .makes_sparse = AnyMakes(heads, TaskKind::kSparse),
+                                               .max_sequence_tokens = report.max_sequence_tokens,
+                                               .max_text_tokens = report.max_text_tokens}));
+  for (const auto& [name, prompt] : read.prompts.by_name) report.prompt_names.push_back(name);
+  report.default_prompt_name = read.prompts.default_name;
   return absl::OkStatus();
 }
 

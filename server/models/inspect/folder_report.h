@@ -39,7 +39,8 @@ struct FolderReport {
   std::vector<Memory> memory;         // of an encoder
 };
 
-// Reads the folder as the server does when it loads the model, weights too. Starts nothing.
+// Reads the folder, weights too, as a server does when it loads the model; no flag of a server
+// cuts its sequences. Starts nothing.
 FolderReport InspectFolder(const std::string& directory);
 
 }  // namespace attendant

@@ -108,4 +108,11 @@ std::vector<TaskKind> TasksOf(const TokenHead& head) {
   return tasks;
 }
 
+bool AnyMakes(std::span<const TokenHead> heads, TaskKind task) {
+  return std::any_of(heads.begin(), heads.end(), [task](const TokenHead& head) {
+    const std::vector<TaskKind> tasks = TasksOf(head);
+    return std::find(tasks.begin(), tasks.end(), task) != tasks.end();
+  });
+}
+
 }  // namespace attendant

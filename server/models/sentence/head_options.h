@@ -31,5 +31,7 @@ absl::StatusOr<std::optional<int32_t>> FindMask(const std::string& directory,
 
 // The tasks of a head with these options.
 std::vector<TaskKind> TasksOf(const TokenHead& head);
+// Whether `task` is one of theirs.
+bool AnyMakes(std::span<const TokenHead> heads, TaskKind task);
 
 }  // namespace attendant

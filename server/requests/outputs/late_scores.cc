@@ -23,8 +23,7 @@ namespace {
 constexpr int32_t kQueryTask = 0, kDocumentTask = 1;
 
 absl::Status CheckAlone(const EncoderModel& model, const EncodeInput& input) {
-  if (input.pooled || input.last_hidden_state || input.attention_weights || input.word_weights ||
-      !input.layers.hidden_layers.empty() || !input.tasks.empty() || input.wants_spans()) {
+  if (input.names_embeddings() || !input.tasks.empty() || input.wants_internals()) {
     return Invalid("model '", model.name,
                    "' makes scores from the vectors of two texts: ask for other outputs of the "
                    "texts in another request");

@@ -39,7 +39,8 @@ PairPrompts FindPairPrompts(const EncoderModel& model);
 void ChooseVectors(const EncoderModel& model, const EncodeInput& input, EncodeWork& work,
                    EncodeOutput& output);
 
-// The pair that sequence `index` is of; of a query, the first one. Of other requests: `index`.
+// For messages: the pair that sequence `index` is of; of a query, the first one, which is searched
+// for. Of other requests: `index`.
 size_t PairOf(const EncodeInput& input, size_t index);
 
 // Gives a sequence its task, and counts its vectors, which stay in memory until all are there.

@@ -19,9 +19,7 @@ namespace attendant {
 namespace {
 
 bool AsksForSparseAlone(const EncodeInput& input) {
-  const bool other = input.pooled || input.scores || input.last_hidden_state ||
-                     input.attention_weights || input.word_weights || input.wants_spans() ||
-                     !input.layers.hidden_layers.empty();
+  const bool other = input.names_embeddings() || input.scores || input.wants_internals();
   return !other && input.tasks.size() == 1 && input.tasks[0].kind == TaskKind::kSparse;
 }
 
@@ -39,7 +37,8 @@ bool LooksUp(const SequenceReading& reading) {
   return reading.prompt != nullptr && reading.prompt->looks_up;
 }
 
-absl::Status CheckLookup(const SequenceReading& reading, const EncodeInput& input) {
+absl::Status CheckLookup(const SequenceReading& reading) {
+  const EncodeInput& input = reading.input;
   const auto is_text = [](const SequenceContent& content) {
     return std::holds_alternative<std::string>(content);
   };
@@ -52,7 +51,8 @@ absl::Status CheckLookup(const SequenceReading& reading, const EncodeInput& inpu
 }
 
 absl::StatusOr<EncodedSequence> LookUp(const SequenceReading& reading, size_t index,
-                                       const std::string& text, int64_t top_k) {
+                                       const std::string& text) {
+  const EncodeInput& input = reading.input;
   const SparseLookup& lookup = *reading.model.lookup;
   const Tokenizer& tokenizer =
       lookup.tokenizer == nullptr ? *reading.model.tokenizer : *lookup.tokenizer;
@@ -60,18 +60,18 @@ absl::StatusOr<EncodedSequence> LookUp(const SequenceReading& reading, size_t in
   const auto around = static_cast<int64_t>(special.before + special.after);
   absl::StatusOr<TokenizedText> tokens = tokenizer.Tokenize(
       text, {.max_tokens = lookup.max_tokens + around,
-             .truncate = reading.truncation != Truncation::kNone,
+             .truncate = input.truncation != Truncation::kNone,
              .side = SideOf(reading),
              .prompt = reading.prompt->text,
-             .count = reading.count_tokens,
-             .offsets = reading.token_offsets ? OffsetUnit::kCharacters : OffsetUnit::kNone});
-  if (!tokens.ok()) return InSequence(index, tokens.status());
+             .count = input.count_tokens,
+             .offsets = input.token_offsets ? OffsetUnit::kCharacters : OffsetUnit::kNone});
+  if (!tokens.ok()) return InSequence(input, index, tokens.status());
   KeepOwn(special, tokens->token_ids);
   KeepOwn(special, tokens->offsets);
   EncodedSequence sequence;
   sequence.tokens_seen = tokens->tokens_seen - around;
   sequence.MutableRare().token_offsets = std::move(tokens->offsets);
-  sequence.MutableRare().looked_up = lookup.Weigh(tokens->token_ids, top_k);
+  sequence.MutableRare().looked_up = lookup.Weigh(tokens->token_ids, input.tasks[0].top_k);
   sequence.token_ids = std::move(tokens->token_ids);
   return sequence;
 }

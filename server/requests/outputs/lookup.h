@@ -18,14 +18,15 @@ namespace attendant {
 bool LooksUp(const SequenceReading& reading);
 
 // INVALID_ARGUMENT for a request that asks for another output than `sparse` of such texts.
-absl::Status CheckLookup(const SequenceReading& reading, const EncodeInput& input);
+absl::Status CheckLookup(const SequenceReading& reading);
 
-// The tokens of sequence `index`, without special tokens, and its sparse vector (looked_up) with at
-// most `top_k` weights; 0: all. Errors are the tokenizer's, with the sequence. REQUIRES: LooksUp.
+// The tokens of sequence `index`, without special tokens, and its sparse vector (looked_up) as the
+// request's task has it. Errors are the tokenizer's, with the sequence. REQUIRES: LooksUp, and
+// CheckLookup returned OK.
 absl::StatusOr<EncodedSequence> LookUp(const SequenceReading& reading, size_t index,
-                                       const std::string& text, int64_t top_k);
+                                       const std::string& text);
 
-// What its sparse vector takes in the answer. REQUIRES: it was looked up.
+// The bytes of its sparse vector in the answer. REQUIRES: it was looked up.
 int64_t CountLookupBytes(const EncodeOutput& output, const EncodedSequence& sequence);
 
 // Makes the vector that was looked up the sequence's result. False: it was not.

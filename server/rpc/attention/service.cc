@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "kernels/core/status_macros.h"
 #include "server/access/api_keys.h"
@@ -53,8 +54,9 @@ class AttendRun final : public RequestRun {
     return pending;
   }
 
-  void Answer(RequestResult result) override {
-    operation_.reset(static_cast<AttendOperation*>(result.operation.release()));  // as submitted
+  void Answer(Work work) override {
+    auto& operation = std::get<std::unique_ptr<Operation>>(work);
+    operation_.reset(static_cast<AttendOperation*>(operation.release()));  // as submitted
     response_.set_id(call().state->client_id());
     response_.set_model(model_name_);
     ToProto(*operation_, format_, response_);
@@ -109,19 +111,16 @@ AttentionService::AttentionService(const AttendDependencies& dependencies,
                                    const StreamLimits& limits)
     : RawService(dependencies.requests.gate),
       dependencies_(dependencies),
-      stream_limits_(limits),
-      schema_(*v1::AttendRequest::descriptor(), AttendRules()) {
-  ServeUnary<v1::AttendResponse>(
-      "Attend", MethodGroup::kInfer,
-      [this](IncomingCall& call, grpc::ByteBuffer& request, v1::AttendResponse& response) {
-        return UnaryCall::Start(calls_, dependencies_.requests.budgets, call,
-                                [&](std::shared_ptr<CallState> state, UnaryCall::Done done) {
-                                  Run(Method::kAttend, Deadline(call.context), std::move(state),
-                                      request, response, std::move(done));
-                                });
-      });
-  ServeStream<v1::AttendStreamResponse>("AttendStream", MethodGroup::kInfer,
-                                        [this](IncomingCall& call) { return StartStream(call); });
+      attend_(dependencies.requests.budgets, limits,
+              {.unary = Method::kAttend,
+               .stream = Method::kAttendStream,
+               .rules = AttendRules(),
+               .response_of = ResponseOf<v1::AttendStreamResponse>,
+               .finisher = FinishStreamAnswer,
+               .start = [this](RequestCall call, v1::AttendResponse& response) {
+                 StartAttend(dependencies_, std::move(call), response);
+               }}) {
+  ServeRequests("Attend", "AttendStream", attend_);
   ServeSmall<v1::ListAttentionRequest, v1::ListAttentionResponse>(
       "ListAttention", MethodGroup::kRead,
       [this](const v1::ListAttentionRequest&, v1::ListAttentionResponse& response) {
@@ -129,29 +128,5 @@ AttentionService::AttentionService(const AttendDependencies& dependencies,
         return absl::OkStatus();
       });
 }
-
-AttentionService::AttendStream* AttentionService::StartStream(IncomingCall& call) {
-  auto handler = [this, deadline = Deadline(call.context)](AttendStream::Exchange& exchange,
-                                                           AttendStream::Done done) {
-    Run(Method::kAttendStream, deadline, exchange.state, exchange.request,
-        *exchange.answer.mutable_response(), std::move(done));
-  };
-  return AttendStream::Start(streams_, stream_limits_, dependencies_.requests.budgets, call,
-                             std::move(handler), FinishStreamAnswer);
-}
-
-void AttentionService::Run(Method method, absl::Time deadline, std::shared_ptr<CallState> state,
-                           grpc::ByteBuffer& request, v1::AttendResponse& response,
-                           UnaryCall::Done done) {
-  RequestCall call{
-      .method = method,
-      .message = std::make_unique<ReceivedMessage<v1::AttendRequest>>(request, schema_),
-      .deadline = deadline,
-      .state = std::move(state),
-      .done = std::move(done)};
-  StartAttend(dependencies_, std::move(call), response);
-}
-
-void AttentionService::Close(absl::Time deadline) { CloseAndAwait(calls_, streams_, deadline); }
 
 }  // namespace attendant

@@ -2,15 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include "attendant/v1/attention.grpc.pb.h"
 #include "server/limits/limits.h"
 #include "server/models/model_options.h"
 #include "server/requests/request_run.h"
-#include "server/rpc/call/answer_stream.h"
-#include "server/rpc/call/calls.h"
 #include "server/rpc/call/raw_service.h"
+#include "server/rpc/call/request_method.h"
 #include "server/rpc/scan/wire_schema.h"
 
 namespace attendant {
@@ -38,26 +36,9 @@ class AttentionService final : public RawService<v1::Attention> {
   explicit AttentionService(const AttendDependencies& dependencies,
                             const StreamLimits& limits = {});
 
-  // As EncoderService::Close.
-  void Close(absl::Time deadline);
-  // As OpenCalls::CancelSlow, for SlowReaders.
-  int CancelSlow(WriteClock::time_point since) {
-    return calls_.CancelSlow(since) + streams_.CancelSlow(since);
-  }
-
  private:
-  using AttendStream = AnswerStream<v1::AttendStreamResponse>;
-
-  AttendStream* StartStream(IncomingCall& call);
-  // Starts one request, unary or of a stream.
-  void Run(Method method, absl::Time deadline, std::shared_ptr<CallState> state,
-           grpc::ByteBuffer& request, v1::AttendResponse& response, UnaryCall::Done done);
-
   const AttendDependencies dependencies_;
-  const StreamLimits stream_limits_;
-  const WireSchema schema_;
-  OpenCalls<UnaryCall> calls_;
-  OpenCalls<AttendStream> streams_;
+  RequestMethod<v1::AttendRequest, v1::AttendResponse, v1::AttendStreamResponse> attend_;
 };
 
 }  // namespace attendant

@@ -34,6 +34,12 @@ grpc::Status ToGrpcStatus(const absl::Status& status);
 // REQUIRES: the call's Finish has not been called.
 void AddRetryHint(const absl::Status& status, grpc::CallbackServerContext& context);
 
+// The response in an answer on a stream of attendant.v1.
+template <typename Answer>
+auto& ResponseOf(Answer& answer) {
+  return *answer.mutable_response();
+}
+
 // Completes an answer on a stream of attendant.v1: the request's id, and the error in place of the
 // response.
 template <typename Answer>
@@ -109,14 +115,25 @@ class OpenCalls {
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// Closes both kinds of a service's calls, then waits for both, at most until `deadline`.
-template <typename Call, typename Stream>
-void CloseAndAwait(OpenCalls<Call>& calls, OpenCalls<Stream>& streams, absl::Time deadline) {
-  calls.CloseAll();
-  streams.CloseAll();
-  calls.AwaitClosed(deadline);
-  streams.AwaitClosed(deadline);
-}
+// The open calls of one method, whatever their kinds, as OpenCalls. Thread-safe.
+class OpenMethod {
+ public:
+  virtual ~OpenMethod() = default;
+  virtual void CloseAll() = 0;
+  virtual void AwaitClosed(absl::Time deadline) = 0;
+  virtual int CancelSlow(WriteClock::time_point since) = 0;
+};
+
+// Of a method with one kind of calls.
+template <typename Call>
+class OpenMethodOf final : public OpenMethod {
+ public:
+  void CloseAll() override { calls.CloseAll(); }
+  void AwaitClosed(absl::Time deadline) override { calls.AwaitClosed(deadline); }
+  int CancelSlow(WriteClock::time_point since) override { return calls.CancelSlow(since); }
+
+  OpenCalls<Call> calls;
+};
 
 // A unary call, which one request answers. Owns itself until OnDone.
 class UnaryCall final : public grpc::ServerUnaryReactor {

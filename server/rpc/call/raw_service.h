@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -46,6 +47,21 @@ absl::Status ReadSmallMessage(grpc::ByteBuffer& bytes, Request& request) {
 // that may go on. Handlers may take the bytes; they run on gRPC's callback threads.
 template <typename Proto>
 class RawService : public Proto::Service {
+ public:
+  // Ends every stream with UNAVAILABLE once all requests that it has read are answered, and new
+  // streams at once. Returns when the answers of all earlier calls are written, or at `deadline`.
+  void Close(absl::Time deadline) {
+    for (OpenMethod* method : open_methods_) method->CloseAll();
+    for (OpenMethod* method : open_methods_) method->AwaitClosed(deadline);
+  }
+  // As OpenCalls::CancelSlow, for SlowReaders.
+  int CancelSlow(WriteClock::time_point since) {
+    int cancelled = 0;
+    for (OpenMethod* method : open_methods_) cancelled += method->CancelSlow(since);
+    return cancelled;
+  }
+  const std::vector<OpenMethod*>& open_methods() const { return open_methods_; }
+
  protected:
   using Unary = grpc::ServerUnaryReactor;
   using Reader = grpc::ServerReadReactor<grpc::ByteBuffer>;
@@ -71,6 +87,22 @@ class RawService : public Proto::Service {
       return handler(call, Own(request), *response);
     };
     Mark<grpc::internal::CallbackUnaryHandler<grpc::ByteBuffer, Response>>(method, std::move(raw));
+  }
+
+  // The methods `name` and, where that is not null, `stream_name`, which a RequestMethod answers.
+  template <typename Handler>
+  void ServeRequests(const char* name, const char* stream_name, Handler& handler) {
+    using Response = typename Handler::Response;
+    AddOpenMethod(handler);
+    ServeUnary<Response>(
+        name, MethodGroup::kInfer,
+        [&handler](IncomingCall& call, grpc::ByteBuffer& request, Response& response) {
+          return handler.Call(call, request, response);
+        });
+    if (stream_name == nullptr) return;
+    ServeStream<typename Handler::Answer>(
+        stream_name, MethodGroup::kInfer,
+        [&handler](IncomingCall& call) { return handler.StartStream(call); });
   }
 
   // A method with a small request and an answer that needs no waiting.
@@ -147,6 +179,9 @@ class RawService : public Proto::Service {
     Mark<grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, Answer>>(method, std::move(raw));
   }
 
+  // Close and CancelSlow reach the method's calls.
+  void AddOpenMethod(OpenMethod& method) { open_methods_.push_back(&method); }
+
   // As ReadSmallMessage; counts what it refuses.
   template <typename Request>
   absl::Status ReadSmall(grpc::ByteBuffer& bytes, Request& request) {
@@ -183,6 +218,7 @@ class RawService : public Proto::Service {
 
   CallGate& gate_;
   std::deque<CallMethod> methods_;  // in place: calls refer to them
+  std::vector<OpenMethod*> open_methods_;
 };
 
 }  // namespace attendant

@@ -5,8 +5,8 @@
 #include "attendant/v1/encoder.pb.h"
 #include "server/limits/limits.h"
 #include "server/models/model_status.h"
-#include "server/requests/formats/embedding_format.h"
 #include "server/requests/encode_types.h"
+#include "server/requests/formats/embedding_format.h"
 #include "server/requests/formats/number_format.h"
 
 // The messages of attendant.v1.Encoder, to and from the server's own words.

@@ -84,50 +84,22 @@ WireRules EncodeRules(const EncodeLimits& limits) {
 
 EncoderService::EncoderService(const EncodeDependencies& dependencies, const StreamLimits& limits)
     : RawService(dependencies.requests.gate),
-      dependencies_(dependencies),
-      stream_limits_(limits),
-      schema_(*v1::EncodeRequest::descriptor(), EncodeRules(dependencies.limits)) {
-  ServeUnary<v1::EncodeResponse>(
-      "Encode", MethodGroup::kInfer,
-      [this](IncomingCall& call, grpc::ByteBuffer& request, v1::EncodeResponse& response) {
-        return UnaryCall::Start(calls_, dependencies_.requests.budgets, call,
-                                [&](std::shared_ptr<CallState> state, UnaryCall::Done done) {
-                                  Run(Method::kEncode, Deadline(call.context), std::move(state),
-                                      request, response, std::move(done));
-                                });
-      });
-  ServeStream<v1::EncodeStreamResponse>("EncodeStream", MethodGroup::kInfer,
-                                        [this](IncomingCall& call) { return StartStream(call); });
+      encode_(dependencies.requests.budgets, limits,
+              {.unary = Method::kEncode,
+               .stream = Method::kEncodeStream,
+               .rules = EncodeRules(dependencies.limits),
+               .response_of = ResponseOf<v1::EncodeStreamResponse>,
+               .finisher = FinishStreamAnswer,
+               .start = [&dependencies](RequestCall call, v1::EncodeResponse& response) {
+                 StartEncode(dependencies, std::move(call), response);
+               }}) {
+  ServeRequests("Encode", "EncodeStream", encode_);
   ServeSmall<v1::ListModelsRequest, v1::ListModelsResponse>(
       "ListModels", MethodGroup::kRead,
-      [this](const v1::ListModelsRequest&, v1::ListModelsResponse& response) {
-        DescribeEncoders(dependencies_.requests.models, response);
+      [&dependencies](const v1::ListModelsRequest&, v1::ListModelsResponse& response) {
+        DescribeEncoders(dependencies.requests.models, response);
         return absl::OkStatus();
       });
 }
-
-EncoderService::EncodeStream* EncoderService::StartStream(IncomingCall& call) {
-  auto handler = [this, deadline = Deadline(call.context)](EncodeStream::Exchange& exchange,
-                                                           EncodeStream::Done done) {
-    Run(Method::kEncodeStream, deadline, exchange.state, exchange.request,
-        *exchange.answer.mutable_response(), std::move(done));
-  };
-  return EncodeStream::Start(streams_, stream_limits_, dependencies_.requests.budgets, call,
-                             std::move(handler), FinishStreamAnswer);
-}
-
-void EncoderService::Run(Method method, absl::Time deadline, std::shared_ptr<CallState> state,
-                         grpc::ByteBuffer& request, v1::EncodeResponse& response,
-                         UnaryCall::Done done) {
-  RequestCall call{
-      .method = method,
-      .message = std::make_unique<ReceivedMessage<v1::EncodeRequest>>(request, schema_),
-      .deadline = deadline,
-      .state = std::move(state),
-      .done = std::move(done)};
-  StartEncode(dependencies_, std::move(call), response);
-}
-
-void EncoderService::Close(absl::Time deadline) { CloseAndAwait(calls_, streams_, deadline); }
 
 }  // namespace attendant

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
-
 #include "attendant/v1/encoder.grpc.pb.h"
 #include "server/limits/limits.h"
 #include "server/requests/encode_run.h"
-#include "server/rpc/call/answer_stream.h"
-#include "server/rpc/call/calls.h"
 #include "server/rpc/call/raw_service.h"
+#include "server/rpc/call/request_method.h"
 #include "server/rpc/scan/wire_schema.h"
 
 namespace attendant {
@@ -29,27 +26,8 @@ class EncoderService final : public RawService<v1::Encoder> {
   // `dependencies` must outlive the service.
   explicit EncoderService(const EncodeDependencies& dependencies, const StreamLimits& limits = {});
 
-  // Ends every stream with UNAVAILABLE once all requests that it has read are answered, and new
-  // streams at once. Returns when the answers of all earlier calls are written, or at `deadline`.
-  void Close(absl::Time deadline);
-  // As OpenCalls::CancelSlow, for SlowReaders.
-  int CancelSlow(WriteClock::time_point since) {
-    return calls_.CancelSlow(since) + streams_.CancelSlow(since);
-  }
-
  private:
-  using EncodeStream = AnswerStream<v1::EncodeStreamResponse>;
-
-  EncodeStream* StartStream(IncomingCall& call);
-  // Starts one request, unary or of a stream.
-  void Run(Method method, absl::Time deadline, std::shared_ptr<CallState> state,
-           grpc::ByteBuffer& request, v1::EncodeResponse& response, UnaryCall::Done done);
-
-  const EncodeDependencies& dependencies_;
-  const StreamLimits stream_limits_;
-  const WireSchema schema_;
-  OpenCalls<UnaryCall> calls_;
-  OpenCalls<EncodeStream> streams_;
+  RequestMethod<v1::EncodeRequest, v1::EncodeResponse, v1::EncodeStreamResponse> encode_;
 };
 
 }  // namespace attendant

@@ -63,6 +63,14 @@ absl::Status RegionsToProto(const SharedMemoryRegions& regions, const std::strin
   return absl::OkStatus();
 }
 
+constexpr InferMessageAccess kReceivedMessage = {
+    .request = Parsed<inference::ModelInferRequest>,
+    .text_bytes = [](const RequestMessage&) { return int64_t{0}; }};
+
+inference::ModelInferResponse& InferResponseOf(inference::ModelStreamInferResponse& answer) {
+  return *answer.mutable_infer_response();
+}
+
 // Clients that count responses wait for the mark: one request, one response, and it is the last.
 void FinishAnswer(const std::string& id, const absl::Status& status,
                   inference::ModelStreamInferResponse& answer) {
@@ -86,13 +94,21 @@ KServeService::KServeService(const EncodeDependencies& dependencies, std::string
     : RawService(dependencies.requests.gate),
       dependencies_(dependencies),
       version_(std::move(version)),
-      stream_limits_(stream_limits),
-      schema_(*inference::ModelInferRequest::descriptor(), InferRules(dependencies.limits)),
       models_(dependencies.requests.models, dependencies.limits.max_request_sequences),
-      regions_(shared_memory ? std::make_unique<SharedMemoryRegions>() : nullptr) {
+      regions_(shared_memory ? std::make_unique<SharedMemoryRegions>() : nullptr),
+      infer_(dependencies.requests.budgets, stream_limits,
+             {.unary = Method::kModelInfer,
+              .stream = Method::kModelInfer,
+              .rules = InferRules(dependencies.limits),
+              .response_of = InferResponseOf,
+              .finisher = FinishAnswer,
+              .start = [this](RequestCall call, inference::ModelInferResponse& response) {
+                StartInfer(dependencies_, models_, regions_.get(), kReceivedMessage,
+                           std::move(call), response);
+              }}) {
   ServeServer();
   ServeModels();
-  ServeInference();
+  ServeRequests("ModelInfer", "ModelStreamInfer", infer_);
   ServeControl();
   ServeSharedMemory();
   ServeUnsupported();
@@ -159,47 +175,6 @@ void KServeService::ServeModels() {
       });
 }
 
-void KServeService::ServeInference() {
-  using Response = inference::ModelInferResponse;
-  ServeUnary<Response>("ModelInfer", MethodGroup::kInfer,
-                       [this](IncomingCall& call, grpc::ByteBuffer& request, Response& response) {
-                         return UnaryCall::Start(
-                             calls_, dependencies_.requests.budgets, call,
-                             [&](std::shared_ptr<CallState> state, UnaryCall::Done done) {
-                               Infer(Deadline(call.context), std::move(state), request, response,
-                                     std::move(done));
-                             });
-                       });
-  ServeStream<inference::ModelStreamInferResponse>(
-      "ModelStreamInfer", MethodGroup::kInfer,
-      [this](IncomingCall& call) { return StartStream(call); });
-}
-
-KServeService::InferStream* KServeService::StartStream(IncomingCall& call) {
-  auto handler = [this, deadline = Deadline(call.context)](InferStream::Exchange& exchange,
-                                                           InferStream::Done done) {
-    Infer(deadline, exchange.state, exchange.request, *exchange.answer.mutable_infer_response(),
-          std::move(done));
-  };
-  return InferStream::Start(streams_, stream_limits_, dependencies_.requests.budgets, call,
-                            std::move(handler), FinishAnswer);
-}
-
-void KServeService::Infer(absl::Time deadline, std::shared_ptr<CallState> state,
-                          grpc::ByteBuffer& request, inference::ModelInferResponse& response,
-                          UnaryCall::Done done) {
-  RequestCall call{
-      .method = Method::kModelInfer,
-      .message = std::make_unique<ReceivedMessage<inference::ModelInferRequest>>(request, schema_),
-      .deadline = deadline,
-      .state = std::move(state),
-      .done = std::move(done)};
-  static constexpr InferMessageAccess kAccess = {
-      .request = Parsed<inference::ModelInferRequest>,
-      .text_bytes = [](const RequestMessage&) { return int64_t{0}; }};
-  StartInfer(dependencies_, models_, regions_.get(), kAccess, std::move(call), response);
-}
-
 template <typename Request, typename Response>
 void KServeService::ServeChange(const char* method,
                                 void (ModelRegistry::*change)(const std::string&,
@@ -226,7 +201,7 @@ void KServeService::ServeChange(const char* method,
   ServeUnary<Response>(
       method, MethodGroup::kAdmin,
       [this, start, log_end](IncomingCall& call, grpc::ByteBuffer& bytes, Response&) {
-        return UnaryCall::Start(calls_, dependencies_.requests.budgets, call,
+        return UnaryCall::Start(changes_.calls, dependencies_.requests.budgets, call,
                                 [&](const std::shared_ptr<CallState>&, UnaryCall::Done done) {
                                   const auto request_bytes = static_cast<int64_t>(bytes.Length());
                                   start(bytes, log_end(call, request_bytes, std::move(done)));
@@ -235,6 +210,7 @@ void KServeService::ServeChange(const char* method,
 }
 
 void KServeService::ServeControl() {
+  AddOpenMethod(changes_);
   ServeChange<inference::RepositoryModelLoadRequest, inference::RepositoryModelLoadResponse>(
       "RepositoryModelLoad", &ModelRegistry::Load);
   ServeChange<inference::RepositoryModelUnloadRequest, inference::RepositoryModelUnloadResponse>(
@@ -283,7 +259,5 @@ void KServeService::ServeUnsupported() {
   ATTENDANT_UNIMPLEMENTED(LogSettings, kAdmin, kNoSettings)
 #undef ATTENDANT_UNIMPLEMENTED
 }
-
-void KServeService::Close(absl::Time deadline) { CloseAndAwait(calls_, streams_, deadline); }
 
 }  // namespace attendant

@@ -8,8 +8,8 @@
 #include "server/requests/encode_types.h"
 #include "server/rpc/kserve/models.h"
 
-// What heads on tokens make, as tensors. Their rows differ in number from text to text: each tensor
-// is padded to the longest, integers with -1 and numbers with 0.
+// The results of heads on tokens as tensors. Their rows differ in number from text to text: each
+// tensor is padded to the longest, integers with -1 and numbers with 0.
 //
 //   NAME.sparse         indices [n, weights] INT32, weights [n, weights] FP32
 //   NAME.masks          tokens [n, masks] INT32, indices [n, masks, k] INT32, scores [n, masks, k]
@@ -22,8 +22,8 @@ namespace attendant {
 // REQUIRES: TaskOf(model.kind) is set.
 std::vector<TensorSpec> TaskOutputSpecs(const KServeModelInfo& model);
 
-// What these tensors take at most. REQUIRES: the one task of `output` is chosen, its sequences are
-// read.
+// The memory of these tensors, at most. REQUIRES: the one task of `output` is chosen, its sequences
+// are read.
 int64_t TaskOutputBytes(const EncodeOutput& output);
 
 // Adds all of them, with raw contents. REQUIRES: TaskOf(model.kind) is set, and the one task of

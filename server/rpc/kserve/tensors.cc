@@ -13,6 +13,7 @@
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "server/requests/encode_types.h"
+#include "server/rpc/kserve/task_tensors.h"
 
 namespace attendant {
 namespace {

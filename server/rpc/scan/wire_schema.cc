@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/rpc/scan/wire_schema.h"
 
+#include <google/protobuf/descriptor.pb.h>
 #include <google/protobuf/message.h>
 
 #include <algorithm>

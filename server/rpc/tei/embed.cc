@@ -87,13 +87,13 @@ int64_t EmbedSparseRun::TextBytes(const EncodeOutput& output) const {
 }
 
 EmbedService::EmbedService(const Dependencies& dependencies)
-    : TeiService(dependencies.encode.requests.gate),
+    : RawService(dependencies.encode.requests.gate),
       embed_(dependencies, Method::kTeiEmbed),
       embed_all_(dependencies, Method::kTeiEmbedAll),
       embed_sparse_(dependencies, Method::kTeiEmbedSparse) {
-  Serve("Embed", embed_);
-  Serve("EmbedAll", embed_all_);
-  Serve("EmbedSparse", embed_sparse_);
+  ServeRequests("Embed", "EmbedStream", embed_);
+  ServeRequests("EmbedAll", "EmbedAllStream", embed_all_);
+  ServeRequests("EmbedSparse", "EmbedSparseStream", embed_sparse_);
 }
 
 }  // namespace attendant::tei

@@ -38,7 +38,7 @@ class EmbedSparseRun final : public TeiRun<v1::EmbedSparseRequest, v1::EmbedSpar
 };
 
 // tei.v1.Embed.
-class EmbedService final : public TeiService<v1::Embed> {
+class EmbedService final : public RawService<v1::Embed> {
  public:
   explicit EmbedService(const Dependencies& dependencies);
 

@@ -71,11 +71,11 @@ int64_t PredictRun<Request>::TextBytes(const EncodeOutput& /*output*/) const {
 }
 
 PredictService::PredictService(const Dependencies& dependencies)
-    : TeiService(dependencies.encode.requests.gate),
+    : RawService(dependencies.encode.requests.gate),
       predict_(dependencies, Method::kTeiPredict),
       predict_pair_(dependencies, Method::kTeiPredict) {
-  Serve("Predict", predict_);
-  Serve("PredictPair", predict_pair_);
+  ServeRequests("Predict", "PredictStream", predict_);
+  ServeRequests("PredictPair", "PredictPairStream", predict_pair_);
 }
 
 }  // namespace attendant::tei

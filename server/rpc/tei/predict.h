@@ -22,7 +22,7 @@ class PredictRun final : public TeiRun<Request, v1::PredictResponse> {
 };
 
 // tei.v1.Predict.
-class PredictService final : public TeiService<v1::Predict> {
+class PredictService final : public RawService<v1::Predict> {
  public:
   explicit PredictService(const Dependencies& dependencies);
 

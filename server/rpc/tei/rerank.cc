@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
 #include "server/requests/ranking.h"
+#include "server/rpc/scan/received_message.h"
 
 namespace attendant::tei {
 namespace {
@@ -140,11 +141,11 @@ class RerankService::Texts {
 };
 
 RerankService::RerankService(const Dependencies& dependencies)
-    : TeiService(dependencies.encode.requests.gate),
+    : RawService(dependencies.encode.requests.gate),
       dependencies_(dependencies),
       rerank_(dependencies, Method::kTeiRerank, RerankRules(dependencies.encode.limits)) {
-  ServeCall("Rerank", rerank_);
-  methods_.push_back(&streams_);
+  ServeRequests("Rerank", nullptr, rerank_);
+  AddOpenMethod(streams_);
   ServeReader<v1::RerankResponse>(
       "RerankStream", MethodGroup::kInfer,
       [this](IncomingCall& call, v1::RerankResponse& response) {

@@ -27,7 +27,7 @@ class RerankRun final : public TeiRun<v1::RerankRequest, v1::RerankResponse> {
 };
 
 // tei.v1.Rerank.
-class RerankService final : public TeiService<v1::Rerank> {
+class RerankService final : public RawService<v1::Rerank> {
  public:
   explicit RerankService(const Dependencies& dependencies);
 

@@ -11,23 +11,23 @@ std::vector<std::string> TeiServices::names() {
           ::tei::v1::Tokenize::service_full_name()};
 }
 
-std::vector<tei::OpenMethod*> TeiServices::methods() const {
-  std::vector<tei::OpenMethod*> all;
-  for (const auto* methods :
-       {&embed_.methods(), &predict_.methods(), &rerank_.methods(), &tokenize_.methods()}) {
+std::vector<OpenMethod*> TeiServices::methods() const {
+  std::vector<OpenMethod*> all;
+  for (const auto* methods : {&embed_.open_methods(), &predict_.open_methods(),
+                              &rerank_.open_methods(), &tokenize_.open_methods()}) {
     all.insert(all.end(), methods->begin(), methods->end());
   }
   return all;
 }
 
 void TeiServices::Close(absl::Time deadline) {
-  for (tei::OpenMethod* method : methods()) method->CloseAll();
-  for (tei::OpenMethod* method : methods()) method->AwaitClosed(deadline);
+  for (OpenMethod* method : methods()) method->CloseAll();
+  for (OpenMethod* method : methods()) method->AwaitClosed(deadline);
 }
 
 int TeiServices::CancelSlow(WriteClock::time_point since) {
   int cancelled = 0;
-  for (tei::OpenMethod* method : methods()) cancelled += method->CancelSlow(since);
+  for (OpenMethod* method : methods()) cancelled += method->CancelSlow(since);
   return cancelled;
 }
 

@@ -31,13 +31,13 @@ class TeiServices {
   // Their full names.
   static std::vector<std::string> names();
 
-  // As EncoderService::Close.
+  // As RawService::Close, of all.
   void Close(absl::Time deadline);
-  // As OpenCalls::CancelSlow, for SlowReaders.
+  // As RawService::CancelSlow.
   int CancelSlow(WriteClock::time_point since);
 
  private:
-  std::vector<tei::OpenMethod*> methods() const;
+  std::vector<OpenMethod*> methods() const;
 
   const tei::Dependencies dependencies_;
   tei::InfoService info_{dependencies_};

@@ -55,11 +55,11 @@ absl::StatusOr<DetokenizeInput> DecodeRun::InputFromMessage() {
 }
 
 TokenizeService::TokenizeService(const Dependencies& dependencies)
-    : TeiService(dependencies.encode.requests.gate),
+    : RawService(dependencies.encode.requests.gate),
       tokenize_(dependencies, Method::kTeiTokenize),
       decode_(dependencies, Method::kTeiTokenize) {
-  Serve("Tokenize", tokenize_);
-  Serve("Decode", decode_);
+  ServeRequests("Tokenize", "TokenizeStream", tokenize_);
+  ServeRequests("Decode", "DecodeStream", decode_);
 }
 
 }  // namespace attendant::tei

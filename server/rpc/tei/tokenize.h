@@ -45,7 +45,7 @@ class DecodeRun final : public DetokenizeRun {
 };
 
 // tei.v1.Tokenize.
-class TokenizeService final : public TeiService<::tei::v1::Tokenize> {
+class TokenizeService final : public RawService<::tei::v1::Tokenize> {
  public:
   explicit TokenizeService(const Dependencies& dependencies);
 

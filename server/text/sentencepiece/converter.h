@@ -21,7 +21,7 @@ struct SentencePieceLiteral {
   bool single_word = false, lstrip = false, rstrip = false, normalized = false;
 };
 
-// What tokenizer_config.json says.
+// The settings of tokenizer_config.json.
 struct SentencePieceOptions {
   bool add_prefix_space = true;
   bool do_lower_case = false;

@@ -10,7 +10,7 @@
 
 namespace attendant {
 
-// What of a sentencepiece model decides ids: fields of its ModelProto, TrainerSpec and
+// The part of a sentencepiece model that decides ids: fields of its ModelProto, TrainerSpec and
 // NormalizerSpec, with their defaults.
 struct SentencePieceModel {
   enum class PieceType : uint8_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };

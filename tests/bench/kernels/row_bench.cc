@@ -116,8 +116,8 @@ void MeasureGelu(benchmark::State& state, DType dtype, int64_t columns) {
   });
   Measure(state, bound, [&] {
     ForEachRow([&](int64_t row) {
-      BestRowKernels(dtype).gelu_erf(block.matmul_row(row), block.shared(), columns,
-                                     block.scratch(), block.operand_row(row));
+      BestRowKernels(dtype).activate.gelu_erf(block.matmul_row(row), block.shared(), columns,
+                                              block.scratch(), block.operand_row(row));
     });
   });
 }

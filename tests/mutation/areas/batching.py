@@ -44,10 +44,10 @@ MUTANTS = {
         ("static_cast<int64_t>(runners_left_)", "1"),
     ],
     "server/batching/batcher_threads.cc": [
-        ("if (!item.request->queued) «item.request->result.queue = now - item.request->arrival;»",
-         "item.request->result.queue += absl::Nanoseconds(1);"),
+        ("if (!item.request->queued) «item.request->queue = now - item.request->arrival;»",
+         "item.request->queue += absl::Nanoseconds(1);"),
         ("if (queue_.requests() > 0) work_->Signal();", ""),
-        ("members[first]->result.compute += compute;", "members[first]->result.compute = compute;"),
+        ("members[first]->compute += compute;", "members[first]->compute = compute;"),
         ("if (!Decide(now).run) return;", ""),
         ("if (workers_[index].stalls_at < watched_until_) watch_->Signal();", ""),
         ("cost_.Observe(shape, compute);", ""),

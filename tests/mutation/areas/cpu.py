@@ -60,7 +60,7 @@ MUTANTS = {
         ("outlier.output == j", "outlier.output == j + 1"),
     ],
     "kernels/cpu/matmul/matmul.cc": [
-        ("if («PrefersOneDnn(kernels, options.dtype)») {", "false"),
+        ("if («level.matmul == MatmulChoice::kOneDnn») {", "false"),
     ],
     "kernels/cpu/matmul/onednn_matmul.cc": [
         ("RoundUp(options.k, kTileValues)", "options.k"),

@@ -5,6 +5,7 @@ FILE_TESTS = {
     "server/models/sentence/prompts.cc": ["model_folder_test", "sentence_folders_test"],
     "server/models/sentence/late_interaction.cc": ["model_folder_test"],
     "server/models/sentence/model_folder.cc": ["model_folder_test"],
+    "server/models/sentence/model_prompts.cc": ["model_folder_test"],
     "server/models/sentence/sparse_lookup.cc": ["model_folder_test"],
     "server/models/model_registry.cc": ["model_registry_test", "app_test", "drain_test"],
     "server/models/warm_up.cc": ["warm_up_test"],
@@ -25,6 +26,10 @@ MUTANTS = {
         ("return route == kQueryRoute;", "return false;"),
         ("colbert && !path.empty()", "false"),
         ("elements.size() > 1", "false"),
+    ],
+    "server/models/sentence/model_prompts.cc": [
+        ("folder.query.has_value() && model.makes_sparse", "folder.query.has_value()"),
+        ("root, model.tokenizer, «model.max_sequence_tokens», prompts", "model.max_text_tokens"),
     ],
     "server/models/sentence/sparse_lookup.cc": [
         ("if (weight(id) != 0) ids.push_back(id);", "ids.push_back(id);"),

@@ -42,6 +42,11 @@ MUTANTS = {
         ("index >= input.num_queries()", "true"),
         ("!input.tasks.empty() || ", ""),
     ],
+    "server/requests/encode_types.h": [
+        ("pooled || wants_spans()", "pooled"),
+        ("return last_hidden_state || !layers.hidden_layers.empty()", "return last_hidden_state"),
+        ("|| attention_weights || word_weights", "|| word_weights"),
+    ],
     "server/requests/outputs/spans.cc": [
         ("span.begin < 0 || span.end > len", "span.end > len"),
         ("span.begin < 0 || span.end > len", "span.begin < 0"),
@@ -57,7 +62,7 @@ MUTANTS = {
         ("if (tokenizer.IsSpecial(sequence.token_ids[i])) continue;", ""),
     ],
     "server/requests/read_sequence.cc": [
-        ("!left && reading.truncation != Truncation::kRight", "reading.truncation == Truncation::kNone"),
+        ("!left && truncation != Truncation::kRight", "truncation == Truncation::kNone"),
     ],
     "server/requests/formats/embedding_format.cc": [
         ("if (largest == 0) return embedding;", ""),
@@ -72,7 +77,7 @@ MUTANTS = {
         ("SteadyNow() + kClocksDiffer < deadline", "true"),
         ("pending->deadline = run->call_.deadline;", ""),
         ("model_->metrics->CountRejected(RejectReasonName(RejectReason::kDeadline));", ""),
-        ("times_.queue = result->queue;", "times_.queue = result->compute;"),
+        ("times_.queue = request.queue;", "times_.queue = request.compute;"),
         ("metrics.ObservePhase(call_.method, Phase::kTotal, times_.total());", ""),
         ("metrics.ObservePhase(call_.method, Phase::kQueue, «times_.queue»);", "times_.compute"),
         ("if (!status.ok()) dependencies_.metrics.CountRefused(Refusal::kMessage);", ""),

@@ -48,7 +48,6 @@ MUTANTS = {
     ],
     "server/rpc/attention/service.cc": [
         ("pending.priority = Message().message().priority();", ""),
-        ("Run(Method::kAttend, «Deadline(call.context)», std::move(state),", "absl::InfiniteFuture()"),
     ],
     "server/rpc/call/answer_stream.h": [
         ("reading_ == nullptr && «undecided_ == 0 && !half_closed_»", "!half_closed_"),
@@ -61,6 +60,10 @@ MUTANTS = {
     "server/rpc/call/calls.h": [
         ("answer.mutable_error()->set_retry_after_ms(absl::ToInt64Milliseconds(*delay));", ""),
         ("if (writing_since_.load() >= since) return false;", "return false;"),
+    ],
+    "server/rpc/call/request_method.h": [
+        (".deadline = «Deadline(call.context)»", "absl::InfiniteFuture()"),
+        ("model = ModelOf(call), deadline = «Deadline(call.context)»", "absl::InfiniteFuture()"),
     ],
     "server/rpc/encoder/messages.cc": [
         ("sequences.sequences_size() > limits.max_request_sequences", "false"),
@@ -88,7 +91,7 @@ MUTANTS = {
         ("level > kLevels", "level >= kLevels"),
     ],
     "server/rpc/kserve/service.cc": [
-        ("Infer(«Deadline(call.context)», std::move(state), request, response,", "absl::InfiniteFuture()"),
+        ('["triton_final_response"].set_bool_param(\n      «true»', "false"),
     ],
     "server/rpc/kserve/task_tensors.cc": [
         ("«i < longest»; ++i", "i + 1 < longest"),

@@ -229,19 +229,21 @@ class RecordingObserver final : public BatchObserver {
 // The end of one request.
 class Answer {
  public:
-  absl::AnyInvocable<void(absl::StatusOr<RequestResult>)> Callback() {
-    return [this](absl::StatusOr<RequestResult> result) {
+  absl::AnyInvocable<void(FinishedRequest)> Callback() {
+    return [this](FinishedRequest finished) {
       ASSERT_FALSE(done_.HasBeenNotified()) << "completed twice";
       thread_ = std::this_thread::get_id();
-      result_ = std::move(result);
+      finished_ = std::move(finished);
       done_.Notify();
     };
   }
   // Ends the program, and says why, where no answer comes.
-  const absl::StatusOr<RequestResult>& Wait() {
+  const FinishedRequest& Wait() {
     ATTENDANT_CHECK(done_.WaitForNotificationWithTimeout(absl::Minutes(1)) && "no answer came");
-    return *result_;
+    return *finished_;
   }
+  // REQUIRES: it has them.
+  const std::vector<SequenceResult>& Results() { return (*Wait())->encode().results; }
   absl::StatusCode WaitForCode() { return Wait().status().code(); }
   bool done() const { return done_.HasBeenNotified(); }
   std::thread::id thread() const { return thread_; }
@@ -249,7 +251,7 @@ class Answer {
  private:
   absl::Notification done_;
   std::thread::id thread_;
-  std::optional<absl::StatusOr<RequestResult>> result_;
+  std::optional<FinishedRequest> finished_;
 };
 
 class BatcherTest : public testing::Test {

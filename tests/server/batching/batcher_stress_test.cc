@@ -25,15 +25,15 @@ class BatcherStressTest : public BatcherTest, public testing::WithParamInterface
     std::vector<std::vector<int>> lens = std::vector<std::vector<int>>(kRequestsPerClient);
   };
 
-  void Check(const std::vector<int>& lens, int32_t first_id,
-             const absl::StatusOr<RequestResult>& result) {
-    codes_[static_cast<size_t>(result.status().code())].fetch_add(1);
-    if (!result.ok()) return;
-    ASSERT_EQ(result->sequences.size(), lens.size());
+  void Check(const std::vector<int>& lens, int32_t first_id, const FinishedRequest& finished) {
+    codes_[static_cast<size_t>(finished.status().code())].fetch_add(1);
+    if (!finished.ok()) return;
+    const std::vector<SequenceResult>& results = (*finished)->encode().results;
+    ASSERT_EQ(results.size(), lens.size());
     for (size_t i = 0; i < lens.size(); ++i) {
       const int32_t first = first_id + 100 * static_cast<int32_t>(i);
       const int32_t sum = lens[i] * first + lens[i] * (lens[i] - 1) / 2;
-      ASSERT_EQ(result->sequences[i].pooled,
+      ASSERT_EQ(results[i].pooled,
                 (std::vector<float>{static_cast<float>(sum), static_cast<float>(lens[i])}));
     }
   }
@@ -66,9 +66,9 @@ class BatcherStressTest : public BatcherTest, public testing::WithParamInterface
       PendingRequest request = Request(first_id, client.lens[i], unused);
       request.priority = pick(3);
       if (pick(3) == 0) request.deadline = SteadyNow() + absl::Microseconds(pick(800));
-      request.done = [this, &client, i, first_id](absl::StatusOr<RequestResult> result) {
+      request.done = [this, &client, i, first_id](const FinishedRequest& finished) {
         client.completions[i].fetch_add(1);
-        Check(client.lens[i], first_id, result);
+        Check(client.lens[i], first_id, finished);
       };
       const RequestId id = batcher_->Submit(std::move(request));
       if (pick(3) == 0) batcher_->Cancel(id);

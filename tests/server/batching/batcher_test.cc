@@ -29,11 +29,11 @@ TEST_F(BatcherTest, AnswersWithWhatWasAskedFor) {
   request.encode().outputs.last_hidden_state = true;
   batcher_->Submit(std::move(request));
   ASSERT_TRUE(answer.Wait().ok());
-  ASSERT_EQ(answer.Wait()->sequences.size(), 1u);
-  EXPECT_THAT(answer.Wait()->sequences[0].last_hidden_state, ElementsAre(5, 0, 6, 1, 7, 2));
-  EXPECT_THAT(answer.Wait()->sequences[0].pooled, ElementsAre(18, 3));
-  EXPECT_GE(answer.Wait()->queue, absl::ZeroDuration());
-  EXPECT_GT(answer.Wait()->compute, absl::ZeroDuration());
+  ASSERT_EQ(answer.Results().size(), 1u);
+  EXPECT_THAT(answer.Results()[0].last_hidden_state, ElementsAre(5, 0, 6, 1, 7, 2));
+  EXPECT_THAT(answer.Results()[0].pooled, ElementsAre(18, 3));
+  EXPECT_GE((*answer.Wait())->queue, absl::ZeroDuration());
+  EXPECT_GT((*answer.Wait())->compute, absl::ZeroDuration());
 }
 
 TEST_F(BatcherTest, LeavesOutWhatWasNotAskedFor) {
@@ -44,10 +44,10 @@ TEST_F(BatcherTest, LeavesOutWhatWasNotAskedFor) {
   request.encode().outputs = {.last_hidden_state = true};
   batcher_->Submit(std::move(request));
   ASSERT_TRUE(pooled.Wait().ok());
-  EXPECT_THAT(pooled.Wait()->sequences[0].last_hidden_state, IsEmpty());
+  EXPECT_THAT(pooled.Results()[0].last_hidden_state, IsEmpty());
   ASSERT_TRUE(states.Wait().ok());
-  EXPECT_THAT(states.Wait()->sequences[0].pooled, IsEmpty());
-  EXPECT_THAT(states.Wait()->sequences[0].last_hidden_state, ElementsAre(5, 0, 6, 1));
+  EXPECT_THAT(states.Results()[0].pooled, IsEmpty());
+  EXPECT_THAT(states.Results()[0].last_hidden_state, ElementsAre(5, 0, 6, 1));
 }
 
 TEST_F(BatcherTest, CutsPooledVectorsToTheirDims) {
@@ -57,8 +57,8 @@ TEST_F(BatcherTest, CutsPooledVectorsToTheirDims) {
   request.encode().outputs.dims = 1;
   batcher_->Submit(std::move(request));
   ASSERT_TRUE(answer.Wait().ok());
-  EXPECT_THAT(answer.Wait()->sequences[0].pooled, ElementsAre(18));
-  EXPECT_THAT(answer.Wait()->sequences[1].pooled, ElementsAre(105));
+  EXPECT_THAT(answer.Results()[0].pooled, ElementsAre(18));
+  EXPECT_THAT(answer.Results()[1].pooled, ElementsAre(105));
 }
 
 TEST_F(BatcherTest, MixesRequestsOfDifferentOutputsInOneBatch) {
@@ -72,8 +72,8 @@ TEST_F(BatcherTest, MixesRequestsOfDifferentOutputsInOneBatch) {
   engine_.Open();
   ASSERT_TRUE(pooled.Wait().ok());
   ASSERT_TRUE(states.Wait().ok());
-  EXPECT_THAT(pooled.Wait()->sequences[0].pooled, ElementsAre(11, 2));
-  EXPECT_THAT(states.Wait()->sequences[0].last_hidden_state, ElementsAre(7, 0, 8, 1));
+  EXPECT_THAT(pooled.Results()[0].pooled, ElementsAre(11, 2));
+  EXPECT_THAT(states.Results()[0].last_hidden_state, ElementsAre(7, 0, 8, 1));
   EXPECT_THAT(LaterBatches(), ElementsAre(FirstIds{5, 7}));
 }
 
@@ -137,7 +137,7 @@ TEST_F(BatcherTest, SplitsALargeRequestAndAnswersInItsOrder) {
                                              FirstIds{301, 401, 501}, FirstIds{601}));
   const std::vector<float> lens = {9, 2, 9, 3, 4, 3, 1};
   for (size_t i = 0; i < lens.size(); ++i) {
-    EXPECT_EQ(answer.Wait()->sequences[i].pooled[1], lens[i]) << i;
+    EXPECT_EQ(answer.Results()[i].pooled[1], lens[i]) << i;
   }
 }
 
@@ -186,7 +186,7 @@ TEST_F(BatcherTest, TracedRequestsKnowTheirBatches) {
   EXPECT_EQ(shared.sequences, 3);
   EXPECT_EQ(shared.requests, 3);
   EXPECT_EQ(shared.worker, 0);
-  EXPECT_EQ(shared.compute, first.Wait()->compute);
+  EXPECT_EQ(shared.compute, (*first.Wait())->compute);
   ASSERT_EQ(batches_of_second.size(), 2u);
   const TracedBatch& other = batches_of_second[1];
   EXPECT_EQ(batches_of_second[0].id, shared.id);
@@ -248,7 +248,7 @@ TEST_F(BatcherTest, ResultsDoNotDependOnTheCompany) {
   Submit(42, {3}, batched);
   engine_.Open();
   ASSERT_TRUE(batched.Wait().ok());
-  EXPECT_EQ(alone.Wait()->sequences[0].pooled, batched.Wait()->sequences[0].pooled);
+  EXPECT_EQ(alone.Results()[0].pooled, batched.Results()[0].pooled);
 }
 
 TEST_F(BatcherTest, TellsItsObserver) {
@@ -296,7 +296,7 @@ TEST_F(BatcherTest, WithADelayABatchGoesWhenItIsOver) {
   Answer answer;
   Submit(1, {4}, answer);
   ASSERT_TRUE(answer.Wait().ok());
-  EXPECT_GE(answer.Wait()->queue, absl::Milliseconds(2));
+  EXPECT_GE((*answer.Wait())->queue, absl::Milliseconds(2));
 }
 
 TEST_F(BatcherTest, RefusesWhatTheQueueCannotHold) {
@@ -362,7 +362,7 @@ TEST_F(BatcherTest, AnswersARequestWithoutSequencesOnTheExecutor) {
   Occupy(blocker);
   EXPECT_EQ(Submit(1, {}, nothing), 0u);
   ASSERT_TRUE(nothing.Wait().ok()) << "while the worker is busy";
-  EXPECT_TRUE(nothing.Wait()->sequences.empty());
+  EXPECT_TRUE(nothing.Results().empty());
   EXPECT_EQ(nothing.thread(), executor_.thread_id());
   engine_.Open();
   batcher_->Drain(absl::InfiniteFuture());

@@ -114,7 +114,7 @@ TEST_F(OperationTest, ComesBackWithItsResult) {
   Answer answer;
   Submit(1, 10, answer);
   ASSERT_TRUE(answer.Wait().ok()) << answer.Wait().status();
-  const Operation& operation = *answer.Wait()->operation;
+  const Operation& operation = (*answer.Wait())->operation();
   EXPECT_EQ(dynamic_cast<const CountingOperation&>(operation).sum(), 45);
   EXPECT_EQ(answer.thread(), executor_.thread_id());
   batcher_.reset();

@@ -70,8 +70,8 @@ class ModelLifeTest : public ModelRegistryTest {
     work.outputs.pooling = Pooling::kMean;
     request.work = std::move(work);
     Batcher& batcher = *model->batcher;
-    request.done = [ended, model](const absl::StatusOr<RequestResult>& result) {
-      ended->set_value(result.status());
+    request.done = [ended, model](const FinishedRequest& finished) {
+      ended->set_value(finished.status());
     };
     std::future<absl::Status> future = ended->get_future();
     model.reset();

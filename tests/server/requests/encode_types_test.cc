@@ -64,6 +64,27 @@ class LayerOutputsRpcTest : public ::testing::Test {
   InProcessServer server_;
 };
 
+EncodeInput With(void (*ask)(EncodeInput&)) {
+  EncodeInput input;
+  ask(input);
+  return input;
+}
+
+TEST(EncodeInputTest, KnowsTheOutputsOfEachKind) {
+  EXPECT_FALSE(EncodeInput().names_embeddings());
+  EXPECT_FALSE(EncodeInput().wants_internals());
+  EXPECT_TRUE(With([](EncodeInput& input) { input.pooled = true; }).names_embeddings());
+  EXPECT_TRUE(With([](EncodeInput& input) { input.chunk_tokens = 2; }).names_embeddings());
+  EXPECT_FALSE(With([](EncodeInput& input) {
+                 input.pooled = input.scores = true;
+                 input.tasks.emplace_back();
+               }).wants_internals());
+  EXPECT_TRUE(With([](EncodeInput& input) { input.last_hidden_state = true; }).wants_internals());
+  EXPECT_TRUE(With([](EncodeInput& input) { input.attention_weights = true; }).wants_internals());
+  EXPECT_TRUE(With([](EncodeInput& input) { input.word_weights = true; }).wants_internals());
+  EXPECT_TRUE(With([](EncodeInput& input) { input.layers.hidden_layers = {0}; }).wants_internals());
+}
+
 TEST_F(LayerOutputsRpcTest, GivesTheWeightsOfAllLayersAndHeads) {
   const v1::EncodeResponse response = Encode(WeightsRequest());
   ASSERT_THAT(response.attention_weights(), SizeIs(1));

@@ -26,7 +26,6 @@ class MatmulChoiceTest : public testing::TestWithParam<std::tuple<CpuIsa, Matmul
     if (!level.ok()) GTEST_SKIP() << level.status();
     level_ = *level;
   }
-  const VectorKernels& kernels() const { return level_->kernels; }
   std::vector<DType> float_dtypes() const {
     return level_->bf16 ? std::vector{DType::kF32, DType::kBf16} : std::vector{DType::kF32};
   }
@@ -40,9 +39,9 @@ TEST_P(MatmulChoiceTest, IsTheOneAskedFor) {
   for (const DType dtype : {DType::kF32, DType::kBf16, DType::kInt8}) {
     if (dtype == DType::kBf16 && !level_->bf16) continue;
     if (dtype == DType::kInt8 && !level_->int8) continue;
-    const auto matmul = CreateMatmul(kernels(), {.dtype = dtype, .k = 64, .n = 96, .max_rows = 32});
+    const auto matmul = CreateMatmul(*level_, {.dtype = dtype, .k = 64, .n = 96, .max_rows = 32});
     ASSERT_TRUE(matmul.ok()) << matmul.status();
-    const bool tiles = (*matmul)->implementation() == "tiles:" + std::string(kernels().isa);
+    const bool tiles = (*matmul)->implementation() == "tiles:" + std::string(level_->kernels.isa);
     EXPECT_EQ(tiles, level_->matmul != MatmulChoice::kOneDnn) << (*matmul)->implementation();
   }
 }
@@ -108,7 +107,7 @@ TEST_P(MatmulChoiceTest, WhatLiesBehindARowDoesNotLeakIntoIt) {
           for (int64_t i = 0; i < k; ++i) problem.x[static_cast<size_t>(row * k + i)] = kNan;
         }
         const auto matmul =
-            CreateMatmul(kernels(), {.dtype = dtype, .k = k, .n = n, .max_rows = kMaxRows});
+            CreateMatmul(*level_, {.dtype = dtype, .k = k, .n = n, .max_rows = kMaxRows});
         ASSERT_TRUE(matmul.ok()) << matmul.status();
         const std::vector<float> y = Multiply(**matmul, problem);
         for (int64_t row = 0; row < kMaxRows; ++row) {

@@ -41,8 +41,8 @@ class PackedLinearTest : public testing::Test {
   const Matmul* Create(DType dtype) {
     const auto level = FindIsaLevel(CpuIsa::kAuto);
     if (!level.ok()) return nullptr;
-    auto matmul = CreateMatmul((*level)->kernels,
-                               {.dtype = dtype, .k = kInputs, .n = kOutputs, .max_rows = 32});
+    auto matmul =
+        CreateMatmul(**level, {.dtype = dtype, .k = kInputs, .n = kOutputs, .max_rows = 32});
     if (!matmul.ok()) return nullptr;
     matmul_ = *std::move(matmul);
     arena_.emplace(static_cast<size_t>(matmul_->packed_bytes()) + Arena::kAlignment);
@@ -118,7 +118,7 @@ TEST_F(PackedLinearTest, ABiasThatIsAbsentIsZeros) {
   const auto level = FindIsaLevel(CpuIsa::kAuto);
   if (!level.ok()) GTEST_SKIP() << level.status();
   const auto matmul = CreateMatmul(
-      (*level)->kernels, {.dtype = DType::kF32, .k = kInputs, .n = 3 * kOutputs, .max_rows = 32});
+      **level, {.dtype = DType::kF32, .k = kInputs, .n = 3 * kOutputs, .max_rows = 32});
   ASSERT_TRUE(matmul.ok()) << matmul.status();
   Arena arena((*matmul)->packed_bytes() + Arena::kAlignment);
   const Linear linear(1);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/cpu/simd/activation_kernel.h"
+#include "kernels/cpu/simd/isa_level.h"
 #include "tests/kernels/cpu/simd/available_kernels.h"
 
 namespace attendant::cpu {
@@ -171,7 +172,15 @@ TEST_P(TileMatmulTest, ActivatesWhereAsked) {
       activated.bf16_output = true;
       activated.activation = activation;
       if (!TileMatmul::Covers(kernels(), activated)) GTEST_SKIP() << "the row kernels do it";
-      EXPECT_TRUE(CanActivate(kernels(), activated));
+      for (const MatmulChoice choice :
+           {MatmulChoice::kAuto, MatmulChoice::kTiles, MatmulChoice::kOneDnn}) {
+        const IsaLevel level{.isa = CpuIsa::kAuto,
+                             .matmul = choice,
+                             .kernels = kernels(),
+                             .bf16 = true,
+                             .int8 = true};
+        EXPECT_EQ(CanActivate(level, activated), choice != MatmulChoice::kOneDnn);
+      }
       const Problem problem(dtype(), options.k, n);
       const TileMatmul plain(kernels(), options), matmul(kernels(), activated);
       const auto packed = Pack(plain, problem);
@@ -184,10 +193,10 @@ TEST_P(TileMatmulTest, ActivatesWhereAsked) {
       ASSERT_TRUE(matmul.NewExecutor(nullptr)->Run(kMaxRows, problem.x_bytes.data(), packed.data(),
                                                    bias, y.data()));
       const std::vector<float> no_bias(static_cast<size_t>(n));
+      const auto activate = ActivationKernel(kernels().bf16.activate, activation);
       for (int64_t row = 0; row < kMaxRows; ++row) {
-        ActivationKernel(kernels().bf16, activation, false)({.values = sums.data() + row * n},
-                                                            no_bias.data(), n, nullptr,
-                                                            {.values = expected.data() + row * n});
+        activate({.values = sums.data() + row * n}, no_bias.data(), n, nullptr,
+                 {.values = expected.data() + row * n});
       }
       EXPECT_EQ(y.back(), 0x5a5a);
       y.pop_back();

@@ -274,15 +274,19 @@ double PlainGeluTanh(double x) {
 double PlainRelu(double x) { return std::max(x, 0.0); }
 double PlainSilu(double x) { return x / (1 + std::exp(-x)); }
 
-TEST_P(VectorKernelsTest, GeluErf) { ExpectActivation(rows().gelu_erf, dtype(), PlainGeluErf); }
-TEST_P(VectorKernelsTest, GeluTanh) { ExpectActivation(rows().gelu_tanh, dtype(), PlainGeluTanh); }
-TEST_P(VectorKernelsTest, Relu) { ExpectActivation(rows().relu, dtype(), PlainRelu); }
-TEST_P(VectorKernelsTest, Silu) { ExpectActivation(rows().silu, dtype(), PlainSilu); }
+TEST_P(VectorKernelsTest, GeluErf) {
+  ExpectActivation(rows().activate.gelu_erf, dtype(), PlainGeluErf);
+}
+TEST_P(VectorKernelsTest, GeluTanh) {
+  ExpectActivation(rows().activate.gelu_tanh, dtype(), PlainGeluTanh);
+}
+TEST_P(VectorKernelsTest, Relu) { ExpectActivation(rows().activate.relu, dtype(), PlainRelu); }
+TEST_P(VectorKernelsTest, Silu) { ExpectActivation(rows().activate.silu, dtype(), PlainSilu); }
 
 TEST_P(VectorKernelsTest, ActivationsKeepWhatIsNotANumber) {
   if (dtype() == DType::kInt8) return;  // whose matmuls are whole numbers
-  const RowKernels::Activate kernels[] = {rows().gelu_erf, rows().gelu_tanh, rows().relu,
-                                          rows().silu};
+  const RowKernels::Activate kernels[] = {rows().activate.gelu_erf, rows().activate.gelu_tanh,
+                                          rows().activate.relu, rows().activate.silu};
   for (size_t kind = 0; kind < std::size(kernels); ++kind) {
     std::vector<float> x = Random(21, 3);
     x[3] = x[17] = std::numeric_limits<float>::quiet_NaN();
@@ -297,10 +301,10 @@ TEST_P(VectorKernelsTest, ActivationsKeepWhatIsNotANumber) {
 
 TEST_P(VectorKernelsTest, GatedActivations) {
   const std::pair<RowKernels::Activate, double (*)(double)> kinds[] = {
-      {rows().gated_gelu_erf, PlainGeluErf},
-      {rows().gated_gelu_tanh, PlainGeluTanh},
-      {rows().gated_relu, PlainRelu},
-      {rows().gated_silu, PlainSilu}};
+      {rows().activate_gated.gelu_erf, PlainGeluErf},
+      {rows().activate_gated.gelu_tanh, PlainGeluTanh},
+      {rows().activate_gated.relu, PlainRelu},
+      {rows().activate_gated.silu, PlainSilu}};
   for (const auto& [kernel, plain] : kinds) {
     for (int64_t columns = 1; columns <= 70; ++columns) {
       const TestMatmul matmul(dtype(), 2 * columns, 1, 4);

@@ -190,7 +190,7 @@ PendingRequest Scenario::MakeRequest(const std::shared_ptr<Request>& request) {
   pending.priority = static_cast<int>(threading_.Random(4)) - 1;
   ChooseDeadline(*request, pending);
   pending.done = [this, request, memory = *budget_.Acquire(request->tokens())](
-                     absl::StatusOr<RequestResult> result) { CheckAnswer(*request, result); };
+                     const FinishedRequest& finished) { CheckAnswer(*request, finished); };
   return pending;
 }
 

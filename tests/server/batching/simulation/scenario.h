@@ -61,8 +61,8 @@ class Scenario {
   void RunExecutor();
 
   void CheckAdmission(const Request& request);
-  void CheckAnswer(Request& request, const absl::StatusOr<RequestResult>& result);
-  void CheckResult(const Request& request, const RequestResult& result);
+  void CheckAnswer(Request& request, const FinishedRequest& finished);
+  void CheckResults(const Request& request, const PendingRequest& finished);
   void CheckError(const Request& request, const absl::Status& status);
   void CheckIdle();
   void CheckEnd();

@@ -85,7 +85,7 @@ Scenario::Request& Scenario::Worker::RequestOf(const PackedBatch& batch, int64_t
   return *scenario_.requests_[static_cast<size_t>(token / kMaxSequences)];
 }
 
-// CheckResult finds batches that were abandoned and awaited.
+// CheckResults finds batches that were abandoned and awaited.
 void Scenario::Worker::CheckAbandoned(const PackedBatch& batch) {
   bool awaited = false;
   for (int64_t i = 0; i < batch.batch(); ++i) {
@@ -166,9 +166,9 @@ void Scenario::CheckIdle() {
   }
 }
 
-void Scenario::CheckAnswer(Request& request, const absl::StatusOr<RequestResult>& result) {
+void Scenario::CheckAnswer(Request& request, const FinishedRequest& finished) {
   ++request.answers;
-  request.code = result.status().code();
+  request.code = finished.status().code();
   ++events_[absl::StatusCodeToString(request.code)];
   Trace("answer to ", request.index, ": ", absl::StatusCodeToString(request.code));
   if (request.answers > 1) Fail("request ", request.index, " was answered twice");
@@ -177,14 +177,15 @@ void Scenario::CheckAnswer(Request& request, const absl::StatusOr<RequestResult>
   if (posted_ > life.drained + kSlack && request.arrival < life.drained) {
     Fail("request ", request.index, " was answered after the drain");
   }
-  if (result.ok()) {
-    CheckResult(request, *result);
+  if (finished.ok()) {
+    CheckResults(request, **finished);
   } else {
-    CheckError(request, result.status());
+    CheckError(request, finished.status());
   }
 }
 
-void Scenario::CheckResult(const Request& request, const RequestResult& result) {
+void Scenario::CheckResults(const Request& request, const PendingRequest& finished) {
+  const std::vector<SequenceResult>& results = finished.encode().results;
   if (request.too_large()) Fail("request ", request.index, " is too large and was served");
   if (posted_ > request.cancelled + kSlack) Fail("an answer came after the cancellation");
   std::map<int64_t, absl::Duration> batches;
@@ -197,19 +198,19 @@ void Scenario::CheckResult(const Request& request, const RequestResult& result) 
     const std::vector<float> expected = {sum, static_cast<float>(request.lens[i])};
     if (run.abandoned) Fail("request ", request.index, " was answered from an abandoned batch");
     if (run.verdict != absl::StatusCode::kOk) Fail("OK, though a sequence did not run well");
-    if (result.sequences.size() != request.runs.size() || result.sequences[i].pooled != expected) {
+    if (results.size() != request.runs.size() || results[i].pooled != expected) {
       return Fail("request ", request.index, " got another's result for sequence ", i);
     }
   }
   absl::Duration compute;
   for (const auto& [batch, duration] : batches) compute += duration;
   if (batches.size() > 1) ++events_["request in several batches"];
-  if (absl::AbsDuration(result.compute - compute) > kSlack) {
-    Fail("compute is ", absl::FormatDuration(result.compute), ", the batches took ",
+  if (absl::AbsDuration(finished.compute - compute) > kSlack) {
+    Fail("compute is ", absl::FormatDuration(finished.compute), ", the batches took ",
          absl::FormatDuration(compute));
   }
-  if (absl::AbsDuration(result.queue - (last - request.arrival)) > kSlack) {
-    Fail("queue is ", absl::FormatDuration(result.queue), ", the last batch began after ",
+  if (absl::AbsDuration(finished.queue - (last - request.arrival)) > kSlack) {
+    Fail("queue is ", absl::FormatDuration(finished.queue), ", the last batch began after ",
          absl::FormatDuration(last - request.arrival));
   }
 }

@@ -13,7 +13,7 @@
 namespace attendant {
 namespace {
 
-constexpr int32_t kNoId = ByteTrie::kNoId;
+constexpr int32_t kNoId = TokenTrie::kNoId;
 constexpr char32_t kFirstOfThreeBytes = 0x800;
 
 }  // namespace

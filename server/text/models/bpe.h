@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "server/text/base/byte_trie.h"
+#include "server/text/base/token_trie.h"
 #include "server/text/models/merge_table.h"
 #include "server/text/models/token_model.h"
 
@@ -17,7 +17,7 @@ namespace attendant {
 struct BpeConfig {
   std::vector<VocabularyEntry> vocabulary;  // tokens and ids are unique
   std::vector<Merge> merges;                // the first is done first
-  int32_t unk_id = ByteTrie::kNoId;         // none: unknown characters are left out
+  int32_t unk_id = TokenTrie::kNoId;        // none: unknown characters are left out
   std::string continuing_subword_prefix;    // before every character but the first
   std::string end_of_word_suffix;           // after the last character
   bool fuse_unk = false;                    // unknown characters in a row are one token
@@ -29,7 +29,7 @@ struct BpeConfig {
 // training is merged again and again. Immutable, thread-safe.
 class Bpe final : public TokenModel {
  public:
-  // REQUIRES: the vocabulary's tokens have fewer than ByteTrie::kMaxNodes bytes.
+  // REQUIRES: the vocabulary's tokens have fewer than TokenTrie::kMaxNodes bytes.
   explicit Bpe(BpeConfig config);
 
   // Spans are as the library counts them, one token's after the other's: characters that are left
@@ -46,7 +46,7 @@ class Bpe final : public TokenModel {
   bool AddBytes(absl::string_view character, bool is_first, bool is_last, Symbols& symbols) const;
 
   BpeConfig config_;  // without the vocabulary and the merges
-  ByteTrie trie_;
+  TokenTrie trie_;
   MergeTable merges_;
   std::vector<int32_t> two_bytes_;       // by character below U+0800: its id, or kNoId
   std::array<int32_t, 256> byte_ids_{};  // of byte_fallback, or kNoId

@@ -33,7 +33,7 @@ class Unigram::Path {
     if (nodes_.size() <= to - begin_) nodes_.resize(to - begin_ + 1);
     Node& node = nodes_[to - begin_];
     const double sum = score + score_at(from);
-    if (node.id != ByteTrie::kNoId && !(sum > node.score)) return;
+    if (node.id != TokenTrie::kNoId && !(sum > node.score)) return;
     node = {sum, static_cast<uint32_t>(to - from), id};
   }
 
@@ -47,15 +47,15 @@ class Unigram::Path {
     }
     std::reverse(tokens.begin(), tokens.end());
     const double score = score_at(end);
-    nodes_.assign(1, Node{score, 0, ByteTrie::kNoId});
+    nodes_.assign(1, Node{score, 0, TokenTrie::kNoId});
     begin_ = end;
   }
 
  private:
   struct Node {
     double score = 0;
-    uint32_t bytes = 0;            // of its last token
-    int32_t id = ByteTrie::kNoId;  // of its last token; kNoId where no token ends
+    uint32_t bytes = 0;             // of its last token
+    int32_t id = TokenTrie::kNoId;  // of its last token; kNoId where no token ends
   };
 
   std::vector<Node> nodes_ = std::vector<Node>(1);
@@ -119,12 +119,12 @@ size_t Unigram::AddTokens(absl::string_view piece, size_t at, Path& path) const 
   const size_t character_end = at + CharacterBytes(piece[at]);
   bool has_character = false;
   size_t reach = character_end;
-  uint32_t node = ByteTrie::kRoot;
+  uint32_t node = TokenTrie::kRoot;
   for (size_t end = at; end < piece.size();) {
     node = trie_.Step(node, piece[end++]);
-    if (node == ByteTrie::kNoNode) break;
+    if (node == TokenTrie::kNoNode) break;
     const int32_t id = trie_.id(node);
-    if (id == ByteTrie::kNoId) continue;
+    if (id == TokenTrie::kNoId) continue;
     path.Add(at, end, scores_[static_cast<size_t>(id)], id);
     has_character = has_character || end == character_end;
     reach = std::max(reach, end);
@@ -136,10 +136,11 @@ size_t Unigram::AddTokens(absl::string_view piece, size_t at, Path& path) const 
 // A run may be a token as a whole that lost against its characters.
 void Unigram::AppendUnknown(absl::string_view run, std::vector<int32_t>& ids) const {
   const int32_t whole = trie_.FindId(run);
-  if (whole != ByteTrie::kNoId) return ids.push_back(whole);
+  if (whole != TokenTrie::kNoId) return ids.push_back(whole);
   const auto byte_id = [&](char byte) { return byte_ids_[static_cast<unsigned char>(byte)]; };
-  if (!byte_fallback_ || std::any_of(run.begin(), run.end(),
-                                     [&](char byte) { return byte_id(byte) == ByteTrie::kNoId; })) {
+  if (!byte_fallback_ || std::any_of(run.begin(), run.end(), [&](char byte) {
+        return byte_id(byte) == TokenTrie::kNoId;
+      })) {
     return ids.push_back(unk_id_);
   }
   for (const char byte : run) ids.push_back(byte_id(byte));

@@ -44,11 +44,11 @@ bool WordPiece::IsTooLong(absl::string_view word) const {
 bool WordPiece::AppendPieces(absl::string_view word, std::vector<int32_t>& ids,
                              std::vector<TokenSpan>* spans) const {
   const char* const begin = word.data();
-  uint32_t node = ByteTrie::kRoot;
+  uint32_t node = TokenTrie::kRoot;
   while (!word.empty()) {
-    if (node == ByteTrie::kNoNode) return false;
-    const ByteTrie::Match piece = trie_.FindLongest(node, word);
-    if (piece.id == ByteTrie::kNoId) return false;
+    if (node == TokenTrie::kNoNode) return false;
+    const TokenTrie::Match piece = trie_.FindLongest(node, word);
+    if (piece.id == TokenTrie::kNoId) return false;
     ids.push_back(piece.id);
     if (spans != nullptr) {
       const auto at = static_cast<size_t>(word.data() - begin);

@@ -10,7 +10,7 @@ MUTANTS = {
         ("token.normalized ? normalized_tokens_ : raw_tokens_", "raw_tokens_"),
         ('text.find_first_of(" \\n", kChunkBytes)', "kChunkBytes"),
     ],
-    "server/text/base/byte_trie.cc": [
+    "server/text/base/token_trie.cc": [
         ("if (ids_[node] != kNoId) match = {ids_[node], i + 1};",
          "if (ids_[node] != kNoId && match.id == kNoId) match = {ids_[node], i + 1};"),
         ("if (ids_[node] != kNoId) return false;", ""),

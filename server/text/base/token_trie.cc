@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/text/base/byte_trie.h"
+#include "server/text/base/token_trie.h"
 
 #include <utility>
 
@@ -10,10 +10,10 @@ constexpr int kFirstSizeBits = 4;
 
 }  // namespace
 
-ByteTrie::ByteTrie()
+TokenTrie::TokenTrie()
     : edges_(size_t{1} << kFirstSizeBits), shift_(64 - kFirstSizeBits), ids_{kNoId} {}
 
-bool ByteTrie::Insert(absl::string_view key, int32_t id) {
+bool TokenTrie::Insert(absl::string_view key, int32_t id) {
   uint32_t node = kRoot;
   for (const char byte : key) {
     uint32_t child = Step(node, byte);
@@ -30,7 +30,7 @@ bool ByteTrie::Insert(absl::string_view key, int32_t id) {
   return true;
 }
 
-uint32_t ByteTrie::Find(absl::string_view key) const {
+uint32_t TokenTrie::Find(absl::string_view key) const {
   uint32_t node = kRoot;
   for (const char byte : key) {
     node = Step(node, byte);
@@ -39,7 +39,7 @@ uint32_t ByteTrie::Find(absl::string_view key) const {
   return node;
 }
 
-ByteTrie::Match ByteTrie::FindLongest(uint32_t node, absl::string_view text) const {
+TokenTrie::Match TokenTrie::FindLongest(uint32_t node, absl::string_view text) const {
   Match match;
   for (size_t i = 0; i < text.size(); ++i) {
     node = Step(node, text[i]);
@@ -49,13 +49,13 @@ ByteTrie::Match ByteTrie::FindLongest(uint32_t node, absl::string_view text) con
   return match;
 }
 
-void ByteTrie::AddEdge(uint64_t edge) {
+void TokenTrie::AddEdge(uint64_t edge) {
   size_t slot = FirstSlot(edge >> kChildBits);
   while (edges_[slot] != 0) slot = (slot + 1) & (edges_.size() - 1);
   edges_[slot] = edge;
 }
 
-void ByteTrie::Grow() {
+void TokenTrie::Grow() {
   const std::vector<uint64_t> old = std::exchange(edges_, std::vector<uint64_t>(2 * edges_.size()));
   --shift_;
   for (const uint64_t edge : old) {

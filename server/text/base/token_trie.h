@@ -15,14 +15,14 @@ namespace attendant {
 //   edge   node * 256 + byte (36 bits), child (28 bits)
 //
 // Immutable once filled, then thread-safe.
-class ByteTrie {
+class TokenTrie {
  public:
   static constexpr uint32_t kRoot = 0;
   static constexpr uint32_t kNoNode = UINT32_MAX;
   static constexpr int32_t kNoId = -1;
   static constexpr size_t kMaxNodes = size_t{1} << 28;
 
-  ByteTrie();
+  TokenTrie();
 
   // False, and nothing changes, when `key` has an id already. REQUIRES: id >= 0; the bytes of all
   // keys are fewer than kMaxNodes.

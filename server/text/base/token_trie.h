@@ -9,12 +9,9 @@
 
 namespace attendant {
 
-// A map from byte strings to ids that is walked byte by byte, so that one pass over a text finds
-// the longest key at a place. Its edges lie in one flat hash table:
-//
-//   edge   node * 256 + byte (36 bits), child (28 bits)
-//
-// Immutable once filled, then thread-safe.
+// A map from strings to ids that is walked character by character, so that one pass over a text
+// finds the longest key at a place. Its edges lie in one flat hash table, each with all that a step
+// needs to know. Immutable once filled, then thread-safe.
 class TokenTrie {
  public:
   static constexpr uint32_t kRoot = 0;
@@ -22,35 +19,36 @@ class TokenTrie {
   static constexpr int32_t kNoId = -1;
   static constexpr size_t kMaxNodes = size_t{1} << 28;
 
+  // A place in the trie, and the id of the key that ends there.
+  struct Place {
+    uint32_t node = kNoNode;  // kNoNode: no key begins so
+    int32_t id = kNoId;
+  };
+
   TokenTrie();
 
-  // False, and nothing changes, when `key` has an id already. REQUIRES: id >= 0; the bytes of all
-  // keys are fewer than kMaxNodes.
+  // False, and nothing changes, when `key` has an id already. REQUIRES: id >= 0; valid UTF-8; the
+  // bytes of all keys are fewer than kMaxNodes.
   bool Insert(absl::string_view key, int32_t id);
 
-  // kNoNode when no key goes on with `byte`.
-  uint32_t Step(uint32_t node, char byte) const {
-    const uint64_t key = EdgeKey(node, byte);
-    for (size_t slot = FirstSlot(key);; slot = (slot + 1) & (edges_.size() - 1)) {
-      const uint64_t edge = edges_[slot];
-      if (edge == 0) return kNoNode;
-      if (edge >> kChildBits == key) return static_cast<uint32_t>(edge & (kMaxNodes - 1));
+  // From `node` on with a character.
+  Place Step(uint32_t node, char32_t character) const {
+    const uint64_t key = EdgeKey(node, character);
+    for (size_t slot = FirstSlot(key);; slot = (slot + 1) & mask_) {
+      const Edge& edge = edges_[slot];
+      if (edge.key == key) return edge.to;
+      if (edge.to.node == kNoNode) return {};
     }
   }
 
-  // The id of the key that ends at `node`, or kNoId.
-  int32_t id(uint32_t node) const { return ids_[node]; }
+  // Where `key` ends. REQUIRES: valid UTF-8.
+  Place Find(absl::string_view key) const;
 
-  // The node where `key` ends, or kNoNode when no key starts with it.
-  uint32_t Find(absl::string_view key) const;
+  // The id of `key`, or kNoId. REQUIRES: valid UTF-8.
+  int32_t FindId(absl::string_view key) const { return Find(key).id; }
 
-  // The id of `key`, or kNoId.
-  int32_t FindId(absl::string_view key) const {
-    const uint32_t node = Find(key);
-    return node == kNoNode ? kNoId : ids_[node];
-  }
-
-  // The longest key, of one byte at least, that `text` goes on with when the walk starts at `node`.
+  // The longest key, of one character at least, that `text` goes on with when the walk starts at
+  // `node`. REQUIRES: valid UTF-8.
   struct Match {
     int32_t id = kNoId;
     size_t bytes = 0;
@@ -58,20 +56,25 @@ class TokenTrie {
   Match FindLongest(uint32_t node, absl::string_view text) const;
 
  private:
-  static constexpr int kChildBits = 28;
+  struct Edge {
+    uint64_t key = UINT64_MAX;
+    Place to;  // kNoNode: the slot is free
+  };
 
-  static uint64_t EdgeKey(uint32_t node, char byte) {
-    return uint64_t{node} << 8 | static_cast<unsigned char>(byte);
+  static uint64_t EdgeKey(uint32_t node, char32_t character) {
+    return uint64_t{node} << 21 | character;
   }
   size_t FirstSlot(uint64_t key) const {
     return static_cast<size_t>(key * 0x9E3779B97F4A7C15u >> shift_);  // Fibonacci hashing
   }
-  void AddEdge(uint64_t edge);
+  size_t AddEdge(const Edge& edge);
   void Grow();
 
-  std::vector<uint64_t> edges_;  // a power of two, at most half of it in use; 0 is a free slot
-  int shift_;                    // 64 - log2(edges_.size())
-  std::vector<int32_t> ids_;     // [nodes]
+  std::vector<Edge> edges_;  // a power of two, at most half of it in use
+  size_t mask_;              // edges_.size() - 1
+  int shift_;                // 64 - log2(edges_.size())
+  uint32_t num_nodes_ = 1;
+  int32_t root_id_ = kNoId;  // of the empty key
 };
 
 }  // namespace attendant

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "server/text/models/model_kinds.h"
@@ -27,6 +28,8 @@ class Unigram::Path {
     int32_t id = 0;
   };
 
+  using Tokens = absl::InlinedVector<Token, 16>;
+
   double score_at(size_t byte) const { return nodes_[byte - begin_].score; }
 
   void Add(size_t from, size_t to, double score, int32_t id) {
@@ -38,7 +41,7 @@ class Unigram::Path {
   }
 
   // The tokens of the best way to `end`, in order. The path goes on from there.
-  void Take(size_t end, std::vector<Token>& tokens) {
+  void Take(size_t end, Tokens& tokens) {
     tokens.clear();
     for (size_t at = end; at > begin_;) {
       const Node& node = nodes_[at - begin_];
@@ -58,7 +61,7 @@ class Unigram::Path {
     int32_t id = TokenTrie::kNoId;  // of its last token; kNoId where no token ends
   };
 
-  std::vector<Node> nodes_ = std::vector<Node>(1);
+  absl::InlinedVector<Node, 64> nodes_ = absl::InlinedVector<Node, 64>(1);
   size_t begin_ = 0;
 };
 
@@ -81,7 +84,7 @@ Unigram::Unigram(const UnigramConfig& config)
 void Unigram::Append(absl::string_view piece, std::vector<int32_t>& ids,
                      std::vector<TokenSpan>* spans) const {
   Path path;
-  std::vector<Path::Token> tokens;
+  Path::Tokens tokens;
   size_t unknown_begin = 0;
   size_t unknown_end = 0;  // the run of unknown characters before the next token
   const auto append_unknown = [&] {
@@ -116,20 +119,22 @@ void Unigram::Append(absl::string_view piece, std::vector<int32_t>& ids,
 
 // Adds the tokens that begin at the character `at`; returns where the longest ends.
 size_t Unigram::AddTokens(absl::string_view piece, size_t at, Path& path) const {
-  const size_t character_end = at + CharacterBytes(piece[at]);
-  bool has_character = false;
-  size_t reach = character_end;
-  uint32_t node = TokenTrie::kRoot;
-  for (size_t end = at; end < piece.size();) {
-    node = trie_.Step(node, piece[end++]);
-    if (node == TokenTrie::kNoNode) break;
-    const int32_t id = trie_.id(node);
-    if (id == TokenTrie::kNoId) continue;
-    path.Add(at, end, scores_[static_cast<size_t>(id)], id);
-    has_character = has_character || end == character_end;
-    reach = std::max(reach, end);
+  const char* const begin = piece.data();
+  const char* const end = begin + piece.size();
+  const char* position = begin + at;
+  TokenTrie::Place place = trie_.Step(TokenTrie::kRoot, NextCharacter(position));
+  auto reach = static_cast<size_t>(position - begin);
+  if (place.id == TokenTrie::kNoId) {
+    path.Add(at, reach, unk_score_, unk_id_);
+  } else {
+    path.Add(at, reach, scores_[static_cast<size_t>(place.id)], place.id);
   }
-  if (!has_character) path.Add(at, character_end, unk_score_, unk_id_);
+  while (place.node != TokenTrie::kNoNode && position < end) {
+    place = trie_.Step(place.node, NextCharacter(position));
+    if (place.id == TokenTrie::kNoId) continue;
+    reach = static_cast<size_t>(position - begin);
+    path.Add(at, reach, scores_[static_cast<size_t>(place.id)], place.id);
+  }
   return reach;
 }
 

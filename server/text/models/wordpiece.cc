@@ -17,7 +17,7 @@ WordPiece::WordPiece(const WordPieceConfig& config)
       unk_id_(config.unk_id),
       max_input_chars_per_word_(config.max_input_chars_per_word) {
   for (const VocabularyEntry& entry : config.vocabulary) trie_.Insert(entry.token, entry.id);
-  continuing_node_ = trie_.Find(config.continuing_subword_prefix);
+  continuing_node_ = trie_.Find(config.continuing_subword_prefix).node;
 }
 
 void WordPiece::Append(absl::string_view word, std::vector<int32_t>& ids,

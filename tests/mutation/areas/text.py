@@ -11,9 +11,8 @@ MUTANTS = {
         ('text.find_first_of(" \\n", kChunkBytes)', "kChunkBytes"),
     ],
     "server/text/base/token_trie.cc": [
-        ("if (ids_[node] != kNoId) match = {ids_[node], i + 1};",
-         "if (ids_[node] != kNoId && match.id == kNoId) match = {ids_[node], i + 1};"),
-        ("if (ids_[node] != kNoId) return false;", ""),
+        ("if («place.id != kNoId») match = {", "place.id != kNoId && match.id == kNoId"),
+        ("if (*id_there != kNoId) return false;", ""),
     ],
     "server/text/normalizers/bert_normalizer.cc": [
         ('fields.Has("strip_accents") ? fields.Bool("strip_accents") : config.lowercase', "config.lowercase"),

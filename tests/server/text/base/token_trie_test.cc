@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
+
+#include "server/text/unicode/utf8.h"
 
 namespace attendant {
 namespace {
@@ -30,29 +33,49 @@ TEST(TokenTrieTest, FindsTheLongestKey) {
 TEST(TokenTrieTest, TheEmptyKeyIsNeverTheLongest) {
   TokenTrie trie;
   EXPECT_TRUE(trie.Insert("", 7));
-  EXPECT_EQ(trie.id(TokenTrie::kRoot), 7);
+  EXPECT_EQ(trie.FindId(""), 7);
   EXPECT_EQ(trie.FindLongest(TokenTrie::kRoot, "x").id, TokenTrie::kNoId);
 }
 
 TEST(TokenTrieTest, WalksOnFromThePlaceOfAPrefix) {
   TokenTrie trie;
   trie.Insert("##ing", 1);
-  const uint32_t node = trie.Find("##");
+  const uint32_t node = trie.Find("##").node;
   ASSERT_NE(node, TokenTrie::kNoNode);
   EXPECT_EQ(trie.FindLongest(node, "ings").id, 1);
-  EXPECT_EQ(trie.Find("#x"), TokenTrie::kNoNode);
-  EXPECT_EQ(trie.Find(""), TokenTrie::kRoot);
+  EXPECT_EQ(trie.Find("#x").node, TokenTrie::kNoNode);
+  EXPECT_EQ(trie.Find("").node, TokenTrie::kRoot);
 }
 
-TEST(TokenTrieTest, KeepsManyKeysOfAnyBytes) {
+TEST(TokenTrieTest, KeepsManyKeysOfAnyCharacters) {
   TokenTrie trie;
   const auto key = [](int i) {
-    return std::string{static_cast<char>(i), '\0', static_cast<char>(i >> 8), '\xFF'};
+    std::string text(1, '\0');
+    AppendUtf8(static_cast<char32_t>(i), text);
+    AppendUtf8(static_cast<char32_t>(i % 7 == 0 ? 0x10FFFF : 'a'), text);
+    return text;
   };
-  for (int i = 0; i < 50000; ++i) ASSERT_TRUE(trie.Insert(key(i), i));
-  for (int i = 0; i < 50000; ++i) {
-    ASSERT_EQ(trie.FindLongest(TokenTrie::kRoot, key(i) + "x").id, i);
+  std::vector<int> characters;
+  for (int c = 0; c < 0x20000; c += 3) {
+    if (c < 0xD800 || c >= 0xE000) characters.push_back(c);
   }
+  for (const int c : characters) ASSERT_TRUE(trie.Insert(key(c), c));
+  for (const int c : characters) {
+    ASSERT_EQ(trie.FindLongest(TokenTrie::kRoot, key(c) + "x").id, c);
+    ASSERT_EQ(trie.FindLongest(TokenTrie::kRoot, key(c) + "x").bytes, key(c).size());
+    ASSERT_EQ(trie.FindId(key(c + 1)), TokenTrie::kNoId);
+  }
+}
+
+TEST(TokenTrieTest, StepsByCharacter) {
+  TokenTrie trie;
+  trie.Insert("\xE4\xB8\xAD\xE6\x96\x87", 1);  // U+4E2D U+6587
+  const TokenTrie::Place first = trie.Step(TokenTrie::kRoot, 0x4E2D);
+  ASSERT_NE(first.node, TokenTrie::kNoNode);
+  EXPECT_EQ(first.id, TokenTrie::kNoId);
+  EXPECT_EQ(trie.Step(first.node, 0x6587).id, 1);
+  EXPECT_EQ(trie.Step(first.node, 0x6588).node, TokenTrie::kNoNode);
+  EXPECT_EQ(trie.Step(TokenTrie::kRoot, 0xE4).node, TokenTrie::kNoNode);
 }
 
 }  // namespace

@@ -60,6 +60,10 @@ MUTANTS = {
         ("std::count_if(word.begin(), word.end(), starts_character) > max_input_chars_per_word_", "true"),
         ("node = continuing_node_;", ""),
     ],
+    "server/text/unicode/pattern.cc": [
+        ("range.second >= 0x80", "false"),
+        ("whitespace ? «whitespace_» : non_whitespace_", "non_whitespace_"),
+    ],
     "server/text/unicode/characters.cc": [
         ("in(0x20000, 0x2A6DF)", "in(0x20001, 0x2A6DF)"),
     ],

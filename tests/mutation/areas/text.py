@@ -60,6 +60,15 @@ MUTANTS = {
         ("std::count_if(word.begin(), word.end(), starts_character) > max_input_chars_per_word_", "true"),
         ("node = continuing_node_;", ""),
     ],
+    "server/text/models/short_merge.cc": [
+        ("lefts | Bit(left)", "lefts"),
+        ("rights | Bit(left)", "rights"),
+        ("if (before == 0) continue;", "continue;"),
+    ],
+    "server/text/models/bpe.cc": [
+        ("config_.ignore_merges || «IsWhole(id)»", "true"),
+        ("if (symbols[count] == kNoId) return false;", ""),
+    ],
     "server/text/unicode/pattern.cc": [
         ("range.second >= 0x80", "false"),
         ("whitespace ? «whitespace_» : non_whitespace_", "non_whitespace_"),

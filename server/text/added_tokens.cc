@@ -42,8 +42,8 @@ bool AddedTokens::Split(absl::string_view text, absl::FunctionRef<bool(const Par
 AddedTokens::Place AddedTokens::Find(absl::string_view text, size_t from) const {
   for (size_t i = from; i < text.size(); ++i) {
     if (!first_bytes_[static_cast<unsigned char>(text[i])]) continue;
-    const ByteTrie::Match match = trie_.FindLongest(ByteTrie::kRoot, text.substr(i));
-    if (match.id == ByteTrie::kNoId) continue;
+    const TokenTrie::Match match = trie_.FindLongest(TokenTrie::kRoot, text.substr(i));
+    if (match.id == TokenTrie::kNoId) continue;
     return {&tokens_[static_cast<size_t>(match.id)], i, i + match.bytes};
   }
   return {};

@@ -10,7 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "server/text/base/byte_trie.h"
+#include "server/text/base/token_trie.h"
 
 namespace attendant {
 
@@ -36,7 +36,7 @@ class AddedTokens {
 
   // A part of a text, never empty: an added token with what it swallows, or the text between two.
   struct Part {
-    int32_t id = ByteTrie::kNoId;  // of a token
+    int32_t id = TokenTrie::kNoId;  // of a token
     absl::string_view text;
   };
 
@@ -57,7 +57,7 @@ class AddedTokens {
   static Place Widen(absl::string_view text, size_t from, Place place);
 
   std::vector<AddedToken> tokens_;
-  ByteTrie trie_;                 // content to index in tokens_
+  TokenTrie trie_;                // content to index in tokens_
   std::bitset<256> first_bytes_;  // of the tokens' contents
 };
 

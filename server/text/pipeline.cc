@@ -207,7 +207,7 @@ TokenizerPipeline::SpecialTokens TokenizerPipeline::special_tokens() const {
 
 bool TokenizerPipeline::AppendText(absl::string_view text, Ids& ids) const {
   return raw_tokens_.Split(text, [&](const AddedTokens::Part& part) {
-    if (part.id == ByteTrie::kNoId) {
+    if (part.id == TokenTrie::kNoId) {
       return AppendRawText({part.text, part.text.data() == text.data()}, ids);
     }
     ids.values.push_back(part.id);
@@ -222,7 +222,7 @@ bool TokenizerPipeline::AppendRawText(Piece raw, Ids& ids) const {
     const bool more = normalized_tokens_.Split(normalized.text, [&](const AddedTokens::Part& part) {
       const auto begin = static_cast<size_t>(part.text.data() - normalized.text.data());
       const Piece piece = normalized.Part(begin, begin + part.text.size());
-      if (part.id == ByteTrie::kNoId) return AppendPieces(piece, ids);
+      if (part.id == TokenTrie::kNoId) return AppendPieces(piece, ids);
       ids.values.push_back(part.id);
       if (ids.offsets.has_value()) ids.offsets->Add(piece, {0, part.text.size()}, part.text);
       return ids.more();

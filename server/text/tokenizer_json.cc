@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/json_file.h"
-#include "server/text/base/byte_trie.h"
 #include "server/text/base/json_fields.h"
 #include "server/text/base/part_table.h"
+#include "server/text/base/token_trie.h"
 
 namespace attendant {
 namespace {
@@ -42,11 +42,11 @@ std::vector<AddedToken> ReadAddedTokens(const JsonFields& file, const ModelPart&
     tokens.push_back(ReadAddedToken(fields));
     const AddedToken& token = tokens.back();
     const int64_t known = part.model->FindToken(token.content);
-    const int64_t id = known != ByteTrie::kNoId ? known : next_id++;
+    const int64_t id = known != TokenTrie::kNoId ? known : next_id++;
     if (token.id == id) continue;
     fields.Fail("id", absl::StrCat("is ", token.id, ", but '", token.content, "' has the id ", id,
-                                   known != ByteTrie::kNoId ? " in model.vocab"
-                                                            : " as the next after model.vocab"));
+                                   known != TokenTrie::kNoId ? " in model.vocab"
+                                                             : " as the next after model.vocab"));
   }
   return tokens;
 }

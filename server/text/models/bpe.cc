@@ -4,16 +4,18 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "server/text/models/short_merge.h"
 #include "server/text/unicode/utf8.h"
 
 namespace attendant {
 namespace {
 
-constexpr int32_t kNoId = ByteTrie::kNoId;
+constexpr int32_t kNoId = TokenTrie::kNoId;
 constexpr char32_t kFirstOfThreeBytes = 0x800;
 
 }  // namespace
@@ -48,7 +50,8 @@ class Bpe::Symbols {
       std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
       const uint64_t top = heap_.back();
       heap_.pop_back();
-      MergeAt(static_cast<uint32_t>(top), merges.merged(static_cast<uint32_t>(top >> 32)), merges);
+      MergeAt(static_cast<uint32_t>(top), merges.merged(static_cast<uint32_t>(top >> 32)).id,
+              merges);
     }
   }
 
@@ -93,7 +96,7 @@ class Bpe::Symbols {
     if (left.next < 0) return;
     Symbol& right = list_[static_cast<size_t>(left.next)];
     const uint32_t rank = merges.Find(left.id, right.id);
-    if (rank == MergeTable::kNone || merges.merged(rank) != merged) return;
+    if (rank == MergeTable::kNone || merges.merged(rank).id != merged) return;
     left.id = merged;
     left.next = right.next;
     right.next = kMerged;
@@ -111,8 +114,13 @@ class Bpe::Symbols {
 };
 
 Bpe::Bpe(BpeConfig config) : config_(std::move(config)), merges_(config_.merges) {
-  for (const VocabularyEntry& entry : config_.vocabulary) trie_.Insert(entry.token, entry.id);
-  config_.vocabulary = {};
+  const std::vector<VocabularyEntry> vocabulary = std::exchange(config_.vocabulary, {});
+  plain_ = config_.continuing_subword_prefix.empty() && config_.end_of_word_suffix.empty() &&
+           merges_.size() <= kMaxShortMerges;
+  for (const VocabularyEntry& entry : vocabulary) {
+    trie_.Insert(entry.token, entry.id);
+    plain_ = plain_ && !entry.token.empty();
+  }
   config_.merges = {};
   two_bytes_.assign(kFirstOfThreeBytes, kNoId);
   for (char32_t c = 0; c < kFirstOfThreeBytes; ++c) {
@@ -124,22 +132,74 @@ Bpe::Bpe(BpeConfig config) : config_(std::move(config)), merges_(config_.merges)
   for (size_t byte = 0; byte < byte_ids_.size(); ++byte) {
     byte_ids_[byte] = trie_.FindId(absl::StrFormat("<0x%02X>", byte));
   }
+  if (config_.ignore_merges) {
+    max_whole_bytes_ = std::numeric_limits<size_t>::max();
+  } else {
+    FindWholeTokens(vocabulary);
+  }
+}
+
+void Bpe::FindWholeTokens(const std::vector<VocabularyEntry>& vocabulary) {
+  std::vector<int32_t> ids;
+  std::vector<TokenSpan> spans;
+  for (const VocabularyEntry& entry : vocabulary) {
+    ids.clear();
+    spans.clear();
+    AppendMerged(entry.token, ids, &spans);
+    if (ids != std::vector<int32_t>{entry.id} || spans[0].end != entry.token.size()) continue;
+    const auto id = static_cast<size_t>(entry.id);
+    if (id >= kMaxWholeIds) continue;
+    if (whole_.size() <= id) whole_.resize(id + 1);
+    whole_[id] = true;
+    max_whole_bytes_ = std::max(max_whole_bytes_, entry.token.size());
+  }
 }
 
 void Bpe::Append(absl::string_view piece, std::vector<int32_t>& ids,
                  std::vector<TokenSpan>* spans) const {
-  if (config_.ignore_merges) {
-    const int32_t id = trie_.FindId(piece);
-    if (id != kNoId) {
-      if (spans != nullptr) spans->push_back({0, piece.size()});
-      return ids.push_back(id);
-    }
+  const int32_t id = piece.size() <= max_whole_bytes_ ? trie_.FindId(piece) : kNoId;
+  if (id != kNoId && (config_.ignore_merges || IsWhole(id))) {
+    if (spans != nullptr) spans->push_back({0, piece.size()});
+    return ids.push_back(id);
   }
+  AppendMerged(piece, ids, spans);
+}
+
+void Bpe::AppendMerged(absl::string_view piece, std::vector<int32_t>& ids,
+                       std::vector<TokenSpan>* spans) const {
+  if (plain_ && AppendShort(piece, ids, spans)) return;
   Symbols symbols(spans != nullptr);
   AddCharacters(piece, symbols);
   symbols.MergeAll(merges_);
   symbols.AppendTo(ids);
   if (spans != nullptr) symbols.AppendTo(*spans);
+}
+
+// False, and nothing changes, when the piece is too long or a character has no token.
+bool Bpe::AppendShort(absl::string_view piece, std::vector<int32_t>& ids,
+                      std::vector<TokenSpan>* spans) const {
+  std::array<int32_t, kMaxShortSymbols> symbols;
+  std::array<size_t, kMaxShortSymbols + 1> places;
+  size_t count = 0;
+  for (size_t at = 0; at < piece.size(); ++count) {
+    if (count == kMaxShortSymbols) return false;
+    const size_t bytes = CharacterBytes(piece[at]);
+    symbols[count] = FindCharacter(piece.substr(at, bytes));
+    if (symbols[count] == kNoId) return false;
+    places[count] = at;
+    at += bytes;
+  }
+  places[count] = piece.size();
+  uint64_t begins = MergeShort(merges_, absl::MakeSpan(symbols.data(), count));
+  while (begins != 0) {
+    const auto place = static_cast<size_t>(__builtin_ctzll(begins));
+    begins &= begins - 1;
+    ids.push_back(symbols[place]);
+    if (spans == nullptr) continue;
+    const size_t next = begins == 0 ? count : static_cast<size_t>(__builtin_ctzll(begins));
+    spans->push_back({places[place], places[next]});
+  }
+  return true;
 }
 
 void Bpe::AddCharacters(absl::string_view piece, Symbols& symbols) const {
@@ -168,6 +228,10 @@ int32_t Bpe::FindCharacter(absl::string_view character, bool is_first, bool is_l
   if (!prefix.empty() || !suffix.empty()) {
     return trie_.FindId(absl::StrCat(prefix, character, suffix));
   }
+  return FindCharacter(character);
+}
+
+int32_t Bpe::FindCharacter(absl::string_view character) const {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(character[i]); };
   if (character.size() == 1) return two_bytes_[byte(0)];
   if (character.size() == 2) return two_bytes_[(byte(0) & 0x1Fu) << 6 | (byte(1) & 0x3Fu)];

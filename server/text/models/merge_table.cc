@@ -1,22 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/text/models/merge_table.h"
 
+#include "absl/container/flat_hash_set.h"
+
 namespace attendant {
 
 MergeTable::MergeTable(const std::vector<Merge>& merges) {
   int bits = 1;
-  while (size_t{1} << bits < 2 * merges.size()) ++bits;
+  while (size_t{1} << bits < 4 * merges.size()) ++bits;
   slots_.resize(size_t{1} << bits);
+  mask_ = slots_.size() - 1;
   shift_ = 64 - bits;
   merged_.reserve(merges.size());
+  absl::flat_hash_set<int32_t> lefts, rights;
   for (const Merge& merge : merges) {
     const uint64_t key = Key(merge.left, merge.right);
     size_t slot = FirstSlot(key);
     while (slots_[slot].rank != kNone && slots_[slot].key != key) {
-      slot = (slot + 1) & (slots_.size() - 1);
+      slot = (slot + 1) & mask_;
     }
     slots_[slot] = {key, static_cast<uint32_t>(merged_.size())};
-    merged_.push_back(merge.merged);
+    merged_.push_back({.id = merge.merged});
+    lefts.insert(merge.left);
+    rights.insert(merge.right);
+  }
+  for (Merged& merged : merged_) {
+    merged.is_left = lefts.contains(merged.id);
+    merged.is_right = rights.contains(merged.id);
   }
 }
 

@@ -25,11 +25,18 @@ class MergeTable {
   // The rank of the merge, or kNone.
   uint32_t Find(int32_t left, int32_t right) const {
     const uint64_t key = Key(left, right);
-    for (size_t slot = FirstSlot(key);; slot = (slot + 1) & (slots_.size() - 1)) {
+    for (size_t slot = FirstSlot(key);; slot = (slot + 1) & mask_) {
       if (slots_[slot].rank == kNone || slots_[slot].key == key) return slots_[slot].rank;
     }
   }
-  int32_t merged(uint32_t rank) const { return merged_[rank]; }
+  // What a merge makes, and whether some merge has it on its left, or on its right.
+  struct Merged {
+    int32_t id = 0;
+    bool is_left = false;
+    bool is_right = false;
+  };
+  const Merged& merged(uint32_t rank) const { return merged_[rank]; }
+  size_t size() const { return merged_.size(); }
 
  private:
   struct Slot {
@@ -44,9 +51,10 @@ class MergeTable {
     return static_cast<size_t>((key ^ key >> 29) * 0x9E3779B97F4A7C15u >> shift_);
   }
 
-  std::vector<Slot> slots_;  // a power of two, at most half of it in use
+  std::vector<Slot> slots_;  // a power of two, at most a quarter of it in use: most pairs have none
+  size_t mask_ = 0;          // slots_.size() - 1
   int shift_ = 0;            // 64 - log2(slots_.size())
-  std::vector<int32_t> merged_;
+  std::vector<Merged> merged_;  // by rank
 };
 
 }  // namespace attendant

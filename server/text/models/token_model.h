@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "server/text/base/byte_trie.h"
+#include "server/text/base/token_trie.h"
 
 namespace attendant {
 
@@ -40,10 +40,10 @@ class TokenModel {
                       std::vector<TokenSpan>* spans) const = 0;
 
   // The id whose tokens the `tokenizers` library calls by the text that they stand for, all others
-  // by the vocabulary's string; ByteTrie::kNoId: none.
-  virtual int32_t id_called_by_text() const { return ByteTrie::kNoId; }
+  // by the vocabulary's string; TokenTrie::kNoId: none.
+  virtual int32_t id_called_by_text() const { return TokenTrie::kNoId; }
 
-  // The id of a token of the vocabulary, or ByteTrie::kNoId.
+  // The id of a token of the vocabulary, or TokenTrie::kNoId.
   virtual int32_t FindToken(absl::string_view token) const = 0;
 
   // The prefix of tokens that continue a word. Empty: the model has none.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "server/text/models/model_kinds.h"
@@ -27,18 +28,20 @@ class Unigram::Path {
     int32_t id = 0;
   };
 
+  using Tokens = absl::InlinedVector<Token, 16>;
+
   double score_at(size_t byte) const { return nodes_[byte - begin_].score; }
 
   void Add(size_t from, size_t to, double score, int32_t id) {
     if (nodes_.size() <= to - begin_) nodes_.resize(to - begin_ + 1);
     Node& node = nodes_[to - begin_];
     const double sum = score + score_at(from);
-    if (node.id != ByteTrie::kNoId && !(sum > node.score)) return;
+    if (node.id != TokenTrie::kNoId && !(sum > node.score)) return;
     node = {sum, static_cast<uint32_t>(to - from), id};
   }
 
   // The tokens of the best way to `end`, in order. The path goes on from there.
-  void Take(size_t end, std::vector<Token>& tokens) {
+  void Take(size_t end, Tokens& tokens) {
     tokens.clear();
     for (size_t at = end; at > begin_;) {
       const Node& node = nodes_[at - begin_];
@@ -47,18 +50,18 @@ class Unigram::Path {
     }
     std::reverse(tokens.begin(), tokens.end());
     const double score = score_at(end);
-    nodes_.assign(1, Node{score, 0, ByteTrie::kNoId});
+    nodes_.assign(1, Node{score, 0, TokenTrie::kNoId});
     begin_ = end;
   }
 
  private:
   struct Node {
     double score = 0;
-    uint32_t bytes = 0;            // of its last token
-    int32_t id = ByteTrie::kNoId;  // of its last token; kNoId where no token ends
+    uint32_t bytes = 0;             // of its last token
+    int32_t id = TokenTrie::kNoId;  // of its last token; kNoId where no token ends
   };
 
-  std::vector<Node> nodes_ = std::vector<Node>(1);
+  absl::InlinedVector<Node, 64> nodes_ = absl::InlinedVector<Node, 64>(1);
   size_t begin_ = 0;
 };
 
@@ -81,7 +84,7 @@ Unigram::Unigram(const UnigramConfig& config)
 void Unigram::Append(absl::string_view piece, std::vector<int32_t>& ids,
                      std::vector<TokenSpan>* spans) const {
   Path path;
-  std::vector<Path::Token> tokens;
+  Path::Tokens tokens;
   size_t unknown_begin = 0;
   size_t unknown_end = 0;  // the run of unknown characters before the next token
   const auto append_unknown = [&] {
@@ -116,30 +119,33 @@ void Unigram::Append(absl::string_view piece, std::vector<int32_t>& ids,
 
 // Adds the tokens that begin at the character `at`; returns where the longest ends.
 size_t Unigram::AddTokens(absl::string_view piece, size_t at, Path& path) const {
-  const size_t character_end = at + CharacterBytes(piece[at]);
-  bool has_character = false;
-  size_t reach = character_end;
-  uint32_t node = ByteTrie::kRoot;
-  for (size_t end = at; end < piece.size();) {
-    node = trie_.Step(node, piece[end++]);
-    if (node == ByteTrie::kNoNode) break;
-    const int32_t id = trie_.id(node);
-    if (id == ByteTrie::kNoId) continue;
-    path.Add(at, end, scores_[static_cast<size_t>(id)], id);
-    has_character = has_character || end == character_end;
-    reach = std::max(reach, end);
+  const char* const begin = piece.data();
+  const char* const end = begin + piece.size();
+  const char* position = begin + at;
+  TokenTrie::Place place = trie_.Step(TokenTrie::kRoot, NextCharacter(position));
+  auto reach = static_cast<size_t>(position - begin);
+  if (place.id == TokenTrie::kNoId) {
+    path.Add(at, reach, unk_score_, unk_id_);
+  } else {
+    path.Add(at, reach, scores_[static_cast<size_t>(place.id)], place.id);
   }
-  if (!has_character) path.Add(at, character_end, unk_score_, unk_id_);
+  while (place.node != TokenTrie::kNoNode && position < end) {
+    place = trie_.Step(place.node, NextCharacter(position));
+    if (place.id == TokenTrie::kNoId) continue;
+    reach = static_cast<size_t>(position - begin);
+    path.Add(at, reach, scores_[static_cast<size_t>(place.id)], place.id);
+  }
   return reach;
 }
 
 // A run may be a token as a whole that lost against its characters.
 void Unigram::AppendUnknown(absl::string_view run, std::vector<int32_t>& ids) const {
   const int32_t whole = trie_.FindId(run);
-  if (whole != ByteTrie::kNoId) return ids.push_back(whole);
+  if (whole != TokenTrie::kNoId) return ids.push_back(whole);
   const auto byte_id = [&](char byte) { return byte_ids_[static_cast<unsigned char>(byte)]; };
-  if (!byte_fallback_ || std::any_of(run.begin(), run.end(),
-                                     [&](char byte) { return byte_id(byte) == ByteTrie::kNoId; })) {
+  if (!byte_fallback_ || std::any_of(run.begin(), run.end(), [&](char byte) {
+        return byte_id(byte) == TokenTrie::kNoId;
+      })) {
     return ids.push_back(unk_id_);
   }
   for (const char byte : run) ids.push_back(byte_id(byte));

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "server/text/base/byte_trie.h"
+#include "server/text/base/token_trie.h"
 #include "server/text/models/token_model.h"
 
 namespace attendant {
@@ -30,7 +30,7 @@ struct UnigramConfig {
 // thread-safe.
 class Unigram final : public TokenModel {
  public:
-  // REQUIRES: the vocabulary's tokens have fewer than ByteTrie::kMaxNodes bytes.
+  // REQUIRES: the vocabulary's tokens have fewer than TokenTrie::kMaxNodes bytes.
   explicit Unigram(const UnigramConfig& config);
 
   // Memory: 16 bytes for each byte between two places that no token reaches across.
@@ -45,7 +45,7 @@ class Unigram final : public TokenModel {
   size_t AddTokens(absl::string_view piece, size_t at, Path& path) const;
   void AppendUnknown(absl::string_view run, std::vector<int32_t>& ids) const;
 
-  ByteTrie trie_;
+  TokenTrie trie_;
   std::vector<double> scores_;  // by id
   double unk_score_ = 0;
   int32_t unk_id_;

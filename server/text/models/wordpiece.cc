@@ -17,7 +17,7 @@ WordPiece::WordPiece(const WordPieceConfig& config)
       unk_id_(config.unk_id),
       max_input_chars_per_word_(config.max_input_chars_per_word) {
   for (const VocabularyEntry& entry : config.vocabulary) trie_.Insert(entry.token, entry.id);
-  continuing_node_ = trie_.Find(config.continuing_subword_prefix);
+  continuing_node_ = trie_.Find(config.continuing_subword_prefix).node;
 }
 
 void WordPiece::Append(absl::string_view word, std::vector<int32_t>& ids,
@@ -44,11 +44,11 @@ bool WordPiece::IsTooLong(absl::string_view word) const {
 bool WordPiece::AppendPieces(absl::string_view word, std::vector<int32_t>& ids,
                              std::vector<TokenSpan>* spans) const {
   const char* const begin = word.data();
-  uint32_t node = ByteTrie::kRoot;
+  uint32_t node = TokenTrie::kRoot;
   while (!word.empty()) {
-    if (node == ByteTrie::kNoNode) return false;
-    const ByteTrie::Match piece = trie_.FindLongest(node, word);
-    if (piece.id == ByteTrie::kNoId) return false;
+    if (node == TokenTrie::kNoNode) return false;
+    const TokenTrie::Match piece = trie_.FindLongest(node, word);
+    if (piece.id == TokenTrie::kNoId) return false;
     ids.push_back(piece.id);
     if (spans != nullptr) {
       const auto at = static_cast<size_t>(word.data() - begin);

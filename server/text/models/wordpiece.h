@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "server/text/base/byte_trie.h"
+#include "server/text/base/token_trie.h"
 #include "server/text/models/token_model.h"
 
 namespace attendant {
@@ -21,7 +21,7 @@ struct WordPieceConfig {
 // Words to ids: the longest piece of the vocabulary, again and again. Immutable, thread-safe.
 class WordPiece final : public TokenModel {
  public:
-  // REQUIRES: the vocabulary's tokens have fewer than ByteTrie::kMaxNodes bytes.
+  // REQUIRES: the vocabulary's tokens have fewer than TokenTrie::kMaxNodes bytes.
   explicit WordPiece(const WordPieceConfig& config);
 
   void Append(absl::string_view word, std::vector<int32_t>& ids,
@@ -35,7 +35,7 @@ class WordPiece final : public TokenModel {
                     std::vector<TokenSpan>* spans) const;
 
   const std::string continuing_prefix_;
-  ByteTrie trie_;
+  TokenTrie trie_;
   uint32_t continuing_node_;  // where `continuing_subword_prefix` ends
   int32_t unk_id_;
   int64_t max_input_chars_per_word_;

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "server/text/unicode/character_table.h"
+
 namespace attendant {
 
 bool IsAssigned(char32_t character, int unicode_version) {
@@ -186,6 +188,13 @@ uint32_t MajorCategory(char32_t character) {
   if ((mask & U_GC_S_MASK) != 0) return kSymbol;
   if ((mask & U_GC_Z_MASK) != 0) return kSeparator;
   return 0;
+}
+
+uint8_t CharacterClass(char32_t character) {
+  static const CharacterTable& table = *new CharacterTable([](char32_t c) {
+    return static_cast<uint8_t>(MajorCategory(c) | (IsWhitespace(c) ? kWhitespaceClass : 0));
+  });
+  return table(character);
 }
 
 bool IsNumeric(char32_t character) {

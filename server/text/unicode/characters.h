@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace attendant {
@@ -35,6 +36,11 @@ bool IsChinese(char32_t character);
 // character of none of them (control, unassigned) has 0.
 uint32_t MajorCategory(char32_t character);
 inline constexpr uint32_t kMajorCategories = 6;
+
+// The bits of MajorCategory, and kWhitespaceClass.
+uint8_t CharacterClass(char32_t character);
+inline constexpr uint8_t kWhitespaceClass = 1 << kMajorCategories;
+inline constexpr size_t kCharacterClasses = size_t{2} << kMajorCategories;
 
 // Numbers of any kind, by Unicode 17.
 bool IsNumeric(char32_t character);

@@ -3,6 +3,9 @@
 
 #include <unicode/uchar.h>
 
+#include <cstdint>
+
+#include "server/text/unicode/character_table.h"
 #include "server/text/unicode/utf8.h"
 
 namespace attendant {
@@ -27,14 +30,25 @@ bool IsNewMark(char32_t character) {
   return false;
 }
 
-int BreakClass(char32_t character) {
-  if (IsNewMark(character)) return U_GCB_EXTEND;
-  return u_getIntPropertyValue(static_cast<UChar32>(character), UCHAR_GRAPHEME_CLUSTER_BREAK);
+// A grapheme cluster break class, and a bit of pictographs.
+constexpr uint8_t kPictographic = 0x80;
+
+uint8_t FindTraits(char32_t character) {
+  const auto code_point = static_cast<UChar32>(character);
+  const int type = IsNewMark(character)
+                       ? U_GCB_EXTEND
+                       : u_getIntPropertyValue(code_point, UCHAR_GRAPHEME_CLUSTER_BREAK);
+  const bool pictographic = u_hasBinaryProperty(code_point, UCHAR_EXTENDED_PICTOGRAPHIC);
+  return static_cast<uint8_t>(type | (pictographic ? kPictographic : 0));
 }
 
-bool IsPictographic(char32_t character) {
-  return u_hasBinaryProperty(static_cast<UChar32>(character), UCHAR_EXTENDED_PICTOGRAPHIC);
+uint8_t Traits(char32_t character) {
+  static const CharacterTable& table = *new CharacterTable(FindTraits);
+  return table(character);
 }
+
+int BreakClass(uint8_t traits) { return traits & ~kPictographic; }
+bool IsPictographic(uint8_t traits) { return (traits & kPictographic) != 0; }
 
 bool IsControlClass(int type) {
   return type == U_GCB_CONTROL || type == U_GCB_CR || type == U_GCB_LF;
@@ -66,21 +80,24 @@ const char* FindGraphemeEnd(const char* position, const char* end) {
       if (character < kFirstJoiner && last < kFirstJoiner) {
         return last == '\r' && character == '\n' ? next : position;
       }
-      left = BreakClass(last);
+      const uint8_t traits = Traits(last);
+      left = BreakClass(traits);
       odd_indicators = left == U_GCB_REGIONAL_INDICATOR;
-      in_emoji = IsPictographic(last);
+      in_emoji = IsPictographic(traits);
     }
-    const int right = BreakClass(character);
+    const uint8_t traits = Traits(character);
+    const int right = BreakClass(traits);
+    if (left == U_GCB_OTHER && right == U_GCB_OTHER && !after_zwj) return position;
     if (IsControlClass(left) || IsControlClass(right)) {
       return left == U_GCB_CR && right == U_GCB_LF ? next : position;
     }
     const bool extends = right == U_GCB_EXTEND || right == U_GCB_ZWJ || right == U_GCB_SPACING_MARK;
     const bool joins = extends || left == U_GCB_PREPEND || JoinsSyllable(left, right) ||
-                       (after_zwj && IsPictographic(character)) ||
+                       (after_zwj && IsPictographic(traits)) ||
                        (odd_indicators && right == U_GCB_REGIONAL_INDICATOR);
     if (!joins) return position;
     after_zwj = in_emoji && right == U_GCB_ZWJ;
-    in_emoji = IsPictographic(character) || (in_emoji && right == U_GCB_EXTEND);
+    in_emoji = IsPictographic(traits) || (in_emoji && right == U_GCB_EXTEND);
     odd_indicators = right == U_GCB_REGIONAL_INDICATOR && !odd_indicators;
     left = right;
     last = character;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/text/unicode/pattern.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "server/text/unicode/characters.h"
 #include "server/text/unicode/utf8.h"
@@ -10,16 +12,25 @@ namespace attendant {
 void CharacterSet::AddRange(char32_t first, char32_t last) { ranges_.emplace_back(first, last); }
 
 void CharacterSet::Seal() {
+  for (uint32_t c = 0; c < kCharacterClasses; ++c) classes_[c] = HasClass(c);
   for (char32_t c = 0; c < 0x80; ++c) ascii_[c] = Find(c);
 }
 
+bool CharacterSet::MayContainOthers() const {
+  return inverted_ || classes_.any() ||
+         std::any_of(ranges_.begin(), ranges_.end(),
+                     [](const auto& range) { return range.second >= 0x80; });
+}
+
+bool CharacterSet::HasClass(uint32_t character_class) const {
+  const bool whitespace = (character_class & kWhitespaceClass) != 0;
+  return (character_class & categories_) != 0 || (whitespace ? whitespace_ : non_whitespace_) ||
+         std::any_of(outside_.begin(), outside_.end(),
+                     [=](uint32_t categories) { return (character_class & categories) == 0; });
+}
+
 bool CharacterSet::Find(char32_t character) const {
-  bool found = (categories_ != 0 && (MajorCategory(character) & categories_) != 0) ||
-               (whitespace_ && IsWhitespace(character)) ||
-               (non_whitespace_ && !IsWhitespace(character));
-  for (const uint32_t categories : outside_) {
-    found = found || (MajorCategory(character) & categories) == 0;
-  }
+  bool found = classes_.any() && classes_[CharacterClass(character)];
   for (const auto& [first, last] : ranges_) {
     found = found || (character >= first && character <= last);
   }
@@ -41,24 +52,19 @@ Pattern Pattern::Literal(absl::string_view text) {
 
 void Pattern::IndexFirstCharacters() {
   for (size_t i = 0; i < sequences_.size(); ++i) {
-    for (char32_t c = 0; c < 0x80; ++c) {
-      may_start_[c] |= uint64_t{MayStart(sequences_[i], c)} << i;
+    for (const Item& item : sequences_[i].items) {
+      for (char32_t c = 0; c < 0x80; ++c) {
+        may_start_[c] |= uint64_t{item.set.Contains(c)} << i;
+      }
+      may_start_[0x80] |= uint64_t{item.set.MayContainOthers()} << i;
+      if (item.min > 0) break;
     }
-    may_start_[0x80] |= uint64_t{1} << i;
   }
-}
-
-bool Pattern::MayStart(const Sequence& sequence, char32_t character) {
-  for (const Item& item : sequence.items) {
-    if (item.set.Contains(character)) return true;
-    if (item.min > 0) return false;
-  }
-  return false;
 }
 
 Pattern::Match Pattern::Find(absl::string_view text, size_t from) const {
   const char* const end = text.data() + text.size();
-  for (const char* start = text.data() + from; start < end; NextCharacter(start)) {
+  for (const char* start = text.data() + from; start < end; start += CharacterBytes(*start)) {
     const auto first = static_cast<unsigned char>(*start);
     uint64_t candidates = may_start_[first < 0x80 ? first : 0x80];
     for (; candidates != 0; candidates &= candidates - 1) {

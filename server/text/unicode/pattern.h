@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/text/unicode/characters.h"
 
 namespace attendant {
 
@@ -29,9 +30,12 @@ class CharacterSet {
   bool Contains(char32_t character) const {
     return character < 0x80 ? ascii_[character] : Find(character);
   }
+  // False: it contains no character beyond ASCII.
+  bool MayContainOthers() const;
 
  private:
   bool Find(char32_t character) const;
+  bool HasClass(uint32_t character_class) const;
 
   std::vector<std::pair<char32_t, char32_t>> ranges_;
   uint32_t categories_ = 0;
@@ -40,6 +44,7 @@ class CharacterSet {
   bool non_whitespace_ = false;
   bool inverted_ = false;
   std::bitset<128> ascii_;
+  std::bitset<kCharacterClasses> classes_;  // of all characters that are in it, ranges apart
 };
 
 // A regular expression that a tokenizer cuts text with. Alternatives of sequences of characters
@@ -83,7 +88,6 @@ class Pattern {
 
   Pattern() = default;
   void IndexFirstCharacters();
-  static bool MayStart(const Sequence& sequence, char32_t character);
   static const char* MatchFrom(const Sequence& sequence, size_t item, const char* position,
                                const char* end);
   static bool IsAhead(const Sequence& sequence, const char* position, const char* end);

@@ -10,10 +10,9 @@ MUTANTS = {
         ("token.normalized ? normalized_tokens_ : raw_tokens_", "raw_tokens_"),
         ('text.find_first_of(" \\n", kChunkBytes)', "kChunkBytes"),
     ],
-    "server/text/base/byte_trie.cc": [
-        ("if (ids_[node] != kNoId) match = {ids_[node], i + 1};",
-         "if (ids_[node] != kNoId && match.id == kNoId) match = {ids_[node], i + 1};"),
-        ("if (ids_[node] != kNoId) return false;", ""),
+    "server/text/base/token_trie.cc": [
+        ("if («place.id != kNoId») match = {", "place.id != kNoId && match.id == kNoId"),
+        ("if (*id_there != kNoId) return false;", ""),
     ],
     "server/text/normalizers/bert_normalizer.cc": [
         ('fields.Has("strip_accents") ? fields.Bool("strip_accents") : config.lowercase', "config.lowercase"),
@@ -60,6 +59,19 @@ MUTANTS = {
     "server/text/models/wordpiece.cc": [
         ("std::count_if(word.begin(), word.end(), starts_character) > max_input_chars_per_word_", "true"),
         ("node = continuing_node_;", ""),
+    ],
+    "server/text/models/short_merge.cc": [
+        ("lefts | Bit(left)", "lefts"),
+        ("rights | Bit(left)", "rights"),
+        ("if (before == 0) continue;", "continue;"),
+    ],
+    "server/text/models/bpe.cc": [
+        ("config_.ignore_merges || «IsWhole(id)»", "true"),
+        ("if (symbols[count] == kNoId) return false;", ""),
+    ],
+    "server/text/unicode/pattern.cc": [
+        ("range.second >= 0x80", "false"),
+        ("whitespace ? «whitespace_» : non_whitespace_", "non_whitespace_"),
     ],
     "server/text/unicode/characters.cc": [
         ("in(0x20000, 0x2A6DF)", "in(0x20001, 0x2A6DF)"),

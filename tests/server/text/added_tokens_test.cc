@@ -19,8 +19,8 @@ using testing::IsEmpty;
 std::vector<std::string> Split(const AddedTokens& tokens, const std::string& text) {
   std::vector<std::string> parts;
   tokens.Split(text, [&](const AddedTokens::Part& part) {
-    parts.push_back(part.id == ByteTrie::kNoId ? std::string(part.text)
-                                               : absl::StrCat("<", part.id, ">"));
+    parts.push_back(part.id == TokenTrie::kNoId ? std::string(part.text)
+                                                : absl::StrCat("<", part.id, ">"));
     return true;
   });
   return parts;

@@ -159,7 +159,7 @@ void AddMap(const AttentionMaps& maps, const Grid& grid, const TextRuler& ruler,
 }
 
 void AddBar(const Grid& grid, float largest, Figure& figure) {
-  constexpr int64_t kColors = 256;
+  constexpr int64_t kBarColors = 256;
   const double height = std::clamp(grid.height(), kMinHeight, kMaxBarHeight);
   const double x = grid.left + grid.width() + kBarGap, y = grid.top;
   Image bar{.x = x,
@@ -167,10 +167,10 @@ void AddBar(const Grid& grid, float largest, Figure& figure) {
             .width = kBarWidth,
             .height = height,
             .columns = 1,
-            .rows = kColors,
+            .rows = kBarColors,
             .pixels = {}};
-  for (int64_t i = kColors - 1; i >= 0; --i) {
-    bar.pixels.push_back(Viridis(static_cast<float>(i) / (kColors - 1)));
+  for (int64_t i = kBarColors - 1; i >= 0; --i) {
+    bar.pixels.push_back(Viridis(static_cast<float>(i) / (kBarColors - 1)));
   }
   figure.images.push_back(std::move(bar));
   figure.rectangles.push_back(

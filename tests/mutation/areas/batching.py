@@ -59,7 +59,8 @@ MUTANTS = {
         ("batches.back().told = !std::exchange(known, true);", "batches.back().told = true;"),
     ],
     "server/batching/cost_model.cc": [
-        ("correction_ *= std::pow(std::clamp(ratio, 0.5, 2.0), kStep);", "correction_ *= std::clamp(ratio, 0.5, 2.0);"),
+        ("correction_ *= std::pow(std::clamp(ratio, 1 / kMost, kMost), kStep);",
+         "correction_ *= std::clamp(ratio, 1 / kMost, kMost);"),
         ("*least >= 0", "true"),
         ("absl::Seconds(correction_ * Seconds(shape))", "absl::Seconds(Seconds(shape))"),
     ],

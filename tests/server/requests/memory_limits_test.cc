@@ -102,7 +102,8 @@ TEST(MemoryLimitsTest, AnswersToComeAreBounded) {
 
 TEST(MemoryLimitsTest, RequestsInWorkAreBounded) {
   v1::EncodeRequest request = HelloRequest();
-  request.mutable_sequences()->mutable_sequences(0)->set_text(std::string(40000, ' ') + "hello");
+  request.mutable_sequences()->mutable_sequences(0)->set_text(
+      absl::StrCat(std::string(40000, ' '), "hello"));
   InProcessServer::Options options;
   options.flags.memory.max_pending_request_bytes =
       2 * (static_cast<int64_t>(request.ByteSizeLong()) + kRequestBytes);

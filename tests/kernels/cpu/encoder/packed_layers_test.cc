@@ -18,8 +18,8 @@ TEST(PackedLayersTest, Int8MatmulsHaveTheFactorsOfTheirInputs) {
   constexpr EncoderConfig kConfig{2, 2, 16, 48, 30, 40, 2, 1e-12f, Activation::kGeluErf};
   const EncoderWeights weights = RandomWeights(kConfig, 3);
   const std::vector<LayerSmoothing> predicted = PredictSmoothingFactors(kConfig, weights);
-  for (const VectorKernels* kernels : AvailableKernels()) {
-    const auto packed = PackedLayers::Create(kConfig, weights, {DType::kInt8, *kernels});
+  for (const IsaLevel* level : AvailableLevels()) {
+    const auto packed = PackedLayers::Create(kConfig, weights, {DType::kInt8, *level});
     ASSERT_TRUE(packed.ok()) << packed.status();
     for (size_t i = 0; i < predicted.size(); ++i) {
       EXPECT_NE(predicted[i].qkv, predicted[i].ffn_up);

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/kernels/cpu/simd/available_kernels.h"
 
-#include "kernels/cpu/cpu_backend.h"
+#include "absl/status/statusor.h"
 
 namespace attendant::cpu {
 
+std::vector<const IsaLevel*> AvailableLevels() {
+  std::vector<const IsaLevel*> levels;
+  for (const CpuIsa isa :
+       {CpuIsa::kAvx2, CpuIsa::kAvx512, CpuIsa::kAvx512Vnni, CpuIsa::kAvx512Bf16, CpuIsa::kAmx}) {
+    if (const auto level = FindIsaLevel(isa); level.ok()) levels.push_back(*level);
+  }
+  return levels;
+}
+
 std::vector<const VectorKernels*> AvailableKernels() {
   std::vector<const VectorKernels*> kernels;
-  if (MakeCpuBackend({.isa = CpuIsa::kAvx2}).ok()) kernels.push_back(&kAvx2Kernels);
-  if (MakeCpuBackend({.isa = CpuIsa::kAvx512}).ok()) kernels.push_back(&kAvx512Kernels);
-  if (MakeCpuBackend({.isa = CpuIsa::kAvx512Vnni}).ok()) kernels.push_back(&kAvx512VnniKernels);
-  if (MakeCpuBackend({.isa = CpuIsa::kAvx512Bf16}).ok()) kernels.push_back(&kAvx512Bf16Kernels);
-  if (MakeCpuBackend({.isa = CpuIsa::kAmx}).ok()) kernels.push_back(&kAmxKernels);
+  for (const IsaLevel* level : AvailableLevels()) kernels.push_back(&level->kernels);
   return kernels;
 }
 

@@ -3,9 +3,13 @@
 
 #include <vector>
 
+#include "kernels/cpu/simd/isa_level.h"
 #include "kernels/cpu/simd/vector_kernels.h"
 
 namespace attendant::cpu {
+
+// Every instruction set that this machine has.
+std::vector<const IsaLevel*> AvailableLevels();
 
 // The kernels of every instruction set that this machine has.
 std::vector<const VectorKernels*> AvailableKernels();

@@ -131,8 +131,10 @@ TEST(MemoryCheckTest, AModelThatDoesNotFitIsRefusedBeforeItIsRead) {
 TEST(MemoryCheckTest, WeightsAreCopiedForAnAdapterOnly) {
   constexpr int64_t kAdaptedValues = 16320;
   const std::string folder = "tests/golden/adapters/jina_v3";
+  EstimateOptions adapted;
+  adapted.merges_adapter = true;
   const auto plain = EstimateMemory(folder, {});
-  const auto merged = EstimateMemory(folder, {.merges_adapter = true});
+  const auto merged = EstimateMemory(folder, adapted);
   ASSERT_TRUE(plain.ok() && merged.ok()) << plain.status() << merged.status();
   EXPECT_EQ(merged->load_bytes - plain->load_bytes, kAdaptedValues * int64_t{sizeof(float)});
   EXPECT_EQ(merged->weight_bytes, plain->weight_bytes);

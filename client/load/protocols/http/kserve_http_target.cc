@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "client/load/protocols/http/http_load.h"
 #include "client/load/protocols/http/kserve_http_request.h"
 #include "client/load/protocols/kserve_request.h"
@@ -25,7 +26,7 @@ std::string PathPart(absl::string_view name) {
     if (absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("-._~", c)) {
       part.push_back(c);
     } else {
-      absl::StrAppend(&part, "%", absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
+      absl::StrAppendFormat(&part, "%%%02X", static_cast<unsigned char>(c));
     }
   }
   return part;

@@ -15,7 +15,7 @@ inline constexpr int kChunkNumbers = 8;
 // A tile [64, kHeadDim] of queries, keys or values.
 template <int kHeadDim>
 struct Tile {
-  static_assert(kHeadDim == 32 || kHeadDim == 64 || kHeadDim == 128);
+  static_assert(kHeadDim == 32 || kHeadDim == 64 || kHeadDim == 128 || kHeadDim == 256);
   static_assert(kTaskQueries == 64 && kTileKeys == 64);
   static constexpr int kRows = 64;
   static constexpr int kChunks = kHeadDim / kChunkNumbers;  // of a row

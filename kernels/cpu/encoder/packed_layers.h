@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/core/arena.h"
 #include "kernels/core/encoder_weights.h"
-#include "kernels/cpu/encoder/rotary_table.h"
+#include "kernels/core/position_tables.h"
 #include "kernels/cpu/matmul/matmul.h"
 #include "kernels/cpu/matmul/packed_linear.h"
 #include "kernels/cpu/simd/vector_kernels.h"

@@ -39,8 +39,8 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocksEach<kHeadDim, kScor
   using Shared = SharedTiles<kHeadDim>;
   const int index = static_cast<int>(blockIdx.x) / heads;
   const int head = static_cast<int>(blockIdx.x) % heads;
-  const int64_t column = int64_t{head} * head_dim;
-  const int64_t key_column = int64_t{head / args.heads_per_key} * head_dim;
+  const int column = head * head_dim;  // few registers are left: these take one each
+  const int key_column = head / args.heads_per_key * head_dim;
   if (index >= counts->attention_tasks) return;
   const AttentionTask task = args.tasks[index];
   const AttentionRule rule = RuleOfRows<kScores>(args, task);
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocksEach<kHeadDim, kScor
   const int first_query = task.query_begin + kWarpQueries * warp;
   const uint32_t shared = SharedAddress(SharedMemory());
 
-  const auto rows_at = [&](const void* base, int64_t row, int64_t stride, int64_t first_column) {
+  const auto rows_at = [&](const void* base, int64_t row, int64_t stride, int first_column) {
     return static_cast<const unsigned char*>(base) + 2 * (row * stride + first_column);
   };
   const auto copy_keys_and_values = [&](int tile) {

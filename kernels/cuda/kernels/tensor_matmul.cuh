@@ -61,7 +61,9 @@ __device__ __forceinline__ void ComputeScores(const Queries<kHeadDim>& queries, 
   for (int block = 0; block < 8; ++block) {
     for (int i = 0; i < 4; ++i) scores[block][i] = 0;
   }
-#pragma unroll
+  // Heads of 256 have no registers for addresses of several steps.
+  constexpr int kUnrolled = kHeadDim <= 128 ? kHeadDim / 16 : 1;
+#pragma unroll kUnrolled
   for (int step = 0; step < kHeadDim / 16; ++step) {
     uint32_t q[4];
     queries.Step(lane, step, q);

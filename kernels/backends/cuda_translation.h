@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/core/base/position_tables.h"
 #include "kernels/core/dtype.h"
 #include "kernels/core/encoder_config.h"
 #include "kernels/core/encoder_weights.h"
 #include "kernels/core/outputs.h"
-#include "kernels/core/position_tables.h"
 #include "kernels/cuda/cuda_interface.h"
 
 // Types of kernels/core as types of the CUDA library's interface. Results point into the arguments.

@@ -87,7 +87,7 @@ typedef struct {
   int64_t window; /* of local layers: the positions before and after a query that it sees */
 } AttendantCudaConfig;
 
-/* Below, context_width is heads * head_dim and key_width kv_heads * head_dim. */
+/* context_width is heads * head_dim and key_width kv_heads * head_dim. */
 typedef struct {
   const float* weight; /* [outputs, inputs] */
   const float* bias;   /* [outputs]; null: zeros */
@@ -121,11 +121,9 @@ typedef struct {
   AttendantCudaNorm embedding_norm; /* gamma null: none, as final_norm */
   const AttendantCudaLayer* layers; /* [layers] */
   AttendantCudaNorm final_norm;
-  /* Null, or the cosines and then the sines of a position's rotary angles: [max_positions,
-   * head_dim]. The second is of local layers; with one, there is also the other where the encoder
-   * has such layers. */
+  /* Null, or [max_positions, head_dim]: cosines and then sines of a position's rotary angles. */
   const float* rotary;
-  const float* local_rotary;
+  const float* local_rotary; /* the same of local layers, where there are some */
   /* Null, or what is added to a score by the distance from the query's position to the key's, from
    * 1 - max_positions on: [heads, 2 * max_positions - 1]. */
   const float* score_by_distance;

@@ -9,9 +9,9 @@ set(attendant_cuda_kernel_sources
 # Everything between the C interface and the device code: host code, on the CUDA runtime or the emulated one.
 set(attendant_cuda_engine_sources
   engine/interface.cc engine/batch_layout.cc engine/encoder_pass.cc engine/group_timer.cc engine/matmul_probe.cc
-  engine/model.cc engine/model_check.cc engine/model_upload.cc engine/output_pipe.cc engine/session.cc
-  engine/session_buffers.cc engine/session_observer.cc engine/tuner.cc engine/weight_upload.cc matmul/algorithm_table.cc matmul/matmul.cc runtime/device.cc
-  runtime/handles.cc runtime/status.cc)
+  engine/output_pipe.cc engine/session.cc engine/session_buffers.cc engine/session_observer.cc engine/tuner.cc
+  model/model.cc model/model_check.cc model/model_upload.cc model/weight_upload.cc matmul/algorithm_table.cc
+  matmul/matmul.cc runtime/device.cc runtime/handles.cc runtime/status.cc)
 
 list(TRANSFORM attendant_cuda_kernel_sources PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 list(TRANSFORM attendant_cuda_engine_sources PREPEND ${CMAKE_CURRENT_LIST_DIR}/)

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdlib>
 
-#include "kernels/core/position_tables.h"
+#include "kernels/core/base/position_tables.h"
 
 namespace attendant::cpu {
 

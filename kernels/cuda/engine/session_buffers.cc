@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/engine/batch_layout.h"
-#include "kernels/cuda/engine/encoder_shape.h"
+#include "kernels/cuda/model/encoder_shape.h"
 
 namespace attendant::cuda {
 namespace {

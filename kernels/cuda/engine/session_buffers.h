@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cuda/engine/model.h"
+#include "kernels/cuda/model/model.h"
 #include "kernels/cuda/runtime/handles.h"
 
 namespace attendant::cuda {

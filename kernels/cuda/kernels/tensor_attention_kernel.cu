@@ -30,6 +30,19 @@ __device__ __forceinline__ WarpKeys KeysOfWarp(const AttentionRule& rule, const 
   return {{first.begin, last.end}, {last.begin, first.end}};
 }
 
+// Whether no tile goes without a mask.
+template <Scores kScores>
+__device__ __forceinline__ bool MasksAll(const AttentionArgs& args, const AttentionTask& task) {
+  if (kScores == Scores::kDistances) return HasGaps(args, task);
+  return kScores == Scores::kBiased;
+}
+
+// A head's first number in row `row`. (Columns of 32 bits: in the kernel few registers are left.)
+__device__ __forceinline__ const unsigned char* RowsAt(const void* base, int64_t row,
+                                                       int64_t stride, int column) {
+  return static_cast<const unsigned char*>(base) + 2 * (row * stride + column);
+}
+
 // One block: one task of one head. Tiles of keys and values come in one ahead of the matmuls;
 // tiles outside the windows of all queries are never read, those outside a warp's are skipped by
 // that warp, and only those at the edge of some window are masked.
@@ -39,7 +52,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocksEach<kHeadDim, kScor
   using Shared = SharedTiles<kHeadDim>;
   const int index = static_cast<int>(blockIdx.x) / heads;
   const int head = static_cast<int>(blockIdx.x) % heads;
-  const int column = head * head_dim;  // few registers are left: these take one each
+  const int column = head * head_dim;
   const int key_column = head / args.heads_per_key * head_dim;
   if (index >= counts->attention_tasks) return;
   const AttentionTask task = args.tasks[index];
@@ -50,19 +63,15 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocksEach<kHeadDim, kScor
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int first_query = task.query_begin + kWarpQueries * warp;
   const uint32_t shared = SharedAddress(SharedMemory());
-
-  const auto rows_at = [&](const void* base, int64_t row, int64_t stride, int first_column) {
-    return static_cast<const unsigned char*>(base) + 2 * (row * stride + first_column);
-  };
   const auto copy_keys_and_values = [&](int tile) {
     const int begin = range.begin + tile * kTileKeys;
     const int rows = range.end - begin;
     const int64_t row = int64_t{task.key_row} + begin;
     CopyTile<kHeadDim>(shared + Shared::Keys(tile % 2),
-                       rows_at(args.k, row, args.k_stride, key_column), 2 * args.k_stride, rows,
+                       RowsAt(args.k, row, args.k_stride, key_column), 2 * args.k_stride, rows,
                        head_dim);
     CopyTile<kHeadDim>(shared + Shared::Values(tile % 2),
-                       rows_at(args.v, row, args.v_stride, key_column), 2 * args.v_stride, rows,
+                       RowsAt(args.v, row, args.v_stride, key_column), 2 * args.v_stride, rows,
                        head_dim);
     CopyAsyncCommit();
   };
@@ -73,7 +82,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocksEach<kHeadDim, kScor
   if (tiles > 0) {
     CopyTile<kHeadDim>(
         shared + Shared::kQueries,
-        rows_at(args.q, int64_t{task.query_row} + task.query_begin, args.q_stride, column),
+        RowsAt(args.q, int64_t{task.query_row} + task.query_begin, args.q_stride, column),
         2 * args.q_stride, task.queries - task.query_begin, head_dim);
     copy_keys_and_values(0);
     CopyAsyncWait<0>();
@@ -81,8 +90,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocksEach<kHeadDim, kScor
     q.Load(shared + Shared::kQueries, warp, lane);
   }
   const bool active = first_query < task.queries;
-  const bool masks_all =
-      kScores == Scores::kBiased || (kScores == Scores::kDistances && HasGaps(args, task));
+  const bool masks_all = MasksAll<kScores>(args, task);
   const float scale_log2 = args.scale * kLog2E;
   const WarpKeys keys = active ? KeysOfWarp(rule, task, first_query) : WarpKeys{};
   for (int tile = 0; tile < tiles; ++tile) {

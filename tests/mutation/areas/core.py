@@ -14,7 +14,7 @@ MUTANTS = {
         ("std::min(exact + beyond, «half - 1»)", "half"),
         ("const int64_t first = distance «>» 0", ">="),
     ],
-    "kernels/core/position_tables.cc": [
+    "kernels/core/base/position_tables.cc": [
         ("const double exponent = «-2» *", "-1"),
         ("rotary.frequency_scale *", ""),
         ("-slopes[static_cast<size_t>(head)]", "slopes[static_cast<size_t>(head)]"),

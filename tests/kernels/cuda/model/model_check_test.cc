@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/engine/model_check.h"
+#include "kernels/cuda/model/model_check.h"
 
 #include <gtest/gtest.h>
 

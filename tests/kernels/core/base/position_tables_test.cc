@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/core/position_tables.h"
+#include "kernels/core/base/position_tables.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/engine/model.h"
+#include "kernels/cuda/model/model.h"
 
-#include "kernels/cuda/engine/model_check.h"
-#include "kernels/cuda/engine/model_upload.h"
 #include "kernels/cuda/kernels/attention_kernels.h"
+#include "kernels/cuda/model/model_check.h"
+#include "kernels/cuda/model/model_upload.h"
 #include "kernels/cuda/runtime/device.h"
 #include "kernels/cuda/runtime/number_types.h"
 

@@ -6,11 +6,11 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/cuda/engine/encoder_shape.h"
 #include "kernels/cuda/kernels/attention_kernels.h"
 #include "kernels/cuda/kernels/kernels.h"
 #include "kernels/cuda/matmul/algorithm_table.h"
 #include "kernels/cuda/matmul/matmul.h"
+#include "kernels/cuda/model/encoder_shape.h"
 #include "kernels/cuda/runtime/handles.h"
 
 namespace attendant::cuda {

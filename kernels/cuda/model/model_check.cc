@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/engine/model_check.h"
+#include "kernels/cuda/model/model_check.h"
 
-#include "kernels/cuda/engine/encoder_shape.h"
 #include "kernels/cuda/kernels/attention_kernels.h"
+#include "kernels/cuda/model/encoder_shape.h"
 
 namespace attendant::cuda {
 namespace {

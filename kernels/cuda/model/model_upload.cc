@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/engine/model_upload.h"
+#include "kernels/cuda/model/model_upload.h"
 
-#include "kernels/cuda/engine/encoder_shape.h"
-#include "kernels/cuda/engine/weight_upload.h"
+#include "kernels/cuda/model/encoder_shape.h"
+#include "kernels/cuda/model/weight_upload.h"
 
 namespace attendant::cuda {
 namespace {

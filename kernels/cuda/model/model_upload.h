@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/cuda/engine/model.h"
+#include "kernels/cuda/model/model.h"
 
 namespace attendant::cuda {
 

@@ -62,7 +62,7 @@ __device__ __forceinline__ void ComputeScores(const Queries<kHeadDim>& queries, 
     for (int i = 0; i < 4; ++i) scores[block][i] = 0;
   }
   // Heads of 256 have no registers for addresses of several steps.
-  constexpr int kUnrolled = kHeadDim <= 128 ? kHeadDim / 16 : 1;
+  [[maybe_unused]] constexpr int kUnrolled = kHeadDim <= 128 ? kHeadDim / 16 : 1;
 #pragma unroll kUnrolled
   for (int step = 0; step < kHeadDim / 16; ++step) {
     uint32_t q[4];

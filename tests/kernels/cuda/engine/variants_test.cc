@@ -10,8 +10,8 @@ namespace attendant::cuda_test {
 namespace {
 
 // Of states whose size is about 1, and of attention weights.
-constexpr double kStates[] = {5e-5, 0.25, 3e-2, 1.5};
-constexpr double kWeights[] = {2e-5, 0.1, 1e-2, 0.5};
+constexpr double kStates[] = {2e-5, 0.1, 1.5e-2, 0.8};
+constexpr double kWeights[] = {1e-5, 3e-2, 4e-3, 0.2};
 
 class VariantTest : public EngineTest,
                     public testing::WithParamInterface<std::tuple<size_t, int32_t>> {

@@ -22,10 +22,10 @@ constexpr int kPad = 4;  // numbers between rows, so that 8 rows' 16 bytes are i
 // What lies where in shared memory, in numbers of f32. Blocks on a multiprocessor of sm_80 (ptxas
 // 13.0, nothing spilled):
 //
-//   head_dim   KiB   registers, masked   blocks, masked
-//   32          27          128, 166     4, 3
-//   64          43          150, 178     3, 2
-//   128         75          182, 221     2, 2
+//   head_dim   KiB   registers, biased   blocks, biased
+//   32          27          128, 178     4, 2
+//   64          43          154, 188     3, 2
+//   128         75          186, 228     2, 2
 //   256        139          253, 255     1, 1; devices of 99 KiB (8.6, 8.9) refuse it
 template <int kHeadDim>
 struct Shared {

@@ -58,7 +58,8 @@ class CudaEncoder::CudaSession final : public Session {
                                         .token_ids = batch.token_ids().data(),
                                         .positions = batch.positions().data(),
                                         .segment_ids = batch.segment_ids().data(),
-                                        .seq_starts = batch.seq_starts().data()};
+                                        .seq_starts = batch.seq_starts().data(),
+                                        .keys = batch.keys().data()};
     const AttendantCudaOutputSpec cuda_spec = Translate(spec);
     AttendantCudaOutputs cuda_outputs{};
     if (absl::Status status =
@@ -110,20 +111,15 @@ absl::StatusOr<std::unique_ptr<CudaEncoder>> CudaEncoder::Create(
   ATTENDANT_RETURN_IF_ERROR(ValidateWeights(config, weights));
   ATTENDANT_RETURN_IF_ERROR(CheckComputed("cuda", ComputedByCuda(config), config));
   const AttendantCudaConfig cuda_config = CudaConfig(config);
-  const std::vector<AttendantCudaLayer> layers = CudaLayers(weights);
-  const AttendantCudaWeights cuda_weights{.token_embedding = weights.token_embedding.data(),
-                                          .position_embedding = weights.position_embedding.data(),
-                                          .segment_embedding = weights.segment_embedding.data(),
-                                          .embedding_norm = CudaNorm(weights.embedding_norm),
-                                          .layers = layers.data()};
+  const CudaWeights cuda_weights(config, weights);
   std::unique_ptr<CudaEncoder> encoder(new CudaEncoder(cuda, config));
   encoder->info_.backend = "cuda";
   encoder->info_.matmul_implementation = "cublasLt";
   encoder->info_.dtype = dtype;
   for (const CudaDevice& device : devices) {
     AttendantCudaModel* model = nullptr;
-    const absl::Status status = FromCudaStatus(
-        cuda.create_model(device.index, &cuda_config, &cuda_weights, CudaDType(dtype), &model));
+    const absl::Status status = FromCudaStatus(cuda.create_model(
+        device.index, &cuda_config, &cuda_weights.view(), CudaDType(dtype), &model));
     if (!status.ok()) return OnDevice(device.index, status);
     Place place{.device = device, .model = {model, ModelDeleter{&cuda}}, .sessions = {}};
     encoder->info_.weight_bytes += cuda.model_bytes(model);

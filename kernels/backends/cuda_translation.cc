@@ -13,7 +13,7 @@ int32_t CudaActivation(Activation activation) {
     case Activation::kRelu:
       return ATTENDANT_CUDA_RELU;
     case Activation::kSilu:
-      break;
+      return ATTENDANT_CUDA_SILU;
   }
   return -1;
 }
@@ -37,8 +37,52 @@ int32_t CudaPooling(Pooling pooling) {
   return -1;
 }
 
+int32_t CudaNormPlace(NormPlace place) {
+  switch (place) {
+    case NormPlace::kPost:
+      return ATTENDANT_CUDA_NORM_POST;
+    case NormPlace::kPre:
+      return ATTENDANT_CUDA_NORM_PRE;
+    case NormPlace::kBoth:
+      return ATTENDANT_CUDA_NORM_BOTH;
+  }
+  return -1;
+}
+
+// Null for a tensor that an encoder lacks.
+template <int kRank>
+const float* DataOrNull(const TensorView<const float, kRank>& tensor) {
+  return tensor.empty() ? nullptr : tensor.data();
+}
+
 AttendantCudaLinear CudaLinear(const LinearWeights& linear) {
-  return {linear.weight.data(), linear.bias.data()};
+  return {DataOrNull(linear.weight), DataOrNull(linear.bias)};
+}
+
+AttendantCudaNorm CudaNorm(const LayerNormWeights& norm) {
+  return {DataOrNull(norm.gamma), DataOrNull(norm.beta)};
+}
+
+// Tensors that the configuration has no use for stay behind.
+AttendantCudaLayer CudaLayer(const EncoderConfig& config, const EncoderLayerWeights& layer,
+                             int64_t index) {
+  const bool outputs = config.norms_outputs(), heads = config.query_key_norm;
+  const LayerNormWeights none{};
+  return {.query = CudaLinear(layer.query),
+          .key = CudaLinear(layer.key),
+          .value = CudaLinear(layer.value),
+          .attention_output = CudaLinear(layer.attention_output),
+          .attention_norm =
+              CudaNorm(index > 0 || config.first_attention_norm ? layer.attention_norm : none),
+          .ffn_gate = config.gated_ffn ? CudaLinear(layer.ffn_gate) : AttendantCudaLinear{},
+          .ffn_up = CudaLinear(layer.ffn_up),
+          .ffn_down = CudaLinear(layer.ffn_down),
+          .ffn_norm = CudaNorm(layer.ffn_norm),
+          .attention_output_norm = CudaNorm(outputs ? layer.attention_output_norm : none),
+          .ffn_output_norm = CudaNorm(outputs ? layer.ffn_output_norm : none),
+          .query_norm = heads ? layer.query_norm.gamma.data() : nullptr,
+          .key_norm = heads ? layer.key_norm.gamma.data() : nullptr,
+          .local = config.is_local(index) ? 1 : 0};
 }
 
 }  // namespace
@@ -59,23 +103,28 @@ int32_t CudaDType(DType dtype) {
   return -1;
 }
 
-AttendantCudaNorm CudaNorm(const LayerNormWeights& norm) {
-  return {norm.gamma.data(), norm.beta.data()};
-}
-
-std::vector<AttendantCudaLayer> CudaLayers(const EncoderWeights& weights) {
-  std::vector<AttendantCudaLayer> layers;
+CudaWeights::CudaWeights(const EncoderConfig& config, const EncoderWeights& weights)
+    : score_by_distance_(ScoresByDistance(config, weights.score_bias)) {
   for (const EncoderLayerWeights& layer : weights.layers) {
-    layers.push_back({.query = CudaLinear(layer.query),
-                      .key = CudaLinear(layer.key),
-                      .value = CudaLinear(layer.value),
-                      .attention_output = CudaLinear(layer.attention_output),
-                      .attention_norm = CudaNorm(layer.attention_norm),
-                      .ffn_up = CudaLinear(layer.ffn_up),
-                      .ffn_down = CudaLinear(layer.ffn_down),
-                      .ffn_norm = CudaNorm(layer.ffn_norm)});
+    layers_.push_back(CudaLayer(config, layer, static_cast<int64_t>(layers_.size())));
   }
-  return layers;
+  if (config.positions == Positions::kRotary) {
+    rotary_ = RotaryTable(config.rotary, config.max_positions, config.head_dim());
+    if (config.local_layers.any()) {
+      local_rotary_ = RotaryTable(config.local_rotary, config.max_positions, config.head_dim());
+    }
+  }
+  const bool learned = config.positions == Positions::kLearned;
+  const LayerNormWeights none{};
+  view_ = {.token_embedding = weights.token_embedding.data(),
+           .position_embedding = learned ? weights.position_embedding.data() : nullptr,
+           .segment_embedding = weights.segment_embedding.data(),
+           .embedding_norm = CudaNorm(config.embedding_norm ? weights.embedding_norm : none),
+           .layers = layers_.data(),
+           .final_norm = CudaNorm(config.final_norm ? weights.final_norm : none),
+           .rotary = rotary_.data(),
+           .local_rotary = local_rotary_.data(),
+           .score_by_distance = score_by_distance_.empty() ? nullptr : score_by_distance_.data()};
 }
 
 AttendantCudaConfig CudaConfig(const EncoderConfig& config) {
@@ -87,20 +136,23 @@ AttendantCudaConfig CudaConfig(const EncoderConfig& config) {
           .max_positions = config.max_positions,
           .segment_types = config.segment_types,
           .layer_norm_epsilon = config.layer_norm_epsilon,
-          .activation = CudaActivation(config.activation)};
+          .activation = CudaActivation(config.activation),
+          .head_width = config.head_width,
+          .kv_heads = config.kv_heads,
+          .query_scale = config.query_scale,
+          .embedding_scale = config.embedding_scale,
+          .norm_place = CudaNormPlace(config.norm_place),
+          .rms_norm = config.norm_kind == NormKind::kRms ? 1 : 0,
+          .gated_ffn = config.gated_ffn ? 1 : 0,
+          .causal = config.causal ? 1 : 0,
+          .window = config.window};
 }
 
 EncoderConfig ComputedByCuda(const EncoderConfig& config) {
-  return {.layers = config.layers,
-          .heads = config.heads,
-          .hidden = config.hidden,
-          .ffn = config.ffn,
-          .vocab = config.vocab,
-          .max_positions = config.max_positions,
-          .segment_types = config.segment_types,
-          .layer_norm_epsilon = config.layer_norm_epsilon,
-          .activation =
-              CudaActivation(config.activation) < 0 ? Activation::kGeluErf : config.activation};
+  EncoderConfig computed = config;
+  computed.input = EncoderInput::kTokens;
+  if (config.score_bias == ScoreBias::kDisentangled) computed.score_bias = ScoreBias::kNone;
+  return computed;
 }
 
 AttendantCudaSequenceOutputs CudaSequenceOutputs(const SequenceOutputs& wanted) {

@@ -42,6 +42,7 @@ class PackedBatch {
   std::span<const int32_t> positions() const { return positions_; }
   std::span<const int32_t> segment_ids() const { return segment_ids_; }
   std::span<const int64_t> seq_starts() const { return seq_starts_; }
+  std::span<const int64_t> keys() const { return keys_; }
 
  private:
   std::vector<int32_t> token_ids_;

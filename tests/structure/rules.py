@@ -44,7 +44,9 @@ TABLE = {
     "kernels/cuda/runtime": row("kernels/cuda", "cuda"),
     "kernels/cuda/matmul": row("kernels/cuda/runtime", "cuda"),
     "kernels/cuda/kernels": row("kernels/cuda kernels/cuda/runtime", "cuda"),
-    "kernels/cuda/engine": row("kernels/cuda kernels/cuda/runtime kernels/cuda/matmul kernels/cuda/kernels", "cuda"),
+    "kernels/cuda/model": row("kernels/cuda kernels/cuda/runtime kernels/cuda/matmul kernels/cuda/kernels", "cuda"),
+    "kernels/cuda/engine": row(
+        "kernels/cuda kernels/cuda/runtime kernels/cuda/matmul kernels/cuda/kernels kernels/cuda/model", "cuda"),
 
     "kernels/attention": row("kernels/core kernels/core/threads kernels/cpu/simd", "absl"),
     "kernels/attention/reference": row("kernels/attention kernels/core kernels/reference", "absl"),

@@ -5,29 +5,16 @@
 #include <cstddef>
 #include <cstdlib>
 
-#include "kernels/core/base/distances.h"
+#include "kernels/core/base/position_tables.h"
 
 namespace attendant::cpu {
 
 RelativeScores::RelativeScores(const EncoderConfig& config, const EncoderWeights& weights)
-    : max_positions_(config.max_positions), causal_(config.causal) {
+    : max_positions_(config.max_positions),
+      causal_(config.causal),
+      by_distance_(ScoresByDistance(config, weights.score_bias)) {
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     windows_.push_back(config.is_local(layer) ? config.window : kAllKeys);
-  }
-  if (config.score_bias != ScoreBias::kAlibi && config.score_bias != ScoreBias::kBuckets) return;
-  const std::vector<float> slopes = AlibiSlopes(config.heads);
-  by_distance_.reserve(static_cast<size_t>(config.heads * (2 * max_positions_ - 1)));
-  for (int64_t head = 0; head < config.heads; ++head) {
-    for (int64_t distance = 1 - max_positions_; distance < max_positions_; ++distance) {
-      if (config.score_bias == ScoreBias::kAlibi) {
-        by_distance_.push_back(-slopes[static_cast<size_t>(head)] *
-                               static_cast<float>(std::abs(distance)));
-      } else {
-        const int64_t bucket =
-            DistanceBucket(distance, config.bias_buckets, config.bias_max_distance);
-        by_distance_.push_back(weights.score_bias.row(bucket)[head]);
-      }
-    }
   }
 }
 

@@ -79,7 +79,9 @@ BatchCounts WriteBatch(const AttendantCudaBatch& batch, const AttendantCudaSeque
                  At<int32_t>(block, layout.seq_starts),
                  [](int64_t start) { return static_cast<int32_t>(start); });
   const int64_t tasks =
-      PlanSelfAttention({batch.seq_starts, static_cast<size_t>(batch.batch + 1)},
+      PlanSelfAttention({.seq_starts = {batch.seq_starts, static_cast<size_t>(batch.batch + 1)},
+                         .keys = batch.keys,
+                         .positions = batch.positions},
                         {At<AttentionTask>(block, layout.tasks),
                          static_cast<size_t>(MaxAttentionTasks(batch.tokens, batch.batch))});
   std::transform(wanted, wanted + batch.batch, At<PoolTask>(block, layout.pool_tasks),

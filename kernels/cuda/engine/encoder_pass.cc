@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/engine/encoder_pass.h"
 
-#include <cmath>
-
 #include "kernels/cuda/engine/batch_layout.h"
 #include "kernels/cuda/kernels/attention_kernels.h"
 #include "kernels/cuda/kernels/kernels.h"
@@ -17,6 +15,8 @@ Activation ActivationOf(int32_t activation) {
       return Activation::kGeluTanh;
     case ATTENDANT_CUDA_RELU:
       return Activation::kRelu;
+    case ATTENDANT_CUDA_SILU:
+      return Activation::kSilu;
     default:
       return Activation::kGeluErf;
   }
@@ -38,6 +38,7 @@ struct EncoderPass::Run {
   const T* at(int64_t offset) const {
     return reinterpret_cast<const T*>(block + offset);
   }
+  const int32_t* positions() const { return at<int32_t>(layout.positions); }
   // A launch that was work of `group`.
   Status Done(cudaError_t launched, const char* what, int group) const {
     ATTENDANT_CUDA_TRY(Check(launched, what));
@@ -67,54 +68,97 @@ Status EncoderPass::Issue(const PassSize& size, cudaStream_t stream, PassObserve
   return Pool(run);
 }
 
-// states = LayerNorm(token + position + segment)
+// states = norm(token + position + segment), or that is the residual and states go through the
+// first branch's norm.
 Status EncoderPass::Embed(const Run& run) const {
   const DeviceWeights& weights = model_.weights();
-  const EmbedArgs args{.token_ids = run.at<int32_t>(run.layout.token_ids),
-                       .positions = run.at<int32_t>(run.layout.positions),
-                       .segment_ids = run.at<int32_t>(run.layout.segment_ids),
-                       .token_embedding = weights.token_embedding,
-                       .position_embedding = weights.position_embedding,
-                       .segment_embedding = weights.segment_embedding,
-                       .gamma = weights.embedding_norm.gamma,
-                       .beta = weights.embedding_norm.beta,
-                       .epsilon = model_.config().layer_norm_epsilon,
-                       .states = buffers_.states,
-                       .quantized = buffers_.quantized,
-                       .scales = buffers_.scales};
-  ATTENDANT_CUDA_TRY(run.Done(
-      LaunchEmbed(states_, args, run.counts(), run.size.tokens, model_.config().hidden, run.stream),
-      "embedding", ATTENDANT_CUDA_GROUP_EMBED));
+  const AttendantCudaConfig& config = model_.config();
+  const EmbedArgs args{
+      .token_ids = run.at<int32_t>(run.layout.token_ids),
+      .positions = run.positions(),
+      .segment_ids = run.at<int32_t>(run.layout.segment_ids),
+      .token_embedding = weights.token_embedding,
+      .position_embedding = weights.position_embedding,
+      .segment_embedding = weights.segment_embedding,
+      .norm = weights.embedding_norm,
+      .epsilon = config.layer_norm_epsilon,
+      .states = buffers_.states,
+      .quantized = buffers_.quantized,
+      .scales = buffers_.scales,
+      .rms = config.rms_norm != 0,
+      .token_scale = config.embedding_scale > 0 ? config.embedding_scale : 1.0f,
+      .residual = buffers_.residual,
+      .next = NormsBefore(config) ? weights.layers.front().attention_norm : NormWeights{}};
+  ATTENDANT_CUDA_TRY(
+      run.Done(LaunchEmbed(states_, args, run.counts(), run.size.tokens, config.hidden, run.stream),
+               "embedding", ATTENDANT_CUDA_GROUP_EMBED));
   return run.observer == nullptr ? Status() : run.observer->AfterLayer(0);
 }
 
 Status EncoderPass::Layer(const Run& run, int64_t layer) const {
   const ProfilerRange range("attendant: launch a layer");
   const DeviceLayer& weights = model_.weights().layers[static_cast<size_t>(layer)];
+  const bool last = layer + 1 == model_.config().layers;
   ATTENDANT_CUDA_TRY(Linear(run, weights, MatmulKind::kQkv));
+  ATTENDANT_CUDA_TRY(PlaceHeads(run, weights));
   if (run.observer != nullptr) ATTENDANT_CUDA_TRY(run.observer->AfterQkv(layer));
-  ATTENDANT_CUDA_TRY(Attend(run));
+  ATTENDANT_CUDA_TRY(Attend(run, layer));
   ATTENDANT_CUDA_TRY(Linear(run, weights, MatmulKind::kAttentionOutput));
-  ATTENDANT_CUDA_TRY(Norm(run, weights.attention_norm));
-  ATTENDANT_CUDA_TRY(FeedForward(run, weights));
-  ATTENDANT_CUDA_TRY(Norm(run, weights.ffn_norm));
+  if (!NormsBefore(model_.config())) {
+    ATTENDANT_CUDA_TRY(Norm(run, weights.attention_norm));
+    ATTENDANT_CUDA_TRY(FeedForward(run, weights));
+    ATTENDANT_CUDA_TRY(Norm(run, weights.ffn_norm));
+    if (last && model_.weights().final_norm.gamma != nullptr) {
+      ATTENDANT_CUDA_TRY(AddBranch(run, buffers_.states, {}, model_.weights().final_norm));
+    }
+  } else {
+    const NormWeights& next =
+        last ? model_.weights().final_norm
+             : model_.weights().layers[static_cast<size_t>(layer + 1)].attention_norm;
+    ATTENDANT_CUDA_TRY(
+        AddBranch(run, buffers_.update, weights.attention_output_norm, weights.ffn_norm));
+    ATTENDANT_CUDA_TRY(FeedForward(run, weights));
+    ATTENDANT_CUDA_TRY(AddBranch(run, buffers_.update, weights.ffn_output_norm, next));
+  }
   return run.observer == nullptr ? Status() : run.observer->AfterLayer(layer + 1);
 }
 
-// context = softmax(q k^T / sqrt(head_dim)) v
-Status EncoderPass::Attend(const Run& run) const {
-  const int64_t hidden = model_.config().hidden;
-  const int64_t part_bytes = hidden * StateBytes(states_);
+// Queries and keys with their norms and rotary positions, where there are such.
+Status EncoderPass::PlaceHeads(const Run& run, const DeviceLayer& layer) const {
+  const DeviceWeights& weights = model_.weights();
+  if (weights.rotary == nullptr && layer.query_norm == nullptr) return {};
+  const AttendantCudaConfig& config = model_.config();
+  const PlaceHeadsArgs args{.qkv = buffers_.wide,
+                            .stride = QkvWidth(config),
+                            .heads = static_cast<int32_t>(config.heads),
+                            .key_heads = static_cast<int32_t>(KeyHeads(config)),
+                            .head_dim = static_cast<int32_t>(model_.head_dim()),
+                            .query_norm = layer.query_norm,
+                            .key_norm = layer.key_norm,
+                            .epsilon = config.layer_norm_epsilon,
+                            .rotary = layer.local ? weights.local_rotary : weights.rotary,
+                            .positions = run.positions()};
+  return run.Done(LaunchPlaceHeads(states_, args, run.counts(), run.size.tokens, run.stream),
+                  "placing heads", ATTENDANT_CUDA_GROUP_ATTENTION);
+}
+
+// context = softmax(q k^T * scale, as the layer has it) v
+Status EncoderPass::Attend(const Run& run, int64_t layer) const {
+  const AttendantCudaConfig& config = model_.config();
+  const int64_t width = ContextWidth(config), stride = QkvWidth(config);
+  const std::byte* k = buffers_.wide + width * StateBytes(states_);
   const AttentionArgs args{.q = buffers_.wide,
-                           .k = buffers_.wide + part_bytes,
-                           .v = buffers_.wide + 2 * part_bytes,
+                           .k = k,
+                           .v = k + KeyWidth(config) * StateBytes(states_),
                            .context = buffers_.context,
-                           .q_stride = 3 * hidden,
-                           .k_stride = 3 * hidden,
-                           .v_stride = 3 * hidden,
-                           .context_stride = hidden,
-                           .scale = 1.0f / std::sqrt(static_cast<float>(model_.head_dim())),
-                           .rule = {},
+                           .q_stride = stride,
+                           .k_stride = stride,
+                           .v_stride = stride,
+                           .context_stride = width,
+                           .scale = ScoreScale(config),
+                           .rule = model_.rule(layer),
+                           .heads_per_key = static_cast<int32_t>(config.heads / KeyHeads(config)),
+                           .distance = model_.distances(layer, run.positions()),
                            .bias = nullptr,
                            .bias_stride = 0,
                            .allowed = nullptr,
@@ -122,7 +166,7 @@ Status EncoderPass::Attend(const Run& run) const {
                            .mask_starts = nullptr,
                            .tasks = run.at<AttentionTask>(run.layout.tasks)};
   ATTENDANT_CUDA_TRY(run.Done(LaunchAttention(states_, args, run.counts(), run.size.attention_tasks,
-                                              model_.config().heads, model_.head_dim(), run.stream),
+                                              config.heads, model_.head_dim(), run.stream),
                               "attention", ATTENDANT_CUDA_GROUP_ATTENTION));
   if (model_.dtype() != DType::kFp8) return {};
   const ActivateArgs quantize{.activation = Activation::kIdentity,
@@ -130,11 +174,11 @@ Status EncoderPass::Attend(const Run& run) const {
                               .quantized = buffers_.quantized,
                               .scales = buffers_.scales};
   return run.Done(
-      LaunchActivate(states_, quantize, run.counts(), run.size.tokens, hidden, run.stream),
+      LaunchActivate(states_, quantize, run.counts(), run.size.tokens, width, run.stream),
       "quantizing", ATTENDANT_CUDA_GROUP_ACTIVATION);
 }
 
-// update = f(states up^T) down^T, where the matmul does not apply f itself
+// update = f(states up^T) down^T, where the matmul does not apply f itself; or gated
 Status EncoderPass::FeedForward(const Run& run, const DeviceLayer& layer) const {
   const AttendantCudaConfig& config = model_.config();
   ATTENDANT_CUDA_TRY(Linear(run, layer, MatmulKind::kFfnUp));
@@ -142,7 +186,9 @@ Status EncoderPass::FeedForward(const Run& run, const DeviceLayer& layer) const 
     const ActivateArgs args{.activation = ActivationOf(config.activation),
                             .values = buffers_.wide,
                             .quantized = buffers_.quantized,
-                            .scales = buffers_.scales};
+                            .scales = buffers_.scales,
+                            .gated = config.gated_ffn != 0,
+                            .out = buffers_.gated};
     ATTENDANT_CUDA_TRY(run.Done(
         LaunchActivate(states_, args, run.counts(), run.size.tokens, config.ffn, run.stream),
         "the activation", ATTENDANT_CUDA_GROUP_ACTIVATION));
@@ -159,18 +205,36 @@ Status EncoderPass::Linear(const Run& run, const DeviceLayer& layer, MatmulKind 
   return run.Done(cudaSuccess, "", ATTENDANT_CUDA_GROUP_MATMULS);
 }
 
-// states = LayerNorm(states + update)
-Status EncoderPass::Norm(const Run& run, const DeviceNorm& norm) const {
+// states = norm(states + update)
+Status EncoderPass::Norm(const Run& run, const NormWeights& norm) const {
   const ResidualNormArgs args{.update = buffers_.update,
-                              .gamma = norm.gamma,
-                              .beta = norm.beta,
+                              .norm = norm,
                               .epsilon = model_.config().layer_norm_epsilon,
                               .states = buffers_.states,
                               .quantized = buffers_.quantized,
-                              .scales = buffers_.scales};
+                              .scales = buffers_.scales,
+                              .rms = model_.config().rms_norm != 0};
   return run.Done(LaunchResidualNorm(states_, args, run.counts(), run.size.tokens,
                                      model_.config().hidden, run.stream),
-                  "LayerNorm", ATTENDANT_CUDA_GROUP_NORM);
+                  "a norm", ATTENDANT_CUDA_GROUP_NORM);
+}
+
+// residual += norm(update), states = next(residual); without a residual, states =
+// next(norm(update))
+Status EncoderPass::AddBranch(const Run& run, const std::byte* update, const NormWeights& norm,
+                              const NormWeights& next) const {
+  const BranchNormArgs args{.update = update,
+                            .norm = norm,
+                            .residual = buffers_.residual,
+                            .next = next,
+                            .epsilon = model_.config().layer_norm_epsilon,
+                            .rms = model_.config().rms_norm != 0,
+                            .states = buffers_.states,
+                            .quantized = buffers_.quantized,
+                            .scales = buffers_.scales};
+  return run.Done(LaunchBranchNorm(states_, args, run.counts(), run.size.tokens,
+                                   model_.config().hidden, run.stream),
+                  "a norm", ATTENDANT_CUDA_GROUP_NORM);
 }
 
 Status EncoderPass::Pool(const Run& run) const {

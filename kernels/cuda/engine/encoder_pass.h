@@ -23,7 +23,7 @@ class PassObserver {
   virtual ~PassObserver() = default;
   // Everything since the last call was work of `group`, one of ATTENDANT_CUDA_GROUP_*.
   virtual Status AfterGroup(int group) = 0;
-  // The layer's q, k and v are in `wide`.
+  // The layer's q, k and v are in `wide`, queries and keys as attention reads them.
   virtual Status AfterQkv(int64_t layer) = 0;
   // `states` are what layer `layers_done` - 1 made; with 0, the embeddings.
   virtual Status AfterLayer(int64_t layers_done) = 0;
@@ -45,10 +45,13 @@ class EncoderPass {
 
   Status Embed(const Run& run) const;
   Status Layer(const Run& run, int64_t layer) const;
-  Status Attend(const Run& run) const;
+  Status PlaceHeads(const Run& run, const DeviceLayer& layer) const;
+  Status Attend(const Run& run, int64_t layer) const;
   Status FeedForward(const Run& run, const DeviceLayer& layer) const;
   Status Linear(const Run& run, const DeviceLayer& layer, MatmulKind kind) const;
-  Status Norm(const Run& run, const DeviceNorm& norm) const;
+  Status Norm(const Run& run, const NormWeights& norm) const;
+  Status AddBranch(const Run& run, const std::byte* update, const NormWeights& norm,
+                   const NormWeights& next) const;
   Status Pool(const Run& run) const;
 
   const Model& model_;

@@ -3,8 +3,8 @@
 #include <new>
 
 #include "kernels/cuda/cuda_interface.h"
-#include "kernels/cuda/engine/model.h"
 #include "kernels/cuda/engine/session.h"
+#include "kernels/cuda/model/model.h"
 #include "kernels/cuda/runtime/device.h"
 
 // The table of cuda_interface.h: nothing that is thrown gets past here.

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/cuda/engine/weight_upload.h"
+#include "kernels/cuda/model/weight_upload.h"
 
 namespace attendant::cuda {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "kernels/cuda/engine/batch_layout.h"
-#include "kernels/cuda/engine/model.h"
 #include "kernels/cuda/engine/session_buffers.h"
+#include "kernels/cuda/model/model.h"
 
 namespace attendant::cuda {
 

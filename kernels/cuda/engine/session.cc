@@ -12,9 +12,9 @@
 namespace attendant::cuda {
 namespace {
 
-// A layer has four matmuls, attention, an activation, two norms, one or two quantizations and
-// what callers ask for of its inside.
-constexpr int64_t kMarksPerLayer = 12;
+// A layer has four matmuls, heads that are placed, attention, an activation, two norms, one or two
+// quantizations and what callers ask for of its inside.
+constexpr int64_t kMarksPerLayer = 13;
 
 bool WantsLayers(const AttendantCudaOutputSpec& spec, int64_t batch) {
   if (spec.layers == nullptr) return false;
@@ -92,7 +92,7 @@ Status Session::WarmUp() {
   ATTENDANT_CUDA_TRY(Check(LaunchToFloat(model_.states(), device_.states, device_.last_hidden, 1,
                                          model_.config().hidden, compute_.get()),
                            "converting states"));
-  const int64_t stride = 3 * model_.config().hidden;
+  const int64_t stride = QkvWidth(model_.config());
   ATTENDANT_CUDA_TRY(Check(LaunchAttentionWeights(model_.states(),
                                                   {.q = device_.wide,
                                                    .k = device_.wide,
@@ -198,13 +198,15 @@ Status Session::Compute(const AttendantCudaBatch& batch, const AttendantCudaOutp
   ATTENDANT_CUDA_TRY(
       CopyBlock(layout.pool_tasks + batch.batch * static_cast<int64_t>(sizeof(PoolTask))));
   if (!wants_layers && !sampled) return pass_->Issue(size, compute_.get(), nullptr);
-  SessionObserver observer({.model = model_,
-                            .buffers = device_,
-                            .batch = batch,
-                            .layers = wants_layers ? spec.layers : nullptr,
-                            .pipe = pipe_,
-                            .timer = sampled ? &timer_ : nullptr,
-                            .stream = compute_.get()});
+  SessionObserver observer(
+      {.model = model_,
+       .buffers = device_,
+       .batch = batch,
+       .positions = reinterpret_cast<const int32_t*>(device_.block + layout.positions),
+       .layers = wants_layers ? spec.layers : nullptr,
+       .pipe = pipe_,
+       .timer = sampled ? &timer_ : nullptr,
+       .stream = compute_.get()});
   return pass_->Issue(size, compute_.get(), &observer);
 }
 

@@ -9,8 +9,8 @@
 #include "kernels/cuda/engine/batch_layout.h"
 #include "kernels/cuda/engine/encoder_pass.h"
 #include "kernels/cuda/engine/group_timer.h"
-#include "kernels/cuda/engine/model.h"
 #include "kernels/cuda/engine/output_pipe.h"
+#include "kernels/cuda/model/model.h"
 
 namespace attendant::cuda {
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/engine/batch_layout.h"
+#include "kernels/cuda/model/encoder_shape.h"
 
 namespace attendant::cuda {
 namespace {
@@ -33,13 +34,17 @@ DeviceBuffers PlaceDeviceBuffers(const Model& model, const SessionSize& size, Ca
   DeviceBuffers buffers{};
   buffers.block = carver.Take<std::byte>(size.block_bytes);
   buffers.states = take_states(config.hidden);
-  buffers.wide = take_states(std::max(3 * config.hidden, config.ffn));
-  buffers.context = take_states(config.hidden);
+  buffers.wide = take_states(std::max(QkvWidth(config), FfnInputs(config)));
+  buffers.context = take_states(ContextWidth(config));
   buffers.update = take_states(config.hidden);
   if (model.dtype() == DType::kFp8) {
-    buffers.quantized = carver.Take<uint8_t>(size.rows * std::max(config.hidden, config.ffn));
+    buffers.quantized = carver.Take<uint8_t>(
+        size.rows * std::max({config.hidden, ContextWidth(config), config.ffn}));
     buffers.scales = carver.Take<float>(size.rows);
+  } else if (config.gated_ffn != 0) {
+    buffers.gated = take_states(config.ffn);
   }
+  if (NormsBefore(config)) buffers.residual = carver.Take<float>(size.rows * config.hidden);
   buffers.rows_bytes = carver.used_bytes();
   buffers.last_hidden = carver.Take<float>(size.tokens * config.hidden);
   buffers.pooled = carver.Take<float>(size.sequences * config.hidden);
@@ -50,8 +55,9 @@ DeviceBuffers PlaceDeviceBuffers(const Model& model, const SessionSize& size, Ca
 
 MatmulOperands OperandsOf(const DeviceBuffers& buffers, DType dtype, MatmulKind kind,
                           const DeviceLinear& linear) {
-  const std::byte* const x[kNumMatmulKinds] = {buffers.states, buffers.context, buffers.states,
-                                               buffers.wide};
+  const std::byte* const x[kNumMatmulKinds] = {
+      buffers.states, buffers.context, buffers.states,
+      buffers.gated != nullptr ? buffers.gated : buffers.wide};
   std::byte* const out[kNumMatmulKinds] = {buffers.wide, buffers.update, buffers.wide,
                                            buffers.update};
   const auto index = static_cast<size_t>(kind);

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cuda/engine/model.h"
+#include "kernels/cuda/model/model.h"
 #include "kernels/cuda/runtime/handles.h"
 
 namespace attendant::cuda {
@@ -25,11 +25,13 @@ inline constexpr int kOutputSlots = 2;
 struct DeviceBuffers {
   std::byte* block;      // [block_bytes]: the batch
   std::byte* states;     // [rows, hidden] in the states' format, as all down to `update`
-  std::byte* wide;       // [rows, 3 * hidden] q, k and v, later [rows, ffn]
-  std::byte* context;    // [rows, hidden]
+  std::byte* wide;       // [rows, qkv_width] q, k and v, later [rows, ffn], or gate and up
+  std::byte* context;    // [rows, context_width]
   std::byte* update;     // [rows, hidden]
-  uint8_t* quantized;    // [rows, max(hidden, ffn)] e4m3 with fp8, else null
+  std::byte* gated;      // [rows, ffn] of a gated network without fp8, else null
+  uint8_t* quantized;    // [rows, the widest operand] e4m3 with fp8, else null
   float* scales;         // [rows] with fp8, else null
+  float* residual;       // [rows, hidden] where norms come before branches, else null
   int64_t rows_bytes;    // of all above: what matmuls read beyond a batch's rows
   float* last_hidden;    // [tokens, hidden]
   float* pooled;         // [sequences, hidden]

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/engine/session_observer.h"
 
-#include <cmath>
-
 #include "kernels/cuda/kernels/attention_kernels.h"
 #include "kernels/cuda/kernels/kernels.h"
 
@@ -19,7 +17,7 @@ Status SessionObserver::AfterQkv(int64_t layer) {
     const int64_t floats = wanted.num_attention_heads * queries(i) * len(i);
     for (int64_t j = 0; j < wanted.num_attention_layers; ++j) {
       if (wanted.attention_layers[j] != layer) continue;
-      ATTENDANT_CUDA_TRY(CopyWeights(i, wanted.attention_weights + j * floats));
+      ATTENDANT_CUDA_TRY(CopyWeights(i, layer, wanted.attention_weights + j * floats));
     }
   }
   return Send();
@@ -32,44 +30,56 @@ Status SessionObserver::AfterLayer(int64_t layers_done) {
     const int64_t floats = len(i) * run_.model.config().hidden;
     for (int64_t j = 0; j < wanted.num_hidden_layers; ++j) {
       if (wanted.hidden_layers[j] != layers_done) continue;
-      ATTENDANT_CUDA_TRY(CopyStates(i, wanted.hidden_states + j * floats));
+      ATTENDANT_CUDA_TRY(CopyStates(i, layers_done, wanted.hidden_states + j * floats));
     }
   }
   return Send();
 }
 
-Status SessionObserver::CopyWeights(int64_t index, float* destination) {
+Status SessionObserver::CopyWeights(int64_t index, int64_t layer, float* destination) {
   const AttendantCudaLayerOutputs& wanted = run_.layers[index];
-  const int64_t hidden = run_.model.config().hidden;
-  const int64_t head_dim = run_.model.head_dim();
+  const AttendantCudaConfig& config = run_.model.config();
+  const int64_t head_bytes = run_.model.head_dim() * StateBytes(run_.model.dtype());
+  const int64_t stride = QkvWidth(config);
   const int64_t floats = queries(index) * len(index);
-  const int64_t state_bytes = StateBytes(run_.model.dtype());
-  const std::byte* q = run_.buffers.wide + run_.batch.seq_starts[index] * 3 * hidden * state_bytes;
+  const int64_t start = run_.batch.seq_starts[index];
+  const std::byte* q = run_.buffers.wide + start * stride * StateBytes(run_.model.dtype());
+  const std::byte* k = q + config.heads * head_bytes;
+  const DistanceRule distances = run_.model.distances(layer, run_.positions + start);
   for (int64_t i = 0; i < wanted.num_attention_heads; ++i) {
+    const int64_t head = wanted.attention_heads[i];
     float* out = nullptr;
     ATTENDANT_CUDA_TRY(run_.pipe.Acquire(floats, destination + i * floats, run_.stream, &out));
-    const std::byte* head_q = q + wanted.attention_heads[i] * head_dim * state_bytes;
-    const AttentionWeightsArgs args{.q = head_q,
-                                    .k = head_q + hidden * state_bytes,
-                                    .q_stride = 3 * hidden,
-                                    .k_stride = 3 * hidden,
-                                    .scale = 1.0f / std::sqrt(static_cast<float>(head_dim)),
-                                    .out = out,
-                                    .queries = queries(index)};
-    ATTENDANT_CUDA_TRY(
-        Check(LaunchAttentionWeights(run_.model.states(), args, len(index), head_dim, run_.stream),
-              "attention weights"));
+    AttentionWeightsArgs args{.q = q + head * head_bytes,
+                              .k = k + head / (config.heads / KeyHeads(config)) * head_bytes,
+                              .q_stride = stride,
+                              .k_stride = stride,
+                              .scale = ScoreScale(config),
+                              .out = out,
+                              .queries = queries(index),
+                              .keys = run_.batch.keys == nullptr ? 0 : run_.batch.keys[index],
+                              .rule = run_.model.rule(layer),
+                              .distance = distances};
+    if (distances.scores != nullptr) args.distance.scores += head * distances.stride;
+    ATTENDANT_CUDA_TRY(Check(LaunchAttentionWeights(run_.model.states(), args, len(index),
+                                                    run_.model.head_dim(), run_.stream),
+                             "attention weights"));
   }
   return {};
 }
 
-Status SessionObserver::CopyStates(int64_t index, float* destination) {
+// Where norms come before branches the states between layers are the residual.
+Status SessionObserver::CopyStates(int64_t index, int64_t layers_done, float* destination) {
   const int64_t hidden = run_.model.config().hidden;
-  const std::byte* states =
-      run_.buffers.states + run_.batch.seq_starts[index] * hidden * StateBytes(run_.model.dtype());
+  const int64_t first = run_.batch.seq_starts[index] * hidden;
+  const bool residual =
+      run_.buffers.residual != nullptr && layers_done < run_.model.config().layers;
+  const DType dtype = residual ? DType::kF32 : run_.model.states();
+  const void* states = run_.buffers.states + first * StateBytes(dtype);
+  if (residual) states = run_.buffers.residual + first;
   float* out = nullptr;
   ATTENDANT_CUDA_TRY(run_.pipe.Acquire(len(index) * hidden, destination, run_.stream, &out));
-  return Check(LaunchToFloat(run_.model.states(), states, out, len(index), hidden, run_.stream),
+  return Check(LaunchToFloat(dtype, states, out, len(index), hidden, run_.stream),
                "converting states");
 }
 

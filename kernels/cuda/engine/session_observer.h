@@ -15,6 +15,7 @@ class SessionObserver final : public PassObserver {
     const Model& model;
     const DeviceBuffers& buffers;
     const AttendantCudaBatch& batch;
+    const int32_t* positions;                 // the batch's, on the device
     const AttendantCudaLayerOutputs* layers;  // [batch]; null: no sequence asks for a layer
     OutputPipe& pipe;
     GroupTimer* timer;  // null: nothing is timed
@@ -23,14 +24,14 @@ class SessionObserver final : public PassObserver {
   explicit SessionObserver(const Run& run) : run_(run) {}
 
   Status AfterGroup(int group) override;
-  // softmax(q k^T / sqrt(head_dim)) of the heads that were asked for
+  // The attention weights of the heads that were asked for
   Status AfterQkv(int64_t layer) override;
   Status AfterLayer(int64_t layers_done) override;
 
  private:
   // Of sequence `index`, to [heads, queries, len].
-  Status CopyWeights(int64_t index, float* destination);
-  Status CopyStates(int64_t index, float* destination);
+  Status CopyWeights(int64_t index, int64_t layer, float* destination);
+  Status CopyStates(int64_t index, int64_t layers_done, float* destination);
   Status Send();
   int64_t len(int64_t index) const {
     return run_.batch.seq_starts[index + 1] - run_.batch.seq_starts[index];

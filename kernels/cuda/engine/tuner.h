@@ -4,8 +4,8 @@
 #include <array>
 #include <vector>
 
-#include "kernels/cuda/engine/model.h"
 #include "kernels/cuda/engine/session_buffers.h"
+#include "kernels/cuda/model/model.h"
 
 namespace attendant::cuda {
 

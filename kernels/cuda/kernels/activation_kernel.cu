@@ -20,59 +20,71 @@ __device__ __forceinline__ float Apply(float x) {
     return 0.5f * x * (1.0f + tanhf(inner));
   }
   if (kActivation == Activation::kRelu) return x < 0 ? 0 : x;  // NaN stays NaN
+  if (kActivation == Activation::kSilu) return x / (1.0f + expf(-x));
   return x;
 }
 
-template <Activation kActivation, typename T>
-__device__ __forceinline__ void LoadApplied(const T* from, float (&values)[kVector]) {
+// Of a gated network, what is multiplied lies `width` behind.
+template <Activation kActivation, bool kGated, typename T>
+__device__ __forceinline__ void LoadApplied(const T* from, int64_t width,
+                                            float (&values)[kVector]) {
   LoadVector(from, values);
   for (int i = 0; i < kVector; ++i) values[i] = Apply<kActivation>(values[i]);
+  if (!kGated) return;
+  float up[kVector];
+  LoadVector(from + width, up);
+  for (int i = 0; i < kVector; ++i) values[i] *= up[i];
 }
 
 // One block a row. A row that is quantized is read and computed twice, the second time out of the
 // cache: what a row of any width needs beside it are a few registers.
-template <typename T, Activation kActivation>
+template <typename T, Activation kActivation, bool kGated>
 __global__ void __launch_bounds__(kThreads)
-    ActivateKernel(T* values, uint8_t* quantized, float* scales, const BatchCounts* counts,
-                   int64_t width) {
+    ActivateKernel(const T* values, T* out, uint8_t* quantized, float* scales,
+                   const BatchCounts* counts, int64_t width) {
   const int64_t row = blockIdx.x;
   if (row >= counts->tokens) return;
-  T* row_values = values + row * width;
+  const T* row_values = values + row * (kGated ? 2 * width : width);
   const int64_t first = int64_t{threadIdx.x} * kVector;
   constexpr int kStep = kThreads * kVector;
   float vector[kVector];
   if (quantized == nullptr) {
     for (int64_t column = first; column < width; column += kStep) {
-      LoadApplied<kActivation>(row_values + column, vector);
-      StoreVector(vector, row_values + column);
+      LoadApplied<kActivation, kGated>(row_values + column, width, vector);
+      StoreVector(vector, out + row * width + column);
     }
     return;
   }
   float largest = 0;
   for (int64_t column = first; column < width; column += kStep) {
-    LoadApplied<kActivation>(row_values + column, vector);
+    LoadApplied<kActivation, kGated>(row_values + column, width, vector);
     for (int i = 0; i < kVector; ++i) largest = fmaxf(largest, fabsf(vector[i]));
   }
   auto* scratch = reinterpret_cast<float*>(SharedMemory());
   const float scale = QuantizationScale(ReduceRow<kWarps>(largest, Max(), scratch));
   for (int64_t column = first; column < width; column += kStep) {
-    LoadApplied<kActivation>(row_values + column, vector);
+    LoadApplied<kActivation, kGated>(row_values + column, width, vector);
     StoreQuantized(vector, 1.0f / scale, quantized + row * width + column);
   }
   if (threadIdx.x == 0) scales[row] = scale;
 }
 
 template <typename T>
-void (*KernelFor(Activation activation))(T*, uint8_t*, float*, const BatchCounts*, int64_t) {
+using Kernel = void (*)(const T*, T*, uint8_t*, float*, const BatchCounts*, int64_t);
+
+template <typename T, bool kGated>
+Kernel<T> KernelFor(Activation activation) {
   switch (activation) {
     case Activation::kGeluErf:
-      return &ActivateKernel<T, Activation::kGeluErf>;
+      return &ActivateKernel<T, Activation::kGeluErf, kGated>;
     case Activation::kGeluTanh:
-      return &ActivateKernel<T, Activation::kGeluTanh>;
+      return &ActivateKernel<T, Activation::kGeluTanh, kGated>;
     case Activation::kRelu:
-      return &ActivateKernel<T, Activation::kRelu>;
+      return &ActivateKernel<T, Activation::kRelu, kGated>;
+    case Activation::kSilu:
+      return &ActivateKernel<T, Activation::kSilu, kGated>;
     case Activation::kIdentity:
-      return &ActivateKernel<T, Activation::kIdentity>;
+      return &ActivateKernel<T, Activation::kIdentity, kGated>;
   }
   return nullptr;
 }
@@ -94,10 +106,13 @@ cudaError_t LaunchActivate(DType dtype, const ActivateArgs& args, const BatchCou
   if (width % kVector != 0) return cudaErrorInvalidValue;
   return WithStateType(dtype, [&](auto type) {
     using T = decltype(type);
-    const auto kernel = KernelFor<T>(args.activation);
+    const auto kernel =
+        args.gated ? KernelFor<T, true>(args.activation) : KernelFor<T, false>(args.activation);
     if (kernel == nullptr) return cudaErrorInvalidValue;
     return Launch({max_tokens, kThreads, kWarps * sizeof(float)}, stream, kernel,
-                  static_cast<T*>(args.values), args.quantized, args.scales, counts, width);
+                  static_cast<const T*>(args.values),
+                  static_cast<T*>(args.gated ? args.out : args.values), args.quantized, args.scales,
+                  counts, width);
   });
 }
 

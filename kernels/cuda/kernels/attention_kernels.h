@@ -12,6 +12,14 @@
 // Attention on the device; what kernels.h says of pointers, counts, bits and errors holds here too.
 namespace attendant::cuda {
 
+// How the distance from a query's position to a key's enters self-attention.
+struct DistanceRule {
+  const int32_t* positions = nullptr;  // [tokens]; null: distances do not enter
+  // Null, or what is added to scores: that of head h and distance d at h * stride + d.
+  const float* scores = nullptr;
+  int64_t stride = 0;
+};
+
 // Exact attention over sequences of any lengths, without padding, in memory that does not grow with
 // len^2: context = softmax(scale * q k^T + bias, where allowed) v. Rows with no key allowed are
 // zeros.
@@ -19,12 +27,14 @@ struct AttentionArgs {
   // Row t of head h begins at pointer + t * row_stride + h * head_dim, in elements. Strides are
   // multiples of 8, for f32 of 4.
   const void* q;  // [query tokens, heads, head_dim]
-  const void* k;  // [key tokens, heads, head_dim]
-  const void* v;  // [key tokens, heads, head_dim]
+  const void* k;  // [key tokens, heads / heads_per_key, head_dim]
+  const void* v;  // likewise
   void* context;  // [query tokens, heads, head_dim]
   int64_t q_stride, k_stride, v_stride, context_stride;
-  float scale;         // 1 / sqrt(head_dim); above 0
-  AttentionRule rule;  // causal, window (attention_plan.h)
+  float scale;                // 1 / sqrt(head_dim); above 0
+  AttentionRule rule;         // causal, window (attention_plan.h); of distances where they enter
+  int32_t heads_per_key = 1;  // so many heads that follow one another share keys and values
+  DistanceRule distance{};
   // Null, or what each (query, key) of each sequence adds to its score: -inf lets it not take part.
   // That of sequence s begins at bias + mask_starts[s], its rows bias_stride apart (0: one row for
   // all queries), the same for all heads.
@@ -39,15 +49,15 @@ struct AttentionArgs {
 cudaError_t LaunchAttention(DType dtype, const AttentionArgs& args, const BatchCounts* counts,
                             int64_t max_tasks, int64_t heads, int64_t head_dim,
                             cudaStream_t stream);
-// On tensor cores (kBf16, kF16, and kFp8, whose states are bf16) any multiple of 8 up to 128, at
-// full speed 32, 64 and 128; kF32 any multiple of 4 up to 256.
+// On tensor cores (kBf16, kF16, and kFp8, whose states are bf16) any multiple of 8 up to 256, at
+// full speed 32, 64, 128 and 256; kF32 any multiple of 4 up to 256.
 bool HasAttention(DType dtype, int64_t head_dim);
 // Lets the current device's kernels have the shared memory that they need. Once for each device,
 // before the first launch and not while a stream is being captured; again does no harm.
 cudaError_t PrepareAttention(DType dtype, int64_t head_dim);
 
-// softmax(scale * q k^T) of one sequence and one head, in f32: out [queries, len]. head_dim as
-// HasAttention.
+// softmax(scale * q k^T + bias, where allowed) of one sequence and one head, in f32:
+// out [queries, len]; rows with no key allowed are zeros. head_dim as HasAttention.
 struct AttentionWeightsArgs {
   const void* q;  // [len, head_dim] with row strides as above
   const void* k;
@@ -55,14 +65,17 @@ struct AttentionWeightsArgs {
   float scale;
   float* out;
   int64_t queries = 0;  // the first so many rows of q, at most len; 0: all
+  int64_t keys = 0;     // the first so many rows of k take part; 0: all
+  AttentionRule rule{};
+  DistanceRule distance{};  // positions [len]; scores of this head
 };
 cudaError_t LaunchAttentionWeights(DType dtype, const AttentionWeightsArgs& args, int64_t len,
                                    int64_t head_dim, cudaStream_t stream);
 
 // The two that LaunchAttention chooses from; arguments are those of LaunchAttention.
 //
-// Matmuls on tensor cores: kBf16 and kF16, head_dim a multiple of 8 up to 128.
-inline constexpr int64_t kMaxTensorHeadDim = 128;
+// Matmuls on tensor cores: kBf16 and kF16, head_dim a multiple of 8 up to 256.
+inline constexpr int64_t kMaxTensorHeadDim = 256;
 cudaError_t LaunchTensorAttention(DType dtype, const AttentionArgs& args, const BatchCounts* counts,
                                   int64_t max_tasks, int64_t heads, int64_t head_dim,
                                   cudaStream_t stream);

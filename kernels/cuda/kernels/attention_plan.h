@@ -53,6 +53,7 @@ struct AttentionTask {
   int32_t key_row = 0;      // of the sequence's first key
   int32_t keys = 0;         // of the sequence
   int32_t query_begin = 0;  // of the task, in its sequence
+  int32_t gaps = 0;         // 1: positions do not follow one another, so rows do not tell distances
 };
 
 // The keys that any query of the task may see. The task walks over them in tiles.
@@ -70,12 +71,19 @@ constexpr int64_t MaxAttentionTasks(int64_t tokens, int64_t sequences) {
   return tokens / kTaskQueries + std::min(tokens, sequences);
 }
 
+// Sequences that lie end to end.
+struct PackedTokens {
+  std::span<const int64_t> seq_starts;  // [sequences + 1]
+  const int64_t* keys = nullptr;        // [sequences]: of each the first tokens alone; null: all
+  const int32_t* positions = nullptr;   // [tokens]; null: they follow one another
+};
+
 // The tasks of self-attention over sequences that lie end to end, the costliest first (blocks start
 // in this order, so that the device does not end with a long one): longer sequences before shorter
 // ones, equally long ones in their order, a sequence's tasks in the order of their queries. Returns
 // how many it wrote; allocates nothing. Sequences of no tokens have no tasks.
 // REQUIRES: room for MaxAttentionTasks; seq_starts [sequences + 1], ascending, the last one within
 // int32_t.
-int64_t PlanSelfAttention(std::span<const int64_t> seq_starts, std::span<AttentionTask> tasks);
+int64_t PlanSelfAttention(const PackedTokens& tokens, std::span<AttentionTask> tasks);
 
 }  // namespace attendant::cuda

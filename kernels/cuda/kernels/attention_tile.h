@@ -15,7 +15,7 @@ inline constexpr int kChunkNumbers = 8;
 // A tile [64, kHeadDim] of queries, keys or values.
 template <int kHeadDim>
 struct Tile {
-  static_assert(kHeadDim == 32 || kHeadDim == 64 || kHeadDim == 128);
+  static_assert(kHeadDim == 32 || kHeadDim == 64 || kHeadDim == 128 || kHeadDim == 256);
   static_assert(kTaskQueries == 64 && kTileKeys == 64);
   static constexpr int kRows = 64;
   static constexpr int kChunks = kHeadDim / kChunkNumbers;  // of a row
@@ -38,8 +38,11 @@ struct Tile {
 //
 //   head_dim    bytes   registers sm_80/90/100   blocks by registers   by shared memory
 //   32         20,480              128/128/128                     4                  7
-//   64         40,960              166/168/168                     3                  4
+//   64         40,960              168/168/168                     3                  4
 //   128        81,920              255/255/251                     2                  2
+//   256       163,840              255/255/255                     2                  1
+//
+// Heads of 256 spill a few registers; devices of 99 KiB (8.6, 8.9) refuse them.
 template <int kHeadDim>
 struct SharedTiles {
   static constexpr uint32_t kQueries = 0;

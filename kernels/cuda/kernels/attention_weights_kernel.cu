@@ -46,46 +46,61 @@ __device__ __forceinline__ float Dot(const float* a, const float* b, int count) 
 // One row's scores, in powers of two, become weights.
 __device__ void TakeSoftmax(float largest, int64_t len, int lane, float* row) {
   largest = ReduceWarp(largest, Max());
+  if (largest == -INFINITY) largest = 0;  // no key takes part
   float sum = 0;
   for (int64_t key = lane; key < len; key += kWarpLanes) {
     row[key] = Exp2(row[key] - largest);
     sum += row[key];
   }
-  const float inverse = 1.0f / ReduceWarp(sum, Sum());
+  const float inverse = InverseOfSum(ReduceWarp(sum, Sum()));
   for (int64_t key = lane; key < len; key += kWarpLanes) row[key] *= inverse;
+}
+
+// The score after what the distance adds to it, in powers of two; -inf for a key that does not take
+// part.
+__device__ __forceinline__ float PlacedScore(const AttentionWeightsArgs& args, float score,
+                                             int64_t query, int64_t key) {
+  if (key >= args.keys) return -INFINITY;
+  const int32_t* positions = args.distance.positions;
+  const int64_t distance =
+      positions == nullptr ? key - query : int64_t{positions[key]} - positions[query];
+  if (-distance > args.rule.keys_before || distance > args.rule.keys_after) return -INFINITY;
+  score *= args.scale * kLog2E;
+  return args.distance.scores == nullptr ? score : score + args.distance.scores[distance] * kLog2E;
 }
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    AttentionWeightsKernel(const T* q, const T* k, int64_t q_stride, int64_t k_stride,
-                           float scale_log2, float* out, int64_t queries_end, int64_t len,
-                           int head_dim) {
+    AttentionWeightsKernel(const AttentionWeightsArgs args, int64_t len, int head_dim) {
+  const auto* q = static_cast<const T*>(args.q);
+  const auto* k = static_cast<const T*>(args.k);
+  float* out = args.out;
   const int stride = head_dim + kPad;
   auto* queries = reinterpret_cast<float*>(SharedMemory());  // [kQueries, stride]
   float* keys = queries + kQueries * stride;                 // [kKeys, stride]
   const int lane = static_cast<int>(threadIdx.x) % kWarpLanes;
   const int warp_row = static_cast<int>(threadIdx.x) / kWarpLanes * kRows;
   const int64_t query = int64_t{blockIdx.x} * kQueries;
-  LoadRows(q, q_stride, query, kQueries, len, head_dim, queries);
+  LoadRows(q, args.q_stride, query, kQueries, len, head_dim, queries);
   float largest[kRows];
   for (float& row_largest : largest) row_largest = -INFINITY;
   for (int64_t begin = 0; begin < len; begin += kKeys) {
     __syncthreads();  // the keys before these have been used
-    LoadRows(k, k_stride, begin, kKeys, len, head_dim, keys);
+    LoadRows(k, args.k_stride, begin, kKeys, len, head_dim, keys);
     __syncthreads();
     if (begin + lane >= len) continue;
     for (int i = 0; i < kRows; ++i) {
       const int64_t row = query + warp_row + i;
-      if (row >= queries_end) continue;
-      const float score =
-          Dot(queries + (warp_row + i) * stride, keys + lane * stride, head_dim) * scale_log2;
+      if (row >= args.queries) continue;
+      const float dot = Dot(queries + (warp_row + i) * stride, keys + lane * stride, head_dim);
+      const float score = PlacedScore(args, dot, row, begin + lane);
       out[row * len + begin + lane] = score;
       largest[i] = fmaxf(largest[i], score);
     }
   }
   for (int i = 0; i < kRows; ++i) {
     const int64_t row = query + warp_row + i;
-    if (row < queries_end) TakeSoftmax(largest[i], len, lane, out + row * len);
+    if (row < args.queries) TakeSoftmax(largest[i], len, lane, out + row * len);
   }
 }
 
@@ -95,14 +110,14 @@ cudaError_t LaunchAttentionWeights(DType dtype, const AttentionWeightsArgs& args
                                    int64_t head_dim, cudaStream_t stream) {
   if (!HasAttention(dtype, head_dim)) return cudaErrorInvalidValue;
   const int64_t shared_bytes = (kQueries + kKeys) * (head_dim + kPad) * int64_t{sizeof(float)};
-  const int64_t queries = args.queries > 0 ? args.queries : len;
+  AttentionWeightsArgs all = args;
+  if (all.queries == 0) all.queries = len;
+  if (all.keys == 0) all.keys = len;
   static_assert((kQueries + kKeys) * (kMaxSimtHeadDim + kPad) * sizeof(float) <= 48 << 10);
   return WithStateType(dtype, [&](auto type) {
     using T = decltype(type);
-    return Launch({CeilDivide(queries, kQueries), kThreads, shared_bytes}, stream,
-                  &AttentionWeightsKernel<T>, static_cast<const T*>(args.q),
-                  static_cast<const T*>(args.k), args.q_stride, args.k_stride, args.scale * kLog2E,
-                  args.out, queries, len, static_cast<int>(head_dim));
+    return Launch({CeilDivide(all.queries, kQueries), kThreads, shared_bytes}, stream,
+                  &AttentionWeightsKernel<T>, all, len, static_cast<int>(head_dim));
   });
 }
 

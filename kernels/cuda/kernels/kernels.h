@@ -18,47 +18,97 @@ namespace attendant::cuda {
 
 // Format is of the states: kF32, kBf16 or kF16; kFp8 means kBf16. Tables, gamma and beta are f32
 // for kF32, else the tables are in the states' format and gamma and beta f32. Sums and statistics
-// are f32.
+// are f32. A norm is LayerNorm, or with `rms` x / sqrt(mean of squares + epsilon) * gamma + beta.
+
+struct NormWeights {
+  const float* gamma;  // [hidden]
+  const float* beta;   // [hidden]
+};
 
 struct EmbedArgs {
   const int32_t* token_ids;        // [max_tokens]
   const int32_t* positions;        // [max_tokens]
   const int32_t* segment_ids;      // [max_tokens]
   const void* token_embedding;     // [vocab, hidden]
-  const void* position_embedding;  // [max_positions, hidden]
+  const void* position_embedding;  // [max_positions, hidden], or null
   const void* segment_embedding;   // [segment_types, hidden]
-  const float* gamma;              // [hidden]
-  const float* beta;               // [hidden]
+  NormWeights norm;                // null: none
   float epsilon;
   void* states;  // [max_tokens, hidden]
   // fp8 only, else null: the states once more as the next matmul's operand.
   uint8_t* quantized;  // [max_tokens, hidden] e4m3
   float* scales;       // [max_tokens]
+  bool rms = false;
+  float token_scale = 1;
+  // Of encoders that normalize before branches: the sum goes there, and through `next` to states.
+  float* residual = nullptr;  // [max_tokens, hidden]
+  NormWeights next{};         // null: none
 };
-// states = LayerNorm(token + position + segment)
+// states = norm(token * token_scale + position + segment)
 cudaError_t LaunchEmbed(DType dtype, const EmbedArgs& args, const BatchCounts* counts,
                         int64_t max_tokens, int64_t hidden, cudaStream_t stream);
 
 struct ResidualNormArgs {
   const void* update;  // [max_tokens, hidden]: a matmul with its bias
-  const float* gamma;  // [hidden]
-  const float* beta;   // [hidden]
+  NormWeights norm;
   float epsilon;
   void* states;        // [max_tokens, hidden]
   uint8_t* quantized;  // [max_tokens, hidden] e4m3, as in EmbedArgs
   float* scales;       // [max_tokens]
+  bool rms = false;
 };
-// states = LayerNorm(states + update)
+// states = norm(states + update)
 cudaError_t LaunchResidualNorm(DType dtype, const ResidualNormArgs& args, const BatchCounts* counts,
                                int64_t max_tokens, int64_t hidden, cudaStream_t stream);
 
-enum class Activation : int32_t { kGeluErf = 0, kGeluTanh = 1, kRelu = 2, kIdentity = 3 };
+struct BranchNormArgs {
+  const void* update;  // [max_tokens, hidden], as above
+  NormWeights norm;    // null: none
+  float* residual;     // [max_tokens, hidden]; null: zeros, not kept
+  NormWeights next;    // null: none
+  float epsilon;
+  bool rms;
+  void* states;        // [max_tokens, hidden]
+  uint8_t* quantized;  // as in EmbedArgs
+  float* scales;
+};
+// residual += norm(update); states = next(residual). The residual is f32 in all formats: it is the
+// sum of all branches, so that its roundings would add up, and it outgrows f16.
+cudaError_t LaunchBranchNorm(DType dtype, const BranchNormArgs& args, const BatchCounts* counts,
+                             int64_t max_tokens, int64_t hidden, cudaStream_t stream);
+
+struct PlaceHeadsArgs {
+  // Queries [heads, head_dim] and then keys [key_heads, head_dim], rows `stride` apart, in place.
+  void* qkv;
+  int64_t stride;
+  int32_t heads, key_heads, head_dim;  // head_dim a multiple of 4 up to 256
+  const float* query_norm;             // [head_dim], the gamma of an RMS norm; null: none
+  const float* key_norm;               // likewise
+  float epsilon;
+  const float* rotary;       // [max_positions, head_dim], cosines and then sines; null: none
+  const int32_t* positions;  // [max_tokens]
+};
+// Each head of queries and keys is normalized, and then turned by its token's position.
+cudaError_t LaunchPlaceHeads(DType dtype, const PlaceHeadsArgs& args, const BatchCounts* counts,
+                             int64_t max_tokens, cudaStream_t stream);
+
+enum class Activation : int32_t {
+  kGeluErf = 0,
+  kGeluTanh = 1,
+  kRelu = 2,
+  kSilu = 3,
+  kIdentity = 4
+};
 
 struct ActivateArgs {
   Activation activation;
   void* values;        // [max_tokens, width], in place
   uint8_t* quantized;  // [max_tokens, width] e4m3, or null
   float* scales;       // [max_tokens], or null
+  // Of a gated network: values are [max_tokens, 2 * width], gate and up, and what goes to `out`
+  // [max_tokens, width] (or to `quantized`) is activation(gate) * up.
+  bool gated = false;
+  void* out = nullptr;
 };
 // values = activation(values); with `quantized` only that is written. A scale is the row's largest
 // magnitude / 448 (e4m3's largest), 1 for a row that is zeros or below 1e-30; value = quantized *

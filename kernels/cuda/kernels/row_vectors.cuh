@@ -55,6 +55,28 @@ __device__ __forceinline__ float4 LoadFour<float>(const float* from) {
   return *reinterpret_cast<const float4*>(from);
 }
 
+// Two numbers, 4 bytes of bf16 and f16.
+struct Two {
+  float first, second;
+};
+template <typename T>
+__device__ __forceinline__ Two LoadTwo(const T* from) {
+  const uint32_t pair = *reinterpret_cast<const uint32_t*>(from);
+  return {UnpackLow<T>(pair), UnpackHigh<T>(pair)};
+}
+template <>
+__device__ __forceinline__ Two LoadTwo<float>(const float* from) {
+  return {from[0], from[1]};
+}
+template <typename T>
+__device__ __forceinline__ void StoreTwo(Two values, T* to) {
+  *reinterpret_cast<uint32_t*>(to) = Pack<T>(values.first, values.second);
+}
+template <>
+__device__ __forceinline__ void StoreTwo<float>(Two values, float* to) {
+  to[0] = values.first, to[1] = values.second;
+}
+
 // values * inverse_scale as e4m3.
 __device__ __forceinline__ void StoreQuantized(const float (&values)[kVector], float inverse_scale,
                                                uint8_t* to) {

@@ -16,16 +16,16 @@ constexpr int kKeys = 32;
 constexpr int kRowThreads = 8;                    // of one query
 constexpr int kRowStep = kThreads / kRowThreads;  // between a thread's queries
 constexpr int kRows = kTaskQueries / kRowStep;    // of a thread
-constexpr int kScores = kKeys / kRowThreads;      // of a thread and a query
+constexpr int kRowScores = kKeys / kRowThreads;   // of a thread and a query
 constexpr int kPad = 4;  // numbers between rows, so that 8 rows' 16 bytes are in different banks
 
 // What lies where in shared memory, in numbers of f32. Blocks on a multiprocessor of sm_80 (ptxas
 // 13.0, nothing spilled):
 //
-//   head_dim   KiB   registers, masked   blocks, masked
-//   32          27          128, 166     4, 3
-//   64          43          150, 178     3, 2
-//   128         75          182, 221     2, 2
+//   head_dim   KiB   registers, biased   blocks, biased
+//   32          27          128, 178     4, 2
+//   64          43          154, 188     3, 2
+//   128         75          186, 228     2, 2
 //   256        139          253, 255     1, 1; devices of 99 KiB (8.6, 8.9) refuse it
 template <int kHeadDim>
 struct Shared {
@@ -59,7 +59,7 @@ __device__ __forceinline__ float4 FourAt(const float* from) {
 // scores[i][j] = q of row + 16 i times k of column + 8 j
 template <int kHeadDim>
 __device__ __forceinline__ void ComputeScores(const float* shared, int row, int column,
-                                              float (&scores)[kRows][kScores]) {
+                                              float (&scores)[kRows][kRowScores]) {
   using Layout = Shared<kHeadDim>;
   const float* queries = shared + Layout::kQueries + row * Layout::kStride;
   const float* keys = shared + Layout::kKeyRows + column * Layout::kStride;
@@ -68,11 +68,12 @@ __device__ __forceinline__ void ComputeScores(const float* shared, int row, int 
   }
 #pragma unroll 2
   for (int d = 0; d < kHeadDim; d += 4) {
-    float4 k[kScores];
-    for (int j = 0; j < kScores; ++j) k[j] = FourAt(keys + j * kRowThreads * Layout::kStride + d);
+    float4 k[kRowScores];
+    for (int j = 0; j < kRowScores; ++j)
+      k[j] = FourAt(keys + j * kRowThreads * Layout::kStride + d);
     for (int i = 0; i < kRows; ++i) {
       const float4 q = FourAt(queries + i * kRowStep * Layout::kStride + d);
-      for (int j = 0; j < kScores; ++j) {
+      for (int j = 0; j < kRowScores; ++j) {
         scores[i][j] += q.x * k[j].x + q.y * k[j].y + q.z * k[j].z + q.w * k[j].w;
       }
     }
@@ -83,7 +84,7 @@ __device__ __forceinline__ void ComputeScores(const float* shared, int row, int 
 // has of earlier keys is brought to the same shift.
 template <int kHeadDim>
 __device__ __forceinline__ void TakePowers(float factor, int row, int column,
-                                           const float (&scores)[kRows][kScores],
+                                           const float (&scores)[kRows][kRowScores],
                                            RowSoftmax (&softmax)[kRows],
                                            float4 (&out)[kRows][kHeadDim / 32], float* shared) {
   for (int i = 0; i < kRows; ++i) {
@@ -96,7 +97,7 @@ __device__ __forceinline__ void TakePowers(float factor, int row, int column,
     const float correction = softmax[i].Raise(largest, factor, shift);
     float* powers = shared + Shared<kHeadDim>::kPowers +
                     (row + i * kRowStep) * Shared<kHeadDim>::kPowerStride + column;
-    for (int j = 0; j < kScores; ++j) {
+    for (int j = 0; j < kRowScores; ++j) {
       const float power = Exp2(scores[i][j] * factor - shift);
       softmax[i].sum += power;  // of this thread's keys only
       powers[j * kRowThreads] = power;
@@ -145,51 +146,52 @@ __device__ __forceinline__ void StoreRow(const float4 (&out)[kHeadDim / 32], flo
   }
 }
 
-template <int kHeadDim, bool kMasked>
+template <int kHeadDim, Scores kScores>
 __global__ void __launch_bounds__(kThreads, 1)
     AttentionKernel(const AttentionArgs args, const BatchCounts* counts, int heads, int head_dim) {
   using Layout = Shared<kHeadDim>;
   const int index = static_cast<int>(blockIdx.x) / heads;
-  const int64_t first_column =
-      static_cast<int64_t>(static_cast<int>(blockIdx.x) % heads) * head_dim;
+  const int head = static_cast<int>(blockIdx.x) % heads;
+  const int64_t first_column = int64_t{head} * head_dim;
+  const int64_t key_column = int64_t{head / args.heads_per_key} * head_dim;
   if (index >= counts->attention_tasks) return;
   const AttentionTask task = args.tasks[index];
-  const KeyRange range = TaskKeys(args.rule, task);
+  const KeyRange range = TaskKeys(RuleOfRows<kScores>(args, task), task);
   const int row = static_cast<int>(threadIdx.x) / kRowThreads;
   const int column = static_cast<int>(threadIdx.x) % kRowThreads;
   auto* shared = reinterpret_cast<float*>(SharedMemory());
-  const auto rows_at = [&](const void* base, int64_t at, int64_t stride) {
-    return static_cast<const float*>(base) + at * stride + first_column;
+  const auto rows_at = [&](const void* base, int64_t at, int64_t stride, int64_t begin_column) {
+    return static_cast<const float*>(base) + at * stride + begin_column;
   };
 
   const int64_t query_row = int64_t{task.query_row} + task.query_begin;
-  LoadRows<kHeadDim, kTaskQueries>(rows_at(args.q, query_row, args.q_stride), args.q_stride,
-                                   task.queries - task.query_begin, head_dim,
+  LoadRows<kHeadDim, kTaskQueries>(rows_at(args.q, query_row, args.q_stride, first_column),
+                                   args.q_stride, task.queries - task.query_begin, head_dim,
                                    shared + Layout::kQueries);
   const float scale_log2 = args.scale * kLog2E;
   RowMask masks[kRows];
   for (int i = 0; i < kRows; ++i) {
-    masks[i] = MaskOf<kMasked>(args, task, task.query_begin + row + i * kRowStep);
+    masks[i] = MaskOf<kScores>(args, task, head, task.query_begin + row + i * kRowStep);
   }
   RowSoftmax softmax[kRows];
   float4 out[kRows][kHeadDim / 32] = {};
   for (int begin = range.begin; begin < range.end; begin += kKeys) {
     const int64_t key_row = int64_t{task.key_row} + begin;
     __syncthreads();  // the rows before these have been used
-    LoadRows<kHeadDim, kKeys>(rows_at(args.k, key_row, args.k_stride), args.k_stride,
+    LoadRows<kHeadDim, kKeys>(rows_at(args.k, key_row, args.k_stride, key_column), args.k_stride,
                               range.end - begin, head_dim, shared + Layout::kKeyRows);
-    LoadRows<kHeadDim, kKeys>(rows_at(args.v, key_row, args.v_stride), args.v_stride,
+    LoadRows<kHeadDim, kKeys>(rows_at(args.v, key_row, args.v_stride, key_column), args.v_stride,
                               range.end - begin, head_dim, shared + Layout::kValueRows);
     __syncthreads();
-    float scores[kRows][kScores];
+    float scores[kRows][kRowScores];
     ComputeScores<kHeadDim>(shared, row, column, scores);
     for (int i = 0; i < kRows; ++i) {
-      for (int j = 0; j < kScores; ++j) {
-        scores[i][j] = MaskedScore<kMasked>(scores[i][j], scale_log2, masks[i],
+      for (int j = 0; j < kRowScores; ++j) {
+        scores[i][j] = MaskedScore<kScores>(scores[i][j], scale_log2, masks[i],
                                             begin + column + j * kRowThreads);
       }
     }
-    TakePowers<kHeadDim>(ExponentFactor<kMasked>(scale_log2), row, column, scores, softmax, out,
+    TakePowers<kHeadDim>(ExponentFactor<kScores>(scale_log2), row, column, scores, softmax, out,
                          shared);
     __syncwarp();
     AddValues<kHeadDim>(shared, row, column, out);
@@ -207,14 +209,16 @@ __global__ void __launch_bounds__(kThreads, 1)
 using Kernel = void (*)(AttentionArgs, const BatchCounts*, int, int);
 
 struct Variant {
-  Kernel plain, masked;
+  Kernel kernels[3];  // by Scores
   int shared_bytes;
 };
 
 template <int kHeadDim>
 Variant VariantOf() {
-  return {&AttentionKernel<kHeadDim, false>, &AttentionKernel<kHeadDim, true>,
-          Shared<kHeadDim>::kBytes};
+  return {
+      {&AttentionKernel<kHeadDim, Scores::kPlain>, &AttentionKernel<kHeadDim, Scores::kDistances>,
+       &AttentionKernel<kHeadDim, Scores::kBiased>},
+      Shared<kHeadDim>::kBytes};
 }
 
 Variant VariantFor(int64_t head_dim) {
@@ -229,15 +233,15 @@ cudaError_t LaunchSimtAttention(const AttentionArgs& args, const BatchCounts* co
                                 int64_t max_tasks, int64_t heads, int64_t head_dim,
                                 cudaStream_t stream) {
   const Variant variant = VariantFor(head_dim);
-  const bool masked = args.bias != nullptr || args.allowed != nullptr;
   return Launch({max_tasks * heads, kThreads, variant.shared_bytes}, stream,
-                masked ? variant.masked : variant.plain, args, counts, static_cast<int>(heads),
-                static_cast<int>(head_dim));
+                variant.kernels[static_cast<int>(ScoresOf(args))], args, counts,
+                static_cast<int>(heads), static_cast<int>(head_dim));
 }
 
 cudaError_t PrepareSimtAttention(int64_t head_dim) {
   const Variant variant = VariantFor(head_dim);
-  return AllowSharedMemory(variant.shared_bytes, {variant.plain, variant.masked});
+  return AllowSharedMemory(variant.shared_bytes,
+                           {variant.kernels[0], variant.kernels[1], variant.kernels[2]});
 }
 
 }  // namespace attendant::cuda

@@ -37,7 +37,7 @@ __device__ __forceinline__ void CopyTile(uint32_t tile, const unsigned char* fro
 
 // Masks a tile of scores whose first key is `tile_begin`. What needs no mask and is inside all
 // windows need not come here.
-template <bool kMasked>
+template <Scores kScores>
 __device__ __forceinline__ void MaskScores(float scale_log2, const RowMask (&masks)[2],
                                            int tile_begin, int lane, float (&scores)[8][4]) {
 #pragma unroll
@@ -45,7 +45,7 @@ __device__ __forceinline__ void MaskScores(float scale_log2, const RowMask (&mas
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int key = tile_begin + 8 * block + 2 * (lane % 4) + i % 2;
-      scores[block][i] = MaskedScore<kMasked>(scores[block][i], scale_log2, masks[i / 2], key);
+      scores[block][i] = MaskedScore<kScores>(scores[block][i], scale_log2, masks[i / 2], key);
     }
   }
 }

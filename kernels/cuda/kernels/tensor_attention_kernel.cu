@@ -10,11 +10,12 @@ namespace attendant::cuda {
 namespace {
 
 // How many blocks a multiprocessor is to hold at least, which bounds registers at 65,536 / (128
-// blocks). Masked kernels have pointers to hold besides; with one block more they would spill.
-template <int kHeadDim, bool kMasked>
-[[maybe_unused]] constexpr int kBlocksEach = kHeadDim == 32   ? 4 - kMasked
-                                             : kHeadDim == 64 ? 3 - kMasked
-                                                              : 2;
+// blocks). Those that mask by pointers have these to hold besides; with one block more they would
+// spill.
+template <int kHeadDim, Scores kScores>
+[[maybe_unused]] constexpr int kBlocksEach = kHeadDim == 32   ? (kScores == Scores::kPlain ? 4 : 3)
+                                             : kHeadDim == 64 ? (kScores == Scores::kPlain ? 3 : 2)
+                                                              : 256 / kHeadDim;
 
 // The keys that a warp's queries see: any of them, and every one of them.
 struct WarpKeys {
@@ -29,66 +30,82 @@ __device__ __forceinline__ WarpKeys KeysOfWarp(const AttentionRule& rule, const 
   return {{first.begin, last.end}, {last.begin, first.end}};
 }
 
+// Whether no tile goes without a mask.
+template <Scores kScores>
+__device__ __forceinline__ bool MasksAll(const AttentionArgs& args, const AttentionTask& task) {
+  if (kScores == Scores::kDistances) return HasGaps(args, task);
+  return kScores == Scores::kBiased;
+}
+
+// A head's first number in row `row`. (Columns of 32 bits: in the kernel few registers are left.)
+__device__ __forceinline__ const unsigned char* RowsAt(const void* base, int64_t row,
+                                                       int64_t stride, int column) {
+  return static_cast<const unsigned char*>(base) + 2 * (row * stride + column);
+}
+
 // One block: one task of one head. Tiles of keys and values come in one ahead of the matmuls;
 // tiles outside the windows of all queries are never read, those outside a warp's are skipped by
 // that warp, and only those at the edge of some window are masked.
-template <typename T, int kHeadDim, bool kMasked>
-__global__ void __launch_bounds__(kAttentionThreads, kBlocksEach<kHeadDim, kMasked>)
+template <typename T, int kHeadDim, Scores kScores>
+__global__ void __launch_bounds__(kAttentionThreads, kBlocksEach<kHeadDim, kScores>)
     AttentionKernel(const AttentionArgs args, const BatchCounts* counts, int heads, int head_dim) {
   using Shared = SharedTiles<kHeadDim>;
   const int index = static_cast<int>(blockIdx.x) / heads;
-  const int64_t column = static_cast<int64_t>(static_cast<int>(blockIdx.x) % heads) * head_dim;
+  const int head = static_cast<int>(blockIdx.x) % heads;
+  const int column = head * head_dim;
+  const int key_column = head / args.heads_per_key * head_dim;
   if (index >= counts->attention_tasks) return;
   const AttentionTask task = args.tasks[index];
-  const KeyRange range = TaskKeys(args.rule, task);
+  const AttentionRule rule = RuleOfRows<kScores>(args, task);
+  const KeyRange range = TaskKeys(rule, task);
   const int tiles = (range.end - range.begin + kTileKeys - 1) / kTileKeys;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int first_query = task.query_begin + kWarpQueries * warp;
   const uint32_t shared = SharedAddress(SharedMemory());
-
-  const auto rows_at = [&](const void* base, int64_t row, int64_t stride) {
-    return static_cast<const unsigned char*>(base) + 2 * (row * stride + column);
-  };
   const auto copy_keys_and_values = [&](int tile) {
     const int begin = range.begin + tile * kTileKeys;
     const int rows = range.end - begin;
     const int64_t row = int64_t{task.key_row} + begin;
-    CopyTile<kHeadDim>(shared + Shared::Keys(tile % 2), rows_at(args.k, row, args.k_stride),
-                       2 * args.k_stride, rows, head_dim);
-    CopyTile<kHeadDim>(shared + Shared::Values(tile % 2), rows_at(args.v, row, args.v_stride),
-                       2 * args.v_stride, rows, head_dim);
+    CopyTile<kHeadDim>(shared + Shared::Keys(tile % 2),
+                       RowsAt(args.k, row, args.k_stride, key_column), 2 * args.k_stride, rows,
+                       head_dim);
+    CopyTile<kHeadDim>(shared + Shared::Values(tile % 2),
+                       RowsAt(args.v, row, args.v_stride, key_column), 2 * args.v_stride, rows,
+                       head_dim);
     CopyAsyncCommit();
   };
 
-  uint32_t q[kHeadDim / 16][4];
+  Queries<kHeadDim> q;
   float out[kHeadDim / 8][4] = {};
   RowSoftmax softmax[2];
   if (tiles > 0) {
-    CopyTile<kHeadDim>(shared + Shared::kQueries,
-                       rows_at(args.q, int64_t{task.query_row} + task.query_begin, args.q_stride),
-                       2 * args.q_stride, task.queries - task.query_begin, head_dim);
+    CopyTile<kHeadDim>(
+        shared + Shared::kQueries,
+        RowsAt(args.q, int64_t{task.query_row} + task.query_begin, args.q_stride, column),
+        2 * args.q_stride, task.queries - task.query_begin, head_dim);
     copy_keys_and_values(0);
     CopyAsyncWait<0>();
     __syncthreads();
-    LoadQueries<kHeadDim>(shared + Shared::kQueries, warp, lane, q);
+    q.Load(shared + Shared::kQueries, warp, lane);
   }
   const bool active = first_query < task.queries;
+  const bool masks_all = MasksAll<kScores>(args, task);
   const float scale_log2 = args.scale * kLog2E;
-  const WarpKeys keys = active ? KeysOfWarp(args.rule, task, first_query) : WarpKeys{};
+  const WarpKeys keys = active ? KeysOfWarp(rule, task, first_query) : WarpKeys{};
   for (int tile = 0; tile < tiles; ++tile) {
     if (tile + 1 < tiles) copy_keys_and_values(tile + 1);
     const int begin = range.begin + tile * kTileKeys;
     if (active && begin < keys.any.end && begin + kTileKeys > keys.any.begin) {
       float scores[8][4];
       ComputeScores<T, kHeadDim>(q, shared + Shared::Keys(tile % 2), lane, scores);
-      if (kMasked || begin < keys.every.begin || begin + kTileKeys > keys.every.end) {
+      if (masks_all || begin < keys.every.begin || begin + kTileKeys > keys.every.end) {
         // Made anew for each tile: kept, they would cost registers in all others.
-        const RowMask masks[2] = {MaskOf<kMasked>(args, task, first_query + lane / 4),
-                                  MaskOf<kMasked>(args, task, first_query + lane / 4 + 8)};
-        MaskScores<kMasked>(scale_log2, masks, begin, lane, scores);
+        const RowMask masks[2] = {MaskOf<kScores>(args, task, head, first_query + lane / 4),
+                                  MaskOf<kScores>(args, task, head, first_query + lane / 4 + 8)};
+        MaskScores<kScores>(scale_log2, masks, begin, lane, scores);
       }
-      TakePowers<kHeadDim>(ExponentFactor<kMasked>(scale_log2), softmax, scores, out);
+      TakePowers<kHeadDim>(ExponentFactor<kScores>(scale_log2), softmax, scores, out);
       AddValues<T, kHeadDim>(scores, shared + Shared::Values(tile % 2), lane, out);
     }
     CopyAsyncWait<0>();
@@ -105,13 +122,15 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocksEach<kHeadDim, kMask
 using Kernel = void (*)(AttentionArgs, const BatchCounts*, int, int);
 
 struct Variant {
-  Kernel plain, masked;
+  Kernel kernels[3];  // by Scores
   int shared_bytes;
 };
 
 template <typename T, int kHeadDim>
 Variant VariantOf() {
-  return {&AttentionKernel<T, kHeadDim, false>, &AttentionKernel<T, kHeadDim, true>,
+  return {{&AttentionKernel<T, kHeadDim, Scores::kPlain>,
+           &AttentionKernel<T, kHeadDim, Scores::kDistances>,
+           &AttentionKernel<T, kHeadDim, Scores::kBiased>},
           SharedTiles<kHeadDim>::kBytes};
 }
 
@@ -119,7 +138,8 @@ Variant VariantOf() {
 template <typename T>
 Variant VariantFor(int64_t head_dim) {
   if (head_dim <= 32) return VariantOf<T, 32>();
-  return head_dim <= 64 ? VariantOf<T, 64>() : VariantOf<T, 128>();
+  if (head_dim <= 64) return VariantOf<T, 64>();
+  return head_dim <= 128 ? VariantOf<T, 128>() : VariantOf<T, 256>();
 }
 Variant VariantFor(DType dtype, int64_t head_dim) {
   return StateDType(dtype) == DType::kF16 ? VariantFor<F16>(head_dim) : VariantFor<Bf16>(head_dim);
@@ -131,15 +151,15 @@ cudaError_t LaunchTensorAttention(DType dtype, const AttentionArgs& args, const 
                                   int64_t max_tasks, int64_t heads, int64_t head_dim,
                                   cudaStream_t stream) {
   const Variant variant = VariantFor(dtype, head_dim);
-  const bool masked = args.bias != nullptr || args.allowed != nullptr;
   return Launch({max_tasks * heads, kAttentionThreads, variant.shared_bytes}, stream,
-                masked ? variant.masked : variant.plain, args, counts, static_cast<int>(heads),
-                static_cast<int>(head_dim));
+                variant.kernels[static_cast<int>(ScoresOf(args))], args, counts,
+                static_cast<int>(heads), static_cast<int>(head_dim));
 }
 
 cudaError_t PrepareTensorAttention(DType dtype, int64_t head_dim) {
   const Variant variant = VariantFor(dtype, head_dim);
-  return AllowSharedMemory(variant.shared_bytes, {variant.plain, variant.masked});
+  return AllowSharedMemory(variant.shared_bytes,
+                           {variant.kernels[0], variant.kernels[1], variant.kernels[2]});
 }
 
 }  // namespace attendant::cuda

@@ -16,35 +16,64 @@ namespace attendant::cuda {
 
 inline constexpr int kWarpQueries = 16;
 
-// The warp's queries as operands: matrices of rows 0-7 and 8-15, the lower and the upper 8 columns.
+// One step of the warp's queries: matrices of rows 0-7 and 8-15, the lower and the upper 8 columns.
 template <int kHeadDim>
-__device__ __forceinline__ void LoadQueries(uint32_t tile, int warp, int lane,
-                                            uint32_t (&q)[kHeadDim / 16][4]) {
-#pragma unroll
-  for (int step = 0; step < kHeadDim / 16; ++step) {
-    LoadMatrices(q[step], tile + Tile<kHeadDim>::Offset(kWarpQueries * warp + lane % 16,
-                                                        2 * step + lane / 16));
-  }
+__device__ __forceinline__ void LoadQueryStep(uint32_t tile, int warp, int lane, int step,
+                                              uint32_t (&q)[4]) {
+  LoadMatrices(
+      q, tile + Tile<kHeadDim>::Offset(kWarpQueries * warp + lane % 16, 2 * step + lane / 16));
 }
+
+// The warp's queries as operands, in registers.
+template <int kHeadDim>
+struct Queries {
+  uint32_t steps[kHeadDim / 16][4];
+
+  __device__ __forceinline__ void Load(uint32_t tile, int warp, int lane) {
+#pragma unroll
+    for (int step = 0; step < kHeadDim / 16; ++step) {
+      LoadQueryStep<kHeadDim>(tile, warp, lane, step, steps[step]);
+    }
+  }
+  __device__ __forceinline__ void Step(int, int step, uint32_t (&q)[4]) const {
+    for (int i = 0; i < 4; ++i) q[i] = steps[step][i];
+  }
+};
+
+// Heads of 256 leave no registers for them: they stay in shared memory.
+template <>
+struct Queries<256> {
+  uint32_t at;
+  int of_warp;
+
+  __device__ __forceinline__ void Load(uint32_t tile, int warp, int) { at = tile, of_warp = warp; }
+  __device__ __forceinline__ void Step(int lane, int step, uint32_t (&q)[4]) const {
+    LoadQueryStep<256>(at, of_warp, lane, step, q);
+  }
+};
 
 // scores [16, 64] = q [16, head_dim] keys^T. A load takes 16 keys and 16 columns: keys 0-7 and
 // their lower and upper columns, then keys 8-15.
 template <typename T, int kHeadDim>
-__device__ __forceinline__ void ComputeScores(const uint32_t (&q)[kHeadDim / 16][4], uint32_t keys,
+__device__ __forceinline__ void ComputeScores(const Queries<kHeadDim>& queries, uint32_t keys,
                                               int lane, float (&scores)[8][4]) {
 #pragma unroll
   for (int block = 0; block < 8; ++block) {
     for (int i = 0; i < 4; ++i) scores[block][i] = 0;
   }
-#pragma unroll
+  // Heads of 256 have no registers for addresses of several steps.
+  [[maybe_unused]] constexpr int kUnrolled = kHeadDim <= 128 ? kHeadDim / 16 : 1;
+#pragma unroll kUnrolled
   for (int step = 0; step < kHeadDim / 16; ++step) {
+    uint32_t q[4];
+    queries.Step(lane, step, q);
 #pragma unroll
     for (int pair = 0; pair < 4; ++pair) {
       uint32_t k[4];
       const int row = 16 * pair + lane / 16 * 8 + lane % 8;
       LoadMatrices(k, keys + Tile<kHeadDim>::Offset(row, 2 * step + lane / 8 % 2));
-      MultiplyAccumulate<T>(scores[2 * pair], q[step], k[0], k[1]);
-      MultiplyAccumulate<T>(scores[2 * pair + 1], q[step], k[2], k[3]);
+      MultiplyAccumulate<T>(scores[2 * pair], q, k[0], k[1]);
+      MultiplyAccumulate<T>(scores[2 * pair + 1], q, k[2], k[3]);
     }
   }
 }

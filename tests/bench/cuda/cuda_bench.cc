@@ -110,16 +110,14 @@ struct Encoder {
 };
 
 Encoder BertBase(bool smoke) {
-  return {"bert-base",
-          {.layers = smoke ? 1 : 12,
-           .heads = smoke ? 1 : 12,
-           .hidden = smoke ? 64 : 768,
-           .ffn = smoke ? 128 : 3072,
-           .vocab = 1000,
-           .max_positions = 512,
-           .segment_types = 2,
-           .layer_norm_epsilon = 1e-12f,
-           .activation = ATTENDANT_CUDA_GELU_ERF}};
+  Encoder encoder{"bert-base", SmallConfig()};
+  encoder.config.vocab = 1000;
+  encoder.config.max_positions = 512;
+  encoder.config.layers = smoke ? 1 : 12;
+  encoder.config.heads = smoke ? 1 : 12;
+  if (!smoke) encoder.config.hidden = 768;
+  if (!smoke) encoder.config.ffn = 3072;
+  return encoder;
 }
 
 Encoder MiniLm(bool smoke) {
@@ -267,7 +265,7 @@ Status BenchAttention(const Sizes& sizes) {
   ATTENDANT_CUDA_TRY(AllocateDevice(task_bytes + 16 + 8 * tokens * width, device));
   auto* counts = reinterpret_cast<cuda::BatchCounts*>(pinned.get());
   const int64_t tasks = cuda::PlanSelfAttention(
-      starts,
+      {.seq_starts = starts},
       {reinterpret_cast<cuda::AttentionTask*>(pinned.get() + 16), static_cast<size_t>(max_tasks)});
   *counts = {.tokens = static_cast<int32_t>(tokens),
              .sequences = static_cast<int32_t>(batch),
@@ -285,6 +283,8 @@ Status BenchAttention(const Sizes& sizes) {
       .context_stride = width,
       .scale = 0.125f,
       .rule = {},
+      .heads_per_key = 1,
+      .distance = {},
       .bias = nullptr,
       .bias_stride = 0,
       .allowed = nullptr,

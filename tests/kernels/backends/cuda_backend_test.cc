@@ -9,10 +9,12 @@
 
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/backends/backends.h"
 #include "kernels/backends/cuda_library.h"
+#include "kernels/checkpoints/checkpoint.h"
 #include "tests/support/backends.h"
 #include "tests/support/fake_cuda.h"
 #include "tests/support/golden.h"
@@ -76,6 +78,36 @@ TEST_F(CudaBackendTest, RunsABatch) {
   EXPECT_EQ(outputs[1].last_hidden_state[0], 9000.0f);
   EXPECT_EQ(outputs[0].pooled[3], 5.0f);
   EXPECT_EQ(outputs[1].pooled[0], 1.0f);
+}
+
+// EmbeddingGemma has most of what encoders differ in.
+TEST_F(CudaBackendTest, TellsTheLibraryOfEverySwitch) {
+  const auto backend = Make({0});
+  const auto encoder = PrepareCheckpoint(*backend, GoldenDirectory("tiny_gemma3"), DType::kBf16);
+  ASSERT_NE(encoder, nullptr);
+  const EncoderConfig& config = encoder->config();
+  const AttendantCudaConfig& told = levers_->config;
+  EXPECT_EQ(told.activation, ATTENDANT_CUDA_GELU_TANH);
+  EXPECT_EQ(told.norm_place, ATTENDANT_CUDA_NORM_BOTH);
+  EXPECT_EQ(told.rms_norm, 1);
+  EXPECT_EQ(told.gated_ffn, 1);
+  EXPECT_EQ(told.causal, 0);
+  EXPECT_EQ(told.head_width, config.head_width);
+  EXPECT_EQ(told.kv_heads, config.kv_heads);
+  EXPECT_EQ(told.query_scale, config.query_scale);
+  EXPECT_EQ(told.embedding_scale, config.embedding_scale);
+  EXPECT_EQ(told.window, config.window);
+}
+
+TEST_F(CudaBackendTest, RefusesDisentangledAttentionByName) {
+  const auto backend = Make({0});
+  absl::StatusOr<Checkpoint> checkpoint = LoadCheckpoint(GoldenDirectory("tiny_deberta_v2"));
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  const absl::Status refused =
+      backend->Prepare(checkpoint->config, std::move(checkpoint->weights), DType::kBf16).status();
+  EXPECT_EQ(refused.code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(refused.message(),
+            "the cuda back end does not compute an encoder with this score_bias");
 }
 
 TEST_F(CudaBackendTest, WritesAttentionWeightsWhereAsked) {

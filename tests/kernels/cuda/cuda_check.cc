@@ -40,32 +40,39 @@ struct Case {
   std::string name;
   AttendantCudaConfig config;
   std::vector<int64_t> lens;
+  Parts parts{};
+  Holes holes{};
 };
 
 AttendantCudaConfig MiniLmConfig() {
-  return {.layers = 6,
-          .heads = 12,
-          .hidden = 384,
-          .ffn = 1536,
-          .vocab = 1000,
-          .max_positions = 512,
-          .segment_types = 2,
-          .layer_norm_epsilon = 1e-12f,
-          .activation = ATTENDANT_CUDA_GELU_ERF};
+  AttendantCudaConfig config = SmallConfig();
+  config.layers = 6;
+  config.heads = 12;
+  config.hidden = 384;
+  config.ffn = 1536;
+  config.vocab = 1000;
+  config.max_positions = 512;
+  return config;
 }
 
 std::vector<Case> ListCases(bool quick) {
   AttendantCudaConfig small = SmallConfig();
-  std::vector<Case> cases = {{"2 x 64, head_dim 32, erf GELU", small, {1, 17, 64, 65, 5}}};
+  std::vector<Case> cases = {{"2 x 64, head_dim 32, erf GELU", small, {1, 17, 64, 65, 5}, {}, {}}};
   small.activation = ATTENDANT_CUDA_GELU_TANH;
   small.heads = 1;
-  cases.push_back({"2 x 64, head_dim 64, tanh GELU", small, {33, 2, 128}});
+  cases.push_back({"2 x 64, head_dim 64, tanh GELU", small, {33, 2, 128}, {}, {}});
   AttendantCudaConfig wide = SmallConfig();
   wide.hidden = 128;
   wide.heads = 1;
   wide.activation = ATTENDANT_CUDA_RELU;
-  cases.push_back({"2 x 128, head_dim 128, ReLU", wide, {63, 100}});
-  if (!quick) cases.push_back({"MiniLM's size", MiniLmConfig(), {1, 16, 128, 129, 300, 48, 7}});
+  cases.push_back({"2 x 128, head_dim 128, ReLU", wide, {63, 100}, {}, {}});
+  for (const Variant& variant : ListVariants()) {
+    std::vector<int64_t> lens = {1, 70, 33, 5};
+    if (!quick) lens.insert(lens.end(), {130, 200, 64});
+    cases.push_back({variant.name, variant.config, lens, variant.parts, variant.holes});
+  }
+  if (!quick)
+    cases.push_back({"MiniLM's size", MiniLmConfig(), {1, 16, 128, 129, 300, 48, 7}, {}, {}});
   return cases;
 }
 
@@ -125,7 +132,7 @@ void CheckInvariance(const AttendantCudaInterface& interface, AttendantCudaSessi
   bool same = true;
   for (int64_t i = 0; i < batch.batch() && same; ++i) {
     const PackedSequences one = RandomBatch(a_case.config, {a_case.lens[static_cast<size_t>(i)]},
-                                            1 + static_cast<uint32_t>(i));
+                                            1 + static_cast<uint32_t>(i), a_case.holes);
     const RunResults alone = RunAll(interface, session, a_case.config, one);
     same =
         alone.status.code == ATTENDANT_CUDA_OK &&
@@ -143,10 +150,10 @@ void CheckInvariance(const AttendantCudaInterface& interface, AttendantCudaSessi
 void CheckCase(const AttendantCudaInterface& interface, const Case& a_case, int32_t dtype,
                Checks& checks) {
   const std::string name = a_case.name + ", " + kDTypeNames[dtype];
-  const RandomEncoder encoder(a_case.config, 7);
+  const RandomEncoder encoder(a_case.config, 7, a_case.parts);
   ModelPointer model(nullptr, {&interface});
   SessionPointer session(nullptr, {&interface});
-  const PackedSequences batch = RandomBatch(a_case.config, a_case.lens, 1);
+  const PackedSequences batch = RandomBatch(a_case.config, a_case.lens, 1, a_case.holes);
   AttendantCudaStatus status = MakeModel(interface, 0, encoder, dtype, model);
   if (status.code == ATTENDANT_CUDA_OK) {
     status = MakeSession(interface, model.get(), batch.tokens() + 100, 32, session);

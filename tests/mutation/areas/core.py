@@ -14,6 +14,12 @@ MUTANTS = {
         ("std::min(exact + beyond, «half - 1»)", "half"),
         ("const int64_t first = distance «>» 0", ">="),
     ],
+    "kernels/core/base/position_tables.cc": [
+        ("const double exponent = «-2» *", "-1"),
+        ("rotary.frequency_scale *", ""),
+        ("-slopes[static_cast<size_t>(head)]", "slopes[static_cast<size_t>(head)]"),
+        ("distance «<» config.max_positions", "<="),
+    ],
     "kernels/core/packed_batch.cc": [
         ("values[i] >= limit", "values[i] > limit"),
         ('return CheckBelow("segment id", segment_ids, config.segment_types, "segment_types");',

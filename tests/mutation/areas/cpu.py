@@ -46,10 +46,6 @@ MUTANTS = {
         ("«!(causal_ && distance > 0)»", "true"),
         ("+ max_positions_ «- 1»;", ""),
     ],
-    "kernels/cpu/encoder/rotary_table.cc": [
-        ("const double exponent = «-2» *", "-1"),
-        ("rotary.frequency_scale *", ""),
-    ],
     "kernels/cpu/encoder/smoothing_factors.cc": [
         ("std::max(square, 1e-12f), «-0.25f»", "-0.5f"),
         ("values.variance[from] * «kAttendedVariance»", "100.0f"),

@@ -22,37 +22,85 @@ float NextFloat(uint64_t& state) { return static_cast<float>(Next(state) >> 40) 
 }  // namespace
 
 AttendantCudaConfig SmallConfig() {
-  return {.layers = 2,
-          .heads = 2,
-          .hidden = 64,
-          .ffn = 128,
-          .vocab = 50,
-          .max_positions = 256,
-          .segment_types = 2,
-          .layer_norm_epsilon = 1e-12f,
-          .activation = ATTENDANT_CUDA_GELU_ERF};
+  AttendantCudaConfig config{};
+  config.layers = 2;
+  config.heads = 2;
+  config.hidden = 64;
+  config.ffn = 128;
+  config.vocab = 50;
+  config.max_positions = 256;
+  config.segment_types = 2;
+  config.layer_norm_epsilon = 1e-12f;
+  config.activation = ATTENDANT_CUDA_GELU_ERF;
+  return config;
 }
 
-RandomEncoder::RandomEncoder(const AttendantCudaConfig& config, uint32_t seed)
-    : config_(config), random_(seed) {
+RandomEncoder::RandomEncoder(const AttendantCudaConfig& config, uint32_t seed, const Parts& parts)
+    : config_(config), parts_(parts), random_(seed) {
   const int64_t hidden = config.hidden;
   weights_.token_embedding = Take(config.vocab * hidden, 1.0f);
-  weights_.position_embedding = Take(config.max_positions * hidden, 0.5f);
+  if (parts.learned_positions) {
+    weights_.position_embedding = Take(config.max_positions * hidden, 0.5f);
+  }
   weights_.segment_embedding = Take(config.segment_types * hidden, 0.2f);
-  weights_.embedding_norm = TakeNorm();
+  if (parts.embedding_norm) weights_.embedding_norm = TakeNorm();
   for (int64_t i = 0; i < config.layers; ++i) {
-    AttendantCudaLayer layer{};
-    layer.query = TakeLinear(hidden, hidden);
-    layer.key = TakeLinear(hidden, hidden);
-    layer.value = TakeLinear(hidden, hidden);
-    layer.attention_output = TakeLinear(hidden, hidden);
-    layer.attention_norm = TakeNorm();
-    layer.ffn_up = TakeLinear(config.ffn, hidden);
-    layer.ffn_down = TakeLinear(hidden, config.ffn);
-    layer.ffn_norm = TakeNorm();
+    AttendantCudaLayer layer = TakeLayer(i == 0);
+    layer.local = static_cast<int32_t>(parts.local_layers >> i & 1u);
     layers_.push_back(layer);
   }
   weights_.layers = layers_.data();
+  if (parts.final_norm) weights_.final_norm = TakeNorm();
+  if (parts.rotary_base > 0) weights_.rotary = TakeAngles(parts.rotary_base);
+  if (parts.local_rotary_base > 0) weights_.local_rotary = TakeAngles(parts.local_rotary_base);
+  if (parts.score_by_distance) {
+    weights_.score_by_distance = Take(config.heads * (2 * config.max_positions - 1), 3.0f);
+  }
+}
+
+AttendantCudaLayer RandomEncoder::TakeLayer(bool first) {
+  const int64_t hidden = config_.hidden;
+  const int64_t head_dim = config_.head_width > 0 ? config_.head_width : hidden / config_.heads;
+  const int64_t context = config_.heads * head_dim;
+  const int64_t keys = config_.kv_heads > 0 ? config_.kv_heads * head_dim : context;
+  AttendantCudaLayer layer{};
+  layer.query = TakeLinear(context, hidden);
+  layer.key = TakeLinear(keys, hidden);
+  layer.value = TakeLinear(keys, hidden);
+  layer.attention_output = TakeLinear(hidden, context);
+  if (!first || parts_.first_attention_norm) layer.attention_norm = TakeNorm();
+  if (config_.gated_ffn != 0) layer.ffn_gate = TakeLinear(config_.ffn, hidden);
+  layer.ffn_up = TakeLinear(config_.ffn, hidden);
+  layer.ffn_down = TakeLinear(hidden, config_.ffn);
+  layer.ffn_norm = TakeNorm();
+  if (config_.norm_place == ATTENDANT_CUDA_NORM_BOTH) {
+    layer.attention_output_norm = TakeNorm();
+    layer.ffn_output_norm = TakeNorm();
+  }
+  if (parts_.query_key_norm) {
+    layer.query_norm = Take(head_dim, 0.2f, 1.0f);
+    layer.key_norm = Take(head_dim, 0.2f, 1.0f);
+  }
+  return layer;
+}
+
+const float* RandomEncoder::TakeAngles(double base) {
+  const int64_t head_dim =
+      config_.head_width > 0 ? config_.head_width : config_.hidden / config_.heads;
+  const int64_t pairs = head_dim / 2;
+  std::vector<float> table(static_cast<size_t>(config_.max_positions * head_dim));
+  for (int64_t position = 0; position < config_.max_positions; ++position) {
+    for (int64_t i = 0; i < pairs; ++i) {
+      const double angle =
+          static_cast<double>(position) *
+          std::pow(base, -2 * static_cast<double>(i) / static_cast<double>(head_dim));
+      const auto at = static_cast<size_t>(position * head_dim + i);
+      table[at] = static_cast<float>(std::cos(angle));
+      table[at + static_cast<size_t>(pairs)] = static_cast<float>(std::sin(angle));
+    }
+  }
+  tensors_.push_back(std::move(table));
+  return tensors_.back().data();
 }
 
 const float* RandomEncoder::Take(int64_t count, float spread, float middle) {
@@ -65,22 +113,25 @@ const float* RandomEncoder::Take(int64_t count, float spread, float middle) {
 AttendantCudaLinear RandomEncoder::TakeLinear(int64_t outputs, int64_t inputs) {
   const float spread = 1.7f / std::sqrt(static_cast<float>(inputs));
   const float* weight = Take(outputs * inputs, spread);
-  return {.weight = weight, .bias = Take(outputs, 0.1f)};
+  return {.weight = weight, .bias = parts_.biases ? Take(outputs, 0.1f) : nullptr};
 }
 
 AttendantCudaNorm RandomEncoder::TakeNorm() {
   const float* gamma = Take(config_.hidden, 0.2f, 1.0f);
-  return {.gamma = gamma, .beta = Take(config_.hidden, 0.1f)};
+  return {.gamma = gamma, .beta = parts_.biases ? Take(config_.hidden, 0.1f) : nullptr};
 }
 
-void PackedSequences::Append(const AttendantCudaConfig& config, int64_t len, uint32_t seed) {
+void PackedSequences::Append(const AttendantCudaConfig& config, int64_t len, uint32_t seed,
+                             const Holes& holes) {
   uint64_t random = seed;
+  const bool odd = seed % 2 != 0;
   for (int64_t i = 0; i < len; ++i) {
     ids_.push_back(static_cast<int32_t>(Next(random) % static_cast<uint64_t>(config.vocab)));
-    positions_.push_back(static_cast<int32_t>(i));
+    positions_.push_back(static_cast<int32_t>(odd && holes.gaps ? i + i / 5 : i));
     segments_.push_back(i > len / 2 && config.segment_types > 1 ? 1 : 0);
   }
   starts_.push_back(starts_.back() + len);
+  keys_.push_back(odd && holes.unattended ? std::max<int64_t>(1, len - 5) : len);
 }
 
 AttendantCudaBatch PackedSequences::view() const {
@@ -89,13 +140,14 @@ AttendantCudaBatch PackedSequences::view() const {
           .token_ids = ids_.data(),
           .positions = positions_.data(),
           .segment_ids = segments_.data(),
-          .seq_starts = starts_.data()};
+          .seq_starts = starts_.data(),
+          .keys = keys_.data()};
 }
 
 PackedSequences RandomBatch(const AttendantCudaConfig& config, const std::vector<int64_t>& lens,
-                            uint32_t seed) {
+                            uint32_t seed, const Holes& holes) {
   PackedSequences batch;
-  for (const int64_t len : lens) batch.Append(config, len, seed++);
+  for (const int64_t len : lens) batch.Append(config, len, seed++, holes);
   return batch;
 }
 

@@ -13,10 +13,24 @@ namespace attendant::cuda_test {
 
 AttendantCudaConfig SmallConfig();  // 2 layers, 2 heads of 32, in a millisecond on an emulation
 
+// What an encoder has besides its configuration; these are BERT's.
+struct Parts {
+  bool biases = true;
+  bool embedding_norm = true;
+  bool first_attention_norm = true;
+  bool final_norm = false;
+  bool query_key_norm = false;
+  bool learned_positions = true;
+  double rotary_base = 0;        // 0: no rotary positions
+  double local_rotary_base = 0;  // of local layers
+  bool score_by_distance = false;
+  uint32_t local_layers = 0;  // bit i: layer i
+};
+
 // Random weights of an encoder that behaves like a trained one: norms near 1, scores of a few.
 class RandomEncoder {
  public:
-  RandomEncoder(const AttendantCudaConfig& config, uint32_t seed);
+  RandomEncoder(const AttendantCudaConfig& config, uint32_t seed, const Parts& parts = {});
   RandomEncoder(const RandomEncoder&) = delete;
   RandomEncoder& operator=(const RandomEncoder&) = delete;
 
@@ -27,32 +41,53 @@ class RandomEncoder {
   const float* Take(int64_t count, float spread, float middle = 0);
   AttendantCudaLinear TakeLinear(int64_t outputs, int64_t inputs);
   AttendantCudaNorm TakeNorm();
+  AttendantCudaLayer TakeLayer(bool first);
+  const float* TakeAngles(double base);
 
   AttendantCudaConfig config_;
+  Parts parts_;
   uint64_t random_;
   std::vector<std::vector<float>> tensors_;
   std::vector<AttendantCudaLayer> layers_;
   AttendantCudaWeights weights_{};
 };
 
+// What sequences of odd seeds are.
+struct Holes {
+  bool gaps = false;        // positions jump here and there, as a mask leaves them
+  bool unattended = false;  // no token attends to the last few
+};
+
 // Sequences laid end to end, with random tokens; a sequence's depend on its seed alone.
 class PackedSequences {
  public:
-  void Append(const AttendantCudaConfig& config, int64_t len, uint32_t seed);
+  void Append(const AttendantCudaConfig& config, int64_t len, uint32_t seed, const Holes& holes);
 
   int64_t batch() const { return static_cast<int64_t>(starts_.size()) - 1; }
   int64_t tokens() const { return starts_.back(); }
   int64_t start(int64_t index) const { return starts_[static_cast<size_t>(index)]; }
   int64_t len(int64_t index) const { return start(index + 1) - start(index); }
+  int64_t keys(int64_t index) const { return keys_[static_cast<size_t>(index)]; }
   // Points into this object.
   AttendantCudaBatch view() const;
 
  private:
   std::vector<int32_t> ids_, positions_, segments_;  // [tokens]
   std::vector<int64_t> starts_ = {0};                // [batch + 1]
+  std::vector<int64_t> keys_;                        // [batch]
 };
 PackedSequences RandomBatch(const AttendantCudaConfig& config, const std::vector<int64_t>& lens,
-                            uint32_t seed);
+                            uint32_t seed, const Holes& holes = {});
+
+// An encoder in the manner of a family, small.
+struct Variant {
+  const char* name;
+  AttendantCudaConfig config;
+  Parts parts;
+  Holes holes;
+};
+// All that encoders may differ in, as families combine it. Dimensions suit every format.
+std::vector<Variant> ListVariants();
 
 // What an encoder makes of a batch, by plain loops with sums in double.
 struct PlainResults {

@@ -38,19 +38,24 @@ void Quantize(const std::vector<float>& row, int64_t index, uint8_t* quantized, 
   }
 }
 
-// states [index] = LayerNorm(row), and once more for the next matmul.
-void NormRow(DType dtype, std::vector<float> row, const float* gamma, const float* beta,
-             float epsilon, int64_t index, void* states, uint8_t* quantized, float* scales) {
+void NormRow(const NormWeights& norm, float epsilon, bool rms, std::vector<float>& row) {
+  if (norm.gamma == nullptr) return;
   double mean = 0, variance = 0;
-  for (const float value : row) mean += value;
+  for (const float value : row) mean += rms ? 0 : value;
   mean /= static_cast<double>(row.size());
   for (const float value : row) variance += (value - mean) * (value - mean);
   const double scale = 1 / std::sqrt(variance / static_cast<double>(row.size()) + epsilon);
+  for (size_t j = 0; j < row.size(); ++j) {
+    row[j] = static_cast<float>((row[j] - mean) * scale) * norm.gamma[j] + norm.beta[j];
+  }
+}
+
+// states [index] = row, and once more for the next matmul.
+void StoreRow(DType dtype, const std::vector<float>& row, int64_t index, void* states,
+              uint8_t* quantized, float* scales) {
   const auto width = static_cast<int64_t>(row.size());
   for (int64_t j = 0; j < width; ++j) {
-    float& value = row[static_cast<size_t>(j)];
-    value = static_cast<float>((value - mean) * scale) * gamma[j] + beta[j];
-    Store(dtype, value, states, index * width + j);
+    Store(dtype, row[static_cast<size_t>(j)], states, index * width + j);
   }
   if (quantized != nullptr) Quantize(row, index, quantized, scales);
 }
@@ -63,50 +68,93 @@ float Apply(Activation activation, float x) {
       return 0.5f * x * (1 + std::tanh(0.7978845608f * (x + 0.044715f * x * x * x)));
     case Activation::kRelu:
       return std::max(x, 0.0f);
+    case Activation::kSilu:
+      return x / (1 + std::exp(-x));
     case Activation::kIdentity:
       break;
   }
   return x;
 }
 
-// weights [keys.end - keys.begin] = softmax(scale * q k^T)
-std::vector<double> Weights(DType dtype, const void* q, const void* k, int64_t q_at, int64_t k_at,
-                            int64_t k_stride, KeyRange keys, int64_t head_dim, float scale) {
+// A head's queries or keys: row i at values[begin + i * stride].
+struct HeadRows {
+  const void* values;
+  int64_t begin, stride;
+};
+
+// Of one query, in its sequence.
+struct ScoreTerms {
+  float scale;
+  AttentionRule rule;
+  DistanceRule distance;  // positions of the sequence, scores of the head
+  int64_t keys;
+};
+
+// weights [keys] = softmax(scale * q k^T + bias), zeros where that is not allowed
+std::vector<double> Weights(DType dtype, const HeadRows& q, const HeadRows& k, int64_t query,
+                            int64_t head_dim, const ScoreTerms& terms) {
   std::vector<double> weights;
-  for (int64_t j = keys.begin; j < keys.end; ++j) {
+  const int32_t* positions = terms.distance.positions;
+  for (int64_t j = 0; j < terms.keys; ++j) {
+    const int64_t distance =
+        positions == nullptr ? j - query : int64_t{positions[j]} - positions[query];
     double score = 0;
     for (int64_t d = 0; d < head_dim; ++d) {
-      score +=
-          static_cast<double>(Load(dtype, q, q_at + d)) * Load(dtype, k, k_at + j * k_stride + d);
+      score += static_cast<double>(Load(dtype, q.values, q.begin + query * q.stride + d)) *
+               Load(dtype, k.values, k.begin + j * k.stride + d);
     }
-    weights.push_back(score * scale);
+    score *= terms.scale;
+    if (terms.distance.scores != nullptr) score += terms.distance.scores[distance];
+    const bool seen = -distance <= terms.rule.keys_before && distance <= terms.rule.keys_after;
+    weights.push_back(seen ? score : -INFINITY);
   }
-  if (weights.empty()) return weights;
   const double largest = *std::max_element(weights.begin(), weights.end());
   double sum = 0;
-  for (double& weight : weights) sum += weight = std::exp(weight - largest);
-  for (double& weight : weights) weight /= sum;
+  for (double& weight : weights) {
+    sum += weight = weight == -INFINITY ? 0 : std::exp(weight - largest);
+  }
+  for (double& weight : weights) weight /= sum == 0 ? 1 : sum;
   return weights;
 }
 
 void AttendTask(DType dtype, const AttentionArgs& args, const AttentionTask& task, int64_t head,
                 int64_t head_dim) {
   const int64_t end = std::min<int64_t>(task.query_begin + kTaskQueries, task.queries);
-  const int64_t offset = head * head_dim;
+  const int64_t column = head * head_dim, key_column = head / args.heads_per_key * head_dim;
+  const HeadRows q{args.q, task.query_row * args.q_stride + column, args.q_stride};
+  const HeadRows k{args.k, task.key_row * args.k_stride + key_column, args.k_stride};
+  ScoreTerms terms{args.scale, args.rule, args.distance, task.keys};
+  if (terms.distance.positions != nullptr) terms.distance.positions += task.key_row;
+  if (terms.distance.scores != nullptr) terms.distance.scores += head * args.distance.stride;
   for (int64_t i = task.query_begin; i < end; ++i) {
-    const KeyRange keys = AllowedKeys(args.rule, static_cast<int32_t>(i), task.keys);
-    const std::vector<double> weights =
-        Weights(dtype, args.q, args.k, (task.query_row + i) * args.q_stride + offset,
-                task.key_row * args.k_stride + offset, args.k_stride, keys, head_dim, args.scale);
+    const std::vector<double> weights = Weights(dtype, q, k, i, head_dim, terms);
     for (int64_t d = 0; d < head_dim; ++d) {
       double sum = 0;
       for (size_t j = 0; j < weights.size(); ++j) {
-        const int64_t row = task.key_row + keys.begin + static_cast<int64_t>(j);
-        sum += weights[j] * Load(dtype, args.v, row * args.v_stride + offset + d);
+        const int64_t row = task.key_row + static_cast<int64_t>(j);
+        sum += weights[j] * Load(dtype, args.v, row * args.v_stride + key_column + d);
       }
       Store(dtype, static_cast<float>(sum), args.context,
-            (task.query_row + i) * args.context_stride + offset + d);
+            (task.query_row + i) * args.context_stride + column + d);
     }
+  }
+}
+
+// One head of queries or keys [head_dim] at `at`, placed as kernels.h says.
+void PlaceHead(DType dtype, const PlaceHeadsArgs& a, const float* gamma, int64_t position,
+               int64_t at) {
+  const int64_t pairs = a.head_dim / 2;
+  std::vector<float> row;
+  for (int64_t d = 0; d < a.head_dim; ++d) row.push_back(Load(dtype, a.qkv, at + d));
+  const std::vector<float> zeros(row.size());
+  NormRow({.gamma = gamma, .beta = zeros.data()}, a.epsilon, true, row);
+  for (int64_t i = 0; i < pairs; ++i) {
+    const float low = row[static_cast<size_t>(i)], high = row[static_cast<size_t>(i + pairs)];
+    const float* angles = a.rotary == nullptr ? nullptr : a.rotary + position * a.head_dim + i;
+    const float cosine = angles == nullptr ? 1 : angles[0];
+    const float sine = angles == nullptr ? 0 : angles[pairs];
+    Store(dtype, low * cosine - high * sine, a.qkv, at + i);
+    Store(dtype, high * cosine + low * sine, a.qkv, at + i + pairs);
   }
 }
 
@@ -133,12 +181,16 @@ cudaError_t LaunchEmbed(DType dtype, const EmbedArgs& a, const BatchCounts* coun
     for (int64_t t = 0; t < std::min<int64_t>(counts->tokens, max_tokens); ++t) {
       std::vector<float> row(static_cast<size_t>(hidden));
       for (int64_t j = 0; j < hidden; ++j) {
-        row[static_cast<size_t>(j)] =
-            Load(dtype, a.token_embedding, a.token_ids[t] * hidden + j) +
-            Load(dtype, a.position_embedding, a.positions[t] * hidden + j) +
-            Load(dtype, a.segment_embedding, a.segment_ids[t] * hidden + j);
+        float& value = row[static_cast<size_t>(j)];
+        value = Load(dtype, a.token_embedding, a.token_ids[t] * hidden + j) * a.token_scale +
+                Load(dtype, a.segment_embedding, a.segment_ids[t] * hidden + j);
+        if (a.position_embedding == nullptr) continue;
+        value += Load(dtype, a.position_embedding, a.positions[t] * hidden + j);
       }
-      NormRow(dtype, row, a.gamma, a.beta, a.epsilon, t, a.states, a.quantized, a.scales);
+      NormRow(a.norm, a.epsilon, a.rms, row);
+      if (a.residual != nullptr) std::copy(row.begin(), row.end(), a.residual + t * hidden);
+      NormRow(a.next, a.epsilon, a.rms, row);
+      StoreRow(dtype, row, t, a.states, a.quantized, a.scales);
     }
   });
 }
@@ -152,7 +204,38 @@ cudaError_t LaunchResidualNorm(DType dtype, const ResidualNormArgs& a, const Bat
         row[static_cast<size_t>(j)] =
             Load(dtype, a.states, t * hidden + j) + Load(dtype, a.update, t * hidden + j);
       }
-      NormRow(dtype, row, a.gamma, a.beta, a.epsilon, t, a.states, a.quantized, a.scales);
+      NormRow(a.norm, a.epsilon, a.rms, row);
+      StoreRow(dtype, row, t, a.states, a.quantized, a.scales);
+    }
+  });
+}
+
+cudaError_t LaunchBranchNorm(DType dtype, const BranchNormArgs& a, const BatchCounts* counts,
+                             int64_t max_tokens, int64_t hidden, cudaStream_t stream) {
+  return EnqueueOnStream(stream, [=] {
+    for (int64_t t = 0; t < std::min<int64_t>(counts->tokens, max_tokens); ++t) {
+      std::vector<float> row(static_cast<size_t>(hidden));
+      for (int64_t j = 0; j < hidden; ++j) {
+        row[static_cast<size_t>(j)] = Load(dtype, a.update, t * hidden + j);
+      }
+      NormRow(a.norm, a.epsilon, a.rms, row);
+      for (int64_t j = 0; j < hidden && a.residual != nullptr; ++j) {
+        row[static_cast<size_t>(j)] = a.residual[t * hidden + j] += row[static_cast<size_t>(j)];
+      }
+      NormRow(a.next, a.epsilon, a.rms, row);
+      StoreRow(dtype, row, t, a.states, a.quantized, a.scales);
+    }
+  });
+}
+
+cudaError_t LaunchPlaceHeads(DType dtype, const PlaceHeadsArgs& a, const BatchCounts* counts,
+                             int64_t max_tokens, cudaStream_t stream) {
+  return EnqueueOnStream(stream, [=] {
+    for (int64_t t = 0; t < std::min<int64_t>(counts->tokens, max_tokens); ++t) {
+      for (int64_t head = 0; head < a.heads + a.key_heads; ++head) {
+        PlaceHead(dtype, a, head < a.heads ? a.query_norm : a.key_norm, a.positions[t],
+                  t * a.stride + head * a.head_dim);
+      }
     }
   });
 }
@@ -163,9 +246,12 @@ cudaError_t LaunchActivate(DType dtype, const ActivateArgs& a, const BatchCounts
     for (int64_t t = 0; t < std::min<int64_t>(counts->tokens, max_tokens); ++t) {
       std::vector<float> row(static_cast<size_t>(width));
       for (int64_t j = 0; j < width; ++j) {
-        row[static_cast<size_t>(j)] = Apply(a.activation, Load(dtype, a.values, t * width + j));
+        const int64_t from = (a.gated ? 2 * t : t) * width + j;
+        float& value = row[static_cast<size_t>(j)];
+        value = Apply(a.activation, Load(dtype, a.values, from));
+        if (a.gated) value *= Load(dtype, a.values, from + width);
         if (a.quantized == nullptr) {
-          Store(dtype, row[static_cast<size_t>(j)], a.values, t * width + j);
+          Store(dtype, value, a.gated ? a.out : a.values, t * width + j);
         }
       }
       if (a.quantized != nullptr) Quantize(row, t, a.quantized, a.scales);
@@ -215,7 +301,7 @@ cudaError_t LaunchAttention(DType dtype, const AttentionArgs& args, const BatchC
 
 bool HasAttention(DType dtype, int64_t head_dim) {
   return dtype == DType::kF32 ? head_dim % 4 == 0 && head_dim <= 256
-                              : head_dim % 8 == 0 && head_dim <= 128;
+                              : head_dim % 8 == 0 && head_dim <= 256;
 }
 
 cudaError_t PrepareAttention(DType, int64_t) {
@@ -226,9 +312,10 @@ cudaError_t LaunchAttentionWeights(DType dtype, const AttentionWeightsArgs& a, i
                                    int64_t head_dim, cudaStream_t stream) {
   return EnqueueOnStream(stream, [=] {
     for (int64_t i = 0; i < (a.queries > 0 ? a.queries : len); ++i) {
-      const std::vector<double> weights =
-          Weights(dtype, a.q, a.k, i * a.q_stride, 0, a.k_stride, {0, static_cast<int32_t>(len)},
-                  head_dim, a.scale);
+      std::vector<double> weights =
+          Weights(dtype, {a.q, 0, a.q_stride}, {a.k, 0, a.k_stride}, i, head_dim,
+                  {a.scale, a.rule, a.distance, a.keys > 0 ? a.keys : len});
+      weights.resize(static_cast<size_t>(len));
       std::transform(weights.begin(), weights.end(), a.out + i * len,
                      [](double weight) { return static_cast<float>(weight); });
     }

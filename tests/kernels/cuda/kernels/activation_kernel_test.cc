@@ -20,6 +20,8 @@ double Apply(Activation activation, double x) {
       return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
     case Activation::kRelu:
       return x < 0 ? 0 : x;
+    case Activation::kSilu:
+      return x / (1 + std::exp(-x));
     case Activation::kIdentity:
       return x;
   }
@@ -36,7 +38,8 @@ INSTANTIATE_TEST_SUITE_P(Formats, ActivationKernelTest,
                          [](const auto& param) { return DTypeName(param.param); });
 
 const std::vector<Activation> kActivations = {Activation::kGeluErf, Activation::kGeluTanh,
-                                              Activation::kRelu, Activation::kIdentity};
+                                              Activation::kRelu, Activation::kSilu,
+                                              Activation::kIdentity};
 const std::vector<int64_t> kWidths = {8, 40, 1024, 1032, 3072};
 
 TEST_P(ActivationKernelTest, EachFunctionInPlace) {
@@ -62,6 +65,48 @@ TEST_P(ActivationKernelTest, EachFunctionInPlace) {
         const double error =
             std::abs(expected) * RoundingOf(GetParam()) * 1.01 + std::abs(x) * 2e-7 + 0x1p-25;
         ASSERT_NEAR(values.Get(i), expected, counts_in ? error : 0) << x;
+      }
+    }
+  }
+}
+
+TEST_P(ActivationKernelTest, GatedIsTheDefinitions) {
+  const bool fp8 = GetParam() == DType::kFp8;
+  for (Activation activation : kActivations) {
+    for (int64_t width : kWidths) {
+      const int64_t tokens = 3;
+      const auto count = static_cast<size_t>((tokens + kBeyond) * width);
+      DeviceValues values(GetParam(), RandomValues(2 * count, 1, 2));
+      const DeviceValues before = values;
+      DeviceValues out(GetParam(), count, 55);
+      DeviceVector<uint8_t> quantized(count, 0x2a);
+      DeviceVector<float> scales(static_cast<size_t>(tokens + kBeyond), 55);
+      const DeviceVector<BatchCounts> counts = {{.tokens = tokens}};
+      ASSERT_EQ(LaunchActivate(GetParam(),
+                               {activation, values.data(), fp8 ? quantized.data() : nullptr,
+                                fp8 ? scales.data() : nullptr, true, out.data()},
+                               counts.data(), tokens + kBeyond, width, stream_),
+                cudaSuccess);
+      stream_.Wait();
+      EXPECT_EQ(values.bytes(), before.bytes());
+      for (size_t i = 0; i < count; ++i) {
+        const size_t row = i / static_cast<size_t>(width);
+        if (row >= static_cast<size_t>(tokens)) {
+          ASSERT_EQ(out.Get(i), 55);
+          continue;
+        }
+        const size_t gate = i + row * static_cast<size_t>(width);
+        const double up = before.Get(gate + static_cast<size_t>(width));
+        const double expected = Apply(activation, before.Get(gate)) * up;
+        if (fp8) {
+          const double scale = scales[row];
+          ASSERT_NEAR(scale * ToFloat(E4m3{quantized[i]}), expected,
+                      std::max(std::abs(expected), scale * 0x1p-6) / 16 + 1e-5);
+        } else {
+          const double lost = std::abs(before.Get(gate) * up) * 4e-7 + 0x1p-25;
+          ASSERT_NEAR(out.Get(i), expected,
+                      std::abs(expected) * RoundingOf(GetParam()) * 1.01 + lost);
+        }
       }
     }
   }

@@ -36,6 +36,7 @@ TEST(AttentionTileTest, EveryChunkHasItsPlaceAndEightRowsTheirBanks) {
   ExpectLayout<32>();
   ExpectLayout<64>();
   ExpectLayout<128>();
+  ExpectLayout<256>();
 }
 
 class AttentionKernelTest : public ::testing::TestWithParam<DType> {
@@ -53,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, AttentionKernelTest,
                          [](const auto& param) { return DTypeName(param.param); });
 
 TEST_P(AttentionKernelTest, EveryLengthAndHeadDim) {
-  for (int64_t head_dim : {32, 64, 128}) {
+  for (int64_t head_dim : {32, 64, 128, 256}) {
     for (int64_t len : {1, 2, 15, 16, 17, 63, 64, 65, 128, 129, 200}) {
       Expect({.heads = 1, .head_dim = head_dim, .queries = {len}});
     }
@@ -61,7 +62,7 @@ TEST_P(AttentionKernelTest, EveryLengthAndHeadDim) {
 }
 
 TEST_P(AttentionKernelTest, HeadDimsThatAreFilledUp) {
-  for (int64_t head_dim : {8, 16, 24, 40, 80, 96, 120}) {
+  for (int64_t head_dim : {8, 16, 24, 40, 80, 96, 120, 136, 192}) {
     Expect({.heads = 3, .head_dim = head_dim, .queries = {70, 3}});
   }
 }
@@ -114,6 +115,43 @@ TEST_P(AttentionKernelTest, Masks) {
   }
 }
 
+TEST_P(AttentionKernelTest, HeadsThatShareKeys) {
+  for (const int64_t heads_per_key : {2, 3, 6}) {
+    Expect({.heads = 6,
+            .head_dim = 32,
+            .queries = {70, 5},
+            .rule = {kAllKeys, 0},
+            .heads_per_key = heads_per_key});
+  }
+}
+
+TEST_P(AttentionKernelTest, Distances) {
+  const std::vector<AttentionRule> rules = {{}, {9, 9}, {70, 70}, {9, 0}, {kAllKeys, 0}};
+  for (const AttentionRule& rule : rules) {
+    for (const bool gaps : {false, true}) {
+      for (const bool scores : {false, true}) {
+        Expect({.heads = 2,
+                .head_dim = 32,
+                .queries = {131, 200, 17},
+                .rule = rule,
+                .distances = true,
+                .gaps = gaps,
+                .distance_scores = scores});
+      }
+    }
+  }
+}
+
+// So that it does not matter which sequences a batch has besides.
+TEST_P(AttentionKernelTest, DistancesOfRowsAreThoseOfPositions) {
+  AttentionShape shape = {.dtype = GetParam(), .heads = 1, .head_dim = 64, .queries = {140}};
+  shape.rule = {20, 20};
+  AttentionProblem by_rows(shape);
+  shape.distances = true;
+  AttentionProblem by_positions(shape);
+  EXPECT_EQ(by_rows.Run(), by_positions.Run());
+}
+
 TEST_P(AttentionKernelTest, LargeScoresNeitherOverflowNorVanish) {
   // Scores of some hundreds: one key takes all. In f32 the sums that make a score of 500 err by
   // some 1e-5, and so do the weights, which is much beside a rounding of the result.
@@ -149,7 +187,7 @@ TEST_P(AttentionKernelTest, ASequencesBitsDependOnItAlone) {
 
 TEST_P(AttentionKernelTest, WhatIsNotThereIsRefused) {
   const DType dtype = GetParam();
-  const int64_t largest = dtype == DType::kF32 ? 256 : 128;
+  const int64_t largest = 256;
   EXPECT_TRUE(HasAttention(dtype, largest));
   for (int64_t head_dim : {int64_t{0}, int64_t{-8}, int64_t{2}, int64_t{6}, largest + 8}) {
     EXPECT_FALSE(HasAttention(dtype, head_dim));

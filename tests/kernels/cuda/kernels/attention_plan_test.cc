@@ -111,7 +111,7 @@ std::vector<AttentionTask> PlanOf(const std::vector<int64_t>& lens) {
   const AttentionTask unwritten = {-7, -7, -7, -7, -7, -7};
   std::vector<AttentionTask> tasks(static_cast<size_t>(most) + 8, unwritten);
   const int64_t count =
-      PlanSelfAttention(starts, std::span(tasks).first(static_cast<size_t>(most)));
+      PlanSelfAttention({.seq_starts = starts}, std::span(tasks).first(static_cast<size_t>(most)));
   EXPECT_LE(count, most);
   for (size_t i = static_cast<size_t>(count); i < tasks.size(); ++i) {
     EXPECT_EQ(tasks[i].sequence, -7);
@@ -192,6 +192,24 @@ TEST(PlanSelfAttentionTest, ASequenceIsCutTheSameWayInAnyBatch) {
     return seen;
   };
   EXPECT_EQ(cuts(PlanOf({200}), 200), cuts(PlanOf({7, 300, 200, 64, 1}), 200));
+}
+
+TEST(PlanSelfAttentionTest, KnowsKeysAndGaps) {
+  const std::vector<int64_t> starts = {0, 3, 3, 6, 8};
+  const std::vector<int64_t> keys = {2, 0, 3, 1};
+  const std::vector<int32_t> positions = {4, 5, 6, 0, 1, 3, 7, 6};
+  std::vector<AttentionTask> tasks(8);
+  const int64_t count = PlanSelfAttention(
+      {.seq_starts = starts, .keys = keys.data(), .positions = positions.data()}, tasks);
+  ASSERT_EQ(count, 3);
+  const int32_t sequences[] = {2, 0, 3};  // by keys
+  const int32_t lens[] = {3, 3, 2}, gaps[] = {1, 0, 1};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(tasks[i].sequence, sequences[i]);
+    EXPECT_EQ(tasks[i].queries, lens[i]);
+    EXPECT_EQ(tasks[i].keys, keys[static_cast<size_t>(sequences[i])]);
+    EXPECT_EQ(tasks[i].gaps, gaps[i]) << i;
+  }
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kUntouched = 77;
+constexpr int64_t kMaxPositions = 512;
 
 std::vector<int64_t> StartsOf(const std::vector<int64_t>& lens) {
   std::vector<int64_t> starts = {0};
@@ -27,7 +28,9 @@ std::string AttentionShape::Describe() const {
   for (int64_t count : queries) text << " " << count;
   for (int64_t count : keys) text << " keys " << count;
   text << " before " << rule.keys_before << " after " << rule.keys_after << (bias ? " bias" : "")
-       << (allowed ? " allowed" : "") << (one_mask_row ? " one row" : "");
+       << (allowed ? " allowed" : "") << (one_mask_row ? " one row" : "") << " heads per key "
+       << heads_per_key << (distances ? " distances" : "") << (gaps ? " gaps" : "")
+       << (distance_scores ? " scores" : "");
   return text.str();
 }
 
@@ -58,6 +61,15 @@ AttentionProblem::AttentionProblem(const AttentionShape& shape)
     const int64_t keys = key_starts_[s + 1] - key_starts_[s];
     mask_starts_.push_back(mask_starts_.back() +
                            keys * (shape.one_mask_row ? 1 : shape.queries[s]));
+  }
+  for (size_t s = 0; s < shape.queries.size(); ++s) {
+    for (int64_t i = 0; i < shape.queries[s]; ++i) {
+      const int64_t position = shape.gaps && s % 2 == 0 ? i + i / 3 : i;
+      positions_.push_back(static_cast<int32_t>(position));
+    }
+  }
+  for (int64_t i = 0; shape.distance_scores && i < shape.heads * (2 * kMaxPositions - 1); ++i) {
+    distance_scores_.push_back(normal(random) * 2);
   }
   const auto mask_size = static_cast<size_t>(mask_starts_.back());
   for (size_t i = 0; shape.bias && i < mask_size; ++i) {
@@ -96,7 +108,8 @@ DeviceVector<AttentionTask> AttentionProblem::Tasks() const {
   if (shape_.keys.empty()) {
     DeviceVector<AttentionTask> tasks(static_cast<size_t>(
         MaxAttentionTasks(query_rows(), static_cast<int64_t>(shape_.queries.size()))));
-    tasks.resize(static_cast<size_t>(PlanSelfAttention(query_starts_, tasks)));
+    tasks.resize(static_cast<size_t>(
+        PlanSelfAttention({.seq_starts = query_starts_, .positions = positions_.data()}, tasks)));
     return tasks;
   }
   DeviceVector<AttentionTask> tasks;
@@ -130,6 +143,12 @@ std::vector<float> AttentionProblem::Run() {
   args.context_stride = context_stride;
   args.scale = 1 / std::sqrt(static_cast<float>(shape_.head_dim));
   args.rule = shape_.rule;
+  args.heads_per_key = static_cast<int32_t>(shape_.heads_per_key);
+  if (shape_.distances) args.distance.positions = positions_.data();
+  if (shape_.distance_scores) {
+    args.distance.scores = distance_scores_.data() + kMaxPositions - 1;
+    args.distance.stride = 2 * kMaxPositions - 1;
+  }
   args.tasks = tasks.data();
   if (shape_.bias || shape_.allowed) args.mask_starts = mask_starts_.data();
   // Rows' strides are the same for all sequences, so those with more rows than one are alone.
@@ -157,23 +176,34 @@ std::vector<float> AttentionProblem::Run() {
   return result;
 }
 
+int64_t AttentionProblem::Distance(size_t sequence, int64_t i, int64_t j) const {
+  if (!shape_.distances) return j - i;
+  const auto at = [&](int64_t row) {
+    return int64_t{positions_[static_cast<size_t>(query_starts_[sequence] + row)]};
+  };
+  return at(j) - at(i);
+}
+
 float AttentionProblem::Score(size_t sequence, int64_t head, int64_t i, int64_t j) const {
-  if (i - shape_.rule.keys_before > j || i + int64_t{shape_.rule.keys_after} < j) {
-    return -kInfinity;
-  }
+  const int64_t distance = Distance(sequence, i, j);
+  if (-distance > shape_.rule.keys_before || distance > shape_.rule.keys_after) return -kInfinity;
   const int64_t row =
       shape_.one_mask_row ? 0 : i * (key_starts_[sequence + 1] - key_starts_[sequence]);
   const auto mask = static_cast<size_t>(mask_starts_[sequence] + row + j);
   if (shape_.allowed && allowed_[mask] == 0) return -kInfinity;
   const auto q =
       static_cast<size_t>((query_starts_[sequence] + i) * stride_ + head * shape_.head_dim);
-  const auto k =
-      static_cast<size_t>((key_starts_[sequence] + j) * stride_ + hidden_ + head * shape_.head_dim);
+  const auto k = static_cast<size_t>((key_starts_[sequence] + j) * stride_ + hidden_ +
+                                     head / shape_.heads_per_key * shape_.head_dim);
   double score = 0;
   for (size_t d = 0; d < static_cast<size_t>(shape_.head_dim); ++d) {
     score += static_cast<double>(q_.Get(q + d)) * k_.Get(k + d);
   }
   score /= std::sqrt(static_cast<double>(shape_.head_dim));
+  if (shape_.distance_scores) {
+    score += distance_scores_[static_cast<size_t>((2 * kMaxPositions - 1) * head + kMaxPositions -
+                                                  1 + distance)];
+  }
   return static_cast<float>(shape_.bias ? score + bias_[mask] : score);
 }
 
@@ -195,7 +225,7 @@ std::vector<AttentionProblem::Expected> AttentionProblem::Compute() const {
             const double term =
                 weights[static_cast<size_t>(j)] / sum *
                 v_.Get(static_cast<size_t>((key_starts_[s] + j) * stride_ + 2 * hidden_ +
-                                           head * shape_.head_dim + d));
+                                           head / shape_.heads_per_key * shape_.head_dim + d));
             Expected& out = context[static_cast<size_t>((query_starts_[s] + i) * hidden_ +
                                                         head * shape_.head_dim + d)];
             out.value += term;

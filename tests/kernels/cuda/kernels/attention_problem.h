@@ -21,7 +21,11 @@ struct AttentionShape {
   bool bias = false;
   bool allowed = false;
   bool one_mask_row = false;  // the same for all queries
-  float deviation = 1;        // of q and k
+  int64_t heads_per_key = 1;
+  bool distances = false;        // the rule goes by positions; as the next two, without `keys`
+  bool gaps = false;             // between the positions of every second sequence
+  bool distance_scores = false;  // one for each head and distance is added
+  float deviation = 1;           // of q and k
   uint32_t seed = 1;
 
   std::string Describe() const;
@@ -50,6 +54,8 @@ class AttentionProblem {
   const AttentionShape& shape() const { return shape_; }
 
  private:
+  // Of positions.
+  int64_t Distance(size_t sequence, int64_t i, int64_t j) const;
   float Score(size_t sequence, int64_t head, int64_t i, int64_t j) const;
   DeviceVector<AttentionTask> Tasks() const;
 
@@ -60,6 +66,8 @@ class AttentionProblem {
   DeviceValues q_, k_, v_;
   DeviceVector<float> bias_;
   DeviceVector<uint8_t> allowed_;
+  DeviceVector<int32_t> positions_;      // [query rows]
+  DeviceVector<float> distance_scores_;  // [heads, 2 * kMaxPositions - 1]
 };
 
 // Runs it in several orders: the bits must not differ, and each number must be right to `tolerance`

@@ -87,6 +87,49 @@ TEST_P(AttentionWeightsKernelTest, TheFirstQueriesAloneHaveTheSameBits) {
   }
 }
 
+// Windows by rows and by positions, scores by distance, keys that take no part; a row that sees
+// nothing is zeros.
+TEST_P(AttentionWeightsKernelTest, SeeWhatAttentionSees) {
+  constexpr int64_t kLen = 40, kHeadDim = 32, kKeys = 30;
+  DeviceValues q(GetParam(), RandomValues(kLen * kHeadDim, 1, 1));
+  DeviceValues k(GetParam(), RandomValues(kLen * kHeadDim, 2, 1));
+  DeviceVector<int32_t> positions;
+  for (int32_t i = 0; i < kLen; ++i) positions.push_back(i + i / 4);
+  const DeviceVector<float> by_distance = RandomValues(201, 3, 2);
+  for (const bool gaps : {false, true}) {
+    AttentionWeightsArgs args{q.data(), k.data(), kHeadDim, kHeadDim, 0.2f, nullptr};
+    args.keys = kKeys;
+    args.rule = {6, 3};
+    if (gaps) args.distance.positions = positions.data();
+    args.distance.scores = by_distance.data() + 100;
+    DeviceVector<float> out(kLen * kLen, 55);
+    args.out = out.data();
+    ASSERT_EQ(LaunchAttentionWeights(GetParam(), args, kLen, kHeadDim, stream_), cudaSuccess);
+    stream_.Wait();
+    for (int64_t i = 0; i < kLen; ++i) {
+      std::vector<double> weights;
+      double sum = 0;
+      for (int64_t j = 0; j < kLen; ++j) {
+        const int64_t distance =
+            gaps ? positions[static_cast<size_t>(j)] - positions[static_cast<size_t>(i)] : j - i;
+        double score = 0;
+        for (int64_t d = 0; d < kHeadDim; ++d) {
+          score += static_cast<double>(q.Get(static_cast<size_t>(i * kHeadDim + d))) *
+                   k.Get(static_cast<size_t>(j * kHeadDim + d));
+        }
+        const bool seen = j < kKeys && distance >= -6 && distance <= 3;
+        weights.push_back(
+            seen ? std::exp(score * 0.2 + by_distance[static_cast<size_t>(100 + distance)]) : 0);
+        sum += weights.back();
+      }
+      for (int64_t j = 0; j < kLen; ++j) {
+        ASSERT_NEAR(out[static_cast<size_t>(i * kLen + j)],
+                    sum == 0 ? 0 : weights[static_cast<size_t>(j)] / sum, 2e-5);
+      }
+    }
+  }
+}
+
 TEST_P(AttentionWeightsKernelTest, WhatIsNotThereIsRefused) {
   EXPECT_EQ(LaunchAttentionWeights(GetParam(), {}, 1, 2, stream_), cudaErrorInvalidValue);
   EXPECT_EQ(LaunchAttentionWeights(GetParam(), {}, 1, 264, stream_), cudaErrorInvalidValue);

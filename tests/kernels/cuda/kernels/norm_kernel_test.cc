@@ -81,8 +81,7 @@ class NormKernelTest : public ::testing::TestWithParam<DType> {
     for (size_t i = 0; i < before.size(); ++i) written.states.Set(i, before.Get(i));
     ResidualNormArgs args = {};
     args.update = update.data();
-    args.gamma = gamma_.data();
-    args.beta = beta_.data();
+    args.norm = {gamma_.data(), beta_.data()};
     args.epsilon = kEpsilon;
     args.states = written.states.data();
     if (GetParam() == DType::kFp8) {
@@ -96,6 +95,8 @@ class NormKernelTest : public ::testing::TestWithParam<DType> {
     stream_.Wait();
     return written;
   }
+
+  void ExpectEmbed(int64_t hidden, bool bare);
 
   void DrawGammaAndBeta(int64_t hidden) {
     gamma_ = RandomValues(static_cast<size_t>(hidden), 5);
@@ -134,51 +135,126 @@ TEST_P(NormKernelTest, ResidualIsTheDefinitions) {
   }
 }
 
+void NormKernelTest::ExpectEmbed(int64_t hidden, bool bare) {
+  const int64_t tokens = 7, vocab = 11, max_positions = 7, segment_types = 2;
+  DrawGammaAndBeta(hidden);
+  const auto table = [&](int64_t rows, uint32_t seed) {
+    return DeviceValues(GetParam(), RandomValues(static_cast<size_t>(rows * hidden), seed));
+  };
+  DeviceValues token_table = table(vocab, 11), position_table = table(max_positions, 12),
+               segment_table = table(segment_types, 13);
+  // What lies behind the tokens that count is not read.
+  const DeviceVector<int32_t> token_ids = {10, 0, 3, 3, 9, 1, 10};
+  const DeviceVector<int32_t> positions = {0, 1, 2, 0, 6, 5, 4};
+  const DeviceVector<int32_t> segment_ids = {0, 0, 1, 0, 1, 1, 1};
+  Written written = Untouched(GetParam(), tokens + kBeyond, hidden);
+  DeviceVector<float> residual(static_cast<size_t>((tokens + kBeyond) * hidden), kUntouched);
+  EmbedArgs args = {};
+  args.token_ids = token_ids.data();
+  args.positions = positions.data();
+  args.segment_ids = segment_ids.data();
+  args.token_embedding = token_table.data();
+  if (!bare) args.position_embedding = position_table.data();
+  args.segment_embedding = segment_table.data();
+  if (!bare) args.norm = {gamma_.data(), beta_.data()};
+  args.epsilon = kEpsilon;
+  args.states = written.states.data();
+  if (bare) args.token_scale = 3;
+  if (bare) args.residual = residual.data();
+  if (GetParam() == DType::kFp8) {
+    args.quantized = written.quantized.data();
+    args.scales = written.scales.data();
+  }
+  const DeviceVector<BatchCounts> counts = {{.tokens = static_cast<int32_t>(tokens)}};
+  ASSERT_EQ(LaunchEmbed(GetParam(), args, counts.data(), tokens + kBeyond, hidden, stream_),
+            cudaSuccess);
+  stream_.Wait();
+  for (int64_t row = 0; row < tokens; ++row) {
+    const auto at = static_cast<size_t>(row);
+    std::vector<double> sums;
+    for (int64_t j = 0; j < hidden; ++j) {
+      const auto of = [&](const DeviceValues& values, int32_t id) {
+        return static_cast<double>(values.Get(static_cast<size_t>(id * hidden + j)));
+      };
+      sums.push_back(of(token_table, token_ids[at]) * (bare ? 3 : 1) +
+                     (bare ? 0 : of(position_table, positions[at])) +
+                     of(segment_table, segment_ids[at]));
+      if (!bare) continue;
+      ASSERT_NEAR(residual[static_cast<size_t>(row * hidden + j)], sums.back(), 1e-5);
+    }
+    ExpectRow(GetParam(), written, row, bare ? sums : LayerNorm(sums, gamma_, beta_));
+  }
+  ExpectUntouched(written, tokens, hidden);
+}
+
 TEST_P(NormKernelTest, EmbedIsTheDefinitions) {
-  for (int64_t hidden : kHiddens) {
-    const int64_t tokens = 7, vocab = 11, max_positions = 7, segment_types = 2;
-    DrawGammaAndBeta(hidden);
-    const auto table = [&](int64_t rows, uint32_t seed) {
-      return DeviceValues(GetParam(), RandomValues(static_cast<size_t>(rows * hidden), seed));
-    };
-    DeviceValues token_table = table(vocab, 11), position_table = table(max_positions, 12),
-                 segment_table = table(segment_types, 13);
-    // What lies behind the tokens that count is not read.
-    const DeviceVector<int32_t> token_ids = {10, 0, 3, 3, 9, 1, 10};
-    const DeviceVector<int32_t> positions = {0, 1, 2, 0, 6, 5, 4};
-    const DeviceVector<int32_t> segment_ids = {0, 0, 1, 0, 1, 1, 1};
-    Written written = Untouched(GetParam(), tokens + kBeyond, hidden);
-    EmbedArgs args = {};
-    args.token_ids = token_ids.data();
-    args.positions = positions.data();
-    args.segment_ids = segment_ids.data();
-    args.token_embedding = token_table.data();
-    args.position_embedding = position_table.data();
-    args.segment_embedding = segment_table.data();
-    args.gamma = gamma_.data();
-    args.beta = beta_.data();
-    args.epsilon = kEpsilon;
-    args.states = written.states.data();
-    if (GetParam() == DType::kFp8) {
-      args.quantized = written.quantized.data();
-      args.scales = written.scales.data();
-    }
-    const DeviceVector<BatchCounts> counts = {{.tokens = static_cast<int32_t>(tokens)}};
-    ASSERT_EQ(LaunchEmbed(GetParam(), args, counts.data(), tokens + kBeyond, hidden, stream_),
-              cudaSuccess);
-    stream_.Wait();
-    for (int64_t row = 0; row < tokens; ++row) {
-      const auto at = static_cast<size_t>(row);
-      std::vector<double> sums;
-      for (int64_t j = 0; j < hidden; ++j) {
-        sums.push_back(
-            static_cast<double>(token_table.Get(static_cast<size_t>(token_ids[at] * hidden + j))) +
-            position_table.Get(static_cast<size_t>(positions[at] * hidden + j)) +
-            segment_table.Get(static_cast<size_t>(segment_ids[at] * hidden + j)));
+  for (int64_t hidden : kHiddens) ExpectEmbed(hidden, false);
+}
+
+// Tokens with a factor, no positions, no norm, a residual.
+TEST_P(NormKernelTest, BareEmbeddingsAreTheDefinitions) {
+  for (int64_t hidden : kHiddens) ExpectEmbed(hidden, true);
+}
+
+// As LayerNorm, without the mean.
+std::vector<double> RmsNorm(const std::vector<double>& row, const DeviceVector<float>& gamma,
+                            const DeviceVector<float>& beta) {
+  double squares = 0;
+  for (double value : row) squares += value * value / static_cast<double>(row.size());
+  std::vector<double> result;
+  for (size_t i = 0; i < row.size(); ++i) {
+    result.push_back(row[i] / std::sqrt(squares + kEpsilon) * gamma[i] + beta[i]);
+  }
+  return result;
+}
+
+TEST_P(NormKernelTest, BranchIsTheDefinitions) {
+  for (int64_t hidden : {8, 768, 1000, 2048}) {
+    for (const bool rms : {false, true}) {
+      for (const int norms : {0, 1, 2, 3}) {  // 1: of the branch, 2: of the next
+        SCOPED_TRACE(std::to_string(hidden) + (rms ? " rms " : " ") + std::to_string(norms));
+        DrawGammaAndBeta(hidden);
+        const auto norm_of = rms ? &RmsNorm : &LayerNorm;
+        const int64_t tokens = 5;
+        const auto count = static_cast<size_t>(tokens * hidden);
+        DeviceValues update(GetParam(), RandomValues(count, 2));
+        DeviceVector<float> residual = RandomValues(count, 1, 3);
+        const DeviceVector<float> before = residual;
+        Written written = Untouched(GetParam(), tokens + kBeyond, hidden);
+        const NormWeights norm = {gamma_.data(), beta_.data()}, none = {};
+        const bool fp8 = GetParam() == DType::kFp8;
+        const BranchNormArgs args = {.update = update.data(),
+                                     .norm = (norms & 1) != 0 ? norm : none,
+                                     .residual = residual.data(),
+                                     .next = (norms & 2) != 0 ? norm : none,
+                                     .epsilon = kEpsilon,
+                                     .rms = rms,
+                                     .states = written.states.data(),
+                                     .quantized = fp8 ? written.quantized.data() : nullptr,
+                                     .scales = fp8 ? written.scales.data() : nullptr};
+        const DeviceVector<BatchCounts> counts = {{.tokens = tokens}};
+        ASSERT_EQ(
+            LaunchBranchNorm(GetParam(), args, counts.data(), tokens + kBeyond, hidden, stream_),
+            cudaSuccess);
+        stream_.Wait();
+        for (int64_t row = 0; row < tokens; ++row) {
+          std::vector<double> sums;
+          for (auto i = static_cast<size_t>(row * hidden);
+               i < static_cast<size_t>((row + 1) * hidden); ++i) {
+            sums.push_back(update.Get(i));
+          }
+          if ((norms & 1) != 0) sums = norm_of(sums, gamma_, beta_);
+          for (size_t j = 0; j < sums.size(); ++j) {
+            const size_t i = static_cast<size_t>(row * hidden) + j;
+            sums[j] += before[i];
+            ASSERT_NEAR(residual[i], sums[j], 1e-5);
+          }
+          if ((norms & 2) != 0) sums = norm_of(sums, gamma_, beta_);
+          ExpectRow(GetParam(), written, row, sums);
+        }
+        ExpectUntouched(written, tokens, hidden);
       }
-      ExpectRow(GetParam(), written, row, LayerNorm(sums, gamma_, beta_));
     }
-    ExpectUntouched(written, tokens, hidden);
   }
 }
 

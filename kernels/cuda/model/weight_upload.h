@@ -31,7 +31,7 @@ class WeightUpload {
 
   Status Start();
 
-  // device [count] = values [count] in the states' format of `format`.
+  // device [count] = values [count] in the states' format of `dtype`; null: zeros.
   Status States(DType dtype, const float* values, int64_t count, void* device);
   // device [rows, columns] e4m3 = values [rows, columns] / scales [rows], and the scales.
   Status Quantized(const float* values, int64_t rows, int64_t columns, void* device,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/engine/weight_upload.h"
+#include "kernels/cuda/model/weight_upload.h"
 
 #include <algorithm>
 #include <cmath>
@@ -75,7 +75,11 @@ Status WeightUpload::Send(int64_t count, int64_t value_bytes, void* device, cons
 
 Status WeightUpload::States(DType dtype, const float* values, int64_t count, void* device) {
   return Send(count, StateBytes(dtype), device, [&](int64_t begin, int64_t piece, std::byte* out) {
-    ConvertToStates(dtype, values + begin, piece, out);
+    if (values == nullptr) {
+      std::memset(out, 0, static_cast<size_t>(piece * StateBytes(dtype)));
+    } else {
+      ConvertToStates(dtype, values + begin, piece, out);
+    }
   });
 }
 

@@ -6,9 +6,11 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/cuda/kernels/attention_kernels.h"
 #include "kernels/cuda/kernels/kernels.h"
 #include "kernels/cuda/matmul/algorithm_table.h"
 #include "kernels/cuda/matmul/matmul.h"
+#include "kernels/cuda/model/encoder_shape.h"
 #include "kernels/cuda/runtime/handles.h"
 
 namespace attendant::cuda {
@@ -20,24 +22,28 @@ struct DeviceLinear {
   void* bias = nullptr;     // [outputs], in the states' format
 };
 
-struct DeviceNorm {
-  float* gamma = nullptr;  // [hidden]
-  float* beta = nullptr;   // [hidden]
-};
-
 struct DeviceLayer {
-  DeviceLinear matmuls[kNumMatmulKinds];  // by MatmulKind; kQkv is [3 * hidden, hidden]
-  DeviceNorm attention_norm, ffn_norm;
+  // By MatmulKind; kQkv is [qkv_width, hidden], kFfnUp of a gated network has gate and then up.
+  DeviceLinear matmuls[kNumMatmulKinds];
+  NormWeights attention_norm{}, ffn_norm{}, attention_output_norm{}, ffn_output_norm{};
+  float* query_norm = nullptr;  // [head_dim]
+  float* key_norm = nullptr;    // [head_dim]
+  bool local = false;
 
   const DeviceLinear& matmul(MatmulKind kind) const { return matmuls[static_cast<int>(kind)]; }
 };
 
+// What an encoder lacks is null.
 struct DeviceWeights {
   void* token_embedding = nullptr;     // [vocab, hidden], in the states' format
   void* position_embedding = nullptr;  // [max_positions, hidden]
   void* segment_embedding = nullptr;   // [segment_types, hidden]
-  DeviceNorm embedding_norm;
+  NormWeights embedding_norm{};
   std::vector<DeviceLayer> layers;
+  NormWeights final_norm{};
+  float* rotary = nullptr;             // [max_positions, head_dim], as local_rotary
+  float* local_rotary = nullptr;       // of local layers
+  float* score_by_distance = nullptr;  // [heads, 2 * max_positions - 1]
 };
 
 // An encoder's weights on one device, shared by the sessions that compute with them. Immutable but
@@ -53,21 +59,30 @@ class Model {
   DType dtype() const { return dtype_; }
   DType states() const { return StateDType(dtype_); }
   const AttendantCudaConfig& config() const { return config_; }
-  int64_t head_dim() const { return config_.hidden / config_.heads; }
+  int64_t head_dim() const { return HeadDim(config_); }
   const DeviceWeights& weights() const { return weights_; }
   int64_t bytes() const { return bytes_; }
   cublasLtHandle_t cublaslt() const { return cublaslt_.get(); }
   MatmulShape shape(MatmulKind kind) const;
+  // What a layer's queries see, and how distances between `positions` [tokens] enter.
+  AttentionRule rule(int64_t layer) const;
+  DistanceRule distances(int64_t layer, const int32_t* positions) const;
   AlgorithmTable& algorithms() { return algorithms_; }
 
  private:
   Model(int device, const AttendantCudaConfig& config, DType dtype)
       : device_(device), dtype_(dtype), config_(config) {}
-  // Deals out `carver`'s memory, or measures how much the weights take.
-  void PlaceWeights(Carver& carver);
+  // Deals out `carver`'s memory to what there is in `from`, or measures how much the weights take.
+  void PlaceWeights(const AttendantCudaWeights& from, Carver& carver);
+  void PlaceLayer(const AttendantCudaLayer& from, Carver& carver, DeviceLayer& layer) const;
   DeviceLinear PlaceLinear(Carver& carver, MatmulKind kind) const;
-  DeviceNorm PlaceNorm(Carver& carver) const;
+  NormWeights PlaceNorm(const AttendantCudaNorm& norm, Carver& carver) const;
+  static float* PlaceFloats(const float* from, int64_t count, Carver& carver) {
+    return from == nullptr ? nullptr : carver.Take<float>(count);
+  }
   void* PlaceStates(Carver& carver, int64_t rows) const;  // [rows, hidden]
+
+  int64_t DistancesOfHead() const { return 2 * config_.max_positions - 1; }
 
   int device_;
   DType dtype_;
@@ -78,9 +93,5 @@ class Model {
   CublasLt cublaslt_;
   AlgorithmTable algorithms_;
 };
-
-// OK, or what of the dimensions or the format this library cannot compute: INVALID_ARGUMENT for
-// what makes no sense, UNIMPLEMENTED for what there are no kernels for.
-Status CheckConfig(const AttendantCudaConfig& config, DType dtype);
 
 }  // namespace attendant::cuda

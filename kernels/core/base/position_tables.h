@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "kernels/core/encoder_config.h"
+#include "kernels/core/shape.h"
 
-namespace attendant::cpu {
+// What back ends look up by a position, or by the distance between two.
+namespace attendant {
 
 // The cosines and sines of rotary positions 0 .. positions - 1. Thread-safe.
 class RotaryTable {
@@ -17,6 +19,8 @@ class RotaryTable {
   // Of all pairs of a head, [head_dim / 2].
   const float* cosines(int64_t position) const { return values_.data() + position * 2 * pairs_; }
   const float* sines(int64_t position) const { return cosines(position) + pairs_; }
+  // Those and these of one position after the other [positions, head_dim]; null: an empty table.
+  const float* data() const { return values_.empty() ? nullptr : values_.data(); }
 
   int64_t bytes() const { return static_cast<int64_t>(values_.size() * sizeof(float)); }
 
@@ -25,4 +29,10 @@ class RotaryTable {
   std::vector<float> values_;  // [positions, 2, pairs]
 };
 
-}  // namespace attendant::cpu
+// What a score bias adds for the distance from a query's position to a key's, from
+// 1 - max_positions on: [heads, 2 * max_positions - 1]; empty for kinds that do not go by the
+// distance alone. `weights` [bias_buckets, heads] are those of kBuckets.
+std::vector<float> ScoresByDistance(const EncoderConfig& config,
+                                    TensorView<const float, 2> weights);
+
+}  // namespace attendant

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/engine/weight_upload.h"
+#include "kernels/cuda/model/weight_upload.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/model/model_upload.h"
+
+#include "kernels/cuda/model/encoder_shape.h"
+#include "kernels/cuda/model/weight_upload.h"
+
+namespace attendant::cuda {
+namespace {
+
+class ModelUpload {
+ public:
+  explicit ModelUpload(const Model& model) : model_(model), hidden_(model.config().hidden) {}
+
+  Status Run(const AttendantCudaWeights& weights) {
+    const AttendantCudaConfig& config = model_.config();
+    const DeviceWeights& to = model_.weights();
+    ATTENDANT_CUDA_TRY(upload_.Start());
+    ATTENDANT_CUDA_TRY(States(weights.token_embedding, config.vocab * hidden_, to.token_embedding));
+    if (to.position_embedding != nullptr) {
+      ATTENDANT_CUDA_TRY(States(weights.position_embedding, config.max_positions * hidden_,
+                                to.position_embedding));
+    }
+    ATTENDANT_CUDA_TRY(
+        States(weights.segment_embedding, config.segment_types * hidden_, to.segment_embedding));
+    ATTENDANT_CUDA_TRY(Norm(weights.embedding_norm, to.embedding_norm));
+    for (int64_t i = 0; i < config.layers; ++i) {
+      ATTENDANT_CUDA_TRY(Layer(weights.layers[i], to.layers[static_cast<size_t>(i)]));
+    }
+    ATTENDANT_CUDA_TRY(Norm(weights.final_norm, to.final_norm));
+    const int64_t angles = config.max_positions * model_.head_dim();
+    ATTENDANT_CUDA_TRY(Floats(weights.rotary, angles, to.rotary));
+    ATTENDANT_CUDA_TRY(Floats(weights.local_rotary, angles, to.local_rotary));
+    ATTENDANT_CUDA_TRY(Floats(weights.score_by_distance,
+                              config.heads * (2 * config.max_positions - 1), to.score_by_distance));
+    return upload_.Finish();
+  }
+
+ private:
+  Status States(const float* values, int64_t count, void* to) {
+    return upload_.States(model_.dtype(), values, count, to);
+  }
+  // Nothing where the model has no room for it.
+  Status Floats(const float* values, int64_t count, float* to) {
+    return to == nullptr ? Status() : upload_.States(DType::kF32, values, count, to);
+  }
+  Status Norm(const AttendantCudaNorm& norm, const NormWeights& to) {
+    ATTENDANT_CUDA_TRY(Floats(norm.gamma, hidden_, const_cast<float*>(to.gamma)));
+    return Floats(norm.beta, hidden_, const_cast<float*>(to.beta));
+  }
+  // As rows [first, first + outputs) of the device's.
+  Status Linear(const AttendantCudaLinear& linear, int64_t first, int64_t outputs, int64_t inputs,
+                const DeviceLinear& to) {
+    const int64_t value_bytes = StateBytes(model_.dtype());
+    ATTENDANT_CUDA_TRY(
+        States(linear.bias, outputs, static_cast<std::byte*>(to.bias) + first * value_bytes));
+    auto* weight = static_cast<std::byte*>(to.weight);
+    if (model_.dtype() == DType::kFp8) {
+      return upload_.Quantized(linear.weight, outputs, inputs, weight + first * inputs,
+                               to.scales + first);
+    }
+    return States(linear.weight, outputs * inputs, weight + first * inputs * value_bytes);
+  }
+  Status Layer(const AttendantCudaLayer& layer, const DeviceLayer& to) {
+    const AttendantCudaConfig& config = model_.config();
+    const int64_t ffn = config.ffn, context = ContextWidth(config), keys = KeyWidth(config);
+    const DeviceLinear& qkv = to.matmul(MatmulKind::kQkv);
+    ATTENDANT_CUDA_TRY(Linear(layer.query, 0, context, hidden_, qkv));
+    ATTENDANT_CUDA_TRY(Linear(layer.key, context, keys, hidden_, qkv));
+    ATTENDANT_CUDA_TRY(Linear(layer.value, context + keys, keys, hidden_, qkv));
+    ATTENDANT_CUDA_TRY(Linear(layer.attention_output, 0, hidden_, context,
+                              to.matmul(MatmulKind::kAttentionOutput)));
+    const DeviceLinear& up = to.matmul(MatmulKind::kFfnUp);
+    const int64_t gate = FfnInputs(config) - ffn;  // rows in front of `up`
+    if (gate > 0) ATTENDANT_CUDA_TRY(Linear(layer.ffn_gate, 0, gate, hidden_, up));
+    ATTENDANT_CUDA_TRY(Linear(layer.ffn_up, gate, ffn, hidden_, up));
+    ATTENDANT_CUDA_TRY(Linear(layer.ffn_down, 0, hidden_, ffn, to.matmul(MatmulKind::kFfnDown)));
+    ATTENDANT_CUDA_TRY(Norm(layer.attention_norm, to.attention_norm));
+    ATTENDANT_CUDA_TRY(Norm(layer.ffn_norm, to.ffn_norm));
+    ATTENDANT_CUDA_TRY(Norm(layer.attention_output_norm, to.attention_output_norm));
+    ATTENDANT_CUDA_TRY(Norm(layer.ffn_output_norm, to.ffn_output_norm));
+    ATTENDANT_CUDA_TRY(Floats(layer.query_norm, model_.head_dim(), to.query_norm));
+    return Floats(layer.key_norm, model_.head_dim(), to.key_norm);
+  }
+
+  const Model& model_;
+  int64_t hidden_;
+  WeightUpload upload_;
+};
+
+}  // namespace
+
+Status UploadWeights(const Model& model, const AttendantCudaWeights& weights) {
+  return ModelUpload(model).Run(weights);
+}
+
+}  // namespace attendant::cuda

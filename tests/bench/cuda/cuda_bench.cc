@@ -258,7 +258,8 @@ Status BenchAttention(const Sizes& sizes) {
   std::vector<int64_t> starts;
   for (int64_t i = 0; i <= batch; ++i) starts.push_back(i * len);
   const int64_t max_tasks = cuda::MaxAttentionTasks(tokens, batch);
-  const int64_t task_bytes = max_tasks * static_cast<int64_t>(sizeof(cuda::AttentionTask));
+  const int64_t used_bytes = max_tasks * static_cast<int64_t>(sizeof(cuda::AttentionTask));
+  const int64_t task_bytes = (used_bytes + 15) / 16 * 16;  // rows behind them are copied by 16 bytes
   cuda::PinnedMemory pinned;
   cuda::DeviceMemory device;
   ATTENDANT_CUDA_TRY(AllocatePinned(task_bytes + 16, pinned));

@@ -124,7 +124,7 @@ def test_a_server_that_does_not_answer(fake, connect):
     with connect(timeout=1) as client, pytest.raises(attendant.DeadlineExceededError):
         client.embed("abc")
     released.set()
-    assert 0 < remaining[0] <= 1
+    assert 0 < remaining[0] < 1.1  # on the wire gRPC rounds a timeout up
 
 
 def test_a_server_that_is_not_there(connect, fake):

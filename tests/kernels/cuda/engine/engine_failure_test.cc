@@ -221,7 +221,7 @@ TEST_F(FailureTest, WhatCannotBeComputedIsRefused) {
        ATTENDANT_CUDA_UNIMPLEMENTED},
       {"hidden", [](Config& c) { c.hidden = 8208, c.heads = 1; }, ATTENDANT_CUDA_BF16, 90,
        ATTENDANT_CUDA_UNIMPLEMENTED},
-      {"head_dim", [](Config& c) { c.hidden = 144, c.heads = 1; }, ATTENDANT_CUDA_BF16, 90,
+      {"head_dim", [](Config& c) { c.hidden = 272, c.heads = 1; }, ATTENDANT_CUDA_BF16, 90,
        ATTENDANT_CUDA_UNIMPLEMENTED},
       {"fp8 on 8.0", [](Config&) {}, ATTENDANT_CUDA_FP8, 80, ATTENDANT_CUDA_UNIMPLEMENTED},
       {"fp8 on 10.0", [](Config&) {}, ATTENDANT_CUDA_FP8, 100, ATTENDANT_CUDA_UNIMPLEMENTED},

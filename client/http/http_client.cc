@@ -6,7 +6,9 @@
 
 #include <array>
 #include <cstddef>
+#include <new>
 #include <set>
+#include <stdexcept>
 #include <thread>
 // Boost 1.74 uses std::exchange without including <utility>.
 #include <boost/asio/buffer.hpp>
@@ -145,11 +147,18 @@ absl::StatusOr<std::unique_ptr<ssl::context>> MakeTls(
 }
 
 // Feeds the parser with the bytes that have come, part by part: an eager parser of Boost 1.74 takes
-// a body that is too long when it comes together with its head.
+// a body that is too long when it comes together with its head. It reserves the memory that
+// Content-Length asks for, and throws where there is none.
 error_code Parse(beast::flat_buffer& buffer, Parser& parser) {
   error_code error;
-  while (!error && !parser.is_done() && buffer.size() > 0) {
-    buffer.consume(parser.put(buffer.data(), error));
+  try {
+    while (!error && !parser.is_done() && buffer.size() > 0) {
+      buffer.consume(parser.put(buffer.data(), error));
+    }
+  } catch (const std::bad_alloc&) {
+    return http::error::body_limit;
+  } catch (const std::length_error&) {
+    return http::error::body_limit;
   }
   return error == http::error::need_more ? error_code() : error;
 }

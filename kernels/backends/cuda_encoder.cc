@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <new>
 #include <utility>
 
@@ -110,16 +111,27 @@ absl::StatusOr<std::unique_ptr<CudaEncoder>> CudaEncoder::Create(
     const EncoderConfig& config, const EncoderWeights& weights, DType dtype) {
   ATTENDANT_RETURN_IF_ERROR(ValidateWeights(config, weights));
   ATTENDANT_RETURN_IF_ERROR(CheckComputed("cuda", ComputedByCuda(config), config));
+  try {
+    return Upload(cuda, devices, config, CudaWeights(config, weights), dtype);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("the model's tables do not fit in memory");
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("cannot prepare the model: ", error.what()));
+  }
+}
+
+absl::StatusOr<std::unique_ptr<CudaEncoder>> CudaEncoder::Upload(
+    const AttendantCudaInterface& cuda, const std::vector<CudaDevice>& devices,
+    const EncoderConfig& config, const CudaWeights& weights, DType dtype) {
   const AttendantCudaConfig cuda_config = CudaConfig(config);
-  const CudaWeights cuda_weights(config, weights);
   std::unique_ptr<CudaEncoder> encoder(new CudaEncoder(cuda, config));
   encoder->info_.backend = "cuda";
   encoder->info_.matmul_implementation = "cublasLt";
   encoder->info_.dtype = dtype;
   for (const CudaDevice& device : devices) {
     AttendantCudaModel* model = nullptr;
-    const absl::Status status = FromCudaStatus(cuda.create_model(
-        device.index, &cuda_config, &cuda_weights.view(), CudaDType(dtype), &model));
+    const absl::Status status = FromCudaStatus(
+        cuda.create_model(device.index, &cuda_config, &weights.view(), CudaDType(dtype), &model));
     if (!status.ok()) return OnDevice(device.index, status);
     Place place{.device = device, .model = {model, ModelDeleter{&cuda}}, .sessions = {}};
     encoder->info_.weight_bytes += cuda.model_bytes(model);

@@ -14,6 +14,8 @@
 
 namespace attendant {
 
+class CudaWeights;
+
 struct CudaDevice {
   int index = 0;  // as CUDA counts
   AttendantCudaDevice description{};
@@ -23,7 +25,7 @@ struct CudaDevice {
 class CudaEncoder final : public PreparedEncoder {
  public:
   // Uploads the weights to every device. UNIMPLEMENTED for an encoder that the library cannot be
-  // told of.
+  // told of, RESOURCE_EXHAUSTED when memory does not suffice here or on a device.
   static absl::StatusOr<std::unique_ptr<CudaEncoder>> Create(const AttendantCudaInterface& cuda,
                                                              const std::vector<CudaDevice>& devices,
                                                              const EncoderConfig& config,
@@ -53,6 +55,11 @@ class CudaEncoder final : public PreparedEncoder {
   CudaEncoder(const AttendantCudaInterface& cuda, const EncoderConfig& config)
       : cuda_(cuda), config_(config) {}
 
+  static absl::StatusOr<std::unique_ptr<CudaEncoder>> Upload(const AttendantCudaInterface& cuda,
+                                                             const std::vector<CudaDevice>& devices,
+                                                             const EncoderConfig& config,
+                                                             const CudaWeights& weights,
+                                                             DType dtype);
   void Leave(const Place& place, const CudaSession& session) const;
 
   const AttendantCudaInterface& cuda_;

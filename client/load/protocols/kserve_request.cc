@@ -42,11 +42,24 @@ void AppendNumber(const std::string& datatype, int64_t value, std::string& out) 
   AppendValue(static_cast<float>(value), out);
 }
 
+constexpr int64_t kMaxInputValues = int64_t{1} << 24;
+
 absl::StatusOr<std::vector<int64_t>> ResolveDims(const Input& input, int64_t seq) {
   std::vector<int64_t> dims = input.dims;
   const auto free = std::find(dims.begin(), dims.end(), -1);
   if (free != dims.end()) *free = input.datatype == "BYTES" ? 1 : seq;
-  if (std::find(dims.begin(), dims.end(), -1) == dims.end()) return dims;
+  if (std::find(dims.begin(), dims.end(), -1) == dims.end()) {
+    int64_t values = 1;
+    for (const int64_t dim : dims) {
+      if (dim < 0 || (dim > 0 && values > kMaxInputValues / dim)) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            "the input ", input.name, " has shape [", absl::StrJoin(dims, ", "), "]: the limit is ",
+            kMaxInputValues, " values, and no dimension is negative"));
+      }
+      values *= dim;
+    }
+    return dims;
+  }
   return absl::FailedPreconditionError(
       absl::StrCat("the input ", input.name, " has shape [", absl::StrJoin(input.dims, ", "),
                    "]: give it one with --shape ", input.name, ":N,N"));

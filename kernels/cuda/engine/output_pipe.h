@@ -16,6 +16,7 @@ class OutputPipe {
   // Slots of `slot_floats`, one behind the other at both pointers.
   Status Start(float* device, float* pinned, int64_t slot_floats);
 
+  int64_t slot_floats() const { return slot_floats_; }
   // Device memory for `floats` that end up at `destination`; the caller puts what writes them into
   // `compute` before its next call. May wait for a slot that is still travelling.
   // REQUIRES: 0 < floats <= slot_floats.

@@ -21,8 +21,8 @@ SessionSize SizeSession(const AttendantCudaConfig& config, const AttendantCudaLi
           .tokens = limits.max_batch_tokens,
           .sequences = limits.max_batch_sequences,
           .block_bytes = LayOutBatch(rows, limits.max_batch_sequences).bytes,
-          // A piece holds at least one head's weights or one sequence's states.
-          .piece_floats = std::max({max_len * max_len, max_len * config.hidden, kMinPieceFloats})};
+          // A piece holds at least one sequence's states, or a row of a head's weights.
+          .piece_floats = std::max({max_len, max_len * config.hidden, kMinPieceFloats})};
 }
 
 DeviceBuffers PlaceDeviceBuffers(const Model& model, const SessionSize& size, Carver& carver) {

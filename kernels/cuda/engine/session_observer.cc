@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/engine/session_observer.h"
 
+#include <algorithm>
+
 #include "kernels/cuda/kernels/attention_kernels.h"
 #include "kernels/cuda/kernels/kernels.h"
 
@@ -41,29 +43,33 @@ Status SessionObserver::CopyWeights(int64_t index, int64_t layer, float* destina
   const AttendantCudaConfig& config = run_.model.config();
   const int64_t head_bytes = run_.model.head_dim() * StateBytes(run_.model.dtype());
   const int64_t stride = QkvWidth(config);
-  const int64_t floats = queries(index) * len(index);
+  const int64_t rows = std::min(queries(index), run_.pipe.slot_floats() / len(index));  // at a time
   const int64_t start = run_.batch.seq_starts[index];
   const std::byte* q = run_.buffers.wide + start * stride * StateBytes(run_.model.dtype());
   const std::byte* k = q + config.heads * head_bytes;
   const DistanceRule distances = run_.model.distances(layer, run_.positions + start);
   for (int64_t i = 0; i < wanted.num_attention_heads; ++i) {
     const int64_t head = wanted.attention_heads[i];
-    float* out = nullptr;
-    ATTENDANT_CUDA_TRY(run_.pipe.Acquire(floats, destination + i * floats, run_.stream, &out));
     AttentionWeightsArgs args{.q = q + head * head_bytes,
                               .k = k + head / (config.heads / KeyHeads(config)) * head_bytes,
                               .q_stride = stride,
                               .k_stride = stride,
                               .scale = ScoreScale(config),
-                              .out = out,
-                              .queries = queries(index),
+                              .out = nullptr,
                               .keys = run_.batch.keys == nullptr ? 0 : run_.batch.keys[index],
                               .rule = run_.model.rule(layer),
                               .distance = distances};
     if (distances.scores != nullptr) args.distance.scores += head * distances.stride;
-    ATTENDANT_CUDA_TRY(Check(LaunchAttentionWeights(run_.model.states(), args, len(index),
-                                                    run_.model.head_dim(), run_.stream),
-                             "attention weights"));
+    while (args.first_query < queries(index)) {
+      args.queries = std::min(rows, queries(index) - args.first_query);
+      const int64_t floats = args.queries * len(index);
+      ATTENDANT_CUDA_TRY(run_.pipe.Acquire(floats, destination, run_.stream, &args.out));
+      ATTENDANT_CUDA_TRY(Check(LaunchAttentionWeights(run_.model.states(), args, len(index),
+                                                      run_.model.head_dim(), run_.stream),
+                               "attention weights"));
+      args.first_query += args.queries;
+      destination += floats;
+    }
   }
   return {};
 }

@@ -64,8 +64,9 @@ struct AttentionWeightsArgs {
   int64_t q_stride, k_stride;
   float scale;
   float* out;
-  int64_t queries = 0;  // the first so many rows of q, at most len; 0: all
-  int64_t keys = 0;     // the first so many rows of k take part; 0: all
+  int64_t queries = 0;      // so many rows of q, none beyond len; 0: all
+  int64_t keys = 0;         // the first so many rows of k take part; 0: all
+  int64_t first_query = 0;  // the first of these rows
   AttentionRule rule{};
   DistanceRule distance{};  // positions [len]; scores of this head
 };

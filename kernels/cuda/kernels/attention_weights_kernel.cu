@@ -80,7 +80,8 @@ __global__ void __launch_bounds__(kThreads)
   float* keys = queries + kQueries * stride;                 // [kKeys, stride]
   const int lane = static_cast<int>(threadIdx.x) % kWarpLanes;
   const int warp_row = static_cast<int>(threadIdx.x) / kWarpLanes * kRows;
-  const int64_t query = int64_t{blockIdx.x} * kQueries;
+  const int64_t query = args.first_query + int64_t{blockIdx.x} * kQueries;
+  const int64_t end = args.first_query + args.queries;
   LoadRows(q, args.q_stride, query, kQueries, len, head_dim, queries);
   float largest[kRows];
   for (float& row_largest : largest) row_largest = -INFINITY;
@@ -91,16 +92,16 @@ __global__ void __launch_bounds__(kThreads)
     if (begin + lane >= len) continue;
     for (int i = 0; i < kRows; ++i) {
       const int64_t row = query + warp_row + i;
-      if (row >= args.queries) continue;
+      if (row >= end) continue;
       const float dot = Dot(queries + (warp_row + i) * stride, keys + lane * stride, head_dim);
       const float score = PlacedScore(args, dot, row, begin + lane);
-      out[row * len + begin + lane] = score;
+      out[(row - args.first_query) * len + begin + lane] = score;
       largest[i] = fmaxf(largest[i], score);
     }
   }
   for (int i = 0; i < kRows; ++i) {
     const int64_t row = query + warp_row + i;
-    if (row < args.queries) TakeSoftmax(largest[i], len, lane, out + row * len);
+    if (row < end) TakeSoftmax(largest[i], len, lane, out + (row - args.first_query) * len);
   }
 }
 

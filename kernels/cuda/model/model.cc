@@ -8,6 +8,20 @@
 #include "kernels/cuda/runtime/number_types.h"
 
 namespace attendant::cuda {
+namespace {
+
+// A wide head needs more shared memory than some devices give a block.
+Status PrepareHeads(const AttendantCudaConfig& config, DType dtype) {
+  const cudaError_t error = PrepareAttention(dtype, HeadDim(config));
+  if (error != cudaErrorInvalidValue) return Check(error, "preparing attention");
+  cudaGetLastError();  // the next call would report it again
+  return Status::Error(ATTENDANT_CUDA_UNIMPLEMENTED,
+                       "attention with a head_dim of %lld in %s needs more shared memory than this "
+                       "device has",
+                       static_cast<long long>(HeadDim(config)), DTypeName(dtype));
+}
+
+}  // namespace
 
 Status Model::Create(int device, const AttendantCudaConfig& config,
                      const AttendantCudaWeights& weights, DType dtype,
@@ -16,6 +30,7 @@ Status Model::Create(int device, const AttendantCudaConfig& config,
   ATTENDANT_CUDA_TRY(CheckTensors(config, weights));
   ATTENDANT_CUDA_TRY(CheckDType(device, dtype));
   ATTENDANT_CUDA_TRY(UseDevice(device));
+  ATTENDANT_CUDA_TRY(PrepareHeads(config, dtype));
 
   std::unique_ptr<Model> made(new Model(device, config, dtype));
   made->weights_.layers.resize(static_cast<size_t>(config.layers));
@@ -27,7 +42,6 @@ Status Model::Create(int device, const AttendantCudaConfig& config,
   made->PlaceWeights(weights, carver);
   ATTENDANT_CUDA_TRY(UploadWeights(*made, weights));
   ATTENDANT_CUDA_TRY(MakeCublasLt(made->cublaslt_));
-  ATTENDANT_CUDA_TRY(Check(PrepareAttention(dtype, made->head_dim()), "preparing attention"));
   model = std::move(made);
   return {};
 }

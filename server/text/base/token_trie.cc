@@ -8,12 +8,11 @@
 namespace attendant {
 namespace {
 
-constexpr int kFirstSizeBits = 4;
+constexpr size_t kFirstSize = 16;
 
 }  // namespace
 
-TokenTrie::TokenTrie()
-    : edges_(size_t{1} << kFirstSizeBits), mask_(edges_.size() - 1), shift_(64 - kFirstSizeBits) {}
+TokenTrie::TokenTrie() : edges_(kFirstSize), mask_(kFirstSize - 1) {}
 
 bool TokenTrie::Insert(absl::string_view key, int32_t id) {
   uint32_t node = kRoot;
@@ -68,7 +67,6 @@ size_t TokenTrie::AddEdge(const Edge& edge) {
 void TokenTrie::Grow() {
   const std::vector<Edge> old = std::exchange(edges_, std::vector<Edge>(2 * edges_.size()));
   mask_ = edges_.size() - 1;
-  --shift_;
   for (const Edge& edge : old) {
     if (edge.to.node != kNoNode) AddEdge(edge);
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/string_view.h"
 
 namespace attendant {
@@ -64,15 +65,13 @@ class TokenTrie {
   static uint64_t EdgeKey(uint32_t node, char32_t character) {
     return uint64_t{node} << 21 | character;
   }
-  size_t FirstSlot(uint64_t key) const {
-    return static_cast<size_t>(key * 0x9E3779B97F4A7C15u >> shift_);  // Fibonacci hashing
-  }
+  // Seeded anew in each process: a file cannot choose keys whose slots are the same.
+  size_t FirstSlot(uint64_t key) const { return absl::Hash<uint64_t>{}(key)&mask_; }
   size_t AddEdge(const Edge& edge);
   void Grow();
 
   std::vector<Edge> edges_;  // a power of two, at most half of it in use
   size_t mask_;              // edges_.size() - 1
-  int shift_;                // 64 - log2(edges_.size())
   uint32_t num_nodes_ = 1;
   int32_t root_id_ = kNoId;  // of the empty key
 };

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/text/models/merge_table.h"
 
+#include <algorithm>
+
 #include "absl/container/flat_hash_set.h"
+#include "absl/numeric/bits.h"
 
 namespace attendant {
 
 MergeTable::MergeTable(const std::vector<Merge>& merges) {
-  int bits = 1;
-  while (size_t{1} << bits < 4 * merges.size()) ++bits;
-  slots_.resize(size_t{1} << bits);
+  slots_.resize(absl::bit_ceil(std::max<size_t>(4 * merges.size(), 2)));
   mask_ = slots_.size() - 1;
-  shift_ = 64 - bits;
   merged_.reserve(merges.size());
   absl::flat_hash_set<int32_t> lefts, rights;
   for (const Merge& merge : merges) {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/hash/hash.h"
+
 namespace attendant {
 
 struct Merge {
@@ -47,13 +49,11 @@ class MergeTable {
   static uint64_t Key(int32_t left, int32_t right) {
     return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
   }
-  size_t FirstSlot(uint64_t key) const {
-    return static_cast<size_t>((key ^ key >> 29) * 0x9E3779B97F4A7C15u >> shift_);
-  }
+  // Seeded anew in each process: a file cannot choose keys whose slots are the same.
+  size_t FirstSlot(uint64_t key) const { return absl::Hash<uint64_t>{}(key)&mask_; }
 
   std::vector<Slot> slots_;  // a power of two, at most a quarter of it in use: most pairs have none
   size_t mask_ = 0;          // slots_.size() - 1
-  int shift_ = 0;            // 64 - log2(slots_.size())
   std::vector<Merged> merged_;  // by rank
 };
 

@@ -108,7 +108,10 @@ void NullHttp::Serve(int connection) {
       const absl::string_view request = absl::string_view(received).substr(0, whole);
       const size_t path_at = request.find(' ') + 1;
       const absl::string_view path = request.substr(path_at, request.find(' ', path_at) - path_at);
-      if (!SendAll(connection, Answer(path, head, request.substr(body_at)))) break;
+      if (!SendAll(connection, Answer(path, head, request.substr(body_at)))) {
+        shutdown(connection, SHUT_RDWR);
+        return;
+      }
       received.erase(0, whole);
     }
   }

@@ -165,6 +165,19 @@ TEST(HttpClientTest, ACutBodySaysWhy) {
   EXPECT_EQ(Ask(*client, "close")->retry_after, "7");
 }
 
+TEST(HttpClientTest, ALengthBeyondAllMemoryIsAnError) {
+  CannedServer::Answers answers;
+  for (const char* length : {"1000000000000000", "9223372036854775800", "18446744073709551614"}) {
+    answers[length] = absl::StrCat("HTTP/1.1 200 x\r\nContent-Length: ", length, "\r\n\r\nx");
+  }
+  CannedServer server(answers);
+  const auto client = Make(Options(server.port()));  // without a limit of its own
+  for (const auto& [request, bytes] : answers) {
+    const auto answer = Ask(*client, request);
+    EXPECT_FALSE(answer.ok() && answer->body_status.ok()) << request;
+  }
+}
+
 TEST(HttpClientTest, BytesBehindAnAnswerAnswerNoOtherRequest) {
   CannedServer server(CannedServer::Answers{
       {"a", absl::StrCat(CannedAnswer(200, "right"), CannedAnswer(200, "wrong"))}});

@@ -313,7 +313,7 @@ cudaError_t LaunchAttentionWeights(DType dtype, const AttentionWeightsArgs& a, i
   return EnqueueOnStream(stream, [=] {
     for (int64_t i = 0; i < (a.queries > 0 ? a.queries : len); ++i) {
       std::vector<double> weights =
-          Weights(dtype, {a.q, 0, a.q_stride}, {a.k, 0, a.k_stride}, i, head_dim,
+          Weights(dtype, {a.q, 0, a.q_stride}, {a.k, 0, a.k_stride}, a.first_query + i, head_dim,
                   {a.scale, a.rule, a.distance, a.keys > 0 ? a.keys : len});
       weights.resize(static_cast<size_t>(len));
       std::transform(weights.begin(), weights.end(), a.out + i * len,

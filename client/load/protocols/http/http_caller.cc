@@ -2,6 +2,7 @@
 #include "client/load/protocols/http/http_caller.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -14,6 +15,9 @@ namespace attendant::client {
 namespace {
 
 constexpr size_t kShownBytes = 500;  // of an error's body
+constexpr uint64_t kMaxAnswerBytes = uint64_t{1} << 30;
+
+bool Succeeded(int status) { return status >= 200 && status < 300; }
 
 absl::StatusCode CodeOfHttp(int status) {
   switch (status) {
@@ -32,7 +36,8 @@ absl::StatusCode CodeOfHttp(int status) {
     case 504:
       return absl::StatusCode::kDeadlineExceeded;
     default:
-      return status < 500 ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kInternal;
+      return status >= 300 && status < 500 ? absl::StatusCode::kInvalidArgument
+                                           : absl::StatusCode::kInternal;
   }
 }
 
@@ -45,7 +50,7 @@ CallResult ResultOf(const HttpRequest& request, const absl::StatusOr<HttpAnswer>
                     const HttpCaller::Measure& measure) {
   if (!answer.ok()) return FailedResult(answer.status());
   if (!answer->body_status.ok()) return FailedResult(answer->body_status);
-  if (answer->code >= 300) return FailedResult(StatusOf(*answer));
+  if (!Succeeded(answer->code)) return FailedResult(StatusOf(*answer));
   CallResult result{.sequences = request.sequences};
   if (request.tokens > 0) result.tokens = request.tokens;
   measure(answer->body, result);
@@ -68,7 +73,7 @@ absl::StatusOr<HttpTarget> ParseHttpTarget(absl::string_view address) {
 }
 
 absl::Status StatusOf(const HttpAnswer& answer) {
-  if (answer.code < 300) return absl::OkStatus();
+  if (Succeeded(answer.code)) return absl::OkStatus();
   return absl::Status(CodeOfHttp(answer.code),
                       absl::StrCat("HTTP ", answer.code, ": ",
                                    absl::string_view(answer.body).substr(0, kShownBytes)));
@@ -80,7 +85,8 @@ absl::StatusOr<std::unique_ptr<HttpCaller>> HttpCaller::Make(HttpTarget target,
   ATTENDANT_ASSIGN_OR_RETURN(std::unique_ptr<HttpClient> http,
                              HttpClient::Make({.address = std::move(target.address),
                                                .path = std::move(target.path),
-                                               .headers = std::move(target.headers)}));
+                                               .headers = std::move(target.headers),
+                                               .max_answer_bytes = kMaxAnswerBytes}));
   return std::unique_ptr<HttpCaller>(
       new HttpCaller(target.timeout, std::move(requests), std::move(measure), std::move(http)));
 }

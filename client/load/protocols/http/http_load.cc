@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -16,6 +17,8 @@
 
 namespace attendant::client {
 namespace {
+
+constexpr uint64_t kMaxDescriptionBytes = uint64_t{4} << 20;
 
 absl::Status Probe(Caller& caller) {
   absl::Notification answered;
@@ -53,7 +56,8 @@ absl::StatusOr<HttpAnswer> HttpGet(const HttpTarget& target) {
                                                .path = target.path,
                                                .method = "GET",
                                                .headers = target.headers,
-                                               .keep_alive = false}));
+                                               .keep_alive = false,
+                                               .max_answer_bytes = kMaxDescriptionBytes}));
   absl::Notification answered;
   absl::StatusOr<HttpAnswer> answer;
   http->Send({.body = ""}, target.timeout, [&](absl::StatusOr<HttpAnswer> result) {
@@ -81,7 +85,7 @@ HttpCaller::Measure TokensIn(absl::string_view name) {
     const size_t at = body.rfind(field);
     if (at == absl::string_view::npos) return;
     body.remove_prefix(at + field.size());
-    body.remove_prefix(std::min(body.find_first_not_of(" :"), body.size()));
+    body.remove_prefix(std::min(body.find_first_not_of(" :\t\r\n"), body.size()));
     body = body.substr(0, body.find_first_not_of("0123456789"));
     int64_t tokens = 0;
     if (absl::SimpleAtoi(body, &tokens)) result.tokens = tokens;

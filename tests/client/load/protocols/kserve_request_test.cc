@@ -86,6 +86,21 @@ TEST(KserveRequestTest, TakesDimensionsFromShapes) {
   EXPECT_EQ(request->proto.raw_input_contents(0).size(), 12 * sizeof(float));
 }
 
+TEST(KserveRequestTest, RefusesDimensionsThatNoInputHas) {
+  for (const std::vector<int64_t>& dims :
+       std::vector<std::vector<int64_t>>{{-2},
+                                         {-1, -2},
+                                         {-1, 1'000'000'000'000'000},
+                                         {int64_t{1} << 32, int64_t{1} << 32},
+                                         {int64_t{1} << 24, 2}}) {
+    const KserveModel model{.name = "m",
+                            .max_batch_size = 0,
+                            .inputs = {{.name = "ids", .datatype = "INT64", .dims = dims}}};
+    const absl::Status status = MakeKserveRequest(model, {.texts = {}, .ids = {{1, 2}}}).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  }
+}
+
 TEST(KserveRequestTest, RefusesWhatTheModelCannotTake) {
   KserveModel model = Ids("INT64");
   model.max_batch_size = 1;

@@ -130,6 +130,26 @@ TEST_P(AttentionWeightsKernelTest, SeeWhatAttentionSees) {
   }
 }
 
+// A long sequence's weights are made some rows at a time.
+TEST_P(AttentionWeightsKernelTest, RowsHaveTheSameBitsInPieces) {
+  constexpr int64_t kLen = 40, kHeadDim = 32;
+  DeviceValues q(GetParam(), RandomValues(kLen * kHeadDim, 1, 1));
+  DeviceValues k(GetParam(), RandomValues(kLen * kHeadDim, 2, 1));
+  DeviceVector<float> whole(kLen * kLen, 55), pieces(kLen * kLen, 55);
+  AttentionWeightsArgs args{q.data(), k.data(), kHeadDim, kHeadDim, 0.2f, whole.data()};
+  args.rule = {6, 3};
+  ASSERT_EQ(LaunchAttentionWeights(GetParam(), args, kLen, kHeadDim, stream_), cudaSuccess);
+  for (const auto& [begin, count] :
+       {std::pair<int64_t, int64_t>{0, 13}, {13, 1}, {14, 16}, {30, 10}}) {
+    args.out = pieces.data() + begin * kLen;
+    args.first_query = begin;
+    args.queries = count;
+    ASSERT_EQ(LaunchAttentionWeights(GetParam(), args, kLen, kHeadDim, stream_), cudaSuccess);
+  }
+  stream_.Wait();
+  for (size_t i = 0; i < kLen * kLen; ++i) ASSERT_EQ(pieces[i], whole[i]) << i;
+}
+
 TEST_P(AttentionWeightsKernelTest, WhatIsNotThereIsRefused) {
   EXPECT_EQ(LaunchAttentionWeights(GetParam(), {}, 1, 2, stream_), cudaErrorInvalidValue);
   EXPECT_EQ(LaunchAttentionWeights(GetParam(), {}, 1, 264, stream_), cudaErrorInvalidValue);

@@ -109,6 +109,19 @@ void ExpectInside(const RunResults& results, const PlainResults& plain,
   }
 }
 
+// 1,100 rows of 1,100 weights are more than a piece on their way to the host holds.
+TEST_F(EngineTest, WeightsOfALongSequenceComeInPieces) {
+  AttendantCudaConfig config = SmallConfig();
+  config.layers = 1;
+  config.max_positions = 1100;
+  const RandomEncoder encoder(config, 5);
+  Make(encoder, ATTENDANT_CUDA_F32, 1103);
+  const PackedSequences batch = RandomBatch(config, {3, 1100}, 6);
+  const Inside inside{.attention_layers = {0}, .attention_heads = {1, 0}, .hidden_layers = {1}};
+  ExpectInside(Run(config, batch, inside), RunPlain(encoder, batch), batch, inside, config);
+  Release();
+}
+
 TEST_P(InsideTest, LayersAndHeadsAsAsked) {
   cuda_emulation::Configure(
       {.schedule = GetParam() == 0 ? Schedule::kLatest : Schedule::kShuffled, .seed = GetParam()});

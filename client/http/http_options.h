@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -28,7 +27,7 @@ struct HttpClientOptions {
   // Connection and Content-Length itself.
   std::vector<std::pair<std::string, std::string>> headers = {};
   bool keep_alive = true;
-  uint64_t max_answer_bytes = std::numeric_limits<uint64_t>::max();  // of a body
+  uint64_t max_answer_bytes = uint64_t{1} << 30;  // of a body
   bool tls = false;
   std::optional<std::string> authorities = {};  // PEM, for TLS; none: the system's
 };

@@ -171,7 +171,7 @@ TEST(HttpClientTest, ALengthBeyondAllMemoryIsAnError) {
     answers[length] = absl::StrCat("HTTP/1.1 200 x\r\nContent-Length: ", length, "\r\n\r\nx");
   }
   CannedServer server(answers);
-  const auto client = Make(Options(server.port()));  // without a limit of its own
+  const auto client = Make(Options(server.port()));
   for (const auto& [request, bytes] : answers) {
     const auto answer = Ask(*client, request);
     EXPECT_FALSE(answer.ok() && answer->body_status.ok()) << request;

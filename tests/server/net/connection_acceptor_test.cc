@@ -89,8 +89,8 @@ class ConnectionAcceptorTest : public testing::Test {
     ASSERT_TRUE(socket.ok()) << socket.status();
     auto acceptor =
         ConnectionAcceptor::Start(*std::move(socket), limits, counter_, [this](FileDescriptor fd) {
+          absl::MutexLock lock(&mutex_);  // whoever has read the byte finds the connection held
           EXPECT_EQ(send(fd.get(), "x", 1, MSG_NOSIGNAL), 1);
-          absl::MutexLock lock(&mutex_);
           held_.push_back(std::move(fd));
         });
     ASSERT_TRUE(acceptor.ok()) << acceptor.status();

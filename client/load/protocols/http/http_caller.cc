@@ -2,7 +2,6 @@
 #include "client/load/protocols/http/http_caller.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -15,7 +14,6 @@ namespace attendant::client {
 namespace {
 
 constexpr size_t kShownBytes = 500;  // of an error's body
-constexpr uint64_t kMaxAnswerBytes = uint64_t{1} << 30;
 
 bool Succeeded(int status) { return status >= 200 && status < 300; }
 
@@ -85,8 +83,7 @@ absl::StatusOr<std::unique_ptr<HttpCaller>> HttpCaller::Make(HttpTarget target,
   ATTENDANT_ASSIGN_OR_RETURN(std::unique_ptr<HttpClient> http,
                              HttpClient::Make({.address = std::move(target.address),
                                                .path = std::move(target.path),
-                                               .headers = std::move(target.headers),
-                                               .max_answer_bytes = kMaxAnswerBytes}));
+                                               .headers = std::move(target.headers)}));
   return std::unique_ptr<HttpCaller>(
       new HttpCaller(target.timeout, std::move(requests), std::move(measure), std::move(http)));
 }

@@ -40,7 +40,7 @@ template <typename T>
 std::vector<T> Values(const inference::ModelInferResponse& response, int output) {
   const std::string& raw = response.raw_output_contents(output);
   std::vector<T> values(raw.size() / sizeof(T));
-  std::memcpy(values.data(), raw.data(), raw.size());
+  if (!raw.empty()) std::memcpy(values.data(), raw.data(), raw.size());
   return values;
 }
 

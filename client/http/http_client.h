@@ -21,7 +21,7 @@ struct HttpAnswer {
   absl::Status body_status = absl::OkStatus();
 };
 
-// What a request has of its own.
+// The parts of a request that differ from one to the next.
 struct HttpContent {
   absl::string_view body;
   absl::string_view headers = {};  // lines, each with its "\r\n", beside those of the options

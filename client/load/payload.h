@@ -40,7 +40,7 @@ std::string SpellOut(const std::vector<int32_t>& ids);
 // The texts of a payload; of one with ids, as SpellOut has them.
 std::vector<std::string> TextsOf(const Payload& payload);
 
-// What a reranker gets: pairs of the query with each text.
+// The input of a reranker: it scores each text for the query.
 struct RerankPayload {
   std::string query;
   std::vector<std::string> texts;

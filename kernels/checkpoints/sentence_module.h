@@ -36,7 +36,7 @@ absl::StatusOr<HeadNorm> ReadHeadNorm(const std::string& directory, int64_t widt
 // A check that they share with Normalize, whose config.json may be absent: OK when the module takes
 // and gives the embedding of the sentence, UNIMPLEMENTED for another feature.
 absl::Status CheckFeatures(const std::string& directory);
-// The same of a Normalize that is to be of tokens: its config.json must say so.
+// Checks the folder of a Normalize that works on tokens: its config.json must say so.
 absl::Status CheckTokenFeatures(const std::string& directory);
 
 }  // namespace attendant

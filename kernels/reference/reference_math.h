@@ -38,7 +38,7 @@ Matrix Add(const Matrix& a, const Matrix& b);
 // x / sqrt(mean of squares + epsilon) * gamma (Zhang, Sennrich 2019)
 Matrix Normalize(const Matrix& x, const LayerNormWeights& norm, NormKind kind, float epsilon);
 
-// The same of each head [head_dim] of a row.
+// An RMS norm of each head [head_dim] of a row.
 Matrix NormalizeHeads(const Matrix& x, int64_t heads, const LayerNormWeights& norm, float epsilon);
 
 // gelu(x) = x / 2 (1 + erf(x / sqrt 2)), or with tanh (Hendrycks, Gimpel 2016), or max(x, 0), or

@@ -114,6 +114,7 @@ constexpr int kPortAttempts = 16;
 // `reason`: the errno of the addresses that could not be bound, EADDRINUSE before others.
 ListeningSocket BindAll(const addrinfo& addresses, int& reason) {
   ListeningSocket listening{.fds = {}, .port = 0, .loopback = true};
+  reason = 0;
   for (const addrinfo* info = &addresses; info != nullptr; info = info->ai_next) {
     FileDescriptor fd = Bind(*info, listening.port);
     if (fd.valid()) {
@@ -150,7 +151,6 @@ absl::StatusOr<ListeningSocket> ListenOn(const std::string& address) {
 absl::StatusOr<ListeningSocket> ListenOnAll(const addrinfo& addresses, const std::string& name) {
   int reason = 0;
   for (int attempt = 0; attempt < kPortAttempts; ++attempt) {
-    reason = 0;
     ListeningSocket listening = BindAll(addresses, reason);
     // An address that this machine lacks (::1 without IPv6) may be left out, one in use may not:
     // half of the clients would reach another program.

@@ -12,7 +12,7 @@ class JsonNode;
 // it is. UNIMPLEMENTED for a `rope_type` that is not "default", and for heads that turn in part.
 absl::Status ReadRopeFields(const JsonNode& parameters, Rotary& rotary);
 
-// The same of the config's `rope_parameters`, if there are any.
+// Reads these fields in the config's `rope_parameters`, if it has them.
 absl::Status ReadRopeParameters(const JsonNode& json, Rotary& rotary);
 
 // Reads transformers 5's list `layer_types`, one for each layer: "full_attention", or

@@ -7,7 +7,7 @@
 #include "kernels/core/encoder_config.h"
 #include "kernels/core/shape.h"
 
-// What back ends look up by a position, or by the distance between two.
+// Tables by position, or by the distance between two positions, for all back ends.
 namespace attendant {
 
 // The cosines and sines of rotary positions 0 .. positions - 1. Thread-safe.
@@ -29,7 +29,7 @@ class RotaryTable {
   std::vector<float> values_;  // [positions, 2, pairs]
 };
 
-// What a score bias adds for the distance from a query's position to a key's, from
+// The score bias for each distance from a query's position to a key's, from
 // 1 - max_positions on: [heads, 2 * max_positions - 1]; empty for kinds that do not go by the
 // distance alone. `weights` [bias_buckets, heads] are those of kBuckets.
 std::vector<float> ScoresByDistance(const EncoderConfig& config,

@@ -6,7 +6,7 @@
 
 #include "kernels/cuda/cuda_interface.h"
 
-// What follows from a configuration; its zeros stand for the usual values.
+// Sizes that follow from a configuration, whose zeros stand for the usual values.
 namespace attendant::cuda {
 
 inline int64_t HeadDim(const AttendantCudaConfig& config) {

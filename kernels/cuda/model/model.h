@@ -33,7 +33,7 @@ struct DeviceLayer {
   const DeviceLinear& matmul(MatmulKind kind) const { return matmuls[static_cast<int>(kind)]; }
 };
 
-// What an encoder lacks is null.
+// A tensor that the encoder lacks is null.
 struct DeviceWeights {
   void* token_embedding = nullptr;     // [vocab, hidden], in the states' format
   void* position_embedding = nullptr;  // [max_positions, hidden]

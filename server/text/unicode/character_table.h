@@ -7,8 +7,8 @@
 
 namespace attendant {
 
-// What a function says of each character below U+10000, in a table of 64 KiB: nearly all text is
-// made of them, and a look at ICU's tables takes longer. Immutable, thread-safe.
+// The values of a function for all characters below U+10000, in a table of 64 KiB. Nearly all text
+// is made of these characters, and ICU's tables are slower. Immutable, thread-safe.
 class CharacterTable {
  public:
   using Function = uint8_t (*)(char32_t character);

@@ -14,7 +14,7 @@
 
 namespace attendant::bench {
 
-// What every kind is compared on: sequences that attend to themselves, random values.
+// The input of every kind: sequences of random values that attend to themselves.
 struct CompareShape {
   DType dtype = DType::kF32;
   int64_t batch = 1;

@@ -11,7 +11,7 @@
 #include "client/load/protocols/http/http_caller.h"
 #include "client/load/protocols/protocols.h"
 
-// What the protocols over HTTP have in common.
+// The steps that all protocols over HTTP take.
 namespace attendant::client {
 
 // Where the requests of a spec go, and that they are JSON. FAILED_PRECONDITION: spec.connect asks

@@ -14,8 +14,7 @@
 namespace attendant {
 namespace {
 
-constexpr size_t kMaxJobs = 4096;                       // that wait
-constexpr absl::Duration kEndTime = absl::Seconds(1);  // to free a model whose requests have ended
+constexpr size_t kMaxJobs = 4096;  // that wait
 constexpr absl::Duration kRetryWake = absl::Seconds(5);
 
 absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }

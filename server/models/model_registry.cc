@@ -63,6 +63,13 @@ ModelRegistry::~ModelRegistry() {
   // A request shares in the model whose queue holds it: it must end for the model to be freed.
   Drain(absl::InfinitePast());
   if (loading_.joinable()) loading_.join();
+  // The answer of a request, or the loss of a device, may still be on its way on a worker of a
+  // model. The last share must not end there: the model's end waits for its workers.
+  {
+    absl::MutexLock lock(&mutex_);
+    entries_.clear();
+  }
+  reaper_.AwaitFreed(left_behind_, SteadyNow() + kEndTime);
 }
 
 void ModelRegistry::SetListener(Listener listener) { listener_ = std::move(listener); }

@@ -193,6 +193,8 @@ class ModelRegistry {
   void AwaitGivenUp() ABSL_LOCKS_EXCLUDED(mutex_);
   void CountSleeping() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  static constexpr absl::Duration kEndTime = absl::Seconds(1);  // to free a model without requests
+
   const ModelLoader load_;
   ServerMetrics& metrics_;
   const Executor executor_;

@@ -8,11 +8,15 @@
 namespace attendant {
 namespace {
 
-constexpr size_t kFirstSize = 16;
+constexpr int kFirstSizeBits = 4;
 
 }  // namespace
 
-TokenTrie::TokenTrie() : edges_(kFirstSize), mask_(kFirstSize - 1) {}
+TokenTrie::TokenTrie()
+    : edges_(size_t{1} << kFirstSizeBits),
+      mask_(edges_.size() - 1),
+      size_bits_(kFirstSizeBits),
+      first_slot_(size_bits_) {}
 
 bool TokenTrie::Insert(absl::string_view key, int32_t id) {
   uint32_t node = kRoot;
@@ -20,7 +24,7 @@ bool TokenTrie::Insert(absl::string_view key, int32_t id) {
   const char* const end = key.data() + key.size();
   for (const char* position = key.data(); position < end;) {
     const uint64_t edge_key = EdgeKey(node, NextCharacter(position));
-    size_t slot = FirstSlot(edge_key);
+    size_t slot = first_slot_(edge_key);
     while (edges_[slot].key != edge_key && edges_[slot].to.node != kNoNode) {
       slot = (slot + 1) & mask_;
     }
@@ -58,7 +62,7 @@ TokenTrie::Match TokenTrie::FindLongest(uint32_t node, absl::string_view text) c
 }
 
 size_t TokenTrie::AddEdge(const Edge& edge) {
-  size_t slot = FirstSlot(edge.key);
+  size_t slot = first_slot_(edge.key);
   while (edges_[slot].to.node != kNoNode) slot = (slot + 1) & mask_;
   edges_[slot] = edge;
   return slot;
@@ -67,6 +71,7 @@ size_t TokenTrie::AddEdge(const Edge& edge) {
 void TokenTrie::Grow() {
   const std::vector<Edge> old = std::exchange(edges_, std::vector<Edge>(2 * edges_.size()));
   mask_ = edges_.size() - 1;
+  first_slot_ = SlotHash(++size_bits_);
   for (const Edge& edge : old) {
     if (edge.to.node != kNoNode) AddEdge(edge);
   }

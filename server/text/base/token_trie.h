@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/hash/hash.h"
 #include "absl/strings/string_view.h"
+#include "server/text/base/slot_hash.h"
 
 namespace attendant {
 
@@ -35,7 +35,7 @@ class TokenTrie {
   // From `node` on with a character.
   Place Step(uint32_t node, char32_t character) const {
     const uint64_t key = EdgeKey(node, character);
-    for (size_t slot = FirstSlot(key);; slot = (slot + 1) & mask_) {
+    for (size_t slot = first_slot_(key);; slot = (slot + 1) & mask_) {
       const Edge& edge = edges_[slot];
       if (edge.key == key) return edge.to;
       if (edge.to.node == kNoNode) return {};
@@ -65,13 +65,13 @@ class TokenTrie {
   static uint64_t EdgeKey(uint32_t node, char32_t character) {
     return uint64_t{node} << 21 | character;
   }
-  // Seeded anew in each process: a file cannot choose keys whose slots are the same.
-  size_t FirstSlot(uint64_t key) const { return absl::Hash<uint64_t>{}(key)&mask_; }
   size_t AddEdge(const Edge& edge);
   void Grow();
 
   std::vector<Edge> edges_;  // a power of two, at most half of it in use
   size_t mask_;              // edges_.size() - 1
+  int size_bits_;            // log2(edges_.size())
+  SlotHash first_slot_;
   uint32_t num_nodes_ = 1;
   int32_t root_id_ = kNoId;  // of the empty key
 };

@@ -8,14 +8,15 @@
 
 namespace attendant {
 
-MergeTable::MergeTable(const std::vector<Merge>& merges) {
-  slots_.resize(absl::bit_ceil(std::max<size_t>(4 * merges.size(), 2)));
-  mask_ = slots_.size() - 1;
+MergeTable::MergeTable(const std::vector<Merge>& merges)
+    : slots_(absl::bit_ceil(std::max<size_t>(4 * merges.size(), 2))),
+      mask_(slots_.size() - 1),
+      first_slot_(absl::countr_zero(slots_.size())) {
   merged_.reserve(merges.size());
   absl::flat_hash_set<int32_t> lefts, rights;
   for (const Merge& merge : merges) {
     const uint64_t key = Key(merge.left, merge.right);
-    size_t slot = FirstSlot(key);
+    size_t slot = first_slot_(key);
     while (slots_[slot].rank != kNone && slots_[slot].key != key) {
       slot = (slot + 1) & mask_;
     }

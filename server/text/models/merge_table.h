@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/hash/hash.h"
+#include "server/text/base/slot_hash.h"
 
 namespace attendant {
 
@@ -27,7 +27,7 @@ class MergeTable {
   // The rank of the merge, or kNone.
   uint32_t Find(int32_t left, int32_t right) const {
     const uint64_t key = Key(left, right);
-    for (size_t slot = FirstSlot(key);; slot = (slot + 1) & mask_) {
+    for (size_t slot = first_slot_(key);; slot = (slot + 1) & mask_) {
       if (slots_[slot].rank == kNone || slots_[slot].key == key) return slots_[slot].rank;
     }
   }
@@ -49,11 +49,10 @@ class MergeTable {
   static uint64_t Key(int32_t left, int32_t right) {
     return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
   }
-  // Seeded anew in each process: a file cannot choose keys whose slots are the same.
-  size_t FirstSlot(uint64_t key) const { return absl::Hash<uint64_t>{}(key)&mask_; }
 
   std::vector<Slot> slots_;  // a power of two, at most a quarter of it in use: most pairs have none
-  size_t mask_ = 0;          // slots_.size() - 1
+  size_t mask_;              // slots_.size() - 1
+  SlotHash first_slot_;
   std::vector<Merged> merged_;  // by rank
 };
 

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant {
 namespace {
@@ -34,6 +35,15 @@ std::string FindLibrary() {
   return kCudaLibraryName;
 }
 
+// The driver's library, which the CUDA library cannot do without. Looking for it first is cheap:
+// the CUDA library brings cuBLASLt along, 150 MiB of memory.
+absl::Status LoadDriver() {
+  if (dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE) != nullptr) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(absl::StrCat("there is no NVIDIA driver: ", dlerror()));
+}
+
 absl::Status LoadError(const std::string& path, absl::string_view error) {
   // The loader's only way of saying that there is no such file. Anything else, a library that this
   // one needs among it, is a defect of an installation that is there.
@@ -47,6 +57,7 @@ absl::Status LoadError(const std::string& path, absl::string_view error) {
 }  // namespace
 
 absl::StatusOr<const AttendantCudaInterface*> LoadCudaLibrary(const std::string& path) {
+  if (path.empty()) ATTENDANT_RETURN_IF_ERROR(LoadDriver());
   const std::string file = path.empty() ? FindLibrary() : path;
   void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) return LoadError(file, dlerror());

@@ -220,6 +220,15 @@ TEST_F(CudaBackendTest, SaysWhyItCannotBeHad) {
   EXPECT_EQ(status({.library = FAKE_CUDA_LIBRARY, .devices = {}}).message(), "no CUDA driver");
 }
 
+TEST(LoadCudaLibraryTest, LooksForTheDriverFirst) {
+  if (dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr) {
+    GTEST_SKIP() << "this machine has an NVIDIA driver";
+  }
+  const absl::Status status = LoadCudaLibrary("").status();
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(status.message(), HasSubstr("there is no NVIDIA driver: libcuda.so.1"));
+}
+
 TEST_F(CudaBackendTest, AutoTakesTheGpuWhereItHasTheFormat) {
   BackendOptions options;
   options.cuda_library = FAKE_CUDA_LIBRARY;

@@ -65,7 +65,6 @@ absl::StatusOr<HttpAnswer> HttpGet(const HttpTarget& target) {
     answered.Notify();
   });
   answered.WaitForNotification();
-  if (answer.ok()) ATTENDANT_RETURN_IF_ERROR(StatusOf(*answer));
   if (answer.ok()) ATTENDANT_RETURN_IF_ERROR(answer->body_status);
   return answer;
 }

@@ -21,7 +21,7 @@ absl::StatusOr<HttpTarget> HttpTargetOf(const TargetSpec& spec);
 // JSON in one line; bytes that are no UTF-8 are replaced.
 std::string ToBody(const nlohmann::json& json);
 
-// The answer to a GET of target.path. Errors are those of StatusOf, or that no whole answer came.
+// The answer to a GET of target.path, of any code. Errors say that no whole answer came.
 absl::StatusOr<HttpAnswer> HttpGet(const HttpTarget& target);
 
 // Sends the first request once, to find out that the server cannot be reached or refuses it.

@@ -45,22 +45,19 @@ absl::Status ReadJson(const std::string& text, Message& message) {
 }
 
 // Of a server without this path: KServe has no word for it, and servers differ.
-bool HasNoPath(const absl::Status& status) {
-  return absl::IsNotFound(status) || absl::IsInvalidArgument(status) ||
-         absl::IsUnimplemented(status);
-}
+bool HasNoPath(int code) { return code == 400 || code == 404 || code == 405 || code == 501; }
 
 absl::StatusOr<KserveModel> AskForModel(HttpTarget target, const TargetSpec& spec) {
   ATTENDANT_ASSIGN_OR_RETURN(const HttpAnswer described, HttpGet(target));
+  ATTENDANT_RETURN_IF_ERROR(StatusOf(described));
   inference::ModelMetadataResponse metadata;
   ATTENDANT_RETURN_IF_ERROR(ReadJson(described.body, metadata));
   target.path += "/config";
   inference::ModelConfig config;
-  const absl::StatusOr<HttpAnswer> configured = HttpGet(target);
-  if (configured.ok()) {
-    ATTENDANT_RETURN_IF_ERROR(ReadJson(configured->body, config));
-  } else if (!HasNoPath(configured.status())) {
-    return configured.status();
+  ATTENDANT_ASSIGN_OR_RETURN(const HttpAnswer configured, HttpGet(target));
+  if (!HasNoPath(configured.code)) {
+    ATTENDANT_RETURN_IF_ERROR(StatusOf(configured));
+    ATTENDANT_RETURN_IF_ERROR(ReadJson(configured.body, config));
   }
   return DescribeKserveModel(metadata, config, spec.shapes);
 }

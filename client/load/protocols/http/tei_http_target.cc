@@ -26,6 +26,7 @@ absl::StatusOr<TeiServer> AskTeiServer(const TargetSpec& spec) {
   }
   server.target.path = "/info";
   ATTENDANT_ASSIGN_OR_RETURN(const HttpAnswer answer, HttpGet(server.target));
+  ATTENDANT_RETURN_IF_ERROR(StatusOf(answer));
   const nlohmann::json info =
       nlohmann::json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
   const bool readable = info.is_object() && info.contains("model_id") &&

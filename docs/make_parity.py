@@ -4,7 +4,7 @@
 
     export ATTENDANT_PARITY_FILE=$PWD/build/parity.jsonl; rm -f "$ATTENDANT_PARITY_FILE"
     export ATTENDANT_TEST_MODEL=$(deploy/fetch-model.sh | tail -1)
-    ctest --preset release -R 'ParityTest|HeadsTest|SentenceFoldersTest|integration.tasks'
+    ctest --preset release -R 'ParityTest|HeadsTest|SentenceFoldersTest|integration.(tasks|real_models)'
     docs/make_parity.py "$ATTENDANT_PARITY_FILE" [--output docs/parity.md]
 
 Each line of the file is one comparison (tests/support/parity.h). The page has the worst of each row, over all back ends,
@@ -29,18 +29,19 @@ HEAD = """# Parity
 
 {made}
 What the tests measure against transformers and sentence-transformers in f32: models with random weights of every family
-(`tests/golden`), and all-MiniLM-L6-v2. A row has the worst of all models of the family, cases and back ends. Each test
-fails above the limit. `docs/make_parity.py` says how to make this page.
+(`tests/golden`), all-MiniLM-L6-v2 and all-mpnet-base-v2. A row has the worst of all models of the family, cases and
+back ends. Each test fails above the limit. `docs/make_parity.py` says how to make this page.
 
 Back ends of this run: {backends}.
 """
 DTYPES = ("f32", "bf16", "int8")
 
 
-REAL_MODEL = "all-MiniLM-L6-v2"
+REAL_MODELS = {"all-MiniLM-L6-v2": "bert", "all-mpnet-base-v2": "mpnet"}
 # What a file must have, and the tests that record it.
 OUTPUTS = {"hidden states": "ParityTest", "sparse weights": "HeadsTest",
            "embedding of a sentence-transformers folder": "SentenceFoldersTest",
+           "embedding of a text": "integration.real_models",
            "logits of a classifier": "integration.tasks", "vectors of a ColBERT text": "integration.tasks",
            "scores of pairs by vectors": "integration.tasks"}
 
@@ -49,10 +50,11 @@ def lacking(lines):
     """What the tests have not recorded, each with the tests."""
     found = {line["output"] for line in lines}
     yield from (f"{output} ({tests})" for output, tests in OUTPUTS.items() if output not in found)
-    of_real = {line["dtype"] for line in lines if line["model"] == REAL_MODEL}
-    for dtype in DTYPES:  # a format that no back end of the machine computes has no line at all
-        if dtype not in of_real and any(line["dtype"] == dtype for line in lines):
-            yield f"{REAL_MODEL} in {dtype} (ParityTest with ATTENDANT_TEST_MODEL)"
+    for model in REAL_MODELS:
+        of_model = {line["dtype"] for line in lines if line["model"] == model}
+        for dtype in DTYPES:  # a format that no back end of the machine computes has no line at all
+            if dtype not in of_model and any(line["dtype"] == dtype for line in lines):
+                yield f"{model} in {dtype} (integration.real_models)"
 
 
 def family(model):
@@ -62,7 +64,7 @@ def family(model):
         if "jina" in str(config.get("auto_map", "")):
             return f"{config['model_type']} (Jina v2)"
         return config["model_type"]
-    return {REAL_MODEL: f"bert ({REAL_MODEL})"}.get(model, model)
+    return f"{REAL_MODELS[model]} ({model})" if model in REAL_MODELS else model
 
 
 def worst(lines):

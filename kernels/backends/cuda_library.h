@@ -15,8 +15,8 @@ inline constexpr char kCudaLibraryName[] = "libattendant_cuda.so";
 // The functions of libattendant_cuda.so, loaded from `path`. Where `path` is empty, the library is
 // looked for, if there is an NVIDIA driver. It stays loaded until the process ends: drivers do not
 // survive being unloaded. Thread-safe.
-// NOT_FOUND: there is none. UNAVAILABLE: it does not load; the message names the missing part, which
-// may be the driver. FAILED_PRECONDITION: it is not a CUDA library of Attendant, or was built for
+// NOT_FOUND: there is none. UNAVAILABLE: it does not load; the message names the missing part, the
+// driver for example. FAILED_PRECONDITION: it is not a CUDA library of Attendant, or was built for
 // another version of the interface.
 absl::StatusOr<const AttendantCudaInterface*> LoadCudaLibrary(const std::string& path);
 

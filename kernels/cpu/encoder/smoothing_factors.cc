@@ -4,70 +4,73 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <utility>
+#include <cstdint>
 
 namespace attendant::cpu {
 namespace {
 
-// Of every channel, over tokens.
-struct Moments {
-  explicit Moments(size_t channels) : mean(channels), variance(channels) {}
-  size_t size() const { return mean.size(); }
+// 16 to 64 give the same accuracy.
+constexpr size_t kTokens = 16;
 
-  std::vector<float> mean, variance;
+// The values of kTokens tokens, channel by channel: a weight meets all of them at once.
+class Samples {
+ public:
+  explicit Samples(size_t channels) : values_(channels * kTokens) {}
+
+  size_t channels() const { return values_.size() / kTokens; }
+  float* operator[](size_t channel) { return values_.data() + channel * kTokens; }
+  const float* operator[](size_t channel) const { return values_.data() + channel * kTokens; }
+  std::vector<float>& values() { return values_; }
+  const std::vector<float>& values() const { return values_; }
+
+ private:
+  std::vector<float> values_;
 };
 
-// Attention averages values over tokens, which takes most of their variance; how much is not
-// critical: 0.1 to 1 end in the same accuracy.
-constexpr float kAttendedVariance = 0.3f;
+// Attention averages values over tokens. So much of a value's distance to the mean is kept; how
+// much is not critical: 0.2 to 1 end in the same accuracy.
+constexpr float kAttendedDistance = 0.55f;
 
-// The mean of f(x) for normal x, by five-point Gauss-Hermite quadrature.
-struct Node {
-  float at, weight;
-};
-constexpr Node kNodes[] = {{0.0f, 0.53333333f},
-                           {1.3556262f, 0.22207592f},
-                           {-1.3556262f, 0.22207592f},
-                           {2.8569700f, 0.01125741f},
-                           {-2.8569700f, 0.01125741f}};
-
-// Of W x + b, for independent channels of x.
-Moments Linear(const LinearWeights& linear, const Moments& x) {
-  Moments y(static_cast<size_t>(linear.weight.dim(0)));
-  for (size_t i = 0; i < y.size(); ++i) {
+// W x + b.
+Samples Linear(const LinearWeights& linear, const Samples& x) {
+  Samples y(static_cast<size_t>(linear.weight.dim(0)));
+  for (size_t i = 0; i < y.channels(); ++i) {
     const float* row = linear.weight.row(static_cast<int64_t>(i));
-    float mean = BiasAt(linear.bias, static_cast<int64_t>(i)), variance = 0;
-    for (size_t j = 0; j < x.size(); ++j) {
-      mean += row[j] * x.mean[j];
-      variance += row[j] * row[j] * x.variance[j];
+    float sums[kTokens];
+    std::fill_n(sums, kTokens, BiasAt(linear.bias, static_cast<int64_t>(i)));
+    for (size_t j = 0; j < x.channels(); ++j) {
+      for (size_t token = 0; token < kTokens; ++token) sums[token] += row[j] * x[j][token];
     }
-    y.mean[i] = mean;
-    y.variance[i] = variance;
+    std::copy_n(sums, kTokens, y[i]);
   }
   return y;
 }
 
-Moments Sum(Moments x, const Moments& branch) {
-  for (size_t i = 0; i < x.size(); ++i) {
-    x.mean[i] += branch.mean[i];
-    x.variance[i] += branch.variance[i];
-  }
+Samples Sum(Samples x, const Samples& branch) {
+  for (size_t i = 0; i < x.values().size(); ++i) x.values()[i] += branch.values()[i];
   return x;
 }
 
-Moments Normalized(Moments x, const LayerNormWeights& norm, NormKind kind) {
-  const auto channels = static_cast<float>(x.size());
-  float center = 0, variance = 0;
-  for (float mean : x.mean) center += kind == NormKind::kLayer ? mean / channels : 0;
-  for (size_t i = 0; i < x.size(); ++i) {
-    const float distance = x.mean[i] - center;
-    variance += (distance * distance + x.variance[i]) / channels;
+Samples Normalized(Samples x, const LayerNormWeights& norm, const EncoderConfig& config) {
+  const auto channels = static_cast<float>(x.channels());
+  float mean[kTokens] = {}, variance[kTokens] = {}, scale[kTokens];
+  for (size_t i = 0; config.norm_kind == NormKind::kLayer && i < x.channels(); ++i) {
+    for (size_t token = 0; token < kTokens; ++token) mean[token] += x[i][token] / channels;
   }
-  const float scale = 1 / std::sqrt(std::max(variance, 1e-12f));
-  for (size_t i = 0; i < x.size(); ++i) {
-    const float gamma = norm.gamma.data()[i] * scale;
-    x.mean[i] = (x.mean[i] - center) * gamma + BiasAt(norm.beta, static_cast<int64_t>(i));
-    x.variance[i] *= gamma * gamma;
+  for (size_t i = 0; i < x.channels(); ++i) {
+    for (size_t token = 0; token < kTokens; ++token) {
+      const float distance = x[i][token] - mean[token];
+      variance[token] += distance * distance / channels;
+    }
+  }
+  for (size_t token = 0; token < kTokens; ++token) {
+    scale[token] = 1 / std::sqrt(variance[token] + config.layer_norm_epsilon);
+  }
+  for (size_t i = 0; i < x.channels(); ++i) {
+    const float gamma = norm.gamma.data()[i], beta = BiasAt(norm.beta, static_cast<int64_t>(i));
+    for (size_t token = 0; token < kTokens; ++token) {
+      x[i][token] = (x[i][token] - mean[token]) * scale[token] * gamma + beta;
+    }
   }
   return x;
 }
@@ -79,80 +82,58 @@ float Activate(Activation activation, float x) {
   return x / 2 * (1 + std::erf(x / std::sqrt(2.0f)));
 }
 
-Moments Activated(Activation activation, const Moments& x) {
-  Moments y(x.size());
-  for (size_t i = 0; i < x.size(); ++i) {
-    float mean = 0, square = 0;
-    for (const Node& node : kNodes) {
-      const float value = Activate(activation, x.mean[i] + std::sqrt(x.variance[i]) * node.at);
-      mean += node.weight * value;
-      square += node.weight * value * value;
-    }
-    y.mean[i] = mean;
-    y.variance[i] = std::max(square - mean * mean, 0.0f);
-  }
-  return y;
+Samples Activated(Activation activation, Samples x) {
+  for (float& value : x.values()) value = Activate(activation, value);
+  return x;
 }
 
-// Of the product, for independent channels.
-Moments Gated(const Moments& gate, Moments up) {
-  for (size_t i = 0; i < up.size(); ++i) {
-    const float square = up.mean[i] * up.mean[i] + up.variance[i];
-    const float gate_square = gate.mean[i] * gate.mean[i] + gate.variance[i];
-    up.mean[i] *= gate.mean[i];
-    up.variance[i] = std::max(square * gate_square - up.mean[i] * up.mean[i], 0.0f);
-  }
+Samples Gated(const Samples& gate, Samples up) {
+  for (size_t i = 0; i < up.values().size(); ++i) up.values()[i] *= gate.values()[i];
   return up;
 }
 
-// Of the embeddings of some tokens, where no norm follows.
-Moments Embeddings(TensorView<const float, 2> table, float scale) {
-  constexpr int64_t kRows = 256;
-  Moments x(static_cast<size_t>(table.dim(1)));
-  const int64_t step = (table.dim(0) + kRows - 1) / kRows;
-  const auto rows = static_cast<float>((table.dim(0) + step - 1) / step);
-  for (int64_t row = 0; row < table.dim(0); row += step) {
-    for (size_t i = 0; i < x.size(); ++i) {
-      const float value = table.row(row)[i] * scale;
-      x.mean[i] += value / rows;
-      x.variance[i] += value * value / rows;
-    }
-  }
-  for (size_t i = 0; i < x.size(); ++i) {
-    x.variance[i] = std::max(x.variance[i] - x.mean[i] * x.mean[i], 0.0f);
-  }
-  return x;
+// Row `token` of kTokens that lie at equal distances in a table.
+const float* RowOf(TensorView<const float, 2> table, size_t token) {
+  return table.row(table.dim(0) * static_cast<int64_t>(token) / static_cast<int64_t>(kTokens));
 }
 
-// What a norm writes.
-Moments FromNorm(const LayerNormWeights& norm) {
-  Moments x(static_cast<size_t>(norm.gamma.size()));
-  for (size_t i = 0; i < x.size(); ++i) {
-    const float gamma = norm.gamma.data()[i];
-    x.mean[i] = BiasAt(norm.beta, static_cast<int64_t>(i));
-    x.variance[i] = gamma * gamma;
+// Tokens from all of the vocabulary, at places from all of a sequence.
+Samples Embeddings(const EncoderConfig& config, const EncoderWeights& weights) {
+  Samples x(static_cast<size_t>(config.hidden));
+  for (size_t token = 0; token < kTokens; ++token) {
+    const float* word = RowOf(weights.token_embedding, token);
+    const bool learned = config.positions == Positions::kLearned;
+    const float* position = learned ? RowOf(weights.position_embedding, token) : nullptr;
+    for (size_t i = 0; i < x.channels(); ++i) {
+      x[i][token] = word[i] * config.embedding_scale + weights.segment_embedding.row(0)[i] +
+                    (learned ? position[i] : 0);
+    }
   }
-  return x;
+  return config.embedding_norm ? Normalized(std::move(x), weights.embedding_norm, config) : x;
 }
 
 // The context of attention: a head of values for each head of queries.
-Moments Context(const EncoderConfig& config, const Moments& values) {
+Samples Context(const EncoderConfig& config, const Samples& values) {
   const auto head_dim = static_cast<size_t>(config.head_dim());
   const auto group = static_cast<size_t>(config.heads / config.key_heads());
-  Moments context(static_cast<size_t>(config.context_width()));
-  for (size_t i = 0; i < context.size(); ++i) {
-    const size_t from = i / head_dim / group * head_dim + i % head_dim;
-    context.mean[i] = values.mean[from];
-    context.variance[i] = values.variance[from] * kAttendedVariance;
+  Samples context(static_cast<size_t>(config.context_width()));
+  for (size_t i = 0; i < context.channels(); ++i) {
+    const float* value = values[i / head_dim / group * head_dim + i % head_dim];
+    float mean = 0;
+    for (size_t token = 0; token < kTokens; ++token) mean += value[token] / kTokens;
+    for (size_t token = 0; token < kTokens; ++token) {
+      context[i][token] = mean + (value[token] - mean) * kAttendedDistance;
+    }
   }
   return context;
 }
 
-// The square root of each channel's expected size, inverted: as much imbalance stays as moves.
-std::vector<float> SmoothingFactors(const Moments& x) {
+// The square root of each channel's root mean square, inverted: as much imbalance stays as moves.
+std::vector<float> SmoothingFactors(const Samples& x) {
   std::vector<float> factors;
-  for (size_t i = 0; i < x.size(); ++i) {
-    const float square = x.mean[i] * x.mean[i] + x.variance[i];
+  for (size_t i = 0; i < x.channels(); ++i) {
+    float square = 0;
+    for (size_t token = 0; token < kTokens; ++token) square += x[i][token] * x[i][token] / kTokens;
     // Weights that overflowed to infinity predict nothing.
     factors.push_back(std::isfinite(square) ? std::pow(std::max(square, 1e-12f), -0.25f) : 1);
   }
@@ -164,13 +145,11 @@ std::vector<float> SmoothingFactors(const Moments& x) {
 std::vector<LayerSmoothing> PredictSmoothingFactors(const EncoderConfig& config,
                                                     const EncoderWeights& weights) {
   const bool pre = config.norm_place != NormPlace::kPost;
-  Moments states = config.embedding_norm
-                       ? FromNorm(weights.embedding_norm)
-                       : Embeddings(weights.token_embedding, config.embedding_scale);
-  const auto norm_if = [&](bool wanted, const Moments& x, const LayerNormWeights& norm) {
-    return wanted ? Normalized(x, norm, config.norm_kind) : x;
+  Samples states = Embeddings(config, weights);
+  const auto norm_if = [&](bool wanted, const Samples& x, const LayerNormWeights& norm) {
+    return wanted ? Normalized(x, norm, config) : x;
   };
-  const auto add = [&](const LinearWeights& linear, const Moments& x, const LayerNormWeights& norm,
+  const auto add = [&](const LinearWeights& linear, const Samples& x, const LayerNormWeights& norm,
                        const LayerNormWeights& output_norm) {
     states =
         Sum(std::move(states), norm_if(config.norms_outputs(), Linear(linear, x), output_norm));
@@ -180,13 +159,13 @@ std::vector<LayerSmoothing> PredictSmoothingFactors(const EncoderConfig& config,
   for (const EncoderLayerWeights& layer : weights.layers) {
     LayerSmoothing& of_layer = layers.emplace_back();
     const bool normed = pre && (layers.size() > 1 || config.first_attention_norm);
-    Moments x = norm_if(normed, states, layer.attention_norm);
+    Samples x = norm_if(normed, states, layer.attention_norm);
     of_layer.qkv = SmoothingFactors(x);
     add(layer.attention_output, Context(config, Linear(layer.value, x)), layer.attention_norm,
         layer.attention_output_norm);
     x = norm_if(pre, states, layer.ffn_norm);
     of_layer.ffn_up = SmoothingFactors(x);
-    const Moments up = Linear(layer.ffn_up, x);
+    const Samples up = Linear(layer.ffn_up, x);
     add(layer.ffn_down,
         config.gated_ffn ? Gated(Activated(config.activation, Linear(layer.ffn_gate, x)), up)
                          : Activated(config.activation, up),

@@ -17,11 +17,13 @@ struct LayerSmoothing {
 };
 
 // A LayerNorm's output has a few channels several times as large as the rest; they would take the
-// 8 bits for themselves. Half of the imbalance is moved into the weights, as SmoothQuant does,
-// but without calibration data: each channel's mean and variance are predicted from
-// the weights alone, layer by layer, as if channels were independent and normal. Cosine to f32 of
-// MiniLM's embeddings of 42 odd texts: mean .9979 -> .9989, smallest .992 -> .997; measured
-// statistics, of real texts even, did no better.
+// 8 bits for themselves. Half of the imbalance is moved into the weights, as SmoothQuant does, but
+// without calibration data: 16 tokens of the vocabulary run through the layers in f32, where the
+// mean over all of them stands for attention. Cosine to f32 of the embeddings of 38 odd texts, mean
+// and smallest, without factors and with them: all-MiniLM-L6-v2 .9979 -> .9990 and .992 -> .997;
+// all-mpnet-base-v2 .9979 -> .9982 and .987 -> .994. Sizes that were measured on those texts give
+// .9990 and .996, .9987 and .994. A mean and a variance for each channel, predicted as if channels
+// were independent, gave MiniLM the same, but mpnet .9968 and .991, worse than nothing.
 // REQUIRES: ValidateWeights(config, weights) is OK. Reads every weight once.
 std::vector<LayerSmoothing> PredictSmoothingFactors(const EncoderConfig& config,
                                                     const EncoderWeights& weights);

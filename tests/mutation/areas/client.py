@@ -76,7 +76,7 @@ MUTANTS = {
     "client/load/protocols/http/http_load.cc": [
         ("body.rfind(field)", "body.find(field)"),
         ("ATTENDANT_RETURN_IF_ERROR(Probe(*caller));", ""),
-        ("if (answer.ok()) ATTENDANT_RETURN_IF_ERROR(StatusOf(*answer));", ""),
+        ("if (answer.ok()) ATTENDANT_RETURN_IF_ERROR(answer->body_status);", ""),
     ],
     "client/load/protocols/http/kserve_http_request.cc": [
         ("at += sizeof(length);", ""),
@@ -84,7 +84,8 @@ MUTANTS = {
         ("body[\"parameters\"][\"binary_data_output\"] = true;", ""),
     ],
     "client/load/protocols/http/kserve_http_target.cc": [
-        ("!HasNoPath(configured.status())", "true"),
+        ("!HasNoPath(configured.code)", "true"),
+        ("ATTENDANT_RETURN_IF_ERROR(StatusOf(described));", ""),
         ("options.ignore_unknown_fields = true;", ""),
         ("if (!spec.json_tensors) target.headers.clear();", ""),
         ("PathPart(spec.model)", "spec.model"),

@@ -48,8 +48,11 @@ MUTANTS = {
     ],
     "kernels/cpu/encoder/smoothing_factors.cc": [
         ("std::max(square, 1e-12f), «-0.25f»", "-0.5f"),
-        ("values.variance[from] * «kAttendedVariance»", "100.0f"),
-        ("const size_t from = i / head_dim «/ group» * head_dim", ""),
+        ("(value[token] - mean) * «kAttendedDistance»", "10.0f"),
+        ("values[i / head_dim «/ group» * head_dim", ""),
+        ("weights.segment_embedding.row(«0»)", "1"),
+        ("(learned ? position[i] : 0)", "0"),
+        ("«config.norm_kind == NormKind::kLayer» && i <", "false"),
     ],
     "kernels/cpu/matmul/packed_linear.cc": [
         ("scale * static_cast<float>(sum)", "scale * static_cast<float>(sum - 1)"),

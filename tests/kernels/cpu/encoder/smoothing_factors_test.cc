@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 #include <vector>
 
 #include "tests/support/checkpoint.h"
@@ -45,49 +44,59 @@ std::vector<double> AddNorm(const std::vector<double>& a, const std::vector<doub
   return y;
 }
 
-// Tokens drawn as the prediction supposes them, through the layer's own formulas: each channel's
-// root mean square is the smoothing factor to the power -2.
-TEST(SmoothingFactorsTest, PredictWhatDrawnTokensShow) {
-  const EncoderWeights weights = RandomWeights(kConfig, 3);
-  const EncoderLayerWeights& layer = weights.layers.front();
-  // What attention does to the variance is a guess; without values there is nothing to guess.
-  std::fill_n(Mutable(layer.value.weight), layer.value.weight.size(), 0.0f);
-  for (int64_t i = 0; i < kConfig.hidden; ++i) {
-    Mutable(weights.embedding_norm.gamma)[i] = i == 5 ? 6.0f : 0.5f;
-    Mutable(layer.attention_norm.gamma)[i] = i == 7 ? 4.0f : 1.0f;
-  }
-  std::mt19937 random(1);
-  std::normal_distribution<double> normal;
-  std::vector<double> up_squares(16), next_squares(16);
-  constexpr int kTokens = 20000;
-  for (int token = 0; token < kTokens; ++token) {
-    std::vector<double> states;
-    for (size_t i = 0; i < 16; ++i) {
-      states.push_back(normal(random) * weights.embedding_norm.gamma.data()[i] +
-                       weights.embedding_norm.beta.data()[i]);
+// The root mean square of each channel, as the factors have it.
+std::vector<double> FactorsOf(const std::vector<std::vector<double>>& tokens) {
+  std::vector<double> factors;
+  for (size_t i = 0; i < tokens.front().size(); ++i) {
+    double square = 0;
+    for (const std::vector<double>& token : tokens) {
+      square += token[i] * token[i] / static_cast<double>(tokens.size());
     }
-    const std::vector<double> context = Apply(layer.value, states);
-    states = AddNorm(states, Apply(layer.attention_output, context), layer.attention_norm);
-    for (size_t i = 0; i < 16; ++i) up_squares[i] += states[i] * states[i] / kTokens;
-    std::vector<double> intermediate = Apply(layer.ffn_up, states);
-    for (double& x : intermediate) x = x / 2 * std::erfc(-x / std::sqrt(2.0));
-    states = AddNorm(states, Apply(layer.ffn_down, intermediate), layer.ffn_norm);
-    for (size_t i = 0; i < 16; ++i) next_squares[i] += states[i] * states[i] / kTokens;
+    factors.push_back(std::pow(square, -0.25));
   }
-  const std::vector<LayerSmoothing> predicted = PredictSmoothingFactors(kConfig, weights);
-  ASSERT_EQ(predicted.size(), 2u);
-  for (size_t i = 0; i < 16; ++i) {
-    const double gamma = weights.embedding_norm.gamma.data()[i];
-    const double beta = weights.embedding_norm.beta.data()[i];
-    EXPECT_NEAR(predicted[0].qkv[i], std::pow(gamma * gamma + beta * beta, -0.25), 1e-4);
-    // Independence and a fixed norm are approximations.
-    EXPECT_NEAR(predicted[0].ffn_up[i] * std::pow(up_squares[i], 0.25), 1, 0.4) << i;
-    EXPECT_NEAR(predicted[1].qkv[i] * std::pow(next_squares[i], 0.25), 1, 0.4) << i;
-  }
+  return factors;
 }
 
-// Attention keeps a tenth to all of its values' variance; more or nothing would make up channels.
-TEST(SmoothingFactorsTest, AttentionTakesAPartOfTheVariance) {
+void ExpectNear(const std::vector<float>& found, const std::vector<double>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-4) << i;
+}
+
+// 16 words at 16 positions: all are taken, through the layer's own formulas.
+TEST(SmoothingFactorsTest, AreThoseOfTheVocabularysTokens) {
+  EncoderConfig config = kConfig;
+  config.vocab = config.max_positions = 16;
+  const EncoderWeights weights = RandomWeights(config, 3);
+  const EncoderLayerWeights& layer = weights.layers.front();
+  // What attention keeps of a value is a guess; without values there is nothing to guess.
+  std::fill_n(Mutable(layer.value.weight), layer.value.weight.size(), 0.0f);
+  Mutable(layer.attention_norm.gamma)[7] = 4;
+  std::vector<std::vector<double>> states(16), attended(16), next(16);
+  for (size_t token = 0; token < 16; ++token) {
+    const auto row = static_cast<int64_t>(token);
+    std::vector<double> word, position;
+    for (int64_t i = 0; i < config.hidden; ++i) {
+      word.push_back(weights.token_embedding.row(row)[i]);
+      position.push_back(weights.position_embedding.row(row)[i] +
+                         weights.segment_embedding.row(0)[i]);
+    }
+    states[token] = AddNorm(word, position, weights.embedding_norm);
+    const std::vector<double> context = Apply(layer.value, states[token]);
+    attended[token] =
+        AddNorm(states[token], Apply(layer.attention_output, context), layer.attention_norm);
+    std::vector<double> intermediate = Apply(layer.ffn_up, attended[token]);
+    for (double& x : intermediate) x = x / 2 * std::erfc(-x / std::sqrt(2.0));
+    next[token] = AddNorm(attended[token], Apply(layer.ffn_down, intermediate), layer.ffn_norm);
+  }
+  const std::vector<LayerSmoothing> predicted = PredictSmoothingFactors(config, weights);
+  ASSERT_EQ(predicted.size(), 2u);
+  ExpectNear(predicted[0].qkv, FactorsOf(states));
+  ExpectNear(predicted[0].ffn_up, FactorsOf(attended));
+  ExpectNear(predicted[1].qkv, FactorsOf(next));
+}
+
+// Attention keeps a part of what distinguishes values, and all of what they share.
+TEST(SmoothingFactorsTest, AttentionKeepsAPartOfTheDistances) {
   EncoderConfig config = kConfig;
   config.layers = 1;
   const EncoderWeights weights = RandomWeights(config, 3);
@@ -106,22 +115,62 @@ TEST(SmoothingFactorsTest, AttentionTakesAPartOfTheVariance) {
   // Of variance 1, and channel 5 of 1 + 100 x the part that is kept; then they are normalized.
   const auto factor = [](double kept) { return std::pow(1 / ((16 + 100 * kept) / 16), -0.25); };
   const std::vector<float> up = PredictSmoothingFactors(config, weights)[0].ffn_up;
-  EXPECT_GT(up[0], factor(0.1) * 0.99);
-  EXPECT_LT(up[0], factor(1) * 1.01);
+  EXPECT_GT(up[0], factor(0.1) * 0.9);
+  EXPECT_LT(up[0], factor(1) * 1.1);
+
+  // Values that are the same for all tokens are the context's.
+  std::fill_n(Mutable(layer.value.weight), layer.value.weight.size(), 0.0f);
+  Mutable(layer.value.bias)[5] = 50;
+  EXPECT_LT(PredictSmoothingFactors(config, weights)[0].ffn_up[5], 0.6)
+      << "a channel of 500 among channels of 1 is about 4 after the norm, the root of 16";
+}
+
+TEST(SmoothingFactorsTest, QueriesThatShareValuesHaveTheSameContext) {
+  EncoderConfig config = kConfig;
+  config.kv_heads = 1;
+  const EncoderWeights weights = RandomWeights(config, 3);
+  const EncoderLayerWeights& layer = weights.layers.front();
+  for (const LinearWeights* linear : {&layer.value, &layer.attention_output}) {
+    std::fill_n(Mutable(linear->weight), linear->weight.size(), 0.0f);
+    std::fill_n(Mutable(linear->bias), linear->bias.size(), 0.0f);
+  }
+  for (int64_t i = 0; i < config.hidden; ++i)
+    Mutable(layer.attention_output.weight)[i * config.hidden + i] = 1;
+  Mutable(layer.value.bias)[5] = 500;
+  const std::vector<float> up = PredictSmoothingFactors(config, weights)[0].ffn_up;
+  for (size_t i = 0; i < 16; ++i) EXPECT_EQ(i == 5 || i == 13, up[i] < 0.65f) << i << " " << up[i];
+}
+
+TEST(SmoothingFactorsTest, OnlyLayerNormSubtractsTheMean) {
+  for (const NormKind kind : {NormKind::kLayer, NormKind::kRms}) {
+    EncoderConfig config = kConfig;
+    config.norm_kind = kind;
+    const EncoderWeights weights = RandomWeights(config, 3);
+    for (const auto& table :
+         {weights.token_embedding, weights.position_embedding, weights.segment_embedding}) {
+      std::fill_n(Mutable(table), table.size(), 2.0f);
+    }
+    std::fill_n(Mutable(weights.embedding_norm.gamma), config.hidden, 1.0f);
+    std::fill_n(Mutable(weights.embedding_norm.beta), config.hidden, 0.0f);
+    const float factor = PredictSmoothingFactors(config, weights)[0].qkv[3];
+    EXPECT_NEAR(factor, kind == NormKind::kRms ? 1 : 1000, 1e-2);
+  }
 }
 
 // A linear layer reads the norm of its branch, whatever the size of the states.
 TEST(SmoothingFactorsTest, PreNormFactorsAreThoseOfTheBranchsNorm) {
-  EncoderConfig config = kConfig;
-  config.norm_place = NormPlace::kPre;
-  const EncoderWeights weights = RandomWeights(config, 3);
-  std::fill_n(Mutable(weights.embedding_norm.gamma), config.hidden, 9.0f);
-  std::fill_n(Mutable(weights.embedding_norm.beta), config.hidden, 0.0f);
-  const std::vector<LayerSmoothing> predicted = PredictSmoothingFactors(config, weights);
-  const LayerNormWeights& norm = weights.layers.front().attention_norm;
-  for (size_t i = 0; i < 16; ++i) {
-    const double gamma = norm.gamma.data()[i], beta = norm.beta.data()[i];
-    EXPECT_NEAR(predicted[0].qkv[i], std::pow(gamma * gamma + beta * beta, -0.25), 1e-4);
+  for (const NormPlace place : {NormPlace::kPre, NormPlace::kPost}) {
+    EncoderConfig config = kConfig;
+    config.norm_place = place;
+    const EncoderWeights weights = RandomWeights(config, 3);
+    std::fill_n(Mutable(weights.embedding_norm.beta), config.hidden, 0.0f);
+    std::fill_n(Mutable(weights.embedding_norm.gamma), config.hidden, 1.0f);
+    const std::vector<float> small = PredictSmoothingFactors(config, weights)[0].qkv;
+    std::fill_n(Mutable(weights.embedding_norm.gamma), config.hidden, 9.0f);
+    const std::vector<float> large = PredictSmoothingFactors(config, weights)[0].qkv;
+    for (size_t i = 0; i < small.size(); ++i) {
+      EXPECT_NEAR(small[i] / large[i], place == NormPlace::kPre ? 1 : 3, 1e-3) << i;
+    }
   }
 }
 

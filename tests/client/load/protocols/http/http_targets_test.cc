@@ -128,7 +128,8 @@ TEST_F(HttpTargetsTest, KserveDoesWithoutConfigurationWhereTheServerHasNone) {
 
 TEST_F(HttpTargetsTest, KserveTellsWhatAServerDoesNot) {
   Serve({{"/v2/models/a%2Fb%20c", CannedAnswer(404, "no such model")},
-         {"/v2/models/page", CannedAnswer(200, "<html>")}});
+         {"/v2/models/page", CannedAnswer(200, "<html>")},
+         {"/v2/models/long", CannedAnswer(200, std::string(5 << 20, ' '))}});
   TargetSpec spec = Spec();
   spec.model = "a/b c";
   absl::Status status = MakeKserveHttpTarget(spec).status();
@@ -138,6 +139,10 @@ TEST_F(HttpTargetsTest, KserveTellsWhatAServerDoesNot) {
   status = MakeKserveHttpTarget(spec).status();
   EXPECT_TRUE(absl::IsInternal(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("description of the model"));
+  spec.model = "long";  // longer than is read
+  status = MakeKserveHttpTarget(spec).status();
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(status.message()), Not(HasSubstr("description of the model")));
 }
 
 TEST_F(HttpTargetsTest, TeiEmbeds) {

@@ -29,6 +29,7 @@ case "$preset" in clang-strict | fuzz) parts+=(clang) ;; esac
 "$root/deploy/install-deps.sh" "${parts[@]}"
 ATTENDANT_TEST_MODEL=${ATTENDANT_TEST_MODEL:-$("$root/deploy/fetch-model.sh")}
 export ATTENDANT_TEST_MODEL
+"$root/deploy/fetch-model.sh" all-mpnet-base-v2 >/dev/null
 "$root/tests/integration/python.sh" -c ''
 
 cd "$root"

@@ -47,4 +47,4 @@ def scrape(server):
 
 @pytest.fixture(scope="session")
 def sentences():
-    return golden.sentences()
+    return golden.sentences("all-MiniLM-L6-v2")

@@ -35,8 +35,8 @@ std::string GoldenDirectory(const std::string& model);
 // A model's cases in the order of their names.
 absl::StatusOr<std::vector<GoldenCase>> ReadGoldenCases(const std::string& model);
 
-// The texts behind all-MiniLM-L6-v2's cases text_00, text_01, ...
-inline constexpr const char* kMiniLmTexts = "all-MiniLM-L6-v2/texts.json";
+// The texts behind the cases text_00, text_01, ... of the real models.
+inline constexpr const char* kRealTexts = "real_texts.json";
 // Those behind text_0, text_1, ... of each tiny model that has a tokenizer.
 inline constexpr const char* kTinyTexts = "tiny_texts.json";
 absl::StatusOr<std::vector<std::string>> ReadGoldenTexts(const std::string& file);

@@ -18,7 +18,7 @@ from results import Group
 
 HERE = pathlib.Path(__file__).parent
 BENCH = HERE.parent
-GOLDEN_TEXTS = BENCH.parent / "golden" / "encoder" / "all-MiniLM-L6-v2" / "texts.json"
+GOLDEN_TEXTS = BENCH.parent / "golden" / "encoder" / "real_texts.json"
 MODELS = ("bert-base", "minilm")
 DTYPES = ("f32", "bf16", "int8")
 CASES = ("uniform", "mixed", "sorted", "latency", "accuracy", "threads", "long")

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes what the encoder's C++ tests compare with, as ../README.md describes.
 
-Needs torch, transformers, sentence-transformers and safetensors, and the all-MiniLM-L6-v2 folder
-(ATTENDANT_TEST_MODEL, or the cache that the quick start fills). Run it from anywhere, for all or for some:
+Needs torch, transformers, sentence-transformers and safetensors. deploy/fetch-model.sh fetches the real models. Run it
+from anywhere, for all or for some:
 
     python tests/golden/encoder/make_golden.py [NAME...]
 """
 
 import functools
 import json
-import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 
@@ -22,7 +22,8 @@ import tiny_models
 import tiny_tokenizers
 from jina_module import jina_bert
 
-HERE = pathlib.Path(__file__).parent
+HERE = pathlib.Path(__file__).resolve().parent
+FETCH_MODEL = HERE.parents[2] / "deploy" / "fetch-model.sh"
 SEED = 20240917
 LENGTHS = (1, 2, 7, 16, 17, 33, 40)
 INSIDE_LENGTHS = (1, 7, 17)
@@ -358,7 +359,12 @@ def load_sentence_model(folder):
     return sentence_transformers.SentenceTransformer(str(folder), device="cpu")
 
 
-def make_minilm(source):
+# How many of the short texts have hidden states, and how many of those the states and weights of each layer.
+REAL = {"all-MiniLM-L6-v2": dict(states=4, inside=2), "all-mpnet-base-v2": dict(states=2, inside=0)}
+
+
+def make_real(name, states, inside):
+    source = subprocess.run([FETCH_MODEL, name], check=True, capture_output=True, text=True).stdout.strip()
     sentence_model = load_sentence_model(source)
     # One text at a time: padding changes the last bits.
     tensors = {}
@@ -367,29 +373,25 @@ def make_minilm(source):
         embedding = sentence_model.encode([text], convert_to_tensor=True)[0]
         tensors[f"text_{index:02}/token_ids"] = ids.to(torch.int32)
         tensors[f"text_{index:02}/embedding"] = embedding.contiguous()
-    encoder = transformers.BertModel.from_pretrained(source, attn_implementation="eager").eval()
-    for index, text in enumerate(SHORT_TEXTS):
+    encoder = transformers.AutoModel.from_pretrained(source, attn_implementation="eager").eval()
+    for index, text in enumerate(SHORT_TEXTS[:states]):
         ids = sentence_model.tokenize([text])["input_ids"][0]
         tensors |= case_tensors(encoder, f"states_{index}", ids, torch.ones_like(ids),
-                                torch.zeros_like(ids), inside=index < 2)
-    folder = HERE / "all-MiniLM-L6-v2"
+                                torch.zeros_like(ids), inside=index < inside)
+    folder = HERE / name
     folder.mkdir(exist_ok=True)
     safetensors.torch.save_file(tensors, folder / "golden.safetensors")
-    (folder / "texts.json").write_text(json.dumps(TEXTS, indent=1, ensure_ascii=False) + "\n")
+    (HERE / "real_texts.json").write_text(json.dumps(TEXTS, indent=1, ensure_ascii=False) + "\n")
 
 
 def main():
     torch.set_num_threads(1)
-    names = sys.argv[1:] or [*TINY, "all-MiniLM-L6-v2"]
-    for name in names:
+    for name in sys.argv[1:] or [*TINY, *REAL]:
         if name in TINY:
             make_tiny(name, TINY[name])
+        else:
+            make_real(name, **REAL[name])
     (HERE / "tiny_texts.json").write_text(json.dumps(tiny_tokenizers.TEXTS, indent=1, ensure_ascii=False) + "\n")
-    if "all-MiniLM-L6-v2" not in names:
-        return
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
-    default = cache / "attendant" / "models" / "all-MiniLM-L6-v2"
-    make_minilm(pathlib.Path(os.environ.get("ATTENDANT_TEST_MODEL", default)))
 
 
 if __name__ == "__main__":

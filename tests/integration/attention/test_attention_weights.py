@@ -55,7 +55,7 @@ def test_equals_transformers(client, model, case):
 
 def test_text_comes_with_its_tokens(client):
     case = golden.cases("all-MiniLM-L6-v2")["states_1"]
-    text = golden.sentences()[0][1]
+    text = golden.sentences("all-MiniLM-L6-v2")[0][1]
     assert text == "A man is playing a guitar on stage."
     request = everything("minilm", attendant.texts(text), token_strings=True, token_ids=True)
     answer = client.encode(request)

@@ -33,10 +33,10 @@ def cases(model):
     return dict(result)
 
 
-def sentences():
+def sentences(model):
     """Texts, their token ids, and what sentence-transformers makes of them: [texts], [texts], [texts, hidden]."""
-    texts = json.loads((settings.GOLDEN / "all-MiniLM-L6-v2" / "texts.json").read_text(encoding="utf-8"))
-    golden = cases("all-MiniLM-L6-v2")
+    texts = json.loads((settings.GOLDEN / "real_texts.json").read_text(encoding="utf-8"))
+    golden = cases(model)
     ordered = [golden[name] for name in sorted(name for name in golden if name.startswith("text_"))]
     assert len(texts) == len(ordered)
     return texts, [case["token_ids"] for case in ordered], np.stack([case["embedding"] for case in ordered])

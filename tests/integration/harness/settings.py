@@ -16,10 +16,16 @@ def bin_dir():
     return folder
 
 
-def model_dir():
-    """ATTENDANT_TEST_MODEL, default where deploy/fetch-model.sh puts it."""
+def real_model(name):
+    """Where deploy/fetch-model.sh puts a model."""
     cache = os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache"))
     cache = os.environ.get("ATTENDANT_CACHE", os.path.join(cache, "attendant"))
-    folder = pathlib.Path(os.environ.get("ATTENDANT_TEST_MODEL", os.path.join(cache, "models/all-MiniLM-L6-v2")))
-    assert (folder / "model.safetensors").is_file(), f"no model in {folder}: run deploy/fetch-model.sh"
+    folder = pathlib.Path(cache) / "models" / name
+    assert (folder / "model.safetensors").is_file(), f"no model in {folder}: run deploy/fetch-model.sh {name}"
     return folder
+
+
+def model_dir():
+    """all-MiniLM-L6-v2: ATTENDANT_TEST_MODEL, default where deploy/fetch-model.sh puts it."""
+    named = os.environ.get("ATTENDANT_TEST_MODEL")
+    return pathlib.Path(named) if named else real_model("all-MiniLM-L6-v2")

@@ -269,7 +269,7 @@ TEST(GoldenCheckpoint, RealModelLoads) {
   EXPECT_EQ(checkpoint->weights.layers.size(), 6u);
   const absl::StatusOr<std::vector<GoldenCase>> cases = ReadGoldenCases("all-MiniLM-L6-v2");
   ASSERT_TRUE(cases.ok()) << cases.status();
-  const absl::StatusOr<std::vector<std::string>> texts = ReadGoldenTexts(kMiniLmTexts);
+  const absl::StatusOr<std::vector<std::string>> texts = ReadGoldenTexts(kRealTexts);
   ASSERT_TRUE(texts.ok()) << texts.status();
   const auto embedded = std::count_if(cases->begin(), cases->end(), [](const GoldenCase& golden) {
     return golden.embedding.size() == 384;

@@ -10,68 +10,39 @@ the logits and the scores."""
 
 import json
 import pathlib
-import shutil
 import sys
 
 import torch
-import transformers
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-HERE = pathlib.Path(__file__).parent
-TOKENIZERS = HERE.parent / "tokenizer" / "families"
-LIMIT = 40
-LINES = ["the quick brown fox jumps over the lazy dog", "how tall is the tower? it has 330 metres.",
-         "caf\u00e9 na\u00efve r\u00e9sum\u00e9", "what a film! never again; prices fell, and it rains"] * 3
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from tiny_heads import BERT, DISTILBERT, LIMIT, MODERNBERT, ROBERTA, SMALL, family, make_model, wordpiece  # noqa: E402
+
 INPUTS = [["the quick brown fox"], ["never again"], [""], ["caf\u00e9 " * 30], ["how tall is the tower?", "it has 330 metres."],
           ["how tall is the tower?", "it rains"], ["fox", ""], ["the lazy dog " * 9, "jumps over " * 9], ["dog", "prices fell " * 30]]
 
 
-def wordpiece():
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece()
-    tokenizer.train_from_iterator(LINES, trainers.WordPieceTrainer(
-        vocab_size=120, special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]"], show_progress=False))
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    return tokenizer
-
-
-def family(name):
-    return lambda: Tokenizer.from_file(str(TOKENIZERS / f"{name}.json"))
-
-
-SMALL = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
 STARS = {"id2label": {0: "bad", 1: "fair", 2: "good"}, "label2id": {"bad": 0, "fair": 1, "good": 2}}
 # name: (model class, config class, options of the config, tokenizer, more for config.json)
 MODELS = {
-    "bert_reranker": ("BertForSequenceClassification", "BertConfig",
-                      SMALL | {"num_labels": 1, "max_position_embeddings": LIMIT}, wordpiece, {}),
+    "bert_reranker": ("BertForSequenceClassification", "BertConfig", BERT | {"num_labels": 1}, wordpiece, {}),
     "electra_cross_encoder": ("ElectraForSequenceClassification", "ElectraConfig",
-                              SMALL | {"num_labels": 1, "max_position_embeddings": LIMIT, "embedding_size": 32}, wordpiece,
+                              BERT | {"num_labels": 1, "embedding_size": 32}, wordpiece,
                               {"sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity"}}),
-    "distilbert_classifier": ("DistilBertForSequenceClassification", "DistilBertConfig",
-                              {"dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 2, "num_labels": 2,
-                               "max_position_embeddings": LIMIT}, wordpiece, {}),
-    "roberta_classifier": ("RobertaForSequenceClassification", "RobertaConfig",
-                           SMALL | STARS | {"max_position_embeddings": LIMIT + 2, "type_vocab_size": 1, "pad_token_id": 1,
-                                            "bos_token_id": 0, "eos_token_id": 2, "layer_norm_eps": 1e-5},
+    "distilbert_classifier": ("DistilBertForSequenceClassification", "DistilBertConfig", DISTILBERT | {"num_labels": 2},
+                              wordpiece, {}),
+    "roberta_classifier": ("RobertaForSequenceClassification", "RobertaConfig", ROBERTA | STARS | {"layer_norm_eps": 1e-5},
                            family("roberta"), {}),
     "xlm_roberta_multi_label": ("XLMRobertaForSequenceClassification", "XLMRobertaConfig",
-                                SMALL | STARS | {"max_position_embeddings": LIMIT + 2, "type_vocab_size": 1,
-                                                 "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2,
-                                                 "problem_type": "multi_label_classification"}, family("xlm_roberta"), {}),
+                                ROBERTA | STARS | {"problem_type": "multi_label_classification"}, family("xlm_roberta"), {}),
     "mpnet_reranker": ("MPNetForSequenceClassification", "MPNetConfig",
                        SMALL | {"num_labels": 1, "max_position_embeddings": LIMIT + 2}, wordpiece, {}),
     "deberta_v2_reranker": ("DebertaV2ForSequenceClassification", "DebertaV2Config",
-                            SMALL | {"num_labels": 1, "max_position_embeddings": LIMIT, "type_vocab_size": 0,
-                                     "relative_attention": True, "position_buckets": 8, "share_att_key": True,
-                                     "norm_rel_ebd": "layer_norm", "pos_att_type": ["p2c", "c2p"],
-                                     "position_biased_input": False}, wordpiece, {}),
+                            BERT | {"num_labels": 1, "type_vocab_size": 0, "relative_attention": True,
+                                    "position_buckets": 8, "share_att_key": True, "norm_rel_ebd": "layer_norm",
+                                    "pos_att_type": ["p2c", "c2p"], "position_biased_input": False}, wordpiece, {}),
     "modernbert_reranker": ("ModernBertForSequenceClassification", "ModernBertConfig",
-                            SMALL | {"num_labels": 1, "max_position_embeddings": LIMIT, "pad_token_id": 3, "bos_token_id": 1,
-                                     "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2, "local_attention": 16,
-                                     "classifier_pooling": "mean"}, family("modernbert"), {}),
+                            MODERNBERT | {"num_labels": 1, "classifier_pooling": "mean"}, family("modernbert"), {}),
 }
 
 
@@ -86,27 +57,19 @@ def activate(logits, config, more):
 def make(name):
     model_class, config_class, options, make_tokenizer, more = MODELS[name]
     folder = HERE / name
-    shutil.rmtree(folder, ignore_errors=True)
-    torch.manual_seed(sum(name.encode()))
-    tokenizer = make_tokenizer()
-    config = getattr(transformers, config_class)(vocab_size=tokenizer.get_vocab_size(), **options)
-    model = getattr(transformers, model_class)(config).eval()
-    for parameter in model.parameters():  # far from the small numbers of an initialization
-        torch.nn.init.normal_(parameter, std=0.3) if parameter.dim() > 1 else torch.nn.init.normal_(parameter, 0.5, 0.4)
-    model.save_pretrained(folder)
+    model, tokenizer = make_model(folder, model_class, config_class, options, make_tokenizer)
     settings = json.loads((folder / "config.json").read_text()) | more
     (folder / "config.json").write_text(json.dumps(settings, indent=1) + "\n")
-    tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
     tokenizer.enable_truncation(LIMIT, strategy="longest_first")
     expected = []
     for texts in INPUTS:
         encoding = tokenizer.encode(*texts)
         inputs = {"input_ids": torch.tensor([encoding.ids]), "attention_mask": torch.ones(1, len(encoding.ids), dtype=torch.long)}
-        if getattr(config, "type_vocab_size", 1) > 1:
+        if getattr(model.config, "type_vocab_size", 1) > 1:
             inputs["token_type_ids"] = torch.tensor([encoding.type_ids])
         with torch.no_grad():
             logits = model(**inputs).logits[0]
-        expected.append({"texts": texts, "logits": logits.tolist(), "scores": activate(logits, config, more).tolist()})
+        expected.append({"texts": texts, "logits": logits.tolist(), "scores": activate(logits, model.config, more).tolist()})
     (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Makes tiny ColBERT models with random weights, as PyLate and Stanford's code save them, and the vectors of a few texts
-as queries and as documents. The same on every run.
+as queries and as documents. A second run gives other vocabularies: the library trains by chance. make_scores.py and
+make_saved_again.py must run after it.
 
     make_golden.py      needs: pip install torch transformers tokenizers safetensors (made with transformers 5.23)
 

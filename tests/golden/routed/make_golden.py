@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes tiny inference-free SPLADE models, with random weights, and their sparse vectors. The same on every run.
+"""Makes tiny inference-free SPLADE models, with random weights, and their sparse vectors. A second run gives other
+vocabularies: the library trains by chance.
 
     make_golden.py [NAME ...]      needs: pip install torch transformers sentence-transformers tokenizers (made with 6.2)
 

@@ -11,58 +11,37 @@ three outputs as FlagEmbedding's formulas make them."""
 
 import json
 import pathlib
-import shutil
 import sys
 
 import safetensors.torch
 import torch
-import transformers
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-HERE = pathlib.Path(__file__).parent
-TOKENIZERS = HERE.parent / "tokenizer" / "families"
-LIMIT = 40
-LINES = ["the quick brown fox jumps over the lazy dog", "how tall is the tower? it has 330 metres.",
-         "caf\u00e9 na\u00efve r\u00e9sum\u00e9", "what a film! never again; prices fell, and it rains"] * 3
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from tiny_heads import BERT, DISTILBERT, LIMIT, MODERNBERT, ROBERTA, SMALL, family, make_model, wordpiece  # noqa: E402
+
 TEXTS = ["the quick brown fox", "never MASK again", "how MASK is the MASK? it has 330 metres.", "", "caf\u00e9 MASK " * 30]
 
 
-def wordpiece():
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece()
-    tokenizer.train_from_iterator(LINES, trainers.WordPieceTrainer(
-        vocab_size=120, special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"], show_progress=False))
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    return tokenizer
+def with_mask():
+    return wordpiece("[MASK]")
 
 
-def family(name):
-    return lambda: Tokenizer.from_file(str(TOKENIZERS / f"{name}.json"))
-
-
-SMALL = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
-BERT = SMALL | {"max_position_embeddings": LIMIT}
-DISTILBERT = {"dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 2, "max_position_embeddings": LIMIT}
-ROBERTA = SMALL | {"max_position_embeddings": LIMIT + 2, "type_vocab_size": 1, "pad_token_id": 1, "bos_token_id": 0,
-                   "eos_token_id": 2, "layer_norm_eps": 1e-5}
-MODERNBERT = BERT | {"pad_token_id": 3, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2,
-                     "local_attention": 16}
+ROBERTA = ROBERTA | {"layer_norm_eps": 1e-5}
 LABELS = {"id2label": {0: "O", 1: "B-PER", 2: "I-PER", 3: "B-LOC"}, "label2id": {"O": 0, "B-PER": 1, "I-PER": 2, "B-LOC": 3}}
 # name: (model class, config class, options of the config, tokenizer, sentence-transformers' SpladePooling)
 MODELS = {
-    "bert_splade": ("BertForMaskedLM", "BertConfig", BERT, wordpiece, None),
-    "bert_splade_sum": ("BertForMaskedLM", "BertConfig", BERT, wordpiece,
+    "bert_splade": ("BertForMaskedLM", "BertConfig", BERT, with_mask, None),
+    "bert_splade_sum": ("BertForMaskedLM", "BertConfig", BERT, with_mask,
                         {"pooling_strategy": "sum", "activation_function": "log1p_relu"}),
-    "electra_masked_lm": ("ElectraForMaskedLM", "ElectraConfig", BERT | {"embedding_size": 32}, wordpiece, None),
-    "distilbert_splade": ("DistilBertForMaskedLM", "DistilBertConfig", DISTILBERT, wordpiece,
+    "electra_masked_lm": ("ElectraForMaskedLM", "ElectraConfig", BERT | {"embedding_size": 32}, with_mask, None),
+    "distilbert_splade": ("DistilBertForMaskedLM", "DistilBertConfig", DISTILBERT, with_mask,
                           {"pooling_strategy": "max", "activation_function": "relu"}),
     "roberta_masked_lm": ("RobertaForMaskedLM", "RobertaConfig", ROBERTA, family("roberta"), None),
-    "mpnet_masked_lm": ("MPNetForMaskedLM", "MPNetConfig", SMALL | {"max_position_embeddings": LIMIT + 2}, wordpiece, None),
+    "mpnet_masked_lm": ("MPNetForMaskedLM", "MPNetConfig", SMALL | {"max_position_embeddings": LIMIT + 2}, with_mask, None),
     "modernbert_masked_lm": ("ModernBertForMaskedLM", "ModernBertConfig", MODERNBERT, family("modernbert"), None),
-    "bert_tokens": ("BertForTokenClassification", "BertConfig", BERT | LABELS, wordpiece, None),
-    "distilbert_tokens": ("DistilBertForTokenClassification", "DistilBertConfig", DISTILBERT | LABELS, wordpiece, None),
+    "bert_tokens": ("BertForTokenClassification", "BertConfig", BERT | LABELS, with_mask, None),
+    "distilbert_tokens": ("DistilBertForTokenClassification", "DistilBertConfig", DISTILBERT | LABELS, with_mask, None),
     "modernbert_tokens": ("ModernBertForTokenClassification", "ModernBertConfig", MODERNBERT | LABELS, family("modernbert"),
                           None),
     "bge_m3": ("XLMRobertaModel", "XLMRobertaConfig", ROBERTA, family("xlm_roberta"), None),
@@ -132,15 +111,7 @@ class M3:
 def make(name):
     model_class, config_class, options, make_tokenizer, pooling = MODELS[name]
     folder = HERE / name
-    shutil.rmtree(folder, ignore_errors=True)
-    torch.manual_seed(sum(name.encode()))
-    tokenizer = make_tokenizer()
-    config = getattr(transformers, config_class)(vocab_size=tokenizer.get_vocab_size(), **options)
-    model = getattr(transformers, model_class)(config).eval()
-    for parameter in model.parameters():  # far from the small numbers of an initialization
-        torch.nn.init.normal_(parameter, std=0.3) if parameter.dim() > 1 else torch.nn.init.normal_(parameter, 0.5, 0.4)
-    model.save_pretrained(folder)
-    tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
+    model, tokenizer = make_model(folder, model_class, config_class, options, make_tokenizer)
     if pooling:
         save_modules(folder, ("1_SpladePooling", "sparse_encoder.modules.SpladePooling"))
         save_config(folder, "1_SpladePooling", pooling)

@@ -249,7 +249,9 @@ TEST_F(AttentionTest, WeightsOfARequestArePaidForBeforeTheyArePacked) {
 }
 
 TEST_F(AttentionTest, DrainAnswersWhatWasAdmitted) {
-  Start();
+  InProcessServer::Options options;
+  options.flags.drain_timeout_s = 600;  // the request takes half a minute under ThreadSanitizer
+  Start(options);
   server_->AwaitReady();
   Call running(*stub_, LongRequest());
   server_->AwaitMetric(kInflight, 1);

@@ -199,7 +199,7 @@ typedef struct AttendantCudaSession AttendantCudaSession; /* streams, scratch me
 
 typedef struct {
   uint32_t version; /* ATTENDANT_CUDA_INTERFACE_VERSION */
-  /* E.g. "CUDA 13.0, sm_80 sm_90 sm_100"; never null. */
+  /* E.g. "CUDA 13.0, sm_80 sm_90a sm_100"; never null. */
   const char* build;
 
   /* Writes how many devices there are; UNAVAILABLE, saying why, when that cannot be asked. */

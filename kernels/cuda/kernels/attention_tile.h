@@ -20,29 +20,41 @@ struct Tile {
   static constexpr int kRows = 64;
   static constexpr int kChunks = kHeadDim / kChunkNumbers;  // of a row
   static constexpr int kBytes = kRows * kHeadDim * 2;
+  // Panels of up to 64 columns follow one another, in each its rows.
+  static constexpr int kPanelRowBytes = kHeadDim == 32 ? 64 : 128;
+  static constexpr int kPanelChunks = kPanelRowBytes / 16;
 
-  // Where a chunk of a row begins, in bytes. Rows are dense, and a row's chunks are permuted by the
-  // row so that one chunk of 8 consecutive rows, what a matrix load takes at once, is in 8
-  // different groups of banks: chunk c of row r is at place c ^ (r mod 8), and for head_dim 32,
-  // where two rows share 128 bytes, at c ^ (r / 2 mod 4).
+  // Where a chunk of a row begins, in bytes. A row's chunks are permuted by the row so that one
+  // chunk of 8 consecutive rows, what a matrix load takes at once, is in 8 different groups of
+  // banks: chunk c of row r is at place c ^ (r mod 8), and for head_dim 32, where two rows share
+  // 128 bytes, at c ^ (r / 2 mod 4). (wgmma knows these as its swizzles of 128 and 64 bytes; they
+  // go by the address, so tiles begin at multiples of 1,024.)
   ATTENDANT_HOST_DEVICE static constexpr uint32_t Offset(int row, int chunk) {
-    const int place = kHeadDim == 32 ? chunk ^ (row / 2 % 4) : chunk ^ (row % 8);
-    return static_cast<uint32_t>((row * kChunks + place) * 16);
+    const int place = chunk % kPanelChunks ^ (kHeadDim == 32 ? row / 2 % 4 : row % 8);
+    return static_cast<uint32_t>(((chunk / kPanelChunks * kRows + row) * kPanelChunks + place) *
+                                 16);
+  }
+  // Where a column of row 0 would begin, were rows not permuted.
+  ATTENDANT_HOST_DEVICE static constexpr uint32_t PanelOffset(int column) {
+    const int bytes = 2 * column;
+    return static_cast<uint32_t>(bytes / kPanelRowBytes * kRows * kPanelRowBytes +
+                                 bytes % kPanelRowBytes);
   }
 };
 
 // A block's shared memory: the queries, then two tiles of keys and two of values, so that one of
 // each is filled while the other is used. What ptxas 13.0 makes of it without masks, and how many
-// blocks of 128 threads then fit a multiprocessor of sm_80 (65,536 registers; 164 KiB of shared
-// memory, of which each block costs 1 KiB besides its own):
+// blocks of 128 threads then fit a multiprocessor (65,536 registers; 164 KiB of shared memory on
+// sm_80, 228 KiB on sm_90a, of which each block costs 1 KiB besides its own):
 //
-//   head_dim    bytes   registers sm_80/90/100   blocks by registers   by shared memory
-//   32         20,480              128/128/128                     4                  7
-//   64         40,960              168/168/168                     3                  4
-//   128        81,920              255/255/251                     2                  2
-//   256       163,840              255/255/255                     2                  1
+//   head_dim    bytes   registers sm_80/90a/100   blocks on sm_80   on sm_90a
+//   32         20,480                126/93/128                 4           5
+//   64         40,960               168/112/168                 3           4
+//   128        81,920               255/152/241                 2           2
+//   256       163,840               255/254/255                 1           1
 //
-// Heads of 256 spill a few registers; devices of 99 KiB (8.6, 8.9) refuse them.
+// sm_80 spills a few registers from head_dim 64 on. Devices of 99 KiB (8.6, 8.9) refuse heads of
+// 256.
 template <int kHeadDim>
 struct SharedTiles {
   static constexpr uint32_t kQueries = 0;

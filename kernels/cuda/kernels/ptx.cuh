@@ -16,7 +16,7 @@ namespace attendant::cuda {
 
 // The block's dynamic shared memory.
 __device__ __forceinline__ unsigned char* SharedMemory() {
-  extern __shared__ __align__(128) unsigned char shared_memory[];
+  extern __shared__ __align__(1024) unsigned char shared_memory[];
   return shared_memory;
 }
 

@@ -3,6 +3,9 @@
 
 #include <cuda_runtime.h>
 
+#include <type_traits>
+
+#include "kernels/cuda/kernels/group_matmul.cuh"
 #include "kernels/cuda/kernels/launch.cuh"
 #include "kernels/cuda/kernels/tensor_attention.cuh"
 
@@ -11,11 +14,15 @@ namespace {
 
 // How many blocks a multiprocessor is to hold at least, which bounds registers at 65,536 / (128
 // blocks). Those that mask by pointers have these to hold besides; with one block more they would
-// spill.
-template <int kHeadDim, Scores kScores>
-[[maybe_unused]] constexpr int kBlocksEach = kHeadDim == 32   ? (kScores == Scores::kPlain ? 4 : 3)
-                                             : kHeadDim == 64 ? (kScores == Scores::kPlain ? 3 : 2)
-                                                              : 256 / kHeadDim;
+// spill. Matmuls of a group need no registers for operands.
+#ifdef __CUDACC__
+constexpr int BlocksEach(int head_dim, Scores scores) {
+  const int more = (kGroupMatmuls ? 1 : 0) + (scores == Scores::kPlain ? 1 : 0);
+  if (head_dim == 32) return 3 + more;
+  if (head_dim == 64) return 2 + more;
+  return 256 / head_dim;
+}
+#endif
 
 // The keys that a warp's queries see: any of them, and every one of them.
 struct WarpKeys {
@@ -43,19 +50,25 @@ __device__ __forceinline__ const unsigned char* RowsAt(const void* base, int64_t
   return static_cast<const unsigned char*>(base) + 2 * (row * stride + column);
 }
 
+// Masks a tile's scores of a warp. Masks are made anew for each tile: kept, they would cost
+// registers in all others.
+template <Scores kScores>
+__device__ __forceinline__ void MaskTile(const AttentionArgs& args, const AttentionTask& task,
+                                         int head, int first_query, int tile_begin, int lane,
+                                         float (&scores)[8][4]) {
+  const RowMask masks[2] = {MaskOf<kScores>(args, task, head, first_query + lane / 4),
+                            MaskOf<kScores>(args, task, head, first_query + lane / 4 + 8)};
+  MaskScores<kScores>(args.scale * kLog2E, masks, tile_begin, lane, scores);
+}
+
 // One block: one task of one head. Tiles of keys and values come in one ahead of the matmuls;
 // tiles outside the windows of all queries are never read, those outside a warp's are skipped by
-// that warp, and only those at the edge of some window are masked.
-template <typename T, int kHeadDim, Scores kScores>
-__global__ void __launch_bounds__(kAttentionThreads, kBlocksEach<kHeadDim, kScores>)
-    AttentionKernel(const AttentionArgs args, const BatchCounts* counts, int heads, int head_dim) {
+// that warp (where warps compute together: masked), and only those at the edge of some window are
+// masked.
+template <typename Matmuls, int kHeadDim, typename T, Scores kScores>
+__device__ __forceinline__ void Attend(const AttentionArgs& args, const AttentionTask& task,
+                                       int head, int column, int key_column, int head_dim) {
   using Shared = SharedTiles<kHeadDim>;
-  const int index = static_cast<int>(blockIdx.x) / heads;
-  const int head = static_cast<int>(blockIdx.x) % heads;
-  const int column = head * head_dim;
-  const int key_column = head / args.heads_per_key * head_dim;
-  if (index >= counts->attention_tasks) return;
-  const AttentionTask task = args.tasks[index];
   const AttentionRule rule = RuleOfRows<kScores>(args, task);
   const KeyRange range = TaskKeys(rule, task);
   const int tiles = (range.end - range.begin + kTileKeys - 1) / kTileKeys;
@@ -75,8 +88,13 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocksEach<kHeadDim, kScor
                        head_dim);
     CopyAsyncCommit();
   };
+  const auto wait_for_copies = [] {
+    CopyAsyncWait<0>();
+    Matmuls::Publish();
+    __syncthreads();
+  };
 
-  Queries<kHeadDim> q;
+  Matmuls matmuls;
   float out[kHeadDim / 8][4] = {};
   RowSoftmax softmax[2];
   if (tiles > 0) {
@@ -85,9 +103,8 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocksEach<kHeadDim, kScor
         RowsAt(args.q, int64_t{task.query_row} + task.query_begin, args.q_stride, column),
         2 * args.q_stride, task.queries - task.query_begin, head_dim);
     copy_keys_and_values(0);
-    CopyAsyncWait<0>();
-    __syncthreads();
-    q.Load(shared + Shared::kQueries, warp, lane);
+    wait_for_copies();
+    matmuls.Load(shared + Shared::kQueries, warp, lane);
   }
   const bool active = first_query < task.queries;
   const bool masks_all = MasksAll<kScores>(args, task);
@@ -96,20 +113,20 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocksEach<kHeadDim, kScor
   for (int tile = 0; tile < tiles; ++tile) {
     if (tile + 1 < tiles) copy_keys_and_values(tile + 1);
     const int begin = range.begin + tile * kTileKeys;
-    if (active && begin < keys.any.end && begin + kTileKeys > keys.any.begin) {
+    const bool seen = active && (Matmuls::kTogether ||
+                                 (begin < keys.any.end && begin + kTileKeys > keys.any.begin));
+    if (seen || Matmuls::kTogether) {
       float scores[8][4];
-      ComputeScores<T, kHeadDim>(q, shared + Shared::Keys(tile % 2), lane, scores);
-      if (masks_all || begin < keys.every.begin || begin + kTileKeys > keys.every.end) {
-        // Made anew for each tile: kept, they would cost registers in all others.
-        const RowMask masks[2] = {MaskOf<kScores>(args, task, head, first_query + lane / 4),
-                                  MaskOf<kScores>(args, task, head, first_query + lane / 4 + 8)};
-        MaskScores<kScores>(scale_log2, masks, begin, lane, scores);
+      matmuls.ComputeScores(shared + Shared::Keys(tile % 2), lane, scores);
+      if (seen) {
+        if (masks_all || begin < keys.every.begin || begin + kTileKeys > keys.every.end) {
+          MaskTile<kScores>(args, task, head, first_query, begin, lane, scores);
+        }
+        TakePowers<kHeadDim>(ExponentFactor<kScores>(scale_log2), softmax, scores, out);
       }
-      TakePowers<kHeadDim>(ExponentFactor<kScores>(scale_log2), softmax, scores, out);
-      AddValues<T, kHeadDim>(scores, shared + Shared::Values(tile % 2), lane, out);
+      matmuls.AddValues(scores, shared + Shared::Values(tile % 2), lane, out);
     }
-    CopyAsyncWait<0>();
-    __syncthreads();
+    wait_for_copies();
   }
   if (!active) return;
   const int64_t row = int64_t{task.query_row} + first_query;
@@ -117,6 +134,22 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocksEach<kHeadDim, kScor
       out, softmax, warp, lane,
       static_cast<unsigned char*>(args.context) + 2 * (row * args.context_stride + column),
       2 * args.context_stride, task.queries - first_query, head_dim);
+}
+
+template <typename T, int kHeadDim, Scores kScores>
+__global__ void __launch_bounds__(kAttentionThreads, BlocksEach(kHeadDim, kScores))
+    AttentionKernel(const AttentionArgs args, const BatchCounts* counts, int heads, int head_dim) {
+  const int index = static_cast<int>(blockIdx.x) / heads;
+  const int head = static_cast<int>(blockIdx.x) % heads;
+  const AttentionTask task = args.tasks[index];  // with the count, not after it: one wait less
+  if (index >= counts->attention_tasks) return;
+  const int column = head * head_dim;
+  const int key_column = head / args.heads_per_key * head_dim;
+  WithGroupMatmuls([&](auto group) {
+    using Matmuls = std::conditional_t<decltype(group)::value, GroupMatmuls<T, kHeadDim>,
+                                       WarpMatmuls<T, kHeadDim>>;
+    Attend<Matmuls, kHeadDim, T, kScores>(args, task, head, column, key_column, head_dim);
+  });
 }
 
 using Kernel = void (*)(AttentionArgs, const BatchCounts*, int, int);

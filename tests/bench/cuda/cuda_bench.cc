@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <random>
 #include <string>
 
 #include "kernels/cuda/kernels/attention_kernels.h"
@@ -250,20 +251,27 @@ AttendantCudaStatus BenchEncoder(const AttendantCudaInterface& interface, const 
   return status;
 }
 
-// Self-attention at BERT-base's shape over sequences of 512.
-Status BenchAttention(const Sizes& sizes) {
-  const int64_t len = sizes.smoke ? 64 : 512, batch = sizes.smoke ? 1 : 32;
+// Self-attention at BERT-base's shape over sequences of one length, random numbers in [-1, 1).
+Status BenchAttention(const Sizes& sizes, int64_t len) {
+  const int64_t batch = sizes.smoke ? 1 : 16384 / len;
   const int64_t heads = sizes.smoke ? 1 : 12, head_dim = 64, width = heads * head_dim;
   const int64_t tokens = len * batch;
   std::vector<int64_t> starts;
   for (int64_t i = 0; i <= batch; ++i) starts.push_back(i * len);
   const int64_t max_tasks = cuda::MaxAttentionTasks(tokens, batch);
   const int64_t used_bytes = max_tasks * static_cast<int64_t>(sizeof(cuda::AttentionTask));
-  const int64_t task_bytes = (used_bytes + 15) / 16 * 16;  // rows behind them are copied by 16 bytes
+  // Rows begin at a multiple of 256 bytes, as in a session.
+  const int64_t rows_begin = (16 + used_bytes + 255) / 256 * 256;
   cuda::PinnedMemory pinned;
   cuda::DeviceMemory device;
-  ATTENDANT_CUDA_TRY(AllocatePinned(task_bytes + 16, pinned));
-  ATTENDANT_CUDA_TRY(AllocateDevice(task_bytes + 16 + 8 * tokens * width, device));
+  const int64_t copied_bytes = rows_begin + 6 * tokens * width;
+  ATTENDANT_CUDA_TRY(AllocatePinned(copied_bytes, pinned));
+  std::mt19937 random(1);
+  for (int64_t i = 0; i < 3 * tokens * width; ++i) {
+    const cuda::Bf16 number = cuda::ToBf16(0x1p-31f * static_cast<float>(random()) - 1);
+    std::memcpy(pinned.get() + rows_begin + 2 * i, &number, 2);
+  }
+  ATTENDANT_CUDA_TRY(AllocateDevice(rows_begin + 8 * tokens * width, device));
   auto* counts = reinterpret_cast<cuda::BatchCounts*>(pinned.get());
   const int64_t tasks = cuda::PlanSelfAttention(
       {.seq_starts = starts},
@@ -271,7 +279,7 @@ Status BenchAttention(const Sizes& sizes) {
   *counts = {.tokens = static_cast<int32_t>(tokens),
              .sequences = static_cast<int32_t>(batch),
              .attention_tasks = static_cast<int32_t>(tasks)};
-  std::byte* qkv = device.get() + 16 + task_bytes;
+  std::byte* qkv = device.get() + rows_begin;
   ATTENDANT_CUDA_TRY(Check(cuda::PrepareAttention(DType::kBf16, head_dim), "attention"));
   const cuda::AttentionArgs args{
       .q = qkv,
@@ -293,8 +301,7 @@ Status BenchAttention(const Sizes& sizes) {
       .mask_starts = nullptr,
       .tasks = reinterpret_cast<const cuda::AttentionTask*>(device.get() + 16)};
   const auto copy = [&](cudaStream_t stream) {
-    cudaMemsetAsync(device.get(), 0x3c, static_cast<size_t>(8 * tokens * width), stream);
-    return Check(cudaMemcpyAsync(device.get(), pinned.get(), static_cast<size_t>(task_bytes + 16),
+    return Check(cudaMemcpyAsync(device.get(), pinned.get(), static_cast<size_t>(copied_bytes),
                                  cudaMemcpyHostToDevice, stream),
                  "attention");
   };
@@ -310,9 +317,9 @@ Status BenchAttention(const Sizes& sizes) {
   const double flops = 4.0 * static_cast<double>(width * len * len * batch);
   std::printf(
       "{\"bench\":\"attention\",\"dtype\":\"bf16\",\"head_dim\":64,\"len\":%lld,\"heads\":%lld,"
-      "\"batch\":%lld,\"tflops\":%.1f}\n",
+      "\"batch\":%lld,\"tflops\":%.1f,\"us\":%.1f}\n",
       static_cast<long long>(len), static_cast<long long>(heads), static_cast<long long>(batch),
-      1e-9 * flops / static_cast<double>(milliseconds));
+      1e-9 * flops / static_cast<double>(milliseconds), 1e3 * static_cast<double>(milliseconds));
   return {};
 }
 
@@ -342,8 +349,13 @@ int Main(int argc, char** argv) {
       if (status.code != ATTENDANT_CUDA_OK) return Fail(status);
     }
   }
-  const Status status = BenchAttention(sizes);
-  return status.ok() ? 0 : Fail(status.for_caller());
+  for (const int64_t len : {48, 128, 512, 2048}) {
+    if (sizes.smoke && len > 64) continue;
+    if (const Status status = BenchAttention(sizes, len); !status.ok()) {
+      return Fail(status.for_caller());
+    }
+  }
+  return 0;
 }
 
 }  // namespace

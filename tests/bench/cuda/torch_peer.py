@@ -95,8 +95,12 @@ def latency_ms(encoder, length, runs=200):
     return sorted(times[20:])[runs // 2]
 
 
-def attention_tflops(dtype):
-    q, k, v = (torch.randn(32, 12, 512, 64, device="cuda", dtype=dtype) for _ in range(3))
+LENGTHS = (48, 128, 512, 2048)
+
+
+def attention_tflops(dtype, length):
+    batch = 16384 // length
+    q, k, v = (torch.randn(batch, 12, length, 64, device="cuda", dtype=dtype) for _ in range(3))
     best = float("inf")
     for _ in range(50):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -105,7 +109,7 @@ def attention_tflops(dtype):
         end.record()
         end.synchronize()
         best = min(best, begin.elapsed_time(end))
-    return 4 * 32 * 12 * 512 * 512 * 64 / best / 1e9
+    return 4 * batch * 12 * length * length * 64 / best / 1e9
 
 
 def ours(program):
@@ -119,7 +123,7 @@ def ours(program):
         elif row["bench"] == "latency":
             figures["latency", row["model"], row["dtype"]] = row["p50_ms"]
         elif row["bench"] == "attention":
-            figures["attention", "", row["dtype"]] = row["tflops"]
+            figures[f"attention, {row['len']}", "", row["dtype"]] = row["tflops"]
     return figures
 
 
@@ -147,7 +151,8 @@ def main():
                 figure, batch = best_mixed(encoder, mixed_lengths(), order, flags.seconds)
                 report(f"mixed, {order}", model, dtype_name, figure, batch=batch)
             report("latency", model, dtype_name, latency_ms(encoder, 16), unit="ms")
-    report("attention", "", "bf16", attention_tflops(torch.bfloat16), unit="TFLOP/s")
+    for length in LENGTHS:
+        report(f"attention, {length}", "", "bf16", attention_tflops(torch.bfloat16, length), unit="TFLOP/s")
 
 
 if __name__ == "__main__":

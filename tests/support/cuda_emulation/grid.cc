@@ -49,12 +49,14 @@ struct Thread {
   Wait wait = Wait::kNone;
   bool ended = false;
   std::vector<std::vector<Copy>> copies;  // by group; the last one is open
+  bool unpublished = false;               // copies that were waited for, to matmuls
 };
 
 struct Warp {
   const char* instruction = nullptr;  // that lanes have come to
   int lanes = 0;                      // that have
   void* operands[kLanes];
+  std::vector<std::function<void()>> matmuls;  // issued, not yet run
 };
 
 // The block that a thread of the system is running.
@@ -73,6 +75,8 @@ class Block {
   void WithWarp(const char* name, void* operand, void (*compute)(void* const (&operands)[kLanes]));
   [[noreturn]] void Fault(const std::string& what);
   bool faulty() const { return !fault_.empty(); }
+  void IssueMatmul(std::function<void()> matmul);
+  void FinishMatmuls();
 
  private:
   static void Enter(void* self);
@@ -154,6 +158,23 @@ void Block::WithWarp(const char* name, void* operand,
   for (size_t i = first; i < first + kLanes; ++i) threads_[i].wait = Wait::kNone;
 }
 
+void Block::IssueMatmul(std::function<void()> matmul) {
+  const auto unpublished = [](const Thread& each) { return each.unpublished; };
+  if (std::any_of(threads_.begin(), threads_.end(), unpublished)) {
+    Fault("a matmul of a group, and copies that were not published");
+  }
+  if (options_.early_copies) matmul();
+  // An empty function is to be waited for as well.
+  if (options_.early_copies) matmul = [] {};
+  warps_[static_cast<size_t>(thread().warp)].matmuls.push_back(std::move(matmul));
+}
+
+void Block::FinishMatmuls() {
+  for (const auto& matmul : std::exchange(warps_[static_cast<size_t>(thread().warp)].matmuls, {})) {
+    matmul();
+  }
+}
+
 bool Block::RunWarp(size_t warp) {
   bool went = false;
   for (bool again = true; again && !faulty();) {
@@ -222,6 +243,9 @@ void Block::Run(const Index3& grid, const Index3& block, const Index3& index, si
     bool went = false;
     for (size_t i = 0; i < warps; ++i) went |= RunWarp(options_.descending ? warps - 1 - i : i);
     if (!went && !faulty()) fault_ = DescribeStandstill();
+  }
+  for (const Warp& warp : warps_) {
+    if (!faulty() && !warp.matmuls.empty()) fault_ = "matmuls of a group that nobody waited for";
   }
   if (!faulty()) return;
   const std::lock_guard lock(TheRecord().mutex);
@@ -338,8 +362,17 @@ void WaitForCopies(int groups) {
   while (copies.size() - 1 > static_cast<size_t>(groups)) {
     for (const Copy& copy : copies.front()) DoCopy(copy);
     copies.erase(copies.begin());
+    TheBlock().thread().unpublished = true;
   }
 }
+
+bool HasGroupMatmuls() { return TheBlock().options().group_matmuls; }
+
+void PublishCopies() { TheBlock().thread().unpublished = false; }
+
+void IssueMatmul(std::function<void()> matmul) { TheBlock().IssueMatmul(std::move(matmul)); }
+
+void FinishMatmuls() { TheBlock().FinishMatmuls(); }
 
 [[noreturn]] void Fault(const std::string& what) { TheBlock().Fault(what); }
 

@@ -27,6 +27,9 @@ struct KernelOptions {
   // Asynchronous copies happen when they are waited for, or else when they are issued: a kernel
   // must be right with both.
   bool early_copies = false;
+  // The device has the matmuls of groups of warps (group_ptx.cuh). With early_copies they run when
+  // they are issued, or else when they are waited for.
+  bool group_matmuls = false;
   // Faults wait for TakeFaults; otherwise the first one ends the program.
   bool collect_faults = false;
 };
@@ -72,6 +75,16 @@ void IssueCopy(uint32_t to, const void* from);
 void CommitCopies();
 // Waits until at most `groups` of the committed groups are under way.
 void WaitForCopies(int groups);
+
+// Whether the running kernel's device has matmuls of groups.
+bool HasGroupMatmuls();
+// Lets matmuls see the copies that the calling thread waited for.
+void PublishCopies();
+// A matmul that all lanes of the warp issued: a fault if some thread waited for copies and did not
+// publish them. Called by the lane that computes for all; `matmul` reads shared memory.
+void IssueMatmul(std::function<void()> matmul);
+// Runs those that the calling thread's warp issued. To end a kernel without is a fault.
+void FinishMatmuls();
 
 [[noreturn]] void Fault(const std::string& what);
 

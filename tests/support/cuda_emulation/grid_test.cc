@@ -10,22 +10,13 @@
 #include <vector>
 
 #include "kernels/cuda/kernels/ptx.cuh"
+#include "tests/support/cuda_emulation/run_block.h"
 
 namespace attendant::cuda_emulation {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-// Runs `kernel` in one block; returns what went wrong.
-std::vector<std::string> RunBlock(unsigned threads, size_t shared_bytes,
-                                  const std::function<void()>& kernel, KernelOptions options = {}) {
-  options.collect_faults = true;
-  SetKernelOptions(options);
-  RunGrid({}, {threads, 1, 1}, shared_bytes, kernel);
-  SetKernelOptions({});
-  return TakeFaults();
-}
 
 TEST(GridTest, EveryThreadOfEveryBlockRunsOnce) {
   std::vector<int> runs(3 * 2 * 64, 0);
@@ -211,14 +202,6 @@ int IndexOfA(int lane, int i) {
 }
 int IndexOfB(int lane, int i) { return lane % 4 * 16 + lane / 4 + i % 2 * 8 + i / 2 * 64; }
 int IndexOfC(int lane, int i) { return lane % 4 * 32 + lane / 4 + i % 2 * 16 + i / 2 * 8; }
-
-template <typename T>
-T Convert(float value) {
-  if constexpr (std::is_same_v<T, cuda::Bf16>)
-    return cuda::ToBf16(value);
-  else
-    return cuda::ToF16(value);
-}
 
 template <typename T>
 void ExpectMatmul() {

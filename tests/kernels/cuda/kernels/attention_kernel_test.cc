@@ -20,9 +20,18 @@ void ExpectLayout() {
       EXPECT_EQ(offset % 16, 0u);
       EXPECT_LT(offset, static_cast<uint32_t>(Layout::kBytes));
       EXPECT_TRUE(places.insert(offset).second);
+      // As matmuls of a group find it: bits of the address change by the bits three above them.
+      const uint32_t dense = Layout::PanelOffset(kChunkNumbers * chunk) +
+                             static_cast<uint32_t>(row * Layout::kPanelRowBytes);
+      EXPECT_EQ(offset, dense ^ (dense >> 3 & (Layout::kPanelRowBytes - 16u)));
     }
   }
   EXPECT_EQ(places.size() * 16, static_cast<size_t>(Layout::kBytes));
+  EXPECT_EQ(SharedTiles<kHeadDim>::kQueries % 1024, 0u);
+  for (int stage : {0, 1}) {
+    EXPECT_EQ(SharedTiles<kHeadDim>::Keys(stage) % 1024, 0u);
+    EXPECT_EQ(SharedTiles<kHeadDim>::Values(stage) % 1024, 0u);
+  }
   for (int row = 0; row < Layout::kRows; row += 8) {
     for (int chunk = 0; chunk < Layout::kChunks; ++chunk) {
       std::set<uint32_t> banks;

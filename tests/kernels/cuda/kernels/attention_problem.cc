@@ -255,6 +255,8 @@ void ExpectAttention(AttentionProblem& problem, double tolerance) {
     ASSERT_NEAR(context[i], expected[i].value, step * expected[i].terms) << "number " << i;
   }
   InOtherOrders([&] { EXPECT_EQ(problem.Run(), context) << "in another order"; });
+  if (problem.shape().dtype == DType::kF32) return;
+  OnGroupMatmuls([&] { EXPECT_EQ(problem.Run(), context) << "by matmuls of groups"; });
 }
 
 }  // namespace attendant::cuda

@@ -118,6 +118,20 @@ void InOtherOrders(Run run) {
 #endif
 }
 
+// Calls `run` on an emulated device that has matmuls of groups (group_ptx.cuh). A real device has
+// them or not.
+template <typename Run>
+void OnGroupMatmuls([[maybe_unused]] Run run) {
+#ifdef ATTENDANT_CUDA_EMULATED
+  for (const bool early : {false, true}) {
+    cuda_emulation::SetKernelOptions(
+        {.descending = early, .early_copies = early, .group_matmuls = true});
+    run();
+  }
+  cuda_emulation::SetKernelOptions({});
+#endif
+}
+
 class Stream {
  public:
   Stream() { EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess); }

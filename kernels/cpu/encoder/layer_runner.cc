@@ -37,16 +37,27 @@ void AddOutliers(const PackedLinear& linear, const OperandRow& x, float* y) {
 
 }  // namespace
 
-Activations::Activations(const PackedLayers& layers, int64_t max_tokens, Arena& arena) {
-  const int64_t rows = RoundUpRows(max_tokens);
-  states = arena.Allocate2<float>(rows, layers.config.hidden);
-  qkv = arena.Allocate2<std::byte>(rows, layers.config.qkv_width() * layers.qkv_value_bytes());
-  context = arena.Allocate2<float>(rows, layers.config.context_width());
+Activations::Activations(const PackedLayers& layers, int64_t max_tokens, Arena& arena)
+    : Activations(WithoutStates(layers, max_tokens, arena)) {
+  states = arena.Allocate2<float>(RoundUpRows(max_tokens), layers.config.hidden);
 }
 
-int64_t ChooseBlockRows(int64_t tokens, int64_t max_rows, int threads) {
-  const int64_t rounds = CeilDivide(tokens, max_rows * threads);
-  return std::min(RoundUpRows(CeilDivide(tokens, rounds * threads)), max_rows);
+Activations Activations::WithoutStates(const PackedLayers& layers, int64_t max_tokens,
+                                       Arena& arena) {
+  const int64_t rows = RoundUpRows(max_tokens);
+  Activations all;
+  all.qkv = arena.Allocate2<std::byte>(rows, layers.config.qkv_width() * layers.qkv_value_bytes());
+  all.context = arena.Allocate2<float>(rows, layers.config.context_width());
+  return all;
+}
+
+RowBlocks::RowBlocks(int64_t tokens, int64_t max_rows, int threads)
+    : tokens_(tokens),
+      count_(std::min(CeilDivide(tokens, max_rows * threads) * threads,
+                      CeilDivide(tokens, kRowGranularity))) {}
+
+int64_t RowBlocks::begin(int64_t index) const {
+  return std::min(tokens_, RoundUpRows(index * tokens_ / count_));
 }
 
 LayerRunner::LayerRunner(const PackedLayers& layers, int threads, FewRows few_rows, Arena& arena)
@@ -116,12 +127,11 @@ bool LayerRunner::RunRows(int64_t tokens, int64_t layer) {
   if (tokens <= kMaxBlockRows && few_rows_ == FewRows::kTogether) {
     RunBlock({.begin = 0, .rows = tokens, .together = true}, layer);
   } else {
-    const int64_t block_rows = ChooseBlockRows(tokens, kMaxBlockRows, pool_->threads());
-    pool_->ParallelFor(CeilDivide(tokens, block_rows), [&](int64_t index, int thread) {
+    const RowBlocks blocks(tokens, kMaxBlockRows, pool_->threads());
+    pool_->ParallelFor(blocks.count(), [&](int64_t index, int thread) {
       const ScopedDenormalFlush flush;  // whatever the pool's threads do
-      const int64_t begin = index * block_rows;
-      RunBlock({.begin = begin, .rows = std::min(block_rows, tokens - begin), .thread = thread},
-               layer);
+      const int64_t begin = blocks.begin(index);
+      RunBlock({.begin = begin, .rows = blocks.begin(index + 1) - begin, .thread = thread}, layer);
     });
   }
   return std::none_of(threads_.begin(), threads_.end(),

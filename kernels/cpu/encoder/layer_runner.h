@@ -16,9 +16,12 @@ namespace attendant::cpu {
 
 // The rows of a batch that the two phases of a layer hand to each other.
 struct Activations {
+  Activations() = default;
   Activations(const PackedLayers& layers, int64_t max_tokens, Arena& arena);
+  // All but the states.
+  static Activations WithoutStates(const PackedLayers& layers, int64_t max_tokens, Arena& arena);
 
-  TensorView<float, 2> states;   // [max tokens, hidden]
+  TensorView<float, 2> states;   // [max tokens, hidden], and room for RoundUpRows(max tokens)
   TensorView<std::byte, 2> qkv;  // [max tokens, qkv_width], bf16 where the kernels have it so
   TensorView<float, 2> context;  // [max tokens, context_width], heads side by side; bf16 in bf16
 };
@@ -26,9 +29,21 @@ struct Activations {
 // Whether all threads compute one block's worth of rows together, or each a part of its rows.
 enum class FewRows : uint8_t { kTogether, kApart };
 
-// Rows of the blocks that `tokens` rows are cut into: a multiple of kRowGranularity, at most
-// `max_rows`, such that the threads get equally much where there is enough for all.
-int64_t ChooseBlockRows(int64_t tokens, int64_t max_rows, int threads);
+// The blocks that `tokens` rows are cut into: as many for each thread, where there are rows enough,
+// of at most `max_rows`. They begin at multiples of kRowGranularity, and none has more rows than
+// another by twice that. REQUIRES: `max_rows` is a multiple of kRowGranularity.
+class RowBlocks {
+ public:
+  RowBlocks(int64_t tokens, int64_t max_rows, int threads);
+
+  int64_t count() const { return count_; }
+  // Of count(): `tokens`.
+  int64_t begin(int64_t index) const;
+
+ private:
+  int64_t tokens_;
+  int64_t count_;
+};
 
 // The layers of an encoder. A layer is two phases with a barrier after each: the caller's
 // attention, and all that works on rows, from one attention to the next:

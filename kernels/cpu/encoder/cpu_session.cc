@@ -14,6 +14,14 @@ namespace {
 // Queries whose bias by distances is written out at once: a block of attention on AMX.
 constexpr int64_t kGapQueries = 32;
 
+// About the tokens of a section for each thread. Between its phases a layer's activations then stay
+// in the second-level caches, as far as they fit; the weights come from further away in any case.
+// On one thread of Zen 5 (1 MiB of cache), mixed lengths, tokens/s with 512 and 256 instead of a
+// whole batch of 4,096:
+//   MiniLM      f32 +3 % +6 %      bf16 +7 %         int8 +13 % +19 %
+//   BERT-base   f32 +0 % +1 %      bf16 +2 % +4 %    int8 +5 % +9 %
+constexpr int64_t kSectionTokens = 256;
+
 bool HaveGaps(std::span<const int32_t> positions) {
   const auto apart = [](int32_t a, int32_t b) { return b != a + 1; };
   return std::adjacent_find(positions.begin(), positions.end(), apart) != positions.end();
@@ -38,12 +46,18 @@ CpuSession::CpuSession(const CpuEncoder& encoder, const SessionLimits& limits,
 
 CpuSession::Buffers CpuSession::AllocateBuffers(Arena& arena) const {
   const EncoderConfig& config = encoder_.config();
-  Buffers buffers{.activations = Activations(encoder_.layers(), limits_.max_batch_tokens, arena),
-                  .pooled = arena.Allocate2<float>(limits_.max_batch_sequences, config.hidden),
-                  .plan = AttentionPlan(
-                      arena.Allocate<AttentionPlan::Sequence>(limits_.max_batch_sequences + 1)),
-                  .attention_scratch = {}};
   const int64_t max_len = std::min(limits_.max_batch_tokens, config.max_positions);
+  // A share has half of a section's tokens too many at most, and either end of a section is half a
+  // sequence away from its share's at most.
+  const int64_t rows =
+      std::min(limits_.max_batch_tokens, section_tokens() + section_tokens() / 2 + max_len);
+  Buffers buffers{
+      .states = arena.Allocate2<float>(RoundUpRows(limits_.max_batch_tokens), config.hidden),
+      .activations = Activations::WithoutStates(encoder_.layers(), rows, arena),
+      .pooled = arena.Allocate2<float>(limits_.max_batch_sequences, config.hidden),
+      .plan =
+          AttentionPlan(arena.Allocate<AttentionPlan::Sequence>(limits_.max_batch_sequences + 1)),
+      .attention_scratch = {}};
   for (int i = 0; i < pool_.threads(); ++i) {
     const VectorKernels& kernels = encoder_.layers().level.kernels;
     AttentionScratch& scratch = buffers.attention_scratch.emplace_back();
@@ -67,23 +81,57 @@ absl::Status CpuSession::Run(const PackedBatch& batch, const OutputSpec& spec, O
                                                    " tokens, the limit is ", config.max_positions));
   }
   const ScopedDenormalFlush flush;
-  buffers_.plan.Fill(batch.batch(), {.heads = config.heads, .most_queries = kMaxTaskQueries},
-                     [&](int64_t i) {
-                       return AttentionPlan::Lens{batch.len(i), batch.keys(i)};
-                     });
+  const int64_t sections =
+      std::max<int64_t>(1, (batch.tokens() + section_tokens() / 2) / section_tokens());
+  Section section;
+  for (int64_t i = 1; i <= sections; ++i) {
+    section = NextSection(batch, section, i * batch.tokens() / sections);
+    if (section.tokens > 0) ATTENDANT_RETURN_IF_ERROR(RunSection(batch, spec, section));
+  }
+  Pool(batch, spec);
+  outputs.last_hidden_state = {buffers_.states.data(), {batch.tokens(), config.hidden}};
+  outputs.pooled = {buffers_.pooled.data(), {batch.batch(), config.hidden}};
+  return absl::OkStatus();
+}
+
+int64_t CpuSession::section_tokens() const { return kSectionTokens * pool_.threads(); }
+
+// The section behind `last`, up to the end of a sequence that is nearest to `tokens`.
+CpuSession::Section CpuSession::NextSection(const PackedBatch& batch, const Section& last,
+                                            int64_t tokens) const {
+  Section section{.begin = last.end, .end = last.end, .first_row = batch.seq_start(last.end)};
+  while (section.end < batch.batch() &&
+         batch.seq_start(section.end) + batch.seq_start(section.end + 1) <= 2 * tokens) {
+    ++section.end;
+  }
+  section.tokens = batch.seq_start(section.end) - section.first_row;
+  return section;
+}
+
+absl::Status CpuSession::RunSection(const PackedBatch& batch, const OutputSpec& spec,
+                                    const Section& section) {
+  const EncoderConfig& config = encoder_.config();
+  buffers_.plan.Fill(
+      section.end - section.begin, {.heads = config.heads, .most_queries = kMaxTaskQueries},
+      [&](int64_t i) {
+        return AttentionPlan::Lens{batch.len(section.begin + i), batch.keys(section.begin + i)};
+      });
+  buffers_.activations.states = {buffers_.states.row(section.first_row),
+                                 {section.tokens, config.hidden}};
   ATTENDANT_RETURN_IF_ERROR(runner_.Run(
-      batch.tokens(), batch.positions(),
-      [&](int64_t row, float* states, float* scratch) { Embed(batch, row, states, scratch); },
+      section.tokens,
+      batch.positions().subspan(static_cast<size_t>(section.first_row),
+                                static_cast<size_t>(section.tokens)),
+      [&](int64_t row, float* states, float* scratch) {
+        Embed(batch, section.first_row + row, states, scratch);
+      },
       [&](int64_t layer) {
-        WriteHiddenStates(batch, spec, layer);
-        RunAttention(batch, spec, layer);
+        WriteHiddenStates(batch, spec, section, layer);
+        RunAttention(batch, spec, section, layer);
         return absl::OkStatus();
       },
       buffers_.activations, pool_));
-  WriteHiddenStates(batch, spec, config.layers);
-  Pool(batch, spec);
-  outputs.last_hidden_state = {buffers_.activations.states.data(), {batch.tokens(), config.hidden}};
-  outputs.pooled = {buffers_.pooled.data(), {batch.batch(), config.hidden}};
+  WriteHiddenStates(batch, spec, section, config.layers);
   return absl::OkStatus();
 }
 
@@ -95,22 +143,23 @@ void CpuSession::Embed(const PackedBatch& batch, int64_t row, float* states, flo
       tables.position(batch.positions()[i]), encoder_.layers().norm_args(tables.norm), states);
 }
 
-void CpuSession::RunAttention(const PackedBatch& batch, const OutputSpec& spec, int64_t layer) {
+void CpuSession::RunAttention(const PackedBatch& batch, const OutputSpec& spec,
+                              const Section& section, int64_t layer) {
   const bool relative = encoder_.relative_scores().in(layer);
   pool_.ParallelFor(buffers_.plan.size(), [&](int64_t index, int thread) {
     const AttentionPiece piece = buffers_.plan[index];
-    const int64_t row = batch.seq_start(piece.sequence);
+    const int64_t sequence = section.begin + piece.sequence, row = batch.seq_start(sequence);
     const std::span<const int32_t> positions = batch.positions().subspan(
-        static_cast<size_t>(row), static_cast<size_t>(batch.len(piece.sequence)));
+        static_cast<size_t>(row), static_cast<size_t>(batch.len(sequence)));
     const Task task{.piece = piece,
                     .scratch = buffers_.attention_scratch[static_cast<size_t>(thread)],
                     .layer = layer,
-                    .first_row = row,
+                    .first_row = row - section.first_row,
                     .positions = positions,
                     .gaps = relative && HaveGaps(positions)};
     Attend(task);
     if (spec.layers.empty()) return;
-    WriteWeights(task, spec.layers[static_cast<size_t>(piece.sequence)]);
+    WriteWeights(task, spec.layers[static_cast<size_t>(sequence)]);
   });
 }
 
@@ -220,15 +269,16 @@ void CpuSession::WriteWeights(const Task& task, const LayerOutputs& wanted) {
 
 // `layer` is the one that reads the states next.
 void CpuSession::WriteHiddenStates(const PackedBatch& batch, const OutputSpec& spec,
-                                   int64_t layer) {
+                                   const Section& section, int64_t layer) {
   if (spec.layers.empty()) return;
-  pool_.ParallelFor(batch.batch(), [&](int64_t index, int) {
-    const LayerOutputs& wanted = spec.layers[static_cast<size_t>(index)];
-    const int64_t values = batch.len(index) * encoder_.config().hidden;
+  pool_.ParallelFor(section.end - section.begin, [&](int64_t index, int) {
+    const int64_t sequence = section.begin + index;
+    const LayerOutputs& wanted = spec.layers[static_cast<size_t>(sequence)];
+    const int64_t values = batch.len(sequence) * encoder_.config().hidden;
     float* out = wanted.hidden_states;
     for (const int32_t wanted_layer : wanted.hidden_layers) {
       if (wanted_layer == layer)
-        std::copy_n(buffers_.activations.states.row(batch.seq_start(index)), values, out);
+        std::copy_n(buffers_.states.row(batch.seq_start(sequence)), values, out);
       out += values;
     }
   });
@@ -238,9 +288,9 @@ void CpuSession::Pool(const PackedBatch& batch, const OutputSpec& spec) {
   pool_.ParallelFor(batch.batch(), [&](int64_t index, int) {
     const SequenceOutputs& wanted = spec.sequences[static_cast<size_t>(index)];
     if (wanted.pooling == Pooling::kNone) return;
-    PoolSequence({buffers_.activations.states.row(batch.seq_start(index)),
-                  {batch.len(index), encoder_.config().hidden}},
-                 wanted, buffers_.pooled.row(index));
+    PoolSequence(
+        {buffers_.states.row(batch.seq_start(index)), {batch.len(index), encoder_.config().hidden}},
+        wanted, buffers_.pooled.row(index));
   });
 }
 

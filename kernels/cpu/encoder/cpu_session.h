@@ -16,7 +16,7 @@
 namespace attendant::cpu {
 
 // Runs a CpuEncoder: its layers by a LayerRunner, with an attention whose pieces are some heads and
-// queries of one sequence each.
+// queries of one sequence each. A large batch goes through all layers section by section.
 class CpuSession final : public Session {
  public:
   // Throws std::exception. `encoder` must outlive the session.
@@ -36,27 +36,38 @@ class CpuSession final : public Session {
     DisentangledScores::Scratch disentangled{};
   };
 
+  // Sequences [begin, end) of a batch, which lie in `tokens` rows from `first_row` on.
+  struct Section {
+    int64_t begin = 0, end = 0;
+    int64_t first_row = 0, tokens = 0;
+  };
+
   // A piece of a layer's attention.
   struct Task {
     const AttentionPiece& piece;
     const AttentionScratch& scratch;
     int64_t layer;
-    int64_t first_row;                   // of the sequence in the batch
+    int64_t first_row;                   // of the sequence in the section
     std::span<const int32_t> positions;  // of its tokens
     bool gaps;  // the layer looks at distances, and the positions do not follow one another
   };
 
   struct Buffers {
-    Activations activations;
+    TensorView<float, 2> states;                      // [max tokens, hidden]
+    Activations activations;                          // of the running section
     TensorView<float, 2> pooled;                      // [max sequences, hidden]
-    AttentionPlan plan;                               // of the running batch
+    AttentionPlan plan;                               // of the running section
     std::vector<AttentionScratch> attention_scratch;  // [threads]
   };
 
   Buffers AllocateBuffers(Arena& arena) const;
   // states = norm(token + segment + position)
   void Embed(const PackedBatch& batch, int64_t row, float* states, float* scratch) const;
-  void RunAttention(const PackedBatch& batch, const OutputSpec& spec, int64_t layer);
+  int64_t section_tokens() const;
+  Section NextSection(const PackedBatch& batch, const Section& last, int64_t tokens) const;
+  absl::Status RunSection(const PackedBatch& batch, const OutputSpec& spec, const Section& section);
+  void RunAttention(const PackedBatch& batch, const OutputSpec& spec, const Section& section,
+                    int64_t layer);
   AttentionArgs ArgsOf(const Task& task, int64_t head) const;
   int64_t bias_queries() const;
   bool has_disentangled() const { return !encoder_.disentangled_scores().empty(); }
@@ -64,7 +75,8 @@ class CpuSession final : public Session {
   void ForQueries(const Task& task, int64_t head, Body body) const;
   void Attend(const Task& task);
   void WriteWeights(const Task& task, const LayerOutputs& wanted);
-  void WriteHiddenStates(const PackedBatch& batch, const OutputSpec& spec, int64_t layer);
+  void WriteHiddenStates(const PackedBatch& batch, const OutputSpec& spec, const Section& section,
+                         int64_t layer);
   void Pool(const PackedBatch& batch, const OutputSpec& spec);
 
   const CpuEncoder& encoder_;

@@ -263,8 +263,15 @@ TEST_P(LayerOutputsDTypeTest, BatchedEqualsAlone) {
     // Every other one asks.
     std::vector<Wanted> batched(sequences.size());
     for (size_t i = 0; i < batched.size(); i += 2) batched[i] = Everything(encoder.config());
+    // One thread computes them in several sections, and begins with the longest.
+    const std::vector<TestSequence> reversed(sequences.rbegin(), sequences.rend());
+    std::vector<Wanted> in_sections(batched.rbegin(), batched.rend());
     RunLayers(*session, encoder.config(), sequences, batched);
+    RunLayers(*one_thread, encoder.config(), reversed, in_sections);
     for (size_t i = 0; i < sequences.size(); i += 2) {
+      EXPECT_EQ(batched[i].attention_weights,
+                in_sections[batched.size() - 1 - i].attention_weights);
+      EXPECT_EQ(batched[i].hidden_states, in_sections[batched.size() - 1 - i].hidden_states);
       SCOPED_TRACE(kLens[i]);
       std::vector<Wanted> alone = {Everything(encoder.config())};
       RunLayers(*one_thread, encoder.config(), {sequences[i]}, alone);

@@ -8,7 +8,11 @@ MUTANTS = {
     ],
     "kernels/cpu/encoder/cpu_session.cc": [
         ("head >= piece.head_begin && head < piece.head_end", "head > piece.head_begin && head < piece.head_end"),
-        ("WriteHiddenStates(batch, spec, config.layers);", "WriteHiddenStates(batch, spec, config.layers - 1);"),
+        ("WriteHiddenStates(batch, spec, section, config.layers);", "WriteHiddenStates(batch, spec, config.layers - 1);"),
+        (".first_row = row «- section.first_row»,", ""),
+        ("Embed(batch, «section.first_row +» row, states, scratch)", ""),
+        ("AttentionPlan::Lens{batch.len(«section.begin +» i)", ""),
+        ("<= «2 * tokens») {", "tokens"),
         ("tables.segments.row(batch.segment_ids()[i])", "tables.segments.row(0)"),
         ("return «b != a + 1»;", "b < a"),
         ("args.q = «static_cast<const std::byte*>(whole.q) + begin * row_bytes»;", "whole.q"),

@@ -3,7 +3,7 @@
 """Writes docs/parity.md from what the tests measured: family, output, number format, largest difference to the oracle.
 
     export ATTENDANT_PARITY_FILE=$PWD/build/parity.jsonl; rm -f "$ATTENDANT_PARITY_FILE"
-    export ATTENDANT_TEST_MODEL=$(deploy/fetch-model.sh | tail -1)
+    export ATTENDANT_TEST_MODEL=$(deploy/fetch-model.sh | tail -1); deploy/fetch-model.sh all-mpnet-base-v2
     ctest --preset release -R 'ParityTest|HeadsTest|SentenceFoldersTest|integration.(tasks|real_models)'
     docs/make_parity.py "$ATTENDANT_PARITY_FILE" [--output docs/parity.md]
 

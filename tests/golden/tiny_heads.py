@@ -29,7 +29,7 @@ def vocabulary(lines, special):
     words = sorted({word for line in lines for word, _ in
                     pre_tokenizers.BertPreTokenizer().pre_tokenize_str(normalizer.normalize_str(line))})
     characters = sorted(set("".join(words)))
-    tokens = [*special, *characters, *(f"##{character}" for character in characters), 
+    tokens = [*special, *characters, *(f"##{character}" for character in characters),
               *(word for i, word in enumerate(words) if i % 3)]
     return {token: i for i, token in enumerate(dict.fromkeys(tokens))}
 

@@ -93,9 +93,13 @@ def top_level(text):
     return "".join(out)
 
 
-def check_expression(where, text, begin, end):
+def check_expression(where, text, begin, end, replacement):
     """Brackets around the part must not change what it means. Operators have spaces around them, as clang-format
     writes them."""
+    for expression in (text[begin:end], replacement):
+        words = expression.split()
+        if not words or words[0] in PRECEDENCE or words[-1] in PRECEDENCE:
+            raise TableError(f"{where}: no expression: {expression!r} in place of {text[begin:end]!r}")
     part = top_level(text[begin:end])
     if "," in part or ";" in part:
         raise TableError(f"{where}: more than one expression: {text[begin:end]!r}")
@@ -134,7 +138,7 @@ def read_mutants(root, areas=HERE / "areas"):
                     if is_statement(text[begin:end]):
                         check_statement(where, text, begin)
                     else:
-                        check_expression(where, text, begin, end)
+                        check_expression(where, text, begin, end, replacement)
                 except TableError as error:
                     errors.append(str(error))
                     continue

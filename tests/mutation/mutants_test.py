@@ -61,6 +61,10 @@ class TableTest(unittest.TestCase):
                                       ("a", "b"),  # is there more than once
                                       ("0 && b", "1"),  # part of two expressions
                                       ("a + b, 2 * a", "0, 0"),  # two expressions
+                                      ("a «+ b»", ""),  # an operator without its left side
+                                      ("a «+» b", "-"),  # an operator alone
+                                      ("a + b", "a +"),
+                                      ("a + b", ""),
                                       ("to«tal += a;»", ""),  # part of a statement
                                       ("«a + b", "a")]:  # one mark
             with self.subTest(original), self.assertRaises(mutants.TableError):

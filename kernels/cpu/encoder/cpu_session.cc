@@ -16,10 +16,11 @@ constexpr int64_t kGapQueries = 32;
 
 // About the tokens of a section for each thread. Between its phases a layer's activations then stay
 // in the second-level caches, as far as they fit; the weights come from further away in any case.
-// On one thread of Zen 5 (1 MiB of cache), mixed lengths, tokens/s with 512 and 256 instead of a
-// whole batch of 4,096:
-//   MiniLM      f32 +3 % +6 %      bf16 +7 %         int8 +13 % +19 %
-//   BERT-base   f32 +0 % +1 %      bf16 +2 % +4 %    int8 +5 % +9 %
+// Median of three ratios to whole batches of 4,096 tokens, mixed lengths, on one thread and on two
+// of Zen 5 (1 MiB of cache each), nothing beside them:
+//   tokens      MiniLM int8    BERT-base int8   MiniLM bf16   BERT-base bf16
+//   256         1.15, 1.13     1.06, 1.03       1.04 (two)    1.00 (two)
+//   512         1.12, 1.04     1.02, 1.02       1.03 (two)    1.01 (two)
 constexpr int64_t kSectionTokens = 256;
 
 bool HaveGaps(std::span<const int32_t> positions) {
@@ -52,7 +53,9 @@ CpuSession::Buffers CpuSession::AllocateBuffers(Arena& arena) const {
   const int64_t rows =
       std::min(limits_.max_batch_tokens, section_tokens() + section_tokens() / 2 + max_len);
   Buffers buffers{
-      .states = arena.Allocate2<float>(RoundUpRows(limits_.max_batch_tokens), config.hidden),
+      // A section begins at any row, and matmuls may read up to a granule behind its last one.
+      .states = arena.Allocate2<float>(RoundUpRows(limits_.max_batch_tokens) + kRowGranularity,
+                                       config.hidden),
       .activations = Activations::WithoutStates(encoder_.layers(), rows, arena),
       .pooled = arena.Allocate2<float>(limits_.max_batch_sequences, config.hidden),
       .plan =

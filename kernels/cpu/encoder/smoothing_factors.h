@@ -24,7 +24,7 @@ struct LayerSmoothing {
 // all-mpnet-base-v2 .9979 -> .9982 and .987 -> .994. Sizes that were measured on those texts give
 // .9990 and .996, .9987 and .994. A mean and a variance for each channel, predicted as if channels
 // were independent, gave MiniLM the same, but mpnet .9968 and .991, worse than nothing.
-// REQUIRES: ValidateWeights(config, weights) is OK. Reads every weight once.
+// REQUIRES: ValidateWeights(config, weights) is OK; input is kTokens. Reads every weight once.
 std::vector<LayerSmoothing> PredictSmoothingFactors(const EncoderConfig& config,
                                                     const EncoderWeights& weights);
 

@@ -12,13 +12,13 @@ MUTANTS = {
     ],
     "kernels/core/base/distances.cc": [
         ("std::min(exact + beyond, «half - 1»)", "half"),
-        ("const int64_t first = distance «>» 0", ">="),
+        ("const int64_t first = «distance > 0»", "distance >= 0"),
     ],
     "kernels/core/base/position_tables.cc": [
         ("const double exponent = «-2» *", "-1"),
-        ("rotary.frequency_scale *", ""),
+        ("«rotary.frequency_scale * std::pow(rotary.base, exponent)»", "std::pow(rotary.base, exponent)"),
         ("-slopes[static_cast<size_t>(head)]", "slopes[static_cast<size_t>(head)]"),
-        ("distance «<» config.max_positions", "<="),
+        ("«distance < config.max_positions»", "distance <= config.max_positions"),
     ],
     "kernels/core/packed_batch.cc": [
         ("values[i] >= limit", "values[i] > limit"),

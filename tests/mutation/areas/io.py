@@ -24,7 +24,7 @@ FILE_TESTS = {
 MUTANTS = {
     "kernels/checkpoints/colbert_head.cc": [
         ("dense.activation != HeadActivation::kNone", "dense.use_residual"),
-        ("behind == masks + normalizes && ", ""),
+        ("behind == masks + normalizes", "true"),
         ("linear.weight[i * width + i] += 1.0f;", ""),
         ("masks == (behind > 0 ? 1u : 0u)", "true"),
     ],

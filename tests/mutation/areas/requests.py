@@ -40,12 +40,12 @@ MUTANTS = {
         ("if (is_new) texts", "texts"),
         ("is_query ? kQueryTask : kDocumentTask", "kQueryTask"),
         ("index >= input.num_queries()", "true"),
-        ("!input.tasks.empty() || ", ""),
+        ("!input.tasks.empty()", "false"),
     ],
     "server/requests/encode_types.h": [
         ("pooled || wants_spans()", "pooled"),
         ("return last_hidden_state || !layers.hidden_layers.empty()", "return last_hidden_state"),
-        ("|| attention_weights || word_weights", "|| word_weights"),
+        ("|| «attention_weights» || word_weights", "false"),
     ],
     "server/requests/outputs/spans.cc": [
         ("span.begin < 0 || span.end > len", "span.end > len"),

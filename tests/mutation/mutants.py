@@ -97,8 +97,11 @@ def check_expression(where, text, begin, end, replacement):
     """Brackets around the part must not change what it means. Operators have spaces around them, as clang-format
     writes them."""
     for expression in (text[begin:end], replacement):
-        words = expression.split()
-        if not words or words[0] in PRECEDENCE or words[-1] in PRECEDENCE:
+        bare = re.sub(r"""\"(\\.|[^"\\])*"|'(\\.|[^'\\])*'""", "0", expression)  # without quoted text
+        words = bare.split()
+        open_ends = not words or words[0] in PRECEDENCE or words[-1] in PRECEDENCE or expression[0] == "."
+        unbalanced = any(bare.count(a) != bare.count(b) for a, b in ("()", "[]", "{}"))
+        if open_ends or unbalanced or words[0] in ("if", "}", "return") or words.count("?") > words.count(":"):
             raise TableError(f"{where}: no expression: {expression!r} in place of {text[begin:end]!r}")
     part = top_level(text[begin:end])
     if "," in part or ";" in part:
@@ -108,7 +111,7 @@ def check_expression(where, text, begin, end, replacement):
     right = text[end:end + 40].split()[:1] if text[end:end + 1].isspace() else []
     before, after = (PRECEDENCE.get("".join(word), -2) for word in (left, right))
     chained = inner == before and before in (PRECEDENCE["&&"], PRECEDENCE["||"])
-    glued = text[begin - 1] in ".>" or (text[begin - 1] in "!~*&-" and inner < LOOSEST)
+    glued = text[begin - 1] in ".>" or text[end] in "([" or (text[begin - 1] in "!~*&-" and inner < LOOSEST)
     if glued or after > inner or (before >= inner and not chained):
         raise TableError(f"{where}: not a whole expression: {text[begin:end]!r}")
 
@@ -118,6 +121,8 @@ def check_statement(where, text, begin):
     before = text[:begin].rstrip(" ")
     if not before or before[-1] not in "\n{};):":
         raise TableError(f"{where}: not a whole statement: {text[begin:begin + 60]!r}")
+    if text.startswith(("auto ", "const "), begin):
+        raise TableError(f"{where}: what a branch declares is lost behind it: {text[begin:begin + 60]!r}")
 
 
 def read_mutants(root, areas=HERE / "areas"):

@@ -64,6 +64,8 @@ class TableTest(unittest.TestCase):
                                       ("a «+ b»", ""),  # an operator without its left side
                                       ("a «+» b", "-"),  # an operator alone
                                       ("a + b", "a +"),
+                                      ("Pair(a + b, 2 * a", "0"),  # half of a call
+                                      ("«Pair»(a + b", "0"),  # a function without its arguments
                                       ("a + b", ""),
                                       ("to«tal += a;»", ""),  # part of a statement
                                       ("«a + b", "a")]:  # one mark

@@ -71,7 +71,7 @@ MUTANTS = {
     ],
     "client/load/protocols/http/http_caller.cc": [
         ("if (request.tokens > 0) result.tokens = request.tokens;", ""),
-        (".headers = request.headers", ".headers = {}"),
+        (".headers = «request.headers»", "absl::string_view()"),
     ],
     "client/load/protocols/http/http_load.cc": [
         ("body.rfind(field)", "body.find(field)"),
@@ -95,13 +95,14 @@ MUTANTS = {
     ],
     "client/load/protocols/request_stream.cc": [
         ("id_field == 0", "false"),
-        ("if (status.ok()) {", "if (false) {"),
-        ("if (!fault.empty()) return {", "if (false) return {"),
+        ("if («status.ok()») {", "false"),
+        ("if («!fault.empty()») return {", "false"),
         ("if (answered.done == nullptr) return;", ""),
-        ("auto found = outstanding_.begin();", "auto found = outstanding_.end();"),
+        ("auto found = «outstanding_.begin()»;", "outstanding_.end()"),
     ],
     "client/load/protocols/unary_caller.cc": [
-        ("call->status.ok() && !load_.unary.read", "call->status.ok() && load_.unary.read"),
+        ("call->status.ok() && «!load_.unary.read(call->answer, answer)»",
+         "load_.unary.read(call->answer, answer)"),
     ],
     "client/load/driver.cc": [
         ("num_measured_++ < plan_.max_requests", "num_measured_++ <= plan_.max_requests"),

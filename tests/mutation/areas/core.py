@@ -7,7 +7,7 @@ MUTANTS = {
         ("states.row(states.dim(0) - 1)", "states.row(0)"),
         ("std::max(std::sqrt(squares), 1e-12)", "std::sqrt(squares)"),
         ("std::sqrt(static_cast<float>(tokens.dim(0)))", "static_cast<float>(tokens.dim(0))"),
-        ("} else if (kind == Pooling::kCls) {", "} else if (false) {"),
+        ("} else if («kind == Pooling::kCls») {", "false"),
         ("spec.dims > 0 ? spec.dims : states.dim(1)", "states.dim(1)"),
     ],
     "kernels/core/base/distances.cc": [

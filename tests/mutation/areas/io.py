@@ -30,7 +30,7 @@ MUTANTS = {
     ],
     "kernels/checkpoints/adapters.cc": [
         ("left + adapters.chosen * rows * adapters.rank", "left"),
-        ("weight[i] += adapters.scale * change", "weight[i] += change"),
+        ("weight[i] += «adapters.scale * change[static_cast<size_t>(i)]»;", "change[static_cast<size_t>(i)]"),
         ("right + adapters.chosen * adapters.rank * columns", "right"),
         ('ReadTensor(store, absl::StrCat(stem, «table ? "A" : "B"»), left_dims', '"B"'),
         ("std::fill(change.begin(), change.end(), 0.0f);", ""),
@@ -73,8 +73,8 @@ MUTANTS = {
     ],
     "kernels/checkpoints/families/deberta_v2.cc": [
         ("config.bias_buckets = «2 * buckets»;", "buckets"),
-        ("«distance < 1 ? config.max_positions» : distance", "distance < 1 ? 512"),
-        ("constexpr float kTerms = «3»;", "2"),
+        ("config.bias_max_distance = distance < 1 ? «config.max_positions» : distance;", "512"),
+        ("static_cast<float>(config.head_dim()) * «kTerms»", "2"),
         ("config.segments = «segment_types != 0»;", "true"),
         ("norm |= «option == \"layer_norm\"»;", "true"),
     ],

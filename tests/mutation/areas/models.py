@@ -44,7 +44,7 @@ MUTANTS = {
     ],
     "server/models/sentence/prompts.cc": [
         ("changes ? &prompt : nullptr", "&prompt"),
-        ("|| prompt.looks_up;", ";"),
+        ("|| «prompt.looks_up»;", "false"),
         ("tokenizer.special_tokens().after > 0 ? 1 : 0", "0"),
     ],
     "server/models/model_registry.cc": [

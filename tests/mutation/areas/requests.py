@@ -37,14 +37,14 @@ MUTANTS = {
     ],
     "server/requests/outputs/late_scores.cc": [
         ("output.vector_bytes <= limits.max_response_bytes", "true"),
-        ("if (is_new) texts", "texts"),
+        ("if (is_new) texts.emplace_back(*pair.first);", "texts.emplace_back(*pair.first);"),
         ("is_query ? kQueryTask : kDocumentTask", "kQueryTask"),
         ("index >= input.num_queries()", "true"),
         ("!input.tasks.empty()", "false"),
     ],
     "server/requests/encode_types.h": [
         ("pooled || wants_spans()", "pooled"),
-        ("return last_hidden_state || !layers.hidden_layers.empty()", "return last_hidden_state"),
+        ("last_hidden_state || !layers.hidden_layers.empty()", "last_hidden_state"),
         ("|| «attention_weights» || word_weights", "false"),
     ],
     "server/requests/outputs/spans.cc": [

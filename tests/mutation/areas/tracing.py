@@ -39,7 +39,7 @@ MUTANTS = {
     ],
     "client/http/http_client.cc": [
         ("StartTimer(call, timeout);", ""),
-        ("absl::StrCat(head_, call->content.headers,", "absl::StrCat(head_,"),
+        ("absl::StrCat(head_, «call->content.headers»,", "absl::string_view()"),
         ("«call->connection->buffer.size() == 0»;", "call->connection->buffer.size() < 1000"),
         ("call->reused && nothing_read && call->stopped.ok()", "false && call->stopped.ok()"),
     ],

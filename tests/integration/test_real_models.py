@@ -31,7 +31,7 @@ def dtype(request):  # pylint: disable=redefined-outer-name
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, dtype):
-    models = {"all-MiniLM-L6-v2": settings.model_dir(), "all-mpnet-base-v2": settings.real_model("all-mpnet-base-v2")}
+    models = {name: settings.real_model(name) for name in MODELS}
     with serving(tmp_path_factory.mktemp("server"), models, f"--dtype={dtype}") as running:
         yield running
 

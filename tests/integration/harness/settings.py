@@ -7,6 +7,7 @@ import pathlib
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "encoder"
 TINY_MODEL = GOLDEN / "tiny_gelu"
+MINILM = "all-MiniLM-L6-v2"
 
 
 def bin_dir():
@@ -17,15 +18,15 @@ def bin_dir():
 
 
 def real_model(name):
-    """Where deploy/fetch-model.sh puts a model."""
+    """Where deploy/fetch-model.sh puts a model; of all-MiniLM-L6-v2 ATTENDANT_TEST_MODEL names another place."""
     cache = os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache"))
     cache = os.environ.get("ATTENDANT_CACHE", os.path.join(cache, "attendant"))
     folder = pathlib.Path(cache) / "models" / name
+    if name == MINILM:
+        folder = pathlib.Path(os.environ.get("ATTENDANT_TEST_MODEL", folder))
     assert (folder / "model.safetensors").is_file(), f"no model in {folder}: run deploy/fetch-model.sh {name}"
     return folder
 
 
 def model_dir():
-    """all-MiniLM-L6-v2: ATTENDANT_TEST_MODEL, default where deploy/fetch-model.sh puts it."""
-    named = os.environ.get("ATTENDANT_TEST_MODEL")
-    return pathlib.Path(named) if named else real_model("all-MiniLM-L6-v2")
+    return real_model(MINILM)

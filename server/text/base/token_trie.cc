@@ -3,20 +3,21 @@
 
 #include <utility>
 
+#include "absl/numeric/bits.h"
 #include "server/text/unicode/utf8.h"
 
 namespace attendant {
 namespace {
 
-constexpr int kFirstSizeBits = 4;
+constexpr size_t kFirstSize = 16;
+
+// Of a table of so many slots, a power of two.
+SlotHash HashOf(size_t size) { return SlotHash(absl::countr_zero(size)); }
 
 }  // namespace
 
 TokenTrie::TokenTrie()
-    : edges_(size_t{1} << kFirstSizeBits),
-      mask_(edges_.size() - 1),
-      size_bits_(kFirstSizeBits),
-      first_slot_(size_bits_) {}
+    : edges_(kFirstSize), mask_(kFirstSize - 1), first_slot_(HashOf(kFirstSize)) {}
 
 bool TokenTrie::Insert(absl::string_view key, int32_t id) {
   uint32_t node = kRoot;
@@ -71,7 +72,7 @@ size_t TokenTrie::AddEdge(const Edge& edge) {
 void TokenTrie::Grow() {
   const std::vector<Edge> old = std::exchange(edges_, std::vector<Edge>(2 * edges_.size()));
   mask_ = edges_.size() - 1;
-  first_slot_ = SlotHash(++size_bits_);
+  first_slot_ = HashOf(edges_.size());
   for (const Edge& edge : old) {
     if (edge.to.node != kNoNode) AddEdge(edge);
   }

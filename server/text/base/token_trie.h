@@ -70,7 +70,6 @@ class TokenTrie {
 
   std::vector<Edge> edges_;  // a power of two, at most half of it in use
   size_t mask_;              // edges_.size() - 1
-  int size_bits_;            // log2(edges_.size())
   SlotHash first_slot_;
   uint32_t num_nodes_ = 1;
   int32_t root_id_ = kNoId;  // of the empty key

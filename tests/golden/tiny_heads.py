@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the scripts of tiny models with heads share: a small vocabulary, and models with random weights, the same on
-every run."""
+"""A small vocabulary and models with random weights, for the scripts of tiny models with heads. The same on every run."""
 
 import pathlib
 import shutil

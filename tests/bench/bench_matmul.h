@@ -27,7 +27,7 @@ class BenchMatmulWeights {
   cpu::PackedLinear linear_;
 };
 
-// What one thread needs to multiply. Thread-confined; made on the thread that runs it. `weights`
+// A matmul by one thread. Thread-confined; made on the thread that runs it. `weights`
 // must outlive it.
 class BenchMatmul {
  public:

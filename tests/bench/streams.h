@@ -7,7 +7,7 @@
 
 namespace attendant::bench {
 
-// What `streams` threads do at the same time; the calling thread is stream 0.
+// The work of threads that run at the same time; the calling thread is stream 0.
 struct StreamWork {
   absl::FunctionRef<void(size_t stream)> begin;             // once, first, on the stream's thread
   absl::FunctionRef<void(size_t stream, size_t item)> run;  // one item

@@ -4,5 +4,5 @@
 #include <cstddef>
 #include <cstdint>
 
-// What a harness defines and libFuzzer, or replay_main.cc, calls with one input after the other.
+// Each harness defines this; libFuzzer, or replay_main.cc, calls it with one input after the other.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);

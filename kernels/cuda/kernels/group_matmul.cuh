@@ -13,8 +13,8 @@
 // as in tensor_matmul.cuh, where one warp computes by itself; operands come from shared memory
 // without registers in between.
 //
-// Designs that were tried on an H100, in a kernel without windows and masks: bf16, head_dim 64, 12 heads,
-// 16,384 tokens in sequences of one length, microseconds.
+// Designs that were tried on an H100, in a kernel without windows and masks: bf16, head_dim 64, 12
+// heads, 16,384 tokens in sequences of one length, microseconds.
 //
 //   length                                  48    128    512   2,048
 //   one warp by itself                      47     50    108     376

@@ -9,7 +9,7 @@
 
 namespace attendant::bench {
 
-// What limits a kernel, measured on this machine in this run.
+// The limit of a kernel, measured on this machine in this run.
 struct Bound {
   double amount = 0;      // work of one iteration: FLOP or bytes
   double per_second = 0;  // the most that one thread does of it

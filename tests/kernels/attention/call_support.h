@@ -17,8 +17,9 @@ const cpu::IsaLevel* BestIsa();
 // An operand's values in the format of a call.
 std::vector<std::byte> Encode(const std::vector<float>& values, DType dtype);
 
-// What a call gave: [batch, heads, queries, dim] of dense sequences, [tokens, heads, dim] of packed
-// ones, and the weights as Outputs lays them out. Memory that a call must write begins as NaN.
+// The answer of a call: [batch, heads, queries, dim] of dense sequences, [tokens, heads, dim] of
+// packed ones, and the weights as Outputs lays them out. Memory that a call must write begins as
+// NaN.
 struct Answer {
   std::vector<float> out;
   std::vector<float> weights;

@@ -12,7 +12,7 @@
 
 namespace attendant::attention {
 
-// What PyTorch computed; tests/golden/README.md describes the files.
+// Results of PyTorch; tests/golden/README.md describes the files.
 class GoldenFile {
  public:
   static absl::StatusOr<GoldenFile> Open();

@@ -25,7 +25,7 @@
 
 namespace attendant {
 
-// What fake sessions were asked to do, and what they shall do. Thread-safe.
+// Controls fake sessions and records their runs. Thread-safe.
 //
 // A fake session's answer depends on the sequence alone, hidden = 2: token t's state is
 // (token_ids[t], positions[t]), the pooled vector is (sum of token_ids, len).

@@ -9,7 +9,7 @@
 
 namespace attendant::cpu {
 
-// What a test of attention asks.
+// The dimensions and options of a test of attention.
 struct AttentionShape {
   int64_t queries = 1;
   int64_t keys = 1;

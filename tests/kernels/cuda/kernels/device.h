@@ -12,12 +12,12 @@
 
 #include "kernels/cuda/runtime/number_types.h"
 
-// What the kernels' tests share. They run on the emulated device and, as another program, on a real
-// one.
+// Helpers of the kernels' tests, which run on the emulated device and, as another program, on a
+// real one.
 namespace attendant::cuda {
 
-// What kernels may be given pointers into. The emulated device's memory is ordinary memory, exactly
-// as long as promised, so that AddressSanitizer sees what is read or written beyond.
+// Memory that kernels may be given pointers into. The emulated device's memory is ordinary memory,
+// exactly as long as promised, so that AddressSanitizer sees what is read or written beyond.
 #ifdef ATTENDANT_CUDA_EMULATED
 template <typename T>
 using DeviceVector = std::vector<T>;

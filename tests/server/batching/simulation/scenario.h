@@ -17,7 +17,7 @@
 
 namespace attendant {
 
-// What happened in simulations, to show that they took every way.
+// Counts of events in simulations, to show that they took every way.
 using Events = std::map<std::string, int64_t>;
 
 // Clients that submit and cancel, workers whose batches take time and fail, a device that is lost,

@@ -8,9 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/backends/backends.h"
 #include "kernels/checkpoints/checkpoint.h"
+#include "kernels/checkpoints/families/family.h"
+#include "kernels/core/status_macros.h"
 #include "kernels/core/threads/cpu_budget.h"
 #include "kernels/core/threads/cpu_placement.h"
 #include "kernels/core/threads/cpu_topology.h"
+#include "kernels/io/json_file.h"
 #include "tests/bench/matmul_ceiling.h"
 #include "tests/bench/streams.h"
 #include "tests/bench/timing.h"
@@ -28,19 +31,18 @@ T OrDie(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-EncoderConfig NamedShape(const std::string& shape, int64_t max_positions) {
-  if (shape == "minilm") {
-    return {6, 12, 384, 1536, 30522, max_positions, 2, 1e-12f, Activation::kGeluErf};
-  }
-  if (shape == "bert-base") {
-    return {12, 12, 768, 3072, 30522, max_positions, 2, 1e-12f, Activation::kGeluErf};
-  }
-  Die(absl::InvalidArgumentError(absl::StrCat("--shape ", shape, ": give minilm or bert-base")));
+absl::StatusOr<EncoderConfig> ReadShape(const std::string& shape) {
+  ATTENDANT_ASSIGN_OR_RETURN(
+      const JsonNode json, ReadJsonFile(absl::StrCat(ATTENDANT_BENCH_SHAPES, "/", shape, ".json")));
+  ATTENDANT_ASSIGN_OR_RETURN(const Family* family, FindFamily(json));
+  ATTENDANT_ASSIGN_OR_RETURN(const FamilyConfig config, family->read_config(json));
+  return config.encoder;
 }
 
 Checkpoint Load(const Engine::Options& options) {
   if (!options.model.empty()) return OrDie(LoadCheckpoint(options.model));
-  const EncoderConfig config = NamedShape(options.shape, options.max_positions);
+  EncoderConfig config = OrDie(ReadShape(options.shape));
+  if (options.max_positions > 0) config.max_positions = options.max_positions;
   return {config, RandomWeights(config, 1)};
 }
 

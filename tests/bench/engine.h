@@ -16,9 +16,9 @@ namespace attendant::bench {
 class Engine {
  public:
   struct Options {
-    std::string model;  // checkpoint folder; empty: random weights in the shape of `shape`
-    std::string shape;  // "minilm" or "bert-base"
-    int64_t max_positions = 512;  // of random weights
+    std::string model;          // checkpoint folder; empty: random weights in the shape of `shape`
+    std::string shape;          // a file of tests/bench/shapes, without .json
+    int64_t max_positions = 0;  // of random weights; 0: those of the shape
     std::string dtype;
     std::string cpu_isa = "auto";
     std::string matmul = "auto";

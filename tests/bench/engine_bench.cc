@@ -17,8 +17,8 @@
 
 ABSL_FLAG(std::string, model, "",
           "checkpoint folder; empty: random weights in the shape of --shape");
-ABSL_FLAG(std::string, shape, "minilm", "minilm or bert-base");
-ABSL_FLAG(int, max_positions, 512, "of random weights: the longest sequence");
+ABSL_FLAG(std::string, shape, "minilm", "a file of tests/bench/shapes, without .json");
+ABSL_FLAG(int, max_positions, 0, "of random weights: the longest sequence; 0: that of the shape");
 ABSL_FLAG(std::string, dtype, "f32", "auto, f32, bf16 or int8");
 ABSL_FLAG(
     std::string, cpu_isa, "auto",
@@ -38,6 +38,7 @@ namespace {
 struct Row {
   std::string lengths;
   double tokens_per_second = 0;
+  double flops = 0;  // a second
   double ceiling_share = 0;
 };
 
@@ -60,27 +61,30 @@ Row Measure(const std::string& name, Engine& engine, const std::vector<int64_t>&
             double ceiling) {
   const double rate = engine.MeasureRate(lens).tokens_per_second;
   const double seconds = static_cast<double>(std::reduce(lens.begin(), lens.end())) / rate;
-  return {name, rate, Flops(engine.config(), lens) / seconds / ceiling};
+  const double flops = Flops(engine.config(), lens) / seconds;
+  return {name, rate, flops, flops / ceiling};
 }
 
 void PrintTable(const std::vector<Row>& rows, const Engine& engine, double ceiling) {
   std::printf("%s, %s, %d threads, %d replicas; matmul ceiling %.0f GFLOP/s\n\n",
               engine.info().isa.c_str(), std::string(DTypeName(engine.info().dtype)).c_str(),
               engine.options().threads, engine.options().replicas, ceiling / 1e9);
-  std::printf("%-14s %18s %16s\n", "lengths", "valid tokens/s", "of the ceiling");
+  std::printf("%-14s %18s %12s %16s\n", "lengths", "valid tokens/s", "GFLOP/s", "of the ceiling");
   for (const Row& row : rows) {
-    std::printf("%-14s %18.0f %14.1f %%\n", row.lengths.c_str(), row.tokens_per_second,
-                100 * row.ceiling_share);
+    std::printf("%-14s %18.0f %12.0f %14.1f %%\n", row.lengths.c_str(), row.tokens_per_second,
+                row.flops / 1e9, 100 * row.ceiling_share);
   }
 }
 
 void PrintJson(const std::vector<Row>& rows, const Engine& engine, double ceiling) {
   for (const Row& row : rows) {
     std::printf(
-        "{\"lengths\": \"%s\", \"tokens_per_second\": %.1f, \"ceiling_share\": %.4f, "
+        "{\"lengths\": \"%s\", \"tokens_per_second\": %.1f, \"gflops\": %.1f, "
+        "\"ceiling_share\": %.4f, "
         "\"ceiling_gflops\": %.1f, \"isa\": \"%s\", \"threads\": %d, \"replicas\": %d}\n",
-        row.lengths.c_str(), row.tokens_per_second, row.ceiling_share, ceiling / 1e9,
-        engine.info().isa.c_str(), engine.options().threads, engine.options().replicas);
+        row.lengths.c_str(), row.tokens_per_second, row.flops / 1e9, row.ceiling_share,
+        ceiling / 1e9, engine.info().isa.c_str(), engine.options().threads,
+        engine.options().replicas);
   }
 }
 

@@ -35,9 +35,9 @@ double SharedSeconds(const BenchMatmulWeights& weights, int threads, double seco
 }  // namespace
 
 double MatmulCeiling(const EncoderConfig& config, DType dtype, int threads, double seconds) {
-  const std::pair<int64_t, int64_t> shapes[] = {{config.hidden, 3 * config.hidden},
-                                                {config.hidden, config.hidden},
-                                                {config.hidden, config.ffn},
+  const std::pair<int64_t, int64_t> shapes[] = {{config.hidden, config.qkv_width()},
+                                                {config.context_width(), config.hidden},
+                                                {config.hidden, config.ffn_inputs()},
                                                 {config.ffn, config.hidden}};
   double flops = 0, time = 0;
   for (const auto& [k, n] : shapes) {

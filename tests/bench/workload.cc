@@ -1,10 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/bench/workload.h"
 
+#include <algorithm>
 #include <numeric>
 #include <random>
 
 namespace attendant::bench {
+
+namespace {
+
+// Pairs of a query and a key that it attends to, in one head.
+int64_t Scores(const EncoderConfig& config, int64_t layer, int64_t len) {
+  const int64_t behind = config.is_local(layer) ? std::min(config.window, len - 1) : len - 1;
+  const int64_t ahead = config.causal ? 0 : behind;
+  // Of each side: as many as `side` for every token but the last `side` ones of that side.
+  const auto pairs = [&](int64_t side) { return side * len - side * (side + 1) / 2; };
+  return len + pairs(behind) + pairs(ahead);
+}
+
+// Products of queries with the keys of distances, and of keys with their queries, in one head.
+int64_t DistanceTerms(const EncoderConfig& config, int64_t len) {
+  if (config.score_bias != ScoreBias::kDisentangled) return 0;
+  return 2 * len * std::min(config.bias_buckets, 2 * len - 1);
+}
+
+}  // namespace
 
 std::vector<int64_t> MixedLens() {
   return {
@@ -31,14 +51,17 @@ std::vector<PackedBatch> MakeBatches(const EncoderConfig& config, const std::vec
 }
 
 double Flops(const EncoderConfig& config, const std::vector<int64_t>& lens) {
-  const auto layers = static_cast<double>(config.layers),
-             hidden = static_cast<double>(config.hidden), ffn = static_cast<double>(config.ffn);
-  double flops = 0;
-  for (int64_t tokens : lens) {
-    const auto len = static_cast<double>(tokens);
-    flops += len * layers * (2 * (4 * hidden * hidden + 2 * hidden * ffn) + 4 * hidden * len);
+  const int64_t weights = config.hidden * (config.qkv_width() + config.context_width() +
+                                           config.ffn_inputs() + config.ffn);
+  double multiply_adds = 0;
+  for (const int64_t len : lens) {
+    const int64_t terms = DistanceTerms(config, len);
+    for (int64_t layer = 0; layer < config.layers; ++layer) {
+      const int64_t attention = 2 * Scores(config, layer, len) + terms;
+      multiply_adds += static_cast<double>(len * weights + attention * config.context_width());
+    }
   }
-  return flops;
+  return 2 * multiply_adds;
 }
 
 }  // namespace attendant::bench

@@ -17,8 +17,9 @@ std::vector<int64_t> MixedLens();
 std::vector<PackedBatch> MakeBatches(const EncoderConfig& config, const std::vector<int64_t>& lens,
                                      int64_t max_tokens);
 
-// FLOP to encode one sequence of each length, in the linear layers and in both matmuls of
-// attention. A multiply-add counts as two.
+// FLOP to encode one sequence of each length: the linear layers, both matmuls of attention for the
+// keys that a query attends to, and the terms of ScoreBias::kDisentangled. A multiply-add counts as
+// two.
 double Flops(const EncoderConfig& config, const std::vector<int64_t>& lens);
 
 }  // namespace attendant::bench

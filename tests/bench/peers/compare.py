@@ -19,7 +19,8 @@ from results import Group
 HERE = pathlib.Path(__file__).parent
 BENCH = HERE.parent
 GOLDEN_TEXTS = BENCH.parent / "golden" / "encoder" / "real_texts.json"
-MODELS = ("bert-base", "minilm")
+MODELS = ("bert-base", "minilm", "xlm-r-base", "mpnet-base", "modernbert-base")
+DEFAULT_MODELS = ("bert-base", "minilm")
 DTYPES = ("f32", "bf16", "int8")
 CASES = ("uniform", "mixed", "sorted", "latency", "accuracy", "threads", "long")
 QUICK_SEQUENCES = 48
@@ -65,7 +66,7 @@ def arguments():
     parser.add_argument("--revision", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--minilm", required=True, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    options.models = options.models or (["minilm"] if options.quick else list(MODELS))
+    options.models = options.models or (["minilm"] if options.quick else list(DEFAULT_MODELS))
     options.rounds = options.rounds or (2 if options.quick else 5)
     options.seconds = options.seconds or (0.2 if options.quick else 1)
     return options

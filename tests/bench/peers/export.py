@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes of one model what each peer loads, once, in a folder of the cache.
 
-    export.py minilm|bert-base FOLDER MINILM_FOLDER ODD_TEXTS
+    export.py minilm|SHAPE FOLDER MINILM_FOLDER ODD_TEXTS
 
-checkpoint/   config.json, model.safetensors and a tokenizer: Attendant and PyTorch
+SHAPE is a file of tests/bench/shapes, without .json: that model with random weights.
+
+checkpoint/   config.json and model.safetensors, minilm's with its tokenizer: Attendant and PyTorch
 onnx/         model.onnx with dynamic axes        fused/  the same, fused by ONNX Runtime's optimizer
 int8/         fused, dynamically quantized        openvino/, ctranslate2/
 texts/        MiniLM only: ids.json and reference.json, real_texts.py's tokens and their f32 embeddings by PyTorch
@@ -11,6 +13,7 @@ odd_texts/    the same of the texts that the golden files hold, some of them a s
 A step that fails is reported and leaves nothing; the peers that need it fail to load, the others do not notice.
 """
 
+import inspect
 import json
 import os
 import pathlib
@@ -22,48 +25,53 @@ import torch
 import transformers
 
 SEED = 1
-REAL_TEXTS = pathlib.Path(__file__).parent.parent / "real_texts.py"
+BENCH = pathlib.Path(__file__).parent.parent
+REAL_TEXTS = BENCH / "real_texts.py"
+INPUTS = {"input_ids": torch.ones, "attention_mask": torch.ones, "token_type_ids": torch.zeros}
 
 
 def export_checkpoint(model, minilm, folder):
-    """BERT-base: random weights, and MiniLM's tokenizer, which has the same vocabulary."""
     if model == "minilm":
         shutil.copytree(minilm, folder, dirs_exist_ok=True)
         return
     torch.manual_seed(SEED)
-    transformers.BertModel(transformers.BertConfig(), add_pooling_layer=False).save_pretrained(folder)
-    for file in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"):
-        shutil.copy(minilm / file, folder)
+    config = transformers.AutoConfig.from_pretrained(BENCH / "shapes" / f"{model}.json")
+    transformers.AutoModel.from_config(config).save_pretrained(folder)
+    if model == "bert-base":  # CTranslate2's converter wants a tokenizer; MiniLM's has the same vocabulary
+        for file in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"):
+            shutil.copy(minilm / file, folder)
 
 
 def load_model(checkpoint, attention):
-    return transformers.BertModel.from_pretrained(
-        checkpoint, add_pooling_layer=False, attn_implementation=attention, dtype=torch.float32).eval()
+    return transformers.AutoModel.from_pretrained(
+        checkpoint, attn_implementation=attention, dtype=torch.float32).eval()
 
 
 class LastHiddenState(torch.nn.Module):
+    """Of those inputs that the model has."""
+
     def __init__(self, model):
         super().__init__()
         self.model = model
+        self.names = [name for name in INPUTS if name in inspect.signature(model.forward).parameters]
 
-    def forward(self, input_ids, attention_mask, token_type_ids):
-        return self.model(input_ids=input_ids, attention_mask=attention_mask,
-                          token_type_ids=token_type_ids).last_hidden_state
+    def forward(self, *inputs):
+        return self.model(**dict(zip(self.names, inputs))).last_hidden_state
 
 
 def export_onnx(checkpoint, folder):
-    names = ["input_ids", "attention_mask", "token_type_ids"]
-    example = (torch.ones(2, 16, dtype=torch.int64), torch.ones(2, 16, dtype=torch.int64),
-               torch.zeros(2, 16, dtype=torch.int64))
-    axes = {name: {0: "batch", 1: "seq"} for name in [*names, "last_hidden_state"]}
+    # Not every family of transformers has another attention than the eager one.
+    model = LastHiddenState(load_model(checkpoint, "eager"))
+    example = tuple(INPUTS[name](2, 16, dtype=torch.int64) for name in model.names)
+    axes = {name: {0: "batch", 1: "seq"} for name in [*model.names, "last_hidden_state"]}
     with torch.inference_mode():
-        torch.onnx.export(
-            LastHiddenState(load_model(checkpoint, "eager")), example, str(folder / "model.onnx"), input_names=names,
-            output_names=["last_hidden_state"], dynamic_axes=axes, opset_version=17, dynamo=False)
+        torch.onnx.export(model, example, str(folder / "model.onnx"), input_names=model.names,
+                          output_names=["last_hidden_state"], dynamic_axes=axes, opset_version=17, dynamo=False)
 
 
 def export_fused(checkpoint, onnx, folder):
     from onnxruntime.transformers import optimizer
+    # Its patterns are BERT's: what does not match them stays as it is.
     config = json.loads((checkpoint / "config.json").read_text())
     fused = optimizer.optimize_model(str(onnx), model_type="bert", num_heads=config["num_attention_heads"],
                                      hidden_size=config["hidden_size"])

@@ -40,6 +40,9 @@ AMX_MARKS = {
     ("minilm", "int8"): {"uniform 128": {None: 2.6}, "uniform 512": {None: 2.2}, ARRIVAL: {None: 5.5},
                          CEILING: {None: 0.50}},
 }
+# The ratios of models without marks of their own are to be those of this one, of the same run, at least.
+LIKE = "bert-base"
+LIKE_COLUMNS = ("uniform 128", "uniform 512", IN_BATCHES, ARRIVAL, SORTED)
 LATENCY_MARKS = {"minilm": {"latency 16": 0.6, "latency 128": 0.8},
                  "bert-base": {"latency 16": 0.75, "latency 128": 0.92}}
 AMX_LATENCY_MARKS = {"f32": {"latency 16": 0.75, "latency 128": 0.9}, "bf16": {"latency 16": 0.5, "latency 128": 0.75},
@@ -66,27 +69,46 @@ def ratios(ours, theirs):
     return [a / b for a, b in zip(ours, theirs)]
 
 
+def to_peer(group, column, peer):
+    """Attendant's and the peer's best series of a column, and the ratios of their rounds; None where one has no series.
+    `peer`: None is the best one."""
+    measured = ARRIVAL if column == IN_BATCHES else column
+    without = (ONE_BY_ONE,) if column == IN_BATCHES else ()
+    ours = group.best("attendant", measured)
+    theirs = group.best(peer, measured, without) if peer else group.best_peer(measured, without)
+    return (ours, theirs, ratios(ours.samples, theirs.samples)) if ours and theirs else None
+
+
+def ceiling(group, mark):
+    ours = group.best("attendant", ARRIVAL)
+    if ours and ours.ceilings:
+        yield outcome(group.model, group.dtype, CEILING, None, ratios(ours.flops, ours.ceilings), mark, ways=[ours.way, None])
+
+
 def speed(group, amx=False):
     bounds_of = dict((AMX_MARKS if amx else MARKS).get((group.model, group.dtype), {}))
     bounds_of[IN_BATCHES] = bounds_of.get(ARRIVAL, {})
     for column, bounds in bounds_of.items():
-        measured = ARRIVAL if column in (CEILING, IN_BATCHES) else column
-        without = (ONE_BY_ONE,) if column == IN_BATCHES else ()
-        ours = group.best("attendant", measured)
         for peer, mark in bounds.items():
-            theirs, values = None, []
-            if ours and column == CEILING:
-                values = ratios(ours.flops, ours.ceilings)
-            elif ours:
-                theirs = group.best(peer, measured, without) if peer else group.best_peer(measured, without)
-                values = ratios(ours.samples, theirs.samples) if theirs else []
-            if values:
-                yield outcome(group.model, group.dtype, column, theirs and theirs.engine, values, mark,
-                              ways=[ours.way, theirs and theirs.way])
+            if column == CEILING:
+                yield from ceiling(group, mark)
+            elif found := to_peer(group, column, peer):
+                ours, theirs, values = found
+                yield outcome(group.model, group.dtype, column, theirs.engine, values, mark, ways=[ours.way, theirs.way])
+
+
+def like(group, model):
+    """What `group` reaches beside the best peer, with what the group `model` reaches there as the mark."""
+    for column in LIKE_COLUMNS:
+        found, bound = to_peer(group, column, None), to_peer(model, column, None)
+        if found and bound:
+            ours, theirs, values = found
+            yield outcome(group.model, group.dtype, column, theirs.engine, values, statistics.median(bound[2]),
+                          ways=[ours.way, theirs.way])
 
 
 def latency(group, amx=False):
-    for column, mark in (AMX_LATENCY_MARKS[group.dtype] if amx else LATENCY_MARKS[group.model]).items():
+    for column, mark in (AMX_LATENCY_MARKS[group.dtype] if amx else LATENCY_MARKS.get(group.model, {})).items():
         ours, theirs = group.best("attendant", column), group.best_peer(column)
         if ours and theirs:
             yield outcome(group.model, group.dtype, column, theirs.engine, ratios(ours.samples, theirs.samples), mark,
@@ -120,8 +142,15 @@ def accuracy(group):
             yield outcome(group.model, group.dtype, name, None, [ours[name]], mark)
 
 
+def has_marks(group):
+    return any(group.model == model for model, _ in MARKS)
+
+
 def all_of(groups, amx):
     """`amx`: the machine has it."""
     by_machine, others = (speed, latency), (scaling, long_sequences, accuracy)
-    return [one for group in groups
-            for found in (*(kind(group, amx) for kind in by_machine), *(kind(group) for kind in others)) for one in found]
+    outcomes = [one for group in groups
+                for found in (*(kind(group, amx) for kind in by_machine), *(kind(group) for kind in others)) for one in found]
+    models = {group.dtype: group for group in groups if group.model == LIKE}
+    return outcomes + [one for group in groups if not has_marks(group) and group.dtype in models
+                       for one in like(group, models[group.dtype])]

@@ -7,6 +7,7 @@ type; `states` makes a float array of it. `run_all` keeps all streams busy.
 """
 
 import functools
+import inspect
 import pathlib
 import time
 
@@ -17,15 +18,20 @@ from streams import Streams
 from ways import Split
 
 
-def padded(batch):
-    """Ids, mask and segments, each [batch, seq], of the batch's sequences filled up with zeros."""
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+
+
+def padded(batch, names=INPUTS):
+    """Ids, mask and segments, each [batch, seq], of the batch's sequences filled up with zeros: those of `names`, which
+    the model has."""
     longest = max(map(len, batch))
     ids = numpy.zeros((len(batch), longest), numpy.int64)
     mask = numpy.zeros_like(ids)
     for row, sequence in enumerate(batch):
         ids[row, :len(sequence)] = sequence
         mask[row, :len(sequence)] = 1
-    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": numpy.zeros_like(ids)}
+    arrays = {"input_ids": ids, "attention_mask": mask, "token_type_ids": numpy.zeros_like(ids)}
+    return {name: arrays[name] for name in names}
 
 
 class OpenVino(Streams):
@@ -37,12 +43,14 @@ class OpenVino(Streams):
         compiled = openvino.Core().compile_model(folder / "openvino" / "model.xml", "CPU", {
             "INFERENCE_NUM_THREADS": split.streams * split.threads, "NUM_STREAMS": split.streams,
             "INFERENCE_PRECISION_HINT": dtype})
+        self.names = [one.get_any_name() for one in compiled.inputs]
         self.request = compiled.create_infer_request()
         # A stream that is done finds its next batch waiting.
         self.queue = openvino.AsyncInferQueue(compiled, 2 * split.streams)
         self.streams = split.streams
 
-    prepare = staticmethod(padded)
+    def prepare(self, batch):
+        return padded(batch, self.names)
 
     def run(self, batch):
         """Alone, as latency is measured."""
@@ -73,9 +81,11 @@ class OnnxRuntime(Streams):
         make = functools.partial(onnxruntime.InferenceSession, str(file), options, providers=["CPUExecutionProvider"])
         # One thread is the caller's: then the streams can share a session and its weights.
         self.sessions = [make()] * split.streams if split.threads == 1 else [make() for _ in range(split.streams)]
+        self.names = [one.name for one in self.sessions[0].get_inputs()]
         self.streams = split.streams
 
-    prepare = staticmethod(padded)
+    def prepare(self, batch):
+        return padded(batch, self.names)
 
     def run(self, batch, stream=0):
         return self.sessions[stream].run(None, batch)
@@ -120,12 +130,13 @@ class PyTorch(Streams):
         self.torch = torch
         self.version = f"PyTorch {torch.__version__.split('+')[0]}"
         torch.set_num_threads(split.threads)
-        self.model = transformers.BertModel.from_pretrained(
-            folder / "checkpoint", add_pooling_layer=False, attn_implementation="sdpa",
-            dtype={"f32": torch.float32, "bf16": torch.bfloat16}[dtype]).eval()
+        # By itself transformers takes the fastest attention that the family has.
+        self.model = transformers.AutoModel.from_pretrained(
+            folder / "checkpoint", dtype={"f32": torch.float32, "bf16": torch.bfloat16}[dtype]).eval()
+        self.names = inspect.signature(self.model.forward).parameters.keys() & set(INPUTS)
 
     def prepare(self, batch):
-        return {name: self.torch.from_numpy(array) for name, array in padded(batch).items()}
+        return {name: self.torch.from_numpy(array) for name, array in padded(batch, self.names).items()}
 
     def run(self, batch, stream=0):
         with self.torch.inference_mode():

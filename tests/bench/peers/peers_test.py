@@ -131,8 +131,8 @@ class Streams(unittest.TestCase):
 
 
 class Marks(unittest.TestCase):
-    def group(self, ours, theirs):
-        group = Group("bert-base", "f32")
+    def group(self, ours, theirs, model="bert-base"):
+        group = Group(model, "f32")
         group.versions = {"attendant": {"ready": "Attendant"}, "openvino": {"ready": "OpenVINO"}}
         for column in ("uniform 128", marks.ARRIVAL):
             group.series += [
@@ -181,6 +181,15 @@ class Marks(unittest.TestCase):
         self.assertEqual([found["uniform 128"] for found in bounds], [1.10, 1.05])
         self.assertEqual([found["latency 16"] for found in bounds], [0.75, 0.75])
         self.assertEqual([found[marks.ARRIVAL] for found in bounds], [2.3, 1.5])
+
+    def test_a_model_without_marks_is_to_reach_what_bert_does(self):
+        bert, other = self.group([240, 120], [200, 100]), self.group([150], [100], "mpnet-base")
+        other.series[-1].samples = [140]
+        found = {one["column"]: one for one in marks.all_of([other, bert], amx=False) if one["model"] == "mpnet-base"}
+        self.assertEqual((found["uniform 128"]["value"], found["uniform 128"]["mark"]), (1.5, 1.2))
+        self.assertTrue(found["uniform 128"]["reached"])
+        self.assertFalse(found[marks.ARRIVAL]["reached"])
+        self.assertEqual([one for one in marks.all_of([other], amx=False) if one["model"] == "mpnet-base"], [])
 
     def test_latency_is_better_where_it_is_smaller(self):
         group = self.group([1], [1])

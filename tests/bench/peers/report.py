@@ -6,7 +6,8 @@ import statistics
 import marks
 
 TITLES = {"attendant": "Attendant", "attendant-threads=1": "Attendant, one thread", "openvino": "OpenVINO", "onnxruntime": "ONNX Runtime",
-          "ctranslate2": "CTranslate2", "pytorch": "PyTorch", "minilm": "MiniLM-L6", "bert-base": "BERT-base"}
+          "ctranslate2": "CTranslate2", "pytorch": "PyTorch", "minilm": "MiniLM-L6", "bert-base": "BERT-base",
+          "xlm-r-base": "XLM-R base", "mpnet-base": "MPNet base", "modernbert-base": "ModernBERT base"}
 
 
 def table(head, rows):
@@ -35,7 +36,7 @@ def throughput(groups, columns):
 
 
 def mark_cell(one):
-    bound = f"{'≤' if one['at_most'] else '≥'} {one['mark']:g}"
+    bound = f"{'≤' if one['at_most'] else '≥'} {one['mark']:.3g}"
     peer = f" × {TITLES[one['peer']]}" if one["peer"] else ""
     ours, theirs = one.get("ways") or (None, None)
     at = f" [{' : '.join(filter(None, (ours, theirs)))}]" if ours else ""

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/base/int_math.h"
@@ -91,30 +92,36 @@ std::vector<PendingRequest*> RequestQueue::TakeExpired(absl::Time now) {
 void RequestQueue::TakeBatch(absl::Time now, std::vector<BatchItem>& batch) {
   Filling filling{now, batch, {}};
   ServeOverdue(filling);
-  if (passed_long_ != nullptr && passed_long_->priority == (*by_service_.begin())->priority) {
-    Serve(*passed_long_, Lengths::kAll, filling);
-  }
+  filling.owed = std::exchange(passed_long_, nullptr);
+  const size_t overdue = batch.size();
   Walk(Lengths::kShort, filling);
-  if (filling.has_long || batch.empty()) Walk(Lengths::kAll, filling);
+  if (passed_long_ == nullptr) passed_long_ = std::exchange(filling.owed, nullptr);
+  if (filling.has_long || batch.size() == overdue) Walk(Lengths::kAll, filling);
 }
 
 void RequestQueue::Walk(Lengths lengths, Filling& filling) {
   PendingRequest* last_passed = nullptr;
-  passed_long_ = nullptr;
+  const PendingRequest* left_out = nullptr;  // the first long one
   for (int passed = 0; passed < kMaxPassedShort && policy_.Fits(filling.fill, 1);) {
     const auto next =
         last_passed == nullptr ? by_service_.begin() : by_service_.upper_bound(last_passed);
     if (next == by_service_.end()) return;
     PendingRequest& request = **next;
     // Short sequences go before the long ones of their own priority only.
-    const bool left_out = lengths == Lengths::kShort && passed_long_ != nullptr;
-    if (left_out && request.priority < passed_long_->priority) return;
+    if (left_out != nullptr && request.priority < left_out->priority) return;
+    if (filling.owed != nullptr && request.priority <= filling.owed->priority) {
+      Serve(*std::exchange(filling.owed, nullptr), Lengths::kAll, filling);
+      continue;
+    }
     if (!request.place.in_turn) request.place.deficit += policy_.Turn(request.tokens_waiting);
     request.place.in_turn = true;
     if (Serve(request, lengths, filling)) {
       const bool is_long = policy_.Long(request.sequence_tokens(request.next_sequence));
       if (!is_long) ++passed;
-      if (is_long && passed_long_ == nullptr && !filling.has_long) passed_long_ = &request;
+      if (is_long && lengths == Lengths::kShort && left_out == nullptr) {
+        left_out = &request;
+        if (!filling.has_long) passed_long_ = &request;
+      }
       last_passed = &request;
     } else if (request.queued) {
       MoveToEnd(request);
@@ -150,6 +157,7 @@ void RequestQueue::TakeSequence(PendingRequest& request, Filling& filling) {
   filling.fill.tokens += len;
   ++filling.fill.sequences;
   request.place.deficit -= len;
+  if (passed_long_ == &request) passed_long_ = nullptr;
   const bool last = request.sequences_waiting() == 1;
   if (last) {
     Remove(request);

@@ -186,6 +186,44 @@ TEST_F(RequestQueueTest, ALongSequenceLeftOutDoesNotGoBeforeAHigherPriority) {
   EXPECT_THAT(Take(), ElementsAre(Pair(1, 0), Pair(3, 0)));
 }
 
+TEST_F(RequestQueueTest, ALongSequenceLeftOutGoesBesideATrickleOfAHigherPriority) {
+  Add({20}, 0);
+  Add({9}, 0);
+  Add({1}, 1);
+  EXPECT_THAT(Take(), ElementsAre(Pair(3, 0), Pair(2, 0)));
+  Add({9}, 0);
+  Add({1}, 1);
+  EXPECT_THAT(Take(), ElementsAre(Pair(5, 0), Pair(1, 0), Pair(4, 0)));
+}
+
+TEST_F(RequestQueueTest, ALongSequenceIsOwedUntilItsPriorityHasRoom) {
+  Add({20}, 0);
+  Add({9}, 0);
+  EXPECT_THAT(Take(), ElementsAre(Pair(2, 0)));
+  Add({10, 10, 10}, 1);
+  Add({9}, 0);
+  EXPECT_THAT(Take(), ElementsAre(Pair(3, 0), Pair(3, 1), Pair(3, 2), Pair(4, 0)));
+  Add({10, 10, 10, 10}, 1);
+  Add({9}, 0);
+  EXPECT_THAT(Take(), SizeIs(4)) << "full before its turn";
+  EXPECT_THAT(Take(), ElementsAre(Pair(1, 0), Pair(6, 0)));
+}
+
+TEST_F(RequestQueueTest, LongSequencesGoBeforeALowerPriorityBehindAnotherLongOne) {
+  Add({15}, 1);
+  Add({15}, 1);
+  Add({2}, 1);
+  for (int i = 0; i < 3; ++i) Add({8}, 0);
+  EXPECT_THAT(Take(), ElementsAre(Pair(3, 0)));
+  EXPECT_THAT(Take(), ElementsAre(Pair(1, 0), Pair(2, 0), Pair(4, 0)));
+}
+
+TEST_F(RequestQueueTest, AnOverdueSequenceIsNoReasonToLeaveOutLongOnes) {
+  Add({5}, -1);
+  Add({20}, 0);
+  EXPECT_THAT(Take(At(150)), ElementsAre(Pair(1, 0), Pair(2, 0)));
+}
+
 TEST_F(RequestQueueTest, ArrivalOfAHigherPriorityBetweenTheParts) {
   Add(std::vector<int64_t>(8, 10));
   Take();

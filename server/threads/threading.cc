@@ -15,7 +15,8 @@ class SystemCondition final : public Threading::Condition {
  public:
   void Signal() override { condition_.Signal(); }
   void SignalAll() override { condition_.SignalAll(); }
-  void WaitUntil(absl::Mutex& mutex, absl::Time deadline) override {
+  void WaitUntil(absl::Mutex& mutex, absl::Time deadline) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     condition_.WaitUntil(mutex, deadline);
   }
 

@@ -124,6 +124,13 @@ class TracerTest : public testing::Test {
     absl::MutexLock lock(&mutex_);
     return changes_;
   }
+  void AwaitChanges(size_t number) {
+    const auto reached = [this, number]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return changes_.size() >= number;
+    };
+    absl::MutexLock lock(&mutex_);
+    ASSERT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&reached), kLong));
+  }
   static absl::StatusOr<SpanTransport::Answer> Code(int code) {
     return SpanTransport::Answer{.code = code};
   }
@@ -248,6 +255,26 @@ TEST_F(TracerTest, WaitsAsLongAsTheCollectorAsks) {
   EXPECT_FALSE(tracer_->Flush(absl::Seconds(30)));
   EXPECT_THAT(collector_.posts(), SizeIs(testing::Le(2)));
   EXPECT_EQ(Spans("failed"), 1);
+}
+
+// A flush that begins before the thread waits gives the batch up: the next round tries again.
+TEST_F(TracerTest, AFlushSendsAtOnceWhatWaitsForTheNextAttempt) {
+  constexpr int kRounds = 20;
+  bool sent = false;
+  for (int round = 0; round < kRounds && !sent; ++round) {
+    tracer_.reset();
+    const int first = static_cast<int>(collector_.posts().size()) + 1;
+    collector_.SetAnswers([first](int attempt) -> absl::StatusOr<SpanTransport::Answer> {
+      if (attempt > first) return Code(200);
+      return SpanTransport::Answer{.code = 503, .retry_after = "300"};
+    });
+    const size_t told = changes().size();
+    Start();
+    Add({"a"});
+    AwaitChanges(told + 1);
+    sent = tracer_->Flush(absl::Seconds(1));
+  }
+  EXPECT_TRUE(sent);
 }
 
 TEST_F(TracerTest, CountsWhatACollectorRejects) {

@@ -102,6 +102,22 @@ TEST_F(ServerMetricsTest, PhasesGoToTheirHistograms) {
   }
 }
 
+TEST_F(ServerMetricsTest, CountsRefusalsByReason) {
+  const std::vector<std::string> reasons = {
+      "message",     "request_memory",  "response_memory",  "connection_memory",
+      "slow_reader", "unauthenticated", "permission_denied"};
+  ASSERT_EQ(reasons.size(), size_t{kNumRefusals});
+  for (int i = 0; i < kNumRefusals; ++i) {
+    for (int count = 0; count <= i; ++count) metrics_.CountRefused(static_cast<Refusal>(i));
+  }
+  const Exposition scrape = Scrape();
+  for (size_t i = 0; i < reasons.size(); ++i) {
+    EXPECT_EQ(scrape.Value("attendant_refused_total", {{"reason", reasons[i]}}),
+              static_cast<double>(i + 1))
+        << reasons[i];
+  }
+}
+
 TEST_F(ServerMetricsTest, DurationBucketsServeP99From100UsTo60S) {
   metrics_.ForModel("m")->SetMethods(kEncoderMethods);
   std::set<double> bounds;

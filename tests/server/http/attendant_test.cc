@@ -147,6 +147,7 @@ TEST_F(AttendantJsonTest, ErrorsAreConnects) {
   answer = Post(kEncode, "{}", "Connect-Timeout-Ms: x\r\n");
   EXPECT_EQ(answer.code, 400);
   const std::string request = R"({"model":"tiny","sequences":{"sequences":[{"text":"a"}]}})";
+  EXPECT_EQ(Post(kEncode, request, "X-Request-Priority: 101\r\n").code, 400);
   server_.run_gate().Close();
   HttpClient computed(server_.http_port());
   computed.Post(kEncode, request);

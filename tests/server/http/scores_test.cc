@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,18 +19,24 @@ using testing::HasSubstr;
 
 const std::vector<std::string> kTexts = {"hello", "world", "hello world hello"};
 
-// The tiny encoder with a classifier of these labels.
-InProcessServer::Options WithLabels(const std::vector<std::string>& labels) {
+// The tiny encoder with a classifier of these labels. `problem` is its type for transformers.
+InProcessServer::Options WithLabels(const std::vector<std::string>& labels,
+                                    const std::string& problem) {
   InProcessServer::Options options;
-  options.write_model = [labels](const std::string& folder) {
+  options.write_model = [labels, problem](const std::string& folder) {
     WriteTinyClassifier(folder, labels);
+    nlohmann::json config;
+    std::ifstream(folder + "/config.json") >> config;
+    config["problem_type"] = problem;
+    std::ofstream(folder + "/config.json") << config;
   };
   return options;
 }
 
 class RerankTest : public DoorsTest {
  protected:
-  RerankTest() : DoorsTest(WithLabels({"yes"})) {}
+  // A model whose own scores have no activation: ranks have a sigmoid all the same.
+  RerankTest() : DoorsTest(WithLabels({"yes"}, "regression")) {}
 
   nlohmann::json Ask(const std::string& path, nlohmann::json request) {
     const HttpAnswer answer = Post(path, request.dump());
@@ -86,7 +93,7 @@ TEST_F(RerankTest, CohereGivesTheFirstOnes) {
 
 class PredictTest : public DoorsTest {
  protected:
-  PredictTest() : DoorsTest(WithLabels({"red", "green", "blue"})) {}
+  PredictTest() : DoorsTest(WithLabels({"red", "green", "blue"}, "single_label_classification")) {}
 
   // Of one text: the best label first.
   static void ExpectPredictions(const nlohmann::json& predictions) {

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connections whose requests are in work at a route.
+#include "server/http/http_connection.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "server/http/http_endpoint.h"
+#include "server/metrics/server_metrics.h"
+#include "server/models/model_registry.h"
+#include "server/requests/memory/memory_budgets.h"
+#include "tests/server/http/http_client.h"
+
+namespace attendant {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kPath[] = "/hold";
+constexpr int kMaxRequests = 2;
+
+// A port with one route, which has two requests in work at most. They wait until the test ends
+// them.
+class HttpConnectionTest : public testing::Test {
+ protected:
+  HttpConnectionTest() {
+    const auto error = [](const HttpFailure& failure) {
+      return HttpResponse{.code = failure.code};
+    };
+    const auto hold = [this](std::unique_ptr<HttpExchange> exchange) {
+      absl::MutexLock lock(&mutex_);
+      if (++came_ > kMaxRequests) return EndExchange(std::move(exchange), absl::OkStatus());
+      held_.push_back(std::move(exchange));
+    };
+    endpoint_ = *HttpEndpoint::Listen(
+        "127.0.0.1:0", metrics_, [] { return absl::OkStatus(); }, {},
+        {.routes = {MakeHttpRoute("POST", kPath, MethodGroup::kInfer, error, hold, {})},
+         .requests = &requests_,
+         .limits = {.max_connections = kMaxRequests}});
+  }
+
+  // The request that came first of those at the route.
+  std::unique_ptr<HttpExchange> AwaitRequest() {
+    const auto there = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !held_.empty(); };
+    absl::MutexLock lock(&mutex_, absl::Condition(&there));
+    std::unique_ptr<HttpExchange> exchange = std::move(held_.front());
+    held_.pop_front();
+    return exchange;
+  }
+
+  ServerMetrics metrics_{"test"};
+  CallGate gate_{metrics_};
+  MemoryBudgets budgets_;
+  const Executor executor_ = [](absl::AnyInvocable<void()> work) { work(); };
+  ModelRegistry models_{nullptr, metrics_, executor_};
+  const RequestDependencies requests_{models_, metrics_, budgets_, gate_, executor_};
+  absl::Mutex mutex_;
+  int came_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::deque<std::unique_ptr<HttpExchange>> held_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<HttpEndpoint> endpoint_;
+};
+
+TEST_F(HttpConnectionTest, ARequestAboveTheLimitIsRefused) {
+  HttpClient first(endpoint_->port()), second(endpoint_->port()), third(endpoint_->port());
+  first.Post(kPath, "");
+  std::unique_ptr<HttpExchange> one = AwaitRequest();
+  second.Post(kPath, "");
+  std::unique_ptr<HttpExchange> two = AwaitRequest();
+  third.Post(kPath, "");
+  EXPECT_EQ(third.Read().code, 429);
+  EndExchange(std::move(one), absl::OkStatus());
+  EndExchange(std::move(two), absl::OkStatus());
+  EXPECT_EQ(first.Read().code, 200);
+  EXPECT_EQ(second.Read().code, 200);
+}
+
+TEST_F(HttpConnectionTest, ARequestInWorkKeepsItsConnectionBesideManyIdleOnes) {
+  HttpClient client(endpoint_->port());
+  client.Post(kPath, "");
+  std::unique_ptr<HttpExchange> exchange = AwaitRequest();
+  std::vector<std::unique_ptr<HttpClient>> idle;
+  for (int i = 0; i < 200; ++i) idle.push_back(std::make_unique<HttpClient>(endpoint_->port()));
+  HttpClient probe(endpoint_->port());
+  probe.Get("/healthz");
+  EXPECT_EQ(probe.Read().code, 200);
+  EndExchange(std::move(exchange), absl::OkStatus());
+  EXPECT_EQ(client.Read().code, 200);
+}
+
+TEST_F(HttpConnectionTest, TheLastAnswersOfAServerEndTheirConnections) {
+  HttpClient client(endpoint_->port());
+  client.Post(kPath, "");
+  std::unique_ptr<HttpExchange> exchange = AwaitRequest();
+  endpoint_->Close(absl::InfinitePast());
+  EndExchange(std::move(exchange), absl::OkStatus());
+  ASSERT_THAT(client.Read().head, HasSubstr("Connection: close\r\n"));
+  EXPECT_EQ(client.ReadAll(), "");
+}
+
+TEST_F(HttpConnectionTest, ABodyMayTakeLongerThanAHead) {
+  constexpr size_t kBytes = 10000;
+  HttpClient client(endpoint_->port());
+  client.Write(absl::StrCat("POST ", kPath, " HTTP/1.1\r\nContent-Length: ", kBytes, "\r\n\r\n"));
+  const absl::Time end = absl::Now() + HttpConnection::kReadTime + absl::Milliseconds(500);
+  size_t sent = 0;
+  while (absl::Now() < end) {
+    ASSERT_TRUE(client.Drip('x')) << "after " << sent << " bytes";
+    ++sent;
+  }
+  client.Write(std::string(kBytes - sent, 'x'));
+  std::unique_ptr<HttpExchange> exchange = AwaitRequest();
+  EXPECT_EQ(exchange->body, std::string(kBytes, 'x'));
+  EndExchange(std::move(exchange), absl::OkStatus());
+  EXPECT_EQ(client.Read().code, 200);
+}
+
+}  // namespace
+}  // namespace attendant

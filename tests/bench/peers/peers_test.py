@@ -34,6 +34,14 @@ class Lens(unittest.TestCase):
         spec.loader.exec_module(generator)
         self.assertEqual((BENCH / "mixed_lengths.inc").read_text(), generator.text(generator.choose()))
 
+    def test_real_lengths_are_those_of_the_texts(self):
+        spec = importlib.util.spec_from_file_location("real_texts", BENCH / "real_texts.py")
+        texts = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(texts)
+        lines = (BENCH / "real_lengths.inc").read_text().splitlines()
+        found = [int(length) for line in lines if not line.startswith("//") for length in line.split(",") if length]
+        self.assertEqual(found, texts.lens(texts.spread()))
+
 
 class Cut(unittest.TestCase):
     LENS = (3, 9, 2, 8, 8, 1, 30)

@@ -18,13 +18,10 @@ void Record(const SimulatedBatch& batch, absl::Time start, absl::Time end, const
   }
 }
 
-bool InTime(const Trace& trace, const Outcome& outcome, absl::Duration limit) {
-  return Percentile(Latencies(trace, outcome, [](const Arrival&) { return true; }), 0.99) <= limit;
-}
-
-}  // namespace
-
-Outcome Simulate(const Trace& trace, Scheduler& scheduler, const Costs& costs) {
+// Replays the trace; requests that are not sent yet are in the infinite future. `ended` hears of
+// each batch when it ends.
+Outcome Run(const Trace& trace, Scheduler& scheduler, const Costs& costs,
+            const std::function<void(const SimulatedBatch&, absl::Time)>& ended) {
   Outcome outcome{.fates = std::vector<Fate>(trace.size())};
   size_t arrived = 0;
   absl::Time now = TraceStart();
@@ -42,9 +39,33 @@ Outcome Simulate(const Trace& trace, Scheduler& scheduler, const Costs& costs) {
     const absl::Time end = now + costs.Of(batch.computed);
     ATTENDANT_CHECK(end > now);
     Record(batch, now, end, trace, outcome);
+    ended(batch, end);
     outcome.batches.push_back(std::move(batch));
     now = end;
   }
+}
+
+bool InTime(const Trace& trace, const Outcome& outcome, absl::Duration limit) {
+  return Percentile(Latencies(trace, outcome, [](const Arrival&) { return true; }), 0.99) <= limit;
+}
+
+}  // namespace
+
+Outcome Simulate(const Trace& trace, Scheduler& scheduler, const Costs& costs) {
+  return Run(trace, scheduler, costs, [](const SimulatedBatch&, absl::Time) {});
+}
+
+Outcome SimulateClosedLoop(int clients, absl::Duration pause, Trace& trace, Scheduler& scheduler,
+                           const Costs& costs) {
+  for (Arrival& arrival : trace) arrival.at = absl::InfiniteFuture();
+  auto next = trace.begin();
+  const auto send = [&](absl::Time at) {
+    if (next != trace.end()) (next++)->at = at;
+  };
+  for (int client = 0; client < clients; ++client) send(TraceStart());
+  return Run(trace, scheduler, costs, [&](const SimulatedBatch& batch, absl::Time end) {
+    for (size_t i = 0; i < batch.members.size(); ++i) send(end + pause);
+  });
 }
 
 absl::Duration Percentile(std::vector<absl::Duration> values, double share) {

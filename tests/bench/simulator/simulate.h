@@ -25,6 +25,12 @@ struct Outcome {
 // Replays a trace with one worker and a simulated clock. Every request is answered.
 Outcome Simulate(const Trace& trace, Scheduler& scheduler, const Costs& costs);
 
+// Serves `clients` that each have one request under way. They send the trace's requests in order,
+// each the next one `pause` after an answer to it; the trace's times become those at which they
+// were sent. REQUIRES: one sequence a request.
+Outcome SimulateClosedLoop(int clients, absl::Duration pause, Trace& trace, Scheduler& scheduler,
+                           const Costs& costs);
+
 // The least time that no more than 1 - share of the values exceed; zero of none.
 absl::Duration Percentile(std::vector<absl::Duration> values, double share);
 

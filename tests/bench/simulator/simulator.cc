@@ -142,6 +142,40 @@ Outcome SimulateServer(const Trace& trace) {
   return Simulate(trace, *MakeAttendant(options), CostsFromFlags());
 }
 
+// The server alone. 32 clients, of which each waits for its answer, keep the queue full.
+void PrintClosedLoop() {
+  constexpr int kClients = 32;
+  constexpr absl::Duration kPause = absl::Milliseconds(1);
+  std::printf(
+      "\nClosed loop of %d clients: latency in ms\n\n"
+      "| lengths | budget | requests/s | p50 | p99 | p99 above budget / 4 | p99 / p50 | mark |\n"
+      "|---|---|---|---|---|---|---|---|\n",
+      kClients);
+  struct Lengths {
+    const char* name;
+    Trace (*make)(int64_t requests, double requests_per_second, uint64_t seed);
+  };
+  for (const auto& [name, make] : {Lengths{"mixed", MixedTrace}, {"real texts", RealTextsTrace}}) {
+    for (const int64_t budget : {1024, 2048, 4096}) {
+      Trace trace = make(absl::GetFlag(FLAGS_requests), 1, absl::GetFlag(FLAGS_seed));
+      const SchedulerOptions options{.max_batch_tokens = budget};
+      const Outcome outcome =
+          SimulateClosedLoop(kClients, kPause, trace, *MakeAttendant(options), CostsFromFlags());
+      const auto at = [&](int64_t above, double share) {
+        return Ms(Percentile(
+            Latencies(trace, outcome, [above](const Arrival& a) { return a.lens.front() > above; }),
+            share));
+      };
+      const double seconds = absl::ToDoubleSeconds(trace.back().at - TraceStart());
+      const double ratio = at(0, 0.99) / at(0, 0.5);
+      std::printf("| %s | %ld | %.0f | %.1f | %.1f | %.1f | %.2f | <= 2.5: %s |\n", name,
+                  static_cast<long>(budget), static_cast<double>(trace.size()) / seconds,
+                  at(0, 0.5), at(0, 0.99), at(budget / 4, 0.99), ratio,
+                  Verdict(ratio, 2.5, false).c_str());
+    }
+  }
+}
+
 // 512-token requests at 80 % of what full batches of them could do, and some of 64 tokens.
 void PrintFlood() {
   constexpr int64_t kLong = 512;
@@ -219,6 +253,7 @@ void Main() {
                MixedTrace(requests, 0.9 * slowest, seed), all);
   PrintClasses("Bursts of 32 at half of padded FIFO's goodput",
                BurstTrace(requests, 0.5 * slowest, 32, seed), all);
+  PrintClosedLoop();
   PrintFlood();
   PrintWhale(all.front().goodput);
 }

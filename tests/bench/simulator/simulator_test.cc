@@ -97,6 +97,22 @@ TEST_P(SchedulerTest, LowerPrioritiesDoNotStarve) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, SchedulerTest, testing::Values(1, 2, 3));
 
+TEST(ClosedLoopTest, AClientSendsWhenItHasItsAnswer) {
+  constexpr size_t kClients = 3;
+  constexpr absl::Duration kPause = absl::Milliseconds(2);
+  Trace trace = MixedTrace(50, 1, 1);
+  const Outcome outcome =
+      SimulateClosedLoop(kClients, kPause, trace, *MakeAttendant(kOptions), kCosts);
+  std::vector<absl::Time> answers;
+  for (size_t i = 0; i < trace.size(); ++i) {
+    answers.push_back(trace[i].at + outcome.fates[i].latency);
+  }
+  std::sort(answers.begin(), answers.end());
+  for (size_t i = 0; i < trace.size(); ++i) {
+    EXPECT_EQ(trace[i].at, i < kClients ? TraceStart() : answers[i - kClients] + kPause) << i;
+  }
+}
+
 TEST(PercentileTest, IsTheLeastThatEnoughDoNotExceed) {
   std::vector<absl::Duration> values;
   for (int i = 1; i <= 100; ++i) values.push_back(absl::Milliseconds(i));

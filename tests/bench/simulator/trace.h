@@ -29,6 +29,10 @@ Trace MixedTrace(int64_t requests, double requests_per_second, uint64_t seed);
 // The same requests, `burst` of them at once.
 Trace BurstTrace(int64_t requests, double requests_per_second, int64_t burst, uint64_t seed);
 
+// Requests of one sequence each, with lengths drawn from those of the real texts: median 29, mean
+// 63.5; 4 % are above 256 tokens and hold 28 % of all tokens. Poisson.
+Trace RealTextsTrace(int64_t requests, double requests_per_second, uint64_t seed);
+
 // Requests of one sequence of `len` tokens. Poisson.
 Trace UniformTrace(int64_t requests, double requests_per_second, int64_t len, uint64_t seed);
 

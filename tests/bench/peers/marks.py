@@ -108,7 +108,9 @@ def like(group, model):
 
 
 def latency(group, amx=False):
-    for column, mark in (AMX_LATENCY_MARKS[group.dtype] if amx else LATENCY_MARKS.get(group.model, {})).items():
+    if group.model not in LATENCY_MARKS:
+        return
+    for column, mark in (AMX_LATENCY_MARKS[group.dtype] if amx else LATENCY_MARKS[group.model]).items():
         ours, theirs = group.best("attendant", column), group.best_peer(column)
         if ours and theirs:
             yield outcome(group.model, group.dtype, column, theirs.engine, ratios(ours.samples, theirs.samples), mark,

@@ -108,16 +108,16 @@ std::string Decode(const std::string& text) {
 
 TEST(HdrLogTest, AHistogramIsEncodedAsTheFormatSays) {
   Histogram histogram;
-  for (int i = 0; i < 100; ++i) histogram.Record(3);
+  for (int i = 0; i < 10000; ++i) histogram.Record(3);
   histogram.Record(3000);  // bucket 2048 + 476
   const std::string bytes = Decode(EncodeHdr(histogram));
   const std::string head(
-      "\x1c\x84\x93\x13\0\0\0\6\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0\1\0\0\xff\xff\xff\xff\xff\xff"
+      "\x1c\x84\x93\x13\0\0\0\7\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0\1\0\0\xff\xff\xff\xff\xff\xff"
       "\x3f\xf0\0\0\0\0\0\0",
       40);
   EXPECT_EQ(bytes.substr(0, 40), head);
-  // Three empty buckets (-3), 100 values, 2520 empty buckets, one value; as ZigZag LEB128.
-  EXPECT_EQ(bytes.substr(40), std::string("\5\xc8\1\xaf\x27\2", 6));
+  // Three empty buckets (-3), 10000 values, 2520 empty buckets, one value; as ZigZag LEB128.
+  EXPECT_EQ(bytes.substr(40), std::string("\5\xa0\x9c\1\xaf\x27\2", 7));
 }
 
 TEST(HdrLogTest, ALogHasALineForEachIntervalAndOneForServiceTimes) {

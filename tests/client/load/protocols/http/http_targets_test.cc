@@ -179,6 +179,15 @@ TEST_F(HttpTargetsTest, TeiReranks) {
   EXPECT_THAT(server_->last_head(), StartsWith("POST /rerank "));
 }
 
+TEST(TokensInTest, TakesTheLastFieldOfTheName) {
+  const HttpCaller::Measure measure = TokensIn("tokens");
+  CallResult result;
+  measure(R"({"data":[1]})", result);
+  EXPECT_EQ(result.tokens, std::nullopt);
+  measure(R"({"data":[{"tokens":1}],"usage":{"tokens" : 72}})", result);
+  EXPECT_EQ(result.tokens, 72);
+}
+
 TEST_F(HttpTargetsTest, TeiTellsWhatIsNoTei) {
   for (const char* info : {"[]", "{", R"({"model_id":1,"max_input_length":3})",
                            R"({"model_id":"m","max_input_length":"3"})"}) {

@@ -331,22 +331,24 @@ TEST(LinearTest, EqualsItsQuadraticForm) {
 
 TEST(LinformerTest, IdentityProjectionsGiveFullAttention) {
   const int64_t keys = 77;
-  ScoredCall test(Kind::kLinformer, DType::kF32, {.heads = 2}, {0, 40, 47, 90}, {0, 33, 33, 110},
-                  keys);
   std::vector<float> identity(static_cast<size_t>(keys * keys));
   for (size_t i = 0; i < identity.size(); i += static_cast<size_t>(keys) + 1) identity[i] = 1;
-  test.SetParameter("key_projection", keys, keys, identity);
-  test.SetParameter("value_projection", keys, keys, identity);
   std::vector<uint8_t> mask(110, 1);
   mask[2] = mask[60] = mask[109] = 0;
-  test.call.mask.keys = {mask.data(), {110}};
-  const Answer projected = Expect(RunCall(test.call));
-  const Answer by_reference = Expect(RunCallByReference(test.call));
-  test.call.kind = Kind::kDotProduct;
-  test.call.parameters = {};
-  const Answer full = Expect(RunCallByReference(test.call));
-  EXPECT_LE(LargestDifference(projected.out, full.out), 1e-6);
-  EXPECT_LE(LargestDifference(by_reference.out, full.out), 1e-6);
+  for (const bool masked : {false, true}) {
+    ScoredCall test(Kind::kLinformer, DType::kF32, {.heads = 2}, {0, 40, 47, 90}, {0, 33, 33, 110},
+                    keys);
+    test.SetParameter("key_projection", keys, keys, identity);
+    test.SetParameter("value_projection", keys, keys, identity);
+    if (masked) test.call.mask.keys = {mask.data(), {110}};
+    const Answer projected = Expect(RunCall(test.call));
+    const Answer by_reference = Expect(RunCallByReference(test.call));
+    test.call.kind = Kind::kDotProduct;
+    test.call.parameters = {};
+    const Answer full = Expect(RunCallByReference(test.call));
+    EXPECT_LE(LargestDifference(projected.out, full.out), 1e-6);
+    EXPECT_LE(LargestDifference(by_reference.out, full.out), 1e-6);
+  }
 }
 
 // A projected key counts when its value alone has a part in a key that the mask leaves in.

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "kernels/core/base/regular_file.h"
 #include "tests/support/checkpoint.h"
 #include "tests/support/golden.h"
 
@@ -258,6 +259,27 @@ TEST(GoldenCheckpoint, TinyModelsLoadAndMatchTheirCases) {
       EXPECT_EQ(golden.last_hidden_state.size(),
                 len * static_cast<size_t>(checkpoint->config.hidden));
     }
+  }
+}
+
+TEST(GoldenCheckpoint, ABiasThatTheConfigDeniesIsRefusedUnderEitherName) {
+  const std::string golden = GoldenDirectory("tiny_modernbert");
+  const std::string file = *ReadTextFile(golden + "/model.safetensors", 1 << 20);
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, file.data(), sizeof(header_bytes));
+  const std::string header = file.substr(sizeof(header_bytes), header_bytes);
+  const std::string data = file.substr(sizeof(header_bytes) + header_bytes);
+  const std::string bias(36 * sizeof(float), '\0');
+  for (const char* name : {"model.final_norm.bias", "model.final_norm.beta"}) {
+    const TempDirectory directory;
+    WriteFile(directory / "config.json", *ReadTextFile(golden + "/config.json", 1 << 20));
+    const std::string entry =
+        absl::StrCat("{\"", name, R"(":{"dtype":"F32","shape":[36],"data_offsets":[)", data.size(),
+                     ",", data.size() + bias.size(), "]},");
+    WriteFile(directory / "model.safetensors",
+              SafetensorsBytes(entry + header.substr(1), data + bias));
+    EXPECT_THAT(LoadCheckpoint(directory.path()).status().ToString(),
+                HasSubstr(absl::StrCat("tensor `", name, "` is there, the config says")));
   }
 }
 

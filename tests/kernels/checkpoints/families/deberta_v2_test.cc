@@ -38,7 +38,8 @@ TEST(DebertaV2Test, IsBertWithDisentangledScores) {
 
 TEST(DebertaV2Test, HasTransformersDefaults) {
   const auto config =
-      Read(absl::StrReplaceAll(DebertaV2(R"(, "max_relative_positions": 20, "type_vocab_size": 2)"),
+      Read(absl::StrReplaceAll(DebertaV2(R"(, "max_relative_positions": 20, "type_vocab_size": 2,
+      "norm_rel_ebd": "none")"),
                                {{"\"p2c|c2p\"", R"(["c2p", "p2c"])"}}));
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->encoder.positions, Positions::kLearned);

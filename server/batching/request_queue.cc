@@ -157,7 +157,7 @@ void RequestQueue::TakeSequence(PendingRequest& request, Filling& filling) {
   filling.fill.tokens += len;
   ++filling.fill.sequences;
   request.place.deficit -= len;
-  if (passed_long_ == &request) passed_long_ = nullptr;
+  if (&request == passed_long_) passed_long_ = nullptr;
   const bool last = request.sequences_waiting() == 1;
   if (last) {
     Remove(request);

@@ -209,6 +209,26 @@ TEST_F(RequestQueueTest, ALongSequenceIsOwedUntilItsPriorityHasRoom) {
   EXPECT_THAT(Take(), ElementsAre(Pair(1, 0), Pair(6, 0)));
 }
 
+TEST_F(RequestQueueTest, ALongSequenceBehindAnotherIsNotOwedTheNextBatch) {
+  Add({20});
+  Add({30});
+  Add({9});
+  EXPECT_THAT(Take(), ElementsAre(Pair(3, 0)));
+  Add({9});
+  EXPECT_THAT(Take(), ElementsAre(Pair(1, 0), Pair(4, 0)));
+  Add({9});
+  EXPECT_THAT(Take(), ElementsAre(Pair(5, 0)));
+  EXPECT_THAT(Take(), ElementsAre(Pair(2, 0)));
+}
+
+TEST_F(RequestQueueTest, ALongSequenceThatRanIsNotOwedTheNextBatch) {
+  Add({30, 30});
+  EXPECT_THAT(Take(), ElementsAre(Pair(1, 0)));
+  Add({9});
+  EXPECT_THAT(Take(), ElementsAre(Pair(2, 0)));
+  EXPECT_THAT(Take(), ElementsAre(Pair(1, 1)));
+}
+
 TEST_F(RequestQueueTest, LongSequencesGoBeforeALowerPriorityBehindAnotherLongOne) {
   Add({15}, 1);
   Add({15}, 1);

@@ -61,7 +61,6 @@ MUTANTS = {
         ("node = continuing_node_;", ""),
     ],
     "server/text/models/short_merge.cc": [
-        ("lefts | Bit(left)", "lefts"),
         ("rights | Bit(left)", "rights"),
         ("if (before == 0) continue;", "continue;"),
     ],
@@ -82,4 +81,6 @@ EQUIVALENT = [
      "inside a character, PreviousCharacter finds that character again: byte by byte the loop comes to its beginning"),
     ("server/text/token_strings.cc", "if (!entries_.empty() && entries_.back().id == id) continue;", "",
      "a search finds the first of the entries of one id, which is the one that stays; the others cost memory only"),
+    ("server/text/models/short_merge.cc", "lefts | Bit(left)", "lefts",
+     "a symbol that has a pair is in `lefts`: it leaves them only when it loses its pair, and gets no other then"),
 ]

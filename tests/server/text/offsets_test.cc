@@ -114,6 +114,11 @@ TEST(OffsetsTest, WhitespaceIsTrimmedAfterTheCut) {
       WithOffsets(*tokenizer, "the the the", {.max_tokens = 4, .side = TruncationSide::kLeft});
   EXPECT_THAT(cut.offsets, ElementsAre(TokenOffset{0, 0}, TokenOffset{3, 7}, TokenOffset{8, 11},
                                        TokenOffset{0, 0}));
+  // Of "the", " the", ",", "the", the last two are left: neither has a space.
+  const TokenizedText last =
+      WithOffsets(*tokenizer, "the the,the", {.max_tokens = 4, .side = TruncationSide::kLeft});
+  EXPECT_THAT(last.offsets, ElementsAre(TokenOffset{0, 0}, TokenOffset{7, 8}, TokenOffset{8, 11},
+                                        TokenOffset{0, 0}));
 }
 
 // Each would take minutes if anything were quadratic; the test's time limit is the judge.

@@ -162,6 +162,9 @@ TEST(ConvertSentencePieceTest, SaysWhatIsNotSupported) {
   };
   EXPECT_TRUE(Load({{kFile, model}, config("")}).ok());
   EXPECT_TRUE(Load({{kFile, model}, {"config.json", R"({"model_type": "xlm-roberta"})"}}).ok());
+  EXPECT_TRUE(Load({{kFile, model},
+                    {"tokenizer_config.json", R"({"tokenizer_class": "XLMRobertaTokenizerFast"})"}})
+                  .ok());
   EXPECT_TRUE(
       Load({{kFile, model}, config(R"("mask_token": {"content": "<mask>", "lstrip": true})")})
           .ok());
@@ -207,6 +210,21 @@ TEST(ConvertSentencePieceTest, SaysWhatIsNotSupported) {
     EXPECT_EQ(status.code(), code) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(message));
   }
+}
+
+// A control piece and a piece that the user defined are found in the text as they are: with spaces.
+TEST(ConvertSentencePieceTest, PiecesBesideTheModelStandInTheTextAsTheyAre) {
+  const TempDirectory directory;
+  WriteFile(directory / "sentencepiece.bpe.model",
+            PieceOf("<unk>", 0, 2) + PieceOf("<s>", 0, 3) + PieceOf("</s>", 0, 3) +
+                PieceOf("a", -1, 1) + PieceOf("<by user>", 0, 4) + PieceOf("<in control>", 0, 3));
+  WriteFile(directory / "config.json", R"({"model_type": "xlm-roberta"})");
+  const auto tokenizer = LoadTokenizer(directory.path());
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  const auto tokens = (*tokenizer)->Tokenize("<by user><in control>", {.max_tokens = 100});
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  // XLM-R counts its pieces from 1, and its own tokens go around them.
+  EXPECT_THAT(tokens->token_ids, testing::ElementsAre(0, 5, 6, 2));
 }
 
 TEST(ConvertSentencePieceTest, TokenizerJsonComesFirstAndNeitherIsNotFound) {

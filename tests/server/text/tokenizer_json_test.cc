@@ -109,6 +109,22 @@ TEST(TokenizerJsonTest, AcceptsTheFormatsVariants) {
   EXPECT_EQ(bare->sequence.pair.size(), 2u);
 }
 
+TEST(TokenizerJsonTest, APairHasEachTextOnce) {
+  const json a = json::parse(R"({"Sequence": {"id": "A", "type_id": 0}})");
+  const json b = json::parse(R"({"Sequence": {"id": "B", "type_id": 1}})");
+  const auto parts = [](const json& pair) {
+    const absl::StatusOr<TokenizerParts> config = Parse(With("/post_processor/pair", pair));
+    EXPECT_TRUE(config.ok()) << config.status();
+    return config.ok() ? config->sequence.pair.size() : 0;
+  };
+  EXPECT_EQ(parts(json::array({a, b})), 2u);
+  EXPECT_EQ(parts(json::array({b, a})), 2u);
+  for (const json& pair :
+       {json::array({a}), json::array({b}), json::array({a, a, b}), json::array({a, b, b})}) {
+    EXPECT_EQ(parts(pair), 0u) << pair;
+  }
+}
+
 TEST(TokenizerJsonTest, AccentsAndCaseAreTwoThings) {
   for (const bool strip : {true, false}) {
     json file = With("/normalizer/strip_accents", strip);

@@ -81,11 +81,18 @@ void Gate::Open() {
   open_ = true;
 }
 
+void Gate::Let(int count) {
+  absl::MutexLock lock(&mutex_);
+  let_ += count;
+}
+
 void Gate::Pass() {
+  const auto may = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return open_ || let_ > 0; };
   absl::MutexLock lock(&mutex_);
   ++waiting_;
-  mutex_.Await(absl::Condition(&open_));
+  mutex_.Await(absl::Condition(&may));
   --waiting_;
+  if (!open_) --let_;
 }
 
 void Gate::Lose() {

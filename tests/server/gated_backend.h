@@ -14,6 +14,8 @@ class Gate {
  public:
   void Close();
   void Open();
+  // So many pass although it is closed.
+  void Let(int count);
   // Passes when the gate is open.
   void Pass();
   // Until `count` threads stand before the closed gate.
@@ -27,6 +29,7 @@ class Gate {
   absl::Mutex mutex_;
   bool open_ ABSL_GUARDED_BY(mutex_) = true;
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;
+  int let_ ABSL_GUARDED_BY(mutex_) = 0;  // may still pass
   int waiting_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

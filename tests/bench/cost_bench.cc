@@ -17,7 +17,7 @@
 
 ABSL_FLAG(std::string, model, "",
           "checkpoint folder; empty: random weights in the shape of --shape");
-ABSL_FLAG(std::string, shape, "minilm", "a file of tests/bench/shapes, without .json");
+ABSL_FLAG(std::string, shape, "minilm", "a folder of tests/bench/shapes");
 ABSL_FLAG(std::string, dtype, "auto", "auto, f32, bf16 or int8");
 ABSL_FLAG(int, threads, 0, "0: what this process may use");
 ABSL_FLAG(int, max_batch_tokens, 1024, "token budget of a batch");

@@ -8,12 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/backends/backends.h"
 #include "kernels/checkpoints/checkpoint.h"
-#include "kernels/checkpoints/families/family.h"
-#include "kernels/core/status_macros.h"
 #include "kernels/core/threads/cpu_budget.h"
 #include "kernels/core/threads/cpu_placement.h"
 #include "kernels/core/threads/cpu_topology.h"
-#include "kernels/io/json_file.h"
 #include "tests/bench/matmul_ceiling.h"
 #include "tests/bench/streams.h"
 #include "tests/bench/timing.h"
@@ -31,17 +28,10 @@ T OrDie(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-absl::StatusOr<EncoderConfig> ReadShape(const std::string& shape) {
-  ATTENDANT_ASSIGN_OR_RETURN(
-      const JsonNode json, ReadJsonFile(absl::StrCat(ATTENDANT_BENCH_SHAPES, "/", shape, ".json")));
-  ATTENDANT_ASSIGN_OR_RETURN(const Family* family, FindFamily(json));
-  ATTENDANT_ASSIGN_OR_RETURN(const FamilyConfig config, family->read_config(json));
-  return config.encoder;
-}
-
 Checkpoint Load(const Engine::Options& options) {
   if (!options.model.empty()) return OrDie(LoadCheckpoint(options.model));
-  EncoderConfig config = OrDie(ReadShape(options.shape));
+  EncoderConfig config =
+      OrDie(ReadEncoderConfig(absl::StrCat(ATTENDANT_BENCH_SHAPES, "/", options.shape)));
   if (options.max_positions > 0) config.max_positions = options.max_positions;
   return {config, RandomWeights(config, 1)};
 }

@@ -3,7 +3,8 @@
 # Installs the peers into an environment of their own, exports the models for them, builds engine_bench, and measures
 # Attendant's engine and every peer side by side. Writes peers.md and peers.json; prints the ratios beside the marks.
 #
-#   tests/bench/peers/compare.sh [--quick] [--output DIR] [--models minilm,bert-base,xlm-r-base,mpnet-base,modernbert-base] [--dtypes f32,bf16,int8]
+#   tests/bench/peers/compare.sh [--quick] [--output DIR] [--dtypes f32,bf16,int8]
+#                                [--models minilm,bert-base,xlm-r-base,mpnet-base,modernbert-base]
 #                                [--engines attendant,openvino,onnxruntime,ctranslate2,pytorch]
 #                                [--cases uniform,mixed,sorted,latency,accuracy,threads,long] [--add]
 #                                [--uniform 32,128,512] [--rounds N] [--seconds S] [--threads N]
@@ -20,7 +21,7 @@ root=$(cd "$here/../../.." && pwd)
 key_of() { { python3 --version; cat "$@"; } | sha256sum | cut -c1-12; }
 venv="$ATTENDANT_CACHE/peers/venv-$(key_of "$here/requirements.txt")"
 models="$ATTENDANT_CACHE/peers/models-$(key_of "$here/requirements.txt" "$here/export.py" "$here/../real_texts.py" \
-  "$here"/../shapes/*.json)"
+  "$here"/../shapes/*/config.json)"
 
 # All together, so that one set of versions is chosen; where that fails, each that can be had. A peer that is missing
 # is reported when it is to be loaded.

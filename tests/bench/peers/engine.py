@@ -32,10 +32,15 @@ def command(name, folder, dtype, options, split):
     return [options.engine_bench, "--commands", *(f"--{flag}={value}" for flag, value in flags.items())]
 
 
+def shape_command(shape, dtype, options, **flags):
+    """Random weights in a shape of tests/bench/shapes."""
+    flags = {"shape": shape, "dtype": dtype, "threads": options.threads, "seconds": options.seconds} | flags
+    return [options.engine_bench, "--commands", *(f"--{flag}={value}" for flag, value in flags.items())]
+
+
 def long_command(model, dtype, length, options):
-    """Random weights in the model's shape, with a position table that is long enough."""
-    return [options.engine_bench, "--commands", f"--shape={model}", f"--max_positions={length}", f"--dtype={dtype}",
-            f"--threads={options.threads}", f"--max_batch_tokens={length}", f"--seconds={options.seconds}"]
+    """With a position table that is long enough."""
+    return shape_command(model, dtype, options, max_positions=length, max_batch_tokens=length)
 
 
 def end_with_parent():

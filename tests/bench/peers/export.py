@@ -3,7 +3,7 @@
 
     export.py minilm|SHAPE FOLDER MINILM_FOLDER ODD_TEXTS
 
-SHAPE is a file of tests/bench/shapes, without .json: that model with random weights.
+SHAPE is a folder of tests/bench/shapes: that model with random weights.
 
 checkpoint/   config.json and model.safetensors, minilm's with its tokenizer: Attendant and PyTorch
 onnx/         model.onnx with dynamic axes        fused/  the same, fused by ONNX Runtime's optimizer
@@ -35,7 +35,7 @@ def export_checkpoint(model, minilm, folder):
         shutil.copytree(minilm, folder, dirs_exist_ok=True)
         return
     torch.manual_seed(SEED)
-    config = transformers.AutoConfig.from_pretrained(BENCH / "shapes" / f"{model}.json")
+    config = transformers.AutoConfig.from_pretrained(BENCH / "shapes" / model)
     transformers.AutoModel.from_config(config).save_pretrained(folder)
     if model == "bert-base":  # CTranslate2's converter wants a tokenizer; MiniLM's has the same vocabulary
         for file in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"):

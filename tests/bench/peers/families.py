@@ -23,13 +23,13 @@ MARK = 0.85
 
 def families():
     """MiniLM is a BERT too."""
-    return sorted(path.stem for path in SHAPES.glob("*.json") if path.stem not in (BASE, "minilm"))
+    return sorted(path.name for path in SHAPES.iterdir() if path.name not in (BASE, "minilm"))
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine_bench", required=True)
-    parser.add_argument("--shapes", default=",".join(families()), help="files of tests/bench/shapes, without .json")
+    parser.add_argument("--shapes", default=",".join(families()), help="folders of tests/bench/shapes")
     parser.add_argument("--dtypes", default="f32,bf16,int8")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
@@ -40,14 +40,13 @@ def arguments():
 
 
 def start(shape, dtype, options):
-    return engine.Engine([options.engine_bench, "--commands", f"--shape={shape}", f"--dtype={dtype}",
-                          f"--threads={options.threads}", f"--max_batch_tokens={options.max_batch_tokens}",
-                          f"--seconds={options.seconds}"], options.threads, sys.stderr)
+    command = engine.shape_command(shape, dtype, options, max_batch_tokens=options.max_batch_tokens)
+    return engine.Engine(command, options.threads, sys.stderr)
 
 
 def lens_of(options):
     if options.uniform:
-        return (options.uniform,) * -(-options.max_batch_tokens // options.uniform)
+        return workloads.uniform(options.uniform, options.max_batch_tokens, ()).lens
     return workloads.mixed_lens()
 
 

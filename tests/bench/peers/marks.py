@@ -40,7 +40,7 @@ AMX_MARKS = {
     ("minilm", "int8"): {"uniform 128": {None: 2.6}, "uniform 512": {None: 2.2}, ARRIVAL: {None: 5.5},
                          CEILING: {None: 0.50}},
 }
-# The ratios of models without marks of their own are to be those of this one, of the same run, at least.
+# The ratios of models without marks of their own are to be those of this one in the same tables, at least.
 LIKE = "bert-base"
 LIKE_COLUMNS = ("uniform 128", "uniform 512", IN_BATCHES, ARRIVAL, SORTED)
 LATENCY_MARKS = {"minilm": {"latency 16": 0.6, "latency 128": 0.8},
@@ -108,7 +108,7 @@ def like(group, model):
 
 
 def latency(group, amx=False):
-    if group.model not in LATENCY_MARKS:
+    if not has_marks(group):
         return
     for column, mark in (AMX_LATENCY_MARKS[group.dtype] if amx else LATENCY_MARKS[group.model]).items():
         ours, theirs = group.best("attendant", column), group.best_peer(column)

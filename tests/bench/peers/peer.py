@@ -133,6 +133,7 @@ class PyTorch(Streams):
         # By itself transformers takes the fastest attention that the family has.
         self.model = transformers.AutoModel.from_pretrained(
             folder / "checkpoint", dtype={"f32": torch.float32, "bf16": torch.bfloat16}[dtype]).eval()
+        self.model.pooler = None  # the last hidden state is all that is asked for
         self.names = inspect.signature(self.model.forward).parameters.keys() & set(INPUTS)
 
     def prepare(self, batch):

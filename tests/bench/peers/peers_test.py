@@ -21,6 +21,14 @@ def series(engine, column, samples, **more):
     return Series(engine, column, samples=samples, **more)
 
 
+def script(name):
+    """A program of tests/bench as a module."""
+    spec = importlib.util.spec_from_file_location(name, BENCH / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 class Lens(unittest.TestCase):
     def test_mixed_lens_are_what_the_page_says(self):
         lens = workloads.mixed_lens()
@@ -29,18 +37,12 @@ class Lens(unittest.TestCase):
         self.assertAlmostEqual(statistics.mean(lens), 55.6, delta=0.05)
 
     def test_mixed_lens_are_drawn_and_not_chosen(self):
-        spec = importlib.util.spec_from_file_location("make_mixed_lengths", BENCH / "make_mixed_lengths.py")
-        generator = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(generator)
+        generator = script("make_mixed_lengths")
         self.assertEqual((BENCH / "mixed_lengths.inc").read_text(), generator.text(generator.choose()))
 
     def test_real_lengths_are_those_of_the_texts(self):
-        spec = importlib.util.spec_from_file_location("real_texts", BENCH / "real_texts.py")
-        texts = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(texts)
-        lines = (BENCH / "real_lengths.inc").read_text().splitlines()
-        found = [int(length) for line in lines if not line.startswith("//") for length in line.split(",") if length]
-        self.assertEqual(found, texts.lens(texts.spread()))
+        texts = script("real_texts")
+        self.assertEqual(list(workloads.lens_in("real_lengths.inc")), texts.lens(texts.spread()))
 
 
 class Cut(unittest.TestCase):

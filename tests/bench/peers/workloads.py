@@ -26,10 +26,15 @@ class Column:
         return self.name.startswith("latency")
 
 
-def mixed_lens():
-    text = (pathlib.Path(__file__).parent.parent / "mixed_lengths.inc").read_text()
+def lens_in(file):
+    """The lengths that a C++ file of tests/bench lists."""
+    text = (pathlib.Path(__file__).parent.parent / file).read_text()
     numbers = " ".join(line for line in text.splitlines() if not line.startswith("//"))
     return tuple(int(number) for number in numbers.replace(",", " ").split())
+
+
+def mixed_lens():
+    return lens_in("mixed_lengths.inc")
 
 
 def uniform(length, tokens, budgets):

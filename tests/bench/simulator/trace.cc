@@ -17,13 +17,13 @@ constexpr int64_t kRealLengths[] = {
 #include "tests/bench/real_lengths.inc"
 };
 
-int64_t DrawLength(Random& random, double median, double sigma) {
+int64_t DrawLength(Random& random) {
+  constexpr double kMedian = 48;
+  constexpr double kSigma = 0.54;
   constexpr int64_t kMost = 512;
-  const double len = std::lognormal_distribution<double>(std::log(median), sigma)(random);
+  const double len = std::lognormal_distribution<double>(std::log(kMedian), kSigma)(random);
   return std::clamp<int64_t>(std::llround(len), 1, kMost);
 }
-
-int64_t DrawMixed(Random& random) { return DrawLength(random, 48, 0.54); }
 
 int64_t DrawRealText(Random& random) { return kRealLengths[random() % std::size(kRealLengths)]; }
 
@@ -48,11 +48,11 @@ int64_t Arrival::tokens() const { return std::reduce(lens.begin(), lens.end()); 
 absl::Time TraceStart() { return absl::UnixEpoch() + absl::Hours(1); }
 
 Trace MixedTrace(int64_t requests, double requests_per_second, uint64_t seed) {
-  return Poisson(requests, requests_per_second, 1, seed, DrawMixed);
+  return Poisson(requests, requests_per_second, 1, seed, DrawLength);
 }
 
 Trace BurstTrace(int64_t requests, double requests_per_second, int64_t burst, uint64_t seed) {
-  return Poisson(requests, requests_per_second, burst, seed, DrawMixed);
+  return Poisson(requests, requests_per_second, burst, seed, DrawLength);
 }
 
 Trace RealTextsTrace(int64_t requests, double requests_per_second, uint64_t seed) {

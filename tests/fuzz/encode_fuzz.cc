@@ -29,7 +29,7 @@ class ConfigOnly final : public PreparedEncoder {
   }
 
  private:
-  const PreparedInfo info_;
+  const PreparedInfo info_{};
 };
 
 std::unique_ptr<EncoderModel> NewModel() {

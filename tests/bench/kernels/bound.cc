@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/simd/isa_level.h"
 #include "tests/bench/bench_matmul.h"
 #include "tests/bench/timing.h"
 
@@ -73,10 +73,13 @@ void Measure(benchmark::State& state, const Bound& bound, absl::FunctionRef<void
 }
 
 const cpu::VectorKernels& BestKernels() {
-  if (MakeCpuBackend({.isa = CpuIsa::kAmx}).ok()) return cpu::kAmxKernels;
-  if (MakeCpuBackend({.isa = CpuIsa::kAvx512Bf16}).ok()) return cpu::kAvx512Bf16Kernels;
-  if (MakeCpuBackend({.isa = CpuIsa::kAvx512}).ok()) return cpu::kAvx512Kernels;
-  return cpu::kAvx2Kernels;
+  // Asked once: a virtual machine takes microseconds to say what its processor can do.
+  static const cpu::VectorKernels& kernels = []() -> const cpu::VectorKernels& {
+    const auto level = cpu::FindIsaLevel(CpuIsa::kAuto);
+    if (!level.ok()) Die(level.status());
+    return (*level)->kernels;
+  }();
+  return kernels;
 }
 
 const cpu::RowKernels& BestRowKernels(DType dtype) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/simd/simd_amx.h"
+#include "kernels/cpu/simd/amx/simd_amx.h"
 #include "kernels/cpu/simd/vector_kernels.h"
 
 namespace attendant::cpu {
@@ -10,7 +10,7 @@ namespace {
 #include "kernels/cpu/simd/attention/amx_attention.inc"
 #include "kernels/cpu/simd/attention/amx_packed_dots.inc"
 
-#include "kernels/cpu/simd/amx_matmul.inc"
+#include "kernels/cpu/simd/amx/amx_matmul.inc"
 
 constexpr VectorKernels MakeAmxKernels() {
   VectorKernels kernels = MakeVectorKernels("amx");

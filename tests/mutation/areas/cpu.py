@@ -72,7 +72,7 @@ MUTANTS = {
     "kernels/cpu/matmul/onednn_matmul.cc": [
         ("RoundUp(options.k, kTileValues)", "options.k"),
     ],
-    "kernels/cpu/simd/amx_matmul.inc": [
+    "kernels/cpu/simd/amx/amx_matmul.inc": [
         ("ragged_(«args.x_bytes % kAmxStepBytes != 0»)", "false"),
         ("if («columns == (two_columns ? kAmxBlock : kTile)»)", "true"),
         ("Load(bias, FirstLanesOf(columns))", "Load(bias)"),

@@ -42,6 +42,9 @@ struct TestOutput {
 // Runs `sequences` as one batch, everything asked for with mean pooling and normalization.
 std::vector<TestOutput> RunBatch(Session& session, const std::vector<TestSequence>& sequences);
 
+// Infinite where the sizes differ or a value is not finite.
 float LargestDifference(const std::vector<float>& a, const std::vector<float>& b);
+// Of the angle between vectors of one size.
+double Cosine(const std::vector<float>& a, const std::vector<float>& b);
 
 }  // namespace attendant

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/simd/amx/simd_amx.h"
+#include "kernels/cpu/simd/amx/amx_tiles.h"
 #include "kernels/cpu/simd/vector_kernels.h"
 
 namespace attendant::cpu {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,16 +79,6 @@ TEST(ParityTest, AllMiniLmL6V2) {
     // The plain loops take 20 ms a token: the short texts say enough about them.
     ExpectGolden(named, *directory, "all-MiniLM-L6-v2", 8);
   }
-}
-
-double Cosine(const std::vector<float>& a, const std::vector<float>& b) {
-  double dot = 0, aa = 0, bb = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    dot += static_cast<double>(a[i]) * b[i];
-    aa += static_cast<double>(a[i]) * a[i];
-    bb += static_cast<double>(b[i]) * b[i];
-  }
-  return dot / std::sqrt(aa * bb);
 }
 
 struct Cosines {

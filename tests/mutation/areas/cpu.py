@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 TESTS = ["cpu_test:-Isa/FlashAttentionTest.*:Isa/AttentionWeightsTest.*", "backends_switches_test",
          "cpu_test:Isa/FlashAttentionTest.*", "cpu_test:Isa/AttentionWeightsTest.*", "backends_parity_test"]
-FILE_TESTS = {  # batches of several sections
-    "kernels/cpu/encoder/cpu_session.cc": [*TESTS, "backends_layer_outputs_test"],
+AMX_TESTS = ["cpu_test_amx_emulation:*/amx*:Amx*:PackedDotsTest.*"]
+FILE_TESTS = {
+    "kernels/cpu/encoder/cpu_session.cc": [*TESTS, "backends_layer_outputs_test"],  # batches of several sections
+    "kernels/cpu/simd/amx/amx_matmul.inc": AMX_TESTS,
+    "kernels/cpu/simd/attention/amx_attention.inc": AMX_TESTS,
+    "kernels/cpu/simd/attention/amx_attention_buffers.inc": AMX_TESTS,
+    "kernels/cpu/simd/attention/amx_attention_steps.inc": AMX_TESTS,
+    "kernels/cpu/simd/attention/amx_packed_dots.inc": AMX_TESTS,
 }
 MUTANTS = {
     "kernels/cpu/attention/attention_plan.cc": [
@@ -76,6 +82,26 @@ MUTANTS = {
         ("ragged_(«args.x_bytes % kAmxStepBytes != 0»)", "false"),
         ("if («columns == (two_columns ? kAmxBlock : kTile)»)", "true"),
         ("Load(bias, FirstLanesOf(columns))", "Load(bias)"),
+        ("constexpr int64_t kSameRow = «0»;", "64"),
+    ],
+    "kernels/cpu/simd/attention/amx_attention.inc": [
+        ("block != packed_block_", "packed_block_ < 0"),
+        ("return «wrong == 0»;", "true"),
+        ("if («(empty >> r & 1) != 0») ZeroRows", "false"),
+        ("«(wrong & ((1u << rows) - 1)) << row»", "(wrong & ((1u << rows) - 1))"),
+        ("«finite ? __builtin_rintf(largest) : 0»", "0"),
+    ],
+    "kernels/cpu/simd/attention/amx_attention_buffers.inc": [
+        ("return «one_block ? 0 : row»;", "0"),
+        ("«place % kStepValues» / 2 * kLanes", "place"),
+    ],
+    "kernels/cpu/simd/attention/amx_attention_steps.inc": [
+        ("const bool first = «span.first && key == span.key»;", "span.first"),
+        ("if («v == vectors - 1») taken[v] = Select", "false"),
+        ("buffers.keys + «place * buffers.steps» * kStepValues", "place"),
+    ],
+    "kernels/cpu/simd/attention/amx_packed_dots.inc": [
+        ("«args.begin / kTile * kTile»", "args.begin"),
     ],
     "kernels/cpu/matmul/tile_matmul.cc": [
         ("options().n % kernels_.panel_columns != 0", "false"),
@@ -109,3 +135,8 @@ MUTANTS = {
         ("sum == 0 ? 1.0f : sum", "sum"),
     ],
 }
+EQUIVALENT = [
+    ("kernels/cpu/simd/attention/amx_attention_buffers.inc",
+     "if («column + kTile < buffers.columns») Store", "true",
+     "the next step's values are written there later, or the scores, which follow in the scratch"),
+]

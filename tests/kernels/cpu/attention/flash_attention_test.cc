@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "tests/kernels/cpu/attention/attention_problem.h"
 
@@ -178,6 +179,35 @@ TEST_P(FlashAttentionTest, HugeLogits) {
                    .scale = scale});
     }
   }
+}
+// The kernel of AMX tries without the row's maximum first: the weights are 2^50 then, their sum is
+// in its range, but times these values it overflows.
+TEST_P(FlashAttentionTest, HugeValuesBehindLargeLogits) {
+  constexpr int64_t kQueries = 40, kKeys = 64, kDim = 64;
+  constexpr float kValue = 0x1p100f;
+  const bool bf16 = dtype() == DType::kBf16;
+  const auto filled = [&](int64_t count, float value) {
+    const std::vector<float> f32(static_cast<size_t>(count), value);
+    if (!bf16) return f32;
+    std::vector<float> bits(f32.size());
+    attention().RoundToBf16(f32.data(), count, reinterpret_cast<uint16_t*>(bits.data()));
+    return bits;
+  };
+  const std::vector<float> ones = filled(kKeys * kDim, 1), values = filled(kKeys * kDim, kValue);
+  std::vector<float> out(kQueries * kDim);
+  std::vector<std::byte> scratch(static_cast<size_t>(attention().ScratchBytes(kKeys, kDim, kDim)));
+  AttentionArgs args;
+  args.q = args.k = ones.data();
+  args.v = values.data();
+  args.out = out.data();
+  args.q_stride = args.k_stride = args.v_stride = args.out_stride = kDim;
+  args.query_end = kQueries;
+  args.keys = kKeys;
+  args.head_dim = args.value_dim = kDim;
+  args.scale = 50 / (kDim * 1.44269504f);
+  args.scratch = scratch.data();
+  attention().Run(args);
+  for (const float value : out) EXPECT_NEAR(value / kValue, 1, 1e-2);
 }
 TEST_P(FlashAttentionTest, AnyScale) {
   for (float scale : {1e-30f, -0.3f, -1e-30f, 1.0f}) {

@@ -4,7 +4,10 @@
 #include "kernels/cpu/matmul/tile_matmul.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -203,6 +206,30 @@ TEST_P(TileMatmulTest, ActivatesWhereAsked) {
       EXPECT_EQ(y, expected) << "activation " << static_cast<int>(activation) << ", n " << n;
     }
   }
+}
+
+// A bias may end where its memory does.
+TEST_P(TileMatmulTest, ReadsNothingBehindTheBias) {
+  if (dtype() == DType::kInt8) GTEST_SKIP() << "8-bit matmuls have none";
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* const pages = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                           /*fd=*/-1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  auto* const end = reinterpret_cast<float*>(static_cast<std::byte*>(pages) + page);
+  ASSERT_EQ(mprotect(end, page, PROT_NONE), 0);
+  for (const int64_t n : {1, 15, 17, 40, 100}) {
+    const TileMatmul matmul(
+        kernels(), {.dtype = dtype(), .k = 64, .n = n, .max_rows = kMaxRows, .bias = true});
+    const Problem problem(dtype(), 64, n);
+    const auto packed = Pack(matmul, problem);
+    std::copy(problem.bias.begin(), problem.bias.end(), end - n);
+    std::vector<float> y(static_cast<size_t>(RowsOfY(7) * n));
+    ASSERT_TRUE(matmul.NewExecutor(nullptr)->Run(7, problem.x_bytes.data(), packed.data(), end - n,
+                                                 y.data()));
+    const auto [expected, tolerance] = Expected(problem, 6, n - 1, true);
+    EXPECT_NEAR(y[static_cast<size_t>(7 * n - 1)], expected, tolerance);
+  }
+  munmap(pages, 2 * page);
 }
 
 INSTANTIATE_TEST_SUITE_P(Isa, TileMatmulTest,

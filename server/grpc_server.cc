@@ -106,8 +106,11 @@ absl::StatusOr<GrpcServer> StartGrpcServer(const ServerFlags& flags,
                                            std::span<grpc::Service* const> services,
                                            ConnectionObserver& observer) {
   ATTENDANT_ASSIGN_OR_RETURN(ListeningSocket socket, ListenOn(flags.listen));
-  ATTENDANT_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials,
-                             MakeServerCredentials(flags));
+  GrpcServer started;
+  if (!flags.tls_cert.empty()) {
+    ATTENDANT_ASSIGN_OR_RETURN(
+        started.tls_files, TlsFiles::Load({flags.tls_cert, flags.tls_key, flags.tls_client_ca}));
+  }
   WarnOfPlaintextGrpc(flags, socket.loopback);
   grpc::ServerBuilder builder;
   SetLimits(flags, builder);
@@ -117,8 +120,8 @@ absl::StatusOr<GrpcServer> StartGrpcServer(const ServerFlags& flags,
   for (grpc::Service* service : services) builder.RegisterService(service);
   std::unique_ptr<ExternalConnectionAcceptor> grpc =
       builder.experimental().AddExternalConnectionAcceptor(
-          grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
-  GrpcServer started;
+          grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+          MakeServerCredentials(started.tls_files.get()));
   started.server = builder.BuildAndStart();
   if (started.server == nullptr) return absl::UnavailableError("gRPC cannot start its server");
   ATTENDANT_ASSIGN_OR_RETURN(

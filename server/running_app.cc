@@ -65,6 +65,16 @@ std::unique_ptr<PeriodicThread> ReloadKeysEvery(absl::Duration interval, KeyStor
   return std::make_unique<PeriodicThread>("key-reload", interval, [keys] { ReloadKeys(*keys); });
 }
 
+template <typename Files>
+std::unique_ptr<PeriodicThread> ReloadTlsEvery(absl::Duration interval, const char* port,
+                                               Files& files) {
+  return std::make_unique<PeriodicThread>("tls-reload", interval, [port, &files] {
+    const absl::Status status = files.Reload();
+    if (status.ok()) return;
+    spdlog::error("TLS of {}: {}; the files read before stay", port, std::string(status.message()));
+  });
+}
+
 RegistryOptions MakeRegistryOptions(const ServerFlags& flags, const ModelSources& sources,
                                     const std::optional<ModelRepository>& repository) {
   return {
@@ -267,12 +277,7 @@ absl::Status RunningApp::LoadHttpTls(const ServerFlags& flags) {
   if (flags.http_tls == "off") return absl::OkStatus();
   ATTENDANT_ASSIGN_OR_RETURN(
       http_tls_, TlsContext::Load({flags.tls_cert, flags.tls_key, flags.tls_client_ca}));
-  http_tls_reload_ =
-      std::make_unique<PeriodicThread>("http-tls", absl::Seconds(flags.tls_reload_s), [this] {
-        const absl::Status status = http_tls_->Reload();
-        if (status.ok()) return;
-        spdlog::error("--http_tls: {}; the files read before stay", std::string(status.message()));
-      });
+  http_tls_reload_ = ReloadTlsEvery(absl::Seconds(flags.tls_reload_s), "HTTP", *http_tls_);
   return absl::OkStatus();
 }
 
@@ -296,6 +301,9 @@ absl::Status RunningApp::Listen(const ServerFlags& flags) {
                         absl::StrCat("--listen ", flags.listen, ": ", grpc.status().message()));
   }
   grpc_ = *std::move(grpc);
+  if (grpc_.tls_files != nullptr) {
+    grpc_tls_reload_ = ReloadTlsEvery(absl::Seconds(flags.tls_reload_s), "gRPC", *grpc_.tls_files);
+  }
   spdlog::info("listening: gRPC on {} (port {}), HTTP on {} (port {})", flags.listen, grpc_port(),
                flags.http_listen, http_port());
   return absl::OkStatus();

@@ -134,6 +134,7 @@ class RunningApp final : public App {
   std::unique_ptr<RepositoryWatcher> watcher_;  // with --model_control=poll
   ConnectionCounter connection_counter_{metrics_};
   GrpcServer grpc_;
+  std::unique_ptr<PeriodicThread> grpc_tls_reload_;  // null: the gRPC port speaks no TLS
 };
 
 }  // namespace attendant

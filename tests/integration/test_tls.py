@@ -75,6 +75,21 @@ def test_a_new_certificate_is_taken(start_server, certificates, tmp_path):
     assert embed(server, f"--tls_ca={certificates / 'ca.pem'}") == CERTIFICATE
 
 
+@pytest.mark.parametrize("text", ["", "broken"])
+def test_a_broken_certificate_changes_nothing(start_server, certificates, tmp_path, text):
+    """Also an empty one, which is what a file is for a moment while it is written in place."""
+    for name in ("server.pem", "server.key"):
+        shutil.copy(certificates / name, tmp_path / name)
+    server = start_server({"tiny": settings.TINY_MODEL}, f"--tls_cert={tmp_path / 'server.pem'}",
+                          f"--tls_key={tmp_path / 'server.key'}", "--tls_reload_s=1").wait_ready()
+    (tmp_path / "server.pem").write_text(text)
+    wait_until("the error", 30, lambda: server.log().count("the files read before stay") >= 3)
+    assert embed(server, f"--tls_ca={certificates / 'ca.pem'}") == 0
+    for name in ("server.key", "server.pem"):  # in place, and one after the other
+        (tmp_path / name).write_bytes((certificates / f"new_{name}").read_bytes())
+    wait_until("the new certificate", 30, lambda: embed(server, f"--tls_ca={certificates / 'other_ca.pem'}") == 0)
+
+
 @pytest.mark.parametrize("cert, key, text", [
     ("server.pem", "client.key", "client.key: not a PEM private key that fits the certificate"),
     ("server.key", "server.key", "server.key: not a PEM certificate chain"),

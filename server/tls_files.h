@@ -3,11 +3,12 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "server/http/tls_context.h"
 
 namespace attendant {
 
@@ -30,31 +31,26 @@ class MemoryFile {
   int descriptor_;
 };
 
-// What gRPC reads of the TLS files: copies, replaced once the files have been found to fit. gRPC
+// Copies of the TLS files for gRPC to read, replaced once the files have been found to fit. gRPC
 // takes any text, and where a certificate is empty, as a file is for a moment while it is written
 // in place, it ends the process. Thread-safe.
 class TlsFiles {
  public:
-  struct Paths {
-    std::string cert, key;
-    std::string client_ca;  // empty: none
-  };
-
-  // INVALID_ARGUMENT when a file cannot be read, or certificate and key do not fit; names the file.
-  static absl::StatusOr<std::unique_ptr<TlsFiles>> Load(Paths paths);
+  // The errors are those of TlsContext::ReadFitting.
+  static absl::StatusOr<std::unique_ptr<TlsFiles>> Load(TlsContext::Files files);
 
   // Reads the files again. The copies stay as they are where it fails.
   absl::Status Reload();
 
   // Of the copies. Certificate chain and key are in one, so that they are replaced together.
   std::string pair_path() const { return pair_.path(); }
-  std::string client_ca_path() const { return paths_.client_ca.empty() ? "" : client_ca_.path(); }
+  std::string client_ca_path() const { return files_.client_ca.empty() ? "" : client_ca_.path(); }
 
  private:
-  TlsFiles(Paths paths, MemoryFile pair, MemoryFile client_ca)
-      : paths_(std::move(paths)), pair_(std::move(pair)), client_ca_(std::move(client_ca)) {}
+  TlsFiles(TlsContext::Files files, MemoryFile pair, MemoryFile client_ca)
+      : files_(std::move(files)), pair_(std::move(pair)), client_ca_(std::move(client_ca)) {}
 
-  const Paths paths_;
+  const TlsContext::Files files_;
   absl::Mutex mutex_;  // one reload at a time
   MemoryFile pair_;
   MemoryFile client_ca_;

@@ -26,35 +26,44 @@ absl::Status Fits(const error_code& error, const std::string& path, absl::string
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", what, " (", error.message(), ")"));
 }
 
-absl::Status AskForCertificates(const std::string& path, ssl::context& context) {
-  ATTENDANT_ASSIGN_OR_RETURN(const std::string authorities, ReadPem(path));
-  error_code error;
-  context.add_certificate_authority(buffer(authorities), error);
-  ATTENDANT_RETURN_IF_ERROR(Fits(error, path, "no PEM certificates"));
-  context.set_verify_mode(ssl::verify_peer | ssl::verify_fail_if_no_peer_cert, error);
-  return Fits(error, path, "OpenSSL cannot be used");
+absl::StatusOr<TlsContext::Texts> Read(const TlsContext::Files& files) {
+  TlsContext::Texts texts;
+  ATTENDANT_ASSIGN_OR_RETURN(texts.cert, ReadPem(files.cert));
+  ATTENDANT_ASSIGN_OR_RETURN(texts.key, ReadPem(files.key));
+  if (!files.client_ca.empty()) {
+    ATTENDANT_ASSIGN_OR_RETURN(texts.client_ca, ReadPem(files.client_ca));
+  }
+  return texts;
 }
 
-absl::StatusOr<std::shared_ptr<ssl::context>> MakeContext(const TlsContext::Files& files) {
-  ATTENDANT_ASSIGN_OR_RETURN(const std::string cert, ReadPem(files.cert));
-  ATTENDANT_ASSIGN_OR_RETURN(const std::string key, ReadPem(files.key));
+// Errors name the files that the texts come from.
+absl::StatusOr<std::shared_ptr<ssl::context>> MakeContext(const TlsContext::Files& files,
+                                                          const TlsContext::Texts& texts) {
   auto context = std::make_shared<ssl::context>(ssl::context::tls_server);
   error_code error;
   context->set_options(ssl::context::no_tlsv1 | ssl::context::no_tlsv1_1, error);
   ATTENDANT_RETURN_IF_ERROR(Fits(error, files.cert, "OpenSSL cannot be used"));
-  context->use_certificate_chain(buffer(cert), error);
+  context->use_certificate_chain(buffer(texts.cert), error);
   ATTENDANT_RETURN_IF_ERROR(Fits(error, files.cert, "not a PEM certificate chain"));
-  context->use_private_key(buffer(key), ssl::context::pem, error);
+  context->use_private_key(buffer(texts.key), ssl::context::pem, error);
   ATTENDANT_RETURN_IF_ERROR(
       Fits(error, files.key,
            absl::StrCat("not a PEM private key that fits the certificate ", files.cert)));
-  if (!files.client_ca.empty()) {
-    ATTENDANT_RETURN_IF_ERROR(AskForCertificates(files.client_ca, *context));
-  }
+  if (files.client_ca.empty()) return context;
+  context->add_certificate_authority(buffer(texts.client_ca), error);
+  ATTENDANT_RETURN_IF_ERROR(Fits(error, files.client_ca, "no PEM certificates"));
+  context->set_verify_mode(ssl::verify_peer | ssl::verify_fail_if_no_peer_cert, error);
+  ATTENDANT_RETURN_IF_ERROR(Fits(error, files.client_ca, "OpenSSL cannot be used"));
   return context;
 }
 
 }  // namespace
+
+absl::StatusOr<TlsContext::Texts> TlsContext::ReadFitting(const Files& files) {
+  ATTENDANT_ASSIGN_OR_RETURN(Texts texts, Read(files));
+  ATTENDANT_RETURN_IF_ERROR(MakeContext(files, texts).status());
+  return texts;
+}
 
 absl::StatusOr<std::unique_ptr<TlsContext>> TlsContext::Load(Files files) {
   std::unique_ptr<TlsContext> context(new TlsContext(std::move(files)));
@@ -63,7 +72,8 @@ absl::StatusOr<std::unique_ptr<TlsContext>> TlsContext::Load(Files files) {
 }
 
 absl::Status TlsContext::Reload() {
-  ATTENDANT_ASSIGN_OR_RETURN(std::shared_ptr<ssl::context> context, MakeContext(files_));
+  ATTENDANT_ASSIGN_OR_RETURN(const Texts texts, Read(files_));
+  ATTENDANT_ASSIGN_OR_RETURN(std::shared_ptr<ssl::context> context, MakeContext(files_, texts));
   absl::MutexLock lock(&mutex_);
   context_ = std::move(context);
   return absl::OkStatus();

@@ -27,7 +27,15 @@ class TlsContext {
     std::string client_ca;
   };
 
-  // INVALID_ARGUMENT names the file at fault.
+  // Of the files, as read at one time.
+  struct Texts {
+    std::string cert;
+    std::string key;
+    std::string client_ca;
+  };
+
+  // The error names the file at fault: INVALID_ARGUMENT where the texts do not fit together.
+  static absl::StatusOr<Texts> ReadFitting(const Files& files);
   static absl::StatusOr<std::unique_ptr<TlsContext>> Load(Files files);
 
   // Reads the files again, for connections that come after. With an error the former stay.

@@ -133,7 +133,7 @@ TABLE = {
         "server/models server/metrics server/requests server/requests/memory server/rpc server/rpc/* server/http server/http/* "
         "server/tracing server/tracing/export",
         "absl grpc protobuf",
-        private="openssl spdlog"),
+        private="spdlog"),
 
     "client": row("proto", "absl grpc protobuf"),
     "client/flags": row(libraries="absl", private="cli11"),  # the server's flags too

@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/simd/simd_avx512_bf16.h"
 
-// What kernels with AMX tiles need of the 16-float vectors besides; amx_tiles.h has the tiles.
+// Operations on 16-float vectors that only kernels with AMX tiles need; amx_tiles.h has the tiles.
 
 namespace attendant::cpu {
 namespace avx512 {

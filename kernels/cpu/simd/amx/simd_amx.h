@@ -9,7 +9,6 @@ namespace attendant::cpu {
 namespace avx512 {
 
 inline constexpr int64_t kTile = 16;  // rows of a tile, and its 4-byte columns
-inline constexpr int64_t kTileBytes = 1024;
 
 // The lanes that are infinite or not a number.
 ATTENDANT_INLINE Mask NotFinite(F32 v) { return _mm512_fpclass_ps_mask(v, 0x99); }

@@ -25,9 +25,7 @@ CONFIG = settings.ROOT / "deploy/haproxy/haproxy.cfg"
 HOSTS = (11, 12, 13)
 THREADS = 12
 SECONDS = 120
-REQUESTS = 600  # while something is wrong
-# For a judgement of shares: the servers are not read at the same moment, so few requests would show that instead.
-MANY_REQUESTS = 3000
+REQUESTS = 600
 FLAGS = ("--threads=1", "--dtype=f32", "--drain_delay_s=2")
 # Of the new version; a request there takes more than one batch.
 NEW_FLAGS = ("--max_batch_tokens=64",)
@@ -72,6 +70,9 @@ class Cluster:
         page = exposition.Page(self.servers[number].get("/metrics")[1])
         return page.value("attendant_requests_total", model=self.model, method="encode", code="OK")
 
+    def all_answered(self):
+        return {number: self.answered(number) for number in HOSTS}
+
     def targets(self):
         return "ipv4:" + ",".join(f"10.77.0.{number}:8001" for number in HOSTS)
 
@@ -100,17 +101,29 @@ def cluster(tmp_path, request):
         yield made
 
 
-@contextlib.contextmanager
-def client(cluster, target, *arguments):
+class Client:
     """Requests until the end of the context; then `report` has the client's figures."""
-    process = subprocess.Popen([sys.executable, HERE / "client.py", target, cluster.model, str(THREADS), *arguments],
-                               stdout=subprocess.PIPE, text=True)
-    report = {}
-    try:
-        yield report
-    finally:
-        process.terminate()
-        report.update(json.loads(process.communicate(timeout=SECONDS)[0]))
+
+    def __init__(self, cluster, target, *arguments):
+        self.process = subprocess.Popen([sys.executable, HERE / "client.py", target, cluster.model, str(THREADS), *arguments],
+                                        stdout=subprocess.PIPE, text=True)
+        self.report = {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.process.terminate()
+        self.report.update(json.loads(self.process.communicate(timeout=SECONDS)[0]))
+
+    @contextlib.contextmanager
+    def paused(self):
+        """Here the servers have no more than THREADS requests, however long they are looked at."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
 
 @pytest.fixture
@@ -127,21 +140,26 @@ def haproxy(tool, cluster, tmp_path):
         process.wait(SECONDS)
 
 
-def assert_even(cluster):
+def assert_even(cluster, client):
     """Once the client is connected to all servers."""
-    before = {number: cluster.answered(number) for number in HOSTS}
+    start = cluster.all_answered()
     wait_until("all servers to get requests", SECONDS,
-               lambda: all(cluster.answered(number) > before[number] + 20 for number in HOSTS))
-    shares = cluster.grow(HOSTS, MANY_REQUESTS)
+               lambda: all(now > start[number] + 20 for number, now in cluster.all_answered().items()))
+    with client.paused():
+        before = cluster.all_answered()
+    cluster.grow(HOSTS, REQUESTS)
+    with client.paused():
+        after = cluster.all_answered()
+    shares = {number: after[number] - before[number] for number in HOSTS}
     mean = sum(shares.values()) / len(shares)
     print("shares", shares)
     assert all(abs(share - mean) <= 0.15 * mean for share in shares.values()), shares
 
 
-def kill_drain_replace(cluster):
+def kill_drain_replace(cluster, client):
     """While a client sends."""
     killed, drained, other = HOSTS
-    assert_even(cluster)
+    assert_even(cluster, client)
     cluster.servers[killed].process.send_signal(signal.SIGKILL)
     cluster.servers[killed].process.wait(SECONDS)
     cluster.grow((drained, other), REQUESTS)
@@ -150,24 +168,25 @@ def kill_drain_replace(cluster):
     assert cluster.servers[drained].wait() == 0
     for number in (killed, drained):
         cluster.start(number).wait_ready()
-    assert_even(cluster)
+    assert_even(cluster, client)
 
 
-def assert_no_request_failed(report):
+def assert_no_request_failed(client):
+    report = client.report
     assert not report["errors"], report["errors"]
     assert report["answered"] >= REQUESTS and len(report["answers"]) == 1
 
 
 def test_haproxy(cluster, haproxy):
-    with client(cluster, haproxy) as report:
-        kill_drain_replace(cluster)
-    assert_no_request_failed(report)
+    with Client(cluster, haproxy) as client:
+        kill_drain_replace(cluster, client)
+    assert_no_request_failed(client)
 
 
 def test_round_robin_in_the_client(cluster):
-    with client(cluster, cluster.targets(), "--round_robin") as report:
-        kill_drain_replace(cluster)
-    assert_no_request_failed(report)
+    with Client(cluster, cluster.targets(), "--round_robin") as client:
+        kill_drain_replace(cluster, client)
+    assert_no_request_failed(client)
 
 
 def versions(server, model):
@@ -192,29 +211,29 @@ def test_a_new_version_of_the_model(cluster, tmp_path, request, way):
     balancing = [request.getfixturevalue("haproxy")] if way == "haproxy" else [cluster.targets(), "--round_robin"]
     repository = tmp_path / "repository"
     write_model(repository / cluster.model / "2", negate=True)
-    with client(cluster, *balancing) as before:
+    with Client(cluster, *balancing) as before:
         cluster.grow(HOSTS, REQUESTS)
-    with client(cluster, *balancing) as during:
+    with Client(cluster, *balancing) as during:
         roll_out(cluster, Release({}, (f"--model_repository={repository}", *NEW_FLAGS)))
-    with client(cluster, *balancing) as after:
+    with Client(cluster, *balancing) as after:
         cluster.grow(HOSTS, REQUESTS)
     assert_no_request_failed(before)
     assert_no_request_failed(after)
-    (old,), (new,) = before["answers"], after["answers"]
+    (old,), (new,) = before.report["answers"], after.report["answers"]
     assert old != new
-    assert not during["errors"], during["errors"]
-    assert set(during["answers"]) == {old, new}
+    assert not during.report["errors"], during.report["errors"]
+    assert set(during.report["answers"]) == {old, new}
 
 
 def test_without_retries_requests_fail(cluster):
     """The tests above can fail: a client that tries once sees a server die."""
-    with client(cluster, cluster.targets(), "--round_robin", "--once") as report:
+    with Client(cluster, cluster.targets(), "--round_robin", "--once") as client:
         cluster.grow(HOSTS, REQUESTS)
         for number in HOSTS[:2]:
             cluster.servers[number].process.send_signal(signal.SIGKILL)
             cluster.servers[number].process.wait(SECONDS)
         cluster.grow(HOSTS[2:], REQUESTS)
-    assert report["errors"]
+    assert client.report["errors"]
 
 
 def test_round_robin_of_the_command(cluster):
@@ -236,10 +255,10 @@ def test_throughput(cluster):
     figures = {}
     for name, hosts in (("one server", HOSTS[:1]), ("three servers", HOSTS)):
         target = "ipv4:" + ",".join(f"10.77.0.{number}:8001" for number in hosts)
-        with client(cluster, target, "--round_robin") as report:
+        with Client(cluster, target, "--round_robin") as client:
             cluster.grow(hosts, REQUESTS)
-        assert_no_request_failed(report)
-        figures[name] = report["answered"] / report["seconds"]
+        assert_no_request_failed(client)
+        figures[name] = client.report["answered"] / client.report["seconds"]
     for name, value in figures.items():
         print(f"{name}: {value:.0f} requests/s")
     print(f"ratio: {figures['three servers'] / figures['one server']:.2f} on {os.cpu_count()} processors")

@@ -24,6 +24,7 @@ import grpc  # noqa: E402
 from harness.attendant import ids, pb, request, stubs  # noqa: E402
 
 SEQUENCES, LEN, VOCAB = 4, 32, 20
+LIMIT_S = 600  # when whoever started it died
 RETRIES = {
     "name": [{"service": "attendant.v1.Encoder"}],
     "retryPolicy": {"maxAttempts": 5, "initialBackoff": "0.1s", "maxBackoff": "2s", "backoffMultiplier": 2,
@@ -76,7 +77,8 @@ def main():
         running = [threading.Thread(target=work, args=[stub]) for _ in range(threads)]
         for thread in running:
             thread.start()
-        stop.wait()
+        stop.wait(LIMIT_S)
+        stop.set()
         for thread in running:
             thread.join()
         print(json.dumps({"answered": answers.total(), "seconds": time.monotonic() - start, "errors": errors,

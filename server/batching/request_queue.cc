@@ -73,8 +73,8 @@ void RequestQueue::Remove(PendingRequest& request) {
   Count(request, -1);
   const auto level = levels_.find(request.priority);
   if (--level->second.requests == 0) levels_.erase(level);
+  if (passed_long_ == &request) passed_long_ = NextPassedLong(request);
   by_service_.erase(&request);
-  if (passed_long_ == &request) passed_long_ = nullptr;
   by_arrival_.erase(&request);
   by_wait_.erase(&request);
   by_deadline_.erase(&request);
@@ -177,6 +177,14 @@ void RequestQueue::MoveToEnd(PendingRequest& request) {
   request.place.in_turn = false;
   request.place.turn = ++last_turn_;
   by_service_.insert(&request);
+}
+
+PendingRequest* RequestQueue::NextPassedLong(PendingRequest& request) const {
+  for (auto next = by_service_.upper_bound(&request);
+       next != by_service_.end() && (*next)->place.in_turn; ++next) {
+    if (policy_.Long((*next)->sequence_tokens((*next)->next_sequence))) return *next;
+  }
+  return nullptr;
 }
 
 void RequestQueue::Progress(PendingRequest& request, absl::Time now) {

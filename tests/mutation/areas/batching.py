@@ -25,6 +25,8 @@ MUTANTS = {
         ("if (passed_long_ == nullptr) passed_long_ = std::exchange(filling.owed, nullptr);", ""),
         ("batch.size() == overdue", "batch.empty()"),
         ("if (&request == passed_long_) passed_long_ = nullptr;", ""),
+        ("passed_long_ = NextPassedLong(request);", "passed_long_ = nullptr;"),
+        ("if (policy_.Long((*next)->sequence_tokens((*next)->next_sequence))) return *next;", "return *next;"),
         ("if (!policy_.Overdue(request.place.waiting_since, filling.now)) return;", "return;"),
         ("request.place.turn = ++last_turn_;", ""),
         ("if (!filling.has_long) passed_long_ = &request;", "passed_long_ = &request;"),

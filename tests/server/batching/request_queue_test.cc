@@ -1,65 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/batching/request_queue.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <deque>
-#include <numeric>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "absl/time/time.h"
+#include "tests/server/batching/request_queue_fixture.h"
 
 namespace attendant {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
 using testing::SizeIs;
-
-absl::Time At(int64_t ms) { return absl::UnixEpoch() + absl::Milliseconds(ms); }
-
-using Items = std::vector<std::pair<RequestId, size_t>>;  // request, sequence
-
-class RequestQueueTest : public testing::Test {
- protected:
-  PendingRequest& Add(const std::vector<int64_t>& lens, int priority = 0,
-                      absl::Time deadline = absl::InfiniteFuture()) {
-    PendingRequest& request = requests_.emplace_back();
-    request.id = requests_.size();
-    request.arrival = At(static_cast<int64_t>(request.id));
-    request.priority = priority;
-    request.deadline = deadline;
-    for (int64_t len : lens) {
-      SequenceInput& sequence = request.encode().sequences.emplace_back();
-      sequence.token_ids.resize(static_cast<size_t>(len));
-      sequence.head_ns = kHeadNs * len;
-    }
-    request.head_ns_waiting = request.head_ns();
-    request.tokens_waiting = std::accumulate(lens.begin(), lens.end(), int64_t{0});
-    queue_.Add(request);
-    return request;
-  }
-
-  Items Take(absl::Time now = At(0)) {
-    std::vector<BatchItem> batch;
-    queue_.TakeBatch(now, batch);
-    Items items;
-    for (const BatchItem& item : batch) items.emplace_back(item.request->id, item.sequence);
-    return items;
-  }
-
-  static constexpr int64_t kHeadNs = 7;  // of a token
-
-  // A quantum is 10 tokens.
-  const BatchPolicy policy_{{.max_batch_tokens = 40,
-                             .max_batch_sequences = 5,
-                             .max_priority_wait = absl::Milliseconds(100)}};
-  RequestQueue queue_{{.max_tokens = 200, .max_requests = 9}, policy_};
-  std::deque<PendingRequest> requests_;
-};
 
 struct TurnCase {
   std::string name;
@@ -221,6 +178,30 @@ TEST_F(RequestQueueTest, ALongSequenceBehindAnotherIsNotOwedTheNextBatch) {
   EXPECT_THAT(Take(), ElementsAre(Pair(2, 0)));
 }
 
+TEST_F(RequestQueueTest, TheNextLongSequenceLeftOutIsOwedWhatACancelledOneWas) {
+  PendingRequest& owed = Add({20});
+  for (int64_t len : {10, 10, 10, 9, 5, 20, 30}) Add({len});
+  EXPECT_THAT(Take(), ElementsAre(Pair(2, 0), Pair(3, 0), Pair(4, 0), Pair(5, 0)));
+  queue_.Remove(owed);
+  Add({9});
+  EXPECT_THAT(Take(), ElementsAre(Pair(7, 0), Pair(6, 0), Pair(9, 0)));
+  Add({9});
+  EXPECT_THAT(Take(), ElementsAre(Pair(10, 0))) << "a long one has just run";
+  EXPECT_THAT(Take(), ElementsAre(Pair(8, 0)));
+}
+
+TEST_F(RequestQueueTest, ALongSequenceThatHadNoTurnIsNotOwedWhatACancelledOneWas) {
+  PendingRequest& owed = Add({20});
+  Add({10, 10, 10, 10});
+  Add({20});
+  EXPECT_THAT(Take(), SizeIs(4));
+  Add({9});
+  queue_.Remove(owed);
+  EXPECT_THAT(Take(), ElementsAre(Pair(4, 0)));
+  Add({9});
+  EXPECT_THAT(Take(), ElementsAre(Pair(3, 0), Pair(5, 0)));
+}
+
 TEST_F(RequestQueueTest, ALongSequenceThatRanIsNotOwedTheNextBatch) {
   Add({30, 30});
   EXPECT_THAT(Take(), ElementsAre(Pair(1, 0)));
@@ -297,94 +278,6 @@ TEST_F(RequestQueueTest, TheLongestWithoutProgressIsServedFirst) {
   EXPECT_EQ(Take(At(150))[0], (std::pair<RequestId, size_t>(1, 0)));
   EXPECT_EQ(Take(At(150))[0], (std::pair<RequestId, size_t>(2, 0)));
   EXPECT_EQ(Take(At(150))[0].first, 3u);
-}
-
-TEST_F(RequestQueueTest, SumsUpWhatComesBeforeANewRequest) {
-  for (int i = 0; i < 2; ++i) Add({30, 20}, 3);
-  Add({9}, 1);
-  EXPECT_EQ(queue_.HigherThan(3).tokens, 0);
-  EXPECT_EQ(queue_.HigherThan(1).tokens, 100);
-  EXPECT_EQ(queue_.HigherThan(0).tokens, 109);
-  EXPECT_EQ(queue_.HigherThan(0).sequences, 5);
-  EXPECT_EQ(queue_.AheadAt(3, 40).tokens, 2 * 10) << "a turn each";
-  EXPECT_EQ(queue_.AheadAt(3, 41).tokens, 2 * 50) << "five turns each";
-  EXPECT_EQ(queue_.AheadAt(3, 1000).tokens, 100) << "all of them";
-  EXPECT_EQ(queue_.AheadAt(1, 1).tokens, 9);
-  EXPECT_EQ(queue_.AheadAt(1, 1).sequences, 1);
-  EXPECT_EQ(queue_.AheadAt(2, 1).tokens, 0);
-  EXPECT_EQ(queue_.HigherThan(0).head_ns, 109 * kHeadNs);
-  EXPECT_EQ(queue_.AheadAt(3, 40).head_ns, 20 * kHeadNs);
-  EXPECT_EQ(queue_.Snapshot().head_ns, 109 * kHeadNs);
-  Take();
-  EXPECT_EQ(queue_.HigherThan(-1).tokens, queue_.tokens());
-  EXPECT_EQ(queue_.HigherThan(-1).head_ns, queue_.tokens() * kHeadNs);
-  EXPECT_EQ(queue_.Snapshot().head_ns, queue_.tokens() * kHeadNs);
-}
-
-TEST_F(RequestQueueTest, BoundsTokensExactly) {
-  Add({100});
-  EXPECT_TRUE(queue_.CheckRoom(100).ok());
-  const absl::Status full = queue_.CheckRoom(101);
-  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(full.message()), HasSubstr("queue full: 201 of 200 tokens queued"));
-}
-
-TEST_F(RequestQueueTest, BoundsRequestsExactly) {
-  for (int i = 0; i < 8; ++i) Add({1});
-  EXPECT_TRUE(queue_.CheckRoom(1).ok());
-  Add({1});
-  const absl::Status full = queue_.CheckRoom(1);
-  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(full.message()), HasSubstr("queue full: 10 of 9 requests queued"));
-}
-
-TEST_F(RequestQueueTest, TakingMakesRoom) {
-  for (int i = 0; i < 5; ++i) Add({10, 10, 10, 10});
-  EXPECT_FALSE(queue_.CheckRoom(1).ok());
-  Take();
-  EXPECT_TRUE(queue_.CheckRoom(40).ok());
-}
-
-TEST_F(RequestQueueTest, TakesWhatHasExpiredAndNothingElse) {
-  Add({1}, 0, At(300));
-  Add({1}, 9, At(100));
-  Add({1});
-  EXPECT_EQ(queue_.next_deadline(), At(100));
-  EXPECT_THAT(queue_.TakeExpired(At(99)), IsEmpty());
-  EXPECT_THAT(queue_.TakeExpired(At(100)), ElementsAre(&requests_[1]));
-  EXPECT_EQ(queue_.next_deadline(), At(300));
-  EXPECT_THAT(Take(), ElementsAre(Pair(1, 0), Pair(3, 0)));
-  EXPECT_EQ(queue_.next_deadline(), absl::InfiniteFuture());
-  EXPECT_THAT(queue_.TakeExpired(At(1000)), IsEmpty());
-}
-
-TEST_F(RequestQueueTest, RestOfASplitRequestExpires) {
-  PendingRequest& request = Add({10, 10, 10, 10, 1}, 0, At(100));
-  Take();
-  EXPECT_THAT(queue_.TakeExpired(At(100)), ElementsAre(&request));
-  EXPECT_EQ(queue_.tokens(), 0);
-  EXPECT_EQ(queue_.Snapshot().sequences, 0);
-}
-
-TEST_F(RequestQueueTest, RemoveForgetsARequestOnce) {
-  PendingRequest& request = Add({2, 3}, 0, At(100));
-  Add({4});
-  queue_.Remove(request);
-  queue_.Remove(request);
-  EXPECT_EQ(queue_.tokens(), 4);
-  EXPECT_EQ(queue_.next_deadline(), absl::InfiniteFuture());
-  EXPECT_THAT(Take(), ElementsAre(Pair(2, 0)));
-}
-
-TEST_F(RequestQueueTest, SnapshotKnowsTheOldestWhateverItsPriority) {
-  Add({1, 2}, 0);
-  Add({3}, 8);
-  const QueueSnapshot snapshot = queue_.Snapshot();
-  EXPECT_EQ(snapshot.tokens, 6);
-  EXPECT_EQ(snapshot.sequences, 3);
-  EXPECT_EQ(snapshot.oldest_arrival, At(1));
-  Take();
-  EXPECT_EQ(queue_.Snapshot().oldest_arrival, absl::InfiniteFuture());
 }
 
 }  // namespace

@@ -134,6 +134,12 @@ MUTANTS = {
     "kernels/cpu/simd/attention/attention_weights.inc": [
         ("sum == 0 ? 1.0f : sum", "sum"),
     ],
+    "kernels/cpu/simd/matmul_tiles.inc": [
+        ("«static_cast<const char*>(args.x) + part.begin * 4»;", "static_cast<const char*>(args.x)"),
+        ("«weight + column * args.groups + part.begin * kPanel»;", "weight + column * args.groups"),
+        ("sums[r][v] = «Load(reinterpret_cast<const float*>(y + r * args.y_bytes) + at, real)»;", "Set(0)"),
+        ("MultiplyPart<Operands, Output, «false»>(", "true"),
+    ],
 }
 EQUIVALENT = [
     ("kernels/cpu/simd/attention/amx_attention_buffers.inc",

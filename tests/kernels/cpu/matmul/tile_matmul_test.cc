@@ -109,58 +109,68 @@ class TileMatmulTest : public testing::TestWithParam<std::tuple<const VectorKern
     }
     return {sum, dtype() == DType::kInt8 ? 0 : size * 1e-6};
   }
+
+  void CheckEveryCountOfRows(int64_t k, int64_t n) const {
+    SCOPED_TRACE(testing::Message() << "k " << k << ", n " << n);
+    const bool has_bias = dtype() != DType::kInt8;
+    const TileMatmul matmul(
+        kernels(), {.dtype = dtype(), .k = k, .n = n, .max_rows = kMaxRows, .bias = has_bias});
+    const Problem problem(dtype(), k, n);
+    const auto packed = Pack(matmul, problem);
+    const auto runner = matmul.NewExecutor(nullptr);
+    const float* bias = has_bias ? problem.bias.data() : nullptr;
+    std::vector<uint32_t> all(static_cast<size_t>(RowsOfY(kMaxRows) * n));
+    ASSERT_TRUE(runner->Run(kMaxRows, problem.x_bytes.data(), packed.data(), bias, all.data()));
+    for (int64_t i = 0; i < kMaxRows * n; ++i) {
+      const auto [expected, tolerance] = Expected(problem, i / n, i % n, has_bias);
+      const uint32_t bits = all[static_cast<size_t>(i)];
+      const double actual = dtype() == DType::kInt8
+                                ? static_cast<double>(std::bit_cast<int32_t>(bits))
+                                : static_cast<double>(std::bit_cast<float>(bits));
+      ASSERT_NEAR(actual, expected, tolerance) << "row " << i / n << ", column " << i % n;
+    }
+    for (int64_t rows = 1; rows < kMaxRows; ++rows) {
+      std::vector<uint32_t> some(static_cast<size_t>(RowsOfY(rows) * n + 1), kUntouched);
+      ASSERT_TRUE(runner->Run(rows, problem.x_bytes.data(), packed.data(), bias, some.data()));
+      ASSERT_EQ(std::memcmp(some.data(), all.data(), static_cast<size_t>(rows * n) * 4), 0)
+          << rows << " rows have other bits";
+      ASSERT_EQ(some.back(), kUntouched) << "written beyond " << rows << " rows";
+    }
+  }
 };
 
 TEST_P(TileMatmulTest, EveryCountOfRows) {
   for (const int64_t n : {1, 8, 17, 64, 100, 129}) {
-    for (const int64_t k : {4, 36, 100, 256}) {
-      SCOPED_TRACE(testing::Message() << "k " << k << ", n " << n);
-      const bool has_bias = dtype() != DType::kInt8;
-      const TileMatmul matmul(
-          kernels(), {.dtype = dtype(), .k = k, .n = n, .max_rows = kMaxRows, .bias = has_bias});
-      const Problem problem(dtype(), k, n);
-      const auto packed = Pack(matmul, problem);
-      const auto runner = matmul.NewExecutor(nullptr);
-      const float* bias = has_bias ? problem.bias.data() : nullptr;
-      std::vector<uint32_t> all(static_cast<size_t>(RowsOfY(kMaxRows) * n));
-      ASSERT_TRUE(runner->Run(kMaxRows, problem.x_bytes.data(), packed.data(), bias, all.data()));
-      for (int64_t i = 0; i < kMaxRows * n; ++i) {
-        const auto [expected, tolerance] = Expected(problem, i / n, i % n, has_bias);
-        const uint32_t bits = all[static_cast<size_t>(i)];
-        const double actual = dtype() == DType::kInt8
-                                  ? static_cast<double>(std::bit_cast<int32_t>(bits))
-                                  : static_cast<double>(std::bit_cast<float>(bits));
-        ASSERT_NEAR(actual, expected, tolerance) << "row " << i / n << ", column " << i % n;
-      }
-      for (int64_t rows = 1; rows < kMaxRows; ++rows) {
-        std::vector<uint32_t> some(static_cast<size_t>(RowsOfY(rows) * n + 1), kUntouched);
-        ASSERT_TRUE(runner->Run(rows, problem.x_bytes.data(), packed.data(), bias, some.data()));
-        ASSERT_EQ(std::memcmp(some.data(), all.data(), static_cast<size_t>(rows * n) * 4), 0)
-            << rows << " rows have other bits";
-        ASSERT_EQ(some.back(), kUntouched) << "written beyond " << rows << " rows";
-      }
-    }
+    for (const int64_t k : {4, 36, 100, 256}) CheckEveryCountOfRows(k, n);
   }
 }
 
+// Tiles take a deep k in parts.
+TEST_P(TileMatmulTest, EveryCountOfRowsOfADeepK) {
+  const int64_t values_of_4_bytes = dtype() == DType::kF32 ? 1 : dtype() == DType::kBf16 ? 2 : 4;
+  for (const int64_t n : {17, 129}) CheckEveryCountOfRows(3076 * values_of_4_bytes, n);
+}
+
 TEST_P(TileMatmulTest, RoundsToBf16WhereAsked) {
-  const Matmul::Options options{.dtype = dtype(), .k = 64, .n = 100, .max_rows = 7, .bias = true};
-  Matmul::Options to_bf16 = options;
-  to_bf16.bf16_output = true;
-  if (!TileMatmul::Covers(kernels(), to_bf16)) GTEST_SKIP() << "never asked";
-  const Problem problem(dtype(), options.k, options.n);
-  const TileMatmul exact(kernels(), options), rounded(kernels(), to_bf16);
-  const auto packed = Pack(exact, problem);
-  EXPECT_EQ(packed, Pack(rounded, problem));
-  std::vector<float> y(static_cast<size_t>(RowsOfY(7) * 100));
-  std::vector<uint16_t> bf16(700 + 1, 0x5a5a);
-  const float* bias = problem.bias.data();
-  ASSERT_TRUE(
-      exact.NewExecutor(nullptr)->Run(7, problem.x_bytes.data(), packed.data(), bias, y.data()));
-  ASSERT_TRUE(rounded.NewExecutor(nullptr)->Run(7, problem.x_bytes.data(), packed.data(), bias,
-                                                bf16.data()));
-  for (size_t i = 0; i < 700; ++i) EXPECT_EQ(bf16[i], RoundToBf16(y[i]));
-  EXPECT_EQ(bf16.back(), 0x5a5a);
+  for (const int64_t k : {64, 4100}) {
+    const Matmul::Options options{.dtype = dtype(), .k = k, .n = 100, .max_rows = 7, .bias = true};
+    Matmul::Options to_bf16 = options;
+    to_bf16.bf16_output = true;
+    if (!TileMatmul::Covers(kernels(), to_bf16)) GTEST_SKIP() << "never asked";
+    const Problem problem(dtype(), options.k, options.n);
+    const TileMatmul exact(kernels(), options), rounded(kernels(), to_bf16);
+    const auto packed = Pack(exact, problem);
+    EXPECT_EQ(packed, Pack(rounded, problem));
+    std::vector<float> y(static_cast<size_t>(RowsOfY(7) * 100));
+    std::vector<uint16_t> bf16(700 + 1, 0x5a5a);
+    const float* bias = problem.bias.data();
+    ASSERT_TRUE(
+        exact.NewExecutor(nullptr)->Run(7, problem.x_bytes.data(), packed.data(), bias, y.data()));
+    ASSERT_TRUE(rounded.NewExecutor(nullptr)->Run(7, problem.x_bytes.data(), packed.data(), bias,
+                                                  bf16.data()));
+    for (size_t i = 0; i < 700; ++i) ASSERT_EQ(bf16[i], RoundToBf16(y[i]));
+    EXPECT_EQ(bf16.back(), 0x5a5a);
+  }
 }
 
 // The same bits as the activation of the rows that the matmul alone gives, at every width of the

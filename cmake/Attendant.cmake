@@ -115,6 +115,12 @@ endfunction()
 add_library(attendant_test_options INTERFACE)
 target_compile_options(attendant_test_options INTERFACE $<$<CONFIG:Release>:-O1>)
 
+# Of one test. The thread sanitizer takes many times as long for kernels, and for the emulated GPU.
+set(attendant_test_seconds 300)
+if(ATTENDANT_SANITIZE)
+  set(attendant_test_seconds 5400)
+endif()
+
 # attendant_test(NAME SOURCES a_test.cc ... LIBRARIES lib ... [PCH test]): one GoogleTest program; each of its tests is
 # known to ctest. Tests run in the source tree's root, so that golden files have one name.
 function(attendant_test name)
@@ -129,7 +135,7 @@ function(attendant_test name)
   attendant_tell_order(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   gtest_discover_tests(${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_TIMEOUT 60
-                       PROPERTIES TIMEOUT 300)
+                       PROPERTIES TIMEOUT ${attendant_test_seconds})
 endfunction()
 
 # attendant_embedded_files(VARIABLE FUNCTION name HEADER x.h FILES a b ...): files of this folder become a source, whose

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <random>
@@ -26,6 +28,10 @@ constexpr size_t kTraceIdDigits = 32;
 absl::StatusOr<std::string> ReadKey(const std::string& path) {
   if (path.empty()) return std::string();
   std::ifstream file(path);
+  if (!file) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read an API key from ", path, ": ", std::strerror(errno)));
+  }
   std::string key;
   file >> key;
   if (key.empty() || !std::all_of(key.begin(), key.end(), absl::ascii_isgraph)) {

@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/flags/flag_parser.h"
 #include "kernels/core/status_macros.h"
+#include "server/net/listening_socket.h"
 #include "server/tracing/otlp_endpoint.h"
 
 namespace attendant {
@@ -276,6 +279,19 @@ absl::Status CheckCollector(const std::string& url) {
   return absl::InvalidArgumentError(absl::StrCat("--otlp_endpoint: ", status.message()));
 }
 
+absl::Status CheckPorts(const ServerFlags& flags) {
+  for (const auto& [flag, address] :
+       {std::pair("--listen: ", &flags.listen), std::pair("--http_listen: ", &flags.http_listen)}) {
+    const absl::Status status = CheckAddress(*address);
+    if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat(flag, status.message()));
+  }
+  if (flags.listen == flags.http_listen && !absl::EndsWith(flags.listen, ":0")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--listen and --http_listen are both ", flags.listen, ": each needs its own"));
+  }
+  return absl::OkStatus();
+}
+
 // What the range of one flag cannot say. An empty file name counts as no file.
 absl::Status CheckTogether(const ServerFlags& flags) {
   if (flags.max_batch_tokens != 0) {
@@ -308,6 +324,7 @@ absl::Status CheckTogether(const ServerFlags& flags) {
   if (flags.http_tls == "on" && flags.tls_cert.empty()) {
     return absl::InvalidArgumentError("--http_tls=on needs --tls_cert and --tls_key");
   }
+  ATTENDANT_RETURN_IF_ERROR(CheckPorts(flags));
   return CheckCollector(flags.access.otlp_endpoint);
 }
 

@@ -29,14 +29,22 @@ absl::StatusOr<ModelSource> ParseModel(const std::string& text) {
   return ModelSource{.name = parts.first, .directory = parts.second};
 }
 
-absl::StatusOr<std::vector<ModelSource>> ReadRepository(const ModelRepository& repository) {
+absl::Status ReadRepository(const ModelRepository& repository, ModelSources& sources) {
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> names, repository.Names());
-  std::vector<ModelSource> sources;
   for (const std::string& name : names) {
-    ATTENDANT_ASSIGN_OR_RETURN(std::vector<ModelSource> versions, repository.Find(name));
-    std::move(versions.begin(), versions.end(), std::back_inserter(sources));
+    absl::StatusOr<std::vector<ModelSource>> versions = repository.Find(name);
+    if (versions.ok()) {
+      std::move(versions->begin(), versions->end(), std::back_inserter(sources.repository));
+    } else if (!absl::IsNotFound(versions.status())) {  // it is gone since
+      sources.refused.push_back(versions.status());
+    }
   }
-  return sources;
+  return absl::OkStatus();
+}
+
+absl::Status NoModel(const ModelSources& sources) {
+  if (!sources.refused.empty()) return sources.refused.front();
+  return absl::NotFoundError("it has no folder with a config.json");
 }
 
 absl::Status CheckNames(const ModelSources& sources) {
@@ -51,17 +59,17 @@ absl::Status CheckNames(const ModelSources& sources) {
   return absl::OkStatus();
 }
 
-// An adapter of no model would leave the model that is meant with other weights.
-absl::Status CheckAdaptedModels(const ServerFlags& flags, const ModelSources& sources) {
+// The setting of no model would leave the model that is meant without it. `settings`: by model.
+template <typename Settings>
+absl::Status CheckModelsOf(const char* flag, const Settings& settings,
+                           const ModelSources& sources) {
   absl::flat_hash_set<std::string> names;
   for (const auto* list : {&sources.fixed, &sources.repository}) {
     for (const ModelSource& source : *list) names.insert(source.name);
   }
-  ATTENDANT_ASSIGN_OR_RETURN(const auto adapters, ReadModelAdapters(flags));
-  for (const auto& [name, adapter] : adapters) {
+  for (const auto& [name, setting] : settings) {
     if (names.contains(name)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--model_adapter: there is no model ", Quote(name)));
+    return absl::InvalidArgumentError(absl::StrCat(flag, ": there is no model ", Quote(name)));
   }
   return absl::OkStatus();
 }
@@ -80,16 +88,18 @@ absl::StatusOr<ModelSources> CollectModels(const ServerFlags& flags) {
     sources.fixed.push_back(std::move(source));
   }
   if (const std::optional<ModelRepository> repository = MakeRepository(flags)) {
-    absl::StatusOr<std::vector<ModelSource>> found = ReadRepository(*repository);
-    if (!found.ok()) return WithFlag(flags, found.status());
-    if (found->empty() && ControlOf(flags) == ModelControl::kNone) {
-      return WithFlag(flags, absl::NotFoundError("it has no folder with a config.json"));
+    const absl::Status read = ReadRepository(*repository, sources);
+    if (!read.ok()) return WithFlag(flags, read);
+    if (sources.repository.empty() && ControlOf(flags) == ModelControl::kNone) {
+      return WithFlag(flags, NoModel(sources));
     }
-    sources.repository = *std::move(found);
   }
   ATTENDANT_RETURN_IF_ERROR(CheckNames(sources));
   if (ControlOf(flags) == ModelControl::kNone) {
-    ATTENDANT_RETURN_IF_ERROR(CheckAdaptedModels(flags, sources));
+    ATTENDANT_ASSIGN_OR_RETURN(const auto adapters, ReadModelAdapters(flags));
+    ATTENDANT_RETURN_IF_ERROR(CheckModelsOf("--model_adapter", adapters, sources));
+    ATTENDANT_ASSIGN_OR_RETURN(const auto weights, ReadModelWeights(flags));
+    ATTENDANT_RETURN_IF_ERROR(CheckModelsOf("--model_weight", weights, sources));
   }
   return sources;
 }

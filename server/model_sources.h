@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/flags.h"
 #include "server/models/model_options.h"
@@ -18,11 +19,14 @@ namespace attendant {
 struct ModelSources {
   std::vector<ModelSource> fixed{};       // of --model
   std::vector<ModelSource> repository{};  // of --model_repository, as it is now
+  // What lies in it and cannot be served: folders whose name is none for a model, links that lead
+  // elsewhere.
+  std::vector<absl::Status> refused{};
 };
 
 // INVALID_ARGUMENT for what is not NAME=DIR, a name that cannot be served (CheckModelName), two
 // models of one name, a repository that cannot be read, or, when models cannot come later, one
-// without a model, and an adapter for a model that is not there.
+// without a model that can be served, and an adapter or a weight for a model that is not there.
 absl::StatusOr<ModelSources> CollectModels(const ServerFlags& flags);
 
 // The weights by model. INVALID_ARGUMENT for what is not NAME=WEIGHT, a weight that is not from

@@ -206,9 +206,13 @@ absl::StatusOr<std::unique_ptr<App>> RunningApp::Start(const ServerFlags& flags,
 }
 
 void RunningApp::StartModels(const ServerFlags& flags, const ModelSources& sources) {
-  RepositoryChanges::Fingerprints loaded;
+  const auto log_refused = [](const absl::Status& status) {
+    spdlog::warn("not served from the model repository: {}", std::string(status.message()));
+  };
+  for (const absl::Status& status : sources.refused) log_refused(status);
+  RepositoryContent at_start;
   if (model_control_ == ModelControl::kPoll && repository_) {
-    loaded = ReadFingerprints(*repository_).value_or(RepositoryChanges::Fingerprints());
+    at_start = ReadContent(*repository_).value_or(RepositoryContent());
   }
   registry_.StartLoading();
   UpdateHealth();
@@ -226,8 +230,9 @@ void RunningApp::StartModels(const ServerFlags& flags, const ModelSources& sourc
               [](const absl::Status& status) {
                 spdlog::error("the model repository cannot be read: {}",
                               std::string(status.message()));
-              }},
-      loaded);
+              },
+          .on_refused = log_refused},
+      at_start);
 }
 
 // Calls of a service that is switched off get UNIMPLEMENTED.

@@ -51,7 +51,7 @@ absl::StatusOr<HostPort> Split(absl::string_view address) {
     }
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("address '", address, "': want HOST:PORT, e.g. 127.0.0.1:8002 or [::1]:8002"));
+      absl::StrCat("address '", address, "': want HOST:PORT, as 127.0.0.1:8000 or [::1]:8000"));
 }
 
 absl::Status Unavailable(const std::string& address, const std::string& reason) {
@@ -133,6 +133,8 @@ ListeningSocket BindAll(const addrinfo& addresses, int& reason) {
 FileDescriptor::~FileDescriptor() {
   if (fd_ >= 0) close(fd_);
 }
+
+absl::Status CheckAddress(const std::string& address) { return Split(address).status(); }
 
 absl::StatusOr<ListeningSocket> ListenOn(const std::string& address) {
   const absl::StatusOr<HostPort> parsed = Split(address);

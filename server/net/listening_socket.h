@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace attendant {
@@ -36,6 +37,9 @@ struct ListeningSocket {
   int port = 0;                     // the bound one, the same for all
   bool loopback = false;            // only processes of this machine can connect
 };
+
+// INVALID_ARGUMENT when `address` is none that ListenOn can read.
+absl::Status CheckAddress(const std::string& address);
 
 // Listens on `address`: "127.0.0.1:8002", "[::1]:0", "localhost:8002"; "[::]:8002" serves IPv4 too.
 // Of a name's addresses, those that this machine has are taken. INVALID_ARGUMENT when `address`

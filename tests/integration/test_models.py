@@ -41,10 +41,10 @@ def repository(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, repository):
+    (repository / "outside").symlink_to(settings.TINY_MODEL)
     running = Server(tmp_path_factory.mktemp("server"), {"fixed": settings.TINY_MODEL}, "--dtype=f32",
                      f"--model_repository={repository}", "--model_control=explicit", "--max_model_versions=2",
                      f"--max_model_bytes={MAX_MODEL_BYTES}", f"--unload_idle_s={IDLE_SECONDS}")
-    (repository / "outside").symlink_to(settings.TINY_MODEL)  # at the start it would be an error
     try:
         yield running.wait_ready()
     finally:

@@ -83,6 +83,9 @@ TEST(FlagsTest, SaysWhatIsWrong) {
       {{"--model=a=/x", "--otlp_endpoint=c:4317"}, "--otlp_endpoint: 'c:4317' is not http://"},
       {{"--model=a=/x", "--connections_page=yes"}, "--connections_page cannot be 'yes'"},
       {{"--model=a=/x", "--tls_client_ca=ca.pem"}, "needs --tls_cert"},
+      {{"--model=a=/x", "--listen=8001"}, "--listen: address '8001': want HOST:PORT"},
+      {{"--model=a=/x", "--http_listen=[::1]:99999"}, "--http_listen: address '[::1]:99999'"},
+      {{"--model=a=/x", "--listen=[::]:1", "--http_listen=[::]:1"}, "are both [::]:1"},
       {{"--model=a=/x", "--http_tls=on"}, "needs --tls_cert"},
   };
   for (const auto& [arguments, message] : cases) {

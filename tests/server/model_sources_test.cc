@@ -62,6 +62,28 @@ TEST(ModelSourcesTest, FoldersOfARepositoryObeyTheSameRules) {
   }
 }
 
+TEST(ModelSourcesTest, WhatCannotBeServedIsSkippedBesideAModel) {
+  TempDirectory directory, elsewhere;
+  WriteFile(elsewhere / "config.json", "{}");
+  for (const char* name : {"m", "mini lm"}) {
+    std::filesystem::create_directory(directory / name);
+    WriteFile((directory / name) + "/config.json", "{}");
+  }
+  std::filesystem::create_directory_symlink(elsewhere.path(), directory / "out");
+  for (const char* control : {"none", "explicit", "poll"}) {
+    ServerFlags flags;
+    flags.model_repository = directory.path();
+    flags.model_control = control;
+    const auto sources = CollectModels(flags);
+    ASSERT_TRUE(sources.ok()) << sources.status();
+    ASSERT_EQ(sources->repository.size(), 1u);
+    EXPECT_EQ(sources->repository[0].name, "m");
+    ASSERT_EQ(sources->refused.size(), 2u);
+    EXPECT_THAT(std::string(sources->refused[0].message()), HasSubstr("'mini lm'"));
+    EXPECT_THAT(std::string(sources->refused[1].message()), HasSubstr("leads out"));
+  }
+}
+
 TEST(ModelSourcesTest, ARepositoryMayBeEmptyWhenModelsComeLater) {
   TempDirectory empty;
   ServerFlags flags;
@@ -102,7 +124,8 @@ TEST(ModelSourcesTest, AFixedModelIsFoundBeforeTheRepository) {
 }
 
 TEST(ModelSourcesTest, SaysWhatIsWrong) {
-  TempDirectory empty;
+  TempDirectory empty, model;
+  WriteFile(model / "config.json", "{}");
   const std::tuple<std::vector<std::string>, std::string, std::string> cases[] = {
       {{"a"}, "", "give NAME=DIR"},
       {{"=/x"}, "", "give NAME=DIR"},
@@ -119,6 +142,7 @@ TEST(ModelSourcesTest, SaysWhatIsWrong) {
       {{"attention=/x"}, "", "the attention operators that need no model are called so"},
       {{}, empty.path(), "has no folder with a config.json"},
       {{}, empty / "gone", "No such file"},
+      {{}, model.path(), "is a model itself: give --model NAME="},
   };
   for (const auto& [models, repository, message] : cases) {
     const auto sources = Collect(models, repository);
@@ -159,17 +183,19 @@ TEST(ModelAdaptersTest, AreReadByName) {
                                                        testing::Pair("b", "x=y")));
 }
 
-TEST(ModelAdaptersTest, AreOfModelsThatAreThereOrMayComeLater) {
-  ServerFlags flags;
-  flags.models = {"a=/models/a"};
-  flags.model_adapters = {"b=x"};
-  EXPECT_THAT(std::string(CollectModels(flags).status().message()),
-              HasSubstr("there is no model 'b'"));
-  flags.model_control = "explicit";
-  EXPECT_TRUE(CollectModels(flags).ok());
-  flags.model_control = "none";
-  flags.model_adapters = {"a=x"};
-  EXPECT_TRUE(CollectModels(flags).ok());
+TEST(ModelSourcesTest, AdaptersAndWeightsAreOfModelsThatAreThereOrMayComeLater) {
+  for (const auto settings : {&ServerFlags::model_adapters, &ServerFlags::model_weights}) {
+    ServerFlags flags;
+    flags.models = {"a=/models/a"};
+    flags.*settings = {"b=2"};
+    EXPECT_THAT(std::string(CollectModels(flags).status().message()),
+                HasSubstr("there is no model 'b'"));
+    flags.model_control = "explicit";
+    EXPECT_TRUE(CollectModels(flags).ok());
+    flags.model_control = "none";
+    flags.*settings = {"a=2"};
+    EXPECT_TRUE(CollectModels(flags).ok());
+  }
 }
 
 TEST(ModelAdaptersTest, WhatIsNoAdapterIsRefused) {

@@ -89,6 +89,10 @@ ModelRepository::ModelRepository(std::string directory, int64_t versions)
     : directory_(std::move(directory)), versions_(versions) {}
 
 absl::StatusOr<std::vector<std::string>> ModelRepository::Names() const {
+  if (IsModelFolder(directory_)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory_, " is a model itself: give --model NAME=", directory_));
+  }
   std::error_code error;
   std::vector<std::string> names;
   for (const fs::path& folder : FoldersIn(directory_, error)) {

@@ -26,7 +26,7 @@ class ModelRepository {
   ModelRepository(std::string directory, int64_t versions);
 
   // The names of the folders that hold a version, sorted, also such that cannot be served.
-  // INVALID_ARGUMENT when the repository cannot be read.
+  // INVALID_ARGUMENT when the repository cannot be read, or is a model's folder itself.
   absl::StatusOr<std::vector<std::string>> Names() const;
 
   // The versions to serve, ascending. INVALID_ARGUMENT for a name that cannot be served, NOT_FOUND

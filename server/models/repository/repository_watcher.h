@@ -2,9 +2,11 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/models/model_registry.h"
 #include "server/models/repository/model_repository.h"
@@ -13,9 +15,12 @@
 
 namespace attendant {
 
-// The models of the repository as they are now, with their fingerprints. A model that cannot be
-// read is left out.
-absl::StatusOr<RepositoryChanges::Fingerprints> ReadFingerprints(const ModelRepository& repository);
+// What a repository holds at a moment.
+struct RepositoryContent {
+  RepositoryChanges::Fingerprints models;
+  std::map<std::string, absl::Status> refused;  // by name: cannot be served (ModelRepository::Find)
+};
+absl::StatusOr<RepositoryContent> ReadContent(const ModelRepository& repository);
 
 // Reads a repository again and again on a thread of its own, and has the registry load and unload
 // what changed (RepositoryChanges). While the repository cannot be read, nothing changes.
@@ -27,11 +32,12 @@ class RepositoryWatcher {
     // Whether the repository serves this name: another source may have taken it.
     std::function<bool(const std::string& name)> is_ours;
     std::function<void(const absl::Status&)> on_unreadable;  // each time that it begins
+    std::function<void(const absl::Status&)> on_refused;     // once for each name while it is there
   };
 
-  // `loaded`: what was loaded at the start. Both references must outlive the watcher.
+  // `at_start`: what was loaded and refused then. Both references must outlive the watcher.
   RepositoryWatcher(const ModelRepository& repository, ModelRegistry& registry, Options options,
-                    const RepositoryChanges::Fingerprints& loaded);
+                    const RepositoryContent& at_start);
 
  private:
   void Look();
@@ -40,6 +46,7 @@ class RepositoryWatcher {
   ModelRegistry& registry_;
   const Options options_;
   RepositoryChanges changes_;
+  std::map<std::string, absl::Status> refused_;  // as the last look found it
   bool readable_ = true;
   PeriodicThread thread_;  // last: it calls Look
 };

@@ -29,7 +29,7 @@ class RepositoryWatcherTest : public ModelRegistryTest {
                                }}),
         repository_(directory_.path(), 1) {
     registry_.SetModels(*repository_.Find("tiny"));
-    const auto loaded = ReadFingerprints(repository_);
+    const auto at_start = ReadContent(repository_);
     registry_.StartLoading();
     AwaitChange("tiny", ModelState::kReady);
     watcher_ = std::make_unique<RepositoryWatcher>(
@@ -38,8 +38,9 @@ class RepositoryWatcherTest : public ModelRegistryTest {
             .interval = absl::Milliseconds(5),
             .settle = kSettle,
             .is_ours = [](const std::string& name) { return name != "ours"; },
-            .on_unreadable = [this](const absl::Status&) { ++unreadable_; }},
-        *loaded);
+            .on_unreadable = [this](const absl::Status&) { ++unreadable_; },
+            .on_refused = [this](const absl::Status&) { ++refused_; }},
+        *at_start);
   }
 
   static void Await(const std::function<bool()>& condition) {
@@ -48,7 +49,7 @@ class RepositoryWatcherTest : public ModelRegistryTest {
   }
 
   const ModelRepository repository_;
-  std::atomic<int> unreadable_{0};
+  std::atomic<int> unreadable_{0}, refused_{0};
   std::unique_ptr<RepositoryWatcher> watcher_;
 };
 
@@ -113,6 +114,19 @@ TEST_F(RepositoryWatcherTest, ARepositoryThatCannotBeReadChangesNothing) {
   AwaitChange("next", ModelState::kReady);
   EXPECT_EQ(unreadable_, 1);
   for (const auto& [name, state] : changes()) EXPECT_NE(state, ModelState::kUnloading);
+}
+
+TEST_F(RepositoryWatcherTest, WhatCannotBeServedIsReportedOnceWhileItIsThere) {
+  for (int times = 1; times <= 2; ++times) {
+    WriteTinyModel(directory_ / "no name");
+    Await([this, times] { return refused_ == times; });
+    WriteTinyModel(directory_ / "next");  // some looks later it is loaded
+    AwaitChange("next", ModelState::kReady);
+    EXPECT_EQ(refused_, times);
+    fs::remove_all(directory_ / "no name");
+    fs::remove_all(directory_ / "next");
+    Await([this] { return absl::IsNotFound(registry_.Find("next").status()); });
+  }
 }
 
 TEST_F(RepositoryWatcherTest, NamesOfOthersAreLeftAlone) {

@@ -308,11 +308,16 @@ class HttpClient::Loop {
     };
   }
 
+  static std::string Reason(const error_code& error) {
+    if (error == http::error::bad_version) return "what answers there is not HTTP/1.1";
+    return error.message();
+  }
+
   void Fail(const CallPtr& call, const error_code& error) {
     const absl::Status status =
         !call->stopped.ok()
             ? call->stopped
-            : absl::UnavailableError(absl::StrCat(options_.address, ": ", error.message()));
+            : absl::UnavailableError(absl::StrCat(options_.address, ": ", Reason(error)));
     const bool nothing_read = !call->parser.has_value() || !call->parser->got_some();
     if (!nothing_read && call->parser->is_header_done()) return Answer(call, status);
     if (call->reused && nothing_read && call->stopped.ok()) {

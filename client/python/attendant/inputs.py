@@ -53,6 +53,8 @@ def to_sequence(given: Input) -> pb.Sequence:
             case (str(first), str(second)):
                 return pb.Sequence(pair=pb.TextPair(first=first, second=second))
         raise TypeError(f"a tuple is a pair of two texts, not {given!r}")
+    if given is None or isinstance(given, (bytes, int, float, np.generic)):
+        raise TypeError(f"an input is a text, a pair of two texts or token ids, not {given!r}")
     ids = given if isinstance(given, TokenIds) else TokenIds(given)
     return pb.Sequence(ids=pb.TokenIds(
         token_ids=_numbers("token_ids", ids.token_ids, 1), segment_ids=_numbers("segment_ids", ids.segment_ids, 1),

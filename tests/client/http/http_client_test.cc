@@ -195,6 +195,7 @@ TEST(HttpClientTest, WhatIsNoHttpIsUnavailable) {
     EXPECT_TRUE(absl::IsUnavailable(status)) << request << ": " << status;
     EXPECT_THAT(status.message(), HasSubstr(absl::StrCat("127.0.0.1:", server.port())));
   }
+  EXPECT_THAT(Ask(*client, "ssh").status().message(), HasSubstr("not HTTP/1.1"));
 }
 
 TEST(HttpClientTest, EveryRequestEndsOnce) {

@@ -36,14 +36,14 @@ absl::Status ReadRepository(const ModelRepository& repository, ModelSources& sou
     if (versions.ok()) {
       std::move(versions->begin(), versions->end(), std::back_inserter(sources.repository));
     } else if (!absl::IsNotFound(versions.status())) {  // it is gone since
-      sources.refused.push_back(versions.status());
+      sources.refused.emplace(name, versions.status());
     }
   }
   return absl::OkStatus();
 }
 
 absl::Status NoModel(const ModelSources& sources) {
-  if (!sources.refused.empty()) return sources.refused.front();
+  if (!sources.refused.empty()) return sources.refused.begin()->second;
   return absl::NotFoundError("it has no folder with a config.json");
 }
 

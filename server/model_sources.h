@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ struct ModelSources {
   std::vector<ModelSource> repository{};  // of --model_repository, as it is now
   // What lies in it and cannot be served: folders whose name is none for a model, links that lead
   // elsewhere.
-  std::vector<absl::Status> refused{};
+  std::map<std::string, absl::Status> refused{};  // by name
 };
 
 // INVALID_ARGUMENT for what is not NAME=DIR, a name that cannot be served (CheckModelName), two

@@ -209,10 +209,16 @@ void RunningApp::StartModels(const ServerFlags& flags, const ModelSources& sourc
   const auto log_refused = [](const absl::Status& status) {
     spdlog::warn("not served from the model repository: {}", std::string(status.message()));
   };
-  for (const absl::Status& status : sources.refused) log_refused(status);
+  for (const auto& [name, status] : sources.refused) log_refused(status);
   RepositoryContent at_start;
   if (model_control_ == ModelControl::kPoll && repository_) {
     at_start = ReadContent(*repository_).value_or(RepositoryContent());
+    // What came since the sources were collected is new to the watcher too.
+    absl::flat_hash_set<std::string> collected;
+    for (const ModelSource& source : sources.repository) collected.insert(source.name);
+    std::erase_if(at_start.models,
+                  [&](const auto& model) { return !collected.contains(model.first); });
+    at_start.refused = sources.refused;
   }
   registry_.StartLoading();
   UpdateHealth();

@@ -182,7 +182,8 @@ void RequestQueue::MoveToEnd(PendingRequest& request) {
 PendingRequest* RequestQueue::NextPassedLong(PendingRequest& request) const {
   for (auto next = by_service_.upper_bound(&request);
        next != by_service_.end() && (*next)->place.in_turn; ++next) {
-    if (policy_.Long((*next)->sequence_tokens((*next)->next_sequence))) return *next;
+    const int64_t len = (*next)->sequence_tokens((*next)->next_sequence);
+    if (policy_.Long(len) && len <= (*next)->place.deficit) return *next;
   }
   return nullptr;
 }

@@ -38,9 +38,10 @@ namespace attendant {
 //   without progress, if that is longer than max_priority_wait. It takes a quantum; a longer
 //   sequence goes after at most five such batches.
 //
-// Add, Remove and TakeExpired are O(log requests) for each request. TakeBatch is that for each
-// sequence taken and for each turn without one; it passes over at most 8 short sequences and each
-// long one, of which the queue holds at most max_tokens / Q.
+// Add, Remove and TakeExpired are O(log requests) for each request; the Remove of a long sequence
+// that goes first next also passes over the short ones whose turn has come. TakeBatch is that for
+// each sequence taken and for each turn without one; it passes over at most 8 short sequences and
+// each long one, of which the queue holds at most max_tokens / Q.
 class RequestQueue {
  public:
   struct Limits {
@@ -123,7 +124,8 @@ class RequestQueue {
   bool Serve(PendingRequest& request, Lengths lengths, Filling& filling);
   void TakeSequence(PendingRequest& request, Filling& filling);
   void MoveToEnd(PendingRequest& request);
-  // The first behind it whose long sequence was left out too, or null.
+  // The first behind it, of its priority or a lower one, whose turn has come and whose long
+  // sequence is still there; or null.
   PendingRequest* NextPassedLong(PendingRequest& request) const;
   void Progress(PendingRequest& request, absl::Time now);
   // Adds the request's waiting sequences to the totals `sign` times.

@@ -79,8 +79,8 @@ TEST(ModelSourcesTest, WhatCannotBeServedIsSkippedBesideAModel) {
     ASSERT_EQ(sources->repository.size(), 1u);
     EXPECT_EQ(sources->repository[0].name, "m");
     ASSERT_EQ(sources->refused.size(), 2u);
-    EXPECT_THAT(std::string(sources->refused[0].message()), HasSubstr("'mini lm'"));
-    EXPECT_THAT(std::string(sources->refused[1].message()), HasSubstr("leads out"));
+    EXPECT_THAT(std::string(sources->refused.at("mini lm").message()), HasSubstr("'mini lm'"));
+    EXPECT_THAT(std::string(sources->refused.at("out").message()), HasSubstr("leads out"));
   }
 }
 

@@ -2,6 +2,7 @@
 """A server process: started on free ports of the loopback interface, watched, stopped by SIGTERM."""
 
 import contextlib
+import os
 import re
 import resource
 import signal
@@ -12,7 +13,7 @@ import urllib.request
 
 from harness import settings
 
-START_SECONDS = 60
+START_SECONDS = int(os.environ.get("ATTENDANT_START_SECONDS", 60))
 STOP_SECONDS = 90
 DESCRIPTORS = 300
 SANITIZER_REPORT = re.compile(r"(ERROR|WARNING|SUMMARY): \w+Sanitizer|: runtime error: ")

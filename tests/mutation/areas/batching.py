@@ -26,7 +26,7 @@ MUTANTS = {
         ("batch.size() == overdue", "batch.empty()"),
         ("if (&request == passed_long_) passed_long_ = nullptr;", ""),
         ("passed_long_ = NextPassedLong(request);", "passed_long_ = nullptr;"),
-        ("if (policy_.Long((*next)->sequence_tokens((*next)->next_sequence))) return *next;", "return *next;"),
+        ("«policy_.Long(len) && len <= (*next)->place.deficit»", "true"),
         ("if (!policy_.Overdue(request.place.waiting_since, filling.now)) return;", "return;"),
         ("request.place.turn = ++last_turn_;", ""),
         ("if (!filling.has_long) passed_long_ = &request;", "passed_long_ = &request;"),

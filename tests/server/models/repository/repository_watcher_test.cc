@@ -121,7 +121,7 @@ TEST_F(RepositoryWatcherTest, WhatCannotBeServedIsReportedOnceWhileItIsThere) {
     WriteTinyModel(directory_ / "no name");
     Await([this, times] { return refused_ == times; });
     WriteTinyModel(directory_ / "next");  // some looks later it is loaded
-    AwaitChange("next", ModelState::kReady);
+    AwaitChange("next", ModelState::kReady, times);
     EXPECT_EQ(refused_, times);
     fs::remove_all(directory_ / "no name");
     fs::remove_all(directory_ / "next");

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -272,19 +271,20 @@ absl::Status CheckLeast(absl::string_view name, int64_t value, int64_t least) {
       absl::StrCat("--", name, " cannot be ", value, ": it must be from ", least, " up"));
 }
 
+// What is wrong with the value of a flag, with the flag's name.
+absl::Status OfFlag(absl::string_view name, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(absl::StrCat("--", name, ": ", status.message()));
+}
+
 absl::Status CheckCollector(const std::string& url) {
   if (url.empty()) return absl::OkStatus();
-  const absl::Status status = ParseOtlpCollector(url).status();
-  if (status.ok()) return status;
-  return absl::InvalidArgumentError(absl::StrCat("--otlp_endpoint: ", status.message()));
+  return OfFlag("otlp_endpoint", ParseOtlpCollector(url).status());
 }
 
 absl::Status CheckPorts(const ServerFlags& flags) {
-  for (const auto& [flag, address] :
-       {std::pair("--listen: ", &flags.listen), std::pair("--http_listen: ", &flags.http_listen)}) {
-    const absl::Status status = CheckAddress(*address);
-    if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat(flag, status.message()));
-  }
+  ATTENDANT_RETURN_IF_ERROR(OfFlag("listen", CheckAddress(flags.listen)));
+  ATTENDANT_RETURN_IF_ERROR(OfFlag("http_listen", CheckAddress(flags.http_listen)));
   if (flags.listen == flags.http_listen && !absl::EndsWith(flags.listen, ":0")) {
     return absl::InvalidArgumentError(
         absl::StrCat("--listen and --http_listen are both ", flags.listen, ": each needs its own"));

@@ -18,22 +18,16 @@ absl::StatusOr<MemoryFile> MemoryFile::Create() {
   return MemoryFile(descriptor);
 }
 
-MemoryFile::MemoryFile(MemoryFile&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)) {}
-
-MemoryFile::~MemoryFile() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
 absl::Status MemoryFile::Replace(const std::string& text) {
   ATTENDANT_ASSIGN_OR_RETURN(const MemoryFile next, Create());
   for (size_t written = 0; written < text.size();) {
-    const ssize_t count = write(next.descriptor_, text.data() + written, text.size() - written);
+    const ssize_t count =
+        write(next.descriptor_.get(), text.data() + written, text.size() - written);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return absl::ErrnoToStatus(errno, "cannot write a file in memory");
     written += static_cast<size_t>(count);
   }
-  while (dup3(next.descriptor_, descriptor_, O_CLOEXEC) < 0) {
+  while (dup3(next.descriptor_.get(), descriptor_.get(), O_CLOEXEC) < 0) {
     if (errno != EINTR && errno != EBUSY) {
       return absl::ErrnoToStatus(errno, "cannot replace a file in memory");
     }
@@ -41,7 +35,7 @@ absl::Status MemoryFile::Replace(const std::string& text) {
   return absl::OkStatus();
 }
 
-std::string MemoryFile::path() const { return absl::StrCat("/proc/self/fd/", descriptor_); }
+std::string MemoryFile::path() const { return absl::StrCat("/proc/self/fd/", descriptor_.get()); }
 
 absl::StatusOr<std::unique_ptr<TlsFiles>> TlsFiles::Load(TlsContext::Files files) {
   ATTENDANT_ASSIGN_OR_RETURN(MemoryFile pair, MemoryFile::Create());

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "server/http/tls_context.h"
+#include "server/net/listening_socket.h"
 
 namespace attendant {
 
@@ -17,10 +18,6 @@ class MemoryFile {
  public:
   static absl::StatusOr<MemoryFile> Create();
 
-  MemoryFile(MemoryFile&& other) noexcept;
-  MemoryFile& operator=(MemoryFile&&) = delete;
-  ~MemoryFile();
-
   // Whoever opens the path before has the old text, whoever opens it after has the new one.
   absl::Status Replace(const std::string& text);
   std::string path() const;  // the same for its life
@@ -28,7 +25,7 @@ class MemoryFile {
  private:
   explicit MemoryFile(int descriptor) : descriptor_(descriptor) {}
 
-  int descriptor_;
+  FileDescriptor descriptor_;
 };
 
 // Copies of the TLS files for gRPC to read, replaced once the files have been found to fit. gRPC

@@ -15,7 +15,7 @@
 
 namespace attendant {
 
-// What a repository holds at a moment.
+// The models of a repository at a moment.
 struct RepositoryContent {
   RepositoryChanges::Fingerprints models;
   std::map<std::string, absl::Status> refused;  // by name: cannot be served (ModelRepository::Find)

@@ -18,7 +18,7 @@ TOKENS = REQUESTS * SEQUENCES * LEN
 def loaded(start_server):
     """A server with many requests admitted, and these calls."""
     server = start_server({"minilm": settings.model_dir()}, f"--max_queued_tokens={2 * TOKENS}",
-                          "--drain_timeout_s=60").wait_ready()
+                          f"--drain_timeout_s={60 * settings.PATIENCE}").wait_ready()
     row = ids([101] + [2000 + i for i in range(LEN - 2)] + [102])
     message = request("minilm", [row] * SEQUENCES, pooled=pb.PooledOutput())
     with attendant.Client(server.grpc) as client:

@@ -157,9 +157,8 @@ def test_a_hundred_reloads_under_load_lose_nothing(server, client, repository):
     assert not load.errors
     assert load.answers.keys() == set(variants), "each answer is that of one model, bit for bit"
     assert sum(load.answers.values()) == load.sent
-    print(f"{load.sent} requests during {RELOADS} reloads; "
-          f"memory grew by {(memory.resident_bytes(server.pid) - resident) / 2**20:.1f} MiB")
-    assert memory.resident_bytes(server.pid) - resident < MAX_GROWTH_BYTES
+    memory.check_growth(f"{load.sent} requests during {RELOADS} reloads",
+                        memory.resident_bytes(server.pid) - resident, MAX_GROWTH_BYTES)
     assert server.get("/metrics")[1].count("\n") <= lines + 10, "series of methods that were used"
     page = exposition.Page(server.get("/metrics")[1])
     assert page.value("attendant_queue_requests", model="swap") == 0

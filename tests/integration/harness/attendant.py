@@ -11,7 +11,7 @@ from grpc_tools import protoc
 
 from harness import settings
 
-DEADLINE = 60
+DEADLINE = 60 * settings.PATIENCE
 
 
 def compiled(package, *names):

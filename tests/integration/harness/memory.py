@@ -5,6 +5,8 @@ import pathlib
 
 import grpc
 
+from harness import settings
+
 
 def status_bytes(pid, field):
     for line in pathlib.Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
@@ -25,6 +27,12 @@ def resident_bytes(pid):
 def reset_peak(pid):
     """From now on peak_bytes is the most since this call."""
     pathlib.Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="utf-8")
+
+
+def check_growth(what, grown, limit):
+    """Fails where memory has grown by more bytes than `limit`; of a sanitizer's memory, says how much only."""
+    print(f"{what}: {grown} bytes of memory, at most {limit}")
+    assert settings.SANITIZED or grown <= limit, what
 
 
 def raw_channel(target):

@@ -13,14 +13,15 @@ import urllib.request
 
 from harness import settings
 
-START_SECONDS = int(os.environ.get("ATTENDANT_START_SECONDS", 60))
-STOP_SECONDS = 90
+START_SECONDS = 60
+STOP_SECONDS = 90 * settings.PATIENCE
 DESCRIPTORS = 300
 SANITIZER_REPORT = re.compile(r"(ERROR|WARNING|SUMMARY): \w+Sanitizer|: runtime error: ")
 
 
 def wait_until(what, seconds, condition):
-    """The first true value of condition(); fails when there is none within the time."""
+    """The first true value of condition(); fails when there is none within the time, which a sanitizer stretches."""
+    seconds *= settings.PATIENCE
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         value = condition()

@@ -8,6 +8,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "encoder"
 TINY_MODEL = GOLDEN / "tiny_gelu"
 MINILM = "all-MiniLM-L6-v2"
+# ATTENDANT_SANITIZE as CMake has it, where the programs are built with it: they are slow, and their memory is
+# mostly the sanitizer's.
+SANITIZED = bool(os.environ.get("ATTENDANT_SANITIZE"))
+PATIENCE = 10 if SANITIZED else 1
 
 
 def bin_dir():

@@ -9,6 +9,9 @@ export ATTENDANT_CACHE
 say() { printf '[%s] %s\n' "$SCRIPT" "$*"; }
 die() { printf '[%s] error: %s\n' "$SCRIPT" "$*" >&2; exit 1; }
 
+# With -h or --help in place of arguments, a script prints what its head says.
+show_help() { sed -n '3,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0"; exit 0; }
+
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"
   elif command -v sudo >/dev/null; then sudo "$@"

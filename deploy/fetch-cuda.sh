@@ -3,11 +3,14 @@
 # What compiles kernels/cuda, on a machine that has no CUDA toolkit: NVIDIA's compiler, headers and libraries from
 # the Python package index (0.5 GB), unpacked once into $ATTENDANT_CACHE/cuda-VERSION; $ATTENDANT_CACHE/cuda then
 # points there, and CMake looks there. No driver and no GPU are needed. Python only unpacks.
+#
+#   deploy/fetch-cuda.sh
 set -euo pipefail
 readonly SCRIPT=cuda
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$here/common.sh"
+case ${1-} in -h | --help) show_help ;; esac
 
 readonly VERSION=13.0
 # Pinned: a toolkit is made of parts that fit together.

@@ -10,6 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$here/common.sh"
 
+case ${1-} in -h | --help) show_help ;; esac
 readonly NAME=${1:-all-MiniLM-L6-v2}
 known=$(cd "$here/models" && printf '%s\n' *.sh | sed 's/\.sh$//')
 if [ $# -gt 1 ] || ! grep -Fqx -- "$NAME" <<<"$known"; then

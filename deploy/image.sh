@@ -221,7 +221,8 @@ main() {
       --cuda) target=cuda IMAGE=attendant-cuda ;;
       --output) output=$(realpath -m "${2:?--output needs a file}"); shift ;;
       --sbom) sbom=$(realpath -m "${2:?--sbom needs a file}"); shift ;;
-      *) die "unknown argument '$1'" ;;
+      -h | --help) show_help ;;
+      *) die "unknown argument '$1'; --help tells more" ;;
     esac
     shift
   done

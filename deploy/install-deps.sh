@@ -160,6 +160,7 @@ provide_cuda() {
 
 main() {
   local part
+  case ${1-} in -h | --help) show_help ;; esac
   [ -r /etc/debian_version ] || die "this script knows Debian 12 and 13 only"
   [ $# -gt 0 ] || set -- build
   for part in "$@"; do

@@ -25,15 +25,16 @@ run_dir=""
 server=""
 
 parse() {
-  local argument
-  for argument in "$@"; do
-    case "$argument" in
+  while [ $# -gt 0 ]; do
+    case "$1" in
       --once) once=1 ;;
-      --listen=*:*) listen=${argument#*=} ;;
-      --http_listen=*:*) http_listen=${argument#*=} ;;
-      -h | --help) sed -n '3,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" && exit 0 ;;
-      *) die "unknown argument '$argument'; --help tells more" ;;
+      --listen | --http_listen) set -- "$1=${2:?$1 needs HOST:PORT}" "${@:3}"; continue ;;
+      --listen=*:*) listen=${1#*=} ;;
+      --http_listen=*:*) http_listen=${1#*=} ;;
+      -h | --help) show_help ;;
+      *) die "unknown argument '$1'; --help tells more" ;;
     esac
+    shift
   done
 }
 
@@ -106,9 +107,13 @@ on_exit() {
   exit $code
 }
 
-# Lets the server finish what it has admitted, and passes its exit code on.
-stop() {
+# Lets the server finish what it has admitted, and passes its exit code on; CODE where there is no server yet.
+stop() {  # stop CODE
   local code=0
+  if [ -z "$server" ]; then
+    say "stopped before there was a server; run again, it goes on from here"
+    exit "$1"
+  fi
   say "stopping the server"
   kill -TERM "$server" 2>/dev/null || true
   wait "$server" || code=$?
@@ -125,14 +130,15 @@ main() {
   "$here/install-deps.sh" build quickstart
   run_dir=$(mktemp -d)
   trap on_exit EXIT
-  trap stop INT TERM
+  trap 'stop 130' INT
+  trap 'stop 143' TERM
   build
   model=$("$here/fetch-model.sh")
   start_server "$model"
   grpc=127.0.0.1:$(port grpc)
   http=127.0.0.1:$(port http)
   show "$grpc" "$http"
-  [ -z "$once" ] || stop
+  [ -z "$once" ] || stop 0
   go_on "$grpc" "$http"
   say "serving; Ctrl-C ends it"
   wait "$server" || die "the server ended with exit code $?"

@@ -17,7 +17,8 @@ while [ $# -gt 0 ]; do
   case "$1" in
     --preset) preset=${2:?--preset needs a name}; shift ;;
     --preset=*) preset=${1#*=} ;;
-    -*) die "unknown argument '$1'" ;;
+    -h | --help) show_help ;;
+    -*) die "unknown argument '$1'; --help tells more" ;;
     *) filter=(-R "$1") ;;
   esac
   shift

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -23,13 +24,19 @@ namespace {
 // Requests up to this size can be sent again.
 constexpr int kRetryBufferBytes = 4 << 20;
 
-absl::StatusOr<std::string> ReadPem(const std::string& path) {
+// A file with a block of PEM whose label ends with `kind`. gRPC itself would say nothing, or of a
+// key in place of a certificate that there is no address.
+absl::StatusOr<std::string> ReadPem(const std::string& path, absl::string_view kind) {
   if (path.empty()) return std::string();
   std::ifstream file(path, std::ios::binary);
   std::ostringstream contents;
   contents << file.rdbuf();
   if (!file || contents.str().empty()) {
     return absl::InvalidArgumentError(absl::StrCat("cannot read the PEM file ", path));
+  }
+  if (!absl::StrContains(contents.str(), absl::StrCat(kind, "-----"))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the PEM file ", path, " has no ", absl::AsciiStrToLower(kind)));
   }
   return contents.str();
 }
@@ -42,11 +49,9 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(const 
     return absl::InvalidArgumentError("a TLS certificate and its key must be given together");
   }
   grpc::SslCredentialsOptions ssl;
-  for (auto [path, pem] : {std::pair{&tls.ca_file, &ssl.pem_root_certs},
-                           std::pair{&tls.cert_file, &ssl.pem_cert_chain},
-                           std::pair{&tls.key_file, &ssl.pem_private_key}}) {
-    ATTENDANT_ASSIGN_OR_RETURN(*pem, ReadPem(*path));
-  }
+  ATTENDANT_ASSIGN_OR_RETURN(ssl.pem_root_certs, ReadPem(tls.ca_file, "CERTIFICATE"));
+  ATTENDANT_ASSIGN_OR_RETURN(ssl.pem_cert_chain, ReadPem(tls.cert_file, "CERTIFICATE"));
+  ATTENDANT_ASSIGN_OR_RETURN(ssl.pem_private_key, ReadPem(tls.key_file, "PRIVATE KEY"));
   return grpc::SslCredentials(ssl);
 }
 

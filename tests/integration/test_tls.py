@@ -14,6 +14,7 @@ import pytest
 from harness import settings
 from harness.server import wait_until
 
+USAGE = 2
 NO_ANSWER = 3
 CERTIFICATE = 4
 
@@ -38,10 +39,15 @@ def certificates(tmp_path_factory):
     return folder
 
 
+def encode(target, *flags):
+    """The command line asking the server there."""
+    command = [settings.bin_dir() / "attendant", "encode", f"--server={target}", "--timeout=10s", "--ids=5,6,7"]
+    return subprocess.run([*command, *flags], capture_output=True, timeout=60, check=False, text=True)
+
+
 def embed(server, *flags):
-    """Exit code of the command line asking this server."""
-    command = [settings.bin_dir() / "attendant", "encode", f"--server={server.grpc}", "--timeout=10s", "--ids=5,6,7"]
-    return subprocess.run([*command, *flags], capture_output=True, timeout=60, check=False).returncode
+    """The exit code of the command line asking this server."""
+    return encode(server.grpc, *flags).returncode
 
 
 @pytest.fixture
@@ -102,6 +108,18 @@ def test_files_that_do_not_fit(certificates, cert, key, text):
     ended = subprocess.run(command, capture_output=True, timeout=60, check=False, text=True)
     assert ended.returncode == 1
     assert text in ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("flags, text", [
+    (["ca=server.key"], "server.key has no certificate"),
+    (["cert=client.key", "key=client.key"], "client.key has no certificate"),
+    (["cert=client.pem", "key=client.pem"], "client.pem has no private key"),
+    (["ca=gone.pem"], "gone.pem"),
+])
+def test_files_of_a_client_that_do_not_fit(certificates, flags, text):
+    ended = encode("127.0.0.1:1", *[f"--tls_{flag.replace('=', f'={certificates}/')}" for flag in flags])
+    assert ended.returncode == USAGE, ended.stderr
+    assert text in ended.stderr
 
 
 def test_client_certificate(start_tls, certificates):

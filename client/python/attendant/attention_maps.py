@@ -9,7 +9,7 @@ import pathlib
 import struct
 import unicodedata
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -28,7 +28,8 @@ _CHARACTER_WIDTH = 0.62      # of the font size, in a monospaced font
 class AttentionMaps:
     """Which token looks at which. A notebook shows the maps of the last of `layers`."""
 
-    weights: Array     # [layers, heads, len, len]; a row is a token that looks, and sums to 1
+    # [layers, heads, len, len]; a row is a token that looks, and sums to 1
+    weights: Array = field(repr=False)
     tokens: list[str]  # [len]
     layers: list[int]  # the layers of `weights`, as the model counts them
     heads: list[int]

@@ -73,6 +73,10 @@ def split(inputs: Iterable[Input], max_sequences: int) -> Iterator[tuple[int, li
     """(number of the first input, sequences) for each request."""
     if max_sequences < 1:
         raise ValueError(f"batch_size is {max_sequences}: it must be at least 1")
+    try:
+        iter(inputs)
+    except TypeError:
+        raise TypeError(f"inputs are a text, token ids, or any number of them, not {inputs!r}") from None
     first, size, sequences = 0, 0, list[pb.Sequence]()
     for sequence in map(to_sequence, inputs):
         bytes_more = sequence.ByteSize()

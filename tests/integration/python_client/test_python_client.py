@@ -83,6 +83,9 @@ def test_encode(client):
 def test_errors(client, server):
     with pytest.raises(attendant.NotFoundError, match="nobody"):
         client.embed(TEXT, model="nobody")
+    for nothing in (None, 5):
+        with pytest.raises(TypeError, match=f"inputs are a text, .*, not {nothing}"):
+            client.embed(nothing)
     with pytest.raises(ValueError, match="256") as caught:
         client.embed("word " * 1000, truncation="none")
     assert caught.value.request_id
@@ -183,6 +186,7 @@ def test_attention_maps_are_pictures(client, tmp_path):
         maps.svg(layer=3)
     pictures = xml.etree.ElementTree.fromstring(maps._repr_html_())  # pylint: disable=protected-access
     assert len(pictures) == 2 and "layer 4, head 3" in "".join(pictures[0].itertext())
+    assert "[CLS]" in repr(maps) and "array" not in repr(maps)
     assert "\u202e" not in maps.svg() and "<b>" not in maps.svg()
     maps.save(tmp_path / "map.svg", layer=2)
     xml.etree.ElementTree.parse(tmp_path / "map.svg")

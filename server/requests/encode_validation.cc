@@ -64,8 +64,7 @@ absl::Status CheckWidths(const EncoderModel& model, const EncodeInput& input, in
     return Invalid("pooling gives ", pooled, " values, the model's modules behind it take ", taken);
   }
   if (input.dims >= 0 && input.dims <= embedding) return absl::OkStatus();
-  return Invalid("dims is ", input.dims, ", it must be from 0 to the ", embedding,
-                 " dimensions of the embedding");
+  return Invalid("the embedding has ", embedding, " dimensions, it cannot be cut to ", input.dims);
 }
 
 // Fills in how the pooled vectors are made: by the back end where it can, else by the runner and

@@ -97,7 +97,7 @@ TEST_F(OpenAiTest, ErrorsHaveOpenAisShape) {
            Case{R"({"model":"tiny","input":[[1.5]]})", 400, "input[0][0] must be a token id"},
            Case{R"({"model":"tiny","input":[64]})", 400, "token_ids[0] is 64"},
            Case{R"({"model":"tiny","input":"x","dimensions":0})", 400, "dimensions is 0"},
-           Case{R"({"model":"tiny","input":"x","dimensions":17})", 400, "dims is 17"},
+           Case{R"({"model":"tiny","input":"x","dimensions":17})", 400, "cannot be cut to 17"},
            Case{R"({"model":"tiny","input":"x","dimensions":"8"})", 400, "dimensions must be"},
            Case{R"({"model":"tiny","input":"x","encoding_format":"f16"})", 400, "encoding_format"},
            Case{R"({"model":"tiny","input":"x","truncate_prompt_tokens":5})", 400, "must be -1"},

@@ -115,9 +115,9 @@ const BadInput kBadInputs[] = {
     {"PriorityTooHigh", [](auto& r) { r.set_priority(101); }, kInvalid, "priority is 101"},
     {"PriorityTooLow", [](auto& r) { r.set_priority(-101); }, kInvalid, "priority is -101"},
     {"DimsTooLarge", [](auto& r) { r.mutable_outputs()->mutable_pooled()->set_dims(17); }, kInvalid,
-     "dims is 17, it must be from 0 to the 16 dimensions of the embedding"},
+     "the embedding has 16 dimensions, it cannot be cut to 17"},
     {"DimsNegative", [](auto& r) { r.mutable_outputs()->mutable_pooled()->set_dims(-1); }, kInvalid,
-     "dims is -1"},
+     "it cannot be cut to -1"},
     {"UnknownPooling",
      [](auto& r) {
        r.mutable_outputs()->mutable_pooled()->set_pooling(static_cast<v1::Pooling>(99));

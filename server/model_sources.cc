@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/model_sources.h"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -29,21 +27,8 @@ absl::StatusOr<ModelSource> ParseModel(const std::string& text) {
   return ModelSource{.name = parts.first, .directory = parts.second};
 }
 
-absl::Status ReadRepository(const ModelRepository& repository, ModelSources& sources) {
-  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> names, repository.Names());
-  for (const std::string& name : names) {
-    absl::StatusOr<std::vector<ModelSource>> versions = repository.Find(name);
-    if (versions.ok()) {
-      std::move(versions->begin(), versions->end(), std::back_inserter(sources.repository));
-    } else if (!absl::IsNotFound(versions.status())) {  // it is gone since
-      sources.refused.emplace(name, versions.status());
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status NoModel(const ModelSources& sources) {
-  if (!sources.refused.empty()) return sources.refused.begin()->second;
+absl::Status NoModel(const RepositoryContent& content) {
+  if (!content.refused.empty()) return content.refused.begin()->second;
   return absl::NotFoundError("it has no folder with a config.json");
 }
 
@@ -53,8 +38,8 @@ absl::Status CheckNames(const ModelSources& sources) {
     ATTENDANT_RETURN_IF_ERROR(CheckModelName(source.name));
     if (!names.insert(source.name).second) return TwoModels(source.name);
   }
-  for (const ModelSource& source : sources.repository) {
-    if (names.contains(source.name)) return TwoModels(source.name);
+  for (const auto& [name, model] : sources.repository.models) {
+    if (names.contains(name)) return TwoModels(name);
   }
   return absl::OkStatus();
 }
@@ -64,11 +49,9 @@ template <typename Settings>
 absl::Status CheckModelsOf(const char* flag, const Settings& settings,
                            const ModelSources& sources) {
   absl::flat_hash_set<std::string> names;
-  for (const auto* list : {&sources.fixed, &sources.repository}) {
-    for (const ModelSource& source : *list) names.insert(source.name);
-  }
+  for (const ModelSource& source : sources.fixed) names.insert(source.name);
   for (const auto& [name, setting] : settings) {
-    if (names.contains(name)) continue;
+    if (names.contains(name) || sources.repository.models.contains(name)) continue;
     return absl::InvalidArgumentError(absl::StrCat(flag, ": there is no model ", Quote(name)));
   }
   return absl::OkStatus();
@@ -81,6 +64,14 @@ absl::Status WithFlag(const ServerFlags& flags, const absl::Status& status) {
 
 }  // namespace
 
+std::vector<ModelSource> ModelSources::InRepository() const {
+  std::vector<ModelSource> all;
+  for (const auto& [name, model] : repository.models) {
+    all.insert(all.end(), model.versions.begin(), model.versions.end());
+  }
+  return all;
+}
+
 absl::StatusOr<ModelSources> CollectModels(const ServerFlags& flags) {
   ModelSources sources;
   for (const std::string& text : flags.models) {
@@ -88,11 +79,12 @@ absl::StatusOr<ModelSources> CollectModels(const ServerFlags& flags) {
     sources.fixed.push_back(std::move(source));
   }
   if (const std::optional<ModelRepository> repository = MakeRepository(flags)) {
-    const absl::Status read = ReadRepository(*repository, sources);
-    if (!read.ok()) return WithFlag(flags, read);
-    if (sources.repository.empty() && ControlOf(flags) == ModelControl::kNone) {
-      return WithFlag(flags, NoModel(sources));
+    absl::StatusOr<RepositoryContent> content = repository->Read();
+    if (!content.ok()) return WithFlag(flags, content.status());
+    if (content->models.empty() && ControlOf(flags) == ModelControl::kNone) {
+      return WithFlag(flags, NoModel(*content));
     }
+    sources.repository = *std::move(content);
   }
   ATTENDANT_RETURN_IF_ERROR(CheckNames(sources));
   if (ControlOf(flags) == ModelControl::kNone) {

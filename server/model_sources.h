@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,11 +17,10 @@ namespace attendant {
 
 // The models that the flags name.
 struct ModelSources {
-  std::vector<ModelSource> fixed{};       // of --model
-  std::vector<ModelSource> repository{};  // of --model_repository, as it is now
-  // What lies in it and cannot be served: folders whose name is none for a model, links that lead
-  // elsewhere.
-  std::map<std::string, absl::Status> refused{};  // by name
+  std::vector<ModelSource> fixed{};  // of --model
+  RepositoryContent repository{};    // of --model_repository, as it was when the flags were read
+
+  std::vector<ModelSource> InRepository() const;  // each version of each model
 };
 
 // INVALID_ARGUMENT for what is not NAME=DIR, a name that cannot be served (CheckModelName), two

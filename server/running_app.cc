@@ -36,7 +36,7 @@ int PoolThreads() { return std::clamp(ReadCpuBudget().threads / 4, 2, 8); }
 std::vector<std::string> Names(const ModelSources& sources) {
   std::vector<std::string> names;
   for (const ModelSource& source : sources.fixed) names.push_back(source.name);
-  for (const ModelSource& source : sources.repository) names.push_back(source.name);
+  for (const auto& [name, model] : sources.repository.models) names.push_back(name);
   return names;
 }
 
@@ -89,7 +89,7 @@ RegistryOptions MakeRegistryOptions(const ServerFlags& flags, const ModelSources
 // Replicas of models that come later share the processors: as with several models, no thread gets a
 // processor of its own.
 size_t ModelsToPlace(const ServerFlags& flags, const ModelSources& sources) {
-  const size_t models = sources.fixed.size() + sources.repository.size();
+  const size_t models = sources.fixed.size() + sources.InRepository().size();
   return ControlOf(flags) == ModelControl::kNone ? models : std::max<size_t>(models, 2);
 }
 
@@ -190,7 +190,7 @@ absl::StatusOr<std::unique_ptr<App>> RunningApp::Start(const ServerFlags& flags,
   });
   // A call that comes at once finds them loading, not unknown.
   std::vector<ModelSource> at_start = sources.fixed;
-  std::vector<ModelSource> later = sources.repository;
+  std::vector<ModelSource> later = sources.InRepository();
   if (app->model_control_ != ModelControl::kExplicit) {
     at_start.insert(at_start.end(), later.begin(), later.end());
     later.clear();
@@ -209,17 +209,7 @@ void RunningApp::StartModels(const ServerFlags& flags, const ModelSources& sourc
   const auto log_refused = [](const absl::Status& status) {
     spdlog::warn("not served from the model repository: {}", std::string(status.message()));
   };
-  for (const auto& [name, status] : sources.refused) log_refused(status);
-  RepositoryContent at_start;
-  if (model_control_ == ModelControl::kPoll && repository_) {
-    at_start = ReadContent(*repository_).value_or(RepositoryContent());
-    // What came since the sources were collected is new to the watcher too.
-    absl::flat_hash_set<std::string> collected;
-    for (const ModelSource& source : sources.repository) collected.insert(source.name);
-    std::erase_if(at_start.models,
-                  [&](const auto& model) { return !collected.contains(model.first); });
-    at_start.refused = sources.refused;
-  }
+  for (const auto& [name, status] : sources.repository.refused) log_refused(status);
   registry_.StartLoading();
   UpdateHealth();
   if (model_control_ != ModelControl::kPoll || !repository_) return;
@@ -238,7 +228,7 @@ void RunningApp::StartModels(const ServerFlags& flags, const ModelSources& sourc
                               std::string(status.message()));
               },
           .on_refused = log_refused},
-      at_start);
+      sources.repository);
 }
 
 // Calls of a service that is switched off get UNIMPLEMENTED.

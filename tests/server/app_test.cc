@@ -4,13 +4,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <future>
+#include <map>
+#include <string>
 #include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "server/model_sources.h"
 #include "tests/server/in_process_server.h"
 
 namespace attendant {
@@ -217,6 +222,38 @@ TEST(AppTest, EndsWhenNoModelCanBeLoaded) {
   const absl::Status status = (*app)->Run();
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(std::string(status.message()), HasSubstr("/nonexistent/gone"));
+}
+
+TEST(AppTest, PollsFromWhatTheRepositoryHeldWhenTheFlagsWereRead) {
+  TempDirectory directory;
+  const auto add = [&directory](const std::string& name) {
+    std::filesystem::create_directories(directory / name);
+    WriteFile((directory / name) + "/config.json", "{}");
+  };
+  add("a");
+  add("m");
+  ServerFlags flags;
+  flags.listen = flags.http_listen = "127.0.0.1:0";
+  flags.model_repository = directory.path();
+  flags.model_control = "poll";
+  flags.repository_poll_s = 1;
+  const absl::StatusOr<ModelSources> sources = CollectModels(flags);
+  ASSERT_TRUE(sources.ok()) << sources.status();
+  WriteFile(directory / "m/note", "x");
+
+  absl::Mutex mutex;
+  std::map<std::string, int> loads;
+  const ModelLoader loader = [&](const ModelSource& source, ServerMetrics&, const Executor&) {
+    absl::MutexLock lock(&mutex);
+    ++loads[source.directory];
+    return absl::InternalError("only counted");
+  };
+  const absl::StatusOr<std::unique_ptr<App>> app = App::Start(flags, *sources, loader);
+  ASSERT_TRUE(app.ok()) << app.status();
+  const auto again = [&] { return loads[directory / "m"] == 2; };
+  absl::MutexLock lock(&mutex);
+  EXPECT_TRUE(mutex.AwaitWithTimeout(absl::Condition(&again), absl::Seconds(60)));
+  EXPECT_EQ(loads[directory / "a"], 1) << "it is as it was";
 }
 
 TEST(AppTest, AnAddressInUseIsAnError) {

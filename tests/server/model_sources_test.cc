@@ -11,7 +11,9 @@
 namespace attendant {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Key;
 
 absl::StatusOr<std::vector<ModelSource>> Collect(const std::vector<std::string>& models,
                                                  const std::string& repository = "") {
@@ -21,7 +23,8 @@ absl::StatusOr<std::vector<ModelSource>> Collect(const std::vector<std::string>&
   absl::StatusOr<ModelSources> sources = CollectModels(flags);
   if (!sources.ok()) return sources.status();
   std::vector<ModelSource> all = sources->fixed;
-  all.insert(all.end(), sources->repository.begin(), sources->repository.end());
+  const std::vector<ModelSource> others = sources->InRepository();
+  all.insert(all.end(), others.begin(), others.end());
   return all;
 }
 
@@ -76,11 +79,11 @@ TEST(ModelSourcesTest, WhatCannotBeServedIsSkippedBesideAModel) {
     flags.model_control = control;
     const auto sources = CollectModels(flags);
     ASSERT_TRUE(sources.ok()) << sources.status();
-    ASSERT_EQ(sources->repository.size(), 1u);
-    EXPECT_EQ(sources->repository[0].name, "m");
-    ASSERT_EQ(sources->refused.size(), 2u);
-    EXPECT_THAT(std::string(sources->refused.at("mini lm").message()), HasSubstr("'mini lm'"));
-    EXPECT_THAT(std::string(sources->refused.at("out").message()), HasSubstr("leads out"));
+    const auto& [models, refused] = sources->repository;
+    EXPECT_THAT(models, ElementsAre(Key("m")));
+    ASSERT_EQ(refused.size(), 2u);
+    EXPECT_THAT(std::string(refused.at("mini lm").message()), HasSubstr("'mini lm'"));
+    EXPECT_THAT(std::string(refused.at("out").message()), HasSubstr("leads out"));
   }
 }
 
@@ -106,9 +109,10 @@ TEST(ModelSourcesTest, VersionsOfARepositoryAreOneModel) {
   flags.max_model_versions = 2;
   const auto sources = CollectModels(flags);
   ASSERT_TRUE(sources.ok()) << sources.status();
-  ASSERT_EQ(sources->repository.size(), 2u);
-  EXPECT_EQ(sources->repository[0].version, 2);
-  EXPECT_EQ(sources->repository[1].version, 3);
+  const std::vector<ModelSource> served = sources->InRepository();
+  ASSERT_EQ(served.size(), 2u);
+  EXPECT_EQ(served[0].version, 2);
+  EXPECT_EQ(served[1].version, 3);
 }
 
 TEST(ModelSourcesTest, AFixedModelIsFoundBeforeTheRepository) {

@@ -83,25 +83,38 @@ void AddFiles(const fs::path& folder, std::vector<std::string>& files) {
   }
 }
 
+std::string Fingerprint(const std::vector<ModelSource>& versions) {
+  std::vector<std::string> files;
+  for (const ModelSource& version : versions) AddFiles(version.directory, files);
+  std::sort(files.begin(), files.end());
+  return absl::StrJoin(files, "\n");
+}
+
 }  // namespace
 
 ModelRepository::ModelRepository(std::string directory, int64_t versions)
     : directory_(std::move(directory)), versions_(versions) {}
 
-absl::StatusOr<std::vector<std::string>> ModelRepository::Names() const {
+absl::StatusOr<RepositoryContent> ModelRepository::Read() const {
   if (IsModelFolder(directory_)) {
     return absl::InvalidArgumentError(
         absl::StrCat(directory_, " is a model itself: give --model NAME=", directory_));
   }
   std::error_code error;
-  std::vector<std::string> names;
+  RepositoryContent content;
   for (const fs::path& folder : FoldersIn(directory_, error)) {
-    std::string name = folder.filename().string();
-    if (name.front() != '.' && !VersionsIn(folder, name).empty()) names.push_back(std::move(name));
+    const std::string name = folder.filename().string();
+    if (name.front() == '.' || VersionsIn(folder, name).empty()) continue;
+    absl::StatusOr<std::vector<ModelSource>> versions = Find(name);
+    if (versions.ok()) {
+      std::string fingerprint = Fingerprint(*versions);
+      content.models[name] = {*std::move(versions), std::move(fingerprint)};
+    } else if (!absl::IsNotFound(versions.status())) {  // it is gone since
+      content.refused[name] = versions.status();
+    }
   }
   if (error) return absl::InvalidArgumentError(absl::StrCat(directory_, ": ", error.message()));
-  std::sort(names.begin(), names.end());
-  return names;
+  return content;
 }
 
 absl::StatusOr<std::vector<ModelSource>> ModelRepository::Find(const std::string& name) const {
@@ -117,14 +130,6 @@ absl::StatusOr<std::vector<ModelSource>> ModelRepository::Find(const std::string
     ATTENDANT_RETURN_IF_ERROR(CheckInside(directory_, source.directory));
   }
   return sources;
-}
-
-absl::StatusOr<std::string> ModelRepository::Fingerprint(const std::string& name) const {
-  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<ModelSource> sources, Find(name));
-  std::vector<std::string> files;
-  for (const ModelSource& source : sources) AddFiles(source.directory, files);
-  std::sort(files.begin(), files.end());
-  return absl::StrJoin(files, "\n");
 }
 
 }  // namespace attendant

@@ -6,10 +6,21 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/models/model_options.h"
 
 namespace attendant {
+
+// What a repository holds at a moment, by the model's name.
+struct RepositoryContent {
+  struct Model {
+    std::vector<ModelSource> versions;  // to serve, ascending; never empty
+    std::string fingerprint;            // of their files: places, sizes and times
+  };
+  std::map<std::string, Model> models;
+  std::map<std::string, absl::Status> refused;  // cannot be served (ModelRepository::Find)
+};
 
 // A folder of models:
 //
@@ -25,16 +36,13 @@ class ModelRepository {
   // Of each model, the `versions` highest versions are served. REQUIRES: at least 1.
   ModelRepository(std::string directory, int64_t versions);
 
-  // The names of the folders that hold a version, sorted, also such that cannot be served.
-  // INVALID_ARGUMENT when the repository cannot be read, or is a model's folder itself.
-  absl::StatusOr<std::vector<std::string>> Names() const;
+  // Every folder that holds a version. INVALID_ARGUMENT when the repository cannot be read, or is a
+  // model's folder itself.
+  absl::StatusOr<RepositoryContent> Read() const;
 
   // The versions to serve, ascending. INVALID_ARGUMENT for a name that cannot be served, NOT_FOUND
   // when there is no such model, PERMISSION_DENIED for one that lies outside the repository.
   absl::StatusOr<std::vector<ModelSource>> Find(const std::string& name) const;
-
-  // A fingerprint of the model's files: places, sizes and times. Errors as Find's.
-  absl::StatusOr<std::string> Fingerprint(const std::string& name) const;
 
   const std::string& directory() const { return directory_; }
 

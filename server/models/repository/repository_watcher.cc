@@ -1,40 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/models/repository/repository_watcher.h"
 
+#include <string>
 #include <utility>
-#include <vector>
 
-#include "kernels/core/status_macros.h"
 #include "server/threads/steady_time.h"
 
 namespace attendant {
 
-absl::StatusOr<RepositoryContent> ReadContent(const ModelRepository& repository) {
-  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> names, repository.Names());
-  RepositoryContent content;
-  for (const std::string& name : names) {
-    absl::StatusOr<std::string> fingerprint = repository.Fingerprint(name);
-    if (fingerprint.ok()) {
-      content.models[name] = *std::move(fingerprint);
-    } else if (!absl::IsNotFound(fingerprint.status())) {  // it is gone since
-      content.refused[name] = fingerprint.status();
-    }
-  }
-  return content;
+namespace {
+
+RepositoryChanges::Fingerprints FingerprintsOf(const RepositoryContent& content) {
+  RepositoryChanges::Fingerprints fingerprints;
+  for (const auto& [name, model] : content.models) fingerprints[name] = model.fingerprint;
+  return fingerprints;
 }
+
+}  // namespace
 
 RepositoryWatcher::RepositoryWatcher(const ModelRepository& repository, ModelRegistry& registry,
                                      Options options, const RepositoryContent& at_start)
     : repository_(repository),
       registry_(registry),
       options_(std::move(options)),
-      changes_(options_.settle, at_start.models),
+      changes_(options_.settle, FingerprintsOf(at_start)),
       refused_(at_start.refused),
       thread_("repository", options_.interval, [this] { Look(); }) {}
 
 // How a load ends, the registry's listener hears.
 void RepositoryWatcher::Look() {
-  absl::StatusOr<RepositoryContent> found = ReadContent(repository_);
+  absl::StatusOr<RepositoryContent> found = repository_.Read();
   const bool was_readable = std::exchange(readable_, found.ok());
   if (!found.ok()) {
     if (was_readable) options_.on_unreadable(found.status());
@@ -46,7 +41,7 @@ void RepositoryWatcher::Look() {
   refused_ = std::move(found->refused);
   std::erase_if(found->models,
                 [this](const auto& model) { return !options_.is_ours(model.first); });
-  const RepositoryChanges::Changes changes = changes_.Update(found->models, SteadyNow());
+  const RepositoryChanges::Changes changes = changes_.Update(FingerprintsOf(*found), SteadyNow());
   for (const std::string& name : changes.load) registry_.Load(name, [](const absl::Status&) {});
   for (const std::string& name : changes.unload) {
     registry_.Unload(name, [](const absl::Status&) {});

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/models/model_registry.h"
 #include "server/models/repository/model_repository.h"
@@ -14,13 +13,6 @@
 #include "server/threads/periodic_thread.h"
 
 namespace attendant {
-
-// The models of a repository at a moment.
-struct RepositoryContent {
-  RepositoryChanges::Fingerprints models;
-  std::map<std::string, absl::Status> refused;  // by name: cannot be served (ModelRepository::Find)
-};
-absl::StatusOr<RepositoryContent> ReadContent(const ModelRepository& repository);
 
 // Reads a repository again and again on a thread of its own, and has the registry load and unload
 // what changed (RepositoryChanges). While the repository cannot be read, nothing changes.

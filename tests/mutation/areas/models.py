@@ -61,6 +61,9 @@ MUTANTS = {
     ],
     "server/models/repository/model_repository.cc": [
         ("a.version < b.version", "a.version > b.version"),
+        ("name.front() == '.'", "false"),
+        ("content.refused[name] = versions.status();", ""),
+        ("AddFiles(version.directory, files);", ""),
     ],
     "server/models/warm_up.cc": [
         ("len = std::min(len, max_len);", ""),

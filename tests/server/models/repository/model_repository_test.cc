@@ -14,6 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Key;
 
 class ModelRepositoryTest : public ::testing::Test {
  protected:
@@ -65,17 +66,18 @@ TEST_F(ModelRepositoryTest, TheHighestVersionsAreServedByNumber) {
   EXPECT_THAT(Versions("m", 100), ElementsAre(1, 2, 10));
 }
 
-TEST_F(ModelRepositoryTest, NamesAreThoseOfFoldersWithAModel) {
+TEST_F(ModelRepositoryTest, ModelsAreFoldersWithAModel) {
   Add("b");
   Add("a/3");
   Add(".hidden");
   Add("x/latest");
   fs::create_directory(root_ / "empty");
   WriteFile(root_ / "file", "");
-  const auto names = ModelRepository(root_.path(), 1).Names();
-  ASSERT_TRUE(names.ok()) << names.status();
-  EXPECT_THAT(*names, ElementsAre("a", "b"));
-  EXPECT_TRUE(absl::IsInvalidArgument(ModelRepository(root_ / "gone", 1).Names().status()));
+  const auto content = ModelRepository(root_.path(), 1).Read();
+  ASSERT_TRUE(content.ok()) << content.status();
+  EXPECT_THAT(content->models, ElementsAre(Key("a"), Key("b")));
+  EXPECT_TRUE(content->refused.empty());
+  EXPECT_TRUE(absl::IsInvalidArgument(ModelRepository(root_ / "gone", 1).Read().status()));
 }
 
 TEST_F(ModelRepositoryTest, NamesFromAClientNeverBecomePathsOutside) {
@@ -99,7 +101,7 @@ TEST_F(ModelRepositoryTest, AFingerprintChangesWithEachFileOfAServedVersion) {
   Add("m/1");
   Add("m/2");
   const ModelRepository repository(root_.path(), 1);
-  const auto print = [&repository] { return *repository.Fingerprint("m"); };
+  const auto print = [&repository] { return repository.Read()->models.at("m").fingerprint; };
   const std::string first = print();
   EXPECT_EQ(print(), first);
   WriteFile(root_ / "m/1/weights", "x");

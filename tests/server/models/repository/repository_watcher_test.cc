@@ -28,10 +28,15 @@ class RepositoryWatcherTest : public ModelRegistryTest {
                                  return ModelRepository(directory_.path(), 1).Find(name);
                                }}),
         repository_(directory_.path(), 1) {
-    registry_.SetModels(*repository_.Find("tiny"));
-    const auto at_start = ReadContent(repository_);
+    at_start_ = *repository_.Read();
+    registry_.SetModels(at_start_.models.at("tiny").versions);
     registry_.StartLoading();
     AwaitChange("tiny", ModelState::kReady);
+    Watch();
+  }
+
+  void Watch() {
+    watcher_.reset();
     watcher_ = std::make_unique<RepositoryWatcher>(
         repository_, registry_,
         RepositoryWatcher::Options{
@@ -40,7 +45,7 @@ class RepositoryWatcherTest : public ModelRegistryTest {
             .is_ours = [](const std::string& name) { return name != "ours"; },
             .on_unreadable = [this](const absl::Status&) { ++unreadable_; },
             .on_refused = [this](const absl::Status&) { ++refused_; }},
-        *at_start);
+        at_start_);
   }
 
   static void Await(const std::function<bool()>& condition) {
@@ -49,6 +54,7 @@ class RepositoryWatcherTest : public ModelRegistryTest {
   }
 
   const ModelRepository repository_;
+  RepositoryContent at_start_;
   std::atomic<int> unreadable_{0}, refused_{0};
   std::unique_ptr<RepositoryWatcher> watcher_;
 };
@@ -103,6 +109,13 @@ TEST_F(RepositoryWatcherTest, ABrokenModelIsTriedAgainWhenItChanges) {
   WriteTinyModel(directory_ / "tiny");
   Await([this] { return registry_.List()[0].error.ok(); });
   EXPECT_NE(*registry_.Find("tiny"), before);
+}
+
+TEST_F(RepositoryWatcherTest, AChangeBeforeTheFirstLookIsSeen) {
+  watcher_.reset();
+  WriteFile(directory_ / "tiny/note", "x");
+  Watch();
+  AwaitChange("tiny", ModelState::kReady, 2);
 }
 
 TEST_F(RepositoryWatcherTest, ARepositoryThatCannotBeReadChangesNothing) {

@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "server/app.h"
 #include "server/flags.h"
+#include "server/log/process_log.h"
 #include "server/model_sources.h"
 #include "server/process.h"
 #include "server/version.h"

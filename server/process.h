@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a server process that serve nothing: its log, its port file and its stop signals.
+// The parts of a server process that serve nothing: its port file and its stop signals.
 #pragma once
 
 #include <atomic>
@@ -11,13 +11,6 @@
 #include "absl/status/status.h"
 
 namespace attendant {
-
-// Sends spdlog's default logger to standard error: as lines of text, or, with "json", as one JSON
-// object a line with time, level and message. `level` is a value of --log_level.
-void ConfigureLog(const std::string& format, const std::string& level);
-
-// `text` between quotes, as JSON writes it. Bytes that are not ASCII stay as they are.
-std::string JsonString(const std::string& text);
 
 // Writes the lines grpc=PORT and http=PORT to `path`, at once or not at all: a reader never finds
 // half a file.

@@ -109,10 +109,6 @@ TEST(FlagsTest, AcceptsWhatIsJustEnough) {
   }
 }
 
-TEST(LogTest, JsonStringIsOneLine) {
-  EXPECT_EQ(JsonString("a\"b\\c\n\x01 é"), "\"a\\\"b\\\\c\\u000a\\u0001 é\"");
-}
-
 TEST(PortFileTest, HoldsBothPorts) {
   TempDirectory directory;
   const std::string path = directory / "ports";

@@ -8,6 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 
@@ -99,10 +100,23 @@ absl::Status ReadShape(JsonView input, inference::ModelInferRequest::InferInputT
   });
 }
 
+// `elements` in data, where the shape says how many. A shape that no tensor has is refused later.
+absl::Status CheckElements(const inference::ModelInferRequest::InferInputTensor& tensor,
+                           int64_t elements) {
+  int64_t expected = 1;
+  for (const int64_t dim : tensor.shape()) {
+    if (dim < 0 || __builtin_mul_overflow(expected, dim, &expected)) return absl::OkStatus();
+  }
+  if (elements == expected) return absl::OkStatus();
+  return Invalid("input ", Quote(tensor.name()), " has ", elements,
+                 " elements in data, its shape [", absl::StrJoin(tensor.shape(), ","), "] has ",
+                 expected);
+}
+
 // The values of a tensor as JSON, in one array or nested, as raw contents.
 class DataReader {
  public:
-  DataReader(absl::string_view datatype, size_t max_elements)
+  DataReader(absl::string_view datatype, int64_t max_elements)
       : datatype_(datatype), max_elements_(max_elements) {}
 
   absl::StatusOr<std::string> Read(JsonView data) {
@@ -110,11 +124,14 @@ class DataReader {
     return std::move(raw_);
   }
 
+  int64_t elements() const { return elements_; }
+
  private:
   absl::Status Append(JsonView value) {
     if (value.kind() == Kind::kArray) {
       return value.ForEach([this](JsonView inner) { return Append(inner); });
     }
+    ++elements_;
     if (datatype_ == "BYTES") return AppendText(value);
     if (value.kind() != Kind::kInteger) return WrongJsonType("data", "integers", value);
     if (datatype_ == "INT64") return AppendNumber(value.Integer());
@@ -134,7 +151,7 @@ class DataReader {
 
   absl::Status AppendText(JsonView value) {
     if (value.kind() != Kind::kString) return WrongJsonType("data", "strings", value);
-    if (++elements_ > max_elements_) {
+    if (elements_ > max_elements_) {
       return Invalid("data has more than ", max_elements_, " strings");
     }
     const absl::string_view text = value.String();
@@ -145,8 +162,8 @@ class DataReader {
   }
 
   const absl::string_view datatype_;
-  const size_t max_elements_;
-  size_t elements_ = 0;
+  const int64_t max_elements_;
+  int64_t elements_ = 0;
   std::string raw_;
 };
 
@@ -234,7 +251,7 @@ absl::Status InferMessage::ReadInput(JsonView input) {
                                  &inference::InferParameter::int64_param, bytes));
   std::string& raw = *request_.add_raw_input_contents();
   if (!bytes) {
-    ATTENDANT_ASSIGN_OR_RETURN(raw, ReadRaw(input, tensor.datatype()));
+    ATTENDANT_ASSIGN_OR_RETURN(raw, ReadRaw(input, tensor));
     return absl::OkStatus();
   }
   if (*bytes < 0 || static_cast<uint64_t>(*bytes) > binary_.size()) {
@@ -248,11 +265,15 @@ absl::Status InferMessage::ReadInput(JsonView input) {
 
 // Nothing of a datatype that no model takes, or of an input in shared memory: that is refused
 // later, with the right words.
-absl::StatusOr<std::string> InferMessage::ReadRaw(JsonView input, absl::string_view datatype) {
+absl::StatusOr<std::string> InferMessage::ReadRaw(
+    JsonView input, const inference::ModelInferRequest::InferInputTensor& tensor) {
   const std::optional<JsonView> data = input.Find("data");
-  if (!data || !IsTaken(datatype)) return std::string();
+  if (!data || !IsTaken(tensor.datatype())) return std::string();
   if (data->kind() != Kind::kArray) return WrongJsonType("data", "an array", *data);
-  return DataReader(datatype, head_.max_elements).Read(*data);
+  DataReader reader(tensor.datatype(), head_.max_elements);
+  ATTENDANT_ASSIGN_OR_RETURN(std::string raw, reader.Read(*data));
+  ATTENDANT_RETURN_IF_ERROR(CheckElements(tensor, reader.elements()));
+  return raw;
 }
 
 absl::Status InferMessage::ReadOutput(JsonView output) {

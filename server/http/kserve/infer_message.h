@@ -36,7 +36,7 @@ class InferMessage final : public RequestMessage {
   struct Head {
     std::string model, version;
     std::optional<int64_t> json_bytes;  // of the body; without: all of it
-    size_t max_elements = 0;            // of a BYTES tensor in JSON
+    int64_t max_elements = 0;           // of a BYTES tensor in JSON
   };
   // `form` is filled by Parse, and outlives the message.
   InferMessage(HttpBody body, Head head, InferForm& form);
@@ -55,7 +55,8 @@ class InferMessage final : public RequestMessage {
   absl::Status ReadFields(JsonView root);
   absl::Status ReadInput(JsonView input);
   absl::Status ReadOutput(JsonView output);
-  absl::StatusOr<std::string> ReadRaw(JsonView input, absl::string_view datatype);
+  absl::StatusOr<std::string> ReadRaw(JsonView input,
+                                      const inference::ModelInferRequest::InferInputTensor& tensor);
 
   HttpBody body_;
   const int64_t wire_bytes_;

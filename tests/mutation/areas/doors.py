@@ -5,6 +5,9 @@ FILE_TESTS = {
     "server/rpc/tei/predict.cc": ["tei_services_test"],
 }
 MUTANTS = {
+    "server/http/kserve/infer_message.cc": [
+        ("elements == expected", "elements <= expected"),
+    ],
     "server/http/doors/tei_scores.cc": [
         ("FloatTextBytes(output) + JsonStringBytes(texts_)", "FloatTextBytes(output)"),
         ("entries * static_cast<int64_t>(output.sequences.size())", "entries"),

@@ -24,7 +24,7 @@ def loaded(start_server):
     with attendant.Client(server.grpc) as client:
         expected = client.encode(message).pooled.data
         calls = [client.stub.Encode.future(message, timeout=DEADLINE) for _ in range(REQUESTS)]
-        wait_until("all requests to be admitted", DEADLINE, lambda: admitted(server) == 1 + REQUESTS)
+        wait_until("all requests to be admitted", 60, lambda: admitted(server) == 1 + REQUESTS)
         yield server, client, calls, expected
 
 
@@ -46,7 +46,7 @@ def test_no_admitted_request_is_lost(loaded):
 def test_what_comes_after_sigterm_is_refused(loaded):
     server, client, calls, _ = loaded
     server.terminate()
-    wait_until("/readyz to turn", DEADLINE, lambda: server.get("/readyz")[0] == 503)
+    wait_until("/readyz to turn", 60, lambda: server.get("/readyz")[0] == 503)
     late = request("minilm", [ids([101, 102])], pooled=pb.PooledOutput())
     code, details = client.error(late)
     assert code == grpc.StatusCode.UNAVAILABLE, details
@@ -58,7 +58,7 @@ def test_serves_during_the_drain_delay(start_server):
     server = start_server({"tiny": settings.TINY_MODEL}, "--drain_delay_s=3").wait_ready()
     with attendant.Client(server.grpc) as client:
         server.terminate()
-        wait_until("/readyz to turn", DEADLINE, lambda: server.get("/readyz")[0] == 503)
+        wait_until("/readyz to turn", 60, lambda: server.get("/readyz")[0] == 503)
         for _ in range(20):
             client.encode(request("tiny", [ids([5, 6, 7])], pooled=pb.PooledOutput()))
         assert server.process.poll() is None

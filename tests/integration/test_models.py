@@ -13,7 +13,7 @@ import pytest
 import tritonclient.grpc as triton
 
 from harness import attendant, exposition, memory, settings
-from harness.attendant import pb
+from harness.attendant import DEADLINE, pb
 from harness.model_folder import write_model
 from harness.server import Server, wait_until
 from harness.workers import Workers
@@ -65,7 +65,7 @@ def inputs(ids):
 
 
 def states(client, model, ids=(5, 6, 7), **options):
-    return client.infer(f"{model}.encoder", inputs(ids), client_timeout=60, **options).as_numpy(OUTPUT).tobytes()
+    return client.infer(f"{model}.encoder", inputs(ids), client_timeout=DEADLINE, **options).as_numpy(OUTPUT).tobytes()
 
 
 def index(client):
@@ -120,7 +120,7 @@ class Load(Workers):
                     sent += 1
                     with self.lock:
                         self.sent += 1
-                result, error = found.get(timeout=60)
+                result, error = found.get(timeout=DEADLINE)
                 if error is not None:
                     self._count(self.errors, (error.status(), error.message()))
                     break
@@ -152,7 +152,7 @@ def test_a_hundred_reloads_under_load_lose_nothing(server, client, repository):
     with Load(server, "swap", stream_too=True) as load:
         for i in range(RELOADS):
             write_model(repository / "swap", i % 2 == 1)
-            client.load_model("swap", client_timeout=60)
+            client.load_model("swap", client_timeout=DEADLINE)
             assert states(client, "swap") == variants[i % 2], "new requests go to the new model"
     assert not load.errors
     assert load.answers.keys() == set(variants), "each answer is that of one model, bit for bit"
@@ -269,7 +269,7 @@ def test_an_idle_model_is_unloaded_and_the_next_request_waits_for_it(server, cli
     for _ in range(20):
         client.async_infer("swap.encoder", inputs((5, 6, 7)), lambda result, error: results.put((result, error)))
     for _ in range(20):
-        result, error = results.get(timeout=60)
+        result, error = results.get(timeout=DEADLINE)
         assert error is None
         assert result.as_numpy(OUTPUT).tobytes() == expected
 

@@ -69,7 +69,7 @@ class Server:
     def get(self, path):
         """Status code and body of an HTTP answer."""
         try:
-            with urllib.request.urlopen(f"http://{self.http}{path}", timeout=30) as answer:
+            with urllib.request.urlopen(f"http://{self.http}{path}", timeout=30 * settings.PATIENCE) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -79,7 +79,7 @@ class Server:
         data = body if isinstance(body, bytes) else body.encode()
         request = urllib.request.Request(f"http://{self.http}{path}", data, headers)
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=30 * settings.PATIENCE) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

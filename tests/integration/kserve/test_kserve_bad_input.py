@@ -7,6 +7,8 @@ import pytest
 import tritonclient.grpc as triton
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
+from harness.attendant import DEADLINE
+
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
 NOT_FOUND = grpc.StatusCode.NOT_FOUND
 UNIMPLEMENTED = grpc.StatusCode.UNIMPLEMENTED
@@ -101,26 +103,26 @@ def stub(server):
 @pytest.mark.parametrize("name", BAD)
 def test_bad_request_then_a_good_one(stub, name):
     good = ids(101, 7592, 102)
-    expected = stub.ModelInfer(good, timeout=60).raw_output_contents
+    expected = stub.ModelInfer(good, timeout=DEADLINE).raw_output_contents
     request, code, words = BAD[name]
     with pytest.raises(grpc.RpcError) as caught:
-        stub.ModelInfer(request, timeout=60)
+        stub.ModelInfer(request, timeout=DEADLINE)
     assert caught.value.code() == code, caught.value.details()
     for word in words:
         assert word in caught.value.details()
     assert len(caught.value.details()) < 2000
-    assert stub.ModelInfer(good, timeout=60).raw_output_contents == expected
+    assert stub.ModelInfer(good, timeout=DEADLINE).raw_output_contents == expected
 
 
 def test_typed_contents_are_taken(stub):
     typed = infer("minilm.ids", [tensor("input_ids", [1, 3],
                                         contents=service_pb2.InferTensorContents(int64_contents=[101, 7592, 102]))])
-    assert (stub.ModelInfer(typed, timeout=60).raw_output_contents ==
-            stub.ModelInfer(ids(101, 7592, 102), timeout=60).raw_output_contents)
+    assert (stub.ModelInfer(typed, timeout=DEADLINE).raw_output_contents ==
+            stub.ModelInfer(ids(101, 7592, 102), timeout=DEADLINE).raw_output_contents)
 
 
 def test_null_characters_and_empty_text_are_text(stub):
-    response = stub.ModelInfer(text(element(b"a\0b") + element(b""), shape=(2, 1)), timeout=60)
+    response = stub.ModelInfer(text(element(b"a\0b") + element(b""), shape=(2, 1)), timeout=DEADLINE)
     assert list(response.outputs[0].shape) == [2, 384]
 
 

@@ -7,6 +7,7 @@ import time
 import tritonclient.grpc as triton
 
 from harness import settings
+from harness.attendant import DEADLINE
 from kserve_tensors import ids_inputs
 
 DRAIN_SECONDS = 60
@@ -18,11 +19,11 @@ def test_an_idle_stream_does_not_hold_the_drain(start_server):
     with triton.InferenceServerClient(server.grpc) as client:
         client.start_stream(lambda result, error: answers.put((result, error)))
         client.async_stream_infer("tiny.ids", ids_inputs([[5, 6, 7]]))
-        _, error = answers.get(timeout=60)
+        _, error = answers.get(timeout=DEADLINE)
         assert error is None
         start = time.monotonic()
         server.terminate()
         assert server.wait() == 0
         assert time.monotonic() - start < DRAIN_SECONDS / 2
-        _, error = answers.get(timeout=60)
+        _, error = answers.get(timeout=DEADLINE)
         assert error.status() == "StatusCode.UNAVAILABLE"

@@ -9,6 +9,7 @@ import pytest
 import tritonclient.grpc as triton
 import tritonclient.grpc.aio as triton_aio
 
+from harness.attendant import DEADLINE
 from kserve_tensors import ids_inputs, mean_pooled, padded, text_input
 
 HIDDEN = 384
@@ -119,7 +120,7 @@ def test_segments_and_narrow_integers(client):
 def test_requested_output_id_version_and_parameters(client):
     result = client.infer("minilm", text_input(["hello"]), model_version="1", request_id="mine",
                           outputs=[triton.InferRequestedOutput(EMBEDDING)], priority=1, timeout=60_000_000,
-                          client_timeout=60, parameters={"trace": "x"})
+                          client_timeout=DEADLINE, parameters={"trace": "x"})
     response = result.get_response()
     assert (response.id, response.model_name, response.model_version) == ("mine", "minilm", "1")
     assert np.array_equal(result.as_numpy(EMBEDDING), embed(client, ["hello"]))
@@ -133,7 +134,7 @@ def test_async_infer(client):
                            lambda result, error, i=i: answers.put((i, result, error)))
     found = {}
     for _ in texts:
-        i, result, error = answers.get(timeout=60)
+        i, result, error = answers.get(timeout=DEADLINE)
         assert error is None
         found[i] = result.as_numpy(EMBEDDING)[0]
     assert np.array_equal(np.stack([found[i] for i in range(len(texts))]), embed(client, texts))
@@ -158,7 +159,7 @@ def test_stream_infer_echoes_ids_on_errors_too(server, client):
                                          enable_empty_final_response=True)
         found, errors = {}, []
         for _ in range(100):
-            result, error = answers.get(timeout=60)
+            result, error = answers.get(timeout=DEADLINE)
             if error is not None:
                 errors.append(str(error))
                 continue

@@ -11,7 +11,7 @@ import threading
 import grpc
 
 from harness import attendant, settings
-from harness.attendant import ids, pb, request
+from harness.attendant import DEADLINE, ids, pb, request
 from harness.server import Server, wait_until
 from traffic import RECONNECTING, PatientTraffic, quiet_answers
 
@@ -45,10 +45,10 @@ def drain(server, number):
     message = request("tiny", [ids([5, 6, 7] * 13)] * 8, pooled=pb.PooledOutput())
     with attendant.Client(server.grpc, *RECONNECTING) as client:
         expected = client.encode(message).pooled.data
-        calls = [client.stub.Encode.future(message, timeout=60) for _ in range(IN_FLIGHT)]
+        calls = [client.stub.Encode.future(message, timeout=DEADLINE) for _ in range(IN_FLIGHT)]
         calls[number % IN_FLIGHT].result()
         server.terminate()
-        calls += [client.stub.Encode.future(message, timeout=60) for _ in range(IN_FLIGHT)]
+        calls += [client.stub.Encode.future(message, timeout=DEADLINE) for _ in range(IN_FLIGHT)]
         codes = [call.code() for call in calls]
         answers = {call.result().pooled.data for call, code in zip(calls, codes) if code == grpc.StatusCode.OK}
     assert server.wait() == 0, server.log()

@@ -10,7 +10,7 @@ import time
 import grpc
 
 from harness import attendant, hostile, memory, settings
-from harness.attendant import ids, pb, request
+from harness.attendant import DEADLINE, ids, pb, request
 from harness.model_folder import write_model
 from harness.server import wait_until
 from harness.slow_client import SlowClient
@@ -50,8 +50,8 @@ class Troubles(Workers):
             for _ in range(size):
                 rows = [ids([7] * rng.randint(1, 40)) for _ in range(rng.randint(1, 8))]
                 message = request("tiny", rows, last_hidden_state=True)
-                calls.append(client.stub.EncodeStream(iter([message] * 3), timeout=60) if rng.random() < 0.2
-                             else client.stub.Encode.future(message, timeout=60))
+                calls.append(client.stub.EncodeStream(iter([message] * 3), timeout=DEADLINE) if rng.random() < 0.2
+                             else client.stub.Encode.future(message, timeout=DEADLINE))
                 if rng.random() < 0.3:
                     time.sleep(rng.random() * 0.003)
                 rng.choice(calls).cancel()
@@ -109,7 +109,7 @@ class Troubles(Workers):
         message = request("swap", [ids([5, 6, 7])], pooled=pb.PooledOutput())
         with attendant.Client(self.server.grpc) as client:
             def answer():
-                return client.stub.Encode(message, timeout=60, wait_for_ready=True).pooled.data
+                return client.stub.Encode(message, timeout=DEADLINE, wait_for_ready=True).pooled.data
 
             before = answer()
             self.negated = not self.negated
@@ -154,9 +154,9 @@ class Troubles(Workers):
         with memory.raw_channel(self.server.grpc) as channel:
             try:
                 if case.stream:
-                    list(channel.stream_stream(case.path)(iter([bytes(data)] * 4), timeout=60))
+                    list(channel.stream_stream(case.path)(iter([bytes(data)] * 4), timeout=DEADLINE))
                 else:
-                    channel.unary_unary(case.path)(bytes(data), timeout=60)
+                    channel.unary_unary(case.path)(bytes(data), timeout=DEADLINE)
             except grpc.RpcError as error:
                 assert error.code() not in BAD_CODES, f"{case.path} {case.name}: {error.details()}"
         return 1

@@ -32,7 +32,9 @@ def dtype(request):  # pylint: disable=redefined-outer-name
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, dtype):
     models = {name: settings.real_model(name) for name in MODELS}
-    with serving(tmp_path_factory.mktemp("server"), models, f"--dtype={dtype}") as running:
+    # Loading ends with batches of all sizes, for many minutes with a sanitizer.
+    small = ["--max_batch_tokens=1024"] if settings.SANITIZED else []
+    with serving(tmp_path_factory.mktemp("server"), models, f"--dtype={dtype}", *small) as running:
         yield running
 
 

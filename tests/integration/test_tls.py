@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from harness import settings
-from harness.server import wait_until
+from harness.server import SANITIZER_REPORT, wait_until
 
 USAGE = 2
 NO_ANSWER = 3
@@ -47,7 +47,9 @@ def encode(target, *flags):
 
 def embed(server, *flags):
     """The exit code of the command line asking this server."""
-    return encode(server.grpc, *flags).returncode
+    ended = encode(server.grpc, *flags)
+    assert not SANITIZER_REPORT.search(ended.stderr), ended.stderr
+    return ended.returncode
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ def dtype(request):  # pylint: disable=redefined-outer-name
 def server(tmp_path_factory, dtype):
     models = {name: settings.real_model(name) for name in MODELS}
     # Loading ends with batches of all sizes, for many minutes with a sanitizer.
-    small = ["--max_batch_tokens=1024"] if settings.SANITIZED else []
+    small = ["--max_batch_tokens=512"] if settings.SANITIZED else []
     with serving(tmp_path_factory.mktemp("server"), models, f"--dtype={dtype}", *small) as running:
         yield running
 

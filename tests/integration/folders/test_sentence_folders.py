@@ -68,7 +68,7 @@ def test_dims_and_normalize_come_behind_the_modules(client):
     assert np.allclose(np.linalg.norm(unit, axis=1), 1, atol=1e-6)
     assert np.allclose(unit, whole[:, :7] / np.linalg.norm(whole[:, :7], axis=1, keepdims=True), atol=1e-6)
     code, details = client.error(attendant.request("old_flags", inputs, pooled=pb.PooledOutput(dims=21)))
-    assert (code.name, "the 20 dimensions" in details) == ("INVALID_ARGUMENT", True), details
+    assert (code.name, "has 20 dimensions" in details) == ("INVALID_ARGUMENT", True), details
 
 
 def test_a_request_chooses_a_pooling_that_fits_the_modules(client):

@@ -113,9 +113,15 @@ void OutstandingCalls::Add(grpc::ClientContext* context) {
   contexts_.insert(context);
 }
 
-void OutstandingCalls::Remove(grpc::ClientContext* context) {
+void OutstandingCalls::End(grpc::ClientContext* context, absl::FunctionRef<void()> destroy) {
+  {
+    absl::MutexLock lock(&mutex_);
+    contexts_.erase(context);
+    ++ending_;
+  }
+  destroy();
   absl::MutexLock lock(&mutex_);
-  contexts_.erase(context);
+  --ending_;
 }
 
 void OutstandingCalls::Cancel() {
@@ -126,7 +132,9 @@ void OutstandingCalls::Cancel() {
 void OutstandingCalls::CancelAndWait() {
   Cancel();
   absl::MutexLock lock(&mutex_);
-  const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return contexts_.empty(); };
+  const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return contexts_.empty() && ending_ == 0;
+  };
   mutex_.Await(absl::Condition(&idle));
 }
 

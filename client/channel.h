@@ -5,10 +5,12 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/status.h>
 
+#include <cstdint>
 #include <memory>
 #include <unordered_set>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -31,8 +33,11 @@ class OutstandingCalls {
   ~OutstandingCalls() { CancelAndWait(); }
 
   void Add(grpc::ClientContext* context) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The last step of a call: CancelAndWait may return, and its caller free the call's memory.
-  void Remove(grpc::ClientContext* context) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The last step of a call, with a `destroy` that destroys the context: then CancelAndWait may
+  // return. A context holds its channel. Were it the last to do so, on gRPC's own thread, gRPC 1.51
+  // would destroy the channel there, have the thread join itself, and then read its freed queue.
+  void End(grpc::ClientContext* context, absl::FunctionRef<void()> destroy)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
   void CancelAndWait() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -40,6 +45,7 @@ class OutstandingCalls {
  private:
   absl::Mutex mutex_;
   std::unordered_set<grpc::ClientContext*> contexts_ ABSL_GUARDED_BY(mutex_);
+  int64_t ending_ ABSL_GUARDED_BY(mutex_) = 0;  // whose contexts are being destroyed
 };
 
 }  // namespace attendant::client

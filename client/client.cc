@@ -122,9 +122,7 @@ void Client::EncodeAsync(const EncodeRequest& request, EncodeDone done) {
   impl_->encoder->async()->Encode(&call->context, &call->request, &call->response,
                                   [impl = impl_.get(), call](const grpc::Status& status) {
                                     call->done(call->Result(status));
-                                    grpc::ClientContext* context = &call->context;
-                                    impl->calls.Remove(context);
-                                    delete call;
+                                    impl->calls.End(&call->context, [call] { delete call; });
                                   });
 }
 

@@ -59,8 +59,7 @@ void UnaryCaller::Finish(Call* call) {
   }
   AddRequest(call->request, answer.result);
   call->done(answer.result);
-  calls_.Remove(&call->context);
-  delete call;
+  calls_.End(&call->context, [call] { delete call; });
 }
 
 }  // namespace attendant::client

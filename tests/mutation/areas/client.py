@@ -50,6 +50,7 @@ MUTANTS = {
         ("ids->token_ids.size() * sizeof(int32_t)", "ids->token_ids.size()"),
     ],
     "client/channel.cc": [
+        ("contexts_.empty() && ending_ == 0", "contexts_.empty()"),
         ("if (IsLoopback(options.target)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);", ""),
         ("!file || contents.str().empty()", "!file"),
         ("arguments.SetMaxReceiveMessageSize(-1);", ""),

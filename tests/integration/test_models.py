@@ -2,8 +2,6 @@
 """Models that are loaded, replaced and unloaded while clients use them, by the stock tritonclient."""
 
 import collections
-import json
-import os
 import queue
 import shutil
 import threading

@@ -2,7 +2,6 @@
 """A server process: started on free ports of the loopback interface, watched, stopped by SIGTERM."""
 
 import contextlib
-import os
 import re
 import resource
 import signal

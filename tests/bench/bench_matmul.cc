@@ -46,7 +46,7 @@ BenchMatmul::BenchMatmul(const BenchMatmulWeights& weights)
       runner_(weights.matmul().NewExecutor(scratchpad_.data())) {}
 
 void BenchMatmul::Run(int64_t rows) {
-  if (!runner_->Run(rows, x_.data(), weights_.packed(), nullptr, y_.data())) {
+  if (!runner_->Run(rows, x_.data(), weights_.packed(), {}, y_.data())) {
     Die(absl::InternalError("a matmul failed"));
   }
 }

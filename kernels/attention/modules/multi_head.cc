@@ -126,7 +126,7 @@ absl::Status MultiHead::Project(std::span<const Path> paths, const Buffers& buff
         direct ? TokenRow(path.to, path.sequences, dtype(), begin) : buffers.y[of_thread];
     const cpu::PackedLinear& linear = path.projection.linear;
     if (!executors[of_thread * paths.size() + i]->Run(cpu::RoundUpRows(count), x, linear.weight,
-                                                      linear.bias.data(), y)) {
+                                                      {.bias = linear.bias.data()}, y)) {
       failed = true;
     }
     if (!direct) ScatterRows(y, path.to, path.sequences, dtype(), begin, count);
@@ -139,13 +139,15 @@ absl::Status MultiHead::Pack() {
   Projection* to = projections_.data();
   for (const LinearWeights* linear :
        {&from.query, &from.key, &from.value, &from.attention_output}) {
-    ATTENDANT_ASSIGN_OR_RETURN(to->matmul,
-                               cpu::CreateMatmul(isa(), {.dtype = dtype(),
-                                                         .k = linear->weight.dim(1),
-                                                         .n = linear->weight.dim(0),
-                                                         .max_rows = kBlockRows,
-                                                         .bias = true,
-                                                         .bf16_output = dtype() == DType::kBf16}));
+    ATTENDANT_ASSIGN_OR_RETURN(
+        to->matmul,
+        cpu::CreateMatmul(isa(), {.dtype = dtype(),
+                                  .k = linear->weight.dim(1),
+                                  .n = linear->weight.dim(0),
+                                  .max_rows = kBlockRows,
+                                  .bias = true,
+                                  .output = dtype() == DType::kBf16 ? cpu::MatmulOutput::kBf16
+                                                                    : cpu::MatmulOutput::kSums}));
     to->memory = Arena(to->matmul->packed_bytes());
     to->linear = cpu::PackLinear(*to->matmul, {linear}, to->memory);
     ++to;

@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<float>> Project(const Matmul& matmul, const EncoderWe
   for (int64_t row = 0; row < rows; row += kProjectedRows) {
     const int64_t count = std::min(kProjectedRows, rows - row);
     const std::vector<float> x = CopyRows(weights.score_bias, row, count);
-    if (!executor->Run(count, x.data(), linear.weight, linear.bias.data(),
+    if (!executor->Run(count, x.data(), linear.weight, {.bias = linear.bias.data()},
                        projected.data() + row * columns)) {
       return absl::InternalError("a matmul of the embeddings of distances failed");
     }

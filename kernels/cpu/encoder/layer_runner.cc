@@ -176,17 +176,18 @@ void LayerRunner::ForEachRow(const Block& block, Body body) {
   });
 }
 
-// y = x w [+ bias] for the block's rows.
+// y = x w for the block's rows, or what the matmul makes of it.
 void LayerRunner::Multiply(const Block& block, LayerLinear linear, const PackedLinear& weights,
-                           const void* x, const float* bias, void* y) {
+                           const Operand& x, void* y) {
   if (!block.together) {
     ThreadState& state = StateOf(block.thread);
-    state.failed |= !state.executors[linear].Run(block.rows, x, weights, bias, y);
+    state.failed |= !state.executors[linear].Run(block.rows, x.values, x.quantization, weights, y);
     return;
   }
   pool_->ParallelFor(matmuls_[linear].slices(), [&](int64_t index, int thread) {
     ThreadState& state = StateOf(thread);
-    state.failed |= !state.executors[linear].RunSlice(index, block.rows, x, weights, bias, y);
+    state.failed |=
+        !state.executors[linear].RunSlice(index, block.rows, x.values, x.quantization, weights, y);
   });
 }
 
@@ -257,11 +258,11 @@ void LayerRunner::FeedForward(const Block& block, const PackedLayer& weights, co
   const PackedLinear& up = weights.linears[kFfnUp];
   const Operand states = StatesOperand(block, pre_norm() ? &weights.ffn_norm : nullptr);
   const Scratch& scratch = ScratchOf(block);
-  if (layers_.matmuls[kFfnUp]->options().activation) {
-    Multiply(block, kFfnUp, up, states.values, up.bias.data(), scratch.intermediate.values);
+  if (layers_.matmuls[kFfnUp]->options().activates()) {
+    Activate(block, up, states);
     return AddBranch(block, kFfnDown, weights, scratch.intermediate, next);
   }
-  Multiply(block, kFfnUp, up, states.values, nullptr, scratch.wide_matmul_out.data());
+  Multiply(block, kFfnUp, up, states, scratch.wide_matmul_out.data());
   const TensorView<float, 2> matmul_out(scratch.wide_matmul_out.data(),
                                         {block.rows, config.ffn_inputs()});
   const RowKernels::Activate activate = ActivationKernel(
@@ -273,12 +274,29 @@ void LayerRunner::FeedForward(const Block& block, const PackedLayer& weights, co
   AddBranch(block, kFfnDown, weights, scratch.intermediate, next);
 }
 
+// The intermediate from a matmul that activates: in int8 it leaves real numbers, since a row's
+// range is known only when all its columns are done.
+void LayerRunner::Activate(const Block& block, const PackedLinear& up, const Operand& states) {
+  const Scratch& scratch = ScratchOf(block);
+  if (dtype_ != DType::kInt8) {
+    return Multiply(block, kFfnUp, up, states, scratch.intermediate.values);
+  }
+  const int64_t columns = layers_.config.ffn;
+  float* activated = scratch.wide_matmul_out.data();
+  Multiply(block, kFfnUp, up, states, activated);
+  ForEachRow(block, [&](int64_t row, int) {
+    kernels_.convert(activated + row * columns, columns, scratch.intermediate.row(row));
+  });
+}
+
 // states += operand W + b, normalized as the configuration has it, and the operand of `next`.
 void LayerRunner::AddBranch(const Block& block, LayerLinear which, const PackedLayer& weights,
                             const Operand& operand, const Next& next) {
   const Scratch& scratch = ScratchOf(block);
   const PackedLinear& linear = weights.linears[which];
-  Multiply(block, which, linear, operand.values, nullptr, scratch.matmul_out.data());
+  const bool adds = layers_.matmuls[which]->options().output == MatmulOutput::kAdded;
+  Multiply(block, which, linear, operand,
+           adds ? activations_->states.row(block.begin) : scratch.matmul_out.data());
   const PackedNorm* norm = which == kFfnDown ? &weights.ffn_norm : &weights.attention_norm;
   if (pre_norm()) norm = next.norm;
   LayerNormArgs args{.hidden = layers_.config.hidden};
@@ -292,8 +310,9 @@ void LayerRunner::AddBranch(const Block& block, LayerLinear which, const PackedL
       return WriteNext(states, next, result, thread);
     }
     AddOutliers(linear, x, states);
-    kernels_.add_layer_norm(states, matmul, linear.bias.data(),
-                            pre_norm() ? BesideStates(args, result, thread) : args, result);
+    const LayerNormArgs placed = pre_norm() ? BesideStates(args, result, thread) : args;
+    if (!adds) return kernels_.add_layer_norm(states, matmul, linear.bias.data(), placed, result);
+    if (norm != nullptr) kernels_.layer_norm(states, placed, result);
   });
 }
 
@@ -311,14 +330,13 @@ void LayerRunner::AddNormed(float* states, const MatmulRow& matmul, const Operan
 void LayerRunner::ProjectQkv(const Block& block, const Next& next, int64_t layer) {
   const PackedLinear& linear = *next.linear;
   const Operand states = StatesOperand(block, next.norm);
-  if (dtype_ != DType::kInt8) {
-    std::byte* qkv = activations_->qkv.row(block.begin);
-    Multiply(block, kQkv, linear, states.values, linear.bias.data(), qkv);
+  if (layers_.matmuls[kQkv]->options().bias) {
+    Multiply(block, kQkv, linear, states, activations_->qkv.row(block.begin));
     return PlaceQueriesAndKeys(block, layer);
   }
   const int64_t columns = layers_.config.qkv_width();
   float* wide_matmul_out = ScratchOf(block).wide_matmul_out.data();
-  Multiply(block, kQkv, linear, states.values, nullptr, wide_matmul_out);
+  Multiply(block, kQkv, linear, states, wide_matmul_out);
   const TensorView<float, 2> matmul_out(wide_matmul_out, {block.rows, columns});
   ForEachRow(block, [&](int64_t row, int) {
     kernels_.add_bias(RowOf(matmul_out, row, states.row(row), linear), linear.bias.data(), columns,

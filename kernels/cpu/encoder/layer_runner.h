@@ -87,10 +87,11 @@ class LayerRunner {
     }
   };
 
-  struct Scratch {                         // of a block
-    TensorView<float, 2> matmul_out;       // [kMaxBlockRows, hidden], or s32
-    TensorView<float, 2> wide_matmul_out;  // [kMaxBlockRows, max(ffn_inputs, qkv_width)], or s32
-    Operand states;                        // [kMaxBlockRows, hidden]
+  struct Scratch {                    // of a block
+    TensorView<float, 2> matmul_out;  // [kMaxBlockRows, hidden], or s32
+    // Room for [kMaxBlockRows, max(ffn_inputs, qkv_width)], or s32, or [rows, ffn] activated.
+    TensorView<float, 2> wide_matmul_out;
+    Operand states;        // [kMaxBlockRows, hidden]
     Operand context;       // [kMaxBlockRows, context_width], int8 only; perhaps states
     Operand intermediate;  // [kMaxBlockRows, ffn]
   };
@@ -128,6 +129,7 @@ class LayerRunner {
   void ReadInput(const Block& block, const Next& next);
   void AddAttention(const Block& block, const PackedLayer& weights);
   void FeedForward(const Block& block, const PackedLayer& weights, const Next& next);
+  void Activate(const Block& block, const PackedLinear& up, const Operand& states);
   void AddBranch(const Block& block, LayerLinear which, const PackedLayer& weights,
                  const Operand& operand, const Next& next);
   void AddNormed(float* states, const MatmulRow& matmul, const OperandRow& x,
@@ -140,8 +142,8 @@ class LayerRunner {
   OperandRow NextOperand(const Block& block, int64_t row, const Next& next);
   Operand ContextOperand(const Block& block);
   Operand StatesOperand(const Block& block, const PackedNorm* norm);
-  void Multiply(const Block& block, LayerLinear linear, const PackedLinear& weights, const void* x,
-                const float* bias, void* y);
+  void Multiply(const Block& block, LayerLinear linear, const PackedLinear& weights,
+                const Operand& x, void* y);
   template <typename Body>
   void ForEachRow(const Block& block, Body body);
 

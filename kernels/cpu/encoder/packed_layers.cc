@@ -17,32 +17,33 @@
 namespace attendant::cpu {
 namespace {
 
-Matmul::Options MatmulOptions(const EncoderConfig& config, DType dtype, bool qkv_is_bf16,
-                              size_t linear) {
+// Of a matmul that leaves its sums to the vector kernels, without a bias.
+Matmul::Options SumsOptions(const EncoderConfig& config, DType dtype, size_t linear) {
   const int64_t hidden = config.hidden, ffn = config.ffn;
   const int64_t inputs[kLayerLinears] = {hidden, config.context_width(), hidden, ffn};
   const int64_t outputs[kLayerLinears] = {config.qkv_width(), hidden, config.ffn_inputs(), hidden};
-  return {.dtype = dtype,
-          .k = inputs[linear],
-          .n = outputs[linear],
-          .max_rows = kMaxBlockRows,
-          // Other biases are added by the vector kernel that reads the matmul.
-          .bias = linear == kQkv && dtype != DType::kInt8,
-          .bf16_output = linear == kQkv && dtype == DType::kBf16 && qkv_is_bf16};
+  return {.dtype = dtype, .k = inputs[linear], .n = outputs[linear], .max_rows = kMaxBlockRows};
 }
 
-// The first linear layer of the feed-forward network takes the activation along where it can.
+// What the layer can use of a matmul.
+MatmulOutput WantedOutput(const EncoderConfig& config, bool qkv_is_bf16, size_t linear) {
+  if (linear == kQkv) return qkv_is_bf16 ? MatmulOutput::kBf16 : MatmulOutput::kSums;
+  if (linear == kFfnUp) return config.gated_ffn ? MatmulOutput::kGated : MatmulOutput::kActivated;
+  return config.norms_outputs() ? MatmulOutput::kSums : MatmulOutput::kAdded;
+}
+
+// A matmul that leaves the vector kernels as little as it can.
 absl::StatusOr<std::unique_ptr<Matmul>> CreateLinear(const EncoderConfig& config,
                                                      const PackOptions& pack, bool qkv_is_bf16,
                                                      size_t linear) {
-  const Matmul::Options options = MatmulOptions(config, pack.dtype, qkv_is_bf16, linear);
-  if (linear == kFfnUp && pack.dtype == DType::kBf16 && !config.gated_ffn) {
-    Matmul::Options activated = options;
-    activated.bias = activated.bf16_output = true;
-    activated.activation = config.activation;
-    if (CanActivate(pack.level, activated)) return CreateMatmul(pack.level, activated);
-  }
-  return CreateMatmul(pack.level, options);
+  const Matmul::Options sums = SumsOptions(config, pack.dtype, linear);
+  Matmul::Options wanted = sums;
+  wanted.bias = true;
+  wanted.output = WantedOutput(config, qkv_is_bf16, linear);
+  wanted.activation = config.activation;
+  const bool qkv_of_floats = linear == kQkv && pack.dtype != DType::kInt8;
+  const bool more_than_sums = wanted.output != MatmulOutput::kSums && HasOutput(pack.level, wanted);
+  return CreateMatmul(pack.level, qkv_of_floats || more_than_sums ? wanted : sums);
 }
 
 PackedLinear Pack(const Matmul& matmul, size_t linear, const EncoderConfig& config,

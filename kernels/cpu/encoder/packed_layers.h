@@ -33,7 +33,7 @@ struct PackedNorm {
 enum LayerLinear : uint8_t {
   kQkv,              // hidden -> qkv_width: query, key and value side by side
   kAttentionOutput,  // context_width -> hidden
-  kFfnUp,            // hidden -> ffn, or gate and up side by side: 2 * ffn
+  kFfnUp,            // hidden -> ffn, or gate and up: 2 * ffn, see PackedLinear
   kFfnDown,          // ffn -> hidden
 };
 inline constexpr size_t kLayerLinears = 4;

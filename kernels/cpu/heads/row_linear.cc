@@ -67,7 +67,7 @@ RowLinear::Executor::Executor(const RowLinear& linear)
 
 bool RowLinear::Executor::Run(int64_t slice, int64_t rows, const void* x, float* y) {
   return matmul_->Run(rows, x, linear_->packed_ + slice * linear_->slice_bytes_,
-                      linear_->bias_.data() + slice * linear_->columns(), y);
+                      {.bias = linear_->bias_.data() + slice * linear_->columns()}, y);
 }
 
 }  // namespace attendant::cpu

@@ -34,12 +34,14 @@ class LinearExecutor {
   // Throws std::exception.
   LinearExecutor(const SlicedMatmul& matmul, void* scratchpad);
 
-  // y [rows, n] = x [rows, k] w [+ bias [n]], as MatmulExecutor does it.
-  [[nodiscard]] bool Run(int64_t rows, const void* x, const PackedLinear& linear, const float* bias,
-                         void* y);
+  // y = x w, as MatmulExecutor does it, with what `linear` has of the terms that the matmul takes;
+  // `quantization` [rows] is that of x, in int8.
+  [[nodiscard]] bool Run(int64_t rows, const void* x, const RowQuantization* quantization,
+                         const PackedLinear& linear, void* y);
   // The columns of slice `index` of the same y. REQUIRES: rows at most the slices' max_rows.
   [[nodiscard]] bool RunSlice(int64_t index, int64_t rows, const void* x,
-                              const PackedLinear& linear, const float* bias, void* y);
+                              const RowQuantization* quantization, const PackedLinear& linear,
+                              void* y);
   int64_t slices() const { return matmul_->slices(); }
 
  private:

@@ -18,7 +18,7 @@ int64_t Matmul::LargestDivisor(int64_t pieces, int64_t limit) {
 Matmul::Options Matmul::SliceOptions(int64_t slices, int64_t max_rows) const {
   Options slice = options_;
   slice.n = options_.n / slices;
-  slice.y_columns = options_.n;
+  slice.y_columns = options_.y_width(options_.n);
   slice.max_rows = max_rows;
   return slice;
 }
@@ -43,7 +43,7 @@ absl::StatusOr<std::unique_ptr<Matmul>> CreateMatmul(const IsaLevel& level,
   return std::make_unique<TileMatmul>(level.kernels, options);
 }
 
-bool CanActivate(const IsaLevel& level, const Matmul::Options& options) {
+bool HasOutput(const IsaLevel& level, const Matmul::Options& options) {
   return level.matmul != MatmulChoice::kOneDnn && TileMatmul::Covers(level.kernels, options);
 }
 

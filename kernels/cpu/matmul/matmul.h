@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -25,18 +24,29 @@ class MatmulExecutor {
  public:
   virtual ~MatmulExecutor() = default;
 
-  // y [rows, n] = x [rows, k] w [+ bias [n]]; x and y have room for RoundUpRows(rows) rows, and
-  // what is in those beyond `rows` means nothing. REQUIRES: rows at most max_rows; `bias` exactly
-  // when the Matmul has one. False when the matmul failed.
+  // y = x [rows, k] w, as the Matmul's output has it. x and y have room for RoundUpRows(rows) rows,
+  // and what is in those beyond `rows` means nothing; of MatmulOutput::kAdded they are not written.
+  // REQUIRES: rows at most max_rows; terms.bias exactly when the Matmul has one, and the other
+  // terms when it also computes in int8. False when the matmul failed.
   [[nodiscard]] virtual bool Run(int64_t rows, const void* x, const void* packed_weight,
-                                 const float* bias, void* y) = 0;
+                                 const MatmulTerms& terms, void* y) = 0;
+};
+
+// What a matmul writes. All but the sums require a bias; they are real numbers in int8 too.
+enum class MatmulOutput : uint8_t {
+  kSums,       // f32, perhaps with a bias; in int8 s32, without
+  kBf16,       // bf16
+  kAdded,      // f32, added to y
+  kActivated,  // activation(x w + bias), in bf16 of a bf16 matmul, else in f32
+  kGated,      // activation(gate) * up, likewise, [m, n / 2]: w has the columns of both by turns
 };
 
 // Matmuls y = x w [+ bias] for one (k, n): x [m, k], w [k, n] in a packed layout of its
-// own, y [m, n], for every m up to max_rows. A row of y has the same bits for every m.
+// own, y [m, n], or of kGated [m, n / 2], for every m up to max_rows. A row of y has the same bits
+// for every m.
 //   f32   x f32, w f32, y f32
-//   bf16  x bf16, w bf16, y f32
-//   int8  x u8, w s8, y s32, no bias
+//   bf16  x bf16, w bf16, y f32 or bf16
+//   int8  x u8, w s8, y s32, f32 or bf16
 // Immutable and thread-safe.
 class Matmul {
  public:
@@ -46,13 +56,23 @@ class Matmul {
     int64_t n = 0;
     int64_t max_rows = 0;
     bool bias = false;
-    bool bf16_output = false;  // of a bf16 matmul, instead of f32
-    // y = activation(x w + bias). Only where CanActivate says so.
-    std::optional<Activation> activation{};
-    int64_t y_columns = 0;  // values from one row of y to the next; 0: n
+    MatmulOutput output = MatmulOutput::kSums;
+    Activation activation = Activation::kGeluErf;  // of kActivated and kGated
+    int64_t y_columns = 0;  // values from one row of y to the next; 0: as many as it has
 
-    int64_t y_value_bytes() const { return bf16_output ? 2 : 4; }
-    int64_t y_row_bytes() const { return (y_columns == 0 ? n : y_columns) * y_value_bytes(); }
+    bool activates() const {
+      return output == MatmulOutput::kActivated || output == MatmulOutput::kGated;
+    }
+    // Columns of y that `columns` of w become.
+    int64_t y_width(int64_t columns) const {
+      return output == MatmulOutput::kGated ? columns / 2 : columns;
+    }
+    int64_t y_value_bytes() const {
+      return output == MatmulOutput::kBf16 || (activates() && dtype == DType::kBf16) ? 2 : 4;
+    }
+    int64_t y_row_bytes() const {
+      return (y_columns == 0 ? y_width(n) : y_columns) * y_value_bytes();
+    }
   };
 
   virtual ~Matmul() = default;
@@ -61,6 +81,10 @@ class Matmul {
   // The name of the code that computes it, e.g. "tiles:avx512_bf16" or oneDNN's
   // "brg_matmul:avx10_1_512_amx".
   virtual std::string implementation() const = 0;
+
+  // Of MatmulOutput::kGated: so many columns of the gate come first, then as many of up, and so on;
+  // n / 2 is a multiple of it.
+  virtual int64_t gate_columns() const = 0;
 
   // Packs a weight [n, k] as PyTorch stores it: f32 values, rounded where the format is bf16, or,
   // for int8, s8 values. The result lies in `storage`, packed_bytes() bytes.
@@ -72,8 +96,8 @@ class Matmul {
   // lies in one piece.
   virtual int64_t CountSlices(int64_t limit) const = 0;
   // The matmul of one such slice: slice i reads the packed weight from i * packed_bytes() of the
-  // result on, and its n / slices columns of y keep the row stride of the whole. A value's bits are
-  // those of the whole matmul. REQUIRES: CountSlices(slices) == slices.
+  // result on, and its columns of y, y_width(n / slices), keep the row stride of the whole. A
+  // value's bits are those of the whole matmul. REQUIRES: CountSlices(slices) == slices.
   virtual absl::StatusOr<std::unique_ptr<Matmul>> CreateSlice(int64_t slices,
                                                               int64_t max_rows) const = 0;
 
@@ -96,12 +120,13 @@ class Matmul {
 // The matmul that level.matmul chooses: register tiles (tile_matmul.h) or oneDNN (onednn_matmul.h).
 // The other where that one has none: where k does not fill the tiles' groups, or where oneDNN has
 // only slow kernels. INTERNAL when oneDNN fails; UNIMPLEMENTED when neither has a fast one.
-// REQUIRES: CanActivate(level, options) if they have an activation.
+// REQUIRES: the output is kSums, in int8 without a bias, or kBf16 in bf16, or HasOutput(level,
+// options).
 absl::StatusOr<std::unique_ptr<Matmul>> CreateMatmul(const IsaLevel& level,
                                                      const Matmul::Options& options);
 
-// Whether the matmul that level.matmul chooses also computes options.activation, in the same pass
-// over y. REQUIRES: bias and bf16_output.
-bool CanActivate(const IsaLevel& level, const Matmul::Options& options);
+// Whether the matmul that level.matmul chooses writes options.output in its one pass over y.
+// REQUIRES: a bias, unless the output is kSums.
+bool HasOutput(const IsaLevel& level, const Matmul::Options& options);
 
 }  // namespace attendant::cpu

@@ -42,7 +42,8 @@ dnnl::matmul::primitive_desc Describe(const dnnl::engine& engine, const Matmul::
                                       int64_t rows, const dnnl::memory::desc& weight) {
   const Types types = TypesOf(options.dtype);
   const dnnl::memory::desc x({rows, options.k}, types.x, Tag::ab);
-  const dnnl::memory::desc y({rows, options.n}, options.bf16_output ? Type::bf16 : types.y,
+  const dnnl::memory::desc y({rows, options.n},
+                             options.output == MatmulOutput::kBf16 ? Type::bf16 : types.y,
                              {options.y_columns == 0 ? options.n : options.y_columns, 1});
   if (!options.bias) return dnnl::matmul::primitive_desc(engine, x, weight, y, Attributes());
   const dnnl::memory::desc bias({1, options.n}, Type::f32, Tag::ab);
@@ -113,7 +114,9 @@ absl::Status LimitOneDnn(CpuIsa isa) {
 }
 
 absl::StatusOr<std::unique_ptr<Matmul>> OneDnnMatmul::Create(const Options& options) {
-  ATTENDANT_CHECK(!options.activation);
+  ATTENDANT_CHECK(options.output == MatmulOutput::kSums ||
+                  (options.output == MatmulOutput::kBf16 && options.dtype == DType::kBf16));
+  ATTENDANT_CHECK(options.dtype != DType::kInt8 || !options.bias);
   try {
     const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
     // The largest m chooses the packed layout; the others are created for that layout.
@@ -237,9 +240,10 @@ class OneDnnMatmul::Executor final : public MatmulExecutor {
     }
   }
 
-  bool Run(int64_t rows, const void* x, const void* packed_weight, const float* bias,
+  bool Run(int64_t rows, const void* x, const void* packed_weight, const MatmulTerms& terms,
            void* y) override {
     UseOneThread();
+    const float* bias = terms.bias;
     if (matmul_.depth_ != matmul_.options().k) x = PadRows(rows, x);
     rows = RoundUpRows(rows);
     const int64_t call_rows = matmul_.call_rows_;

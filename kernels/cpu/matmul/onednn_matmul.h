@@ -21,7 +21,7 @@ absl::Status LimitOneDnn(CpuIsa isa);
 class OneDnnMatmul final : public Matmul {
  public:
   // INTERNAL when oneDNN fails; UNIMPLEMENTED where it has only slow kernels for this machine.
-  // REQUIRES: no activation.
+  // REQUIRES: the output is kSums, in int8 without a bias, or kBf16 in bf16.
   static absl::StatusOr<std::unique_ptr<Matmul>> Create(const Options& options);
 
   // oneDNN's name for what it chose, e.g. "brg_matmul:avx512_core_bf16".
@@ -29,6 +29,7 @@ class OneDnnMatmul final : public Matmul {
   void Pack(TensorView<const float, 2> weight, void* storage) const override;
   void Pack(TensorView<const int8_t, 2> weight, void* storage) const override;
   int64_t packed_bytes() const override { return packed_bytes_; }
+  int64_t gate_columns() const override { return options().n / 2; }
   int64_t CountSlices(int64_t limit) const override;
   absl::StatusOr<std::unique_ptr<Matmul>> CreateSlice(int64_t slices,
                                                       int64_t max_rows) const override;

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <new>
 
+#include "kernels/core/check.h"
+
 namespace attendant::cpu {
 namespace {
 
@@ -97,6 +99,17 @@ void QuantizeAndPack(const Matmul& matmul, TensorView<const float, 2> weight, vo
   matmul.Pack(TensorView<const int8_t, 2>(values.data(), weight.dims()), storage);
 }
 
+// Where the outputs of a part go, of which `first` outputs lie in the parts before it: calls
+// place(from, count, to) for its outputs `from` on. A gate and up take turns.
+template <typename Place>
+void ForEachTurn(const Matmul& matmul, const LinearWeights& part, int64_t first, Place place) {
+  const int64_t outputs = part.weight.dim(0), turn = matmul.gate_columns();
+  if (matmul.options().output != MatmulOutput::kGated) return place(0, outputs, first);
+  ATTENDANT_CHECK(2 * outputs == matmul.options().n);
+  const int64_t offset = first == 0 ? 0 : turn;
+  for (int64_t from = 0; from < outputs; from += turn) place(from, turn, 2 * from + offset);
+}
+
 }  // namespace
 
 int64_t PackedLinear::bytes() const {
@@ -111,14 +124,15 @@ PackedLinear PackLinear(const Matmul& matmul, std::initializer_list<const Linear
   PackedLinear packed;
   const int64_t n = matmul.options().n, k = matmul.options().k;
   const Scratch<float> joined(parts.size() == 1 ? 0 : n * k);  // [outputs, inputs]
-  float* next = joined.data();
+  packed.bias.resize(static_cast<size_t>(n));
+  int64_t first = 0;
   for (const LinearWeights* part : parts) {
-    const float* bias = part->bias.data();
-    packed.bias.insert(packed.bias.end(), bias, bias + part->bias.size());
-    if (part->bias.empty())
-      packed.bias.resize(packed.bias.size() + static_cast<size_t>(part->weight.dim(0)));
-    if (parts.size() == 1) break;
-    next = std::copy_n(part->weight.data(), part->weight.size(), next);
+    ForEachTurn(matmul, *part, first, [&](int64_t from, int64_t count, int64_t to) {
+      for (int64_t i = 0; i < count; ++i)
+        packed.bias[static_cast<size_t>(to + i)] = BiasAt(part->bias, from + i);
+      if (parts.size() > 1) std::copy_n(part->weight.row(from), count * k, joined.data() + to * k);
+    });
+    first += part->weight.dim(0);
   }
   const float* values = parts.size() == 1 ? (*parts.begin())->weight.data() : joined.data();
   const TensorView<const float, 2> weight(values, {n, k});

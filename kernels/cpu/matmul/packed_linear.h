@@ -20,9 +20,10 @@ struct OutlierWeight {
   float value = 0;
 };
 
-// The weights of one or several linear maps of the same input, side by side, in the form of a
-// Matmul. int8 weights are symmetric with one scale for each output column: w = value *
-// column_scales[j], value in [-127, 127].
+// The weights of one or several linear maps of the same input, side by side, or a gate and up by
+// turns, in the form of a Matmul, whose order all that has [outputs] values follows. int8 weights
+// are symmetric with one scale for each output column: w = value * column_scales[j], value in
+// [-127, 127].
 struct PackedLinear {
   const std::byte* weight = nullptr;  // [inputs, outputs], packed by the Matmul
   int64_t weight_bytes = 0;
@@ -46,7 +47,8 @@ struct QuantizationOptions {
 // Of one linear map at most: each costs a multiplication for every token.
 inline constexpr size_t kMaxOutliers = 16;
 
-// The packed weight lies in `storage`, matmul.packed_bytes() bytes that must outlive the result.
+// Of MatmulOutput::kGated the parts are the gate and up, each of n / 2 outputs. The packed weight
+// lies in `storage`, matmul.packed_bytes() bytes that must outlive the result.
 // Threads may pack into storage of their own at once.
 PackedLinear PackLinear(const Matmul& matmul, std::initializer_list<const LinearWeights*> parts,
                         std::byte* storage, const QuantizationOptions& quantization = {});

@@ -16,11 +16,25 @@ const MatmulKernels& KernelsOf(const VectorKernels& kernels, DType dtype) {
   return ByDType(dtype, kernels.f32_matmul, kernels.bf16_matmul, kernels.int8_matmul);
 }
 
-using Multiply = void (*)(const MatmulArgs&);
+MatmulKernels::Multiply MultiplyOf(const MatmulKernels& kernels, const Matmul::Options& options) {
+  switch (options.output) {
+    case MatmulOutput::kBf16:
+      return kernels.multiply_to_bf16;
+    case MatmulOutput::kAdded:
+      return kernels.multiply_add;
+    case MatmulOutput::kActivated:
+      return ActivationKernel(kernels.activate, options.activation);
+    case MatmulOutput::kGated:
+      return ActivationKernel(kernels.activate_gated, options.activation);
+    case MatmulOutput::kSums:
+      break;
+  }
+  return kernels.multiply;
+}
 
-Multiply MultiplyOf(const MatmulKernels& kernels, const Matmul::Options& options) {
-  if (options.activation) return ActivationKernel(kernels.activate, *options.activation);
-  return options.bf16_output ? kernels.multiply_to_bf16 : kernels.multiply;
+// Of s32, which no bias can be added to.
+bool IsBiasedSum(const Matmul::Options& options) {
+  return options.dtype == DType::kInt8 && options.output == MatmulOutput::kSums && options.bias;
 }
 
 // A panel's values along k.
@@ -54,15 +68,16 @@ class TileExecutor final : public MatmulExecutor {
       : multiply_(MultiplyOf(kernels, options)),
         common_args_{.x_bytes = options.k * 4 / kernels.group_values,
                      .groups = PanelDepth(kernels, options.k) / kernels.group_values,
+                     .terms = {},
                      .y_bytes = options.y_row_bytes(),
                      .columns = options.n} {}
 
-  bool Run(int64_t rows, const void* x, const void* packed_weight, const float* bias,
+  bool Run(int64_t rows, const void* x, const void* packed_weight, const MatmulTerms& terms,
            void* y) override {
     MatmulArgs args = common_args_;
     args.x = x;
     args.weight = packed_weight;
-    args.bias = bias;
+    args.terms = terms;
     args.y = y;
     args.rows = rows;
     multiply_(args);
@@ -70,7 +85,7 @@ class TileExecutor final : public MatmulExecutor {
   }
 
  private:
-  const Multiply multiply_;
+  const MatmulKernels::Multiply multiply_;
   MatmulArgs common_args_;  // what is the same for all
 };
 
@@ -78,15 +93,15 @@ class TileExecutor final : public MatmulExecutor {
 
 bool TileMatmul::Covers(const VectorKernels& kernels, const Options& options) {
   const MatmulKernels& tiles = KernelsOf(kernels, options.dtype);
-  return MultiplyOf(tiles, options) != nullptr &&
-         (options.k % tiles.group_values == 0 || tiles.step_groups > 1);
+  if (MultiplyOf(tiles, options) == nullptr || IsBiasedSum(options)) return false;
+  if (options.output == MatmulOutput::kGated && options.n % tiles.panel_columns != 0) return false;
+  return options.k % tiles.group_values == 0 || tiles.step_groups > 1;
 }
 
 TileMatmul::TileMatmul(const VectorKernels& kernels, const Options& options)
     : Matmul(options), all_kernels_(kernels), kernels_(KernelsOf(kernels, options.dtype)) {
   ATTENDANT_CHECK(Covers(kernels, options));
-  ATTENDANT_CHECK(!options.bias || options.dtype != DType::kInt8);
-  ATTENDANT_CHECK(!options.activation || (options.bias && options.bf16_output));
+  ATTENDANT_CHECK(options.bias || options.output == MatmulOutput::kSums);
 }
 
 std::string TileMatmul::implementation() const { return absl::StrCat("tiles:", all_kernels_.isa); }

@@ -13,7 +13,8 @@ namespace attendant::cpu {
 // them, and a row costs the same in every number of rows.
 class TileMatmul final : public Matmul {
  public:
-  // Whether `kernels` have such matmuls of this format and k.
+  // Whether `kernels` have such matmuls: of this format, k, n and output. REQUIRES: a bias, unless
+  // the output is kSums.
   static bool Covers(const VectorKernels& kernels, const Options& options);
 
   // REQUIRES: Covers(kernels, options). `kernels` must outlive it.
@@ -23,6 +24,7 @@ class TileMatmul final : public Matmul {
   void Pack(TensorView<const float, 2> weight, void* storage) const override;
   void Pack(TensorView<const int8_t, 2> weight, void* storage) const override;
   int64_t packed_bytes() const override;
+  int64_t gate_columns() const override { return kernels_.panel_columns / 2; }
   int64_t CountSlices(int64_t limit) const override;
   absl::StatusOr<std::unique_ptr<Matmul>> CreateSlice(int64_t slices,
                                                       int64_t max_rows) const override;

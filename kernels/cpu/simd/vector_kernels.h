@@ -48,35 +48,51 @@ struct ActivationKernels {
   Kernel gelu_erf = nullptr, gelu_tanh = nullptr, relu = nullptr, silu = nullptr;
 };
 
+// What belongs to the columns and rows of a matmul beside its operands.
+struct MatmulTerms {
+  const float* bias = nullptr;  // [columns], or null: 0
+  // Where sums of 8-bit operands become real numbers: as MatmulRow's, for all rows.
+  const RowQuantization* quantization = nullptr;  // [rows]
+  const float* column_scales = nullptr;           // [columns], like the next
+  const float* column_offsets = nullptr;
+};
+
 // y [rows, columns] = x [rows, k] weight [k, columns] [+ bias], for a weight packed in panels of
 // MatmulKernels::panel_columns columns, one after the other; the last one is filled up with zeros:
 //   panel [groups, panel_columns] groups, one group being as many values along k as 4 bytes hold
-// Kernels with step_groups above 1 read and write whatever lies in x and y up to the next multiple
-// of 16 rows.
+// Kernels with step_groups above 1 read whatever lies in x up to the next multiple of 16 rows, and
+// MatmulKernels::multiply writes as many of y; the others write `rows`.
 struct MatmulArgs {
   const void* x = nullptr;  // [rows, k]
   int64_t x_bytes = 0;      // of a row
   const void* weight = nullptr;
-  int64_t groups = 0;           // k in groups, as the panels have it
-  const float* bias = nullptr;  // [columns], or null: 0. Not for s32
-  void* y = nullptr;            // [rows, columns]
-  int64_t y_bytes = 0;          // from one row to the next
+  int64_t groups = 0;  // k in groups, as the panels have it
+  MatmulTerms terms;
+  void* y = nullptr;    // [rows, columns], where they are gated [rows, columns / 2]
+  int64_t y_bytes = 0;  // from one row to the next
   int64_t rows = 0;
   int64_t columns = 0;
 };
 
-// Matmuls of one number format: x f32, bf16 or u8, weights f32, bf16 or s8, y f32, f32 or s32.
+// Matmuls of one number format: x f32, bf16 or u8, weights f32, bf16 or s8. Null: there is none.
 struct MatmulKernels {
+  using Multiply = void (*)(const MatmulArgs& args);
+
   int64_t panel_columns = 0;
   int64_t group_values = 0;
   // Panels are filled up with zeros to a multiple of so many groups. 1: k must be a multiple of
   // group_values.
   int64_t step_groups = 1;
-  void (*multiply)(const MatmulArgs& args) = nullptr;          // null: there is none
-  void (*multiply_to_bf16)(const MatmulArgs& args) = nullptr;  // y in bf16; null like that
+  Multiply multiply = nullptr;  // y f32; of 8-bit operands s32, without terms
 
-  // y = activation(x weight + bias) in bf16.
-  ActivationKernels<void (*)(const MatmulArgs& args)> activate;
+  // These take terms.bias, of 8-bit operands all terms, and write real numbers.
+  Multiply multiply_to_bf16 = nullptr;  // y in bf16
+  Multiply multiply_add = nullptr;      // y f32 += x weight + bias
+  // y = activation(x weight + bias), in bf16 of a bf16 matmul, else in f32.
+  ActivationKernels<Multiply> activate;
+  // y [rows, columns / 2] = activation(gate) * up, likewise. A panel's first half are columns of
+  // the gate, its second half the same ones of up; all panels are full.
+  ActivationKernels<Multiply> activate_gated;
 };
 
 // Dot products of rows with vectors that are packed once.

@@ -19,8 +19,8 @@ constexpr VectorKernels MakeAmxKernels() {
   kernels.bf16.attention = AmxAttention;
   kernels.int8.attention = AmxAttention;
   kernels.bf16.dots = kernels.int8.dots = kAmxDots;
-  kernels.bf16_matmul = kAmxBf16Matmul;
-  kernels.int8_matmul = kAmxInt8Matmul;
+  kernels.bf16_matmul = MakeAmxMatmulKernels<AmxBf16Operands, Bf16Format>();
+  kernels.int8_matmul = MakeAmxMatmulKernels<AmxByteOperands, F32Format>();
   return kernels;
 }
 

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 TESTS = ["cpu_test:-Isa/FlashAttentionTest.*:Isa/AttentionWeightsTest.*", "backends_switches_test",
          "cpu_test:Isa/FlashAttentionTest.*", "cpu_test:Isa/AttentionWeightsTest.*", "backends_parity_test"]
-AMX_TESTS = ["cpu_test_amx_emulation:*/amx*:Amx*:PackedDotsTest.*"]
+AMX_TESTS = ["cpu_test_amx_emulation:*/amx*:Amx*:PackedDotsTest.*:PackedLinearTest.*:MatmulOutputsOfLevelsTest.*"]
+AMX_ENCODER_TESTS = ["backends_amx_emulation_test"]
 FILE_TESTS = {
     "kernels/cpu/encoder/cpu_session.cc": [*TESTS, "backends_layer_outputs_test"],  # batches of several sections
+    "kernels/cpu/encoder/layer_runner.cc": [*TESTS, *AMX_ENCODER_TESTS],
+    "kernels/cpu/encoder/packed_layers.cc": [*TESTS, *AMX_ENCODER_TESTS],
+    "kernels/cpu/matmul/tile_matmul.cc": [*TESTS, *AMX_TESTS],
     "kernels/cpu/simd/amx/amx_matmul.inc": AMX_TESTS,
+    "kernels/cpu/simd/amx/amx_outputs.inc": AMX_TESTS,
     "kernels/cpu/simd/attention/amx_attention.inc": AMX_TESTS,
     "kernels/cpu/simd/attention/amx_attention_buffers.inc": AMX_TESTS,
     "kernels/cpu/simd/attention/amx_attention_steps.inc": AMX_TESTS,
@@ -43,6 +48,8 @@ MUTANTS = {
         ("value - x.quantization->zero_point", "value"),
         ("AddOutliers(linear, x, states);", "if (row == 0) AddOutliers(linear, x, states);"),
         ("std::fill_n(branch, hidden, 0.0f);", ""),
+        ("if («norm != nullptr») kernels_.layer_norm", "false"),
+        ("kernels_.convert(«activated + row * columns», columns", "activated"),
         ("if (pre_norm()) norm = next.norm;", "if (pre_norm() && norm == nullptr) norm = next.norm;"),
         ("pre_norm() && «(layer > 0 || layers_.config.first_attention_norm)»", "true"),
     ],
@@ -51,6 +58,8 @@ MUTANTS = {
     ],
     "kernels/cpu/encoder/packed_layers.cc": [
         ("smoothing.qkv", "smoothing.ffn_up"),
+        ("«wanted.output != MatmulOutput::kSums» && HasOutput", "true"),
+        ("return «config.norms_outputs() ? MatmulOutput::kSums : MatmulOutput::kAdded»;", "MatmulOutput::kAdded"),
     ],
     "kernels/cpu/encoder/relative_scores.cc": [
         ("std::abs(distance) <= Window(layer)", "std::abs(distance) < Window(layer)"),
@@ -71,6 +80,7 @@ MUTANTS = {
     "kernels/cpu/matmul/packed_linear.cc": [
         ("scale * static_cast<float>(sum)", "scale * static_cast<float>(sum - 1)"),
         ("outlier.output == j", "outlier.output == j + 1"),
+        ("place(from, turn, «2 * from + offset»)", "from + offset"),
     ],
     "kernels/cpu/matmul/matmul.cc": [
         ("if («level.matmul == MatmulChoice::kOneDnn») {", "false"),
@@ -83,6 +93,13 @@ MUTANTS = {
         ("if («columns == (two_columns ? kAmxBlock : kTile)»)", "true"),
         ("Load(bias, FirstLanesOf(columns))", "Load(bias)"),
         ("constexpr int64_t kSameRow = «0»;", "64"),
+        ("Row sums_of_row(args.terms, «first_row + row», column", "row"),
+        ("column / kAmxBlock * «Output::kBlockBytes»", "128"),
+    ],
+    "kernels/cpu/simd/amx/amx_outputs.inc": [
+        (".column_offsets = «terms.column_offsets + column»", "terms.column_offsets"),
+        ("«Add(Load(values, left), Row::At(row, 0, left))»", "Row::At(row, 0, left)"),
+        ("Mul(«gate», Row::At(row, kLanes, right))", "Row::At(row, 0, left)"),
     ],
     "kernels/cpu/simd/attention/amx_attention.inc": [
         ("block != packed_block_", "packed_block_ < 0"),
@@ -105,6 +122,8 @@ MUTANTS = {
     ],
     "kernels/cpu/matmul/tile_matmul.cc": [
         ("options().n % kernels_.panel_columns != 0", "false"),
+        ("«options.output == MatmulOutput::kGated && options.n % tiles.panel_columns != 0»", "false"),
+        ("if (MultiplyOf(tiles, options) == nullptr || «IsBiasedSum(options)»)", "false"),
     ],
     "kernels/cpu/simd/vector_math.inc": [
         ("Min(Mul(x, Set(0.70710678118654752f)), Set(3.95f))", "Min(Mul(x, Set(0.70710678118654752f)), Set(2.0f))"),

@@ -90,7 +90,7 @@ std::vector<float> Multiply(const Matmul& matmul, const Problem& problem) {
   std::vector<float> y(static_cast<size_t>(kMaxRows * problem.n));
   const auto operand = problem.Operand();
   const auto executor = matmul.NewExecutor(scratchpad.data());
-  EXPECT_TRUE(executor->Run(kMaxRows, operand.data(), packed.data(), nullptr, y.data()));
+  EXPECT_TRUE(executor->Run(kMaxRows, operand.data(), packed.data(), {}, y.data()));
   return y;
 }
 

@@ -28,6 +28,11 @@ struct Linear {
   LinearWeights view() const {
     return {{weight.data(), {kOutputs, kInputs}}, {bias.data(), {kOutputs}}};
   }
+  LinearWeights half(int64_t index) const {
+    const int64_t first = index * kOutputs / 2;
+    return {{weight.data() + first * kInputs, {kOutputs / 2, kInputs}},
+            {bias.data() + first, {kOutputs / 2}}};
+  }
   float& at(int64_t output, int64_t input) {
     return weight[static_cast<size_t>(output * kInputs + input)];
   }
@@ -131,32 +136,88 @@ TEST_F(PackedLinearTest, ABiasThatIsAbsentIsZeros) {
   EXPECT_EQ(packed.bias, expected);
 }
 
+// A gate and up take turns, of as many columns as the matmul says.
+TEST_F(PackedLinearTest, AGateAndUpTakeTurns) {
+  const IsaLevel& level = **FindIsaLevel(CpuIsa::kAuto);
+  const Linear gate(1), up(2);
+  const LinearWeights gate_view = gate.view(), up_view = up.view();
+  for (const DType dtype : {DType::kBf16, DType::kInt8}) {
+    Matmul::Options options{
+        .dtype = dtype, .k = kInputs, .n = 2 * kOutputs, .max_rows = 32, .bias = true};
+    options.output = MatmulOutput::kGated;
+    if (!HasOutput(level, options)) continue;
+    const auto gated = CreateMatmul(level, options);
+    ASSERT_TRUE(gated.ok()) << gated.status();
+    Linear by_turns[2] = {gate, up};  // 2 * kOutputs columns in turns
+    const int64_t turn = (*gated)->gate_columns();
+    for (int64_t j = 0; j < 2 * kOutputs; ++j) {
+      const Linear& from = j / turn % 2 == 0 ? gate : up;
+      const auto output = static_cast<size_t>(j / (2 * turn) * turn + j % turn);
+      Linear& to = by_turns[j / kOutputs];
+      const auto place = static_cast<size_t>(j % kOutputs);
+      to.bias[place] = from.bias[output];
+      std::copy_n(from.weight.begin() + static_cast<int64_t>(output) * kInputs, kInputs,
+                  to.weight.begin() + static_cast<int64_t>(place) * kInputs);
+    }
+    options.output = MatmulOutput::kSums;
+    options.bias = false;
+    const auto sums = CreateMatmul(level, options);
+    ASSERT_TRUE(sums.ok()) << sums.status();
+    const LinearWeights first = by_turns[0].view(), second = by_turns[1].view();
+    Arena arena((*gated)->packed_bytes() + Arena::kAlignment),
+        expected_arena((*sums)->packed_bytes() + Arena::kAlignment);
+    const PackedLinear packed = PackLinear(**gated, {&gate_view, &up_view}, arena);
+    const PackedLinear expected = PackLinear(**sums, {&first, &second}, expected_arena);
+    EXPECT_EQ(packed.bias, expected.bias);
+    EXPECT_EQ(packed.column_scales, expected.column_scales);
+    EXPECT_EQ(packed.column_offsets, expected.column_offsets);
+    EXPECT_EQ(std::vector(packed.weight, packed.weight + packed.weight_bytes),
+              std::vector(expected.weight, expected.weight + expected.weight_bytes));
+  }
+}
+
 // Slices of the columns, each run alone, give the bits of the whole matmul.
 TEST_F(PackedLinearTest, SlicesGiveTheBitsOfTheWhole) {
+  const IsaLevel& level = **FindIsaLevel(CpuIsa::kAuto);
   for (const DType dtype : {DType::kF32, DType::kBf16, DType::kInt8}) {
-    const Matmul* matmul = Create(dtype);
-    if (matmul == nullptr) continue;
-    const Linear linear(7);
-    const LinearWeights view = linear.view();
-    const PackedLinear packed = PackLinear(*matmul, {&view}, *arena_);
-    for (const int64_t wanted : {1, 2, 3, 4, 100}) {
-      SCOPED_TRACE(testing::Message() << DTypeName(dtype) << ", " << wanted << " slices");
-      const SlicedMatmul sliced(*matmul, wanted, 32);
-      EXPECT_LE(sliced.slices(), wanted);
-      if (wanted == 3) {  // 192 columns are whole blocks
-        EXPECT_GT(sliced.slices(), 1);
-      }
-      std::vector<char> scratchpad(sliced.scratchpad_bytes() + 64);
-      LinearExecutor runner(sliced, scratchpad.data());
+    for (const MatmulOutput output :
+         {MatmulOutput::kSums, MatmulOutput::kBf16, MatmulOutput::kAdded, MatmulOutput::kActivated,
+          MatmulOutput::kGated}) {
+      Matmul::Options options{.dtype = dtype, .k = kInputs, .n = kOutputs, .max_rows = 32};
+      options.output = output;
+      options.bias = output != MatmulOutput::kSums;
+      if (!HasOutput(level, options)) continue;
+      const auto matmul = CreateMatmul(level, options);
+      ASSERT_TRUE(matmul.ok()) << matmul.status();
+      const Linear linear(7);
+      const LinearWeights halves[] = {linear.half(0), linear.half(1)};
+      Arena arena((*matmul)->packed_bytes() + Arena::kAlignment);
+      const PackedLinear packed = PackLinear(**matmul, {&halves[0], &halves[1]}, arena);
       std::vector<uint8_t> x(32 * kInputs * 4);
       for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<uint8_t>(i % 64);  // small numbers
-      for (const int64_t rows : {16, 32}) {
-        std::vector<float> whole(static_cast<size_t>(rows * kOutputs), 1.0f), parts = whole;
-        ASSERT_TRUE(runner.Run(rows, x.data(), packed, nullptr, whole.data()));
-        for (int64_t i = 0; i < sliced.slices(); ++i) {
-          ASSERT_TRUE(runner.RunSlice(i, rows, x.data(), packed, nullptr, parts.data()));
+      std::vector<RowQuantization> quantization(32);
+      for (size_t i = 0; i < 32; ++i)
+        quantization[i] = {0.01f * static_cast<float>(i + 1), static_cast<int32_t>(i)};
+      for (const int64_t wanted : {1, 2, 3, 4, 100}) {
+        SCOPED_TRACE(testing::Message() << DTypeName(dtype) << ", output "
+                                        << static_cast<int>(output) << ", " << wanted << " slices");
+        const SlicedMatmul sliced(**matmul, wanted, 32);
+        EXPECT_LE(sliced.slices(), wanted);
+        if (wanted == 3) {  // 192 columns are whole blocks
+          EXPECT_GT(sliced.slices(), 1);
         }
-        EXPECT_EQ(std::memcmp(whole.data(), parts.data(), whole.size() * sizeof(float)), 0);
+        std::vector<char> scratchpad(sliced.scratchpad_bytes() + 64);
+        LinearExecutor runner(sliced, scratchpad.data());
+        for (const int64_t rows : {7, 16, 32}) {
+          std::vector<float> whole(32 * kOutputs, 1.0f), parts = whole;
+          ASSERT_TRUE(runner.Run(rows, x.data(), quantization.data(), packed, whole.data()));
+          for (int64_t i = 0; i < sliced.slices(); ++i) {
+            ASSERT_TRUE(
+                runner.RunSlice(i, rows, x.data(), quantization.data(), packed, parts.data()));
+          }
+          const auto bytes = static_cast<size_t>(rows * options.y_row_bytes());
+          EXPECT_EQ(std::memcmp(whole.data(), parts.data(), bytes), 0) << rows << " rows";
+        }
       }
     }
   }

@@ -15,8 +15,7 @@
 #include <tuple>
 #include <vector>
 
-#include "kernels/cpu/simd/activation_kernel.h"
-#include "kernels/cpu/simd/isa_level.h"
+#include "kernels/cpu/simd/vector_kernels.h"
 #include "tests/kernels/cpu/simd/available_kernels.h"
 
 namespace attendant::cpu {
@@ -118,7 +117,7 @@ class TileMatmulTest : public testing::TestWithParam<std::tuple<const VectorKern
     const Problem problem(dtype(), k, n);
     const auto packed = Pack(matmul, problem);
     const auto runner = matmul.NewExecutor(nullptr);
-    const float* bias = has_bias ? problem.bias.data() : nullptr;
+    const MatmulTerms bias{.bias = has_bias ? problem.bias.data() : nullptr};
     std::vector<uint32_t> all(static_cast<size_t>(RowsOfY(kMaxRows) * n));
     ASSERT_TRUE(runner->Run(kMaxRows, problem.x_bytes.data(), packed.data(), bias, all.data()));
     for (int64_t i = 0; i < kMaxRows * n; ++i) {
@@ -151,73 +150,6 @@ TEST_P(TileMatmulTest, EveryCountOfRowsOfADeepK) {
   for (const int64_t n : {17, 129}) CheckEveryCountOfRows(3076 * values_of_4_bytes, n);
 }
 
-TEST_P(TileMatmulTest, RoundsToBf16WhereAsked) {
-  for (const int64_t k : {64, 4100}) {
-    const Matmul::Options options{.dtype = dtype(), .k = k, .n = 100, .max_rows = 7, .bias = true};
-    Matmul::Options to_bf16 = options;
-    to_bf16.bf16_output = true;
-    if (!TileMatmul::Covers(kernels(), to_bf16)) GTEST_SKIP() << "never asked";
-    const Problem problem(dtype(), options.k, options.n);
-    const TileMatmul exact(kernels(), options), rounded(kernels(), to_bf16);
-    const auto packed = Pack(exact, problem);
-    EXPECT_EQ(packed, Pack(rounded, problem));
-    std::vector<float> y(static_cast<size_t>(RowsOfY(7) * 100));
-    std::vector<uint16_t> bf16(700 + 1, 0x5a5a);
-    const float* bias = problem.bias.data();
-    ASSERT_TRUE(
-        exact.NewExecutor(nullptr)->Run(7, problem.x_bytes.data(), packed.data(), bias, y.data()));
-    ASSERT_TRUE(rounded.NewExecutor(nullptr)->Run(7, problem.x_bytes.data(), packed.data(), bias,
-                                                  bf16.data()));
-    for (size_t i = 0; i < 700; ++i) ASSERT_EQ(bf16[i], RoundToBf16(y[i]));
-    EXPECT_EQ(bf16.back(), 0x5a5a);
-  }
-}
-
-// The same bits as the activation of the rows that the matmul alone gives, at every width of the
-// last block.
-TEST_P(TileMatmulTest, ActivatesWhereAsked) {
-  for (const Activation activation :
-       {Activation::kGeluErf, Activation::kGeluTanh, Activation::kRelu, Activation::kSilu}) {
-    for (const int64_t n : {16, 31, 32, 100}) {
-      const Matmul::Options options{
-          .dtype = dtype(), .k = 96, .n = n, .max_rows = kMaxRows, .bias = true};
-      Matmul::Options activated = options;
-      activated.bf16_output = true;
-      activated.activation = activation;
-      if (!TileMatmul::Covers(kernels(), activated)) GTEST_SKIP() << "the row kernels do it";
-      for (const MatmulChoice choice :
-           {MatmulChoice::kAuto, MatmulChoice::kTiles, MatmulChoice::kOneDnn}) {
-        const IsaLevel level{.isa = CpuIsa::kAuto,
-                             .matmul = choice,
-                             .kernels = kernels(),
-                             .bf16 = true,
-                             .int8 = true};
-        EXPECT_EQ(CanActivate(level, activated), choice != MatmulChoice::kOneDnn);
-      }
-      const Problem problem(dtype(), options.k, n);
-      const TileMatmul plain(kernels(), options), matmul(kernels(), activated);
-      const auto packed = Pack(plain, problem);
-      std::vector<float> sums(static_cast<size_t>(RowsOfY(kMaxRows) * n));
-      std::vector<uint16_t> y(static_cast<size_t>(kMaxRows * n + 1), 0x5a5a);
-      std::vector<uint16_t> expected(static_cast<size_t>(kMaxRows * n));
-      const float* bias = problem.bias.data();
-      ASSERT_TRUE(plain.NewExecutor(nullptr)->Run(kMaxRows, problem.x_bytes.data(), packed.data(),
-                                                  bias, sums.data()));
-      ASSERT_TRUE(matmul.NewExecutor(nullptr)->Run(kMaxRows, problem.x_bytes.data(), packed.data(),
-                                                   bias, y.data()));
-      const std::vector<float> no_bias(static_cast<size_t>(n));
-      const auto activate = ActivationKernel(kernels().bf16.activate, activation);
-      for (int64_t row = 0; row < kMaxRows; ++row) {
-        activate({.values = sums.data() + row * n}, no_bias.data(), n, nullptr,
-                 {.values = expected.data() + row * n});
-      }
-      EXPECT_EQ(y.back(), 0x5a5a);
-      y.pop_back();
-      EXPECT_EQ(y, expected) << "activation " << static_cast<int>(activation) << ", n " << n;
-    }
-  }
-}
-
 // A bias may end where its memory does.
 TEST_P(TileMatmulTest, ReadsNothingBehindTheBias) {
   if (dtype() == DType::kInt8) GTEST_SKIP() << "8-bit matmuls have none";
@@ -234,8 +166,8 @@ TEST_P(TileMatmulTest, ReadsNothingBehindTheBias) {
     const auto packed = Pack(matmul, problem);
     std::copy(problem.bias.begin(), problem.bias.end(), end - n);
     std::vector<float> y(static_cast<size_t>(RowsOfY(7) * n));
-    ASSERT_TRUE(matmul.NewExecutor(nullptr)->Run(7, problem.x_bytes.data(), packed.data(), end - n,
-                                                 y.data()));
+    ASSERT_TRUE(matmul.NewExecutor(nullptr)->Run(7, problem.x_bytes.data(), packed.data(),
+                                                 {.bias = end - n}, y.data()));
     const auto [expected, tolerance] = Expected(problem, 6, n - 1, true);
     EXPECT_NEAR(y[static_cast<size_t>(7 * n - 1)], expected, tolerance);
   }

@@ -104,8 +104,9 @@ absl::StatusOr<RepositoryContent> ModelRepository::Read() const {
   RepositoryContent content;
   for (const fs::path& folder : FoldersIn(directory_, error)) {
     const std::string name = folder.filename().string();
-    if (name.front() == '.' || VersionsIn(folder, name).empty()) continue;
-    absl::StatusOr<std::vector<ModelSource>> versions = Find(name);
+    std::vector<ModelSource> found = VersionsIn(folder, name);
+    if (name.front() == '.' || found.empty()) continue;
+    absl::StatusOr<std::vector<ModelSource>> versions = ChooseNamed(name, std::move(found));
     if (versions.ok()) {
       std::string fingerprint = Fingerprint(*versions);
       content.models[name] = {*std::move(versions), std::move(fingerprint)};
@@ -118,11 +119,17 @@ absl::StatusOr<RepositoryContent> ModelRepository::Read() const {
 }
 
 absl::StatusOr<std::vector<ModelSource>> ModelRepository::Find(const std::string& name) const {
-  ATTENDANT_RETURN_IF_ERROR(CheckModelName(name));
-  std::vector<ModelSource> sources = VersionsIn(fs::path(directory_) / name, name);
-  if (sources.empty()) {
+  ATTENDANT_RETURN_IF_ERROR(CheckModelName(name));  // else it may name a folder elsewhere
+  std::vector<ModelSource> found = VersionsIn(fs::path(directory_) / name, name);
+  if (found.empty()) {
     return absl::NotFoundError(absl::StrCat("the model repository has no model ", Quote(name)));
   }
+  return ChooseNamed(name, std::move(found));
+}
+
+absl::StatusOr<std::vector<ModelSource>> ModelRepository::ChooseNamed(
+    const std::string& name, std::vector<ModelSource> sources) const {
+  ATTENDANT_RETURN_IF_ERROR(CheckModelName(name));
   if (static_cast<int64_t>(sources.size()) > versions_) {
     sources.erase(sources.begin(), sources.end() - versions_);
   }

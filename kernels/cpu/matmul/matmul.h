@@ -32,7 +32,8 @@ class MatmulExecutor {
                                  const MatmulTerms& terms, void* y) = 0;
 };
 
-// What a matmul writes. All but the sums require a bias; they are real numbers in int8 too.
+// The values that a matmul writes. All but the sums require a bias, and are real numbers in int8
+// too.
 enum class MatmulOutput : uint8_t {
   kSums,       // f32, perhaps with a bias; in int8 s32, without
   kBf16,       // bf16

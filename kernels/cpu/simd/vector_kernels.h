@@ -48,7 +48,7 @@ struct ActivationKernels {
   Kernel gelu_erf = nullptr, gelu_tanh = nullptr, relu = nullptr, silu = nullptr;
 };
 
-// What belongs to the columns and rows of a matmul beside its operands.
+// Terms that the columns and rows of a matmul have beside its operands.
 struct MatmulTerms {
   const float* bias = nullptr;  // [columns], or null: 0
   // Where sums of 8-bit operands become real numbers: as MatmulRow's, for all rows.

@@ -106,7 +106,9 @@ absl::StatusOr<RepositoryContent> ModelRepository::Read() const {
     const std::string name = folder.filename().string();
     std::vector<ModelSource> found = VersionsIn(folder, name);
     if (name.front() == '.' || found.empty()) continue;
-    absl::StatusOr<std::vector<ModelSource>> versions = ChooseNamed(name, std::move(found));
+    const absl::Status named = CheckModelName(name);
+    absl::StatusOr<std::vector<ModelSource>> versions =
+        named.ok() ? Choose(std::move(found)) : absl::StatusOr<std::vector<ModelSource>>(named);
     if (versions.ok()) {
       std::string fingerprint = Fingerprint(*versions);
       content.models[name] = {*std::move(versions), std::move(fingerprint)};
@@ -124,12 +126,11 @@ absl::StatusOr<std::vector<ModelSource>> ModelRepository::Find(const std::string
   if (found.empty()) {
     return absl::NotFoundError(absl::StrCat("the model repository has no model ", Quote(name)));
   }
-  return ChooseNamed(name, std::move(found));
+  return Choose(std::move(found));
 }
 
-absl::StatusOr<std::vector<ModelSource>> ModelRepository::ChooseNamed(
-    const std::string& name, std::vector<ModelSource> sources) const {
-  ATTENDANT_RETURN_IF_ERROR(CheckModelName(name));
+absl::StatusOr<std::vector<ModelSource>> ModelRepository::Choose(
+    std::vector<ModelSource> sources) const {
   if (static_cast<int64_t>(sources.size()) > versions_) {
     sources.erase(sources.begin(), sources.end() - versions_);
   }

@@ -47,9 +47,8 @@ class ModelRepository {
   const std::string& directory() const { return directory_; }
 
  private:
-  // Find, for a model whose versions were read.
-  absl::StatusOr<std::vector<ModelSource>> ChooseNamed(const std::string& name,
-                                                       std::vector<ModelSource> sources) const;
+  // Of all versions of a model, those to serve. PERMISSION_DENIED as Find.
+  absl::StatusOr<std::vector<ModelSource>> Choose(std::vector<ModelSource> sources) const;
 
   const std::string directory_;
   const int64_t versions_;

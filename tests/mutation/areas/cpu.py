@@ -99,7 +99,7 @@ MUTANTS = {
     "kernels/cpu/simd/amx/amx_outputs.inc": [
         (".column_offsets = «terms.column_offsets + column»", "terms.column_offsets"),
         ("«Add(Load(values, left), Row::At(row, 0, left))»", "Row::At(row, 0, left)"),
-        ("Mul(«gate», Row::At(row, kLanes, right))", "Row::At(row, 0, left)"),
+        ("StoreAt(y, 0, «gate», up)", "up"),
     ],
     "kernels/cpu/simd/attention/amx_attention.inc": [
         ("block != packed_block_", "packed_block_ < 0"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tiles make of their sums on the way to y: the bits that the row kernels make of the same
+// The outputs that tiles make of their sums: the bits that the row kernels make of the same
 // sums in a pass of their own, for every instruction set that has the output.
 #include <gtest/gtest.h>
 
@@ -24,6 +24,8 @@ constexpr float kUntouched = 1234.5f;
 constexpr Activation kActivations[] = {Activation::kGeluErf, Activation::kGeluTanh,
                                        Activation::kRelu, Activation::kSilu};
 
+class Problem;
+
 class MatmulOutputsTest : public testing::TestWithParam<std::tuple<const VectorKernels*, DType>> {
  protected:
   const VectorKernels& kernels() const { return *std::get<0>(GetParam()); }
@@ -38,6 +40,8 @@ class MatmulOutputsTest : public testing::TestWithParam<std::tuple<const VectorK
     return options;
   }
   bool Has(const Matmul::Options& options) const { return TileMatmul::Covers(kernels(), options); }
+  void ExpectBitsOf(RowKernels::Activate activate, const TileMatmul& matmul, const Problem& given,
+                    const Problem& sums) const;
 };
 
 // A matmul of one shape: what goes in, and its sums as the tiles alone leave them.
@@ -182,42 +186,44 @@ TEST_P(MatmulOutputsTest, AddsToWhatIsThere) {
   }
 }
 
+// y of `matmul` for `given` has the bits of `activate` for the sums of `sums`, the same problem.
+void MatmulOutputsTest::ExpectBitsOf(RowKernels::Activate activate, const TileMatmul& matmul,
+                                     const Problem& given, const Problem& sums) const {
+  const int64_t width = matmul.options().y_width(matmul.options().n);
+  const std::vector<float> bias = sums.bias_beside_sums();
+  std::vector<float> activated(static_cast<size_t>(width));
+  std::vector<uint16_t> bf16(static_cast<size_t>(width));
+  std::vector<uint8_t> u8(static_cast<size_t>(width));
+  RowQuantization quantization;
+  for (const int64_t count : {3L, kMaxRows}) {
+    const auto real = int8() ? RunFor(given, matmul, count, kUntouched) : std::vector<float>();
+    const auto rounded =
+        int8() ? std::vector<uint16_t>() : RunFor<uint16_t>(given, matmul, count, uint16_t{0x5a5a});
+    for (int64_t row = 0; row < count; ++row) {
+      // The row kernel of int8 leaves the real numbers in its scratch.
+      activate(sums.row(row), bias.data(), width, activated.data(),
+               {.values = int8() ? static_cast<void*>(u8.data()) : bf16.data(),
+                .quantization = &quantization});
+      if (int8()) {
+        ASSERT_EQ(std::memcmp(real.data() + row * width, activated.data(), activated.size() * 4), 0)
+            << "row " << row << ", width " << width;
+      } else {
+        ASSERT_EQ(std::memcmp(rounded.data() + row * width, bf16.data(), bf16.size() * 2), 0)
+            << "row " << row << ", width " << width;
+      }
+    }
+  }
+}
+
 TEST_P(MatmulOutputsTest, Activates) {
   for (const Activation activation : kActivations) {
     for (const int64_t n : {16, 31, 32, 100}) {
-      const Matmul::Options options = [&] {
-        Matmul::Options activated = OptionsFor(MatmulOutput::kActivated, 100, n);
-        activated.activation = activation;
-        return activated;
-      }();
+      Matmul::Options options = OptionsFor(MatmulOutput::kActivated, 100, n);
+      options.activation = activation;
       if (!Has(options)) GTEST_SKIP() << "the row kernels do it";
       const Problem problem(kernels(), OptionsFor(MatmulOutput::kSums, 100, n));
-      const TileMatmul matmul(kernels(), options);
-      const auto activate = ActivationKernel(rows().activate, activation);
-      const std::vector<float> bias = problem.bias_beside_sums();
-      std::vector<float> activated(static_cast<size_t>(n));
-      std::vector<uint16_t> bf16(static_cast<size_t>(n));
-      std::vector<uint8_t> u8(static_cast<size_t>(n));
-      RowQuantization quantization;
-      for (const int64_t count : {3L, kMaxRows}) {
-        const auto real =
-            int8() ? RunFor(problem, matmul, count, kUntouched) : std::vector<float>();
-        const auto rounded = int8() ? std::vector<uint16_t>()
-                                    : RunFor<uint16_t>(problem, matmul, count, uint16_t{0x5a5a});
-        for (int64_t row = 0; row < count; ++row) {
-          // The row kernel of int8 leaves the real numbers in its scratch.
-          activate(problem.row(row), bias.data(), n, activated.data(),
-                   {.values = int8() ? static_cast<void*>(u8.data()) : bf16.data(),
-                    .quantization = &quantization});
-          if (int8()) {
-            ASSERT_EQ(std::memcmp(real.data() + row * n, activated.data(), activated.size() * 4), 0)
-                << "row " << row << ", n " << n;
-          } else {
-            ASSERT_EQ(std::memcmp(rounded.data() + row * n, bf16.data(), bf16.size() * 2), 0)
-                << "row " << row << ", n " << n;
-          }
-        }
-      }
+      ExpectBitsOf(ActivationKernel(rows().activate, activation), TileMatmul(kernels(), options),
+                   problem, problem);
     }
   }
 }
@@ -225,41 +231,13 @@ TEST_P(MatmulOutputsTest, Activates) {
 TEST_P(MatmulOutputsTest, Gates) {
   for (const Activation activation : kActivations) {
     for (const int64_t n : {128, 384}) {
-      const Matmul::Options options = [&] {
-        Matmul::Options gated = OptionsFor(MatmulOutput::kGated, 100, n);
-        gated.activation = activation;
-        return gated;
-      }();
+      Matmul::Options options = OptionsFor(MatmulOutput::kGated, 100, n);
+      options.activation = activation;
       if (!Has(options)) GTEST_SKIP() << "the row kernels do it";
       const TileMatmul matmul(kernels(), options);
       const Problem by_turns(kernels(), OptionsFor(MatmulOutput::kSums, 100, n));
-      const Problem problem = by_turns.GateFirst(matmul.gate_columns());
-      const auto activate = ActivationKernel(rows().activate_gated, activation);
-      const std::vector<float> bias = problem.bias_beside_sums();
-      const int64_t width = n / 2;
-      std::vector<float> activated(static_cast<size_t>(width));
-      std::vector<uint16_t> bf16(static_cast<size_t>(width));
-      std::vector<uint8_t> u8(static_cast<size_t>(width));
-      RowQuantization quantization;
-      for (const int64_t count : {3L, kMaxRows}) {
-        const auto real =
-            int8() ? RunFor(by_turns, matmul, count, kUntouched) : std::vector<float>();
-        const auto rounded = int8() ? std::vector<uint16_t>()
-                                    : RunFor<uint16_t>(by_turns, matmul, count, uint16_t{0x5a5a});
-        for (int64_t row = 0; row < count; ++row) {
-          activate(problem.row(row), bias.data(), width, activated.data(),
-                   {.values = int8() ? static_cast<void*>(u8.data()) : bf16.data(),
-                    .quantization = &quantization});
-          if (int8()) {
-            ASSERT_EQ(
-                std::memcmp(real.data() + row * width, activated.data(), activated.size() * 4), 0)
-                << "row " << row << ", n " << n;
-          } else {
-            ASSERT_EQ(std::memcmp(rounded.data() + row * width, bf16.data(), bf16.size() * 2), 0)
-                << "row " << row << ", n " << n;
-          }
-        }
-      }
+      ExpectBitsOf(ActivationKernel(rows().activate_gated, activation), matmul, by_turns,
+                   by_turns.GateFirst(matmul.gate_columns()));
     }
   }
 }

@@ -19,7 +19,8 @@
 namespace attendant::cpu {
 
 // Rows of a block: large enough for the matmul's full speed, small enough that the block's [rows,
-// ffn] intermediate stays in the second-level cache.
+// ffn] intermediate stays in the second-level cache. With 64 and 96 rows MiniLM in int8 is 0.99 and
+// 1.00 times as fast on Zen 5, BERT-base 0.99.
 inline constexpr int64_t kMaxBlockRows = 128;
 
 struct PackedNorm {

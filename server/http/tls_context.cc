@@ -49,6 +49,10 @@ absl::StatusOr<std::shared_ptr<ssl::context>> MakeContext(const TlsContext::File
   ATTENDANT_RETURN_IF_ERROR(
       Fits(error, files.key,
            absl::StrCat("not a PEM private key that fits the certificate ", files.cert)));
+  // OpenSSL resumes no session that a client's certificate opened without a name for this context.
+  // Sessions end with the context: each has its own key of tickets.
+  constexpr unsigned char kSessions[] = "attendant";
+  SSL_CTX_set_session_id_context(context->native_handle(), kSessions, sizeof(kSessions) - 1);
   if (files.client_ca.empty()) return context;
   context->add_certificate_authority(buffer(texts.client_ca), error);
   ATTENDANT_RETURN_IF_ERROR(Fits(error, files.client_ca, "no PEM certificates"));

@@ -3,6 +3,7 @@
 
 import json
 import shutil
+import socket
 import ssl
 import subprocess
 import urllib.error
@@ -176,3 +177,16 @@ def test_http_asks_for_client_certificates(start_server, certificates):
     client = certificates / "client.pem", certificates / "client.key"
     wait_until("/readyz", 60, lambda: https(server, certificates / "ca.pem", client=client) == 200)
     assert https(server, certificates / "ca.pem") == 0
+    context = ssl.create_default_context(cafile=certificates / "ca.pem")
+    context.load_cert_chain(*client)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2  # its session is there when the handshake ends
+    session, resumed = None, []
+    for _ in range(2):
+        host, port = server.http.rsplit(":", 1)
+        with socket.create_connection((host, int(port)), timeout=10) as plain, \
+                context.wrap_socket(plain, server_hostname="127.0.0.1", session=session) as tls:
+            tls.sendall(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert tls.recv(1000).startswith(b"HTTP/1.1 200 ")
+            session = tls.session
+            resumed.append(tls.session_reused)
+    assert resumed == [False, True]

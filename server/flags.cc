@@ -176,7 +176,8 @@ void AddConnectionFlags(ConnectionLimits& limits, HttpLimits& http, FlagParser& 
   parser.AddNumber("max_http_connections", &http.max_connections, "N", {1, kMaxCount},
                    "Most requests in work on the HTTP port, one for each connection; more get 429. "
                    "Beside them 64 connections are for pages and idle clients; then a new one "
-                   "takes the place of the one idle for longest");
+                   "takes the place of the one idle for longest. Less where the system allows "
+                   "fewer file descriptors");
 }
 
 void AddAccessFlags(AccessFlags& flags, FlagParser& parser) {

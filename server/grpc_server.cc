@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
+#include "server/http/http_endpoint.h"
 #include "server/net/descriptor_limit.h"
 #include "server/net/listening_socket.h"
 #include "server/tls_credentials.h"
@@ -71,9 +72,10 @@ void SetConnectionLimits(const ConnectionLimits& limits, grpc::ServerBuilder& bu
 }
 
 // What the acceptor may hold open at the same time.
-ConnectionAcceptor::Limits AcceptorLimits(const ConnectionLimits& limits) {
+ConnectionAcceptor::Limits AcceptorLimits(const ConnectionLimits& limits, const HttpLimits& http) {
   const int64_t descriptors = RaiseDescriptorLimit();
-  const int64_t possible = ConnectionsWithin(descriptors);
+  const int64_t possible =
+      GrpcConnectionsWithin(descriptors, http.max_connections + HttpEndpoint::kPageConnections);
   if (possible < limits.max_connections) {
     spdlog::warn(
         "at most {} connections, not {} (--max_connections): the process may have {} file "
@@ -126,8 +128,8 @@ absl::StatusOr<GrpcServer> StartGrpcServer(const ServerFlags& flags,
   if (started.server == nullptr) return absl::UnavailableError("gRPC cannot start its server");
   ATTENDANT_ASSIGN_OR_RETURN(
       started.acceptor,
-      ConnectionAcceptor::Start(std::move(socket), AcceptorLimits(flags.connections), observer,
-                                HandOverTo(std::move(grpc))));
+      ConnectionAcceptor::Start(std::move(socket), AcceptorLimits(flags.connections, flags.http),
+                                observer, HandOverTo(std::move(grpc))));
   return started;
 }
 

@@ -24,6 +24,7 @@
 #include "server/model_log.h"
 #include "server/models/attention_model.h"
 #include "server/models/model_loader.h"
+#include "server/net/descriptor_limit.h"
 #include "server/version.h"
 #include "spdlog/spdlog.h"
 
@@ -109,6 +110,18 @@ std::vector<std::string> ServiceNames(const ServerFlags& flags) {
   for (std::string& name : TeiServices::names()) names.push_back(std::move(name));
   if (flags.attention_service == "on") names.push_back(v1::Attention::service_full_name());
   return names;
+}
+
+// How many requests the HTTP port may have in work.
+int64_t HttpRequestsWithin(int64_t descriptors, const HttpLimits& limits) {
+  const int64_t possible =
+      std::max<int64_t>(1, HttpConnectionsWithin(descriptors) - HttpEndpoint::kPageConnections);
+  if (possible < limits.max_connections) {
+    spdlog::warn(
+        "at most {} HTTP requests in work, not {} (--max_http_connections): ulimit -n is {}",
+        possible, limits.max_connections, descriptors);
+  }
+  return std::min(limits.max_connections, possible);
 }
 
 }  // namespace
@@ -260,6 +273,7 @@ std::vector<HttpPage> RunningApp::Pages(const ServerFlags& flags, const HttpDoor
 
 HttpDoors RunningApp::Doors(const ServerFlags& flags) {
   HttpDoors doors{.requests = &request_dependencies_, .limits = flags.http, .tls = http_tls_.get()};
+  doors.limits.max_connections = HttpRequestsWithin(RaiseDescriptorLimit(), flags.http);
   doors.limits.max_request_bytes = flags.max_request_bytes;
   doors.limits.max_write_s = flags.max_write_s;
   const auto add = [&doors](std::vector<HttpRoute> routes) {

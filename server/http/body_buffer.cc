@@ -8,13 +8,16 @@
 
 namespace attendant {
 
-absl::Status BodyBuffer::MakeRoom(ConnectionBudgets& budgets, std::optional<uint64_t> length) {
+absl::Status BodyBuffer::MakeRoom(ConnectionBudgets& budgets, std::optional<uint64_t> length,
+                                  int64_t max_bytes) {
   constexpr size_t kLeast = 16384;
   if (room() > 0) return absl::OkStatus();
-  size_t bytes = std::max(kLeast, 2 * text_.size());
+  const size_t most = std::max(static_cast<size_t>(max_bytes), text_.size()) + kLeast;
+  size_t bytes = std::min(std::max(kLeast, 2 * text_.size()), most);
   if (length && *length > received_) bytes = std::min<size_t>(bytes, *length);
   ATTENDANT_ASSIGN_OR_RETURN(ByteBudget::Share share,
-                             budgets.AcquireRequest(static_cast<int64_t>(bytes - text_.size())));
+                             budgets.AcquireRequest(static_cast<int64_t>(bytes - text_.size()),
+                                                    static_cast<int64_t>(text_.size())));
   memory_.Add(std::move(share));
   text_.resize(bytes);
   return absl::OkStatus();

@@ -16,9 +16,10 @@ namespace attendant {
 // most twice of what has come, or 16 KiB: an announced length alone takes nothing.
 class BodyBuffer {
  public:
-  // Makes room for more bytes. `length`: of the whole body, where the client has told it.
-  // Errors as ByteBudget::Acquire.
-  absl::Status MakeRoom(ConnectionBudgets& budgets, std::optional<uint64_t> length);
+  // Makes room for more bytes. `length`: of the whole body, where the client has told it;
+  // `max_bytes`: that it may have. Errors as ByteBudget::Acquire.
+  absl::Status MakeRoom(ConnectionBudgets& budgets, std::optional<uint64_t> length,
+                        int64_t max_bytes);
 
   char* end() { return text_.data() + received_; }
   size_t room() const { return text_.size() - received_; }

@@ -25,10 +25,10 @@
 #include <boost/beast/http/read.hpp>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "server/access/call_gate.h"
 #include "server/http/body_buffer.h"
 #include "server/http/http_message.h"
+#include "server/http/request_head.h"
 #include "server/threads/steady_time.h"
 
 namespace attendant {
@@ -107,6 +107,7 @@ class Connection final : public HttpConnection {
     has_served_ = true;
     idle_since_ = SteadyNow();
     parser_.reset();
+    head_ = RequestHead();
     if (buffer_.size() > 0) return ReadHead();
     buffer_.shrink_to_fit();
     constexpr size_t kFirstBytes = 4096;
@@ -164,20 +165,25 @@ class Connection final : public HttpConnection {
 
   void StartRoute() {
     arrival_ = SteadyNow();
-    const auto header = [this](absl::string_view name) { return Header(name); };
+    // Beside these the parser puts trailers later, which may name anything.
+    head_ = RequestHead(parser_->get().version() < 11);
+    for (const auto& field : parser_->get())
+      head_.Add(View(field.name_string()), View(field.value()));
+    const auto header = [this](absl::string_view name) { return head_.Find(name); };
     const RequestDependencies& requests = host_.requests();
     const CallGate::Entry entry =
         requests.gate.Enter({.method = match_.route->call, .peer = peer_, .header = header});
     state_ = std::make_shared<CallState>(entry.call, requests.budgets.ForConnection(peer_));
     if (!entry.status.ok()) {
-      return Write(match_.route->error(FailureOf(entry.status)), false, kWriteTime);
+      return Write(ErrorResponse(*match_.route, FailureOf(entry.status)), false, kWriteTime);
     }
+    if (const std::optional<HttpFailure> unfit = head_.UnfitTransfer()) return Refuse(*unfit);
     const std::optional<HttpFailure> unfit =
-        UnfitBody(Header("content-encoding").value_or(""), Length(), host_.max_request_bytes());
+        UnfitBody(head_.Find("content-encoding").value_or(""), Length(), host_.max_request_bytes());
     if (unfit) return Refuse(*unfit);
     parser_->body_limit(static_cast<uint64_t>(host_.max_request_bytes()));
     Expire(kBodyTime);
-    if (absl::EqualsIgnoreCase(Header("expect").value_or(""), "100-continue")) return Continue100();
+    if (head_.WaitsForContinue()) return Continue100();
     ReadBody();
   }
 
@@ -195,7 +201,7 @@ class Connection final : public HttpConnection {
 
   void ReadBody() {
     if (parser_->is_done()) return HandOver();
-    const absl::Status room = body_.MakeRoom(state_->memory(), Length());
+    const absl::Status room = body_.MakeRoom(state_->memory(), Length(), host_.max_request_bytes());
     if (!room.ok()) return Refuse(FailureOf(room));
     auto& chunk = parser_->get().body();
     chunk.data = body_.end();
@@ -226,11 +232,11 @@ class Connection final : public HttpConnection {
                                 {.code = failure.status.code(),
                                  .request_bytes = static_cast<int64_t>(body_.received()),
                                  .total = SteadyNow() - arrival_});
-    Write(match_.route->error(failure), false, kWriteTime);
+    Write(ErrorResponse(*match_.route, failure), false, kWriteTime);
   }
 
   void HandOver() {
-    const absl::Status entered = host_.Enter();
+    const absl::Status entered = host_.Enter(match_.route->call.group);
     if (!entered.ok()) return Refuse(FailureOf(entered));
     entered_ = true;
     tcp_stream().expires_never();
@@ -238,10 +244,11 @@ class Connection final : public HttpConnection {
     const std::shared_ptr<Connection> self = Self();
     auto exchange = std::make_unique<HttpExchange>(
         HttpExchange{.route = *match_.route,
-                     .header = [self](absl::string_view name) { return self->Header(name); },
+                     .header = [self](absl::string_view name) { return self->head_.Find(name); },
                      .parameters = std::move(match_.parameters),
                      .body = body_.Take(),
-                     .gzip = Header("content-encoding").value_or("") == "gzip",
+                     .arrival = arrival_,
+                     .gzip = IsGzip(head_.Find("content-encoding").value_or("")),
                      .state = state_,
                      .response = {},
                      .send = {}});
@@ -289,11 +296,24 @@ class Connection final : public HttpConnection {
     answer_head_ = HttpHeadOf(response, keep_alive);
     const bool head_only = parser_->get().method() == http::verb::head;
     answer_body_ = head_only ? std::string() : std::move(response.body);
+    written_ = 0;
+    WritePart(keep_alive, time);
+  }
+
+  // The client has `time` for each part: what it reads steadily may take longer in all.
+  void WritePart(bool keep_alive, absl::Duration time) {
+    const size_t bytes = std::min(kWriteBytes, answer_body_.size() - written_);
+    const std::array<asio::const_buffer, 2> parts = {
+        asio::buffer(answer_head_), asio::buffer(answer_body_.data() + written_, bytes)};
     Expire(time);
-    const std::array<asio::const_buffer, 2> parts = {asio::buffer(answer_head_),
-                                                     asio::buffer(answer_body_)};
-    asio::async_write(stream_, parts, Then([keep_alive](Connection& c, const error_code& error) {
-                        c.OnWritten(error, keep_alive);
+    asio::async_write(stream_, parts,
+                      Then([keep_alive, time, bytes](Connection& c, const error_code& error) {
+                        c.written_ += bytes;
+                        c.answer_head_.clear();
+                        if (error || c.written_ == c.answer_body_.size()) {
+                          return c.OnWritten(error, keep_alive);
+                        }
+                        c.WritePart(keep_alive, time);
                       }));
   }
 
@@ -332,12 +352,6 @@ class Connection final : public HttpConnection {
                             }));
   }
 
-  std::optional<absl::string_view> Header(absl::string_view name) const {
-    const auto [first, last] = parser_->get().equal_range({name.data(), name.size()});
-    if (first == last || std::next(first) != last) return std::nullopt;
-    return View(first->value());
-  }
-
   const std::shared_ptr<asio::io_context> loop_;  // outlives the stream
   Host& host_;
   const std::string peer_;
@@ -352,12 +366,14 @@ class Connection final : public HttpConnection {
   // Of the request of a route.
   bool entered_ = false;
   HttpRoutes::Match match_;
+  RequestHead head_;
   std::shared_ptr<CallState> state_;
   absl::Time arrival_;
   BodyBuffer body_;
   // Of the answer.
   std::string answer_head_;
   std::string answer_body_;
+  size_t written_ = 0;  // of the body
 };
 
 }  // namespace

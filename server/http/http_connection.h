@@ -37,6 +37,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   static constexpr size_t kMaxRequestBytes = 16384;  // of a head
   static constexpr int64_t kMaxHeaders = 128;        // in a head
   static constexpr size_t kBufferBytes = 32768;
+  static constexpr size_t kWriteBytes = 1 << 20;  // of an answer, that have their own time
   static constexpr absl::Duration kReadTime = absl::Seconds(3);    // for a head
   static constexpr absl::Duration kIdleTime = absl::Seconds(60);   // between requests
   static constexpr absl::Duration kBodyTime = absl::Seconds(30);   // for a body
@@ -54,9 +55,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     virtual const RequestDependencies& requests() const = 0;
     virtual int64_t max_request_bytes() const = 0;
     virtual absl::Duration max_write() const = 0;
-    // A request of a route has come. UNAVAILABLE: the server stops; RESOURCE_EXHAUSTED: there are
-    // too many. When OK, Leave follows once its answer is written or given up.
-    virtual absl::Status Enter() = 0;
+    // A request of a route of `group` has come. UNAVAILABLE: the server stops; RESOURCE_EXHAUSTED:
+    // there are too many; of those that are open to anybody there never are. When OK, Leave follows
+    // once its answer is written or given up.
+    virtual absl::Status Enter(MethodGroup group) = 0;
     virtual void Leave() = 0;
     // The request is handed over, and its exchange has ended. Ended comes from any thread.
     virtual void Started() = 0;

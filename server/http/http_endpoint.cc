@@ -22,6 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "server/batching/retry_hint.h"
 #include "server/http/http_connection.h"
 #include "server/http/peer_name.h"
 #include "server/metrics/server_metrics.h"
@@ -33,10 +34,9 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-// Beside the connections of requests, so many can ask for pages: a probe is never kept out.
-constexpr size_t kPageConnections = 64;
 constexpr int kBurst = 64;  // connections accepted before others are looked at
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
+constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);  // others' pace is unknown
 
 // A page's text for all clients that ask at the same time: they must not keep a probe waiting.
 struct RoundText {
@@ -56,7 +56,7 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
   const RequestDependencies& requests() const override { return *doors.requests; }
   int64_t max_request_bytes() const override { return doors.limits.max_request_bytes; }
   absl::Duration max_write() const override { return absl::Seconds(doors.limits.max_write_s); }
-  absl::Status Enter() override;
+  absl::Status Enter(MethodGroup group) override;
   void Leave() override;
   void Started() override;
   void Ended() override;
@@ -67,11 +67,12 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
   void Accept(asio::posix::stream_descriptor& listener);
   void Pause(asio::posix::stream_descriptor& listener);
   bool MakeRoom();
+  bool CloseIdle();
   void Take(FileDescriptor fd, const sockaddr_storage& peer);
   void CloseAll();
   const std::string& Once(RoundText& page);
   size_t max_connections() const {
-    return static_cast<size_t>(doors.limits.max_connections) + kPageConnections;
+    return static_cast<size_t>(doors.limits.max_connections + kPageConnections);
   }
 
   const int port;
@@ -173,13 +174,16 @@ const std::string& HttpEndpoint::Impl::Once(RoundText& page) {
   return page.text;
 }
 
-absl::Status HttpEndpoint::Impl::Enter() {
+absl::Status HttpEndpoint::Impl::Enter(MethodGroup group) {
   absl::MutexLock lock(&mutex);
   if (closing) return absl::UnavailableError("the server stops");
-  if (entered >= doors.limits.max_connections) {
-    return absl::ResourceExhaustedError(
+  if (entered >= doors.limits.max_connections && group != MethodGroup::kOpen) {
+    doors.requests->metrics.CountRefused(Refusal::kHttpRequests);
+    absl::Status full = absl::ResourceExhaustedError(
         absl::StrCat("the server has ", entered, " HTTP requests in work, the limit is ",
                      doors.limits.max_connections, " (--max_http_connections)"));
+    SetRetryAfter(full, kRetryAfter);
+    return full;
   }
   ++entered;
   return absl::OkStatus();
@@ -213,6 +217,7 @@ void HttpEndpoint::Impl::Await(asio::posix::stream_descriptor& listener) {
 }
 
 void HttpEndpoint::Impl::Accept(asio::posix::stream_descriptor& listener) {
+  bool accepted = false;
   for (int i = 0; i < kBurst; ++i) {
     if (!MakeRoom()) return Pause(listener);
     sockaddr_storage peer{};
@@ -221,10 +226,15 @@ void HttpEndpoint::Impl::Accept(asio::posix::stream_descriptor& listener) {
                               SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd.valid()) {
       Take(std::move(fd), peer);
+      accepted = true;
     } else if (errno == EAGAIN) {
       break;
+    } else if (errno == EMFILE || errno == ENFILE) {
+      // The system says so whether a client waits or not. For the first it is known.
+      if (accepted) break;
+      if (!CloseIdle()) return Pause(listener);
     } else if (errno != EINTR && errno != ECONNABORTED) {
-      return Pause(listener);  // no descriptors, or no memory
+      return Pause(listener);  // no memory
     }
   }
   Await(listener);
@@ -247,10 +257,13 @@ void HttpEndpoint::Impl::Take(FileDescriptor fd, const sockaddr_storage& peer) {
   connection->Start();
 }
 
+bool HttpEndpoint::Impl::MakeRoom() {
+  return connections.size() < max_connections() || CloseIdle();
+}
+
 // A new connection takes the place of an idle one: of those that never had a request, else of all,
 // the one that is idle for longest. False: all have a request in work.
-bool HttpEndpoint::Impl::MakeRoom() {
-  if (connections.size() < max_connections()) return true;
+bool HttpEndpoint::Impl::CloseIdle() {
   HttpConnection* oldest = nullptr;
   const auto place = [](const HttpConnection& c) {
     return std::pair(c.has_served(), c.idle_since());

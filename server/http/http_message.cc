@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "kernels/core/base/quote.h"
@@ -83,10 +85,25 @@ std::optional<HttpFailure> UnfitBody(absl::string_view coding, std::optional<uin
                                      int64_t max_bytes) {
   constexpr size_t kShown = 32;
   if (length.value_or(0) > static_cast<uint64_t>(max_bytes)) return BodyTooLong(max_bytes);
-  if (coding.empty() || coding == "identity" || coding == "gzip") return std::nullopt;
+  if (coding.empty() || absl::EqualsIgnoreCase(coding, "identity") || IsGzip(coding)) {
+    return std::nullopt;
+  }
   return HttpFailure{415, absl::InvalidArgumentError(
                               absl::StrCat("content-encoding must be gzip or identity, not ",
                                            Quote(coding.substr(0, kShown))))};
+}
+
+bool IsGzip(absl::string_view coding) { return absl::EqualsIgnoreCase(coding, "gzip"); }
+
+std::optional<HttpFailure> UnfitTransfer(absl::string_view codings, bool http_1_0) {
+  constexpr size_t kShown = 32;
+  if (!http_1_0 && absl::EqualsIgnoreCase(codings, "chunked")) return std::nullopt;
+  const absl::string_view last =
+      absl::StripAsciiWhitespace(codings.substr(codings.find_last_of(',') + 1));
+  const bool ends = !http_1_0 && absl::EqualsIgnoreCase(last, "chunked");
+  return HttpFailure{ends ? 501 : 400, absl::InvalidArgumentError(absl::StrCat(
+                                           "transfer-encoding must be chunked, of HTTP/1.1, not ",
+                                           Quote(codings.substr(0, kShown))))};
 }
 
 HttpFailure BodyTooLong(int64_t max_bytes) {

@@ -25,6 +25,10 @@ void AddCallHeaders(const CallInfo& call, HttpResponse& response);
 std::optional<HttpFailure> UnfitBody(absl::string_view coding, std::optional<uint64_t> length,
                                      int64_t max_bytes);
 HttpFailure BodyTooLong(int64_t max_bytes);
+bool IsGzip(absl::string_view coding);
+// Of a Transfer-Encoding: nothing for `chunked` alone. 400 where a body has no end that both sides
+// see alike, 501 for another coding in chunks. (RFC 9112, 6.1 and 6.3.)
+std::optional<HttpFailure> UnfitTransfer(absl::string_view codings, bool http_1_0);
 
 // Answers to requests that no route serves.
 HttpResponse NotHttp();

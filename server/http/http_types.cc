@@ -3,9 +3,12 @@
 
 #include <cstddef>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "server/batching/retry_hint.h"
 #include "server/http/gzip.h"
 
@@ -68,13 +71,20 @@ void Compress(const HttpExchange& exchange, HttpResponse& response) {
 
 HttpFailure FailureOf(const absl::Status& status) { return {CodeOf(status.code()), status}; }
 
+HttpResponse ErrorResponse(const HttpRoute& route, const HttpFailure& failure) {
+  HttpResponse response = route.error(failure);
+  AddRetryAfter(failure.status, response);
+  return response;
+}
+
 bool TakesGzip(const HttpHeaders& header) {
   for (absl::string_view coding : absl::StrSplit(header("accept-encoding").value_or(""), ',')) {
     const std::pair<absl::string_view, absl::string_view> parts =
         absl::StrSplit(coding, absl::MaxSplits(';', 1));
     if (!absl::EqualsIgnoreCase(absl::StripAsciiWhitespace(parts.first), "gzip")) continue;
-    const absl::string_view weight = absl::StripAsciiWhitespace(parts.second);
-    return weight != "q=0" && weight != "q=0.0";
+    const std::string weight = absl::AsciiStrToLower(absl::StripAsciiWhitespace(parts.second));
+    double q = 1;
+    return !absl::SimpleAtod(absl::StripPrefix(weight, "q="), &q) || q > 0;
   }
   return false;
 }
@@ -85,8 +95,7 @@ void EndExchange(std::unique_ptr<HttpExchange> exchange, const absl::Status& sta
     response = std::move(exchange->response);
     Compress(*exchange, response);
   } else {
-    response = exchange->route.error(FailureOf(status));
-    AddRetryAfter(status, response);
+    response = ErrorResponse(exchange->route, FailureOf(status));
   }
   exchange->send(std::move(response));
 }

@@ -11,6 +11,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "server/access/call_gate.h"
 #include "server/requests/call_state.h"
 
@@ -44,11 +45,15 @@ struct HttpExchange {
   HttpHeaders header;                   // until the exchange ends
   std::vector<std::string> parameters;  // the values of each {word} of the route's path
   std::string body;
+  absl::Time arrival;                // of the head, by the steady clock
   bool gzip = false;                 // the body is compressed
   std::shared_ptr<CallState> state;  // holds the request's memory until the answer is written
   HttpResponse response = {};        // the answer when the request ends well
   absl::AnyInvocable<void(HttpResponse)> send;
 };
+
+// The error in the route's shape, with the time after which the client may try again.
+HttpResponse ErrorResponse(const HttpRoute& route, const HttpFailure& failure);
 
 // Whether the client takes gzip, as it says itself.
 bool TakesGzip(const HttpHeaders& header);

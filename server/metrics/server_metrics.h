@@ -68,8 +68,9 @@ enum class Refusal {
   kSlowReader,        // the client did not take its answer in time
   kUnauthenticated,   // a call without an API key that the server knows
   kPermissionDenied,  // a call whose API key does not have the method's group
+  kHttpRequests,      // more requests in work on the HTTP port than --max_http_connections
 };
-inline constexpr int kNumRefusals = 7;
+inline constexpr int kNumRefusals = 8;
 
 // The end of a line of the access log: the label `result`.
 enum class LogLine {

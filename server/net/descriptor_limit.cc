@@ -19,11 +19,13 @@ int64_t RaiseDescriptorLimit() {
   return static_cast<int64_t>(std::min(limit.rlim_cur, kMost));
 }
 
-// The HTTP port holds up to 128 descriptors, gRPC and its pollers some tens, a load a few for each
-// weight file.
-int64_t ConnectionsWithin(int64_t descriptors) {
+int64_t HttpConnectionsWithin(int64_t descriptors) { return descriptors / 4; }
+
+// Beside connections gRPC and its pollers hold some tens, a load a few for each weight file.
+int64_t GrpcConnectionsWithin(int64_t descriptors, int64_t http_connections) {
   constexpr int64_t kOthers = 256;
-  return std::max(descriptors - kOthers, descriptors / 2);
+  const int64_t http = std::min(http_connections, HttpConnectionsWithin(descriptors));
+  return std::max(descriptors - kOthers - http, descriptors / 2);
 }
 
 }  // namespace attendant

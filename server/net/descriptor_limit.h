@@ -10,7 +10,9 @@ namespace attendant {
 // force.
 int64_t RaiseDescriptorLimit();
 
-// How many of `descriptors` may be connections: the rest is for models, ports, logs and libraries.
-int64_t ConnectionsWithin(int64_t descriptors);
+// How many of `descriptors` may be connections of the HTTP port, and how many of the gRPC port
+// beside `http_connections` of the other: the rest is for models, ports, logs and libraries.
+int64_t HttpConnectionsWithin(int64_t descriptors);
+int64_t GrpcConnectionsWithin(int64_t descriptors, int64_t http_connections);
 
 }  // namespace attendant

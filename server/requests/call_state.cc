@@ -45,7 +45,12 @@ std::string CallState::client_id() const {
 }
 
 absl::Status CallState::AcquireRequest(int64_t bytes) {
-  ATTENDANT_ASSIGN_OR_RETURN(ByteBudget::Share share, memory_->AcquireRequest(bytes));
+  int64_t held = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    held = request_.bytes();
+  }
+  ATTENDANT_ASSIGN_OR_RETURN(ByteBudget::Share share, memory_->AcquireRequest(bytes, held));
   absl::MutexLock lock(&mutex_);
   request_.Add(std::move(share));
   return absl::OkStatus();

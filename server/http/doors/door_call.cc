@@ -83,10 +83,13 @@ RequestCall MakeRequestCall(Method method, std::unique_ptr<RequestMessage> messa
 
 void EndSmall(const DoorDependencies& dependencies, std::unique_ptr<HttpExchange> exchange,
               const absl::Status& status) {
-  dependencies.encode.requests.gate.Ended(
-      exchange->state->call(),
-      {.code = status.code(),
-       .response_bytes = static_cast<int64_t>(exchange->response.body.size())});
+  const RequestDependencies& requests = dependencies.encode.requests;
+  if (absl::IsInvalidArgument(status)) requests.metrics.CountRefused(Refusal::kMessage);
+  requests.gate.Ended(exchange->state->call(),
+                      {.code = status.code(),
+                       .request_bytes = static_cast<int64_t>(exchange->body.size()),
+                       .response_bytes = static_cast<int64_t>(exchange->response.body.size()),
+                       .total = SteadyNow() - exchange->arrival});
   EndExchange(std::move(exchange), status);
 }
 

@@ -10,10 +10,10 @@
 
 namespace attendant {
 
-absl::StatusOr<ByteBudget::Share> ByteBudget::Acquire(int64_t bytes, Use use) {
-  ATTENDANT_RETURN_IF_ERROR(Take(bytes, use));
+absl::StatusOr<ByteBudget::Share> ByteBudget::Acquire(int64_t bytes, int64_t held, Use use) {
+  ATTENDANT_RETURN_IF_ERROR(Take(bytes, held, use));
   if (options_.whole != nullptr) {
-    if (absl::Status full = options_.whole->Take(bytes, use); !full.ok()) {
+    if (absl::Status full = options_.whole->Take(bytes, held, use); !full.ok()) {
       absl::MutexLock lock(&mutex_);
       taken_ -= bytes;
       return full;
@@ -22,7 +22,7 @@ absl::StatusOr<ByteBudget::Share> ByteBudget::Acquire(int64_t bytes, Use use) {
   return Share(*this, bytes);
 }
 
-absl::Status ByteBudget::Take(int64_t bytes, Use use) {
+absl::Status ByteBudget::Take(int64_t bytes, int64_t held, Use use) {
   // Other clients give memory back as they read their answers; their pace is unknown.
   constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
   constexpr int64_t kLeastReserve = 64 << 10;
@@ -38,8 +38,8 @@ absl::Status ByteBudget::Take(int64_t bytes, Use use) {
     taken = taken_;
   }
   if (options_.on_refused) options_.on_refused();
-  if (bytes > limit) {
-    return absl::InvalidArgumentError(absl::StrCat(options_.what, ": this one takes ", bytes,
+  if (bytes > limit - held) {
+    return absl::InvalidArgumentError(absl::StrCat(options_.what, ": this one takes ", held + bytes,
                                                    " bytes, the limit is ", options_.limit, " (",
                                                    options_.flag, ")"));
   }

@@ -67,8 +67,8 @@ class ByteBudget {
   ByteBudget& operator=(const ByteBudget&) = delete;
 
   // RESOURCE_EXHAUSTED, with both numbers and a retry hint, when `bytes` do not fit now.
-  // INVALID_ARGUMENT when they never can.
-  absl::StatusOr<Share> Acquire(int64_t bytes, Use use = Use::kData);
+  // INVALID_ARGUMENT when they never can beside the `held` bytes that the caller has already.
+  absl::StatusOr<Share> Acquire(int64_t bytes, int64_t held = 0, Use use = Use::kData);
 
   int64_t taken() const {
     absl::MutexLock lock(&mutex_);
@@ -76,7 +76,7 @@ class ByteBudget {
   }
 
  private:
-  absl::Status Take(int64_t bytes, Use use);
+  absl::Status Take(int64_t bytes, int64_t held, Use use);
   void Release(int64_t bytes);
 
   const Options options_;

@@ -11,15 +11,15 @@ constexpr const char* kResponseFlag = "--max_pending_response_bytes";
 
 }  // namespace
 
-absl::StatusOr<ByteBudget::Share> ConnectionBudgets::AcquireRequest(int64_t bytes) {
-  absl::StatusOr<ByteBudget::Share> share = requests_.Acquire(bytes);
+absl::StatusOr<ByteBudget::Share> ConnectionBudgets::AcquireRequest(int64_t bytes, int64_t held) {
+  absl::StatusOr<ByteBudget::Share> share = requests_.Acquire(bytes, held);
   if (share.ok()) share->Keep(shared_from_this());
   return share;
 }
 
 absl::StatusOr<ByteBudget::Share> ConnectionBudgets::AcquireResponse(int64_t bytes,
                                                                      ByteBudget::Use use) {
-  absl::StatusOr<ByteBudget::Share> share = responses_.Acquire(bytes, use);
+  absl::StatusOr<ByteBudget::Share> share = responses_.Acquire(bytes, 0, use);
   if (share.ok()) share->Keep(shared_from_this());
   return share;
 }

@@ -30,7 +30,7 @@ class ConnectionBudgets : public std::enable_shared_from_this<ConnectionBudgets>
       : requests_(std::move(requests)), responses_(std::move(responses)) {}
 
   // As ByteBudget::Acquire. A share keeps these budgets.
-  absl::StatusOr<ByteBudget::Share> AcquireRequest(int64_t bytes);
+  absl::StatusOr<ByteBudget::Share> AcquireRequest(int64_t bytes, int64_t held = 0);
   absl::StatusOr<ByteBudget::Share> AcquireResponse(int64_t bytes,
                                                     ByteBudget::Use use = ByteBudget::Use::kData);
 

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <deque>
 #include <memory>
@@ -26,10 +28,15 @@ namespace {
 using testing::HasSubstr;
 
 constexpr char kPath[] = "/hold";
+constexpr char kOpenPath[] = "/open";
 constexpr int kMaxRequests = 2;
 
-// A port with one route, which has two requests in work at most. They wait until the test ends
-// them.
+void EndWell(std::unique_ptr<HttpExchange> exchange) {
+  EndExchange(std::move(exchange), absl::OkStatus());
+}
+
+// A port with an open route, and one which has two requests in work at most. They wait until the
+// test ends them.
 class HttpConnectionTest : public testing::Test {
  protected:
   HttpConnectionTest() {
@@ -43,7 +50,8 @@ class HttpConnectionTest : public testing::Test {
     };
     endpoint_ = *HttpEndpoint::Listen(
         "127.0.0.1:0", metrics_, [] { return absl::OkStatus(); }, {},
-        {.routes = {MakeHttpRoute("POST", kPath, MethodGroup::kInfer, error, hold, {})},
+        {.routes = {MakeHttpRoute("POST", kPath, MethodGroup::kInfer, error, hold, {}),
+                    MakeHttpRoute("GET", kOpenPath, MethodGroup::kOpen, error, EndWell, {})},
          .requests = &requests_,
          .limits = {.max_connections = kMaxRequests}});
   }
@@ -76,7 +84,13 @@ TEST_F(HttpConnectionTest, ARequestAboveTheLimitIsRefused) {
   second.Post(kPath, "");
   std::unique_ptr<HttpExchange> two = AwaitRequest();
   third.Post(kPath, "");
-  EXPECT_EQ(third.Read().code, 429);
+  const HttpAnswer refused = third.Read();
+  EXPECT_EQ(refused.code, 429);
+  EXPECT_THAT(refused.head, HasSubstr("Retry-After: 1\r\n"));
+  EXPECT_THAT(metrics_.Scrape(), HasSubstr("attendant_refused_total{reason=\"http_requests\"} 1"));
+  HttpClient probe(endpoint_->port());
+  probe.Get(kOpenPath);
+  EXPECT_EQ(probe.Read().code, 200) << "what is open to anybody is never one too many";
   EndExchange(std::move(one), absl::OkStatus());
   EndExchange(std::move(two), absl::OkStatus());
   EXPECT_EQ(first.Read().code, 200);
@@ -104,6 +118,62 @@ TEST_F(HttpConnectionTest, TheLastAnswersOfAServerEndTheirConnections) {
   EndExchange(std::move(exchange), absl::OkStatus());
   ASSERT_THAT(client.Read().head, HasSubstr("Connection: close\r\n"));
   EXPECT_EQ(client.ReadAll(), "");
+}
+
+TEST_F(HttpConnectionTest, ABodyOfAnotherCodingEndsTheConnection) {
+  for (const auto& [header, code] : std::vector<std::pair<std::string, int>>{
+           {"Transfer-Encoding: xchunked\r\n", 400},
+           {"Transfer-Encoding: chunked, identity\r\n", 400},
+           {"Transfer-Encoding: gzip, chunked\r\n", 501},
+           {"Transfer-Encoding: identity\r\nContent-Length: 5\r\n", 400}}) {
+    HttpClient client(endpoint_->port());
+    client.Write(absl::StrCat("POST ", kPath, " HTTP/1.1\r\n", header, "\r\n"));
+    client.Get(kOpenPath);
+    EXPECT_EQ(client.Read().code, code) << header;
+    EXPECT_EQ(client.ReadAll(), "") << "the rest is no request: " << header;
+  }
+}
+
+TEST_F(HttpConnectionTest, TrailersAreNoHeaders) {
+  HttpClient client(endpoint_->port());
+  client.Write(absl::StrCat("POST ", kPath,
+                            " HTTP/1.1\r\nX-Model: head\r\nTransfer-Encoding: chunked\r\n\r\n",
+                            "2\r\nab\r\n0\r\nX-Model: trailer\r\nContent-Encoding: gzip\r\n\r\n"));
+  std::unique_ptr<HttpExchange> exchange = AwaitRequest();
+  EXPECT_EQ(exchange->body, "ab");
+  EXPECT_EQ(exchange->header("x-model"), "head");
+  EXPECT_FALSE(exchange->gzip);
+  EndExchange(std::move(exchange), absl::OkStatus());
+  EXPECT_EQ(client.Read().code, 200);
+}
+
+// Opens descriptors until the process may have no more.
+std::vector<FileDescriptor> TakeAllDescriptors() {
+  std::vector<FileDescriptor> taken;
+  while (true) {
+    FileDescriptor next(dup(STDERR_FILENO));
+    if (!next.valid()) return taken;
+    taken.push_back(std::move(next));
+  }
+}
+
+TEST_F(HttpConnectionTest, WithoutDescriptorsAnIdleConnectionGivesWay) {
+  HttpClient idle(endpoint_->port());
+  idle.Get(kOpenPath);
+  ASSERT_EQ(idle.Read().code, 200);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{.rlim_cur = 256, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  {
+    std::vector<FileDescriptor> taken = TakeAllDescriptors();
+    taken.pop_back();  // for the client's end
+    HttpClient probe(endpoint_->port());
+    probe.Get("/healthz");
+    EXPECT_EQ(probe.Read().code, 200);
+    EXPECT_EQ(idle.ReadAll(), "");
+  }
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST_F(HttpConnectionTest, ABodyMayTakeLongerThanAHead) {

@@ -103,41 +103,86 @@ TEST(PeerNameTest, IsAsGrpcNamesIt) {
   EXPECT_EQ(PeerName(peer), "ipv4:10.0.0.1:40312");
 }
 
+constexpr int64_t kMost = 1 << 20;  // bytes of a body
+
 TEST(BodyBufferTest, TakesNoMoreThanTwiceOfWhatCame) {
   MemoryBudgets budgets(
       {.max_pending_request_bytes = 100'000, .connection_request_bytes = 100'000});
   const std::shared_ptr<ConnectionBudgets> mine = budgets.ForConnection("me");
   BodyBuffer body;
-  ASSERT_TRUE(body.MakeRoom(*mine, 90'000).ok());
+  ASSERT_TRUE(body.MakeRoom(*mine, 90'000, kMost).ok());
   EXPECT_EQ(mine->request_bytes(), 16384) << "an announced length takes nothing";
   while (body.received() < 40'000) {
-    ASSERT_TRUE(body.MakeRoom(*mine, 90'000).ok());
+    ASSERT_TRUE(body.MakeRoom(*mine, 90'000, kMost).ok());
     std::memset(body.end(), 'x', body.room());
     body.Received(body.room());
     EXPECT_EQ(mine->request_bytes(), static_cast<int64_t>(body.received()));
   }
-  EXPECT_TRUE(body.MakeRoom(*mine, 90'000).ok()) << "up to the length, not twice as much";
+  EXPECT_TRUE(body.MakeRoom(*mine, 90'000, kMost).ok()) << "up to the length, not twice as much";
   EXPECT_EQ(mine->request_bytes(), 90'000);
   EXPECT_EQ(body.Take(), std::string(65536, 'x'));
   EXPECT_EQ(mine->request_bytes(), 0);
 }
 
 TEST(BodyBufferTest, StopsAtTheBudget) {
-  MemoryBudgets budgets({.max_pending_request_bytes = 20'000, .connection_request_bytes = 20'000});
+  MemoryBudgets budgets({.max_pending_request_bytes = 40'000, .connection_request_bytes = 40'000});
   const std::shared_ptr<ConnectionBudgets> mine = budgets.ForConnection("me");
+  absl::StatusOr<ByteBudget::Share> other = mine->AcquireRequest(20'000);
   BodyBuffer body;
-  ASSERT_TRUE(body.MakeRoom(*mine, std::nullopt).ok());
+  ASSERT_TRUE(body.MakeRoom(*mine, std::nullopt, kMost).ok());
   body.Received(body.room());
-  EXPECT_EQ(body.MakeRoom(*mine, std::nullopt).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(body.MakeRoom(*mine, std::nullopt, kMost).code(), absl::StatusCode::kResourceExhausted);
+  *other = ByteBudget::Share();
+  ASSERT_TRUE(body.MakeRoom(*mine, std::nullopt, kMost).ok());
+  body.Received(body.room());
+  EXPECT_EQ(body.MakeRoom(*mine, std::nullopt, kMost).code(), absl::StatusCode::kInvalidArgument)
+      << "beside its own bytes it never fits";
   body.Clear();
   EXPECT_EQ(mine->request_bytes(), 0);
+}
+
+TEST(BodyBufferTest, TakesLittleMoreThanABodyMayHave) {
+  MemoryBudgets budgets({.max_pending_request_bytes = kMost, .connection_request_bytes = kMost});
+  const std::shared_ptr<ConnectionBudgets> mine = budgets.ForConnection("me");
+  BodyBuffer body;
+  constexpr int64_t kBytes = 600'000;  // twice as much does not fit
+  while (body.received() < kBytes) {
+    ASSERT_TRUE(body.MakeRoom(*mine, std::nullopt, kBytes).ok()) << body.received();
+    body.Received(body.room());
+  }
+  EXPECT_LT(mine->request_bytes(), kBytes + 20'000);
 }
 
 TEST(HttpMessageTest, RefusesByTheHead) {
   EXPECT_FALSE(UnfitBody("", std::nullopt, 10).has_value());
   EXPECT_FALSE(UnfitBody("gzip", 10, 10).has_value());
   EXPECT_EQ(UnfitBody("identity", 11, 10)->code, 413);
+  EXPECT_FALSE(UnfitBody("GZIP", 10, 10).has_value());
   EXPECT_EQ(UnfitBody("br", 10, 10)->code, 415);
+}
+
+TEST(HttpMessageTest, RefusesBodiesWhoseEndIsUnclear) {
+  EXPECT_FALSE(UnfitTransfer("chunked", false).has_value());
+  EXPECT_FALSE(UnfitTransfer("Chunked", false).has_value());
+  EXPECT_EQ(UnfitTransfer("chunked", true)->code, 400) << "HTTP/1.0 has no chunks";
+  EXPECT_EQ(UnfitTransfer("xchunked", false)->code, 400);
+  EXPECT_EQ(UnfitTransfer("chunked, identity", false)->code, 400);
+  EXPECT_EQ(UnfitTransfer("gzip, chunked", false)->code, 501);
+}
+
+TEST(HttpTypesTest, AWeightOfZeroRefusesGzip) {
+  const auto takes = [](const char* sent) {
+    return TakesGzip([sent](absl::string_view name) -> std::optional<absl::string_view> {
+      if (name != "accept-encoding") return std::nullopt;
+      return sent;
+    });
+  };
+  for (const char* sent : {"gzip", "br, GZIP", "gzip;q=1", "gzip; q=0.001", "gzip;Q=0.5"}) {
+    EXPECT_TRUE(takes(sent)) << sent;
+  }
+  for (const char* sent : {"", "br", "gzip;q=0", "gzip; q=0.000", "gzip;Q=0"}) {
+    EXPECT_FALSE(takes(sent)) << sent;
+  }
 }
 
 }  // namespace

@@ -20,9 +20,15 @@ TEST(DescriptorLimitTest, RaisesTheSoftLimitToTheHardOne) {
 }
 
 TEST(DescriptorLimitTest, LeavesDescriptorsForTheRest) {
-  EXPECT_EQ(ConnectionsWithin(1024), 768);
-  EXPECT_EQ(ConnectionsWithin(524288), 524032);
-  EXPECT_EQ(ConnectionsWithin(300), 150);  // half, rather than 44
+  EXPECT_EQ(GrpcConnectionsWithin(4096, 1000), 4096 - 256 - 1000);
+  EXPECT_EQ(GrpcConnectionsWithin(524288, 1088), 524288 - 256 - 1088);
+  EXPECT_EQ(GrpcConnectionsWithin(1024, 1088), 512);  // beside 256 of HTTP
+  EXPECT_EQ(GrpcConnectionsWithin(300, 10), 150);     // half, rather than 34
+}
+
+TEST(DescriptorLimitTest, GivesHttpAQuarter) {
+  EXPECT_EQ(HttpConnectionsWithin(1024), 256);
+  EXPECT_EQ(HttpConnectionsWithin(524288), 131072);
 }
 
 }  // namespace

@@ -38,6 +38,10 @@ TEST(ByteBudgetTest, WhatNeverFitsIsNoReasonToTryAgain) {
   const absl::Status never = budget.Acquire(101).status();
   EXPECT_EQ(never.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_FALSE(RetryAfter(never).has_value());
+  const ByteBudget::Share held = *budget.Acquire(60);
+  EXPECT_EQ(budget.Acquire(41, 60).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(budget.Acquire(41, 59).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(budget.Acquire(40, 60).ok());
 }
 
 TEST(ByteBudgetTest, APartTakesOfTheWholeAndGivesBackToIt) {
@@ -67,16 +71,16 @@ TEST(ByteBudgetTest, ErrorsHaveAReserve) {
   ByteBudget budget({.what = "answers", .flag = "--max_answers", .limit = 16 << 20});
   const ByteBudget::Share all = *budget.Acquire(16 << 20);
   EXPECT_FALSE(budget.Acquire(1).ok());
-  const ByteBudget::Share reserve = *budget.Acquire(1 << 20, ByteBudget::Use::kError);
-  EXPECT_FALSE(budget.Acquire(1, ByteBudget::Use::kError).ok());
+  const ByteBudget::Share reserve = *budget.Acquire(1 << 20, 0, ByteBudget::Use::kError);
+  EXPECT_FALSE(budget.Acquire(1, 0, ByteBudget::Use::kError).ok());
 }
 
 TEST(ByteBudgetTest, TheReserveOfASmallBudgetIsLargeEnoughForErrors) {
   constexpr int64_t kLeastReserve = 64 << 10;
   ByteBudget budget({.what = "answers", .flag = "--max_answers", .limit = 1000});
   EXPECT_FALSE(budget.Acquire(1001).ok());
-  EXPECT_FALSE(budget.Acquire(kLeastReserve + 1001, ByteBudget::Use::kError).ok());
-  EXPECT_TRUE(budget.Acquire(kLeastReserve + 1000, ByteBudget::Use::kError).ok());
+  EXPECT_FALSE(budget.Acquire(kLeastReserve + 1001, 0, ByteBudget::Use::kError).ok());
+  EXPECT_TRUE(budget.Acquire(kLeastReserve + 1000, 0, ByteBudget::Use::kError).ok());
 }
 
 TEST(ByteBudgetTest, AMovedShareGoesBackOnce) {

@@ -125,15 +125,16 @@ void StartHttpInfer(const DoorDependencies& dependencies, const KServeModels& mo
   auto inference = std::make_unique<Inference>();
   inference->exchange = std::move(exchange);
   HttpExchange& in = *inference->exchange;
-  RequestCall call{.method = Method::kHttpModelInfer,
-                   .message = std::make_unique<InferMessage>(
-                       HttpBody{std::move(in.body), in.gzip, dependencies.max_request_bytes},
-                       InferMessage::Head{std::move(model), std::move(version), *json_bytes,
-                                          dependencies.encode.limits.max_request_sequences},
-                       inference->form),
-                   .deadline = options->deadline,
-                   .state = in.state,
-                   .done = {}};
+  RequestCall call{
+      .method = Method::kHttpModelInfer,
+      .message = std::make_unique<InferMessage>(
+          HttpBody{std::move(in.body), in.gzip, dependencies.max_request_bytes},
+          InferMessage::Head{std::move(model), std::move(version), *json_bytes, options->priority,
+                             dependencies.encode.limits.max_request_sequences},
+          inference->form),
+      .deadline = options->deadline,
+      .state = in.state,
+      .done = {}};
   inference::ModelInferResponse& response = inference->response;
   call.done = [inference = std::move(inference)](const absl::Status& status) {
     if (status.ok()) WriteAnswer(*inference);

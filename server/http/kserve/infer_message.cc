@@ -228,6 +228,9 @@ absl::Status InferMessage::ReadFields(JsonView root) {
   request_.set_id(id);
   Parameters& parameters = *request_.mutable_parameters();
   ATTENDANT_RETURN_IF_ERROR(ReadParameters(root, parameters));
+  if (head_.priority != 0 && !parameters.contains(kPriorityName)) {
+    parameters[kPriorityName].set_int64_param(PriorityLevel(head_.priority));
+  }
   std::optional<bool> binary;
   ATTENDANT_RETURN_IF_ERROR(Take(parameters, "binary_data_output",
                                  &inference::InferParameter::has_bool_param,

@@ -24,6 +24,11 @@ namespace attendant {
 // batcher lowers those above --max_priority, by default 0, to that.
 inline constexpr uint64_t kPriorityLevels = 201;
 inline constexpr uint64_t kDefaultPriorityLevel = 101;
+inline constexpr char kPriorityName[] = "priority";  // the parameter
+// REQUIRES: `priority` from -100 to 100.
+constexpr int64_t PriorityLevel(int priority) {
+  return static_cast<int64_t>(kDefaultPriorityLevel) - priority;
+}
 
 // A version of a model under one of its names, as KServe clients see it.
 struct KServeModelInfo {

@@ -43,7 +43,7 @@ absl::StatusOr<int64_t> IntegerParameter(const InferParameterMap& parameters,
 }  // namespace
 
 absl::StatusOr<InferParameters> FromProto(const InferParameterMap& parameters) {
-  ATTENDANT_ASSIGN_OR_RETURN(const int64_t level, IntegerParameter(parameters, "priority"));
+  ATTENDANT_ASSIGN_OR_RETURN(const int64_t level, IntegerParameter(parameters, kPriorityName));
   ATTENDANT_ASSIGN_OR_RETURN(const int64_t timeout_us, IntegerParameter(parameters, "timeout"));
   constexpr int64_t kLevels = kPriorityLevels;
   constexpr int64_t kDefaultLevel = kDefaultPriorityLevel;

@@ -75,14 +75,16 @@ absl::StatusOr<std::vector<TextToken>> TokenizeRun::Tokenize(const std::string& 
   const Tokenizer::SpecialTokens special = tokenizer().special_tokens();
   const size_t first_own = special.before;
   const size_t end_own = tokenized.token_ids.size() - special.after;
+  const std::string whole = absl::StrCat(prompt, text);
   std::vector<TextToken> tokens;
   tokens.reserve(tokenized.token_ids.size());
   for (size_t i = 0; i < tokenized.token_ids.size(); ++i) {
     const bool own = i >= first_own && i < end_own;
     if (!own && !input_.add_special_tokens) continue;
     const int32_t id = tokenized.token_ids[i];
-    tokens.push_back({.id = id, .text = tokenizer().TokenString(id), .special = !own});
-    if (own) tokens.back().offset = tokenized.offsets[i];
+    TextToken& token = tokens.emplace_back(TextToken{.id = id, .text = {}, .special = !own});
+    if (own) token.offset = tokenized.offsets[i];
+    token.text = own ? TextAt(whole, *token.offset) : std::string(tokenizer().TokenString(id));
   }
   return tokens;
 }

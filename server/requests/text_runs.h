@@ -61,8 +61,8 @@ struct TokenizeInput {
 // A token of a text.
 struct TextToken {
   int32_t id = 0;
-  absl::string_view text;  // the tokenizer's
-  bool special = false;    // of the template around the text
+  std::string text;      // of prompt and text, well-formed; the vocabulary's of a special token
+  bool special = false;  // of the template around the text
   // Bytes of prompt and text. None: of a special token.
   std::optional<TokenOffset> offset{};
 };

@@ -10,6 +10,7 @@
 #include "server/text/pipeline.h"
 #include "server/text/sentencepiece/convert.h"
 #include "server/text/tokenizer_json.h"
+#include "server/text/unicode/utf8.h"
 
 namespace attendant {
 namespace {
@@ -29,6 +30,12 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> ParseTokenizer(const std::string& pat
 }
 
 }  // namespace
+
+std::string TextAt(absl::string_view text, TokenOffset offset) {
+  std::string bytes;
+  AppendWellFormed(text.substr(offset.begin, offset.end - offset.begin), bytes);
+  return bytes;
+}
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& directory) {
   const std::string path = absl::StrCat(directory, "/tokenizer.json");

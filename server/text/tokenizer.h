@@ -41,6 +41,8 @@ struct TokenOffset {
 
   bool operator==(const TokenOffset&) const = default;
 };
+// The bytes of a token in its text, with U+FFFD for a part of a character. `offset` is in bytes.
+std::string TextAt(absl::string_view text, TokenOffset offset);
 
 struct TokenizedText {
   std::vector<int32_t> token_ids;    // [len]

@@ -118,6 +118,28 @@ std::string PoolingNames(const std::vector<Pooling>& poolings) {
   });
 }
 
+void AppendModelType(const EncoderModel& model, std::string& json) {
+  if (!model.classifier.has_value()) {
+    absl::StrAppend(&json, "\"embedding\":{\"pooling\":\"", PoolingNames(model.sentence.poolings),
+                    "\"}");
+    return;
+  }
+  const std::vector<std::string>& labels = model.classifier->labels;
+  absl::StrAppend(&json, labels.size() == 1 ? "\"reranker\"" : "\"classifier\"",
+                  ":{\"id2label\":{");
+  for (size_t i = 0; i < labels.size(); ++i) {
+    absl::StrAppend(&json, i > 0 ? "," : "", "\"", i, "\":");
+    AppendJsonString(labels[i], json);
+  }
+  json += "},\"label2id\":{";
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (i > 0) json.push_back(',');
+    AppendJsonString(labels[i], json);
+    absl::StrAppend(&json, ":", i);
+  }
+  json += "}}";
+}
+
 absl::Status Info(const DoorDependencies& dependencies, const HttpExchange& exchange,
                   std::string& json) {
   const ModelRegistry& models = dependencies.encode.requests.models;
@@ -126,16 +148,16 @@ absl::Status Info(const DoorDependencies& dependencies, const HttpExchange& exch
   const BatcherOptions& batcher = model->batcher->options();
   absl::StrAppend(&json, "{\"model_id\":");
   AppendJsonString(name, json);
-  absl::StrAppend(
-      &json, ",\"model_sha\":null,\"model_dtype\":\"", DTypeName(model->encoder->info().dtype),
-      "\",\"model_type\":{\"embedding\":{\"pooling\":\"", PoolingNames(model->sentence.poolings),
-      "\"}},\"max_concurrent_requests\":", batcher.max_queued_requests,
-      ",\"max_input_length\":", model->sentence.max_text_tokens,
-      ",\"max_batch_tokens\":", batcher.max_batch_tokens,
-      ",\"max_batch_requests\":", batcher.max_batch_sequences,
-      ",\"max_client_batch_size\":", dependencies.encode.limits.max_request_sequences,
-      ",\"auto_truncate\":false,\"tokenization_workers\":1,\"version\":\"", dependencies.version,
-      "\",\"sha\":null,\"docker_label\":null}");
+  absl::StrAppend(&json, ",\"model_sha\":null,\"model_dtype\":\"",
+                  DTypeName(model->encoder->info().dtype), "\",\"model_type\":{");
+  AppendModelType(*model, json);
+  absl::StrAppend(&json, "},\"max_concurrent_requests\":", batcher.max_queued_requests,
+                  ",\"max_input_length\":", model->sentence.max_text_tokens,
+                  ",\"max_batch_tokens\":", batcher.max_batch_tokens,
+                  ",\"max_batch_requests\":", batcher.max_batch_sequences,
+                  ",\"max_client_batch_size\":", dependencies.encode.limits.max_request_sequences,
+                  ",\"auto_truncate\":false,\"tokenization_workers\":1,\"version\":\"",
+                  dependencies.version, "\",\"sha\":null,\"docker_label\":null}");
   return absl::OkStatus();
 }
 

@@ -33,7 +33,7 @@ void TokensRun::ToMessage() {
   for (const TextToken& token : lists()[0]) {
     ::tei::v1::SimpleToken& simple = *response_.add_tokens();
     simple.set_id(static_cast<uint32_t>(token.id));
-    simple.set_text(std::string(token.text));
+    simple.set_text(token.text);
     simple.set_special(token.special);
     if (!token.offset.has_value()) continue;
     simple.set_start(token.offset->begin);

@@ -45,6 +45,12 @@ class RerankTest : public DoorsTest {
   }
 };
 
+TEST_F(RerankTest, TellsOfItself) {
+  const nlohmann::json type = Json(Get("/info"))["model_type"];
+  EXPECT_EQ(type,
+            nlohmann::json::parse(R"({"reranker":{"id2label":{"0":"yes"},"label2id":{"yes":0}}})"));
+}
+
 TEST_F(RerankTest, TheBestTextComesFirst) {
   const nlohmann::json ranks = Ask("/rerank", {{"query", "hello"}, {"texts", kTexts}});
   ASSERT_EQ(ranks.size(), kTexts.size());

@@ -79,6 +79,10 @@ TEST_F(TeiTest, Tokenizes) {
       Ask("/tokenize", R"({"inputs":["hello world",""],"add_special_tokens":false})");
   EXPECT_EQ(own[0].size(), 2u);
   EXPECT_EQ(own[1].size(), 0u);
+  const nlohmann::json odd = Ask("/tokenize", R"({"inputs":"hello Wörld"})");
+  EXPECT_EQ(odd[0][0]["text"], "[CLS]");
+  EXPECT_EQ(odd[0][2]["text"], "Wörld") << "the text's own bytes, whatever the token";
+  EXPECT_EQ(odd[0][2]["stop"], 12);
 }
 
 TEST_F(TeiTest, TellsOfItself) {

@@ -19,8 +19,8 @@ class Arena {
 
   // Measures.
   Arena() = default;
-  // Owns zeroed memory; measures with 0. Much memory asks the kernel for huge pages: matmuls and
-  // attention walk through many small pages at once.
+  // Owns zeroed memory, rounded up to kAlignment; measures with 0. Much memory asks the kernel for
+  // huge pages: matmuls and attention walk through many small pages at once.
   explicit Arena(int64_t capacity_bytes);
   // Hands out the caller's memory, as it is. REQUIRES: aligned to kAlignment.
   explicit Arena(std::span<std::byte> memory)

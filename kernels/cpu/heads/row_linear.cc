@@ -59,8 +59,8 @@ int64_t RowLinear::bytes() const {
 
 RowLinear::Executor::Executor(const RowLinear& linear)
     : linear_(&linear),
-      scratchpad_(std::make_unique<Arena>(
-          RoundUp(static_cast<int64_t>(linear.matmul_->scratchpad_bytes()), Arena::kAlignment))) {
+      scratchpad_(
+          std::make_unique<Arena>(static_cast<int64_t>(linear.matmul_->scratchpad_bytes()))) {
   const auto bytes = static_cast<int64_t>(linear.matmul_->scratchpad_bytes());
   matmul_ = linear.matmul_->NewExecutor(scratchpad_->Allocate<std::byte>(bytes));
 }

@@ -26,6 +26,11 @@ TEST(ArenaTest, MeasuresThenGivesAlignedPiecesThatDoNotOverlap) {
   EXPECT_EQ(arena.used_bytes(), measure.used_bytes());
 }
 
+TEST(ArenaTest, HoldsAPieceOfAnySizeThatItWasMadeFor) {
+  Arena arena(65);
+  EXPECT_NE(arena.Allocate<char>(65), nullptr);
+}
+
 TEST(ArenaDeathTest, AskingForMoreThanMeasuredIsABug) {
   Arena arena(64);
   arena.Allocate<float>(16);

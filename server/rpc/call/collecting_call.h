@@ -5,6 +5,7 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -46,8 +47,15 @@ class CollectingCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
       Finish({grpc::StatusCode::UNAVAILABLE, "the server is draining"});
     }
   }
-  // Its one answer is small.
-  bool CancelIfSlow(WriteClock::time_point /*since*/) { return false; }
+  // A client that sends no further message keeps the memory of those before, as one that does not
+  // take its answer.
+  bool CancelIfSlow(WriteClock::time_point since) {
+    if (waiting_since_.load() >= since) return false;
+    waiting_since_ = kNotWaiting;
+    state_->call().connection.Count({.refused = 1});
+    context_.TryCancel();
+    return true;
+  }
 
   void OnReadDone(bool ok) override {
     absl::Status status;
@@ -61,10 +69,12 @@ class CollectingCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
       absl::MutexLock lock(&mutex_);
       if (!std::exchange(collecting_, false)) return;  // closed
     }
+    waiting_since_ = kNotWaiting;
     if (state_->cancelled()) return Finish(grpc::Status::CANCELLED);
     state_->ReleaseRequest();
     handler_(status, state_, [this](const absl::Status& end) {
       AddRetryHint(end, context_);
+      waiting_since_ = WriteClock::now();
       Finish(ToGrpcStatus(end));
     });
   }
@@ -75,6 +85,8 @@ class CollectingCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   }
 
  private:
+  static constexpr WriteClock::time_point kNotWaiting = WriteClock::time_point::max();
+
   CollectingCall(OpenCalls<CollectingCall>& calls, MemoryBudgets& budgets,
                  const IncomingCall& incoming, Add add, Handler handler)
       : calls_(calls),
@@ -86,6 +98,7 @@ class CollectingCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
 
   void ReadNext() {
     absl::MutexLock lock(&mutex_);
+    waiting_since_ = WriteClock::now();
     if (collecting_) StartRead(&bytes_);
   }
 
@@ -94,7 +107,8 @@ class CollectingCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   const std::shared_ptr<CallState> state_;
   const Add add_;
   const Handler handler_;
-  grpc::ByteBuffer bytes_;  // of the message that is read
+  grpc::ByteBuffer bytes_;                                          // of the message that is read
+  std::atomic<WriteClock::time_point> waiting_since_{kNotWaiting};  // for the client
   absl::Mutex mutex_;
   bool collecting_ ABSL_GUARDED_BY(mutex_) = true;  // until the request starts, or Close
 };

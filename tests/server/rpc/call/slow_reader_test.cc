@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "tei/v1/tei.grpc.pb.h"
 #include "tests/server/in_process_server.h"
 #include "tests/server/tiny_model.h"
 
@@ -88,6 +89,25 @@ INSTANTIATE_TEST_SUITE_P(All, SlowReaderTest,
                            const std::string path = test.param;
                            return path.substr(path.rfind('/') + 1);
                          });
+
+// A stream whose messages make one request.
+TEST(SlowSenderTest, LosesItsCall) {
+  InProcessServer::Options options;
+  options.flags.max_write_s = 1;
+  InProcessServer server(options);
+  server.AwaitReady();
+  const std::unique_ptr<tei::v1::Rerank::Stub> stub =
+      tei::v1::Rerank::NewStub(server.NewChannelOfSlowReader());
+  grpc::ClientContext context;
+  tei::v1::RerankResponse response;
+  const auto writer = stub->RerankStream(&context, &response);
+  tei::v1::RerankStreamRequest request;
+  request.set_query("hello");
+  request.set_text("world");
+  ASSERT_TRUE(writer->Write(request));
+  server.AwaitMetric(R"(attendant_refused_total{reason="slow_reader"})", 1);
+  EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
 
 }  // namespace
 }  // namespace attendant

@@ -12,7 +12,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
-#include "server/http/http_endpoint.h"
 #include "server/net/descriptor_limit.h"
 #include "server/net/listening_socket.h"
 #include "server/tls_credentials.h"
@@ -75,7 +74,7 @@ void SetConnectionLimits(const ConnectionLimits& limits, grpc::ServerBuilder& bu
 ConnectionAcceptor::Limits AcceptorLimits(const ConnectionLimits& limits, const HttpLimits& http) {
   const int64_t descriptors = RaiseDescriptorLimit();
   const int64_t possible =
-      GrpcConnectionsWithin(descriptors, http.max_connections + HttpEndpoint::kPageConnections);
+      GrpcConnectionsWithin(descriptors, http.max_connections + HttpLimits::kPageConnections);
   if (possible < limits.max_connections) {
     spdlog::warn(
         "at most {} connections, not {} (--max_connections): the process may have {} file "

@@ -112,16 +112,11 @@ std::vector<std::string> ServiceNames(const ServerFlags& flags) {
   return names;
 }
 
-// How many requests the HTTP port may have in work.
-int64_t HttpRequestsWithin(int64_t descriptors, const HttpLimits& limits) {
-  const int64_t possible =
-      std::max<int64_t>(1, HttpConnectionsWithin(descriptors) - HttpEndpoint::kPageConnections);
-  if (possible < limits.max_connections) {
-    spdlog::warn(
-        "at most {} HTTP requests in work, not {} (--max_http_connections): ulimit -n is {}",
-        possible, limits.max_connections, descriptors);
-  }
-  return std::min(limits.max_connections, possible);
+int64_t HttpRequests(const HttpLimits& limits) {
+  const int64_t most = HttpRequestsWithin(RaiseDescriptorLimit(), HttpLimits::kPageConnections);
+  if (most >= limits.max_connections) return limits.max_connections;
+  spdlog::warn("at most {} HTTP requests in work (--max_http_connections): see ulimit -n", most);
+  return most;
 }
 
 }  // namespace
@@ -273,7 +268,7 @@ std::vector<HttpPage> RunningApp::Pages(const ServerFlags& flags, const HttpDoor
 
 HttpDoors RunningApp::Doors(const ServerFlags& flags) {
   HttpDoors doors{.requests = &request_dependencies_, .limits = flags.http, .tls = http_tls_.get()};
-  doors.limits.max_connections = HttpRequestsWithin(RaiseDescriptorLimit(), flags.http);
+  doors.limits.max_connections = HttpRequests(flags.http);
   doors.limits.max_request_bytes = flags.max_request_bytes;
   doors.limits.max_write_s = flags.max_write_s;
   const auto add = [&doors](std::vector<HttpRoute> routes) {
@@ -390,11 +385,15 @@ void RunningApp::Drain() {
 
 void RunningApp::Close(absl::Time deadline) {
   health_service_.CloseWatches();
-  encoder_service_.Close(deadline);
-  attention_service_.Close(deadline);
-  kserve_service_.Close(deadline);
-  tei_services_.Close(deadline);
+  std::vector<OpenMethod*> methods = tei_services_.open_methods();
+  for (const auto* more : {&encoder_service_.open_methods(), &attention_service_.open_methods(),
+                           &kserve_service_.open_methods()}) {
+    methods.insert(methods.end(), more->begin(), more->end());
+  }
+  // All before one is waited for: a slow reader of one must not keep the others open.
+  for (OpenMethod* method : methods) method->CloseAll();
   http_->Close(deadline);
+  for (OpenMethod* method : methods) method->AwaitClosed(deadline);
 }
 
 }  // namespace attendant

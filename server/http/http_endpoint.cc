@@ -72,7 +72,7 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
   void CloseAll();
   const std::string& Once(RoundText& page);
   size_t max_connections() const {
-    return static_cast<size_t>(doors.limits.max_connections + kPageConnections);
+    return static_cast<size_t>(doors.limits.max_connections + HttpLimits::kPageConnections);
   }
 
   const int port;

@@ -32,9 +32,6 @@ struct HttpDoors {
 // connection.
 class HttpEndpoint {
  public:
-  // Beside the connections of requests, so many can ask for pages: a probe is never kept out.
-  static constexpr int64_t kPageConnections = 64;
-
   // OK when the server is ready, else the reason. Called from the HTTP thread.
   using Readiness = std::function<absl::Status()>;
 

@@ -49,6 +49,9 @@ inline constexpr int64_t kDefaultMaxRequestBytes = int64_t{16} << 20;  // of one
 
 // The protocols on the HTTP port.
 struct HttpLimits {
+  // Beside the connections of requests, so many can ask for pages: a probe is never kept out.
+  static constexpr int64_t kPageConnections = 64;
+
   int64_t max_connections = 1024;                       // with a request in work
   int64_t max_request_bytes = kDefaultMaxRequestBytes;  // of one body, and inflated
   int64_t max_write_s = 30;                             // for the client to take its answer

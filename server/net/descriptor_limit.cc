@@ -21,6 +21,10 @@ int64_t RaiseDescriptorLimit() {
 
 int64_t HttpConnectionsWithin(int64_t descriptors) { return descriptors / 4; }
 
+int64_t HttpRequestsWithin(int64_t descriptors, int64_t page_connections) {
+  return std::max<int64_t>(1, HttpConnectionsWithin(descriptors) - page_connections);
+}
+
 // Beside connections gRPC and its pollers hold some tens, a load a few for each weight file.
 int64_t GrpcConnectionsWithin(int64_t descriptors, int64_t http_connections) {
   constexpr int64_t kOthers = 256;

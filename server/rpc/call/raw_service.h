@@ -48,18 +48,14 @@ absl::Status ReadSmallMessage(grpc::ByteBuffer& bytes, Request& request) {
 template <typename Proto>
 class RawService : public Proto::Service {
  public:
-  // Ends every stream with UNAVAILABLE once all requests that it has read are answered, and new
-  // streams at once. Returns when the answers of all earlier calls are written, or at `deadline`.
-  void Close(absl::Time deadline) {
-    for (OpenMethod* method : open_methods_) method->CloseAll();
-    for (OpenMethod* method : open_methods_) method->AwaitClosed(deadline);
-  }
   // As OpenCalls::CancelSlow, for SlowReaders.
   int CancelSlow(WriteClock::time_point since) {
     int cancelled = 0;
     for (OpenMethod* method : open_methods_) cancelled += method->CancelSlow(since);
     return cancelled;
   }
+  // To be closed before the server stops: streams end with UNAVAILABLE once all requests that they
+  // have read are answered, new streams at once.
   const std::vector<OpenMethod*>& open_methods() const { return open_methods_; }
 
  protected:

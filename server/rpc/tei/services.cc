@@ -11,7 +11,7 @@ std::vector<std::string> TeiServices::names() {
           ::tei::v1::Tokenize::service_full_name()};
 }
 
-std::vector<OpenMethod*> TeiServices::methods() const {
+std::vector<OpenMethod*> TeiServices::open_methods() const {
   std::vector<OpenMethod*> all;
   for (const auto* methods : {&embed_.open_methods(), &predict_.open_methods(),
                               &rerank_.open_methods(), &tokenize_.open_methods()}) {
@@ -20,14 +20,9 @@ std::vector<OpenMethod*> TeiServices::methods() const {
   return all;
 }
 
-void TeiServices::Close(absl::Time deadline) {
-  for (OpenMethod* method : methods()) method->CloseAll();
-  for (OpenMethod* method : methods()) method->AwaitClosed(deadline);
-}
-
 int TeiServices::CancelSlow(WriteClock::time_point since) {
   int cancelled = 0;
-  for (OpenMethod* method : methods()) cancelled += method->CancelSlow(since);
+  for (OpenMethod* method : open_methods()) cancelled += method->CancelSlow(since);
   return cancelled;
 }
 

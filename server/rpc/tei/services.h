@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "server/limits/limits.h"
 #include "server/requests/encode_run.h"
 #include "server/rpc/tei/embed.h"
@@ -31,14 +30,12 @@ class TeiServices {
   // Their full names.
   static std::vector<std::string> names();
 
-  // As RawService::Close, of all.
-  void Close(absl::Time deadline);
+  // As RawService::open_methods, of all.
+  std::vector<OpenMethod*> open_methods() const;
   // As RawService::CancelSlow.
   int CancelSlow(WriteClock::time_point since);
 
  private:
-  std::vector<OpenMethod*> methods() const;
-
   const tei::Dependencies dependencies_;
   tei::InfoService info_{dependencies_};
   tei::EmbedService embed_{dependencies_};

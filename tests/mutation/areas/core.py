@@ -28,7 +28,7 @@ MUTANTS = {
          "segment_ids_.insert(segment_ids_.end(), segment_ids.size(), 0);"),
     ],
     "kernels/core/arena.cc": [
-        ("(bytes + kAlignment - 1) / kAlignment * kAlignment", "bytes"),
+        ("RoundUp(bytes, kAlignment)", "bytes"),
         ("used_bytes_ <= capacity_bytes_", "used_bytes_ <= capacity_bytes_ + 64"),
     ],
     "kernels/core/encoder_config.cc": [

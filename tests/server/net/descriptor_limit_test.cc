@@ -29,6 +29,8 @@ TEST(DescriptorLimitTest, LeavesDescriptorsForTheRest) {
 TEST(DescriptorLimitTest, GivesHttpAQuarter) {
   EXPECT_EQ(HttpConnectionsWithin(1024), 256);
   EXPECT_EQ(HttpConnectionsWithin(524288), 131072);
+  EXPECT_EQ(HttpRequestsWithin(1024, 64), 192);
+  EXPECT_EQ(HttpRequestsWithin(200, 64), 1);
 }
 
 }  // namespace

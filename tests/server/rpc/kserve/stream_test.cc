@@ -66,7 +66,7 @@ TEST_F(KServeServiceTest, ClosedStreamsAnswerWhatTheyHaveReadAndEnd) {
   ASSERT_TRUE(stream->Write(Request("tiny.ids", 1, {5, 6, 7})));
   inference::ModelStreamInferResponse response;
   ASSERT_TRUE(stream->Read(&response));
-  service_.Close(absl::InfinitePast());
+  for (OpenMethod* method : service_.open_methods()) method->CloseAll();
   EXPECT_FALSE(stream->Read(&response));
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 

@@ -48,7 +48,11 @@ export function call(method, message = {}, signal = undefined) {
   });
 }
 export const live = () => request('/console/live');
-export const ready = async () => (await fetch('/readyz', {cache: 'no-store'})).ok;
+export async function ready() {
+  const answer = await fetch('/readyz', {cache: 'no-store'});
+  await answer.text();  // a request whose answer is not read does not end
+  return answer.ok;
+}
 export const apiDocument = () => request('/openapi.json');
 
 // The same request for a terminal.

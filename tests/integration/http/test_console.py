@@ -2,6 +2,7 @@
 """The console in a real browser: what people click, type and see. Its playground is in test_console_playground.py."""
 
 import re
+import shutil
 import time
 import urllib.parse
 
@@ -11,7 +12,7 @@ import pytest
 from harness import settings
 from harness.attendant import Client, array, pb, request, texts
 from harness.console import NARROW, WIDE, Page, check_sight, shown
-from harness.server import Server
+from harness.server import Server, serving
 
 VIEWS = ["overview", "models", "playground", "attention", "lab"]
 TEXT = "The keys to the old cabinet are on the table."
@@ -110,6 +111,22 @@ def test_explorer_works_by_keys_and_pointer(page):
     tab.keyboard.press("ArrowDown")
     tab.keyboard.press("ArrowDown")
     assert re.fullmatch(r"the looks at \[CLS\] with [0-9.]+ %", tab.locator(".readout >> nth=0").inner_text())
+
+
+def test_explorer_draws_long_texts(browser, tmp_path):
+    """A map of 402 tokens has more values than a function of JavaScript takes arguments."""
+    model = tmp_path / "long"
+    # Without the settings of sentence-transformers texts are cut at 512 tokens, not at 256.
+    shutil.copytree(settings.model_dir(), model, ignore=shutil.ignore_patterns("modules.json", "sentence_bert_config.json"))
+    with serving(tmp_path, {"long": model}) as running:
+        opened = Page(browser, running)
+        tab = opened.open(f"#attention?text={'+'.join(['keys'] * 400)}")
+        tab.wait_for_selector(".status p, .status .notice", timeout=60000)
+        assert tab.locator(".status .error").all_inner_texts() == []
+        shown(tab, "attention")
+        assert "402 tokens" in tab.locator(".status").inner_text()
+        assert tab.locator(".detail h2").inner_text() == "Layer 1, head 1"
+        opened.close()
 
 
 def test_lab_agrees_with_the_server_on_every_kind(page):

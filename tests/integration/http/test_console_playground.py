@@ -43,6 +43,17 @@ def test_playground_compares_and_ranks(page, server):
     assert "is a classifier" in tab.locator(".notice").inner_text()
 
 
+def test_playground_compares_many_texts(page):
+    """The similarities of 400 texts are more values than a function of JavaScript takes arguments."""
+    tab = page.open("#playground?model=minilm")
+    shown(tab, "playground")
+    tab.fill("textarea", "\n".join(f"text {i}" for i in range(400)))
+    tab.click("form button.primary")
+    tab.wait_for_selector(".result .vectors, .result .notice", timeout=60000)
+    assert tab.locator(".result .notice").all_inner_texts() == []
+    assert tab.locator(".vectors li").count() == 400
+
+
 @pytest.fixture(scope="module")
 def token_server(tmp_path_factory):
     """A masked language model, and a model that labels tokens: its random weights choose the label "O" too."""

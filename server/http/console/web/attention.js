@@ -351,7 +351,8 @@ class Explorer {
 function drawThumb(canvas, map, size, color) {
   const context = sizeCanvas(canvas, THUMB, THUMB);
   const pixels = new ImageData(size, size);
-  const most = Math.max(...map, 1e-6);
+  // Not spread: a map has more values than a function takes arguments.
+  const most = map.reduce((largest, weight) => Math.max(largest, weight), 1e-6);
   map.forEach((weight, i) => pixels.data.set([...color(Math.sqrt(weight / most)), 255], i * 4));
   const small = h('canvas', {width: size, height: size});
   small.getContext('2d').putImageData(pixels, 0, 0);

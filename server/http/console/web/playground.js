@@ -53,7 +53,8 @@ function drawSimilarity(model, {texts}, answer) {
   const values = Float32Array.from({length: texts.length ** 2}, (_, at) =>
     dot(vector(Math.floor(at / texts.length)), vector(at % texts.length)));
   const names = texts.map((_, i) => String(i + 1));
-  const least = Math.min(0, ...values);
+  // Not spread: there may be more values than a function takes arguments.
+  const least = values.reduce((smallest, value) => Math.min(smallest, value), 0);
   return [
     h('h2', {}, 'Cosine similarity'),
     heatGrid({label: 'Cosine similarities of the texts', rows: names, columns: names, values, low: least, high: 1, maxCell: 64,

@@ -165,6 +165,21 @@ def test_lab_agrees_with_the_server_on_every_kind(page):
     tab.wait_for_selector("figure svg circle", timeout=60000)
 
 
+@pytest.mark.parametrize("address", [
+    *(f"positions=alibi&heads={heads}&head={head}" for heads in (3, 4) for head in range(heads)),
+    "kind=multi_head&positions=alibi&heads=3&head=2",
+    "kind=strided&n=10&block=4",  # the last block is not full
+    "kind=strided&n=9&block=4&mask=causal",
+    "kind=strided&n=8&block=4",
+])
+def test_lab_agrees_with_the_server_on_odd_sizes(page, address):
+    tab = page.open(f"#lab?{address}")
+    shown(tab, "lab")
+    assert tab.locator(".lab-results .notice").all_inner_texts() == []
+    facts = dict(zip(tab.locator("dt").all_inner_texts(), tab.locator("dd").all_inner_texts()))
+    assert float(facts["server and page differ by"]) < 1e-5
+
+
 def test_overview_counts_requests(page, server):
     tab = page.open("#overview?model=minilm")
     shown(tab, "overview")

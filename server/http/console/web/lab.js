@@ -110,7 +110,7 @@ function hiddenKeys({kind, mask, n, window, block, drawn}) {
   const keptKeys = Math.max(1, Math.ceil(n * 2 / 3));
   const padding = (j) => j >= keptKeys;
   const blockOf = (i) => Math.floor(i / block);
-  const lastOfBlock = (j) => j % block === block - 1 || j === n - 1;
+  const lastOfBlock = (j) => j % block === block - 1;  // a block that is not full has none
   return {
     padding, drawn: cells,
     at: (i, j) => (mask === 'causal' && j > i) || (mask === 'padding' && padding(j)) || (mask === 'drawn' && cells.has(i * n + j)) ||

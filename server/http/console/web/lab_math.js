@@ -77,7 +77,12 @@ export function rotate(x, d) {
   return out;
 }
 
-export const alibiSlope = (head, heads) => 2 ** (-8 * (head + 1) / heads);
+// The slopes of the ALiBi paper: 2^(-8 (h + 1) / heads) for a power of two of heads; else those of the largest power of
+// two below, and then every other one of twice that power.
+export function alibiSlope(head, heads) {
+  const power = 2 ** Math.floor(Math.log2(heads));
+  return head < power ? 2 ** (-8 * (head + 1) / power) : 2 ** (-4 * (2 * (head - power) + 1) / power);
+}
 
 // score . tanh(query side + key side): [n, n]
 function tanhScores(left, right, score) {

@@ -12,7 +12,7 @@ import pytest
 from harness import settings
 from harness.attendant import Client, array, pb, request, texts
 from harness.console import NARROW, WIDE, Page, check_sight, shown
-from harness.server import Server, serving
+from harness.server import serving
 
 VIEWS = ["overview", "models", "playground", "attention", "lab"]
 TEXT = "The keys to the old cabinet are on the table."
@@ -206,22 +206,47 @@ def test_theme_is_chosen_and_kept(page):
     assert tab.evaluate(background) == dark
 
 
-def test_data_needs_the_key(browser, tmp_path):
-    (tmp_path / "keys").write_text(f"{KEY} operator infer,read\n")
-    running = Server(tmp_path, {"tiny": settings.TINY_MODEL}, "--dtype=f32", f"--api_keys={tmp_path / 'keys'}")
-    try:
-        running.wait_ready()
-        assert running.get("/console/live")[0] == 401
-        tab = Page(browser, running).open("#models")
-        tab.wait_for_selector("dialog[open]")
-        assert tab.locator(".model").count() == 0
-        tab.fill("#key-input", "not-the-key-0123456789")
-        tab.click("text=Use the key")
-        tab.wait_for_selector("dialog[open] >> text=does not know this key")
-        tab.fill("#key-input", KEY)
-        tab.keyboard.press("Enter")
-        shown(tab, "models")
-        assert KEY not in tab.evaluate("location.href + JSON.stringify([localStorage, sessionStorage])")
-        assert running.get("/")[0] == 200
-    finally:
-        running.stop()
+@pytest.fixture(scope="module")
+def key_server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("server")
+    (folder / "keys").write_text(f"{KEY} operator infer,read\n")
+    with serving(folder, {"tiny": settings.TINY_MODEL}, "--dtype=f32", f"--api_keys={folder / 'keys'}") as running:
+        yield running
+
+
+def test_data_needs_the_key(browser, key_server):
+    assert key_server.get("/console/live")[0] == 401
+    tab = Page(browser, key_server).open("#models")
+    tab.wait_for_selector("dialog[open]")
+    assert tab.locator(".model").count() == 0
+    tab.fill("#key-input", "not-the-key-0123456789")
+    tab.click("text=Use the key")
+    tab.wait_for_selector("dialog[open] >> text=does not know this key")
+    tab.fill("#key-input", KEY)
+    tab.keyboard.press("Enter")
+    shown(tab, "models")
+    assert KEY not in tab.evaluate("location.href + JSON.stringify([localStorage, sessionStorage])")
+    assert key_server.get("/")[0] == 200
+
+
+@pytest.mark.parametrize("view, path", [("overview", "/console/live"), ("models", "/attendant.v1.Encoder/ListModels")])
+def test_a_view_asks_for_the_key_once(browser, key_server, view, path):
+    opened = Page(browser, key_server)
+    asked = []
+    opened.tab.on("request", lambda request: asked.append(urllib.parse.urlsplit(request.url).path))
+    opened.tab.clock.install()
+    tab = opened.open(f"#{view}")
+    tab.clock.run_for(1)
+    tab.wait_for_selector("dialog[open]")
+    tab.click("dialog >> text=Cancel")
+    with tab.expect_response("**/readyz"):
+        tab.clock.run_for(10000)
+    assert asked.count(path) == 1
+    assert tab.locator("dialog[open]").count() == 0
+    # With a key the view goes on.
+    tab.click("#key")
+    tab.fill("#key-input", KEY)
+    tab.keyboard.press("Enter")
+    tab.clock.resume()
+    shown(tab, view)
+    opened.close()

@@ -74,6 +74,7 @@ export function mount(root) {
     } catch (error) {
       replace(list, notice('error', error.message));
       shown = '';
+      if (error.status === 401 || error.status === 403) return;  // a key starts the view again
     }
     if (timer !== null) timer = setTimeout(refresh, INTERVAL_MS);
   }

@@ -192,6 +192,19 @@ def test_overview_counts_requests(page, server):
     assert "batches in a minute" in tab.locator("figure:has-text('Tokens in a batch')").inner_text()
 
 
+def test_skip_link_keeps_the_view(page):
+    tab = page.open("#models")
+    shown(tab, "models")
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.className") == "skip"
+    tab.keyboard.press("Enter")
+    assert tab.evaluate("document.activeElement.id") == "main"
+    tab.reload()
+    shown(tab, "models")
+    # An address from elsewhere.
+    shown(page.open("#main"), "overview")
+
+
 def test_theme_is_chosen_and_kept(page):
     tab = page.open("#models")
     shown(tab, "models")

@@ -38,8 +38,7 @@ function addressOf(name, parameters) {
 }
 
 function show() {
-  if (location.hash === '#main') return main.focus();
-  if (location.hash === shown && shown) return undefined;
+  if (location.hash === shown && shown) return;
   const {view: [name, title, view], parameters} = parse(location.hash);
   shown = location.hash;
   leave();
@@ -56,7 +55,6 @@ function show() {
     history.replaceState(null, '', shown);
   };
   leave = view.mount(root, parameters, remember) ?? (() => {});
-  return undefined;
 }
 
 function setUpKeys() {
@@ -120,5 +118,10 @@ replace(nav, VIEWS.map(([name, title]) => h('a', {href: `#${name}`, 'data-view':
 setUpKeys();
 setUpTheme();
 addEventListener('hashchange', show);
+// The address stays that of the view.
+document.querySelector('.skip').addEventListener('click', (event) => {
+  event.preventDefault();
+  main.focus();
+});
 watchReadiness();
 show();

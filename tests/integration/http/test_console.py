@@ -192,6 +192,39 @@ def test_overview_counts_requests(page, server):
     assert "batches in a minute" in tab.locator("figure:has-text('Tokens in a batch')").inner_text()
 
 
+def test_overview_bears_counters_that_fall(page):
+    """Those of a model that was unloaded start at 0 when it comes back."""
+    answers = 0
+
+    def answer(route):
+        nonlocal answers
+        answers += 1
+        live = route.fetch().json()
+        [model] = [model for model in live["models"] if model["model"] == "minilm"]
+        old = answers <= 3
+        for name, bounds in [("batch_tokens", "tokens"), ("batch_requests", "requests")]:
+            counts = [0] * (len(live["bounds"][bounds]) + 1)
+            counts[2 if old else 1] = 1000 if old else 10 * answers
+            model[name] = {"counts": counts, "sum": 3 * sum(counts)}
+        counts = [0] * (len(live["bounds"]["seconds"]) + 1)
+        counts[3 if old else 2] = 1000 if old else 10 * answers
+        model["phases"] = {"total": {"counts": counts, "sum": 1}}
+        model["requests"] = sum(counts)
+        route.fulfill(json=live)
+
+    page.tab.route("**/console/live", answer)
+    tab = page.open("#overview?model=minilm")
+    with tab.expect_response(lambda _: answers > 5):
+        pass
+    said = tab.locator("main").inner_text()
+    assert re.search("NaN|Infinity|undefined", said) is None
+    median, shapes = tab.locator(".tile strong >> nth=2").inner_text(), tab.locator("figure:has-text('Tokens in a batch')").inner_text()
+    assert re.fullmatch(r"[0-9.]+ (µs|ms)", median)
+    assert re.search(r"[0-9]+ batches in a minute, [0-9.]+ tokens each", shapes)
+    lines = tab.locator("path.line").evaluate_all("all => all.map((line) => line.getAttribute('d'))")
+    assert not any(re.search("NaN|Infinity", line) for line in lines)
+
+
 def test_skip_link_keeps_the_view(page):
     tab = page.open("#models")
     shown(tab, "models")

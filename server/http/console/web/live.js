@@ -32,7 +32,9 @@ function combine(answer, chosen) {
   return all;
 }
 
-const minus = (now = [], before = []) => now.map((value, i) => value - (before[i] ?? 0));
+// How far counters rose. They fall when a model is unloaded, and start at 0 when it comes back.
+const rise = (now = 0, before = 0) => Math.max(0, now - before);
+const minus = (now = [], before = []) => now.map((value, i) => rise(value, before[i]));
 const total = (counts) => counts.reduce((sum, value) => sum + value, 0);
 
 // The value that a share of a histogram's samples does not exceed, linear inside its bucket. null: no samples.
@@ -52,7 +54,7 @@ function pointAt(samples, at, bounds, phase) {
   const before = samples[at - 1];
   const past = samples[Math.max(0, at - WINDOW)];
   const seconds = now.time - before.time;
-  const rate = (name) => Math.max(0, ((now[name] ?? 0) - (before[name] ?? 0)) / seconds);
+  const rate = (name) => rise(now[name], before[name]) / seconds;
   const spent = minus(now.phases[phase], past.phases[phase]);
   const batches = total(minus(now.batch_requests, past.batch_requests));
   return {
@@ -66,7 +68,7 @@ function pointAt(samples, at, bounds, phase) {
     queue: now.queue_tokens ?? 0,
     waiting: now.queue_requests ?? 0,
     inflight: now.inflight ?? 0,
-    perBatch: batches ? (now.batch_requests_sum - past.batch_requests_sum) / batches : null,
+    perBatch: batches ? rise(now.batch_requests_sum, past.batch_requests_sum) / batches : null,
   };
 }
 
@@ -170,7 +172,7 @@ class Overview {
     const last = counts.findLastIndex((value) => value > 0);
     const shown = counts.slice(0, Math.max(last + 1, 6));
     const names = shown.map((_, i) => i < bounds.tokens.length ? `≤${bounds.tokens[i]}` : 'more');
-    const mean = batches ? (samples.at(-1).batch_tokens_sum - past.batch_tokens_sum) / batches : 0;
+    const mean = batches ? rise(samples.at(-1).batch_tokens_sum, past.batch_tokens_sum) / batches : 0;
     this.shapes.update(names, shown.map((value) => batches ? value / batches : 0),
                        batches ? `${batches} batches in a minute, ${number(mean)} tokens each` : 'no batch in the last minute');
   }

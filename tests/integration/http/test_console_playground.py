@@ -154,6 +154,19 @@ def test_answers_of_the_playground_are_accessible_and_fit(browser, token_server,
         opened.close()
 
 
+def test_address_has_the_chosen_model(token_page):
+    tab = token_page.open("#playground")
+    shown(tab, "playground")
+    models = tab.locator(".field select option").all_inner_texts()
+    assert len(models) == 2
+    for model in reversed(models):
+        tab.select_option(".field select", model)
+        assert tab.evaluate("location.hash") == f"#playground?model={model}"
+    tab.reload()
+    shown(tab, "playground")
+    assert tab.input_value(".field select") == models[0]
+
+
 def test_models_lead_to_what_they_do(token_page):
     tab = token_page.open("#models")
     shown(tab, "models")

@@ -146,7 +146,7 @@ class Playground {
     const task = TASKS[this.task];
     const models = this.models.filter(task.fits);
     this.result.hidden = true;
-    this.remember({task: this.task === 'similarity' ? '' : this.task, model: this.wanted});
+    this.save();
     if (models.length === 0) {
       replace(this.form, notice('info', this.models.length ? task.missing : 'No model serves now.'));
       return;
@@ -157,12 +157,17 @@ class Playground {
     const picker = select(models.map(({name}) => [name, name]), this.model.name, (name) => {
       this.model = models.find((model) => model.name === name);
       this.wanted = name;
+      this.save();
     });
     this.inputs = Object.fromEntries(task.fields.map(([name, , rows]) =>
       [name, h('textarea', {rows, spellcheck: 'false'}, this.given[name] ?? task.example[name])]));
     this.button = h('button', {class: 'primary', type: 'submit'}, task.title);
     replace(this.form, models.length > 1 ? field('Model', picker) : null,
             task.fields.map(([name, title]) => field(title, this.inputs[name])), h('div', {class: 'actions'}, this.button));
+  }
+
+  save() {
+    this.remember({task: this.task === 'similarity' ? '' : this.task, model: this.wanted});
   }
 
   async run() {

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loading, replacing, unloading and idling while requests share in the models.
+// Loading, replacing and unloading while requests share in the models.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <future>
 
-#include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "server/batching/retry_hint.h"
-#include "tests/server/models/registry_fixture.h"
+#include "tests/server/models/life_fixture.h"
 
 namespace attendant {
 namespace {
@@ -18,76 +15,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::Pair;
-
-constexpr absl::Duration kLimit = absl::Seconds(30);
-
-class ModelLifeTest : public ModelRegistryTest {
- protected:
-  ModelLifeTest() : ModelLifeTest(absl::InfiniteDuration(), absl::Seconds(20)) {}
-  ModelLifeTest(absl::Duration unload_idle, absl::Duration drain_timeout)
-      : ModelRegistryTest({.control = ModelControl::kExplicit,
-                           .unload_idle = unload_idle,
-                           .drain_timeout = drain_timeout,
-                           .find = [this](const std::string& name) { return Find(name); }}) {}
-
-  // The versions that `versions_` names, while their folders are there.
-  absl::StatusOr<std::vector<ModelSource>> Find(const std::string& name) {
-    absl::MutexLock lock(&versions_mutex_);
-    std::vector<ModelSource> sources;
-    for (const auto& [version, folder] : versions_) {
-      if (name == "tiny") sources.push_back({name, directory_ / folder, version});
-    }
-    if (sources.empty()) return absl::NotFoundError("no such model");
-    return sources;
-  }
-  void SetVersions(std::vector<std::pair<int64_t, std::string>> versions) {
-    absl::MutexLock lock(&versions_mutex_);
-    versions_ = std::move(versions);
-  }
-
-  void Start() {
-    registry_.SetModels({{"tiny", directory_ / "tiny"}});
-    registry_.StartLoading();
-    AwaitChange("tiny", ModelState::kReady);
-  }
-  absl::Status Load() { return Await(&ModelRegistry::Load); }
-  absl::Status Unload() { return Await(&ModelRegistry::Unload); }
-  absl::Status Await(void (ModelRegistry::*change)(const std::string&, ModelRegistry::Done)) {
-    std::promise<absl::Status> ended;
-    (registry_.*change)("tiny", [&](const absl::Status& status) { ended.set_value(status); });
-    return ended.get_future().get();
-  }
-
-  void Break() { WriteFile(directory_ / "tiny/config.json", "{"); }
-  void Mend() { WriteTinyModel(directory_ / "tiny"); }
-
-  // A request that shares in its model until it is answered.
-  std::future<absl::Status> Submit(std::shared_ptr<EncoderModel> model) {
-    auto ended = std::make_shared<std::promise<absl::Status>>();
-    PendingRequest request;
-    EncodeWork work;
-    work.sequences.push_back({.token_ids = {5}, .positions = {0}, .segment_ids = {0}});
-    work.outputs.pooling = Pooling::kMean;
-    request.work = std::move(work);
-    Batcher& batcher = *model->batcher;
-    request.done = [ended, model](const FinishedRequest& finished) {
-      ended->set_value(finished.status());
-    };
-    std::future<absl::Status> future = ended->get_future();
-    model.reset();
-    batcher.Submit(std::move(request));
-    return future;
-  }
-
-  absl::Mutex versions_mutex_;
-  std::vector<std::pair<int64_t, std::string>> versions_ ABSL_GUARDED_BY(versions_mutex_) = {
-      {1, "tiny"}};
-};
-
-void AwaitFreed(const std::weak_ptr<EncoderModel>& model) {
-  const absl::Time limit = absl::Now() + kLimit;
-  while (!model.expired()) ASSERT_LT(absl::Now(), limit);
-}
 
 TEST_F(ModelLifeTest, AReplacedModelAnswersWhoeverSharesInIt) {
   Start();
@@ -281,68 +208,6 @@ TEST(ModelControlTest, OnlyExplicitControlTakesCalls) {
     EXPECT_EQ(registry.Ready().ok(), control != ModelControl::kNone);
   }
 }
-
-// The model is unloaded at once when nobody shares in it.
-class IdleModelTest : public ModelLifeTest {
- protected:
-  IdleModelTest() : ModelLifeTest(absl::Milliseconds(30), absl::Seconds(20)) {}
-
-  void AwaitIdle(int64_t times = 1) { AwaitChange("tiny", ModelState::kIdle, times); }
-  void Wake() {
-    std::promise<void> awake;
-    registry_.Wake("tiny", [&] { awake.set_value(); });
-    awake.get_future().get();
-  }
-};
-
-TEST_F(IdleModelTest, AnIdleModelIsUnloadedAndTheNextRequestLoadsIt) {
-  Start();
-  AwaitIdle();
-  EXPECT_TRUE(registry_.Sleeps("tiny"));
-  EXPECT_FALSE(registry_.Sleeps("nobody"));
-  const ModelStatus status = registry_.List()[0];
-  EXPECT_EQ(status.model, nullptr);
-  EXPECT_TRUE(status.Serves());
-  EXPECT_EQ(registry_.Describe("tiny", "1")->facts->hidden, kTinyConfig.hidden);
-  EXPECT_TRUE(registry_.Ready().ok());
-  load_gate_.Close();  // so that it cannot be idle again before it is looked at
-  std::future<void> woken = std::async(std::launch::async, [this] { Wake(); });
-  load_gate_.AwaitWaiting(1);
-  EXPECT_TRUE(registry_.Sleeps("tiny")) << "requests that come now wait too";
-  load_gate_.Open();
-  woken.get();
-  AwaitIdle(2);
-  EXPECT_GE(loads_, 2);
-}
-
-TEST_F(IdleModelTest, AModelInUseIsNotIdle) {
-  Start();
-  absl::StatusOr<std::shared_ptr<EncoderModel>> user = registry_.Find("tiny");
-  while (!user.ok()) {  // it was idle already
-    Wake();
-    user = registry_.Find("tiny");
-  }
-  const absl::Time end = absl::Now() + absl::Milliseconds(150);
-  while (absl::Now() < end) ASSERT_EQ(registry_.List()[0].state, ModelState::kReady);
-}
-
-TEST_F(IdleModelTest, AnIdleModelThatCannotBeLoadedSaysSo) {
-  Start();
-  AwaitIdle();
-  Break();
-  Wake();
-  EXPECT_FALSE(registry_.Sleeps("tiny")) << "not tried again at once";
-  const absl::Status status = registry_.Find("tiny").status();
-  EXPECT_TRUE(absl::IsUnavailable(status));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("config.json"));
-  EXPECT_TRUE(RetryAfter(status).has_value());
-}
-
-// Requests of a model that is unloaded get no time.
-class ImpatientTest : public ModelLifeTest {
- protected:
-  ImpatientTest() : ModelLifeTest(absl::InfiniteDuration(), absl::ZeroDuration()) {}
-};
 
 TEST_F(ImpatientTest, RequestsThatDoNotEndInTimeAreEnded) {
   Start();

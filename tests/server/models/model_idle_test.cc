@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models that are unloaded because nobody uses them, and loaded again for the next request.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "absl/time/clock.h"
+#include "server/batching/retry_hint.h"
+#include "tests/server/models/life_fixture.h"
+
+namespace attendant {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The model is unloaded at once when nobody shares in it.
+class IdleModelTest : public ModelLifeTest {
+ protected:
+  IdleModelTest() : ModelLifeTest(absl::Milliseconds(30), absl::Seconds(20)) {}
+
+  void AwaitIdle(int64_t times = 1) { AwaitChange("tiny", ModelState::kIdle, times); }
+  void Wake() {
+    std::promise<void> awake;
+    registry_.Wake("tiny", [&] { awake.set_value(); });
+    awake.get_future().get();
+  }
+};
+
+TEST_F(IdleModelTest, AnIdleModelIsUnloadedAndTheNextRequestLoadsIt) {
+  Start();
+  AwaitIdle();
+  EXPECT_TRUE(registry_.Sleeps("tiny"));
+  EXPECT_FALSE(registry_.Sleeps("nobody"));
+  const ModelStatus status = registry_.List()[0];
+  EXPECT_EQ(status.model, nullptr);
+  EXPECT_TRUE(status.Serves());
+  EXPECT_EQ(registry_.Describe("tiny", "1")->facts->hidden, kTinyConfig.hidden);
+  EXPECT_TRUE(registry_.Ready().ok());
+  load_gate_.Close();  // so that it cannot be idle again before it is looked at
+  std::future<void> woken = std::async(std::launch::async, [this] { Wake(); });
+  load_gate_.AwaitWaiting(1);
+  EXPECT_TRUE(registry_.Sleeps("tiny")) << "requests that come now wait too";
+  load_gate_.Open();
+  woken.get();
+  AwaitIdle(2);
+  EXPECT_GE(loads_, 2);
+}
+
+TEST_F(IdleModelTest, AModelInUseIsNotIdle) {
+  Start();
+  absl::StatusOr<std::shared_ptr<EncoderModel>> user = registry_.Find("tiny");
+  while (!user.ok()) {  // it was idle already
+    Wake();
+    user = registry_.Find("tiny");
+  }
+  const absl::Time end = absl::Now() + absl::Milliseconds(150);
+  while (absl::Now() < end) ASSERT_EQ(registry_.List()[0].state, ModelState::kReady);
+}
+
+TEST_F(IdleModelTest, AnIdleModelThatCannotBeLoadedSaysSo) {
+  Start();
+  AwaitIdle();
+  Break();
+  Wake();
+  EXPECT_FALSE(registry_.Sleeps("tiny")) << "not tried again at once";
+  const absl::Status status = registry_.Find("tiny").status();
+  EXPECT_TRUE(absl::IsUnavailable(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("config.json"));
+  EXPECT_TRUE(RetryAfter(status).has_value());
+}
+
+}  // namespace
+}  // namespace attendant

@@ -104,7 +104,8 @@ void ModelRegistry::Run(Job job) {
       break;
   }
   for (Done& done : job.done) done(status);
-  AwaitGivenUp();
+  // So that the next load finds the memory of what this one has replaced. Its requests go on.
+  if (job.kind != Job::Kind::kUnload) AwaitGivenUp(job.name);
 }
 
 absl::StatusOr<std::vector<ModelSource>> ModelRegistry::FindSources(const std::string& name) const {
@@ -238,7 +239,7 @@ absl::Status ModelRegistry::RunUnload(const std::string& name) {
     return !changed.empty();
   };
   if (!set_state(ModelState::kUnloading)) return NoModel(name);
-  AwaitGivenUp();
+  if (!AwaitGivenUp(name)) EndGivenUp(name);
   metrics_.RemoveModel(name);
   if (absl::IsNotFound(FindSources(name).status())) {
     GiveUpOthers(name, {});
@@ -307,30 +308,40 @@ void ModelRegistry::UnloadIdle() {
 
 void ModelRegistry::GiveUp(Entry& entry) {
   if (entry.status.model == nullptr) return;
-  given_up_.push_back(entry.status.model);
+  std::erase_if(given_up_, [this](const GivenUp& other) { return reaper_.IsFreed(other.life_id); });
+  given_up_.push_back({.model = entry.status.model,
+                       .name = entry.status.name,
+                       .life_id = entry.status.model->life_id});
   entry.status.model.reset();
 }
 
-// Requests that do not end in time are ended with UNAVAILABLE.
-void ModelRegistry::AwaitGivenUp() {
-  int64_t kept = 0;
-  {
-    absl::ReaderMutexLock lock(&mutex_);
-    if (given_up_.empty()) return;
-    for (const auto& entry : entries_) kept += entry->status.model != nullptr ? 1 : 0;
+std::vector<int64_t> ModelRegistry::GivenUpOf(const std::string& name) const {
+  std::vector<int64_t> ids;
+  absl::ReaderMutexLock lock(&mutex_);
+  for (const GivenUp& given_up : given_up_) {
+    if (given_up.name == name && !given_up.ended) ids.push_back(given_up.life_id);
   }
-  kept += left_behind_;
-  const bool freed = reaper_.AwaitFreed(kept, SteadyNow() + options_.drain_timeout) == 0;
-  std::vector<std::weak_ptr<ServableModel>> given_up;
+  return ids;
+}
+
+bool ModelRegistry::AwaitGivenUp(const std::string& name) {
+  return reaper_.AwaitFreed(GivenUpOf(name), SteadyNow() + options_.drain_timeout);
+}
+
+void ModelRegistry::EndGivenUp(const std::string& name) {
+  const std::vector<int64_t> ids = GivenUpOf(name);
+  Models models;
   {
     absl::MutexLock lock(&mutex_);
-    given_up.swap(given_up_);
+    for (GivenUp& given_up : given_up_) {
+      if (given_up.name != name) continue;
+      given_up.ended = true;
+      if (auto model = given_up.model.lock()) models.push_back(std::move(model));
+    }
   }
-  if (freed) return;
-  for (const auto& weak : given_up) {
-    if (const auto model = weak.lock()) model->batcher->Drain(absl::InfinitePast());
-  }
-  left_behind_ += reaper_.AwaitFreed(kept, SteadyNow() + kEndTime);
+  for (const auto& model : models) model->batcher->Drain(absl::InfinitePast());
+  models.clear();
+  reaper_.AwaitFreed(ids, SteadyNow() + kEndTime);
 }
 
 void ModelRegistry::CountSleeping() {

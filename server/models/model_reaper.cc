@@ -25,20 +25,30 @@ ModelReaper::~ModelReaper() {
 std::shared_ptr<ServableModel> ModelReaper::Share(std::unique_ptr<ServableModel> model) {
   {
     absl::MutexLock lock(&state_->mutex);
-    ++state_->unfreed;
+    model->life_id = ++state_->last_id;
+    state_->unfreed.insert(model->life_id);
   }
   return {model.release(), [state = state_](ServableModel* last) {
             Bury(*state, std::unique_ptr<ServableModel>(last));
           }};
 }
 
-int64_t ModelReaper::AwaitFreed(int64_t models, absl::Time deadline) {
+bool ModelReaper::AwaitFreed(const std::vector<int64_t>& ids, absl::Time deadline) {
   State& state = *state_;
   absl::MutexLock lock(&state.mutex);
-  while (state.unfreed > models && SteadyNow() < deadline) {
-    state.freed.WaitUntil(state.mutex, deadline);
-  }
-  return std::max<int64_t>(state.unfreed - models, 0);
+  const auto freed = [&]() ABSL_SHARED_LOCKS_REQUIRED(state.mutex) {
+    return std::none_of(ids.begin(), ids.end(),
+                        [&](int64_t id) ABSL_SHARED_LOCKS_REQUIRED(state.mutex) {
+                          return state.unfreed.contains(id);
+                        });
+  };
+  while (!freed() && SteadyNow() < deadline) state.freed.WaitUntil(state.mutex, deadline);
+  return freed();
+}
+
+bool ModelReaper::IsFreed(int64_t id) const {
+  absl::MutexLock lock(&state_->mutex);
+  return !state_->unfreed.contains(id);
 }
 
 void ModelReaper::Bury(State& state, std::unique_ptr<ServableModel> model) {
@@ -57,11 +67,12 @@ void ModelReaper::Reap(State& state) {
       dead.swap(state.dead);
       if (dead.empty()) return;  // stopping
     }
-    const auto freed = static_cast<int64_t>(dead.size());
+    std::vector<int64_t> freed;
+    for (const auto& model : dead) freed.push_back(model->life_id);
     dead.clear();
     GiveBackFreedMemory();
     absl::MutexLock lock(&state.mutex);
-    state.unfreed -= freed;
+    for (const int64_t id : freed) state.unfreed.erase(id);
     state.freed.SignalAll();
   }
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -25,20 +26,22 @@ class ModelReaper {
   ModelReaper(const ModelReaper&) = delete;
   ModelReaper& operator=(const ModelReaper&) = delete;
 
-  // From now on the model is shared, and freed after the last share is gone.
+  // From now on the model is shared, and freed after the last share is gone. Sets its life_id.
   std::shared_ptr<ServableModel> Share(std::unique_ptr<ServableModel> model);
 
-  // Waits until at most `models` shared models are not freed, or `deadline`, a steady time, passes.
-  // Returns how many more there are.
-  int64_t AwaitFreed(int64_t models, absl::Time deadline);
+  // Waits until the models with these life_ids are freed, or `deadline`, a steady time, passes.
+  // Returns whether they are.
+  bool AwaitFreed(const std::vector<int64_t>& ids, absl::Time deadline);
+  bool IsFreed(int64_t id) const;
 
  private:
   // Outlives the reaper where a share does.
   struct State {
     absl::Mutex mutex;
-    SteadyCondVar freed;  // unfreed fell
+    SteadyCondVar freed;  // unfreed lost some
     std::vector<std::unique_ptr<ServableModel>> dead ABSL_GUARDED_BY(mutex);
-    int64_t unfreed ABSL_GUARDED_BY(mutex) = 0;
+    std::set<int64_t> unfreed ABSL_GUARDED_BY(mutex);
+    int64_t last_id ABSL_GUARDED_BY(mutex) = 0;
     bool stopping ABSL_GUARDED_BY(mutex) = false;
   };
   static void Bury(State& state, std::unique_ptr<ServableModel> model);

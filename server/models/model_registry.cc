@@ -65,11 +65,16 @@ ModelRegistry::~ModelRegistry() {
   if (loading_.joinable()) loading_.join();
   // The answer of a request, or the loss of a device, may still be on its way on a worker of a
   // model. The last share must not end there: the model's end waits for its workers.
+  std::vector<int64_t> last;
   {
     absl::MutexLock lock(&mutex_);
+    for (const auto& entry : entries_) GiveUp(*entry);
     entries_.clear();
+    for (const GivenUp& given_up : given_up_) {
+      if (!given_up.ended) last.push_back(given_up.life_id);
+    }
   }
-  reaper_.AwaitFreed(left_behind_, SteadyNow() + kEndTime);
+  reaper_.AwaitFreed(last, SteadyNow() + kEndTime);
 }
 
 void ModelRegistry::SetListener(Listener listener) { listener_ = std::move(listener); }
@@ -305,8 +310,8 @@ ModelRegistry::Models ModelRegistry::StartDraining() {
       status.state = ModelState::kDraining;
       if (!entry->built_in) changed.push_back(status);
     }
-    for (const auto& given_up : given_up_) {
-      if (std::shared_ptr<ServableModel> model = given_up.lock()) models.push_back(model);
+    for (const GivenUp& given_up : given_up_) {
+      if (std::shared_ptr<ServableModel> model = given_up.model.lock()) models.push_back(model);
     }
   }
   for (Job& job : jobs) {

@@ -45,7 +45,8 @@ struct RegistryOptions {
   ModelControl control = ModelControl::kNone;
   // A model without requests for so long is unloaded, and loaded again for the next one.
   absl::Duration unload_idle = absl::InfiniteDuration();
-  // The time that a model which is given up may take to answer its requests.
+  // The time that a model which is unloaded may take to answer its requests. A load waits as long
+  // for the requests of the model that it has replaced, but ends none of them.
   absl::Duration drain_timeout = absl::Seconds(25);
   ModelFinder find{};  // empty: the models that SetModels was given
 };
@@ -146,6 +147,13 @@ class ModelRegistry {
     std::string name;
     std::vector<Done> done;
   };
+  // A model that was taken out of its entry, until it is freed.
+  struct GivenUp {
+    std::weak_ptr<ServableModel> model;
+    std::string name;
+    int64_t life_id = 0;
+    bool ended = false;  // its requests were ended: its workers may not end, so nothing waits
+  };
   using Entries = std::vector<std::unique_ptr<Entry>>;
   using Models = std::vector<std::shared_ptr<ServableModel>>;
 
@@ -190,7 +198,12 @@ class ModelRegistry {
   void UnloadIdle() ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes the entry's model away. It is freed after its last request.
   void GiveUp(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AwaitGivenUp() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Those of the model's instances that are given up, but not freed or ended.
+  std::vector<int64_t> GivenUpOf(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until they are freed, or the drain timeout passes. Returns whether they are.
+  bool AwaitGivenUp(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends their requests with UNAVAILABLE.
+  void EndGivenUp(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
   void CountSleeping() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   static constexpr absl::Duration kEndTime = absl::Seconds(1);  // to free a model without requests
@@ -206,8 +219,7 @@ class ModelRegistry {
   Entries entries_ ABSL_GUARDED_BY(mutex_);  // versions of one model are neighbours, ascending
   std::vector<ModelSource> given_ ABSL_GUARDED_BY(mutex_);  // by SetModels
   std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::weak_ptr<ServableModel>> given_up_ ABSL_GUARDED_BY(mutex_);
-  int64_t left_behind_ = 0;  // models whose workers do not end; of the loading thread
+  std::vector<GivenUp> given_up_ ABSL_GUARDED_BY(mutex_);
   bool drain_announced_ ABSL_GUARDED_BY(mutex_) = false;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> any_sleeps_{false};

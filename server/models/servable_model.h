@@ -38,6 +38,7 @@ struct ServableModel {
 
   std::string name;
   int64_t version = 1;
+  int64_t life_id = 0;  // differs between all models of a ModelReaper, which sets it
   absl::Duration load_time;
   ModelMemory::Share memory;
   std::shared_ptr<ModelMetrics> metrics;

@@ -30,7 +30,9 @@ class ModelLifeTest : public ModelRegistryTest {
     absl::MutexLock lock(&versions_mutex_);
     std::vector<ModelSource> sources;
     for (const auto& [version, folder] : versions_) {
-      if (name == "tiny") sources.push_back({name, directory_ / folder, version});
+      if (name == "tiny" || name == "other") {
+        sources.push_back({name, directory_ / folder, version});
+      }
     }
     if (sources.empty()) return absl::NotFoundError("no such model");
     return sources;
@@ -45,11 +47,14 @@ class ModelLifeTest : public ModelRegistryTest {
     registry_.StartLoading();
     AwaitChange("tiny", ModelState::kReady);
   }
-  absl::Status Load() { return Await(&ModelRegistry::Load); }
-  absl::Status Unload() { return Await(&ModelRegistry::Unload); }
-  absl::Status Await(void (ModelRegistry::*change)(const std::string&, ModelRegistry::Done)) {
+  absl::Status Load(const std::string& name = "tiny") { return Await(&ModelRegistry::Load, name); }
+  absl::Status Unload(const std::string& name = "tiny") {
+    return Await(&ModelRegistry::Unload, name);
+  }
+  absl::Status Await(void (ModelRegistry::*change)(const std::string&, ModelRegistry::Done),
+                     const std::string& name) {
     std::promise<absl::Status> ended;
-    (registry_.*change)("tiny", [&](const absl::Status& status) { ended.set_value(status); });
+    (registry_.*change)(name, [&](const absl::Status& status) { ended.set_value(status); });
     return ended.get_future().get();
   }
 

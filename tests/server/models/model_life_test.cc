@@ -220,5 +220,45 @@ TEST_F(ImpatientTest, RequestsThatDoNotEndInTimeAreEnded) {
   EXPECT_TRUE(Load().ok());
 }
 
+// Held, not submitted: the wait for its requests ends without them.
+TEST_F(ImpatientTest, ALoadEndsNoRequestOfTheModelThatItReplaces) {
+  Start();
+  std::shared_ptr<EncoderModel> old = *registry_.Find("tiny");
+  ASSERT_TRUE(Load().ok());
+  ASSERT_TRUE(Load().ok()) << "begins when the first is over";
+  EXPECT_TRUE(Submit(std::move(old)).get().ok());
+}
+
+TEST_F(ImpatientTest, AnUnloadEndsNoRequestOfAnotherModel) {
+  Start();
+  ASSERT_TRUE(Load("other").ok());
+  std::shared_ptr<EncoderModel> old = *registry_.Find("tiny");
+  ASSERT_TRUE(Load().ok());
+  EXPECT_TRUE(Unload("other").ok());
+  EXPECT_TRUE(Submit(std::move(old)).get().ok());
+}
+
+TEST_F(ImpatientTest, AnUnloadEndsTheRequestsOfAReplacedInstanceToo) {
+  Start();
+  std::shared_ptr<EncoderModel> old = *registry_.Find("tiny");
+  ASSERT_TRUE(Load().ok());
+  EXPECT_TRUE(Unload().ok());
+  EXPECT_TRUE(absl::IsUnavailable(Submit(std::move(old)).get()));
+}
+
+TEST_F(ImpatientTest, AWorkerThatEndsLateIsWaitedForOnlyOnce) {
+  Start();
+  for (int times = 1; times <= 2; ++times) {
+    run_gate_.Close();
+    std::future<absl::Status> request = Submit(*registry_.Find("tiny"));
+    run_gate_.AwaitWaiting(1);
+    EXPECT_TRUE(Unload().ok());
+    ASSERT_EQ(request.wait_for(absl::ToChronoSeconds(kLimit)), std::future_status::ready);
+    EXPECT_TRUE(absl::IsUnavailable(request.get())) << times;
+    run_gate_.Open();
+    ASSERT_TRUE(Load().ok());
+  }
+}
+
 }  // namespace
 }  // namespace attendant

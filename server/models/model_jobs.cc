@@ -313,6 +313,7 @@ void ModelRegistry::GiveUp(Entry& entry) {
                        .name = entry.status.name,
                        .life_id = entry.status.model->life_id});
   entry.status.model.reset();
+  entry.status.stalled_workers = 0;  // SetStalled does not find the entry from now on
 }
 
 std::vector<int64_t> ModelRegistry::GivenUpOf(const std::string& name) const {

@@ -8,6 +8,7 @@ FILE_TESTS = {
     "server/models/sentence/model_prompts.cc": ["model_folder_test"],
     "server/models/sentence/sparse_lookup.cc": ["model_folder_test"],
     "server/models/model_registry.cc": ["model_registry_test", "app_test", "drain_test"],
+    "server/models/model_jobs.cc": ["model_registry_test"],
     "server/models/warm_up.cc": ["warm_up_test"],
     "server/models/served_name.cc": ["model_registry_test", "flags_test", "rpc_parts_test"],
     "server/models/repository/model_repository.cc": ["model_repository_test"],
@@ -54,6 +55,11 @@ MUTANTS = {
         ('if (drain_announced_) return absl::UnavailableError("the server is stopping");', ""),
         ("if (status.HasFailed() || status.state == ModelState::kUnloaded) continue;", ""),
         ("entry->status.stalled_workers = workers;", ""),
+    ],
+    "server/models/model_jobs.cc": [
+        ("if (!AwaitGivenUp(name)) EndGivenUp(name);", "AwaitGivenUp(name);"),
+        ("if (given_up.name != name) continue;", ""),
+        ("entry.status.stalled_workers = 0;", ""),
     ],
     "server/models/served_name.cc": [
         ("name.size() > kMaxNameBytes", "name.size() >= kMaxNameBytes"),

@@ -260,5 +260,21 @@ TEST_F(ImpatientTest, AWorkerThatEndsLateIsWaitedForOnlyOnce) {
   }
 }
 
+TEST_F(ModelLifeTest, AStalledModelThatIsUnloadedLeavesTheServerReady) {
+  options_.batcher.stall_timeout = absl::Milliseconds(1);
+  Start();
+  run_gate_.Close();
+  std::future<absl::Status> request = Submit(*registry_.Find("tiny"));
+  AwaitChange("tiny", ModelState::kReady, 2);
+  EXPECT_THAT(std::string(registry_.Ready().message()), HasSubstr("has stalled"));
+  std::future<absl::Status> unload = std::async(std::launch::async, [this] { return Unload(); });
+  AwaitChange("tiny", ModelState::kUnloading);
+  EXPECT_TRUE(registry_.Ready().ok());
+  run_gate_.Open();
+  EXPECT_TRUE(unload.get().ok());
+  EXPECT_TRUE(request.get().ok());
+  EXPECT_TRUE(registry_.Ready().ok());
+}
+
 }  // namespace
 }  // namespace attendant

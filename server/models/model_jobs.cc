@@ -179,6 +179,7 @@ absl::Status ModelRegistry::EndLoad(const ModelSource& source,
     entry->at_start = false;
     if (model != nullptr) {
       GiveUp(*entry);
+      model->Touch();  // its load is no time without requests
       entry->SetModel(model);
     } else {
       entry->status.error = loaded.status();

@@ -55,9 +55,15 @@ void RequestRun::Read(std::unique_ptr<RequestRun> run) {
   const absl::Status read = run->ReadMessage();
   if (!read.ok()) return run->End(read);
   run->times_.decode = SteadyNow() - start;
-  ModelRegistry& models = run->dependencies_.models;
-  if (!models.Sleeps(run->call_.model)) return Submit(std::move(run));
+  if (!run->ModelSleeps()) return Submit(std::move(run));
+  SubmitAwake(std::move(run));
+}
+
+bool RequestRun::ModelSleeps() const { return dependencies_.models.Sleeps(call_.model); }
+
+void RequestRun::SubmitAwake(std::unique_ptr<RequestRun> run) {
   const std::string model = run->call_.model;
+  ModelRegistry& models = run->dependencies_.models;
   const Executor& executor = run->dependencies_.executor;
   models.Wake(model, [&executor, run = std::move(run)]() mutable {
     executor([run = std::move(run)]() mutable { Submit(std::move(run)); });
@@ -69,7 +75,11 @@ void RequestRun::Submit(std::unique_ptr<RequestRun> run) {
     return run->End(absl::CancelledError("cancelled by the client"));
   }
   absl::StatusOr<PendingRequest> pending = run->MakePending();
-  if (!pending.ok()) return run->End(pending.status());
+  if (!pending.ok()) {
+    // Its model may have become idle since it was looked at.
+    const bool waits = absl::IsUnavailable(pending.status()) && run->ModelSleeps();
+    return waits ? SubmitAwake(std::move(run)) : run->End(pending.status());
+  }
   run->model_->metrics->AddInflight(1);
   // The answer may come, and end the call, before Submit returns: `run` is not used after that.
   const std::shared_ptr<Batcher> batcher(run->model_, run->model_->batcher.get());

@@ -99,7 +99,8 @@ class RequestRun {
 
   // The model's own name, for a protocol in which clients know it by others.
   virtual std::string ModelName(const std::string& name) const { return name; }
-  // Finds the model and reads the request message. Keeps nothing of the message beyond Prepare.
+  // Finds the model, then reads the request message. Keeps nothing of the message beyond Prepare.
+  // Called again when it was UNAVAILABLE because the model had become idle.
   virtual absl::StatusOr<std::shared_ptr<ServableModel>> Decode() = 0;
   // Checks the request, acquires the answer's memory (AcquireResponse), and returns the work for
   // the model's batcher, without deadline and done. A request without sequences, all of them
@@ -132,6 +133,8 @@ class RequestRun {
  private:
   static void Read(std::unique_ptr<RequestRun> run);
   static void Submit(std::unique_ptr<RequestRun> run);
+  static void SubmitAwake(std::unique_ptr<RequestRun> run);  // once its model is loaded
+  bool ModelSleeps() const;
   absl::Status ReadMessage();
   void TakeNames();  // the model's and the request's, as far as the message is read
   absl::StatusOr<PendingRequest> MakePending();

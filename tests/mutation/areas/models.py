@@ -60,6 +60,7 @@ MUTANTS = {
         ("if (!AwaitGivenUp(name)) EndGivenUp(name);", "AwaitGivenUp(name);"),
         ("if (given_up.name != name) continue;", ""),
         ("entry.status.stalled_workers = 0;", ""),
+        ("model->Touch();", ""),
     ],
     "server/models/served_name.cc": [
         ("name.size() > kMaxNameBytes", "name.size() >= kMaxNameBytes"),

@@ -70,5 +70,17 @@ TEST_F(IdleModelTest, AnIdleModelThatCannotBeLoadedSaysSo) {
   EXPECT_TRUE(RetryAfter(status).has_value());
 }
 
+// The time without requests begins when the model serves: a load may take longer than that time.
+TEST_F(ModelLifeTest, TheTimeOfALoadIsNoIdleTime) {
+  run_gate_.Close();
+  registry_.SetModels({{"tiny", directory_ / "tiny"}});
+  registry_.StartLoading();
+  run_gate_.AwaitWaiting(1);  // at its warm-up
+  const absl::Time warm = SteadyNow();
+  run_gate_.Open();
+  AwaitChange("tiny", ModelState::kReady);
+  EXPECT_GE((*registry_.Find("tiny"))->last_used(), warm);
+}
+
 }  // namespace
 }  // namespace attendant

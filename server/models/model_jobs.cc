@@ -261,18 +261,18 @@ void ModelRegistry::RunWake(const std::string& name) {
   for (const ModelSource& source : sources) LoadVersion(source).IgnoreError();
 }
 
-// All versions of a model become idle together: a request does not wake one of them for the others.
+// All loaded versions of a model become idle together: a request does not wake one of them for the
+// others. One that failed keeps no other loaded.
 absl::Time ModelRegistry::IdleSince(const std::string& name, absl::Time now) const {
-  absl::Time since = absl::InfinitePast();
+  std::optional<absl::Time> since;
   for (const auto& entry : entries_) {
-    if (entry->status.name != name) continue;
-    if (entry->built_in || entry->status.state != ModelState::kReady) {
-      return absl::InfiniteFuture();
-    }
+    if (entry->status.name != name || entry->built_in) continue;
+    if (entry->status.state != ModelState::kReady) continue;
     const bool used = entry->status.model.use_count() > 1;
-    since = std::max(since, used ? now : entry->status.model->last_used());
+    const absl::Time last = used ? now : entry->status.model->last_used();
+    since = std::max(since.value_or(last), last);
   }
-  return since;
+  return since.value_or(absl::InfiniteFuture());
 }
 
 absl::Time ModelRegistry::NextIdle(absl::Time now) const {
@@ -292,6 +292,7 @@ void ModelRegistry::UnloadIdle() {
     const absl::Time now = SteadyNow();
     std::vector<Entry*> idle;  // nobody can begin to share in a model while the lock is held
     for (const auto& entry : entries_) {
+      if (entry->status.state != ModelState::kReady || entry->built_in) continue;
       if (IdleSince(entry->status.name, now) + options_.unload_idle <= now) {
         idle.push_back(entry.get());
       }

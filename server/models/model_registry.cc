@@ -124,6 +124,13 @@ bool ModelRegistry::Entry::Sleeps() const {
   return status.state == ModelState::kIdle && wake_after <= SteadyNow();
 }
 
+int ModelRegistry::Entry::Rank() const {
+  if (!status.Serves()) return 0;
+  const bool could_not_wake =
+      status.state == ModelState::kIdle && wake_after != absl::InfinitePast();
+  return could_not_wake ? 1 : 2;
+}
+
 ModelRegistry::Entry* ModelRegistry::FindEntry(absl::string_view name, int64_t version) const {
   for (const auto& entry : entries_) {
     if (entry->status.name == name && entry->status.version == version) return entry.get();
@@ -163,7 +170,7 @@ absl::StatusOr<const ModelRegistry::Entry*> ModelRegistry::Choose(absl::string_v
     versions.push_back(entry->status.version);
     if (!version.empty()) {
       if (version == absl::StrCat(entry->status.version)) return entry.get();
-    } else if (best == nullptr || !best->status.Serves() || entry->status.Serves()) {
+    } else if (best == nullptr || entry->Rank() >= best->Rank()) {
       best = entry.get();
     }
   }
@@ -246,12 +253,11 @@ absl::Status ModelRegistry::CheckControl() const {
                    options_.control == ModelControl::kPoll ? "poll" : "none"));
 }
 
-bool ModelRegistry::Sleeps(const std::string& name) const {
+bool ModelRegistry::Sleeps(absl::string_view name, absl::string_view version) const {
   if (!any_sleeps_.load(std::memory_order_relaxed)) return false;
   absl::ReaderMutexLock lock(&mutex_);
-  return std::any_of(entries_.begin(), entries_.end(), [&name](const auto& entry) {
-    return entry->status.name == name && entry->Sleeps();
-  });
+  const absl::StatusOr<const Entry*> entry = Choose(name, version);
+  return entry.ok() && (*entry)->Sleeps();
 }
 
 void ModelRegistry::AnnounceDrain() {

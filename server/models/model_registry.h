@@ -98,16 +98,17 @@ class ModelRegistry {
   // OK when clients may call Load and Unload, else UNAVAILABLE with the reason.
   absl::Status CheckControl() const;
 
-  // Whether a request must wait for the model, which was unloaded because it was idle.
-  bool Sleeps(const std::string& name) const;
+  // Whether a request must wait for the model, which was unloaded because it was idle. The version
+  // as for Find.
+  bool Sleeps(absl::string_view name, absl::string_view version = "") const;
   // Loads it, and calls `then` once when it serves or cannot: from the loading thread, or inside
   // the call.
   void Wake(const std::string& name, absl::AnyInvocable<void()> then);
 
   // The model to share in, for as long as a request lasts. The version is a decimal number, or
-  // empty: the highest that serves. NOT_FOUND: no such model or version. UNAVAILABLE: it is
-  // loading, draining, unloaded, lost, or failed to load; the message says why. INVALID_ARGUMENT:
-  // it is of the other kind.
+  // empty: the highest that serves, or else the highest that could not be woken. NOT_FOUND: no such
+  // model or version. UNAVAILABLE: it is loading, draining, unloaded, lost, or failed to load; the
+  // message says why. INVALID_ARGUMENT: it is of the other kind.
   absl::StatusOr<std::shared_ptr<EncoderModel>> Find(absl::string_view name,
                                                      absl::string_view version = "") const;
   absl::StatusOr<std::shared_ptr<AttentionModel>> FindAttention(absl::string_view name) const;
@@ -140,6 +141,7 @@ class ModelRegistry {
 
     void SetModel(std::shared_ptr<ServableModel> loaded);
     bool Sleeps() const;
+    int Rank() const;  // requests without a version go to the highest version of the highest rank
   };
   struct Job {
     enum class Kind { kLoad, kUnload, kWake };
@@ -191,7 +193,7 @@ class ModelRegistry {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void GiveUpOthers(const std::string& name, const std::vector<ModelSource>& kept)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Since when no version of the model is used. Infinite for one that is never unloaded.
+  // Since when no loaded version of the model is used. Infinite when none is to be unloaded.
   absl::Time IdleSince(const std::string& name, absl::Time now) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Time NextIdle(absl::Time now) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);

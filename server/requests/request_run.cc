@@ -59,7 +59,9 @@ void RequestRun::Read(std::unique_ptr<RequestRun> run) {
   SubmitAwake(std::move(run));
 }
 
-bool RequestRun::ModelSleeps() const { return dependencies_.models.Sleeps(call_.model); }
+bool RequestRun::ModelSleeps() const {
+  return dependencies_.models.Sleeps(call_.model, ModelVersion());
+}
 
 void RequestRun::SubmitAwake(std::unique_ptr<RequestRun> run) {
   const std::string model = run->call_.model;

@@ -11,6 +11,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/access/call_gate.h"
@@ -99,6 +100,8 @@ class RequestRun {
 
   // The model's own name, for a protocol in which clients know it by others.
   virtual std::string ModelName(const std::string& name) const { return name; }
+  // As the message says; empty: none. Called once the message is parsed.
+  virtual absl::string_view ModelVersion() const { return ""; }
   // Finds the model, then reads the request message. Keeps nothing of the message beyond Prepare.
   // Called again when it was UNAVAILABLE because the model had become idle.
   virtual absl::StatusOr<std::shared_ptr<ServableModel>> Decode() = 0;

@@ -28,9 +28,12 @@ class EncoderRun final : public EncodeRun {
     return FromProto(request, limits());
   }
 
+  absl::string_view ModelVersion() const override {
+    return Parsed<v1::EncodeRequest>(message()).model_version();
+  }
+
   absl::StatusOr<std::shared_ptr<EncoderModel>> FindModel() override {
-    const auto& request = Parsed<v1::EncodeRequest>(message());
-    return dependencies().models.Find(call().model, request.model_version());
+    return dependencies().models.Find(call().model, ModelVersion());
   }
 
   void ToMessage(EncodeOutput& output) override {

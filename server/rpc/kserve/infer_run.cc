@@ -37,6 +37,10 @@ class InferRun final : public EncodeRun {
     return std::string(SplitServedName(name).first);
   }
 
+  absl::string_view ModelVersion() const override {
+    return access_.request(message()).model_version();
+  }
+
   absl::StatusOr<std::shared_ptr<EncoderModel>> FindModel() override {
     const inference::ModelInferRequest& request = access_.request(message());
     ATTENDANT_ASSIGN_OR_RETURN(ref_, models_.Find(request.model_name(), request.model_version()));

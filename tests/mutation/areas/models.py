@@ -52,6 +52,7 @@ MUTANTS = {
         ("entry == nullptr || entry->status.state != ModelState::kReady", "entry == nullptr"),
         ("if (options_.readiness == Readiness::kEveryModel) return failure;", ""),
         ("any |= !entry->built_in;", "any = true;"),
+        ("return could_not_wake ? 1 : 2;", "return 2;"),
         ('if (drain_announced_) return absl::UnavailableError("the server is stopping");', ""),
         ("if (status.HasFailed() || status.state == ModelState::kUnloaded) continue;", ""),
         ("entry->status.stalled_workers = workers;", ""),
@@ -61,6 +62,7 @@ MUTANTS = {
         ("if (given_up.name != name) continue;", ""),
         ("entry.status.stalled_workers = 0;", ""),
         ("model->Touch();", ""),
+        ("if (entry->status.state != ModelState::kReady) continue;", ""),
     ],
     "server/models/served_name.cc": [
         ("name.size() > kMaxNameBytes", "name.size() >= kMaxNameBytes"),

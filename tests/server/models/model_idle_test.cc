@@ -82,5 +82,36 @@ TEST_F(ModelLifeTest, TheTimeOfALoadIsNoIdleTime) {
   EXPECT_GE((*registry_.Find("tiny"))->last_used(), warm);
 }
 
+TEST_F(IdleModelTest, AVersionThatCannotBeWokenLeavesItsRequestsToAnother) {
+  WriteTinyModel(directory_ / "two");
+  SetVersions({{1, "tiny"}, {2, "two"}});
+  Start();
+  AwaitIdle(2);
+  EXPECT_TRUE(registry_.Sleeps("tiny", "2"));
+  EXPECT_FALSE(registry_.Sleeps("tiny", "3"));
+  WriteFile(directory_ / "two/config.json", "{");
+  std::promise<absl::StatusOr<std::shared_ptr<EncoderModel>>> woken;
+  registry_.Wake("tiny", [&] { woken.set_value(registry_.Find("tiny")); });
+  absl::StatusOr<std::shared_ptr<EncoderModel>> model = woken.get_future().get();
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ((*model)->version, 1);
+  EXPECT_FALSE(registry_.Sleeps("tiny"));
+  EXPECT_FALSE(registry_.Sleeps("tiny", "1"));
+  const absl::Status failed = registry_.Find("tiny", "2").status();
+  EXPECT_THAT(std::string(failed.message()), HasSubstr("config.json"));
+  model->reset();
+  AwaitIdle(4);  // both, the failed load, and version 1 again
+}
+
+TEST_F(IdleModelTest, AVersionThatFailedKeepsNoOtherLoaded) {
+  SetVersions({{1, "tiny"}, {2, "none"}});
+  registry_.SetModels({{"tiny", directory_ / "tiny"}});
+  registry_.StartLoading();
+  AwaitChange("tiny", ModelState::kFailed);
+  AwaitIdle();
+  EXPECT_TRUE(registry_.Sleeps("tiny"));
+  EXPECT_EQ(registry_.List()[1].state, ModelState::kFailed);
+}
+
 }  // namespace
 }  // namespace attendant

@@ -27,7 +27,8 @@ std::string Reason(const ModelStatus& status) {
     case ModelState::kDraining:
       return " is draining: the server is stopping";
     case ModelState::kIdle:
-      return absl::StrCat(" was idle, and could not be loaded again: ", status.error.message());
+      if (status.error.ok()) return " is idle: a request loads it";
+      return absl::StrCat(" is idle, and the last load failed: ", status.error.message());
     case ModelState::kLost:
       return absl::StrCat(" has lost what it computed on: ", status.error.message());
     case ModelState::kFailed:

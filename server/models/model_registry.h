@@ -107,8 +107,8 @@ class ModelRegistry {
 
   // The model to share in, for as long as a request lasts. The version is a decimal number, or
   // empty: the highest that serves, or else the highest that could not be woken. NOT_FOUND: no such
-  // model or version. UNAVAILABLE: it is loading, draining, unloaded, lost, or failed to load; the
-  // message says why. INVALID_ARGUMENT: it is of the other kind.
+  // model or version. UNAVAILABLE: it is loading, idle, draining, unloaded, lost, or failed to
+  // load; the message says why. INVALID_ARGUMENT: it is of the other kind.
   absl::StatusOr<std::shared_ptr<EncoderModel>> Find(absl::string_view name,
                                                      absl::string_view version = "") const;
   absl::StatusOr<std::shared_ptr<AttentionModel>> FindAttention(absl::string_view name) const;

@@ -229,17 +229,24 @@ absl::StatusOr<KServeModelRef> KServeModels::Find(absl::string_view name,
   return ref;
 }
 
-absl::StatusOr<KServeModelInfo> KServeModels::Describe(absl::string_view name,
-                                                       absl::string_view version) const {
+absl::StatusOr<ModelStatus> KServeModels::FindStatus(absl::string_view name,
+                                                     absl::string_view version) const {
   const auto [base, kind] = SplitServedName(name);
-  const absl::StatusOr<ModelStatus> status = registry_.Describe(base, version);
+  absl::StatusOr<ModelStatus> status = registry_.Describe(base, version);
   if (!status.ok()) return WithName(status.status(), name, base);
   if (!status->facts) {
     return absl::InvalidArgumentError(absl::StrCat(
         "model ", Quote(base), " is an attention module, which attendant.v1.Attention serves"));
   }
   ATTENDANT_RETURN_IF_ERROR(CheckKind(name, kind, *status->facts));
-  KServeModelInfo info = MakeInfo(*status, kind);
+  return status;
+}
+
+absl::StatusOr<KServeModelInfo> KServeModels::Describe(absl::string_view name,
+                                                       absl::string_view version) const {
+  const auto [base, kind] = SplitServedName(name);
+  ATTENDANT_ASSIGN_OR_RETURN(const ModelStatus status, FindStatus(name, version));
+  KServeModelInfo info = MakeInfo(status, kind);
   info.versions = VersionsOf(base);
   return info;
 }
@@ -264,29 +271,22 @@ KServeModelInfo KServeModels::MakeInfo(const ModelStatus& status, ServedName kin
           .max_batch_size = max_batch_size_};
 }
 
-std::vector<KServeModelRef> KServeModels::ListReady() const {
-  std::vector<KServeModelRef> all;
-  for (const ModelStatus& status : registry_.List()) {
-    if (status.state != ModelState::kReady || status.encoder() == nullptr) continue;
-    for (const ServedName kind : NamesOf(*status.facts)) {
-      all.push_back({.model = std::shared_ptr<EncoderModel>(status.model, status.encoder()),
-                     .info = MakeInfo(status, kind)});
-    }
-  }
-  return all;
-}
-
 absl::Status KServeModels::FillStatistics(absl::string_view name, absl::string_view version,
                                           inference::ModelStatisticsResponse& response) const {
-  std::vector<KServeModelRef> wanted;
-  if (name.empty()) {
-    wanted = ListReady();
-  } else {
-    ATTENDANT_ASSIGN_OR_RETURN(KServeModelRef found, Find(name, version));
-    wanted.push_back(std::move(found));
+  const auto add = [&](const ModelStatus& status, ServedName kind) {
+    EncoderModel* const encoder = status.encoder();  // null: it is idle
+    const ModelStatisticsSnapshot snapshot =
+        encoder == nullptr ? ModelStatisticsSnapshot() : encoder->statistics[kind].Snapshot();
+    ToProto(MakeInfo(status, kind), snapshot, *response.add_model_stats());
+  };
+  if (!name.empty()) {
+    ATTENDANT_ASSIGN_OR_RETURN(const ModelStatus status, FindStatus(name, version));
+    add(status, SplitServedName(name).second);
+    return absl::OkStatus();
   }
-  for (const KServeModelRef& found : wanted) {
-    ToProto(found.info, found.statistics().Snapshot(), *response.add_model_stats());
+  for (const ModelStatus& status : registry_.List()) {
+    if (!status.Serves() || !status.facts) continue;
+    for (const ServedName kind : NamesOf(*status.facts)) add(status, kind);
   }
   return absl::OkStatus();
 }

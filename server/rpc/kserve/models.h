@@ -89,10 +89,8 @@ class KServeModels {
   // The same of a model that serves, also of one that was unloaded because it was idle.
   absl::StatusOr<KServeModelInfo> Describe(absl::string_view name, absl::string_view version) const;
 
-  // Every name of every loaded version.
-  std::vector<KServeModelRef> ListReady() const;
-
-  // Of one model, or of all that are ready for an empty name. Errors as Find's.
+  // Of one model, or of all that serve for an empty name; zeros of one that is idle. Errors as
+  // Describe's.
   absl::Status FillStatistics(absl::string_view name, absl::string_view version,
                               inference::ModelStatisticsResponse& response) const;
 
@@ -101,6 +99,7 @@ class KServeModels {
   void FillIndex(bool ready_only, inference::RepositoryIndexResponse& index) const;
 
  private:
+  absl::StatusOr<ModelStatus> FindStatus(absl::string_view name, absl::string_view version) const;
   std::vector<std::string> VersionsOf(absl::string_view name) const;
   KServeModelInfo MakeInfo(const ModelStatus& status, ServedName kind) const;
 

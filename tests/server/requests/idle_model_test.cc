@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// A request whose model is idle, or becomes idle on the way.
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/synchronization/mutex.h"
+#include "server/requests/request_run.h"
+#include "tests/server/models/registry_fixture.h"
+
+namespace attendant {
+namespace {
+
+class EmptyMessage final : public RequestMessage {
+ public:
+  int64_t bytes() const override { return 0; }
+  absl::StatusOr<int64_t> Scan() override { return 0; }
+  absl::Status Parse() override { return absl::OkStatus(); }
+  const std::string& id() const override { return id_; }
+  const std::string& model() const override { return model_; }
+
+ private:
+  const std::string id_;
+  const std::string model_ = "tiny";
+};
+
+// Asks for nothing of its model.
+class EmptyRun final : public RequestRun {
+ public:
+  EmptyRun(const RequestDependencies& dependencies, RequestCall call)
+      : RequestRun(dependencies, std::move(call)) {}
+
+ private:
+  absl::StatusOr<std::shared_ptr<ServableModel>> Decode() override {
+    return dependencies().models.Find(call().model);
+  }
+  absl::StatusOr<PendingRequest> Prepare() override {
+    PendingRequest pending;
+    pending.work.emplace<EncodeWork>();
+    return pending;
+  }
+  void Answer(Work /*work*/) override {}
+  int64_t AnswerBytes() const override { return 0; }
+  RequestTokens CountTokens(ModelMetrics& /*metrics*/) const override { return {}; }
+};
+
+// The model is unloaded at once when nobody shares in it.
+class IdleRequestTest : public ModelRegistryTest {
+ protected:
+  IdleRequestTest() : ModelRegistryTest({.unload_idle = absl::Milliseconds(1)}) {
+    registry_.SetModels({{"tiny", directory_ / "tiny"}});
+    registry_.StartLoading();
+    AwaitChange("tiny", ModelState::kIdle);
+  }
+
+  // Until no thread works on the request, nor is in its executor.
+  void AwaitEnded() {
+    while (state_.use_count() > 1) std::this_thread::yield();
+    std::promise<void> next;
+    registry_.Load("nobody", [&](const absl::Status&) { next.set_value(); });
+    next.get_future().get();
+  }
+
+  std::future<absl::Status> Start() {
+    const CallGate::Entry entry = gate_.Enter(
+        {.method = method_, .peer = "a", .header = [](absl::string_view) { return std::nullopt; }});
+    auto ended = std::make_shared<std::promise<absl::Status>>();
+    RequestCall call;
+    call.message = std::make_unique<EmptyMessage>();
+    call.state = state_ = std::make_shared<CallState>(entry.call, budgets_.ForConnection("a"));
+    call.done = [ended](const absl::Status& status) { ended->set_value(status); };
+    std::future<absl::Status> future = ended->get_future();
+    RequestRun::Start(std::make_unique<EmptyRun>(dependencies_, std::move(call)));
+    return future;
+  }
+
+  const CallMethod method_{"service/Method", MethodGroup::kInfer};
+  CallGate gate_{metrics_};
+  MemoryBudgets budgets_;
+  std::shared_ptr<CallState> state_;
+  absl::Mutex posted_mutex_;
+  int posted_ ABSL_GUARDED_BY(posted_mutex_) = 0;
+  absl::AnyInvocable<void()> held_ ABSL_GUARDED_BY(posted_mutex_);
+  // Holds the first task until Release. The others run on the loading thread, before it looks for
+  // idle models.
+  RequestDependencies dependencies_{registry_, metrics_, budgets_, gate_,
+                                    [this](absl::AnyInvocable<void()> task) {
+                                      {
+                                        absl::MutexLock lock(&posted_mutex_);
+                                        if (++posted_ == 1) {
+                                          held_ = std::move(task);
+                                          return;
+                                        }
+                                      }
+                                      task();
+                                    }};
+};
+
+TEST_F(IdleRequestTest, ARequestWhoseModelBecameIdleAgainWaitsForAnotherLoad) {
+  std::future<absl::Status> request = Start();
+  AwaitChange("tiny", ModelState::kIdle, 2);  // woken, and unloaded before the request went on
+  absl::AnyInvocable<void()> task;
+  {
+    absl::MutexLock lock(&posted_mutex_);
+    task = std::move(held_);
+  }
+  task();
+  const absl::Status status = request.get();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(loads_, 3);
+  AwaitEnded();
+}
+
+}  // namespace
+}  // namespace attendant

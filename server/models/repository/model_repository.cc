@@ -18,11 +18,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
+bool IsGone(const std::error_code& error) {
+  return error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
+}
+
+absl::Status Unreadable(const fs::path& path, const std::error_code& error) {
+  return absl::UnavailableError(absl::StrCat(path.string(), ": ", error.message()));
+}
+
+// not_found without an error for a path that is not there.
+fs::file_type TypeOf(const fs::path& path, std::error_code& error) {
+  std::error_code found;
+  const fs::file_type type = fs::status(path, found).type();
+  if (type == fs::file_type::none) error = found;
+  return type;
+}
+
 // The encoder's config.json may lie in a folder that modules.json names.
-bool IsModelFolder(const fs::path& path) {
-  std::error_code absent;
-  return fs::is_regular_file(path / "config.json", absent) ||
-         fs::is_regular_file(path / "modules.json", absent);
+absl::StatusOr<bool> IsModelFolder(const fs::path& path) {
+  std::error_code error;
+  const bool found = TypeOf(path / "config.json", error) == fs::file_type::regular ||
+                     TypeOf(path / "modules.json", error) == fs::file_type::regular;
+  if (error) return Unreadable(path, error);
+  return found;
 }
 
 // 0 for a name that is no version: versions have one spelling.
@@ -32,24 +50,35 @@ int64_t VersionOf(const std::string& name) {
   return number ? std::max<int64_t>(version, 0) : 0;
 }
 
+// Also what may be a folder, but cannot be read.
 std::vector<fs::path> FoldersIn(const fs::path& directory, std::error_code& error) {
   std::vector<fs::path> folders;
   for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
        entry.increment(error)) {
-    std::error_code absent;
-    if (fs::is_directory(entry->path(), absent)) folders.push_back(entry->path());
+    std::error_code unreadable;
+    const fs::file_type type = TypeOf(entry->path(), unreadable);
+    if (type == fs::file_type::directory || unreadable) folders.push_back(entry->path());
   }
   return folders;
 }
 
-// Ascending by version.
-std::vector<ModelSource> VersionsIn(const fs::path& folder, const std::string& name) {
-  if (IsModelFolder(folder)) return {{.name = name, .directory = folder.string()}};
+// Ascending by version. UNAVAILABLE: whether there are any cannot be read now.
+absl::StatusOr<std::vector<ModelSource>> VersionsIn(const fs::path& folder,
+                                                    const std::string& name) {
+  ATTENDANT_ASSIGN_OR_RETURN(const bool single, IsModelFolder(folder));
   std::vector<ModelSource> sources;
+  if (single) {
+    sources.push_back({.name = name, .directory = folder.string()});
+    return sources;
+  }
   std::error_code error;
-  for (const fs::path& path : FoldersIn(folder, error)) {
+  const std::vector<fs::path> paths = FoldersIn(folder, error);
+  if (error && !IsGone(error)) return Unreadable(folder, error);
+  for (const fs::path& path : paths) {
     const int64_t version = VersionOf(path.filename().string());
-    if (version == 0 || !IsModelFolder(path)) continue;
+    if (version == 0) continue;
+    ATTENDANT_ASSIGN_OR_RETURN(const bool is_model, IsModelFolder(path));
+    if (!is_model) continue;
     sources.push_back({.name = name, .directory = path.string(), .version = version});
   }
   std::sort(sources.begin(), sources.end(),
@@ -61,6 +90,7 @@ absl::Status CheckInside(const fs::path& repository, const fs::path& path) {
   std::error_code error;
   const fs::path root = fs::canonical(repository, error);
   const fs::path real = error ? fs::path() : fs::canonical(path, error);
+  if (error && !IsGone(error)) return Unreadable(path, error);
   if (error) return absl::NotFoundError(absl::StrCat(path.string(), ": ", error.message()));
   if (std::mismatch(root.begin(), root.end(), real.begin(), real.end()).first == root.end()) {
     return absl::OkStatus();
@@ -96,7 +126,9 @@ ModelRepository::ModelRepository(std::string directory, int64_t versions)
     : directory_(std::move(directory)), versions_(versions) {}
 
 absl::StatusOr<RepositoryContent> ModelRepository::Read() const {
-  if (IsModelFolder(directory_)) {
+  const absl::StatusOr<bool> is_model = IsModelFolder(directory_);
+  if (!is_model.ok()) return absl::InvalidArgumentError(is_model.status().message());
+  if (*is_model) {
     return absl::InvalidArgumentError(
         absl::StrCat(directory_, " is a model itself: give --model NAME=", directory_));
   }
@@ -104,16 +136,17 @@ absl::StatusOr<RepositoryContent> ModelRepository::Read() const {
   RepositoryContent content;
   for (const fs::path& folder : FoldersIn(directory_, error)) {
     const std::string name = folder.filename().string();
-    std::vector<ModelSource> found = VersionsIn(folder, name);
-    if (name.front() == '.' || found.empty()) continue;
-    const absl::Status named = CheckModelName(name);
-    absl::StatusOr<std::vector<ModelSource>> versions =
-        named.ok() ? Choose(std::move(found)) : absl::StatusOr<std::vector<ModelSource>>(named);
+    if (name.front() == '.') continue;
+    absl::StatusOr<std::vector<ModelSource>> versions = VersionsIn(folder, name);
+    if (versions.ok() && versions->empty()) continue;
+    if (const absl::Status named = CheckModelName(name); !named.ok()) versions = named;
+    if (versions.ok()) versions = Choose(*std::move(versions));
     if (versions.ok()) {
       std::string fingerprint = Fingerprint(*versions);
       content.models[name] = {*std::move(versions), std::move(fingerprint)};
     } else if (!absl::IsNotFound(versions.status())) {  // it is gone since
       content.refused[name] = versions.status();
+      if (absl::IsUnavailable(versions.status())) content.unreadable.insert(name);
     }
   }
   if (error) return absl::InvalidArgumentError(absl::StrCat(directory_, ": ", error.message()));
@@ -122,7 +155,8 @@ absl::StatusOr<RepositoryContent> ModelRepository::Read() const {
 
 absl::StatusOr<std::vector<ModelSource>> ModelRepository::Find(const std::string& name) const {
   ATTENDANT_RETURN_IF_ERROR(CheckModelName(name));  // else it may name a folder elsewhere
-  std::vector<ModelSource> found = VersionsIn(fs::path(directory_) / name, name);
+  ATTENDANT_ASSIGN_OR_RETURN(std::vector<ModelSource> found,
+                             VersionsIn(fs::path(directory_) / name, name));
   if (found.empty()) {
     return absl::NotFoundError(absl::StrCat("the model repository has no model ", Quote(name)));
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct RepositoryContent {
   };
   std::map<std::string, Model> models;
   std::map<std::string, absl::Status> refused;  // cannot be served (ModelRepository::Find)
+  std::set<std::string> unreadable;             // those of them that may be as they were
 };
 
 // A folder of models:
@@ -41,7 +43,8 @@ class ModelRepository {
   absl::StatusOr<RepositoryContent> Read() const;
 
   // The versions to serve, ascending. INVALID_ARGUMENT for a name that cannot be served, NOT_FOUND
-  // when there is no such model, PERMISSION_DENIED for one that lies outside the repository.
+  // when there is no such model, PERMISSION_DENIED for one that lies outside the repository,
+  // UNAVAILABLE when it cannot be read now.
   absl::StatusOr<std::vector<ModelSource>> Find(const std::string& name) const;
 
   const std::string& directory() const { return directory_; }

@@ -24,6 +24,7 @@ RepositoryWatcher::RepositoryWatcher(const ModelRepository& repository, ModelReg
       registry_(registry),
       options_(std::move(options)),
       changes_(options_.settle, FingerprintsOf(at_start)),
+      last_(FingerprintsOf(at_start)),
       refused_(at_start.refused),
       thread_("repository", options_.interval, [this] { Look(); }) {}
 
@@ -41,7 +42,12 @@ void RepositoryWatcher::Look() {
   refused_ = std::move(found->refused);
   std::erase_if(found->models,
                 [this](const auto& model) { return !options_.is_ours(model.first); });
-  const RepositoryChanges::Changes changes = changes_.Update(FingerprintsOf(*found), SteadyNow());
+  RepositoryChanges::Fingerprints fingerprints = FingerprintsOf(*found);
+  for (const std::string& name : found->unreadable) {
+    if (const auto last = last_.find(name); last != last_.end()) fingerprints.insert(*last);
+  }
+  last_ = std::move(fingerprints);
+  const RepositoryChanges::Changes changes = changes_.Update(last_, SteadyNow());
   for (const std::string& name : changes.load) registry_.Load(name, [](const absl::Status&) {});
   for (const std::string& name : changes.unload) {
     registry_.Unload(name, [](const absl::Status&) {});

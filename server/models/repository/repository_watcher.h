@@ -15,7 +15,8 @@
 namespace attendant {
 
 // Reads a repository again and again on a thread of its own, and has the registry load and unload
-// what changed (RepositoryChanges). While the repository cannot be read, nothing changes.
+// what changed (RepositoryChanges). While the repository, or a model in it, cannot be read, it does
+// not change.
 class RepositoryWatcher {
  public:
   struct Options {
@@ -38,6 +39,7 @@ class RepositoryWatcher {
   ModelRegistry& registry_;
   const Options options_;
   RepositoryChanges changes_;
+  RepositoryChanges::Fingerprints last_;         // as the last look found it
   std::map<std::string, absl::Status> refused_;  // as the last look found it
   bool readable_ = true;
   PeriodicThread thread_;  // last: it calls Look

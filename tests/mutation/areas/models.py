@@ -73,6 +73,7 @@ MUTANTS = {
         ("name.front() == '.'", "false"),
         ("content.refused[name] = versions.status();", ""),
         ("AddFiles(version.directory, files);", ""),
+        ("content.unreadable.insert(name);", ""),
     ],
     "server/models/warm_up.cc": [
         ("len = std::min(len, max_len);", ""),

@@ -129,6 +129,30 @@ TEST_F(RepositoryWatcherTest, ARepositoryThatCannotBeReadChangesNothing) {
   for (const auto& [name, state] : changes()) EXPECT_NE(state, ModelState::kUnloading);
 }
 
+// A link is put in the place of another one at once.
+TEST_F(RepositoryWatcherTest, AModelThatCannotBeReadForAMomentServesOn) {
+  const auto lead = [this](const char* target) {
+    fs::create_directory_symlink(target, directory_ / ".link");
+    fs::rename(directory_ / ".link", directory_ / "linked");
+  };
+  WriteTinyModel(directory_ / ".real");
+  lead(".real");
+  AwaitChange("linked", ModelState::kReady);
+  lead("linked");  // to itself
+  Await([this] { return refused_ == 1; });
+  WriteTinyModel(directory_ / "next");  // a change is handled after the settle time
+  AwaitChange("next", ModelState::kReady);
+  EXPECT_TRUE(registry_.Find("linked").ok());
+  EXPECT_EQ(refused_, 1);
+  lead(".real");
+  WriteTinyModel(directory_ / "last");
+  AwaitChange("last", ModelState::kReady);
+  const Changes all = changes();
+  EXPECT_EQ(
+      std::count(all.begin(), all.end(), std::pair(std::string("linked"), ModelState::kReady)), 1);
+  for (const auto& [name, state] : all) EXPECT_NE(state, ModelState::kUnloading) << name;
+}
+
 TEST_F(RepositoryWatcherTest, WhatCannotBeServedIsReportedOnceWhileItIsThere) {
   for (int times = 1; times <= 2; ++times) {
     WriteTinyModel(directory_ / "no name");

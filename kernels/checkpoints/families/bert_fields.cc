@@ -89,6 +89,13 @@ absl::Status ReadDimensions(const JsonNode& json, const BertFields& fields, Enco
   return RequireWidth(json, "num_key_value_heads", config.kv_heads);
 }
 
+absl::Status ReadEpsilon(const JsonNode& json, const BertFields& fields, EncoderConfig& config) {
+  config.layer_norm_epsilon = static_cast<float>(fields.default_epsilon);
+  if (fields.epsilon == nullptr) return absl::OkStatus();
+  return ReadLayerNormEpsilon(json, fields.epsilon, fields.default_epsilon,
+                              config.layer_norm_epsilon);
+}
+
 absl::Status ReadActivation(const JsonNode& json, const BertFields& fields, EncoderConfig& config) {
   const char* const field = fields.activation;
   if (field == nullptr) return absl::OkStatus();
@@ -118,8 +125,7 @@ absl::StatusOr<EncoderConfig> ReadBertFields(const JsonNode& json, const BertFie
   ATTENDANT_RETURN_IF_ERROR(CheckArchitecture(json, fields));
   ATTENDANT_RETURN_IF_ERROR(ReadDimensions(json, fields, config));
   ATTENDANT_RETURN_IF_ERROR(ReadActivation(json, fields, config));
-  ATTENDANT_RETURN_IF_ERROR(ReadLayerNormEpsilon(json, fields.epsilon, fields.default_epsilon,
-                                                 config.layer_norm_epsilon));
+  ATTENDANT_RETURN_IF_ERROR(ReadEpsilon(json, fields, config));
   ATTENDANT_RETURN_IF_ERROR(ValidateConfig(json, config));
   return config;
 }

@@ -16,7 +16,8 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
                                .hidden = "dim",
                                .ffn = "hidden_dim",
                                .activation = "activation",
-                               .segment_types = nullptr};
+                               .segment_types = nullptr,
+                               .epsilon = nullptr};
   FamilyConfig config;
   ATTENDANT_ASSIGN_OR_RETURN(config.encoder, ReadBertFields(json, kFields));
   return config;

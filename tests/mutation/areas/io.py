@@ -37,6 +37,7 @@ MUTANTS = {
     "kernels/checkpoints/families/bert_fields.cc": [
         ("ReadLayerNormEpsilon(json, fields.epsilon, «fields.default_epsilon»,", "1e-5"),
         ('ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "is_decoder"));', ""),
+        ("if (fields.epsilon == nullptr) return absl::OkStatus();", "if (fields.epsilon == nullptr) config.layer_norm_epsilon = 1e-5f;"),
     ],
     "kernels/checkpoints/families/families.cc": [
         ("«code.empty()» ? Find(&Family::model_types, type)", "true"),

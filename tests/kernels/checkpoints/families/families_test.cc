@@ -73,6 +73,15 @@ TEST(DistilBertTest, HasNamesOfItsOwnAndNoSegments) {
   EXPECT_EQ(config->encoder.activation, Activation::kRelu);
 }
 
+TEST(DistilBertTest, ItsEpsilonIsNoFieldOfTheConfig) {
+  for (const char* value : {"1e-5", "7"}) {
+    const auto config = Read(absl::StrReplaceAll(
+        kDistilBert, {{"{", absl::StrCat("{\"layer_norm_eps\": ", value, ", ")}}));
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->encoder.layer_norm_epsilon, 1e-12f);
+  }
+}
+
 TEST(FamilyTest, AnUnknownOneIsRefusedWithAllThatAreKnown) {
   const absl::Status status = Read(Bert("gpt2")).status();
   EXPECT_TRUE(absl::IsUnimplemented(status));

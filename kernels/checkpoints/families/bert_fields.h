@@ -25,6 +25,7 @@ struct BertFields {
   bool beside_decoder = false;             // true: `is_encoder_decoder` may be true
   const char* head_dim = nullptr;          // null: hidden / heads; else it is required
   bool shared_keys = false;                // true: `num_key_value_heads` is read, and required
+  bool checks_causal = false;              // true: the family reads `is_causal`; else it is false
   const char* epsilon = "layer_norm_eps";  // null: none is read, it is the default
   double default_epsilon = 1e-12;
   const char* default_activation = "gelu";

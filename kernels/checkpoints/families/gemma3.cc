@@ -24,6 +24,7 @@ constexpr BertFields kFields{.activation = "hidden_activation",
                              .segment_types = nullptr,
                              .head_dim = "head_dim",
                              .shared_keys = true,
+                             .checks_causal = true,
                              .epsilon = "rms_norm_eps",
                              .default_epsilon = 1e-6,
                              .default_activation = "gelu_pytorch_tanh"};
@@ -32,6 +33,10 @@ absl::Status CheckAttention(const JsonNode& json) {
   bool bidirectional = false;
   ATTENDANT_RETURN_IF_ERROR(json.Read("use_bidirectional_attention", bidirectional));
   if (!bidirectional) return Unsupported(json, "use_bidirectional_attention", "false", "true");
+  // Where it is false, transformers gives local layers another mask.
+  bool causal = true;
+  ATTENDANT_RETURN_IF_ERROR(json.Read("is_causal", causal));
+  if (!causal) return Unsupported(json, "is_causal", "false", "true");
   for (const char* field : {"attn_logit_softcapping", "rope_scaling"}) {
     if (json.Has(field)) return Unsupported(json, field, "there", "none");
   }

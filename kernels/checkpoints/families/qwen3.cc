@@ -20,6 +20,7 @@ constexpr absl::string_view kTypes[] = {"qwen3"};
 constexpr BertFields kFields{.segment_types = nullptr,
                              .head_dim = "head_dim",
                              .shared_keys = true,
+                             .checks_causal = true,
                              .epsilon = "rms_norm_eps",
                              .default_epsilon = 1e-6,
                              .default_activation = "silu"};

@@ -37,6 +37,7 @@ MUTANTS = {
     "kernels/checkpoints/families/bert_fields.cc": [
         ("ReadLayerNormEpsilon(json, fields.epsilon, «fields.default_epsilon»,", "1e-5"),
         ('ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "is_decoder"));', ""),
+        ("if (!fields.checks_causal) «ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, \"is_causal\"));»", ""),
         ("if (fields.epsilon == nullptr) return absl::OkStatus();", "if (fields.epsilon == nullptr) config.layer_norm_epsilon = 1e-5f;"),
     ],
     "kernels/checkpoints/families/families.cc": [
@@ -78,6 +79,7 @@ MUTANTS = {
     ],
     "kernels/checkpoints/families/gemma3.cc": [
         ("config.window = «window / 2»;", "window"),
+        ("if («!causal») return Unsupported", "false"),
         ("«(i + 1) % step != 0»", "i % step != 0"),
         ("config.norm_offset = «1»;", "0"),
         ("config.embedding_scale = «std::sqrt(static_cast<float>(config.hidden))»;", "1"),

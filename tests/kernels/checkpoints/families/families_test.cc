@@ -82,6 +82,15 @@ TEST(DistilBertTest, ItsEpsilonIsNoFieldOfTheConfig) {
   }
 }
 
+TEST(FamilyTest, ACausalEncoderIsRefused) {
+  for (const char* type : {"bert", "roberta", "electra", "modernbert", "mpnet", "nomic_bert", "gte",
+                           "jina_embeddings_v3"}) {
+    ExpectUnimplemented(Bert(type, ", \"is_causal\": true"), "`is_causal` is true");
+    EXPECT_THAT(std::string(Read(Bert(type, ", \"is_causal\": false")).status().message()),
+                testing::Not(HasSubstr("is_causal")));
+  }
+}
+
 TEST(FamilyTest, AnUnknownOneIsRefusedWithAllThatAreKnown) {
   const absl::Status status = Read(Bert("gpt2")).status();
   EXPECT_TRUE(absl::IsUnimplemented(status));

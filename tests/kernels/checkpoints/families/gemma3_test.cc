@@ -59,6 +59,8 @@ TEST(Gemma3Test, HasTransformersDefaults) {
 TEST(Gemma3Test, RefusesByName) {
   ExpectUnimplemented(Gemma3("", "false"), "`use_bidirectional_attention` is false");
   ExpectUnimplemented(Gemma3("", "null"), "`use_bidirectional_attention` is false");
+  ExpectUnimplemented(Gemma3(R"(, "is_causal": false)"), "`is_causal` is false");
+  EXPECT_TRUE(Read(Gemma3(R"(, "is_causal": true)")).ok());
   ExpectUnimplemented(Gemma3(R"(, "attn_logit_softcapping": 50.0)"), "`attn_logit_softcapping`");
   ExpectUnimplemented(Gemma3(R"(, "rope_scaling": {"type": "linear"})"), "`rope_scaling`");
   ExpectUnimplemented(Gemma3(R"(, "layer_types": ["chunked_attention", "", ""])"),

@@ -29,6 +29,15 @@ constexpr BertFields kFields{.layers = "num_layers",
                              .epsilon = "layer_norm_epsilon",
                              .default_epsilon = 1e-6};
 
+// Transformers makes these two of `feed_forward_proj`; where they are there, they count.
+absl::Status CheckFfn(const JsonNode& json, bool gated) {
+  ATTENDANT_RETURN_IF_ERROR(CheckText(json, "dense_act_fn", gated ? "gelu_new" : "relu"));
+  bool is_gated = gated;
+  ATTENDANT_RETURN_IF_ERROR(json.Read("is_gated_act", is_gated));
+  if (is_gated == gated) return absl::OkStatus();
+  return Unsupported(json, "is_gated_act", is_gated ? "true" : "false", gated ? "true" : "false");
+}
+
 absl::Status ReadFfn(const JsonNode& json, EncoderConfig& config) {
   std::string kind = "relu";
   ATTENDANT_RETURN_IF_ERROR(json.Read("feed_forward_proj", kind));
@@ -37,7 +46,7 @@ absl::Status ReadFfn(const JsonNode& json, EncoderConfig& config) {
   }
   config.gated_ffn = kind == "gated-gelu";
   config.activation = config.gated_ffn ? Activation::kGeluTanh : Activation::kRelu;
-  return absl::OkStatus();
+  return CheckFfn(json, config.gated_ffn);
 }
 
 absl::Status ReadAttention(const JsonNode& json, EncoderConfig& config) {

@@ -86,6 +86,7 @@ MUTANTS = {
     ],
     "kernels/checkpoints/families/t5.cc": [
         ("config.query_scale = «1»;", "0"),
+        ("if («is_gated == gated») return absl::OkStatus();", "true"),
         ("config.activation = config.gated_ffn ? «Activation::kGeluTanh»", "Activation::kGeluErf"),
     ],
     "kernels/checkpoints/families/mpnet.cc": [

@@ -49,6 +49,23 @@ TEST(T5Test, ReadsItsOtherFields) {
   EXPECT_EQ(config->encoder.max_positions, 512);
 }
 
+// Fields that follow from feed_forward_proj in transformers, unless they are there.
+TEST(T5Test, OtherFieldsOfTheFfnMayOnlyAgree) {
+  for (const char* more : {R"(, "d_kv": 16, "dense_act_fn": "relu", "is_gated_act": false)",
+                           R"(, "d_kv": 16, "feed_forward_proj": "gated-gelu",
+                              "dense_act_fn": "gelu_new", "is_gated_act": true)"}) {
+    EXPECT_TRUE(Read(T5(more)).ok()) << Read(T5(more)).status();
+  }
+  ExpectUnimplemented(T5(R"(, "d_kv": 16, "dense_act_fn": "silu")"), "`dense_act_fn` is `silu`");
+  ExpectUnimplemented(T5(R"(, "d_kv": 16, "is_gated_act": true)"), "`is_gated_act` is true");
+  ExpectUnimplemented(T5(R"(, "d_kv": 16, "feed_forward_proj": "gated-gelu",
+                            "dense_act_fn": "gelu")"),
+                      "`dense_act_fn` is `gelu`");
+  ExpectUnimplemented(T5(R"(, "d_kv": 16, "feed_forward_proj": "gated-gelu",
+                            "is_gated_act": false)"),
+                      "`is_gated_act` is false");
+}
+
 TEST(T5Test, RefusesByName) {
   ExpectUnimplemented(T5(R"(, "d_kv": 16, "feed_forward_proj": "gated-silu")"),
                       "`feed_forward_proj` is `gated-silu`");

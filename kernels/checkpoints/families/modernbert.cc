@@ -31,6 +31,8 @@ absl::Status ReadLocalLayers(const JsonNode& json, EncoderConfig& config) {
   int64_t local_attention = 128;
   ATTENDANT_RETURN_IF_ERROR(json.Read("local_attention", local_attention));
   config.window = local_attention / 2;
+  // In transformers, setting this field sets the other to twice its value.
+  ATTENDANT_RETURN_IF_ERROR(json.Read("sliding_window", config.window));
   if (json.Has("layer_types")) return ReadLayerTypes(json, config);
   int64_t step = 3;
   ATTENDANT_RETURN_IF_ERROR(json.Read("global_attn_every_n_layers", step));

@@ -64,6 +64,7 @@ MUTANTS = {
     ],
     "kernels/checkpoints/families/modernbert.cc": [
         ("config.window = «local_attention / 2»;", "local_attention"),
+        ('json.Read("sliding_window", «config.window»)', "local_attention"),
         ("«i % step != 0»", "i % step == 0"),
         ('if (json.Has("rope_scaling")) «return Unsupported(json, "rope_scaling", "there", "none");»', ""),
     ],

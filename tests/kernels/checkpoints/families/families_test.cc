@@ -147,6 +147,16 @@ TEST(ModernBertTest, OldAndNewFieldsSayTheSame) {
   EXPECT_TRUE(now->encoder == encoder);
 }
 
+// A property of transformers' config that sets `local_attention`.
+TEST(ModernBertTest, SlidingWindowIsTheWindow) {
+  for (const char* more : {R"(, "sliding_window": 7)", R"(, "sliding_window": 7,
+      "local_attention": 10)"}) {
+    const auto config = Read(ModernBert(more));
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->encoder.window, 7);
+  }
+}
+
 TEST(ModernBertTest, HasTransformersDefaults) {
   const auto config = Read(ModernBert(", \"norm_bias\": true, \"mlp_bias\": true"));
   ASSERT_TRUE(config.ok()) << config.status();
@@ -178,6 +188,7 @@ TEST(ModernBertTest, RefusesByName) {
       {R"(, "layer_types": 3)", "layer_types"},
       {R"(, "global_attn_every_n_layers": 0)", "`global_attn_every_n_layers` is 0"},
       {R"(, "local_attention": 1)", "window is 0"},
+      {R"(, "sliding_window": 0)", "window is 0"},
       {R"(, "local_rope_theta": 0)", "local_rotary has base 0"},
       {R"(, "rope_parameters": [])", "rope_parameters"},
       {R"(, "norm_eps": 2)", "`norm_eps` is 2"}};

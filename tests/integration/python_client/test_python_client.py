@@ -157,6 +157,22 @@ def test_attend_to_sequences_of_different_lengths(client):
     assert [weights.shape for weights in flat.weights] == [(2, 2), (5, 5)]
 
 
+def test_ragged_linformer_has_weights_of_projected_keys(client):
+    generator = np.random.default_rng(4)
+    queries = [generator.normal(size=(length, 3, 8)).astype(np.float32) for length in (4, 4)]
+    keys = [generator.normal(size=(length, 3, 8)).astype(np.float32) for length in (1, 5)]
+    projection = generator.normal(size=(3, 5)).astype(np.float32)  # as many weights as of keys that are not projected
+    for take, shape in ((slice(None), (3, 4, 3)), (0, (4, 3))):
+        result = client.attend([query[:, take] for query in queries], [key[:, take] for key in keys], kind="linformer",
+                               key_projection=projection, weights="per_head")
+        for i in range(2):
+            query, key = (array[i][:, take].reshape(len(array[i]), -1, 8).swapaxes(0, 1) for array in (queries, keys))
+            projected = projection[:, :key.shape[1]] @ key
+            expected, _ = softmax_attention(query, projected, projected)
+            assert result.weights[i].shape == shape
+            assert np.abs(result.weights[i] - expected.reshape(shape)).max() < 1e-5
+
+
 def test_kinds_of_attention(client):
     tokens = np.random.default_rng(3).normal(size=(1, 9, 8)).astype(np.float32)
     parameters = {

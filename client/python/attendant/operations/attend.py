@@ -27,7 +27,7 @@ Operand = ArrayLike | Sequence[ArrayLike]
 
 @dataclass(frozen=True, eq=False)
 class AttendResult:
-    """Of a ragged request: an array for each sequence."""
+    """Of a ragged request: an array for each sequence. Of "linformer", key_len is projected_len."""
 
     output: Array | list[Array]          # shaped as the query, with value_dim (of modules: hidden) as its last dimension
     weights: Array | list[Array] | None  # [batch, heads, query_len, key_len], without the heads that there are not
@@ -140,7 +140,10 @@ def _result(answer: pb.AttendResponse, request: pb.AttendRequest) -> AttendResul
 
 def _split_weights(flat: Array, request: pb.AttendRequest) -> list[Array]:
     """Ragged weights, which come one sequence after another."""
-    sizes = list(zip(request.query_lengths, request.key_lengths))
+    key_lengths = request.key_lengths
+    if request.WhichOneof("kind") == "linformer":  # its keys are projected to the same length in every sequence
+        key_lengths = [request.linformer.key_projection.shape[0]] * len(request.query_lengths)
+    sizes = list(zip(request.query_lengths, key_lengths))
     areas = np.array([queries * keys for queries, keys in sizes])
     has_heads = request.weights == pb.ATTENTION_WEIGHTS_PER_HEAD and (
         len(request.query.shape) == 3 or bool(request.model) or request.WhichOneof("kind") == "multi_head")

@@ -114,19 +114,16 @@ class Reader {
   }
 
   absl::StatusOr<ScoreActivation> ReadActivation(int64_t labels) const {
-    std::string name;
+    std::optional<ScoreActivation> named;
     if (config_.Has("sentence_transformers")) {
       ATTENDANT_ASSIGN_OR_RETURN(const JsonNode fields, config_.Field("sentence_transformers"));
-      ATTENDANT_RETURN_IF_ERROR(fields.Read("activation_fn", name));
+      ATTENDANT_ASSIGN_OR_RETURN(named, ReadScoreActivation(fields, "activation_fn"));
     }
-    if (name.empty()) {
-      ATTENDANT_RETURN_IF_ERROR(config_.Read("sbert_ce_default_activation_function", name));
+    if (!named.has_value()) {
+      ATTENDANT_ASSIGN_OR_RETURN(
+          named, ReadScoreActivation(config_, "sbert_ce_default_activation_function"));
     }
-    if (!name.empty()) {
-      if (absl::EndsWith(name, ".Identity")) return ScoreActivation::kNone;
-      if (absl::EndsWith(name, ".Sigmoid")) return ScoreActivation::kSigmoid;
-      return Unsupported(config_, "activation_fn", Quoted(name), "Identity, Sigmoid");
-    }
+    if (named.has_value()) return *named;
     std::string problem;
     ATTENDANT_RETURN_IF_ERROR(config_.Read("problem_type", problem));
     if (problem == "regression") return ScoreActivation::kNone;
@@ -140,6 +137,17 @@ class Reader {
 };
 
 }  // namespace
+
+absl::StatusOr<std::optional<ScoreActivation>> ReadScoreActivation(const JsonNode& config,
+                                                                   const char* field) {
+  std::string name;
+  ATTENDANT_RETURN_IF_ERROR(config.Read(field, name));
+  if (name.empty()) return std::nullopt;
+  if (absl::EndsWith(name, ".Identity")) return ScoreActivation::kNone;
+  if (absl::EndsWith(name, ".Sigmoid")) return ScoreActivation::kSigmoid;
+  if (absl::EndsWith(name, ".Softmax")) return ScoreActivation::kSoftmax;
+  return Unsupported(config, field, Quoted(name), "Identity, Sigmoid or Softmax");
+}
 
 absl::StatusOr<std::optional<SequenceClassifier>> ReadSequenceClassifier(
     const JsonNode& config, int64_t hidden, const std::string& directory, TensorStore& store) {

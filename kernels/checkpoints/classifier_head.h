@@ -13,6 +13,12 @@ namespace attendant {
 class JsonNode;
 class TensorStore;
 
+// The activation of the scores that sentence-transformers names by a class of PyTorch in `field` of
+// `config`; nullopt where the field is not there. UNIMPLEMENTED for other classes than Identity,
+// Sigmoid and Softmax.
+absl::StatusOr<std::optional<ScoreActivation>> ReadScoreActivation(const JsonNode& config,
+                                                                   const char* field);
+
 // The head of a checkpoint whose config.json has a sequence classifier of transformers first in
 // `architectures`; nullopt for another architecture. `hidden` is the encoder's. The activation of
 // the scores is the config's for cross-encoders of sentence-transformers, else that of

@@ -13,6 +13,7 @@
 #include "server/batching/batch_runner.h"
 #include "server/models/inspect/fitting_tokenizer.h"
 #include "server/models/model_observer.h"
+#include "server/models/sentence/cross_encoder.h"
 #include "server/models/sentence/late_interaction.h"
 #include "server/models/sentence/model_folder.h"
 #include "server/models/sentence/model_prompts.h"
@@ -100,6 +101,7 @@ absl::Status LoadParts(const std::string& directory, Checkpoint checkpoint, cons
   ATTENDANT_ASSIGN_OR_RETURN(
       model.encoder, backend.Prepare(checkpoint.config, std::move(checkpoint.weights), dtype));
   model.classifier = std::move(checkpoint.classifier);
+  ATTENDANT_RETURN_IF_ERROR(ReadCrossEncoder(folder, model.classifier));
   model.max_sequence_tokens =
       std::min(model.config().max_positions, options.batcher.max_batch_tokens);
   ATTENDANT_ASSIGN_OR_RETURN(model.sentence, ReadSentenceSettings(directory, model.config().hidden,

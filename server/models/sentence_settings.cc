@@ -14,6 +14,7 @@
 #include "kernels/checkpoints/sentence_module.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/json_file.h"
+#include "server/models/sentence/cross_encoder.h"
 #include "server/models/sentence/model_folder.h"
 #include "server/models/sentence/splade_modules.h"
 
@@ -197,7 +198,8 @@ absl::Status ReadChain(const std::string& directory, int64_t hidden, SentenceSet
   if (modules.ok()) {
     ATTENDANT_ASSIGN_OR_RETURN(const bool sparse, IsSparseChain(*modules));
     ATTENDANT_ASSIGN_OR_RETURN(const bool colbert, IsColbertChain(*modules));
-    if (sparse || colbert) return absl::OkStatus();
+    ATTENDANT_ASSIGN_OR_RETURN(const bool pairs, IsCrossEncoderChain(directory, *modules));
+    if (sparse || colbert || pairs) return absl::OkStatus();
     return ApplySteps(directory, *modules, hidden, settings);
   }
   if (!absl::IsNotFound(modules.status())) return modules.status();

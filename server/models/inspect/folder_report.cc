@@ -19,6 +19,7 @@
 #include "kernels/io/json_file.h"
 #include "server/models/inspect/fitting_tokenizer.h"
 #include "server/models/memory/estimate.h"
+#include "server/models/sentence/cross_encoder.h"
 #include "server/models/sentence/head_options.h"
 #include "server/models/sentence/late_interaction.h"
 #include "server/models/sentence/model_folder.h"
@@ -125,6 +126,7 @@ absl::Status InspectEncoder(const JsonNode& json, const ModelFolder& folder, Fol
   ATTENDANT_ASSIGN_OR_RETURN(report.adapters, ReadAdapterNames(json));
   ATTENDANT_RETURN_IF_ERROR(FillMemory(folder.root, report));
   ATTENDANT_ASSIGN_OR_RETURN(Checkpoint checkpoint, LoadCheckpoint(json, folder.encoder));
+  ATTENDANT_RETURN_IF_ERROR(ReadCrossEncoder(folder, checkpoint.classifier));
   ATTENDANT_ASSIGN_OR_RETURN(
       const SentenceSettings settings,
       ReadSentenceSettings(folder.root, config.hidden, config.max_positions));

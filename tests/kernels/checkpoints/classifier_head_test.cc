@@ -92,6 +92,9 @@ TEST(ClassifierHeadTest, TheActivationOfTheScores) {
             ScoreActivation::kNone);
   EXPECT_EQ(activation(R"(, "sbert_ce_default_activation_function": )" + sigmoid, 3),
             ScoreActivation::kSigmoid);
+  const std::string softmax = R"("torch.nn.modules.activation.Softmax")";
+  EXPECT_EQ(activation(R"(, "sentence_transformers": {"activation_fn": )" + softmax + "}", 1),
+            ScoreActivation::kSoftmax);
 }
 
 TEST(ClassifierHeadTest, RefusesWhatIsMissingOrContradictory) {
@@ -109,7 +112,7 @@ TEST(ClassifierHeadTest, RefusesWhatIsMissingOrContradictory) {
   ExpectRefused(Config(R"(, "classifier_activation": "relu")"), BertHead(1),
                 "classifier_activation");
   ExpectRefused(Config(R"(, "sentence_transformers": {"activation_fn": "x.Tanh"})"), BertHead(1),
-                "Identity, Sigmoid");
+                "`activation_fn` is `x.Tanh`, supported is Identity, Sigmoid or Softmax");
   ExpectRefused(R"({"architectures": 3})", BertHead(1), "architectures");
 }
 

@@ -2,6 +2,7 @@
 TESTS = ["sentence_settings_test", "warm_up_test", "model_registry_test", "app_test"]
 FILE_TESTS = {
     "server/models/sentence_settings.cc": ["sentence_settings_test"],
+    "server/models/sentence/cross_encoder.cc": ["sentence_settings_test"],
     "server/models/sentence/prompts.cc": ["model_folder_test", "sentence_folders_test"],
     "server/models/sentence/late_interaction.cc": ["model_folder_test"],
     "server/models/sentence/model_folder.cc": ["model_folder_test"],
@@ -18,6 +19,11 @@ FILE_TESTS = {
                                        "kserve_service_test", "attention_service_test"],
 }
 MUTANTS = {
+    "server/models/sentence/cross_encoder.cc": [
+        ("!transformer || «elements.size() != 1»", "false"),
+        ("if (text.empty()) return absl::OkStatus();", ""),
+        ("if (scores.has_value()) classifier->scores = *scores;", ""),
+    ],
     "server/models/sentence/late_interaction.cc": [
         ("if (!skips_punctuation) late.skipped.clear();", ""),
         ("std::min(side.max_tokens, max_tokens)", "side.max_tokens"),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/heads/sentence_head.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -40,12 +41,22 @@ void Apply(const HeadNorm& norm, size_t rows, std::vector<float>& values) {
 void Apply(const SentenceHead::Normalize&, size_t rows, std::vector<float>& values) {
   ForEachRow(rows, values, [](std::span<float> row) { NormalizeL2(row); });
 }
+void Apply(const SentenceHead::Truncate& truncate, size_t rows, std::vector<float>& values) {
+  const size_t outputs = std::min(values.size() / rows, static_cast<size_t>(truncate.outputs));
+  float* kept = values.data();
+  ForEachRow(rows, values, [&](std::span<float> row) {
+    if (kept != row.data()) std::copy_n(row.data(), outputs, kept);
+    kept += outputs;
+  });
+  values.resize(rows * outputs);
+}
 
 }  // namespace
 
 int64_t SentenceHead::OutputWidth(int64_t width) const {
   for (const Module& module : modules) {
     if (const auto* dense = std::get_if<Dense>(&module)) width = dense->linear.outputs;
+    if (const auto* cut = std::get_if<Truncate>(&module)) width = std::min(width, cut->outputs);
   }
   return width;
 }

@@ -21,8 +21,11 @@ struct SentenceHead {
     HeadLinear residual{};  // outputs == 0: x itself, linear.inputs == linear.outputs
   };
   struct Normalize {};  // to length 1
+  struct Truncate {     // to the first values, where there are more
+    int64_t outputs = 0;
+  };
 
-  using Module = std::variant<Dense, HeadNorm, Normalize>;
+  using Module = std::variant<Dense, HeadNorm, Normalize, Truncate>;
 
   std::vector<Module> modules{};  // each takes the output of the one before it
 

@@ -189,7 +189,29 @@ absl::Status ApplySteps(const std::string& directory, const JsonNode& modules, i
   for (size_t i = std::size(kFirst); i < steps.size(); ++i) {
     ATTENDANT_RETURN_IF_ERROR(AddStep(directory, modules, i, steps[i], hidden, settings));
   }
-  TakeNormalize(settings);
+  return absl::OkStatus();
+}
+
+// A limit on what sentence-transformers gives out; 0: there is none.
+absl::StatusOr<int64_t> ReadLimit(const std::string& directory, const char* field) {
+  const absl::StatusOr<JsonNode> config =
+      ReadJsonFile(directory + "/config_sentence_transformers.json");
+  if (absl::IsNotFound(config.status())) return 0;
+  ATTENDANT_RETURN_IF_ERROR(config);
+  if (!config->Has(field)) return 0;
+  int64_t limit = 0;
+  ATTENDANT_RETURN_IF_ERROR(config->Read(field, limit));
+  if (limit >= 1) return limit;
+  return absl::InvalidArgumentError(
+      absl::StrCat(config->where(), ": ", field, " is ", limit, ", it must be at least 1"));
+}
+
+// What is cut is not normalized again: a Normalize before it is no longer the last step.
+absl::Status AddTruncation(const std::string& directory, int64_t hidden,
+                           SentenceSettings& settings) {
+  ATTENDANT_ASSIGN_OR_RETURN(const int64_t dims, ReadLimit(directory, "truncate_dim"));
+  if (dims == 0 || dims >= settings.embedding_dims(hidden)) return absl::OkStatus();
+  settings.head.modules.emplace_back(SentenceHead::Truncate{dims});
   return absl::OkStatus();
 }
 
@@ -200,12 +222,16 @@ absl::Status ReadChain(const std::string& directory, int64_t hidden, SentenceSet
     ATTENDANT_ASSIGN_OR_RETURN(const bool colbert, IsColbertChain(*modules));
     ATTENDANT_ASSIGN_OR_RETURN(const bool pairs, IsCrossEncoderChain(directory, *modules));
     if (sparse || colbert || pairs) return absl::OkStatus();
-    return ApplySteps(directory, *modules, hidden, settings);
+    ATTENDANT_RETURN_IF_ERROR(ApplySteps(directory, *modules, hidden, settings));
+  } else {
+    if (!absl::IsNotFound(modules.status())) return modules.status();
+    const absl::Status status =
+        ReadPooling(absl::StrCat(directory, "/1_Pooling/config.json"), hidden, settings);
+    if (!status.ok() && !absl::IsNotFound(status)) return status;
   }
-  if (!absl::IsNotFound(modules.status())) return modules.status();
-  absl::Status status =
-      ReadPooling(absl::StrCat(directory, "/1_Pooling/config.json"), hidden, settings);
-  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+  ATTENDANT_RETURN_IF_ERROR(AddTruncation(directory, hidden, settings));
+  TakeNormalize(settings);
+  return absl::OkStatus();
 }
 
 // A length limit in `file`, capped at `limit`; nullopt when the file or the field does not exist.
@@ -266,6 +292,7 @@ absl::StatusOr<SentenceSettings> ReadSentenceSettings(const std::string& directo
   if (folder.splade.empty()) ATTENDANT_RETURN_IF_ERROR(ReadChain(folder.root, hidden, settings));
   ATTENDANT_ASSIGN_OR_RETURN(settings.max_text_tokens,
                              ReadMaxTextTokens(folder.encoder, max_sequence_tokens));
+  ATTENDANT_ASSIGN_OR_RETURN(settings.max_active_dims, ReadLimit(folder.root, "max_active_dims"));
   ATTENDANT_ASSIGN_OR_RETURN(settings.truncation_side, ReadTruncationSide(folder.encoder));
   return settings;
 }

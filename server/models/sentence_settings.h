@@ -20,6 +20,7 @@ struct SentenceSettings {
   SentenceHead head;
   bool normalize = false;
   int64_t max_text_tokens = 0;  // texts are cut here
+  int64_t max_active_dims = 0;  // top_k of sparse vectors where a request has none; 0: all
   TruncationSide truncation_side = TruncationSide::kRight;
 
   int64_t embedding_dims(int64_t hidden) const {
@@ -34,11 +35,13 @@ absl::string_view PoolingName(Pooling pooling);
 // the steps (Transformer, Pooling, then Dense, LayerNorm, Normalize and Dropout in any order), its
 // pooling step's config.json the pooling (either as pooling_mode or as pooling_mode_*),
 // sentence_bert_config.json max_seq_length, else tokenizer_config.json model_max_length, and that
-// file truncation_side. Without these files the defaults hold: mean, not normalized,
-// max_sequence_tokens, the right side. The files of the encoder may lie in a folder of their own
-// (FindModelFolder). max_text_tokens is never above `max_sequence_tokens`.
-// INVALID_ARGUMENT, naming file and field, for a file that is not valid, contradicts itself or
-// `hidden`; UNIMPLEMENTED for other steps and poolings: their answers would be silently wrong.
+// file truncation_side; config_sentence_transformers.json truncate_dim, which cuts embeddings
+// behind all modules without normalizing them again, and max_active_dims. Without these files the
+// defaults hold: mean, not normalized, max_sequence_tokens, the right side. The files of the
+// encoder may lie in a folder of their own (FindModelFolder). max_text_tokens is never above
+// `max_sequence_tokens`. INVALID_ARGUMENT, naming file and field, for a file that is not valid,
+// contradicts itself or `hidden`; UNIMPLEMENTED for other steps and poolings: their answers would
+// be silently wrong.
 absl::StatusOr<SentenceSettings> ReadSentenceSettings(const std::string& directory, int64_t hidden,
                                                       int64_t max_sequence_tokens);
 

@@ -248,7 +248,12 @@ absl::StatusOr<PendingRequest> ValidateEncode(const EncoderModel& model, const E
   ATTENDANT_RETURN_IF_ERROR(ChooseWordWeights(model, input, output));
   work.layers = output.layers;
   const bool document = prompt != nullptr && prompt->form.has_value() && prompt->form->document;
-  for (TaskOptions& options : input.tasks) options.document = document;
+  for (TaskOptions& options : input.tasks) {
+    options.document = document;
+    if (options.kind == TaskKind::kSparse && options.top_k == 0) {
+      options.top_k = model.sentence.max_active_dims;
+    }
+  }
   ATTENDANT_RETURN_IF_ERROR(ChooseTasks(model, input, work, output));
   const PairPrompts prompts =
       input.compares() ? FindPairPrompts(model) : PairPrompts{prompt, prompt};

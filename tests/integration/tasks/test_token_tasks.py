@@ -33,8 +33,11 @@ def server(tmp_path_factory):
     no_mask = tmp_path_factory.mktemp("models") / "no_mask"
     shutil.copytree(GOLDEN / "bert_splade", no_mask)
     (no_mask / "tokenizer.json").unlink()
+    capped = tmp_path_factory.mktemp("models") / "capped"
+    shutil.copytree(GOLDEN / "bert_splade", capped)
+    (capped / "config_sentence_transformers.json").write_text('{"max_active_dims": 5}', encoding="utf-8")
     models = {name: GOLDEN / name for name in NAMES}
-    models |= {"tiny": settings.TINY_MODEL, "pickled": pickled, "no_mask": no_mask}
+    models |= {"tiny": settings.TINY_MODEL, "pickled": pickled, "no_mask": no_mask, "capped": capped}
     with serving(tmp_path_factory.mktemp("server"), models, "--dtype=f32") as running:
         yield running
 
@@ -188,6 +191,14 @@ def test_top_k_keeps_the_largest(client):
     for everything, largest in zip(full, some):
         order = sorted(everything, key=lambda token: (-everything[token], token))[:5]
         assert largest == {token: everything[token] for token in sorted(order)}
+
+
+def test_max_active_dims_is_the_top_k_of_a_request_without_one(client):
+    sequences = golden_texts("bert_splade")
+    for asked, meant in ((0, 5), (3, 3), (7, 7)):
+        capped = client.encode(attendant.request("capped", sequences, sparse=pb.SparseOutput(top_k=asked)))
+        plain = client.encode(attendant.request("bert_splade", sequences, sparse=pb.SparseOutput(top_k=meant)))
+        assert capped.sparse == plain.sparse
 
 
 def test_a_stream_answers_too(client):

@@ -88,5 +88,15 @@ TEST(SentenceHeadTest, ModulesRunInTheirOrder) {
   EXPECT_THAT(unit.Compute({3, -4}), Pointwise(FloatNear(1e-5f), {-1.0f, -0.9f, -0.8f}));
 }
 
+TEST(SentenceHeadTest, TruncateKeepsTheFirstValuesOfEachRow) {
+  const SentenceHead head{.modules = {SentenceHead::Normalize{}, SentenceHead::Truncate{2}}};
+  EXPECT_EQ(head.InputWidth(), 0);
+  EXPECT_EQ(head.OutputWidth(4), 2);
+  EXPECT_THAT(head.Compute({2, 4, 4, 8, 0, 3, 0, 4}, 2),
+              Pointwise(FloatNear(1e-6f), {0.2f, 0.4f, 0.0f, 0.6f}));
+  EXPECT_EQ(head.OutputWidth(1), 1);
+  EXPECT_THAT(head.Compute({7, -7}, 2), ElementsAre(1, -1));
+}
+
 }  // namespace
 }  // namespace attendant

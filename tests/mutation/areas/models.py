@@ -46,6 +46,8 @@ MUTANTS = {
     ],
     "server/models/sentence_settings.cc": [
         ("if (settings.normalize) modules.pop_back();", ""),
+        ("dims >= settings.embedding_dims(hidden)", "dims > settings.embedding_dims(hidden)"),
+        ("if («limit >= 1») return limit;", "true"),
         ("!modes.empty() && !flags.empty() && modes != flags", "false"),
         ("std::min(tokens, static_cast<double>(limit))", "tokens"),
     ],

@@ -130,6 +130,35 @@ TEST(SentenceSettingsTest, TheLastNormalizeIsASettingAndOthersAreModules) {
   EXPECT_EQ(settings->head.modules.size(), 1);
 }
 
+// Behind Normalize, which is then a module: the cut vector is not normalized again.
+TEST(SentenceSettingsTest, TruncateDimCutsBehindAllModules) {
+  Files files = {{"modules.json", kModules},
+                 {kPooling, R"({"pooling_mode": "cls"})"},
+                 {"config_sentence_transformers.json", R"({"truncate_dim": 3})"}};
+  const auto settings = Read(files);
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_FALSE(settings->normalize);
+  EXPECT_EQ(settings->embedding_dims(384), 3);
+  std::vector<float> values(384);
+  values[0] = 3;
+  values[9] = 4;
+  EXPECT_THAT(settings->head.Compute(values), ElementsAre(0.6f, 0, 0));
+  for (const char* limit : {"null", "384", "1000"}) {
+    files["config_sentence_transformers.json"] = absl::StrCat(R"({"truncate_dim": )", limit, "}");
+    const auto whole = Read(files);
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    EXPECT_TRUE(whole->normalize && whole->head.empty()) << limit;
+  }
+}
+
+TEST(SentenceSettingsTest, MaxActiveDimsIsOfSparseVectors) {
+  EXPECT_EQ(Read({})->max_active_dims, 0);
+  const auto settings = Read({{"config_sentence_transformers.json", R"({"max_active_dims": 4})"}});
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_EQ(settings->max_active_dims, 4);
+  EXPECT_EQ(settings->embedding_dims(384), 384);
+}
+
 TEST(SentenceSettingsTest, TokenizersLimitIsTheFallback) {
   const std::pair<const char*, int64_t> cases[] = {
       {R"({"model_max_length": 128})", 128},
@@ -205,6 +234,12 @@ TEST(SentenceSettingsTest, SaysWhatIsWrong) {
       {{{kPooling, R"({"pooling_mode": 3})"}}, kInvalid, "pooling_mode"},
       {{{kPooling, "{}"}}, kInvalid, "no pooling is chosen"},
       {{{"sentence_bert_config.json", R"({"max_seq_length": 0})"}}, kInvalid, "max_seq_length"},
+      {{{"config_sentence_transformers.json", R"({"truncate_dim": 0})"}},
+       kInvalid,
+       "truncate_dim is 0"},
+      {{{"config_sentence_transformers.json", R"({"max_active_dims": -1})"}},
+       kInvalid,
+       "max_active_dims is -1"},
       {{{"sentence_bert_config.json", R"({"max_seq_length": "all"})"}}, kInvalid, "max_seq_length"},
   };
   for (const auto& [files, code, message] : cases) {

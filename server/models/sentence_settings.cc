@@ -17,6 +17,7 @@
 #include "server/models/sentence/cross_encoder.h"
 #include "server/models/sentence/model_folder.h"
 #include "server/models/sentence/splade_modules.h"
+#include "server/models/sentence/transformer_file.h"
 
 namespace attendant {
 namespace {
@@ -234,33 +235,32 @@ absl::Status ReadChain(const std::string& directory, int64_t hidden, SentenceSet
   return absl::OkStatus();
 }
 
-// A length limit in `file`, capped at `limit`; nullopt when the file or the field does not exist.
+// A length limit in `config`, capped at `limit`; nullopt when the field does not exist.
 // Read as a double: "no limit" is often written as 1e30.
-absl::StatusOr<std::optional<int64_t>> ReadMaxTokens(const std::string& file,
+absl::StatusOr<std::optional<int64_t>> ReadMaxTokens(const JsonNode& config,
                                                      absl::string_view field, int64_t limit) {
-  absl::StatusOr<JsonNode> config = ReadJsonFile(file);
-  if (absl::IsNotFound(config.status())) return std::nullopt;
-  if (!config.ok()) return config.status();
-  if (!config->Has(field)) return std::nullopt;
+  if (!config.Has(field)) return std::nullopt;
   double tokens = 0;
-  ATTENDANT_RETURN_IF_ERROR(config->Require(field, tokens));
+  ATTENDANT_RETURN_IF_ERROR(config.Require(field, tokens));
   if (!(tokens >= 1)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(file, ": ", field, " is ", tokens, ", it must be at least 1"));
+        absl::StrCat(config.where(), ": ", field, " is ", tokens, ", it must be at least 1"));
   }
   return static_cast<int64_t>(std::min(tokens, static_cast<double>(limit)));
 }
 
 absl::StatusOr<int64_t> ReadMaxTextTokens(const std::string& directory, int64_t limit) {
-  constexpr std::pair<const char*, const char*> kPlaces[] = {
-      {"/sentence_bert_config.json", "max_seq_length"},
-      {"/tokenizer_config.json", "model_max_length"}};
-  for (const auto& [file, field] : kPlaces) {
-    ATTENDANT_ASSIGN_OR_RETURN(const std::optional<int64_t> tokens,
-                               ReadMaxTokens(absl::StrCat(directory, file), field, limit));
-    if (tokens) return *tokens;
+  std::optional<int64_t> tokens;
+  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> file, ReadTransformerFile(directory));
+  if (file.has_value()) {
+    ATTENDANT_ASSIGN_OR_RETURN(tokens, ReadMaxTokens(*file, "max_seq_length", limit));
   }
-  return limit;
+  if (tokens.has_value()) return *tokens;
+  const absl::StatusOr<JsonNode> tokenizer = ReadJsonFile(directory + "/tokenizer_config.json");
+  if (absl::IsNotFound(tokenizer.status())) return limit;
+  ATTENDANT_RETURN_IF_ERROR(tokenizer);
+  ATTENDANT_ASSIGN_OR_RETURN(tokens, ReadMaxTokens(*tokenizer, "model_max_length", limit));
+  return tokens.value_or(limit);
 }
 
 absl::StatusOr<TruncationSide> ReadTruncationSide(const std::string& directory) {
@@ -292,6 +292,7 @@ absl::StatusOr<SentenceSettings> ReadSentenceSettings(const std::string& directo
   if (folder.splade.empty()) ATTENDANT_RETURN_IF_ERROR(ReadChain(folder.root, hidden, settings));
   ATTENDANT_ASSIGN_OR_RETURN(settings.max_text_tokens,
                              ReadMaxTextTokens(folder.encoder, max_sequence_tokens));
+  ATTENDANT_RETURN_IF_ERROR(CheckTransformerFile(folder, settings.max_text_tokens));
   ATTENDANT_ASSIGN_OR_RETURN(settings.max_active_dims, ReadLimit(folder.root, "max_active_dims"));
   ATTENDANT_ASSIGN_OR_RETURN(settings.truncation_side, ReadTruncationSide(folder.encoder));
   return settings;

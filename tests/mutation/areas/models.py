@@ -3,6 +3,7 @@ TESTS = ["sentence_settings_test", "warm_up_test", "model_registry_test", "app_t
 FILE_TESTS = {
     "server/models/sentence_settings.cc": ["sentence_settings_test"],
     "server/models/sentence/cross_encoder.cc": ["sentence_settings_test"],
+    "server/models/sentence/transformer_file.cc": ["sentence_settings_test", "model_folder_test"],
     "server/models/sentence/prompts.cc": ["model_folder_test", "sentence_folders_test"],
     "server/models/sentence/late_interaction.cc": ["model_folder_test"],
     "server/models/sentence/model_folder.cc": ["model_folder_test"],
@@ -37,6 +38,11 @@ MUTANTS = {
     "server/models/sentence/model_prompts.cc": [
         ("folder.query.has_value() && model.makes_sparse", "folder.query.has_value()"),
         ("root, model.tokenizer, «model.max_sequence_tokens», prompts", "model.max_text_tokens"),
+    ],
+    "server/models/sentence/transformer_file.cc": [
+        ("if («!fields.empty()») return std::optional(*std::move(config));", "true"),
+        ('task == "feature-extraction" ? "last_hidden_state" : "logits"', '"last_hidden_state"'),
+        ("if («length == max_text_tokens») continue;", "length >= max_text_tokens"),
     ],
     "server/models/sentence/sparse_lookup.cc": [
         ("if (weight(id) != 0) ids.push_back(id);", "ids.push_back(id);"),

@@ -174,6 +174,65 @@ TEST(SentenceSettingsTest, TokenizersLimitIsTheFallback) {
   }
 }
 
+TEST(SentenceSettingsTest, OldVersionsNamedTheFileByFamily) {
+  const std::pair<Files, int64_t> cases[] = {
+      {{{"sentence_roberta_config.json", R"({"max_seq_length": 9})"}}, 9},
+      {{{"sentence_xlnet_config.json", R"({"max_seq_length": 8})"}}, 8},
+      {{{"sentence_distilbert_config.json", R"({"max_seq_length": 7})"},
+        {"sentence_camembert_config.json", R"({"max_seq_length": 6})"}},
+       7},
+      {{{"sentence_bert_config.json", "{}"},
+        {"sentence_albert_config.json", R"({"max_seq_length": 5})"}},
+       5},
+      {{{"sentence_bert_config.json", R"({"do_lower_case": false})"},
+        {"sentence_xlm-roberta_config.json", R"({"max_seq_length": 4})"}},
+       512}};
+  for (const auto& [files, tokens] : cases) {
+    const auto settings = Read(files);
+    ASSERT_TRUE(settings.ok()) << settings.status();
+    EXPECT_EQ(settings->max_text_tokens, tokens) << files.begin()->first;
+  }
+}
+
+TEST(SentenceSettingsTest, FieldsOfTheTransformerThatChangeNothing) {
+  for (const char* text :
+       {R"({"transformer_task": "feature-extraction", "module_output_name": "token_embeddings",
+            "modality_config": {"text": {"method": "forward",
+                                         "method_output_name": "last_hidden_state"}}})",
+        R"({"transformer_task": "fill-mask",
+            "modality_config": {"text": {"method_output_name": "logits"}}})",
+        R"({"max_seq_length": 40, "query_length": 40, "document_length": null,
+            "query_expansion": null})",
+        R"({"config_args": {"trust_remote_code": true}, "tokenizer_args": {"use_fast": true}})",
+        R"({"processing_kwargs": {"text": {}, "audio": {"x": 1}}})"}) {
+    const auto settings = Read({{"sentence_bert_config.json", text}});
+    EXPECT_TRUE(settings.ok()) << settings.status();
+  }
+}
+
+TEST(SentenceSettingsTest, RefusesFieldsOfTheTransformerThatAreNotComputed) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({"config_args": {"hidden_act": "relu"}})", "`config_args`: `hidden_act` is there"},
+      {R"({"config_kwargs": {"layer_norm_eps": 0.1}})", "`layer_norm_eps` is there"},
+      {R"({"tokenizer_args": {"model_max_length": 6}})", "`model_max_length` is there"},
+      {R"({"processor_kwargs": {"truncation_side": "left"}})", "`truncation_side` is there"},
+      {R"({"processing_kwargs": {"text": {"max_length": 6}}})", "`max_length` is there"},
+      {R"({"processing_kwargs": {"common": {"truncation": false}}})", "`truncation` is there"},
+      {R"({"query_length": 5})", "`query_length` is 5, supported is 512"},
+      {R"({"max_seq_length": 9, "document_length": 8})", "`document_length` is 8, supported is 9"},
+      {R"({"query_expansion": {"length": 16}})", "`query_expansion` is there"},
+      {R"({"modality_config": {"text": {"method_output_name": "pooler_output"}}})",
+       "`method_output_name` is `pooler_output`, supported is `last_hidden_state`"},
+      {R"({"modality_config": {"text": {"method": "get_text_features"}}})",
+       "`method` is `get_text_features`"}};
+  for (const auto& [text, message] : cases) {
+    const absl::Status status = Read({{"sentence_bert_config.json", text}}).status();
+    EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("sentence_bert_config.json"));
+  }
+}
+
 TEST(SentenceSettingsTest, TheEncodersFilesMayLieInAFolder) {
   const TempDirectory directory;
   for (const char* folder : {"0_Transformer", "1_Pooling"}) {

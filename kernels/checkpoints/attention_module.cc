@@ -106,8 +106,15 @@ class ModuleLoader {
     config.hidden = config.key_dim = config.value_dim = layer.query.weight.dim(1);
     config.ffn = layer.ffn_up.weight.dim(0);
     config.final_norm = stack && store_.Find("norm.weight") != nullptr;
-    if (config.final_norm) ATTENDANT_RETURN_IF_ERROR(LoadNorm("norm", weights.final_norm));
+    if (config.final_norm) ATTENDANT_RETURN_IF_ERROR(LoadFinalNorm(module));
     return CheckEncoder(stack, layer, config);
+  }
+
+  // A module that the caller of PyTorch makes: it does not have the layers' epsilon.
+  absl::Status LoadFinalNorm(ModuleCheckpoint& module) {
+    ATTENDANT_RETURN_IF_ERROR(
+        ReadLayerNormEpsilon(json_, "final_norm_eps", 1e-5, module.config.final_norm_epsilon));
+    return LoadNorm("norm", module.weights.final_norm);
   }
 
   absl::Status CheckEncoder(bool stack, const EncoderLayerWeights& layer,

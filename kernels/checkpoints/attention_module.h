@@ -23,6 +23,7 @@ struct ModuleCheckpoint {
 //   - `norm_first`: false when absent
 //   - `activation`: "relu", also when absent, or "gelu"
 //   - `layer_norm_eps`: 1e-5 when absent
+//   - `final_norm_eps`, of the TransformerEncoder's `norm`: 1e-5 when absent, as of nn.LayerNorm
 //   - `embed_dim`, `kdim`, `vdim`, `bias`; `d_model`, `dim_feedforward`, `num_layers`,
 //     `final_norm`: follow from the tensors; a given value must agree
 //

@@ -31,6 +31,7 @@ EncoderConfig EncoderOf(const ModuleConfig& config) {
           .input = EncoderInput::kStates,
           .norm_place = config.norm_first ? NormPlace::kPre : NormPlace::kPost,
           .final_norm = config.final_norm,
+          .final_norm_epsilon = config.final_norm_epsilon,
           .biases = Biases::kOptional};
 }
 

@@ -27,12 +27,13 @@ struct ModuleConfig {
   bool final_norm = false;
   Activation activation = Activation::kRelu;
   float layer_norm_epsilon = 0;
+  float final_norm_epsilon = 0;  // of final_norm, or 0: layer_norm_epsilon
 
   int64_t head_dim() const { return hidden / heads; }
 };
 
 // OK when every dimension is positive and at most its limit (weight_checks.h), hidden is a multiple
-// of heads, and epsilon is in (0, 1). Else INVALID_ARGUMENT naming the field and its value.
+// of heads, and epsilons are in (0, 1). Else INVALID_ARGUMENT naming the field and its value.
 absl::Status Validate(const ModuleConfig& config);
 
 // The encoder that a kTransformerEncoder is: of states, with biases or without.

@@ -120,6 +120,7 @@ absl::Status Validate(const EncoderConfig& config) {
                                          {"ffn", config.ffn, kMaxWidth}}));
   ATTENDANT_RETURN_IF_ERROR(ValidateHeads(config));
   ATTENDANT_RETURN_IF_ERROR(CheckEpsilon(config.layer_norm_epsilon));
+  ATTENDANT_RETURN_IF_ERROR(CheckEpsilon(config.final_epsilon()));
   ATTENDANT_RETURN_IF_ERROR(CheckWeightSize("fused qkv weight", config.qkv_width(), config.hidden));
   ATTENDANT_RETURN_IF_ERROR(CheckWeightSize("ffn_up", config.ffn_inputs(), config.hidden));
   ATTENDANT_RETURN_IF_ERROR(ValidatePositions(config));
@@ -136,6 +137,7 @@ absl::Status CheckComputed(absl::string_view backend, const EncoderConfig& compu
            {"norm_place", computed.norm_place == config.norm_place},
            {"first_attention_norm", computed.first_attention_norm == config.first_attention_norm},
            {"final_norm", computed.final_norm == config.final_norm},
+           {"final_norm_epsilon", computed.final_epsilon() == config.final_epsilon()},
            {"biases", computed.biases == config.biases},
            {"norm_kind", computed.norm_kind == config.norm_kind},
            {"embedding_norm", computed.embedding_norm == config.embedding_norm},

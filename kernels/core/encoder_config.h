@@ -96,6 +96,7 @@ struct EncoderConfig {
   bool embedding_norm = true;
   bool first_attention_norm = true;  // false: attention of layer 0 has none; kPre only
   bool final_norm = false;
+  float final_norm_epsilon = 0;  // of final_norm, or 0: layer_norm_epsilon
   Biases biases = Biases::kRequired;
   bool gated_ffn = false;
   int64_t head_width = 0;       // head_dim, or 0: hidden / heads
@@ -115,6 +116,9 @@ struct EncoderConfig {
   int64_t window = 0;
   std::bitset<static_cast<size_t>(kMaxLayers)> local_layers{};
 
+  float final_epsilon() const {
+    return final_norm_epsilon > 0 ? final_norm_epsilon : layer_norm_epsilon;
+  }
   int64_t head_dim() const { return head_width > 0 ? head_width : hidden / heads; }
   int64_t key_heads() const { return kv_heads > 0 ? kv_heads : heads; }
   int64_t context_width() const { return heads * head_dim(); }

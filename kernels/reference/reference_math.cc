@@ -187,7 +187,9 @@ Matrix RunLayers(const EncoderConfig& config, const EncoderWeights& weights, Mat
     y = norm_if(both, Linear(inner, layer.ffn_down), layer.ffn_output_norm);
     x = norm_if(!pre, Add(x, y), layer.ffn_norm);
   }
-  x = norm_if(config.final_norm, x, weights.final_norm);
+  if (config.final_norm) {
+    x = Normalize(x, weights.final_norm, config.norm_kind, config.final_epsilon());
+  }
   seen(index, x);
   return x;
 }

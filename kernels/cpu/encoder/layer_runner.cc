@@ -157,8 +157,7 @@ void LayerRunner::RunBlock(const Block& block, int64_t layer) {
   if (next.linear != nullptr) return ProjectQkv(block, next, layer);
   if (!layers_.config.final_norm) return;
   ForEachRow(block, [&](int64_t row, int) {
-    kernels_.layer_norm(activations_->states.row(block.begin + row),
-                        layers_.norm_args(layers_.final_norm), {});
+    kernels_.layer_norm(activations_->states.row(block.begin + row), layers_.final_norm_args(), {});
   });
 }
 

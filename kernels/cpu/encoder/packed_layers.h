@@ -74,6 +74,11 @@ struct PackedLayers {
             .epsilon = config.layer_norm_epsilon,
             .rms = config.norm_kind == NormKind::kRms};
   }
+  LayerNormArgs final_norm_args() const {
+    LayerNormArgs args = norm_args(final_norm);
+    args.epsilon = config.final_epsilon();
+    return args;
+  }
   const RotaryTable& rotary_of(int64_t layer) const {
     return config.is_local(layer) ? local_rotary : rotary;
   }

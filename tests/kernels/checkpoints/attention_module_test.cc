@@ -102,6 +102,18 @@ TEST(AttentionModuleTest, TakesDimensionsFromTheTensors) {
   EXPECT_EQ(encoder->config.layer_norm_epsilon, 1e-6f);
 }
 
+TEST(AttentionModuleTest, TheFinalNormHasItsOwnEpsilon) {
+  const auto encoder = Load(EncoderFolder());
+  ASSERT_TRUE(encoder.ok()) << encoder.status();
+  EXPECT_EQ(encoder->config.final_norm_epsilon, 1e-5f);
+  Folder folder = EncoderFolder();
+  folder.config = absl::StrReplaceAll(folder.config, {{"1e-6", "1e-6, \"final_norm_eps\": 0.25"}});
+  const auto given = Load(folder);
+  ASSERT_TRUE(given.ok()) << given.status();
+  EXPECT_EQ(given->config.final_norm_epsilon, 0.25f);
+  EXPECT_EQ(given->config.layer_norm_epsilon, 1e-6f);
+}
+
 TEST(AttentionModuleTest, HasPyTorchsDefaults) {
   Folder folder = EncoderFolder();
   folder.config = R"({"type": "TransformerEncoder", "nhead": 2, "dropout": 0.1})";
@@ -134,6 +146,7 @@ TEST(AttentionModuleTest, RefusesConfigsThatLie) {
   ExpectRefused(with("\"nhead\": 3", "\"nhead\": -1"), kBad, "heads is -1");
   ExpectRefused(with("\"nhead\": 3,", ""), kBad, "nhead");
   ExpectRefused(with("1e-6", "2"), kBad, "`layer_norm_eps` is 2");
+  ExpectRefused(with("1e-6", "1e-6, \"final_norm_eps\": 0"), kBad, "`final_norm_eps` is 0");
   ExpectRefused(with("1e-6", "1e-6, \"bias\": false"), kBad, "`bias` is false");
   Folder multi_head = MultiHeadFolder();
   multi_head.config = R"({"type": "MultiheadAttention", "num_heads": 2, "add_zero_attn": true})";

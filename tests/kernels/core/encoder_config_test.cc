@@ -135,6 +135,7 @@ TEST(EncoderConfigTest, NamesTheSwitchThatIsNotComputed) {
       {[](EncoderConfig& c) { c.input = EncoderInput::kStates; }, "input"},
       {[](EncoderConfig& c) { c.norm_place = NormPlace::kPre; }, "norm_place"},
       {[](EncoderConfig& c) { c.final_norm = true; }, "final_norm"},
+      {[](EncoderConfig& c) { c.final_norm_epsilon = 0.5f; }, "final_norm_epsilon"},
       {[](EncoderConfig& c) { c.biases = Biases::kOptional; }, "biases"},
       {[](EncoderConfig& c) { c.first_attention_norm = false; }, "first_attention_norm"},
       {[](EncoderConfig& c) { c.gated_ffn = true; }, "gated_ffn"},

@@ -34,6 +34,7 @@ MUTANTS = {
     "kernels/core/encoder_config.cc": [
         ("ATTENDANT_RETURN_IF_ERROR(CheckHeadsDivide(config.hidden, config.heads));", ""),
         ("computed.final_norm == config.final_norm", "true"),
+        ("computed.final_epsilon() == config.final_epsilon()", "true"),
     ],
     "kernels/core/base/quote.cc": [
         ("text.size() > max_bytes", "text.size() >= max_bytes"),

@@ -122,6 +122,7 @@ MUTANTS = {
     "kernels/checkpoints/attention_module.cc": [
         ('ATTENDANT_RETURN_IF_ERROR(CheckSame(json_, "d_model", config.hidden));', ""),
         ('config.final_norm = «stack && store_.Find("norm.weight") != nullptr»;', "false"),
+        ('"final_norm_eps", «1e-5»', "module.config.layer_norm_epsilon"),
         ('activation == "relu" ? Activation::kRelu : Activation::kGeluErf', "Activation::kRelu"),
     ],
 }

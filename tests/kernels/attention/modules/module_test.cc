@@ -308,6 +308,41 @@ TEST_P(ModuleGoldenTest, SequencesMayBeEmpty) {
   }
 }
 
+TEST(ModuleTest, TheFinalNormHasItsOwnEpsilon) {
+  const auto checkpoint = LoadAttentionModule("tests/golden/attention/encoder_pre_norm");
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  const auto run = [&](const ModuleConfig& config, const auto& compute) {
+    const auto module = MakeModule(config, checkpoint->weights, DType::kF32, BestIsa());
+    EXPECT_TRUE(module.ok()) << module.status();
+    ModuleCall test(**module, 2, 9, 9, 5);
+    const auto answer = compute(test.call);
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    return answer->out;
+  };
+  const auto by_cpu = [](const Call& call) { return RunCall(call); };
+  const auto by_reference = [](const Call& call) { return RunCallByReference(call); };
+  ModuleConfig config = checkpoint->config;
+  config.final_norm = false;
+  std::vector<float> expected = run(config, by_reference);
+  const LayerNormWeights& norm = checkpoint->weights.final_norm;
+  const auto hidden = static_cast<size_t>(config.hidden);
+  for (size_t row = 0; row < expected.size(); row += hidden) {
+    double mean = 0, variance = 0;
+    for (size_t i = 0; i < hidden; ++i) mean += expected[row + i] / config.hidden;
+    for (size_t i = 0; i < hidden; ++i) {
+      variance += std::pow(expected[row + i] - mean, 2) / config.hidden;
+    }
+    for (size_t i = 0; i < hidden; ++i) {
+      const double normal = (expected[row + i] - mean) / std::sqrt(variance + 0.5);
+      expected[row + i] = static_cast<float>(normal * norm.gamma.data()[i] + norm.beta.data()[i]);
+    }
+  }
+  config.final_norm = true;
+  config.final_norm_epsilon = 0.5f;
+  ExpectClose(run(config, by_cpu), expected, DType::kF32, /*layers=*/true);
+  ExpectClose(run(config, by_reference), expected, DType::kF32, /*layers=*/true);
+}
+
 TEST(ModuleTest, RefusesCallsThatDoNotFit) {
   const auto module = LoadModule("mha_cross", DType::kF32);  // hidden 24, kdim 10, vdim 14
   const auto encoder = LoadModule("encoder_post", DType::kF32);

@@ -79,8 +79,8 @@ TEST(ModelSourcesTest, WhatCannotBeServedIsSkippedBesideAModel) {
     flags.model_control = control;
     const auto sources = CollectModels(flags);
     ASSERT_TRUE(sources.ok()) << sources.status();
-    const auto& [models, refused] = sources->repository;
-    EXPECT_THAT(models, ElementsAre(Key("m")));
+    const auto& refused = sources->repository.refused;
+    EXPECT_THAT(sources->repository.models, ElementsAre(Key("m")));
     ASSERT_EQ(refused.size(), 2u);
     EXPECT_THAT(std::string(refused.at("mini lm").message()), HasSubstr("'mini lm'"));
     EXPECT_THAT(std::string(refused.at("out").message()), HasSubstr("leads out"));

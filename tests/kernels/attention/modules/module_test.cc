@@ -326,12 +326,11 @@ TEST(ModuleTest, TheFinalNormHasItsOwnEpsilon) {
   std::vector<float> expected = run(config, by_reference);
   const LayerNormWeights& norm = checkpoint->weights.final_norm;
   const auto hidden = static_cast<size_t>(config.hidden);
+  const auto count = static_cast<float>(hidden);
   for (size_t row = 0; row < expected.size(); row += hidden) {
     double mean = 0, variance = 0;
-    for (size_t i = 0; i < hidden; ++i) mean += expected[row + i] / config.hidden;
-    for (size_t i = 0; i < hidden; ++i) {
-      variance += std::pow(expected[row + i] - mean, 2) / config.hidden;
-    }
+    for (size_t i = 0; i < hidden; ++i) mean += expected[row + i] / count;
+    for (size_t i = 0; i < hidden; ++i) variance += std::pow(expected[row + i] - mean, 2) / count;
     for (size_t i = 0; i < hidden; ++i) {
       const double normal = (expected[row + i] - mean) / std::sqrt(variance + 0.5);
       expected[row + i] = static_cast<float>(normal * norm.gamma.data()[i] + norm.beta.data()[i]);

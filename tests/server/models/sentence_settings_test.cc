@@ -220,6 +220,7 @@ TEST(SentenceSettingsTest, RefusesFieldsOfTheTransformerThatAreNotComputed) {
       {R"({"processing_kwargs": {"common": {"truncation": false}}})", "`truncation` is there"},
       {R"({"query_length": 5})", "`query_length` is 5, supported is 512"},
       {R"({"max_seq_length": 9, "document_length": 8})", "`document_length` is 8, supported is 9"},
+      {R"({"max_seq_length": 9, "query_length": 10})", "`query_length` is 10, supported is 9"},
       {R"({"query_expansion": {"length": 16}})", "`query_expansion` is there"},
       {R"({"modality_config": {"text": {"method_output_name": "pooler_output"}}})",
        "`method_output_name` is `pooler_output`, supported is `last_hidden_state`"},

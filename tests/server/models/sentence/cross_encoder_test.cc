@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/models/sentence_settings.h"
@@ -85,6 +86,11 @@ TEST(CrossEncoderTest, OtherFoldersKeepTheirActivation) {
   EXPECT_EQ(*ReadScores(other), ScoreActivation::kSoftmax);
   EXPECT_THAT(std::string(ReadSentenceSettings(other.path(), 384, 512).status().message()),
               HasSubstr("no Pooling step"));
+  const TempDirectory pooled;
+  WriteFolder(pooled, absl::StrCat(", \"activation_fn\": ", kTanh));
+  WriteFile(pooled / "modules.json",
+            R"([{"type": "a.Transformer"}, {"type": "a.Pooling", "path": "1_Pooling"}])");
+  EXPECT_EQ(*ReadScores(pooled), ScoreActivation::kSoftmax);
 }
 
 TEST(CrossEncoderTest, ItsChainNeedsNoPooling) {

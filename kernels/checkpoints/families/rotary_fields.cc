@@ -24,11 +24,8 @@ bool IsLayerType(absl::string_view type) {
 }  // namespace
 
 absl::Status ReadRopeFields(const JsonNode& parameters, Rotary& rotary) {
-  std::string type = "default";
-  ATTENDANT_RETURN_IF_ERROR(parameters.Read("rope_type", type));
-  if (type != "default") {
-    return Unsupported(parameters, "rope_type", Quoted(type), Quoted("default"));
-  }
+  const char* const field = parameters.Has("rope_type") ? "rope_type" : "type";
+  ATTENDANT_RETURN_IF_ERROR(CheckText(parameters, field, "default"));
   double part = 1;
   ATTENDANT_RETURN_IF_ERROR(parameters.Read("partial_rotary_factor", part));
   if (part != 1) return Unsupported(parameters, "partial_rotary_factor", absl::StrCat(part), "1");

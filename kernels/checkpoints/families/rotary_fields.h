@@ -9,7 +9,8 @@ namespace attendant {
 class JsonNode;
 
 // Reads an object of transformers 5: `rope_theta`, the base; where it is absent, the base stays as
-// it is. UNIMPLEMENTED for a `rope_type` that is not "default", and for heads that turn in part.
+// it is. UNIMPLEMENTED for a `rope_type` (else `type`, the older name) that is not "default", and
+// for heads that turn in part.
 absl::Status ReadRopeFields(const JsonNode& parameters, Rotary& rotary);
 
 // Reads these fields in the config's `rope_parameters`, if it has them.

@@ -70,6 +70,7 @@ MUTANTS = {
     ],
     "kernels/checkpoints/families/rotary_fields.cc": [
         ("Rotary& rotary = type == «\"full_attention\"»", "\"sliding_attention\""),
+        ('parameters.Has("rope_type") ? "rope_type" : «"type"»', '"rope_type"'),
     ],
     "kernels/checkpoints/families/deberta_v2.cc": [
         ("config.bias_buckets = «2 * buckets»;", "buckets"),

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The angles of rotary positions are those that transformers 5 reads of the same fields.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/kernels/checkpoints/families/family_support.h"
+
+namespace attendant {
+namespace {
+
+// Families that transformers computes itself, with one base for all layers.
+constexpr const char* kOneBase[] = {"eurobert", "gte", "jina_embeddings_v3", "nomic_bert", "qwen3"};
+
+// With the fields that some families need.
+std::string Config(const std::string& type, const std::string& more) {
+  return Bert(type, absl::StrCat(R"(, "head_dim": 12, "num_key_value_heads": 4,
+                                 "use_bidirectional_attention": )",
+                                 type == "gemma3_text" ? "true" : "false", more));
+}
+
+double BaseOf(const std::string& type, const std::string& more) {
+  const auto config = Read(Config(type, more));
+  EXPECT_TRUE(config.ok()) << type << more << config.status();
+  return config.ok() ? config->encoder.rotary.base : 0;
+}
+
+TEST(RotaryFieldsTest, TypeIsTheOlderNameOfRopeType) {
+  for (const char* type : kOneBase) {
+    ExpectUnimplemented(
+        Config(type, R"(, "rope_parameters": {"type": "linear", "factor": 4, "rope_theta": 500})"),
+        "`rope_parameters`: `type` is `linear`");
+    EXPECT_EQ(BaseOf(type, R"(, "rope_parameters": {"type": "default", "rope_theta": 500})"), 500);
+    EXPECT_EQ(BaseOf(type, R"(, "rope_parameters": {"type": "linear", "rope_type": "default",
+                               "rope_theta": 500})"),
+              500);
+  }
+  for (const char* type : {"gemma3_text", "modernbert"}) {
+    ExpectUnimplemented(
+        Config(type, R"(, "rope_parameters": {"sliding_attention": {"type": "linear"}})"),
+        "`sliding_attention`: `type` is `linear`");
+  }
+}
+
+}  // namespace
+}  // namespace attendant

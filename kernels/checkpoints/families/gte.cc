@@ -16,7 +16,8 @@ namespace attendant {
 namespace gte {
 namespace {
 
-constexpr absl::string_view kTypes[] = {"gte", "new"};
+constexpr char kTransformersType[] = "gte";  // of configs without code
+constexpr absl::string_view kTypes[] = {kTransformersType, "new"};
 constexpr absl::string_view kCode[] = {"Alibaba-NLP/new-impl--modeling.NewModel",
                                        "modeling.NewModel", "modeling_hf_alibaba_nlp_gte.GteModel"};
 
@@ -38,7 +39,9 @@ absl::Status ReadScaling(const JsonNode& scaling, int64_t head_dim, Rotary& rota
 }
 
 absl::Status ReadRotary(const JsonNode& json, EncoderConfig& config) {
-  if (json.Has("rope_parameters")) {
+  std::string type;
+  ATTENDANT_RETURN_IF_ERROR(json.Read("model_type", type));
+  if (json.Has("rope_parameters") || (type == kTransformersType && !json.Has("auto_map"))) {
     config.rotary.base = 160000;
     return ReadRopeParameters(json, config.rotary);
   }

@@ -23,8 +23,11 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
                                                                    .position_type = "rotary",
                                                                    .default_epsilon = 1e-5}));
   config.encoder.positions = Positions::kRotary;
-  config.encoder.rotary.base = json.Has("auto_map") ? 10000 : 20000;  // the defaults of both
-  ATTENDANT_RETURN_IF_ERROR(json.Read("rotary_emb_base", config.encoder.rotary.base));
+  const bool has_code = json.Has("auto_map");
+  config.encoder.rotary.base = has_code ? 10000 : 20000;  // the defaults of both
+  if (has_code) {
+    ATTENDANT_RETURN_IF_ERROR(json.Read("rotary_emb_base", config.encoder.rotary.base));
+  }
   ATTENDANT_RETURN_IF_ERROR(ReadRopeParameters(json, config.encoder.rotary));
   ATTENDANT_RETURN_IF_ERROR(ValidateConfig(json, config.encoder));
   return config;

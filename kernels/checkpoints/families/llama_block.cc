@@ -16,10 +16,8 @@ void SetLlamaBlock(EncoderConfig& config) {
 }
 
 absl::Status ReadLlamaRotary(const JsonNode& json, EncoderConfig& config) {
-  if (json.Has("rope_scaling")) return Unsupported(json, "rope_scaling", "there", "none");
   config.positions = Positions::kRotary;
   config.rotary.base = 10000;
-  ATTENDANT_RETURN_IF_ERROR(json.Read("rope_theta", config.rotary.base));
   return ReadRopeParameters(json, config.rotary);
 }
 

@@ -33,6 +33,8 @@ absl::Status ReadRopeFields(const JsonNode& parameters, Rotary& rotary) {
 }
 
 absl::Status ReadRopeParameters(const JsonNode& json, Rotary& rotary) {
+  if (json.Has("rope_scaling")) return Unsupported(json, "rope_scaling", "there", "none");
+  ATTENDANT_RETURN_IF_ERROR(json.Read("rope_theta", rotary.base));
   if (!json.Has("rope_parameters")) return absl::OkStatus();
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode parameters, json.Field("rope_parameters"));
   return ReadRopeFields(parameters, rotary);

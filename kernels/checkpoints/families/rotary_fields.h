@@ -13,7 +13,8 @@ class JsonNode;
 // for heads that turn in part.
 absl::Status ReadRopeFields(const JsonNode& parameters, Rotary& rotary);
 
-// Reads these fields in the config's `rope_parameters`, if it has them.
+// Reads the base in the config's `rope_parameters`, or else in its own `rope_theta`, if it has one.
+// UNIMPLEMENTED as ReadRopeFields, and for `rope_scaling`: transformers takes that object instead.
 absl::Status ReadRopeParameters(const JsonNode& json, Rotary& rotary);
 
 // Reads transformers 5's list `layer_types`, one for each layer: "full_attention", or

@@ -60,7 +60,6 @@ MUTANTS = {
     ],
     "kernels/checkpoints/families/llama_block.cc": [
         (".attention_output = «bias»", "false"),
-        ('if (json.Has("rope_scaling")) «return Unsupported(json, "rope_scaling", "there", "none");»', ""),
     ],
     "kernels/checkpoints/families/modernbert.cc": [
         ("config.window = «local_attention / 2»;", "local_attention"),
@@ -70,7 +69,9 @@ MUTANTS = {
     ],
     "kernels/checkpoints/families/rotary_fields.cc": [
         ("Rotary& rotary = type == «\"full_attention\"»", "\"sliding_attention\""),
+        ('if (json.Has("rope_scaling")) «return Unsupported(json, "rope_scaling", "there", "none");»', ""),
         ('parameters.Has("rope_type") ? "rope_type" : «"type"»', '"rope_type"'),
+        ('«ATTENDANT_RETURN_IF_ERROR(json.Read("rope_theta", rotary.base));»', ""),
     ],
     "kernels/checkpoints/families/deberta_v2.cc": [
         ("config.bias_buckets = «2 * buckets»;", "buckets"),

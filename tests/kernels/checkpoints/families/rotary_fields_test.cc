@@ -43,5 +43,33 @@ TEST(RotaryFieldsTest, TypeIsTheOlderNameOfRopeType) {
   }
 }
 
+TEST(RotaryFieldsTest, RopeScalingIsRefused) {
+  for (const char* type : kOneBase) {
+    ExpectUnimplemented(Config(type, R"(, "rope_scaling": {"rope_type": "linear", "factor": 4})"),
+                        "`rope_scaling` is there");
+    ExpectUnimplemented(Config(type, R"(, "rope_scaling": {"rope_theta": 700}, "rope_parameters":
+                                        {"rope_theta": 500})"),
+                        "`rope_scaling` is there");
+    EXPECT_EQ(BaseOf(type, R"(, "rope_scaling": null, "rope_theta": 500)"), 500);
+  }
+}
+
+TEST(RotaryFieldsTest, RopeThetaCountsWhereTheParametersHaveNone) {
+  for (const char* type : kOneBase) {
+    EXPECT_EQ(BaseOf(type, R"(, "rope_theta": 500)"), 500) << type;
+    EXPECT_EQ(BaseOf(type, R"(, "rope_theta": 500, "rope_parameters": {"rope_type": "default"})"),
+              500)
+        << type;
+    EXPECT_EQ(BaseOf(type, R"(, "rope_theta": 500, "rope_parameters": {"rope_theta": 700})"), 700)
+        << type;
+  }
+}
+
+TEST(RotaryFieldsTest, BasesAreThoseOfTransformersByDefault) {
+  EXPECT_EQ(BaseOf("gte", ""), 160000);
+  EXPECT_EQ(BaseOf("jina_embeddings_v3", R"(, "rotary_emb_base": 500)"), 20000);
+  EXPECT_EQ(BaseOf("nomic_bert", R"(, "rotary_emb_base": 500)"), 1000);
+}
+
 }  // namespace
 }  // namespace attendant

@@ -40,13 +40,13 @@ absl::Status ValidateHeads(const EncoderConfig& config) {
 }
 
 absl::Status CheckRotary(const char* name, const Rotary& rotary) {
-  if (rotary.base > 0 && std::isfinite(rotary.base) && rotary.frequency_scale > 0 &&
+  if (rotary.base >= 1 && rotary.base <= kMaxRotaryBase && rotary.frequency_scale > 0 &&
       std::isfinite(rotary.frequency_scale)) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(name, " has base ", rotary.base,
-                                                 " and frequency_scale ", rotary.frequency_scale,
-                                                 ", both must be finite and above 0"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      name, " has base ", rotary.base, " and frequency_scale ", rotary.frequency_scale,
+      ", the base must be from 1 to ", kMaxRotaryBase, ", the scale finite and above 0"));
 }
 
 // What the terms of kDisentangled are not defined with.

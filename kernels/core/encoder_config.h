@@ -55,10 +55,12 @@ enum class ScoreBias : uint8_t {
   kDisentangled,
 };
 
+inline constexpr double kMaxRotaryBase = 1e15;
+
 // Rotary positions: pair i of a head, values i and i + head_dim / 2, turns by
 // position * frequency_scale * base^(-2i / head_dim).
 struct Rotary {
-  double base = 10000;
+  double base = 10000;  // from 1 to kMaxRotaryBase: far smaller ones turn by angles without end
   double frequency_scale = 1;
   friend bool operator==(const Rotary&, const Rotary&) = default;
 };

@@ -70,6 +70,16 @@ TEST(EncoderConfigTest, RefusesWhatCannotBe) {
        "local_rotary has base -1"},
       {[](EncoderConfig& c) {
          c.positions = Positions::kRotary;
+         c.rotary.base = 0.99;
+       },
+       "rotary has base 0.99"},
+      {[](EncoderConfig& c) {
+         c.positions = Positions::kRotary;
+         c.rotary.base = 1.01e15;
+       },
+       "rotary has base 1.01e+15"},
+      {[](EncoderConfig& c) {
+         c.positions = Positions::kRotary;
          c.rotary.frequency_scale = std::nan("");
        },
        "frequency_scale nan"},

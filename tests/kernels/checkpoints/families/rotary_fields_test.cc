@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The angles of rotary positions are those that transformers 5 reads of the same fields.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -9,6 +10,8 @@
 
 namespace attendant {
 namespace {
+
+using testing::HasSubstr;
 
 // Families that transformers computes itself, with one base for all layers.
 constexpr const char* kOneBase[] = {"eurobert", "gte", "jina_embeddings_v3", "nomic_bert", "qwen3"};
@@ -69,6 +72,17 @@ TEST(RotaryFieldsTest, BasesAreThoseOfTransformersByDefault) {
   EXPECT_EQ(BaseOf("gte", ""), 160000);
   EXPECT_EQ(BaseOf("jina_embeddings_v3", R"(, "rotary_emb_base": 500)"), 20000);
   EXPECT_EQ(BaseOf("nomic_bert", R"(, "rotary_emb_base": 500)"), 1000);
+}
+
+TEST(RotaryFieldsTest, BasesOfNoSensibleSizeAreRefused) {
+  for (const char* base : {"1e-300", "0.5", "-1", "0", "1e16", "1e300"}) {
+    const absl::Status status =
+        Read(Config("qwen3", absl::StrCat(R"(, "rope_theta": )", base))).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("rotary has base"));
+  }
+  EXPECT_EQ(BaseOf("qwen3", R"(, "rope_theta": 1)"), 1);
+  EXPECT_EQ(BaseOf("qwen3", R"(, "rope_theta": 1e15)"), 1e15);
 }
 
 }  // namespace

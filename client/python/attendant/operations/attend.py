@@ -140,7 +140,7 @@ def _result(answer: pb.AttendResponse, request: pb.AttendRequest) -> AttendResul
 
 def _split_weights(flat: Array, request: pb.AttendRequest) -> list[Array]:
     """Ragged weights, which come one sequence after another."""
-    key_lengths = request.key_lengths
+    key_lengths = list(request.key_lengths)
     if request.WhichOneof("kind") == "linformer":  # its keys are projected to the same length in every sequence
         key_lengths = [request.linformer.key_projection.shape[0]] * len(request.query_lengths)
     sizes = list(zip(request.query_lengths, key_lengths))

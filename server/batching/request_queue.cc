@@ -134,7 +134,9 @@ void RequestQueue::ServeOverdue(Filling& filling) {
   PendingRequest& request = **by_wait_.begin();
   if (&request == *by_service_.begin()) return;  // it is the first anyway
   if (!policy_.Overdue(request.place.waiting_since, filling.now)) return;
-  if (!request.place.in_turn) request.place.deficit += policy_.quantum();
+  // Also in a turn that is used up: Walk, which ends turns, may not come so far for long.
+  const bool used_up = request.sequence_tokens(request.next_sequence) > request.place.deficit;
+  if (used_up) request.place.deficit += policy_.quantum();
   Serve(request, Lengths::kAll, filling);
 }
 

@@ -35,8 +35,9 @@ namespace attendant {
 //   flood of 512 tokens at 80 % load: 64-token requests at p99 take 1.05 full batches, and took 3.5
 //   beside the long ones.
 // - Lower priorities. Each batch begins with one overdue request, the one that has waited longest
-//   without progress, if that is longer than max_priority_wait. It takes a quantum; a longer
-//   sequence goes after at most five such batches.
+//   without progress, if that is longer than max_priority_wait. It takes what is left of its turn,
+//   or a quantum where its next sequence is longer than that; a longer sequence goes after at most
+//   five such batches.
 //
 // Add, Remove and TakeExpired are O(log requests) for each request; the Remove of a long sequence
 // that goes first next also passes over the short ones whose turn has come. TakeBatch is that for

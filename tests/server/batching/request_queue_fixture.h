@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <numeric>
@@ -19,14 +20,14 @@ inline absl::Time At(int64_t ms) { return absl::UnixEpoch() + absl::Milliseconds
 using Items = std::vector<std::pair<RequestId, size_t>>;  // request, sequence
 
 // A queue whose quantum is 10 tokens, and its requests: numbered from 1, arriving a millisecond
-// apart.
+// apart, or at `now_` if that is later.
 class RequestQueueTest : public testing::Test {
  protected:
   PendingRequest& Add(const std::vector<int64_t>& lens, int priority = 0,
                       absl::Time deadline = absl::InfiniteFuture()) {
     PendingRequest& request = requests_.emplace_back();
     request.id = requests_.size();
-    request.arrival = At(static_cast<int64_t>(request.id));
+    request.arrival = std::max(now_, At(static_cast<int64_t>(request.id)));
     request.priority = priority;
     request.deadline = deadline;
     for (int64_t len : lens) {
@@ -55,6 +56,7 @@ class RequestQueueTest : public testing::Test {
                              .max_priority_wait = absl::Milliseconds(100)}};
   RequestQueue queue_{{.max_tokens = 200, .max_requests = 9}, policy_};
   std::deque<PendingRequest> requests_;
+  absl::Time now_ = At(0);
 };
 
 }  // namespace attendant

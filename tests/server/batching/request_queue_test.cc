@@ -13,6 +13,7 @@
 namespace attendant {
 namespace {
 
+using testing::Each;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
@@ -269,6 +270,36 @@ TEST_F(RequestQueueTest, ALongOverdueSequenceGoesAfterFourBatches) {
   Add(std::vector<int64_t>(16, 10), 0);
   for (int batch = 0; batch < 3; ++batch) EXPECT_EQ(Take(At(101))[0].first, 2u);
   EXPECT_THAT(Take(At(101)), ElementsAre(Pair(1, 0)));
+}
+
+TEST_F(RequestQueueTest, AnOverdueRequestIsServedThoughItsTurnIsUsedUp) {
+  Add(std::vector<int64_t>(9, 6), -1);
+  Add({10, 10, 10, 5}, 0);
+  EXPECT_THAT(Take(), SizeIs(4)) << "its turn came, and its sequence did not fit";
+  Add({6}, -1);
+  std::vector<int64_t> low;  // sequences of the low priority in each batch
+  for (int64_t ms = 1000; ms < 2200; ms += 100) {
+    now_ = At(ms);
+    PendingRequest& high = Add({8, 8, 8, 8, 8}, 0);
+    int64_t sequences = 0;
+    for (const auto& [request, sequence] : Take(now_)) {
+      sequences += requests_[request - 1].priority < 0 ? 1 : 0;
+    }
+    low.push_back(sequences);
+    queue_.Remove(high);
+  }
+  EXPECT_THAT(low, ElementsAre(1, 1, 2, 2, 1, 2, 1, 0, 0, 0, 0, 0));
+}
+
+TEST_F(RequestQueueTest, AnOverdueRequestDoesNotSaveUpWhatABatchHasNoRoomFor) {
+  Add(std::vector<int64_t>(45, 1), -1);
+  for (int64_t batch = 0; batch < 4; ++batch) {
+    now_ = At(1000 + 200 * batch);
+    PendingRequest& high = Add({1}, 0);
+    EXPECT_THAT(Take(now_), Each(Pair(1, testing::_)));
+    EXPECT_LE(requests_[0].place.deficit, 5);
+    queue_.Remove(high);
+  }
 }
 
 TEST_F(RequestQueueTest, TheLongestWithoutProgressIsServedFirst) {

@@ -106,8 +106,8 @@ absl::Status LoadParts(const std::string& directory, Checkpoint checkpoint, cons
       std::min(model.config().max_positions, options.batcher.max_batch_tokens);
   ATTENDANT_ASSIGN_OR_RETURN(model.sentence, ReadSentenceSettings(directory, model.config().hidden,
                                                                   model.max_sequence_tokens));
-  ATTENDANT_ASSIGN_OR_RETURN(model.tokenizer, LoadFittingTokenizer(folder.encoder, model.config(),
-                                                                   model.sentence.max_text_tokens));
+  ATTENDANT_ASSIGN_OR_RETURN(model.tokenizer,
+                             LoadFittingTokenizer(folder.encoder, model.config(), model.sentence));
   ATTENDANT_ASSIGN_OR_RETURN(
       model.heads,
       MakeModelHeads(folder, std::move(checkpoint.token_heads), checkpoint.unread_heads,

@@ -263,6 +263,13 @@ absl::StatusOr<int64_t> ReadMaxTextTokens(const std::string& directory, int64_t 
   return tokens.value_or(limit);
 }
 
+absl::StatusOr<bool> ReadLowercases(const std::string& directory) {
+  bool lowercases = false;
+  ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> file, ReadTransformerFile(directory));
+  if (file.has_value()) ATTENDANT_RETURN_IF_ERROR(file->Read("do_lower_case", lowercases));
+  return lowercases;
+}
+
 absl::StatusOr<TruncationSide> ReadTruncationSide(const std::string& directory) {
   const absl::StatusOr<JsonNode> config = ReadJsonFile(directory + "/tokenizer_config.json");
   if (absl::IsNotFound(config.status())) return TruncationSide::kRight;
@@ -294,6 +301,7 @@ absl::StatusOr<SentenceSettings> ReadSentenceSettings(const std::string& directo
                              ReadMaxTextTokens(folder.encoder, max_sequence_tokens));
   ATTENDANT_RETURN_IF_ERROR(CheckTransformerFile(folder, settings.max_text_tokens));
   ATTENDANT_ASSIGN_OR_RETURN(settings.max_active_dims, ReadLimit(folder.root, "max_active_dims"));
+  ATTENDANT_ASSIGN_OR_RETURN(settings.lowercases, ReadLowercases(folder.encoder));
   ATTENDANT_ASSIGN_OR_RETURN(settings.truncation_side, ReadTruncationSide(folder.encoder));
   return settings;
 }

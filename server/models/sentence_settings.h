@@ -19,6 +19,7 @@ struct SentenceSettings {
   bool include_prompt = true;                        // false: a prompt's tokens are not pooled
   SentenceHead head;
   bool normalize = false;
+  bool lowercases = false;      // texts become lower case before the tokenizer's normalizer
   int64_t max_text_tokens = 0;  // texts are cut here
   int64_t max_active_dims = 0;  // top_k of sparse vectors where a request has none; 0: all
   TruncationSide truncation_side = TruncationSide::kRight;
@@ -34,14 +35,14 @@ absl::string_view PoolingName(Pooling pooling);
 // Reads what sentence-transformers wrote beside the checkpoint in `directory`: modules.json names
 // the steps (Transformer, Pooling, then Dense, LayerNorm, Normalize and Dropout in any order), its
 // pooling step's config.json the pooling (either as pooling_mode or as pooling_mode_*),
-// sentence_bert_config.json (or its old names) max_seq_length, else tokenizer_config.json
-// model_max_length, and that file truncation_side; config_sentence_transformers.json truncate_dim,
-// which cuts embeddings behind all modules without normalizing them again, and max_active_dims.
-// Without these files the defaults hold: mean, not normalized, max_sequence_tokens, the right side.
-// The files of the encoder may lie in a folder of their own (FindModelFolder). max_text_tokens is
-// never above `max_sequence_tokens`. INVALID_ARGUMENT, naming file and field, for a file that is
-// not valid, contradicts itself or `hidden`; UNIMPLEMENTED for other steps and poolings: their
-// answers would be silently wrong.
+// sentence_bert_config.json (or its old names) max_seq_length and do_lower_case, else
+// tokenizer_config.json model_max_length, and that file truncation_side;
+// config_sentence_transformers.json truncate_dim, which cuts embeddings behind all modules without
+// normalizing them again, and max_active_dims. Without these files the defaults hold: mean, not
+// normalized, max_sequence_tokens, the right side. The files of the encoder may lie in a folder of
+// their own (FindModelFolder). max_text_tokens is never above `max_sequence_tokens`.
+// INVALID_ARGUMENT, naming file and field, for a file that is not valid, contradicts itself or
+// `hidden`; UNIMPLEMENTED for other steps and poolings: their answers would be silently wrong.
 absl::StatusOr<SentenceSettings> ReadSentenceSettings(const std::string& directory, int64_t hidden,
                                                       int64_t max_sequence_tokens);
 

@@ -17,8 +17,9 @@ namespace {
 
 // `path` stands in the errors.
 absl::StatusOr<std::unique_ptr<Tokenizer>> ParseTokenizer(const std::string& path,
-                                                          absl::string_view contents) {
-  absl::StatusOr<TokenizerParts> parts = ParseTokenizerJson(contents);
+                                                          absl::string_view contents,
+                                                          bool lowercases) {
+  absl::StatusOr<TokenizerParts> parts = ParseTokenizerJson(contents, lowercases);
   absl::Status status = parts.status();
   if (parts.ok()) {
     absl::StatusOr<std::unique_ptr<TokenizerPipeline>> tokenizer =
@@ -37,18 +38,19 @@ std::string TextAt(absl::string_view text, TokenOffset offset) {
   return bytes;
 }
 
-absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& directory) {
+absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& directory,
+                                                         bool lowercases) {
   const std::string path = absl::StrCat(directory, "/tokenizer.json");
   absl::StatusOr<std::string> contents = ReadTextFile(path, kMaxTokenizerFileBytes);
   if (!absl::IsNotFound(contents.status())) {
     ATTENDANT_RETURN_IF_ERROR(contents);
-    return ParseTokenizer(path, *contents);
+    return ParseTokenizer(path, *contents, lowercases);
   }
   const absl::StatusOr<ConvertedTokenizer> converted =
       ConvertSentencePiece(directory, kSentencePieceFiles);
   if (absl::IsNotFound(converted.status())) return contents.status();
   ATTENDANT_RETURN_IF_ERROR(converted);
-  return ParseTokenizer(converted->path, converted->json);
+  return ParseTokenizer(converted->path, converted->json, lowercases);
 }
 
 }  // namespace attendant

@@ -70,13 +70,13 @@ TokenStrings ListStrings(const TokenizerParts& parts,
   return strings;
 }
 
-TokenizerParts ReadParts(const JsonFields& file) {
+TokenizerParts ReadParts(const JsonFields& file, bool lowercases) {
   TokenizerParts parts;
   if (file.Has("version") && file.String("version") != "1.0") {
     file.Fail(UnsupportedPart("version", file.String("version"), "1.0"));
   }
   ModelPart model = ReadModel(file);
-  parts.normalizer = ReadNormalizer(file);
+  parts.normalizer = ReadNormalizer(file, lowercases);
   parts.pre_tokenizer = ReadPreTokenizer(file);
   parts.sequence = ReadSequenceTemplate(file, kMaxTokenId);
   if (parts.pre_tokenizer != nullptr && parts.pre_tokenizer->needs_start() &&
@@ -94,10 +94,10 @@ TokenizerParts ReadParts(const JsonFields& file) {
 
 }  // namespace
 
-absl::StatusOr<TokenizerParts> ParseTokenizerJson(absl::string_view contents) {
+absl::StatusOr<TokenizerParts> ParseTokenizerJson(absl::string_view contents, bool lowercases) {
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode file, ParseJson(contents, "the file", kLimits));
   absl::Status status;
-  TokenizerParts parts = ReadParts(JsonFields(file, status));
+  TokenizerParts parts = ReadParts(JsonFields(file, status), lowercases);
   ATTENDANT_RETURN_IF_ERROR(status);
   std::unique_ptr<Decoder> decoder = ReadDecoder(JsonFields(file, status));
   if (status.ok()) {

@@ -37,7 +37,8 @@ inline constexpr int64_t kMaxTokenizerFileBytes = int64_t{64} << 20;
 
 // Reads the contents of a tokenizer.json. Trusts nothing in it: INVALID_ARGUMENT, naming the
 // member, for a value that is malformed or contradicts another; UNIMPLEMENTED, naming the part, for
-// a tokenizer of another kind.
-absl::StatusOr<TokenizerParts> ParseTokenizerJson(absl::string_view contents);
+// a tokenizer of another kind. With `lowercases`, its normalizer makes text lower case first.
+absl::StatusOr<TokenizerParts> ParseTokenizerJson(absl::string_view contents,
+                                                  bool lowercases = false);
 
 }  // namespace attendant

@@ -13,8 +13,9 @@ namespace attendant {
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadFittingTokenizer(const std::string& directory,
                                                                 const EncoderConfig& config,
-                                                                int64_t max_text_tokens) {
-  absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = LoadTokenizer(directory);
+                                                                const SentenceSettings& settings) {
+  absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer =
+      LoadTokenizer(directory, settings.lowercases);
   if (absl::IsNotFound(tokenizer.status())) return nullptr;
   if (!tokenizer.ok()) return tokenizer;
   if ((*tokenizer)->vocab() > config.vocab) {
@@ -22,8 +23,9 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadFittingTokenizer(const std::strin
                                                    (*tokenizer)->vocab() - 1,
                                                    ", config.json's vocab_size is ", config.vocab));
   }
-  ATTENDANT_ASSIGN_OR_RETURN(const TokenizedText text,
-                             (*tokenizer)->Tokenize("warm-up", {.max_tokens = max_text_tokens}));
+  ATTENDANT_ASSIGN_OR_RETURN(
+      const TokenizedText text,
+      (*tokenizer)->Tokenize("warm-up", {.max_tokens = settings.max_text_tokens}));
   std::vector<int32_t> positions(text.token_ids.size());
   std::iota(positions.begin(), positions.end(), 0);
   const absl::Status fits = ValidateSequence(config, text.token_ids, positions, text.segment_ids);

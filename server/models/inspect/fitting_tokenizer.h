@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "kernels/core/encoder_config.h"
+#include "server/models/sentence_settings.h"
 #include "server/text/tokenizer.h"
 
 namespace attendant {
@@ -16,6 +16,6 @@ namespace attendant {
 // INVALID_ARGUMENT when it gives ids or sequences that `config` does not allow.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadFittingTokenizer(const std::string& directory,
                                                                 const EncoderConfig& config,
-                                                                int64_t max_text_tokens);
+                                                                const SentenceSettings& settings);
 
 }  // namespace attendant

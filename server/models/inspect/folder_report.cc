@@ -131,9 +131,8 @@ absl::Status InspectEncoder(const JsonNode& json, const ModelFolder& folder, Fol
       const SentenceSettings settings,
       ReadSentenceSettings(folder.root, config.hidden, config.max_positions));
   FillSentence(settings, report);
-  ATTENDANT_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Tokenizer> tokenizer,
-      LoadFittingTokenizer(folder.encoder, config, settings.max_text_tokens));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
+                             LoadFittingTokenizer(folder.encoder, config, settings));
   report.takes_text = tokenizer != nullptr;
   ATTENDANT_RETURN_IF_ERROR(FillTasks(folder, tokenizer.get(), checkpoint, report));
   if (!report.takes_text) return absl::OkStatus();

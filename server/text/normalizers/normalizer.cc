@@ -2,6 +2,7 @@
 #include "server/text/normalizers/normalizer.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -71,10 +72,32 @@ NormalizerPtr ReadAny(const JsonFields& fields) {
   return ReadPart<NormalizerPtr>(fields, "normalizer type", fields.String("type"), kKinds);
 }
 
+// Whether Lowercase before this normalizer would change nothing: it has the step, or is a
+// BertNormalizer that does the same to every character.
+bool Lowercases(const JsonFields& fields) {
+  const std::string type = fields.String("type");
+  if (type == "BertNormalizer") return fields.Bool("lowercase");
+  if (type != "Sequence") return type == "Lowercase";
+  const std::vector<JsonFields> steps = fields.Objects("normalizers");
+  return std::any_of(steps.begin(), steps.end(),
+                     [](const JsonFields& step) { return step.String("type") == "Lowercase"; });
+}
+
+NormalizerPtr LowercaseFirst(const JsonFields& file, NormalizerPtr normalizer) {
+  if (normalizer == nullptr) return ReadLowercase(file);
+  if (Lowercases(file.Object("normalizer"))) return normalizer;
+  std::vector<NormalizerPtr> steps;
+  steps.push_back(ReadLowercase(file));
+  steps.push_back(std::move(normalizer));
+  return std::make_unique<SequenceNormalizer>(std::move(steps));
+}
+
 }  // namespace
 
-std::unique_ptr<Normalizer> ReadNormalizer(const JsonFields& file) {
-  return file.Has("normalizer") ? ReadAny(file.Object("normalizer")) : nullptr;
+std::unique_ptr<Normalizer> ReadNormalizer(const JsonFields& file, bool lowercases) {
+  NormalizerPtr normalizer = file.Has("normalizer") ? ReadAny(file.Object("normalizer")) : nullptr;
+  if (!lowercases || !file.ok()) return normalizer;
+  return LowercaseFirst(file, std::move(normalizer));
 }
 
 }  // namespace attendant

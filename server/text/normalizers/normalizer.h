@@ -33,7 +33,8 @@ class Normalizer {
 };
 
 // Reads the file's `normalizer`. Null, and a failure in the file's status, for one that is not
-// supported. A file without a normalizer has none: null.
-std::unique_ptr<Normalizer> ReadNormalizer(const JsonFields& file);
+// supported. A file without a normalizer has none: null. With `lowercases`, text becomes lower case
+// first.
+std::unique_ptr<Normalizer> ReadNormalizer(const JsonFields& file, bool lowercases);
 
 }  // namespace attendant

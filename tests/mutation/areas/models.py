@@ -56,6 +56,7 @@ MUTANTS = {
         ("if («limit >= 1») return limit;", "true"),
         ("!modes.empty() && !flags.empty() && modes != flags", "false"),
         ("std::min(tokens, static_cast<double>(limit))", "tokens"),
+        ('if (file.has_value()) ATTENDANT_RETURN_IF_ERROR(file->Read("do_lower_case", lowercases));', ""),
     ],
     "server/models/sentence/prompts.cc": [
         ("changes ? &prompt : nullptr", "&prompt"),

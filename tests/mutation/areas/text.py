@@ -28,6 +28,11 @@ MUTANTS = {
         ("FindInvalidUtf8(piece.text).has_value()", "false"),
         ("piece.text.empty()", "false"),
     ],
+    "server/text/normalizers/normalizer.cc": [
+        ('if (type == "BertNormalizer") return «fields.Bool("lowercase")»;', "true"),
+        ('if (type != "Sequence") return «type == "Lowercase"»;', "true"),
+        ("if (Lowercases(file.Object(\"normalizer\"))) return normalizer;", ""),
+    ],
     "server/text/sentencepiece/converter.cc": [
         ("model_.precompiled_charsmap.empty()", "true"),
         ("piece.type != PieceType::kUserDefined", "true"),

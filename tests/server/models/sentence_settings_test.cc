@@ -234,6 +234,14 @@ TEST(SentenceSettingsTest, RefusesFieldsOfTheTransformerThatAreNotComputed) {
   }
 }
 
+TEST(SentenceSettingsTest, TextsMayBecomeLowerCase) {
+  EXPECT_FALSE(Read({})->lowercases);
+  EXPECT_FALSE(Read({{"sentence_bert_config.json", "{}"}})->lowercases);
+  EXPECT_TRUE(Read({{"sentence_bert_config.json", R"({"do_lower_case": true})"}})->lowercases);
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      Read({{"sentence_bert_config.json", R"({"do_lower_case": 1})"}}).status()));
+}
+
 TEST(SentenceSettingsTest, TheEncodersFilesMayLieInAFolder) {
   const TempDirectory directory;
   for (const char* folder : {"0_Transformer", "1_Pooling"}) {

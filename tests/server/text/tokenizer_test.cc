@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/checkpoint.h"
@@ -250,6 +251,37 @@ TEST(TokenizerTest, TellsWhatAnIdStandsFor) {
   EXPECT_EQ(tokenizer->continuing_prefix(), "##");
   EXPECT_TRUE(tokenizer->IsSpecial(kSep));
   for (const int32_t id : {kNewYork, 5, 7, -1}) EXPECT_FALSE(tokenizer->IsSpecial(id)) << id;
+}
+
+// As sentence-transformers 6 does for do_lower_case.
+TEST(LoadTokenizerTest, LowercasesBeforeTheNormalizerUnlessThatDoes) {
+  const json keeps = {{"type", "BertNormalizer"},
+                      {"clean_text", true},
+                      {"handle_chinese_chars", true},
+                      {"strip_accents", nullptr},
+                      {"lowercase", false}};
+  const json replaces = {
+      {"type", "Replace"}, {"pattern", {{"String", "A"}}}, {"content", "b"}};  // not of "a"
+  const json lowers = {{"type", "Lowercase"}};
+  const auto sequence = [](const json& steps) {
+    return json{{"type", "Sequence"}, {"normalizers", steps}};
+  };
+  const std::pair<json, int32_t> cases[] = {{nullptr, kA},
+                                            {keeps, kA},
+                                            {replaces, kA},
+                                            {sequence({replaces}), kA},
+                                            {lowers, kA},
+                                            {sequence({replaces, lowers}), kB},
+                                            {File()["normalizer"], kA}};
+  for (const auto& [normalizer, id] : cases) {
+    json file = File();
+    file["normalizer"] = normalizer;
+    const TempDirectory directory;
+    WriteFile(directory / "tokenizer.json", file.dump());
+    const auto tokenizer = LoadTokenizer(directory.path(), /*lowercases=*/true);
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+    EXPECT_THAT(Ids(**tokenizer, "A"), ElementsAre(kCls, id, kSep)) << normalizer;
+  }
 }
 
 TEST(LoadTokenizerTest, NamesTheFile) {

@@ -7,6 +7,9 @@
 #include <filesystem>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "server/models/inspect/fitting_tokenizer.h"
 #include "tests/server/tiny_model.h"
 #include "tests/support/checkpoint.h"
 
@@ -113,6 +116,25 @@ TEST(FolderReportTest, AFolderWithoutATokenizerTakesIds) {
   const FolderReport report = InspectFolder("tests/golden/encoder/tiny_gelu");
   EXPECT_TRUE(report.status.ok()) << report.status;
   EXPECT_FALSE(report.takes_text);
+}
+
+TEST(FittingTokenizerTest, LowercasesAsTheSettingsSay) {
+  const TempDirectory directory;
+  WriteTinyModel(directory.path());
+  WriteFile(
+      directory / "tokenizer.json",
+      absl::StrReplaceAll(TinyTokenizer(0), {{"\"lowercase\": true", "\"lowercase\": false"}}));
+  for (const bool lowercases : {false, true}) {
+    WriteFile(directory / "sentence_bert_config.json",
+              absl::StrCat("{\"do_lower_case\": ", lowercases ? "true" : "false", "}"));
+    const auto settings = ReadSentenceSettings(directory.path(), 16, 64);
+    ASSERT_TRUE(settings.ok()) << settings.status();
+    const auto tokenizer = LoadFittingTokenizer(directory.path(), kTinyConfig, *settings);
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+    const auto text = (*tokenizer)->Tokenize("HELLO", {.max_tokens = 64});
+    ASSERT_TRUE(text.ok()) << text.status();
+    EXPECT_THAT(text->token_ids, ElementsAre(kCls, lowercases ? kHello : kUnk, kSep));
+  }
 }
 
 TEST(FolderReportTest, SaysWhyAFolderCannotBeServed) {

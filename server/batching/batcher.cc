@@ -151,7 +151,7 @@ std::optional<Batcher::Refusal> Batcher::FindRefusal(const PendingRequest& reque
   }
   const absl::Duration left = request.deadline - request.arrival;
   const absl::Duration needed = TimeToAnswer(request);
-  if (left < needed) {
+  if (left < needed && !TriesAnyway(request.arrival)) {
     return Refusal{RejectReason::kInfeasible,
                    absl::DeadlineExceededError(
                        absl::StrCat("the deadline is in ", absl::FormatDuration(left),
@@ -326,6 +326,16 @@ Workforce Batcher::Force() const {
 }
 
 // Called for each request with a deadline: must be cheap.
+// Batches alone correct the estimate. If it refused all requests of an idle server, it would stay
+// as the last slow minutes of the machine made it: every eighth is tried.
+bool Batcher::TriesAnyway(absl::Time now) {
+  constexpr int64_t kOneOf = 8;
+  if (queue_.Snapshot().sequences > 0) return false;
+  const auto is_busy = [now](const Worker& worker) { return worker.expected_end > now; };
+  if (std::all_of(workers_.begin(), workers_.end(), is_busy)) return false;
+  return ++infeasible_while_idle_ % kOneOf == 0;
+}
+
 absl::Duration Batcher::TimeToAnswer(const PendingRequest& request) const {
   if (request.deadline == absl::InfiniteFuture() || !cost_.fitted()) return absl::ZeroDuration();
   if (request.num_sequences() == 0) return absl::ZeroDuration();

@@ -197,8 +197,8 @@ class Batcher {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Time FindStalled(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Workforce Force() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // From its arrival on.
-  absl::Duration TimeToAnswer(const PendingRequest& request) const
+  bool TriesAnyway(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Duration TimeToAnswer(const PendingRequest& request) const  // from its arrival on
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   BatchShape Queued() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration RetryDelay() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -221,12 +221,12 @@ class Batcher {
   RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<RequestId, std::unique_ptr<PendingRequest>> requests_ ABSL_GUARDED_BY(mutex_);
   RequestId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t infeasible_while_idle_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t open_requests_ ABSL_GUARDED_BY(mutex_) = 0;  // admitted, completion not yet handed over
   CostModel cost_ ABSL_GUARDED_BY(mutex_);
   std::vector<Worker> workers_ ABSL_GUARDED_BY(mutex_);  // [runners]
   int stalled_workers_ ABSL_GUARDED_BY(mutex_) = 0;
-  // When the watching thread wakes by itself.
-  absl::Time watched_until_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
+  absl::Time watched_until_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // watch_ wakes then
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   size_t runners_left_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -56,6 +56,19 @@ TEST_F(BatcherTimeTest, ADeadlineThatCannotBeMetIsRefusedAtOnce) {
   EXPECT_THAT(engine_.batches(), IsEmpty());
 }
 
+TEST_F(BatcherTimeTest, AnIdleServerTriesAFewThatItWouldRefuse) {
+  Start(SlowOptions());
+  std::vector<int> answered;
+  for (int i = 1; i <= 160; ++i) {
+    Answer answer;
+    SubmitFor(absl::Minutes(1), {5}, answer);
+    if (answer.Wait().ok()) answered.push_back(i);
+  }
+  ASSERT_FALSE(answered.empty());
+  EXPECT_EQ(answered[0], 8);
+  EXPECT_GT(answered.size(), 100u) << "each batch was faster than the estimate, which fell";
+}
+
 TEST_F(BatcherTimeTest, TheEstimateMayBeFourTimesTheTruth) {
   Start(SlowOptions());
   Answer admitted, patient;

@@ -269,9 +269,9 @@ TEST(LoadTokenizerTest, LowercasesBeforeTheNormalizerUnlessThatDoes) {
   const std::pair<json, int32_t> cases[] = {{nullptr, kA},
                                             {keeps, kA},
                                             {replaces, kA},
-                                            {sequence({replaces}), kA},
+                                            {sequence(json::array({replaces})), kA},
                                             {lowers, kA},
-                                            {sequence({replaces, lowers}), kB},
+                                            {sequence(json::array({replaces, lowers})), kB},
                                             {File()["normalizer"], kA}};
   for (const auto& [normalizer, id] : cases) {
     json file = File();

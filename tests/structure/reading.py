@@ -16,6 +16,12 @@ TYPE = re.compile(r"^([ \t]*)(?:template\s*<[^;{]*?>\s*)?(?:(?:class|struct|enum
                   r"([A-Z]\w+)\b(?=[^;()]*\{)|using\s+([A-Z]\w+)\s*=)", re.MULTILINE)
 # A type's use: neither a member nor a name of another namespace.
 NAME = re.compile(r"(?:(\w+)::|(?:\.|->)\s*)?\b([A-Z]\w*[a-z]\w*)\b")
+# A constant of a namespace, and any mention of one's name that declares it.
+CONSTANT = re.compile(r"^(?:inline\s+)?constexpr\b[^;{}()=]*?\b(k[A-Z]\w*)\b(?=[\[\]\w\s]*[={])", re.MULTILINE)
+CONSTANT_USE = re.compile(r"(?:(\w+)::|(?:\.|->)\s*)?\b(k[A-Z]\w*)\b")
+# What else a name may be: a type without a definition, a template parameter, a function, a constant of a block.
+OTHER = re.compile(r"\b(?:class|struct|typename(?:\.\.\.)?)\s+([A-Z]\w*)\s*[;,>=]|"
+                   r"(?<!return)(?<!new)[\w>][&*\s]+([A-Z]\w*)\(|\b(k[A-Z]\w*)\b(?:\[[^\]]*\])*\s*=")
 QUOTED_PATH = re.compile(r"`(\w[\w.-]*(?:/[\w.{},-]+)+)`")
 LINK = re.compile(r"(?<!`)!?\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+\s+(.*)$", re.MULTILINE)
@@ -42,10 +48,21 @@ def types(code):
         yield match.group(2) or match.group(3), not match.group(1)
 
 
-def names(code):
-    """The names in blanked code that may be types of this project, with the line of their first use."""
+def constants(code):
+    """The names of the constants that blanked code defines directly in a namespace."""
+    return CONSTANT.findall(code)
+
+
+def others(code):
+    """The names that blanked code declares as something else than a type or a constant of a namespace."""
+    return {name for match in OTHER.finditer(code) for name in match.groups() if name}
+
+
+def names(code, pattern=NAME):
+    """The names in blanked code that may be types of this project, or with CONSTANT_USE its constants, with the line of
+    their first use."""
     found = {}
-    for match in NAME.finditer(code):
+    for match in pattern.finditer(code):
         scope = match.group(1)
         if match.group(0).startswith((".", "-")) or scope not in (None, "attendant", "client"):
             continue

@@ -4,8 +4,8 @@
 
     tests/structure/structure.py [ROOT]
 
-Checked: the include arrows of rules.py, types and libraries that come through other headers, cycles between
-modules, permissions that nothing uses, the licence line, the length of files, lines and functions, the number of
+Checked: the include arrows of rules.py, types and libraries that come through other headers, includes that
+are missing, cycles between modules, permissions that nothing uses, the licence line, the length of files, lines and functions, the number of
 files in a folder, loops over lists of statuses, links and paths on Markdown pages, and paths of one machine. Prints one
 line for each fault; the exit code is 1 when there is one.
 """
@@ -93,6 +93,7 @@ class Tree:
             elif relative.suffix == ".proto":
                 self.check_imports(name, text)
         self.check_names()
+        self.check_missing_includes()
         self.check_leaks()
         self.check_cycles()
         self.check_folders()
@@ -188,6 +189,28 @@ class Tree:
                 if not may_include(module, other):
                     self.fault(name, line, f"{module} uses {used} of {other}, which it may not include")
                 self.arrows[module].add(other)
+
+    def check_missing_includes(self):
+        """A type or a constant that one header defines, in a source that does not include it: in unity form another
+        source may have included it before."""
+        homes = collections.defaultdict(set)   # name -> files that define it
+        known = {}                             # file -> names that mean something else there
+        for name, code in self.code.items():
+            for type_name, in_namespace in reading.types(code):
+                homes[type_name].add(name if in_namespace else None)
+            for constant in reading.constants(code):
+                homes[constant].add(name)
+            known[name] = reading.others(code)
+        for name, code in self.code.items():
+            if not name.endswith(".cc") or module_of(name) in (None, "tests"):
+                continue
+            near = {name} | self.reach(name)
+            for used, line in (reading.names(code) | reading.names(code, reading.CONSTANT_USE)).items():
+                home = next(iter(homes[used])) if len(homes[used]) == 1 else None
+                if home is None or not home.endswith(".h") or not may_include(module_of(name), module_of(home)):
+                    continue
+                if home not in near and not any(used in known[other] for other in near):
+                    self.fault(name, line, f"uses {used} of {home}, which it does not include")
 
     def check_leaks(self):
         """A library that a module may not use must not come through the headers of another."""

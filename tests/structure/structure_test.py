@@ -117,7 +117,7 @@ class StructureTest(unittest.TestCase):
         client = {"client/cli/a.h": LICENCE, "client/b.cc": LICENCE + '#include "client/cli/a.h"\n'}
         self.assertEqual(self.faults(**client), ["client/b.cc:2: client may not include client/cli"])
 
-    def test_headers_for_every_module(self):
+    def test_check_h_is_for_every_module(self):
         check = {"kernels/core/check.h": LICENCE, "client/a.cc": LICENCE + '#include "kernels/core/check.h"\n'}
         self.assertEqual(self.faults(**check), [])
         shape = {"kernels/core/shape.h": LICENCE, "client/a.cc": LICENCE + '#include "kernels/core/shape.h"\n'}
@@ -135,6 +135,18 @@ class StructureTest(unittest.TestCase):
         files["server/rpc/kserve/c.cc"] = (
             LICENCE + '#include "server/models/b.h"\nstruct TokenizedText {};  // its own\nTokenizedText text;\n')
         self.assertEqual(self.faults(**files), [])
+
+    def test_missing_include(self):
+        files = {"server/text/a.h": LICENCE + 'struct Words {\n};\ninline constexpr char kPlace[] = "";\n',
+                 "server/text/b.h": LICENCE + '#include "server/text/a.h"\n'}
+        for use, name in (("Words w;", "Words"), ("auto p = kPlace;", "kPlace")):
+            self.assertEqual(self.faults(**files, **{"server/text/c.cc": LICENCE + use + "\n"}),
+                             [f"server/text/c.cc:2: uses {name} of server/text/a.h, which it does not include"])
+            good = LICENCE + f'#include "server/text/b.h"\n{use}\n'
+            self.assertEqual(self.faults(**files, **{"server/text/c.cc": good}), [])
+        for other in ("struct Words;\nWords* w;", "template <typename Words>\nWords Copy();", "int Words(int a);",
+                      "auto w = a.Words;", "// Words", "int a = b::kPlace;", "const int kPlace = 1;\nint a = kPlace;"):
+            self.assertEqual(self.faults(**files, **{"server/text/c.cc": LICENCE + other + "\n"}), [], other)
 
     def test_type_through_another_header_makes_a_cycle(self):
         files = {"server/text/a.h": LICENCE + "struct Words {\n};\n",

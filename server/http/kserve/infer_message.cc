@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
+#include "server/rpc/kserve/models.h"
 
 namespace attendant {
 namespace {

@@ -167,6 +167,7 @@ def memory_section(help_markdown):
         ("requests", "`--max_pending_request_bytes`", default("max_pending_request_bytes")),
         ("answers: f32 rows, message, send buffer", "3 × `--max_pending_response_bytes`",
          3 * default("max_pending_response_bytes")),
+        ("open streams and watches", "`--max_open_stream_bytes`", default("max_open_stream_bytes")),
         ("messages that gRPC receives", "16 × `--max_request_bytes`, at least 512 MiB", max(512 << 20, 16 * request)),
         ("tokenizing, for each `decode` thread; here 2", "10 × `--max_request_bytes`", 2 * 10 * request),
         ("attention, for each replica; here 1", "`--max_attention_bytes`", scratch),

@@ -19,6 +19,7 @@
 #include "server/batching/compute_slot.h"
 #include "server/http/client/otlp_poster.h"
 #include "server/model_sources.h"
+#include "server/requests/memory/memory_budgets.h"
 #include "server/tracing/otlp_settings.h"
 #include "server/version.h"
 #include "spdlog/spdlog.h"
@@ -200,6 +201,7 @@ MemoryLimits MakeMemoryLimits(const ServerFlags& flags) {
   limits.connection_request_bytes = part(limits.max_pending_request_bytes, flags.max_request_bytes);
   limits.connection_response_bytes =
       part(limits.max_pending_response_bytes, flags.encode.max_response_bytes);
+  limits.connection_stream_bytes = part(limits.max_open_stream_bytes, kStreamBytes);
   return limits;
 }
 

@@ -129,10 +129,14 @@ void AddLimitFlags(ServerFlags& flags, FlagParser& parser) {
                    {0, kMaxBytes},
                    "Memory of all answers that are in work or not yet read by their clients; more "
                    "get RESOURCE_EXHAUSTED; at least max_response_bytes");
+  parser.AddNumber(
+      "max_open_stream_bytes", &flags.memory.max_open_stream_bytes, "BYTES", {0, kMaxBytes},
+      "Memory of all open streams and watches beside their requests, 32 KiB each; more "
+      "get RESOURCE_EXHAUSTED");
   parser.AddNumber("max_connection_memory_percent", &flags.max_connection_memory_percent, "PERCENT",
                    {1, 100},
-                   "Part of both that the calls of one connection may hold, or four of the largest "
-                   "messages if that is more");
+                   "Part of these three that the calls of one connection may hold, or four of the "
+                   "largest messages if that is more");
   parser.AddNumber("max_attention_tokens", &flags.attention.max_tokens, "TOKENS", {1, kMaxCount},
                    "Most queries and keys of one attention request");
   parser.AddNumber("max_attention_bytes", &flags.attention.max_bytes, "BYTES", {1024, kMaxBytes},

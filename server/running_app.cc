@@ -134,10 +134,10 @@ RunningApp::RunningApp(const ServerFlags& flags, const ModelSources& sources,
       access_log_(MakeAccessLog(flags.access, std::move(access_files.log), metrics_)),
       tracer_(MakeTracer(flags, metrics_)),
       gate_(metrics_, keys_.get(), access_log_.get(), tracer_.get()),
-      health_service_(gate_, Names(sources)),
+      budgets_(MakeMemoryLimits(flags), &metrics_),
+      health_service_(gate_, budgets_, Names(sources)),
       completions_(PoolThreads(), "completion"),
       decoders_(PoolThreads(), "decode"),
-      budgets_(MakeMemoryLimits(flags), &metrics_),
       registry_(std::move(loader), metrics_, completions_.executor(),
                 MakeRegistryOptions(flags, sources, repository_)),
       request_dependencies_{registry_, metrics_, budgets_, gate_, decoders_.executor()},
@@ -151,13 +151,8 @@ RunningApp::RunningApp(const ServerFlags& flags, const ModelSources& sources,
       kserve_service_(encode_dependencies_, kVersion, MakeStreamLimits(flags),
                       flags.system_shared_memory == "on"),
       tei_services_(encode_dependencies_, kVersion, MakeStreamLimits(flags)),
-      reflection_service_(gate_, ServiceNames(flags)),
-      slow_readers_(absl::Seconds(flags.max_write_s),
-                    {[this](auto since) { return encoder_service_.CancelSlow(since); },
-                     [this](auto since) { return attention_service_.CancelSlow(since); },
-                     [this](auto since) { return kserve_service_.CancelSlow(since); },
-                     [this](auto since) { return tei_services_.CancelSlow(since); }},
-                    metrics_),
+      reflection_service_(gate_, budgets_, ServiceNames(flags)),
+      slow_readers_(absl::Seconds(flags.max_write_s), OpenMethods(), metrics_),
       key_reload_(ReloadKeysEvery(absl::Seconds(flags.tls_reload_s), keys_.get())),
       door_dependencies_{encode_dependencies_, kVersion, flags.max_request_bytes} {}
 
@@ -246,6 +241,15 @@ std::vector<grpc::Service*> RunningApp::Services(const ServerFlags& flags) {
   if (flags.attention_service == "on") services.push_back(&attention_service_);
   if (flags.reflection == "on") services.push_back(&reflection_service_);
   return services;
+}
+
+std::vector<OpenMethod*> RunningApp::OpenMethods() const {
+  std::vector<OpenMethod*> methods = tei_services_.open_methods();
+  for (const auto* more : {&encoder_service_.open_methods(), &attention_service_.open_methods(),
+                           &kserve_service_.open_methods(), &reflection_service_.open_methods()}) {
+    methods.insert(methods.end(), more->begin(), more->end());
+  }
+  return methods;
 }
 
 std::vector<HttpPage> RunningApp::Pages(const ServerFlags& flags, const HttpDoors& doors) {
@@ -385,11 +389,7 @@ void RunningApp::Drain() {
 
 void RunningApp::Close(absl::Time deadline) {
   health_service_.CloseWatches();
-  std::vector<OpenMethod*> methods = tei_services_.open_methods();
-  for (const auto* more : {&encoder_service_.open_methods(), &attention_service_.open_methods(),
-                           &kserve_service_.open_methods()}) {
-    methods.insert(methods.end(), more->begin(), more->end());
-  }
+  const std::vector<OpenMethod*> methods = OpenMethods();
   // All before one is waited for: a slow reader of one must not keep the others open.
   for (OpenMethod* method : methods) method->CloseAll();
   http_->Close(deadline);

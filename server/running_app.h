@@ -88,6 +88,7 @@ class RunningApp final : public App {
   HttpDoors Doors(const ServerFlags& flags);
   absl::Status LoadHttpTls(const ServerFlags& flags);
   std::vector<grpc::Service*> Services(const ServerFlags& flags);
+  std::vector<OpenMethod*> OpenMethods() const;
   void StartModels(const ServerFlags& flags, const ModelSources& sources);
   void UpdateHealth();
   absl::Status LoadFailure() const;  // not OK when every model failed, and none can come later
@@ -110,11 +111,11 @@ class RunningApp final : public App {
   const std::unique_ptr<AccessLog> access_log_;  // null: none is written
   const std::unique_ptr<Tracer> tracer_;         // null: no spans are made
   CallGate gate_;
+  MemoryBudgets budgets_;
   HealthService health_service_;
 
   TaskPool completions_;
   TaskPool decoders_;
-  MemoryBudgets budgets_;
   ModelRegistry registry_;
   const RequestDependencies request_dependencies_;
   const EncodeDependencies encode_dependencies_;

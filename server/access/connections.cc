@@ -126,7 +126,9 @@ std::string ConnectionsPage(std::vector<ConnectionReport> reports) {
       [](const ConnectionReport& r) {
         return r.last_minute.request_bytes + r.last_minute.response_bytes;
       },
-      [](const ConnectionReport& r) { return r.request_memory_bytes + r.response_memory_bytes; },
+      [](const ConnectionReport& r) {
+        return r.request_memory_bytes + r.response_memory_bytes + r.stream_memory_bytes;
+      },
       [](const ConnectionReport& r) { return r.last_minute.refused; },
       [](const ConnectionReport& r) { return r.open_calls; },
       [](const ConnectionReport& r) { return r.last_minute.requests; }};
@@ -152,7 +154,8 @@ std::string ConnectionsPage(std::vector<ConnectionReport> reports) {
                                    {"bytes_out", activity.response_bytes},
                                    {"refused", activity.refused},
                                    {"request_memory_bytes", report.request_memory_bytes},
-                                   {"response_memory_bytes", report.response_memory_bytes}});
+                                   {"response_memory_bytes", report.response_memory_bytes},
+                                   {"stream_memory_bytes", report.stream_memory_bytes}});
   }
   return page.dump(1, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

@@ -32,6 +32,7 @@ struct ConnectionReport {
   // Of the memory budgets, which fill them in.
   int64_t request_memory_bytes = 0;
   int64_t response_memory_bytes = 0;
+  int64_t stream_memory_bytes = 0;
 };
 
 // The connections that have called lately, by peer. It knows at most kMaxKnown of them: a new one

@@ -26,13 +26,15 @@ struct AttentionLimits {
   int64_t max_queued_operations = int64_t{1} << 40;  // of all requests that wait for one model
 };
 
-// The memory of all requests and answers together.
+// The memory of all requests, answers and streams together.
 struct MemoryLimits {
   int64_t max_pending_request_bytes = int64_t{512} << 20;
   int64_t max_pending_response_bytes = int64_t{1} << 30;  // 2^18 tokens of hidden size 1024
+  int64_t max_open_stream_bytes = int64_t{256} << 20;     // 8192 streams that wait for messages
   // The part of one connection's calls.
   int64_t connection_request_bytes = int64_t{128} << 20;
   int64_t connection_response_bytes = int64_t{256} << 20;
+  int64_t connection_stream_bytes = int64_t{64} << 20;
 };
 
 // The connections of the gRPC port.

@@ -41,8 +41,8 @@ constexpr std::array<const char*, 9> kReasonNames = {"queue_full", "too_large", 
 constexpr std::array<const char*, 4> kConnectionResults = {"accepted", "limit", "address_limit",
                                                            "descriptors"};
 constexpr std::array<const char*, kNumRefusals> kRefusalNames = {
-    "message",     "request_memory",  "response_memory",   "connection_memory",
-    "slow_reader", "unauthenticated", "permission_denied", "http_requests"};
+    "message",         "request_memory",    "response_memory", "connection_memory", "slow_reader",
+    "unauthenticated", "permission_denied", "http_requests",   "stream_memory"};
 constexpr std::array<const char*, kNumLogLines> kLogLineNames = {"written", "limited", "dropped",
                                                                  "failed"};
 constexpr std::array<const char*, kNumSpanEnds> kSpanEndNames = {"exported", "dropped", "failed"};

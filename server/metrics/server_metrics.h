@@ -64,13 +64,14 @@ enum class Refusal {
   kMessage,           // malformed, or more elements than the server takes
   kRequestMemory,     // all requests together hold too much
   kResponseMemory,    // all answers together
-  kConnectionMemory,  // requests or answers of one connection
+  kConnectionMemory,  // requests, answers or streams of one connection
   kSlowReader,        // the client did not take its answer in time
   kUnauthenticated,   // a call without an API key that the server knows
   kPermissionDenied,  // a call whose API key does not have the method's group
   kHttpRequests,      // more requests in work on the HTTP port than --max_http_connections
+  kStreamMemory,      // all open streams together
 };
-inline constexpr int kNumRefusals = 8;
+inline constexpr int kNumRefusals = 9;
 
 // The end of a line of the access log: the label `result`.
 enum class LogLine {

@@ -78,8 +78,9 @@ class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheck
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-HealthService::HealthService(CallGate& gate, const std::vector<std::string>& names)
-    : RawService(gate) {
+HealthService::HealthService(CallGate& gate, MemoryBudgets& budgets,
+                             const std::vector<std::string>& names)
+    : RawService(gate, budgets) {
   absl::MutexLock lock(&mutex_);
   serving_[""] = false;
   for (const std::string& name : names) serving_[name] = false;

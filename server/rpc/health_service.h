@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "server/access/call_gate.h"
+#include "server/requests/memory/memory_budgets.h"
 #include "server/rpc/call/raw_service.h"
 
 namespace attendant {
@@ -20,7 +21,7 @@ namespace attendant {
 class HealthService final : public RawService<grpc::health::v1::Health> {
  public:
   // `names` and "" exist from the start and are NOT_SERVING.
-  HealthService(CallGate& gate, const std::vector<std::string>& names);
+  HealthService(CallGate& gate, MemoryBudgets& budgets, const std::vector<std::string>& names);
 
   // From now on these names exist, with whether they serve, and no others. REQUIRES: "" is one.
   void Set(std::map<std::string, bool> serving);

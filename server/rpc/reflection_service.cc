@@ -4,10 +4,12 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
 
+#include <utility>
+
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "server/rpc/call/calls.h"
+#include "kernels/core/status_macros.h"
 
 namespace attendant {
 namespace {
@@ -61,10 +63,9 @@ void AnswerExtensions(const DescriptorPool& pool, const std::string& type,
   }
 }
 
-void Answer(const ServerReflectionRequest& request, const std::vector<std::string>& services,
-            ServerReflectionResponse& response) {
+void Fill(const ServerReflectionRequest& request, const std::vector<std::string>& services,
+          ServerReflectionResponse& response) {
   const DescriptorPool& pool = *DescriptorPool::generated_pool();
-  response.Clear();
   response.set_valid_host(request.host());
   *response.mutable_original_request() = request;
   switch (request.message_request_case()) {
@@ -96,41 +97,26 @@ void Answer(const ServerReflectionRequest& request, const std::vector<std::strin
 
 }  // namespace
 
-// One call: reads, answers, reads. Owns itself.
-class ReflectionService::Call final
-    : public grpc::ServerBidiReactor<grpc::ByteBuffer, ServerReflectionResponse> {
- public:
-  Call(ReflectionService& service, std::shared_ptr<const CallInfo> call)
-      : service_(service), call_(std::move(call)) {
-    StartRead(&bytes_);
-  }
-
-  void OnReadDone(bool ok) override {
-    if (!ok) return Finish(grpc::Status::OK);  // the client is done, or gone
-    ServerReflectionRequest request;
-    const absl::Status read = service_.ReadSmall(bytes_, request);
-    if (!read.ok()) return Finish(ToGrpcStatus(read));
-    Answer(request, service_.services_, response_);
-    StartWrite(&response_);
-  }
-  void OnWriteDone(bool ok) override {
-    if (!ok) return Finish(grpc::Status::CANCELLED);
-    StartRead(&bytes_);
-  }
-  void OnDone() override { delete this; }
-
- private:
-  ReflectionService& service_;
-  const std::shared_ptr<const CallInfo> call_;
-  grpc::ByteBuffer bytes_;
-  ServerReflectionResponse response_;
-};
-
-ReflectionService::ReflectionService(CallGate& gate, std::vector<std::string> services)
-    : RawService(gate), services_(std::move(services)) {
+// The messages of a stream are answered one after the other.
+ReflectionService::ReflectionService(CallGate& gate, MemoryBudgets& budgets,
+                                     std::vector<std::string> services)
+    : RawService(gate, budgets), services_(std::move(services)) {
+  AddOpenMethod(streams_);
   ServeStream<ServerReflectionResponse>(
-      "ServerReflectionInfo", MethodGroup::kRead,
-      [this](IncomingCall& call) { return new Call(*this, call.info); });
+      "ServerReflectionInfo", MethodGroup::kRead, [this, &budgets](IncomingCall& call) {
+        return Stream::Start(
+            streams_.calls, {.max_requests = 1}, budgets, call,
+            [this](Stream::Exchange& exchange, Stream::Done done) { done(Answer(exchange)); });
+      });
+}
+
+absl::Status ReflectionService::Answer(Stream::Exchange& exchange) {
+  ServerReflectionRequest request;
+  ATTENDANT_RETURN_IF_ERROR(ReadSmall(exchange.request, request));
+  exchange.request.Clear();
+  Fill(request, services_, exchange.answer);
+  return exchange.state->AcquireResponse(static_cast<int64_t>(exchange.answer.ByteSizeLong()) +
+                                         kAnswerBytes);
 }
 
 }  // namespace attendant

@@ -4,8 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
 #include "server/access/call_gate.h"
+#include "server/requests/memory/memory_budgets.h"
+#include "server/rpc/call/answer_stream.h"
+#include "server/rpc/call/calls.h"
 #include "server/rpc/call/raw_service.h"
 
 namespace attendant {
@@ -16,12 +20,15 @@ namespace attendant {
 class ReflectionService final : public RawService<grpc::reflection::v1alpha::ServerReflection> {
  public:
   // `services` are the full names of those that the server has.
-  ReflectionService(CallGate& gate, std::vector<std::string> services);
+  ReflectionService(CallGate& gate, MemoryBudgets& budgets, std::vector<std::string> services);
 
  private:
-  class Call;
+  using Stream = AnswerStream<grpc::reflection::v1alpha::ServerReflectionResponse>;
+
+  absl::Status Answer(Stream::Exchange& exchange);
 
   const std::vector<std::string> services_;
+  OpenMethodOf<Stream> streams_;
 };
 
 }  // namespace attendant

@@ -7,6 +7,7 @@
 #include "kernels/core/base/regular_file.h"
 #include "server/app_options.h"
 #include "server/process.h"
+#include "server/requests/memory/memory_budgets.h"
 #include "tests/support/checkpoint.h"
 
 namespace attendant {
@@ -131,6 +132,8 @@ TEST(MemoryLimitsOfFlagsTest, AConnectionHoldsItsPercentButRoomForFourLargestMes
   EXPECT_EQ(limits(50).connection_response_bytes, 512 * kMiB);
   EXPECT_EQ(limits(1).connection_request_bytes, 4 * 16 * kMiB + 8 * kMiB);
   EXPECT_EQ(limits(100).connection_request_bytes, 512 * kMiB);
+  EXPECT_EQ(limits(25).connection_stream_bytes, 64 * kMiB);
+  EXPECT_EQ(limits(1).connection_stream_bytes, 4 * kStreamBytes + 8 * kMiB);
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ TABLE = {
     "server/rpc/tei": row(
         "proto kernels/heads server/access server/limits server/metrics server/models server/requests server/rpc/call "
         "server/rpc/scan", "absl grpc protobuf"),
-    "server/rpc": row("proto server/access server/rpc/call", "absl grpc protobuf"),  # health, reflection
+    "server/rpc": row("proto server/access server/requests/memory server/rpc/call", "absl grpc protobuf"),  # health, reflection
     "server/net": row(libraries="absl"),
     "server/http": row(
         "kernels/core server/access server/batching server/limits server/metrics server/net server/requests server/requests/memory "
@@ -116,7 +116,7 @@ TABLE = {
         "client/http kernels/core server/http server/tracing server/tracing/export", "absl"),
     "server/http/json": row("server/text/unicode", "absl", private="simdjson"),
     "server/http/doors": row(
-        "kernels/core kernels/heads server/access server/batching server/http server/http/json server/limits server/metrics "
+        "kernels/core kernels/heads server/access server/http server/http/json server/limits server/metrics "
         "server/models server/requests server/requests/formats server/threads server/tracing", "absl"),
     "server/http/proto_json": row("kernels/core server/http/json", "absl protobuf"),
     "server/http/kserve": row(

@@ -8,18 +8,24 @@ namespace {
 
 constexpr const char* kRequestFlag = "--max_pending_request_bytes";
 constexpr const char* kResponseFlag = "--max_pending_response_bytes";
+constexpr const char* kStreamFlag = "--max_open_stream_bytes";
 
 }  // namespace
 
 absl::StatusOr<ByteBudget::Share> ConnectionBudgets::AcquireRequest(int64_t bytes, int64_t held) {
-  absl::StatusOr<ByteBudget::Share> share = requests_.Acquire(bytes, held);
-  if (share.ok()) share->Keep(shared_from_this());
-  return share;
+  return Keep(requests_.Acquire(bytes, held));
 }
 
 absl::StatusOr<ByteBudget::Share> ConnectionBudgets::AcquireResponse(int64_t bytes,
                                                                      ByteBudget::Use use) {
-  absl::StatusOr<ByteBudget::Share> share = responses_.Acquire(bytes, 0, use);
+  return Keep(responses_.Acquire(bytes, 0, use));
+}
+
+absl::StatusOr<ByteBudget::Share> ConnectionBudgets::AcquireStream() {
+  return Keep(streams_.Acquire(kStreamBytes));
+}
+
+absl::StatusOr<ByteBudget::Share> ConnectionBudgets::Keep(absl::StatusOr<ByteBudget::Share> share) {
   if (share.ok()) share->Keep(shared_from_this());
   return share;
 }
@@ -30,7 +36,9 @@ MemoryBudgets::MemoryBudgets(const MemoryLimits& limits, ServerMetrics* metrics)
       requests_(Make("requests in work", kRequestFlag, limits.max_pending_request_bytes,
                      Refusal::kRequestMemory)),
       responses_(Make("answers in work or not yet read by their clients", kResponseFlag,
-                      limits.max_pending_response_bytes, Refusal::kResponseMemory)) {}
+                      limits.max_pending_response_bytes, Refusal::kResponseMemory)),
+      streams_(Make("open streams", kStreamFlag, limits.max_open_stream_bytes,
+                    Refusal::kStreamMemory)) {}
 
 ByteBudget::Options MemoryBudgets::Make(const char* what, const char* flag, int64_t limit,
                                         Refusal reason) {
@@ -52,12 +60,16 @@ std::shared_ptr<ConnectionBudgets> MemoryBudgets::ForConnection(const std::strin
            "a part of --max_pending_response_bytes", limits_.connection_response_bytes,
            Refusal::kConnectionMemory);
   responses.whole = &responses_;
+  ByteBudget::Options streams =
+      Make("open streams of this connection", "a part of --max_open_stream_bytes",
+           limits_.connection_stream_bytes, Refusal::kConnectionMemory);
+  streams.whole = &streams_;
   const auto forget = [this, peer](ConnectionBudgets* budgets) {
     delete budgets;
     Forget(peer);
   };
   const std::shared_ptr<ConnectionBudgets> budgets(
-      new ConnectionBudgets(std::move(requests), std::move(responses)), forget);
+      new ConnectionBudgets(std::move(requests), std::move(responses), std::move(streams)), forget);
   known = budgets;
   return budgets;
 }
@@ -73,6 +85,7 @@ void MemoryBudgets::AddHeld(std::span<ConnectionReport> reports) {
     if (budgets == nullptr) continue;
     report.request_memory_bytes = budgets->request_bytes();
     report.response_memory_bytes = budgets->response_bytes();
+    report.stream_memory_bytes = budgets->stream_bytes();
   }
 }
 

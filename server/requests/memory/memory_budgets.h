@@ -22,28 +22,40 @@ namespace attendant {
 inline constexpr int64_t kRequestBytes = 16 << 10;  // a request: gRPC's objects and the server's
 inline constexpr int64_t kSequenceBytes = 1 << 10;  // a sequence, in its request and in its answer
 inline constexpr int64_t kAnswerBytes = 1 << 10;    // an answer
+inline constexpr int64_t kStreamBytes = 32 << 10;   // an open stream, beside its requests
 
 // The memory of one connection's calls, a part of the budget of all calls. Thread-safe.
 class ConnectionBudgets : public std::enable_shared_from_this<ConnectionBudgets> {
  public:
-  ConnectionBudgets(ByteBudget::Options requests, ByteBudget::Options responses)
-      : requests_(std::move(requests)), responses_(std::move(responses)) {}
+  ConnectionBudgets(ByteBudget::Options requests, ByteBudget::Options responses,
+                    ByteBudget::Options streams)
+      : requests_(std::move(requests)),
+        responses_(std::move(responses)),
+        streams_(std::move(streams)) {}
 
   // As ByteBudget::Acquire. A share keeps these budgets.
   absl::StatusOr<ByteBudget::Share> AcquireRequest(int64_t bytes, int64_t held = 0);
   absl::StatusOr<ByteBudget::Share> AcquireResponse(int64_t bytes,
                                                     ByteBudget::Use use = ByteBudget::Use::kData);
 
+  // Of one stream, while it is open.
+  absl::StatusOr<ByteBudget::Share> AcquireStream();
+
   int64_t request_bytes() const { return requests_.taken(); }
   int64_t response_bytes() const { return responses_.taken(); }
+  int64_t stream_bytes() const { return streams_.taken(); }
 
  private:
+  absl::StatusOr<ByteBudget::Share> Keep(absl::StatusOr<ByteBudget::Share> share);
+
   ByteBudget requests_;
   ByteBudget responses_;
+  ByteBudget streams_;
 };
 
-// The memory of the requests of all protocols together, until each answer is written. It must
-// outlive the models, whose queues hold requests, and every connection's budgets. Thread-safe.
+// The memory of the requests of all protocols together, until each answer is written, and of open
+// streams, which a client may leave without a request. It must outlive the models, whose queues
+// hold requests, and every connection's budgets. Thread-safe.
 class MemoryBudgets {
  public:
   static constexpr absl::string_view kRejected = "memory";  // a label beside the batcher's reasons
@@ -65,6 +77,7 @@ class MemoryBudgets {
   ServerMetrics* const metrics_;
   ByteBudget requests_;
   ByteBudget responses_;
+  ByteBudget streams_;
   absl::Mutex mutex_;
   absl::flat_hash_map<std::string, std::weak_ptr<ConnectionBudgets>> connections_
       ABSL_GUARDED_BY(mutex_);

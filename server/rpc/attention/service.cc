@@ -109,7 +109,7 @@ WireRules AttendRules() { return {.limits = {}, .id_field = "id", .model_field =
 
 AttentionService::AttentionService(const AttendDependencies& dependencies,
                                    const StreamLimits& limits)
-    : RawService(dependencies.requests.gate),
+    : RawService(dependencies.requests.gate, dependencies.requests.budgets),
       dependencies_(dependencies),
       attend_(dependencies.requests.budgets, limits,
               {.unary = Method::kAttend,

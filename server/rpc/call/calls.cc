@@ -5,7 +5,9 @@
 
 #include <iterator>
 #include <string>
+#include <utility>
 
+#include "absl/status/statusor.h"
 #include "server/threads/steady_time.h"
 
 namespace attendant {
@@ -14,6 +16,14 @@ namespace {
 // Clients accept 8 KiB of trailers by default, and each byte may take three there
 // (percent-encoding).
 constexpr size_t kMaxMessageBytes = 1024;
+
+struct OpenStream {
+  OpenStream(std::shared_ptr<const CallInfo> info, ByteBudget::Share share)
+      : call(std::move(info)), memory(std::move(share)) {}
+
+  const std::shared_ptr<const CallInfo> call;
+  const ByteBudget::Share memory;
+};
 
 }  // namespace
 
@@ -45,6 +55,23 @@ CallGate::Entry EnterGate(CallGate& gate, const CallMethod& method,
     context.AddInitialMetadata("traceparent", call.trace->traceparent());
     if (!call.trace->state.empty()) context.AddInitialMetadata("tracestate", call.trace->state);
   }
+  return entry;
+}
+
+CallGate::Entry EnterStream(CallGate& gate, MemoryBudgets& budgets, const CallMethod& method,
+                            grpc::CallbackServerContext& context) {
+  CallGate::Entry entry = EnterGate(gate, method, context);
+  if (!entry.status.ok()) return entry;
+  absl::StatusOr<ByteBudget::Share> memory =
+      budgets.ForConnection(entry.call->connection.peer())->AcquireStream();
+  if (!memory.ok()) {
+    entry.status = memory.status();
+    AddRetryHint(entry.status, context);
+    gate.Ended(*entry.call, {.code = entry.status.code()});
+    return entry;
+  }
+  const auto open = std::make_shared<OpenStream>(std::move(entry.call), *std::move(memory));
+  entry.call = std::shared_ptr<const CallInfo>(open, open->call.get());
   return entry;
 }
 

@@ -65,6 +65,11 @@ struct IncomingCall {
 CallGate::Entry EnterGate(CallGate& gate, const CallMethod& method,
                           grpc::CallbackServerContext& context);
 
+// The same for a call that stays open however little its client sends: the entry's call holds the
+// memory of a stream. RESOURCE_EXHAUSTED: there is none; counted and logged likewise.
+CallGate::Entry EnterStream(CallGate& gate, MemoryBudgets& budgets, const CallMethod& method,
+                            grpc::CallbackServerContext& context);
+
 // The call's deadline, of the steady clock; InfiniteFuture without one.
 absl::Time Deadline(const grpc::CallbackServerContext& context);
 

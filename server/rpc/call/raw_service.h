@@ -19,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "kernels/core/check.h"
 #include "server/access/call_gate.h"
+#include "server/requests/memory/memory_budgets.h"
 #include "server/rpc/call/calls.h"
 #include "server/rpc/scan/received_message.h"
 #include "server/threads/steady_time.h"
@@ -48,14 +49,8 @@ absl::Status ReadSmallMessage(grpc::ByteBuffer& bytes, Request& request) {
 template <typename Proto>
 class RawService : public Proto::Service {
  public:
-  // As OpenCalls::CancelSlow, for SlowReaders.
-  int CancelSlow(WriteClock::time_point since) {
-    int cancelled = 0;
-    for (OpenMethod* method : open_methods_) cancelled += method->CancelSlow(since);
-    return cancelled;
-  }
-  // To be closed before the server stops: streams end with UNAVAILABLE once all requests that they
-  // have read are answered, new streams at once.
+  // For SlowReaders, and to be closed before the server stops: streams end with UNAVAILABLE once
+  // all requests that they have read are answered, new streams at once.
   const std::vector<OpenMethod*>& open_methods() const { return open_methods_; }
 
  protected:
@@ -66,8 +61,8 @@ class RawService : public Proto::Service {
   template <typename Answer>
   using Stream = grpc::ServerBidiReactor<grpc::ByteBuffer, Answer>;
 
-  // `gate` must outlive the service.
-  explicit RawService(CallGate& gate) : gate_(gate) {}
+  // Both must outlive the service. Its streams hold memory of `budgets`.
+  RawService(CallGate& gate, MemoryBudgets& budgets) : gate_(gate), budgets_(budgets) {}
 
   template <typename Response>
   void ServeUnary(const char* method, MethodGroup group,
@@ -140,7 +135,7 @@ class RawService : public Proto::Service {
                    std::function<AnswerWriter<Answer>*(IncomingCall&, grpc::ByteBuffer&)> handler) {
     auto raw = [this, &rpc = AddMethod(method, group), handler = std::move(handler)](
                    Context* context, const grpc::ByteBuffer* request) {
-      const CallGate::Entry entry = EnterGate(gate_, rpc, *context);
+      const CallGate::Entry entry = EnterStream(gate_, budgets_, rpc, *context);
       IncomingCall call{*context, entry.call};
       return entry.status.ok() ? handler(call, Own(request))
                                : new RefusedCall<AnswerWriter<Answer>>(entry.status);
@@ -155,7 +150,7 @@ class RawService : public Proto::Service {
                    std::function<Reader*(IncomingCall&, Response&)> handler) {
     auto raw = [this, &rpc = AddMethod(method, group), handler = std::move(handler)](
                    Context* context, Response* response) -> Reader* {
-      const CallGate::Entry entry = EnterGate(gate_, rpc, *context);
+      const CallGate::Entry entry = EnterStream(gate_, budgets_, rpc, *context);
       IncomingCall call{*context, entry.call};
       return entry.status.ok() ? handler(call, *response) : new RefusedCall<Reader>(entry.status);
     };
@@ -168,14 +163,14 @@ class RawService : public Proto::Service {
                    std::function<Stream<Answer>*(IncomingCall&)> handler) {
     auto raw = [this, &rpc = AddMethod(method, group, /*streams=*/true),
                 handler = std::move(handler)](Context* context) {
-      const CallGate::Entry entry = EnterGate(gate_, rpc, *context);
+      const CallGate::Entry entry = EnterStream(gate_, budgets_, rpc, *context);
       IncomingCall call{*context, entry.call};
       return entry.status.ok() ? handler(call) : new RefusedCall<Stream<Answer>>(entry.status);
     };
     Mark<grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, Answer>>(method, std::move(raw));
   }
 
-  // Close and CancelSlow reach the method's calls.
+  // One of open_methods().
   void AddOpenMethod(OpenMethod& method) { open_methods_.push_back(&method); }
 
   // As ReadSmallMessage; counts what it refuses.
@@ -213,6 +208,7 @@ class RawService : public Proto::Service {
   }
 
   CallGate& gate_;
+  MemoryBudgets& budgets_;
   std::deque<CallMethod> methods_;  // in place: calls refer to them
   std::vector<OpenMethod*> open_methods_;
 };

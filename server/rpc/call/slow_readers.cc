@@ -5,17 +5,17 @@
 
 namespace attendant {
 
-SlowReaders::SlowReaders(absl::Duration limit, std::vector<CancelSlow> services,
+SlowReaders::SlowReaders(absl::Duration limit, std::vector<OpenMethod*> methods,
                          ServerMetrics& metrics)
     : limit_(limit),
-      services_(std::move(services)),
+      methods_(std::move(methods)),
       metrics_(metrics),
       thread_("slow-readers", absl::Seconds(1), [this] { Cancel(); }) {}
 
 void SlowReaders::Cancel() {
   const WriteClock::time_point since = WriteClock::now() - absl::ToChronoNanoseconds(limit_);
-  for (const CancelSlow& cancel : services_) {
-    for (int i = cancel(since); i > 0; --i) metrics_.CountRefused(Refusal::kSlowReader);
+  for (OpenMethod* method : methods_) {
+    for (int i = method->CancelSlow(since); i > 0; --i) metrics_.CountRefused(Refusal::kSlowReader);
   }
 }
 

@@ -86,7 +86,7 @@ WireRules EncodeRules(const EncodeLimits& limits) {
 }
 
 EncoderService::EncoderService(const EncodeDependencies& dependencies, const StreamLimits& limits)
-    : RawService(dependencies.requests.gate),
+    : RawService(dependencies.requests.gate, dependencies.requests.budgets),
       encode_(dependencies.requests.budgets, limits,
               {.unary = Method::kEncode,
                .stream = Method::kEncodeStream,

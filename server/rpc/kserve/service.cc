@@ -91,7 +91,7 @@ WireRules InferRules(const EncodeLimits& limits) {
 
 KServeService::KServeService(const EncodeDependencies& dependencies, std::string version,
                              const StreamLimits& stream_limits, bool shared_memory)
-    : RawService(dependencies.requests.gate),
+    : RawService(dependencies.requests.gate, dependencies.requests.budgets),
       dependencies_(dependencies),
       version_(std::move(version)),
       models_(dependencies.requests.models, dependencies.limits.max_request_sequences),

@@ -87,7 +87,7 @@ int64_t EmbedSparseRun::TextBytes(const EncodeOutput& output) const {
 }
 
 EmbedService::EmbedService(const Dependencies& dependencies)
-    : RawService(dependencies.encode.requests.gate),
+    : RawService(dependencies.encode.requests.gate, dependencies.encode.requests.budgets),
       embed_(dependencies, Method::kTeiEmbed),
       embed_all_(dependencies, Method::kTeiEmbedAll),
       embed_sparse_(dependencies, Method::kTeiEmbedSparse) {

@@ -37,7 +37,7 @@ absl::Status Fill(const Dependencies& dependencies, const std::string& name,
 }  // namespace
 
 InfoService::InfoService(const Dependencies& dependencies)
-    : RawService(dependencies.encode.requests.gate) {
+    : RawService(dependencies.encode.requests.gate, dependencies.encode.requests.budgets) {
   ServeSmallCall<v1::InfoRequest, v1::InfoResponse>(
       "Info", MethodGroup::kRead,
       [&dependencies](const IncomingCall& call, const v1::InfoRequest&,

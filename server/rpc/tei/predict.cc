@@ -71,7 +71,7 @@ int64_t PredictRun<Request>::TextBytes(const EncodeOutput& /*output*/) const {
 }
 
 PredictService::PredictService(const Dependencies& dependencies)
-    : RawService(dependencies.encode.requests.gate),
+    : RawService(dependencies.encode.requests.gate, dependencies.encode.requests.budgets),
       predict_(dependencies, Method::kTeiPredict),
       predict_pair_(dependencies, Method::kTeiPredict) {
   ServeRequests("Predict", "PredictStream", predict_);

@@ -141,7 +141,7 @@ class RerankService::Texts {
 };
 
 RerankService::RerankService(const Dependencies& dependencies)
-    : RawService(dependencies.encode.requests.gate),
+    : RawService(dependencies.encode.requests.gate, dependencies.encode.requests.budgets),
       dependencies_(dependencies),
       rerank_(dependencies, Method::kTeiRerank, RerankRules(dependencies.encode.limits)) {
   ServeRequests("Rerank", nullptr, rerank_);

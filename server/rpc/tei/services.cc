@@ -20,10 +20,4 @@ std::vector<OpenMethod*> TeiServices::open_methods() const {
   return all;
 }
 
-int TeiServices::CancelSlow(WriteClock::time_point since) {
-  int cancelled = 0;
-  for (OpenMethod* method : open_methods()) cancelled += method->CancelSlow(since);
-  return cancelled;
-}
-
 }  // namespace attendant

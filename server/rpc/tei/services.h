@@ -32,8 +32,6 @@ class TeiServices {
 
   // As RawService::open_methods, of all.
   std::vector<OpenMethod*> open_methods() const;
-  // As RawService::CancelSlow.
-  int CancelSlow(WriteClock::time_point since);
 
  private:
   const tei::Dependencies dependencies_;

@@ -55,7 +55,7 @@ absl::StatusOr<DetokenizeInput> DecodeRun::InputFromMessage() {
 }
 
 TokenizeService::TokenizeService(const Dependencies& dependencies)
-    : RawService(dependencies.encode.requests.gate),
+    : RawService(dependencies.encode.requests.gate, dependencies.encode.requests.budgets),
       tokenize_(dependencies, Method::kTeiTokenize),
       decode_(dependencies, Method::kTeiTokenize) {
   ServeRequests("Tokenize", "TokenizeStream", tokenize_);

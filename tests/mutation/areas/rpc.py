@@ -56,6 +56,7 @@ MUTANTS = {
     ],
     "server/rpc/call/calls.cc": [
         ("status.message().substr(0, kMaxMessageBytes)", "status.message()"),
+        ("entry.call = «std::shared_ptr<const CallInfo>(open, open->call.get())»;", "open->call"),
     ],
     "server/rpc/call/calls.h": [
         ("answer.mutable_error()->set_retry_after_ms(absl::ToInt64Milliseconds(*delay));", ""),

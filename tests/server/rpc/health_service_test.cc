@@ -34,7 +34,8 @@ class HealthServiceTest : public testing::Test {
 
   ServerMetrics metrics_{"1.2.3"};
   CallGate gate_{metrics_};
-  HealthService service_{gate_, {"model"}};
+  MemoryBudgets budgets_;
+  HealthService service_{gate_, budgets_, {"model"}};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<grpc::health::v1::Health::Stub> stub_;
 };

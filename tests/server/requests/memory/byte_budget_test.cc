@@ -98,8 +98,10 @@ TEST(MemoryBudgetsTest, ConnectionsShareTheWhole) {
   ServerMetrics metrics("test");
   MemoryBudgets budgets({.max_pending_request_bytes = 100,
                          .max_pending_response_bytes = 100,
+                         .max_open_stream_bytes = 3 * kStreamBytes,
                          .connection_request_bytes = 60,
-                         .connection_response_bytes = 60},
+                         .connection_response_bytes = 60,
+                         .connection_stream_bytes = 2 * kStreamBytes},
                         &metrics);
   const std::shared_ptr<ConnectionBudgets> a = budgets.ForConnection("a");
   const std::shared_ptr<ConnectionBudgets> b = budgets.ForConnection("b");
@@ -111,8 +113,14 @@ TEST(MemoryBudgetsTest, ConnectionsShareTheWhole) {
   EXPECT_FALSE(b->AcquireResponse(41).ok());
   EXPECT_TRUE(b->AcquireRequest(40).ok());
   EXPECT_TRUE(b->AcquireResponse(40).ok());
-  for (const auto& [reason, count] :
-       {std::pair{"connection_memory", 2}, {"request_memory", 1}, {"response_memory", 1}}) {
+  const ByteBudget::Share streams[] = {*a->AcquireStream(), *a->AcquireStream()};
+  EXPECT_FALSE(a->AcquireStream().ok());
+  const ByteBudget::Share stream = *b->AcquireStream();
+  EXPECT_FALSE(b->AcquireStream().ok());
+  for (const auto& [reason, count] : {std::pair{"connection_memory", 3},
+                                      {"request_memory", 1},
+                                      {"response_memory", 1},
+                                      {"stream_memory", 1}}) {
     EXPECT_THAT(metrics.Scrape(), HasSubstr(absl::StrCat("attendant_refused_total{reason=\"",
                                                          reason, "\"} ", count, "\n")));
   }
@@ -123,13 +131,15 @@ TEST(MemoryBudgetsTest, SayWhatEachConnectionHolds) {
   const std::shared_ptr<ConnectionBudgets> connection = budgets.ForConnection("a");
   const absl::StatusOr<ByteBudget::Share> request = connection->AcquireRequest(100);
   const absl::StatusOr<ByteBudget::Share> response = connection->AcquireResponse(7);
-  ASSERT_TRUE(request.ok() && response.ok());
+  const absl::StatusOr<ByteBudget::Share> stream = connection->AcquireStream();
+  ASSERT_TRUE(request.ok() && response.ok() && stream.ok());
   std::vector<ConnectionReport> reports(2);
   reports[0].peer = "a";
   reports[1].peer = "b";
   budgets.AddHeld(reports);
   EXPECT_EQ(reports[0].request_memory_bytes, 100);
   EXPECT_EQ(reports[0].response_memory_bytes, 7);
+  EXPECT_EQ(reports[0].stream_memory_bytes, kStreamBytes);
   EXPECT_EQ(reports[1].request_memory_bytes, 0);
 }
 

@@ -23,7 +23,7 @@ namespace {
 class HoldingService final : public RawService<v1::Encoder> {
  public:
   HoldingService(CallGate& gate, MemoryBudgets& budgets)
-      : RawService(gate),
+      : RawService(gate, budgets),
         method_(
             budgets, {},
             {.unary = Method::kEncode,

@@ -142,6 +142,19 @@ ModelLoadInfo EncoderModel::LoadInfo() const {
           .arena_bytes = arena_bytes};
 }
 
+EncoderInfo EncoderModel::Info() const {
+  const BatcherOptions& options = batcher->options();
+  EncoderInfo info{.dtype = encoder->info().dtype,
+                   .poolings = sentence.poolings,
+                   .labels = std::nullopt,
+                   .max_text_tokens = sentence.max_text_tokens,
+                   .max_batch_tokens = options.max_batch_tokens,
+                   .max_batch_sequences = options.max_batch_sequences,
+                   .max_queued_requests = options.max_queued_requests};
+  if (classifier.has_value()) info.labels = classifier->labels;
+  return info;
+}
+
 absl::StatusOr<std::unique_ptr<EncoderModel>> MakeEncoderModel(
     const ModelSource& source, Checkpoint checkpoint, const Backend& backend,
     const ModelOptions& options, ServerMetrics& metrics, const Executor& executor) {

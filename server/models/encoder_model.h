@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -66,6 +68,17 @@ struct EncoderFacts {
   std::array<std::optional<int64_t>, kNumTaskKinds> task_columns{};
 };
 
+// What clients may ask of an encoder beside that, while it is unloaded too.
+struct EncoderInfo {
+  DType dtype = DType::kF32;
+  std::vector<Pooling> poolings;
+  std::optional<std::vector<std::string>> labels;  // of its classifier
+  int64_t max_text_tokens = 0;
+  int64_t max_batch_tokens = 0;
+  int64_t max_batch_sequences = 0;
+  int64_t max_queued_requests = 0;
+};
+
 // An encoder.
 struct EncoderModel final : ServableModel {
   ~EncoderModel() override { batcher.reset(); }  // before the encoder that its sessions use
@@ -94,6 +107,7 @@ struct EncoderModel final : ServableModel {
             .labels = classifier.has_value() ? classifier->num_labels() : 0,
             .task_columns = heads.Columns()};
   }
+  EncoderInfo Info() const;
 };
 
 // An encoder on `backend` from the checkpoint of the folder `source`, whose sessions have answered

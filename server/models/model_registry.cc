@@ -45,6 +45,11 @@ absl::Status Unavailable(const ModelStatus& status) {
   return error;
 }
 
+absl::Status NoEncoder(absl::string_view name) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "model ", Quote(name), " is an attention module, which attendant.v1.Attention serves"));
+}
+
 absl::Status Stalled(const ModelStatus& status) {
   return absl::UnavailableError(absl::StrCat("model '", status.name,
                                              "' has stalled: ", status.stalled_workers,
@@ -117,7 +122,10 @@ void ModelRegistry::Entry::SetModel(std::shared_ptr<ServableModel> loaded) {
   status.stalled_workers = 0;
   status.has_stalled = false;
   at_start = false;
-  if (const EncoderModel* const encoder = status.encoder()) status.facts = encoder->Facts();
+  if (const EncoderModel* const encoder = status.encoder()) {
+    status.facts = encoder->Facts();
+    status.info = std::make_shared<const EncoderInfo>(encoder->Info());
+  }
   status.is_module = status.attention() != nullptr;
 }
 
@@ -196,8 +204,7 @@ absl::StatusOr<std::shared_ptr<EncoderModel>> ModelRegistry::Find(absl::string_v
   ATTENDANT_ASSIGN_OR_RETURN(std::shared_ptr<ServableModel> model, FindReady(name, version));
   EncoderModel* const encoder = model->AsEncoder();
   if (encoder != nullptr) return std::shared_ptr<EncoderModel>(std::move(model), encoder);
-  return absl::InvalidArgumentError(absl::StrCat(
-      "model ", Quote(name), " is an attention module, which attendant.v1.Attention serves"));
+  return NoEncoder(name);
 }
 
 absl::StatusOr<std::shared_ptr<AttentionModel>> ModelRegistry::FindAttention(
@@ -214,6 +221,7 @@ absl::StatusOr<ModelStatus> ModelRegistry::Describe(absl::string_view name,
   absl::ReaderMutexLock lock(&mutex_);
   ATTENDANT_ASSIGN_OR_RETURN(const Entry* entry, Choose(name, version));
   if (!entry->status.Serves()) return Unavailable(entry->status);
+  if (entry->status.is_module) return NoEncoder(name);
   return entry->status;
 }
 

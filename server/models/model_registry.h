@@ -113,8 +113,9 @@ class ModelRegistry {
                                                      absl::string_view version = "") const;
   absl::StatusOr<std::shared_ptr<AttentionModel>> FindAttention(absl::string_view name) const;
 
-  // A model that serves, or is idle; errors as Find's.
-  absl::StatusOr<ModelStatus> Describe(absl::string_view name, absl::string_view version) const;
+  // An encoder that serves, or is idle; errors as Find's.
+  absl::StatusOr<ModelStatus> Describe(absl::string_view name,
+                                       absl::string_view version = "") const;
 
   // Every version of every model, in the order in which the models were added.
   std::vector<ModelStatus> List() const;

@@ -34,9 +34,10 @@ struct ModelStatus {
   absl::Status error;
   int stalled_workers = 0;   // their batches run too long; the model still takes requests
   bool has_stalled = false;  // now or earlier
-  std::shared_ptr<ServableModel> model;  // null unless it has loaded
-  std::optional<EncoderFacts> facts;     // of an encoder, once it has loaded
-  bool is_module = false;                // an attention module, known once it has loaded
+  std::shared_ptr<ServableModel> model;     // null unless it has loaded
+  std::optional<EncoderFacts> facts;        // of an encoder, once it has loaded
+  std::shared_ptr<const EncoderInfo> info;  // likewise
+  bool is_module = false;                   // an attention module, known once it has loaded
 
   // It does not serve, and will not.
   bool HasFailed() const { return state == ModelState::kFailed || state == ModelState::kLost; }

@@ -10,7 +10,6 @@
 #include "absl/strings/str_join.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
-#include "server/batching/batcher.h"
 #include "server/http/doors/inputs.h"
 #include "server/http/doors/tei_parts.h"
 #include "server/http/json/json_writer.h"
@@ -118,13 +117,12 @@ std::string PoolingNames(const std::vector<Pooling>& poolings) {
   });
 }
 
-void AppendModelType(const EncoderModel& model, std::string& json) {
-  if (!model.classifier.has_value()) {
-    absl::StrAppend(&json, "\"embedding\":{\"pooling\":\"", PoolingNames(model.sentence.poolings),
-                    "\"}");
+void AppendModelType(const EncoderInfo& model, std::string& json) {
+  if (!model.labels.has_value()) {
+    absl::StrAppend(&json, "\"embedding\":{\"pooling\":\"", PoolingNames(model.poolings), "\"}");
     return;
   }
-  const std::vector<std::string>& labels = model.classifier->labels;
+  const std::vector<std::string>& labels = *model.labels;
   absl::StrAppend(&json, labels.size() == 1 ? "\"reranker\"" : "\"classifier\"",
                   ":{\"id2label\":{");
   for (size_t i = 0; i < labels.size(); ++i) {
@@ -144,17 +142,17 @@ absl::Status Info(const DoorDependencies& dependencies, const HttpExchange& exch
                   std::string& json) {
   const ModelRegistry& models = dependencies.encode.requests.models;
   ATTENDANT_ASSIGN_OR_RETURN(const std::string name, ModelFromHeaders(exchange.header, models));
-  ATTENDANT_ASSIGN_OR_RETURN(const std::shared_ptr<EncoderModel> model, models.Find(name));
-  const BatcherOptions& batcher = model->batcher->options();
+  ATTENDANT_ASSIGN_OR_RETURN(const ModelStatus status, models.Describe(name));
+  const EncoderInfo& model = *status.info;
   absl::StrAppend(&json, "{\"model_id\":");
   AppendJsonString(name, json);
-  absl::StrAppend(&json, ",\"model_sha\":null,\"model_dtype\":\"",
-                  DTypeName(model->encoder->info().dtype), "\",\"model_type\":{");
-  AppendModelType(*model, json);
-  absl::StrAppend(&json, "},\"max_concurrent_requests\":", batcher.max_queued_requests,
-                  ",\"max_input_length\":", model->sentence.max_text_tokens,
-                  ",\"max_batch_tokens\":", batcher.max_batch_tokens,
-                  ",\"max_batch_requests\":", batcher.max_batch_sequences,
+  absl::StrAppend(&json, ",\"model_sha\":null,\"model_dtype\":\"", DTypeName(model.dtype),
+                  "\",\"model_type\":{");
+  AppendModelType(model, json);
+  absl::StrAppend(&json, "},\"max_concurrent_requests\":", model.max_queued_requests,
+                  ",\"max_input_length\":", model.max_text_tokens,
+                  ",\"max_batch_tokens\":", model.max_batch_tokens,
+                  ",\"max_batch_requests\":", model.max_batch_sequences,
                   ",\"max_client_batch_size\":", dependencies.encode.limits.max_request_sequences,
                   ",\"auto_truncate\":false,\"tokenization_workers\":1,\"version\":\"",
                   dependencies.version, "\",\"sha\":null,\"docker_label\":null}");

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "tei/v1/tei.grpc.pb.h"
+#include "tests/server/http/http_client.h"
 #include "tests/server/in_process_server.h"
 #include "tests/server/tiny_model.h"
 
@@ -24,6 +26,17 @@ v1::EmbedRequest Text(const std::string& text) {
   v1::EmbedRequest request;
   request.set_inputs(text);
   return request;
+}
+
+// Until its model is idle.
+void AwaitIdle(InProcessServer& server) {
+  const absl::Time end = absl::Now() + absl::Seconds(30);
+  attendant::v1::ListModelsResponse models;
+  do {
+    grpc::ClientContext context;
+    ASSERT_TRUE(server.encoder().ListModels(&context, {}, &models).ok());
+    ASSERT_LT(absl::Now(), end);
+  } while (models.models(0).state() != attendant::v1::MODEL_STATE_IDLE);
 }
 
 class TeiServicesTest : public ::testing::Test {
@@ -158,6 +171,31 @@ TEST_F(TeiServicesTest, InfoTellsTheModelAndTheLimits) {
   EXPECT_EQ(response.model_id(), "tiny");
   EXPECT_EQ(response.model_type(), v1::MODEL_TYPE_EMBEDDING);
   EXPECT_EQ(response.max_client_batch_size(), 4096u);
+}
+
+TEST(TeiServicesModelTest, InfoOfAnIdleModelWakesNothing) {
+  InProcessServer::Options options;
+  options.flags.unload_idle_s = 1;
+  InProcessServer server(options);
+  server.AwaitReady();
+  server.load_gate().Close();
+  AwaitIdle(server);
+  if (testing::Test::HasFatalFailure()) return;
+  const auto info = v1::Info::NewStub(server.NewChannel());
+  grpc::ClientContext context;
+  v1::InfoResponse response;
+  const grpc::Status status = info->Info(&context, {}, &response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response.model_id(), "tiny");
+  EXPECT_EQ(response.model_dtype(), "f32");
+  EXPECT_EQ(response.max_input_length(), kTinyMaxTextTokens);
+  EXPECT_EQ(response.max_concurrent_requests(), 4096u);
+  HttpClient client(server.http_port());
+  client.Get("/info");
+  const HttpAnswer answer = client.Read();
+  EXPECT_EQ(answer.code, 200);
+  EXPECT_THAT(answer.body, HasSubstr(R"("model_type":{"embedding":{"pooling":"mean"}})"));
+  AwaitIdle(server);
 }
 
 TEST(TeiServicesModelTest, SeveralModelsAreToldApartByMetadata) {

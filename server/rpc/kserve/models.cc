@@ -234,10 +234,6 @@ absl::StatusOr<ModelStatus> KServeModels::FindStatus(absl::string_view name,
   const auto [base, kind] = SplitServedName(name);
   absl::StatusOr<ModelStatus> status = registry_.Describe(base, version);
   if (!status.ok()) return WithName(status.status(), name, base);
-  if (!status->facts) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "model ", Quote(base), " is an attention module, which attendant.v1.Attention serves"));
-  }
   ATTENDANT_RETURN_IF_ERROR(CheckKind(name, kind, *status->facts));
   return status;
 }
@@ -281,12 +277,16 @@ absl::Status KServeModels::FillStatistics(absl::string_view name, absl::string_v
   };
   if (!name.empty()) {
     ATTENDANT_ASSIGN_OR_RETURN(const ModelStatus status, FindStatus(name, version));
-    add(status, SplitServedName(name).second);
-    return absl::OkStatus();
+    if (!version.empty()) {
+      add(status, SplitServedName(name).second);
+      return absl::OkStatus();
+    }
   }
   for (const ModelStatus& status : registry_.List()) {
     if (!status.Serves() || !status.facts) continue;
-    for (const ServedName kind : NamesOf(*status.facts)) add(status, kind);
+    for (const ServedName kind : NamesOf(*status.facts)) {
+      if (name.empty() || name == JoinServedName(status.name, kind)) add(status, kind);
+    }
   }
   return absl::OkStatus();
 }

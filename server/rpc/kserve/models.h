@@ -89,8 +89,8 @@ class KServeModels {
   // The same of a model that serves, also of one that was unloaded because it was idle.
   absl::StatusOr<KServeModelInfo> Describe(absl::string_view name, absl::string_view version) const;
 
-  // Of one model, or of all that serve for an empty name; zeros of one that is idle. Errors as
-  // Describe's.
+  // Of a version, without one of all versions that serve, and for an empty name of all models;
+  // zeros of one that is idle. Errors as Describe's.
   absl::Status FillStatistics(absl::string_view name, absl::string_view version,
                               inference::ModelStatisticsResponse& response) const;
 

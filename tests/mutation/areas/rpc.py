@@ -10,7 +10,7 @@ FILE_TESTS = {
     "server/rpc/attention/service.cc": ["attention_service_test"],
     "server/rpc/encoder/messages.cc": ["rpc_parts_test", "encoder_service_test", "request_limits_test"],
     "server/rpc/encoder/service.cc": ["encoder_service_test", "request_limits_test"],
-    "server/rpc/kserve/models.cc": ["rpc_parts_test", "kserve_service_test"],
+    "server/rpc/kserve/models.cc": ["rpc_parts_test", "kserve_idle_test", "kserve_service_test"],
     "server/rpc/kserve/infer_run.cc": ["kserve_service_test", "request_limits_test"],
     "server/rpc/kserve/parameters.cc": ["rpc_parts_test", "kserve_service_test"],
     "server/rpc/kserve/service.cc": ["kserve_service_test", "request_limits_test"],
@@ -77,6 +77,7 @@ MUTANTS = {
     ],
     "server/rpc/kserve/models.cc": [
         ("ready_only && !status.Serves()", "ready_only"),
+        ("name.empty() || name == JoinServedName(status.name, kind)", "true"),
         ("FillDuration(snapshot.compute_output, *infer.mutable_compute_output());",
          "FillDuration(snapshot.compute_input, *infer.mutable_compute_output());"),
     ],

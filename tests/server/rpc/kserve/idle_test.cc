@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What KServe says of a model that was unloaded because it was idle.
+// What KServe says of models that were unloaded because they were idle, and of several versions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "server/rpc/kserve/models.h"
 #include "tests/server/models/registry_fixture.h"
 
 namespace attendant {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 class KServeIdleTest : public ModelRegistryTest {
  protected:
@@ -39,6 +43,33 @@ TEST_F(KServeIdleTest, ItsStatisticsAreZeros) {
 TEST_F(KServeIdleTest, TheReasonNamesNoLoadThatFailed) {
   EXPECT_THAT(std::string(models_.Find("tiny", "").status().message()),
               HasSubstr("is idle: a request loads it"));
+}
+
+using KServeVersionsTest = ModelRegistryTest;
+
+TEST_F(KServeVersionsTest, StatisticsWithoutAVersionAreOfAll) {
+  registry_.SetModels({{"other", directory_ / "tiny"},
+                       {"tiny", directory_ / "tiny", 1},
+                       {"tiny", directory_ / "tiny", 3}});
+  registry_.StartLoading();
+  AwaitChange("other", ModelState::kReady);
+  AwaitChange("tiny", ModelState::kReady, 2);
+  const KServeModels models(registry_, 100);
+  const auto versions = [&models](const std::string& name, const std::string& version) {
+    inference::ModelStatisticsResponse response;
+    EXPECT_TRUE(models.FillStatistics(name, version, response).ok());
+    std::vector<std::string> found;
+    for (const auto& one : response.model_stats()) {
+      found.push_back(absl::StrCat(one.name(), ":", one.version()));
+    }
+    return found;
+  };
+  EXPECT_THAT(versions("tiny.ids", ""), ElementsAre("tiny.ids:1", "tiny.ids:3"));
+  EXPECT_THAT(versions("tiny", ""), ElementsAre("tiny:1", "tiny:3"));
+  EXPECT_THAT(versions("tiny.ids", "1"), ElementsAre("tiny.ids:1"));
+  EXPECT_THAT(versions("", ""), SizeIs(9));
+  inference::ModelStatisticsResponse none;
+  EXPECT_TRUE(absl::IsNotFound(models.FillStatistics("tiny", "2", none)));
 }
 
 }  // namespace

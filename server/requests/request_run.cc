@@ -141,6 +141,7 @@ void RequestRun::Complete(FinishedRequest finished) {
   const absl::Time start = SteadyNow();
   times_.answering = start - times_.arrival;
   Answer(std::move(request.work));
+  answer_bytes_ = call_.write ? call_.write() : AnswerBytes();
   times_.serialize = SteadyNow() - start;
   End(absl::OkStatus());
 }
@@ -181,7 +182,7 @@ void RequestRun::Report(const absl::Status& status, const RequestTokens& tokens)
                                    .sequences = tokens.sequences,
                                    .tokens = tokens.valid,
                                    .request_bytes = request_bytes_,
-                                   .response_bytes = status.ok() ? AnswerBytes() : 0,
+                                   .response_bytes = answer_bytes_,
                                    .total = times_.total(),
                                    .tokenize = times_.decode,
                                    .queue = times_.queue,

@@ -50,7 +50,10 @@ struct RequestCall {
   std::string model = {};
   absl::Time deadline = absl::InfiniteFuture();  // of the steady clock
   std::shared_ptr<CallState> state;
-  // Called exactly once, after the response message is complete or the request has failed.
+  // Writes the complete response message in the form that its client gets. Returns the bytes of
+  // that. Empty: the client gets the message.
+  absl::AnyInvocable<int64_t()> write = nullptr;
+  // Called exactly once, after the answer is complete or the request has failed.
   absl::AnyInvocable<void(const absl::Status&)> done;
 };
 
@@ -111,7 +114,7 @@ class RequestRun {
   virtual absl::StatusOr<PendingRequest> Prepare() = 0;
   // Fills the response message from the results in `work`, which Prepare made.
   virtual void Answer(Work work) = 0;
-  // The size of the response message. Called after Answer.
+  // The size of the response message. Called after Answer, where the call does not write it itself.
   virtual int64_t AnswerBytes() const = 0;
   // The tokens of an answered request. Counts each of its sequences in `metrics`.
   virtual RequestTokens CountTokens(ModelMetrics& metrics) const = 0;
@@ -151,6 +154,7 @@ class RequestRun {
   RequestCall call_;
   RequestTimes times_;
   int64_t request_bytes_ = 0;
+  int64_t answer_bytes_ = 0;              // once it is answered
   uint64_t span_ = 0;                     // of its trace; 0: none is sent
   std::vector<TracedBatch> batches_;      // of a request with a span
   std::shared_ptr<ServableModel> model_;  // set by MakePending, shared in until the end

@@ -66,8 +66,8 @@ void AppendOutput(const inference::ModelInferResponse::InferOutputTensor& tensor
   json.push_back('}');
 }
 
-// The JSON, then the tensors as bytes.
-void WriteAnswer(Inference& inference) {
+// The JSON, then the tensors as bytes. Returns the bytes of both.
+int64_t WriteAnswer(Inference& inference) {
   HttpResponse& response = inference.exchange->response;
   std::string& body = response.body;
   body = "{\"model_name\":";
@@ -90,10 +90,11 @@ void WriteAnswer(Inference& inference) {
   body += "]}";
   response.content_type = "application/json";
   response.compressible = true;
-  if (!any_binary) return;
+  if (!any_binary) return static_cast<int64_t>(body.size());
   response.content_type = "application/octet-stream";
   response.headers.emplace_back("Inference-Header-Content-Length", absl::StrCat(body.size()));
   for (const std::string& raw : raws) body += raw;
+  return static_cast<int64_t>(body.size());
 }
 
 absl::StatusOr<std::optional<int64_t>> HeaderLength(const HttpExchange& exchange) {
@@ -136,8 +137,8 @@ void StartHttpInfer(const DoorDependencies& dependencies, const KServeModels& mo
       .state = in.state,
       .done = {}};
   inference::ModelInferResponse& response = inference->response;
+  call.write = [inference = inference.get()] { return WriteAnswer(*inference); };
   call.done = [inference = std::move(inference)](const absl::Status& status) {
-    if (status.ok()) WriteAnswer(*inference);
     EndExchange(std::move(inference->exchange), status);
   };
   StartInfer(dependencies.encode, models, nullptr, kAccess, std::move(call), response);

@@ -184,6 +184,33 @@ TEST_F(HttpRequestTest, MemoryComesBack) {
   while (held("request_memory_bytes") != 0) absl::SleepFor(absl::Milliseconds(1));
 }
 
+TEST_F(HttpRequestTest, WhatIsCountedIsWhatIsSent) {
+  const auto sent = [this] {
+    const nlohmann::json page = Json(Get("/connections"));
+    int64_t bytes = 0;
+    for (const nlohmann::json& entry : page["connections"]) bytes += entry["bytes_out"].get<int>();
+    return bytes;
+  };
+  const std::pair<const char*, std::string> requests[] = {
+      {kPath, kHello},
+      {"/embed", R"({"inputs":"hello"})"},
+      {"/v2/models/tiny.ids/infer",
+       R"({"inputs":[{"name":"input_ids","datatype":"INT64","shape":[1,3],"data":[2,4,3]}]})"},
+      {"/v2/models/tiny.ids/infer",
+       R"({"inputs":[{"name":"input_ids","datatype":"INT64","shape":[1,3],"data":[2,4,3]}],
+           "parameters":{"binary_data_output":true}})"},
+      {"/attendant.v1.Encoder/Encode",
+       R"({"model":"tiny","sequences":{"sequences":[{"text":"hello"}]}})"},
+      {"/attendant.v1.Attention/Attend",
+       R"({"query":{"dtype":"DTYPE_F32","shape":[1,1,2],"data":"AACAPwAAAEA="}})"}};
+  for (const auto& [path, body] : requests) {
+    const int64_t before = sent();
+    const HttpAnswer answer = Post(path, body);
+    ASSERT_EQ(answer.code, 200) << path << answer.body;
+    EXPECT_EQ(sent() - before, static_cast<int64_t>(answer.body.size())) << path;
+  }
+}
+
 TEST_F(HttpRequestTest, PathsHaveTheirMethods) {
   EXPECT_EQ(Get(kPath).code, 405);
   EXPECT_THAT(Get(kPath).head, HasSubstr("Allow: POST\r\n"));

@@ -24,11 +24,9 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 
-#include "absl/strings/ascii.h"
-#include "server/access/call_gate.h"
-#include "server/http/body_buffer.h"
 #include "server/http/http_message.h"
 #include "server/http/request_head.h"
+#include "server/http/route_call.h"
 #include "server/threads/steady_time.h"
 
 namespace attendant {
@@ -41,10 +39,6 @@ using boost::asio::ip::tcp;
 using boost::system::error_code;
 
 absl::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
-
-bool IsMethod(absl::string_view word) {
-  return std::all_of(word.begin(), word.end(), absl::ascii_isupper);
-}
 
 bool IsParseError(const error_code& error) {
   return error.category() == http::make_error_code(http::error::bad_method).category() &&
@@ -65,30 +59,39 @@ class Connection final : public HttpConnection {
         buffer_(kBufferBytes) {}
 
   void Start() override {
-    if constexpr (std::is_same_v<Stream, beast::tcp_stream>) {
-      ReadHead();
+    if constexpr (kPlain) {
+      ReadFirst(kReadTime);
     } else {
       Expire(kReadTime);
-      stream_.async_handshake(
-          asio::ssl::stream_base::server,
-          Then([](Connection& c, const error_code& error) { error ? c.Close() : c.ReadHead(); }));
+      stream_.async_handshake(asio::ssl::stream_base::server,
+                              Then([](Connection& c, const error_code& error) {
+                                error ? c.Close() : c.ReadFirst(kReadTime);
+                              }));
     }
   }
 
-  void Close() override {
-    if (!open_) return;
-    open_ = false;
-    if (state_ != nullptr) state_->Cancel();
-    tcp_stream().close();
-    LeaveRoute();
-    host_.Closed(*this);
-  }
+  void Close() override { Close(absl::StatusCode::kCancelled); }
   bool idle() const override { return !entered_; }
   bool has_served() const override { return has_served_; }
   absl::Time idle_since() const override { return idle_since_; }
 
  private:
   using Parser = http::request_parser<http::buffer_body>;
+  static constexpr bool kPlain = std::is_same_v<Stream, beast::tcp_stream>;
+
+  // `unread`: the end of a request whose body has not come.
+  void Close(absl::StatusCode unread) {
+    if (!open_) return;
+    open_ = false;
+    if (call_) {
+      call_->state().Cancel();
+      call_->GiveUp(unread);
+    }
+    tcp_stream().close();
+    LeaveRoute();
+    host_.Closed(*this);
+  }
+
   // A step that goes on only while the connection is open.
   template <typename Next>
   auto Then(Next next) {
@@ -107,17 +110,28 @@ class Connection final : public HttpConnection {
     has_served_ = true;
     idle_since_ = SteadyNow();
     parser_.reset();
-    head_ = RequestHead();
-    if (buffer_.size() > 0) return ReadHead();
-    buffer_.shrink_to_fit();
+    if (buffer_.size() == 0) buffer_.shrink_to_fit();
+    ReadFirst(kIdleTime);
+  }
+
+  void ReadFirst(absl::Duration time) {
+    Expire(time);
+    SkipEmptyLines();
+  }
+
+  void SkipEmptyLines() {
     constexpr size_t kFirstBytes = 4096;
-    Expire(kIdleTime);
+    const auto bytes = [this] {
+      return absl::string_view(static_cast<const char*>(buffer_.data().data()), buffer_.size());
+    };
+    buffer_.consume(EmptyLineBytes(bytes()));
+    if (!bytes().empty() && bytes() != "\r") return ReadHead();
     stream_.async_read_some(buffer_.prepare(kFirstBytes),
-                            [self = Self()](const error_code& error, size_t bytes) {
+                            [self = Self()](const error_code& error, size_t read) {
                               if (!self->open_) return;
                               if (error) return self->Close();
-                              self->buffer_.commit(bytes);
-                              self->ReadHead();
+                              self->buffer_.commit(read);
+                              self->SkipEmptyLines();
                             });
   }
 
@@ -164,26 +178,17 @@ class Connection final : public HttpConnection {
   }
 
   void StartRoute() {
-    arrival_ = SteadyNow();
     // Beside these the parser puts trailers later, which may name anything.
-    head_ = RequestHead(parser_->get().version() < 11);
+    RequestHead head(parser_->get().version() < 11);
     for (const auto& field : parser_->get())
-      head_.Add(View(field.name_string()), View(field.value()));
-    const auto header = [this](absl::string_view name) { return head_.Find(name); };
-    const RequestDependencies& requests = host_.requests();
-    const CallGate::Entry entry =
-        requests.gate.Enter({.method = match_.route->call, .peer = peer_, .header = header});
-    state_ = std::make_shared<CallState>(entry.call, requests.budgets.ForConnection(peer_));
-    if (!entry.status.ok()) {
-      return Write(ErrorResponse(*match_.route, FailureOf(entry.status)), false, kWriteTime);
+      head.Add(View(field.name_string()), View(field.value()));
+    call_.emplace(host_.requests(), std::move(match_), std::move(head), peer_);
+    if (auto refused = call_->RefuseHead(Length(), host_.max_request_bytes())) {
+      return Write(*std::move(refused), false, kWriteTime);
     }
-    if (const std::optional<HttpFailure> unfit = head_.UnfitTransfer()) return Refuse(*unfit);
-    const std::optional<HttpFailure> unfit =
-        UnfitBody(head_.Find("content-encoding").value_or(""), Length(), host_.max_request_bytes());
-    if (unfit) return Refuse(*unfit);
     parser_->body_limit(static_cast<uint64_t>(host_.max_request_bytes()));
     Expire(kBodyTime);
-    if (head_.WaitsForContinue()) return Continue100();
+    if (call_->waits_for_continue()) return Continue100();
     ReadBody();
   }
 
@@ -194,18 +199,21 @@ class Connection final : public HttpConnection {
 
   void Continue100() {
     answer_head_ = "HTTP/1.1 100 Continue\r\n\r\n";
-    asio::async_write(
-        stream_, asio::buffer(answer_head_),
-        Then([](Connection& c, const error_code& error) { error ? c.Close() : c.ReadBody(); }));
+    asio::async_write(stream_, asio::buffer(answer_head_),
+                      Then([](Connection& c, const error_code& error) {
+                        error ? c.CloseUnread(error) : c.ReadBody();
+                      }));
   }
 
   void ReadBody() {
     if (parser_->is_done()) return HandOver();
-    const absl::Status room = body_.MakeRoom(state_->memory(), Length(), host_.max_request_bytes());
+    BodyBuffer& body = call_->body();
+    const absl::Status room =
+        body.MakeRoom(call_->state().memory(), Length(), host_.max_request_bytes());
     if (!room.ok()) return Refuse(FailureOf(room));
     auto& chunk = parser_->get().body();
-    chunk.data = body_.end();
-    chunk.size = body_.room();
+    chunk.data = body.end();
+    chunk.size = body.room();
     chunk.more = true;
     http::async_read_some(stream_, buffer_, *parser_,
                           Then([](Connection& c, const error_code& error) { c.OnBody(error); }));
@@ -213,51 +221,35 @@ class Connection final : public HttpConnection {
 
   void OnBody(const error_code& error) {
     if (error && error != http::error::need_buffer) return RefuseBody(error);
-    body_.Received(body_.room() - parser_->get().body().size);
+    call_->body().Received(call_->body().room() - parser_->get().body().size);
     ReadBody();
   }
 
   void RefuseBody(const error_code& error) {
     if (error == http::error::body_limit) return Refuse(BodyTooLong(host_.max_request_bytes()));
-    if (!IsParseError(error)) return Close();
+    if (!IsParseError(error)) return CloseUnread(error);
     Refuse({400, absl::InvalidArgumentError("the body's chunks are not valid HTTP")});
   }
 
-  // Before there is a request that counts and logs itself.
-  void Refuse(const HttpFailure& failure) {
-    if (absl::IsInvalidArgument(failure.status)) {
-      host_.requests().metrics.CountRefused(Refusal::kMessage);
-    }
-    host_.requests().gate.Ended(state_->call(),
-                                {.code = failure.status.code(),
-                                 .request_bytes = static_cast<int64_t>(body_.received()),
-                                 .total = SteadyNow() - arrival_});
-    Write(ErrorResponse(*match_.route, failure), false, kWriteTime);
+  void CloseUnread(const error_code& error) {
+    Close(error == beast::error::timeout ? absl::StatusCode::kDeadlineExceeded
+                                         : absl::StatusCode::kCancelled);
   }
 
+  void Refuse(const HttpFailure& failure) { Write(call_->Refuse(failure), false, kWriteTime); }
+
   void HandOver() {
-    const absl::Status entered = host_.Enter(match_.route->call.group);
+    const absl::Status entered = host_.Enter(call_->route().call.group);
     if (!entered.ok()) return Refuse(FailureOf(entered));
     entered_ = true;
     tcp_stream().expires_never();
     WatchClient();
-    const std::shared_ptr<Connection> self = Self();
-    auto exchange = std::make_unique<HttpExchange>(
-        HttpExchange{.route = *match_.route,
-                     .header = [self](absl::string_view name) { return self->head_.Find(name); },
-                     .parameters = std::move(match_.parameters),
-                     .body = body_.Take(),
-                     .arrival = arrival_,
-                     .gzip = IsGzip(head_.Find("content-encoding").value_or("")),
-                     .state = state_,
-                     .response = {},
-                     .send = {}});
-    exchange->send = [self](HttpResponse response) {
+    std::unique_ptr<HttpExchange> exchange = call_->Take([self = Self()](HttpResponse response) {
       asio::post(self->stream_.get_executor(), [self, response = std::move(response)]() mutable {
         self->OnAnswer(std::move(response));
       });
       self->host_.Ended();
-    };
+    });
     host_.Started();
     host_.requests().executor([exchange = std::move(exchange)]() mutable {
       const HttpRoute& route = exchange->route;
@@ -273,8 +265,8 @@ class Connection final : public HttpConnection {
     tcp_stream().socket().async_wait(tcp::socket::wait_read,
                                      Then([](Connection& c, const error_code& error) {
                                        c.watching_ = false;
-                                       if (error || c.state_ == nullptr) return;
-                                       if (c.ClientHasGone()) c.state_->Cancel();
+                                       if (error || !c.call_ || !c.ClientHasGone()) return;
+                                       c.call_->state().Cancel();
                                      }));
   }
 
@@ -292,7 +284,7 @@ class Connection final : public HttpConnection {
   }
 
   void Write(HttpResponse response, bool keep_alive, absl::Duration time) {
-    if (state_ != nullptr) AddCallHeaders(state_->call(), response);
+    if (call_) AddCallHeaders(call_->state().call(), response);
     answer_head_ = HttpHeadOf(response, keep_alive);
     const bool head_only = parser_->get().method() == http::verb::head;
     answer_body_ = head_only ? std::string() : std::move(response.body);
@@ -318,9 +310,9 @@ class Connection final : public HttpConnection {
   }
 
   void OnWritten(const error_code& error, bool keep_alive) {
-    if (error == beast::error::timeout && state_ != nullptr) {
+    if (error == beast::error::timeout && call_) {
       host_.requests().metrics.CountRefused(Refusal::kSlowReader);
-      state_->call().connection.Count({.refused = 1});
+      call_->state().call().connection.Count({.refused = 1});
     }
     answer_body_ = std::string();
     LeaveRoute();
@@ -330,26 +322,35 @@ class Connection final : public HttpConnection {
 
   // Gives back what the request and its answer held.
   void LeaveRoute() {
-    state_.reset();
-    body_.Clear();
+    call_.reset();
     idle_since_ = SteadyNow();
     if (std::exchange(entered_, false)) host_.Leave();
   }
 
-  // Closing with unread input would reset the connection, and the client could lose the answer.
+  // TLS says first that nothing follows: its client knows the answer for complete.
   void Linger() {
+    Expire(kCloseTime);
+    if constexpr (kPlain) {
+      FinishSending();
+    } else {
+      stream_.async_shutdown(Then(
+          [](Connection& c, const error_code& /*the client may say less*/) { c.FinishSending(); }));
+    }
+  }
+
+  // Closing with unread input would reset the connection, and the client could lose the answer.
+  void FinishSending() {
     error_code error;
     tcp_stream().socket().shutdown(tcp::socket::shutdown_send, error);
     if (error) return Close();
-    Expire(kCloseTime);
     Discard();
   }
 
   void Discard() {
     buffer_.clear();
-    stream_.async_read_some(buffer_.prepare(4096), Then([](Connection& c, const error_code& error) {
-                              error ? c.Close() : c.Discard();
-                            }));
+    tcp_stream().async_read_some(
+        buffer_.prepare(4096),
+        Then([](Connection& c, const error_code& error) { error ? c.Close() : c.Discard(); }));
   }
 
   const std::shared_ptr<asio::io_context> loop_;  // outlives the stream
@@ -363,13 +364,9 @@ class Connection final : public HttpConnection {
   bool watching_ = false;  // for the client to close
   absl::Time idle_since_ = SteadyNow();
 
-  // Of the request of a route.
-  bool entered_ = false;
   HttpRoutes::Match match_;
-  RequestHead head_;
-  std::shared_ptr<CallState> state_;
-  absl::Time arrival_;
-  BodyBuffer body_;
+  std::optional<RouteCall> call_;  // of a route, until its answer is written
+  bool entered_ = false;           // the host counts it
   // Of the answer.
   std::string answer_head_;
   std::string answer_body_;

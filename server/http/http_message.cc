@@ -56,6 +56,16 @@ absl::string_view ReasonPhrase(int code) {
 
 }  // namespace
 
+size_t EmptyLineBytes(absl::string_view bytes) {
+  size_t count = 0;
+  while (absl::StartsWith(bytes.substr(count), "\r\n")) count += 2;
+  return count;
+}
+
+bool IsMethod(absl::string_view word) {
+  return std::all_of(word.begin(), word.end(), absl::ascii_isupper);
+}
+
 absl::string_view HttpPathOf(absl::string_view target) {
   if (absl::ConsumePrefix(&target, "http://")) {
     target.remove_prefix(std::min(target.find('/'), target.size()));

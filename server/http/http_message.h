@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +11,13 @@
 #include "server/http/http_types.h"
 
 namespace attendant {
+
+// The bytes of the empty lines that `bytes` begin with: before a request they count for nothing
+// (RFC 9112, 2.2).
+size_t EmptyLineBytes(absl::string_view bytes);
+
+// Whether a word can be a method.
+bool IsMethod(absl::string_view word);
 
 // The path of a request target: "/path?query", or the same behind "http://host".
 absl::string_view HttpPathOf(absl::string_view target);

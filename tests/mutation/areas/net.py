@@ -6,6 +6,7 @@ FILE_TESTS = {
     "server/http/http_connection.cc": ["http_endpoint_test", "http_doors_test"],
     "server/http/http_endpoint.cc": ["http_endpoint_test", "http_doors_test"],
     "server/http/http_message.cc": ["http_endpoint_test"],
+    "server/http/route_call.cc": ["http_doors_test"],
     "server/http/body_buffer.cc": ["http_endpoint_test"],
     "server/http/gzip.cc": ["http_endpoint_test"],
 }
@@ -27,7 +28,7 @@ MUTANTS = {
     ],
     "server/http/http_connection.cc": [
         ("Expire(kBodyTime);", ""),
-        ("if (c.ClientHasGone()) c.state_->Cancel();", ""),
+        ("c.call_->state().Cancel();", ""),
         ("if (std::exchange(entered_, false)) host_.Leave();", ""),
         ("parser_->keep_alive() && !host_.stopping()", "parser_->keep_alive()"),
     ],
@@ -36,7 +37,11 @@ MUTANTS = {
         ("if (!connection->idle()) continue;", ""),
         ("asio::post(*loop, [&page] { page.text = std::string(); });", ""),
     ],
+    "server/http/route_call.cc": [
+        ("if (!ended_) End(code);", ""),
+    ],
     "server/http/http_message.cc": [
+        ("while (absl::StartsWith(bytes.substr(count), \"\\r\\n\")) count += 2;", ""),
         ("target.substr(0, target.find('?'))", "target"),
         ("length.value_or(0) > static_cast<uint64_t>(max_bytes)",
          "length.value_or(0) >= static_cast<uint64_t>(max_bytes)"),

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -182,6 +183,46 @@ TEST_F(HttpRequestTest, MemoryComesBack) {
   EXPECT_EQ(held("response_memory_bytes"), 0);
   unfinished.Close();
   while (held("request_memory_bytes") != 0) absl::SleepFor(absl::Milliseconds(1));
+}
+
+TEST_F(HttpRequestTest, EmptyLinesBeforeARequestCountForNothing) {
+  HttpClient client(server_.http_port());
+  for (const char* before : {"\r\n", "", "\r\n\r\n", "\r"}) {
+    client.Write(before);
+    if (absl::string_view(before) == "\r") client.Write("\n");
+    client.Post(kPath, kHello);
+    EXPECT_EQ(client.Read().code, 200);
+  }
+  client.Write("\r");
+  client.Post(kPath, kHello);
+  EXPECT_EQ(client.Read().code, 400);
+}
+
+TEST_F(HttpRequestTest, ABodyThatDoesNotComeIsInTheAccessLog) {
+  const TempDirectory folder;
+  const std::string path = folder / "access.log";
+  InProcessServer::Options options;
+  options.flags.access.access_log = path;
+  InProcessServer server(options);
+  server.AwaitReady();
+  double lines = 0;
+  for (const char* expect : {"", "Expect: 100-continue\r\n"}) {
+    HttpClient client(server.http_port());
+    client.Write(absl::StrCat("POST ", kPath, " HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n",
+                              expect, "\r\n", *expect == 0 ? "{" : ""));
+    if (*expect != 0) EXPECT_EQ(client.Read(/*with_body=*/false).code, 100);
+    client.Close();
+    server.AwaitMetric(R"(attendant_access_log_lines_total{result="written"})", ++lines);
+    if (HasFatalFailure()) return;
+  }
+  std::ifstream log(path);
+  std::string line;
+  while (std::getline(log, line)) {
+    EXPECT_THAT(line, HasSubstr(R"("method":"POST /v1/embeddings")"));
+    EXPECT_THAT(line, HasSubstr(R"("code":"CANCELLED")"));
+    --lines;
+  }
+  EXPECT_EQ(lines, 0);
 }
 
 TEST_F(HttpRequestTest, WhatIsCountedIsWhatIsSent) {

@@ -221,7 +221,8 @@ struct BadRequest {
 TEST_F(HttpEndpointTest, SaysWhatIsWrongWithARequest) {
   const std::vector<BadRequest> cases = {
       {"GET\r\n\r\n", "400"},
-      {"\r\n\r\n", "400"},
+      {"\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n", "200"},
+      {"\n\n", "400"},
       {"get /healthz HTTP/1.1\r\n\r\n", "400"},
       {"GET  /healthz HTTP/1.1\r\n\r\n", "400"},
       {"GET /healthz HTTP/2.0\r\n\r\n", "400"},

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/route_call.h"
+
+#include "server/http/http_message.h"
+#include "server/metrics/server_metrics.h"
+
+namespace attendant {
+
+RouteCall::RouteCall(const RequestDependencies& requests, HttpRoutes::Match match, RequestHead head,
+                     const std::string& peer)
+    : requests_(requests),
+      match_(std::move(match)),
+      head_(std::make_shared<const RequestHead>(std::move(head))) {
+  const auto header = [this](absl::string_view name) { return head_->Find(name); };
+  CallGate::Entry entry =
+      requests_.gate.Enter({.method = route().call, .peer = peer, .header = header});
+  entered_ = std::move(entry.status);
+  ended_ = !entered_.ok();
+  state_ =
+      std::make_shared<CallState>(std::move(entry.call), requests_.budgets.ForConnection(peer));
+}
+
+std::optional<HttpResponse> RouteCall::RefuseHead(std::optional<uint64_t> length,
+                                                  int64_t max_bytes) {
+  if (!entered_.ok()) return ErrorResponse(route(), FailureOf(entered_));
+  std::optional<HttpFailure> unfit = head_->UnfitTransfer();
+  if (!unfit) {
+    unfit = UnfitBody(head_->Find("content-encoding").value_or(""), length, max_bytes);
+  }
+  if (unfit) return Refuse(*unfit);
+  return std::nullopt;
+}
+
+HttpResponse RouteCall::Refuse(const HttpFailure& failure) {
+  if (absl::IsInvalidArgument(failure.status)) requests_.metrics.CountRefused(Refusal::kMessage);
+  End(failure.status.code());
+  return ErrorResponse(route(), failure);
+}
+
+void RouteCall::GiveUp(absl::StatusCode code) {
+  if (!ended_) End(code);
+}
+
+void RouteCall::End(absl::StatusCode code) {
+  ended_ = true;
+  requests_.gate.Ended(state_->call(), {.code = code,
+                                        .request_bytes = static_cast<int64_t>(body_.received()),
+                                        .total = SteadyNow() - arrival_});
+}
+
+std::unique_ptr<HttpExchange> RouteCall::Take(absl::AnyInvocable<void(HttpResponse)> send) {
+  ended_ = true;
+  return std::make_unique<HttpExchange>(
+      HttpExchange{.route = route(),
+                   .header = [head = head_](absl::string_view name) { return head->Find(name); },
+                   .parameters = std::move(match_.parameters),
+                   .body = body_.Take(),
+                   .arrival = arrival_,
+                   .gzip = IsGzip(head_->Find("content-encoding").value_or("")),
+                   .state = state_,
+                   .response = {},
+                   .send = std::move(send)});
+}
+
+}  // namespace attendant

@@ -45,7 +45,22 @@ absl::StatusOr<std::shared_ptr<ssl::context>> MakeContext(const TlsContext::File
   ATTENDANT_RETURN_IF_ERROR(Fits(error, files.cert, "OpenSSL cannot be used"));
   context->use_certificate_chain(buffer(texts.cert), error);
   ATTENDANT_RETURN_IF_ERROR(Fits(error, files.cert, "not a PEM certificate chain"));
+  // Without this, OpenSSL asks the terminal.
+  const auto encrypted = std::make_shared<bool>(false);
+  context->set_password_callback(
+      [encrypted](size_t, ssl::context::password_purpose) {
+        *encrypted = true;
+        return std::string();
+      },
+      error);
+  ATTENDANT_RETURN_IF_ERROR(Fits(error, files.cert, "OpenSSL cannot be used"));
   context->use_private_key(buffer(texts.key), ssl::context::pem, error);
+  if (*encrypted) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(files.key,
+                     ": the key is encrypted: write it without its passphrase, as "
+                     "`openssl pkey -in ENCRYPTED -out KEY` does"));
+  }
   ATTENDANT_RETURN_IF_ERROR(
       Fits(error, files.key,
            absl::StrCat("not a PEM private key that fits the certificate ", files.cert)));

@@ -22,7 +22,8 @@ CERTIFICATE = 4
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
-    """A folder with ca, other_ca, server, client and new_server: NAME.pem and NAME.key. other_ca has signed new_server."""
+    """A folder with ca, other_ca, server, client and new_server: NAME.pem and NAME.key. other_ca has signed new_server.
+    encrypted.key is server's with a passphrase."""
     folder = tmp_path_factory.mktemp("tls")
 
     def openssl(name, subject, *arguments):
@@ -37,6 +38,8 @@ def certificates(tmp_path_factory):
     openssl("client", "client", *signed)
     openssl("new_server", "server", *[word.replace("ca.", "other_ca.") for word in signed], "-addext",
             "subjectAltName=IP:127.0.0.1")
+    subprocess.run(["openssl", "pkey", "-in", "server.key", "-aes256", "-passout", "pass:secret", "-out",
+                    "encrypted.key"], cwd=folder, check=True, capture_output=True)
     return folder
 
 
@@ -103,6 +106,7 @@ def test_a_broken_certificate_changes_nothing(start_server, certificates, tmp_pa
     ("server.pem", "client.key", "client.key: not a PEM private key that fits the certificate"),
     ("server.key", "server.key", "server.key: not a PEM certificate chain"),
     ("server.pem", "gone.key", "gone.key"),
+    ("server.pem", "encrypted.key", "encrypted.key: the key is encrypted"),
 ])
 def test_files_that_do_not_fit(certificates, cert, key, text):
     command = [settings.bin_dir() / "attendant-server", "--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0",
@@ -168,6 +172,22 @@ def test_http_speaks_tls_too(start_server, certificates, tmp_path):
     (tmp_path / "server.pem").write_text("broken")
     wait_until("the error", 30, lambda: "the files read before stay" in server.log())
     assert https(server, certificates / "other_ca.pem") == 200
+
+
+def test_the_end_of_an_https_connection_is_told(start_server, certificates):
+    """Without TLS's close_notify a client cannot tell a whole answer from one that somebody has cut off."""
+    server = start_server({"tiny": settings.TINY_MODEL}, f"--tls_cert={certificates / 'server.pem'}",
+                          f"--tls_key={certificates / 'server.key'}", "--http_tls=on")
+    context = ssl.create_default_context(cafile=certificates / "ca.pem")
+    host, port = server.http.rsplit(":", 1)
+    for rest in (b"", b"GET /healthz HTTP/1.1\r\n\r\n"):  # what comes behind the last request is not answered
+        with socket.create_connection((host, int(port)), timeout=10) as plain, \
+                context.wrap_socket(plain, server_hostname="127.0.0.1", suppress_ragged_eofs=False) as tls:
+            tls.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" + rest)
+            answer = b""
+            while part := tls.recv(1000):
+                answer += part
+            assert answer.startswith(b"HTTP/1.1 200 ") and answer.endswith(b"\r\n\r\nok\n")
 
 
 def test_http_asks_for_client_certificates(start_server, certificates):

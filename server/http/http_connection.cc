@@ -168,11 +168,11 @@ class Connection final : public HttpConnection {
   void AnswerPage(absl::string_view method, absl::string_view path) {
     HttpResponse response;
     if (!match_.allow.empty()) {
-      response = MethodNotAllowed(match_.allow);
+      response = MethodNotAllowed(match_.allow, match_.error);
     } else if (!host_.Page(path, response)) {
-      response = NoSuchPage();
+      response = NoSuchPath(match_.error);
     } else if (method != "GET" && method != "HEAD") {
-      response = MethodNotAllowed("GET, HEAD");
+      response = MethodNotAllowed("GET, HEAD", nullptr);
     }
     Write(std::move(response), false, kWriteTime);
   }

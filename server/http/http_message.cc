@@ -54,6 +54,11 @@ absl::string_view ReasonPhrase(int code) {
   }
 }
 
+HttpResponse Shaped(int code, HttpErrorShape shape, const absl::Status& status) {
+  if (shape != nullptr) return shape({code, status});
+  return {.code = code, .body = absl::StrCat(status.message(), "\n")};
+}
+
 }  // namespace
 
 size_t EmptyLineBytes(absl::string_view bytes) {
@@ -125,17 +130,17 @@ HttpResponse NotHttp() { return {.code = 400, .body = "not an HTTP/1 request\n"}
 
 HttpResponse HeadTooLong() { return {.code = 431, .body = "the request is too long\n"}; }
 
-HttpResponse NoSuchPage() {
-  return {.code = 404,
-          .body =
-              "not found; there are /metrics, /healthz and /readyz, and what /openapi.json "
-              "lists\n"};
+HttpResponse NoSuchPath(HttpErrorShape shape) {
+  return Shaped(404, shape,
+                absl::UnimplementedError("there is no such path; there are /metrics, /healthz and "
+                                         "/readyz, and what /openapi.json lists"));
 }
 
-HttpResponse MethodNotAllowed(const std::string& allow) {
-  return {.code = 405,
-          .body = absl::StrCat("only ", allow, " is served here\n"),
-          .headers = {{"Allow", allow}}};
+HttpResponse MethodNotAllowed(const std::string& allow, HttpErrorShape shape) {
+  HttpResponse response =
+      Shaped(405, shape, absl::UnimplementedError(absl::StrCat("only ", allow, " is served here")));
+  response.headers.emplace_back("Allow", allow);
+  return response;
 }
 
 }  // namespace attendant

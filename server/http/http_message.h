@@ -41,7 +41,8 @@ std::optional<HttpFailure> UnfitTransfer(absl::string_view codings, bool http_1_
 // Answers to requests that no route serves.
 HttpResponse NotHttp();
 HttpResponse HeadTooLong();
-HttpResponse NoSuchPage();
-HttpResponse MethodNotAllowed(const std::string& allow);
+// In the shape of errors that the path's neighbours have; null: plain text.
+HttpResponse NoSuchPath(HttpErrorShape shape);
+HttpResponse MethodNotAllowed(const std::string& allow, HttpErrorShape shape);
 
 }  // namespace attendant

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/http/http_routes.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -28,6 +29,17 @@ bool Fits(const std::vector<std::string>& pattern, const std::vector<absl::strin
   return true;
 }
 
+// How many words at their fronts fit.
+size_t SharedWords(const std::vector<absl::string_view>& pattern,
+                   const std::vector<absl::string_view>& path) {
+  size_t shared = 0;
+  while (shared < std::min(pattern.size(), path.size()) &&
+         (absl::StartsWith(pattern[shared], "{") || pattern[shared] == path[shared])) {
+    ++shared;
+  }
+  return shared;
+}
+
 void Consider(const HttpRoute& route, absl::string_view method, HttpRoutes::Match& match) {
   if (route.method == method) match.route = &route;
   absl::StrAppend(&match.allow, match.allow.empty() ? "" : ", ", route.method);
@@ -49,7 +61,7 @@ HttpRoutes::Match HttpRoutes::Find(absl::string_view method, absl::string_view p
   Match match;
   const auto [first, last] = fixed_.equal_range(path);
   for (auto entry = first; entry != last; ++entry) Consider(*entry->second, method, match);
-  if (match.route != nullptr || patterns_.empty()) return match;
+  if (match.route != nullptr) return match;
   const std::vector<absl::string_view> segments = absl::StrSplit(path, '/');
   for (const Entry& entry : patterns_) {
     std::vector<std::string> parameters;
@@ -59,7 +71,21 @@ HttpRoutes::Match HttpRoutes::Find(absl::string_view method, absl::string_view p
     match.parameters = std::move(parameters);
     return match;
   }
+  match.error = ErrorNear(segments);
   return match;
+}
+
+HttpErrorShape HttpRoutes::ErrorNear(const std::vector<absl::string_view>& path) const {
+  size_t most = 1;  // the empty word before the first slash
+  HttpErrorShape error = nullptr;
+  for (const HttpRoute& route : routes_) {
+    const std::vector<absl::string_view> words = absl::StrSplit(route.path, '/');
+    const size_t shared = SharedWords(words, path);
+    if (shared <= most || words[1].empty()) continue;
+    most = shared;
+    error = route.error;
+  }
+  return error;
 }
 
 }  // namespace attendant

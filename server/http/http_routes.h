@@ -31,10 +31,15 @@ class HttpRoutes {
     const HttpRoute* route = nullptr;
     std::vector<std::string> parameters = {};
     std::string allow = {};  // without a route: the methods that the path has, "GET, POST"
+    // Without a route: that of the path's routes, or else of the route that shares most words at
+    // the front of its path, the first of several. Null: none shares one.
+    HttpErrorShape error = nullptr;
   };
   Match Find(absl::string_view method, absl::string_view path) const;
 
  private:
+  HttpErrorShape ErrorNear(const std::vector<absl::string_view>& path) const;
+
   struct Entry {
     const HttpRoute* route;
     std::vector<std::string> segments;  // "{" starts one that takes any word

@@ -101,7 +101,7 @@ void EndExchange(std::unique_ptr<HttpExchange> exchange, const absl::Status& sta
 }
 
 HttpRoute MakeHttpRoute(std::string method, std::string path, MethodGroup group,
-                        HttpResponse (*error)(const HttpFailure&),
+                        HttpErrorShape error,
                         std::function<void(std::unique_ptr<HttpExchange>)> handler,
                         HttpRouteDoc doc) {
   CallMethod call{absl::StrCat(method, " ", path), group};

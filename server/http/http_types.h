@@ -36,6 +36,9 @@ HttpFailure FailureOf(const absl::Status& status);
 // The value of a header, by its name in lower case. Nothing unless it was sent exactly once.
 using HttpHeaders = std::function<std::optional<absl::string_view>(absl::string_view name)>;
 
+// How a protocol writes an error.
+using HttpErrorShape = HttpResponse (*)(const HttpFailure& failure);
+
 struct HttpRoute;
 
 // One request of a route, from its connection: what came, and the way back. Who holds it ends it
@@ -72,17 +75,17 @@ struct HttpRouteDoc {
 
 // A method and path that a protocol serves.
 struct HttpRoute {
-  std::string method;                         // "POST"
-  std::string path;                           // "/v2/models/{model}/infer"
-  CallMethod call;                            // named "POST /v2/models/{model}/infer"
-  HttpResponse (*error)(const HttpFailure&);  // the protocol's shape of an error
+  std::string method;  // "POST"
+  std::string path;    // "/v2/models/{model}/infer"
+  CallMethod call;     // named "POST /v2/models/{model}/infer"
+  HttpErrorShape error;
   std::function<void(std::unique_ptr<HttpExchange>)> handler;  // on the executor for requests
   HttpRouteDoc doc;
 };
 
 // The same with the call's name made of method and path.
 HttpRoute MakeHttpRoute(std::string method, std::string path, MethodGroup group,
-                        HttpResponse (*error)(const HttpFailure&),
+                        HttpErrorShape error,
                         std::function<void(std::unique_ptr<HttpExchange>)> handler,
                         HttpRouteDoc doc);
 

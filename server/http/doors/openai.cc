@@ -20,23 +20,24 @@ struct ErrorWords {
   absl::string_view code;  // JSON
 };
 
-ErrorWords WordsOf(int code) {
-  switch (code) {
+ErrorWords WordsOf(const HttpFailure& failure) {
+  switch (failure.code) {
     case 401:
       return {"authentication_error", "\"invalid_api_key\""};
     case 403:
       return {"permission_error", "null"};
     case 404:
-      return {"invalid_request_error", "\"model_not_found\""};
+      return {"invalid_request_error",
+              absl::IsNotFound(failure.status) ? "\"model_not_found\"" : "null"};
     case 429:
       return {"rate_limit_error", "\"rate_limit_exceeded\""};
     default:
-      return {code < 500 ? "invalid_request_error" : "server_error", "null"};
+      return {failure.code < 500 ? "invalid_request_error" : "server_error", "null"};
   }
 }
 
 HttpResponse OpenAiError(const HttpFailure& failure) {
-  const ErrorWords words = WordsOf(failure.code);
+  const ErrorWords words = WordsOf(failure);
   HttpResponse response{.code = failure.code, .content_type = "application/json"};
   response.body = "{\"error\":{\"message\":";
   AppendJsonString(failure.status.message(), response.body);

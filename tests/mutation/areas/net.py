@@ -6,6 +6,7 @@ FILE_TESTS = {
     "server/http/http_connection.cc": ["http_endpoint_test", "http_doors_test"],
     "server/http/http_endpoint.cc": ["http_endpoint_test", "http_doors_test"],
     "server/http/http_message.cc": ["http_endpoint_test"],
+    "server/http/http_routes.cc": ["http_doors_test"],
     "server/http/route_call.cc": ["http_doors_test"],
     "server/http/body_buffer.cc": ["http_endpoint_test"],
     "server/http/gzip.cc": ["http_endpoint_test"],
@@ -36,6 +37,9 @@ MUTANTS = {
         ("entered >= doors.limits.max_connections", "entered > doors.limits.max_connections"),
         ("if (!connection->idle()) continue;", ""),
         ("asio::post(*loop, [&page] { page.text = std::string(); });", ""),
+    ],
+    "server/http/http_routes.cc": [
+        ("shared <= most", "shared < most"),
     ],
     "server/http/route_call.cc": [
         ("if (!ended_) End(code);", ""),

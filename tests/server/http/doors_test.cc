@@ -259,6 +259,29 @@ TEST_F(HttpRequestTest, PathsHaveTheirMethods) {
   EXPECT_EQ(Post("/v1/embedding", "{}").code, 404);
 }
 
+TEST_F(HttpRequestTest, APathThatNoneHasAnswersAsItsNeighboursDo) {
+  const std::pair<HttpAnswer, const char*> answers[] = {
+      {Post("/v1/embedding", "{}"),
+       R"(\{"error":\{"message":"there is no such path.*","type":"invalid_request_error",)"
+       R"("param":null,"code":null\}\})"},
+      {Get("/v1/embeddings"),
+       R"(\{"error":\{"message":"only POST is served here","type":"invalid_request_error",.*)"},
+      {Post("/v2/model/tiny/infer", "{}"), R"(\{"error":"there is no such path.*"\})"},
+      {Get("/v2/models/tiny/infer"), R"(\{"error":"only POST is served here"\})"},
+      {Get("/v2/embed"), R"(\{"message":"only POST is served here"\})"},
+      {Post("/attendant.v1.Encoder/Decode", "{}"),
+       R"(\{"code":"unimplemented","message":"there is no such path.*"\})"},
+      {Get("/rerank"), R"(\{"error":"only POST is served here","error_type":"Validation"\})"},
+      {Get("/embeddings"), "there is no such path.*\n"},
+      {Post("/metrics", ""), "only GET, HEAD is served here\n"}};
+  for (const auto& [answer, shape] : answers) {
+    EXPECT_THAT(answer.body, testing::MatchesRegex(shape));
+    const bool json = answer.body[0] == '{';
+    EXPECT_THAT(answer.head, HasSubstr(json ? "Content-Type: application/json\r\n"
+                                            : "Content-Type: text/plain; charset=utf-8\r\n"));
+  }
+}
+
 TEST_F(HttpRequestTest, ADrainAnswersWhatWasAdmittedAndRefusesTheRest) {
   server_.run_gate().Close();
   HttpClient admitted(server_.http_port());

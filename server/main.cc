@@ -59,7 +59,7 @@ int Serve(const ServerFlags& flags, const ModelSources& sources) {
   if (!flags.port_file.empty()) {
     const absl::Status written =
         WritePortFile(flags.port_file, (*app)->grpc_port(), (*app)->http_port());
-    if (!written.ok()) return Fail(written);
+    if (!written.ok()) EndProcess(Fail(written));  // waits for no load in progress
   }
   signals.Watch([&app] { (*app)->RequestStop(); });
   const absl::Status status = (*app)->Run();

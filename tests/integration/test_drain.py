@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """SIGTERM under load: what was admitted is answered, what comes later is refused, the exit code is 0."""
 
+import subprocess
+
 import grpc
 import pytest
 
@@ -75,3 +77,13 @@ def test_sigterm_while_loading(start_server):
     server = start_server({f"m{index}": settings.model_dir() for index in range(4)})
     server.terminate()
     assert server.wait() == 0
+
+
+def test_a_start_that_fails_waits_for_no_load(tmp_path):
+    command = [settings.bin_dir() / "attendant-server", "--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0",
+               f"--model=minilm={settings.model_dir()}", f"--port_file={tmp_path / 'gone' / 'ports'}"]
+    ended = subprocess.run(command, capture_output=True, timeout=60, check=False, text=True)
+    assert ended.returncode == 1
+    log = ended.stdout + ended.stderr
+    assert "cannot write --port_file" in log
+    assert "draining" not in log, "the models were drained, after the load that was in progress"

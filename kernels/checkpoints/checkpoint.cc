@@ -63,7 +63,8 @@ class Loader {
 
   absl::Status FindPrefix() {
     const std::string anchor = absl::StrCat(names_.token_embedding, ".weight");
-    for (const absl::string_view prefix : {absl::string_view(), names_.prefix}) {
+    for (const absl::string_view prefix :
+         {absl::string_view(), names_.prefix, names_.task_prefix}) {
       prefix_ = std::string(prefix);
       if (store_.Find(prefix_ + anchor) != nullptr) return absl::OkStatus();
     }

@@ -21,7 +21,8 @@
 namespace attendant {
 namespace {
 
-// A row for each kind of head: the names of its tensors, without ".weight" and ".bias".
+// A row for each kind of head: the names of its tensors, without ".weight" and ".bias". Of several
+// rows of an architecture, that one counts whose `dense` is stored.
 struct HeadForm {
   absl::string_view architecture;
   absl::string_view dense;  // empty: there is none
@@ -48,7 +49,26 @@ constexpr HeadForm kForms[] = {
      "classifier.out_proj"},
     {"ModernBertForSequenceClassification", "head.dense", HeadActivation::kGeluErf, "head.norm",
      "classifier"},
+    {"NomicBertForSequenceClassification", "nomic_bert.pooler.dense", HeadActivation::kTanh, "",
+     "classifier"},
+    {"NomicBertForSequenceClassification", "bert.pooler.dense", HeadActivation::kTanh, "",
+     "classifier"},  // of the code that came with Nomic's checkpoints
+    {"GteForSequenceClassification", "gte.pooler.dense", HeadActivation::kTanh, "", "classifier"},
+    {"NewForSequenceClassification", "new.pooler.dense", HeadActivation::kTanh, "", "classifier"},
+    {"JinaEmbeddingsV3ForSequenceClassification", "classifier.dense", HeadActivation::kTanh, "",
+     "classifier.out_proj"},
 };
+
+// Null: no head is read.
+const HeadForm* FindForm(absl::string_view architecture, const TensorStore& store) {
+  const HeadForm* found = nullptr;
+  for (const HeadForm& form : kForms) {
+    if (form.architecture != architecture) continue;
+    if (store.Find(absl::StrCat(form.dense, ".weight")) != nullptr) return &form;
+    if (found == nullptr) found = &form;
+  }
+  return found;
+}
 
 class Reader {
  public:
@@ -152,14 +172,11 @@ absl::StatusOr<std::optional<ScoreActivation>> ReadScoreActivation(const JsonNod
 absl::StatusOr<std::optional<SequenceClassifier>> ReadSequenceClassifier(
     const JsonNode& config, int64_t hidden, const std::string& directory, TensorStore& store) {
   ATTENDANT_ASSIGN_OR_RETURN(const std::string architecture, FirstArchitecture(config));
-  for (const HeadForm& form : kForms) {
-    if (form.architecture != architecture) continue;
-    absl::StatusOr<SequenceClassifier> head = Reader(config, hidden, store).Read(form);
-    if (head.ok()) return std::optional(*std::move(head));
-    return absl::Status(head.status().code(),
-                        absl::StrCat(directory, ": ", head.status().message()));
-  }
-  return std::nullopt;
+  const HeadForm* const form = FindForm(architecture, store);
+  if (form == nullptr) return std::nullopt;
+  absl::StatusOr<SequenceClassifier> head = Reader(config, hidden, store).Read(*form);
+  if (head.ok()) return std::optional(*std::move(head));
+  return absl::Status(head.status().code(), absl::StrCat(directory, ": ", head.status().message()));
 }
 
 }  // namespace attendant

@@ -19,7 +19,8 @@
 namespace attendant {
 namespace {
 
-// Where the epsilon of a head's norm stands, and its value where config.json does not say.
+// Where the epsilon of a head's norm stands, and its value where config.json does not say. Without
+// both it is the encoder's.
 struct Epsilon {
   const char* field;
   double otherwise;
@@ -74,6 +75,28 @@ constexpr HeadForm ModernBert(absl::string_view architecture, TokenHeadKind kind
           .optional_biases = true};
 }
 
+constexpr HeadForm NomicMaskedLm(absl::string_view architecture) {
+  return {.architecture = architecture,
+          .kind = kMaskedLm,
+          .out = "cls.predictions.decoder",
+          .out_bias = "cls.predictions.bias",
+          .dense = "cls.predictions.transform.dense",
+          .encoder_activation = true,
+          .norm = "cls.predictions.transform.layer_norm",
+          .epsilon = {},
+          .optional_biases = true};
+}
+
+constexpr HeadForm GteMaskedLm(absl::string_view architecture, bool encoder_activation) {
+  return {.architecture = architecture,
+          .kind = kMaskedLm,
+          .out = "lm_head.decoder",
+          .dense = "lm_head.dense",
+          .encoder_activation = encoder_activation,
+          .norm = "lm_head.norm",
+          .epsilon = {}};
+}
+
 constexpr HeadForm TokenLabels(absl::string_view architecture) {
   return {.architecture = architecture, .kind = kTokenLabels, .out = "classifier"};
 }
@@ -99,6 +122,10 @@ constexpr HeadForm kForms[] = {
      .norm = "generator_predictions.LayerNorm",
      .epsilon = kLayerNormEps},
     ModernBert("ModernBertForMaskedLM", kMaskedLm, "decoder"),
+    NomicMaskedLm("NomicBertForMaskedLM"),
+    GteMaskedLm("GteForMaskedLM", /*encoder_activation=*/false),
+    GteMaskedLm("NewForMaskedLM", /*encoder_activation=*/true),
+    RobertaMaskedLm("JinaEmbeddingsV3ForMaskedLM"),
     TokenLabels("BertForTokenClassification"),
     TokenLabels("RobertaForTokenClassification"),
     TokenLabels("CamembertForTokenClassification"),
@@ -107,6 +134,11 @@ constexpr HeadForm kForms[] = {
     TokenLabels("DistilBertForTokenClassification"),
     TokenLabels("ElectraForTokenClassification"),
     ModernBert("ModernBertForTokenClassification", kTokenLabels, "classifier"),
+    TokenLabels("NomicBertForTokenClassification"),
+    TokenLabels("GteForTokenClassification"),
+    TokenLabels("NewForTokenClassification"),
+    TokenLabels("JinaEmbeddingsV3ForTokenClassification"),
+    TokenLabels("DebertaV2ForTokenClassification"),
 };
 
 const HeadForm* FindForm(absl::string_view architecture) {
@@ -161,7 +193,9 @@ class Reader {
         ReadVector(absl::StrCat(form.norm, ".weight"), config_.hidden, head.norm.gamma));
     ATTENDANT_RETURN_IF_ERROR(ReadBias(form, form.norm, config_.hidden, head.norm.beta));
     if (form.epsilon.field == nullptr) {
-      head.norm_epsilon = static_cast<float>(form.epsilon.otherwise);
+      const bool own = form.epsilon.otherwise != 0;
+      head.norm_epsilon =
+          own ? static_cast<float>(form.epsilon.otherwise) : config_.layer_norm_epsilon;
       return absl::OkStatus();
     }
     return ReadLayerNormEpsilon(json_, form.epsilon.field, form.epsilon.otherwise,
@@ -179,6 +213,7 @@ class Reader {
     if (Has(form.out, ".bias") || form.out_bias.empty()) {
       return ReadBias(form, form.out, config_.vocab, out.bias);
     }
+    if (form.optional_biases && !Has(form.out_bias, "")) return absl::OkStatus();
     return ReadVector(std::string(form.out_bias), config_.vocab, out.bias);
   }
 

@@ -28,7 +28,8 @@ struct FamilyConfig {
 
 // The names of a family's tensors, without ".weight" and ".bias". The defaults are BERT's.
 struct TensorNames {
-  absl::string_view prefix;  // before all names, or before none: "bert."
+  absl::string_view prefix;         // before all names, or before none: "bert."
+  absl::string_view task_prefix{};  // the same where transformers saves a head with another one
   // Empty names: there is no such tensor.
   absl::string_view token_embedding = "embeddings.word_embeddings";
   absl::string_view position_embedding = "embeddings.position_embeddings";

@@ -43,6 +43,11 @@ MODELS = {
                                     "pos_att_type": ["p2c", "c2p"], "position_biased_input": False}, wordpiece, {}),
     "modernbert_reranker": ("ModernBertForSequenceClassification", "ModernBertConfig",
                             MODERNBERT | {"num_labels": 1, "classifier_pooling": "mean"}, family("modernbert"), {}),
+    "nomic_bert_reranker": ("NomicBertForSequenceClassification", "NomicBertConfig",
+                            BERT | {"num_labels": 1, "type_vocab_size": 2}, wordpiece, {}),
+    "gte_classifier": ("GteForSequenceClassification", "GteConfig", BERT | {"type_vocab_size": 1} | STARS, wordpiece, {}),
+    "jina_v3_reranker": ("JinaEmbeddingsV3ForSequenceClassification", "JinaEmbeddingsV3Config",
+                         ROBERTA | {"num_labels": 1, "max_position_embeddings": LIMIT}, family("xlm_roberta"), {}),
 }
 
 

@@ -21,7 +21,7 @@ from harness.server import serving
 GOLDEN = settings.ROOT / "tests" / "golden" / "classifier"
 NAMES = sorted(folder.name for folder in GOLDEN.iterdir() if folder.is_dir())
 LABELS = {"roberta_classifier": ["bad", "fair", "good"], "xlm_roberta_multi_label": ["bad", "fair", "good"],
-          "distilbert_classifier": ["LABEL_0", "LABEL_1"]}
+          "gte_classifier": ["bad", "fair", "good"], "distilbert_classifier": ["LABEL_0", "LABEL_1"]}
 TOLERANCE = 2e-5
 
 

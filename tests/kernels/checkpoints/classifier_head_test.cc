@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -59,6 +60,24 @@ TEST(ClassifierHeadTest, ReadsAHeadOfBert) {
   EXPECT_EQ((*head)->num_labels(), 2);
   EXPECT_THAT((*head)->labels, ElementsAre("no", "yes"));
   EXPECT_EQ((*head)->scores, ScoreActivation::kSoftmax);
+}
+
+// With the encoder's prefix: that of transformers, and that of the code which came before it.
+TEST(ClassifierHeadTest, ReadsThePoolerOfNomicAndGte) {
+  const std::pair<const char*, const char*> forms[] = {
+      {"NomicBertForSequenceClassification", "nomic_bert."},
+      {"NomicBertForSequenceClassification", "bert."},
+      {"GteForSequenceClassification", "gte."},
+      {"NewForSequenceClassification", "new."}};
+  for (const auto& [architecture, prefix] : forms) {
+    std::vector<TestTensor> tensors = BertHead(1);
+    tensors[0] = FloatTensor(absl::StrCat(prefix, "pooler.dense.weight"), {2, 2}, {1, 2, 3, 4});
+    tensors[1] = FloatTensor(absl::StrCat(prefix, "pooler.dense.bias"), {2}, {5, 6});
+    const auto head = Read(Config("", architecture), tensors);
+    ASSERT_TRUE(head.ok()) << head.status();
+    EXPECT_EQ((*head)->activation, HeadActivation::kTanh);
+    EXPECT_THAT((*head)->dense.weight, ElementsAre(1, 2, 3, 4));
+  }
 }
 
 TEST(ClassifierHeadTest, OtherArchitecturesHaveNone) {

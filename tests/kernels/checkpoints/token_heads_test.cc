@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -29,6 +30,7 @@ EncoderConfig Encoder() {
   config.hidden = kHidden;
   config.vocab = kVocab;
   config.activation = Activation::kRelu;
+  config.layer_norm_epsilon = 0.25f;
   return config;
 }
 
@@ -98,6 +100,31 @@ TEST(TokenHeadsTest, ADecoderOfItsOwnCounts) {
   ASSERT_TRUE(read.heads.ok()) << read.heads.status();
   EXPECT_EQ(read.heads->front().out.weight.data()[0], 20);
   EXPECT_EQ(read.tied, 0);
+}
+
+// config.json has its epsilon under one of two names; the encoder has read it. The code that came
+// with Nomic's checkpoints leaves biases out where an option says so.
+TEST(TokenHeadsTest, NomicAndGteHaveTheEpsilonOfTheEncoder) {
+  std::vector<TestTensor> nomic =
+      MaskedLm("cls.predictions.transform.dense", "cls.predictions.transform.layer_norm",
+               "cls.predictions.bias");
+  for (const bool biased : {true, false}) {
+    if (!biased) nomic.pop_back();
+    const Read read(Config("NomicBertForMaskedLM"), nomic);
+    ASSERT_TRUE(read.heads.ok()) << read.heads.status();
+    EXPECT_EQ(read.heads->front().activation, Activation::kRelu) << "the encoder's";
+    EXPECT_EQ(read.heads->front().norm_epsilon, 0.25f);
+    EXPECT_EQ(read.heads->front().out.bias.data() != nullptr, biased);
+  }
+  const auto gte = MaskedLm("lm_head.dense", "lm_head.norm", "lm_head.decoder.bias");
+  for (const auto& [name, activation] :
+       {std::pair{"GteForMaskedLM", Activation::kGeluErf}, {"NewForMaskedLM", Activation::kRelu}}) {
+    const Read read(Config(name), gte);
+    ASSERT_TRUE(read.heads.ok()) << read.heads.status();
+    EXPECT_EQ(read.heads->front().activation, activation);
+    EXPECT_EQ(read.heads->front().norm_epsilon, 0.25f);
+    EXPECT_EQ(read.heads->front().out.bias.data()[2], 13);
+  }
 }
 
 TEST(TokenHeadsTest, RobertaHasNamesAndAnActivationOfItsOwn) {

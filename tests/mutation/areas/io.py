@@ -3,6 +3,8 @@ TESTS = ["json_file_test", "float_values_test", "safetensors_test", "tensor_stor
          "checkpoint_test", "attention_module_test", "mutation_test"]
 FILE_TESTS = {
     "kernels/checkpoints/adapters.cc": ["adapters_test"],
+    "kernels/checkpoints/classifier_head.cc": ["classifier_head_test"],
+    "kernels/checkpoints/token_heads.cc": ["token_heads_test"],
     "kernels/checkpoints/colbert_head.cc": ["token_heads_test"],
     "kernels/checkpoints/families/bert_fields.cc": ["config_test"],
     "kernels/checkpoints/families/families.cc": ["config_test"],
@@ -21,6 +23,14 @@ FILE_TESTS = {
     "kernels/checkpoints/attention_module.cc": ["attention_module_test"],
 }
 MUTANTS = {
+    "kernels/checkpoints/classifier_head.cc": [
+        ("if (found == nullptr) found = &form;", "return &form;"),
+    ],
+    "kernels/checkpoints/token_heads.cc": [
+        ("if (form.optional_biases && !Has(form.out_bias, \"\")) return absl::OkStatus();", ""),
+        ("own ? static_cast<float>(form.epsilon.otherwise) : config_.layer_norm_epsilon",
+         "static_cast<float>(form.epsilon.otherwise)"),
+    ],
     "kernels/checkpoints/colbert_head.cc": [
         ("dense.activation != HeadActivation::kNone", "dense.use_residual"),
         ("behind == masks + normalizes", "true"),

@@ -2,6 +2,8 @@
 #include "server/rpc/attention/operation.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <iterator>
 #include <span>
@@ -58,6 +60,29 @@ Buffer CopyAsBf16(const WireTensor& tensor) {
 
 Buffer CopyOperand(const WireTensor& tensor, DType dtype) {
   return dtype == DType::kBf16 ? CopyAsBf16(tensor) : CopyAsF32(tensor);
+}
+
+// Kernels multiply a score by log2(e): a finite mask value must stay finite then.
+float LimitedMaskValue(float value) {
+  constexpr float kLargest = 2.3e38f;
+  return std::isfinite(value) ? std::clamp(value, -kLargest, kLargest) : value;
+}
+
+Buffer CopyMask(const WireTensor& tensor, attention::MaskTensor::Type type) {
+  using Type = attention::MaskTensor::Type;
+  if (type == Type::kBool) return CopyBytes(tensor);
+  const auto count = static_cast<size_t>(tensor.count);
+  Buffer buffer = type == Type::kF32 ? CopyAsF32(tensor) : CopyBytes(tensor);
+  if (type == Type::kF32) {
+    for (float& value : std::span(reinterpret_cast<float*>(buffer.data()), count)) {
+      value = LimitedMaskValue(value);
+    }
+  } else {
+    for (uint16_t& value : std::span(reinterpret_cast<uint16_t*>(buffer.data()), count)) {
+      value = ToBf16(LimitedMaskValue(FromBf16(value)));
+    }
+  }
+  return buffer;
 }
 
 absl::Status InMultiHead(const absl::Status& status) {
@@ -149,8 +174,7 @@ void AttendOperation::CopyTensors(const AttendPlan& plan) {
   if (plan.own_value) value_ = CopyOperand(plan.value, call_.dtype);
   call_.value.values = plan.own_value ? value_.data() : call_.key.values;
   if (plan.mask.has_value()) {
-    const bool as_f32 = call_.mask.tensor.type == attention::MaskTensor::Type::kF32;
-    mask_ = as_f32 ? CopyAsF32(*plan.mask) : CopyBytes(*plan.mask);
+    mask_ = CopyMask(*plan.mask, call_.mask.tensor.type);
     call_.mask.tensor.values = mask_.data();
   }
   if (plan.key_mask.has_value()) {

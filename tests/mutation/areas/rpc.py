@@ -28,6 +28,8 @@ MUTANTS = {
         ('"bytes for its answer as f32", «response_bytes()»', "int64_t{0}"),
         ("std::max(call_.queries.max_len(), call_.keys.max_len()) * width", "0 * width"),
         ("added && positions_.to_value", "added"),
+        ("value = LimitedMaskValue(value);", ""),
+        ("value = ToBf16(LimitedMaskValue(FromBf16(value)));", ""),
     ],
     "server/rpc/attention/plan.cc": [
         ("call.mask.causal = request.causal();", ""),

@@ -5,14 +5,19 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
 #include <set>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/server/rpc/attention/fixture.h"
 
 namespace attendant {
 namespace {
 
+using ::testing::Each;
+using ::testing::FloatNear;
 using ::testing::HasSubstr;
 
 constexpr char kTokens[] = "attendant_queue_tokens{model=\"attention\"}";
@@ -285,6 +290,41 @@ TEST_F(AttentionTest, AStreamAnswersEachRequest) {
   }
   EXPECT_TRUE(stream->Finish().ok());
   EXPECT_TRUE(expected.empty());
+}
+
+// What transformers writes where a key is hidden. In front of all keys it hides none, as in
+// PyTorch.
+TEST_F(AttentionTest, MasksOfTheLeastNumberAreFinite) {
+  Start();
+  const auto fill = [](v1::Tensor& mask, const std::vector<int64_t>& shape, v1::DType dtype) {
+    Fill(mask, shape, std::numeric_limits<float>::lowest());
+    if (dtype == v1::DTYPE_F32) return;
+    std::string values;
+    for (size_t i = 0; i < mask.data().size(); i += sizeof(float)) values += "\x7f\xff";
+    mask.set_dtype(dtype);
+    mask.set_data(values);
+  };
+  const std::vector<std::vector<int64_t>> shapes = {{3, 3}, {1, 3}, {2, 1, 3, 3}};
+  for (const std::vector<int64_t>& shape : shapes) {
+    for (const v1::DType dtype : {v1::DTYPE_F32, v1::DTYPE_BF16}) {
+      v1::AttendRequest request = OnesRequest();
+      request.set_weights(v1::ATTENTION_WEIGHTS_PER_HEAD);
+      fill(*request.mutable_mask(), shape, dtype);
+      v1::AttendResponse response;
+      const grpc::Status status = Attend(request, response);
+      ASSERT_TRUE(status.ok()) << status.error_message();
+      EXPECT_THAT(Floats(response.weights()), Each(FloatNear(1.0f / 3, 1e-6f)));
+      // The first key is not hidden.
+      std::string& data = *request.mutable_mask()->mutable_data();
+      const size_t value_bytes = dtype == v1::DTYPE_F32 ? sizeof(float) : sizeof(uint16_t);
+      for (size_t at = 0; at < data.size(); at += 3 * value_bytes) {
+        data.replace(at, value_bytes, std::string(value_bytes, '\0'));
+      }
+      ASSERT_TRUE(Attend(request, response).ok());
+      const std::vector<float> weights = Floats(response.weights());
+      for (size_t j = 0; j < weights.size(); ++j) EXPECT_EQ(weights[j], j % 3 == 0 ? 1 : 0);
+    }
+  }
 }
 
 }  // namespace

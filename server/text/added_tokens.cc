@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/text/added_tokens.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,8 @@ absl::Status AddedTokens::Add(AddedToken token) {
 }
 
 // A token that is part of a word is passed over whole, so that no shorter one inside it is found.
+// The one before may have swallowed a token of whitespace: as in the library, one that strips on
+// its left has only what is left of it, and is none where nothing is.
 bool AddedTokens::Split(absl::string_view text, absl::FunctionRef<bool(const Part&)> visit) const {
   size_t done = 0;  // bytes handed out
   size_t from = 0;  // where to look for the next token
@@ -31,6 +34,7 @@ bool AddedTokens::Split(absl::string_view text, absl::FunctionRef<bool(const Par
     if (place.token->single_word && IsPartOfWord(text, place)) continue;
 
     const Place wide = Widen(text, done, place);
+    if (wide.begin >= wide.end) continue;
     if (done < wide.begin && !visit({.text = text.substr(done, wide.begin - done)})) return false;
     const absl::string_view token = text.substr(wide.begin, wide.end - wide.begin);
     if (!visit({.id = wide.token->id, .text = token})) return false;
@@ -55,7 +59,8 @@ bool AddedTokens::IsPartOfWord(absl::string_view text, const Place& place) {
          (place.end < text.size() && IsWordCharacter(NextCharacter(after)));
 }
 
-// `place` with the whitespace that its token swallows, though none before `from`.
+// `place` with the whitespace that its token swallows. One that strips on its left has nothing
+// before `from`: it may be empty, or end there.
 AddedTokens::Place AddedTokens::Widen(absl::string_view text, size_t from, Place place) {
   const auto utf8_bytes = [](char32_t c) -> size_t { return c < 0x80 ? 1 : c < 0x800 ? 2 : 3; };
   while (place.token->lstrip && place.begin > from) {
@@ -63,6 +68,7 @@ AddedTokens::Place AddedTokens::Widen(absl::string_view text, size_t from, Place
     if (!IsWhitespace(before)) break;
     place.begin -= utf8_bytes(before);
   }
+  if (place.token->lstrip) place.begin = std::max(place.begin, from);
   while (place.token->rstrip && place.end < text.size()) {
     const char* after = text.data() + place.end;
     if (!IsWhitespace(NextCharacter(after))) break;

@@ -67,6 +67,23 @@ TEST(AddedTokensTest, SwallowsWhitespace) {
   EXPECT_THAT(Split(tokens, " <b> <b> "), ElementsAre("<3>", "<3>"));
 }
 
+// As the library, which panics at "<r>  " with `left`.
+TEST(AddedTokensTest, WhitespaceThatIsSwallowedIsNoTokenOfItsOwn) {
+  const AddedTokens both = Make({{.content = " ", .id = 1, .lstrip = true, .rstrip = true},
+                                 {.content = " b", .id = 2, .lstrip = true}});
+  EXPECT_THAT(Split(both, "  "), ElementsAre("<1>"));
+  EXPECT_THAT(Split(both, "  x   y"), ElementsAre("<1>", "x", "<1>", "y"));
+  EXPECT_THAT(Split(both, "  b"), ElementsAre("<1>", "<2>"));
+  const AddedTokens left = Make(
+      {{.content = "<r>", .id = 1, .rstrip = true}, {.content = " ", .id = 2, .lstrip = true}});
+  EXPECT_THAT(Split(left, "<r> "), ElementsAre("<1>"));
+  EXPECT_THAT(Split(left, "<r>  "), ElementsAre("<1>"));
+  EXPECT_THAT(Split(left, "<r>  x"), ElementsAre("<1>", "x"));
+  const AddedTokens plain =
+      Make({{.content = "<r>", .id = 1, .rstrip = true}, {.content = " ", .id = 2}});
+  EXPECT_THAT(Split(plain, "<r>  x"), ElementsAre("<1>", "<2>", "<2>", "x"));
+}
+
 TEST(AddedTokensTest, StopsWhenAskedTo) {
   const AddedTokens tokens = Make({{.content = "|", .id = 1}});
   int visits = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/requests/text_runs.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +14,7 @@
 namespace attendant {
 namespace {
 
-// A decoder makes at most so many bytes of a token, beside its own: a space or a replacement.
+// A decoder makes about so many bytes of a token, beside its own: a space or a replacement.
 constexpr int64_t kDecodedBytes = 16;
 
 }  // namespace
@@ -105,12 +106,15 @@ absl::StatusOr<int64_t> DetokenizeRun::Compute() {
     }
     ATTENDANT_RETURN_IF_ERROR(CheckAnswer(i, bytes));
   }
-  for (const std::vector<int32_t>& ids : input_.ids) {
+  int64_t decoded_bytes = 0;
+  for (size_t i = 0; i < input_.ids.size(); ++i) {
     ATTENDANT_ASSIGN_OR_RETURN(std::string text,
-                               tokenizer().Decode(ids, input_.skip_special_tokens));
+                               tokenizer().Decode(input_.ids[i], input_.skip_special_tokens));
+    decoded_bytes += kSequenceBytes + static_cast<int64_t>(text.size()) * bytes_of_byte();
+    ATTENDANT_RETURN_IF_ERROR(CheckAnswer(i, decoded_bytes));
     texts_.push_back(std::move(text));
   }
-  return bytes;
+  return std::max(bytes, decoded_bytes);
 }
 
 }  // namespace attendant

@@ -28,8 +28,10 @@ struct AddedToken {
 // there the longest. Immutable once filled, then thread-safe.
 class AddedTokens {
  public:
+  static constexpr size_t kMaxBytes = size_t{1} << 26;  // of all tokens together
+
   // INVALID_ARGUMENT when the content is empty or there already. REQUIRES: valid UTF-8, at most
-  // 2^26 bytes in all tokens together.
+  // kMaxBytes in all.
   absl::Status Add(AddedToken token);
 
   bool empty() const { return tokens_.empty(); }

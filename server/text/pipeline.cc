@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/core/status_macros.h"
 #include "server/text/base/aligned_text.h"
+#include "server/text/base/growth.h"
 #include "server/text/text_offsets.h"
 #include "server/text/unicode/utf8.h"
 
@@ -22,57 +23,71 @@ namespace {
 // Text is normalized in chunks of this size, cut at spaces, so that truncation saves most of the
 // work, and a long text takes little memory beside its ids.
 constexpr size_t kChunkBytes = 4096;
+constexpr size_t kSpareIds = 1024;
 
 }  // namespace
 
-// A text's ids so far. More than `enough` need not be found.
+// A text's ids so far, as many of them as may be kept. More than `enough` need not be found.
 struct TokenizerPipeline::Ids {
   std::vector<int32_t> values;
+  size_t dropped = 0;  // ids that were found too
   size_t enough = 0;
+  size_t room = 0;  // at most so many are kept, of the end that `side` does not cut
+  TruncationSide side = TruncationSide::kRight;
+  size_t normalized_room = 0;  // bytes that the rest may have when it is normalized
+  absl::Status status;
   std::optional<TextOffsets> offsets;  // of the values, if asked for
   std::string normalized;              // scratch, like those below
   AlignedText aligned;
   std::vector<TokenSpan> spans;
 
-  bool more() const { return values.size() < enough; }
+  size_t found() const { return dropped + values.size(); }
 
-  void Cut(size_t room, TruncationSide side) {
-    if (values.size() <= room) return;
-    if (offsets.has_value()) offsets->Cut(room, side);
-    if (side == TruncationSide::kRight) return values.resize(room);
-    values.erase(values.begin(), values.end() - static_cast<std::ptrdiff_t>(room));
+  // Whether more are needed. Drops what is not kept now and then, so that a long text takes little
+  // memory.
+  bool Next() {
+    if (values.size() / 2 > room + kSpareIds) Cut(room);
+    return found() < enough;
+  }
+
+  void Cut(size_t kept) {
+    if (values.size() <= kept) return;
+    dropped += values.size() - kept;
+    if (offsets.has_value()) offsets->Cut(kept, side);
+    if (side == TruncationSide::kRight) return values.resize(kept);
+    values.erase(values.begin(), values.end() - static_cast<std::ptrdiff_t>(kept));
   }
 };
 
 // As transformers' `longest_first`: the longer one first, and both to halves, the longer one's the
 // larger, when half of the room is less than each.
-void TokenizerPipeline::CutLongest(std::vector<Ids>& texts, size_t room, TruncationSide side) {
-  const bool swapped = texts[0].values.size() > texts[1].values.size();
+void TokenizerPipeline::CutLongest(std::vector<Ids>& texts, size_t room) {
+  const bool swapped = texts[0].found() > texts[1].found();
   Ids& shorter = texts[swapped ? 1 : 0];
   Ids& longer = texts[swapped ? 0 : 1];
-  shorter.Cut(room / 2, side);
-  longer.Cut(room - shorter.values.size(), side);
+  shorter.Cut(room / 2);
+  longer.Cut(room - shorter.values.size());
 }
 
 absl::Status TokenizerPipeline::Truncate(std::vector<Ids>& texts, size_t room,
-                                         const TokenizerOptions& options) {
+                                         PairTruncation pair) {
   if (texts.size() == 1) {
-    texts[0].Cut(room, options.side);
+    texts[0].Cut(room);
     return absl::OkStatus();
   }
-  if (options.pair == PairTruncation::kLongestFirst) {
-    CutLongest(texts, room, options.side);
+  if (pair == PairTruncation::kLongestFirst) {
+    CutLongest(texts, room);
     return absl::OkStatus();
   }
-  const bool first = options.pair == PairTruncation::kOnlyFirst;
-  const size_t kept = texts[first ? 1 : 0].values.size();
+  const bool first = pair == PairTruncation::kOnlyFirst;
+  const size_t kept = texts[first ? 1 : 0].found();
   if (kept >= room) {
     return absl::InvalidArgumentError(
         absl::StrCat("only the ", first ? "first" : "second", " text may be cut, but the ",
                      first ? "second" : "first", " one alone has ", kept,
                      " tokens, and a pair has room for ", room));
   }
-  texts[first ? 0 : 1].Cut(room - kept, options.side);
+  texts[first ? 0 : 1].Cut(room - kept);
   return absl::OkStatus();
 }
 
@@ -118,12 +133,22 @@ TokenizerPipeline::TokenizerPipeline(TokenizerParts parts)
                  parts_.pre_tokenizer != nullptr && parts_.pre_tokenizer->cuts_at_spaces()) {}
 
 absl::Status TokenizerPipeline::AddTokens(const std::vector<AddedToken>& tokens) {
+  size_t bytes = 0;
+  for (const AddedToken& token : tokens) bytes += token.content.size();
+  const size_t max_bytes = std::min(MaxNormalizedBytes(bytes), AddedTokens::kMaxBytes);
+  size_t room = max_bytes;
   for (AddedToken token : tokens) {
     if (token.special) special_ids_.insert(token.id);
     AddedTokens& group = token.normalized ? normalized_tokens_ : raw_tokens_;
     if (token.normalized && parts_.normalizer != nullptr) {
       std::string normalized;
-      parts_.normalizer->Append(token.content, normalized);
+      parts_.normalizer->Append(token.content, room, normalized);
+      if (normalized.size() > room) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("the added tokens of ", bytes, " bytes become longer than ", max_bytes,
+                         " bytes, the limit, when they are normalized"));
+      }
+      room -= normalized.size();
       token.content = std::move(normalized);
     }
     ATTENDANT_RETURN_IF_ERROR(group.Add(std::move(token)));
@@ -176,17 +201,21 @@ absl::StatusOr<TokenizedText> TokenizerPipeline::Assemble(std::span<const absl::
     ATTENDANT_RETURN_IF_ERROR(CheckOffsets(text, options));
     Ids& found_ids = ids.emplace_back();
     found_ids.enough = enough;
+    found_ids.room = room;
+    found_ids.side = options.side;
+    found_ids.normalized_room = MaxNormalizedBytes(text.size());
     if (options.offsets != OffsetUnit::kNone) {
       found_ids.offsets.emplace(text, options.offsets, !parts_.sequence.trims.empty());
     }
     AppendText(text, found_ids);
-    found += found_ids.values.size();
+    ATTENDANT_RETURN_IF_ERROR(found_ids.status);
+    found += found_ids.found();
   }
   if (found > room && !options.truncate) {
     return absl::InvalidArgumentError(absl::StrCat("the ", what, " has ", found + num_special,
                                                    " tokens, the limit is ", options.max_tokens));
   }
-  if (found > room) ATTENDANT_RETURN_IF_ERROR(Truncate(ids, room, options));
+  if (found > room) ATTENDANT_RETURN_IF_ERROR(Truncate(ids, room, options.pair));
   for (Ids& cut : ids) {
     if (!cut.offsets.has_value()) continue;
     for (const bool add_prefix_space : parts_.sequence.trims) cut.offsets->Trim(add_prefix_space);
@@ -212,20 +241,22 @@ bool TokenizerPipeline::AppendText(absl::string_view text, Ids& ids) const {
     }
     ids.values.push_back(part.id);
     if (ids.offsets.has_value()) ids.offsets->AddLiteral(part.text);
-    return ids.more();
+    return ids.Next();
   });
 }
 
 bool TokenizerPipeline::AppendRawText(Piece raw, Ids& ids) const {
   while (!raw.text.empty()) {
-    const Piece normalized = Normalize({TakeChunk(raw.text), raw.starts_input}, ids);
-    const bool more = normalized_tokens_.Split(normalized.text, [&](const AddedTokens::Part& part) {
-      const auto begin = static_cast<size_t>(part.text.data() - normalized.text.data());
-      const Piece piece = normalized.Part(begin, begin + part.text.size());
+    const std::optional<Piece> normalized = Normalize({TakeChunk(raw.text), raw.starts_input}, ids);
+    if (!normalized.has_value()) return false;
+    const absl::string_view text = normalized->text;
+    const bool more = normalized_tokens_.Split(text, [&](const AddedTokens::Part& part) {
+      const auto begin = static_cast<size_t>(part.text.data() - text.data());
+      const Piece piece = normalized->Part(begin, begin + part.text.size());
       if (part.id == TokenTrie::kNoId) return AppendPieces(piece, ids);
       ids.values.push_back(part.id);
       if (ids.offsets.has_value()) ids.offsets->Add(piece, {0, part.text.size()}, part.text);
-      return ids.more();
+      return ids.Next();
     });
     if (!more) return false;
     raw.starts_input = false;
@@ -233,16 +264,25 @@ bool TokenizerPipeline::AppendRawText(Piece raw, Ids& ids) const {
   return true;
 }
 
-Piece TokenizerPipeline::Normalize(const Piece& raw, Ids& ids) const {
+std::optional<Piece> TokenizerPipeline::Normalize(const Piece& raw, Ids& ids) const {
+  Piece normalized = raw;
   if (ids.offsets.has_value()) {
-    ids.aligned = AlignedText(raw.text, ids.offsets->PlaceOf(raw.text));
+    ids.aligned = AlignedText(raw.text, ids.offsets->PlaceOf(raw.text), ids.normalized_room);
     if (parts_.normalizer != nullptr) parts_.normalizer->Align(ids.aligned);
-    return {ids.aligned.text(), raw.starts_input, ids.aligned.sources().data()};
+    normalized = {ids.aligned.text(), raw.starts_input, ids.aligned.sources().data()};
+  } else if (parts_.normalizer != nullptr) {
+    ids.normalized.clear();
+    parts_.normalizer->Append(raw.text, ids.normalized_room, ids.normalized);
+    normalized.text = ids.normalized;
   }
-  if (parts_.normalizer == nullptr) return raw;
-  ids.normalized.clear();
-  parts_.normalizer->Append(raw.text, ids.normalized);
-  return {ids.normalized, raw.starts_input};
+  if (normalized.text.size() > ids.normalized_room) {
+    ids.status = absl::InvalidArgumentError(absl::StrCat(
+        "the model's normalizer makes the text longer than the limit: 3 times its bytes and ",
+        MaxNormalizedBytes(0), " more"));
+    return std::nullopt;
+  }
+  ids.normalized_room -= normalized.text.size();
+  return normalized;
 }
 
 bool TokenizerPipeline::AppendPieces(const Piece& normalized, Ids& ids) const {
@@ -254,7 +294,7 @@ bool TokenizerPipeline::AppendPieces(const Piece& normalized, Ids& ids) const {
 bool TokenizerPipeline::AppendIds(const Piece& piece, Ids& ids) const {
   if (!ids.offsets.has_value()) {
     parts_.model->Append(piece.text, ids.values, nullptr);
-    return ids.more();
+    return ids.Next();
   }
   const size_t before = ids.values.size();
   ids.spans.clear();
@@ -267,7 +307,7 @@ bool TokenizerPipeline::AppendIds(const Piece& piece, Ids& ids) const {
                      id == by_text ? piece.text.substr(span.begin, span.end - span.begin)
                                    : parts_.strings.Find(id));
   }
-  return ids.more();
+  return ids.Next();
 }
 
 // Cuts the next chunk off `text`. No word goes past a space or line end; an added token may.

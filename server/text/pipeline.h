@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,7 +31,8 @@ namespace attendant {
 // then the special tokens around them.
 class TokenizerPipeline final : public Tokenizer {
  public:
-  // INVALID_ARGUMENT when two added tokens cannot be told apart.
+  // INVALID_ARGUMENT when two added tokens cannot be told apart, or the normalizer makes them too
+  // long.
   static absl::StatusOr<std::unique_ptr<TokenizerPipeline>> Create(TokenizerParts parts);
 
   absl::StatusOr<TokenizedText> Tokenize(absl::string_view text,
@@ -49,20 +51,20 @@ class TokenizerPipeline final : public Tokenizer {
   struct Ids;
 
   explicit TokenizerPipeline(TokenizerParts parts);
-  static void CutLongest(std::vector<Ids>& texts, size_t room, TruncationSide side);
-  static absl::Status Truncate(std::vector<Ids>& texts, size_t room,
-                               const TokenizerOptions& options);
+  static void CutLongest(std::vector<Ids>& texts, size_t room);
+  static absl::Status Truncate(std::vector<Ids>& texts, size_t room, PairTruncation pair);
   static TokenizedText Join(const std::vector<Ids>& texts, std::span<const TemplatePart> sequence);
   static absl::Status CheckOffsets(absl::string_view text, const TokenizerOptions& options);
   absl::Status AddTokens(const std::vector<AddedToken>& tokens);
 
-  // Each appends ids, and stops with false as soon as they are enough.
+  // Each appends ids, and stops with false as soon as they are enough, or with an error in them.
   bool AppendText(absl::string_view text, Ids& ids) const;
   bool AppendRawText(Piece raw, Ids& ids) const;
   bool AppendPieces(const Piece& normalized, Ids& ids) const;
   bool AppendIds(const Piece& piece, Ids& ids) const;
   absl::string_view TakeChunk(absl::string_view& text) const;
-  Piece Normalize(const Piece& raw, Ids& ids) const;
+  // None, and an error in `ids`, when the text becomes too long.
+  std::optional<Piece> Normalize(const Piece& raw, Ids& ids) const;
 
   // `what` they are: "text", "pair of texts".
   absl::StatusOr<TokenizedText> Assemble(std::span<const absl::string_view> texts,

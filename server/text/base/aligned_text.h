@@ -14,16 +14,20 @@
 namespace attendant {
 
 // A text, and where each of its bytes comes from: the place in the caller's text of the first byte
-// of a character. Changes keep the places as the `tokenizers` library does. REQUIRES: valid UTF-8
-// everywhere.
+// of a character. Changes keep the places as the `tokenizers` library does. A text that gets longer
+// than `max_bytes` is full, and may end anywhere beyond them. REQUIRES: valid UTF-8 everywhere.
 class AlignedText {
  public:
   AlignedText() = default;
   // Of the caller's text, from its byte `begin` on.
-  AlignedText(absl::string_view text, uint32_t begin);
+  AlignedText(absl::string_view text, uint32_t begin, size_t max_bytes);
+  // With the same max_bytes.
+  AlignedText Empty() const;
 
   const std::string& text() const { return text_; }
   const std::vector<uint32_t>& sources() const { return sources_; }  // [text().size()]
+  size_t max_bytes() const { return max_bytes_; }
+  bool is_full() const { return text_.size() > max_bytes_; }
 
   void Append(absl::string_view text, uint32_t source);
   // The bytes of `from` from `begin` to `end`.
@@ -39,6 +43,7 @@ class AlignedText {
  private:
   std::string text_;
   std::vector<uint32_t> sources_;
+  size_t max_bytes_ = 0;
 };
 
 }  // namespace attendant

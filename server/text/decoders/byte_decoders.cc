@@ -31,6 +31,8 @@ class ByteLevelDecoder final : public Decoder {
     AppendWellFormed(bytes, text);
     tokens.assign(1, std::move(text));
   }
+  // A character of two bytes may stand for a byte that is no text: U+FFFD.
+  Growth growth() const override { return {.times = 1.5}; }
 
  private:
   static bool AppendBytes(absl::string_view token, std::string& bytes) {

@@ -19,6 +19,7 @@ class SequenceDecoder final : public Decoder {
   void Decode(std::vector<std::string>& tokens) const override {
     for (const DecoderPtr& step : steps_) step->Decode(tokens);
   }
+  Growth growth() const override { return GrowthOf(steps_); }
 
  private:
   std::vector<DecoderPtr> steps_;
@@ -46,7 +47,10 @@ DecoderPtr ReadAnyDecoder(const JsonFields& fields) {
 }  // namespace
 
 std::unique_ptr<Decoder> ReadDecoder(const JsonFields& file) {
-  return file.Has("decoder") ? ReadAnyDecoder(file.Object("decoder")) : nullptr;
+  if (!file.Has("decoder")) return nullptr;
+  DecoderPtr decoder = ReadAnyDecoder(file.Object("decoder"));
+  if (decoder != nullptr) CheckGrowth(file, "decoder", decoder->growth(), kMaxDecodedTimes);
+  return decoder;
 }
 
 }  // namespace attendant

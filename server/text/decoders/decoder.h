@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-namespace attendant {
+#include "server/text/base/growth.h"
 
-class JsonFields;
+namespace attendant {
 
 // A step of a tokenizer.json on the way from tokens back to text. Immutable, thread-safe.
 class Decoder {
@@ -17,10 +17,14 @@ class Decoder {
   // Changes the tokens in place; their number may fall. After the last step they are joined. Takes
   // time and memory linear in their bytes.
   virtual void Decode(std::vector<std::string>& tokens) const = 0;
+
+  // Of the tokens together.
+  virtual Growth growth() const { return {}; }
 };
 
 // Reads the file's `decoder`. Null, and a failure in the file's status, for one that is not
-// supported. A file without one has none: null; then spaces join the tokens.
+// supported or makes texts too long. A file without one has none: null; then spaces join the
+// tokens.
 std::unique_ptr<Decoder> ReadDecoder(const JsonFields& file);
 
 }  // namespace attendant

@@ -79,10 +79,11 @@ class ReplaceDecoder final : public Decoder {
   void Decode(std::vector<std::string>& tokens) const override {
     for (std::string& token : tokens) {
       std::string replaced;
-      pattern_.AppendReplaced(token, content_, replaced);
+      pattern_.AppendReplaced(token, content_, replaced.max_size(), replaced);
       token = std::move(replaced);
     }
   }
+  Growth growth() const override { return {.times = pattern_.ReplacedTimes(content_)}; }
 
  private:
   Pattern pattern_;
@@ -124,6 +125,7 @@ class WordPieceDecoder final : public Decoder {
       if (cleanup_) CleanUp(token);
     }
   }
+  Growth growth() const override { return {.times = 2}; }
 
  private:
   // One after the other, as transformers' clean_up_tokenization has them.

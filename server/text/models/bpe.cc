@@ -23,13 +23,17 @@ constexpr char32_t kFirstOfThreeBytes = 0x800;
 // The symbols of a piece as a linked list, and the merges that may be next.
 class Bpe::Symbols {
  public:
-  explicit Symbols(bool with_spans) : with_spans_(with_spans) {}
+  // Doubling would take three times as much at times.
+  Symbols(size_t piece_bytes, bool with_spans) : with_spans_(with_spans) {
+    list_.reserve(piece_bytes);
+    if (with_spans) bytes_.reserve(piece_bytes);
+  }
 
   void Add(int32_t id, size_t bytes) {
     const auto at = static_cast<int32_t>(list_.size());
     if (at > 0) list_.back().next = at;
     list_.push_back({id, at - 1, kEnd});
-    if (with_spans_) bytes_.push_back(bytes);
+    if (with_spans_) bytes_.push_back(static_cast<uint32_t>(bytes));
   }
   // An unknown token stands here, though tokens of bytes may still come before it.
   void AddUnknown(int32_t id, size_t bytes, bool fuse) {
@@ -62,6 +66,7 @@ class Bpe::Symbols {
   }
   // REQUIRES: with_spans.
   void AppendTo(std::vector<TokenSpan>& spans) const {
+    spans.reserve(spans.size() + list_.size());
     size_t end = 0;
     for (size_t i = 0; i < list_.size();) {
       const size_t begin = end;
@@ -108,7 +113,7 @@ class Bpe::Symbols {
   std::vector<Symbol> list_;
   std::vector<uint64_t> heap_;  // rank << 32 | place of the left symbol
   bool with_spans_;
-  std::vector<size_t> bytes_;  // of each symbol before merges, with_spans only
+  std::vector<uint32_t> bytes_;  // of each symbol before merges, with_spans only
   int32_t pending_unk_ = kNoId;
   size_t pending_bytes_ = 0;
 };
@@ -168,7 +173,7 @@ void Bpe::Append(absl::string_view piece, std::vector<int32_t>& ids,
 void Bpe::AppendMerged(absl::string_view piece, std::vector<int32_t>& ids,
                        std::vector<TokenSpan>* spans) const {
   if (plain_ && AppendShort(piece, ids, spans)) return;
-  Symbols symbols(spans != nullptr);
+  Symbols symbols(piece.size(), spans != nullptr);
   AddCharacters(piece, symbols);
   symbols.MergeAll(merges_);
   symbols.AppendTo(ids);

@@ -86,11 +86,11 @@ BertNormalizer::BertNormalizer(const BertNormalizerConfig& config) : config_(con
   }
 }
 
-void BertNormalizer::Append(absl::string_view text, std::string& out) const {
+void BertNormalizer::Append(absl::string_view text, size_t max_bytes, std::string& out) const {
   Output output(*this, out);
   const char* position = text.data();
   const char* const end = position + text.size();
-  while (position < end) {
+  while (position < end && out.size() <= max_bytes) {
     const auto byte = static_cast<unsigned char>(*position);
     if (byte >= 0x80) {
       AppendCharacter(NextCharacter(position), output);
@@ -133,7 +133,9 @@ void BertNormalizer::Align(AlignedText& text) const {
     AppendUtf8(character, out);
     if (spaced) out.push_back(' ');
   });
-  if (config_.strip_accents) text.Apply(NormalFormEdits(NormalForm::kNfd, text.text()));
+  if (config_.strip_accents) {
+    text.Apply(NormalFormEdits(NormalForm::kNfd, text.text(), text.max_bytes()));
+  }
   text.Map([this](char32_t character, std::string& out) {
     if (!config_.strip_accents || !IsNonspacingMark(character)) AppendCased(character, out);
   });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -22,8 +23,9 @@ class BertNormalizer final : public Normalizer {
  public:
   explicit BertNormalizer(const BertNormalizerConfig& config);
 
-  void Append(absl::string_view text, std::string& out) const override;
+  void Append(absl::string_view text, size_t max_bytes, std::string& out) const override;
   void Align(AlignedText& text) const override;
+  Growth growth() const override { return {.times = 3}; }
   bool cuts_at_spaces() const override { return true; }
 
  private:

@@ -48,13 +48,17 @@ absl::StatusOr<Charsmap> Charsmap::Parse(absl::string_view bytes) {
   return map;
 }
 
-absl::Status Charsmap::CheckUnits() const {
+// In the order of the keys' lengths, so that each leaf is first reached by its shortest key.
+absl::Status Charsmap::CheckUnits() {
+  struct Children {
+    size_t base;       // where they are
+    size_t key_bytes;  // of their keys
+  };
   std::vector<bool> seen(units_.size());
-  std::vector<size_t> bases = {Offset(units_[0])};  // where the children of a unit are
+  std::vector<Children> found = {{Offset(units_[0]), 1}};
   seen[0] = true;
-  while (!bases.empty()) {
-    const size_t base = bases.back();
-    bases.pop_back();
+  for (size_t next = 0; next < found.size(); ++next) {
+    const auto [base, key_bytes] = found[next];
     for (size_t label = 1; label < 256; ++label) {
       const size_t child = base ^ label;
       if (child >= units_.size() || Label(units_[child]) != label) continue;
@@ -66,15 +70,15 @@ absl::Status Charsmap::CheckUnits() const {
           return absl::InvalidArgumentError(
               absl::StrCat("has a leaf at ", child_base, " of ", units_.size(), " units"));
         }
-        ATTENDANT_RETURN_IF_ERROR(CheckReplacement(LeafValue(units_[child_base])));
+        ATTENDANT_RETURN_IF_ERROR(CheckReplacement(LeafValue(units_[child_base]), key_bytes));
       }
-      bases.push_back(child_base);
+      found.push_back({child_base, key_bytes + 1});
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status Charsmap::CheckReplacement(uint32_t offset) const {
+absl::Status Charsmap::CheckReplacement(uint32_t offset, size_t key_bytes) {
   const bool inside = offset < replacements_.size();
   const bool at_character =
       inside && (static_cast<unsigned char>(replacements_[offset]) & 0xC0) != 0x80;
@@ -83,6 +87,7 @@ absl::Status Charsmap::CheckReplacement(uint32_t offset) const {
         absl::StrCat("has a replacement at byte ", offset, " of ", replacements_.size()));
   }
   const size_t end = std::min(replacements_.find('\0', offset), replacements_.size());
+  times_ = std::max(times_, static_cast<double>(end - offset) / static_cast<double>(key_bytes));
   if (end - offset <= kMaxReplacementBytes) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("has a replacement of ", end - offset,
                                                  " bytes, the limit is ", kMaxReplacementBytes));

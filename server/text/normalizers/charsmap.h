@@ -30,16 +30,20 @@ class Charsmap {
   // their replacements is UTF-8 of at most kMaxReplacementBytes.
   static absl::StatusOr<Charsmap> Parse(absl::string_view bytes);
 
+  // A text becomes at most so many times as long, at least 1.
+  double times() const { return times_; }
+
   // The replacement of the shortest key that `text` begins with. Holds as long as this object.
   std::optional<absl::string_view> Find(absl::string_view text) const;
 
  private:
   Charsmap() = default;
-  absl::Status CheckUnits() const;
-  absl::Status CheckReplacement(uint32_t offset) const;
+  absl::Status CheckUnits();
+  absl::Status CheckReplacement(uint32_t offset, size_t key_bytes);
 
   std::vector<uint32_t> units_;
   std::string replacements_;
+  double times_ = 1;
 };
 
 }  // namespace attendant

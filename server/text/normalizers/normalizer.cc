@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/text/base/aligned_text.h"
 #include "server/text/base/json_fields.h"
 #include "server/text/base/part_table.h"
 #include "server/text/normalizers/normalizer_kinds.h"
@@ -19,19 +20,22 @@ class SequenceNormalizer final : public Normalizer {
  public:
   explicit SequenceNormalizer(std::vector<NormalizerPtr> steps) : steps_(std::move(steps)) {}
 
-  void Append(absl::string_view text, std::string& out) const override {
+  void Append(absl::string_view text, size_t max_bytes, std::string& out) const override {
     std::string now(text);
-    std::string next;
     for (const NormalizerPtr& step : steps_) {
-      next.clear();
-      step->Append(now, next);
-      std::swap(now, next);
+      out.clear();
+      step->Append(now, max_bytes, out);
+      std::swap(now, out);
+      if (now.size() > max_bytes) break;
     }
-    out.append(now);
+    std::swap(now, out);
   }
   void Align(AlignedText& text) const override {
-    for (const NormalizerPtr& step : steps_) step->Align(text);
+    for (const NormalizerPtr& step : steps_) {
+      if (!text.is_full()) step->Align(text);
+    }
   }
+  Growth growth() const override { return GrowthOf(steps_); }
   bool cuts_at_spaces() const override {
     return std::all_of(steps_.begin(), steps_.end(),
                        [](const auto& step) { return step->cuts_at_spaces(); });
@@ -96,8 +100,10 @@ NormalizerPtr LowercaseFirst(const JsonFields& file, NormalizerPtr normalizer) {
 
 std::unique_ptr<Normalizer> ReadNormalizer(const JsonFields& file, bool lowercases) {
   NormalizerPtr normalizer = file.Has("normalizer") ? ReadAny(file.Object("normalizer")) : nullptr;
-  if (!lowercases || !file.ok()) return normalizer;
-  return LowercaseFirst(file, std::move(normalizer));
+  if (lowercases && file.ok()) normalizer = LowercaseFirst(file, std::move(normalizer));
+  if (normalizer == nullptr) return nullptr;
+  CheckGrowth(file, "normalizer", normalizer->growth(), kMaxNormalizedTimes);
+  return normalizer;
 }
 
 }  // namespace attendant

@@ -36,8 +36,9 @@ class Precompiled final : public Normalizer {
     stays_[0] = true;
   }
 
-  void Append(absl::string_view text, std::string& out) const override {
-    Visit(text, [&out](absl::string_view /*part*/, absl::string_view replacement) {
+  void Append(absl::string_view text, size_t max_bytes, std::string& out) const override {
+    const auto more = [&] { return out.size() <= max_bytes; };
+    Visit(text, more, [&out](absl::string_view /*part*/, absl::string_view replacement) {
       if (replacement.size() == 1) return out.push_back(replacement[0]);
       absl::StrAppend(&out, replacement);
     });
@@ -45,19 +46,21 @@ class Precompiled final : public Normalizer {
 
   void Align(AlignedText& text) const override {
     std::vector<CharacterEdit> edits;
-    Visit(text.text(), [&edits](absl::string_view part, absl::string_view replacement) {
+    const auto more = [&] { return edits.size() <= text.max_bytes(); };
+    Visit(text.text(), more, [&edits](absl::string_view part, absl::string_view replacement) {
       AddEdits(part, replacement, edits);
     });
     text.Apply(edits);
   }
+  Growth growth() const override { return {.times = map_.times()}; }
 
  private:
-  // Hands out the parts of `text` in order, and what takes their place.
-  template <typename Visitor>
-  void Visit(absl::string_view text, Visitor visit) const {
+  // Hands out the parts of `text` in order, and what takes their place, while `more` says so.
+  template <typename More, typename Visitor>
+  void Visit(absl::string_view text, More more, Visitor visit) const {
     const char* position = text.data();
     const char* const end = position + text.size();
-    while (position < end) {
+    while (position < end && more()) {
       const char* const cluster_end = FindGraphemeEnd(position, end);
       const absl::string_view cluster(position, static_cast<size_t>(cluster_end - position));
       position = cluster_end;

@@ -19,12 +19,14 @@ namespace {
 
 class Lowercaser final : public Normalizer {
  public:
-  void Append(absl::string_view text, std::string& out) const override {
-    for (const char* position = text.data(); position < text.data() + text.size();) {
+  void Append(absl::string_view text, size_t max_bytes, std::string& out) const override {
+    const char* const end = text.data() + text.size();
+    for (const char* position = text.data(); position < end && out.size() <= max_bytes;) {
       AppendLower(NextCharacter(position), out);
     }
   }
   void Align(AlignedText& text) const override { text.Map(AppendLower); }
+  Growth growth() const override { return {.times = 1.5}; }
   bool cuts_at_spaces() const override { return true; }
   bool keeps_start() const override { return true; }
 
@@ -44,18 +46,19 @@ class Prepender final : public Normalizer {
  public:
   explicit Prepender(std::string content) : content_(std::move(content)) {}
 
-  void Append(absl::string_view text, std::string& out) const override {
+  void Append(absl::string_view text, size_t /*max_bytes*/, std::string& out) const override {
     if (text.empty()) return;
     out += content_;
     absl::StrAppend(&out, text);
   }
   void Align(AlignedText& text) const override {
     if (text.text().empty()) return;
-    AlignedText prepended;
+    AlignedText prepended = text.Empty();
     prepended.Append(content_, text.sources()[0]);
     prepended.AppendPart(text, 0, text.text().size());
     text = std::move(prepended);
   }
+  Growth growth() const override { return {.times = 1.0 + static_cast<double>(content_.size())}; }
 
  private:
   std::string content_;
@@ -66,13 +69,13 @@ class Replacer final : public Normalizer {
   Replacer(Pattern pattern, std::string content)
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
 
-  void Append(absl::string_view text, std::string& out) const override {
-    pattern_.AppendReplaced(text, content_, out);
+  void Append(absl::string_view text, size_t max_bytes, std::string& out) const override {
+    pattern_.AppendReplaced(text, content_, max_bytes, out);
   }
   // The content comes from the last character that it replaces.
   void Align(AlignedText& text) const override {
-    AlignedText replaced;
-    for (size_t done = 0; done < text.text().size();) {
+    AlignedText replaced = text.Empty();
+    for (size_t done = 0; done < text.text().size() && !replaced.is_full();) {
       const Pattern::Match match = pattern_.Find(text.text(), done);
       replaced.AppendPart(text, done, match.begin);
       if (match.begin < match.end) replaced.Append(content_, text.sources()[match.end - 1]);
@@ -80,6 +83,7 @@ class Replacer final : public Normalizer {
     }
     text = std::move(replaced);
   }
+  Growth growth() const override { return {.times = pattern_.ReplacedTimes(content_)}; }
 
  private:
   Pattern pattern_;
@@ -90,16 +94,17 @@ class Stripper final : public Normalizer {
  public:
   Stripper(bool left, bool right) : left_(left), right_(right) {}
 
-  void Append(absl::string_view text, std::string& out) const override {
+  void Append(absl::string_view text, size_t /*max_bytes*/, std::string& out) const override {
     absl::StrAppend(&out, Strip(text));
   }
   void Align(AlignedText& text) const override {
     const absl::string_view kept = Strip(text.text());
     const auto begin = static_cast<size_t>(kept.data() - text.text().data());
-    AlignedText stripped;
+    AlignedText stripped = text.Empty();
     stripped.AppendPart(text, begin, begin + kept.size());
     text = std::move(stripped);
   }
+  Growth growth() const override { return {}; }
 
  private:
   absl::string_view Strip(absl::string_view text) const {

@@ -14,10 +14,16 @@ class UnicodeForm final : public Normalizer {
  public:
   explicit UnicodeForm(NormalForm form) : form_(form) {}
 
-  void Append(absl::string_view text, std::string& out) const override {
-    AppendNormalForm(form_, text, out);
+  void Append(absl::string_view text, size_t max_bytes, std::string& out) const override {
+    AppendNormalForm(form_, text, max_bytes, out);
   }
-  void Align(AlignedText& text) const override { text.Apply(NormalFormEdits(form_, text.text())); }
+  void Align(AlignedText& text) const override {
+    text.Apply(NormalFormEdits(form_, text.text(), text.max_bytes()));
+  }
+  Growth growth() const override {
+    const bool compatible = form_ == NormalForm::kNfkc || form_ == NormalForm::kNfkd;
+    return {.times = compatible ? 11.0 : 3.0};
+  }
   bool keeps_start() const override {
     return form_ == NormalForm::kNfc || form_ == NormalForm::kNfd;
   }

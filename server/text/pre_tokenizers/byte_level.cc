@@ -54,6 +54,9 @@ class ByteLevel final : public PreTokenizer {
     return true;
   }
 
+  // Two bytes for a byte, and for the space before it.
+  Growth growth() const override { return {.times = add_prefix_space_ ? 4.0 : 2.0}; }
+
  private:
   // Of the piece and a space before it, which seems to come from the first character.
   static const uint32_t* SpaceSources(const Piece& piece, std::vector<uint32_t>& sources) {
@@ -67,6 +70,7 @@ class ByteLevel final : public PreTokenizer {
   static const uint32_t* AppendAligned(const Piece& part, std::string& word,
                                        std::vector<uint32_t>& sources) {
     sources.clear();
+    sources.reserve(2 * part.text.size());
     for (size_t i = 0; i < part.text.size(); ++i) {
       AppendByteCharacters(part.text.substr(i, 1), word);
       sources.resize(word.size(), part.sources[i]);

@@ -45,6 +45,10 @@ class Metaspace final : public PreTokenizer {
     return true;
   }
   bool needs_start() const override { return prepend_ == Prepend::kFirst; }
+  Growth growth() const override {
+    const auto bytes = static_cast<double>(replacement_.size());
+    return {.times = prepend_ == Prepend::kNever ? bytes : 2 * bytes};
+  }
 
  private:
   // What is prepended seems to come from the first character.

@@ -27,6 +27,7 @@ class SequencePreTokenizer final : public PreTokenizer {
     return std::any_of(steps_.begin(), steps_.end(),
                        [](const auto& step) { return step->needs_start(); });
   }
+  Growth growth() const override { return GrowthOf(steps_); }
 
  private:
   bool Split(size_t step, const Piece& piece, Visitor visit) const {
@@ -63,7 +64,12 @@ PreTokenizerPtr ReadAny(const JsonFields& fields) {
 }  // namespace
 
 std::unique_ptr<PreTokenizer> ReadPreTokenizer(const JsonFields& file) {
-  return file.Has("pre_tokenizer") ? ReadAny(file.Object("pre_tokenizer")) : nullptr;
+  if (!file.Has("pre_tokenizer")) return nullptr;
+  PreTokenizerPtr pre_tokenizer = ReadAny(file.Object("pre_tokenizer"));
+  if (pre_tokenizer != nullptr) {
+    CheckGrowth(file, "pre_tokenizer", pre_tokenizer->growth(), kMaxPieceTimes);
+  }
+  return pre_tokenizer;
 }
 
 }  // namespace attendant

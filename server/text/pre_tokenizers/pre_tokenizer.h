@@ -7,10 +7,9 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
+#include "server/text/base/growth.h"
 
 namespace attendant {
-
-class JsonFields;
 
 // A part of a normalized text. It may be empty only as the whole of an empty text.
 struct Piece {
@@ -36,9 +35,12 @@ class PreTokenizer {
 
   virtual ~PreTokenizer() = default;
 
-  // Returns whether `visit` never returned false. Time is linear in the piece's bytes, memory at
-  // most 4 times them. REQUIRES: valid UTF-8.
+  // Returns whether `visit` never returned false. Time is linear in the piece's bytes, memory in
+  // those of the longest piece that comes of it. REQUIRES: valid UTF-8.
   virtual bool Split(const Piece& piece, Visitor visit) const = 0;
+
+  // Of a piece.
+  virtual Growth growth() const { return {}; }
 
   // Whether a text may be cut before any space or line end and its parts split one by one.
   virtual bool cuts_at_spaces() const { return false; }
@@ -48,7 +50,7 @@ class PreTokenizer {
 };
 
 // Reads the file's `pre_tokenizer`. Null, and a failure in the file's status, for one that is not
-// supported. A file without a pre-tokenizer has none: null.
+// supported or makes pieces too long. A file without a pre-tokenizer has none: null.
 std::unique_ptr<PreTokenizer> ReadPreTokenizer(const JsonFields& file);
 
 }  // namespace attendant

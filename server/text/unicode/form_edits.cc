@@ -33,10 +33,12 @@ const icu::Normalizer2& CompatibilityTable() {
 // Decomposes characters, sorts marks, and composes again where the form says so.
 class FormEditor {
  public:
-  explicit FormEditor(NormalForm form)
+  FormEditor(NormalForm form, size_t text_bytes)
       : composes_(form == NormalForm::kNfc || form == NormalForm::kNfkc),
         table_(form == NormalForm::kNfkc || form == NormalForm::kNfkd ? CompatibilityTable()
-                                                                      : CanonicalTable()) {}
+                                                                      : CanonicalTable()) {
+    edits_.reserve(text_bytes);
+  }
 
   void Add(char32_t character) {
     icu::UnicodeString parts;
@@ -48,6 +50,8 @@ class FormEditor {
       AddPart({static_cast<char32_t>(parts.char32At(i)), i > 0 ? 1 : 0});
     }
   }
+
+  size_t size() const { return edits_.size() + marks_.size(); }
 
   std::vector<CharacterEdit> Take() {
     FlushMarks();
@@ -108,9 +112,11 @@ class FormEditor {
 
 }  // namespace
 
-std::vector<CharacterEdit> NormalFormEdits(NormalForm form, absl::string_view text) {
-  FormEditor editor(form);
-  for (const char* position = text.data(); position < text.data() + text.size();) {
+std::vector<CharacterEdit> NormalFormEdits(NormalForm form, absl::string_view text,
+                                           size_t max_edits) {
+  FormEditor editor(form, text.size());
+  const char* const end = text.data() + text.size();
+  for (const char* position = text.data(); position < end && editor.size() <= max_edits;) {
     editor.Add(NextCharacter(position));
   }
   return editor.Take();

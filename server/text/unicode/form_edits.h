@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -18,7 +19,9 @@ struct CharacterEdit {
 
 // How AppendNormalForm makes the normal form of `text`, as the `tokenizers` library counts it: of
 // the characters that one decomposes into, all but the first are put in; each that composes with
-// the one before goes. Time is n log n in the text's bytes. REQUIRES: valid UTF-8.
-std::vector<CharacterEdit> NormalFormEdits(NormalForm form, absl::string_view text);
+// the one before goes. After more than `max_edits` it stops. Time is n log n in the text's bytes.
+// REQUIRES: valid UTF-8.
+std::vector<CharacterEdit> NormalFormEdits(NormalForm form, absl::string_view text,
+                                           size_t max_edits);
 
 }  // namespace attendant

@@ -38,6 +38,20 @@ const icu::Normalizer2& FindForm(NormalForm form) {
   return forms[static_cast<int>(form)];
 }
 
+// Takes no more once there are more than `max_bytes`.
+class BoundedSink final : public icu::ByteSink {
+ public:
+  BoundedSink(size_t max_bytes, std::string& out) : max_bytes_(max_bytes), out_(out) {}
+
+  void Append(const char* bytes, int32_t size) override {
+    if (out_.size() <= max_bytes_) out_.append(bytes, static_cast<size_t>(size));
+  }
+
+ private:
+  size_t max_bytes_;
+  std::string& out_;
+};
+
 // A character that may have to be sorted: its normal form begins with a mark.
 bool BeginsWithMark(char32_t character) {
   return u_getIntPropertyValue(static_cast<UChar32>(character),
@@ -66,13 +80,16 @@ bool HasManyMarks(absl::string_view text) {
 // ICU sorts the marks between two starters by insertion, which is quadratic: 200 kB of U+0345
 // U+0301 U+0323 U+0334 over and over took 3.3 s. NormalFormEdits sorts them faster, but takes 10 to
 // 100 times as long as ICU for ordinary texts.
-void AppendNormalForm(NormalForm form, absl::string_view text, std::string& out) {
+void AppendNormalForm(NormalForm form, absl::string_view text, size_t max_bytes, std::string& out) {
   if (HasManyMarks(text)) {
-    for (const CharacterEdit& edit : NormalFormEdits(form, text)) AppendUtf8(edit.character, out);
+    for (const CharacterEdit& edit : NormalFormEdits(form, text, max_bytes)) {
+      AppendUtf8(edit.character, out);
+    }
     return;
   }
   UErrorCode error = U_ZERO_ERROR;
-  icu::StringByteSink<std::string> sink(&out, static_cast<int32_t>(text.size()));
+  out.reserve(out.size() + text.size());
+  BoundedSink sink(max_bytes, out);
   FindForm(form).normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<int32_t>(text.size())),
                                sink, nullptr, error);
 }

@@ -2,6 +2,7 @@
 #include "server/text/unicode/pattern.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "server/text/unicode/characters.h"
@@ -103,9 +104,20 @@ bool Pattern::IsAhead(const Sequence& sequence, const char* position, const char
   return sequence.has_ahead && position < end && sequence.ahead.Contains(NextCharacter(position));
 }
 
-void Pattern::AppendReplaced(absl::string_view text, absl::string_view content,
+double Pattern::ReplacedTimes(absl::string_view content) const {
+  double min_bytes = std::numeric_limits<double>::infinity();  // of a match
+  for (const Sequence& sequence : sequences_) {
+    double bytes = 0;
+    for (const Item& item : sequence.items)
+      bytes += item.min * (item.set.MayContainAscii() ? 1 : 2);
+    min_bytes = std::min(min_bytes, bytes);
+  }
+  return std::max(1.0, static_cast<double>(content.size()) / min_bytes);
+}
+
+void Pattern::AppendReplaced(absl::string_view text, absl::string_view content, size_t max_bytes,
                              std::string& out) const {
-  for (size_t done = 0; done < text.size();) {
+  for (size_t done = 0; done < text.size() && out.size() <= max_bytes;) {
     const Match match = Find(text, done);
     absl::StrAppend(&out, text.substr(done, match.begin - done));
     if (match.begin < match.end) absl::StrAppend(&out, content);

@@ -30,6 +30,7 @@ class CharacterSet {
   bool Contains(char32_t character) const {
     return character < 0x80 ? ascii_[character] : Find(character);
   }
+  bool MayContainAscii() const { return ascii_.any(); }
   // False: it contains no character beyond ASCII.
   bool MayContainOthers() const;
 
@@ -68,8 +69,12 @@ class Pattern {
   // valid UTF-8.
   Match Find(absl::string_view text, size_t from) const;
 
-  // Appends `text` to `out`, with `content` in place of each match. REQUIRES: as Find.
-  void AppendReplaced(absl::string_view text, absl::string_view content, std::string& out) const;
+  // Appends `text` to `out`, with `content` in place of each match. Stops when `out` has more than
+  // `max_bytes`. REQUIRES: as Find.
+  void AppendReplaced(absl::string_view text, absl::string_view content, size_t max_bytes,
+                      std::string& out) const;
+  // A text becomes at most so many times as long by that, at least 1.
+  double ReplacedTimes(absl::string_view content) const;
 
  private:
   friend class PatternParser;

@@ -9,6 +9,15 @@ MUTANTS = {
         ("side == TruncationSide::kRight", "true"),
         ("token.normalized ? normalized_tokens_ : raw_tokens_", "raw_tokens_"),
         ('text.find_first_of(" \\n", kChunkBytes)', "kChunkBytes"),
+        ("ids.normalized_room -= normalized.text.size();", ""),
+        ("dropped += values.size() - kept;", ""),
+    ],
+    "server/text/base/growth.cc": [
+        ("growth.times > max_times", "false"),
+        ("growth.steps > static_cast<int64_t>(kMaxPartsInSequence)", "false"),
+    ],
+    "server/text/added_tokens.cc": [
+        ("if (place.token->lstrip) place.begin = std::max(place.begin, from);", ""),
     ],
     "server/text/base/token_trie.cc": [
         ("if («place.id != kNoId») match = {", "place.id != kNoId && match.id == kNoId"),

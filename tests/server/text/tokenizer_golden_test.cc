@@ -69,7 +69,7 @@ uint64_t Hash(const std::string& bytes, uint64_t value) {
 
 std::string Words(const BertNormalizer& normalizer, const std::string& text) {
   std::string normalized;
-  normalizer.Append(text, normalized);
+  normalizer.Append(text, normalized.max_size(), normalized);
   std::string words;
   WordReader reader(normalized);
   for (absl::string_view word = reader.Next(); !word.empty(); word = reader.Next()) {

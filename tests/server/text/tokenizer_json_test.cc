@@ -66,7 +66,7 @@ void ExpectUnimplemented(const json& file, const std::string& message) {
 
 std::string Normalized(const TokenizerParts& parts, const std::string& text) {
   std::string normalized;
-  parts.normalizer->Append(text, normalized);
+  parts.normalizer->Append(text, normalized.max_size(), normalized);
   return normalized;
 }
 

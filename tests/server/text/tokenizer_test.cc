@@ -150,6 +150,34 @@ TEST(TokenizerTest, TruncatesOnTheLeft) {
   EXPECT_THAT(ids(2), ElementsAre(kCls, kSep));
 }
 
+// Of a text that is much longer, only the ids of one end are kept on the way.
+TEST(TokenizerTest, ALongTextIsCutLikeAShortOne) {
+  json file = File();
+  file["post_processor"]["pair"] = {{{"Sequence", {{"id", "A"}, {"type_id", 0}}}},
+                                    {{"Sequence", {{"id", "B"}, {"type_id", 1}}}}};
+  const auto tokenizer = MustLoad(file);
+  const std::string text = Repeat("a b b ", 5'000);
+  for (const TruncationSide side : {TruncationSide::kRight, TruncationSide::kLeft}) {
+    const auto whole = tokenizer->Tokenize(text, {.max_tokens = 20'000});
+    const auto cut = tokenizer->Tokenize(
+        text, {.max_tokens = 102, .side = side, .offsets = OffsetUnit::kBytes});
+    ASSERT_TRUE(whole.ok() && cut.ok());
+    EXPECT_EQ(cut->tokens_seen, 15'002);
+    ASSERT_EQ(cut->token_ids.size(), 102u);
+    const size_t first = side == TruncationSide::kRight ? 0 : 14'900;
+    for (size_t i = 1; i < 101; ++i) {
+      EXPECT_EQ(cut->token_ids[i], whole->token_ids[first + i]);
+      EXPECT_EQ(cut->offsets[i].begin, 2 * (first + i - 1));
+    }
+    const auto pair = tokenizer->TokenizePair(text, "b b", {.max_tokens = 10, .side = side});
+    ASSERT_TRUE(pair.ok()) << pair.status();
+    EXPECT_EQ(pair->tokens_seen, 15'002);
+    EXPECT_EQ(pair->token_ids, side == TruncationSide::kRight
+                                   ? (std::vector<int32_t>{3, 4, 4, 3, 4, 4, 3, 4, 4, 4})
+                                   : (std::vector<int32_t>{4, 4, 3, 4, 4, 3, 4, 4, 4, 4}));
+  }
+}
+
 TEST(TokenizerTest, APromptGoesBeforeTheText) {
   const auto tokenizer = MustLoad();
   const auto ids = [&](const std::string& text, const std::string& prompt, int64_t max_tokens) {

@@ -16,7 +16,7 @@ using testing::Pair;
 
 Edits EditsOf(NormalForm form, absl::string_view text) {
   Edits edits;
-  for (const CharacterEdit& edit : NormalFormEdits(form, text)) {
+  for (const CharacterEdit& edit : NormalFormEdits(form, text, 4 * text.size())) {
     edits.emplace_back(edit.character, edit.change);
   }
   return edits;

@@ -14,7 +14,7 @@ constexpr NormalForm kForms[] = {NormalForm::kNfc, NormalForm::kNfd, NormalForm:
 
 std::string Normalized(NormalForm form, const std::string& text) {
   std::string normalized;
-  AppendNormalForm(form, text, normalized);
+  AppendNormalForm(form, text, normalized.max_size(), normalized);
   return normalized;
 }
 

@@ -14,7 +14,7 @@ std::string Replaced(const char* regex, const std::string& text) {
   const absl::StatusOr<Pattern> pattern = Pattern::Parse(regex);
   EXPECT_TRUE(pattern.ok()) << pattern.status();
   std::string out;
-  pattern->AppendReplaced(text, "_", out);
+  pattern->AppendReplaced(text, "_", out.max_size(), out);
   return out;
 }
 

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that make texts grow: refused when they are loaded, or bounded when a text comes.
+#include "server/text/base/growth.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "server/text/base/aligned_text.h"
+#include "server/text/tokenizer.h"
+#include "server/text/tokenizer_json.h"
+#include "server/text/unicode/utf8.h"
+#include "tests/server/text/family_files.h"
+#include "tests/support/checkpoint.h"
+
+namespace attendant {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr const char* kSixteen = "aaaaaaaaaaaaaaaa";
+
+json Replace(const std::string& from, const std::string& to) {
+  return {{"type", "Replace"}, {"pattern", {{"String", from}}}, {"content", to}};
+}
+
+json Sequence(const std::string& list, size_t count, const json& step) {
+  return {{"type", "Sequence"}, {list, std::vector<json>(count, step)}};
+}
+
+// A file with one part more.
+json With(const std::string& part, const json& value) {
+  json file = json::parse(
+      R"({"model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", -1.0]]}})");
+  file[part] = value;
+  return file;
+}
+
+absl::Status StatusOf(const json& file) {
+  const absl::StatusOr<TokenizerParts> parts = ParseTokenizerJson(file.dump());
+  return parts.ok() ? parts->decoder.status() : parts.status();
+}
+
+void ExpectRefused(const json& file, const std::string& part, const std::string& problem) {
+  const absl::Status status = StatusOf(file);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(part), HasSubstr(problem)));
+}
+
+TEST(GrowthTest, StepsThatMultiplyATextAreRefused) {
+  const json normalizers[] = {Replace("a", "aa"),
+                              {{"type", "NFKD"}},
+                              {{"type", "Lowercase"}},
+                              {{"type", "Prepend"}, {"prepend", "a"}}};
+  for (const json& step : normalizers) {
+    ExpectRefused(With("normalizer", Sequence("normalizers", 64, step)), "normalizer",
+                  "times as long, the limit is 256");
+  }
+  const json byte_level = {
+      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+  ExpectRefused(With("pre_tokenizer", Sequence("pretokenizers", 64, byte_level)), "pre_tokenizer",
+                "times as long, the limit is 16");
+  ExpectRefused(With("decoder", Sequence("decoders", 64, Replace("a", "aa"))), "decoder",
+                "times as long, the limit is 4");
+}
+
+TEST(GrowthTest, SequencesInSequencesHaveNoMoreSteps) {
+  const json half = Sequence("normalizers", 32, Replace("a", "b"));
+  EXPECT_TRUE(StatusOf(With("normalizer", Sequence("normalizers", 2, half))).ok());
+  ExpectRefused(With("normalizer", Sequence("normalizers", 3, half)), "normalizer",
+                "96 steps in all, the limit is 64");
+}
+
+TEST(GrowthTest, TheLimitIsAllowed) {
+  EXPECT_TRUE(
+      StatusOf(With("normalizer", Sequence("normalizers", 2, Replace("a", kSixteen)))).ok());
+  EXPECT_TRUE(StatusOf(With("decoder", Replace("a", "bbbb"))).ok());
+  ExpectRefused(With("decoder", Replace("a", "bbbbb")), "decoder", "5 times as long");
+  // Of patterns of two bytes.
+  EXPECT_TRUE(StatusOf(With("decoder", Replace("ab", "bbbbbbbb"))).ok());
+  EXPECT_TRUE(StatusOf(With("decoder", Replace("\xC3\xA9", "bbbbbbbb"))).ok());
+}
+
+TEST(GrowthTest, RealFilesStayBelow) {
+  const json honest[] = {
+      With("normalizer",
+           {{"type", "Sequence"},
+            {"normalizers",
+             {{{"type", "Prepend"}, {"prepend", "\u2581"}}, Replace(" ", "\u2581")}}}),
+      With("normalizer", {{"type", "Sequence"},
+                          {"normalizers",
+                           {{{"type", "NFKC"}}, {{"type", "Lowercase"}}, Replace(" ", "\u2581")}}}),
+      With("decoder", {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}),
+      With("decoder",
+           {{"type", "Sequence"},
+            {"decoders",
+             {Replace("\u2581", " "), {{"type", "ByteFallback"}}, {{"type", "Fuse"}}}}})};
+  for (const json& file : honest) EXPECT_TRUE(StatusOf(file).ok()) << StatusOf(file);
+}
+
+// What each step says of itself, of every character.
+TEST(GrowthTest, NoCharacterGrowsMoreThanItsStepSays) {
+  const json steps[] = {{{"type", "NFC"}},
+                        {{"type", "NFD"}},
+                        {{"type", "NFKC"}},
+                        {{"type", "NFKD"}},
+                        {{"type", "Lowercase"}},
+                        {{"type", "BertNormalizer"},
+                         {"clean_text", true},
+                         {"lowercase", true},
+                         {"handle_chinese_chars", true},
+                         {"strip_accents", true}}};
+  for (const json& step : steps) {
+    const absl::StatusOr<TokenizerParts> parts =
+        ParseTokenizerJson(With("normalizer", step).dump());
+    ASSERT_TRUE(parts.ok()) << parts.status();
+    const double times = parts->normalizer->growth().times;
+    double most = 0;
+    for (char32_t c = 0; c < 0x110000; ++c) {
+      if (c >= 0xD800 && c < 0xE000) continue;
+      std::string text, normalized;
+      AppendUtf8(c, text);
+      parts->normalizer->Append(text, normalized.max_size(), normalized);
+      most =
+          std::max(most, static_cast<double>(normalized.size()) / static_cast<double>(text.size()));
+    }
+    EXPECT_LE(most, times) << step;
+    EXPECT_GT(most, times / 2) << step;
+  }
+}
+
+void ExpectTooLong(const json& file, const std::string& text, bool too_long) {
+  const auto tokenizer = LoadFromContents(file.dump());
+  ASSERT_NE(tokenizer, nullptr);
+  for (const OffsetUnit unit : {OffsetUnit::kNone, OffsetUnit::kBytes}) {
+    const absl::StatusOr<TokenizedText> tokenized =
+        tokenizer->Tokenize(text, {.max_tokens = INT32_MAX, .offsets = unit});
+    EXPECT_EQ(tokenized.ok(), !too_long) << tokenized.status();
+    if (!too_long) continue;
+    EXPECT_EQ(tokenized.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(tokenized.status().message()),
+                HasSubstr("3 times its bytes and 65536"));
+  }
+}
+
+// 16 * n <= 3 * n + 65536 up to n = 5041.
+TEST(GrowthTest, ATextGrowsToItsLimit) {
+  const json replacing = {
+      {"type", "Sequence"},
+      {"normalizers", {Replace("a", kSixteen), Replace("aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb")}}};
+  const json file = With("normalizer", replacing);
+  const size_t most = 65536 / 13;
+  ExpectTooLong(file, std::string(most, 'a'), false);
+  ExpectTooLong(file, std::string(most + 1, 'a'), true);
+  ExpectTooLong(file, std::string(100'000, 'a'), true);
+  ExpectTooLong(file, std::string(100'000, 'b'), false);
+}
+
+TEST(GrowthTest, EveryStepStopsAtTheLimit) {
+  std::string ligatures;  // U+FDFA, 11 times as long in NFKC
+  for (int i = 0; i < 50'000; ++i) ligatures += "\uFDFA";
+  const std::string dotted(200'000, 'x');
+  for (const char* form : {"NFKC", "NFKD"})
+    ExpectTooLong(With("normalizer", {{"type", form}}), ligatures, true);
+  ExpectTooLong(With("normalizer", {{"type", "NFC"}}), ligatures, false);
+  ExpectTooLong(With("normalizer", Replace("x", "four")), dotted, true);
+  ExpectTooLong(With("normalizer", Replace("x", "two")), dotted, false);
+}
+
+// Parts between added tokens share one limit.
+TEST(GrowthTest, PartsOfATextShareTheLimit) {
+  json file = With("normalizer", {{"type", "Prepend"}, {"prepend", kSixteen}});
+  file["added_tokens"] = {{{"id", 2},
+                           {"content", "|"},
+                           {"single_word", false},
+                           {"lstrip", false},
+                           {"rstrip", false},
+                           {"normalized", false},
+                           {"special", true}}};
+  std::string text;
+  for (int i = 0; i < 10'000; ++i) text += "b|";
+  ExpectTooLong(file, text, true);
+  ExpectTooLong(file, text.substr(0, 6000), false);
+}
+
+TEST(GrowthTest, AddedTokensGrowToALimitToo) {
+  const auto load = [](int num_tokens) {
+    json file = With("normalizer", Replace("b", kSixteen));
+    for (int i = 0; i < num_tokens; ++i) {
+      file["added_tokens"].push_back({{"id", 2 + i},
+                                      {"content", std::string(1000, 'b') + std::to_string(i)},
+                                      {"single_word", false},
+                                      {"lstrip", false},
+                                      {"rstrip", false},
+                                      {"normalized", true},
+                                      {"special", false}});
+    }
+    const TempDirectory directory;
+    WriteFile(directory / "tokenizer.json", file.dump());
+    return LoadTokenizer(directory.path()).status();
+  };
+  EXPECT_TRUE(load(4).ok()) << load(4);
+  const absl::Status status = load(8);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the added tokens of 8008 bytes"));
+}
+
+}  // namespace
+}  // namespace attendant

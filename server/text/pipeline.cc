@@ -216,9 +216,9 @@ absl::StatusOr<TokenizedText> TokenizerPipeline::Assemble(std::span<const absl::
                                                    " tokens, the limit is ", options.max_tokens));
   }
   if (found > room) ATTENDANT_RETURN_IF_ERROR(Truncate(ids, room, options.pair));
-  for (Ids& cut : ids) {
-    if (!cut.offsets.has_value()) continue;
-    for (const bool add_prefix_space : parts_.sequence.trims) cut.offsets->Trim(add_prefix_space);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (!ids[i].offsets.has_value()) continue;
+    for (const OffsetTrim& trim : parts_.sequence.trims) ids[i].offsets->Trim(trim, i);
   }
   TokenizedText tokenized = Join(ids, sequence);
   tokenized.tokens_seen = static_cast<int64_t>(found + num_special);

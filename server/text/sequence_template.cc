@@ -2,6 +2,7 @@
 #include "server/text/sequence_template.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <limits>
 #include <string>
@@ -96,14 +97,15 @@ SequenceTemplate ReadBert(const JsonFields& fields, int64_t max_id) {
   last.segment_id = 1;
   return {.single = {cls, {.text = 0}, sep},
           .pair = {cls, {.text = 0}, sep, {.text = 1, .segment_id = 1}, last},
-          .trims = {}};
+          .trims = {},
+          .special_first = {true, false}};
 }
 
 // Of a ByteLevel or RobertaProcessing.
-std::vector<bool> ReadTrims(const JsonFields& fields) {
+std::vector<OffsetTrim> ReadTrims(const JsonFields& fields) {
   const auto is = [&](absl::string_view key) { return !fields.Has(key) || fields.Bool(key); };
   if (!is("trim_offsets")) return {};
-  return {is("add_prefix_space")};
+  return {{.add_prefix_space = is("add_prefix_space")}};
 }
 
 // <s> A </s> </s> B </s>, all in segment 0.
@@ -111,7 +113,8 @@ SequenceTemplate ReadRoberta(const JsonFields& fields, int64_t max_id) {
   const auto [cls, sep] = ReadClsAndSep(fields, max_id);
   return {.single = {cls, {.text = 0}, sep},
           .pair = {cls, {.text = 0}, sep, sep, {.text = 1}, sep},
-          .trims = ReadTrims(fields)};
+          .trims = ReadTrims(fields),
+          .special_first = {true, true}};
 }
 
 SequenceTemplate ReadAny(const JsonFields& fields, int64_t max_id);
@@ -119,17 +122,25 @@ SequenceTemplate ReadAny(const JsonFields& fields, int64_t max_id);
 // Parts that make no tokens, and one that does.
 SequenceTemplate ReadSequence(const JsonFields& fields, int64_t max_id) {
   SequenceTemplate sequence;
-  std::vector<bool> trims;
+  std::vector<OffsetTrim> trims;
+  std::array<bool, 2> special_first = {false, false};
   int num_templates = 0;
   for (const JsonFields& part : fields.Objects("processors")) {
     if (!fields.ok()) break;
     SequenceTemplate read = ReadAny(part, max_id);
-    trims.insert(trims.end(), read.trims.begin(), read.trims.end());
+    for (OffsetTrim trim : read.trims) {
+      for (size_t i = 0; i < special_first.size(); ++i) {
+        trim.starts_with_text[i] = trim.starts_with_text[i] && !special_first[i];
+      }
+      trims.push_back(trim);
+    }
+    if (read.special_first[0]) special_first = read.special_first;
     if (part.String("type") == "ByteLevel") continue;
     sequence = std::move(read);
     ++num_templates;
   }
   sequence.trims = std::move(trims);
+  sequence.special_first = special_first;
   if (num_templates > 1) {
     fields.Fail(absl::UnimplementedError(absl::StrCat(
         fields.PathOf("processors"), " has ", num_templates, " that add tokens; 1 is supported")));

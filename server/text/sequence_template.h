@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -17,14 +18,23 @@ struct TemplatePart {
   int32_t segment_id = 0;
 };
 
+// A step that takes whitespace off the offsets of tokens, except for one space of the first token:
+// the pre-tokenizer may have put it there.
+struct OffsetTrim {
+  bool add_prefix_space = true;  // the exception is made
+  // Of each text: its own first token counts. Else a special token is the first, and only a token
+  // that begins where the text does is excepted.
+  std::array<bool, 2> starts_with_text = {true, true};
+};
+
 // The parts of a sequence.
 struct SequenceTemplate {
   std::vector<TemplatePart> single = {{.text = 0}};
   // Of two texts, each once. Empty: the file has no use for them.
   std::vector<TemplatePart> pair = {{.text = 0}, {.text = 1, .segment_id = 1}};
-  // Each trims whitespace off the offsets of tokens, one after the other; the value: a space before
-  // the text may have been added.
-  std::vector<bool> trims;
+  std::vector<OffsetTrim> trims;  // one after the other
+  // Of each text: the next step of the library gets a special token before it in the same list.
+  std::array<bool, 2> special_first = {false, false};
 };
 
 // Reads the file's post_processor: TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel

@@ -73,12 +73,13 @@ TextOffsets::Spaces TextOffsets::CountSpaces(absl::string_view token) {
   return spaces;
 }
 
-void TextOffsets::Trim(bool add_prefix_space) {
+void TextOffsets::Trim(const OffsetTrim& trim, size_t text) {
   for (size_t i = 0; i < values_.size(); ++i) {
     TokenOffset& offset = values_[i];
     const auto leading = static_cast<uint32_t>(spaces_[i].leading);
     const auto trailing = static_cast<uint32_t>(spaces_[i].trailing);
-    const bool may_be_added = (i == 0 || offset.begin == 0) && add_prefix_space && leading == 1;
+    const bool is_first = (i == 0 && trim.starts_with_text[text]) || offset.begin == 0;
+    const bool may_be_added = is_first && trim.add_prefix_space && leading == 1;
     if (!may_be_added) offset.begin = std::min(offset.begin + leading, offset.end);
     if (offset.end >= trailing) offset.end = std::max(offset.end - trailing, offset.begin);
   }

@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "server/text/models/token_model.h"
 #include "server/text/pre_tokenizers/pre_tokenizer.h"
+#include "server/text/sequence_template.h"
 #include "server/text/tokenizer.h"
 
 namespace attendant {
@@ -34,9 +35,9 @@ class TextOffsets {
   // sources.
   void Add(const Piece& piece, TokenSpan span, absl::string_view string);
 
-  // Takes the whitespace at the ends of tokens away, as a byte-level processor does: the first
-  // token keeps one space, where the pre-tokenizer may have added it.
-  void Trim(bool add_prefix_space);
+  // Takes the whitespace at the ends of tokens away, as a byte-level processor does.
+  // `text`: 0, or 1 for the second one of a pair.
+  void Trim(const OffsetTrim& trim, size_t text);
 
   // Keeps `room` of the offsets. REQUIRES: there are more.
   void Cut(size_t room, TruncationSide side);

@@ -75,8 +75,9 @@ class Replacer final : public Normalizer {
   // The content comes from the last character that it replaces.
   void Align(AlignedText& text) const override {
     AlignedText replaced = text.Empty();
+    Pattern::Matcher matcher(pattern_, text.text());
     for (size_t done = 0; done < text.text().size() && !replaced.is_full();) {
-      const Pattern::Match match = pattern_.Find(text.text(), done);
+      const Pattern::Match match = matcher.Find(done);
       replaced.AppendPart(text, done, match.begin);
       if (match.begin < match.end) replaced.Append(content_, text.sources()[match.end - 1]);
       done = match.end;

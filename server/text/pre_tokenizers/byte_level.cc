@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,8 +39,10 @@ class ByteLevel final : public PreTokenizer {
     }
     std::string word;
     std::vector<uint32_t> sources;
+    std::optional<Pattern::Matcher> words;
+    if (use_regex_) words.emplace(Words(), text.text);
     for (size_t done = 0; done < text.text.size();) {
-      const size_t end = use_regex_ ? Words().Find(text.text, done).end : text.text.size();
+      const size_t end = use_regex_ ? words->Find(done).end : text.text.size();
       Piece part = text.Part(done, end);
       word.clear();
       if (part.sources == nullptr) {

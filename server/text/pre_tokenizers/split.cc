@@ -19,8 +19,9 @@ class SplitPreTokenizer final : public PreTokenizer {
 
   bool Split(const Piece& piece, Visitor visit) const override {
     SegmentJoiner segments(piece, behavior_, visit);
+    Pattern::Matcher matcher(pattern_, piece.text);
     for (size_t done = 0; done < piece.text.size();) {
-      const Pattern::Match match = pattern_.Find(piece.text, done);
+      const Pattern::Match match = matcher.Find(done);
       if (!segments.Add(match.begin, invert_) || !segments.Add(match.end, !invert_)) return false;
       done = match.end;
     }

@@ -9,6 +9,15 @@
 #include "server/text/unicode/utf8.h"
 
 namespace attendant {
+namespace {
+
+const char* CharacterBefore(const char* position) {
+  do --position;
+  while ((static_cast<unsigned char>(*position) & 0xC0) == 0x80);
+  return position;
+}
+
+}  // namespace
 
 void CharacterSet::AddRange(char32_t first, char32_t last) { ranges_.emplace_back(first, last); }
 
@@ -47,12 +56,16 @@ Pattern Pattern::Literal(absl::string_view text) {
     item.set.AddRange(character, character);
     item.set.Seal();
   }
-  pattern.IndexFirstCharacters();
+  pattern.Finish();
   return pattern;
 }
 
-void Pattern::IndexFirstCharacters() {
+void Pattern::Finish() {
   for (size_t i = 0; i < sequences_.size(); ++i) {
+    if (MayRunInVain(sequences_[i])) {
+      sequences_[i].first_memo = num_memos_;
+      num_memos_ += sequences_[i].items.size() + 1;
+    }
     for (const Item& item : sequences_[i].items) {
       for (char32_t c = 0; c < 0x80; ++c) {
         may_start_[c] |= uint64_t{item.set.Contains(c)} << i;
@@ -63,25 +76,43 @@ void Pattern::IndexFirstCharacters() {
   }
 }
 
-Pattern::Match Pattern::Find(absl::string_view text, size_t from) const {
-  const char* const end = text.data() + text.size();
-  for (const char* start = text.data() + from; start < end; start += CharacterBytes(*start)) {
+// Whether an item that runs over many characters may have to give them back: something behind it
+// can fail.
+bool Pattern::MayRunInVain(const Sequence& sequence) {
+  bool can_fail = sequence.has_ahead;
+  uint32_t num_optional = 0;  // characters, each of which doubles the ways to try
+  for (size_t i = sequence.items.size(); i-- > 0;) {
+    const Item& item = sequence.items[i];
+    if (can_fail && item.max - item.min > 1) return true;
+    num_optional += can_fail ? item.max - item.min : 0;
+    can_fail = can_fail || item.min > 0;
+  }
+  return num_optional > 2;
+}
+
+Pattern::Match Pattern::Matcher::Find(size_t from) {
+  const char* const end = text_.data() + text_.size();
+  for (const char* start = text_.data() + from; start < end; start += CharacterBytes(*start)) {
     const auto first = static_cast<unsigned char>(*start);
-    uint64_t candidates = may_start_[first < 0x80 ? first : 0x80];
+    uint64_t candidates = pattern_.may_start_[first < 0x80 ? first : 0x80];
     for (; candidates != 0; candidates &= candidates - 1) {
-      const Sequence& sequence = sequences_[static_cast<size_t>(__builtin_ctzll(candidates))];
-      const char* const match = MatchFrom(sequence, 0, start, end);
+      const Sequence& sequence =
+          pattern_.sequences_[static_cast<size_t>(__builtin_ctzll(candidates))];
+      const char* const match = sequence.first_memo == kNoMemo
+                                    ? MatchPlainly(sequence, 0, start, end)
+                                    : MatchWithMemos(sequence, 0, start);
       if (match != nullptr) {
-        return {static_cast<size_t>(start - text.data()), static_cast<size_t>(match - text.data())};
+        return {static_cast<size_t>(start - text_.data()),
+                static_cast<size_t>(match - text_.data())};
       }
     }
   }
-  return {text.size(), text.size()};
+  return {text_.size(), text_.size()};
 }
 
 // Where the sequence's items from `item` on end when they match at `position`, else null.
-const char* Pattern::MatchFrom(const Sequence& sequence, size_t item, const char* position,
-                               const char* end) {
+const char* Pattern::Matcher::MatchPlainly(const Sequence& sequence, size_t item,
+                                           const char* position, const char* end) {
   if (item == sequence.items.size()) return IsAhead(sequence, position, end) ? nullptr : position;
   const Item& now = sequence.items[item];
   uint32_t count = 0;
@@ -92,15 +123,70 @@ const char* Pattern::MatchFrom(const Sequence& sequence, size_t item, const char
     ++count;
   }
   for (; count >= now.min; --count) {
-    const char* const match = MatchFrom(sequence, item + 1, position, end);
+    const char* const match = MatchPlainly(sequence, item + 1, position, end);
     if (match != nullptr || count == now.min) return match;
-    do --position;
-    while ((static_cast<unsigned char>(*position) & 0xC0) == 0x80);
+    position = CharacterBefore(position);
   }
   return nullptr;
 }
 
-bool Pattern::IsAhead(const Sequence& sequence, const char* position, const char* end) {
+// The same. Whether items match at a place does not depend on those before them.
+const char* Pattern::Matcher::MatchWithMemos(const Sequence& sequence, size_t item,
+                                             const char* position) {
+  if (memos_.empty()) memos_.resize(pattern_.num_memos_);
+  Memo& memo = memos_[sequence.first_memo + item];
+  if (memo.Fails(position)) return nullptr;
+  const char* const match = TryAll(sequence, item, position);
+  if (match == nullptr) memo.AddFailure(position);
+  return match;
+}
+
+const char* Pattern::Matcher::TryAll(const Sequence& sequence, size_t item, const char* position) {
+  if (item == sequence.items.size()) return IsAhead(sequence, position, end()) ? nullptr : position;
+  const Item& now = sequence.items[item];
+  Memo& memo = memos_[sequence.first_memo + item];
+  const bool has_end = now.max != kMany;
+  const char* least = now.min == 0 ? position : nullptr;  // where the item may end first
+  const char* last = position;                            // and where it ends when it takes all
+  for (uint32_t count = 0; count < now.max && last < end();) {
+    if (!has_end && least != nullptr && last >= memo.run_begin && last < memo.run_end) {
+      last = memo.run_end;
+      break;
+    }
+    const char* next = last;
+    if (!now.set.Contains(NextCharacter(next))) break;
+    last = next;
+    if (++count == now.min) least = last;
+  }
+  if (!has_end && last > position) memo.run_begin = position, memo.run_end = last;
+  if (least == nullptr) return nullptr;
+  const Memo& behind = memos_[sequence.first_memo + item + 1];
+  while (true) {
+    if (behind.Fails(last)) {
+      last = behind.first_failure;
+    } else if (const char* const match = MatchWithMemos(sequence, item + 1, last)) {
+      return match;
+    }
+    if (last <= least) return nullptr;
+    last = CharacterBefore(last);
+  }
+}
+
+void Pattern::Matcher::Memo::AddFailure(const char* position) {
+  const auto follows = [](const char* before, const char* after) {
+    return before + CharacterBytes(*before) == after;
+  };
+  if (first_failure != nullptr && position < first_failure && follows(position, first_failure)) {
+    first_failure = position;
+  } else if (last_failure != nullptr && position > last_failure &&
+             follows(last_failure, position)) {
+    last_failure = position;
+  } else {
+    first_failure = last_failure = position;
+  }
+}
+
+bool Pattern::Matcher::IsAhead(const Sequence& sequence, const char* position, const char* end) {
   return sequence.has_ahead && position < end && sequence.ahead.Contains(NextCharacter(position));
 }
 
@@ -117,8 +203,9 @@ double Pattern::ReplacedTimes(absl::string_view content) const {
 
 void Pattern::AppendReplaced(absl::string_view text, absl::string_view content, size_t max_bytes,
                              std::string& out) const {
+  Matcher matcher(*this, text);
   for (size_t done = 0; done < text.size() && out.size() <= max_bytes;) {
-    const Match match = Find(text, done);
+    const Match match = matcher.Find(done);
     absl::StrAppend(&out, text.substr(done, match.begin - done));
     if (match.begin < match.end) absl::StrAppend(&out, content);
     done = match.end;

@@ -49,9 +49,10 @@ class CharacterSet {
 };
 
 // A regular expression that a tokenizer cuts text with. Alternatives of sequences of characters
-// and sets ([...], \s, \S, \p{L}, \P{N}) with greedy ?, *, +, {m,n}; (?i:...) and (?:...) after
-// fixed characters only; (?!...) of one set at the end. The first alternative that matches counts,
-// as in Oniguruma. Immutable, thread-safe.
+// and sets ([...], \s, \S, \p{L}, \P{N}) with greedy ?, *, +, {m,n}, m and n up to 64; (?i:...)
+// and (?:...) after fixed characters only; (?!...) of one set at the end. The first alternative
+// that matches counts, as in Oniguruma, where "ss" in (?i:...) would match U+00DF too: such pairs
+// are not supported. Immutable, thread-safe.
 class Pattern {
  public:
   struct Match {
@@ -64,10 +65,7 @@ class Pattern {
   // Of this text. REQUIRES: not empty.
   static Pattern Literal(absl::string_view text);
 
-  // The leftmost match at or after `from`; an empty one at the end when there is none. Backtracks:
-  // time is linear where no two neighbours of a sequence repeat the same characters. REQUIRES:
-  // valid UTF-8.
-  Match Find(absl::string_view text, size_t from) const;
+  class Matcher;
 
   // Appends `text` to `out`, with `content` in place of each match. Stops when `out` has more than
   // `max_bytes`. REQUIRES: as Find.
@@ -88,17 +86,60 @@ class Pattern {
     std::vector<Item> items;
     bool has_ahead = false;  // what follows is not in `ahead`
     CharacterSet ahead;
+    // The first of Matcher's memos, one for each item and the end; none: its items never run over
+    // more than a few characters in vain.
+    size_t first_memo = kNoMemo;
   };
   static constexpr size_t kMaxSequences = 64;
+  static constexpr uint32_t kMany = UINT32_MAX;  // no upper bound of an item
+  static constexpr size_t kNoMemo = SIZE_MAX;
 
   Pattern() = default;
-  void IndexFirstCharacters();
-  static const char* MatchFrom(const Sequence& sequence, size_t item, const char* position,
-                               const char* end);
-  static bool IsAhead(const Sequence& sequence, const char* position, const char* end);
+  void Finish();
+  static bool MayRunInVain(const Sequence& sequence);
 
   std::vector<Sequence> sequences_;
+  size_t num_memos_ = 0;
   std::array<uint64_t, 129> may_start_{};  // by ASCII character, and any other: sequences, as bits
+};
+
+// Finds the matches of a pattern in one text, in the order of the text: linear time in all, times
+// the items of the pattern. Views both; the text is valid UTF-8.
+class Pattern::Matcher {
+ public:
+  Matcher(const Pattern& pattern, absl::string_view text) : pattern_(pattern), text_(text) {}
+
+  // The leftmost match at or after `from`; an empty one at the end when there is none.
+  Match Find(size_t from);
+
+ private:
+  // What is known of an item of a sequence, so that no character is read again and again. Places
+  // are kept of one stretch of the text; one that is apart takes its place.
+  struct Memo {
+    // The characters of the item's set that follow each other, up to one that is not of it.
+    const char* run_begin = nullptr;
+    const char* run_end = nullptr;
+    // Where this item and those behind it do not match: at every character from the first place to
+    // the last one.
+    const char* first_failure = nullptr;
+    const char* last_failure = nullptr;
+
+    bool Fails(const char* position) const {
+      return first_failure != nullptr && position >= first_failure && position <= last_failure;
+    }
+    void AddFailure(const char* position);
+  };
+
+  static const char* MatchPlainly(const Sequence& sequence, size_t item, const char* position,
+                                  const char* end);
+  const char* MatchWithMemos(const Sequence& sequence, size_t item, const char* position);
+  const char* TryAll(const Sequence& sequence, size_t item, const char* position);
+  static bool IsAhead(const Sequence& sequence, const char* position, const char* end);
+  const char* end() const { return text_.data() + text_.size(); }
+
+  const Pattern& pattern_;
+  absl::string_view text_;
+  std::vector<Memo> memos_;  // [num_memos_], or empty as long as none is needed
 };
 
 }  // namespace attendant

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
-#include <limits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -31,11 +30,12 @@ class PatternParser {
       for (const Pattern::Item& item : sequence.items) empty = empty && item.min == 0;
       if (empty) Fail();
     }
+    if (CountTries(pattern.sequences_) > kMaxTries) Fail();
     if (!ok_) {
       return absl::UnimplementedError(
           absl::StrCat("is not supported from byte ", failed_at_, " on"));
     }
-    pattern.IndexFirstCharacters();
+    pattern.Finish();
     return pattern;
   }
 
@@ -108,7 +108,7 @@ class PatternParser {
       }
       if (!ok_) return heads;
       for (const Sequence& tail : tails) {
-        if (tail.has_ahead) Fail();
+        if (tail.has_ahead || (ignore_case && MayFold(tail))) Fail();
         all.push_back(head);
         all.back().items.insert(all.back().items.end(), tail.items.begin(), tail.items.end());
       }
@@ -117,8 +117,32 @@ class PatternParser {
     return all;
   }
 
+  // Characters that all sequences may look at from one place on, of an item without an end one.
+  static uint64_t CountTries(const std::vector<Sequence>& sequences) {
+    uint64_t tries = 0;
+    for (const Sequence& sequence : sequences) {
+      for (const Pattern::Item& item : sequence.items) {
+        tries += item.max == Pattern::kMany ? item.min + 1 : item.max;
+      }
+    }
+    return tries;
+  }
+
+  // Oniguruma folds these pairs of letters to one character: U+00DF, U+FB00 to U+FB06.
+  static bool MayFold(const Sequence& sequence) {
+    for (size_t i = 1; i < sequence.items.size(); ++i) {
+      for (const absl::string_view pair : {"ss", "st", "ff", "fi", "fl"}) {
+        const auto is = [&](size_t item, size_t letter) {
+          return sequence.items[item].set.Contains(static_cast<unsigned char>(pair[letter]));
+        };
+        if (is(i - 1, 0) && is(i, 1)) return true;
+      }
+    }
+    return false;
+  }
+
   void ParseQuantifier(uint32_t& min, uint32_t& max) {
-    constexpr uint32_t kMany = std::numeric_limits<uint32_t>::max();
+    constexpr uint32_t kMany = Pattern::kMany;
     if (TakeIf("?")) {
       min = 0;
     } else if (TakeIf("*")) {
@@ -128,7 +152,8 @@ class PatternParser {
     } else if (TakeIf("{")) {
       min = max = ParseCount();
       if (TakeIf(",")) max = position_ < end_ && *position_ == '}' ? kMany : ParseCount();
-      if (!TakeIf("}") || max < min || max == 0) Fail();
+      const bool too_many = min > kMaxCount || (max != kMany && max > kMaxCount);
+      if (!TakeIf("}") || max < min || max == 0 || too_many) Fail();
     } else {
       return;
     }
@@ -238,6 +263,8 @@ class PatternParser {
   }
 
   static constexpr size_t kMaxItems = 64;
+  static constexpr uint32_t kMaxCount = 64;
+  static constexpr uint64_t kMaxTries = 1024;
 
   const char* begin_;
   const char* position_;

@@ -4,13 +4,22 @@ MUTANTS = {
     "server/text/pipeline.cc": [
         ("in_chunks_ && normalized_tokens_.empty()", "in_chunks_"),
         ("options.max_tokens < static_cast<int64_t>(num_special)", "options.max_tokens <= static_cast<int64_t>(num_special)"),
-        ("longer.Cut(«room - shorter.values.size()», side);", "room / 2"),
+        ("longer.Cut(«room - shorter.values.size()»);", "room / 2"),
         ("kept >= room", "kept > room"),
         ("side == TruncationSide::kRight", "true"),
         ("token.normalized ? normalized_tokens_ : raw_tokens_", "raw_tokens_"),
         ('text.find_first_of(" \\n", kChunkBytes)', "kChunkBytes"),
         ("ids.normalized_room -= normalized.text.size();", ""),
         ("dropped += values.size() - kept;", ""),
+    ],
+    "server/text/unicode/pattern.cc": [
+        ("can_fail && item.max - item.min > 1", "false"),
+        ("position < first_failure && follows(position, first_failure)", "position < first_failure"),
+        ("last = behind.first_failure;", "last = least;"),
+    ],
+    "server/text/unicode/pattern_parser.cc": [
+        ("ignore_case && MayFold(tail)", "false"),
+        ("tries += «item.max == Pattern::kMany ? item.min + 1 : item.max»;", "1"),
     ],
     "server/text/base/growth.cc": [
         ("growth.times > max_times", "false"),
@@ -53,7 +62,8 @@ MUTANTS = {
         ('absl::StripSuffix(name, "Fast")', "name"),
     ],
     "server/text/text_offsets.cc": [
-        ("(i == 0 || offset.begin == 0)", "(offset.begin == 0)"),
+        ("(i == 0 && trim.starts_with_text[text])", "false"),
+        ("(i == 0 && trim.starts_with_text[text]) || «offset.begin == 0»;", "false"),
         ("piece.sources[span.end - 1]", "piece.sources[span.begin]"),
         ("last + CharacterBytes(text_[last])", "last + 1"),
         ("only_spaces = only_spaces && space;", "only_spaces = space;"),

@@ -121,6 +121,44 @@ TEST(OffsetsTest, WhitespaceIsTrimmedAfterTheCut) {
                                         TokenOffset{0, 0}));
 }
 
+// Behind a processor that makes one list of special tokens and text, the first token is special.
+TEST(OffsetsTest, TheTextsFirstTokenIsTheFirstOnlyInAListOfItsOwn) {
+  const auto byte_level = nlohmann::json::parse(
+      R"({"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true})");
+  const auto bert =
+      nlohmann::json::parse(R"({"type": "BertProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0]})");
+  const auto roberta = nlohmann::json::parse(
+      R"({"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0],
+          "trim_offsets": false, "add_prefix_space": true})");
+  const auto sequence = [](const std::vector<nlohmann::json>& processors) {
+    return nlohmann::json{{"type", "Sequence"}, {"processors", processors}};
+  };
+  nlohmann::json file = ReadFamilyFile("roberta.json");
+  const auto second_begins = [&](const nlohmann::json& processor) {
+    file["post_processor"] = processor;
+    const auto tokenizer = LoadFromContents(file.dump());
+    return WithOffsets(*tokenizer, "the the the", {.max_tokens = 4, .side = TruncationSide::kLeft})
+        .offsets[1]
+        .begin;
+  };
+  EXPECT_EQ(second_begins(sequence({byte_level, bert})), 3u);
+  EXPECT_EQ(second_begins(sequence({bert, byte_level})), 4u);
+  EXPECT_EQ(second_begins(sequence({roberta, byte_level})), 4u);
+  EXPECT_EQ(second_begins(sequence({sequence({bert}), byte_level})), 4u);
+  const auto second_text_begins = [&](const nlohmann::json& processor) {
+    file["post_processor"] = sequence({processor, byte_level});
+    const auto tokenizer = LoadFromContents(file.dump());
+    const auto pair = tokenizer->TokenizePair("the", "the the the",
+                                              {.max_tokens = processor == bert ? 6 : 7,
+                                               .side = TruncationSide::kLeft,
+                                               .offsets = OffsetUnit::kCharacters});
+    EXPECT_TRUE(pair.ok()) << pair.status();
+    return pair->offsets[pair->offsets.size() - 3].begin;
+  };
+  EXPECT_EQ(second_text_begins(bert), 3u);
+  EXPECT_EQ(second_text_begins(roberta), 4u);
+}
+
 // Each would take minutes if anything were quadratic; the test's time limit is the judge.
 TEST(OffsetsTest, HostileTextsTakeNoTime) {
   const json offsets = ReadFamilyFile("offsets.json");

@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdint>
+#include <random>
+#include <regex>
 #include <string>
+#include <vector>
 
 #include "server/text/unicode/characters.h"
 
@@ -34,6 +39,79 @@ TEST(PatternTest, FindsCharactersBeyondAscii) {
 
 TEST(PatternTest, AnOptionalBeginningMayBeMissing) {
   EXPECT_EQ(Replaced(" ?\xE4\xB8\xAD", "x\xE4\xB8\xAD \xE4\xB8\xAD"), "x__");
+}
+
+std::string Pick(std::mt19937& random, const std::vector<std::string>& list) {
+  return list[random() % list.size()];
+}
+
+// A text may have to be tried in many ways: against a matcher that tries them all.
+TEST(PatternTest, FindsWhatBacktrackingFinds) {
+  std::mt19937 random(7);
+  const std::vector<std::string> sets = {"a", "b", "[ab]", "[abc]", "[^a]", "[bc]", "\\s", "\\S"};
+  const std::vector<std::string> counts = {"", "", "?", "*", "+", "{2}", "{1,3}", "{2,}"};
+  int supported = 0;
+  for (int i = 0; i < 4000; ++i) {
+    std::string regex;
+    for (size_t alternative = random() % 3; alternative < 3; ++alternative) {
+      if (!regex.empty()) regex += "|";
+      for (size_t item = random() % 5; item < 5; ++item) {
+        regex += Pick(random, sets) + Pick(random, counts);
+      }
+      if (random() % 4 == 0) regex += "(?!" + Pick(random, sets) + ")";
+    }
+    const absl::StatusOr<Pattern> pattern = Pattern::Parse(regex);
+    if (!pattern.ok()) continue;  // matches nothing at all
+    ++supported;
+    const std::regex all_ways(regex);
+    for (int j = 0; j < 10; ++j) {
+      std::string text;
+      for (size_t at = random() % 30; at < 30; ++at) text += "aaabbc d"[random() % 8];
+      ASSERT_EQ(Replaced(regex.c_str(), text), std::regex_replace(text, all_ways, "_"))
+          << regex << " in '" << text << "'";
+    }
+  }
+  EXPECT_GT(supported, 1000);
+}
+
+TEST(PatternTest, RunsInVainAreNotReadAgain) {
+  std::string optional;
+  for (int i = 0; i < 30; ++i) optional += "a?";
+  const std::string regexes[] = {"[a-c]+x",       "[a-c]+x|a",         "a+a+a+a+x",
+                                 "a*a*a*[ab]*x",  "[a-c]+(?![a-z])",   "a{1,64}a{1,64}x",
+                                 "b?a+[ab]+c+|a", optional + "a{30}x", "[ab]{2,}[a-c]{3,}b|a"};
+  std::string text(200'000, 'a');
+  for (size_t i = 0; i < text.size(); i += 50'000) text[i] = 'b';
+  for (const std::string& regex : regexes) {
+    const auto begin = std::chrono::steady_clock::now();
+    Replaced(regex.c_str(), text);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    EXPECT_LT(seconds.count(), 5) << regex;
+  }
+}
+
+// Oniguruma has them match U+00DF and ligatures too.
+TEST(PatternTest, PairsThatFoldToOneCharacterAreNotSupported) {
+  for (const char* regex :
+       {"(?i:ss)", "(?i:aST)", "(?i:x|ff)", "(?i:fi)", "(?i:fl)", "(?i:s(?:s))"}) {
+    EXPECT_EQ(Pattern::Parse(regex).status().code(), absl::StatusCode::kUnimplemented) << regex;
+  }
+  for (const char* regex :
+       {"ss", "(?i:s|s)", "(?i:sx)s", "(?i:'s|'t|'re|'ve|'m|'ll|'d)", "(?i:s)s"}) {
+    EXPECT_TRUE(Pattern::Parse(regex).ok()) << regex;
+  }
+}
+
+TEST(PatternTest, LongCountsAreNotSupported) {
+  EXPECT_TRUE(Pattern::Parse("a{64}b").ok());
+  EXPECT_TRUE(Pattern::Parse("a{64,}b").ok());
+  EXPECT_FALSE(Pattern::Parse("a{65}b").ok());
+  EXPECT_FALSE(Pattern::Parse("a{1,65}b").ok());
+  EXPECT_FALSE(Pattern::Parse("a{65,}b").ok());
+  std::string regex;
+  for (int i = 0; i < 16; ++i) regex += "a{64}";
+  EXPECT_TRUE(Pattern::Parse(regex).ok());
+  EXPECT_FALSE(Pattern::Parse(regex + "b").ok());
 }
 
 TEST(CharacterClassTest, IsTheCategoryAndWhetherItIsWhitespace) {

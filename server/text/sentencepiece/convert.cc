@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/text/sentencepiece/convert.h"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -26,6 +30,15 @@ namespace {
 constexpr int64_t kMaxModelBytes = int64_t{64} << 20;
 constexpr int64_t kMaxExtraIds = 1000;
 constexpr uint64_t kUnigram = 1, kBpe = 2;
+constexpr absl::string_view kAdded = "added_tokens_decoder";
+constexpr absl::string_view kExtras = "extra_special_tokens";
+constexpr absl::string_view kOldExtras = "additional_special_tokens";
+// In the order in which transformers adds their tokens.
+constexpr std::array<absl::string_view, 7> kRoles = {
+    "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
+
+// Tokens of roles that are none of the family's.
+using Others = std::array<std::optional<SentencePieceLiteral>, kRoles.size()>;
 
 // The file, if there is one; else an object without fields.
 absl::StatusOr<JsonNode> ReadOptional(const std::string& path) {
@@ -84,19 +97,93 @@ absl::Status ReadFlags(const JsonNode& token, SentencePieceLiteral& literal) {
   return token.Read("special", literal.special);
 }
 
-// The special tokens by their roles: the family's, with their own flags.
-absl::Status ReadRoles(const JsonNode& config, const SentencePieceFamily& family,
-                       SentencePieceConverter& converter) {
-  for (const FamilyRole& role : family.roles) {
-    if (!config.Has(role.field)) continue;
-    ATTENDANT_ASSIGN_OR_RETURN(const JsonNode token, config.Field(role.field));
-    std::string text;
-    ATTENDANT_RETURN_IF_ERROR(token.IsObject() ? token.Require("content", text) : token.Get(text));
-    if (text != role.token) {
-      return Unsupported(config, role.field, Quoted(text), Quoted(role.token));
+absl::StatusOr<SentencePieceLiteral> ReadToken(const JsonNode& token) {
+  SentencePieceLiteral literal;
+  ATTENDANT_RETURN_IF_ERROR(token.IsObject() ? token.Require("content", literal.text)
+                                             : token.Get(literal.text));
+  if (token.IsObject()) ATTENDANT_RETURN_IF_ERROR(ReadFlags(token, literal));
+  if (!literal.text.empty()) return literal;
+  return absl::InvalidArgumentError(absl::StrCat(token.where(), " is empty"));
+}
+
+// The special tokens of a family's roles are its own, with the file's flags. Those of roles that
+// the family does not have are added to `others`, by their place among all.
+absl::Status ReadRoles(const JsonNode& file, const SentencePieceFamily& family,
+                       SentencePieceConverter& converter, Others& others) {
+  for (size_t i = 0; i < others.size(); ++i) {
+    const absl::string_view field = kRoles[i];
+    if (!file.Has(field)) continue;
+    ATTENDANT_ASSIGN_OR_RETURN(const JsonNode token, file.Field(field));
+    ATTENDANT_ASSIGN_OR_RETURN(SentencePieceLiteral literal, ReadToken(token));
+    const auto role = std::find_if(family.roles.begin(), family.roles.end(),
+                                   [&](const FamilyRole& known) { return known.field == field; });
+    if (role == family.roles.end()) {
+      literal.special = true;
+      others[i] = std::move(literal);
+    } else if (literal.text != role->token) {
+      return Unsupported(file, field, Quoted(literal.text), Quoted(role->token));
+    } else if (token.IsObject()) {
+      *converter.FindLiteral(role->token) = std::move(literal);
     }
+  }
+  return absl::OkStatus();
+}
+
+// Tokens of roles that no family has: "image_token".
+absl::Status CheckOtherRoles(const JsonNode& file) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> fields, file.FieldNames());
+  for (const std::string& field : fields) {
+    const bool known = std::find(kRoles.begin(), kRoles.end(), field) != kRoles.end();
+    if (known || !absl::EndsWith(field, "_token") || !file.Has(field)) continue;
+    ATTENDANT_ASSIGN_OR_RETURN(const JsonNode token, file.Field(field));
+    std::string text;
+    if (!token.IsObject() && !token.Get(text).ok()) continue;  // add_bos_token is a flag
+    return Unsupported(file, field, "there", "none");
+  }
+  return absl::OkStatus();
+}
+
+// The tokens of a list in `field` that the folder has beside the model's.
+absl::Status ReadExtras(const JsonNode& file, absl::string_view field,
+                        SentencePieceConverter& converter) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode list, file.Field(field));
+  if (list.IsObject()) return Unsupported(file, field, "an object", "a list of tokens");
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> tokens, list.Elements());
+  for (const JsonNode& token : tokens) {
+    ATTENDANT_ASSIGN_OR_RETURN(SentencePieceLiteral literal, ReadToken(token));
     if (token.IsObject()) {
-      ATTENDANT_RETURN_IF_ERROR(ReadFlags(token, *converter.FindLiteral(role.token)));
+      // The defaults of the library's AddedToken.
+      literal.special = false;
+      literal.normalized = true;
+      std::string type;
+      ATTENDANT_RETURN_IF_ERROR(token.Read("__type", type));
+      if (type != "AddedToken") return Unsupported(token, "__type", Quoted(type), "`AddedToken`");
+      ATTENDANT_RETURN_IF_ERROR(ReadFlags(token, literal));
+    }
+    converter.AddLiteral(std::move(literal));
+  }
+  return absl::OkStatus();
+}
+
+// As transformers: the older name counts where the newer one has no tokens.
+absl::StatusOr<bool> HasExtras(const JsonNode& config, absl::string_view field) {
+  if (!config.Has(field)) return false;
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode list, config.Field(field));
+  if (list.IsObject()) return true;
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> tokens, list.Elements());
+  return !tokens.empty();
+}
+
+absl::Status AddExtras(const JsonNode& config, const JsonNode& map,
+                       SentencePieceConverter& converter) {
+  const std::pair<const JsonNode&, std::vector<absl::string_view>> files[] = {
+      {config, {kExtras, kOldExtras}}, {map, {kExtras}}};
+  for (const auto& [file, fields] : files) {
+    for (const absl::string_view field : fields) {
+      ATTENDANT_ASSIGN_OR_RETURN(const bool found, HasExtras(file, field));
+      if (!found) continue;
+      ATTENDANT_RETURN_IF_ERROR(ReadExtras(file, field, converter));
+      break;
     }
   }
   return absl::OkStatus();
@@ -104,7 +191,7 @@ absl::Status ReadRoles(const JsonNode& config, const SentencePieceFamily& family
 
 absl::Status CheckId(const JsonNode& file, absl::string_view text, int64_t id,
                      SentencePieceConverter& converter) {
-  if (converter.FindLiteral(text) == nullptr) {
+  if (!converter.Knows(text)) {
     return absl::UnimplementedError(absl::StrCat(file.where(), ": the added token ", Quoted(text),
                                                  " is none of the family's or the model's"));
   }
@@ -116,8 +203,8 @@ absl::Status CheckId(const JsonNode& file, absl::string_view text, int64_t id,
 
 // {"128000": {"content": "[MASK]", ...}}
 absl::Status ReadAdded(const JsonNode& config, SentencePieceConverter& converter) {
-  if (!config.Has("added_tokens_decoder")) return absl::OkStatus();
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode added, config.Field("added_tokens_decoder"));
+  if (!config.Has(kAdded)) return absl::OkStatus();
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode added, config.Field(kAdded));
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> ids, added.FieldNames());
   for (const std::string& id : ids) {
     ATTENDANT_ASSIGN_OR_RETURN(const JsonNode token, added.Field(id));
@@ -126,6 +213,7 @@ absl::Status ReadAdded(const JsonNode& config, SentencePieceConverter& converter
     ATTENDANT_RETURN_IF_ERROR(token.Require("content", text));
     if (!absl::SimpleAtoi(id, &number)) number = -1;
     ATTENDANT_RETURN_IF_ERROR(CheckId(added, text, number, converter));
+    converter.AddLiteral({.text = text});
     ATTENDANT_RETURN_IF_ERROR(ReadFlags(token, *converter.FindLiteral(text)));
   }
   return absl::OkStatus();
@@ -143,7 +231,7 @@ absl::Status CheckAddedFile(const std::string& directory, SentencePieceConverter
   return absl::OkStatus();
 }
 
-absl::StatusOr<SentencePieceOptions> ReadOptionsOf(const JsonNode& config,
+absl::StatusOr<SentencePieceOptions> ReadOptionsOf(const JsonNode& config, const JsonNode& map,
                                                    const SentencePieceFamily& family) {
   SentencePieceOptions options;
   ATTENDANT_RETURN_IF_ERROR(config.Read("add_prefix_space", options.add_prefix_space));
@@ -151,6 +239,12 @@ absl::StatusOr<SentencePieceOptions> ReadOptionsOf(const JsonNode& config,
     ATTENDANT_RETURN_IF_ERROR(config.Read("do_lower_case", options.do_lower_case));
     ATTENDANT_RETURN_IF_ERROR(config.Read("split_by_punct", options.split_by_punct));
   }
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> fields, config.FieldNames());
+  for (const absl::string_view extras : {kExtras, kOldExtras}) {
+    const bool there = std::find(fields.begin(), fields.end(), extras) != fields.end();
+    options.keeps_own_literals = options.keeps_own_literals && !there;  // also where it is null
+  }
+  if (map.Has(kExtras)) options.keeps_own_literals = false;
   if (family.extra_ids == 0 || !config.Has("extra_ids")) return options;
   int64_t extra_ids = 0;
   ATTENDANT_RETURN_IF_ERROR(config.Require("extra_ids", extra_ids));
@@ -169,10 +263,23 @@ absl::StatusOr<std::string> Convert(const std::string& directory, absl::string_v
   ATTENDANT_ASSIGN_OR_RETURN(const SentencePieceFamily* const family,
                              FindFamilyOf(directory, config));
   ATTENDANT_RETURN_IF_ERROR(CheckModel(*family, model));
-  ATTENDANT_ASSIGN_OR_RETURN(const SentencePieceOptions options, ReadOptionsOf(config, *family));
+  // transformers reads this older file where tokenizer_config.json has no added tokens.
+  const std::string map_path = directory + "/special_tokens_map.json";
+  ATTENDANT_ASSIGN_OR_RETURN(
+      const JsonNode map, config.Has(kAdded) ? ParseJson("{}", map_path) : ReadOptional(map_path));
+  ATTENDANT_ASSIGN_OR_RETURN(const SentencePieceOptions options,
+                             ReadOptionsOf(config, map, *family));
   SentencePieceConverter converter(*family, model, options);
-  ATTENDANT_RETURN_IF_ERROR(ReadRoles(config, *family, converter));
+  Others others;
+  for (const JsonNode* const file : {&config, &map}) {
+    ATTENDANT_RETURN_IF_ERROR(ReadRoles(*file, *family, converter, others));
+    ATTENDANT_RETURN_IF_ERROR(CheckOtherRoles(*file));
+  }
   ATTENDANT_RETURN_IF_ERROR(ReadAdded(config, converter));
+  for (std::optional<SentencePieceLiteral>& other : others) {
+    if (other.has_value()) converter.AddLiteral(*std::move(other));
+  }
+  ATTENDANT_RETURN_IF_ERROR(AddExtras(config, map, converter));
   ATTENDANT_RETURN_IF_ERROR(CheckAddedFile(directory, converter));
   return converter.Json();
 }

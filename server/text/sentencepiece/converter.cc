@@ -61,6 +61,7 @@ SentencePieceConverter::SentencePieceConverter(const SentencePieceFamily& family
     AddLiteral({.text = std::string(role.token),
                 .lstrip = role.field == kMaskField && family_.mask_strips_left});
   }
+  if (!options_.keeps_own_literals) return;
   for (const SentencePieceModel::Piece& piece : model_.pieces) {
     const bool control = piece.type == PieceType::kControl;
     if (!control && piece.type != PieceType::kUserDefined) continue;

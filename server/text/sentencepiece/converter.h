@@ -27,6 +27,7 @@ struct SentencePieceOptions {
   bool do_lower_case = false;
   bool split_by_punct = false;
   std::optional<int64_t> extra_ids{};
+  bool keeps_own_literals = true;  // the model's own control and user-defined pieces, extra_ids
 };
 
 // Makes one tokenizer.json.
@@ -38,6 +39,9 @@ class SentencePieceConverter {
 
   // Null: no such token.
   SentencePieceLiteral* FindLiteral(absl::string_view text);
+  // The first of the same text counts.
+  void AddLiteral(SentencePieceLiteral literal);
+  bool Knows(absl::string_view text) const { return ids_.contains(text); }
   // The vocabulary's, else the next one behind all.
   int64_t IdOf(absl::string_view text);
   std::string Json();
@@ -48,7 +52,6 @@ class SentencePieceConverter {
     double score = 0;
   };
 
-  void AddLiteral(SentencePieceLiteral literal);  // the first of the same text counts
   void AddToken(absl::string_view text, double score);
   void ListTokens();
   std::string Literals();

@@ -212,6 +212,99 @@ TEST(ConvertSentencePieceTest, SaysWhatIsNotSupported) {
   }
 }
 
+TEST(ConvertSentencePieceTest, TokensWithoutAPlaceAreRefused) {
+  constexpr char kFile[] = "sentencepiece.bpe.model";
+  const std::string model = ReadBytes(kFolders + "xlm_roberta/" + kFile);
+  const auto refused = [&](const std::string& file, const std::string& fields,
+                           const std::string& message) {
+    const bool config = file == "tokenizer_config.json";
+    const std::string name = R"("tokenizer_class": "XLMRobertaTokenizer")";
+    const absl::Status status =
+        Load({{kFile, model},
+              {"tokenizer_config.json",
+               absl::StrCat("{", name, config ? "," : "", config ? fields : "", "}")},
+              {"special_tokens_map.json", config ? "{}" : absl::StrCat("{", fields, "}")}});
+    EXPECT_FALSE(status.ok());
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  };
+  constexpr char kConfig[] = "tokenizer_config.json", kMap[] = "special_tokens_map.json";
+  refused(kConfig, R"("image_token": "[X]")", "`image_token`");
+  refused(kConfig, R"("extra_special_tokens": {"x": "y"})", "an object");
+  refused(kConfig, R"("additional_special_tokens": [{"content": "y"}])", "`__type`");
+  refused(kConfig, R"("extra_special_tokens": [""])", "is empty");
+  refused(kMap, R"("cls_token": "x")", "`cls_token`");
+  refused(kMap, R"("image_token": "x")", "`image_token`");
+}
+
+// Ids as transformers 5.23 gives them.
+TEST(ConvertSentencePieceTest, TokensBesideTheModelGetTheNextIds) {
+  using Ids = std::vector<int32_t>;
+  struct Case {
+    const char* family;
+    const char* file;
+    const char* config;
+    const char* map;  // special_tokens_map.json
+    Ids ids;
+  };
+  constexpr char kXlm[] = R"({"tokenizer_class": "XLMRobertaTokenizer", )";
+  constexpr char kT5[] = R"({"tokenizer_class": "T5Tokenizer", "extra_ids": 7, )";
+  const Ids xlm_plain = {0, 14, 5, 85, 3, 86, 115, 5, 101, 67, 82, 112, 2};
+  const Ids t5_plain = {12, 3, 83, 2, 84, 113, 3, 99, 65, 80, 110, 1};
+  constexpr char kXlmFile[] = "sentencepiece.bpe.model", kT5File[] = "spiece.model";
+  const Case cases[] = {
+      {"xlm_roberta",
+       kXlmFile,
+       R"("additional_special_tokens": ["[X]", "<y>"]})",
+       "{}",
+       {0, 14, 123, 115, 124, 112, 2}},
+      {"xlm_roberta",
+       kXlmFile,
+       R"("additional_special_tokens": ["[X]"], "extra_special_tokens": ["<y>"]})",
+       "{}",
+       {0, 14, 5, 85, 3, 86, 115, 123, 112, 2}},
+      {"xlm_roberta", kXlmFile, R"("additional_special_tokens": null})", "{}", xlm_plain},
+      {"xlm_roberta", kXlmFile, R"("add_bos_token": false})",
+       R"({"additional_special_tokens": ["[X]"], "mask_token": {"content": "<mask>"}})", xlm_plain},
+      {"xlm_roberta",
+       kXlmFile,
+       R"("extra_special_tokens": ["<y>"]})",
+       R"({"extra_special_tokens": ["[X]"]})",
+       {0, 14, 124, 115, 123, 112, 2}},
+      {"xlm_roberta",
+       kXlmFile,
+       R"("extra_special_tokens": ["<y>"], "added_tokens_decoder": {}})",
+       R"({"extra_special_tokens": ["[X]"]})",
+       {0, 14, 5, 85, 3, 86, 115, 123, 112, 2}},
+      {"t5",
+       kT5File,
+       R"("additional_special_tokens": ["[X]", "<y>"]})",
+       "{}",
+       {12, 127, 113, 128, 110, 1}},
+      {"t5",
+       kT5File,
+       R"("mask_token": "[M]", "cls_token": "<y>", "bos_token": "[X]"})",
+       "{}",
+       {12, 127, 113, 128, 110, 1}},
+      {"t5",
+       kT5File,
+       R"("additional_special_tokens": ["<y>"]})",
+       R"({"bos_token": "[X]"})",
+       {12, 127, 113, 128, 110, 1}},
+      {"t5", kT5File, R"("sep_token": "</s>"})", "{}", t5_plain}};
+  for (const Case& one : cases) {
+    const bool t5 = one.file == kT5File;
+    const TempDirectory directory;
+    WriteFile(directory / one.file, ReadBytes(absl::StrCat(kFolders, one.family, "/", one.file)));
+    WriteFile(directory / "tokenizer_config.json", absl::StrCat(t5 ? kT5 : kXlm, one.config));
+    WriteFile(directory / "special_tokens_map.json", one.map);
+    const auto tokenizer = LoadTokenizer(directory.path());
+    ASSERT_TRUE(tokenizer.ok()) << one.config << tokenizer.status();
+    const auto tokens = (*tokenizer)->Tokenize("a [X] b <y> c", {.max_tokens = 100});
+    ASSERT_TRUE(tokens.ok()) << tokens.status();
+    EXPECT_EQ(tokens->token_ids, one.ids) << one.config << one.map;
+  }
+}
+
 // A control piece and a piece that the user defined are found in the text as they are: with spaces.
 TEST(ConvertSentencePieceTest, PiecesBesideTheModelStandInTheTextAsTheyAre) {
   const TempDirectory directory;

@@ -9,6 +9,7 @@
 #include "kernels/core/status_macros.h"
 #include "server/text/pipeline.h"
 #include "server/text/sentencepiece/convert.h"
+#include "server/text/tokenizer_config.h"
 #include "server/text/tokenizer_json.h"
 #include "server/text/unicode/utf8.h"
 
@@ -18,8 +19,8 @@ namespace {
 // `path` stands in the errors.
 absl::StatusOr<std::unique_ptr<Tokenizer>> ParseTokenizer(const std::string& path,
                                                           absl::string_view contents,
-                                                          bool lowercases) {
-  absl::StatusOr<TokenizerParts> parts = ParseTokenizerJson(contents, lowercases);
+                                                          const TokenizerSettings& settings) {
+  absl::StatusOr<TokenizerParts> parts = ParseTokenizerJson(contents, settings);
   absl::Status status = parts.status();
   if (parts.ok()) {
     absl::StatusOr<std::unique_ptr<TokenizerPipeline>> tokenizer =
@@ -42,15 +43,21 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& dire
                                                          bool lowercases) {
   const std::string path = absl::StrCat(directory, "/tokenizer.json");
   absl::StatusOr<std::string> contents = ReadTextFile(path, kMaxTokenizerFileBytes);
+  const auto parse = [&](const std::string& file,
+                         absl::string_view json) -> absl::StatusOr<std::unique_ptr<Tokenizer>> {
+    ATTENDANT_ASSIGN_OR_RETURN(TokenizerSettings settings, ReadTokenizerSettings(directory));
+    settings.lowercases = lowercases;
+    return ParseTokenizer(file, json, settings);
+  };
   if (!absl::IsNotFound(contents.status())) {
     ATTENDANT_RETURN_IF_ERROR(contents);
-    return ParseTokenizer(path, *contents, lowercases);
+    return parse(path, *contents);
   }
   const absl::StatusOr<ConvertedTokenizer> converted =
       ConvertSentencePiece(directory, kSentencePieceFiles);
   if (absl::IsNotFound(converted.status())) return contents.status();
   ATTENDANT_RETURN_IF_ERROR(converted);
-  return ParseTokenizer(converted->path, converted->json, lowercases);
+  return parse(converted->path, converted->json);
 }
 
 }  // namespace attendant

@@ -2,6 +2,7 @@
 #include "server/text/tokenizer_json.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "server/text/base/json_fields.h"
 #include "server/text/base/part_table.h"
 #include "server/text/base/token_trie.h"
+#include "server/text/normalizers/bert_normalizer.h"
 
 namespace attendant {
 namespace {
@@ -70,13 +72,50 @@ TokenStrings ListStrings(const TokenizerParts& parts,
   return strings;
 }
 
-TokenizerParts ReadParts(const JsonFields& file, bool lowercases) {
+// The settings of a tokenizer of BERT's kind, if this is one.
+const BertSettings* FindBert(const JsonFields& file, const TokenizerSettings& settings) {
+  const JsonFields model = file.Object("model");
+  const bool wordpiece = model.Has("type") && model.String("type") == "WordPiece";
+  return wordpiece && settings.bert.has_value() ? &*settings.bert : nullptr;
+}
+
+std::optional<BertNormalizerConfig> NormalizerOf(const BertSettings* bert) {
+  if (bert == nullptr) return std::nullopt;
+  return BertNormalizerConfig{.clean_text = true,
+                              .handle_chinese_chars = bert->tokenize_chinese_chars,
+                              .strip_accents = bert->strip_accents.value_or(bert->do_lower_case),
+                              .lowercase = bert->do_lower_case};
+}
+
+// That the file has what transformers would put in its place.
+void CheckBert(const JsonFields& file, const BertSettings& bert, const TokenizerParts& parts) {
+  const auto check = [&](absl::string_view field, absl::string_view place,
+                         const std::optional<std::string>& wanted, absl::string_view found) {
+    if (!wanted.has_value() || *wanted == found) return;
+    file.Fail(absl::InvalidArgumentError(
+        absl::StrCat(place, " is '", found, "', but ", field, " of tokenizer_config.json is '",
+                     *wanted, "', which ", bert.tokenizer_class, " of transformers takes")));
+  };
+  const std::vector<TemplatePart>& single = parts.sequence.single;
+  const auto token = [&](const TemplatePart& part) {
+    return part.text == TemplatePart::kSpecialToken ? parts.strings.Find(part.id) : "";
+  };
+  check("cls_token", "the first token of post_processor", bert.cls_token, token(single.front()));
+  check("sep_token", "the last token of post_processor", bert.sep_token, token(single.back()));
+  check("unk_token", "model.unk_token", bert.unk_token, file.Object("model").String("unk_token"));
+  const std::string words =
+      file.Has("pre_tokenizer") ? file.Object("pre_tokenizer").String("type") : "null";
+  check("tokenizer_class", "the pre_tokenizer", "BertPreTokenizer", words);
+}
+
+TokenizerParts ReadParts(const JsonFields& file, const TokenizerSettings& settings) {
   TokenizerParts parts;
   if (file.Has("version") && file.String("version") != "1.0") {
     file.Fail(UnsupportedPart("version", file.String("version"), "1.0"));
   }
   ModelPart model = ReadModel(file);
-  parts.normalizer = ReadNormalizer(file, lowercases);
+  const BertSettings* const bert = FindBert(file, settings);
+  parts.normalizer = ReadNormalizer(file, settings.lowercases, NormalizerOf(bert));
   parts.pre_tokenizer = ReadPreTokenizer(file);
   parts.sequence = ReadSequenceTemplate(file, kMaxTokenId);
   if (parts.pre_tokenizer != nullptr && parts.pre_tokenizer->needs_start() &&
@@ -89,15 +128,20 @@ TokenizerParts ReadParts(const JsonFields& file, bool lowercases) {
   parts.model = std::move(model.model);
   parts.vocab = CountIds(parts, model.vocabulary);
   parts.strings = ListStrings(parts, model.vocabulary);
+  if (bert != nullptr) CheckBert(file, *bert, parts);
+  if (settings.has_segments) return parts;
+  for (TemplatePart& part : parts.sequence.single) part.segment_id = 0;
+  for (TemplatePart& part : parts.sequence.pair) part.segment_id = 0;
   return parts;
 }
 
 }  // namespace
 
-absl::StatusOr<TokenizerParts> ParseTokenizerJson(absl::string_view contents, bool lowercases) {
+absl::StatusOr<TokenizerParts> ParseTokenizerJson(absl::string_view contents,
+                                                  const TokenizerSettings& settings) {
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode file, ParseJson(contents, "the file", kLimits));
   absl::Status status;
-  TokenizerParts parts = ReadParts(JsonFields(file, status), lowercases);
+  TokenizerParts parts = ReadParts(JsonFields(file, status), settings);
   ATTENDANT_RETURN_IF_ERROR(status);
   std::unique_ptr<Decoder> decoder = ReadDecoder(JsonFields(file, status));
   if (status.ok()) {

@@ -15,6 +15,7 @@
 #include "server/text/pre_tokenizers/pre_tokenizer.h"
 #include "server/text/sequence_template.h"
 #include "server/text/token_strings.h"
+#include "server/text/tokenizer_config.h"
 
 namespace attendant {
 
@@ -37,8 +38,8 @@ inline constexpr int64_t kMaxTokenizerFileBytes = int64_t{64} << 20;
 
 // Reads the contents of a tokenizer.json. Trusts nothing in it: INVALID_ARGUMENT, naming the
 // member, for a value that is malformed or contradicts another; UNIMPLEMENTED, naming the part, for
-// a tokenizer of another kind. With `lowercases`, its normalizer makes text lower case first.
+// a tokenizer of another kind, or one that transformers would make otherwise with `settings`.
 absl::StatusOr<TokenizerParts> ParseTokenizerJson(absl::string_view contents,
-                                                  bool lowercases = false);
+                                                  const TokenizerSettings& settings = {});
 
 }  // namespace attendant

@@ -9,6 +9,7 @@
 #include "server/text/base/aligned_text.h"
 #include "server/text/base/json_fields.h"
 #include "server/text/base/part_table.h"
+#include "server/text/normalizers/bert_normalizer.h"
 #include "server/text/normalizers/normalizer_kinds.h"
 
 namespace attendant {
@@ -89,7 +90,6 @@ bool Lowercases(const JsonFields& fields) {
 
 NormalizerPtr LowercaseFirst(const JsonFields& file, NormalizerPtr normalizer) {
   if (normalizer == nullptr) return ReadLowercase(file);
-  if (Lowercases(file.Object("normalizer"))) return normalizer;
   std::vector<NormalizerPtr> steps;
   steps.push_back(ReadLowercase(file));
   steps.push_back(std::move(normalizer));
@@ -98,9 +98,17 @@ NormalizerPtr LowercaseFirst(const JsonFields& file, NormalizerPtr normalizer) {
 
 }  // namespace
 
-std::unique_ptr<Normalizer> ReadNormalizer(const JsonFields& file, bool lowercases) {
-  NormalizerPtr normalizer = file.Has("normalizer") ? ReadAny(file.Object("normalizer")) : nullptr;
-  if (lowercases && file.ok()) normalizer = LowercaseFirst(file, std::move(normalizer));
+std::unique_ptr<Normalizer> ReadNormalizer(const JsonFields& file, bool lowercases,
+                                           const std::optional<BertNormalizerConfig>& instead) {
+  const bool has_own = !instead.has_value() && file.Has("normalizer");
+  NormalizerPtr normalizer;
+  if (instead.has_value()) normalizer = std::make_unique<BertNormalizer>(*instead);
+  if (has_own) normalizer = ReadAny(file.Object("normalizer"));
+  if (lowercases && file.ok()) {
+    const bool is_lower =
+        has_own ? Lowercases(file.Object("normalizer")) : instead.has_value() && instead->lowercase;
+    if (!is_lower) normalizer = LowercaseFirst(file, std::move(normalizer));
+  }
   if (normalizer == nullptr) return nullptr;
   CheckGrowth(file, "normalizer", normalizer->growth(), kMaxNormalizedTimes);
   return normalizer;

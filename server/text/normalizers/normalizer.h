@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -11,6 +12,7 @@
 namespace attendant {
 
 class AlignedText;
+struct BertNormalizerConfig;
 // A step of a tokenizer.json that changes text before it is cut into pieces. Immutable,
 // thread-safe.
 class Normalizer {
@@ -35,9 +37,10 @@ class Normalizer {
   virtual bool keeps_start() const { return false; }
 };
 
-// Reads the file's `normalizer`. Null, and a failure in the file's status, for one that is not
-// supported or makes texts too long. A file without a normalizer has none: null. With `lowercases`,
-// text becomes lower case first.
-std::unique_ptr<Normalizer> ReadNormalizer(const JsonFields& file, bool lowercases);
+// Reads the file's `normalizer`, or takes `instead`, which counts in place of it. Null, and a
+// failure in the file's status, for one that is not supported or makes texts too long. A file
+// without a normalizer has none: null. With `lowercases`, text becomes lower case first.
+std::unique_ptr<Normalizer> ReadNormalizer(const JsonFields& file, bool lowercases,
+                                           const std::optional<BertNormalizerConfig>& instead);
 
 }  // namespace attendant

@@ -21,6 +21,11 @@ MUTANTS = {
         ("ignore_case && MayFold(tail)", "false"),
         ("tries += «item.max == Pattern::kMany ? item.min + 1 : item.max»;", "1"),
     ],
+    "server/text/tokenizer_config.cc": [
+        ("settings.has_segments = «is_known && known->has_segments»;", "true"),
+        ('ATTENDANT_RETURN_IF_ERROR(config.Read("tokenizer_class", name));', ""),
+        ("found = found || name == \"token_type_ids\";", "found = true;"),
+    ],
     "server/text/base/growth.cc": [
         ("growth.times > max_times", "false"),
         ("growth.steps > static_cast<int64_t>(kMaxPartsInSequence)", "false"),
@@ -49,7 +54,8 @@ MUTANTS = {
     "server/text/normalizers/normalizer.cc": [
         ('if (type == "BertNormalizer") return «fields.Bool("lowercase")»;', "true"),
         ('if (type != "Sequence") return «type == "Lowercase"»;', "true"),
-        ("if (Lowercases(file.Object(\"normalizer\"))) return normalizer;", ""),
+        ("«has_own» ? Lowercases", "false"),
+        ("instead.has_value() && instead->lowercase", "false"),
     ],
     "server/text/sentencepiece/converter.cc": [
         ("model_.precompiled_charsmap.empty()", "true"),
@@ -60,6 +66,8 @@ MUTANTS = {
         ("model.model_type != kUnigram", "false"),
         ("converter.IdOf(text) == id", "true"),
         ('absl::StripSuffix(name, "Fast")', "name"),
+        ("options.keeps_own_literals && !there", "options.keeps_own_literals"),
+        ("literal.normalized = true;", ""),
     ],
     "server/text/text_offsets.cc": [
         ("(i == 0 && trim.starts_with_text[text])", "false"),

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/text/tokenizer_config.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "kernels/core/status_macros.h"
+#include "kernels/io/json_file.h"
+
+namespace attendant {
+namespace {
+
+constexpr absl::string_view kInputNames = "model_input_names";
+
+// Of transformers 5.23; every other class has neither.
+struct TokenizerClass {
+  absl::string_view name;  // without "Fast"
+  bool is_bert;            // makes the normalizer anew
+  bool has_segments;
+};
+constexpr TokenizerClass kClasses[] = {
+    {"BertTokenizer", true, true},
+    {"ConvBertTokenizer", false, true},
+    {"DPRContextEncoderTokenizer", true, true},
+    {"DPRQuestionEncoderTokenizer", true, true},
+    {"DebertaTokenizer", false, true},
+    {"DebertaV2Tokenizer", false, true},
+    {"DistilBertTokenizer", true, false},
+    {"ElectraTokenizer", true, true},
+    {"LayoutLMTokenizer", true, true},
+    {"MPNetTokenizer", true, false},
+    {"MobileBertTokenizer", true, true},
+    {"SqueezeBertTokenizer", true, true},
+};
+
+// The classes of model types whose folders do not name one.
+constexpr std::pair<absl::string_view, absl::string_view> kModelTypes[] = {
+    {"bert", "BertTokenizer"},       {"convbert", "BertTokenizer"},
+    {"deberta", "DebertaTokenizer"}, {"deberta-v2", "DebertaV2Tokenizer"},
+    {"distilbert", "BertTokenizer"}, {"electra", "BertTokenizer"},
+    {"layoutlm", "BertTokenizer"},   {"megatron-bert", "BertTokenizer"},
+    {"mobilebert", "BertTokenizer"}, {"mpnet", "MPNetTokenizer"},
+    {"nomic_bert", "BertTokenizer"}, {"squeezebert", "BertTokenizer"},
+};
+
+// The file, if there is one; else an object without fields.
+absl::StatusOr<JsonNode> ReadOptional(const std::string& path) {
+  absl::StatusOr<JsonNode> file = ReadJsonFile(path);
+  return absl::IsNotFound(file.status()) ? ParseJson("{}", path) : file;
+}
+
+// Empty: neither a class nor a model type.
+absl::StatusOr<std::string> FindClass(const std::string& directory, const JsonNode& config) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode model, ReadOptional(directory + "/config.json"));
+  std::string name, model_type;
+  ATTENDANT_RETURN_IF_ERROR(model.Read("tokenizer_class", name));
+  ATTENDANT_RETURN_IF_ERROR(config.Read("tokenizer_class", name));
+  ATTENDANT_RETURN_IF_ERROR(model.Read("model_type", model_type));
+  if (!name.empty()) return std::string(absl::StripSuffix(name, "Fast"));
+  for (const auto& [type, tokenizer_class] : kModelTypes) {
+    if (type == model_type) return std::string(tokenizer_class);
+  }
+  return model_type.empty() ? "" : "TokenizersBackend";
+}
+
+absl::Status ReadToken(const JsonNode& config, absl::string_view field,
+                       std::optional<std::string>& token) {
+  if (!config.Has(field)) return absl::OkStatus();
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode node, config.Field(field));
+  token.emplace();
+  return node.IsObject() ? node.Require("content", *token) : node.Get(*token);
+}
+
+absl::StatusOr<BertSettings> ReadBert(const JsonNode& config, const std::string& name) {
+  BertSettings bert;
+  bert.tokenizer_class = name;
+  ATTENDANT_RETURN_IF_ERROR(config.Read("do_lower_case", bert.do_lower_case));
+  ATTENDANT_RETURN_IF_ERROR(config.Read("tokenize_chinese_chars", bert.tokenize_chinese_chars));
+  if (config.Has("strip_accents")) {
+    ATTENDANT_RETURN_IF_ERROR(config.Require("strip_accents", bert.strip_accents.emplace()));
+  }
+  ATTENDANT_RETURN_IF_ERROR(ReadToken(config, "cls_token", bert.cls_token));
+  ATTENDANT_RETURN_IF_ERROR(ReadToken(config, "sep_token", bert.sep_token));
+  ATTENDANT_RETURN_IF_ERROR(ReadToken(config, "unk_token", bert.unk_token));
+  return bert;
+}
+
+absl::StatusOr<bool> NamesSegments(const JsonNode& config) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode list, config.Field(kInputNames));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> names, list.Elements());
+  bool found = false;
+  for (const JsonNode& node : names) {
+    std::string name;
+    ATTENDANT_RETURN_IF_ERROR(node.Get(name));
+    found = found || name == "token_type_ids";
+  }
+  return found;
+}
+
+}  // namespace
+
+absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& directory) {
+  TokenizerSettings settings;
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config,
+                             ReadOptional(directory + "/tokenizer_config.json"));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::string name, FindClass(directory, config));
+  const auto known = std::find_if(std::begin(kClasses), std::end(kClasses),
+                                  [&](const TokenizerClass& one) { return one.name == name; });
+  const bool is_known = known != std::end(kClasses);
+  if (is_known && known->is_bert) {
+    ATTENDANT_ASSIGN_OR_RETURN(settings.bert, ReadBert(config, name));
+  }
+  if (config.Has(kInputNames)) {
+    ATTENDANT_ASSIGN_OR_RETURN(settings.has_segments, NamesSegments(config));
+  } else if (!name.empty()) {
+    settings.has_segments = is_known && known->has_segments;
+  }
+  return settings;
+}
+
+}  // namespace attendant

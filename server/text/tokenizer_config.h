@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace attendant {
+
+// What transformers makes a tokenizer of BERT's kind with, whatever tokenizer.json says. A token
+// that is not set is the one of tokenizer.json.
+struct BertSettings {
+  std::string tokenizer_class;
+  bool do_lower_case = true;
+  std::optional<bool> strip_accents{};  // none: as do_lower_case
+  bool tokenize_chinese_chars = true;
+  std::optional<std::string> cls_token{}, sep_token{}, unk_token{};
+};
+
+// What a folder says of its tokenizer beside tokenizer.json.
+struct TokenizerSettings {
+  bool lowercases = false;             // texts become lower case before the normalizer
+  std::optional<BertSettings> bert{};  // of a WordPiece model: these count
+  bool has_segments = true;            // false: the model gets segment 0 for every token
+};
+
+// As AutoTokenizer of transformers 5: the class is tokenizer_class of tokenizer_config.json, else
+// of config.json, else the one of model_type. BertTokenizer and those derived from it make their
+// normalizer anew, of do_lower_case, strip_accents and tokenize_chinese_chars. A model gets
+// segments where model_input_names has token_type_ids, or the class says so. A folder without class
+// and model_type has the defaults. INVALID_ARGUMENT for a file that is not valid.
+absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& directory);
+
+}  // namespace attendant

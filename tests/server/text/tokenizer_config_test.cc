@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// What counts beside tokenizer.json, as transformers 5.23 has it.
+#include "server/text/tokenizer_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/text/tokenizer.h"
+#include "tests/support/checkpoint.h"
+
+namespace attendant {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+// A tokenizer that keeps case, accents and words of ideographs.
+json File() {
+  return json::parse(R"({
+    "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": false,
+                   "strip_accents": false, "lowercase": false},
+    "pre_tokenizer": {"type": "BertPreTokenizer"},
+    "post_processor": {"type": "TemplateProcessing",
+      "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+                 {"SpecialToken": {"id": "[SEP]", "type_id": 0}}],
+      "pair": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+               {"SpecialToken": {"id": "[SEP]", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}},
+               {"SpecialToken": {"id": "[SEP]", "type_id": 1}}],
+      "special_tokens": {"[CLS]": {"ids": [1]}, "[SEP]": {"ids": [2]}}},
+    "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+              "max_input_chars_per_word": 100,
+              "vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "a": 3, "A": 4, "e": 5, "E": 6,
+                        "\u00c9": 7, "\u4e2d": 8, "\u56fd": 9, "\u4e2d\u56fd": 10, "b": 11}}
+  })");
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const json& tokenizer_config, const json& config,
+                                                const json& file = File(),
+                                                bool lowercases = false) {
+  const TempDirectory directory;
+  WriteFile(directory / "tokenizer.json", file.dump());
+  if (!tokenizer_config.is_null()) {
+    WriteFile(directory / "tokenizer_config.json", tokenizer_config.dump());
+  }
+  if (!config.is_null()) WriteFile(directory / "config.json", config.dump());
+  return LoadTokenizer(directory.path(), lowercases);
+}
+
+TokenizedText Pair(const absl::StatusOr<std::unique_ptr<Tokenizer>>& tokenizer) {
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+  if (!tokenizer.ok()) return {};
+  const auto tokens = (*tokenizer)->TokenizePair("A \u00c9 \u4e2d\u56fd", "b", {.max_tokens = 100});
+  EXPECT_TRUE(tokens.ok()) << tokens.status();
+  return tokens.ok() ? *tokens : TokenizedText();
+}
+
+json Class(const std::string& name) { return {{"tokenizer_class", name}}; }
+
+const std::vector<int32_t> kOwn = {1, 4, 7, 10, 2, 11, 2};      // as tokenizer.json says
+const std::vector<int32_t> kLower = {1, 3, 5, 8, 9, 2, 11, 2};  // as BertTokenizer does
+const std::vector<int32_t> kCased = {1, 4, 7, 8, 9, 2, 11, 2};  // without do_lower_case
+const std::vector<int32_t> kBare = {1, 4, 6, 10, 2, 11, 2};     // and without accents
+
+TEST(TokenizerConfigTest, ATokenizerOfBertMakesItsNormalizerAnew) {
+  json all = Class("BertTokenizerFast");
+  all.update(
+      {{"do_lower_case", false}, {"strip_accents", true}, {"tokenize_chinese_chars", false}});
+  const json bert = {{"model_type", "bert"}};
+  struct Case {
+    json tokenizer_config, config;
+    std::vector<int32_t> ids;
+  };
+  const Case cases[] = {
+      {nullptr, nullptr, kOwn},
+      {Class("BertTokenizer"), nullptr, kLower},
+      {Class("BertTokenizerFast"), bert, kLower},
+      {Class("DistilBertTokenizer"), bert, kLower},
+      {Class("MPNetTokenizer"), bert, kLower},
+      {Class("PreTrainedTokenizerFast"), bert, kOwn},
+      {Class("ConvBertTokenizer"), bert, kOwn},
+      {nullptr, bert, kLower},
+      {nullptr, {{"model_type", "modernbert"}}, kOwn},
+      {nullptr, {{"model_type", "bert"}, {"tokenizer_class", "TokenizersBackend"}}, kOwn},
+      {Class("BertTokenizer"), {{"tokenizer_class", "TokenizersBackend"}}, kLower},
+      {{{"do_lower_case", false}}, bert, kCased},
+      {{{"do_lower_case", false}}, nullptr, kOwn},
+      {{{"do_lower_case", false}, {"strip_accents", nullptr}}, bert, kCased},
+      {all, bert, kBare}};
+  for (const Case& one : cases) {
+    EXPECT_EQ(Pair(Load(one.tokenizer_config, one.config)).token_ids, one.ids)
+        << one.tokenizer_config << one.config;
+  }
+}
+
+TEST(TokenizerConfigTest, OnlyWordPieceIsMadeAnew) {
+  json file = File();
+  file["model"] = {{"type", "Unigram"},
+                   {"unk_id", 0},
+                   {"vocab", json::array({json::array({"[UNK]", 0}), json::array({"A", -1}),
+                                          json::array({"a", -1})})}};
+  const auto tokenizer = Load(Class("BertTokenizer"), nullptr, file);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  const auto tokens = (*tokenizer)->Tokenize("A", {.max_tokens = 10});
+  ASSERT_TRUE(tokens.ok());
+  EXPECT_EQ(tokens->token_ids, (std::vector<int32_t>{1, 1, 2}));
+}
+
+TEST(TokenizerConfigTest, TextsBecomeLowerCaseBeforeTheNewNormalizerToo) {
+  const json cased = {{"do_lower_case", false}};
+  const json bert = {{"model_type", "bert"}};
+  EXPECT_EQ(Pair(Load(cased, bert, File(), true)).token_ids,
+            (std::vector<int32_t>{1, 3, 0, 8, 9, 2, 11, 2}));
+  EXPECT_EQ(Pair(Load(nullptr, bert, File(), true)).token_ids, kLower);
+}
+
+TEST(TokenizerConfigTest, ContradictionsAreRefused) {
+  const auto refused = [](const json& fields, const std::string& message,
+                          const json& file = File()) {
+    json config = Class("BertTokenizer");
+    config.update(fields);
+    const absl::Status status = Load(config, nullptr, file).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  };
+  refused({{"cls_token", "<s>"}}, "'[CLS]', but cls_token of tokenizer_config.json is '<s>'");
+  refused({{"sep_token", {{"content", "</s>"}}}}, "sep_token of tokenizer_config.json is '</s>'");
+  refused({{"unk_token", "<unk>"}}, "unk_token of tokenizer_config.json is '<unk>'");
+  refused({{"do_lower_case", "yes"}}, "do_lower_case");
+  refused({{"model_input_names", "all"}}, "model_input_names");
+  json file = File();
+  file["pre_tokenizer"] = {{"type", "WhitespaceSplit"}};
+  refused(json::object(), "the pre_tokenizer is 'WhitespaceSplit'", file);
+  EXPECT_TRUE(Load({{"cls_token", "<s>"}}, nullptr).ok()) << "of no class";
+  EXPECT_TRUE(Load({{"tokenizer_class", "BertTokenizer"},
+                    {"cls_token", "[CLS]"},
+                    {"sep_token", {{"content", "[SEP]"}}},
+                    {"unk_token", nullptr}},
+                   nullptr)
+                  .ok());
+}
+
+TEST(TokenizerConfigTest, WithoutTokenTypeIdsEverySegmentIsZero) {
+  const std::vector<int32_t> none(8, 0), own = {0, 0, 0, 0, 0, 0, 1, 1};
+  const json with = json::array({"input_ids", "token_type_ids", "attention_mask"});
+  const json without = json::array({"input_ids", "attention_mask"});
+  const auto segments = [](const json& tokenizer_config, const json& config) {
+    std::vector<int32_t> found = Pair(Load(tokenizer_config, config)).segment_ids;
+    if (found.size() == 7) found.insert(found.begin(), 0);  // one word for two ideographs
+    return found;
+  };
+  const auto named = [](const std::string& name, const json& inputs) {
+    json config = Class(name);
+    config["model_input_names"] = inputs;
+    return config;
+  };
+  const json bert = {{"model_type", "bert"}};
+  EXPECT_EQ(segments(named("BertTokenizer", without), bert), none);
+  EXPECT_EQ(segments({{"model_input_names", without}}, nullptr), none);
+  EXPECT_EQ(segments(named("PreTrainedTokenizerFast", with), bert), own);
+  EXPECT_EQ(segments(Class("BertTokenizer"), nullptr), own);
+  EXPECT_EQ(segments(nullptr, bert), own);
+  EXPECT_EQ(segments(nullptr, nullptr), own);
+  EXPECT_EQ(segments(Class("DistilBertTokenizer"), bert), none);
+  EXPECT_EQ(segments(Class("PreTrainedTokenizerFast"), bert), none);
+  EXPECT_EQ(segments(nullptr, {{"model_type", "new"}}), none);
+}
+
+}  // namespace
+}  // namespace attendant

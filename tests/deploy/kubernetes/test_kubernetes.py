@@ -7,6 +7,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 
 import grpc
 import pytest
@@ -220,6 +221,25 @@ def test_kserve_runtime(kustomize, start_server):
     ports = {flags(container["args"])[name].rpartition(":")[2] for name in ("listen", "http_listen")}
     assert ports == {str(container["ports"][0]["containerPort"]), str(container["livenessProbe"]["httpGet"]["port"])}
     assert named(kustomize("kserve"), "InferenceService", "minilm")["spec"]["predictor"]["model"]["runtime"] == "attendant"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
+def test_models_are_copied_by_a_user_without_rights(kustomize):
+    """An emptyDir belongs to root; fsGroup lets the user write into it."""
+    spec = pod(named(kustomize("overlays/gpu"), "Deployment"))
+    user = spec["securityContext"]["runAsUser"]
+    with tempfile.TemporaryDirectory() as made:
+        folder = pathlib.Path(made)
+        folder.chmod(0o755)
+        shutil.copytree(settings.TINY_MODEL, folder / "models/tiny")
+        out = folder / "out"
+        out.mkdir()
+        os.chown(out, 0, spec["securityContext"]["fsGroup"])
+        out.chmod(0o2777)
+        paths = {"/models/.": f"{folder}/models/.", "/out": out}
+        subprocess.run([paths.get(word, word) for word in spec["initContainers"][0]["command"]], check=True,
+                       user=user, group=user, extra_groups=[spec["securityContext"]["fsGroup"]])
+        assert {path.name for path in (out / "tiny").iterdir()} == {path.name for path in settings.TINY_MODEL.iterdir()}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a file system read-only")

@@ -29,8 +29,9 @@ class FlashAttention {
 
   absl::string_view isa() const;
 
-  // The size of args.scratch, for any part of the queries. Grows with the widths, and with `keys`
-  // up to some hundred.
+  // The size of args.scratch, for any part of the queries and up to `keys` keys: a mask may leave
+  // out the last ones, and other sequences are shorter. Grows with the widths, and with `keys` up
+  // to some hundred.
   int64_t ScratchBytes(int64_t keys, int64_t head_dim, int64_t value_dim) const;
 
   void Run(const AttentionArgs& args) const;

@@ -100,6 +100,21 @@ TEST_P(ExactAttentionTest, KeyMasksWithEmptyEdges) {
   ExpectReference(test.call);
 }
 
+// The kernel takes fewer keys in larger steps, whose scores must not reach the mask behind them.
+TEST_P(ExactAttentionTest, KeyMasksWithoutTheLastKeys) {
+  for (const int64_t len : {136, 176, 200, 264, 272, 392}) {
+    TestCall test(
+        kind(), dtype(),
+        {.batch = 1, .heads = 2, .queries = 50, .keys = len, .head_dim = 1, .value_dim = 1}, 2);
+    for (int64_t end = len - 1; end > len - 24; --end) {
+      std::vector<uint8_t> keys(static_cast<size_t>(len), 0);
+      for (int64_t key = 0; key < end; key += key % 3 + 1) keys[static_cast<size_t>(key)] = 1;
+      test.call.mask.keys = TensorView<const uint8_t, 1>(keys.data(), {len});
+      ExpectReference(test.call);
+    }
+  }
+}
+
 TEST_P(ExactAttentionTest, RaggedSequences) {
   TestCall test(kind(), dtype(), {.heads = 2, .head_dim = 24, .value_dim = 20},
                 {0, 1, 1, 18, 350, 351, 420}, {0, 5, 9, 10, 310, 310, 379}, 3);

@@ -242,6 +242,18 @@ TEST_P(FlashAttentionTest, BitsDoNotDependOnThePieces) {
       {.queries = 250, .keys = 600, .bias = Bias::kFull, .allowed = true, .masking = true});
 }
 
+// A mask may leave out the last keys, and the scratch of a batch is that of its longest sequence.
+TEST_P(FlashAttentionTest, ScratchIsEnoughForFewerKeys) {
+  for (int64_t dim : {1, 16, 32, 64}) {
+    int64_t before = 0;
+    for (int64_t keys = 0; keys <= 1200; ++keys) {
+      const int64_t bytes = attention().ScratchBytes(keys, dim, dim);
+      ASSERT_GE(bytes, before) << keys << " keys of " << dim;
+      before = bytes;
+    }
+  }
+}
+
 TEST_P(FlashAttentionTest, ScratchStopsGrowingWithTheKeys) {
   EXPECT_EQ(attention().ScratchBytes(2000, 64, 64), attention().ScratchBytes(1 << 20, 64, 64));
   EXPECT_LE(attention().ScratchBytes(1 << 20, 64, 64), 512 << 10);

@@ -19,6 +19,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 PACKAGE = "attendant.v1"
 WINDOW = 4  # requests of a part at the same time
 CALL_SECONDS = 120
+MAX_REQUEST_BYTES = 1 << 20  # of texts in a request; a longer text goes alone
+TOO_LARGE = "larger than max"  # gRPC's words about a message above --max_request_bytes, which has a transient code
 TRANSIENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.DEADLINE_EXCEEDED)
 SERVICE_CONFIG = json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})
 
@@ -41,11 +43,16 @@ def read(job, part):
     """Texts and, with --id, ids of a part."""
     rows = read_parquet(job, part) if part.path.endswith(".parquet") else read_jsonl(job, part)
     for number, row in enumerate(rows, part.row):
-        if not isinstance(row.get(job.text), str):
+        if not is_text(row.get(job.text)):
             raise UsageError(f"{part.path}: row {number} of the corpus has no text in '{job.text}'")
-        if job.id and not isinstance(row.get(job.id), (str, int)):
+        if job.id and not (isinstance(row.get(job.id), int) or is_text(row.get(job.id))):
             raise UsageError(f"{part.path}: row {number} of the corpus has no text or whole number in '{job.id}'")
     return rows
+
+
+def is_text(value):
+    r"""JSON may hold half of a surrogate pair, as "\ud800", which is no text in UTF-8."""
+    return isinstance(value, str) and not any("\ud800" <= char <= "\udfff" for char in value)
 
 
 def read_jsonl(job, part):
@@ -113,7 +120,7 @@ def insist(job, start):
         try:
             return call.result()
         except grpc.RpcError as error:
-            if error.code() not in TRANSIENT:
+            if error.code() not in TRANSIENT or TOO_LARGE in error.details():
                 raise UsageError(f"{error.code().name}: {error.details()}") from None
             if time.monotonic() + pause > end:
                 raise Unreachable(f"{error.code().name}: {error.details()}") from None
@@ -122,17 +129,45 @@ def insist(job, start):
         call = start()
 
 
-def model_info(job):
-    """The model as the servers describe it: name, version, dtype."""
+def list_models(job):
     make = messages(job.descriptors)
-    list_models = method(job, "ListModels", "ListModelsRequest", "ListModelsResponse")
-    listed = insist(job, lambda: list_models.future(make("ListModelsRequest")(), timeout=CALL_SECONDS)).models
-    fitting = [info for info in listed if info.name == job.model or not job.model]
+    call = method(job, "ListModels", "ListModelsRequest", "ListModelsResponse")
+    return insist(job, lambda: call.future(make("ListModelsRequest")(), timeout=CALL_SECONDS)).models
+
+
+def state(info):
+    """READY, IDLE and so on."""
+    words = info.DESCRIPTOR.fields_by_name["state"].enum_type.values_by_number
+    return words[info.state].name.removeprefix("MODEL_STATE_")
+
+
+def model_info(job):
+    """The model as the servers describe it: name, dtype, and the version that answers, which is the highest one."""
+    listed = list_models(job)
+    names = sorted({info.name for info in listed})
+    fitting = [name for name in names if name == job.model or not job.model]
     if len(fitting) != 1:
-        names = ", ".join(info.name for info in listed)
-        raise UsageError(f"--model must be one of: {names}" if names else "the servers have no model")
-    info = fitting[0]
+        raise UsageError(f"--model must be one of: {', '.join(names)}" if names else "the servers have no model")
+    if all(state(info) != "READY" for info in listed if info.name == fitting[0]):
+        embed(job._replace(model=fitting[0]), ["load"])  # an idle model tells its dtype when it has loaded
+        listed = list_models(job)
+    versions = [info for info in listed if info.name == fitting[0]]
+    info = max(versions, key=lambda info: (state(info) == "READY", info.version))
     return {"name": info.name, "version": info.version, "dtype": info.dtype}
+
+
+def groups(texts, most):
+    """The texts of each request, at most `most`."""
+    group, size = [], 0
+    for text in texts:
+        more = len(text.encode())
+        if group and (len(group) == most or size + more > MAX_REQUEST_BYTES):
+            yield group
+            group, size = [], 0
+        group.append(text)
+        size += more
+    if group:
+        yield group
 
 
 def embed(job, texts):
@@ -140,16 +175,16 @@ def embed(job, texts):
     make = messages(job.descriptors)
     encode = method(job, "Encode", "EncodeRequest", "EncodeResponse")
 
-    def begin(first):
+    def begin(group):
         message = make("EncodeRequest")(model=job.model)
         message.outputs.pooled.SetInParent()
-        for text in texts[first:first + job.rows_per_request]:
+        for text in group:
             message.sequences.sequences.add(text=text)
         return functools.partial(encode.future, message, timeout=CALL_SECONDS)
 
     found, waiting = [], collections.deque()
-    for first in range(0, len(texts), job.rows_per_request):
-        start = begin(first)
+    for group in groups(texts, job.rows_per_request):
+        start = begin(group)
         waiting.append((start, start()))
         if len(waiting) == WINDOW:
             found.append(collect(job, *waiting.popleft()))

@@ -17,6 +17,7 @@ import functools
 import json
 import os
 import pathlib
+import socket
 import sys
 import tempfile
 import time
@@ -165,13 +166,27 @@ def parse():
 
 
 def target(servers):
-    """One gRPC target for all addresses. Names are resolved by DNS, one name for all servers."""
+    """One gRPC target for all addresses. gRPC resolves one name; several are resolved here, once."""
     if "://" in servers or servers.startswith(("dns:", "ipv4:", "ipv6:", "unix:")):
         return servers
     addresses = servers.split(",")
     if len(addresses) == 1:
         return f"dns:///{servers}"
-    return "ipv4:" + ",".join(addresses)
+    for family, scheme, form in ((socket.AF_INET, "ipv4", "{}:{}"), (socket.AF_INET6, "ipv6", "[{}]:{}")):
+        try:
+            return f"{scheme}:" + ",".join(form.format(*found) for server in addresses for found in resolve(server, family))
+        except socket.gaierror as error:
+            problem = error.strerror
+    raise UsageError(f"--servers {servers}: {problem}")
+
+
+def resolve(server, family):
+    """The addresses (host, port) of HOST:PORT, each once."""
+    host, _, port = server.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise UsageError(f"--servers: '{server}' is not HOST:PORT")
+    found = socket.getaddrinfo(host.strip("[]"), int(port), family, socket.SOCK_STREAM)
+    return dict.fromkeys(address[:2] for *_, address in found)
 
 
 def main():

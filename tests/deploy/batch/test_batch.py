@@ -138,6 +138,7 @@ def test_bad_rows(server, tmp_path):
     for line, message in (
             ('{"id": "x"}', "row 1 of the corpus has no text in 'text'"),
             ('{"id": "x", "text": 7}', "row 1 of the corpus has no text in 'text'"),
+            (r'{"id": "x", "text": "half a pair: \ud83d"}', "row 1 of the corpus has no text in 'text'"),
             ('{"text": "y"}', "row 1 of the corpus has no text or whole number in 'id'"),
             ("[1]", "row 1 of the corpus is not a JSON object"),
             ("{", "row 1 of the corpus is not JSON")):
@@ -147,6 +148,43 @@ def test_bad_rows(server, tmp_path):
         assert done.returncode == 2 and f"bad.jsonl: {message}" in done.stderr, done.stderr
         assert "Traceback" not in done.stderr
         shutil.rmtree(tmp_path / "out")
+
+
+def test_long_texts(start_server, tmp_path):
+    """Each request stays below the limit of a message; a text that does not is an error of the input."""
+    servers = [start_server({"minilm": settings.model_dir()}, *FLAGS, "--max_request_bytes=1500000").wait_ready()]
+    for words, code in ((100_000, 0), (400_000, 2)):  # texts of 0.5 and 2 MB, five in a request
+        long = tmp_path / f"{words}.jsonl"
+        long.write_text("".join(json.dumps({"id": row, "text": "word " * words}) + "\n" for row in range(5)))
+        done = run(long, tmp_path / str(words), servers, "--workers=0", "--give_up_s=60")
+        assert done.returncode == code, done.stderr
+    assert "larger than max" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_model_with_versions_that_becomes_idle(start_server, tmp_path):
+    """The version that answers is taken, and an idle model is the same one as before."""
+    for version in ("1", "2"):
+        shutil.copytree(settings.GOLDEN / "tiny_mpnet", tmp_path / "models/tiny" / version)
+    servers = [start_server({}, *FLAGS, f"--model_repository={tmp_path}/models", "--max_model_versions=2",
+                            "--unload_idle_s=1").wait_ready()]
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text('{"id": 0, "text": "a"}\n')
+    assert run(texts, tmp_path / "out", servers, "--workers=0").returncode == 0
+    model = json.loads((tmp_path / "out/job.json").read_text())["model"]
+    assert model == {"name": "tiny", "version": 2, "dtype": "f32"}
+    listed = "/attendant.v1.Encoder/ListModels", "{}", {"Content-Type": "application/json"}
+    wait_until("both are idle", SECONDS, lambda: servers[0].post(*listed)[1].count("MODEL_STATE_IDLE") == 2)
+    assert run(texts, tmp_path / "out", servers, "--workers=0").returncode == 0
+
+
+def test_servers_by_name(corpus, server, expected, tmp_path):
+    port = server[0].grpc.rpartition(":")[2]
+    done = subprocess.run(
+        [sys.executable, PROGRAM, corpus["parquet"], f"--output={tmp_path}/out", "--workers=0", "--id=id",
+         f"--servers=localhost:{port},127.0.0.1:{port}", f"--rows_per_part={ROWS_PER_PART}", "--rows_per_request=5"],
+        capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stderr
+    assert table(tmp_path / "out") == expected
 
 
 def test_bad_usage(corpus, server, tmp_path):

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/client.h"
 
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -82,19 +84,18 @@ absl::StatusOr<Tensor> Client::Embed(const std::vector<std::string>& texts,
   if (prototype.model.empty()) {
     ATTENDANT_ASSIGN_OR_RETURN(prototype.model, OnlyModel());
   }
-  Tensor embeddings{.shape = {0, 0}};
-  OrderedEncoder encoder(
-      *this, std::move(prototype), {}, [&](const EncodeRequest&, const EncodeResult& result) {
-        const Tensor& rows = result.pooled;
-        if (rows.shape.empty()) return absl::InternalError("no embeddings came");
-        embeddings.shape = {embeddings.shape[0] + rows.shape[0], rows.shape[1]};
-        embeddings.values.insert(embeddings.values.end(), rows.values.begin(), rows.values.end());
-        return absl::OkStatus();
-      });
+  Tensor embeddings;
+  OrderedEncoder encoder(*this, std::move(prototype), {},
+                         [&](const EncodeRequest&, const EncodeResult& result) {
+                           const Tensor& rows = result.pooled;
+                           if (rows.shape.empty()) return absl::InternalError("no embeddings came");
+                           return AppendRows("pooled", rows, embeddings);
+                         });
   for (const std::string& text : texts) {
     ATTENDANT_RETURN_IF_ERROR(encoder.Add(text));
   }
   ATTENDANT_RETURN_IF_ERROR(encoder.Finish());
+  if (embeddings.shape.empty()) embeddings.shape = {0, 0};
   return embeddings;
 }
 
@@ -165,15 +166,15 @@ absl::StatusOr<std::string> Client::OnlyModel() {
   }
   ATTENDANT_ASSIGN_OR_RETURN(std::vector<ModelInfo> models, Models());
   if (models.empty()) return absl::NotFoundError("the server has no models");
-  if (models.size() > 1) {
+  std::set<std::string> names;  // which the versions of a model share
+  for (const ModelInfo& model : models) names.insert(model.name);
+  if (names.size() > 1) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the server has ", models.size(), " models, name one of them: ",
-                     absl::StrJoin(models, ", ", [](std::string* out, const ModelInfo& model) {
-                       absl::StrAppend(out, model.name);
-                     })));
+        absl::StrCat("the server has ", names.size(),
+                     " models, name one of them: ", absl::StrJoin(names, ", ")));
   }
   absl::MutexLock lock(&impl_->mutex);
-  impl_->only_model = models.front().name;
+  impl_->only_model = *names.begin();
   return impl_->only_model;
 }
 

@@ -37,6 +37,17 @@ OrderedEncoder::OrderedEncoder(Client& client, EncodeRequest prototype, const Li
       sink_(std::move(sink)),
       next_(prototype_) {}
 
+absl::Status AppendRows(absl::string_view name, const Tensor& rows, Tensor& all) {
+  if (all.shape.empty()) all.shape = {0, rows.shape[1]};
+  if (all.shape[1] != rows.shape[1]) {
+    return absl::InternalError(absl::StrCat("the answers disagree: ", name, " has rows of ",
+                                            all.shape[1], " and of ", rows.shape[1], " values"));
+  }
+  all.shape[0] += rows.shape[0];
+  all.values.insert(all.values.end(), rows.values.begin(), rows.values.end());
+  return absl::OkStatus();
+}
+
 absl::Status OrderedEncoder::Add(Sequence sequence) {
   const size_t bytes = SizeOf(sequence);
   if (!next_.sequences.empty() && (next_.sequences.size() >= limits_.max_sequences ||

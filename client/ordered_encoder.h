@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "client/client.h"
 
 namespace attendant::client {
@@ -51,5 +52,10 @@ class OrderedEncoder {
   // Shared with the callback, which may outlive an encoder given up after an error.
   std::deque<std::shared_ptr<Call>> calls_;
 };
+
+// Appends the rows [n, columns] of an answer to those [all, columns] of the answers before it;
+// `all` is empty before the first. INTERNAL when the columns differ: the server has another model
+// now, or servers behind one name have different ones. `name` is the output's.
+absl::Status AppendRows(absl::string_view name, const Tensor& rows, Tensor& all);
 
 }  // namespace attendant::client

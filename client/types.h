@@ -212,9 +212,11 @@ struct EmbedOptions {
   DType dtype = DType::kF32;  // on the wire
 };
 
+// A model, or a version of one.
 struct ModelInfo {
   std::string name;
-  std::string state;  // "loading", "ready", "failed" or "draining"
+  int64_t version = 0;
+  std::string state;  // "loading", "ready", "failed", "draining", "unloaded" or "idle"
   std::string error;  // failed: the reason
   // Set once the model has loaded.
   std::string backend;  // "cpu", "cuda" or "reference"

@@ -217,6 +217,10 @@ absl::Status ReadSequence(const v1::SequenceInfo& info, EncodeResult& result) {
       .tokens_seen = info.tokens_seen(),
       .token_ids = {info.token_ids().begin(), info.token_ids().end()},
       .token_strings = {info.token_strings().begin(), info.token_strings().end()}};
+  if (sequence.tokens < 0 || sequence.tokens > std::numeric_limits<int32_t>::max()) {
+    return absl::InternalError(
+        absl::StrCat("the answer has a sequence of ", sequence.tokens, " tokens"));
+  }
   ATTENDANT_RETURN_IF_ERROR(ReadOffsets(info.offsets(), sequence));
   for (const size_t count :
        {sequence.token_ids.size(), sequence.token_strings.size(), sequence.token_offsets.size()}) {
@@ -366,6 +370,7 @@ std::string FromProto(v1::ModelState state) {
 ModelInfo FromProto(const v1::ModelInfo& model) {
   ModelInfo info;
   info.name = model.name();
+  info.version = model.version();
   info.state = FromProto(model.state());
   info.error = model.error();
   info.backend = model.backend();

@@ -51,6 +51,24 @@ TEST(ClientTest, EmbedsManyTextsInOrderInSeveralRequests) {
   EXPECT_EQ(server.encode_requests().size(), 32);
 }
 
+TEST(ClientTest, EmbeddingsOfOneCallAreEquallyLong) {
+  FakeServer server;
+  server.WidenAnswers();
+  const absl::Status status = Connect(server)->Embed(std::vector<std::string>(40, "x")).status();
+  EXPECT_TRUE(absl::IsInternal(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("rows of 4 and of 5 values"));
+}
+
+TEST(ClientTest, VersionsOfAModelAreOneModel) {
+  FakeServer server;
+  server.SetModels({"toy", "toy"});
+  const std::unique_ptr<Client> client = Connect(server);
+  EXPECT_EQ(client->OnlyModel().value_or("?"), "toy");
+  const std::vector<ModelInfo> models = *client->Models();
+  ASSERT_EQ(models.size(), 2);
+  EXPECT_EQ(models[1].version, 2);
+}
+
 TEST(ClientTest, EmbedsNothing) {
   const FakeServer server;
   const absl::StatusOr<Tensor> embeddings = Connect(server)->Embed({});
@@ -180,7 +198,7 @@ TEST(ClientTest, WantsAModelsNameWhenThereAreSeveral) {
   server.SetModels({"toy", "other"});
   const absl::Status status = Connect(server)->Embed({"a"}).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("toy, other"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("other, toy"));
   server.SetModels({});
   EXPECT_TRUE(absl::IsNotFound(Connect(server)->Embed({"a"}).status()));
 }

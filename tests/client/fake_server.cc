@@ -39,6 +39,9 @@ struct State {
   bool serving = true;
   size_t cut_bytes = std::string::npos;
   bool lose_a_sequence = false;
+  bool idle = false;
+  bool widen = false;
+  int64_t width = kHidden;  // of the rows of the next answer
   std::vector<v1::EncodeRequest> encode_requests;
   std::vector<std::map<std::string, std::string>> encode_metadata;
   std::vector<inference::ModelInferRequest> infer_requests;
@@ -70,7 +73,9 @@ std::vector<int32_t> TokensOf(const v1::Sequence& sequence) {
   return ids;
 }
 
-void Answer(const v1::EncodeRequest& request, size_t cut_bytes, v1::EncodeResponse* response) {
+void Answer(const v1::EncodeRequest& request, size_t cut_bytes, int64_t width,
+            v1::EncodeResponse* response) {
+  const std::string more(static_cast<size_t>(width - kHidden) * sizeof(float), '\0');
   std::string states, pooled;
   int64_t tokens = 0;
   for (const v1::Sequence& sequence : request.sequences().sequences()) {
@@ -80,14 +85,16 @@ void Answer(const v1::EncodeRequest& request, size_t cut_bytes, v1::EncodeRespon
     if (request.outputs().token_ids()) info->mutable_token_ids()->Add(ids.begin(), ids.end());
     for (size_t t = 0; t < ids.size(); ++t) {
       AppendFloats({static_cast<double>(ids[t]), static_cast<double>(t), 0, 1}, &states);
+      states += more;
     }
     AppendFloats({static_cast<double>(ids.size()), 1, 0, 0}, &pooled);
+    pooled += more;
     tokens += static_cast<int64_t>(ids.size());
   }
   const auto fill = [&](int64_t rows, const std::string& data, v1::Tensor* tensor) {
     tensor->set_dtype(v1::DTYPE_F32);
     tensor->add_shape(rows);
-    tensor->add_shape(kHidden);
+    tensor->add_shape(width);
     tensor->set_data(data.substr(0, cut_bytes));
   };
   if (request.outputs().last_hidden_state()) {
@@ -121,7 +128,9 @@ class FakeEncoder : public v1::Encoder::CallbackService {
     const grpc::Status status = state_.Outcome(true);
     v1::EncodeRequest answered = *request;
     if (state_.lose_a_sequence) answered.mutable_sequences()->mutable_sequences()->RemoveLast();
-    if (status.ok()) Answer(answered, state_.cut_bytes, response);
+    if (status.ok()) Answer(answered, state_.cut_bytes, state_.width, response);
+    state_.width += state_.widen ? 1 : 0;
+    state_.idle = false;
     auto* reactor = context->DefaultReactor();
     reactor->Finish(status);
     return reactor;
@@ -131,11 +140,13 @@ class FakeEncoder : public v1::Encoder::CallbackService {
                                        const v1::ListModelsRequest*,
                                        v1::ListModelsResponse* response) override {
     absl::MutexLock lock(&state_.mutex);
+    std::map<std::string, int64_t> versions;
     for (const std::string& name : state_.models) {
       auto* model = response->add_models();
       model->set_name(name);
-      model->set_state(v1::MODEL_STATE_LOADING);
-      if (name != "toy") continue;
+      model->set_version(++versions[name]);
+      model->set_state(state_.idle ? v1::MODEL_STATE_IDLE : v1::MODEL_STATE_LOADING);
+      if (name != "toy" || state_.idle) continue;
       model->set_state(v1::MODEL_STATE_READY);
       model->set_backend("fake");
       model->set_hidden(kHidden);
@@ -317,6 +328,16 @@ void FakeServer::SetServing(bool serving) {
 void FakeServer::LoseASequence() {
   absl::MutexLock lock(&impl_->state.mutex);
   impl_->state.lose_a_sequence = true;
+}
+
+void FakeServer::SetIdle() {
+  absl::MutexLock lock(&impl_->state.mutex);
+  impl_->state.idle = true;
+}
+
+void FakeServer::WidenAnswers() {
+  absl::MutexLock lock(&impl_->state.mutex);
+  impl_->state.widen = true;
 }
 
 void FakeServer::CutTensors(size_t bytes) {

@@ -23,7 +23,8 @@ class FakeServer {
 
   const std::string& address() const;
 
-  // From now on. Several models make every name but "toy" one that is loading.
+  // From now on. Several models make every name but "toy" one that is loading. A name that comes
+  // again is a further version.
   void SetModels(std::vector<std::string> names);
   // Attention modules of 2 heads; with none, which is at first, ListAttention is UNIMPLEMENTED.
   void SetModules(std::vector<std::string> names);
@@ -35,6 +36,10 @@ class FakeServer {
   void SetServing(bool serving);
   // Encode answers with the first `bytes` bytes of its tensors.
   void CutTensors(size_t bytes);
+  // The models are idle, until the next Encode.
+  void SetIdle();
+  // Rows of each answer have one value more than those of the answer before.
+  void WidenAnswers();
   // Encode answers without the last sequence of a request.
   void LoseASequence();
 

@@ -60,6 +60,17 @@ TEST(WireTest, RefusesRowsThatDoNotFitTheSequences) {
   EXPECT_TRUE(FromProto(response).ok());
 }
 
+TEST(WireTest, RefusesAbsurdNumbersOfTokens) {
+  v1::EncodeResponse response;
+  for (const int64_t tokens :
+       {int64_t{-1}, int64_t{1} << 31, std::numeric_limits<int64_t>::min()}) {
+    response.clear_sequences();
+    response.add_sequences()->set_tokens(tokens);
+    response.add_sequences()->set_tokens(1);
+    EXPECT_TRUE(absl::IsInternal(FromProto(response).status())) << tokens;
+  }
+}
+
 TEST(WireTest, ScoresHaveARowForEachSequence) {
   v1::EncodeResponse response;
   response.add_sequences();

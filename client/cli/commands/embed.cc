@@ -103,14 +103,12 @@ class EmbedCommand : public Command {
         if (similarity_) texts_.push_back(ShownText(place));
       }
     }
-    num_rows_ += static_cast<int64_t>(row);
     if (similarity_ && texts_.size() > kMaxSimilarityTexts) {
       return absl::FailedPreconditionError(
           absl::StrCat("--similarity compares at most ", kMaxSimilarityTexts, " texts"));
     }
     if (keeps_all()) {
-      embeddings_.shape = {num_rows_, rows.shape[1]};
-      embeddings_.values.insert(embeddings_.values.end(), rows.values.begin(), rows.values.end());
+      ATTENDANT_RETURN_IF_ERROR(AppendRows("pooled", rows, embeddings_));
     }
     return io.out ? absl::OkStatus() : absl::FailedPreconditionError("cannot write the output");
   }
@@ -193,9 +191,9 @@ class EmbedCommand : public Command {
   size_t top_ = 5;
 
   int64_t num_texts_ = 0;
-  int64_t num_rows_ = 0;            // embeddings: of texts, or of their chunks
-  std::vector<std::string> texts_;  // with --similarity: [num_rows_]
-  Tensor embeddings_;               // with --similarity or --output: [num_rows_, dims]
+  // A row for each text, or for each of its chunks.
+  std::vector<std::string> texts_;  // with --similarity: [rows]
+  Tensor embeddings_;               // with --similarity or --output: [rows, dims]
 };
 
 }  // namespace

@@ -78,14 +78,10 @@ class EncodeCommand : public Command {
       row += static_cast<size_t>(result.sequences[i].tokens);
       ++num_sequences_;
     }
-    if (!flags_.output.empty()) Keep(result.last_hidden_state);
+    if (!flags_.output.empty()) {
+      ATTENDANT_RETURN_IF_ERROR(AppendRows("last_hidden_state", result.last_hidden_state, states_));
+    }
     return io.out ? absl::OkStatus() : absl::FailedPreconditionError("cannot write the output");
-  }
-
-  void Keep(const Tensor& states) {
-    const int64_t tokens = states_.shape.empty() ? 0 : states_.shape[0];
-    states_.shape = {tokens + states.shape[0], states.shape[1]};
-    states_.values.insert(states_.values.end(), states.values.begin(), states.values.end());
   }
 
   // Rows [row, row + tokens) of the answer belong to sequence `i`. Leaves out the values that go to

@@ -8,7 +8,8 @@ namespace attendant::client {
 namespace {
 
 nlohmann::ordered_json ToJson(const ModelInfo& model) {
-  nlohmann::ordered_json json{{"name", model.name}, {"state", model.state}};
+  nlohmann::ordered_json json{
+      {"name", model.name}, {"version", model.version}, {"state", model.state}};
   if (!model.error.empty()) json["error"] = model.error;
   if (model.hidden == 0) return json;
   json.update({{"backend", model.backend},
@@ -32,8 +33,10 @@ nlohmann::ordered_json ToJson(const ModelInfo& model) {
 }
 
 std::vector<std::string> ToRow(const ModelInfo& model) {
-  if (model.hidden == 0) return {model.name, model.state, model.error};
+  const std::string version = absl::StrCat(model.version);
+  if (model.hidden == 0) return {model.name, version, model.state, model.error};
   return {model.name,
+          version,
           model.state,
           absl::StrCat(model.backend, " ", model.isa),
           model.dtype,
@@ -78,9 +81,9 @@ class ModelsCommand : public Command {
       io.out << Dump(json) << "\n";
       return;
     }
-    std::vector<std::vector<std::string>> rows = {{"MODEL", "STATE", "BACKEND", "DTYPE", "LAYERS",
-                                                   "HEADS", "HIDDEN", "VOCAB", "MAX TOKENS",
-                                                   "POOLING"}};
+    std::vector<std::vector<std::string>> rows = {{"MODEL", "VERSION", "STATE", "BACKEND", "DTYPE",
+                                                   "LAYERS", "HEADS", "HIDDEN", "VOCAB",
+                                                   "MAX TOKENS", "POOLING"}};
     for (const ModelInfo& model : models) rows.push_back(ToRow(model));
     if (!models.empty() || modules.empty()) io.out << Table(rows);
     if (modules.empty()) return;

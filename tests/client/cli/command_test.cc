@@ -68,7 +68,7 @@ TEST_F(CommandTest, WrongUsageIsExitCode2) {
   EXPECT_EQ(Run({"load", "--protocol=kserve"}), 2);
   server_.SetModels({"toy", "other"});
   EXPECT_EQ(Run({"embed", "a"}), 2);
-  EXPECT_THAT(err_, HasSubstr("toy, other"));
+  EXPECT_THAT(err_, HasSubstr("other, toy"));
 }
 
 TEST_F(CommandTest, AServerErrorIsExitCode1) {
@@ -155,6 +155,19 @@ TEST_F(CommandTest, ShowsSimilarity) {
   EXPECT_NEAR(OutputLines().at(0)["cosines"][0][1].get<double>(), 1, 1e-6);
 }
 
+// As when servers behind one name have different models.
+TEST_F(CommandTest, AnswersOfDifferentWidthsAreAnError) {
+  server_.WidenAnswers();
+  const std::string output = absl::StrCat("--output=", ::testing::TempDir(), "/widths.npy");
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"embed", "--similarity"}, {"embed", output}, {"encode", output}}) {
+    std::vector<std::string> all = args;
+    all.insert(all.end(), {"--batch=1", "a", "b"});
+    EXPECT_EQ(Run(all), 1) << args[0];
+    EXPECT_THAT(err_, HasSubstr("the answers disagree"));
+  }
+}
+
 TEST_F(CommandTest, WritesNpyFiles) {
   const std::string path = ::testing::TempDir() + "/command_test.npy";
   EXPECT_EQ(Run({"embed", "--output", path, "a", "b"}), 0);
@@ -193,8 +206,8 @@ TEST_F(CommandTest, EncodesForPeople) {
 TEST_F(CommandTest, ListsModels) {
   server_.SetModels({"toy", "slow"});
   EXPECT_EQ(Run({"models"}), 0);
-  EXPECT_THAT(out_, HasSubstr("toy    ready    fake"));
-  EXPECT_THAT(out_, HasSubstr("slow   loading\n"));
+  EXPECT_THAT(out_, HasSubstr("toy    1        ready    fake"));
+  EXPECT_THAT(out_, HasSubstr("slow   1        loading\n"));
   EXPECT_EQ(Run({"models", "--json"}), 0);
   EXPECT_EQ(OutputLines().at(0)["models"][0]["hidden"], 4);
 }
@@ -205,7 +218,7 @@ TEST_F(CommandTest, ListsAttentionModulesBesideModels) {
   EXPECT_EQ(OutputLines().at(0)["modules"].size(), 0u);
   server_.SetModules({"block"});  // what was loading has turned out to be one
   EXPECT_EQ(Run({"models"}), 0);
-  EXPECT_THAT(out_, HasSubstr("MODEL  STATE  BACKEND"));
+  EXPECT_THAT(out_, HasSubstr("MODEL  VERSION  STATE  BACKEND"));
   EXPECT_THAT(out_, HasSubstr("\n\nMODULE  STATE  TYPE"));
   EXPECT_THAT(out_, HasSubstr("\nblock   ready  multi_head"));
   EXPECT_THAT(out_, testing::Not(HasSubstr("loading")));

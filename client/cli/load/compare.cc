@@ -3,6 +3,7 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,13 @@ const char* WordOf(Change change) { return kChangeWords[static_cast<size_t>(chan
 
 absl::StatusOr<nlohmann::ordered_json> ReadReport(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) {
+  std::ostringstream text;
+  text << file.rdbuf();  // sets a flag where a read fails, as of a folder; a parser would throw
+  if (!file || !text) {
     return absl::FailedPreconditionError(absl::StrCat("the file ", path, " cannot be read"));
   }
   nlohmann::ordered_json report =
-      nlohmann::ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
+      nlohmann::ordered_json::parse(text.str(), nullptr, /*allow_exceptions=*/false);
   if (!report.is_discarded()) return report;
   return absl::FailedPreconditionError(absl::StrCat("the file ", path, " is not JSON"));
 }

@@ -79,8 +79,9 @@ class LoadCommand : public Command {
   int FindMax(Io& io) {
     RateSearch search(setup_.plan.requests_per_s);
     std::string client_limit;
-    while (!search.done() && client_limit.empty() && !CatchInterrupt::interrupted()) {
+    while (!search.done() && client_limit.empty()) {
       const LoadResult& result = PlayRate(search.rate(), io);
+      if (CatchInterrupt::interrupted()) break;  // what was not measured whole is no verdict
       const bool kept = KeepsObjectives(result);
       // What the client spoilt says nothing about the server; a rate that was kept all the same is.
       if (!kept) client_limit = ClientBottleneck(result);
@@ -92,10 +93,15 @@ class LoadCommand : public Command {
     summary_ = DescribeSearch(search, client_limit);
     if (!setup_.common.json) io.out << "\n" << summary_ << "\n";
     WriteRuns({{"find_max", found}}, io);
-    if (!client_limit.empty()) return kExitNoVerdict;
+    if (!client_limit.empty() || IsUnknown(search)) return kExitNoVerdict;
     const int exit_code = ExitCodeOf(results_.back().summary);
     if (search.best() > 0) return kExitOk;
     return exit_code == kExitOk ? kExitThreshold : exit_code;
+  }
+
+  // Ctrl-C came before the first rate was measured whole.
+  static bool IsUnknown(const RateSearch& search) {
+    return search.best() == 0 && search.missed() == 0;
   }
 
   std::string DescribeSearch(const RateSearch& search, const std::string& client_limit) const {
@@ -106,6 +112,7 @@ class LoadCommand : public Command {
       return absl::StrCat("No verdict: ", client_limit, ". The highest rate that kept", slo, " is ",
                           FormatRate(search.best()), " requests/s.");
     }
+    if (IsUnknown(search)) return "No verdict: no rate was measured whole.";
     if (search.best() == 0) {
       return absl::StrCat("No rate down to ", FormatRate(search.missed()), " requests/s kept", slo,
                           ".");

@@ -48,6 +48,18 @@ TEST_F(LoadCommandTest, LoadsInAClosedLoop) {
   }
 }
 
+TEST_F(LoadCommandTest, LoadWakesAnIdleModel) {
+  server_.SetIdle();
+  EXPECT_EQ(Run({"load", "--requests=20", "--warmup=0", "--lengths=fixed:9"}), 0) << err_;
+  EXPECT_THAT(out_, HasSubstr("20 ok, 0 failed"));
+  EXPECT_EQ(server_.encode_requests().back().sequences().sequences(0).ids().token_ids_size(), 9);
+}
+
+TEST_F(LoadCommandTest, LoadTakesTheModelsNewestVersion) {
+  server_.SetModels({"toy", "toy"});
+  EXPECT_EQ(Run({"load", "--requests=20", "--warmup=0"}), 0) << err_;
+}
+
 TEST_F(LoadCommandTest, RequestsMayHaveNoDeadline) {
   EXPECT_EQ(Run({"load", "--requests=20", "--warmup=0", "--timeout=inf"}), 0);
   EXPECT_THAT(out_, HasSubstr("20 ok, 0 failed"));
@@ -220,19 +232,22 @@ TEST_F(LoadCommandTest, ComparesTwoLoads) {
   EXPECT_EQ(RunAsGiven({"compare", report}), 2);
   EXPECT_EQ(RunAsGiven({"compare", report, "/nonexistent.json"}), 2);
   EXPECT_EQ(RunAsGiven({"compare", report, WriteFile("broken.json", "{")}), 2);
+  EXPECT_EQ(RunAsGiven({"compare", report, ::testing::TempDir()}), 2) << "a folder";
 }
 
-// The signal comes with the first progress line; nothing answers, so only it can end the load.
+// Raises SIGINT with the first progress line.
+class InterruptingBuffer : public std::stringbuf {
+ public:
+  int sync() override { return std::exchange(raised_, true) ? 0 : std::raise(SIGINT); }
+
+ private:
+  bool raised_ = false;
+};
+
+// Nothing answers, so only the signal can end the load.
 TEST_F(LoadCommandTest, AnInterruptEndsALoadEarlyAndStillReports) {
   server_.Stall();
-  class Interrupting : public std::stringbuf {
-   public:
-    int sync() override { return std::exchange(raised_, true) ? 0 : std::raise(SIGINT); }
-
-   private:
-    bool raised_ = false;
-  };
-  Interrupting buffer;
+  InterruptingBuffer buffer;
   std::istringstream in;
   std::ostringstream out;
   std::ostream err(&buffer);
@@ -241,6 +256,19 @@ TEST_F(LoadCommandTest, AnInterruptEndsALoadEarlyAndStillReports) {
                                          "--timeout=1h"};
   EXPECT_EQ(RunAttendant(args, io), 0);
   EXPECT_THAT(out.str(), HasSubstr("0 ok, 0 failed"));
+}
+
+TEST_F(LoadCommandTest, AnInterruptedSearchClaimsNoRate) {
+  InterruptingBuffer buffer;
+  std::istringstream in;
+  std::ostringstream out;
+  std::ostream err(&buffer);
+  Io io{.in = in, .out = out, .err = err, .err_is_terminal = true};
+  const std::vector<std::string> args = {"load",          "--server",    server_.address(),
+                                         "--duration=1h", "--find_max",  "--slo=p99=10s",
+                                         "--rate=50",     "--warmup=0s", "--timeout=1h"};
+  EXPECT_EQ(RunAttendant(args, io), 6);
+  EXPECT_THAT(out.str(), HasSubstr("No verdict: no rate was measured whole."));
 }
 
 }  // namespace

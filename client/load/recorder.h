@@ -78,7 +78,8 @@ class Recorder {
   // Ends the window at `now`. Calls that finish later count as cut off, and nowhere else.
   void Interrupt(absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Up to `now`. An endless window ends with the last request.
+  // Up to `now`. A window that is not over ends with the last request that has finished: there may
+  // be no more.
   LoadSummary Summarize(absl::Duration now) const ABSL_LOCKS_EXCLUDED(mutex_);
   LoadDetail Detail() const ABSL_LOCKS_EXCLUDED(mutex_);
 

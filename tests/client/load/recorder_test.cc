@@ -82,6 +82,16 @@ TEST(RecorderTest, AnEndlessWindowEndsWithTheLastRequest) {
   EXPECT_EQ(recorder.Summarize(100 * kSecond).window, 4 * kSecond);
 }
 
+// As when all --requests are answered before --duration is over.
+TEST(RecorderTest, AWindowThatIsNotOverEndsWithTheLastRequest) {
+  Recorder recorder(1 * kSecond, 100 * kSecond);
+  recorder.Finished(Times(1 * kSecond, 2 * kSecond), Ok());
+  recorder.Finished(Times(2 * kSecond, 5 * kSecond), Ok());
+  const LoadSummary summary = recorder.Summarize(9 * kSecond);
+  EXPECT_EQ(summary.window, 4 * kSecond);
+  EXPECT_DOUBLE_EQ(summary.requests_per_s, 0.5);
+}
+
 TEST(RecorderTest, WhatRunsAtAnInterruptIsCutOffAndCountsNowhereElse) {
   Recorder recorder(2 * kSecond, 10 * kSecond);
   recorder.Finished(Times(2 * kSecond, 3 * kSecond), Ok());

@@ -13,7 +13,16 @@
 namespace attendant::client {
 namespace {
 
-constexpr size_t kShownBytes = 500;  // of an error's body
+constexpr size_t kShownBytes = 500;  // of a body, in an error
+
+absl::string_view Begin(absl::string_view body) { return body.substr(0, kShownBytes); }
+
+// Every protocol here answers with an object or an array, perhaps with bytes behind it. A proxy's
+// page is no answer of a model.
+bool BeginsAsJson(absl::string_view body) {
+  const size_t at = body.find_first_not_of(" \t\r\n");
+  return at != absl::string_view::npos && (body[at] == '{' || body[at] == '[');
+}
 
 bool Succeeded(int status) { return status >= 200 && status < 300; }
 
@@ -49,6 +58,10 @@ CallResult ResultOf(const HttpRequest& request, const absl::StatusOr<HttpAnswer>
   if (!answer.ok()) return FailedResult(answer.status());
   if (!answer->body_status.ok()) return FailedResult(answer->body_status);
   if (!Succeeded(answer->code)) return FailedResult(StatusOf(*answer));
+  if (!BeginsAsJson(answer->body)) {
+    return FailedResult(absl::InternalError(
+        absl::StrCat("HTTP ", answer->code, ": the answer is not JSON: ", Begin(answer->body))));
+  }
   CallResult result{.sequences = request.sequences};
   if (request.tokens > 0) result.tokens = request.tokens;
   measure(answer->body, result);
@@ -73,8 +86,7 @@ absl::StatusOr<HttpTarget> ParseHttpTarget(absl::string_view address) {
 absl::Status StatusOf(const HttpAnswer& answer) {
   if (Succeeded(answer.code)) return absl::OkStatus();
   return absl::Status(CodeOfHttp(answer.code),
-                      absl::StrCat("HTTP ", answer.code, ": ",
-                                   absl::string_view(answer.body).substr(0, kShownBytes)));
+                      absl::StrCat("HTTP ", answer.code, ": ", Begin(answer.body)));
 }
 
 absl::StatusOr<std::unique_ptr<HttpCaller>> HttpCaller::Make(HttpTarget target,

@@ -47,19 +47,19 @@ CallResult Ask(HttpCaller& caller, int64_t index) {
 
 TEST(HttpCallerTest, AsksAgainOnTheSameConnection) {
   CannedServer server(
-      CannedServer::Answers{{"a", CannedAnswer(200, "12345")}, {"b", CannedAnswer(200, "1")}});
+      CannedServer::Answers{{"a", CannedAnswer(200, "[123]")}, {"b", CannedAnswer(200, "{}")}});
   const auto caller = MakeCaller(server.port(), {"a", "b"});
   for (int64_t index = 0; index < 6; ++index) {
     const CallResult result = Ask(*caller, index);
     EXPECT_EQ(result.code, grpc::StatusCode::OK) << result.message;
     EXPECT_EQ(result.sequences, 3);
-    EXPECT_EQ(result.tokens, index % 2 == 0 ? 5 : 1);
+    EXPECT_EQ(result.tokens, index % 2 == 0 ? 5 : 2);
   }
   EXPECT_EQ(server.num_connections(), 1);
 }
 
 TEST(HttpCallerTest, RequestsHaveHeadersAndTokensOfTheirOwn) {
-  CannedServer server(CannedServer::Answers{{"a", CannedAnswer(200, "")}});
+  CannedServer server(CannedServer::Answers{{"a", CannedAnswer(200, "{}")}});
   HttpTarget target = *ParseHttpTarget(absl::StrCat("127.0.0.1:", server.port()));
   target.path = "/p";
   target.headers = {{"X-All", "1"}};
@@ -89,8 +89,19 @@ TEST(HttpCallerTest, StatusesBecomeCodes) {
   EXPECT_EQ(Ask(*caller, 1).message, "HTTP 404: no such model");
 }
 
+TEST(HttpCallerTest, WhatIsNotJsonIsAnError) {
+  CannedServer server(CannedServer::Answers{{"page", CannedAnswer(200, "<html>Log in")},
+                                            {"nothing", CannedAnswer(200, "")},
+                                            {"json", CannedAnswer(200, " \n[1]")}});
+  const auto caller = MakeCaller(server.port(), {"page", "nothing", "json"});
+  EXPECT_EQ(Ask(*caller, 0).code, grpc::StatusCode::INTERNAL);
+  EXPECT_EQ(Ask(*caller, 0).message, "HTTP 200: the answer is not JSON: <html>Log in");
+  EXPECT_EQ(Ask(*caller, 1).code, grpc::StatusCode::INTERNAL);
+  EXPECT_EQ(Ask(*caller, 2).code, grpc::StatusCode::OK);
+}
+
 TEST(HttpCallerTest, AConnectionThatTheServerHasClosedCostsNothing) {
-  CannedServer server(CannedServer::Answers{{"a", CannedAnswer(200, "")}});
+  CannedServer server(CannedServer::Answers{{"a", CannedAnswer(200, "{}")}});
   const auto caller = MakeCaller(server.port(), {"a"});
   EXPECT_EQ(Ask(*caller, 0).code, grpc::StatusCode::OK);
   server.CloseConnections();

@@ -78,7 +78,7 @@ class HttpTargetsTest : public ::testing::Test {
 TEST_F(HttpTargetsTest, KserveSendsTensorsAsBytes) {
   Serve({{"/v2/models/m", CannedAnswer(200, kMetadata)},
          {"/v2/models/m/config", CannedAnswer(200, kConfig)},
-         {BinaryBody(), CannedAnswer(200, "")}});
+         {BinaryBody(), CannedAnswer(200, "{}")}});
   const absl::StatusOr<Target> target = MakeKserveHttpTarget(Spec());
   EXPECT_EQ(Ask(target).sequences, 2);
   EXPECT_THAT(server_->last_head(),
@@ -92,7 +92,7 @@ TEST_F(HttpTargetsTest, KserveSendsTensorsAsBytes) {
 TEST_F(HttpTargetsTest, KserveSendsJsonWhereItIsAskedTo) {
   Serve({{"/v2/models/m", CannedAnswer(200, kMetadata)},
          {"/v2/models/m/config", CannedAnswer(200, kConfig)},
-         {kKserveJson, CannedAnswer(200, "")}});
+         {kKserveJson, CannedAnswer(200, "{}")}});
   TargetSpec spec = Spec();
   spec.json_tensors = true;
   EXPECT_EQ(Ask(MakeKserveHttpTarget(spec)).sequences, 2);
@@ -112,7 +112,7 @@ TEST_F(HttpTargetsTest, KserveDoesWithoutConfigurationWhereTheServerHasNone) {
                                               R"("datatype":"BYTES","shape":[1]}]})")},
            {"/v2/models/m/config", CannedAnswer(code, "x")},
            {R"({"inputs":[{"data":["ab"],"datatype":"BYTES","name":"text","shape":[1]}]})",
-            CannedAnswer(200, "")}});
+            CannedAnswer(200, "{}")}});
     TargetSpec spec = Spec();
     spec.json_tensors = true;
     spec.payload.texts = {"ab"};

@@ -23,6 +23,8 @@ namespace {
 
 // Requests up to this size can be sent again.
 constexpr int kRetryBufferBytes = 4 << 20;
+// A time point of the system's clock holds 292 years; what is longer than this has no end.
+constexpr absl::Duration kLongestTimeout = absl::Hours(24 * 365 * 100);
 
 // A file with a block of PEM whose label ends with `kind`. gRPC itself would say nothing, or of a
 // key in place of a certificate that there is no address.
@@ -104,7 +106,7 @@ absl::Status ToAbslStatus(const grpc::Status& status) {
 }
 
 void SetTimeout(absl::Duration timeout, grpc::ClientContext& context) {
-  if (timeout == absl::InfiniteDuration()) return;
+  if (timeout > kLongestTimeout) return;
   context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
 }
 

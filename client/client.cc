@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/client.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -178,9 +179,9 @@ absl::StatusOr<std::string> Client::OnlyModel() {
   return impl_->only_model;
 }
 
-absl::StatusOr<ServingStatus> Client::Health(absl::string_view service) {
+absl::StatusOr<ServingStatus> Client::Health(absl::string_view service, absl::Duration timeout) {
   grpc::ClientContext context;
-  SetTimeout(impl_->options.timeout, context);
+  SetTimeout(std::min(impl_->options.timeout, timeout), context);
   HealthCheckRequest request;
   request.set_service(std::string(service));
   HealthCheckResponse response;

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "client/attention.h"
 #include "client/types.h"
 
@@ -68,8 +69,10 @@ class Client {
   absl::StatusOr<std::string> OnlyModel();
 
   // Whether the whole server, which is service "", or the model named `service` is serving.
-  // NOT_FOUND: the server has no such service.
-  absl::StatusOr<ServingStatus> Health(absl::string_view service = "");
+  // NOT_FOUND: the server has no such service. Waits no longer than `timeout`, nor than
+  // ConnectOptions::timeout.
+  absl::StatusOr<ServingStatus> Health(absl::string_view service = "",
+                                       absl::Duration timeout = absl::InfiniteDuration());
 
   // Calls `changed` on this thread with the status now and after every change. Returns OK once
   // `changed` returns false, and an error when the connection ends. Has no deadline.

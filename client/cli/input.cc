@@ -14,6 +14,8 @@
 namespace attendant::client {
 namespace {
 
+constexpr char kStandardInput[] = "standard input";
+
 using TextUser = std::function<absl::Status(std::string)>;
 
 // Refuses text that is not UTF-8; the error has the number of the text.
@@ -27,23 +29,24 @@ TextUser CheckUtf8(const TextUser& use) {
   };
 }
 
-absl::Status ForEachLine(std::istream& in, const TextUser& use) {
+absl::Status ForEachLine(std::istream& in, const std::string& name, const TextUser& use) {
   std::string line;
   while (std::getline(in, line)) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     ATTENDANT_RETURN_IF_ERROR(use(std::exchange(line, {})));
   }
-  return absl::OkStatus();
+  if (!in.bad()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(name, " cannot be read to its end"));
 }
 
 absl::Status ForEachLineOfFile(const std::string& path, Io& io, const TextUser& use) {
-  if (path == "-") return ForEachLine(io.in, use);
+  if (path == "-") return ForEachLine(io.in, kStandardInput, use);
+  const std::string name = absl::StrCat("the file ", path);
   std::ifstream file(path, std::ios::binary);
-  if (!file || file.peek() == std::ifstream::traits_type::eof()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the file ", path, file.is_open() ? " is empty" : " cannot be read"));
-  }
-  return ForEachLine(file, use);
+  if (file && file.peek() != std::ifstream::traits_type::eof()) return ForEachLine(file, name, use);
+  const bool is_empty = file.is_open() && !file.bad();
+  return absl::FailedPreconditionError(
+      absl::StrCat(name, is_empty ? " is empty" : " cannot be read"));
 }
 
 }  // namespace
@@ -52,12 +55,13 @@ absl::Status ForEachText(std::span<const std::string> arguments, const std::stri
                          const TextUser& use_valid) {
   const TextUser use = CheckUtf8(use_valid);
   if (arguments.empty() && file.empty()) {
-    if (!io.in_is_terminal) return ForEachLine(io.in, use);
+    if (!io.in_is_terminal) return ForEachLine(io.in, kStandardInput, use);
     return absl::FailedPreconditionError(
         "no texts: give them as arguments, in --file, or on standard input");
   }
   for (const std::string& argument : arguments) {
-    ATTENDANT_RETURN_IF_ERROR(argument == "-" ? ForEachLine(io.in, use) : use(argument));
+    ATTENDANT_RETURN_IF_ERROR(argument == "-" ? ForEachLine(io.in, kStandardInput, use)
+                                              : use(argument));
   }
   return file.empty() ? absl::OkStatus() : ForEachLineOfFile(file, io, use);
 }

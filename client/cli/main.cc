@@ -46,5 +46,6 @@ int main(int argc, char** argv) {
   io.out_columns = TerminalColumns(io.out_columns);
   const int exit_code = attendant::client::RunAttendant(args, io);
   std::cout.flush();
-  return exit_code == 0 && !std::cout ? attendant::client::kExitUsage : exit_code;
+  if (exit_code != 0 || std::cout) return exit_code;
+  return attendant::client::UsageError("cannot write the output", io);
 }

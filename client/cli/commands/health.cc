@@ -49,13 +49,14 @@ class HealthCommand : public Command {
 
  private:
   absl::StatusOr<ServingStatus> Check(Client& client) const {
+    if (wait_ <= absl::ZeroDuration()) return client.Health(service_);
     const absl::Time end = absl::Now() + wait_;
-    absl::StatusOr<ServingStatus> status = client.Health(service_);
-    while (!IsServing(status) && absl::Now() < end) {
-      absl::SleepFor(std::min(kPollInterval, end - absl::Now()));
-      status = client.Health(service_);
+    while (true) {
+      absl::StatusOr<ServingStatus> status =
+          client.Health(service_, std::max(end - absl::Now(), kPollInterval));
+      if (IsServing(status) || end - absl::Now() <= kPollInterval) return status;
+      absl::SleepFor(kPollInterval);
     }
-    return status;
   }
 
   int Watch(Client& client, Io& io) const {

@@ -2,8 +2,12 @@
 // The whole program against a server in this process.
 #include "client/cli/command.h"
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <iterator>
@@ -12,6 +16,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tests/client/cli/command_fixture.h"
 
 namespace attendant::client {
@@ -47,6 +53,8 @@ TEST_F(CommandTest, WrongUsageIsExitCode2) {
   EXPECT_EQ(Run({"embed", "--nothing"}), 2);
   EXPECT_EQ(Run({"embed", "--normalize", "--no-normalize", "a"}), 2);
   EXPECT_EQ(Run({"embed", "--file", "/nonexistent.txt"}), 2);
+  EXPECT_EQ(Run({"embed", "--file", ::testing::TempDir()}), 2);
+  EXPECT_THAT(err_, HasSubstr("cannot be read"));
   EXPECT_EQ(Run({"embed", "--batch=0", "a"}), 2);
   EXPECT_EQ(Run({"embed", "--tls_ca=/nonexistent.pem", "a"}), 2);
   EXPECT_EQ(Run({"embed", "--output=/nonexistent/x.npy", "a"}), 2);
@@ -95,6 +103,30 @@ TEST_F(CommandTest, NoAnswerIsExitCode3) {
     EXPECT_EQ(RunAsGiven({command, "--server", gone}, "text\n"), 3) << command;
     EXPECT_THAT(err_, HasSubstr(gone)) << command;
   }
+}
+
+TEST_F(CommandTest, ALongTimeoutIsNoTimeout) {
+  EXPECT_EQ(Run({"embed", "--timeout=10000000h", "a"}), 0) << err_;
+}
+
+// Reads some, then fails, as a disk that is gone.
+TEST_F(CommandTest, InputThatBreaksOffIsAnError) {
+  class BreakingBuffer : public std::stringbuf {
+   public:
+    BreakingBuffer() : std::stringbuf("one\ntwo\n") {}
+    int_type underflow() override {
+      const int_type next = std::stringbuf::underflow();
+      if (next == traits_type::eof()) throw std::ios_base::failure("gone");
+      return next;
+    }
+  };
+  BreakingBuffer buffer;
+  std::istream in(&buffer);
+  std::ostringstream out, err;
+  Io io{.in = in, .out = out, .err = err};
+  const std::vector<std::string> args = {"embed", "--server", server_.address()};
+  EXPECT_EQ(RunAttendant(args, io), 2);
+  EXPECT_THAT(err.str(), HasSubstr("standard input cannot be read to its end"));
 }
 
 TEST_F(CommandTest, EmbedsArgumentsStandardInputAndFile) {
@@ -242,6 +274,23 @@ TEST_F(CommandTest, HealthIsTheExitCode) {
   EXPECT_EQ(Run({"health"}), 1);
   EXPECT_EQ(out_, "NOT_SERVING\n");
   EXPECT_EQ(Run({"health", "--wait=1ms"}), 1);
+}
+
+// A port where connections are made and nothing answers.
+TEST_F(CommandTest, HealthWaitsNoLongerThanItIsTold) {
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(listener, 16), 0);
+  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const std::string server = absl::StrCat("--server=127.0.0.1:", ntohs(address.sin_port));
+  const absl::Time start = absl::Now();
+  EXPECT_EQ(RunAsGiven({"health", server, "--wait=300ms", "--timeout=1m"}), 3);
+  EXPECT_LT(absl::Now() - start, absl::Seconds(30));
+  close(listener);
 }
 
 TEST_F(CommandTest, HeatmapRefusesAnAnswerWithoutWeights) {

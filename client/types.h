@@ -116,8 +116,7 @@ struct EncodeRequest {
   bool multi_vector = false;
   bool word_weights = false;  // by attention, as BM42 has them; not with `attention_weights`
   std::optional<AttentionOptions> attention_weights = {};
-  // Hidden states between the layers: 0 is the input of the first layer, i > 0 the output of layer
-  // i.
+  // Hidden states: 0 is the input of the first layer, i > 0 the output of layer i.
   std::vector<int32_t> hidden_layers = {};
   bool token_ids = false;      // the ids of each sequence
   bool token_strings = false;  // and their strings: "[CLS]", "##ing"; also of `sparse`, `fill_mask`
@@ -212,8 +211,7 @@ struct EmbedOptions {
   DType dtype = DType::kF32;  // on the wire
 };
 
-// A model, or a version of one.
-struct ModelInfo {
+struct ModelInfo {  // a model, or a version of one
   std::string name;
   int64_t version = 0;
   std::string state;  // "loading", "ready", "failed", "draining", "unloaded" or "idle"

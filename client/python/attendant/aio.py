@@ -41,6 +41,8 @@ class AsyncClient(Base):
 
     def __init__(self, target: str = DEFAULT_TARGET, *, tls: Tls | None = None, max_concurrency: int = 4,
                  channel_options: ChannelOptions = (), **options: Unpack[OptionFields]) -> None:
+        if max_concurrency < 1:
+            raise ValueError(f"max_concurrency is {max_concurrency}: it must be at least 1")
         self._options = Options(**options)
         self._only_model = {}
         self._channel = connect_async(target, tls, channel_options)

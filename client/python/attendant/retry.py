@@ -6,6 +6,7 @@ that way, with refused calls too."""
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable
@@ -35,7 +36,7 @@ class Attempts:
     def __init__(self, retry: Retry, timeout: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._retry = retry
         self._clock = clock
-        self._end = None if timeout is None else clock() + timeout
+        self._end = None if timeout is None or timeout == math.inf else clock() + timeout
         self._failures = 0
 
     def remaining(self) -> float | None:

@@ -20,7 +20,8 @@ def embedding(text):
 def encoded(request):
     rows = np.array([embedding(sequence.text) for sequence in request.sequences.sequences], "<f4")
     tensor = pb.Tensor(dtype=pb.DTYPE_F32, shape=rows.shape, data=rows.tobytes())
-    return pb.EncodeResponse(id=request.id, model=request.model, pooled=tensor)
+    sequences = [pb.SequenceInfo(tokens=len(sequence.text)) for sequence in request.sequences.sequences]
+    return pb.EncodeResponse(id=request.id, model=request.model, pooled=tensor, sequences=sequences)
 
 
 class FakeServer:

@@ -199,6 +199,10 @@ def test_no_inputs(connect):
     (lambda client: client.encode("a", last_hidden_state=False), "needs an output"),
     (lambda client: client.attend(np.zeros((1, 2, 4)), kind="global"), "kind is 'global': it must be one of .*luong_dot"),
     (lambda client: client.attend(np.zeros((1, 2, 4)), kind="local", width=2), "no parameter 'width': it has window"),
+    (lambda client: client.attend(*(list(map(np.ones, sizes)) for sizes in ([(1, 4)] * 2, [(1, 4), (2, 4)], [(2, 4), (1, 4)]))),
+     "value has sequences of 2, 1 rows, key of 1, 2"),
+    (lambda client: client.attend([np.ones((2, 4))], np.ones((2, 4)), weights="averaged"), "query and key are both"),
+    (lambda client: client.attend(np.ones((1, 2, 4)), mask=np.ones((2, 2), int)), "mask is of int64: it must be of bool"),
 ])
 def test_wrong_arguments_are_not_sent(fake, connect, call, error):
     with connect() as client, pytest.raises((ValueError, TypeError), match=error):
@@ -217,6 +221,54 @@ def test_an_answer_that_contradicts_itself(fake, connect, monkeypatch):
     monkeypatch.setattr(fake_server, "encoded", shortened)
     with connect() as client, pytest.raises(attendant.InternalError, match=r"shape \[3, 2\] and 8 bytes"):
         client.embed("abc")
+
+
+@pytest.mark.parametrize("call", [
+    lambda client: client.embed(["a", "b"]),
+    lambda client: client.encode(["a", "b"], pooled=True),
+    lambda client: client.rerank("a", ["b", "c"]),
+    lambda client: client.classify(["a", "b"], labels=["x"]),
+])
+def test_answers_about_fewer_inputs(fake, connect, monkeypatch, call):
+    row = pb.Tensor(dtype=pb.DTYPE_F32, shape=[1, 1], data=bytes(4))
+    answer = pb.EncodeResponse(model="m", pooled=row, scores=row, last_hidden_state=row,
+                               sequences=[pb.SequenceInfo(tokens=1)])
+    monkeypatch.setattr(fake_server, "encoded", lambda request: answer)
+    with connect() as client, pytest.raises(attendant.InternalError, match="has 1 sequences, the request 2"):
+        call(client)
+
+
+@pytest.mark.parametrize("call", [
+    lambda client: client.embed(["a", "b"]),
+    lambda client: client.rerank("a", ["b", "c"]),
+])
+def test_answers_with_fewer_rows_than_inputs(fake, connect, monkeypatch, call):
+    row = pb.Tensor(dtype=pb.DTYPE_F32, shape=[1, 1], data=bytes(4))
+    answer = pb.EncodeResponse(model="m", pooled=row, scores=row, sequences=[pb.SequenceInfo(tokens=1)] * 2)
+    monkeypatch.setattr(fake_server, "encoded", lambda request: answer)
+    with connect() as client, pytest.raises(attendant.InternalError, match=r"of shape \[1, 1\] for 2 sequences"):
+        call(client)
+
+
+def test_answers_of_different_widths(fake, connect, monkeypatch):
+    def wide(request):
+        rows = np.zeros((1, len(request.sequences.sequences[0].text)), "<f4")
+        tensor = pb.Tensor(dtype=pb.DTYPE_F32, shape=rows.shape, data=rows.tobytes())
+        return pb.EncodeResponse(model="m", pooled=tensor, sequences=[pb.SequenceInfo(tokens=1)])
+
+    monkeypatch.setattr(fake_server, "encoded", wide)
+    with connect() as client, pytest.raises(attendant.InternalError, match="the answers disagree"):
+        client.embed(["a", "bc"], batch_size=1)
+
+
+def test_no_concurrency(connect):
+    with pytest.raises(ValueError, match="max_(concurrency|workers)"), connect(max_concurrency=0) as client:
+        client.embed(["a", "b"], batch_size=1)
+
+
+def test_an_endless_timeout(connect):
+    with connect(timeout=float("inf")) as client:
+        assert client.embed("abc").shape == (2,)
 
 
 @pytest.mark.parametrize("call", [

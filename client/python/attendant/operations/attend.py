@@ -68,16 +68,17 @@ def attend(query: Operand, key: Operand | None = None, value: Operand | None = N
         weights=number_of(pb.AttentionWeightsOutput.DESCRIPTOR, "weights", weights),
         compute_dtype=wire_type("compute_dtype", compute_dtype))
     query_lengths = _put_operand(request, "query", query)
-    key_lengths = query_lengths
-    if key is not None:
-        key_lengths = _put_operand(request, "key", key)
-    if value is not None:
-        _put_operand(request, "value", value)
+    key_lengths = query_lengths if key is None else _put_operand(request, "key", key)
+    value_lengths = key_lengths if value is None else _put_operand(request, "value", value)
+    if (query_lengths is None) != (key_lengths is None):
+        raise ValueError("query and key are both an array, or both a list with an array for each sequence")
+    if value_lengths != key_lengths:
+        raise ValueError(f"value has sequences of {_lengths(value_lengths)} rows, key of {_lengths(key_lengths)}")
     request.query_lengths.extend(query_lengths or ())
     request.key_lengths.extend(key_lengths or ())
     for name, given in (("mask", mask), ("key_padding_mask", key_padding_mask)):
         if given is not None:
-            getattr(request, name).CopyFrom(to_tensor(given))
+            getattr(request, name).CopyFrom(to_tensor(_mask(name, given)))
     if positions is not None:
         positions.put(request)
     if model is None:
@@ -107,6 +108,18 @@ def _put_operand(request: pb.AttendRequest, name: str, operand: Operand) -> list
         raise ValueError(f"{name}: a list has an array of 2 or 3 dimensions for each sequence")
     getattr(request, name).CopyFrom(to_tensor(np.concatenate(arrays)))
     return [len(array) for array in arrays]
+
+
+def _lengths(lengths: list[int] | None) -> str:
+    return "one length" if lengths is None else ", ".join(map(str, lengths))
+
+
+def _mask(name: str, given: ArrayLike) -> Array:
+    """Integers could be truth values or numbers to add; TypeError: they are neither."""
+    mask: Array = np.asarray(given)
+    if mask.dtype.kind in "iu":
+        raise TypeError(f"{name} is of {mask.dtype}: it must be of bool, or of floats to add to the scores")
+    return mask
 
 
 def _put_kind(request: pb.AttendRequest, name: str, parameters: dict[str, Any]) -> None:

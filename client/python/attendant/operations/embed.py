@@ -6,8 +6,8 @@ from __future__ import annotations
 from attendant.choices import number_of
 from attendant.inputs import Inputs, is_single
 from attendant.job import Job
-from attendant.operations.requests import join_row, join_rows, message, requests_of
-from attendant.tensors import Array, embedding_type, to_array
+from attendant.operations.requests import join_row, join_rows, message, requests_of, rows
+from attendant.tensors import Array, embedding_type
 from attendant.v1 import encoder_pb2 as pb
 
 
@@ -35,5 +35,5 @@ def embed(inputs: Inputs, *, model: str | None = None, pooling: str | None = Non
     Returns [inputs, dims]; for a single text or TokenIds [dims]; read-only when it took one request."""
     pooled = pooled_output(pooling, normalize, dims, embedding_type("dtype", dtype))
     request = message(model, pb.OutputSelection(pooled=pooled), truncation, prompt_name=prompt_name)
-    requests = requests_of(inputs, request, batch_size, lambda answer: to_array(answer.pooled))
+    requests = requests_of(inputs, request, batch_size, lambda answer: rows("embeddings", answer.pooled, answer))
     return Job(requests, join_row if is_single(inputs) else join_rows)

@@ -14,7 +14,7 @@ from attendant.errors import InternalError
 from attendant.inputs import Input, Inputs, PaddedBatch, is_single, to_padded, to_sequence
 from attendant.job import ENCODE, Job, Request
 from attendant.operations.embed import pooled_output
-from attendant.operations.requests import message
+from attendant.operations.requests import checked, message
 from attendant.operations.timings import Timings
 from attendant.operations.tokens import SparseVector, sparse_vectors, token_vectors
 from attendant.tensors import Array, embedding_type, to_array, wire_type
@@ -74,7 +74,7 @@ def encode(inputs: Inputs, *, model: str | None = None, last_hidden_state: bool 
         raise ValueError("encode() needs an output: last_hidden_state, pooled, hidden_layers, attention, sparse or "
                          "multi_vectors")
     request = message(model, outputs, truncation, prompt_name=prompt_name, **_input_field(inputs))
-    return Job.of(Request(ENCODE, request, lambda answer: _result(answer, request)))
+    return Job.of(Request(ENCODE, request, checked(lambda answer: _result(answer, request), request)))
 
 
 def attention_maps(text: Input, *, model: str | None = None, layers: Sequence[int] = (), heads: Sequence[int] = (),
@@ -92,7 +92,7 @@ def attention_maps(text: Input, *, model: str | None = None, layers: Sequence[in
         return AttentionMaps(weights, labels, list(layers) or list(range(weights.shape[0])),
                              list(heads) or list(range(weights.shape[1])))
 
-    return Job.of(Request(ENCODE, request, parse))
+    return Job.of(Request(ENCODE, request, checked(parse, request)))
 
 
 def _input_field(inputs: Inputs) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from attendant.choices import number_of
 from attendant.errors import InternalError
 from attendant.inputs import Inputs, PaddedBatch, is_single, split, to_padded
 from attendant.job import ENCODE, Request
-from attendant.tensors import Array
+from attendant.tensors import Array, to_array
 from attendant.v1 import encoder_pb2 as pb
 
 T = TypeVar("T")
@@ -33,19 +33,41 @@ def requests_of(inputs: Inputs, prototype: pb.EncodeRequest, batch_size: int,
     if isinstance(inputs, PaddedBatch):
         padded = pb.EncodeRequest(padded=to_padded(inputs))
         padded.MergeFrom(prototype)
-        yield Request(ENCODE, padded, parse)
+        yield Request(ENCODE, padded, checked(parse, padded))
         return
     several: Any = [inputs] if is_single(inputs) else inputs
     for first, sequences in split(several, batch_size):
         request = pb.EncodeRequest(sequences=pb.Sequences(sequences=sequences))
         request.MergeFrom(prototype)
-        yield Request(ENCODE, request, parse, f"inputs {first} to {first + len(sequences) - 1}" if first else "")
+        yield Request(ENCODE, request, checked(parse, request), f"inputs {first} to {first + len(sequences) - 1}" if first else "")
+
+
+def checked(parse: Callable[[pb.EncodeResponse], T], request: pb.EncodeRequest) -> Callable[[pb.EncodeResponse], T]:
+    """`parse` for the answer of this request. InternalError: it has more or fewer sequences."""
+    asked = request.padded.batch if request.HasField("padded") else len(request.sequences.sequences)
+
+    def parse_checked(answer: pb.EncodeResponse) -> T:
+        if len(answer.sequences) != asked:
+            raise InternalError(f"the answer has {len(answer.sequences)} sequences, the request {asked}")
+        return parse(answer)
+
+    return parse_checked
+
+
+def rows(what: str, tensor: pb.Tensor, answer: pb.EncodeResponse) -> Array:
+    """[sequences, ..]"""
+    values = to_array(tensor)
+    if values.ndim != 2 or len(values) != len(answer.sequences):
+        raise InternalError(f"the answer has {what} of shape {list(values.shape)} for {len(answer.sequences)} sequences")
+    return values
 
 
 def join_rows(parts: list[Array]) -> Array:
     """[inputs, ..] from those of each request."""
     if not parts:
         return np.zeros((0, 0), np.float32)
+    if len(widths := {part.shape[1:] for part in parts}) > 1:
+        raise InternalError(f"the answers disagree: they have rows of {sorted(widths)} values")
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 

@@ -14,9 +14,9 @@ from attendant.choices import number_of
 from attendant.errors import InternalError
 from attendant.inputs import Inputs
 from attendant.job import Job, Request
-from attendant.operations.requests import join_rows, message, requests_of
+from attendant.operations.requests import join_rows, message, requests_of, rows
 from attendant.operations.status import Model, models
-from attendant.tensors import Array, to_array
+from attendant.tensors import Array
 from attendant.v1 import encoder_pb2 as pb
 
 P = TypeVar("P")
@@ -65,7 +65,7 @@ def _requests(inputs: Inputs, model: str | None, activation: str | None, truncat
     number = number_of(pb.ScoreActivation.DESCRIPTOR, "activation", activation)
     outputs = pb.OutputSelection(scores=pb.ScoreOutput(activation=number))
     return requests_of(inputs, message(model, outputs, truncation), batch_size,
-                       lambda answer: (answer.model, to_array(answer.scores)))
+                       lambda answer: (answer.model, rows("scores", answer.scores, answer)))
 
 
 def rerank(query: str, passages: Iterable[str], *, model: str | None = None, top_k: int | None = None,
@@ -79,7 +79,7 @@ def rerank(query: str, passages: Iterable[str], *, model: str | None = None, top
     pairs = [(query, text) for text in texts]
 
     def rank(parts: list[tuple[str, Array]]) -> list[Ranked]:
-        scores = join_rows([rows[:, 0] for _, rows in parts]).ravel()
+        scores = join_rows([part[:, 0] for _, part in parts]).ravel()
         return [Ranked(int(i), float(scores[i]), texts[i]) for i in np.argsort(-scores, kind="stable")[:top_k]]
 
     return Job(_requests(pairs, model, activation, truncation, batch_size), rank)

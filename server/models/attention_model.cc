@@ -61,7 +61,7 @@ absl::Status WarmUp(const attention::Module& module, const ThreadTeam& team) {
                              .module = &module};
   ATTENDANT_ASSIGN_OR_RETURN(const attention::Cost cost, attention::Measure(call, team.threads));
   // An arena hands out whole multiples of its alignment.
-  Arena scratch(static_cast<size_t>(cost.scratch_bytes) + Arena::kAlignment);
+  Arena scratch(cost.scratch_bytes + Arena::kAlignment);
   std::vector<std::byte> out(static_cast<size_t>(cost.out_bytes));
   ThreadPool pool(team);
   return attention::Run(

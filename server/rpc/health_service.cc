@@ -87,11 +87,11 @@ HealthService::HealthService(CallGate& gate, MemoryBudgets& budgets,
   ServeSmall<HealthCheckRequest, HealthCheckResponse>(
       "Check", MethodGroup::kOpen,
       [this](const HealthCheckRequest& request, HealthCheckResponse& response) {
-        return Check(request, response);
+        return AnswerCheck(request, response);
       });
   ServeWriter<HealthCheckResponse>(
       "Watch", MethodGroup::kOpen,
-      [this](IncomingCall& call, grpc::ByteBuffer& request) { return Watch(call, request); });
+      [this](IncomingCall& call, grpc::ByteBuffer& request) { return StartWatch(call, request); });
 }
 
 void HealthService::Set(std::map<std::string, bool> serving) {
@@ -114,8 +114,8 @@ void HealthService::CloseWatches() {
   for (Watcher* watcher : watchers_) watcher->Close();
 }
 
-absl::Status HealthService::Check(const HealthCheckRequest& request,
-                                  HealthCheckResponse& response) {
+absl::Status HealthService::AnswerCheck(const HealthCheckRequest& request,
+                                        HealthCheckResponse& response) {
   absl::MutexLock lock(&mutex_);
   const ServingStatus status = Status(request.service());
   if (status == HealthCheckResponse::SERVICE_UNKNOWN) {
@@ -125,7 +125,7 @@ absl::Status HealthService::Check(const HealthCheckRequest& request,
   return absl::OkStatus();
 }
 
-HealthService::Watcher* HealthService::Watch(IncomingCall& call, grpc::ByteBuffer& bytes) {
+HealthService::Watcher* HealthService::StartWatch(IncomingCall& call, grpc::ByteBuffer& bytes) {
   HealthCheckRequest request;
   const absl::Status refused = ReadSmall(bytes, request);
   auto* watcher = new Watcher(*this, call.info, request.service());

@@ -36,9 +36,9 @@ class HealthService final : public RawService<grpc::health::v1::Health> {
   class Watcher;
   using ServingStatus = grpc::health::v1::HealthCheckResponse::ServingStatus;
 
-  absl::Status Check(const grpc::health::v1::HealthCheckRequest& request,
-                     grpc::health::v1::HealthCheckResponse& response);
-  Watcher* Watch(IncomingCall& call, grpc::ByteBuffer& request);
+  absl::Status AnswerCheck(const grpc::health::v1::HealthCheckRequest& request,
+                           grpc::health::v1::HealthCheckResponse& response);
+  Watcher* StartWatch(IncomingCall& call, grpc::ByteBuffer& request);
   ServingStatus Status(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NotifyWatchers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveWatcher(Watcher* watcher);

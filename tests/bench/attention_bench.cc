@@ -79,11 +79,10 @@ class KernelWorkload final : public Workload {
   std::vector<Task> tasks_;
 };
 
-size_t ArenaBytes(const Question& question, int64_t scratch_bytes) {
+int64_t ArenaBytes(const Question& question, int64_t scratch_bytes) {
   const auto batch = static_cast<int64_t>(question.lens.size());
   const int64_t values = batch * question.heads * question.seq * question.head_dim;
-  const int64_t bytes = 16 * values + batch * question.seq + question.threads * scratch_bytes;
-  return static_cast<size_t>(bytes + 6 * 64);
+  return 16 * values + batch * question.seq + question.threads * scratch_bytes + 6 * 64;
 }
 
 void FillRandom(std::byte* values, int64_t bytes, bool bf16) {

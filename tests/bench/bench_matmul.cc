@@ -35,7 +35,7 @@ size_t Elements(int64_t rows, int64_t columns) {
 BenchMatmulWeights::BenchMatmulWeights(DType dtype, int64_t k, int64_t n, int64_t max_rows,
                                        bool by_onednn)
     : matmul_(Create({.dtype = dtype, .k = k, .n = n, .max_rows = max_rows}, by_onednn)),
-      arena_(static_cast<size_t>(matmul_->packed_bytes()) + Arena::kAlignment),
+      arena_(matmul_->packed_bytes() + Arena::kAlignment),
       linear_(ConstantWeights(*matmul_, arena_)) {}
 
 BenchMatmul::BenchMatmul(const BenchMatmulWeights& weights)

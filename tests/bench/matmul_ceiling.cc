@@ -40,7 +40,8 @@ double MatmulCeiling(const EncoderConfig& config, DType dtype, int threads, doub
                                                 {config.hidden, config.ffn_inputs()},
                                                 {config.ffn, config.hidden}};
   double flops = 0, time = 0;
-  for (const auto& [k, n] : shapes) {
+  for (const std::pair<int64_t, int64_t>& shape : shapes) {
+    const int64_t k = shape.first, n = shape.second;
     const auto by = [&](bool onednn) {
       return SharedSeconds(BenchMatmulWeights(dtype, k, n, kRows, onednn), threads, seconds / 2);
     };

@@ -35,7 +35,7 @@ TEST_F(OrderedEncoderTest, ARequestHasAtMostSoManyBytes) {
                                      return absl::OkStatus();
                                    });
   // 40 + 40 fit, a third does not; a text above the limit goes alone.
-  for (const size_t bytes : {40, 40, 40, 40, 300, 40, 40, 20, 1}) {
+  for (const size_t bytes : {40u, 40u, 40u, 40u, 300u, 40u, 40u, 20u, 1u}) {
     ASSERT_TRUE(encoder.Add(std::string(bytes, 'x')).ok());
   }
   ASSERT_TRUE(encoder.Finish().ok());

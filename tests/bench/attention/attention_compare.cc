@@ -73,8 +73,8 @@ Measured MeasureCase(CompareCase& test, ThreadPool& pool, const attention::Cost&
   malloc_trim(0);
   const bool has_peak = ResetPeak();
   const int64_t before = ProcessBytes("VmRSS:");
-  Arena scratch(static_cast<size_t>(cost.scratch_bytes));
-  Arena weights(static_cast<size_t>(cost.weights_bytes));
+  Arena scratch(cost.scratch_bytes);
+  Arena weights(cost.weights_bytes);
   const std::span<std::byte> bytes(scratch.Allocate<std::byte>(cost.scratch_bytes),
                                    static_cast<size_t>(cost.scratch_bytes));
   const attention::Outputs outputs =

@@ -162,7 +162,7 @@ void MeasureAddBias(benchmark::State& state, DType dtype, int64_t columns) {
 // states = LayerNorm(token + segment + position), the tokens at random from a whole vocabulary
 void MeasureEmbed(benchmark::State& state, int64_t hidden) {
   Block block(DType::kF32, hidden);
-  Arena arena(static_cast<size_t>(kVocab * hidden * 4) + Arena::kAlignment);
+  Arena arena(kVocab * hidden * 4 + Arena::kAlignment);
   const TensorView<float, 2> table = arena.Allocate2<float>(kVocab, hidden);
   std::mt19937 random(7);
   const auto token_row = [&] { return table.row(static_cast<int64_t>(random() % kVocab)); };

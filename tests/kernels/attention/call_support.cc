@@ -58,7 +58,7 @@ absl::StatusOr<Answer> RunCall(const Call& call, int threads) {
   ThreadPool pool(threads);
   absl::StatusOr<Cost> cost = Measure(call, threads);
   if (!cost.ok()) return cost.status();
-  Arena arena(static_cast<size_t>(cost->scratch_bytes));
+  Arena arena(cost->scratch_bytes);
   const std::span<std::byte> scratch(arena.Allocate<std::byte>(cost->scratch_bytes),
                                      static_cast<size_t>(cost->scratch_bytes));
   std::fill(scratch.begin(), scratch.end(), std::byte{0xff});

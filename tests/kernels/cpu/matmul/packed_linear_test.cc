@@ -66,7 +66,7 @@ TEST_F(PackedLinearTest, DecomposesTheLargestOutliers) {
   const LinearWeights view = linear.view();
   const PackedLinear plain = PackLinear(*matmul, {&view}, *arena_);
   EXPECT_TRUE(plain.outliers.empty());
-  Arena arena(static_cast<size_t>(matmul->packed_bytes()) + Arena::kAlignment);
+  Arena arena(matmul->packed_bytes() + Arena::kAlignment);
   const PackedLinear decomposed = PackLinear(*matmul, {&view}, arena, {.decompose_outliers = true});
   ASSERT_EQ(decomposed.outliers.size(), kMaxOutliers);
   for (const OutlierWeight& outlier : decomposed.outliers) {
@@ -92,7 +92,7 @@ TEST_F(PackedLinearTest, DividesWeightsByTheSmoothingFactors) {
   const LinearWeights view = linear.view(), divided_view = divided.view();
   const PackedLinear packed =
       PackLinear(*matmul, {&view}, *arena_, {.smoothing_factors = smoothing});
-  Arena arena(static_cast<size_t>(matmul->packed_bytes()) + Arena::kAlignment);
+  Arena arena(matmul->packed_bytes() + Arena::kAlignment);
   const PackedLinear expected = PackLinear(*matmul, {&divided_view}, arena);
   EXPECT_EQ(packed.smoothing_factors, smoothing);
   EXPECT_EQ(packed.column_scales, expected.column_scales);

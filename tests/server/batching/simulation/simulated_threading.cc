@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/core/check.h"
 
@@ -45,7 +46,8 @@ class SimulatedThreading::SimulatedCondition final : public Condition {
   explicit SimulatedCondition(SimulatedThreading& threading) : threading_(threading) {}
   void Signal() override { threading_.Wake(this, /*all=*/false); }
   void SignalAll() override { threading_.Wake(this, /*all=*/true); }
-  void WaitUntil(absl::Mutex& mutex, absl::Time deadline) override {
+  void WaitUntil(absl::Mutex& mutex, absl::Time deadline) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     mutex.Unlock();
     threading_.Wait(deadline, this);
     mutex.Lock();

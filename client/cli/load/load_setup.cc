@@ -19,6 +19,12 @@ namespace {
 constexpr absl::Duration kDefaultDuration = absl::Seconds(10);
 constexpr absl::Duration kLongestForConfidence = absl::Minutes(5);
 constexpr size_t kMaxSweepRates = 64;
+// Beyond these a load generator has no memory or no time: a schedule counts quarters of a
+// nanosecond.
+constexpr double kMaxRate = 1e6;
+constexpr int64_t kMaxConnections = 65535;
+constexpr int64_t kMaxOutstanding = 1'000'000;
+constexpr int64_t kMaxBatch = 1'000'000;
 
 struct ProtocolRow {
   const char* word;
@@ -83,13 +89,13 @@ void LoadSetup::AddTo(FlagParser& flags) {
 
 void LoadSetup::AddPlanFlags(FlagParser& flags) {
   flags.Section("Plan");
-  flags.AddNumber("connections", &plan.connections, "N", {1}, "TCP connections");
+  flags.AddNumber("connections", &plan.connections, "N", {1, kMaxConnections}, "TCP connections");
   flags.AddSwitch("streaming", &target_.streaming,
                   "attendant, kserve and tei: all requests of a connection go on one stream, "
                   "instead of a call for each");
-  flags.AddNumber("concurrency", &concurrency_, "N", {1},
+  flags.AddNumber("concurrency", &concurrency_, "N", {1, kMaxOutstanding},
                   "Closed loop: requests outstanding on each connection");
-  flags.AddNumber("rate", &plan.requests_per_s, "R", {0},
+  flags.AddNumber("rate", &plan.requests_per_s, "R", {0, kMaxRate},
                   "Open loop: R requests per second on average; 0 is a closed loop");
   flags.Add("arrivals", &arrivals_, "SPEC",
             "Open loop: poisson (random times), constant (evenly), or bursts:N (N at once, the "
@@ -98,7 +104,7 @@ void LoadSetup::AddPlanFlags(FlagParser& flags) {
             "Open loop: send requests at the times and with the lengths or texts of a trace: JSON "
             "lines with timestamp (ms) and input_length or text_input, or the server's access log");
   flags.AddNumber("speed", &speed_, "X", {0.001, 1000}, "--replay: X times as fast");
-  flags.AddNumber("max_outstanding", &max_outstanding_, "N", {1},
+  flags.AddNumber("max_outstanding", &max_outstanding_, "N", {1, kMaxOutstanding},
                   "Open loop: a request that finds N others outstanding is counted, not sent");
   flags.Add("duration", &duration_, "DURATION",
             "How long to measure; 0 is 10s, the whole trace, or no limit when --requests is given");
@@ -120,7 +126,7 @@ void LoadSetup::AddRequestFlags(FlagParser& flags) {
             "Lengths of random sequences: fixed:N, uniform:LOW:HIGH, "
             "lognormal:MEDIAN:SIGMA:LOW:HIGH, file:PATH (any number in that file), or mixed, which "
             "is lognormal:48:0.54:4:512; a KServe model that takes text gets words");
-  flags.AddNumber("batch", &target_.payload.batch, "N", {1},
+  flags.AddNumber("batch", &target_.payload.batch, "N", {1, kMaxBatch},
                   "Sequences in each request; of a reranker, texts for one query");
   flags.AddChoice<bool>("output", &target_.hidden, {{"pooled", false}, {"hidden", true}},
                         "attendant: ask for embeddings, or for hidden states");
@@ -159,6 +165,14 @@ void LoadSetup::AddOutputFlags(FlagParser& flags) {
 absl::Status LoadSetup::Prepare() {
   if (plan.warmup < absl::ZeroDuration() || duration_ < absl::ZeroDuration()) {
     return absl::FailedPreconditionError("--warmup and --duration cannot be negative");
+  }
+  if (plan.warmup == absl::InfiniteDuration()) {
+    return absl::FailedPreconditionError("--warmup must end");
+  }
+  if (plan.connections * concurrency_ > kMaxOutstanding) {
+    return absl::FailedPreconditionError(absl::StrCat("--connections times --concurrency is ",
+                                                      plan.connections * concurrency_,
+                                                      ", the limit is ", kMaxOutstanding));
   }
   plan.duration = duration_ > absl::ZeroDuration() ? duration_
                   : confidence_percent > 0         ? kLongestForConfidence
@@ -253,7 +267,7 @@ absl::Status LoadSetup::PrepareSweep() {
   if (!sweep_.empty()) {
     for (absl::string_view part : absl::StrSplit(sweep_, ',')) {
       double rate = 0;
-      if (!absl::SimpleAtod(part, &rate) || !(rate > 0 && rate <= 1e6)) {
+      if (!absl::SimpleAtod(part, &rate) || !(rate > 0 && rate <= kMaxRate)) {
         return absl::FailedPreconditionError(
             absl::StrCat("--sweep: '", part, "' is no rate above 0 and up to 1000000"));
       }

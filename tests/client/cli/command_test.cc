@@ -72,6 +72,9 @@ TEST_F(CommandTest, WrongUsageIsExitCode2) {
   EXPECT_EQ(Run({"load", "--lengths=strange"}), 2);
   EXPECT_EQ(Run({"load", "--concurrency=0"}), 2);
   EXPECT_EQ(Run({"load", "--rate=-1"}), 2);
+  EXPECT_EQ(Run({"load", "--rate=1e10"}), 2);
+  EXPECT_EQ(Run({"load", "--concurrency=1000000", "--connections=2"}), 2);
+  EXPECT_EQ(Run({"load", "--warmup=inf"}), 2);
   EXPECT_EQ(Run({"load", "--texts=/nonexistent.txt"}), 2);
   EXPECT_EQ(Run({"load", "--protocol=kserve"}), 2);
   server_.SetModels({"toy", "other"});

@@ -100,6 +100,16 @@ def test_chart_says_what_the_overlay_says(kustomize, charts, overlay):
         assert theirs[key] == item, key
 
 
+def test_releases_scale_by_their_own_queues(tools):
+    """Two releases that one Prometheus watches."""
+    for name, namespace in (("one", "a"), ("two", "b")):
+        items = manifests.objects(tools / "helm", "template", name, CHART, f"--namespace={namespace}",
+                                  "--set=autoscaling.kind=keda")
+        query = named(items, "ScaledObject", name)["spec"]["triggers"][0]["metadata"]["query"]
+        assert f'namespace="{namespace}",service="{name}"' in query
+        assert named(items, "Service", name)["spec"]["selector"]["app.kubernetes.io/instance"] == name
+
+
 def test_chart_refuses_unknown_values(tools):
     for values in ("autoscaling.kind=knative", "resourses.limits=1", "flags.threads=null,flags.log_format=1"):
         ran = subprocess.run([tools / "helm", "template", "attendant", CHART, "--set", values], capture_output=True)

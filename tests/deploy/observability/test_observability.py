@@ -62,7 +62,10 @@ def autoscaler_queries():
     """Those by which deploy/kubernetes counts servers."""
     folder = settings.ROOT / "deploy/kubernetes/components"
     scaled = yaml.safe_load((folder / "keda/scaledobject.yaml").read_text())
-    yield "KEDA", scaled["spec"]["triggers"][0]["metadata"]["query"]
+    query = scaled["spec"]["triggers"][0]["metadata"]["query"]
+    of_operator = 'namespace="attendant",service="attendant"'  # labels that this Prometheus does not add
+    assert of_operator in query
+    yield "KEDA", query.replace(of_operator, 'job="attendant"')
     adapter = yaml.safe_load((folder / "hpa/prometheus-adapter.yaml").read_text())["rules"]["custom"][0]["metricsQuery"]
     yield "prometheus-adapter", adapter.replace("<<.GroupBy>>", "instance").replace(
         "<<.LabelMatchers>>", 'job="attendant"')

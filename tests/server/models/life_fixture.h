@@ -69,12 +69,11 @@ class ModelLifeTest : public ModelRegistryTest {
     work.sequences.push_back({.token_ids = {5}, .positions = {0}, .segment_ids = {0}});
     work.outputs.pooling = Pooling::kMean;
     request.work = std::move(work);
-    Batcher& batcher = *model->batcher;
+    Batcher& batcher = *model->batcher;  // `model` keeps it until Submit returns, as a run does
     request.done = [ended, model](const FinishedRequest& finished) {
       ended->set_value(finished.status());
     };
     std::future<absl::Status> future = ended->get_future();
-    model.reset();
     batcher.Submit(std::move(request));
     return future;
   }

@@ -16,6 +16,9 @@ namespace attendant {
 namespace {
 
 constexpr absl::string_view kInputNames = "model_input_names";
+constexpr absl::string_view kMpnet = "MPNetTokenizer";
+constexpr absl::string_view kGeneric = "TokenizersBackend";
+constexpr absl::string_view kGenericType = "modernbert";  // whatever class its folder names
 
 // Of transformers 5.23; every other class has neither.
 struct TokenizerClass {
@@ -33,7 +36,7 @@ constexpr TokenizerClass kClasses[] = {
     {"DistilBertTokenizer", true, false},
     {"ElectraTokenizer", true, true},
     {"LayoutLMTokenizer", true, true},
-    {"MPNetTokenizer", true, false},
+    {kMpnet, true, false},
     {"MobileBertTokenizer", true, true},
     {"SqueezeBertTokenizer", true, true},
 };
@@ -61,11 +64,12 @@ absl::StatusOr<std::string> FindClass(const std::string& directory, const JsonNo
   ATTENDANT_RETURN_IF_ERROR(model.Read("tokenizer_class", name));
   ATTENDANT_RETURN_IF_ERROR(config.Read("tokenizer_class", name));
   ATTENDANT_RETURN_IF_ERROR(model.Read("model_type", model_type));
+  if (model_type == kGenericType) return std::string(kGeneric);
   if (!name.empty()) return std::string(absl::StripSuffix(name, "Fast"));
   for (const auto& [type, tokenizer_class] : kModelTypes) {
     if (type == model_type) return std::string(tokenizer_class);
   }
-  return model_type.empty() ? "" : "TokenizersBackend";
+  return std::string(model_type.empty() ? "" : kGeneric);
 }
 
 absl::Status ReadToken(const JsonNode& config, absl::string_view field,
@@ -79,6 +83,10 @@ absl::Status ReadToken(const JsonNode& config, absl::string_view field,
 absl::StatusOr<BertSettings> ReadBert(const JsonNode& config, const std::string& name) {
   BertSettings bert;
   bert.tokenizer_class = name;
+  if (config.Has("tokenizer_class")) {
+    bert.cls_token = name == kMpnet ? "<s>" : "[CLS]";
+    bert.sep_token = name == kMpnet ? "</s>" : "[SEP]";
+  }
   ATTENDANT_RETURN_IF_ERROR(config.Read("do_lower_case", bert.do_lower_case));
   ATTENDANT_RETURN_IF_ERROR(config.Read("tokenize_chinese_chars", bert.tokenize_chinese_chars));
   if (config.Has("strip_accents")) {

@@ -93,8 +93,8 @@ void CheckBert(const JsonFields& file, const BertSettings& bert, const Tokenizer
                          const std::optional<std::string>& wanted, absl::string_view found) {
     if (!wanted.has_value() || *wanted == found) return;
     file.Fail(absl::InvalidArgumentError(
-        absl::StrCat(place, " is '", found, "', but ", field, " of tokenizer_config.json is '",
-                     *wanted, "', which ", bert.tokenizer_class, " of transformers takes")));
+        absl::StrCat(place, " is '", found, "', but ", bert.tokenizer_class,
+                     " of transformers takes '", *wanted, "' by tokenizer_config.json's ", field)));
   };
   const std::vector<TemplatePart>& single = parts.sequence.single;
   const auto token = [&](const TemplatePart& part) {

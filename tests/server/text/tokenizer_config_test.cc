@@ -72,6 +72,8 @@ TEST(TokenizerConfigTest, ATokenizerOfBertMakesItsNormalizerAnew) {
   json all = Class("BertTokenizerFast");
   all.update(
       {{"do_lower_case", false}, {"strip_accents", true}, {"tokenize_chinese_chars", false}});
+  json mpnet = Class("MPNetTokenizer");
+  mpnet.update({{"cls_token", "[CLS]"}, {"sep_token", "[SEP]"}});
   const json bert = {{"model_type", "bert"}};
   struct Case {
     json tokenizer_config, config;
@@ -82,7 +84,8 @@ TEST(TokenizerConfigTest, ATokenizerOfBertMakesItsNormalizerAnew) {
       {Class("BertTokenizer"), nullptr, kLower},
       {Class("BertTokenizerFast"), bert, kLower},
       {Class("DistilBertTokenizer"), bert, kLower},
-      {Class("MPNetTokenizer"), bert, kLower},
+      {mpnet, bert, kLower},
+      {Class("BertTokenizer"), {{"model_type", "modernbert"}}, kOwn},
       {Class("PreTrainedTokenizerFast"), bert, kOwn},
       {Class("ConvBertTokenizer"), bert, kOwn},
       {nullptr, bert, kLower},
@@ -129,9 +132,11 @@ TEST(TokenizerConfigTest, ContradictionsAreRefused) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(message));
   };
-  refused({{"cls_token", "<s>"}}, "'[CLS]', but cls_token of tokenizer_config.json is '<s>'");
-  refused({{"sep_token", {{"content", "</s>"}}}}, "sep_token of tokenizer_config.json is '</s>'");
-  refused({{"unk_token", "<unk>"}}, "unk_token of tokenizer_config.json is '<unk>'");
+  refused({{"cls_token", "<s>"}}, "'[CLS]', but BertTokenizer of transformers takes '<s>' by");
+  refused({{"sep_token", {{"content", "</s>"}}}},
+          "takes '</s>' by tokenizer_config.json's sep_token");
+  refused({{"tokenizer_class", "MPNetTokenizer"}}, "MPNetTokenizer of transformers takes '<s>'");
+  refused({{"unk_token", "<unk>"}}, "takes '<unk>' by tokenizer_config.json's unk_token");
   refused({{"do_lower_case", "yes"}}, "do_lower_case");
   refused({{"model_input_names", "all"}}, "model_input_names");
   json file = File();

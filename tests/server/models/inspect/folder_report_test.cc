@@ -8,7 +8,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "server/models/inspect/fitting_tokenizer.h"
 #include "tests/server/tiny_model.h"
 #include "tests/support/checkpoint.h"
@@ -121,9 +120,8 @@ TEST(FolderReportTest, AFolderWithoutATokenizerTakesIds) {
 TEST(FittingTokenizerTest, LowercasesAsTheSettingsSay) {
   const TempDirectory directory;
   WriteTinyModel(directory.path());
-  WriteFile(
-      directory / "tokenizer.json",
-      absl::StrReplaceAll(TinyTokenizer(0), {{"\"lowercase\": true", "\"lowercase\": false"}}));
+  WriteFile(directory / "tokenizer.json", TinyTokenizer(0));
+  WriteFile(directory / "tokenizer_config.json", R"({"do_lower_case": false})");
   for (const bool lowercases : {false, true}) {
     WriteFile(directory / "sentence_bert_config.json",
               absl::StrCat("{\"do_lower_case\": ", lowercases ? "true" : "false", "}"));

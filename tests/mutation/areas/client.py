@@ -38,12 +38,14 @@ FILE_TESTS = {
 MUTANTS = {
     "client/client.cc": [
         ("response.sequences_size() == asked", "true"),
-        ("embeddings.shape[0] + rows.shape[0]", "rows.shape[0]"),
-        ("models.size() > 1", "false"),
+        ("names.size() > 1", "false"),
+        ("names.insert(model.name)", "names.insert(absl::StrCat(model.name, model.version))"),
         ("SetTimeout(impl_->options.timeout, call->context);", ""),
     ],
     "client/ordered_encoder.cc": [
         ("next_bytes_ = 0;", ""),
+        ("all.shape[0] += rows.shape[0];", "all.shape[0] = rows.shape[0];"),
+        ("all.shape[1] != rows.shape[1]", "false"),
         ("next_bytes_ + bytes > limits_.max_bytes", "next_bytes_ + bytes >= limits_.max_bytes"),
         ("if (first == 0) return error;", "return error;"),
         ('first, " to ", «taken_ - 1»', "taken_"),

@@ -104,8 +104,8 @@ TEST_F(ServerMetricsTest, PhasesGoToTheirHistograms) {
 
 TEST_F(ServerMetricsTest, CountsRefusalsByReason) {
   const std::vector<std::string> reasons = {
-      "message",     "request_memory",  "response_memory",   "connection_memory",
-      "slow_reader", "unauthenticated", "permission_denied", "http_requests"};
+      "message",         "request_memory",    "response_memory", "connection_memory", "slow_reader",
+      "unauthenticated", "permission_denied", "http_requests",   "stream_memory"};
   ASSERT_EQ(reasons.size(), size_t{kNumRefusals});
   for (int i = 0; i < kNumRefusals; ++i) {
     for (int count = 0; count <= i; ++count) metrics_.CountRefused(static_cast<Refusal>(i));

@@ -12,6 +12,7 @@ That part is an expression, or statements that end with a semicolon. FILE_TESTS 
 the area's for some files.
 """
 
+import ast
 import dataclasses
 import importlib.util
 import pathlib
@@ -50,6 +51,12 @@ class Mutant:
 
 
 def load_area(path):
+    """The table of a file. A name that stands twice in a dictionary would lose the first one's mutants."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = [key.value for key in node.keys] if isinstance(node, ast.Dict) else []
+        for name in names:
+            if names.count(name) > 1:
+                raise TableError(f"{path.name}: {name} stands twice")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

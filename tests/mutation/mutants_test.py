@@ -77,6 +77,12 @@ class TableTest(unittest.TestCase):
             with self.subTest(second), self.assertRaises(mutants.TableError):
                 self.read(("a + b", "a - b"), second)
 
+    def test_refuses_a_file_that_stands_twice(self):
+        table = "TESTS = ['t']\nMUTANTS = {'add.cc': [('a + b', '0')], 'add.cc': [('a + b', 'a')]}\n"
+        (self.root / "areas" / "one.py").write_text(table, encoding="utf-8")
+        with self.assertRaises(mutants.TableError):
+            mutants.read_mutants(self.root, self.root / "areas")
+
     def test_an_equivalent_mutant_has_a_reason(self):
         table = "TESTS = ['t']\nMUTANTS = {}\nEQUIVALENT = [('add.cc', 'a + b', 'b + a', '')]\n"
         (self.root / "areas" / "one.py").write_text(table, encoding="utf-8")

@@ -13,9 +13,6 @@ MUTANTS = {
         ("if (options_.on_refused) options_.on_refused();", ""),
         ("std::max(kLeastReserve, options_.limit / 16)", "options_.limit / 16"),
     ],
-    "server/requests/memory/memory_budgets.cc": [
-        ("streams.whole = &streams_;", ""),
-    ],
     "server/requests/call_state.cc": [
         ("if (cancelled_meanwhile) batcher->Cancel(id);", ""),
         ("request_ = ByteBudget::Share();", ""),
@@ -74,6 +71,7 @@ MUTANTS = {
     ],
     "server/requests/memory/memory_budgets.cc": [
         ("requests.whole = &requests_;", ""),
+        ("streams.whole = &streams_;", ""),
     ],
     "server/requests/request_run.cc": [
         ("kRequestBytes + bytes", "bytes"),

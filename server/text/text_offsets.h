@@ -17,7 +17,8 @@ namespace attendant {
 // library says them.
 class TextOffsets {
  public:
-  static constexpr size_t kMaxTextBytes = UINT32_MAX;
+  // Beside a text they take up to 80 times its bytes.
+  static constexpr size_t kMaxTextBytes = size_t{2} << 20;
 
   // Views `text`. `trims`: Trim will be called. REQUIRES: valid UTF-8, at most kMaxTextBytes.
   TextOffsets(absl::string_view text, OffsetUnit unit, bool trims);

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/json_file.h"
+#include "server/text/base/token_files.h"
 
 namespace attendant {
 namespace {
@@ -36,6 +37,7 @@ constexpr TokenizerClass kClasses[] = {
     {"DistilBertTokenizer", true, false},
     {"ElectraTokenizer", true, true},
     {"LayoutLMTokenizer", true, true},
+    {"LxmertTokenizer", true, true},
     {kMpnet, true, false},
     {"MobileBertTokenizer", true, true},
     {"SqueezeBertTokenizer", true, true},
@@ -51,15 +53,9 @@ constexpr std::pair<absl::string_view, absl::string_view> kModelTypes[] = {
     {"nomic_bert", "BertTokenizer"}, {"squeezebert", "BertTokenizer"},
 };
 
-// The file, if there is one; else an object without fields.
-absl::StatusOr<JsonNode> ReadOptional(const std::string& path) {
-  absl::StatusOr<JsonNode> file = ReadJsonFile(path);
-  return absl::IsNotFound(file.status()) ? ParseJson("{}", path) : file;
-}
-
 // Empty: neither a class nor a model type.
 absl::StatusOr<std::string> FindClass(const std::string& directory, const JsonNode& config) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode model, ReadOptional(directory + "/config.json"));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode model, ReadOptionalJson(directory + "/config.json"));
   std::string name, model_type;
   ATTENDANT_RETURN_IF_ERROR(model.Read("tokenizer_class", name));
   ATTENDANT_RETURN_IF_ERROR(config.Read("tokenizer_class", name));
@@ -80,7 +76,8 @@ absl::Status ReadToken(const JsonNode& config, absl::string_view field,
   return node.IsObject() ? node.Require("content", *token) : node.Get(*token);
 }
 
-absl::StatusOr<BertSettings> ReadBert(const JsonNode& config, const std::string& name) {
+absl::StatusOr<BertSettings> ReadBert(const std::string& directory, const JsonNode& config,
+                                      const std::string& name) {
   BertSettings bert;
   bert.tokenizer_class = name;
   if (config.Has("tokenizer_class")) {
@@ -92,9 +89,12 @@ absl::StatusOr<BertSettings> ReadBert(const JsonNode& config, const std::string&
   if (config.Has("strip_accents")) {
     ATTENDANT_RETURN_IF_ERROR(config.Require("strip_accents", bert.strip_accents.emplace()));
   }
-  ATTENDANT_RETURN_IF_ERROR(ReadToken(config, "cls_token", bert.cls_token));
-  ATTENDANT_RETURN_IF_ERROR(ReadToken(config, "sep_token", bert.sep_token));
-  ATTENDANT_RETURN_IF_ERROR(ReadToken(config, "unk_token", bert.unk_token));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode map, ReadSpecialTokensMap(directory, config));
+  for (const JsonNode* const file : {&config, &map}) {
+    ATTENDANT_RETURN_IF_ERROR(ReadToken(*file, "cls_token", bert.cls_token));
+    ATTENDANT_RETURN_IF_ERROR(ReadToken(*file, "sep_token", bert.sep_token));
+    ATTENDANT_RETURN_IF_ERROR(ReadToken(*file, "unk_token", bert.unk_token));
+  }
   return bert;
 }
 
@@ -115,13 +115,13 @@ absl::StatusOr<bool> NamesSegments(const JsonNode& config) {
 absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& directory) {
   TokenizerSettings settings;
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config,
-                             ReadOptional(directory + "/tokenizer_config.json"));
+                             ReadOptionalJson(directory + "/tokenizer_config.json"));
   ATTENDANT_ASSIGN_OR_RETURN(const std::string name, FindClass(directory, config));
   const auto known = std::find_if(std::begin(kClasses), std::end(kClasses),
                                   [&](const TokenizerClass& one) { return one.name == name; });
   const bool is_known = known != std::end(kClasses);
   if (is_known && known->is_bert) {
-    ATTENDANT_ASSIGN_OR_RETURN(settings.bert, ReadBert(config, name));
+    ATTENDANT_ASSIGN_OR_RETURN(settings.bert, ReadBert(directory, config, name));
   }
   if (config.Has(kInputNames)) {
     ATTENDANT_ASSIGN_OR_RETURN(settings.has_segments, NamesSegments(config));

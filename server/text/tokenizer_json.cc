@@ -87,6 +87,16 @@ std::optional<BertNormalizerConfig> NormalizerOf(const BertSettings* bert) {
                               .lowercase = bert->do_lower_case};
 }
 
+// The type of its pre-tokenizer, or of the only one in a sequence.
+std::string PreTokenizerType(const JsonFields& file) {
+  if (!file.Has("pre_tokenizer")) return "null";
+  const JsonFields part = file.Object("pre_tokenizer");
+  const std::string type = part.String("type");
+  if (type != "Sequence") return type;
+  const std::vector<JsonFields> steps = part.Objects("pretokenizers");
+  return steps.size() == 1 ? steps[0].String("type") : type;
+}
+
 // That the file has what transformers would put in its place.
 void CheckBert(const JsonFields& file, const BertSettings& bert, const TokenizerParts& parts) {
   const auto check = [&](absl::string_view field, absl::string_view place,
@@ -103,9 +113,7 @@ void CheckBert(const JsonFields& file, const BertSettings& bert, const Tokenizer
   check("cls_token", "the first token of post_processor", bert.cls_token, token(single.front()));
   check("sep_token", "the last token of post_processor", bert.sep_token, token(single.back()));
   check("unk_token", "model.unk_token", bert.unk_token, file.Object("model").String("unk_token"));
-  const std::string words =
-      file.Has("pre_tokenizer") ? file.Object("pre_tokenizer").String("type") : "null";
-  check("tokenizer_class", "the pre_tokenizer", "BertPreTokenizer", words);
+  check("tokenizer_class", "the pre_tokenizer", "BertPreTokenizer", PreTokenizerType(file));
 }
 
 TokenizerParts ReadParts(const JsonFields& file, const TokenizerSettings& settings) {

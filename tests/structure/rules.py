@@ -69,7 +69,7 @@ TABLE = {
     "server/text/normalizers": row("server/text/base server/text/unicode", "absl"),
     "server/text/pre_tokenizers": row("server/text/base server/text/unicode", "absl"),
     "server/text/decoders": row("server/text/base server/text/unicode", "absl"),
-    "server/text/sentencepiece": row("kernels/core kernels/io server/text/unicode", "absl", private="protobuf"),
+    "server/text/sentencepiece": row("kernels/core kernels/io server/text/base server/text/unicode", "absl", private="protobuf"),
     "server/text": row(
         "kernels/core kernels/io server/text/base server/text/decoders server/text/models server/text/normalizers "
         "server/text/pre_tokenizers server/text/sentencepiece server/text/unicode", "absl"),

@@ -65,7 +65,7 @@ class Precompiled final : public Normalizer {
       const absl::string_view cluster(position, static_cast<size_t>(cluster_end - position));
       position = cluster_end;
       if (cluster.size() > kMaxClusterBytes || !VisitReplaced(cluster, visit)) {
-        VisitCharacters(cluster, visit);
+        VisitCharacters(cluster, more, visit);
       }
     }
   }
@@ -80,10 +80,10 @@ class Precompiled final : public Normalizer {
     return replacement.has_value();
   }
 
-  template <typename Visitor>
-  void VisitCharacters(absl::string_view cluster, Visitor& visit) const {
+  template <typename More, typename Visitor>
+  void VisitCharacters(absl::string_view cluster, More& more, Visitor& visit) const {
     const char* const end = cluster.data() + cluster.size();
-    for (const char* position = cluster.data(); position < end;) {
+    for (const char* position = cluster.data(); position < end && more();) {
       const char* const begin = position;
       NextCharacter(position);
       const absl::string_view character(begin, static_cast<size_t>(position - begin));

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "kernels/core/status_macros.h"
 #include "kernels/io/config_fields.h"
 #include "kernels/io/json_file.h"
+#include "server/text/base/token_files.h"
 #include "server/text/sentencepiece/converter.h"
 #include "server/text/sentencepiece/families.h"
 #include "server/text/sentencepiece/model_proto.h"
@@ -40,17 +42,11 @@ constexpr std::array<absl::string_view, 7> kRoles = {
 // Tokens of roles that are none of the family's.
 using Others = std::array<std::optional<SentencePieceLiteral>, kRoles.size()>;
 
-// The file, if there is one; else an object without fields.
-absl::StatusOr<JsonNode> ReadOptional(const std::string& path) {
-  absl::StatusOr<JsonNode> file = ReadJsonFile(path);
-  return absl::IsNotFound(file.status()) ? ParseJson("{}", path) : file;
-}
-
 absl::StatusOr<const SentencePieceFamily*> FindFamilyOf(const std::string& directory,
                                                         const JsonNode& config) {
   std::string name, model_type;
   ATTENDANT_RETURN_IF_ERROR(config.Read("tokenizer_class", name));
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode model, ReadOptional(directory + "/config.json"));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode model, ReadOptionalJson(directory + "/config.json"));
   ATTENDANT_RETURN_IF_ERROR(model.Read("model_type", model_type));
   const bool of_no_family = name == "TokenizersBackend" || name == "PreTrainedTokenizerFast";
   const absl::string_view tokenizer_class =
@@ -165,10 +161,23 @@ absl::Status ReadExtras(const JsonNode& file, absl::string_view field,
   return absl::OkStatus();
 }
 
+// Whether the file says something of extra tokens. As for transformers, an object without names
+// does not.
+absl::StatusOr<bool> SaysExtras(const JsonNode& file, absl::string_view field) {
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> fields, file.FieldNames());
+  if (std::find(fields.begin(), fields.end(), field) == fields.end()) return false;
+  if (!file.Has(field)) return true;  // null
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode list, file.Field(field));
+  if (!list.IsObject()) return true;
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> names, list.FieldNames());
+  return !names.empty();
+}
+
 // As transformers: the older name counts where the newer one has no tokens.
-absl::StatusOr<bool> HasExtras(const JsonNode& config, absl::string_view field) {
-  if (!config.Has(field)) return false;
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode list, config.Field(field));
+absl::StatusOr<bool> HasExtras(const JsonNode& file, absl::string_view field) {
+  ATTENDANT_ASSIGN_OR_RETURN(const bool said, SaysExtras(file, field));
+  if (!said || !file.Has(field)) return false;
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode list, file.Field(field));
   if (list.IsObject()) return true;
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> tokens, list.Elements());
   return !tokens.empty();
@@ -201,19 +210,30 @@ absl::Status CheckId(const JsonNode& file, absl::string_view text, int64_t id,
                                                  converter.IdOf(text)));
 }
 
-// {"128000": {"content": "[MASK]", ...}}
+// {"128000": {"content": "[MASK]", ...}}. In the order of the ids: those that the model does not
+// have get the next ones.
 absl::Status ReadAdded(const JsonNode& config, SentencePieceConverter& converter) {
   if (!config.Has(kAdded)) return absl::OkStatus();
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode added, config.Field(kAdded));
-  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> ids, added.FieldNames());
-  for (const std::string& id : ids) {
-    ATTENDANT_ASSIGN_OR_RETURN(const JsonNode token, added.Field(id));
-    std::string text;
-    int64_t number = -1;
-    ATTENDANT_RETURN_IF_ERROR(token.Require("content", text));
-    if (!absl::SimpleAtoi(id, &number)) number = -1;
-    ATTENDANT_RETURN_IF_ERROR(CheckId(added, text, number, converter));
-    converter.AddLiteral({.text = text});
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> names, added.FieldNames());
+  std::map<int64_t, std::string> by_id;
+  for (const std::string& name : names) {
+    int64_t id = 0;
+    if (!absl::SimpleAtoi(name, &id)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(added.where(), ": ", Quoted(name), " is no id"));
+    }
+    by_id[id] = name;
+  }
+  for (const auto& [id, name] : by_id) {
+    ATTENDANT_ASSIGN_OR_RETURN(const JsonNode token, added.Field(name));
+    SentencePieceLiteral literal;
+    literal.special = false;  // the defaults of the library's AddedToken
+    literal.normalized = true;
+    ATTENDANT_RETURN_IF_ERROR(token.Require("content", literal.text));
+    const std::string text = literal.text;
+    converter.AddLiteral(std::move(literal));
+    ATTENDANT_RETURN_IF_ERROR(CheckId(added, text, id, converter));
     ATTENDANT_RETURN_IF_ERROR(ReadFlags(token, *converter.FindLiteral(text)));
   }
   return absl::OkStatus();
@@ -221,7 +241,8 @@ absl::Status ReadAdded(const JsonNode& config, SentencePieceConverter& converter
 
 // {"[MASK]": 128000}
 absl::Status CheckAddedFile(const std::string& directory, SentencePieceConverter& converter) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode added, ReadOptional(directory + "/added_tokens.json"));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode added,
+                             ReadOptionalJson(directory + "/added_tokens.json"));
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> tokens, added.FieldNames());
   for (const std::string& token : tokens) {
     int64_t id = 0;
@@ -239,12 +260,12 @@ absl::StatusOr<SentencePieceOptions> ReadOptionsOf(const JsonNode& config, const
     ATTENDANT_RETURN_IF_ERROR(config.Read("do_lower_case", options.do_lower_case));
     ATTENDANT_RETURN_IF_ERROR(config.Read("split_by_punct", options.split_by_punct));
   }
-  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> fields, config.FieldNames());
-  for (const absl::string_view extras : {kExtras, kOldExtras}) {
-    const bool there = std::find(fields.begin(), fields.end(), extras) != fields.end();
-    options.keeps_own_literals = options.keeps_own_literals && !there;  // also where it is null
+  for (const auto& [file, field] :
+       {std::pair(&config, kExtras), std::pair(&config, kOldExtras), std::pair(&map, kExtras)}) {
+    if (file == &map && !map.Has(field)) continue;
+    ATTENDANT_ASSIGN_OR_RETURN(const bool said, SaysExtras(*file, field));
+    options.keeps_own_literals = options.keeps_own_literals && !said;
   }
-  if (map.Has(kExtras)) options.keeps_own_literals = false;
   if (family.extra_ids == 0 || !config.Has("extra_ids")) return options;
   int64_t extra_ids = 0;
   ATTENDANT_RETURN_IF_ERROR(config.Require("extra_ids", extra_ids));
@@ -259,14 +280,11 @@ absl::StatusOr<SentencePieceOptions> ReadOptionsOf(const JsonNode& config, const
 absl::StatusOr<std::string> Convert(const std::string& directory, absl::string_view bytes) {
   ATTENDANT_ASSIGN_OR_RETURN(const SentencePieceModel model, ParseSentencePiece(bytes));
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode config,
-                             ReadOptional(directory + "/tokenizer_config.json"));
+                             ReadOptionalJson(directory + "/tokenizer_config.json"));
   ATTENDANT_ASSIGN_OR_RETURN(const SentencePieceFamily* const family,
                              FindFamilyOf(directory, config));
   ATTENDANT_RETURN_IF_ERROR(CheckModel(*family, model));
-  // transformers reads this older file where tokenizer_config.json has no added tokens.
-  const std::string map_path = directory + "/special_tokens_map.json";
-  ATTENDANT_ASSIGN_OR_RETURN(
-      const JsonNode map, config.Has(kAdded) ? ParseJson("{}", map_path) : ReadOptional(map_path));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode map, ReadSpecialTokensMap(directory, config));
   ATTENDANT_ASSIGN_OR_RETURN(const SentencePieceOptions options,
                              ReadOptionsOf(config, map, *family));
   SentencePieceConverter converter(*family, model, options);

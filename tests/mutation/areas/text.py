@@ -16,6 +16,9 @@ MUTANTS = {
         ("can_fail && item.max - item.min > 1", "false"),
         ("position < first_failure && follows(position, first_failure)", "position < first_failure"),
         ("last = behind.first_failure;", "last = least;"),
+        ("range.second >= 0x80", "false"),
+        ("whitespace ? «whitespace_» : non_whitespace_", "non_whitespace_"),
+        ("done < text.size() && out.size() <= max_bytes", "done < text.size()"),
     ],
     "server/text/unicode/pattern_parser.cc": [
         ("ignore_case && MayFold(tail)", "false"),
@@ -25,6 +28,12 @@ MUTANTS = {
         ("settings.has_segments = «is_known && known->has_segments»;", "true"),
         ('ATTENDANT_RETURN_IF_ERROR(config.Read("tokenizer_class", name));', ""),
         ("found = found || name == \"token_type_ids\";", "found = true;"),
+    ],
+    "server/text/normalizers/precompiled.cc": [
+        ("position < end && more();", "position < end;"),
+    ],
+    "server/text/base/token_files.cc": [
+        ('«config.Has("added_tokens_decoder")» ? ParseJson', "false"),
     ],
     "server/text/base/growth.cc": [
         ("growth.times > max_times", "false"),
@@ -66,8 +75,9 @@ MUTANTS = {
         ("model.model_type != kUnigram", "false"),
         ("converter.IdOf(text) == id", "true"),
         ('absl::StripSuffix(name, "Fast")', "name"),
-        ("options.keeps_own_literals && !there", "options.keeps_own_literals"),
-        ("literal.normalized = true;", ""),
+        ("options.keeps_own_literals && !said", "options.keeps_own_literals"),
+        ("return !names.empty();", "return true;"),
+        ("by_id[id] = name;", "by_id[static_cast<int64_t>(by_id.size())] = name;"),
     ],
     "server/text/text_offsets.cc": [
         ("(i == 0 && trim.starts_with_text[text])", "false"),
@@ -99,10 +109,6 @@ MUTANTS = {
     "server/text/models/bpe.cc": [
         ("config_.ignore_merges || «IsWhole(id)»", "true"),
         ("if (symbols[count] == kNoId) return false;", ""),
-    ],
-    "server/text/unicode/pattern.cc": [
-        ("range.second >= 0x80", "false"),
-        ("whitespace ? «whitespace_» : non_whitespace_", "non_whitespace_"),
     ],
     "server/text/unicode/characters.cc": [
         ("in(0x20000, 0x2A6DF)", "in(0x20001, 0x2A6DF)"),

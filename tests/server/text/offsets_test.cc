@@ -36,6 +36,20 @@ TokenizedText WithOffsets(const Tokenizer& tokenizer, const std::string& text,
   return tokenized.ok() ? *std::move(tokenized) : TokenizedText();
 }
 
+TEST(OffsetsTest, LongTextsHaveNone) {
+  const auto tokenizer = LoadFromContents(ReadFamilyFile("roberta.json").dump());
+  ASSERT_NE(tokenizer, nullptr);
+  const TokenizerOptions options{
+      .max_tokens = kLimit, .truncate = true, .offsets = OffsetUnit::kBytes};
+  std::string text;
+  while (text.size() < (size_t{2} << 20)) text += "a ";
+  EXPECT_TRUE(tokenizer->Tokenize(text, options).ok());
+  text += "a";
+  EXPECT_EQ(tokenizer->Tokenize(text, options).status().message(),
+            "offsets are told of texts up to 2097152 bytes, this one has 2097153");
+  EXPECT_TRUE(tokenizer->Tokenize(text, {.max_tokens = kLimit, .truncate = true}).ok());
+}
+
 TEST(OffsetsTest, EveryTextHasTheLibrarysOffsets) {
   const json texts = ReadFamilyFile("texts.json");
   const json ids = ReadFamilyFile("ids.json");

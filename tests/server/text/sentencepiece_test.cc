@@ -196,8 +196,11 @@ TEST(ConvertSentencePieceTest, SaysWhatIsNotSupported) {
            "precompiled_charsmap"},
           {{{kFile, model}, config(R"("cls_token": "[CLS]")")}, kUnsupported, "`cls_token`"},
           {{{kFile, model}, config(R"("added_tokens_decoder": {"5": {"content": "new"}})")},
-           kUnsupported,
-           "`new`"},
+           kInvalid,
+           "`new` has the id 5"},
+          {{{kFile, model}, config(R"("added_tokens_decoder": {"x": {"content": "new"}})")},
+           kInvalid,
+           "`x` is no id"},
           {{{kFile, model}, config(R"("added_tokens_decoder": {"5": {"content": "<pad>"}})")},
            kInvalid,
            "has the id 5, the conversion gives it 1"},
@@ -237,61 +240,79 @@ TEST(ConvertSentencePieceTest, TokensWithoutAPlaceAreRefused) {
 }
 
 // Ids as transformers 5.23 gives them.
-TEST(ConvertSentencePieceTest, TokensBesideTheModelGetTheNextIds) {
+struct BesideCase {
   using Ids = std::vector<int32_t>;
-  struct Case {
-    const char* family;
-    const char* file;
-    const char* config;
-    const char* map;  // special_tokens_map.json
-    Ids ids;
-  };
-  constexpr char kXlm[] = R"({"tokenizer_class": "XLMRobertaTokenizer", )";
-  constexpr char kT5[] = R"({"tokenizer_class": "T5Tokenizer", "extra_ids": 7, )";
-  const Ids xlm_plain = {0, 14, 5, 85, 3, 86, 115, 5, 101, 67, 82, 112, 2};
-  const Ids t5_plain = {12, 3, 83, 2, 84, 113, 3, 99, 65, 80, 110, 1};
-  constexpr char kXlmFile[] = "sentencepiece.bpe.model", kT5File[] = "spiece.model";
-  const Case cases[] = {
-      {"xlm_roberta",
-       kXlmFile,
-       R"("additional_special_tokens": ["[X]", "<y>"]})",
-       "{}",
-       {0, 14, 123, 115, 124, 112, 2}},
-      {"xlm_roberta",
-       kXlmFile,
-       R"("additional_special_tokens": ["[X]"], "extra_special_tokens": ["<y>"]})",
-       "{}",
-       {0, 14, 5, 85, 3, 86, 115, 123, 112, 2}},
-      {"xlm_roberta", kXlmFile, R"("additional_special_tokens": null})", "{}", xlm_plain},
-      {"xlm_roberta", kXlmFile, R"("add_bos_token": false})",
-       R"({"additional_special_tokens": ["[X]"], "mask_token": {"content": "<mask>"}})", xlm_plain},
-      {"xlm_roberta",
-       kXlmFile,
-       R"("extra_special_tokens": ["<y>"]})",
-       R"({"extra_special_tokens": ["[X]"]})",
-       {0, 14, 124, 115, 123, 112, 2}},
-      {"xlm_roberta",
-       kXlmFile,
-       R"("extra_special_tokens": ["<y>"], "added_tokens_decoder": {}})",
-       R"({"extra_special_tokens": ["[X]"]})",
-       {0, 14, 5, 85, 3, 86, 115, 123, 112, 2}},
-      {"t5",
-       kT5File,
-       R"("additional_special_tokens": ["[X]", "<y>"]})",
-       "{}",
-       {12, 127, 113, 128, 110, 1}},
-      {"t5",
-       kT5File,
-       R"("mask_token": "[M]", "cls_token": "<y>", "bos_token": "[X]"})",
-       "{}",
-       {12, 127, 113, 128, 110, 1}},
-      {"t5",
-       kT5File,
-       R"("additional_special_tokens": ["<y>"]})",
-       R"({"bos_token": "[X]"})",
-       {12, 127, 113, 128, 110, 1}},
-      {"t5", kT5File, R"("sep_token": "</s>"})", "{}", t5_plain}};
-  for (const Case& one : cases) {
+  const char* family;
+  const char* file;
+  const char* config;
+  const char* map;  // special_tokens_map.json
+  Ids ids;
+  const char* text = "a [X] b <y> c";
+};
+constexpr char kXlm[] = R"({"tokenizer_class": "XLMRobertaTokenizer", )";
+constexpr char kT5[] = R"({"tokenizer_class": "T5Tokenizer", "extra_ids": 7, )";
+const BesideCase::Ids kXlmPlain = {0, 14, 5, 85, 3, 86, 115, 5, 101, 67, 82, 112, 2};
+const BesideCase::Ids kT5Plain = {12, 3, 83, 2, 84, 113, 3, 99, 65, 80, 110, 1};
+constexpr char kXlmFile[] = "sentencepiece.bpe.model", kT5File[] = "spiece.model";
+const BesideCase kBeside[] = {
+    {"xlm_roberta",
+     kXlmFile,
+     R"("additional_special_tokens": ["[X]", "<y>"]})",
+     "{}",
+     {0, 14, 123, 115, 124, 112, 2}},
+    {"xlm_roberta",
+     kXlmFile,
+     R"("additional_special_tokens": ["[X]"], "extra_special_tokens": ["<y>"]})",
+     "{}",
+     {0, 14, 5, 85, 3, 86, 115, 123, 112, 2}},
+    {"xlm_roberta", kXlmFile, R"("additional_special_tokens": null})", "{}", kXlmPlain},
+    {"xlm_roberta", kXlmFile, R"("add_bos_token": false})",
+     R"({"additional_special_tokens": ["[X]"], "mask_token": {"content": "<mask>"}})", kXlmPlain},
+    {"xlm_roberta",
+     kXlmFile,
+     R"("extra_special_tokens": ["<y>"]})",
+     R"({"extra_special_tokens": ["[X]"]})",
+     {0, 14, 124, 115, 123, 112, 2}},
+    {"xlm_roberta",
+     kXlmFile,
+     R"("extra_special_tokens": ["<y>"], "added_tokens_decoder": {}})",
+     R"({"extra_special_tokens": ["[X]"]})",
+     {0, 14, 5, 85, 3, 86, 115, 123, 112, 2}},
+    {"t5",
+     kT5File,
+     R"("additional_special_tokens": ["[X]", "<y>"]})",
+     "{}",
+     {12, 127, 113, 128, 110, 1}},
+    {"t5",
+     kT5File,
+     R"("mask_token": "[M]", "cls_token": "<y>", "bos_token": "[X]"})",
+     "{}",
+     {12, 127, 113, 128, 110, 1}},
+    {"t5",
+     kT5File,
+     R"("additional_special_tokens": ["<y>"]})",
+     R"({"bos_token": "[X]"})",
+     {12, 127, 113, 128, 110, 1}},
+    {"t5", kT5File, R"("sep_token": "</s>"})", "{}", kT5Plain},
+    // An object without names is as nothing, a list is not.
+    {"t5",
+     kT5File,
+     R"("extra_special_tokens": {}})",
+     R"({"extra_special_tokens": {}})",
+     {110, 123, 1},
+     "c <extra_id_3>"},
+    {"t5", kT5File, R"("extra_special_tokens": []})", "{}", {110, 3, 123, 1}, "c <extra_id_3>"},
+    {"xlm_roberta", kXlmFile, R"("extra_special_tokens": {}})", "{}", kXlmPlain},
+    // In the order of their ids.
+    {"xlm_roberta",
+     kXlmFile,
+     R"("additional_special_tokens": ["[X]", "<y>"], "added_tokens_decoder":
+          {"124": {"content": "[X]", "special": true}, "123": {"content": "<y>", "special": true}}})",
+     "{}",
+     {0, 14, 124, 115, 123, 112, 2}}};
+
+TEST(ConvertSentencePieceTest, TokensBesideTheModelGetTheNextIds) {
+  for (const BesideCase& one : kBeside) {
     const bool t5 = one.file == kT5File;
     const TempDirectory directory;
     WriteFile(directory / one.file, ReadBytes(absl::StrCat(kFolders, one.family, "/", one.file)));
@@ -299,7 +320,7 @@ TEST(ConvertSentencePieceTest, TokensBesideTheModelGetTheNextIds) {
     WriteFile(directory / "special_tokens_map.json", one.map);
     const auto tokenizer = LoadTokenizer(directory.path());
     ASSERT_TRUE(tokenizer.ok()) << one.config << tokenizer.status();
-    const auto tokens = (*tokenizer)->Tokenize("a [X] b <y> c", {.max_tokens = 100});
+    const auto tokens = (*tokenizer)->Tokenize(one.text, {.max_tokens = 100});
     ASSERT_TRUE(tokens.ok()) << tokens.status();
     EXPECT_EQ(tokens->token_ids, one.ids) << one.config << one.map;
   }

@@ -143,12 +143,42 @@ TEST(TokenizerConfigTest, ContradictionsAreRefused) {
   file["pre_tokenizer"] = {{"type", "WhitespaceSplit"}};
   refused(json::object(), "the pre_tokenizer is 'WhitespaceSplit'", file);
   EXPECT_TRUE(Load({{"cls_token", "<s>"}}, nullptr).ok()) << "of no class";
+  file["pre_tokenizer"] = {{"type", "Sequence"},
+                           {"pretokenizers", {{{"type", "BertPreTokenizer"}}}}};
+  EXPECT_TRUE(Load(Class("BertTokenizer"), nullptr, file).ok());
   EXPECT_TRUE(Load({{"tokenizer_class", "BertTokenizer"},
                     {"cls_token", "[CLS]"},
                     {"sep_token", {{"content", "[SEP]"}}},
                     {"unk_token", nullptr}},
                    nullptr)
                   .ok());
+}
+
+// The older file counts where tokenizer_config.json has no added_tokens_decoder.
+TEST(TokenizerConfigTest, SpecialTokensMayStandInTheirOwnFile) {
+  json file = File();
+  for (const char* part : {"single", "pair"}) {
+    for (json& token : file["post_processor"][part]) {
+      if (token.contains("SpecialToken") && token["SpecialToken"]["id"] == "[CLS]") {
+        token["SpecialToken"]["id"] = "<s>";
+      }
+    }
+  }
+  file["post_processor"]["special_tokens"] = {{"<s>", {{"ids", {3}}}}, {"[SEP]", {{"ids", {2}}}}};
+  file["model"]["vocab"].erase("a");
+  file["model"]["vocab"]["<s>"] = 3;
+  json config = Class("BertTokenizer");
+  config["cls_token"] = "[CLS]";
+  const auto load = [&](const json& tokenizer_config) {
+    const TempDirectory directory;
+    WriteFile(directory / "tokenizer.json", file.dump());
+    WriteFile(directory / "tokenizer_config.json", tokenizer_config.dump());
+    WriteFile(directory / "special_tokens_map.json", R"({"cls_token": {"content": "<s>"}})");
+    return LoadTokenizer(directory.path()).status();
+  };
+  EXPECT_TRUE(load(config).ok()) << load(config);
+  config["added_tokens_decoder"] = json::object();
+  EXPECT_THAT(std::string(load(config).message()), HasSubstr("'<s>', but BertTokenizer"));
 }
 
 TEST(TokenizerConfigTest, WithoutTokenTypeIdsEverySegmentIsZero) {

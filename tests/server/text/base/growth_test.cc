@@ -6,11 +6,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "server/text/base/aligned_text.h"
 #include "server/text/tokenizer.h"
 #include "server/text/tokenizer_json.h"
@@ -172,6 +175,63 @@ TEST(GrowthTest, EveryStepStopsAtTheLimit) {
   ExpectTooLong(With("normalizer", {{"type", "NFC"}}), ligatures, false);
   ExpectTooLong(With("normalizer", Replace("x", "four")), dotted, true);
   ExpectTooLong(With("normalizer", Replace("x", "two")), dotted, false);
+}
+
+// A precompiled_charsmap that makes U+0344, two bytes, 12 letters.
+std::string LongMark() {
+  std::vector<uint32_t> units(1024);
+  const auto edge = [&](size_t base, uint32_t label, size_t next, bool has_leaf) {
+    const size_t at = base ^ label;
+    units[at] = static_cast<uint32_t>(at ^ next) << 10 | (has_leaf ? 1u << 8 : 0) | label;
+  };
+  edge(0, 0, 512, false);
+  edge(512, 0xCD, 256, false);
+  edge(256, 0x84, 128, true);
+  units[128] = 1u << 31;  // the replacement at byte 0
+  std::string bytes(4 + 4 * units.size(), '\0');
+  const auto size = static_cast<uint32_t>(4 * units.size());
+  std::memcpy(bytes.data(), &size, 4);
+  std::memcpy(bytes.data() + 4, units.data(), size);
+  return absl::Base64Escape(bytes + "abcdefghijkl");
+}
+
+// Not behind the text: a hostile one would take its memory first.
+TEST(GrowthTest, AStepStopsSoonBehindTheLimit) {
+  constexpr size_t kMost = 1000, kBeyond = 200, kCharacters = 50'000;
+  std::string marks = "a";  // one grapheme cluster
+  for (size_t i = 0; i < kCharacters; ++i) marks += "\u0344";
+  const auto repeat = [](const std::string& character) {
+    std::string text;
+    for (size_t i = 0; i < kCharacters; ++i) text += character;
+    return text;
+  };
+  const std::pair<json, std::string> cases[] = {
+      {{{"type", "NFKC"}}, repeat("\uFDFA")},
+      {{{"type", "NFKD"}}, repeat("\uFDFA")},
+      {{{"type", "NFD"}}, repeat("\uAC01")},
+      {{{"type", "NFC"}}, repeat("\u0958")},
+      {Replace("x", "four"), repeat("x")},
+      {{{"type", "Lowercase"}}, repeat("\u0130")},
+      {{{"type", "Precompiled"}, {"precompiled_charsmap", LongMark()}}, marks},
+      {{{"type", "BertNormalizer"},
+        {"clean_text", true},
+        {"lowercase", true},
+        {"handle_chinese_chars", true},
+        {"strip_accents", false}},
+       repeat("\u4e2d")}};
+  for (const auto& [step, text] : cases) {
+    const absl::StatusOr<TokenizerParts> parts =
+        ParseTokenizerJson(With("normalizer", step).dump());
+    ASSERT_TRUE(parts.ok()) << parts.status();
+    std::string normalized;
+    parts->normalizer->Append(text, kMost, normalized);
+    EXPECT_GT(normalized.size(), kMost) << step;
+    EXPECT_LT(normalized.size(), kMost + kBeyond) << step;
+    AlignedText aligned(text, 0, kMost);
+    parts->normalizer->Align(aligned);
+    EXPECT_GT(aligned.text().size(), kMost) << step;
+    EXPECT_LT(aligned.text().size(), kMost + kBeyond) << step;
+  }
 }
 
 // Parts between added tokens share one limit.

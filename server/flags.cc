@@ -11,6 +11,7 @@
 #include "client/flags/flag_parser.h"
 #include "kernels/core/status_macros.h"
 #include "server/net/listening_socket.h"
+#include "server/requests/memory/memory_budgets.h"
 #include "server/tracing/otlp_endpoint.h"
 
 namespace attendant {
@@ -130,7 +131,8 @@ void AddLimitFlags(ServerFlags& flags, FlagParser& parser) {
                    "Memory of all answers that are in work or not yet read by their clients; more "
                    "get RESOURCE_EXHAUSTED; at least max_response_bytes");
   parser.AddNumber(
-      "max_open_stream_bytes", &flags.memory.max_open_stream_bytes, "BYTES", {0, kMaxBytes},
+      "max_open_stream_bytes", &flags.memory.max_open_stream_bytes, "BYTES",
+      {kStreamBytes, kMaxBytes},
       "Memory of all open streams and watches beside their requests, 32 KiB each; more "
       "get RESOURCE_EXHAUSTED");
   parser.AddNumber("max_connection_memory_percent", &flags.max_connection_memory_percent, "PERCENT",

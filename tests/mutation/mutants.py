@@ -119,6 +119,7 @@ def check_expression(where, text, begin, end, replacement):
     before, after = (PRECEDENCE.get("".join(word), -2) for word in (left, right))
     chained = inner == before and before in (PRECEDENCE["&&"], PRECEDENCE["||"])
     glued = text[begin - 1] in ".>" or text[end] in "([" or (text[begin - 1] in "!~*&-" and inner < LOOSEST)
+    glued = glued or (text[begin - 1] in "< " and text[end] == ">")  # an argument of a template is a constant
     if glued or after > inner or (before >= inner and not chained):
         raise TableError(f"{where}: not a whole expression: {text[begin:end]!r}")
 

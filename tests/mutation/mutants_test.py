@@ -10,6 +10,7 @@ int Add(int a, int b) {
   if (a < 0 && b < 0) return -1;
   total += a;
   return Pair(a + b, 2 * a);
+  Sum<int, 1>(b);
 }
 """
 
@@ -68,7 +69,8 @@ class TableTest(unittest.TestCase):
                                       ("«Pair»(a + b", "0"),  # a function without its arguments
                                       ("a + b", ""),
                                       ("to«tal += a;»", ""),  # part of a statement
-                                      ("«a + b", "a")]:  # one mark
+                                      ("«a + b", "a"),  # one mark
+                                      ("Sum<int, «1»>", "2")]:  # an argument of a template
             with self.subTest(original), self.assertRaises(mutants.TableError):
                 self.read((original, replacement))
 

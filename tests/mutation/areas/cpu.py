@@ -157,7 +157,7 @@ MUTANTS = {
         ("«static_cast<const char*>(args.x) + part.begin * 4»;", "static_cast<const char*>(args.x)"),
         ("«weight + column * args.groups + part.begin * kPanel»;", "weight + column * args.groups"),
         ("sums[r][v] = «Load(reinterpret_cast<const float*>(y + r * args.y_bytes) + at, real)»;", "Set(0)"),
-        ("MultiplyPart<Operands, Output, «false»>(", "true"),
+        ("{.begin = «part * args.groups / parts», .end = (part + 1)", "0"),
     ],
 }
 EQUIVALENT = [

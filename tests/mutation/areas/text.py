@@ -30,7 +30,7 @@ MUTANTS = {
         ("found = found || name == \"token_type_ids\";", "found = true;"),
     ],
     "server/text/normalizers/precompiled.cc": [
-        ("position < end && more();", "position < end;"),
+        ("position < end && «more()»;", "true"),
     ],
     "server/text/base/token_files.cc": [
         ('«config.Has("added_tokens_decoder")» ? ParseJson', "false"),

@@ -14,7 +14,6 @@ MUTANTS = {
     ],
     "server/text/unicode/pattern.cc": [
         ("can_fail && item.max - item.min > 1", "false"),
-        ("position < first_failure && follows(position, first_failure)", "position < first_failure"),
         ("last = behind.first_failure;", "last = least;"),
         ("range.second >= 0x80", "false"),
         ("whitespace ? «whitespace_» : non_whitespace_", "non_whitespace_"),
@@ -64,7 +63,6 @@ MUTANTS = {
         ('if (type == "BertNormalizer") return «fields.Bool("lowercase")»;', "true"),
         ('if (type != "Sequence") return «type == "Lowercase"»;', "true"),
         ("«has_own» ? Lowercases", "false"),
-        ("instead.has_value() && instead->lowercase", "false"),
     ],
     "server/text/sentencepiece/converter.cc": [
         ("model_.precompiled_charsmap.empty()", "true"),
@@ -115,6 +113,11 @@ MUTANTS = {
     ],
 }
 EQUIVALENT = [
+    ("server/text/unicode/pattern.cc", "position < first_failure && follows(position, first_failure)",
+     "position < first_failure",
+     "items are tried at places that fall one by one; over one that is left out the item before cannot end"),
+    ("server/text/normalizers/normalizer.cc", "instead.has_value() && instead->lowercase", "false",
+     "lower case twice is lower case: it costs time only"),
     ("server/text/added_tokens.cc", "c < 0x80 ? 1 : c < 0x800 ? 2 : 3", "1",
      "inside a character, PreviousCharacter finds that character again: byte by byte the loop comes to its beginning"),
     ("server/text/token_strings.cc", "if (!entries_.empty() && entries_.back().id == id) continue;", "",

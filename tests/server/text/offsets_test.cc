@@ -159,6 +159,10 @@ TEST(OffsetsTest, TheTextsFirstTokenIsTheFirstOnlyInAListOfItsOwn) {
   EXPECT_EQ(second_begins(sequence({bert, byte_level})), 4u);
   EXPECT_EQ(second_begins(sequence({roberta, byte_level})), 4u);
   EXPECT_EQ(second_begins(sequence({sequence({bert}), byte_level})), 4u);
+  file["post_processor"] = sequence({bert, byte_level});
+  EXPECT_THAT(
+      WithOffsets(*LoadFromContents(file.dump()), " the the").offsets,
+      ElementsAre(TokenOffset{0, 0}, TokenOffset{0, 4}, TokenOffset{5, 8}, TokenOffset{0, 0}));
   const auto second_text_begins = [&](const nlohmann::json& processor) {
     file["post_processor"] = sequence({processor, byte_level});
     const auto tokenizer = LoadFromContents(file.dump());

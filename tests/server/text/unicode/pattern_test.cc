@@ -79,7 +79,8 @@ TEST(PatternTest, RunsInVainAreNotReadAgain) {
   for (int i = 0; i < 30; ++i) optional += "a?";
   const std::string regexes[] = {"[a-c]+x",       "[a-c]+x|a",         "a+a+a+a+x",
                                  "a*a*a*[ab]*x",  "[a-c]+(?![a-z])",   "a{1,64}a{1,64}x",
-                                 "b?a+[ab]+c+|a", optional + "a{30}x", "[ab]{2,}[a-c]{3,}b|a"};
+                                 "b?a+[ab]+c+|a", optional + "a{30}x", "[ab]{2,}[a-c]{3,}b|a",
+                                 "[a-c]+b?c?x"};
   std::string text(200'000, 'a');
   for (size_t i = 0; i < text.size(); i += 50'000) text[i] = 'b';
   for (const std::string& regex : regexes) {

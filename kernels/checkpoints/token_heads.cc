@@ -76,15 +76,11 @@ constexpr HeadForm ModernBert(absl::string_view architecture, TokenHeadKind kind
 }
 
 constexpr HeadForm NomicMaskedLm(absl::string_view architecture) {
-  return {.architecture = architecture,
-          .kind = kMaskedLm,
-          .out = "cls.predictions.decoder",
-          .out_bias = "cls.predictions.bias",
-          .dense = "cls.predictions.transform.dense",
-          .encoder_activation = true,
-          .norm = "cls.predictions.transform.layer_norm",
-          .epsilon = {},
-          .optional_biases = true};
+  HeadForm form = BertMaskedLm(architecture);
+  form.norm = "cls.predictions.transform.layer_norm";
+  form.epsilon = {};
+  form.optional_biases = true;
+  return form;
 }
 
 constexpr HeadForm GteMaskedLm(absl::string_view architecture, bool encoder_activation) {

@@ -8,8 +8,8 @@
 
 namespace attendant {
 
-// What transformers makes a tokenizer of BERT's kind with, whatever tokenizer.json says. A token
-// that is not set is the one of tokenizer.json.
+// The settings with which transformers makes a tokenizer of BERT's kind, whatever tokenizer.json
+// says. A token that is not set is the one of tokenizer.json.
 struct BertSettings {
   std::string tokenizer_class;
   bool do_lower_case = true;
@@ -18,7 +18,7 @@ struct BertSettings {
   std::optional<std::string> cls_token{}, sep_token{}, unk_token{};
 };
 
-// What a folder says of its tokenizer beside tokenizer.json.
+// The settings of a folder's tokenizer beside tokenizer.json.
 struct TokenizerSettings {
   bool lowercases = false;             // texts become lower case before the normalizer
   std::optional<BertSettings> bert{};  // of a WordPiece model: these count

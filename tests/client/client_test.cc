@@ -242,6 +242,8 @@ TEST(ClientTest, RefusesTlsFilesItCannotUse) {
   const std::string empty = ::testing::TempDir() + "/empty.pem";
   std::ofstream(empty).flush();
   EXPECT_TRUE(absl::IsInvalidArgument(Client::Connect({.tls = {.ca_file = empty}}).status()));
+  EXPECT_EQ(Client::Connect({.tls = {.ca_file = empty}}).status().message(),
+            absl::StrCat("cannot read the PEM file ", empty));
   EXPECT_TRUE(
       absl::IsInvalidArgument(Client::Connect({.tls = {.ca_file = "/nonexistent.pem"}}).status()));
   EXPECT_TRUE(

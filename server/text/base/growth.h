@@ -10,7 +10,7 @@
 
 namespace attendant {
 
-// What a part of a tokenizer.json may do to the length of a text.
+// A bound on how a part of a tokenizer.json changes the length of a text.
 struct Growth {
   double times = 1;   // at most so many bytes for each byte of a text that is not empty, at least 1
   int64_t steps = 1;  // that are taken one after the other

@@ -153,7 +153,7 @@ TEST_F(SpansTest, LeaveMaskedTokensOut) {
   ASSERT_EQ(pooled.size(), 5 * kHidden);
   ExpectNear(pooled, 0, UnitMean(states, {0, 2, 3}));
   ExpectNear(pooled, 2, UnitMean(states, {6, 7}));
-  for (const size_t row : {1, 3, 4}) {
+  for (const size_t row : {1u, 3u, 4u}) {
     const auto begin = pooled.begin() + static_cast<std::ptrdiff_t>(row * kHidden);
     EXPECT_THAT(std::vector<float>(begin, begin + kHidden), Each(0)) << row;
   }

@@ -120,6 +120,9 @@ def check_expression(where, text, begin, end, replacement):
     chained = inner == before and before in (PRECEDENCE["&&"], PRECEDENCE["||"])
     glued = text[begin - 1] in ".>" or text[end] in "([" or (text[begin - 1] in "!~*&-" and inner < LOOSEST)
     glued = glued or (text[begin - 1] in "< " and text[end] == ">")  # an argument of a template is a constant
+    head = re.split("[;{}]", text[:begin])[-1]
+    if re.search(r"\bconstexpr\b|\bstatic_assert\b", head):
+        raise TableError(f"{where}: part of a constant: {text[begin:end]!r}")
     if glued or after > inner or (before >= inner and not chained):
         raise TableError(f"{where}: not a whole expression: {text[begin:end]!r}")
 

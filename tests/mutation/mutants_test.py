@@ -11,6 +11,7 @@ int Add(int a, int b) {
   total += a;
   return Pair(a + b, 2 * a);
   Sum<int, 1>(b);
+  constexpr int kMost = 7;
 }
 """
 
@@ -70,7 +71,8 @@ class TableTest(unittest.TestCase):
                                       ("a + b", ""),
                                       ("to«tal += a;»", ""),  # part of a statement
                                       ("«a + b", "a"),  # one mark
-                                      ("Sum<int, «1»>", "2")]:  # an argument of a template
+                                      ("Sum<int, «1»>", "2"),  # an argument of a template
+                                      ("kMost = «7»", "8")]:  # a constant
             with self.subTest(original), self.assertRaises(mutants.TableError):
                 self.read((original, replacement))
 

@@ -92,7 +92,7 @@ MUTANTS = {
         ("ragged_(«args.x_bytes % kAmxStepBytes != 0»)", "false"),
         ("if («columns == (two_columns ? kAmxBlock : kTile)»)", "true"),
         ("Load(bias, FirstLanesOf(columns))", "Load(bias)"),
-        ("constexpr int64_t kSameRow = «0»;", "64"),
+        ("LoadTile<0>(bias_, «kSameRow»);", "64"),
         ("Row sums_of_row(args.terms, «first_row + row», column", "row"),
         ("column / kAmxBlock * «Output::kBlockBytes»", "128"),
     ],

@@ -66,7 +66,7 @@ class Metaspace final : public PreTokenizer {
 };
 
 // Older files say add_prefix_space.
-Prepend ReadPrepend(const JsonFields& fields) {
+Prepend ReadScheme(const JsonFields& fields) {
   const bool never = fields.Has("add_prefix_space") && !fields.Bool("add_prefix_space");
   const std::string scheme = fields.Has("prepend_scheme") ? fields.String("prepend_scheme")
                              : never                      ? "never"
@@ -87,7 +87,7 @@ std::unique_ptr<PreTokenizer> ReadMetaspace(const JsonFields& fields) {
   if (replacement.empty() || end != replacement.data() + replacement.size()) {
     fields.Fail("replacement", "is not one character");
   }
-  const Prepend prepend = ReadPrepend(fields);
+  const Prepend prepend = ReadScheme(fields);
   const bool split = !fields.Has("split") || fields.Bool("split");
   return std::make_unique<Metaspace>(std::move(replacement), prepend, split);
 }

@@ -49,17 +49,17 @@ struct ActivationName {
   HeadActivation activation;
 };
 
-constexpr ActivationName kActivations[] = {{"Tanh", HeadActivation::kTanh},
-                                           {"Identity", HeadActivation::kNone},
-                                           {"ReLU", HeadActivation::kRelu},
-                                           {"GELU", HeadActivation::kGeluErf},
-                                           {"Sigmoid", HeadActivation::kSigmoid}};
+constexpr ActivationName kDenseActivations[] = {{"Tanh", HeadActivation::kTanh},
+                                                {"Identity", HeadActivation::kNone},
+                                                {"ReLU", HeadActivation::kRelu},
+                                                {"GELU", HeadActivation::kGeluErf},
+                                                {"Sigmoid", HeadActivation::kSigmoid}};
 
 absl::StatusOr<HeadActivation> ReadActivation(const JsonNode& config) {
   std::string name = "torch.nn.modules.activation.Tanh";
   ATTENDANT_RETURN_IF_ERROR(config.Read("activation_function", name));
   const bool of_torch = absl::StartsWith(name, "torch.nn.");
-  for (const ActivationName& known : kActivations) {
+  for (const ActivationName& known : kDenseActivations) {
     if (of_torch && absl::EndsWith(name, absl::StrCat(".", known.name))) return known.activation;
   }
   return Unsupported(config, "activation_function", Quoted(name),
@@ -105,7 +105,7 @@ absl::StatusOr<HeadLinear> ReadLinear(const std::string& name, int64_t outputs, 
 }
 
 // More would not be a head: its weights are read again for each sequence.
-constexpr int64_t kMaxWidth = 1 << 16;
+constexpr int64_t kMaxOutputs = 1 << 16;
 
 }  // namespace
 
@@ -132,9 +132,9 @@ absl::StatusOr<SentenceHead::Dense> ReadDense(const std::string& directory, int6
   bool bias = true;
   SentenceHead::Dense dense;
   ATTENDANT_RETURN_IF_ERROR(config.Require("out_features", outputs));
-  if (outputs < 1 || outputs > kMaxWidth) {
+  if (outputs < 1 || outputs > kMaxOutputs) {
     return absl::InvalidArgumentError(absl::StrCat(config.where(), ": out_features is ", outputs,
-                                                   ", it must be from 1 to ", kMaxWidth));
+                                                   ", it must be from 1 to ", kMaxOutputs));
   }
   ATTENDANT_RETURN_IF_ERROR(config.Read("bias", bias));
   ATTENDANT_RETURN_IF_ERROR(config.Read("use_residual", dense.use_residual));

@@ -27,7 +27,7 @@ struct Epsilon {
 };
 
 // A row for each kind of head: the names of its tensors, without ".weight" and ".bias".
-struct HeadForm {
+struct TokenHeadForm {
   absl::string_view architecture;
   TokenHeadKind kind;
   absl::string_view out;
@@ -43,7 +43,7 @@ constexpr TokenHeadKind kMaskedLm = TokenHeadKind::kMaskedLm;
 constexpr TokenHeadKind kTokenLabels = TokenHeadKind::kTokenLabels;
 constexpr Epsilon kLayerNormEps{"layer_norm_eps", 1e-12};
 
-constexpr HeadForm BertMaskedLm(absl::string_view architecture) {
+constexpr TokenHeadForm BertMaskedLm(absl::string_view architecture) {
   return {.architecture = architecture,
           .kind = kMaskedLm,
           .out = "cls.predictions.decoder",
@@ -54,7 +54,7 @@ constexpr HeadForm BertMaskedLm(absl::string_view architecture) {
           .epsilon = kLayerNormEps};
 }
 
-constexpr HeadForm RobertaMaskedLm(absl::string_view architecture) {
+constexpr TokenHeadForm RobertaMaskedLm(absl::string_view architecture) {
   return {.architecture = architecture,
           .kind = kMaskedLm,
           .out = "lm_head.decoder",
@@ -64,8 +64,8 @@ constexpr HeadForm RobertaMaskedLm(absl::string_view architecture) {
           .epsilon = kLayerNormEps};
 }
 
-constexpr HeadForm ModernBert(absl::string_view architecture, TokenHeadKind kind,
-                              absl::string_view out) {
+constexpr TokenHeadForm ModernBert(absl::string_view architecture, TokenHeadKind kind,
+                                   absl::string_view out) {
   return {.architecture = architecture,
           .kind = kind,
           .out = out,
@@ -75,15 +75,15 @@ constexpr HeadForm ModernBert(absl::string_view architecture, TokenHeadKind kind
           .optional_biases = true};
 }
 
-constexpr HeadForm NomicMaskedLm(absl::string_view architecture) {
-  HeadForm form = BertMaskedLm(architecture);
+constexpr TokenHeadForm NomicMaskedLm(absl::string_view architecture) {
+  TokenHeadForm form = BertMaskedLm(architecture);
   form.norm = "cls.predictions.transform.layer_norm";
   form.epsilon = {};
   form.optional_biases = true;
   return form;
 }
 
-constexpr HeadForm GteMaskedLm(absl::string_view architecture, bool encoder_activation) {
+constexpr TokenHeadForm GteMaskedLm(absl::string_view architecture, bool encoder_activation) {
   return {.architecture = architecture,
           .kind = kMaskedLm,
           .out = "lm_head.decoder",
@@ -93,11 +93,11 @@ constexpr HeadForm GteMaskedLm(absl::string_view architecture, bool encoder_acti
           .epsilon = {}};
 }
 
-constexpr HeadForm TokenLabels(absl::string_view architecture) {
+constexpr TokenHeadForm TokenLabels(absl::string_view architecture) {
   return {.architecture = architecture, .kind = kTokenLabels, .out = "classifier"};
 }
 
-constexpr HeadForm kForms[] = {
+constexpr TokenHeadForm kTokenHeadForms[] = {
     BertMaskedLm("BertForMaskedLM"),
     BertMaskedLm("BertForPreTraining"),
     RobertaMaskedLm("RobertaForMaskedLM"),
@@ -137,14 +137,14 @@ constexpr HeadForm kForms[] = {
     TokenLabels("DebertaV2ForTokenClassification"),
 };
 
-const HeadForm* FindForm(absl::string_view architecture) {
-  for (const HeadForm& form : kForms) {
+const TokenHeadForm* FindTokenHeadForm(absl::string_view architecture) {
+  for (const TokenHeadForm& form : kTokenHeadForms) {
     if (form.architecture == architecture) return &form;
   }
   return nullptr;
 }
 
-bool HasAny(const HeadForm& form, const TensorStore& store) {
+bool HasAny(const TokenHeadForm& form, const TensorStore& store) {
   const auto has = [&store](absl::string_view name, absl::string_view suffix) {
     return store.Find(absl::StrCat(name, suffix)) != nullptr;
   };
@@ -152,13 +152,13 @@ bool HasAny(const HeadForm& form, const TensorStore& store) {
          has(form.out_bias, "");
 }
 
-class Reader {
+class TokenHeadReader {
  public:
-  Reader(const JsonNode& json, const EncoderConfig& config, const EncoderWeights& weights,
-         TensorStore& store)
+  TokenHeadReader(const JsonNode& json, const EncoderConfig& config, const EncoderWeights& weights,
+                  TensorStore& store)
       : json_(json), config_(config), weights_(weights), store_(store) {}
 
-  absl::StatusOr<std::vector<TokenHead>> Read(const HeadForm& form) {
+  absl::StatusOr<std::vector<TokenHead>> Read(const TokenHeadForm& form) {
     std::vector<TokenHead> heads;
     if (form.kind == kMaskedLm && !HasAny(form, store_)) return heads;
     TokenHead head{.kind = form.kind, .storage = weights_.storage};
@@ -180,7 +180,7 @@ class Reader {
     return store_.Find(absl::StrCat(name, suffix)) != nullptr;
   }
 
-  absl::Status ReadTransform(const HeadForm& form, TokenHead& head) {
+  absl::Status ReadTransform(const TokenHeadForm& form, TokenHead& head) {
     ATTENDANT_RETURN_IF_ERROR(ReadMatrix(form.dense, config_.hidden, head.dense));
     ATTENDANT_RETURN_IF_ERROR(ReadBias(form, form.dense, config_.hidden, head.dense.bias));
     if (form.encoder_activation) head.activation = config_.activation;
@@ -199,7 +199,7 @@ class Reader {
   }
 
   // [vocab, hidden]: its own, or the token embeddings.
-  absl::Status ReadDecoder(const HeadForm& form, LinearWeights& out) {
+  absl::Status ReadDecoder(const TokenHeadForm& form, LinearWeights& out) {
     if (Has(form.out, ".weight")) {
       ATTENDANT_RETURN_IF_ERROR(ReadMatrix(form.out, config_.vocab, out));
     } else {
@@ -213,7 +213,7 @@ class Reader {
     return ReadVector(std::string(form.out_bias), config_.vocab, out.bias);
   }
 
-  absl::Status CheckTied(const HeadForm& form) const {
+  absl::Status CheckTied(const TokenHeadForm& form) const {
     bool tied = true;
     ATTENDANT_RETURN_IF_ERROR(json_.Read("tie_word_embeddings", tied));
     if (tied) return absl::OkStatus();
@@ -236,7 +236,7 @@ class Reader {
     return absl::OkStatus();
   }
 
-  absl::Status ReadBias(const HeadForm& form, absl::string_view name, int64_t size,
+  absl::Status ReadBias(const TokenHeadForm& form, absl::string_view name, int64_t size,
                         TensorView<const float, 1>& to) {
     if (form.optional_biases && !Has(name, ".bias")) return absl::OkStatus();
     return ReadVector(absl::StrCat(name, ".bias"), size, to);
@@ -260,9 +260,10 @@ absl::StatusOr<std::vector<TokenHead>> ReadTokenHeads(const JsonNode& json,
                                                       const std::string& directory,
                                                       TensorStore& store) {
   ATTENDANT_ASSIGN_OR_RETURN(const std::string architecture, FirstArchitecture(json));
-  const HeadForm* const form = FindForm(architecture);
+  const TokenHeadForm* const form = FindTokenHeadForm(architecture);
   if (form == nullptr) return std::vector<TokenHead>();
-  absl::StatusOr<std::vector<TokenHead>> heads = Reader(json, config, weights, store).Read(*form);
+  absl::StatusOr<std::vector<TokenHead>> heads =
+      TokenHeadReader(json, config, weights, store).Read(*form);
   if (heads.ok()) return heads;
   return absl::Status(heads.status().code(),
                       absl::StrCat(directory, ": ", heads.status().message()));
@@ -271,7 +272,7 @@ absl::StatusOr<std::vector<TokenHead>> ReadTokenHeads(const JsonNode& json,
 int64_t CountTiedValues(const JsonNode& json, const EncoderConfig& config,
                         const TensorStore& store) {
   const absl::StatusOr<std::string> architecture = FirstArchitecture(json);
-  const HeadForm* const form = architecture.ok() ? FindForm(*architecture) : nullptr;
+  const TokenHeadForm* const form = architecture.ok() ? FindTokenHeadForm(*architecture) : nullptr;
   if (form == nullptr || form->kind != kMaskedLm || !HasAny(*form, store)) return 0;
   const bool tied = store.Find(absl::StrCat(form->out, ".weight")) == nullptr;
   return tied ? config.vocab * config.hidden : 0;

@@ -22,6 +22,11 @@ CONSTANT_USE = re.compile(r"(?:(\w+)::|(?:\.|->)\s*)?\b(k[A-Z]\w*)\b")
 # What else a name may be: a type without a definition, a template parameter, a function, a constant of a block.
 OTHER = re.compile(r"\b(?:class|struct|typename(?:\.\.\.)?)\s+([A-Z]\w*)\s*[;,>=]|"
                    r"(?<!return)(?<!new)[\w>][&*\s]+([A-Z]\w*)\(|\b(k[A-Z]\w*)\b(?:\[[^\]]*\])*\s*=")
+# A namespace, a function or a variable of one: clang-format indents what belongs to a class or a block.
+NAMESPACE = re.compile(r"^(?:inline )?namespace(?: ([\w:]+))? \{$", re.MULTILINE)
+FUNCTION = re.compile(r"^(?!return\b|using\b|else\b|friend\b)[A-Za-z][\w:<>,&*\s]*?[\s&*]([A-Z]\w*)\(", re.MULTILINE)
+VARIABLE = re.compile(r"^(?:[a-z]+ )*?const(?:expr|init)?\b[^;{}()=]*?\b(k[A-Z]\w*)\b(?=[\[\]\w\s]*[={(])", re.MULTILINE)
+LIBRARY = re.compile(r"^attendant_library\(([^()]*)\)", re.MULTILINE)
 QUOTED_PATH = re.compile(r"`(\w[\w.-]*(?:/[\w.{},-]+)+)`")
 LINK = re.compile(r"(?<!`)!?\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+\s+(.*)$", re.MULTILINE)
@@ -56,6 +61,63 @@ def constants(code):
 def others(code):
     """The names that blanked code declares as something else than a type or a constant of a namespace."""
     return {name for match in OTHER.finditer(code) for name in match.groups() if name}
+
+
+def namespaces(code, base=()):
+    """(path, begin, end) of every namespace of blanked code; a namespace without a name is None in its path."""
+    match = NAMESPACE.search(code)
+    while match:
+        end = end_of_braces(code, match.end() - 1)
+        path = base + ((match.group(1),) if match.group(1) != "attendant" else ())
+        yield path, match.end(), end
+        for inner, first, last in namespaces(code[match.end():end], path):
+            yield inner, match.end() + first, match.end() + last
+        match = NAMESPACE.search(code, end)
+
+
+def parameters(code, start):
+    """The types of a function's parameters, whose list begins at start."""
+    parts, depth = [""], 1
+    for char in code[start:]:
+        depth += (char in "(<[{") - (char in ")>]}")
+        if depth == 0:
+            break
+        if char == "," and depth == 1:
+            parts.append("")
+        else:
+            parts[-1] += char
+    kinds = [re.sub(r"\s*=.*", "", " ".join(part.split())) for part in parts]
+    return ", ".join(re.sub(r"(?<=[\s&*>])[a-z_]\w*$", "", kind).strip() for kind in kinds)
+
+
+def definitions(code):
+    """{(namespaces, name or signature): line} of the types, functions and variables that blanked code has directly in
+    namespaces."""
+    found = {}
+    places = list(namespaces(code))
+    for pattern in (TYPE, FUNCTION, VARIABLE):
+        for match in pattern.finditer(code):
+            if pattern is TYPE and match.group(1):
+                continue
+            name = match.group(2) or match.group(3) if pattern is TYPE else match.group(1)
+            if pattern is FUNCTION:
+                name += f"({parameters(code, match.end())})"
+            around = [path for path, first, last in places if first <= match.start() < last]
+            if around:
+                found.setdefault((around[-1], name), code.count("\n", 0, match.start()) + 1)
+    return found
+
+
+def library_sources(text):
+    """For each attendant_library of a CMakeLists.txt, its sources that a unity build takes together."""
+    for match in LIBRARY.finditer(text):
+        part, sources = None, []
+        for word in re.sub(r"#[^\n]*", "", match.group(1)).split():
+            if word in ("SOURCES", "ALONE", "PUBLIC", "PRIVATE", "PCH"):
+                part = word
+            elif part == "SOURCES" and word.endswith(".cc"):
+                sources.append(word)
+        yield sources
 
 
 def names(code, pattern=NAME):

@@ -4,10 +4,10 @@
 
     tests/structure/structure.py [ROOT]
 
-Checked: the include arrows of rules.py, types and libraries that come through other headers, includes that
-are missing, cycles between modules, permissions that nothing uses, the licence line, the length of files, lines and functions, the number of
-files in a folder, loops over lists of statuses, links and paths on Markdown pages, and paths of one machine. Prints one
-line for each fault; the exit code is 1 when there is one.
+Checked: the include arrows of rules.py, types and libraries that come through other headers, includes that are missing,
+private names that meet in a unity build, cycles between modules, permissions that nothing uses, the licence line, the
+length of files, lines and functions, the number of files in a folder, loops over lists of statuses, links and paths on
+Markdown pages, and paths of one machine. Prints one line for each fault; the exit code is 1 when there is one.
 """
 
 import collections
@@ -94,6 +94,7 @@ class Tree:
                 self.check_imports(name, text)
         self.check_names()
         self.check_missing_includes()
+        self.check_private_names()
         self.check_leaks()
         self.check_cycles()
         self.check_folders()
@@ -211,6 +212,28 @@ class Tree:
                     continue
                 if home not in near and not any(used in known[other] for other in near):
                     self.fault(name, line, f"uses {used} of {home}, which it does not include")
+
+    def check_private_names(self):
+        """A unity build takes several sources of a library at a time: one's private names are the others' too."""
+        for page, text in self.texts.items():
+            if not page.endswith("CMakeLists.txt"):
+                continue
+            folder = page.removesuffix("CMakeLists.txt")
+            for sources in reading.library_sources(text):
+                self.check_library([folder + source for source in sources if folder + source in self.code])
+
+    def check_library(self, sources):
+        homes = {}  # what is known in some namespace -> the file that defines or declares it
+        for header in sorted(set().union(*(self.reach(name) for name in sources))):
+            for known in reading.definitions(self.code[header]):
+                homes.setdefault(known, header)
+        for name in sources:
+            for (path, what), line in reading.definitions(self.code[name]).items():
+                if path[-1:] != (None,):
+                    continue
+                home = homes.get((path[:-1], what)) or homes.setdefault((path, what), name)
+                if home != name:
+                    self.fault(name, line, f"{what} is a name of {home} too: a unity build takes both at a time")
 
     def check_leaks(self):
         """A library that a module may not use must not come through the headers of another."""

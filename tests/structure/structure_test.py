@@ -148,6 +148,34 @@ class StructureTest(unittest.TestCase):
                       "auto w = a.Words;", "// Words", "int a = b::kPlace;", "const int kPlace = 1;\nint a = kPlace;"):
             self.assertEqual(self.faults(**files, **{"server/text/c.cc": LICENCE + other + "\n"}), [], other)
 
+    def test_private_names_meet_in_a_unity_build(self):
+        def source(private, place="attendant", header=""):
+            return LICENCE + header + f"namespace {place} {{\nnamespace {{\n\n{private}\n\n}}\n}}\n"
+
+        list_of = "# SPDX-License-Identifier: Apache-2.0\nattendant_library(attendant_text {}\n  SOURCES a.cc {}b.cc\n  PUBLIC x)\n"
+        def faults(first, second, form=("", "")):
+            return self.faults(**{"server/text/CMakeLists.txt": list_of.format(*form), "server/text/a.cc": first,
+                                  "server/text/b.cc": second})
+
+        for first, second, name in (
+                ("struct Pair {\n};", "using Pair = int;", "Pair"),
+                ("constexpr int kKinds[] = {1};", "const char* const kKinds[2] = {};", "kKinds"),
+                ("int Read(const Map<A, B>& fields);", "char* Read(const Map<A, B>& map, int);", None),
+                ("int Read(const Map<A, B>& fields);", "char* Read(\n    const Map<A,\n B>& map) {\n}",
+                 "Read(const Map<A, B>&)"),
+                ("int Read(int a);", "void Use() {\n  Read(int);\n}", None),
+                ("int Read(int a);", "struct Use {\n  int Read(int a);\n};", None)):
+            expected = [f"server/text/b.cc:5: {name} is a name of server/text/a.cc too: a unity build takes both at a time"]
+            self.assertEqual(faults(source(first), source(second)), expected if name else [], second)
+        self.assertEqual(faults(source("struct A {\n};", "attendant::b"), source("struct A {\n};", "attendant::c")), [])
+        self.assertEqual(faults(source("struct A {\n};"), source("struct A {\n};"), ("", "ALONE ")), [])
+        header = {"server/text/c.h": LICENCE + "namespace attendant {\n\nint Read(int a);\n\n}\n"}
+        files = header | {"server/text/CMakeLists.txt": list_of.format("", ""),
+                          "server/text/a.cc": LICENCE + '#include "server/text/c.h"\n'}
+        self.assertEqual(self.faults(**files, **{"server/text/b.cc": source("char Read(int b);")}),
+                         ["server/text/b.cc:5: Read(int) is a name of server/text/c.h too: a unity build takes both at a "
+                          "time"])
+
     def test_type_through_another_header_makes_a_cycle(self):
         files = {"server/text/a.h": LICENCE + "struct Words {\n};\n",
                  "server/models/b.h": LICENCE + '#include "server/text/a.h"\nusing Models = Words;\n',

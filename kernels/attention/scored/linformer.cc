@@ -27,7 +27,7 @@ constexpr ParameterInfo kParameters[] = {
 
 constexpr float kLeftOut = -std::numeric_limits<float>::infinity();
 
-float ScaleOf(const Call& call) {
+float ProjectedScale(const Call& call) {
   return call.scale.value_or(1 / std::sqrt(static_cast<float>(call.query.dim)));
 }
 
@@ -136,7 +136,7 @@ class LinformerModel final : public ScoreModel {
   void Score(const QueryBlock& block) const override {
     const int64_t dim = call_.query.dim;
     LoadQueryRows(*kernels_, call_, block, block.scratch);
-    const float scale = ScaleOf(call_);
+    const float scale = ProjectedScale(call_);
     kernels_->store_row(block.scratch, scale, block.rows * dim, /*bf16=*/false, block.scratch);
     for (int64_t index = block.begin; index < block.end; index += kKeyBlock) {
       const float* panel = block.panel + index * score_dim();
@@ -282,7 +282,7 @@ void AttendPlainly(const Call& call, const Projections& projections, int64_t seq
         dot += At(q, call.dtype, d) * keys[static_cast<size_t>(index * dim + d)];
       }
       const bool counts = mask.Counts(index);
-      scores.push_back(counts ? dot * static_cast<double>(ScaleOf(call))
+      scores.push_back(counts ? dot * static_cast<double>(ProjectedScale(call))
                               : static_cast<double>(kLeftOut));
     }
     reference::Softmax(scores);

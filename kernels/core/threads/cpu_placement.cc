@@ -10,17 +10,15 @@
 namespace attendant {
 namespace {
 
-using Domains = std::vector<std::vector<int>>;
-
 // One for each domain, as long as each gets enough threads to be worth it.
-int ChooseReplicas(const PlacementOptions& options, int threads, const Domains& domains) {
+int ChooseReplicas(const PlacementOptions& options, int threads, const CpuDomains& domains) {
   if (options.replicas > 0) return options.replicas;
   const int affordable = std::max(1, threads / kMinDomainCpus);
   return std::max(1, std::min(static_cast<int>(domains.size()), affordable));
 }
 
 // Whether replicas fill whole domains, or equal parts of one.
-bool DomainsFit(int replicas, const Domains& domains) {
+bool DomainsFit(int replicas, const CpuDomains& domains) {
   const auto count = static_cast<int>(domains.size());
   return count > 0 && replicas % count == 0 &&
          std::all_of(domains.begin(), domains.end(), [&](const std::vector<int>& domain) {
@@ -30,7 +28,7 @@ bool DomainsFit(int replicas, const Domains& domains) {
 
 // The processors of replica `index`: a domain or its part of one where that fits, else its part of
 // them all, neighbours together.
-std::vector<int> CpusOf(int index, int replicas, const Domains& domains) {
+std::vector<int> CpusOf(int index, int replicas, const CpuDomains& domains) {
   std::vector<int> cpus;
   int part = index, parts = replicas;
   if (DomainsFit(replicas, domains)) {
@@ -60,7 +58,7 @@ bool HasProcessorForEach(const ThreadTeam& team) {
   return team.threads <= static_cast<int>(team.cpus.size());
 }
 
-std::string Describe(const std::vector<ThreadTeam>& teams, const Domains& domains,
+std::string Describe(const std::vector<ThreadTeam>& teams, const CpuDomains& domains,
                      const std::string& why_not) {
   std::vector<int> threads;
   for (const ThreadTeam& team : teams) threads.push_back(team.threads);
@@ -76,7 +74,7 @@ std::string Describe(const std::vector<ThreadTeam>& teams, const Domains& domain
 
 }  // namespace
 
-CpuPlacement PlaceReplicas(const CpuBudget& budget, const Domains& domains,
+CpuPlacement PlaceReplicas(const CpuBudget& budget, const CpuDomains& domains,
                            const PlacementOptions& options) {
   const int wanted = options.threads > 0 ? options.threads : budget.threads;
   const int replicas = ChooseReplicas(options, wanted, domains);

@@ -18,8 +18,6 @@
 namespace attendant {
 namespace {
 
-using Domains = std::vector<std::vector<int>>;
-
 constexpr int kMaxCpu = 1 << 16;  // an upper bound for what a file may make us hold
 
 std::string ReadLine(const std::string& path) {
@@ -46,14 +44,14 @@ std::optional<std::set<int>> ParseCpuList(absl::string_view text) {
 }
 
 // Where every processor's domain is known by its lowest member, the domains; else none.
-Domains Group(std::span<const int> cpus, const std::map<int, int>& domain_of) {
+CpuDomains Group(std::span<const int> cpus, const std::map<int, int>& domain_of) {
   std::map<int, std::vector<int>> members;
   for (int cpu : cpus) {
     const auto found = domain_of.find(cpu);
     if (found == domain_of.end()) return {};
     members[found->second].push_back(cpu);
   }
-  Domains domains;
+  CpuDomains domains;
   for (auto& [lowest, domain] : members) {
     std::sort(domain.begin(), domain.end());
     domains.push_back(std::move(domain));
@@ -87,7 +85,7 @@ std::map<int, int> NodeDomains(const std::string& root) {
   return domain_of;
 }
 
-bool LargeEnough(const Domains& domains) {
+bool LargeEnough(const CpuDomains& domains) {
   return !domains.empty() && std::all_of(domains.begin(), domains.end(), [](const auto& domain) {
     return domain.size() >= static_cast<size_t>(kMinDomainCpus);
   });
@@ -95,11 +93,11 @@ bool LargeEnough(const Domains& domains) {
 
 }  // namespace
 
-Domains ReadCpuDomains(std::span<const int> cpus, const std::string& root) {
+CpuDomains ReadCpuDomains(std::span<const int> cpus, const std::string& root) {
   if (cpus.empty()) return {};
-  if (Domains caches = Group(cpus, CacheDomains(cpus, root)); LargeEnough(caches)) return caches;
-  if (Domains nodes = Group(cpus, NodeDomains(root)); LargeEnough(nodes)) return nodes;
-  Domains all{{cpus.begin(), cpus.end()}};
+  if (CpuDomains caches = Group(cpus, CacheDomains(cpus, root)); LargeEnough(caches)) return caches;
+  if (CpuDomains nodes = Group(cpus, NodeDomains(root)); LargeEnough(nodes)) return nodes;
+  CpuDomains all{{cpus.begin(), cpus.end()}};
   std::sort(all[0].begin(), all[0].end());
   return all;
 }

@@ -14,8 +14,6 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
-using Kind = WireSchema::Kind;
-
 constexpr int kMaxNumber = 255;
 constexpr int kMaxOnce = 64;
 
@@ -30,25 +28,25 @@ constexpr int64_t kMapEntryBytes = 192;
 // the form in which the server checks it.
 constexpr int64_t kCopiesOfNumbers = 6;
 
-Kind KindOf(const FieldDescriptor& field) {
+WireSchema::Kind KindOf(const FieldDescriptor& field) {
   switch (field.type()) {
     case FieldDescriptor::TYPE_DOUBLE:
     case FieldDescriptor::TYPE_FIXED64:
     case FieldDescriptor::TYPE_SFIXED64:
-      return Kind::kFixed64;
+      return WireSchema::Kind::kFixed64;
     case FieldDescriptor::TYPE_FLOAT:
     case FieldDescriptor::TYPE_FIXED32:
     case FieldDescriptor::TYPE_SFIXED32:
-      return Kind::kFixed32;
+      return WireSchema::Kind::kFixed32;
     case FieldDescriptor::TYPE_STRING:
     case FieldDescriptor::TYPE_BYTES:
-      return Kind::kBytes;
+      return WireSchema::Kind::kBytes;
     case FieldDescriptor::TYPE_MESSAGE:
-      return Kind::kMessage;
+      return WireSchema::Kind::kMessage;
     case FieldDescriptor::TYPE_GROUP:
-      return Kind::kUnknown;
+      return WireSchema::Kind::kUnknown;
     default:
-      return Kind::kVarint;
+      return WireSchema::Kind::kVarint;
   }
 }
 
@@ -77,11 +75,11 @@ int64_t MessageBytes(const Descriptor& type) {
 
 int64_t ElementBytes(const FieldDescriptor& field) {
   switch (KindOf(field)) {
-    case Kind::kUnknown:
+    case WireSchema::Kind::kUnknown:
       return 0;
-    case Kind::kBytes:
+    case WireSchema::Kind::kBytes:
       return kStringBytes;
-    case Kind::kMessage:
+    case WireSchema::Kind::kMessage:
       return MessageBytes(*field.message_type()) + kPointerBytes;
     default:
       return field.is_repeated() ? kCopiesOfNumbers * NumberBytes(field) : 0;
@@ -134,8 +132,10 @@ class WireSchema::Compiler {
                 .repeated = descriptor.is_repeated(),
                 .element_bytes = ElementBytes(descriptor),
                 .name = descriptor.full_name().substr(descriptor.file()->package().size() + 1)};
-    const bool object = field.kind == Kind::kBytes || field.kind == Kind::kMessage;
-    if (field.kind == Kind::kMessage) field.message = &Compile(*descriptor.message_type());
+    const bool object =
+        field.kind == WireSchema::Kind::kBytes || field.kind == WireSchema::Kind::kMessage;
+    if (field.kind == WireSchema::Kind::kMessage)
+      field.message = &Compile(*descriptor.message_type());
     if (!field.repeated) {
       if (object) field.place = once++;
       return field;

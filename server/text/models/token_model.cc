@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMaxVocabularyBytes = size_t{16} << 20;  // 120,000 real words have 1 MiB
 
-constexpr PartKind<ModelPart> kKinds[] = {
+constexpr PartKind<ModelPart> kTokenModels[] = {
     {"BPE", ReadBpe},
     {"Unigram", ReadUnigram},
     {"WordPiece", ReadWordPiece},
@@ -28,7 +28,7 @@ ModelPart ReadModel(const JsonFields& file) {
   const JsonFields fields = file.Object("model");
   const bool untyped = !fields.Has("type") && fields.Has("max_input_chars_per_word");
   const std::string type = untyped ? "WordPiece" : fields.String("type");
-  return ReadPart<ModelPart>(fields, "model type", type, kKinds);
+  return ReadPart<ModelPart>(fields, "model type", type, kTokenModels);
 }
 
 std::vector<VocabularyEntry> ReadVocabulary(const JsonFields& vocab) {

@@ -50,16 +50,16 @@ class SequenceNormalizer final : public Normalizer {
   std::vector<NormalizerPtr> steps_;
 };
 
-NormalizerPtr ReadAny(const JsonFields& fields);
+NormalizerPtr ReadNormalizerPart(const JsonFields& fields);
 
-NormalizerPtr ReadSequence(const JsonFields& fields) {
+NormalizerPtr ReadNormalizers(const JsonFields& fields) {
   std::vector<NormalizerPtr> steps =
-      ReadPartSequence<NormalizerPtr>(fields, "normalizers", ReadAny);
+      ReadPartSequence<NormalizerPtr>(fields, "normalizers", ReadNormalizerPart);
   if (steps.size() == 1) return std::move(steps[0]);
   return std::make_unique<SequenceNormalizer>(std::move(steps));
 }
 
-constexpr PartKind<NormalizerPtr> kKinds[] = {
+constexpr PartKind<NormalizerPtr> kNormalizers[] = {
     {"BertNormalizer", ReadBertNormalizer},
     {"Lowercase", ReadLowercase},
     {"NFC", ReadNfc},
@@ -69,12 +69,12 @@ constexpr PartKind<NormalizerPtr> kKinds[] = {
     {"Precompiled", ReadPrecompiled},
     {"Prepend", ReadPrepend},
     {"Replace", ReadReplace},
-    {"Sequence", ReadSequence},
+    {"Sequence", ReadNormalizers},
     {"Strip", ReadStrip},
 };
 
-NormalizerPtr ReadAny(const JsonFields& fields) {
-  return ReadPart<NormalizerPtr>(fields, "normalizer type", fields.String("type"), kKinds);
+NormalizerPtr ReadNormalizerPart(const JsonFields& fields) {
+  return ReadPart<NormalizerPtr>(fields, "normalizer type", fields.String("type"), kNormalizers);
 }
 
 // Whether Lowercase before this normalizer would change nothing: it has the step, or is a
@@ -103,7 +103,7 @@ std::unique_ptr<Normalizer> ReadNormalizer(const JsonFields& file, bool lowercas
   const bool has_own = !instead.has_value() && file.Has("normalizer");
   NormalizerPtr normalizer;
   if (instead.has_value()) normalizer = std::make_unique<BertNormalizer>(*instead);
-  if (has_own) normalizer = ReadAny(file.Object("normalizer"));
+  if (has_own) normalizer = ReadNormalizerPart(file.Object("normalizer"));
   if (lowercases && file.ok()) {
     const bool is_lower =
         has_own ? Lowercases(file.Object("normalizer")) : instead.has_value() && instead->lowercase;

@@ -39,33 +39,34 @@ class SequencePreTokenizer final : public PreTokenizer {
   std::vector<PreTokenizerPtr> steps_;
 };
 
-PreTokenizerPtr ReadAny(const JsonFields& fields);
+PreTokenizerPtr ReadPreTokenizerPart(const JsonFields& fields);
 
-PreTokenizerPtr ReadSequence(const JsonFields& fields) {
+PreTokenizerPtr ReadPreTokenizers(const JsonFields& fields) {
   return std::make_unique<SequencePreTokenizer>(
-      ReadPartSequence<PreTokenizerPtr>(fields, "pretokenizers", ReadAny));
+      ReadPartSequence<PreTokenizerPtr>(fields, "pretokenizers", ReadPreTokenizerPart));
 }
 
-constexpr PartKind<PreTokenizerPtr> kKinds[] = {
+constexpr PartKind<PreTokenizerPtr> kPreTokenizers[] = {
     {"BertPreTokenizer", ReadBertPreTokenizer},
     {"ByteLevel", ReadByteLevel},
     {"Digits", ReadDigits},
     {"Metaspace", ReadMetaspace},
     {"Punctuation", ReadPunctuation},
-    {"Sequence", ReadSequence},
+    {"Sequence", ReadPreTokenizers},
     {"Split", ReadSplit},
     {"WhitespaceSplit", ReadWhitespaceSplit},
 };
 
-PreTokenizerPtr ReadAny(const JsonFields& fields) {
-  return ReadPart<PreTokenizerPtr>(fields, "pre_tokenizer type", fields.String("type"), kKinds);
+PreTokenizerPtr ReadPreTokenizerPart(const JsonFields& fields) {
+  return ReadPart<PreTokenizerPtr>(fields, "pre_tokenizer type", fields.String("type"),
+                                   kPreTokenizers);
 }
 
 }  // namespace
 
 std::unique_ptr<PreTokenizer> ReadPreTokenizer(const JsonFields& file) {
   if (!file.Has("pre_tokenizer")) return nullptr;
-  PreTokenizerPtr pre_tokenizer = ReadAny(file.Object("pre_tokenizer"));
+  PreTokenizerPtr pre_tokenizer = ReadPreTokenizerPart(file.Object("pre_tokenizer"));
   if (pre_tokenizer != nullptr) {
     CheckGrowth(file, "pre_tokenizer", pre_tokenizer->growth(), kMaxPieceTimes);
   }

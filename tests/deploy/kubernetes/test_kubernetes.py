@@ -5,6 +5,7 @@ their flags and probes tried on a server. No cluster runs here."""
 import copy
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -263,7 +264,16 @@ def test_runs_on_a_read_only_root(kustomize, start_server, repository, tmp_path_
     assert "Read-only file system" in touched.stderr
 
 
+def file_systems():
+    """Where file systems are mounted, without those of the kernel: a source tree or a home may be one of its own."""
+    lines = pathlib.Path("/proc/self/mountinfo").read_text().splitlines()
+    places = [re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), line.split()[4]) for line in lines]
+    return [place for place in places if not re.match(r"/(dev|proc|sys)(/|$)", place)]
+
+
 def read_only_root(folder):
     """Runs a command in a mount namespace where all but `folder`, for the file with the ports, is read-only."""
-    return ["unshare", "--mount", "sh", "-c",
-            f'mount --bind "{folder}" "{folder}" && mount -o remount,ro,bind / && exec "$@"', "sh"]
+    # A place that another mount hides cannot be reached, so it need not change.
+    script = ('mount --bind "$0" "$0" && mount -o remount,ro,bind / && '
+              'while [ "$1" != -- ]; do mount -o remount,ro,bind "$1" 2>/dev/null; shift; done; shift; exec "$@"')
+    return ["unshare", "--mount", "sh", "-c", script, folder, *file_systems(), "--"]

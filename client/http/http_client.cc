@@ -49,6 +49,7 @@ using Addresses = Tcp::resolver::results_type;
 using Parser = http::response_parser<http::string_body>;
 
 constexpr size_t kReadBytes = size_t{16} << 10;
+constexpr int kMaxInterimAnswers = 16;  // before an answer
 
 // The bytes of a connection. Handlers of one type, whatever the stream, and a parser that is fed by
 // hand: http::async_read and http::async_write for two streams took three times as long to compile.
@@ -128,6 +129,7 @@ struct Call {
   bool reused = false;                      // the server may have closed the connection meanwhile
   absl::Status stopped = absl::OkStatus();  // why the call is given up
   std::optional<Parser> parser = {};
+  int interim_answers = 0;
 };
 using CallPtr = std::shared_ptr<Call>;
 
@@ -270,8 +272,7 @@ class HttpClient::Loop {
   }
 
   void Write(const CallPtr& call, size_t) {
-    call->parser.emplace();
-    call->parser->body_limit(options_.max_answer_bytes);
+    call->parser.emplace().body_limit(options_.max_answer_bytes);
     const absl::string_view body = call->content.body;
     call->head =
         absl::StrCat(head_, call->content.headers, "Content-Length: ", body.size(), "\r\n\r\n");
@@ -297,7 +298,16 @@ class HttpClient::Loop {
       parser.put_eof(error);  // a body may end with its connection
     }
     if (error) return Fail(call, error);
-    parser.is_done() ? Answer(call, absl::OkStatus()) : Read(call, 0);
+    if (!parser.is_done()) return Read(call, 0);
+    const unsigned code = parser.get().result_int();
+    // Another answer follows "100 Continue" and its like, but 101.
+    if (code >= 200 || code == 101) return Answer(call, absl::OkStatus());
+    if (++call->interim_answers > kMaxInterimAnswers) {
+      return Finish(call, absl::UnavailableError(
+                              absl::StrCat(options_.address, ": too many interim answers")));
+    }
+    call->parser.emplace().body_limit(options_.max_answer_bytes);
+    OnRead(call, {});
   }
 
   // A step of a call: the next one follows, unless this one failed.
@@ -318,9 +328,9 @@ class HttpClient::Loop {
         !call->stopped.ok()
             ? call->stopped
             : absl::UnavailableError(absl::StrCat(options_.address, ": ", Reason(error)));
-    const bool nothing_read = !call->parser.has_value() || !call->parser->got_some();
-    if (!nothing_read && call->parser->is_header_done()) return Answer(call, status);
-    if (call->reused && nothing_read && call->stopped.ok()) {
+    const bool has_begun = call->parser.has_value() && call->parser->got_some();
+    if (has_begun && call->parser->is_header_done()) return Answer(call, status);
+    if (call->reused && !has_begun && call->interim_answers == 0 && call->stopped.ok()) {
       idle_.clear();  // the others are as old
       call->connection = nullptr;
       return Begin(call);

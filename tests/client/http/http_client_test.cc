@@ -186,6 +186,36 @@ TEST(HttpClientTest, BytesBehindAnAnswerAnswerNoOtherRequest) {
   EXPECT_EQ(server.num_connections(), 3);
 }
 
+TEST(HttpClientTest, InterimAnswersAreSkipped) {
+  const std::string interim = "HTTP/1.1 100 Continue\r\n\r\n";
+  const std::string hints = "HTTP/1.1 103 x\r\nRetry-After: 7\r\nContent-Length: 100\r\n\r\n";
+  const auto many = [&](int count) {
+    std::string answers;
+    for (int i = 0; i < count; ++i) answers += interim;
+    return absl::StrCat(answers, CannedAnswer(200, "right"));
+  };
+  CannedServer server(CannedServer::Answers{
+      {"one", many(1)},
+      {"hints", absl::StrCat(interim, hints, CannedAnswer(429, "later"))},
+      {"most", many(16)},
+      {"too many", many(17)},
+      {"nothing behind", absl::StrCat(interim, "HTTP/1.1 2 Connection: close")},
+      {"other protocol", "HTTP/1.1 101 x\r\nConnection: close\r\n\r\n"}});
+  const auto client = Make(Options(server.port()));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(Ask(*client, "one")->body, "right");
+    EXPECT_EQ(Ask(*client, "most")->body, "right");
+    const absl::StatusOr<HttpAnswer> hinted = Ask(*client, "hints");
+    EXPECT_EQ(hinted->code, 429);
+    EXPECT_EQ(hinted->retry_after, "");
+  }
+  EXPECT_EQ(server.num_connections(), 1);
+  EXPECT_THAT(Ask(*client, "too many").status().message(), HasSubstr("interim answers"));
+  EXPECT_TRUE(absl::IsUnavailable(Ask(*client, "too many").status()));
+  EXPECT_TRUE(absl::IsUnavailable(Ask(*client, "nothing behind").status()));
+  EXPECT_EQ(Ask(*client, "other protocol")->code, 101);
+}
+
 TEST(HttpClientTest, WhatIsNoHttpIsUnavailable) {
   CannedServer server(CannedServer::Answers{
       {"none", ""}, {"ssh", "SSH-2.0-x\r\n"}, {"cut", "HTTP/1.1 2 Connection: close"}});

@@ -222,11 +222,12 @@ class FakeInference : public inference::GRPCInferenceService::CallbackService {
 
   grpc::ServerUnaryReactor* ModelInfer(grpc::CallbackServerContext* context,
                                        const inference::ModelInferRequest* request,
-                                       inference::ModelInferResponse*) override {
+                                       inference::ModelInferResponse* response) override {
     absl::MutexLock lock(&state_.mutex);
     state_.infer_requests.push_back(*request);
     state_.peers.insert(context->peer());
     if (state_.stall) return new StalledReactor;
+    response->add_outputs()->add_shape(request->inputs(0).shape(0));
     auto* reactor = context->DefaultReactor();
     reactor->Finish(state_.Outcome(true));
     return reactor;

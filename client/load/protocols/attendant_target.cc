@@ -63,7 +63,9 @@ v1::EncodeRequest MakeRequest(const std::string& model, bool hidden, const Paylo
   return request;
 }
 
-void Measure(const v1::EncodeResponse& response, CallResult& result) {
+void Measure(const v1::EncodeResponse& response, GrpcAnswer& answer) {
+  CallResult& result = answer.result;
+  answer.sequences = response.sequences_size();
   int64_t tokens = 0;
   for (const v1::SequenceInfo& info : response.sequences()) tokens += info.tokens();
   result.tokens = tokens;
@@ -77,7 +79,7 @@ void Measure(const v1::EncodeResponse& response, CallResult& result) {
 bool ReadEncode(grpc::ByteBuffer& bytes, GrpcAnswer& answer) {
   static thread_local v1::EncodeResponse response;
   if (!ParseAnswer(bytes, response)) return false;
-  Measure(response, answer.result);
+  Measure(response, answer);
   return true;
 }
 
@@ -89,7 +91,7 @@ bool ReadEncodeStream(grpc::ByteBuffer& bytes, GrpcAnswer& answer) {
     answer.result = {.code = static_cast<grpc::StatusCode>(response.error().code()),
                      .message = response.error().message()};
   } else {
-    Measure(response.response(), answer.result);
+    Measure(response.response(), answer);
   }
   return true;
 }

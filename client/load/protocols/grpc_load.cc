@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/load/protocols/grpc_load.h"
 
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 #include "client/channel.h"
 #include "client/load/protocols/stream_caller.h"
 #include "client/load/protocols/unary_caller.h"
@@ -8,10 +11,18 @@
 
 namespace attendant::client {
 
-void AddRequest(const GrpcRequest& request, CallResult& result) {
-  if (result.code != grpc::StatusCode::OK) return;
+CallResult ResultOf(const GrpcRequest& request, GrpcAnswer answer) {
+  CallResult result = std::move(answer.result);
+  if (result.code != grpc::StatusCode::OK) return result;
+  if (const int64_t told = answer.sequences.value_or(request.sequences);
+      told != request.sequences) {
+    return {.code = grpc::StatusCode::INTERNAL,
+            .message = absl::StrCat("the answer is about ", told, " sequences, its request has ",
+                                    request.sequences)};
+  }
   result.sequences = request.sequences;
   if (request.tokens > 0) result.tokens = request.tokens;
+  return result;
 }
 
 absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> MakeChannels(const TargetSpec& spec) {

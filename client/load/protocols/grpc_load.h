@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,8 +36,9 @@ GrpcRequest ToGrpcRequest(const Message& message, int64_t sequences, int64_t tok
 }
 
 struct GrpcAnswer {
-  std::string id;     // of the request; empty: the answer does not tell
-  CallResult result;  // without `sequences`
+  std::string id = {};                    // of the request; empty: the answer does not tell
+  std::optional<int64_t> sequences = {};  // that the answer is about, where it tells
+  CallResult result = {};                 // without `sequences`
 };
 
 // A method of a service.
@@ -56,8 +58,9 @@ bool ParseAnswer(grpc::ByteBuffer& bytes, Message& message) {
   return grpc::SerializationTraits<Message>::Deserialize(&bytes, &message).ok();
 }
 
-// Adds what an answer leaves to its request.
-void AddRequest(const GrpcRequest& request, CallResult& result);
+// The result of `request`: an answer leaves its size to the request. INTERNAL: the answer is about
+// another number of sequences.
+CallResult ResultOf(const GrpcRequest& request, GrpcAnswer answer);
 
 // The requests of a gRPC protocol, and the channels for them. REQUIRES: neither channels nor
 // requests is empty.

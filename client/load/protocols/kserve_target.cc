@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "client/channel.h"
@@ -36,13 +41,30 @@ absl::StatusOr<KserveModel> DescribeModel(Service::Stub& stub, const TargetSpec&
   return DescribeKserveModel(metadata, config.config(), spec.shapes);
 }
 
-// Nothing in it is of use here, so it is not even parsed.
-bool ReadInfer(grpc::ByteBuffer&, GrpcAnswer&) { return true; }
+// That each output has. Without a batch dimension, the outputs do not tell; an answer without any
+// is about none.
+std::optional<int64_t> CountSequences(const inference::ModelInferResponse& response, bool batched) {
+  if (response.outputs().empty()) return 0;
+  if (!batched) return std::nullopt;
+  int64_t fewest = std::numeric_limits<int64_t>::max();
+  for (const auto& output : response.outputs()) {
+    fewest = std::min<int64_t>(fewest, output.shape().empty() ? 0 : output.shape(0));
+  }
+  return fewest;
+}
 
-bool ReadStreamInfer(grpc::ByteBuffer& bytes, GrpcAnswer& answer) {
+bool ReadInfer(bool batched, grpc::ByteBuffer& bytes, GrpcAnswer& answer) {
+  static thread_local inference::ModelInferResponse response;
+  if (!ParseAnswer(bytes, response)) return false;
+  answer.sequences = CountSequences(response, batched);
+  return true;
+}
+
+bool ReadStreamInfer(bool batched, grpc::ByteBuffer& bytes, GrpcAnswer& answer) {
   static thread_local inference::ModelStreamInferResponse response;
   if (!ParseAnswer(bytes, response)) return false;
   answer.id = response.infer_response().id();  // of an error, some servers do not tell it
+  answer.sequences = CountSequences(response.infer_response(), batched);
   if (!response.error_message().empty()) {
     answer.result = {.code = grpc::StatusCode::UNKNOWN, .message = response.error_message()};
   }
@@ -54,13 +76,16 @@ bool ReadStreamInfer(grpc::ByteBuffer& bytes, GrpcAnswer& answer) {
 absl::StatusOr<Target> MakeKserveTarget(const TargetSpec& spec) {
   GrpcLoad load{.channels = {},
                 .requests = {},
-                .unary = {.path = "/inference.GRPCInferenceService/ModelInfer", .read = ReadInfer},
+                .unary = {.path = "/inference.GRPCInferenceService/ModelInfer", .read = {}},
                 .stream = {.path = "/inference.GRPCInferenceService/ModelStreamInfer",
-                           .read = ReadStreamInfer,
+                           .read = {},
                            .id_field = inference::ModelInferRequest::kIdFieldNumber}};
   ATTENDANT_ASSIGN_OR_RETURN(load.channels, MakeChannels(spec));
   const std::unique_ptr<Service::Stub> stub = Service::NewStub(load.channels[0]);
   ATTENDANT_ASSIGN_OR_RETURN(const KserveModel model, DescribeModel(*stub, spec));
+  const bool batched = model.max_batch_size > 0;
+  load.unary.read = std::bind_front(ReadInfer, batched);
+  load.stream.read = std::bind_front(ReadStreamInfer, batched);
   for (const Payload& payload : MakePayloads(spec.payload)) {
     ATTENDANT_ASSIGN_OR_RETURN(const KserveRequest request, MakeKserveRequest(model, payload));
     load.requests.push_back(ToGrpcRequest(request.proto, spec.payload.batch, request.tokens));

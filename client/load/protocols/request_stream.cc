@@ -6,6 +6,7 @@
 #include <grpcpp/support/slice.h>
 #include <grpcpp/support/status.h>
 
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -164,8 +165,7 @@ void RequestStream::OnRead(bool ok) {
     Read();
   }
   if (answered.done == nullptr) return;
-  AddRequest(*answered.request, answer.result);
-  answered.done(answer.result);
+  answered.done(ResultOf(*answered.request, std::move(answer)));
 }
 
 bool RequestStream::Take(const std::string& id, Outstanding& taken) {

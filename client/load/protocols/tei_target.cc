@@ -29,6 +29,7 @@ bool ReadEmbed(grpc::ByteBuffer& bytes, GrpcAnswer& answer) {
   if (!ParseAnswer(bytes, response)) return false;
   const tei::v1::Metadata& metadata = response.metadata();
   const auto us = [](uint64_t ns) { return static_cast<int64_t>(ns / 1000); };
+  answer.sequences = response.embeddings().empty() ? 0 : 1;
   answer.result.tokens = metadata.compute_tokens();
   answer.result.timings = {.tokenize_us = us(metadata.tokenization_time_ns()),
                            .queue_us = us(metadata.queue_time_ns()),

@@ -51,14 +51,12 @@ void UnaryCaller::Start(int64_t index, int64_t connection, Done done) {
 
 void UnaryCaller::Finish(Call* call) {
   GrpcAnswer answer{
-      .id = {},
       .result = {.code = call->status.error_code(), .message = call->status.error_message()}};
   if (call->status.ok() && !load_.unary.read(call->answer, answer)) {
     answer.result = {.code = grpc::StatusCode::INTERNAL,
                      .message = "the bytes of the answer are no answer"};
   }
-  AddRequest(call->request, answer.result);
-  call->done(answer.result);
+  call->done(ResultOf(call->request, std::move(answer)));
   calls_.End(&call->context, [call] { delete call; });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers every request at once with the same embedding, and computes nothing: what a load
+// Answers every request at once with the same embeddings, and computes nothing: what a load
 // generator costs then is its own. One model, "null", which takes texts: KServe v2 over gRPC and
 // HTTP as perf_analyzer calls it, and attendant.v1, over gRPC also as streams. Prints its
 // addresses, gRPC's first; ends with SIGTERM or SIGINT, and prints how many requests it has
@@ -11,6 +11,7 @@
 #include <grpcpp/server_builder.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -43,6 +44,11 @@ std::atomic<int64_t> num_answered = 0;
 const std::string& Embedding() {
   static const std::string* const zeros = new std::string(kHidden * sizeof(float), '\0');
   return *zeros;
+}
+
+// Of `rows` sequences.
+void AppendEmbeddings(int64_t rows, std::string& out) {
+  for (int64_t row = 0; row < rows; ++row) out += Embedding();
 }
 
 // One answer after another, in the order of the requests.
@@ -86,9 +92,11 @@ void AnswerInfer(const inference::ModelInferRequest& request,
   auto& output = *response.add_outputs();
   output.set_name(kOutput);
   output.set_datatype("FP32");
-  output.add_shape(1);
+  const bool has_rows = request.inputs_size() > 0 && request.inputs(0).shape_size() > 0;
+  const int64_t rows = has_rows ? std::clamp<int64_t>(request.inputs(0).shape(0), 0, kMaxBatch) : 1;
+  output.add_shape(rows);
   output.add_shape(kHidden);
-  response.add_raw_output_contents(Embedding());
+  AppendEmbeddings(rows, *response.add_raw_output_contents());
 }
 
 void AnswerStreamInfer(const inference::ModelInferRequest& request,
@@ -100,12 +108,13 @@ void AnswerEncode(const v1::EncodeRequest& request, v1::EncodeResponse& response
   ++num_answered;
   response.set_id(request.id());
   response.set_model(kModel);
-  response.add_sequences()->set_tokens(1);
+  const int rows = request.sequences().sequences_size();
+  for (int row = 0; row < rows; ++row) response.add_sequences()->set_tokens(1);
   v1::Tensor& pooled = *response.mutable_pooled();
   pooled.set_dtype(v1::DTYPE_F32);
-  pooled.add_shape(1);
+  pooled.add_shape(rows);
   pooled.add_shape(kHidden);
-  pooled.set_data(Embedding());
+  AppendEmbeddings(rows, *pooled.mutable_data());
 }
 
 void AnswerEncodeStream(const v1::EncodeRequest& request, v1::EncodeStreamResponse& response) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -53,7 +54,7 @@ class LoadCommand : public Command {
     } else {
       io.out << FormatReport(result);
     }
-    const int exit_code = ExitCodeOf(result.summary);
+    const int exit_code = ExitCode(io);
     return exit_code == kExitOk ? Judge(result, io) : exit_code;
   }
 
@@ -73,7 +74,7 @@ class LoadCommand : public Command {
       if (CatchInterrupt::interrupted()) break;
     }
     WriteRuns({}, io);
-    return ExitCodeOf(results_.back().summary);
+    return ExitCode(io);
   }
 
   int FindMax(Io& io) {
@@ -155,6 +156,23 @@ class LoadCommand : public Command {
       exit_code = kExitThreshold;
     }
     return exit_code;
+  }
+
+  // The last one with an answer: Ctrl-C may end another before there is any.
+  const LoadResult& LastAnswered() const {
+    const auto found = std::find_if(
+        results_.rbegin(), results_.rend(),
+        [](const LoadResult& result) { return result.summary.ok + result.summary.failed > 0; });
+    return found == results_.rend() ? results_.back() : *found;
+  }
+
+  int ExitCode(Io& io) const {
+    const LoadResult& result = LastAnswered();
+    const LoadSummary& summary = result.summary;
+    if (summary.ok > 0) return kExitOk;
+    const bool warm_up = result.description.plan.warmup > absl::ZeroDuration();
+    io.err << "attendant: no request succeeded" << (warm_up ? " after the warm-up" : "") << "\n";
+    return summary.failed == 0 ? kExitNoAnswer : ExitCodeOf(summary);
   }
 
   // One request without error is a measurement.

@@ -254,8 +254,9 @@ TEST_F(LoadCommandTest, AnInterruptEndsALoadEarlyAndStillReports) {
   Io io{.in = in, .out = out, .err = err, .err_is_terminal = true};
   const std::vector<std::string> args = {"load", "--server", server_.address(), "--duration=1h",
                                          "--timeout=1h"};
-  EXPECT_EQ(RunAttendant(args, io), 0);
+  EXPECT_EQ(RunAttendant(args, io), 3);
   EXPECT_THAT(out.str(), HasSubstr("0 ok, 0 failed"));
+  EXPECT_THAT(buffer.str(), HasSubstr("no request succeeded"));
 }
 
 TEST_F(LoadCommandTest, AnInterruptedSearchClaimsNoRate) {

@@ -90,15 +90,9 @@ ClsAndSep ReadClsAndSep(const JsonFields& fields, int64_t max_id) {
   return {read("cls"), read("sep")};
 }
 
-// [CLS] A [SEP] B [SEP], the second text and its end in segment 1.
 SequenceTemplate ReadBert(const JsonFields& fields, int64_t max_id) {
   const auto [cls, sep] = ReadClsAndSep(fields, max_id);
-  TemplatePart last = sep;
-  last.segment_id = 1;
-  return {.single = {cls, {.text = 0}, sep},
-          .pair = {cls, {.text = 0}, sep, {.text = 1, .segment_id = 1}, last},
-          .trims = {},
-          .special_first = {true, false}};
+  return MakeBertTemplate(cls, sep);
 }
 
 // Of a ByteLevel or RobertaProcessing.
@@ -108,13 +102,11 @@ std::vector<OffsetTrim> ReadTrims(const JsonFields& fields) {
   return {{.add_prefix_space = is("add_prefix_space")}};
 }
 
-// <s> A </s> </s> B </s>, all in segment 0.
 SequenceTemplate ReadRoberta(const JsonFields& fields, int64_t max_id) {
   const auto [cls, sep] = ReadClsAndSep(fields, max_id);
-  return {.single = {cls, {.text = 0}, sep},
-          .pair = {cls, {.text = 0}, sep, sep, {.text = 1}, sep},
-          .trims = ReadTrims(fields),
-          .special_first = {true, true}};
+  SequenceTemplate sequence = MakeRobertaTemplate(cls, sep);
+  sequence.trims = ReadTrims(fields);
+  return sequence;
 }
 
 SequenceTemplate ReadAny(const JsonFields& fields, int64_t max_id);
@@ -167,6 +159,22 @@ SequenceTemplate ReadAny(const JsonFields& fields, int64_t max_id) {
 }
 
 }  // namespace
+
+SequenceTemplate MakeBertTemplate(const TemplatePart& cls, const TemplatePart& sep) {
+  TemplatePart last = sep;
+  last.segment_id = 1;
+  return {.single = {cls, {.text = 0}, sep},
+          .pair = {cls, {.text = 0}, sep, {.text = 1, .segment_id = 1}, last},
+          .trims = {},
+          .special_first = {true, false}};
+}
+
+SequenceTemplate MakeRobertaTemplate(const TemplatePart& cls, const TemplatePart& sep) {
+  return {.single = {cls, {.text = 0}, sep},
+          .pair = {cls, {.text = 0}, sep, sep, {.text = 1}, sep},
+          .trims = {},
+          .special_first = {true, true}};
+}
 
 SequenceTemplate ReadSequenceTemplate(const JsonFields& file, int64_t max_id) {
   return file.Has("post_processor") ? ReadAny(file.Object("post_processor"), max_id)

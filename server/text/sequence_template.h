@@ -37,6 +37,11 @@ struct SequenceTemplate {
   std::array<bool, 2> special_first = {false, false};
 };
 
+// [CLS] A [SEP] B [SEP], the second text and its end in segment 1.
+SequenceTemplate MakeBertTemplate(const TemplatePart& cls, const TemplatePart& sep);
+// <s> A </s> </s> B </s>, all in segment 0.
+SequenceTemplate MakeRobertaTemplate(const TemplatePart& cls, const TemplatePart& sep);
+
 // Reads the file's post_processor: TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel
 // (no special tokens), a Sequence of these, or null for no special tokens. Failures go to the
 // file's status: UNIMPLEMENTED for another type.

@@ -80,6 +80,7 @@ absl::StatusOr<BertSettings> ReadBert(const std::string& directory, const JsonNo
                                       const std::string& name) {
   BertSettings bert;
   bert.tokenizer_class = name;
+  bert.pairs_as_roberta = name == kMpnet;
   if (config.Has("tokenizer_class")) {
     bert.cls_token = name == kMpnet ? "<s>" : "[CLS]";
     bert.sep_token = name == kMpnet ? "</s>" : "[SEP]";

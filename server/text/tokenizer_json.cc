@@ -2,6 +2,7 @@
 #include "server/text/tokenizer_json.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -107,13 +108,34 @@ void CheckBert(const JsonFields& file, const BertSettings& bert, const Tokenizer
                      " of transformers takes '", *wanted, "' by tokenizer_config.json's ", field)));
   };
   const std::vector<TemplatePart>& single = parts.sequence.single;
-  const auto token = [&](const TemplatePart& part) {
-    return part.text == TemplatePart::kSpecialToken ? parts.strings.Find(part.id) : "";
+  const auto is_token = [](const TemplatePart& part) {
+    return part.text == TemplatePart::kSpecialToken;
   };
+  const auto token = [&](const TemplatePart& part) {
+    return is_token(part) ? parts.strings.Find(part.id) : "";
+  };
+  const JsonFields model = file.Object("model");
+  const int64_t max_chars =
+      model.Integer("max_input_chars_per_word", std::numeric_limits<int64_t>::max());
   check("cls_token", "the first token of post_processor", bert.cls_token, token(single.front()));
   check("sep_token", "the last token of post_processor", bert.sep_token, token(single.back()));
-  check("unk_token", "model.unk_token", bert.unk_token, file.Object("model").String("unk_token"));
+  if (!is_token(single.front()) || !is_token(single.back())) {
+    file.Fail(absl::InvalidArgumentError(
+        absl::StrCat("post_processor puts no special tokens around a text, but ",
+                     bert.tokenizer_class, " of transformers does")));
+  }
+  check("unk_token", "model.unk_token", bert.unk_token, model.String("unk_token"));
+  check("tokenizer_class", "model.continuing_subword_prefix", "##",
+        model.String("continuing_subword_prefix"));
+  check("tokenizer_class", "model.max_input_chars_per_word", "100", absl::StrCat(max_chars));
   check("tokenizer_class", "the pre_tokenizer", "BertPreTokenizer", PreTokenizerType(file));
+}
+
+// The tokens around texts as transformers puts them, with the first and the last of the file's.
+SequenceTemplate SequenceOf(const BertSettings& bert, const SequenceTemplate& file) {
+  TemplatePart cls = file.single.front(), sep = file.single.back();
+  cls.segment_id = sep.segment_id = 0;
+  return bert.pairs_as_roberta ? MakeRobertaTemplate(cls, sep) : MakeBertTemplate(cls, sep);
 }
 
 TokenizerParts ReadParts(const JsonFields& file, const TokenizerSettings& settings) {
@@ -136,7 +158,11 @@ TokenizerParts ReadParts(const JsonFields& file, const TokenizerSettings& settin
   parts.model = std::move(model.model);
   parts.vocab = CountIds(parts, model.vocabulary);
   parts.strings = ListStrings(parts, model.vocabulary);
-  if (bert != nullptr) CheckBert(file, *bert, parts);
+  if (bert != nullptr) {
+    CheckBert(file, *bert, parts);
+    if (!file.ok()) return {};
+    parts.sequence = SequenceOf(*bert, parts.sequence);
+  }
   if (settings.has_segments) return parts;
   for (TemplatePart& part : parts.sequence.single) part.segment_id = 0;
   for (TemplatePart& part : parts.sequence.pair) part.segment_id = 0;

@@ -9,6 +9,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -63,10 +65,11 @@ TokenizedText Pair(const absl::StatusOr<std::unique_ptr<Tokenizer>>& tokenizer) 
 
 json Class(const std::string& name) { return {{"tokenizer_class", name}}; }
 
-const std::vector<int32_t> kOwn = {1, 4, 7, 10, 2, 11, 2};      // as tokenizer.json says
-const std::vector<int32_t> kLower = {1, 3, 5, 8, 9, 2, 11, 2};  // as BertTokenizer does
-const std::vector<int32_t> kCased = {1, 4, 7, 8, 9, 2, 11, 2};  // without do_lower_case
-const std::vector<int32_t> kBare = {1, 4, 6, 10, 2, 11, 2};     // and without accents
+const std::vector<int32_t> kOwn = {1, 4, 7, 10, 2, 11, 2};         // as tokenizer.json says
+const std::vector<int32_t> kLower = {1, 3, 5, 8, 9, 2, 11, 2};     // as BertTokenizer does
+const std::vector<int32_t> kCased = {1, 4, 7, 8, 9, 2, 11, 2};     // without do_lower_case
+const std::vector<int32_t> kBare = {1, 4, 6, 10, 2, 11, 2};        // and without accents
+const std::vector<int32_t> kMpnet = {1, 3, 5, 8, 9, 2, 2, 11, 2};  // as MPNetTokenizer does
 
 TEST(TokenizerConfigTest, ATokenizerOfBertMakesItsNormalizerAnew) {
   json all = Class("BertTokenizerFast");
@@ -84,7 +87,7 @@ TEST(TokenizerConfigTest, ATokenizerOfBertMakesItsNormalizerAnew) {
       {Class("BertTokenizer"), nullptr, kLower},
       {Class("BertTokenizerFast"), bert, kLower},
       {Class("DistilBertTokenizer"), bert, kLower},
-      {mpnet, bert, kLower},
+      {mpnet, bert, kMpnet},
       {Class("BertTokenizer"), {{"model_type", "modernbert"}}, kOwn},
       {Class("PreTrainedTokenizerFast"), bert, kOwn},
       {Class("ConvBertTokenizer"), bert, kOwn},
@@ -100,6 +103,27 @@ TEST(TokenizerConfigTest, ATokenizerOfBertMakesItsNormalizerAnew) {
     EXPECT_EQ(Pair(Load(one.tokenizer_config, one.config)).token_ids, one.ids)
         << one.tokenizer_config << one.config;
   }
+}
+
+// Whatever stands between the first and the last token of the file's post_processor.
+TEST(TokenizerConfigTest, ATokenizerOfBertPutsItsOwnTokensAroundTexts) {
+  json file = File();
+  json& processor = file["post_processor"];
+  processor["single"][0]["SpecialToken"]["type_id"] = 1;
+  processor["single"].insert(processor["single"].begin() + 1, processor["single"].back());
+  processor["pair"].erase(4);
+  processor["pair"][3]["Sequence"]["type_id"] = 0;
+  std::swap(processor["pair"][1], processor["pair"][3]);
+  const TokenizedText own = Pair(Load(nullptr, nullptr, file));
+  EXPECT_EQ(own.token_ids, (std::vector<int32_t>{1, 11, 2, 4, 7, 10}));
+  const auto bert = Load(Class("BertTokenizer"), nullptr, file);
+  const TokenizedText pair = Pair(bert);
+  EXPECT_EQ(pair.token_ids, kLower);
+  EXPECT_EQ(pair.segment_ids, (std::vector<int32_t>{0, 0, 0, 0, 0, 0, 1, 1}));
+  const auto single = (*bert)->Tokenize("b", {.max_tokens = 100});
+  ASSERT_TRUE(single.ok()) << single.status();
+  EXPECT_EQ(single->token_ids, (std::vector<int32_t>{1, 11, 2}));
+  EXPECT_EQ(single->segment_ids, (std::vector<int32_t>{0, 0, 0}));
 }
 
 TEST(TokenizerConfigTest, OnlyWordPieceIsMadeAnew) {
@@ -143,6 +167,23 @@ TEST(TokenizerConfigTest, ContradictionsAreRefused) {
   file["pre_tokenizer"] = {{"type", "WhitespaceSplit"}};
   refused(json::object(), "the pre_tokenizer is 'WhitespaceSplit'", file);
   EXPECT_TRUE(Load({{"cls_token", "<s>"}}, nullptr).ok()) << "of no class";
+  for (const auto& [field, value, message] :
+       {std::tuple("continuing_subword_prefix", json("@@"),
+                   "model.continuing_subword_prefix is '@@', but BertTokenizer of transformers "
+                   "takes '##'"),
+        std::tuple("max_input_chars_per_word", json(200),
+                   "model.max_input_chars_per_word is '200', but BertTokenizer of transformers "
+                   "takes '100'")}) {
+    json other = File();
+    other["model"][field] = value;
+    refused(json::object(), message, other);
+    EXPECT_TRUE(Load(nullptr, nullptr, other).ok()) << "of no class";
+  }
+  json bare = File();
+  bare["post_processor"] = nullptr;
+  refused(json::object(), "the first token of post_processor is ''", bare);
+  EXPECT_THAT(std::string(Load(nullptr, {{"model_type", "bert"}}, bare).status().message()),
+              HasSubstr("post_processor puts no special tokens around a text"));
   file["pre_tokenizer"] = {{"type", "Sequence"},
                            {"pretokenizers", {{{"type", "BertPreTokenizer"}}}}};
   EXPECT_TRUE(Load(Class("BertTokenizer"), nullptr, file).ok());

@@ -89,8 +89,8 @@ void grpc_call_unref(grpc_call* call) {
 
 }  // extern "C"
 
-// The last callback of a call and its OnDone, which gRPC calls on a thread of its executor: the
-// queue between the two is inside the library too.
+// The last callback of a call and its OnDone, what starts a call and its OnCancel: gRPC calls both
+// on a thread of its executor, whose queue is inside the library too.
 namespace grpc::internal {
 namespace {
 
@@ -102,6 +102,35 @@ Schedule NextSchedule() {
   if (next == nullptr) _exit(99);
   return next;
 }
+
+using Cancel = void (*)(ServerCallbackCall*, ServerReactor*);
+
+Cancel NextCancel() {
+  static const auto next = reinterpret_cast<Cancel>(dlsym(
+      RTLD_NEXT, "_ZN4grpc8internal18ServerCallbackCall12CallOnCancelEPNS0_13ServerReactorE"));
+  if (next == nullptr) _exit(99);
+  return next;
+}
+
+// Goes to the executor in a reactor's place.
+class CancelOnExecutor final : public ServerReactor {
+ public:
+  CancelOnExecutor(ServerCallbackCall* call, ServerReactor* reactor)
+      : call_(call), reactor_(reactor) {
+    __tsan_release(this);
+  }
+  void OnDone() override {}
+  void OnCancel() override {
+    __tsan_acquire(this);
+    reactor_->OnCancel();
+    __tsan_release(call_);  // for OnDone
+    delete this;
+  }
+
+ private:
+  ServerCallbackCall* const call_;
+  ServerReactor* const reactor_;
+};
 
 // Goes to the executor in a call's place.
 class OnExecutor final : public ServerCallbackCall {
@@ -124,8 +153,15 @@ class OnExecutor final : public ServerCallbackCall {
 void ServerCallbackCall::ScheduleOnDone(bool inline_ondone) {
   // Threads of the library count down too, unseen.
   callbacks_outstanding_.load(std::memory_order_acquire);
+  __tsan_acquire(this);
   if (inline_ondone) return NextSchedule()(this, true);
   NextSchedule()(new OnExecutor(this), false);
+}
+
+void ServerCallbackCall::CallOnCancel(ServerReactor* reactor) {
+  on_cancel_conditions_remaining_.load(std::memory_order_acquire);
+  if (reactor->InternalInlineable()) return NextCancel()(this, reactor);
+  NextCancel()(this, new CancelOnExecutor(this, reactor));
 }
 
 }  // namespace grpc::internal

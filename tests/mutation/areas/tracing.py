@@ -41,7 +41,7 @@ MUTANTS = {
         ("StartTimer(call, timeout);", ""),
         ("absl::StrCat(head_, «call->content.headers»,", "absl::string_view()"),
         ("«call->connection->buffer.size() == 0»;", "call->connection->buffer.size() < 1000"),
-        ("call->reused && nothing_read && call->stopped.ok()", "false && call->stopped.ok()"),
+        ("«call->reused && !has_begun» && call->interim_answers == 0", "false"),
     ],
     "client/http/http_options.cc": [
         ("if (std::any_of(header + 1, options.headers.end(), same_name)) continue;", ""),

@@ -80,10 +80,11 @@ absl::StatusOr<BertSettings> ReadBert(const std::string& directory, const JsonNo
                                       const std::string& name) {
   BertSettings bert;
   bert.tokenizer_class = name;
-  bert.pairs_as_roberta = name == kMpnet;
   if (config.Has("tokenizer_class")) {
     bert.cls_token = name == kMpnet ? "<s>" : "[CLS]";
     bert.sep_token = name == kMpnet ? "</s>" : "[SEP]";
+    bert.sequence_template =
+        name == kMpnet ? BertSettings::Template::kRoberta : BertSettings::Template::kBert;
   }
   ATTENDANT_RETURN_IF_ERROR(config.Read("do_lower_case", bert.do_lower_case));
   ATTENDANT_RETURN_IF_ERROR(config.Read("tokenize_chinese_chars", bert.tokenize_chinese_chars));

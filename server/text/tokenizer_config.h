@@ -16,7 +16,9 @@ struct BertSettings {
   std::optional<bool> strip_accents{};  // none: as do_lower_case
   bool tokenize_chinese_chars = true;
   std::optional<std::string> cls_token{}, sep_token{}, unk_token{};
-  bool pairs_as_roberta = false;  // [CLS] A [SEP] [SEP] B [SEP]
+  // The tokens around texts; none: as tokenizer.json has them.
+  enum class Template { kBert, kRoberta };
+  std::optional<Template> sequence_template{};
 };
 
 // The settings of a folder's tokenizer beside tokenizer.json.
@@ -29,10 +31,11 @@ struct TokenizerSettings {
 // As AutoTokenizer of transformers 5: the class is tokenizer_class of tokenizer_config.json, else
 // of config.json, else the one of model_type; ModernBERT's is always the general one. BertTokenizer
 // and those derived from it make their normalizer anew, of do_lower_case, strip_accents and
-// tokenize_chinese_chars, and the tokens around texts; their special tokens are those of
-// special_tokens_map.json, where that counts, else of tokenizer_config.json. A model gets segments
-// where model_input_names has token_type_ids, or the class says so. A folder without class and
-// model_type has the defaults. INVALID_ARGUMENT for a file that is not valid.
+// tokenize_chinese_chars, and, where tokenizer_config.json names the class, the tokens around
+// texts; their special tokens are those of special_tokens_map.json, where that counts, else of
+// tokenizer_config.json. A model gets segments where model_input_names has token_type_ids, or the
+// class says so. A folder without class and model_type has the defaults. INVALID_ARGUMENT for a
+// file that is not valid.
 absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& directory);
 
 }  // namespace attendant

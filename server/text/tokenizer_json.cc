@@ -119,7 +119,8 @@ void CheckBert(const JsonFields& file, const BertSettings& bert, const Tokenizer
       model.Integer("max_input_chars_per_word", std::numeric_limits<int64_t>::max());
   check("cls_token", "the first token of post_processor", bert.cls_token, token(single.front()));
   check("sep_token", "the last token of post_processor", bert.sep_token, token(single.back()));
-  if (!is_token(single.front()) || !is_token(single.back())) {
+  if (bert.sequence_template.has_value() &&
+      (!is_token(single.front()) || !is_token(single.back()))) {
     file.Fail(absl::InvalidArgumentError(
         absl::StrCat("post_processor puts no special tokens around a text, but ",
                      bert.tokenizer_class, " of transformers does")));
@@ -135,7 +136,8 @@ void CheckBert(const JsonFields& file, const BertSettings& bert, const Tokenizer
 SequenceTemplate SequenceOf(const BertSettings& bert, const SequenceTemplate& file) {
   TemplatePart cls = file.single.front(), sep = file.single.back();
   cls.segment_id = sep.segment_id = 0;
-  return bert.pairs_as_roberta ? MakeRobertaTemplate(cls, sep) : MakeBertTemplate(cls, sep);
+  return bert.sequence_template == BertSettings::Template::kRoberta ? MakeRobertaTemplate(cls, sep)
+                                                                    : MakeBertTemplate(cls, sep);
 }
 
 TokenizerParts ReadParts(const JsonFields& file, const TokenizerSettings& settings) {
@@ -161,7 +163,7 @@ TokenizerParts ReadParts(const JsonFields& file, const TokenizerSettings& settin
   if (bert != nullptr) {
     CheckBert(file, *bert, parts);
     if (!file.ok()) return {};
-    parts.sequence = SequenceOf(*bert, parts.sequence);
+    if (bert->sequence_template.has_value()) parts.sequence = SequenceOf(*bert, parts.sequence);
   }
   if (settings.has_segments) return parts;
   for (TemplatePart& part : parts.sequence.single) part.segment_id = 0;

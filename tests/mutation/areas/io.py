@@ -48,7 +48,8 @@ MUTANTS = {
         ("ReadLayerNormEpsilon(json, fields.epsilon, «fields.default_epsilon»,", "1e-5"),
         ('ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "is_decoder"));', ""),
         ("if (!fields.checks_causal) «ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, \"is_causal\"));»", ""),
-        ("if (fields.epsilon == nullptr) return absl::OkStatus();", "if (fields.epsilon == nullptr) config.layer_norm_epsilon = 1e-5f;"),
+        ("if (fields.epsilon == nullptr) «return absl::OkStatus();»",
+         "return config.layer_norm_epsilon = 1e-5f, absl::OkStatus();"),
     ],
     "kernels/checkpoints/families/families.cc": [
         ("«code.empty()» ? Find(&Family::model_types, type)", "true"),

@@ -69,6 +69,20 @@ TEST_P(ThreadPoolTest, StartsEveryWorkerOnce) {
   EXPECT_EQ(started, GetParam() - 1);
 }
 
+TEST(ThreadPoolWorkersTest, WaitsForThoseWhoCame) {
+  std::atomic<bool> came = false, left = false, returned = false;
+  ThreadPool pool(2);
+  pool.ParallelFor(2, [&](int64_t, int thread) {
+    if (thread == 0) return came.wait(false);
+    came = true;
+    came.notify_one();
+    for (int i = 0; i < 100'000 && !returned; ++i) std::this_thread::yield();
+    left = true;
+  });
+  EXPECT_TRUE(left);
+  returned = true;
+}
+
 // Jobs end while workers have not even begun to wait for them.
 TEST(ThreadPoolWorkersTest, WaitsForNobodyWhoDidNotCome) {
   std::atomic<bool> may_start = false;

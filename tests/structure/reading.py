@@ -25,7 +25,8 @@ OTHER = re.compile(r"\b(?:class|struct|typename(?:\.\.\.)?)\s+([A-Z]\w*)\s*[;,>=
 # A namespace, a function or a variable of one: clang-format indents what belongs to a class or a block.
 NAMESPACE = re.compile(r"^(?:inline )?namespace(?: ([\w:]+))? \{$", re.MULTILINE)
 FUNCTION = re.compile(r"^(?!return\b|using\b|else\b|friend\b)[A-Za-z][\w:<>,&*\s]*?[\s&*]([A-Z]\w*)\(", re.MULTILINE)
-VARIABLE = re.compile(r"^(?:[a-z]+ )*?const(?:expr|init)?\b[^;{}()=]*?\b(k[A-Z]\w*)\b(?=[\[\]\w\s]*[={(])", re.MULTILINE)
+VARIABLE = re.compile(r"^(?:[a-z]+ )*?const(?:expr|init)?\b[^;{}()=]*?\b(k[A-Z]\w*)\b(?=[\[\]\w\s]*[={(])",
+                      re.MULTILINE)
 LIBRARY = re.compile(r"^attendant_library\(([^()]*)\)", re.MULTILINE)
 QUOTED_PATH = re.compile(r"`(\w[\w.-]*(?:/[\w.{},-]+)+)`")
 LINK = re.compile(r"(?<!`)!?\[[^\]]*\]\(([^)\s]+)\)")

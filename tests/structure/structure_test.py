@@ -149,13 +149,14 @@ class StructureTest(unittest.TestCase):
             self.assertEqual(self.faults(**files, **{"server/text/c.cc": LICENCE + other + "\n"}), [], other)
 
     def test_private_names_meet_in_a_unity_build(self):
-        def source(private, place="attendant", header=""):
-            return LICENCE + header + f"namespace {place} {{\nnamespace {{\n\n{private}\n\n}}\n}}\n"
+        def source(private, place="attendant"):
+            return LICENCE + f"namespace {place} {{\nnamespace {{\n\n{private}\n\n}}\n}}\n"
 
-        list_of = "# SPDX-License-Identifier: Apache-2.0\nattendant_library(attendant_text {}\n  SOURCES a.cc {}b.cc\n  PUBLIC x)\n"
-        def faults(first, second, form=("", "")):
-            return self.faults(**{"server/text/CMakeLists.txt": list_of.format(*form), "server/text/a.cc": first,
-                                  "server/text/b.cc": second})
+        def faults(first, second, alone="", **others):
+            library = f"attendant_library(attendant_text\n  SOURCES a.cc {alone} b.cc\n  PUBLIC x)\n"
+            return self.faults(**others, **{
+                "server/text/CMakeLists.txt": "# SPDX-License-Identifier: Apache-2.0\n" + library,
+                "server/text/a.cc": first, "server/text/b.cc": second})
 
         for first, second, name in (
                 ("struct Pair {\n};", "using Pair = int;", "Pair"),
@@ -168,11 +169,10 @@ class StructureTest(unittest.TestCase):
             expected = [f"server/text/b.cc:5: {name} is a name of server/text/a.cc too: a unity build takes both at a time"]
             self.assertEqual(faults(source(first), source(second)), expected if name else [], second)
         self.assertEqual(faults(source("struct A {\n};", "attendant::b"), source("struct A {\n};", "attendant::c")), [])
-        self.assertEqual(faults(source("struct A {\n};"), source("struct A {\n};"), ("", "ALONE ")), [])
+        self.assertEqual(faults(source("struct A {\n};"), source("struct A {\n};"), alone="ALONE"), [])
         header = {"server/text/c.h": LICENCE + "namespace attendant {\n\nint Read(int a);\n\n}\n"}
-        files = header | {"server/text/CMakeLists.txt": list_of.format("", ""),
-                          "server/text/a.cc": LICENCE + '#include "server/text/c.h"\n'}
-        self.assertEqual(self.faults(**files, **{"server/text/b.cc": source("char Read(int b);")}),
+        user = LICENCE + '#include "server/text/c.h"\n'
+        self.assertEqual(faults(user, source("char Read(int b);"), **header),
                          ["server/text/b.cc:5: Read(int) is a name of server/text/c.h too: a unity build takes both at a "
                           "time"])
 

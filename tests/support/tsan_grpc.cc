@@ -94,22 +94,16 @@ void grpc_call_unref(grpc_call* call) {
 namespace grpc::internal {
 namespace {
 
-using Schedule = void (*)(ServerCallbackCall*, bool inline_on_done);
-
-Schedule NextSchedule() {
-  static const auto next = reinterpret_cast<Schedule>(
-      dlsym(RTLD_NEXT, "_ZN4grpc8internal18ServerCallbackCall14ScheduleOnDoneEb"));
-  if (next == nullptr) _exit(99);
-  return next;
+void NextSchedule(ServerCallbackCall* call, bool inline_on_done) {
+  static const auto next = Next<void(ServerCallbackCall*, bool)>(
+      nullptr, "_ZN4grpc8internal18ServerCallbackCall14ScheduleOnDoneEb");
+  next(call, inline_on_done);
 }
 
-using Cancel = void (*)(ServerCallbackCall*, ServerReactor*);
-
-Cancel NextCancel() {
-  static const auto next = reinterpret_cast<Cancel>(dlsym(
-      RTLD_NEXT, "_ZN4grpc8internal18ServerCallbackCall12CallOnCancelEPNS0_13ServerReactorE"));
-  if (next == nullptr) _exit(99);
-  return next;
+void NextCancel(ServerCallbackCall* call, ServerReactor* reactor) {
+  static const auto next = Next<void(ServerCallbackCall*, ServerReactor*)>(
+      nullptr, "_ZN4grpc8internal18ServerCallbackCall12CallOnCancelEPNS0_13ServerReactorE");
+  next(call, reactor);
 }
 
 // Goes to the executor in a reactor's place.
@@ -141,7 +135,7 @@ class OnExecutor final : public ServerCallbackCall {
   ServerReactor* reactor() override { return nullptr; }
   void CallOnDone() override {
     __tsan_acquire(this);
-    NextSchedule()(call_, true);
+    NextSchedule(call_, true);
     delete this;
   }
 
@@ -154,14 +148,14 @@ void ServerCallbackCall::ScheduleOnDone(bool inline_ondone) {
   // Threads of the library count down too, unseen.
   callbacks_outstanding_.load(std::memory_order_acquire);
   __tsan_acquire(this);
-  if (inline_ondone) return NextSchedule()(this, true);
-  NextSchedule()(new OnExecutor(this), false);
+  if (inline_ondone) return NextSchedule(this, true);
+  NextSchedule(new OnExecutor(this), false);
 }
 
 void ServerCallbackCall::CallOnCancel(ServerReactor* reactor) {
   on_cancel_conditions_remaining_.load(std::memory_order_acquire);
-  if (reactor->InternalInlineable()) return NextCancel()(this, reactor);
-  NextCancel()(this, new CancelOnExecutor(this, reactor));
+  if (reactor->InternalInlineable()) return NextCancel(this, reactor);
+  NextCancel(this, new CancelOnExecutor(this, reactor));
 }
 
 }  // namespace grpc::internal

@@ -68,7 +68,7 @@ struct EncoderFacts {
   std::array<std::optional<int64_t>, kNumTaskKinds> task_columns{};
 };
 
-// What clients may ask of an encoder beside that, while it is unloaded too.
+// More about an encoder that clients may ask for, while it is unloaded too.
 struct EncoderInfo {
   DType dtype = DType::kF32;
   std::vector<Pooling> poolings;

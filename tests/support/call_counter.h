@@ -5,7 +5,7 @@
 
 namespace attendant {
 
-// What the process asked of its allocator, its locks and oneDNN, on all of its threads.
+// The calls of the process to its allocator, its locks and oneDNN, on all of its threads.
 struct CallCounts {
   int64_t allocations = 0;  // malloc and its relatives, and so operator new; but for the next
   int64_t execute_allocations = 0;  // inside dnnl_primitive_execute

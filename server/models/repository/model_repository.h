@@ -13,7 +13,7 @@
 
 namespace attendant {
 
-// What a repository holds at a moment, by the model's name.
+// The models of a repository at a moment, by name.
 struct RepositoryContent {
   struct Model {
     std::vector<ModelSource> versions;  // to serve, ascending; never empty

@@ -31,7 +31,7 @@ AttendantCudaStatus MakeModel(const AttendantCudaInterface& interface, int32_t d
 AttendantCudaStatus MakeSession(const AttendantCudaInterface& interface, AttendantCudaModel* model,
                                 int64_t max_tokens, int64_t max_sequences, SessionPointer& session);
 
-// What every sequence asks for of the encoder's inside; empty for nothing.
+// The layers and heads whose inside every sequence asks for; empty for none.
 struct Inside {
   std::vector<int32_t> attention_layers, attention_heads, hidden_layers;
   int64_t attention_queries = 0;  // 0: all

@@ -13,7 +13,7 @@ namespace attendant::cuda_test {
 
 AttendantCudaConfig SmallConfig();  // 2 layers, 2 heads of 32, in a millisecond on an emulation
 
-// What an encoder has besides its configuration; these are BERT's.
+// The parts of an encoder besides its configuration; these are BERT's.
 struct Parts {
   bool biases = true;
   bool embedding_norm = true;
@@ -52,7 +52,7 @@ class RandomEncoder {
   AttendantCudaWeights weights_{};
 };
 
-// What sequences of odd seeds are.
+// The holes in sequences of odd seeds.
 struct Holes {
   bool gaps = false;        // positions jump here and there, as a mask leaves them
   bool unattended = false;  // no token attends to the last few
@@ -89,7 +89,7 @@ struct Variant {
 // All that encoders may differ in, as families combine it. Dimensions suit every format.
 std::vector<Variant> ListVariants();
 
-// What an encoder makes of a batch, by plain loops with sums in double.
+// The results of an encoder for a batch, by plain loops with sums in double.
 struct PlainResults {
   std::vector<std::vector<float>> states;  // [layers + 1] of [tokens, hidden]
   // [layers] of, sequence after sequence, [heads, len, len]

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <functional>
 
-// What tests may ask of the emulated CUDA runtime besides its calls. Work put into a stream does
+// Functions of the emulated CUDA runtime for tests, besides its calls. Work put into a stream does
 // not run before somebody waits for it, so that a wait that is missing shows; device memory is
 // fresh with every bit of its first megabyte set (NaN in every format), and copies check that both
 // sides are inside of what was allocated. Any thread may call anything; work runs one piece at a
@@ -32,7 +32,7 @@ struct Options {
 // A fresh machine. REQUIRES: nothing is alive. Ends the program otherwise.
 void Configure(const Options& options);
 
-// What was made and not yet released.
+// The objects that were made and not yet released.
 struct Alive {
   int64_t device_allocations = 0, device_bytes = 0;
   int64_t pinned_allocations = 0, pinned_bytes = 0;

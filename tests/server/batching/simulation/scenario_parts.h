@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Scenario keeps of its batchers and requests, for its own sources only.
+// The batchers and requests of a Scenario, for its own sources only.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ inline int32_t TokenOf(int64_t request, size_t sequence) {
   return static_cast<int32_t>(request * kMaxSequences + static_cast<int64_t>(sequence));
 }
 
-// What batches take: about 20 us, and 20 us for each token.
+// A batch takes about 20 us, and 20 us for each token.
 CostModel FittedCost();
 
 template <typename... Parts>

@@ -86,7 +86,7 @@ inline double Dot(const Row& a, const Row& b) {
   return sum;
 }
 
-// What one head of one sequence computes. A case changes what is its own.
+// The attention of one head of one sequence. Each case changes some of it.
 struct Formula {
   Matrix queries = Numbers(kLen, kDim, 1);
   Matrix keys = Numbers(kLen, kDim, 2);

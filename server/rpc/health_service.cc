@@ -128,6 +128,7 @@ absl::Status HealthService::AnswerCheck(const HealthCheckRequest& request,
 HealthService::Watcher* HealthService::StartWatch(IncomingCall& call, grpc::ByteBuffer& bytes) {
   HealthCheckRequest request;
   const absl::Status refused = ReadSmall(bytes, request);
+  AddCallMetadata(*call.info, refused.ok(), call.context);
   auto* watcher = new Watcher(*this, call.info, request.service());
   absl::MutexLock lock(&mutex_);
   watchers_.insert(watcher);

@@ -174,8 +174,9 @@ def test_a_call_without_an_id_gets_one(stub, folder):
 def test_refused_calls_have_ids_and_lines(stub, folder):
     with pytest.raises(grpc.RpcError) as error:
         embed(stub, (("x-request-id", "r-refused"), ("traceparent", PARENT)))
-    returned = dict(error.value.initial_metadata())
+    returned = dict(error.value.trailing_metadata())
     assert returned["x-request-id"] == "r-refused" and TRACE in returned["traceparent"]
+    assert not error.value.initial_metadata(), "gRPC retries no call whose answer has begun"
     line = wait_until("the line", 30, lambda: lines(folder, request_id="r-refused"))[0]
     assert line["code"] == "UNAUTHENTICATED" and "key" not in line
 

@@ -103,7 +103,6 @@ class AnswerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, Answ
   }
   // Starts all that the state now allows: a read, a write, the end.
   void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void MaybeFinish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayRead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return reading_ == nullptr && undecided_ == 0 && !half_closed_ && !ended() && !closing_ &&
            exchanges_.requests() < limits_.max_requests && exchanges_.bytes() < limits_.max_bytes;
@@ -127,6 +126,7 @@ class AnswerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, Answ
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  bool begun_ ABSL_GUARDED_BY(mutex_) = false;  // an answer was written
 };
 
 template <typename Answer>
@@ -217,24 +217,20 @@ void AnswerStream<Answer>::Advance() {
   if (cancelled_ && !writing_since_.has_value()) exchanges_.DropReady();
   if (!writing_since_.has_value() && exchanges_.ready()) {
     writing_since_ = WriteClock::now();
+    if (!std::exchange(begun_, true)) AddCallMetadata(*call_.info, true, call_.context);
     this->StartWrite(&exchanges_.front());
   }
   if (MayRead()) {
     reading_ = std::make_shared<Exchange>();
     this->StartRead(&reading_->request);
   }
-  MaybeFinish();
-}
-
-template <typename Answer>
-void AnswerStream<Answer>::MaybeFinish() {
-  const bool answered = !writing_since_.has_value() && exchanges_.empty();
-  if (!answered || !(half_closed_ || ended() || closing_)) return;
+  if (writing_since_.has_value() || !exchanges_.empty()) return;
+  if (!half_closed_ && !ended() && !closing_) return;
   finished_ = true;
   if (cancelled_) return this->Finish(grpc::Status::CANCELLED);
-  if (!exchanges_.failure().ok()) return this->Finish(ToGrpcStatus(exchanges_.failure()));
-  const grpc::Status draining(grpc::StatusCode::UNAVAILABLE, "the server is draining");
-  this->Finish(half_closed_ ? grpc::Status::OK : draining);
+  absl::Status end = exchanges_.failure();
+  if (end.ok() && !half_closed_) end = absl::UnavailableError("the server is draining");
+  this->Finish(EndOf(end, *call_.info, call_.context, begun_));
 }
 
 }  // namespace attendant

@@ -40,6 +40,24 @@ void AddRetryHint(const absl::Status& status, grpc::CallbackServerContext& conte
   }
 }
 
+void AddCallMetadata(const CallInfo& call, bool answers, grpc::CallbackServerContext& context) {
+  const auto add = [&](const char* name, const std::string& value) {
+    if (value.empty()) return;
+    answers ? context.AddInitialMetadata(name, value) : context.AddTrailingMetadata(name, value);
+  };
+  add("x-request-id", call.request_id);
+  if (!call.trace.has_value()) return;
+  add("traceparent", call.trace->traceparent());
+  add("tracestate", call.trace->state);
+}
+
+grpc::Status EndOf(const absl::Status& status, const CallInfo& call,
+                   grpc::CallbackServerContext& context, bool begun) {
+  AddRetryHint(status, context);
+  if (!begun) AddCallMetadata(call, status.ok(), context);
+  return ToGrpcStatus(status);
+}
+
 CallGate::Entry EnterGate(CallGate& gate, const CallMethod& method,
                           grpc::CallbackServerContext& context) {
   const auto& metadata = context.client_metadata();
@@ -49,12 +67,7 @@ CallGate::Entry EnterGate(CallGate& gate, const CallMethod& method,
     return absl::string_view(first->second.data(), first->second.size());
   };
   CallGate::Entry entry = gate.Enter({.method = method, .peer = context.peer(), .header = header});
-  const CallInfo& call = *entry.call;
-  if (!call.request_id.empty()) context.AddInitialMetadata("x-request-id", call.request_id);
-  if (call.trace.has_value()) {
-    context.AddInitialMetadata("traceparent", call.trace->traceparent());
-    if (!call.trace->state.empty()) context.AddInitialMetadata("tracestate", call.trace->state);
-  }
+  if (!entry.status.ok()) AddCallMetadata(*entry.call, /*answers=*/false, context);
   return entry;
 }
 
@@ -67,6 +80,7 @@ CallGate::Entry EnterStream(CallGate& gate, MemoryBudgets& budgets, const CallMe
   if (!memory.ok()) {
     entry.status = memory.status();
     AddRetryHint(entry.status, context);
+    AddCallMetadata(*entry.call, /*answers=*/false, context);
     gate.Ended(*entry.call, {.code = entry.status.code()});
     return entry;
   }

@@ -60,8 +60,18 @@ struct IncomingCall {
   std::shared_ptr<const CallInfo> info;
 };
 
-// Takes a call through the gate. The client gets the call's request id, and traceparent and
-// tracestate of the server's span, as initial metadata, whatever the status.
+// Sends the call's request id, and traceparent and tracestate of the server's span: as initial
+// metadata where `answers`, and as trailing metadata of an error that comes alone, for which gRPC's
+// own retry policy would take initial metadata for the beginning of an answer. Called once, before
+// the first message or Finish.
+void AddCallMetadata(const CallInfo& call, bool answers, grpc::CallbackServerContext& context);
+
+// The status to Finish with, once its metadata is added: AddRetryHint, and AddCallMetadata unless
+// the answer has `begun`.
+grpc::Status EndOf(const absl::Status& status, const CallInfo& call,
+                   grpc::CallbackServerContext& context, bool begun = false);
+
+// Takes a call through the gate. AddCallMetadata is done where it is refused.
 CallGate::Entry EnterGate(CallGate& gate, const CallMethod& method,
                           grpc::CallbackServerContext& context);
 
@@ -153,9 +163,9 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
     auto* call = new UnaryCall(calls, budgets, incoming);
     calls.Add(call);
     handler(call->state_, [call](const absl::Status& status) {
-      AddRetryHint(status, call->context_);
+      const grpc::Status end = EndOf(status, call->state_->call(), call->context_);
       call->writing_since_ = WriteClock::now();
-      call->Finish(ToGrpcStatus(status));
+      call->Finish(end);
     });
     return call;
   }
@@ -193,9 +203,9 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
 
 // Ends a unary call whose answer needs no waiting.
 inline grpc::ServerUnaryReactor* AnswerAtOnce(grpc::CallbackServerContext& context,
-                                              const absl::Status& status) {
+                                              const grpc::Status& status) {
   grpc::ServerUnaryReactor* reactor = context.DefaultReactor();
-  reactor->Finish(ToGrpcStatus(status));
+  reactor->Finish(status);
   return reactor;
 }
 

@@ -43,9 +43,7 @@ class CollectingCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   // Ends a call that still collects, with UNAVAILABLE. Others end once they are answered.
   void Close() {
     absl::MutexLock lock(&mutex_);
-    if (std::exchange(collecting_, false)) {
-      Finish({grpc::StatusCode::UNAVAILABLE, "the server is draining"});
-    }
+    if (std::exchange(collecting_, false)) End(absl::UnavailableError("the server is draining"));
   }
   // A client that sends no further message keeps the memory of those before, as one that does not
   // take its answer.
@@ -73,9 +71,8 @@ class CollectingCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     if (state_->cancelled()) return Finish(grpc::Status::CANCELLED);
     state_->ReleaseRequest();
     handler_(status, state_, [this](const absl::Status& end) {
-      AddRetryHint(end, context_);
       waiting_since_ = WriteClock::now();
-      Finish(ToGrpcStatus(end));
+      End(end);
     });
   }
   void OnCancel() override { state_->Cancel(); }
@@ -95,6 +92,8 @@ class CollectingCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
             incoming.info, budgets.ForConnection(incoming.info->connection.peer()))),
         add_(std::move(add)),
         handler_(std::move(handler)) {}
+
+  void End(const absl::Status& status) { Finish(EndOf(status, state_->call(), context_)); }
 
   void ReadNext() {
     absl::MutexLock lock(&mutex_);

@@ -72,7 +72,7 @@ class RawService : public Proto::Service {
       const CallGate::Entry entry = EnterGate(gate_, rpc, *context);
       if (!entry.status.ok()) {
         Own(request).Clear();  // a client that reads no answer shall not hold it
-        return AnswerAtOnce(*context, entry.status);
+        return AnswerAtOnce(*context, ToGrpcStatus(entry.status));
       }
       IncomingCall call{*context, entry.call};
       return handler(call, Own(request), *response);
@@ -126,7 +126,7 @@ class RawService : public Proto::Service {
                .request_bytes = request_bytes,
                .response_bytes = status.ok() ? static_cast<int64_t>(response.ByteSizeLong()) : 0,
                .total = SteadyNow() - arrival});
-          return AnswerAtOnce(call.context, status);
+          return AnswerAtOnce(call.context, EndOf(status, *call.info, call.context));
         });
   }
 

@@ -56,7 +56,8 @@ class Cluster:
         self.starts += 1
         folder = self.folder / str(self.starts)
         folder.mkdir()
-        self.servers[number] = Server(folder, self.release.models, *FLAGS, *self.release.flags,
+        log = f"--access_log={folder / 'access.log'}"  # each call has a request id then
+        self.servers[number] = Server(folder, self.release.models, *FLAGS, log, *self.release.flags,
                                       prefix=self.commands[number], listen=(f"10.77.0.{number}", 8001, 8002))
         return self.servers[number]
 

@@ -247,10 +247,24 @@ TEST(EncoderServiceLimitsTest, FullQueueSaysWhenToComeBack) {
   server.AwaitMetric(R"(attendant_queue_requests{model="tiny"})", 1);
 
   grpc::ClientContext context;
+  context.AddMetadata("x-request-id", "mine");
   v1::EncodeResponse response;
   const grpc::Status refused = server.encoder().Encode(&context, HelloRequest(), &response);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(context.GetServerTrailingMetadata().count("grpc-retry-pushback-ms"), 1u);
+  EXPECT_EQ(context.GetServerTrailingMetadata().count("x-request-id"), 1u);
+  EXPECT_TRUE(context.GetServerInitialMetadata().empty()) << "gRPC would not try again";
+
+  grpc::ClientContext stream_context;
+  stream_context.AddMetadata("x-request-id", "mine");
+  const auto stream = server.encoder().EncodeStream(&stream_context);
+  v1::EncodeStreamResponse answer;
+  EXPECT_TRUE(stream->Write(HelloRequest()) && stream->WritesDone() && stream->Read(&answer));
+  EXPECT_EQ(answer.error().code(), static_cast<int>(grpc::StatusCode::RESOURCE_EXHAUSTED));
+  EXPECT_EQ(stream_context.GetServerInitialMetadata().count("x-request-id"), 1u);
+  EXPECT_FALSE(stream->Read(&answer));
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_EQ(stream_context.GetServerTrailingMetadata().count("x-request-id"), 0u) << "once";
 
   server.run_gate().Open();
   EXPECT_TRUE(running.get().ok());

@@ -23,10 +23,11 @@ absl::Status BodyBuffer::MakeRoom(ConnectionBudgets& budgets, std::optional<uint
   return absl::OkStatus();
 }
 
-std::string BodyBuffer::Take() {
+BodyBuffer::Body BodyBuffer::Take() {
   text_.resize(std::exchange(received_, 0));
-  memory_ = ByteBudget::Share();
-  return std::exchange(text_, std::string());
+  text_.shrink_to_fit();
+  memory_.ShrinkTo(static_cast<int64_t>(text_.size()));
+  return {std::exchange(text_, std::string()), std::exchange(memory_, ByteBudget::Share())};
 }
 
 }  // namespace attendant

@@ -26,9 +26,12 @@ class BodyBuffer {
   void Received(size_t bytes) { received_ += bytes; }
   size_t received() const { return received_; }
 
-  // Takes the text out and gives the share back: from here on the request accounts for itself.
-  std::string Take();
-  void Clear() { Take(); }
+  struct Body {
+    std::string text;
+    ByteBudget::Share memory;  // of the text
+  };
+  // Takes what has come; the buffer is empty then.
+  Body Take();
 
  private:
   std::string text_;

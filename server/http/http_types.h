@@ -48,7 +48,8 @@ struct HttpExchange {
   HttpHeaders header;                   // until the exchange ends
   std::vector<std::string> parameters;  // the values of each {word} of the route's path
   std::string body;
-  absl::Time arrival;                // of the head, by the steady clock
+  // By the steady clock: of the head, from which deadlines count, and of the whole request.
+  absl::Time head_arrival, arrival;
   bool gzip = false;                 // the body is compressed
   std::shared_ptr<CallState> state;  // holds the request's memory until the answer is written
   HttpResponse response = {};        // the answer when the request ends well

@@ -45,17 +45,20 @@ void RouteCall::End(absl::StatusCode code) {
   ended_ = true;
   requests_.gate.Ended(state_->call(), {.code = code,
                                         .request_bytes = static_cast<int64_t>(body_.received()),
-                                        .total = SteadyNow() - arrival_});
+                                        .total = SteadyNow() - head_arrival_});
 }
 
 std::unique_ptr<HttpExchange> RouteCall::Take(absl::AnyInvocable<void(HttpResponse)> send) {
   ended_ = true;
+  BodyBuffer::Body body = body_.Take();
+  state_->HoldRequest(std::move(body.memory));
   return std::make_unique<HttpExchange>(
       HttpExchange{.route = route(),
                    .header = [head = head_](absl::string_view name) { return head->Find(name); },
                    .parameters = std::move(match_.parameters),
-                   .body = body_.Take(),
-                   .arrival = arrival_,
+                   .body = std::move(body.text),
+                   .head_arrival = head_arrival_,
+                   .arrival = SteadyNow(),
                    .gzip = IsGzip(head_->Find("content-encoding").value_or("")),
                    .state = state_,
                    .response = {},

@@ -50,7 +50,7 @@ class RouteCall {
   const RequestDependencies& requests_;
   HttpRoutes::Match match_;
   const std::shared_ptr<const RequestHead> head_;
-  const absl::Time arrival_ = SteadyNow();
+  const absl::Time head_arrival_ = SteadyNow();
   absl::Status entered_;
   std::shared_ptr<CallState> state_;
   BodyBuffer body_;

@@ -44,16 +44,26 @@ std::string CallState::client_id() const {
   return client_id_;
 }
 
+int64_t CallState::request_bytes() const {
+  absl::MutexLock lock(&mutex_);
+  return request_.bytes();
+}
+
 absl::Status CallState::AcquireRequest(int64_t bytes) {
-  int64_t held = 0;
-  {
-    absl::MutexLock lock(&mutex_);
-    held = request_.bytes();
-  }
-  ATTENDANT_ASSIGN_OR_RETURN(ByteBudget::Share share, memory_->AcquireRequest(bytes, held));
+  ATTENDANT_ASSIGN_OR_RETURN(ByteBudget::Share share,
+                             memory_->AcquireRequest(bytes, request_bytes()));
+  HoldRequest(std::move(share));
+  return absl::OkStatus();
+}
+
+absl::Status CallState::AcquireRequestUpTo(int64_t bytes) {
+  const int64_t missing = bytes - request_bytes();
+  return missing > 0 ? AcquireRequest(missing) : absl::OkStatus();
+}
+
+void CallState::HoldRequest(ByteBudget::Share share) {
   absl::MutexLock lock(&mutex_);
   request_.Add(std::move(share));
-  return absl::OkStatus();
 }
 
 absl::Status CallState::AcquireResponse(int64_t bytes) {

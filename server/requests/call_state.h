@@ -43,6 +43,10 @@ class CallState {
   // RESOURCE_EXHAUSTED or INVALID_ARGUMENT when the memory does not fit: see ByteBudget. What fits
   // is the request's until ReleaseRequest, or the answer's.
   absl::Status AcquireRequest(int64_t bytes);
+  // The same for what is missing to `bytes` in all.
+  absl::Status AcquireRequestUpTo(int64_t bytes);
+  // The request holds `share` too, which its transport has acquired while it came.
+  void HoldRequest(ByteBudget::Share share);
   absl::Status AcquireResponse(int64_t bytes);
   // The answer is there and takes `bytes`: those that it has not acquired, of the reserve for
   // errors.
@@ -52,6 +56,8 @@ class CallState {
   ConnectionBudgets& memory() { return *memory_; }
 
  private:
+  int64_t request_bytes() const;
+
   const std::shared_ptr<const CallInfo> call_;
   const std::shared_ptr<ConnectionBudgets> memory_;
   const std::function<void(int64_t)> on_admitted_;

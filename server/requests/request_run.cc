@@ -41,7 +41,8 @@ void RequestRun::Start(std::unique_ptr<RequestRun> run) {
   const RequestDependencies& dependencies = run->dependencies_;
   const int64_t bytes = run->request_bytes_ = run->call_.message->bytes();
   run->span_ = dependencies.gate.RequestSpan(run->call_.state->call());
-  const absl::Status acquired = run->AcquireRequest(kRequestBytes + bytes);
+  const absl::Status acquired =
+      run->CountRejected(run->call_.state->AcquireRequestUpTo(kRequestBytes + bytes));
   if (!acquired.ok()) return run->End(acquired);
   RunInlineOrOn(dependencies.executor, bytes,
                 [run = std::move(run)]() mutable { Read(std::move(run)); });

@@ -48,8 +48,9 @@ struct RequestCall {
   // As the message says; empty before it is scanned. Metrics count the request under this name, if
   // such a model exists.
   std::string model = {};
-  absl::Time deadline = absl::InfiniteFuture();  // of the steady clock
-  std::shared_ptr<CallState> state;
+  absl::Time arrival = SteadyNow();              // of the whole message
+  absl::Time deadline = absl::InfiniteFuture();  // of the steady clock, as the arrival
+  std::shared_ptr<CallState> state;              // may hold memory of the message already
   // Writes the complete response message in the form that its client gets. Returns the bytes of
   // that. Empty: the client gets the message.
   absl::AnyInvocable<int64_t()> write = nullptr;
@@ -59,7 +60,7 @@ struct RequestCall {
 
 // How long the phases of a request took, as far as they are over.
 struct RequestTimes {
-  absl::Time arrival = SteadyNow();
+  absl::Time arrival;
   absl::Duration decode;  // find the model, read the message, tokenize, check
   absl::Duration queue, compute, serialize;
   absl::Duration submitted, answering;  // since arrival: when decode ended and serialize began
@@ -99,7 +100,7 @@ class RequestRun {
 
  protected:
   RequestRun(const RequestDependencies& dependencies, RequestCall call)
-      : dependencies_(dependencies), call_(std::move(call)) {}
+      : dependencies_(dependencies), call_(std::move(call)), times_{.arrival = call_.arrival} {}
 
   // The model's own name, for a protocol in which clients know it by others.
   virtual std::string ModelName(const std::string& name) const { return name; }

@@ -121,10 +121,10 @@ TABLE = {
     "server/http/proto_json": row("kernels/core server/http/json", "absl protobuf"),
     "server/http/kserve": row(
         "proto kernels/core server/access server/http server/http/doors server/http/json server/http/proto_json "
-        "server/metrics server/models server/requests server/rpc/kserve server/threads", "absl protobuf"),
+        "server/metrics server/models server/requests server/rpc/kserve", "absl protobuf"),
     "server/http/attendant": row(
         "server/access server/http server/http/doors server/http/json server/http/proto_json server/metrics "
-        "server/requests server/rpc/attention server/rpc/encoder server/rpc/scan server/threads", "absl grpc protobuf"),
+        "server/requests server/rpc/attention server/rpc/encoder server/rpc/scan", "absl grpc protobuf"),
     "server/http/console": row(
         "server/access server/http server/http/attendant server/http/doors server/http/json server/metrics",
         "absl prometheus"),

@@ -14,7 +14,6 @@
 #include "server/http/proto_json/proto_schema.h"
 #include "server/http/proto_json/proto_writer.h"
 #include "server/rpc/encoder/service.h"
-#include "server/threads/steady_time.h"
 
 namespace attendant {
 namespace {
@@ -49,7 +48,7 @@ template <typename Request, typename Response, typename Start>
 void StartRequest(const DoorDependencies& dependencies, Method method,
                   std::unique_ptr<HttpExchange> exchange, Start start) {
   const absl::StatusOr<HttpCallOptions> options =
-      OptionsFromHeaders(WithConnectTimeout(exchange->header), SteadyNow());
+      OptionsFromHeaders(WithConnectTimeout(exchange->header), exchange->head_arrival);
   if (!options.ok()) return EndSmall(dependencies, std::move(exchange), options.status());
   auto conversation = std::make_unique<Conversation<Response>>();
   conversation->exchange = std::move(exchange);
@@ -58,6 +57,7 @@ void StartRequest(const DoorDependencies& dependencies, Method method,
   RequestCall call{.method = method,
                    .message = std::make_unique<JsonRequest<Request>>(
                        HttpBody{std::move(in.body), in.gzip, dependencies.max_request_bytes}),
+                   .arrival = in.arrival,
                    .deadline = options->deadline,
                    .state = in.state,
                    .done = {}};

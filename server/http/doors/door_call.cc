@@ -27,7 +27,8 @@ absl::StatusOr<int64_t> IntegerHeader(const HttpHeaders& header, absl::string_vi
 
 }  // namespace
 
-absl::StatusOr<HttpCallOptions> OptionsFromHeaders(const HttpHeaders& header, absl::Time now) {
+absl::StatusOr<HttpCallOptions> OptionsFromHeaders(const HttpHeaders& header,
+                                                   absl::Time head_arrival) {
   constexpr absl::string_view kTimeout = "x-request-timeout-ms";
   HttpCallOptions options;
   ATTENDANT_ASSIGN_OR_RETURN(const int64_t timeout_ms, IntegerHeader(header, kTimeout, 0));
@@ -35,7 +36,7 @@ absl::StatusOr<HttpCallOptions> OptionsFromHeaders(const HttpHeaders& header, ab
     return absl::InvalidArgumentError(
         absl::StrCat("the header ", kTimeout, " is ", timeout_ms, ", the minimum is 1"));
   }
-  if (timeout_ms > 0) options.deadline = now + absl::Milliseconds(timeout_ms);
+  if (timeout_ms > 0) options.deadline = head_arrival + absl::Milliseconds(timeout_ms);
   ATTENDANT_ASSIGN_OR_RETURN(const int64_t priority,
                              IntegerHeader(header, "x-request-priority", 0));
   options.priority = static_cast<int>(std::clamp<int64_t>(priority, -1000, 1000));
@@ -74,6 +75,7 @@ RequestCall MakeRequestCall(Method method, std::unique_ptr<RequestMessage> messa
   std::shared_ptr<CallState> state = exchange->state;
   return {.method = method,
           .message = std::move(message),
+          .arrival = exchange->arrival,
           .deadline = deadline,
           .state = std::move(state),
           .done = [exchange = std::move(exchange)](const absl::Status& status) mutable {

@@ -35,7 +35,8 @@ struct HttpCallOptions {
   int priority = 0;
 };
 // INVALID_ARGUMENT names the header.
-absl::StatusOr<HttpCallOptions> OptionsFromHeaders(const HttpHeaders& header, absl::Time now);
+absl::StatusOr<HttpCallOptions> OptionsFromHeaders(const HttpHeaders& header,
+                                                   absl::Time head_arrival);
 
 // NamedOrOnlyModel by a request's headers.
 absl::StatusOr<std::string> ModelFromHeaders(const HttpHeaders& header,
@@ -88,7 +89,8 @@ void AppendJsonBase64(const std::vector<float>& values, std::string& json);
 template <typename Run>
 void StartDoorRun(const DoorDependencies& dependencies, Method method,
                   std::unique_ptr<HttpExchange> exchange, std::string model = "") {
-  const absl::StatusOr<HttpCallOptions> options = OptionsFromHeaders(exchange->header, SteadyNow());
+  const absl::StatusOr<HttpCallOptions> options =
+      OptionsFromHeaders(exchange->header, exchange->head_arrival);
   if (!options.ok()) return EndSmall(dependencies, std::move(exchange), options.status());
   HttpResponse& response = exchange->response;
   auto message = std::make_unique<JsonMessage>(

@@ -13,7 +13,6 @@
 #include "server/http/json/json_writer.h"
 #include "server/http/kserve/infer_message.h"
 #include "server/rpc/kserve/infer_run.h"
-#include "server/threads/steady_time.h"
 
 namespace attendant {
 namespace {
@@ -119,7 +118,8 @@ HttpResponse KServeError(const HttpFailure& failure) {
 void StartHttpInfer(const DoorDependencies& dependencies, const KServeModels& models,
                     std::string model, std::string version,
                     std::unique_ptr<HttpExchange> exchange) {
-  const absl::StatusOr<HttpCallOptions> options = OptionsFromHeaders(exchange->header, SteadyNow());
+  const absl::StatusOr<HttpCallOptions> options =
+      OptionsFromHeaders(exchange->header, exchange->head_arrival);
   const absl::StatusOr<std::optional<int64_t>> json_bytes = HeaderLength(*exchange);
   if (!options.ok()) return EndSmall(dependencies, std::move(exchange), options.status());
   if (!json_bytes.ok()) return EndSmall(dependencies, std::move(exchange), json_bytes.status());
@@ -133,6 +133,7 @@ void StartHttpInfer(const DoorDependencies& dependencies, const KServeModels& mo
           InferMessage::Head{std::move(model), std::move(version), *json_bytes, options->priority,
                              dependencies.encode.limits.max_request_sequences},
           inference->form),
+      .arrival = in.arrival,
       .deadline = options->deadline,
       .state = in.state,
       .done = {}};

@@ -39,6 +39,12 @@ class ByteBudget {
       if (budget_ == nullptr) return std::swap(*this, other);
       bytes_ += std::exchange(other.bytes_, 0);
     }
+    // Gives back what is more than `bytes`.
+    void ShrinkTo(int64_t bytes) {
+      if (bytes >= bytes_) return;
+      budget_->Release(bytes_ - bytes);
+      bytes_ = bytes;
+    }
     // Keeps `owner`, which holds the budget, until the share is given back.
     void Keep(std::shared_ptr<const void> owner) { owner_ = std::move(owner); }
 

@@ -31,7 +31,7 @@ MUTANTS = {
     ],
     "server/http/doors/door_call.cc": [
         ("timeout_ms < 0 || (timeout_ms == 0 && header(kTimeout).has_value())", "timeout_ms < 0"),
-        ("if (timeout_ms > 0) options.deadline = now + absl::Milliseconds(timeout_ms);", ""),
+        ("if (timeout_ms > 0) options.deadline = head_arrival + absl::Milliseconds(timeout_ms);", ""),
         ("ATTENDANT_RETURN_IF_ERROR(CheckPriority(options.priority));", ""),
     ],
     "server/http/doors/openai.cc": [

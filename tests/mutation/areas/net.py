@@ -51,7 +51,8 @@ MUTANTS = {
          "length.value_or(0) >= static_cast<uint64_t>(max_bytes)"),
     ],
     "server/http/body_buffer.cc": [
-        ("memory_ = ByteBudget::Share();", ""),
+        ("memory_.ShrinkTo(static_cast<int64_t>(text_.size()));", ""),
+        ("std::exchange(memory_, ByteBudget::Share())", "ByteBudget::Share()"),
     ],
     "server/http/gzip.cc": [
         ("end == Z_STREAM_END && stream.total_out == text.size()", "end == Z_STREAM_END"),

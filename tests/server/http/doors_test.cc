@@ -134,6 +134,15 @@ TEST_F(HttpRequestTest, HeadersSetDeadlineAndPriority) {
   EXPECT_EQ(first.Read().code, 200);
 }
 
+TEST_F(HttpRequestTest, TheTimeThatABodyTakesCountsForItsDeadline) {
+  HttpClient client(server_.http_port());
+  client.Write(absl::StrCat("POST ", kPath, " HTTP/1.1\r\nX-Request-Timeout-Ms: 20\r\n",
+                            "Content-Length: ", std::string_view(kHello).size(), "\r\n\r\n"));
+  absl::SleepFor(absl::Milliseconds(100));
+  client.Write(kHello);
+  EXPECT_EQ(client.Read().code, 504);
+}
+
 TEST_F(HttpRequestTest, ProbesAnswerWhileRequestsWait) {
   server_.run_gate().Close();
   std::vector<std::unique_ptr<HttpClient>> clients;

@@ -147,6 +147,17 @@ TEST_F(HttpConnectionTest, TrailersAreNoHeaders) {
   EXPECT_EQ(client.Read().code, 200);
 }
 
+TEST_F(HttpConnectionTest, ABodyIsAccountedForUntilItsRequestEnds) {
+  constexpr size_t kBytes = 50'000;
+  HttpClient client(endpoint_->port());
+  client.Post(kPath, std::string(kBytes, 'x'));
+  std::unique_ptr<HttpExchange> exchange = AwaitRequest();
+  const std::shared_ptr<CallState> state = exchange->state;
+  EXPECT_EQ(state->memory().request_bytes(), kBytes) << "it may wait long until a thread reads it";
+  EndExchange(std::move(exchange), absl::OkStatus());
+  EXPECT_EQ(client.Read().code, 200);
+}
+
 // Opens descriptors until the process may have no more.
 std::vector<FileDescriptor> TakeAllDescriptors() {
   std::vector<FileDescriptor> taken;
@@ -189,6 +200,7 @@ TEST_F(HttpConnectionTest, ABodyMayTakeLongerThanAHead) {
   client.Write(std::string(kBytes - sent, 'x'));
   std::unique_ptr<HttpExchange> exchange = AwaitRequest();
   EXPECT_EQ(exchange->body, std::string(kBytes, 'x'));
+  EXPECT_GE(exchange->arrival - exchange->head_arrival, HttpConnection::kReadTime);
   EndExchange(std::move(exchange), absl::OkStatus());
   EXPECT_EQ(client.Read().code, 200);
 }

@@ -120,7 +120,12 @@ TEST(BodyBufferTest, TakesNoMoreThanTwiceOfWhatCame) {
   }
   EXPECT_TRUE(body.MakeRoom(*mine, 90'000, kMost).ok()) << "up to the length, not twice as much";
   EXPECT_EQ(mine->request_bytes(), 90'000);
-  EXPECT_EQ(body.Take(), std::string(65536, 'x'));
+  {
+    const BodyBuffer::Body taken = body.Take();
+    EXPECT_EQ(taken.text, std::string(65536, 'x'));
+    EXPECT_EQ(mine->request_bytes(), 65536) << "its memory goes with it, the rest is free";
+    EXPECT_LE(taken.text.capacity(), 65536);
+  }
   EXPECT_EQ(mine->request_bytes(), 0);
 }
 
@@ -137,7 +142,7 @@ TEST(BodyBufferTest, StopsAtTheBudget) {
   body.Received(body.room());
   EXPECT_EQ(body.MakeRoom(*mine, std::nullopt, kMost).code(), absl::StatusCode::kInvalidArgument)
       << "beside its own bytes it never fits";
-  body.Clear();
+  body.Take();
   EXPECT_EQ(mine->request_bytes(), 0);
 }
 

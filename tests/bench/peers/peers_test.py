@@ -185,11 +185,9 @@ class Marks(unittest.TestCase):
 
     def test_amx_has_marks_of_its_own(self):
         group = self.group([240], [200])
-        group.series += [series("attendant", "latency 16", [3.0], times_ms=[3.0]), series("openvino", "latency 16", [4.0])]
         self.assertEqual(marks.AMX_MARKS.keys(), marks.MARKS.keys())
         bounds = [{one["column"]: one["mark"] for one in marks.all_of([group], amx)} for amx in (False, True)]
         self.assertEqual([found["uniform 128"] for found in bounds], [1.10, 1.05])
-        self.assertEqual([found["latency 16"] for found in bounds], [0.75, 0.75])
         self.assertEqual([found[marks.ARRIVAL] for found in bounds], [2.3, 1.5])
 
     def test_a_model_without_marks_is_to_reach_what_bert_does(self):

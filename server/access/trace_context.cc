@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
 namespace attendant {
@@ -50,15 +51,18 @@ bool IsMember(absl::string_view member) {
          });
 }
 
-bool IsTraceState(absl::string_view state) {
-  if (state.size() > kMaxTraceStateBytes) return false;
-  size_t members = 0;
+// The members without what stands around them, where a tab may: gRPC ends the process that would
+// send one. Empty for a list that is not valid.
+std::string ReadTraceState(absl::string_view state) {
+  if (state.size() > kMaxTraceStateBytes) return "";
+  std::vector<absl::string_view> members;
   for (const absl::string_view part : absl::StrSplit(state, ',')) {
     const absl::string_view member = absl::StripAsciiWhitespace(part);
     if (member.empty()) continue;
-    if (!IsMember(member) || ++members > kMaxTraceStateMembers) return false;
+    if (!IsMember(member) || members.size() == kMaxTraceStateMembers) return "";
+    members.push_back(member);
   }
-  return members > 0;
+  return absl::StrJoin(members, ",");
 }
 
 std::string Digits(uint64_t value) { return absl::StrCat(absl::Hex(value, absl::kZeroPad16)); }
@@ -98,7 +102,7 @@ std::optional<TraceContext> ParseTraceContext(absl::string_view traceparent,
                        .span = FromHex(span),
                        .sampled = (FromHex(flags) & 1) != 0};
   if ((context.trace_high | context.trace_low) == 0 || context.span == 0) return std::nullopt;
-  if (IsTraceState(tracestate)) context.state = std::string(tracestate);
+  context.state = ReadTraceState(tracestate);
   return context;
 }
 

@@ -16,7 +16,7 @@ struct TraceContext {
   uint64_t span = 0;    // not 0
   uint64_t parent = 0;  // the span that called this one; 0: the trace begins here
   bool sampled = false;
-  std::string state = {};  // tracestate, as it came; empty: none
+  std::string state = {};  // tracestate, its members joined by commas; empty: none
 
   std::string trace_id() const;     // 32 lower-case hexadecimal digits
   std::string span_id() const;      // 16

@@ -62,6 +62,14 @@ def test_too_many_headers_after_a_wrong_one(server, header):
     assert is_serving(server)
 
 
+# gRPC ends the process that would send such a header.
+def test_a_tab_in_a_header_that_comes_back(server):
+    parent = {b"traceparent": b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
+    received = answer(server, HONEST | parent | {b"tracestate": b"a=1,\tb=2"})
+    assert b"grpc-status\x010" in received and b"a=1,b=2" in received
+    assert is_serving(server)
+
+
 # CVE-2023-32732
 def test_a_binary_header_that_is_not_base64(server):
     assert b"grpc-status\x010" not in answer(server, HONEST | {b"x-bin": b"!!!"})

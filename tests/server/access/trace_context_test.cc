@@ -60,7 +60,8 @@ TEST(TraceContextTest, WhatIsNotValidIsNoContext) {
 TEST(TraceContextTest, AValidStateIsPassedOn) {
   EXPECT_EQ(State("rojo=00f067aa0ba902b7,congo=t61rcWkgMzE"),
             "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE");
-  EXPECT_EQ(State("tenant@vendor=a b , ,x/y*_-=1"), "tenant@vendor=a b , ,x/y*_-=1");
+  EXPECT_EQ(State("tenant@vendor=a b , ,x/y*_-=1"), "tenant@vendor=a b,x/y*_-=1");
+  EXPECT_EQ(State("\ta=1\t,\tb=2\r\n"), "a=1,b=2") << "gRPC sends no control character";
   std::string members = "a0=1";
   for (int i = 1; i < 32; ++i) absl::StrAppend(&members, ",a", i, "=1");
   EXPECT_EQ(State(members), members);

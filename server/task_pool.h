@@ -15,11 +15,13 @@
 namespace attendant {
 
 // A few threads for work that must keep neither the batcher's workers nor gRPC's threads: one pool
-// decodes large requests, another builds and serializes answers. The limits on pending requests
-// bound the number of tasks. Thread-safe.
+// decodes requests, another builds and serializes answers. Tasks begin in order of posting. But
+// large ones, which may take a second, leave one thread to the small ones that wait behind them,
+// unless it is the only one. The limits on pending requests bound the number of tasks. Thread-safe.
 class TaskPool {
  public:
   using Task = absl::AnyInvocable<void()>;
+  enum class Size { kSmall, kLarge };
 
   // `name` is the name of the threads, at most 15 bytes.
   TaskPool(int threads, const char* name);
@@ -28,23 +30,36 @@ class TaskPool {
   TaskPool(const TaskPool&) = delete;
   TaskPool& operator=(const TaskPool&) = delete;
 
-  // Runs `task` on one of the threads; with one thread, in order of posting.
-  void Post(Task task);
+  void Post(Task task, Size size = Size::kSmall);
 
-  // A function that posts to this pool; the pool must outlive it.
+  // Functions that post to this pool; it must outlive them.
   std::function<void(Task)> executor() {
     return [this](Task task) { Post(std::move(task)); };
+  }
+  std::function<void(Task)> large_executor() {
+    return [this](Task task) { Post(std::move(task), Size::kLarge); };
   }
 
   // Waits until every posted task has run and is destroyed.
   void AwaitIdle();
 
  private:
-  void Work();
+  struct Waiting {
+    Task task;
+    uint64_t number = 0;  // in order of posting
+  };
 
+  void Work();
+  // The queue of the task that may begin next; null: none may.
+  std::deque<Waiting>* Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const int max_large_;  // that run at one time
   absl::Mutex mutex_;
-  std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
-  int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::deque<Waiting> small_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Waiting> large_ ABSL_GUARDED_BY(mutex_);
+  uint64_t posted_ ABSL_GUARDED_BY(mutex_) = 0;
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;
+  int running_large_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };

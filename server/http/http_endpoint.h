@@ -28,7 +28,7 @@ struct HttpDoors {
 
 // The HTTP port: /metrics, /healthz (200 while the process lives), /readyz (200 when ready, else
 // 503 with the reason), further pages, and the routes of protocols. One thread, called "http", does
-// all of HTTP; requests of routes run on their executor. Pages take GET and HEAD, and end their
+// all of HTTP; requests of routes run on their executors. Pages take GET and HEAD, and end their
 // connection.
 class HttpEndpoint {
  public:

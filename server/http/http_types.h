@@ -80,7 +80,7 @@ struct HttpRoute {
   std::string path;    // "/v2/models/{model}/infer"
   CallMethod call;     // named "POST /v2/models/{model}/infer"
   HttpErrorShape error;
-  std::function<void(std::unique_ptr<HttpExchange>)> handler;  // on the executor for requests
+  std::function<void(std::unique_ptr<HttpExchange>)> handler;  // on the executor for small requests
   HttpRouteDoc doc;
 };
 

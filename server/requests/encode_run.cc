@@ -53,8 +53,22 @@ absl::StatusOr<std::shared_ptr<ServableModel>> EncodeRun::Decode() {
   ATTENDANT_RETURN_IF_ERROR(SplitPairs(*model_, input_));
   ATTENDANT_ASSIGN_OR_RETURN(const int64_t prompt_bytes, PromptBytes(*model_, input_));
   sequence_bytes_ = (kSequenceBytes + prompt_bytes) * static_cast<int64_t>(input_.sequences.size());
+  prompt_bytes_ = prompt_bytes / kBytesPerToken;
   ATTENDANT_RETURN_IF_ERROR(AcquireRequest(sequence_bytes_));
   return model_;
+}
+
+// A query and a prompt count once for each text: they are tokenized so often.
+int64_t EncodeRun::PrepareBytes() const {
+  size_t bytes = 0;
+  for (const SequenceContent& content : input_.sequences) {
+    if (const auto* text = std::get_if<std::string>(&content)) bytes += text->size();
+    if (const auto* pair = std::get_if<TextPair>(&content)) {
+      bytes += pair->first->size() + pair->second.size();
+    }
+  }
+  return static_cast<int64_t>(bytes) +
+         prompt_bytes_ * static_cast<int64_t>(input_.sequences.size());
 }
 
 absl::StatusOr<PendingRequest> EncodeRun::Prepare() {

@@ -35,6 +35,7 @@ class EncodeRun : public RequestRun {
   virtual absl::StatusOr<std::shared_ptr<EncoderModel>> FindModel() = 0;
 
   absl::StatusOr<std::shared_ptr<ServableModel>> Decode() final;
+  int64_t PrepareBytes() const final;
   absl::StatusOr<PendingRequest> Prepare() override;
   void Answer(Work work) final;
   RequestTokens CountTokens(ModelMetrics& metrics) const final;
@@ -59,6 +60,7 @@ class EncodeRun : public RequestRun {
   std::shared_ptr<EncoderModel> model_;
   EncodeInput input_;  // from Decode to Prepare
   int64_t sequence_bytes_ = 0;
+  int64_t prompt_bytes_ = 0;  // of the prompt before each text, about
   EncodeOutput output_;
 };
 

@@ -13,13 +13,7 @@ namespace {
 constexpr int kMaxPriority = 100;
 
 // Up to here, tokenizing takes less time than a transport's thread may be kept from other calls.
-constexpr int64_t kInlineMessageBytes = int64_t{32} << 10;
-
-void RunInlineOrOn(const Executor& executor, int64_t message_bytes,
-                   absl::AnyInvocable<void()> task) {
-  if (message_bytes <= kInlineMessageBytes) return task();
-  executor(std::move(task));
-}
+constexpr int64_t kInlineBytes = int64_t{32} << 10;
 
 // gRPC cancels a call when its deadline passes. The client's clock may reach the deadline a little
 // before this one does: CANCELLED near the deadline or later is DEADLINE_EXCEEDED.
@@ -44,45 +38,68 @@ void RequestRun::Start(std::unique_ptr<RequestRun> run) {
   const absl::Status acquired =
       run->CountRejected(run->call_.state->AcquireRequestUpTo(kRequestBytes + bytes));
   if (!acquired.ok()) return run->End(acquired);
-  RunInlineOrOn(dependencies.executor, bytes,
-                [run = std::move(run)]() mutable { Read(std::move(run)); });
+  const int64_t parse_bytes = run->call_.message->parse_bytes();
+  Take(std::move(run), parse_bytes, Read);
+}
+
+void RequestRun::Take(std::unique_ptr<RequestRun> run, int64_t bytes, Step step) {
+  if (run->on_large_executor_ || bytes <= kInlineBytes) return step(std::move(run));
+  PostLarge(std::move(run), step);
+}
+
+void RequestRun::PostLarge(std::unique_ptr<RequestRun> run, Step step) {
+  run->on_large_executor_ = true;
+  const Executor& executor = run->dependencies_.large_executor;
+  executor([run = std::move(run), step]() mutable { step(std::move(run)); });
+}
+
+bool RequestRun::Cancelled() {
+  if (!call_.state->cancelled()) return false;
+  End(absl::CancelledError("cancelled by the client"));
+  return true;
 }
 
 void RequestRun::Read(std::unique_ptr<RequestRun> run) {
-  if (run->call_.state->cancelled()) {
-    return run->End(absl::CancelledError("cancelled by the client"));
-  }
+  if (run->Cancelled()) return;
   const absl::Time start = SteadyNow();
   const absl::Status read = run->ReadMessage();
   if (!read.ok()) return run->End(read);
   run->times_.decode = SteadyNow() - start;
-  if (!run->ModelSleeps()) return Submit(std::move(run));
-  SubmitAwake(std::move(run));
+  if (!run->ModelSleeps()) return DecodeMessage(std::move(run));
+  AwaitModel(std::move(run));
 }
 
 bool RequestRun::ModelSleeps() const {
   return dependencies_.models.Sleeps(call_.model, ModelVersion());
 }
 
-void RequestRun::SubmitAwake(std::unique_ptr<RequestRun> run) {
+void RequestRun::AwaitModel(std::unique_ptr<RequestRun> run) {
   const std::string model = run->call_.model;
   ModelRegistry& models = run->dependencies_.models;
-  const Executor& executor = run->dependencies_.executor;
-  models.Wake(model, [&executor, run = std::move(run)]() mutable {
-    executor([run = std::move(run)]() mutable { Submit(std::move(run)); });
-  });
+  models.Wake(model,
+              [run = std::move(run)]() mutable { PostLarge(std::move(run), DecodeMessage); });
+}
+
+void RequestRun::DecodeMessage(std::unique_ptr<RequestRun> run) {
+  if (run->Cancelled()) return;
+  const absl::Time start = SteadyNow();
+  absl::StatusOr<std::shared_ptr<ServableModel>> model = run->Decode();
+  if (!model.ok()) {
+    // It may have become idle since it was looked at.
+    const bool waits = absl::IsUnavailable(model.status()) && run->ModelSleeps();
+    return waits ? AwaitModel(std::move(run)) : run->End(model.status());
+  }
+  run->model_ = *std::move(model);
+  run->model_->Touch();
+  run->times_.decode += SteadyNow() - start;
+  const int64_t bytes = run->PrepareBytes();
+  Take(std::move(run), bytes, Submit);
 }
 
 void RequestRun::Submit(std::unique_ptr<RequestRun> run) {
-  if (run->call_.state->cancelled()) {
-    return run->End(absl::CancelledError("cancelled by the client"));
-  }
+  if (run->Cancelled()) return;
   absl::StatusOr<PendingRequest> pending = run->MakePending();
-  if (!pending.ok()) {
-    // Its model may have become idle since it was looked at.
-    const bool waits = absl::IsUnavailable(pending.status()) && run->ModelSleeps();
-    return waits ? SubmitAwake(std::move(run)) : run->End(pending.status());
-  }
+  if (!pending.ok()) return run->End(pending.status());
   run->model_->metrics->AddInflight(1);
   // The answer may come, and end the call, before Submit returns: `run` is not used after that.
   const std::shared_ptr<Batcher> batcher(run->model_, run->model_->batcher.get());
@@ -118,9 +135,7 @@ void RequestRun::TakeNames() {
 
 absl::StatusOr<PendingRequest> RequestRun::MakePending() {
   const absl::Time start = SteadyNow();
-  ATTENDANT_ASSIGN_OR_RETURN(model_, Decode());
-  model_->Touch();
-  if (call_.deadline <= SteadyNow()) {
+  if (call_.deadline <= start) {
     model_->metrics->CountRejected(RejectReasonName(RejectReason::kDeadline));
     return absl::DeadlineExceededError("the deadline passed before the request was read");
   }

@@ -38,7 +38,9 @@ struct RequestDependencies {
   ServerMetrics& metrics;
   MemoryBudgets& budgets;
   CallGate& gate;
-  Executor executor;  // decodes large requests
+  Executor large_executor;  // decodes large requests
+  // Decodes the rest, for a transport without threads for that. Null: there is none.
+  Executor small_executor = nullptr;
 };
 
 // One request as its transport hands it over.
@@ -78,14 +80,16 @@ struct RequestTokens {
 // The way of every request, whatever its protocol and whatever it computes:
 //
 //   1  account for the message's bytes          6  check the deadline, Prepare
-//   2  go to the executor if it is large        7  free the message, submit
-//   3  stop if the client has cancelled         8  wait for the batcher
-//   4  scan the message, account for what       9  Answer
-//      parsing takes, parse                    10  count, log, call done
+//   2  go to the executor for large requests    7  free the message, submit
+//      if it is one                             8  wait for the batcher
+//   3  stop if the client has cancelled         9  Answer
+//   4  scan the message, account for what      10  count, log, call done
+//      parsing takes, parse
 //   5  wait for a model that was unloaded
 //      because it was idle; Decode
 //
-// An error ends the request at 10. Derived classes define the steps with a capital letter;
+// A small message may ask for much work: then the request goes to that executor before 4 or 6. An
+// error ends the request at 10. Derived classes define the steps with a capital letter;
 // EncodeRun (in encode_run.h) defines them for encoders and leaves a protocol two translations. One
 // thread at a time works on a run.
 class RequestRun {
@@ -94,13 +98,15 @@ class RequestRun {
   RequestRun(const RequestRun&) = delete;
   RequestRun& operator=(const RequestRun&) = delete;
 
-  // Takes `run` to its end, and frees it. Calls `done` in here, on the executor, or on the
-  // batcher's executor.
+  // Takes `run` to its end, and frees it. Calls `done` in here, on the executor for large requests,
+  // or on the batcher's executor.
   static void Start(std::unique_ptr<RequestRun> run);
 
  protected:
   RequestRun(const RequestDependencies& dependencies, RequestCall call)
-      : dependencies_(dependencies), call_(std::move(call)), times_{.arrival = call_.arrival} {}
+      : dependencies_(dependencies), call_(std::move(call)) {
+    times_.arrival = call_.arrival;
+  }
 
   // The model's own name, for a protocol in which clients know it by others.
   virtual std::string ModelName(const std::string& name) const { return name; }
@@ -109,6 +115,8 @@ class RequestRun {
   // Finds the model, then reads the request message. Keeps nothing of the message beyond Prepare.
   // Called again when it was UNAVAILABLE because the model had become idle.
   virtual absl::StatusOr<std::shared_ptr<ServableModel>> Decode() = 0;
+  // The bytes that Prepare works on. Called once after Decode.
+  virtual int64_t PrepareBytes() const { return request_bytes_; }
   // Checks the request, acquires the answer's memory (AcquireResponse), and returns the work for
   // the model's batcher, without deadline and done. A request without sequences, all of them
   // masked, takes the same way: its result is empty.
@@ -138,9 +146,16 @@ class RequestRun {
   const RequestTimes& times() const { return times_; }
 
  private:
-  static void Read(std::unique_ptr<RequestRun> run);
-  static void Submit(std::unique_ptr<RequestRun> run);
-  static void SubmitAwake(std::unique_ptr<RequestRun> run);  // once its model is loaded
+  using Step = void (*)(std::unique_ptr<RequestRun> run);
+  // Takes the step, which works on `bytes`: here or, if they are many, on the executor for large
+  // requests.
+  static void Take(std::unique_ptr<RequestRun> run, int64_t bytes, Step step);
+  static void PostLarge(std::unique_ptr<RequestRun> run, Step step);
+  static void Read(std::unique_ptr<RequestRun> run);           // 3, 4
+  static void AwaitModel(std::unique_ptr<RequestRun> run);     // 5, until it is loaded
+  static void DecodeMessage(std::unique_ptr<RequestRun> run);  // 5
+  static void Submit(std::unique_ptr<RequestRun> run);         // 6, 7
+  bool Cancelled();                                            // then the run is ended
   bool ModelSleeps() const;
   absl::Status ReadMessage();
   void TakeNames();  // the model's and the request's, as far as the message is read
@@ -154,11 +169,12 @@ class RequestRun {
   const RequestDependencies& dependencies_;
   RequestCall call_;
   RequestTimes times_;
+  bool on_large_executor_ = false;  // from now on
   int64_t request_bytes_ = 0;
   int64_t answer_bytes_ = 0;              // once it is answered
   uint64_t span_ = 0;                     // of its trace; 0: none is sent
   std::vector<TracedBatch> batches_;      // of a request with a span
-  std::shared_ptr<ServableModel> model_;  // set by MakePending, shared in until the end
+  std::shared_ptr<ServableModel> model_;  // set by Decode, shared in until the end
 };
 
 }  // namespace attendant

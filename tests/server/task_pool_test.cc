@@ -5,6 +5,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <string>
+#include <thread>
+
+#include "absl/synchronization/notification.h"
 
 namespace attendant {
 namespace {
@@ -31,6 +35,42 @@ TEST(TaskPoolTest, RunsWhatIsLeftWhenItEnds) {
     for (int i = 0; i < 100; ++i) pool.Post([&] { ++ended; });
   }
   EXPECT_EQ(ended, 100);
+}
+
+TEST(TaskPoolTest, SmallTasksPassLargeOnesThatRun) {
+  absl::Notification end, small_ended;
+  TaskPool pool(3, "test");
+  std::atomic<int> begun = 0;
+  for (int i = 0; i < 5; ++i) {
+    pool.Post(
+        [&] {
+          ++begun;
+          end.WaitForNotification();
+        },
+        TaskPool::Size::kLarge);
+  }
+  while (begun < 2) std::this_thread::yield();
+  pool.Post([&] { small_ended.Notify(); });
+  small_ended.WaitForNotification();
+  EXPECT_EQ(begun, 2) << "one thread is left to the small ones";
+  end.Notify();
+  pool.AwaitIdle();
+  EXPECT_EQ(begun, 5);
+}
+
+TEST(TaskPoolTest, OneThreadTakesBothKindsInTheirOrder) {
+  absl::Notification begin;
+  std::string order;
+  {
+    TaskPool pool(1, "test");
+    pool.Post([&] { begin.WaitForNotification(); });
+    pool.Post([&] { order += 's'; });
+    pool.Post([&] { order += 'l'; }, TaskPool::Size::kLarge);
+    pool.Post([&] { order += 't'; });
+    pool.Post([&] { order += 'm'; }, TaskPool::Size::kLarge);
+    begin.Notify();
+  }
+  EXPECT_EQ(order, "sltm");
 }
 
 }  // namespace

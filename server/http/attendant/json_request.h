@@ -26,6 +26,7 @@ class JsonRequest final : public TypedMessage<M> {
       : body_(std::move(body)), wire_bytes_(static_cast<int64_t>(body_.bytes.size())) {}
 
   int64_t bytes() const override { return wire_bytes_; }
+  int64_t parse_bytes() const override { return body_.most_text(); }
   absl::StatusOr<int64_t> Scan() override { return ScanJsonBody(body_, text_bytes_); }
   absl::Status Parse() override {
     ATTENDANT_ASSIGN_OR_RETURN(std::string text, TakeText(body_, text_bytes_));

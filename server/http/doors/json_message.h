@@ -17,6 +17,8 @@ struct HttpBody {
   std::string bytes;
   bool gzip = false;
   int64_t max_bytes = 0;  // inflated
+
+  int64_t most_text() const { return gzip ? max_bytes : static_cast<int64_t>(bytes.size()); }
 };
 
 // INVALID_ARGUMENT for gzip that is damaged or inflates to more than max_bytes.
@@ -34,6 +36,7 @@ class JsonMessage final : public RequestMessage {
   explicit JsonMessage(HttpBody body, std::string model = "");
 
   int64_t bytes() const override { return wire_bytes_; }
+  int64_t parse_bytes() const override { return body_.most_text(); }
   absl::StatusOr<int64_t> Scan() override;
   absl::Status Parse() override;
   const std::string& id() const override { return id_; }

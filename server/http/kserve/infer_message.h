@@ -43,6 +43,7 @@ class InferMessage final : public RequestMessage {
   InferMessage(HttpBody body, Head head, InferForm& form);
 
   int64_t bytes() const override { return wire_bytes_; }
+  int64_t parse_bytes() const override { return body_.most_text(); }
   absl::StatusOr<int64_t> Scan() override;
   absl::Status Parse() override;
   const std::string& id() const override { return request_.id(); }

@@ -26,6 +26,9 @@ MUTANTS = {
         ("absl::Milliseconds(flags.max_priority_wait_ms)", "absl::Microseconds(flags.max_priority_wait_ms)"),
     ],
     "server/task_pool.cc": [
-        ("tasks_.empty() && running_ == 0", "tasks_.empty()"),
+        ("large_.empty() && running_ == 0", "large_.empty()"),
+        ("max_large_(«std::max(threads - 1, 1)»)", "threads"),
+        ("large_.front().number < small_.front().number", "false"),
+        ("running_large_ -= large ? 1 : 0;", ""),
     ],
 }

@@ -23,6 +23,10 @@ MUTANTS = {
         ("all.padding += sequence.len() - tokens;", "all.padding += sequence.len();"),
         ("sequence.unmasked_tokens() > 0", "true"),
         ("ATTENDANT_RETURN_IF_ERROR(AcquireRequest(sequence_bytes_));", ""),
+        ("bytes += pair->first->size() + pair->second.size();", "bytes += pair->second.size();"),
+    ],
+    "server/requests/request_run.h": [
+        ("times_.arrival = call_.arrival;", "times_.arrival = SteadyNow();"),
     ],
     "server/requests/encode_types.cc": [
         ("key < len && !sequence.masked(query)", "key < len"),
@@ -84,7 +88,9 @@ MUTANTS = {
         ("if (!status.ok()) dependencies_.metrics.CountRefused(Refusal::kMessage);", ""),
         ("if (metrics != nullptr) metrics->CountRejected(MemoryBudgets::kRejected);", ""),
         ("ATTENDANT_RETURN_IF_ERROR(AcquireRequest(*memory_bytes));", ""),
-        ("message_bytes <= kInlineMessageBytes", "true"),
+        ("run->on_large_executor_ || bytes <= kInlineBytes", "true"),
+        ("run->on_large_executor_ || bytes <= kInlineBytes", "bytes <= kInlineBytes"),
+        ("const int64_t parse_bytes = «run->call_.message->parse_bytes()»;", "bytes"),
     ],
 }
 

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which executor a request's steps run on, what memory it holds, and when it began.
+#include "server/requests/request_run.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/requests/encode_run.h"
+#include "tests/server/models/registry_fixture.h"
+
+namespace attendant {
+namespace {
+
+constexpr int64_t kMany = 100 << 10;  // bytes, more than a transport's thread may work on
+
+// Of few bytes, which parsing may make more.
+class ShortMessage final : public RequestMessage {
+ public:
+  explicit ShortMessage(int64_t parse_bytes) : parse_bytes_(parse_bytes) {}
+
+  int64_t bytes() const override { return 100; }
+  int64_t parse_bytes() const override { return parse_bytes_; }
+  absl::StatusOr<int64_t> Scan() override { return 0; }
+  absl::Status Parse() override { return absl::OkStatus(); }
+  const std::string& id() const override { return id_; }
+  const std::string& model() const override { return model_; }
+
+ private:
+  const int64_t parse_bytes_;
+  const std::string id_;
+  const std::string model_ = "tiny";
+};
+
+// What a run of these tests has seen.
+struct Seen {
+  absl::Duration total;
+  std::promise<absl::Status> ended;
+};
+
+// Encodes what it is given, whatever the message says.
+class GivenRun final : public EncodeRun {
+ public:
+  GivenRun(const EncodeDependencies& dependencies, RequestCall call, EncodeInput input, Seen& seen)
+      : EncodeRun(dependencies, std::move(call)), input_(std::move(input)), seen_(seen) {}
+
+ private:
+  absl::StatusOr<EncodeInput> FromMessage() override { return std::move(input_); }
+  void ToMessage(EncodeOutput& /*output*/) override {}
+  absl::StatusOr<std::shared_ptr<EncoderModel>> FindModel() override {
+    return dependencies().models.Find(call().model);
+  }
+  int64_t AnswerBytes() const override { return 0; }
+  void OnEnd(const absl::Status& /*status*/) override { seen_.total = times().total(); }
+
+  EncodeInput input_;
+  Seen& seen_;
+};
+
+class RequestRunTest : public ModelRegistryTest {
+ protected:
+  RequestRunTest() {
+    registry_.SetModels({{"tiny", directory_ / "tiny"}});
+    registry_.StartLoading();
+    AwaitChange("tiny", ModelState::kReady);
+    const CallGate::Entry entry = gate_.Enter(
+        {.method = method_, .peer = "a", .header = [](absl::string_view) { return std::nullopt; }});
+    call_.state = std::make_shared<CallState>(entry.call, budgets_.ForConnection("a"));
+    call_.message = std::make_unique<ShortMessage>(100);
+  }
+
+  // Takes the request to its end.
+  Seen& Run(std::vector<SequenceContent> sequences) {
+    call_.done = [this](const absl::Status& status) { seen_.ended.set_value(status); };
+    EncodeInput input;
+    input.pooled = true;
+    input.sequences = std::move(sequences);
+    RequestRun::Start(
+        std::make_unique<GivenRun>(dependencies_, std::move(call_), std::move(input), seen_));
+    seen_.ended.get_future().wait();
+    return seen_;
+  }
+
+  const CallMethod method_{"service/Method", MethodGroup::kInfer};
+  CallGate gate_{metrics_};
+  MemoryBudgets budgets_;
+  int posted_ = 0;
+  const RequestDependencies requests_{registry_, metrics_, budgets_, gate_,
+                                      [this](absl::AnyInvocable<void()> task) {
+                                        ++posted_;
+                                        task();
+                                      }};
+  const EncodeDependencies dependencies_{requests_, {}};
+  RequestCall call_;
+  Seen seen_;
+};
+
+TEST_F(RequestRunTest, ASmallRequestStaysOnItsTransportsThread) {
+  Run({"hello"});
+  EXPECT_EQ(posted_, 0);
+}
+
+TEST_F(RequestRunTest, AMessageThatMayBecomeLargeGoesToTheExecutor) {
+  call_.message = std::make_unique<ShortMessage>(kMany);
+  Run({std::string(kMany, 'x')});
+  EXPECT_EQ(posted_, 1) << "once, although its texts are long too";
+}
+
+TEST_F(RequestRunTest, AQueryCountsOnceForEachText) {
+  const auto query = std::make_shared<const std::string>(kMany / 100, 'q');
+  Run(std::vector<SequenceContent>(100, TextPair{.first = query, .second = "a"}));
+  EXPECT_EQ(posted_, 1);
+}
+
+TEST_F(RequestRunTest, ItsTimeBeginsWhenItHasCome) {
+  call_.arrival = SteadyNow() - absl::Hours(1);
+  EXPECT_GE(Run({"hello"}).total, absl::Hours(1));
+}
+
+TEST_F(RequestRunTest, AcquiresWhatItsTransportDoesNotHold) {
+  constexpr int64_t kHeld = 1000;
+  const std::shared_ptr<CallState> state = call_.state;
+  state->HoldRequest(*state->memory().AcquireRequest(kHeld));
+  ASSERT_TRUE(state->AcquireRequestUpTo(kHeld).ok());
+  EXPECT_EQ(state->memory().request_bytes(), kHeld);
+  ASSERT_TRUE(state->AcquireRequestUpTo(3 * kHeld).ok());
+  EXPECT_EQ(state->memory().request_bytes(), 3 * kHeld);
+  state->ReleaseRequest();
+  EXPECT_EQ(state->memory().request_bytes(), 0);
+}
+
+}  // namespace
+}  // namespace attendant

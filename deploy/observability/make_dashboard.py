@@ -110,7 +110,9 @@ ROWS = (
          {"{{instance}} {{model}}": "avg_over_time((attendant_queue_tokens{$M} > bool 0)[5m:])"}),
         ("Refused because of load", "percentunit", "timeseries",
          {"{{model}}": 'job_model:attendant_overload:ratio5m{job=~"$job",model=~"$model"}'}),
-        ("Stalled workers", "none", "timeseries", {"{{instance}} {{model}}": "attendant_stalled_workers{$M}"}),
+        ("Stalled and lost workers", "none", "timeseries",
+         {"{{instance}} {{model}} stalled": "attendant_stalled_workers{$M}",
+          "{{instance}} {{model}} lost": "attendant_lost_workers{$M}"}),
     )),
     ("Process", (
         ("Processors in use", "none", "timeseries", {"{{instance}}": "rate(process_cpu_seconds_total{$I}[$R])"}),

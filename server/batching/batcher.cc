@@ -215,7 +215,9 @@ void Batcher::LoseRunner(size_t index, const absl::Status& status) {
   {
     absl::MutexLock lock(&mutex_);
     workers_[index].expected_end = absl::InfiniteFuture();
-    if (--runners_left_ > 0) return;
+    --runners_left_;
+    observer_.OnLost(static_cast<int>(workers_.size() - runners_left_));
+    if (runners_left_ > 0) return;
     lost_ = status;
     RejectAll({RejectReason::kDeviceLost, status}, /*running_too=*/false, ended);
   }

@@ -72,6 +72,7 @@ class BatchObserver {
   virtual void OnQueueChanged(int64_t queued_tokens, int64_t queued_requests) = 0;
   // So many workers now run a batch for longer than stall_timeout.
   virtual void OnStalled(int workers) = 0;
+  virtual void OnLost(int workers) = 0;  // so many have lost their runners
 };
 
 // Runs a function soon, on a thread that may be kept busy. Thread-safe.
@@ -143,8 +144,7 @@ class Batcher {
     absl::AnyInvocable<void(FinishedRequest)> done;
     FinishedRequest finished;
   };
-  // The rest of the work, without the lock, after requests have ended: tell their owners, free
-  // them.
+  // Work without the lock, after requests have ended: to tell their owners, and to free them.
   struct Ended {
     std::vector<Completion> completions;
     std::vector<std::unique_ptr<PendingRequest>> requests;

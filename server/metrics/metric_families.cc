@@ -59,6 +59,8 @@ MetricFamilies::MetricFamilies(prometheus::Registry& registry)
                            "Requests with sequences that wait for a batch.")),
       stalled_workers(Gauge(registry, "attendant_stalled_workers",
                             "Workers whose batch runs for longer than --stall_timeout_s.")),
+      lost_workers(Gauge(registry, "attendant_lost_workers",
+                         "Workers whose device was lost, until the model is loaded again.")),
       inflight_requests(Gauge(registry, "attendant_inflight_requests",
                               "Requests that have arrived and are not answered.")),
       model_loaded_info(Gauge(registry, "attendant_model_loaded_info",

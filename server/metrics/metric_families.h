@@ -30,6 +30,7 @@ struct MetricFamilies {
   prometheus::Family<prometheus::Gauge>& queue_tokens;                  // {model}
   prometheus::Family<prometheus::Gauge>& queue_requests;                // {model}
   prometheus::Family<prometheus::Gauge>& stalled_workers;               // {model}
+  prometheus::Family<prometheus::Gauge>& lost_workers;                  // {model}
   prometheus::Family<prometheus::Gauge>& inflight_requests;             // {model}
   prometheus::Family<prometheus::Gauge>& model_loaded_info;    // {model, dtype, backend, isa}
   prometheus::Family<prometheus::Gauge>& model_load_seconds;   // {model}

@@ -122,7 +122,8 @@ class PrometheusModelMetrics final : public ModelMetrics {
         batches_(series_.Add(families.batches_total, {{"model", model}})),
         queue_tokens_(series_.Add(families.queue_tokens, {{"model", model}})),
         queue_requests_(series_.Add(families.queue_requests, {{"model", model}})),
-        stalled_workers_(series_.Add(families.stalled_workers, {{"model", model}})) {
+        stalled_workers_(series_.Add(families.stalled_workers, {{"model", model}})),
+        lost_workers_(series_.Add(families.lost_workers, {{"model", model}})) {
     for (size_t i = 0; i < kReasonNames.size(); ++i) {
       rejected_[i] =
           &series_.Add(families.rejected_total, {{"model", model}, {"reason", kReasonNames[i]}});
@@ -171,6 +172,7 @@ class PrometheusModelMetrics final : public ModelMetrics {
     queue_requests_.Increment(static_cast<double>(requests));
   }
   void AddStalledWorkers(int workers) override { stalled_workers_.Increment(workers); }
+  void AddLostWorkers(int workers) override { lost_workers_.Increment(workers); }
 
   void SetLoaded(const ModelLoadInfo& loaded) override {
     prometheus::Gauge* info =
@@ -238,6 +240,7 @@ class PrometheusModelMetrics final : public ModelMetrics {
   prometheus::Gauge& queue_tokens_;
   prometheus::Gauge& queue_requests_;
   prometheus::Gauge& stalled_workers_;
+  prometheus::Gauge& lost_workers_;
 };
 
 }  // namespace

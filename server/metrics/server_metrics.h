@@ -146,6 +146,7 @@ class ModelMetrics {
   virtual void CountRejected(absl::string_view reason) = 0;     // a RejectReasonName
   virtual void AddQueue(int64_t tokens, int64_t requests) = 0;  // a change
   virtual void AddStalledWorkers(int workers) = 0;              // likewise
+  virtual void AddLostWorkers(int workers) = 0;                 // likewise
 
   virtual void SetLoaded(const ModelLoadInfo& model) = 0;
 

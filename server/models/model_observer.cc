@@ -11,6 +11,7 @@ ModelObserver::ModelObserver(ModelMetrics& metrics, KServeStatistics* statistics
 ModelObserver::~ModelObserver() {
   OnQueueChanged(0, 0);
   OnStalled(0);
+  OnLost(0);
 }
 
 void ModelObserver::OnBatch(int64_t tokens, int64_t sequences, int64_t requests,
@@ -30,6 +31,10 @@ void ModelObserver::OnQueueChanged(int64_t queued_tokens, int64_t queued_request
 
 void ModelObserver::OnStalled(int workers) {
   metrics_.AddStalledWorkers(workers - std::exchange(stalled_workers_, workers));
+}
+
+void ModelObserver::OnLost(int workers) {
+  metrics_.AddLostWorkers(workers - std::exchange(lost_workers_, workers));
 }
 
 }  // namespace attendant

@@ -20,6 +20,7 @@ class ModelObserver final : public BatchObserver {
   void OnRejected(RejectReason reason) override;
   void OnQueueChanged(int64_t queued_tokens, int64_t queued_requests) override;
   void OnStalled(int workers) override;
+  void OnLost(int workers) override;
 
  private:
   ModelMetrics& metrics_;
@@ -28,6 +29,7 @@ class ModelObserver final : public BatchObserver {
   int64_t queued_tokens_ = 0;
   int64_t queued_requests_ = 0;
   int stalled_workers_ = 0;
+  int lost_workers_ = 0;
 };
 
 }  // namespace attendant

@@ -24,6 +24,7 @@ FAMILIES = {
     "attendant_queue_tokens": "gauge",
     "attendant_queue_requests": "gauge",
     "attendant_stalled_workers": "gauge",
+    "attendant_lost_workers": "gauge",
     "attendant_inflight_requests": "gauge",
     "attendant_model_loaded_info": "gauge",
     "attendant_model_load_seconds": "gauge",

@@ -43,7 +43,7 @@ MUTANTS = {
         ("running_too || request->queued", "true"),
         ("open_requests_ -= completed;", "open_requests_ -= 1;"),
         ("if (open_requests_ == 0) all_completed_->SignalAll();", ""),
-        ("if (--runners_left_ > 0) return;", "--runners_left_;"),
+        ("if (runners_left_ > 0) return;", ""),
         ("free = std::min(free, worker.expected_end)", "free = worker.expected_end"),
         ("queue.tokens * queue.tokens / std::max<int64_t>(queue.sequences, 1)", "0"),
         ("static_cast<int64_t>(runners_left_)", "1"),

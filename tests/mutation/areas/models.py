@@ -98,6 +98,7 @@ MUTANTS = {
         ("if (statistics_ != nullptr) statistics_->RecordBatch(sequences, compute);", ""),
         ("queued_tokens - std::exchange(queued_tokens_, queued_tokens)", "queued_tokens"),
         ("metrics_.AddStalledWorkers(workers - std::exchange(stalled_workers_, workers));", ""),
+        ("  OnLost(0);", ""),
         ("  OnQueueChanged(0, 0);", ""),
     ],
     "server/models/encoder_model.cc": [

@@ -72,6 +72,8 @@ TEST_F(BatcherEndTest, AWorkerWhoseDeviceIsLostLeavesTheRestToTheOthers) {
     EXPECT_TRUE(answer.Wait().ok());
   }
   EXPECT_FALSE(lost_told);
+  batcher_.reset();
+  EXPECT_THAT(observer_.lost(), ElementsAre(1));
 }
 
 TEST_F(BatcherEndTest, WithTheLastRunnerLostEverythingIsRefused) {
@@ -91,6 +93,7 @@ TEST_F(BatcherEndTest, WithTheLastRunnerLostEverythingIsRefused) {
   EXPECT_EQ(queued.Wait().status(), absl::UnavailableError("GPU 0: gone"));
   told.WaitForNotification();
   EXPECT_EQ(why, absl::UnavailableError("GPU 0: gone"));
+  EXPECT_THAT(observer_.lost(), ElementsAre(1));
   Submit(6, {1}, later);
   EXPECT_EQ(later.WaitForCode(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(observer_.rejected(),

@@ -200,6 +200,10 @@ class RecordingObserver final : public BatchObserver {
     absl::MutexLock lock(&mutex_);
     stalled_.push_back(workers);
   }
+  void OnLost(int workers) override {
+    absl::MutexLock lock(&mutex_);
+    lost_.push_back(workers);
+  }
 
   std::vector<ObservedBatch> batches() {
     absl::MutexLock lock(&mutex_);
@@ -208,6 +212,10 @@ class RecordingObserver final : public BatchObserver {
   std::vector<int> stalled() {  // every report
     absl::MutexLock lock(&mutex_);
     return stalled_;
+  }
+  std::vector<int> lost() {  // every report
+    absl::MutexLock lock(&mutex_);
+    return lost_;
   }
   std::vector<RejectReason> rejected() {
     absl::MutexLock lock(&mutex_);
@@ -223,6 +231,7 @@ class RecordingObserver final : public BatchObserver {
   std::vector<ObservedBatch> batches_ ABSL_GUARDED_BY(mutex_);
   std::vector<RejectReason> rejected_ ABSL_GUARDED_BY(mutex_);
   std::vector<int> stalled_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int> lost_ ABSL_GUARDED_BY(mutex_);
   std::pair<int64_t, int64_t> queue_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -45,6 +45,7 @@ TEST_F(ServerMetricsTest, HasEveryFamilyOfTheDesign) {
                          "attendant_queue_tokens gauge",
                          "attendant_queue_requests gauge",
                          "attendant_stalled_workers gauge",
+                         "attendant_lost_workers gauge",
                          "attendant_inflight_requests gauge",
                          "attendant_model_loaded_info gauge",
                          "attendant_model_load_seconds gauge",
@@ -150,6 +151,8 @@ TEST_F(ServerMetricsTest, CountsTokensBatchesAndGauges) {
   model.AddInflight(-2);
   model.AddStalledWorkers(3);
   model.AddStalledWorkers(-1);
+  model.AddLostWorkers(2);
+  model.AddLostWorkers(-1);
   const Exposition scrape = Scrape();
   EXPECT_EQ(scrape.Value("attendant_tokens_total", {{"model", "m"}, {"kind", "valid"}}), 42);
   EXPECT_EQ(scrape.Value("attendant_tokens_total", {{"model", "m"}, {"kind", "padding"}}), 2);
@@ -160,6 +163,7 @@ TEST_F(ServerMetricsTest, CountsTokensBatchesAndGauges) {
   EXPECT_EQ(scrape.Value("attendant_queue_requests", {{"model", "m"}}), 4);
   EXPECT_EQ(scrape.Value("attendant_inflight_requests", {{"model", "m"}}), 3);
   EXPECT_EQ(scrape.Value("attendant_stalled_workers", {{"model", "m"}}), 2);
+  EXPECT_EQ(scrape.Value("attendant_lost_workers", {{"model", "m"}}), 1);
 }
 
 TEST_F(ServerMetricsTest, KnowsEveryRejectReason) {

@@ -36,13 +36,19 @@ TEST_F(ModelObserverTest, QueuesAddUpAndGoWithTheirBatcher) {
   second->OnStalled(1);
   first->OnStalled(1);
   Expect(R"(attendant_stalled_workers{model="m"} 2)");
+  first->OnLost(1);
+  first->OnLost(2);
+  second->OnLost(1);
+  Expect(R"(attendant_lost_workers{model="m"} 3)");
   first.reset();
   Expect(R"(attendant_queue_tokens{model="m"} 10)");
   Expect(R"(attendant_queue_requests{model="m"} 2)");
   Expect(R"(attendant_stalled_workers{model="m"} 1)");
+  Expect(R"(attendant_lost_workers{model="m"} 1)");
   second.reset();
   Expect(R"(attendant_queue_tokens{model="m"} 0)");
   Expect(R"(attendant_stalled_workers{model="m"} 0)");
+  Expect(R"(attendant_lost_workers{model="m"} 0)");
 }
 
 }  // namespace

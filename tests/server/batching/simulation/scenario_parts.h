@@ -135,6 +135,7 @@ class Scenario::Observer final : public BatchObserver {
     requests = queued_requests;
   }
   void OnStalled(int workers) override { stalled = workers; }
+  void OnLost(int) override {}
 
   int64_t sequences = 0;  // computed
   std::array<int64_t, 7> rejected{};

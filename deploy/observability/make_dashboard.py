@@ -178,10 +178,11 @@ def panels():
     return made
 
 
-def variable(name, label, query):
+def variable(name, label, query, **more):
+    """Where `more` has no allValue, "All" means the values that the query finds: a shared Prometheus has other jobs too."""
     return {"name": name, "label": label, "type": "query", "datasource": DATASOURCE, "definition": query,
             "query": {"query": query, "refId": name}, "refresh": 2, "sort": 1, "multi": True, "includeAll": True,
-            "allValue": ".*", "current": {"text": ["All"], "value": ["$__all"]}}
+            **more, "current": {"text": ["All"], "value": ["$__all"]}}
 
 
 def dashboard():
@@ -192,7 +193,8 @@ def dashboard():
             {"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus"},
             variable("job", "Job", "label_values(attendant_build_info, job)"),
             variable("instance", "Server", 'label_values(attendant_build_info{job=~"$job"}, instance)'),
-            variable("model", "Model", 'label_values(attendant_inflight_requests{job=~"$job"}, model)'),
+            # A request for a model that does not exist counts with an empty label.
+            variable("model", "Model", 'label_values(attendant_inflight_requests{job=~"$job"}, model)', allValue=".*"),
         ]},
         "panels": panels(),
     }

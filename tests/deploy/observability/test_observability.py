@@ -23,22 +23,37 @@ from harness.server import wait_until
 FOLDER = settings.ROOT / "deploy/observability"
 DASHBOARD = FOLDER / "grafana/dashboards/attendant.json"
 HERE = pathlib.Path(__file__).parent
-VARIABLES = {"$__rate_interval": "10s", "$job": ".*", "$instance": ".*", "$model": ".*"}
+LABEL_VALUES = re.compile(r"label_values\((?P<series>.*), (?P<label>\w+)\)")
 COMPARISON = re.compile(r"\s(==|>)\s+([\d.]+)\s*$")
 # These say that something is missing: they have data when it is, and alerts_test.yml has shown it.
 OF_ABSENCE = {"AttendantMissing", "AttendantNoModel"}
 SECONDS = 120
 
 
-def dashboard_queries():
-    """(panel, query) of the dashboard, as Grafana would send it."""
-    dashboard = json.loads(DASHBOARD.read_text())
-    for panel in dashboard["panels"]:
+def dashboard_queries(values):
+    """(panel, query) of the dashboard, as Grafana would send it: `values` has what stands for each $NAME."""
+    for panel in json.loads(DASHBOARD.read_text())["panels"]:
         for target in panel.get("targets", ()):
-            query = target["expr"]
-            for name, value in VARIABLES.items():
-                query = query.replace(name, value)
-            yield f"panel '{panel['title']}'", query
+            yield f"panel '{panel['title']}'", replace(target["expr"], values)
+
+
+def replace(query, values):
+    for name, value in values.items():
+        query = query.replace(name, value)
+    return query
+
+
+def dashboard_values(prometheus):
+    """What Grafana puts in the place of each $NAME where a person has chosen "All"."""
+    values = {"$__rate_interval": "10s"}
+    for variable in json.loads(DASHBOARD.read_text())["templating"]["list"]:
+        if variable["type"] != "query":
+            continue
+        asked = LABEL_VALUES.fullmatch(variable["query"]["query"])
+        found = prometheus.get(f"label/{asked['label']}/values", **{"match[]": replace(asked["series"], values)})
+        escaped = (re.escape(value).replace("\\", "\\\\") for value in found)
+        values[f"${variable['name']}"] = variable.get("allValue") or f"({'|'.join(escaped)})"
+    return values
 
 
 def rules(name):
@@ -76,7 +91,10 @@ def needs_device(query):
 
 
 class Prometheus:
-    """Runs with the committed configuration, but scrapes `targets`, and more often."""
+    """Runs with the committed configuration, but scrapes `targets`, and more often. Another job is itself, as where one
+    Prometheus watches all."""
+
+    FOREIGN = "another"
 
     def __init__(self, program, folder, targets):
         config = yaml.safe_load((FOLDER / "prometheus.yml").read_text())
@@ -85,9 +103,10 @@ class Prometheus:
         job, = config["scrape_configs"]
         del job["dns_sd_configs"]
         job["static_configs"] = [{"targets": targets}]
-        (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.address = "127.0.0.1:%d" % free.getsockname()[1]
+        config["scrape_configs"].append({"job_name": self.FOREIGN, "static_configs": [{"targets": [self.address]}]})
+        (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
         self.log = open(folder / "prometheus.log", "w+", encoding="utf-8")
         self.process = subprocess.Popen(
             [program, f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
@@ -117,9 +136,16 @@ class Prometheus:
         except OSError:
             return False
 
+    def samples(self, query):
+        return self.get("query", query=query)["result"]
+
     def has(self, query):
         """Whether the query returns numbers."""
-        return any(sample["value"][1] != "NaN" for sample in self.get("query", query=query)["result"])
+        return any(sample["value"][1] != "NaN" for sample in self.samples(query))
+
+    def scrapes(self, jobs):
+        """Whether so many targets of each job are up."""
+        return {sample["metric"]["job"]: int(sample["value"][1]) for sample in self.samples("sum by (job) (up)")} == jobs
 
 
 @pytest.fixture
@@ -145,11 +171,13 @@ def load(servers):
 
 
 def test_every_query_returns_data(tool, tmp_path, servers, load):
-    queries = [*dashboard_queries(), *rule_queries(), *autoscaler_queries()]
-    assert len(queries) > 60
     has_device = len(servers) > 1
     with Prometheus(tool("prometheus"), tmp_path, [server.http for server in servers]) as prometheus:
         wait_until("Prometheus", SECONDS, prometheus.ready)
+        wait_until("scrapes", SECONDS, lambda: prometheus.scrapes({"attendant": len(servers), prometheus.FOREIGN: 1}))
+        of_dashboard = [*dashboard_queries(dashboard_values(prometheus))]
+        queries = [*of_dashboard, *rule_queries(), *autoscaler_queries()]
+        assert len(queries) > 60
         waiting = [item for item in queries if has_device or not needs_device(item[1])]
 
         def all_have_data():
@@ -159,6 +187,11 @@ def test_every_query_returns_data(tool, tmp_path, servers, load):
             wait_until("data", SECONDS, all_have_data)
         except AssertionError:
             pytest.fail("no data:\n" + "\n".join(f"{name}: {query}" for name, query in waiting))
+        counted, = (query for name, query in of_dashboard if name == "panel 'Servers'")
+        assert int(prometheus.samples(counted)[0]["value"][1]) == len(servers)
+        foreign = [item for item in of_dashboard if any(
+            sample["metric"].get("instance") == prometheus.address for sample in prometheus.samples(item[1]))]
+        assert not foreign, "the dashboard shows what is no server"
         if not has_device:
             assert not any(prometheus.has(query) for _, query in queries if needs_device(query))
         groups = prometheus.get("rules")["groups"]
@@ -199,7 +232,7 @@ def test_grafana_understands_the_dashboard(tmp_path):
 def test_queries_use_metrics_that_exist():
     """Each name in a query is a metric of docs/metrics.md, a recorded series, or Prometheus' own."""
     known = set(re.findall(r"^\| `(\w+)` \|", (settings.ROOT / "docs/metrics.md").read_text(), re.MULTILINE))
-    for name, query in [*dashboard_queries(), *rule_queries(), *autoscaler_queries()]:
+    for name, query in [*dashboard_queries({}), *rule_queries(), *autoscaler_queries()]:
         for metric in re.findall(r"\b(?<!:)((?:attendant|process)_\w+)(?!:)\b", re.sub(r'"[^"]*"', "", query)):
             metric = re.sub(r"_(bucket|sum|count)$", "", metric)
             assert metric in known or f":{metric}:" in query, f"{name}: {metric} is not in docs/metrics.md"

@@ -117,7 +117,7 @@ def check_route(item):
     assert all(set(parent) <= {"name", "namespace", "sectionName", "port"} and parent["name"]
                for parent in spec["parentRefs"])
     for rule in spec["rules"]:
-        assert set(rule) <= {"name", "matches", "filters", "backendRefs"} and 0 < len(rule["matches"]) <= 64
+        assert set(rule) <= {"name", "matches", "filters", "backendRefs"} and 0 < len(rule["matches"]) <= 8  # 64 from 1.3 on
         assert all(set(match["method"]) <= {"type", "service", "method"} for match in rule["matches"])
         assert all({"name", "port"} <= set(backend) for backend in rule["backendRefs"])
 

@@ -141,13 +141,22 @@ def test_parts_fit_together(kustomize, overlay):
         assert service["selector"] == selector
         assert all(port["port"] == ports[port["targetPort"]] for port in service["ports"])
     assert named(items, "Service", "attendant-headless")["spec"]["clusterIP"] == "None"
-    route = named(items, "GRPCRoute")["spec"]["rules"][0]
-    assert route["backendRefs"] == [{"name": "attendant", "port": ports["grpc"]}]
+    rules = named(items, "GRPCRoute")["spec"]["rules"]
+    assert all(rule["backendRefs"] == [{"name": "attendant", "port": ports["grpc"]}] for rule in rules)
+    assert {match["method"]["service"] for rule in rules for match in rule["matches"]} == routed_services()
     for kind in ("PodDisruptionBudget", "ServiceMonitor"):
         assert named(items, kind)["spec"]["selector"]["matchLabels"] == selector
     assert {item["metadata"].get("namespace") for item in items} == {"attendant"}
     scaler = named(items, "HorizontalPodAutoscaler" if overlay == "cpu" else "ScaledObject")["spec"]
     assert scaler["scaleTargetRef"]["name"] == "attendant" and "replicas" not in deployment["spec"]
+
+
+def routed_services():
+    """The services of proto/ but reflection, which tools use and clients need not."""
+    texts = [path.read_text() for path in (settings.ROOT / "proto").rglob("*.proto")]
+    names = {f"{re.search(r'^package (.+);', text, re.MULTILINE)[1]}.{service}"
+             for text in texts for service in re.findall(r"^service (\w+)", text, re.MULTILINE)}
+    return names - {"grpc.reflection.v1alpha.ServerReflection"}
 
 
 def servers(kustomize):

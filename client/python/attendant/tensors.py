@@ -62,7 +62,7 @@ def to_tensor(values: ArrayLike) -> pb.Tensor:
     if array.dtype == bool:
         dtype = pb.DTYPE_BOOL
     elif array.dtype.name in _WIRE_TYPES:
-        dtype = _WIRE_TYPES[array.dtype.name]
+        dtype, array = _WIRE_TYPES[array.dtype.name], array.astype(array.dtype.newbyteorder("<"), copy=False)
     else:
         dtype, array = pb.DTYPE_F32, array.astype("<f4")
     return pb.Tensor(dtype=dtype, shape=np.shape(values), data=array.tobytes())

@@ -27,8 +27,10 @@ SERVICE_CONFIG = json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})
 # A range of one input. JSONL: `start` is a byte and `size` a number of bytes; Parquet: both count rows of the file.
 # `row` is the number of its first row in the corpus.
 Part = collections.namedtuple("Part", "index path start size row rows")
-# What all parts need. `descriptors` is a FileDescriptorSet of encoder.proto, for workers that have no copy of it.
-Job = collections.namedtuple("Job", "servers model output format text id rows_per_request give_up_s descriptors")
+# What all parts need. `version` is that of the model; empty: the server chooses. `descriptors` is a FileDescriptorSet of
+# encoder.proto, for workers that have no copy of it.
+Job = collections.namedtuple(
+    "Job", "servers model version output format text id rows_per_request give_up_s descriptors")
 
 
 class UsageError(Exception):
@@ -176,7 +178,7 @@ def embed(job, texts):
     encode = method(job, "Encode", "EncodeRequest", "EncodeResponse")
 
     def begin(group):
-        message = make("EncodeRequest")(model=job.model)
+        message = make("EncodeRequest")(model=job.model, model_version=job.version)
         message.outputs.pooled.SetInParent()
         for text in group:
             message.sequences.sequences.add(text=text)

@@ -195,11 +195,11 @@ def main():
         for path in arguments.inputs:
             if path.suffix not in (".jsonl", ".parquet") or not path.is_file():
                 raise UsageError(f"{path} is no file that ends in .jsonl or .parquet")
-        job = Job(target(arguments.servers), arguments.model, str(arguments.output.resolve()), arguments.format,
+        job = Job(target(arguments.servers), arguments.model, "", str(arguments.output.resolve()), arguments.format,
                   arguments.text, arguments.id, arguments.rows_per_request, arguments.give_up_s,
                   compile_descriptors(arguments.proto))
         model = attendant_parts.model_info(job)
-        job = job._replace(model=model["name"])
+        job = job._replace(model=model["name"], version=str(model["version"]))
         inputs = [[str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns] for path in arguments.inputs]
         description = {"inputs": inputs, "model": model, "rows_per_part": arguments.rows_per_part,
                        "format": job.format, "text": job.text, "id": job.id}

@@ -177,6 +177,36 @@ def test_a_model_with_versions_that_becomes_idle(start_server, tmp_path):
     assert run(texts, tmp_path / "out", servers, "--workers=0").returncode == 0
 
 
+@pytest.mark.parametrize("versions, code", [(2, 0), (1, 2)])
+def test_a_version_that_appears_is_not_taken(start_server, tmp_path, versions, code):
+    """The job goes on with the version from its start, or ends if that has gone."""
+    models = tmp_path / "models/m"
+    shutil.copytree(settings.GOLDEN / "tiny_mpnet", models / "1")
+    servers = [start_server({}, *FLAGS, f"--model_repository={tmp_path}/models", f"--max_model_versions={versions}",
+                            "--model_control=poll", "--repository_poll_s=1").wait_ready()]
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text(''.join(json.dumps({"id": row, "text": "the cat sat"}) + "\n" for row in range(ROWS)))
+    with started(texts, tmp_path / "out", servers, "--workers=0", "--rows_per_part=1") as job:
+        wait_for_parts(tmp_path / "out", 5)
+        os.killpg(job.pid, signal.SIGSTOP)
+        assert len(parts(tmp_path / "out")) < ROWS, "the job was over before the version appeared"
+        shutil.copytree(settings.GOLDEN / "tiny_roberta", tmp_path / "2")
+        (tmp_path / "2").rename(models / "2")
+        listed = "/attendant.v1.Encoder/ListModels", "{}", {"Content-Type": "application/json"}
+
+        def states():
+            models = json.loads(servers[0].post(*listed)[1])["models"]
+            return {model["version"]: model["state"].removeprefix("MODEL_STATE_") for model in models}
+        wait_until("the versions", SECONDS, lambda: states() == {1: "READY", 2: "READY"} if versions == 2 else
+                   states() == {2: "READY"})
+        os.killpg(job.pid, signal.SIGCONT)
+        _, err = job.communicate(timeout=SECONDS)
+        assert job.returncode == code, err
+    if code:
+        assert "model 'm' has no version '1', only 2" in err and "Traceback" not in err
+    assert len({str(pq.read_table(path).column("embedding").to_pylist()) for path in parts(tmp_path / "out")}) == 1
+
+
 def test_servers_by_name(corpus, server, expected, tmp_path):
     port = server[0].grpc.rpartition(":")[2]
     done = subprocess.run(

@@ -27,10 +27,10 @@ SERVICE_CONFIG = json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})
 # A range of one input. JSONL: `start` is a byte and `size` a number of bytes; Parquet: both count rows of the file.
 # `row` is the number of its first row in the corpus.
 Part = collections.namedtuple("Part", "index path start size row rows")
-# What all parts need. `version` is that of the model; empty: the server chooses. `descriptors` is a FileDescriptorSet of
-# encoder.proto, for workers that have no copy of it.
+# What all parts need. `version` is that of the model; empty: the server chooses. `id_type` is a key of ID_TYPES.
+# `descriptors` is a FileDescriptorSet of encoder.proto, for workers that have no copy of it.
 Job = collections.namedtuple(
-    "Job", "servers model version output format text id rows_per_request give_up_s descriptors")
+    "Job", "servers model version output format text id id_type rows_per_request give_up_s descriptors")
 
 
 class UsageError(Exception):
@@ -43,18 +43,42 @@ class Unreachable(Exception):
 
 def read(job, part):
     """Texts and, with --id, ids of a part."""
-    rows = read_parquet(job, part) if part.path.endswith(".parquet") else read_jsonl(job, part)
+    rows = read_rows(job, part)
     for number, row in enumerate(rows, part.row):
         if not is_text(row.get(job.text)):
             raise UsageError(f"{part.path}: row {number} of the corpus has no text in '{job.text}'")
-        if job.id and not (isinstance(row.get(job.id), int) or is_text(row.get(job.id))):
-            raise UsageError(f"{part.path}: row {number} of the corpus has no text or whole number in '{job.id}'")
+        if job.id and not ID_TYPES[job.id_type].fits(row.get(job.id)):
+            raise UsageError(f"{part.path}: row {number} of the corpus has no {ID_TYPES[job.id_type].words} in '{job.id}', "
+                             "as the first row has")
     return rows
+
+
+def read_rows(job, part):
+    return read_parquet(job, part) if part.path.endswith(".parquet") else read_jsonl(job, part)
 
 
 def is_text(value):
     r"""JSON may hold half of a surrogate pair, as "\ud800", which is no text in UTF-8."""
     return isinstance(value, str) and not any("\ud800" <= char <= "\udfff" for char in value)
+
+
+def is_whole_number(value):
+    return isinstance(value, int) and not isinstance(value, bool) and -2**63 <= value < 2**63
+
+
+IdType = collections.namedtuple("IdType", "words fits arrow")
+ID_TYPES = {"text": IdType("text", is_text, pa.string()),
+            "number": IdType("whole number of 64 bits", is_whole_number, pa.int64())}
+
+
+def id_type(job, part):
+    """The type of the ids in all parts: that of the first row, which is in `part`."""
+    first = read_rows(job, part)[0].get(job.id)
+    for name, known in ID_TYPES.items():
+        if known.fits(first):
+            return name
+    words = " or ".join(known.words for known in ID_TYPES.values())
+    raise UsageError(f"{part.path}: row 0 of the corpus has no {words} in '{job.id}'")
 
 
 def read_jsonl(job, part):
@@ -211,7 +235,7 @@ def compute(job, part):
     values = embed(job, [row[job.text] for row in rows])
     columns = {"row": pa.array(range(part.row, part.row + part.rows), pa.int64())}
     if job.id:
-        columns["id"] = pa.array([row[job.id] for row in rows])
+        columns["id"] = pa.array([row[job.id] for row in rows], ID_TYPES[job.id_type].arrow)
     flat = pa.array(values.reshape(-1), pa.float32())
     columns["embedding"] = pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
     table = pa.table(columns)

@@ -196,7 +196,7 @@ def main():
             if path.suffix not in (".jsonl", ".parquet") or not path.is_file():
                 raise UsageError(f"{path} is no file that ends in .jsonl or .parquet")
         job = Job(target(arguments.servers), arguments.model, "", str(arguments.output.resolve()), arguments.format,
-                  arguments.text, arguments.id, arguments.rows_per_request, arguments.give_up_s,
+                  arguments.text, arguments.id, "", arguments.rows_per_request, arguments.give_up_s,
                   compile_descriptors(arguments.proto))
         model = attendant_parts.model_info(job)
         job = job._replace(model=model["name"], version=str(model["version"]))
@@ -204,7 +204,10 @@ def main():
         description = {"inputs": inputs, "model": model, "rows_per_part": arguments.rows_per_part,
                        "format": job.format, "text": job.text, "id": job.id}
         with claim(arguments.output, description):
-            run(job, plan([path.resolve() for path in arguments.inputs], arguments.rows_per_part), arguments)
+            parts = plan([path.resolve() for path in arguments.inputs], arguments.rows_per_part)
+            if job.id and parts:
+                job = job._replace(id_type=attendant_parts.id_type(job, parts[0]))
+            run(job, parts, arguments)
     except UsageError as error:
         print(f"embed_corpus: {error}", file=sys.stderr)
         return EXIT_USAGE

@@ -139,7 +139,8 @@ def test_bad_rows(server, tmp_path):
             ('{"id": "x"}', "row 1 of the corpus has no text in 'text'"),
             ('{"id": "x", "text": 7}', "row 1 of the corpus has no text in 'text'"),
             (r'{"id": "x", "text": "half a pair: \ud83d"}', "row 1 of the corpus has no text in 'text'"),
-            ('{"text": "y"}', "row 1 of the corpus has no text or whole number in 'id'"),
+            ('{"text": "y"}', "row 1 of the corpus has no text in 'id', as the first row has"),
+            ('{"id": 7, "text": "y"}', "row 1 of the corpus has no text in 'id', as the first row has"),
             ("[1]", "row 1 of the corpus is not a JSON object"),
             ("{", "row 1 of the corpus is not JSON")):
         bad = tmp_path / "bad.jsonl"
@@ -147,6 +148,22 @@ def test_bad_rows(server, tmp_path):
         done = run(bad, tmp_path / "out", server, "--workers=0")
         assert done.returncode == 2 and f"bad.jsonl: {message}" in done.stderr, done.stderr
         assert "Traceback" not in done.stderr
+        shutil.rmtree(tmp_path / "out")
+
+
+def test_bad_ids(server, tmp_path):
+    """One type in all parts, also where each part alone could be written."""
+    number, text = "whole number of 64 bits", "text"
+    for ids, row, missing in (([True, True], 0, f"{text} or {number} in 'id'"),
+                              ([1, False], 1, f"{number} in 'id', as the first row has"),
+                              ([1, "x"], 1, f"{number} in 'id', as the first row has"),
+                              (["x", "y", 1], 2, f"{text} in 'id', as the first row has"),
+                              ([-2**63, 2**63 - 1, 2**63], 2, f"{number} in 'id', as the first row has")):
+        bad = tmp_path / "bad.jsonl"
+        bad.write_text("".join(json.dumps({"id": value, "text": "b"}) + "\n" for value in ids))
+        done = run(bad, tmp_path / "out", server, "--workers=0", "--rows_per_part=1")
+        assert done.returncode == 2 and f"bad.jsonl: row {row} of the corpus has no {missing}" in done.stderr, done.stderr
+        assert len(parts(tmp_path / "out")) == row, "the rows before it are written"
         shutil.rmtree(tmp_path / "out")
 
 

@@ -143,7 +143,9 @@ void LoadSetup::AddVerdictFlags(FlagParser& flags) {
   flags.Section("Verdict");
   flags.AddRepeated("fail_if", &fail_if_, "CONDITION",
                     "Exit code 5 when the condition is true: p99>50ms, service.mean>=2ms, "
-                    "error_rate>1%, requests_per_s<100; may be given many times");
+                    "error_rate>1%, requests_per_s<100; may be given many times. In a latency, a "
+                    "request that was not sent or passed its deadline takes for ever; other errors "
+                    "count in error_rate only");
   flags.AddSwitch("find_max", &find_max,
                   "Search the highest rate that keeps every --slo, from --rate on (10 when that is "
                   "0), one load of --duration for each rate");

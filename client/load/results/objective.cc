@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -18,10 +19,16 @@ namespace {
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 constexpr double kForEver = std::numeric_limits<double>::infinity();
 
-// As if the requests that were not sent had taken for ever.
-double PercentileSeconds(const Histogram& times_ns, int64_t not_sent, double percent) {
+// Requests that take for ever. A refusal does not: it came, and error_rate bounds refusals.
+int64_t Unanswered(const LoadSummary& summary) {
+  const auto late =
+      summary.errors.find(absl::StatusCodeToString(absl::StatusCode::kDeadlineExceeded));
+  return summary.not_sent + (late == summary.errors.end() ? 0 : late->second.count);
+}
+
+double PercentileSeconds(const Histogram& times_ns, int64_t unanswered, double percent) {
   const double answered = static_cast<double>(times_ns.count());
-  const double among_answered = percent * (answered + static_cast<double>(not_sent)) / answered;
+  const double among_answered = percent * (answered + static_cast<double>(unanswered)) / answered;
   if (among_answered > 100) return kForEver;
   return static_cast<double>(times_ns.Percentile(among_answered)) * 1e-9;
 }
@@ -127,8 +134,9 @@ absl::Status Condition::SetBound(absl::string_view value) {
 double Condition::LatencyFigure(const LoadResult& result) const {
   const Histogram& times_ns = of_service_ ? result.detail.service_ns : result.detail.response_ns;
   if (times_ns.count() == 0) return kUnknown;
-  if (percent_ > 0) return PercentileSeconds(times_ns, result.summary.not_sent, percent_);
-  return result.summary.not_sent > 0 ? kForEver : times_ns.mean() * 1e-9;
+  const int64_t unanswered = Unanswered(result.summary);
+  if (percent_ > 0) return PercentileSeconds(times_ns, unanswered, percent_);
+  return unanswered > 0 ? kForEver : times_ns.mean() * 1e-9;
 }
 
 double Condition::Figure(const LoadResult& result) const {
@@ -159,7 +167,9 @@ bool Condition::Holds(const LoadResult& result) const {
 std::string Condition::Describe(const LoadResult& result) const {
   const double figure = Figure(result);
   if (std::isnan(figure)) return absl::StrCat(figure_, " is unknown");
-  if (std::isinf(figure)) return absl::StrCat(figure_, " is infinite: requests were not sent");
+  if (std::isinf(figure)) {
+    return absl::StrCat(figure_, " is infinite: requests were not sent or passed their deadline");
+  }
   switch (unit_) {
     case Unit::kSeconds:
       return absl::StrFormat("%s is %.4g ms", figure_, figure * 1e3);

@@ -21,9 +21,10 @@ class Condition {
   // large. Figures per second are refused.
   static absl::StatusOr<Condition> ParseObjective(absl::string_view text);
 
-  // Whether the condition is true. A request that was not sent counts as one that takes for ever. A
-  // figure that the load does not have (of no answered request, or tokens that the protocol does
-  // not tell) makes no condition true.
+  // Whether the condition is true. A request that was not sent, or that ended with
+  // DEADLINE_EXCEEDED, counts as one that takes for ever; one that failed otherwise is in no
+  // latency. A figure that the load does not have (of no answered request, or tokens that the
+  // protocol does not tell) makes no condition true.
   bool Holds(const LoadResult& result) const;
   // Whether the load has the figure.
   bool IsKnown(const LoadResult& result) const;

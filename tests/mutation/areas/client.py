@@ -146,7 +146,8 @@ MUTANTS = {
         ("std::min(intervals.size(), in_window)", "intervals.size()"),
     ],
     "client/load/results/objective.cc": [
-        ("answered + static_cast<double>(not_sent)", "answered"),
+        ("answered + static_cast<double>(unanswered)", "answered"),
+        ("late == summary.errors.end() ? 0 : late->second.count", "0"),
         ("percent ? number / 100 : number", "number"),
     ],
     "client/load/results/result.cc": [

@@ -59,6 +59,29 @@ TEST(ConditionTest, RequestsThatWereNotSentTakeForEver) {
   EXPECT_TRUE(Holds("error_rate>=50%", result));
 }
 
+// Nor a server that answers the quick ones and lets the others run into their deadline.
+TEST(ConditionTest, RequestsThatPassTheirDeadlineTakeForEver) {
+  LoadResult result = Result();
+  result.summary.failed = 2;
+  result.summary.errors["DEADLINE_EXCEEDED"].count = 2;
+  EXPECT_TRUE(Holds("p99>24h", result));
+  EXPECT_TRUE(Holds("service.p99>24h", result));
+  EXPECT_TRUE(Holds("mean>24h", result));
+  EXPECT_FALSE(Holds("p98>101ms", result));
+  EXPECT_THAT(Condition::Parse("p99>1s")->Describe(result), HasSubstr("passed their deadline"));
+  result.summary.not_sent = 100;
+  EXPECT_TRUE(Holds("p49.6>24h", result)) << "102 of 202";
+  EXPECT_FALSE(Holds("p49.4>24h", result));
+}
+
+// A refusal is an answer; error_rate bounds them.
+TEST(ConditionTest, OtherFailuresAreInNoLatency) {
+  LoadResult result = Result();
+  result.summary.errors["RESOURCE_EXHAUSTED"].count = 2;
+  EXPECT_FALSE(Holds("max>100.1ms", result));
+  EXPECT_TRUE(Holds("error_rate>1%", result));
+}
+
 TEST(ConditionTest, AnUnknownFigureHoldsNothing) {
   const LoadResult none{};
   for (const char* text : {"p99>0s", "p99<1h", "tokens_per_s<1", "tokens_per_s>=0", "mean<1h"}) {

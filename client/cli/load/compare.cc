@@ -36,22 +36,30 @@ absl::StatusOr<nlohmann::ordered_json> ReadReport(const std::string& path) {
 }
 
 std::string FormatValue(const ComparedFigure& figure, double value) {
+  if (figure.is_share()) return absl::StrFormat("%.3g %%", 100 * value);
   return figure.name == "requests_per_s" ? FormatRate(value) : ShortDuration(absl::Seconds(value));
+}
+
+// In percent of A; of shares, in percent of the requests.
+std::string FormatDifference(const ComparedFigure& figure) {
+  if (figure.is_share()) return absl::StrFormat("%+.3g points", 100 * (figure.b - figure.a));
+  return figure.a > 0 ? absl::StrFormat("%+.1f %%", 100 * (figure.b / figure.a - 1)) : "";
+}
+
+std::string FormatInterval(const ComparedFigure& figure) {
+  if (!figure.difference.has_value()) return "";
+  const double low = 100 * (figure.difference->value - figure.difference->half_width);
+  const double high = 100 * (figure.difference->value + figure.difference->half_width);
+  if (figure.is_share()) return absl::StrFormat("%+.3g to %+.3g points", low, high);
+  return absl::StrFormat("%+.1f to %+.1f %%", low, high);
 }
 
 std::string FormatFigures(const std::vector<ComparedFigure>& figures) {
   std::vector<std::vector<std::string>> rows = {
       {"figure", "A", "B", "difference", "95 % confidence", "B is"}};
   for (const ComparedFigure& figure : figures) {
-    const std::optional<Estimate>& difference = figure.difference;
-    rows.push_back(
-        {figure.name, FormatValue(figure, figure.a), FormatValue(figure, figure.b),
-         figure.a > 0 ? absl::StrFormat("%+.1f %%", 100 * (figure.b / figure.a - 1)) : "",
-         difference ? absl::StrFormat("%+.1f to %+.1f %%",
-                                      100 * (difference->value - difference->half_width),
-                                      100 * (difference->value + difference->half_width))
-                    : "",
-         WordOf(figure.change)});
+    rows.push_back({figure.name, FormatValue(figure, figure.a), FormatValue(figure, figure.b),
+                    FormatDifference(figure), FormatInterval(figure), WordOf(figure.change)});
   }
   return Table(rows);
 }
@@ -82,7 +90,7 @@ class CompareCommand : public Command {
     flags.AddSwitch("json", &json_, "Write JSON instead of text for people");
     flags.AddNumber("fail_if_worse", &fail_percent_, "PERCENT", {0},
                     "Exit code 5 when a figure of B is worse, with confidence, and by more than so "
-                    "many percent of A; 0 never fails");
+                    "many percent of A, as any error_rate is after none; 0 never fails");
   }
 
   int Run(std::span<const std::string> arguments, Io& io) override {
@@ -113,9 +121,9 @@ class CompareCommand : public Command {
     if (fail_percent_ == 0) return kExitOk;
     for (const ComparedFigure& figure : figures) {
       if (figure.change != Change::kWorse) continue;
-      const double percent = 100 * std::abs(figure.difference->value);
-      if (percent <= fail_percent_) continue;
-      io.err << absl::StrFormat("attendant: %s is worse by %.1f %%\n", figure.name, percent);
+      if (figure.PercentOfA() <= fail_percent_) continue;
+      io.err << "attendant: " << figure.name << " is worse: " << FormatValue(figure, figure.b)
+             << " after " << FormatValue(figure, figure.a) << "\n";
       return kExitThreshold;
     }
     return kExitOk;
@@ -128,17 +136,19 @@ class CompareCommand : public Command {
 }  // namespace
 
 CommandInfo CompareCommandInfo() {
-  return {.name = "compare",
-          .summary = "Compares two reports of attendant load --json",
-          .arguments = "A.json B.json",
-          .details =
-              "A difference is clear when its 95 % confidence interval, over the batches of both "
-              "loads, "
-              "does not\nhold 0; a load needs five batches, so at least five seconds. It needs no "
-              "server.\n\n"
-              "  attendant load --rate 200 --duration 30s --json > before.json\n"
-              "  attendant compare before.json after.json --fail_if_worse 5\n",
-          .make = []() -> std::unique_ptr<Command> { return std::make_unique<CompareCommand>(); }};
+  return {
+      .name = "compare",
+      .summary = "Compares two reports of attendant load --json",
+      .arguments = "A.json B.json",
+      .details =
+          "A difference is clear when its 95 % confidence interval, over the batches of both "
+          "loads, "
+          "does not\nhold 0; a load needs five batches, so at least five seconds. Latencies are "
+          "those of the requests\nthat succeeded; error_rate is the share of the others. It "
+          "needs no server.\n\n"
+          "  attendant load --rate 200 --duration 30s --json > before.json\n"
+          "  attendant compare before.json after.json --fail_if_worse 5\n",
+      .make = []() -> std::unique_ptr<Command> { return std::make_unique<CompareCommand>(); }};
 }
 
 }  // namespace attendant::client

@@ -19,15 +19,18 @@ constexpr PercentileFigure kPercentiles[] = {{"p50", 50, 5}, {"p90", 90, 20}, {"
 
 struct Batch {
   Histogram response_ns;
-  int64_t finished = 0;
+  int64_t offered = 0, failed = 0, finished = 0;
 };
 
 // Batches of `length` intervals, of the first `whole` intervals.
 std::vector<Batch> BatchesOf(const std::vector<Interval>& intervals, size_t whole, size_t length) {
   std::vector<Batch> batches(whole / length);
   for (size_t i = 0; i < batches.size() * length; ++i) {
-    batches[i / length].response_ns.Add(intervals[i].response_ns);
-    batches[i / length].finished += intervals[i].finished;
+    Batch& batch = batches[i / length];
+    batch.response_ns.Add(intervals[i].response_ns);
+    batch.offered += intervals[i].offered;
+    batch.failed += intervals[i].failed;
+    batch.finished += intervals[i].finished;
   }
   return batches;
 }
@@ -44,17 +47,21 @@ BatchFigures BatchFiguresOf(const IntervalSeries& series, absl::Duration window)
   if (batches.empty()) return {};
   const double batch_s = absl::ToDoubleSeconds(series.length()) * static_cast<double>(length);
   BatchFigures figures;
-  int64_t fewest = batches[0].response_ns.count();
+  int64_t fewest = batches[0].response_ns.count(), fewest_offered = batches[0].offered;
   for (const Batch& batch : batches) {
     figures["requests_per_s"].push_back(static_cast<double>(batch.finished) / batch_s);
+    figures["error_rate"].push_back(static_cast<double>(batch.failed) /
+                                    static_cast<double>(batch.offered));
     figures["mean"].push_back(batch.response_ns.mean() / kNsPerSecond);
     for (const PercentileFigure& figure : kPercentiles) {
       figures[figure.name].push_back(
           static_cast<double>(batch.response_ns.Percentile(figure.percent)) / kNsPerSecond);
     }
     fewest = std::min(fewest, batch.response_ns.count());
+    fewest_offered = std::min(fewest_offered, batch.offered);
   }
   if (fewest == 0) figures.erase("mean");
+  if (fewest_offered == 0) figures.erase("error_rate");
   for (const PercentileFigure& figure : kPercentiles) {
     if (fewest < figure.min_requests) figures.erase(figure.name);
   }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/load/results/comparison.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
@@ -13,17 +16,20 @@ namespace {
 using Report = nlohmann::ordered_json;
 
 constexpr const char* kThroughput = "requests_per_s";
+constexpr const char* kErrorRate = "error_rate";
+constexpr const char* kCounts[] = {"ok", "failed", "not_sent"};
 constexpr const char* kLatencies[] = {"mean", "p50", "p90", "p99", "p99.9", "max"};
 
+bool HasNumbers(const Report& report, const char* field, std::span<const char* const> names) {
+  if (!report.contains(field) || !report[field].is_object()) return false;
+  return std::all_of(names.begin(), names.end(), [&numbers = report[field]](const char* name) {
+    return numbers.contains(name) && numbers[name].is_number();
+  });
+}
+
 bool HasFigures(const Report& report) {
-  if (!report.is_object() || !report.contains(kThroughput) || !report[kThroughput].is_number() ||
-      !report.contains("latency_s") || !report["latency_s"].is_object()) {
-    return false;
-  }
-  for (const char* name : kLatencies) {
-    if (!report["latency_s"].contains(name) || !report["latency_s"][name].is_number()) return false;
-  }
-  return true;
+  return report.is_object() && report.contains(kThroughput) && report[kThroughput].is_number() &&
+         HasNumbers(report, "requests", kCounts) && HasNumbers(report, "latency_s", kLatencies);
 }
 
 absl::Status CheckReport(const Report& report, absl::string_view which) {
@@ -36,7 +42,13 @@ absl::Status CheckReport(const Report& report, absl::string_view which) {
       absl::StrCat(which, " is no report of attendant load --json"));
 }
 
+double ErrorRate(const Report& requests) {
+  const double bad = requests["failed"].get<double>() + requests["not_sent"].get<double>();
+  return bad > 0 ? bad / (requests["ok"].get<double>() + bad) : 0;
+}
+
 double Value(const Report& report, const std::string& name) {
+  if (name == kErrorRate) return ErrorRate(report["requests"]);
   return (name == kThroughput ? report[name] : report["latency_s"][name]).get<double>();
 }
 
@@ -58,11 +70,13 @@ ComparedFigure Compare(const Report& a, const Report& b, const std::string& name
   const std::vector<double> left = Batches(a, name), right = Batches(b, name);
   std::optional<Estimate> difference = EstimateDifference(left, right);
   if (!difference.has_value()) return figure;
-  const double mean =
-      std::accumulate(left.begin(), left.end(), 0.0) / static_cast<double>(left.size());
-  if (mean <= 0) return figure;
-  difference->value /= mean;
-  difference->half_width /= mean;
+  if (!figure.is_share()) {
+    const double mean =
+        std::accumulate(left.begin(), left.end(), 0.0) / static_cast<double>(left.size());
+    if (mean <= 0) return figure;
+    difference->value /= mean;
+    difference->half_width /= mean;
+  }
   figure.difference = difference;
   const bool is_clear = std::abs(difference->value) > difference->half_width;
   const bool is_better = (difference->value > 0) == (name == kThroughput);
@@ -72,10 +86,18 @@ ComparedFigure Compare(const Report& a, const Report& b, const std::string& name
 
 }  // namespace
 
+bool ComparedFigure::is_share() const { return name == kErrorRate; }
+
+double ComparedFigure::PercentOfA() const {
+  const double percent = 100 * std::abs(difference->value);
+  if (!is_share()) return percent;
+  return a > 0 ? percent / a : std::numeric_limits<double>::infinity();
+}
+
 absl::StatusOr<std::vector<ComparedFigure>> CompareReports(const Report& a, const Report& b) {
   ATTENDANT_RETURN_IF_ERROR(CheckReport(a, "A"));
   ATTENDANT_RETURN_IF_ERROR(CheckReport(b, "B"));
-  std::vector<ComparedFigure> figures = {Compare(a, b, kThroughput)};
+  std::vector<ComparedFigure> figures = {Compare(a, b, kThroughput), Compare(a, b, kErrorRate)};
   for (const char* name : kLatencies) figures.push_back(Compare(a, b, name));
   return figures;
 }

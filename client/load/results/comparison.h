@@ -20,11 +20,15 @@ enum class Change {
 
 // A figure of two loads, A and B. Latencies are response times in seconds.
 struct ComparedFigure {
-  std::string name;  // "requests_per_s", "mean", "p50", "p90", "p99", "p99.9", "max"
+  std::string name;  // "requests_per_s", "error_rate", "mean", "p50", "p90", "p99", "p99.9", "max"
   double a = 0, b = 0;
-  // Of the batches of B minus those of A, as a share of A's mean.
+  // Of the batches of B minus those of A, as a share of A's mean; of the error_rate, as it is.
   std::optional<Estimate> difference;
   Change change = Change::kUnknown;
+
+  bool is_share() const;  // of the requests, from 0 to 1
+  // The difference in percent of A, whatever its sign; infinite from 0. REQUIRES: difference.
+  double PercentOfA() const;
 };
 
 // Compares two reports of report_json.h. FAILED_PRECONDITION when one is none, or holds several

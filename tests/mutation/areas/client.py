@@ -144,6 +144,7 @@ MUTANTS = {
     "client/load/results/batches.cc": [
         ("fewest < figure.min_requests", "false"),
         ("std::min(intervals.size(), in_window)", "intervals.size()"),
+        ("fewest_offered == 0", "false"),
     ],
     "client/load/results/objective.cc": [
         ("answered + static_cast<double>(unanswered)", "answered"),
@@ -159,6 +160,8 @@ MUTANTS = {
     ],
     "client/load/results/comparison.cc": [
         ("(difference->value > 0) == (name == kThroughput)", "difference->value > 0"),
+        ('requests["failed"].get<double>() + requests["not_sent"].get<double>()', 'requests["failed"].get<double>()'),
+        ("if (!is_share()) return percent;", "return percent;"),
     ],
     "client/cli/format.cc": [
         ("points++ + 1 == width", "points++ == width"),

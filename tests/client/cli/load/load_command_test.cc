@@ -227,12 +227,26 @@ TEST_F(LoadCommandTest, ComparesTwoLoads) {
   EXPECT_EQ(RunAsGiven({"compare", report, report}), 0);
   EXPECT_THAT(out_, HasSubstr("requests_per_s"));
   EXPECT_THAT(out_, HasSubstr("+0.0 %"));
+  EXPECT_THAT(out_, HasSubstr("+0 points"));
   EXPECT_EQ(RunAsGiven({"compare", "--json", report, report}), 0);
   EXPECT_EQ(OutputLines().at(0)["p99"]["change"], "unknown") << "less than five seconds";
   EXPECT_EQ(RunAsGiven({"compare", report}), 2);
   EXPECT_EQ(RunAsGiven({"compare", report, "/nonexistent.json"}), 2);
   EXPECT_EQ(RunAsGiven({"compare", report, WriteFile("broken.json", "{")}), 2);
   EXPECT_EQ(RunAsGiven({"compare", report, ::testing::TempDir()}), 2) << "a folder";
+}
+
+TEST_F(LoadCommandTest, ALoadOfWhichMoreFailsIsWorse) {
+  EXPECT_EQ(Run({"load", "--requests=30", "--warmup=0", "--json"}), 0);
+  json good = OutputLines().at(0), bad = good;
+  good["batches"]["error_rate"] = std::vector<double>(10, 0);
+  bad["batches"]["error_rate"] = std::vector<double>(10, 0.04);
+  bad["requests"] = {{"ok", 96}, {"failed", 3}, {"not_sent", 1}};
+  const std::string a = WriteFile("a.json", good.dump()), b = WriteFile("b.json", bad.dump());
+  EXPECT_EQ(RunAsGiven({"compare", a, b, "--fail_if_worse=5"}), 5);
+  EXPECT_THAT(out_, HasSubstr("+4 to +4 points"));
+  EXPECT_THAT(err_, HasSubstr("error_rate is worse: 4 % after 0 %"));
+  EXPECT_EQ(RunAsGiven({"compare", b, a, "--fail_if_worse=5"}), 0);
 }
 
 // Raises SIGINT with the first progress line.

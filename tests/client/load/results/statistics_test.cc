@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "client/load/random.h"
@@ -60,6 +61,8 @@ IntervalSeries Series(int64_t seconds, int64_t requests_per_s, int64_t response_
   IntervalSeries series;
   for (int64_t second = 0; second < seconds; ++second) {
     Interval& interval = series.At(absl::Seconds(second));
+    interval.offered = requests_per_s + 1;
+    interval.failed = 1;
     interval.finished = requests_per_s;
     for (int64_t i = 0; i < requests_per_s; ++i) interval.response_ns.Record(response_ns);
   }
@@ -71,26 +74,33 @@ TEST(BatchesTest, AreTenOrMoreOfWholeIntervals) {
   const BatchFigures figures = BatchFiguresOf(Series(26, 300, 2000000), absl::Milliseconds(25500));
   ASSERT_EQ(figures.at("requests_per_s").size(), 12);
   for (const auto& [name, values] : figures) {
-    for (double value : values) {
-      EXPECT_NEAR(value, name == "requests_per_s" ? 300 : 0.002, 0.001) << name;
-    }
+    const double expected = name == "requests_per_s" ? 300
+                            : name == "error_rate"   ? 1. / 301
+                                                     : 0.002;
+    for (double value : values) EXPECT_NEAR(value, expected, 0.0005) << name;
   }
-  EXPECT_EQ(figures.size(), 5);
+  EXPECT_EQ(figures.size(), 6);
 }
 
 TEST(BatchesTest, LeaveOutWhatTooFewRequestsCannotTell) {
   const BatchFigures figures = BatchFiguresOf(Series(10, 30, 1000), absl::Seconds(10));
   EXPECT_TRUE(figures.contains("p90"));
   EXPECT_FALSE(figures.contains("p99"));
+  IntervalSeries pause = Series(20, 30, 1000);
+  pause.At(absl::Seconds(4)) = pause.At(absl::Seconds(5)) = {};
+  EXPECT_FALSE(BatchFiguresOf(pause, absl::Seconds(20)).contains("error_rate"));
   EXPECT_TRUE(BatchFiguresOf(IntervalSeries(), absl::Seconds(10)).empty());
 }
 
-nlohmann::ordered_json Report(double rate, double p50) {
+nlohmann::ordered_json Report(double rate, double p50, int failed = 0) {
   nlohmann::ordered_json report{{"requests_per_s", rate}};
+  report["requests"] = {{"ok", 100 - failed}, {"failed", failed - failed / 2}};
+  report["requests"]["not_sent"] = failed / 2;
   for (const char* name : {"mean", "p50", "p90", "p99", "p99.9", "max"}) {
     report["latency_s"][name] = p50;
   }
   for (int i = 0; i < 10; ++i) {
+    report["batches"]["error_rate"].push_back(0.01 * failed);
     report["batches"]["requests_per_s"].push_back(rate + i % 2);
     report["batches"]["p50"].push_back(p50 + 1e-5 * (i % 2));
   }
@@ -100,21 +110,40 @@ nlohmann::ordered_json Report(double rate, double p50) {
 TEST(ComparisonTest, TellsBetterFromWorse) {
   const auto figures = CompareReports(Report(100, 0.01), Report(200, 0.02));
   ASSERT_TRUE(figures.ok()) << figures.status();
-  ASSERT_EQ(figures->size(), 7);
+  ASSERT_EQ(figures->size(), 8);
   EXPECT_EQ((*figures)[0].name, "requests_per_s");
   EXPECT_EQ((*figures)[0].change, Change::kBetter);
   EXPECT_NEAR((*figures)[0].difference->value, 1, 0.01);
-  EXPECT_EQ((*figures)[2].name, "p50");
-  EXPECT_EQ((*figures)[2].change, Change::kWorse);
-  EXPECT_EQ((*figures)[4].change, Change::kUnknown) << "p99 has no batches";
+  EXPECT_EQ((*figures)[3].name, "p50");
+  EXPECT_EQ((*figures)[3].change, Change::kWorse);
+  EXPECT_NEAR((*figures)[3].PercentOfA(), 100, 1);
+  EXPECT_EQ((*figures)[5].change, Change::kUnknown) << "p99 has no batches";
   const auto same = CompareReports(Report(100, 0.01), Report(100, 0.01));
   EXPECT_EQ((*same)[0].change, Change::kUnclear);
+}
+
+// A server that sheds load answers the rest faster.
+TEST(ComparisonTest, MoreFailedRequestsAreWorse) {
+  const auto error_rate = [](int a, int b) {
+    return CompareReports(Report(100, 0.02, a), Report(100, 0.01, b)).value()[1];
+  };
+  const ComparedFigure first = error_rate(0, 4);
+  EXPECT_EQ(first.name, "error_rate");
+  EXPECT_EQ(first.a, 0);
+  EXPECT_DOUBLE_EQ(first.b, 0.04);
+  EXPECT_EQ(first.change, Change::kWorse);
+  EXPECT_EQ(first.PercentOfA(), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(error_rate(4, 5).change, Change::kWorse);
+  EXPECT_NEAR(error_rate(4, 5).PercentOfA(), 25, 1e-9);
+  EXPECT_EQ(error_rate(4, 0).change, Change::kBetter);
+  EXPECT_EQ(error_rate(0, 0).change, Change::kUnclear);
 }
 
 TEST(ComparisonTest, RefusesWhatIsNoReport) {
   const nlohmann::ordered_json good = Report(1, 1);
   for (const char* text : {"{}", "[]", "3", R"({"requests_per_s": 1})", R"({"runs": []})",
-                           R"({"requests_per_s": "x", "latency_s": {}})"}) {
+                           R"({"requests_per_s": "x", "latency_s": {}})",
+                           R"({"requests_per_s": 1, "requests": {"ok": 1}, "latency_s": {}})"}) {
     const auto bad = nlohmann::ordered_json::parse(text);
     EXPECT_TRUE(absl::IsFailedPrecondition(CompareReports(bad, good).status())) << text;
     EXPECT_TRUE(absl::IsFailedPrecondition(CompareReports(good, bad).status())) << text;

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "client/cli/command.h"
 #include "tests/client/cli/command_fixture.h"
 
@@ -249,12 +251,17 @@ TEST_F(LoadCommandTest, ALoadOfWhichMoreFailsIsWorse) {
   EXPECT_EQ(RunAsGiven({"compare", b, a, "--fail_if_worse=5"}), 0);
 }
 
-// Raises SIGINT with the first progress line.
+// Raises SIGINT with the first progress line; with `may_raise`, the first while that is true.
 class InterruptingBuffer : public std::stringbuf {
  public:
-  int sync() override { return std::exchange(raised_, true) ? 0 : std::raise(SIGINT); }
+  explicit InterruptingBuffer(const bool* may_raise = nullptr) : may_raise_(may_raise) {}
+  int sync() override {
+    if (may_raise_ != nullptr && !*may_raise_) return 0;
+    return std::exchange(raised_, true) ? 0 : std::raise(SIGINT);
+  }
 
  private:
+  const bool* const may_raise_;
   bool raised_ = false;
 };
 
@@ -284,6 +291,40 @@ TEST_F(LoadCommandTest, AnInterruptedSearchClaimsNoRate) {
                                          "--rate=50",     "--warmup=0s", "--timeout=1h"};
   EXPECT_EQ(RunAttendant(args, io), 6);
   EXPECT_THAT(out.str(), HasSubstr("No verdict: no rate was measured whole."));
+}
+
+// Calls `at_flush` when a line of the table has been written.
+class TableBuffer : public std::stringbuf {
+ public:
+  explicit TableBuffer(std::function<void()> at_flush) : at_flush_(std::move(at_flush)) {}
+  int sync() override {
+    at_flush_();
+    return 0;
+  }
+
+ private:
+  const std::function<void()> at_flush_;
+};
+
+// After the first rate nothing answers, so only the signal can end the second.
+TEST_F(LoadCommandTest, AnInterruptEndsASweepAndKeepsTheRatesBefore) {
+  bool first_is_over = false;
+  TableBuffer table([&] {
+    server_.Stall();
+    first_is_over = true;
+  });
+  InterruptingBuffer progress(&first_is_over);
+  std::istringstream in;
+  std::ostream out(&table), err(&progress);
+  Io io{.in = in, .out = out, .err = err, .err_is_terminal = true};
+  const std::vector<std::string> args = {
+      "load",        "--server",    server_.address(), "--requests=5", "--sweep=100,200,400",
+      "--warmup=0s", "--timeout=1h"};
+  EXPECT_EQ(RunAttendant(args, io), 0);
+  const std::vector<std::string> lines = absl::StrSplit(table.str(), '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 3) << table.str();
+  EXPECT_THAT(lines[1], HasSubstr("100"));
+  EXPECT_THAT(lines[2], HasSubstr("200"));
 }
 
 }  // namespace

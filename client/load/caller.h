@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "client/client.h"
 
 namespace attendant::client {
@@ -21,6 +22,13 @@ struct CallResult {
   std::optional<int64_t> tokens = {};   // where the protocol tells
   std::optional<Timings> timings = {};  // where the protocol tells
 };
+
+// Of an answer that tells that it is about `told` sequences, where its request has `asked`.
+inline CallResult OtherNumber(int64_t told, int64_t asked) {
+  return {
+      .code = grpc::StatusCode::INTERNAL,
+      .message = absl::StrCat("the answer is about ", told, " sequences, its request has ", asked)};
+}
 
 // Sends the requests of a load. Thread-safe.
 class Caller {

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "client/channel.h"
 #include "client/load/protocols/stream_caller.h"
 #include "client/load/protocols/unary_caller.h"
@@ -16,9 +15,7 @@ CallResult ResultOf(const GrpcRequest& request, GrpcAnswer answer) {
   if (result.code != grpc::StatusCode::OK) return result;
   if (const int64_t told = answer.sequences.value_or(request.sequences);
       told != request.sequences) {
-    return {.code = grpc::StatusCode::INTERNAL,
-            .message = absl::StrCat("the answer is about ", told, " sequences, its request has ",
-                                    request.sequences)};
+    return OtherNumber(told, request.sequences);
   }
   result.sequences = request.sequences;
   if (request.tokens > 0) result.tokens = request.tokens;

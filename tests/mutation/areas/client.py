@@ -75,9 +75,11 @@ MUTANTS = {
     "client/load/protocols/http/http_caller.cc": [
         ("if (request.tokens > 0) result.tokens = request.tokens;", ""),
         (".headers = «request.headers»", "absl::string_view()"),
+        ("result.sequences == request.sequences", "true"),
     ],
     "client/load/protocols/http/http_load.cc": [
         ("body.rfind(field)", "body.find(field)"),
+        ('absl::ConsumePrefix(&value, ":")', "true"),
         ("ATTENDANT_RETURN_IF_ERROR(Probe(*caller));", ""),
         ("if (answer.ok()) ATTENDANT_RETURN_IF_ERROR(answer->body_status);", ""),
     ],
@@ -88,6 +90,7 @@ MUTANTS = {
     ],
     "client/load/protocols/http/kserve_http_target.cc": [
         ("!HasNoPath(configured.code)", "true"),
+        ("CountSequences(body)", "result.sequences"),
         ("ATTENDANT_RETURN_IF_ERROR(StatusOf(described));", ""),
         ("options.ignore_unknown_fields = true;", ""),
         ("if (!spec.json_tensors) target.headers.clear();", ""),

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -7,6 +8,15 @@
 #include "kernels/core/status_macros.h"
 
 namespace attendant::client {
+namespace {
+
+// Of the array of base64 that `body` begins with.
+int64_t CountStrings(absl::string_view body) {
+  body = body.substr(0, body.find(']'));
+  return std::count(body.begin(), body.end(), '"') / 2;
+}
+
+}  // namespace
 
 absl::StatusOr<Target> MakeCohereTarget(const TargetSpec& spec) {
   ATTENDANT_ASSIGN_OR_RETURN(HttpTarget target, HttpTargetOf(spec));
@@ -20,8 +30,12 @@ absl::StatusOr<Target> MakeCohereTarget(const TargetSpec& spec) {
                               {"embedding_types", std::vector<std::string>{"base64"}}};
     requests.push_back({.body = ToBody(body), .sequences = static_cast<int64_t>(texts.size())});
   }
-  return MakeHttpTarget(spec.model, std::move(target), std::move(requests),
-                        TokensIn("input_tokens"));
+  return MakeHttpTarget(
+      spec.model, std::move(target), std::move(requests),
+      [tokens = TokensIn("input_tokens")](absl::string_view body, CallResult& result) {
+        result.sequences = CountStrings(FromField("base64", body));
+        tokens(body, result);
+      });
 }
 
 absl::StatusOr<Target> MakeCohereRerankTarget(const TargetSpec& spec) {
@@ -34,8 +48,12 @@ absl::StatusOr<Target> MakeCohereRerankTarget(const TargetSpec& spec) {
     requests.push_back(
         {.body = ToBody(body), .sequences = static_cast<int64_t>(payload.texts.size())});
   }
-  return MakeHttpTarget(spec.model, std::move(target), std::move(requests),
-                        TokensIn("total_tokens"));
+  return MakeHttpTarget(
+      spec.model, std::move(target), std::move(requests),
+      [tokens = TokensIn("total_tokens")](absl::string_view body, CallResult& result) {
+        result.sequences = CountFields("index", body);
+        tokens(body, result);
+      });
 }
 
 }  // namespace attendant::client

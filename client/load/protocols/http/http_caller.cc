@@ -65,7 +65,8 @@ CallResult ResultOf(const HttpRequest& request, const absl::StatusOr<HttpAnswer>
   CallResult result{.sequences = request.sequences};
   if (request.tokens > 0) result.tokens = request.tokens;
   measure(answer->body, result);
-  return result;
+  if (result.sequences == request.sequences) return result;
+  return OtherNumber(result.sequences, request.sequences);
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ absl::Status StatusOf(const HttpAnswer& answer);
 // connections as requests are outstanding, whatever connection Start asks for.
 class HttpCaller : public Caller {
  public:
-  // Fills in the fields that the body of an answer tells.
+  // Fills in the fields that the body of an answer tells. `sequences` has what the request asks
+  // for; an answer about another number is an error, INTERNAL.
   using Measure = std::function<void(absl::string_view body, CallResult&)>;
 
   // INVALID_ARGUMENT for an address of another form. REQUIRES: `requests` is not empty.

@@ -12,6 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/synchronization/notification.h"
 #include "kernels/core/status_macros.h"
 
@@ -77,6 +78,22 @@ absl::StatusOr<Target> MakeHttpTarget(std::string model, HttpTarget target,
       HttpCaller::Make(std::move(target), std::move(requests), std::move(measure)));
   ATTENDANT_RETURN_IF_ERROR(Probe(*caller));
   return Target{.model = std::move(model), .caller = std::move(caller)};
+}
+
+absl::string_view FromField(absl::string_view name, absl::string_view body) {
+  const std::string quoted = absl::StrCat("\"", name, "\"");
+  for (size_t at = body.find(quoted); at != absl::string_view::npos; at = body.find(quoted)) {
+    body.remove_prefix(at + quoted.size());
+    absl::string_view value = absl::StripLeadingAsciiWhitespace(body);
+    if (absl::ConsumePrefix(&value, ":")) return absl::StripLeadingAsciiWhitespace(value);
+  }
+  return {};
+}
+
+int64_t CountFields(absl::string_view name, absl::string_view body) {
+  int64_t count = 0;
+  while (!(body = FromField(name, body)).empty()) ++count;
+  return count;
 }
 
 HttpCaller::Measure TokensIn(absl::string_view name) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -30,8 +31,14 @@ absl::StatusOr<Target> MakeHttpTarget(std::string model, HttpTarget target,
                                       std::vector<HttpRequest> requests,
                                       HttpCaller::Measure measure);
 
-// Takes the tokens from the last field `name` of an answer's JSON. It looks for one number in an
-// answer that holds thousands, and parses nothing else.
+// For a Measure: these look for fields of an answer's JSON, and parse nothing of the thousands of
+// numbers in it. They find no field in texts that come back: there quotes are escaped.
+
+// How many fields `name` there are.
+int64_t CountFields(absl::string_view name, absl::string_view body);
+// The body from the value of the first field `name` on; empty where there is none.
+absl::string_view FromField(absl::string_view name, absl::string_view body);
+// Takes the tokens from the last field `name`.
 HttpCaller::Measure TokensIn(absl::string_view name);
 
 // A header's value. FAILED_PRECONDITION for a `model` with other than visible ASCII characters.

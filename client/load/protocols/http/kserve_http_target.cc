@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/load/protocols/http/http_load.h"
@@ -62,6 +63,16 @@ absl::StatusOr<KserveModel> AskForModel(HttpTarget target, const TargetSpec& spe
   return DescribeKserveModel(metadata, config, spec.shapes);
 }
 
+// Of the first output's shape, which has the batch dimension; 0: there is no output.
+int64_t CountSequences(absl::string_view body) {
+  absl::string_view shape = FromField("shape", body);
+  shape.remove_prefix(std::min(shape.find_first_not_of("[\" \t\r\n"), shape.size()));
+  int64_t sequences = 0;
+  const bool told =
+      absl::SimpleAtoi(shape.substr(0, shape.find_first_not_of("0123456789")), &sequences);
+  return told ? sequences : 0;
+}
+
 }  // namespace
 
 absl::StatusOr<Target> MakeKserveHttpTarget(const TargetSpec& spec) {
@@ -77,9 +88,11 @@ absl::StatusOr<Target> MakeKserveHttpTarget(const TargetSpec& spec) {
     requests.back().sequences =
         static_cast<int64_t>(std::max(payload.texts.size(), payload.ids.size()));
   }
-  // Nothing in an answer is of use here, so it is not even parsed.
+  const bool batched = model.max_batch_size > 0;
   return MakeHttpTarget(spec.model, std::move(target), std::move(requests),
-                        [](absl::string_view, CallResult&) {});
+                        [batched](absl::string_view body, CallResult& result) {
+                          if (batched) result.sequences = CountSequences(body);
+                        });
 }
 
 }  // namespace attendant::client

@@ -29,8 +29,12 @@ absl::StatusOr<Target> MakeOpenAiTarget(const TargetSpec& spec) {
   for (const Payload& payload : MakePayloads(spec.payload)) {
     requests.push_back(MakeOpenAiRequest(spec.model, payload));
   }
-  return MakeHttpTarget(spec.model, std::move(target), std::move(requests),
-                        TokensIn("total_tokens"));
+  return MakeHttpTarget(
+      spec.model, std::move(target), std::move(requests),
+      [tokens = TokensIn("total_tokens")](absl::string_view body, CallResult& result) {
+        result.sequences = CountFields("embedding", body);
+        tokens(body, result);
+      });
 }
 
 }  // namespace attendant::client

@@ -51,8 +51,12 @@ absl::StatusOr<Target> MakeTeiHttpTarget(const TargetSpec& spec) {
     requests.push_back({.body = ToBody({{"inputs", texts}, {"truncate", true}}),
                         .sequences = static_cast<int64_t>(texts.size())});
   }
-  return MakeHttpTarget(server.model, std::move(server.target), std::move(requests),
-                        [](absl::string_view, CallResult&) {});
+  return MakeHttpTarget(
+      server.model, std::move(server.target), std::move(requests),
+      [](absl::string_view body, CallResult& result) {  // an array of arrays of numbers
+        result.sequences = -1;
+        for (size_t at = 0; (at = body.find(']', at)) != body.npos; ++at) ++result.sequences;
+      });
 }
 
 absl::StatusOr<Target> MakeTeiRerankTarget(const TargetSpec& spec) {
@@ -67,7 +71,9 @@ absl::StatusOr<Target> MakeTeiRerankTarget(const TargetSpec& spec) {
          .sequences = static_cast<int64_t>(payload.texts.size())});
   }
   return MakeHttpTarget(server.model, std::move(server.target), std::move(requests),
-                        [](absl::string_view, CallResult&) {});
+                        [](absl::string_view body, CallResult& result) {
+                          result.sequences = CountFields("index", body);
+                        });
 }
 
 }  // namespace attendant::client

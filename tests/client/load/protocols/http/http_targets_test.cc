@@ -30,11 +30,24 @@ constexpr char kMetadata[] =
     R"({"name":"m","platform":"p","inputs":[{"name":"text","datatype":"BYTES","shape":["-1",1]}]})";
 constexpr char kConfig[] = R"({"max_batch_size":2,"unheard_of":{"a":[1]}})";
 constexpr char kInfo[] = R"({"model_id":"org/m","max_input_length":3,"prompts":null})";
+constexpr char kTeiEmbed[] = R"({"inputs":["ab","cd"],"truncate":true})";
+constexpr char kTeiRerank[] = R"({"query":"ab","texts":["ab","cd"],"truncate":true})";
+constexpr char kOpenAi[] = R"({"encoding_format":"base64","input":["ab","cd"],"model":"m"})";
+constexpr char kCohereEmbed[] =
+    R"({"embedding_types":["base64"],"input_type":"search_document","model":"m","texts":["ab","cd"]})";
+constexpr char kCohereRerank[] = R"({"documents":["ab","cd"],"model":"m","query":"ab"})";
+constexpr char kRanks[] = R"([{"index":1,"score":0.5},{"index":0,"score":0.25}])";
 constexpr char kKserveJson[] =
     R"({"inputs":[{"data":["ab","cd"],"datatype":"BYTES","name":"text","shape":[2,1]}]})";
 constexpr char kBinaryJson[] =
     R"({"inputs":[{"datatype":"BYTES","name":"text","parameters":{"binary_data_size":12},)"
     R"("shape":[2,1]}],"parameters":{"binary_data_output":true}})";
+// Of outputs with so many sequences.
+std::string KserveAnswer(int sequences) {
+  return absl::StrCat(R"({"model_name":"shape","outputs":[{"name":"e","shape": [)", sequences,
+                      R"(,1],"datatype":"FP32"},{"name":"f","shape":[9,1]}]})");
+}
+
 const std::string& BinaryBody() {
   static const std::string* const body =
       new std::string(std::string(kBinaryJson) + std::string("\2\0\0\0ab\2\0\0\0cd", 12));
@@ -78,7 +91,7 @@ class HttpTargetsTest : public ::testing::Test {
 TEST_F(HttpTargetsTest, KserveSendsTensorsAsBytes) {
   Serve({{"/v2/models/m", CannedAnswer(200, kMetadata)},
          {"/v2/models/m/config", CannedAnswer(200, kConfig)},
-         {BinaryBody(), CannedAnswer(200, "{}")}});
+         {BinaryBody(), CannedAnswer(200, KserveAnswer(2) + "\"shape\":[7")}});
   const absl::StatusOr<Target> target = MakeKserveHttpTarget(Spec());
   EXPECT_EQ(Ask(target).sequences, 2);
   EXPECT_THAT(server_->last_head(),
@@ -92,7 +105,7 @@ TEST_F(HttpTargetsTest, KserveSendsTensorsAsBytes) {
 TEST_F(HttpTargetsTest, KserveSendsJsonWhereItIsAskedTo) {
   Serve({{"/v2/models/m", CannedAnswer(200, kMetadata)},
          {"/v2/models/m/config", CannedAnswer(200, kConfig)},
-         {kKserveJson, CannedAnswer(200, "{}")}});
+         {kKserveJson, CannedAnswer(200, KserveAnswer(2))}});
   TargetSpec spec = Spec();
   spec.json_tensors = true;
   EXPECT_EQ(Ask(MakeKserveHttpTarget(spec)).sequences, 2);
@@ -146,8 +159,7 @@ TEST_F(HttpTargetsTest, KserveTellsWhatAServerDoesNot) {
 }
 
 TEST_F(HttpTargetsTest, TeiEmbeds) {
-  Serve({{"/info", CannedAnswer(200, kInfo)},
-         {R"({"inputs":["ab","cd"],"truncate":true})", CannedAnswer(200, "[[1],[2]]")}});
+  Serve({{"/info", CannedAnswer(200, kInfo)}, {kTeiEmbed, CannedAnswer(200, "[[1],[2]]")}});
   const absl::StatusOr<Target> target = MakeTeiHttpTarget(Spec());
   EXPECT_EQ(Ask(target).sequences, 2);
   EXPECT_EQ(target->model, "org/m");
@@ -173,8 +185,7 @@ TEST_F(HttpTargetsTest, TeiLengthsKeepToTheModel) {
 }
 
 TEST_F(HttpTargetsTest, TeiReranks) {
-  Serve({{"/info", CannedAnswer(200, kInfo)},
-         {R"({"query":"ab","texts":["ab","cd"],"truncate":true})", CannedAnswer(200, "[]")}});
+  Serve({{"/info", CannedAnswer(200, kInfo)}, {kTeiRerank, CannedAnswer(200, kRanks)}});
   EXPECT_EQ(Ask(MakeTeiRerankTarget(Spec())).sequences, 2);
   EXPECT_THAT(server_->last_head(), StartsWith("POST /rerank "));
 }
@@ -197,13 +208,12 @@ TEST_F(HttpTargetsTest, TeiTellsWhatIsNoTei) {
 }
 
 TEST_F(HttpTargetsTest, CohereEmbedsAndReranks) {
-  const json embed{{"model", "m"},
-                   {"texts", {"ab", "cd"}},
-                   {"input_type", "search_document"},
-                   {"embedding_types", json::array({"base64"})}};
-  const json rerank{{"model", "m"}, {"query", "ab"}, {"documents", {"ab", "cd"}}};
-  Serve({{embed.dump(), CannedAnswer(200, R"({"meta":{"billed_units":{"input_tokens":11}}})")},
-         {rerank.dump(), CannedAnswer(200, R"({"usage": {"total_tokens": 12}})")}});
+  Serve({{kCohereEmbed,
+          CannedAnswer(
+              200, R"({"texts":["\"base64\":[]","cd"],"embeddings":{"base64" : ["AA==", "BB"]},)"
+                   R"("meta":{"billed_units":{"input_tokens":11}}})")},
+         {kCohereRerank, CannedAnswer(200, absl::StrCat(R"({"results":)", kRanks,
+                                                        R"(,"usage": {"total_tokens": 12}})"))}});
   const CallResult embedded = Ask(MakeCohereTarget(Spec()));
   EXPECT_EQ(embedded.sequences, 2);
   EXPECT_EQ(embedded.tokens, 11);
@@ -214,14 +224,67 @@ TEST_F(HttpTargetsTest, CohereEmbedsAndReranks) {
   EXPECT_THAT(server_->last_head(), StartsWith("POST /v2/rerank "));
 }
 
+TEST_F(HttpTargetsTest, OpenAiEmbeds) {
+  Serve({{kOpenAi,
+          CannedAnswer(
+              200, R"({"data":[{"object":"embedding","embedding":"AA=="},)"
+                   R"({"object":"embedding","embedding":"BB=="}],"usage":{"total_tokens":5}})")}});
+  const CallResult result = Ask(MakeOpenAiTarget(Spec()));
+  EXPECT_EQ(result.sequences, 2);
+  EXPECT_EQ(result.tokens, 5);
+}
+
+// Each request has two texts.
+TEST_F(HttpTargetsTest, AnAnswerAboutAnotherNumberOfTextsIsAnError) {
+  const auto expect = [](const absl::StatusOr<Target>& target, int sequences) {
+    EXPECT_EQ(target.status(), absl::InternalError(absl::StrCat("the answer is about ", sequences,
+                                                                " sequences, its request has 2")));
+  };
+  const auto serve = [this](const std::string& answer) {
+    std::map<std::string, std::string> answers = {
+        {"/info", CannedAnswer(200, kInfo)},
+        {"/v2/models/m", CannedAnswer(200, kMetadata)},
+        {"/v2/models/m/config", CannedAnswer(200, kConfig)},
+        {BinaryBody(), CannedAnswer(200, answer)}};
+    for (const char* body : {kTeiEmbed, kTeiRerank, kOpenAi, kCohereEmbed, kCohereRerank}) {
+      answers[body] = CannedAnswer(200, answer);
+    }
+    Serve(answers);
+  };
+  serve("[[1,2]]");
+  expect(MakeTeiHttpTarget(Spec()), 1);
+  serve("[]");
+  expect(MakeTeiHttpTarget(Spec()), 0);
+  expect(MakeTeiRerankTarget(Spec()), 0);
+  serve(R"({"data":[{"embedding":"AA"},{"embedding":"AA"},{"embedding":"AA"}]})");
+  expect(MakeOpenAiTarget(Spec()), 3);
+  serve(R"({"embeddings":{"base64":["AA"]}})");
+  expect(MakeCohereTarget(Spec()), 1);
+  serve(R"({"results":[{"index":1}]})");
+  expect(MakeCohereRerankTarget(Spec()), 1);
+  serve(KserveAnswer(1));
+  expect(MakeKserveHttpTarget(Spec()), 1);
+  serve(R"({"outputs":[{"shape":["3","1"]}]})");
+  expect(MakeKserveHttpTarget(Spec()), 3);
+  serve("{}");
+  expect(MakeKserveHttpTarget(Spec()), 0);
+}
+
 TEST_F(HttpTargetsTest, ARefusedRequestIsKnownBeforeTheLoad) {
-  Serve({{R"({"encoding_format":"base64","input":["ab","cd"],"model":"m"})",
-          CannedAnswer(400, "too long")}});
+  Serve({{kOpenAi, CannedAnswer(400, "too long")}});
   const absl::Status status = MakeOpenAiTarget(Spec()).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   TargetSpec spec = Spec();
   spec.connect.tls.enabled = true;
   EXPECT_TRUE(absl::IsFailedPrecondition(MakeOpenAiTarget(spec).status()));
+}
+
+TEST(HttpLoadTest, CountsFieldsAndNoStrings) {
+  EXPECT_EQ(CountFields("index", R"([{"index":0,"text":"\"index\":1"},{"index" : 1,"x":"index"}])"),
+            2);
+  EXPECT_EQ(CountFields("index", "[]"), 0);
+  EXPECT_EQ(FromField("a", R"({"b":"a","a" : [1]})"), "[1]}");
+  EXPECT_EQ(FromField("a", R"({"a")"), "");
 }
 
 TEST(HttpLoadTest, FindsTheLastNumberOfAField) {

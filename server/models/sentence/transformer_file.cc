@@ -72,7 +72,12 @@ absl::Status CheckOutput(const JsonNode& config) {
   ATTENDANT_RETURN_IF_ERROR(config.Read("transformer_task", task));
   ATTENDANT_ASSIGN_OR_RETURN(const std::optional<JsonNode> kinds,
                              FindObject(config, "modality_config"));
-  if (!kinds.has_value() || !kinds->Has("text")) return absl::OkStatus();
+  if (!kinds.has_value()) return absl::OkStatus();
+  // With it, sentence-transformers makes a message of every text.
+  if (kinds->Has("message")) {
+    return Unsupported(*kinds, "message", "there", "none: texts go through no chat template");
+  }
+  if (!kinds->Has("text")) return absl::OkStatus();
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode text, kinds->Field("text"));
   ATTENDANT_RETURN_IF_ERROR(CheckText(text, "method", "forward"));
   return CheckText(text, "method_output_name",

@@ -19,9 +19,9 @@ namespace attendant {
 absl::StatusOr<std::optional<JsonNode>> ReadTransformerFile(const std::string& directory);
 
 // OK where that file of `folder` asks for nothing that would change an answer and is not computed:
-// arguments for the config, the tokenizer or its calls, another output of the model, and outside of
-// ColBERT lengths of queries or documents other than `max_text_tokens`, and query expansion. Else
-// UNIMPLEMENTED, naming file and field.
+// arguments for the config, the tokenizer or its calls, another output of the model, texts as
+// messages of a chat template, and outside of ColBERT lengths of queries or documents other than
+// `max_text_tokens`, and query expansion. Else UNIMPLEMENTED, naming file and field.
 absl::Status CheckTransformerFile(const ModelFolder& folder, int64_t max_text_tokens);
 
 }  // namespace attendant

@@ -204,7 +204,8 @@ TEST(SentenceSettingsTest, FieldsOfTheTransformerThatChangeNothing) {
         R"({"max_seq_length": 40, "query_length": 40, "document_length": null,
             "query_expansion": null})",
         R"({"config_args": {"trust_remote_code": true}, "tokenizer_args": {"use_fast": true}})",
-        R"({"processing_kwargs": {"text": {}, "audio": {"x": 1}}})"}) {
+        R"({"processing_kwargs": {"text": {}, "audio": {"x": 1},
+                                  "chat_template": {"add_generation_prompt": true}}})"}) {
     const auto settings = Read({{"sentence_bert_config.json", text}});
     EXPECT_TRUE(settings.ok()) << settings.status();
   }
@@ -225,7 +226,9 @@ TEST(SentenceSettingsTest, RefusesFieldsOfTheTransformerThatAreNotComputed) {
       {R"({"modality_config": {"text": {"method_output_name": "pooler_output"}}})",
        "`method_output_name` is `pooler_output`, supported is `last_hidden_state`"},
       {R"({"modality_config": {"text": {"method": "get_text_features"}}})",
-       "`method` is `get_text_features`"}};
+       "`method` is `get_text_features`"},
+      {R"({"modality_config": {"text": {"method": "forward"}, "message": {"format": "flat"}}})",
+       "`modality_config`: `message` is there, supported is none: texts go through no chat"}};
   for (const auto& [text, message] : cases) {
     const absl::Status status = Read({{"sentence_bert_config.json", text}}).status();
     EXPECT_TRUE(absl::IsUnimplemented(status)) << status;

@@ -75,9 +75,7 @@ TokenStrings ListStrings(const TokenizerParts& parts,
 
 // The settings of a tokenizer of BERT's kind, if this is one.
 const BertSettings* FindBert(const JsonFields& file, const TokenizerSettings& settings) {
-  const JsonFields model = file.Object("model");
-  const bool wordpiece = model.Has("type") && model.String("type") == "WordPiece";
-  return wordpiece && settings.bert.has_value() ? &*settings.bert : nullptr;
+  return settings.bert.has_value() && ModelType(file) == "WordPiece" ? &*settings.bert : nullptr;
 }
 
 std::optional<BertNormalizerConfig> NormalizerOf(const BertSettings* bert) {

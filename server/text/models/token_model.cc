@@ -23,12 +23,14 @@ constexpr PartKind<ModelPart> kTokenModels[] = {
 
 }  // namespace
 
-// The files of the format's first year give their model no type.
-ModelPart ReadModel(const JsonFields& file) {
+std::string ModelType(const JsonFields& file) {
   const JsonFields fields = file.Object("model");
   const bool untyped = !fields.Has("type") && fields.Has("max_input_chars_per_word");
-  const std::string type = untyped ? "WordPiece" : fields.String("type");
-  return ReadPart<ModelPart>(fields, "model type", type, kTokenModels);
+  return untyped ? "WordPiece" : fields.String("type");
+}
+
+ModelPart ReadModel(const JsonFields& file) {
+  return ReadPart<ModelPart>(file.Object("model"), "model type", ModelType(file), kTokenModels);
 }
 
 std::vector<VocabularyEntry> ReadVocabulary(const JsonFields& vocab) {

@@ -56,6 +56,9 @@ struct ModelPart {
   std::vector<VocabularyEntry> vocabulary;
 };
 
+// The type of the file's `model`. The files of the format's first year give a WordPiece none.
+std::string ModelType(const JsonFields& file);
+
 // Reads the file's `model`. No model, and a failure in the file's status, for one that is not
 // supported.
 ModelPart ReadModel(const JsonFields& file);

@@ -140,6 +140,13 @@ TEST(TokenizerConfigTest, OnlyWordPieceIsMadeAnew) {
   EXPECT_EQ(tokens->token_ids, (std::vector<int32_t>{1, 1, 2}));
 }
 
+TEST(TokenizerConfigTest, AWordPieceOfTheFirstYearIsMadeAnewToo) {
+  json file = File();
+  file["model"].erase("type");
+  EXPECT_EQ(Pair(Load(nullptr, nullptr, file)).token_ids, kOwn);
+  EXPECT_EQ(Pair(Load(Class("BertTokenizer"), nullptr, file)).token_ids, kLower);
+}
+
 TEST(TokenizerConfigTest, TextsBecomeLowerCaseBeforeTheNewNormalizerToo) {
   const json cased = {{"do_lower_case", false}};
   const json bert = {{"model_type", "bert"}};

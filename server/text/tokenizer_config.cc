@@ -18,6 +18,7 @@ namespace {
 
 constexpr absl::string_view kInputNames = "model_input_names";
 constexpr absl::string_view kMpnet = "MPNetTokenizer";
+constexpr absl::string_view kDebertaV2 = "DebertaV2Tokenizer";
 constexpr absl::string_view kGeneric = "TokenizersBackend";
 constexpr absl::string_view kGenericType = "modernbert";  // whatever class its folder names
 
@@ -33,7 +34,7 @@ constexpr TokenizerClass kClasses[] = {
     {"DPRContextEncoderTokenizer", true, true},
     {"DPRQuestionEncoderTokenizer", true, true},
     {"DebertaTokenizer", false, true},
-    {"DebertaV2Tokenizer", false, true},
+    {kDebertaV2, false, true},
     {"DistilBertTokenizer", true, false},
     {"ElectraTokenizer", true, true},
     {"LayoutLMTokenizer", true, true},
@@ -46,7 +47,7 @@ constexpr TokenizerClass kClasses[] = {
 // The classes of model types whose folders do not name one.
 constexpr std::pair<absl::string_view, absl::string_view> kModelTypes[] = {
     {"bert", "BertTokenizer"},       {"convbert", "BertTokenizer"},
-    {"deberta", "DebertaTokenizer"}, {"deberta-v2", "DebertaV2Tokenizer"},
+    {"deberta", "DebertaTokenizer"}, {"deberta-v2", kDebertaV2},
     {"distilbert", "BertTokenizer"}, {"electra", "BertTokenizer"},
     {"layoutlm", "BertTokenizer"},   {"megatron-bert", "BertTokenizer"},
     {"mobilebert", "BertTokenizer"}, {"mpnet", "MPNetTokenizer"},
@@ -124,6 +125,9 @@ absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& direc
   const bool is_known = known != std::end(kClasses);
   if (is_known && known->is_bert) {
     ATTENDANT_ASSIGN_OR_RETURN(settings.bert, ReadBert(directory, config, name));
+  }
+  if (name == kDebertaV2) {
+    ATTENDANT_ASSIGN_OR_RETURN(settings.deberta, ReadDebertaOptions(config));
   }
   if (config.Has(kInputNames)) {
     ATTENDANT_ASSIGN_OR_RETURN(settings.has_segments, NamesSegments(config));

@@ -78,6 +78,13 @@ const BertSettings* FindBert(const JsonFields& file, const TokenizerSettings& se
   return settings.bert.has_value() && ModelType(file) == "WordPiece" ? &*settings.bert : nullptr;
 }
 
+// The parts that the class makes in place of the file's, as a tokenizer.json.
+std::string PartsOfClass(const JsonFields& file, const TokenizerSettings& settings) {
+  if (!settings.deberta.has_value() || ModelType(file) != "Unigram") return "{}";
+  return absl::StrCat(R"({"normalizer":)", DebertaNormalizer(*settings.deberta),
+                      R"(,"pre_tokenizer":)", DebertaPreTokenizer(*settings.deberta), "}");
+}
+
 std::optional<BertNormalizerConfig> NormalizerOf(const BertSettings* bert) {
   if (bert == nullptr) return std::nullopt;
   return BertNormalizerConfig{.clean_text = true,
@@ -138,15 +145,20 @@ SequenceTemplate SequenceOf(const BertSettings& bert, const SequenceTemplate& fi
                                                                     : MakeBertTemplate(cls, sep);
 }
 
-TokenizerParts ReadParts(const JsonFields& file, const TokenizerSettings& settings) {
+// The members of `made` count in place of the file's.
+TokenizerParts ReadParts(const JsonFields& file, const JsonFields& made,
+                         const TokenizerSettings& settings) {
   TokenizerParts parts;
   if (file.Has("version") && file.String("version") != "1.0") {
     file.Fail(UnsupportedPart("version", file.String("version"), "1.0"));
   }
   ModelPart model = ReadModel(file);
   const BertSettings* const bert = FindBert(file, settings);
-  parts.normalizer = ReadNormalizer(file, settings.lowercases, NormalizerOf(bert));
-  parts.pre_tokenizer = ReadPreTokenizer(file);
+  const auto with = [&](const char* part) -> const JsonFields& {
+    return made.Has(part) ? made : file;
+  };
+  parts.normalizer = ReadNormalizer(with("normalizer"), settings.lowercases, NormalizerOf(bert));
+  parts.pre_tokenizer = ReadPreTokenizer(with("pre_tokenizer"));
   parts.sequence = ReadSequenceTemplate(file, kMaxTokenId);
   if (parts.pre_tokenizer != nullptr && parts.pre_tokenizer->needs_start() &&
       parts.normalizer != nullptr && !parts.normalizer->keeps_start()) {
@@ -175,9 +187,12 @@ absl::StatusOr<TokenizerParts> ParseTokenizerJson(absl::string_view contents,
                                                   const TokenizerSettings& settings) {
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode file, ParseJson(contents, "the file", kLimits));
   absl::Status status;
-  TokenizerParts parts = ReadParts(JsonFields(file, status), settings);
+  const JsonFields fields(file, status);
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode made,
+                             ParseJson(PartsOfClass(fields, settings), "the class's parts"));
+  TokenizerParts parts = ReadParts(fields, JsonFields(made, status), settings);
   ATTENDANT_RETURN_IF_ERROR(status);
-  std::unique_ptr<Decoder> decoder = ReadDecoder(JsonFields(file, status));
+  std::unique_ptr<Decoder> decoder = ReadDecoder(fields);
   if (status.ok()) {
     parts.decoder = std::move(decoder);
   } else {

@@ -23,6 +23,7 @@
 #include "kernels/io/json_file.h"
 #include "server/text/base/token_files.h"
 #include "server/text/sentencepiece/converter.h"
+#include "server/text/sentencepiece/deberta_parts.h"
 #include "server/text/sentencepiece/families.h"
 #include "server/text/sentencepiece/model_proto.h"
 
@@ -255,10 +256,10 @@ absl::Status CheckAddedFile(const std::string& directory, SentencePieceConverter
 absl::StatusOr<SentencePieceOptions> ReadOptionsOf(const JsonNode& config, const JsonNode& map,
                                                    const SentencePieceFamily& family) {
   SentencePieceOptions options;
-  ATTENDANT_RETURN_IF_ERROR(config.Read("add_prefix_space", options.add_prefix_space));
   if (family.cleans_spaces) {
-    ATTENDANT_RETURN_IF_ERROR(config.Read("do_lower_case", options.do_lower_case));
-    ATTENDANT_RETURN_IF_ERROR(config.Read("split_by_punct", options.split_by_punct));
+    ATTENDANT_ASSIGN_OR_RETURN(options.deberta, ReadDebertaOptions(config));
+  } else {
+    ATTENDANT_RETURN_IF_ERROR(config.Read("add_prefix_space", options.add_prefix_space));
   }
   for (const auto& [file, field] :
        {std::pair(&config, kExtras), std::pair(&config, kOldExtras), std::pair(&map, kExtras)}) {

@@ -84,7 +84,7 @@ int64_t SentencePieceConverter::IdOf(absl::string_view text) {
 std::string SentencePieceConverter::Json() {
   return absl::StrCat(R"({"version":"1.0","added_tokens":[)", Literals(), R"(],"normalizer":)",
                       Normalizer(), R"(,"pre_tokenizer":)", PreTokenizer(), R"(,"post_processor":)",
-                      Template(), R"(,"decoder":)", MetaspacePart(),
+                      Template(), R"(,"decoder":)", Decoder(),
                       R"(,"model":{"type":"Unigram","unk_id":)", family_.unk_id,
                       R"(,"byte_fallback":false,"vocab":[)", Vocabulary(), "]}}");
 }
@@ -135,30 +135,21 @@ std::string SentencePieceConverter::Literals() {
 }
 
 std::string SentencePieceConverter::Normalizer() const {
-  if (family_.cleans_spaces) {
-    return absl::StrCat(R"({"type":"Sequence","normalizers":[)",
-                        options_.do_lower_case ? R"({"type":"Lowercase"},)" : "",
-                        R"({"type":"Replace","pattern":{"Regex":"\\s{2,}|[\\n\\r\\t]"},)",
-                        R"("content":" "},{"type":"NFC"},)",
-                        R"({"type":"Strip","strip_left":false,"strip_right":true}]})");
-  }
+  if (family_.cleans_spaces) return DebertaNormalizer(options_.deberta);
   if (model_.precompiled_charsmap.empty()) return "null";
   return absl::StrCat(R"({"type":"Precompiled","precompiled_charsmap":")",
                       absl::Base64Escape(model_.precompiled_charsmap), R"("})");
 }
 
-std::string SentencePieceConverter::MetaspacePart() const {
-  const char* const otherwise = family_.cleans_spaces ? "first" : "never";
-  return absl::StrCat(R"({"type":"Metaspace","replacement":")", "\xe2\x96\x81",
-                      R"(","prepend_scheme":")", options_.add_prefix_space ? "always" : otherwise,
-                      R"(","split":true})");
+std::string SentencePieceConverter::Decoder() const {
+  if (family_.cleans_spaces) return DebertaDecoder(options_.deberta);
+  return MetaspaceJson(options_.add_prefix_space ? "always" : "never");
 }
 
 std::string SentencePieceConverter::PreTokenizer() const {
-  std::string first;
-  if (!family_.cleans_spaces) first = R"({"type":"WhitespaceSplit"},)";
-  if (options_.split_by_punct) first = R"({"type":"Punctuation","behavior":"Isolated"},)";
-  return absl::StrCat(R"({"type":"Sequence","pretokenizers":[)", first, MetaspacePart(), "]}");
+  if (family_.cleans_spaces) return DebertaPreTokenizer(options_.deberta);
+  return absl::StrCat(R"({"type":"Sequence","pretokenizers":[{"type":"WhitespaceSplit"},)",
+                      Decoder(), "]}");
 }
 
 std::string SentencePieceConverter::Template() {

@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
+#include "server/text/sentencepiece/deberta_parts.h"
 #include "server/text/sentencepiece/families.h"
 #include "server/text/sentencepiece/model_proto.h"
 
@@ -23,9 +24,8 @@ struct SentencePieceLiteral {
 
 // The settings of tokenizer_config.json.
 struct SentencePieceOptions {
-  bool add_prefix_space = true;
-  bool do_lower_case = false;
-  bool split_by_punct = false;
+  bool add_prefix_space = true;  // unless the family cleans spaces
+  DebertaOptions deberta{};      // where it does
   std::optional<int64_t> extra_ids{};
   bool keeps_own_literals = true;  // the model's own control and user-defined pieces, extra_ids
 };
@@ -56,7 +56,7 @@ class SentencePieceConverter {
   void ListTokens();
   std::string Literals();
   std::string Normalizer() const;
-  std::string MetaspacePart() const;
+  std::string Decoder() const;
   std::string PreTokenizer() const;
   std::string Template();
   std::string Vocabulary() const;

@@ -28,6 +28,10 @@ MUTANTS = {
         ('ATTENDANT_RETURN_IF_ERROR(config.Read("tokenizer_class", name));', ""),
         ("found = found || name == \"token_type_ids\";", "found = true;"),
     ],
+    "server/text/tokenizer_json.cc": [
+        ('«ModelType(file) != "Unigram"») return "{}";', "false"),
+        ('made.Has(part) ? made : file', "file"),
+    ],
     "server/text/normalizers/precompiled.cc": [
         ("position < end && «more()»;", "true"),
     ],

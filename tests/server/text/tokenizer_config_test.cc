@@ -204,6 +204,48 @@ TEST(TokenizerConfigTest, ContradictionsAreRefused) {
                   .ok());
 }
 
+// As transformers 4 saved it, with NFKC in place of the sentencepiece model's rules.
+json DebertaFile() {
+  json file = File();
+  file["normalizer"] = json::parse(R"({"type": "Sequence", "normalizers": [
+    {"type": "Strip", "strip_left": true, "strip_right": true}, {"type": "NFKC"},
+    {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}]})");
+  file["pre_tokenizer"] = json::parse(R"({"type": "Sequence", "pretokenizers": [
+    {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": true}]})");
+  file["model"] = json::parse(R"({"type": "Unigram", "unk_id": 3, "vocab": [
+    ["[PAD]", 0.0], ["[CLS]", 0.0], ["[SEP]", 0.0], ["[UNK]", 0.0], ["\u2581", -3.0], ["f", -3.0],
+    ["i", -3.0], ["A", -3.0], ["a", -3.0], ["b", -3.0], [",", -3.0], ["\u2581b", -4.0]]})");
+  return file;
+}
+
+TEST(TokenizerConfigTest, ATokenizerOfDebertaMakesItsNormalizerAndPreTokenizerAnew) {
+  const std::vector<int32_t> own = {1, 4, 5, 6, 4, 7, 11, 10, 9, 2};  // as tokenizer.json says
+  const std::vector<int32_t> anew = {1, 4, 3, 4, 7, 3, 9, 10, 9, 2};  // without NFKC
+  const json deberta = {{"model_type", "deberta-v2"}};
+  json all = Class("DebertaV2TokenizerFast");
+  all.update({{"do_lower_case", true}, {"split_by_punct", true}});
+  struct Case {
+    json tokenizer_config, config;
+    std::vector<int32_t> ids;
+  };
+  const Case cases[] = {{nullptr, nullptr, own},
+                        {Class("PreTrainedTokenizerFast"), deberta, own},
+                        {Class("DebertaV2Tokenizer"), nullptr, anew},
+                        {nullptr, deberta, anew},
+                        {all, deberta, {1, 4, 3, 4, 8, 3, 9, 4, 10, 11, 2}}};
+  for (const Case& one : cases) {
+    const auto tokenizer = Load(one.tokenizer_config, one.config, DebertaFile());
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+    const auto tokens = (*tokenizer)->Tokenize("\ufb01 A\u00a0b,b", {.max_tokens = 100});
+    ASSERT_TRUE(tokens.ok()) << tokens.status();
+    EXPECT_EQ(tokens->token_ids, one.ids) << one.tokenizer_config << one.config;
+  }
+  EXPECT_EQ(Pair(Load(Class("DebertaV2Tokenizer"), nullptr)).token_ids, kOwn) << "of a WordPiece";
+  json wrong = Class("DebertaV2Tokenizer");
+  wrong["split_by_punct"] = 1;
+  EXPECT_TRUE(absl::IsInvalidArgument(Load(wrong, nullptr, DebertaFile()).status()));
+}
+
 // The older file counts where tokenizer_config.json has no added_tokens_decoder.
 TEST(TokenizerConfigTest, SpecialTokensMayStandInTheirOwnFile) {
   json file = File();

@@ -19,6 +19,7 @@ namespace {
 constexpr absl::string_view kInputNames = "model_input_names";
 constexpr absl::string_view kMpnet = "MPNetTokenizer";
 constexpr absl::string_view kDebertaV2 = "DebertaV2Tokenizer";
+constexpr absl::string_view kRoberta = "RobertaTokenizer";
 constexpr absl::string_view kGeneric = "TokenizersBackend";
 constexpr absl::string_view kGenericType = "modernbert";  // whatever class its folder names
 
@@ -46,12 +47,13 @@ constexpr TokenizerClass kClasses[] = {
 
 // The classes of model types whose folders do not name one.
 constexpr std::pair<absl::string_view, absl::string_view> kModelTypes[] = {
-    {"bert", "BertTokenizer"},       {"convbert", "BertTokenizer"},
-    {"deberta", "DebertaTokenizer"}, {"deberta-v2", kDebertaV2},
-    {"distilbert", "BertTokenizer"}, {"electra", "BertTokenizer"},
-    {"layoutlm", "BertTokenizer"},   {"megatron-bert", "BertTokenizer"},
-    {"mobilebert", "BertTokenizer"}, {"mpnet", "MPNetTokenizer"},
-    {"nomic_bert", "BertTokenizer"}, {"squeezebert", "BertTokenizer"},
+    {"bert", "BertTokenizer"},        {"convbert", "BertTokenizer"},
+    {"deberta", "DebertaTokenizer"},  {"deberta-v2", kDebertaV2},
+    {"distilbert", "BertTokenizer"},  {"electra", "BertTokenizer"},
+    {"layoutlm", "BertTokenizer"},    {"megatron-bert", "BertTokenizer"},
+    {"mobilebert", "BertTokenizer"},  {"mpnet", "MPNetTokenizer"},
+    {"nomic_bert", "BertTokenizer"},  {"roberta", kRoberta},
+    {"squeezebert", "BertTokenizer"},
 };
 
 // Empty: neither a class nor a model type.
@@ -128,6 +130,10 @@ absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& direc
   }
   if (name == kDebertaV2) {
     ATTENDANT_ASSIGN_OR_RETURN(settings.deberta, ReadDebertaOptions(config));
+  }
+  if (name == kRoberta) {
+    settings.add_prefix_space = false;
+    ATTENDANT_RETURN_IF_ERROR(config.Read("add_prefix_space", *settings.add_prefix_space));
   }
   if (config.Has(kInputNames)) {
     ATTENDANT_ASSIGN_OR_RETURN(settings.has_segments, NamesSegments(config));

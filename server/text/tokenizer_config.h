@@ -28,7 +28,8 @@ struct TokenizerSettings {
   std::optional<BertSettings> bert{};  // of a WordPiece model: these count
   // Of a Unigram model: its normalizer and pre-tokenizer are made of these.
   std::optional<DebertaOptions> deberta{};
-  bool has_segments = true;  // false: the model gets segment 0 for every token
+  std::optional<bool> add_prefix_space{};  // of ByteLevel: counts in place of tokenizer.json's
+  bool has_segments = true;                // false: the model gets segment 0 for every token
 };
 
 // As AutoTokenizer of transformers 5: the class is tokenizer_class of tokenizer_config.json, else
@@ -37,9 +38,9 @@ struct TokenizerSettings {
 // tokenize_chinese_chars, and, where tokenizer_config.json names the class, the tokens around
 // texts; their special tokens are those of special_tokens_map.json, where that counts, else of
 // tokenizer_config.json. DebertaV2Tokenizer makes its normalizer and pre-tokenizer anew, too, and
-// drops the rules of the sentencepiece model. A model gets segments where model_input_names has
-// token_type_ids, or the class says so. A folder without class and model_type has the defaults.
-// INVALID_ARGUMENT for a file that is not valid.
+// drops the rules of the sentencepiece model; RobertaTokenizer makes ByteLevel anew. A model gets
+// segments where model_input_names has token_type_ids, or the class says so. A folder without class
+// and model_type has the defaults. INVALID_ARGUMENT for a file that is not valid.
 absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& directory);
 
 }  // namespace attendant

@@ -78,13 +78,6 @@ const BertSettings* FindBert(const JsonFields& file, const TokenizerSettings& se
   return settings.bert.has_value() && ModelType(file) == "WordPiece" ? &*settings.bert : nullptr;
 }
 
-// The parts that the class makes in place of the file's, as a tokenizer.json.
-std::string PartsOfClass(const JsonFields& file, const TokenizerSettings& settings) {
-  if (!settings.deberta.has_value() || ModelType(file) != "Unigram") return "{}";
-  return absl::StrCat(R"({"normalizer":)", DebertaNormalizer(*settings.deberta),
-                      R"(,"pre_tokenizer":)", DebertaPreTokenizer(*settings.deberta), "}");
-}
-
 std::optional<BertNormalizerConfig> NormalizerOf(const BertSettings* bert) {
   if (bert == nullptr) return std::nullopt;
   return BertNormalizerConfig{.clean_text = true,
@@ -101,6 +94,24 @@ std::string PreTokenizerType(const JsonFields& file) {
   if (type != "Sequence") return type;
   const std::vector<JsonFields> steps = part.Objects("pretokenizers");
   return steps.size() == 1 ? steps[0].String("type") : type;
+}
+
+// Whether ByteLevel puts a space before a text, where the class says so in place of the file.
+std::optional<bool> PrefixOfClass(const JsonFields& file, const TokenizerSettings& settings) {
+  const std::optional<bool>& prefix = settings.add_prefix_space;
+  return prefix.has_value() && PreTokenizerType(file) == "ByteLevel" ? prefix : std::nullopt;
+}
+
+// The parts that the class makes in place of the file's, as a tokenizer.json.
+std::string PartsOfClass(const JsonFields& file, const TokenizerSettings& settings) {
+  if (settings.deberta.has_value() && ModelType(file) == "Unigram") {
+    return absl::StrCat(R"({"normalizer":)", DebertaNormalizer(*settings.deberta),
+                        R"(,"pre_tokenizer":)", DebertaPreTokenizer(*settings.deberta), "}");
+  }
+  const std::optional<bool> prefix = PrefixOfClass(file, settings);
+  if (!prefix.has_value()) return "{}";
+  return absl::StrCat(R"({"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":)",
+                      *prefix ? "true" : "false", "}}");
 }
 
 // That the file has what transformers would put in its place.
@@ -160,6 +171,9 @@ TokenizerParts ReadParts(const JsonFields& file, const JsonFields& made,
   parts.normalizer = ReadNormalizer(with("normalizer"), settings.lowercases, NormalizerOf(bert));
   parts.pre_tokenizer = ReadPreTokenizer(with("pre_tokenizer"));
   parts.sequence = ReadSequenceTemplate(file, kMaxTokenId);
+  if (const std::optional<bool> prefix = PrefixOfClass(file, settings)) {
+    for (OffsetTrim& trim : parts.sequence.trims) trim.add_prefix_space = *prefix;
+  }
   if (parts.pre_tokenizer != nullptr && parts.pre_tokenizer->needs_start() &&
       parts.normalizer != nullptr && !parts.normalizer->keeps_start()) {
     file.Fail(absl::UnimplementedError(

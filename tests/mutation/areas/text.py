@@ -29,7 +29,9 @@ MUTANTS = {
         ("found = found || name == \"token_type_ids\";", "found = true;"),
     ],
     "server/text/tokenizer_json.cc": [
-        ('«ModelType(file) != "Unigram"») return "{}";', "false"),
+        ('settings.deberta.has_value() && «ModelType(file) == "Unigram"»', "true"),
+        ('prefix.has_value() && «PreTokenizerType(file) == "ByteLevel"»', "true"),
+        ("trim.add_prefix_space = *prefix;", ""),
         ('made.Has(part) ? made : file', "file"),
     ],
     "server/text/normalizers/precompiled.cc": [

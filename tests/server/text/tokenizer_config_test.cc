@@ -246,6 +246,48 @@ TEST(TokenizerConfigTest, ATokenizerOfDebertaMakesItsNormalizerAndPreTokenizerAn
   EXPECT_TRUE(absl::IsInvalidArgument(Load(wrong, nullptr, DebertaFile()).status()));
 }
 
+json RobertaFile(bool pre_tokenizer, bool processor) {
+  json file = json::parse(R"({
+    "pre_tokenizer": {"type": "ByteLevel", "trim_offsets": true, "use_regex": true},
+    "post_processor": {"type": "RobertaProcessing", "sep": ["</s>", 1], "cls": ["<s>", 0],
+                       "trim_offsets": true},
+    "model": {"type": "BPE", "vocab": {"<s>": 0, "</s>": 1, "\u0120": 2, "a": 3, "b": 4, "\u0120a": 5},
+              "merges": ["\u0120 a"]}})");
+  file["pre_tokenizer"]["add_prefix_space"] = pre_tokenizer;
+  file["post_processor"]["add_prefix_space"] = processor;
+  return file;
+}
+
+// And the offset of a first token with a space that is not in the text.
+TEST(TokenizerConfigTest, ATokenizerOfRobertaMakesByteLevelAnew) {
+  const std::vector<int32_t> bare = {0, 3, 2, 4, 1}, spaced = {0, 5, 2, 4, 1};
+  const json roberta = {{"model_type", "roberta"}}, prefix = {{"add_prefix_space", true}};
+  json named = Class("RobertaTokenizerFast"), other = Class("PreTrainedTokenizerFast");
+  named.update(prefix);
+  other.update(prefix);
+  struct Case {
+    json tokenizer_config, config, file;
+    std::vector<int32_t> ids;
+    uint32_t begin = 0;
+  };
+  const Case cases[] = {{nullptr, nullptr, RobertaFile(true, true), spaced},
+                        {nullptr, nullptr, RobertaFile(true, false), spaced, 1},
+                        {other, roberta, RobertaFile(false, false), bare},
+                        {named, nullptr, RobertaFile(false, false), spaced},
+                        {prefix, roberta, RobertaFile(false, true), spaced},
+                        {nullptr, roberta, RobertaFile(true, true), bare},
+                        {Class("RobertaTokenizer"), nullptr, RobertaFile(true, false), bare}};
+  for (const Case& one : cases) {
+    const auto tokenizer = Load(one.tokenizer_config, one.config, one.file);
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+    const auto tokens = (*tokenizer)->Tokenize("a b", {.max_tokens = 9, .offsets = OffsetUnit::kBytes});
+    ASSERT_TRUE(tokens.ok()) << tokens.status();
+    EXPECT_EQ(tokens->token_ids, one.ids) << one.tokenizer_config << one.config;
+    EXPECT_EQ(tokens->offsets[1].begin, one.begin) << one.tokenizer_config << one.config;
+  }
+  EXPECT_EQ(Pair(Load(named, nullptr)).token_ids, kOwn) << "of another pre-tokenizer";
+}
+
 // The older file counts where tokenizer_config.json has no added_tokens_decoder.
 TEST(TokenizerConfigTest, SpecialTokensMayStandInTheirOwnFile) {
   json file = File();

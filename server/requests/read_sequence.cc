@@ -68,7 +68,7 @@ int64_t TokensOf(const TextForm& form, int64_t max_text_tokens) {
   return form.max_tokens - (form.marker.has_value() ? 1 : 0);
 }
 
-absl::StatusOr<TokenizedText> TokenizeContent(const SequenceReading& reading,
+absl::StatusOr<TokenizedText> TokenizeContent(const SequenceReading& reading, size_t index,
                                               const SequenceContent& content) {
   const Tokenizer& tokenizer = *reading.model.tokenizer;
   TokenizerOptions options{.max_tokens = reading.model.sentence.max_text_tokens,
@@ -78,6 +78,7 @@ absl::StatusOr<TokenizedText> TokenizeContent(const SequenceReading& reading,
                            .count = reading.input.count_tokens};
   if (reading.input.token_offsets) options.offsets = OffsetUnit::kCharacters;
   if (const auto* pair = std::get_if<TextPair>(&content)) {
+    options.max_second_tokens = reading.input.max_tokens;
     return tokenizer.TokenizePair(*pair->first, pair->second, options);
   }
   if (reading.prompt != nullptr) {
@@ -85,6 +86,10 @@ absl::StatusOr<TokenizedText> TokenizeContent(const SequenceReading& reading,
     if (reading.prompt->form.has_value()) {
       options.max_tokens = TokensOf(*reading.prompt->form, options.max_tokens);
     }
+  }
+  const bool is_query = index < reading.input.num_queries();
+  if (reading.input.max_tokens > 0 && !is_query) {
+    options.max_tokens = std::min(options.max_tokens, reading.input.max_tokens);
   }
   return tokenizer.Tokenize(std::get<std::string>(content), options);
 }
@@ -99,7 +104,7 @@ absl::StatusOr<EncodedSequence> FromText(const SequenceReading& reading, size_t 
                    "writes one: "
                    "AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)");
   }
-  absl::StatusOr<TokenizedText> tokenized = TokenizeContent(reading, content);
+  absl::StatusOr<TokenizedText> tokenized = TokenizeContent(reading, index, content);
   if (!tokenized.ok()) return InSequence(reading.input, index, tokenized.status());
   EncodedSequence sequence;
   sequence.token_ids = std::move(tokenized->token_ids);

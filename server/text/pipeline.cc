@@ -57,6 +57,12 @@ struct TokenizerPipeline::Ids {
     if (side == TruncationSide::kRight) return values.resize(kept);
     values.erase(values.begin(), values.end() - static_cast<std::ptrdiff_t>(kept));
   }
+
+  // As if the text had no more than `most` ids.
+  void Shorten(size_t most) {
+    Cut(most);
+    dropped = std::min(found(), most) - values.size();
+  }
 };
 
 // As transformers' `longest_first`: the longer one first, and both to halves, the longer one's the
@@ -209,6 +215,9 @@ absl::StatusOr<TokenizedText> TokenizerPipeline::Assemble(std::span<const absl::
     }
     AppendText(text, found_ids);
     ATTENDANT_RETURN_IF_ERROR(found_ids.status);
+    if (ids.size() == 2 && options.max_second_tokens > 0) {
+      found_ids.Shorten(static_cast<size_t>(options.max_second_tokens));
+    }
     found += found_ids.found();
   }
   if (found > room && !options.truncate) {

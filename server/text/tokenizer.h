@@ -29,7 +29,8 @@ struct TokenizerOptions {
   bool truncate = true;    // cut longer texts, keeping the special tokens; else refuse them
   TruncationSide side = TruncationSide::kRight;
   PairTruncation pair = PairTruncation::kLongestFirst;
-  absl::string_view prompt{};  // valid UTF-8 that goes before the text; not for pairs
+  int64_t max_second_tokens = 0;  // > 0: the second text of a pair is cut to these before all else
+  absl::string_view prompt{};     // valid UTF-8 that goes before the text; not for pairs
   bool count = true;  // false: a text that is cut on the right is read as far as it is kept
   OffsetUnit offsets = OffsetUnit::kNone;
 };

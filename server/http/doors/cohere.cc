@@ -144,8 +144,9 @@ class CohereRun final : public DoorRun {
     ATTENDANT_RETURN_IF_ERROR(TextsFromJson(request, "texts", limits(), input.sequences));
     ATTENDANT_RETURN_IF_ERROR(TypesFromJson(request, types_));
     ATTENDANT_RETURN_IF_ERROR(CohereTruncationFromJson(request, input.truncation));
+    ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "max_tokens", input.max_tokens));
     ATTENDANT_RETURN_IF_ERROR(PromptFromJson(request, model().prompts, input));
-    ATTENDANT_RETURN_IF_ERROR(DimensionsFromJson(request, "output_dimension", input.dims));
+    ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "output_dimension", input.dims));
     return input;
   }
 
@@ -180,6 +181,7 @@ constexpr char kCohereRequest[] = R"({"type":"object","required":["model","texts
 "input_type":{"enum":["search_document","search_query","classification","clustering"]},
 "embedding_types":{"type":"array","items":{"enum":["float","base64","int8","binary","ubinary"]}},
 "truncate":{"enum":["START","END","NONE"],"default":"END"},
+"max_tokens":{"type":"integer","minimum":1},
 "output_dimension":{"type":"integer","minimum":1}}})";
 
 constexpr char kCohereResponse[] = R"({"type":"object","properties":{"id":{"type":"string"},

@@ -144,13 +144,13 @@ absl::Status PairsFromJson(JsonView request, absl::string_view query, absl::stri
   });
 }
 
-absl::Status DimensionsFromJson(JsonView request, absl::string_view field, int64_t& dimensions) {
+absl::Status CountFromJson(JsonView request, absl::string_view field, int64_t& count) {
   std::optional<int64_t> given;
   ATTENDANT_RETURN_IF_ERROR(request.Read(field, given));
   if (given && *given < 1) {
     return absl::InvalidArgumentError(absl::StrCat(field, " is ", *given, ", the minimum is 1"));
   }
-  dimensions = given.value_or(0);
+  count = given.value_or(0);
   return absl::OkStatus();
 }
 

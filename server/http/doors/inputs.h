@@ -33,7 +33,7 @@ absl::Status TextsOrPairsFromJson(JsonView request, absl::string_view field,
 absl::Status PairsFromJson(JsonView request, absl::string_view query, absl::string_view texts,
                            const EncodeLimits& limits, Sequences& sequences);
 
-// Reads a number of dimensions; 0 where the field is absent. INVALID_ARGUMENT below 1.
-absl::Status DimensionsFromJson(JsonView request, absl::string_view field, int64_t& dimensions);
+// Reads a number of dimensions or tokens; 0 where the field is absent. INVALID_ARGUMENT below 1.
+absl::Status CountFromJson(JsonView request, absl::string_view field, int64_t& count);
 
 }  // namespace attendant

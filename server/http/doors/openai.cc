@@ -74,7 +74,7 @@ class EmbeddingsRun final : public DoorRun {
     input.pooled = true;
     ATTENDANT_RETURN_IF_ERROR(SequencesFromJson(request, "input", limits(), input.sequences));
     ATTENDANT_RETURN_IF_ERROR(Base64FromJson(request, base64_));
-    ATTENDANT_RETURN_IF_ERROR(DimensionsFromJson(request, "dimensions", input.dims));
+    ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "dimensions", input.dims));
     ATTENDANT_RETURN_IF_ERROR(OpenAiTruncationFromJson(request, input.truncation));
     return input;
   }

@@ -23,12 +23,9 @@ class RerankRun final : public DoorRun {
     EncodeInput input = ScoresInput();
     ATTENDANT_RETURN_IF_ERROR(
         PairsFromJson(request, "query", "documents", limits(), input.sequences));
-    std::optional<int64_t> top;
-    ATTENDANT_RETURN_IF_ERROR(request.Read("top_n", top));
-    if (top && *top < 1) {
-      return absl::InvalidArgumentError(absl::StrCat("top_n is ", *top, ", the minimum is 1"));
-    }
-    top_ = top.value_or(static_cast<int64_t>(input.sequences.size()));
+    ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "max_tokens_per_doc", input.max_tokens));
+    ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "top_n", top_));
+    if (top_ == 0) top_ = static_cast<int64_t>(input.sequences.size());
     bool documents = false;
     ATTENDANT_RETURN_IF_ERROR(request.Read("return_documents", documents));
     if (documents) documents_ = SecondTexts(input.sequences);
@@ -72,7 +69,8 @@ constexpr char kRerankRequest[] =
 "model":{"type":"string"},"query":{"type":"string"},
 "documents":{"type":"array","items":{"oneOf":[{"type":"string"},{"type":"object",
 "required":["text"],"properties":{"text":{"type":"string"}}}]}},
-"top_n":{"type":"integer","minimum":1},"return_documents":{"type":"boolean","default":false}}})";
+"top_n":{"type":"integer","minimum":1},"max_tokens_per_doc":{"type":"integer","minimum":1},
+"return_documents":{"type":"boolean","default":false}}})";
 
 constexpr char kRerankResponse[] = R"({"type":"object","properties":{"id":{"type":"string"},
 "model":{"type":"string"},"results":{"type":"array","items":{"type":"object","properties":{

@@ -36,7 +36,7 @@ class EmbedTranslation final : public TeiTranslation {
     input.normalize = true;
     ATTENDANT_RETURN_IF_ERROR(TeiOptionsFromJson(request, input));
     ATTENDANT_RETURN_IF_ERROR(SequencesFromJson(request, "inputs", limits, input.sequences));
-    ATTENDANT_RETURN_IF_ERROR(DimensionsFromJson(request, "dimensions", input.dims));
+    ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "dimensions", input.dims));
     ATTENDANT_RETURN_IF_ERROR(request.Read("normalize", input.normalize));
     return input;
   }

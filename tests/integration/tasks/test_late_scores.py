@@ -126,6 +126,17 @@ def test_the_tokens_are_those_that_were_computed(server, client):
     assert ranked["usage"]["total_tokens"] == tokens + 14, "a query has 14 tokens with its expansion, and counts once"
 
 
+def test_documents_are_cut_to_the_tokens_of_a_rerank_call(server, client):
+    def rerank(document, **fields):
+        _, ranked = post(server, "/v2/rerank", {"model": "bge_m3", "query": QUERY, "documents": [document]} | fields)
+        return ranked["results"][0]["relevance_score"], ranked["usage"]["total_tokens"]
+
+    score, tokens = rerank("it rains")
+    cut, cut_tokens = rerank("it rains", max_tokens_per_doc=3)
+    assert cut_tokens == rerank("")[1] + 1 < tokens and cut != score, "two special tokens and one of the text"
+    assert rerank("it rains", max_tokens_per_doc=8) == (score, tokens), "the query has more, and is not cut"
+
+
 def run(server, *arguments):
     command = [settings.bin_dir() / "attendant", *arguments, f"--server={server.grpc}"]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE, stdin=subprocess.DEVNULL)

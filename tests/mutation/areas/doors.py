@@ -19,11 +19,11 @@ MUTANTS = {
     "server/http/doors/rerank.cc": [
         ("DoorRun::TextBytes(output) + JsonStringBytes(documents_)", "DoorRun::TextBytes(output)"),
         ("if (left-- == 0) break;", ""),
-        ("if (top && «*top < 1»)", "*top < 0"),
     ],
     "server/http/doors/inputs.cc": [
         ("value.kind() != Kind::kArray || value.size() < 1 || value.size() > 2",
          "value.kind() != Kind::kArray || value.size() < 1"),
+        ("if (given && «*given < 1»)", "*given < 0"),
         ("if («KindOfFirst(value) == Kind::kInteger») return IdsFromJson", "false"),
     ],
     "server/http/doors/json_message.cc": [

@@ -10,6 +10,7 @@ MUTANTS = {
         ("token.normalized ? normalized_tokens_ : raw_tokens_", "raw_tokens_"),
         ('text.find_first_of(" \\n", kChunkBytes)', "kChunkBytes"),
         ("ids.normalized_room -= normalized.text.size();", ""),
+        ("dropped = «std::min(found(), most) - values.size()»;", "0"),
         ("dropped += values.size() - kept;", ""),
     ],
     "server/text/unicode/pattern.cc": [

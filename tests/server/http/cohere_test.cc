@@ -57,6 +57,19 @@ TEST_F(CohereTest, FloatIsTheDefault) {
   EXPECT_EQ(json["embeddings"]["float"][0].size(), 4u);
 }
 
+TEST_F(CohereTest, TextsAreCutToTheRequestsTokens) {
+  const auto expected = ByGrpc({"hello", "hello"});
+  const auto floats = [](const HttpAnswer& answer) {
+    EXPECT_EQ(answer.code, 200) << answer.body;
+    return Json(answer)["embeddings"]["float"].get<std::vector<std::vector<float>>>();
+  };
+  EXPECT_EQ(floats(Embed(R"(,"max_tokens":3)")), expected)
+      << "of hello world, with two special tokens";
+  EXPECT_EQ(floats(Embed(R"(,"max_tokens":4)")), ByGrpc({"hello world", "hello"}));
+  EXPECT_EQ(floats(Embed(R"(,"max_tokens":4096)")), ByGrpc({"hello world", "hello"}));
+  EXPECT_EQ(floats(Embed(R"(,"max_tokens":3,"truncate":"START")")), ByGrpc({"world", "hello"}));
+}
+
 TEST_F(CohereTest, ErrorsHaveCoheresShape) {
   const auto check = [](const HttpAnswer& answer, int code, const char* message) {
     EXPECT_EQ(answer.code, code) << answer.body;
@@ -70,6 +83,9 @@ TEST_F(CohereTest, ErrorsHaveCoheresShape) {
   check(Embed(R"(,"input_type":"image")"), 400, "input_type must be");
   check(Embed(R"(,"truncate":"MIDDLE")"), 400, "truncate must be START, END or NONE");
   check(Embed(R"(,"output_dimension":0)"), 400, "output_dimension is 0");
+  check(Embed(R"(,"max_tokens":0)"), 400, "max_tokens is 0, the minimum is 1");
+  check(Embed(R"(,"max_tokens":1)"), 400, "the special tokens alone are 2");
+  check(Embed(R"(,"max_tokens":3,"truncate":"NONE")"), 400, "has 4 tokens, the limit is 3");
   check(Post(kPath, R"({"model":"tiny"})"), 400, "texts is missing");
   check(Post(kPath, R"({"model":"tiny","texts":"x"})"), 400, "texts must be an array of strings");
   check(Post(kPath, R"({"model":"nobody","texts":["x"]})"), 404, "nobody");

@@ -97,6 +97,22 @@ TEST_F(RerankTest, CohereGivesTheFirstOnes) {
   EXPECT_THAT(none.body, HasSubstr("top_n is 0"));
 }
 
+TEST_F(RerankTest, CoheresDocumentsAreCutToTheRequestsTokens) {
+  const auto score = [this](const std::string& document, int64_t max_tokens) {
+    return Ask("/v2/rerank", {{"model", "tiny"},
+                              {"query", "world world world"},
+                              {"documents", nlohmann::json::array({document})},
+                              {"max_tokens_per_doc", max_tokens}})["results"][0]["relevance_score"];
+  };
+  const nlohmann::json hello = score("hello", 100);
+  EXPECT_EQ(score("hello world", 1), hello);
+  EXPECT_NE(score("hello world", 2), hello);
+  const HttpAnswer none = Post(
+      "/v2/rerank", R"({"model":"tiny","query":"a","documents":["x"],"max_tokens_per_doc":0})");
+  EXPECT_EQ(none.code, 400);
+  EXPECT_THAT(none.body, HasSubstr("max_tokens_per_doc is 0"));
+}
+
 class PredictTest : public DoorsTest {
  protected:
   PredictTest() : DoorsTest(WithLabels({"red", "green", "blue"}, "single_label_classification")) {}

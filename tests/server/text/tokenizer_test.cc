@@ -159,8 +159,8 @@ TEST(TokenizerTest, ALongTextIsCutLikeAShortOne) {
   const std::string text = Repeat("a b b ", 5'000);
   for (const TruncationSide side : {TruncationSide::kRight, TruncationSide::kLeft}) {
     const auto whole = tokenizer->Tokenize(text, {.max_tokens = 20'000});
-    const auto cut = tokenizer->Tokenize(
-        text, {.max_tokens = 102, .side = side, .offsets = OffsetUnit::kBytes});
+    const auto cut =
+        tokenizer->Tokenize(text, {.max_tokens = 102, .side = side, .offsets = OffsetUnit::kBytes});
     ASSERT_TRUE(whole.ok() && cut.ok());
     EXPECT_EQ(cut->tokens_seen, 15'002);
     ASSERT_EQ(cut->token_ids.size(), 102u);
@@ -176,6 +176,27 @@ TEST(TokenizerTest, ALongTextIsCutLikeAShortOne) {
                                    ? (std::vector<int32_t>{3, 4, 4, 3, 4, 4, 3, 4, 4, 4})
                                    : (std::vector<int32_t>{4, 4, 3, 4, 4, 3, 4, 4, 4, 4}));
   }
+}
+
+TEST(TokenizerTest, TheSecondTextOfAPairMayHaveALimitOfItsOwn) {
+  json file = File();
+  file["post_processor"]["pair"] = {{{"Sequence", {{"id", "A"}, {"type_id", 0}}}},
+                                    {{"Sequence", {{"id", "B"}, {"type_id", 1}}}}};
+  const auto tokenizer = MustLoad(file);
+  const auto pair = [&](const std::string& second, TokenizerOptions options) {
+    const auto tokenized = tokenizer->TokenizePair("a a a", second, options);
+    EXPECT_TRUE(tokenized.ok()) << tokenized.status();
+    return tokenized.ok() ? *tokenized : TokenizedText();
+  };
+  const TokenizedText cut =
+      pair("b a b", {.max_tokens = 5, .truncate = false, .max_second_tokens = 2});
+  EXPECT_THAT(cut.token_ids, ElementsAre(kA, kA, kA, kB, kA));
+  EXPECT_EQ(cut.tokens_seen, 5) << "as if there were no more";
+  const std::string text = Repeat("b ", 5'000);  // most of its ids are dropped as they come
+  EXPECT_EQ(pair(text, {.max_tokens = 4, .max_second_tokens = 4'000}).tokens_seen, 4'003);
+  EXPECT_EQ(pair(text, {.max_tokens = 4, .max_second_tokens = 6'000}).tokens_seen, 5'003);
+  EXPECT_THAT(pair(text, {.max_tokens = 5, .max_second_tokens = 1}).token_ids,
+              ElementsAre(kA, kA, kA, kB));
 }
 
 TEST(TokenizerTest, APromptGoesBeforeTheText) {

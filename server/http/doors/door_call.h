@@ -85,10 +85,9 @@ std::string& StartJson(HttpResponse& response, bool compressible = true);
 void AppendJsonBase64(const std::vector<float>& values, std::string& json);
 
 // Starts a run of type Run, which is made of dependencies, call, priority and response.
-// `model` as JsonMessage takes it.
 template <typename Run>
 void StartDoorRun(const DoorDependencies& dependencies, Method method,
-                  std::unique_ptr<HttpExchange> exchange, std::string model = "") {
+                  std::unique_ptr<HttpExchange> exchange, JsonMessageModel model = {}) {
   const absl::StatusOr<HttpCallOptions> options =
       OptionsFromHeaders(exchange->header, exchange->head_arrival);
   if (!options.ok()) return EndSmall(dependencies, std::move(exchange), options.status());
@@ -109,7 +108,7 @@ void StartUnnamedRun(const DoorDependencies& dependencies, Method method,
   absl::StatusOr<std::string> model =
       ModelFromHeaders(exchange->header, dependencies.encode.requests.models);
   if (!model.ok()) return EndSmall(dependencies, std::move(exchange), model.status());
-  StartDoorRun<Run>(dependencies, method, std::move(exchange), *std::move(model));
+  StartDoorRun<Run>(dependencies, method, std::move(exchange), {.name = *std::move(model)});
 }
 
 // A handler that fills the response at once.

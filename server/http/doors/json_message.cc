@@ -23,10 +23,11 @@ absl::StatusOr<std::string> TakeText(HttpBody& body, int64_t bytes) {
   return taken;
 }
 
-JsonMessage::JsonMessage(HttpBody body, std::string model)
+JsonMessage::JsonMessage(HttpBody body, JsonMessageModel model)
     : body_(std::move(body)),
       wire_bytes_(static_cast<int64_t>(body_.bytes.size())),
-      model_(std::move(model)) {}
+      model_(std::move(model.name)),
+      otherwise_(std::move(model.otherwise)) {}
 
 absl::StatusOr<int64_t> ScanJsonBody(const HttpBody& body, int64_t& text_bytes) {
   ATTENDANT_ASSIGN_OR_RETURN(text_bytes, InflatedBytes(body));
@@ -45,6 +46,7 @@ absl::Status JsonMessage::Parse() {
   }
   if (!model_.empty()) return absl::OkStatus();
   ATTENDANT_RETURN_IF_ERROR(root().Read("model", model_));
+  if (otherwise_ != nullptr && !root().Find("model").has_value()) model_ = otherwise_();
   model_.resize(std::min(model_.size(), kMaxIdBytes));  // a longer name belongs to no model
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -29,11 +30,16 @@ absl::StatusOr<std::string> TakeText(HttpBody& body, int64_t bytes);
 // RequestMessage::Scan of a body that is JSON. `text_bytes`: its size, inflated.
 absl::StatusOr<int64_t> ScanJsonBody(const HttpBody& body, int64_t& text_bytes);
 
+// The model of a JSON message beside its field `model`.
+struct JsonMessageModel {
+  std::string name = {};  // of the request's path or headers: the field does not count
+  std::function<std::string()> otherwise = {};  // names the model of a message without the field
+};
+
 // A JSON object as the message of a request.
 class JsonMessage final : public RequestMessage {
  public:
-  // `model`: what the request's path or headers name; empty: the field `model` does.
-  explicit JsonMessage(HttpBody body, std::string model = "");
+  explicit JsonMessage(HttpBody body, JsonMessageModel model = {});
 
   int64_t bytes() const override { return wire_bytes_; }
   int64_t parse_bytes() const override { return body_.most_text(); }
@@ -52,6 +58,7 @@ class JsonMessage final : public RequestMessage {
   std::optional<JsonText> json_;
   const std::string id_;  // x-request-id names the request
   std::string model_;
+  const std::function<std::string()> otherwise_;
 };
 
 }  // namespace attendant

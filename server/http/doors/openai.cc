@@ -138,7 +138,7 @@ absl::Status DescribeModel(const ModelRegistry& models, const std::string& name,
   return absl::OkStatus();
 }
 
-constexpr char kOpenAiRequest[] = R"({"type":"object","required":["input","model"],"properties":{
+constexpr char kOpenAiRequest[] = R"({"type":"object","required":["input"],"properties":{
 "input":{"oneOf":[{"type":"string"},{"type":"array","items":{"type":"string"}},
 {"type":"array","items":{"type":"integer"}},
 {"type":"array","items":{"type":"array","items":{"type":"integer"}}}]},
@@ -155,28 +155,38 @@ constexpr char kOpenAiResponse[] = R"({"type":"object","properties":{"object":{"
 
 }  // namespace
 
+HttpRoute OpenAiEmbeddingsRoute(const DoorDependencies& dependencies, std::string path,
+                                std::string summary) {
+  return MakeHttpRoute(
+      "POST", std::move(path), MethodGroup::kInfer, OpenAiError,
+      [&dependencies](std::unique_ptr<HttpExchange> exchange) {
+        JsonMessageModel model{.otherwise = [&models = dependencies.encode.requests.models,
+                                             header = exchange->header] {
+          return ModelFromHeaders(header, models).value_or("");
+        }};
+        StartDoorRun<EmbeddingsRun>(dependencies, Method::kOpenAiEmbeddings, std::move(exchange),
+                                    std::move(model));
+      },
+      {std::move(summary), kOpenAiRequest, kOpenAiResponse});
+}
+
 std::vector<HttpRoute> OpenAiRoutes(const DoorDependencies& dependencies) {
   const ModelRegistry& models = dependencies.encode.requests.models;
   const absl::Time created = absl::Now();
-  return {
-      MakeHttpRoute("POST", "/v1/embeddings", MethodGroup::kInfer, OpenAiError,
-                    [&dependencies](std::unique_ptr<HttpExchange> exchange) {
-                      StartDoorRun<EmbeddingsRun>(dependencies, Method::kOpenAiEmbeddings,
-                                                  std::move(exchange));
-                    },
-                    {"OpenAI: embeddings of texts or token ids", kOpenAiRequest, kOpenAiResponse}),
-      MakeHttpRoute("GET", "/v1/models", MethodGroup::kRead, OpenAiError,
-                    Small(dependencies,
-                          [&models, created](const HttpExchange&, std::string& json) {
-                            return ListModels(models, created, json);
-                          }),
-                    {"OpenAI: the models that serve", "", R"({"type":"object"})"}),
-      MakeHttpRoute("GET", "/v1/models/{model}", MethodGroup::kRead, OpenAiError,
-                    Small(dependencies,
-                          [&models, created](const HttpExchange& exchange, std::string& json) {
-                            return DescribeModel(models, exchange.parameters[0], created, json);
-                          }),
-                    {"OpenAI: one model", "", R"({"type":"object"})"})};
+  return {OpenAiEmbeddingsRoute(dependencies, "/v1/embeddings",
+                                "OpenAI: embeddings of texts or token ids"),
+          MakeHttpRoute("GET", "/v1/models", MethodGroup::kRead, OpenAiError,
+                        Small(dependencies,
+                              [&models, created](const HttpExchange&, std::string& json) {
+                                return ListModels(models, created, json);
+                              }),
+                        {"OpenAI: the models that serve", "", R"({"type":"object"})"}),
+          MakeHttpRoute("GET", "/v1/models/{model}", MethodGroup::kRead, OpenAiError,
+                        Small(dependencies,
+                              [&models, created](const HttpExchange& exchange, std::string& json) {
+                                return DescribeModel(models, exchange.parameters[0], created, json);
+                              }),
+                        {"OpenAI: one model", "", R"({"type":"object"})"})};
 }
 
 }  // namespace attendant

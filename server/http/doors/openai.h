@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "server/http/doors/door_call.h"
@@ -9,7 +10,12 @@
 namespace attendant {
 
 // OpenAI's /v1/embeddings and /v1/models. A text that is too long is refused, as there;
-// truncate_prompt_tokens = -1 (vLLM's) cuts it. `dependencies` must outlive the routes.
+// truncate_prompt_tokens = -1 (vLLM's) cuts it. A request without `model` gets the model that the
+// header x-model names, or the only one there is. `dependencies` must outlive the routes.
 std::vector<HttpRoute> OpenAiRoutes(const DoorDependencies& dependencies);
+
+// What /v1/embeddings does, on another path. `summary` is for the OpenAPI document.
+HttpRoute OpenAiEmbeddingsRoute(const DoorDependencies& dependencies, std::string path,
+                                std::string summary);
 
 }  // namespace attendant

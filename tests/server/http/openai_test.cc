@@ -85,7 +85,7 @@ TEST_F(OpenAiTest, ErrorsHaveOpenAisShape) {
   for (const Case& c : {
            Case{"", 400, "not valid JSON"},
            Case{"[]", 400, "the body must be a JSON object, not an array"},
-           Case{R"({"input":"x"})", 400, "model is missing"},
+           Case{R"({"model":"","input":"x"})", 400, "model is missing"},
            Case{R"({"model":"nobody","input":"x"})", 404, "nobody"},
            Case{R"({"model":1,"input":"x"})", 400, "model must be a string, not an integer"},
            Case{R"({"model":"tiny"})", 400, "input is missing"},
@@ -110,6 +110,27 @@ TEST_F(OpenAiTest, ErrorsHaveOpenAisShape) {
     EXPECT_EQ(json["error"]["type"], "invalid_request_error");
     EXPECT_TRUE(json["error"].contains("code") && json["error"].contains("param"));
   }
+}
+
+// As clients of text-embeddings-inference ask.
+TEST_F(OpenAiTest, ARequestMayLeaveTheModelToTheServerThatHasOne) {
+  const HttpAnswer named = Post(kPath, R"({"model":"tiny","input":"hello"})");
+  ASSERT_EQ(named.code, 200) << named.body;
+  EXPECT_EQ(Post(kPath, R"({"input":"hello"})").body, named.body);
+  EXPECT_EQ(Post(kPath, R"({"input":"hello"})", "X-Model: nobody\r\n").code, 404);
+  EXPECT_EQ(Post(kPath, R"({"model":"tiny","input":"hello"})", "X-Model: nobody\r\n").code, 200);
+}
+
+class OpenAiOfTwoTest : public DoorsTest {
+ protected:
+  OpenAiOfTwoTest() : DoorsTest({.broken_models = {"other"}}) {}
+};
+
+TEST_F(OpenAiOfTwoTest, ARequestNamesItsModel) {
+  const HttpAnswer unnamed = Post(kPath, R"({"input":"hello"})");
+  EXPECT_EQ(unnamed.code, 400);
+  EXPECT_THAT(unnamed.body, HasSubstr("model is missing"));
+  EXPECT_EQ(Post(kPath, R"({"input":"hello"})", "X-Model: tiny\r\n").code, 200);
 }
 
 TEST_F(OpenAiTest, ListsModels) {

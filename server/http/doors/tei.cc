@@ -11,6 +11,7 @@
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "server/http/doors/inputs.h"
+#include "server/http/doors/openai.h"
 #include "server/http/doors/tei_parts.h"
 #include "server/http/json/json_writer.h"
 
@@ -209,6 +210,15 @@ absl::Status TeiOptionsFromJson(JsonView request, EncodeInput& input) {
   return request.Read("prompt_name", input.prompt_name);
 }
 
+// Whether the server is ready: 200 without a body, or 503.
+HttpRoute TeiHealthRoute(const DoorDependencies& dependencies, const char* path) {
+  const ModelRegistry& models = dependencies.encode.requests.models;
+  return MakeHttpRoute(
+      "GET", path, MethodGroup::kOpen, TeiError,
+      Small(dependencies, [&models](const HttpExchange&, std::string&) { return models.Ready(); }),
+      {"TEI: the server is ready"});
+}
+
 std::vector<HttpRoute> TeiRoutes(const DoorDependencies& dependencies) {
   std::vector<HttpRoute> routes = {
       TeiRoute<FixedTeiRun<NewTeiEmbed>>(
@@ -223,6 +233,9 @@ std::vector<HttpRoute> TeiRoutes(const DoorDependencies& dependencies) {
            R"({"type":"array","items":{"type":"number"}})"}),
       TeiRootRoute(dependencies),
       TeiSparseRoute(dependencies),
+      OpenAiEmbeddingsRoute(dependencies, "/embeddings", "TEI: as /v1/embeddings"),
+      TeiHealthRoute(dependencies, "/health"),
+      TeiHealthRoute(dependencies, "/ping"),
       MakeHttpRoute("GET", "/info", MethodGroup::kRead, TeiError,
                     Small(dependencies,
                           [&dependencies](const HttpExchange& exchange, std::string& json) {

@@ -281,7 +281,7 @@ TEST_F(HttpRequestTest, APathThatNoneHasAnswersAsItsNeighboursDo) {
       {Post("/attendant.v1.Encoder/Decode", "{}"),
        R"(\{"code":"unimplemented","message":"there is no such path.*"\})"},
       {Get("/rerank"), R"(\{"error":"only POST is served here","error_type":"Validation"\})"},
-      {Get("/embeddings"), "there is no such path.*\n"},
+      {Get("/embedding"), "there is no such path.*\n"},
       {Post("/metrics", ""), "only GET, HEAD is served here\n"}};
   for (const auto& [answer, shape] : answers) {
     EXPECT_THAT(answer.body, testing::MatchesRegex(shape));
@@ -298,6 +298,9 @@ TEST_F(HttpRequestTest, ADrainAnswersWhatWasAdmittedAndRefusesTheRest) {
   server_.run_gate().AwaitWaiting(1);
   server_.RequestStop();
   while (Get("/readyz").code != 503) absl::SleepFor(absl::Milliseconds(1));
+  const HttpAnswer health = Get("/health");
+  EXPECT_EQ(health.code, 503);
+  EXPECT_EQ(Json(health)["error_type"], "Unhealthy");
   const absl::Time limit = absl::Now() + absl::Seconds(30);
   while (Post(kPath, kHello, "X-Request-Timeout-Ms: 20\r\n").code != 503) {
     ASSERT_LT(absl::Now(), limit);
@@ -330,7 +333,7 @@ TEST_F(HttpRequestTest, TheOpenApiDocumentListsTheRoutes) {
       EXPECT_EQ(code, method == "get" || list ? 200 : refused) << method << " " << path;
     }
   }
-  EXPECT_EQ(operations, 35);
+  EXPECT_EQ(operations, 38);
   for (const char* path : {"/v1/embeddings", "/embed", "/v2/models/{model}/infer", "/v2/embed"}) {
     EXPECT_TRUE(document["paths"].contains(path)) << path;
   }
@@ -353,9 +356,11 @@ TEST(HttpAccessTest, ABearerKeyOpensItsGroups) {
   EXPECT_EQ(code("wrong-key-0123456789"), 401);
   EXPECT_EQ(code("read-key-0123456789"), 403);
   EXPECT_EQ(code("infer-key-0123456789"), 200);
-  HttpClient client(server.http_port());
-  client.Get("/healthz");
-  EXPECT_EQ(client.Read().code, 200);
+  for (const char* path : {"/healthz", "/health", "/ping"}) {
+    HttpClient client(server.http_port());
+    client.Get(path);
+    EXPECT_EQ(client.Read().code, 200) << path;
+  }
 }
 
 }  // namespace

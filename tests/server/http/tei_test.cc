@@ -93,6 +93,20 @@ TEST_F(TeiTest, TellsOfItself) {
   EXPECT_EQ(info["auto_truncate"], false);
 }
 
+TEST_F(TeiTest, HealthHasNoBody) {
+  for (const char* path : {"/health", "/ping"}) {
+    const HttpAnswer answer = Get(path);
+    EXPECT_EQ(answer.code, 200) << path;
+    EXPECT_EQ(answer.body, "") << path;
+  }
+}
+
+TEST_F(TeiTest, EmbeddingsOfOpenAisShapeHaveAPathOfTeis) {
+  const HttpAnswer answer = Post("/embeddings", R"({"input":"hello"})");
+  EXPECT_EQ(answer.code, 200);
+  EXPECT_EQ(answer.body, Post("/v1/embeddings", R"({"input":"hello"})").body);
+}
+
 TEST_F(TeiTest, AHeaderNamesTheModel) {
   EXPECT_EQ(Post("/embed", R"({"inputs":"hello"})", "X-Model: tiny\r\n").code, 200);
   EXPECT_EQ(Post("/embed", R"({"inputs":"hello"})", "X-Model: nobody\r\n").code, 404);

@@ -14,6 +14,10 @@
 namespace attendant {
 namespace {
 
+// Whether an answer has the documents where the request does not say it.
+constexpr bool kCohereDocuments = false, kJinaDocuments = true;
+
+template <bool kDocuments>
 class RerankRun final : public DoorRun {
  public:
   using DoorRun::DoorRun;
@@ -26,7 +30,7 @@ class RerankRun final : public DoorRun {
     ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "max_tokens_per_doc", input.max_tokens));
     ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "top_n", top_));
     if (top_ == 0) top_ = static_cast<int64_t>(input.sequences.size());
-    bool documents = false;
+    bool documents = kDocuments;
     ATTENDANT_RETURN_IF_ERROR(request.Read("return_documents", documents));
     if (documents) documents_ = SecondTexts(input.sequences);
     return input;
@@ -64,13 +68,14 @@ class RerankRun final : public DoorRun {
   std::vector<std::string> documents_;  // empty: not asked for
 };
 
+// But for the default of return_documents.
 constexpr char kRerankRequest[] =
     R"({"type":"object","required":["model","query","documents"],"properties":{
 "model":{"type":"string"},"query":{"type":"string"},
 "documents":{"type":"array","items":{"oneOf":[{"type":"string"},{"type":"object",
 "required":["text"],"properties":{"text":{"type":"string"}}}]}},
 "top_n":{"type":"integer","minimum":1},"max_tokens_per_doc":{"type":"integer","minimum":1},
-"return_documents":{"type":"boolean","default":false}}})";
+"return_documents":{"type":"boolean","default":)";
 
 constexpr char kRerankResponse[] = R"({"type":"object","properties":{"id":{"type":"string"},
 "model":{"type":"string"},"results":{"type":"array","items":{"type":"object","properties":{
@@ -79,20 +84,22 @@ constexpr char kRerankResponse[] = R"({"type":"object","properties":{"id":{"type
 "usage":{"type":"object","properties":{"total_tokens":{"type":"integer"}}},
 "meta":{"type":"object"}}})";
 
+template <bool kDocuments>
+HttpRoute RerankRoute(const DoorDependencies& dependencies, const char* path, const char* whose) {
+  return MakeHttpRoute(
+      "POST", path, MethodGroup::kInfer, CohereError,
+      [&dependencies](std::unique_ptr<HttpExchange> exchange) {
+        StartDoorRun<RerankRun<kDocuments>>(dependencies, Method::kRerank, std::move(exchange));
+      },
+      {absl::StrCat(whose, ": documents by how well they answer a query"),
+       absl::StrCat(kRerankRequest, kDocuments ? "true" : "false", "}}}"), kRerankResponse});
+}
+
 }  // namespace
 
 std::vector<HttpRoute> RerankRoutes(const DoorDependencies& dependencies) {
-  std::vector<HttpRoute> routes;
-  for (const auto& [path, whose] : {std::pair("/v2/rerank", "Cohere"), {"/v1/rerank", "Jina"}}) {
-    routes.push_back(
-        MakeHttpRoute("POST", path, MethodGroup::kInfer, CohereError,
-                      [&dependencies](std::unique_ptr<HttpExchange> exchange) {
-                        StartDoorRun<RerankRun>(dependencies, Method::kRerank, std::move(exchange));
-                      },
-                      {absl::StrCat(whose, ": documents by how well they answer a query"),
-                       kRerankRequest, kRerankResponse}));
-  }
-  return routes;
+  return {RerankRoute<kCohereDocuments>(dependencies, "/v2/rerank", "Cohere"),
+          RerankRoute<kJinaDocuments>(dependencies, "/v1/rerank", "Jina")};
 }
 
 }  // namespace attendant

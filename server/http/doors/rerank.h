@@ -8,8 +8,9 @@
 
 namespace attendant {
 
-// Cohere's /v2/rerank and Jina's /v1/rerank, which vLLM and infinity serve too: one shape. A score
-// is the sigmoid of the reranker's logit. `dependencies` must outlive the routes.
+// Cohere's /v2/rerank and Jina's /v1/rerank, which vLLM serves too: one shape, but Jina's answer
+// has the documents unless return_documents is false. A score is the sigmoid of the reranker's
+// logit. `dependencies` must outlive the routes.
 std::vector<HttpRoute> RerankRoutes(const DoorDependencies& dependencies);
 
 }  // namespace attendant

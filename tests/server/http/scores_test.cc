@@ -97,6 +97,19 @@ TEST_F(RerankTest, CohereGivesTheFirstOnes) {
   EXPECT_THAT(none.body, HasSubstr("top_n is 0"));
 }
 
+// As Jina documents return_documents, and as vLLM always does.
+TEST_F(RerankTest, JinasAnswerHasTheDocumentsUnlessTheyAreNotWanted) {
+  nlohmann::json request = {{"model", "tiny"}, {"query", "hello"}, {"documents", kTexts}};
+  const nlohmann::json answer = Ask("/v1/rerank", request);
+  ASSERT_EQ(answer["results"].size(), kTexts.size());
+  for (const nlohmann::json& result : answer["results"]) {
+    EXPECT_EQ(result["document"]["text"], kTexts[result["index"].get<size_t>()]);
+  }
+  EXPECT_FALSE(Ask("/v2/rerank", request)["results"][0].contains("document"));
+  request["return_documents"] = false;
+  EXPECT_FALSE(Ask("/v1/rerank", request)["results"][0].contains("document"));
+}
+
 TEST_F(RerankTest, CoheresDocumentsAreCutToTheRequestsTokens) {
   const auto score = [this](const std::string& document, int64_t max_tokens) {
     return Ask("/v2/rerank", {{"model", "tiny"},

@@ -9,9 +9,8 @@
 
 namespace attendant {
 
-// Cohere's /v2/embed for texts: float, base64, binary and ubinary. The input type is checked and
-// changes nothing: models have no prompts here. The answer does not repeat the texts.
-// `dependencies` must outlive the routes.
+// Cohere's /v2/embed for texts: float, base64, int8, binary and ubinary. input_type chooses the
+// model's prompt. The answer does not repeat the texts. `dependencies` must outlive the routes.
 std::vector<HttpRoute> CohereRoutes(const DoorDependencies& dependencies);
 
 // {"message": ..}

@@ -237,8 +237,8 @@ std::vector<ModelStatus> ModelRegistry::List() const {
 absl::Status ModelRegistry::Ready() const {
   absl::ReaderMutexLock lock(&mutex_);
   if (drain_announced_) return absl::UnavailableError("the server is stopping");
-  absl::Status failure = absl::UnavailableError("no model was given yet");
-  bool any = options_.control != ModelControl::kNone;  // models may come later
+  absl::Status failure;  // of a model
+  bool any = false;
   for (const auto& entry : entries_) {
     const ModelStatus& status = entry->status;
     if (status.stalled_workers > 0) return Stalled(status);
@@ -246,12 +246,15 @@ absl::Status ModelRegistry::Ready() const {
       any |= !entry->built_in;
     } else if (entry->at_start || status.state == ModelState::kDraining) {
       return Unavailable(status);
-    } else if (status.HasFailed()) {
+    } else if (status.HasFailed() || status.IsTriedAgain()) {
       failure = Unavailable(status);
       if (options_.readiness == Readiness::kEveryModel) return failure;
     }
   }
-  return any ? absl::OkStatus() : failure;
+  if (any) return absl::OkStatus();
+  const bool may_come = options_.control != ModelControl::kNone;
+  if (failure.ok() && !may_come) return absl::UnavailableError("no model was given yet");
+  return failure;
 }
 
 absl::Status ModelRegistry::CheckControl() const {

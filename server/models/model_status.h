@@ -29,8 +29,8 @@ struct ModelStatus {
   std::string name;
   int64_t version = 1;
   ModelState state = ModelState::kLoading;
-  // The reason, with kFailed and kLost. With kReady and kIdle: why the last load failed, when the
-  // model from the load before it stayed.
+  // The reason, with kFailed and kLost, and with kLoading that of the state before it. With kReady
+  // and kIdle: why the last load failed, when the model from the load before it stayed.
   absl::Status error;
   int stalled_workers = 0;   // their batches run too long; the model still takes requests
   bool has_stalled = false;  // now or earlier
@@ -41,6 +41,8 @@ struct ModelStatus {
 
   // It does not serve, and will not.
   bool HasFailed() const { return state == ModelState::kFailed || state == ModelState::kLost; }
+  // It had failed, and is loaded anew.
+  bool IsTriedAgain() const { return state == ModelState::kLoading && !error.ok(); }
   // It takes requests, now or after a load that the request waits for.
   bool Serves() const { return state == ModelState::kReady || state == ModelState::kIdle; }
 

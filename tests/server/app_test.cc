@@ -213,6 +213,22 @@ TEST(AppTest, IsNotReadyBesideAModelThatFailedWhenStrict) {
   EXPECT_EQ(Check(server, ""), HealthCheckResponse::NOT_SERVING);
 }
 
+// Kubernetes sends calls elsewhere, and does not go on with a rollout.
+TEST(AppTest, IsNotReadyOnceItsOnlyPolledModelIsLost) {
+  InProcessServer::Options options;
+  options.flags.model_control = "poll";
+  InProcessServer server(options);
+  server.AwaitReady();
+  AwaitHealth(server, "", HealthCheckResponse::SERVING);
+  server.run_gate().Lose();
+  const absl::Time limit = absl::Now() + absl::Seconds(30);
+  while (Check(server, "tiny") == HealthCheckResponse::SERVING) {  // until each worker has found it
+    ASSERT_LT(absl::Now(), limit);
+    EXPECT_FALSE(CallHello(server.encoder()).ok());
+  }
+  AwaitHealth(server, "", HealthCheckResponse::NOT_SERVING);
+}
+
 TEST(AppTest, EndsWhenNoModelCanBeLoaded) {
   ServerFlags flags;
   flags.listen = flags.http_listen = "127.0.0.1:0";

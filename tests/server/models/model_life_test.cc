@@ -163,6 +163,42 @@ TEST_F(ModelLifeTest, AModelWhoseDeviceIsLostServesNoMore) {
   AwaitChange("tiny", ModelState::kLost);
   EXPECT_THAT(std::string(registry_.Find("tiny").status().message()),
               HasSubstr("has lost what it computed on: the device is lost"));
+  EXPECT_THAT(std::string(registry_.Ready().message()), HasSubstr("'tiny' has lost"));
+}
+
+// Models may come later, but what came has failed.
+TEST_F(ModelLifeTest, AServerWhoseModelFailedIsReadyOnceItLoadsOrIsUnloaded) {
+  Break();
+  registry_.SetModels({{"tiny", directory_ / "tiny"}}, {{"other", directory_ / "tiny"}});
+  registry_.StartLoading();
+  AwaitChange("tiny", ModelState::kFailed);
+  EXPECT_THAT(std::string(registry_.Ready().message()), HasSubstr("'tiny' failed to load"));
+  load_gate_.Close();
+  std::future<absl::Status> load = std::async(std::launch::async, [this] { return Load(); });
+  load_gate_.AwaitWaiting(1);
+  EXPECT_THAT(std::string(registry_.Ready().message()), HasSubstr("'tiny' is loading"))
+      << "it fails again";
+  load_gate_.Open();
+  EXPECT_FALSE(load.get().ok());
+  EXPECT_FALSE(registry_.Ready().ok());
+  ASSERT_TRUE(Unload().ok());
+  EXPECT_TRUE(registry_.Ready().ok()) << "models may come later";
+  EXPECT_FALSE(Load().ok());
+  EXPECT_FALSE(registry_.Ready().ok());
+  Mend();
+  ASSERT_TRUE(Load().ok());
+  EXPECT_TRUE(registry_.Ready().ok());
+}
+
+TEST_F(ModelLifeTest, AServerWhoseNewVersionFailedIsReady) {
+  Start();
+  Break();
+  EXPECT_FALSE(Load().ok());
+  EXPECT_TRUE(registry_.Ready().ok()) << "the instance from before serves";
+  SetVersions({{1, "tiny"}, {2, "none"}});
+  EXPECT_FALSE(Load().ok());
+  EXPECT_EQ(registry_.List()[1].state, ModelState::kFailed);
+  EXPECT_TRUE(registry_.Ready().ok()) << "version 1 serves";
 }
 
 TEST_F(ModelLifeTest, ADeviceThatIsLostDuringADrainChangesNoState) {

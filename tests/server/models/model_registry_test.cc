@@ -114,6 +114,19 @@ TEST_F(ModelRegistryTest, WhatIsBuiltInMakesNoServerReady) {
   EXPECT_THAT(std::string(registry_.Ready().message()), HasSubstr("'broken' failed to load"));
 }
 
+class PolledModelsTest : public ModelRegistryTest {
+ protected:
+  PolledModelsTest() : ModelRegistryTest({.control = ModelControl::kPoll}) {}
+};
+
+TEST_F(PolledModelsTest, AServerWhoseModelsFailedIsNotReady) {
+  registry_.SetModels({{"broken", directory_ / "broken"}});
+  registry_.AddBuiltIn(MakeAttention(options_, metrics_, Run()));
+  registry_.StartLoading();
+  AwaitChanges(1);
+  EXPECT_THAT(std::string(registry_.Ready().message()), HasSubstr("'broken' failed to load"));
+}
+
 TEST_F(ModelRegistryTest, DrainGivesUpAModelThatIsLoading) {
   load_gate_.Close();
   registry_.SetModels({{"tiny", directory_ / "tiny"}, {"next", directory_ / "tiny"}});

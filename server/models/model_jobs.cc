@@ -286,6 +286,7 @@ absl::Time ModelRegistry::NextIdle(absl::Time now) const {
 
 void ModelRegistry::UnloadIdle() {
   std::vector<ModelStatus> changed;
+  std::vector<int64_t> given_up;
   {
     absl::MutexLock lock(&mutex_);
     if (draining_ || options_.unload_idle == absl::InfiniteDuration()) return;
@@ -298,6 +299,7 @@ void ModelRegistry::UnloadIdle() {
       }
     }
     for (Entry* entry : idle) {
+      given_up.push_back(entry->status.model->life_id);
       GiveUp(*entry);
       entry->status.state = ModelState::kIdle;
       entry->wake_after = absl::InfinitePast();
@@ -306,6 +308,8 @@ void ModelRegistry::UnloadIdle() {
     CountSleeping();
   }
   for (const ModelStatus& status : changed) Notify(status);
+  // So that the next load finds their memory.
+  reaper_.AwaitFreed(given_up, SteadyNow() + kEndTime);
 }
 
 void ModelRegistry::GiveUp(Entry& entry) {

@@ -79,6 +79,7 @@ MUTANTS = {
         ("if (given_up.name != name) continue;", ""),
         ("entry.status.stalled_workers = 0;", ""),
         ("model->Touch();", ""),
+        ("reaper_.AwaitFreed(given_up, SteadyNow() + kEndTime);", ""),
         ("if (entry->status.state != ModelState::kReady) continue;", ""),
     ],
     "server/models/served_name.cc": [

@@ -74,10 +74,11 @@ class ModelLifeTest : public ModelRegistryTest {
       ended->set_value(finished.status());
     };
     std::future<absl::Status> future = ended->get_future();
-    batcher.Submit(std::move(request));
+    submitted_ = batcher.Submit(std::move(request));
     return future;
   }
 
+  RequestId submitted_ = 0;  // the last one
   absl::Mutex versions_mutex_;
   std::vector<std::pair<int64_t, std::string>> versions_ ABSL_GUARDED_BY(versions_mutex_) = {
       {1, "tiny"}};

@@ -20,6 +20,14 @@ class IdleModelTest : public ModelLifeTest {
   IdleModelTest() : ModelLifeTest(absl::Milliseconds(30), absl::Seconds(20)) {}
 
   void AwaitIdle(int64_t times = 1) { AwaitChange("tiny", ModelState::kIdle, times); }
+  std::shared_ptr<EncoderModel> FindAwake() {
+    absl::StatusOr<std::shared_ptr<EncoderModel>> model = registry_.Find("tiny");
+    while (!model.ok()) {  // it was idle already
+      Wake();
+      model = registry_.Find("tiny");
+    }
+    return *std::move(model);
+  }
   void Wake() {
     std::promise<void> awake;
     registry_.Wake("tiny", [&] { awake.set_value(); });
@@ -49,13 +57,28 @@ TEST_F(IdleModelTest, AnIdleModelIsUnloadedAndTheNextRequestLoadsIt) {
 
 TEST_F(IdleModelTest, AModelInUseIsNotIdle) {
   Start();
-  absl::StatusOr<std::shared_ptr<EncoderModel>> user = registry_.Find("tiny");
-  while (!user.ok()) {  // it was idle already
-    Wake();
-    user = registry_.Find("tiny");
-  }
+  const std::shared_ptr<EncoderModel> user = FindAwake();
   const absl::Time end = absl::Now() + absl::Milliseconds(150);
   while (absl::Now() < end) ASSERT_EQ(registry_.List()[0].state, ModelState::kReady);
+}
+
+// Its only request was cancelled, and its worker is still busy with it.
+TEST_F(IdleModelTest, ALoadWaitsForTheMemoryOfAModelThatBecameIdle) {
+  Start();
+  std::shared_ptr<EncoderModel> model = FindAwake();
+  run_gate_.Close();
+  std::future<absl::Status> request = Submit(model);
+  run_gate_.AwaitWaiting(1);
+  model->batcher->Cancel(submitted_);
+  EXPECT_TRUE(absl::IsCancelled(request.get()));
+  const std::weak_ptr<EncoderModel> idle = std::exchange(model, nullptr);
+  AwaitFreed(idle);
+  const int loads = loads_;
+  std::future<absl::Status> load = std::async(std::launch::async, [this] { return Load("other"); });
+  EXPECT_EQ(load.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  EXPECT_EQ(loads_, loads);
+  run_gate_.Open();
+  EXPECT_TRUE(load.get().ok());
 }
 
 TEST_F(IdleModelTest, AnIdleModelThatCannotBeLoadedSaysSo) {

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -37,13 +38,15 @@ void ModelRegistry::Wake(const std::string& name, absl::AnyInvocable<void()> the
   AddJob(Job::Kind::kWake, name, [then = std::move(then)](const absl::Status&) mutable { then(); });
 }
 
-// A job joins the last one that waits for the same model, if that is to do the same.
+// A job joins the last one that waits for the same model, if that is to do the same. A wake has
+// nothing to wait for when its model was loaded since it was looked at.
 void ModelRegistry::AddJob(Job::Kind kind, const std::string& name, Done done) {
   absl::Status refused = CheckModelName(name);
   {
     absl::MutexLock lock(&mutex_);
     if (draining_) refused = Stopping();
-    if (refused.ok()) {
+    const bool awake = kind == Job::Kind::kWake && !AnySleeps(name);
+    if (refused.ok() && !awake) {
       const auto last = std::find_if(jobs_.rbegin(), jobs_.rend(),
                                      [&name](const Job& job) { return job.name == name; });
       if (last != jobs_.rend() && last->kind == kind) {
@@ -104,8 +107,31 @@ void ModelRegistry::Run(Job job) {
       break;
   }
   for (Done& done : job.done) done(status);
+  // The requests that came meanwhile do not wait for the loads of other models.
+  for (Done& done : TakeWoken(job.name)) done(absl::OkStatus());
   // So that the next load finds the memory of what this one has replaced. Its requests go on.
   if (job.kind != Job::Kind::kUnload) AwaitGivenUp(job.name);
+}
+
+bool ModelRegistry::AnySleeps(const std::string& name) const {
+  return std::any_of(entries_.begin(), entries_.end(), [&name](const auto& entry) {
+    return entry->status.name == name && entry->Sleeps();
+  });
+}
+
+std::vector<ModelRegistry::Done> ModelRegistry::TakeWoken(const std::string& name) {
+  std::vector<Done> woken;
+  absl::MutexLock lock(&mutex_);
+  if (AnySleeps(name)) return woken;
+  for (auto job = jobs_.begin(); job != jobs_.end();) {
+    if (job->kind == Job::Kind::kWake && job->name == name) {
+      std::move(job->done.begin(), job->done.end(), std::back_inserter(woken));
+      job = jobs_.erase(job);
+    } else {
+      ++job;
+    }
+  }
+  return woken;
 }
 
 absl::StatusOr<std::vector<ModelSource>> ModelRegistry::FindSources(const std::string& name) const {

@@ -182,6 +182,9 @@ class ModelRegistry {
   std::optional<Job> TakeJob() ABSL_LOCKS_EXCLUDED(mutex_);
   void AddJob(Job::Kind kind, const std::string& name, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
   void Run(Job job) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool AnySleeps(const std::string& name) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // The ends of the wakes that wait for a model, none of whose versions sleeps any more.
+  std::vector<Done> TakeWoken(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::vector<ModelSource>> FindSources(const std::string& name) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RunLoad(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -79,6 +79,8 @@ MUTANTS = {
         ("if (given_up.name != name) continue;", ""),
         ("entry.status.stalled_workers = 0;", ""),
         ("model->Touch();", ""),
+        ("kind == Job::Kind::kWake && !AnySleeps(name)", "false"),
+        ("for (Done& done : TakeWoken(job.name)) done(absl::OkStatus());", ""),
         ("reaper_.AwaitFreed(given_up, SteadyNow() + kEndTime);", ""),
         ("if (entry->status.state != ModelState::kReady) continue;", ""),
     ],

@@ -62,6 +62,33 @@ TEST_F(IdleModelTest, AModelInUseIsNotIdle) {
   while (absl::Now() < end) ASSERT_EQ(registry_.List()[0].state, ModelState::kReady);
 }
 
+TEST_F(IdleModelTest, ARequestWaitsForNoOtherModelThanItsOwn) {
+  Start();
+  ASSERT_TRUE(Load("other").ok());
+  AwaitChange("other", ModelState::kIdle);
+  AwaitIdle();
+  load_gate_.Close();
+  const auto wake = [this](const std::string& name) {
+    auto awake = std::make_shared<std::promise<void>>();
+    registry_.Wake(name, [awake] { awake->set_value(); });
+    return awake->get_future();
+  };
+  const auto is_awake = [](const std::future<void>& woken) {
+    return woken.wait_for(absl::ToChronoSeconds(kLimit)) == std::future_status::ready;
+  };
+  const std::future<void> first = wake("tiny");
+  load_gate_.AwaitWaiting(1);
+  const std::future<void> other = wake("other");
+  const std::future<void> during = wake("tiny");
+  load_gate_.Let(1);
+  EXPECT_TRUE(is_awake(first));
+  EXPECT_TRUE(is_awake(during)) << "it came while the model was loaded";
+  load_gate_.AwaitWaiting(1);
+  EXPECT_TRUE(is_awake(wake("tiny"))) << "it was ready already";
+  load_gate_.Open();
+  EXPECT_TRUE(is_awake(other));
+}
+
 // Its only request was cancelled, and its worker is still busy with it.
 TEST_F(IdleModelTest, ALoadWaitsForTheMemoryOfAModelThatBecameIdle) {
   Start();

@@ -34,8 +34,8 @@ void ModelRegistry::Unload(const std::string& name, Done done) {
   AddJob(Job::Kind::kUnload, name, std::move(done));
 }
 
-void ModelRegistry::Wake(const std::string& name, absl::AnyInvocable<void()> then) {
-  AddJob(Job::Kind::kWake, name, [then = std::move(then)](const absl::Status&) mutable { then(); });
+void ModelRegistry::Wake(const std::string& name, Done then) {
+  AddJob(Job::Kind::kWake, name, std::move(then));
 }
 
 // A job joins the last one that waits for the same model, if that is to do the same. A wake has

@@ -101,9 +101,9 @@ class ModelRegistry {
   // Whether a request must wait for the model, which was unloaded because it was idle. The version
   // as for Find.
   bool Sleeps(absl::string_view name, absl::string_view version = "") const;
-  // Loads it, and calls `then` once when it serves or cannot: from the loading thread, or inside
-  // the call.
-  void Wake(const std::string& name, absl::AnyInvocable<void()> then);
+  // Loads it, and calls `then` when it serves or cannot, which Find tells. An error:
+  // RESOURCE_EXHAUSTED, too many loads wait; UNAVAILABLE, the server drains.
+  void Wake(const std::string& name, Done then);
 
   // The model to share in, for as long as a request lasts. The version is a decimal number, or
   // empty: the highest that serves, or else the highest that could not be woken. NOT_FOUND: no such

@@ -44,10 +44,6 @@ void RequestRun::Start(std::unique_ptr<RequestRun> run) {
 
 void RequestRun::Take(std::unique_ptr<RequestRun> run, int64_t bytes, Step step) {
   if (run->on_large_executor_ || bytes <= kInlineBytes) return step(std::move(run));
-  PostLarge(std::move(run), step);
-}
-
-void RequestRun::PostLarge(std::unique_ptr<RequestRun> run, Step step) {
   run->on_large_executor_ = true;
   const Executor& executor = run->dependencies_.large_executor;
   executor([run = std::move(run), step]() mutable { step(std::move(run)); });
@@ -76,8 +72,13 @@ bool RequestRun::ModelSleeps() const {
 void RequestRun::AwaitModel(std::unique_ptr<RequestRun> run) {
   const std::string model = run->call_.model;
   ModelRegistry& models = run->dependencies_.models;
-  models.Wake(model,
-              [run = std::move(run)]() mutable { PostLarge(std::move(run), DecodeMessage); });
+  const Executor& executor = run->dependencies_.large_executor;
+  models.Wake(model, [&executor, run = std::move(run)](const absl::Status& status) mutable {
+    run->on_large_executor_ = true;
+    executor([run = std::move(run), status]() mutable {
+      status.ok() ? DecodeMessage(std::move(run)) : run->End(status);
+    });
+  });
 }
 
 void RequestRun::DecodeMessage(std::unique_ptr<RequestRun> run) {

@@ -150,7 +150,6 @@ class RequestRun {
   // Takes the step, which works on `bytes`: here or, if they are many, on the executor for large
   // requests.
   static void Take(std::unique_ptr<RequestRun> run, int64_t bytes, Step step);
-  static void PostLarge(std::unique_ptr<RequestRun> run, Step step);
   static void Read(std::unique_ptr<RequestRun> run);           // 3, 4
   static void AwaitModel(std::unique_ptr<RequestRun> run);     // 5, until it is loaded
   static void DecodeMessage(std::unique_ptr<RequestRun> run);  // 5

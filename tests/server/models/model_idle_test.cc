@@ -30,7 +30,7 @@ class IdleModelTest : public ModelLifeTest {
   }
   void Wake() {
     std::promise<void> awake;
-    registry_.Wake("tiny", [&] { awake.set_value(); });
+    registry_.Wake("tiny", [&](const absl::Status&) { awake.set_value(); });
     awake.get_future().get();
   }
 };
@@ -70,7 +70,7 @@ TEST_F(IdleModelTest, ARequestWaitsForNoOtherModelThanItsOwn) {
   load_gate_.Close();
   const auto wake = [this](const std::string& name) {
     auto awake = std::make_shared<std::promise<void>>();
-    registry_.Wake(name, [awake] { awake->set_value(); });
+    registry_.Wake(name, [awake](const absl::Status&) { awake->set_value(); });
     return awake->get_future();
   };
   const auto is_awake = [](const std::future<void>& woken) {
@@ -141,7 +141,7 @@ TEST_F(IdleModelTest, AVersionThatCannotBeWokenLeavesItsRequestsToAnother) {
   EXPECT_FALSE(registry_.Sleeps("tiny", "3"));
   WriteFile(directory_ / "two/config.json", "{");
   std::promise<absl::StatusOr<std::shared_ptr<EncoderModel>>> woken;
-  registry_.Wake("tiny", [&] { woken.set_value(registry_.Find("tiny")); });
+  registry_.Wake("tiny", [&](const absl::Status&) { woken.set_value(registry_.Find("tiny")); });
   absl::StatusOr<std::shared_ptr<EncoderModel>> model = woken.get_future().get();
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ((*model)->version, 1);

@@ -2,12 +2,15 @@
 // A request whose model is idle, or becomes idle on the way.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <future>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "server/requests/request_run.h"
 #include "tests/server/models/registry_fixture.h"
@@ -48,6 +51,8 @@ class EmptyRun final : public RequestRun {
   RequestTokens CountTokens(ModelMetrics& /*metrics*/) const override { return {}; }
 };
 
+constexpr int kMaxLoads = 4096;  // that wait
+
 // The model is unloaded at once when nobody shares in it.
 class IdleRequestTest : public ModelRegistryTest {
  protected:
@@ -78,6 +83,11 @@ class IdleRequestTest : public ModelRegistryTest {
     return future;
   }
 
+  absl::AnyInvocable<void()> TakeHeld() {
+    absl::MutexLock lock(&posted_mutex_);
+    return std::move(held_);
+  }
+
   const CallMethod method_{"service/Method", MethodGroup::kInfer};
   CallGate gate_{metrics_};
   MemoryBudgets budgets_;
@@ -103,15 +113,31 @@ class IdleRequestTest : public ModelRegistryTest {
 TEST_F(IdleRequestTest, ARequestWhoseModelBecameIdleAgainWaitsForAnotherLoad) {
   std::future<absl::Status> request = Start();
   AwaitChange("tiny", ModelState::kIdle, 2);  // woken, and unloaded before the request went on
-  absl::AnyInvocable<void()> task;
-  {
-    absl::MutexLock lock(&posted_mutex_);
-    task = std::move(held_);
-  }
-  task();
+  TakeHeld()();
   const absl::Status status = request.get();
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(loads_, 3);
+  AwaitEnded();
+}
+
+TEST_F(IdleRequestTest, ARequestIsRefusedWhenTooManyLoadsWait) {
+  load_gate_.Close();
+  registry_.Load("tiny", [](const absl::Status&) {});
+  load_gate_.AwaitWaiting(1);
+  std::atomic<int> refused{0};
+  for (int i = 0; i < kMaxLoads; ++i) {
+    registry_.Load(absl::StrCat("nobody", i), [&refused](const absl::Status& status) {
+      if (absl::IsResourceExhausted(status)) ++refused;
+    });
+  }
+  EXPECT_EQ(refused, 0);
+  std::future<absl::Status> request = Start();
+  TakeHeld()();
+  const bool ended = request.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+  EXPECT_TRUE(ended);
+  load_gate_.Open();
+  const absl::Status status = request.get();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   AwaitEnded();
 }
 

@@ -149,6 +149,7 @@ std::optional<Batcher::Refusal> Batcher::FindRefusal(const PendingRequest& reque
     return Refusal{RejectReason::kDeadline,
                    absl::DeadlineExceededError("the deadline had passed on arrival")};
   }
+  if (request.num_sequences() == 0) return std::nullopt;  // it needs no place, and no time
   const absl::Duration left = request.deadline - request.arrival;
   const absl::Duration needed = TimeToAnswer(request);
   if (left < needed && !TriesAnyway(request.arrival)) {
@@ -340,7 +341,6 @@ bool Batcher::TriesAnyway(absl::Time now) {
 
 absl::Duration Batcher::TimeToAnswer(const PendingRequest& request) const {
   if (request.deadline == absl::InfiniteFuture() || !cost_.fitted()) return absl::ZeroDuration();
-  if (request.num_sequences() == 0) return absl::ZeroDuration();
   absl::Time free = absl::InfiniteFuture();
   for (const Worker& worker : workers_) free = std::min(free, worker.expected_end);
   Backlog backlog{.until_free = std::max(free - request.arrival, absl::ZeroDuration()),

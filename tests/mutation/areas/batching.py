@@ -38,6 +38,7 @@ MUTANTS = {
         ("limit = std::min(limit, options.max_batch_tokens);", ""),
         ("std::min(request->priority, options_.max_priority)", "request->priority"),
         ("left < needed", "false"),
+        ("if (request.num_sequences() == 0) return std::nullopt;", ""),
         ("if (!batch.empty() && !awaited) abandoned_[i] = true;", ""),
         ("found == requests_.end() || found->second->completed", "found == requests_.end()"),
         ("running_too || request->queued", "true"),

@@ -323,12 +323,14 @@ TEST_F(BatcherTest, RefusesMoreRequestsThanTheQueueHolds) {
   BatcherOptions options = Options();
   options.max_queued_requests = 1;
   Start(options);
-  Answer blocker, fits, over;
+  Answer blocker, fits, over, nothing;
   Occupy(blocker);
   Submit(1, {1}, fits);
   Submit(2, {1}, over);
+  Submit(3, {}, nothing);
   EXPECT_THAT(std::string(over.Wait().status().message()),
               HasSubstr("queue full: 2 of 1 requests queued"));
+  EXPECT_TRUE(nothing.Wait().ok()) << "it needs no place in the queue";
   engine_.Open();
   EXPECT_TRUE(fits.Wait().ok());
 }

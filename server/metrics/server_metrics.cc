@@ -192,6 +192,11 @@ class PrometheusModelMetrics final : public ModelMetrics {
     set(families_.model_arena_bytes, static_cast<double>(loaded.arena_bytes));
   }
 
+  void SetLost() override {
+    const prometheus::Gauge* const info = loaded_info_.exchange(nullptr);
+    if (info != nullptr) series_.Remove(info);
+  }
+
   ModelSample Sample() const override {
     ModelSample sample{.tokens = valid_tokens_.Value(),
                        .padding_tokens = padding_tokens_.Value(),

@@ -149,6 +149,7 @@ class ModelMetrics {
   virtual void AddLostWorkers(int workers) = 0;                 // likewise
 
   virtual void SetLoaded(const ModelLoadInfo& model) = 0;
+  virtual void SetLost() = 0;  // until the next SetLoaded, it does not count as loaded
 
   // All but the model's name.
   virtual ModelSample Sample() const = 0;

@@ -218,6 +218,7 @@ absl::Status ModelRegistry::EndLoad(const ModelSource& source,
     CountSleeping();
     status = entry->status;
   }
+  if (model != nullptr) model->metrics->SetLoaded(model->LoadInfo());
   Notify(status);
   if (model == nullptr) return loaded.status();
   const ServableModel* const key = model.get();

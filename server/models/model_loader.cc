@@ -63,7 +63,6 @@ absl::StatusOr<std::unique_ptr<ServableModel>> LoadModel(const ModelSource& sour
   const ModelLoadInfo info = model->LoadInfo();
   memory.Resize(info.weight_bytes + info.arena_bytes);
   model->memory = std::move(memory);
-  model->metrics->SetLoaded(info);
   return model;
 }
 

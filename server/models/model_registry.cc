@@ -290,6 +290,11 @@ void ModelRegistry::Lose(const ServableModel* model, const absl::Status& why) {
     entry->status.state = ModelState::kLost;
     entry->status.error = why;
     status = entry->status;
+    const bool serves = std::any_of(entries_.begin(), entries_.end(), [&](const auto& other) {
+      return other->status.name == status.name && other->status.Serves();
+    });
+    // Under the lock: a load that ends meanwhile sets it again.
+    if (!serves) status.model->metrics->SetLost();
   }
   Notify(status);
 }

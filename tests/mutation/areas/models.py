@@ -67,6 +67,8 @@ MUTANTS = {
         ("entry == nullptr || entry->status.state != ModelState::kReady", "entry == nullptr"),
         ("if (options_.readiness == Readiness::kEveryModel) return failure;", ""),
         ("any |= !entry->built_in;", "any = true;"),
+        ("if (!serves) status.model->metrics->SetLost();", ""),
+        ("other->status.name == status.name && other->status.Serves()", "false"),
         ("status.HasFailed() || status.IsTriedAgain()", "status.HasFailed()"),
         ("failure.ok() && !may_come", "!may_come"),
         ("return could_not_wake ? 1 : 2;", "return 2;"),

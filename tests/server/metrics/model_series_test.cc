@@ -53,5 +53,21 @@ TEST_F(ModelSeriesTest, AReloadDoesNotAddSeries) {
             1);
 }
 
+TEST_F(ModelSeriesTest, ALostModelIsNotLoadedUntilItIsLoadedAgain) {
+  const auto has_info = [this] {
+    return metrics_.Scrape().find("attendant_model_loaded_info{") != std::string::npos;
+  };
+  const std::shared_ptr<ModelMetrics> model = metrics_.ForModel("m");
+  const ModelLoadInfo info = {
+      .dtype = "f32", .backend = "cuda", .isa = "sm_90", .load_time = absl::Seconds(1)};
+  model->SetLoaded(info);
+  EXPECT_TRUE(has_info());
+  model->SetLost();
+  EXPECT_FALSE(has_info());
+  model->SetLost();
+  model->SetLoaded(info);
+  EXPECT_TRUE(has_info());
+}
+
 }  // namespace
 }  // namespace attendant

@@ -164,6 +164,25 @@ TEST_F(ModelLifeTest, AModelWhoseDeviceIsLostServesNoMore) {
   EXPECT_THAT(std::string(registry_.Find("tiny").status().message()),
               HasSubstr("has lost what it computed on: the device is lost"));
   EXPECT_THAT(std::string(registry_.Ready().message()), HasSubstr("'tiny' has lost"));
+  EXPECT_THAT(metrics_.Scrape(), Not(HasSubstr("attendant_model_loaded_info{")));
+}
+
+TEST_F(ModelLifeTest, AModelThatHasLostOneOfItsVersionsCountsAsLoaded) {
+  WriteTinyModel(directory_ / "two");
+  SetVersions({{1, "tiny"}, {2, "two"}});
+  Start();
+  AwaitChange("tiny", ModelState::kReady, 2);
+  run_gate_.Lose();
+  int64_t lost = 0;
+  for (const char* version : {"1", "2"}) {
+    const std::shared_ptr<EncoderModel> model = *registry_.Find("tiny", version);
+    EXPECT_THAT(metrics_.Scrape(), HasSubstr("attendant_model_loaded_info{")) << version;
+    for (int worker = 1; worker <= 2; ++worker) {
+      EXPECT_TRUE(absl::IsUnavailable(Submit(model).get()));
+    }
+    AwaitChange("tiny", ModelState::kLost, ++lost);
+  }
+  EXPECT_THAT(metrics_.Scrape(), Not(HasSubstr("attendant_model_loaded_info{")));
 }
 
 // Models may come later, but what came has failed.

@@ -79,7 +79,7 @@ MUTANTS = {
     ],
     "server/requests/request_run.cc": [
         ("kRequestBytes + bytes", "bytes"),
-        ("«status.ok()» ? Submit(std::move(run)) : run->End(status)", "true"),
+        ("«status.ok()» ? DecodeMessage(std::move(run)) : run->End(status)", "true"),
         ("SteadyNow() + kClocksDiffer < deadline", "true"),
         ("pending->deadline = run->call_.deadline;", ""),
         ("model_->metrics->CountRejected(RejectReasonName(RejectReason::kDeadline));", ""),

@@ -4,7 +4,7 @@
 #
 #   tests/run.sh [--preset NAME] [FILTER]
 #     NAME    release (the default), dev, asan, tsan, fuzz or clang-strict
-#     FILTER  a regular expression: only tests with such a name (ctest -R)
+#     FILTER  a regular expression: only tests with such a name (ctest -R); an error where none has one
 set -euo pipefail
 readonly SCRIPT=tests
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -19,7 +19,8 @@ while [ $# -gt 0 ]; do
     --preset=*) preset=${1#*=} ;;
     -h | --help) show_help ;;
     -*) die "unknown argument '$1'; --help tells more" ;;
-    *) filter=(-R "$1") ;;
+    *) [ ${#filter[@]} = 0 ] || die "a second FILTER, '$1': give one, such as 'a|b'"
+       filter=(-R "$1") ;;
   esac
   shift
 done

@@ -2,7 +2,6 @@
 """tei.v1 over gRPC, against the HTTP doors of the same protocol and against transformers."""
 
 import json
-import urllib.request
 
 import grpc
 import numpy as np
@@ -37,13 +36,6 @@ def of(model):
     return {"metadata": (("x-model", model),), "timeout": DEADLINE}
 
 
-def over_http(server, path, model, body):
-    request = urllib.request.Request(f"http://{server.http}{path}", json.dumps(body).encode(),
-                                     {"content-type": "application/json", "x-model": model})
-    with urllib.request.urlopen(request, timeout=DEADLINE) as answer:
-        return json.load(answer)
-
-
 def golden(name):
     return json.loads((GOLDEN / name / "expected.json").read_text(encoding="utf-8"))
 
@@ -55,7 +47,7 @@ def predictions(answer):
 def test_embeddings_are_those_of_http(server, channel):
     embed = stubs.EmbedStub(channel)
     found = [embed.Embed(tei.EmbedRequest(inputs=text), **of("tiny")).embeddings for text in TEXTS]
-    np.testing.assert_array_equal(np.float32(found), np.float32(over_http(server, "/embed", "tiny", {"inputs": TEXTS})))
+    np.testing.assert_array_equal(np.float32(found), np.float32(server.post_json("/embed", {"inputs": TEXTS}, "tiny")))
 
 
 @pytest.mark.parametrize("model, path, body", [
@@ -66,7 +58,7 @@ def test_embeddings_are_those_of_http(server, channel):
     ("bert_reranker", "/predict", {"inputs": ["how tall is it?", "it rains"]}),
 ])
 def test_the_root_answers_as_the_models_kind_does(server, model, path, body):
-    assert over_http(server, "/", model, body) == over_http(server, path, model, body)
+    assert server.post_json("/", body, model) == server.post_json(path, body, model)
 
 
 def test_a_stream_of_embeddings_is_in_order(channel):
@@ -79,7 +71,7 @@ def test_a_stream_of_embeddings_is_in_order(channel):
 def test_token_embeddings_are_those_of_http(server, channel):
     answer = stubs.EmbedStub(channel).EmbedAll(tei.EmbedAllRequest(inputs=TEXTS[0]), **of("tiny"))
     found = [token.embeddings for token in answer.token_embeddings]
-    expected = over_http(server, "/embed_all", "tiny", {"inputs": TEXTS[0]})[0]
+    expected = server.post_json("/embed_all", {"inputs": TEXTS[0]}, "tiny")[0]
     np.testing.assert_array_equal(np.float32(found), np.float32(expected))
     assert answer.metadata.compute_tokens == len(found)
 
@@ -89,7 +81,7 @@ def test_sparse_embeddings_are_those_of_http(server, channel):
     requests = [tei.EmbedSparseRequest(inputs=text, truncate=True) for text in TEXTS]
     found = [[(value.index, np.float32(value.value)) for value in answer.sparse_embeddings]
              for answer in embed.EmbedSparseStream(iter(requests), **of("splade"))]
-    expected = over_http(server, "/embed_sparse", "splade", {"inputs": TEXTS, "truncate": True})
+    expected = server.post_json("/embed_sparse", {"inputs": TEXTS, "truncate": True}, "splade")
     assert found == [[(entry["index"], np.float32(entry["value"])) for entry in entries] for entries in expected]
     assert all(found)
     with pytest.raises(grpc.RpcError) as error:
@@ -115,7 +107,7 @@ def test_tokens_are_those_of_http_and_decode_to_what_the_library_says(server, ch
     library = tokenizers.Tokenizer.from_file(str(TINY / "tokenizer.json"))
     requests = [tei.EncodeRequest(inputs=text, add_special_tokens=special) for text in TEXTS]
     lists = [answer.tokens for answer in tokenize.TokenizeStream(iter(requests), **of("tiny"))]
-    expected = over_http(server, "/tokenize", "tiny", {"inputs": TEXTS, "add_special_tokens": special})
+    expected = server.post_json("/tokenize", {"inputs": TEXTS, "add_special_tokens": special}, "tiny")
     assert [[(token.id, token.text, token.special, offset(token)) for token in tokens] for tokens in lists] == \
         [[(token["id"], token["text"], token["special"], (token["start"], token["stop"])) for token in tokens]
          for tokens in expected]
@@ -126,7 +118,7 @@ def test_tokens_are_those_of_http_and_decode_to_what_the_library_says(server, ch
         for skip in (False, True):
             decoded = tokenize.Decode(tei.DecodeRequest(ids=ids, skip_special_tokens=skip), **of("tiny")).text
             assert decoded == library.decode(ids, skip_special_tokens=skip)
-            assert over_http(server, "/decode", "tiny", {"ids": ids, "skip_special_tokens": skip}) == [decoded]
+            assert server.post_json("/decode", {"ids": ids, "skip_special_tokens": skip}, "tiny") == [decoded]
 
 
 def test_lists_of_ids_that_are_none_are_refused(channel):
@@ -169,8 +161,8 @@ def test_ranks_are_those_of_http_unary_and_as_a_stream(server, channel, raw):
     query, texts = "who eats?", TEXTS * 3
     answer = rerank.Rerank(tei.RerankRequest(query=query, texts=texts, raw_scores=raw, return_text=True),
                            **of("bert_reranker"))
-    expected = over_http(server, "/rerank", "bert_reranker",
-                         {"query": query, "texts": texts, "raw_scores": raw, "return_text": True})
+    expected = server.post_json("/rerank", {"query": query, "texts": texts, "raw_scores": raw, "return_text": True},
+                                "bert_reranker")
     assert [(rank.index, rank.text, np.float32(rank.score)) for rank in answer.ranks] == \
         [(rank["index"], rank["text"], np.float32(rank["score"])) for rank in expected]
     streamed = rerank.RerankStream(rerank_requests(query, texts, raw_scores=raw, return_text=True),

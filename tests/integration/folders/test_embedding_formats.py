@@ -3,7 +3,6 @@
 
 import json
 import subprocess
-import urllib.request
 
 import grpc
 import numpy as np
@@ -78,10 +77,8 @@ def test_cohere_and_the_command_have_the_same_values(server, client):
     bits = packed(client, "old_flags", pb.DTYPE_UBINARY)[0].tolist()
     signed = packed(client, "old_flags", pb.DTYPE_BINARY)[0].tolist()
     body = {"model": "old_flags", "texts": TEXTS, "embedding_types": ["int8", "ubinary", "binary"]}
-    request = urllib.request.Request(f"http://{server.http}/v2/embed", json.dumps(body).encode(),
-                                     {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request) as answer:
-        assert json.load(answer)["embeddings"] == {"int8": int8, "ubinary": bits, "binary": signed}
+    answer = server.post_json("/v2/embed", body)
+    assert answer["embeddings"] == {"int8": int8, "ubinary": bits, "binary": signed}
 
     def run(*arguments):
         return subprocess.run([settings.bin_dir() / "attendant", "embed", "--json", "--model=old_flags", *arguments,

@@ -4,7 +4,6 @@
 import base64
 import json
 import subprocess
-import urllib.request
 
 import numpy as np
 import pytest
@@ -125,10 +124,7 @@ def test_binary_spans(client):
 def test_spans_over_http(server, client):
     body = {"model": "prompts", "prompt_name": "", "sequences": {"sequences": [
         {"text": "the cat sat", "spans": {"begins": [0, 2], "ends": [2, 5]}}]}, "outputs": {"pooled": {}}}
-    call = urllib.request.Request(f"http://{server.http}/attendant.v1.Encoder/Encode", json.dumps(body).encode(),
-                                  {"Content-Type": "application/json"})
-    with urllib.request.urlopen(call, timeout=DEADLINE) as response:
-        answer = json.load(response)
+    answer = server.post_json("/attendant.v1.Encoder/Encode", body)
     wanted = client.encode(request("prompts", [with_spans("the cat sat", [(0, 2), (2, 5)])])).pooled
     assert base64.b64decode(answer["pooled"]["data"]) == wanted.data
     assert answer["sequences"][0]["spans"] == {"begins": [0, 2], "ends": [2, 5]}

@@ -3,7 +3,6 @@
 
 import json
 import subprocess
-import urllib.request
 
 import numpy as np
 import pytest
@@ -159,24 +158,20 @@ def test_ids_take_no_prompt_beside_the_default_one(client):
     assert (client.pooled("prompts", [attendant.ids(found)]) == plain).all()
 
 
-def post(server, path, body, model):
-    request = urllib.request.Request(f"http://{server.http}{path}", json.dumps(body).encode(),
-                                     {"Content-Type": "application/json", "X-Model": model})
-    with urllib.request.urlopen(request) as answer:
-        return json.load(answer)
-
-
 def test_prompts_over_http_and_from_the_command(server, client):
+    def post(path, body):
+        return server.post_json(path, body, "prompts")
+
     query, none = (embed_with(client, "prompts", ["the cat sat"], prompt)[0] for prompt in ("query", ""))
-    default = np.array(post(server, "/embed", {"inputs": "the cat sat"}, "prompts")[0])
+    default = np.array(post("/embed", {"inputs": "the cat sat"})[0])
     assert np.abs(default - query).max() < 1e-6 < np.abs(query - none).max()
-    found = np.array(post(server, "/embed", {"inputs": "the cat sat", "prompt_name": "document"}, "prompts")[0])
+    found = np.array(post("/embed", {"inputs": "the cat sat", "prompt_name": "document"})[0])
     assert np.abs(found - none).max() < 1e-6
-    tokens = post(server, "/tokenize", {"inputs": "the cat sat", "prompt_name": "query"}, "prompts")[0]
-    assert len(tokens) > len(post(server, "/tokenize", {"inputs": "the cat sat", "prompt_name": "document"}, "prompts")[0])
+    tokens = post("/tokenize", {"inputs": "the cat sat", "prompt_name": "query"})[0]
+    assert len(tokens) > len(post("/tokenize", {"inputs": "the cat sat", "prompt_name": "document"})[0])
     for input_type, wanted in (("search_query", query), ("search_document", none), ("clustering", query)):
         body = {"model": "prompts", "texts": ["the cat sat"], "input_type": input_type}
-        found = np.array(post(server, "/v2/embed", body, "prompts")["embeddings"]["float"][0])
+        found = np.array(post("/v2/embed", body)["embeddings"]["float"][0])
         assert np.abs(found - wanted).max() < 1e-6, input_type
     for flags, wanted in ((["--prompt_name=query"], query), (["--no-prompt"], none), ([], query)):
         out = subprocess.run([settings.bin_dir() / "attendant", "embed", "--json", "--model=prompts", *flags,

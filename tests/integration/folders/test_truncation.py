@@ -3,8 +3,6 @@
 
 import json
 import subprocess
-import urllib.error
-import urllib.request
 
 import grpc
 import pytest
@@ -85,24 +83,18 @@ def test_an_unknown_way_is_refused(client):
     assert (code, details) == (grpc.StatusCode.INVALID_ARGUMENT, "pair_truncation is 9, which is not one of its values")
 
 
-def post(server, path, body):
-    request = urllib.request.Request(f"http://{server.http}{path}", json.dumps(body).encode(),
-                                     {"Content-Type": "application/json", "X-Model": "bert_reranker"})
-    with urllib.request.urlopen(request) as answer:
-        return json.load(answer)
-
-
 def test_http_cuts_on_either_side(server):
-    embed = {side: post(server, "/embed", {"inputs": LONG, "truncate": True, "truncation_direction": side})
-             for side in ("left", "Left", "right")}
+    def embedded(side, code=200):
+        return server.post_json("/embed", {"inputs": LONG, "truncate": True, "truncation_direction": side},
+                                "bert_reranker", code)
+    embed = {side: embedded(side) for side in ("left", "Left", "right")}
     assert embed["left"] == embed["Left"] != embed["right"]
     for word, side in (("START", "left"), ("END", "right")):
         body = {"model": "bert_reranker", "texts": [LONG], "truncate": word}
-        found = post(server, "/v2/embed", body)["embeddings"]["float"][0]
+        found = server.post_json("/v2/embed", body)["embeddings"]["float"][0]
         size = sum(value * value for value in found) ** 0.5  # TEI normalizes
         assert [value / size for value in found] == pytest.approx(embed[side][0], abs=1e-6)
-    with pytest.raises(urllib.error.HTTPError):
-        post(server, "/embed", {"inputs": LONG, "truncate": True, "truncation_direction": "both"})
+    assert "left or right" in embedded("both", code=400)["error"]
 
 
 def test_the_command_tells_what_was_cut(server):

@@ -2,6 +2,7 @@
 """A server process: started on free ports of the loopback interface, watched, stopped by SIGTERM."""
 
 import contextlib
+import json
 import re
 import resource
 import signal
@@ -82,6 +83,14 @@ class Server:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
+
+    def post_json(self, path, body, model="", code=200):
+        """The JSON of an HTTP answer to a body in JSON; its status code must be this one. A header names the model of
+        protocols whose bodies do not."""
+        headers = {"Content-Type": "application/json"} | ({"X-Model": model} if model else {})
+        found, answer = self.post(path, json.dumps(body), headers)
+        assert found == code, f"{path}: {found} {answer}"
+        return json.loads(answer)
 
     def wait_ready(self):
         wait_until("/readyz", START_SECONDS, lambda: self.get("/readyz")[0] == 200)

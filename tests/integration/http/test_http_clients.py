@@ -140,9 +140,7 @@ def test_cohere(server, expected):
 
 def test_tei_shapes(server, expected):
     def post(path, message):
-        code, body = server.post(path, json.dumps(message), {"X-Model": "minilm"})
-        assert code == 200, body
-        return json.loads(body)
+        return server.post_json(path, message, "minilm")
 
     assert np.array_equal(np.array(post("/embed", {"inputs": TEXTS}), dtype=np.float32), expected)
     similar = post("/similarity", {"inputs": {"source_sentence": TEXTS[0], "sentences": TEXTS[1:3]}})
@@ -150,8 +148,7 @@ def test_tei_shapes(server, expected):
     tokens = post("/tokenize", {"inputs": TEXTS[:1]})[0]
     assert [token["text"] for token in tokens[:3]] == ["[CLS]", "A", "man"]
     assert len(post("/embed_all", {"inputs": TEXTS[0]})[0]) == len(tokens)
-    code, body = server.post("/embed", '{"inputs":"x"}', {})
-    assert code == 400 and "2 models" in json.loads(body)["error"]
+    assert "2 models" in server.post_json("/embed", {"inputs": "x"}, code=400)["error"]
 
 
 def test_the_openapi_document_is_valid(server):

@@ -3,8 +3,6 @@
 
 import json
 import subprocess
-import urllib.error
-import urllib.request
 
 import cohere
 import grpc
@@ -110,16 +108,6 @@ def test_a_pair_that_is_too_long_is_refused_on_demand(client):
     assert "the pair of texts has" in caught.value.details()
 
 
-def post(server, path, body, model=None):
-    headers = {"content-type": "application/json"} | ({"x-model": model} if model else {})
-    call = urllib.request.Request(f"http://{server.http}{path}", json.dumps(body).encode(), headers)
-    try:
-        with urllib.request.urlopen(call, timeout=DEADLINE) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        return error.code, json.load(error)
-
-
 QUERY = "how tall is the tower?"
 PASSAGES = ["it rains", "it has 330 metres.", "prices fell"]
 
@@ -136,15 +124,15 @@ def test_rerank_by_coheres_client(server, client):
 def test_rerank_over_http(server, client):
     wanted = scores(client, "electra_cross_encoder", [[QUERY, passage] for passage in PASSAGES])[:, 0]
     order = list(np.argsort(-wanted))
-    status, jina = post(server, "/v1/rerank", {"model": "electra_cross_encoder", "query": QUERY, "return_documents": True,
-                                               "documents": [{"text": passage} for passage in PASSAGES]})
-    assert status == 200 and [result["index"] for result in jina["results"]] == order
+    jina = server.post_json("/v1/rerank", {"model": "electra_cross_encoder", "query": QUERY, "return_documents": True,
+                                           "documents": [{"text": passage} for passage in PASSAGES]})
+    assert [result["index"] for result in jina["results"]] == order
     assert [result["document"]["text"] for result in jina["results"]] == [PASSAGES[i] for i in order]
     sigmoid = 1 / (1 + np.exp(-wanted[order].astype(np.float64)))
     assert np.allclose([result["relevance_score"] for result in jina["results"]], sigmoid, atol=1e-6)
-    status, tei = post(server, "/rerank", {"query": QUERY, "texts": PASSAGES, "raw_scores": True, "return_text": True},
-                       "electra_cross_encoder")
-    assert status == 200 and [rank["index"] for rank in tei] == order
+    tei = server.post_json("/rerank", {"query": QUERY, "texts": PASSAGES, "raw_scores": True, "return_text": True},
+                           "electra_cross_encoder")
+    assert [rank["index"] for rank in tei] == order
     assert np.array_equal(np.float32([rank["score"] for rank in tei]), wanted[order])
     assert [rank["text"] for rank in tei] == [PASSAGES[i] for i in order]
 
@@ -157,30 +145,29 @@ def test_predict_over_http(server, client):
         order = np.argsort(-row, kind="stable")
         return [LABELS[model][i] for i in order], row[order]
 
-    status, one = post(server, "/predict", {"inputs": "never again"}, model)
-    assert status == 200 and [label["label"] for label in one] == labels(wanted[0])[0]
+    one = server.post_json("/predict", {"inputs": "never again"}, model)
+    assert [label["label"] for label in one] == labels(wanted[0])[0]
     assert np.array_equal(np.float32([label["score"] for label in one]), labels(wanted[0])[1])
-    assert post(server, "/predict", {"inputs": ["a", "b"]}, model)[1][0]["label"] == labels(wanted[1])[0][0]
-    status, many = post(server, "/predict", {"inputs": [["never again"], ["a", "b"]]}, model)
-    assert status == 200 and many[0] == one and len(many) == 2
+    assert server.post_json("/predict", {"inputs": ["a", "b"]}, model)[0]["label"] == labels(wanted[1])[0][0]
+    many = server.post_json("/predict", {"inputs": [["never again"], ["a", "b"]]}, model)
+    assert many[0] == one and len(many) == 2
 
 
 @pytest.mark.parametrize("path, body, model, message", [
-    ("/v2/rerank", {"model": "roberta_classifier", "query": "a", "documents": ["b"]}, None, "it has 3 labels, not 1"),
-    ("/v2/rerank", {"model": "tiny", "query": "a", "documents": ["b"]}, None, "has no such head"),
-    ("/v2/rerank", {"model": "bert_reranker", "documents": ["b"]}, None, "query is missing"),
-    ("/v2/rerank", {"model": "bert_reranker", "query": "a", "documents": [{"txt": "b"}]}, None, "documents[0]"),
-    ("/v2/rerank", {"model": "bert_reranker", "query": "a", "documents": []}, None, "documents is empty"),
-    ("/v2/rerank", {"model": "bert_reranker", "query": "a" * 2**20, "documents": ["b"] * 5}, None, "for 5 texts"),
-    ("/v2/rerank", {"model": "bert_reranker", "query": "a", "documents": ["b"], "top_n": 0}, None, "top_n is 0"),
+    ("/v2/rerank", {"model": "roberta_classifier", "query": "a", "documents": ["b"]}, "", "it has 3 labels, not 1"),
+    ("/v2/rerank", {"model": "tiny", "query": "a", "documents": ["b"]}, "", "has no such head"),
+    ("/v2/rerank", {"model": "bert_reranker", "documents": ["b"]}, "", "query is missing"),
+    ("/v2/rerank", {"model": "bert_reranker", "query": "a", "documents": [{"txt": "b"}]}, "", "documents[0]"),
+    ("/v2/rerank", {"model": "bert_reranker", "query": "a", "documents": []}, "", "documents is empty"),
+    ("/v2/rerank", {"model": "bert_reranker", "query": "a" * 2**20, "documents": ["b"] * 5}, "", "for 5 texts"),
+    ("/v2/rerank", {"model": "bert_reranker", "query": "a", "documents": ["b"], "top_n": 0}, "", "top_n is 0"),
     ("/rerank", {"query": 1, "texts": ["b"]}, "bert_reranker", "query must be a string"),
     ("/predict", {"inputs": ["a", "b", "c"]}, "roberta_classifier", "one or two strings"),
     ("/predict", {"inputs": [["a", 1]]}, "roberta_classifier", "inputs[0]"),
     ("/predict", {}, "roberta_classifier", "inputs is missing"),
 ])
 def test_what_cannot_be_scored_is_refused_over_http(server, path, body, model, message):
-    status, answer = post(server, path, body, model)
-    assert 400 <= status < 500
+    answer = server.post_json(path, body, model, code=400)
     assert message in answer.get("message", answer.get("error")), answer
 
 

@@ -4,8 +4,6 @@ against numpy on the models' own vectors."""
 
 import json
 import subprocess
-import urllib.error
-import urllib.request
 
 import cohere
 import grpc
@@ -87,16 +85,6 @@ def test_models_tell_that_they_score(client):
         assert "scores" in info.tasks and not info.labels, name
 
 
-def post(server, path, body, model=None):
-    headers = {"content-type": "application/json"} | ({"x-model": model} if model else {})
-    call = urllib.request.Request(f"http://{server.http}{path}", json.dumps(body).encode(), headers)
-    try:
-        with urllib.request.urlopen(call, timeout=DEADLINE) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        return error.code, json.load(error)
-
-
 @pytest.mark.parametrize("name", FOLDERS)
 def test_every_protocol_has_the_same_scores(server, client, name):
     wanted = scores(client, name, pairs(QUERY, PASSAGES[:3]))
@@ -106,12 +94,11 @@ def test_every_protocol_has_the_same_scores(server, client, name):
     assert [result.index for result in answer.results] == order
     assert np.array_equal(np.float32([result.relevance_score for result in answer.results]), wanted[order])
     body = {"model": name, "query": QUERY, "documents": PASSAGES[:3]}
-    status, jina = post(server, "/v1/rerank", body)
-    assert status == 200
+    jina = server.post_json("/v1/rerank", body)
     assert np.array_equal(np.float32([result["relevance_score"] for result in jina["results"]]), wanted[order])
     for path in ("/rerank", "/"):
-        status, ranks = post(server, path, {"query": QUERY, "texts": PASSAGES[:3], "truncate": True}, name)
-        assert status == 200 and [rank["index"] for rank in ranks] == order
+        ranks = server.post_json(path, {"query": QUERY, "texts": PASSAGES[:3], "truncate": True}, name)
+        assert [rank["index"] for rank in ranks] == order
         assert np.array_equal(np.float32([rank["score"] for rank in ranks]), wanted[order])
     with grpc.insecure_channel(server.grpc) as channel:
         ranked = tei_stubs.RerankStub(channel).Rerank(tei.RerankRequest(query=QUERY, texts=PASSAGES[:3], truncate=True),
@@ -122,7 +109,7 @@ def test_every_protocol_has_the_same_scores(server, client, name):
 def test_the_tokens_are_those_that_were_computed(server, client):
     answer = client.encode(attendant.request("stanford_bert", pairs(QUERY, PASSAGES[:3]), scores=pb.ScoreOutput()))
     tokens = sum(info.tokens for info in answer.sequences)
-    _, ranked = post(server, "/v2/rerank", {"model": "stanford_bert", "query": QUERY, "documents": PASSAGES[:3]})
+    ranked = server.post_json("/v2/rerank", {"model": "stanford_bert", "query": QUERY, "documents": PASSAGES[:3]})
     assert ranked["usage"]["total_tokens"] == tokens + 14, "a query has 14 tokens with its expansion, and counts once"
 
 

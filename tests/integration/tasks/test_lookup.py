@@ -5,7 +5,6 @@ sentence-transformers."""
 import json
 import shutil
 import subprocess
-import urllib.request
 
 import grpc
 import numpy as np
@@ -118,11 +117,8 @@ def test_the_router_decides_on_texts_without_a_prompt(client):
 
 def test_over_http_and_in_a_repository(server, client, tmp_path):
     text = golden("in_root")["texts"][0]
-    call = urllib.request.Request(f"http://{server.http}/embed_sparse", method="POST",
-                                  data=json.dumps({"inputs": text, "prompt_name": "query"}).encode(),
-                                  headers={"content-type": "application/json", "x-model": "in_root"})
-    with urllib.request.urlopen(call, timeout=DEADLINE) as answer:
-        found = {entry["index"]: entry["value"] for entry in json.load(answer)[0]}
+    vector = server.post_json("/embed_sparse", {"inputs": text, "prompt_name": "query"}, "in_root")[0]
+    found = {entry["index"]: entry["value"] for entry in vector}
     assert_close(found, golden("in_root")["query"][0])
     inspected = json.loads(subprocess.run([settings.bin_dir() / "attendant", "inspect", "--json", GOLDEN / "routed"],
                                           capture_output=True, timeout=DEADLINE, check=True).stdout)

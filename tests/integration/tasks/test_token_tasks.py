@@ -4,8 +4,6 @@
 import json
 import shutil
 import subprocess
-import urllib.error
-import urllib.request
 
 import grpc
 import numpy as np
@@ -249,37 +247,24 @@ def test_answers_are_counted_before_they_are_made(tmp_path):
         running.stop()
 
 
-def post(server, path, body, model):
-    headers = {"content-type": "application/json", "x-model": model}
-    call = urllib.request.Request(f"http://{server.http}{path}", json.dumps(body).encode(), headers)
-    try:
-        with urllib.request.urlopen(call, timeout=DEADLINE) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        return error.code, json.load(error)
-
-
 def test_embed_sparse_over_http(server, client):
     strings = [case["text"] for case in golden("bert_splade")[:3]]
     wanted = sparse_vectors(client.encode(attendant.request("bert_splade", texts(*strings), sparse=pb.SparseOutput())))
-    status, found = post(server, "/embed_sparse", {"inputs": strings}, "bert_splade")
-    assert status == 200
+    found = server.post_json("/embed_sparse", {"inputs": strings}, "bert_splade")
     assert [{entry["index"]: np.float32(entry["value"]) for entry in vector} for vector in found] == wanted
-    status, found = post(server, "/embed_sparse", {"inputs": strings[0], "top_k": 3}, "bert_splade")
-    assert status == 200 and len(found) == 1 and len(found[0]) == 3
-    status, error = post(server, "/embed_sparse", {"inputs": "a"}, "bert_tokens")
-    assert status == 400 and "has no head" in error["error"]
-    status, error = post(server, "/embed_sparse", {"inputs": "a", "top_k": -1}, "bert_splade")
-    assert status == 400 and "top_k" in error["error"]
+    found = server.post_json("/embed_sparse", {"inputs": strings[0], "top_k": 3}, "bert_splade")
+    assert len(found) == 1 and len(found[0]) == 3
+    refused = server.post_json("/embed_sparse", {"inputs": "a"}, "bert_tokens", code=400)
+    assert "has no head" in refused["error"]
+    refused = server.post_json("/embed_sparse", {"inputs": "a", "top_k": -1}, "bert_splade", code=400)
+    assert "top_k" in refused["error"]
 
 
 @pytest.mark.parametrize("model, path",
                          [("bert_splade", "/embed_sparse"), ("no_mask", "/embed_sparse"), ("bge_m3", "/embed")])
 def test_the_root_over_http(server, model, path):
     body = {"inputs": [case["ids"] for case in golden("bert_splade")[:2]]}
-    status, found = post(server, "/", body, model)
-    assert status == 200
-    assert (status, found) == post(server, path, body, model)
+    assert server.post_json("/", body, model) == server.post_json(path, body, model)
 
 
 def command(server, *arguments, code=0):

@@ -3,7 +3,6 @@
 
 import json
 import subprocess
-import urllib.request
 
 import numpy as np
 import pytest
@@ -123,10 +122,7 @@ def test_a_client_makes_bm42_of_them(client):
 def test_words_over_http(server, client):
     body = {"model": "tiny_distilbert", "sequences": {"sequences": [{"text": "the cat sat"}]},
             "outputs": {"word_weights": {}}}
-    call = urllib.request.Request(f"http://{server.http}/attendant.v1.Encoder/Encode", json.dumps(body).encode(),
-                                  {"Content-Type": "application/json"})
-    with urllib.request.urlopen(call, timeout=DEADLINE) as response:
-        answer = json.load(response)
+    answer = server.post_json("/attendant.v1.Encoder/Encode", body)
     wanted = client.encode(request("tiny_distilbert", texts("the cat sat")))
     assert answer["words"]["words"] == list(wanted.words.words)
     assert answer["sequences"][0]["words"] == len(wanted.words.words)

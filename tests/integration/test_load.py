@@ -109,7 +109,7 @@ def test_a_stream_ends_with_its_server(start_server):
     """The load outlives the server: what was outstanding are errors, and the loop goes on."""
     server = start_server({"tiny": settings.TINY_MODEL}).wait_ready()
     with subprocess.Popen([settings.bin_dir() / "attendant", "load", f"--server={server.grpc}", "--model=tiny", "--streaming",
-                           "--live", "--json", "--warmup=0", "--duration=4s", "--lengths=fixed:8"],
+                           "--live", "--json", "--warmup=0", f"--duration={4 * settings.PATIENCE}s", "--lengths=fixed:8"],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as load:
         for _ in range(6):
             load.stderr.readline()  # the live view has been drawn twice: requests are on their way

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The servers, each a process group of its own that is stopped while another one is measured."""
 
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -35,10 +36,11 @@ class ServerError(Exception):
     pass
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def free_ports(count):
+    """Different ones: all are bound before the first is given back."""
+    with contextlib.ExitStack() as bound:
+        probes = [bound.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [probe.getsockname()[1] for probe in probes]
 
 
 def end_with_parent():
@@ -116,7 +118,7 @@ def answers(url):
 
 def attendant(options, log, split):
     """`split`: the number of replicas and the threads of each."""
-    grpc, http = free_port(), free_port()
+    grpc, http = free_ports(2)
     server = Server("Attendant", [
         options.bin / "attendant-server", f"--model=minilm={options.minilm}", f"--dtype={options.dtype}",
         f"--threads={split.streams * split.threads}", f"--replicas={split.streams}",
@@ -158,7 +160,7 @@ def triton(options, folder, log, kind, split):
     binary, backends = triton_home(folder)
     shutil.copy(pathlib.Path(__file__).parent / "triton_model.py", model / "1" / "model.py")
     (model / "config.pbtxt").write_text(triton_config(options, kind, split))
-    grpc, http = free_port(), free_port()
+    grpc, http = free_ports(2)
     packages = pathlib.Path(sys.prefix) / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
     return Server(triton_name(kind), [
         binary, f"--model-repository={folder / 'models'}", f"--backend-directory={backends}",
@@ -171,7 +173,7 @@ def triton(options, folder, log, kind, split):
 
 def infinity(options, log):
     """PyTorch behind infinity's batches of at most 32, in the same format."""
-    http = free_port()
+    [http] = free_ports(1)
     return Server("infinity", [
         options.infinity / "bin" / "infinity_emb", "v2", "--model-id", options.minilm, "--served-model-name", "minilm",
         "--engine", "torch", "--device", "cpu", "--dtype", {"bf16": "bfloat16", "f32": "float32"}[options.dtype],

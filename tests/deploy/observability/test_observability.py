@@ -7,7 +7,7 @@ import json
 import os
 import pathlib
 import re
-import socket
+import signal
 import subprocess
 import sys
 import urllib.parse
@@ -24,6 +24,7 @@ FOLDER = settings.ROOT / "deploy/observability"
 DASHBOARD = FOLDER / "grafana/dashboards/attendant.json"
 HERE = pathlib.Path(__file__).parent
 LABEL_VALUES = re.compile(r"label_values\((?P<series>.*), (?P<label>\w+)\)")
+LISTENS = re.compile(r'msg="Listening on" address=(\S+)')  # in Prometheus's log
 COMPARISON = re.compile(r"\s(==|>)\s+([\d.]+)\s*$")
 # These say that something is missing: they have data when it is, and alerts_test.yml has shown it.
 OF_ABSENCE = {"AttendantMissing", "AttendantNoModel"}
@@ -103,14 +104,13 @@ class Prometheus:
         job, = config["scrape_configs"]
         del job["dns_sd_configs"]
         job["static_configs"] = [{"targets": targets}]
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.address = "127.0.0.1:%d" % free.getsockname()[1]
-        config["scrape_configs"].append({"job_name": self.FOREIGN, "static_configs": [{"targets": [self.address]}]})
-        (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+        self.config, self.config_file = config, folder / "prometheus.yml"
+        self.config_file.write_text(yaml.safe_dump(config))
         self.log = open(folder / "prometheus.log", "w+", encoding="utf-8")
         self.process = subprocess.Popen(
-            [program, f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
-             f"--web.listen-address={self.address}"], stdout=self.log, stderr=self.log)
+            [program, f"--config.file={self.config_file}", f"--storage.tsdb.path={folder}/data",
+             "--web.listen-address=127.0.0.1:0"], stdout=self.log, stderr=self.log)
+        self.address = None
 
     def __enter__(self):
         return self
@@ -129,12 +129,24 @@ class Prometheus:
             raise AssertionError(f"{arguments}: {error.read().decode()}") from None
 
     def ready(self):
-        assert self.process.poll() is None, pathlib.Path(self.log.name).read_text()
+        log = pathlib.Path(self.log.name).read_text()
+        assert self.process.poll() is None, log
+        if self.address is None:
+            listens = LISTENS.search(log)
+            if listens is None:
+                return False
+            self.address = listens.group(1)
         try:
-            with urllib.request.urlopen(f"http://{self.address}/-/ready", timeout=10):
-                return True
+            urllib.request.urlopen(f"http://{self.address}/-/ready", timeout=10).close()
         except OSError:
             return False
+        self.scrape_itself()
+        return True
+
+    def scrape_itself(self):
+        self.config["scrape_configs"].append({"job_name": self.FOREIGN, "static_configs": [{"targets": [self.address]}]})
+        self.config_file.write_text(yaml.safe_dump(self.config))
+        self.process.send_signal(signal.SIGHUP)  # it reads the file again
 
     def samples(self, query):
         return self.get("query", query=query)["result"]

@@ -10,11 +10,13 @@
 namespace attendant::bench {
 namespace {
 
-std::unique_ptr<cpu::Matmul> Create(const cpu::Matmul::Options& options, bool by_onednn) {
-  const auto level = cpu::FindIsaLevel(CpuIsa::kAuto);
+std::unique_ptr<cpu::Matmul> Create(const BenchMatmulWeights::Options& given) {
+  const auto level = cpu::FindIsaLevel(given.isa);
   if (!level.ok()) Die(level.status());
+  const cpu::Matmul::Options options{
+      .dtype = given.dtype, .k = given.k, .n = given.n, .max_rows = given.max_rows};
   auto matmul =
-      by_onednn ? cpu::OneDnnMatmul::Create(options) : cpu::CreateMatmul(**level, options);
+      given.by_onednn ? cpu::OneDnnMatmul::Create(options) : cpu::CreateMatmul(**level, options);
   if (!matmul.ok()) Die(matmul.status());
   return *std::move(matmul);
 }
@@ -32,9 +34,8 @@ size_t Elements(int64_t rows, int64_t columns) {
 
 }  // namespace
 
-BenchMatmulWeights::BenchMatmulWeights(DType dtype, int64_t k, int64_t n, int64_t max_rows,
-                                       bool by_onednn)
-    : matmul_(Create({.dtype = dtype, .k = k, .n = n, .max_rows = max_rows}, by_onednn)),
+BenchMatmulWeights::BenchMatmulWeights(const Options& options)
+    : matmul_(Create(options)),
       arena_(matmul_->packed_bytes() + Arena::kAlignment),
       linear_(ConstantWeights(*matmul_, arena_)) {}
 

@@ -8,15 +8,22 @@
 #include "kernels/core/arena.h"
 #include "kernels/cpu/matmul/matmul.h"
 #include "kernels/cpu/matmul/packed_linear.h"
+#include "kernels/cpu/simd/cpu_isa.h"
 
 namespace attendant::bench {
 
 // Weights [k, n] packed for matmuls in one number format, without bias. Immutable.
 class BenchMatmulWeights {
  public:
-  // Ends the program where there is no fast kernel. `by_onednn`: by oneDNN's matmul primitive, else
-  // by what the engine takes.
-  BenchMatmulWeights(DType dtype, int64_t k, int64_t n, int64_t max_rows, bool by_onednn);
+  struct Options {
+    DType dtype = DType::kF32;
+    int64_t k = 0, n = 0;
+    int64_t max_rows = 0;
+    bool by_onednn = false;      // by oneDNN's matmul primitive, else by what the engine takes
+    CpuIsa isa = CpuIsa::kAuto;  // of the engine; LimitOneDnn sets that of oneDNN
+  };
+  // Ends the program where there is no fast kernel.
+  explicit BenchMatmulWeights(const Options& options);
 
   const cpu::Matmul& matmul() const { return *matmul_; }
   const std::byte* packed() const { return linear_.weight; }

@@ -11,6 +11,7 @@
 #include "kernels/core/threads/cpu_budget.h"
 #include "kernels/core/threads/cpu_placement.h"
 #include "kernels/core/threads/cpu_topology.h"
+#include "kernels/cpu/simd/cpu_isa.h"
 #include "tests/bench/matmul_ceiling.h"
 #include "tests/bench/streams.h"
 #include "tests/bench/timing.h"
@@ -105,7 +106,8 @@ std::vector<float> Engine::Embed(std::span<const int32_t> ids) {
 }
 
 double Engine::Ceiling() const {
-  return MatmulCeiling(config(), info().dtype, options_.threads, options_.seconds / 4);
+  return MatmulCeiling(config(), info().dtype, OrDie(ParseCpuIsa(options_.cpu_isa)),
+                       options_.threads, options_.seconds / 4);
 }
 
 }  // namespace attendant::bench

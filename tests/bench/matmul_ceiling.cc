@@ -34,7 +34,8 @@ double SharedSeconds(const BenchMatmulWeights& weights, int threads, double seco
 
 }  // namespace
 
-double MatmulCeiling(const EncoderConfig& config, DType dtype, int threads, double seconds) {
+double MatmulCeiling(const EncoderConfig& config, DType dtype, CpuIsa isa, int threads,
+                     double seconds) {
   const std::pair<int64_t, int64_t> shapes[] = {{config.hidden, config.qkv_width()},
                                                 {config.context_width(), config.hidden},
                                                 {config.hidden, config.ffn_inputs()},
@@ -43,7 +44,9 @@ double MatmulCeiling(const EncoderConfig& config, DType dtype, int threads, doub
   for (const std::pair<int64_t, int64_t>& shape : shapes) {
     const int64_t k = shape.first, n = shape.second;
     const auto by = [&](bool onednn) {
-      return SharedSeconds(BenchMatmulWeights(dtype, k, n, kRows, onednn), threads, seconds / 2);
+      const BenchMatmulWeights weights(
+          {.dtype = dtype, .k = k, .n = n, .max_rows = kRows, .by_onednn = onednn, .isa = isa});
+      return SharedSeconds(weights, threads, seconds / 2);
     };
     time += std::min(by(true), by(false));
     flops += 2 * static_cast<double>(kRows * k * n);

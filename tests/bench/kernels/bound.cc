@@ -33,7 +33,11 @@ double MeasurePeak(DType dtype) {
   double peak = 0;
   for (const MatmulShape& shape : kShapes) {
     for (const bool by_onednn : {false, true}) {
-      const BenchMatmulWeights weights(dtype, shape.k, shape.n, shape.rows, by_onednn);
+      const BenchMatmulWeights weights({.dtype = dtype,
+                                        .k = shape.k,
+                                        .n = shape.n,
+                                        .max_rows = shape.rows,
+                                        .by_onednn = by_onednn});
       BenchMatmul matmul(weights);
       peak =
           std::max(peak, matmul.Flops(shape.rows) / LeastSeconds([&] { matmul.Run(shape.rows); }));

@@ -14,7 +14,8 @@ namespace {
 
 void MeasureMatmul(benchmark::State& state, DType dtype, int64_t k, int64_t n, bool by_onednn) {
   const int64_t rows = state.range(0);
-  const BenchMatmulWeights weights(dtype, k, n, rows, by_onednn);
+  const BenchMatmulWeights weights(
+      {.dtype = dtype, .k = k, .n = n, .max_rows = rows, .by_onednn = by_onednn});
   BenchMatmul matmul(weights);
   Measure(state, MatmulBound(dtype, matmul.Flops(rows)), [&] { matmul.Run(rows); });
 }

@@ -22,8 +22,9 @@
 #include "absl/flags/usage.h"
 #include "absl/strings/str_split.h"
 #include "kernels/backends/backends.h"
-#include "kernels/core/threads/cpu_budget.h"
 #include "kernels/checkpoints/checkpoint.h"
+#include "kernels/core/threads/cpu_budget.h"
+#include "kernels/io/tensor_store.h"
 #include "tests/bench/timing.h"
 #include "tests/support/checkpoint.h"
 
@@ -70,11 +71,15 @@ double ResidentBytes() {
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-double Parameters(const EncoderConfig& config) {
-  const double hidden = static_cast<double>(config.hidden), ffn = static_cast<double>(config.ffn);
-  const double layer = 4 * hidden * (hidden + 1) + 2 * hidden * ffn + ffn + hidden + 4 * hidden;
-  const auto rows = static_cast<double>(config.vocab + config.max_positions + config.segment_types);
-  return static_cast<double>(config.layers) * layer + (rows + 2) * hidden;
+double Parameters(const std::string& directory) {
+  const auto store = OrDie(TensorStore::Open(directory));
+  double sum = 0;
+  for (const auto& [name, tensor] : store->tensors()) {
+    double values = 1;
+    for (const int64_t dim : tensor->dims) values *= static_cast<double>(dim);
+    sum += values;
+  }
+  return sum;
 }
 
 // What a server does before it says that it is ready.
@@ -85,8 +90,7 @@ Load LoadOnce(const std::string& directory, const std::string& dtype_name, int t
   const DType dtype = OrDie(ChooseDType(dtype_name, *backend));
   Checkpoint checkpoint = OrDie(LoadCheckpoint(directory));
   const double read = Now();
-  const EncoderConfig config = checkpoint.config;
-  auto encoder = OrDie(backend->Prepare(config, std::move(checkpoint.weights), dtype));
+  auto encoder = OrDie(backend->Prepare(checkpoint.config, std::move(checkpoint.weights), dtype));
   const double prepared = Now();
   auto session =
       OrDie(encoder->NewSession({.max_batch_tokens = absl::GetFlag(FLAGS_max_batch_tokens),
@@ -105,9 +109,9 @@ Load LoadOnce(const std::string& directory, const std::string& dtype_name, int t
   load.resident_bytes = ResidentBytes();
   load.arena_bytes = static_cast<double>(session->arena_bytes());
   load.held_bytes = static_cast<double>(encoder->info().weight_bytes);
-  load.nominal_bytes = Parameters(config) * (dtype == DType::kF32    ? 4
-                                             : dtype == DType::kBf16 ? 2
-                                                                     : 1);
+  load.nominal_bytes = Parameters(directory) * (dtype == DType::kF32    ? 4
+                                                : dtype == DType::kBf16 ? 2
+                                                                        : 1);
   return load;
 }
 

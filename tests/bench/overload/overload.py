@@ -15,6 +15,7 @@ import contextlib
 import json
 import math
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -50,13 +51,24 @@ def load(server, *flags):
 
 @contextlib.contextmanager
 def beside(server, *flags):
-    """A load that runs meanwhile."""
-    process = subprocess.Popen(command(server, *flags), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait()
+    """A load that runs meanwhile. Ends the program where it was none: figures beside it would say nothing."""
+    with subprocess.Popen(command(server, *flags), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield
+            if process.poll() is not None:
+                raise SystemExit(f"the load beside it ended with {process.returncode}: {process.communicate()}")
+            process.send_signal(signal.SIGINT)
+            report, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    check_disturbing(json.loads(report)["requests"])
+
+
+def check_disturbing(requests):
+    """`requests` as a report counts them. Those that were cut off were computed too: one of 4,096 sequences takes longer
+    than the measurement."""
+    if requests["ok"] + requests["cut_off"] <= requests["failed"]:
+        raise SystemExit(f"the load beside it was refused, not computed: {requests}")
 
 
 @contextlib.contextmanager
@@ -154,14 +166,17 @@ def write_npy(path, shape):
 
 @contextlib.contextmanager
 def attention_flood(server, folder, callers):
-    """So many callers, each with one request of some 0.4 s on two processors after the other."""
+    """So many callers, each with one request of some 0.4 s on two processors after the other. Ends the program where one
+    fails."""
     stop = threading.Event()
+    ended = []
     write_npy(folder / "query.npy", (1, 20000, 64))
 
     def call():
         while not stop.is_set():
-            subprocess.run([settings.bin_dir() / "attendant", "attend", f"--server={server.grpc}",
-                            f"--query={folder / 'query.npy'}", "--timeout=1m"], stdout=subprocess.DEVNULL, check=True)
+            ended.append(subprocess.run([settings.bin_dir() / "attendant", "attend", f"--server={server.grpc}",
+                                         f"--query={folder / 'query.npy'}", "--timeout=1m"], stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE, text=True, check=False))
 
     threads = [threading.Thread(target=call) for _ in range(callers)]
     for thread in threads:
@@ -172,6 +187,9 @@ def attention_flood(server, folder, callers):
         stop.set()
         for thread in threads:
             thread.join()
+    failed = [one.stderr for one in ended if one.returncode != 0]
+    if failed:
+        raise SystemExit(f"{len(failed)} of {len(ended)} attention requests failed: {failed[0]}")
 
 
 def measure_attention(options):

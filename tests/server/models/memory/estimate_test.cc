@@ -4,17 +4,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "kernels/backends/backends.h"
+#include "kernels/checkpoints/checkpoint.h"
+#include "kernels/io/tensor_store.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/encoder_model.h"
 #include "server/models/model_loader.h"
+#include "server/models/sentence/model_folder.h"
 #include "server/task_pool.h"
 #include "tests/server/tiny_model.h"
 #include "tests/support/checkpoint.h"
@@ -138,6 +144,159 @@ TEST(MemoryCheckTest, WeightsAreCopiedForAnAdapterOnly) {
   ASSERT_TRUE(plain.ok() && merged.ok()) << plain.status() << merged.status();
   EXPECT_EQ(merged->load_bytes - plain->load_bytes, kAdaptedValues * int64_t{sizeof(float)});
   EXPECT_EQ(merged->weight_bytes, plain->weight_bytes);
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// A small checkpoint of tests/golden/encoder, with parts of its config.json changed: its tables are
+// far larger than its weights then.
+struct TablesCase {
+  std::string model;
+  std::vector<std::pair<std::string, std::string>> changes;
+  int64_t buckets = 0;  // rows of the embeddings of distances, where they are in the checkpoint
+};
+
+void WriteChanged(const TablesCase& changed, const std::string& directory) {
+  const std::string from = absl::StrCat("tests/golden/encoder/", changed.model);
+  std::string config = ReadFile(from + "/config.json");
+  ASSERT_EQ(absl::StrReplaceAll(changed.changes, &config), std::ssize(changed.changes));
+  WriteFile(directory + "/config.json", config);
+  const auto store = TensorStore::Open(from);
+  ASSERT_TRUE(store.ok()) << store.status();
+  std::vector<TestTensor> tensors;
+  for (const auto& [name, tensor] : (*store)->tensors()) {
+    std::vector<int64_t> dims = tensor->dims;
+    if (changed.buckets > 0 && name.ends_with("rel_embeddings.weight")) dims[0] = changed.buckets;
+    int64_t values = 1;
+    for (const int64_t dim : dims) values *= dim;
+    tensors.push_back(
+        FloatTensor(name, dims, std::vector<float>(static_cast<size_t>(values), 0.1f)));
+  }
+  WriteFile(directory + "/model.safetensors", SafetensorsBytes(tensors));
+}
+
+class TablesTest : public testing::TestWithParam<TablesCase> {};
+
+TEST_P(TablesTest, CountAsTheBackEndMakesThem) {
+  const auto backend = MakeBackend("cpu", {.load_threads = 1});
+  if (!backend.ok()) GTEST_SKIP() << backend.status();
+  TempDirectory directory;
+  WriteChanged(GetParam(), directory.path());
+  if (HasFatalFailure()) return;
+  const auto estimate = EstimateMemory(directory.path(), {});
+  ASSERT_TRUE(estimate.ok()) << estimate.status();
+  auto checkpoint = LoadCheckpoint(directory.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  const auto encoder =
+      (*backend)->Prepare(checkpoint->config, std::move(checkpoint->weights), DType::kF32);
+  ASSERT_TRUE(encoder.ok()) << encoder.status();
+  const auto held = static_cast<double>((*encoder)->info().weight_bytes);
+  EXPECT_GE(static_cast<double>(estimate->weight_bytes), 0.95 * held);
+  EXPECT_LE(static_cast<double>(estimate->weight_bytes), 1.35 * held)
+      << "embeddings of distances count too, though the tables are all that is kept";
+}
+
+const std::pair<std::string, std::string> kManyPositions = {"max_position_embeddings\": 40",
+                                                            "max_position_embeddings\": 65536"};
+
+INSTANTIATE_TEST_SUITE_P(Families, TablesTest,
+                         testing::Values(TablesCase{"tiny_nomic_bert", {kManyPositions}},
+                                         TablesCase{"tiny_modernbert", {kManyPositions}},
+                                         TablesCase{"tiny_jina_bert", {kManyPositions}},
+                                         TablesCase{
+                                             "tiny_deberta_v2",
+                                             {kManyPositions, {"buckets\": 8", "buckets\": 2048"}},
+                                             4096}),
+                         [](const auto& tested) { return tested.param.model; });
+
+// BERT with the head of a masked language model, whose output matrix is that of the embeddings.
+void WriteMaskedLanguageModel(const std::string& directory, const EncoderConfig& config) {
+  std::string json = ConfigJson(config);
+  json.insert(1, R"("architectures": ["BertForMaskedLM"], )");
+  WriteFile(directory + "/config.json", json);
+  std::vector<TestTensor> tensors = RandomTensors(config, 1);
+  for (TestTensor& tensor : tensors) tensor.name.insert(0, "bert.");
+  const auto add = [&](const std::string& name, const std::vector<int64_t>& dims, int64_t values) {
+    tensors.push_back(FloatTensor("cls.predictions." + name, dims,
+                                  std::vector<float>(static_cast<size_t>(values), 0.1f)));
+  };
+  add("transform.dense.weight", {config.hidden, config.hidden}, config.hidden * config.hidden);
+  for (const char* name :
+       {"transform.dense.bias", "transform.LayerNorm.weight", "transform.LayerNorm.bias"}) {
+    add(name, {config.hidden}, config.hidden);
+  }
+  add("bias", {config.vocab}, config.vocab);
+  WriteFile(directory + "/model.safetensors", SafetensorsBytes(tensors));
+}
+
+TEST(MemoryCheckTest, TheHeadOfAMaskedLanguageModelCounts) {
+  const auto backend = MakeBackend("cpu", {.load_threads = 1});
+  if (!backend.ok()) GTEST_SKIP() << backend.status();
+  TempDirectory directory;
+  EncoderConfig config = kConfig;
+  config.layers = 1;
+  WriteMaskedLanguageModel(directory.path(), config);
+  const ModelOptions options = MakeOptions(DType::kF32, {1});
+  const auto estimate = EstimateMemory(
+      directory.path(), {.limits = {.max_batch_tokens = 1024, .max_batch_sequences = 256},
+                         .replicas = options.replicas});
+  ASSERT_TRUE(estimate.ok()) << estimate.status();
+  ServerMetrics metrics("test");
+  TaskPool completions(1, "completion");
+  const auto model = LoadModel({.name = "m", .directory = directory.path()}, **backend, options,
+                               metrics, completions.executor());
+  ASSERT_TRUE(model.ok()) << model.status();
+  const ModelLoadInfo info = (*model)->LoadInfo();
+  const auto held = static_cast<double>(info.weight_bytes);
+  EXPECT_NEAR(static_cast<double>(estimate->weight_bytes), held, 0.1 * held);
+  EXPECT_GE(estimate->session_bytes, info.arena_bytes);
+}
+
+// Writes a file of so many bytes. The estimate asks for its size only.
+void WriteBytes(const std::string& path, size_t bytes) { WriteFile(path, std::string(bytes, ' ')); }
+
+TEST(MemoryCheckTest, TokenizersCountByTheirFiles) {
+  TempDirectory directory;
+  WriteCheckpoint(directory.path(), kTinyConfig, 1);
+  const auto load_bytes = [&directory] {
+    const auto estimate = EstimateMemory(directory.path(), {});
+    EXPECT_TRUE(estimate.ok()) << estimate.status();
+    return estimate.ok() ? estimate->load_bytes : 0;
+  };
+  constexpr int64_t kFileBytes = 1000;
+  const int64_t without = load_bytes();
+  WriteBytes(directory / "sentencepiece.bpe.model", kFileBytes);
+  const int64_t sentencepiece = load_bytes() - without;
+  WriteBytes(directory / "tokenizer.json", kFileBytes);
+  const int64_t tokenizer = load_bytes() - without;
+  EXPECT_EQ(tokenizer, 12 * kFileBytes);
+  EXPECT_EQ(sentencepiece, 3 * tokenizer) << "it becomes a tokenizer.json first";
+}
+
+TEST(MemoryCheckTest, ModulesCountByTheirFiles) {
+  TempDirectory directory;
+  WriteCheckpoint(directory.path(), kTinyConfig, 1);
+  const auto without = EstimateMemory(directory.path(), {});
+  std::filesystem::create_directory(directory / "2_Dense");
+  WriteBytes(directory / "2_Dense/model.safetensors", 1000);
+  const auto with = EstimateMemory(directory.path(), {});
+  ASSERT_TRUE(without.ok() && with.ok()) << without.status() << with.status();
+  EXPECT_EQ(with->weight_bytes - without->weight_bytes, 1000);
+}
+
+TEST(MemoryCheckTest, TheTokenizerOfQueriesCounts) {
+  const std::string folder = "tests/golden/routed/routed";
+  const auto both = EstimateMemory(folder, {});
+  const auto found = FindModelFolder(folder);
+  ASSERT_TRUE(both.ok() && found.ok()) << both.status() << found.status();
+  ASSERT_TRUE(found->query.has_value());
+  const auto documents = EstimateMemory(found->encoder, {});
+  ASSERT_TRUE(documents.ok()) << documents.status();
+  const auto bytes = std::filesystem::file_size(found->query->directory + "/tokenizer.json");
+  EXPECT_EQ(both->load_bytes - documents->load_bytes, 12 * static_cast<int64_t>(bytes));
 }
 
 TEST(MemoryCheckTest, ACheckpointThatCannotBeReadHasNoEstimate) {

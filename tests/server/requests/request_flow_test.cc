@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "inference/grpc_service.grpc.pb.h"
 #include "kernels/core/backend.h"
+#include "tests/server/http/http_client.h"
 #include "tests/server/in_process_server.h"
 #include "tests/server/tiny_model.h"
 
@@ -157,6 +158,25 @@ TEST_F(RequestFlowTest, LevelsOfKServeArePriorities) {
   (*low.mutable_parameters())["priority"].set_int64_param(103);
   (*normal.mutable_parameters())["priority"].set_int64_param(102);
   EXPECT_TRUE(ComesFirst([&] { return Infer(normal); }, [&] { return Infer(low); }));
+}
+
+TEST_F(RequestFlowTest, TheHeaderOfHttpIsThePriorityOfEachDoor) {
+  std::string texts = "\"hello world\"";
+  for (int i = 1; i < kWholeBatch; ++i) texts += ",\"hello world\"";
+  const std::pair<const char*, std::string> requests[] = {
+      {"/v1/embeddings", absl::StrCat(R"({"model":"tiny","input":[)", texts, "]}")},
+      {"/embed", absl::StrCat(R"({"inputs":[)", texts, "]}")},
+      {"/v2/embed", absl::StrCat(R"({"model":"tiny","texts":[)", texts, "]}")}};
+  for (const auto& [path, body] : requests) {
+    const auto post = [&, path = path, body = body](int priority) {
+      HttpClient client(server_.http_port());
+      client.Post(path, body, absl::StrCat("X-Request-Priority: ", priority, "\r\n"));
+      const HttpAnswer answer = client.Read();
+      return answer.code == 200 ? grpc::Status::OK
+                                : grpc::Status(grpc::StatusCode::UNKNOWN, answer.body);
+    };
+    EXPECT_TRUE(ComesFirst([&] { return post(-1); }, [&] { return post(-2); })) << path;
+  }
 }
 
 TEST_F(RequestFlowTest, StatisticsTellTheTimeInTheQueueFromTheComputing) {

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/http/doors/tei_parts.h"
 #include "tests/server/http/doors_fixture.h"
 #include "tests/server/tiny_model.h"
 
@@ -52,6 +54,21 @@ TEST_F(TeiTest, ComparesSentences) {
   ASSERT_EQ(values.size(), 2u);
   EXPECT_NEAR(values[0], 1, 1e-6);
   EXPECT_LT(values[1], 1);
+}
+
+TEST_F(TeiTest, SentencesAreCutAsTheParametersSay) {
+  std::string hellos, worlds;
+  for (int i = 0; i < 40; ++i) {
+    hellos += "hello ";
+    worlds += "world ";
+  }
+  const auto similarity = [&](const std::string& direction) {
+    return Ask("/similarity", absl::StrCat(R"({"inputs":{"source_sentence":"hello","sentences":[")",
+                                           hellos, worlds, R"("]},"parameters":{"truncate":true,)",
+                                           R"("truncation_direction":")", direction, "\"}}"))[0]
+        .get<float>();
+  };
+  EXPECT_NE(similarity("left"), similarity("right"));
 }
 
 TEST_F(TeiTest, TheRootOfAModelThatEmbeds) {
@@ -105,6 +122,34 @@ TEST_F(TeiTest, EmbeddingsOfOpenAisShapeHaveAPathOfTeis) {
   const HttpAnswer answer = Post("/embeddings", R"({"input":"hello"})");
   EXPECT_EQ(answer.code, 200);
   EXPECT_EQ(answer.body, Post("/v1/embeddings", R"({"input":"hello"})").body);
+}
+
+TEST(TeiInfoTest, TellsEachLimit) {
+  InProcessServer::Options options;
+  options.flags.max_batch_tokens = 2000;
+  options.flags.max_batch_sequences = 70;
+  options.flags.max_queued_requests = 300;
+  options.flags.encode.max_request_sequences = 60;
+  InProcessServer server(options);
+  server.AwaitReady();
+  HttpClient client(server.http_port());
+  client.Get("/info");
+  const nlohmann::json info = nlohmann::json::parse(client.Read().body);
+  EXPECT_EQ(info["max_batch_tokens"], 2000);
+  EXPECT_EQ(info["max_batch_requests"], 70);
+  EXPECT_EQ(info["max_concurrent_requests"], 300);
+  EXPECT_EQ(info["max_client_batch_size"], 60);
+}
+
+TEST(TeiErrorTest, TypesFollowTheCode) {
+  const std::pair<int, const char*> cases[] = {{400, "Validation"}, {404, "Validation"},
+                                               {429, "Overloaded"}, {503, "Unhealthy"},
+                                               {500, "Backend"},    {504, "Backend"}};
+  for (const auto& [code, type] : cases) {
+    const HttpResponse response = TeiError({.code = code, .status = absl::UnknownError("why")});
+    EXPECT_EQ(response.code, code);
+    EXPECT_EQ(response.body, absl::StrCat(R"({"error":"why","error_type":")", type, "\"}"));
+  }
 }
 
 TEST_F(TeiTest, AHeaderNamesTheModel) {

@@ -163,14 +163,31 @@ TEST_F(TeiServicesTest, EmbedAllHasAVectorForEachToken) {
   EXPECT_EQ(values, Floats(expected.last_hidden_state()));
 }
 
-TEST_F(TeiServicesTest, InfoTellsTheModelAndTheLimits) {
+TEST_F(TeiServicesTest, InfoTellsTheModel) {
   const auto info = v1::Info::NewStub(channel_);
   grpc::ClientContext context;
   v1::InfoResponse response;
   ASSERT_TRUE(info->Info(&context, {}, &response).ok());
   EXPECT_EQ(response.model_id(), "tiny");
   EXPECT_EQ(response.model_type(), v1::MODEL_TYPE_EMBEDDING);
-  EXPECT_EQ(response.max_client_batch_size(), 4096u);
+}
+
+TEST(TeiServicesModelTest, InfoTellsEachLimit) {
+  InProcessServer::Options options;
+  options.flags.max_batch_tokens = 2000;
+  options.flags.max_batch_sequences = 70;
+  options.flags.max_queued_requests = 300;
+  options.flags.encode.max_request_sequences = 60;
+  InProcessServer server(options);
+  server.AwaitReady();
+  const auto info = v1::Info::NewStub(server.NewChannel());
+  grpc::ClientContext context;
+  v1::InfoResponse response;
+  ASSERT_TRUE(info->Info(&context, {}, &response).ok());
+  EXPECT_EQ(response.max_batch_tokens(), 2000u);
+  EXPECT_EQ(response.max_batch_requests(), 70u);
+  EXPECT_EQ(response.max_concurrent_requests(), 300u);
+  EXPECT_EQ(response.max_client_batch_size(), 60u);
 }
 
 TEST(TeiServicesModelTest, InfoOfAnIdleModelWakesNothing) {
@@ -210,6 +227,54 @@ TEST(TeiServicesModelTest, SeveralModelsAreToldApartByMetadata) {
   named.AddMetadata("x-model", "tiny");
   status = embed->Embed(&named, Text("hello"), &response);
   EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
+std::string Words(const std::string& word, int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += word + " ";
+  return text;
+}
+
+TEST_F(TeiServicesTest, TextsAreCutOnTheSideThatTheRequestNames) {
+  constexpr int kKept = static_cast<int>(kTinyMaxTextTokens) - 2;  // beside [CLS] and [SEP]
+  v1::EmbedRequest request = Text(Words("hello", 40) + Words("world", 40));
+  EXPECT_EQ(EmbedFails(request).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  request.set_truncate(true);
+  const v1::EmbedResponse right = Embed(request);
+  request.set_truncation_direction(v1::TRUNCATION_DIRECTION_LEFT);
+  const v1::EmbedResponse left = Embed(request);
+  const auto is = [](const v1::EmbedResponse& other) {
+    return ::testing::ElementsAreArray(other.embeddings());
+  };
+  EXPECT_THAT(right.embeddings(), is(Embed(Text(Words("hello", kKept)))));
+  EXPECT_THAT(left.embeddings(), is(Embed(Text(Words("world", kKept)))));
+}
+
+TEST(TeiServicesModelTest, AStreamOfTextsIsCutAsItsFirstMessageSays) {
+  InProcessServer::Options options;
+  options.write_model = [](const std::string& folder) { WriteTinyClassifier(folder, {"score"}); };
+  InProcessServer server(options);
+  server.AwaitReady();
+  const auto rerank = v1::Rerank::NewStub(server.NewChannel());
+  v1::RerankStreamRequest request;
+  request.set_query("hello");
+  request.set_text(Words("hello", 40) + Words("world", 40));
+  const auto send = [&](v1::RerankResponse& response) {
+    grpc::ClientContext context;
+    const auto stream = rerank->RerankStream(&context, &response);
+    stream->Write(request);
+    stream->WritesDone();
+    return stream->Finish();
+  };
+  v1::RerankResponse right, left;
+  EXPECT_EQ(send(right).error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "it is not cut";
+  request.set_truncate(true);
+  EXPECT_TRUE(send(right).ok());
+  request.set_truncation_direction(v1::TRUNCATION_DIRECTION_LEFT);
+  EXPECT_TRUE(send(left).ok());
+  ASSERT_EQ(right.ranks_size(), 1);
+  ASSERT_EQ(left.ranks_size(), 1);
+  EXPECT_NE(left.ranks(0).score(), right.ranks(0).score());
 }
 
 // Of a server whose answers may hold so many bytes.

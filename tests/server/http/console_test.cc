@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "server/http/console/console_files.h"
 #include "server/http/gzip.h"
 #include "tests/server/http/doors_fixture.h"
@@ -12,9 +13,18 @@ namespace attendant {
 namespace {
 
 using testing::HasSubstr;
-using testing::Not;
 
-class ConsoleTest : public DoorsTest {};
+class ConsoleTest : public DoorsTest {
+ protected:
+  // What the live numbers tell of the model.
+  nlohmann::json Tiny() {
+    const nlohmann::json models = Json(Get("/console/live"))["models"];
+    for (const nlohmann::json& model : models) {
+      if (model["model"] == "tiny") return model;
+    }
+    return nlohmann::json();
+  }
+};
 
 TEST_F(ConsoleTest, ServesItsFiles) {
   size_t wire_bytes = 0;
@@ -24,9 +34,16 @@ TEST_F(ConsoleTest, ServesItsFiles) {
     EXPECT_EQ(plain.code, 200) << path;
     EXPECT_EQ(plain.body, file.bytes);
     EXPECT_THAT(plain.head,
-                HasSubstr("Content-Security-Policy: default-src 'none'; script-src 'self';"));
-    EXPECT_THAT(plain.head, Not(HasSubstr("unsafe")));
-    EXPECT_THAT(plain.head, HasSubstr("X-Content-Type-Options: nosniff\r\n"));
+                HasSubstr("Content-Security-Policy: default-src 'none'; script-src 'self'; "
+                          "style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+                          "form-action 'none'; frame-ancestors 'none'\r\n"));
+    for (const char* header :
+         {"Cross-Origin-Opener-Policy: same-origin", "Cross-Origin-Resource-Policy: same-origin",
+          "Permissions-Policy: camera=(), geolocation=(), microphone=()",
+          "Referrer-Policy: no-referrer", "X-Content-Type-Options: nosniff",
+          "X-Frame-Options: DENY"}) {
+      EXPECT_THAT(plain.head, HasSubstr(absl::StrCat("\r\n", header, "\r\n"))) << path;
+    }
     const HttpAnswer packed = Get(path, "Accept-Encoding: gzip\r\n");
     EXPECT_THAT(packed.head, HasSubstr("Content-Encoding: gzip\r\n"));
     const auto inflated = Gunzip(packed.body, GunzippedBytes(packed.body).value_or(0));
@@ -59,17 +76,10 @@ TEST_F(ConsoleTest, HeadHasNoBody) {
 }
 
 TEST_F(ConsoleTest, LiveNumbersFollowTheRequests) {
-  const auto tiny = [this] {
-    const nlohmann::json models = Json(Get("/console/live"))["models"];
-    for (const nlohmann::json& model : models) {
-      if (model["model"] == "tiny") return model;
-    }
-    return nlohmann::json();
-  };
-  EXPECT_EQ(tiny()["requests"], 0);
+  EXPECT_EQ(Tiny()["requests"], 0);
   EXPECT_EQ(Post("/embed", R"({"inputs":["hello world","hello"]})").code, 200);
   EXPECT_EQ(Post("/embed", R"({"inputs":3})").code, 400);
-  const nlohmann::json model = tiny();
+  const nlohmann::json model = Tiny();
   EXPECT_EQ(model["requests"], 1);
   EXPECT_EQ(model["failed"], 1);
   EXPECT_EQ(model["tokens"], 7);
@@ -87,6 +97,24 @@ TEST_F(ConsoleTest, LiveNumbersFollowTheRequests) {
     answered += samples.get<int64_t>();
   EXPECT_EQ(answered, 1);
   EXPECT_EQ(model["batch_tokens"]["sum"], 7);
+}
+
+TEST_F(ConsoleTest, LiveNumbersTellWhatWaits) {
+  server_.run_gate().Close();
+  HttpClient running(server_.http_port());
+  running.Post("/embed", R"({"inputs":"hello"})");
+  server_.run_gate().AwaitWaiting(1);
+  HttpClient waiting(server_.http_port());
+  waiting.Post("/embed", R"({"inputs":"hello world"})");
+  server_.AwaitMetric(R"(attendant_queue_requests{model="tiny"})", 1);
+  const nlohmann::json model = Tiny();
+  EXPECT_EQ(model["queue_requests"], 1);
+  EXPECT_EQ(model["queue_tokens"], 4);
+  EXPECT_EQ(model["inflight"], 2);
+  EXPECT_EQ(model["rejected"], 0);
+  server_.run_gate().Open();
+  EXPECT_EQ(running.Read().code, 200);
+  EXPECT_EQ(waiting.Read().code, 200);
 }
 
 class WithoutConsoleTest : public DoorsTest {

@@ -2,7 +2,11 @@
 TESTS = ["http_doors_test"]
 FILE_TESTS = {
     "server/http/json/json_writer.cc": ["http_endpoint_test"],
+    "server/http/doors/door_call.cc": ["http_doors_test", "request_limits_test"],
+    "server/rpc/tei/info.cc": ["tei_services_test"],
     "server/rpc/tei/predict.cc": ["tei_services_test"],
+    "server/rpc/tei/rerank.cc": ["tei_services_test"],
+    "server/rpc/tei/runs.cc": ["tei_services_test"],
 }
 MUTANTS = {
     "server/http/kserve/infer_message.cc": [
@@ -33,6 +37,21 @@ MUTANTS = {
         ("timeout_ms < 0 || (timeout_ms == 0 && header(kTimeout).has_value())", "timeout_ms < 0"),
         ("if (timeout_ms > 0) options.deadline = head_arrival + absl::Milliseconds(timeout_ms);", ""),
         ("ATTENDANT_RETURN_IF_ERROR(CheckPriority(options.priority));", ""),
+        ("input.priority = priority_;", ""),
+    ],
+    "server/http/console/live.cc": [
+        ('{"queue_tokens", «sample.queue_tokens»}', "sample.queue_requests"),
+        ('{"queue_requests", «sample.queue_requests»}', "sample.queue_tokens"),
+    ],
+    "server/http/doors/tei.cc": [
+        ("ATTENDANT_RETURN_IF_ERROR(TeiOptionsFromJson(*parameters, input));", ""),
+        ('return «"Overloaded"»;', '"Validation"'),
+        ('return «"Unhealthy"»;', '"Validation"'),
+        ('max_batch_tokens\\":", «model.max_batch_tokens»,', "model.max_batch_sequences"),
+        ('max_batch_requests\\":", «model.max_batch_sequences»,', "model.max_batch_tokens"),
+        ('max_concurrent_requests\\":", «model.max_queued_requests»,',
+         "dependencies.encode.limits.max_request_sequences"),
+        ('max_client_batch_size\\":", «dependencies.encode.limits.max_request_sequences»,', "model.max_queued_requests"),
     ],
     "server/http/doors/openai.cc": [
         ("tokens ? Truncation::kRight : Truncation::kNone", "Truncation::kRight"),
@@ -48,5 +67,22 @@ MUTANTS = {
     ],
     "server/rpc/tei/predict.cc": [
         ("kPredictionBytes + static_cast<int64_t>(label.size())", "kPredictionBytes"),
+    ],
+    "server/rpc/tei/rerank.cc": [
+        ("request_.set_truncate(message.truncate());", ""),
+        ("request_.set_truncation_direction(message.truncation_direction());", ""),
+    ],
+    "server/rpc/tei/runs.cc": [
+        ("truncate ? Truncation::kLeft : Truncation::kNone", "truncate ? Truncation::kRight : Truncation::kNone"),
+        ("(static_cast<unsigned char>(c) & 0xC0) != 0x80", "true"),
+        ("set_tokenization_time_ns(Nanoseconds(«times.decode»))", "times.queue"),
+        ("set_queue_time_ns(Nanoseconds(«times.queue»))", "times.compute"),
+        ("set_inference_time_ns(Nanoseconds(«times.compute»))", "times.queue"),
+    ],
+    "server/rpc/tei/info.cc": [
+        ("set_max_batch_tokens(static_cast<uint32_t>(«model.max_batch_tokens»))", "model.max_batch_sequences"),
+        ("set_max_batch_requests(static_cast<uint32_t>(«model.max_batch_sequences»))", "model.max_batch_tokens"),
+        ("set_max_concurrent_requests(static_cast<uint32_t>(«model.max_queued_requests»))", "int64_t{4096}"),
+        ("static_cast<uint32_t>(«dependencies.encode.limits.max_request_sequences»)", "int64_t{4096}"),
     ],
 }

@@ -12,6 +12,7 @@ FILE_TESTS = {
     "server/models/model_registry.cc": ["model_registry_test", "app_test", "drain_test"],
     "server/models/model_jobs.cc": ["model_registry_test"],
     "server/models/warm_up.cc": ["warm_up_test"],
+    "server/models/memory/estimate.cc": ["model_memory_test"],
     "server/models/served_name.cc": ["model_registry_test", "flags_test", "rpc_parts_test"],
     "server/models/repository/model_repository.cc": ["model_repository_test"],
     "server/models/model_observer.cc": ["model_registry_test", "app_test", "encoder_service_test",
@@ -100,6 +101,19 @@ MUTANTS = {
     "server/models/warm_up.cc": [
         ("len = std::min(len, max_len);", ""),
         ("std::min(samples[i].time, sample.time)", "std::max(samples[i].time, sample.time)"),
+        ("absl::ToInt64Nanoseconds(time) / tokens", "absl::ToInt64Nanoseconds(time)"),
+    ],
+    "server/models/memory/estimate.cc": [
+        ("estimate.weight_bytes += TableBytes(*config);", ""),
+        ("config.local_layers.any() ? 2 : 1", "1"),
+        ("config.layers * 2 * config.bias_buckets * config.context_width()",
+         "2 * config.bias_buckets * config.context_width()"),
+        ("values += config.heads * 2 * config.max_positions;", ""),
+        ("AddVocabularyHead(folder, *config, *store, options, estimate);", ""),
+        ("stored.converted_bytes + TokenizerBytes(folder) + kLibraryBytes", "stored.converted_bytes + kLibraryBytes"),
+        ("PackedBytes(stored.values, options.dtype) + ModuleBytes(folder)", "PackedBytes(stored.values, options.dtype)"),
+        ("kConvertedBytes * FileBytes(path)", "FileBytes(path)"),
+        ('bytes += FileBytes(folder.query->directory + "/tokenizer.json");', ""),
     ],
     "server/models/model_observer.cc": [
         ("if (statistics_ != nullptr) statistics_->RecordBatch(sequences, compute);", ""),

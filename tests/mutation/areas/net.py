@@ -10,8 +10,17 @@ FILE_TESTS = {
     "server/http/route_call.cc": ["http_doors_test"],
     "server/http/body_buffer.cc": ["http_endpoint_test"],
     "server/http/gzip.cc": ["http_endpoint_test"],
+    "server/grpc_server.cc": ["app_test:GrpcServerTest.*"],
 }
 MUTANTS = {
+    "server/grpc_server.cc": [
+        ("SetKeepalive(builder);", ""),
+        ("""builder.SetResourceQuota(
+      grpc::ResourceQuota("attendant")
+          .Resize(static_cast<size_t>(std::max(kLeastQuotaBytes, 16 * flags.max_request_bytes))));""", ""),
+        ("builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);", ""),
+        ("Milliseconds(limits.max_age_s)", "Milliseconds(limits.max_idle_s)"),
+    ],
     "server/net/connection_acceptor.cc": [
         ("static_cast<int64_t>(open.size()) >= limits.max_connections",
          "static_cast<int64_t>(open.size()) > limits.max_connections"),

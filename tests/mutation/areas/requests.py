@@ -4,6 +4,7 @@ TESTS = ["requests_test", "request_limits_test", "encoder_service_test", "kserve
 FILE_TESTS = {
     "server/requests/memory/byte_budget.cc": ["requests_test", "request_limits_test"],
     "server/requests/memory/memory_budgets.cc": ["requests_test", "request_limits_test"],
+    "server/requests/tasks.cc": ["request_limits_test"],
 }
 MUTANTS = {
     "server/requests/memory/byte_budget.cc": [
@@ -38,6 +39,12 @@ MUTANTS = {
         ("std::max(output.outputs.dims, output.pooled_width)", "int64_t{0}"),
         ("pending.priority = input.priority;", ""),
         ("input.normalize.value_or(sentence.normalize)", "input.normalize.value_or(true)"),
+        ("unmasked.head_ns = CountHeadNs(model, work, unmasked);", ""),
+    ],
+    "server/requests/tasks.cc": [
+        ("sequence.only_task >= 0 && static_cast<size_t>(sequence.only_task) != i", "false"),
+        ("if («task.options.kind == TaskKind::kFillMask») {", "false"),
+        ("nanoseconds += rows * model.heads.row_ns[task.head];", ""),
     ],
     "server/requests/outputs/late_scores.cc": [
         ("output.vector_bytes <= limits.max_response_bytes", "true"),

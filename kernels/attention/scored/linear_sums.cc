@@ -287,8 +287,9 @@ void LoadQueryFeatures(const ScoredKernels& kernels, const Call& call, const Que
 absl::Status MeasureLinearSums(const Call& call, int threads, Cost& cost) {
   const int64_t heads = call.query.heads, key_dim = call.key.dim, value_dim = call.value.dim;
   // All that is added up below stays under a small multiple of these.
-  ATTENDANT_RETURN_IF_ERROR(CheckedProduct(
-      "scratch of key blocks and dims", {Blocks(call.keys.max_len()) + 1, key_dim, value_dim + 1}));
+  ATTENDANT_RETURN_IF_ERROR(
+      CheckedProduct("scratch of heads, key blocks and dims",
+                     {heads, Blocks(call.keys.max_len()) + 1, key_dim, value_dim + 1}));
   ATTENDANT_RETURN_IF_ERROR(CheckedProduct(
       "scratch of threads and dims", {threads, key_dim + kChunk, value_dim + key_dim + kChunk}));
   const Layout layout(call);

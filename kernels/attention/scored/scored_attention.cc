@@ -331,7 +331,7 @@ absl::Status MeasureScored(const Call& call, const ScoreModel& model, int thread
   // All that is added up below stays under a small multiple of these.
   ATTENDANT_RETURN_IF_ERROR(
       CheckedProduct("scratch of heads, keys and units",
-                     {group_heads, keys, model.score_dim() + call.value.dim + 1}));
+                     {call.query.heads, keys, model.score_dim() + call.value.dim + 1}));
   ATTENDANT_RETURN_IF_ERROR(
       CheckedProduct("scratch of threads, queries and keys",
                      {threads, kQueryBlock + 1, keys + model.scratch_floats() + call.value.dim}));

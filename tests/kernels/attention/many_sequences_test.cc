@@ -59,6 +59,21 @@ TEST_P(ManySequencesTest, AnEndlessBatchOfNothingIsDoneAtOnce) {
   }
 }
 
+// The floats of all heads of a sequence would be 2^64, and then none.
+TEST_P(ManySequencesTest, EndlessHeadsOfNothingAreMeasuredAtOnce) {
+  ScoredCall test(GetParam(), DType::kF32,
+                  Shape{.heads = 1, .queries = 1, .keys = 1, .head_dim = 1, .value_dim = 1}, 16);
+  test.call.mask.window = GetParam() == Kind::kLocal ? 3 : -1;
+  test.call.query.heads = test.call.key.heads = test.call.value.heads = int64_t{1} << 60;
+  test.call.queries = test.call.keys = Sequences::Dense(int64_t{1} << 48, 0);
+  const absl::StatusOr<Cost> cost = Measure(test.call, 2);
+  if (cost.ok()) {
+    EXPECT_EQ(cost->scratch_bytes, 0);
+  } else {
+    EXPECT_EQ(cost.status().code(), absl::StatusCode::kInvalidArgument) << cost.status();
+  }
+}
+
 TEST_P(ManySequencesTest, QueriesWithoutKeysAreMeasuredAtOnce) {
   ScoredCall test(GetParam(), DType::kF32, Shape{.queries = 1, .keys = 1});
   test.call.mask.window = GetParam() == Kind::kLocal ? 3 : -1;

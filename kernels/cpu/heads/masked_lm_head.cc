@@ -73,7 +73,7 @@ class MaskedLmRunner final : public HeadRunner {
   // Throws std::exception.
   MaskedLmRunner(const MaskedLmHead& head, const SessionLimits& limits, int threads)
       : head_(head),
-        operand_rows_(RoundUpRows(limits.max_batch_tokens)),
+        operand_rows_(RoundUpRows(limits.max_batch_tokens) + kRowGranularity),
         group_(std::max<int64_t>(1, kReducedBytes / ReducedRowBytes())),
         memory_(RoundUp(operand_rows_ * head.packed().operand_row_bytes(), Arena::kAlignment) +
                 RoundUp(group_ * ReducedRowBytes(), Arena::kAlignment)),
@@ -249,7 +249,9 @@ class MaskedLmRunner final : public HeadRunner {
   const MaskedLmHead& head_;
   const int64_t operand_rows_, group_;
   Arena memory_;
-  std::byte* const operand_;            // of all the batch's rows
+  // Of all the batch's rows. A group begins at any of them, and matmuls may read up to a granule
+  // behind its last one.
+  std::byte* const operand_;
   const TensorView<float, 2> reduced_;  // [group_, padded vocab]
   std::vector<PackedTokenHead::Thread> threads_;
   std::vector<std::vector<Entry>> entries_;  // [threads]

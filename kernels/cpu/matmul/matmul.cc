@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "kernels/cpu/matmul/onednn_matmul.h"
 #include "kernels/cpu/matmul/tile_matmul.h"
 
@@ -25,6 +26,9 @@ Matmul::Options Matmul::SliceOptions(int64_t slices, int64_t max_rows) const {
 
 namespace {
 
+// The inputs of which sums in 32 bits hold every product of u8 and s8, the latter above -128.
+constexpr int64_t kMaxInt8Inputs = ((int64_t{1} << 31) - 1) / (255 * 127);
+
 // Not what oneDNN has on plain AVX2, "gemm:jit:f32": with some k a row's bits depend on the others.
 bool IsBatchInvariant(const Matmul& onednn) {
   return absl::StartsWith(onednn.implementation(), "brg");
@@ -34,6 +38,11 @@ bool IsBatchInvariant(const Matmul& onednn) {
 
 absl::StatusOr<std::unique_ptr<Matmul>> CreateMatmul(const IsaLevel& level,
                                                      const Matmul::Options& options) {
+  if (options.dtype == DType::kInt8 && options.k > kMaxInt8Inputs) {
+    return absl::UnimplementedError(
+        absl::StrCat("a linear layer has ", options.k, " inputs, in int8 the limit is ",
+                     kMaxInt8Inputs, ": sums of more could pass 32 bits; use f32 or bf16"));
+  }
   if (!TileMatmul::Covers(level.kernels, options)) return OneDnnMatmul::Create(options);
   if (level.matmul == MatmulChoice::kOneDnn) {
     absl::StatusOr<std::unique_ptr<Matmul>> matmul = OneDnnMatmul::Create(options);

@@ -125,6 +125,20 @@ TEST_P(MatmulChoiceTest, WhatLiesBehindARowDoesNotLeakIntoIt) {
   }
 }
 
+// 66,311 products of 255 and 127 are the most that s32 holds.
+TEST_P(MatmulChoiceTest, RefusesInt8WhoseSumsCouldWrap) {
+  Matmul::Options options{.dtype = DType::kInt8, .k = 66'311, .n = 16, .max_rows = 16};
+  if (level_->int8) {
+    EXPECT_TRUE(CreateMatmul(*level_, options).ok());
+  }
+  options.k = 66'312;
+  const absl::Status status = CreateMatmul(*level_, options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_NE(status.message().find("66311"), std::string::npos) << status;
+  options.dtype = DType::kF32;
+  EXPECT_TRUE(CreateMatmul(*level_, options).ok());
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Isa, MatmulChoiceTest,
     testing::Combine(testing::Values(CpuIsa::kAvx2, CpuIsa::kAvx512, CpuIsa::kAvx512Vnni,

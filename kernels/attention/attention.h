@@ -138,8 +138,9 @@ inline constexpr size_t kScratchAlignment = 64;
 
 // Runs the operator. `scratch` is aligned to kScratchAlignment and has at least the scratch_bytes
 // that Measure gives for pool.threads(). The call is measured again and refused like there;
-// INTERNAL when a kernel fails. Results are the same bits for every number of threads, and whatever
-// the other sequences of the batch are.
+// INTERNAL when a kernel fails. Results of finite values are the same bits for every number of
+// threads, and whatever the other sequences of the batch are. A value that is not finite may reach
+// other rows of its own sequence, also those that do not see its key; which ones, both decide.
 absl::Status Run(const Call& call, ThreadPool& pool, std::span<std::byte> scratch,
                  const Outputs& outputs);
 

@@ -27,7 +27,9 @@ inline constexpr int64_t kMaxTaskQueries = 256;
 // key - query alone, as ALiBi's, needs queries + keys - 1 values: bias_stride = -1, `bias` at the
 // value of key 0 and query 0. One that is the same for all queries, as padding, has stride 0.
 //
-// A row of `out` is the same bits however the queries are split into calls.
+// A row of `out` is the same bits however the queries are split into calls, where all values are
+// finite. Rows are computed in tiles, and steps take several keys: a value that is not finite may
+// reach rows nearby that do not see its key, as 0 * NaN. Which ones depends on the split.
 struct AttentionArgs {
   const void* q = nullptr;   // [queries, head_dim], f32 or bf16, as k and v
   const void* k = nullptr;   // [keys, head_dim]

@@ -262,7 +262,7 @@ void ExpectActivation(RowKernels::Activate kernel, DType dtype, double (*plain)(
   for (size_t i = 0; i < x.size(); ++i) {
     const double expected = plain(x[i]);
     const double exact = 2e-6 * std::max(1.0, std::abs(expected));
-    const double rounded = std::abs(expected) / 256 + 4e-5 + 1e-6 * std::abs(x[i]);
+    const double rounded = std::abs(expected) / 256 + 4.5e-5;
     EXPECT_NEAR(operand.at(i), expected, dtype == DType::kBf16 ? rounded : exact) << x[i];
   }
 }

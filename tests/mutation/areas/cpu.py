@@ -106,7 +106,7 @@ MUTANTS = {
         ("return «wrong == 0»;", "true"),
         ("if («(empty >> r & 1) != 0») ZeroRows", "false"),
         ("«(wrong & ((1u << rows) - 1)) << row»", "(wrong & ((1u << rows) - 1))"),
-        ("«finite ? __builtin_rintf(largest) : 0»", "0"),
+        ("(failed >> r & 1) != 0 && finite ? «largest» : 0", "0"),
     ],
     "kernels/cpu/simd/attention/amx_attention_buffers.inc": [
         ("return «one_block ? 0 : row»;", "0"),
@@ -140,6 +140,8 @@ MUTANTS = {
         ("args.bias != nullptr || !(args.scale > 0)", "args.bias != nullptr"),
         ("if (!tile.first) tile.maximum = Max(tile.maximum, before);", ""),
         ("Max(tile.maximum, Set(-__FLT_MAX__))", "tile.maximum"),
+        ("if («__builtin_fabsf(shifts[r]) < kLargeExponent») continue;", "true"),
+        ("if (!tile.first) tile.rescale[r] = rescale[r];", ""),
     ],
     "kernels/cpu/simd/attention/attention.inc": [
         ("if (tile.inverse[r] == __builtin_inff()) ZeroRows(args, tile.query + r, tile.query + r + 1);", ""),

@@ -167,6 +167,26 @@ TEST_P(ExactAttentionTest, HugeLogitsOfBothSigns) {
   EXPECT_LE(LargestDifference(answer->out, expected->out), dtype() == DType::kF32 ? 2e-3 : 2e-2);
 }
 
+TEST_P(ExactAttentionTest, EnormousLogitsChooseTheLargestKey) {
+  for (const float amplitude : {1e5f, 1e6f}) {
+    for (const int64_t len : {48, 530}) {
+      SCOPED_TRACE(testing::Message() << len << " tokens, amplitude " << amplitude);
+      TestCall test(kind(), dtype(),
+                    {.batch = 1,
+                     .heads = 2,
+                     .queries = len,
+                     .keys = len,
+                     .head_dim = 64,
+                     .value_dim = 64,
+                     .amplitude = amplitude},
+                    14);
+      ExpectReference(test.call);
+      test.call.mask.causal = true;
+      ExpectReference(test.call);
+    }
+  }
+}
+
 TEST_P(ExactAttentionTest, MaskedRowsAreZeros) {
   TestCall test(kind(), dtype(), {.batch = 1, .heads = 2, .queries = 6, .keys = 9}, 7);
   std::vector<float> mask(6 * 9, 0);

@@ -143,6 +143,11 @@ double AttentionProblem::Scale() const {
   return 1 / std::sqrt(static_cast<float>(shape_.head_dim));
 }
 
+// Of tolerances: a score's rounding grows with the spread, until one key has all the weight.
+double AttentionProblem::Looseness() const {
+  return shape_.spread > 1e3f ? 1 : std::max(1.0f, shape_.spread);
+}
+
 bool AttentionProblem::Sees(int64_t query, int64_t key) const {
   if (key < query - shape_.keys_before || key > query + shape_.keys_after) return false;
   return allowed_.empty() || allowed_[static_cast<size_t>(query * allowed_stride_ + key)] != 0;
@@ -198,8 +203,7 @@ void AttentionProblem::ExpectPlainWeights(const FlashAttention& attention) {
       if (key >= shape_.keys) {
         ASSERT_EQ(weight, kUnwritten) << "written beyond a row of the weights";
       } else {
-        ASSERT_NEAR(weight, expected[static_cast<size_t>(key)],
-                    5e-6 * std::max(1.0f, shape_.spread))
+        ASSERT_NEAR(weight, expected[static_cast<size_t>(key)], 5e-6 * Looseness())
             << "query " << query << " key " << key << " of " << shape_.keys;
       }
     }
@@ -208,7 +212,7 @@ void AttentionProblem::ExpectPlainWeights(const FlashAttention& attention) {
 
 void AttentionProblem::ExpectPlain() {
   // Of bf16 operands only the weights are rounded, by 2^-9 each, mostly with different signs.
-  const double tolerance = dtype_ == DType::kBf16 ? 8e-3 : 1e-5 * std::max(1.0f, shape_.spread);
+  const double tolerance = dtype_ == DType::kBf16 ? 8e-3 : 1e-5 * Looseness();
   Rows untouched(shape_.queries, shape_.value_dim, 5, out_.value_bytes);
   std::fill(untouched.bytes.begin(), untouched.bytes.end(), kUntouched);
   Rows gaps = out_;

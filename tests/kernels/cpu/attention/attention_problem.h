@@ -65,6 +65,7 @@ class AttentionProblem {
   bool Sees(int64_t query, int64_t key) const;
   double Bias(int64_t query, int64_t key) const;
   double Scale() const;
+  double Looseness() const;
   std::vector<double> PlainWeights(int64_t query) const;  // [keys]
   std::vector<double> PlainRow(int64_t query) const;
 

@@ -145,6 +145,8 @@ TEST_P(AttentionWeightsTest, MasksBiasesAndWindows) {
                {.queries = 15, .keys = keys, .bias = Bias::kOfDistance},
                {.queries = 15, .keys = keys, .keys_after = 0},
                {.queries = 40, .keys = keys, .keys_before = 3, .keys_after = 5},
+               {.queries = 15, .keys = keys, .head_dim = 64, .spread = 1e5f},
+               {.queries = 15, .keys = keys, .head_dim = 64, .spread = 1e6f},
                {.queries = 15, .keys = keys, .keys_after = 2, .scale = -0.5f}}) {
         AttentionProblem(shape, dtype).ExpectPlainWeights(attention);
       }

@@ -180,6 +180,31 @@ TEST_P(FlashAttentionTest, HugeLogits) {
     }
   }
 }
+// The rounding of such a score alone, times scale, is hundreds of powers of two or more; with the
+// first spread only some of the rows are subtracted from.
+TEST_P(FlashAttentionTest, EnormousLogitsChooseTheLargestKey) {
+  for (float spread : {3e3f, 1e5f, 1e6f}) {
+    for (int64_t keys : {1, 33, 700, 1100}) {
+      for (float scale : {0.0f, 2.0f, -2.0f}) {
+        const AttentionShape shape{
+            .queries = 40, .keys = keys, .head_dim = 64, .spread = spread, .scale = scale};
+        ExpectPlain(shape);
+        ExpectSameBitsInAnyPieces(shape);
+        AttentionShape window = shape;
+        window.keys_after = 0;
+        ExpectPlain(window);
+        window.keys_before = 20;
+        ExpectPlain(window);
+      }
+      ExpectPlain({.queries = 40,
+                   .keys = keys,
+                   .head_dim = 64,
+                   .bias = Bias::kFull,
+                   .masking = true,
+                   .spread = spread});
+    }
+  }
+}
 // The kernel of AMX tries without the row's maximum first: the weights are 2^50 then, their sum is
 // in its range, but times these values it overflows.
 TEST_P(FlashAttentionTest, HugeValuesBehindLargeLogits) {

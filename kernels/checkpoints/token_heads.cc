@@ -167,9 +167,10 @@ class TokenHeadReader {
       ATTENDANT_RETURN_IF_ERROR(ReadDecoder(form, head.out));
     } else {
       ATTENDANT_ASSIGN_OR_RETURN(const int64_t labels, CountLabels(json_, form.out, store_));
-      ATTENDANT_ASSIGN_OR_RETURN(head.labels, ReadLabels(json_, labels));
+      // The matrix first: a shape may count more labels than it has values.
       ATTENDANT_RETURN_IF_ERROR(ReadMatrix(form.out, labels, head.out));
       ATTENDANT_RETURN_IF_ERROR(ReadBias(form, form.out, labels, head.out.bias));
+      ATTENDANT_ASSIGN_OR_RETURN(head.labels, ReadLabels(json_, labels));
     }
     heads.push_back(std::move(head));
     return heads;

@@ -186,6 +186,13 @@ TEST(TokenHeadsTest, RefusesWhatIsMissingOrContradictory) {
                 {FloatTensor("head.dense.weight", {2, 2}, {1, 2, 3, 4})}, "classifier_activation");
 }
 
+// [2^50, 0] takes no bytes of the file.
+TEST(TokenHeadsTest, AShapeWithoutValuesCountsNoLabels) {
+  ExpectRefused(Config("BertForTokenClassification"),
+                {FloatTensor("classifier.weight", {int64_t{1} << 50, 0}, {})},
+                "has shape [1125899906842624, 0], the encoder and the config make it");
+}
+
 struct M3 {
   TempDirectory directory;
   std::vector<TokenHead> heads;

@@ -48,6 +48,7 @@ CONSTANTS = (
     ("kMaxHeaders", "headers of an HTTP request", "HTTP 431"),
     ("kMaxTokenizerFileBytes", "bytes of a `tokenizer.json`", "the model does not load"),
     ("kMaxVocabularyBytes", "bytes of a vocabulary's words", "the model does not load"),
+    ("kMaxTemplateParts", "tokens that a tokenizer's template makes, its texts counted as one each", "the model does not load"),
     ("kMaxNormalizedTimes", "times that a tokenizer's normalizer could make a text longer", "the model does not load"),
     ("kMaxPieceTimes", "times that a tokenizer's pre-tokenizer could make a piece longer", "the model does not load"),
     ("kMaxDecodedTimes", "times that a tokenizer's decoder could make tokens longer", "detokenizing gets INVALID_ARGUMENT"),

@@ -16,6 +16,9 @@
 namespace attendant {
 namespace {
 
+// Of a template: each id of a special token is one, each time that a piece names the token.
+constexpr size_t kMaxTemplateParts = 4096;
+
 int32_t ReadSegmentId(const JsonFields& piece) {
   constexpr int64_t kMaxSegmentId = std::numeric_limits<int32_t>::max();
   return static_cast<int32_t>(piece.Integer("type_id", kMaxSegmentId));
@@ -29,6 +32,7 @@ void ReadSpecialToken(const JsonFields& piece, const JsonFields& table, int64_t 
   if (!piece.ok()) return;
   const JsonFields special = table.Object(name);
   for (const int64_t id : special.Integers("ids", max_id)) {
+    if (parts.size() > kMaxTemplateParts) return;  // ReadParts says so
     parts.push_back({.id = static_cast<int32_t>(id), .segment_id = segment_id});
   }
 }
@@ -55,6 +59,10 @@ std::vector<TemplatePart> ReadParts(const JsonFields& fields, const char* key,
     } else {
       parts.push_back(ReadText(piece.Object("Sequence"), texts));
     }
+    if (parts.size() <= kMaxTemplateParts) continue;
+    fields.Fail(key,
+                absl::StrCat("makes more than ", kMaxTemplateParts, " tokens, which is the limit"));
+    break;
   }
   return parts;
 }

@@ -60,6 +60,7 @@ MUTANTS = {
         ("last.segment_id = 1;", ""),
         ("CountText(sequence.pair, 1) != 1", "false"),
         ("num_texts != 1", "num_texts == 0"),
+        ("parts.size() <= kMaxTemplateParts", "parts.size() < kMaxTemplateParts"),
     ],
     "server/text/sentencepiece/model_proto.cc": [
         ("field.value > message_.size() - at()", "false"),

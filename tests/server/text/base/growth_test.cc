@@ -250,6 +250,29 @@ TEST(GrowthTest, PartsOfATextShareTheLimit) {
   ExpectTooLong(file, text.substr(0, 6000), false);
 }
 
+// Pieces times ids: 4 MB could ask for 50 billion parts.
+TEST(GrowthTest, ATemplateStopsAtItsLimit) {
+  const auto parse = [](size_t num_ids, size_t num_pieces) {
+    const json text = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
+    const json special = {{"SpecialToken", {{"id", "x"}, {"type_id", 0}}}};
+    json single = json::array({text});
+    for (size_t i = 0; i < num_pieces; ++i) single.push_back(special);
+    const json token = {{"id", "x"}, {"ids", std::vector<int>(num_ids, 1)}, {"tokens", {"x"}}};
+    return ParseTokenizerJson(With("post_processor", {{"type", "TemplateProcessing"},
+                                                      {"single", single},
+                                                      {"special_tokens", {{"x", token}}}})
+                                  .dump());
+  };
+  const auto most = parse(91, 45);  // and the text: 4,096
+  ASSERT_TRUE(most.ok()) << most.status();
+  EXPECT_EQ(most->sequence.single.size(), 4096u);
+  for (const auto& [num_ids, num_pieces] : {std::pair(4096, 1), std::pair(1, 4096)}) {
+    const absl::Status status = parse(num_ids, num_pieces).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("single makes more than 4096 tokens"));
+  }
+}
+
 TEST(GrowthTest, AddedTokensGrowToALimitToo) {
   const auto load = [](int num_tokens) {
     json file = With("normalizer", Replace("b", kSixteen));

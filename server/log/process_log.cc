@@ -17,6 +17,7 @@
 #include "grpc/support/log.h"
 #include "server/http/json/json_writer.h"
 #include "server/log/line_limit.h"
+#include "server/text/unicode/readable.h"
 #include "server/threads/steady_time.h"
 #include "spdlog/pattern_formatter.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
@@ -39,6 +40,9 @@ class JsonLogMessage : public spdlog::custom_flag_formatter {
   }
 };
 
+// Of a line: gRPC quotes headers, which a client makes as long as it wants.
+constexpr size_t kMaxLibraryBytes = 512;
+
 // Where the lines of libraries go.
 struct LibraryLines {
   std::shared_ptr<spdlog::logger> logger;
@@ -60,7 +64,7 @@ void LogProtobuf(google::protobuf::LogLevel level, const char* /*file*/, int /*l
                  const std::string& message) {
   const bool fatal = level == google::protobuf::LOGLEVEL_FATAL;
   GetLibraryLines()->logger->log(fatal ? spdlog::level::critical : spdlog::level::debug,
-                                 "protobuf: {}", message);
+                                 "protobuf: {}", Readable(message, kMaxLibraryBytes));
 }
 
 // gRPC writes, among other lines, one for each failed TLS handshake.
@@ -69,7 +73,8 @@ void LogGrpc(gpr_log_func_args* line) {
   const char* const slash = std::strrchr(line->file, '/');
   const char* const file = slash == nullptr ? line->file : slash + 1;
   const auto log = [&](spdlog::level::level_enum level) {
-    lines->logger->log(level, "gRPC: {} ({}:{})", line->message, file, line->line);
+    lines->logger->log(level, "gRPC: {} ({}:{})", Readable(line->message, kMaxLibraryBytes), file,
+                       line->line);
   };
   if (line->severity != GPR_LOG_SEVERITY_ERROR) return log(spdlog::level::debug);
   // GPR_ASSERT, which aborts next.

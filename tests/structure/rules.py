@@ -128,7 +128,7 @@ TABLE = {
     "server/http/console": row(
         "server/access server/http server/http/attendant server/http/doors server/http/json server/metrics",
         "absl prometheus"),
-    "server/log": row("server/http/json server/threads", "absl", private="grpc protobuf spdlog"),
+    "server/log": row("server/http/json server/text/unicode server/threads", "absl", private="grpc protobuf spdlog"),
     "server": row(
         "client/flags kernels/core kernels/core/threads kernels/backends server/access server/limits server/log server/net server/threads server/batching "
         "server/models server/metrics server/requests server/requests/memory server/rpc server/rpc/* server/http server/http/* "

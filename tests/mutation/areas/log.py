@@ -10,5 +10,6 @@ MUTANTS = {
         ('absl::StartsWith(line->message, "assertion failed")', "false"),
         ("line->severity != GPR_LOG_SEVERITY_ERROR", "line->severity == GPR_LOG_SEVERITY_ERROR"),
         ("if (!left_out.has_value()) return;", ""),
+        ("Readable(line->message, kMaxLibraryBytes)", "line->message"),
     ],
 }

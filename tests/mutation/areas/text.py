@@ -62,6 +62,10 @@ MUTANTS = {
         ("num_texts != 1", "num_texts == 0"),
         ("parts.size() <= kMaxTemplateParts", "parts.size() < kMaxTemplateParts"),
     ],
+    "server/text/unicode/readable.cc": [
+        ("character >= 0xA0", "character >= 0x80"),
+        ("U8_SET_CP_START(bytes, 0, kept);", ""),
+    ],
     "server/text/sentencepiece/model_proto.cc": [
         ("field.value > message_.size() - at()", "false"),
         ("FindInvalidUtf8(piece.text).has_value()", "false"),

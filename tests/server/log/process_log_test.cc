@@ -16,9 +16,11 @@
 namespace attendant {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Lt;
 using ::testing::SizeIs;
 
 // What `log` writes to standard error, line by line.
@@ -67,6 +69,20 @@ TEST(ProcessLogTest, LinesThatClientsCauseAreFew) {
   });
   EXPECT_THAT(lines, SizeIs(61));
   EXPECT_THAT(lines.back(), HasSubstr("our own"));
+}
+
+// gRPC quotes headers of clients.
+TEST(ProcessLogTest, AMessageOfALibraryIsOneShortLine) {
+  const auto lines = Lines("text", "debug", [] {
+    gpr_log(GPR_ERROR, "%s", "te: x\n2026-11-25 09:00:00.000 error a model\x1b[2J \xC3\xA9");
+    gpr_log(GPR_ERROR, "%s", std::string(100'000, 'x').c_str());
+    GOOGLE_LOG(ERROR) << "not\nUTF-8 " << std::string(100'000, 'x');
+  });
+  ASSERT_THAT(lines, SizeIs(3));
+  EXPECT_THAT(lines[0],
+              HasSubstr("te: x\\n2026-11-25 09:00:00.000 error a model\\x1b[2J \xC3\xA9 ("));
+  EXPECT_THAT(lines[1], SizeIs(Lt(700u)));
+  EXPECT_THAT(lines[2], AllOf(HasSubstr("not\\nUTF-8"), SizeIs(Lt(700u))));
 }
 
 TEST(ProcessLogTest, WhatEndsTheProcessIsAlwaysThere) {

@@ -11,14 +11,21 @@
 #include "kernels/core/status_macros.h"
 #include "server/models/model_registry.h"
 #include "server/models/served_name.h"
+#include "server/text/unicode/readable.h"
 
 namespace attendant {
 namespace {
 
 constexpr size_t kMaxJobs = 4096;  // that wait
+constexpr size_t kMaxErrorBytes = 1024;
 constexpr absl::Duration kRetryWake = absl::Seconds(5);
 
 absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
+
+// Fit for clients and the log: errors of loads quote files, which may hold anything.
+absl::Status WithReadableMessage(const absl::Status& error) {
+  return absl::Status(error.code(), Readable(error.message(), kMaxErrorBytes));
+}
 
 absl::Status NoModel(absl::string_view name) {
   return absl::NotFoundError(absl::StrCat("there is no model ", Quote(name)));
@@ -195,6 +202,7 @@ absl::Status ModelRegistry::BeginLoad(const ModelSource& source) {
 
 absl::Status ModelRegistry::EndLoad(const ModelSource& source,
                                     absl::StatusOr<std::unique_ptr<ServableModel>> loaded) {
+  const absl::Status failure = WithReadableMessage(loaded.status());
   std::shared_ptr<ServableModel> model;
   if (loaded.ok()) model = reaper_.Share(*std::move(loaded));
   ModelStatus status;
@@ -208,7 +216,7 @@ absl::Status ModelRegistry::EndLoad(const ModelSource& source,
       model->Touch();  // its load is no time without requests
       entry->SetModel(model);
     } else {
-      entry->status.error = loaded.status();
+      entry->status.error = failure;
       entry->wake_after = SteadyNow() + kRetryWake;
       if (!entry->status.Serves()) {
         GiveUp(*entry);
@@ -220,7 +228,7 @@ absl::Status ModelRegistry::EndLoad(const ModelSource& source,
   }
   if (model != nullptr) model->metrics->SetLoaded(model->LoadInfo());
   Notify(status);
-  if (model == nullptr) return loaded.status();
+  if (model == nullptr) return failure;
   const ServableModel* const key = model.get();
   model->batcher->SetLostListener([this, key](const absl::Status& why) { Lose(key, why); });
   model->batcher->SetStallListener([this, key](int workers) { SetStalled(key, workers); });

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/text/unicode/characters.h"
+#include "server/text/unicode/readable.h"
 #include "server/text/unicode/utf8.h"
 
 namespace attendant {
@@ -14,7 +15,7 @@ absl::Status AddedTokens::Add(AddedToken token) {
   if (token.content.empty()) return absl::InvalidArgumentError("an added token is empty");
   if (!trie_.Insert(token.content, static_cast<int32_t>(tokens_.size()))) {
     return absl::InvalidArgumentError(
-        absl::StrCat("added token '", token.content, "' is there twice"));
+        absl::StrCat("added token ", ReadableName(token.content), " is there twice"));
   }
   first_bytes_.set(static_cast<unsigned char>(token.content[0]));
   tokens_.push_back(std::move(token));

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/text/base/json_fields.h"
+#include "server/text/unicode/readable.h"
 
 namespace attendant {
 namespace {
@@ -160,8 +161,8 @@ SequenceTemplate ReadAny(const JsonFields& fields, int64_t max_id) {
     return sequence;
   }
   fields.Fail(absl::UnimplementedError(
-      absl::StrCat(fields.PathOf("type"), " '", type,
-                   "' is not supported; supported: BertProcessing, ByteLevel, "
+      absl::StrCat(fields.PathOf("type"), " ", ReadableName(type),
+                   " is not supported; supported: BertProcessing, ByteLevel, "
                    "RobertaProcessing, Sequence, TemplateProcessing")));
   return sequence;
 }

@@ -15,6 +15,7 @@
 #include "server/text/base/part_table.h"
 #include "server/text/base/token_trie.h"
 #include "server/text/normalizers/bert_normalizer.h"
+#include "server/text/unicode/readable.h"
 
 namespace attendant {
 namespace {
@@ -47,7 +48,8 @@ std::vector<AddedToken> ReadAddedTokens(const JsonFields& file, const ModelPart&
     const int64_t known = part.model->FindToken(token.content);
     const int64_t id = known != TokenTrie::kNoId ? known : next_id++;
     if (token.id == id) continue;
-    fields.Fail("id", absl::StrCat("is ", token.id, ", but '", token.content, "' has the id ", id,
+    fields.Fail("id", absl::StrCat("is ", token.id, ", but ", ReadableName(token.content),
+                                   " has the id ", id,
                                    known != TokenTrie::kNoId ? " in model.vocab"
                                                              : " as the next after model.vocab"));
   }
@@ -119,9 +121,9 @@ void CheckBert(const JsonFields& file, const BertSettings& bert, const Tokenizer
   const auto check = [&](absl::string_view field, absl::string_view place,
                          const std::optional<std::string>& wanted, absl::string_view found) {
     if (!wanted.has_value() || *wanted == found) return;
-    file.Fail(absl::InvalidArgumentError(
-        absl::StrCat(place, " is '", found, "', but ", bert.tokenizer_class,
-                     " of transformers takes '", *wanted, "' by tokenizer_config.json's ", field)));
+    file.Fail(absl::InvalidArgumentError(absl::StrCat(
+        place, " is ", ReadableName(found), ", but ", bert.tokenizer_class,
+        " of transformers takes ", ReadableName(*wanted), " by tokenizer_config.json's ", field)));
   };
   const std::vector<TemplatePart>& single = parts.sequence.single;
   const auto is_token = [](const TemplatePart& part) {

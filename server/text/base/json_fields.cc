@@ -4,8 +4,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/text/unicode/readable.h"
 
 namespace attendant {
+namespace {
+
+constexpr size_t kMaxKeyBytes = 100;
+
+}  // namespace
 
 JsonFields::JsonFields(const std::optional<JsonNode>& node, std::string path, absl::Status& status)
     : path_(std::move(path)), status_(status) {
@@ -81,7 +87,8 @@ std::vector<JsonArrayItem> JsonFields::Items(absl::string_view key) const {
 }
 
 std::string JsonFields::PathOf(absl::string_view key) const {
-  return path_.empty() ? std::string(key) : absl::StrCat(path_, ".", key);
+  const std::string name = Readable(key, kMaxKeyBytes);
+  return path_.empty() ? name : absl::StrCat(path_, ".", name);
 }
 
 std::string JsonFields::PathOf(absl::string_view key, size_t index) const {

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "server/text/base/json_fields.h"
+#include "server/text/unicode/readable.h"
 
 namespace attendant {
 
@@ -24,7 +25,7 @@ struct PartKind {
 inline absl::Status UnsupportedPart(absl::string_view part, absl::string_view found,
                                     absl::string_view supported) {
   return absl::UnimplementedError(
-      absl::StrCat(part, " '", found, "' is not supported; supported: ", supported));
+      absl::StrCat(part, " ", ReadableName(found), " is not supported; supported: ", supported));
 }
 
 // Reads a part by its type. UNIMPLEMENTED, naming all types of `kinds`, for another one; `part`

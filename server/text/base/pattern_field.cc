@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "server/text/unicode/readable.h"
 
 namespace attendant {
 
@@ -23,8 +24,8 @@ std::optional<Pattern> ReadPattern(const JsonFields& fields) {
   if (!pattern.ok()) return std::nullopt;
   absl::StatusOr<Pattern> parsed = Pattern::Parse(regex);
   if (parsed.ok()) return *std::move(parsed);
-  pattern.Fail(absl::UnimplementedError(
-      absl::StrCat(pattern.PathOf("Regex"), " '", regex, "' ", parsed.status().message())));
+  pattern.Fail(absl::UnimplementedError(absl::StrCat(
+      pattern.PathOf("Regex"), " ", ReadableName(regex), " ", parsed.status().message())));
   return std::nullopt;
 }
 

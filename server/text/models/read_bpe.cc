@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/text/models/bpe.h"
 #include "server/text/models/model_kinds.h"
+#include "server/text/unicode/readable.h"
 
 namespace attendant {
 namespace {
@@ -44,7 +45,7 @@ std::vector<Merge> ReadMerges(const JsonFields& fields, const JsonFields& vocab,
     if (!absl::StartsWith(right, prefix)) item.Fail("lacks continuing_subword_prefix");
     const auto id = [&](const std::string& token) {
       if (vocab.Has(token)) return static_cast<int32_t>(vocab.Integer(token, kMaxTokenId));
-      item.Fail(absl::StrCat("needs '", token, "', which is not in model.vocab"));
+      item.Fail(absl::StrCat("needs ", ReadableName(token), ", which is not in model.vocab"));
       return 0;
     };
     if (!fields.ok()) break;

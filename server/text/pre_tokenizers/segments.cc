@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "server/text/unicode/readable.h"
 
 namespace attendant {
 
@@ -17,7 +18,7 @@ SeparatorBehavior ReadSeparatorBehavior(const JsonFields& fields) {
   if (name == "Contiguous") return SeparatorBehavior::kContiguous;
   if (fields.ok()) {
     fields.Fail(absl::UnimplementedError(
-        absl::StrCat(fields.PathOf("behavior"), " '", name, "' is not supported")));
+        absl::StrCat(fields.PathOf("behavior"), " ", ReadableName(name), " is not supported")));
   }
   return SeparatorBehavior::kRemoved;
 }

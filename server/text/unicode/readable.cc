@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 
 namespace attendant {
 namespace {
@@ -41,6 +42,10 @@ std::string Readable(absl::string_view text, size_t max_bytes) {
   }
   out.append(kept.data() + done, kept.size() - done);
   return cut ? out + "..." : out;
+}
+
+std::string ReadableName(absl::string_view name) {
+  return absl::StrCat("'", Readable(name, 100), "'");
 }
 
 }  // namespace attendant

@@ -12,4 +12,7 @@ namespace attendant {
 // characters, with control characters (Unicode's Cc) and bytes that are no UTF-8 escaped as C does.
 std::string Readable(absl::string_view text, size_t max_bytes);
 
+// A name in a file, between quotes, for an error: tokens are seldom ASCII.
+std::string ReadableName(absl::string_view name);
+
 }  // namespace attendant

@@ -85,6 +85,7 @@ MUTANTS = {
         ("kind == Job::Kind::kWake && !AnySleeps(name)", "false"),
         ("for (Done& done : TakeWoken(job.name)) done(absl::OkStatus());", ""),
         ("reaper_.AwaitFreed(given_up, SteadyNow() + kEndTime);", ""),
+        ("entry->status.error = failure;", "entry->status.error = loaded.status();"),
         ("if (entry->status.state != ModelState::kReady) continue;", ""),
     ],
     "server/models/served_name.cc": [

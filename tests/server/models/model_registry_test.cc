@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/models/attention_model.h"
 #include "tests/server/models/registry_fixture.h"
 #include "tests/server/tiny_model.h"
@@ -36,6 +37,19 @@ TEST_F(ModelRegistryTest, LoadsOneAfterTheOther) {
   EXPECT_THAT(std::string(broken.message()), HasSubstr("failed to load: "));
   EXPECT_EQ(registry_.Find("nobody").status().code(), absl::StatusCode::kNotFound);
   EXPECT_TRUE(registry_.Ready().ok()) << "one model serves";
+}
+
+TEST_F(ModelRegistryTest, AnErrorThatQuotesAFileIsShortAndReadable) {
+  const std::string name =
+      "caf\u00e9\\n2026-11-25 09:00:00 error forged" + std::string(1 << 20, 'x');
+  WriteFile(directory_ / "tiny/tokenizer.json",
+            absl::StrCat(R"({"model": {"type": ")", name, R"("}})"));
+  registry_.SetModels({{"tiny", directory_ / "tiny"}});
+  registry_.StartLoading();
+  AwaitChanges(1);
+  const std::string error(registry_.List().front().error.message());
+  EXPECT_THAT(error, HasSubstr("caf\u00e9\\n2026"));
+  EXPECT_LT(error.size(), 1100u);
 }
 
 TEST_F(ModelRegistryTest, AReadyModelHasItsSettings) {

@@ -135,14 +135,16 @@ int64_t TokenizerBytes(const ModelFolder& folder) {
   return kBytesPerByte * bytes;
 }
 
-// Modules of sentence-transformers, each in a folder of its own, keep their weights as f32.
+// Modules of sentence-transformers, each in a folder of its own, keep their weights as f32. Those
+// of a folder that cannot be listed are left to the load.
 int64_t ModuleBytes(const ModelFolder& folder) {
   int64_t bytes = 0;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.root, error)) {
+  for (std::filesystem::directory_iterator entry(folder.root, error), end; !error && entry != end;
+       entry.increment(error)) {
     std::error_code absent;
-    if (std::filesystem::equivalent(entry.path(), folder.encoder, absent)) continue;
-    bytes += FileBytes((entry.path() / "model.safetensors").string());
+    if (std::filesystem::equivalent(entry->path(), folder.encoder, absent)) continue;
+    bytes += FileBytes((entry->path() / "model.safetensors").string());
   }
   return bytes;
 }

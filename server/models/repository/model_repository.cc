@@ -99,9 +99,13 @@ absl::Status CheckInside(const fs::path& repository, const fs::path& path) {
       absl::StrCat(path.string(), " leads out of the model repository"));
 }
 
-void AddFiles(const fs::path& folder, std::vector<std::string>& files) {
+// Folders in it that may not be read are left out: a model has no use for them.
+absl::Status AddFiles(const fs::path& folder, std::vector<std::string>& files) {
   std::error_code error;
-  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+  const fs::directory_iterator readable(folder, error);  // the next would take it for empty
+  if (error) return Unreadable(folder, error);
+  const auto options = fs::directory_options::skip_permission_denied;
+  for (fs::recursive_directory_iterator entry(folder, options, error), end; !error && entry != end;
        entry.increment(error)) {
     std::error_code absent;
     const fs::path real = fs::weakly_canonical(entry->path(), absent);
@@ -111,11 +115,15 @@ void AddFiles(const fs::path& folder, std::vector<std::string>& files) {
     files.push_back(
         absl::StrCat(entry->path().string(), "|", real.string(), "|", bytes, "|", time));
   }
+  return error ? Unreadable(folder, error) : absl::OkStatus();
 }
 
-std::string Fingerprint(const std::vector<ModelSource>& versions) {
+// UNAVAILABLE: not all of their files can be listed now.
+absl::StatusOr<std::string> Fingerprint(const std::vector<ModelSource>& versions) {
   std::vector<std::string> files;
-  for (const ModelSource& version : versions) AddFiles(version.directory, files);
+  for (const ModelSource& version : versions) {
+    ATTENDANT_RETURN_IF_ERROR(AddFiles(version.directory, files));
+  }
   std::sort(files.begin(), files.end());
   return absl::StrJoin(files, "\n");
 }
@@ -141,12 +149,13 @@ absl::StatusOr<RepositoryContent> ModelRepository::Read() const {
     if (versions.ok() && versions->empty()) continue;
     if (const absl::Status named = CheckModelName(name); !named.ok()) versions = named;
     if (versions.ok()) versions = Choose(*std::move(versions));
-    if (versions.ok()) {
-      std::string fingerprint = Fingerprint(*versions);
-      content.models[name] = {*std::move(versions), std::move(fingerprint)};
-    } else if (!absl::IsNotFound(versions.status())) {  // it is gone since
-      content.refused[name] = versions.status();
-      if (absl::IsUnavailable(versions.status())) content.unreadable.insert(name);
+    absl::StatusOr<std::string> fingerprint =
+        versions.ok() ? Fingerprint(*versions) : versions.status();
+    if (fingerprint.ok()) {
+      content.models[name] = {*std::move(versions), *std::move(fingerprint)};
+    } else if (!absl::IsNotFound(fingerprint.status())) {  // it is gone since
+      content.refused[name] = fingerprint.status();
+      if (absl::IsUnavailable(fingerprint.status())) content.unreadable.insert(name);
     }
   }
   if (error) return absl::InvalidArgumentError(absl::StrCat(directory_, ": ", error.message()));

@@ -95,8 +95,10 @@ MUTANTS = {
     "server/models/repository/model_repository.cc": [
         ("a.version < b.version", "a.version > b.version"),
         ("name.front() == '.'", "false"),
-        ("content.refused[name] = versions.status();", ""),
-        ("AddFiles(version.directory, files);", ""),
+        ("content.refused[name] = fingerprint.status();", ""),
+        ("ATTENDANT_RETURN_IF_ERROR(AddFiles(version.directory, files));", ""),
+        ("return error ? Unreadable(folder, error) : absl::OkStatus();", "return absl::OkStatus();"),
+        ("fs::directory_options::skip_permission_denied", "fs::directory_options::none"),
         ("content.unreadable.insert(name);", ""),
     ],
     "server/models/warm_up.cc": [

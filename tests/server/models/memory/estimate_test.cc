@@ -24,6 +24,7 @@
 #include "server/task_pool.h"
 #include "tests/server/tiny_model.h"
 #include "tests/support/checkpoint.h"
+#include "tests/support/failing_listing.h"
 
 namespace attendant {
 namespace {
@@ -302,6 +303,19 @@ TEST(MemoryCheckTest, TheTokenizerOfQueriesCounts) {
 TEST(MemoryCheckTest, ACheckpointThatCannotBeReadHasNoEstimate) {
   TempDirectory directory;
   EXPECT_TRUE(absl::IsNotFound(EstimateMemory(directory.path(), {}).status()));
+}
+
+TEST(EstimateTest, AFolderThatCannotBeListedToItsEndStillHasOne) {
+  const TempDirectory directory;
+  WriteTinyModel(directory / "tiny");
+  const absl::StatusOr<MemoryEstimate> whole = EstimateMemory(directory / "tiny", {});
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  for (const int entries : {0, 1}) {
+    const FailingListing broken(directory / "tiny", entries);
+    const absl::StatusOr<MemoryEstimate> estimate = EstimateMemory(directory / "tiny", {});
+    ASSERT_TRUE(estimate.ok()) << estimate.status();
+    EXPECT_EQ(estimate->weight_bytes, whole->weight_bytes);
+  }
 }
 
 }  // namespace

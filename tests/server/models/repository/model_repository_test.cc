@@ -3,10 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
 #include "tests/support/checkpoint.h"
+#include "tests/support/failing_listing.h"
 
 namespace attendant {
 namespace {
@@ -120,6 +122,56 @@ TEST_F(ModelRepositoryTest, AFingerprintChangesWithEachFileOfAServedVersion) {
   EXPECT_THAT(print(), HasSubstr("1_Pooling"));
   Add("m/3");
   EXPECT_THAT(print(), HasSubstr("m/3/config.json"));
+}
+
+TEST_F(ModelRepositoryTest, AFolderThatCannotBeListedMayBeAsItWas) {
+  Add("m");
+  Add("m/deep/folder");
+  const ModelRepository repository(root_.path(), 1);
+  for (const char* folder : {"m", "m/deep"}) {
+    for (const int entries : {0, 1}) {
+      const FailingListing broken(root_ / folder, entries);
+      const auto content = repository.Read();
+      ASSERT_TRUE(content.ok()) << content.status();
+      EXPECT_TRUE(content->models.empty()) << folder;
+      EXPECT_THAT(content->unreadable, ElementsAre("m")) << folder;
+      EXPECT_TRUE(absl::IsUnavailable(content->refused.at("m"))) << folder;
+    }
+  }
+  EXPECT_THAT(repository.Read()->models, ElementsAre(Key("m")));
+}
+
+// The rights of somebody who may not read everything, as root may.
+class Unprivileged {
+ public:
+  Unprivileged() { EXPECT_EQ(seteuid(geteuid() == 0 ? kNobody : geteuid()), 0); }
+  ~Unprivileged() { EXPECT_EQ(seteuid(user_), 0); }
+
+ private:
+  static constexpr uid_t kNobody = 65534;
+  const uid_t user_ = geteuid();
+};
+
+TEST_F(ModelRepositoryTest, RightsThatHideFilesDoNotHideTheModel) {
+  Add("m");
+  Add("m/a");
+  Add("m/b");
+  fs::permissions(root_.path(), fs::perms(0755));
+  const ModelRepository repository(root_.path(), 1);
+  fs::permissions(root_ / "m/a", fs::perms(0311));
+  {
+    const Unprivileged nobody;
+    const auto content = repository.Read();
+    ASSERT_THAT(content->models, ElementsAre(Key("m")));
+    EXPECT_THAT(content->models.at("m").fingerprint, HasSubstr("m/b/config.json"));
+  }
+  fs::permissions(root_ / "m", fs::perms(0311));
+  {
+    const Unprivileged nobody;
+    EXPECT_THAT(repository.Read()->unreadable, ElementsAre("m"));
+  }
+  fs::permissions(root_ / "m", fs::perms(0755));
+  fs::permissions(root_ / "m/a", fs::perms(0755));
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -24,6 +23,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 
+#include "server/http/foreign_page.h"
 #include "server/http/http_message.h"
 #include "server/http/request_head.h"
 #include "server/http/route_call.h"
@@ -157,10 +157,14 @@ class Connection final : public HttpConnection {
     const absl::string_view method = View(parser_->get().method_string());
     const absl::string_view path = HttpPathOf(View(parser_->get().target()));
     if (!IsMethod(method)) return Write(NotHttp(), false, kWriteTime);
-    const auto fields = std::distance(parser_->get().begin(), parser_->get().end());
-    if (fields > kMaxHeaders) return Write(HeadTooLong(), false, kWriteTime);
+    // Beside these the parser puts trailers later, which may name anything.
+    RequestHead head(parser_->get().version() < 11);
+    for (const auto& field : parser_->get())
+      head.Add(View(field.name_string()), View(field.value()));
+    if (head.size() > kMaxHeaders) return Write(HeadTooLong(), false, kWriteTime);
+    if (host_.loopback() && IsFromForeignPage(head)) return Write(ForeignPage(), false, kWriteTime);
     match_ = host_.routes().Find(method, path);
-    if (match_.route != nullptr) return StartRoute();
+    if (match_.route != nullptr) return StartRoute(std::move(head));
     AnswerPage(method, path);
   }
 
@@ -177,11 +181,7 @@ class Connection final : public HttpConnection {
     Write(std::move(response), false, kWriteTime);
   }
 
-  void StartRoute() {
-    // Beside these the parser puts trailers later, which may name anything.
-    RequestHead head(parser_->get().version() < 11);
-    for (const auto& field : parser_->get())
-      head.Add(View(field.name_string()), View(field.value()));
+  void StartRoute(RequestHead head) {
     call_.emplace(host_.requests(), std::move(match_), std::move(head), peer_);
     if (auto refused = call_->RefuseHead(Length(), host_.max_request_bytes())) {
       return Write(*std::move(refused), false, kWriteTime);

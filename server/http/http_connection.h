@@ -35,7 +35,7 @@ namespace attendant {
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
   static constexpr size_t kMaxRequestBytes = 16384;  // of a head
-  static constexpr int64_t kMaxHeaders = 128;        // in a head
+  static constexpr size_t kMaxHeaders = 128;         // in a head
   static constexpr size_t kBufferBytes = 32768;
   static constexpr size_t kWriteBytes = 1 << 20;  // of an answer, that have their own time
   static constexpr absl::Duration kReadTime = absl::Seconds(3);    // for a head
@@ -50,6 +50,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     virtual ~Host() = default;
     // The answer to GET or HEAD of a path; false: there is no such page.
     virtual bool Page(absl::string_view path, HttpResponse& response) = 0;
+    virtual bool loopback() const = 0;  // only this machine can connect
     virtual const HttpRoutes& routes() const = 0;
     // The dependencies of routes. REQUIRES: there are routes.
     virtual const RequestDependencies& requests() const = 0;

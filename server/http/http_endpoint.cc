@@ -52,6 +52,7 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
   ~Impl() override;
 
   bool Page(absl::string_view path, HttpResponse& response) override;
+  bool loopback() const override { return only_loopback; }
   const HttpRoutes& routes() const override { return table; }
   const RequestDependencies& requests() const override { return *doors.requests; }
   int64_t max_request_bytes() const override { return doors.limits.max_request_bytes; }
@@ -76,7 +77,7 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
   }
 
   const int port;
-  const bool loopback;
+  const bool only_loopback;
   const Readiness readiness;
   const std::vector<HttpPage> pages;
   const HttpRoutes table;
@@ -103,7 +104,7 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
 HttpEndpoint::Impl::Impl(ListeningSocket listening, const ServerMetrics& metrics,
                          Readiness is_ready, std::vector<HttpPage> more_pages, HttpDoors served)
     : port(listening.port),
-      loopback(listening.loopback),
+      only_loopback(listening.loopback),
       readiness(std::move(is_ready)),
       pages(std::move(more_pages)),
       table(std::move(served.routes)),
@@ -158,7 +159,7 @@ bool HttpEndpoint::Impl::Page(absl::string_view path, HttpResponse& response) {
     return true;
   }
   for (size_t i = 0; i < pages.size(); ++i) {
-    if (path != pages[i].path || (pages[i].only_on_loopback && !loopback)) continue;
+    if (path != pages[i].path || (pages[i].only_on_loopback && !only_loopback)) continue;
     response = {.content_type = pages[i].content_type, .body = Once(bodies[i])};
     return true;
   }
@@ -280,7 +281,7 @@ bool HttpEndpoint::Impl::CloseIdle() {
 HttpEndpoint::HttpEndpoint(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpEndpoint::~HttpEndpoint() = default;
 int HttpEndpoint::port() const { return impl_->port; }
-bool HttpEndpoint::loopback() const { return impl_->loopback; }
+bool HttpEndpoint::loopback() const { return impl_->only_loopback; }
 
 void HttpEndpoint::Close(absl::Time deadline) {
   absl::MutexLock lock(&impl_->mutex);

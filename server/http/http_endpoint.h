@@ -29,7 +29,7 @@ struct HttpDoors {
 // The HTTP port: /metrics, /healthz (200 while the process lives), /readyz (200 when ready, else
 // 503 with the reason), further pages, and the routes of protocols. One thread, called "http", does
 // all of HTTP; requests of routes run on their executors. Pages take GET and HEAD, and end their
-// connection.
+// connection. On a loopback address, requests of foreign web pages get 403 (foreign_page.h).
 class HttpEndpoint {
  public:
   // OK when the server is ready, else the reason. Called from the HTTP thread.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,6 +19,8 @@ class RequestHead {
   explicit RequestHead(bool http_1_0) : http_1_0_(http_1_0) {}
 
   void Add(absl::string_view name, absl::string_view value);
+
+  size_t size() const { return fields_.size(); }
 
   // The value of a header, by its name in lower case. Nothing unless it was sent exactly once.
   std::optional<absl::string_view> Find(absl::string_view name) const;

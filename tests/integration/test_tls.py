@@ -183,7 +183,7 @@ def test_the_end_of_an_https_connection_is_told(start_server, certificates):
     for rest in (b"", b"GET /healthz HTTP/1.1\r\n\r\n"):  # what comes behind the last request is not answered
         with socket.create_connection((host, int(port)), timeout=10) as plain, \
                 context.wrap_socket(plain, server_hostname="127.0.0.1", suppress_ragged_eofs=False) as tls:
-            tls.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" + rest)
+            tls.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" + rest)
             answer = b""
             while part := tls.recv(1000):
                 answer += part
@@ -205,7 +205,7 @@ def test_http_asks_for_client_certificates(start_server, certificates):
         host, port = server.http.rsplit(":", 1)
         with socket.create_connection((host, int(port)), timeout=10) as plain, \
                 context.wrap_socket(plain, server_hostname="127.0.0.1", session=session) as tls:
-            tls.sendall(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+            tls.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert tls.recv(1000).startswith(b"HTTP/1.1 200 ")
             session = tls.session
             resumed.append(tls.session_reused)

@@ -98,7 +98,7 @@ def test_damaged_bytes(server, path):
 def test_broken_http(server):
     """Nothing that is not HTTP ends the server, or keeps a probe waiting."""
     generator = random.Random(1)
-    head = b"POST /v1/embeddings HTTP/1.1\r\nHost: x\r\n"
+    head = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\n"
     pieces = [head + b"Content-Length: x\r\n\r\n", head + b"Content-Length: -1\r\n\r\n",
               head + b"Content-Length: 99999999999999999999\r\n\r\n",
               head + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
@@ -125,7 +125,7 @@ def test_slow_bodies_do_not_keep_a_probe_waiting(server):
     slow = []
     for _ in range(300):
         connection = socket.create_connection(server.http.split(":"), timeout=10)
-        connection.sendall(b"POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{")
+        connection.sendall(b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n{")
         slow.append(connection)
     times = []
     for _ in range(5):
@@ -142,6 +142,6 @@ def test_a_reader_that_does_not_read_is_cut_off(start_server):
     own = start_server({"tiny": settings.TINY_MODEL}, "--max_write_s=1").wait_ready()
     body = json.dumps({"inputs": [[5] * 40] * 3000}).encode()  # its answer has about 60 MB
     with socket.create_connection(own.http.split(":"), timeout=30) as connection:
-        connection.sendall(b"POST /embed_all HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        connection.sendall(b"POST /embed_all HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         wait_until("the refusal", 60, lambda: exposition.Page(own.get("/metrics")[1]).value(
             "attendant_refused_total", reason="slow_reader") == 1)

@@ -6,6 +6,7 @@ FILE_TESTS = {
     "server/http/http_connection.cc": ["http_endpoint_test", "http_doors_test"],
     "server/http/http_endpoint.cc": ["http_endpoint_test", "http_doors_test"],
     "server/http/http_message.cc": ["http_endpoint_test"],
+    "server/http/foreign_page.cc": ["http_endpoint_test"],
     "server/http/http_routes.cc": ["http_doors_test"],
     "server/http/route_call.cc": ["http_doors_test"],
     "server/http/body_buffer.cc": ["http_endpoint_test"],
@@ -52,6 +53,10 @@ MUTANTS = {
     ],
     "server/http/route_call.cc": [
         ("if (!ended_) End(code);", ""),
+    ],
+    "server/http/foreign_page.cc": [
+        ('absl::EqualsIgnoreCase(name, "localhost")', 'absl::StartsWithIgnoreCase(name, "localhost")'),
+        ("if (!host || scheme_end == absl::string_view::npos) return true;", ""),
     ],
     "server/http/http_message.cc": [
         ("while (absl::StartsWith(bytes.substr(count), \"\\r\\n\")) count += 2;", ""),

@@ -46,11 +46,11 @@ class HttpClient {
               static_cast<ssize_t>(text.size()));
   }
   void Post(const std::string& path, const std::string& body, const std::string& headers = "") {
-    Write(absl::StrCat("POST ", path, " HTTP/1.1\r\nHost: x\r\nContent-Length: ", body.size(),
-                       "\r\n", headers, "\r\n", body));
+    Write(absl::StrCat("POST ", path, " HTTP/1.1\r\nHost: localhost\r\nContent-Length: ",
+                       body.size(), "\r\n", headers, "\r\n", body));
   }
   void Get(const std::string& path, const std::string& headers = "") {
-    Write(absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: x\r\n", headers, "\r\n"));
+    Write(absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: localhost\r\n", headers, "\r\n"));
   }
 
   // Sends one byte and waits a little for an answer. False: the other side has closed.

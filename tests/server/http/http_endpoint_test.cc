@@ -110,6 +110,19 @@ TEST_F(HttpEndpointTest, ServesFurtherPages) {
   EXPECT_THAT(Request("GET", "/inside"), StartsWith("HTTP/1.1 404 "));
 }
 
+TEST_F(HttpEndpointTest, AForeignWebPageCannotUseALoopbackPort) {
+  const std::string rebound = "GET /metrics HTTP/1.1\r\nHost: evil.example:8002\r\n\r\n";
+  const std::string cross =
+      "POST /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://evil.example\r\n"
+      "Content-Length: 0\r\n\r\n";
+  EXPECT_THAT(Ask(rebound), StartsWith("HTTP/1.1 403 "));
+  EXPECT_THAT(Ask(cross), StartsWith("HTTP/1.1 403 "));
+  EXPECT_THAT(Ask("GET /metrics HTTP/1.0\r\n\r\n"), StartsWith("HTTP/1.1 200 "));
+  endpoint_ = ListenOn("0.0.0.0:0");
+  EXPECT_THAT(Ask(rebound), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(Ask(cross), StartsWith("HTTP/1.1 405 "));
+}
+
 // More than the system takes at once, read a little at a time.
 TEST_F(HttpEndpointTest, ServesALongPageToTheLastByte) {
   constexpr size_t kBytes = size_t{1} << 24;
@@ -157,7 +170,7 @@ TEST_F(HttpEndpointTest, OnlyGetAndHead) {
 }
 
 TEST_F(HttpEndpointTest, APostWithABodyIsRefused) {
-  EXPECT_THAT(Ask("POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"),
+  EXPECT_THAT(Ask("POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello"),
               StartsWith("HTTP/1.1 405 "));
 }
 

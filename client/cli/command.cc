@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/cli/format.h"
 
 namespace attendant::client {
 namespace {
@@ -137,9 +138,10 @@ int UsageError(absl::string_view message, Io& io) {
 }
 
 int CallError(const absl::Status& status, const ConnectOptions& options, Io& io) {
-  if (absl::IsFailedPrecondition(status)) return UsageError(status.message(), io);
+  const std::string message = OneLine(status.message());  // the server's, mostly
+  if (absl::IsFailedPrecondition(status)) return UsageError(message, io);
   io.err << "attendant: " << options.target << ": " << absl::StatusCodeToString(status.code())
-         << ": " << status.message() << "\n";
+         << ": " << message << "\n";
   if (IsCertificateError(status)) return kExitCertificate;
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:

@@ -8,6 +8,16 @@
 #include "absl/strings/str_format.h"
 
 namespace attendant::client {
+namespace {
+
+// U+0080 to U+009F: some terminals obey them.
+bool IsC1Control(absl::string_view text) {
+  if (text.size() < 2 || text[0] != '\xC2') return false;
+  const auto second = static_cast<unsigned char>(text[1]);
+  return second >= 0x80 && second < 0xA0;
+}
+
+}  // namespace
 
 std::string Dump(const FloatJson& json) {
   return json.dump(-1, ' ', false, FloatJson::error_handler_t::replace);
@@ -21,11 +31,14 @@ std::string OneLine(absl::string_view text, size_t width) {
   std::string out;
   size_t points = 0;
   size_t cut = 0;  // where the last code point that would have to give way begins
-  for (char c : text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     const bool continues = (static_cast<unsigned char>(c) & 0xc0) == 0x80;
     if (!continues && points++ + 1 == width) cut = out.size();
     if (!continues && points > width) return absl::StrCat(out.substr(0, cut), "…");
-    out.push_back(absl::ascii_iscntrl(static_cast<unsigned char>(c)) ? ' ' : c);
+    const bool c1_control = IsC1Control(text.substr(i));
+    if (c1_control) ++i;
+    out.push_back(c1_control || absl::ascii_iscntrl(static_cast<unsigned char>(c)) ? ' ' : c);
   }
   return out;
 }
@@ -41,12 +54,16 @@ std::string FirstValues(std::span<const float> values, size_t shown) {
 
 std::string Table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;
-  for (const std::vector<std::string>& row : rows) {
+  std::vector<std::vector<std::string>> shown = rows;
+  for (std::vector<std::string>& row : shown) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    for (size_t i = 0; i < row.size(); ++i) {
+      row[i] = OneLine(row[i]);
+      widths[i] = std::max(widths[i], row[i].size());
+    }
   }
   std::string out;
-  for (const std::vector<std::string>& row : rows) {
+  for (const std::vector<std::string>& row : shown) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
       absl::StrAppend(&line, row[i], std::string(widths[i] - row[i].size() + 2, ' '));

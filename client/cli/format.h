@@ -24,13 +24,14 @@ std::string Dump(const nlohmann::ordered_json& json);
 inline constexpr size_t kShownTextWidth = 60;
 
 // `text` on one line of at most `width` code points: control characters become spaces, and a longer
-// text ends in ….
-std::string OneLine(absl::string_view text, size_t width);
+// text ends in …. For all that comes from a server or a file: a terminal obeys control characters.
+std::string OneLine(absl::string_view text, size_t width = std::string::npos);
 
 // The first `shown` values: "[ 0.0123 -0.4567 … ]".
 std::string FirstValues(std::span<const float> values, size_t shown);
 
-// Rows as lines, their columns aligned to the left with two spaces between them.
+// Rows as lines, each cell as OneLine makes it, their columns aligned to the left with two spaces
+// between them.
 std::string Table(const std::vector<std::vector<std::string>>& rows);
 
 // 1234567 -> "1,234,567"

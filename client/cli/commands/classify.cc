@@ -72,7 +72,8 @@ class ClassifyCommand : public Command {
     }
     std::string line;
     for (const size_t label : order) {
-      absl::StrAppendFormat(&line, "%s %.5f  ", labels_[label], scores[label]);
+      absl::StrAppendFormat(&line, "%s %.5f  ", OneLine(labels_[label], kShownTextWidth),
+                            scores[label]);
     }
     io.out << line << OneLine(text, kShownTextWidth) << (truncated ? " (cut)" : "") << "\n";
   }

@@ -138,7 +138,7 @@ class TokensCommand : public Command {
     for (const Line& line : lines) {
       std::string best;
       for (const auto& [name, score] : line.best) {
-        absl::StrAppendFormat(&best, "  %s %.5f", name, score);
+        absl::StrAppendFormat(&best, "  %s %.5f", OneLine(name, kTextWidth), score);
       }
       std::string range;
       if (line.range) range = absl::StrFormat(" %4d %4d ", line.range->first, line.range->second);

@@ -60,17 +60,17 @@ void WriteEncoder(const FolderReport& report, Io& io) {
     io.out << "input        token ids only: there is no tokenizer.json\n";
   }
   for (const std::string& name : report.prompt_names) {
-    io.out << "prompt       " << name << (name == report.default_prompt_name ? " (default)" : "")
-           << "\n";
+    io.out << "prompt       " << OneLine(name)
+           << (name == report.default_prompt_name ? " (default)" : "") << "\n";
   }
   if (!report.labels.empty()) {
-    io.out << "labels       " << absl::StrJoin(report.labels, ", ") << "\n";
+    io.out << "labels       " << OneLine(absl::StrJoin(report.labels, ", ")) << "\n";
   }
   if (!report.token_labels.empty()) {
-    io.out << "token labels " << absl::StrJoin(report.token_labels, ", ") << "\n";
+    io.out << "token labels " << OneLine(absl::StrJoin(report.token_labels, ", ")) << "\n";
   }
   if (!report.adapters.empty()) {
-    io.out << "adapters     " << absl::StrJoin(report.adapters, ", ") << "\n";
+    io.out << "adapters     " << OneLine(absl::StrJoin(report.adapters, ", ")) << "\n";
   }
   for (const FolderReport::Memory& memory : report.memory) {
     constexpr int64_t kMegabyte = 1 << 20;
@@ -82,15 +82,18 @@ void WriteEncoder(const FolderReport& report, Io& io) {
 
 void WriteText(const std::string& directory, const FolderReport& report, Io& io) {
   io.out << directory << ": "
-         << (report.status.ok() ? "can be served" : "cannot be served: " + Problem(report)) << "\n";
+         << (report.status.ok() ? "can be served"
+                                : "cannot be served: " + OneLine(Problem(report), 1024))
+         << "\n";
   if (!report.architecture.empty() || !report.model_type.empty()) {
     io.out << "config.json  "
-           << absl::StrJoin({report.model_type, report.architecture},
-                            report.model_type.empty() || report.architecture.empty() ? "" : ", ")
+           << OneLine(absl::StrJoin(
+                  {report.model_type, report.architecture},
+                  report.model_type.empty() || report.architecture.empty() ? "" : ", "))
            << "\n";
   }
   if (!report.tasks.empty()) {
-    io.out << "tasks        " << absl::StrJoin(report.tasks, ", ") << "\n";
+    io.out << "tasks        " << OneLine(absl::StrJoin(report.tasks, ", ")) << "\n";
   }
   if (report.is_module || report.hidden == 0) return;
   WriteEncoder(report, io);

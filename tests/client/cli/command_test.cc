@@ -91,6 +91,9 @@ TEST_F(CommandTest, AServerErrorIsExitCode1) {
   EXPECT_THAT(out_, IsEmpty());
   EXPECT_EQ(Run({"encode", "--model=toy", "a"}), 1);
   EXPECT_EQ(Run({"models"}), 1);
+  server_.FailAll(absl::InvalidArgumentError("a\nb\x1b[2J\u009b2J"));
+  EXPECT_EQ(Run({"embed", "--model=toy", "a"}), 1);
+  EXPECT_THAT(err_, HasSubstr("INVALID_ARGUMENT: a b [2J 2J\n")) << "a terminal obeys the rest";
 }
 
 TEST_F(CommandTest, NoAnswerIsExitCode3) {

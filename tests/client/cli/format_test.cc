@@ -28,6 +28,9 @@ TEST(FormatTest, OneLineCutsBetweenCodePoints) {
   EXPECT_EQ(OneLine("éééééé", 5), "éééé…");
   EXPECT_EQ(OneLine("a\tb\nc\x1b[1m", 20), "a b c [1m");
   EXPECT_EQ(OneLine("", 5), "");
+  EXPECT_EQ(OneLine("\u00c2\u0085\u009b\u00a0\xc2", 20), "\u00c2  \u00a0\xc2");
+  EXPECT_EQ(OneLine("a\u009bbc", 3), "a …");
+  EXPECT_EQ(OneLine(std::string(1000, 'x')), std::string(1000, 'x'));
 }
 
 TEST(FormatTest, FirstValues) {
@@ -39,6 +42,7 @@ TEST(FormatTest, FirstValues) {
 TEST(FormatTest, TablesAlign) {
   EXPECT_EQ(Table({{"MODEL", "STATE"}, {"a", "ready"}, {"longer-name", "x"}}),
             "MODEL        STATE\na            ready\nlonger-name  x\n");
+  EXPECT_EQ(Table({{"a\n\x1b[2J", "b"}, {"c", "d"}}), "a  [2J  b\nc       d\n");
 }
 
 TEST(FormatTest, Thousands) {

@@ -99,7 +99,8 @@ void AddBatchingFlags(ServerFlags& flags, FlagParser& parser) {
   parser.AddNumber("max_priority_wait_ms", &flags.max_priority_wait_ms, "MILLISECONDS",
                    {0, 3'600'000},
                    "Longest time that a request waits while higher priorities are served; then a "
-                   "quarter of each batch goes to such requests, the longest waiting first");
+                   "quarter of each batch goes to such requests, the longest waiting first, or "
+                   "every fourth batch where one request fills it");
   parser.AddNumber("stall_timeout_s", &flags.stall_timeout_s, "SECONDS", {1, 86'400},
                    "A batch that runs longer makes the health of its model NOT_SERVING until it "
                    "ends");

@@ -40,6 +40,10 @@ int64_t BatchPolicy::TakenMeanwhile(int64_t waiting, int64_t tokens) const {
   return std::min(waiting, turns * Turn(waiting));
 }
 
+int64_t BatchPolicy::Part(int64_t len) const {
+  return std::max(len, limits_.max_batch_tokens / limits_.max_batch_sequences);
+}
+
 bool BatchPolicy::Overdue(absl::Time waiting_since, absl::Time now) const {
   return now - waiting_since >= limits_.max_priority_wait;
 }

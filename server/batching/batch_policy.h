@@ -70,6 +70,10 @@ class BatchPolicy {
   // Whether a sequence is a long one: longer than a quantum.
   bool Long(int64_t len) const { return len > quantum(); }
 
+  // What a sequence takes of a batch, in tokens: its own, or its part of max_batch_sequences if
+  // that is more. At most a full batch.
+  int64_t Part(int64_t len) const;
+
   // Whether a request that has had no progress since then is served whatever its priority.
   bool Overdue(absl::Time waiting_since, absl::Time now) const;
 

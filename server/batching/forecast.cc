@@ -35,8 +35,11 @@ absl::Duration AnswerTime(const Backlog& backlog, const Workforce& force) {
   constexpr double kOfFirstBatch = 0.25;
   constexpr double kOfOthers = 1.2;
   if (!force.cost.fitted()) return absl::ZeroDuration();
-  const absl::Duration higher = std::min(TimeFor(backlog.higher, force), backlog.max_priority_wait);
-  const absl::Duration all = backlog.until_free + higher + TimeFor(backlog.same_priority, force);
+  constexpr double kOfOverdue = 0.25;  // of each batch, see RequestQueue
+  const absl::Duration same = TimeFor(backlog.same_priority, force);
+  const absl::Duration all =
+      backlog.until_free + std::min(TimeFor(backlog.higher, force) + same,
+                                    backlog.max_priority_wait + same / kOfOverdue);
   const absl::Duration first = std::min(all, FullBatchTime(backlog.same_priority, force));
   return kOfFirstBatch * first + kOfOthers * (all - first);
 }

@@ -91,7 +91,8 @@ std::vector<PendingRequest*> RequestQueue::TakeExpired(absl::Time now) {
 
 void RequestQueue::TakeBatch(absl::Time now, std::vector<BatchItem>& batch) {
   Filling filling{now, batch, {}};
-  ServeOverdue(filling);
+  ServeOverdue(/*wait=*/overdue_first_ && passed_long_ != nullptr, filling);
+  overdue_first_ = !batch.empty();
   filling.owed = std::exchange(passed_long_, nullptr);
   const size_t overdue = batch.size();
   Walk(Lengths::kShort, filling);
@@ -110,7 +111,8 @@ void RequestQueue::Walk(Lengths lengths, Filling& filling) {
     // Short sequences go before the long ones of their own priority only.
     if (left_out != nullptr && request.priority < left_out->priority) return;
     if (filling.owed != nullptr && request.priority <= filling.owed->priority) {
-      Serve(*std::exchange(filling.owed, nullptr), Lengths::kAll, filling);
+      PendingRequest& owed = *std::exchange(filling.owed, nullptr);
+      if (Serve(owed, Lengths::kAll, filling) && !filling.has_long) passed_long_ = &owed;
       continue;
     }
     if (!request.place.in_turn) request.place.deficit += policy_.Turn(request.tokens_waiting);
@@ -120,7 +122,7 @@ void RequestQueue::Walk(Lengths lengths, Filling& filling) {
       if (!is_long) ++passed;
       if (is_long && lengths == Lengths::kShort && left_out == nullptr) {
         left_out = &request;
-        if (!filling.has_long) passed_long_ = &request;
+        if (!filling.has_long && passed_long_ == nullptr) passed_long_ = &request;
       }
       last_passed = &request;
     } else if (request.queued) {
@@ -129,15 +131,24 @@ void RequestQueue::Walk(Lengths lengths, Filling& filling) {
   }
 }
 
-void RequestQueue::ServeOverdue(Filling& filling) {
-  if (by_wait_.empty()) return;
-  PendingRequest& request = **by_wait_.begin();
-  if (&request == *by_service_.begin()) return;  // it is the first anyway
-  if (!policy_.Overdue(request.place.waiting_since, filling.now)) return;
-  // Also in a turn that is used up: Walk, which ends turns, may not come so far for long.
-  const bool used_up = request.sequence_tokens(request.next_sequence) > request.place.deficit;
-  if (used_up) request.place.deficit += policy_.quantum();
-  Serve(request, Lengths::kAll, filling);
+void RequestQueue::ServeOverdue(bool wait, Filling& filling) {
+  PendingRequest* request = NextOverdue(filling.now);
+  overdue_tokens_ = request == nullptr ? 0 : overdue_tokens_ + policy_.quantum();
+  while (request != nullptr && !wait) {
+    const int64_t len = request->sequence_tokens(request->next_sequence);
+    if (policy_.Part(len) > overdue_tokens_ || !policy_.Fits(filling.fill, len)) return;
+    overdue_tokens_ -= policy_.Part(len);
+    // Also in a turn that is used up: Walk, which ends turns, may not come so far for long.
+    request->place.deficit = std::max(request->place.deficit, len);
+    TakeSequence(*request, filling);
+    if (!request->queued) request = NextOverdue(filling.now);
+  }
+}
+
+PendingRequest* RequestQueue::NextOverdue(absl::Time now) const {
+  if (by_wait_.empty() || *by_wait_.begin() == *by_service_.begin()) return nullptr;
+  PendingRequest* const request = *by_wait_.begin();
+  return policy_.Overdue(request->place.waiting_since, now) ? request : nullptr;
 }
 
 bool RequestQueue::Serve(PendingRequest& request, Lengths lengths, Filling& filling) {

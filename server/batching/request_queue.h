@@ -31,13 +31,16 @@ namespace attendant {
 //   so that a short sequence does not wait for the compute of long ones; then the next batch that
 //   comes to this priority begins there with the long one whose turn came first, or with the next
 //   one if that was cancelled. So two batches at most bring the next long sequence into work, where
-//   no higher priority fills them. Simulated
-//   flood of 512 tokens at 80 % load: 64-token requests at p99 take 1.05 full batches, and took 3.5
-//   beside the long ones.
-// - Lower priorities. Each batch begins with one overdue request, the one that has waited longest
-//   without progress, if that is longer than max_priority_wait. It takes what is left of its turn,
-//   or a quantum where its next sequence is longer than that; a longer sequence goes after at most
-//   five such batches.
+//   neither a higher priority nor a long overdue sequence fills them. Simulated flood of 512 tokens
+//   at 80 % load: 64-token requests at p99 take 1.05 full batches, and took 3.5 beside the long
+//   ones.
+// - Lower priorities. A request is overdue when it has had no progress for max_priority_wait. While
+//   there are such requests behind others, a quarter of each batch goes to them, the one that has
+//   waited longest first: a quarter of the tokens or of the sequences, whichever is used up first.
+//   What is left of it is kept for the next batch: so a long sequence goes after at most four, and
+//   where one sequence is a whole batch, every fourth is theirs. When a batch that began with them
+//   has left out a long sequence of a higher priority, the next one begins with that, and they keep
+//   their quarter for the batch behind it.
 //
 // Add, Remove and TakeExpired are O(log requests) for each request; the Remove of a long sequence
 // that goes first next also passes over the short ones whose turn has come. TakeBatch is that for
@@ -117,7 +120,10 @@ class RequestQueue {
     PendingRequest* owed = nullptr;  // what an earlier batch left out: passed_long_, until its turn
   };
 
-  void ServeOverdue(Filling& filling);
+  // Takes overdue sequences for overdue_tokens_, unless `wait`.
+  void ServeOverdue(bool wait, Filling& filling);
+  // The one that has waited longest; null when it is not overdue, or the first in service.
+  PendingRequest* NextOverdue(absl::Time now) const;
   // Gives turns in the order of service until the batch is full. Sets passed_long_.
   void Walk(Lengths lengths, Filling& filling);
   // Lets it take sequences of these lengths within its deficit. Returns whether the next one is
@@ -140,6 +146,8 @@ class RequestQueue {
   uint64_t last_turn_ = 0;  // given to a request
   // Its long sequence was left out of a batch of short ones, and goes before them the next time.
   PendingRequest* passed_long_ = nullptr;
+  int64_t overdue_tokens_ = 0;          // that overdue requests may take, see BatchPolicy::Part
+  bool overdue_first_ = false;          // the last batch began with overdue sequences
   absl::btree_map<int, Level> levels_;  // by priority; without empty ones
   absl::btree_set<PendingRequest*, ServiceOrder> by_service_;
   absl::btree_set<PendingRequest*, ArrivalOrder> by_arrival_;

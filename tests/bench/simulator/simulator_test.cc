@@ -82,7 +82,7 @@ TEST_P(SchedulerTest, AFloodOfLongSequencesDelaysShortOnesByTwoBatchesAtMost) {
   }
 }
 
-// Overload of the higher priority: the lower one is served, at the pace of one request a batch.
+// Overload of the higher priority: the lower one is served, at a quarter of each batch.
 TEST_P(SchedulerTest, LowerPrioritiesDoNotStarve) {
   Trace background = UniformTrace(20, 1000, 64, GetParam());
   for (Arrival& arrival : background) arrival.priority = -1;

@@ -153,10 +153,14 @@ INSTANTIATE_TEST_SUITE_P(
         ForecastCase{"WorkersShare", {kFree, Shape(10, 100), {}}, 4, 25 + 1.2 * 150},
         ForecastCase{
             "HigherPrioritiesFirst", {kFree, Shape(1, 40), Shape(2, 80)}, 1, 25 + 1.2 * 100},
-        ForecastCase{"ButOnlyUntilItIsOverdue",
+        ForecastCase{"OverdueItGetsAQuarterOfTheTime",
+                     {kFree, Shape(1, 40), Shape(4, 100), absl::Milliseconds(60)},
+                     1,
+                     25 + 1.2 * (60 + 4 * 40 - 100)},
+        ForecastCase{"UntilTheHigherPrioritiesAreDone",
                      {kFree, Shape(1, 40), Shape(2, 80), absl::Milliseconds(60)},
                      1,
-                     25}),
+                     25 + 1.2 * 100}),
     [](const auto& test) { return test.param.name; });
 
 TEST(TimeNeededTest, IsHalfMoreThanAFullBatchUnderOverload) {

@@ -23,6 +23,11 @@ using Items = std::vector<std::pair<RequestId, size_t>>;  // request, sequence
 // apart, or at `now_` if that is later.
 class RequestQueueTest : public testing::Test {
  protected:
+  explicit RequestQueueTest(int64_t max_batch_sequences = 5)
+      : policy_({.max_batch_tokens = 40,
+                 .max_batch_sequences = max_batch_sequences,
+                 .max_priority_wait = absl::Milliseconds(100)}) {}
+
   PendingRequest& Add(const std::vector<int64_t>& lens, int priority = 0,
                       absl::Time deadline = absl::InfiniteFuture()) {
     PendingRequest& request = requests_.emplace_back();
@@ -51,9 +56,7 @@ class RequestQueueTest : public testing::Test {
 
   static constexpr int64_t kHeadNs = 7;  // of a token
 
-  const BatchPolicy policy_{{.max_batch_tokens = 40,
-                             .max_batch_sequences = 5,
-                             .max_priority_wait = absl::Milliseconds(100)}};
+  const BatchPolicy policy_;
   RequestQueue queue_{{.max_tokens = 200, .max_requests = 9}, policy_};
   std::deque<PendingRequest> requests_;
   absl::Time now_ = At(0);

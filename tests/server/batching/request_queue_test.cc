@@ -13,7 +13,7 @@
 namespace attendant {
 namespace {
 
-using testing::Each;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
@@ -252,8 +252,11 @@ INSTANTIATE_TEST_SUITE_P(
     Table, OverdueTest,
     testing::Values(OverdueCase{"NotYet", 100, {5}, {{2, 0}, {2, 1}, {2, 2}, {2, 3}}},
                     OverdueCase{"AtItsTime", 101, {5}, {{1, 0}, {2, 0}, {2, 1}, {2, 2}}},
-                    OverdueCase{
-                        "AQuantumOnly", 101, {5, 5, 5}, {{1, 0}, {1, 1}, {2, 0}, {2, 1}, {2, 2}}},
+                    OverdueCase{"AQuantumOnly", 101, {10, 10}, {{1, 0}, {2, 0}, {2, 1}, {2, 2}}},
+                    OverdueCase{"AQuarterOfTheSequencesOnly",
+                                101,
+                                {5, 5, 5},
+                                {{1, 0}, {2, 0}, {2, 1}, {2, 2}, {1, 1}}},
                     OverdueCase{"ALongOneSavesUp", 101, {20}, {{2, 0}, {2, 1}, {2, 2}, {2, 3}}}),
     [](const auto& test) { return test.param.name; });
 
@@ -288,18 +291,74 @@ TEST_F(RequestQueueTest, AnOverdueRequestIsServedThoughItsTurnIsUsedUp) {
     low.push_back(sequences);
     queue_.Remove(high);
   }
-  EXPECT_THAT(low, ElementsAre(1, 1, 2, 2, 1, 2, 1, 0, 0, 0, 0, 0));
+  EXPECT_THAT(low, ElementsAre(1, 1, 1, 2, 1, 1, 1, 2, 0, 0, 0, 0));
 }
 
-TEST_F(RequestQueueTest, AnOverdueRequestDoesNotSaveUpWhatABatchHasNoRoomFor) {
+TEST_F(RequestQueueTest, OverdueSequencesLeaveRoomForHigherPriorities) {
   Add(std::vector<int64_t>(45, 1), -1);
   for (int64_t batch = 0; batch < 4; ++batch) {
     now_ = At(1000 + 200 * batch);
-    PendingRequest& high = Add({1}, 0);
-    EXPECT_THAT(Take(now_), Each(Pair(1, testing::_)));
-    EXPECT_LE(requests_[0].place.deficit, 5);
-    queue_.Remove(high);
+    const PendingRequest& high = Add({1}, 0);
+    EXPECT_THAT(Take(now_), Contains(Pair(high.id, 0)));
   }
+}
+
+TEST_F(RequestQueueTest, OverdueRequestsLetALongSequenceOfAHigherPriorityGo) {
+  for (int i = 0; i < 6; ++i) Add({9}, -1);
+  Add({40}, 0);
+  EXPECT_THAT(Take(At(150)), ElementsAre(Pair(1, 0), Pair(2, 0), Pair(3, 0), Pair(4, 0)));
+  EXPECT_THAT(Take(At(150)), ElementsAre(Pair(7, 0)));
+  Add({10, 10, 10}, 0);
+  EXPECT_EQ(Take(At(150))[0], (std::pair<RequestId, size_t>(5, 0)));
+}
+
+TEST_F(RequestQueueTest, WhatOverdueRequestsLeaveToALongSequenceTheyGetLater) {
+  for (int i = 0; i < 6; ++i) Add({10}, -1);
+  Add({40}, 0);
+  Add({10, 10, 10}, 0);
+  EXPECT_THAT(Take(At(150)), ElementsAre(Pair(1, 0), Pair(8, 0), Pair(8, 1), Pair(8, 2)));
+  EXPECT_THAT(Take(At(150)), ElementsAre(Pair(7, 0)));
+  Add({10, 10, 10}, 0);
+  EXPECT_THAT(Take(At(150)), ElementsAre(Pair(2, 0), Pair(3, 0), Pair(9, 0), Pair(9, 1)));
+}
+
+TEST_F(RequestQueueTest, ALongSequenceThatDoesNotFitIsStillOwed) {
+  Add({10, 10, 10, 5}, 1);
+  Add({10});
+  Add({20});
+  Add({5});
+  EXPECT_THAT(Take(), ElementsAre(Pair(1, 0), Pair(1, 1), Pair(1, 2), Pair(1, 3), Pair(4, 0)));
+  Add({10, 10, 10}, 1);
+  EXPECT_THAT(Take(), ElementsAre(Pair(5, 0), Pair(5, 1), Pair(5, 2), Pair(2, 0)));
+  Add({9});
+  EXPECT_THAT(Take(), ElementsAre(Pair(3, 0), Pair(6, 0)));
+}
+
+class ManySequencesTest : public RequestQueueTest {
+ protected:
+  ManySequencesTest() : RequestQueueTest(40) {}
+};
+
+TEST_F(ManySequencesTest, AQuarterOfABatchGoesToOverdueRequests) {
+  for (int i = 0; i < 8; ++i) Add({2}, -1);
+  Add(std::vector<int64_t>(7, 6), 0);
+  const Items batch = Take(At(150));
+  ASSERT_THAT(batch, SizeIs(10));
+  for (size_t i = 0; i < 5; ++i) EXPECT_EQ(batch[i].first, i + 1);
+  for (size_t i = 5; i < 10; ++i) EXPECT_EQ(batch[i].first, 9u);
+}
+
+class OneSequenceTest : public RequestQueueTest {
+ protected:
+  OneSequenceTest() : RequestQueueTest(1) {}
+};
+
+TEST_F(OneSequenceTest, EveryFourthBatchGoesToOverdueRequests) {
+  for (int i = 0; i < 2; ++i) Add({1}, -1);
+  for (int i = 0; i < 6; ++i) Add({1}, 0);
+  std::vector<RequestId> order;
+  for (int i = 0; i < 8; ++i) order.push_back(Take(At(150)).at(0).first);
+  EXPECT_THAT(order, ElementsAre(3, 4, 5, 1, 6, 7, 8, 2));
 }
 
 TEST_F(RequestQueueTest, TheLongestWithoutProgressIsServedFirst) {

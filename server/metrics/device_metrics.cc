@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/metrics/device_metrics.h"
 
+#include <tuple>
 #include <utility>
 
 namespace attendant {
@@ -53,21 +54,31 @@ std::vector<MetricFamily> DeviceMetrics::Collect() const {
                       MetricType::Counter,
                       {}};
   std::map<int, DeviceSample> devices;  // several models may use one
+  // A model that has versions, or is being replaced, has several sources.
+  std::map<std::tuple<std::string, int>, double> busy_seconds;                // by model and device
+  std::map<std::tuple<std::string, int, std::string>, double> group_seconds;  // and group
   for (const auto& [number, source] : sources) {
     const std::string& model = source.model;
     std::vector<DeviceSample> samples = source.devices();
     if (samples.empty()) Forget(number);
     for (DeviceSample& sample : samples) {
-      const std::string device = std::to_string(sample.device);
-      AddMetric(busy, {{"model", model}, {"device", device}}, sample.busy_seconds);
+      busy_seconds[{model, sample.device}] += sample.busy_seconds;
       for (const auto& [group, seconds] : sample.group_seconds) {
-        AddMetric(groups, {{"model", model}, {"device", device}, {"group", std::string(group)}},
-                  seconds);
+        group_seconds[{model, sample.device, std::string(group)}] += seconds;
       }
       devices[sample.device] = std::move(sample);
     }
   }
   if (devices.empty()) return {};
+  for (const auto& [key, seconds] : busy_seconds) {
+    const auto& [model, device] = key;
+    AddMetric(busy, {{"model", model}, {"device", std::to_string(device)}}, seconds);
+  }
+  for (const auto& [key, seconds] : group_seconds) {
+    const auto& [model, device, group] = key;
+    AddMetric(groups, {{"model", model}, {"device", std::to_string(device)}, {"group", group}},
+              seconds);
+  }
   for (const auto& [index, sample] : devices) {
     const std::string device = std::to_string(index);
     AddMetric(info, {{"device", device}, {"name", sample.name}}, 1);

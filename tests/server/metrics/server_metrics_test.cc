@@ -330,6 +330,7 @@ TEST_F(ServerMetricsTest, AsksForDevicesAtEachScrape) {
   metrics_.AddDeviceSource("a", source(0));
   metrics_.AddDeviceSource("b", source(0));
   metrics_.AddDeviceSource("b", source(1));
+  metrics_.AddDeviceSource("b", source(0));  // another version
   int asked = 0;
   metrics_.AddDeviceSource("gone", [&asked] {
     ++asked;
@@ -343,10 +344,14 @@ TEST_F(ServerMetricsTest, AsksForDevicesAtEachScrape) {
   EXPECT_EQ(value("attendant_device_info", {{"device", "1"}, {"name", "H200"}}), 1);
   EXPECT_EQ(value("attendant_device_memory_bytes", {{"device", "0"}, {"kind", "used"}}), 10);
   EXPECT_EQ(value("attendant_device_memory_bytes", {{"device", "0"}, {"kind", "total"}}), 20);
-  EXPECT_EQ(value("attendant_device_busy_seconds_total", {{"model", "b"}, {"device", "0"}}), 2.5);
+  EXPECT_EQ(value("attendant_device_busy_seconds_total", {{"model", "a"}, {"device", "0"}}), 2.5);
+  EXPECT_EQ(value("attendant_device_busy_seconds_total", {{"model", "b"}, {"device", "0"}}), 5);
   EXPECT_EQ(value("attendant_device_kernel_seconds_total",
                   {{"model", "a"}, {"device", "0"}, {"group", "attention"}}),
             0.25);
+  EXPECT_EQ(value("attendant_device_kernel_seconds_total",
+                  {{"model", "b"}, {"device", "0"}, {"group", "attention"}}),
+            0.5);
   Scrape();
   EXPECT_EQ(asked, 1) << "a source without devices is over";
 }

@@ -239,14 +239,19 @@ void Batcher::NotifyLost() {
 }
 
 void Batcher::Expire(absl::Time now, absl::Duration needed, Ended& ended) {
-  const std::vector<PendingRequest*> expired = queue_.TakeExpired(now + needed);
+  std::vector<PendingRequest*> expired = queue_.TakeExpired(now + needed);
+  for (const auto& [deadline, id] : running_deadlines_) {
+    if (deadline > now) break;
+    expired.push_back(requests_.find(id)->second.get());
+  }
   if (expired.empty()) return;
   for (PendingRequest* request : expired) {
     Reject(*request, RejectReason::kDeadline,
-           absl::DeadlineExceededError(
-               absl::StrCat(request->deadline <= now ? "the deadline passed after "
-                                                     : "the deadline is too near after ",
-                            absl::FormatDuration(now - request->arrival), " in the queue")),
+           absl::DeadlineExceededError(absl::StrCat(
+               request->deadline <= now ? "the deadline passed after "
+                                        : "the deadline is too near after ",
+               absl::FormatDuration(now - request->arrival),
+               request->sequences_waiting() > 0 ? " in the queue" : " in the queue and a batch")),
            ended);
   }
   ReportQueue();
@@ -280,6 +285,7 @@ void Batcher::Complete(PendingRequest& request, absl::Status status, Ended& ende
   ATTENDANT_CHECK(!request.completed);
   request.completed = true;
   queue_.Remove(request);
+  running_deadlines_.erase({request.deadline, request.id});
   auto done = std::move(request.done);
   if (status.ok()) {
     ATTENDANT_CHECK(request.sequences_running == 0);

@@ -8,9 +8,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
@@ -70,9 +72,8 @@ class BatchObserver {
   virtual void OnRejected(RejectReason reason) = 0;
   // Of operations, `queued_tokens` is the cost.
   virtual void OnQueueChanged(int64_t queued_tokens, int64_t queued_requests) = 0;
-  // So many workers now run a batch for longer than stall_timeout.
-  virtual void OnStalled(int workers) = 0;
-  virtual void OnLost(int workers) = 0;  // so many have lost their runners
+  virtual void OnStalled(int workers) = 0;  // that run a batch for longer than stall_timeout
+  virtual void OnLost(int workers) = 0;     // that have lost their runners
 };
 
 // Runs a function soon, on a thread that may be kept busy. Thread-safe.
@@ -83,12 +84,11 @@ using Executor = std::function<void(absl::AnyInvocable<void()>)>;
 // only while all workers are busy, or for max_queue_delay. A request's sequences may go into
 // several batches.
 //
-// A request whose deadline cannot be met is refused at once (AnswerTime says when). From then on
-// the deadline counts until the last sequence has entered a batch; one more thread ends expired
-// requests on time, and finds stalled workers. A batch is abandoned, and its runner told to stop,
-// when all its requests have ended while it runs. Times are the steady clock's. A batch that fails
-// ends its own requests with its status, and no others. A worker whose runner is lost takes no more
-// batches; when the last runner is lost, every request is refused.
+// A request whose deadline cannot be met is refused at once (AnswerTime says when). One more thread
+// ends the others at their deadlines, queued or in batches, and finds stalled workers. A batch is
+// abandoned, and its runner told to stop, when all its requests have ended while it runs. Times are
+// the steady clock's. A batch that fails ends its own requests with its status, and no others. A
+// worker whose runner is lost takes no more batches; after the last one every request is refused.
 //
 // Batchers may share processors (ComputeSlot): then a worker waits for its turn before it takes a
 // batch, and the queue goes on filling.
@@ -128,8 +128,7 @@ class Batcher {
   using LostListener = absl::AnyInvocable<void(const absl::Status&)>;
   void SetLostListener(LostListener listener);
 
-  // `listener` is called with the number of stalled workers each time it has changed, from one of
-  // the batcher's threads. Set once.
+  // `listener` hears each new number of stalled workers, on one of the batcher's threads. Set once.
   using StallListener = absl::AnyInvocable<void(int workers)>;
   void SetStallListener(StallListener listener);
 
@@ -182,7 +181,7 @@ class Batcher {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndSequences(PendingRequest& request, int64_t sequences, const absl::Status& status,
                     Ended& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends the requests in the queue with less than `needed` left.
+  // Ends the requests that have expired, and those in the queue with less than `needed` left.
   void Expire(absl::Time now, absl::Duration needed, Ended& ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Reject(PendingRequest& request, RejectReason reason, absl::Status status, Ended& ended)
@@ -220,6 +219,8 @@ class Batcher {
   const Condition all_completed_;  // open_requests_ fell to 0
   RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<RequestId, std::unique_ptr<PendingRequest>> requests_ ABSL_GUARDED_BY(mutex_);
+  // Of the requests that are in batches with all their sequences.
+  absl::btree_set<std::pair<absl::Time, RequestId>> running_deadlines_ ABSL_GUARDED_BY(mutex_);
   RequestId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t infeasible_while_idle_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t open_requests_ ABSL_GUARDED_BY(mutex_) = 0;  // admitted, completion not yet handed over

@@ -110,7 +110,9 @@ void Batcher::StartBatch(size_t index, std::span<const BatchItem> items, absl::T
   ATTENDANT_CHECK(!items.empty());
   for (const BatchItem& item : items) {
     ++item.request->sequences_running;
-    if (!item.request->queued) item.request->queue = now - item.request->arrival;
+    if (item.request->queued) continue;
+    item.request->queue = now - item.request->arrival;
+    running_deadlines_.emplace(item.request->deadline, item.request->id);
   }
   workers_[index] = {.stalls_at = now + options_.stall_timeout,
                      .expected_end = now + cost_.Estimate(ShapeOf(items)),
@@ -194,6 +196,9 @@ void Batcher::Watch() {
       const absl::Time now = threading_.Now();
       Expire(now, absl::ZeroDuration(), ended);
       watched_until_ = std::min(FindStalled(now), queue_.next_deadline());
+      if (!running_deadlines_.empty()) {
+        watched_until_ = std::min(watched_until_, running_deadlines_.begin()->first);
+      }
       if (stalled_workers_ != told && stall_listener_) tell = &stall_listener_;
       if (tell != nullptr) {
         told = stalled_workers_;

@@ -56,8 +56,9 @@ MUTANTS = {
         ("static_cast<int64_t>(runners_left_)", "1"),
     ],
     "server/batching/batcher_threads.cc": [
-        ("if (!item.request->queued) «item.request->queue = now - item.request->arrival;»",
+        ("if (item.request->queued) continue;\n    «item.request->queue = now - item.request->arrival;»",
          "item.request->queue += absl::Nanoseconds(1);"),
+        ("running_deadlines_.emplace(item.request->deadline, item.request->id);", ""),
         ("if (queue_.requests() > 0) work_->Signal();", ""),
         ("members[first]->compute += compute;", "members[first]->compute = compute;"),
         ("if (!Decide(now).run) return;", ""),

@@ -188,6 +188,9 @@ void Scenario::CheckResults(const Request& request, const PendingRequest& finish
   const std::vector<SequenceResult>& results = finished.encode().results;
   if (request.too_large()) Fail("request ", request.index, " is too large and was served");
   if (posted_ > request.cancelled + kSlack) Fail("an answer came after the cancellation");
+  // The end of a batcher waits for the batches that run, and for nothing else.
+  const bool ending = request.life->batcher == nullptr;
+  if (!ending && posted_ > request.deadline + kSlack) Fail("an answer came after the deadline");
   std::map<int64_t, absl::Duration> batches;
   absl::Time last;
   for (size_t i = 0; i < request.runs.size(); ++i) {

@@ -61,8 +61,9 @@ MetricFamilies::MetricFamilies(prometheus::Registry& registry)
                             "Workers whose batch runs for longer than --stall_timeout_s.")),
       lost_workers(Gauge(registry, "attendant_lost_workers",
                          "Workers whose device was lost, until the model is loaded again.")),
-      inflight_requests(Gauge(registry, "attendant_inflight_requests",
-                              "Requests that have arrived and are not answered.")),
+      inflight_requests(
+          Gauge(registry, "attendant_inflight_requests",
+                "Requests that are decoded and not yet computed: in the queue or in a batch.")),
       model_loaded_info(Gauge(registry, "attendant_model_loaded_info",
                               "1 for a loaded model that is not lost; the labels say what "
                               "computes it.")),

@@ -13,8 +13,10 @@ namespace attendant {
 
 // Processors that the workers of several models share: one of them computes at a time. Of the time
 // that busy models compute, each has a share in proportion to its weight: start-time fair queueing
-// (Goyal, Vin, Cheng 1996) by the time that batches took. A batch is never interrupted, so a model
-// waits for at most one batch of each other one of its weight. Thread-safe.
+// (Goyal, Vin, Cheng 1996) by the time that batches took. A batch is never interrupted. A model
+// that has been idle for long waits for at most one batch of each other one. A busy one waits,
+// after each of its batches, until the others have had their share for its time: behind a batch of
+// 200 ms seven of 30 ms, for equal weights. Thread-safe.
 class ComputeSlot {
  public:
   explicit ComputeSlot(Threading& threading = Threading::System()) : threading_(threading) {}

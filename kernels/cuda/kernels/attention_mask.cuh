@@ -115,12 +115,13 @@ struct RowSoftmax {
   float sum = 0;
 
   // Takes the largest of the next scores; returns what all that was summed up so far is multiplied
-  // by. `shift` is what to subtract from exponents: 0 while every key is masked, as -inf - -inf is
-  // no number.
+  // by. `shift` is what to subtract from scores before they are multiplied by `factor`: 0 while
+  // every key is masked, as -inf - -inf is no number. (After the product, which the compiler does
+  // not round where it adds to it, a large score would differ from itself.)
   __device__ __forceinline__ float Raise(float next_largest, float factor, float& shift) {
     const float raised = fmaxf(largest, next_largest);
-    shift = raised == -INFINITY ? 0.0f : raised * factor;
-    const float correction = Exp2(largest * factor - shift);
+    shift = raised == -INFINITY ? 0.0f : raised;
+    const float correction = Exp2((largest - shift) * factor);
     largest = raised;
     sum *= correction;
     return correction;

@@ -98,7 +98,7 @@ __device__ __forceinline__ void TakePowers(float factor, int row, int column,
     float* powers = shared + Shared<kHeadDim>::kPowers +
                     (row + i * kRowStep) * Shared<kHeadDim>::kPowerStride + column;
     for (int j = 0; j < kRowScores; ++j) {
-      const float power = Exp2(scores[i][j] * factor - shift);
+      const float power = Exp2((scores[i][j] - shift) * factor);
       softmax[i].sum += power;  // of this thread's keys only
       powers[j * kRowThreads] = power;
     }

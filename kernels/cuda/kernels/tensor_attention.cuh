@@ -70,7 +70,7 @@ __device__ __forceinline__ void TakePowers(float factor, RowSoftmax (&rows)[2],
 #pragma unroll
     for (int block = 0; block < 8; ++block) {
       for (int i = 2 * half; i < 2 * half + 2; ++i) {
-        scores[block][i] = Exp2(scores[block][i] * factor - shift);
+        scores[block][i] = Exp2((scores[block][i] - shift) * factor);
         rows[half].sum += scores[block][i];  // of this lane's columns only
       }
     }

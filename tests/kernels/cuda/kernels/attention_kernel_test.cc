@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -9,6 +10,9 @@
 
 namespace attendant::cuda {
 namespace {
+
+using testing::Each;
+using testing::FloatNear;
 
 template <int kHeadDim>
 void ExpectLayout() {
@@ -166,6 +170,21 @@ TEST_P(AttentionKernelTest, LargeScoresNeitherOverflowNorVanish) {
   // some 1e-5, and so do the weights, which is much beside a rounding of the result.
   Expect({.heads = 1, .head_dim = 64, .queries = {100}, .deviation = 9},
          GetParam() == DType::kF32 ? 1000 : 3);
+}
+
+// A rounding of such a score, times the factor of its power of two, is far from 0.
+TEST_P(AttentionKernelTest, EqualHugeScoresShareEvenly) {
+  constexpr float kValue = 50000;  // scores of about 2e10
+  for (const bool distances : {false, true}) {
+    AttentionProblem problem({.dtype = GetParam(),
+                              .heads = 1,
+                              .head_dim = 64,
+                              .queries = {150},
+                              .distances = distances,
+                              .gaps = distances});
+    problem.Fill(0, kValue);
+    EXPECT_THAT(problem.Run(), Each(FloatNear(kValue, kValue / 100)));
+  }
 }
 
 TEST_P(AttentionKernelTest, ASequencesBitsDependOnItAlone) {

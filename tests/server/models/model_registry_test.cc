@@ -52,6 +52,21 @@ TEST_F(ModelRegistryTest, AnErrorThatQuotesAFileIsShortAndReadable) {
   EXPECT_LT(error.size(), 1100u);
 }
 
+TEST_F(ModelRegistryTest, AnErrorThatListsAFileIsCut) {
+  std::string shape = "1";
+  for (int i = 0; i < 100'000; ++i) shape += ",1";
+  WriteFile(directory_ / "tiny/model.safetensors",
+            SafetensorsBytes(absl::StrCat(R"({"x":{"dtype":"F32","shape":[)", shape,
+                                          R"(],"data_offsets":[0,8]}})"),
+                             "01234567"));
+  registry_.SetModels({{"tiny", directory_ / "tiny"}});
+  registry_.StartLoading();
+  AwaitChanges(1);
+  const std::string error(registry_.List().front().error.message());
+  EXPECT_THAT(error, HasSubstr("shape [1, 1"));
+  EXPECT_LT(error.size(), 1100u);
+}
+
 TEST_F(ModelRegistryTest, AReadyModelHasItsSettings) {
   registry_.SetModels({{"tiny", directory_ / "tiny"}});
   registry_.StartLoading();

@@ -115,7 +115,7 @@ def test_the_tokens_are_those_that_were_computed(server, client):
 
 def test_documents_are_cut_to_the_tokens_of_a_rerank_call(server, client):
     def rerank(document, **fields):
-        _, ranked = post(server, "/v2/rerank", {"model": "bge_m3", "query": QUERY, "documents": [document]} | fields)
+        ranked = server.post_json("/v2/rerank", {"model": "bge_m3", "query": QUERY, "documents": [document]} | fields)
         return ranked["results"][0]["relevance_score"], ranked["usage"]["total_tokens"]
 
     score, tokens = rerank("it rains")

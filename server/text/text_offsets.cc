@@ -73,6 +73,23 @@ TextOffsets::Spaces TextOffsets::CountSpaces(absl::string_view token) {
   return spaces;
 }
 
+// Where offsets count bytes, over whole characters of the text.
+uint32_t TextOffsets::Forward(uint32_t at, uint32_t characters) const {
+  if (!character_of_byte_.empty()) return at + characters;
+  for (; characters > 0; --characters)
+    at += at < text_.size() ? static_cast<uint32_t>(CharacterBytes(text_[at])) : 1;
+  return at;
+}
+
+uint32_t TextOffsets::Backward(uint32_t at, uint32_t characters) const {
+  if (!character_of_byte_.empty()) return at - characters;
+  for (; characters > 0 && at > 0; --characters) {
+    do --at;
+    while (at < text_.size() && (static_cast<unsigned char>(text_[at]) & 0xC0) == 0x80);
+  }
+  return at;
+}
+
 void TextOffsets::Trim(const OffsetTrim& trim, size_t text) {
   for (size_t i = 0; i < values_.size(); ++i) {
     TokenOffset& offset = values_[i];
@@ -80,8 +97,10 @@ void TextOffsets::Trim(const OffsetTrim& trim, size_t text) {
     const auto trailing = static_cast<uint32_t>(spaces_[i].trailing);
     const bool is_first = (i == 0 && trim.starts_with_text[text]) || offset.begin == 0;
     const bool may_be_added = is_first && trim.add_prefix_space && leading == 1;
-    if (!may_be_added) offset.begin = std::min(offset.begin + leading, offset.end);
-    if (offset.end >= trailing) offset.end = std::max(offset.end - trailing, offset.begin);
+    if (!may_be_added) offset.begin = std::min(Forward(offset.begin, leading), offset.end);
+    if (offset.end >= trailing) {
+      offset.end = std::max(Backward(offset.end, trailing), offset.begin);
+    }
   }
 }
 

@@ -53,6 +53,9 @@ class TextOffsets {
   static Spaces CountSpaces(absl::string_view token);
   void AddBytes(size_t begin, size_t end, absl::string_view string);
   TokenOffset InCharacters(size_t begin, size_t end) const;
+  // So many characters behind, or before, an offset.
+  uint32_t Forward(uint32_t at, uint32_t characters) const;
+  uint32_t Backward(uint32_t at, uint32_t characters) const;
 
   absl::string_view text_;
   bool trims_;

@@ -41,11 +41,20 @@ def message(name, strings, side, strategy="longest_first"):
     return request
 
 
+def library(name):
+    """The tokenizer as transformers has it: RobertaTokenizer makes its processor anew, and with the space before a text, of
+    which tokenizer_config.json says nothing, not there."""
+    file = json.loads((GOLDEN / name / "tokenizer.json").read_text())
+    if file["post_processor"]["type"] == "RobertaProcessing":
+        file["post_processor"]["add_prefix_space"] = False
+    return tokenizers.Tokenizer.from_str(json.dumps(file))
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("name", NAMES)
 def test_tokens_are_those_of_the_library(client, name, side, strategy):
-    tokenizer = tokenizers.Tokenizer.from_file(str(GOLDEN / name / "tokenizer.json"))
+    tokenizer = library(name)
     compared = refused = 0
     for strings in INPUTS:
         tokenizer.no_truncation()

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "server/text/tokenizer.h"
 #include "tests/server/text/family_files.h"
@@ -105,6 +106,19 @@ TEST(OffsetsTest, BytesAreCountedToo) {
   EXPECT_EQ(characters.offsets.back(), (TokenOffset{2, 3}));
   EXPECT_EQ(bytes.offsets.front(), (TokenOffset{0, 2}));
   EXPECT_EQ(bytes.offsets.back(), (TokenOffset{3, 4}));
+}
+
+// The token takes the space before it in, and its offset leaves it out.
+TEST(OffsetsTest, BytesLeaveWholeCharactersOut) {
+  const auto tokenizer = LoadFromContents(ReadFamilyFile("roberta.json").dump());
+  ASSERT_NE(tokenizer, nullptr);
+  for (const std::string space : {" ", "\xC2\xA0", "\xE2\x80\xA8"}) {
+    const std::string text = absl::StrCat("a", space, "<mask>");
+    const TokenizedText found =
+        WithOffsets(*tokenizer, text, {.max_tokens = kLimit, .offsets = OffsetUnit::kBytes});
+    const auto begin = static_cast<uint32_t>(1 + space.size());
+    EXPECT_EQ(found.offsets.end()[-2], (TokenOffset{begin, begin + 6})) << text;
+  }
 }
 
 TEST(OffsetsTest, SpecialTokensHaveNoneAndThePromptCounts) {

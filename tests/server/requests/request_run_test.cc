@@ -82,6 +82,7 @@ class RequestRunTest : public ModelRegistryTest {
     RequestRun::Start(
         std::make_unique<GivenRun>(dependencies_, std::move(call_), std::move(input), seen_));
     seen_.ended.get_future().wait();
+    completions_.AwaitIdle();  // the run is freed there, and with it what it holds of `budgets_`
     return seen_;
   }
 

@@ -83,10 +83,8 @@ uint32_t TextOffsets::Forward(uint32_t at, uint32_t characters) const {
 
 uint32_t TextOffsets::Backward(uint32_t at, uint32_t characters) const {
   if (!character_of_byte_.empty()) return at - characters;
-  for (; characters > 0 && at > 0; --characters) {
-    do --at;
-    while (at < text_.size() && (static_cast<unsigned char>(text_[at]) & 0xC0) == 0x80);
-  }
+  for (; characters > 0 && at > 0; --characters)
+    at = at > text_.size() ? at - 1 : PlaceOf({CharacterBefore(text_.data() + at), 0});
   return at;
 }
 

@@ -65,6 +65,15 @@ InProcessServer::InProcessServer(const Options& options) : backend_(MakeGatedBac
   health_ = grpc::health::v1::Health::NewStub(channel_);
 }
 
+InProcessServer::Options InProcessServer::WithDistinctLimits() {
+  Options options;
+  options.flags.max_batch_tokens = 2000;
+  options.flags.max_batch_sequences = 70;
+  options.flags.max_queued_requests = 300;
+  options.flags.encode.max_request_sequences = 60;
+  return options;
+}
+
 InProcessServer::~InProcessServer() {
   load_gate_.Open();
   run_gate_.Open();

@@ -33,6 +33,9 @@ class InProcessServer {
   };
   InProcessServer() : InProcessServer(Options{}) {}
   explicit InProcessServer(const Options& options);
+  // With limits that an answer about them cannot mix up: 2,000 tokens and 70 sequences in a batch,
+  // 300 requests in the queue, 60 sequences in a request.
+  static Options WithDistinctLimits();
   // Opens the gates and stops.
   ~InProcessServer();
 

@@ -14,7 +14,7 @@ namespace attendant {
 // header x-model names, or the only one there is. `dependencies` must outlive the routes.
 std::vector<HttpRoute> OpenAiRoutes(const DoorDependencies& dependencies);
 
-// What /v1/embeddings does, on another path. `summary` is for the OpenAPI document.
+// The route of /v1/embeddings on another path. `summary` is for the OpenAPI document.
 HttpRoute OpenAiEmbeddingsRoute(const DoorDependencies& dependencies, std::string path,
                                 std::string summary);
 

@@ -210,6 +210,8 @@ absl::Status TeiOptionsFromJson(JsonView request, EncodeInput& input) {
   return request.Read("prompt_name", input.prompt_name);
 }
 
+namespace {
+
 // Whether the server is ready: 200 without a body, or 503.
 HttpRoute TeiHealthRoute(const DoorDependencies& dependencies, const char* path) {
   const ModelRegistry& models = dependencies.encode.requests.models;
@@ -218,6 +220,8 @@ HttpRoute TeiHealthRoute(const DoorDependencies& dependencies, const char* path)
       Small(dependencies, [&models](const HttpExchange&, std::string&) { return models.Ready(); }),
       {"TEI: the server is ready"});
 }
+
+}  // namespace
 
 std::vector<HttpRoute> TeiRoutes(const DoorDependencies& dependencies) {
   std::vector<HttpRoute> routes = {

@@ -117,8 +117,7 @@ class Stripper final : public Normalizer {
       begin = next;
     }
     while (right_ && begin < end && IsWhitespace(PreviousCharacter(end))) {
-      do --end;
-      while ((static_cast<unsigned char>(*end) & 0xC0) == 0x80);
+      end = CharacterBefore(end);
     }
     return absl::string_view(begin, static_cast<size_t>(end - begin));
   }

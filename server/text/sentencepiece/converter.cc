@@ -84,7 +84,7 @@ int64_t SentencePieceConverter::IdOf(absl::string_view text) {
 std::string SentencePieceConverter::Json() {
   return absl::StrCat(R"({"version":"1.0","added_tokens":[)", Literals(), R"(],"normalizer":)",
                       Normalizer(), R"(,"pre_tokenizer":)", PreTokenizer(), R"(,"post_processor":)",
-                      Template(), R"(,"decoder":)", Decoder(),
+                      Template(), R"(,"decoder":)", Metaspace(),
                       R"(,"model":{"type":"Unigram","unk_id":)", family_.unk_id,
                       R"(,"byte_fallback":false,"vocab":[)", Vocabulary(), "]}}");
 }
@@ -141,15 +141,15 @@ std::string SentencePieceConverter::Normalizer() const {
                       absl::Base64Escape(model_.precompiled_charsmap), R"("})");
 }
 
-std::string SentencePieceConverter::Decoder() const {
-  if (family_.cleans_spaces) return DebertaDecoder(options_.deberta);
+std::string SentencePieceConverter::Metaspace() const {
+  if (family_.cleans_spaces) return DebertaMetaspace(options_.deberta);
   return MetaspaceJson(options_.add_prefix_space ? "always" : "never");
 }
 
 std::string SentencePieceConverter::PreTokenizer() const {
   if (family_.cleans_spaces) return DebertaPreTokenizer(options_.deberta);
   return absl::StrCat(R"({"type":"Sequence","pretokenizers":[{"type":"WhitespaceSplit"},)",
-                      Decoder(), "]}");
+                      Metaspace(), "]}");
 }
 
 std::string SentencePieceConverter::Template() {

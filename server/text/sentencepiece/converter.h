@@ -56,7 +56,7 @@ class SentencePieceConverter {
   void ListTokens();
   std::string Literals();
   std::string Normalizer() const;
-  std::string Decoder() const;
+  std::string Metaspace() const;
   std::string PreTokenizer() const;
   std::string Template();
   std::string Vocabulary() const;

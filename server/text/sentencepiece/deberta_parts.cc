@@ -26,10 +26,10 @@ std::string DebertaPreTokenizer(const DebertaOptions& options) {
   return absl::StrCat(
       R"({"type":"Sequence","pretokenizers":[)",
       options.split_by_punct ? R"({"type":"Punctuation","behavior":"Isolated"},)" : "",
-      DebertaDecoder(options), "]}");
+      DebertaMetaspace(options), "]}");
 }
 
-std::string DebertaDecoder(const DebertaOptions& options) {
+std::string DebertaMetaspace(const DebertaOptions& options) {
   return MetaspaceJson(options.add_prefix_space ? "always" : "first");
 }
 

@@ -23,7 +23,7 @@ absl::StatusOr<DebertaOptions> ReadDebertaOptions(const JsonNode& tokenizer_conf
 // The parts of a tokenizer.json, as JSON.
 std::string DebertaNormalizer(const DebertaOptions& options);
 std::string DebertaPreTokenizer(const DebertaOptions& options);
-std::string DebertaDecoder(const DebertaOptions& options);
+std::string DebertaMetaspace(const DebertaOptions& options);
 
 // A Metaspace, pre-tokenizer or decoder. `prepend_scheme`: always, first or never.
 std::string MetaspaceJson(absl::string_view prepend_scheme);

@@ -9,15 +9,6 @@
 #include "server/text/unicode/utf8.h"
 
 namespace attendant {
-namespace {
-
-const char* CharacterBefore(const char* position) {
-  do --position;
-  while ((static_cast<unsigned char>(*position) & 0xC0) == 0x80);
-  return position;
-}
-
-}  // namespace
 
 void CharacterSet::AddRange(char32_t first, char32_t last) { ranges_.emplace_back(first, last); }
 

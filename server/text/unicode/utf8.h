@@ -35,10 +35,17 @@ inline char32_t NextCharacter(const char*& position) {
   return tail(tail(tail(first & 0x07)));
 }
 
-// The character before `position`. REQUIRES: valid UTF-8, `position` after a whole character.
-inline char32_t PreviousCharacter(const char* position) {
+// The beginning of the character before `position`. REQUIRES: valid UTF-8, `position` after a whole
+// character.
+inline const char* CharacterBefore(const char* position) {
   do --position;
   while ((static_cast<unsigned char>(*position) & 0xC0) == 0x80);
+  return position;
+}
+
+// That character. REQUIRES: likewise.
+inline char32_t PreviousCharacter(const char* position) {
+  position = CharacterBefore(position);
   return NextCharacter(position);
 }
 

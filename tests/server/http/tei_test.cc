@@ -125,12 +125,7 @@ TEST_F(TeiTest, EmbeddingsOfOpenAisShapeHaveAPathOfTeis) {
 }
 
 TEST(TeiInfoTest, TellsEachLimit) {
-  InProcessServer::Options options;
-  options.flags.max_batch_tokens = 2000;
-  options.flags.max_batch_sequences = 70;
-  options.flags.max_queued_requests = 300;
-  options.flags.encode.max_request_sequences = 60;
-  InProcessServer server(options);
+  InProcessServer server(InProcessServer::WithDistinctLimits());
   server.AwaitReady();
   HttpClient client(server.http_port());
   client.Get("/info");

@@ -44,10 +44,7 @@ TEST_F(ModelRegistryTest, AnErrorThatQuotesAFileIsShortAndReadable) {
       "caf\u00e9\\n2026-11-25 09:00:00 error forged" + std::string(1 << 20, 'x');
   WriteFile(directory_ / "tiny/tokenizer.json",
             absl::StrCat(R"({"model": {"type": ")", name, R"("}})"));
-  registry_.SetModels({{"tiny", directory_ / "tiny"}});
-  registry_.StartLoading();
-  AwaitChanges(1);
-  const std::string error(registry_.List().front().error.message());
+  const std::string error = ErrorOfLoad();
   EXPECT_THAT(error, HasSubstr("caf\u00e9\\n2026"));
   EXPECT_LT(error.size(), 1100u);
 }
@@ -59,10 +56,7 @@ TEST_F(ModelRegistryTest, AnErrorThatListsAFileIsCut) {
             SafetensorsBytes(absl::StrCat(R"({"x":{"dtype":"F32","shape":[)", shape,
                                           R"(],"data_offsets":[0,8]}})"),
                              "01234567"));
-  registry_.SetModels({{"tiny", directory_ / "tiny"}});
-  registry_.StartLoading();
-  AwaitChanges(1);
-  const std::string error(registry_.List().front().error.message());
+  const std::string error = ErrorOfLoad();
   EXPECT_THAT(error, HasSubstr("shape [1, 1"));
   EXPECT_LT(error.size(), 1100u);
 }

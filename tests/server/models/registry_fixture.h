@@ -72,6 +72,14 @@ class ModelRegistryTest : public ::testing::Test {
     absl::MutexLock lock(&mutex_, absl::Condition(&there));
   }
 
+  // Loads "tiny", which must fail. What is said of it.
+  std::string ErrorOfLoad() {
+    registry_.SetModels({{"tiny", directory_ / "tiny"}});
+    registry_.StartLoading();
+    AwaitChanges(1);
+    return std::string(registry_.List().front().error.message());
+  }
+
   TempDirectory directory_;
   absl::Mutex mutex_;
   Changes changes_ ABSL_GUARDED_BY(mutex_);

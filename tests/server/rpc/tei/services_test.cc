@@ -173,12 +173,7 @@ TEST_F(TeiServicesTest, InfoTellsTheModel) {
 }
 
 TEST(TeiServicesModelTest, InfoTellsEachLimit) {
-  InProcessServer::Options options;
-  options.flags.max_batch_tokens = 2000;
-  options.flags.max_batch_sequences = 70;
-  options.flags.max_queued_requests = 300;
-  options.flags.encode.max_request_sequences = 60;
-  InProcessServer server(options);
+  InProcessServer server(InProcessServer::WithDistinctLimits());
   server.AwaitReady();
   const auto info = v1::Info::NewStub(server.NewChannel());
   grpc::ClientContext context;

@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/app.h"
+#include "server/app/app.h"
 #include "tests/server/in_process_server.h"
 #include "tests/server/tiny_model.h"
 #include "tests/support/checkpoint.h"

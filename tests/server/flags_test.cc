@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/core/base/regular_file.h"
-#include "server/app_options.h"
+#include "server/app/app_options.h"
 #include "server/process.h"
 #include "server/requests/memory/memory_budgets.h"
 #include "tests/support/checkpoint.h"

@@ -12,7 +12,7 @@
 
 #include "attendant/v1/encoder.grpc.pb.h"
 #include "grpc/health/v1/health.grpc.pb.h"
-#include "server/app.h"
+#include "server/app/app.h"
 #include "server/models/model_options.h"
 #include "tests/server/gated_backend.h"
 #include "tests/server/tiny_model.h"

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 TESTS = ["flag_parser_test", "flags_test"]
+FILE_TESTS = {
+    "server/threads/task_pool.cc": ["threads_test"],
+}
 MUTANTS = {
     "client/flags/flag_parser.h": [
         ("*value >= range.low && *value <= range.high", "*value >= range.low && *value < range.high"),
@@ -17,7 +20,7 @@ MUTANTS = {
         ("flags.max_batch_tokens != 0", "false"),
         ("flags.help || flags.version || flags.help_markdown", "flags.help || flags.version"),
     ],
-    "server/app_options.cc": [
+    "server/app/app_options.cc": [
         ("budget / 100 * percent", "budget / 100"),
         ("absl::Microseconds(flags.max_queue_delay_us)", "absl::Milliseconds(flags.max_queue_delay_us)"),
         ("std::max(share, kLargest * largest + kFixedBytes)", "share"),
@@ -25,7 +28,7 @@ MUTANTS = {
         (".max_bytes = «2 * flags.max_request_bytes»", "flags.max_request_bytes"),
         ("absl::Milliseconds(flags.max_priority_wait_ms)", "absl::Microseconds(flags.max_priority_wait_ms)"),
     ],
-    "server/task_pool.cc": [
+    "server/threads/task_pool.cc": [
         ("large_.empty() && running_ == 0", "large_.empty()"),
         ("max_large_(«std::max(threads - 1, 1)»)", "threads"),
         ("large_.front().number < small_.front().number", "false"),

@@ -11,10 +11,10 @@ FILE_TESTS = {
     "server/http/route_call.cc": ["http_doors_test"],
     "server/http/body_buffer.cc": ["http_endpoint_test"],
     "server/http/gzip.cc": ["http_endpoint_test"],
-    "server/grpc_server.cc": ["app_test:GrpcServerTest.*"],
+    "server/app/grpc_server.cc": ["app_test:GrpcServerTest.*"],
 }
 MUTANTS = {
-    "server/grpc_server.cc": [
+    "server/app/grpc_server.cc": [
         ("SetKeepalive(builder);", ""),
         ("""builder.SetResourceQuota(
       grpc::ResourceQuota("attendant")

@@ -16,7 +16,7 @@
 #include "server/metrics/server_metrics.h"
 #include "server/models/model_loader.h"
 #include "server/models/model_registry.h"
-#include "server/task_pool.h"
+#include "server/threads/task_pool.h"
 #include "tests/server/gated_backend.h"
 #include "tests/server/tiny_model.h"
 #include "tests/support/checkpoint.h"

@@ -21,7 +21,7 @@
 #include "server/models/encoder_model.h"
 #include "server/models/model_loader.h"
 #include "server/models/sentence/model_folder.h"
-#include "server/task_pool.h"
+#include "server/threads/task_pool.h"
 #include "tests/server/tiny_model.h"
 #include "tests/support/checkpoint.h"
 #include "tests/support/failing_listing.h"

@@ -15,7 +15,7 @@
 #include "kernels/reference/reference_backend.h"
 #include "server/models/model_loader.h"
 #include "server/rpc/kserve/service.h"
-#include "server/task_pool.h"
+#include "server/threads/task_pool.h"
 
 namespace attendant {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/model_sources.h"
+#include "server/app/model_sources.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

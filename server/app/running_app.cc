@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/running_app.h"
+#include "server/app/running_app.h"
 
 #include <algorithm>
 #include <chrono>
@@ -12,7 +12,8 @@
 #include "absl/time/clock.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/core/threads/cpu_budget.h"
-#include "server/grpc_server.h"
+#include "server/app/grpc_server.h"
+#include "server/app/model_log.h"
 #include "server/http/attendant/routes.h"
 #include "server/http/console/routes.h"
 #include "server/http/doors/cohere.h"
@@ -21,7 +22,6 @@
 #include "server/http/doors/rerank.h"
 #include "server/http/doors/tei.h"
 #include "server/http/kserve/routes.h"
-#include "server/model_log.h"
 #include "server/models/attention_model.h"
 #include "server/models/model_loader.h"
 #include "server/net/descriptor_limit.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/grpc_server.h"
+#include "server/app/grpc_server.h"
 
 #include <grpc/grpc.h>
 #include <grpcpp/impl/server_builder_plugin.h>

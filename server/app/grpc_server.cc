@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/grpc_server.h"
+#include "server/app/grpc_server.h"
 
 #include <grpc/compression.h>
 #include <grpcpp/resource_quota.h>
@@ -12,9 +12,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
+#include "server/app/tls_credentials.h"
 #include "server/net/descriptor_limit.h"
 #include "server/net/listening_socket.h"
-#include "server/tls_credentials.h"
 #include "spdlog/spdlog.h"
 
 namespace attendant {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/app_options.h"
+#include "server/app/app_options.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -16,9 +16,9 @@
 #include "kernels/core/threads/cpu_budget.h"
 #include "kernels/core/threads/cpu_placement.h"
 #include "kernels/core/threads/cpu_topology.h"
+#include "server/app/model_sources.h"
 #include "server/batching/compute_slot.h"
 #include "server/http/client/otlp_poster.h"
-#include "server/model_sources.h"
 #include "server/requests/memory/memory_budgets.h"
 #include "server/tracing/otlp_settings.h"
 #include "server/version.h"

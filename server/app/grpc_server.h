@@ -8,9 +8,9 @@
 #include <span>
 
 #include "absl/status/statusor.h"
+#include "server/app/tls_files.h"
 #include "server/flags.h"
 #include "server/net/connection_acceptor.h"
-#include "server/tls_files.h"
 
 namespace attendant {
 

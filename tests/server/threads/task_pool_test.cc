@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/task_pool.h"
+#include "server/threads/task_pool.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/app_options.h"
+#include "server/app/app_options.h"
 
 #include <gtest/gtest.h>
 

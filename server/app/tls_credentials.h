@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "server/tls_files.h"
+#include "server/app/tls_files.h"
 
 namespace attendant {
 

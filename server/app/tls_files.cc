@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/tls_files.h"
+#include "server/app/tls_files.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/app.h"
+#include "server/app/app.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
-#include "server/model_sources.h"
+#include "server/app/model_sources.h"
 #include "tests/server/in_process_server.h"
 
 namespace attendant {

@@ -5,9 +5,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/app/model_sources.h"
 #include "server/flags.h"
 #include "server/metrics/server_metrics.h"
-#include "server/model_sources.h"
 #include "server/models/model_loader.h"
 
 namespace attendant {

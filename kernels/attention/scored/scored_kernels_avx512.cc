@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attention/scored/scored_kernels.h"
-#include "kernels/cpu/simd/simd_avx512_formats.h"
+#include "kernels/cpu/simd/levels/simd_avx512_formats.h"
 
 namespace attendant::attention {
 namespace avx512 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/cpu/simd/simd_avx512_bf16.h"
+#include "kernels/cpu/simd/levels/simd_avx512_bf16.h"
 
 // Operations on 16-float vectors that only kernels with AMX tiles need; amx_tiles.h has the tiles.
 

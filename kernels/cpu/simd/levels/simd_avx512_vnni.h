@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/cpu/simd/simd_avx512_formats.h"
+#include "kernels/cpu/simd/levels/simd_avx512_formats.h"
 
 // For matmuls of 8-bit numbers besides: dot products of four, summed in s32.
 #define ATTENDANT_HAS_BYTE_DOT 1

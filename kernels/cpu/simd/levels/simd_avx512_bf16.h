@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/cpu/simd/simd_avx512_vnni.h"
+#include "kernels/cpu/simd/levels/simd_avx512_vnni.h"
 
 // For attention besides: dot products of pairs of bf16, summed in f32.
 #define ATTENDANT_HAS_BF16_DOT 1

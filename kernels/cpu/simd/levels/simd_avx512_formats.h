@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/cpu/simd/simd_avx512.h"
+#include "kernels/cpu/simd/levels/simd_avx512.h"
 
 // Numbers of other formats in memory, f32 in registers.
 

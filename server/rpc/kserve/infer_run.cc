@@ -13,9 +13,10 @@
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/heads/head.h"
+#include "server/rpc/kserve/input_tensors.h"
+#include "server/rpc/kserve/output_tensors.h"
 #include "server/rpc/kserve/parameters.h"
 #include "server/rpc/kserve/task_tensors.h"
-#include "server/rpc/kserve/tensors.h"
 
 namespace attendant {
 namespace {

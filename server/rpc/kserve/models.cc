@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/heads/head.h"
@@ -151,6 +152,12 @@ std::vector<TensorSpec> OutputSpecs(const KServeModelInfo& model) {
     output.dims = {model.labels};
   }
   return {output};
+}
+
+std::string TensorNames(const std::vector<TensorSpec>& specs) {
+  return absl::StrJoin(specs, ", ", [](std::string* out, const TensorSpec& spec) {
+    absl::StrAppend(out, spec.name);
+  });
 }
 
 void FillServerMetadata(const std::string& version, inference::ServerMetadataResponse& metadata) {

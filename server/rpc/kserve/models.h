@@ -68,6 +68,7 @@ bool TakesTexts(ServedName kind);  // else ids
 std::vector<TensorSpec> InputSpecs(ServedName kind);
 // One of most names; several of those of heads on tokens (task_tensors.h).
 std::vector<TensorSpec> OutputSpecs(const KServeModelInfo& model);
+std::string TensorNames(const std::vector<TensorSpec>& specs);  // "input_ids, attention_mask"
 
 void FillServerMetadata(const std::string& version, inference::ServerMetadataResponse& metadata);
 void ToProto(const KServeModelInfo& model, inference::ModelMetadataResponse& metadata);

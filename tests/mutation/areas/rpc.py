@@ -12,10 +12,11 @@ FILE_TESTS = {
     "server/rpc/encoder/service.cc": ["encoder_service_test", "request_limits_test"],
     "server/rpc/kserve/models.cc": ["rpc_parts_test", "kserve_idle_test", "kserve_service_test"],
     "server/rpc/kserve/infer_run.cc": ["kserve_service_test", "request_limits_test"],
+    "server/rpc/kserve/input_tensors.cc": ["rpc_parts_test", "kserve_service_test"],
+    "server/rpc/kserve/output_tensors.cc": ["rpc_parts_test", "kserve_service_test"],
     "server/rpc/kserve/parameters.cc": ["rpc_parts_test", "kserve_service_test"],
     "server/rpc/kserve/service.cc": ["kserve_service_test", "request_limits_test"],
     "server/rpc/kserve/task_tensors.cc": ["rpc_parts_test"],
-    "server/rpc/kserve/tensors.cc": ["rpc_parts_test", "kserve_service_test"],
     "server/rpc/scan/wire_scan.cc": ["rpc_parts_test", "encoder_service_test", "kserve_service_test"],
     "server/rpc/wire/messages.cc": ["rpc_parts_test", "attention_service_test", "encoder_service_test",
                                     "request_limits_test"],
@@ -101,11 +102,13 @@ MUTANTS = {
         ("«i < longest»; ++i", "i + 1 < longest"),
         ("static_cast<int64_t>(longest) / columns", "static_cast<int64_t>(longest)"),
     ],
-    "server/rpc/kserve/tensors.cc": [
-        ("shared_memory && fixed_size", "shared_memory"),
+    "server/rpc/kserve/input_tensors.cc": [
         ("tensor.batch != first.batch || tensor.width != first.width", "tensor.width != first.width"),
         ("input.shape(1) > longest", "false"),
         ("tensor.value_bytes > 0 && bytes != expected", "tensor.value_bytes > 0 && bytes < expected"),
+    ],
+    "server/rpc/kserve/output_tensors.cc": [
+        ("shared_memory && fixed_size", "shared_memory"),
         ("row += row_bytes;", "row += row_bytes / 2;"),
     ],
     "server/rpc/scan/wire_scan.cc": [

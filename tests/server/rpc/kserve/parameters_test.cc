@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/rpc/kserve/tensors.h"
+#include "server/rpc/kserve/parameters.h"
 
 #include <gtest/gtest.h>
 

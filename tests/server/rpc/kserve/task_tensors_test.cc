@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "server/rpc/kserve/tensors.h"
+#include "server/rpc/kserve/output_tensors.h"
 
 namespace attendant {
 namespace {

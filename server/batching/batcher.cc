@@ -9,7 +9,7 @@
 #include "kernels/core/check.h"
 #include "kernels/core/status_macros.h"
 #include "server/batching/forecast.h"
-#include "server/batching/retry_hint.h"
+#include "server/retry/retry_hint.h"
 
 namespace attendant {
 namespace {

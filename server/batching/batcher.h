@@ -111,7 +111,7 @@ class Batcher {
 
   // Admits or refuses; either way request.done is called exactly once. Returns 0 for a refused
   // request, and for one without sequences, which is admitted and ends at once. A full queue says
-  // when to come back (RetryAfter in retry_hint.h).
+  // when to come back (RetryAfter in server/retry).
   RequestId Submit(PendingRequest request);
 
   // Completes the request with CANCELLED if it has not completed; its queued sequences never enter

@@ -22,11 +22,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "server/batching/retry_hint.h"
 #include "server/http/http_connection.h"
 #include "server/http/peer_name.h"
 #include "server/metrics/server_metrics.h"
 #include "server/net/listening_socket.h"
+#include "server/retry/retry_hint.h"
 
 namespace attendant {
 namespace {

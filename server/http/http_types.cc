@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "server/batching/retry_hint.h"
 #include "server/http/gzip.h"
+#include "server/retry/retry_hint.h"
 
 namespace attendant {
 namespace {

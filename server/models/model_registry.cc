@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
-#include "server/batching/retry_hint.h"
+#include "server/retry/retry_hint.h"
 
 namespace attendant {
 namespace {

@@ -74,23 +74,24 @@ TABLE = {
         "kernels/core kernels/io server/text/base server/text/decoders server/text/models server/text/normalizers "
         "server/text/pre_tokenizers server/text/sentencepiece server/text/unicode", "absl"),
     "server/threads": row(libraries="absl"),
-    "server/batching": row("kernels/core kernels/core/threads kernels/heads server/threads server/tracing", "absl"),
+    "server/retry": row(libraries="absl"),
+    "server/batching": row("kernels/core kernels/core/threads kernels/heads server/retry server/threads server/tracing", "absl"),
     "server/metrics": row(libraries="absl prometheus"),
     "server/tracing": row("kernels/core", "absl", private="json"),
     "server/tracing/export": row("kernels/core server/metrics server/threads server/tracing", "absl"),
     "server/models": row(
         "kernels/core kernels/core/threads kernels/io kernels/checkpoints kernels/attention kernels/attention/modules "
-        "kernels/backends kernels/heads server/limits server/text server/text/unicode server/threads server/batching server/metrics", "absl"),
+        "kernels/backends kernels/heads server/limits server/text server/text/unicode server/retry server/threads server/batching server/metrics", "absl"),
     "server/access": row(
         "kernels/core server/metrics server/threads server/tracing server/tracing/export", "absl", private="json openssl"),
-    "server/requests/memory": row("server/access server/batching server/limits server/metrics", "absl"),
+    "server/requests/memory": row("server/access server/limits server/metrics server/retry", "absl"),
     "server/requests/formats": row(libraries="absl"),
     "server/requests": row(
         "kernels/core kernels/heads server/access server/limits server/text server/threads server/batching server/models "
         "server/metrics server/requests/formats server/requests/memory server/tracing", "absl"),
     "server/rpc/scan": row("server/requests server/text/unicode", "absl grpc protobuf"),
     "server/rpc/call": row(
-        "server/access server/limits server/threads server/batching server/metrics server/requests server/requests/memory "
+        "server/access server/limits server/retry server/threads server/metrics server/requests server/requests/memory "
         "server/rpc/scan", "absl grpc protobuf"),
     "server/rpc/wire": row("proto server/models server/requests server/requests/formats", "absl"),
     "server/rpc/encoder": row(
@@ -109,8 +110,8 @@ TABLE = {
     "server/rpc": row("proto server/access server/requests/memory server/rpc/call", "absl grpc protobuf"),  # health, reflection
     "server/net": row(libraries="absl"),
     "server/http": row(
-        "kernels/core server/access server/batching server/limits server/metrics server/net server/requests server/requests/memory "
-        "server/threads", "absl",
+        "kernels/core server/access server/limits server/metrics server/net server/requests server/requests/memory "
+        "server/retry server/threads", "absl",
         private="boost zlib"),
     "server/http/client": row(
         "client/http kernels/core server/http server/tracing server/tracing/export", "absl"),

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "kernels/core/status_macros.h"
-#include "server/batching/retry_hint.h"
+#include "server/retry/retry_hint.h"
 
 namespace attendant {
 

@@ -20,9 +20,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/access/call_gate.h"
-#include "server/batching/retry_hint.h"
 #include "server/requests/call_state.h"
 #include "server/requests/memory/memory_budgets.h"
+#include "server/retry/retry_hint.h"
 
 // The calls of every gRPC service. Streams are in answer_stream.h.
 namespace attendant {

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 TESTS = ["batch_policy_test", "request_queue_test", "cost_model_test", "operation_test", "batcher_test",
          "batcher_end_test", "batcher_time_test", "batcher_simulation_test", "compute_slot_test", "simulator_test", "batcher_stress_test"]
+FILE_TESTS = {
+    "server/retry/retry_hint.cc": ["retry_hint_test"],
+}
 MUTANTS = {
     "server/batching/batch_policy.cc": [
         ("now >= ripe", "now > ripe"),
@@ -88,7 +91,7 @@ MUTANTS = {
     "server/batching/batch_runner.cc": [
         ("outputs_[i].dims == 0 ? pooled.dim(1) : outputs_[i].dims", "pooled.dim(1)"),
     ],
-    "server/batching/retry_hint.cc": [
+    "server/retry/retry_hint.cc": [
         ("absl::Ceil(delay, absl::Milliseconds(1))", "delay"),
         ("std::max<int64_t>(ms, 1)", "ms"),
     ],

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/time/clock.h"
-#include "server/batching/retry_hint.h"
+#include "server/retry/retry_hint.h"
 #include "tests/server/batching/batcher_fixture.h"
 
 namespace attendant {
@@ -370,15 +370,6 @@ TEST_F(BatcherTest, AnswersARequestWithoutSequencesOnTheExecutor) {
   batcher_->Drain(absl::InfiniteFuture());
   Submit(2, {}, refused);
   EXPECT_EQ(refused.WaitForCode(), absl::StatusCode::kUnavailable);
-}
-
-TEST(RetryHintTest, RidesOnTheStatus) {
-  absl::Status status = absl::ResourceExhaustedError("full");
-  EXPECT_FALSE(RetryAfter(status).has_value());
-  SetRetryAfter(status, absl::Microseconds(1500));
-  EXPECT_EQ(RetryAfter(status), absl::Milliseconds(2));
-  SetRetryAfter(status, absl::ZeroDuration());
-  EXPECT_EQ(RetryAfter(status), absl::Milliseconds(1));
 }
 
 TEST(RejectReasonTest, HasNames) {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/time/clock.h"
-#include "server/batching/retry_hint.h"
+#include "server/retry/retry_hint.h"
 #include "server/threads/steady_time.h"
 #include "tests/server/batching/batcher_fixture.h"
 

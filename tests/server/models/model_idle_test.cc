@@ -6,7 +6,7 @@
 #include <future>
 
 #include "absl/time/clock.h"
-#include "server/batching/retry_hint.h"
+#include "server/retry/retry_hint.h"
 #include "tests/server/models/life_fixture.h"
 
 namespace attendant {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "kernels/core/packed_batch.h"
-#include "server/batching/retry_hint.h"
+#include "server/retry/retry_hint.h"
 #include "tests/server/batching/simulation/scenario.h"
 #include "tests/server/batching/simulation/scenario_parts.h"
 

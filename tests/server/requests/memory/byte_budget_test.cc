@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/access/connections.h"
-#include "server/batching/retry_hint.h"
 #include "server/metrics/server_metrics.h"
 #include "server/requests/memory/memory_budgets.h"
+#include "server/retry/retry_hint.h"
 
 namespace attendant {
 namespace {

@@ -8,9 +8,10 @@
 
 namespace attendant {
 
-// A status may carry a retry hint: how long a client should wait before it tries again. The batcher
-// attaches one to RESOURCE_EXHAUSTED. It is a payload of whole milliseconds, at least 1, as gRPC's
-// trailing metadata "grpc-retry-pushback-ms" needs it.
+// A status may carry a retry hint: how long a client should wait before it tries again. A refusal
+// whose reason soon passes has one: a full queue, a full budget of memory, an idle model that did
+// not load. It is a payload of whole milliseconds, at least 1, as gRPC's trailing metadata
+// "grpc-retry-pushback-ms" needs it.
 void SetRetryAfter(absl::Status& status, absl::Duration delay);
 
 // The hint, or nothing when the status has none.

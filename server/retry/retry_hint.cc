@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/batching/retry_hint.h"
+#include "server/retry/retry_hint.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -27,6 +26,7 @@
 #include "server/batching/request.h"
 #include "server/batching/request_queue.h"
 #include "server/batching/runner.h"
+#include "server/threads/executor.h"
 #include "server/threads/threading.h"
 
 namespace attendant {
@@ -74,9 +74,6 @@ class BatchObserver {
   virtual void OnStalled(int workers) = 0;  // that run a batch for longer than stall_timeout
   virtual void OnLost(int workers) = 0;     // that have lost their runners
 };
-
-// Runs a function soon, on a thread that may be kept busy. Thread-safe.
-using Executor = std::function<void(absl::AnyInvocable<void()>)>;
 
 // Batches requests across callers by tokens (BatchPolicy and RequestQueue say how) and runs the
 // batches, one worker thread for each runner. An idle worker takes a batch at once; requests wait

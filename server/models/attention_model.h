@@ -12,6 +12,7 @@
 #include "server/limits/limits.h"
 #include "server/models/model_options.h"
 #include "server/models/servable_model.h"
+#include "server/threads/executor.h"
 
 namespace attendant {
 

@@ -14,7 +14,6 @@
 #include "kernels/checkpoints/checkpoint.h"
 #include "kernels/core/backend.h"
 #include "kernels/heads/sequence_classifier.h"
-#include "server/batching/batcher.h"
 #include "server/metrics/model_statistics.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/model_heads.h"
@@ -25,6 +24,7 @@
 #include "server/models/servable_model.h"
 #include "server/models/served_name.h"
 #include "server/text/tokenizer.h"
+#include "server/threads/executor.h"
 
 namespace attendant {
 

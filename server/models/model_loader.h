@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "server/batching/batcher.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/model_options.h"
 #include "server/models/servable_model.h"
+#include "server/threads/executor.h"
 
 namespace attendant {
 

@@ -16,7 +16,6 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/batching/batcher.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/attention_model.h"
 #include "server/models/encoder_model.h"
@@ -24,6 +23,7 @@
 #include "server/models/model_options.h"
 #include "server/models/model_reaper.h"
 #include "server/models/model_status.h"
+#include "server/threads/executor.h"
 #include "server/threads/steady_time.h"
 
 namespace attendant {

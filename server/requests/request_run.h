@@ -15,7 +15,6 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/access/call_gate.h"
-#include "server/batching/batcher.h"
 #include "server/batching/request.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/encoder_model.h"
@@ -24,6 +23,7 @@
 #include "server/requests/call_state.h"
 #include "server/requests/memory/memory_budgets.h"
 #include "server/requests/request_message.h"
+#include "server/threads/executor.h"
 #include "server/threads/steady_time.h"
 #include "server/tracing/traced_batch.h"
 

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
+#include "server/threads/executor.h"
 
 namespace attendant {
 
@@ -33,10 +33,10 @@ class TaskPool {
   void Post(Task task, Size size = Size::kSmall);
 
   // Functions that post to this pool; it must outlive them.
-  std::function<void(Task)> executor() {
+  Executor executor() {
     return [this](Task task) { Post(std::move(task)); };
   }
-  std::function<void(Task)> large_executor() {
+  Executor large_executor() {
     return [this](Task task) { Post(std::move(task), Size::kLarge); };
   }
 

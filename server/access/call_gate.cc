@@ -4,6 +4,7 @@
 #include <random>
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -61,6 +62,7 @@ CallGate::Entry CallGate::Enter(const CallHead& head) {
                                                     .key = key.ok() ? *key : "",
                                                     .request_id = RequestId(head),
                                                     .trace = Trace(head)});
+  call->client = absl::HashOf(call->key.empty() ? head.peer : call->key);
   if (key.ok()) {
     call->stream_span = OpenStream(*call);
   } else {

@@ -46,6 +46,9 @@ struct CallInfo {
   std::string key;                    // the name of its API key; empty: none was needed
   std::string request_id;             // empty: the answer carries none
   std::optional<TraceContext> trace;  // the server's own span
+  // One number for each key, or for each connection where keys are not needed: its requests take
+  // their turns in queues together.
+  uint64_t client = 0;
   // Of a stream whose spans are sent: adds the stream's own at the end of the call.
   std::unique_ptr<OpenSpan> stream_span = nullptr;
 };

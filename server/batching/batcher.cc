@@ -158,10 +158,10 @@ std::optional<Batcher::Refusal> Batcher::FindRefusal(const PendingRequest& reque
                        absl::StrCat("the deadline is in ", absl::FormatDuration(left),
                                     ", the answer is expected in ", absl::FormatDuration(needed)))};
   }
-  if (queue_.CheckRoom(request.tokens_waiting).ok()) return std::nullopt;
+  if (queue_.CheckRoom(request.client, request.tokens_waiting).ok()) return std::nullopt;
   // Expired requests must not keep out this one.
   Expire(request.arrival, absl::ZeroDuration(), ended);
-  absl::Status room = queue_.CheckRoom(request.tokens_waiting);
+  absl::Status room = queue_.CheckRoom(request.client, request.tokens_waiting);
   if (room.ok()) return std::nullopt;
   SetRetryAfter(room, RetryDelay());
   return Refusal{RejectReason::kQueueFull, std::move(room)};
@@ -334,7 +334,6 @@ Workforce Batcher::Force() const {
           .workers = static_cast<int64_t>(runners_left_)};
 }
 
-// Called for each request with a deadline: must be cheap.
 // Batches alone correct the estimate. If it refused all requests of an idle server, it would stay
 // as the last slow minutes of the machine made it: every eighth is tried.
 bool Batcher::TriesAnyway(absl::Time now) {
@@ -345,14 +344,16 @@ bool Batcher::TriesAnyway(absl::Time now) {
   return ++infeasible_while_idle_ % kOneOf == 0;
 }
 
+// Called for each request with a deadline: must be cheap.
 absl::Duration Batcher::TimeToAnswer(const PendingRequest& request) const {
   if (request.deadline == absl::InfiniteFuture() || !cost_.fitted()) return absl::ZeroDuration();
   absl::Time free = absl::InfiniteFuture();
   for (const Worker& worker : workers_) free = std::min(free, worker.expected_end);
-  Backlog backlog{.until_free = std::max(free - request.arrival, absl::ZeroDuration()),
-                  .same_priority = queue_.AheadAt(request.priority, request.tokens_waiting),
-                  .higher = queue_.HigherThan(request.priority),
-                  .max_priority_wait = options_.max_priority_wait};
+  Backlog backlog{
+      .until_free = std::max(free - request.arrival, absl::ZeroDuration()),
+      .same_priority = queue_.AheadAt(request.priority, request.client, request.tokens_waiting),
+      .higher = queue_.HigherThan(request.priority),
+      .max_priority_wait = options_.max_priority_wait};
   for (size_t i = 0; i < static_cast<size_t>(request.num_sequences()); ++i) {
     backlog.same_priority.Add(request.sequence_tokens(i), request.sequence_head_ns(i));
   }

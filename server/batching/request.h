@@ -113,8 +113,9 @@ using RequestId = uint64_t;
 
 // Where a request stands in its queue, which alone uses it.
 struct QueuePlace {
-  uint64_t turn = 0;         // order among the requests of one priority
+  uint64_t turn = 0;         // order among the requests of its client and priority
   bool in_turn = false;      // it got its quantum and still has this turn
+  bool begun = false;        // it goes on, also when its client's turn is used up
   int64_t deficit = 0;       // tokens that it may take; rises by a quantum each turn
   absl::Time waiting_since;  // arrival, or when a batch last took one of its sequences
 };
@@ -125,6 +126,7 @@ struct PendingRequest {
   Work work;  // kept until it has run, even when the request is cancelled
   absl::Time deadline = absl::InfiniteFuture();  // of the steady clock
   int priority = 0;                              // higher first
+  uint64_t client = 0;  // requests of one client share its turns, and its part of the queue
   // Of a traced request: where its batches are noted, the first kMaxTracedBatches, also when it
   // fails later; it stays until `done` is called. No other request has the same number.
   std::vector<TracedBatch>* batches = nullptr;

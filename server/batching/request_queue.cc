@@ -2,20 +2,12 @@
 #include "server/batching/request_queue.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/core/base/int_math.h"
 #include "kernels/core/check.h"
 
 namespace attendant {
-
-bool RequestQueue::ServiceOrder::operator()(const PendingRequest* a,
-                                            const PendingRequest* b) const {
-  if (a->priority != b->priority) return a->priority > b->priority;
-  return a->place.turn < b->place.turn;
-}
 
 bool RequestQueue::WaitOrder::operator()(const PendingRequest* a, const PendingRequest* b) const {
   if (a->place.waiting_since != b->place.waiting_since) {
@@ -41,27 +33,40 @@ RequestQueue::RequestQueue(const Limits& limits, const BatchPolicy& policy)
   ATTENDANT_CHECK(limits.max_requests > 0);
 }
 
-absl::Status RequestQueue::CheckRoom(int64_t tokens) const {
-  if (tokens > limits_.max_tokens - tokens_) {
+absl::Status RequestQueue::CheckRoom(uint64_t client, int64_t tokens) const {
+  const int64_t free_tokens = limits_.max_tokens - tokens_ - tokens;
+  if (free_tokens < 0) {
     return absl::ResourceExhaustedError(
         absl::StrCat("queue full: ", tokens_ + tokens, " of ", limits_.max_tokens,
                      " tokens queued, this request's ", tokens, " included"));
   }
-  if (requests() >= limits_.max_requests) {
+  const int64_t free_requests = limits_.max_requests - requests() - 1;
+  if (free_requests < 0) {
     return absl::ResourceExhaustedError(absl::StrCat("queue full: ", requests() + 1, " of ",
                                                      limits_.max_requests,
                                                      " requests queued, this one included"));
   }
-  return absl::OkStatus();
+  ClientTotals own;
+  for (const auto& [priority, level] : levels_) {
+    const ClientTotals there = level.totals.Of(client);
+    own.requests += there.requests;
+    own.tokens += there.tokens;
+  }
+  const bool within = own.tokens + tokens <= kClientShare * free_tokens &&
+                      own.requests + 1 <= kClientShare * free_requests;
+  if (own.requests == 0 || within) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("queue full for this client: ", own.tokens + tokens, " tokens in ",
+                   own.requests + 1, " requests, this one's ", tokens, " included, beside ",
+                   free_tokens, " tokens and ", free_requests, " requests that stay free"));
 }
 
 void RequestQueue::Add(PendingRequest& request) {
   ATTENDANT_CHECK(!request.queued && request.sequences_waiting() > 0);
   request.queued = true;
-  ++levels_[request.priority].requests;
+  request.place = {.waiting_since = request.arrival};
+  levels_.try_emplace(request.priority, policy_).first->second.order.Add(request);
   Count(request, 1);
-  request.place = {.turn = ++last_turn_, .waiting_since = request.arrival};
-  by_service_.insert(&request);
   by_wait_.insert(&request);
   by_arrival_.insert(by_arrival_.end(), &request);
   if (request.deadline != absl::InfiniteFuture()) by_deadline_.insert(&request);
@@ -70,11 +75,11 @@ void RequestQueue::Add(PendingRequest& request) {
 void RequestQueue::Remove(PendingRequest& request) {
   if (!request.queued) return;
   request.queued = false;
+  if (passed_long_ == &request) passed_long_ = NextPassedLong(request);
   Count(request, -1);
   const auto level = levels_.find(request.priority);
-  if (--level->second.requests == 0) levels_.erase(level);
-  if (passed_long_ == &request) passed_long_ = NextPassedLong(request);
-  by_service_.erase(&request);
+  level->second.order.Remove(request);
+  if (level->second.totals.requests() == 0) levels_.erase(level);
   by_arrival_.erase(&request);
   by_wait_.erase(&request);
   by_deadline_.erase(&request);
@@ -100,19 +105,40 @@ void RequestQueue::TakeBatch(absl::Time now, std::vector<BatchItem>& batch) {
   if (filling.has_long || batch.size() == overdue) Walk(Lengths::kAll, filling);
 }
 
+ServiceOrder& RequestQueue::OrderOf(const PendingRequest& request) {
+  return levels_.find(request.priority)->second.order;
+}
+
+PendingRequest* RequestQueue::Next(const Position& position) const {
+  for (auto level = levels_.lower_bound(position.priority); level != levels_.end(); ++level) {
+    const bool inside = level->first == position.priority;
+    PendingRequest* const next =
+        level->second.order.After(inside ? position.in_level : ServiceOrder::Position{});
+    if (next != nullptr) return next;
+  }
+  return nullptr;
+}
+
 void RequestQueue::Walk(Lengths lengths, Filling& filling) {
-  PendingRequest* last_passed = nullptr;
+  Position last;
   const PendingRequest* left_out = nullptr;  // the first long one
   for (int passed = 0; passed < kMaxPassedShort && policy_.Fits(filling.fill, 1);) {
-    const auto next =
-        last_passed == nullptr ? by_service_.begin() : by_service_.upper_bound(last_passed);
-    if (next == by_service_.end()) return;
-    PendingRequest& request = **next;
+    PendingRequest* const next = Next(last);
+    if (next == nullptr) return;
+    PendingRequest& request = *next;
     // Short sequences go before the long ones of their own priority only.
     if (left_out != nullptr && request.priority < left_out->priority) return;
     if (filling.owed != nullptr && request.priority <= filling.owed->priority) {
       PendingRequest& owed = *std::exchange(filling.owed, nullptr);
       if (Serve(owed, Lengths::kAll, filling) && !filling.has_long) passed_long_ = &owed;
+      continue;
+    }
+    ServiceOrder& order = OrderOf(request);
+    if (!order.MayTake(request)) {
+      if (order.EndTurn(request)) continue;
+      // What its client has begun is behind those whose turn has come, if anywhere.
+      last = {request.priority, request.place.in_turn ? order.PositionOf(request)
+                                                      : order.EndOfClient(request)};
       continue;
     }
     if (!request.place.in_turn) request.place.deficit += policy_.Turn(request.tokens_waiting);
@@ -124,9 +150,11 @@ void RequestQueue::Walk(Lengths lengths, Filling& filling) {
         left_out = &request;
         if (!filling.has_long && passed_long_ == nullptr) passed_long_ = &request;
       }
-      last_passed = &request;
+      order.SetBegun(request, !is_long);
+      last = {request.priority, order.PositionOf(request)};
     } else if (request.queued) {
-      MoveToEnd(request);
+      request.place.in_turn = false;
+      order.MoveToEnd(request);
     }
   }
 }
@@ -146,7 +174,7 @@ void RequestQueue::ServeOverdue(bool wait, Filling& filling) {
 }
 
 PendingRequest* RequestQueue::NextOverdue(absl::Time now) const {
-  if (by_wait_.empty() || *by_wait_.begin() == *by_service_.begin()) return nullptr;
+  if (by_wait_.empty() || *by_wait_.begin() == Next({})) return nullptr;
   PendingRequest* const request = *by_wait_.begin();
   return policy_.Overdue(request->place.waiting_since, now) ? request : nullptr;
 }
@@ -159,7 +187,9 @@ bool RequestQueue::Serve(PendingRequest& request, Lengths lengths, Filling& fill
     if (is_long && lengths == Lengths::kShort) return true;
     if (!policy_.Fits(filling.fill, len)) return true;
     filling.has_long |= is_long;
+    OrderOf(request).Spend(request, len);
     TakeSequence(request, filling);
+    if (request.queued) OrderOf(request).SetBegun(request, true);
   }
   return false;
 }
@@ -185,18 +215,17 @@ void RequestQueue::TakeSequence(PendingRequest& request, Filling& filling) {
   Progress(request, filling.now);
 }
 
-void RequestQueue::MoveToEnd(PendingRequest& request) {
-  by_service_.erase(&request);
-  request.place.in_turn = false;
-  request.place.turn = ++last_turn_;
-  by_service_.insert(&request);
-}
-
-PendingRequest* RequestQueue::NextPassedLong(PendingRequest& request) const {
-  for (auto next = by_service_.upper_bound(&request);
-       next != by_service_.end() && (*next)->place.in_turn; ++next) {
-    const int64_t len = (*next)->sequence_tokens((*next)->next_sequence);
-    if (policy_.Long(len) && len <= (*next)->place.deficit) return *next;
+PendingRequest* RequestQueue::NextPassedLong(const PendingRequest& request) const {
+  const auto order_of = [this](const PendingRequest& other) -> const ServiceOrder& {
+    return levels_.find(other.priority)->second.order;
+  };
+  Position last{request.priority, order_of(request).PositionOf(request)};
+  while (PendingRequest* const next = Next(last)) {
+    const int64_t len = next->sequence_tokens(next->next_sequence);
+    if (next->place.in_turn && policy_.Long(len) && len <= next->place.deficit) return next;
+    const ServiceOrder& order = order_of(*next);
+    last = {next->priority,
+            next->place.in_turn ? order.PositionOf(*next) : order.EndOfClient(*next)};
   }
   return nullptr;
 }
@@ -209,49 +238,27 @@ void RequestQueue::Progress(PendingRequest& request, absl::Time now) {
 }
 
 void RequestQueue::Count(const PendingRequest& request, int64_t sign) {
-  const int64_t tokens = sign * request.tokens_waiting;
-  const int64_t sequences = sign * request.sequences_waiting();
-  tokens_ += tokens;
-  sequences_ += sequences;
-  const int64_t head_ns = sign * request.head_ns_waiting;
-  head_ns_ += head_ns;
-  Level& level = levels_.find(request.priority)->second;
-  level.all.tokens += tokens;
-  level.all.sequences += sequences;
-  level.all.head_ns += head_ns;
-  Level::Size& size = level.sizes[std::bit_width(static_cast<uint64_t>(request.tokens_waiting))];
-  size.requests += sign;
-  size.tokens += tokens;
-  size.sequences += sequences;
-  size.head_ns += head_ns;
+  tokens_ += sign * request.tokens_waiting;
+  sequences_ += sign * request.sequences_waiting();
+  head_ns_ += sign * request.head_ns_waiting;
+  levels_.find(request.priority)->second.totals.Count(request, sign);
 }
 
 BatchShape RequestQueue::HigherThan(int priority) const {
   BatchShape sum;
-  for (auto level = levels_.upper_bound(priority); level != levels_.end(); ++level) {
-    sum.tokens += level->second.all.tokens;
-    sum.sequences += level->second.all.sequences;
-    sum.head_ns += level->second.all.head_ns;
+  for (const auto& [higher, level] : levels_) {
+    if (higher <= priority) break;
+    const BatchShape& all = level.totals.all();
+    sum.tokens += all.tokens;
+    sum.sequences += all.sequences;
+    sum.head_ns += all.head_ns;
   }
   return sum;
 }
 
-BatchShape RequestQueue::AheadAt(int priority, int64_t tokens) const {
+BatchShape RequestQueue::AheadAt(int priority, uint64_t client, int64_t tokens) const {
   const auto level = levels_.find(priority);
-  if (level == levels_.end()) return {};
-  BatchShape sum;
-  for (const Level::Size& size : level->second.sizes) {
-    if (size.requests == 0) continue;
-    const int64_t average = CeilDivide(size.tokens, size.requests);
-    const int64_t each = policy_.TakenMeanwhile(average, tokens);
-    const int64_t taken = std::min(size.tokens, size.requests * each);
-    sum.tokens += taken;
-    sum.sequences += CeilDivide(size.sequences * taken, size.tokens);
-    sum.head_ns +=
-        static_cast<int64_t>(static_cast<double>(size.head_ns) * static_cast<double>(taken) /
-                             static_cast<double>(size.tokens));
-  }
-  return sum;
+  return level == levels_.end() ? BatchShape{} : level->second.totals.AheadOf(client, tokens);
 }
 
 QueueSnapshot RequestQueue::Snapshot() const {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <vector>
 
 #include "absl/container/btree_map.h"
@@ -11,22 +12,28 @@
 #include "absl/time/time.h"
 #include "server/batching/batch_policy.h"
 #include "server/batching/cost_model.h"
+#include "server/batching/level_totals.h"
 #include "server/batching/request.h"
+#include "server/batching/service_order.h"
 
 namespace attendant {
 
-// The requests with sequences that wait for a batch. Higher priorities come first; the requests of
-// one priority take turns (BatchPolicy says how much each takes), new ones at the end. Bounded by
-// tokens and by requests. Owns nothing; reads no clock. Thread-compatible.
+// The requests with sequences that wait for a batch. Higher priorities come first; the clients of
+// one priority take turns (ServiceOrder), and in them the requests of each client (BatchPolicy says
+// how much each takes), new ones at the end. Bounded by tokens and by requests. Owns nothing; reads
+// no clock. Thread-compatible.
 //
 // The bounds of a request's wait. B is a full batch, Q the quantum, a quarter of B:
-// - In its priority. Before its first turn, every request that was there before it takes its own
+// - Its client's turns. Between two of them every other client of its priority takes Q in the long
+//   run, and at most Q + B at once: it begins requests until they come to Q, and what it took
+//   beyond that it has less in its next turns. A client without a request there comes last.
+// - Among its client's. Before its first turn, every request that was there before it takes its own
 //   tokens, or Q where those are more than B. A request of up to B needs one turn. A larger one
 //   needs one for each Q, and between two of them every other takes what it takes in a turn.
 //   Sequences of one request keep their order.
 // - Its place. A sequence of at most Q tokens whose turn has come but that does not fit into the
-//   rest of a batch keeps its place, and shorter ones behind it fill that rest. At the latest it
-//   goes into the batch after the next.
+//   rest of a batch keeps its place, its client too, and shorter ones behind it fill that rest. At
+//   the latest it goes into the batch after the next.
 // - Long sequences, of more than Q tokens. A batch of short ones of their priority leaves them out,
 //   so that a short sequence does not wait for the compute of long ones; then the next batch that
 //   comes to this priority begins there with the long one whose turn came first, or with the next
@@ -42,10 +49,15 @@ namespace attendant {
 //   has left out a long sequence of a higher priority, the next one begins with that, and they keep
 //   their quarter for the batch behind it.
 //
+// The bounds of what is admitted: the queue's, and for a client with requests in it, kClientShare
+// times of what stays free. So one client alone gets eight ninths of the queue, and two that ask
+// for all get eight seventeenths each: there is always room for others.
+//
 // Add, Remove and TakeExpired are O(log requests) for each request; the Remove of a long sequence
-// that goes first next also passes over the short ones whose turn has come. TakeBatch is that for
-// each sequence taken and for each turn without one; it passes over at most 8 short sequences and
-// each long one, of which the queue holds at most max_tokens / Q.
+// that goes first next also passes over the clients, and the short ones whose turn has come.
+// TakeBatch is that for each sequence taken and for each turn without one; in each turn of a client
+// it passes over at most 8 short sequences and each long one, of which the queue holds at most
+// max_tokens / Q.
 class RequestQueue {
  public:
   struct Limits {
@@ -55,12 +67,12 @@ class RequestQueue {
 
   RequestQueue(const Limits& limits, const BatchPolicy& policy);
 
-  // OK when a request of `tokens` fits in beside what waits; else RESOURCE_EXHAUSTED with both
-  // numbers.
-  absl::Status CheckRoom(int64_t tokens) const;
+  // OK when a request of `tokens` fits in beside what waits, and beside what waits of its client;
+  // else RESOURCE_EXHAUSTED with the numbers.
+  absl::Status CheckRoom(uint64_t client, int64_t tokens) const;
 
-  // REQUIRES: CheckRoom(request.tokens_waiting) is OK; it lives until it has left the queue; its id
-  // is above every earlier one's.
+  // REQUIRES: CheckRoom is OK for its client and its tokens_waiting; it lives until it has left the
+  // queue; its id is above every earlier one's.
   void Add(PendingRequest& request);
 
   // Takes it out with all its waiting sequences; nothing happens when it is not queued.
@@ -73,25 +85,22 @@ class RequestQueue {
   // request are in its order, but need not be neighbours.
   void TakeBatch(absl::Time now, std::vector<BatchItem>& batch);
 
-  // The sequences that go into batches before the last one of a new request of this priority, but
-  // for those that leave the queue and for the filling up of batches: of higher priorities, as long
-  // as the request is not overdue; and of its own, where the turns that it needs for its `tokens`
-  // are turns of the others too. About, and without squares.
+  // What goes into batches before the last sequence of a new request of this priority, but for what
+  // leaves the queue and for the filling up of batches: of higher priorities, as long as the
+  // request is not overdue; and of its own, see LevelTotals::AheadOf.
   BatchShape HigherThan(int priority) const;
-  BatchShape AheadAt(int priority, int64_t tokens) const;
+  BatchShape AheadAt(int priority, uint64_t client, int64_t tokens) const;
 
   QueueSnapshot Snapshot() const;
   absl::Time next_deadline() const;  // InfiniteFuture when none
   int64_t tokens() const { return tokens_; }
-  int64_t requests() const { return static_cast<int64_t>(by_service_.size()); }
+  int64_t requests() const { return static_cast<int64_t>(by_arrival_.size()); }
 
  private:
+  static constexpr int64_t kClientShare = 8;
   static constexpr int kMaxPassedShort = 8;
   enum class Lengths { kShort, kAll };  // up to a quantum, or any
 
-  struct ServiceOrder {
-    bool operator()(const PendingRequest* a, const PendingRequest* b) const;
-  };
   struct ArrivalOrder {
     bool operator()(const PendingRequest* a, const PendingRequest* b) const;
   };
@@ -101,15 +110,16 @@ class RequestQueue {
   struct DeadlineOrder {
     bool operator()(const PendingRequest* a, const PendingRequest* b) const;
   };
-  // Totals of one priority.
+  // The requests of one priority.
   struct Level {
-    struct Size {
-      int64_t requests = 0, sequences = 0, tokens = 0, head_ns = 0;
-    };
-    // By the number of bits of a request's waiting tokens.
-    std::array<Size, 64> sizes{};
-    BatchShape all;  // without squares
-    int64_t requests = 0;
+    explicit Level(const BatchPolicy& policy) : order(policy.quantum()), totals(policy) {}
+    ServiceOrder order;
+    LevelTotals totals;
+  };
+  // A place in the order of service. By default, before all requests.
+  struct Position {
+    int priority = std::numeric_limits<int>::max();
+    ServiceOrder::Position in_level;
   };
   // A batch as it is filled.
   struct Filling {
@@ -124,32 +134,32 @@ class RequestQueue {
   void ServeOverdue(bool wait, Filling& filling);
   // The one that has waited longest; null when it is not overdue, or the first in service.
   PendingRequest* NextOverdue(absl::Time now) const;
+  ServiceOrder& OrderOf(const PendingRequest& request);
+  // The first one behind this place in the order of service, or null.
+  PendingRequest* Next(const Position& position) const;
   // Gives turns in the order of service until the batch is full. Sets passed_long_.
   void Walk(Lengths lengths, Filling& filling);
   // Lets it take sequences of these lengths within its deficit. Returns whether the next one is
   // within the deficit but does not go into the batch. The request may leave the queue.
   bool Serve(PendingRequest& request, Lengths lengths, Filling& filling);
   void TakeSequence(PendingRequest& request, Filling& filling);
-  void MoveToEnd(PendingRequest& request);
   // The first behind it, of its priority or a lower one, whose turn has come and whose long
   // sequence is still there; or null.
-  PendingRequest* NextPassedLong(PendingRequest& request) const;
+  PendingRequest* NextPassedLong(const PendingRequest& request) const;
   void Progress(PendingRequest& request, absl::Time now);
   // Adds the request's waiting sequences to the totals `sign` times.
   void Count(const PendingRequest& request, int64_t sign);
 
   Limits limits_;
   BatchPolicy policy_;
-  int64_t tokens_ = 0;      // sum of tokens_waiting
-  int64_t sequences_ = 0;   // sum of sequences_waiting()
-  int64_t head_ns_ = 0;     // sum of head_ns_waiting
-  uint64_t last_turn_ = 0;  // given to a request
+  int64_t tokens_ = 0;     // sum of tokens_waiting
+  int64_t sequences_ = 0;  // sum of sequences_waiting()
+  int64_t head_ns_ = 0;    // sum of head_ns_waiting
   // Its long sequence was left out of a batch of short ones, and goes before them the next time.
   PendingRequest* passed_long_ = nullptr;
-  int64_t overdue_tokens_ = 0;          // that overdue requests may take, see BatchPolicy::Part
-  bool overdue_first_ = false;          // the last batch began with overdue sequences
-  absl::btree_map<int, Level> levels_;  // by priority; without empty ones
-  absl::btree_set<PendingRequest*, ServiceOrder> by_service_;
+  int64_t overdue_tokens_ = 0;  // that overdue requests may take, see BatchPolicy::Part
+  bool overdue_first_ = false;  // the last batch began with overdue sequences
+  absl::btree_map<int, Level, std::greater<int>> levels_;  // by priority; without empty ones
   absl::btree_set<PendingRequest*, ArrivalOrder> by_arrival_;
   absl::btree_set<PendingRequest*, WaitOrder> by_wait_;
   absl::btree_set<PendingRequest*, DeadlineOrder> by_deadline_;

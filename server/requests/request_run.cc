@@ -106,6 +106,7 @@ void RequestRun::Submit(std::unique_ptr<RequestRun> run) {
   const std::shared_ptr<Batcher> batcher(run->model_, run->model_->batcher.get());
   const std::shared_ptr<CallState> state = run->call_.state;
   pending->deadline = run->call_.deadline;
+  pending->client = state->call().client;
   pending->trace = run->span_;
   if (run->span_ != 0) pending->batches = &run->batches_;
   pending->done = [run = std::move(run)](FinishedRequest finished) mutable {

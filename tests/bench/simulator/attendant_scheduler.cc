@@ -27,6 +27,7 @@ class AttendantScheduler final : public Scheduler {
     request.id = index + 1;
     request.arrival = arrival.at;
     request.priority = arrival.priority;
+    request.client = arrival.client;
     for (const int64_t len : arrival.lens) {
       request.encode().sequences.emplace_back().token_ids.resize(static_cast<size_t>(len));
     }

@@ -202,6 +202,37 @@ void PrintFlood() {
   std::printf("| 512 | %.2f | %.2f | |\n", at(kLong, 0.5) / full_ms, at(kLong, 0.99) / full_ms);
 }
 
+// A client that asks for twice of what the server can do, and others with 5 % of that.
+void PrintGreedy() {
+  constexpr uint64_t kGreedy = 1;
+  const double full_ms = Ms(FullBatch(64));
+  const double rate =
+      static_cast<double>(absl::GetFlag(FLAGS_max_batch_tokens)) / 64 / full_ms * 1e3;
+  const int64_t requests = absl::GetFlag(FLAGS_requests);
+  const uint64_t seed = absl::GetFlag(FLAGS_seed);
+  std::printf(
+      "\n64-token requests, twice as many as the server can do from one client and 5 %% of that "
+      "from others: waits of the others in full batches\n\n"
+      "| turns | p50 | p99 | longest | mark |\n|---|---|---|---|---|\n");
+  for (const bool by_client : {false, true}) {
+    Trace greedy = UniformTrace(requests, 2 * rate, 64, seed);
+    Trace others = UniformTrace(requests / 40, rate / 20, 64, seed + 1);
+    for (Arrival& arrival : greedy) arrival.client = kGreedy;
+    for (size_t i = 0; i < others.size(); ++i) others[i].client = by_client ? 2 + i : kGreedy;
+    for (Arrival& arrival : others) arrival.lens = {63};  // to know them by
+    const Trace trace = Merge(greedy, others);
+    const Outcome outcome = SimulateServer(trace);
+    std::vector<absl::Duration> waits;
+    for (size_t i = 0; i < trace.size(); ++i) {
+      if (trace[i].lens.front() == 63) waits.push_back(outcome.fates[i].wait);
+    }
+    const double longest = Ms(Percentile(waits, 1)) / full_ms;
+    std::printf("| %s | %.2f | %.2f | %.2f |%s |\n", by_client ? "of clients" : "of requests alone",
+                Ms(Percentile(waits, 0.5)) / full_ms, Ms(Percentile(waits, 0.99)) / full_ms,
+                longest, by_client ? (" <= 2: " + Verdict(longest, 2, false)).c_str() : "");
+  }
+}
+
 void PrintWhale(double goodput) {
   const double full_ms = Ms(FullBatch(64));
   const absl::Time arrival = TraceStart() + absl::Milliseconds(500);
@@ -255,6 +286,7 @@ void Main() {
                BurstTrace(requests, 0.5 * slowest, 32, seed), all);
   PrintClosedLoop();
   PrintFlood();
+  PrintGreedy();
   PrintWhale(all.front().goodput);
 }
 

@@ -82,6 +82,27 @@ TEST_P(SchedulerTest, AFloodOfLongSequencesDelaysShortOnesByTwoBatchesAtMost) {
   }
 }
 
+// A client that asks for more than all does not keep others waiting: their requests wait for the
+// batch that runs, and for the next one, in which its turn of a quarter comes before theirs.
+TEST_P(SchedulerTest, AClientThatFloodsTheQueueDelaysOthersByTwoBatchesAtMost) {
+  Trace flood = UniformTrace(8000, 3000, 64, GetParam());
+  for (Arrival& arrival : flood) arrival.client = 1;
+  Trace others = UniformTrace(150, 60, 64, GetParam() + 100);
+  for (size_t i = 0; i < others.size(); ++i) others[i].client = 2 + i;
+  const Trace trace = Merge(flood, others);
+  const Outcome outcome = Serve(trace);
+  ExpectComplete(trace, outcome, kOptions.max_batch_tokens);
+  absl::Duration longest;
+  for (size_t i = 0; i < trace.size(); ++i) {
+    if (trace[i].client == 1) {
+      longest = std::max(longest, outcome.fates[i].wait);
+    } else {
+      EXPECT_LE(outcome.fates[i].wait, 2 * FullBatch(64)) << i;
+    }
+  }
+  EXPECT_GT(longest, 20 * FullBatch(64)) << "it is a flood";
+}
+
 // Overload of the higher priority: the lower one is served, at a quarter of each batch.
 TEST_P(SchedulerTest, LowerPrioritiesDoNotStarve) {
   Trace background = UniformTrace(20, 1000, 64, GetParam());

@@ -13,6 +13,7 @@ struct Arrival {
   absl::Time at{};
   std::vector<int64_t> lens;  // of its sequences
   int priority = 0;
+  uint64_t client = 0;
 
   int64_t tokens() const;
 };

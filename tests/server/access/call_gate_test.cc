@@ -72,6 +72,29 @@ TEST_F(CallGateTest, WithoutKeysAnybodyMayCall) {
   EXPECT_EQ(Enter(gate, kLoad, {{"x-api-key", "wrong"}}).call->key, "");
 }
 
+TEST_F(CallGateTest, AClientIsAKeyOrAConnection) {
+  WriteFile(keys_path_, std::string(kKey) + " search infer\n0123456789abcdeg import infer\n");
+  ASSERT_TRUE(*keys_->Reload());
+  CallGate open(metrics_);
+  CallGate closed(metrics_, keys_.get());
+  const auto client = [](CallGate& gate, const std::string& peer, const std::string& key) {
+    return gate
+        .Enter({.method = kEncode,
+                .peer = peer,
+                .header =
+                    [&](absl::string_view name) {
+                      return name == "x-api-key" ? std::optional<absl::string_view>(key)
+                                                 : std::nullopt;
+                    }})
+        .call->client;
+  };
+  EXPECT_EQ(client(open, "ipv4:10.0.0.1:5", kKey), client(open, "ipv4:10.0.0.1:5", "another"));
+  EXPECT_NE(client(open, "ipv4:10.0.0.1:5", kKey), client(open, "ipv4:10.0.0.1:6", kKey));
+  EXPECT_EQ(client(closed, "ipv4:10.0.0.1:5", kKey), client(closed, "ipv4:10.0.0.1:6", kKey));
+  EXPECT_NE(client(closed, "ipv4:10.0.0.1:5", kKey),
+            client(closed, "ipv4:10.0.0.1:5", "0123456789abcdeg"));
+}
+
 TEST_F(CallGateTest, TakesBothHeaders) {
   CallGate gate(metrics_, keys_.get());
   const std::string key = kKey;

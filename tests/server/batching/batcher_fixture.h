@@ -286,9 +286,11 @@ class BatcherTest : public testing::Test {
         std::make_unique<Batcher>(options, std::move(runners), observer_, executor_.executor());
   }
 
-  // A request whose sequence i has lens[i] tokens id, id + 1, ..., with id = first_id + 100 * i.
+  // A request of client first_id, whose sequence i has lens[i] tokens id, id + 1, ..., with
+  // id = first_id + 100 * i.
   static PendingRequest Request(int32_t first_id, const std::vector<int>& lens, Answer& answer) {
     PendingRequest request;
+    request.client = static_cast<uint64_t>(first_id);
     for (size_t i = 0; i < lens.size(); ++i) {
       SequenceInput& sequence = request.encode().sequences.emplace_back();
       for (int32_t t = 0; t < lens[i]; ++t) {

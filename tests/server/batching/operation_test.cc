@@ -101,6 +101,7 @@ class OperationTest : public testing::Test {
     request.priority = priority;
     request.deadline = deadline;
     request.done = answer.Callback();
+    request.client = static_cast<uint64_t>(id);
     return batcher_->Submit(std::move(request));
   }
 

@@ -34,6 +34,7 @@ class RequestQueueTest : public testing::Test {
     request.id = requests_.size();
     request.arrival = std::max(now_, At(static_cast<int64_t>(request.id)));
     request.priority = priority;
+    request.client = client_;
     request.deadline = deadline;
     for (int64_t len : lens) {
       SequenceInput& sequence = request.encode().sequences.emplace_back();
@@ -60,6 +61,7 @@ class RequestQueueTest : public testing::Test {
   RequestQueue queue_{{.max_tokens = 200, .max_requests = 9}, policy_};
   std::deque<PendingRequest> requests_;
   absl::Time now_ = At(0);
+  uint64_t client_ = 0;  // of requests that are added
 };
 
 }  // namespace attendant

@@ -25,14 +25,14 @@ TEST_F(RequestQueueTest, SumsUpWhatComesBeforeANewRequest) {
   EXPECT_EQ(queue_.HigherThan(1).tokens, 100);
   EXPECT_EQ(queue_.HigherThan(0).tokens, 109);
   EXPECT_EQ(queue_.HigherThan(0).sequences, 5);
-  EXPECT_EQ(queue_.AheadAt(3, 40).tokens, 2 * 10) << "a turn each";
-  EXPECT_EQ(queue_.AheadAt(3, 41).tokens, 2 * 50) << "five turns each";
-  EXPECT_EQ(queue_.AheadAt(3, 1000).tokens, 100) << "all of them";
-  EXPECT_EQ(queue_.AheadAt(1, 1).tokens, 9);
-  EXPECT_EQ(queue_.AheadAt(1, 1).sequences, 1);
-  EXPECT_EQ(queue_.AheadAt(2, 1).tokens, 0);
+  EXPECT_EQ(queue_.AheadAt(3, 0, 40).tokens, 2 * 10) << "a turn each";
+  EXPECT_EQ(queue_.AheadAt(3, 0, 41).tokens, 2 * 50) << "five turns each";
+  EXPECT_EQ(queue_.AheadAt(3, 0, 1000).tokens, 100) << "all of them";
+  EXPECT_EQ(queue_.AheadAt(1, 0, 1).tokens, 9);
+  EXPECT_EQ(queue_.AheadAt(1, 0, 1).sequences, 1);
+  EXPECT_EQ(queue_.AheadAt(2, 0, 1).tokens, 0);
   EXPECT_EQ(queue_.HigherThan(0).head_ns, 109 * kHeadNs);
-  EXPECT_EQ(queue_.AheadAt(3, 40).head_ns, 20 * kHeadNs);
+  EXPECT_EQ(queue_.AheadAt(3, 0, 40).head_ns, 20 * kHeadNs);
   EXPECT_EQ(queue_.Snapshot().head_ns, 109 * kHeadNs);
   Take();
   EXPECT_EQ(queue_.HigherThan(-1).tokens, queue_.tokens());
@@ -42,26 +42,26 @@ TEST_F(RequestQueueTest, SumsUpWhatComesBeforeANewRequest) {
 
 TEST_F(RequestQueueTest, BoundsTokensExactly) {
   Add({100});
-  EXPECT_TRUE(queue_.CheckRoom(100).ok());
-  const absl::Status full = queue_.CheckRoom(101);
+  EXPECT_TRUE(queue_.CheckRoom(1, 100).ok());
+  const absl::Status full = queue_.CheckRoom(1, 101);
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(full.message()), HasSubstr("queue full: 201 of 200 tokens queued"));
 }
 
 TEST_F(RequestQueueTest, BoundsRequestsExactly) {
   for (int i = 0; i < 8; ++i) Add({1});
-  EXPECT_TRUE(queue_.CheckRoom(1).ok());
+  EXPECT_TRUE(queue_.CheckRoom(1, 1).ok());
   Add({1});
-  const absl::Status full = queue_.CheckRoom(1);
+  const absl::Status full = queue_.CheckRoom(1, 1);
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(full.message()), HasSubstr("queue full: 10 of 9 requests queued"));
 }
 
 TEST_F(RequestQueueTest, TakingMakesRoom) {
   for (int i = 0; i < 5; ++i) Add({10, 10, 10, 10});
-  EXPECT_FALSE(queue_.CheckRoom(1).ok());
+  EXPECT_FALSE(queue_.CheckRoom(1, 1).ok());
   Take();
-  EXPECT_TRUE(queue_.CheckRoom(40).ok());
+  EXPECT_TRUE(queue_.CheckRoom(1, 40).ok());
 }
 
 TEST_F(RequestQueueTest, TakesWhatHasExpiredAndNothingElse) {

@@ -274,6 +274,44 @@ TEST_F(RequestFlowTest, DimsMayBeTheHiddenSize) {
             grpc::StatusCode::INVALID_ARGUMENT);
 }
 
+// One sequence is a batch, and a client's turn.
+class ClientTurnsTest : public RequestFlowTest {
+ protected:
+  static InProcessServer::Options Options() {
+    InProcessServer::Options options;
+    options.flags.max_batch_tokens = 16;
+    options.flags.max_batch_sequences = 1;
+    return options;
+  }
+  ClientTurnsTest() : RequestFlowTest(Options()) {}
+};
+
+TEST_F(ClientTurnsTest, AConnectionWithManyRequestsLetsOthersGo) {
+  HoldTheWorker();
+  const std::unique_ptr<v1::Encoder::Stub> other = v1::Encoder::NewStub(server_.NewChannel());
+  absl::Mutex mutex;
+  std::vector<const v1::Encoder::Stub*> answered;
+  const auto call = [&](v1::Encoder::Stub& stub) {
+    EXPECT_TRUE(CallHello(stub).ok());
+    absl::MutexLock lock(&mutex);
+    answered.push_back(&stub);
+  };
+  std::vector<std::future<void>> calls;
+  for (int i = 0; i < 3; ++i) {
+    calls.push_back(std::async(std::launch::async, [&] { call(server_.encoder()); }));
+    AwaitQueued(i + 1);
+  }
+  calls.push_back(std::async(std::launch::async, [&] { call(*other); }));
+  AwaitQueued(4);
+  server_.run_gate().Let(3);  // the batch that is held, and a turn of each
+  const auto two_answered = [&answered] { return answered.size() == 2; };
+  mutex.LockWhen(absl::Condition(&two_answered));
+  EXPECT_NE(answered[0], answered[1]);
+  mutex.Unlock();
+  LetGo();
+  for (std::future<void>& each : calls) each.get();
+}
+
 class ExactLimitsTest : public RequestFlowTest {
  protected:
   static InProcessServer::Options Options() {

@@ -188,6 +188,7 @@ PendingRequest Scenario::MakeRequest(const std::shared_ptr<Request>& request) {
   request->runs.resize(request->lens.size());
   pending.encode().outputs.pooling = Pooling::kMean;
   pending.priority = static_cast<int>(threading_.Random(4)) - 1;
+  pending.client = request->client = static_cast<uint64_t>(threading_.Random(3));
   ChooseDeadline(*request, pending);
   pending.done = [this, request, memory = *budget_.Acquire(request->tokens())](
                      const FinishedRequest& finished) { CheckAnswer(*request, finished); };
@@ -202,6 +203,7 @@ void Scenario::SubmitOne() {
   PendingRequest pending = MakeRequest(request);
   request->arrival = threading_.Now();
   request->queue_was_full = request->finds_queue_full();
+  request->client_was_full = request->client_may_be_full(requests_);
   ++life->calls;
   request->id = life->batcher->Submit(std::move(pending));
   --life->calls;

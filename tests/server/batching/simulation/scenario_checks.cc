@@ -30,6 +30,20 @@ bool Scenario::Request::finds_queue_full() const {
          life->observer->requests >= life->options.max_queued_requests;
 }
 
+bool Scenario::Request::client_may_be_full(const std::vector<std::shared_ptr<Request>>& all) const {
+  int64_t held_tokens = tokens();
+  int64_t held_requests = 1;
+  for (const std::shared_ptr<Request>& other : all) {
+    if (other.get() == this || other->life != life || other->client != client) continue;
+    if (other->id == 0 || other->answers > 0) continue;
+    held_tokens += other->tokens();
+    ++held_requests;
+  }
+  const int64_t free_tokens = life->options.max_queued_tokens - life->observer->tokens - tokens();
+  const int64_t free_requests = life->options.max_queued_requests - life->observer->requests - 1;
+  return held_tokens > 8 * free_tokens || held_requests > 8 * free_requests;
+}
+
 bool Scenario::Request::has_run(absl::StatusCode verdict) const {
   return std::any_of(runs.begin(), runs.end(),
                      [verdict](const Run& run) { return run.verdict == verdict; });
@@ -241,7 +255,8 @@ void Scenario::CheckError(const Request& request, const absl::Status& status) {
     case absl::StatusCode::kInternal:
       return unless(request.has_run(status.code()));
     case absl::StatusCode::kResourceExhausted:
-      return unless(request.queue_was_full && RetryAfter(status).has_value());
+      return unless((request.queue_was_full || request.client_was_full) &&
+                    RetryAfter(status).has_value());
     default:
       return unless(false);
   }

@@ -83,15 +83,20 @@ struct Scenario::Request {
   bool too_large() const;
   // By what the observer knows.
   bool finds_queue_full() const;
+  // Whether its client may have more than its part of the queue: requests that are about to end
+  // count here, and may have left the queue.
+  bool client_may_be_full(const std::vector<std::shared_ptr<Request>>& all) const;
   bool has_run(absl::StatusCode verdict) const;
 
   const int64_t index;
   const std::shared_ptr<Life> life;
+  uint64_t client = 0;
   std::vector<int64_t> lens;
   std::vector<Run> runs;  // of each sequence
   RequestId id = 0;
   absl::Time arrival;
-  bool queue_was_full = false;  // on arrival
+  bool queue_was_full = false;   // on arrival
+  bool client_was_full = false;  // likewise, and perhaps
   absl::Time deadline = absl::InfiniteFuture();
   absl::Time cancelled = absl::InfiniteFuture();  // when Cancel was called
   size_t next_run = 0;                            // with one worker: the next of its sequences

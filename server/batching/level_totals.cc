@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/batching/level_totals.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "kernels/core/base/int_math.h"
+
+namespace attendant {
+namespace {
+
+size_t ClassOf(int64_t tokens) { return std::bit_width(static_cast<uint64_t>(tokens)); }
+
+}  // namespace
+
+void LevelTotals::Count(const PendingRequest& request, int64_t sign) {
+  const int64_t tokens = sign * request.tokens_waiting;
+  const int64_t sequences = sign * request.sequences_waiting();
+  const int64_t head_ns = sign * request.head_ns_waiting;
+  requests_ += sign;
+  all_.tokens += tokens;
+  all_.sequences += sequences;
+  all_.head_ns += head_ns;
+  RequestClass& size = request_classes_[ClassOf(request.tokens_waiting)];
+  size.requests += sign;
+  size.tokens += tokens;
+  size.sequences += sequences;
+  size.head_ns += head_ns;
+  const auto client = clients_.try_emplace(request.client).first;
+  CountClass(client->second, -1);
+  client->second.requests += sign;
+  client->second.tokens += tokens;
+  CountClass(client->second, 1);
+  if (client->second.requests == 0) clients_.erase(client);
+}
+
+void LevelTotals::CountClass(const ClientTotals& client, int64_t sign) {
+  if (client.requests == 0) return;
+  ClientClass& size = client_classes_[ClassOf(client.tokens)];
+  size.clients += sign;
+  size.requests += sign * client.requests;
+  size.tokens += sign * client.tokens;
+}
+
+ClientTotals LevelTotals::Of(uint64_t client) const {
+  const auto found = clients_.find(client);
+  return found == clients_.end() ? ClientTotals{} : found->second;
+}
+
+BatchShape LevelTotals::AheadOf(uint64_t client, int64_t tokens) const {
+  BatchShape ahead = AheadByRequests(tokens);
+  const int64_t by_clients = AheadByClients(client, tokens);
+  if (by_clients >= ahead.tokens) return ahead;
+  const double part = static_cast<double>(by_clients) / static_cast<double>(ahead.tokens);
+  return {.sequences = CeilDivide(ahead.sequences * by_clients, ahead.tokens),
+          .tokens = by_clients,
+          .head_ns = static_cast<int64_t>(part * static_cast<double>(ahead.head_ns))};
+}
+
+BatchShape LevelTotals::AheadByRequests(int64_t tokens) const {
+  BatchShape sum;
+  for (const RequestClass& size : request_classes_) {
+    if (size.requests == 0) continue;
+    const int64_t average = CeilDivide(size.tokens, size.requests);
+    const int64_t each = policy_.TakenMeanwhile(average, tokens);
+    const int64_t taken = std::min(size.tokens, size.requests * each);
+    sum.tokens += taken;
+    sum.sequences += CeilDivide(size.sequences * taken, size.tokens);
+    sum.head_ns +=
+        static_cast<int64_t>(static_cast<double>(size.head_ns) * static_cast<double>(taken) /
+                             static_cast<double>(size.tokens));
+  }
+  return sum;
+}
+
+// Every other client has as many turns as this one needs for all that it has, and goes a little
+// beyond them: it takes whole requests.
+int64_t LevelTotals::AheadByClients(uint64_t client, int64_t tokens) const {
+  const ClientTotals own = Of(client);
+  const int64_t turns = own.tokens / policy_.quantum() + CeilDivide(tokens, policy_.Turn(tokens));
+  int64_t sum = own.tokens;
+  for (size_t i = 0; i < kBits; ++i) {
+    ClientClass size = client_classes_[i];
+    if (own.requests > 0 && i == ClassOf(own.tokens)) {
+      size.clients -= 1;
+      size.requests -= own.requests;
+      size.tokens -= own.tokens;
+    }
+    if (size.clients == 0) continue;
+    const int64_t request = policy_.Turn(CeilDivide(size.tokens, size.requests));
+    const int64_t each = CeilDivide(turns * policy_.quantum(), request) * request;
+    sum += std::min(size.tokens, size.clients * each);
+  }
+  return sum;
+}
+
+}  // namespace attendant

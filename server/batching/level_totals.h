@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "absl/container/flat_hash_map.h"
+#include "server/batching/batch_policy.h"
+#include "server/batching/cost_model.h"
+#include "server/batching/request.h"
+
+namespace attendant {
+
+// What the requests of a client hold of a queue.
+struct ClientTotals {
+  int64_t requests = 0;
+  int64_t tokens = 0;  // that wait
+};
+
+// What waits in one priority of a queue. Thread-compatible.
+class LevelTotals {
+ public:
+  explicit LevelTotals(const BatchPolicy& policy) : policy_(policy) {}
+
+  // Adds the request with its waiting sequences `sign` times. O(1).
+  void Count(const PendingRequest& request, int64_t sign);
+
+  int64_t requests() const { return requests_; }
+  const BatchShape& all() const { return all_; }  // without squares
+  ClientTotals Of(uint64_t client) const;
+
+  // The part that goes into batches before the last sequence of a new request of `client` with so
+  // many tokens. About, and without squares. O(1).
+  BatchShape AheadOf(uint64_t client, int64_t tokens) const;
+
+ private:
+  static constexpr size_t kBits = 64;
+  struct RequestClass {
+    int64_t requests = 0, sequences = 0, tokens = 0, head_ns = 0;
+  };
+  struct ClientClass {
+    int64_t clients = 0, requests = 0, tokens = 0;
+  };
+
+  void CountClass(const ClientTotals& client, int64_t sign);
+  BatchShape AheadByRequests(int64_t tokens) const;  // as if there was one client
+  int64_t AheadByClients(uint64_t client, int64_t tokens) const;
+
+  const BatchPolicy policy_;
+  int64_t requests_ = 0;
+  BatchShape all_;
+  // By the number of bits of the waiting tokens: of a request, of a client.
+  std::array<RequestClass, kBits> request_classes_{};
+  std::array<ClientClass, kBits> client_classes_{};
+  absl::flat_hash_map<uint64_t, ClientTotals> clients_;  // without empty ones
+};
+
+}  // namespace attendant

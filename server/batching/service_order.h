@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "absl/container/btree_map.h"
+#include "absl/container/flat_hash_map.h"
+#include "server/batching/request.h"
+
+namespace attendant {
+
+// The waiting requests of one priority in the order of service: client after client, and each
+// client's in turn. Clients share by deficit round robin, with debts: the client at the front
+// begins requests until they have taken a quantum of tokens, and then goes behind the others. A
+// request that it has begun goes on; what that takes beyond the quantum, the client lacks in its
+// next turns. A client that has no request here any more is forgotten, and its debt with it. While
+// there is one client, turns change nothing.
+//
+// Owns nothing. Each function is O(log requests). Thread-compatible.
+class ServiceOrder {
+ public:
+  // A place between two requests. By default, before them all.
+  struct Position {
+    uint64_t client = 0;
+    uint64_t request = 0;
+  };
+
+  explicit ServiceOrder(int64_t quantum) : quantum_(quantum) {}
+
+  void Add(PendingRequest& request);  // at the end of its client's; a new client at the end of all
+  void Remove(PendingRequest& request);
+  void MoveToEnd(PendingRequest& request);  // of its client's; it is no longer begun
+
+  PendingRequest* After(Position position) const;             // null: no more
+  Position PositionOf(const PendingRequest& request) const;   // right behind it
+  Position EndOfClient(const PendingRequest& request) const;  // behind all of its client's
+  bool MayTake(const PendingRequest& request) const;          // it is begun, or may begin
+  void Spend(const PendingRequest& request, int64_t tokens);  // of its client's turn
+  void SetBegun(PendingRequest& request, bool begun);
+  // Ends the turn of its client, which gets a quantum for the next one. False: nothing happened,
+  // since requests that it has begun keep its place.
+  bool EndTurn(const PendingRequest& request);
+
+ private:
+  using Requests = absl::btree_map<uint64_t, PendingRequest*>;  // by QueuePlace::turn
+  struct Client {
+    int64_t balance = 0;  // tokens that it may still take in this turn
+    int64_t begun = 0;    // of its requests
+    Requests requests;    // not empty
+  };
+  using Clients = std::map<uint64_t, Client>;  // by turn
+
+  Client& Of(const PendingRequest& request) { return clients_.at(turns_.at(request.client)); }
+  const Client& Of(const PendingRequest& request) const {
+    return clients_.at(turns_.at(request.client));
+  }
+
+  const int64_t quantum_;
+  uint64_t last_turn_ = 0;  // given to a client or to a request
+  Clients clients_;
+  absl::flat_hash_map<uint64_t, uint64_t> turns_;  // by PendingRequest::client
+};
+
+}  // namespace attendant

@@ -102,16 +102,6 @@ void WarnOfPlaintextHttp(const ServerFlags& flags, bool loopback) {
       flags.http_listen);
 }
 
-std::vector<std::string> ServiceNames(const ServerFlags& flags) {
-  std::vector<std::string> names = {
-      v1::Encoder::service_full_name(), inference::GRPCInferenceService::service_full_name(),
-      grpc::health::v1::Health::service_full_name(),
-      grpc::reflection::v1alpha::ServerReflection::service_full_name()};
-  for (std::string& name : TeiServices::names()) names.push_back(std::move(name));
-  if (flags.attention_service == "on") names.push_back(v1::Attention::service_full_name());
-  return names;
-}
-
 int64_t HttpRequests(const HttpLimits& limits) {
   const int64_t most = HttpRequestsWithin(RaiseDescriptorLimit(), HttpLimits::kPageConnections);
   if (most >= limits.max_connections) return limits.max_connections;
@@ -147,13 +137,8 @@ RunningApp::RunningApp(const ServerFlags& flags, const ModelSources& sources,
                            .limits = attention_limits,
                            .max_request_bytes = flags.max_request_bytes,
                            .max_response_bytes = flags.encode.max_response_bytes},
-      encoder_service_(encode_dependencies_, MakeStreamLimits(flags)),
-      attention_service_(attend_dependencies_, MakeStreamLimits(flags)),
-      kserve_service_(encode_dependencies_, kVersion, MakeStreamLimits(flags),
-                      flags.system_shared_memory == "on"),
-      tei_services_(encode_dependencies_, kVersion, MakeStreamLimits(flags)),
-      reflection_service_(gate_, budgets_, ServiceNames(flags)),
-      slow_readers_(absl::Seconds(flags.max_write_s), OpenMethods(), metrics_),
+      services_(flags, encode_dependencies_, attend_dependencies_, health_service_),
+      slow_readers_(absl::Seconds(flags.max_write_s), services_.open_methods(), metrics_),
       key_reload_(ReloadKeysEvery(absl::Seconds(flags.tls_reload_s), keys_.get())),
       door_dependencies_{encode_dependencies_, kVersion, flags.max_request_bytes} {}
 
@@ -235,24 +220,6 @@ void RunningApp::StartModels(const ServerFlags& flags, const ModelSources& sourc
       sources.repository);
 }
 
-// Calls of a service that is switched off get UNIMPLEMENTED.
-std::vector<grpc::Service*> RunningApp::Services(const ServerFlags& flags) {
-  std::vector<grpc::Service*> services = {&encoder_service_, &kserve_service_, &health_service_};
-  for (grpc::Service* service : tei_services_.services()) services.push_back(service);
-  if (flags.attention_service == "on") services.push_back(&attention_service_);
-  if (flags.reflection == "on") services.push_back(&reflection_service_);
-  return services;
-}
-
-std::vector<OpenMethod*> RunningApp::OpenMethods() const {
-  std::vector<OpenMethod*> methods = tei_services_.open_methods();
-  for (const auto* more : {&encoder_service_.open_methods(), &attention_service_.open_methods(),
-                           &kserve_service_.open_methods(), &reflection_service_.open_methods()}) {
-    methods.insert(methods.end(), more->begin(), more->end());
-  }
-  return methods;
-}
-
 std::vector<HttpPage> RunningApp::Pages(const ServerFlags& flags, const HttpDoors& doors) {
   std::vector<HttpPage> pages = {
       {.path = "/openapi.json",
@@ -309,8 +276,8 @@ absl::Status RunningApp::Listen(const ServerFlags& flags) {
   }
   http_ = *std::move(http);
   WarnOfPlaintextHttp(flags, http_->loopback());
-  const std::vector<grpc::Service*> services = Services(flags);
-  absl::StatusOr<GrpcServer> grpc = StartGrpcServer(flags, services, connection_counter_);
+  absl::StatusOr<GrpcServer> grpc =
+      StartGrpcServer(flags, services_.services(), connection_counter_);
   if (!grpc.ok()) {
     return absl::Status(grpc.status().code(),
                         absl::StrCat("--listen ", flags.listen, ": ", grpc.status().message()));
@@ -390,7 +357,7 @@ void RunningApp::Drain() {
 
 void RunningApp::Close(absl::Time deadline) {
   health_service_.CloseWatches();
-  const std::vector<OpenMethod*> methods = OpenMethods();
+  const std::vector<OpenMethod*>& methods = services_.open_methods();
   // All before one is waited for: a slow reader of one must not keep the others open.
   for (OpenMethod* method : methods) method->CloseAll();
   http_->Close(deadline);

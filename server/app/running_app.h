@@ -16,6 +16,7 @@
 #include "server/app/app.h"
 #include "server/app/app_options.h"
 #include "server/app/grpc_server.h"
+#include "server/app/grpc_services.h"
 #include "server/app/model_sources.h"
 #include "server/flags.h"
 #include "server/http/doors/door_call.h"
@@ -31,11 +32,7 @@
 #include "server/requests/encode_run.h"
 #include "server/rpc/attention/service.h"
 #include "server/rpc/call/slow_readers.h"
-#include "server/rpc/encoder/service.h"
 #include "server/rpc/health_service.h"
-#include "server/rpc/kserve/service.h"
-#include "server/rpc/reflection_service.h"
-#include "server/rpc/tei/services.h"
 #include "server/threads/periodic_thread.h"
 #include "server/threads/task_pool.h"
 #include "server/tracing/export/tracer.h"
@@ -87,8 +84,6 @@ class RunningApp final : public App {
   std::vector<HttpPage> Pages(const ServerFlags& flags, const HttpDoors& doors);
   HttpDoors Doors(const ServerFlags& flags);
   absl::Status LoadHttpTls(const ServerFlags& flags);
-  std::vector<grpc::Service*> Services(const ServerFlags& flags);
-  std::vector<OpenMethod*> OpenMethods() const;
   void StartModels(const ServerFlags& flags, const ModelSources& sources);
   void UpdateHealth();
   absl::Status LoadFailure() const;  // not OK when every model failed, and none can come later
@@ -120,11 +115,7 @@ class RunningApp final : public App {
   const RequestDependencies request_dependencies_;
   const EncodeDependencies encode_dependencies_;
   const AttendDependencies attend_dependencies_;
-  EncoderService encoder_service_;
-  AttentionService attention_service_;
-  KServeService kserve_service_;
-  TeiServices tei_services_;
-  ReflectionService reflection_service_;
+  GrpcServices services_;
   PoolsIdle pools_idle_{*this};
   SlowReaders slow_readers_;
   std::unique_ptr<PeriodicThread> key_reload_;

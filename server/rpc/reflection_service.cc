@@ -99,8 +99,9 @@ void Fill(const ServerReflectionRequest& request, const std::vector<std::string>
 
 // The messages of a stream are answered one after the other.
 ReflectionService::ReflectionService(CallGate& gate, MemoryBudgets& budgets,
-                                     std::vector<std::string> services)
-    : RawService(gate, budgets), services_(std::move(services)) {
+                                     std::vector<std::string> others)
+    : RawService(gate, budgets), services_(std::move(others)) {
+  services_.emplace_back(grpc::reflection::v1alpha::ServerReflection::service_full_name());
   AddOpenMethod(streams_);
   ServeStream<ServerReflectionResponse>(
       "ServerReflectionInfo", MethodGroup::kRead, [this, &budgets](IncomingCall& call) {

@@ -19,15 +19,15 @@ namespace attendant {
 // Thread-safe.
 class ReflectionService final : public RawService<grpc::reflection::v1alpha::ServerReflection> {
  public:
-  // `services` are the full names of those that the server has.
-  ReflectionService(CallGate& gate, MemoryBudgets& budgets, std::vector<std::string> services);
+  // `others` are the full names of the server's other services.
+  ReflectionService(CallGate& gate, MemoryBudgets& budgets, std::vector<std::string> others);
 
  private:
   using Stream = AnswerStream<grpc::reflection::v1alpha::ServerReflectionResponse>;
 
   absl::Status Answer(Stream::Exchange& exchange);
 
-  const std::vector<std::string> services_;
+  std::vector<std::string> services_;
   OpenMethodOf<Stream> streams_;
 };
 

@@ -12,6 +12,7 @@ FILE_TESTS = {
     "server/http/body_buffer.cc": ["http_endpoint_test"],
     "server/http/gzip.cc": ["http_endpoint_test"],
     "server/app/grpc_server.cc": ["app_test:GrpcServerTest.*"],
+    "server/app/grpc_services.cc": ["app_test:GrpcServicesTest.*"],
 }
 MUTANTS = {
     "server/app/grpc_server.cc": [
@@ -21,6 +22,12 @@ MUTANTS = {
           .Resize(static_cast<size_t>(std::max(kLeastQuotaBytes, 16 * flags.max_request_bytes))));""", ""),
         ("builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);", ""),
         ("Milliseconds(limits.max_age_s)", "Milliseconds(limits.max_idle_s)"),
+    ],
+    "server/app/grpc_services.cc": [
+        ("names_.push_back(Proto::service_full_name());", ""),
+        ("open_methods_.insert(open_methods_.end(), methods.begin(), methods.end());", ""),
+        ('flags.attention_service == "on"', "true"),
+        ('flags.reflection == "on"', "true"),
     ],
     "server/net/connection_acceptor.cc": [
         ("static_cast<int64_t>(open.size()) >= limits.max_connections",

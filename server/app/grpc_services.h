@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/impl/service_type.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/flags.h"
+#include "server/requests/encode_run.h"
+#include "server/rpc/attention/service.h"
+#include "server/rpc/call/calls.h"
+#include "server/rpc/call/raw_service.h"
+#include "server/rpc/health_service.h"
+#include "server/rpc/tei/method.h"
+
+namespace attendant {
+
+// The gRPC services of the server. Those that the flags switch off are not among them: their calls
+// get UNIMPLEMENTED.
+class GrpcServices {
+ public:
+  // The references outlive the services.
+  GrpcServices(const ServerFlags& flags, const EncodeDependencies& encode,
+               const AttendDependencies& attend, HealthService& health);
+
+  const std::vector<grpc::Service*>& services() const { return services_; }
+  // RawService::open_methods of all.
+  const std::vector<OpenMethod*>& open_methods() const { return open_methods_; }
+
+ private:
+  template <typename Proto>
+  void Serve(RawService<Proto>& service);
+  template <typename Service>
+  void Serve(std::unique_ptr<Service> service);
+
+  const tei::Dependencies tei_;
+  std::vector<std::unique_ptr<grpc::Service>> owned_;
+  std::vector<grpc::Service*> services_;
+  std::vector<std::string> names_;  // for reflection
+  std::vector<OpenMethod*> open_methods_;
+};
+
+}  // namespace attendant

@@ -7,6 +7,7 @@ FILE_TESTS = {
     "kernels/cpu/encoder/cpu_session.cc": [*TESTS, "backends_layer_outputs_test"],  # batches of several sections
     "kernels/cpu/encoder/layer_runner.cc": [*TESTS, *AMX_ENCODER_TESTS],
     "kernels/cpu/encoder/packed_layers.cc": [*TESTS, *AMX_ENCODER_TESTS],
+    "kernels/cpu/matmul/onednn_matmul.cc": [*TESTS, "backends_forced_isa_test:*SlowMatmuls*"],
     "kernels/cpu/matmul/tile_matmul.cc": [*TESTS, *AMX_TESTS],
     "kernels/cpu/simd/amx/amx_matmul.inc": AMX_TESTS,
     "kernels/cpu/simd/amx/amx_outputs.inc": AMX_TESTS,
@@ -87,6 +88,8 @@ MUTANTS = {
     ],
     "kernels/cpu/matmul/onednn_matmul.cc": [
         ("RoundUp(options.k, kTileValues)", "options.k"),
+        ("if («!Begins(desc, \"brg\") && !IsAvx2Gemm(desc)») {", "false"),
+        ("Begins(desc, «\"gemm:jit:f32\"»)", '"gemm:jit"'),
     ],
     "kernels/cpu/simd/amx/amx_matmul.inc": [
         ("ragged_(«args.x_bytes % kAmxStepBytes != 0»)", "false"),

@@ -2,6 +2,7 @@
 #include "server/batching/batcher.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -47,6 +48,7 @@ absl::Status CheckSize(const PendingRequest& request, const BatcherOptions& opti
 absl::string_view RejectReasonName(RejectReason reason) {
   constexpr absl::string_view kNames[] = {"queue_full", "too_large",   "deadline",  "cancelled",
                                           "draining",   "device_lost", "infeasible"};
+  static_assert(std::size(kNames) == static_cast<size_t>(RejectReason::kEnd));
   return kNames[static_cast<size_t>(reason)];
 }
 

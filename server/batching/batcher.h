@@ -55,7 +55,8 @@ enum class RejectReason {
   kCancelled,
   kDraining,
   kDeviceLost,
-  kInfeasible  // the deadline is too near
+  kInfeasible,  // the deadline is too near
+  kEnd,         // no reason
 };
 absl::string_view RejectReasonName(RejectReason reason);  // "queue_full", ...: a metric label
 

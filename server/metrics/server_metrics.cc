@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -24,28 +25,14 @@ namespace {
 
 using prometheus::Labels;
 
-constexpr std::array<const char*, kNumPhases> kPhaseNames = {"total", "tokenize", "queue",
-                                                             "compute", "serialize"};
-constexpr std::array<const char*, kNumMethods> kMethodNames = {
-    "encode",         "encode_stream",     "model_infer",      "attend",
-    "attend_stream",  "openai_embeddings", "tei_embed",        "tei_embed_all",
-    "tei_similarity", "tei_tokenize",      "http_model_infer", "cohere_embed",
-    "tei_rerank",     "tei_predict",       "rerank",           "http_encode",
-    "http_attend",    "tei_embed_sparse",  "tei_root"};
-// What RejectReasonName gives, and "memory" from the request runner. Anything else counts as the
-// last, so that no label is made later.
+// What RejectReasonName gives, and MemoryBudgets::kRejected. Anything else counts as the last, so
+// that no label is made later.
 constexpr std::array<const char*, 9> kReasonNames = {"queue_full", "too_large", "deadline",
                                                      "cancelled",  "draining",  "device_lost",
                                                      "infeasible", "memory",    "other"};
 // "accepted", and what RefusalName gives.
 constexpr std::array<const char*, 4> kConnectionResults = {"accepted", "limit", "address_limit",
                                                            "descriptors"};
-constexpr std::array<const char*, kNumRefusals> kRefusalNames = {
-    "message",         "request_memory",    "response_memory", "connection_memory", "slow_reader",
-    "unauthenticated", "permission_denied", "http_requests",   "stream_memory"};
-constexpr std::array<const char*, kNumLogLines> kLogLineNames = {"written", "limited", "dropped",
-                                                                 "failed"};
-constexpr std::array<const char*, kNumSpanEnds> kSpanEndNames = {"exported", "dropped", "failed"};
 constexpr size_t kNumCodes = 17;  // gRPC's, 0 to 16
 
 template <typename Enum>
@@ -84,7 +71,7 @@ class RequestCounters {
     return counters_[Index(method)][code].Get([&]() -> prometheus::Counter& {
       return series_.Add(family_,
                          {{"model", model_},
-                          {"method", kMethodNames[Index(method)]},
+                          {"method", kMethods[Index(method)].name},
                           {"code", absl::StatusCodeToString(static_cast<absl::StatusCode>(code))}});
     });
   }
@@ -92,7 +79,7 @@ class RequestCounters {
   SeriesSet series_;
   prometheus::Family<prometheus::Counter>& family_;
   const std::string model_;
-  std::array<std::array<LazySeries<prometheus::Counter>, kNumCodes>, kNumMethods> counters_;
+  std::array<std::array<LazySeries<prometheus::Counter>, kNumCodes>, kMethods.size()> counters_;
 };
 
 void AddTo(const prometheus::Histogram& histogram, ModelSample::Histogram& sample) {
@@ -130,19 +117,18 @@ class PrometheusModelMetrics final : public ModelMetrics {
     }
   }
 
-  void SetMethods(std::span<const Method> methods, std::span<const Method> later) override {
-    uint32_t mask = 0;
-    for (const Method method : later) mask |= 1u << Index(method);
-    for (const Method method : methods) {
-      mask |= 1u << Index(method);
-      requests_.MakeAll(method);
-      FindPhase(method, Phase::kTotal);
+  void SetKind(ModelKind kind) override {
+    for (const MethodRow& method : kMethods) {
+      if (method.model != kind || method.series != SeriesBegin::kWithModel) continue;
+      requests_.MakeAll(method.value);
+      FindPhase(method.value, Phase::kTotal);
     }
-    methods_ = mask;
+    kind_ = kind;
   }
 
   void ObservePhase(Method method, Phase phase, absl::Duration duration) override {
-    if ((methods_ >> Index(method) & 1u) == 0) return;
+    const std::optional<ModelKind> kind = kind_;
+    if (kind.has_value() && kMethods[Index(method)].model != *kind) return;
     FindPhase(method, phase).Observe(absl::ToDoubleSeconds(duration));
   }
   void CountRequest(Method method, absl::StatusCode code) override {
@@ -221,8 +207,8 @@ class PrometheusModelMetrics final : public ModelMetrics {
     return phases_[Index(method)][Index(phase)].Get([&]() -> prometheus::Histogram& {
       return series_.Add(families_.request_duration_seconds,
                          {{"model", model_},
-                          {"method", kMethodNames[Index(method)]},
-                          {"phase", kPhaseNames[Index(phase)]}},
+                          {"method", kMethods[Index(method)].name},
+                          {"phase", kPhases[Index(phase)].name}},
                          DurationBuckets());
     });
   }
@@ -231,8 +217,9 @@ class PrometheusModelMetrics final : public ModelMetrics {
   const std::string model_;
   SeriesSet series_;
   std::atomic<prometheus::Gauge*> loaded_info_{nullptr};
-  std::atomic<uint32_t> methods_{~0u};  // a bit for each method that the model can do
-  std::array<std::array<LazySeries<prometheus::Histogram>, kNumPhases>, kNumMethods> phases_;
+  std::atomic<std::optional<ModelKind>> kind_{std::nullopt};
+  std::array<std::array<LazySeries<prometheus::Histogram>, kPhases.size()>, kMethods.size()>
+      phases_;
   RequestCounters requests_;
   std::array<prometheus::Counter*, kReasonNames.size()> rejected_{};
   prometheus::Counter& valid_tokens_;
@@ -248,9 +235,19 @@ class PrometheusModelMetrics final : public ModelMetrics {
   prometheus::Gauge& lost_workers_;
 };
 
-}  // namespace
+template <size_t size>
+using Counters = std::array<prometheus::Counter*, size>;
 
-absl::string_view PhaseName(Phase phase) { return kPhaseNames[Index(phase)]; }
+// A counter for each row of a table, with its name as the value of `label`.
+template <typename Enum, size_t size>
+Counters<size> AddAll(prometheus::Family<prometheus::Counter>& family, const char* label,
+                      const std::array<LabelRow<Enum>, size>& rows) {
+  Counters<size> counters;
+  for (size_t i = 0; i < size; ++i) counters[i] = &family.Add({{label, rows[i].name}});
+  return counters;
+}
+
+}  // namespace
 
 struct ServerMetrics::Impl {
   prometheus::Registry registry;
@@ -259,9 +256,10 @@ struct ServerMetrics::Impl {
   DeviceMetrics devices;
   RequestCounters unknown_model{families, ""};
   prometheus::Gauge& connections = families.connections.Add({});
-  std::array<prometheus::Counter*, kNumRefusals> refused{};
-  std::array<prometheus::Counter*, kNumLogLines> log_lines{};
-  std::array<prometheus::Counter*, kNumSpanEnds> spans{};
+  Counters<kRefusals.size()> refused = AddAll(families.refused_total, "reason", kRefusals);
+  Counters<kLogLines.size()> log_lines =
+      AddAll(families.access_log_lines_total, "result", kLogLines);
+  Counters<kSpanEnds.size()> spans = AddAll(families.spans_total, "result", kSpanEnds);
   prometheus::Counter& exports_taken = families.span_exports_total.Add({{"result", "ok"}});
   prometheus::Counter& exports_failed = families.span_exports_total.Add({{"result", "failed"}});
 
@@ -283,23 +281,11 @@ struct ServerMetrics::Impl {
 };
 
 ServerMetrics::ServerMetrics(absl::string_view version) : impl_(std::make_unique<Impl>()) {
-  for (const std::span<const Method> methods :
-       {std::span<const Method>(kEncoderMethods), std::span<const Method>(kAttentionMethods)}) {
-    for (const Method method : methods) impl_->unknown_model.MakeAll(method);
+  for (const MethodRow& method : kMethods) {
+    if (method.series == SeriesBegin::kWithModel) impl_->unknown_model.MakeAll(method.value);
   }
   for (const char* result : kConnectionResults) {
     impl_->families.connections_total.Add({{"result", result}});
-  }
-  for (size_t reason = 0; reason < kRefusalNames.size(); ++reason) {
-    impl_->refused[reason] =
-        &impl_->families.refused_total.Add({{"reason", kRefusalNames[reason]}});
-  }
-  for (size_t result = 0; result < kLogLineNames.size(); ++result) {
-    impl_->log_lines[result] =
-        &impl_->families.access_log_lines_total.Add({{"result", kLogLineNames[result]}});
-  }
-  for (size_t result = 0; result < kSpanEndNames.size(); ++result) {
-    impl_->spans[result] = &impl_->families.spans_total.Add({{"result", kSpanEndNames[result]}});
   }
   impl_->families.build_info.Add({{"version", std::string(version)}, {"compiler", __VERSION__}})
       .Set(1);

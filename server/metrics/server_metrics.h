@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -12,83 +11,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/metrics/device_sample.h"
+#include "server/metrics/metric_labels.h"
 
 namespace attendant {
-
-// The phases of a request, as the label `phase` names them.
-enum class Phase { kTotal, kTokenize, kQueue, kCompute, kSerialize };
-inline constexpr int kNumPhases = 5;
-absl::string_view PhaseName(Phase phase);
-
-// The methods whose requests are counted, as the label `method` names them: a fixed set, so that no
-// label ever carries a client's input.
-enum class Method {
-  kEncode,
-  kEncodeStream,
-  kModelInfer,
-  kAttend,
-  kAttendStream,
-  // Of HTTP.
-  kOpenAiEmbeddings,
-  kTeiEmbed,
-  kTeiEmbedAll,
-  kTeiSimilarity,
-  kTeiTokenize,
-  kHttpModelInfer,
-  kCohereEmbed,
-  kTeiRerank,
-  kTeiPredict,
-  kRerank,
-  kHttpEncode,
-  kHttpAttend,
-  kTeiEmbedSparse,
-  kTeiRoot,
-};
-inline constexpr int kNumMethods = 19;
-
-// The methods of an encoder and of an attention model.
-inline constexpr Method kEncoderMethods[] = {Method::kEncode, Method::kEncodeStream,
-                                             Method::kModelInfer};
-// Those of an encoder over HTTP, and of a classifier.
-inline constexpr Method kHttpMethods[] = {
-    Method::kOpenAiEmbeddings, Method::kTeiEmbed,    Method::kTeiEmbedAll,
-    Method::kTeiSimilarity,    Method::kTeiTokenize, Method::kHttpModelInfer,
-    Method::kCohereEmbed,      Method::kTeiRerank,   Method::kTeiPredict,
-    Method::kRerank,           Method::kHttpEncode,  Method::kTeiEmbedSparse,
-    Method::kTeiRoot};
-inline constexpr Method kAttentionMethods[] = {Method::kAttend, Method::kAttendStream};
-inline constexpr Method kHttpAttentionMethods[] = {Method::kHttpAttend};
-
-// Why the server itself refused a request or ended a call, whatever the model: the label `reason`.
-enum class Refusal {
-  kMessage,           // malformed, or more elements than the server takes
-  kRequestMemory,     // all requests together hold too much
-  kResponseMemory,    // all answers together
-  kConnectionMemory,  // requests, answers or streams of one connection
-  kSlowReader,        // the client did not take its answer in time
-  kUnauthenticated,   // a call without an API key that the server knows
-  kPermissionDenied,  // a call whose API key does not have the method's group
-  kHttpRequests,      // more requests in work on the HTTP port than --max_http_connections
-  kStreamMemory,      // all open streams together
-};
-inline constexpr int kNumRefusals = 9;
-
-// The end of a line of the access log: the label `result`.
-enum class LogLine {
-  kWritten,
-  kLimited,  // more lines in a second than --access_log_lines_per_s
-  kDropped,  // more lines wait than the queue holds
-  kFailed,   // the file did not take it
-};
-inline constexpr int kNumLogLines = 4;
-
-// The end of a span: the label `result`.
-enum class SpanEnd {
-  kExported,
-  kDropped,  // the queue was full
-  kFailed,   // the collector did not take it
-};
-inline constexpr int kNumSpanEnds = 3;
 
 // How a loaded model computes, and the memory it holds.
 struct ModelLoadInfo {
@@ -113,28 +38,27 @@ struct ModelSample {
   double rejected = 0;
   double tokens = 0, padding_tokens = 0;
   double inflight = 0, queue_tokens = 0, queue_requests = 0;
-  std::array<Histogram, kNumPhases> phases = {};  // of all methods; DurationBuckets
-  Histogram batch_tokens = {};                    // TokenBuckets
-  Histogram batch_requests = {};                  // RequestBuckets
+  std::array<Histogram, kPhases.size()> phases = {};  // of all methods; DurationBuckets
+  Histogram batch_tokens = {};                        // TokenBuckets
+  Histogram batch_requests = {};                      // RequestBuckets
 };
 
 // Counts the work of one model, all its versions together. Made by ServerMetrics, which must
 // outlive it; its series go with it. Thread-safe.
 //
-// Every series exists from SetMethods on, with three exceptions, so that an idle model has few:
-// - those of the methods that SetMethods calls `later` appear with the first request by each;
+// Every series exists from SetKind on, with three exceptions:
+// - those of the methods whose series begin with a request appear with the first one by each;
 // - the durations of a method's phases, except total, appear with its first answer;
-// - a request of a method that the model cannot do is counted in requests_total, in a series that
-//   appears with it, and its durations are not recorded.
+// - a request of a method that the model does not have is counted in requests_total, in a series
+//   that appears with it, and its durations are not recorded.
 // A call on an existing series is a few atomic operations (a histogram's: a short lock). The number
 // of series is bounded, whatever clients send.
 class ModelMetrics {
  public:
   virtual ~ModelMetrics() = default;
 
-  // The model can do `methods`, `later` and no others. Before this call, any method may be the
-  // model's.
-  virtual void SetMethods(std::span<const Method> methods, std::span<const Method> later = {}) = 0;
+  // The model has the methods of its kind. Before this call, any method may be the model's.
+  virtual void SetKind(ModelKind kind) = 0;
 
   virtual void ObservePhase(Method method, Phase phase, absl::Duration duration) = 0;
   virtual void CountRequest(Method method, absl::StatusCode code) = 0;
@@ -143,7 +67,8 @@ class ModelMetrics {
   virtual void AddInflight(int delta) = 0;
 
   virtual void ObserveBatch(int64_t tokens, int64_t requests) = 0;
-  virtual void CountRejected(absl::string_view reason) = 0;     // a RejectReasonName
+  // A RejectReasonName, or MemoryBudgets::kRejected.
+  virtual void CountRejected(absl::string_view reason) = 0;
   virtual void AddQueue(int64_t tokens, int64_t requests) = 0;  // a change
   virtual void AddStalledWorkers(int workers) = 0;              // likewise
   virtual void AddLostWorkers(int workers) = 0;                 // likewise

@@ -38,7 +38,7 @@ void StartServing(const ModelOptions& options, ServerMetrics& metrics, const Exe
   batcher.max_batch_sequences = 1;
   batcher.max_queue_delay = absl::ZeroDuration();  // nothing that comes later could join
   model.batcher = std::make_unique<Batcher>(batcher, std::move(runners), *model.observer, executor);
-  model.metrics->SetMethods(kAttentionMethods, kHttpAttentionMethods);
+  model.metrics->SetKind(ModelKind::kAttention);
 }
 
 // One sequence of two tokens, all zeros.

@@ -171,7 +171,7 @@ absl::StatusOr<std::unique_ptr<EncoderModel>> MakeEncoderModel(
   model->observer = std::make_unique<ModelObserver>(*model->metrics, &model->statistics);
   model->batcher =
       std::make_unique<Batcher>(batcher, std::move(runners), *model->observer, executor);
-  model->metrics->SetMethods(kEncoderMethods, kHttpMethods);
+  model->metrics->SetKind(ModelKind::kEncoder);
   WatchDevices(*model, metrics);
   return model;
 }

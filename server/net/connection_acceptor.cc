@@ -59,6 +59,7 @@ void Configure(int fd) {
 
 absl::string_view RefusalName(ConnectionObserver::Refusal refusal) {
   constexpr absl::string_view kNames[] = {"limit", "address_limit", "descriptors"};
+  static_assert(std::size(kNames) == static_cast<size_t>(ConnectionObserver::Refusal::kEnd));
   return kNames[static_cast<size_t>(refusal)];
 }
 

@@ -14,7 +14,7 @@ namespace attendant {
 // Hears what an acceptor does, on its thread. It must not block.
 class ConnectionObserver {
  public:
-  enum class Refusal { kLimit, kAddressLimit, kDescriptors };
+  enum class Refusal { kLimit, kAddressLimit, kDescriptors, kEnd };  // kEnd is no reason
 
   virtual ~ConnectionObserver() = default;
   virtual void OnAccepted() = 0;

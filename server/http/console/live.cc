@@ -46,7 +46,7 @@ void AppendModel(const ModelSample& sample, std::string& json) {
   json += ",\"phases\":{";
   for (size_t phase = 0; phase < sample.phases.size(); ++phase) {
     if (phase > 0) json.push_back(',');
-    AppendHistogram(PhaseName(static_cast<Phase>(phase)), sample.phases[phase], json);
+    AppendHistogram(kPhases[phase].name, sample.phases[phase], json);
   }
   json += "},";
   AppendHistogram("batch_tokens", sample.batch_tokens, json);
@@ -83,9 +83,8 @@ std::string LiveJson(const ServerMetrics& metrics, absl::string_view version) {
 
 std::string LiveSchema() {
   std::string phases;
-  for (int phase = 0; phase < kNumPhases; ++phase) {
-    absl::StrAppend(&phases, phase > 0 ? "," : "", "\"", PhaseName(static_cast<Phase>(phase)),
-                    "\":", kHistogramSchema);
+  for (const auto& phase : kPhases) {
+    absl::StrAppend(&phases, phases.empty() ? "" : ",", "\"", phase.name, "\":", kHistogramSchema);
   }
   return absl::StrCat(
       R"({"type":"object","properties":{"version":{"type":"string"},"time_ms":{"type":"integer"},)"

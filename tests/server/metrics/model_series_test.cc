@@ -18,7 +18,7 @@ TEST_F(ModelSeriesTest, ARemovedModelTakesItsSeriesAlongOnceNobodyUsesThem) {
     return metrics_.Scrape().find("model=\"m\"") != std::string::npos;
   };
   std::shared_ptr<ModelMetrics> user = metrics_.ForModel("m");
-  user->SetMethods(kEncoderMethods);
+  user->SetKind(ModelKind::kEncoder);
   user->ObservePhase(Method::kEncode, Phase::kQueue, absl::Milliseconds(1));
   user->CountRequest(Method::kAttend, absl::StatusCode::kInternal);
   user->SetLoaded({.dtype = "f32", .backend = "cpu", .isa = "avx2", .load_time = absl::Seconds(1)});

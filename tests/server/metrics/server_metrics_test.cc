@@ -14,20 +14,18 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "server/batching/batcher.h"
 #include "tests/server/metrics/exposition.h"
 #include "tests/server/metrics/metrics_fixture.h"
 
 namespace attendant {
 namespace {
 
-using testing::UnorderedElementsAre;
 using testing::UnorderedElementsAreArray;
 
 class ServerMetricsTest : public MetricsTest {};
 
 TEST_F(ServerMetricsTest, HasEveryFamilyOfTheDesign) {
-  metrics_.ForModel("m")->SetMethods(kEncoderMethods);
+  metrics_.ForModel("m")->SetKind(ModelKind::kEncoder);
   metrics_.ForModel("m")->SetLoaded(
       {.dtype = "f32", .backend = "cpu", .isa = "avx2", .load_time = absl::Seconds(2)});
   std::vector<std::string> names;
@@ -91,7 +89,8 @@ TEST_F(ServerMetricsTest, CountsRequestsByGrpcCode) {
 TEST_F(ServerMetricsTest, PhasesGoToTheirHistograms) {
   ModelMetrics& model = *metrics_.ForModel("m");
   const std::vector<std::string> phases = {"total", "tokenize", "queue", "compute", "serialize"};
-  for (int i = 0; i < kNumPhases; ++i) {
+  ASSERT_EQ(phases.size(), kPhases.size());
+  for (size_t i = 0; i < phases.size(); ++i) {
     model.ObservePhase(Method::kEncode, static_cast<Phase>(i), absl::Milliseconds(40 * (i + 1)));
   }
   const Exposition scrape = Scrape();
@@ -103,24 +102,8 @@ TEST_F(ServerMetricsTest, PhasesGoToTheirHistograms) {
   }
 }
 
-TEST_F(ServerMetricsTest, CountsRefusalsByReason) {
-  const std::vector<std::string> reasons = {
-      "message",         "request_memory",    "response_memory", "connection_memory", "slow_reader",
-      "unauthenticated", "permission_denied", "http_requests",   "stream_memory"};
-  ASSERT_EQ(reasons.size(), size_t{kNumRefusals});
-  for (int i = 0; i < kNumRefusals; ++i) {
-    for (int count = 0; count <= i; ++count) metrics_.CountRefused(static_cast<Refusal>(i));
-  }
-  const Exposition scrape = Scrape();
-  for (size_t i = 0; i < reasons.size(); ++i) {
-    EXPECT_EQ(scrape.Value("attendant_refused_total", {{"reason", reasons[i]}}),
-              static_cast<double>(i + 1))
-        << reasons[i];
-  }
-}
-
 TEST_F(ServerMetricsTest, DurationBucketsServeP99From100UsTo60S) {
-  metrics_.ForModel("m")->SetMethods(kEncoderMethods);
+  metrics_.ForModel("m")->SetKind(ModelKind::kEncoder);
   std::set<double> bounds;
   const Exposition scrape = Scrape();
   for (const Sample& sample : scrape.families().at("attendant_request_duration_seconds").samples) {
@@ -164,21 +147,6 @@ TEST_F(ServerMetricsTest, CountsTokensBatchesAndGauges) {
   EXPECT_EQ(scrape.Value("attendant_inflight_requests", {{"model", "m"}}), 3);
   EXPECT_EQ(scrape.Value("attendant_stalled_workers", {{"model", "m"}}), 2);
   EXPECT_EQ(scrape.Value("attendant_lost_workers", {{"model", "m"}}), 1);
-}
-
-TEST_F(ServerMetricsTest, KnowsEveryRejectReason) {
-  ModelMetrics& model = *metrics_.ForModel("m");
-  for (RejectReason reason :
-       {RejectReason::kQueueFull, RejectReason::kTooLarge, RejectReason::kDeadline,
-        RejectReason::kCancelled, RejectReason::kDraining, RejectReason::kDeviceLost,
-        RejectReason::kInfeasible}) {
-    model.CountRejected(RejectReasonName(reason));
-    EXPECT_EQ(Scrape().Value("attendant_rejected_total",
-                             {{"model", "m"}, {"reason", std::string(RejectReasonName(reason))}}),
-              1);
-  }
-  model.CountRejected("what a client sent");
-  EXPECT_EQ(Scrape().Value("attendant_rejected_total", {{"model", "m"}, {"reason", "other"}}), 1);
 }
 
 TEST_F(ServerMetricsTest, TellsWhatIsLoadedAndRunning) {
@@ -259,37 +227,12 @@ TEST_F(ServerMetricsTest, TheSameModelHasTheSameMetrics) {
   EXPECT_NE(metrics_.ForModel("m"), metrics_.ForModel("n"));
 }
 
-TEST_F(ServerMetricsTest, AModelHasSeriesOfItsMethodsOnly) {
-  ModelMetrics& encoder = *metrics_.ForModel("encoder");
-  encoder.SetMethods(kEncoderMethods);
-  metrics_.ForModel("module")->SetMethods(kAttentionMethods);
-  encoder.ObservePhase(Method::kAttend, Phase::kTotal, absl::Seconds(1));
-  const auto methods = [](const Exposition& scrape, const std::string& model) {
-    std::set<std::string> found;
-    for (const auto& [name, family] : scrape.families()) {
-      for (const Sample& sample : family.samples) {
-        if (!sample.labels.contains("method") || sample.labels.at("model") != model) continue;
-        found.insert(sample.labels.at("method"));
-      }
-    }
-    return found;
-  };
-  EXPECT_THAT(methods(Scrape(), "encoder"),
-              UnorderedElementsAre("encode", "encode_stream", "model_infer"));
-  EXPECT_THAT(methods(Scrape(), "module"), UnorderedElementsAre("attend", "attend_stream"));
-  encoder.CountRequest(Method::kAttend, absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(
-      Scrape().Value("attendant_requests_total",
-                     {{"model", "encoder"}, {"method", "attend"}, {"code", "INVALID_ARGUMENT"}}),
-      1);
-}
-
 TEST_F(ServerMetricsTest, SeriesExistFromTheFirstAnswerAndNeverGrow) {
   ModelMetrics& model = *metrics_.ForModel("m");
-  model.SetMethods(kEncoderMethods);
-  for (const Method method : kEncoderMethods) {
-    for (int phase = 0; phase < kNumPhases; ++phase) {
-      model.ObservePhase(method, static_cast<Phase>(phase), absl::Milliseconds(1));
+  model.SetKind(ModelKind::kEncoder);
+  for (const Method method : {Method::kEncode, Method::kEncodeStream, Method::kModelInfer}) {
+    for (const auto& phase : kPhases) {
+      model.ObservePhase(method, phase.value, absl::Milliseconds(1));
     }
   }
   model.SetLoaded({.dtype = "f32", .backend = "cpu", .isa = "avx2", .load_time = absl::Seconds(1)});

@@ -274,7 +274,7 @@ void Scenario::CheckAdmission(const Request& request) {
 
 void Scenario::CheckEnd() {
   if (!budget_.Acquire(kBudget).ok()) Fail("the budget is not whole at the end");
-  std::map<const Life*, std::array<int64_t, 7>> rejected;
+  std::map<const Life*, RejectCounts> rejected;
   for (const std::shared_ptr<Request>& request : requests_) {
     if (request->answers != 1) {
       Fail("request ", request->index, " got ", request->answers, " answers");

@@ -129,6 +129,8 @@ class Scenario::Worker final : public Session {
   std::vector<float> pooled_;  // [batch, 2]
 };
 
+using RejectCounts = std::array<int64_t, static_cast<size_t>(RejectReason::kEnd)>;
+
 class Scenario::Observer final : public BatchObserver {
  public:
   void OnBatch(int64_t, int64_t batch_sequences, int64_t, absl::Duration) override {
@@ -143,7 +145,7 @@ class Scenario::Observer final : public BatchObserver {
   void OnLost(int) override {}
 
   int64_t sequences = 0;  // computed
-  std::array<int64_t, 7> rejected{};
+  RejectCounts rejected{};
   int64_t tokens = 0, requests = 0;  // queued
   int stalled = 0;
 };

@@ -8,7 +8,8 @@
       --check      write nothing; the exit code is 1 when a page is not what the programs say
 
 Flags come from --help_markdown. Metrics come from a scrape of two servers that have answered a request, one of them
-with a GPU that tests/support/fake_cuda.cc plays. Limits come from the flags and from constants in the sources.
+with a GPU that tests/support/fake_cuda.cc plays, and the methods from their table in the sources. Limits come from the
+flags and from constants in the sources.
 """
 
 import argparse
@@ -122,9 +123,17 @@ def read_exposition(text, families):
                     families[name].setdefault("labels", collections.defaultdict(set))[label].add(value)
 
 
+def method_names():
+    """All values of the label `method`: the series of most methods appear with the first request by each."""
+    table = (ROOT / "server/metrics/metric_labels.h").read_text(encoding="utf-8")
+    return re.findall(r'\{Method::\w+, "(\w+)"', table)
+
+
 def label_text(label, values):
     if label not in CLOSED_LABELS:
         return f"`{label}`"
+    if label == "method":
+        values = method_names()
     return f"`{label}`: " + ", ".join(sorted(values))
 
 
@@ -141,7 +150,8 @@ def metrics_page(programs, fake_cuda):
         rows.append(f"| `{name}` | {family['type']} | {labels} | {family['help']} |")
     return (f"# Metrics\n\n{MADE}\n`GET /metrics` on the HTTP port answers in Prometheus' text format. Times are in "
             "seconds. No label holds what a client sent.\nThe values of a label are those of a server that has answered "
-            "one Encode; `code` is the name of a gRPC status.\nDevice metrics exist only where a GPU computes.\n\n"
+            "one Encode; `code` is the name of a gRPC status. Of `method` all\nare listed; those of HTTP and of TEI's gRPC "
+            "service appear with the first request by each.\nDevice metrics exist only where a GPU computes.\n\n"
             "| metric | type | labels | meaning |\n|---|---|---|---|\n" + "\n".join(rows) + "\n")
 
 

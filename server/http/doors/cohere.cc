@@ -176,13 +176,16 @@ class CohereRun final : public DoorRun {
   std::vector<const EmbeddingType*> types_;
 };
 
-constexpr char kCohereRequest[] = R"({"type":"object","required":["model","texts"],"properties":{
-"model":{"type":"string"},"texts":{"type":"array","items":{"type":"string"}},
-"input_type":{"enum":["search_document","search_query","classification","clustering"]},
-"embedding_types":{"type":"array","items":{"enum":["float","base64","int8","binary","ubinary"]}},
-"truncate":{"enum":["START","END","NONE"],"default":"END"},
-"max_tokens":{"type":"integer","minimum":1},
-"output_dimension":{"type":"integer","minimum":1}}})";
+std::string CohereSchema() {
+  return absl::StrCat(
+      R"({"type":"object","required":["model","texts"],"properties":{"model":{"type":"string"},)"
+      R"("texts":)",
+      kTextsSchema, R"(,"max_tokens":)", kCountSchema, R"(,"output_dimension":)", kCountSchema,
+      R"(,"input_type":{"enum":["search_document","search_query","classification","clustering"]},)"
+      R"("embedding_types":{"type":"array","items":)"
+      R"({"enum":["float","base64","int8","binary","ubinary"]}},)"
+      R"("truncate":{"enum":["START","END","NONE"],"default":"END"}}})");
+}
 
 constexpr char kCohereResponse[] = R"({"type":"object","properties":{"id":{"type":"string"},
 "embeddings":{"type":"object","properties":{
@@ -214,7 +217,7 @@ std::vector<HttpRoute> CohereRoutes(const DoorDependencies& dependencies) {
                           StartDoorRun<CohereRun>(dependencies, Method::kCohereEmbed,
                                                   std::move(exchange));
                         },
-                        {"Cohere: embeddings of texts", kCohereRequest, kCohereResponse})};
+                        {"Cohere: embeddings of texts", CohereSchema(), kCohereResponse})};
 }
 
 }  // namespace attendant

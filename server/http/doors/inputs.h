@@ -14,14 +14,21 @@ namespace attendant {
 
 using Sequences = std::vector<SequenceContent>;
 
+// A constant behind a reader is the JSON schema of what the reader takes, for OpenAPI.
+
 // Reads what OpenAI and TEI take: a text, a list of texts, a list of token ids, or a list of such
 // lists. INVALID_ARGUMENT names the field, and its element. Counts before it copies.
 absl::Status SequencesFromJson(JsonView request, absl::string_view field,
                                const EncodeLimits& limits, Sequences& sequences);
+inline constexpr absl::string_view kSequencesSchema =
+    R"({"oneOf":[{"type":"string"},{"type":"array","items":{"type":"string"}},)"
+    R"({"type":"array","items":{"type":"integer"}},)"
+    R"({"type":"array","items":{"type":"array","items":{"type":"integer"}}}]})";
 
 // A list of texts alone.
 absl::Status TextsFromJson(JsonView request, absl::string_view field, const EncodeLimits& limits,
                            Sequences& sequences);
+inline constexpr absl::string_view kTextsSchema = R"({"type":"array","items":{"type":"string"}})";
 
 // A text, a pair of texts, or a list of these, which `many` tells: "a", ["a"] and ["a", "b"] are
 // one input, [["a"], ["b", "c"]] are two.
@@ -35,5 +42,6 @@ absl::Status PairsFromJson(JsonView request, absl::string_view query, absl::stri
 
 // Reads a number of dimensions or tokens; 0 where the field is absent. INVALID_ARGUMENT below 1.
 absl::Status CountFromJson(JsonView request, absl::string_view field, int64_t& count);
+inline constexpr absl::string_view kCountSchema = R"({"type":"integer","minimum":1})";
 
 }  // namespace attendant

@@ -138,13 +138,13 @@ absl::Status DescribeModel(const ModelRegistry& models, const std::string& name,
   return absl::OkStatus();
 }
 
-constexpr char kOpenAiRequest[] = R"({"type":"object","required":["input"],"properties":{
-"input":{"oneOf":[{"type":"string"},{"type":"array","items":{"type":"string"}},
-{"type":"array","items":{"type":"integer"}},
-{"type":"array","items":{"type":"array","items":{"type":"integer"}}}]},
-"model":{"type":"string"},"encoding_format":{"enum":["float","base64"],"default":"float"},
-"dimensions":{"type":"integer","minimum":1},"user":{"type":"string"},
-"truncate_prompt_tokens":{"type":"integer","enum":[-1]}}})";
+std::string OpenAiSchema() {
+  return absl::StrCat(
+      R"({"type":"object","required":["input"],"properties":{"model":{"type":"string"},"input":)",
+      kSequencesSchema, R"(,"dimensions":)", kCountSchema,
+      R"(,"encoding_format":{"enum":["float","base64"],"default":"float"},)"
+      R"("user":{"type":"string"},"truncate_prompt_tokens":{"type":"integer","enum":[-1]}}})");
+}
 
 constexpr char kOpenAiResponse[] = R"({"type":"object","properties":{"object":{"const":"list"},
 "data":{"type":"array","items":{"type":"object","properties":{"object":{"const":"embedding"},
@@ -167,7 +167,7 @@ HttpRoute OpenAiEmbeddingsRoute(const DoorDependencies& dependencies, std::strin
         StartDoorRun<EmbeddingsRun>(dependencies, Method::kOpenAiEmbeddings, std::move(exchange),
                                     std::move(model));
       },
-      {std::move(summary), kOpenAiRequest, kOpenAiResponse});
+      {std::move(summary), OpenAiSchema(), kOpenAiResponse});
 }
 
 std::vector<HttpRoute> OpenAiRoutes(const DoorDependencies& dependencies) {

@@ -68,14 +68,15 @@ class RerankRun final : public DoorRun {
   std::vector<std::string> documents_;  // empty: not asked for
 };
 
-// But for the default of return_documents.
-constexpr char kRerankRequest[] =
-    R"({"type":"object","required":["model","query","documents"],"properties":{
-"model":{"type":"string"},"query":{"type":"string"},
-"documents":{"type":"array","items":{"oneOf":[{"type":"string"},{"type":"object",
-"required":["text"],"properties":{"text":{"type":"string"}}}]}},
-"top_n":{"type":"integer","minimum":1},"max_tokens_per_doc":{"type":"integer","minimum":1},
-"return_documents":{"type":"boolean","default":)";
+std::string RerankRequestSchema(bool documents) {
+  return absl::StrCat(
+      R"({"type":"object","required":["model","query","documents"],"properties":{)"
+      R"("model":{"type":"string"},"query":{"type":"string"},)"
+      R"("documents":{"type":"array","items":{"oneOf":[{"type":"string"},{"type":"object",)"
+      R"("required":["text"],"properties":{"text":{"type":"string"}}}]}},"top_n":)",
+      kCountSchema, R"(,"max_tokens_per_doc":)", kCountSchema,
+      R"(,"return_documents":{"type":"boolean","default":)", documents ? "true" : "false", "}}}");
+}
 
 constexpr char kRerankResponse[] = R"({"type":"object","properties":{"id":{"type":"string"},
 "model":{"type":"string"},"results":{"type":"array","items":{"type":"object","properties":{
@@ -86,13 +87,13 @@ constexpr char kRerankResponse[] = R"({"type":"object","properties":{"id":{"type
 
 template <bool kDocuments>
 HttpRoute RerankRoute(const DoorDependencies& dependencies, const char* path, const char* whose) {
-  return MakeHttpRoute(
-      "POST", path, MethodGroup::kInfer, CohereError,
-      [&dependencies](std::unique_ptr<HttpExchange> exchange) {
-        StartDoorRun<RerankRun<kDocuments>>(dependencies, Method::kRerank, std::move(exchange));
-      },
-      {absl::StrCat(whose, ": documents by how well they answer a query"),
-       absl::StrCat(kRerankRequest, kDocuments ? "true" : "false", "}}}"), kRerankResponse});
+  return MakeHttpRoute("POST", path, MethodGroup::kInfer, CohereError,
+                       [&dependencies](std::unique_ptr<HttpExchange> exchange) {
+                         StartDoorRun<RerankRun<kDocuments>>(dependencies, Method::kRerank,
+                                                             std::move(exchange));
+                       },
+                       {absl::StrCat(whose, ": documents by how well they answer a query"),
+                        RerankRequestSchema(kDocuments), kRerankResponse});
 }
 
 }  // namespace

@@ -93,6 +93,9 @@ class SimilarityTranslation final : public TeiTranslation {
     input.truncation = Truncation::kNone;
     const std::optional<JsonView> parameters = request.Find("parameters");
     if (parameters) {
+      if (parameters->kind() != JsonView::Kind::kObject) {
+        return WrongJsonType("parameters", "an object", *parameters);
+      }
       ATTENDANT_RETURN_IF_ERROR(TeiOptionsFromJson(*parameters, input));
     }
     return input;
@@ -160,21 +163,23 @@ absl::Status Info(const DoorDependencies& dependencies, const HttpExchange& exch
   return absl::OkStatus();
 }
 
-constexpr char kEmbedSchema[] = R"({"type":"object","required":["inputs"],"properties":{
-"inputs":{"oneOf":[{"type":"string"},{"type":"array","items":{"type":"string"}},
-{"type":"array","items":{"type":"integer"}},
-{"type":"array","items":{"type":"array","items":{"type":"integer"}}}]},
-"truncate":{"type":"boolean","default":false},
-"truncation_direction":{"enum":["left","Left","right","Right"]},
-"prompt_name":{"type":"string"},
-"normalize":{"type":"boolean","default":true},"dimensions":{"type":"integer","minimum":1}}})";
+std::string TeiOptionsProperties() {
+  return absl::StrCat(kTeiTruncationProperties, R"(,"prompt_name":{"type":"string"})");
+}
 
-constexpr char kSimilaritySchema[] = R"({"type":"object","required":["inputs"],"properties":{
-"inputs":{"type":"object","required":["source_sentence","sentences"],"properties":{
-"source_sentence":{"type":"string"},"sentences":{"type":"array","items":{"type":"string"}}}},
-"parameters":{"type":"object","properties":{"truncate":{"type":"boolean"},
-"truncation_direction":{"enum":["left","Left","right","Right"]},
-"prompt_name":{"type":"string"}}}}})";
+std::string EmbedSchema() {
+  return TeiInputsSchema(
+      absl::StrCat(R"("normalize":{"type":"boolean","default":true},"dimensions":)", kCountSchema));
+}
+
+std::string SimilaritySchema() {
+  return absl::StrCat(
+      R"({"type":"object","required":["inputs"],"properties":{"inputs":{"type":"object",)"
+      R"("required":["source_sentence","sentences"],"properties":{)"
+      R"("source_sentence":{"type":"string"},"sentences":)",
+      kTextsSchema, R"(}},"parameters":{"type":"object","properties":{)", TeiOptionsProperties(),
+      "}}}}");
+}
 
 constexpr char kVectors[] =
     R"({"type":"array","items":{"type":"array","items":{"type":"number"}}})";
@@ -196,7 +201,7 @@ HttpResponse TeiError(const HttpFailure& failure) {
   return response;
 }
 
-absl::Status TeiOptionsFromJson(JsonView request, EncodeInput& input) {
+absl::Status TeiTruncationFromJson(JsonView request, EncodeInput& input) {
   bool truncate = false;
   ATTENDANT_RETURN_IF_ERROR(request.Read("truncate", truncate));
   std::string direction = "right";
@@ -207,7 +212,18 @@ absl::Status TeiOptionsFromJson(JsonView request, EncodeInput& input) {
         absl::StrCat("truncation_direction must be left or right, not ", Quote(direction)));
   }
   input.truncation = !truncate ? Truncation::kNone : left ? Truncation::kLeft : Truncation::kRight;
+  return absl::OkStatus();
+}
+
+absl::Status TeiOptionsFromJson(JsonView request, EncodeInput& input) {
+  ATTENDANT_RETURN_IF_ERROR(TeiTruncationFromJson(request, input));
   return request.Read("prompt_name", input.prompt_name);
+}
+
+std::string TeiInputsSchema(absl::string_view more) {
+  return absl::StrCat(R"({"type":"object","required":["inputs"],"properties":{"inputs":)",
+                      kSequencesSchema, ",", TeiOptionsProperties(), more.empty() ? "" : ",", more,
+                      "}}");
 }
 
 namespace {
@@ -227,13 +243,13 @@ std::vector<HttpRoute> TeiRoutes(const DoorDependencies& dependencies) {
   std::vector<HttpRoute> routes = {
       TeiRoute<FixedTeiRun<NewTeiEmbed>>(
           dependencies, "/embed", Method::kTeiEmbed,
-          {"TEI: embeddings of texts or token ids", kEmbedSchema, kVectors}),
+          {"TEI: embeddings of texts or token ids", EmbedSchema(), kVectors}),
       TeiRoute<FixedTeiRun<NewEmbedAll>>(
           dependencies, "/embed_all", Method::kTeiEmbedAll,
-          {"TEI: an embedding of each token", kEmbedSchema, kVectorsOfTokens}),
+          {"TEI: an embedding of each token", TeiInputsSchema(), kVectorsOfTokens}),
       TeiRoute<FixedTeiRun<NewTeiSimilarity>>(
           dependencies, "/similarity", Method::kTeiSimilarity,
-          {"TEI: cosine similarities of one sentence to others", kSimilaritySchema,
+          {"TEI: cosine similarities of one sentence to others", SimilaritySchema(),
            R"({"type":"array","items":{"type":"number"}})"}),
       TeiRootRoute(dependencies),
       TeiSparseRoute(dependencies),

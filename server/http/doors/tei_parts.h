@@ -21,8 +21,17 @@ namespace attendant {
 // {"error": .., "error_type": ..}
 HttpResponse TeiError(const HttpFailure& failure);
 
-// Reads truncate, truncation_direction and prompt_name.
+// Reads truncate and truncation_direction, which the constant gives as properties of a schema.
+absl::Status TeiTruncationFromJson(JsonView request, EncodeInput& input);
+inline constexpr absl::string_view kTeiTruncationProperties =
+    R"("truncate":{"type":"boolean","default":false},"truncation_direction":)"
+    R"({"enum":["left","Left","right","Right"],"default":"right"})";
+// The same and prompt_name, which pairs of texts do not have.
 absl::Status TeiOptionsFromJson(JsonView request, EncodeInput& input);
+
+// The schema of a request with `inputs`, as SequencesFromJson reads them, TeiOptionsFromJson's
+// properties and `more`.
+std::string TeiInputsSchema(absl::string_view more = "");
 
 // The request and the answer of one path. An object serves one request.
 class TeiTranslation {

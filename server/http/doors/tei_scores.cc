@@ -16,7 +16,8 @@
 namespace attendant {
 namespace {
 
-absl::Status ActivationFromJson(JsonView request, EncodeInput& input) {
+absl::Status ScoreOptionsFromJson(JsonView request, EncodeInput& input) {
+  ATTENDANT_RETURN_IF_ERROR(TeiTruncationFromJson(request, input));
   bool raw = false;
   ATTENDANT_RETURN_IF_ERROR(request.Read("raw_scores", raw));
   if (raw) input.score_activation = ScoreActivation::kNone;
@@ -27,8 +28,7 @@ class RerankTranslation final : public TeiTranslation {
  public:
   absl::StatusOr<EncodeInput> FromJson(JsonView request, const EncodeLimits& limits) override {
     EncodeInput input = ScoresInput();
-    ATTENDANT_RETURN_IF_ERROR(TeiOptionsFromJson(request, input));
-    ATTENDANT_RETURN_IF_ERROR(ActivationFromJson(request, input));
+    ATTENDANT_RETURN_IF_ERROR(ScoreOptionsFromJson(request, input));
     ATTENDANT_RETURN_IF_ERROR(PairsFromJson(request, "query", "texts", limits, input.sequences));
     bool texts = false;
     ATTENDANT_RETURN_IF_ERROR(request.Read("return_text", texts));
@@ -64,8 +64,7 @@ class PredictTranslation final : public TeiTranslation {
   absl::StatusOr<EncodeInput> FromJson(JsonView request, const EncodeLimits& limits) override {
     EncodeInput input;
     input.scores = true;
-    ATTENDANT_RETURN_IF_ERROR(TeiOptionsFromJson(request, input));
-    ATTENDANT_RETURN_IF_ERROR(ActivationFromJson(request, input));
+    ATTENDANT_RETURN_IF_ERROR(ScoreOptionsFromJson(request, input));
     ATTENDANT_RETURN_IF_ERROR(
         TextsOrPairsFromJson(request, "inputs", limits, input.sequences, many_));
     return input;
@@ -113,22 +112,28 @@ class PredictRun final : public TeiRun {
   }
 };
 
-constexpr char kRerankSchema[] = R"({"type":"object","required":["query","texts"],"properties":{
-"query":{"type":"string"},"texts":{"type":"array","items":{"type":"string"}},
-"truncate":{"type":"boolean","default":false},
-"truncation_direction":{"enum":["left","Left","right","Right"]},
-"raw_scores":{"type":"boolean","default":false},
-"return_text":{"type":"boolean","default":false}}})";
+std::string ScoreOptionsProperties() {
+  return absl::StrCat(kTeiTruncationProperties,
+                      R"(,"raw_scores":{"type":"boolean","default":false})");
+}
+
+std::string RerankSchema() {
+  return absl::StrCat(
+      R"({"type":"object","required":["query","texts"],"properties":{"query":{"type":"string"},)"
+      R"("texts":)",
+      kTextsSchema, ",", ScoreOptionsProperties(),
+      R"(,"return_text":{"type":"boolean","default":false}}})");
+}
 
 constexpr char kRanks[] = R"({"type":"array","items":{"type":"object","properties":{
 "index":{"type":"integer"},"text":{"type":"string"},"score":{"type":"number"}}}})";
 
-constexpr char kPredictSchema[] = R"({"type":"object","required":["inputs"],"properties":{
-"inputs":{"oneOf":[{"type":"string"},{"type":"array","items":{"type":"string"}},
-{"type":"array","items":{"type":"array","items":{"type":"string"}}}]},
-"truncate":{"type":"boolean","default":false},
-"truncation_direction":{"enum":["left","Left","right","Right"]},
-"raw_scores":{"type":"boolean","default":false}}})";
+std::string PredictSchema() {
+  return absl::StrCat(R"({"type":"object","required":["inputs"],"properties":{"inputs":{"oneOf":[)"
+                      R"({"type":"string"},)",
+                      kTextsSchema, R"(,{"type":"array","items":)", kTextsSchema, "}]},",
+                      ScoreOptionsProperties(), "}}");
+}
 
 constexpr char kPredictions[] = R"({"type":"array","items":{"oneOf":[{"type":"object","properties":{
 "score":{"type":"number"},"label":{"type":"string"}}},{"type":"array"}]}})";
@@ -143,10 +148,10 @@ std::unique_ptr<TeiTranslation> NewTeiPredict(const EncoderModel& model) {
 std::vector<HttpRoute> TeiScoreRoutes(const DoorDependencies& dependencies) {
   return {TeiRoute<FixedTeiRun<NewTeiRerank>>(
               dependencies, "/rerank", Method::kTeiRerank,
-              {"TEI: texts by how well they answer a query", kRerankSchema, kRanks}),
+              {"TEI: texts by how well they answer a query", RerankSchema(), kRanks}),
           TeiRoute<PredictRun>(dependencies, "/predict", Method::kTeiPredict,
                                {"TEI: labels of a text, a pair of texts, or many of these",
-                                kPredictSchema, kPredictions})};
+                                PredictSchema(), kPredictions})};
 }
 
 }  // namespace attendant

@@ -51,15 +51,6 @@ class EmbedSparseTranslation final : public TeiTranslation {
   }
 };
 
-constexpr char kSparseRequest[] = R"({"type":"object","required":["inputs"],"properties":{
-"inputs":{"oneOf":[{"type":"string"},{"type":"array","items":{"type":"string"}},
-{"type":"array","items":{"type":"integer"}},
-{"type":"array","items":{"type":"array","items":{"type":"integer"}}}]},
-"truncate":{"type":"boolean","default":false},
-"truncation_direction":{"enum":["right","Right","left","Left"]},
-"prompt_name":{"type":"string"},
-"top_k":{"type":"integer","minimum":0,"default":0}}})";
-
 constexpr char kSparseVectors[] = R"({"type":"array","items":{"type":"array","items":{
 "type":"object","properties":{"index":{"type":"integer"},"value":{"type":"number"}}}}})";
 
@@ -72,7 +63,8 @@ std::unique_ptr<TeiTranslation> NewTeiEmbedSparse() {
 HttpRoute TeiSparseRoute(const DoorDependencies& dependencies) {
   return TeiRoute<FixedTeiRun<NewTeiEmbedSparse>>(
       dependencies, "/embed_sparse", Method::kTeiEmbedSparse,
-      {"TEI: sparse embeddings of texts or token ids", kSparseRequest, kSparseVectors});
+      {"TEI: sparse embeddings of texts or token ids",
+       TeiInputsSchema(R"("top_k":{"type":"integer","minimum":0,"default":0})"), kSparseVectors});
 }
 
 }  // namespace attendant

@@ -126,9 +126,12 @@ std::vector<HttpRoute> TeiTokenizeRoutes(const DoorDependencies& dependencies) {
   return {TeiRoute<JsonTokenizeRun>(
               dependencies, "/tokenize", Method::kTeiTokenize,
               {"TEI: the tokens of texts",
-               R"({"type":"object","required":["inputs"],"properties":{"inputs":{"oneOf":[
-{"type":"string"},{"type":"array","items":{"type":"string"}}]},
-"add_special_tokens":{"type":"boolean","default":true},"prompt_name":{"type":"string"}}})",
+               absl::StrCat(
+                   R"({"type":"object","required":["inputs"],"properties":{"inputs":{"oneOf":[)"
+                   R"({"type":"string"},)",
+                   kTextsSchema,
+                   R"(]},"add_special_tokens":{"type":"boolean","default":true},)"
+                   R"("prompt_name":{"type":"string"}}})"),
                R"({"type":"array","items":{"type":"array","items":{"type":"object","properties":{
 "id":{"type":"integer"},"text":{"type":"string"},"special":{"type":"boolean"},
 "start":{"type":["integer","null"]},"stop":{"type":["integer","null"]}}}}})"}),

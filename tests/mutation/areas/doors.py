@@ -45,6 +45,8 @@ MUTANTS = {
     ],
     "server/http/doors/tei.cc": [
         ("ATTENDANT_RETURN_IF_ERROR(TeiOptionsFromJson(*parameters, input));", ""),
+        ("if («parameters->kind() != JsonView::Kind::kObject») {", "false"),
+        ("ATTENDANT_RETURN_IF_ERROR(TeiTruncationFromJson(request, input));", ""),
         ('return «"Overloaded"»;', '"Validation"'),
         ('return «"Unhealthy"»;', '"Validation"'),
         ('max_batch_tokens\\":", «model.max_batch_tokens»,', "model.max_batch_sequences"),

@@ -23,6 +23,10 @@ constexpr int64_t kMaxCount = int64_t{1} << 30;
 constexpr int64_t kMaxSeconds = 30 * 86'400;
 constexpr int64_t kMinBatchTokens = 16;
 
+void AddOnOff(FlagParser& parser, absl::string_view name, bool* value, absl::string_view help) {
+  parser.AddChoice<bool>(name, value, {{"on", true}, {"off", false}}, help);
+}
+
 void AddModelFlags(ServerFlags& flags, FlagParser& parser) {
   parser.Section("Models");
   parser.AddRepeated("model", &flags.models, "NAME=DIR",
@@ -37,10 +41,14 @@ void AddModelFlags(ServerFlags& flags, FlagParser& parser) {
   parser.AddRepeated("model_weight", &flags.model_weights, "NAME=WEIGHT",
                      "Give the model NAME so many parts, from 0.01 to 100, of the processors while "
                      "other models are busy too; may be given many times; others have 1");
-  parser.AddChoice("model_control", &flags.model_control, {"none", "explicit", "poll"},
-                   "When models are loaded: none loads all at the start; explicit loads those of "
-                   "--model then, and others when a client calls RepositoryModelLoad; poll loads "
-                   "all, and follows the changes in --model_repository");
+  parser.AddChoice<ModelControl>(
+      "model_control", &flags.model_control,
+      {{"none", ModelControl::kNone},
+       {"explicit", ModelControl::kExplicit},
+       {"poll", ModelControl::kPoll}},
+      "When models are loaded: none loads all at the start; explicit loads those of "
+      "--model then, and others when a client calls RepositoryModelLoad; poll loads "
+      "all, and follows the changes in --model_repository");
   parser.AddNumber("max_model_versions", &flags.max_model_versions, "N", {1, 1000},
                    "Most versions of a model in --model_repository that are served, the highest "
                    "ones");
@@ -69,9 +77,11 @@ void AddHardwareFlags(ServerFlags& flags, FlagParser& parser) {
   parser.AddNumber("replicas", &flags.replicas, "N", {0, 1024},
                    "Batches of one model that run at the same time and share its weights; 0 is one "
                    "for each third-level cache or NUMA node, and two for each GPU");
-  parser.AddChoice("pin_threads", &flags.pin_threads, {"auto", "on", "off"},
-                   "Bind each compute thread to a processor; auto does so if one model has all "
-                   "processors of the affinity mask, on if no two threads would share a processor");
+  parser.AddChoice<PinThreads>(
+      "pin_threads", &flags.pin_threads,
+      {{"auto", PinThreads::kAuto}, {"on", PinThreads::kOn}, {"off", PinThreads::kOff}},
+      "Bind each compute thread to a processor; auto does so if one model has all "
+      "processors of the affinity mask, on if no two threads would share a processor");
   parser.AddChoice("cpu_isa", &flags.cpu_isa,
                    {"auto", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"},
                    "Highest instruction set to use on the CPU; auto is the best that the CPU has");
@@ -204,9 +214,13 @@ void AddAccessFlags(AccessFlags& flags, FlagParser& parser) {
              "Send the spans of requests to the OpenTelemetry collector at URL, as "
              "http://127.0.0.1:4318; without it OTEL_EXPORTER_OTLP_ENDPOINT of the environment "
              "says where, and other variables of OpenTelemetry how");
-  parser.AddChoice("connections_page", &flags.connections_page, {"auto", "on", "off"},
-                   "Whether the HTTP port has /connections, which shows the addresses of clients; "
-                   "auto has it if only this machine can connect to that port");
+  parser.AddChoice<ShowConnections>(
+      "connections_page", &flags.connections_page,
+      {{"auto", ShowConnections::kAuto},
+       {"on", ShowConnections::kOn},
+       {"off", ShowConnections::kOff}},
+      "Whether the HTTP port has /connections, which shows the addresses of clients; "
+      "auto has it if only this machine can connect to that port");
 }
 
 void AddServerFlags(ServerFlags& flags, FlagParser& parser) {
@@ -223,31 +237,31 @@ void AddServerFlags(ServerFlags& flags, FlagParser& parser) {
   parser.Add("tls_client_ca", &flags.tls_client_ca, "FILE",
              "PEM file with authorities; each client must show a certificate that one of them "
              "signed");
-  parser.AddChoice(
-      "http_tls", &flags.http_tls, {"on", "off"},
-      "Whether the HTTP port too speaks TLS, with the files of the gRPC port; scrapers "
-      "and probes then do so, and show a certificate with --tls_client_ca");
-  parser.AddChoice("console", &flags.console, {"on", "off"},
-                   "Whether the HTTP port serves the console at /: charts, models, a playground "
-                   "and attention; the page is open, its data ask for a key with --api_keys");
+  AddOnOff(parser, "http_tls", &flags.http_tls,
+           "Whether the HTTP port too speaks TLS, with the files of the gRPC port; scrapers "
+           "and probes then do so, and show a certificate with --tls_client_ca");
+  AddOnOff(parser, "console", &flags.console,
+           "Whether the HTTP port serves the console at /: charts, models, a playground "
+           "and attention; the page is open, its data ask for a key with --api_keys");
   parser.AddNumber("tls_reload_s", &flags.tls_reload_s, "SECONDS", {1, kMaxSeconds},
                    "How often the TLS files, for new connections, and --api_keys are read again");
-  parser.AddChoice("attention", &flags.attention_service, {"on", "off"},
-                   "Whether the attention service answers, which computes on the processors of the "
-                   "encoders");
+  AddOnOff(parser, "attention", &flags.attention_service,
+           "Whether the attention service answers, which computes on the processors of the "
+           "encoders");
   parser.AddNumber(
       "attention_nice", &flags.attention_nice, "NICENESS", {0, 19},
       "Niceness of the threads that compute attention, above the process's: at 10, "
       "encoders get nine tenths of the processors that both want, and attention gets all "
       "that encoders leave");
-  parser.AddChoice("reflection", &flags.reflection, {"on", "off"},
-                   "Whether gRPC reflection tells anybody which services there are");
-  parser.AddChoice(
-      "system_shared_memory", &flags.system_shared_memory, {"on", "off"},
-      "Whether KServe clients on this machine may pass tensors in POSIX shared memory; "
-      "they reach all that the server's user may open, so trust them");
-  parser.AddChoice("strict_readiness", &flags.strict_readiness, {"on", "off"},
-                   "Whether one model that failed keeps the whole server from being ready");
+  AddOnOff(parser, "reflection", &flags.reflection,
+           "Whether gRPC reflection tells anybody which services there are");
+  AddOnOff(parser, "system_shared_memory", &flags.system_shared_memory,
+           "Whether KServe clients on this machine may pass tensors in POSIX shared memory; "
+           "they reach all that the server's user may open, so trust them");
+  parser.AddChoice<Readiness>(
+      "strict_readiness", &flags.readiness,
+      {{"on", Readiness::kEveryModel}, {"off", Readiness::kAnyModel}},
+      "Whether one model that failed keeps the whole server from being ready");
   parser.AddNumber("drain_delay_s", &flags.drain_delay_s, "SECONDS", {0, kMaxSeconds},
                    "Time after SIGTERM in which health says NOT_SERVING and requests are still "
                    "served, until load balancers have seen it");
@@ -320,7 +334,7 @@ absl::Status CheckTogether(const ServerFlags& flags) {
   if (flags.models.empty() && flags.model_repository.empty()) {
     return absl::InvalidArgumentError("no model: give --model NAME=DIR or --model_repository DIR");
   }
-  if (flags.model_control == "poll" && flags.model_repository.empty()) {
+  if (flags.model_control == ModelControl::kPoll && flags.model_repository.empty()) {
     return absl::InvalidArgumentError("--model_control=poll needs --model_repository");
   }
   if (flags.tls_cert.empty() != flags.tls_key.empty()) {
@@ -329,7 +343,7 @@ absl::Status CheckTogether(const ServerFlags& flags) {
   if (!flags.tls_client_ca.empty() && flags.tls_cert.empty()) {
     return absl::InvalidArgumentError("--tls_client_ca needs --tls_cert and --tls_key");
   }
-  if (flags.http_tls == "on" && flags.tls_cert.empty()) {
+  if (flags.http_tls && flags.tls_cert.empty()) {
     return absl::InvalidArgumentError("--http_tls=on needs --tls_cert and --tls_key");
   }
   ATTENDANT_RETURN_IF_ERROR(CheckPorts(flags));

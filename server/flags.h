@@ -7,9 +7,18 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "kernels/core/threads/cpu_placement.h"
 #include "server/limits/limits.h"
+#include "server/models/model_registry.h"
 
 namespace attendant {
+
+// Whether there is a page with the addresses of clients.
+enum class ShowConnections {
+  kAuto,  // where only this machine can connect
+  kOn,
+  kOff
+};
 
 // Access to the server, and its records of calls.
 struct AccessFlags {
@@ -17,7 +26,7 @@ struct AccessFlags {
   std::string access_log;  // a file, or "-"; empty: none
   double access_log_sample = 1;
   int64_t access_log_lines_per_s = 1000;
-  std::string connections_page = "auto";
+  ShowConnections connections_page = ShowConnections::kAuto;
   std::string otlp_endpoint;  // a collector's URL; empty: the environment may name one
 };
 
@@ -31,7 +40,7 @@ struct ServerFlags {
   std::vector<std::string> model_adapters;  // NAME=ADAPTER
   std::vector<std::string> model_weights;   // NAME=WEIGHT
   std::string model_repository;
-  std::string model_control = "none";
+  ModelControl model_control = ModelControl::kNone;
   int64_t max_model_versions = 1;
   int64_t repository_poll_s = 5;
   int64_t unload_idle_s = 0;    // 0: never
@@ -42,7 +51,7 @@ struct ServerFlags {
   std::string cuda_devices = "all";
   int threads = 0;
   int replicas = 0;
-  std::string pin_threads = "auto";
+  PinThreads pin_threads = PinThreads::kAuto;
   std::string cpu_isa = "auto";
   std::string matmul = "auto";
 
@@ -63,7 +72,7 @@ struct ServerFlags {
   ConnectionLimits connections;
   HttpLimits http;  // its number of connections; the rest follows from other flags
   int64_t max_write_s = 30;
-  std::string strict_readiness = "off";
+  Readiness readiness = Readiness::kAnyModel;
   int64_t drain_delay_s = 0;
   int64_t drain_timeout_s = 25;  // Kubernetes kills after 30
 
@@ -71,13 +80,13 @@ struct ServerFlags {
   std::string tls_key;
   std::string tls_client_ca;
   int64_t tls_reload_s = 60;
-  std::string http_tls = "off";
-  std::string console = "on";
-  std::string reflection = "on";
+  bool http_tls = false;
+  bool console = true;
+  bool reflection = true;
   AccessFlags access;
-  std::string attention_service = "on";
+  bool attention_service = true;
   int attention_nice = 10;
-  std::string system_shared_memory = "off";
+  bool system_shared_memory = false;
 
   std::string log_format = "text";
   std::string log_level = "info";

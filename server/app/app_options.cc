@@ -27,17 +27,13 @@
 namespace attendant {
 namespace {
 
-PinThreads PinThreadsOf(const std::string& word) {
-  return word == "on" ? PinThreads::kOn : word == "off" ? PinThreads::kOff : PinThreads::kAuto;
-}
-
 std::vector<ThreadTeam> PlaceModels(const ServerFlags& flags, size_t num_models) {
   const CpuBudget budget = ReadCpuBudget();
   CpuPlacement placement = PlaceReplicas(budget, ReadCpuDomains(budget.cpus),
                                          {.threads = flags.threads,
                                           .replicas = flags.replicas,
                                           .models = static_cast<int>(num_models),
-                                          .pin = PinThreadsOf(flags.pin_threads)});
+                                          .pin = flags.pin_threads});
   spdlog::info("each model computes in {}; {}", placement.description, budget.reason);
   return std::move(placement.replicas);
 }

@@ -23,15 +23,14 @@ GrpcServices::GrpcServices(const ServerFlags& flags, const EncodeDependencies& e
   const StreamLimits& streams = tei_.streams;
   Serve(health);
   Serve(std::make_unique<EncoderService>(encode, streams));
-  if (flags.attention_service == "on") Serve(std::make_unique<AttentionService>(attend, streams));
-  Serve(std::make_unique<KServeService>(encode, kVersion, streams,
-                                        flags.system_shared_memory == "on"));
+  if (flags.attention_service) Serve(std::make_unique<AttentionService>(attend, streams));
+  Serve(std::make_unique<KServeService>(encode, kVersion, streams, flags.system_shared_memory));
   Serve(std::make_unique<tei::InfoService>(tei_));
   Serve(std::make_unique<tei::EmbedService>(tei_));
   Serve(std::make_unique<tei::PredictService>(tei_));
   Serve(std::make_unique<tei::RerankService>(tei_));
   Serve(std::make_unique<tei::TokenizeService>(tei_));
-  if (flags.reflection == "on") {  // the last one, since it lists the others
+  if (flags.reflection) {  // the last one, since it lists the others
     Serve(
         std::make_unique<ReflectionService>(encode.requests.gate, encode.requests.budgets, names_));
   }

@@ -81,13 +81,13 @@ absl::StatusOr<ModelSources> CollectModels(const ServerFlags& flags) {
   if (const std::optional<ModelRepository> repository = MakeRepository(flags)) {
     absl::StatusOr<RepositoryContent> content = repository->Read();
     if (!content.ok()) return WithFlag(flags, content.status());
-    if (content->models.empty() && ControlOf(flags) == ModelControl::kNone) {
+    if (content->models.empty() && flags.model_control == ModelControl::kNone) {
       return WithFlag(flags, NoModel(*content));
     }
     sources.repository = *std::move(content);
   }
   ATTENDANT_RETURN_IF_ERROR(CheckNames(sources));
-  if (ControlOf(flags) == ModelControl::kNone) {
+  if (flags.model_control == ModelControl::kNone) {
     ATTENDANT_ASSIGN_OR_RETURN(const auto adapters, ReadModelAdapters(flags));
     ATTENDANT_RETURN_IF_ERROR(CheckModelsOf("--model_adapter", adapters, sources));
     ATTENDANT_ASSIGN_OR_RETURN(const auto weights, ReadModelWeights(flags));
@@ -131,11 +131,6 @@ absl::StatusOr<absl::flat_hash_map<std::string, std::string>> ReadModelAdapters(
     }
   }
   return adapters;
-}
-
-ModelControl ControlOf(const ServerFlags& flags) {
-  if (flags.model_control == "explicit") return ModelControl::kExplicit;
-  return flags.model_control == "poll" ? ModelControl::kPoll : ModelControl::kNone;
 }
 
 std::optional<ModelRepository> MakeRepository(const ServerFlags& flags) {

@@ -36,8 +36,6 @@ absl::StatusOr<absl::flat_hash_map<std::string, double>> ReadModelWeights(const 
 absl::StatusOr<absl::flat_hash_map<std::string, std::string>> ReadModelAdapters(
     const ServerFlags& flags);
 
-ModelControl ControlOf(const ServerFlags& flags);
-
 // The repository that the flags name, if they name one.
 std::optional<ModelRepository> MakeRepository(const ServerFlags& flags);
 

@@ -78,24 +78,23 @@ std::unique_ptr<PeriodicThread> ReloadTlsEvery(absl::Duration interval, const ch
 
 RegistryOptions MakeRegistryOptions(const ServerFlags& flags, const ModelSources& sources,
                                     const std::optional<ModelRepository>& repository) {
-  return {
-      .readiness = flags.strict_readiness == "on" ? Readiness::kEveryModel : Readiness::kAnyModel,
-      .control = ControlOf(flags),
-      .unload_idle =
-          flags.unload_idle_s > 0 ? absl::Seconds(flags.unload_idle_s) : absl::InfiniteDuration(),
-      .drain_timeout = absl::Seconds(flags.drain_timeout_s),
-      .find = MakeFinder(sources.fixed, repository ? &*repository : nullptr)};
+  return {.readiness = flags.readiness,
+          .control = flags.model_control,
+          .unload_idle = flags.unload_idle_s > 0 ? absl::Seconds(flags.unload_idle_s)
+                                                 : absl::InfiniteDuration(),
+          .drain_timeout = absl::Seconds(flags.drain_timeout_s),
+          .find = MakeFinder(sources.fixed, repository ? &*repository : nullptr)};
 }
 
 // Replicas of models that come later share the processors: as with several models, no thread gets a
 // processor of its own.
 size_t ModelsToPlace(const ServerFlags& flags, const ModelSources& sources) {
   const size_t models = sources.fixed.size() + sources.InRepository().size();
-  return ControlOf(flags) == ModelControl::kNone ? models : std::max<size_t>(models, 2);
+  return flags.model_control == ModelControl::kNone ? models : std::max<size_t>(models, 2);
 }
 
 void WarnOfPlaintextHttp(const ServerFlags& flags, bool loopback) {
-  if (loopback || flags.http_tls == "on" || flags.access.api_keys.empty()) return;
+  if (loopback || flags.http_tls || flags.access.api_keys.empty()) return;
   spdlog::warn(
       "--http_listen {} reaches other machines, and the API keys that they send to it are not "
       "encrypted",
@@ -114,7 +113,7 @@ int64_t HttpRequests(const HttpLimits& limits) {
 RunningApp::RunningApp(const ServerFlags& flags, const ModelSources& sources,
                        AccessFiles access_files, std::unique_ptr<const Backend> backend,
                        ModelLoader loader, const AttentionLimits& attention_limits)
-    : model_control_(ControlOf(flags)),
+    : model_control_(flags.model_control),
       drain_delay_(absl::Seconds(flags.drain_delay_s)),
       drain_timeout_(absl::Seconds(flags.drain_timeout_s)),
       backend_(std::move(backend)),
@@ -185,7 +184,7 @@ absl::StatusOr<std::unique_ptr<App>> RunningApp::Start(const ServerFlags& flags,
     later.clear();
   }
   app->registry_.SetModels(std::move(at_start), std::move(later));
-  if (flags.attention_service == "on") {
+  if (flags.attention_service) {
     app->registry_.AddBuiltIn(
         MakeAttention(setup.options, app->metrics_, app->completions_.executor()));
   }
@@ -225,7 +224,7 @@ std::vector<HttpPage> RunningApp::Pages(const ServerFlags& flags, const HttpDoor
       {.path = "/openapi.json",
        .content_type = "application/json",
        .body = [document = OpenApiDocument(doors.routes, kVersion)] { return document; }}};
-  if (flags.access.connections_page == "off") return pages;
+  if (flags.access.connections_page == ShowConnections::kOff) return pages;
   pages.push_back({.path = "/connections",
                    .content_type = "application/json",
                    .body =
@@ -234,7 +233,7 @@ std::vector<HttpPage> RunningApp::Pages(const ServerFlags& flags, const HttpDoor
                          budgets_.AddHeld(reports);
                          return ConnectionsPage(std::move(reports));
                        },
-                   .only_on_loopback = flags.access.connections_page == "auto"});
+                   .only_on_loopback = flags.access.connections_page == ShowConnections::kAuto});
   return pages;
 }
 
@@ -249,14 +248,14 @@ HttpDoors RunningApp::Doors(const ServerFlags& flags) {
   for (const auto make : {OpenAiRoutes, TeiRoutes, KServeRoutes, CohereRoutes, RerankRoutes}) {
     add(make(door_dependencies_));
   }
-  const bool attention = flags.attention_service == "on";
-  add(AttendantRoutes(door_dependencies_, attention ? &attend_dependencies_ : nullptr));
-  if (flags.console == "on") add(ConsoleRoutes(door_dependencies_));
+  add(AttendantRoutes(door_dependencies_,
+                      flags.attention_service ? &attend_dependencies_ : nullptr));
+  if (flags.console) add(ConsoleRoutes(door_dependencies_));
   return doors;
 }
 
 absl::Status RunningApp::LoadHttpTls(const ServerFlags& flags) {
-  if (flags.http_tls == "off") return absl::OkStatus();
+  if (!flags.http_tls) return absl::OkStatus();
   ATTENDANT_ASSIGN_OR_RETURN(
       http_tls_, TlsContext::Load({flags.tls_cert, flags.tls_key, flags.tls_client_ca}));
   http_tls_reload_ = ReloadTlsEvery(absl::Seconds(flags.tls_reload_s), "HTTP", *http_tls_);

@@ -31,6 +31,22 @@ TEST(FlagsTest, ReadsEveryForm) {
   EXPECT_EQ(flags->listen, "127.0.0.1:8001");
 }
 
+TEST(FlagsTest, WordsBecomeValues) {
+  const auto flags =
+      Parse({"--model=a=/x", "--console=off", "--reflection=off", "--attention=off",
+             "--system_shared_memory=on", "--strict_readiness=on", "--model_control=explicit",
+             "--pin_threads=off", "--connections_page=on"});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_FALSE(flags->console);
+  EXPECT_FALSE(flags->reflection);
+  EXPECT_FALSE(flags->attention_service);
+  EXPECT_TRUE(flags->system_shared_memory);
+  EXPECT_EQ(flags->readiness, Readiness::kEveryModel);
+  EXPECT_EQ(flags->model_control, ModelControl::kExplicit);
+  EXPECT_EQ(flags->pin_threads, PinThreads::kOff);
+  EXPECT_EQ(flags->access.connections_page, ShowConnections::kOn);
+}
+
 TEST(FlagsTest, HelpAndVersionNeedNoModel) {
   EXPECT_TRUE(Parse({"--help"})->help);
   EXPECT_TRUE(Parse({"--version"})->version);

@@ -26,8 +26,8 @@ MUTANTS = {
     "server/app/grpc_services.cc": [
         ("names_.push_back(Proto::service_full_name());", ""),
         ("open_methods_.insert(open_methods_.end(), methods.begin(), methods.end());", ""),
-        ('flags.attention_service == "on"', "true"),
-        ('flags.reflection == "on"', "true"),
+        ('flags.attention_service', "true"),
+        ('flags.reflection', "true"),
     ],
     "server/net/connection_acceptor.cc": [
         ("static_cast<int64_t>(open.size()) >= limits.max_connections",

@@ -205,7 +205,7 @@ TEST(AppTest, ServesBesideAModelThatFailed) {
 TEST(AppTest, IsNotReadyBesideAModelThatFailedWhenStrict) {
   InProcessServer::Options options;
   options.broken_models = {"broken"};
-  options.flags.strict_readiness = "on";
+  options.flags.readiness = Readiness::kEveryModel;
   InProcessServer server(options);
   server.AwaitReady();
   AwaitState(server, 1, v1::MODEL_STATE_FAILED);
@@ -216,7 +216,7 @@ TEST(AppTest, IsNotReadyBesideAModelThatFailedWhenStrict) {
 // Kubernetes sends calls elsewhere, and does not go on with a rollout.
 TEST(AppTest, IsNotReadyOnceItsOnlyPolledModelIsLost) {
   InProcessServer::Options options;
-  options.flags.model_control = "poll";
+  options.flags.model_control = ModelControl::kPoll;
   InProcessServer server(options);
   server.AwaitReady();
   AwaitHealth(server, "", HealthCheckResponse::SERVING);
@@ -251,7 +251,7 @@ TEST(AppTest, PollsFromWhatTheRepositoryHeldWhenTheFlagsWereRead) {
   ServerFlags flags;
   flags.listen = flags.http_listen = "127.0.0.1:0";
   flags.model_repository = directory.path();
-  flags.model_control = "poll";
+  flags.model_control = ModelControl::kPoll;
   flags.repository_poll_s = 1;
   const absl::StatusOr<ModelSources> sources = CollectModels(flags);
   ASSERT_TRUE(sources.ok()) << sources.status();

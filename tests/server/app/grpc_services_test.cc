@@ -102,14 +102,14 @@ TEST(GrpcServicesTest, ReflectionListsEachOne) {
 
 TEST(GrpcServicesTest, WhatTheFlagsSwitchOffIsNotThere) {
   InProcessServer::Options options;
-  options.flags.attention_service = "off";
+  options.flags.attention_service = false;
   const InProcessServer server(options);
   const auto channel = server.NewChannel();
   EXPECT_THAT(ListServices(channel), Not(Contains("attendant.v1.Attention")));
   QuietStream attend(channel, "/attendant.v1.Attention/AttendStream");
   EXPECT_EQ(attend.AwaitEnd().error_code(), grpc::StatusCode::UNIMPLEMENTED);
 
-  options.flags.reflection = "off";
+  options.flags.reflection = false;
   const InProcessServer silent(options);
   QuietStream reflect(silent.NewChannel(),
                       "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo");

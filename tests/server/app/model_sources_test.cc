@@ -73,7 +73,8 @@ TEST(ModelSourcesTest, WhatCannotBeServedIsSkippedBesideAModel) {
     WriteFile((directory / name) + "/config.json", "{}");
   }
   std::filesystem::create_directory_symlink(elsewhere.path(), directory / "out");
-  for (const char* control : {"none", "explicit", "poll"}) {
+  for (const ModelControl control :
+       {ModelControl::kNone, ModelControl::kExplicit, ModelControl::kPoll}) {
     ServerFlags flags;
     flags.model_repository = directory.path();
     flags.model_control = control;
@@ -91,10 +92,11 @@ TEST(ModelSourcesTest, ARepositoryMayBeEmptyWhenModelsComeLater) {
   TempDirectory empty;
   ServerFlags flags;
   flags.model_repository = empty.path();
-  for (const auto& [control, ok] :
-       {std::pair("none", false), std::pair("explicit", true), std::pair("poll", true)}) {
+  for (const auto& [control, ok] : {std::pair(ModelControl::kNone, false),
+                                    {ModelControl::kExplicit, true},
+                                    {ModelControl::kPoll, true}}) {
     flags.model_control = control;
-    EXPECT_EQ(CollectModels(flags).ok(), ok) << control;
+    EXPECT_EQ(CollectModels(flags).ok(), ok) << static_cast<int>(control);
   }
 }
 
@@ -194,9 +196,9 @@ TEST(ModelSourcesTest, AdaptersAndWeightsAreOfModelsThatAreThereOrMayComeLater) 
     flags.*settings = {"b=2"};
     EXPECT_THAT(std::string(CollectModels(flags).status().message()),
                 HasSubstr("there is no model 'b'"));
-    flags.model_control = "explicit";
+    flags.model_control = ModelControl::kExplicit;
     EXPECT_TRUE(CollectModels(flags).ok());
-    flags.model_control = "none";
+    flags.model_control = ModelControl::kNone;
     flags.*settings = {"a=2"};
     EXPECT_TRUE(CollectModels(flags).ok());
   }

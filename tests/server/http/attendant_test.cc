@@ -164,7 +164,7 @@ class WithoutAttentionTest : public DoorsTest {
  protected:
   static InProcessServer::Options Options() {
     InProcessServer::Options options;
-    options.flags.attention_service = "off";
+    options.flags.attention_service = false;
     return options;
   }
   WithoutAttentionTest() : DoorsTest(Options()) {}

@@ -121,7 +121,7 @@ class WithoutConsoleTest : public DoorsTest {
  protected:
   static InProcessServer::Options Options() {
     InProcessServer::Options options;
-    options.flags.console = "off";
+    options.flags.console = false;
     return options;
   }
   WithoutConsoleTest() : DoorsTest(Options()) {}

@@ -71,8 +71,11 @@ class Connection final : public HttpConnection {
   }
 
   void Close() override { Close(absl::StatusCode::kCancelled); }
-  bool idle() const override { return !entered_; }
-  bool has_served() const override { return has_served_; }
+  Phase phase() const override {
+    if (entered_) return Phase::kInWork;
+    if (call_) return Phase::kSending;
+    return has_served_ ? Phase::kWaiting : Phase::kNew;
+  }
   absl::Time idle_since() const override { return idle_since_; }
 
  private:

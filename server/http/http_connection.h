@@ -68,14 +68,19 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     virtual void Closed(const HttpConnection& connection) = 0;
   };
 
+  enum class Phase {
+    kNew,      // no request of a route has been answered, and none is there
+    kWaiting,  // for the next request of a route
+    kSending,  // the client sends the body of such a request
+    kInWork,   // such a request is in work: the others may give way to a new connection
+  };
+
   virtual ~HttpConnection() = default;
   virtual void Start() = 0;
   // At once; cancels a request in work.
   virtual void Close() = 0;
-  // Whether another may take its place: it has no request of a route in work.
-  virtual bool idle() const = 0;
-  virtual bool has_served() const = 0;
-  virtual absl::Time idle_since() const = 0;
+  virtual Phase phase() const = 0;
+  virtual absl::Time idle_since() const = 0;  // its start, or the end of its latest answer
 };
 
 // `fd` is a connected, non-blocking socket; `peer` names it as gRPC would. `host` must outlive the

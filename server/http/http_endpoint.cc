@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <map>
 #include <thread>
 #include <utility>
 // Boost 1.74 uses std::exchange without including <utility>.
@@ -67,7 +68,6 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
   void Await(asio::posix::stream_descriptor& listener);
   void Accept(asio::posix::stream_descriptor& listener);
   void Pause(asio::posix::stream_descriptor& listener);
-  bool MakeRoom();
   bool CloseIdle();
   void Take(FileDescriptor fd, const sockaddr_storage& peer);
   void CloseAll();
@@ -220,7 +220,10 @@ void HttpEndpoint::Impl::Await(asio::posix::stream_descriptor& listener) {
 void HttpEndpoint::Impl::Accept(asio::posix::stream_descriptor& listener) {
   bool accepted = false;
   for (int i = 0; i < kBurst; ++i) {
-    if (!MakeRoom()) return Pause(listener);
+    if (connections.size() >= max_connections()) {
+      if (accepted) break;  // it shall not give way before its request is read
+      if (!CloseIdle()) return Pause(listener);
+    }
     sockaddr_storage peer{};
     socklen_t size = sizeof(peer);
     FileDescriptor fd(accept4(listener.native_handle(), reinterpret_cast<sockaddr*>(&peer), &size,
@@ -258,23 +261,32 @@ void HttpEndpoint::Impl::Take(FileDescriptor fd, const sockaddr_storage& peer) {
   connection->Start();
 }
 
-bool HttpEndpoint::Impl::MakeRoom() {
-  return connections.size() < max_connections() || CloseIdle();
-}
-
-// A new connection takes the place of an idle one: of those that never had a request, else of all,
-// the one that is idle for longest. False: all have a request in work.
+// A new connection takes the place of the one that waits for longest between two requests. New ones
+// hold at most the places of pages, and bodies on their way those of requests: of what is beyond,
+// the oldest one goes first. False: all have a request in work.
 bool HttpEndpoint::Impl::CloseIdle() {
-  HttpConnection* oldest = nullptr;
-  const auto place = [](const HttpConnection& c) {
-    return std::pair(c.has_served(), c.idle_since());
+  struct Group {
+    int64_t size = 0;
+    HttpConnection* oldest = nullptr;
   };
+  std::map<HttpConnection::Phase, Group> groups;
   for (const auto& [key, connection] : connections) {
-    if (!connection->idle()) continue;
-    if (oldest == nullptr || place(*connection) < place(*oldest)) oldest = connection.get();
+    Group& group = groups[connection->phase()];
+    ++group.size;
+    if (group.oldest == nullptr || connection->idle_since() < group.oldest->idle_since()) {
+      group.oldest = connection.get();
+    }
   }
-  if (oldest == nullptr) return false;
-  oldest->Close();
+  const Group& fresh = groups[HttpConnection::Phase::kNew];
+  const Group& waiting = groups[HttpConnection::Phase::kWaiting];
+  const Group& sending = groups[HttpConnection::Phase::kSending];
+  const bool many_bodies = sending.size > doors.limits.max_connections;
+  HttpConnection* gives_way = sending.oldest;
+  if (fresh.size > 0 && !many_bodies) gives_way = fresh.oldest;
+  if (waiting.size > 0) gives_way = waiting.oldest;
+  if (fresh.size >= HttpLimits::kPageConnections) gives_way = fresh.oldest;
+  if (gives_way == nullptr) return false;
+  gives_way->Close();
   return true;
 }
 

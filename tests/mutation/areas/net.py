@@ -48,11 +48,15 @@ MUTANTS = {
         ("Expire(kBodyTime);", ""),
         ("c.call_->state().Cancel();", ""),
         ("if (std::exchange(entered_, false)) host_.Leave();", ""),
+        ("if (entered_) return Phase::kInWork;", ""),
+        ("if (call_) return Phase::kSending;", ""),
         ("parser_->keep_alive() && !host_.stopping()", "parser_->keep_alive()"),
     ],
     "server/http/http_endpoint.cc": [
         ("entered >= doors.limits.max_connections", "entered > doors.limits.max_connections"),
-        ("if (!connection->idle()) continue;", ""),
+        ("fresh.size > 0 && !many_bodies", "fresh.size > 0"),
+        ("if (waiting.size > 0) gives_way = waiting.oldest;", ""),
+        ("fresh.size >= HttpLimits::kPageConnections", "false"),
         ("asio::post(*loop, [&page] { page.text = std::string(); });", ""),
     ],
     "server/http/http_routes.cc": [

@@ -30,6 +30,7 @@ using testing::HasSubstr;
 constexpr char kPath[] = "/hold";
 constexpr char kOpenPath[] = "/open";
 constexpr int kMaxRequests = 2;
+constexpr size_t kPlaces = kMaxRequests + HttpLimits::kPageConnections;
 
 void EndWell(std::unique_ptr<HttpExchange> exchange) {
   EndExchange(std::move(exchange), absl::OkStatus());
@@ -63,6 +64,23 @@ class HttpConnectionTest : public testing::Test {
     std::unique_ptr<HttpExchange> exchange = std::move(held_.front());
     held_.pop_front();
     return exchange;
+  }
+
+  std::unique_ptr<HttpClient> Fresh() { return std::make_unique<HttpClient>(endpoint_->port()); }
+  // Waits with its connection for the next request.
+  std::unique_ptr<HttpClient> Served() {
+    std::unique_ptr<HttpClient> client = Fresh();
+    client->Get(kOpenPath);
+    EXPECT_EQ(client->Read().code, 200);
+    return client;
+  }
+  // Has a body of one byte to send, which the server waits for.
+  std::unique_ptr<HttpClient> Sending() {
+    std::unique_ptr<HttpClient> client = Fresh();
+    client->Write(absl::StrCat("POST ", kPath,
+                               " HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n"));
+    EXPECT_EQ(client->Read().code, 100);
+    return client;
   }
 
   ServerMetrics metrics_{"test"};
@@ -108,6 +126,60 @@ TEST_F(HttpConnectionTest, ARequestInWorkKeepsItsConnectionBesideManyIdleOnes) {
   EXPECT_EQ(probe.Read().code, 200);
   EndExchange(std::move(exchange), absl::OkStatus());
   EXPECT_EQ(client.Read().code, 200);
+}
+
+TEST_F(HttpConnectionTest, AProbeIsAnsweredWhereIdleClientsHaveAllPlaces) {
+  std::vector<std::unique_ptr<HttpClient>> served;
+  for (size_t i = 0; i < kPlaces; ++i) {
+    served.push_back(Served());
+    HttpClient probe(endpoint_->port());
+    probe.Get("/healthz");
+    EXPECT_EQ(probe.Read().code, 200) << "beside " << i + 1;
+  }
+}
+
+TEST_F(HttpConnectionTest, ANewConnectionDoesNotGiveWayToTheNextOne) {
+  std::vector<std::unique_ptr<HttpClient>> clients;
+  for (size_t i = 0; i < kPlaces; ++i) clients.push_back(Served());
+  HttpClient probe(endpoint_->port());
+  const std::unique_ptr<HttpClient> next = Served();
+  probe.Get("/healthz");
+  EXPECT_EQ(probe.Read().code, 200);
+  EXPECT_EQ(clients[0]->ReadAll(), "") << "idle for longest";
+  clients.back()->Get(kOpenPath);
+  EXPECT_EQ(clients.back()->Read().code, 200);
+}
+
+TEST_F(HttpConnectionTest, NewConnectionsTakeFewPlacesOfServedOnes) {
+  const std::unique_ptr<HttpClient> oldest = Served(), other = Served();
+  std::vector<std::unique_ptr<HttpClient>> fresh;
+  for (int i = 0; i < 200; ++i) fresh.push_back(std::make_unique<HttpClient>(endpoint_->port()));
+  HttpClient probe(endpoint_->port());
+  probe.Get("/healthz");
+  EXPECT_EQ(probe.Read().code, 200);
+  for (HttpClient* client : {oldest.get(), other.get()}) {
+    client->Get(kOpenPath);
+    EXPECT_EQ(client->Read().code, 200);
+  }
+}
+
+TEST_F(HttpConnectionTest, ABodyOnItsWayKeepsItsConnectionBesideManyIdleOnes) {
+  const std::unique_ptr<HttpClient> client = Sending();
+  std::vector<std::unique_ptr<HttpClient>> idle;
+  for (int i = 0; i < 200; ++i) idle.push_back(i % 2 == 0 ? Served() : Fresh());
+  client->Write("x");
+  EndWell(AwaitRequest());
+  EXPECT_EQ(client->Read().code, 200);
+}
+
+TEST_F(HttpConnectionTest, BodiesThatDoNotComeKeepNobodyOut) {
+  std::vector<std::unique_ptr<HttpClient>> slow;
+  for (size_t i = 0; i < kPlaces; ++i) slow.push_back(Sending());
+  HttpClient probe(endpoint_->port());
+  const std::unique_ptr<HttpClient> next = Served();
+  probe.Get("/healthz");
+  EXPECT_EQ(probe.Read().code, 200);
+  EXPECT_EQ(slow[0]->ReadAll(), "");
 }
 
 TEST_F(HttpConnectionTest, TheLastAnswersOfAServerEndTheirConnections) {

@@ -6,9 +6,8 @@
 
 #include <array>
 #include <cstddef>
-#include <new>
+#include <exception>
 #include <set>
-#include <stdexcept>
 #include <thread>
 // Boost 1.74 uses std::exchange without including <utility>.
 #include <boost/asio/buffer.hpp>
@@ -50,6 +49,8 @@ using Parser = http::response_parser<http::string_body>;
 
 constexpr size_t kReadBytes = size_t{16} << 10;
 constexpr int kMaxInterimAnswers = 16;  // before an answer
+// The parser's own limits count neither the extension of a chunk nor trailers.
+constexpr size_t kMaxUnparsedBytes = size_t{32} << 10;
 
 // The bytes of a connection. Handlers of one type, whatever the stream, and a parser that is fed by
 // hand: http::async_read and http::async_write for two streams took three times as long to compile.
@@ -157,12 +158,12 @@ error_code Parse(beast::flat_buffer& buffer, Parser& parser) {
     while (!error && !parser.is_done() && buffer.size() > 0) {
       buffer.consume(parser.put(buffer.data(), error));
     }
-  } catch (const std::bad_alloc&) {
-    return http::error::body_limit;
-  } catch (const std::length_error&) {
+  } catch (const std::exception&) {  // bad_alloc, length_error
     return http::error::body_limit;
   }
-  return error == http::error::need_more ? error_code() : error;
+  if (error && error != http::error::need_more) return error;
+  const bool too_long = !parser.is_done() && buffer.size() > kMaxUnparsedBytes;
+  return too_long ? make_error_code(http::error::buffer_overflow) : error_code();
 }
 
 }  // namespace

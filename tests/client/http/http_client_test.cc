@@ -165,6 +165,27 @@ TEST(HttpClientTest, ACutBodySaysWhy) {
   EXPECT_EQ(Ask(*client, "close")->retry_after, "7");
 }
 
+TEST(HttpClientTest, AnAnswerThatIsNeverParsedIsCut) {
+  const std::string head = "HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\n";
+  std::string trailers;
+  for (int i = 0; i < 10000; ++i) trailers += "X: 0123456789\r\n";
+  CannedServer server(CannedServer::Answers{
+      {"extension", absl::StrCat(head, "5;a=", std::string(size_t{1} << 18, 'a'))},
+      {"trailers", absl::StrCat(head, "0\r\n", trailers)},
+      {"fits", absl::StrCat(head, "4;a=", std::string(30000, 'a'),
+                            "\r\nbody\r\n0\r\nX: ", std::string(30000, 'x'), "\r\n\r\n")}});
+  const auto client = Make(Options(server.port()));
+  for (const char* request : {"extension", "trailers"}) {
+    const auto answer = Ask(*client, request, absl::Seconds(10));
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->body_status.code(), absl::StatusCode::kUnavailable) << answer->body_status;
+  }
+  const auto answer = Ask(*client, "fits");
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_TRUE(answer->body_status.ok()) << answer->body_status;
+  EXPECT_EQ(answer->body, "body");
+}
+
 TEST(HttpClientTest, ALengthBeyondAllMemoryIsAnError) {
   CannedServer::Answers answers;
   for (const char* length : {"1000000000000000", "9223372036854775800", "18446744073709551614"}) {

@@ -39,6 +39,7 @@ MUTANTS = {
     ],
     "client/http/http_client.cc": [
         ("StartTimer(call, timeout);", ""),
+        ("!parser.is_done() && buffer.size() > kMaxUnparsedBytes", "false"),
         ("absl::StrCat(head_, «call->content.headers»,", "absl::string_view()"),
         ("«call->connection->buffer.size() == 0»;", "call->connection->buffer.size() < 1000"),
         ("«call->reused && !has_begun» && call->interim_answers == 0", "false"),

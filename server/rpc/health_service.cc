@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/rpc/health_service.h"
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -9,6 +10,9 @@
 #include "server/rpc/call/calls.h"
 
 namespace attendant {
+
+// A longer name is cut, and stays unknown: names that are served have at most 128 bytes.
+constexpr size_t kKeptNameBytes = 256;
 
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
@@ -128,8 +132,9 @@ absl::Status HealthService::AnswerCheck(const HealthCheckRequest& request,
 HealthService::Watcher* HealthService::StartWatch(IncomingCall& call, grpc::ByteBuffer& bytes) {
   HealthCheckRequest request;
   const absl::Status refused = ReadSmall(bytes, request);
+  bytes.Clear();  // the call may stay open for long
   AddCallMetadata(*call.info, refused.ok(), call.context);
-  auto* watcher = new Watcher(*this, call.info, request.service());
+  auto* watcher = new Watcher(*this, call.info, request.service().substr(0, kKeptNameBytes));
   absl::MutexLock lock(&mutex_);
   watchers_.insert(watcher);
   if (refused.ok()) watcher->Notify(Status(watcher->name()));

@@ -84,6 +84,19 @@ def test_compressed_messages_are_refused_before_they_are_inflated(server):
     memory.check_growth("three compressed messages", memory.peak_bytes(server.pid) - peak, 8 * MIB)
 
 
+def test_watches_do_not_keep_what_their_clients_sent(start_server):
+    """Names of 60,000 bytes, which nothing is served by."""
+    server = start_server({"tiny": settings.TINY_MODEL}, "--threads=1").wait_ready()
+    before = memory.resident_bytes(server.pid)
+    message, count = hostile.field(1, b"x" * 60_000), 900
+    with memory.raw_channel(server.grpc) as channel:
+        watches = [channel.unary_stream("/grpc.health.v1.Health/Watch")(message, timeout=DEADLINE) for _ in range(count)]
+        for watch in watches:
+            assert next(watch) == b"\x08\x03"  # SERVICE_UNKNOWN
+        # 32 KiB each are accounted for, and as much may be left over of the messages' way.
+        memory.check_growth("watches", memory.resident_bytes(server.pid) - before, count * (64 << 10))
+
+
 GOOD = {
     hostile.ENCODER + "EncodeStream":
         pb.EncodeRequest(model="tiny", sequences=pb.Sequences(sequences=[attendant.ids([5])])).SerializeToString(),

@@ -4,6 +4,8 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace attendant {
 namespace {
 
@@ -48,6 +50,18 @@ TEST_F(HealthServiceTest, ADrainIsFinal) {
   service_.Set({{"", true}, {"model", true}});
   EXPECT_EQ(Check("model"), HealthCheckResponse::NOT_SERVING);
   EXPECT_EQ(Check(""), HealthCheckResponse::NOT_SERVING);
+}
+
+TEST_F(HealthServiceTest, ALongNameIsUnknownAlsoWhereItsBeginningIsServed) {
+  const std::string served(128, 'x');  // as long as names get
+  service_.Set({{served, true}});
+  grpc::ClientContext context;
+  HealthCheckRequest request;
+  request.set_service(served + "x");
+  HealthCheckResponse response;
+  const auto watch = stub_->Watch(&context, request);
+  ASSERT_TRUE(watch->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::SERVICE_UNKNOWN);
 }
 
 TEST_F(HealthServiceTest, AWatchSeesEveryChangeAndTheEnd) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "client/flags/standard_streams.h"
 #include "server/app/app.h"
 #include "server/app/model_sources.h"
 #include "server/flags.h"
@@ -81,6 +82,7 @@ int Main(const std::vector<std::string>& arguments) {
 }  // namespace attendant
 
 int main(int argc, char** argv) {
+  attendant::ReserveStandardStreams();
   // Debian builds Abseil with its deadlock detector, a graph behind one lock that every Mutex of
   // the process takes. The tests keep it.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

@@ -9,6 +9,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "client/cli/command.h"
+#include "client/flags/standard_streams.h"
 
 namespace {
 
@@ -28,6 +29,7 @@ int TerminalColumns(int otherwise) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  attendant::ReserveStandardStreams();
   std::ios::sync_with_stdio(false);
   // Debian's Abseil looks for deadlocks at every lock of gRPC.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

@@ -234,6 +234,15 @@ def test_a_broken_file_at_the_start(tmp_path):
     assert READ_KEY not in ended.stderr
 
 
+def test_a_closed_standard_error_leaves_the_access_log_to_its_lines(start_server, tmp_path):
+    log = tmp_path / "access.log"
+    server = start_server({"tiny": settings.TINY_MODEL}, f"--access_log={log}",
+                          prefix=["sh", "-c", 'exec "$@" 2>&-', "sh"]).wait_ready()
+    server.post("/embed", json.dumps({"inputs": "hello"}), {"X-Model": "tiny"})
+    server.stop()
+    assert len([json.loads(line) for line in log.read_text().splitlines()]) == 1
+
+
 def test_keys_in_plaintext_are_warned_of(start_server, tmp_path):
     (tmp_path / "keys").write_text(f"{INFER_KEY} search infer\n")
     server = start_server({"tiny": settings.TINY_MODEL}, "--listen=0.0.0.0:0", f"--api_keys={tmp_path / 'keys'}")

@@ -69,7 +69,8 @@ class RawService : public Proto::Service {
                   std::function<Unary*(IncomingCall&, grpc::ByteBuffer&, Response&)> handler) {
     auto raw = [this, &rpc = AddMethod(method, group), handler = std::move(handler)](
                    Context* context, const grpc::ByteBuffer* request, Response* response) {
-      const CallGate::Entry entry = EnterGate(gate_, rpc, *context);
+      CallGate::Entry entry = EnterGate(gate_, rpc, *context);
+      RequireMessage(*request, *context, entry);
       if (!entry.status.ok()) {
         Own(request).Clear();  // a client that reads no answer shall not hold it
         return AnswerAtOnce(*context, ToGrpcStatus(entry.status));
@@ -135,7 +136,8 @@ class RawService : public Proto::Service {
                    std::function<AnswerWriter<Answer>*(IncomingCall&, grpc::ByteBuffer&)> handler) {
     auto raw = [this, &rpc = AddMethod(method, group), handler = std::move(handler)](
                    Context* context, const grpc::ByteBuffer* request) {
-      const CallGate::Entry entry = EnterStream(gate_, budgets_, rpc, *context);
+      CallGate::Entry entry = EnterStream(gate_, budgets_, rpc, *context);
+      RequireMessage(*request, *context, entry);
       IncomingCall call{*context, entry.call};
       return entry.status.ok() ? handler(call, Own(request))
                                : new RefusedCall<AnswerWriter<Answer>>(entry.status);
@@ -189,6 +191,16 @@ class RawService : public Proto::Service {
         CallMethod{.name = absl::StrCat(Proto::service_full_name(), "/", method),
                    .group = group,
                    .streams = streams});
+  }
+
+  // INVALID_ARGUMENT, counted and logged, for a call that ended without a whole message: gRPC hands
+  // it over as if it had an empty one.
+  void RequireMessage(const grpc::ByteBuffer& request, Context& context, CallGate::Entry& entry) {
+    if (!entry.status.ok() || request.Valid()) return;
+    entry.status = absl::InvalidArgumentError("the call has no whole message");
+    gate_.CountMalformed();
+    gate_.Ended(*entry.call, {.code = entry.status.code()});
+    AddCallMetadata(*entry.call, /*answers=*/false, context);
   }
 
   // gRPC hands out what it owns as const. Its own message holder does not have it so.

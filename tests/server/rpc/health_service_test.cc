@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/rpc/health_service.h"
 
+#include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +20,8 @@ class HealthServiceTest : public testing::Test {
     grpc::ServerBuilder builder;
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
-    stub_ = grpc::health::v1::Health::NewStub(server_->InProcessChannel({}));
+    channel_ = server_->InProcessChannel({});
+    stub_ = grpc::health::v1::Health::NewStub(channel_);
   }
   ~HealthServiceTest() override {
     service_.CloseWatches();
@@ -39,6 +42,7 @@ class HealthServiceTest : public testing::Test {
   MemoryBudgets budgets_;
   HealthService service_{gate_, budgets_, {"model"}};
   std::unique_ptr<grpc::Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<grpc::health::v1::Health::Stub> stub_;
 };
 
@@ -62,6 +66,41 @@ TEST_F(HealthServiceTest, ALongNameIsUnknownAlsoWhereItsBeginningIsServed) {
   const auto watch = stub_->Watch(&context, request);
   ASSERT_TRUE(watch->Read(&response));
   EXPECT_EQ(response.status(), HealthCheckResponse::SERVICE_UNKNOWN);
+}
+
+// As a client that ends its call after the headers. Cancels a call that is answered.
+grpc::Status CallWithoutMessage(const std::shared_ptr<grpc::Channel>& channel,
+                                const std::string& method) {
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  const auto call = stub.PrepareCall(&context, method, &queue);
+  const auto ok = [&queue] {
+    void* tag = nullptr;
+    bool succeeded = false;
+    return queue.Next(&tag, &succeeded) && succeeded;
+  };
+  call->StartCall(nullptr);
+  EXPECT_TRUE(ok());
+  call->WritesDone(nullptr);
+  EXPECT_TRUE(ok());
+  grpc::ByteBuffer answer;
+  call->Read(&answer, nullptr);
+  if (ok()) context.TryCancel();
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  EXPECT_TRUE(ok());
+  return status;
+}
+
+TEST_F(HealthServiceTest, ACallWithoutAMessageIsNoEmptyRequest) {
+  for (const char* method : {"/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch"}) {
+    const grpc::Status status = CallWithoutMessage(channel_, method);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << method;
+    EXPECT_EQ(status.error_message(), "the call has no whole message");
+  }
+  EXPECT_THAT(metrics_.Scrape(),
+              testing::HasSubstr("attendant_refused_total{reason=\"message\"} 2"));
 }
 
 TEST_F(HealthServiceTest, AWatchSeesEveryChangeAndTheEnd) {

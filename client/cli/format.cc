@@ -10,22 +10,37 @@
 namespace attendant::client {
 namespace {
 
-// U+0080 to U+009F: some terminals obey them.
+// Whether `text` begins with one of U+0080 to U+009F: some terminals obey them.
 bool IsC1Control(absl::string_view text) {
   if (text.size() < 2 || text[0] != '\xC2') return false;
   const auto second = static_cast<unsigned char>(text[1]);
   return second >= 0x80 && second < 0xA0;
 }
 
+// JSON has them in its strings only, and its library escapes no others.
+std::string EscapeControls(absl::string_view json) {
+  std::string out;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const bool c1_control = IsC1Control(json.substr(i));
+    if (c1_control) ++i;
+    if (c1_control || json[i] == '\x7f') {
+      absl::StrAppendFormat(&out, "\\u%04x", static_cast<unsigned char>(json[i]));
+    } else {
+      out.push_back(json[i]);
+    }
+  }
+  return out;
+}
+
+template <typename Json>
+std::string DumpLine(const Json& json) {
+  return EscapeControls(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
 }  // namespace
 
-std::string Dump(const FloatJson& json) {
-  return json.dump(-1, ' ', false, FloatJson::error_handler_t::replace);
-}
-
-std::string Dump(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
+std::string Dump(const FloatJson& json) { return DumpLine(json); }
+std::string Dump(const nlohmann::ordered_json& json) { return DumpLine(json); }
 
 std::string OneLine(absl::string_view text, size_t width) {
   std::string out;

@@ -16,7 +16,7 @@ namespace attendant::client {
 using FloatJson = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std::string, bool,
                                        std::int64_t, std::uint64_t, float>;
 
-// JSON on one line. Invalid UTF-8 is replaced.
+// JSON on one line. Invalid UTF-8 is replaced, and control characters are escaped.
 std::string Dump(const FloatJson& json);
 std::string Dump(const nlohmann::ordered_json& json);
 

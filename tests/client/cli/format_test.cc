@@ -57,6 +57,12 @@ TEST(FormatTest, JsonFloatsAreShortAndInvalidTextIsReplaced) {
   EXPECT_EQ(Dump(FloatJson{{"x", 0.1f}, {"a", "b\xff"}}), "{\"x\":0.1,\"a\":\"b\uFFFD\"}");
 }
 
+TEST(FormatTest, JsonHasNoControlCharacters) {
+  EXPECT_EQ(Dump(FloatJson("\x1b \x7f \u0080 \u009b31m \u009f \u00a0")),
+            "\"\\u001b \\u007f \\u0080 \\u009b31m \\u009f \u00a0\"");
+  EXPECT_EQ(Dump(nlohmann::ordered_json{{"\u0085", 1}}), "{\"\\u0085\":1}");
+}
+
 TEST(SimilarityTest, Cosines) {
   const Tensor embeddings{.shape = {4, 2}, .values = {1, 0, 0, 2, 3, 3, 0, 0}};
   const Tensor cosines = CosineMatrix(embeddings);

@@ -78,6 +78,9 @@ grpc::ChannelArguments MakeArguments(const ConnectOptions& options) {
   // Nobody asks for either, and both take time at each call.
   arguments.SetInt(GRPC_ARG_ENABLE_CHANNELZ, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0);
+  // A MiB of a compressed answer could become a GiB.
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
   if (IsLoopback(options.target)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (options.round_robin) arguments.SetLoadBalancingPolicyName("round_robin");
   if (options.max_attempts > 1) {

@@ -170,6 +170,13 @@ TEST(ClientTest, RefusesAnAnswerThatContradictsItself) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("[1, 4] came with 10 bytes"));
 }
 
+TEST(ClientTest, AServerThatCompressesForThoseWhoTakeItDoesNotForThisClient) {
+  FakeServer server;
+  server.Compress();
+  const auto result = Connect(server)->Embed({std::string(10'000, 'a')});
+  EXPECT_TRUE(result.ok()) << result.status();
+}
+
 TEST(ClientTest, RefusesAnAnswerWithTooFewSequences) {
   FakeServer server;
   server.LoseASequence();

@@ -39,6 +39,7 @@ struct State {
   bool serving = true;
   size_t cut_bytes = std::string::npos;
   bool lose_a_sequence = false;
+  bool compress = false;
   bool idle = false;
   bool widen = false;
   int64_t width = kHidden;  // of the rows of the next answer
@@ -131,6 +132,7 @@ class FakeEncoder : public v1::Encoder::CallbackService {
     if (status.ok()) Answer(answered, state_.cut_bytes, state_.width, response);
     state_.width += state_.widen ? 1 : 0;
     state_.idle = false;
+    if (state_.compress) context->set_compression_algorithm(GRPC_COMPRESS_GZIP);
     auto* reactor = context->DefaultReactor();
     reactor->Finish(status);
     return reactor;
@@ -329,6 +331,11 @@ void FakeServer::SetServing(bool serving) {
 void FakeServer::LoseASequence() {
   absl::MutexLock lock(&impl_->state.mutex);
   impl_->state.lose_a_sequence = true;
+}
+
+void FakeServer::Compress() {
+  absl::MutexLock lock(&impl_->state.mutex);
+  impl_->state.compress = true;
 }
 
 void FakeServer::SetIdle() {

@@ -42,6 +42,8 @@ class FakeServer {
   void WidenAnswers();
   // Encode answers without the last sequence of a request.
   void LoseASequence();
+  // Encode compresses its answers by gzip, for clients that take it.
+  void Compress();
 
   std::vector<v1::EncodeRequest> encode_requests() const;
   std::vector<inference::ModelInferRequest> infer_requests() const;

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs as a user runs them: what they print, and the exit codes that scripts rely on."""
 
+import gzip
 import json
 import math
 import socket
 import subprocess
+import threading
 
 import numpy as np
 import pytest
 
 from harness import golden, settings
+from harness.slow_client import ACK, DATA, END_HEADERS, END_STREAM, HEADERS, SETTINGS, frame, header
 
 OK, SERVER_ERROR, USAGE, NO_ANSWER = range(4)
 
@@ -126,6 +129,38 @@ def test_errors_have_their_exit_codes(attendant, free_address, tmp_path):
     attendant("embed", "--model=minilm", stdin=b"\xff\xfe\n", code=USAGE)
     attendant("embed", "--model=minilm", "--timeout=2s", "text", code=NO_ANSWER, to=free_address)
     attendant("load", "--model=minilm", "--requests=3", "--timeout=2s", code=NO_ANSWER, to=free_address)
+
+
+def frames(connection):
+    """The kind and the stream of each frame that a client sends."""
+    stream = connection.makefile("rb")
+    stream.read(24)  # the preface
+    while head := stream.read(9):
+        stream.read(int.from_bytes(head[:3], "big"))
+        yield head[3], int.from_bytes(head[5:], "big")
+
+
+def answer_by_gzip(listener):
+    """Answers the calls of one client by a message of no bytes, compressed though the client takes none."""
+    connection, _ = listener.accept()
+    message = gzip.compress(b"")
+    with connection:
+        connection.sendall(frame(SETTINGS, 0, 0, b"") + frame(SETTINGS, ACK, 0, b""))
+        for kind, stream in frames(connection):
+            if kind == HEADERS:
+                head = b"\x88" + header("content-type", "application/grpc") + header("grpc-encoding", "gzip")  # and 200
+                connection.sendall(frame(HEADERS, END_HEADERS, stream, head)
+                                   + frame(DATA, 0, stream, b"\1" + len(message).to_bytes(4, "big") + message)
+                                   + frame(HEADERS, END_HEADERS | END_STREAM, stream, header("grpc-status", "0")))
+
+
+def test_a_compressed_answer_is_refused(attendant):
+    """gRPC would inflate it without a bound: a MiB to a GiB."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = threading.Thread(target=answer_by_gzip, args=(listener,))
+        server.start()
+        attendant("models", code=SERVER_ERROR, to=f"127.0.0.1:{listener.getsockname()[1]}")
+        server.join()
 
 
 def serve(*arguments):

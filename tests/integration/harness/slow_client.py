@@ -4,7 +4,7 @@
 import socket
 
 DATA, HEADERS, SETTINGS = 0, 1, 4
-END_HEADERS = 4
+ACK, END_STREAM, END_HEADERS = 1, 1, 4
 
 
 def frame(kind, flags, stream, payload):

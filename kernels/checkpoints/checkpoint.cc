@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/checkpoints/checkpoint.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -83,7 +82,7 @@ class Loader {
 
   absl::Status LoadTable(absl::string_view name, std::array<int64_t, 2> dims,
                          TensorView<const float, 2>& to) {
-    return LoadTensor<2>({absl::StrCat(name, ".weight")}, dims, to);
+    return LoadTensor<2>(absl::StrCat(name, ".weight"), dims, to);
   }
 
   absl::Status LoadPositions(EncoderWeights& weights) {
@@ -211,8 +210,8 @@ class Loader {
     const int64_t rows = static_cast<int64_t>(parts.size()) * outputs;
     TensorView<const float, 2> weight;
     TensorView<const float, 1> bias;
-    ATTENDANT_RETURN_IF_ERROR(LoadTensor<2>({name + ".weight"}, {rows, inputs}, weight));
-    ATTENDANT_RETURN_IF_ERROR(LoadBias({name + ".bias"}, rows, has_bias, bias));
+    ATTENDANT_RETURN_IF_ERROR(LoadTensor<2>(name + ".weight", {rows, inputs}, weight));
+    ATTENDANT_RETURN_IF_ERROR(LoadBias(name + ".bias", rows, has_bias, bias));
     int64_t row = 0;
     for (LinearWeights* part : parts) {
       part->weight = {weight.row(row), {outputs, inputs}};
@@ -223,8 +222,9 @@ class Loader {
   }
 
   absl::Status LoadNorm(const std::string& path, int64_t size, LayerNormWeights& norm) {
+    const NormSuffixes suffixes = FindNormSuffixes(store_, prefix_ + path);
     ATTENDANT_RETURN_IF_ERROR(
-        LoadTensor<1>({path + ".weight", path + ".gamma"}, {size}, norm.gamma));
+        LoadTensor<1>(absl::StrCat(path, suffixes.gamma), {size}, norm.gamma));
     if (family_config_.norm_offset != 0) {
       float* made = MakeTensor(size);
       for (int64_t i = 0; i < size; ++i) {
@@ -232,29 +232,22 @@ class Loader {
       }
       norm.gamma = {made, {size}};
     }
-    return LoadBias({path + ".bias", path + ".beta"}, size, family_config_.biases.norms, norm.beta);
+    return LoadBias(absl::StrCat(path, suffixes.beta), size, family_config_.biases.norms,
+                    norm.beta);
   }
 
   // Refuses one that is stored although the config says that there is none.
-  absl::Status LoadBias(std::initializer_list<std::string> names, int64_t size, bool has_bias,
+  absl::Status LoadBias(const std::string& name, int64_t size, bool has_bias,
                         TensorView<const float, 1>& to) {
-    if (has_bias) return LoadTensor<1>(names, {size}, to);
-    for (const std::string& name : names) {
-      if (store_.Find(prefix_ + name) == nullptr) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("tensor `", prefix_, name, "` is there, the config says that it is not"));
-    }
-    return absl::OkStatus();
+    if (has_bias) return LoadTensor<1>(name, {size}, to);
+    if (store_.Find(prefix_ + name) == nullptr) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor `", prefix_, name, "` is there, the config says that it is not"));
   }
 
-  // `names` are one tensor's, today's first.
   template <int rank>
-  absl::Status LoadTensor(std::initializer_list<std::string> names, std::array<int64_t, rank> dims,
+  absl::Status LoadTensor(const std::string& name, std::array<int64_t, rank> dims,
                           TensorView<const float, rank>& to) {
-    const auto found = std::find_if(names.begin(), names.end(), [this](const std::string& name) {
-      return store_.Find(prefix_ + name) != nullptr;
-    });
-    const std::string& name = found == names.end() ? *names.begin() : *found;
     ATTENDANT_ASSIGN_OR_RETURN(const float* values,
                                ReadTensor(store_, prefix_ + name, dims, "the config makes it"));
     to = TensorView<const float, rank>(values, dims);

@@ -29,4 +29,17 @@ absl::StatusOr<const float*> ReadTensor(TensorStore& store, const std::string& n
   return store.Floats(*tensor);
 }
 
+NormSuffixes FindNormSuffixes(const TensorStore& store, absl::string_view norm) {
+  const auto take_older = [&](absl::string_view older, absl::string_view& suffix) {
+    const auto has = [&](absl::string_view end) {
+      return store.Find(absl::StrCat(norm, end)) != nullptr;
+    };
+    if (!has(suffix) && has(older)) suffix = older;
+  };
+  NormSuffixes suffixes;
+  take_older(".gamma", suffixes.gamma);
+  take_older(".beta", suffixes.beta);
+  return suffixes;
+}
+
 }  // namespace attendant

@@ -18,4 +18,14 @@ class TensorStore;
 absl::StatusOr<const float*> ReadTensor(TensorStore& store, const std::string& name,
                                         std::span<const int64_t> dims, absl::string_view source);
 
+// The ends of the names of a norm's two tensors.
+struct NormSuffixes {
+  absl::string_view gamma = ".weight";
+  absl::string_view beta = ".bias";
+};
+
+// Those of `norm` in `store`: today's, or .gamma and .beta where only such a tensor is stored, as
+// in Google's checkpoints of BERT.
+NormSuffixes FindNormSuffixes(const TensorStore& store, absl::string_view norm);
+
 }  // namespace attendant

@@ -148,8 +148,8 @@ bool HasAny(const TokenHeadForm& form, const TensorStore& store) {
   const auto has = [&store](absl::string_view name, absl::string_view suffix) {
     return store.Find(absl::StrCat(name, suffix)) != nullptr;
   };
-  return has(form.dense, ".weight") || has(form.norm, ".weight") || has(form.out, ".bias") ||
-         has(form.out_bias, "");
+  return has(form.dense, ".weight") || has(form.norm, FindNormSuffixes(store, form.norm).gamma) ||
+         has(form.out, ".bias") || has(form.out_bias, "");
 }
 
 class TokenHeadReader {
@@ -169,7 +169,7 @@ class TokenHeadReader {
       ATTENDANT_ASSIGN_OR_RETURN(const int64_t labels, CountLabels(json_, form.out, store_));
       // The matrix first: a shape may count more labels than it has values.
       ATTENDANT_RETURN_IF_ERROR(ReadMatrix(form.out, labels, head.out));
-      ATTENDANT_RETURN_IF_ERROR(ReadBias(form, form.out, labels, head.out.bias));
+      ATTENDANT_RETURN_IF_ERROR(ReadBias(form, form.out, ".bias", labels, head.out.bias));
       ATTENDANT_ASSIGN_OR_RETURN(head.labels, ReadLabels(json_, labels));
     }
     heads.push_back(std::move(head));
@@ -183,12 +183,14 @@ class TokenHeadReader {
 
   absl::Status ReadTransform(const TokenHeadForm& form, TokenHead& head) {
     ATTENDANT_RETURN_IF_ERROR(ReadMatrix(form.dense, config_.hidden, head.dense));
-    ATTENDANT_RETURN_IF_ERROR(ReadBias(form, form.dense, config_.hidden, head.dense.bias));
+    ATTENDANT_RETURN_IF_ERROR(ReadBias(form, form.dense, ".bias", config_.hidden, head.dense.bias));
     if (form.encoder_activation) head.activation = config_.activation;
     ATTENDANT_RETURN_IF_ERROR(CheckText(json_, "classifier_activation", "gelu"));
+    const NormSuffixes suffixes = FindNormSuffixes(store_, form.norm);
     ATTENDANT_RETURN_IF_ERROR(
-        ReadVector(absl::StrCat(form.norm, ".weight"), config_.hidden, head.norm.gamma));
-    ATTENDANT_RETURN_IF_ERROR(ReadBias(form, form.norm, config_.hidden, head.norm.beta));
+        ReadVector(absl::StrCat(form.norm, suffixes.gamma), config_.hidden, head.norm.gamma));
+    ATTENDANT_RETURN_IF_ERROR(
+        ReadBias(form, form.norm, suffixes.beta, config_.hidden, head.norm.beta));
     if (form.epsilon.field == nullptr) {
       const bool own = form.epsilon.otherwise != 0;
       head.norm_epsilon =
@@ -208,7 +210,7 @@ class TokenHeadReader {
       out.weight = weights_.token_embedding;
     }
     if (Has(form.out, ".bias") || form.out_bias.empty()) {
-      return ReadBias(form, form.out, config_.vocab, out.bias);
+      return ReadBias(form, form.out, ".bias", config_.vocab, out.bias);
     }
     if (form.optional_biases && !Has(form.out_bias, "")) return absl::OkStatus();
     return ReadVector(std::string(form.out_bias), config_.vocab, out.bias);
@@ -237,10 +239,10 @@ class TokenHeadReader {
     return absl::OkStatus();
   }
 
-  absl::Status ReadBias(const TokenHeadForm& form, absl::string_view name, int64_t size,
-                        TensorView<const float, 1>& to) {
-    if (form.optional_biases && !Has(name, ".bias")) return absl::OkStatus();
-    return ReadVector(absl::StrCat(name, ".bias"), size, to);
+  absl::Status ReadBias(const TokenHeadForm& form, absl::string_view name, absl::string_view suffix,
+                        int64_t size, TensorView<const float, 1>& to) {
+    if (form.optional_biases && !Has(name, suffix)) return absl::OkStatus();
+    return ReadVector(absl::StrCat(name, suffix), size, to);
   }
 
   absl::StatusOr<const float*> Values(const std::string& name, std::span<const int64_t> dims) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "kernels/checkpoints/m3_heads.h"
 #include "kernels/io/json_file.h"
 #include "kernels/io/tensor_store.h"
@@ -90,6 +91,19 @@ TEST(TokenHeadsTest, ADecoderIsTheTokenEmbeddings) {
   EXPECT_EQ(head.out.weight.data(), kEmbeddings);
   EXPECT_EQ(head.out.bias.data()[2], 13);
   EXPECT_EQ(read.tied, kVocab * kHidden);
+}
+
+// So the tensors of google-bert/bert-base-uncased are called.
+TEST(TokenHeadsTest, ANormMayHaveItsOlderNames) {
+  std::vector<TestTensor> tensors = Bert();
+  for (TestTensor& tensor : tensors) {
+    tensor.name = absl::StrReplaceAll(tensor.name, {{"LayerNorm.weight", "LayerNorm.gamma"},
+                                                    {"LayerNorm.bias", "LayerNorm.beta"}});
+  }
+  const Read read(Config("BertForMaskedLM"), tensors);
+  ASSERT_TRUE(read.heads.ok()) << read.heads.status();
+  EXPECT_EQ(read.heads->front().norm.gamma.data()[1], 8);
+  EXPECT_EQ(read.heads->front().norm.beta.data()[1], 10);
 }
 
 TEST(TokenHeadsTest, ADecoderOfItsOwnCounts) {

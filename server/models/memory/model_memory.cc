@@ -36,20 +36,25 @@ int64_t ReadField(const std::string& path, const std::string& key) {
   return 0;
 }
 
+// The cache is the fields of memory.stat: pages of files, read once or often, as MemAvailable
+// counts them. A file that is mapped a second time becomes active. Memory of tmpfs is in neither.
 struct GroupFiles {
   const char* limit;
   const char* usage;
-  const char* cache;  // the field of memory.stat
+  const char* cache[2];
 };
-constexpr GroupFiles kV2 = {"/memory.max", "/memory.current", "inactive_file"};
-constexpr GroupFiles kV1 = {"/memory.limit_in_bytes", "/memory.usage_in_bytes",
-                            "total_inactive_file"};
+constexpr GroupFiles kV2 = {"/memory.max", "/memory.current", {"inactive_file", "active_file"}};
+constexpr GroupFiles kV1 = {"/memory.limit_in_bytes",
+                            "/memory.usage_in_bytes",
+                            {"total_inactive_file", "total_active_file"}};
 
 std::optional<AvailableMemory> ReadGroup(const std::string& folder, const GroupFiles& files) {
   const std::optional<int64_t> limit = ReadNumber(folder + files.limit);
   const std::optional<int64_t> usage = ReadNumber(folder + files.usage);
   if (!limit || !usage || *limit >= kNoLimit) return std::nullopt;
-  const int64_t used = *usage - std::min(*usage, ReadField(folder + "/memory.stat", files.cache));
+  int64_t cache = 0;
+  for (const char* field : files.cache) cache += ReadField(folder + "/memory.stat", field);
+  const int64_t used = *usage - std::min(*usage, cache);
   return AvailableMemory{
       .bytes = std::max<int64_t>(*limit - used, 0),
       .reason = absl::StrCat("the cgroup's limit is ", *limit, " bytes, ", used, " are in use")};

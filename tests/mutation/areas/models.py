@@ -13,6 +13,7 @@ FILE_TESTS = {
     "server/models/model_jobs.cc": ["model_registry_test"],
     "server/models/warm_up.cc": ["warm_up_test"],
     "server/models/memory/estimate.cc": ["model_memory_test"],
+    "server/models/memory/model_memory.cc": ["model_memory_test"],
     "server/models/served_name.cc": ["model_registry_test", "flags_test", "rpc_parts_test"],
     "server/models/repository/model_repository.cc": ["model_repository_test"],
     "server/models/model_observer.cc": ["model_registry_test", "app_test", "encoder_service_test",
@@ -105,6 +106,9 @@ MUTANTS = {
         ("len = std::min(len, max_len);", ""),
         ("std::min(samples[i].time, sample.time)", "std::max(samples[i].time, sample.time)"),
         ("absl::ToInt64Nanoseconds(time) / tokens", "absl::ToInt64Nanoseconds(time)"),
+    ],
+    "server/models/memory/model_memory.cc": [
+        ('cache += ReadField(folder + "/memory.stat", field);', 'cache = ReadField(folder + "/memory.stat", field);'),
     ],
     "server/models/memory/estimate.cc": [
         ("estimate.weight_bytes += TableBytes(*config);", ""),

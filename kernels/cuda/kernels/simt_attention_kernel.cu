@@ -20,13 +20,13 @@ constexpr int kRowScores = kKeys / kRowThreads;   // of a thread and a query
 constexpr int kPad = 4;  // numbers between rows, so that 8 rows' 16 bytes are in different banks
 
 // What lies where in shared memory, in numbers of f32. Blocks on a multiprocessor of sm_80 (ptxas
-// 13.0, nothing spilled):
+// 13.0, nothing spilled but 16 bytes with head_dim 256 and distances):
 //
 //   head_dim   KiB   registers, biased   blocks, biased
 //   32          27          128, 178     4, 2
 //   64          43          154, 188     3, 2
-//   128         75          186, 228     2, 2
-//   256        139          253, 255     1, 1; devices of 99 KiB (8.6, 8.9) refuse it
+//   128         75          186, 225     2, 2
+//   256        139          249, 255     1, 1; devices of 99 KiB (8.6, 8.9) refuse it
 template <int kHeadDim>
 struct Shared {
   static constexpr int kStride = kHeadDim + kPad;
@@ -97,36 +97,47 @@ __device__ __forceinline__ void TakePowers(float factor, int row, int column,
     const float correction = softmax[i].Raise(largest, factor, shift);
     float* powers = shared + Shared<kHeadDim>::kPowers +
                     (row + i * kRowStep) * Shared<kHeadDim>::kPowerStride + column;
+    float sum = 0;  // of this thread's keys only
     for (int j = 0; j < kRowScores; ++j) {
       const float power = Exp2((scores[i][j] - shift) * factor);
-      softmax[i].sum += power;  // of this thread's keys only
+      sum += power;
       powers[j * kRowThreads] = power;
     }
+    softmax[i].sum += sum;
     for (float4& four : out[i]) {
       four = {four.x * correction, four.y * correction, four.z * correction, four.w * correction};
     }
   }
 }
 
-// out[i][c] += powers of row + 16 i times values' columns 32 c + 4 column and the three behind it
+__device__ __forceinline__ void AddScaled(float power, const float4& value, float4& sum) {
+  sum.x += power * value.x, sum.y += power * value.y;
+  sum.z += power * value.z, sum.w += power * value.w;
+}
+
+// out[i][c] += powers of row + 16 i times values' columns 32 c + 4 column and the three behind it.
+// The sums of these keys begin with zero: key by key, `out` would lose the digits of each.
 template <int kHeadDim>
 __device__ __forceinline__ void AddValues(const float* shared, int row, int column,
                                           float4 (&out)[kRows][kHeadDim / 32]) {
   using Layout = Shared<kHeadDim>;
   const float* powers = shared + Layout::kPowers + row * Layout::kPowerStride;
   const float* values = shared + Layout::kValueRows + 4 * column;
-#pragma unroll 2
-  for (int key = 0; key < kKeys; ++key) {
-    float p[kRows];
-    for (int i = 0; i < kRows; ++i) p[i] = powers[i * kRowStep * Layout::kPowerStride + key];
 #pragma unroll
-    for (int c = 0; c < kHeadDim / 32; ++c) {
-      const float4 v = FourAt(values + key * Layout::kStride + 32 * c);
+  for (int c = 0; c < kHeadDim / 32; ++c) {
+    float4 sums[kRows] = {};
+#pragma unroll 1
+    for (int key = 0; key < kKeys; key += 2) {
+      const float4 first = FourAt(values + key * Layout::kStride + 32 * c);
+      const float4 second = FourAt(values + (key + 1) * Layout::kStride + 32 * c);
       for (int i = 0; i < kRows; ++i) {
-        out[i][c].x += p[i] * v.x, out[i][c].y += p[i] * v.y;
-        out[i][c].z += p[i] * v.z, out[i][c].w += p[i] * v.w;
+        const float2 p =
+            *reinterpret_cast<const float2*>(powers + i * kRowStep * Layout::kPowerStride + key);
+        AddScaled(p.x, first, sums[i]);
+        AddScaled(p.y, second, sums[i]);
       }
     }
+    for (int i = 0; i < kRows; ++i) AddScaled(1, sums[i], out[i][c]);
   }
 }
 

@@ -145,6 +145,7 @@ MUTANTS = {
         ("Max(tile.maximum, Set(-__FLT_MAX__))", "tile.maximum"),
         ("if («__builtin_fabsf(shifts[r]) < kLargeExponent») continue;", "true"),
         ("if (!tile.first) tile.rescale[r] = rescale[r];", ""),
+        ("const F32 rescale = «Set(tile.rescale[r])»;", "Set(1)"),
     ],
     "kernels/cpu/simd/attention/attention.inc": [
         ("if (tile.inverse[r] == __builtin_inff()) ZeroRows(args, tile.query + r, tile.query + r + 1);", ""),

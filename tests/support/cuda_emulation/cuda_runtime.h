@@ -28,6 +28,9 @@ using attendant::cuda_emulation::blockIdx;
 using attendant::cuda_emulation::gridDim;
 using attendant::cuda_emulation::threadIdx;
 
+struct alignas(8) float2 {
+  float x, y;
+};
 struct alignas(16) float4 {
   float x, y, z, w;
 };

@@ -35,7 +35,7 @@ double AttentionProblem::Rows::Read(int64_t row, int64_t column) const {
   return std::bit_cast<float>(value_bytes == 2 ? bits << 16 : bits);
 }
 
-// `value` must be a bf16 for rows of bf16.
+// In rows of bf16, the bf16 next to `value` towards zero.
 void AttentionProblem::Rows::Write(int64_t row, int64_t column, float value) {
   uint32_t bits = std::bit_cast<uint32_t>(value);
   if (value_bytes == 2) bits >>= 16;
@@ -53,6 +53,9 @@ AttentionProblem::AttentionProblem(const AttentionShape& shape, DType dtype, uin
   Fill(q_, shape.spread);
   Fill(k_, shape.spread);
   Fill(v_, 1);
+  for (int64_t i = 0; shape.value != 0 && i < shape.keys * shape.value_dim; ++i) {
+    v_.Write(i / shape.value_dim, i % shape.value_dim, shape.value);
+  }
   FillBias();
   if (shape.padding > 0 || shape.hole) {
     for (int64_t key = 0; key < shape.keys; ++key) {

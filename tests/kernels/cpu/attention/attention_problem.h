@@ -25,6 +25,7 @@ struct AttentionShape {
   bool masking = false;  // a third of the bias is -inf, all of it for every 5th query
   bool out_is_bf16 = false;
   float spread = 1;  // standard deviation of queries and keys
+  float value = 0;   // of all values; 0: random ones
   float scale = 0;   // 0: 1 / sqrt(head_dim)
 };
 

@@ -72,6 +72,18 @@ TEST_P(FlashAttentionTest, KeysAroundEveryEdgeOfBlocks) {
     ExpectPlain({.queries = 9, .keys = keys, .head_dim = 16, .value_dim = 20});
   }
 }
+// Their sums only grow: added one by one, each value would lose what is small beside all before it.
+// Equal weights and values lose the same each time.
+TEST_P(FlashAttentionTest, ManyValuesOfOneSignKeepTheirDigits) {
+  for (int64_t keys : {20'000, 65'536}) {
+    ExpectPlain({.queries = 9,
+                 .keys = keys,
+                 .head_dim = 8,
+                 .value_dim = 20,
+                 .spread = 1e-30f,
+                 .value = 0.7f});
+  }
+}
 TEST_P(FlashAttentionTest, MoreQueriesThanAPieceHolds) {
   ExpectPlain({.queries = 500, .keys = 40, .head_dim = 8, .value_dim = 8});
   ExpectPlain({.queries = 300, .keys = 600, .head_dim = 8, .value_dim = 8});

@@ -228,6 +228,15 @@ TEST_P(AttentionKernelTest, WhatIsNotThereIsRefused) {
             cudaErrorInvalidConfiguration);
 }
 
+// Their sum only grows: added one by one, each would lose what is small beside all before it.
+TEST(SimtAttentionTest, ManyValuesOfOneSignKeepTheirDigits) {
+  constexpr float kValue = 0.7f;
+  AttentionProblem problem(
+      {.dtype = DType::kF32, .heads = 1, .head_dim = 32, .queries = {1}, .keys = {20'000}});
+  problem.Fill(0, kValue);
+  EXPECT_THAT(problem.Run(), Each(FloatNear(kValue, 1e-5f)));
+}
+
 TEST(SimtAttentionTest, WideAndOddHeads) {
   for (int64_t head_dim : {4, 12, 100, 132, 256}) {
     AttentionProblem problem(

@@ -64,21 +64,23 @@ absl::Status OpenAiTruncationFromJson(JsonView request, Truncation& truncation) 
       absl::StrCat("truncate_prompt_tokens must be -1, the model's own limit, not ", *tokens));
 }
 
-class EmbeddingsRun final : public DoorRun {
+class EmbeddingsRun : public DoorRun {
  public:
   using DoorRun::DoorRun;
 
- private:
+ protected:
   absl::StatusOr<EncodeInput> FromJson(JsonView request) override {
     EncodeInput input;
     input.pooled = true;
     ATTENDANT_RETURN_IF_ERROR(SequencesFromJson(request, "input", limits(), input.sequences));
     ATTENDANT_RETURN_IF_ERROR(Base64FromJson(request, base64_));
     ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "dimensions", input.dims));
+    if (input.dims > 0) input.normalize = true;
     ATTENDANT_RETURN_IF_ERROR(OpenAiTruncationFromJson(request, input.truncation));
     return input;
   }
 
+ private:
   void ToJson(EncodeOutput& output, std::string& json) override {
     json = "{\"object\":\"list\",\"data\":[";
     const int64_t tokens = output.tokens();
@@ -102,6 +104,18 @@ class EmbeddingsRun final : public DoorRun {
   bool compressible() const override { return !base64_; }
 
   bool base64_ = false;
+};
+
+class NormalizedEmbeddingsRun final : public EmbeddingsRun {
+ public:
+  using EmbeddingsRun::EmbeddingsRun;
+
+ private:
+  absl::StatusOr<EncodeInput> FromJson(JsonView request) override {
+    ATTENDANT_ASSIGN_OR_RETURN(EncodeInput input, EmbeddingsRun::FromJson(request));
+    input.normalize = true;
+    return input;
+  }
 };
 
 void AppendModel(absl::string_view name, absl::Time created, std::string& json) {
@@ -153,10 +167,9 @@ constexpr char kOpenAiResponse[] = R"({"type":"object","properties":{"object":{"
 "usage":{"type":"object","properties":{"prompt_tokens":{"type":"integer"},
 "total_tokens":{"type":"integer"}}}}})";
 
-}  // namespace
-
-HttpRoute OpenAiEmbeddingsRoute(const DoorDependencies& dependencies, std::string path,
-                                std::string summary) {
+template <typename Run>
+HttpRoute EmbeddingsRoute(const DoorDependencies& dependencies, std::string path,
+                          std::string summary) {
   return MakeHttpRoute(
       "POST", std::move(path), MethodGroup::kInfer, OpenAiError,
       [&dependencies](std::unique_ptr<HttpExchange> exchange) {
@@ -164,17 +177,25 @@ HttpRoute OpenAiEmbeddingsRoute(const DoorDependencies& dependencies, std::strin
                                              header = exchange->header] {
           return ModelFromHeaders(header, models).value_or("");
         }};
-        StartDoorRun<EmbeddingsRun>(dependencies, Method::kOpenAiEmbeddings, std::move(exchange),
-                                    std::move(model));
+        StartDoorRun<Run>(dependencies, Method::kOpenAiEmbeddings, std::move(exchange),
+                          std::move(model));
       },
       {std::move(summary), OpenAiSchema(), kOpenAiResponse});
+}
+
+}  // namespace
+
+HttpRoute NormalizedEmbeddingsRoute(const DoorDependencies& dependencies, std::string path,
+                                    std::string summary) {
+  return EmbeddingsRoute<NormalizedEmbeddingsRun>(dependencies, std::move(path),
+                                                  std::move(summary));
 }
 
 std::vector<HttpRoute> OpenAiRoutes(const DoorDependencies& dependencies) {
   const ModelRegistry& models = dependencies.encode.requests.models;
   const absl::Time created = absl::Now();
-  return {OpenAiEmbeddingsRoute(dependencies, "/v1/embeddings",
-                                "OpenAI: embeddings of texts or token ids"),
+  return {EmbeddingsRoute<EmbeddingsRun>(dependencies, "/v1/embeddings",
+                                         "OpenAI: embeddings of texts or token ids"),
           MakeHttpRoute("GET", "/v1/models", MethodGroup::kRead, OpenAiError,
                         Small(dependencies,
                               [&models, created](const HttpExchange&, std::string& json) {

@@ -10,12 +10,14 @@
 namespace attendant {
 
 // OpenAI's /v1/embeddings and /v1/models. A text that is too long is refused, as there;
-// truncate_prompt_tokens = -1 (vLLM's) cuts it. A request without `model` gets the model that the
+// truncate_prompt_tokens = -1 (vLLM's) cuts it. With `dimensions` embeddings have length 1, else
+// they are as the model says. A request without `model` gets the model that the
 // header x-model names, or the only one there is. `dependencies` must outlive the routes.
 std::vector<HttpRoute> OpenAiRoutes(const DoorDependencies& dependencies);
 
-// The route of /v1/embeddings on another path. `summary` is for the OpenAPI document.
-HttpRoute OpenAiEmbeddingsRoute(const DoorDependencies& dependencies, std::string path,
-                                std::string summary);
+// The route of /v1/embeddings on another path, whose embeddings have length 1 whatever the model
+// says. `summary` is for the OpenAPI document.
+HttpRoute NormalizedEmbeddingsRoute(const DoorDependencies& dependencies, std::string path,
+                                    std::string summary);
 
 }  // namespace attendant

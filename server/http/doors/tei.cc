@@ -253,7 +253,7 @@ std::vector<HttpRoute> TeiRoutes(const DoorDependencies& dependencies) {
            R"({"type":"array","items":{"type":"number"}})"}),
       TeiRootRoute(dependencies),
       TeiSparseRoute(dependencies),
-      OpenAiEmbeddingsRoute(dependencies, "/embeddings", "TEI: as /v1/embeddings"),
+      NormalizedEmbeddingsRoute(dependencies, "/embeddings", "TEI: as /v1/embeddings, normalized"),
       TeiHealthRoute(dependencies, "/health"),
       TeiHealthRoute(dependencies, "/ping"),
       MakeHttpRoute("GET", "/info", MethodGroup::kRead, TeiError,

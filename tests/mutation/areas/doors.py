@@ -57,6 +57,7 @@ MUTANTS = {
     ],
     "server/http/doors/openai.cc": [
         ("tokens ? Truncation::kRight : Truncation::kNone", "Truncation::kRight"),
+        ("if (input.dims > 0) input.normalize = true;", ""),
     ],
     "server/http/json/json_writer.cc": [
         ("kShortEscapes.find(c) != absl::string_view::npos", "false"),

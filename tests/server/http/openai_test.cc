@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/core/pooling.h"
 #include "tests/server/http/doors_fixture.h"
+#include "tests/server/tiny_model.h"
 
 namespace attendant {
 namespace {
@@ -63,6 +66,45 @@ TEST_F(OpenAiTest, DimensionsAreCutAndNormalizedAgain) {
   float squares = 0;
   for (const float value : values) squares += value * value;
   EXPECT_NEAR(squares, 1, 1e-5);
+}
+
+// A model whose last step is not Normalize.
+class OpenAiUnnormalizedTest : public DoorsTest {
+ protected:
+  OpenAiUnnormalizedTest() : DoorsTest(Options()) {}
+
+  static InProcessServer::Options Options() {
+    InProcessServer::Options options;
+    options.write_model = [](const std::string& folder) {
+      WriteTinyModel(folder);
+      std::filesystem::remove(folder + "/modules.json");
+    };
+    return options;
+  }
+
+  std::vector<float> Embed(const std::string& path, const std::string& more = "") {
+    const HttpAnswer answer = Post(path, absl::StrCat(R"({"input":"hello")", more, "}"));
+    EXPECT_EQ(answer.code, 200) << answer.body;
+    return Json(answer)["data"][0]["embedding"].get<std::vector<float>>();
+  }
+  // The first `dims` numbers of what gRPC answers, with length 1.
+  std::vector<float> Normalized(size_t dims) {
+    std::vector<float> values = ByGrpc({"hello"})[0];
+    values.resize(dims);
+    NormalizeL2(values);
+    return values;
+  }
+};
+
+TEST_F(OpenAiUnnormalizedTest, WhatIsCutIsNormalizedAndTheRestIsAsTheModelSays) {
+  EXPECT_EQ(Embed(kPath), ByGrpc({"hello"})[0]);
+  EXPECT_EQ(Embed(kPath, R"(,"dimensions":4)"), Normalized(4));
+  EXPECT_EQ(Embed(kPath, R"(,"dimensions":16)"), Normalized(16));
+}
+
+TEST_F(OpenAiUnnormalizedTest, TeisPathNormalizesAlways) {
+  EXPECT_EQ(Embed("/embeddings"), Normalized(16));
+  EXPECT_EQ(Embed("/embeddings", R"(,"dimensions":4)"), Normalized(4));
 }
 
 TEST_F(OpenAiTest, ALongTextIsRefusedUnlessItMayBeCut) {

@@ -145,11 +145,12 @@ def insist(job, start):
     while True:
         try:
             return call.result()
-        except grpc.RpcError as error:
-            if error.code() not in TRANSIENT or TOO_LARGE in error.details():
-                raise UsageError(f"{error.code().name}: {error.details()}") from None
-            if time.monotonic() + pause > end:
-                raise Unreachable(f"{error.code().name}: {error.details()}") from None
+        except grpc.RpcError as error:  # its locks cannot leave a worker: no error below may have it as its context
+            code, details = error.code(), error.details()
+        if code not in TRANSIENT or TOO_LARGE in details:
+            raise UsageError(f"{code.name}: {details}")
+        if time.monotonic() + pause > end:
+            raise Unreachable(f"{code.name}: {details}")
         time.sleep(pause)
         pause = min(2 * pause, 5)
         call = start()

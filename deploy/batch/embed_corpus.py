@@ -106,7 +106,8 @@ def results(job, parts, arguments):
             address = stack.enter_context(distributed.LocalCluster(
                 n_workers=arguments.workers, threads_per_worker=arguments.threads, dashboard_address=None))
         client = stack.enter_context(distributed.Client(address))
-        client.upload_file(attendant_parts.__file__)  # to workers of later too
+        if arguments.scheduler:  # the local cluster finds the module, and uploads load it anew here: other classes of errors
+            client.upload_file(attendant_parts.__file__)  # to workers of later too
         futures = client.map(functools.partial(compute, job), parts, pure=False)
         ended = distributed.as_completed(futures)
         yield (future.result() for future in ended)

@@ -151,6 +151,21 @@ def test_bad_rows(server, tmp_path):
         shutil.rmtree(tmp_path / "out")
 
 
+def test_errors_in_a_worker(corpus, start_server, tmp_path):
+    """They end the job with the same exit codes as errors in its own process."""
+    servers = [start_server({"minilm": settings.model_dir()}, *FLAGS).wait_ready()]
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"id": "a", "text": "b"}\n{\n')
+    done = run(bad, tmp_path / "bad", servers, "--workers=1")
+    assert done.returncode == 2 and f"embed_corpus: {bad}: row 1 of the corpus is not JSON" in done.stderr, done.stderr
+    with started(corpus["jsonl"], tmp_path / "out", servers, "--workers=1", "--give_up_s=1") as job:
+        wait_for_parts(tmp_path / "out", 2)
+        servers[0].process.kill()
+        servers[0].process.wait(SECONDS)
+        _, err = job.communicate(timeout=SECONDS)
+    assert job.returncode == 3 and "embed_corpus: no server answers: UNAVAILABLE" in err, err
+
+
 def test_bad_ids(server, tmp_path):
     """One type in all parts, also where each part alone could be written."""
     number, text = "whole number of 64 bits", "text"

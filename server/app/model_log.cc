@@ -81,4 +81,16 @@ void LogModel(const ModelStatus& status) {
   if (const EncoderModel* encoder = status.encoder()) return LogEncoder(*encoder);
 }
 
+void LogRefused(const absl::Status& status) {
+  spdlog::warn("not served from the model repository: {}", std::string(status.message()));
+}
+
+void LogRepository(const std::string& directory, const RepositoryContent& content) {
+  for (const auto& [name, status] : content.refused) LogRefused(status);
+  if (!content.models.empty()) return;
+  spdlog::warn(
+      "the model repository {} has no model yet: a model is a folder in it with a config.json",
+      directory);
+}
+
 }  // namespace attendant

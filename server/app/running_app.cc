@@ -194,10 +194,7 @@ absl::StatusOr<std::unique_ptr<App>> RunningApp::Start(const ServerFlags& flags,
 }
 
 void RunningApp::StartModels(const ServerFlags& flags, const ModelSources& sources) {
-  const auto log_refused = [](const absl::Status& status) {
-    spdlog::warn("not served from the model repository: {}", std::string(status.message()));
-  };
-  for (const auto& [name, status] : sources.repository.refused) log_refused(status);
+  if (repository_) LogRepository(repository_->directory(), sources.repository);
   registry_.StartLoading();
   UpdateHealth();
   if (model_control_ != ModelControl::kPoll || !repository_) return;
@@ -215,7 +212,7 @@ void RunningApp::StartModels(const ServerFlags& flags, const ModelSources& sourc
                 spdlog::error("the model repository cannot be read: {}",
                               std::string(status.message()));
               },
-          .on_refused = log_refused},
+          .on_refused = LogRefused},
       sources.repository);
 }
 

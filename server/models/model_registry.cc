@@ -252,8 +252,9 @@ absl::Status ModelRegistry::Ready() const {
     }
   }
   if (any) return absl::OkStatus();
-  const bool may_come = options_.control != ModelControl::kNone;
-  if (failure.ok() && !may_come) return absl::UnavailableError("no model was given yet");
+  if (failure.ok() && options_.control != ModelControl::kExplicit) {
+    return absl::UnavailableError("no model is there yet");
+  }
   return failure;
 }
 

@@ -121,7 +121,7 @@ class ModelRegistry {
   std::vector<ModelStatus> List() const;
 
   // OK when the server is ready and no model has stalled; else UNAVAILABLE, naming a model that is
-  // not and why. Where models may come later, a server without any is ready.
+  // not and why. A server without any model is ready where clients load models (kExplicit).
   absl::Status Ready() const;
 
   // From now on Ready says that the server stops. The models go on serving until Drain.

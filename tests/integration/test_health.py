@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Health tells the truth while models load, while they serve and while they drain."""
 
+import shutil
+
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -69,6 +71,26 @@ def test_port_answers_while_models_load(start_server, health):
         server.wait_ready()
         assert stub.Check(ask(), timeout=DEADLINE).status == SERVING
         assert {info.state for info in client.models().values()} == {pb.MODEL_STATE_READY}
+    watch.cancel()
+
+
+def test_a_repository_without_a_model_makes_no_polling_server_ready(start_server, health, tmp_path):
+    """As an empty volume, one with models a folder too deep, and one that is unmounted while the server runs."""
+    repository = tmp_path / "repository"
+    shutil.copytree(settings.TINY_MODEL, repository / "deep/models/tiny")
+    server = start_server({}, f"--model_repository={repository}", "--model_control=poll", "--repository_poll_s=1",
+                          "--dtype=f32")
+    stub = health(server)
+    assert server.get("/readyz") == (503, "not ready: no model is there yet\n")
+    assert stub.Check(ask(), timeout=DEADLINE).status == NOT_SERVING
+    assert f"the model repository {repository} has no model yet" in server.log()
+    watch = stub.Watch(ask(), timeout=DEADLINE)
+    assert next(watch).status == NOT_SERVING
+    (repository / "deep/models/tiny").rename(repository / "tiny")
+    assert next(watch).status == SERVING
+    (repository / "tiny").rename(tmp_path / "elsewhere")
+    assert next(watch).status == NOT_SERVING
+    assert server.get("/readyz")[0] == 503
     watch.cancel()
 
 

@@ -66,7 +66,7 @@ TEST_F(ModelLifeTest, AModelIsUnloadedAndLoadedAgain) {
   EXPECT_TRUE(absl::IsUnavailable(found));
   EXPECT_THAT(std::string(found.message()), HasSubstr("is not loaded"));
   EXPECT_THAT(metrics_.Scrape(), Not(HasSubstr("model=\"tiny\"")));
-  EXPECT_TRUE(registry_.Ready().ok()) << "models may come later";
+  EXPECT_TRUE(registry_.Ready().ok()) << "clients may load models";
   EXPECT_TRUE(Load().ok());
   EXPECT_TRUE(registry_.Find("tiny").ok());
   EXPECT_THAT(changes(),
@@ -201,7 +201,7 @@ TEST_F(ModelLifeTest, AServerWhoseModelFailedIsReadyOnceItLoadsOrIsUnloaded) {
   EXPECT_FALSE(load.get().ok());
   EXPECT_FALSE(registry_.Ready().ok());
   ASSERT_TRUE(Unload().ok());
-  EXPECT_TRUE(registry_.Ready().ok()) << "models may come later";
+  EXPECT_TRUE(registry_.Ready().ok()) << "clients may load models";
   EXPECT_FALSE(Load().ok());
   EXPECT_FALSE(registry_.Ready().ok());
   Mend();
@@ -260,7 +260,7 @@ TEST(ModelControlTest, OnlyExplicitControlTakesCalls) {
         std::pair(ModelControl::kExplicit, true)}) {
     ModelRegistry registry({}, metrics, {}, {.control = control});
     EXPECT_EQ(registry.CheckControl().ok(), ok);
-    EXPECT_EQ(registry.Ready().ok(), control != ModelControl::kNone);
+    EXPECT_EQ(registry.Ready().ok(), control == ModelControl::kExplicit) << "it has no model";
   }
 }
 

@@ -22,8 +22,8 @@ from manifests import DEPLOY, flags, named, pod
 HERE = pathlib.Path(__file__).parent
 CHART = DEPLOY / "helm/attendant"
 OVERLAYS = ("cpu", "gpu")
-# Kustomize may add no label with the version, and Helm adds its own.
-HELM_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by")
+# Kustomize may add no label with the version, and Helm adds its own. The annotations are for Helm.
+HELM_KEYS = ("app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "annotations")
 
 
 @pytest.fixture(scope="session")
@@ -82,7 +82,7 @@ def comparable(items):
     def plain(value):
         if isinstance(value, dict):
             return {key: plain(inner) for key, inner in value.items()
-                    if key not in HELM_LABELS and key not in ("namespace", "imagePullPolicy")}
+                    if key not in HELM_KEYS and key not in ("namespace", "imagePullPolicy")}
         return [plain(inner) for inner in value] if isinstance(value, list) else value
     found = {}
     for item in map(plain, items):
@@ -115,6 +115,12 @@ def test_chart_refuses_unknown_values(tools):
     for values in ("autoscaling.kind=knative", "resourses.limits=1", "flags.threads=null,flags.log_format=1"):
         ran = subprocess.run([tools / "helm", "template", "attendant", CHART, "--set", values], capture_output=True)
         assert ran.returncode != 0, values
+def test_models_outlive_the_release(helm):
+    """Helm deletes what a release has no more, after `helm uninstall` or where a value changes."""
+    claim = named(helm(), "PersistentVolumeClaim", "attendant-models")
+    assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+
+
     subprocess.run([tools / "helm", "lint", "--strict", CHART], check=True)
 
 

@@ -7,8 +7,11 @@ import os
 import pathlib
 import re
 import shutil
+import ssl
 import subprocess
 import tempfile
+import urllib.error
+import urllib.request
 
 import grpc
 import pytest
@@ -118,7 +121,20 @@ def test_chart_refuses_unknown_values(tools):
 def test_models_outlive_the_release(helm):
     """Helm deletes what a release has no more, after `helm uninstall` or where a value changes."""
     claim = named(helm(), "PersistentVolumeClaim", "attendant-models")
+def test_chart_refuses_unknown_values(tools):
+    for values in ("autoscaling.kind=knative", "resourses.limits=1", "flags.log_format[0]=json", "secrets[0].name=keys"):
+        ran = subprocess.run([tools / "helm", "template", "attendant", CHART, "--set", values], capture_output=True)
+        assert ran.returncode != 0, values
     assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+
+
+def test_flags_may_be_numbers_and_booleans(helm, tmp_path):
+    values = tmp_path / "values.yaml"
+    values.write_text("flags: {max_request_bytes: 2147483648, access_log_sample: 0.25, strict_readiness: on}")
+    given = flags(pod(named(helm(f"--values={values}", "--set=flags.max_model_bytes=2147483648"), "Deployment"))
+                  ["containers"][0]["args"])
+    assert given["max_model_bytes"] == given["max_request_bytes"] == "2147483648"
+    assert given["access_log_sample"] == "0.25" and given["strict_readiness"] == "on"
 
 
     subprocess.run([tools / "helm", "lint", "--strict", CHART], check=True)
@@ -203,6 +219,18 @@ def test_containers_are_confined(kustomize):
 
 def health(target, service=""):
     with grpc.insecure_channel(target) as channel:
+def answers(server, http_get):
+    """Whether a page is there. The kubelet checks no certificate."""
+    url = f"{http_get.get('scheme', 'HTTP').lower()}://{server.http}{http_get['path']}"
+    unchecked = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
+    try:
+        with urllib.request.urlopen(url, timeout=10, context=unchecked) as answer:
+            return answer.status == 200
+    except urllib.error.HTTPError:
+        return False
+
+
         return health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=service), timeout=10).status
 
 
@@ -213,7 +241,7 @@ def try_probes(server, container):
         if "grpc" in probe:
             wait_until(name, 60, lambda: health(server.grpc) == health_pb2.HealthCheckResponse.SERVING)
         elif probe:
-            assert server.get(probe["httpGet"]["path"])[0] == 200
+            wait_until(name, 60, lambda: answers(server, probe["httpGet"]))
 
 
 def local(arguments, *own):
@@ -236,6 +264,37 @@ def test_server_takes_the_flags_and_answers_the_probes(kustomize, start_server, 
     server = start_server({}, *local(
         [*manifests.entry_point(), *container["args"]], f"--model_repository={repository}")).wait_ready()
     try_probes(server, container)
+@pytest.mark.parametrize("http_tls", ["off", "on"])
+def test_chart_with_certificates_and_keys(helm, tools, start_server, repository, tmp_path, http_tls):
+    """A Secret is mounted where the flags look for its files, and the probes pass."""
+    items = helm(f"--set=flags.tls_cert=/files/tls.crt,flags.tls_key=/files/tls.key,flags.http_tls={http_tls},"
+                 "flags.api_keys=/files/keys,secrets[0].name=access,secrets[0].mountPath=/files")
+    for item in items:
+        manifests.check_schema(item, tools / "models")
+    spec = pod(named(items, "Deployment"))
+    container, = spec["containers"]
+    mount, = (mount for mount in container["volumeMounts"] if mount["mountPath"] == "/files")
+    volume, = (volume for volume in spec["volumes"] if volume["name"] == mount["name"])
+    assert mount["readOnly"] and volume["secret"] == {"secretName": "access"}
+    assert all("appProtocol" not in port for port in named(items, "Service")["spec"]["ports"])
+    scrape, = named(items, "ServiceMonitor")["spec"]["endpoints"]
+    assert scrape.get("scheme", "http") == ("https" if http_tls == "on" else "http")
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "keys").write_text("infer-key-0123456789 search infer\n")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-subj", "/CN=attendant", "-keyout", files / "tls.key", "-out", files / "tls.crt"],
+                   check=True, capture_output=True)
+    given = [argument.replace("/files", str(files)) for argument in container["args"]]
+    try_probes(start_server({}, *local(given, f"--model_repository={repository}")), container)
+
+
+def test_chart_refuses_probes_without_a_certificate(tools):
+    ran = subprocess.run([tools / "helm", "template", "attendant", CHART, "--set",
+                          "flags.tls_cert=/a,flags.http_tls=on,flags.tls_client_ca=/b"], capture_output=True, text=True)
+    assert ran.returncode != 0 and "tls_client_ca" in ran.stderr
+
+
     assert health(server.grpc, "tiny") == health_pb2.HealthCheckResponse.SERVING
 
 

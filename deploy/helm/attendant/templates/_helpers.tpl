@@ -21,3 +21,29 @@ allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end }}
+
+{{- /* A value of a flag as the server reads it: Helm's own numbers are floats, and YAML's `on` is a boolean. */ -}}
+{{- define "attendant.flag" -}}
+{{- if kindIs "string" . }}{{ . }}{{ else if kindIs "bool" . }}{{ ternary "on" "off" . }}{{ else }}{{ toJson . }}{{ end }}
+{{- end }}
+
+{{- define "attendant.http.tls" -}}
+{{- if eq (include "attendant.flag" (.Values.flags.http_tls | default "off")) "on" }}on{{ end }}
+{{- end }}
+
+{{- define "attendant.http.get" -}}
+httpGet: {path: {{ .path }}, port: http{{ if include "attendant.http.tls" .root }}, scheme: HTTPS{{ end }}}
+{{- end }}
+
+{{- /* Kubernetes' gRPC probes speak no TLS. */ -}}
+{{- define "attendant.probe.ready" -}}
+{{- if .Values.flags.tls_cert }}
+{{- include "attendant.http.get" (dict "root" . "path" "/readyz") }}
+{{- else -}}
+grpc: {port: 8001}
+{{- end }}
+{{- end }}
+
+{{- define "attendant.port.grpc" -}}
+{name: grpc, port: 8001, targetPort: grpc{{ if not .Values.flags.tls_cert }}, appProtocol: kubernetes.io/h2c{{ end }}}
+{{- end }}

@@ -74,17 +74,29 @@ def rule_queries():
             yield rule["alert"], query
 
 
-def autoscaler_queries():
-    """Those by which deploy/kubernetes counts servers."""
+def autoscalers():
+    """(name, query, target) of what deploy/kubernetes counts servers by, with the labels that this Prometheus adds."""
     folder = settings.ROOT / "deploy/kubernetes/components"
-    scaled = yaml.safe_load((folder / "keda/scaledobject.yaml").read_text())
-    query = scaled["spec"]["triggers"][0]["metadata"]["query"]
-    of_operator = 'namespace="attendant",service="attendant"'  # labels that this Prometheus does not add
-    assert of_operator in query
-    yield "KEDA", query.replace(of_operator, 'job="attendant"')
-    adapter = yaml.safe_load((folder / "hpa/prometheus-adapter.yaml").read_text())["rules"]["custom"][0]["metricsQuery"]
-    yield "prometheus-adapter", adapter.replace("<<.GroupBy>>", "instance").replace(
-        "<<.LabelMatchers>>", 'job="attendant"')
+    of_operator = 'namespace="attendant",service="attendant"'
+    for trigger in yaml.safe_load((folder / "keda/scaledobject.yaml").read_text())["spec"]["triggers"]:
+        query = trigger["metadata"]["query"]
+        assert query.count(of_operator) == query.count("{")
+        kind = {"AverageValue": "waiting", "Value": "refused"}[trigger["metricType"]]
+        yield f"KEDA, {kind}", query.replace(of_operator, 'job="attendant"'), float(trigger["metadata"]["threshold"])
+    scaler = yaml.safe_load((folder / "hpa/horizontalpodautoscaler.yaml").read_text())
+    targets = {metric["pods"]["metric"]["name"]: float(metric["pods"]["target"]["averageValue"])
+               for metric in scaler["spec"]["metrics"]}
+    for rule in yaml.safe_load((folder / "hpa/prometheus-adapter.yaml").read_text())["rules"]["custom"]:
+        query = rule["metricsQuery"].replace("<<.GroupBy>>", "instance").replace("<<.LabelMatchers>>", 'job="attendant"')
+        name = rule["name"]["as"]
+        kind = {"attendant_queue_seconds": "waiting", "attendant_refused_ratio": "refused"}[name]
+        yield f"HPA, {kind}", query, targets.pop(name)
+    assert not targets, "a metric without a rule"
+
+
+def autoscaler_queries():
+    for name, query, _ in autoscalers():
+        yield name, query
 
 
 def needs_device(query):
@@ -214,6 +226,43 @@ def test_every_query_returns_data(tool, tmp_path, servers, load):
         servers[0].terminate()
         wait_until("the alert for a server that is gone", SECONDS, lambda: [
             alert for alert in prometheus.get("alerts")["alerts"] if alert["labels"]["alertname"] == "AttendantDown"])
+
+
+# Loads of a server that computes 6,000 tokens a second and answers 100 requests a second: the series of one that differ, with
+# their values or what they gain each second, and what must ask for more servers.
+LOADS = {
+    "it keeps up": ({'queue_tokens{model="m"}': 600}, set()),
+    "long texts wait": ({'queue_tokens{model="m"}': 32000}, {"waiting"}),
+    "short texts fill the queue": ({'queue_tokens{model="m"}': 2800, 'rejected_total{model="m",reason="queue_full"}': 100},
+                                   {"refused"}),
+    "deadlines keep the queue short": ({'queue_tokens{model="m"}': 600, 'rejected_total{model="m",reason="infeasible"}': 50},
+                                       {"refused"}),
+    "too many requests over HTTP": ({'refused_total{reason="http_requests"}': 100}, {"refused"}),
+    "deadlines that nobody can meet": ({'rejected_total{model="m",reason="infeasible"}': 50}, set()),
+    "requests that are too large": ({'rejected_total{model="m",reason="too_large"}': 50}, set()),
+    "attention waits": ({'queue_tokens{model="attention"}': 32000}, set()),
+}
+AT_REST = {'queue_tokens{model="m"}': 0, 'tokens_total{model="m",kind="valid"}': 6000, 'requests_total{model="m",code="OK"}': 100,
+           'rejected_total{model="m",reason="queue_full"}': 0, 'refused_total{reason="http_requests"}': 0}
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_overload_asks_for_more_servers(tool, tmp_path, load):
+    different, asking = LOADS[load]
+
+    def series(name, value):
+        gains = f"0+{15 * value}x20" if "_total" in name else f"{value}x20"
+        return {"series": "attendant_" + name.replace("{", '{job="attendant",instance="a:8002",'), "values": gains}
+
+    expected = [{"expr": f"({query}) > bool {target}", "eval_time": "4m",
+                 "exp_samples": [{"labels": '{instance="a:8002"}' if name.startswith("HPA") else "{}",
+                                  "value": int(name.partition(", ")[2] in asking)}]}
+                for name, query, target in autoscalers()]
+    assert len(expected) == 4
+    test = {"interval": "15s", "input_series": [series(*item) for item in (AT_REST | different).items()],
+            "promql_expr_test": expected}
+    (tmp_path / "test.yml").write_text(yaml.safe_dump({"evaluation_interval": "15s", "tests": [test]}))
+    subprocess.run([tool("promtool"), "test", "rules", tmp_path / "test.yml"], check=True)
 
 
 def test_each_alert_has_a_test(tool):

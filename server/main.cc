@@ -53,7 +53,6 @@ int Print(const std::string& text) {
 
 int Serve(const ServerFlags& flags, const ModelSources& sources) {
   StopSignals signals;
-  ConfigureLog(flags.log_format, flags.log_level);
   spdlog::info("attendant-server {}", kVersion);
   absl::StatusOr<std::unique_ptr<App>> app = App::Start(flags, sources);
   if (!app.ok()) return Fail(app.status());
@@ -73,7 +72,9 @@ int Main(const std::vector<std::string>& arguments) {
   if (flags->help) return Print(ServerHelp());
   if (flags->help_markdown) return Print(ServerFlagsMarkdown());
   if (flags->version) return Print(absl::StrCat(kVersion, "\n"));
+  ConfigureLog(flags->log_format, flags->log_level);
   const absl::StatusOr<ModelSources> sources = CollectModels(*flags);
+  if (absl::IsUnavailable(sources.status())) return Fail(sources.status());
   if (!sources.ok()) return Usage(sources.status());
   return Serve(*flags, *sources);
 }

@@ -58,7 +58,9 @@ absl::Status CheckModelsOf(const char* flag, const Settings& settings,
 }
 
 absl::Status WithFlag(const ServerFlags& flags, const absl::Status& status) {
-  return absl::InvalidArgumentError(
+  const bool may_pass = absl::IsUnavailable(status);
+  return absl::Status(
+      may_pass ? absl::StatusCode::kUnavailable : absl::StatusCode::kInvalidArgument,
       absl::StrCat("--model_repository '", flags.model_repository, "': ", status.message()));
 }
 

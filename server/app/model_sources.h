@@ -24,8 +24,9 @@ struct ModelSources {
 };
 
 // INVALID_ARGUMENT for what is not NAME=DIR, a name that cannot be served (CheckModelName), two
-// models of one name, a repository that cannot be read, or, when models cannot come later, one
+// models of one name, a repository that is a model itself, or, when models cannot come later, one
 // without a model that can be served, and an adapter or a weight for a model that is not there.
+// UNAVAILABLE for a repository that cannot be read now.
 absl::StatusOr<ModelSources> CollectModels(const ServerFlags& flags);
 
 // The weights by model. INVALID_ARGUMENT for what is not NAME=WEIGHT, a weight that is not from

@@ -183,6 +183,13 @@ def test_server_refuses_a_command_line_that_cannot_be_meant(server, tmp_path):
         assert code == 1 and flag in said and address in said, said
 
 
+def test_a_repository_that_cannot_be_read_may_be_there_at_the_next_start(tmp_path):
+    """As on a disk of the network that is not mounted yet."""
+    for control in ("none", "poll"):
+        code, said = serve(f"--model_repository={tmp_path / 'later'}", f"--model_control={control}", "--log_format=json")
+        assert code == 1 and "No such file" in json.loads(said)["message"], said
+
+
 def test_server_refuses_instructions_that_the_machine_lacks():
     with open("/proc/cpuinfo", encoding="ascii") as cpuinfo:
         if "amx_tile" in cpuinfo.read():

@@ -134,9 +134,8 @@ ModelRepository::ModelRepository(std::string directory, int64_t versions)
     : directory_(std::move(directory)), versions_(versions) {}
 
 absl::StatusOr<RepositoryContent> ModelRepository::Read() const {
-  const absl::StatusOr<bool> is_model = IsModelFolder(directory_);
-  if (!is_model.ok()) return absl::InvalidArgumentError(is_model.status().message());
-  if (*is_model) {
+  ATTENDANT_ASSIGN_OR_RETURN(const bool is_model, IsModelFolder(directory_));
+  if (is_model) {
     return absl::InvalidArgumentError(
         absl::StrCat(directory_, " is a model itself: give --model NAME=", directory_));
   }
@@ -158,7 +157,7 @@ absl::StatusOr<RepositoryContent> ModelRepository::Read() const {
       if (absl::IsUnavailable(fingerprint.status())) content.unreadable.insert(name);
     }
   }
-  if (error) return absl::InvalidArgumentError(absl::StrCat(directory_, ": ", error.message()));
+  if (error) return Unreadable(directory_, error);
   return content;
 }
 

@@ -38,8 +38,8 @@ class ModelRepository {
   // Of each model, the `versions` highest versions are served. REQUIRES: at least 1.
   ModelRepository(std::string directory, int64_t versions);
 
-  // Every folder that holds a version. INVALID_ARGUMENT when the repository cannot be read, or is a
-  // model's folder itself.
+  // Every folder that holds a version. UNAVAILABLE when the repository cannot be read now,
+  // INVALID_ARGUMENT when it is a model's folder itself.
   absl::StatusOr<RepositoryContent> Read() const;
 
   // The versions to serve, ascending. INVALID_ARGUMENT for a name that cannot be served, NOT_FOUND

@@ -104,6 +104,22 @@ def test_service(installed):
     assert verified.returncode == 0 and "attendant.service" not in verified.stderr, verified.stderr
 
 
+def test_a_fault_that_passes_does_not_end_the_service(installed, tmp_path):
+    """A disk or an address that comes late. Five starts in ten seconds would be systemd's last ones."""
+    unit = (installed / SERVICE).read_text()
+    assert {"Restart=on-failure", "StartLimitIntervalSec=0", "After=network-online.target"} <= set(unit.splitlines())
+    assert int(re.search(r"^RestartSec=(\d+)$", unit, re.MULTILINE)[1]) > 0
+    final = re.search(r"^RestartPreventExitStatus=(.*)$", unit, re.MULTILINE)[1].split()
+    flags = re.search(r'Environment="ATTENDANT_FLAGS=(.*)"', unit)[1].split()
+    elsewhere = "192.0.2.1:8001"  # of no machine
+    for given, fault in (((*flags, f"--model_repository={tmp_path}/later"), "No such file"),
+                         ((*flags, f"--model_repository={tmp_path}", f"--listen={elsewhere}"), elsewhere)):
+        ended = subprocess.run([installed / "bin/attendant-server", "--http_listen=127.0.0.1:0", *given],
+                               capture_output=True, text=True, timeout=60)
+        said = ended.stdout + ended.stderr
+        assert ended.returncode and str(ended.returncode) not in final and fault in said, said
+
+
 def test_flags_of_the_service(installed, start_server, tmp_path):
     """Those in the unit are the server's own, on a folder of models."""
     given = re.search(r'Environment="ATTENDANT_FLAGS=(.*)"', (installed / SERVICE).read_text()).group(1).split()

@@ -147,7 +147,6 @@ TEST(ModelSourcesTest, SaysWhatIsWrong) {
       {{".ids=/x"}, "", "cannot be served"},
       {{"attention=/x"}, "", "the attention operators that need no model are called so"},
       {{}, empty.path(), "has no folder with a config.json"},
-      {{}, empty / "gone", "No such file"},
       {{}, model.path(), "is a model itself: give --model NAME="},
   };
   for (const auto& [models, repository, message] : cases) {
@@ -155,6 +154,15 @@ TEST(ModelSourcesTest, SaysWhatIsWrong) {
     EXPECT_EQ(sources.status().code(), absl::StatusCode::kInvalidArgument) << message;
     EXPECT_THAT(std::string(sources.status().message()), HasSubstr(message));
   }
+}
+
+// A disk of the network may come late: whoever starts the server may try again.
+TEST(ModelSourcesTest, ARepositoryThatCannotBeReadNowMayComeLater) {
+  TempDirectory empty;
+  const absl::Status status = Collect({}, empty / "gone").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--model_repository"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("No such file"));
 }
 
 TEST(ModelWeightsTest, AreReadByName) {

@@ -79,7 +79,7 @@ TEST_F(ModelRepositoryTest, ModelsAreFoldersWithAModel) {
   ASSERT_TRUE(content.ok()) << content.status();
   EXPECT_THAT(content->models, ElementsAre(Key("a"), Key("b")));
   EXPECT_TRUE(content->refused.empty());
-  EXPECT_TRUE(absl::IsInvalidArgument(ModelRepository(root_ / "gone", 1).Read().status()));
+  EXPECT_TRUE(absl::IsUnavailable(ModelRepository(root_ / "gone", 1).Read().status()));
 }
 
 TEST_F(ModelRepositoryTest, NamesFromAClientNeverBecomePathsOutside) {

@@ -263,9 +263,11 @@ absl::Status RunningApp::Listen(const ServerFlags& flags) {
   ATTENDANT_RETURN_IF_ERROR(LoadHttpTls(flags));
   HttpDoors doors = Doors(flags);
   std::vector<HttpPage> pages = Pages(flags, doors);
-  absl::StatusOr<std::unique_ptr<HttpEndpoint>> http = HttpEndpoint::Listen(
-      flags.http_listen, metrics_, [this] { return registry_.Ready(); }, std::move(pages),
-      std::move(doors));
+  absl::StatusOr<std::unique_ptr<HttpEndpoint>> http =
+      HttpEndpoint::Listen(flags.http_listen, metrics_,
+                           HttpProbes{.ready = [this] { return registry_.Ready(); },
+                                      .live = [this] { return registry_.Live(); }},
+                           std::move(pages), std::move(doors));
   if (!http.ok()) {
     return absl::Status(http.status().code(), absl::StrCat("--http_listen ", flags.http_listen,
                                                            ": ", http.status().message()));

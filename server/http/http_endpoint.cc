@@ -45,10 +45,15 @@ struct RoundText {
   std::string text;
 };
 
+HttpResponse ProbeAnswer(const absl::Status& status, absl::string_view yes) {
+  if (status.ok()) return {.body = absl::StrCat(yes, "\n")};
+  return {.code = 503, .body = absl::StrCat("not ", yes, ": ", status.message(), "\n")};
+}
+
 }  // namespace
 
 struct HttpEndpoint::Impl final : HttpConnection::Host {
-  Impl(ListeningSocket listening, const ServerMetrics& metrics, Readiness is_ready,
+  Impl(ListeningSocket listening, const ServerMetrics& metrics, HttpProbes answers,
        std::vector<HttpPage> more_pages, HttpDoors served);
   ~Impl() override;
 
@@ -78,7 +83,7 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
 
   const int port;
   const bool only_loopback;
-  const Readiness readiness;
+  const HttpProbes probes;
   const std::vector<HttpPage> pages;
   const HttpRoutes table;
   const HttpDoors doors;  // its routes are in `table`
@@ -102,10 +107,10 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
 };
 
 HttpEndpoint::Impl::Impl(ListeningSocket listening, const ServerMetrics& metrics,
-                         Readiness is_ready, std::vector<HttpPage> more_pages, HttpDoors served)
+                         HttpProbes answers, std::vector<HttpPage> more_pages, HttpDoors served)
     : port(listening.port),
       only_loopback(listening.loopback),
-      readiness(std::move(is_ready)),
+      probes(std::move(answers)),
       pages(std::move(more_pages)),
       table(std::move(served.routes)),
       doors({.requests = served.requests, .limits = served.limits, .tls = served.tls}),
@@ -147,15 +152,11 @@ bool HttpEndpoint::Impl::Page(absl::string_view path, HttpResponse& response) {
     return true;
   }
   if (path == "/healthz") {
-    response = {.body = "ok\n"};
+    response = ProbeAnswer(probes.live(), "ok");
     return true;
   }
   if (path == "/readyz") {
-    const absl::Status ready = readiness();
-    response = {.body = "ready\n"};
-    if (!ready.ok()) {
-      response = {.code = 503, .body = absl::StrCat("not ready: ", ready.message(), "\n")};
-    }
+    response = ProbeAnswer(probes.ready(), "ready");
     return true;
   }
   for (size_t i = 0; i < pages.size(); ++i) {
@@ -305,13 +306,13 @@ void HttpEndpoint::Close(absl::Time deadline) {
 
 absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Listen(const std::string& address,
                                                                    const ServerMetrics& metrics,
-                                                                   Readiness readiness,
+                                                                   HttpProbes probes,
                                                                    std::vector<HttpPage> pages,
                                                                    HttpDoors doors) {
   absl::StatusOr<ListeningSocket> socket = ListenOn(address);
   if (!socket.ok()) return socket.status();
   return std::unique_ptr<HttpEndpoint>(new HttpEndpoint(std::make_unique<Impl>(
-      *std::move(socket), metrics, std::move(readiness), std::move(pages), std::move(doors))));
+      *std::move(socket), metrics, std::move(probes), std::move(pages), std::move(doors))));
 }
 
 }  // namespace attendant

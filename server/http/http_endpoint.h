@@ -26,21 +26,25 @@ struct HttpDoors {
   const TlsContext* tls = nullptr;  // null: without TLS, pages included
 };
 
-// The HTTP port: /metrics, /healthz (200 while the process lives), /readyz (200 when ready, else
-// 503 with the reason), further pages, and the routes of protocols. One thread, called "http", does
-// all of HTTP; requests of routes run on their executors. Pages take GET and HEAD, and end their
-// connection. On a loopback address, requests of foreign web pages get 403 (foreign_page.h).
+// The answers to probes: OK, or the reason why not. Called from the HTTP thread.
+struct HttpProbes {
+  using Probe = std::function<absl::Status()>;
+  Probe ready;                                   // /readyz: it takes requests
+  Probe live = [] { return absl::OkStatus(); };  // /healthz: else it helps to start it anew
+};
+
+// The HTTP port: /metrics, /healthz and /readyz (200, or 503 with the reason), further pages, and
+// the routes of protocols. One thread, called "http", does all of HTTP; requests of routes run on
+// their executors. Pages take GET and HEAD, and end their connection. On a loopback address,
+// requests of foreign web pages get 403 (foreign_page.h).
 class HttpEndpoint {
  public:
-  // OK when the server is ready, else the reason. Called from the HTTP thread.
-  using Readiness = std::function<absl::Status()>;
-
   // Listens on `address`, "host:port", "[v6]:port"; port 0 picks a free one. INVALID_ARGUMENT for
   // an address that cannot be read, UNAVAILABLE when it cannot be bound. `metrics` and what `doors`
   // uses must outlive the endpoint.
   static absl::StatusOr<std::unique_ptr<HttpEndpoint>> Listen(const std::string& address,
                                                               const ServerMetrics& metrics,
-                                                              Readiness readiness,
+                                                              HttpProbes probes,
                                                               std::vector<HttpPage> pages = {},
                                                               HttpDoors doors = {});
   // Cancels the requests of routes, and waits until they have ended.

@@ -258,6 +258,18 @@ absl::Status ModelRegistry::Ready() const {
   return failure;
 }
 
+absl::Status ModelRegistry::Live() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  absl::Status loss;
+  for (const auto& entry : entries_) {
+    if (entry->built_in) continue;
+    const ModelStatus& status = entry->status;
+    if (!status.HasFailed() && status.state != ModelState::kUnloaded) return absl::OkStatus();
+    if (status.state == ModelState::kLost) loss = Unavailable(status);
+  }
+  return loss;
+}
+
 absl::Status ModelRegistry::CheckControl() const {
   if (options_.control == ModelControl::kExplicit) return absl::OkStatus();
   return absl::UnavailableError(

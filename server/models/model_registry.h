@@ -124,6 +124,9 @@ class ModelRegistry {
   // not and why. A server without any model is ready where clients load models (kExplicit).
   absl::Status Ready() const;
 
+  // UNAVAILABLE when a device is lost, and no model serves or loads: a new process could use it.
+  absl::Status Live() const;
+
   // From now on Ready says that the server stops. The models go on serving until Drain.
   void AnnounceDrain();
 

@@ -60,7 +60,7 @@ class RouteMaker {
   void AddServer() {
     const ModelRegistry& registry = dependencies_.encode.requests.models;
     AddSmall("/v2/health/live", MethodGroup::kOpen, "KServe: the process lives",
-             [](const HttpExchange&, std::string&) { return absl::OkStatus(); });
+             [&registry](const HttpExchange&, std::string&) { return registry.Live(); });
     AddSmall("/v2/health/ready", MethodGroup::kOpen, "KServe: the server is ready",
              [&registry](const HttpExchange&, std::string&) { return registry.Ready(); });
     AddSmall("/v2", MethodGroup::kRead, "KServe: what the server is",

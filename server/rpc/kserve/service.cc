@@ -117,8 +117,8 @@ KServeService::KServeService(const EncodeDependencies& dependencies, std::string
 void KServeService::ServeServer() {
   ServeSmall<inference::ServerLiveRequest, inference::ServerLiveResponse>(
       "ServerLive", MethodGroup::kOpen,
-      [](const auto& /*request*/, inference::ServerLiveResponse& response) {
-        response.set_live(true);
+      [this](const auto& /*request*/, inference::ServerLiveResponse& response) {
+        response.set_live(dependencies_.requests.models.Live().ok());
         return absl::OkStatus();
       });
   ServeSmall<inference::ServerReadyRequest, inference::ServerReadyResponse>(

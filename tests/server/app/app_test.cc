@@ -16,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "server/app/model_sources.h"
+#include "tests/server/http/http_client.h"
 #include "tests/server/in_process_server.h"
 
 namespace attendant {
@@ -227,6 +228,11 @@ TEST(AppTest, IsNotReadyOnceItsOnlyPolledModelIsLost) {
     EXPECT_FALSE(CallHello(server.encoder()).ok());
   }
   AwaitHealth(server, "", HealthCheckResponse::NOT_SERVING);
+  for (const char* path : {"/healthz", "/v2/health/live"}) {  // so that it is started anew
+    HttpClient probe(server.http_port());
+    probe.Get(path);
+    EXPECT_EQ(probe.Read().code, 503) << path;
+  }
 }
 
 TEST(AppTest, EndsWhenNoModelCanBeLoaded) {

@@ -50,7 +50,7 @@ class HttpConnectionTest : public testing::Test {
       held_.push_back(std::move(exchange));
     };
     endpoint_ = *HttpEndpoint::Listen(
-        "127.0.0.1:0", metrics_, [] { return absl::OkStatus(); }, {},
+        "127.0.0.1:0", metrics_, {.ready = [] { return absl::OkStatus(); }}, {},
         {.routes = {MakeHttpRoute("POST", kPath, MethodGroup::kInfer, error, hold, {}),
                     MakeHttpRoute("GET", kOpenPath, MethodGroup::kOpen, error, EndWell, {})},
          .requests = &requests_,

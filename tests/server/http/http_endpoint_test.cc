@@ -33,13 +33,15 @@ class HttpEndpointTest : public testing::Test {
       absl::MutexLock lock(&mutex_);
       return ready_;
     };
-    auto endpoint = HttpEndpoint::Listen(address, metrics_, ready, {}, std::move(doors));
+    auto endpoint = HttpEndpoint::Listen(address, metrics_, {.ready = ready}, {}, std::move(doors));
     EXPECT_TRUE(endpoint.ok()) << endpoint.status();
     return endpoint.ok() ? *std::move(endpoint) : nullptr;
   }
 
   absl::StatusCode ListenCode(const std::string& address) {
-    return HttpEndpoint::Listen(address, metrics_, [] { return absl::OkStatus(); }).status().code();
+    return HttpEndpoint::Listen(address, metrics_, {.ready = [] { return absl::OkStatus(); }})
+        .status()
+        .code();
   }
 
   void SetReady(absl::Status ready) {
@@ -97,7 +99,7 @@ TEST_F(HttpEndpointTest, ServesFurtherPages) {
   const auto listen = [this](const std::string& address) {
     const auto text = [] { return std::string("{}"); };
     return *HttpEndpoint::Listen(
-        address, metrics_, [] { return absl::OkStatus(); },
+        address, metrics_, {.ready = [] { return absl::OkStatus(); }},
         {{.path = "/page", .content_type = "application/json", .body = text},
          {.path = "/inside", .content_type = "x/y", .body = text, .only_on_loopback = true}});
   };
@@ -127,7 +129,7 @@ TEST_F(HttpEndpointTest, AForeignWebPageCannotUseALoopbackPort) {
 TEST_F(HttpEndpointTest, ServesALongPageToTheLastByte) {
   constexpr size_t kBytes = size_t{1} << 24;
   endpoint_ = *HttpEndpoint::Listen(
-      "127.0.0.1:0", metrics_, [] { return absl::OkStatus(); },
+      "127.0.0.1:0", metrics_, {.ready = [] { return absl::OkStatus(); }},
       {{.path = "/long", .content_type = "x/y", .body = [] { return std::string(kBytes, 'x'); }}});
   EXPECT_EQ(Body(Request("GET", "/long")), std::string(kBytes, 'x'));
 }
@@ -269,7 +271,8 @@ TEST_F(HttpEndpointTest, AnswersManyAtOnce) {
 
 TEST_F(HttpEndpointTest, AnAddressInUseIsUnavailable) {
   const std::string address = absl::StrCat("127.0.0.1:", endpoint_->port());
-  const auto second = HttpEndpoint::Listen(address, metrics_, [] { return absl::OkStatus(); });
+  const auto second =
+      HttpEndpoint::Listen(address, metrics_, {.ready = [] { return absl::OkStatus(); }});
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(second.status().message()), HasSubstr(address));
 }

@@ -158,12 +158,14 @@ TEST_F(ModelLifeTest, AModelWhoseDeviceIsLostServesNoMore) {
   // Found before the loss: the registry may notice it at any time after the first answer.
   const std::shared_ptr<EncoderModel> model = *registry_.Find("tiny");
   run_gate_.Lose();
+  EXPECT_TRUE(registry_.Live().ok());
   EXPECT_TRUE(absl::IsUnavailable(Submit(model).get()));
   EXPECT_TRUE(absl::IsUnavailable(Submit(model).get()));
   AwaitChange("tiny", ModelState::kLost);
   EXPECT_THAT(std::string(registry_.Find("tiny").status().message()),
               HasSubstr("has lost what it computed on: the device is lost"));
   EXPECT_THAT(std::string(registry_.Ready().message()), HasSubstr("'tiny' has lost"));
+  EXPECT_THAT(std::string(registry_.Live().message()), HasSubstr("'tiny' has lost"));
   EXPECT_THAT(metrics_.Scrape(), Not(HasSubstr("attendant_model_loaded_info{")));
 }
 

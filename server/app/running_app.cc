@@ -129,8 +129,6 @@ RunningApp::RunningApp(const ServerFlags& flags, const ModelSources& sources,
       decoders_(PoolThreads(), "decode"),
       registry_(std::move(loader), metrics_, completions_.executor(),
                 MakeRegistryOptions(flags, sources, repository_)),
-      request_dependencies_{
-          registry_, metrics_, budgets_, gate_, decoders_.large_executor(), decoders_.executor()},
       encode_dependencies_{request_dependencies_, flags.encode},
       attend_dependencies_{.requests = request_dependencies_,
                            .limits = attention_limits,

@@ -112,7 +112,13 @@ class RunningApp final : public App {
   TaskPool completions_;
   TaskPool decoders_;
   ModelRegistry registry_;
-  const RequestDependencies request_dependencies_;
+  const RequestDependencies request_dependencies_{registry_,
+                                                  metrics_,
+                                                  budgets_,
+                                                  gate_,
+                                                  decoders_.large_executor(),
+                                                  completions_.large_executor(),
+                                                  decoders_.executor()};
   const EncodeDependencies encode_dependencies_;
   const AttendDependencies attend_dependencies_;
   GrpcServices services_;

@@ -76,12 +76,13 @@ absl::Status CallState::AcquireResponse(int64_t bytes) {
   return absl::OkStatus();
 }
 
+int64_t CallState::response_bytes() const {
+  absl::MutexLock lock(&mutex_);
+  return response_.bytes();
+}
+
 absl::Status CallState::AcquireAnswered(int64_t bytes) {
-  int64_t missing = 0;
-  {
-    absl::MutexLock lock(&mutex_);
-    missing = bytes - response_.bytes();
-  }
+  const int64_t missing = bytes - response_bytes();
   if (missing <= 0) return absl::OkStatus();
   ATTENDANT_ASSIGN_OR_RETURN(ByteBudget::Share share,
                              memory_->AcquireResponse(missing, ByteBudget::Use::kError));

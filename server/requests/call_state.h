@@ -48,6 +48,7 @@ class CallState {
   // The request holds `share` too, which its transport has acquired while it came.
   void HoldRequest(ByteBudget::Share share);
   absl::Status AcquireResponse(int64_t bytes);
+  int64_t response_bytes() const;  // acquired for the answer
   // The answer is there and takes `bytes`: those that it has not acquired, of the reserve for
   // errors.
   absl::Status AcquireAnswered(int64_t bytes);

@@ -15,6 +15,10 @@ constexpr int kMaxPriority = 100;
 // Up to here, tokenizing takes less time than a transport's thread may be kept from other calls.
 constexpr int64_t kInlineBytes = int64_t{32} << 10;
 
+// Up to here, building an answer takes no longer than other answers may wait for it: of JSON with
+// gzip, a fifth of a second.
+constexpr int64_t kSmallAnswerBytes = int64_t{1} << 20;
+
 // gRPC cancels a call when its deadline passes. The client's clock may reach the deadline a little
 // before this one does: CANCELLED near the deadline or later is DEADLINE_EXCEEDED.
 absl::Status DeadlineInsteadOfCancelled(const absl::Status& status, absl::Time deadline) {
@@ -110,7 +114,7 @@ void RequestRun::Submit(std::unique_ptr<RequestRun> run) {
   pending->trace = run->span_;
   if (run->span_ != 0) pending->batches = &run->batches_;
   pending->done = [run = std::move(run)](FinishedRequest finished) mutable {
-    run->Complete(std::move(finished));
+    Complete(std::move(run), std::move(finished));
   };
   const RequestId id = batcher->Submit(*std::move(pending));
   state->SetSubmitted(batcher, id);
@@ -138,8 +142,7 @@ void RequestRun::TakeNames() {
 absl::StatusOr<PendingRequest> RequestRun::MakePending() {
   const absl::Time start = SteadyNow();
   if (call_.deadline <= start) {
-    model_->metrics->CountRejected(RejectReasonName(RejectReason::kDeadline));
-    return absl::DeadlineExceededError("the deadline passed before the request was read");
+    return PastDeadline("the deadline passed before the request was read");
   }
   ATTENDANT_ASSIGN_OR_RETURN(PendingRequest pending, Prepare());
   call_.message.reset();  // the queue holds what is to be computed, and nothing twice
@@ -149,14 +152,28 @@ absl::StatusOr<PendingRequest> RequestRun::MakePending() {
   return pending;
 }
 
-void RequestRun::Complete(FinishedRequest finished) {
-  model_->metrics->AddInflight(-1);
-  model_->Touch();
-  if (!finished.ok()) return End(finished.status());
-  PendingRequest& request = **finished;
+absl::Status RequestRun::PastDeadline(absl::string_view message) const {
+  model_->metrics->CountRejected(RejectReasonName(RejectReason::kDeadline));
+  return absl::DeadlineExceededError(message);
+}
+
+void RequestRun::Complete(std::unique_ptr<RequestRun> run, FinishedRequest finished) {
+  run->model_->metrics->AddInflight(-1);
+  run->model_->Touch();
+  if (!finished.ok()) return run->End(finished.status());
+  if (run->call_.state->response_bytes() <= kSmallAnswerBytes) return run->BuildAnswer(**finished);
+  const Executor& executor = run->dependencies_.large_answers;
+  executor([run = std::move(run), request = *std::move(finished)] { run->BuildAnswer(*request); });
+}
+
+void RequestRun::BuildAnswer(PendingRequest& request) {
+  if (Cancelled()) return;
   times_.queue = request.queue;
   times_.compute = request.compute;
   const absl::Time start = SteadyNow();
+  if (call_.deadline <= start) {
+    return End(PastDeadline("the deadline passed before the answer was written"));
+  }
   times_.answering = start - times_.arrival;
   Answer(std::move(request.work));
   answer_bytes_ = call_.write ? call_.write() : AnswerBytes();

@@ -39,6 +39,7 @@ struct RequestDependencies {
   MemoryBudgets& budgets;
   CallGate& gate;
   Executor large_executor;  // decodes large requests
+  Executor large_answers;   // builds large answers
   // Decodes the rest, for a transport without threads for that. Null: there is none.
   Executor small_executor = nullptr;
 };
@@ -82,10 +83,10 @@ struct RequestTokens {
 //   1  account for the message's bytes          6  check the deadline, Prepare
 //   2  go to the executor for large requests    7  free the message, submit
 //      if it is one                             8  wait for the batcher
-//   3  stop if the client has cancelled         9  Answer
-//   4  scan the message, account for what      10  count, log, call done
-//      parsing takes, parse
-//   5  wait for a model that was unloaded
+//   3  stop if the client has cancelled         9  go to the executor for large answers
+//   4  scan the message, account for what          if it has one; Answer, unless the
+//      parsing takes, parse                        deadline has passed
+//   5  wait for a model that was unloaded      10  count, log, call done
 //      because it was idle; Decode
 //
 // A small message may ask for much work: then the request goes to that executor before 4 or 6. An
@@ -98,8 +99,8 @@ class RequestRun {
   RequestRun(const RequestRun&) = delete;
   RequestRun& operator=(const RequestRun&) = delete;
 
-  // Takes `run` to its end, and frees it. Calls `done` in here, on the executor for large requests,
-  // or on the batcher's executor.
+  // Takes `run` to its end, and frees it. Calls `done` in here, on the executor for large requests
+  // or that for large answers, or on the batcher's executor.
   static void Start(std::unique_ptr<RequestRun> run);
 
  protected:
@@ -159,7 +160,9 @@ class RequestRun {
   absl::Status ReadMessage();
   void TakeNames();  // the model's and the request's, as far as the message is read
   absl::StatusOr<PendingRequest> MakePending();
-  void Complete(FinishedRequest finished);
+  absl::Status PastDeadline(absl::string_view message) const;                       // and counts it
+  static void Complete(std::unique_ptr<RequestRun> run, FinishedRequest finished);  // 9
+  void BuildAnswer(PendingRequest& request);                                        // 9
   void End(const absl::Status& status);
   RequestTokens Count(const absl::Status& status) const;
   void Report(const absl::Status& status, const RequestTokens& tokens) const;

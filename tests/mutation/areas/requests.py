@@ -96,6 +96,8 @@ MUTANTS = {
         ("if (!status.ok()) dependencies_.metrics.CountRefused(Refusal::kMessage);", ""),
         ("if (metrics != nullptr) metrics->CountRejected(MemoryBudgets::kRejected);", ""),
         ("ATTENDANT_RETURN_IF_ERROR(AcquireRequest(*memory_bytes));", ""),
+        ("run->call_.state->response_bytes() <= kSmallAnswerBytes", "true"),
+        ("PastDeadline(\"the deadline passed before the answer was written\")", "absl::OkStatus()"),
         ("run->on_large_executor_ || bytes <= kInlineBytes", "true"),
         ("run->on_large_executor_ || bytes <= kInlineBytes", "bytes <= kInlineBytes"),
         ("const int64_t parse_bytes = «run->call_.message->parse_bytes()»;", "bytes"),

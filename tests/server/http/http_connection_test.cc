@@ -88,7 +88,7 @@ class HttpConnectionTest : public testing::Test {
   MemoryBudgets budgets_;
   const Executor executor_ = [](absl::AnyInvocable<void()> work) { work(); };
   ModelRegistry models_{nullptr, metrics_, executor_};
-  const RequestDependencies requests_{models_, metrics_, budgets_, gate_, nullptr, executor_};
+  const RequestDependencies requests_{models_, metrics_, budgets_, gate_, nullptr, nullptr, executor_};
   absl::Mutex mutex_;
   int came_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<std::unique_ptr<HttpExchange>> held_ ABSL_GUARDED_BY(mutex_);

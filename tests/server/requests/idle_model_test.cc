@@ -97,7 +97,10 @@ class IdleRequestTest : public ModelRegistryTest {
   absl::AnyInvocable<void()> held_ ABSL_GUARDED_BY(posted_mutex_);
   // Holds the first task until Release. The others run on the loading thread, before it looks for
   // idle models.
-  RequestDependencies dependencies_{registry_, metrics_, budgets_, gate_,
+  RequestDependencies dependencies_{registry_,
+                                    metrics_,
+                                    budgets_,
+                                    gate_,
                                     [this](absl::AnyInvocable<void()> task) {
                                       {
                                         absl::MutexLock lock(&posted_mutex_);
@@ -107,7 +110,8 @@ class IdleRequestTest : public ModelRegistryTest {
                                         }
                                       }
                                       task();
-                                    }};
+                                    },
+                                    completions_.large_executor()};
 };
 
 TEST_F(IdleRequestTest, ARequestWhoseModelBecameIdleAgainWaitsForAnotherLoad) {

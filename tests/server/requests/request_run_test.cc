@@ -2,11 +2,14 @@
 // Which executor a request's steps run on, what memory it holds, and when it began.
 #include "server/requests/request_run.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,6 +20,7 @@ namespace attendant {
 namespace {
 
 constexpr int64_t kMany = 100 << 10;  // bytes, more than a transport's thread may work on
+constexpr int64_t kLargeAnswer = 2 << 20;
 
 // Of few bytes, which parsing may make more.
 class ShortMessage final : public RequestMessage {
@@ -39,18 +43,24 @@ class ShortMessage final : public RequestMessage {
 // What a run of these tests has seen.
 struct Seen {
   absl::Duration total;
+  bool answered = false;
   std::promise<absl::Status> ended;
 };
 
 // Encodes what it is given, whatever the message says.
 class GivenRun final : public EncodeRun {
  public:
-  GivenRun(const EncodeDependencies& dependencies, RequestCall call, EncodeInput input, Seen& seen)
-      : EncodeRun(dependencies, std::move(call)), input_(std::move(input)), seen_(seen) {}
+  GivenRun(const EncodeDependencies& dependencies, RequestCall call, EncodeInput input,
+           int64_t text_bytes, Seen& seen)
+      : EncodeRun(dependencies, std::move(call)),
+        input_(std::move(input)),
+        text_bytes_(text_bytes),
+        seen_(seen) {}
 
  private:
   absl::StatusOr<EncodeInput> FromMessage() override { return std::move(input_); }
-  void ToMessage(EncodeOutput& /*output*/) override {}
+  void ToMessage(EncodeOutput& /*output*/) override { seen_.answered = true; }
+  int64_t TextBytes(const EncodeOutput& /*output*/) const override { return text_bytes_; }
   absl::StatusOr<std::shared_ptr<EncoderModel>> FindModel() override {
     return dependencies().models.Find(call().model);
   }
@@ -58,6 +68,7 @@ class GivenRun final : public EncodeRun {
   void OnEnd(const absl::Status& /*status*/) override { seen_.total = times().total(); }
 
   EncodeInput input_;
+  const int64_t text_bytes_;  // of the answer
   Seen& seen_;
 };
 
@@ -79,9 +90,9 @@ class RequestRunTest : public ModelRegistryTest {
     EncodeInput input;
     input.pooled = true;
     input.sequences = std::move(sequences);
-    RequestRun::Start(
-        std::make_unique<GivenRun>(dependencies_, std::move(call_), std::move(input), seen_));
-    seen_.ended.get_future().wait();
+    RequestRun::Start(std::make_unique<GivenRun>(dependencies_, std::move(call_), std::move(input),
+                                                 answer_bytes_, seen_));
+    ended_ = seen_.ended.get_future().get();
     completions_.AwaitIdle();  // the run is freed there, and with it what it holds of `budgets_`
     return seen_;
   }
@@ -90,14 +101,26 @@ class RequestRunTest : public ModelRegistryTest {
   CallGate gate_{metrics_};
   MemoryBudgets budgets_;
   int posted_ = 0;
-  const RequestDependencies requests_{registry_, metrics_, budgets_, gate_,
+  int64_t answer_bytes_ = 0;
+  int large_answers_ = 0;
+  std::function<void()> before_large_answer_ = [] {};
+  const RequestDependencies requests_{registry_,
+                                      metrics_,
+                                      budgets_,
+                                      gate_,
                                       [this](absl::AnyInvocable<void()> task) {
                                         ++posted_;
+                                        task();
+                                      },
+                                      [this](absl::AnyInvocable<void()> task) {
+                                        ++large_answers_;
+                                        before_large_answer_();
                                         task();
                                       }};
   const EncodeDependencies dependencies_{requests_, {}};
   RequestCall call_;
   Seen seen_;
+  absl::Status ended_;
 };
 
 TEST_F(RequestRunTest, ASmallRequestStaysOnItsTransportsThread) {
@@ -115,6 +138,38 @@ TEST_F(RequestRunTest, AQueryCountsOnceForEachText) {
   const auto query = std::make_shared<const std::string>(kMany / 100, 'q');
   Run(std::vector<SequenceContent>(100, TextPair{.first = query, .second = "a"}));
   EXPECT_EQ(posted_, 1);
+}
+
+TEST_F(RequestRunTest, ASmallAnswerIsBuiltWhereItsBatchEnds) {
+  EXPECT_TRUE(Run({"hello"}).answered);
+  EXPECT_EQ(large_answers_, 0);
+}
+
+TEST_F(RequestRunTest, ALargeAnswerIsBuiltOnItsExecutor) {
+  answer_bytes_ = kLargeAnswer;
+  EXPECT_TRUE(Run({"hello"}).answered);
+  EXPECT_EQ(large_answers_, 1);
+}
+
+TEST_F(RequestRunTest, AnAnswerIsNotBuiltAfterTheDeadline) {
+  answer_bytes_ = kLargeAnswer;
+  const absl::Time deadline = call_.deadline = SteadyNow() + absl::Milliseconds(200);
+  before_large_answer_ = [deadline] {
+    while (SteadyNow() < deadline) std::this_thread::yield();
+  };
+  Run({"hello"});
+  EXPECT_FALSE(seen_.answered);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(ended_)) << ended_;
+  EXPECT_THAT(metrics_.Scrape(),
+              testing::HasSubstr(R"(attendant_rejected_total{model="tiny",reason="deadline"} 1)"));
+}
+
+TEST_F(RequestRunTest, AnAnswerIsNotBuiltForAClientThatHasGone) {
+  answer_bytes_ = kLargeAnswer;
+  before_large_answer_ = [state = call_.state] { state->Cancel(); };
+  Run({"hello"});
+  EXPECT_FALSE(seen_.answered);
+  EXPECT_TRUE(absl::IsCancelled(ended_)) << ended_;
 }
 
 TEST_F(RequestRunTest, ItsTimeBeginsWhenItHasCome) {

@@ -99,11 +99,15 @@ class KServeServiceTest : public testing::Test {
   CallGate gate_{metrics_};
   MemoryBudgets budgets_;
   ModelRegistry registry_;
-  const RequestDependencies requests_{registry_, metrics_, budgets_, gate_,
+  const RequestDependencies requests_{registry_,
+                                      metrics_,
+                                      budgets_,
+                                      gate_,
                                       [this](absl::AnyInvocable<void()> f) {
                                         ++decoded_apart_;
                                         completions_.Post(std::move(f));
-                                      }};
+                                      },
+                                      completions_.large_executor()};
   const EncodeDependencies dependencies_{requests_, {}};
   KServeService service_;
   std::unique_ptr<grpc::Server> server_;

@@ -109,6 +109,7 @@ class RunningApp final : public App {
   MemoryBudgets budgets_;
   HealthService health_service_;
 
+  ModelWaits model_waits_;
   TaskPool completions_;
   TaskPool decoders_;
   ModelRegistry registry_;
@@ -116,6 +117,7 @@ class RunningApp final : public App {
                                                   metrics_,
                                                   budgets_,
                                                   gate_,
+                                                  model_waits_,
                                                   decoders_.large_executor(),
                                                   completions_.large_executor(),
                                                   decoders_.executor()};

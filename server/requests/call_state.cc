@@ -5,16 +5,16 @@
 
 namespace attendant {
 
+absl::Status CancelledByClient() { return absl::CancelledError("cancelled by the client"); }
+
 void CallState::Cancel() {
-  std::shared_ptr<Batcher> batcher;
-  RequestId id = 0;
+  OnCancel on_cancel;
   {
     absl::MutexLock lock(&mutex_);
     cancelled_ = true;
-    batcher = batcher_.lock();
-    id = id_;
+    on_cancel = std::exchange(on_cancel_, nullptr);
   }
-  if (batcher != nullptr) batcher->Cancel(id);
+  if (on_cancel != nullptr) on_cancel();
 }
 
 bool CallState::cancelled() const {
@@ -22,16 +22,25 @@ bool CallState::cancelled() const {
   return cancelled_;
 }
 
-void CallState::SetSubmitted(std::weak_ptr<Batcher> weak, RequestId id) {
-  std::shared_ptr<Batcher> batcher;
+void CallState::SetOnCancel(OnCancel on_cancel) {
   {
     absl::MutexLock lock(&mutex_);
-    if (cancelled_) batcher = weak.lock();
-    batcher_ = std::move(weak);
-    id_ = id;
+    if (!cancelled_) {
+      on_cancel_ = std::move(on_cancel);
+      return;
+    }
   }
-  const bool cancelled_meanwhile = batcher != nullptr;
-  if (cancelled_meanwhile) batcher->Cancel(id);
+  on_cancel();
+}
+
+void CallState::SetWaiting(ModelWaits& waits, ModelWaits::Id id) {
+  SetOnCancel([&waits, id] { waits.End(id, CancelledByClient()); });
+}
+
+void CallState::SetSubmitted(std::weak_ptr<Batcher> weak, RequestId id) {
+  SetOnCancel([weak = std::move(weak), id] {
+    if (const std::shared_ptr<Batcher> batcher = weak.lock()) batcher->Cancel(id);
+  });
 }
 
 void CallState::SetClientId(std::string id) {

@@ -8,14 +8,19 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "server/access/call_gate.h"
 #include "server/batching/batcher.h"
 #include "server/requests/memory/memory_budgets.h"
+#include "server/requests/model_waits.h"
 
 namespace attendant {
+
+// The status of a request whose client has gone.
+absl::Status CancelledByClient();
 
 // One request as its transport and its run share it: its call, its id, whether the client has
 // cancelled it, and the memory that it is accounted for. The transport keeps the state until the
@@ -33,6 +38,9 @@ class CallState {
   void Cancel();
   bool cancelled() const;
 
+  // Makes Cancel reach the request that waits for its model, until it is submitted. `waits` must
+  // outlive the state.
+  void SetWaiting(ModelWaits& waits, ModelWaits::Id id);
   // Makes Cancel reach the submitted request, as long as its batcher lives.
   void SetSubmitted(std::weak_ptr<Batcher> batcher, RequestId id);
 
@@ -57,14 +65,17 @@ class CallState {
   ConnectionBudgets& memory() { return *memory_; }
 
  private:
+  using OnCancel = absl::AnyInvocable<void()>;
+
   int64_t request_bytes() const;
+  // In place of the one before; called once, by Cancel, or in here when that has been called.
+  void SetOnCancel(OnCancel on_cancel);
 
   const std::shared_ptr<const CallInfo> call_;
   const std::shared_ptr<ConnectionBudgets> memory_;
   const std::function<void(int64_t)> on_admitted_;
   mutable absl::Mutex mutex_;
-  std::weak_ptr<Batcher> batcher_ ABSL_GUARDED_BY(mutex_);  // none: not submitted
-  RequestId id_ ABSL_GUARDED_BY(mutex_) = 0;
+  OnCancel on_cancel_ ABSL_GUARDED_BY(mutex_);  // null: the request is not submitted, nor waits
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   std::string client_id_ ABSL_GUARDED_BY(mutex_);
   ByteBudget::Share request_ ABSL_GUARDED_BY(mutex_);

@@ -55,7 +55,7 @@ void RequestRun::Take(std::unique_ptr<RequestRun> run, int64_t bytes, Step step)
 
 bool RequestRun::Cancelled() {
   if (!call_.state->cancelled()) return false;
-  End(absl::CancelledError("cancelled by the client"));
+  End(CancelledByClient());
   return true;
 }
 
@@ -64,6 +64,7 @@ void RequestRun::Read(std::unique_ptr<RequestRun> run) {
   const absl::Time start = SteadyNow();
   const absl::Status read = run->ReadMessage();
   if (!read.ok()) return run->End(read);
+  run->call_.deadline = std::min(run->call_.deadline, run->times_.arrival + run->Timeout());
   run->times_.decode = SteadyNow() - start;
   if (!run->ModelSleeps()) return DecodeMessage(std::move(run));
   AwaitModel(std::move(run));
@@ -75,14 +76,26 @@ bool RequestRun::ModelSleeps() const {
 
 void RequestRun::AwaitModel(std::unique_ptr<RequestRun> run) {
   const std::string model = run->call_.model;
-  ModelRegistry& models = run->dependencies_.models;
-  const Executor& executor = run->dependencies_.large_executor;
-  models.Wake(model, [&executor, run = std::move(run)](const absl::Status& status) mutable {
-    run->on_large_executor_ = true;
+  const std::shared_ptr<CallState> state = run->call_.state;
+  const RequestDependencies& dependencies = run->dependencies_;
+  const absl::Time deadline = run->call_.deadline;
+  run->on_large_executor_ = true;
+  auto woken = [&executor = dependencies.large_executor,
+                run = std::move(run)](const absl::Status& status) mutable {
     executor([run = std::move(run), status]() mutable {
-      status.ok() ? DecodeMessage(std::move(run)) : run->End(status);
+      status.ok() ? DecodeMessage(std::move(run)) : run->EndUnwoken(status);
     });
-  });
+  };
+  ModelWaits& waits = dependencies.waits;
+  const ModelWaits::Id id = waits.Add(deadline, std::move(woken));
+  state->SetWaiting(waits, id);
+  dependencies.models.Wake(model,
+                           [&waits, id](const absl::Status& status) { waits.End(id, status); });
+}
+
+void RequestRun::EndUnwoken(const absl::Status& status) {
+  if (absl::IsDeadlineExceeded(status)) CountRejected(RejectReasonName(RejectReason::kDeadline));
+  End(status);
 }
 
 void RequestRun::DecodeMessage(std::unique_ptr<RequestRun> run) {
@@ -245,14 +258,13 @@ absl::StatusOr<ByteBudget::Share> RequestRun::AcquireOwn(int64_t bytes) {
 }
 
 absl::Status RequestRun::CountRejected(const absl::Status& status) const {
-  if (status.ok()) return status;
-  const std::shared_ptr<ModelMetrics> metrics = dependencies_.metrics.FindModel(call_.model);
-  if (metrics != nullptr) metrics->CountRejected(MemoryBudgets::kRejected);
+  if (!status.ok()) CountRejected(MemoryBudgets::kRejected);
   return status;
 }
 
-void RequestRun::LimitDeadline(absl::Time deadline) {
-  call_.deadline = std::min(call_.deadline, deadline);
+void RequestRun::CountRejected(absl::string_view reason) const {
+  const std::shared_ptr<ModelMetrics> metrics = dependencies_.metrics.FindModel(call_.model);
+  if (metrics != nullptr) metrics->CountRejected(reason);
 }
 
 }  // namespace attendant

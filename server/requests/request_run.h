@@ -22,6 +22,7 @@
 #include "server/models/servable_model.h"
 #include "server/requests/call_state.h"
 #include "server/requests/memory/memory_budgets.h"
+#include "server/requests/model_waits.h"
 #include "server/requests/request_message.h"
 #include "server/threads/executor.h"
 #include "server/threads/steady_time.h"
@@ -38,6 +39,7 @@ struct RequestDependencies {
   ServerMetrics& metrics;
   MemoryBudgets& budgets;
   CallGate& gate;
+  ModelWaits& waits;        // outlive `models`
   Executor large_executor;  // decodes large requests
   Executor large_answers;   // builds large answers
   // Decodes the rest, for a transport without threads for that. Null: there is none.
@@ -87,7 +89,8 @@ struct RequestTokens {
 //   4  scan the message, account for what          if it has one; Answer, unless the
 //      parsing takes, parse                        deadline has passed
 //   5  wait for a model that was unloaded      10  count, log, call done
-//      because it was idle; Decode
+//      because it was idle, at most until
+//      the deadline; Decode
 //
 // A small message may ask for much work: then the request goes to that executor before 4 or 6. An
 // error ends the request at 10. Derived classes define the steps with a capital letter;
@@ -113,6 +116,8 @@ class RequestRun {
   virtual std::string ModelName(const std::string& name) const { return name; }
   // As the message says; empty: none. Called once the message is parsed.
   virtual absl::string_view ModelVersion() const { return ""; }
+  // The time that the message gives the request. Called once the message is parsed.
+  virtual absl::Duration Timeout() const { return absl::InfiniteDuration(); }
   // Finds the model, then reads the request message. Keeps nothing of the message beyond Prepare.
   // Called again when it was UNAVAILABLE because the model had become idle.
   virtual absl::StatusOr<std::shared_ptr<ServableModel>> Decode() = 0;
@@ -138,9 +143,6 @@ class RequestRun {
   // Memory that a request may keep longer than its call lasts.
   absl::StatusOr<ByteBudget::Share> AcquireOwn(int64_t bytes);
 
-  // Makes `deadline` the request's, if it is the earlier one. For use in Decode.
-  void LimitDeadline(absl::Time deadline);
-
   const RequestDependencies& dependencies() const { return dependencies_; }
   const RequestCall& call() const { return call_; }
   const RequestMessage& message() const { return *call_.message; }  // in Decode and Prepare
@@ -153,6 +155,7 @@ class RequestRun {
   static void Take(std::unique_ptr<RequestRun> run, int64_t bytes, Step step);
   static void Read(std::unique_ptr<RequestRun> run);           // 3, 4
   static void AwaitModel(std::unique_ptr<RequestRun> run);     // 5, until it is loaded
+  void EndUnwoken(const absl::Status& status);                 // 5, when it is not
   static void DecodeMessage(std::unique_ptr<RequestRun> run);  // 5
   static void Submit(std::unique_ptr<RequestRun> run);         // 6, 7
   bool Cancelled();                                            // then the run is ended
@@ -166,7 +169,8 @@ class RequestRun {
   void End(const absl::Status& status);
   RequestTokens Count(const absl::Status& status) const;
   void Report(const absl::Status& status, const RequestTokens& tokens) const;
-  absl::Status CountRejected(const absl::Status& status) const;
+  absl::Status CountRejected(const absl::Status& status) const;  // unless OK; returns it
+  void CountRejected(absl::string_view reason) const;
 
   const RequestDependencies& dependencies_;
   RequestCall call_;

@@ -42,6 +42,12 @@ class InferRun final : public EncodeRun {
     return access_.request(message()).model_version();
   }
 
+  absl::Duration Timeout() const override {
+    const absl::StatusOr<InferParameters> parameters =
+        FromProto(access_.request(message()).parameters());
+    return parameters.ok() ? parameters->timeout : absl::InfiniteDuration();  // FromMessage refuses
+  }
+
   absl::StatusOr<std::shared_ptr<EncoderModel>> FindModel() override {
     const inference::ModelInferRequest& request = access_.request(message());
     ATTENDANT_ASSIGN_OR_RETURN(ref_, models_.Find(request.model_name(), request.model_version()));
@@ -58,7 +64,6 @@ class InferRun final : public EncodeRun {
       ATTENDANT_RETURN_IF_ERROR(FindSharedOutput(request, OutputBytes(inputs, ref_.info)));
     }
     seq_ = inputs.seq;
-    LimitDeadline(times().arrival + parameters.timeout);
     EncodeInput input;
     input.sequences = std::move(inputs.sequences);
     input.last_hidden_state = ref_.info.kind == ServedName::kEncoder;

@@ -15,7 +15,7 @@ MUTANTS = {
         ("std::max(kLeastReserve, options_.limit / 16)", "options_.limit / 16"),
     ],
     "server/requests/call_state.cc": [
-        ("if (cancelled_meanwhile) batcher->Cancel(id);", ""),
+        ("  }\n  «on_cancel();»", ""),
         ("request_ = ByteBudget::Share();", ""),
         ("if (on_admitted_) on_admitted_(bytes);", ""),
     ],
@@ -84,9 +84,14 @@ MUTANTS = {
         ("requests.whole = &requests_;", ""),
         ("streams.whole = &streams_;", ""),
     ],
+    "server/requests/model_waits.cc": [
+        ("expiries_.erase({found->second.deadline, id});", ""),
+        ("if (place == expiries_.begin()) changed_.Signal();", ""),
+    ],
     "server/requests/request_run.cc": [
+        ("state->SetWaiting(waits, id);", ""),
         ("kRequestBytes + bytes", "bytes"),
-        ("«status.ok()» ? DecodeMessage(std::move(run)) : run->End(status)", "true"),
+        ("«status.ok()» ? DecodeMessage(std::move(run)) : run->EndUnwoken(status)", "true"),
         ("SteadyNow() + kClocksDiffer < deadline", "true"),
         ("pending->deadline = run->call_.deadline;", ""),
         ("model_->metrics->CountRejected(RejectReasonName(RejectReason::kDeadline));", ""),
@@ -94,7 +99,7 @@ MUTANTS = {
         ("metrics.ObservePhase(call_.method, Phase::kTotal, times_.total());", ""),
         ("metrics.ObservePhase(call_.method, Phase::kQueue, «times_.queue»);", "times_.compute"),
         ("if (!status.ok()) dependencies_.metrics.CountRefused(Refusal::kMessage);", ""),
-        ("if (metrics != nullptr) metrics->CountRejected(MemoryBudgets::kRejected);", ""),
+        ("if (!status.ok()) CountRejected(MemoryBudgets::kRejected);", ""),
         ("ATTENDANT_RETURN_IF_ERROR(AcquireRequest(*memory_bytes));", ""),
         ("run->call_.state->response_bytes() <= kSmallAnswerBytes", "true"),
         ("PastDeadline(\"the deadline passed before the answer was written\")", "absl::OkStatus()"),

@@ -87,8 +87,10 @@ class HttpConnectionTest : public testing::Test {
   CallGate gate_{metrics_};
   MemoryBudgets budgets_;
   const Executor executor_ = [](absl::AnyInvocable<void()> work) { work(); };
+  ModelWaits waits_;
   ModelRegistry models_{nullptr, metrics_, executor_};
-  const RequestDependencies requests_{models_, metrics_, budgets_, gate_, nullptr, nullptr, executor_};
+  const RequestDependencies requests_{models_, metrics_, budgets_, gate_,
+                                      waits_,  nullptr,  nullptr,  executor_};
   absl::Mutex mutex_;
   int came_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<std::unique_ptr<HttpExchange>> held_ ABSL_GUARDED_BY(mutex_);

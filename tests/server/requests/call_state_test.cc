@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/requests/call_state.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "server/access/call_gate.h"
 #include "server/metrics/server_metrics.h"
@@ -62,6 +64,20 @@ TEST_F(CallStateTest, ACancelThatComesBeforeTheTicketReachesTheRequestToo) {
   EXPECT_FALSE(answer.done());
   state->SetSubmitted(batcher, id);
   EXPECT_EQ(answer.WaitForCode(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(CallStateTest, ACancelReachesARequestThatWaitsForItsModel) {
+  ModelWaits waits;
+  for (const bool cancel_first : {false, true}) {
+    const std::shared_ptr<CallState> state = NewState();
+    std::vector<absl::Status> ends;
+    const ModelWaits::Id id = waits.Add(
+        absl::InfiniteFuture(), [&ends](const absl::Status& status) { ends.push_back(status); });
+    if (cancel_first) state->Cancel();
+    state->SetWaiting(waits, id);
+    if (!cancel_first) state->Cancel();
+    EXPECT_THAT(ends, testing::ElementsAre(CancelledByClient()));
+  }
 }
 
 TEST_F(CallStateTest, ACancelAfterTheBatchersEndDoesNothing) {

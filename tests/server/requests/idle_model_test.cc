@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A request whose model is idle, or becomes idle on the way.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -34,10 +35,11 @@ class EmptyMessage final : public RequestMessage {
 // Asks for nothing of its model.
 class EmptyRun final : public RequestRun {
  public:
-  EmptyRun(const RequestDependencies& dependencies, RequestCall call)
-      : RequestRun(dependencies, std::move(call)) {}
+  EmptyRun(const RequestDependencies& dependencies, RequestCall call, absl::Duration timeout)
+      : RequestRun(dependencies, std::move(call)), timeout_(timeout) {}
 
  private:
+  absl::Duration Timeout() const override { return timeout_; }
   absl::StatusOr<std::shared_ptr<ServableModel>> Decode() override {
     return dependencies().models.Find(call().model);
   }
@@ -49,6 +51,8 @@ class EmptyRun final : public RequestRun {
   void Answer(Work /*work*/) override {}
   int64_t AnswerBytes() const override { return 0; }
   RequestTokens CountTokens(ModelMetrics& /*metrics*/) const override { return {}; }
+
+  const absl::Duration timeout_;
 };
 
 constexpr int kMaxLoads = 4096;  // that wait
@@ -70,17 +74,37 @@ class IdleRequestTest : public ModelRegistryTest {
     next.get_future().get();
   }
 
-  std::future<absl::Status> Start() {
+  std::future<absl::Status> Start(absl::Time deadline = absl::InfiniteFuture(),
+                                  absl::Duration timeout = absl::InfiniteDuration()) {
     const CallGate::Entry entry = gate_.Enter(
         {.method = method_, .peer = "a", .header = [](absl::string_view) { return std::nullopt; }});
     auto ended = std::make_shared<std::promise<absl::Status>>();
     RequestCall call;
     call.message = std::make_unique<EmptyMessage>();
+    call.deadline = deadline;
     call.state = state_ = std::make_shared<CallState>(entry.call, budgets_.ForConnection("a"));
     call.done = [ended](const absl::Status& status) { ended->set_value(status); };
     std::future<absl::Status> future = ended->get_future();
-    RequestRun::Start(std::make_unique<EmptyRun>(dependencies_, std::move(call)));
+    RequestRun::Start(std::make_unique<EmptyRun>(dependencies_, std::move(call), timeout));
     return future;
+  }
+
+  // The end of a request while the model is still being loaded.
+  absl::Status EndWhileLoading(absl::Time deadline, absl::Duration timeout, bool cancel) {
+    load_gate_.Close();
+    std::future<absl::Status> request = Start(deadline, timeout);
+    load_gate_.AwaitWaiting(1);
+    if (cancel) state_->Cancel();
+    const absl::Time give_up = SteadyNow() + absl::Seconds(30);
+    absl::AnyInvocable<void()> held;
+    while (held == nullptr && SteadyNow() < give_up) held = TakeHeld();
+    EXPECT_TRUE(held != nullptr) << "the request waits until the model is loaded";
+    if (held != nullptr) held();
+    held = nullptr;  // it has the request
+    load_gate_.Open();
+    const absl::Status status = request.get();
+    AwaitEnded();
+    return status;
   }
 
   absl::AnyInvocable<void()> TakeHeld() {
@@ -91,6 +115,7 @@ class IdleRequestTest : public ModelRegistryTest {
   const CallMethod method_{"service/Method", MethodGroup::kInfer};
   CallGate gate_{metrics_};
   MemoryBudgets budgets_;
+  ModelWaits waits_;
   std::shared_ptr<CallState> state_;
   absl::Mutex posted_mutex_;
   int posted_ ABSL_GUARDED_BY(posted_mutex_) = 0;
@@ -101,6 +126,7 @@ class IdleRequestTest : public ModelRegistryTest {
                                     metrics_,
                                     budgets_,
                                     gate_,
+                                    waits_,
                                     [this](absl::AnyInvocable<void()> task) {
                                       {
                                         absl::MutexLock lock(&posted_mutex_);
@@ -122,6 +148,26 @@ TEST_F(IdleRequestTest, ARequestWhoseModelBecameIdleAgainWaitsForAnotherLoad) {
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(loads_, 3);
   AwaitEnded();
+}
+
+TEST_F(IdleRequestTest, ARequestThatWaitsEndsAtItsDeadline) {
+  const absl::Status status = EndWhileLoading(SteadyNow() + absl::Milliseconds(20),
+                                              absl::InfiniteDuration(), /*cancel=*/false);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(metrics_.Scrape(),
+              testing::HasSubstr(R"(attendant_rejected_total{model="tiny",reason="deadline"} 1)"));
+}
+
+TEST_F(IdleRequestTest, ARequestThatWaitsEndsAfterTheTimeThatItsMessageGives) {
+  const absl::Status status =
+      EndWhileLoading(absl::InfiniteFuture(), absl::Milliseconds(20), /*cancel=*/false);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+}
+
+TEST_F(IdleRequestTest, ARequestThatWaitsEndsWhenItsClientGoes) {
+  const absl::Status status =
+      EndWhileLoading(absl::InfiniteFuture(), absl::InfiniteDuration(), /*cancel=*/true);
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
 }
 
 TEST_F(IdleRequestTest, ARequestIsRefusedWhenTooManyLoadsWait) {

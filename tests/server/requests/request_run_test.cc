@@ -100,6 +100,7 @@ class RequestRunTest : public ModelRegistryTest {
   const CallMethod method_{"service/Method", MethodGroup::kInfer};
   CallGate gate_{metrics_};
   MemoryBudgets budgets_;
+  ModelWaits waits_;
   int posted_ = 0;
   int64_t answer_bytes_ = 0;
   int large_answers_ = 0;
@@ -108,6 +109,7 @@ class RequestRunTest : public ModelRegistryTest {
                                       metrics_,
                                       budgets_,
                                       gate_,
+                                      waits_,
                                       [this](absl::AnyInvocable<void()> task) {
                                         ++posted_;
                                         task();

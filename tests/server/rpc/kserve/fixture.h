@@ -98,11 +98,13 @@ class KServeServiceTest : public testing::Test {
   ServerMetrics metrics_;
   CallGate gate_{metrics_};
   MemoryBudgets budgets_;
+  ModelWaits waits_;
   ModelRegistry registry_;
   const RequestDependencies requests_{registry_,
                                       metrics_,
                                       budgets_,
                                       gate_,
+                                      waits_,
                                       [this](absl::AnyInvocable<void()> f) {
                                         ++decoded_apart_;
                                         completions_.Post(std::move(f));

@@ -79,13 +79,24 @@ Batcher::Batcher(const BatcherOptions& options, std::vector<std::unique_ptr<Runn
     turns_[i] = std::make_unique<ComputeSlot::User>(*options.slots[i], options.weight);
   }
   for (size_t i = 0; i < runners_.size(); ++i) runners_[i]->StopWhen(&abandoned_[i]);
+  try {
+    StartThreads();
+  } catch (...) {
+    Stop();  // those that run use this object
+    throw;
+  }
+}
+
+Batcher::~Batcher() { Stop(); }
+
+void Batcher::StartThreads() {
   for (size_t i = 0; i < runners_.size(); ++i) {
     threads_.push_back(threading_.Start(absl::StrCat("batch-", i), [this, i] { Work(i); }));
   }
   threads_.push_back(threading_.Start("batch-watch", [this] { Watch(); }));
 }
 
-Batcher::~Batcher() {
+void Batcher::Stop() {
   Ended ended;
   {
     absl::MutexLock lock(&mutex_);

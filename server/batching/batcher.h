@@ -95,9 +95,9 @@ class BatchObserver {
 // the lock is released (Post). Thread-safe.
 class Batcher {
  public:
-  // Completions run on `executor`, never on a worker and never inside Submit. `observer` and
-  // everything `executor` uses must outlive the batcher, as must `threading`. REQUIRES: at least
-  // one runner; every limit is positive; requests are of the kind that the runners take.
+  // Completions run on `executor`, never on a worker and never inside Submit. `observer`, what
+  // `executor` uses and `threading` outlive the batcher. Throws when a thread is refused. REQUIRES:
+  // at least one runner; every limit is positive; requests are of the kind that the runners take.
   Batcher(const BatcherOptions& options, std::vector<std::unique_ptr<Runner>> runners,
           BatchObserver& observer, Executor executor, Threading& threading = Threading::System());
   // Drains without grace: queued requests complete with UNAVAILABLE, running batches finish.
@@ -153,6 +153,8 @@ class Batcher {
   static Refusal Stopped();
 
   // Threads.
+  void StartThreads();
+  void Stop();
   void Work(size_t index);
   void Watch();
 

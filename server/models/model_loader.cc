@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/models/model_loader.h"
 
+#include <exception>
+#include <new>
+#include <system_error>
 #include <utility>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "kernels/backends/backends.h"
 #include "kernels/checkpoints/any_checkpoint.h"
@@ -42,13 +46,11 @@ absl::StatusOr<std::unique_ptr<ServableModel>> MakeModel(
                           metrics, executor);
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<ServableModel>> LoadModel(const ModelSource& source,
-                                                         const Backend& backend,
-                                                         const ModelOptions& options,
-                                                         ServerMetrics& metrics,
-                                                         const Executor& executor) {
+absl::StatusOr<std::unique_ptr<ServableModel>> Load(const ModelSource& source,
+                                                    const Backend& backend,
+                                                    const ModelOptions& options,
+                                                    ServerMetrics& metrics,
+                                                    const Executor& executor) {
   const absl::Time start = absl::Now();
   metrics.ForModel(source.name);  // its series are there even when the load fails
   ATTENDANT_ASSIGN_OR_RETURN(ModelMemory::Share memory, ReserveMemory(source, backend, options));
@@ -64,6 +66,24 @@ absl::StatusOr<std::unique_ptr<ServableModel>> LoadModel(const ModelSource& sour
   memory.Resize(info.weight_bytes + info.arena_bytes);
   model->memory = std::move(memory);
   return model;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ServableModel>> LoadModel(const ModelSource& source,
+                                                         const Backend& backend,
+                                                         const ModelOptions& options,
+                                                         ServerMetrics& metrics,
+                                                         const Executor& executor) {
+  try {
+    return Load(source, backend, options, metrics, executor);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("there is not enough memory to load the model");
+  } catch (const std::system_error& error) {  // a thread is refused
+    return absl::ResourceExhaustedError(absl::StrCat("cannot load the model: ", error.what()));
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("cannot load the model: ", error.what()));
+  }
 }
 
 ModelLoader CheckpointLoader(const Backend& backend, const ModelOptions& options) {

@@ -31,6 +31,17 @@ void Pause() {
 ThreadPool::ThreadPool(ThreadTeam team, std::function<void()> on_thread_start)
     : team_(std::move(team)) {
   ATTENDANT_CHECK(team_.threads <= static_cast<int>(kWorkers));
+  try {
+    Start(on_thread_start);
+  } catch (...) {
+    Stop();
+    throw;
+  }
+}
+
+ThreadPool::~ThreadPool() { Stop(); }
+
+void ThreadPool::Start(const std::function<void()>& on_thread_start) {
   workers_.reserve(static_cast<size_t>(team_.threads - 1));
   for (int thread = 1; thread < team_.threads; ++thread) {
     workers_.emplace_back([this, thread, on_thread_start] {
@@ -42,7 +53,7 @@ ThreadPool::ThreadPool(ThreadTeam team, std::function<void()> on_thread_start)
   }
 }
 
-ThreadPool::~ThreadPool() {
+void ThreadPool::Stop() {
   stopping_ = true;
   state_.fetch_add(kNumber);
   state_.notify_all();

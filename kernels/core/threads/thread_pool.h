@@ -20,7 +20,8 @@ class ThreadPool {
  public:
   using Task = absl::FunctionRef<void(int64_t index, int thread)>;
 
-  // `on_thread_start` runs once on every worker, before any task.
+  // `on_thread_start` runs once on every worker, before any task. Throws when the system refuses a
+  // thread.
   explicit ThreadPool(ThreadTeam team, std::function<void()> on_thread_start = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -42,6 +43,8 @@ class ThreadPool {
   void StopWhen(const std::atomic<bool>* stop) { stop_ = stop; }
 
  private:
+  void Start(const std::function<void()>& on_thread_start);
+  void Stop();
   void WorkerLoop(int thread);
   uint32_t WaitForJob(uint32_t seen) const;
   bool Enter(uint32_t job);

@@ -4,9 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cerrno>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "server/batching/batcher.h"
@@ -321,6 +326,36 @@ TEST_F(BatcherEndTest, DestructionEndsTheQueuedAndFinishesTheRunning) {
   destroy.join();
   EXPECT_TRUE(running.Wait().ok());
   EXPECT_EQ(engine_.batches().size(), 1u);
+}
+
+// Starts so many threads, then no more.
+class ScarceThreading final : public Threading {
+ public:
+  explicit ScarceThreading(int threads) : left_(threads) {}
+
+  absl::Time Now() override { return System().Now(); }
+  absl::Time ToSteady(absl::Time wall) override { return System().ToSteady(wall); }
+  std::unique_ptr<Condition> MakeCondition() override { return System().MakeCondition(); }
+  std::unique_ptr<Thread> Start(const std::string& name, absl::AnyInvocable<void()> body) override {
+    if (left_-- == 0) throw std::system_error(EAGAIN, std::generic_category());
+    return System().Start(name, std::move(body));
+  }
+
+ private:
+  int left_;
+};
+
+TEST_F(BatcherEndTest, WithoutItsThreadsItEndsThoseThatRun) {
+  for (int threads = 0; threads < 3; ++threads) {
+    ScarceThreading threading(threads);
+    std::vector<std::unique_ptr<Runner>> runners;
+    for (int i = 0; i < 2; ++i) {
+      runners.push_back(
+          std::make_unique<BatchRunner>(std::make_unique<FakeSession>(engine_, Options())));
+    }
+    EXPECT_THROW(Batcher(Options(), std::move(runners), observer_, executor_.executor(), threading),
+                 std::system_error);
+  }
 }
 
 }  // namespace

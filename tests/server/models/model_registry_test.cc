@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <filesystem>
+#include <memory>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -37,6 +40,26 @@ TEST_F(ModelRegistryTest, LoadsOneAfterTheOther) {
   EXPECT_THAT(std::string(broken.message()), HasSubstr("failed to load: "));
   EXPECT_EQ(registry_.Find("nobody").status().code(), absl::StatusCode::kNotFound);
   EXPECT_TRUE(registry_.Ready().ok()) << "one model serves";
+}
+
+// A back end for whose threads there is no place.
+class ScarceBackend final : public Backend {
+ public:
+  absl::string_view name() const override { return "scarce"; }
+  absl::Status Supports(DType /*dtype*/) const override { return absl::OkStatus(); }
+  DType preferred_dtype() const override { return DType::kF32; }
+  absl::StatusOr<std::unique_ptr<PreparedEncoder>> Prepare(const EncoderConfig& /*config*/,
+                                                           EncoderWeights /*weights*/,
+                                                           DType /*dtype*/) const override {
+    throw std::system_error(EAGAIN, std::generic_category());
+  }
+};
+
+TEST_F(ModelRegistryTest, AThreadThatTheSystemRefusesFailsTheLoad) {
+  const ScarceBackend backend;
+  const absl::Status status =
+      LoadModel({"tiny", directory_ / "tiny"}, backend, options_, metrics_, Run()).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
 }
 
 TEST_F(ModelRegistryTest, AnErrorThatQuotesAFileIsShortAndReadable) {

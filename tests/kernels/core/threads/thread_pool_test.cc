@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <stdexcept>
 #include <vector>
 
 namespace attendant {
@@ -100,6 +101,28 @@ TEST(ThreadPoolWorkersTest, WaitsForNobodyWhoDidNotCome) {
   std::atomic<int64_t> sum = 0;
   pool.ParallelFor(50, [&](int64_t index, int) { sum += index; });
   EXPECT_EQ(sum, 49 * 50 / 2);
+}
+
+// Fails to start the last worker: its function cannot be copied there.
+TEST(ThreadPoolStartTest, WithoutItsWorkersItEndsThoseThatRun) {
+  struct Scarce {
+    explicit Scarce(std::atomic<int>& copies) : left(copies) {}
+    Scarce(const Scarce& other) : left(other.left) {
+      if (left-- == 0) throw std::runtime_error("no more");
+    }
+    void operator()() const {}
+    std::atomic<int>& left;
+  };
+  bool started = false;
+  for (int copies = 1; !started; ++copies) {
+    std::atomic<int> left = copies;
+    try {
+      const ThreadPool pool(3, Scarce(left));
+      started = true;
+    } catch (const std::runtime_error&) {
+    }
+    ASSERT_LT(copies, 100);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, testing::Values(1, 2, 4, 7));

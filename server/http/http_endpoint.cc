@@ -39,6 +39,14 @@ constexpr int kBurst = 64;  // connections accepted before others are looked at
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
 constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);  // others' pace is unknown
 
+// A socket that listens, and how long it waits where a connection cannot be taken.
+struct Listener {
+  Listener(asio::io_context& loop, FileDescriptor fd) : socket(loop, fd.release()), pause(loop) {}
+
+  asio::posix::stream_descriptor socket;
+  asio::steady_timer pause;
+};
+
 // A page's text for all clients that ask at the same time: they must not keep a probe waiting.
 struct RoundText {
   std::function<std::string()> make;
@@ -70,9 +78,9 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
   bool stopping() const override;
   void Closed(const HttpConnection& connection) override { connections.erase(&connection); }
 
-  void Await(asio::posix::stream_descriptor& listener);
-  void Accept(asio::posix::stream_descriptor& listener);
-  void Pause(asio::posix::stream_descriptor& listener);
+  void Await(Listener& listener);
+  void Accept(Listener& listener);
+  void Pause(Listener& listener);
   bool CloseIdle();
   void Take(FileDescriptor fd, const sockaddr_storage& peer);
   void CloseAll();
@@ -91,8 +99,7 @@ struct HttpEndpoint::Impl final : HttpConnection::Host {
   const std::shared_ptr<asio::io_context> loop = std::make_shared<asio::io_context>(1);
 
   // Only the loop's thread uses these.
-  std::vector<std::unique_ptr<asio::posix::stream_descriptor>> listeners;
-  asio::steady_timer pause{*loop};
+  std::vector<std::unique_ptr<Listener>> listeners;
   absl::flat_hash_map<const HttpConnection*, std::shared_ptr<HttpConnection>> connections;
   RoundText scrape;
   std::vector<RoundText> bodies;  // of `pages`
@@ -117,7 +124,7 @@ HttpEndpoint::Impl::Impl(ListeningSocket listening, const ServerMetrics& metrics
       scrape{[&metrics] { return metrics.Scrape(); }, ""} {
   for (const HttpPage& page : pages) bodies.push_back({page.body, ""});
   for (FileDescriptor& fd : listening.fds) {
-    listeners.push_back(std::make_unique<asio::posix::stream_descriptor>(*loop, fd.release()));
+    listeners.push_back(std::make_unique<Listener>(*loop, std::move(fd)));
     Await(*listeners.back());
   }
   thread = std::thread([this] {
@@ -138,8 +145,10 @@ HttpEndpoint::Impl::~Impl() {
 }
 
 void HttpEndpoint::Impl::CloseAll() {
-  pause.cancel();
-  for (const auto& listener : listeners) listener->close();
+  for (const auto& listener : listeners) {
+    listener->pause.cancel();
+    listener->socket.close();
+  }
   while (!connections.empty()) {
     const std::shared_ptr<HttpConnection> connection = connections.begin()->second;
     connection->Close();
@@ -211,14 +220,14 @@ bool HttpEndpoint::Impl::stopping() const {
   return closing;
 }
 
-void HttpEndpoint::Impl::Await(asio::posix::stream_descriptor& listener) {
-  listener.async_wait(asio::posix::stream_descriptor::wait_read,
-                      [this, &listener](const error_code& error) {
-                        if (!error) Accept(listener);
-                      });
+void HttpEndpoint::Impl::Await(Listener& listener) {
+  listener.socket.async_wait(asio::posix::stream_descriptor::wait_read,
+                             [this, &listener](const error_code& error) {
+                               if (!error) Accept(listener);
+                             });
 }
 
-void HttpEndpoint::Impl::Accept(asio::posix::stream_descriptor& listener) {
+void HttpEndpoint::Impl::Accept(Listener& listener) {
   bool accepted = false;
   for (int i = 0; i < kBurst; ++i) {
     if (connections.size() >= max_connections()) {
@@ -227,8 +236,8 @@ void HttpEndpoint::Impl::Accept(asio::posix::stream_descriptor& listener) {
     }
     sockaddr_storage peer{};
     socklen_t size = sizeof(peer);
-    FileDescriptor fd(accept4(listener.native_handle(), reinterpret_cast<sockaddr*>(&peer), &size,
-                              SOCK_NONBLOCK | SOCK_CLOEXEC));
+    FileDescriptor fd(accept4(listener.socket.native_handle(), reinterpret_cast<sockaddr*>(&peer),
+                              &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd.valid()) {
       Take(std::move(fd), peer);
       accepted = true;
@@ -245,10 +254,10 @@ void HttpEndpoint::Impl::Accept(asio::posix::stream_descriptor& listener) {
   Await(listener);
 }
 
-void HttpEndpoint::Impl::Pause(asio::posix::stream_descriptor& listener) {
-  pause.expires_after(absl::ToChronoNanoseconds(kAcceptPause));
-  pause.async_wait([this, &listener](const error_code& /*moved or over*/) {
-    if (listener.is_open()) Await(listener);
+void HttpEndpoint::Impl::Pause(Listener& listener) {
+  listener.pause.expires_after(absl::ToChronoNanoseconds(kAcceptPause));
+  listener.pause.async_wait([this, &listener](const error_code& error) {
+    if (!error && listener.socket.is_open()) Await(listener);
   });
 }
 
@@ -311,8 +320,14 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Listen(const std::st
                                                                    HttpDoors doors) {
   absl::StatusOr<ListeningSocket> socket = ListenOn(address);
   if (!socket.ok()) return socket.status();
+  return Listen(*std::move(socket), metrics, std::move(probes), std::move(pages), std::move(doors));
+}
+
+std::unique_ptr<HttpEndpoint> HttpEndpoint::Listen(ListeningSocket socket,
+                                                   const ServerMetrics& metrics, HttpProbes probes,
+                                                   std::vector<HttpPage> pages, HttpDoors doors) {
   return std::unique_ptr<HttpEndpoint>(new HttpEndpoint(std::make_unique<Impl>(
-      *std::move(socket), metrics, std::move(probes), std::move(pages), std::move(doors))));
+      std::move(socket), metrics, std::move(probes), std::move(pages), std::move(doors))));
 }
 
 }  // namespace attendant

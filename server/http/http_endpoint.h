@@ -12,6 +12,7 @@
 #include "server/http/http_routes.h"
 #include "server/http/tls_context.h"
 #include "server/limits/limits.h"
+#include "server/net/listening_socket.h"
 #include "server/requests/request_run.h"
 
 namespace attendant {
@@ -47,6 +48,10 @@ class HttpEndpoint {
                                                               HttpProbes probes,
                                                               std::vector<HttpPage> pages = {},
                                                               HttpDoors doors = {});
+  // The same on a socket that listens already.
+  static std::unique_ptr<HttpEndpoint> Listen(ListeningSocket socket, const ServerMetrics& metrics,
+                                              HttpProbes probes, std::vector<HttpPage> pages = {},
+                                              HttpDoors doors = {});
   // Cancels the requests of routes, and waits until they have ended.
   ~HttpEndpoint();
   HttpEndpoint(const HttpEndpoint&) = delete;

@@ -4,9 +4,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <deque>
 #include <memory>
 #include <string>
@@ -14,11 +18,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "server/http/http_endpoint.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/model_registry.h"
+#include "server/net/listening_socket.h"
 #include "server/requests/memory/memory_budgets.h"
 #include "tests/server/http/http_client.h"
 
@@ -259,6 +265,48 @@ TEST_F(HttpConnectionTest, WithoutDescriptorsAnIdleConnectionGivesWay) {
     EXPECT_EQ(idle.ReadAll(), "");
   }
   EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+FileDescriptor NewSocket() { return FileDescriptor(socket(AF_INET, SOCK_STREAM, 0)); }
+
+void Connect(const FileDescriptor& client, uint32_t address, int port) {
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<uint16_t>(port));
+  to.sin_addr.s_addr = htonl(address);
+  ASSERT_EQ(connect(client.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+}
+
+TEST_F(HttpConnectionTest, WithoutDescriptorsSeveralListenersPause) {
+  constexpr int kPauses = 5;
+  ListeningSocket both = *ListenOn("127.0.0.1:0");
+  ListeningSocket second = *ListenOn("127.0.0.2:0");
+  both.fds.push_back(std::move(second.fds.front()));
+  const int port = both.port;
+  const auto endpoint =
+      HttpEndpoint::Listen(std::move(both), metrics_, {.ready = [] { return absl::OkStatus(); }});
+  const FileDescriptor clients[] = {NewSocket(), NewSocket()};
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{.rlim_cur = 256, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  {
+    const std::vector<FileDescriptor> taken = TakeAllDescriptors();
+    const std::clock_t start = std::clock();  // the processors' time
+    Connect(clients[0], INADDR_LOOPBACK, port);
+    Connect(clients[1], INADDR_LOOPBACK + 1, second.port);
+    pollfd answer = {clients[0].get(), POLLIN, 0};
+    EXPECT_EQ(poll(&answer, 1, kPauses * 100), 0) << "nobody has taken the connection";
+    EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC / 10);
+  }
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  for (const FileDescriptor& client : clients) {
+    constexpr absl::string_view kProbe = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    char byte = 0;
+    ASSERT_EQ(send(client.get(), kProbe.data(), kProbe.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(kProbe.size()));
+    EXPECT_EQ(recv(client.get(), &byte, 1, 0), 1) << "it is taken after a pause";
+  }
 }
 
 TEST_F(HttpConnectionTest, ABodyMayTakeLongerThanAHead) {

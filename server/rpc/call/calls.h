@@ -201,20 +201,4 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   std::atomic<WriteClock::time_point> writing_since_{kNotWriting};
 };
 
-// Ends a unary call whose answer needs no waiting.
-inline grpc::ServerUnaryReactor* AnswerAtOnce(grpc::CallbackServerContext& context,
-                                              const grpc::Status& status) {
-  grpc::ServerUnaryReactor* reactor = context.DefaultReactor();
-  reactor->Finish(status);
-  return reactor;
-}
-
-// A streaming call that ends at once. Owns itself.
-template <typename Reactor>
-class RefusedCall final : public Reactor {
- public:
-  explicit RefusedCall(const absl::Status& status) { this->Finish(ToGrpcStatus(status)); }
-  void OnDone() override { delete this; }
-};
-
 }  // namespace attendant

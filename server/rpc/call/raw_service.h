@@ -21,6 +21,7 @@
 #include "server/access/call_gate.h"
 #include "server/requests/memory/memory_budgets.h"
 #include "server/rpc/call/calls.h"
+#include "server/rpc/call/ended_call.h"
 #include "server/rpc/scan/received_message.h"
 #include "server/threads/steady_time.h"
 
@@ -62,7 +63,9 @@ class RawService : public Proto::Service {
   using Stream = grpc::ServerBidiReactor<grpc::ByteBuffer, Answer>;
 
   // Both must outlive the service. Its streams hold memory of `budgets`.
-  RawService(CallGate& gate, MemoryBudgets& budgets) : gate_(gate), budgets_(budgets) {}
+  RawService(CallGate& gate, MemoryBudgets& budgets) : gate_(gate), budgets_(budgets) {
+    AddOpenMethod(ended_);
+  }
 
   template <typename Response>
   void ServeUnary(const char* method, MethodGroup group,
@@ -71,12 +74,10 @@ class RawService : public Proto::Service {
                    Context* context, const grpc::ByteBuffer* request, Response* response) {
       CallGate::Entry entry = EnterGate(gate_, rpc, *context);
       RequireMessage(*request, *context, entry);
-      if (!entry.status.ok()) {
-        Own(request).Clear();  // a client that reads no answer shall not hold it
-        return AnswerAtOnce(*context, ToGrpcStatus(entry.status));
-      }
       IncomingCall call{*context, entry.call};
-      return handler(call, Own(request), *response);
+      if (entry.status.ok()) return handler(call, Own(request), *response);
+      Own(request).Clear();  // a client that reads no answer shall not hold it
+      return Refuse<Unary>(call, entry.status);
     };
     Mark<grpc::internal::CallbackUnaryHandler<grpc::ByteBuffer, Response>>(method, std::move(raw));
   }
@@ -120,14 +121,17 @@ class RawService : public Proto::Service {
           const auto request_bytes = static_cast<int64_t>(bytes.Length());
           Request request;
           absl::Status status = ReadSmall(bytes, request);
+          bytes.Clear();
           if (status.ok()) status = answer(call, request, response);
-          gate_.Ended(
-              *call.info,
-              {.code = status.code(),
-               .request_bytes = request_bytes,
-               .response_bytes = status.ok() ? static_cast<int64_t>(response.ByteSizeLong()) : 0,
-               .total = SteadyNow() - arrival});
-          return AnswerAtOnce(call.context, EndOf(status, *call.info, call.context));
+          ByteBudget::Share memory;
+          if (status.ok()) status = HoldAnswer(budgets_, call, response.ByteSizeLong(), memory);
+          if (!status.ok()) response.Clear();
+          gate_.Ended(*call.info, {.code = status.code(),
+                                   .request_bytes = request_bytes,
+                                   .response_bytes = static_cast<int64_t>(response.ByteSizeLong()),
+                                   .total = SteadyNow() - arrival});
+          return new EndedCallOf<Unary>(ended_.calls, call, EndOf(status, *call.info, call.context),
+                                        std::move(memory));
         });
   }
 
@@ -140,7 +144,7 @@ class RawService : public Proto::Service {
       RequireMessage(*request, *context, entry);
       IncomingCall call{*context, entry.call};
       return entry.status.ok() ? handler(call, Own(request))
-                               : new RefusedCall<AnswerWriter<Answer>>(entry.status);
+                               : Refuse<AnswerWriter<Answer>>(call, entry.status);
     };
     Mark<grpc::internal::CallbackServerStreamingHandler<grpc::ByteBuffer, Answer>>(method,
                                                                                    std::move(raw));
@@ -154,7 +158,7 @@ class RawService : public Proto::Service {
                    Context* context, Response* response) -> Reader* {
       const CallGate::Entry entry = EnterStream(gate_, budgets_, rpc, *context);
       IncomingCall call{*context, entry.call};
-      return entry.status.ok() ? handler(call, *response) : new RefusedCall<Reader>(entry.status);
+      return entry.status.ok() ? handler(call, *response) : Refuse<Reader>(call, entry.status);
     };
     Mark<grpc::internal::CallbackClientStreamingHandler<grpc::ByteBuffer, Response>>(
         method, std::move(raw));
@@ -167,7 +171,7 @@ class RawService : public Proto::Service {
                 handler = std::move(handler)](Context* context) {
       const CallGate::Entry entry = EnterStream(gate_, budgets_, rpc, *context);
       IncomingCall call{*context, entry.call};
-      return entry.status.ok() ? handler(call) : new RefusedCall<Stream<Answer>>(entry.status);
+      return entry.status.ok() ? handler(call) : Refuse<Stream<Answer>>(call, entry.status);
     };
     Mark<grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, Answer>>(method, std::move(raw));
   }
@@ -203,6 +207,12 @@ class RawService : public Proto::Service {
     AddCallMetadata(*entry.call, /*answers=*/false, context);
   }
 
+  // Ends a call that the gate has refused, or for whose stream there is no memory.
+  template <typename Reactor>
+  Reactor* Refuse(const IncomingCall& call, const absl::Status& status) {
+    return new EndedCallOf<Reactor>(ended_.calls, call, ToGrpcStatus(status));
+  }
+
   // gRPC hands out what it owns as const. Its own message holder does not have it so.
   static grpc::ByteBuffer& Own(const grpc::ByteBuffer* bytes) {
     return *const_cast<grpc::ByteBuffer*>(bytes);
@@ -223,6 +233,7 @@ class RawService : public Proto::Service {
   MemoryBudgets& budgets_;
   std::deque<CallMethod> methods_;  // in place: calls refer to them
   std::vector<OpenMethod*> open_methods_;
+  OpenMethodOf<EndedCall> ended_;
 };
 
 }  // namespace attendant

@@ -65,6 +65,13 @@ MUTANTS = {
         ("answer.mutable_error()->set_retry_after_ms(absl::ToInt64Milliseconds(*delay));", ""),
         ("if (writing_since_.load() >= since) return false;", "return false;"),
     ],
+    "server/rpc/call/ended_call.h": [
+        ("cancelled_ || ended_ >= since", "true"),
+        ("if (call.info->method.group == MethodGroup::kOpen) return absl::OkStatus();", ""),
+    ],
+    "server/rpc/call/raw_service.h": [
+        ("if (status.ok()) status = HoldAnswer(budgets_, call, response.ByteSizeLong(), memory);", ""),
+    ],
     "server/rpc/call/request_method.h": [
         (".deadline = «Deadline(call.context)»", "absl::InfiniteFuture()"),
         ("model = ModelOf(call), deadline = «Deadline(call.context)»", "absl::InfiniteFuture()"),

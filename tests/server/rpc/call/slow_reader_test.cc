@@ -5,7 +5,9 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tei/v1/tei.grpc.pb.h"
 #include "tests/server/in_process_server.h"
 #include "tests/server/tiny_model.h"
@@ -13,7 +15,14 @@
 namespace attendant {
 namespace {
 
-// Answers of more bytes than HTTP/2 lets lie unread at its client.
+// The models' list is an answer of more bytes than HTTP/2 lets lie unread at its client.
+std::vector<std::string> ManyModels() {
+  std::vector<std::string> names;
+  for (int i = 0; i < 300; ++i) names.push_back(absl::StrCat(std::string(120, 'x'), i));
+  return names;
+}
+
+// So is that of this one.
 v1::EncodeRequest LargeAnswer() {
   v1::EncodeRequest request;
   request.set_model("tiny");
@@ -28,18 +37,18 @@ v1::EncodeRequest LargeAnswer() {
 // Sends a request and does not read the answer.
 class NoReader {
  public:
-  NoReader(const InProcessServer& server, const std::string& method)
+  NoReader(const InProcessServer& server, const std::string& method, const std::string& bytes)
       : stub_(server.NewChannelOfSlowReader()) {
     call_ = stub_.PrepareCall(&context_, method, &queue_);
     call_->StartCall(nullptr);
     Await();
-    const std::string bytes = LargeAnswer().SerializeAsString();
     const grpc::Slice slice(bytes);
     call_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
     Await();
     call_->WritesDone(nullptr);
     Await();
   }
+  void Cancel() { context_.TryCancel(); }
   // Reads after all: the status that the server ended the call with.
   grpc::Status End() {
     grpc::ByteBuffer answer;
@@ -65,15 +74,19 @@ class NoReader {
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
 };
 
+constexpr char kList[] = "/attendant.v1.Encoder/ListModels";
+
 class SlowReaderTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(SlowReaderTest, LosesItsAnswer) {
   InProcessServer::Options options;
   options.flags.max_write_s = 1;
+  options.broken_models = ManyModels();
   InProcessServer server(options);
   server.AwaitReady();
   const std::string refused = R"(attendant_refused_total{reason="slow_reader"})";
-  NoReader slow(server, GetParam());
+  const bool lists = GetParam() == std::string(kList);
+  NoReader slow(server, GetParam(), lists ? "" : LargeAnswer().SerializeAsString());
   EXPECT_TRUE(CallHello(server.encoder()).ok());
   server.AwaitMetric(refused, 1);
   if (HasFatalFailure()) return;
@@ -84,11 +97,29 @@ TEST_P(SlowReaderTest, LosesItsAnswer) {
 
 INSTANTIATE_TEST_SUITE_P(All, SlowReaderTest,
                          testing::Values("/attendant.v1.Encoder/Encode",
-                                         "/attendant.v1.Encoder/EncodeStream"),
+                                         "/attendant.v1.Encoder/EncodeStream", kList),
                          [](const auto& test) {
                            const std::string path = test.param;
                            return path.substr(path.rfind('/') + 1);
                          });
+
+TEST(UnreadAnswerTest, HoldsMemoryWhateverItsMethod) {
+  InProcessServer::Options options;
+  options.flags.encode.max_response_bytes = 64 << 10;
+  options.flags.memory.max_pending_response_bytes = 160 << 10;
+  options.broken_models = ManyModels();
+  InProcessServer server(options);
+  server.AwaitReady();
+  NoReader slow[] = {{server, kList, ""}, {server, kList, ""}};
+  server.AwaitMetric(R"(attendant_refused_total{reason="response_memory"})", 1);
+  grpc::ClientContext context;
+  grpc::health::v1::HealthCheckResponse health;
+  EXPECT_TRUE(server.health().Check(&context, {}, &health).ok()) << "probes are answered";
+  for (NoReader& call : slow) {
+    call.Cancel();
+    EXPECT_FALSE(call.End().ok());
+  }
+}
 
 // A stream whose messages make one request.
 TEST(SlowSenderTest, LosesItsCall) {

@@ -89,15 +89,14 @@ bool TakesGzip(const HttpHeaders& header) {
   return false;
 }
 
+int64_t CompressAnswer(HttpExchange& exchange) {
+  Compress(exchange, exchange.response);
+  return static_cast<int64_t>(exchange.response.body.size());
+}
+
 void EndExchange(std::unique_ptr<HttpExchange> exchange, const absl::Status& status) {
-  HttpResponse response;
-  if (status.ok()) {
-    response = std::move(exchange->response);
-    Compress(*exchange, response);
-  } else {
-    response = ErrorResponse(exchange->route, FailureOf(status));
-  }
-  exchange->send(std::move(response));
+  exchange->send(status.ok() ? std::move(exchange->response)
+                             : ErrorResponse(exchange->route, FailureOf(status)));
 }
 
 HttpRoute MakeHttpRoute(std::string method, std::string path, MethodGroup group,

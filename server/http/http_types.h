@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -62,8 +63,11 @@ HttpResponse ErrorResponse(const HttpRoute& route, const HttpFailure& failure);
 // Whether the client takes gzip, as it says itself.
 bool TakesGzip(const HttpHeaders& header);
 
-// Ends an exchange: with its response, or with the error in the route's shape. Compresses what the
-// client takes compressed.
+// Compresses the response where its client takes it compressed and that saves bytes. Called once,
+// when it is complete. Returns the bytes of its body.
+int64_t CompressAnswer(HttpExchange& exchange);
+
+// Ends an exchange: with its response as it is, or with the error in the route's shape.
 void EndExchange(std::unique_ptr<HttpExchange> exchange, const absl::Status& status);
 
 // A route in the OpenAPI document: schemas of request and answer as JSON, empty for none. Routes

@@ -130,7 +130,7 @@ class RequestRun {
   // Fills the response message from the results in `work`, which Prepare made.
   virtual void Answer(Work work) = 0;
   // The size of the response message. Called after Answer, where the call does not write it itself.
-  virtual int64_t AnswerBytes() const = 0;
+  virtual int64_t AnswerBytes() const { return 0; }
   // The tokens of an answered request. Counts each of its sequences in `metrics`.
   virtual RequestTokens CountTokens(ModelMetrics& metrics) const = 0;
   // For statistics of the protocol. Called once, right before done.

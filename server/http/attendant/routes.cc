@@ -25,13 +25,11 @@ struct Conversation {
   Response response;
 };
 
-// Returns the bytes of the JSON.
-int64_t WriteJson(const google::protobuf::Message& message, HttpResponse& response) {
+void WriteJson(const google::protobuf::Message& message, HttpResponse& response) {
   const size_t bytes = message.ByteSizeLong();
   response.content_type = "application/json";
   response.body.reserve(bytes + bytes / 2);  // base64 takes four bytes for three
   AppendProtoJson(message, response.body);
-  return static_cast<int64_t>(response.body.size());
 }
 
 // Connect's header for a deadline counts as the one of this port.
@@ -61,7 +59,10 @@ void StartRequest(const DoorDependencies& dependencies, Method method,
                    .deadline = options->deadline,
                    .state = in.state,
                    .done = {}};
-  call.write = [&response, &json = in.response] { return WriteJson(response, json); };
+  call.write = [&response, &in] {
+    WriteJson(response, in.response);
+    return CompressAnswer(in);
+  };
   call.done = [conversation = std::move(conversation)](const absl::Status& status) {
     EndExchange(std::move(conversation->exchange), status);
   };

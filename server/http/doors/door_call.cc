@@ -78,19 +78,22 @@ RequestCall MakeRequestCall(Method method, std::unique_ptr<RequestMessage> messa
           .arrival = exchange->arrival,
           .deadline = deadline,
           .state = std::move(state),
-          .done = [exchange = std::move(exchange)](const absl::Status& status) mutable {
-            EndExchange(std::move(exchange), status);
-          }};
+          .write = [&answered = *exchange] { return CompressAnswer(answered); },
+          .done =
+              [exchange = std::move(exchange)](const absl::Status& status) mutable {
+                EndExchange(std::move(exchange), status);
+              }};
 }
 
 void EndSmall(const DoorDependencies& dependencies, std::unique_ptr<HttpExchange> exchange,
               const absl::Status& status) {
   const RequestDependencies& requests = dependencies.encode.requests;
   if (absl::IsInvalidArgument(status)) requests.metrics.CountRefused(Refusal::kMessage);
+  const int64_t response_bytes = status.ok() ? CompressAnswer(*exchange) : 0;
   requests.gate.Ended(exchange->state->call(),
                       {.code = status.code(),
                        .request_bytes = static_cast<int64_t>(exchange->body.size()),
-                       .response_bytes = static_cast<int64_t>(exchange->response.body.size()),
+                       .response_bytes = response_bytes,
                        .total = SteadyNow() - exchange->arrival});
   EndExchange(std::move(exchange), status);
 }

@@ -64,7 +64,6 @@ class DoorRun : public EncodeRun {
   absl::StatusOr<EncodeInput> FromMessage() final;
   void ToMessage(EncodeOutput& output) final;
   absl::StatusOr<std::shared_ptr<EncoderModel>> FindModel() final;
-  int64_t AnswerBytes() const final { return static_cast<int64_t>(response_.body.size()); }
 
   const int priority_;
   HttpResponse& response_;

@@ -64,7 +64,6 @@ class JsonTokenizeRun final : public TokenizeRun {
       });
     });
   }
-  int64_t AnswerBytes() const override { return static_cast<int64_t>(response_.body.size()); }
 
   // And the end of the token's object.
   static void AppendOffset(const TextToken& token, std::string& json) {
@@ -115,7 +114,6 @@ class JsonDetokenizeRun final : public DetokenizeRun {
     AppendJsonArray(texts(), json,
                     [&json](const std::string& text) { AppendJsonString(text, json); });
   }
-  int64_t AnswerBytes() const override { return static_cast<int64_t>(response_.body.size()); }
 
   HttpResponse& response_;
 };

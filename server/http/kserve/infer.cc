@@ -65,7 +65,7 @@ void AppendOutput(const inference::ModelInferResponse::InferOutputTensor& tensor
   json.push_back('}');
 }
 
-// The JSON, then the tensors as bytes. Returns the bytes of both.
+// The JSON, then the tensors as bytes. Returns the bytes of both as the client gets them.
 int64_t WriteAnswer(Inference& inference) {
   HttpResponse& response = inference.exchange->response;
   std::string& body = response.body;
@@ -89,11 +89,11 @@ int64_t WriteAnswer(Inference& inference) {
   body += "]}";
   response.content_type = "application/json";
   response.compressible = true;
-  if (!any_binary) return static_cast<int64_t>(body.size());
+  if (!any_binary) return CompressAnswer(*inference.exchange);
   response.content_type = "application/octet-stream";
   response.headers.emplace_back("Inference-Header-Content-Length", absl::StrCat(body.size()));
   for (const std::string& raw : raws) body += raw;
-  return static_cast<int64_t>(body.size());
+  return CompressAnswer(*inference.exchange);
 }
 
 absl::StatusOr<std::optional<int64_t>> HeaderLength(const HttpExchange& exchange) {

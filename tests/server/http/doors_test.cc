@@ -25,6 +25,12 @@ using testing::Not;
 constexpr char kPath[] = "/v1/embeddings";
 constexpr char kHello[] = R"({"model":"tiny","input":"hello world"})";
 
+// A request that begins so, and ends with so many more texts.
+std::string Repeated(std::string request, int texts) {
+  for (int i = 0; i < texts; ++i) request += R"(,"hello")";
+  return request + "]}";
+}
+
 class HttpRequestTest : public DoorsTest {
  protected:
   std::string Message(const HttpAnswer& answer) {
@@ -76,9 +82,7 @@ TEST_F(HttpRequestTest, GzipGoesInAndOut) {
   const std::string text = absl::StrCat(R"({"model":"tiny","input":[)", std::string(200, ' '),
                                         R"("hello")", std::string(4000, ' '), "]}");
   EXPECT_EQ(Post(kPath, Gzip(text), "Content-Encoding: gzip\r\n").code, 200);
-  std::string many = R"({"model":"tiny","input":["hello")";
-  for (int i = 0; i < 50; ++i) many += R"(,"hello")";
-  many += "]}";
+  const std::string many = Repeated(R"({"model":"tiny","input":["hello")", 50);
   const HttpAnswer plain = Post(kPath, many);
   const HttpAnswer packed = Post(kPath, many, "Accept-Encoding: br, gzip;q=0.5\r\n");
   EXPECT_THAT(plain.head, Not(HasSubstr("Content-Encoding")));
@@ -253,10 +257,12 @@ TEST_F(HttpRequestTest, WhatIsCountedIsWhatIsSent) {
       {"/attendant.v1.Encoder/Encode",
        R"({"model":"tiny","sequences":{"sequences":[{"text":"hello"}]}})"},
       {"/attendant.v1.Attention/Attend",
-       R"({"query":{"dtype":"DTYPE_F32","shape":[1,1,2],"data":"AACAPwAAAEA="}})"}};
+       R"({"query":{"dtype":"DTYPE_F32","shape":[1,1,2],"data":"AACAPwAAAEA="}})"},
+      {"/embed", Repeated(R"({"inputs":["hello")", 50)},
+      {"/tokenize", Repeated(R"({"inputs":["hello")", 50)}};
   for (const auto& [path, body] : requests) {
     const int64_t before = sent();
-    const HttpAnswer answer = Post(path, body);
+    const HttpAnswer answer = Post(path, body, "Accept-Encoding: gzip\r\n");
     ASSERT_EQ(answer.code, 200) << path << answer.body;
     EXPECT_EQ(sent() - before, static_cast<int64_t>(answer.body.size())) << path;
   }

@@ -49,7 +49,6 @@ class EmptyRun final : public RequestRun {
     return pending;
   }
   void Answer(Work /*work*/) override {}
-  int64_t AnswerBytes() const override { return 0; }
   RequestTokens CountTokens(ModelMetrics& /*metrics*/) const override { return {}; }
 
   const absl::Duration timeout_;

@@ -64,7 +64,6 @@ class GivenRun final : public EncodeRun {
   absl::StatusOr<std::shared_ptr<EncoderModel>> FindModel() override {
     return dependencies().models.Find(call().model);
   }
-  int64_t AnswerBytes() const override { return 0; }
   void OnEnd(const absl::Status& /*status*/) override { seen_.total = times().total(); }
 
   EncodeInput input_;

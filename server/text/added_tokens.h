@@ -28,10 +28,8 @@ struct AddedToken {
 // there the longest. Immutable once filled, then thread-safe.
 class AddedTokens {
  public:
-  static constexpr size_t kMaxBytes = size_t{1} << 26;  // of all tokens together
-
-  // INVALID_ARGUMENT when the content is empty or there already. REQUIRES: valid UTF-8, at most
-  // kMaxBytes in all.
+  // INVALID_ARGUMENT when the content is empty or there already. REQUIRES: valid UTF-8, fewer than
+  // TokenTrie::kMaxNodes bytes in all.
   absl::Status Add(AddedToken token);
 
   bool empty() const { return tokens_.empty(); }

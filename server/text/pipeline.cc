@@ -141,7 +141,7 @@ TokenizerPipeline::TokenizerPipeline(TokenizerParts parts)
 absl::Status TokenizerPipeline::AddTokens(const std::vector<AddedToken>& tokens) {
   size_t bytes = 0;
   for (const AddedToken& token : tokens) bytes += token.content.size();
-  const size_t max_bytes = std::min(MaxNormalizedBytes(bytes), AddedTokens::kMaxBytes);
+  const size_t max_bytes = std::min(MaxNormalizedBytes(bytes), kMaxVocabularyBytes);
   size_t room = max_bytes;
   for (AddedToken token : tokens) {
     if (token.special) special_ids_.insert(token.id);

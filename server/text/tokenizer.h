@@ -66,7 +66,7 @@ class Tokenizer {
 
   // INVALID_ARGUMENT for invalid UTF-8 (with the byte's offset), for max_tokens below the number of
   // special tokens or, with truncate off, for a text of more than max_tokens. Time and memory are
-  // linear in the text's bytes.
+  // linear in the text's bytes, time also in those of the longest token.
   virtual absl::StatusOr<TokenizedText> Tokenize(absl::string_view text,
                                                  const TokenizerOptions& options) const = 0;
 

@@ -41,10 +41,12 @@ std::vector<AddedToken> ReadAddedTokens(const JsonFields& file, const ModelPart&
   std::vector<AddedToken> tokens;
   if (!file.Has("added_tokens")) return tokens;
   auto next_id = static_cast<int64_t>(part.vocabulary.size());
+  size_t bytes = 0;
   for (const JsonFields& fields : file.Objects("added_tokens")) {
     if (!file.ok()) break;
     tokens.push_back(ReadAddedToken(fields));
     const AddedToken& token = tokens.back();
+    bytes += token.content.size();
     const int64_t known = part.model->FindToken(token.content);
     const int64_t id = known != TokenTrie::kNoId ? known : next_id++;
     if (token.id == id) continue;
@@ -53,6 +55,7 @@ std::vector<AddedToken> ReadAddedTokens(const JsonFields& file, const ModelPart&
                                    known != TokenTrie::kNoId ? " in model.vocab"
                                                              : " as the next after model.vocab"));
   }
+  CheckVocabularyBytes(file, "added_tokens", bytes);
   return tokens;
 }
 

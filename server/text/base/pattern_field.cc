@@ -9,17 +9,28 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "server/text/unicode/readable.h"
+#include "server/text/unicode/utf8.h"
 
 namespace attendant {
+namespace {
+
+std::optional<Pattern> ReadLiteral(const JsonFields& pattern) {
+  const std::string text = pattern.String("String");
+  if (text.empty()) pattern.Fail("String", "is empty");
+  const size_t characters = CountCharacters(text);
+  if (characters > Pattern::kMaxItems) {
+    pattern.Fail("String", absl::StrCat("has ", characters, " characters, the limit is ",
+                                        Pattern::kMaxItems));
+  }
+  if (!pattern.ok()) return std::nullopt;
+  return Pattern::Literal(text);
+}
+
+}  // namespace
 
 std::optional<Pattern> ReadPattern(const JsonFields& fields) {
   const JsonFields pattern = fields.Object("pattern");
-  if (pattern.Has("String")) {
-    const std::string text = pattern.String("String");
-    if (text.empty()) pattern.Fail("String", "is empty");
-    if (!pattern.ok()) return std::nullopt;
-    return Pattern::Literal(text);
-  }
+  if (pattern.Has("String")) return ReadLiteral(pattern);
   const std::string regex = pattern.String("Regex");
   if (!pattern.ok()) return std::nullopt;
   absl::StatusOr<Pattern> parsed = Pattern::Parse(regex);

@@ -13,8 +13,6 @@
 namespace attendant {
 namespace {
 
-constexpr size_t kMaxVocabularyBytes = size_t{16} << 20;  // 120,000 real words have 1 MiB
-
 constexpr PartKind<ModelPart> kTokenModels[] = {
     {"BPE", ReadBpe},
     {"Unigram", ReadUnigram},

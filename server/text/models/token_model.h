@@ -16,6 +16,7 @@ namespace attendant {
 class JsonFields;
 
 inline constexpr int64_t kMaxTokenId = std::numeric_limits<int32_t>::max() - 1;
+inline constexpr size_t kMaxVocabularyBytes = size_t{16} << 20;  // 120,000 real words have 1 MiB
 
 struct VocabularyEntry {
   std::string token;
@@ -67,7 +68,7 @@ ModelPart ReadModel(const JsonFields& file);
 // status.
 std::vector<VocabularyEntry> ReadVocabulary(const JsonFields& vocab);
 
-// Refuses a vocabulary of too many bytes. `path` names it.
+// Refuses tokens of more than kMaxVocabularyBytes in all. `path` names them.
 void CheckVocabularyBytes(const JsonFields& fields, absl::string_view path, size_t bytes);
 
 }  // namespace attendant

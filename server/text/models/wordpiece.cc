@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/text/models/wordpiece.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <memory>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "server/text/models/model_kinds.h"
+#include "server/text/unicode/utf8.h"
 
 namespace attendant {
 
@@ -34,10 +34,7 @@ void WordPiece::Append(absl::string_view word, std::vector<int32_t>& ids,
 
 bool WordPiece::IsTooLong(absl::string_view word) const {
   if (static_cast<int64_t>(word.size()) <= max_input_chars_per_word_) return false;
-  const auto starts_character = [](char byte) {
-    return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
-  };
-  return std::count_if(word.begin(), word.end(), starts_character) > max_input_chars_per_word_;
+  return static_cast<int64_t>(CountCharacters(word)) > max_input_chars_per_word_;
 }
 
 // False when some part of the word is in no piece.

@@ -95,19 +95,13 @@ class Precompiled final : public Normalizer {
   // where a text begins with characters that vanish, those after them seem to come from there.
   static void AddEdits(absl::string_view part, absl::string_view replacement,
                        std::vector<CharacterEdit>& edits) {
-    auto surplus = -CountCharacters(part);
+    auto surplus = -static_cast<int32_t>(CountCharacters(part));
     for (const char* at = replacement.data(); at < replacement.data() + replacement.size();) {
       const char32_t character = NextCharacter(at);
       edits.push_back({character, surplus < 0 ? 0 : 1});
       ++surplus;
     }
     if (surplus < 0 && !edits.empty()) edits.back().change += surplus;
-  }
-
-  static int32_t CountCharacters(absl::string_view text) {
-    int32_t count = 0;
-    for (const char* at = text.data(); at < text.data() + text.size(); NextCharacter(at)) ++count;
-    return count;
   }
 
   Charsmap map_;

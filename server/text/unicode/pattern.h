@@ -55,6 +55,8 @@ class CharacterSet {
 // are not supported. Immutable, thread-safe.
 class Pattern {
  public:
+  static constexpr size_t kMaxItems = 64;  // of a sequence; a match looks at them one in another
+
   struct Match {
     size_t begin = 0;
     size_t end = 0;
@@ -62,7 +64,7 @@ class Pattern {
 
   // UNIMPLEMENTED, naming the place, for anything else and for what matches no characters.
   static absl::StatusOr<Pattern> Parse(absl::string_view regex);
-  // Of this text. REQUIRES: not empty.
+  // Of this text. REQUIRES: not empty, at most kMaxItems characters.
   static Pattern Literal(absl::string_view text);
 
   class Matcher;

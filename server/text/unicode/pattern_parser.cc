@@ -79,7 +79,7 @@ class PatternParser {
         ParseQuantifier(item.min, item.max);
         for (Sequence& sequence : sequences) sequence.items.push_back(item);
       }
-      if (sequences.front().items.size() > kMaxItems) Fail();
+      if (sequences.front().items.size() > Pattern::kMaxItems) Fail();
     }
     return sequences;
   }
@@ -262,7 +262,6 @@ class PatternParser {
     inverted ? set.AddOutside(bit) : set.AddCategories(bit);
   }
 
-  static constexpr size_t kMaxItems = 64;
   static constexpr uint32_t kMaxCount = 64;
   static constexpr uint64_t kMaxTries = 1024;
 

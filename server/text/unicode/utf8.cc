@@ -3,6 +3,7 @@
 
 #include <unicode/utf8.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -32,6 +33,12 @@ std::optional<size_t> FindInvalidUtf8(absl::string_view text) {
     if (character < 0x80) offset = SkipAscii(text, offset);
   }
   return std::nullopt;
+}
+
+size_t CountCharacters(absl::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
+    return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;  // the first one of a character
+  }));
 }
 
 void AppendWellFormed(absl::string_view bytes, std::string& out) {

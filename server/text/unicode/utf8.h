@@ -23,6 +23,9 @@ inline size_t CharacterBytes(char first) {
   return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
 
+// REQUIRES: valid UTF-8.
+size_t CountCharacters(absl::string_view text);
+
 // Reads the character at `position` and moves past it. REQUIRES: valid UTF-8, `position` at the
 // start of a character.
 inline char32_t NextCharacter(const char*& position) {

@@ -109,7 +109,7 @@ MUTANTS = {
         ("if (role == Role::kPunctuation) break;", ""),
     ],
     "server/text/models/wordpiece.cc": [
-        ("std::count_if(word.begin(), word.end(), starts_character) > max_input_chars_per_word_", "true"),
+        ("static_cast<int64_t>(CountCharacters(word)) > max_input_chars_per_word_", "true"),
         ("node = continuing_node_;", ""),
     ],
     "server/text/models/short_merge.cc": [

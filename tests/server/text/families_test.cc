@@ -204,9 +204,25 @@ TEST(FamiliesTest, NamesTheMemberThatIsNotValid) {
   refused(With("gemma", "/normalizer/content", std::string(17, 'x')),
           "normalizer.content has 17 bytes, the limit is 16");
   refused(With("gemma", "/pre_tokenizer/pattern/String", ""), "pattern.String is empty");
+  refused(With("gemma", "/pre_tokenizer/pattern/String", std::string(65, 'x') + "\xC3\xA9"),
+          "pre_tokenizer.pattern.String has 66 characters, the limit is 64");
+  refused(With("modernbert", "/added_tokens/6/content", std::string(16 << 20, 'x')),
+          "added_tokens has 16777244 bytes of tokens, the limit is 16777216");
   refused(
       With("clip", "/normalizer/normalizers", json(std::vector<json>(65, json{{"type", "NFC"}}))),
       "normalizer.normalizers has 65 parts, the limit is 64");
+}
+
+// A match looks at its characters one in another: a longer one ended the process.
+TEST(FamiliesTest, ALiteralPatternHasAtMost64Characters) {
+  const std::string literal = absl::StrReplaceAll(std::string(64, 'x'), {{"x", "\xC3\xA9"}});
+  const auto tokenizer =
+      LoadFromContents(With("gemma", "/normalizer/pattern/String", literal).dump());
+  ASSERT_NE(tokenizer, nullptr);
+  EXPECT_EQ(Ids(*tokenizer, literal), Ids(*tokenizer, "\xE2\x96\x81"));
+  ExpectRefused(With("gemma", "/normalizer/pattern/String", literal + "x"),
+                absl::StatusCode::kInvalidArgument,
+                "normalizer.pattern.String has 65 characters, the limit is 64");
 }
 
 TEST(FamiliesTest, ATemplateInASequenceGivesItsSegments) {

@@ -19,6 +19,7 @@ namespace {
 constexpr absl::string_view kInputNames = "model_input_names";
 constexpr absl::string_view kMpnet = "MPNetTokenizer";
 constexpr absl::string_view kDebertaV2 = "DebertaV2Tokenizer";
+constexpr absl::string_view kXlmRoberta = "XLMRobertaTokenizer";
 constexpr absl::string_view kRoberta = "RobertaTokenizer";
 constexpr absl::string_view kGeneric = "TokenizersBackend";
 constexpr absl::string_view kGenericType = "modernbert";  // whatever class its folder names
@@ -47,13 +48,24 @@ constexpr TokenizerClass kClasses[] = {
 
 // The classes of model types whose folders do not name one.
 constexpr std::pair<absl::string_view, absl::string_view> kModelTypes[] = {
-    {"bert", "BertTokenizer"},        {"convbert", "BertTokenizer"},
-    {"deberta", "DebertaTokenizer"},  {"deberta-v2", kDebertaV2},
-    {"distilbert", "BertTokenizer"},  {"electra", "BertTokenizer"},
-    {"layoutlm", "BertTokenizer"},    {"megatron-bert", "BertTokenizer"},
-    {"mobilebert", "BertTokenizer"},  {"mpnet", "MPNetTokenizer"},
-    {"nomic_bert", "BertTokenizer"},  {"roberta", kRoberta},
+    {"bert", "BertTokenizer"},
+    {"camembert", "CamembertTokenizer"},
+    {"convbert", "BertTokenizer"},
+    {"deberta", "DebertaTokenizer"},
+    {"deberta-v2", kDebertaV2},
+    {"distilbert", "BertTokenizer"},
+    {"electra", "BertTokenizer"},
+    {"gte", kXlmRoberta},
+    {"jina_embeddings_v3", kXlmRoberta},
+    {"layoutlm", "BertTokenizer"},
+    {"megatron-bert", "BertTokenizer"},
+    {"mobilebert", "BertTokenizer"},
+    {"mpnet", "MPNetTokenizer"},
+    {"nomic_bert", "BertTokenizer"},
+    {"roberta", kRoberta},
     {"squeezebert", "BertTokenizer"},
+    {"t5", "T5Tokenizer"},
+    {"xlm-roberta", kXlmRoberta},
 };
 
 // Empty: neither a class nor a model type.
@@ -103,6 +115,25 @@ absl::StatusOr<BertSettings> ReadBert(const std::string& directory, const JsonNo
   return bert;
 }
 
+// None: the class makes none of the families.
+absl::StatusOr<std::optional<FamilySettings>> ReadFamily(const std::string& directory,
+                                                         const JsonNode& config,
+                                                         const std::string& name) {
+  FamilySettings settings;
+  settings.family = name.empty() ? nullptr : FindSentencePieceFamily(name, "");
+  if (settings.family == nullptr) return std::nullopt;
+  ATTENDANT_ASSIGN_OR_RETURN(settings.options, ReadFamilyOptions(config));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode map, ReadSpecialTokensMap(directory, config));
+  for (const JsonNode* const file : {&config, &map}) {
+    for (const FamilyRole& role : settings.family->roles) {
+      std::optional<std::string> token;
+      ATTENDANT_RETURN_IF_ERROR(ReadToken(*file, role.field, token));
+      if (token.has_value()) settings.tokens[std::string(role.field)] = *std::move(token);
+    }
+  }
+  return settings;
+}
+
 absl::StatusOr<bool> NamesSegments(const JsonNode& config) {
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode list, config.Field(kInputNames));
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> names, list.Elements());
@@ -128,9 +159,7 @@ absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& direc
   if (is_known && known->is_bert) {
     ATTENDANT_ASSIGN_OR_RETURN(settings.bert, ReadBert(directory, config, name));
   }
-  if (name == kDebertaV2) {
-    ATTENDANT_ASSIGN_OR_RETURN(settings.deberta, ReadDebertaOptions(config));
-  }
+  ATTENDANT_ASSIGN_OR_RETURN(settings.family, ReadFamily(directory, config, name));
   if (name == kRoberta) {
     settings.add_prefix_space = false;
     ATTENDANT_RETURN_IF_ERROR(config.Read("add_prefix_space", *settings.add_prefix_space));

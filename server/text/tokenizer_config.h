@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "server/text/sentencepiece/deberta_parts.h"
+#include "absl/strings/string_view.h"
+#include "server/text/sentencepiece/families.h"
+#include "server/text/sentencepiece/family_parts.h"
 
 namespace attendant {
 
@@ -22,12 +26,25 @@ struct BertSettings {
   std::optional<Template> sequence_template{};
 };
 
+// The settings with which transformers makes a tokenizer of a family of sentencepiece models,
+// whatever tokenizer.json says but for the vocabulary and the rules for characters.
+struct FamilySettings {
+  const SentencePieceFamily* family = nullptr;
+  FamilyOptions options{};
+  std::map<std::string, std::string, std::less<>> tokens{};  // by their role, as files name them
+
+  // The one that a file names, else the family's.
+  absl::string_view TokenOf(const FamilyRole& role) const {
+    const auto found = tokens.find(role.field);
+    return found == tokens.end() ? role.token : found->second;
+  }
+};
+
 // The settings of a folder's tokenizer beside tokenizer.json.
 struct TokenizerSettings {
-  bool lowercases = false;             // texts become lower case before the normalizer
-  std::optional<BertSettings> bert{};  // of a WordPiece model: these count
-  // Of a Unigram model: its normalizer and pre-tokenizer are made of these.
-  std::optional<DebertaOptions> deberta{};
+  bool lowercases = false;                 // texts become lower case before the normalizer
+  std::optional<BertSettings> bert{};      // of a WordPiece model: these count
+  std::optional<FamilySettings> family{};  // of a Unigram model: these count
   std::optional<bool> add_prefix_space{};  // of ByteLevel: counts in place of tokenizer.json's
   bool has_segments = true;                // false: the model gets segment 0 for every token
 };
@@ -37,10 +54,11 @@ struct TokenizerSettings {
 // and those derived from it make their normalizer anew, of do_lower_case, strip_accents and
 // tokenize_chinese_chars, and, where tokenizer_config.json names the class, the tokens around
 // texts; their special tokens are those of special_tokens_map.json, where that counts, else of
-// tokenizer_config.json. DebertaV2Tokenizer makes its normalizer and pre-tokenizer anew, too, and
-// drops the rules of the sentencepiece model; RobertaTokenizer makes ByteLevel anew. A model gets
-// segments where model_input_names has token_type_ids, or the class says so. A folder without class
-// and model_type has the defaults. INVALID_ARGUMENT for a file that is not valid.
+// tokenizer_config.json. The classes of XLM-R, CamemBERT, T5 and DeBERTa v2 make all their parts
+// anew; of the normalizer they keep the rules of the sentencepiece model, DeBERTa's not even these.
+// RobertaTokenizer makes ByteLevel anew. A model gets
+// segments where model_input_names has token_type_ids, or the class says so. A folder without
+// class and model_type has the defaults. INVALID_ARGUMENT for a file that is not valid.
 absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& directory);
 
 }  // namespace attendant

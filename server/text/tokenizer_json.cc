@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/json_file.h"
@@ -107,16 +108,73 @@ std::optional<bool> PrefixOfClass(const JsonFields& file, const TokenizerSetting
   return prefix.has_value() && PreTokenizerType(file) == "ByteLevel" ? prefix : std::nullopt;
 }
 
+// The rules for characters, which a class keeps of the file's normalizer, in base64.
+std::string CharsmapOf(const JsonFields& file) {
+  if (!file.Has("normalizer")) return "";
+  const JsonFields normalizer = file.Object("normalizer");
+  const bool several = normalizer.String("type") == "Sequence";
+  for (const JsonFields& step :
+       several ? normalizer.Objects("normalizers") : std::vector<JsonFields>{normalizer}) {
+    if (step.String("type") != "Precompiled") continue;
+    std::string bytes;
+    if (absl::Base64Unescape(step.String("precompiled_charsmap"), &bytes)) {
+      return absl::Base64Escape(bytes);
+    }
+    step.Fail("precompiled_charsmap", "is not base64");
+  }
+  return "";
+}
+
+// The settings of a tokenizer of a family of sentencepiece models, if this is one.
+const FamilySettings* FindFamily(const JsonFields& file, const TokenizerSettings& settings) {
+  return settings.family.has_value() && ModelType(file) == "Unigram" ? &*settings.family : nullptr;
+}
+
 // The parts that the class makes in place of the file's, as a tokenizer.json.
-std::string PartsOfClass(const JsonFields& file, const TokenizerSettings& settings) {
-  if (settings.deberta.has_value() && ModelType(file) == "Unigram") {
-    return absl::StrCat(R"({"normalizer":)", DebertaNormalizer(*settings.deberta),
-                        R"(,"pre_tokenizer":)", DebertaPreTokenizer(*settings.deberta), "}");
+std::string PartsOfClass(const JsonFields& file, const ModelPart& part,
+                         const TokenizerSettings& settings) {
+  if (const FamilySettings* const own = FindFamily(file, settings)) {
+    const auto id_of = [&](const FamilyRole& role) -> int64_t {
+      const absl::string_view token = own->TokenOf(role);
+      const int32_t id = part.model->FindToken(token);
+      if (id == TokenTrie::kNoId) {
+        file.Fail(absl::InvalidArgumentError(absl::StrCat("model.vocab has no ",
+                                                          ReadableName(token), ", the ", role.field,
+                                                          " of ", own->family->tokenizer_class)));
+      }
+      return id;
+    };
+    return absl::StrCat(R"({"normalizer":)",
+                        FamilyNormalizer(*own->family, own->options, CharsmapOf(file)),
+                        R"(,"pre_tokenizer":)", FamilyPreTokenizer(*own->family, own->options),
+                        R"(,"post_processor":)", FamilyTemplate(*own->family, id_of),
+                        R"(,"decoder":)", FamilyDecoder(*own->family, own->options), "}");
   }
   const std::optional<bool> prefix = PrefixOfClass(file, settings);
   if (!prefix.has_value()) return "{}";
   return absl::StrCat(R"({"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":)",
                       *prefix ? "true" : "false", "}}");
+}
+
+// That the file's model is the one that the class makes.
+void CheckFamily(const JsonFields& file, const FamilySettings& settings, const ModelPart& part) {
+  const SentencePieceFamily& family = *settings.family;
+  int64_t unk_id = family.unk_id;
+  for (const FamilyRole& role : family.roles) {
+    if (family.finds_unk && role.field == "unk_token") {
+      unk_id = part.model->FindToken(settings.TokenOf(role));
+    }
+  }
+  const JsonFields model = file.Object("model");
+  const auto check = [&](absl::string_view field, absl::string_view found,
+                         absl::string_view wanted) {
+    if (found == wanted) return;
+    model.Fail(field, absl::StrCat("is ", found, ", but ", family.tokenizer_class,
+                                   " of transformers takes ", wanted));
+  };
+  check("unk_id", absl::StrCat(model.Integer("unk_id", kMaxTokenId)), absl::StrCat(unk_id));
+  const bool falls_back = model.Has("byte_fallback") && model.Bool("byte_fallback");
+  check("byte_fallback", falls_back ? "true" : "false", "false");
 }
 
 // That the file has what transformers would put in its place.
@@ -161,21 +219,26 @@ SequenceTemplate SequenceOf(const BertSettings& bert, const SequenceTemplate& fi
                                                                     : MakeBertTemplate(cls, sep);
 }
 
+// The object that has the `part` that counts. What the class makes may be null.
+const JsonFields& With(absl::string_view part, const JsonFields& made, const JsonFields& file) {
+  const std::vector<std::string> parts = made.Keys();
+  return std::find(parts.begin(), parts.end(), part) != parts.end() ? made : file;
+}
+
 // The members of `made` count in place of the file's.
-TokenizerParts ReadParts(const JsonFields& file, const JsonFields& made,
+TokenizerParts ReadParts(const JsonFields& file, const JsonFields& made, ModelPart model,
                          const TokenizerSettings& settings) {
   TokenizerParts parts;
   if (file.Has("version") && file.String("version") != "1.0") {
     file.Fail(UnsupportedPart("version", file.String("version"), "1.0"));
   }
-  ModelPart model = ReadModel(file);
   const BertSettings* const bert = FindBert(file, settings);
-  const auto with = [&](const char* part) -> const JsonFields& {
-    return made.Has(part) ? made : file;
+  const auto with = [&](absl::string_view part) -> const JsonFields& {
+    return With(part, made, file);
   };
   parts.normalizer = ReadNormalizer(with("normalizer"), settings.lowercases, NormalizerOf(bert));
   parts.pre_tokenizer = ReadPreTokenizer(with("pre_tokenizer"));
-  parts.sequence = ReadSequenceTemplate(file, kMaxTokenId);
+  parts.sequence = ReadSequenceTemplate(with("post_processor"), kMaxTokenId);
   if (const std::optional<bool> prefix = PrefixOfClass(file, settings)) {
     for (OffsetTrim& trim : parts.sequence.trims) trim.add_prefix_space = *prefix;
   }
@@ -207,11 +270,17 @@ absl::StatusOr<TokenizerParts> ParseTokenizerJson(absl::string_view contents,
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode file, ParseJson(contents, "the file", kLimits));
   absl::Status status;
   const JsonFields fields(file, status);
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode made,
-                             ParseJson(PartsOfClass(fields, settings), "the class's parts"));
-  TokenizerParts parts = ReadParts(fields, JsonFields(made, status), settings);
+  ModelPart model = ReadModel(fields);
   ATTENDANT_RETURN_IF_ERROR(status);
-  std::unique_ptr<Decoder> decoder = ReadDecoder(fields);
+  if (const FamilySettings* const family = FindFamily(fields, settings)) {
+    CheckFamily(fields, *family, model);
+  }
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode made,
+                             ParseJson(PartsOfClass(fields, model, settings), "the class's parts"));
+  const JsonFields made_fields(made, status);
+  TokenizerParts parts = ReadParts(fields, made_fields, std::move(model), settings);
+  ATTENDANT_RETURN_IF_ERROR(status);
+  std::unique_ptr<Decoder> decoder = ReadDecoder(With("decoder", made_fields, fields));
   if (status.ok()) {
     parts.decoder = std::move(decoder);
   } else {

@@ -23,8 +23,8 @@
 #include "kernels/io/json_file.h"
 #include "server/text/base/token_files.h"
 #include "server/text/sentencepiece/converter.h"
-#include "server/text/sentencepiece/deberta_parts.h"
 #include "server/text/sentencepiece/families.h"
+#include "server/text/sentencepiece/family_parts.h"
 #include "server/text/sentencepiece/model_proto.h"
 
 namespace attendant {
@@ -256,11 +256,7 @@ absl::Status CheckAddedFile(const std::string& directory, SentencePieceConverter
 absl::StatusOr<SentencePieceOptions> ReadOptionsOf(const JsonNode& config, const JsonNode& map,
                                                    const SentencePieceFamily& family) {
   SentencePieceOptions options;
-  if (family.cleans_spaces) {
-    ATTENDANT_ASSIGN_OR_RETURN(options.deberta, ReadDebertaOptions(config));
-  } else {
-    ATTENDANT_RETURN_IF_ERROR(config.Read("add_prefix_space", options.add_prefix_space));
-  }
+  ATTENDANT_ASSIGN_OR_RETURN(options.parts, ReadFamilyOptions(config));
   for (const auto& [file, field] :
        {std::pair(&config, kExtras), std::pair(&config, kOldExtras), std::pair(&map, kExtras)}) {
     if (file == &map && !map.Has(field)) continue;

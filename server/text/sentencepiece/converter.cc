@@ -7,8 +7,6 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 
 namespace attendant {
 namespace {
@@ -34,21 +32,6 @@ std::string InQuotes(absl::string_view text) {
 }
 
 const char* Truth(bool value) { return value ? "true" : "false"; }
-
-// Of "<s> $A </s>".
-std::string TemplateParts(absl::string_view text) {
-  std::string json;
-  for (const absl::string_view part : absl::StrSplit(text, ' ')) {
-    const std::pair<absl::string_view, absl::string_view> name =
-        absl::StrSplit(part, absl::MaxSplits(':', 1));
-    absl::string_view id = name.first;
-    const bool sequence = absl::ConsumePrefix(&id, "$");
-    absl::StrAppend(&json, json.empty() ? "" : ",",
-                    sequence ? R"({"Sequence":)" : R"({"SpecialToken":)", R"({"id":)", InQuotes(id),
-                    R"(,"type_id":)", name.second.empty() ? "0" : name.second, "}}");
-  }
-  return json;
-}
 
 }  // namespace
 
@@ -82,11 +65,14 @@ int64_t SentencePieceConverter::IdOf(absl::string_view text) {
 }
 
 std::string SentencePieceConverter::Json() {
-  return absl::StrCat(R"({"version":"1.0","added_tokens":[)", Literals(), R"(],"normalizer":)",
-                      Normalizer(), R"(,"pre_tokenizer":)", PreTokenizer(), R"(,"post_processor":)",
-                      Template(), R"(,"decoder":)", Metaspace(),
-                      R"(,"model":{"type":"Unigram","unk_id":)", family_.unk_id,
-                      R"(,"byte_fallback":false,"vocab":[)", Vocabulary(), "]}}");
+  return absl::StrCat(
+      R"({"version":"1.0","added_tokens":[)", Literals(), R"(],"normalizer":)",
+      FamilyNormalizer(family_, options_.parts, absl::Base64Escape(model_.precompiled_charsmap)),
+      R"(,"pre_tokenizer":)", FamilyPreTokenizer(family_, options_.parts), R"(,"post_processor":)",
+      FamilyTemplate(family_, [&](const FamilyRole& role) { return IdOf(role.token); }),
+      R"(,"decoder":)", FamilyDecoder(family_, options_.parts),
+      R"(,"model":{"type":"Unigram","unk_id":)", family_.unk_id,
+      R"(,"byte_fallback":false,"vocab":[)", Vocabulary(), "]}}");
 }
 
 void SentencePieceConverter::AddLiteral(SentencePieceLiteral literal) {
@@ -132,37 +118,6 @@ std::string SentencePieceConverter::Literals() {
                     R"(,"special":)", Truth(literal->special), "}");
   }
   return json;
-}
-
-std::string SentencePieceConverter::Normalizer() const {
-  if (family_.cleans_spaces) return DebertaNormalizer(options_.deberta);
-  if (model_.precompiled_charsmap.empty()) return "null";
-  return absl::StrCat(R"({"type":"Precompiled","precompiled_charsmap":")",
-                      absl::Base64Escape(model_.precompiled_charsmap), R"("})");
-}
-
-std::string SentencePieceConverter::Metaspace() const {
-  if (family_.cleans_spaces) return DebertaMetaspace(options_.deberta);
-  return MetaspaceJson(options_.add_prefix_space ? "always" : "never");
-}
-
-std::string SentencePieceConverter::PreTokenizer() const {
-  if (family_.cleans_spaces) return DebertaPreTokenizer(options_.deberta);
-  return absl::StrCat(R"({"type":"Sequence","pretokenizers":[{"type":"WhitespaceSplit"},)",
-                      Metaspace(), "]}");
-}
-
-std::string SentencePieceConverter::Template() {
-  std::string tokens;
-  for (const FamilyRole& role : family_.roles) {
-    if (role.field != "bos_token" && role.field != "eos_token") continue;
-    const std::string name = InQuotes(role.token);
-    absl::StrAppend(&tokens, tokens.empty() ? "" : ",", name, R"(:{"id":)", name, R"(,"ids":[)",
-                    IdOf(role.token), R"(],"tokens":[)", name, "]}");
-  }
-  return absl::StrCat(R"({"type":"TemplateProcessing","single":[)", TemplateParts(family_.single),
-                      R"(],"pair":[)", TemplateParts(family_.pair), R"(],"special_tokens":{)",
-                      tokens, "}}");
 }
 
 // Scores as doubles, to the last bit.

@@ -9,8 +9,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
-#include "server/text/sentencepiece/deberta_parts.h"
 #include "server/text/sentencepiece/families.h"
+#include "server/text/sentencepiece/family_parts.h"
 #include "server/text/sentencepiece/model_proto.h"
 
 namespace attendant {
@@ -24,8 +24,7 @@ struct SentencePieceLiteral {
 
 // The settings of tokenizer_config.json.
 struct SentencePieceOptions {
-  bool add_prefix_space = true;  // unless the family cleans spaces
-  DebertaOptions deberta{};      // where it does
+  FamilyOptions parts{};
   std::optional<int64_t> extra_ids{};
   bool keeps_own_literals = true;  // the model's own control and user-defined pieces, extra_ids
 };
@@ -55,10 +54,6 @@ class SentencePieceConverter {
   void AddToken(absl::string_view text, double score);
   void ListTokens();
   std::string Literals();
-  std::string Normalizer() const;
-  std::string Metaspace() const;
-  std::string PreTokenizer() const;
-  std::string Template();
   std::string Vocabulary() const;
 
   const SentencePieceFamily& family_;

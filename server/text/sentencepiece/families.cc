@@ -23,8 +23,8 @@ constexpr FamilyRole kDebertaRoles[] = {
     {"bos_token", "[CLS]"}, {"eos_token", "[SEP]"}, {"sep_token", "[SEP]"},  {"cls_token", "[CLS]"},
     {"unk_token", "[UNK]"}, {"pad_token", "[PAD]"}, {"mask_token", "[MASK]"}};
 
-constexpr absl::string_view kRobertaSingle = "<s> $A </s>";
-constexpr absl::string_view kRobertaPair = "<s> $A </s> </s> $B </s>";
+constexpr absl::string_view kRobertaSingle = "bos_token $A eos_token";
+constexpr absl::string_view kRobertaPair = "bos_token $A eos_token eos_token $B eos_token";
 
 const SentencePieceFamily kFamilies[] = {
     {.tokenizer_class = "XLMRobertaTokenizer",
@@ -35,8 +35,10 @@ const SentencePieceFamily kFamilies[] = {
      .last = kMask,
      .extra_ids = 0,
      .unk_id = 3,
+     .finds_unk = false,
      .mask_strips_left = false,
      .cleans_spaces = false,
+     .without_prefix = "never",
      .roles = kRobertaRoles,
      .single = kRobertaSingle,
      .pair = kRobertaPair},
@@ -48,8 +50,10 @@ const SentencePieceFamily kFamilies[] = {
      .last = kMask,
      .extra_ids = 0,
      .unk_id = 3,
+     .finds_unk = true,
      .mask_strips_left = true,
      .cleans_spaces = false,
+     .without_prefix = "never",
      .roles = kRobertaRoles,
      .single = kRobertaSingle,
      .pair = kRobertaPair},
@@ -61,11 +65,13 @@ const SentencePieceFamily kFamilies[] = {
      .last = {},
      .extra_ids = 100,
      .unk_id = 2,
+     .finds_unk = false,
      .mask_strips_left = false,
      .cleans_spaces = false,
+     .without_prefix = "always",
      .roles = kT5Roles,
-     .single = "$A </s>",
-     .pair = "$A </s> $B </s>"},
+     .single = "$A eos_token",
+     .pair = "$A eos_token $B eos_token"},
     {.tokenizer_class = "DebertaV2Tokenizer",
      .model_type = "deberta-v2",
      .first = {},
@@ -74,11 +80,13 @@ const SentencePieceFamily kFamilies[] = {
      .last = {},
      .extra_ids = 0,
      .unk_id = 3,
+     .finds_unk = true,
      .mask_strips_left = false,
      .cleans_spaces = true,
+     .without_prefix = "first",
      .roles = kDebertaRoles,
-     .single = "[CLS] $A [SEP]",
-     .pair = "[CLS] $A [SEP] $B:1 [SEP]:1"},
+     .single = "cls_token $A sep_token",
+     .pair = "cls_token $A sep_token $B:1 sep_token:1"},
 };
 
 }  // namespace

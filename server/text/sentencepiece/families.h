@@ -33,10 +33,12 @@ struct SentencePieceFamily {
   absl::Span<const FamilyToken> last;
   int64_t extra_ids = 0;  // <extra_id_N>, falling, behind `last`; extra_ids says another number
   int64_t unk_id = 0;
+  bool finds_unk = false;  // in a tokenizer.json it is the id of the unk_token instead
   bool mask_strips_left = false;
-  bool cleans_spaces = false;  // instead of the model's own normalization
+  bool cleans_spaces = false;        // instead of the model's own normalization
+  absl::string_view without_prefix;  // Metaspace's prepend_scheme without add_prefix_space
   absl::Span<const FamilyRole> roles;
-  absl::string_view single, pair;  // "<s> $A </s>"; "$B:1": in segment 1
+  absl::string_view single, pair;  // "bos_token $A eos_token", by roles; "$B:1": in segment 1
 };
 
 // Null: not known. `tokenizer_class` without "Fast", or empty: `model_type` decides.

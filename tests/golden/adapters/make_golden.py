@@ -126,6 +126,8 @@ def save(folder, state, tokenizer):
     folder.mkdir()
     safetensors.torch.save_file(state, folder / "model.safetensors", {"format": "pt"})
     tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
+    # XLM-R's class does not take all of that file.
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}\n')
     code = "jinaai/xlm-roberta-flash-implementation--modeling_lora.XLMRobertaLoRA"
     write_json(folder / "config.json", FIELDS | {
         "architectures": ["XLMRobertaModel"], "auto_map": {"AutoModel": code}, "load_trained_adapters": True,

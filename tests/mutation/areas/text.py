@@ -30,10 +30,11 @@ MUTANTS = {
         ("found = found || name == \"token_type_ids\";", "found = true;"),
     ],
     "server/text/tokenizer_json.cc": [
-        ('settings.deberta.has_value() && «ModelType(file) == "Unigram"»', "true"),
+        ('settings.family.has_value() && «ModelType(file) == "Unigram"»', "true"),
         ('prefix.has_value() && «PreTokenizerType(file) == "ByteLevel"»', "true"),
         ("trim.add_prefix_space = *prefix;", ""),
-        ('made.Has(part) ? made : file', "file"),
+        ('!= parts.end() ? «made» : file', "file"),
+        ("unk_id = part.model->FindToken(settings.TokenOf(role));", ""),
     ],
     "server/text/normalizers/precompiled.cc": [
         ("position < end && «more()»;", "true"),
@@ -77,7 +78,6 @@ MUTANTS = {
         ("«has_own» ? Lowercases", "false"),
     ],
     "server/text/sentencepiece/converter.cc": [
-        ("model_.precompiled_charsmap.empty()", "true"),
         ("piece.type != PieceType::kUserDefined", "true"),
         ("size_t i = «family_.dropped»;", "0"),
     ],
@@ -88,6 +88,10 @@ MUTANTS = {
         ("options.keeps_own_literals && !said", "options.keeps_own_literals"),
         ("return !names.empty();", "return true;"),
         ("by_id[id] = name;", "by_id[static_cast<int64_t>(by_id.size())] = name;"),
+    ],
+    "server/text/sentencepiece/family_parts.cc": [
+        ("charsmap.empty()", "true"),
+        ("options.add_prefix_space ? \"always\" : «family.without_prefix»", "\"never\""),
     ],
     "server/text/text_offsets.cc": [
         ("(i == 0 && trim.starts_with_text[text])", "false"),

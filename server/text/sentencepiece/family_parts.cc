@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/text/sentencepiece/family_parts.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "kernels/core/status_macros.h"
+
+namespace attendant {
+namespace {
+
+// Of "bos_token $A eos_token".
+std::string TemplateParts(absl::string_view text) {
+  std::string json;
+  for (const absl::string_view part : absl::StrSplit(text, ' ')) {
+    const std::pair<absl::string_view, absl::string_view> name =
+        absl::StrSplit(part, absl::MaxSplits(':', 1));
+    absl::string_view id = name.first;
+    const bool sequence = absl::ConsumePrefix(&id, "$");
+    absl::StrAppend(&json, json.empty() ? "" : ",",
+                    sequence ? R"({"Sequence":)" : R"({"SpecialToken":)", R"({"id":")", id,
+                    R"(","type_id":)", name.second.empty() ? "0" : name.second, "}}");
+  }
+  return json;
+}
+
+}  // namespace
+
+absl::StatusOr<FamilyOptions> ReadFamilyOptions(const JsonNode& tokenizer_config) {
+  FamilyOptions options;
+  ATTENDANT_RETURN_IF_ERROR(tokenizer_config.Read("add_prefix_space", options.add_prefix_space));
+  ATTENDANT_RETURN_IF_ERROR(tokenizer_config.Read("do_lower_case", options.do_lower_case));
+  ATTENDANT_RETURN_IF_ERROR(tokenizer_config.Read("split_by_punct", options.split_by_punct));
+  return options;
+}
+
+std::string FamilyNormalizer(const SentencePieceFamily& family, const FamilyOptions& options,
+                             absl::string_view charsmap) {
+  if (family.cleans_spaces) {
+    return absl::StrCat(R"({"type":"Sequence","normalizers":[)",
+                        options.do_lower_case ? R"({"type":"Lowercase"},)" : "",
+                        R"({"type":"Replace","pattern":{"Regex":"\\s{2,}|[\\n\\r\\t]"},)",
+                        R"("content":" "},{"type":"NFC"},)",
+                        R"({"type":"Strip","strip_left":false,"strip_right":true}]})");
+  }
+  if (charsmap.empty()) return "null";
+  return absl::StrCat(R"({"type":"Precompiled","precompiled_charsmap":")", charsmap, R"("})");
+}
+
+std::string FamilyPreTokenizer(const SentencePieceFamily& family, const FamilyOptions& options) {
+  return absl::StrCat(R"({"type":"Sequence","pretokenizers":[)",
+                      !family.cleans_spaces    ? R"({"type":"WhitespaceSplit"},)"
+                      : options.split_by_punct ? R"({"type":"Punctuation","behavior":"Isolated"},)"
+                                               : "",
+                      FamilyDecoder(family, options), "]}");
+}
+
+std::string FamilyDecoder(const SentencePieceFamily& family, const FamilyOptions& options) {
+  return absl::StrCat(
+      R"({"type":"Metaspace","replacement":")", "\xe2\x96\x81", R"(","prepend_scheme":")",
+      options.add_prefix_space ? "always" : family.without_prefix, R"(","split":true})");
+}
+
+std::string FamilyTemplate(const SentencePieceFamily& family,
+                           absl::FunctionRef<int64_t(const FamilyRole&)> id_of) {
+  std::string tokens;
+  for (const FamilyRole& role : family.roles) {
+    if (!absl::StrContains(family.single, role.field)) continue;
+    absl::StrAppend(&tokens, tokens.empty() ? "\"" : ",\"", role.field, R"(":{"ids":[)",
+                    id_of(role), "]}");
+  }
+  return absl::StrCat(R"({"type":"TemplateProcessing","single":[)", TemplateParts(family.single),
+                      R"(],"pair":[)", TemplateParts(family.pair), R"(],"special_tokens":{)",
+                      tokens, "}}");
+}
+
+}  // namespace attendant

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes what AutoTokenizer of transformers makes of folders whose files name a class that does not take all of
+tokenizer.json. The same on every run.
+
+    make_classes.py [OUT_FILE]      needs: pip install transformers (made with 5.23)
+
+classes.json  {"texts": [...], "cases": [{"name", "file": a tokenizer.json under tests/golden, "changes": {JSON
+              pointer: what it has there instead}, "folder": {NAME: the folder's other files}, "ids": [of each text],
+              "pair": the ids of the first two texts as a pair}, ...]}
+"""
+
+import json
+import pathlib
+import sys
+import tempfile
+
+import transformers
+
+HERE = pathlib.Path(__file__).parent
+GOLDEN = HERE.parent
+TEXTS = ["hello ", " low  newer ", "hello", "", "  hello world  ", "a b <mask> c", "low lower </s> x", "a\tb", "a\u0085b", "a\u2028b",
+         "ABC \ufb01 \u2460", "\u00e9 e\u0301", "\u4e2d\u6587", "a\u2581b", "x<unk>y", "<s>a", "I'm 12345", "\u00a0a \n b", "<pad>"]
+XLM_ROBERTA = "tokenizer/families/xlm_roberta.json"
+CAMEMBERT = "tokenizer/families/camembert.json"
+T5 = "encoder/tiny_t5/tokenizer.json"
+DEBERTA = "encoder/tiny_deberta_v2/tokenizer.json"
+
+
+def read(path):
+    return json.loads((GOLDEN / path).read_text(encoding="utf-8"))
+
+
+def changed(value, changes):
+    for pointer, new in changes.items():
+        *path, last = [int(step) if step.isdigit() else step for step in pointer.split("/")[1:]]
+        place = value
+        for step in path:
+            place = place[step]
+        if isinstance(place, list) and last == len(place):
+            place.append(new)
+        else:
+            place[last] = new
+    return value
+
+
+def named(tokenizer_class, **fields):
+    return {"tokenizer_config.json": {"tokenizer_class": tokenizer_class, **fields}}
+
+
+def cases():
+    strip = {"type": "Strip", "strip_left": False, "strip_right": True}
+    replace = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "\u2581"}
+    xlm = "XLMRobertaTokenizer"
+    yield "xlm_roberta", XLM_ROBERTA, {}, named(xlm)
+    yield "xlm_roberta by model_type", XLM_ROBERTA, {}, {"config.json": {"model_type": "xlm-roberta"}}
+    yield "xlm_roberta in a BERT", XLM_ROBERTA, {}, {**named("XLMRobertaTokenizerFast"), "config.json": {"model_type": "bert"}}
+    yield "xlm_roberta, newer file", XLM_ROBERTA, {"/normalizer/normalizers/1": strip, "/normalizer/normalizers/2": replace}, named(xlm)
+    yield "xlm_roberta, lower case", XLM_ROBERTA, {"/normalizer/normalizers/1": {"type": "Lowercase"}}, named(xlm)
+    yield "xlm_roberta, no rules", XLM_ROBERTA, {"/normalizer": {"type": "NFKC"}}, named(xlm)
+    yield "xlm_roberta, no prefix", XLM_ROBERTA, {}, named(xlm, add_prefix_space=False)
+    yield "xlm_roberta, other ends", XLM_ROBERTA, {}, named(xlm, bos_token="<unk>", eos_token="<pad>")
+    yield "xlm_roberta, other ends in the older file", XLM_ROBERTA, {}, {
+        **named(xlm), "special_tokens_map.json": {"eos_token": "<pad>"}}
+    yield "xlm_roberta, no ends", XLM_ROBERTA, {"/post_processor": None}, named(xlm, sep_token="<pad>")
+    yield "camembert", CAMEMBERT, {}, named("CamembertTokenizer")
+    yield "camembert, other token of what is unknown", CAMEMBERT, {"/model/unk_id": 1}, named("CamembertTokenizer", unk_token="<pad>")
+    yield "t5", T5, {}, named("T5Tokenizer", extra_ids=2, add_prefix_space=False)
+    yield "deberta_v2", DEBERTA, {"/post_processor": None}, named("DebertaV2Tokenizer", cls_token="[SEP]")
+
+
+def main():
+    made = []
+    for name, file, changes, folder in cases():
+        with tempfile.TemporaryDirectory() as directory:
+            contents = changed(read(file), changes)
+            for place, value in {"config.json": {}, **folder, "tokenizer.json": contents}.items():
+                pathlib.Path(directory, place).write_text(json.dumps(value), encoding="utf-8")
+            tokenizer = transformers.AutoTokenizer.from_pretrained(directory)
+        made.append({"name": name, "file": file, "changes": changes, "folder": folder,
+                     "ids": [tokenizer(text)["input_ids"] for text in TEXTS], "pair": tokenizer(*TEXTS[:2])["input_ids"]})
+    out = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "classes.json"
+    lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in made)
+    out.write_text(f'{{"texts":{json.dumps(TEXTS)},\n"cases":[\n{lines}]}}\n', encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folders whose files name a class that does not take all of tokenizer.json, against AutoTokenizer
+// of transformers; make_classes.py in tests/golden/tokenizer says what they hold.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/text/tokenizer.h"
+#include "tests/support/checkpoint.h"
+
+namespace attendant {
+namespace {
+
+using nlohmann::json;
+
+json ReadGolden(const std::string& path) {
+  std::ifstream file("tests/golden/" + path);
+  return json::parse(file);
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> LoadCase(const json& one) {
+  const TempDirectory directory;
+  json file = ReadGolden(one["file"]);
+  for (const auto& [pointer, value] : one["changes"].items()) {
+    file[json::json_pointer(pointer)] = value;
+  }
+  WriteFile(directory / "tokenizer.json", file.dump());
+  for (const auto& [name, contents] : one["folder"].items()) {
+    WriteFile(directory / name, contents.dump());
+  }
+  return LoadTokenizer(directory.path());
+}
+
+TEST(TokenizerClassesTest, IdsAreThoseOfTransformers) {
+  const json golden = ReadGolden("tokenizer/classes.json");
+  const auto texts = golden["texts"].get<std::vector<std::string>>();
+  ASSERT_GE(golden["cases"].size(), 10u);
+  for (const json& one : golden["cases"]) {
+    const auto name = one["name"].get<std::string>();
+    const auto tokenizer = LoadCase(one);
+    EXPECT_TRUE(tokenizer.ok()) << name << ": " << tokenizer.status();
+    if (!tokenizer.ok()) continue;
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const auto tokens = (*tokenizer)->Tokenize(texts[i], {.max_tokens = 1000});
+      ASSERT_TRUE(tokens.ok()) << tokens.status();
+      EXPECT_EQ(tokens->token_ids, one["ids"][i].get<std::vector<int32_t>>())
+          << name << ": '" << texts[i] << "'";
+    }
+    const auto pair = (*tokenizer)->TokenizePair(texts[0], texts[1], {.max_tokens = 1000});
+    ASSERT_TRUE(pair.ok()) << pair.status();
+    EXPECT_EQ(pair->token_ids, one["pair"].get<std::vector<int32_t>>()) << name;
+  }
+}
+
+TEST(TokenizerClassesTest, AnotherModelThanTheClassMakesIsRefused) {
+  const auto refused = [](const std::string& pointer, const json& value,
+                          const std::string& message) {
+    const json one = {
+        {"file", "tokenizer/families/xlm_roberta.json"},
+        {"changes", {{pointer, value}}},
+        {"folder", {{"tokenizer_config.json", {{"tokenizer_class", "XLMRobertaTokenizer"}}}}}};
+    const absl::Status status = LoadCase(one).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr(message));
+  };
+  refused("/model/unk_id", 0, "model.unk_id is 0, but XLMRobertaTokenizer of transformers takes 3");
+  refused("/model/byte_fallback", true,
+          "byte_fallback is true, but XLMRobertaTokenizer of transformers takes false");
+  refused("/model/vocab/2/0", "x",
+          "model.vocab has no '</s>', the eos_token of XLMRobertaTokenizer");
+  refused("/normalizer/normalizers/0/precompiled_charsmap", "*", "is not base64");
+}
+
+}  // namespace
+}  // namespace attendant

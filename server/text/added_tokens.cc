@@ -26,15 +26,17 @@ absl::Status AddedTokens::Add(AddedToken token) {
 // The one before may have swallowed a token of whitespace: as in the library, one that strips on
 // its left has only what is left of it, and is none where nothing is.
 bool AddedTokens::Split(absl::string_view text, absl::FunctionRef<bool(const Part&)> visit) const {
-  size_t done = 0;  // bytes handed out
-  size_t from = 0;  // where to look for the next token
+  size_t done = 0;     // bytes handed out
+  size_t from = 0;     // where to look for the next token
+  size_t run_end = 0;  // of the whitespace that a token swallowed after it
   while (true) {
     const Place place = Find(text, from);
     if (place.token == nullptr) break;
     from = place.end;
     if (place.token->single_word && IsPartOfWord(text, place)) continue;
 
-    const Place wide = Widen(text, done, place);
+    const Place wide = Widen(text, done, run_end, place);
+    if (place.token->rstrip) run_end = wide.end;
     if (wide.begin >= wide.end) continue;
     if (done < wide.begin && !visit({.text = text.substr(done, wide.begin - done)})) return false;
     const absl::string_view token = text.substr(wide.begin, wide.end - wide.begin);
@@ -61,8 +63,10 @@ bool AddedTokens::IsPartOfWord(absl::string_view text, const Place& place) {
 }
 
 // `place` with the whitespace that its token swallows. One that strips on its left has nothing
-// before `from`: it may be empty, or end there.
-AddedTokens::Place AddedTokens::Widen(absl::string_view text, size_t from, Place place) {
+// before `from`: it may be empty, or end there. What is before `run_end` after a token is
+// whitespace, and not read again: where a token is a space, every space would read all behind it.
+AddedTokens::Place AddedTokens::Widen(absl::string_view text, size_t from, size_t run_end,
+                                      Place place) {
   const auto utf8_bytes = [](char32_t c) -> size_t { return c < 0x80 ? 1 : c < 0x800 ? 2 : 3; };
   while (place.token->lstrip && place.begin > from) {
     const char32_t before = PreviousCharacter(text.data() + place.begin);
@@ -70,6 +74,7 @@ AddedTokens::Place AddedTokens::Widen(absl::string_view text, size_t from, Place
     place.begin -= utf8_bytes(before);
   }
   if (place.token->lstrip) place.begin = std::max(place.begin, from);
+  if (place.token->rstrip) place.end = std::max(place.end, run_end);
   while (place.token->rstrip && place.end < text.size()) {
     const char* after = text.data() + place.end;
     if (!IsWhitespace(NextCharacter(after))) break;

@@ -54,7 +54,7 @@ class AddedTokens {
 
   Place Find(absl::string_view text, size_t from) const;
   static bool IsPartOfWord(absl::string_view text, const Place& place);
-  static Place Widen(absl::string_view text, size_t from, Place place);
+  static Place Widen(absl::string_view text, size_t from, size_t run_end, Place place);
 
   std::vector<AddedToken> tokens_;
   TokenTrie trie_;                // content to index in tokens_

@@ -84,6 +84,17 @@ TEST(AddedTokensTest, WhitespaceThatIsSwallowedIsNoTokenOfItsOwn) {
   EXPECT_THAT(Split(plain, "<r>  x"), ElementsAre("<1>", "<2>", "<2>", "x"));
 }
 
+// As the library: each space swallows all those behind it. It would take minutes if each read them.
+TEST(AddedTokensTest, ASpaceThatSwallowsSpacesReadsNoneAgain) {
+  const AddedTokens tokens = Make({{.content = " ", .id = 1, .rstrip = true}});
+  EXPECT_THAT(Split(tokens, "a   b"), ElementsAre("a", "<1>", "<1>", "<1>", "b"));
+  EXPECT_THAT(Split(tokens, " \t b "), ElementsAre("<1>", "<1>", "b", "<1>"));
+  size_t parts = 0;
+  const std::string spaces(1 << 20, ' ');
+  EXPECT_TRUE(tokens.Split(spaces, [&](const AddedTokens::Part&) { return ++parts > 0; }));
+  EXPECT_EQ(parts, spaces.size());
+}
+
 TEST(AddedTokensTest, StopsWhenAskedTo) {
   const AddedTokens tokens = Make({{.content = "|", .id = 1}});
   int visits = 0;

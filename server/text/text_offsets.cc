@@ -81,10 +81,14 @@ uint32_t TextOffsets::Forward(uint32_t at, uint32_t characters) const {
   return at;
 }
 
-uint32_t TextOffsets::Backward(uint32_t at, uint32_t characters) const {
-  if (!character_of_byte_.empty()) return at - characters;
-  for (; characters > 0 && at > 0; --characters)
+std::optional<uint32_t> TextOffsets::Backward(uint32_t at, uint32_t characters) const {
+  if (!character_of_byte_.empty()) {
+    return at < characters ? std::nullopt : std::optional(at - characters);
+  }
+  for (; characters > 0; --characters) {
+    if (at == 0) return std::nullopt;
     at = at > text_.size() ? at - 1 : PlaceOf({CharacterBefore(text_.data() + at), 0});
+  }
   return at;
 }
 
@@ -96,8 +100,8 @@ void TextOffsets::Trim(const OffsetTrim& trim, size_t text) {
     const bool is_first = (i == 0 && trim.starts_with_text[text]) || offset.begin == 0;
     const bool may_be_added = is_first && trim.add_prefix_space && leading == 1;
     if (!may_be_added) offset.begin = std::min(Forward(offset.begin, leading), offset.end);
-    if (offset.end >= trailing) {
-      offset.end = std::max(Backward(offset.end, trailing), offset.begin);
+    if (const std::optional<uint32_t> end = Backward(offset.end, trailing)) {
+      offset.end = std::max(*end, offset.begin);
     }
   }
 }

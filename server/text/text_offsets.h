@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -53,9 +54,9 @@ class TextOffsets {
   static Spaces CountSpaces(absl::string_view token);
   void AddBytes(size_t begin, size_t end, absl::string_view string);
   TokenOffset InCharacters(size_t begin, size_t end) const;
-  // So many characters behind, or before, an offset.
+  // So many characters behind, or before, an offset. None: there are fewer before it.
   uint32_t Forward(uint32_t at, uint32_t characters) const;
-  uint32_t Backward(uint32_t at, uint32_t characters) const;
+  std::optional<uint32_t> Backward(uint32_t at, uint32_t characters) const;
 
   absl::string_view text_;
   bool trims_;

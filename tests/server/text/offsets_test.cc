@@ -191,6 +191,25 @@ TEST(OffsetsTest, TheTextsFirstTokenIsTheFirstOnlyInAListOfItsOwn) {
   EXPECT_EQ(second_text_begins(roberta), 4u);
 }
 
+// A second time it leaves out what is left, unless there are fewer characters: the library's
+// answer. The token's text ends with two.
+TEST(OffsetsTest, ASecondTrimCountsCharactersInBytesToo) {
+  json file = json::parse(R"({
+      "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["a", -4], ["b", -5]]},
+      "post_processor": {"type": "Sequence", "processors": [
+          {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true},
+          {"type": "RobertaProcessing", "sep": ["a", 1], "cls": ["b", 2],
+           "trim_offsets": false, "add_prefix_space": true},
+          {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true}]}})");
+  const auto tokenizer = LoadFromContents(file.dump());
+  ASSERT_NE(tokenizer, nullptr);
+  const std::string text = "\u1112\r\n";
+  EXPECT_EQ(WithOffsets(*tokenizer, text).offsets[1], (TokenOffset{0, 1}));
+  EXPECT_EQ(WithOffsets(*tokenizer, text, {.max_tokens = kLimit, .offsets = OffsetUnit::kBytes})
+                .offsets[1],
+            (TokenOffset{0, 3}));
+}
+
 // Each would take minutes if anything were quadratic; the test's time limit is the judge.
 TEST(OffsetsTest, HostileTextsTakeNoTime) {
   const json offsets = ReadFamilyFile("offsets.json");

@@ -225,6 +225,17 @@ const JsonFields& With(absl::string_view part, const JsonFields& made, const Jso
   return std::find(parts.begin(), parts.end(), part) != parts.end() ? made : file;
 }
 
+// That a first piece can be told as the library tells it.
+void CheckStart(const JsonFields& file, const TokenizerParts& parts) {
+  if (parts.pre_tokenizer == nullptr || !parts.pre_tokenizer->needs_start()) return;
+  const bool normalized = parts.normalizer != nullptr;
+  const bool kept = !normalized || parts.normalizer->keeps_start();
+  if (kept && !parts.pre_tokenizer->loses_start(normalized)) return;
+  file.Fail(absl::UnimplementedError(
+      absl::StrCat("pre_tokenizer prepend_scheme 'first' is not supported with ",
+                   kept ? "the steps before it" : "this normalizer")));
+}
+
 // The members of `made` count in place of the file's.
 TokenizerParts ReadParts(const JsonFields& file, const JsonFields& made, ModelPart model,
                          const TokenizerSettings& settings) {
@@ -242,11 +253,7 @@ TokenizerParts ReadParts(const JsonFields& file, const JsonFields& made, ModelPa
   if (const std::optional<bool> prefix = PrefixOfClass(file, settings)) {
     for (OffsetTrim& trim : parts.sequence.trims) trim.add_prefix_space = *prefix;
   }
-  if (parts.pre_tokenizer != nullptr && parts.pre_tokenizer->needs_start() &&
-      parts.normalizer != nullptr && !parts.normalizer->keeps_start()) {
-    file.Fail(absl::UnimplementedError(
-        "pre_tokenizer prepend_scheme 'first' is not supported with this normalizer"));
-  }
+  CheckStart(file, parts);
   if (!file.ok()) return {};
   parts.added_tokens = ReadAddedTokens(file, model);
   parts.model = std::move(model.model);

@@ -32,8 +32,8 @@ class Normalizer {
   // Whether a text may be cut before any space or line end and its parts normalized one by one.
   virtual bool cuts_at_spaces() const { return false; }
 
-  // Whether normalized text begins with what its first character became, and no whitespace comes
-  // of any other character.
+  // Whether normalized text begins with what its first character became, no whitespace comes of any
+  // other character, and no character becomes punctuation and more.
   virtual bool keeps_start() const { return false; }
 };
 

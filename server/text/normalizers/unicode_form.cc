@@ -24,9 +24,8 @@ class UnicodeForm final : public Normalizer {
     const bool compatible = form_ == NormalForm::kNfkc || form_ == NormalForm::kNfkd;
     return {.times = compatible ? 11.0 : 3.0};
   }
-  bool keeps_start() const override {
-    return form_ == NormalForm::kNfc || form_ == NormalForm::kNfd;
-  }
+  // NFD makes "=" and a stroke of one character, which Punctuation cuts apart.
+  bool keeps_start() const override { return form_ == NormalForm::kNfc; }
 
  private:
   NormalForm form_;

@@ -57,6 +57,7 @@ class ByteLevel final : public PreTokenizer {
     return true;
   }
 
+  bool parts_characters(bool /*normalized*/) const override { return true; }
   // Two bytes for a byte, and for the space before it.
   Growth growth() const override { return {.times = add_prefix_space_ ? 4.0 : 2.0}; }
 

@@ -45,6 +45,7 @@ class Metaspace final : public PreTokenizer {
     return true;
   }
   bool needs_start() const override { return prepend_ == Prepend::kFirst; }
+  bool parts_characters(bool /*normalized*/) const override { return prepend_ != Prepend::kNever; }
   Growth growth() const override {
     const auto bytes = static_cast<double>(replacement_.size());
     return {.times = prepend_ == Prepend::kNever ? bytes : 2 * bytes};

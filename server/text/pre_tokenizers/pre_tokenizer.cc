@@ -27,6 +27,18 @@ class SequencePreTokenizer final : public PreTokenizer {
     return std::any_of(steps_.begin(), steps_.end(),
                        [](const auto& step) { return step->needs_start(); });
   }
+  bool parts_characters(bool normalized) const override {
+    return std::any_of(steps_.begin(), steps_.end(),
+                       [=](const auto& step) { return step->parts_characters(normalized); });
+  }
+  bool loses_start(bool normalized) const override {
+    bool parted = false;
+    for (const PreTokenizerPtr& step : steps_) {
+      if (step->loses_start(normalized) || (parted && step->needs_start())) return true;
+      parted = parted || step->parts_characters(normalized);
+    }
+    return false;
+  }
   Growth growth() const override { return GrowthOf(steps_); }
 
  private:

@@ -45,8 +45,16 @@ class PreTokenizer {
   // Whether a text may be cut before any space or line end and its parts split one by one.
   virtual bool cuts_at_spaces() const { return false; }
 
-  // Whether Piece::starts_input counts.
+  // Whether Piece::starts_input counts. For the library, each piece that comes of the text's first
+  // character begins with it.
   virtual bool needs_start() const { return false; }
+
+  // Whether pieces that come of one character may be several, behind a normalizer or without one.
+  // Those of a normalizer that keeps_start are no punctuation.
+  virtual bool parts_characters(bool /*normalized*/) const { return false; }
+
+  // Whether a step that needs_start is behind one that parts_characters.
+  virtual bool loses_start(bool /*normalized*/) const { return false; }
 };
 
 // Reads the file's `pre_tokenizer`. Null, and a failure in the file's status, for one that is not

@@ -27,6 +27,7 @@ class SplitPreTokenizer final : public PreTokenizer {
     }
     return segments.Finish();
   }
+  bool parts_characters(bool normalized) const override { return normalized; }
 
  private:
   Pattern pattern_;

@@ -35,6 +35,7 @@ MUTANTS = {
         ("trim.add_prefix_space = *prefix;", ""),
         ('!= parts.end() ? «made» : file', "file"),
         ("unk_id = part.model->FindToken(settings.TokenOf(role));", ""),
+        ("kept && !parts.pre_tokenizer->loses_start(normalized)", "kept"),
     ],
     "server/text/normalizers/precompiled.cc": [
         ("position < end && «more()»;", "true"),

@@ -183,6 +183,17 @@ TEST(FamiliesTest, NamesTheOptionThatIsNotSupported) {
           "post_processor.processors has 2 that add tokens; 1 is supported");
   refused(With("removed", "/pre_tokenizer/behavior", "Dropped"),
           "pre_tokenizer.behavior 'Dropped' is not supported");
+  // A first character that became several pieces begins each of them, as the library has it.
+  refused(With("first_word", "/normalizer/type", "NFD"),
+          "prepend_scheme 'first' is not supported with this normalizer");
+  for (const json& step : {json{{"type", "ByteLevel"}, {"add_prefix_space", false}},
+                           json{{"type", "Split"},
+                                {"pattern", {{"Regex", "\\S"}}},
+                                {"behavior", "Isolated"},
+                                {"invert", false}}}) {
+    refused(With("first_word", "/pre_tokenizer/pretokenizers/0", step),
+            "prepend_scheme 'first' is not supported with the steps before it");
+  }
   for (const char* regex :
        {"a*", "a|", ".", "^a", "a$", "\\b", "a+?", "a++", "(a+|b)c", "(a)", "a+(?:b|c)",
         "[[:alpha:]]", "[a&&b]", "\\p{Greek}", "(?!a)b", "(?<=a)b", "a{2", "[a", "(?:a"}) {

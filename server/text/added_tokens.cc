@@ -33,7 +33,7 @@ bool AddedTokens::Split(absl::string_view text, absl::FunctionRef<bool(const Par
     const Place place = Find(text, from);
     if (place.token == nullptr) break;
     from = place.end;
-    if (place.token->single_word && IsPartOfWord(text, place)) continue;
+    if (place.token->is_text || (place.token->single_word && IsPartOfWord(text, place))) continue;
 
     const Place wide = Widen(text, done, run_end, place);
     if (place.token->rstrip) run_end = wide.end;

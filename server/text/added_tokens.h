@@ -22,6 +22,7 @@ struct AddedToken {
   bool rstrip = false;       // swallows the whitespace after it
   bool normalized = false;   // looked for in normalized text instead of raw text
   bool special = false;      // no part of a text: decoding may leave it out
+  bool is_text = false;      // where it stands it is text, and no shorter token is found in it
 };
 
 // Finds tokens that stand literally in a text, such as "[SEP]": the leftmost one, and of several

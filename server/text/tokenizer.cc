@@ -47,6 +47,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& dire
                          absl::string_view json) -> absl::StatusOr<std::unique_ptr<Tokenizer>> {
     ATTENDANT_ASSIGN_OR_RETURN(TokenizerSettings settings, ReadTokenizerSettings(directory));
     settings.lowercases = lowercases;
+    if (file != path) settings.named_tokens.clear();  // the conversion has them
     return ParseTokenizer(file, json, settings);
   };
   if (!absl::IsNotFound(contents.status())) {

@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/json_file.h"
 #include "server/text/base/token_files.h"
+#include "server/text/named_tokens.h"
 
 namespace attendant {
 namespace {
@@ -45,6 +47,12 @@ constexpr TokenizerClass kClasses[] = {
     {"MobileBertTokenizer", true, true},
     {"SqueezeBertTokenizer", true, true},
 };
+
+constexpr FamilyRole kBertRoles[] = {{"unk_token", "[UNK]"},
+                                     {"sep_token", "[SEP]"},
+                                     {"pad_token", "[PAD]"},
+                                     {"cls_token", "[CLS]"},
+                                     {"mask_token", "[MASK]"}};
 
 // The classes of model types whose folders do not name one.
 constexpr std::pair<absl::string_view, absl::string_view> kModelTypes[] = {
@@ -134,6 +142,22 @@ absl::StatusOr<std::optional<FamilySettings>> ReadFamily(const std::string& dire
   return settings;
 }
 
+// What BERT's own class and the families say; others say their tokens in their files.
+absl::StatusOr<ClassTokens> TokensOfClass(const JsonNode& config,
+                                          const TokenizerSettings& settings) {
+  if (settings.bert.has_value() && settings.bert->tokenizer_class != kMpnet) {
+    return ClassTokens{.roles = kBertRoles};
+  }
+  if (!settings.family.has_value()) return ClassTokens();
+  const SentencePieceFamily& family = *settings.family->family;
+  ClassTokens own{.roles = family.roles, .mask_strips_left = family.mask_strips_left};
+  for (const absl::string_view extra : family.extras) own.extras.emplace_back(extra);
+  if (family.extra_ids == 0) return own;
+  ATTENDANT_ASSIGN_OR_RETURN(const int64_t extra_ids, ReadExtraIds(config, family));
+  for (int64_t i = 0; i < extra_ids; ++i) own.extras.push_back(absl::StrCat("<extra_id_", i, ">"));
+  return own;
+}
+
 absl::StatusOr<bool> NamesSegments(const JsonNode& config) {
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode list, config.Field(kInputNames));
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> names, list.Elements());
@@ -160,6 +184,9 @@ absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& direc
     ATTENDANT_ASSIGN_OR_RETURN(settings.bert, ReadBert(directory, config, name));
   }
   ATTENDANT_ASSIGN_OR_RETURN(settings.family, ReadFamily(directory, config, name));
+  ATTENDANT_ASSIGN_OR_RETURN(const ClassTokens own, TokensOfClass(config, settings));
+  ATTENDANT_ASSIGN_OR_RETURN(settings.named_tokens, ReadNamedTokens(directory, config, own));
+  ATTENDANT_RETURN_IF_ERROR(config.Read("split_special_tokens", settings.splits_special_tokens));
   if (name == kRoberta) {
     settings.add_prefix_space = false;
     ATTENDANT_RETURN_IF_ERROR(config.Read("add_prefix_space", *settings.add_prefix_space));

@@ -5,9 +5,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/text/base/literals.h"
 #include "server/text/sentencepiece/families.h"
 #include "server/text/sentencepiece/family_parts.h"
 
@@ -45,6 +47,8 @@ struct TokenizerSettings {
   bool lowercases = false;                 // texts become lower case before the normalizer
   std::optional<BertSettings> bert{};      // of a WordPiece model: these count
   std::optional<FamilySettings> family{};  // of a Unigram model: these count
+  std::vector<Literal> named_tokens{};     // found in texts too, where the vocabulary has them
+  bool splits_special_tokens = false;      // special tokens in a text are text
   std::optional<bool> add_prefix_space{};  // of ByteLevel: counts in place of tokenizer.json's
   bool has_segments = true;                // false: the model gets segment 0 for every token
 };
@@ -56,8 +60,9 @@ struct TokenizerSettings {
 // texts; their special tokens are those of special_tokens_map.json, where that counts, else of
 // tokenizer_config.json. The classes of XLM-R, CamemBERT, T5 and DeBERTa v2 make all their parts
 // anew; of the normalizer they keep the rules of the sentencepiece model, DeBERTa's not even these.
-// RobertaTokenizer makes ByteLevel anew. A model gets
-// segments where model_input_names has token_type_ids, or the class says so. A folder without
+// RobertaTokenizer makes ByteLevel anew. What named_tokens.h says is found in texts beside the
+// added tokens of tokenizer.json, none of them that is special with split_special_tokens. A model
+// gets segments where model_input_names has token_type_ids, or the class says so. A folder without
 // class and model_type has the defaults. INVALID_ARGUMENT for a file that is not valid.
 absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& directory);
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -58,6 +59,28 @@ std::vector<AddedToken> ReadAddedTokens(const JsonFields& file, const ModelPart&
   }
   CheckVocabularyBytes(file, "added_tokens", bytes);
   return tokens;
+}
+
+// Adds those that the vocabulary has: others would get ids that no model knows.
+void AddNamedTokens(const TokenizerSettings& settings, const ModelPart& part,
+                    std::vector<AddedToken>& tokens) {
+  std::unordered_set<std::string> known;
+  for (const AddedToken& token : tokens) known.insert(token.content);
+  for (const Literal& literal : settings.named_tokens) {
+    const int32_t id = part.model->FindToken(literal.text);
+    if (literal.text.empty() || id == TokenTrie::kNoId || !known.insert(literal.text).second)
+      continue;
+    tokens.push_back({.content = literal.text,
+                      .id = id,
+                      .single_word = literal.single_word,
+                      .lstrip = literal.lstrip,
+                      .rstrip = literal.rstrip,
+                      .normalized = literal.normalized,
+                      .special = literal.special});
+  }
+  for (AddedToken& token : tokens) {
+    token.is_text = settings.splits_special_tokens && token.special;
+  }
 }
 
 int64_t CountIds(const TokenizerParts& parts, const std::vector<VocabularyEntry>& vocabulary) {
@@ -256,6 +279,8 @@ TokenizerParts ReadParts(const JsonFields& file, const JsonFields& made, ModelPa
   CheckStart(file, parts);
   if (!file.ok()) return {};
   parts.added_tokens = ReadAddedTokens(file, model);
+  if (!file.ok()) return {};
+  AddNamedTokens(settings, model, parts.added_tokens);
   parts.model = std::move(model.model);
   parts.vocab = CountIds(parts, model.vocabulary);
   parts.strings = ListStrings(parts, model.vocabulary);

@@ -5,14 +5,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
@@ -21,6 +19,7 @@
 #include "kernels/core/status_macros.h"
 #include "kernels/io/config_fields.h"
 #include "kernels/io/json_file.h"
+#include "server/text/base/literals.h"
 #include "server/text/base/token_files.h"
 #include "server/text/sentencepiece/converter.h"
 #include "server/text/sentencepiece/families.h"
@@ -31,17 +30,9 @@ namespace attendant {
 namespace {
 
 constexpr int64_t kMaxModelBytes = int64_t{64} << 20;
-constexpr int64_t kMaxExtraIds = 1000;
 constexpr uint64_t kUnigram = 1, kBpe = 2;
-constexpr absl::string_view kAdded = "added_tokens_decoder";
-constexpr absl::string_view kExtras = "extra_special_tokens";
-constexpr absl::string_view kOldExtras = "additional_special_tokens";
-// In the order in which transformers adds their tokens.
-constexpr std::array<absl::string_view, 7> kRoles = {
-    "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
-
 // Tokens of roles that are none of the family's.
-using Others = std::array<std::optional<SentencePieceLiteral>, kRoles.size()>;
+using Others = std::array<std::optional<Literal>, kTokenRoles.size()>;
 
 absl::StatusOr<const SentencePieceFamily*> FindFamilyOf(const std::string& directory,
                                                         const JsonNode& config) {
@@ -86,21 +77,9 @@ absl::Status CheckModel(const SentencePieceFamily& family, const SentencePieceMo
   return absl::OkStatus();
 }
 
-absl::Status ReadFlags(const JsonNode& token, SentencePieceLiteral& literal) {
-  ATTENDANT_RETURN_IF_ERROR(token.Read("single_word", literal.single_word));
-  ATTENDANT_RETURN_IF_ERROR(token.Read("lstrip", literal.lstrip));
-  ATTENDANT_RETURN_IF_ERROR(token.Read("rstrip", literal.rstrip));
-  ATTENDANT_RETURN_IF_ERROR(token.Read("normalized", literal.normalized));
-  return token.Read("special", literal.special);
-}
-
-absl::StatusOr<SentencePieceLiteral> ReadToken(const JsonNode& token) {
-  SentencePieceLiteral literal;
-  ATTENDANT_RETURN_IF_ERROR(token.IsObject() ? token.Require("content", literal.text)
-                                             : token.Get(literal.text));
-  if (token.IsObject()) ATTENDANT_RETURN_IF_ERROR(ReadFlags(token, literal));
-  if (!literal.text.empty()) return literal;
-  return absl::InvalidArgumentError(absl::StrCat(token.where(), " is empty"));
+absl::Status CheckText(const JsonNode& file, const Literal& literal) {
+  if (!literal.text.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(file.where(), ": a special token is empty"));
 }
 
 // The special tokens of a family's roles are its own, with the file's flags. Those of roles that
@@ -108,13 +87,14 @@ absl::StatusOr<SentencePieceLiteral> ReadToken(const JsonNode& token) {
 absl::Status ReadRoles(const JsonNode& file, const SentencePieceFamily& family,
                        SentencePieceConverter& converter, Others& others) {
   for (size_t i = 0; i < others.size(); ++i) {
-    const absl::string_view field = kRoles[i];
+    const absl::string_view field = kTokenRoles[i];
     if (!file.Has(field)) continue;
     ATTENDANT_ASSIGN_OR_RETURN(const JsonNode token, file.Field(field));
-    ATTENDANT_ASSIGN_OR_RETURN(SentencePieceLiteral literal, ReadToken(token));
+    ATTENDANT_ASSIGN_OR_RETURN(Literal literal, ReadLiteral(token));
     const auto role = std::find_if(family.roles.begin(), family.roles.end(),
                                    [&](const FamilyRole& known) { return known.field == field; });
     if (role == family.roles.end()) {
+      ATTENDANT_RETURN_IF_ERROR(CheckText(file, literal));
       literal.special = true;
       others[i] = std::move(literal);
     } else if (literal.text != role->token) {
@@ -126,75 +106,24 @@ absl::Status ReadRoles(const JsonNode& file, const SentencePieceFamily& family,
   return absl::OkStatus();
 }
 
-// Tokens of roles that no family has: "image_token".
+// Tokens of roles that no family has: "image_token", {"x": "..."} in place of a list.
 absl::Status CheckOtherRoles(const JsonNode& file) {
+  for (const absl::string_view field : {kExtraTokens, kOldExtraTokens}) {
+    if (!file.Has(field)) continue;
+    ATTENDANT_ASSIGN_OR_RETURN(const JsonNode extras, file.Field(field));
+    if (!extras.IsObject()) continue;
+    ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> names, extras.FieldNames());
+    if (!names.empty()) return Unsupported(file, field, "an object", "a list of tokens");
+  }
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> fields, file.FieldNames());
   for (const std::string& field : fields) {
-    const bool known = std::find(kRoles.begin(), kRoles.end(), field) != kRoles.end();
+    const bool known =
+        std::find(kTokenRoles.begin(), kTokenRoles.end(), field) != kTokenRoles.end();
     if (known || !absl::EndsWith(field, "_token") || !file.Has(field)) continue;
     ATTENDANT_ASSIGN_OR_RETURN(const JsonNode token, file.Field(field));
     std::string text;
     if (!token.IsObject() && !token.Get(text).ok()) continue;  // add_bos_token is a flag
     return Unsupported(file, field, "there", "none");
-  }
-  return absl::OkStatus();
-}
-
-// The tokens of a list in `field` that the folder has beside the model's.
-absl::Status ReadExtras(const JsonNode& file, absl::string_view field,
-                        SentencePieceConverter& converter) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode list, file.Field(field));
-  if (list.IsObject()) return Unsupported(file, field, "an object", "a list of tokens");
-  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> tokens, list.Elements());
-  for (const JsonNode& token : tokens) {
-    ATTENDANT_ASSIGN_OR_RETURN(SentencePieceLiteral literal, ReadToken(token));
-    if (token.IsObject()) {
-      // The defaults of the library's AddedToken.
-      literal.special = false;
-      literal.normalized = true;
-      std::string type;
-      ATTENDANT_RETURN_IF_ERROR(token.Read("__type", type));
-      if (type != "AddedToken") return Unsupported(token, "__type", Quoted(type), "`AddedToken`");
-      ATTENDANT_RETURN_IF_ERROR(ReadFlags(token, literal));
-    }
-    converter.AddLiteral(std::move(literal));
-  }
-  return absl::OkStatus();
-}
-
-// Whether the file says something of extra tokens. As for transformers, an object without names
-// does not.
-absl::StatusOr<bool> SaysExtras(const JsonNode& file, absl::string_view field) {
-  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> fields, file.FieldNames());
-  if (std::find(fields.begin(), fields.end(), field) == fields.end()) return false;
-  if (!file.Has(field)) return true;  // null
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode list, file.Field(field));
-  if (!list.IsObject()) return true;
-  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> names, list.FieldNames());
-  return !names.empty();
-}
-
-// As transformers: the older name counts where the newer one has no tokens.
-absl::StatusOr<bool> HasExtras(const JsonNode& file, absl::string_view field) {
-  ATTENDANT_ASSIGN_OR_RETURN(const bool said, SaysExtras(file, field));
-  if (!said || !file.Has(field)) return false;
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode list, file.Field(field));
-  if (list.IsObject()) return true;
-  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> tokens, list.Elements());
-  return !tokens.empty();
-}
-
-absl::Status AddExtras(const JsonNode& config, const JsonNode& map,
-                       SentencePieceConverter& converter) {
-  const std::pair<const JsonNode&, std::vector<absl::string_view>> files[] = {
-      {config, {kExtras, kOldExtras}}, {map, {kExtras}}};
-  for (const auto& [file, fields] : files) {
-    for (const absl::string_view field : fields) {
-      ATTENDANT_ASSIGN_OR_RETURN(const bool found, HasExtras(file, field));
-      if (!found) continue;
-      ATTENDANT_RETURN_IF_ERROR(ReadExtras(file, field, converter));
-      break;
-    }
   }
   return absl::OkStatus();
 }
@@ -211,31 +140,13 @@ absl::Status CheckId(const JsonNode& file, absl::string_view text, int64_t id,
                                                  converter.IdOf(text)));
 }
 
-// {"128000": {"content": "[MASK]", ...}}. In the order of the ids: those that the model does not
-// have get the next ones.
+// In the order of the ids: those that the model does not have get the next ones.
 absl::Status ReadAdded(const JsonNode& config, SentencePieceConverter& converter) {
-  if (!config.Has(kAdded)) return absl::OkStatus();
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode added, config.Field(kAdded));
-  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> names, added.FieldNames());
-  std::map<int64_t, std::string> by_id;
-  for (const std::string& name : names) {
-    int64_t id = 0;
-    if (!absl::SimpleAtoi(name, &id)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(added.where(), ": ", Quoted(name), " is no id"));
-    }
-    by_id[id] = name;
-  }
-  for (const auto& [id, name] : by_id) {
-    ATTENDANT_ASSIGN_OR_RETURN(const JsonNode token, added.Field(name));
-    SentencePieceLiteral literal;
-    literal.special = false;  // the defaults of the library's AddedToken
-    literal.normalized = true;
-    ATTENDANT_RETURN_IF_ERROR(token.Require("content", literal.text));
-    const std::string text = literal.text;
-    converter.AddLiteral(std::move(literal));
-    ATTENDANT_RETURN_IF_ERROR(CheckId(added, text, id, converter));
-    ATTENDANT_RETURN_IF_ERROR(ReadFlags(token, *converter.FindLiteral(text)));
+  ATTENDANT_ASSIGN_OR_RETURN(auto by_id, ReadAddedLiterals(config));
+  for (auto& [id, literal] : by_id) {
+    converter.AddLiteral(literal);
+    ATTENDANT_RETURN_IF_ERROR(CheckId(config, literal.text, id, converter));
+    *converter.FindLiteral(literal.text) = std::move(literal);
   }
   return absl::OkStatus();
 }
@@ -257,20 +168,9 @@ absl::StatusOr<SentencePieceOptions> ReadOptionsOf(const JsonNode& config, const
                                                    const SentencePieceFamily& family) {
   SentencePieceOptions options;
   ATTENDANT_ASSIGN_OR_RETURN(options.parts, ReadFamilyOptions(config));
-  for (const auto& [file, field] :
-       {std::pair(&config, kExtras), std::pair(&config, kOldExtras), std::pair(&map, kExtras)}) {
-    if (file == &map && !map.Has(field)) continue;
-    ATTENDANT_ASSIGN_OR_RETURN(const bool said, SaysExtras(*file, field));
-    options.keeps_own_literals = options.keeps_own_literals && !said;
-  }
-  if (family.extra_ids == 0 || !config.Has("extra_ids")) return options;
-  int64_t extra_ids = 0;
-  ATTENDANT_RETURN_IF_ERROR(config.Require("extra_ids", extra_ids));
-  if (extra_ids < 0 || extra_ids > kMaxExtraIds) {
-    return absl::InvalidArgumentError(absl::StrCat(config.where(), ": extra_ids is ", extra_ids,
-                                                   ", it must be from 0 to ", kMaxExtraIds));
-  }
-  options.extra_ids = extra_ids;
+  ATTENDANT_ASSIGN_OR_RETURN(const bool said, SayExtraLiterals(config, map));
+  options.keeps_own_literals = !said;
+  ATTENDANT_ASSIGN_OR_RETURN(options.extra_ids, ReadExtraIds(config, family));
   return options;
 }
 
@@ -291,10 +191,14 @@ absl::StatusOr<std::string> Convert(const std::string& directory, absl::string_v
     ATTENDANT_RETURN_IF_ERROR(CheckOtherRoles(*file));
   }
   ATTENDANT_RETURN_IF_ERROR(ReadAdded(config, converter));
-  for (std::optional<SentencePieceLiteral>& other : others) {
+  for (std::optional<Literal>& other : others) {
     if (other.has_value()) converter.AddLiteral(*std::move(other));
   }
-  ATTENDANT_RETURN_IF_ERROR(AddExtras(config, map, converter));
+  ATTENDANT_ASSIGN_OR_RETURN(std::vector<Literal> extras, ReadExtraLiterals(config, map));
+  for (Literal& extra : extras) {
+    ATTENDANT_RETURN_IF_ERROR(CheckText(config, extra));
+    converter.AddLiteral(std::move(extra));
+  }
   ATTENDANT_RETURN_IF_ERROR(CheckAddedFile(directory, converter));
   return converter.Json();
 }

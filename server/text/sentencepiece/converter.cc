@@ -13,8 +13,6 @@ namespace {
 
 using PieceType = SentencePieceModel::PieceType;
 
-constexpr absl::string_view kMaskField = "mask_token";
-
 // A JSON string.
 std::string InQuotes(absl::string_view text) {
   std::string json = "\"";
@@ -42,7 +40,7 @@ SentencePieceConverter::SentencePieceConverter(const SentencePieceFamily& family
   ListTokens();
   for (const FamilyRole& role : family_.roles) {
     AddLiteral({.text = std::string(role.token),
-                .lstrip = role.field == kMaskField && family_.mask_strips_left});
+                .lstrip = role.field == kMaskRole && family_.mask_strips_left});
   }
   if (!options_.keeps_own_literals) return;
   for (const SentencePieceModel::Piece& piece : model_.pieces) {
@@ -53,7 +51,7 @@ SentencePieceConverter::SentencePieceConverter(const SentencePieceFamily& family
   for (const std::string& token : extra_tokens_) AddLiteral({.text = token});
 }
 
-SentencePieceLiteral* SentencePieceConverter::FindLiteral(absl::string_view text) {
+Literal* SentencePieceConverter::FindLiteral(absl::string_view text) {
   const auto found = literal_places_.find(text);
   return found == literal_places_.end() ? nullptr : &literals_[found->second];
 }
@@ -75,7 +73,7 @@ std::string SentencePieceConverter::Json() {
       R"(,"byte_fallback":false,"vocab":[)", Vocabulary(), "]}}");
 }
 
-void SentencePieceConverter::AddLiteral(SentencePieceLiteral literal) {
+void SentencePieceConverter::AddLiteral(Literal literal) {
   if (!literal_places_.try_emplace(literal.text, literals_.size()).second) return;
   IdOf(literal.text);
   literals_.push_back(std::move(literal));
@@ -97,7 +95,7 @@ void SentencePieceConverter::ListTokens() {
   for (const FamilyToken& token : family_.last) {
     AddToken(token.text, static_cast<double>(token.score));
   }
-  for (int64_t i = options_.extra_ids.value_or(family_.extra_ids); i-- > 0;) {
+  for (int64_t i = options_.extra_ids; i-- > 0;) {
     extra_tokens_.push_back(absl::StrCat("<extra_id_", i, ">"));
   }
   for (const std::string& token : extra_tokens_) AddToken(token, 0);
@@ -105,9 +103,8 @@ void SentencePieceConverter::ListTokens() {
 }
 
 std::string SentencePieceConverter::Literals() {
-  std::vector<std::pair<int64_t, const SentencePieceLiteral*>> by_id;
-  for (const SentencePieceLiteral& literal : literals_)
-    by_id.emplace_back(IdOf(literal.text), &literal);
+  std::vector<std::pair<int64_t, const Literal*>> by_id;
+  for (const Literal& literal : literals_) by_id.emplace_back(IdOf(literal.text), &literal);
   std::sort(by_id.begin(), by_id.end());
   std::string json;
   for (const auto& [id, literal] : by_id) {

@@ -9,23 +9,17 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
+#include "server/text/base/literals.h"
 #include "server/text/sentencepiece/families.h"
 #include "server/text/sentencepiece/family_parts.h"
 #include "server/text/sentencepiece/model_proto.h"
 
 namespace attendant {
 
-// A special token or another one that is found literally.
-struct SentencePieceLiteral {
-  std::string text;
-  bool special = true;
-  bool single_word = false, lstrip = false, rstrip = false, normalized = false;
-};
-
 // The settings of tokenizer_config.json.
 struct SentencePieceOptions {
   FamilyOptions parts{};
-  std::optional<int64_t> extra_ids{};
+  int64_t extra_ids = 0;
   bool keeps_own_literals = true;  // the model's own control and user-defined pieces, extra_ids
 };
 
@@ -37,9 +31,9 @@ class SentencePieceConverter {
                          const SentencePieceOptions& options);
 
   // Null: no such token.
-  SentencePieceLiteral* FindLiteral(absl::string_view text);
+  Literal* FindLiteral(absl::string_view text);
   // The first of the same text counts.
-  void AddLiteral(SentencePieceLiteral literal);
+  void AddLiteral(Literal literal);
   bool Knows(absl::string_view text) const { return ids_.contains(text); }
   // The vocabulary's, else the next one behind all.
   int64_t IdOf(absl::string_view text);
@@ -61,7 +55,7 @@ class SentencePieceConverter {
   const SentencePieceOptions& options_;
   std::vector<std::string> extra_tokens_;
   std::vector<ScoredPiece> tokens_;  // by id
-  std::vector<SentencePieceLiteral> literals_;
+  std::vector<Literal> literals_;
   absl::flat_hash_map<std::string, size_t> literal_places_;
   absl::flat_hash_map<std::string, int64_t> ids_;
   int64_t next_id_ = 0;

@@ -31,6 +31,7 @@ struct SentencePieceFamily {
   absl::Span<const absl::string_view> expected;
   size_t dropped = 0;
   absl::Span<const FamilyToken> last;
+  absl::Span<const absl::string_view> extras;  // more special tokens of the class
   int64_t extra_ids = 0;  // <extra_id_N>, falling, behind `last`; extra_ids says another number
   int64_t unk_id = 0;
   bool finds_unk = false;  // in a tokenizer.json it is the id of the unk_token instead

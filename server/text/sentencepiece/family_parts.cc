@@ -37,6 +37,18 @@ absl::StatusOr<FamilyOptions> ReadFamilyOptions(const JsonNode& tokenizer_config
   return options;
 }
 
+absl::StatusOr<int64_t> ReadExtraIds(const JsonNode& tokenizer_config,
+                                     const SentencePieceFamily& family) {
+  constexpr int64_t kMaxExtraIds = 1000;
+  int64_t extra_ids = family.extra_ids;
+  if (extra_ids == 0) return extra_ids;
+  ATTENDANT_RETURN_IF_ERROR(tokenizer_config.Read("extra_ids", extra_ids));
+  if (extra_ids >= 0 && extra_ids <= kMaxExtraIds) return extra_ids;
+  return absl::InvalidArgumentError(absl::StrCat(tokenizer_config.where(), ": extra_ids is ",
+                                                 extra_ids, ", it must be from 0 to ",
+                                                 kMaxExtraIds));
+}
+
 std::string FamilyNormalizer(const SentencePieceFamily& family, const FamilyOptions& options,
                              absl::string_view charsmap) {
   if (family.cleans_spaces) {

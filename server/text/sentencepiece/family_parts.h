@@ -23,6 +23,10 @@ struct FamilyOptions {
 // INVALID_ARGUMENT for a field of another type.
 absl::StatusOr<FamilyOptions> ReadFamilyOptions(const JsonNode& tokenizer_config);
 
+// How many <extra_id_N> there are. INVALID_ARGUMENT for too many.
+absl::StatusOr<int64_t> ReadExtraIds(const JsonNode& tokenizer_config,
+                                     const SentencePieceFamily& family);
+
 // The parts of a tokenizer.json as the class makes them, as JSON. `charsmap`: the model's rules for
 // characters in base64, or empty for none.
 std::string FamilyNormalizer(const SentencePieceFamily& family, const FamilyOptions& options,

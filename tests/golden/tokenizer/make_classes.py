@@ -20,10 +20,13 @@ import transformers
 HERE = pathlib.Path(__file__).parent
 GOLDEN = HERE.parent
 TEXTS = ["hello ", " low  newer ", "hello", "", "  hello world  ", "a b <mask> c", "low lower </s> x", "a\tb", "a\u0085b", "a\u2028b",
-         "ABC \ufb01 \u2460", "\u00e9 e\u0301", "\u4e2d\u6587", "a\u2581b", "x<unk>y", "<s>a", "I'm 12345", "\u00a0a \n b", "<pad>"]
+         "ABC \ufb01 \u2460", "\u00e9 e\u0301", "\u4e2d\u6587", "a\u2581b", "x<unk>y", "<s>a", "I'm 12345", "\u00a0a \n b", "<pad>",
+         "a[MASK]b [SEP] [PAD]", "x<extra_id_0> a", "a<s>NOTUSED b", "cabs cold"]
 XLM_ROBERTA = "tokenizer/families/xlm_roberta.json"
 CAMEMBERT = "tokenizer/families/camembert.json"
 T5 = "encoder/tiny_t5/tokenizer.json"
+BERT = "tokens/bert_tokens/tokenizer.json"
+MODERNBERT = "encoder/tiny_modernbert/tokenizer.json"
 DEBERTA = "encoder/tiny_deberta_v2/tokenizer.json"
 
 
@@ -66,6 +69,24 @@ def cases():
     yield "camembert", CAMEMBERT, {}, named("CamembertTokenizer")
     yield "camembert, other token of what is unknown", CAMEMBERT, {"/model/unk_id": 1}, named("CamembertTokenizer", unk_token="<pad>")
     yield "t5", T5, {}, named("T5Tokenizer", extra_ids=2, add_prefix_space=False)
+    yield "t5, no added tokens", T5, {"/added_tokens": []}, named("T5Tokenizer")
+    yield "camembert, no added tokens", CAMEMBERT, {"/added_tokens": [], "/model/vocab/20/0": "<s>NOTUSED"}, named("CamembertTokenizer")
+    none, bert, whole = {"/added_tokens": []}, "BertTokenizer", "PreTrainedTokenizerFast"
+    added = {"content": "b", "lstrip": False, "rstrip": False, "normalized": False, "single_word": False, "special": True}
+    yield "bert, no added tokens", BERT, none, named(bert)
+    yield "bert, split", BERT, {}, named(bert, split_special_tokens=True)
+    yield "bert, a role", BERT, {}, named(bert, pad_token="b")
+    yield "bert, a role of its own", BERT, {}, named(bert, image_token="b")
+    yield "bert, more", BERT, {}, named(bert, additional_special_tokens=["b"])
+    yield "bert, more by name", BERT, {}, named(bert, extra_special_tokens={"x": "b"})
+    yield "bert, added", BERT, {}, named(bert, added_tokens_decoder={"13": added})
+    yield "bert, older files", BERT, {}, {**named(bert), "special_tokens_map.json": {"additional_special_tokens": ["b"]},
+                                          "added_tokens.json": {"l": 5}}
+    yield "bert, older files that do not count", BERT, {}, {**named(bert, additional_special_tokens=[], added_tokens_decoder={"13": added}),
+                                                            "special_tokens_map.json": {"additional_special_tokens": ["o"]},
+                                                            "added_tokens.json": {"l": 5}}
+    yield "no class, no added tokens", BERT, none, named(whole, mask_token="[MASK]", cls_token="")
+    yield "no class, split", MODERNBERT, {}, named(whole, split_special_tokens=True, bos_token="a")
     yield "deberta_v2", DEBERTA, {"/post_processor": None}, named("DebertaV2Tokenizer", cls_token="[SEP]")
 
 

@@ -35,6 +35,8 @@ MUTANTS = {
         ("trim.add_prefix_space = *prefix;", ""),
         ('!= parts.end() ? «made» : file', "file"),
         ("unk_id = part.model->FindToken(settings.TokenOf(role));", ""),
+        ("settings.splits_special_tokens && «token.special»", "true"),
+        ("id == TokenTrie::kNoId || !known", "!known"),
         ("kept && !parts.pre_tokenizer->loses_start(normalized)", "kept"),
     ],
     "server/text/normalizers/precompiled.cc": [
@@ -86,13 +88,21 @@ MUTANTS = {
         ("model.model_type != kUnigram", "false"),
         ("converter.IdOf(text) == id", "true"),
         ('absl::StripSuffix(name, "Fast")', "name"),
-        ("options.keeps_own_literals && !said", "options.keeps_own_literals"),
-        ("return !names.empty();", "return true;"),
-        ("by_id[id] = name;", "by_id[static_cast<int64_t>(by_id.size())] = name;"),
+        ("options.keeps_own_literals = «!said»;", "true"),
+        ("«!names.empty()») return Unsupported", "true"),
     ],
     "server/text/sentencepiece/family_parts.cc": [
         ("charsmap.empty()", "true"),
         ("options.add_prefix_space ? \"always\" : «family.without_prefix»", "\"never\""),
+    ],
+    "server/text/base/literals.cc": [
+        ("return !names.empty();", "return true;"),
+        ("if (found.empty()) continue;", ""),
+        ("«by_id[id]», ReadAdded", "by_id[static_cast<int64_t>(by_id.size())]"),
+    ],
+    "server/text/named_tokens.cc": [
+        ("if («!tokenizer_config.Has(kAddedTokens)») {", "true"),
+        ("if («said») return", "false"),
     ],
     "server/text/text_offsets.cc": [
         ("(i == 0 && trim.starts_with_text[text])", "false"),

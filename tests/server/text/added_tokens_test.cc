@@ -105,6 +105,12 @@ TEST(AddedTokensTest, StopsWhenAskedTo) {
   EXPECT_TRUE(tokens.Split("a|b|c", visit));
 }
 
+TEST(AddedTokensTest, ATokenMayBeLeftAsText) {
+  const AddedTokens tokens =
+      Make({{.content = "<s>", .id = 1, .is_text = true}, {.content = "s", .id = 2}});
+  EXPECT_THAT(Split(tokens, "s<s>s"), ElementsAre("<2>", "<s>", "<2>"));
+}
+
 TEST(AddedTokensTest, RefusesWhatCannotBeFound) {
   AddedTokens tokens = Make({{.content = "x", .id = 1}});
   EXPECT_EQ(tokens.Add({.content = "x", .id = 2}).code(), absl::StatusCode::kInvalidArgument);

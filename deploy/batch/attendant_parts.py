@@ -21,16 +21,19 @@ WINDOW = 4  # requests of a part at the same time
 CALL_SECONDS = 120
 MAX_REQUEST_BYTES = 1 << 20  # of texts in a request; a longer text goes alone
 TOO_LARGE = "larger than max"  # gRPC's words about a message above --max_request_bytes, which has a transient code
+CERTIFICATE = "CERTIFICATE_VERIFY_FAILED"  # the same of a certificate that --tls_ca has not signed
 TRANSIENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.DEADLINE_EXCEEDED)
 SERVICE_CONFIG = json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})
 
 # A range of one input. JSONL: `start` is a byte and `size` a number of bytes; Parquet: both count rows of the file.
 # `row` is the number of its first row in the corpus.
 Part = collections.namedtuple("Part", "index path start size row rows")
-# What all parts need. `version` is that of the model; empty: the server chooses. `id_type` is a key of ID_TYPES.
-# `descriptors` is a FileDescriptorSet of encoder.proto, for workers that have no copy of it.
+# What all parts need. `version` is that of the model; empty: the server chooses. `prompt_name` is None for the model's
+# default. `id_type` is a key of ID_TYPES. `tls_ca` and `api_key_file` are files, or empty: workers read them, so that a key
+# is in no message or log of Dask. `descriptors` is a FileDescriptorSet of encoder.proto, for workers without a copy of it.
 Job = collections.namedtuple(
-    "Job", "servers model version output format text id id_type rows_per_request give_up_s descriptors")
+    "Job", "servers tls_ca api_key_file model version prompt_name output format text id id_type rows_per_request give_up_s "
+           "descriptors")
 
 
 class UsageError(Exception):
@@ -124,18 +127,40 @@ def messages(descriptors):
 
 
 @functools.lru_cache(maxsize=4)
-def channel(servers):
+def channel(servers, tls_ca):
     """One for each process: it spreads calls over all servers."""
-    return grpc.insecure_channel(servers, options=[
-        ("grpc.service_config", SERVICE_CONFIG), ("grpc.max_receive_message_length", -1),
-        ("grpc.max_reconnect_backoff_ms", 2000)])
+    options = [("grpc.service_config", SERVICE_CONFIG), ("grpc.max_receive_message_length", -1),
+               ("grpc.max_reconnect_backoff_ms", 2000)]
+    if not tls_ca:
+        return grpc.insecure_channel(servers, options)
+    return grpc.secure_channel(servers, grpc.ssl_channel_credentials(read_file("--tls_ca", tls_ca)), options)
+
+
+@functools.lru_cache(maxsize=4)
+def metadata(api_key_file):
+    """Of every call."""
+    if not api_key_file:
+        return ()
+    words = read_file("--api_key_file", api_key_file).decode("ascii", "replace").split()
+    if not words or not words[0].isascii():
+        raise UsageError(f"--api_key_file {api_key_file}: its first word must be a key in ASCII")
+    return (("authorization", f"Bearer {words[0]}"),)
+
+
+def read_file(flag, path):
+    try:
+        return pathlib.Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{flag} {path}: {error.strerror}") from None
 
 
 def method(job, name, request, answer):
+    """start(message): begins a call."""
     make = messages(job.descriptors)
-    return channel(job.servers).unary_unary(
+    call = channel(job.servers, job.tls_ca).unary_unary(
         f"/{PACKAGE}.Encoder/{name}", request_serializer=make(request).SerializeToString,
         response_deserializer=make(answer).FromString)
+    return functools.partial(call.future, metadata=metadata(job.api_key_file), timeout=CALL_SECONDS)
 
 
 def insist(job, start):
@@ -147,7 +172,7 @@ def insist(job, start):
             return call.result()
         except grpc.RpcError as error:  # its locks cannot leave a worker: no error below may have it as its context
             code, details = error.code(), error.details()
-        if code not in TRANSIENT or TOO_LARGE in details:
+        if code not in TRANSIENT or TOO_LARGE in details or CERTIFICATE in details:
             raise UsageError(f"{code.name}: {details}")
         if time.monotonic() + pause > end:
             raise Unreachable(f"{code.name}: {details}")
@@ -158,8 +183,8 @@ def insist(job, start):
 
 def list_models(job):
     make = messages(job.descriptors)
-    call = method(job, "ListModels", "ListModelsRequest", "ListModelsResponse")
-    return insist(job, lambda: call.future(make("ListModelsRequest")(), timeout=CALL_SECONDS)).models
+    start = method(job, "ListModels", "ListModelsRequest", "ListModelsResponse")
+    return insist(job, lambda: start(make("ListModelsRequest")())).models
 
 
 def state(info):
@@ -203,11 +228,11 @@ def embed(job, texts):
     encode = method(job, "Encode", "EncodeRequest", "EncodeResponse")
 
     def begin(group):
-        message = make("EncodeRequest")(model=job.model, model_version=job.version)
+        message = make("EncodeRequest")(model=job.model, model_version=job.version, prompt_name=job.prompt_name)
         message.outputs.pooled.SetInParent()
         for text in group:
             message.sequences.sequences.add(text=text)
-        return functools.partial(encode.future, message, timeout=CALL_SECONDS)
+        return functools.partial(encode, message)
 
     found, waiting = [], collections.deque()
     for group in groups(texts, job.rows_per_request):

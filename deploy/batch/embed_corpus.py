@@ -149,7 +149,10 @@ def parse():
     parser.add_argument("--format", choices=["parquet", "jsonl"], default="parquet", help="of the parts")
     parser.add_argument("--servers", default="127.0.0.1:8001",
                         help="HOST:PORT,... or any gRPC target, as dns:///attendant-headless:8001")
+    parser.add_argument("--tls_ca", default="", help="encrypt; trust the authorities in this PEM file")
+    parser.add_argument("--api_key_file", default="", help="file with the API key to send, which may infer and read")
     parser.add_argument("--model", default="", help="not needed when the servers have one model")
+    parser.add_argument("--prompt_name", help="prompt of the model before each text; '' is none; without it, the default one")
     parser.add_argument("--text", default="text", help="field or column of the texts")
     parser.add_argument("--id", default="", help="field or column to write beside each embedding")
     parser.add_argument("--rows_per_part", type=int, default=4096, help="what is lost when a worker dies")
@@ -166,13 +169,19 @@ def parse():
     return arguments
 
 
-def target(servers):
+def absolute(path):
+    return str(pathlib.Path(path).resolve()) if path else ""
+
+
+def target(servers, encrypted):
     """One gRPC target for all addresses. gRPC resolves one name; several are resolved here, once."""
     if "://" in servers or servers.startswith(("dns:", "ipv4:", "ipv6:", "unix:")):
         return servers
     addresses = servers.split(",")
     if len(addresses) == 1:
         return f"dns:///{servers}"
+    if encrypted:
+        raise UsageError("--tls_ca: --servers must be one name, which their certificates have, as dns:///NAME:8001")
     for family, scheme, form in ((socket.AF_INET, "ipv4", "{}:{}"), (socket.AF_INET6, "ipv6", "[{}]:{}")):
         try:
             return f"{scheme}:" + ",".join(form.format(*found) for server in addresses for found in resolve(server, family))
@@ -196,14 +205,16 @@ def main():
         for path in arguments.inputs:
             if path.suffix not in (".jsonl", ".parquet") or not path.is_file():
                 raise UsageError(f"{path} is no file that ends in .jsonl or .parquet")
-        job = Job(target(arguments.servers), arguments.model, "", str(arguments.output.resolve()), arguments.format,
-                  arguments.text, arguments.id, "", arguments.rows_per_request, arguments.give_up_s,
-                  compile_descriptors(arguments.proto))
+        job = Job(servers=target(arguments.servers, arguments.tls_ca), tls_ca=absolute(arguments.tls_ca),
+                  api_key_file=absolute(arguments.api_key_file), model=arguments.model, version="",
+                  prompt_name=arguments.prompt_name, output=str(arguments.output.resolve()), format=arguments.format,
+                  text=arguments.text, id=arguments.id, id_type="", rows_per_request=arguments.rows_per_request,
+                  give_up_s=arguments.give_up_s, descriptors=compile_descriptors(arguments.proto))
         model = attendant_parts.model_info(job)
         job = job._replace(model=model["name"], version=str(model["version"]))
         inputs = [[str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns] for path in arguments.inputs]
         description = {"inputs": inputs, "model": model, "rows_per_part": arguments.rows_per_part,
-                       "format": job.format, "text": job.text, "id": job.id}
+                       "prompt_name": job.prompt_name, "format": job.format, "text": job.text, "id": job.id}
         with claim(arguments.output, description):
             parts = plan([path.resolve() for path in arguments.inputs], arguments.rows_per_part)
             if job.id and parts:

@@ -249,6 +249,38 @@ def test_servers_by_name(corpus, server, expected, tmp_path):
     assert table(tmp_path / "out") == expected
 
 
+def test_tls_a_key_and_prompts(start_server, tmp_path):
+    for name in ("server", "other"):
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                        "-days", "2", "-subj", "/CN=server", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",
+                        f"{name}.key", "-out", f"{name}.pem"], cwd=tmp_path, check=True, capture_output=True)
+    key = "a-key-of-the-batch-job"
+    (tmp_path / "keys").write_text(f"{key} batch infer,read\n")
+    (tmp_path / "key").write_text(f"{key}\n")
+    servers = [start_server({"m": settings.ROOT / "tests/golden/sentence/prompts"}, *FLAGS, f"--api_keys={tmp_path}/keys",
+                            f"--tls_cert={tmp_path}/server.pem", f"--tls_key={tmp_path}/server.key").wait_ready()]
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text('{"id": 0, "text": "a cat"}\n')
+    tls, api_key = f"--tls_ca={tmp_path}/server.pem", f"--api_key_file={tmp_path}/key"
+
+    def embedding(folder, *arguments):
+        done = run(texts, tmp_path / folder, servers, tls, api_key, *arguments)
+        assert done.returncode == 0, done.stderr
+        assert key not in done.stderr + (tmp_path / folder / "job.json").read_text()
+        return pq.read_table(parts(tmp_path / folder)[0]).column("embedding").to_pylist()
+    query = embedding("query", "--workers=1", "--prompt_name=query")
+    assert query == embedding("default", "--workers=0"), "the model's default"
+    assert query != embedding("none", "--workers=0", "--prompt_name=")
+    for arguments, message in (
+            ([tls], "UNAUTHENTICATED"), ([tls, f"--api_key_file={tmp_path}/none"], "--api_key_file"),
+            ([f"--tls_ca={tmp_path}/other.pem", api_key], "CERTIFICATE_VERIFY_FAILED"),
+            ([tls, api_key, "--prompt_name=document"], "another prompt_name")):
+        done = run(texts, tmp_path / "query", servers, "--workers=0", *arguments)
+        assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr, done.stderr
+    done = run(texts, tmp_path / "two", servers * 2, "--workers=0", tls, api_key)
+    assert done.returncode == 2 and "must be one name" in done.stderr, done.stderr
+
+
 def test_bad_usage(corpus, server, tmp_path):
     for arguments, message in ((["--model=none"], "--model must be one of: minilm"), (["--rows_per_part=0"], "positive")):
         done = run(corpus["jsonl"], tmp_path / "out", server, "--workers=0", *arguments)

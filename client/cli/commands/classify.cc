@@ -79,7 +79,7 @@ class ClassifyCommand : public Command {
   }
 
   CommonFlags common_;
-  RequestFlags flags_;
+  TextFlags flags_;
   size_t top_ = 3;
   bool raw_ = false;
   std::vector<std::string> labels_;

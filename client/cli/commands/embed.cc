@@ -44,9 +44,6 @@ class EmbedCommand : public Command {
     flags.AddSwitch("normalize", &normalize_,
                     "Scale embeddings to length 1; without either flag, the model decides");
     flags.AddSwitch("no-normalize", &no_normalize_, "Do not scale embeddings");
-    flags.Add("prompt_name", &prompt_name_, "NAME",
-              "Put the model's prompt of this name before each text; without it, its default one");
-    flags.AddSwitch("no-prompt", &no_prompt_, "Put no prompt before the texts");
     flags.AddNumber("chunk_tokens", &pooled_.chunk_tokens, "N", {0},
                     "Late chunking: cut each text into chunks of at most N tokens, each embedded "
                     "in the light of the whole text; 0: do not");
@@ -61,9 +58,6 @@ class EmbedCommand : public Command {
     }
     if (similarity_ && IsPackedBits()) {
       return UsageError("--similarity compares values, not bits: see --embedding_format", io);
-    }
-    if (no_prompt_ && !prompt_name_.empty()) {
-      return UsageError("--prompt_name and --no-prompt exclude each other", io);
     }
     if (normalize_ || no_normalize_) pooled_.normalize = normalize_;
     return RunWithClient(common_, io, [&](Client& client) { return Embed(client, arguments, io); });
@@ -81,7 +75,6 @@ class EmbedCommand : public Command {
     ATTENDANT_ASSIGN_OR_RETURN(EncodeRequest prototype, flags_.Prototype(client));
     prototype.pooled = pooled_;
     prototype.token_strings = pooled_.chunk_tokens > 0;
-    if (no_prompt_ || !prompt_name_.empty()) prototype.prompt_name = prompt_name_;
     ATTENDANT_RETURN_IF_ERROR(
         flags_.SendTexts(client, std::move(prototype), arguments, io,
                          [&](const EncodeRequest& request, const EncodeResult& result) {
@@ -185,8 +178,6 @@ class EmbedCommand : public Command {
   PooledOptions pooled_;
   bool normalize_ = false;
   bool no_normalize_ = false;
-  std::string prompt_name_;
-  bool no_prompt_ = false;
   bool similarity_ = false;
   size_t top_ = 5;
 

@@ -58,8 +58,33 @@ absl::StatusOr<ModelInfo> DescribeModel(Client& client, const std::string& name)
   return described;
 }
 
-void EncodeFlags::AddTo(FlagParser& flags) {
+void PromptFlags::AddTo(FlagParser& flags) {
+  flags.Add("prompt_name", &name, "NAME",
+            "Put the model's prompt of this name before each text; without it, its default one");
+  flags.AddSwitch("no-prompt", &none, "Put no prompt before the texts");
+}
+
+absl::StatusOr<std::optional<std::string>> PromptFlags::Name() const {
+  if (none && !name.empty()) {
+    return absl::FailedPreconditionError("--prompt_name and --no-prompt exclude each other");
+  }
+  return none || !name.empty() ? std::optional(name) : std::nullopt;
+}
+
+void TextFlags::AddTo(FlagParser& flags) {
   RequestFlags::AddTo(flags);
+  prompt.AddTo(flags);
+}
+
+absl::StatusOr<EncodeRequest> TextFlags::Prototype(Client& client) const {
+  ATTENDANT_ASSIGN_OR_RETURN(std::optional<std::string> prompt_name, prompt.Name());
+  ATTENDANT_ASSIGN_OR_RETURN(EncodeRequest prototype, RequestFlags::Prototype(client));
+  prototype.prompt_name = std::move(prompt_name);
+  return prototype;
+}
+
+void EncodeFlags::AddTo(FlagParser& flags) {
+  TextFlags::AddTo(flags);
   flags.Add("output", &output, "FILE.npy", "Write the values to a NumPy file");
   flags.AddChoice<DType>("dtype", &dtype,
                          {{"f32", DType::kF32}, {"bf16", DType::kBf16}, {"f16", DType::kF16}},
@@ -67,7 +92,7 @@ void EncodeFlags::AddTo(FlagParser& flags) {
 }
 
 absl::StatusOr<EncodeRequest> EncodeFlags::Prototype(Client& client) const {
-  ATTENDANT_ASSIGN_OR_RETURN(EncodeRequest prototype, RequestFlags::Prototype(client));
+  ATTENDANT_ASSIGN_OR_RETURN(EncodeRequest prototype, TextFlags::Prototype(client));
   prototype.dtype = dtype;
   return prototype;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -38,8 +39,26 @@ struct RequestFlags {
 // none has.
 absl::StatusOr<ModelInfo> DescribeModel(Client& client, const std::string& name);
 
+// The flags that choose the prompt of texts.
+struct PromptFlags {
+  std::string name;
+  bool none = false;
+
+  void AddTo(FlagParser& flags);
+  // EncodeRequest::prompt_name. FAILED_PRECONDITION when both flags are given.
+  absl::StatusOr<std::optional<std::string>> Name() const;
+};
+
+// The flags of commands whose requests are texts, not pairs.
+struct TextFlags : RequestFlags {
+  PromptFlags prompt;
+
+  void AddTo(FlagParser& flags);
+  absl::StatusOr<EncodeRequest> Prototype(Client& client) const;
+};
+
 // The flags that `embed` and `encode` share.
-struct EncodeFlags : RequestFlags {
+struct EncodeFlags : TextFlags {
   std::string output;
   DType dtype = DType::kF32;
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/command.h"
+#include "client/cli/commands/encode_flags.h"
 #include "client/cli/files/npy.h"
 #include "client/cli/format.h"
 #include "client/cli/input.h"
@@ -58,6 +59,7 @@ class HeatmapCommand : public Command {
  public:
   void AddFlags(FlagParser& flags) override {
     flags.Add("model", &model_, "NAME", "The model; not needed when the server has only one");
+    prompt_.AddTo(flags);
     flags.Add("layer", &layer_, "N", "The layer, from 0, or last");
     flags.Add("heads", &heads_, "LIST", "all, or numbers from 0: 0,3,5-7");
     flags.AddSwitch("average", &average_, "One map: the mean of the heads");
@@ -104,6 +106,7 @@ class HeatmapCommand : public Command {
     if (!mask_.empty() && ids_.empty()) {
       return absl::FailedPreconditionError("--mask needs --ids");
     }
+    ATTENDANT_RETURN_IF_ERROR(prompt_.Name().status());
     return ParseHeads(heads_).status();
   }
 
@@ -130,6 +133,7 @@ class HeatmapCommand : public Command {
   absl::StatusOr<EncodeRequest> MakeRequest(Client& client, std::span<const std::string> arguments,
                                             Io& io) const {
     EncodeRequest request{.model = model_, .token_ids = true, .token_strings = true};
+    ATTENDANT_ASSIGN_OR_RETURN(request.prompt_name, prompt_.Name());
     ATTENDANT_RETURN_IF_ERROR(AddSequence(arguments, io, request));
     if (request.model.empty()) {
       ATTENDANT_ASSIGN_OR_RETURN(request.model, client.OnlyModel());
@@ -260,6 +264,7 @@ class HeatmapCommand : public Command {
   }
 
   CommonFlags common_;
+  PromptFlags prompt_;
   std::string model_, layer_ = "last", heads_ = "all", out_, npy_, ids_, mask_;
   bool average_ = false;
   double scale_ = 2;

@@ -87,7 +87,7 @@ class SparseCommand : public Command {
   static constexpr size_t kTextWidth = 70;
 
   CommonFlags common_;
-  RequestFlags flags_;
+  TextFlags flags_;
   SparseOptions options_;
   int64_t num_texts_ = 0;
 };

@@ -174,7 +174,7 @@ class TokensCommand : public Command {
   static constexpr size_t kTextWidth = 70;
 
   CommonFlags common_;
-  RequestFlags flags_;
+  TextFlags flags_;
   bool fill_mask_ = false;
   size_t top_ = 1;
   bool raw_ = false;

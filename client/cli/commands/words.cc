@@ -77,7 +77,7 @@ class WordsCommand : public Command {
   }
 
   CommonFlags common_;
-  RequestFlags flags_;
+  TextFlags flags_;
   size_t top_ = 10;
   int64_t num_texts_ = 0;
 };

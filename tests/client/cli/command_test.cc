@@ -179,6 +179,22 @@ TEST_F(CommandTest, EmbedPassesItsFlagsOn) {
   EXPECT_FALSE(server_.encode_requests().at(1).outputs().pooled().has_normalize());
 }
 
+// The server of this test makes embeddings and states only: the other commands end with an error.
+TEST_F(CommandTest, EachCommandOfTextsTakesPrompts) {
+  for (const std::string command :
+       {"embed", "encode", "sparse", "words", "tokens", "classify", "heatmap"}) {
+    Run({command, "--prompt_name=query", "a"});
+    EXPECT_EQ(server_.encode_requests().back().prompt_name(), "query") << command;
+    Run({command, "--no-prompt", "a"});
+    EXPECT_TRUE(server_.encode_requests().back().has_prompt_name()) << command;
+    EXPECT_EQ(server_.encode_requests().back().prompt_name(), "") << command;
+    Run({command, "a"});
+    EXPECT_FALSE(server_.encode_requests().back().has_prompt_name()) << command;
+    EXPECT_EQ(Run({command, "--prompt_name=query", "--no-prompt", "a"}), 2) << command;
+    EXPECT_THAT(err_, HasSubstr("--prompt_name and --no-prompt exclude each other"));
+  }
+}
+
 TEST_F(CommandTest, EmbedsForPeople) {
   EXPECT_EQ(Run({"embed", "abc", "tab\there"}), 0);
   EXPECT_EQ(out_,

@@ -59,6 +59,10 @@ class EmbedCommand : public Command {
     if (similarity_ && IsPackedBits()) {
       return UsageError("--similarity compares values, not bits: see --embedding_format", io);
     }
+    if (!flags_.output.empty() && pooled_.format != EmbeddingFormat::kNumbers) {
+      return UsageError("--output writes floats without scales: see --embedding_format, --json",
+                        io);
+    }
     if (normalize_ || no_normalize_) pooled_.normalize = normalize_;
     return RunWithClient(common_, io, [&](Client& client) { return Embed(client, arguments, io); });
   }

@@ -52,6 +52,10 @@ TEST_F(CommandTest, WrongUsageIsExitCode2) {
   EXPECT_EQ(RunAsGiven({"help", "embde"}), 2);
   EXPECT_EQ(Run({"embed", "--nothing"}), 2);
   EXPECT_EQ(Run({"embed", "--normalize", "--no-normalize", "a"}), 2);
+  EXPECT_EQ(Run({"embed", "--output", ::testing::TempDir() + "/bits.npy", "--embedding_format=int8",
+                 "a"}),
+            2);
+  EXPECT_THAT(err_, HasSubstr("see --embedding_format"));
   EXPECT_EQ(Run({"embed", "--file", "/nonexistent.txt"}), 2);
   EXPECT_EQ(Run({"embed", "--file", ::testing::TempDir()}), 2);
   EXPECT_THAT(err_, HasSubstr("cannot be read"));

@@ -73,6 +73,7 @@ class LoadCommand : public Command {
       PlayRate(rate, io);
       if (CatchInterrupt::interrupted()) break;
     }
+    if (!setup_.common.json) io.out << SweepWarnings(results_);
     WriteRuns({}, io);
     return ExitCode(io);
   }

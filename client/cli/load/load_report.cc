@@ -144,4 +144,15 @@ std::string SweepLine(const LoadResult& result) {
                          Thousands(summary.failed + summary.not_sent));
 }
 
+std::string SweepWarnings(std::span<const LoadResult> results) {
+  std::string out;
+  for (const LoadResult& result : results) {
+    const std::string bottleneck = ClientBottleneck(result);
+    if (bottleneck.empty()) continue;
+    absl::StrAppend(&out, "warning  at ", FormatRate(result.description.plan.requests_per_s),
+                    " requests/s the client was the bottleneck: ", bottleneck, "\n");
+  }
+  return out;
+}
+
 }  // namespace attendant::client

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "absl/time/time.h"
@@ -14,6 +15,8 @@ std::string FormatReport(const LoadResult& result);
 // The heading and a line of the table of several loads, one for each rate.
 std::string SweepHeading();
 std::string SweepLine(const LoadResult& result);
+// Lines for behind the table: the loads in which the client was the bottleneck.
+std::string SweepWarnings(std::span<const LoadResult> results);
 
 // "open loop, 200 requests/s at random times on 1 connection, at most 10000 outstanding"
 std::string DescribePlan(const LoadPlan& plan);

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_join.h"
 #include "client/cli/load/live_view.h"
@@ -12,8 +14,10 @@
 namespace attendant::client {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 TEST(ShortDurationTest, DurationsHaveThreeDigitsThatMatter) {
   EXPECT_EQ(ShortDuration(absl::ZeroDuration()), "0 s");
@@ -81,6 +85,17 @@ TEST_F(LoadReportTest, TableTellsEverything) {
 TEST_F(LoadReportTest, WarnsWhenTheClientWasTheBottleneck) {
   result_.summary.send_lag.p99 = absl::Milliseconds(5);
   EXPECT_THAT(FormatReport(result_), HasSubstr("warning      the client was the bottleneck: 1 %"));
+}
+
+TEST_F(LoadReportTest, ASweepWarnsOfEachLoadThatTheClientSpoilt) {
+  std::vector<LoadResult> results(3, result_);
+  EXPECT_EQ(SweepWarnings(results), "");
+  results[1].summary.send_lag.p99 = absl::Milliseconds(5);
+  results[1].description.plan.requests_per_s = 4000;
+  const std::string warnings = SweepWarnings(results);
+  EXPECT_THAT(warnings, StartsWith("warning  at 4,000 requests/s the client was the bottleneck: "));
+  EXPECT_THAT(warnings, EndsWith("\n"));
+  EXPECT_EQ(std::count(warnings.begin(), warnings.end(), '\n'), 1);
 }
 
 TEST_F(LoadReportTest, DescribesEveryKindOfArrivals) {

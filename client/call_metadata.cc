@@ -25,22 +25,6 @@ using grpc::experimental::InterceptorBatchMethods;
 
 constexpr size_t kTraceIdDigits = 32;
 
-absl::StatusOr<std::string> ReadKey(const std::string& path) {
-  if (path.empty()) return std::string();
-  std::ifstream file(path);
-  if (!file) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot read an API key from ", path, ": ", std::strerror(errno)));
-  }
-  std::string key;
-  file >> key;
-  if (key.empty() || !std::all_of(key.begin(), key.end(), absl::ascii_isgraph)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot read an API key from ", path, ": it must be printable ASCII"));
-  }
-  return key;
-}
-
 absl::Status CheckTraceId(const std::string& id) {
   const auto is_digit = [](unsigned char c) {
     return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f');
@@ -97,8 +81,24 @@ class Factory final : public ClientInterceptorFactoryInterface {
 
 }  // namespace
 
+absl::StatusOr<std::string> ReadApiKey(const std::string& path) {
+  if (path.empty()) return std::string();
+  std::ifstream file(path);
+  if (!file) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read an API key from ", path, ": ", std::strerror(errno)));
+  }
+  std::string key;
+  file >> key;
+  if (key.empty() || !std::all_of(key.begin(), key.end(), absl::ascii_isgraph)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read an API key from ", path, ": it must be printable ASCII"));
+  }
+  return key;
+}
+
 absl::StatusOr<Interceptors> MakeInterceptors(const CallMetadata& metadata) {
-  ATTENDANT_ASSIGN_OR_RETURN(std::string key, ReadKey(metadata.api_key_file));
+  ATTENDANT_ASSIGN_OR_RETURN(std::string key, ReadApiKey(metadata.api_key_file));
   ATTENDANT_RETURN_IF_ERROR(CheckTraceId(metadata.trace_id));
   Interceptors interceptors;
   if (!key.empty() || !metadata.trace_id.empty()) {

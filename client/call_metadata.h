@@ -19,6 +19,10 @@ struct CallMetadata {
   std::string trace_id;
 };
 
+// The first word of the file; empty without a path. INVALID_ARGUMENT when it cannot be used; the
+// error does not repeat the key.
+absl::StatusOr<std::string> ReadApiKey(const std::string& path);
+
 // Interceptors that add the metadata to every call of a channel; none when there is nothing to add.
 // INVALID_ARGUMENT when the file or the trace's id cannot be used; no error repeats the key.
 using Interceptors =

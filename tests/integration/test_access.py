@@ -130,6 +130,14 @@ def test_the_command_sends_a_key(guarded, folder):
     assert re.fullmatch("[0-9a-f]{16}", line["request_id"])
 
 
+def test_a_key_for_infer_alone_loads_over_http(guarded, folder):
+    (folder / "infer_key").write_text(INFER_KEY)
+    command = [settings.bin_dir() / "attendant", "load", "--protocol=openai", f"--server={guarded.http}", "--model=minilm",
+               "--requests=3", "--warmup=0"]
+    assert b"UNAUTHENTICATED" in subprocess.run(command, capture_output=True, timeout=60, check=False).stderr
+    subprocess.run([*command, f"--api_key_file={folder / 'infer_key'}"], timeout=60, check=True)
+
+
 def test_ids_go_in_and_out(stub, folder):
     metadata = (*bearer(INFER_KEY), ("x-request-id", "r-1"), ("traceparent", PARENT), ("tracestate", "a=1"))
     returned = dict(embed(stub, metadata, SECRET_TEXT)[1].initial_metadata())

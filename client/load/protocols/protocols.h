@@ -42,9 +42,9 @@ absl::StatusOr<Target> MakeKserveTarget(const TargetSpec& spec);
 // is sent.
 absl::StatusOr<Target> MakeTeiTarget(const TargetSpec& spec);
 
-// Over HTTP/1.1 without TLS; spec.connect.target is the HTTP port. Token ids become words where the
-// protocol takes none. A reranker gets pairs: the texts of a request, each with the first text of
-// the next request as the query.
+// Over HTTP/1.1 without TLS and traces; spec.connect.target is the HTTP port. Token ids become
+// words where the protocol takes none. A reranker gets pairs: the texts of a request, each with the
+// first text of the next request as the query.
 absl::StatusOr<Target> MakeKserveHttpTarget(const TargetSpec& spec);  // .../infer
 absl::StatusOr<Target> MakeTeiHttpTarget(const TargetSpec& spec);     // /embed
 absl::StatusOr<Target> MakeTeiRerankTarget(const TargetSpec& spec);   // /rerank

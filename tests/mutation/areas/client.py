@@ -93,7 +93,7 @@ MUTANTS = {
         ("CountSequences(body)", "result.sequences"),
         ("ATTENDANT_RETURN_IF_ERROR(StatusOf(described));", ""),
         ("options.ignore_unknown_fields = true;", ""),
-        ("if (!spec.json_tensors) target.headers.clear();", ""),
+        ("if («!spec.json_tensors») {", "false"),
         ("PathPart(spec.model)", "spec.model"),
     ],
     "client/load/protocols/http/tei_http_target.cc": [

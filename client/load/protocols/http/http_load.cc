@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/notification.h"
+#include "client/call_metadata.h"
 #include "kernels/core/status_macros.h"
 
 namespace attendant::client {
@@ -37,13 +38,14 @@ absl::Status Probe(Caller& caller) {
 absl::StatusOr<HttpTarget> HttpTargetOf(const TargetSpec& spec) {
   const TlsOptions& tls = spec.connect.tls;
   if (tls.enabled || !tls.ca_file.empty() || !tls.cert_file.empty() || !tls.key_file.empty() ||
-      !spec.connect.api_key_file.empty() || !spec.connect.trace_id.empty()) {
-    return absl::FailedPreconditionError(
-        "this protocol is plain HTTP, without TLS, API keys and traces");
+      !spec.connect.trace_id.empty()) {
+    return absl::FailedPreconditionError("this protocol is plain HTTP, without TLS and traces");
   }
+  ATTENDANT_ASSIGN_OR_RETURN(const std::string key, ReadApiKey(spec.connect.api_key_file));
   ATTENDANT_ASSIGN_OR_RETURN(HttpTarget target, ParseHttpTarget(spec.connect.target));
   target.timeout = spec.connect.timeout;
-  target.headers = {{"Content-Type", "application/json"}};
+  target.headers = {{kContentType, "application/json"}};
+  if (!key.empty()) target.headers.emplace_back("Authorization", absl::StrCat("Bearer ", key));
   return target;
 }
 

@@ -15,8 +15,11 @@
 // The steps that all protocols over HTTP take.
 namespace attendant::client {
 
-// Where the requests of a spec go, and that they are JSON. FAILED_PRECONDITION: spec.connect asks
-// for another address than that of plain HTTP, or for TLS, an API key or a trace.
+inline constexpr char kContentType[] = "Content-Type";
+
+// Where the requests of a spec go, that they are JSON, and their API key. FAILED_PRECONDITION:
+// spec.connect asks for another address than that of plain HTTP, or for TLS or a trace.
+// INVALID_ARGUMENT: the key's file cannot be used.
 absl::StatusOr<HttpTarget> HttpTargetOf(const TargetSpec& spec);
 
 // JSON in one line; bytes that are no UTF-8 are replaced.

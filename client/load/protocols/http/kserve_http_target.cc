@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -80,7 +81,9 @@ absl::StatusOr<Target> MakeKserveHttpTarget(const TargetSpec& spec) {
   target.path = absl::StrCat("/v2/models/", PathPart(spec.model));
   ATTENDANT_ASSIGN_OR_RETURN(const KserveModel model, AskForModel(target, spec));
   target.path += "/infer";
-  if (!spec.json_tensors) target.headers.clear();  // each request says how much of it is JSON
+  if (!spec.json_tensors) {  // each request says how much of it is JSON
+    std::erase_if(target.headers, [](const auto& header) { return header.first == kContentType; });
+  }
   std::vector<HttpRequest> requests;
   for (const Payload& payload : MakePayloads(spec.payload)) {
     ATTENDANT_ASSIGN_OR_RETURN(const KserveRequest request, MakeKserveRequest(model, payload));

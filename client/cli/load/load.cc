@@ -42,8 +42,7 @@ class LoadCommand : public Command {
 
  private:
   const LoadResult& Play(const LoadPlan& plan, Io& io) {
-    results_.push_back(
-        PlayLoad(setup_, plan, target_.model, *target_.caller, outputs_.jsonl(), io));
+    results_.push_back(PlayLoad(setup_, plan, target_, outputs_.jsonl(), io));
     return results_.back();
   }
 

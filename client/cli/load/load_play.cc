@@ -63,8 +63,8 @@ CatchInterrupt::~CatchInterrupt() { sigaction(SIGINT, &action_before, nullptr); 
 
 bool CatchInterrupt::interrupted() { return ctrl_c != 0; }
 
-LoadResult PlayLoad(const LoadSetup& setup, const LoadPlan& plan, const std::string& model,
-                    Caller& caller, std::ostream* jsonl, Io& io) {
+LoadResult PlayLoad(const LoadSetup& setup, const LoadPlan& plan, const Target& target,
+                    std::ostream* jsonl, Io& io) {
   SteadyClock clock;
   const absl::Time origin = absl::Now();
   const double cpu_before_s = CpuSeconds();
@@ -74,7 +74,7 @@ LoadResult PlayLoad(const LoadSetup& setup, const LoadPlan& plan, const std::str
     log->Add(times, result);
   };
   Recorder recorder(plan.warmup, plan.end(), log != nullptr ? observe : Recorder::Observer());
-  Driver driver(plan, caller, clock, recorder);
+  Driver driver(plan, *target.caller, clock, recorder);
   LiveView view(plan, io, setup.live || io.err_is_terminal);
   absl::Duration next_check = plan.warmup + kConfidenceInterval;
   driver.Run([&] {
@@ -91,8 +91,8 @@ LoadResult PlayLoad(const LoadSetup& setup, const LoadPlan& plan, const std::str
   if (log != nullptr) log->Flush();
   return {.description = {.protocol = setup.protocol_title(),
                           .server = setup.common.connect.target,
-                          .model = model,
-                          .payload = setup.DescribePayload(),
+                          .model = target.model,
+                          .payload = setup.DescribePayload(target.sends_words),
                           .plan = plan},
           .start = origin + plan.warmup,
           .summary = recorder.Summarize(clock.Now()),

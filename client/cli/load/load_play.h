@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
+#include <ostream>
 
 #include "client/cli/command.h"
 #include "client/cli/load/load_setup.h"
-#include "client/load/caller.h"
+#include "client/load/protocols/protocols.h"
 #include "client/load/results/result.h"
 
 namespace attendant::client {
@@ -24,7 +24,7 @@ class CatchInterrupt {
 // Plays one load and shows its course on io.err, if that is a terminal or the setup says so. Ends
 // early after Ctrl-C. `plan` is the setup's, or that with another rate. `jsonl` takes every call,
 // unless it is null.
-LoadResult PlayLoad(const LoadSetup& setup, const LoadPlan& plan, const std::string& model,
-                    Caller& caller, std::ostream* jsonl, Io& io);
+LoadResult PlayLoad(const LoadSetup& setup, const LoadPlan& plan, const Target& target,
+                    std::ostream* jsonl, Io& io);
 
 }  // namespace attendant::client

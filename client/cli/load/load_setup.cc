@@ -121,7 +121,8 @@ void LoadSetup::AddPlanFlags(FlagParser& flags) {
 void LoadSetup::AddRequestFlags(FlagParser& flags) {
   flags.Section("Requests");
   flags.Add("texts", &texts_file_, "FILE",
-            "Send the lines of FILE, shuffled, again and again; without it, random token ids");
+            "Send the lines of FILE, shuffled, again and again; without it, random token ids, or "
+            "words where the protocol takes text");
   flags.Add("lengths", &lengths_, "SPEC",
             "Lengths of random sequences: fixed:N, uniform:LOW:HIGH, "
             "lognormal:MEDIAN:SIGMA:LOW:HIGH, file:PATH (any number in that file), or mixed, which "
@@ -300,12 +301,12 @@ std::string LoadSetup::protocol_title() const {
   return absl::StrCat(FindProtocol(protocol_).title, target_.streaming ? ", streaming" : "");
 }
 
-std::string LoadSetup::DescribePayload() const {
+std::string LoadSetup::DescribePayload(bool words) const {
   if (!replay_file_.empty()) return absl::StrCat("requests of ", replay_file_);
   const int64_t batch = target_.payload.batch;
   return absl::StrCat(batch, batch == 1 ? " sequence" : " sequences", " per request, ",
                       texts_file_.empty()
-                          ? absl::StrCat("random ids, lengths ", lengths_)
+                          ? absl::StrCat("random ", words ? "words" : "ids", ", lengths ", lengths_)
                           : absl::StrCat(target_.payload.texts.size(), " texts of ", texts_file_));
 }
 

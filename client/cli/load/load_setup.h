@@ -27,8 +27,8 @@ class LoadSetup {
   absl::StatusOr<Target> MakeTarget() const;
   // "attendant.v1", "KServe v2, streaming"
   std::string protocol_title() const;
-  // "1 sequence per request, random ids, lengths mixed"
-  std::string DescribePayload() const;
+  // "1 sequence per request, random ids, lengths mixed"; `words` as Target::sends_words.
+  std::string DescribePayload(bool words) const;
 
   CommonFlags common;
   LoadPlan plan{.warmup = absl::Seconds(2)};

@@ -137,6 +137,11 @@ bool KserveModel::has_mask() const {
                      [](const Input& input) { return RoleOf(input) == Role::kMask; });
 }
 
+bool KserveModel::takes_texts() const {
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [](const Input& input) { return RoleOf(input) == Role::kText; });
+}
+
 absl::StatusOr<KserveModel> ToKserveModel(const inference::ModelMetadataResponse& metadata,
                                           int64_t max_batch_size) {
   KserveModel model{.name = metadata.name(), .max_batch_size = max_batch_size, .inputs = {}};

@@ -24,6 +24,8 @@ struct KserveModel {
 
   // Whether one of the inputs is a mask that tells tokens from padding.
   bool has_mask() const;
+  // Whether one of the inputs is texts.
+  bool takes_texts() const;
 };
 
 // FAILED_PRECONDITION names an input whose datatype the load generator cannot fill.

@@ -90,7 +90,9 @@ absl::StatusOr<Target> MakeKserveTarget(const TargetSpec& spec) {
     ATTENDANT_ASSIGN_OR_RETURN(const KserveRequest request, MakeKserveRequest(model, payload));
     load.requests.push_back(ToGrpcRequest(request.proto, spec.payload.batch, request.tokens));
   }
-  return Target{.model = spec.model, .caller = MakeGrpcCaller(spec, std::move(load))};
+  return Target{.model = spec.model,
+                .caller = MakeGrpcCaller(spec, std::move(load)),
+                .sends_words = model.takes_texts()};
 }
 
 }  // namespace attendant::client

@@ -31,6 +31,7 @@ struct TargetSpec {
 struct Target {
   std::string model;
   std::unique_ptr<Caller> caller;
+  bool sends_words = false;  // in the place of random token ids
 };
 
 // Each asks the server about the model and makes the requests. Errors are those of the server, or

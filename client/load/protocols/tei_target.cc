@@ -63,7 +63,9 @@ absl::StatusOr<Target> MakeTeiTarget(const TargetSpec& spec) {
   for (const Payload& payload : MakePayloads(payloads)) {
     load.requests.push_back(MakeTeiRequest(payload));
   }
-  return Target{.model = info.model_id(), .caller = MakeGrpcCaller(spec, std::move(load))};
+  return Target{.model = info.model_id(),
+                .caller = MakeGrpcCaller(spec, std::move(load)),
+                .sends_words = true};
 }
 
 }  // namespace attendant::client

@@ -31,7 +31,7 @@ absl::StatusOr<Target> MakeCohereTarget(const TargetSpec& spec) {
     requests.push_back({.body = ToBody(body), .sequences = static_cast<int64_t>(texts.size())});
   }
   return MakeHttpTarget(
-      spec.model, std::move(target), std::move(requests),
+      {.name = spec.model}, std::move(target), std::move(requests),
       [tokens = TokensIn("input_tokens")](absl::string_view body, CallResult& result) {
         result.sequences = CountStrings(FromField("base64", body));
         tokens(body, result);
@@ -49,7 +49,7 @@ absl::StatusOr<Target> MakeCohereRerankTarget(const TargetSpec& spec) {
         {.body = ToBody(body), .sequences = static_cast<int64_t>(payload.texts.size())});
   }
   return MakeHttpTarget(
-      spec.model, std::move(target), std::move(requests),
+      {.name = spec.model}, std::move(target), std::move(requests),
       [tokens = TokensIn("total_tokens")](absl::string_view body, CallResult& result) {
         result.sequences = CountFields("index", body);
         tokens(body, result);

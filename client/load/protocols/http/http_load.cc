@@ -72,14 +72,15 @@ absl::StatusOr<HttpAnswer> HttpGet(const HttpTarget& target) {
   return answer;
 }
 
-absl::StatusOr<Target> MakeHttpTarget(std::string model, HttpTarget target,
+absl::StatusOr<Target> MakeHttpTarget(HttpModel model, HttpTarget target,
                                       std::vector<HttpRequest> requests,
                                       HttpCaller::Measure measure) {
   ATTENDANT_ASSIGN_OR_RETURN(
       std::unique_ptr<HttpCaller> caller,
       HttpCaller::Make(std::move(target), std::move(requests), std::move(measure)));
   ATTENDANT_RETURN_IF_ERROR(Probe(*caller));
-  return Target{.model = std::move(model), .caller = std::move(caller)};
+  return Target{
+      .model = std::move(model.name), .caller = std::move(caller), .sends_words = !model.takes_ids};
 }
 
 absl::string_view FromField(absl::string_view name, absl::string_view body) {

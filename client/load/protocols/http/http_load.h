@@ -28,9 +28,15 @@ std::string ToBody(const nlohmann::json& json);
 // The answer to a GET of target.path, of any code. Errors say that no whole answer came.
 absl::StatusOr<HttpAnswer> HttpGet(const HttpTarget& target);
 
+// The model that requests are for.
+struct HttpModel {
+  std::string name;
+  bool takes_ids = false;  // otherwise random token ids go as words
+};
+
 // Sends the first request once, to find out that the server cannot be reached or refuses it.
 // REQUIRES: `requests` is not empty.
-absl::StatusOr<Target> MakeHttpTarget(std::string model, HttpTarget target,
+absl::StatusOr<Target> MakeHttpTarget(HttpModel model, HttpTarget target,
                                       std::vector<HttpRequest> requests,
                                       HttpCaller::Measure measure);
 

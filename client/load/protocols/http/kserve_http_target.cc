@@ -92,8 +92,8 @@ absl::StatusOr<Target> MakeKserveHttpTarget(const TargetSpec& spec) {
         static_cast<int64_t>(std::max(payload.texts.size(), payload.ids.size()));
   }
   const bool batched = model.max_batch_size > 0;
-  return MakeHttpTarget(spec.model, std::move(target), std::move(requests),
-                        [batched](absl::string_view body, CallResult& result) {
+  return MakeHttpTarget({.name = spec.model, .takes_ids = !model.takes_texts()}, std::move(target),
+                        std::move(requests), [batched](absl::string_view body, CallResult& result) {
                           if (batched) result.sequences = CountSequences(body);
                         });
 }

@@ -30,7 +30,7 @@ absl::StatusOr<Target> MakeOpenAiTarget(const TargetSpec& spec) {
     requests.push_back(MakeOpenAiRequest(spec.model, payload));
   }
   return MakeHttpTarget(
-      spec.model, std::move(target), std::move(requests),
+      {.name = spec.model, .takes_ids = true}, std::move(target), std::move(requests),
       [tokens = TokensIn("total_tokens")](absl::string_view body, CallResult& result) {
         result.sequences = CountFields("embedding", body);
         tokens(body, result);

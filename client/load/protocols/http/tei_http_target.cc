@@ -52,7 +52,7 @@ absl::StatusOr<Target> MakeTeiHttpTarget(const TargetSpec& spec) {
                         .sequences = static_cast<int64_t>(texts.size())});
   }
   return MakeHttpTarget(
-      server.model, std::move(server.target), std::move(requests),
+      {.name = server.model}, std::move(server.target), std::move(requests),
       [](absl::string_view body, CallResult& result) {  // an array of arrays of numbers
         result.sequences = -1;
         for (size_t at = 0; (at = body.find(']', at)) != body.npos; ++at) ++result.sequences;
@@ -70,7 +70,7 @@ absl::StatusOr<Target> MakeTeiRerankTarget(const TargetSpec& spec) {
         {.body = ToBody({{"query", payload.query}, {"texts", payload.texts}, {"truncate", true}}),
          .sequences = static_cast<int64_t>(payload.texts.size())});
   }
-  return MakeHttpTarget(server.model, std::move(server.target), std::move(requests),
+  return MakeHttpTarget({.name = server.model}, std::move(server.target), std::move(requests),
                         [](absl::string_view body, CallResult& result) {
                           result.sequences = CountFields("index", body);
                         });

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/command.h"
+#include "client/cli/load/load_setup.h"
 #include "tests/client/cli/command_fixture.h"
 
 namespace attendant::client {
@@ -48,6 +49,12 @@ TEST_F(LoadCommandTest, LoadsInAClosedLoop) {
       for (int32_t id : sequence.ids().token_ids()) ASSERT_LT(id, 1000);
     }
   }
+}
+
+TEST(LoadSetupTest, TellsWhetherIdsOrWordsAreSent) {
+  const LoadSetup setup;
+  EXPECT_THAT(setup.DescribePayload(false), HasSubstr("1 sequence per request, random ids, "));
+  EXPECT_THAT(setup.DescribePayload(true), HasSubstr("1 sequence per request, random words, "));
 }
 
 TEST_F(LoadCommandTest, LoadWakesAnIdleModel) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -232,6 +233,35 @@ TEST_F(HttpTargetsTest, OpenAiEmbeds) {
   const CallResult result = Ask(MakeOpenAiTarget(Spec()));
   EXPECT_EQ(result.sequences, 2);
   EXPECT_EQ(result.tokens, 5);
+}
+
+TEST_F(HttpTargetsTest, AllSendTheApiKeyAndTellWhetherTheySendWords) {
+  const std::string answer = R"({"data":[{"embedding":"AA"},{"embedding":"BB"}],)"
+                             R"("embeddings":{"base64":["AA==","BB"]}})";
+  Serve({{kOpenAi, CannedAnswer(200, answer)},
+         {kCohereEmbed, CannedAnswer(200, answer)},
+         {"/info", CannedAnswer(200, kInfo)},
+         {kTeiRerank, CannedAnswer(200, kRanks)},
+         {"/v2/models/m", CannedAnswer(200, kMetadata)},
+         {"/v2/models/m/config", CannedAnswer(200, kConfig)},
+         {BinaryBody(), CannedAnswer(200, KserveAnswer(2))}});
+  const std::string key_file = ::testing::TempDir() + "/key";
+  std::ofstream(key_file) << "a-key-of-16-letters\n";
+  TargetSpec spec = Spec();
+  spec.connect.api_key_file = key_file;
+  const auto sends_words = [&](absl::StatusOr<Target> (*make)(const TargetSpec&)) {
+    const absl::StatusOr<Target> target = make(spec);
+    EXPECT_TRUE(target.ok()) << target.status();
+    EXPECT_THAT(server_->last_head(),
+                HasSubstr("\r\nAuthorization: Bearer a-key-of-16-letters\r\n"));
+    return target.ok() && target->sends_words;
+  };
+  EXPECT_FALSE(sends_words(MakeOpenAiTarget));
+  EXPECT_TRUE(sends_words(MakeCohereTarget));
+  EXPECT_TRUE(sends_words(MakeTeiRerankTarget));
+  EXPECT_TRUE(sends_words(MakeKserveHttpTarget));
+  spec.connect.api_key_file = "/nonexistent";
+  EXPECT_TRUE(absl::IsInvalidArgument(MakeOpenAiTarget(spec).status()));
 }
 
 // Each request has two texts.

@@ -76,6 +76,42 @@ absl::Status TypesFromJson(JsonView request, std::vector<const EmbeddingType*>& 
   return found->ForEach([&types](JsonView value) { return AddType(value, types); });
 }
 
+// One of `inputs`: {"content":[{"type":"text","text":".."}]}
+absl::Status TextOfInput(JsonView input, Sequences& sequences) {
+  const absl::Status wrong = absl::InvalidArgumentError(
+      absl::StrCat("inputs[", sequences.size(),
+                   "].content must be an array of one object of type text, with its text"));
+  const std::optional<JsonView> content = input.Find("content");
+  if (!content || content->kind() != JsonView::Kind::kArray || content->size() != 1) return wrong;
+  return content->ForEach([&](JsonView part) {
+    const std::optional<JsonView> type = part.Find("type"), text = part.Find("text");
+    const bool is_text = type && type->kind() == JsonView::Kind::kString &&
+                         type->String() == "text" && text &&
+                         text->kind() == JsonView::Kind::kString;
+    if (!is_text) return wrong;
+    sequences.emplace_back(std::string(text->String()));
+    return absl::OkStatus();
+  });
+}
+
+// Of `inputs`.
+constexpr char kInputsSchema[] = R"({"type":"array","items":{"type":"object",
+"required":["content"],"properties":{"content":{"type":"array","minItems":1,"maxItems":1,
+"items":{"type":"object","required":["type","text"],"properties":{"type":{"const":"text"},
+"text":{"type":"string"}}}}}}})";
+
+// `texts`, or instead `inputs`, where Cohere takes images beside texts.
+absl::Status CohereTextsFromJson(JsonView request, const EncodeLimits& limits,
+                                 Sequences& sequences) {
+  if (!request.Find("inputs")) return TextsFromJson(request, "texts", limits, sequences);
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonView inputs,
+                             ListFromJson(request, "inputs", "an array of objects", limits));
+  if (request.Find("texts")) {
+    return absl::InvalidArgumentError("texts and inputs exclude each other");
+  }
+  return inputs.ForEach([&](JsonView input) { return TextOfInput(input, sequences); });
+}
+
 absl::Status CohereTruncationFromJson(JsonView request, Truncation& truncation) {
   std::string word = "END";
   ATTENDANT_RETURN_IF_ERROR(request.Read("truncate", word));
@@ -133,6 +169,7 @@ std::string NewId() {
   return absl::StrCat(absl::Hex(ids.Next(), absl::kZeroPad16));
 }
 
+template <int kVersion>
 class CohereRun final : public DoorRun {
  public:
   using DoorRun::DoorRun;
@@ -141,8 +178,9 @@ class CohereRun final : public DoorRun {
   absl::StatusOr<EncodeInput> FromJson(JsonView request) override {
     EncodeInput input;
     input.pooled = true;
-    ATTENDANT_RETURN_IF_ERROR(TextsFromJson(request, "texts", limits(), input.sequences));
+    ATTENDANT_RETURN_IF_ERROR(CohereTextsFromJson(request, limits(), input.sequences));
     ATTENDANT_RETURN_IF_ERROR(TypesFromJson(request, types_));
+    by_type_ = kVersion > 1 || request.Find("embedding_types").has_value();
     ATTENDANT_RETURN_IF_ERROR(CohereTruncationFromJson(request, input.truncation));
     ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "max_tokens", input.max_tokens));
     ATTENDANT_RETURN_IF_ERROR(PromptFromJson(request, model().prompts, input));
@@ -158,43 +196,70 @@ class CohereRun final : public DoorRun {
   void ToJson(EncodeOutput& output, std::string& json) override {
     json = "{\"id\":";
     AppendJsonString(AnswerId(call()), json);
-    json += ",\"embeddings\":{";
-    for (const EmbeddingType* type : types_) AppendType(*type, output, json);
-    absl::StrAppend(&json,
-                    "},\"meta\":{\"api_version\":{\"version\":\"2\"},\"billed_units\":{"
-                    "\"input_tokens\":",
-                    output.tokens(), "}},\"response_type\":\"embeddings_by_type\"}");
+    json += ",\"embeddings\":";
+    if (by_type_) {
+      json += "{";
+      for (const EmbeddingType* type : types_) {
+        absl::StrAppend(&json, json.back() == '{' ? "" : ",", "\"", type->name, "\":");
+        AppendEmbeddings(*type, output, json);
+      }
+      json += "}";
+    } else {
+      AppendEmbeddings(*types_[0], output, json);
+    }
+    absl::StrAppend(&json, ",\"meta\":{\"api_version\":{\"version\":\"", kVersion,
+                    "\"},\"billed_units\":{\"input_tokens\":", output.tokens(),
+                    "}},\"response_type\":\"embeddings_", by_type_ ? "by_type" : "floats", "\"}");
   }
 
-  static void AppendType(const EmbeddingType& type, const EncodeOutput& output, std::string& json) {
-    absl::StrAppend(&json, json.back() == '{' ? "" : ",", "\"", type.name, "\":");
+  static void AppendEmbeddings(const EmbeddingType& type, const EncodeOutput& output,
+                               std::string& json) {
     AppendJsonArray(output.sequences, json, [&](const EncodedSequence& sequence) {
       type.append(sequence.result.pooled, json);
     });
   }
 
   std::vector<const EmbeddingType*> types_;
+  bool by_type_ = true;  // otherwise the floats alone, as version 1 answers without types
 };
 
 std::string CohereSchema() {
   return absl::StrCat(
-      R"({"type":"object","required":["model","texts"],"properties":{"model":{"type":"string"},)"
+      R"({"type":"object","required":["model"],"properties":{"model":{"type":"string"},)"
       R"("texts":)",
-      kTextsSchema, R"(,"max_tokens":)", kCountSchema, R"(,"output_dimension":)", kCountSchema,
+      kTextsSchema, R"(,"inputs":)", kInputsSchema, R"(,"max_tokens":)", kCountSchema,
+      R"(,"output_dimension":)", kCountSchema,
       R"(,"input_type":{"enum":["search_document","search_query","classification","clustering"]},)"
       R"("embedding_types":{"type":"array","items":)"
       R"({"enum":["float","base64","int8","binary","ubinary"]}},)"
       R"("truncate":{"enum":["START","END","NONE"],"default":"END"}}})");
 }
 
-constexpr char kCohereResponse[] = R"({"type":"object","properties":{"id":{"type":"string"},
-"embeddings":{"type":"object","properties":{
+constexpr char kFloats[] = R"({"type":"array","items":{"type":"array","items":{"type":"number"}}})";
+constexpr char kByType[] = R"({"type":"object","properties":{
 "float":{"type":"array","items":{"type":"array","items":{"type":"number"}}},
 "base64":{"type":"array","items":{"type":"string"}},
 "int8":{"type":"array","items":{"type":"array","items":{"type":"integer"}}},
 "binary":{"type":"array","items":{"type":"array","items":{"type":"integer"}}},
-"ubinary":{"type":"array","items":{"type":"array","items":{"type":"integer"}}}}},
-"meta":{"type":"object"},"response_type":{"const":"embeddings_by_type"}}})";
+"ubinary":{"type":"array","items":{"type":"array","items":{"type":"integer"}}}}})";
+
+std::string CohereResponse(int version) {
+  return absl::StrCat(
+      R"({"type":"object","properties":{"id":{"type":"string"},"embeddings":)",
+      version > 1 ? kByType : absl::StrCat("{\"oneOf\":[", kFloats, ",", kByType, "]}"),
+      R"(,"meta":{"type":"object"},"response_type":{"enum":[)",
+      version > 1 ? "" : "\"embeddings_floats\",", R"("embeddings_by_type"]}}})");
+}
+
+template <int kVersion>
+HttpRoute CohereRoute(const DoorDependencies& dependencies) {
+  return MakeHttpRoute(
+      "POST", absl::StrCat("/v", kVersion, "/embed"), MethodGroup::kInfer, CohereError,
+      [&dependencies](std::unique_ptr<HttpExchange> exchange) {
+        StartDoorRun<CohereRun<kVersion>>(dependencies, Method::kCohereEmbed, std::move(exchange));
+      },
+      {"Cohere: embeddings of texts", CohereSchema(), CohereResponse(kVersion)});
+}
 
 }  // namespace
 
@@ -212,12 +277,7 @@ std::string AnswerId(const RequestCall& call) {
 }
 
 std::vector<HttpRoute> CohereRoutes(const DoorDependencies& dependencies) {
-  return {MakeHttpRoute("POST", "/v2/embed", MethodGroup::kInfer, CohereError,
-                        [&dependencies](std::unique_ptr<HttpExchange> exchange) {
-                          StartDoorRun<CohereRun>(dependencies, Method::kCohereEmbed,
-                                                  std::move(exchange));
-                        },
-                        {"Cohere: embeddings of texts", CohereSchema(), kCohereResponse})};
+  return {CohereRoute<1>(dependencies), CohereRoute<2>(dependencies)};
 }
 
 }  // namespace attendant

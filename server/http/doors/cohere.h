@@ -9,8 +9,9 @@
 
 namespace attendant {
 
-// Cohere's /v2/embed for texts: float, base64, int8, binary and ubinary. input_type chooses the
-// model's prompt. The answer does not repeat the texts. `dependencies` must outlive the routes.
+// Cohere's /v1/embed and /v2/embed for texts: float, base64, int8, binary and ubinary; version 1
+// without embedding_types a list of floats. input_type chooses the model's prompt. The answer does
+// not repeat the texts. `dependencies` must outlive the routes.
 std::vector<HttpRoute> CohereRoutes(const DoorDependencies& dependencies);
 
 // {"message": ..}

@@ -103,11 +103,18 @@ absl::Status SequencesFromJson(JsonView request, absl::string_view field,
       [&](JsonView element) { return ElementFromJson(field, element, true, sequences); });
 }
 
+absl::StatusOr<JsonView> ListFromJson(JsonView request, absl::string_view field,
+                                      absl::string_view expected, const EncodeLimits& limits) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonView value, Required(request, field));
+  if (value.kind() != Kind::kArray) return WrongJsonType(field, expected, value);
+  ATTENDANT_RETURN_IF_ERROR(CheckCount(field, value.size(), limits));
+  return value;
+}
+
 absl::Status TextsFromJson(JsonView request, absl::string_view field, const EncodeLimits& limits,
                            Sequences& sequences) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonView value, Required(request, field));
-  if (value.kind() != Kind::kArray) return WrongJsonType(field, "an array of strings", value);
-  ATTENDANT_RETURN_IF_ERROR(CheckCount(field, value.size(), limits));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonView value,
+                             ListFromJson(request, field, "an array of strings", limits));
   return value.ForEach(
       [&](JsonView element) { return ElementFromJson(field, element, false, sequences); });
 }
@@ -127,9 +134,8 @@ absl::Status PairsFromJson(JsonView request, absl::string_view query, absl::stri
                            const EncodeLimits& limits, Sequences& sequences) {
   ATTENDANT_ASSIGN_OR_RETURN(const JsonView first, Required(request, query));
   if (first.kind() != Kind::kString) return WrongJsonType(query, "a string", first);
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonView value, Required(request, texts));
-  if (value.kind() != Kind::kArray) return WrongJsonType(texts, "an array", value);
-  ATTENDANT_RETURN_IF_ERROR(CheckCount(texts, value.size(), limits));
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonView value,
+                             ListFromJson(request, texts, "an array", limits));
   const auto shared = std::make_shared<const std::string>(first.String());
   ATTENDANT_RETURN_IF_ERROR(CheckQuery(query, *shared, static_cast<int64_t>(value.size())));
   return value.ForEach([&](JsonView element) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/http/json/json_view.h"
 #include "server/limits/limits.h"
@@ -24,6 +25,11 @@ inline constexpr absl::string_view kSequencesSchema =
     R"({"oneOf":[{"type":"string"},{"type":"array","items":{"type":"string"}},)"
     R"({"type":"array","items":{"type":"integer"}},)"
     R"({"type":"array","items":{"type":"array","items":{"type":"integer"}}}]})";
+
+// A list that `expected` describes in errors. INVALID_ARGUMENT for another number of elements than
+// a request may have.
+absl::StatusOr<JsonView> ListFromJson(JsonView request, absl::string_view field,
+                                      absl::string_view expected, const EncodeLimits& limits);
 
 // A list of texts alone.
 absl::Status TextsFromJson(JsonView request, absl::string_view field, const EncodeLimits& limits,

@@ -19,6 +19,7 @@ GOOD = {
     "/similarity": {"inputs": {"source_sentence": "a", "sentences": ["b"]}, "parameters": {"truncate": True}},
     "/tokenize": {"inputs": "a", "add_special_tokens": False},
     "/v2/embed": {"model": "minilm", "texts": ["a"], "input_type": "search_query", "embedding_types": ["binary"]},
+    "/v1/embed": {"model": "minilm", "inputs": [{"content": [{"type": "text", "text": "a"}]}], "truncate": "START"},
     "/v2/models/minilm/infer": {"id": "x", "parameters": {"priority": 1}, "outputs": [{"name": "sentence_embedding"}],
                                 "inputs": [{"name": "text", "datatype": "BYTES", "shape": [1, 1], "data": ["a"]}]},
     "/attendant.v1.Encoder/Encode": {"model": "minilm", "id": "x", "priority": 1, "truncation": "TRUNCATION_RIGHT",
@@ -37,7 +38,7 @@ def message_of(path, answer):
     if path == "/v1/embeddings":
         assert set(answer["error"]) == {"message", "type", "param", "code"}
         return answer["error"]["message"]
-    if path == "/v2/embed":
+    if path in ("/v1/embed", "/v2/embed"):
         return answer["message"]
     if path.startswith("/attendant.v1"):
         assert set(answer) == {"code", "message"}

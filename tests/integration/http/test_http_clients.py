@@ -134,8 +134,20 @@ def test_cohere(server, expected):
                           embedding_types=["float", "ubinary"])
     assert np.array_equal(np.array(answer.embeddings.float_, dtype=np.float32), expected)
     assert np.array_equal(np.array(answer.embeddings.ubinary, dtype=np.uint8), np.packbits(expected > 0, axis=1))
+    inputs = [{"content": [{"type": "text", "text": text}]} for text in TEXTS]
+    answer = client.embed(model="minilm", inputs=inputs, input_type="search_document")
+    assert np.array_equal(np.array(answer.embeddings.float_, dtype=np.float32), expected)
     with pytest.raises(cohere.NotFoundError):
         client.embed(model="nobody", texts=TEXTS, input_type="search_document")
+
+
+def test_cohere_version_1(server, expected):
+    """Floats alone, or by type as LangChain's CohereEmbeddings asks for them."""
+    client = cohere.Client(api_key="none", base_url=f"http://{server.http}")
+    floats = client.embed(model="minilm", texts=TEXTS, input_type="search_document").embeddings
+    assert np.array_equal(np.array(floats, dtype=np.float32), expected)
+    by_type = client.embed(model="minilm", texts=TEXTS, input_type="search_document", embedding_types=["float"]).embeddings
+    assert np.array_equal(np.array(by_type.float_, dtype=np.float32), expected)
 
 
 def test_tei_shapes(server, expected):

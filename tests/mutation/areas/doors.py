@@ -20,6 +20,11 @@ MUTANTS = {
         ("AppendJsonString(«texts_[index]», json);", "texts_[0]"),
         ("AppendJsonString(«model_.classifier->labels[label]», json);", "model_.classifier->labels[0]"),
     ],
+    "server/http/doors/cohere.cc": [
+        ("kVersion > 1 || request.Find(\"embedding_types\").has_value()", "true"),
+        ("content->size() != 1", "false"),
+        ("type->String() == \"text\" && text", "text"),
+    ],
     "server/http/doors/rerank.cc": [
         ("DoorRun::TextBytes(output) + JsonStringBytes(documents_)", "DoorRun::TextBytes(output)"),
         ("if (left-- == 0) break;", ""),

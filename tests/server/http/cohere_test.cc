@@ -50,6 +50,44 @@ TEST_F(CohereTest, EveryType) {
   }
 }
 
+TEST_F(CohereTest, Version1HasFloatsAloneWithoutTypes) {
+  const auto expected = ByGrpc({"hello world", "hello"});
+  const auto embed = [this](const std::string& fields) {
+    return Json(Post("/v1/embed", absl::StrCat(R"({"model":"tiny","texts":["hello world","hello"])",
+                                               fields, "}")));
+  };
+  const nlohmann::json floats = embed("");
+  ASSERT_EQ(floats["response_type"], "embeddings_floats") << floats;
+  EXPECT_EQ(floats["embeddings"].get<std::vector<std::vector<float>>>(), expected);
+  EXPECT_EQ(floats["meta"]["api_version"]["version"], "1");
+  EXPECT_EQ(floats["meta"]["billed_units"]["input_tokens"], 7);
+  const nlohmann::json by_type = embed(R"(,"embedding_types":["float","int8"])");
+  EXPECT_EQ(by_type["response_type"], "embeddings_by_type");
+  EXPECT_EQ(by_type["embeddings"]["float"], floats["embeddings"]);
+  EXPECT_EQ(by_type["embeddings"]["int8"].size(), 2u);
+}
+
+TEST_F(CohereTest, InputsAreTexts) {
+  const auto embed = [this](const std::string& content) {
+    return Post(kPath, absl::StrCat(R"({"model":"tiny","inputs":[{"content":)", content, "}]}"));
+  };
+  EXPECT_EQ(Json(embed(R"([{"type":"text","text":"hello"}])"))["embeddings"]["float"]
+                .get<std::vector<std::vector<float>>>(),
+            ByGrpc({"hello"}));
+  for (const char* content :
+       {"1", "[]", "[1]", R"([{"type":"text","text":"a"},{"type":"text","text":"b"}])",
+        R"([{"type":"image_url","image_url":{"url":"data:"}}])", R"([{"type":"text","text":1}])",
+        R"([{"text":"a"}])"}) {
+    const HttpAnswer answer = embed(content);
+    EXPECT_EQ(answer.code, 400) << content;
+    EXPECT_THAT(answer.body, HasSubstr("inputs[0].content must be an array of one object"));
+  }
+  EXPECT_THAT(Post(kPath, R"({"model":"tiny","inputs":"a"})").body,
+              HasSubstr("inputs must be an array of objects"));
+  EXPECT_THAT(Post(kPath, R"({"model":"tiny","inputs":[{}],"texts":["a"]})").body,
+              HasSubstr("texts and inputs exclude each other"));
+}
+
 TEST_F(CohereTest, FloatIsTheDefault) {
   const nlohmann::json json = Json(Embed(R"(,"output_dimension":4)"));
   ASSERT_TRUE(json.contains("embeddings"));

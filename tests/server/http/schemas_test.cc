@@ -22,6 +22,7 @@ using testing::UnorderedElementsAreArray;
 const std::map<std::string, json> kEmbedding = {
     {"/v1/embeddings", {{"model", "tiny"}, {"input", "hello"}}},
     {"/embeddings", {{"model", "tiny"}, {"input", "hello"}}},
+    {"/v1/embed", {{"model", "tiny"}, {"texts", {"hello"}}}},
     {"/v2/embed", {{"model", "tiny"}, {"texts", {"hello"}}}},
     {"/embed", {{"inputs", "hello"}}},
     {"/embed_all", {{"inputs", "hello"}}},

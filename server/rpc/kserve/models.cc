@@ -163,8 +163,8 @@ std::string TensorNames(const std::vector<TensorSpec>& specs) {
 void FillServerMetadata(const std::string& version, inference::ServerMetadataResponse& metadata) {
   metadata.set_name(std::string(kBackend));
   metadata.set_version(version);
-  for (const char* extension : {"binary_tensor_data", "model_configuration", "model_repository",
-                                "parameters", "schedule_policy", "statistics"}) {
+  for (const char* extension : {"binary_tensor_data", "model_configuration", "parameters",
+                                "schedule_policy", "statistics"}) {
     metadata.add_extensions(extension);
   }
 }

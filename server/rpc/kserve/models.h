@@ -70,6 +70,7 @@ std::vector<TensorSpec> InputSpecs(ServedName kind);
 std::vector<TensorSpec> OutputSpecs(const KServeModelInfo& model);
 std::string TensorNames(const std::vector<TensorSpec>& specs);  // "input_ids, attention_mask"
 
+// Name, version, and the extensions that gRPC and HTTP have in common.
 void FillServerMetadata(const std::string& version, inference::ServerMetadataResponse& metadata);
 void ToProto(const KServeModelInfo& model, inference::ModelMetadataResponse& metadata);
 void ToProto(const KServeModelInfo& model, inference::ModelConfig& config);

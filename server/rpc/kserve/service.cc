@@ -131,6 +131,7 @@ void KServeService::ServeServer() {
       "ServerMetadata", MethodGroup::kRead,
       [this](const auto& /*request*/, inference::ServerMetadataResponse& response) {
         FillServerMetadata(version_, response);
+        response.add_extensions("model_repository");
         return absl::OkStatus();
       });
 }

@@ -16,6 +16,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr char kIds[] = "/v2/models/tiny.ids/infer";
 constexpr char kText[] = "/v2/models/tiny/infer";
@@ -109,6 +110,8 @@ TEST_F(KServeHttpTest, HealthAndMetadata) {
   EXPECT_EQ(Get("/v2/models/tiny/versions/2/ready").code, 404);
   EXPECT_EQ(Get("/v2/models/nobody/ready").code, 404);
   EXPECT_EQ(Json(Get("/v2"))["name"], "attendant");
+  EXPECT_THAT(Get("/v2").body, Not(HasSubstr("model_repository")))
+      << "it is served over gRPC alone";
   const nlohmann::json metadata = Json(Get("/v2/models/tiny.ids"));
   EXPECT_EQ(metadata["name"], "tiny.ids");
   EXPECT_THAT(metadata["versions"], ElementsAre("1"));

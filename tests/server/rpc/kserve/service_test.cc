@@ -27,6 +27,7 @@ TEST_F(KServeServiceTest, TellsItsName) {
   EXPECT_EQ(response.name(), "attendant");
   EXPECT_EQ(response.version(), "1.2.3");
   EXPECT_THAT(response.extensions(), Contains("statistics"));
+  EXPECT_THAT(response.extensions(), Contains("model_repository"));
 }
 
 TEST_F(KServeServiceTest, ReadinessOfServerAndModels) {

@@ -68,8 +68,8 @@ def test_explorer_shows_the_models_weights(page, server):
     weights = weights_by_grpc(server, TEXT)
 
     tab.click("[aria-label='Next layer']")
-    tab.click(".head-chip >> text='5'")
-    tab.click(".head-chip >> text='1'")
+    tab.click(".head-chip >> text='4'")
+    tab.click(".head-chip >> text='0'")
     tab.click(".looking li >> nth=2")
     tokens = tab.locator(".looking li").all_inner_texts()
     assert tokens[0] == "[CLS]" and tokens[2] == "keys"
@@ -78,13 +78,14 @@ def test_explorer_shows_the_models_weights(page, server):
     assert bars(tab, 0)[0][1] == pytest.approx(100 * row.max(), abs=0.6)
     assert bars(tab, 1)[0][1] == pytest.approx(100 * weights[1, 4, :, 2].max(), abs=0.6)
 
-    # The address restores the view.
+    # The address restores the view, and counts layers and heads as the page does.
     address = tab.evaluate("location.hash")
+    assert "layer=1&heads=4&" in address
     again = page.open(address)
     shown(again, "attention")
     assert again.input_value("#attention-text") == TEXT
     assert again.locator(".detail h2").inner_text() == "keys"
-    assert again.locator(".thumb[aria-pressed=true]").get_attribute("aria-label").startswith("Layer 2, head 5")
+    assert again.locator(".thumb[aria-pressed=true]").get_attribute("aria-label").startswith("Layer 1, head 4")
 
 
 def test_explorer_works_by_keys_and_pointer(page):
@@ -100,11 +101,11 @@ def test_explorer_works_by_keys_and_pointer(page):
     assert tab.locator(".detail h2").inner_text() == "keys"
     tab.focus(".looking")
     tab.keyboard.press("Escape")
-    assert tab.locator(".detail h2").inner_text().startswith("Layer 1, head 1")
+    assert tab.locator(".detail h2").inner_text().startswith("Layer 0, head 0")
 
-    tab.click(".thumb[aria-label^='Layer 3, head 2:']")
-    tab.click(".thumb[aria-label^='Layer 3, head 4:']", modifiers=["Control"])
-    assert tab.locator(".head-chip[aria-pressed=true]").all_inner_texts() == ["2", "4"]
+    tab.click(".thumb[aria-label^='Layer 2, head 1:']")
+    tab.click(".thumb[aria-label^='Layer 2, head 3:']", modifiers=["Control"])
+    assert tab.locator(".head-chip[aria-pressed=true]").all_inner_texts() == ["1", "3"]
     tab.click("text=Grid")
     assert tab.locator(".grid-of-head").count() == 2
     tab.focus(".heat >> nth=0")
@@ -125,7 +126,7 @@ def test_explorer_draws_long_texts(browser, tmp_path):
         assert tab.locator(".status .error").all_inner_texts() == []
         shown(tab, "attention")
         assert "402 tokens" in tab.locator(".status").inner_text()
-        assert tab.locator(".detail h2").inner_text() == "Layer 1, head 1"
+        assert tab.locator(".detail h2").inner_text() == "Layer 0, head 0"
         opened.close()
 
 

@@ -176,7 +176,7 @@ class Explorer {
   }
 
   buildStage() {
-    this.layerPicker = select(Array.from({length: this.model.layers}, (_, i) => [String(i), `Layer ${i + 1}`]),
+    this.layerPicker = select(Array.from({length: this.model.layers}, (_, i) => [String(i), `Layer ${i}`]),
                               String(this.layer), (value) => this.setLayer(Number(value)));
     this.headChips = h('div', {class: 'heads', role: 'group', 'aria-label': 'Heads'});
     this.drawing = h('div', {class: 'drawing'});
@@ -208,13 +208,13 @@ class Explorer {
     this.thumbs = [];
     const table = h('div', {class: 'thumbs', role: 'group', 'aria-label': 'All heads', onkeydown: (event) => this.moveThumb(event)});
     table.style.setProperty('--heads', model.heads);
-    table.append(h('span'), ...Array.from({length: model.heads}, (_, head) => h('span', {class: 'thumb-head'}, String(head + 1))));
+    table.append(h('span'), ...Array.from({length: model.heads}, (_, head) => h('span', {class: 'thumb-head'}, String(head))));
     maps.layers.forEach((layer, place) => {
-      table.append(h('span', {class: 'thumb-layer'}, `L${layer + 1}`));
+      table.append(h('span', {class: 'thumb-layer'}, `L${layer}`));
       for (let head = 0; head < model.heads; ++head) {
         const map = maps.of(place, head);
         const habit = habitOf(map, maps.tokens);
-        const name = `Layer ${layer + 1}, head ${head + 1}: mostly ${habit.name}`;
+        const name = `Layer ${layer}, head ${head}: mostly ${habit.name}`;
         const canvas = h('canvas', {'aria-hidden': 'true'});
         const button = h('button', {
           type: 'button', class: 'thumb', title: name, 'aria-label': name, tabindex: '-1',
@@ -268,8 +268,8 @@ class Explorer {
 
   drawChips() {
     const chips = Array.from({length: this.model.heads}, (_, head) => h('button', {
-      type: 'button', class: 'head-chip', 'aria-pressed': String(this.heads.has(head)), 'aria-label': `Head ${head + 1}`,
-      title: `Head ${head + 1}: mostly ${habitOf(this.maps.of(this.place, head), this.maps.tokens).name}`,
+      type: 'button', class: 'head-chip', 'aria-pressed': String(this.heads.has(head)), 'aria-label': `Head ${head}`,
+      title: `Head ${head}: mostly ${habitOf(this.maps.of(this.place, head), this.maps.tokens).name}`,
       style: {'--chip': `var(${seriesName(head)})`},
       onclick: () => {
         const heads = new Set(this.heads);
@@ -277,7 +277,7 @@ class Explorer {
         this.setHeads(heads.size ? heads : [head]);
         this.headChips.children[head].focus();
       },
-    }, String(head + 1)));
+    }, String(head)));
     const all = this.heads.size === this.model.heads;
     replace(this.headChips, chips, h('button', {
       type: 'button', class: 'chip', onclick: () => this.setHeads(all ? [0] : Array.from({length: this.model.heads}, (_, i) => i)),
@@ -306,9 +306,9 @@ class Explorer {
     const grids = this.chosenMaps().map(({head, map}) => {
       const habit = habitOf(map, tokens);
       return h('div', {class: 'grid-of-head'},
-               h('h2', {}, `Head ${head + 1}`, h('span', {class: 'quiet'}, ` mostly ${habit.name}`)),
+               h('h2', {}, `Head ${head}`, h('span', {class: 'quiet'}, ` mostly ${habit.name}`)),
                heatGrid({
-                 label: `Attention weights of layer ${this.layer + 1}, head ${head + 1}`,
+                 label: `Attention weights of layer ${this.layer}, head ${head}`,
                  rows: tokens, columns: tokens, values: map, low: 0, high: 1, hideZeros: true, format: (value) => value.toFixed(2),
                  describe: (i, j, value) => `${tokens[i]} looks at ${tokens[j]} with ${percent(value)}`,
                  onpoint: (i) => this.drawDetail(i < 0 ? this.token : i),
@@ -327,8 +327,8 @@ class Explorer {
     const {tokens, size} = this.maps;
     const chosen = this.chosenMaps();
     const mean = (i, j) => chosen.reduce((sum, {map}) => sum + map[i * size + j], 0) / chosen.length;
-    const heading = chosen.length === 1 ? `Layer ${this.layer + 1}, head ${chosen[0].head + 1}`
-                                        : `Layer ${this.layer + 1}, mean of ${chosen.length} heads`;
+    const heading = chosen.length === 1 ? `Layer ${this.layer}, head ${chosen[0].head}`
+                                        : `Layer ${this.layer}, mean of ${chosen.length} heads`;
     const list = (weightOf) => h('ol', {class: 'bars'}, tokens.map((name, i) => ({name, weight: weightOf(i)}))
       .sort((a, b) => b.weight - a.weight).slice(0, 6).map(({name, weight}) => h('li', {},
         h('code', {}, name), bar(weight), h('b', {}, percent(weight)))));
@@ -336,7 +336,7 @@ class Explorer {
       const habits = chosen.map(({head, map}) => {
         const habit = habitOf(map, tokens);
         return h('li', {}, h('i', {class: 'dot', style: {background: `var(${seriesName(head)})`}}),
-                 `Head ${head + 1}: mostly ${habit.name}`, habit.share > 0 && h('b', {}, percent(habit.share)));
+                 `Head ${head}: mostly ${habit.name}`, habit.share > 0 && h('b', {}, percent(habit.share)));
       });
       replace(this.detail, h('h2', {}, heading), h('ul', {class: 'habits'}, habits),
               h('p', {class: 'quiet'}, 'Point at a token, or use the arrow keys, to see what it looks at.'));

@@ -54,6 +54,42 @@ def test_playground_compares_many_texts(page):
     assert tab.locator(".vectors li").count() == 400
 
 
+def embeddings(server, prompt_name, *lines):
+    message = request("m", texts(*lines), pooled=pb.PooledOutput(normalize=True))
+    message.prompt_name = prompt_name
+    with Client(server.grpc) as client:
+        return array(client.encode(message).pooled)
+
+
+def test_playground_chooses_prompts(browser, tmp_path):
+    """A list where the model has prompts; a query and its passages have one each."""
+    with serving(tmp_path, {"m": settings.ROOT / "tests/golden/sentence/prompts"}, "--dtype=f32") as running, \
+            watched(browser, running) as opened:
+        tab = opened.open("#playground")
+        shown(tab, "playground")
+        tab.select_option(".prompts select", label="long")
+        tab.click("form button.primary")
+        tab.wait_for_selector(".vectors")
+        tab.click("summary")
+        assert '"prompt_name":"long"' in tab.locator("pre").inner_text()
+        tab.click("text=Rank")
+        assert tab.locator(".prompts select").evaluate_all("all => all.map(one => one.selectedOptions[0].text)") == [
+            "query", "document"]
+        tab.fill("textarea >> nth=0", "the cat")
+        tab.fill("textarea >> nth=1", "a cat\none and one")
+        tab.click("form button.primary")
+        tab.wait_for_selector(".bars.wide")
+        scores = [float(text) for text in tab.locator(".bars.wide li > b").all_inner_texts()]
+        query = embeddings(running, "query", "the cat")[0]
+        passages = embeddings(running, "document", "a cat", "one and one")
+        assert scores == pytest.approx(sorted(passages @ query, reverse=True), abs=1e-3)
+        tab.select_option(".prompts select >> nth=0", label="none")
+        tab.click("form button.primary")
+        tab.wait_for_selector(".bars.wide")
+        tab.click("summary")
+        assert '"prompt_name":""' in tab.locator("pre").inner_text()
+
+
 @pytest.fixture(scope="module")
 def token_server(tmp_path_factory):
     """A masked language model, and a model that labels tokens: its random weights choose the label "O" too."""

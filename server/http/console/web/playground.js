@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The playground: what a model makes of texts. Each task builds one Encode request and draws its answer.
+// The playground: what a model makes of texts. Each task builds one Encode request, or several, and draws the answers.
 
 import {h, barList, duration, field, notice, number, percent, replace, segmented, select, sizeCanvas} from './dom.js';
 import {call, curlOf, floats, servingModels} from './connection.js';
@@ -29,7 +29,10 @@ const TASKS = {
     },
     request: (model, {query, texts}) => isReranker(model)
       ? {model: model.name, sequences: {sequences: texts.map((second) => ({pair: {first: query[0], second}}))}, outputs: {scores: {}}}
-      : {model: model.name, sequences: {sequences: [...query, ...texts].map((text) => ({text}))}, outputs: {pooled: {normalize: true}}},
+      : [query.slice(0, 1), texts].map((side) =>
+          ({model: model.name, sequences: {sequences: side.map((text) => ({text}))}, outputs: {pooled: {normalize: true}}})),
+    prompts: (model) => isReranker(model) ? []
+      : [['Prompt of the query', ['query']], ['Prompt of the passages', ['document', 'passage', 'corpus']]],
     draw: drawRanking,
   },
   classify: {
@@ -41,6 +44,24 @@ const TASKS = {
   },
   ...TOKEN_TASKS,
 };
+
+// [title, names of which the first that the model has is chosen; none: the model's default] for each request of a task.
+const ONE_PROMPT = () => [['Prompt', []]];
+const NO_PROMPT = 'none';
+const NAMED = 'name:';
+
+function promptSelect(model, usual) {
+  const chosen = usual.find((name) => model.prompt_names.includes(name));
+  return select([['', `the model's default${model.default_prompt_name && `: ${model.default_prompt_name}`}`], [NO_PROMPT, 'none'],
+                 ...model.prompt_names.map((name) => [NAMED + name, name])],
+                chosen ? NAMED + chosen : usual.length > 0 ? NO_PROMPT : '', () => {});
+}
+
+// As EncodeRequest has it.
+function promptName(element) {
+  if (!element || element.value === '') return undefined;
+  return element.value === NO_PROMPT ? '' : element.value.slice(NAMED.length);
+}
 
 // With one label, or without: by the vectors of tokens.
 const isReranker = (model) => model.tasks.includes('scores') && model.labels.length < 2;
@@ -89,16 +110,15 @@ function stripes(vector) {
   return canvas;
 }
 
-function drawRanking(model, {texts}, answer) {
+function drawRanking(model, {texts}, answer, passages) {
   let scores;
   let note = 'Scores of the reranker.';
   if (isReranker(model)) {
     scores = floats(answer.scores);
   } else {
-    const vectors = floats(answer.pooled);
-    const dims = answer.pooled.shape[1];
-    scores = Float32Array.from(texts, (_, i) =>
-      vectors.subarray(0, dims).reduce((sum, value, k) => sum + value * vectors[(i + 1) * dims + k], 0));
+    const query = floats(answer.pooled);
+    const vectors = floats(passages.pooled);
+    scores = Float32Array.from(texts, (_, i) => query.reduce((sum, value, k) => sum + value * vectors[i * query.length + k], 0));
     note = 'This model is no reranker: the order is that of cosine similarities to the query.';
   }
   const order = [...texts.keys()].sort((a, b) => scores[b] - scores[a]);
@@ -158,12 +178,24 @@ class Playground {
       this.model = models.find((model) => model.name === name);
       this.wanted = name;
       this.save();
+      this.buildPrompts();
     });
+    this.promptFields = h('div', {class: 'prompts'});
+    this.buildPrompts();
     this.inputs = Object.fromEntries(task.fields.map(([name, , rows]) =>
       [name, h('textarea', {rows, spellcheck: 'false'}, this.given[name] ?? task.example[name])]));
     this.button = h('button', {class: 'primary', type: 'submit'}, task.title);
     replace(this.form, models.length > 1 ? field('Model', picker) : null,
-            task.fields.map(([name, title]) => field(title, this.inputs[name])), h('div', {class: 'actions'}, this.button));
+            task.fields.map(([name, title]) => field(title, this.inputs[name])), this.promptFields,
+            h('div', {class: 'actions'}, this.button));
+  }
+
+  // A choice for each request of the task, where the model has prompts.
+  buildPrompts() {
+    const {prompts = ONE_PROMPT} = TASKS[this.task];
+    const wanted = this.model.prompt_names.length > 0 ? prompts(this.model) : [];
+    this.prompts = wanted.map(([, usual]) => promptSelect(this.model, usual));
+    replace(this.promptFields, wanted.map(([title], i) => field(title, this.prompts[i])));
   }
 
   save() {
@@ -181,23 +213,24 @@ class Playground {
       replace(this.result, notice('error', `“${empty[1]}” is empty.`));
       return;
     }
-    const request = task.request(model, texts);
+    const requests = [task.request(model, texts)].flat()
+      .map((request, i) => ({...request, prompt_name: promptName(this.prompts[i])}));
     this.button.disabled = true;
     try {
-      const answer = await call('Encoder/Encode', request);
-      const {timings} = answer;
-      replace(this.result, task.draw(model, texts, answer),
-              h('p', {class: 'quiet'}, `${model.name}: ${duration(timings.total_us)} in the server, of which ${
-                duration(timings.tokenize_us)} tokenizing, ${duration(timings.queue_us)} waiting and ${duration(timings.compute_us)} computing.`),
-              this.terminal(request));
+      const answers = await Promise.all(requests.map((request) => call('Encoder/Encode', request)));
+      const time = (name) => duration(answers.reduce((sum, {timings}) => sum + timings[name], 0));
+      replace(this.result, task.draw(model, texts, ...answers),
+              h('p', {class: 'quiet'}, `${model.name}: ${time('total_us')} in the server, of which ${
+                time('tokenize_us')} tokenizing, ${time('queue_us')} waiting and ${time('compute_us')} computing.`),
+              this.terminal(requests));
     } catch (error) {
       replace(this.result, notice('error', error.message));
     }
     this.button.disabled = false;
   }
 
-  terminal(request) {
-    const command = curlOf('Encoder/Encode', request);
+  terminal(requests) {
+    const command = requests.map((request) => curlOf('Encoder/Encode', request)).join('\n');
     const copy = h('button', {type: 'button', onclick: async () => {
       await navigator.clipboard.writeText(command);
       copy.textContent = 'Copied';

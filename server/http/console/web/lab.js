@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The attention lab: a kind of attention, a mask, positions; its scores, its weights, what it costs, its formula.
 
-import {h, count, duration, field, notice, number, percent, replace, segmented, select} from './dom.js';
+import {h, duration, field, notice, number, percent, replace, segmented, select} from './dom.js';
 import {call, floats, tensor} from './connection.js';
 import {logChart} from './charts.js';
 import {heatGrid, legend} from './heat_grid.js';
@@ -309,7 +309,7 @@ class Lab {
         series.push({name: this.infos[kind].title, points});
       }
       replace(place, logChart({
-        title: 'Time of one head of width 32', xName: 'tokens', yName: 'time', series, xFormat: count, yFormat: duration,
+        title: 'Time of one head of width 32', xName: 'tokens', yName: 'time', series, xFormat: String, yFormat: duration,
       }));
     } catch (error) {
       replace(place, notice('error', error.message));

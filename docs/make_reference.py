@@ -28,7 +28,7 @@ GOLDEN = ROOT / "tests/golden"
 MADE = "<!-- Made by docs/make_reference.py; a test fails when this page is stale. -->\n"
 
 # Labels with a closed set of values, which the page lists. All others name a model, a build or a machine.
-CLOSED_LABELS = ("kind", "method", "phase", "reason", "result", "group")
+CLOSED_LABELS = ("file", "kind", "method", "phase", "reason", "result", "group")
 
 # Limits without a flag: the constant, what it limits, and the answer beyond it.
 CONSTANTS = (

@@ -73,6 +73,9 @@ ROWS = (
         ("Spans of traces", "none", "timeseries",
          {"{{result}}": "sum by (result) (rate(attendant_spans_total{$I}[$R]))",
           "requests to the collector {{result}}": "sum by (result) (rate(attendant_span_exports_total{$I}[$R]))"}),
+        ("Failed loads", "none", "timeseries",
+         {"{{instance}} {{model}}": "attendant_model_failed{$M}",
+          "{{instance}} {{file}}": "attendant_reload_failed{$I}"}),
         ("Starts", "none", "timeseries", {"{{instance}}": "changes(process_start_time_seconds{$I}[15m])"}),
     )),
     ("Latency by phase", (

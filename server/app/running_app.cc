@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/core/threads/cpu_budget.h"
+#include "server/app/file_reload.h"
 #include "server/app/grpc_server.h"
 #include "server/app/model_log.h"
 #include "server/http/attendant/routes.h"
@@ -51,28 +52,18 @@ std::unique_ptr<AccessLog> MakeAccessLog(const AccessFlags& flags, std::optional
       metrics);
 }
 
-void ReloadKeys(KeyStore& keys) {
-  const absl::StatusOr<bool> changed = keys.Reload();
-  if (!changed.ok()) {
-    spdlog::error("--api_keys: {}; the keys read before stay",
-                  std::string(changed.status().message()));
-  } else if (*changed) {
-    spdlog::info("--api_keys: the file has changed, and its keys count from now on");
-  }
-}
-
-std::unique_ptr<PeriodicThread> ReloadKeysEvery(absl::Duration interval, KeyStore* keys) {
+std::unique_ptr<PeriodicThread> ReloadKeysEvery(absl::Duration interval, KeyStore* keys,
+                                                ServerMetrics& metrics) {
   if (keys == nullptr) return nullptr;
-  return std::make_unique<PeriodicThread>("key-reload", interval, [keys] { ReloadKeys(*keys); });
+  return std::make_unique<PeriodicThread>("key-reload", interval,
+                                          [keys, &metrics] { ReloadKeys(*keys, metrics); });
 }
 
 template <typename Files>
-std::unique_ptr<PeriodicThread> ReloadTlsEvery(absl::Duration interval, const char* port,
-                                               Files& files) {
-  return std::make_unique<PeriodicThread>("tls-reload", interval, [port, &files] {
-    const absl::Status status = files.Reload();
-    if (status.ok()) return;
-    spdlog::error("TLS of {}: {}; the files read before stay", port, std::string(status.message()));
+std::unique_ptr<PeriodicThread> ReloadTlsEvery(absl::Duration interval, ReloadedFile file,
+                                               Files& files, ServerMetrics& metrics) {
+  return std::make_unique<PeriodicThread>("tls-reload", interval, [file, &files, &metrics] {
+    ReportTlsReload(file, files.Reload(), metrics);
   });
 }
 
@@ -136,7 +127,7 @@ RunningApp::RunningApp(const ServerFlags& flags, const ModelSources& sources,
                            .max_response_bytes = flags.encode.max_response_bytes},
       services_(flags, encode_dependencies_, attend_dependencies_, health_service_),
       slow_readers_(absl::Seconds(flags.max_write_s), services_.open_methods(), metrics_),
-      key_reload_(ReloadKeysEvery(absl::Seconds(flags.tls_reload_s), keys_.get())),
+      key_reload_(ReloadKeysEvery(absl::Seconds(flags.tls_reload_s), keys_.get(), metrics_)),
       door_dependencies_{encode_dependencies_, kVersion, flags.max_request_bytes} {}
 
 RunningApp::~RunningApp() {
@@ -253,7 +244,8 @@ absl::Status RunningApp::LoadHttpTls(const ServerFlags& flags) {
   if (!flags.http_tls) return absl::OkStatus();
   ATTENDANT_ASSIGN_OR_RETURN(
       http_tls_, TlsContext::Load({flags.tls_cert, flags.tls_key, flags.tls_client_ca}));
-  http_tls_reload_ = ReloadTlsEvery(absl::Seconds(flags.tls_reload_s), "HTTP", *http_tls_);
+  http_tls_reload_ = ReloadTlsEvery(absl::Seconds(flags.tls_reload_s), ReloadedFile::kHttpTls,
+                                    *http_tls_, metrics_);
   return absl::OkStatus();
 }
 
@@ -280,7 +272,8 @@ absl::Status RunningApp::Listen(const ServerFlags& flags) {
   }
   grpc_ = *std::move(grpc);
   if (grpc_.tls_files != nullptr) {
-    grpc_tls_reload_ = ReloadTlsEvery(absl::Seconds(flags.tls_reload_s), "gRPC", *grpc_.tls_files);
+    grpc_tls_reload_ = ReloadTlsEvery(absl::Seconds(flags.tls_reload_s), ReloadedFile::kGrpcTls,
+                                      *grpc_.tls_files, metrics_);
   }
   spdlog::info("listening: gRPC on {} (port {}), HTTP on {} (port {})", flags.listen, grpc_port(),
                flags.http_listen, http_port());

@@ -61,6 +61,9 @@ MetricFamilies::MetricFamilies(prometheus::Registry& registry)
                             "Workers whose batch runs for longer than --stall_timeout_s.")),
       lost_workers(Gauge(registry, "attendant_lost_workers",
                          "Workers whose device was lost, until the model is loaded again.")),
+      model_failed(Gauge(registry, "attendant_model_failed",
+                         "1 where a version of the model could not be loaded, or not loaded anew, "
+                         "at the last attempt.")),
       inflight_requests(
           Gauge(registry, "attendant_inflight_requests",
                 "Requests that are decoded and not yet computed: in the queue or in a batch.")),
@@ -77,6 +80,9 @@ MetricFamilies::MetricFamilies(prometheus::Registry& registry)
                                 "Connections to the gRPC port: accepted, or closed at once because "
                                 "of a limit or for want of file descriptors.")),
       connections(Gauge(registry, "attendant_connections", "Open connections to the gRPC port.")),
+      reload_failed(Gauge(registry, "attendant_reload_failed",
+                          "1 where API keys or certificates could not be read again: those read "
+                          "before count.")),
       build_info(Gauge(registry, "attendant_build_info", "1; the labels say what is running.")) {}
 
 // Six buckets a decade, 1.8 an octave, from 100 us to 60 s. Neighbours differ by at most 5/3, so a

@@ -149,4 +149,18 @@ inline constexpr auto kSpanEnds = std::to_array<LabelRow<SpanEnd>>({
 });
 static_assert(IsWhole(kSpanEnds));
 
+// The files that are read again while the server runs: the label `file`.
+enum class ReloadedFile {
+  kApiKeys,
+  kGrpcTls,  // the certificates of the port
+  kHttpTls,  // likewise
+  kEnd,
+};
+inline constexpr auto kReloadedFiles = std::to_array<LabelRow<ReloadedFile>>({
+    {ReloadedFile::kApiKeys, "api_keys"},
+    {ReloadedFile::kGrpcTls, "grpc_tls"},
+    {ReloadedFile::kHttpTls, "http_tls"},
+});
+static_assert(IsWhole(kReloadedFiles));
+
 }  // namespace attendant

@@ -110,7 +110,8 @@ class PrometheusModelMetrics final : public ModelMetrics {
         queue_tokens_(series_.Add(families.queue_tokens, {{"model", model}})),
         queue_requests_(series_.Add(families.queue_requests, {{"model", model}})),
         stalled_workers_(series_.Add(families.stalled_workers, {{"model", model}})),
-        lost_workers_(series_.Add(families.lost_workers, {{"model", model}})) {
+        lost_workers_(series_.Add(families.lost_workers, {{"model", model}})),
+        failed_(series_.Add(families.model_failed, {{"model", model}})) {
     for (size_t i = 0; i < kReasonNames.size(); ++i) {
       rejected_[i] =
           &series_.Add(families.rejected_total, {{"model", model}, {"reason", kReasonNames[i]}});
@@ -183,6 +184,8 @@ class PrometheusModelMetrics final : public ModelMetrics {
     if (info != nullptr) series_.Remove(info);
   }
 
+  void SetFailed(bool failed) override { failed_.Set(failed ? 1 : 0); }
+
   ModelSample Sample() const override {
     ModelSample sample{.tokens = valid_tokens_.Value(),
                        .padding_tokens = padding_tokens_.Value(),
@@ -233,18 +236,21 @@ class PrometheusModelMetrics final : public ModelMetrics {
   prometheus::Gauge& queue_requests_;
   prometheus::Gauge& stalled_workers_;
   prometheus::Gauge& lost_workers_;
+  prometheus::Gauge& failed_;
 };
 
 template <size_t size>
 using Counters = std::array<prometheus::Counter*, size>;
+template <size_t size>
+using Gauges = std::array<prometheus::Gauge*, size>;
 
-// A counter for each row of a table, with its name as the value of `label`.
-template <typename Enum, size_t size>
-Counters<size> AddAll(prometheus::Family<prometheus::Counter>& family, const char* label,
-                      const std::array<LabelRow<Enum>, size>& rows) {
-  Counters<size> counters;
-  for (size_t i = 0; i < size; ++i) counters[i] = &family.Add({{label, rows[i].name}});
-  return counters;
+// A series for each row of a table, with its name as the value of `label`.
+template <typename Metric, typename Enum, size_t size>
+std::array<Metric*, size> AddAll(prometheus::Family<Metric>& family, const char* label,
+                                 const std::array<LabelRow<Enum>, size>& rows) {
+  std::array<Metric*, size> series;
+  for (size_t i = 0; i < size; ++i) series[i] = &family.Add({{label, rows[i].name}});
+  return series;
 }
 
 }  // namespace
@@ -260,6 +266,8 @@ struct ServerMetrics::Impl {
   Counters<kLogLines.size()> log_lines =
       AddAll(families.access_log_lines_total, "result", kLogLines);
   Counters<kSpanEnds.size()> spans = AddAll(families.spans_total, "result", kSpanEnds);
+  Gauges<kReloadedFiles.size()> reload_failed =
+      AddAll(families.reload_failed, "file", kReloadedFiles);
   prometheus::Counter& exports_taken = families.span_exports_total.Add({{"result", "ok"}});
   prometheus::Counter& exports_failed = families.span_exports_total.Add({{"result", "failed"}});
 
@@ -342,6 +350,10 @@ void ServerMetrics::CountSpans(SpanEnd result, int64_t spans) {
 
 void ServerMetrics::CountSpanExport(bool taken) {
   (taken ? impl_->exports_taken : impl_->exports_failed).Increment();
+}
+
+void ServerMetrics::SetReloadFailed(ReloadedFile file, bool failed) {
+  impl_->reload_failed[Index(file)]->Set(failed ? 1 : 0);
 }
 
 void ServerMetrics::AddDeviceSource(const std::string& model, DeviceSource source) {

@@ -74,7 +74,8 @@ class ModelMetrics {
   virtual void AddLostWorkers(int workers) = 0;                 // likewise
 
   virtual void SetLoaded(const ModelLoadInfo& model) = 0;
-  virtual void SetLost() = 0;  // until the next SetLoaded, it does not count as loaded
+  virtual void SetLost() = 0;               // until the next SetLoaded, it does not count as loaded
+  virtual void SetFailed(bool failed) = 0;  // whether the last load of one of its versions failed
 
   // All but the model's name.
   virtual ModelSample Sample() const = 0;
@@ -108,6 +109,8 @@ class ServerMetrics {
   void CountAccessLogLine(LogLine result);
   void CountSpans(SpanEnd result, int64_t spans);
   void CountSpanExport(bool taken);
+  // Whether the file could not be read again: what was read before counts.
+  void SetReloadFailed(ReloadedFile file, bool failed);
 
   // From now on every scrape calls `source` for the devices that the model computes on, until it
   // gives none.

@@ -113,6 +113,9 @@ void ModelRegistry::Run(Job job) {
       RunWake(job.name);
       break;
   }
+  if (const std::shared_ptr<ModelMetrics> series = metrics_.FindModel(job.name)) {
+    series->SetFailed(AnyLoadFailed(List(), job.name));
+  }
   for (Done& done : job.done) done(status);
   // The requests that came meanwhile do not wait for the loads of other models.
   for (Done& done : TakeWoken(job.name)) done(absl::OkStatus());

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "server/models/attention_model.h"
@@ -41,6 +43,8 @@ struct ModelStatus {
 
   // It does not serve, and will not.
   bool HasFailed() const { return state == ModelState::kFailed || state == ModelState::kLost; }
+  // It did not load, or the model from the load before stayed.
+  bool LastLoadFailed() const { return state == ModelState::kFailed || (Serves() && !error.ok()); }
   // It had failed, and is loaded anew.
   bool IsTriedAgain() const { return state == ModelState::kLoading && !error.ok(); }
   // It takes requests, now or after a load that the request waits for.
@@ -50,5 +54,12 @@ struct ModelStatus {
   EncoderModel* encoder() const { return model == nullptr ? nullptr : model->AsEncoder(); }
   AttentionModel* attention() const { return model == nullptr ? nullptr : model->AsAttention(); }
 };
+
+// Whether the last load of a version of the model failed.
+inline bool AnyLoadFailed(const std::vector<ModelStatus>& models, const std::string& name) {
+  return std::any_of(models.begin(), models.end(), [&name](const ModelStatus& status) {
+    return status.name == name && status.LastLoadFailed();
+  });
+}
 
 }  // namespace attendant

@@ -25,6 +25,8 @@ FAMILIES = {
     "attendant_queue_requests": "gauge",
     "attendant_stalled_workers": "gauge",
     "attendant_lost_workers": "gauge",
+    "attendant_model_failed": "gauge",
+    "attendant_reload_failed": "gauge",
     "attendant_inflight_requests": "gauge",
     "attendant_model_loaded_info": "gauge",
     "attendant_model_load_seconds": "gauge",

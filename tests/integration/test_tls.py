@@ -97,9 +97,11 @@ def test_a_broken_certificate_changes_nothing(start_server, certificates, tmp_pa
     (tmp_path / "server.pem").write_text(text)
     wait_until("the error", 30, lambda: server.log().count("the files read before stay") >= 3)
     assert embed(server, f"--tls_ca={certificates / 'ca.pem'}") == 0
+    assert 'attendant_reload_failed{file="grpc_tls"} 1' in server.get("/metrics")[1]
     for name in ("server.key", "server.pem"):  # in place, and one after the other
         (tmp_path / name).write_bytes((certificates / f"new_{name}").read_bytes())
     wait_until("the new certificate", 30, lambda: embed(server, f"--tls_ca={certificates / 'other_ca.pem'}") == 0)
+    wait_until("the metric", 30, lambda: 'attendant_reload_failed{file="grpc_tls"} 0' in server.get("/metrics")[1])
 
 
 @pytest.mark.parametrize("cert, key, text", [

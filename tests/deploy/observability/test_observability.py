@@ -27,7 +27,7 @@ LABEL_VALUES = re.compile(r"label_values\((?P<series>.*), (?P<label>\w+)\)")
 LISTENS = re.compile(r'msg="Listening on" address=(\S+)')  # in Prometheus's log
 COMPARISON = re.compile(r"\s(==|>)\s+([\d.]+)\s*$")
 # These say that something is missing: they have data when it is, and alerts_test.yml has shown it.
-OF_ABSENCE = {"AttendantMissing", "AttendantNoModel"}
+OF_ABSENCE = {"AttendantMissing", "AttendantNoModel", "AttendantModelMissing"}
 SECONDS = 120
 
 

@@ -28,6 +28,10 @@ MUTANTS = {
         (".max_bytes = «2 * flags.max_request_bytes»", "flags.max_request_bytes"),
         ("absl::Milliseconds(flags.max_priority_wait_ms)", "absl::Microseconds(flags.max_priority_wait_ms)"),
     ],
+    "server/app/file_reload.cc": [
+        ("changed.ok() && !*changed", "false"),
+        ("metrics.SetReloadFailed(file, !status.ok());", "metrics.SetReloadFailed(ReloadedFile::kGrpcTls, !status.ok());"),
+    ],
     "server/threads/task_pool.cc": [
         ("large_.empty() && running_ == 0", "large_.empty()"),
         ("max_large_(«std::max(threads - 1, 1)»)", "threads"),

@@ -11,6 +11,7 @@ FILE_TESTS = {
     "server/models/sentence/sparse_lookup.cc": ["model_folder_test"],
     "server/models/model_registry.cc": ["model_registry_test", "app_test", "drain_test"],
     "server/models/model_jobs.cc": ["model_registry_test"],
+    "server/models/model_status.h": ["model_registry_test"],
     "server/models/warm_up.cc": ["warm_up_test"],
     "server/models/memory/estimate.cc": ["model_memory_test"],
     "server/models/memory/model_memory.cc": ["model_memory_test"],
@@ -78,6 +79,10 @@ MUTANTS = {
         ('if (drain_announced_) return absl::UnavailableError("the server is stopping");', ""),
         ("if (status.HasFailed() || status.state == ModelState::kUnloaded) continue;", ""),
         ("entry->status.stalled_workers = workers;", ""),
+    ],
+    "server/models/model_status.h": [
+        ("status.name == name && status.LastLoadFailed()", "status.LastLoadFailed()"),
+        ("state == ModelState::kFailed || (Serves() && !error.ok())", "state == ModelState::kFailed"),
     ],
     "server/models/model_jobs.cc": [
         ("if (!AwaitGivenUp(name)) EndGivenUp(name);", "AwaitGivenUp(name);"),

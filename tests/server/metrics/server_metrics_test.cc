@@ -44,6 +44,8 @@ TEST_F(ServerMetricsTest, HasEveryFamilyOfTheDesign) {
                          "attendant_queue_requests gauge",
                          "attendant_stalled_workers gauge",
                          "attendant_lost_workers gauge",
+                         "attendant_model_failed gauge",
+                         "attendant_reload_failed gauge",
                          "attendant_inflight_requests gauge",
                          "attendant_model_loaded_info gauge",
                          "attendant_model_load_seconds gauge",
@@ -136,6 +138,7 @@ TEST_F(ServerMetricsTest, CountsTokensBatchesAndGauges) {
   model.AddStalledWorkers(-1);
   model.AddLostWorkers(2);
   model.AddLostWorkers(-1);
+  model.SetFailed(true);
   const Exposition scrape = Scrape();
   EXPECT_EQ(scrape.Value("attendant_tokens_total", {{"model", "m"}, {"kind", "valid"}}), 42);
   EXPECT_EQ(scrape.Value("attendant_tokens_total", {{"model", "m"}, {"kind", "padding"}}), 2);
@@ -147,6 +150,7 @@ TEST_F(ServerMetricsTest, CountsTokensBatchesAndGauges) {
   EXPECT_EQ(scrape.Value("attendant_inflight_requests", {{"model", "m"}}), 3);
   EXPECT_EQ(scrape.Value("attendant_stalled_workers", {{"model", "m"}}), 2);
   EXPECT_EQ(scrape.Value("attendant_lost_workers", {{"model", "m"}}), 1);
+  EXPECT_EQ(scrape.Value("attendant_model_failed", {{"model", "m"}}), 1);
 }
 
 TEST_F(ServerMetricsTest, TellsWhatIsLoadedAndRunning) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <future>
 
+#include "absl/strings/str_cat.h"
 #include "tests/server/models/life_fixture.h"
 
 namespace attendant {
@@ -55,6 +56,33 @@ TEST_F(ModelLifeTest, AFailedLoadKeepsWhatServes) {
   EXPECT_TRUE(Load().ok());
   EXPECT_NE(*registry_.Find("tiny"), before);
   EXPECT_TRUE(registry_.List()[0].error.ok());
+}
+
+TEST_F(ModelLifeTest, AFailedLoadShowsInTheMetricsWhileItIsTheLastOne) {
+  const auto shows = [](int failed) {
+    return HasSubstr(absl::StrCat("attendant_model_failed{model=\"tiny\"} ", failed, "\n"));
+  };
+  Start();
+  EXPECT_THAT(metrics_.Scrape(), shows(0));
+  Break();
+  EXPECT_FALSE(Load().ok());
+  EXPECT_THAT(metrics_.Scrape(), shows(1)) << "it serves, but not what is in its folder";
+  EXPECT_FALSE(Load("other").ok());
+  Mend();
+  EXPECT_TRUE(Load().ok());
+  EXPECT_THAT(metrics_.Scrape(), shows(0)) << "whatever the other one shows";
+  SetVersions({{1, "tiny"}, {2, "broken"}});
+  EXPECT_FALSE(Load().ok());
+  EXPECT_THAT(metrics_.Scrape(), shows(1)) << "its other version does not make up for it";
+  SetVersions({{1, "tiny"}});
+  EXPECT_TRUE(Load().ok());
+  EXPECT_THAT(metrics_.Scrape(), shows(0));
+  Break();
+  EXPECT_FALSE(Load().ok());
+  EXPECT_TRUE(Unload().ok());
+  EXPECT_THAT(metrics_.Scrape(), Not(HasSubstr("attendant_model_failed{model=\"tiny\"}")));
+  EXPECT_FALSE(Load().ok());
+  EXPECT_THAT(metrics_.Scrape(), shows(1)) << "nothing serves";
 }
 
 TEST_F(ModelLifeTest, AModelIsUnloadedAndLoadedAgain) {

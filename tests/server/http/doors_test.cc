@@ -224,7 +224,9 @@ TEST_F(HttpRequestTest, ABodyThatDoesNotComeIsInTheAccessLog) {
     client.Write(absl::StrCat("POST ", kPath,
                               " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n", expect,
                               "\r\n", *expect == 0 ? "{" : ""));
-    if (*expect != 0) EXPECT_EQ(client.Read(/*with_body=*/false).code, 100);
+    if (*expect != 0) {
+      EXPECT_EQ(client.Read(/*with_body=*/false).code, 100);
+    }
     client.Close();
     server.AwaitMetric(R"(attendant_access_log_lines_total{result="written"})", ++lines);
     if (HasFatalFailure()) return;

@@ -230,4 +230,9 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_code = main()
+    # After an error calls may be on their way still. An interpreter that frees them while it ends can wait for ever: gRPC's
+    # thread no longer runs, and may have their locks.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(exit_code)

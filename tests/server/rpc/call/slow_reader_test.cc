@@ -22,6 +22,12 @@ std::vector<std::string> ManyModels() {
   return names;
 }
 
+// Until their errors are in the answer.
+void AwaitFailures(const InProcessServer& server) {
+  server.AwaitMetric(absl::StrCat("attendant_model_failed{model=\"", ManyModels().back(), "\"}"),
+                     1);
+}
+
 // So is that of this one.
 v1::EncodeRequest LargeAnswer() {
   v1::EncodeRequest request;
@@ -84,6 +90,7 @@ TEST_P(SlowReaderTest, LosesItsAnswer) {
   options.broken_models = ManyModels();
   InProcessServer server(options);
   server.AwaitReady();
+  AwaitFailures(server);
   const std::string refused = R"(attendant_refused_total{reason="slow_reader"})";
   const bool lists = GetParam() == std::string(kList);
   NoReader slow(server, GetParam(), lists ? "" : LargeAnswer().SerializeAsString());
@@ -110,6 +117,7 @@ TEST(UnreadAnswerTest, HoldsMemoryWhateverItsMethod) {
   options.broken_models = ManyModels();
   InProcessServer server(options);
   server.AwaitReady();
+  AwaitFailures(server);
   NoReader slow[] = {{server, kList, ""}, {server, kList, ""}};
   server.AwaitMetric(R"(attendant_refused_total{reason="response_memory"})", 1);
   grpc::ClientContext context;

@@ -68,7 +68,7 @@ MUTANTS = {
         ("if (by_clients >= ahead.tokens) return ahead;", "return ahead;"),
         ("size.tokens -= own.tokens;", ""),
         ("size.requests -= own.requests;", ""),
-        ("int64_t sum = own.tokens;", "int64_t sum = 0;"),
+        ("int64_t sum = «own.tokens»;", "0"),
         ("own.tokens / policy_.quantum()", "0"),
         ("CeilDivide(turns * policy_.quantum(), request) * request", "turns * policy_.quantum()"),
     ],

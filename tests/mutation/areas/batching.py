@@ -63,7 +63,6 @@ MUTANTS = {
     "server/batching/level_totals.cc": [
         ("std::min(size.tokens, size.requests * each)", "size.tokens"),
         ("size.requests += sign;", ""),
-        ("if (client->second.requests == 0) clients_.erase(client);", ""),
         ("CountClass(client->second, -1);", ""),
         ("if (by_clients >= ahead.tokens) return ahead;", "return ahead;"),
         ("size.tokens -= own.tokens;", ""),

@@ -92,6 +92,34 @@ TEST_F(RequestQueueTest, TurnsGoByClientInEachPriorityAlone) {
   EXPECT_THAT(Take(), ElementsAre(Pair(1, 0), Pair(2, 0), Pair(3, 0), Pair(4, 0)));
 }
 
+TEST_F(RequestQueueTest, ARequestThatHasBegunGoesOnFirst) {
+  client_ = 1;
+  Add({5, 5, 5, 5, 5, 5});
+  client_ = 2;
+  Add({5});
+  Add({5});
+  Take();
+  EXPECT_THAT(Take(), ElementsAre(Pair(1, 5), Pair(2, 0), Pair(3, 0)));
+}
+
+// Batches with room for many sequences.
+class ManySequencesOfClientsTest : public RequestQueueTest {
+ protected:
+  ManySequencesOfClientsTest() : RequestQueueTest(40) {}
+};
+
+TEST_F(ManySequencesOfClientsTest, WhatDidNotFitKeepsItsPlaceThoughItsClientsTurnIsUsedUp) {
+  client_ = 1;
+  Add({10, 10, 5});
+  client_ = 2;
+  for (const int64_t len : {6, 10, 4, 1}) Add({len});
+  client_ = 3;
+  Add({1});
+  EXPECT_THAT(Take(),
+              ElementsAre(Pair(1, 0), Pair(1, 1), Pair(1, 2), Pair(2, 0), Pair(4, 0), Pair(6, 0)));
+  EXPECT_THAT(Take(), ElementsAre(Pair(3, 0), Pair(5, 0)));
+}
+
 // Clients that always have requests in the queue, drawn from these, and their parts of the tokens
 // of all batches.
 using Kind = std::vector<std::vector<int64_t>>;
@@ -148,6 +176,15 @@ TEST_F(RequestQueueTest, RoomIsLeftForOtherClients) {
   EXPECT_TRUE(queue_.CheckRoom(2, 40).ok());
 }
 
+TEST_F(RequestQueueTest, AClientsPartCountsInEveryPriority) {
+  client_ = 1;
+  Add({40, 40, 40, 40}, 1);
+  client_ = 2;
+  Add({1}, 0);
+  EXPECT_FALSE(queue_.CheckRoom(1, 18).ok());
+  EXPECT_TRUE(queue_.CheckRoom(2, 18).ok());
+}
+
 TEST_F(RequestQueueTest, RoomIsLeftForTheRequestsOfOtherClients) {
   client_ = 1;
   for (int i = 0; i < 7; ++i) Add({1}, i % 2);
@@ -171,6 +208,14 @@ TEST_F(RequestQueueTest, CountsWhatComesBeforeARequestByClients) {
   EXPECT_EQ(queue_.AheadAt(0, 2, 10).tokens, 20 + 5);
   EXPECT_EQ(queue_.AheadAt(0, 1, 10).tokens, 80 + 5) << "behind its own";
   EXPECT_EQ(queue_.AheadAt(0, 3, 45).tokens, 60 + 5) << "five turns";
+}
+
+TEST_F(RequestQueueTest, CountsOtherClientsAsLongAsTheTurnsLast) {
+  client_ = 1;
+  for (int i = 0; i < 3; ++i) Add({10});
+  client_ = 2;
+  for (int i = 0; i < 2; ++i) Add({8});
+  EXPECT_EQ(queue_.AheadAt(0, 2, 10).tokens, 16 + 20) << "two turns";
 }
 
 }  // namespace

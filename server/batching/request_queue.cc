@@ -189,7 +189,6 @@ bool RequestQueue::Serve(PendingRequest& request, Lengths lengths, Filling& fill
     filling.has_long |= is_long;
     OrderOf(request).Spend(request, len);
     TakeSequence(request, filling);
-    if (request.queued) OrderOf(request).SetBegun(request, true);
   }
   return false;
 }

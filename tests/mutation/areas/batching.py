@@ -43,7 +43,6 @@ MUTANTS = {
         ("if (!request->queued) request = NextOverdue(filling.now);", "if (!request->queued) return;"),
         ("if (Serve(owed, Lengths::kAll, filling) && !filling.has_long) «passed_long_ = &owed;»", ";"),
         ("OrderOf(request).Spend(request, len);", ""),
-        ("if (request.queued) OrderOf(request).SetBegun(request, true);", ""),
         ("order.SetBegun(request, «!is_long»);", "true"),
         ("request.priority, «request.place.in_turn» ?", "false"),
         ("!filling.has_long && passed_long_ == nullptr", "passed_long_ == nullptr"),

@@ -238,6 +238,12 @@ TEST_F(HttpConnectionTest, ABodyIsAccountedForUntilItsRequestEnds) {
   EXPECT_EQ(client.Read().code, 200);
 }
 
+#ifdef ATTENDANT_SANITIZED
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
 // Opens descriptors until the process may have no more.
 std::vector<FileDescriptor> TakeAllDescriptors() {
   std::vector<FileDescriptor> taken;
@@ -249,6 +255,7 @@ std::vector<FileDescriptor> TakeAllDescriptors() {
 }
 
 TEST_F(HttpConnectionTest, WithoutDescriptorsAnIdleConnectionGivesWay) {
+  if (kSanitized) GTEST_SKIP() << "UBSan opens a file to look at a type";
   HttpClient idle(endpoint_->port());
   idle.Get(kOpenPath);
   ASSERT_EQ(idle.Read().code, 200);
@@ -278,6 +285,7 @@ void Connect(const FileDescriptor& client, uint32_t address, int port) {
 }
 
 TEST_F(HttpConnectionTest, WithoutDescriptorsSeveralListenersPause) {
+  if (kSanitized) GTEST_SKIP() << "UBSan opens a file to look at a type";
   constexpr int kPauses = 5;
   ListeningSocket both = *ListenOn("127.0.0.1:0");
   ListeningSocket second = *ListenOn("127.0.0.2:0");

@@ -11,25 +11,36 @@ namespace {
 
 size_t ClassOf(int64_t tokens) { return std::bit_width(static_cast<uint64_t>(tokens)); }
 
+// Adds `shape` `sign` times, without squares.
+void Add(const BatchShape& shape, int64_t sign, BatchShape& sum) {
+  sum.sequences += sign * shape.sequences;
+  sum.tokens += sign * shape.tokens;
+  sum.head_ns += sign * shape.head_ns;
+}
+
+// So many tokens of it, with their part of the rest. REQUIRES: all.tokens > 0.
+BatchShape PartOf(const BatchShape& all, int64_t tokens) {
+  const double part = static_cast<double>(tokens) / static_cast<double>(all.tokens);
+  return {.sequences = CeilDivide(all.sequences * tokens, all.tokens),
+          .tokens = tokens,
+          .head_ns = static_cast<int64_t>(part * static_cast<double>(all.head_ns))};
+}
+
 }  // namespace
 
 void LevelTotals::Count(const PendingRequest& request, int64_t sign) {
-  const int64_t tokens = sign * request.tokens_waiting;
-  const int64_t sequences = sign * request.sequences_waiting();
-  const int64_t head_ns = sign * request.head_ns_waiting;
+  const BatchShape waiting = {.sequences = request.sequences_waiting(),
+                              .tokens = request.tokens_waiting,
+                              .head_ns = request.head_ns_waiting};
   requests_ += sign;
-  all_.tokens += tokens;
-  all_.sequences += sequences;
-  all_.head_ns += head_ns;
+  Add(waiting, sign, all_);
   RequestClass& size = request_classes_[ClassOf(request.tokens_waiting)];
   size.requests += sign;
-  size.tokens += tokens;
-  size.sequences += sequences;
-  size.head_ns += head_ns;
+  Add(waiting, sign, size.all);
   const auto client = clients_.try_emplace(request.client).first;
   CountClass(client->second, -1);
   client->second.requests += sign;
-  client->second.tokens += tokens;
+  client->second.tokens += sign * request.tokens_waiting;
   CountClass(client->second, 1);
   if (client->second.requests == 0) clients_.erase(client);
 }
@@ -50,25 +61,16 @@ ClientTotals LevelTotals::Of(uint64_t client) const {
 BatchShape LevelTotals::AheadOf(uint64_t client, int64_t tokens) const {
   BatchShape ahead = AheadByRequests(tokens);
   const int64_t by_clients = AheadByClients(client, tokens);
-  if (by_clients >= ahead.tokens) return ahead;
-  const double part = static_cast<double>(by_clients) / static_cast<double>(ahead.tokens);
-  return {.sequences = CeilDivide(ahead.sequences * by_clients, ahead.tokens),
-          .tokens = by_clients,
-          .head_ns = static_cast<int64_t>(part * static_cast<double>(ahead.head_ns))};
+  return by_clients < ahead.tokens ? PartOf(ahead, by_clients) : ahead;
 }
 
 BatchShape LevelTotals::AheadByRequests(int64_t tokens) const {
   BatchShape sum;
   for (const RequestClass& size : request_classes_) {
     if (size.requests == 0) continue;
-    const int64_t average = CeilDivide(size.tokens, size.requests);
+    const int64_t average = CeilDivide(size.all.tokens, size.requests);
     const int64_t each = policy_.TakenMeanwhile(average, tokens);
-    const int64_t taken = std::min(size.tokens, size.requests * each);
-    sum.tokens += taken;
-    sum.sequences += CeilDivide(size.sequences * taken, size.tokens);
-    sum.head_ns +=
-        static_cast<int64_t>(static_cast<double>(size.head_ns) * static_cast<double>(taken) /
-                             static_cast<double>(size.tokens));
+    Add(PartOf(size.all, std::min(size.all.tokens, size.requests * each)), 1, sum);
   }
   return sum;
 }

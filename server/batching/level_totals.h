@@ -11,13 +11,13 @@
 
 namespace attendant {
 
-// What the requests of a client hold of a queue.
+// The requests of a client in a queue.
 struct ClientTotals {
   int64_t requests = 0;
   int64_t tokens = 0;  // that wait
 };
 
-// What waits in one priority of a queue. Thread-compatible.
+// Sums of the requests that wait in one priority of a queue. Thread-compatible.
 class LevelTotals {
  public:
   explicit LevelTotals(const BatchPolicy& policy) : policy_(policy) {}
@@ -36,7 +36,8 @@ class LevelTotals {
  private:
   static constexpr size_t kBits = 64;
   struct RequestClass {
-    int64_t requests = 0, sequences = 0, tokens = 0, head_ns = 0;
+    int64_t requests = 0;
+    BatchShape all;  // without squares
   };
   struct ClientClass {
     int64_t clients = 0, requests = 0, tokens = 0;

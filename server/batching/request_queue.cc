@@ -109,6 +109,12 @@ ServiceOrder& RequestQueue::OrderOf(const PendingRequest& request) {
   return levels_.find(request.priority)->second.order;
 }
 
+RequestQueue::Position RequestQueue::Behind(const PendingRequest& request) {
+  const ServiceOrder& order = OrderOf(request);
+  return {request.priority,
+          request.place.in_turn ? order.PositionOf(request) : order.EndOfClient(request)};
+}
+
 PendingRequest* RequestQueue::Next(const Position& position) const {
   for (auto level = levels_.lower_bound(position.priority); level != levels_.end(); ++level) {
     const bool inside = level->first == position.priority;
@@ -135,10 +141,7 @@ void RequestQueue::Walk(Lengths lengths, Filling& filling) {
     }
     ServiceOrder& order = OrderOf(request);
     if (!order.MayTake(request)) {
-      if (order.EndTurn(request)) continue;
-      // What its client has begun is behind those whose turn has come, if anywhere.
-      last = {request.priority, request.place.in_turn ? order.PositionOf(request)
-                                                      : order.EndOfClient(request)};
+      if (!order.EndTurn(request)) last = Behind(request);
       continue;
     }
     if (!request.place.in_turn) request.place.deficit += policy_.Turn(request.tokens_waiting);
@@ -214,17 +217,12 @@ void RequestQueue::TakeSequence(PendingRequest& request, Filling& filling) {
   Progress(request, filling.now);
 }
 
-PendingRequest* RequestQueue::NextPassedLong(const PendingRequest& request) const {
-  const auto order_of = [this](const PendingRequest& other) -> const ServiceOrder& {
-    return levels_.find(other.priority)->second.order;
-  };
-  Position last{request.priority, order_of(request).PositionOf(request)};
+PendingRequest* RequestQueue::NextPassedLong(const PendingRequest& request) {
+  Position last = Behind(request);
   while (PendingRequest* const next = Next(last)) {
     const int64_t len = next->sequence_tokens(next->next_sequence);
     if (next->place.in_turn && policy_.Long(len) && len <= next->place.deficit) return next;
-    const ServiceOrder& order = order_of(*next);
-    last = {next->priority,
-            next->place.in_turn ? order.PositionOf(*next) : order.EndOfClient(*next)};
+    last = Behind(*next);
   }
   return nullptr;
 }

@@ -135,6 +135,8 @@ class RequestQueue {
   // The one that has waited longest; null when it is not overdue, or the first in service.
   PendingRequest* NextOverdue(absl::Time now) const;
   ServiceOrder& OrderOf(const PendingRequest& request);
+  // Behind it or, where its turn has not come, behind all of its client's: theirs has not either.
+  Position Behind(const PendingRequest& request);
   // The first one behind this place in the order of service, or null.
   PendingRequest* Next(const Position& position) const;
   // Gives turns in the order of service until the batch is full. Sets passed_long_.
@@ -145,7 +147,7 @@ class RequestQueue {
   void TakeSequence(PendingRequest& request, Filling& filling);
   // The first behind it, of its priority or a lower one, whose turn has come and whose long
   // sequence is still there; or null.
-  PendingRequest* NextPassedLong(const PendingRequest& request) const;
+  PendingRequest* NextPassedLong(const PendingRequest& request);
   void Progress(PendingRequest& request, absl::Time now);
   // Adds the request's waiting sequences to the totals `sign` times.
   void Count(const PendingRequest& request, int64_t sign);

@@ -238,15 +238,18 @@ def test_without_retries_requests_fail(cluster):
 
 
 def test_round_robin_of_the_command(cluster):
-    """With the flag, each server gets its third; without it, one gets all."""
+    """With the flag, each server gets its third, once all three are connected: the first requests go to those that are.
+    Without it, one gets all."""
+    requests = 600
     command = [settings.bin_dir() / "attendant", "encode", f"--server={cluster.targets()}", "--batch=1", "--concurrency=3",
-               *["--ids=1,2,3"] * 30]
+               *["--ids=1,2,3"] * requests]
     shares = []
     for arguments in ([], ["--round_robin"]):
         before = {number: cluster.answered(number) for number in HOSTS}
         subprocess.run([*command, *arguments], check=True, stdout=subprocess.DEVNULL)
         shares.append(sorted(cluster.answered(number) - before[number] for number in HOSTS))
-    assert shares[0] == [0, 0, 30] and shares[1][0] >= 8, shares
+    print("shares", shares)
+    assert shares[0] == [0, 0, requests] and shares[1][0] >= requests / 5, shares
 
 
 @pytest.mark.skipif("ATTENDANT_THROUGHPUT" not in os.environ, reason="figures: set ATTENDANT_THROUGHPUT=1")

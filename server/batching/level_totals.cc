@@ -34,6 +34,8 @@ void LevelTotals::Count(const PendingRequest& request, int64_t sign) {
                               .head_ns = request.head_ns_waiting};
   requests_ += sign;
   Add(waiting, sign, all_);
+  const bool is_long = policy_.Long(request.sequence_tokens(request.next_sequence));
+  (is_long ? long_turns_ : short_turns_) += sign * policy_.Turn(request.tokens_waiting);
   RequestClass& size = request_classes_[ClassOf(request.tokens_waiting)];
   size.requests += sign;
   Add(waiting, sign, size.all);

@@ -29,6 +29,10 @@ class LevelTotals {
   const BatchShape& all() const { return all_; }  // without squares
   ClientTotals Of(uint64_t client) const;
 
+  // Whether the next turns of requests that go on with a long sequence have more tokens than those
+  // of the others.
+  bool MostlyLong() const { return long_turns_ > short_turns_; }
+
   // The part that goes into batches before the last sequence of a new request of `client` with so
   // many tokens. About, and without squares. O(1).
   BatchShape AheadOf(uint64_t client, int64_t tokens) const;
@@ -50,6 +54,8 @@ class LevelTotals {
   const BatchPolicy policy_;
   int64_t requests_ = 0;
   BatchShape all_;
+  int64_t long_turns_ = 0;   // BatchPolicy::Turn of requests that go on with a long sequence
+  int64_t short_turns_ = 0;  // and of the others
   // By the number of bits of the waiting tokens: of a request, of a client.
   std::array<RequestClass, kBits> request_classes_{};
   std::array<ClientClass, kBits> client_classes_{};

@@ -139,20 +139,21 @@ void RequestQueue::Walk(Lengths lengths, Filling& filling) {
       if (Serve(owed, Lengths::kAll, filling) && !filling.has_long) passed_long_ = &owed;
       continue;
     }
-    ServiceOrder& order = OrderOf(request);
+    Level& level = levels_.find(request.priority)->second;
+    ServiceOrder& order = level.order;
     if (!order.MayTake(request)) {
       if (!order.EndTurn(request)) last = Behind(request);
       continue;
     }
     if (!request.place.in_turn) request.place.deficit += policy_.Turn(request.tokens_waiting);
     request.place.in_turn = true;
-    if (Serve(request, lengths, filling)) {
+    const bool takes_long = filling.has_long || !level.totals.MostlyLong();
+    const Lengths taken = takes_long ? Lengths::kAll : lengths;
+    if (Serve(request, taken, filling)) {
       const bool is_long = policy_.Long(request.sequence_tokens(request.next_sequence));
       if (!is_long) ++passed;
-      if (is_long && lengths == Lengths::kShort && left_out == nullptr) {
-        left_out = &request;
-        if (!filling.has_long && passed_long_ == nullptr) passed_long_ = &request;
-      }
+      if (is_long && taken == Lengths::kShort && left_out == nullptr) left_out = &request;
+      if (is_long && !filling.has_long && passed_long_ == nullptr) passed_long_ = &request;
       order.SetBegun(request, !is_long);
       last = {request.priority, order.PositionOf(request)};
     } else if (request.queued) {

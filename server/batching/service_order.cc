@@ -71,7 +71,7 @@ void ServiceOrder::SetBegun(PendingRequest& request, bool begun) {
 bool ServiceOrder::EndTurn(const PendingRequest& request) {
   uint64_t& turn = turns_.at(request.client);
   const auto client = clients_.find(turn);
-  if (client->second.begun > 0) return false;
+  if (clients_.size() > 1 && client->second.begun > 0) return false;
   client->second.balance += quantum_;
   if (std::next(client) == clients_.end()) return true;  // there is nobody to go behind
   auto node = clients_.extract(client);

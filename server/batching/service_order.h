@@ -39,7 +39,7 @@ class ServiceOrder {
   void Spend(const PendingRequest& request, int64_t tokens);  // of its client's turn
   void SetBegun(PendingRequest& request, bool begun);
   // Ends the turn of its client, which gets a quantum for the next one. False: nothing happened,
-  // since requests that it has begun keep its place.
+  // since requests that it has begun keep its place before other clients.
   bool EndTurn(const PendingRequest& request);
 
  private:

@@ -176,6 +176,31 @@ void PrintClosedLoop() {
   }
 }
 
+// Real texts at random times, at shares of the rate that a full queue gives.
+void PrintRealTexts() {
+  const int64_t requests = absl::GetFlag(FLAGS_requests);
+  const uint64_t seed = absl::GetFlag(FLAGS_seed);
+  Trace full = RealTextsTrace(requests, 1e6, seed);
+  const absl::Time end = TraceStart() + SimulateServer(full).fates.back().latency;
+  const double most = static_cast<double>(requests) / absl::ToDoubleSeconds(end - TraceStart());
+  std::printf("\nReal texts, Poisson: p50 / p99 in ms by length\n\n| load | all |");
+  for (const Class& c : kClasses) std::printf(" %s |", c.name);
+  std::printf("\n|---|---|---|---|---|\n");
+  for (const double load : {0.5, 0.7, 0.85, 0.95}) {
+    const Trace trace = RealTextsTrace(requests, load * most, seed);
+    const Outcome outcome = SimulateServer(trace);
+    const auto print = [&](const std::function<bool(const Arrival&)>& wanted) {
+      const auto latencies = Latencies(trace, outcome, wanted);
+      std::printf(" %.1f / %.1f |", Ms(Percentile(latencies, 0.5)),
+                  Ms(Percentile(latencies, 0.99)));
+    };
+    std::printf("| %.0f %% |", 100 * load);
+    print([](const Arrival&) { return true; });
+    for (const Class& c : kClasses) print([&c](const Arrival& arrival) { return In(c, arrival); });
+    std::printf("\n");
+  }
+}
+
 // 512-token requests at 80 % of what full batches of them could do, and some of 64 tokens.
 void PrintFlood() {
   constexpr int64_t kLong = 512;
@@ -285,6 +310,7 @@ void Main() {
   PrintClasses("Bursts of 32 at half of padded FIFO's goodput",
                BurstTrace(requests, 0.5 * slowest, 32, seed), all);
   PrintClosedLoop();
+  PrintRealTexts();
   PrintFlood();
   PrintGreedy();
   PrintWhale(all.front().goodput);

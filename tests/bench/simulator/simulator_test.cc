@@ -82,6 +82,20 @@ TEST_P(SchedulerTest, AFloodOfLongSequencesDelaysShortOnesByTwoBatchesAtMost) {
   }
 }
 
+// More real texts than the server can do: short ones are most of what waits, and long ones have
+// their turns among them.
+TEST_P(SchedulerTest, AmongManyShortSequencesLongOnesDoNotFallBehind) {
+  const Trace trace = RealTextsTrace(4000, 4000, GetParam());
+  const Outcome outcome = Serve(trace);
+  const auto median = [&](int64_t above) {
+    return Percentile(
+        Latencies(trace, outcome,
+                  [above](const Arrival& arrival) { return arrival.tokens() > above; }),
+        0.5);
+  };
+  EXPECT_LE(median(256), 1.2 * median(0));
+}
+
 // A client that asks for more than all does not keep others waiting: their requests wait for the
 // batch that runs, and for the next one, in which its turn of a quarter comes before theirs.
 TEST_P(SchedulerTest, AClientThatFloodsTheQueueDelaysOthersByTwoBatchesAtMost) {

@@ -21,6 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
+using testing::SizeIs;
 
 struct ClientCase {
   std::string name;
@@ -90,6 +91,13 @@ TEST_F(RequestQueueTest, TurnsGoByClientInEachPriorityAlone) {
   client_ = 2;
   for (int i = 0; i < 3; ++i) Add({10}, 0);
   EXPECT_THAT(Take(), ElementsAre(Pair(1, 0), Pair(2, 0), Pair(3, 0), Pair(4, 0)));
+}
+
+TEST_F(RequestQueueTest, TurnsOfTheOnlyClientDoNotKeepABatchFromFilling) {
+  for (int64_t len : {1, 1, 1, 1, 7, 17}) Add({len});
+  EXPECT_THAT(Take(), SizeIs(5));
+  for (int64_t len : {10, 10, 7, 2, 1}) Add({len});
+  EXPECT_THAT(Take(), ElementsAre(Pair(6, 0), Pair(7, 0), Pair(8, 0), Pair(10, 0), Pair(11, 0)));
 }
 
 TEST_F(RequestQueueTest, ARequestThatHasBegunGoesOnFirst) {

@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {{10, 10, 10, 10}, {10}},
                  {{{1, 0}, {1, 1}, {1, 2}, {1, 3}}, {{2, 0}}}},
         TurnCase{"WholeInTwoBatches",
-                 {{20}, {10, 10, 10}, {10}},
+                 {{40}, {10, 10, 10}, {9}},
                  {{{2, 0}, {2, 1}, {2, 2}, {3, 0}}, {{1, 0}}}},
         TurnCase{"ALargeRequestYieldsAfterAQuantum",
                  {{10, 10, 10, 10, 10, 10}, {10}, {4}},
@@ -70,8 +70,11 @@ INSTANTIATE_TEST_SUITE_P(
                  {{30, 30}, {10}, {10}, {10}, {10}, {10}},
                  {{{2, 0}, {3, 0}, {4, 0}, {5, 0}}, {{6, 0}}, {{1, 0}}, {{1, 1}}}},
         TurnCase{"ALongSequenceGoesFirstOnceItWasPassedOver",
-                 {{30}, {8}, {9}, {9}, {9}, {9}},
-                 {{{2, 0}, {3, 0}, {4, 0}, {5, 0}}, {{1, 0}, {6, 0}}}},
+                 {{30}, {1}, {1}, {1}, {1}, {1}, {1}},
+                 {{{2, 0}, {3, 0}, {4, 0}, {5, 0}, {6, 0}}, {{1, 0}, {7, 0}}}},
+        TurnCase{"BesideAsManyShortOnesALongOneHasItsTurn",
+                 {{20}, {10}, {10}, {1}},
+                 {{{1, 0}, {2, 0}, {3, 0}}, {{4, 0}}}},
         TurnCase{"LongSequencesShareABatchWithEachOther",
                  {{20}, {20}, {20}},
                  {{{1, 0}, {2, 0}}, {{3, 0}}}},
@@ -81,8 +84,9 @@ INSTANTIATE_TEST_SUITE_P(
         TurnCase{"WhatDoesNotFitBeginsTheNextBatch",
                  {{10}, {10}, {10}, {9}, {7}, {1}},
                  {{{1, 0}, {2, 0}, {3, 0}, {4, 0}, {6, 0}}, {{5, 0}}}},
-        TurnCase{
-            "OrderInsideARequestIsKept", {{9, 30, 1}, {2}}, {{{1, 0}, {2, 0}}, {{1, 1}, {1, 2}}}},
+        TurnCase{"OrderInsideARequestIsKept",
+                 {{40}, {9, 20, 1}, {2}},
+                 {{{2, 0}, {3, 0}}, {{1, 0}}, {{2, 1}, {2, 2}}}},
         TurnCase{"TheLongestFillsABatchOfItsOwn", {{40}, {40}}, {{{1, 0}}, {{2, 0}}}}),
     [](const auto& test) { return test.param.name; });
 
@@ -179,6 +183,22 @@ TEST_F(RequestQueueTest, ALongSequenceBehindAnotherIsNotOwedTheNextBatch) {
   EXPECT_THAT(Take(), ElementsAre(Pair(2, 0)));
 }
 
+TEST_F(RequestQueueTest, ABatchThatBeginsWithALongSequenceTakesOthersInTheirOrder) {
+  Add({20});
+  Add({15});
+  Add({9});
+  EXPECT_THAT(Take(), ElementsAre(Pair(3, 0)));
+  Add({10});
+  Add({4});
+  EXPECT_THAT(Take(), ElementsAre(Pair(1, 0), Pair(2, 0), Pair(5, 0)));
+}
+
+TEST_F(RequestQueueTest, ALongSequenceThatDidNotFitIsOwedThoughLongOnesAreMoreNow) {
+  for (int64_t len : {10, 9, 9, 28, 10, 10, 8}) Add({len});
+  EXPECT_THAT(Take(), ElementsAre(Pair(1, 0), Pair(2, 0), Pair(3, 0), Pair(5, 0)));
+  EXPECT_THAT(Take(), ElementsAre(Pair(4, 0), Pair(6, 0)));
+}
+
 TEST_F(RequestQueueTest, TheNextLongSequenceLeftOutIsOwedWhatACancelledOneWas) {
   PendingRequest& owed = Add({20});
   for (int64_t len : {10, 10, 10, 9, 5, 20, 30}) Add({len});
@@ -192,7 +212,7 @@ TEST_F(RequestQueueTest, TheNextLongSequenceLeftOutIsOwedWhatACancelledOneWas) {
 }
 
 TEST_F(RequestQueueTest, ALongSequenceThatHadNoTurnIsNotOwedWhatACancelledOneWas) {
-  PendingRequest& owed = Add({20});
+  PendingRequest& owed = Add({30});
   Add({10, 10, 10, 10});
   Add({20});
   EXPECT_THAT(Take(), SizeIs(4));

@@ -31,7 +31,7 @@
 #include <boost/beast/http/string_body.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "client/http/http_options.h"
+#include "client/address/host_port.h"
 #include "kernels/core/status_macros.h"
 
 namespace attendant::client {
@@ -171,7 +171,7 @@ error_code Parse(beast::flat_buffer& buffer, Parser& parser) {
 // Everything but the constructor, the destructor, Send and CancelAll runs on its thread.
 class HttpClient::Loop {
  public:
-  Loop(HttpClientOptions options, HttpAddress address, std::unique_ptr<ssl::context> tls)
+  Loop(HttpClientOptions options, HostPort address, std::unique_ptr<ssl::context> tls)
       : options_(std::move(options)),
         address_(std::move(address)),
         head_(HttpHead(options_)),
@@ -362,7 +362,7 @@ class HttpClient::Loop {
   }
 
   const HttpClientOptions options_;
-  const HttpAddress address_;
+  const HostPort address_;
   const std::string head_;
   const std::unique_ptr<ssl::context> tls_;  // null: without TLS
   asio::io_context io_{1};
@@ -376,9 +376,9 @@ class HttpClient::Loop {
 };
 
 absl::StatusOr<std::unique_ptr<HttpClient>> HttpClient::Make(HttpClientOptions options) {
-  std::optional<HttpAddress> address = ParseHttpAddress(options.address);
+  std::optional<HostPort> address = ParseHostPort(options.address);
   if (!address.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat(options.address, " is not HOST:PORT"));
+    return absl::InvalidArgumentError(absl::StrCat("'", options.address, "' is not HOST:PORT"));
   }
   std::unique_ptr<ssl::context> tls;
   if (options.tls) {

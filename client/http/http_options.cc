@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 
 namespace attendant::client {
 namespace {
@@ -20,19 +18,6 @@ bool IsSetByClient(absl::string_view name) {
 }
 
 }  // namespace
-
-std::optional<HttpAddress> ParseHttpAddress(absl::string_view address) {
-  const size_t colon = address.rfind(':');
-  if (colon == absl::string_view::npos) return std::nullopt;
-  absl::string_view host = address.substr(0, colon);
-  const absl::string_view port = address.substr(colon + 1);
-  const bool v6 = absl::StrContains(host, ":");
-  if (v6 && !(absl::ConsumePrefix(&host, "[") && absl::ConsumeSuffix(&host, "]"))) {
-    return std::nullopt;
-  }
-  if (host.empty() || port.empty() || absl::StrContains(address, "/")) return std::nullopt;
-  return HttpAddress{.host = std::string(host), .port = std::string(port)};
-}
 
 std::string HttpHead(const HttpClientOptions& options) {
   std::string head = absl::StrCat(options.method, " ", options.path,

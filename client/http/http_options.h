@@ -11,14 +11,6 @@
 
 namespace attendant::client {
 
-struct HttpAddress {
-  std::string host;  // a name or an address, without brackets
-  std::string port;
-};
-
-// Of "host:8002" or "[::1]:8002".
-std::optional<HttpAddress> ParseHttpAddress(absl::string_view address);
-
 struct HttpClientOptions {
   std::string address;  // "host:8002", "[::1]:8002"
   std::string path;     // of every request

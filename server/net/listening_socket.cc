@@ -6,50 +6,24 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <system_error>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "client/address/host_port.h"
 
 namespace attendant {
 namespace {
 
-struct HostPort {
-  std::string host, port;
-};
-
-bool IsPort(absl::string_view port) {
-  uint32_t number = 0;
-  return std::all_of(port.begin(), port.end(), absl::ascii_isdigit) &&
-         absl::SimpleAtoi(port, &number) && number <= 65535;
-}
-
-// A name, an IPv4 address, or (with colons) an IPv6 address, which may have a zone.
-bool IsHost(absl::string_view host) {
-  return !host.empty() && std::all_of(host.begin(), host.end(), [](unsigned char c) {
-    return absl::ascii_isalnum(c) || c == '.' || c == '-' || c == '_' || c == ':' || c == '%';
-  });
-}
-
-absl::StatusOr<HostPort> Split(absl::string_view address) {
-  const size_t colon = address.rfind(':');
-  if (colon != absl::string_view::npos && IsPort(address.substr(colon + 1))) {
-    absl::string_view host = address.substr(0, colon);
-    const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
-    if (bracketed) host = host.substr(1, host.size() - 2);
-    const bool is_v6 = host.find(':') != absl::string_view::npos;
-    if (IsHost(host) && bracketed == is_v6) {
-      return HostPort{std::string(host), std::string(address.substr(colon + 1))};
-    }
-  }
+absl::StatusOr<HostPort> Parse(absl::string_view address) {
+  std::optional<HostPort> parsed = ParseHostPort(address, {.port_zero = true});
+  if (parsed.has_value()) return *std::move(parsed);
   return absl::InvalidArgumentError(
       absl::StrCat("address '", address, "': want HOST:PORT, as 127.0.0.1:8000 or [::1]:8000"));
 }
@@ -134,10 +108,10 @@ FileDescriptor::~FileDescriptor() {
   if (fd_ >= 0) close(fd_);
 }
 
-absl::Status CheckAddress(const std::string& address) { return Split(address).status(); }
+absl::Status CheckAddress(const std::string& address) { return Parse(address).status(); }
 
 absl::StatusOr<ListeningSocket> ListenOn(const std::string& address) {
-  const absl::StatusOr<HostPort> parsed = Split(address);
+  const absl::StatusOr<HostPort> parsed = Parse(address);
   if (!parsed.ok()) return parsed.status();
   addrinfo hints{};
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;

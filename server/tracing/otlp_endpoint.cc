@@ -3,14 +3,15 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
+#include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "client/address/host_port.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 
@@ -25,35 +26,6 @@ absl::Status NoUrl(absl::string_view url) {
   return absl::InvalidArgumentError(
       absl::StrCat(absl::StrContains(url, '@') ? "a URL with an @" : Quote(url),
                    " is not http://HOST:PORT or https://HOST:PORT"));
-}
-
-bool IsPortNumber(absl::string_view port) {
-  uint32_t number = 0;
-  return std::all_of(port.begin(), port.end(), absl::ascii_isdigit) &&
-         absl::SimpleAtoi(port, &number) && number > 0 && number <= 65535;
-}
-
-// With colons it is an IPv6 address.
-bool IsHostText(absl::string_view host) {
-  return !host.empty() && std::all_of(host.begin(), host.end(), [](unsigned char c) {
-    return absl::ascii_isalnum(c) || c == '.' || c == '-' || c == '_' || c == ':';
-  });
-}
-
-// The host ends at the last colon behind its brackets.
-bool TakeAuthority(absl::string_view authority, OtlpEndpoint& endpoint) {
-  const size_t bracket = authority.rfind(']');
-  const size_t colon = authority.rfind(':');
-  absl::string_view host = authority;
-  if (colon != absl::string_view::npos && (bracket == absl::string_view::npos || colon > bracket)) {
-    host = authority.substr(0, colon);
-    endpoint.port = std::string(authority.substr(colon + 1));
-  }
-  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
-  if (bracketed) host = host.substr(1, host.size() - 2);
-  endpoint.host = std::string(host);
-  return IsHostText(host) && IsPortNumber(endpoint.port) &&
-         bracketed == absl::StrContains(host, ":");
 }
 
 bool IsPath(absl::string_view path) {
@@ -78,9 +50,12 @@ absl::StatusOr<OtlpEndpoint> ParseOtlpEndpoint(absl::string_view url) {
   if (!endpoint.tls && !absl::StartsWithIgnoreCase(url, kHttp)) return NoUrl(url);
   const absl::string_view rest = url.substr((endpoint.tls ? kHttps : kHttp).size());
   const size_t end = std::min(rest.find('/'), rest.size());
-  endpoint.port = endpoint.tls ? "443" : "80";
+  std::optional<HostPort> place = ParseHostPort(
+      rest.substr(0, end), {.zone = false, .default_port = endpoint.tls ? "443" : "80"});
   endpoint.path = end == rest.size() ? "/" : std::string(rest.substr(end));
-  if (!TakeAuthority(rest.substr(0, end), endpoint) || !IsPath(endpoint.path)) return NoUrl(url);
+  if (!place.has_value() || !IsPath(endpoint.path)) return NoUrl(url);
+  endpoint.host = std::move(place->host);
+  endpoint.port = std::move(place->port);
   return endpoint;
 }
 

@@ -77,7 +77,7 @@ TABLE = {
     "server/retry": row(libraries="absl"),
     "server/batching": row("kernels/core kernels/core/threads kernels/heads server/retry server/threads server/tracing", "absl"),
     "server/metrics": row(libraries="absl prometheus"),
-    "server/tracing": row("kernels/core", "absl", private="json"),
+    "server/tracing": row("client/address kernels/core", "absl", private="json"),
     "server/tracing/export": row("kernels/core server/metrics server/threads server/tracing", "absl"),
     "server/models": row(
         "kernels/core kernels/core/threads kernels/io kernels/checkpoints kernels/attention kernels/attention/modules "
@@ -108,7 +108,7 @@ TABLE = {
         "proto kernels/heads server/access server/limits server/metrics server/models server/requests server/rpc/call "
         "server/rpc/scan", "absl grpc protobuf"),
     "server/rpc": row("proto server/access server/requests/memory server/rpc/call", "absl grpc protobuf"),  # health, reflection
-    "server/net": row(libraries="absl"),
+    "server/net": row("client/address", "absl"),
     "server/http": row(
         "kernels/core server/access server/limits server/metrics server/net server/requests server/requests/memory "
         "server/retry server/threads", "absl",
@@ -139,11 +139,12 @@ TABLE = {
 
     "client": row("proto", "absl grpc protobuf"),
     "client/flags": row(libraries="absl", private="cli11"),  # the server's flags too
-    "client/http": row(libraries="absl", private="boost openssl"),  # the server's exporter of traces uses it too
+    "client/address": row(libraries="absl"),  # and these addresses
+    "client/http": row("client/address", "absl", private="boost openssl"),  # the server's exporter of traces uses it too
     "client/load": row("client", "absl grpc", private="json"),
     "client/load/protocols": row("proto client client/load", "absl grpc"),
     "client/load/protocols/http": row(
-        "proto client client/http client/load client/load/protocols", "absl grpc json", private="protobuf"),
+        "proto client client/address client/http client/load client/load/protocols", "absl grpc json", private="protobuf"),
     "client/load/results": row("client/load", "absl grpc json", private="zlib"),
     "client/heatmap": row(libraries="absl pango"),
     "client/cli": row("client client/flags client/heatmap", "absl json"),

@@ -83,17 +83,14 @@ TEST(HttpClientTest, SendsAnotherMethod) {
   EXPECT_THAT(server.last_head(), ::testing::StartsWith("GET /model HTTP/1.1\r\n"));
 }
 
-TEST(HttpClientTest, ReadsAddresses) {
-  const auto v6 = ParseHttpAddress("[::1]:8002");
-  ASSERT_TRUE(v6.has_value());
-  EXPECT_EQ(v6->host, "::1");
-  EXPECT_EQ(v6->port, "8002");
-  EXPECT_EQ(ParseHttpAddress("host:80")->host, "host");
-  for (const char* address : {"", "host", ":80", "host:", "::1:80", "[::1:80", "host:80/path"}) {
-    EXPECT_FALSE(ParseHttpAddress(address).has_value()) << address;
-    EXPECT_TRUE(
-        absl::IsInvalidArgument(HttpClient::Make({.address = address, .path = "/"}).status()))
-        << address;
+TEST(HttpClientTest, TakesAddressesWithAPort) {
+  for (const char* address : {"host:80", "[::1]:8002", "[fe80::1%eth0]:8002"}) {
+    EXPECT_TRUE(HttpClient::Make({.address = address, .path = "/"}).ok()) << address;
+  }
+  for (const char* address : {"", "host", "host:", "host:abc", "host:0", "::1:80", "host:80/path"}) {
+    const absl::Status status = HttpClient::Make({.address = address, .path = "/"}).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << address;
+    EXPECT_EQ(std::string(status.message()), absl::StrCat("'", address, "' is not HOST:PORT")) << address;
   }
 }
 

@@ -7,6 +7,7 @@ FILE_TESTS = {
     "server/tracing/export/tracer.cc": ["tracing_test"],
     "server/tracing/export/retry.cc": ["tracing_test"],
     "server/http/client/otlp_poster.cc": ["tracing_test"],
+    "client/address/host_port.cc": ["host_port_test"],
     "client/http/http_client.cc": ["http_client_test", "client_load_test"],
     "client/http/http_options.cc": ["http_client_test"],
     "server/access/call_gate.cc": ["access_test"],
@@ -36,6 +37,14 @@ MUTANTS = {
     ],
     "server/http/client/otlp_poster.cc": [
         ("cancelled_ = true;", ""),
+    ],
+    "client/address/host_port.cc": [
+        ("number <= 65535", "number < 65535"),
+        ("(number > 0 || options.port_zero)", "true"),
+        ("bracketed && options.zone", "options.zone"),
+        ("bracketed && options.zone", "bracketed"),
+        ("!absl::StrContains(text.substr(colon), ']')", "true"),
+        ("if (bracketed != absl::StrContains(host, ':')) return std::nullopt;", ""),
     ],
     "client/http/http_client.cc": [
         ("StartTimer(call, timeout);", ""),

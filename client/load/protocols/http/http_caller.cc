@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "client/http/http_options.h"
+#include "client/address/host_port.h"
 #include "kernels/core/status_macros.h"
 
 namespace attendant::client {
@@ -75,7 +75,7 @@ absl::StatusOr<HttpTarget> ParseHttpTarget(absl::string_view address) {
   const std::string given(address);
   absl::ConsumePrefix(&address, "http://");
   absl::ConsumeSuffix(&address, "/");
-  if (!ParseHttpAddress(address).has_value()) {
+  if (!ParseHostPort(address).has_value()) {
     return absl::FailedPreconditionError(
         absl::StrCat("--server ", given, ": this protocol takes HOST:PORT of plain HTTP"));
   }

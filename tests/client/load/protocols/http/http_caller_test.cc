@@ -142,7 +142,7 @@ TEST(HttpCallerTest, ReadsAddresses) {
   ASSERT_TRUE(target.ok()) << target.status();
   EXPECT_EQ(target->address, "[::1]:8002");
   EXPECT_EQ(ParseHttpTarget("http://host:8002/")->address, "host:8002");
-  for (const char* address : {"", "host", ":8002", "host:", "https://host:8002", "host:80/path"}) {
+  for (const char* address : {"", "host", ":8002", "host:http", "https://host:8002", "host:80/path"}) {
     const absl::Status status = ParseHttpTarget(address).status();
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << address;
     EXPECT_THAT(status.message(), HasSubstr("HOST:PORT"));

@@ -220,80 +220,125 @@ absl::Status CountResponse(const EncodeLimits& limits, const EncodedSequence& se
                  ": ask for fewer sequences in one request");
 }
 
-// Adds a sequence for which the encoder does not run.
-absl::Status AddQuery(const EncodeLimits& limits, const SequenceReading& reading, size_t index,
-                      const std::string& text, EncodeOutput& output) {
-  ATTENDANT_ASSIGN_OR_RETURN(EncodedSequence query, LookUp(reading, index, text));
-  if (reading.input.token_strings) query.token_strings = TokenStringsOf(reading.model, query);
-  ATTENDANT_RETURN_IF_ERROR(
-      CountResponse(limits, query, 0, CountLookupBytes(output, query), output));
-  output.sequences.push_back(std::move(query));
-  return absl::OkStatus();
-}
+// Validates one request: Start, then Add for each of its sequences in their order, then Take.
+class EncodeValidation {
+ public:
+  EncodeValidation(const EncoderModel& model, const EncodeLimits& limits, EncodeInput& input,
+                   EncodeOutput& output)
+      : model_(model),
+        limits_(limits),
+        input_(input),
+        output_(output),
+        reading_{.model = model, .input = input},
+        work_(pending_.work.emplace<EncodeWork>()) {}
+
+  // Checks and chooses what all sequences have in common.
+  absl::Status Start() {
+    ATTENDANT_RETURN_IF_ERROR(CheckRequest(limits_, input_));
+    ATTENDANT_RETURN_IF_ERROR(CheckScores(model_, input_));
+    ATTENDANT_ASSIGN_OR_RETURN(const Prompt* prompt, model_.prompts.Find(input_.prompt_name));
+    reading_.prompt = prompt;
+    ATTENDANT_RETURN_IF_ERROR(CheckLookup(reading_));
+    ATTENDANT_RETURN_IF_ERROR(ChooseOutputs(model_, input_, prompt != nullptr, work_, output_));
+    ATTENDANT_ASSIGN_OR_RETURN(output_.layers, ChooseLayers(model_.config(), input_));
+    ATTENDANT_RETURN_IF_ERROR(ChooseWordWeights(model_, input_, output_));
+    work_.layers = output_.layers;
+    ATTENDANT_RETURN_IF_ERROR(ChooseTasks(reading_, work_, output_));
+    prompts_ = input_.compares() ? FindPairPrompts(model_) : PairPrompts{prompt, prompt};
+    pending_.priority = input_.priority;
+    return absl::OkStatus();
+  }
+
+  absl::Status Add(size_t index) {
+    const auto given =
+        std::exchange(input_.sequences[index], std::string());  // freed when it is read
+    reading_.prompt = IsQuery(index) ? prompts_.query : prompts_.document;
+    if (const auto* text = std::get_if<std::string>(&given); text != nullptr && LooksUp(reading_)) {
+      return AddLookedUp(index, *text);
+    }
+    return AddEncoded(index, given);
+  }
+
+  PendingRequest Take() { return std::move(pending_); }
+
+ private:
+  bool IsQuery(size_t index) const { return index < input_.num_queries(); }
+
+  // A sequence for which the encoder does not run.
+  absl::Status AddLookedUp(size_t index, const std::string& text) {
+    const int64_t top_k = work_.tasks.front().options.top_k;
+    ATTENDANT_ASSIGN_OR_RETURN(EncodedSequence sequence, LookUp(reading_, index, text, top_k));
+    if (input_.token_strings) sequence.token_strings = TokenStringsOf(model_, sequence);
+    ATTENDANT_RETURN_IF_ERROR(
+        CountResponse(limits_, sequence, 0, CountLookupBytes(output_, sequence), output_));
+    output_.sequences.push_back(std::move(sequence));
+    return absl::OkStatus();
+  }
+
+  absl::Status AddEncoded(size_t index, const SequenceContent& given) {
+    ATTENDANT_ASSIGN_OR_RETURN(EncodedSequence sequence, ReadSequence(reading_, index, given));
+    if (input_.token_strings) sequence.token_strings = TokenStringsOf(model_, sequence);
+    SequenceInput unmasked = TakeUnmasked(sequence);
+    unmasked.first_pooled = FirstPooled(model_, sequence);
+    ATTENDANT_RETURN_IF_ERROR(AddSpans(index, sequence, unmasked));
+    ATTENDANT_RETURN_IF_ERROR(CountOutputs(sequence, unmasked));
+    if (input_.compares()) {
+      ATTENDANT_RETURN_IF_ERROR(
+          AddVectors(model_, limits_, IsQuery(index), work_, unmasked, output_));
+    }
+    if (unmasked.len() > 0) {
+      ATTENDANT_RETURN_IF_ERROR(AddWork(index, std::move(unmasked)));
+    }
+    output_.sequences.push_back(std::move(sequence));
+    return absl::OkStatus();
+  }
+
+  absl::Status AddSpans(size_t index, EncodedSequence& sequence, SequenceInput& unmasked) {
+    if (!input_.wants_spans()) return absl::OkStatus();
+    ATTENDANT_ASSIGN_OR_RETURN(sequence.MutableRare().spans,
+                               ChooseSpans(input_, index, sequence, unmasked.first_pooled));
+    unmasked.spans = sequence.rare().spans;
+    return absl::OkStatus();
+  }
+
+  absl::Status CountOutputs(const EncodedSequence& sequence, const SequenceInput& unmasked) {
+    const int64_t task_bytes = CountTaskBytes(model_, work_, output_, unmasked.token_ids) +
+                               CountWordBytes(model_, output_, sequence);
+    return CountResponse(limits_, sequence, CountScores(model_, input_), task_bytes, output_);
+  }
+
+  // What the back end computes. It indexes its tables with these numbers, and a tokenizer too may
+  // know more tokens than its checkpoint holds.
+  absl::Status AddWork(size_t index, SequenceInput unmasked) {
+    ATTENDANT_RETURN_IF_ERROR(
+        InSequence(input_, index,
+                   ValidateSequence(model_.config(), unmasked.token_ids, unmasked.positions,
+                                    unmasked.segment_ids)));
+    unmasked.head_ns = CountHeadNs(model_, work_, unmasked);
+    work_.sequences.push_back(std::move(unmasked));
+    return absl::OkStatus();
+  }
+
+  const EncoderModel& model_;
+  const EncodeLimits& limits_;
+  EncodeInput& input_;  // loses what is read
+  EncodeOutput& output_;
+  SequenceReading reading_;
+  PairPrompts prompts_;
+  PendingRequest pending_;
+  EncodeWork& work_;  // in pending_
+};
 
 }  // namespace
 
 absl::StatusOr<PendingRequest> ValidateEncode(const EncoderModel& model, const EncodeLimits& limits,
                                               EncodeInput input, EncodeOutput& output) {
-  ATTENDANT_RETURN_IF_ERROR(CheckRequest(limits, input));
-  ATTENDANT_RETURN_IF_ERROR(CheckScores(model, input));
-  ATTENDANT_ASSIGN_OR_RETURN(const Prompt* prompt, model.prompts.Find(input.prompt_name));
-  SequenceReading reading{.model = model, .input = input, .prompt = prompt};
-  ATTENDANT_RETURN_IF_ERROR(CheckLookup(reading));
-  PendingRequest pending;
-  pending.priority = input.priority;
-  EncodeWork& work = pending.work.emplace<EncodeWork>();
-  ATTENDANT_RETURN_IF_ERROR(ChooseOutputs(model, input, prompt != nullptr, work, output));
-  ATTENDANT_ASSIGN_OR_RETURN(output.layers, ChooseLayers(model.config(), input));
-  ATTENDANT_RETURN_IF_ERROR(ChooseWordWeights(model, input, output));
-  work.layers = output.layers;
-  const bool document = prompt != nullptr && prompt->form.has_value() && prompt->form->document;
-  for (TaskOptions& options : input.tasks) {
-    options.document = document;
-    if (options.kind == TaskKind::kSparse && options.top_k == 0) {
-      options.top_k = model.sentence.max_active_dims;
-    }
-  }
-  ATTENDANT_RETURN_IF_ERROR(ChooseTasks(model, input, work, output));
-  const PairPrompts prompts =
-      input.compares() ? FindPairPrompts(model) : PairPrompts{prompt, prompt};
+  EncodeValidation validation(model, limits, input, output);
+  ATTENDANT_RETURN_IF_ERROR(validation.Start());
   for (size_t i = 0; i < input.sequences.size(); ++i) {
-    const auto given = std::exchange(input.sequences[i], std::string());  // freed when it is read
-    const bool is_query = i < input.num_queries();
-    reading.prompt = is_query ? prompts.query : prompts.document;
-    if (const auto* text = std::get_if<std::string>(&given); text != nullptr && LooksUp(reading)) {
-      ATTENDANT_RETURN_IF_ERROR(AddQuery(limits, reading, i, *text, output));
-      continue;
-    }
-    ATTENDANT_ASSIGN_OR_RETURN(EncodedSequence sequence, ReadSequence(reading, i, given));
-    if (input.token_strings) sequence.token_strings = TokenStringsOf(model, sequence);
-    SequenceInput unmasked = TakeUnmasked(sequence);
-    unmasked.first_pooled = FirstPooled(model, sequence);
-    if (input.wants_spans()) {
-      ATTENDANT_ASSIGN_OR_RETURN(sequence.MutableRare().spans,
-                                 ChooseSpans(input, i, sequence, unmasked.first_pooled));
-      unmasked.spans = sequence.rare().spans;
-    }
-    const int64_t task_bytes = CountTaskBytes(model, work, output, unmasked.token_ids) +
-                               CountWordBytes(model, output, sequence);
-    ATTENDANT_RETURN_IF_ERROR(
-        CountResponse(limits, sequence, CountScores(model, input), task_bytes, output));
-    if (input.compares()) {
-      ATTENDANT_RETURN_IF_ERROR(AddVectors(model, limits, is_query, work, unmasked, output));
-    }
-    if (unmasked.len() > 0) {
-      // The back end indexes its tables with these numbers, and a tokenizer too may know more
-      // tokens than its checkpoint holds.
-      ATTENDANT_RETURN_IF_ERROR(
-          InSequence(input, i,
-                     ValidateSequence(model.config(), unmasked.token_ids, unmasked.positions,
-                                      unmasked.segment_ids)));
-      unmasked.head_ns = CountHeadNs(model, work, unmasked);
-      work.sequences.push_back(std::move(unmasked));
-    }
-    output.sequences.push_back(std::move(sequence));
+    ATTENDANT_RETURN_IF_ERROR(validation.Add(i));
   }
-  return pending;
+  return validation.Take();
 }
 
 }  // namespace attendant

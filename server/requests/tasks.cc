@@ -25,13 +25,24 @@ absl::Status NoHead(const EncoderModel& model, TaskKind kind) {
                                                  "' has no head that makes this output", why));
 }
 
+// With what the model and the request's prompt say.
+TaskOptions WithDefaults(const SequenceReading& reading, TaskOptions options) {
+  const Prompt* prompt = reading.prompt;
+  options.document = prompt != nullptr && prompt->form.has_value() && prompt->form->document;
+  if (options.kind == TaskKind::kSparse && options.top_k == 0) {
+    options.top_k = reading.model.sentence.max_active_dims;
+  }
+  return options;
+}
+
 }  // namespace
 
 bool HasIds(TaskKind kind) { return kind == TaskKind::kSparse || kind == TaskKind::kFillMask; }
 
-absl::Status ChooseTasks(const EncoderModel& model, const EncodeInput& input, EncodeWork& work,
-                         EncodeOutput& output) {
-  for (const TaskOptions& options : input.tasks) {
+absl::Status ChooseTasks(const SequenceReading& reading, EncodeWork& work, EncodeOutput& output) {
+  const EncoderModel& model = reading.model;
+  for (const TaskOptions& asked : reading.input.tasks) {
+    const TaskOptions options = WithDefaults(reading, asked);
     const std::optional<size_t> head = model.heads.Find(options.kind);
     if (!head.has_value()) return NoHead(model, options.kind);
     if (options.top_k < 0) {
@@ -45,7 +56,7 @@ absl::Status ChooseTasks(const EncoderModel& model, const EncodeInput& input, En
     work.tasks.push_back({.head = *head, .options = options});
     output.tasks.push_back({.kind = options.kind,
                             .columns = model.heads.heads[*head]->MaxResult(options, {}).columns,
-                            .strings = input.token_strings && HasIds(options.kind)});
+                            .strings = reading.input.token_strings && HasIds(options.kind)});
   }
   return absl::OkStatus();
 }

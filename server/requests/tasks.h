@@ -8,14 +8,15 @@
 #include "absl/status/status.h"
 #include "server/models/encoder_model.h"
 #include "server/requests/encode_types.h"
+#include "server/requests/read_sequence.h"
 
 // The outputs of a model's heads on tokens, from an encode request to its answer.
 namespace attendant {
 
-// Gives each of `input.tasks` to a head of the model. INVALID_ARGUMENT for a kind that the model
-// does not make, a kind that comes twice and a top_k below 0.
-absl::Status ChooseTasks(const EncoderModel& model, const EncodeInput& input, EncodeWork& work,
-                         EncodeOutput& output);
+// Gives each of the request's tasks to a head of the model, with the model's defaults filled in.
+// INVALID_ARGUMENT for a kind that the model does not make, a kind that comes twice and a top_k
+// below 0.
+absl::Status ChooseTasks(const SequenceReading& reading, EncodeWork& work, EncodeOutput& output);
 
 // Whether its results have ids of the vocabulary.
 bool HasIds(TaskKind kind);

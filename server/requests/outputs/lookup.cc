@@ -51,7 +51,7 @@ absl::Status CheckLookup(const SequenceReading& reading) {
 }
 
 absl::StatusOr<EncodedSequence> LookUp(const SequenceReading& reading, size_t index,
-                                       const std::string& text) {
+                                       const std::string& text, int64_t top_k) {
   const EncodeInput& input = reading.input;
   const SparseLookup& lookup = *reading.model.lookup;
   const Tokenizer& tokenizer =
@@ -71,7 +71,7 @@ absl::StatusOr<EncodedSequence> LookUp(const SequenceReading& reading, size_t in
   EncodedSequence sequence;
   sequence.tokens_seen = tokens->tokens_seen - around;
   sequence.MutableRare().token_offsets = std::move(tokens->offsets);
-  sequence.MutableRare().looked_up = lookup.Weigh(tokens->token_ids, input.tasks[0].top_k);
+  sequence.MutableRare().looked_up = lookup.Weigh(tokens->token_ids, top_k);
   sequence.token_ids = std::move(tokens->token_ids);
   return sequence;
 }

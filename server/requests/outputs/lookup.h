@@ -20,11 +20,11 @@ bool LooksUp(const SequenceReading& reading);
 // INVALID_ARGUMENT for a request that asks for another output than `sparse` of such texts.
 absl::Status CheckLookup(const SequenceReading& reading);
 
-// The tokens of sequence `index`, without special tokens, and its sparse vector (looked_up) as the
-// request's task has it. Errors are the tokenizer's, with the sequence. REQUIRES: LooksUp, and
-// CheckLookup returned OK.
+// The tokens of sequence `index`, without special tokens, and its sparse vector (looked_up), of
+// `top_k` weights at most (TaskOptions). Errors are the tokenizer's, with the sequence. REQUIRES:
+// LooksUp, and CheckLookup returned OK.
 absl::StatusOr<EncodedSequence> LookUp(const SequenceReading& reading, size_t index,
-                                       const std::string& text);
+                                       const std::string& text, int64_t top_k);
 
 // The bytes of its sparse vector in the answer. REQUIRES: it was looked up.
 int64_t CountLookupBytes(const EncodeOutput& output, const EncodedSequence& sequence);

@@ -96,5 +96,39 @@ TEST_F(HeadTimeTest, GoesToTheBatcherWithEachSequence) {
   EXPECT_EQ(sequences[1].head_ns, 3 * kScoresNs);
 }
 
+// The options of `asked` behind ChooseTasks.
+TaskOptions Choose(const EncoderModel& model, const Prompt* prompt, const TaskOptions& asked) {
+  EncodeInput input;
+  input.tasks = {asked};
+  EncodeWork work;
+  EncodeOutput output;
+  const SequenceReading reading{.model = model, .input = input, .prompt = prompt};
+  EXPECT_TRUE(ChooseTasks(reading, work, output).ok());
+  return work.tasks.at(0).options;
+}
+
+TEST(ChooseTasksTest, TheModelSaysTopKOfSparseVectorsWhereARequestDoesNot) {
+  EncoderModel model;
+  model.sentence.max_active_dims = 6;
+  for (const TaskKind kind : {TaskKind::kSparse, TaskKind::kFillMask}) {
+    model.heads.heads.push_back(std::make_unique<OneKindHead>(kind));
+  }
+  EXPECT_EQ(Choose(model, nullptr, {.kind = TaskKind::kSparse}).top_k, 6);
+  EXPECT_EQ(Choose(model, nullptr, {.kind = TaskKind::kSparse, .top_k = 9}).top_k, 9);
+  EXPECT_EQ(Choose(model, nullptr, {.kind = TaskKind::kFillMask}).top_k, 0);
+}
+
+TEST(ChooseTasksTest, ThePromptSaysWhetherTextsAreDocuments) {
+  EncoderModel model;
+  model.heads.heads.push_back(std::make_unique<OneKindHead>(TaskKind::kMultiVector));
+  const Prompt plain;
+  const Prompt query{.text = "", .form = TextForm{.document = false}};
+  const Prompt document{.text = "", .form = TextForm{.document = true}};
+  EXPECT_FALSE(Choose(model, nullptr, {.kind = TaskKind::kMultiVector}).document);
+  EXPECT_FALSE(Choose(model, &plain, {.kind = TaskKind::kMultiVector}).document);
+  EXPECT_FALSE(Choose(model, &query, {.kind = TaskKind::kMultiVector}).document);
+  EXPECT_TRUE(Choose(model, &document, {.kind = TaskKind::kMultiVector}).document);
+}
+
 }  // namespace
 }  // namespace attendant

@@ -115,7 +115,6 @@ using RequestId = uint64_t;
 struct QueuePlace {
   uint64_t turn = 0;         // order among the requests of its client and priority
   bool in_turn = false;      // it got its quantum and still has this turn
-  bool begun = false;        // it goes on, also when its client's turn is used up
   int64_t deficit = 0;       // tokens that it may take; rises by a quantum each turn
   absl::Time waiting_since;  // arrival, or when a batch last took one of its sequences
 };

@@ -32,8 +32,9 @@ namespace attendant {
 //   needs one for each Q, and between two of them every other takes what it takes in a turn.
 //   Sequences of one request keep their order.
 // - Its place. A sequence of at most Q tokens whose turn has come but that does not fit into the
-//   rest of a batch keeps its place, its client too, and shorter ones behind it fill that rest. At
-//   the latest it goes into the batch after the next.
+//   rest of a batch keeps its place, and shorter ones behind it fill that rest. The first one of a
+//   client keeps its client's place too. The first one of a priority goes at the latest into the
+//   batch after the next.
 // - Long sequences, of more than Q tokens. While they would take more of the next turns of their
 //   priority than short ones, a batch leaves them out, so that a short sequence does not wait for
 //   the compute of long ones. A batch that has a long one already takes all. What was left out, or

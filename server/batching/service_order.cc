@@ -56,7 +56,7 @@ ServiceOrder::Position ServiceOrder::EndOfClient(const PendingRequest& request) 
 }
 
 bool ServiceOrder::MayTake(const PendingRequest& request) const {
-  return request.place.begun || Of(request).balance > 0;
+  return Of(request).begun == &request || Of(request).balance > 0;
 }
 
 void ServiceOrder::Spend(const PendingRequest& request, int64_t tokens) {
@@ -64,14 +64,15 @@ void ServiceOrder::Spend(const PendingRequest& request, int64_t tokens) {
 }
 
 void ServiceOrder::SetBegun(PendingRequest& request, bool begun) {
-  Of(request).begun += static_cast<int64_t>(begun) - static_cast<int64_t>(request.place.begun);
-  request.place.begun = begun;
+  const PendingRequest*& first = Of(request).begun;
+  if (begun && first == nullptr) first = &request;
+  if (!begun && first == &request) first = nullptr;
 }
 
 bool ServiceOrder::EndTurn(const PendingRequest& request) {
   uint64_t& turn = turns_.at(request.client);
   const auto client = clients_.find(turn);
-  if (clients_.size() > 1 && client->second.begun > 0) return false;
+  if (clients_.size() > 1 && client->second.begun != nullptr) return false;
   client->second.balance += quantum_;
   if (std::next(client) == clients_.end()) return true;  // there is nobody to go behind
   auto node = clients_.extract(client);

@@ -12,10 +12,10 @@ namespace attendant {
 
 // The waiting requests of one priority in the order of service: client after client, and each
 // client's in turn. Clients share by deficit round robin, with debts: the client at the front
-// begins requests until they have taken a quantum of tokens, and then goes behind the others. A
-// request that it has begun goes on; what that takes beyond the quantum, the client lacks in its
-// next turns. A client that has no request here any more is forgotten, and its debt with it. While
-// there is one client, turns change nothing.
+// begins requests until they have taken a quantum of tokens, and then goes behind the others. The
+// first request that it has begun and that a batch had no room for goes on before that; what it
+// takes beyond the quantum, the client lacks in its next turns. A client that has no request here
+// any more is forgotten, and its debt with it. While there is one client, turns change nothing.
 //
 // Owns nothing. Each function is O(log requests). Thread-compatible.
 class ServiceOrder {
@@ -37,17 +37,17 @@ class ServiceOrder {
   Position EndOfClient(const PendingRequest& request) const;  // behind all of its client's
   bool MayTake(const PendingRequest& request) const;          // it is begun, or may begin
   void Spend(const PendingRequest& request, int64_t tokens);  // of its client's turn
-  void SetBegun(PendingRequest& request, bool begun);
+  void SetBegun(PendingRequest& request, bool begun);  // only the first of its client's is begun
   // Ends the turn of its client, which gets a quantum for the next one. False: nothing happened,
-  // since requests that it has begun keep its place before other clients.
+  // since a request that it has begun keeps its place before other clients.
   bool EndTurn(const PendingRequest& request);
 
  private:
   using Requests = absl::btree_map<uint64_t, PendingRequest*>;  // by QueuePlace::turn
   struct Client {
-    int64_t balance = 0;  // tokens that it may still take in this turn
-    int64_t begun = 0;    // of its requests
-    Requests requests;    // not empty
+    int64_t balance = 0;                    // tokens that it may still take in this turn
+    const PendingRequest* begun = nullptr;  // it goes on, also when the turn is used up
+    Requests requests;                      // not empty
   };
   using Clients = std::map<uint64_t, Client>;  // by turn
 

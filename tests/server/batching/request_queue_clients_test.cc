@@ -15,6 +15,7 @@
 namespace attendant {
 namespace {
 
+using testing::_;
 using testing::DoubleNear;
 using testing::Each;
 using testing::ElementsAre;
@@ -108,6 +109,16 @@ TEST_F(RequestQueueTest, ARequestThatHasBegunGoesOnFirst) {
   Add({5});
   Take();
   EXPECT_THAT(Take(), ElementsAre(Pair(1, 5), Pair(2, 0), Pair(3, 0)));
+}
+
+TEST_F(RequestQueueTest, OneRequestThatDidNotFitKeepsItsClientsPlace) {
+  client_ = 1;
+  for (int i = 0; i < 4; ++i) Add({10, 10, 10, 9});
+  EXPECT_THAT(Take(), Each(Pair(1, _)));
+  client_ = 2;
+  Add({5});
+  EXPECT_THAT(Take(), Each(Pair(2, _)));
+  EXPECT_EQ(Take()[0], (std::pair<RequestId, size_t>(5, 0)));
 }
 
 // Batches with room for many sequences.

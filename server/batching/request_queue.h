@@ -34,16 +34,18 @@ namespace attendant {
 // - Its place. A sequence of at most Q tokens whose turn has come but that does not fit into the
 //   rest of a batch keeps its place, and shorter ones behind it fill that rest. The first one of a
 //   client keeps its client's place too. The first one of a priority goes at the latest into the
-//   batch after the next.
+//   batch after the next, but for long ones whose turn came before its own.
 // - Long sequences, of more than Q tokens. While they would take more of the next turns of their
 //   priority than short ones, a batch leaves them out, so that a short sequence does not wait for
 //   the compute of long ones. A batch that has a long one already takes all. What was left out, or
 //   did not fit, of a batch without a long one is owed: the next batch that comes to this priority
-//   begins there with the long one whose turn came first, or with the next one if that was
-//   cancelled. So two batches at most bring the next long sequence into work, where neither a
-//   higher priority nor a long overdue sequence fills them. Simulated: in a flood of 512 tokens at
-//   80 % load 64-token requests at p99 take 1.06 full batches, and 5.7 if none is left out; real
-//   texts at 85 % load take 110 ms at p99, and 941 if all batches of short ones leave out the long.
+//   begins there with the first long one that the earlier batch came to, or with the next one if
+//   that was cancelled. So two batches at most bring the next long sequence into work, where no
+//   higher priority, no long overdue sequence and no request whose turn came before fills them. One
+//   that does not fit beside long ones of other clients has no bound while they always have some.
+//   Simulated: in a flood of 512 tokens at 80 % load 64-token requests at p99 take 1.06 full
+//   batches, and 5.7 if none is left out; real texts at 85 % load take 110 ms at p99, and 941 if
+//   all batches of short ones leave out the long.
 // - Lower priorities. A request is overdue when it has had no progress for max_priority_wait. While
 //   there are such requests behind others, a quarter of each batch goes to them, the one that has
 //   waited longest first: a quarter of the tokens or of the sequences, whichever is used up first.

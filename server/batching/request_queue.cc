@@ -178,7 +178,7 @@ void RequestQueue::ServeOverdue(bool wait, Filling& filling) {
 }
 
 PendingRequest* RequestQueue::NextOverdue(absl::Time now) const {
-  if (by_wait_.empty() || *by_wait_.begin() == Next({})) return nullptr;
+  if (by_wait_.empty()) return nullptr;
   PendingRequest* const request = *by_wait_.begin();
   return policy_.Overdue(request->place.waiting_since, now) ? request : nullptr;
 }

@@ -42,17 +42,17 @@ namespace attendant {
 //   begins there with the first long one that the earlier batch came to, or with the next one if
 //   that was cancelled. So two batches at most bring the next long sequence into work, where no
 //   higher priority, no long overdue sequence and no request whose turn came before fills them. One
-//   that does not fit beside long ones of other clients has no bound while they always have some.
-//   Simulated: in a flood of 512 tokens at 80 % load 64-token requests at p99 take 1.06 full
-//   batches, and 5.7 if none is left out; real texts at 85 % load take 110 ms at p99, and 941 if
-//   all batches of short ones leave out the long.
+//   that never fits beside long ones of other clients goes when it is overdue. Simulated: in a
+//   flood of 512 tokens at 80 % load 64-token requests at p99 take 1.06 full batches, and 5.7 if
+//   none is left out; real texts at 85 % load take 110 ms at p99, and 941 if all batches of short
+//   ones leave out the long.
 // - Lower priorities. A request is overdue when it has had no progress for max_priority_wait. While
-//   there are such requests behind others, a quarter of each batch goes to them, the one that has
-//   waited longest first: a quarter of the tokens or of the sequences, whichever is used up first.
-//   What is left of it is kept for the next batch: so a long sequence goes after at most four, and
-//   where one sequence is a whole batch, every fourth is theirs. When a batch that began with them
-//   has left out a long sequence of a higher priority, the next one begins with that, and they keep
-//   their quarter for the batch behind it.
+//   there are such requests, a quarter of each batch goes to them, the one that has waited longest
+//   first: a quarter of the tokens or of the sequences, whichever is used up first. What is left of
+//   it is kept for the next batch: so a long sequence goes after at most four, and where one
+//   sequence is a whole batch, every fourth is theirs. When a batch that began with them has left
+//   out a long sequence of a higher priority, the next one begins with that, and they keep their
+//   quarter for the batch behind it.
 //
 // The bounds of what is admitted: the queue's, and for a client with requests in it, kClientShare
 // times of what stays free. So one client alone gets eight ninths of the queue, and two that ask
@@ -137,7 +137,7 @@ class RequestQueue {
 
   // Takes overdue sequences for overdue_tokens_, unless `wait`.
   void ServeOverdue(bool wait, Filling& filling);
-  // The one that has waited longest; null when it is not overdue, or the first in service.
+  // The one that has waited longest; null when it is not overdue.
   PendingRequest* NextOverdue(absl::Time now) const;
   ServiceOrder& OrderOf(const PendingRequest& request);
   // Behind it or, where its turn has not come, behind all of its client's: theirs has not either.

@@ -121,6 +121,25 @@ TEST_F(RequestQueueTest, OneRequestThatDidNotFitKeepsItsClientsPlace) {
   EXPECT_EQ(Take()[0], (std::pair<RequestId, size_t>(5, 0)));
 }
 
+TEST_F(RequestQueueTest, ALongSequenceThatNeverFitsBesideOthersGoesWhenItIsOverdue) {
+  client_ = 2;
+  const PendingRequest* other = &Add({30});
+  client_ = 1;
+  const PendingRequest* own = &Add({10});
+  const PendingRequest& waiting = Add({11});
+  int64_t ms = 3;
+  for (; waiting.queued && ms < 200; ++ms) {
+    now_ = At(ms);
+    client_ = 2;
+    if (!other->queued) other = &Add({30});
+    client_ = 1;
+    if (!own->queued) own = &Add({10});
+    Take(now_);
+  }
+  EXPECT_GE(ms, 103);
+  EXPECT_LE(ms, 103 + 4);
+}
+
 // Batches with room for many sequences.
 class ManySequencesOfClientsTest : public RequestQueueTest {
  protected:

@@ -2,6 +2,7 @@
 #include "client/cli/format.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -100,6 +101,15 @@ std::string Thousands(int64_t value) {
 
 std::string CutNote(const SequenceInfo& info) {
   return info.truncated ? absl::StrCat(" (cut from ", info.tokens_seen, ")") : "";
+}
+
+std::vector<size_t> ByScore(std::span<const float> scores, size_t most) {
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [scores](size_t a, size_t b) { return scores[a] > scores[b]; });
+  order.resize(std::min(order.size(), most));
+  return order;
 }
 
 std::span<const float> Row(const Tensor& tensor, size_t index) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -39,6 +40,9 @@ std::string Thousands(int64_t value);
 
 // " (cut from 300)" for a sequence that was cut, else nothing.
 std::string CutNote(const SequenceInfo& info);
+
+// Indices of the `most` highest scores, the highest first; equal ones in their order.
+std::vector<size_t> ByScore(std::span<const float> scores, size_t most);
 
 // Row `index` of a tensor [rows, columns].
 std::span<const float> Row(const Tensor& tensor, size_t index);

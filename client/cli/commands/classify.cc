@@ -1,89 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <numeric>
-#include <utility>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/command.h"
 #include "client/cli/commands/encode_flags.h"
+#include "client/cli/commands/texts_command.h"
 #include "client/cli/format.h"
 #include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 namespace {
 
-class ClassifyCommand : public Command {
+class ClassifyCommand : public TextsCommand {
  public:
   void AddFlags(FlagParser& flags) override {
     flags.AddNumber("top", &top_, "N", {1}, "Most labels to show for each text");
     flags.AddSwitch("raw", &raw_, "Show the model's logits as they are");
-    flags_.AddTo(flags);
-    common_.AddTo(flags);
-  }
-
-  int Run(std::span<const std::string> arguments, Io& io) override {
-    return RunWithClient(common_, io,
-                         [&](Client& client) { return Classify(client, arguments, io); });
+    TextsCommand::AddFlags(flags);
   }
 
  private:
-  absl::Status Classify(Client& client, std::span<const std::string> arguments, Io& io) {
-    ATTENDANT_ASSIGN_OR_RETURN(EncodeRequest prototype, flags_.Prototype(client));
+  absl::Status Ask(Client& client, EncodeRequest& prototype) override {
     prototype.scores = raw_ ? ScoreActivation::kNone : ScoreActivation::kModelDefault;
     // The server says what is wrong with a model without labels.
     ATTENDANT_ASSIGN_OR_RETURN(const ModelInfo model, DescribeModel(client, prototype.model));
     labels_ = model.labels;
-    return flags_.SendTexts(client, std::move(prototype), arguments, io,
-                            [&](const EncodeRequest& request, const EncodeResult& result) {
-                              return Take(request, result, io);
-                            });
+    return absl::OkStatus();
   }
 
-  absl::Status Take(const EncodeRequest& request, const EncodeResult& result, Io& io) {
+  absl::Status Check(const EncodeResult& result) const override {
     const std::vector<int64_t>& shape = result.scores.shape;
-    if (shape.empty() || shape[1] != static_cast<int64_t>(labels_.size())) {
-      return absl::InternalError("the answer's scores do not fit the model's labels");
+    if (!shape.empty() && shape[1] == static_cast<int64_t>(labels_.size())) {
+      return absl::OkStatus();
     }
-    for (size_t i = 0; i < request.sequences.size(); ++i, ++num_texts_) {
-      Write(std::get<std::string>(request.sequences[i]), Row(result.scores, i),
-            result.sequences[i].truncated, io);
-    }
-    return io.out ? absl::OkStatus() : absl::FailedPreconditionError("cannot write the output");
+    return absl::InternalError("the answer's scores do not fit the model's labels");
   }
 
-  void Write(const std::string& text, std::span<const float> scores, bool truncated, Io& io) const {
-    std::vector<size_t> order(scores.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [scores](size_t a, size_t b) { return scores[a] > scores[b]; });
-    order.resize(std::min(order.size(), top_));
-    if (common_.json) {
-      FloatJson labels = FloatJson::array();
-      for (const size_t label : order) {
-        labels.push_back({{"label", labels_[label]}, {"score", scores[label]}});
-      }
-      io.out << Dump(FloatJson{{"index", num_texts_},
-                               {"text", text},
-                               {"truncated", truncated},
-                               {"labels", labels}})
-             << "\n";
-      return;
+  void AddJson(const AnsweredText& answered, FloatJson& json) const override {
+    const std::span<const float> scores = Row(answered.result.scores, answered.index);
+    FloatJson& labels = json["labels"] = FloatJson::array();
+    for (const size_t label : ByScore(scores, top_)) {
+      labels.push_back({{"label", labels_[label]}, {"score", scores[label]}});
     }
-    std::string line;
-    for (const size_t label : order) {
-      absl::StrAppendFormat(&line, "%s %.5f  ", OneLine(labels_[label], kShownTextWidth),
-                            scores[label]);
-    }
-    io.out << line << OneLine(text, kShownTextWidth) << (truncated ? " (cut)" : "") << "\n";
   }
 
-  CommonFlags common_;
-  TextFlags flags_;
+  void Write(const AnsweredText& answered, Io& io) const override {
+    const std::span<const float> scores = Row(answered.result.scores, answered.index);
+    for (const size_t label : ByScore(scores, top_)) {
+      io.out << absl::StreamFormat("%s %.5f  ", OneLine(labels_[label], kShownTextWidth),
+                                   scores[label]);
+    }
+    io.out << OneLine(answered.text, kShownTextWidth) << (answered.info().truncated ? " (cut)" : "")
+           << "\n";
+  }
+
   size_t top_ = 3;
   bool raw_ = false;
   std::vector<std::string> labels_;
-  int64_t num_texts_ = 0;
 };
 
 }  // namespace

@@ -1,82 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <numeric>
-#include <utility>
+#include <memory>
+#include <string>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/command.h"
-#include "client/cli/commands/encode_flags.h"
+#include "client/cli/commands/texts_command.h"
 #include "client/cli/format.h"
-#include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 namespace {
 
 constexpr size_t kShownWeights = 10;
 
-class SparseCommand : public Command {
+class SparseCommand : public TextsCommand {
  public:
   void AddFlags(FlagParser& flags) override {
     flags.Add("top", &options_.top_k, "N", "Most weights of a text; 0: all above zero");
-    flags_.AddTo(flags);
-    common_.AddTo(flags);
-  }
-
-  int Run(std::span<const std::string> arguments, Io& io) override {
-    return RunWithClient(common_, io, [&](Client& client) { return Embed(client, arguments, io); });
+    TextsCommand::AddFlags(flags);
   }
 
  private:
-  absl::Status Embed(Client& client, std::span<const std::string> arguments, Io& io) {
-    ATTENDANT_ASSIGN_OR_RETURN(EncodeRequest prototype, flags_.Prototype(client));
+  absl::Status Ask(Client& /*client*/, EncodeRequest& prototype) override {
     prototype.sparse = options_;
     prototype.token_strings = true;
-    return flags_.SendTexts(client, std::move(prototype), arguments, io,
-                            [&](const EncodeRequest& request, const EncodeResult& result) {
-                              return Take(request, result, io);
-                            });
+    return absl::OkStatus();
   }
 
-  absl::Status Take(const EncodeRequest& request, const EncodeResult& result, Io& io) {
-    if (result.sparse.size() != request.sequences.size()) {
-      return absl::InternalError("the answer has no sparse vectors");
-    }
-    for (size_t i = 0; i < request.sequences.size(); ++i, ++num_texts_) {
-      const std::string& text = std::get<std::string>(request.sequences[i]);
-      const bool truncated = result.sequences[i].truncated;
-      if (common_.json) {
-        WriteJson(text, truncated, result.sparse[i], io);
-      } else {
-        WriteText(text, truncated, result.sparse[i], io);
-      }
-    }
-    return io.out ? absl::OkStatus() : absl::FailedPreconditionError("cannot write the output");
+  absl::Status Check(const EncodeResult& result) const override {
+    if (result.sparse.size() == result.sequences.size()) return absl::OkStatus();
+    return absl::InternalError("the answer has no sparse vectors");
   }
 
-  void WriteJson(const std::string& text, bool truncated, const SparseVector& vector,
-                 Io& io) const {
-    io.out << Dump(FloatJson{{"index", num_texts_},
-                             {"text", text},
-                             {"truncated", truncated},
-                             {"ids", vector.ids},
-                             {"weights", vector.weights},
-                             {"tokens", vector.token_strings}})
-           << "\n";
+  void AddJson(const AnsweredText& answered, FloatJson& json) const override {
+    const SparseVector& vector = answered.result.sparse[answered.index];
+    json["ids"] = vector.ids;
+    json["weights"] = vector.weights;
+    json["tokens"] = vector.token_strings;
   }
 
-  // The largest weights come first.
-  void WriteText(const std::string& text, bool truncated, const SparseVector& vector,
-                 Io& io) const {
-    std::vector<size_t> order(vector.ids.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&vector](size_t a, size_t b) {
-      return vector.weights[a] > vector.weights[b];
-    });
-    io.out << absl::StreamFormat("%d weights%s  %s\n", vector.ids.size(), truncated ? " (cut)" : "",
-                                 OneLine(text, kTextWidth));
-    order.resize(std::min(order.size(), kShownWeights));
-    for (const size_t i : order) {
+  void Write(const AnsweredText& answered, Io& io) const override {
+    const SparseVector& vector = answered.result.sparse[answered.index];
+    io.out << absl::StreamFormat("%d weights%s  %s\n", vector.ids.size(),
+                                 answered.info().truncated ? " (cut)" : "",
+                                 OneLine(answered.text, kTextWidth));
+    for (const size_t i : ByScore(vector.weights, kShownWeights)) {
       const std::string token =
           i < vector.token_strings.size() ? vector.token_strings[i] : std::string();
       io.out << absl::StreamFormat("  %9.5f  %6d  %s\n", vector.weights[i], vector.ids[i],
@@ -86,10 +53,7 @@ class SparseCommand : public Command {
 
   static constexpr size_t kTextWidth = 70;
 
-  CommonFlags common_;
-  TextFlags flags_;
   SparseOptions options_;
-  int64_t num_texts_ = 0;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "client/cli/command.h"
 #include "client/cli/commands/encode_flags.h"
+#include "client/cli/commands/texts_command.h"
 #include "client/cli/format.h"
 #include "kernels/core/status_macros.h"
 
@@ -25,7 +27,7 @@ struct Line {
   std::vector<std::pair<std::string, float>> best;  // the likeliest first
 };
 
-class TokensCommand : public Command {
+class TokensCommand : public TextsCommand {
  public:
   void AddFlags(FlagParser& flags) override {
     flags.AddSwitch("fill_mask", &fill_mask_,
@@ -34,17 +36,11 @@ class TokensCommand : public Command {
     flags.AddSwitch("raw", &raw_, "Show the model's logits as they are");
     flags.AddSwitch("offsets", &offsets_,
                     "Show the code points of the text that a token comes from");
-    flags_.AddTo(flags);
-    common_.AddTo(flags);
-  }
-
-  int Run(std::span<const std::string> arguments, Io& io) override {
-    return RunWithClient(common_, io, [&](Client& client) { return Label(client, arguments, io); });
+    TextsCommand::AddFlags(flags);
   }
 
  private:
-  absl::Status Label(Client& client, std::span<const std::string> arguments, Io& io) {
-    ATTENDANT_ASSIGN_OR_RETURN(EncodeRequest prototype, flags_.Prototype(client));
+  absl::Status Ask(Client& client, EncodeRequest& prototype) override {
     prototype.token_strings = true;
     prototype.token_offsets = offsets_;
     if (fill_mask_) {
@@ -55,24 +51,10 @@ class TokensCommand : public Command {
       ATTENDANT_ASSIGN_OR_RETURN(const ModelInfo model, DescribeModel(client, prototype.model));
       labels_ = model.token_labels;
     }
-    return flags_.SendTexts(client, std::move(prototype), arguments, io,
-                            [&](const EncodeRequest& request, const EncodeResult& result) {
-                              return Take(request, result, io);
-                            });
+    return absl::OkStatus();
   }
 
-  absl::Status Take(const EncodeRequest& request, const EncodeResult& result, Io& io) {
-    ATTENDANT_RETURN_IF_ERROR(Check(result));
-    size_t row = 0;
-    for (size_t i = 0; i < request.sequences.size(); ++i, ++num_texts_) {
-      const std::vector<Line> lines = fill_mask_ ? Masks(result, i) : Labels(result, i, row);
-      row += static_cast<size_t>(result.sequences[i].tokens);
-      Write(std::get<std::string>(request.sequences[i]), result.sequences[i].truncated, lines, io);
-    }
-    return io.out ? absl::OkStatus() : absl::FailedPreconditionError("cannot write the output");
-  }
-
-  absl::Status Check(const EncodeResult& result) const {
+  absl::Status Check(const EncodeResult& result) const override {
     const std::vector<int64_t>& shape = result.token_scores.shape;
     if (fill_mask_ ? result.fill_mask.size() == result.sequences.size()
                    : !shape.empty() && shape[1] == static_cast<int64_t>(labels_.size())) {
@@ -90,35 +72,40 @@ class TokensCommand : public Command {
     return info.token_offsets[token];
   }
 
-  std::vector<Line> Labels(const EncodeResult& result, size_t index, size_t first_row) const {
-    const SequenceInfo& info = result.sequences[index];
+  std::vector<Line> Lines(const AnsweredText& answered) const {
+    return fill_mask_ ? Masks(answered) : Labels(answered);
+  }
+
+  std::vector<Line> Labels(const AnsweredText& answered) const {
+    size_t row = 0;  // of the text's first token
+    for (const SequenceInfo& before : std::span(answered.result.sequences).first(answered.index)) {
+      row += static_cast<size_t>(before.tokens);
+    }
+    const SequenceInfo& info = answered.info();
     std::vector<Line> lines;
     for (size_t token = 0; token < static_cast<size_t>(info.tokens); ++token) {
-      const std::span<const float> scores = Row(result.token_scores, first_row + token);
+      const std::span<const float> scores = Row(answered.result.token_scores, row + token);
       Line line{.token = static_cast<int64_t>(token),
                 .string = StringOf(info, token),
                 .range = RangeOf(info, token),
                 .best = {}};
-      for (size_t label = 0; label < scores.size(); ++label) {
+      for (const size_t label : ByScore(scores, top_)) {
         line.best.emplace_back(labels_[label], scores[label]);
       }
-      std::stable_sort(line.best.begin(), line.best.end(),
-                       [](const auto& a, const auto& b) { return a.second > b.second; });
-      line.best.resize(std::min(line.best.size(), top_));
       lines.push_back(std::move(line));
     }
     return lines;
   }
 
-  static std::vector<Line> Masks(const EncodeResult& result, size_t index) {
-    const MaskPredictions& predictions = result.fill_mask[index];
+  static std::vector<Line> Masks(const AnsweredText& answered) {
+    const MaskPredictions& predictions = answered.result.fill_mask[answered.index];
     const auto columns = static_cast<size_t>(predictions.scores.shape[1]);
     std::vector<Line> lines;
     for (size_t mask = 0; mask < predictions.mask_tokens.size(); ++mask) {
       const int32_t token = predictions.mask_tokens[mask];
       Line line{.token = token,
-                .string = StringOf(result.sequences[index], static_cast<size_t>(token)),
-                .range = RangeOf(result.sequences[index], static_cast<size_t>(token)),
+                .string = StringOf(answered.info(), static_cast<size_t>(token)),
+                .range = RangeOf(answered.info(), static_cast<size_t>(token)),
                 .best = {}};
       for (size_t i = mask * columns; i < (mask + 1) * columns; ++i) {
         line.best.emplace_back(predictions.token_strings.empty()
@@ -131,11 +118,10 @@ class TokensCommand : public Command {
     return lines;
   }
 
-  void Write(const std::string& text, bool truncated, const std::vector<Line>& lines,
-             Io& io) const {
-    if (common_.json) return WriteJson(text, truncated, lines, io);
-    io.out << OneLine(text, kTextWidth) << (truncated ? " (cut)" : "") << "\n";
-    for (const Line& line : lines) {
+  void Write(const AnsweredText& answered, Io& io) const override {
+    io.out << OneLine(answered.text, kTextWidth) << (answered.info().truncated ? " (cut)" : "")
+           << "\n";
+    for (const Line& line : Lines(answered)) {
       std::string best;
       for (const auto& [name, score] : line.best) {
         absl::StrAppendFormat(&best, "  %s %.5f", OneLine(name, kTextWidth), score);
@@ -147,10 +133,9 @@ class TokensCommand : public Command {
     }
   }
 
-  void WriteJson(const std::string& text, bool truncated, const std::vector<Line>& lines,
-                 Io& io) const {
-    FloatJson tokens = FloatJson::array();
-    for (const Line& line : lines) {
+  void AddJson(const AnsweredText& answered, FloatJson& json) const override {
+    FloatJson& tokens = json["tokens"] = FloatJson::array();
+    for (const Line& line : Lines(answered)) {
       FloatJson best = FloatJson::array();
       for (const auto& [name, score] : line.best) {
         best.push_back({{fill_mask_ ? "token" : "label", name}, {"score", score}});
@@ -164,23 +149,15 @@ class TokensCommand : public Command {
       }
       tokens.push_back(std::move(token));
     }
-    io.out << Dump(FloatJson{{"index", num_texts_},
-                             {"text", text},
-                             {"truncated", truncated},
-                             {"tokens", tokens}})
-           << "\n";
   }
 
   static constexpr size_t kTextWidth = 70;
 
-  CommonFlags common_;
-  TextFlags flags_;
   bool fill_mask_ = false;
   size_t top_ = 1;
   bool raw_ = false;
   bool offsets_ = false;
   std::vector<std::string> labels_;
-  int64_t num_texts_ = 0;
 };
 
 }  // namespace

@@ -1,85 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <numeric>
-#include <utility>
+#include <memory>
 
 #include "absl/strings/str_format.h"
 #include "client/cli/command.h"
-#include "client/cli/commands/encode_flags.h"
+#include "client/cli/commands/texts_command.h"
 #include "client/cli/format.h"
-#include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 namespace {
 
 constexpr size_t kShownWidth = 70;
 
-class WordsCommand : public Command {
+class WordsCommand : public TextsCommand {
  public:
   void AddFlags(FlagParser& flags) override {
     flags.AddNumber("top", &top_, "N", {1}, "Most words of a text to show; --json has all");
-    flags_.AddTo(flags);
-    common_.AddTo(flags);
-  }
-
-  int Run(std::span<const std::string> arguments, Io& io) override {
-    return RunWithClient(common_, io, [&](Client& client) { return Weigh(client, arguments, io); });
+    TextsCommand::AddFlags(flags);
   }
 
  private:
-  absl::Status Weigh(Client& client, std::span<const std::string> arguments, Io& io) {
-    ATTENDANT_ASSIGN_OR_RETURN(EncodeRequest prototype, flags_.Prototype(client));
+  absl::Status Ask(Client& /*client*/, EncodeRequest& prototype) override {
     prototype.word_weights = true;
-    return flags_.SendTexts(client, std::move(prototype), arguments, io,
-                            [&](const EncodeRequest& request, const EncodeResult& result) {
-                              return Take(request, result, io);
-                            });
+    return absl::OkStatus();
   }
 
-  absl::Status Take(const EncodeRequest& request, const EncodeResult& result, Io& io) {
-    if (result.words.size() != request.sequences.size()) {
-      return absl::InternalError("the answer has no words");
-    }
-    for (size_t i = 0; i < request.sequences.size(); ++i, ++num_texts_) {
-      const std::string& text = std::get<std::string>(request.sequences[i]);
-      if (common_.json) {
-        WriteJson(text, result.sequences[i].truncated, result.words[i], io);
-      } else {
-        WriteText(text, result.sequences[i], result.words[i], io);
-      }
-    }
-    return io.out ? absl::OkStatus() : absl::FailedPreconditionError("cannot write the output");
+  absl::Status Check(const EncodeResult& result) const override {
+    if (result.words.size() == result.sequences.size()) return absl::OkStatus();
+    return absl::InternalError("the answer has no words");
   }
 
-  void WriteJson(const std::string& text, bool truncated, const WordWeights& words, Io& io) const {
-    io.out << Dump(FloatJson{{"index", num_texts_},
-                             {"text", text},
-                             {"truncated", truncated},
-                             {"words", words.words},
-                             {"weights", words.weights}})
-           << "\n";
+  void AddJson(const AnsweredText& answered, FloatJson& json) const override {
+    const WordWeights& words = answered.result.words[answered.index];
+    json["words"] = words.words;
+    json["weights"] = words.weights;
   }
 
-  // The largest weights come first.
-  void WriteText(const std::string& text, const SequenceInfo& info, const WordWeights& words,
-                 Io& io) const {
-    io.out << absl::StreamFormat("%d words%s  %s\n", words.words.size(), CutNote(info),
-                                 OneLine(text, kShownWidth));
-    std::vector<size_t> order(words.words.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&words](size_t a, size_t b) { return words.weights[a] > words.weights[b]; });
-    order.resize(std::min(order.size(), top_));
-    for (const size_t i : order) {
+  void Write(const AnsweredText& answered, Io& io) const override {
+    const WordWeights& words = answered.result.words[answered.index];
+    io.out << absl::StreamFormat("%d words%s  %s\n", words.words.size(), CutNote(answered.info()),
+                                 OneLine(answered.text, kShownWidth));
+    for (const size_t i : ByScore(words.weights, top_)) {
       io.out << absl::StreamFormat("  %9.5f  %s\n", words.weights[i],
                                    OneLine(words.words[i], kShownWidth));
     }
   }
 
-  CommonFlags common_;
-  TextFlags flags_;
   size_t top_ = 10;
-  int64_t num_texts_ = 0;
 };
 
 }  // namespace

@@ -45,6 +45,13 @@ TEST(FormatTest, TablesAlign) {
   EXPECT_EQ(Table({{"a\n\x1b[2J", "b"}, {"c", "d"}}), "a  [2J  b\nc       d\n");
 }
 
+TEST(FormatTest, ByScoreKeepsTheOrderOfEqualScores) {
+  const std::vector<float> scores = {0.5f, 2, -1, 0.5f};
+  EXPECT_THAT(ByScore(scores, 9), ElementsAre(1, 0, 3, 2));
+  EXPECT_THAT(ByScore(scores, 2), ElementsAre(1, 0));
+  EXPECT_THAT(ByScore({}, 2), ElementsAre());
+}
+
 TEST(FormatTest, Thousands) {
   EXPECT_EQ(Thousands(0), "0");
   EXPECT_EQ(Thousands(999), "999");

@@ -40,8 +40,4 @@ int64_t FlashAttention::WeightsScratchBytes(int64_t keys, int64_t head_dim) cons
   return kernels_->attention_weights_scratch(keys, head_dim) * static_cast<int64_t>(sizeof(float));
 }
 
-void FlashAttention::RoundToBf16(const float* values, int64_t count, uint16_t* out) const {
-  kernels_->bf16.convert(values, count, {.values = out});
-}
-
 }  // namespace attendant::cpu

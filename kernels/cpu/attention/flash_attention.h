@@ -42,9 +42,6 @@ class FlashAttention {
   void Weights(const AttentionArgs& args, float* weights, int64_t weights_stride) const;
   int64_t WeightsScratchBytes(int64_t keys, int64_t head_dim) const;
 
-  // out = values [count], rounded to nearest, ties to even.
-  void RoundToBf16(const float* values, int64_t count, uint16_t* out) const;
-
  private:
   const VectorKernels* kernels_;
   void (*attend_)(const AttentionArgs&);

@@ -4,12 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "kernels/core/base/half.h"
 #include "tests/kernels/cpu/attention/attention_problem.h"
 
 namespace attendant::cpu {
@@ -222,13 +224,9 @@ TEST_P(FlashAttentionTest, EnormousLogitsChooseTheLargestKey) {
 TEST_P(FlashAttentionTest, HugeValuesBehindLargeLogits) {
   constexpr int64_t kQueries = 40, kKeys = 64, kDim = 64;
   constexpr float kValue = 0x1p100f;
-  const bool bf16 = dtype() == DType::kBf16;
-  const auto filled = [&](int64_t count, float value) {
-    const std::vector<float> f32(static_cast<size_t>(count), value);
-    if (!bf16) return f32;
-    std::vector<float> bits(f32.size());
-    attention().RoundToBf16(f32.data(), count, reinterpret_cast<uint16_t*>(bits.data()));
-    return bits;
+  const auto filled = [](int64_t count, float value) {
+    if (dtype() == DType::kBf16) value = std::bit_cast<float>(ToBf16(value) * 0x10001u);  // two
+    return std::vector<float>(static_cast<size_t>(count), value);
   };
   const std::vector<float> ones = filled(kKeys * kDim, 1), values = filled(kKeys * kDim, kValue);
   std::vector<float> out(kQueries * kDim);
@@ -344,18 +342,6 @@ TEST(AmxAttentionTest, RowsBeyondTheRangeKeepTheirOwnBits) {
 TEST(FlashAttentionCreateTest, RefusesOtherFormats) {
   EXPECT_EQ(FlashAttention::Create(DType::kInt8).status().code(),
             absl::StatusCode::kInvalidArgument);
-}
-
-TEST(FlashAttentionCreateTest, RoundsToNearestBf16) {
-  const float values[] = {1.0f, 1.00390625f, 1.01171875f, -3.14159265f, 1e-20f};
-  uint16_t rounded[6] = {0, 0, 0, 0, 0, 0x5a5a};
-  FlashAttention::Create(DType::kBf16)->RoundToBf16(values, 5, rounded);
-  EXPECT_EQ(rounded[0], 0x3f80);
-  EXPECT_EQ(rounded[1], 0x3f80);  // a tie, down to even
-  EXPECT_EQ(rounded[2], 0x3f82);  // a tie, up to even
-  EXPECT_EQ(rounded[3], 0xc049);
-  EXPECT_EQ(rounded[4], 0x1e3d);
-  EXPECT_EQ(rounded[5], 0x5a5a);
 }
 
 }  // namespace

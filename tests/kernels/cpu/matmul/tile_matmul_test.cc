@@ -15,6 +15,7 @@
 #include <tuple>
 #include <vector>
 
+#include "kernels/core/base/half.h"
 #include "kernels/cpu/simd/vector_kernels.h"
 #include "tests/kernels/cpu/simd/available_kernels.h"
 
@@ -23,12 +24,6 @@ namespace {
 
 constexpr int64_t kMaxRows = 40;  // several tiles of every height
 constexpr uint32_t kUntouched = 0x5a5a5a5a;
-
-float Bf16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
-uint16_t RoundToBf16(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
 
 // x [kMaxRows, k], with room for RoundUpRows of them, a weight [n, k] and a bias [n], as bytes of
 // the format and as the numbers that they stand for. Values from small sets: what must be exact is.
@@ -43,8 +38,8 @@ struct Problem {
       if (dtype == DType::kF32) Append(x.back());
       if (dtype == DType::kInt8) Append(static_cast<uint8_t>(x.back()));
       if (dtype != DType::kBf16) continue;
-      Append(RoundToBf16(x.back()));
-      x.back() = Bf16(RoundToBf16(x.back()));
+      Append(ToBf16(x.back()));
+      x.back() = FromBf16(ToBf16(x.back()));
     }
     x_bytes.resize(x_bytes.size() / kMaxRows * static_cast<size_t>(RoundUpRows(kMaxRows)),
                    std::byte{0xff});  // NaN, or -1
@@ -100,7 +95,7 @@ class TileMatmulTest : public testing::TestWithParam<std::tuple<const VectorKern
     double sum = bias ? problem.bias[static_cast<size_t>(column)] : 0, size = 1;
     for (int64_t i = 0; i < problem.k; ++i) {
       float weight = problem.weight[static_cast<size_t>(column * problem.k + i)];
-      if (dtype() == DType::kBf16) weight = Bf16(RoundToBf16(weight));
+      if (dtype() == DType::kBf16) weight = FromBf16(ToBf16(weight));
       const double term =
           static_cast<double>(problem.x[static_cast<size_t>(row * problem.k + i)]) * weight;
       sum += term;

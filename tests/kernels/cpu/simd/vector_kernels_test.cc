@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -13,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "kernels/core/base/half.h"
 #include "kernels/core/dtype.h"
 #include "tests/kernels/cpu/simd/available_kernels.h"
 
@@ -78,7 +78,7 @@ struct TestOperand {
 
   double at(size_t i) const {
     if (dtype == DType::kF32) return Read<float>(i);
-    if (dtype == DType::kBf16) return std::bit_cast<float>(uint32_t{Read<uint16_t>(i)} << 16);
+    if (dtype == DType::kBf16) return FromBf16(Read<uint16_t>(i));
     return static_cast<float>(Read<uint8_t>(i) - quantization.zero_point) * quantization.scale;
   }
   // How far rounding may put a value from `real`.
@@ -375,15 +375,15 @@ TEST_P(VectorKernelsTest, RotateTurnsThePairsOfEachHead) {
 }
 
 TEST_P(VectorKernelsTest, ConvertsExtremeRows) {
-  const std::vector<std::vector<float>> extremes = {
-      {0, 0, 0}, {5, 5, 5}, {-5, -5, -5}, {1e-20f, -1e-20f}, {1e30f, -1e30f, 0}, {3}};
-  for (const auto& x : extremes) {
+  using Row = std::vector<float>;  // the last ones are ties in bf16
+  for (const Row& x : {Row{0, 0, 0}, Row{5, 5, 5}, Row{-5, -5, -5}, Row{1e-20f, -1e-20f},
+                       Row{1e30f, -1e30f, 0}, Row{3}, Row{0x1.01p0f, 0x1.03p0f}}) {
     if (dtype() == DType::kF32) continue;  // the states are the operand
-    const auto columns = static_cast<int64_t>(x.size());
-    TestOperand operand(dtype(), columns);
-    rows().convert(x.data(), columns, operand.row());
+    TestOperand operand(dtype(), std::ssize(x));
+    rows().convert(x.data(), std::ssize(x), operand.row());
     for (size_t i = 0; i < x.size(); ++i) {
       EXPECT_NEAR(operand.at(i), x[i], operand.tolerance(x[i])) << x[i];
+      if (dtype() == DType::kBf16) EXPECT_EQ(operand.at(i), FromBf16(ToBf16(x[i])));
     }
   }
 }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
+#include "server/requests/invalid.h"
 #include "server/rpc/kserve/models.h"
 
 namespace attendant {
@@ -21,11 +22,6 @@ using Parameters = google::protobuf::Map<std::string, inference::InferParameter>
 
 constexpr size_t kMaxEntries = 64;  // inputs, outputs, parameters
 constexpr int kMaxRank = 8;
-
-template <typename... Parts>
-absl::Status Invalid(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
 
 absl::Status ReadParameter(absl::string_view name, JsonView value,
                            inference::InferParameter& parameter) {

@@ -106,7 +106,7 @@ TABLE = {
         "server/requests server/rpc/call server/rpc/scan", "absl grpc protobuf"),
     "server/rpc/tei": row(
         "proto kernels/heads server/access server/limits server/metrics server/models server/requests server/rpc/call "
-        "server/rpc/scan", "absl grpc protobuf"),
+        "server/rpc/scan server/text/unicode", "absl grpc protobuf"),
     "server/rpc": row("proto server/access server/requests/memory server/rpc/call", "absl grpc protobuf"),  # health, reflection
     "server/net": row("client/address", "absl"),
     "server/http": row(

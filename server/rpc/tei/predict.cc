@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
 #include "server/requests/ranking.h"
+#include "server/text/unicode/utf8.h"
 
 namespace attendant::tei {
 namespace {

@@ -9,6 +9,7 @@
 #include "kernels/core/status_macros.h"
 #include "server/requests/ranking.h"
 #include "server/rpc/scan/received_message.h"
+#include "server/text/unicode/utf8.h"
 
 namespace attendant::tei {
 namespace {

@@ -27,11 +27,6 @@ absl::StatusOr<Truncation> TruncationFromProto(bool truncate, v1::TruncationDire
   }
 }
 
-int64_t CountCharacters(absl::string_view text) {
-  return std::count_if(text.begin(), text.end(),
-                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
-}
-
 absl::Status CheckClassifier(const EncoderModel& model) {
   if (model.classifier.has_value()) return absl::OkStatus();
   return absl::FailedPreconditionError(

@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "server/requests/encode_run.h"
 #include "server/requests/only_model.h"
 #include "server/rpc/scan/received_message.h"
@@ -20,9 +19,6 @@ namespace v1 = ::tei::v1;
 
 // INVALID_ARGUMENT for an unknown direction.
 absl::StatusOr<Truncation> TruncationFromProto(bool truncate, v1::TruncationDirection direction);
-
-// UTF-8 characters of a text.
-int64_t CountCharacters(absl::string_view text);
 
 // FAILED_PRECONDITION for a model without a classifier.
 absl::Status CheckClassifier(const EncoderModel& model);

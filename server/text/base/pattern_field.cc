@@ -17,7 +17,7 @@ namespace {
 std::optional<Pattern> ReadLiteral(const JsonFields& pattern) {
   const std::string text = pattern.String("String");
   if (text.empty()) pattern.Fail("String", "is empty");
-  const size_t characters = CountCharacters(text);
+  const auto characters = static_cast<size_t>(CountCharacters(text));
   if (characters > Pattern::kMaxItems) {
     pattern.Fail("String", absl::StrCat("has ", characters, " characters, the limit is ",
                                         Pattern::kMaxItems));

@@ -34,7 +34,7 @@ void WordPiece::Append(absl::string_view word, std::vector<int32_t>& ids,
 
 bool WordPiece::IsTooLong(absl::string_view word) const {
   if (static_cast<int64_t>(word.size()) <= max_input_chars_per_word_) return false;
-  return static_cast<int64_t>(CountCharacters(word)) > max_input_chars_per_word_;
+  return CountCharacters(word) > max_input_chars_per_word_;
 }
 
 // False when some part of the word is in no piece.

@@ -35,10 +35,10 @@ std::optional<size_t> FindInvalidUtf8(absl::string_view text) {
   return std::nullopt;
 }
 
-size_t CountCharacters(absl::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
+int64_t CountCharacters(absl::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char byte) {
     return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;  // the first one of a character
-  }));
+  });
 }
 
 void AppendWellFormed(absl::string_view bytes, std::string& out) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -24,7 +25,7 @@ inline size_t CharacterBytes(char first) {
 }
 
 // REQUIRES: valid UTF-8.
-size_t CountCharacters(absl::string_view text);
+int64_t CountCharacters(absl::string_view text);
 
 // Reads the character at `position` and moves past it. REQUIRES: valid UTF-8, `position` at the
 // start of a character.

@@ -82,7 +82,6 @@ MUTANTS = {
     ],
     "server/rpc/tei/runs.cc": [
         ("truncate ? Truncation::kLeft : Truncation::kNone", "truncate ? Truncation::kRight : Truncation::kNone"),
-        ("(static_cast<unsigned char>(c) & 0xC0) != 0x80", "true"),
         ("set_tokenization_time_ns(Nanoseconds(«times.decode»))", "times.queue"),
         ("set_queue_time_ns(Nanoseconds(«times.queue»))", "times.compute"),
         ("set_inference_time_ns(Nanoseconds(«times.compute»))", "times.queue"),

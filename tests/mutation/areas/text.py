@@ -66,6 +66,9 @@ MUTANTS = {
         ("num_texts != 1", "num_texts == 0"),
         ("parts.size() <= kMaxTemplateParts", "parts.size() < kMaxTemplateParts"),
     ],
+    "server/text/unicode/utf8.cc": [
+        ("(static_cast<unsigned char>(byte) & 0xC0) != 0x80", "true"),
+    ],
     "server/text/unicode/readable.cc": [
         ("character >= 0xA0", "character >= 0x80"),
         ("U8_SET_CP_START(bytes, 0, kept);", ""),
@@ -124,7 +127,7 @@ MUTANTS = {
         ("if (role == Role::kPunctuation) break;", ""),
     ],
     "server/text/models/wordpiece.cc": [
-        ("static_cast<int64_t>(CountCharacters(word)) > max_input_chars_per_word_", "true"),
+        ("CountCharacters(word) > max_input_chars_per_word_", "true"),
         ("node = continuing_node_;", ""),
     ],
     "server/text/models/short_merge.cc": [

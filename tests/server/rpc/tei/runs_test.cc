@@ -19,12 +19,6 @@ TEST(TeiRunsTest, TruncationIsOnTheSideThatTheRequestNames) {
             "truncation_direction is 7, it must be 0 or 1");
 }
 
-TEST(TeiRunsTest, CharactersAreNotBytes) {
-  EXPECT_EQ(CountCharacters(""), 0);
-  EXPECT_EQ(CountCharacters("hello"), 5);
-  EXPECT_EQ(CountCharacters("h\u00e9 \u732b \U0001f431"), 6);
-}
-
 TEST(TeiRunsTest, EachTimeHasItsField) {
   RequestTimes times;
   times.arrival = SteadyNow() - absl::Seconds(100);

@@ -23,6 +23,12 @@ TEST(Utf8Test, EveryCharacterReadsBackFromBothSides) {
   }
 }
 
+TEST(Utf8Test, CharactersAreNotBytes) {
+  EXPECT_EQ(CountCharacters(""), 0);
+  EXPECT_EQ(CountCharacters("hello"), 5);
+  EXPECT_EQ(CountCharacters("h\u00e9 \u732b \U0001f431"), 6);
+}
+
 TEST(Utf8Test, FindsTheFirstInvalidSequence) {
   const std::vector<std::string> invalid = {
       "\x80",              // a tail without a head

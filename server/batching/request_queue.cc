@@ -105,12 +105,12 @@ void RequestQueue::TakeBatch(absl::Time now, std::vector<BatchItem>& batch) {
   if (filling.has_long || batch.size() == overdue) Walk(Lengths::kAll, filling);
 }
 
-ServiceOrder& RequestQueue::OrderOf(const PendingRequest& request) {
-  return levels_.find(request.priority)->second.order;
+RequestQueue::Level& RequestQueue::LevelOf(const PendingRequest& request) {
+  return levels_.find(request.priority)->second;
 }
 
 RequestQueue::Position RequestQueue::Behind(const PendingRequest& request) {
-  const ServiceOrder& order = OrderOf(request);
+  const ServiceOrder& order = LevelOf(request).order;
   return {request.priority,
           request.place.in_turn ? order.PositionOf(request) : order.EndOfClient(request)};
 }
@@ -139,7 +139,7 @@ void RequestQueue::Walk(Lengths lengths, Filling& filling) {
       if (Serve(owed, Lengths::kAll, filling) && !filling.has_long) passed_long_ = &owed;
       continue;
     }
-    Level& level = levels_.find(request.priority)->second;
+    Level& level = LevelOf(request);
     ServiceOrder& order = level.order;
     if (!order.MayTake(request)) {
       if (!order.EndTurn(request)) last = Behind(request);
@@ -191,7 +191,7 @@ bool RequestQueue::Serve(PendingRequest& request, Lengths lengths, Filling& fill
     if (is_long && lengths == Lengths::kShort) return true;
     if (!policy_.Fits(filling.fill, len)) return true;
     filling.has_long |= is_long;
-    OrderOf(request).Spend(request, len);
+    LevelOf(request).order.Spend(request, len);
     TakeSequence(request, filling);
   }
   return false;
@@ -239,7 +239,7 @@ void RequestQueue::Count(const PendingRequest& request, int64_t sign) {
   tokens_ += sign * request.tokens_waiting;
   sequences_ += sign * request.sequences_waiting();
   head_ns_ += sign * request.head_ns_waiting;
-  levels_.find(request.priority)->second.totals.Count(request, sign);
+  LevelOf(request).totals.Count(request, sign);
 }
 
 BatchShape RequestQueue::HigherThan(int priority) const {

@@ -139,7 +139,7 @@ class RequestQueue {
   void ServeOverdue(bool wait, Filling& filling);
   // The one that has waited longest; null when it is not overdue.
   PendingRequest* NextOverdue(absl::Time now) const;
-  ServiceOrder& OrderOf(const PendingRequest& request);
+  Level& LevelOf(const PendingRequest& request);
   // Behind it or, where its turn has not come, behind all of its client's: theirs has not either.
   Position Behind(const PendingRequest& request);
   // The first one behind this place in the order of service, or null.

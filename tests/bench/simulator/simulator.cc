@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -119,6 +120,19 @@ bool In(const Class& c, const Arrival& arrival) {
   return arrival.lens.front() > below && arrival.lens.front() <= c.longest;
 }
 
+// p50 and p99 of the requests for which `wanted` holds.
+void PrintCell(const Trace& trace, const Outcome& outcome,
+               const std::function<bool(const Arrival&)>& wanted) {
+  const auto latencies = Latencies(trace, outcome, wanted);
+  std::printf(" %.1f / %.1f |", Ms(Percentile(latencies, 0.5)), Ms(Percentile(latencies, 0.99)));
+}
+
+void PrintClassCells(const Trace& trace, const Outcome& outcome) {
+  for (const Class& c : kClasses) {
+    PrintCell(trace, outcome, [&c](const Arrival& arrival) { return In(c, arrival); });
+  }
+}
+
 void PrintClasses(const std::string& title, const Trace& trace, const std::vector<Best>& all) {
   std::printf("\n%s: p50 / p99 in ms by length\n\n| scheduler |", title.c_str());
   for (const Class& c : kClasses) std::printf(" %s |", c.name);
@@ -127,12 +141,7 @@ void PrintClasses(const std::string& title, const Trace& trace, const std::vecto
     const std::unique_ptr<Scheduler> scheduler = kContenders[i].make(all[i].options);
     const Outcome outcome = Simulate(trace, *scheduler, all[i].options.costs);
     std::printf("| %s |", scheduler->name().c_str());
-    for (const Class& c : kClasses) {
-      const auto latencies =
-          Latencies(trace, outcome, [&c](const Arrival& arrival) { return In(c, arrival); });
-      std::printf(" %.1f / %.1f |", Ms(Percentile(latencies, 0.5)),
-                  Ms(Percentile(latencies, 0.99)));
-    }
+    PrintClassCells(trace, outcome);
     std::printf("\n");
   }
 }
@@ -189,14 +198,9 @@ void PrintRealTexts() {
   for (const double load : {0.5, 0.7, 0.85, 0.95}) {
     const Trace trace = RealTextsTrace(requests, load * most, seed);
     const Outcome outcome = SimulateServer(trace);
-    const auto print = [&](const std::function<bool(const Arrival&)>& wanted) {
-      const auto latencies = Latencies(trace, outcome, wanted);
-      std::printf(" %.1f / %.1f |", Ms(Percentile(latencies, 0.5)),
-                  Ms(Percentile(latencies, 0.99)));
-    };
     std::printf("| %.0f %% |", 100 * load);
-    print([](const Arrival&) { return true; });
-    for (const Class& c : kClasses) print([&c](const Arrival& arrival) { return In(c, arrival); });
+    PrintCell(trace, outcome, [](const Arrival&) { return true; });
+    PrintClassCells(trace, outcome);
     std::printf("\n");
   }
 }

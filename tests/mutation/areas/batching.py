@@ -42,7 +42,7 @@ MUTANTS = {
         ("overdue_tokens_ -= policy_.Part(len);", ""),
         ("if (!request->queued) request = NextOverdue(filling.now);", "if (!request->queued) return;"),
         ("if (Serve(owed, Lengths::kAll, filling) && !filling.has_long) «passed_long_ = &owed;»", ";"),
-        ("OrderOf(request).Spend(request, len);", ""),
+        ("LevelOf(request).order.Spend(request, len);", ""),
         ("order.SetBegun(request, «!is_long»);", "true"),
         ("request.priority,\n          «request.place.in_turn» ?", "false"),
         ("!filling.has_long && passed_long_ == nullptr", "passed_long_ == nullptr"),

@@ -56,6 +56,7 @@ std::vector<ThreadTeam> Teams(const Engine::Options& options) {
 
 Engine::Engine(const Options& options)
     : options_(options),
+      wanted_(kMaxBatchSequences, {.pooling = options.pooling, .normalize = true}),
       backend_(OrDie(MakeBackend("cpu", {.cpu_isa = options.cpu_isa, .matmul = options.matmul}))) {
   const DType dtype = OrDie(ChooseDType(options.dtype, *backend_));
   Checkpoint checkpoint = Load(options);
@@ -69,10 +70,8 @@ Engine::Engine(const Options& options)
 }
 
 const float* Engine::Run(Session& session, const PackedBatch& batch) const {
-  static const std::vector<SequenceOutputs> wanted(kMaxBatchSequences,
-                                                   {.pooling = Pooling::kMean, .normalize = true});
   Outputs outputs;
-  const OutputSpec spec{{wanted.data(), static_cast<size_t>(batch.batch())}};
+  const OutputSpec spec{{wanted_.data(), static_cast<size_t>(batch.batch())}};
   if (absl::Status status = session.Run(batch, spec, outputs); !status.ok()) Die(status);
   return outputs.pooled.data();
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/core/backend.h"
+#include "kernels/core/outputs.h"
 
 namespace attendant::bench {
 
@@ -27,6 +28,7 @@ class Engine {
     bool pin_threads = false;  // each on a processor of its own
     int64_t max_batch_tokens = 0;
     double seconds = 1;  // of each measurement
+    Pooling pooling = Pooling::kMean;
   };
 
   explicit Engine(const Options& options);
@@ -42,12 +44,12 @@ class Engine {
     double tokens_per_second = 0;
     double tokens_per_cpu_second = 0;  // of all threads together
   };
-  // Valid tokens over sequences of these lengths, batched in arrival order, each pooled to its mean
-  // and normalized; a replica that is free takes the next batch.
+  // Valid tokens over sequences of these lengths, batched in arrival order, each pooled and
+  // normalized; a replica that is free takes the next batch.
   Rate MeasureRate(const std::vector<int64_t>& lens);
   // Seconds of one sequence alone on the first replica, every call, ascending.
   std::vector<double> Latencies(int64_t len);
-  // [hidden], mean-pooled and normalized, by the first replica.
+  // [hidden], pooled and normalized, by the first replica.
   std::vector<float> Embed(std::span<const int32_t> ids);
   // FLOP/s, see matmul_ceiling.h.
   double Ceiling() const;
@@ -56,6 +58,7 @@ class Engine {
   const float* Run(Session& session, const PackedBatch& batch) const;
 
   Options options_;
+  std::vector<SequenceOutputs> wanted_;  // of the largest batch
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<PreparedEncoder> encoder_;
   std::vector<std::unique_ptr<Session>> sessions_;  // [replicas]

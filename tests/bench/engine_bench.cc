@@ -13,6 +13,7 @@
 #include "kernels/core/threads/cpu_budget.h"
 #include "tests/bench/engine.h"
 #include "tests/bench/engine_commands.h"
+#include "tests/bench/timing.h"
 #include "tests/bench/workload.h"
 
 ABSL_FLAG(std::string, model, "",
@@ -28,6 +29,7 @@ ABSL_FLAG(int, threads, 0, "0: what this process may use");
 ABSL_FLAG(int, replicas, 1, "sessions that compute batches at the same time and share the threads");
 ABSL_FLAG(bool, pin_threads, false, "each thread on a processor of its own");
 ABSL_FLAG(int, max_batch_tokens, 4096, "token budget of a batch");
+ABSL_FLAG(std::string, pooling, "mean", "mean, cls or last");
 ABSL_FLAG(double, seconds, 3, "measured time of each row");
 ABSL_FLAG(bool, json, false, "one JSON object a line instead of the table");
 ABSL_FLAG(bool, commands, false, "answer commands on standard input (engine_commands.h)");
@@ -42,6 +44,14 @@ struct Row {
   double ceiling_share = 0;
 };
 
+Pooling PoolingFromFlags() {
+  const std::string name = absl::GetFlag(FLAGS_pooling);
+  if (name == "mean") return Pooling::kMean;
+  if (name == "cls") return Pooling::kCls;
+  if (name == "last") return Pooling::kLast;
+  Die(absl::InvalidArgumentError(absl::StrCat("--pooling is \"", name, "\"")));
+}
+
 Engine::Options OptionsFromFlags() {
   const int threads = absl::GetFlag(FLAGS_threads);
   return {.model = absl::GetFlag(FLAGS_model),
@@ -54,14 +64,15 @@ Engine::Options OptionsFromFlags() {
           .replicas = absl::GetFlag(FLAGS_replicas),
           .pin_threads = absl::GetFlag(FLAGS_pin_threads),
           .max_batch_tokens = absl::GetFlag(FLAGS_max_batch_tokens),
-          .seconds = absl::GetFlag(FLAGS_seconds)};
+          .seconds = absl::GetFlag(FLAGS_seconds),
+          .pooling = PoolingFromFlags()};
 }
 
 Row Measure(const std::string& name, Engine& engine, const std::vector<int64_t>& lens,
             double ceiling) {
   const double rate = engine.MeasureRate(lens).tokens_per_second;
   const double seconds = static_cast<double>(std::reduce(lens.begin(), lens.end())) / rate;
-  const double flops = Flops(engine.config(), lens) / seconds;
+  const double flops = Flops(engine.config(), lens, engine.options().pooling) / seconds;
   return {name, rate, flops, flops / ceiling};
 }
 

@@ -23,16 +23,19 @@ std::string Error(const std::string& why) { return absl::StrCat("{\"error\": \""
 std::string Throughput(Engine& engine, const std::vector<int64_t>& lens) {
   const Engine::Rate rate = engine.MeasureRate(lens);
   const double tokens = static_cast<double>(std::reduce(lens.begin(), lens.end()));
-  return absl::StrCat("{\"tokens_per_second\": ", rate.tokens_per_second,
-                      ", \"tokens_per_cpu_second\": ", rate.tokens_per_cpu_second, ", \"flops\": ",
-                      rate.tokens_per_second / tokens * Flops(engine.config(), lens), "}");
+  return absl::StrCat(
+      "{\"tokens_per_second\": ", rate.tokens_per_second,
+      ", \"tokens_per_cpu_second\": ", rate.tokens_per_cpu_second, ", \"flops\": ",
+      rate.tokens_per_second / tokens * Flops(engine.config(), lens, engine.options().pooling),
+      "}");
 }
 
 std::string Latency(Engine& engine, int64_t len) {
   std::vector<double> times_ms = engine.Latencies(len);
   for (double& time : times_ms) time *= 1e3;
   return absl::StrCat("{\"times_ms\": [", absl::StrJoin(times_ms, ", "),
-                      "], \"flops\": ", Flops(engine.config(), {len}), "}");
+                      "], \"flops\": ", Flops(engine.config(), {len}, engine.options().pooling),
+                      "}");
 }
 
 // What this process holds in memory now.

@@ -50,16 +50,19 @@ std::vector<PackedBatch> MakeBatches(const EncoderConfig& config, const std::vec
   return batches;
 }
 
-double Flops(const EncoderConfig& config, const std::vector<int64_t>& lens) {
-  const int64_t weights = config.hidden * (config.qkv_width() + config.context_width() +
-                                           config.ffn_inputs() + config.ffn);
+double Flops(const EncoderConfig& config, const std::vector<int64_t>& lens, Pooling pooling) {
+  const bool one_token = pooling == Pooling::kCls || pooling == Pooling::kLast;
+  const int64_t qkv = config.hidden * config.qkv_width();
+  const int64_t rest = config.hidden * (config.context_width() + config.ffn_inputs() + config.ffn);
   double multiply_adds = 0;
   for (const int64_t len : lens) {
     const int64_t terms = DistanceTerms(config, len);
-    for (int64_t layer = 0; layer < config.layers; ++layer) {
+    const int64_t whole_layers = one_token ? config.layers - 1 : config.layers;
+    for (int64_t layer = 0; layer < whole_layers; ++layer) {
       const int64_t attention = 2 * Scores(config, layer, len) + terms;
-      multiply_adds += static_cast<double>(len * weights + attention * config.context_width());
+      multiply_adds += static_cast<double>(len * (qkv + rest) + attention * config.context_width());
     }
+    if (one_token) multiply_adds += static_cast<double>(len * qkv + rest);
   }
   return 2 * multiply_adds;
 }

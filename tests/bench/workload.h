@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/core/encoder_config.h"
+#include "kernels/core/outputs.h"
 #include "kernels/core/packed_batch.h"
 
 namespace attendant::bench {
@@ -19,7 +20,8 @@ std::vector<PackedBatch> MakeBatches(const EncoderConfig& config, const std::vec
 
 // FLOP to encode one sequence of each length: the linear layers, both matmuls of attention for the
 // keys that a query attends to, and the terms of ScoreBias::kDisentangled. A multiply-add counts as
-// two.
-double Flops(const EncoderConfig& config, const std::vector<int64_t>& lens);
+// two. Where one token is pooled, the last layer counts for that one behind its keys and values,
+// and its attention not at all.
+double Flops(const EncoderConfig& config, const std::vector<int64_t>& lens, Pooling pooling);
 
 }  // namespace attendant::bench

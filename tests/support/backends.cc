@@ -30,6 +30,25 @@ std::vector<float> CopyRows(TensorView<const float, 2> rows, int64_t begin, int6
   return {rows.row(begin), rows.row(end)};
 }
 
+PackedBatch Pack(const std::vector<TestSequence>& sequences) {
+  PackedBatch batch;
+  for (const TestSequence& sequence : sequences) {
+    batch.Append(sequence.token_ids, sequence.positions, sequence.segment_ids, sequence.keys);
+  }
+  return batch;
+}
+
+Outputs RunOrDie(Session& session, const PackedBatch& batch,
+                 const std::vector<SequenceOutputs>& wanted) {
+  Outputs outputs;
+  const absl::Status status = session.Run(batch, {wanted}, outputs);
+  if (!status.ok()) {
+    std::fprintf(stderr, "Run: %s\n", status.ToString().c_str());
+    std::abort();
+  }
+  return outputs;
+}
+
 void AddCuda(const char* name, const std::string& library, std::vector<NamedBackend>& available) {
   auto backend = MakeCudaBackend({.library = library, .devices = {}});
   if (backend.ok()) {
@@ -88,18 +107,10 @@ std::vector<TestSequence> RandomSequences(const EncoderConfig& config,
 }
 
 std::vector<TestOutput> RunBatch(Session& session, const std::vector<TestSequence>& sequences) {
-  PackedBatch batch;
-  for (const TestSequence& sequence : sequences) {
-    batch.Append(sequence.token_ids, sequence.positions, sequence.segment_ids, sequence.keys);
-  }
+  const PackedBatch batch = Pack(sequences);
   const std::vector<SequenceOutputs> wanted(
       sequences.size(), {.last_hidden_state = true, .pooling = Pooling::kMean, .normalize = true});
-  Outputs outputs;
-  const absl::Status status = session.Run(batch, {wanted}, outputs);
-  if (!status.ok()) {
-    std::fprintf(stderr, "Run: %s\n", status.ToString().c_str());
-    std::abort();
-  }
+  const Outputs outputs = RunOrDie(session, batch, wanted);
   std::vector<TestOutput> results;
   for (int64_t i = 0; i < batch.batch(); ++i) {
     results.push_back({.last_hidden_state = CopyRows(outputs.last_hidden_state, batch.seq_start(i),
@@ -107,6 +118,19 @@ std::vector<TestOutput> RunBatch(Session& session, const std::vector<TestSequenc
                        .pooled = CopyRows(outputs.pooled, i, i + 1)});
   }
   return results;
+}
+
+std::vector<std::vector<float>> PoolBatch(Session& session,
+                                          const std::vector<TestSequence>& sequences,
+                                          const std::vector<SequenceOutputs>& wanted) {
+  const PackedBatch batch = Pack(sequences);
+  const Outputs outputs = RunOrDie(session, batch, wanted);
+  std::vector<std::vector<float>> pooled(sequences.size());
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    const auto row = static_cast<int64_t>(i);
+    if (wanted[i].pooling != Pooling::kNone) pooled[i] = CopyRows(outputs.pooled, row, row + 1);
+  }
+  return pooled;
 }
 
 float LargestDifference(const std::vector<float>& a, const std::vector<float>& b) {

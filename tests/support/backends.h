@@ -42,6 +42,11 @@ struct TestOutput {
 // Runs `sequences` as one batch, everything asked for with mean pooling and normalization.
 std::vector<TestOutput> RunBatch(Session& session, const std::vector<TestSequence>& sequences);
 
+// Runs `sequences` as one batch: pooled [hidden] of each; empty where its pooling is kNone.
+std::vector<std::vector<float>> PoolBatch(Session& session,
+                                          const std::vector<TestSequence>& sequences,
+                                          const std::vector<SequenceOutputs>& wanted);
+
 // Infinite where the sizes differ or a value is not finite.
 float LargestDifference(const std::vector<float>& a, const std::vector<float>& b);
 // Of the angle between vectors of one size.

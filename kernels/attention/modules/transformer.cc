@@ -75,7 +75,7 @@ absl::Status TransformerEncoder::Run(const Call& call, ThreadPool& pool,
   const std::byte* qkv = activations.qkv.data();
   const int64_t row_bytes = hidden * layers_.qkv_value_bytes();
   ATTENDANT_RETURN_IF_ERROR(runner.Run(
-      tokens, {},
+      {.count = tokens, .last_count = tokens},
       [&](int64_t row, float* states, float*) {
         const std::byte* from = TokenRow(call.query, call.queries, call.dtype, row);
         for (int64_t i = 0; i < hidden; ++i) states[i] = ReadValue(from, call.dtype, i);

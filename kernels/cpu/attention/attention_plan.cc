@@ -65,13 +65,14 @@ AttentionPiece AttentionPlan::operator[](int64_t index) const {
   // The smaller pieces of a sequence, those of its last queries, come last.
   const int64_t head = (index - sequence.first_piece) % cut.columns * cut.heads;
   const int64_t query = (index - sequence.first_piece) / cut.columns * cut.queries;
+  const int64_t first = sequence.lens.first_query;
   return {.sequence = sequence.index,
           .keys = sequence.lens.keys,
           .scores_before = sequence.scores_before,
           .head_begin = head,
           .head_end = std::min(head + cut.heads, options_.heads),
-          .query_begin = query,
-          .query_end = std::min(query + cut.queries, sequence.lens.queries)};
+          .query_begin = first + query,
+          .query_end = first + std::min(query + cut.queries, sequence.lens.queries)};
 }
 
 }  // namespace attendant::cpu

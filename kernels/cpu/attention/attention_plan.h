@@ -25,6 +25,7 @@ class AttentionPlan {
  public:
   struct Lens {
     int64_t queries, keys;
+    int64_t first_query = 0;  // queries before it are left out
   };
   struct Sequence {
     Lens lens;

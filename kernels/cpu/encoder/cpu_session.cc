@@ -114,28 +114,56 @@ CpuSession::Section CpuSession::NextSection(const PackedBatch& batch, const Sect
 absl::Status CpuSession::RunSection(const PackedBatch& batch, const OutputSpec& spec,
                                     const Section& section) {
   const EncoderConfig& config = encoder_.config();
-  buffers_.plan.Fill(
-      section.end - section.begin, {.heads = config.heads, .most_queries = kMaxTaskQueries},
-      [&](int64_t i) {
-        return AttentionPlan::Lens{batch.len(section.begin + i), batch.keys(section.begin + i)};
-      });
+  const LastRows last_rows(batch, spec, section.begin, section.end);
+  const int64_t state_bytes = config.hidden * static_cast<int64_t>(sizeof(float));
+  auto* const states = reinterpret_cast<std::byte*>(buffers_.states.row(section.first_row));
+  auto* const context = reinterpret_cast<std::byte*>(buffers_.activations.context.data());
   buffers_.activations.states = {buffers_.states.row(section.first_row),
                                  {section.tokens, config.hidden}};
+  PlanAttention(batch, section, [&](int64_t sequence) {
+    return LastRows::Range{0, batch.len(sequence)};
+  });
   ATTENDANT_RETURN_IF_ERROR(runner_.Run(
-      section.tokens,
-      batch.positions().subspan(static_cast<size_t>(section.first_row),
-                                static_cast<size_t>(section.tokens)),
-      [&](int64_t row, float* states, float* scratch) {
-        Embed(batch, section.first_row + row, states, scratch);
+      {.count = section.tokens,
+       .last_count = last_rows.count(),
+       .positions = batch.positions().subspan(static_cast<size_t>(section.first_row),
+                                              static_cast<size_t>(section.tokens))},
+      [&](int64_t row, float* row_states, float* scratch) {
+        Embed(batch, section.first_row + row, row_states, scratch);
       },
       [&](int64_t layer) {
         WriteHiddenStates(batch, spec, section, layer);
+        if (layer + 1 < config.layers) {
+          RunAttention(batch, spec, section, layer);
+          return absl::OkStatus();
+        }
+        PlanAttention(batch, section, [&](int64_t sequence) { return last_rows.of(sequence); });
         RunAttention(batch, spec, section, layer);
+        last_rows.MoveToFront(states, state_bytes);
+        last_rows.MoveToFront(context, config.context_width() * context_value_bytes());
         return absl::OkStatus();
       },
       buffers_.activations, pool_));
+  last_rows.MoveBack(states, state_bytes);
   WriteHiddenStates(batch, spec, section, config.layers);
   return absl::OkStatus();
+}
+
+// For the queries of each sequence that `queries` gives, a LastRows::Range.
+template <typename Queries>
+void CpuSession::PlanAttention(const PackedBatch& batch, const Section& section, Queries queries) {
+  buffers_.plan.Fill(
+      section.end - section.begin,
+      {.heads = encoder_.config().heads, .most_queries = kMaxTaskQueries}, [&](int64_t i) {
+        const int64_t sequence = section.begin + i;
+        const LastRows::Range range = queries(sequence);
+        return AttentionPlan::Lens{
+            .queries = range.size(), .keys = batch.keys(sequence), .first_query = range.begin};
+      });
+}
+
+int64_t CpuSession::context_value_bytes() const {
+  return encoder_.info().dtype == DType::kBf16 ? 2 : 4;
 }
 
 void CpuSession::Embed(const PackedBatch& batch, int64_t row, float* states, float* scratch) const {
@@ -226,12 +254,12 @@ void CpuSession::ForQueries(const Task& task, int64_t head, Body body) const {
 
 void CpuSession::Attend(const Task& task) {
   const int64_t width = encoder_.config().context_width(), head_dim = encoder_.config().head_dim();
-  const bool bf16 = encoder_.info().dtype == DType::kBf16;
+  const int64_t value_bytes = context_value_bytes();
   auto* const context = reinterpret_cast<std::byte*>(buffers_.activations.context.data());
   for (int64_t head = task.piece.head_begin; head < task.piece.head_end; ++head) {
     ForQueries(task, head, [&](AttentionArgs args, int64_t first) {
-      args.out_is_bf16 = bf16;
-      args.out = context + ((task.first_row + first) * width + head * head_dim) * (bf16 ? 2 : 4);
+      args.out_is_bf16 = value_bytes == 2;
+      args.out = context + ((task.first_row + first) * width + head * head_dim) * value_bytes;
       args.out_stride = width;
       args.scratch = task.scratch.attention;
       kernels_.attention(args);

@@ -11,6 +11,7 @@
 #include "kernels/core/threads/thread_pool.h"
 #include "kernels/cpu/attention/attention_plan.h"
 #include "kernels/cpu/encoder/cpu_encoder.h"
+#include "kernels/cpu/encoder/last_rows.h"
 #include "kernels/cpu/encoder/layer_runner.h"
 
 namespace attendant::cpu {
@@ -56,7 +57,7 @@ class CpuSession final : public Session {
     TensorView<float, 2> states;                      // [max tokens, hidden]
     Activations activations;                          // of the running section
     TensorView<float, 2> pooled;                      // [max sequences, hidden]
-    AttentionPlan plan;                               // of the running section
+    AttentionPlan plan;                               // of the running layer of the section
     std::vector<AttentionScratch> attention_scratch;  // [threads]
   };
 
@@ -66,6 +67,9 @@ class CpuSession final : public Session {
   int64_t section_tokens() const;
   Section NextSection(const PackedBatch& batch, const Section& last, int64_t tokens) const;
   absl::Status RunSection(const PackedBatch& batch, const OutputSpec& spec, const Section& section);
+  template <typename Queries>
+  void PlanAttention(const PackedBatch& batch, const Section& section, Queries queries);
+  int64_t context_value_bytes() const;
   void RunAttention(const PackedBatch& batch, const OutputSpec& spec, const Section& section,
                     int64_t layer);
   AttentionArgs ArgsOf(const Task& task, int64_t head) const;

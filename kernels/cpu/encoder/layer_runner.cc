@@ -105,15 +105,16 @@ LayerRunner::ThreadState LayerRunner::MakeThread(Arena& arena) const {
   };
 }
 
-absl::Status LayerRunner::Run(int64_t tokens, std::span<const int32_t> positions, Input input,
-                              Attention attention, const Activations& activations,
-                              ThreadPool& pool) {
-  positions_ = positions;
+absl::Status LayerRunner::Run(const Tokens& tokens, Input input, Attention attention,
+                              const Activations& activations, ThreadPool& pool) {
+  positions_ = tokens.positions;
   input_ = &input;
   activations_ = &activations;
   pool_ = &pool;
-  for (int64_t layer = 0; RunRows(tokens, layer); ++layer) {
-    if (layer == layers_.config.layers) return absl::OkStatus();
+  const int64_t layers = layers_.config.layers;
+  for (int64_t layer = 0; RunRows(layer < layers ? tokens.count : tokens.last_count, layer);
+       ++layer) {
+    if (layer == layers) return absl::OkStatus();
     ATTENDANT_RETURN_IF_ERROR(attention(layer));
   }
   return absl::InternalError("oneDNN could not execute a matmul");

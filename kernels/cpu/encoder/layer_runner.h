@@ -55,9 +55,16 @@ class RowBlocks {
 // only. Thread-confined.
 class LayerRunner {
  public:
+  struct Tokens {
+    int64_t count = 0;
+    // Those whose last states are computed: the first ones that the last layer's attention leaves.
+    int64_t last_count = 0;
+    std::span<const int32_t> positions = {};  // [count] if the encoder's are rotary
+  };
   // Writes the first states of a row, [hidden]; `scratch` [hidden] is the thread's.
   using Input = absl::FunctionRef<void(int64_t row, float* states, float* scratch)>;
-  // Writes the context of a layer, whose qkv is there; the states are the input of the layer.
+  // Writes the context of a layer, whose qkv is there; the states are the input of the layer. The
+  // last layer's may move rows of both, so that those that count come first.
   using Attention = absl::FunctionRef<absl::Status(int64_t layer)>;
 
   // Throws std::exception. Scratch comes from `arena`; it and `layers` must outlive the runner.
@@ -67,10 +74,9 @@ class LayerRunner {
   LayerRunner& operator=(const LayerRunner&) = delete;
 
   // All layers, from the input to the last states. INTERNAL when a matmul failed; else what an
-  // attention returned. REQUIRES: pool.threads() threads; `activations` has room for `tokens`;
-  // `positions` [tokens] if the encoder's are rotary.
-  absl::Status Run(int64_t tokens, std::span<const int32_t> positions, Input input,
-                   Attention attention, const Activations& activations, ThreadPool& pool);
+  // attention returned. REQUIRES: pool.threads() threads; `activations` has room for the tokens.
+  absl::Status Run(const Tokens& tokens, Input input, Attention attention,
+                   const Activations& activations, ThreadPool& pool);
 
  private:
   // Rows of one block in the number format that matmuls read; in f32 they lie elsewhere.

@@ -15,6 +15,7 @@
 #include "tests/support/backends.h"
 #include "tests/support/checkpoint.h"
 #include "tests/support/golden.h"
+#include "tests/support/one_token_pooling.h"
 
 namespace attendant {
 namespace {
@@ -32,6 +33,7 @@ std::vector<std::vector<float>> StatesOf(const PreparedEncoder& encoder,
     EXPECT_EQ(RunBatch(*session, {sequences[i]})[0].last_hidden_state, states[i])
         << "batched is not alone";
   }
+  ExpectOneTokenPooledAsIfAllWereWanted(*session, sequences);
   return states;
 }
 

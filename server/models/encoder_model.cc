@@ -168,7 +168,7 @@ absl::StatusOr<std::unique_ptr<EncoderModel>> MakeEncoderModel(
   if (backend.defaults().sessions == 0) ShareProcessors(source.name, options, batcher);
   ATTENDANT_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Runner>> runners,
                              MakeWarmRunners(backend.defaults(), options, *model, batcher.cost));
-  model->observer = std::make_unique<ModelObserver>(*model->metrics, &model->statistics);
+  model->observer = std::make_unique<ModelObserver>(*model->metrics);
   model->batcher =
       std::make_unique<Batcher>(batcher, std::move(runners), *model->observer, executor);
   model->metrics->SetKind(ModelKind::kEncoder);

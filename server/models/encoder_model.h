@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,11 +9,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "kernels/checkpoints/checkpoint.h"
 #include "kernels/core/backend.h"
 #include "kernels/heads/sequence_classifier.h"
-#include "server/metrics/model_statistics.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/model_heads.h"
 #include "server/models/model_options.h"
@@ -22,40 +19,10 @@
 #include "server/models/sentence/sparse_lookup.h"
 #include "server/models/sentence_settings.h"
 #include "server/models/servable_model.h"
-#include "server/models/served_name.h"
 #include "server/text/tokenizer.h"
 #include "server/threads/executor.h"
 
 namespace attendant {
-
-// A ModelStatistics for each served name. Thread-safe.
-//
-// Sequences of all names share batches, and a batch does not know the names of its requests. A
-// batch counts for every name that has a request between Enter and Leave when the batch ends: exact
-// while clients call a model by one name at a time, and never less than the batches that ran for a
-// name.
-class KServeStatistics {
- public:
-  ModelStatistics& operator[](ServedName name) { return entries_[Index(name)].statistics; }
-
-  void Enter(ServedName name) { ++entries_[Index(name)].inflight; }
-  void Leave(ServedName name) { --entries_[Index(name)].inflight; }
-
-  void RecordBatch(int64_t sequences, absl::Duration compute) {
-    for (Entry& entry : entries_) {
-      if (entry.inflight > 0) entry.statistics.RecordBatch(sequences, compute);
-    }
-  }
-
- private:
-  struct Entry {
-    ModelStatistics statistics;
-    std::atomic<int64_t> inflight{0};
-  };
-  static size_t Index(ServedName name) { return static_cast<size_t>(name); }
-
-  std::array<Entry, kNumServedNames> entries_;
-};
 
 // The facts that stay known when an encoder is unloaded.
 struct EncoderFacts {
@@ -90,7 +57,6 @@ struct EncoderModel final : ServableModel {
   Prompts prompts;
   int64_t max_sequence_tokens = 0;  // the longest sequence of ids: position table and batch budget
   int64_t arena_bytes = 0;          // of all its sessions
-  KServeStatistics statistics;
   std::optional<SequenceClassifier> classifier;  // of a checkpoint that has one
   ModelHeads heads;                              // on tokens
   std::optional<SparseLookup> lookup;            // of an inference-free sparse model

@@ -5,8 +5,7 @@
 
 namespace attendant {
 
-ModelObserver::ModelObserver(ModelMetrics& metrics, KServeStatistics* statistics)
-    : metrics_(metrics), statistics_(statistics) {}
+ModelObserver::ModelObserver(ModelMetrics& metrics) : metrics_(metrics) {}
 
 ModelObserver::~ModelObserver() {
   OnQueueChanged(0, 0);
@@ -17,7 +16,8 @@ ModelObserver::~ModelObserver() {
 void ModelObserver::OnBatch(int64_t tokens, int64_t sequences, int64_t requests,
                             absl::Duration compute) {
   metrics_.ObserveBatch(tokens, requests);
-  if (statistics_ != nullptr) statistics_->RecordBatch(sequences, compute);
+  absl::MutexLock lock(&listeners_mutex_);
+  for (const auto& listener : listeners_) listener->OnBatch(sequences, compute);
 }
 
 void ModelObserver::OnRejected(RejectReason reason) {

@@ -1,19 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "server/batching/batcher.h"
 #include "server/metrics/server_metrics.h"
-#include "server/models/encoder_model.h"
 
 namespace attendant {
 
-// Counts the batches and the queue of one model, for Prometheus and for KServe. Several instances
-// of a model, as versions and while one replaces another, add up in its metrics. Thread-safe.
+// Hears of every batch of a model. Thread-safe, and quick: OnBatch is called under the batcher's
+// lock.
+class BatchListener {
+ public:
+  virtual ~BatchListener() = default;
+  virtual void OnBatch(int64_t sequences, absl::Duration compute) = 0;
+};
+
+// Counts the batches and the queue of one model in its metrics, and tells its listeners of the
+// batches. Several instances of a model, as versions and while one replaces another, add up in its
+// metrics. Thread-safe.
 class ModelObserver final : public BatchObserver {
  public:
-  // Both must outlive the observer. `statistics` is null for a model that KServe does not serve.
-  explicit ModelObserver(ModelMetrics& metrics, KServeStatistics* statistics = nullptr);
-  ~ModelObserver() override;  // takes its part out of the gauges
+  explicit ModelObserver(ModelMetrics& metrics);  // must outlive the observer
+  ~ModelObserver() override;                      // takes its part out of the gauges
 
   void OnBatch(int64_t tokens, int64_t sequences, int64_t requests,
                absl::Duration compute) override;
@@ -22,14 +37,30 @@ class ModelObserver final : public BatchObserver {
   void OnStalled(int workers) override;
   void OnLost(int workers) override;
 
+  // The model's one listener of this type, which the first call makes. It lives as long as the
+  // observer.
+  template <typename Listener>
+  Listener& ListenerOf() {
+    absl::MutexLock lock(&listeners_mutex_);
+    for (const auto& listener : listeners_) {
+      if (auto* const found = dynamic_cast<Listener*>(listener.get())) return *found;
+    }
+    auto made = std::make_unique<Listener>();
+    Listener& listener = *made;
+    listeners_.push_back(std::move(made));
+    return listener;
+  }
+
  private:
   ModelMetrics& metrics_;
-  KServeStatistics* const statistics_;
   // Its part of the gauges. The batcher's lock guards them.
   int64_t queued_tokens_ = 0;
   int64_t queued_requests_ = 0;
   int stalled_workers_ = 0;
   int lost_workers_ = 0;
+
+  absl::Mutex listeners_mutex_;
+  std::vector<std::unique_ptr<BatchListener>> listeners_ ABSL_GUARDED_BY(listeners_mutex_);
 };
 
 }  // namespace attendant

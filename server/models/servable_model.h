@@ -10,6 +10,7 @@
 #include "server/batching/batcher.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/memory/model_memory.h"
+#include "server/models/model_observer.h"
 #include "server/threads/steady_time.h"
 
 namespace attendant {
@@ -42,7 +43,7 @@ struct ServableModel {
   absl::Duration load_time;
   ModelMemory::Share memory;
   std::shared_ptr<ModelMetrics> metrics;
-  std::unique_ptr<BatchObserver> observer;
+  std::unique_ptr<ModelObserver> observer;
   std::unique_ptr<Batcher> batcher;
   std::atomic<int64_t> last_used_ns{absl::ToUnixNanos(SteadyNow())};
 };

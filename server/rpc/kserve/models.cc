@@ -224,6 +224,7 @@ absl::StatusOr<KServeModelRef> KServeModels::Find(absl::string_view name,
   ATTENDANT_RETURN_IF_ERROR(CheckKind(name, kind, facts));
   KServeModelRef ref;
   ref.model = *std::move(model);
+  ref.model_statistics = &KServeStatistics::Of(*ref.model);
   ref.info = {.name = std::string(name),
               .kind = kind,
               .version = absl::StrCat(ref.model->version),
@@ -278,8 +279,9 @@ absl::Status KServeModels::FillStatistics(absl::string_view name, absl::string_v
                                           inference::ModelStatisticsResponse& response) const {
   const auto add = [&](const ModelStatus& status, ServedName kind) {
     EncoderModel* const encoder = status.encoder();  // null: it is idle
-    const ModelStatisticsSnapshot snapshot =
-        encoder == nullptr ? ModelStatisticsSnapshot() : encoder->statistics[kind].Snapshot();
+    const ModelStatisticsSnapshot snapshot = encoder == nullptr
+                                                 ? ModelStatisticsSnapshot()
+                                                 : KServeStatistics::Of(*encoder)[kind].Snapshot();
     ToProto(MakeInfo(status, kind), snapshot, *response.add_model_stats());
   };
   if (!name.empty()) {

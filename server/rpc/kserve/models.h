@@ -15,6 +15,7 @@
 #include "server/models/encoder_model.h"
 #include "server/models/model_registry.h"
 #include "server/models/served_name.h"
+#include "server/rpc/kserve/statistics.h"
 
 // The models as KServe clients see them: names, tensors, metadata, statistics.
 namespace attendant {
@@ -47,9 +48,10 @@ struct KServeModelInfo {
 // A model under one of its KServe names. Who has it shares in the model.
 struct KServeModelRef {
   std::shared_ptr<EncoderModel> model;
+  KServeStatistics* model_statistics = nullptr;  // of all its names
   KServeModelInfo info;
 
-  ModelStatistics& statistics() const { return model->statistics[info.kind]; }
+  ModelStatistics& statistics() const { return (*model_statistics)[info.kind]; }
 };
 
 // The texts of a row of NAME.scores: one, or a pair.

@@ -129,7 +129,7 @@ MUTANTS = {
         ('bytes += FileBytes(folder.query->directory + "/tokenizer.json");', ""),
     ],
     "server/models/model_observer.cc": [
-        ("if (statistics_ != nullptr) statistics_->RecordBatch(sequences, compute);", ""),
+        ("for (const auto& listener : listeners_) listener->OnBatch(sequences, compute);", ""),
         ("queued_tokens - std::exchange(queued_tokens_, queued_tokens)", "queued_tokens"),
         ("metrics_.AddStalledWorkers(workers - std::exchange(stalled_workers_, workers));", ""),
         ("  OnLost(0);", ""),

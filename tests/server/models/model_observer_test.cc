@@ -25,8 +25,8 @@ class ModelObserverTest : public testing::Test {
 
 // Two versions of a model are observed by one each, and count together.
 TEST_F(ModelObserverTest, QueuesAddUpAndGoWithTheirBatcher) {
-  auto first = std::make_unique<ModelObserver>(*model_, nullptr);
-  auto second = std::make_unique<ModelObserver>(*model_, nullptr);
+  auto first = std::make_unique<ModelObserver>(*model_);
+  auto second = std::make_unique<ModelObserver>(*model_);
   first->OnQueueChanged(100, 3);
   second->OnQueueChanged(10, 2);
   first->OnQueueChanged(50, 1);
@@ -49,6 +49,44 @@ TEST_F(ModelObserverTest, QueuesAddUpAndGoWithTheirBatcher) {
   Expect(R"(attendant_queue_tokens{model="m"} 0)");
   Expect(R"(attendant_stalled_workers{model="m"} 0)");
   Expect(R"(attendant_lost_workers{model="m"} 0)");
+}
+
+struct Counter final : BatchListener {
+  ~Counter() override {
+    if (ended != nullptr) *ended = true;
+  }
+  void OnBatch(int64_t batch_sequences, absl::Duration batch_compute) override {
+    sequences += batch_sequences;
+    compute += batch_compute;
+  }
+
+  int64_t sequences = 0;
+  absl::Duration compute;
+  bool* ended = nullptr;
+};
+
+struct OtherCounter final : BatchListener {
+  void OnBatch(int64_t /*sequences*/, absl::Duration /*compute*/) override { ++batches; }
+
+  int batches = 0;
+};
+
+TEST_F(ModelObserverTest, ListenersHearOfBatchesAndGoWithTheObserver) {
+  auto observer = std::make_unique<ModelObserver>(*model_);
+  observer->OnBatch(10, 2, 1, absl::Milliseconds(1));  // nobody listens yet
+  Counter& counter = observer->ListenerOf<Counter>();
+  OtherCounter& other = observer->ListenerOf<OtherCounter>();
+  EXPECT_EQ(&observer->ListenerOf<Counter>(), &counter) << "one of each type";
+  observer->OnBatch(10, 3, 2, absl::Milliseconds(2));
+  observer->OnBatch(10, 4, 1, absl::Milliseconds(3));
+  EXPECT_EQ(counter.sequences, 7);
+  EXPECT_EQ(counter.compute, absl::Milliseconds(5));
+  EXPECT_EQ(other.batches, 2);
+  EXPECT_EQ(ModelObserver(*model_).ListenerOf<Counter>().sequences, 0) << "of another instance";
+  bool ended = false;
+  counter.ended = &ended;
+  observer.reset();
+  EXPECT_TRUE(ended);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "server/rpc/kserve/models.h"
 #include "tests/server/models/registry_fixture.h"
 
@@ -70,6 +71,33 @@ TEST_F(KServeVersionsTest, StatisticsWithoutAVersionAreOfAll) {
   EXPECT_THAT(versions("", ""), SizeIs(9));
   inference::ModelStatisticsResponse none;
   EXPECT_TRUE(absl::IsNotFound(models.FillStatistics("tiny", "2", none)));
+}
+
+TEST_F(KServeVersionsTest, StatisticsAreTheSameAtEveryDoorAndGoWithTheModel) {
+  registry_.SetModels({{"tiny", directory_ / "tiny"}});
+  registry_.StartLoading();
+  AwaitChange("tiny", ModelState::kReady);
+  const KServeModels one(registry_, 100), other(registry_, 100);
+  {
+    const absl::StatusOr<KServeModelRef> model = one.Find("tiny.ids", "");
+    ASSERT_TRUE(model.ok()) << model.status();
+    model->statistics().RecordFailure(absl::Milliseconds(1));
+  }
+  const auto failures = [](const KServeModels& models, const std::string& name) {
+    inference::ModelStatisticsResponse response;
+    EXPECT_TRUE(models.FillStatistics(name, "", response).ok());
+    return response.model_stats(0).inference_stats().fail().count();
+  };
+  EXPECT_EQ(failures(one, "tiny.ids"), 1u);
+  EXPECT_EQ(failures(other, "tiny.ids"), 1u);
+  EXPECT_EQ(failures(other, "tiny"), 0u);
+  absl::Notification loaded;
+  registry_.Load("tiny", [&loaded](const absl::Status& status) {
+    EXPECT_TRUE(status.ok()) << status;
+    loaded.Notify();
+  });
+  loaded.WaitForNotification();
+  EXPECT_EQ(failures(one, "tiny.ids"), 0u);
 }
 
 }  // namespace

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "server/metrics/model_statistics.h"
+#include "server/models/encoder_model.h"
+#include "server/models/model_observer.h"
+#include "server/models/served_name.h"
+
+namespace attendant {
+
+// A ModelStatistics for each served name of a model. Thread-safe.
+//
+// Sequences of all names share batches, and a batch does not know the names of its requests. A
+// batch counts for every name that has a request between Enter and Leave when the batch ends: exact
+// while clients call a model by one name at a time, and never less than the batches that ran for a
+// name.
+class KServeStatistics final : public BatchListener {
+ public:
+  // Those of this model, the same for every door: they are made with the first request, and go with
+  // the model.
+  static KServeStatistics& Of(const EncoderModel& model) {
+    return model.observer->ListenerOf<KServeStatistics>();
+  }
+
+  ModelStatistics& operator[](ServedName name) { return entries_[Index(name)].statistics; }
+
+  void Enter(ServedName name) { ++entries_[Index(name)].inflight; }
+  void Leave(ServedName name) { --entries_[Index(name)].inflight; }
+
+  void OnBatch(int64_t sequences, absl::Duration compute) override {
+    for (Entry& entry : entries_) {
+      if (entry.inflight > 0) entry.statistics.RecordBatch(sequences, compute);
+    }
+  }
+
+ private:
+  struct Entry {
+    ModelStatistics statistics;
+    std::atomic<int64_t> inflight{0};
+  };
+  static size_t Index(ServedName name) { return static_cast<size_t>(name); }
+
+  std::array<Entry, kNumServedNames> entries_;
+};
+
+}  // namespace attendant

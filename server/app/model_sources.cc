@@ -9,7 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
-#include "server/models/served_name.h"
+#include "server/models/model_name.h"
 
 namespace attendant {
 namespace {

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
+#include "server/models/model_name.h"
 #include "server/models/model_registry.h"
-#include "server/models/served_name.h"
 #include "server/text/unicode/readable.h"
 
 namespace attendant {

@@ -12,11 +12,9 @@
 #include "absl/time/clock.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
-#include "kernels/heads/head.h"
 #include "server/rpc/kserve/input_tensors.h"
 #include "server/rpc/kserve/output_tensors.h"
 #include "server/rpc/kserve/parameters.h"
-#include "server/rpc/kserve/task_tensors.h"
 
 namespace attendant {
 namespace {
@@ -60,18 +58,13 @@ class InferRun final : public EncodeRun {
     ATTENDANT_RETURN_IF_ERROR(CheckRequestedOutputs(request, ref_.info, regions_ != nullptr));
     ATTENDANT_ASSIGN_OR_RETURN(const SharedInputs shared, ReadSharedInputs(request));
     ATTENDANT_ASSIGN_OR_RETURN(InferInputs inputs, InputsFromProto(request, ref_.info, shared));
-    if (!TaskOf(ref_.info.kind).has_value()) {
+    if (!ref_.info.kind->sized_by_results) {
       ATTENDANT_RETURN_IF_ERROR(FindSharedOutput(request, OutputBytes(inputs, ref_.info)));
     }
     seq_ = inputs.seq;
     EncodeInput input;
     input.sequences = std::move(inputs.sequences);
-    input.last_hidden_state = ref_.info.kind == ServedName::kEncoder;
-    input.scores = ref_.info.kind == ServedName::kScores;
-    if (const std::optional<TaskKind> task = TaskOf(ref_.info.kind)) {
-      input.tasks.push_back({.kind = *task});
-    }
-    input.pooled = !input.last_hidden_state && !input.scores && input.tasks.empty();
+    ref_.info.kind->ask(input);
     input.prompt_name = parameters.prompt_name;
     for (const auto& output : request.outputs()) wanted_outputs_.push_back(output.name());
     input.priority = parameters.priority;
@@ -81,25 +74,20 @@ class InferRun final : public EncodeRun {
   absl::StatusOr<PendingRequest> Prepare() override {
     ATTENDANT_ASSIGN_OR_RETURN(PendingRequest pending, EncodeRun::Prepare());
     ATTENDANT_RETURN_IF_ERROR(CheckPadded());
-    ref_.model_statistics->Enter(ref_.info.kind);
+    ref_.model_statistics->Enter(*ref_.info.kind);
     entered_ = true;
     return pending;
   }
 
   int64_t TextBytes(const EncodeOutput& output) const override {
     constexpr auto kValueBytes = static_cast<int64_t>(sizeof(float));
-    const int64_t padded = PaddedBytes(output);
+    const int64_t padded = PaddedBytes(output, ref_.info);
     return padded +
            std::max(padded, output.response_bytes) / kValueBytes * access_.text_bytes(message());
   }
 
-  // The tensors of heads on tokens are padded copies of the results.
-  int64_t PaddedBytes(const EncodeOutput& output) const {
-    return TaskOf(ref_.info.kind).has_value() ? TaskOutputBytes(output) : 0;
-  }
-
   absl::Status CheckPadded() const {
-    const int64_t bytes = PaddedBytes(output());
+    const int64_t bytes = PaddedBytes(output(), ref_.info);
     if (bytes <= limits().max_response_bytes) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
         "the outputs of ", output().sequences.size(), " texts, padded to the longest, take ", bytes,
@@ -160,7 +148,7 @@ class InferRun final : public EncodeRun {
 
   void OnEnd(const absl::Status& status) override {
     if (ref_.model == nullptr) return;  // refused before the model was found
-    if (entered_) ref_.model_statistics->Leave(ref_.info.kind);
+    if (entered_) ref_.model_statistics->Leave(*ref_.info.kind);
     if (!status.ok()) return ref_.statistics().RecordFailure(times().total());
     ref_.statistics().RecordSuccess({.sequences = static_cast<int64_t>(output().sequences.size()),
                                      .total = times().total(),

@@ -62,10 +62,9 @@ absl::Status CheckShape(const InputProto& input, const TensorSpec& spec,
   if (spec.dims[0] == 1 && input.shape(1) != 1) {
     return InputError(input.name(), "has shape ", InputShapeText(input), ", expected [batch, 1]");
   }
-  const int64_t longest =
-      model.kind == ServedName::kScores ? kMaxScoredTexts : model.max_sequence_tokens;
-  if (input.shape(1) > longest) {
-    return InputError(input.name(), "has length ", input.shape(1), ", the limit is ", longest);
+  if (input.shape(1) > spec.max_width) {
+    return InputError(input.name(), "has length ", input.shape(1), ", the limit is ",
+                      spec.max_width);
   }
   return absl::OkStatus();
 }
@@ -303,10 +302,10 @@ absl::StatusOr<InferInputs> IdsFromProto(const InputTensor& ids,
 absl::StatusOr<InferInputs> InputsFromProto(const inference::ModelInferRequest& request,
                                             const KServeModelInfo& model,
                                             const SharedInputs& shared) {
-  const std::vector<TensorSpec> specs = InputSpecs(model.kind);
+  const std::vector<TensorSpec> specs = model.inputs();
   ATTENDANT_ASSIGN_OR_RETURN(const InputTensors tensors,
                              CheckInputs(request, specs, model, shared));
-  if (TakesTexts(model.kind)) return TextsFromProto(*tensors[0]);
+  if (model.kind->takes_texts()) return TextsFromProto(*tensors[0]);
   return IdsFromProto(*tensors[0], tensors[1], tensors[2]);
 }
 

@@ -9,8 +9,6 @@
 #include "absl/strings/str_join.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
-#include "kernels/heads/head.h"
-#include "server/rpc/kserve/task_tensors.h"
 
 namespace attendant {
 namespace {
@@ -74,38 +72,13 @@ std::string IndexReason(const ModelStatus& status) {
   return absl::StrCat("serves on, the last load failed: ", status.error.message());
 }
 
-// Of the head on tokens that the name stands for, where the model has it.
-std::optional<int64_t> ColumnsOf(const EncoderFacts& facts, ServedName kind) {
-  const std::optional<TaskKind> task = TaskOf(kind);
-  return task.has_value() ? facts.task_columns[static_cast<size_t>(*task)] : std::nullopt;
-}
-
-std::vector<ServedName> NamesOf(const EncoderFacts& facts) {
-  if (!facts.takes_text) return {ServedName::kIds, ServedName::kEncoder};
-  std::vector<ServedName> names = {ServedName::kText, ServedName::kIds, ServedName::kEncoder};
-  if (facts.labels > 0) names.push_back(ServedName::kScores);
-  for (const ServedName kind :
-       {ServedName::kSparse, ServedName::kMasks, ServedName::kTokens, ServedName::kMultiVectors}) {
-    if (ColumnsOf(facts, kind).has_value()) names.push_back(kind);
+// Those of a model with these facts, in their order.
+std::vector<const ServedKind*> KindsOf(const EncoderFacts& facts) {
+  std::vector<const ServedKind*> kinds;
+  for (const ServedKind& kind : ServedKinds()) {
+    if (CheckServed("", kind, facts).ok()) kinds.push_back(&kind);
   }
-  return names;
-}
-
-// NAME of a model without a tokenizer is no name of it, nor is NAME.scores without a classifier,
-// nor NAME.sparse without such a head.
-absl::Status CheckKind(absl::string_view name, ServedName kind, const EncoderFacts& facts) {
-  if (TakesTexts(kind) && !facts.takes_text) {
-    return absl::NotFoundError(
-        absl::StrCat("model ", Quote(name), " has no tokenizer: use '.ids' or '.encoder'"));
-  }
-  if (const std::optional<TaskKind> task = TaskOf(kind)) {
-    if (ColumnsOf(facts, kind).has_value()) return absl::OkStatus();
-    return absl::NotFoundError(absl::StrCat(
-        "no model ", Quote(name), ": the model has no head that makes ", TaskName(*task)));
-  }
-  if (kind != ServedName::kScores || facts.labels > 0) return absl::OkStatus();
-  return absl::NotFoundError(
-      absl::StrCat("no model ", Quote(name), ": the model has no classifier"));
+  return kinds;
 }
 
 // The registry knows the model by another name than the client.
@@ -115,50 +88,6 @@ absl::Status WithName(const absl::Status& status, absl::string_view name, absl::
 }
 
 }  // namespace
-
-bool TakesTexts(ServedName kind) {
-  return kind != ServedName::kIds && kind != ServedName::kEncoder;
-}
-
-std::vector<TensorSpec> InputSpecs(ServedName kind) {
-  if (TakesTexts(kind)) {
-    return {{.name = "text",
-             .datatype = "BYTES",
-             .data_type = inference::TYPE_STRING,
-             .dims = {kind == ServedName::kScores ? -1 : 1}}};
-  }
-  TensorSpec ids{
-      .name = "input_ids", .datatype = "INT64", .data_type = inference::TYPE_INT64, .dims = {-1}};
-  TensorSpec mask = ids;
-  mask.name = "attention_mask";
-  mask.optional = true;
-  TensorSpec segments = mask;
-  segments.name = "token_type_ids";
-  return {ids, mask, segments};
-}
-
-std::vector<TensorSpec> OutputSpecs(const KServeModelInfo& model) {
-  if (TaskOf(model.kind).has_value()) return TaskOutputSpecs(model);
-  TensorSpec output{.name = "sentence_embedding",
-                    .datatype = "FP32",
-                    .data_type = inference::TYPE_FP32,
-                    .dims = {model.embedding_dims}};
-  if (model.kind == ServedName::kEncoder) {
-    output.name = "last_hidden_state";
-    output.dims = {-1, model.hidden};
-  }
-  if (model.kind == ServedName::kScores) {
-    output.name = "scores";
-    output.dims = {model.labels};
-  }
-  return {output};
-}
-
-std::string TensorNames(const std::vector<TensorSpec>& specs) {
-  return absl::StrJoin(specs, ", ", [](std::string* out, const TensorSpec& spec) {
-    absl::StrAppend(out, spec.name);
-  });
-}
 
 void FillServerMetadata(const std::string& version, inference::ServerMetadataResponse& metadata) {
   metadata.set_name(std::string(kBackend));
@@ -173,8 +102,8 @@ void ToProto(const KServeModelInfo& model, inference::ModelMetadataResponse& met
   metadata.set_name(model.name);
   for (const std::string& version : model.versions) metadata.add_versions(version);
   metadata.set_platform(std::string(kPlatform));
-  for (const TensorSpec& spec : InputSpecs(model.kind)) FillTensor(spec, *metadata.add_inputs());
-  for (const TensorSpec& spec : OutputSpecs(model)) FillTensor(spec, *metadata.add_outputs());
+  for (const TensorSpec& spec : model.inputs()) FillTensor(spec, *metadata.add_inputs());
+  for (const TensorSpec& spec : model.outputs()) FillTensor(spec, *metadata.add_outputs());
 }
 
 void ToProto(const KServeModelInfo& model, inference::ModelConfig& config) {
@@ -185,8 +114,8 @@ void ToProto(const KServeModelInfo& model, inference::ModelConfig& config) {
       static_cast<uint32_t>(model.versions.size()));
   config.set_max_batch_size(static_cast<int32_t>(
       std::min<int64_t>(model.max_batch_size, std::numeric_limits<int32_t>::max())));
-  for (const TensorSpec& spec : InputSpecs(model.kind)) FillInput(spec, *config.add_input());
-  for (const TensorSpec& spec : OutputSpecs(model)) FillOutput(spec, *config.add_output());
+  for (const TensorSpec& spec : model.inputs()) FillInput(spec, *config.add_input());
+  for (const TensorSpec& spec : model.outputs()) FillOutput(spec, *config.add_output());
   inference::ModelDynamicBatching& batching = *config.mutable_dynamic_batching();
   batching.set_priority_levels(kPriorityLevels);
   batching.set_default_priority_level(kDefaultPriorityLevel);
@@ -221,18 +150,14 @@ absl::StatusOr<KServeModelRef> KServeModels::Find(absl::string_view name,
   absl::StatusOr<std::shared_ptr<EncoderModel>> model = registry_.Find(base, version);
   if (!model.ok()) return WithName(model.status(), name, base);
   const EncoderFacts facts = (*model)->Facts();
-  ATTENDANT_RETURN_IF_ERROR(CheckKind(name, kind, facts));
+  ATTENDANT_RETURN_IF_ERROR(CheckServed(name, *kind, facts));
   KServeModelRef ref;
   ref.model = *std::move(model);
   ref.model_statistics = &KServeStatistics::Of(*ref.model);
   ref.info = {.name = std::string(name),
               .kind = kind,
               .version = absl::StrCat(ref.model->version),
-              .hidden = facts.hidden,
-              .embedding_dims = facts.embedding_dims,
-              .labels = facts.labels,
-              .task_columns = ColumnsOf(facts, kind).value_or(0),
-              .max_sequence_tokens = facts.max_sequence_tokens,
+              .facts = facts,
               .max_batch_size = max_batch_size_};
   return ref;
 }
@@ -242,7 +167,7 @@ absl::StatusOr<ModelStatus> KServeModels::FindStatus(absl::string_view name,
   const auto [base, kind] = SplitServedName(name);
   absl::StatusOr<ModelStatus> status = registry_.Describe(base, version);
   if (!status.ok()) return WithName(status.status(), name, base);
-  ATTENDANT_RETURN_IF_ERROR(CheckKind(name, kind, *status->facts));
+  ATTENDANT_RETURN_IF_ERROR(CheckServed(name, *kind, *status->facts));
   return status;
 }
 
@@ -250,7 +175,7 @@ absl::StatusOr<KServeModelInfo> KServeModels::Describe(absl::string_view name,
                                                        absl::string_view version) const {
   const auto [base, kind] = SplitServedName(name);
   ATTENDANT_ASSIGN_OR_RETURN(const ModelStatus status, FindStatus(name, version));
-  KServeModelInfo info = MakeInfo(status, kind);
+  KServeModelInfo info = MakeInfo(status, *kind);
   info.versions = VersionsOf(base);
   return info;
 }
@@ -263,21 +188,17 @@ std::vector<std::string> KServeModels::VersionsOf(absl::string_view name) const 
   return versions;
 }
 
-KServeModelInfo KServeModels::MakeInfo(const ModelStatus& status, ServedName kind) const {
-  return {.name = JoinServedName(status.name, kind),
-          .kind = kind,
+KServeModelInfo KServeModels::MakeInfo(const ModelStatus& status, const ServedKind& kind) const {
+  return {.name = kind.NameOf(status.name),
+          .kind = &kind,
           .version = absl::StrCat(status.version),
-          .hidden = status.facts->hidden,
-          .embedding_dims = status.facts->embedding_dims,
-          .labels = status.facts->labels,
-          .task_columns = ColumnsOf(*status.facts, kind).value_or(0),
-          .max_sequence_tokens = status.facts->max_sequence_tokens,
+          .facts = *status.facts,
           .max_batch_size = max_batch_size_};
 }
 
 absl::Status KServeModels::FillStatistics(absl::string_view name, absl::string_view version,
                                           inference::ModelStatisticsResponse& response) const {
-  const auto add = [&](const ModelStatus& status, ServedName kind) {
+  const auto add = [&](const ModelStatus& status, const ServedKind& kind) {
     EncoderModel* const encoder = status.encoder();  // null: it is idle
     const ModelStatisticsSnapshot snapshot = encoder == nullptr
                                                  ? ModelStatisticsSnapshot()
@@ -287,14 +208,14 @@ absl::Status KServeModels::FillStatistics(absl::string_view name, absl::string_v
   if (!name.empty()) {
     ATTENDANT_ASSIGN_OR_RETURN(const ModelStatus status, FindStatus(name, version));
     if (!version.empty()) {
-      add(status, SplitServedName(name).second);
+      add(status, *SplitServedName(name).second);
       return absl::OkStatus();
     }
   }
   for (const ModelStatus& status : registry_.List()) {
     if (!status.Serves() || !status.facts) continue;
-    for (const ServedName kind : NamesOf(*status.facts)) {
-      if (name.empty() || name == JoinServedName(status.name, kind)) add(status, kind);
+    for (const ServedKind* kind : KindsOf(*status.facts)) {
+      if (name.empty() || name == kind->NameOf(status.name)) add(status, *kind);
     }
   }
   return absl::OkStatus();
@@ -308,8 +229,8 @@ void KServeModels::FillIndex(bool ready_only, inference::RepositoryIndexResponse
     if (!status.facts) {
       names.push_back(status.name);
     } else {
-      for (const ServedName kind : NamesOf(*status.facts)) {
-        names.push_back(JoinServedName(status.name, kind));
+      for (const ServedKind* kind : KindsOf(*status.facts)) {
+        names.push_back(kind->NameOf(status.name));
       }
     }
     for (std::string& name : names) {

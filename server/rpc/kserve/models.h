@@ -14,7 +14,7 @@
 #include "server/metrics/model_statistics.h"
 #include "server/models/encoder_model.h"
 #include "server/models/model_registry.h"
-#include "server/models/served_name.h"
+#include "server/rpc/kserve/served_kinds.h"
 #include "server/rpc/kserve/statistics.h"
 
 // The models as KServe clients see them: names, tensors, metadata, statistics.
@@ -33,16 +33,15 @@ constexpr int64_t PriorityLevel(int priority) {
 
 // A version of a model under one of its names, as KServe clients see it.
 struct KServeModelInfo {
-  std::string name;  // as the client says it: NAME, NAME.ids, ...
-  ServedName kind = ServedName::kText;
+  std::string name;                  // as the client says it: NAME, NAME.ids, ...
+  const ServedKind* kind = nullptr;  // never null
   std::string version = "1";
   std::vector<std::string> versions = {"1"};  // all that serve
-  int64_t hidden = 0;
-  int64_t embedding_dims = 0;
-  int64_t labels = 0;
-  int64_t task_columns = 0;  // of a row of what the name's head on tokens makes
-  int64_t max_sequence_tokens = 0;
+  EncoderFacts facts{};
   int64_t max_batch_size = 0;
+
+  std::vector<TensorSpec> inputs() const { return kind->inputs(facts); }
+  std::vector<TensorSpec> outputs() const { return kind->outputs(facts); }
 };
 
 // A model under one of its KServe names. Who has it shares in the model.
@@ -51,26 +50,8 @@ struct KServeModelRef {
   KServeStatistics* model_statistics = nullptr;  // of all its names
   KServeModelInfo info;
 
-  ModelStatistics& statistics() const { return (*model_statistics)[info.kind]; }
+  ModelStatistics& statistics() const { return (*model_statistics)[*info.kind]; }
 };
-
-// The texts of a row of NAME.scores: one, or a pair.
-inline constexpr int64_t kMaxScoredTexts = 2;
-
-// One tensor of a model. The batch dimension comes first and is not in `dims`.
-struct TensorSpec {
-  absl::string_view name;
-  absl::string_view datatype;  // "INT64", as requests and metadata say it
-  inference::DataType data_type = inference::TYPE_INVALID;  // the same, as a configuration says it
-  std::vector<int64_t> dims;                                // -1: any size
-  bool optional = false;
-};
-
-bool TakesTexts(ServedName kind);  // else ids
-std::vector<TensorSpec> InputSpecs(ServedName kind);
-// One of most names; several of those of heads on tokens (task_tensors.h).
-std::vector<TensorSpec> OutputSpecs(const KServeModelInfo& model);
-std::string TensorNames(const std::vector<TensorSpec>& specs);  // "input_ids, attention_mask"
 
 // Name, version, and the extensions that gRPC and HTTP have in common.
 void FillServerMetadata(const std::string& version, inference::ServerMetadataResponse& metadata);
@@ -105,7 +86,7 @@ class KServeModels {
  private:
   absl::StatusOr<ModelStatus> FindStatus(absl::string_view name, absl::string_view version) const;
   std::vector<std::string> VersionsOf(absl::string_view name) const;
-  KServeModelInfo MakeInfo(const ModelStatus& status, ServedName kind) const;
+  KServeModelInfo MakeInfo(const ModelStatus& status, const ServedKind& kind) const;
 
   ModelRegistry& registry_;
   const int64_t max_batch_size_;

@@ -2,20 +2,20 @@
 #include "server/rpc/kserve/output_tensors.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cstddef>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
+#include "server/requests/tasks.h"
 #include "server/rpc/kserve/parameters.h"
-#include "server/rpc/kserve/task_tensors.h"
 
 namespace attendant {
 
 absl::Status CheckRequestedOutputs(const inference::ModelInferRequest& request,
                                    const KServeModelInfo& model, bool shared_memory) {
-  const std::vector<TensorSpec> specs = OutputSpecs(model);
-  const bool fixed_size = !TaskOf(model.kind).has_value();
+  const std::vector<TensorSpec> specs = model.outputs();
+  const bool fixed_size = !model.kind->sized_by_results;
   std::vector<bool> seen(specs.size());
   for (const auto& output : request.outputs()) {
     const auto found = std::find_if(specs.begin(), specs.end(), [&](const TensorSpec& spec) {
@@ -38,41 +38,31 @@ absl::Status CheckRequestedOutputs(const inference::ModelInferRequest& request,
 }
 
 int64_t OutputBytes(const InferInputs& inputs, const KServeModelInfo& model) {
-  int64_t row_values = model.embedding_dims;
-  if (model.kind == ServedName::kEncoder) row_values = inputs.seq * model.hidden;
-  if (model.kind == ServedName::kScores) row_values = model.labels;
-  return static_cast<int64_t>(inputs.sequences.size() * sizeof(float)) * row_values;
+  return static_cast<int64_t>(inputs.sequences.size() * sizeof(float)) *
+         RowValues(model.outputs().front(), inputs.seq);
+}
+
+int64_t PaddedBytes(const EncodeOutput& output, const KServeModelInfo& model) {
+  if (!model.kind->sized_by_results) return 0;
+  const AskedTask& task = output.tasks[0];
+  const auto batch = static_cast<int64_t>(output.sequences.size());
+  int64_t rows = 0, looked_up = 0;
+  for (const EncodedSequence& sequence : output.sequences) {
+    rows = std::max(rows, sequence.len());
+    if (!sequence.looked_up()) continue;
+    looked_up = std::max(looked_up, static_cast<int64_t>(sequence.rare().looked_up->values.size()));
+  }
+  if (task.columns > 0) {
+    const int64_t row_bytes = task.columns * TaskValueBytes(task) + int64_t{sizeof(int32_t)};
+    return batch * rows * row_bytes;
+  }
+  // Of vectors that are computed, response_bytes counts the whole vocabulary.
+  return std::max(output.response_bytes, batch * looked_up * TaskValueBytes(task));
 }
 
 void ToProto(const EncodeOutput& output, const KServeModelInfo& model, int64_t seq,
              inference::ModelInferResponse& response) {
-  if (TaskOf(model.kind).has_value()) return TaskOutputsToProto(output, model, response);
-  const bool states = model.kind == ServedName::kEncoder;
-  const bool scores = model.kind == ServedName::kScores;
-  const int64_t width = states ? output.layers.hidden : scores ? model.labels : output.outputs.dims;
-  const int64_t row_values = states ? seq * width : width;
-  const size_t row_bytes = static_cast<size_t>(row_values) * sizeof(float);
-  const TensorSpec spec = OutputSpecs(model)[0];
-  auto& tensor = *response.add_outputs();
-  tensor.set_name(std::string(spec.name));
-  tensor.set_datatype(std::string(spec.datatype));
-  tensor.add_shape(static_cast<int64_t>(output.sequences.size()));
-  if (states) tensor.add_shape(seq);
-  tensor.add_shape(width);
-
-  std::string& data = *response.add_raw_output_contents();
-  data.resize(output.sequences.size() * row_bytes);
-  char* row = data.data();
-  for (const EncodedSequence& sequence : output.sequences) {
-    if (states) {
-      ScatterRows(sequence, output.layers.hidden, sequence.result.last_hidden_state.data(),
-                  reinterpret_cast<float*>(row));
-    } else {
-      const std::vector<float>& values = scores ? sequence.scores : sequence.result.pooled;
-      std::memcpy(row, values.data(), row_bytes);
-    }
-    row += row_bytes;
-  }
+  for (const TensorSpec& spec : model.outputs()) spec.add(output, spec, seq, response);
 }
 
 void KeepOutputs(const std::vector<std::string>& names, inference::ModelInferResponse& response) {

@@ -15,17 +15,19 @@
 namespace attendant {
 
 // OK when every requested output is one that the model has, asked for once. None means all of them.
-// UNIMPLEMENTED for shared memory of outputs whose size the texts decide (task_tensors.h).
+// UNIMPLEMENTED for shared memory of outputs that are sized by the results.
 absl::Status CheckRequestedOutputs(const inference::ModelInferRequest& request,
                                    const KServeModelInfo& model, bool shared_memory = false);
 
-// Bytes of the output of such inputs. REQUIRES: TaskOf(model.kind) is unset.
+// Bytes of the output of such inputs. REQUIRES: the kind is not sized by the results.
 int64_t OutputBytes(const InferInputs& inputs, const KServeModelInfo& model);
 
-// Adds the output tensors of `model` with raw contents: embeddings [batch, dims], scores [batch,
-// labels], hidden states [batch, seq, hidden] with zeros where the mask is 0, or those of a head on
-// tokens (task_tensors.h). REQUIRES: `output`
-// holds what the served name asks for; its ids are `seq` long each.
+// The memory that padding takes, at most: outputs that are sized by the results are padded copies
+// of them; others take none. REQUIRES: the task of `output` is chosen, its sequences are read.
+int64_t PaddedBytes(const EncodeOutput& output, const KServeModelInfo& model);
+
+// Adds the output tensors of `model` (served_kinds.h) with raw contents. REQUIRES: `output` holds
+// what the served name asks for; its ids are `seq` long each.
 void ToProto(const EncodeOutput& output, const KServeModelInfo& model, int64_t seq,
              inference::ModelInferResponse& response);
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "server/metrics/model_statistics.h"
 #include "server/models/encoder_model.h"
 #include "server/models/model_observer.h"
-#include "server/models/served_name.h"
+#include "server/rpc/kserve/served_kinds.h"
 
 namespace attendant {
 
@@ -28,10 +28,10 @@ class KServeStatistics final : public BatchListener {
     return model.observer->ListenerOf<KServeStatistics>();
   }
 
-  ModelStatistics& operator[](ServedName name) { return entries_[Index(name)].statistics; }
+  ModelStatistics& operator[](const ServedKind& kind) { return entries_[Index(kind)].statistics; }
 
-  void Enter(ServedName name) { ++entries_[Index(name)].inflight; }
-  void Leave(ServedName name) { --entries_[Index(name)].inflight; }
+  void Enter(const ServedKind& kind) { ++entries_[Index(kind)].inflight; }
+  void Leave(const ServedKind& kind) { --entries_[Index(kind)].inflight; }
 
   void OnBatch(int64_t sequences, absl::Duration compute) override {
     for (Entry& entry : entries_) {
@@ -44,9 +44,11 @@ class KServeStatistics final : public BatchListener {
     ModelStatistics statistics;
     std::atomic<int64_t> inflight{0};
   };
-  static size_t Index(ServedName name) { return static_cast<size_t>(name); }
+  static size_t Index(const ServedKind& kind) {
+    return static_cast<size_t>(&kind - ServedKinds().data());
+  }
 
-  std::array<Entry, kNumServedNames> entries_;
+  std::vector<Entry> entries_ = std::vector<Entry>(ServedKinds().size());
 };
 
 }  // namespace attendant

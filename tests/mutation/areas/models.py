@@ -15,7 +15,7 @@ FILE_TESTS = {
     "server/models/warm_up.cc": ["warm_up_test"],
     "server/models/memory/estimate.cc": ["model_memory_test"],
     "server/models/memory/model_memory.cc": ["model_memory_test"],
-    "server/models/served_name.cc": ["model_registry_test", "flags_test", "rpc_parts_test"],
+    "server/models/model_name.cc": ["model_registry_test", "flags_test"],
     "server/models/repository/model_repository.cc": ["model_repository_test"],
     "server/models/model_observer.cc": ["model_registry_test", "app_test", "encoder_service_test",
                                         "kserve_service_test", "attention_service_test"],
@@ -95,9 +95,10 @@ MUTANTS = {
         ("entry->status.error = failure;", "entry->status.error = loaded.status();"),
         ("if (entry->status.state != ModelState::kReady) continue;", ""),
     ],
-    "server/models/served_name.cc": [
+    "server/models/model_name.cc": [
         ("name.size() > kMaxNameBytes", "name.size() >= kMaxNameBytes"),
         ("name == kAttentionName", "false"),
+        ("if («HasReservedEnding(name)») {", "false"),
     ],
     "server/models/repository/model_repository.cc": [
         ("a.version < b.version", "a.version > b.version"),

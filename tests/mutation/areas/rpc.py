@@ -13,10 +13,11 @@ FILE_TESTS = {
     "server/rpc/kserve/models.cc": ["rpc_parts_test", "kserve_idle_test", "kserve_service_test"],
     "server/rpc/kserve/infer_run.cc": ["kserve_service_test", "request_limits_test"],
     "server/rpc/kserve/input_tensors.cc": ["rpc_parts_test", "kserve_service_test"],
+    "server/rpc/kserve/output_rows.cc": ["rpc_parts_test"],
     "server/rpc/kserve/output_tensors.cc": ["rpc_parts_test", "kserve_service_test"],
     "server/rpc/kserve/parameters.cc": ["rpc_parts_test", "kserve_service_test"],
+    "server/rpc/kserve/served_kinds.cc": ["rpc_parts_test"],
     "server/rpc/kserve/service.cc": ["kserve_service_test", "request_limits_test"],
-    "server/rpc/kserve/task_tensors.cc": ["rpc_parts_test"],
     "server/rpc/scan/wire_scan.cc": ["rpc_parts_test", "encoder_service_test", "kserve_service_test"],
     "server/rpc/wire/messages.cc": ["rpc_parts_test", "attention_service_test", "encoder_service_test",
                                     "request_limits_test"],
@@ -87,7 +88,7 @@ MUTANTS = {
     ],
     "server/rpc/kserve/models.cc": [
         ("ready_only && !status.Serves()", "ready_only"),
-        ("name.empty() || name == JoinServedName(status.name, kind)", "true"),
+        ("name.empty() || name == kind->NameOf(status.name)", "true"),
         ("FillDuration(snapshot.compute_output, *infer.mutable_compute_output());",
          "FillDuration(snapshot.compute_input, *infer.mutable_compute_output());"),
     ],
@@ -102,21 +103,28 @@ MUTANTS = {
         ("kDefaultLevel - level", "level - kDefaultLevel"),
         ("level > kLevels", "level >= kLevels"),
     ],
+    "server/rpc/kserve/served_kinds.cc": [
+        ("kind.takes_texts() && !facts.takes_text", "!facts.takes_text"),
+        ("values *= dim < 0 ? seq : dim;", "values *= dim;"),
+        (".max_texts = «2»", "1"),
+        ('facts.labels > 0 ? "" : "no classifier"', '""'),
+    ],
     "server/rpc/kserve/service.cc": [
         ('["triton_final_response"].set_bool_param(\n      «true»', "false"),
     ],
-    "server/rpc/kserve/task_tensors.cc": [
+    "server/rpc/kserve/output_rows.cc": [
         ("«i < longest»; ++i", "i + 1 < longest"),
         ("static_cast<int64_t>(longest) / columns", "static_cast<int64_t>(longest)"),
+        ("row += row_bytes;", "row += row_bytes / 2;"),
     ],
     "server/rpc/kserve/input_tensors.cc": [
         ("tensor.batch != first.batch || tensor.width != first.width", "tensor.width != first.width"),
-        ("input.shape(1) > longest", "false"),
+        ("input.shape(1) > spec.max_width", "false"),
         ("tensor.value_bytes > 0 && bytes != expected", "tensor.value_bytes > 0 && bytes < expected"),
     ],
     "server/rpc/kserve/output_tensors.cc": [
         ("shared_memory && fixed_size", "shared_memory"),
-        ("row += row_bytes;", "row += row_bytes / 2;"),
+        ("if (!model.kind->sized_by_results) return 0;", ""),
     ],
     "server/rpc/scan/wire_scan.cc": [
         ("bytes % value_bytes != 0", "false"),

@@ -6,42 +6,24 @@
 
 #include <string>
 
+#include "tests/server/rpc/kserve/served.h"
+
 namespace attendant {
 namespace {
 
 using testing::ElementsAre;
 
-KServeModelInfo Served(ServedName kind) {
-  return {.name = JoinServedName("minilm", kind),
-          .kind = kind,
-          .hidden = 384,
-          .embedding_dims = 384,
-          .max_sequence_tokens = 512,
-          .max_batch_size = 4096};
-}
-
-TEST(ServedNames, SplitAndJoinAreInverse) {
-  for (int i = 0; i < kNumServedNames; ++i) {
-    const auto kind = static_cast<ServedName>(i);
-    const std::string joined = JoinServedName("a.b", kind);
-    EXPECT_EQ(SplitServedName(joined), std::pair(absl::string_view("a.b"), kind)) << joined;
-  }
-  EXPECT_EQ(JoinServedName("m", ServedName::kText), "m");
-  EXPECT_EQ(JoinServedName("m", ServedName::kIds), "m.ids");
-  EXPECT_EQ(JoinServedName("m", ServedName::kEncoder), "m.encoder");
-}
-
-TEST(ServedNames, OddNamesSplit) {
-  EXPECT_EQ(SplitServedName(""), std::pair(absl::string_view(""), ServedName::kText));
-  EXPECT_EQ(SplitServedName(".ids"), std::pair(absl::string_view(""), ServedName::kIds));
-  EXPECT_EQ(SplitServedName("mids"), std::pair(absl::string_view("mids"), ServedName::kText));
-  EXPECT_EQ(SplitServedName("m.ids.encoder"),
-            std::pair(absl::string_view("m.ids"), ServedName::kEncoder));
+KServeModelInfo Minilm(const std::string& suffix) {
+  KServeModelInfo info =
+      ServedModel(suffix, {.hidden = 384, .embedding_dims = 384, .max_sequence_tokens = 512});
+  info.name = info.kind->NameOf("minilm");
+  info.max_batch_size = 4096;
+  return info;
 }
 
 TEST(Metadata, ShapesCarryTheBatchDimension) {
   inference::ModelMetadataResponse metadata;
-  ToProto(Served(ServedName::kText), metadata);
+  ToProto(Minilm(""), metadata);
   EXPECT_EQ(metadata.name(), "minilm");
   EXPECT_THAT(metadata.versions(), ElementsAre("1"));
   ASSERT_EQ(metadata.inputs_size(), 1);
@@ -55,7 +37,7 @@ TEST(Metadata, ShapesCarryTheBatchDimension) {
 }
 
 TEST(Metadata, EveryVersionThatServesIsThere) {
-  KServeModelInfo info = Served(ServedName::kIds);
+  KServeModelInfo info = Minilm(".ids");
   info.versions = {"2", "10"};
   inference::ModelMetadataResponse metadata;
   ToProto(info, metadata);
@@ -67,7 +49,7 @@ TEST(Metadata, EveryVersionThatServesIsThere) {
 
 TEST(Metadata, EncoderAnswersPerToken) {
   inference::ModelMetadataResponse metadata;
-  ToProto(Served(ServedName::kEncoder), metadata);
+  ToProto(Minilm(".encoder"), metadata);
   ASSERT_EQ(metadata.inputs_size(), 3);
   EXPECT_EQ(metadata.inputs(0).name(), "input_ids");
   EXPECT_EQ(metadata.inputs(1).name(), "attention_mask");
@@ -83,7 +65,7 @@ TEST(Metadata, EncoderAnswersPerToken) {
 
 TEST(Config, DimsLeaveTheBatchDimensionOut) {
   inference::ModelConfig config;
-  ToProto(Served(ServedName::kIds), config);
+  ToProto(Minilm(".ids"), config);
   EXPECT_EQ(config.name(), "minilm.ids");
   EXPECT_EQ(config.max_batch_size(), 4096);
   ASSERT_EQ(config.input_size(), 3);
@@ -101,7 +83,7 @@ TEST(Config, DimsLeaveTheBatchDimensionOut) {
 
 TEST(Config, TextIsAString) {
   inference::ModelConfig config;
-  ToProto(Served(ServedName::kText), config);
+  ToProto(Minilm(""), config);
   ASSERT_EQ(config.input_size(), 1);
   EXPECT_EQ(config.input(0).data_type(), inference::TYPE_STRING);
   EXPECT_THAT(config.input(0).dims(), ElementsAre(1));
@@ -120,7 +102,7 @@ TEST(Statistics, CountsNanosecondsAndBatchesComeThrough) {
   snapshot.compute_output = {5, absl::Nanoseconds(7)};
   snapshot.batches[4].compute_infer = {2, absl::Nanoseconds(8)};
   inference::ModelStatistics statistics;
-  KServeModelInfo info = Served(ServedName::kIds);
+  KServeModelInfo info = Minilm(".ids");
   info.version = "3";
   ToProto(info, snapshot, statistics);
   EXPECT_EQ(statistics.name(), "minilm.ids");

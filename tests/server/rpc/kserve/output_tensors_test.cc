@@ -8,17 +8,19 @@
 #include <string>
 #include <vector>
 
+#include "tests/server/rpc/kserve/served.h"
+
 namespace attendant {
 namespace {
 
 using testing::ElementsAre;
 
-KServeModelInfo Served(ServedName kind) {
-  return {.name = JoinServedName("m", kind), .kind = kind, .hidden = 2, .embedding_dims = 2};
+KServeModelInfo Served(const std::string& suffix) {
+  return ServedModel(suffix, {.hidden = 2, .embedding_dims = 2});
 }
 
 TEST(RequestedOutputs, OneThatExistsOnceOrNone) {
-  const KServeModelInfo model = Served(ServedName::kIds);
+  const KServeModelInfo model = Served(".ids");
   inference::ModelInferRequest request;
   EXPECT_TRUE(CheckRequestedOutputs(request, model).ok());
   request.add_outputs()->set_name("sentence_embedding");
@@ -28,14 +30,14 @@ TEST(RequestedOutputs, OneThatExistsOnceOrNone) {
   request.mutable_outputs()->RemoveLast();
   request.mutable_outputs(0)->set_name("last_hidden_state");
   EXPECT_TRUE(absl::IsInvalidArgument(CheckRequestedOutputs(request, model)));
-  EXPECT_TRUE(CheckRequestedOutputs(request, Served(ServedName::kEncoder)).ok());
+  EXPECT_TRUE(CheckRequestedOutputs(request, Served(".encoder")).ok());
 }
 
 TEST(RequestedOutputs, ClassificationIsRefused) {
   inference::ModelInferRequest request;
   request.add_outputs()->set_name("sentence_embedding");
   (*request.mutable_outputs(0)->mutable_parameters())["classification"].set_int64_param(2);
-  EXPECT_TRUE(absl::IsUnimplemented(CheckRequestedOutputs(request, Served(ServedName::kText))));
+  EXPECT_TRUE(absl::IsUnimplemented(CheckRequestedOutputs(request, Served(""))));
 }
 
 std::vector<float> Floats(const std::string& raw) {
@@ -51,7 +53,7 @@ TEST(Output, PooledRowsOneAfterTheOther) {
   output.sequences[0].result.pooled = {1, 2};
   output.sequences[1].result.pooled = {3, 4};
   inference::ModelInferResponse response;
-  ToProto(output, Served(ServedName::kText), 0, response);
+  ToProto(output, Served(""), 0, response);
   ASSERT_EQ(response.outputs_size(), 1);
   EXPECT_EQ(response.outputs(0).name(), "sentence_embedding");
   EXPECT_EQ(response.outputs(0).datatype(), "FP32");
@@ -70,7 +72,7 @@ TEST(Output, HiddenStatesHaveZerosWhereTheMaskIsZero) {
   output.sequences[1].token_ids = {8, 9, 10};
   output.sequences[1].result.last_hidden_state = {5, 6, 7, 8, 9, 10};
   inference::ModelInferResponse response;
-  ToProto(output, Served(ServedName::kEncoder), 3, response);
+  ToProto(output, Served(".encoder"), 3, response);
   ASSERT_EQ(response.outputs_size(), 1);
   EXPECT_EQ(response.outputs(0).name(), "last_hidden_state");
   EXPECT_THAT(response.outputs(0).shape(), ElementsAre(2, 3, 2));

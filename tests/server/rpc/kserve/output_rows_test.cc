@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/rpc/kserve/task_tensors.h"
+#include "server/rpc/kserve/output_rows.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/rpc/kserve/output_tensors.h"
+#include "tests/server/rpc/kserve/served.h"
 
 namespace attendant {
 namespace {
@@ -16,14 +17,10 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-KServeModelInfo ServedTask(ServedName kind, int64_t columns) {
-  return {.name = JoinServedName("m", kind),
-          .kind = kind,
-          .hidden = 2,
-          .embedding_dims = 2,
-          .task_columns = columns,
-          .max_sequence_tokens = 8,
-          .max_batch_size = 4};
+KServeModelInfo ServedTask(const std::string& suffix, int64_t columns) {
+  EncoderFacts facts{.hidden = 2, .embedding_dims = 2, .max_sequence_tokens = 8};
+  facts.task_columns.fill(columns);
+  return ServedModel(suffix, facts);
 }
 
 // An answer with one task, whose results are `results`.
@@ -50,12 +47,12 @@ std::vector<std::string> NamesIn(const inference::ModelInferResponse& response) 
   return names;
 }
 
-TEST(TaskTensors, SparseVectorsArePaddedToTheLongest) {
+TEST(OutputRows, SparseVectorsArePaddedToTheLongest) {
   const EncodeOutput output = Answered(TaskKind::kSparse, 0,
                                        {{.indices = {3, 9}, .values = {0.5f, 2}, .tokens = {}},
                                         {.indices = {}, .values = {}, .tokens = {}}});
   inference::ModelInferResponse response;
-  ToProto(output, ServedTask(ServedName::kSparse, 0), 0, response);
+  ToProto(output, ServedTask(".sparse", 0), 0, response);
   EXPECT_THAT(NamesIn(response), ElementsAre("indices", "weights"));
   EXPECT_EQ(response.outputs(0).datatype(), "INT32");
   EXPECT_THAT(response.outputs(0).shape(), ElementsAre(2, 2));
@@ -64,13 +61,13 @@ TEST(TaskTensors, SparseVectorsArePaddedToTheLongest) {
   EXPECT_THAT(Values<float>(response, 1), ElementsAre(0.5f, 2, 0, 0));
 }
 
-TEST(TaskTensors, MasksHavePlacesIdsAndScores) {
+TEST(OutputRows, MasksHavePlacesIdsAndScores) {
   const EncodeOutput output =
       Answered(TaskKind::kFillMask, 2,
                {{.indices = {4, 5}, .values = {0.75f, 0.25f}, .tokens = {1}},
                 {.indices = {6, 7, 8, 9}, .values = {1, 0, 0.5f, 0.5f}, .tokens = {2, 3}}});
   inference::ModelInferResponse response;
-  ToProto(output, ServedTask(ServedName::kMasks, 2), 0, response);
+  ToProto(output, ServedTask(".masks", 2), 0, response);
   EXPECT_THAT(NamesIn(response), ElementsAre("tokens", "indices", "scores"));
   EXPECT_THAT(response.outputs(0).shape(), ElementsAre(2, 2));
   EXPECT_THAT(response.outputs(1).shape(), ElementsAre(2, 2, 2));
@@ -79,37 +76,37 @@ TEST(TaskTensors, MasksHavePlacesIdsAndScores) {
   EXPECT_THAT(Values<float>(response, 2), ElementsAre(0.75f, 0.25f, 0, 0, 1, 0, 0.5f, 0.5f));
 }
 
-TEST(TaskTensors, TokensHaveTheirIds) {
+TEST(OutputRows, TokensHaveTheirIds) {
   EncodeOutput output = Answered(TaskKind::kTokenScores, 2,
                                  {{.indices = {}, .values = {1, 2, 3, 4}, .tokens = {}},
                                   {.indices = {}, .values = {5, 6}, .tokens = {}}});
   output.sequences[0].token_ids = {7, 8};
   output.sequences[1].token_ids = {9};
   inference::ModelInferResponse response;
-  ToProto(output, ServedTask(ServedName::kTokens, 2), 0, response);
+  ToProto(output, ServedTask(".tokens", 2), 0, response);
   EXPECT_THAT(NamesIn(response), ElementsAre("token_ids", "scores"));
   EXPECT_THAT(response.outputs(1).shape(), ElementsAre(2, 2, 2));
   EXPECT_THAT(Values<int32_t>(response, 0), ElementsAre(7, 8, 9, -1));
   EXPECT_THAT(Values<float>(response, 1), ElementsAre(1, 2, 3, 4, 5, 6, 0, 0));
-  EXPECT_GE(TaskOutputBytes(output), 2 * 2 * (4 + 2 * 4));
+  EXPECT_GE(PaddedBytes(output, ServedTask(".tokens", 2)), 2 * 2 * (4 + 2 * 4));
 }
 
-TEST(TaskTensors, VectorsMayBeNone) {
+TEST(OutputRows, VectorsMayBeNone) {
   const EncodeOutput output = Answered(TaskKind::kMultiVector, 3, {HeadResult{}, HeadResult{}});
   inference::ModelInferResponse response;
-  ToProto(output, ServedTask(ServedName::kMultiVectors, 3), 0, response);
+  ToProto(output, ServedTask(".multi_vectors", 3), 0, response);
   EXPECT_THAT(NamesIn(response), ElementsAre("tokens", "vectors"));
   EXPECT_THAT(response.outputs(1).shape(), ElementsAre(2, 0, 3));
   EXPECT_THAT(Values<float>(response, 1), IsEmpty());
 }
 
-TEST(TaskTensors, OnlyTheOutputsAskedForStayInTheirOrder) {
+TEST(OutputRows, OnlyTheOutputsAskedForStayInTheirOrder) {
   const EncodeOutput output =
       Answered(TaskKind::kFillMask, 1, {{.indices = {4}, .values = {0.5f}, .tokens = {1}}});
   for (const std::vector<std::string>& names : std::vector<std::vector<std::string>>{
            {"scores", "tokens"}, {"indices"}, {"scores", "indices", "tokens"}}) {
     inference::ModelInferResponse response;
-    ToProto(output, ServedTask(ServedName::kMasks, 1), 0, response);
+    ToProto(output, ServedTask(".masks", 1), 0, response);
     KeepOutputs(names, response);
     EXPECT_EQ(NamesIn(response), names);
     ASSERT_EQ(static_cast<size_t>(response.raw_output_contents_size()), names.size());
@@ -120,8 +117,8 @@ TEST(TaskTensors, OnlyTheOutputsAskedForStayInTheirOrder) {
   }
 }
 
-TEST(TaskTensors, SeveralOutputsMayBeAskedForButNotInSharedMemory) {
-  const KServeModelInfo model = ServedTask(ServedName::kSparse, 0);
+TEST(OutputRows, SeveralOutputsMayBeAskedForButNotInSharedMemory) {
+  const KServeModelInfo model = ServedTask(".sparse", 0);
   inference::ModelInferRequest request;
   request.add_outputs()->set_name("weights");
   request.add_outputs()->set_name("indices");
@@ -134,16 +131,16 @@ TEST(TaskTensors, SeveralOutputsMayBeAskedForButNotInSharedMemory) {
   EXPECT_TRUE(absl::IsInvalidArgument(CheckRequestedOutputs(request, model, true)));
 }
 
-TEST(TaskTensors, MetadataAndConfigurationTellThem) {
+TEST(OutputRows, MetadataAndConfigurationTellThem) {
   inference::ModelMetadataResponse metadata;
-  ToProto(ServedTask(ServedName::kTokens, 4), metadata);
+  ToProto(ServedTask(".tokens", 4), metadata);
   ASSERT_EQ(metadata.inputs_size(), 1);
   EXPECT_THAT(metadata.inputs(0).shape(), ElementsAre(-1, 1));
   ASSERT_EQ(metadata.outputs_size(), 2);
   EXPECT_EQ(metadata.outputs(0).datatype(), "INT32");
   EXPECT_THAT(metadata.outputs(1).shape(), ElementsAre(-1, -1, 4));
   inference::ModelConfig config;
-  ToProto(ServedTask(ServedName::kTokens, 4), config);
+  ToProto(ServedTask(".tokens", 4), config);
   ASSERT_EQ(config.output_size(), 2);
   EXPECT_EQ(config.output(0).data_type(), inference::TYPE_INT32);
   EXPECT_THAT(config.output(1).dims(), ElementsAre(-1, 4));

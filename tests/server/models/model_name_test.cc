@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/models/served_name.h"
+#include "server/models/model_name.h"
 
 #include <gtest/gtest.h>
 

@@ -11,9 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "inference/grpc_service.pb.h"
-#include "server/metrics/model_statistics.h"
 #include "server/models/encoder_model.h"
 #include "server/models/model_registry.h"
+#include "server/rpc/kserve/model_statistics.h"
 #include "server/rpc/kserve/served_kinds.h"
 #include "server/rpc/kserve/statistics.h"
 

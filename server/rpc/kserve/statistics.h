@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "server/metrics/model_statistics.h"
 #include "server/models/encoder_model.h"
 #include "server/models/model_observer.h"
+#include "server/rpc/kserve/model_statistics.h"
 #include "server/rpc/kserve/served_kinds.h"
 
 namespace attendant {

@@ -1,12 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-TESTS = ["server_metrics_test", "model_statistics_test"]
+TESTS = ["server_metrics_test"]
 MUTANTS = {
-    "server/metrics/model_statistics.cc": [
-        ("totals_.inference_count += static_cast<uint64_t>(success.sequences);", "totals_.inference_count += 1;"),
-        ("std::max(totals_.last_inference, now)", "now"),
-        ("Add(totals_.queue, success.queue);", "Add(totals_.queue, success.total);"),
-        ("totals_.batches[sequences].compute_infer", "totals_.batches[1].compute_infer"),
-    ],
     "server/metrics/process_metrics.cc": [
         ("(*user + *system) / ticks", "*user / ticks"),
         ("int64_t open = «-1»;", "0"),

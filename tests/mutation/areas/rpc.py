@@ -10,6 +10,7 @@ FILE_TESTS = {
     "server/rpc/attention/service.cc": ["attention_service_test"],
     "server/rpc/encoder/messages.cc": ["rpc_parts_test", "encoder_service_test", "request_limits_test"],
     "server/rpc/encoder/service.cc": ["encoder_service_test", "request_limits_test"],
+    "server/rpc/kserve/model_statistics.cc": ["rpc_parts_test"],
     "server/rpc/kserve/models.cc": ["rpc_parts_test", "kserve_idle_test", "kserve_service_test"],
     "server/rpc/kserve/infer_run.cc": ["kserve_service_test", "request_limits_test"],
     "server/rpc/kserve/input_tensors.cc": ["rpc_parts_test", "kserve_service_test"],
@@ -85,6 +86,12 @@ MUTANTS = {
     "server/rpc/encoder/service.cc": [
         ("response_.set_id(call().state->client_id());", ""),
         ("ToProto(times(), *response_.mutable_timings());", ""),
+    ],
+    "server/rpc/kserve/model_statistics.cc": [
+        ("totals_.inference_count += static_cast<uint64_t>(success.sequences);", "totals_.inference_count += 1;"),
+        ("std::max(totals_.last_inference, now)", "now"),
+        ("Add(totals_.queue, success.queue);", "Add(totals_.queue, success.total);"),
+        ("totals_.batches[sequences].compute_infer", "totals_.batches[1].compute_infer"),
     ],
     "server/rpc/kserve/models.cc": [
         ("ready_only && !status.Serves()", "ready_only"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/metrics/model_statistics.h"
+#include "server/rpc/kserve/model_statistics.h"
 
 #include <gtest/gtest.h>
 

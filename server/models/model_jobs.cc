@@ -278,7 +278,7 @@ absl::Status ModelRegistry::RunUnload(const std::string& name) {
     return !changed.empty();
   };
   if (!set_state(ModelState::kUnloading)) return NoModel(name);
-  if (!AwaitGivenUp(name)) EndGivenUp(name);
+  if (!AwaitGivenUp(name)) reaper_.End(name);
   metrics_.RemoveModel(name);
   if (absl::IsNotFound(FindSources(name).status())) {
     GiveUpOthers(name, {});
@@ -347,46 +347,17 @@ void ModelRegistry::UnloadIdle() {
   }
   for (const ModelStatus& status : changed) Notify(status);
   // So that the next load finds their memory.
-  reaper_.AwaitFreed(given_up, SteadyNow() + kEndTime);
+  reaper_.AwaitFreed(given_up, SteadyNow() + ModelReaper::kEndTime);
 }
 
 void ModelRegistry::GiveUp(Entry& entry) {
   if (entry.status.model == nullptr) return;
-  std::erase_if(given_up_, [this](const GivenUp& other) { return reaper_.IsFreed(other.life_id); });
-  given_up_.push_back({.model = entry.status.model,
-                       .name = entry.status.name,
-                       .life_id = entry.status.model->life_id});
-  entry.status.model.reset();
+  reaper_.GiveUp(std::exchange(entry.status.model, nullptr));
   entry.status.stalled_workers = 0;  // SetStalled does not find the entry from now on
 }
 
-std::vector<int64_t> ModelRegistry::GivenUpOf(const std::string& name) const {
-  std::vector<int64_t> ids;
-  absl::ReaderMutexLock lock(&mutex_);
-  for (const GivenUp& given_up : given_up_) {
-    if (given_up.name == name && !given_up.ended) ids.push_back(given_up.life_id);
-  }
-  return ids;
-}
-
 bool ModelRegistry::AwaitGivenUp(const std::string& name) {
-  return reaper_.AwaitFreed(GivenUpOf(name), SteadyNow() + options_.drain_timeout);
-}
-
-void ModelRegistry::EndGivenUp(const std::string& name) {
-  const std::vector<int64_t> ids = GivenUpOf(name);
-  Models models;
-  {
-    absl::MutexLock lock(&mutex_);
-    for (GivenUp& given_up : given_up_) {
-      if (given_up.name != name) continue;
-      given_up.ended = true;
-      if (auto model = given_up.model.lock()) models.push_back(std::move(model));
-    }
-  }
-  for (const auto& model : models) model->batcher->Drain(absl::InfinitePast());
-  models.clear();
-  reaper_.AwaitFreed(ids, SteadyNow() + kEndTime);
+  return reaper_.AwaitGivenUp(name, SteadyNow() + options_.drain_timeout);
 }
 
 void ModelRegistry::CountSleeping() {

@@ -23,14 +23,31 @@ ModelReaper::~ModelReaper() {
 }
 
 std::shared_ptr<ServableModel> ModelReaper::Share(std::unique_ptr<ServableModel> model) {
-  {
-    absl::MutexLock lock(&state_->mutex);
-    model->life_id = ++state_->last_id;
-    state_->unfreed.insert(model->life_id);
+  std::shared_ptr<ServableModel> shared(model.release(), [state = state_](ServableModel* last) {
+    Bury(*state, std::unique_ptr<ServableModel>(last));
+  });
+  absl::MutexLock lock(&state_->mutex);
+  shared->life_id = ++state_->last_id;
+  state_->unfreed[shared->life_id] = {.model = shared, .name = shared->name};
+  return shared;
+}
+
+void ModelReaper::GiveUp(std::shared_ptr<ServableModel> model) {
+  // `model` may be the last share: it ends without the lock, which Bury takes.
+  absl::MutexLock lock(&state_->mutex);
+  state_->unfreed.at(model->life_id).given_up = true;
+}
+
+std::vector<std::shared_ptr<ServableModel>> ModelReaper::GivenUp(const std::string& name) const {
+  std::vector<std::shared_ptr<ServableModel>> models;
+  absl::MutexLock lock(&state_->mutex);
+  for (const auto& [id, life] : state_->unfreed) {
+    if (!IsGivenUp(life, name)) continue;
+    if (std::shared_ptr<ServableModel> model = life.model.lock()) {
+      models.push_back(std::move(model));
+    }
   }
-  return {model.release(), [state = state_](ServableModel* last) {
-            Bury(*state, std::unique_ptr<ServableModel>(last));
-          }};
+  return models;
 }
 
 bool ModelReaper::AwaitFreed(const std::vector<int64_t>& ids, absl::Time deadline) {
@@ -46,14 +63,33 @@ bool ModelReaper::AwaitFreed(const std::vector<int64_t>& ids, absl::Time deadlin
   return freed();
 }
 
-bool ModelReaper::IsFreed(int64_t id) const {
+bool ModelReaper::AwaitGivenUp(const std::string& name, absl::Time deadline) {
+  return AwaitFreed(NotEnded(name), deadline);
+}
+
+std::vector<int64_t> ModelReaper::NotEnded(const std::string& name) const {
+  std::vector<int64_t> ids;
   absl::MutexLock lock(&state_->mutex);
-  return !state_->unfreed.contains(id);
+  for (const auto& [id, life] : state_->unfreed) {
+    if (IsGivenUp(life, name) && !life.ended) ids.push_back(id);
+  }
+  return ids;
+}
+
+void ModelReaper::End(const std::string& name) {
+  const std::vector<int64_t> ids = NotEnded(name);
+  {
+    absl::MutexLock lock(&state_->mutex);
+    for (auto& [id, life] : state_->unfreed) life.ended |= IsGivenUp(life, name);
+  }
+  for (const auto& model : GivenUp(name)) model->batcher->Drain(absl::InfinitePast());
+  AwaitFreed(ids, SteadyNow() + kEndTime);
 }
 
 void ModelReaper::Bury(State& state, std::unique_ptr<ServableModel> model) {
   absl::MutexLock lock(&state.mutex);
-  if (!state.stopping) state.dead.push_back(std::move(model));
+  if (!state.stopping) return state.dead.push_back(std::move(model));
+  state.unfreed.erase(model->life_id);  // its weak share would keep the state
 }
 
 void ModelReaper::Reap(State& state) {

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -15,8 +16,9 @@
 
 namespace attendant {
 
-// Frees models on a thread of its own. The last one to share a model may be a transport's thread,
-// which must not wait for the model's workers, nor free its memory. Thread-safe.
+// The end of models. Frees them on a thread of its own: the last one to share a model may be a
+// transport's thread, which must not wait for the model's workers, nor free its memory. Knows the
+// models that were given up, until they are freed. Thread-safe.
 class ModelReaper {
  public:
   ModelReaper();
@@ -29,21 +31,44 @@ class ModelReaper {
   // From now on the model is shared, and freed after the last share is gone. Sets its life_id.
   std::shared_ptr<ServableModel> Share(std::unique_ptr<ServableModel> model);
 
+  // Takes a share away, so that the model is freed after its last request. REQUIRES: Share made it.
+  void GiveUp(std::shared_ptr<ServableModel> model);
+  // Shares of the models of this name that are given up; of all without a name.
+  std::vector<std::shared_ptr<ServableModel>> GivenUp(const std::string& name = "") const;
+
   // Waits until the models with these life_ids are freed, or `deadline`, a steady time, passes.
   // Returns whether they are.
   bool AwaitFreed(const std::vector<int64_t>& ids, absl::Time deadline);
-  bool IsFreed(int64_t id) const;
+  // The same for the models of this name that are given up, or all; but not for those that End has
+  // ended: their workers may not end.
+  bool AwaitGivenUp(const std::string& name, absl::Time deadline);
+
+  // Ends the requests of the models of this name that are given up, with UNAVAILABLE. Then waits
+  // for kEndTime at most.
+  void End(const std::string& name);
+
+  static constexpr absl::Duration kEndTime = absl::Seconds(1);  // to free a model without requests
 
  private:
+  struct Life {
+    std::weak_ptr<ServableModel> model;
+    std::string name;
+    bool given_up = false;
+    bool ended = false;
+  };
   // Outlives the reaper where a share does.
   struct State {
     absl::Mutex mutex;
     SteadyCondVar freed;  // unfreed lost some
     std::vector<std::unique_ptr<ServableModel>> dead ABSL_GUARDED_BY(mutex);
-    std::set<int64_t> unfreed ABSL_GUARDED_BY(mutex);
+    std::map<int64_t, Life> unfreed ABSL_GUARDED_BY(mutex);  // by life_id
     int64_t last_id ABSL_GUARDED_BY(mutex) = 0;
     bool stopping ABSL_GUARDED_BY(mutex) = false;
   };
+  static bool IsGivenUp(const Life& life, const std::string& name) {
+    return life.given_up && (name.empty() || life.name == name);
+  }
+  std::vector<int64_t> NotEnded(const std::string& name) const;
   static void Bury(State& state, std::unique_ptr<ServableModel> model);
   static void Reap(State& state);
 

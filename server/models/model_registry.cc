@@ -71,16 +71,12 @@ ModelRegistry::~ModelRegistry() {
   if (loading_.joinable()) loading_.join();
   // The answer of a request, or the loss of a device, may still be on its way on a worker of a
   // model. The last share must not end there: the model's end waits for its workers.
-  std::vector<int64_t> last;
   {
     absl::MutexLock lock(&mutex_);
     for (const auto& entry : entries_) GiveUp(*entry);
     entries_.clear();
-    for (const GivenUp& given_up : given_up_) {
-      if (!given_up.ended) last.push_back(given_up.life_id);
-    }
   }
-  reaper_.AwaitFreed(last, SteadyNow() + kEndTime);
+  reaper_.AwaitGivenUp("", SteadyNow() + ModelReaper::kEndTime);
 }
 
 void ModelRegistry::SetListener(Listener listener) { listener_ = std::move(listener); }
@@ -330,13 +326,14 @@ void ModelRegistry::Drain(absl::Time deadline) {
 }
 
 ModelRegistry::Models ModelRegistry::StartDraining() {
-  Models models;
+  Models models;  // given up ones too: their requests are not answered yet
   std::vector<ModelStatus> changed;
   std::deque<Job> jobs;
   {
     absl::MutexLock lock(&mutex_);
     draining_ = true;
     work_.SignalAll();
+    models = reaper_.GivenUp();
     jobs.swap(jobs_);
     for (const auto& entry : entries_) {
       ModelStatus& status = entry->status;
@@ -345,9 +342,6 @@ ModelRegistry::Models ModelRegistry::StartDraining() {
       if (status.state == ModelState::kDraining) continue;
       status.state = ModelState::kDraining;
       if (!entry->built_in) changed.push_back(status);
-    }
-    for (const GivenUp& given_up : given_up_) {
-      if (std::shared_ptr<ServableModel> model = given_up.model.lock()) models.push_back(model);
     }
   }
   for (Job& job : jobs) {

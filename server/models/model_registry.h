@@ -153,13 +153,6 @@ class ModelRegistry {
     std::string name;
     std::vector<Done> done;
   };
-  // A model that was taken out of its entry, until it is freed.
-  struct GivenUp {
-    std::weak_ptr<ServableModel> model;
-    std::string name;
-    int64_t life_id = 0;
-    bool ended = false;  // its requests were ended: its workers may not end, so nothing waits
-  };
   using Entries = std::vector<std::unique_ptr<Entry>>;
   using Models = std::vector<std::shared_ptr<ServableModel>>;
 
@@ -207,15 +200,10 @@ class ModelRegistry {
   void UnloadIdle() ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes the entry's model away. It is freed after its last request.
   void GiveUp(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Those of the model's instances that are given up, but not freed or ended.
-  std::vector<int64_t> GivenUpOf(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits until they are freed, or the drain timeout passes. Returns whether they are.
+  // Waits until what is given up of the model is freed, or the drain timeout passes. Returns
+  // whether it is.
   bool AwaitGivenUp(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends their requests with UNAVAILABLE.
-  void EndGivenUp(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
   void CountSleeping() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  static constexpr absl::Duration kEndTime = absl::Seconds(1);  // to free a model without requests
 
   const ModelLoader load_;
   ServerMetrics& metrics_;
@@ -228,7 +216,6 @@ class ModelRegistry {
   Entries entries_ ABSL_GUARDED_BY(mutex_);  // versions of one model are neighbours, ascending
   std::vector<ModelSource> given_ ABSL_GUARDED_BY(mutex_);  // by SetModels
   std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);
-  std::vector<GivenUp> given_up_ ABSL_GUARDED_BY(mutex_);
   bool drain_announced_ ABSL_GUARDED_BY(mutex_) = false;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> any_sleeps_{false};

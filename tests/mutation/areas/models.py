@@ -11,6 +11,8 @@ FILE_TESTS = {
     "server/models/sentence/sparse_lookup.cc": ["model_folder_test"],
     "server/models/model_registry.cc": ["model_registry_test", "app_test", "drain_test"],
     "server/models/model_jobs.cc": ["model_registry_test"],
+    "server/models/model_reaper.cc": ["model_registry_test"],
+    "server/models/model_reaper.h": ["model_registry_test"],
     "server/models/model_status.h": ["model_registry_test"],
     "server/models/warm_up.cc": ["warm_up_test"],
     "server/models/memory/estimate.cc": ["model_memory_test"],
@@ -85,15 +87,21 @@ MUTANTS = {
         ("state == ModelState::kFailed || (Serves() && !error.ok())", "state == ModelState::kFailed"),
     ],
     "server/models/model_jobs.cc": [
-        ("if (!AwaitGivenUp(name)) EndGivenUp(name);", "AwaitGivenUp(name);"),
-        ("if (given_up.name != name) continue;", ""),
+        ("if (!AwaitGivenUp(name)) reaper_.End(name);", "AwaitGivenUp(name);"),
         ("entry.status.stalled_workers = 0;", ""),
         ("model->Touch();", ""),
         ("kind == Job::Kind::kWake && !AnySleeps(name)", "false"),
         ("for (Done& done : TakeWoken(job.name)) done(absl::OkStatus());", ""),
-        ("reaper_.AwaitFreed(given_up, SteadyNow() + kEndTime);", ""),
+        ("reaper_.AwaitFreed(given_up, SteadyNow() + ModelReaper::kEndTime);", ""),
         ("entry->status.error = failure;", "entry->status.error = loaded.status();"),
         ("if (entry->status.state != ModelState::kReady) continue;", ""),
+    ],
+    "server/models/model_reaper.cc": [
+        ("state_->unfreed.at(model->life_id).given_up = true;", ""),
+        ("for (const auto& model : GivenUp(name)) model->batcher->Drain(absl::InfinitePast());", ""),
+    ],
+    "server/models/model_reaper.h": [
+        ("life.given_up && (name.empty() || life.name == name)", "life.given_up"),
     ],
     "server/models/model_name.cc": [
         ("name.size() > kMaxNameBytes", "name.size() >= kMaxNameBytes"),

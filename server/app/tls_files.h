@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "server/http/tls_context.h"
+#include "server/http/connection/tls_context.h"
 #include "server/net/listening_socket.h"
 
 namespace attendant {

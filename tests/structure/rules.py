@@ -109,10 +109,15 @@ TABLE = {
         "server/rpc/scan server/text/unicode", "absl grpc protobuf"),
     "server/rpc": row("proto server/access server/requests/memory server/rpc/call", "absl grpc protobuf"),  # health, reflection
     "server/net": row("client/address", "absl"),
-    "server/http": row(
-        "kernels/core server/access server/limits server/metrics server/net server/requests server/requests/memory "
-        "server/retry server/threads", "absl",
-        private="boost zlib"),
+    "server/http": row("server/access server/requests server/retry", "absl", private="zlib"),
+    "server/http/connection": row(
+        "kernels/core server/access server/http server/metrics server/net server/requests server/requests/memory "
+        "server/threads", "absl",
+        private="boost"),
+    "server/http/port": row(
+        "server/access server/http server/http/connection server/limits server/metrics server/net server/requests "
+        "server/retry", "absl",
+        private="boost"),
     "server/http/client": row(
         "client/http kernels/core server/http server/tracing server/tracing/export", "absl"),
     "server/http/json": row("server/text/unicode", "absl", private="simdjson"),

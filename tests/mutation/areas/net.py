@@ -3,13 +3,13 @@ TESTS = ["net_test", "http_endpoint_test", "http_doors_test"]
 FILE_TESTS = {
     "server/net/connection_acceptor.cc": ["net_test"],
     "server/net/listening_socket.cc": ["net_test"],
-    "server/http/http_connection.cc": ["http_endpoint_test", "http_doors_test"],
-    "server/http/http_endpoint.cc": ["http_endpoint_test", "http_doors_test"],
-    "server/http/http_message.cc": ["http_endpoint_test"],
-    "server/http/foreign_page.cc": ["http_endpoint_test"],
+    "server/http/connection/http_connection.cc": ["http_endpoint_test", "http_doors_test"],
+    "server/http/port/http_endpoint.cc": ["http_endpoint_test", "http_doors_test"],
+    "server/http/connection/http_message.cc": ["http_endpoint_test"],
+    "server/http/connection/foreign_page.cc": ["http_endpoint_test"],
     "server/http/http_routes.cc": ["http_doors_test"],
-    "server/http/route_call.cc": ["http_doors_test"],
-    "server/http/body_buffer.cc": ["http_endpoint_test"],
+    "server/http/connection/route_call.cc": ["http_doors_test"],
+    "server/http/connection/body_buffer.cc": ["http_endpoint_test"],
     "server/http/gzip.cc": ["http_endpoint_test"],
     "server/app/grpc_server.cc": ["app_test:GrpcServerTest.*"],
     "server/app/grpc_services.cc": ["app_test:GrpcServicesTest.*"],
@@ -44,7 +44,7 @@ MUTANTS = {
         ("if (port != 0) SetPort(port, address);", ""),
         ("!listening.fds.empty() && reason != EADDRINUSE", "!listening.fds.empty()"),
     ],
-    "server/http/http_connection.cc": [
+    "server/http/connection/http_connection.cc": [
         ("Expire(kBodyTime);", ""),
         ("c.call_->state().Cancel();", ""),
         ("if (std::exchange(entered_, false)) host_.Leave();", ""),
@@ -52,7 +52,7 @@ MUTANTS = {
         ("if (call_) return Phase::kSending;", ""),
         ("parser_->keep_alive() && !host_.stopping()", "parser_->keep_alive()"),
     ],
-    "server/http/http_endpoint.cc": [
+    "server/http/port/http_endpoint.cc": [
         ("entered >= doors.limits.max_connections", "entered > doors.limits.max_connections"),
         ("fresh.size > 0 && !many_bodies", "fresh.size > 0"),
         ("if (waiting.size > 0) gives_way = waiting.oldest;", ""),
@@ -62,20 +62,20 @@ MUTANTS = {
     "server/http/http_routes.cc": [
         ("shared <= most", "shared < most"),
     ],
-    "server/http/route_call.cc": [
+    "server/http/connection/route_call.cc": [
         ("if (!ended_) End(code);", ""),
     ],
-    "server/http/foreign_page.cc": [
+    "server/http/connection/foreign_page.cc": [
         ('absl::EqualsIgnoreCase(name, "localhost")', 'absl::StartsWithIgnoreCase(name, "localhost")'),
         ("if (!host || scheme_end == absl::string_view::npos) return true;", ""),
     ],
-    "server/http/http_message.cc": [
+    "server/http/connection/http_message.cc": [
         ("while (absl::StartsWith(bytes.substr(count), \"\\r\\n\")) count += 2;", ""),
         ("target.substr(0, target.find('?'))", "target"),
         ("length.value_or(0) > static_cast<uint64_t>(max_bytes)",
          "length.value_or(0) >= static_cast<uint64_t>(max_bytes)"),
     ],
-    "server/http/body_buffer.cc": [
+    "server/http/connection/body_buffer.cc": [
         ("memory_.ShrinkTo(static_cast<int64_t>(text_.size()));", ""),
         ("std::exchange(memory_, ByteBudget::Share())", "ByteBudget::Share()"),
     ],

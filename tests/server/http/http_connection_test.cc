@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connections whose requests are in work at a route.
-#include "server/http/http_connection.h"
+#include "server/http/connection/http_connection.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
-#include "server/http/http_endpoint.h"
+#include "server/http/port/http_endpoint.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/model_registry.h"
 #include "server/net/listening_socket.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/http/http_endpoint.h"
+#include "server/http/port/http_endpoint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
-#include "server/http/http_connection.h"
+#include "server/http/connection/http_connection.h"
 #include "server/metrics/server_metrics.h"
 #include "tests/server/http/http_client.h"
 #include "tests/server/metrics/exposition.h"

@@ -8,12 +8,12 @@
 #include <cstring>
 #include <string>
 
-#include "server/http/body_buffer.h"
-#include "server/http/foreign_page.h"
+#include "server/http/connection/body_buffer.h"
+#include "server/http/connection/foreign_page.h"
+#include "server/http/connection/http_message.h"
 #include "server/http/gzip.h"
-#include "server/http/http_message.h"
 #include "server/http/http_routes.h"
-#include "server/http/peer_name.h"
+#include "server/http/port/peer_name.h"
 #include "server/requests/memory/memory_budgets.h"
 
 namespace attendant {

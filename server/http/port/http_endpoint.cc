@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/http/http_endpoint.h"
+#include "server/http/port/http_endpoint.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -23,8 +23,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "server/http/http_connection.h"
-#include "server/http/peer_name.h"
+#include "server/http/connection/http_connection.h"
+#include "server/http/port/peer_name.h"
 #include "server/metrics/server_metrics.h"
 #include "server/net/listening_socket.h"
 #include "server/retry/retry_hint.h"

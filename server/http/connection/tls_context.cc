@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/http/tls_context.h"
+#include "server/http/connection/tls_context.h"
 
 #include <cstdint>
 // Boost 1.74 uses std::exchange without including <utility>.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "server/http/connection/request_head.h"
 #include "server/http/http_types.h"
-#include "server/http/request_head.h"
 
 namespace attendant {
 

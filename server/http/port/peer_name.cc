@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/http/peer_name.h"
+#include "server/http/port/peer_name.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

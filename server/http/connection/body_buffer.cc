@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/http/body_buffer.h"
+#include "server/http/connection/body_buffer.h"
 
 #include <algorithm>
 #include <utility>

@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/http/connection/tls_context.h"
 #include "server/http/http_routes.h"
-#include "server/http/tls_context.h"
 #include "server/limits/limits.h"
 #include "server/net/listening_socket.h"
 #include "server/requests/request_run.h"
@@ -37,7 +37,7 @@ struct HttpProbes {
 // The HTTP port: /metrics, /healthz and /readyz (200, or 503 with the reason), further pages, and
 // the routes of protocols. One thread, called "http", does all of HTTP; requests of routes run on
 // their executors. Pages take GET and HEAD, and end their connection. On a loopback address,
-// requests of foreign web pages get 403 (foreign_page.h).
+// requests of foreign web pages get 403 (connection/foreign_page.h).
 class HttpEndpoint {
  public:
   // Listens on `address`, "host:port", "[v6]:port"; port 0 picks a free one. INVALID_ARGUMENT for

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/http/route_call.h"
+#include "server/http/connection/route_call.h"
 
-#include "server/http/http_message.h"
+#include "server/http/connection/http_message.h"
 #include "server/metrics/server_metrics.h"
 
 namespace attendant {

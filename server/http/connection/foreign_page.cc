@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/http/foreign_page.h"
+#include "server/http/connection/foreign_page.h"
 
 #include <arpa/inet.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/http/http_connection.h"
+#include "server/http/connection/http_connection.h"
 
 #include <sys/socket.h>
 
@@ -23,10 +23,10 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 
-#include "server/http/foreign_page.h"
-#include "server/http/http_message.h"
-#include "server/http/request_head.h"
-#include "server/http/route_call.h"
+#include "server/http/connection/foreign_page.h"
+#include "server/http/connection/http_message.h"
+#include "server/http/connection/request_head.h"
+#include "server/http/connection/route_call.h"
 #include "server/threads/steady_time.h"
 
 namespace attendant {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/http/request_head.h"
+#include "server/http/connection/request_head.h"
 
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "server/http/http_message.h"
+#include "server/http/connection/http_message.h"
 
 namespace attendant {
 

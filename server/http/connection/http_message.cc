@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/http/http_message.h"
+#include "server/http/connection/http_message.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -69,7 +69,7 @@ Batcher::Batcher(const BatcherOptions& options, std::vector<std::unique_ptr<Runn
       all_completed_(threading.MakeCondition()),
       queue_({.max_tokens = options.max_queued_tokens, .max_requests = options.max_queued_requests},
              policy_),
-      cost_(options.cost),
+      forecast_(options.cost, options.max_batch_tokens, runners_.size()),
       workers_(runners_.size()),
       runners_left_(runners_.size()) {
   ATTENDANT_CHECK(!runners_.empty());
@@ -165,7 +165,7 @@ std::optional<Batcher::Refusal> Batcher::FindRefusal(const PendingRequest& reque
   if (request.num_sequences() == 0) return std::nullopt;  // it needs no place, and no time
   const absl::Duration left = request.deadline - request.arrival;
   const absl::Duration needed = TimeToAnswer(request);
-  if (left < needed && !TriesAnyway(request.arrival)) {
+  if (left < needed && !forecast_.TriesAnyway(Queued(), request.arrival)) {
     return Refusal{RejectReason::kInfeasible,
                    absl::DeadlineExceededError(
                        absl::StrCat("the deadline is in ", absl::FormatDuration(left),
@@ -176,7 +176,7 @@ std::optional<Batcher::Refusal> Batcher::FindRefusal(const PendingRequest& reque
   Expire(request.arrival, absl::ZeroDuration(), ended);
   absl::Status room = queue_.CheckRoom(request.client, request.tokens_waiting);
   if (room.ok()) return std::nullopt;
-  SetRetryAfter(room, RetryDelay());
+  SetRetryAfter(room, forecast_.RetryDelay(Queued()));
   return Refusal{RejectReason::kQueueFull, std::move(room)};
 }
 
@@ -228,7 +228,7 @@ void Batcher::LoseRunner(size_t index, const absl::Status& status) {
   Ended ended;
   {
     absl::MutexLock lock(&mutex_);
-    workers_[index].expected_end = absl::InfiniteFuture();
+    forecast_.Lose(index);
     --runners_left_;
     observer_.OnLost(static_cast<int>(workers_.size() - runners_left_));
     if (runners_left_ > 0) return;
@@ -341,36 +341,21 @@ void Batcher::Post(Ended ended) {
   if (open_requests_ == 0) all_completed_->SignalAll();
 }
 
-Workforce Batcher::Force() const {
-  return {.cost = cost_,
-          .max_batch_tokens = options_.max_batch_tokens,
-          .workers = static_cast<int64_t>(runners_left_)};
-}
-
-// Batches alone correct the estimate. If it refused all requests of an idle server, it would stay
-// as the last slow minutes of the machine made it: every eighth is tried.
-bool Batcher::TriesAnyway(absl::Time now) {
-  constexpr int64_t kOneOf = 8;
-  if (queue_.Snapshot().sequences > 0) return false;
-  const auto is_busy = [now](const Worker& worker) { return worker.expected_end > now; };
-  if (std::all_of(workers_.begin(), workers_.end(), is_busy)) return false;
-  return ++infeasible_while_idle_ % kOneOf == 0;
-}
-
 // Called for each request with a deadline: must be cheap.
 absl::Duration Batcher::TimeToAnswer(const PendingRequest& request) const {
-  if (request.deadline == absl::InfiniteFuture() || !cost_.fitted()) return absl::ZeroDuration();
-  absl::Time free = absl::InfiniteFuture();
-  for (const Worker& worker : workers_) free = std::min(free, worker.expected_end);
+  const Workforce force = forecast_.force();
+  if (request.deadline == absl::InfiniteFuture() || !force.cost.fitted()) {
+    return absl::ZeroDuration();
+  }
   Backlog backlog{
-      .until_free = std::max(free - request.arrival, absl::ZeroDuration()),
+      .until_free = forecast_.UntilFree(request.arrival),
       .same_priority = queue_.AheadAt(request.priority, request.client, request.tokens_waiting),
       .higher = queue_.HigherThan(request.priority),
       .max_priority_wait = options_.max_priority_wait};
   for (size_t i = 0; i < static_cast<size_t>(request.num_sequences()); ++i) {
     backlog.same_priority.Add(request.sequence_tokens(i), request.sequence_head_ns(i));
   }
-  return AnswerTime(backlog, Force());
+  return AnswerTime(backlog, force);
 }
 
 // As if all sequences were as long.
@@ -380,12 +365,6 @@ BatchShape Batcher::Queued() const {
           .tokens = queue.tokens,
           .squares = queue.tokens * queue.tokens / std::max<int64_t>(queue.sequences, 1),
           .head_ns = queue.head_ns};
-}
-
-// How long the workers need for the queue.
-absl::Duration Batcher::RetryDelay() const {
-  if (!cost_.known()) return absl::Milliseconds(100);
-  return std::clamp(TimeFor(Queued(), Force()), absl::Milliseconds(1), absl::Seconds(10));
 }
 
 void Batcher::ReportQueue() { observer_.OnQueueChanged(queue_.tokens(), queue_.requests()); }

@@ -131,9 +131,8 @@ class Batcher {
 
  private:
   struct Worker {
-    absl::Time stalls_at = absl::InfiniteFuture();   // if its batch has not ended by then
-    absl::Time expected_end = absl::InfinitePast();  // of its batch
-    std::span<const BatchItem> batch;                // that it runs
+    absl::Time stalls_at = absl::InfiniteFuture();  // if its batch has not ended by then
+    std::span<const BatchItem> batch;               // that it runs
     bool stalled = false;
   };
   struct Completion {
@@ -194,12 +193,9 @@ class Batcher {
   void RejectAll(const Refusal& refusal, bool running_too, Ended& ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Time FindStalled(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Workforce Force() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool TriesAnyway(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration TimeToAnswer(const PendingRequest& request) const  // from its arrival on
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   BatchShape Queued() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Duration RetryDelay() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReportQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const BatcherOptions options_;
@@ -221,9 +217,8 @@ class Batcher {
   // Of the requests that are in batches with all their sequences.
   absl::btree_set<std::pair<absl::Time, RequestId>> running_deadlines_ ABSL_GUARDED_BY(mutex_);
   RequestId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t infeasible_while_idle_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t open_requests_ ABSL_GUARDED_BY(mutex_) = 0;  // admitted, completion not yet handed over
-  CostModel cost_ ABSL_GUARDED_BY(mutex_);
+  Forecast forecast_ ABSL_GUARDED_BY(mutex_);
   std::vector<Worker> workers_ ABSL_GUARDED_BY(mutex_);  // [runners]
   int stalled_workers_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Time watched_until_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // watch_ wakes then

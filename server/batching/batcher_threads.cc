@@ -88,7 +88,7 @@ void Batcher::TakeBatch(size_t index, std::vector<BatchItem>& items, Ended& ende
   absl::MutexLock lock(&mutex_);
   if (stopping_) return;
   const absl::Time now = threading_.Now();
-  Expire(now, TimeNeeded(Queued(), Force()), ended);
+  Expire(now, TimeNeeded(Queued(), forecast_.force()), ended);
   if (!Decide(now).run) return;
   queue_.TakeBatch(now, items);
   StartBatch(index, items, now);
@@ -114,9 +114,8 @@ void Batcher::StartBatch(size_t index, std::span<const BatchItem> items, absl::T
     item.request->queue = now - item.request->arrival;
     running_deadlines_.emplace(item.request->deadline, item.request->id);
   }
-  workers_[index] = {.stalls_at = now + options_.stall_timeout,
-                     .expected_end = now + cost_.Estimate(ShapeOf(items)),
-                     .batch = items};
+  workers_[index] = {.stalls_at = now + options_.stall_timeout, .batch = items};
+  forecast_.Begin(index, ShapeOf(items), now);
   abandoned_[index] = false;
   if (workers_[index].stalls_at < watched_until_) watch_->Signal();
   ReportQueue();
@@ -142,6 +141,7 @@ void Batcher::EndBatch(size_t index, std::span<const BatchItem> items, const abs
     absl::MutexLock lock(&mutex_);
     if (workers_[index].stalled) watch_->Signal();
     workers_[index] = {};
+    forecast_.End(index);
     if (status.ok()) TellOfBatch(traced, members);
     for (size_t first = 0; first < members.size();) {
       size_t end = first;
@@ -151,7 +151,7 @@ void Batcher::EndBatch(size_t index, std::span<const BatchItem> items, const abs
       first = end;
     }
     if (status.ok() && !abandoned_[index]) {
-      cost_.Observe(shape, compute);
+      forecast_.Observe(shape, compute);
       observer_.OnBatch(tokens, shape.sequences, traced.requests, compute);
     }
     ReportQueue();

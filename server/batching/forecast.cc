@@ -51,4 +51,43 @@ absl::Duration TimeNeeded(const BatchShape& queued, const Workforce& force) {
   return kDoubt * FullBatchTime(queued, force);
 }
 
+Forecast::Forecast(const CostModel& cost, int64_t max_batch_tokens, size_t workers)
+    : cost_(cost),
+      max_batch_tokens_(max_batch_tokens),
+      free_at_(workers, absl::InfinitePast()),
+      workers_left_(static_cast<int64_t>(workers)) {}
+
+void Forecast::Begin(size_t worker, const BatchShape& batch, absl::Time now) {
+  free_at_[worker] = now + cost_.Estimate(batch);
+}
+
+void Forecast::End(size_t worker) { free_at_[worker] = absl::InfinitePast(); }
+
+void Forecast::Lose(size_t worker) {
+  free_at_[worker] = absl::InfiniteFuture();
+  --workers_left_;
+}
+
+void Forecast::Observe(const BatchShape& batch, absl::Duration time) { cost_.Observe(batch, time); }
+
+Workforce Forecast::force() const {
+  return {.cost = cost_, .max_batch_tokens = max_batch_tokens_, .workers = workers_left_};
+}
+
+absl::Duration Forecast::UntilFree(absl::Time now) const {
+  const absl::Time first = *std::min_element(free_at_.begin(), free_at_.end());
+  return std::max(first - now, absl::ZeroDuration());
+}
+
+bool Forecast::TriesAnyway(const BatchShape& queued, absl::Time now) {
+  constexpr int64_t kOneOf = 8;
+  if (queued.sequences > 0 || UntilFree(now) > absl::ZeroDuration()) return false;
+  return ++infeasible_while_idle_ % kOneOf == 0;
+}
+
+absl::Duration Forecast::RetryDelay(const BatchShape& queued) const {
+  if (!cost_.known()) return absl::Milliseconds(100);
+  return std::clamp(TimeFor(queued, force()), absl::Milliseconds(1), absl::Seconds(10));
+}
+
 }  // namespace attendant

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "server/batching/cost_model.h"
@@ -39,5 +41,41 @@ absl::Duration AnswerTime(const Backlog& backlog, const Workforce& force);
 // half more than a full batch of `queued` takes. Zero when `queued` is no more than one batch for
 // each worker, and without a fit.
 absl::Duration TimeNeeded(const BatchShape& queued, const Workforce& force);
+
+// The state behind the forecasts of one batcher: the cost of batches as those that ran correct it,
+// and when each worker has ended its batch. It has no clock; not thread-safe.
+class Forecast {
+ public:
+  // REQUIRES: workers > 0; all are idle.
+  Forecast(const CostModel& cost, int64_t max_batch_tokens, size_t workers);
+
+  // A worker, from 0, begins a batch and ends it.
+  void Begin(size_t worker, const BatchShape& batch, absl::Time now);
+  void End(size_t worker);
+  // A worker without a batch takes no more.
+  void Lose(size_t worker);
+  // A batch was computed, and took `time`: this corrects the cost.
+  void Observe(const BatchShape& batch, absl::Duration time);
+
+  // For the functions above, until the next call of the others.
+  Workforce force() const;
+  // Zero: a worker is idle, or is beyond the end that was estimated.
+  absl::Duration UntilFree(absl::Time now) const;
+
+  // Whether a request that seems to come too late is tried: every eighth one while nothing is
+  // queued and a worker is free. Batches alone correct the cost. If it refused all requests of an
+  // idle server, it would stay as the last slow minutes of the machine made it.
+  bool TriesAnyway(const BatchShape& queued, absl::Time now);
+
+  // How long the workers need for the queue, from 1 ms to 10 s: a client may come again then.
+  absl::Duration RetryDelay(const BatchShape& queued) const;
+
+ private:
+  CostModel cost_;
+  const int64_t max_batch_tokens_;
+  std::vector<absl::Time> free_at_;  // [workers]
+  int64_t workers_left_;
+  int64_t infeasible_while_idle_ = 0;
+};
 
 }  // namespace attendant

@@ -110,6 +110,20 @@ absl::Status InProcessServer::AwaitStopped() {
   return run_status_;
 }
 
+v1::EncodeResponse InProcessServer::Encode(const v1::EncodeRequest& request) {
+  v1::EncodeResponse response;
+  const grpc::Status status = CallEncode(*encoder_, request, response);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  return response;
+}
+
+std::string InProcessServer::Refusal(const v1::EncodeRequest& request) {
+  v1::EncodeResponse response;
+  const grpc::Status status = CallEncode(*encoder_, request, response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+  return status.error_message();
+}
+
 double InProcessServer::Metric(const std::string& series) const {
   for (absl::string_view line : absl::StrSplit(Scrape(), '\n')) {
     double value = 0;
@@ -135,6 +149,14 @@ v1::EncodeRequest HelloRequest() {
   request.set_id("hello");
   request.mutable_sequences()->add_sequences()->set_text("hello world");
   return request;
+}
+
+v1::Sequence& AddIds(v1::EncodeRequest& request, const std::vector<int32_t>& ids,
+                     const std::vector<bool>& mask) {
+  v1::Sequence& sequence = *request.mutable_sequences()->add_sequences();
+  sequence.mutable_ids()->mutable_token_ids()->Add(ids.begin(), ids.end());
+  sequence.mutable_ids()->mutable_attention_mask()->Add(mask.begin(), mask.end());
+  return sequence;
 }
 
 grpc::Status CallEncode(v1::Encoder::Stub& stub, const v1::EncodeRequest& request,

@@ -4,6 +4,7 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -52,6 +53,11 @@ class InProcessServer {
   // would take ever more of a fast server.
   std::shared_ptr<grpc::Channel> NewChannelOfSlowReader() const;
 
+  // The answer to a request, which must have one.
+  v1::EncodeResponse Encode(const v1::EncodeRequest& request);
+  // Why a request is refused, which must be for INVALID_ARGUMENT.
+  std::string Refusal(const v1::EncodeRequest& request);
+
   v1::Encoder::Stub& encoder() { return *encoder_; }
   grpc::health::v1::Health::Stub& health() { return *health_; }
   Gate& load_gate() { return load_gate_; }
@@ -82,6 +88,10 @@ class InProcessServer {
 
 // A request for "tiny" with the text "hello world".
 v1::EncodeRequest HelloRequest();
+
+// Adds a sequence of these tokens; without a mask all count.
+v1::Sequence& AddIds(v1::EncodeRequest& request, const std::vector<int32_t>& ids,
+                     const std::vector<bool>& mask = {});
 
 // One call, waiting at most 30 s.
 grpc::Status CallEncode(v1::Encoder::Stub& stub, const v1::EncodeRequest& request,

@@ -41,9 +41,7 @@ class DoorsTest : public testing::Test {
     for (const std::string& text : texts) {
       request.mutable_sequences()->add_sequences()->set_text(text);
     }
-    v1::EncodeResponse response;
-    EXPECT_TRUE(CallEncode(server_.encoder(), request, response).ok());
-    const std::vector<float> all = Floats(response.pooled());
+    const std::vector<float> all = Floats(server_.Encode(request).pooled());
     std::vector<std::vector<float>> rows;
     const size_t hidden = all.size() / texts.size();
     for (size_t i = 0; i < all.size(); i += hidden) {

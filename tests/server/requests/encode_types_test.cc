@@ -10,7 +10,7 @@
 #include <numeric>
 
 #include "server/requests/memory/memory_budgets.h"
-#include "tests/server/in_process_server.h"
+#include "tests/server/encoder_rpc_fixture.h"
 #include "tests/server/tiny_model.h"
 
 namespace attendant {
@@ -34,35 +34,7 @@ v1::EncodeRequest WeightsRequest() {
   return request;
 }
 
-v1::TokenIds& AddIds(v1::EncodeRequest& request, const std::vector<int32_t>& ids,
-                     const std::vector<bool>& mask = {}) {
-  v1::TokenIds& sequence = *request.mutable_sequences()->add_sequences()->mutable_ids();
-  sequence.mutable_token_ids()->Add(ids.begin(), ids.end());
-  sequence.mutable_attention_mask()->Add(mask.begin(), mask.end());
-  return sequence;
-}
-
-class LayerOutputsRpcTest : public ::testing::Test {
- protected:
-  explicit LayerOutputsRpcTest(const InProcessServer::Options& options = {}) : server_(options) {
-    server_.AwaitReady();
-  }
-
-  v1::EncodeResponse Encode(const v1::EncodeRequest& request) {
-    v1::EncodeResponse response;
-    const grpc::Status status = CallEncode(server_.encoder(), request, response);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    return response;
-  }
-  grpc::Status Refusal(const v1::EncodeRequest& request) {
-    v1::EncodeResponse response;
-    const grpc::Status status = CallEncode(server_.encoder(), request, response);
-    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
-    return status;
-  }
-
-  InProcessServer server_;
-};
+class LayerOutputsRpcTest : public EncoderRpcTest {};
 
 EncodeInput With(void (*ask)(EncodeInput&)) {
   EncodeInput input;
@@ -226,7 +198,7 @@ TEST_F(LayerOutputsRpcTest, RefusesNumbersThatTheModelDoesNotHave) {
   const auto expect = [this](void (*spoil)(v1::OutputSelection&), const std::string& message) {
     v1::EncodeRequest request = WeightsRequest();
     spoil(*request.mutable_outputs());
-    EXPECT_THAT(Refusal(request).error_message(), HasSubstr(message));
+    EXPECT_THAT(Refusal(request), HasSubstr(message));
     EXPECT_TRUE(CallHello(server_.encoder()).ok());
   };
   expect([](auto& o) { o.mutable_attention_weights()->add_layers(2); },
@@ -253,16 +225,16 @@ InProcessServer::Options LimitWeights(int64_t max_bytes) {
   return options;
 }
 
-class LimitedWeightsTest : public LayerOutputsRpcTest {
+class LimitedWeightsTest : public EncoderRpcTest {
  protected:
-  LimitedWeightsTest() : LayerOutputsRpcTest(LimitWeights(2 * kHelloWeightBytes)) {}
+  LimitedWeightsTest() : EncoderRpcTest(LimitWeights(2 * kHelloWeightBytes)) {}
 };
 
 TEST_F(LimitedWeightsTest, RefusesTooManyBeforeAnythingRuns) {
   v1::EncodeRequest request = WeightsRequest();
   for (int i = 0; i < 2; ++i) request.mutable_sequences()->add_sequences()->set_text("hello world");
   EXPECT_THAT(
-      Refusal(request).error_message(),
+      Refusal(request),
       HasSubstr("the attention weights asked for take 768 bytes up to sequence 2, the limit "
                 "is 512"));
   EXPECT_EQ(server_.Metric(R"(attendant_batches_total{model="tiny"})"), 0);
@@ -296,9 +268,7 @@ TEST_F(LimitedWeightsTest, ComesTogetherFromSeveralBatches) {
 TEST(NoWeightsTest, AreGivenWhereTheServerForbidsIt) {
   InProcessServer server(LimitWeights(0));
   server.AwaitReady();
-  v1::EncodeResponse response;
-  const grpc::Status status = CallEncode(server.encoder(), WeightsRequest(), response);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(server.Refusal(WeightsRequest()), HasSubstr("the limit is 0"));
   EXPECT_TRUE(CallHello(server.encoder()).ok());
 }
 
@@ -311,10 +281,7 @@ TEST(PendingWeightsTest, AreAccountedFor) {
   InProcessServer server(options);
   server.AwaitReady();
   server.run_gate().Close();
-  std::thread first([&server] {
-    v1::EncodeResponse response;
-    EXPECT_TRUE(CallEncode(server.encoder(), WeightsRequest(), response).ok());
-  });
+  std::thread first([&server] { server.Encode(WeightsRequest()); });
   server.run_gate().AwaitWaiting(1);
   v1::EncodeResponse response;
   const grpc::Status status = CallEncode(server.encoder(), WeightsRequest(), response);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a request says and what it takes reach the right place, through every protocol: priority,
 // deadline, times, counts, exact limits.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -19,6 +20,8 @@
 
 namespace attendant {
 namespace {
+
+using ::testing::HasSubstr;
 
 using Clock = std::chrono::steady_clock;
 
@@ -112,11 +115,8 @@ class RequestFlowTest : public testing::Test {
 TEST_F(RequestFlowTest, TimeInTheQueueIsNoTimeOfComputing) {
   HoldTheWorker();
   auto infer = std::async(std::launch::async, [&] { return Infer(InferRequest()); });
-  auto encode = std::async(std::launch::async, [&] {
-    v1::EncodeResponse response;
-    EXPECT_TRUE(CallEncode(server_.encoder(), HelloRequest(), response).ok());
-    return response.timings();
-  });
+  auto encode =
+      std::async(std::launch::async, [&] { return server_.Encode(HelloRequest()).timings(); });
   AwaitQueued(2);
   AwaitHeld();
   LetGo();
@@ -228,8 +228,7 @@ TEST_F(RequestFlowTest, EveryRequestHasATotalTimeAndAnsweredOnesTheirPhases) {
   EXPECT_TRUE(CallHello(server_.encoder()).ok());
   v1::EncodeRequest bad = HelloRequest();
   bad.set_priority(101);
-  v1::EncodeResponse response;
-  EXPECT_FALSE(CallEncode(server_.encoder(), bad, response).ok());
+  EXPECT_THAT(server_.Refusal(bad), HasSubstr("priority is 101"));
   const auto count = [](const std::string& phase) {
     return absl::StrCat(
         "attendant_request_duration_seconds_count{method=\"encode\",model=\"tiny\",", "phase=\"",
@@ -244,9 +243,7 @@ TEST_F(RequestFlowTest, EveryRequestHasATotalTimeAndAnsweredOnesTheirPhases) {
 TEST_F(RequestFlowTest, AMessageThatIsNoneIsCounted) {
   v1::EncodeRequest bad = HelloRequest();
   bad.set_id(std::string(257, 'x'));
-  v1::EncodeResponse response;
-  EXPECT_EQ(CallEncode(server_.encoder(), bad, response).error_code(),
-            grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(server_.Refusal(bad), HasSubstr("id has 257 bytes"));
   EXPECT_EQ(server_.Metric(R"(attendant_refused_total{reason="message"})"), 1);
 }
 
@@ -257,8 +254,7 @@ TEST_F(RequestFlowTest, CountsTheTokensThatAreComputed) {
     ids.add_token_ids(kHello);
     ids.add_attention_mask(i < 4);
   }
-  v1::EncodeResponse response;
-  ASSERT_TRUE(CallEncode(server_.encoder(), request, response).ok());
+  server_.Encode(request);
   server_.AwaitMetric(R"(attendant_sequence_tokens_sum{model="tiny"})", 4);
   EXPECT_EQ(server_.Metric(R"(attendant_tokens_total{kind="padding",model="tiny"})"), 6);
 }
@@ -266,12 +262,10 @@ TEST_F(RequestFlowTest, CountsTheTokensThatAreComputed) {
 TEST_F(RequestFlowTest, DimsMayBeTheHiddenSize) {
   v1::EncodeRequest request = HelloRequest();
   request.mutable_outputs()->mutable_pooled()->set_dims(static_cast<int32_t>(kTinyConfig.hidden));
-  v1::EncodeResponse response;
-  EXPECT_TRUE(CallEncode(server_.encoder(), request, response).ok());
+  server_.Encode(request);
   request.mutable_outputs()->mutable_pooled()->set_dims(static_cast<int32_t>(kTinyConfig.hidden) +
                                                         1);
-  EXPECT_EQ(CallEncode(server_.encoder(), request, response).error_code(),
-            grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(server_.Refusal(request), HasSubstr("cannot be cut to 17"));
 }
 
 // One sequence is a batch, and a client's turn.
@@ -326,24 +320,20 @@ class ExactLimitsTest : public RequestFlowTest {
 
 TEST_F(ExactLimitsTest, SoManySequencesAndNoMore) {
   v1::EncodeRequest request = HelloRequest();
-  v1::EncodeResponse response;
   while (request.sequences().sequences_size() < 3) {
     *request.mutable_sequences()->add_sequences() = request.sequences().sequences(0);
   }
-  EXPECT_TRUE(CallEncode(server_.encoder(), request, response).ok());
+  server_.Encode(request);
   *request.mutable_sequences()->add_sequences() = request.sequences().sequences(0);
-  EXPECT_EQ(CallEncode(server_.encoder(), request, response).error_code(),
-            grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(server_.Refusal(request), HasSubstr("more than 3 elements"));
 }
 
 TEST_F(ExactLimitsTest, HiddenLayersCountInTheAnswersSize) {
   v1::EncodeRequest request = HelloRequest();
-  v1::EncodeResponse response;
   for (const int layer : {0, 1}) request.mutable_outputs()->add_hidden_layers(layer);
-  EXPECT_TRUE(CallEncode(server_.encoder(), request, response).ok());
+  server_.Encode(request);
   request.mutable_outputs()->add_hidden_layers(2);
-  EXPECT_EQ(CallEncode(server_.encoder(), request, response).error_code(),
-            grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(server_.Refusal(request), HasSubstr("the outputs asked for take"));
 }
 
 }  // namespace

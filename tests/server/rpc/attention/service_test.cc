@@ -52,9 +52,7 @@ TEST_F(AttentionTest, IsNoModelOfTheOtherServices) {
   server_->AwaitReady();
   v1::EncodeRequest encode = HelloRequest();
   encode.set_model("attention");
-  v1::EncodeResponse response;
-  EXPECT_EQ(CallEncode(server_->encoder(), encode, response).error_code(),
-            grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(server_->Refusal(encode), HasSubstr("which attendant.v1.Attention serves"));
   grpc::ClientContext context;
   v1::ListModelsResponse models;
   ASSERT_TRUE(server_->encoder().ListModels(&context, {}, &models).ok());

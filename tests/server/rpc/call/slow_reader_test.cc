@@ -34,8 +34,7 @@ v1::EncodeRequest LargeAnswer() {
   request.set_model("tiny");
   request.mutable_outputs()->mutable_attention_weights();
   for (int i = 0; i < 60; ++i) {
-    v1::TokenIds& ids = *request.mutable_sequences()->add_sequences()->mutable_ids();
-    for (int t = 0; t < 64; ++t) ids.add_token_ids(kHello);
+    AddIds(request, std::vector<int32_t>(64, kHello));
   }
   return request;
 }

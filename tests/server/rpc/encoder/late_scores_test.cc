@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/heads/max_sim.h"
-#include "tests/server/in_process_server.h"
+#include "tests/server/encoder_rpc_fixture.h"
 
 namespace attendant {
 namespace {
@@ -48,22 +48,10 @@ v1::EncodeRequest TowerRequest() {
   return PairsRequest(pairs);
 }
 
-class LateScoresTest : public ::testing::Test {
+class LateScoresTest : public EncoderRpcTest {
  protected:
-  LateScoresTest() : server_(ServeColbert()) { server_.AwaitReady(); }
+  LateScoresTest() : EncoderRpcTest(ServeColbert()) {}
 
-  v1::EncodeResponse Encode(const v1::EncodeRequest& request) {
-    v1::EncodeResponse response;
-    const grpc::Status status = CallEncode(server_.encoder(), request, response);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    return response;
-  }
-  std::string Refusal(const v1::EncodeRequest& request) {
-    v1::EncodeResponse response;
-    const grpc::Status status = CallEncode(server_.encoder(), request, response);
-    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-    return status.error_message();
-  }
   std::vector<float> Vectors(const std::string& text, const std::string& prompt) {
     v1::EncodeRequest request;
     request.set_model(kModel);
@@ -75,8 +63,6 @@ class LateScoresTest : public ::testing::Test {
   float Expected(const std::string& query, const std::string& document) {
     return MaxSim(Vectors(query, "query"), Vectors(document, "document"), kDims);
   }
-
-  InProcessServer server_;
 };
 
 TEST_F(LateScoresTest, AreThoseOfTheTextsOwnVectors) {
@@ -148,12 +134,9 @@ TEST(LateScoresLimitTest, VectorsCountBeforeTheyAreMade) {
   options.flags.encode.max_response_bytes = kVectorBytes * static_cast<int64_t>(kQueryTokens + 3);
   InProcessServer server(options);
   server.AwaitReady();
-  v1::EncodeResponse response;
-  EXPECT_TRUE(CallEncode(server.encoder(), PairsRequest({{kQuery, ""}}), response).ok());
-  const grpc::Status status =
-      CallEncode(server.encoder(), PairsRequest({{kQuery, ""}, {kQuery, ""}}), response);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_THAT(status.error_message(), HasSubstr("the vectors of the texts take 1040 bytes"));
+  server.Encode(PairsRequest({{kQuery, ""}}));
+  EXPECT_THAT(server.Refusal(PairsRequest({{kQuery, ""}, {kQuery, ""}})),
+              HasSubstr("the vectors of the texts take 1040 bytes"));
 }
 
 }  // namespace

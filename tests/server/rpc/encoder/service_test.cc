@@ -11,7 +11,7 @@
 
 #include "kernels/checkpoints/checkpoint.h"
 #include "kernels/reference/reference_backend.h"
-#include "tests/server/in_process_server.h"
+#include "tests/server/encoder_rpc_fixture.h"
 #include "tests/server/tiny_model.h"
 
 namespace attendant {
@@ -21,26 +21,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
-class EncoderServiceTest : public ::testing::Test {
- protected:
-  EncoderServiceTest() { server_.AwaitReady(); }
-
-  v1::EncodeResponse Encode(const v1::EncodeRequest& request) {
-    v1::EncodeResponse response;
-    const grpc::Status status = CallEncode(server_.encoder(), request, response);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    return response;
-  }
-
-  InProcessServer server_;
-};
-
-void AddIds(v1::EncodeRequest& request, const std::vector<int32_t>& ids,
-            const std::vector<bool>& mask = {}) {
-  v1::TokenIds& sequence = *request.mutable_sequences()->add_sequences()->mutable_ids();
-  sequence.mutable_token_ids()->Add(ids.begin(), ids.end());
-  sequence.mutable_attention_mask()->Add(mask.begin(), mask.end());
-}
+class EncoderServiceTest : public EncoderRpcTest {};
 
 v1::EncodeRequest HiddenRequest() {
   v1::EncodeRequest request;

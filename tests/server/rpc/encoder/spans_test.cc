@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/server/in_process_server.h"
+#include "tests/server/encoder_rpc_fixture.h"
 #include "tests/server/tiny_model.h"
 
 namespace attendant {
@@ -32,9 +32,7 @@ v1::EncodeRequest Request() {
 
 void Add(const std::vector<int32_t>& ids, const Spans& spans, v1::EncodeRequest& request,
          const std::vector<bool>& mask = {}) {
-  v1::Sequence& sequence = *request.mutable_sequences()->add_sequences();
-  sequence.mutable_ids()->mutable_token_ids()->Add(ids.begin(), ids.end());
-  sequence.mutable_ids()->mutable_attention_mask()->Add(mask.begin(), mask.end());
+  v1::Sequence& sequence = AddIds(request, ids, mask);
   for (const auto& [begin, end] : spans) {
     sequence.mutable_spans()->add_begins(begin);
     sequence.mutable_spans()->add_ends(end);
@@ -61,19 +59,7 @@ std::vector<double> UnitMean(const std::vector<float>& states, const std::vector
   return mean;
 }
 
-class SpansTest : public ::testing::Test {
- protected:
-  SpansTest() { server_.AwaitReady(); }
-
-  v1::EncodeResponse Encode(const v1::EncodeRequest& request) {
-    v1::EncodeResponse response;
-    const grpc::Status status = CallEncode(server_.encoder(), request, response);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    return response;
-  }
-
-  InProcessServer server_;
-};
+class SpansTest : public EncoderRpcTest {};
 
 void ExpectNear(const std::vector<float>& pooled, size_t row, const std::vector<double>& expected) {
   for (size_t j = 0; j < kHidden; ++j) {
@@ -246,10 +232,8 @@ TEST_F(SpansTest, ThatAreWrongAreRefused) {
     v1::EncodeRequest request = Request();
     Add(kIds, {}, request);
     bad.spoil(request);
-    v1::EncodeResponse response;
-    const grpc::Status status = CallEncode(server_.encoder(), request, response);
-    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << bad.name;
-    EXPECT_THAT(status.error_message(), HasSubstr(bad.message)) << bad.name;
+    SCOPED_TRACE(bad.name);
+    EXPECT_THAT(Refusal(request), HasSubstr(bad.message));
   }
 }
 
@@ -259,10 +243,7 @@ TEST_F(SpansTest, ReadTheStatesSixteenTimesAndNoMore) {
   Add(ids, Spans(16, {0, 32}), request);
   EXPECT_THAT(Encode(request).pooled().shape(), ElementsAre(16, kHidden));
   AddSpan(0, 1, request);
-  v1::EncodeResponse response;
-  const grpc::Status status = CallEncode(server_.encoder(), request, response);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_THAT(status.error_message(), HasSubstr("513 tokens, the limit is 16 times the 32 tokens"));
+  EXPECT_THAT(Refusal(request), HasSubstr("513 tokens, the limit is 16 times the 32 tokens"));
 }
 
 TEST(SpansLimitTest, AreCountedBeforeTheyAreMade) {
@@ -270,15 +251,12 @@ TEST(SpansLimitTest, AreCountedBeforeTheyAreMade) {
   options.flags.encode.max_response_bytes = 4 * kHidden * sizeof(float);
   InProcessServer server(options);
   server.AwaitReady();
-  v1::EncodeResponse response;
   v1::EncodeRequest request = Request();
   Add(kIds, {{0, 3}, {3, 8}}, request);
-  EXPECT_TRUE(CallEncode(server.encoder(), request, response).ok());
+  server.Encode(request);
   AddSpan(0, 8, request);
   AddSpan(1, 2, request);
-  const grpc::Status status = CallEncode(server.encoder(), request, response);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_THAT(status.error_message(), HasSubstr("the outputs asked for take 352 bytes"));
+  EXPECT_THAT(server.Refusal(request), HasSubstr("the outputs asked for take 352 bytes"));
 }
 
 }  // namespace

@@ -37,8 +37,7 @@ std::map<std::string, v1::EncodeStreamResponse> ReadAll(ClientStream& stream) {
 TEST(EncoderStreamTest, AnswersGoodAndBadRequestsEachOnce) {
   InProcessServer server;
   server.AwaitReady();
-  v1::EncodeResponse alone;
-  ASSERT_TRUE(CallEncode(server.encoder(), HelloRequest(), alone).ok());
+  const v1::EncodeResponse alone = server.Encode(HelloRequest());
 
   grpc::ClientContext context;
   const auto stream = server.encoder().EncodeStream(&context);
@@ -102,8 +101,7 @@ v1::EncodeRequest ManySequences() {
   v1::EncodeRequest request;
   request.set_model("tiny");
   for (int i = 0; i < 3500; ++i) {
-    v1::TokenIds& ids = *request.mutable_sequences()->add_sequences()->mutable_ids();
-    for (int t = 0; t < 4; ++t) ids.add_token_ids(kHello);
+    AddIds(request, std::vector<int32_t>(4, kHello));
   }
   return request;
 }
@@ -148,8 +146,7 @@ TEST(EncoderStreamTest, AnAnsweredRequestHoldsItsAnswerOnly) {
   v1::EncodeRequest large_answer = Numbered(1);
   large_answer.mutable_outputs()->mutable_attention_weights();
   while (large_answer.sequences().sequences_size() < 40) {
-    v1::TokenIds& ids = *large_answer.mutable_sequences()->add_sequences()->mutable_ids();
-    for (int t = 0; t < 64; ++t) ids.add_token_ids(kHello);
+    AddIds(large_answer, std::vector<int32_t>(64, kHello));
   }
   InProcessServer::Options options;
   options.flags.max_request_bytes = 4 << 20;

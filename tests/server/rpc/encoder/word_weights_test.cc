@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "tests/server/in_process_server.h"
+#include "tests/server/encoder_rpc_fixture.h"
 #include "tests/server/tiny_model.h"
 
 namespace attendant {
@@ -20,26 +20,13 @@ constexpr int kHeads = 2;
 v1::EncodeRequest WordsRequest(const std::vector<bool>& mask = {}) {
   v1::EncodeRequest request;
   request.set_model("tiny");
-  v1::TokenIds& ids = *request.mutable_sequences()->add_sequences()->mutable_ids();
-  for (const int32_t id : {kCls, kHello, kContinued, kWorld, kUnk, kHello, kSep}) {
-    ids.add_token_ids(id);
-  }
-  ids.mutable_attention_mask()->Add(mask.begin(), mask.end());
+  AddIds(request, {kCls, kHello, kContinued, kWorld, kUnk, kHello, kSep}, mask);
   request.mutable_outputs()->mutable_word_weights();
   return request;
 }
 
-class WordWeightsTest : public ::testing::Test {
+class WordWeightsTest : public EncoderRpcTest {
  protected:
-  WordWeightsTest() { server_.AwaitReady(); }
-
-  v1::EncodeResponse Encode(const v1::EncodeRequest& request) {
-    v1::EncodeResponse response;
-    const grpc::Status status = CallEncode(server_.encoder(), request, response);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    return response;
-  }
-
   // How much the first token attends to each, in the last layer.
   std::vector<float> FirstRow(v1::EncodeRequest request) {
     request.mutable_outputs()->clear_word_weights();
@@ -49,8 +36,6 @@ class WordWeightsTest : public ::testing::Test {
     for (size_t i = 0; i < kLen; ++i) row[i] = (all[i] + all[kLen * kLen + i]) / kHeads;
     return row;
   }
-
-  InProcessServer server_;
 };
 
 TEST_F(WordWeightsTest, AreTheFirstRowSummedOverTheTokensOfAWord) {
@@ -72,11 +57,8 @@ TEST(WordWeightsLimitTest, TheMessageSpeaksOfWords) {
   options.flags.encode.max_attention_weight_bytes = kHeads * kLen * 4 - 1;
   InProcessServer server(options);
   server.AwaitReady();
-  v1::EncodeResponse response;
-  const grpc::Status status = CallEncode(server.encoder(), WordsRequest(), response);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(
-      status.error_message(),
+      server.Refusal(WordsRequest()),
       HasSubstr("the word weights asked for take 56 bytes up to sequence 0, the limit is 55: "
                 "ask for fewer tokens"));
 }
@@ -100,10 +82,7 @@ TEST_F(WordWeightsTest, LeaveMaskedTokensOut) {
 TEST_F(WordWeightsTest, AreNotAskedForBesideAttentionWeights) {
   v1::EncodeRequest request = WordsRequest();
   request.mutable_outputs()->mutable_attention_weights();
-  v1::EncodeResponse response;
-  const grpc::Status status = CallEncode(server_.encoder(), request, response);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_THAT(status.error_message(), HasSubstr("attention weights or for word weights"));
+  EXPECT_THAT(Refusal(request), HasSubstr("attention weights or for word weights"));
 }
 
 TEST(WordWeightsLimitTest, CountOneRowOfEachHead) {
@@ -111,13 +90,10 @@ TEST(WordWeightsLimitTest, CountOneRowOfEachHead) {
   options.flags.encode.max_attention_weight_bytes = kHeads * kLen * sizeof(float);
   InProcessServer server(options);
   server.AwaitReady();
-  v1::EncodeResponse response;
   v1::EncodeRequest request = WordsRequest();
-  EXPECT_TRUE(CallEncode(server.encoder(), request, response).ok());
+  server.Encode(request);
   *request.mutable_sequences()->add_sequences() = request.sequences().sequences(0);
-  const grpc::Status status = CallEncode(server.encoder(), request, response);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_THAT(status.error_message(), HasSubstr("take 112 bytes up to sequence 1"));
+  EXPECT_THAT(server.Refusal(request), HasSubstr("take 112 bytes up to sequence 1"));
 }
 
 }  // namespace

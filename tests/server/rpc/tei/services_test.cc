@@ -62,8 +62,7 @@ class TeiServicesTest : public ::testing::Test {
 TEST_F(TeiServicesTest, AnEmbeddingIsThatOfEncodeAndNormalizedUnlessToldOtherwise) {
   attendant::v1::EncodeRequest own = HelloRequest();
   own.mutable_outputs()->mutable_pooled()->set_normalize(true);
-  attendant::v1::EncodeResponse expected;
-  ASSERT_TRUE(CallEncode(server_.encoder(), own, expected).ok());
+  const attendant::v1::EncodeResponse expected = server_.Encode(own);
 
   v1::EmbedRequest request = Text("hello world");
   const v1::EmbedResponse response = Embed(request);
@@ -151,8 +150,7 @@ TEST_F(TeiServicesTest, EmbedAllHasAVectorForEachToken) {
   ASSERT_TRUE(embed_->EmbedAll(&context, request, &response).ok());
   attendant::v1::EncodeRequest own = HelloRequest();
   own.mutable_outputs()->set_last_hidden_state(true);
-  attendant::v1::EncodeResponse expected;
-  ASSERT_TRUE(CallEncode(server_.encoder(), own, expected).ok());
+  const attendant::v1::EncodeResponse expected = server_.Encode(own);
   std::vector<float> values;
   for (const v1::TokenEmbedding& token : response.token_embeddings()) {
     values.insert(values.end(), token.embeddings().begin(), token.embeddings().end());

@@ -3,34 +3,16 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
+#include "tests/support/bert_tokenizer.h"
 #include "tests/support/checkpoint.h"
 
 namespace attendant {
 namespace {
-
-constexpr char kTokenizer[] = R"({
-  "version": "1.0", "truncation": null, "padding": null,
-  "added_tokens": [
-    {"id": 0, "special": true, "content": "[PAD]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false},
-    {"id": 1, "special": true, "content": "[UNK]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false},
-    {"id": 2, "special": true, "content": "[CLS]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false},
-    {"id": 3, "special": true, "content": "[SEP]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false}],
-  "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null, "lowercase": true},
-  "pre_tokenizer": {"type": "BertPreTokenizer"},
-  "post_processor": {"type": "TemplateProcessing",
-    "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": $0}}, {"SpecialToken": {"id": "[SEP]", "type_id": 0}}],
-    "pair": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "[SEP]", "type_id": 0}},
-             {"Sequence": {"id": "B", "type_id": 1}}, {"SpecialToken": {"id": "[SEP]", "type_id": 1}}],
-    "special_tokens": {"[CLS]": {"id": "[CLS]", "ids": [2], "tokens": ["[CLS]"]}, "[SEP]": {"id": "[SEP]", "ids": [3], "tokens": ["[SEP]"]}}},
-  "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true},
-  "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
-    "vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "hello": 4, "world": 5, "##lo": 6}}
-})";
 
 constexpr char kModules[] = R"([
   {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
@@ -41,7 +23,10 @@ constexpr char kModules[] = R"([
 }  // namespace
 
 std::string TinyTokenizer(int64_t text_type_id) {
-  return absl::StrReplaceAll(kTokenizer, {{"$0", absl::StrCat(text_type_id)}});
+  nlohmann::json file =
+      BertTokenizerJson({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "hello", "world", "##lo"});
+  file["post_processor"]["single"][1]["Sequence"]["type_id"] = text_type_id;
+  return file.dump();
 }
 
 void WriteTinyModel(const std::string& directory) {

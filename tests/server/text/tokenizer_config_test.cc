@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "server/text/tokenizer.h"
+#include "tests/support/bert_tokenizer.h"
 #include "tests/support/checkpoint.h"
 
 namespace attendant {
@@ -23,24 +24,15 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-// A tokenizer that keeps case, accents and words of ideographs.
+// A tokenizer that keeps case, accents and words of ideographs. It has no added tokens, so that
+// tests may replace the vocabulary.
 json File() {
-  return json::parse(R"({
-    "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": false,
-                   "strip_accents": false, "lowercase": false},
-    "pre_tokenizer": {"type": "BertPreTokenizer"},
-    "post_processor": {"type": "TemplateProcessing",
-      "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
-                 {"SpecialToken": {"id": "[SEP]", "type_id": 0}}],
-      "pair": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
-               {"SpecialToken": {"id": "[SEP]", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}},
-               {"SpecialToken": {"id": "[SEP]", "type_id": 1}}],
-      "special_tokens": {"[CLS]": {"ids": [1]}, "[SEP]": {"ids": [2]}}},
-    "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
-              "max_input_chars_per_word": 100,
-              "vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "a": 3, "A": 4, "e": 5, "E": 6,
-                        "\u00c9": 7, "\u4e2d": 8, "\u56fd": 9, "\u4e2d\u56fd": 10, "b": 11}}
-  })");
+  json file = BertTokenizerJson({"[UNK]", "[CLS]", "[SEP]", "a", "A", "e", "E", "\u00c9", "\u4e2d",
+                                 "\u56fd", "\u4e2d\u56fd", "b"});
+  file["added_tokens"].clear();
+  file["normalizer"].update(
+      {{"handle_chinese_chars", false}, {"strip_accents", false}, {"lowercase", false}});
+  return file;
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const json& tokenizer_config, const json& config,
@@ -280,7 +272,8 @@ TEST(TokenizerConfigTest, ATokenizerOfRobertaMakesByteLevelAnew) {
   for (const Case& one : cases) {
     const auto tokenizer = Load(one.tokenizer_config, one.config, one.file);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
-    const auto tokens = (*tokenizer)->Tokenize("a b", {.max_tokens = 9, .offsets = OffsetUnit::kBytes});
+    const auto tokens =
+        (*tokenizer)->Tokenize("a b", {.max_tokens = 9, .offsets = OffsetUnit::kBytes});
     ASSERT_TRUE(tokens.ok()) << tokens.status();
     EXPECT_EQ(tokens->token_ids, one.ids) << one.tokenizer_config << one.config;
     EXPECT_EQ(tokens->offsets[1].begin, one.begin) << one.tokenizer_config << one.config;

@@ -8,31 +8,24 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/bert_tokenizer.h"
+
 namespace attendant {
 namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
 
+// [SEP] stands for two tokens, and only [CLS] is an added token.
 json Valid() {
-  return json::parse(R"({
-    "version": "1.0", "truncation": null, "padding": null,
-    "added_tokens": [{"id": 1, "content": "[CLS]", "single_word": false, "lstrip": false,
-                      "rstrip": false, "normalized": false, "special": true}],
-    "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
-                   "strip_accents": null, "lowercase": true},
-    "pre_tokenizer": {"type": "BertPreTokenizer"},
-    "post_processor": {"type": "TemplateProcessing",
-      "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
-                 {"SpecialToken": {"id": "[SEP]", "type_id": 1}}],
-      "pair": [],
-      "special_tokens": {"[CLS]": {"id": "[CLS]", "ids": [1], "tokens": ["[CLS]"]},
-                         "[SEP]": {"id": "[SEP]", "ids": [2, 0], "tokens": ["[SEP]", "[UNK]"]}}},
-    "decoder": {"type": "WordPiece"},
-    "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
-              "max_input_chars_per_word": 100,
-              "vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "a": 3, "##b": 4}}
-  })");
+  json file = BertTokenizerJson({"[UNK]", "[CLS]", "[SEP]", "a", "##b"});
+  file["added_tokens"] = json::array({AddedTokenJson("[CLS]", 1, true)});
+  json& processor = file["post_processor"];
+  processor["single"][2]["SpecialToken"]["type_id"] = 1;
+  processor["pair"] = json::array();
+  processor["special_tokens"]["[SEP]"]["ids"] = {2, 0};
+  processor["special_tokens"]["[SEP]"]["tokens"] = {"[SEP]", "[UNK]"};
+  return file;
 }
 
 absl::StatusOr<TokenizerParts> Parse(const json& file) { return ParseTokenizerJson(file.dump()); }

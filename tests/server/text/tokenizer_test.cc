@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/bert_tokenizer.h"
 #include "tests/support/checkpoint.h"
 
 namespace attendant {
@@ -22,29 +23,16 @@ using testing::HasSubstr;
 
 constexpr int32_t kUnk = 0, kCls = 1, kSep = 2, kA = 3, kB = 4, kNewYork = 6;
 
-json AddedToken(const std::string& content, int32_t id, bool normalized) {
-  return {{"id", id},        {"content", content},       {"single_word", false},  {"lstrip", false},
-          {"rstrip", false}, {"normalized", normalized}, {"special", !normalized}};
-}
-
+// The text is of segment 1, the last token of segment 2.
 json File() {
-  json file = json::parse(R"({
-    "version": "1.0",
-    "truncation": {"max_length": 3, "strategy": "LongestFirst", "stride": 0},
-    "padding": {"strategy": {"Fixed": 8}, "direction": "Right", "pad_to_multiple_of": null,
-                "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]"},
-    "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
-                   "strip_accents": null, "lowercase": true},
-    "pre_tokenizer": {"type": "BertPreTokenizer"},
-    "post_processor": {"type": "TemplateProcessing",
-      "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 1}},
-                 {"SpecialToken": {"id": "[SEP]", "type_id": 2}}],
-      "special_tokens": {"[CLS]": {"ids": [1]}, "[SEP]": {"ids": [2]}}},
-    "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
-              "max_input_chars_per_word": 100,
-              "vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "a": 3, "b": 4, "##a": 5}}
-  })");
-  file["added_tokens"] = json::array({AddedToken("[SEP]", kSep, false)});
+  json file = BertTokenizerJson({"[UNK]", "[CLS]", "[SEP]", "a", "b", "##a"});
+  file["truncation"] = {{"max_length", 3}, {"strategy", "LongestFirst"}, {"stride", 0}};
+  file["padding"] = json::parse(R"({
+    "strategy": {"Fixed": 8}, "direction": "Right", "pad_to_multiple_of": null, "pad_id": 0,
+    "pad_type_id": 0, "pad_token": "[PAD]"})");
+  json& single = file["post_processor"]["single"];
+  single[1]["Sequence"]["type_id"] = 1;
+  single[2]["SpecialToken"]["type_id"] = 2;
   return file;
 }
 
@@ -242,7 +230,7 @@ TEST(TokenizerTest, RefusesInvalidUtf8EvenBehindTheCut) {
 
 TEST(TokenizerTest, FindsNormalizedTokensInNormalizedText) {
   json file = File();
-  file["added_tokens"].push_back(AddedToken("New York", kNewYork, true));
+  file["added_tokens"].push_back(AddedTokenJson("New York", kNewYork, false));
   const auto tokenizer = MustLoad(file);
   EXPECT_EQ(tokenizer->vocab(), 7);
   EXPECT_THAT(Ids(*tokenizer, "a N\xC3\x89W\tyork b"), ElementsAre(kCls, kA, kNewYork, kB, kSep));
@@ -258,8 +246,8 @@ TEST(TokenizerTest, FindsNormalizedTokensInNormalizedText) {
 
 TEST(TokenizerTest, RefusesTokensThatNormalizeToTheSame) {
   json file = File();
-  file["added_tokens"].push_back(AddedToken("Same", 6, true));
-  file["added_tokens"].push_back(AddedToken("SAME", 7, true));
+  file["added_tokens"].push_back(AddedTokenJson("Same", 6, false));
+  file["added_tokens"].push_back(AddedTokenJson("SAME", 7, false));
   const absl::Status status = Load(file.dump()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("'same' is there twice"));
@@ -290,7 +278,7 @@ TEST(TokenizerTest, HostileTextsTakeLinearTime) {
 
 TEST(TokenizerTest, TellsWhatAnIdStandsFor) {
   json file = File();
-  file["added_tokens"].push_back(AddedToken("New York", kNewYork, true));
+  file["added_tokens"].push_back(AddedTokenJson("New York", kNewYork, false));
   const auto tokenizer = MustLoad(file);
   EXPECT_EQ(tokenizer->TokenString(kCls), "[CLS]");
   EXPECT_EQ(tokenizer->TokenString(5), "##a");

@@ -19,6 +19,7 @@
 #include "server/text/tokenizer_json.h"
 #include "server/text/unicode/utf8.h"
 #include "tests/server/text/family_files.h"
+#include "tests/support/bert_tokenizer.h"
 #include "tests/support/checkpoint.h"
 
 namespace attendant {
@@ -237,13 +238,7 @@ TEST(GrowthTest, AStepStopsSoonBehindTheLimit) {
 // Parts between added tokens share one limit.
 TEST(GrowthTest, PartsOfATextShareTheLimit) {
   json file = With("normalizer", {{"type", "Prepend"}, {"prepend", kSixteen}});
-  file["added_tokens"] = {{{"id", 2},
-                           {"content", "|"},
-                           {"single_word", false},
-                           {"lstrip", false},
-                           {"rstrip", false},
-                           {"normalized", false},
-                           {"special", true}}};
+  file["added_tokens"] = json::array({AddedTokenJson("|", 2, true)});
   std::string text;
   for (int i = 0; i < 10'000; ++i) text += "b|";
   ExpectTooLong(file, text, true);
@@ -277,13 +272,8 @@ TEST(GrowthTest, AddedTokensGrowToALimitToo) {
   const auto load = [](int num_tokens) {
     json file = With("normalizer", Replace("b", kSixteen));
     for (int i = 0; i < num_tokens; ++i) {
-      file["added_tokens"].push_back({{"id", 2 + i},
-                                      {"content", std::string(1000, 'b') + std::to_string(i)},
-                                      {"single_word", false},
-                                      {"lstrip", false},
-                                      {"rstrip", false},
-                                      {"normalized", true},
-                                      {"special", false}});
+      file["added_tokens"].push_back(
+          AddedTokenJson(std::string(1000, 'b') + std::to_string(i), 2 + i, false));
     }
     const TempDirectory directory;
     WriteFile(directory / "tokenizer.json", file.dump());

@@ -1,40 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures: `start_server`, servers that end by SIGTERM and whose exit code must be 0 unless the test killed them;
-`start_shared_server`, the same for all tests of a file; `tool`, a program of Debian's."""
+"""Fixtures: `start_server`; `start_shared_server`, the same for all tests of a file; `tool`, a program of Debian's."""
 
-import contextlib
 import shutil
-import signal
 
 import pytest
 
-from harness.server import Server
-
-
-@contextlib.contextmanager
-def starting(tmp_path_factory):
-    """start({name: folder}, "--flag=value", ...): a Server that listens; wait_ready() waits for its models."""
-    started = []
-
-    def start(models, *arguments, **options):
-        started.append(Server(tmp_path_factory.mktemp("server"), models, *arguments, **options))
-        return started[-1]
-
-    yield start
-    for running in started:
-        if running.process.poll() != -signal.SIGKILL:
-            running.stop()
-
-
-@pytest.fixture
-def start_server(tmp_path_factory):
-    with starting(tmp_path_factory) as start:
-        yield start
+from harness.fixtures import start_server  # pylint: disable=unused-import
+from harness.server import starting
 
 
 @pytest.fixture(scope="module")
 def start_shared_server(tmp_path_factory):
-    with starting(tmp_path_factory) as start:
+    with starting(tmp_path_factory.mktemp) as start:
         yield start
 
 

@@ -5,7 +5,8 @@ compare with PyTorch's; `start_server`, for tests that need their own. Both end 
 import pytest
 
 from harness import attendant, exposition, golden, settings
-from harness.server import Server, serving
+from harness.fixtures import start_server  # pylint: disable=unused-import
+from harness.server import serving
 
 
 @pytest.fixture(scope="session")
@@ -13,20 +14,6 @@ def server(tmp_path_factory):
     models = {"minilm": settings.model_dir(), "tiny": settings.TINY_MODEL}
     with serving(tmp_path_factory.mktemp("server"), models, "--dtype=f32") as running:
         yield running
-
-
-@pytest.fixture
-def start_server(tmp_path_factory):
-    """start_server({name: folder}, "--flag=value", ...): a Server that listens; wait_ready() waits for its models."""
-    started = []
-
-    def start(models, *arguments, **options):
-        started.append(Server(tmp_path_factory.mktemp("server"), models, *arguments, **options))
-        return started[-1]
-
-    yield start
-    for running in started:
-        running.stop()
 
 
 @pytest.fixture

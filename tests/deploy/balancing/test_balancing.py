@@ -161,8 +161,7 @@ def kill_drain_replace(cluster, client):
     """While a client sends."""
     killed, drained, other = HOSTS
     assert_even(cluster, client)
-    cluster.servers[killed].process.send_signal(signal.SIGKILL)
-    cluster.servers[killed].process.wait(SECONDS)
+    cluster.servers[killed].kill()
     cluster.grow((drained, other), REQUESTS)
     cluster.servers[drained].terminate()
     cluster.grow((other,), REQUESTS)
@@ -231,8 +230,7 @@ def test_without_retries_requests_fail(cluster):
     with Client(cluster, cluster.targets(), "--round_robin", "--once") as client:
         cluster.grow(HOSTS, REQUESTS)
         for number in HOSTS[:2]:
-            cluster.servers[number].process.send_signal(signal.SIGKILL)
-            cluster.servers[number].process.wait(SECONDS)
+            cluster.servers[number].kill()
         cluster.grow(HOSTS[2:], REQUESTS)
     assert client.report["errors"]
 

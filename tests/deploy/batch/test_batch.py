@@ -100,8 +100,7 @@ def test_killed_worker_and_killed_server(corpus, server, start_server, expected,
                    if "spawn_main" in " ".join(child.cmdline()) and not child.children()]
         assert len(workers) >= 2, workers
         workers[0].kill()
-        servers[0].process.kill()
-        servers[0].process.wait(SECONDS)
+        servers[0].kill()
         assert len(parts(output)) < ROWS / ROWS_PER_PART, "the job was over before anything was killed"
         out, err = job.communicate(timeout=SECONDS)
         assert job.returncode == 0, err
@@ -160,8 +159,7 @@ def test_errors_in_a_worker(corpus, start_server, tmp_path):
     assert done.returncode == 2 and f"embed_corpus: {bad}: row 1 of the corpus is not JSON" in done.stderr, done.stderr
     with started(corpus["jsonl"], tmp_path / "out", servers, "--workers=1", "--give_up_s=1") as job:
         wait_for_parts(tmp_path / "out", 2)
-        servers[0].process.kill()
-        servers[0].process.wait(SECONDS)
+        servers[0].kill()
         _, err = job.communicate(timeout=SECONDS)
     assert job.returncode == 3 and "embed_corpus: no server answers: UNAVAILABLE" in err, err
 

@@ -56,6 +56,7 @@ class Server:
         self.grpc = f"{address}:{ports['grpc']}"
         self.http = f"{address}:{ports['http']}"
         self.pid = self.process.pid
+        self.killed = False
 
     def _read_ports(self):
         assert self.process.poll() is None, f"the server ended with {self.process.returncode}:\n{self.log()}"
@@ -99,6 +100,12 @@ class Server:
     def terminate(self):
         self.process.send_signal(signal.SIGTERM)
 
+    def kill(self):
+        """Until it has died of SIGKILL."""
+        self.killed = True
+        self.process.kill()
+        self.process.wait(STOP_SECONDS)
+
     def wait(self):
         """The exit code. Fails when a sanitizer has reported anything."""
         try:
@@ -111,7 +118,9 @@ class Server:
         return code
 
     def stop(self):
-        """SIGTERM, and the server must have drained and ended without complaint."""
+        """SIGTERM, and the server must have drained and ended without complaint, unless kill() ended it."""
+        if self.killed:
+            return
         if self.process.poll() is None:
             self.terminate()
         code = self.wait()
@@ -126,3 +135,15 @@ def serving(*arguments, **options):
         yield running.wait_ready()
     finally:
         running.stop()
+
+
+@contextlib.contextmanager
+def starting(make_folder):
+    """start({name: folder}, "--flag=value", ...): a Server that is stopped at the end. `make_folder` makes a new folder
+    of a name."""
+    with contextlib.ExitStack() as started:
+        def start(models, *arguments, **options):
+            running = Server(make_folder("server"), models, *arguments, **options)
+            started.callback(running.stop)
+            return running
+        yield start

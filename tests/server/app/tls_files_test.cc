@@ -57,7 +57,7 @@ TEST(MemoryFileTest, ReadersOfThePathSeeTheLastText) {
   EXPECT_EQ(old.str(), "") << "a file that is open changes";
 }
 
-// Files that fit are in tests/integration/test_tls.py.
+// Files that fit are in tests/integration/operation/test_tls.py.
 TEST(TlsFilesTest, RefusesWhatIsNoCertificate) {
   const TempDirectory folder;
   const std::string cert = folder.path() + "/cert.pem", key = folder.path() + "/key.pem";

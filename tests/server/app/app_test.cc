@@ -229,9 +229,7 @@ TEST(AppTest, IsNotReadyOnceItsOnlyPolledModelIsLost) {
   }
   AwaitHealth(server, "", HealthCheckResponse::NOT_SERVING);
   for (const char* path : {"/healthz", "/v2/health/live"}) {  // so that it is started anew
-    HttpClient probe(server.http_port());
-    probe.Get(path);
-    EXPECT_EQ(probe.Read().code, 503) << path;
+    EXPECT_EQ(HttpGet(server.http_port(), path).code, 503) << path;
   }
 }
 

@@ -27,9 +27,7 @@ HttpAnswer Ask(const std::vector<std::string>& labels, int64_t max_pending_respo
   options.flags.memory.max_pending_response_bytes = max_pending_response_bytes;
   InProcessServer server(options);
   server.AwaitReady();
-  HttpClient client(server.http_port());
-  client.Post(path, body);
-  return client.Read();
+  return HttpPost(server.http_port(), path, body);
 }
 
 // The answer to such a request is not begun in a budget that has no room for it, and fits a budget

@@ -21,14 +21,10 @@ class DoorsTest : public testing::Test {
 
   HttpAnswer Post(const std::string& path, const std::string& body,
                   const std::string& headers = "") {
-    HttpClient client(server_.http_port());
-    client.Post(path, body, headers);
-    return client.Read();
+    return HttpPost(server_.http_port(), path, body, headers);
   }
   HttpAnswer Get(const std::string& path, const std::string& headers = "") {
-    HttpClient client(server_.http_port());
-    client.Get(path, headers);
-    return client.Read();
+    return HttpGet(server_.http_port(), path, headers);
   }
   static nlohmann::json Json(const HttpAnswer& answer) {
     return nlohmann::json::parse(answer.body, nullptr, false);

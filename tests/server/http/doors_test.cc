@@ -356,19 +356,16 @@ TEST(HttpAccessTest, ABearerKeyOpensItsGroups) {
   InProcessServer server(options);
   server.AwaitReady();
   const auto code = [&server](const std::string& key) {
-    HttpClient client(server.http_port());
-    client.Post(kPath, kHello,
-                key.empty() ? "" : absl::StrCat("Authorization: Bearer ", key, "\r\n"));
-    return client.Read().code;
+    return HttpPost(server.http_port(), kPath, kHello,
+                    key.empty() ? "" : absl::StrCat("Authorization: Bearer ", key, "\r\n"))
+        .code;
   };
   EXPECT_EQ(code(""), 401);
   EXPECT_EQ(code("wrong-key-0123456789"), 401);
   EXPECT_EQ(code("read-key-0123456789"), 403);
   EXPECT_EQ(code("infer-key-0123456789"), 200);
   for (const char* path : {"/healthz", "/health", "/ping"}) {
-    HttpClient client(server.http_port());
-    client.Get(path);
-    EXPECT_EQ(client.Read().code, 200) << path;
+    EXPECT_EQ(HttpGet(server.http_port(), path).code, 200) << path;
   }
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -95,5 +96,18 @@ class HttpClient {
   int socket_;
   std::string read_;
 };
+
+// The answers to requests that have a connection each.
+inline HttpAnswer HttpGet(int port, const std::string& path, const std::string& headers = "") {
+  HttpClient client(port);
+  client.Get(path, headers);
+  return client.Read();
+}
+inline HttpAnswer HttpPost(int port, const std::string& path, const std::string& body,
+                           const std::string& headers = "") {
+  HttpClient client(port);
+  client.Post(path, body, headers);
+  return client.Read();
+}
 
 }  // namespace attendant

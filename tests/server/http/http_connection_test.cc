@@ -73,13 +73,18 @@ class HttpConnectionTest : public testing::Test {
   }
 
   std::unique_ptr<HttpClient> Fresh() { return std::make_unique<HttpClient>(endpoint_->port()); }
+  static void ExpectAnswered(HttpClient& client) {
+    client.Get(kOpenPath);
+    EXPECT_EQ(client.Read().code, 200);
+  }
   // Waits with its connection for the next request.
   std::unique_ptr<HttpClient> Served() {
     std::unique_ptr<HttpClient> client = Fresh();
-    client->Get(kOpenPath);
-    EXPECT_EQ(client->Read().code, 200);
+    ExpectAnswered(*client);
     return client;
   }
+  // The code of a probe's answer, which has a connection of its own.
+  int Probe(const std::string& path = "/healthz") { return HttpGet(endpoint_->port(), path).code; }
   // Has a body of one byte to send, which the server waits for.
   std::unique_ptr<HttpClient> Sending() {
     std::unique_ptr<HttpClient> client = Fresh();
@@ -114,9 +119,7 @@ TEST_F(HttpConnectionTest, ARequestAboveTheLimitIsRefused) {
   EXPECT_EQ(refused.code, 429);
   EXPECT_THAT(refused.head, HasSubstr("Retry-After: 1\r\n"));
   EXPECT_THAT(metrics_.Scrape(), HasSubstr("attendant_refused_total{reason=\"http_requests\"} 1"));
-  HttpClient probe(endpoint_->port());
-  probe.Get(kOpenPath);
-  EXPECT_EQ(probe.Read().code, 200) << "what is open to anybody is never one too many";
+  EXPECT_EQ(Probe(kOpenPath), 200) << "what is open to anybody is never one too many";
   EndExchange(std::move(one), absl::OkStatus());
   EndExchange(std::move(two), absl::OkStatus());
   EXPECT_EQ(first.Read().code, 200);
@@ -129,9 +132,7 @@ TEST_F(HttpConnectionTest, ARequestInWorkKeepsItsConnectionBesideManyIdleOnes) {
   std::unique_ptr<HttpExchange> exchange = AwaitRequest();
   std::vector<std::unique_ptr<HttpClient>> idle;
   for (int i = 0; i < 200; ++i) idle.push_back(std::make_unique<HttpClient>(endpoint_->port()));
-  HttpClient probe(endpoint_->port());
-  probe.Get("/healthz");
-  EXPECT_EQ(probe.Read().code, 200);
+  EXPECT_EQ(Probe(), 200);
   EndExchange(std::move(exchange), absl::OkStatus());
   EXPECT_EQ(client.Read().code, 200);
 }
@@ -140,9 +141,7 @@ TEST_F(HttpConnectionTest, AProbeIsAnsweredWhereIdleClientsHaveAllPlaces) {
   std::vector<std::unique_ptr<HttpClient>> served;
   for (size_t i = 0; i < kPlaces; ++i) {
     served.push_back(Served());
-    HttpClient probe(endpoint_->port());
-    probe.Get("/healthz");
-    EXPECT_EQ(probe.Read().code, 200) << "beside " << i + 1;
+    EXPECT_EQ(Probe(), 200) << "beside " << i + 1;
   }
 }
 
@@ -154,8 +153,7 @@ TEST_F(HttpConnectionTest, ANewConnectionDoesNotGiveWayToTheNextOne) {
   probe.Get("/healthz");
   EXPECT_EQ(probe.Read().code, 200);
   EXPECT_EQ(clients[0]->ReadAll(), "") << "idle for longest";
-  clients.back()->Get(kOpenPath);
-  EXPECT_EQ(clients.back()->Read().code, 200);
+  ExpectAnswered(*clients.back());
 }
 
 TEST_F(HttpConnectionTest, NewConnectionsTakeFewPlacesOfServedOnes) {
@@ -165,10 +163,8 @@ TEST_F(HttpConnectionTest, NewConnectionsTakeFewPlacesOfServedOnes) {
   HttpClient probe(endpoint_->port());
   probe.Get("/healthz");
   EXPECT_EQ(probe.Read().code, 200);
-  for (HttpClient* client : {oldest.get(), other.get()}) {
-    client->Get(kOpenPath);
-    EXPECT_EQ(client->Read().code, 200);
-  }
+  ExpectAnswered(*oldest);
+  ExpectAnswered(*other);
 }
 
 TEST_F(HttpConnectionTest, ABodyOnItsWayKeepsItsConnectionBesideManyIdleOnes) {
@@ -256,9 +252,7 @@ std::vector<FileDescriptor> TakeAllDescriptors() {
 
 TEST_F(HttpConnectionTest, WithoutDescriptorsAnIdleConnectionGivesWay) {
   if (kSanitized) GTEST_SKIP() << "UBSan opens a file to look at a type";
-  HttpClient idle(endpoint_->port());
-  idle.Get(kOpenPath);
-  ASSERT_EQ(idle.Read().code, 200);
+  const std::unique_ptr<HttpClient> idle = Served();
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit few{.rlim_cur = 256, .rlim_max = before.rlim_max};
@@ -266,10 +260,8 @@ TEST_F(HttpConnectionTest, WithoutDescriptorsAnIdleConnectionGivesWay) {
   {
     std::vector<FileDescriptor> taken = TakeAllDescriptors();
     taken.pop_back();  // for the client's end
-    HttpClient probe(endpoint_->port());
-    probe.Get("/healthz");
-    EXPECT_EQ(probe.Read().code, 200);
-    EXPECT_EQ(idle.ReadAll(), "");
+    EXPECT_EQ(Probe(), 200);
+    EXPECT_EQ(idle->ReadAll(), "");
   }
   EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }

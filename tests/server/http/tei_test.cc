@@ -127,9 +127,7 @@ TEST_F(TeiTest, EmbeddingsOfOpenAisShapeHaveAPathOfTeis) {
 TEST(TeiInfoTest, TellsEachLimit) {
   InProcessServer server(InProcessServer::WithDistinctLimits());
   server.AwaitReady();
-  HttpClient client(server.http_port());
-  client.Get("/info");
-  const nlohmann::json info = nlohmann::json::parse(client.Read().body);
+  const nlohmann::json info = nlohmann::json::parse(HttpGet(server.http_port(), "/info").body);
   EXPECT_EQ(info["max_batch_tokens"], 2000);
   EXPECT_EQ(info["max_batch_requests"], 70);
   EXPECT_EQ(info["max_concurrent_requests"], 300);

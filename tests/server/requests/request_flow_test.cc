@@ -169,9 +169,8 @@ TEST_F(RequestFlowTest, TheHeaderOfHttpIsThePriorityOfEachDoor) {
       {"/v2/embed", absl::StrCat(R"({"model":"tiny","texts":[)", texts, "]}")}};
   for (const auto& [path, body] : requests) {
     const auto post = [&, path = path, body = body](int priority) {
-      HttpClient client(server_.http_port());
-      client.Post(path, body, absl::StrCat("X-Request-Priority: ", priority, "\r\n"));
-      const HttpAnswer answer = client.Read();
+      const HttpAnswer answer = HttpPost(server_.http_port(), path, body,
+                                         absl::StrCat("X-Request-Priority: ", priority, "\r\n"));
       return answer.code == 200 ? grpc::Status::OK
                                 : grpc::Status(grpc::StatusCode::UNKNOWN, answer.body);
     };

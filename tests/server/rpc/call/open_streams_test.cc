@@ -86,9 +86,8 @@ class OpenStreamsTest : public testing::TestWithParam<OpenStreamCase> {
     return options;
   }
   bool AnyOpen() {
-    HttpClient client(server_.http_port());
-    client.Get("/connections");
-    return absl::StrContains(client.Read().body, R"("stream_memory_bytes": 32768)");
+    return absl::StrContains(HttpGet(server_.http_port(), "/connections").body,
+                             R"("stream_memory_bytes": 32768)");
   }
   // A stream that is used: how it ends.
   grpc::StatusCode UseStream() {

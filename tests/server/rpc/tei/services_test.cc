@@ -198,9 +198,7 @@ TEST(TeiServicesModelTest, InfoOfAnIdleModelWakesNothing) {
   EXPECT_EQ(response.model_dtype(), "f32");
   EXPECT_EQ(response.max_input_length(), kTinyMaxTextTokens);
   EXPECT_EQ(response.max_concurrent_requests(), 4096u);
-  HttpClient client(server.http_port());
-  client.Get("/info");
-  const HttpAnswer answer = client.Read();
+  const HttpAnswer answer = HttpGet(server.http_port(), "/info");
   EXPECT_EQ(answer.code, 200);
   EXPECT_THAT(answer.body, HasSubstr(R"("model_type":{"embedding":{"pooling":"mean"}})"));
   AwaitIdle(server);

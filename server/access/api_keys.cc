@@ -130,8 +130,10 @@ absl::StatusOr<ApiKeys> ApiKeys::Parse(absl::string_view text) {
 }
 
 const ApiKeys::Key* ApiKeys::Find(absl::string_view key) const {
-  if (key.size() > kMaxKeyBytes) return nullptr;
-  const Sha256Digest digest = Sha256(key);
+  return key.size() > kMaxKeyBytes ? nullptr : Find(Sha256(key));
+}
+
+const ApiKeys::Key* ApiKeys::Find(const Sha256Digest& digest) const {
   const Key* found = nullptr;
   for (const Key& entry : keys_) {
     if (CRYPTO_memcmp(entry.digest.data(), digest.data(), digest.size()) == 0) found = &entry;

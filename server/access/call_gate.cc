@@ -56,14 +56,16 @@ CallGate::CallGate(ServerMetrics& metrics, const KeyStore* keys, AccessLog* log,
     : metrics_(metrics), keys_(keys), log_(log), tracer_(tracer), ids_(RandomSeed()) {}
 
 CallGate::Entry CallGate::Enter(const CallHead& head) {
-  const absl::StatusOr<std::string> key = Authorize(head);
+  const absl::StatusOr<KeyStore::Grant> key = Authorize(head);
   const std::shared_ptr<CallInfo> call(new CallInfo{.method = head.method,
                                                     .connection = OpenCall(connections_, head.peer),
-                                                    .key = key.ok() ? *key : "",
+                                                    .key = key.ok() ? key->name : "",
                                                     .request_id = RequestId(head),
                                                     .trace = Trace(head)});
   call->client = absl::HashOf(call->key.empty() ? head.peer : call->key);
   if (key.ok()) {
+    call->key_digest = key->digest;
+    call->key_generation = key->generation;
     call->stream_span = OpenStream(*call);
   } else {
     Refused(*call, key.status());
@@ -71,8 +73,19 @@ CallGate::Entry CallGate::Enter(const CallHead& head) {
   return {call, key.status()};
 }
 
-absl::StatusOr<std::string> CallGate::Authorize(const CallHead& head) const {
-  if (keys_ == nullptr || head.method.group == MethodGroup::kOpen) return std::string();
+absl::Status CallGate::Recheck(const CallInfo& call) {
+  if (call.key.empty() || call.key_generation == keys_->generation()) return absl::OkStatus();
+  const absl::StatusOr<KeyStore::Grant> key = keys_->Authorize(call.key_digest, call.method.group);
+  if (key.ok()) {
+    call.key_generation = key->generation;
+  } else {
+    Refused(call, key.status());
+  }
+  return key.status();
+}
+
+absl::StatusOr<KeyStore::Grant> CallGate::Authorize(const CallHead& head) const {
+  if (keys_ == nullptr || head.method.group == MethodGroup::kOpen) return KeyStore::Grant();
   absl::string_view key = BearerKey(head.header("authorization").value_or(""));
   if (key.empty()) key = head.header("x-api-key").value_or("");
   return keys_->Authorize(key, head.method.group);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -39,7 +40,7 @@ struct CallHead {
   absl::FunctionRef<std::optional<absl::string_view>(absl::string_view name)> header;
 };
 
-// The caller, and the call's names in logs. Immutable. Lasts as long as the call.
+// The caller, and the call's names in logs. Lasts as long as the call. Thread-safe.
 struct CallInfo {
   const CallMethod& method;
   OpenCall connection;
@@ -51,6 +52,9 @@ struct CallInfo {
   uint64_t client = 0;
   // Of a stream whose spans are sent: adds the stream's own at the end of the call.
   std::unique_ptr<OpenSpan> stream_span = nullptr;
+  // For Recheck: the digest of the key, and the KeyStore's generation that has had it.
+  Sha256Digest key_digest = {};
+  mutable std::atomic<uint64_t> key_generation = 0;
 };
 
 // The end of a request.
@@ -86,6 +90,11 @@ class CallGate {
   };
   Entry Enter(const CallHead& head);
 
+  // Looks at the key of a call whose client sends a further message. UNAUTHENTICATED or
+  // PERMISSION_DENIED, as for a new call: the key is gone, or its group; counted and logged; the
+  // transport ends the call so. Costs one atomic read unless the keys have changed.
+  absl::Status Recheck(const CallInfo& call);
+
   // The number of the span of a request that begins; 0: its spans are not sent.
   uint64_t RequestSpan(const CallInfo& call);
 
@@ -98,7 +107,7 @@ class CallGate {
   const ConnectionTable& connections() const { return connections_; }
 
  private:
-  absl::StatusOr<std::string> Authorize(const CallHead& head) const;
+  absl::StatusOr<KeyStore::Grant> Authorize(const CallHead& head) const;
   std::string RequestId(const CallHead& head);
   std::optional<TraceContext> Trace(const CallHead& head);
   // Of a call whose spans are sent.

@@ -41,23 +41,35 @@ absl::StatusOr<bool> KeyStore::Reload() {
   ATTENDANT_ASSIGN_OR_RETURN(ApiKeys keys, ParseFile(path_, text));
   absl::MutexLock lock(&mutex_);
   keys_ = std::make_shared<const ApiKeys>(std::move(keys));
+  generation_.fetch_add(1, std::memory_order_release);
   return true;
 }
 
-absl::StatusOr<std::string> KeyStore::Authorize(absl::string_view key, MethodGroup group) const {
+absl::StatusOr<KeyStore::Grant> KeyStore::Authorize(absl::string_view key,
+                                                    MethodGroup group) const {
+  if (key.empty()) {
+    return absl::UnauthenticatedError(
+        "an API key is needed: send the metadata 'authorization: Bearer KEY' or 'x-api-key: KEY'");
+  }
+  return Authorize([key](const ApiKeys& keys) { return keys.Find(key); }, group);
+}
+
+absl::StatusOr<KeyStore::Grant> KeyStore::Authorize(const Sha256Digest& digest,
+                                                    MethodGroup group) const {
+  return Authorize([&digest](const ApiKeys& keys) { return keys.Find(digest); }, group);
+}
+
+absl::StatusOr<KeyStore::Grant> KeyStore::Authorize(
+    absl::FunctionRef<const ApiKeys::Key*(const ApiKeys&)> find, MethodGroup group) const {
+  const uint64_t generation = this->generation();  // before its keys: those may be newer
   std::shared_ptr<const ApiKeys> keys;
   {
     absl::MutexLock lock(&mutex_);
     keys = keys_;
   }
-  const ApiKeys::Key* const found = keys->Find(key);
-  if (found == nullptr) {
-    return absl::UnauthenticatedError(
-        key.empty() ? "an API key is needed: send the metadata 'authorization: Bearer KEY' or "
-                      "'x-api-key: KEY'"
-                    : "the server does not know this API key");
-  }
-  if (found->may_call(group)) return found->name;
+  const ApiKeys::Key* const found = find(*keys);
+  if (found == nullptr) return absl::UnauthenticatedError("the server does not know this API key");
+  if (found->may_call(group)) return Grant{found->name, found->digest, generation};
   return absl::PermissionDeniedError(absl::StrCat("the API key '", found->name,
                                                   "' does not have the group '", GroupName(group),
                                                   "' of this method"));

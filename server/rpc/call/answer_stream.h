@@ -29,9 +29,9 @@ namespace attendant {
 // Without, they go in the order of the requests, and the first request that fails ends the call
 // with its status. The next request is read once the size of every coming answer is known and
 // StreamLimits are not reached: so a stream exceeds them by one request at most. The call ends when
-// all requests read are answered and the client is done, has gone, or Close was called, or a
-// failure ends it; it is cancelled when an answer does not fit in the reserve for errors. Open
-// exchanges, and it until OnDone, own it. Thread-safe.
+// all requests read are answered and the client is done, has gone, or Close was called, or its API
+// key did not count any more at a message, or a failure ends it; it is cancelled when an answer
+// does not fit in the reserve for errors. Open exchanges, and it until OnDone, own it. Thread-safe.
 template <typename Answer>
 class AnswerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, Answer>,
                            public std::enable_shared_from_this<AnswerStream<Answer>> {
@@ -61,7 +61,7 @@ class AnswerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, Answ
   // Reads no more; the stream ends with UNAVAILABLE once all is answered.
   void Close() {
     absl::MutexLock lock(&mutex_);
-    closing_ = true;
+    if (closing_.ok()) closing_ = absl::UnavailableError("the server is draining");
     Advance();
   }
 
@@ -104,7 +104,7 @@ class AnswerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, Answ
   // Starts all that the state now allows: a read, a write, the end.
   void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayRead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return reading_ == nullptr && undecided_ == 0 && !half_closed_ && !ended() && !closing_ &&
+    return reading_ == nullptr && undecided_ == 0 && !half_closed_ && !ended() && closing_.ok() &&
            exchanges_.requests() < limits_.max_requests && exchanges_.bytes() < limits_.max_bytes;
   }
 
@@ -124,20 +124,23 @@ class AnswerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, Answ
   int64_t undecided_ ABSL_GUARDED_BY(mutex_) = 0;  // requests that are not admitted yet
   bool half_closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
-  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status closing_ ABSL_GUARDED_BY(mutex_);  // not OK: reads no more, and ends so
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   bool begun_ ABSL_GUARDED_BY(mutex_) = false;  // an answer was written
 };
 
 template <typename Answer>
 void AnswerStream<Answer>::OnReadDone(bool ok) {
+  const absl::Status key = ok ? call_.gate.Recheck(*call_.info) : absl::OkStatus();
+  const bool takes = ok && key.ok();
   ExchangePtr exchange;
   {
     absl::MutexLock lock(&mutex_);
     exchange = std::exchange(reading_, nullptr);
     if (finished_) return;
     half_closed_ = !ok;
-    if (ok) {
+    if (!key.ok()) closing_ = key;
+    if (takes) {
       exchange->bytes = static_cast<int64_t>(exchange->request.Length());
       // Called before the answer, while the exchange and this stream are held for it.
       exchange->state = std::make_shared<CallState>(
@@ -148,7 +151,7 @@ void AnswerStream<Answer>::OnReadDone(bool ok) {
     }
     Advance();
   }
-  if (!ok) return;
+  if (!takes) return;
   Exchange& item = *exchange;
   handler_(item, [self = this->shared_from_this(),
                   exchange = std::move(exchange)](const absl::Status& status) mutable {
@@ -225,11 +228,11 @@ void AnswerStream<Answer>::Advance() {
     this->StartRead(&reading_->request);
   }
   if (writing_since_.has_value() || !exchanges_.empty()) return;
-  if (!half_closed_ && !ended() && !closing_) return;
+  if (!half_closed_ && !ended() && closing_.ok()) return;
   finished_ = true;
   if (cancelled_) return this->Finish(grpc::Status::CANCELLED);
   absl::Status end = exchanges_.failure();
-  if (end.ok() && !half_closed_) end = absl::UnavailableError("the server is draining");
+  if (end.ok() && !half_closed_) end = closing_;
   this->Finish(EndOf(end, *call_.info, call_.context, begun_));
 }
 

@@ -58,6 +58,7 @@ void FinishStreamAnswer(const std::string& id, const absl::Status& status, Answe
 struct IncomingCall {
   grpc::CallbackServerContext& context;
   std::shared_ptr<const CallInfo> info;
+  CallGate& gate;
 };
 
 // Sends the call's request id, and traceparent and tracestate of the server's span: as initial

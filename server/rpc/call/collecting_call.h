@@ -19,8 +19,8 @@
 
 namespace attendant {
 
-// A call whose messages, one after the other, make one request with one answer. Owns itself until
-// OnDone. Thread-safe.
+// A call whose messages, one after the other, make one request with one answer. It ends when its
+// API key does not count any more at one of them. Owns itself until OnDone. Thread-safe.
 class CollectingCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
  public:
   using Done = UnaryCall::Done;
@@ -41,10 +41,7 @@ class CollectingCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   }
 
   // Ends a call that still collects, with UNAVAILABLE. Others end once they are answered.
-  void Close() {
-    absl::MutexLock lock(&mutex_);
-    if (std::exchange(collecting_, false)) End(absl::UnavailableError("the server is draining"));
-  }
+  void Close() { EndCollecting(absl::UnavailableError("the server is draining")); }
   // A client that sends no further message keeps the memory of those before, as one that does not
   // take its answer.
   bool CancelIfSlow(WriteClock::time_point since) {
@@ -56,7 +53,8 @@ class CollectingCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   }
 
   void OnReadDone(bool ok) override {
-    absl::Status status;
+    absl::Status status = gate_.Recheck(state_->call());
+    if (!status.ok()) return EndCollecting(status);
     if (ok) {
       status = state_->AcquireRequest(static_cast<int64_t>(bytes_.Length()));
       const bool more = status.ok() && add_(bytes_);
@@ -88,11 +86,16 @@ class CollectingCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
                  const IncomingCall& incoming, Add add, Handler handler)
       : calls_(calls),
         context_(incoming.context),
+        gate_(incoming.gate),
         state_(std::make_shared<CallState>(
             incoming.info, budgets.ForConnection(incoming.info->connection.peer()))),
         add_(std::move(add)),
         handler_(std::move(handler)) {}
 
+  void EndCollecting(const absl::Status& status) {
+    absl::MutexLock lock(&mutex_);
+    if (std::exchange(collecting_, false)) End(status);
+  }
   void End(const absl::Status& status) { Finish(EndOf(status, state_->call(), context_)); }
 
   void ReadNext() {
@@ -103,6 +106,7 @@ class CollectingCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
 
   OpenCalls<CollectingCall>& calls_;
   grpc::CallbackServerContext& context_;  // lives until OnDone
+  CallGate& gate_;
   const std::shared_ptr<CallState> state_;
   const Add add_;
   const Handler handler_;

@@ -74,7 +74,7 @@ class RawService : public Proto::Service {
                    Context* context, const grpc::ByteBuffer* request, Response* response) {
       CallGate::Entry entry = EnterGate(gate_, rpc, *context);
       RequireMessage(*request, *context, entry);
-      IncomingCall call{*context, entry.call};
+      IncomingCall call{*context, entry.call, gate_};
       if (entry.status.ok()) return handler(call, Own(request), *response);
       Own(request).Clear();  // a client that reads no answer shall not hold it
       return Refuse<Unary>(call, entry.status);
@@ -142,7 +142,7 @@ class RawService : public Proto::Service {
                    Context* context, const grpc::ByteBuffer* request) {
       CallGate::Entry entry = EnterStream(gate_, budgets_, rpc, *context);
       RequireMessage(*request, *context, entry);
-      IncomingCall call{*context, entry.call};
+      IncomingCall call{*context, entry.call, gate_};
       return entry.status.ok() ? handler(call, Own(request))
                                : Refuse<AnswerWriter<Answer>>(call, entry.status);
     };
@@ -157,7 +157,7 @@ class RawService : public Proto::Service {
     auto raw = [this, &rpc = AddMethod(method, group), handler = std::move(handler)](
                    Context* context, Response* response) -> Reader* {
       const CallGate::Entry entry = EnterStream(gate_, budgets_, rpc, *context);
-      IncomingCall call{*context, entry.call};
+      IncomingCall call{*context, entry.call, gate_};
       return entry.status.ok() ? handler(call, *response) : Refuse<Reader>(call, entry.status);
     };
     Mark<grpc::internal::CallbackClientStreamingHandler<grpc::ByteBuffer, Response>>(
@@ -170,7 +170,7 @@ class RawService : public Proto::Service {
     auto raw = [this, &rpc = AddMethod(method, group, /*streams=*/true),
                 handler = std::move(handler)](Context* context) {
       const CallGate::Entry entry = EnterStream(gate_, budgets_, rpc, *context);
-      IncomingCall call{*context, entry.call};
+      IncomingCall call{*context, entry.call, gate_};
       return entry.status.ok() ? handler(call) : Refuse<Stream<Answer>>(call, entry.status);
     };
     Mark<grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, Answer>>(method, std::move(raw));

@@ -55,6 +55,7 @@ MUTANTS = {
         ("pending.priority = Message().message().priority();", ""),
     ],
     "server/rpc/call/answer_stream.h": [
+        ("if (!key.ok()) closing_ = key;", ""),
         ("reading_ == nullptr && «undecided_ == 0 && !half_closed_»", "!half_closed_"),
         ("if (!std::exchange(exchange->admitted, true)) --undecided_;", "exchange->admitted = true;"),
         ("exchange->state->ReleaseRequest();", ""),

@@ -57,6 +57,7 @@ MUTANTS = {
         ("if (std::any_of(header + 1, options.headers.end(), same_name)) continue;", ""),
     ],
     "server/access/call_gate.cc": [
+        ("call.key_generation == keys_->generation()", "true"),
         ("call.method.streams ? ids_.Next() : call.trace->span", "call.trace->span"),
         ("if (IsProbe(call.method) && end.code == absl::StatusCode::kOk) return;", ""),
     ],

@@ -96,7 +96,7 @@ class KeyStoreTest : public testing::Test {
 TEST_F(KeyStoreTest, SaysWhoMayCallWhat) {
   const auto store = KeyStore::Open(path_);
   ASSERT_TRUE(store.ok()) << store.status();
-  EXPECT_EQ((*store)->Authorize(kKey, MethodGroup::kInfer).value(), "search");
+  EXPECT_EQ((*store)->Authorize(kKey, MethodGroup::kInfer).value().name, "search");
   EXPECT_EQ((*store)->Authorize(kKey, MethodGroup::kAdmin).status().code(),
             absl::StatusCode::kPermissionDenied);
   EXPECT_EQ((*store)->Authorize(kOtherKey, MethodGroup::kInfer).status().code(),
@@ -113,6 +113,23 @@ TEST_F(KeyStoreTest, AChangedFileCounts) {
   EXPECT_TRUE((*store)->Reload().value());
   EXPECT_FALSE((*store)->Authorize(kKey, MethodGroup::kInfer).ok());
   EXPECT_TRUE((*store)->Authorize(kOtherKey, MethodGroup::kInfer).ok());
+}
+
+TEST_F(KeyStoreTest, AGrantedKeyIsLookedAtAgain) {
+  const auto store = KeyStore::Open(path_);
+  ASSERT_TRUE(store.ok()) << store.status();
+  const KeyStore::Grant grant = (*store)->Authorize(kKey, MethodGroup::kInfer).value();
+  EXPECT_EQ(grant.generation, (*store)->generation());
+  Write(path_, absl::StrCat(kKey, " renamed infer\n"));
+  ASSERT_TRUE((*store)->Reload().value());
+  EXPECT_NE(grant.generation, (*store)->generation());
+  EXPECT_EQ((*store)->Authorize(grant.digest, MethodGroup::kInfer).value().name, "renamed");
+  EXPECT_EQ((*store)->Authorize(grant.digest, MethodGroup::kRead).status(),
+            (*store)->Authorize(kKey, MethodGroup::kRead).status());
+  Write(path_, absl::StrCat(kOtherKey, " search infer\n"));
+  ASSERT_TRUE((*store)->Reload().value());
+  EXPECT_EQ((*store)->Authorize(grant.digest, MethodGroup::kInfer).status(),
+            (*store)->Authorize(kKey, MethodGroup::kInfer).status());
 }
 
 TEST_F(KeyStoreTest, ABrokenFileIsReportedOnceAndTheKeysStay) {

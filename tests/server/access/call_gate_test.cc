@@ -109,6 +109,24 @@ TEST_F(CallGateTest, TakesBothHeaders) {
       Enter(gate, kEncode, {{"authorization", "Basic dTpw"}, {"x-api-key", key}}).status.ok());
 }
 
+TEST_F(CallGateTest, LooksAtTheKeyOfAnOpenCallAgain) {
+  CallGate gate(metrics_, keys_.get(), log_.get());
+  const CallGate::Entry entry = Enter(gate, kEncode, {{"x-api-key", kKey}});
+  const CallGate::Entry open = Enter(gate, kHealth);
+  EXPECT_TRUE(gate.Recheck(*entry.call).ok());
+  WriteFile(keys_path_, std::string(kKey) + " renamed infer\n");
+  ASSERT_TRUE(*keys_->Reload());
+  EXPECT_TRUE(gate.Recheck(*entry.call).ok());
+  WriteFile(keys_path_, "0123456789abcdeg other infer\n");
+  ASSERT_TRUE(*keys_->Reload());
+  EXPECT_EQ(Refused("unauthenticated"), 0);
+  EXPECT_EQ(gate.Recheck(*entry.call).code(), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(Refused("unauthenticated"), 1);
+  EXPECT_THAT(LogText(), HasSubstr(R"("key":"search","method":"a.Encoder/Encode")"));
+  EXPECT_TRUE(gate.Recheck(*open.call).ok());
+  EXPECT_TRUE(CallGate(metrics_).Recheck(*Enter(gate, kHealth).call).ok());
+}
+
 TEST_F(CallGateTest, RefusesAndCounts) {
   CallGate gate(metrics_, keys_.get());
   const std::map<std::string, std::string> headers = {{"x-api-key", kKey}};

@@ -244,12 +244,13 @@ TokenizerPipeline::SpecialTokens TokenizerPipeline::special_tokens() const {
 }
 
 bool TokenizerPipeline::AppendText(absl::string_view text, Ids& ids) const {
+  AddedTokenSpaces spaces;
   return raw_tokens_.Split(text, [&](const AddedTokens::Part& part) {
     if (part.id == TokenTrie::kNoId) {
       return AppendRawText({part.text, part.text.data() == text.data()}, ids);
     }
     ids.values.push_back(part.id);
-    if (ids.offsets.has_value()) ids.offsets->AddLiteral(part.text);
+    if (ids.offsets.has_value()) ids.offsets->AddLiteral(part.text, spaces);
     return ids.Next();
   });
 }
@@ -259,12 +260,13 @@ bool TokenizerPipeline::AppendRawText(Piece raw, Ids& ids) const {
     const std::optional<Piece> normalized = Normalize({TakeChunk(raw.text), raw.starts_input}, ids);
     if (!normalized.has_value()) return false;
     const absl::string_view text = normalized->text;
+    AddedTokenSpaces spaces;
     const bool more = normalized_tokens_.Split(text, [&](const AddedTokens::Part& part) {
       const auto begin = static_cast<size_t>(part.text.data() - text.data());
       const Piece piece = normalized->Part(begin, begin + part.text.size());
       if (part.id == TokenTrie::kNoId) return AppendPieces(piece, ids);
       ids.values.push_back(part.id);
-      if (ids.offsets.has_value()) ids.offsets->Add(piece, {0, part.text.size()}, part.text);
+      if (ids.offsets.has_value()) ids.offsets->AddNormalized(piece, spaces);
       return ids.Next();
     });
     if (!more) return false;

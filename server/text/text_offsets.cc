@@ -11,8 +11,28 @@ namespace {
 
 constexpr char32_t kByteLevelSpace = 0x120;
 
+// So many characters are walked over one by one.
+constexpr uint32_t kMaxSteps = 32;
+
 bool IsTrimmed(char32_t character) {
   return character == kByteLevelSpace || IsWhitespace(character);
+}
+
+struct TokenSpaces {
+  EndSpaces ends;
+  bool all = true;  // the token is nothing else
+};
+
+TokenSpaces CountSpaces(absl::string_view token) {
+  TokenSpaces spaces;
+  const char* const end = token.data() + token.size();
+  for (const char* position = token.data(); position < end;) {
+    const bool space = IsTrimmed(NextCharacter(position));
+    spaces.all = spaces.all && space;
+    spaces.ends.leading += spaces.all;
+    spaces.ends.trailing = space ? spaces.ends.trailing + 1 : 0;
+  }
+  return spaces;
 }
 
 template <typename T>
@@ -22,6 +42,23 @@ void KeepSide(size_t room, TruncationSide side, std::vector<T>& values) {
 }
 
 }  // namespace
+
+EndSpaces AddedTokenSpaces::Count(absl::string_view token) {
+  const char* const end = token.data() + token.size();
+  const char* const run_end = run_.data() + run_.size();
+  if (token.data() >= run_.data() && token.data() < run_end && end == run_end) {
+    const char* position = run_.data();
+    for (; position < token.data(); --characters_) NextCharacter(position);
+    run_ = token;
+    return {characters_, characters_};
+  }
+  const TokenSpaces spaces = CountSpaces(token);
+  if (spaces.all && (run_.empty() || end > run_end)) {
+    run_ = token;
+    characters_ = spaces.ends.leading;
+  }
+  return spaces.ends;
+}
 
 TextOffsets::TextOffsets(absl::string_view text, OffsetUnit unit, bool trims)
     : text_(text), trims_(trims) {
@@ -33,21 +70,31 @@ TextOffsets::TextOffsets(absl::string_view text, OffsetUnit unit, bool trims)
   }
 }
 
-void TextOffsets::AddLiteral(absl::string_view part) {
-  AddBytes(PlaceOf(part), PlaceOf(part) + part.size(), part);
+void TextOffsets::AddLiteral(absl::string_view part, AddedTokenSpaces& spaces) {
+  AddBytes(PlaceOf(part), PlaceOf(part) + part.size());
+  if (trims_) spaces_.push_back(spaces.Count(part));
+}
+
+void TextOffsets::AddNormalized(const Piece& piece, AddedTokenSpaces& spaces) {
+  AddSpan(piece, {0, piece.text.size()});
+  if (trims_) spaces_.push_back(spaces.Count(piece.text));
+}
+
+void TextOffsets::Add(const Piece& piece, TokenSpan span, absl::string_view string) {
+  AddSpan(piece, span);
+  if (trims_) spaces_.push_back(CountSpaces(string).ends);
 }
 
 // The library takes a span that goes beyond its piece as one of the text.
-void TextOffsets::Add(const Piece& piece, TokenSpan span, absl::string_view string) {
-  if (span.end > piece.text.size()) return AddBytes(span.begin, span.end, string);
+void TextOffsets::AddSpan(const Piece& piece, TokenSpan span) {
+  if (span.end > piece.text.size()) return AddBytes(span.begin, span.end);
   const size_t last = piece.sources[span.end - 1];
-  AddBytes(piece.sources[span.begin], last + CharacterBytes(text_[last]), string);
+  AddBytes(piece.sources[span.begin], last + CharacterBytes(text_[last]));
 }
 
-void TextOffsets::AddBytes(size_t begin, size_t end, absl::string_view string) {
+void TextOffsets::AddBytes(size_t begin, size_t end) {
   const TokenOffset bytes = {static_cast<uint32_t>(begin), static_cast<uint32_t>(end)};
   values_.push_back(character_of_byte_.empty() ? bytes : InCharacters(begin, end));
-  if (trims_) spaces_.push_back(CountSpaces(string));
 }
 
 // As the library also where `end` is beyond the text's, and with bytes where `begin` is.
@@ -60,30 +107,34 @@ TokenOffset TextOffsets::InCharacters(size_t begin, size_t end) const {
   return {first, last + 1};
 }
 
-TextOffsets::Spaces TextOffsets::CountSpaces(absl::string_view token) {
-  Spaces spaces;
-  const char* const end = token.data() + token.size();
-  bool only_spaces = true;
-  for (const char* position = token.data(); position < end;) {
-    const bool space = IsTrimmed(NextCharacter(position));
-    only_spaces = only_spaces && space;
-    spaces.leading += only_spaces;
-    spaces.trailing = space ? spaces.trailing + 1 : 0;
-  }
-  return spaces;
+const CharacterIndex& TextOffsets::Index() {
+  if (!index_.has_value()) index_.emplace(text_);
+  return *index_;
 }
 
 // Where offsets count bytes, over whole characters of the text.
-uint32_t TextOffsets::Forward(uint32_t at, uint32_t characters) const {
+uint32_t TextOffsets::Forward(uint32_t at, uint32_t characters) {
   if (!character_of_byte_.empty()) return at + characters;
+  if (characters > kMaxSteps && at < text_.size()) {
+    const size_t before = Index().CountBefore(at);
+    const auto inside = static_cast<uint32_t>(
+        std::min<size_t>(characters, Index().CountBefore(text_.size()) - before));
+    at = static_cast<uint32_t>(Index().ByteOf(before + inside));
+    characters -= inside;
+  }
   for (; characters > 0; --characters)
     at += at < text_.size() ? static_cast<uint32_t>(CharacterBytes(text_[at])) : 1;
   return at;
 }
 
-std::optional<uint32_t> TextOffsets::Backward(uint32_t at, uint32_t characters) const {
+std::optional<uint32_t> TextOffsets::Backward(uint32_t at, uint32_t characters) {
   if (!character_of_byte_.empty()) {
     return at < characters ? std::nullopt : std::optional(at - characters);
+  }
+  if (characters > kMaxSteps && at <= text_.size()) {
+    const size_t before = Index().CountBefore(at);
+    if (before < characters) return std::nullopt;
+    return static_cast<uint32_t>(Index().ByteOf(before - characters));
   }
   for (; characters > 0; --characters) {
     if (at == 0) return std::nullopt;

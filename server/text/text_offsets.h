@@ -7,12 +7,32 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "server/text/base/character_index.h"
 #include "server/text/models/token_model.h"
 #include "server/text/pre_tokenizers/pre_tokenizer.h"
 #include "server/text/sequence_template.h"
 #include "server/text/tokenizer.h"
 
 namespace attendant {
+
+// The whitespace at a token's ends, in characters.
+struct EndSpaces {
+  int32_t leading = 0;
+  int32_t trailing = 0;
+};
+
+// Counts the whitespace of added tokens that are found one after the other in one text. A token
+// that takes in the whitespace behind it leaves it to the next ones, which may be whitespace
+// themselves: none of it is counted for each of them.
+class AddedTokenSpaces {
+ public:
+  // REQUIRES: `token` is a part of that text, behind those before.
+  EndSpaces Count(absl::string_view token);
+
+ private:
+  absl::string_view run_;   // a token that is nothing else, without what is before the last token
+  int32_t characters_ = 0;  // of the run
+};
 
 // The offsets of the tokens of one text, in the order in which they are found, as the `tokenizers`
 // library says them.
@@ -31,8 +51,10 @@ class TextOffsets {
     return static_cast<uint32_t>(part.data() - text_.data());
   }
 
-  // A token that stands in the text as it is.
-  void AddLiteral(absl::string_view part);
+  // An added token that stands in the text as it is.
+  void AddLiteral(absl::string_view part, AddedTokenSpaces& spaces);
+  // An added token that stands in normalized text, as a piece.
+  void AddNormalized(const Piece& piece, AddedTokenSpaces& spaces);
   // A token that stands for a span of `piece`; `string` is the token's own. REQUIRES: the piece has
   // sources.
   void Add(const Piece& piece, TokenSpan span, absl::string_view string);
@@ -45,24 +67,21 @@ class TextOffsets {
   void Cut(size_t room, TruncationSide side);
 
  private:
-  // The whitespace at a token's ends.
-  struct Spaces {
-    int32_t leading = 0;
-    int32_t trailing = 0;
-  };
-
-  static Spaces CountSpaces(absl::string_view token);
-  void AddBytes(size_t begin, size_t end, absl::string_view string);
+  // Without its whitespace.
+  void AddBytes(size_t begin, size_t end);
+  void AddSpan(const Piece& piece, TokenSpan span);
   TokenOffset InCharacters(size_t begin, size_t end) const;
   // So many characters behind, or before, an offset. None: there are fewer before it.
-  uint32_t Forward(uint32_t at, uint32_t characters) const;
-  std::optional<uint32_t> Backward(uint32_t at, uint32_t characters) const;
+  uint32_t Forward(uint32_t at, uint32_t characters);
+  std::optional<uint32_t> Backward(uint32_t at, uint32_t characters);
+  const CharacterIndex& Index();
 
   absl::string_view text_;
   bool trims_;
   std::vector<uint32_t> character_of_byte_;  // [text_.size()], or empty: offsets count bytes
   std::vector<TokenOffset> values_;
-  std::vector<Spaces> spaces_;  // of each token, if trims_
+  std::vector<EndSpaces> spaces_;        // of each token, if trims_
+  std::optional<CharacterIndex> index_;  // where offsets count bytes, once it is needed
 };
 
 }  // namespace attendant

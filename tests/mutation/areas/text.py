@@ -107,12 +107,16 @@ MUTANTS = {
         ("if («!tokenizer_config.Has(kAddedTokens)») {", "true"),
         ("if («said») return", "false"),
     ],
+    "server/text/base/character_index.cc": [
+        ("count == character && «IsBegin(text_[i]) == 1»", "true"),
+        ("if (text.size() % kBlockBytes == 0) before_.push_back(count);", ""),
+    ],
     "server/text/text_offsets.cc": [
         ("(i == 0 && trim.starts_with_text[text])", "false"),
         ("(i == 0 && trim.starts_with_text[text]) || «offset.begin == 0»;", "false"),
         ("piece.sources[span.end - 1]", "piece.sources[span.begin]"),
         ("last + CharacterBytes(text_[last])", "last + 1"),
-        ("only_spaces = only_spaces && space;", "only_spaces = space;"),
+        ("spaces.all = spaces.all && space;", "only_spaces = space;"),
         ("if (trims_) KeepSide(room, side, spaces_);", ""),
         ("«end <= bytes» ? character_of_byte_[end - 1]", "false"),
     ],

@@ -227,6 +227,40 @@ TEST(OffsetsTest, HostileTextsTakeNoTime) {
   }
 }
 
+// Each space swallows all spaces behind it, and is found in those of the one before. Would take
+// hours if anything were quadratic; the test's time limit is the judge.
+TEST(OffsetsTest, SpacesThatSwallowSpacesTakeLinearTime) {
+  json file = ReadFamilyFile("roberta.json");
+  for (const bool normalized : {false, true}) {
+    file["added_tokens"][5] = {{"id", 420},       {"content", " "}, {"single_word", false},
+                               {"lstrip", false}, {"rstrip", true}, {"normalized", normalized},
+                               {"special", false}};
+    const auto tokenizer = LoadFromContents(file.dump());
+    ASSERT_NE(tokenizer, nullptr);
+    // The library's.
+    EXPECT_THAT(WithOffsets(*tokenizer, "a \u2003 \u2003b").offsets,
+                ElementsAre(TokenOffset{0, 0}, TokenOffset{0, 1}, TokenOffset{5, 5},
+                            TokenOffset{5, 5}, TokenOffset{5, 6}, TokenOffset{0, 0}));
+    std::string wide = "a";
+    for (int i = 0; i < 50; ++i) wide += " \u2003";
+    EXPECT_EQ(WithOffsets(*tokenizer, wide + "b").offsets[2], (TokenOffset{101, 101}));
+    EXPECT_EQ(
+        WithOffsets(*tokenizer, wide + "b", {.max_tokens = kLimit, .offsets = OffsetUnit::kBytes})
+            .offsets[2],
+        (TokenOffset{201, 201}));
+    const uint32_t spaces = (1 << 20) - 1;
+    const std::string text = absl::StrCat("a", std::string(spaces, ' '), "a");
+    for (const OffsetUnit unit : {OffsetUnit::kCharacters, OffsetUnit::kBytes}) {
+      const TokenizedText found =
+          WithOffsets(*tokenizer, text, {.max_tokens = 1 << 21, .offsets = unit});
+      ASSERT_EQ(found.offsets.size(), spaces + 4);
+      for (uint32_t i = 0; i < spaces; ++i) {
+        ASSERT_EQ(found.offsets[2 + i], (TokenOffset{spaces + 1, spaces + 1})) << i;
+      }
+    }
+  }
+}
+
 // With a Unigram model the library looks at a token's text where the token is unknown. Its answers.
 TEST(OffsetsTest, UnknownTextIsTrimmedToo) {
   json file = json::parse(R"({

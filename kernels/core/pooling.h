@@ -10,7 +10,7 @@
 namespace attendant {
 
 // Pools one sequence: states [len, hidden] -> pooled [dims of `spec`, or hidden].
-// Sums run over the tokens in order, so the result depends on the sequence alone.
+// Sums run over the tokens in order, in blocks, so the result depends on the sequence alone.
 // REQUIRES: len > 0, spec.pooling != kNone, IsPooledByBackEnds, spec.dims <= hidden.
 void PoolSequence(TensorView<const float, 2> states, const SequenceOutputs& spec, float* pooled);
 

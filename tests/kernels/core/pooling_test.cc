@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <random>
 #include <vector>
 
 namespace attendant {
@@ -34,6 +37,37 @@ TEST(PoolingTest, TruncatesBeforeItNormalizes) {
   const std::vector<float> expected = {3 / std::sqrt(10.0f), 1 / std::sqrt(10.0f)};
   EXPECT_THAT(Pool({.pooling = Pooling::kMean, .normalize = true, .dims = 2}),
               Pointwise(FloatNear(1e-6f), expected));
+}
+
+// Against sums in f64, relative to the length of the vector.
+TEST(PoolingTest, MeansOfManyTokensAreExact) {
+  constexpr int64_t kLen = 32'768, kHidden = 300;
+  std::minstd_rand random(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> states(kLen * kHidden);
+  for (float& state : states) state = normal(random);
+  std::vector<int32_t> positions(kLen);
+  std::iota(positions.begin(), positions.end(), 0);
+  const std::vector<Pooling> kinds = {Pooling::kMean, Pooling::kWeightedMean};
+  std::vector<float> pooled(kinds.size() * kHidden);
+  PoolTokens({states.data(), {kLen, kHidden}}, positions, kinds, 0, pooled.data());
+  for (size_t kind = 0; kind < kinds.size(); ++kind) {
+    double errors = 0, squares = 0;
+    for (int64_t j = 0; j < kHidden; ++j) {
+      double sum = 0, weights = 0;
+      for (int64_t t = 0; t < kLen; ++t) {
+        const double weight = kind == 0 ? 1.0 : static_cast<double>(t + 1);
+        sum += weight * static_cast<double>(states[static_cast<size_t>(t * kHidden + j)]);
+        weights += weight;
+      }
+      const double exact = sum / weights;
+      const double error =
+          static_cast<double>(pooled[kind * kHidden + static_cast<size_t>(j)]) - exact;
+      errors += error * error;
+      squares += exact * exact;
+    }
+    EXPECT_LT(std::sqrt(errors / squares), 5e-7);
+  }
 }
 
 TEST(PoolingTest, AZeroVectorStaysZero) {

@@ -56,23 +56,15 @@ constexpr FamilyRole kBertRoles[] = {{"unk_token", "[UNK]"},
 
 // The classes of model types whose folders do not name one.
 constexpr std::pair<absl::string_view, absl::string_view> kModelTypes[] = {
-    {"bert", "BertTokenizer"},
-    {"camembert", "CamembertTokenizer"},
-    {"convbert", "BertTokenizer"},
-    {"deberta", "DebertaTokenizer"},
-    {"deberta-v2", kDebertaV2},
-    {"distilbert", "BertTokenizer"},
-    {"electra", "BertTokenizer"},
-    {"gte", kXlmRoberta},
-    {"jina_embeddings_v3", kXlmRoberta},
-    {"layoutlm", "BertTokenizer"},
-    {"megatron-bert", "BertTokenizer"},
-    {"mobilebert", "BertTokenizer"},
-    {"mpnet", "MPNetTokenizer"},
-    {"nomic_bert", "BertTokenizer"},
-    {"roberta", kRoberta},
-    {"squeezebert", "BertTokenizer"},
-    {"t5", "T5Tokenizer"},
+    {"bert", "BertTokenizer"},           {"camembert", "CamembertTokenizer"},
+    {"convbert", "BertTokenizer"},       {"deberta", "DebertaTokenizer"},
+    {"deberta-v2", kDebertaV2},          {"distilbert", "BertTokenizer"},
+    {"electra", "BertTokenizer"},        {"gte", kXlmRoberta},
+    {"jina_embeddings_v3", kXlmRoberta}, {"layoutlm", "BertTokenizer"},
+    {"megatron-bert", "BertTokenizer"},  {"mobilebert", "BertTokenizer"},
+    {"mpnet", "MPNetTokenizer"},         {"nomic_bert", "BertTokenizer"},
+    {"qwen3", "Qwen2Tokenizer"},         {"roberta", kRoberta},
+    {"squeezebert", "BertTokenizer"},    {"t5", "T5Tokenizer"},
     {"xlm-roberta", kXlmRoberta},
 };
 
@@ -103,6 +95,7 @@ absl::StatusOr<BertSettings> ReadBert(const std::string& directory, const JsonNo
                                       const std::string& name) {
   BertSettings bert;
   bert.tokenizer_class = name;
+  bert.refuses_bpe = name == kMpnet;
   if (config.Has("tokenizer_class")) {
     bert.cls_token = name == kMpnet ? "<s>" : "[CLS]";
     bert.sep_token = name == kMpnet ? "</s>" : "[SEP]";
@@ -142,12 +135,15 @@ absl::StatusOr<std::optional<FamilySettings>> ReadFamily(const std::string& dire
   return settings;
 }
 
-// What BERT's own class and the families say; others say their tokens in their files.
+// What BERT's own class, byte-level ones and the families say; others say their tokens in their
+// files.
 absl::StatusOr<ClassTokens> TokensOfClass(const JsonNode& config,
                                           const TokenizerSettings& settings) {
   if (settings.bert.has_value() && settings.bert->tokenizer_class != kMpnet) {
     return ClassTokens{.roles = kBertRoles};
   }
+  if (settings.byte_level.has_value())
+    return ClassTokens{.roles = settings.byte_level->made->roles};
   if (!settings.family.has_value()) return ClassTokens();
   const SentencePieceFamily& family = *settings.family->family;
   ClassTokens own{.roles = family.roles, .mask_strips_left = family.mask_strips_left};
@@ -184,6 +180,10 @@ absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& direc
     ATTENDANT_ASSIGN_OR_RETURN(settings.bert, ReadBert(directory, config, name));
   }
   ATTENDANT_ASSIGN_OR_RETURN(settings.family, ReadFamily(directory, config, name));
+  if (const ByteLevelClass* const made = FindByteLevelClass(name)) {
+    ByteLevelSettings& own = settings.byte_level.emplace(ByteLevelSettings{.made = made});
+    ATTENDANT_RETURN_IF_ERROR(config.Read("add_prefix_space", own.add_prefix_space));
+  }
   ATTENDANT_ASSIGN_OR_RETURN(const ClassTokens own, TokensOfClass(config, settings));
   ATTENDANT_ASSIGN_OR_RETURN(settings.named_tokens, ReadNamedTokens(directory, config, own));
   ATTENDANT_RETURN_IF_ERROR(config.Read("split_special_tokens", settings.splits_special_tokens));

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/text/base/literals.h"
+#include "server/text/byte_level_class.h"
 #include "server/text/sentencepiece/families.h"
 #include "server/text/sentencepiece/family_parts.h"
 
@@ -26,6 +27,7 @@ struct BertSettings {
   // The tokens around texts; none: as tokenizer.json has them.
   enum class Template { kBert, kRoberta };
   std::optional<Template> sequence_template{};
+  bool refuses_bpe = false;  // the class would read it as a WordPiece
 };
 
 // The settings with which transformers makes a tokenizer of a family of sentencepiece models,
@@ -42,11 +44,18 @@ struct FamilySettings {
   }
 };
 
+// The settings with which transformers makes a byte-level tokenizer, whatever tokenizer.json says.
+struct ByteLevelSettings {
+  const ByteLevelClass* made = nullptr;
+  bool add_prefix_space = false;
+};
+
 // The settings of a folder's tokenizer beside tokenizer.json.
 struct TokenizerSettings {
   bool lowercases = false;                 // texts become lower case before the normalizer
   std::optional<BertSettings> bert{};      // of a WordPiece model: these count
   std::optional<FamilySettings> family{};  // of a Unigram model: these count
+  std::optional<ByteLevelSettings> byte_level{};
   std::vector<Literal> named_tokens{};     // found in texts too, where the vocabulary has them
   bool splits_special_tokens = false;      // special tokens in a text are text
   std::optional<bool> add_prefix_space{};  // of ByteLevel: counts in place of tokenizer.json's
@@ -60,7 +69,8 @@ struct TokenizerSettings {
 // texts; their special tokens are those of special_tokens_map.json, where that counts, else of
 // tokenizer_config.json. The classes of XLM-R, CamemBERT, T5 and DeBERTa v2 make all their parts
 // anew; of the normalizer they keep the rules of the sentencepiece model, DeBERTa's not even these.
-// RobertaTokenizer makes ByteLevel anew. What named_tokens.h says is found in texts beside the
+// Those of GPT-2 and Qwen2 make all but the tokens around texts anew. RobertaTokenizer makes
+// ByteLevel anew. What named_tokens.h says is found in texts beside the
 // added tokens of tokenizer.json, none of them that is special with split_special_tokens. A model
 // gets segments where model_input_names has token_type_ids, or the class says so. A folder without
 // class and model_type has the defaults. INVALID_ARGUMENT for a file that is not valid.

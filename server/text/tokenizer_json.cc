@@ -173,10 +173,28 @@ std::string PartsOfClass(const JsonFields& file, const ModelPart& part,
                         R"(,"post_processor":)", FamilyTemplate(*own->family, id_of),
                         R"(,"decoder":)", FamilyDecoder(*own->family, own->options), "}");
   }
+  if (const std::optional<ByteLevelSettings>& own = settings.byte_level) {
+    return PartsOf(*own->made, own->add_prefix_space);
+  }
   const std::optional<bool> prefix = PrefixOfClass(file, settings);
   if (!prefix.has_value()) return "{}";
   return absl::StrCat(R"({"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":)",
                       *prefix ? "true" : "false", "}}");
+}
+
+// That the class does not read the file's model as one of another type.
+void CheckType(const JsonFields& file, const TokenizerSettings& settings) {
+  const std::string found = ModelType(file);
+  const auto refuse = [&](absl::string_view tokenizer_class, absl::string_view wanted) {
+    file.Object("model").Fail("type", absl::StrCat("is ", found, ", but ", tokenizer_class,
+                                                   " of transformers takes ", wanted));
+  };
+  if (settings.bert.has_value() && settings.bert->refuses_bpe && found == "BPE") {
+    refuse(settings.bert->tokenizer_class, "WordPiece");
+  }
+  if (settings.byte_level.has_value() && found != "BPE") {
+    refuse(settings.byte_level->made->name, "BPE");
+  }
 }
 
 // That the file's model is the one that the class makes.
@@ -302,8 +320,11 @@ absl::StatusOr<TokenizerParts> ParseTokenizerJson(absl::string_view contents,
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode file, ParseJson(contents, "the file", kLimits));
   absl::Status status;
   const JsonFields fields(file, status);
+  CheckType(fields, settings);
+  ATTENDANT_RETURN_IF_ERROR(status);
   ModelPart model = ReadModel(fields);
   ATTENDANT_RETURN_IF_ERROR(status);
+  if (settings.byte_level.has_value()) CheckModel(fields, *settings.byte_level->made, model);
   if (const FamilySettings* const family = FindFamily(fields, settings)) {
     CheckFamily(fields, *family, model);
   }

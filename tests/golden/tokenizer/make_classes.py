@@ -26,6 +26,9 @@ XLM_ROBERTA = "tokenizer/families/xlm_roberta.json"
 CAMEMBERT = "tokenizer/families/camembert.json"
 T5 = "encoder/tiny_t5/tokenizer.json"
 BERT = "tokens/bert_tokens/tokenizer.json"
+ROBERTA = "tokenizer/families/roberta.json"
+LLAMA = "tokenizer/families/llama.json"
+QWEN3 = "encoder/tiny_qwen3/tokenizer.json"
 MODERNBERT = "encoder/tiny_modernbert/tokenizer.json"
 DEBERTA = "encoder/tiny_deberta_v2/tokenizer.json"
 
@@ -87,6 +90,14 @@ def cases():
                                                             "added_tokens.json": {"l": 5}}
     yield "no class, no added tokens", BERT, none, named(whole, mask_token="[MASK]", cls_token="")
     yield "no class, split", MODERNBERT, {}, named(whole, split_special_tokens=True, bos_token="a")
+    gpt2, qwen2, cut = "GPT2Tokenizer", "Qwen2Tokenizer", {"type": "Digits", "individual_digits": True}
+    yield "gpt2, prefix", ROBERTA, {"/post_processor": None}, named(gpt2, add_prefix_space=True)
+    yield "gpt2, no prefix", ROBERTA, {"/pre_tokenizer/add_prefix_space": True, "/normalizer": {"type": "Lowercase"}}, named("GPT2TokenizerFast")
+    yield "gpt2, other words", ROBERTA, {"/pre_tokenizer": cut, "/model/unk_token": "<unk>", "/added_tokens": []}, named(gpt2, eos_token="<pad>")
+    yield "qwen2", QWEN3, {}, named(qwen2, add_prefix_space=False, bos_token=None, eos_token="<pad>")
+    yield "qwen2 by model_type", QWEN3, {"/normalizer": None}, {"config.json": {"model_type": "qwen3"}}
+    yield "qwen2, llama's words", LLAMA, {"/model/ignore_merges": False}, named(qwen2)
+    yield "qwen2, prefix", ROBERTA, {"/normalizer": {"type": "Lowercase"}, "/model/byte_fallback": True}, named(qwen2, add_prefix_space=True)
     yield "deberta_v2", DEBERTA, {"/post_processor": None}, named("DebertaV2Tokenizer", cls_token="[SEP]")
 
 

@@ -107,6 +107,10 @@ MUTANTS = {
         ("if («!tokenizer_config.Has(kAddedTokens)») {", "true"),
         ("if («said») return", "false"),
     ],
+    "server/text/byte_level_class.cc": [
+        ("if (HasAllBytes(*part.model)) return;", ""),
+        ('add_prefix_space ? "true" : "false"', '"false"'),
+    ],
     "server/text/base/character_index.cc": [
         ("count == character && «IsBegin(text_[i]) == 1»", "true"),
         ("if (text.size() % kBlockBytes == 0) before_.push_back(count);", ""),

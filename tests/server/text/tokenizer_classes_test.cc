@@ -97,5 +97,31 @@ TEST(TokenizerClassesTest, AnotherModelThanTheClassMakesIsRefused) {
   refused("/normalizer/normalizers/0/precompiled_charsmap", "*", "is not base64");
 }
 
+TEST(TokenizerClassesTest, AModelThatAClassWouldReadAsAnotherIsRefused) {
+  const auto refused = [](const std::string& name, const std::string& file, const json& changes,
+                          const std::string& message) {
+    const json one = {{"file", file},
+                      {"changes", changes},
+                      {"folder", {{"tokenizer_config.json", {{"tokenizer_class", name}}}}}};
+    const absl::Status status = LoadCase(one).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << name << ' ' << file << status;
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr(message));
+  };
+  const std::string bytes = "tokenizer/families/roberta.json";
+  const std::string pieces = "tokenizer/families/gemma.json";
+  refused("MPNetTokenizer", bytes, json::object(),
+          "model.type is BPE, but MPNetTokenizer of transformers takes WordPiece");
+  refused("GPT2Tokenizer", "tokenizer/families/xlm_roberta.json", json::object(),
+          "model.type is Unigram, but GPT2Tokenizer of transformers takes BPE");
+  refused("Qwen2TokenizerFast", pieces, {{"/model/unk_token", nullptr}},
+          "model.byte_fallback is true, but Qwen2Tokenizer of transformers takes false");
+  refused("GPT2Tokenizer", pieces, json::object(),
+          "model.unk_token is '<unk>', but GPT2Tokenizer of transformers takes none");
+  refused("Qwen2Tokenizer", "tokenizer/families/llama.json", json::object(),
+          "model.ignore_merges is true, but Qwen2Tokenizer of transformers takes false");
+  refused("GPT2Tokenizer", bytes, {{"/model/end_of_word_suffix", "</w>"}},
+          "model.end_of_word_suffix is '</w>', but GPT2Tokenizer of transformers takes none");
+}
+
 }  // namespace
 }  // namespace attendant

@@ -34,6 +34,11 @@ void LogEncoder(const EncoderModel& model) {
       model.sentence.max_text_tokens,
       model.tokenizer == nullptr ? ", no tokenizer: takes ids only" : "", ToMiB(info.weight_bytes),
       ToMiB(model.arena_bytes));
+  if (model.tokenizer == nullptr || !model.sentence.leaves_template) return;
+  spdlog::warn(
+      "model '{}': texts go through no chat template; sentence-transformers applies the "
+      "tokenizer's, because the folder has no modules.json",
+      model.name);
 }
 
 // What there is to say of a state, if that is all.

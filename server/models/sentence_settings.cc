@@ -14,6 +14,7 @@
 #include "kernels/checkpoints/sentence_module.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/json_file.h"
+#include "server/models/sentence/chat_template.h"
 #include "server/models/sentence/cross_encoder.h"
 #include "server/models/sentence/model_folder.h"
 #include "server/models/sentence/splade_modules.h"
@@ -303,6 +304,7 @@ absl::StatusOr<SentenceSettings> ReadSentenceSettings(const std::string& directo
   ATTENDANT_ASSIGN_OR_RETURN(settings.max_active_dims, ReadLimit(folder.root, "max_active_dims"));
   ATTENDANT_ASSIGN_OR_RETURN(settings.lowercases, ReadLowercases(folder.encoder));
   ATTENDANT_ASSIGN_OR_RETURN(settings.truncation_side, ReadTruncationSide(folder.encoder));
+  ATTENDANT_ASSIGN_OR_RETURN(settings.leaves_template, WantsChatTemplate(folder));
   return settings;
 }
 

@@ -23,6 +23,7 @@ struct SentenceSettings {
   int64_t max_text_tokens = 0;  // texts are cut here
   int64_t max_active_dims = 0;  // top_k of sparse vectors where a request has none; 0: all
   TruncationSide truncation_side = TruncationSide::kRight;
+  bool leaves_template = false;  // sentence-transformers would put texts into a chat template
 
   int64_t embedding_dims(int64_t hidden) const {
     return head.OutputWidth(static_cast<int64_t>(poolings.size()) * hidden);
@@ -38,11 +39,13 @@ absl::string_view PoolingName(Pooling pooling);
 // sentence_bert_config.json (or its old names) max_seq_length and do_lower_case, else
 // tokenizer_config.json model_max_length, and that file truncation_side;
 // config_sentence_transformers.json truncate_dim, which cuts embeddings behind all modules without
-// normalizing them again, and max_active_dims. Without these files the defaults hold: mean, not
-// normalized, max_sequence_tokens, the right side. The files of the encoder may lie in a folder of
-// their own (FindModelFolder). max_text_tokens is never above `max_sequence_tokens`.
-// INVALID_ARGUMENT, naming file and field, for a file that is not valid, contradicts itself or
-// `hidden`; UNIMPLEMENTED for other steps and poolings: their answers would be silently wrong.
+// normalizing them again, and max_active_dims. Without modules.json sentence-transformers makes
+// each text a message of the tokenizer's chat template, if it has one; here it stays as it is, as
+// for transformers. Without these files the defaults hold: mean, not normalized,
+// max_sequence_tokens, the right side. The files of the encoder may lie in a folder of their own
+// (FindModelFolder). max_text_tokens is never above `max_sequence_tokens`. INVALID_ARGUMENT, naming
+// file and field, for a file that is not valid, contradicts itself or `hidden`; UNIMPLEMENTED for
+// other steps and poolings: their answers would be silently wrong.
 absl::StatusOr<SentenceSettings> ReadSentenceSettings(const std::string& directory, int64_t hidden,
                                                       int64_t max_sequence_tokens);
 

@@ -2,6 +2,7 @@
 """Folders of sentence-transformers with every pooling and module, from text to embedding, against sentence-transformers."""
 
 import json
+import shutil
 import subprocess
 
 import numpy as np
@@ -48,6 +49,15 @@ def test_an_embedding_has_the_same_bits_in_every_batch(client, name):
     together = client.pooled(name, texts(*inputs))
     for i, one in enumerate(inputs):
         assert client.pooled(name, texts(one)).tobytes() == together[i].tobytes()
+
+
+def test_a_chat_template_that_is_left_out_is_warned_of(start_server, tmp_path):
+    plain = settings.ROOT / "tests" / "golden" / "encoder" / "tiny_qwen3"
+    shutil.copytree(plain, tmp_path / "model")
+    (tmp_path / "model" / "chat_template.jinja").write_text("{{ messages }}")
+    server = start_server({"plain": plain, "templated": tmp_path / "model"}).wait_ready()
+    warnings = [line for line in server.log().splitlines() if "texts go through no chat template" in line]
+    assert len(warnings) == 1 and "model 'templated'" in warnings[0]
 
 
 def test_models_say_their_poolings_and_dimensions(client):

@@ -245,6 +245,21 @@ TEST(SentenceSettingsTest, TextsMayBecomeLowerCase) {
       Read({{"sentence_bert_config.json", R"({"do_lower_case": 1})"}}).status()));
 }
 
+TEST(SentenceSettingsTest, AChatTemplateIsLeftOut) {
+  const std::string with = R"({"chat_template": "{{ messages }}"})";
+  const auto leaves = [](const Files& files) {
+    const auto settings = Read(files);
+    EXPECT_TRUE(settings.ok()) << settings.status();
+    return settings.ok() && settings->leaves_template;
+  };
+  EXPECT_TRUE(leaves({{"tokenizer_config.json", with}}));
+  EXPECT_TRUE(leaves({{"tokenizer_config.json", "{}"}, {"chat_template.jinja", "{{ messages }}"}}));
+  EXPECT_FALSE(leaves({{"tokenizer_config.json", R"({"chat_template": null})"}}));
+  EXPECT_FALSE(leaves({{"tokenizer_config.json", with},
+                       {"modules.json", kModules},
+                       {kPooling, R"({"pooling_mode": "cls"})"}}));
+}
+
 TEST(SentenceSettingsTest, TheEncodersFilesMayLieInAFolder) {
   const TempDirectory directory;
   for (const char* folder : {"0_Transformer", "1_Pooling"}) {

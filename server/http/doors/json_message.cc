@@ -27,6 +27,7 @@ JsonMessage::JsonMessage(HttpBody body, JsonMessageModel model)
     : body_(std::move(body)),
       wire_bytes_(static_cast<int64_t>(body_.bytes.size())),
       model_(std::move(model.name)),
+      beside_(model.beside),
       otherwise_(std::move(model.otherwise)) {}
 
 absl::StatusOr<int64_t> ScanJsonBody(const HttpBody& body, int64_t& text_bytes) {
@@ -45,8 +46,11 @@ absl::Status JsonMessage::Parse() {
         absl::StrCat("the body must be a JSON object, not ", root().kind_name()));
   }
   if (!model_.empty()) return absl::OkStatus();
-  ATTENDANT_RETURN_IF_ERROR(root().Read("model", model_));
-  if (otherwise_ != nullptr && !root().Find("model").has_value()) model_ = otherwise_();
+  const bool counts = beside_.empty() || root().Find(beside_).has_value();
+  if (counts) ATTENDANT_RETURN_IF_ERROR(root().Read("model", model_));
+  if (otherwise_ != nullptr && !(counts && root().Find("model").has_value())) {
+    ATTENDANT_ASSIGN_OR_RETURN(model_, otherwise_());
+  }
   model_.resize(std::min(model_.size(), kMaxIdBytes));  // a longer name belongs to no model
   return absl::OkStatus();
 }

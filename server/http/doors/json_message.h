@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "server/http/json/json_view.h"
 #include "server/requests/request_message.h"
 
@@ -32,8 +33,10 @@ absl::StatusOr<int64_t> ScanJsonBody(const HttpBody& body, int64_t& text_bytes);
 
 // The model of a JSON message beside its field `model`.
 struct JsonMessageModel {
-  std::string name = {};  // of the request's path or headers: the field does not count
-  std::function<std::string()> otherwise = {};  // names the model of a message without the field
+  std::string name = {};          // of the request's path or headers: the field does not count
+  absl::string_view beside = {};  // the field counts only in a message with this one; empty: always
+  // The model of a message whose field is not there, or does not count.
+  std::function<absl::StatusOr<std::string>()> otherwise = {};
 };
 
 // A JSON object as the message of a request.
@@ -58,7 +61,8 @@ class JsonMessage final : public RequestMessage {
   std::optional<JsonText> json_;
   const std::string id_;  // x-request-id names the request
   std::string model_;
-  const std::function<std::string()> otherwise_;
+  const absl::string_view beside_;
+  const std::function<absl::StatusOr<std::string>()> otherwise_;
 };
 
 }  // namespace attendant

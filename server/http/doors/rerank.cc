@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/http/doors/rerank.h"
 
+#include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
@@ -17,34 +20,34 @@ namespace {
 // Whether an answer has the documents where the request does not say it.
 constexpr bool kCohereDocuments = false, kJinaDocuments = true;
 
-template <bool kDocuments>
-class RerankRun final : public DoorRun {
+class DocumentsTranslation final : public DoorTranslation {
  public:
-  using DoorRun::DoorRun;
+  // `has_documents`: the answer has them where the request does not say it.
+  DocumentsTranslation(std::string id, std::string model, bool has_documents)
+      : id_(std::move(id)), model_(std::move(model)), has_documents_(has_documents) {}
 
- private:
-  absl::StatusOr<EncodeInput> FromJson(JsonView request) override {
+  absl::StatusOr<EncodeInput> FromJson(JsonView request, const EncodeLimits& limits) override {
     EncodeInput input = ScoresInput();
     ATTENDANT_RETURN_IF_ERROR(
-        PairsFromJson(request, "query", "documents", limits(), input.sequences));
+        PairsFromJson(request, "query", "documents", limits, input.sequences));
     ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "max_tokens_per_doc", input.max_tokens));
     ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "top_n", top_));
     if (top_ == 0) top_ = static_cast<int64_t>(input.sequences.size());
-    bool documents = kDocuments;
+    bool documents = has_documents_;
     ATTENDANT_RETURN_IF_ERROR(request.Read("return_documents", documents));
     if (documents) documents_ = SecondTexts(input.sequences);
     return input;
   }
 
   int64_t TextBytes(const EncodeOutput& output) const override {
-    return DoorRun::TextBytes(output) + JsonStringBytes(documents_);
+    return FloatTextBytes(output) + JsonStringBytes(documents_);
   }
 
   void ToJson(EncodeOutput& output, std::string& json) override {
     json = "{\"id\":";
-    AppendJsonString(AnswerId(call()), json);
+    AppendJsonString(id_, json);
     json += ",\"model\":";
-    AppendJsonString(model().name, json);
+    AppendJsonString(model_, json);
     json += ",\"results\":[";
     int64_t left = top_;
     for (const size_t index : ByScore(output)) {
@@ -59,13 +62,29 @@ class RerankRun final : public DoorRun {
       }
       json += "}";
     }
-    absl::StrAppend(&json, "],\"usage\":{\"total_tokens\":", output.tokens(),
+    absl::StrAppend(&json, "],\"usage\":{\"prompt_tokens\":", output.tokens(),
+                    ",\"total_tokens\":", output.tokens(),
                     "},\"meta\":{\"api_version\":{\"version\":\"2\"},\"billed_units\":{"
                     "\"search_units\":1}}}");
   }
 
+ private:
+  const std::string id_;
+  const std::string model_;
+  const bool has_documents_;
   int64_t top_ = 0;
   std::vector<std::string> documents_;  // empty: not asked for
+};
+
+template <bool kDocuments>
+class RerankRun final : public TranslatedRun {
+ public:
+  using TranslatedRun::TranslatedRun;
+
+ private:
+  std::unique_ptr<DoorTranslation> Choose(JsonView /*request*/) override {
+    return std::make_unique<DocumentsTranslation>(AnswerId(call()), model().name, kDocuments);
+  }
 };
 
 std::string RerankRequestSchema(bool documents) {
@@ -82,12 +101,24 @@ constexpr char kRerankResponse[] = R"({"type":"object","properties":{"id":{"type
 "model":{"type":"string"},"results":{"type":"array","items":{"type":"object","properties":{
 "index":{"type":"integer"},"relevance_score":{"type":"number"},
 "document":{"type":"object","properties":{"text":{"type":"string"}}}}}},
-"usage":{"type":"object","properties":{"total_tokens":{"type":"integer"}}},
+"usage":{"type":"object","properties":{"prompt_tokens":{"type":"integer"},
+"total_tokens":{"type":"integer"}}},
 "meta":{"type":"object"}}})";
 
+// Clients of Jina read `detail`. Those of Cohere's first version ask here too.
+HttpResponse JinaError(const HttpFailure& failure) {
+  HttpResponse response = CohereError(failure);
+  response.body.back() = ',';
+  response.body += "\"detail\":";
+  AppendJsonString(failure.status.message(), response.body);
+  response.body += "}";
+  return response;
+}
+
 template <bool kDocuments>
-HttpRoute RerankRoute(const DoorDependencies& dependencies, const char* path, const char* whose) {
-  return MakeHttpRoute("POST", path, MethodGroup::kInfer, CohereError,
+HttpRoute RerankRoute(const DoorDependencies& dependencies, const char* path, const char* whose,
+                      HttpErrorShape error) {
+  return MakeHttpRoute("POST", path, MethodGroup::kInfer, error,
                        [&dependencies](std::unique_ptr<HttpExchange> exchange) {
                          StartDoorRun<RerankRun<kDocuments>>(dependencies, Method::kRerank,
                                                              std::move(exchange));
@@ -98,9 +129,13 @@ HttpRoute RerankRoute(const DoorDependencies& dependencies, const char* path, co
 
 }  // namespace
 
+std::unique_ptr<DoorTranslation> NewJinaRerank(std::string id, std::string model) {
+  return std::make_unique<DocumentsTranslation>(std::move(id), std::move(model), kJinaDocuments);
+}
+
 std::vector<HttpRoute> RerankRoutes(const DoorDependencies& dependencies) {
-  return {RerankRoute<kCohereDocuments>(dependencies, "/v2/rerank", "Cohere"),
-          RerankRoute<kJinaDocuments>(dependencies, "/v1/rerank", "Jina")};
+  return {RerankRoute<kCohereDocuments>(dependencies, "/v2/rerank", "Cohere", CohereError),
+          RerankRoute<kJinaDocuments>(dependencies, "/v1/rerank", "Jina", JinaError)};
 }
 
 }  // namespace attendant

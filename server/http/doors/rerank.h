@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "server/http/doors/door_call.h"
+#include "server/http/doors/translation.h"
 #include "server/http/http_types.h"
 
 namespace attendant {
@@ -12,5 +15,8 @@ namespace attendant {
 // has the documents unless return_documents is false. A score is the sigmoid of the reranker's
 // logit. `dependencies` must outlive the routes.
 std::vector<HttpRoute> RerankRoutes(const DoorDependencies& dependencies);
+
+// Jina's shape on another path. The answer has this id and this name of a model.
+std::unique_ptr<DoorTranslation> NewJinaRerank(std::string id, std::string model);
 
 }  // namespace attendant

@@ -29,7 +29,7 @@ absl::string_view ErrorTypeOf(int code) {
   }
 }
 
-class EmbedTranslation final : public TeiTranslation {
+class EmbedTranslation final : public DoorTranslation {
  public:
   absl::StatusOr<EncodeInput> FromJson(JsonView request, const EncodeLimits& limits) override {
     EncodeInput input;
@@ -49,7 +49,7 @@ class EmbedTranslation final : public TeiTranslation {
   }
 };
 
-class EmbedAllTranslation final : public TeiTranslation {
+class EmbedAllTranslation final : public DoorTranslation {
  public:
   absl::StatusOr<EncodeInput> FromJson(JsonView request, const EncodeLimits& limits) override {
     EncodeInput input;
@@ -74,7 +74,7 @@ class EmbedAllTranslation final : public TeiTranslation {
 };
 
 // The first sequence against each of the others.
-class SimilarityTranslation final : public TeiTranslation {
+class SimilarityTranslation final : public DoorTranslation {
  public:
   absl::StatusOr<EncodeInput> FromJson(JsonView request, const EncodeLimits& limits) override {
     EncodeInput input;
@@ -112,7 +112,7 @@ class SimilarityTranslation final : public TeiTranslation {
   }
 };
 
-std::unique_ptr<TeiTranslation> NewEmbedAll() { return std::make_unique<EmbedAllTranslation>(); }
+std::unique_ptr<DoorTranslation> NewEmbedAll() { return std::make_unique<EmbedAllTranslation>(); }
 
 // TEI's word for the last token differs from sentence-transformers'.
 std::string PoolingNames(const std::vector<Pooling>& poolings) {
@@ -188,8 +188,8 @@ constexpr char kVectorsOfTokens[] = R"({"type":"array","items":{"type":"array",
 
 }  // namespace
 
-std::unique_ptr<TeiTranslation> NewTeiEmbed() { return std::make_unique<EmbedTranslation>(); }
-std::unique_ptr<TeiTranslation> NewTeiSimilarity() {
+std::unique_ptr<DoorTranslation> NewTeiEmbed() { return std::make_unique<EmbedTranslation>(); }
+std::unique_ptr<DoorTranslation> NewTeiSimilarity() {
   return std::make_unique<SimilarityTranslation>();
 }
 

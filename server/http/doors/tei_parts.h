@@ -10,9 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/http/doors/door_call.h"
+#include "server/http/doors/translation.h"
 #include "server/http/http_types.h"
 #include "server/http/json/json_view.h"
-#include "server/limits/limits.h"
 #include "server/models/encoder_model.h"
 #include "server/requests/encode_types.h"
 
@@ -33,54 +33,21 @@ absl::Status TeiOptionsFromJson(JsonView request, EncodeInput& input);
 // properties and `more`.
 std::string TeiInputsSchema(absl::string_view more = "");
 
-// The request and the answer of one path. An object serves one request.
-class TeiTranslation {
- public:
-  virtual ~TeiTranslation() = default;
-
-  // As DoorRun says.
-  virtual absl::StatusOr<EncodeInput> FromJson(JsonView request, const EncodeLimits& limits) = 0;
-  virtual void ToJson(EncodeOutput& output, std::string& json) = 0;
-  virtual int64_t TextBytes(const EncodeOutput& output) const { return FloatTextBytes(output); }
-};
-
-std::unique_ptr<TeiTranslation> NewTeiEmbed();
-std::unique_ptr<TeiTranslation> NewTeiSimilarity();
-std::unique_ptr<TeiTranslation> NewTeiEmbedSparse();
-std::unique_ptr<TeiTranslation> NewTeiRerank();
+std::unique_ptr<DoorTranslation> NewTeiEmbed();
+std::unique_ptr<DoorTranslation> NewTeiSimilarity();
+std::unique_ptr<DoorTranslation> NewTeiEmbedSparse();
+std::unique_ptr<DoorTranslation> NewTeiRerank();
 // `model`, whose labels it names, must outlive it.
-std::unique_ptr<TeiTranslation> NewTeiPredict(const EncoderModel& model);
-
-// A request that a translation answers. Derived classes choose it.
-class TeiRun : public DoorRun {
- public:
-  using DoorRun::DoorRun;
-
- protected:
-  // REQUIRES: model() may be called.
-  virtual std::unique_ptr<TeiTranslation> Choose(JsonView request) = 0;
-
- private:
-  absl::StatusOr<EncodeInput> FromJson(JsonView request) final {
-    translation_ = Choose(request);
-    return translation_->FromJson(request, limits());
-  }
-  void ToJson(EncodeOutput& output, std::string& json) final { translation_->ToJson(output, json); }
-  int64_t TextBytes(const EncodeOutput& output) const final {
-    return translation_->TextBytes(output);
-  }
-
-  std::unique_ptr<TeiTranslation> translation_;  // set by FromJson
-};
+std::unique_ptr<DoorTranslation> NewTeiPredict(const EncoderModel& model);
 
 // A request of a path that has one translation.
-template <std::unique_ptr<TeiTranslation> (*kNew)()>
-class FixedTeiRun final : public TeiRun {
+template <std::unique_ptr<DoorTranslation> (*kNew)()>
+class FixedTeiRun final : public TranslatedRun {
  public:
-  using TeiRun::TeiRun;
+  using TranslatedRun::TranslatedRun;
 
  private:
-  std::unique_ptr<TeiTranslation> Choose(JsonView /*request*/) override { return kNew(); }
+  std::unique_ptr<DoorTranslation> Choose(JsonView /*request*/) override { return kNew(); }
 };
 
 // A route for requests that a run of type Run answers.

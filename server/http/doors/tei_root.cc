@@ -16,12 +16,12 @@ bool HasObject(JsonView request) {
 
 // The model's kind decides. BGE-M3 embeds: its sparse vectors stand beside its embeddings. What
 // only one other path takes goes there, where TEI would refuse it.
-class RootRun final : public TeiRun {
+class RootRun final : public TranslatedRun {
  public:
-  using TeiRun::TeiRun;
+  using TranslatedRun::TranslatedRun;
 
  private:
-  std::unique_ptr<TeiTranslation> Choose(JsonView request) override {
+  std::unique_ptr<DoorTranslation> Choose(JsonView request) override {
     if (CanRank(model()) && !request.Find("inputs").has_value()) return NewTeiRerank();
     if (model().classifier.has_value()) return NewTeiPredict(model());
     if (model().heads.splade) return NewTeiEmbedSparse();

@@ -8,13 +8,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
+#include "server/http/doors/cohere.h"
 #include "server/http/doors/inputs.h"
+#include "server/http/doors/rerank.h"
 #include "server/http/doors/tei_parts.h"
 #include "server/http/json/json_writer.h"
 #include "server/requests/ranking.h"
 
 namespace attendant {
 namespace {
+
+// The field of a request in Jina's shape; TEI's does not have it.
+constexpr absl::string_view kDocuments = "documents";
 
 absl::Status ScoreOptionsFromJson(JsonView request, EncodeInput& input) {
   ATTENDANT_RETURN_IF_ERROR(TeiTruncationFromJson(request, input));
@@ -24,7 +29,7 @@ absl::Status ScoreOptionsFromJson(JsonView request, EncodeInput& input) {
   return absl::OkStatus();
 }
 
-class RerankTranslation final : public TeiTranslation {
+class RerankTranslation final : public DoorTranslation {
  public:
   absl::StatusOr<EncodeInput> FromJson(JsonView request, const EncodeLimits& limits) override {
     EncodeInput input = ScoresInput();
@@ -57,7 +62,7 @@ class RerankTranslation final : public TeiTranslation {
   std::vector<std::string> texts_;  // empty: not asked for
 };
 
-class PredictTranslation final : public TeiTranslation {
+class PredictTranslation final : public DoorTranslation {
  public:
   explicit PredictTranslation(const EncoderModel& model) : model_(model) {}
 
@@ -102,15 +107,41 @@ class PredictTranslation final : public TeiTranslation {
   bool many_ = false;
 };
 
-class PredictRun final : public TeiRun {
+class PredictRun final : public TranslatedRun {
  public:
-  using TeiRun::TeiRun;
+  using TranslatedRun::TranslatedRun;
 
  private:
-  std::unique_ptr<TeiTranslation> Choose(JsonView /*request*/) override {
+  std::unique_ptr<DoorTranslation> Choose(JsonView /*request*/) override {
     return NewTeiPredict(model());
   }
 };
+
+// As TEI's clients ask, with `texts`, and as those of vLLM and Infinity do, with `documents`.
+class RerankPathRun final : public TranslatedRun {
+ public:
+  using TranslatedRun::TranslatedRun;
+
+ private:
+  std::unique_ptr<DoorTranslation> Choose(JsonView request) override {
+    if (request.Find(kDocuments)) return NewJinaRerank(AnswerId(call()), model().name);
+    return NewTeiRerank();
+  }
+};
+
+HttpRoute RerankRoute(const DoorDependencies& dependencies, HttpRouteDoc doc) {
+  return MakeHttpRoute(
+      "POST", "/rerank", MethodGroup::kInfer, TeiError,
+      [&dependencies](std::unique_ptr<HttpExchange> exchange) {
+        JsonMessageModel model{
+            .beside = kDocuments,
+            .otherwise = [&models = dependencies.encode.requests.models,
+                          header = exchange->header] { return ModelFromHeaders(header, models); }};
+        StartDoorRun<RerankPathRun>(dependencies, Method::kTeiRerank, std::move(exchange),
+                                    std::move(model));
+      },
+      std::move(doc));
+}
 
 std::string ScoreOptionsProperties() {
   return absl::StrCat(kTeiTruncationProperties,
@@ -119,14 +150,16 @@ std::string ScoreOptionsProperties() {
 
 std::string RerankSchema() {
   return absl::StrCat(
-      R"({"type":"object","required":["query","texts"],"properties":{"query":{"type":"string"},)"
-      R"("texts":)",
-      kTextsSchema, ",", ScoreOptionsProperties(),
-      R"(,"return_text":{"type":"boolean","default":false}}})");
+      R"({"type":"object","required":["query"],"properties":{"query":{"type":"string"},"texts":)",
+      kTextsSchema,
+      R"(,"documents":{"type":"array","description":)"
+      R"("Instead of texts: request and answer are those of /v1/rerank."},)",
+      ScoreOptionsProperties(), R"(,"return_text":{"type":"boolean","default":false}}})");
 }
 
-constexpr char kRanks[] = R"({"type":"array","items":{"type":"object","properties":{
-"index":{"type":"integer"},"text":{"type":"string"},"score":{"type":"number"}}}})";
+constexpr char kRanks[] = R"({"oneOf":[{"type":"array","items":{"type":"object","properties":{
+"index":{"type":"integer"},"text":{"type":"string"},"score":{"type":"number"}}}},
+{"type":"object"}]})";
 
 std::string PredictSchema() {
   return absl::StrCat(R"({"type":"object","required":["inputs"],"properties":{"inputs":{"oneOf":[)"
@@ -140,15 +173,14 @@ constexpr char kPredictions[] = R"({"type":"array","items":{"oneOf":[{"type":"ob
 
 }  // namespace
 
-std::unique_ptr<TeiTranslation> NewTeiRerank() { return std::make_unique<RerankTranslation>(); }
-std::unique_ptr<TeiTranslation> NewTeiPredict(const EncoderModel& model) {
+std::unique_ptr<DoorTranslation> NewTeiRerank() { return std::make_unique<RerankTranslation>(); }
+std::unique_ptr<DoorTranslation> NewTeiPredict(const EncoderModel& model) {
   return std::make_unique<PredictTranslation>(model);
 }
 
 std::vector<HttpRoute> TeiScoreRoutes(const DoorDependencies& dependencies) {
-  return {TeiRoute<FixedTeiRun<NewTeiRerank>>(
-              dependencies, "/rerank", Method::kTeiRerank,
-              {"TEI: texts by how well they answer a query", RerankSchema(), kRanks}),
+  return {RerankRoute(dependencies,
+                      {"TEI: texts by how well they answer a query", RerankSchema(), kRanks}),
           TeiRoute<PredictRun>(dependencies, "/predict", Method::kTeiPredict,
                                {"TEI: labels of a text, a pair of texts, or many of these",
                                 PredictSchema(), kPredictions})};

@@ -15,7 +15,7 @@
 namespace attendant {
 namespace {
 
-class EmbedSparseTranslation final : public TeiTranslation {
+class EmbedSparseTranslation final : public DoorTranslation {
  public:
   absl::StatusOr<EncodeInput> FromJson(JsonView request, const EncodeLimits& limits) override {
     EncodeInput input;
@@ -56,7 +56,7 @@ constexpr char kSparseVectors[] = R"({"type":"array","items":{"type":"array","it
 
 }  // namespace
 
-std::unique_ptr<TeiTranslation> NewTeiEmbedSparse() {
+std::unique_ptr<DoorTranslation> NewTeiEmbedSparse() {
   return std::make_unique<EmbedSparseTranslation>();
 }
 

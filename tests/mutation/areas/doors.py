@@ -26,7 +26,7 @@ MUTANTS = {
         ("type->String() == \"text\" && text", "text"),
     ],
     "server/http/doors/rerank.cc": [
-        ("DoorRun::TextBytes(output) + JsonStringBytes(documents_)", "DoorRun::TextBytes(output)"),
+        ("FloatTextBytes(output) + JsonStringBytes(documents_)", "FloatTextBytes(output)"),
         ("if (left-- == 0) break;", ""),
     ],
     "server/http/doors/inputs.cc": [
@@ -37,6 +37,7 @@ MUTANTS = {
     ],
     "server/http/doors/json_message.cc": [
         ("root().kind() != JsonView::Kind::kObject", "false"),
+        ("beside_.empty() || «root().Find(beside_).has_value()»", "true"),
     ],
     "server/http/doors/door_call.cc": [
         ("timeout_ms < 0 || (timeout_ms == 0 && header(kTimeout).has_value())", "timeout_ms < 0"),

@@ -110,6 +110,39 @@ TEST_F(RerankTest, JinasAnswerHasTheDocumentsUnlessTheyAreNotWanted) {
   EXPECT_FALSE(Ask("/v1/rerank", request)["results"][0].contains("document"));
 }
 
+// As clients of vLLM and Infinity ask, and LiteLLM for both.
+TEST_F(RerankTest, DocumentsInPlaceOfTextsHaveJinasAnswer) {
+  nlohmann::json request = {
+      {"model", "tiny"}, {"query", "hello"}, {"documents", kTexts}, {"top_n", 2}};
+  nlohmann::json answer = Ask("/rerank", request), of_jina = Ask("/v1/rerank", request);
+  answer.erase("id");
+  of_jina.erase("id");
+  EXPECT_EQ(answer["results"].size(), 2u);
+  EXPECT_EQ(answer, of_jina);
+  EXPECT_GT(answer["usage"]["prompt_tokens"], 0);
+  EXPECT_EQ(answer["usage"]["prompt_tokens"], answer["usage"]["total_tokens"]);
+  request.erase("model");
+  EXPECT_EQ(Ask("/rerank", request)["results"], answer["results"]);
+}
+
+TEST_F(RerankTest, TheFieldModelCountsBesideDocumentsOnly) {
+  nlohmann::json request = {{"model", "nobody"}, {"query", "hello"}, {"documents", kTexts}};
+  EXPECT_EQ(Post("/rerank", request.dump()).code, 404);
+  request["texts"] = kTexts;
+  request.erase("documents");
+  EXPECT_EQ(Post("/rerank", request.dump()).code, 200);
+  EXPECT_EQ(Post("/rerank", request.dump(), "X-Model: nobody\r\n").code, 404);
+}
+
+// Jina's clients read one field, Cohere's the other.
+TEST_F(RerankTest, JinasErrorsAreThoseOfItsClients) {
+  const HttpAnswer answer =
+      Post("/v1/rerank", R"({"model":"nobody","query":"a","documents":["x"]})");
+  EXPECT_EQ(answer.code, 404);
+  EXPECT_EQ(Json(answer)["detail"], "there is no model 'nobody'");
+  EXPECT_EQ(Json(answer)["message"], Json(answer)["detail"]);
+}
+
 TEST_F(RerankTest, CoheresDocumentsAreCutToTheRequestsTokens) {
   const auto score = [this](const std::string& document, int64_t max_tokens) {
     return Ask("/v2/rerank", {{"model", "tiny"},

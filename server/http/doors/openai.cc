@@ -106,6 +106,7 @@ class EmbeddingsRun : public DoorRun {
   bool base64_ = false;
 };
 
+// As TEI answers.
 class NormalizedEmbeddingsRun final : public EmbeddingsRun {
  public:
   using EmbeddingsRun::EmbeddingsRun;
@@ -114,6 +115,7 @@ class NormalizedEmbeddingsRun final : public EmbeddingsRun {
   absl::StatusOr<EncodeInput> FromJson(JsonView request) override {
     ATTENDANT_ASSIGN_OR_RETURN(EncodeInput input, EmbeddingsRun::FromJson(request));
     input.normalize = true;
+    input.truncation = Truncation::kRight;
     return input;
   }
 };

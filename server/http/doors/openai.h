@@ -15,8 +15,8 @@ namespace attendant {
 // header x-model names, or the only one there is. `dependencies` must outlive the routes.
 std::vector<HttpRoute> OpenAiRoutes(const DoorDependencies& dependencies);
 
-// The route of /v1/embeddings on another path, whose embeddings have length 1 whatever the model
-// says. `summary` is for the OpenAPI document.
+// The route of /v1/embeddings on another path, as TEI answers: embeddings have length 1 whatever
+// the model says, and long texts are cut. `summary` is for the OpenAPI document.
 HttpRoute NormalizedEmbeddingsRoute(const DoorDependencies& dependencies, std::string path,
                                     std::string summary);
 

@@ -90,7 +90,7 @@ class SimilarityTranslation final : public DoorTranslation {
     if (!source) return absl::InvalidArgumentError("source_sentence is missing");
     input.sequences.emplace_back(*std::move(source));
     ATTENDANT_RETURN_IF_ERROR(TextsFromJson(*inputs, "sentences", limits, input.sequences));
-    input.truncation = Truncation::kNone;
+    input.truncation = Truncation::kRight;
     const std::optional<JsonView> parameters = request.Find("parameters");
     if (parameters) {
       if (parameters->kind() != JsonView::Kind::kObject) {
@@ -158,7 +158,7 @@ absl::Status Info(const DoorDependencies& dependencies, const HttpExchange& exch
                   ",\"max_batch_tokens\":", model.max_batch_tokens,
                   ",\"max_batch_requests\":", model.max_batch_sequences,
                   ",\"max_client_batch_size\":", dependencies.encode.limits.max_request_sequences,
-                  ",\"auto_truncate\":false,\"tokenization_workers\":1,\"version\":\"",
+                  ",\"auto_truncate\":true,\"tokenization_workers\":1,\"version\":\"",
                   dependencies.version, "\",\"sha\":null,\"docker_label\":null}");
   return absl::OkStatus();
 }
@@ -202,7 +202,7 @@ HttpResponse TeiError(const HttpFailure& failure) {
 }
 
 absl::Status TeiTruncationFromJson(JsonView request, EncodeInput& input) {
-  bool truncate = false;
+  bool truncate = true;
   ATTENDANT_RETURN_IF_ERROR(request.Read("truncate", truncate));
   std::string direction = "right";
   ATTENDANT_RETURN_IF_ERROR(request.Read("truncation_direction", direction));

@@ -21,10 +21,11 @@ namespace attendant {
 // {"error": .., "error_type": ..}
 HttpResponse TeiError(const HttpFailure& failure);
 
-// Reads truncate and truncation_direction, which the constant gives as properties of a schema.
+// Reads truncate, true by default as in TEI today, and truncation_direction.
+// The constant gives both as properties of a schema.
 absl::Status TeiTruncationFromJson(JsonView request, EncodeInput& input);
 inline constexpr absl::string_view kTeiTruncationProperties =
-    R"("truncate":{"type":"boolean","default":false},"truncation_direction":)"
+    R"("truncate":{"type":"boolean","default":true},"truncation_direction":)"
     R"({"enum":["left","Left","right","Right"],"default":"right"})";
 // The same and prompt_name, which pairs of texts do not have.
 absl::Status TeiOptionsFromJson(JsonView request, EncodeInput& input);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "server/http/doors/tei_parts.h"
 #include "tests/server/http/doors_fixture.h"
 #include "tests/server/tiny_model.h"
@@ -107,7 +108,7 @@ TEST_F(TeiTest, TellsOfItself) {
   EXPECT_EQ(info["model_id"], "tiny");
   EXPECT_EQ(info["model_type"]["embedding"]["pooling"], "mean");
   EXPECT_EQ(info["max_input_length"], kTinyMaxTextTokens);
-  EXPECT_EQ(info["auto_truncate"], false);
+  EXPECT_EQ(info["auto_truncate"], true);
 }
 
 TEST_F(TeiTest, HealthHasNoBody) {
@@ -160,7 +161,7 @@ TEST_F(TeiTest, ErrorsHaveTeisShape) {
            Case{"/embed", "{", "not valid JSON"},
            Case{"/embed", "{}", "inputs is missing"},
            Case{"/embed", R"({"inputs":[]})", "inputs is empty"},
-           Case{"/embed", absl::StrCat(R"({"inputs":")", text, "\"}"), "32"},
+           Case{"/embed", absl::StrCat(R"({"truncate":false,"inputs":")", text, "\"}"), "32"},
            Case{"/embed", R"({"inputs":"x","truncate":1})", "truncate must be a boolean"},
            Case{"/embed", R"({"inputs":"x","truncation_direction":"both"})",
                 "must be left or right"},
@@ -182,7 +183,24 @@ TEST_F(TeiTest, ErrorsHaveTeisShape) {
     EXPECT_EQ(json["error_type"], "Validation");
     EXPECT_THAT(json["error"].get<std::string>(), HasSubstr(c.message)) << c.body;
   }
-  EXPECT_EQ(Post("/embed", absl::StrCat(R"({"truncate":true,"inputs":")", text, "\"}")).code, 200);
+}
+
+// As TEI does today. Many clients leave the field out.
+TEST_F(TeiTest, LongTextsAreCutUnlessTheRequestSaysNo) {
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += "hello ";
+  const auto code = [&](const char* path, const std::string& body) {
+    return Post(path, absl::StrReplaceAll(body, {{"LONG", text}})).code;
+  };
+  EXPECT_EQ(code("/embed", R"({"inputs":"LONG"})"), 200);
+  EXPECT_EQ(code("/embed", R"({"inputs":"LONG","truncate":null})"), 200);
+  EXPECT_EQ(code("/embed", R"({"inputs":"LONG","truncate":true})"), 200);
+  EXPECT_EQ(code("/embed_all", R"({"inputs":"LONG"})"), 200);
+  EXPECT_EQ(code("/embeddings", R"({"input":"LONG"})"), 200);
+  const std::string similarity = R"({"inputs":{"source_sentence":"x","sentences":["LONG"]})";
+  EXPECT_EQ(code("/similarity", similarity + "}"), 200);
+  EXPECT_EQ(code("/similarity", similarity + R"(,"parameters":{}})"), 200);
+  EXPECT_EQ(code("/similarity", similarity + R"(,"parameters":{"truncate":false}})"), 400);
 }
 
 }  // namespace

@@ -12,7 +12,6 @@
 #include "kernels/core/status_macros.h"
 #include "server/http/doors/inputs.h"
 #include "server/http/json/json_writer.h"
-#include "server/models/sentence/prompts.h"
 #include "server/requests/formats/embedding_format.h"
 #include "server/tracing/id_source.h"
 
@@ -112,58 +111,6 @@ absl::Status CohereTextsFromJson(JsonView request, const EncodeLimits& limits,
   return inputs.ForEach([&](JsonView input) { return TextOfInput(input, sequences); });
 }
 
-absl::Status CohereTruncationFromJson(JsonView request, Truncation& truncation) {
-  std::string word = "END";
-  ATTENDANT_RETURN_IF_ERROR(request.Read("truncate", word));
-  constexpr std::pair<absl::string_view, Truncation> kWords[] = {
-      {"START", Truncation::kLeft}, {"END", Truncation::kRight}, {"NONE", Truncation::kNone}};
-  for (const auto& [known, meaning] : kWords) {
-    if (word != known) continue;
-    truncation = meaning;
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("truncate must be START, END or NONE, not ", Quote(word)));
-}
-
-// The prompts that an input type stands for: the first one that the model has. Without any of
-// them, searches have no prompt, as in sentence-transformers' encode_query and encode_document, and
-// the other types have the model's default prompt.
-struct InputType {
-  absl::string_view name;
-  std::vector<const char*> prompts;
-  bool is_search = false;
-};
-
-void ChoosePrompt(const InputType& type, const Prompts& prompts, EncodeInput& input) {
-  for (const char* name : type.prompts) {
-    if (!prompts.by_name.contains(name)) continue;
-    input.prompt_name = name;
-    return;
-  }
-  if (type.is_search) input.prompt_name = "";
-}
-
-absl::Status PromptFromJson(JsonView request, const Prompts& prompts, EncodeInput& input) {
-  static const auto& known =
-      *new std::vector<InputType>{{"search_query", {"query"}, true},
-                                  {"search_document", {"document", "passage", "corpus"}, true},
-                                  {"classification", {"classification"}},
-                                  {"clustering", {"clustering"}}};
-  std::optional<std::string> type;
-  ATTENDANT_RETURN_IF_ERROR(request.Read("input_type", type));
-  if (!type) return absl::OkStatus();
-  for (const InputType& one : known) {
-    if (one.name != *type) continue;
-    ChoosePrompt(one, prompts, input);
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("input_type must be search_document, search_query, classification or "
-                   "clustering, not ",
-                   Quote(*type)));
-}
-
 std::string NewId() {
   static IdSource& ids = *new IdSource(std::random_device{}());
   return absl::StrCat(absl::Hex(ids.Next(), absl::kZeroPad16));
@@ -181,9 +128,10 @@ class CohereRun final : public DoorRun {
     ATTENDANT_RETURN_IF_ERROR(CohereTextsFromJson(request, limits(), input.sequences));
     ATTENDANT_RETURN_IF_ERROR(TypesFromJson(request, types_));
     by_type_ = kVersion > 1 || request.Find("embedding_types").has_value();
-    ATTENDANT_RETURN_IF_ERROR(CohereTruncationFromJson(request, input.truncation));
+    ATTENDANT_RETURN_IF_ERROR(
+        TruncationWordFromJson(request, Truncation::kRight, input.truncation));
     ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "max_tokens", input.max_tokens));
-    ATTENDANT_RETURN_IF_ERROR(PromptFromJson(request, model().prompts, input));
+    ATTENDANT_RETURN_IF_ERROR(InputTypeFromJson(request, model().prompts, input));
     ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "output_dimension", input.dims));
     return input;
   }
@@ -228,9 +176,8 @@ std::string CohereSchema() {
       R"({"type":"object","required":["model"],"properties":{"model":{"type":"string"},)"
       R"("texts":)",
       kTextsSchema, R"(,"inputs":)", kInputsSchema, R"(,"max_tokens":)", kCountSchema,
-      R"(,"output_dimension":)", kCountSchema,
-      R"(,"input_type":{"enum":["search_document","search_query","classification","clustering"]},)"
-      R"("embedding_types":{"type":"array","items":)"
+      R"(,"output_dimension":)", kCountSchema, R"(,"input_type":)", kInputTypeSchema,
+      R"(,"embedding_types":{"type":"array","items":)"
       R"({"enum":["float","base64","int8","binary","ubinary"]}},)"
       R"("truncate":{"enum":["START","END","NONE"],"default":"END"}}})");
 }

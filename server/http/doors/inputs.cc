@@ -4,9 +4,12 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "server/requests/ranking.h"
 
@@ -90,6 +93,33 @@ absl::Status TextOrPairFromJson(absl::string_view where, JsonView value, Sequenc
   return absl::OkStatus();
 }
 
+struct InputType {
+  absl::string_view name;
+  std::vector<const char*> prompts;  // the first one that the model has
+  bool is_search = false;
+};
+
+const std::vector<InputType>& KnownTypes() {
+  static const auto& types =
+      *new std::vector<InputType>{{"search_query", {"query"}, true},
+                                  {"query", {"query"}, true},
+                                  {"search_document", {"document", "passage", "corpus"}, true},
+                                  {"document", {"document", "passage", "corpus"}, true},
+                                  {"passage", {"document", "passage", "corpus"}, true},
+                                  {"classification", {"classification"}},
+                                  {"clustering", {"clustering"}}};
+  return types;
+}
+
+void ChoosePrompt(const InputType& type, const Prompts& prompts, EncodeInput& input) {
+  for (const char* name : type.prompts) {
+    if (!prompts.by_name.contains(name)) continue;
+    input.prompt_name = name;
+    return;
+  }
+  if (type.is_search) input.prompt_name = "";
+}
+
 }  // namespace
 
 absl::Status SequencesFromJson(JsonView request, absl::string_view field,
@@ -158,6 +188,37 @@ absl::Status CountFromJson(JsonView request, absl::string_view field, int64_t& c
   }
   count = given.value_or(0);
   return absl::OkStatus();
+}
+
+absl::Status InputTypeFromJson(JsonView request, const Prompts& prompts, EncodeInput& input) {
+  std::optional<std::string> type;
+  ATTENDANT_RETURN_IF_ERROR(request.Read("input_type", type));
+  if (!type) return absl::OkStatus();
+  for (const InputType& one : KnownTypes()) {
+    if (one.name != *type) continue;
+    ChoosePrompt(one, prompts, input);
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("input_type must be search_document, search_query, document, passage, query, "
+                   "classification or clustering, not ",
+                   Quote(*type)));
+}
+
+absl::Status TruncationWordFromJson(JsonView request, Truncation absent, Truncation& truncation) {
+  std::optional<std::string> word;
+  ATTENDANT_RETURN_IF_ERROR(request.Read("truncate", word));
+  truncation = absent;
+  if (!word) return absl::OkStatus();
+  constexpr std::pair<absl::string_view, Truncation> kWords[] = {
+      {"START", Truncation::kLeft}, {"END", Truncation::kRight}, {"NONE", Truncation::kNone}};
+  for (const auto& [known, meaning] : kWords) {
+    if (*word != known) continue;
+    truncation = meaning;
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("truncate must be START, END or NONE, not ", Quote(*word)));
 }
 
 }  // namespace attendant

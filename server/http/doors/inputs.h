@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "server/http/json/json_view.h"
 #include "server/limits/limits.h"
+#include "server/models/sentence/prompts.h"
 #include "server/requests/encode_types.h"
 
 namespace attendant {
@@ -49,5 +50,18 @@ absl::Status PairsFromJson(JsonView request, absl::string_view query, absl::stri
 // Reads a number of dimensions or tokens; 0 where the field is absent. INVALID_ARGUMENT below 1.
 absl::Status CountFromJson(JsonView request, absl::string_view field, int64_t& count);
 inline constexpr absl::string_view kCountSchema = R"({"type":"integer","minimum":1})";
+
+// Chooses the prompt that input_type of Cohere, NVIDIA and Voyage stands for: `query` for
+// search_query and query; `document`, `passage` or `corpus` for search_document, document and
+// passage; else the one of the same name. Where the model has none of these, a search has no
+// prompt, as in sentence-transformers' encode_query and encode_document, and the other types have
+// the model's default prompt.
+absl::Status InputTypeFromJson(JsonView request, const Prompts& prompts, EncodeInput& input);
+inline constexpr absl::string_view kInputTypeSchema =
+    R"({"enum":["search_document","search_query","document","passage","query","classification",)"
+    R"("clustering"]})";
+
+// Reads `truncate`: START, END or NONE, or absent.
+absl::Status TruncationWordFromJson(JsonView request, Truncation absent, Truncation& truncation);
 
 }  // namespace attendant

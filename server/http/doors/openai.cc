@@ -55,10 +55,18 @@ absl::Status Base64FromJson(JsonView request, bool& base64) {
       absl::StrCat("encoding_format must be float or base64, not ", Quote(format)));
 }
 
+// `truncate` is a word of NVIDIA's or a boolean of Jina's. vLLM's truncate_prompt_tokens goes
+// before it.
 absl::Status OpenAiTruncationFromJson(JsonView request, Truncation& truncation) {
+  const std::optional<JsonView> truncate = request.Find("truncate");
+  if (truncate && truncate->kind() == JsonView::Kind::kBool) {
+    truncation = truncate->Bool() ? Truncation::kRight : Truncation::kNone;
+  } else {
+    ATTENDANT_RETURN_IF_ERROR(TruncationWordFromJson(request, Truncation::kNone, truncation));
+  }
   std::optional<int64_t> tokens;
   ATTENDANT_RETURN_IF_ERROR(request.Read("truncate_prompt_tokens", tokens));
-  truncation = tokens ? Truncation::kRight : Truncation::kNone;
+  if (tokens) truncation = Truncation::kRight;
   if (!tokens || *tokens == -1) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("truncate_prompt_tokens must be -1, the model's own limit, not ", *tokens));
@@ -77,6 +85,7 @@ class EmbeddingsRun : public DoorRun {
     ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "dimensions", input.dims));
     if (input.dims > 0) input.normalize = true;
     ATTENDANT_RETURN_IF_ERROR(OpenAiTruncationFromJson(request, input.truncation));
+    ATTENDANT_RETURN_IF_ERROR(InputTypeFromJson(request, model().prompts, input));
     return input;
   }
 
@@ -115,7 +124,7 @@ class NormalizedEmbeddingsRun final : public EmbeddingsRun {
   absl::StatusOr<EncodeInput> FromJson(JsonView request) override {
     ATTENDANT_ASSIGN_OR_RETURN(EncodeInput input, EmbeddingsRun::FromJson(request));
     input.normalize = true;
-    input.truncation = Truncation::kRight;
+    if (!request.Find("truncate")) input.truncation = Truncation::kRight;
     return input;
   }
 };
@@ -159,7 +168,9 @@ std::string OpenAiSchema() {
       R"({"type":"object","required":["input"],"properties":{"model":{"type":"string"},"input":)",
       kSequencesSchema, R"(,"dimensions":)", kCountSchema,
       R"(,"encoding_format":{"enum":["float","base64"],"default":"float"},)"
-      R"("user":{"type":"string"},"truncate_prompt_tokens":{"type":"integer","enum":[-1]}}})");
+      R"("user":{"type":"string"},"truncate_prompt_tokens":{"type":"integer","enum":[-1]},)"
+      R"("truncate":{"enum":["START","END","NONE",true,false],"default":"NONE"},"input_type":)",
+      kInputTypeSchema, "}}");
 }
 
 constexpr char kOpenAiResponse[] = R"({"type":"object","properties":{"object":{"const":"list"},

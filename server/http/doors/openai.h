@@ -10,9 +10,10 @@
 namespace attendant {
 
 // OpenAI's /v1/embeddings and /v1/models. A text that is too long is refused, as there;
-// truncate_prompt_tokens = -1 (vLLM's) cuts it. With `dimensions` embeddings have length 1, else
-// they are as the model says. A request without `model` gets the model that the
-// header x-model names, or the only one there is. `dependencies` must outlive the routes.
+// truncate_prompt_tokens = -1 (vLLM's) and `truncate` cut it. input_type chooses the prompt. With
+// `dimensions` embeddings have length 1, else they are as the model says. A request without `model`
+// gets the model that the header x-model names, or the only one there is. `dependencies` must
+// outlive the routes.
 std::vector<HttpRoute> OpenAiRoutes(const DoorDependencies& dependencies);
 
 // The route of /v1/embeddings on another path, as TEI answers: embeddings have length 1 whatever

@@ -183,6 +183,10 @@ def test_prompts_over_http_and_from_the_command(server, client):
         body = {"model": "prompts", "texts": ["the cat sat"], "input_type": input_type}
         found = np.array(post("/v2/embed", body)["embeddings"]["float"][0])
         assert np.abs(found - wanted).max() < 1e-6, input_type
+    for input_type, wanted in (("query", query), ("passage", none), ("document", none), (None, query)):
+        body = {"model": "prompts", "input": "the cat sat", "input_type": input_type}
+        found = np.array(post("/v1/embeddings", body)["data"][0]["embedding"])
+        assert np.abs(found - wanted).max() < 1e-6, input_type
     for flags, wanted in ((["--prompt_name=query"], query), (["--no-prompt"], none), ([], query)):
         out = subprocess.run([settings.bin_dir() / "attendant", "embed", "--json", "--model=prompts", *flags,
                               f"--server={server.grpc}", "the cat sat"], check=True, capture_output=True, text=True).stdout

@@ -62,7 +62,9 @@ MUTANTS = {
         ('max_client_batch_size\\":", «dependencies.encode.limits.max_request_sequences»,', "model.max_queued_requests"),
     ],
     "server/http/doors/openai.cc": [
-        ("tokens ? Truncation::kRight : Truncation::kNone", "Truncation::kRight"),
+        ("if (tokens) truncation = Truncation::kRight;", ""),
+        ("truncate->Bool() ? Truncation::kRight : Truncation::kNone", "Truncation::kRight"),
+        ("if («!request.Find(\"truncate\")») input.truncation", "true"),
         ("if (input.dims > 0) input.normalize = true;", ""),
     ],
     "server/http/json/json_writer.cc": [

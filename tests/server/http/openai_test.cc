@@ -118,6 +118,25 @@ TEST_F(OpenAiTest, ALongTextIsRefusedUnlessItMayBeCut) {
   EXPECT_EQ(cut["usage"]["prompt_tokens"], 32);
 }
 
+// NVIDIA's clients send a word, Jina's a boolean.
+TEST_F(OpenAiTest, TruncateSaysWhichSideOfALongTextGoes) {
+  const auto embed = [this](const std::string& path, const std::string& truncate) {
+    std::string text = "hello";
+    for (int i = 0; i < 40; ++i) text += " world";
+    return Post(path, absl::StrCat(R"({"model":"tiny","input":")", text, R"(","truncate":)",
+                                   truncate, "}"));
+  };
+  for (const char* path : {"/v1/embeddings", "/embeddings"}) {
+    EXPECT_EQ(embed(path, R"("NONE")").code, 400);
+    EXPECT_EQ(embed(path, "false").code, 400);
+    const HttpAnswer end = embed(path, R"("END")"), start = embed(path, R"("START")");
+    EXPECT_EQ(Json(end)["usage"]["prompt_tokens"], 32);
+    EXPECT_EQ(Json(start)["usage"]["prompt_tokens"], 32);
+    EXPECT_NE(end.body, start.body);
+    EXPECT_EQ(embed(path, "true").body, end.body);
+  }
+}
+
 TEST_F(OpenAiTest, ErrorsHaveOpenAisShape) {
   struct Case {
     const char* body;
@@ -143,6 +162,8 @@ TEST_F(OpenAiTest, ErrorsHaveOpenAisShape) {
            Case{R"({"model":"tiny","input":"x","dimensions":"8"})", 400, "dimensions must be"},
            Case{R"({"model":"tiny","input":"x","encoding_format":"f16"})", 400, "encoding_format"},
            Case{R"({"model":"tiny","input":"x","truncate_prompt_tokens":5})", 400, "must be -1"},
+           Case{R"({"model":"tiny","input":"x","truncate":"MIDDLE"})", 400, "truncate must be"},
+           Case{R"({"model":"tiny","input":"x","input_type":"image"})", 400, "input_type must be"},
        }) {
     const HttpAnswer answer = Post(kPath, c.body);
     const nlohmann::json json = Json(answer);

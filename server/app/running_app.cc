@@ -18,6 +18,7 @@
 #include "server/http/attendant/routes.h"
 #include "server/http/console/routes.h"
 #include "server/http/doors/cohere.h"
+#include "server/http/doors/nim.h"
 #include "server/http/doors/openai.h"
 #include "server/http/doors/openapi.h"
 #include "server/http/doors/rerank.h"
@@ -231,7 +232,8 @@ HttpDoors RunningApp::Doors(const ServerFlags& flags) {
   const auto add = [&doors](std::vector<HttpRoute> routes) {
     std::move(routes.begin(), routes.end(), std::back_inserter(doors.routes));
   };
-  for (const auto make : {OpenAiRoutes, TeiRoutes, KServeRoutes, CohereRoutes, RerankRoutes}) {
+  for (const auto make :
+       {OpenAiRoutes, TeiRoutes, KServeRoutes, CohereRoutes, RerankRoutes, NimRoutes}) {
     add(make(door_dependencies_));
   }
   add(AttendantRoutes(door_dependencies_,

@@ -162,7 +162,13 @@ absl::Status TextsOrPairsFromJson(JsonView request, absl::string_view field,
 
 absl::Status PairsFromJson(JsonView request, absl::string_view query, absl::string_view texts,
                            const EncodeLimits& limits, Sequences& sequences) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonView first, Required(request, query));
+  return PairsFromJson(request, query, request, texts, limits, sequences);
+}
+
+absl::Status PairsFromJson(JsonView holder, absl::string_view query, JsonView request,
+                           absl::string_view texts, const EncodeLimits& limits,
+                           Sequences& sequences) {
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonView first, Required(holder, query));
   if (first.kind() != Kind::kString) return WrongJsonType(query, "a string", first);
   ATTENDANT_ASSIGN_OR_RETURN(const JsonView value,
                              ListFromJson(request, texts, "an array", limits));

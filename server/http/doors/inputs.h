@@ -46,6 +46,10 @@ absl::Status TextsOrPairsFromJson(JsonView request, absl::string_view field,
 // query. INVALID_ARGUMENT also as CheckQuery says.
 absl::Status PairsFromJson(JsonView request, absl::string_view query, absl::string_view texts,
                            const EncodeLimits& limits, Sequences& sequences);
+// The same with a query that is a field of `holder`.
+absl::Status PairsFromJson(JsonView holder, absl::string_view query, JsonView request,
+                           absl::string_view texts, const EncodeLimits& limits,
+                           Sequences& sequences);
 
 // Reads a number of dimensions or tokens; 0 where the field is absent. INVALID_ARGUMENT below 1.
 absl::Status CountFromJson(JsonView request, absl::string_view field, int64_t& count);

@@ -29,6 +29,9 @@ MUTANTS = {
         ("FloatTextBytes(output) + JsonStringBytes(documents_)", "FloatTextBytes(output)"),
         ("if (left-- == 0) break;", ""),
     ],
+    "server/http/doors/nim.cc": [
+        ("input.score_activation = ScoreActivation::kNone;", ""),
+    ],
     "server/http/doors/inputs.cc": [
         ("value.kind() != Kind::kArray || value.size() < 1 || value.size() > 2",
          "value.kind() != Kind::kArray || value.size() < 1"),

@@ -36,6 +36,7 @@ const std::map<std::string, json> kEmbedding = {
 const std::map<std::string, json> kScores = {
     {"/predict", {{"inputs", "hello"}}},
     {"/rerank", {{"query", "hello"}, {"texts", {"world"}}}},
+    {"/v1/ranking", {{"model", "tiny"}, {"query", {{"text", "hello"}}}, {"passages", {"world"}}}},
     {"/v1/rerank", {{"model", "tiny"}, {"query", "hello"}, {"documents", {"world"}}}},
     {"/v2/rerank", {{"model", "tiny"}, {"query", "hello"}, {"documents", {"world"}}}}};
 

@@ -159,6 +159,53 @@ TEST_F(RerankTest, CoheresDocumentsAreCutToTheRequestsTokens) {
   EXPECT_THAT(none.body, HasSubstr("max_tokens_per_doc is 0"));
 }
 
+nlohmann::json Ranking(const std::vector<std::string>& texts) {
+  nlohmann::json passages;
+  for (const std::string& text : texts) passages.push_back({{"text", text}});
+  return {{"model", "tiny"}, {"query", {{"text", "hello"}}}, {"passages", passages}};
+}
+
+TEST_F(RerankTest, NimRanksPassagesByTheirLogits) {
+  const nlohmann::json raw =
+      Ask("/rerank", {{"query", "hello"}, {"texts", kTexts}, {"raw_scores", true}});
+  const nlohmann::json answer = Ask("/v1/ranking", Ranking(kTexts));
+  const nlohmann::json& ranks = answer["rankings"];
+  ASSERT_EQ(ranks.size(), kTexts.size());
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    EXPECT_EQ(ranks[i], (nlohmann::json{{"index", raw[i]["index"]}, {"logit", raw[i]["score"]}}));
+  }
+  EXPECT_GT(answer["usage"]["prompt_tokens"], 0);
+  EXPECT_EQ(answer["usage"]["prompt_tokens"], answer["usage"]["total_tokens"]);
+}
+
+TEST_F(RerankTest, NimCutsLongPassagesOnRequest) {
+  std::string text;
+  for (int i = 0; i < 80; ++i) text += "hello ";
+  nlohmann::json request = Ranking({text});
+  const HttpAnswer refused = Post("/v1/ranking", request.dump());
+  EXPECT_EQ(refused.code, 400);
+  EXPECT_THAT(Json(refused)["message"].get<std::string>(), HasSubstr("tokens, the limit is"));
+  request["truncate"] = "END";
+  EXPECT_EQ(Post("/v1/ranking", request.dump()).code, 200);
+  request["truncate"] = "MIDDLE";
+  EXPECT_THAT(Post("/v1/ranking", request.dump()).body, HasSubstr("must be START, END or NONE"));
+}
+
+TEST_F(RerankTest, NimNamesTheFieldAtFault) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"query", "query is missing"}, {"passages", "passages is missing"}, {"model", "model is"}};
+  for (const auto& [field, message] : cases) {
+    nlohmann::json request = Ranking(kTexts);
+    request.erase(field);
+    const HttpAnswer answer = Post("/v1/ranking", request.dump());
+    EXPECT_EQ(answer.code, 400);
+    EXPECT_THAT(answer.body, HasSubstr(message));
+  }
+  nlohmann::json request = Ranking(kTexts);
+  request["query"] = nlohmann::json::object();
+  EXPECT_THAT(Post("/v1/ranking", request.dump()).body, HasSubstr("text is missing"));
+}
+
 class PredictTest : public DoorsTest {
  protected:
   PredictTest() : DoorsTest(WithLabels({"red", "green", "blue"}, "single_label_classification")) {}

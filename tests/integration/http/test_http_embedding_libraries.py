@@ -8,14 +8,20 @@ import pytest
 from huggingface_hub import InferenceClient
 from huggingface_hub.errors import HfHubHTTPError
 from langchain_openai import OpenAIEmbeddings
+from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.embeddings.openai import OpenAIEmbedding
+from llama_index.embeddings.text_embeddings_inference import TextEmbeddingsInference
+from llama_index.postprocessor.nvidia_rerank import NVIDIARerank
+from llama_index.postprocessor.tei_rerank import TextEmbeddingInference
 
 from harness import attendant, settings
 from harness.attendant import pb
 from harness.server import serving
 
 TEXTS = ["A man is eating pasta.", "Someone has lunch.", "Ünïcode — 漢字 🙂"]
+LONG = "pasta " * 1000
 CLASSIFIER = "roberta_classifier"
+RERANKER = "bert_reranker"
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +31,22 @@ def expected(server):
         return client.pooled("minilm", attendant.texts(*TEXTS))
 
 
+def serving_alone(tmp_path_factory, name, folder):
+    """Clients of text-embeddings-inference name no model."""
+    return serving(tmp_path_factory.mktemp("server"), {name: folder}, "--dtype=f32")
+
+
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory):
     folder = settings.ROOT / "tests" / "golden" / "classifier" / CLASSIFIER
-    with serving(tmp_path_factory.mktemp("server"), {CLASSIFIER: folder}, "--dtype=f32") as running:
+    with serving_alone(tmp_path_factory, CLASSIFIER, folder) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def reranker(tmp_path_factory):
+    folder = settings.ROOT / "tests" / "golden" / "classifier" / RERANKER
+    with serving_alone(tmp_path_factory, RERANKER, folder) as running:
         yield running
 
 
@@ -50,6 +68,38 @@ def test_llama_index(server, expected):
     assert same(embedding.get_text_embedding_batch(TEXTS), expected)
     assert same(embedding.get_query_embedding(TEXTS[0]), expected[0])
     assert same(asyncio.run(embedding.aget_text_embedding_batch(TEXTS)), expected)
+
+
+def test_llama_index_text_embeddings_inference(tmp_path_factory, expected):
+    with serving_alone(tmp_path_factory, "minilm", settings.model_dir()) as alone:
+        embedding = TextEmbeddingsInference(model_name="any", base_url=f"http://{alone.http}", embed_batch_size=2)
+        assert same(embedding.get_text_embedding_batch(TEXTS), expected)
+        assert same(asyncio.run(embedding.aget_text_embedding_batch(TEXTS)), expected)
+        assert len(embedding.get_text_embedding(LONG)) == expected.shape[1]
+
+
+def ranked(reranker, server):
+    """(text, score) of the two best documents as a postprocessor of LlamaIndex ranks them, and as the server does."""
+    query, documents = "who eats?", [*TEXTS, LONG]
+    nodes = [NodeWithScore(node=TextNode(text=text), score=0.0) for text in documents]
+    found = [(node.text, node.score) for node in reranker.postprocess_nodes(nodes, query_str=query)]
+    body = {"model": RERANKER, "query": query, "documents": documents, "top_n": 2}
+    results = server.post_json("/v1/rerank", body)["results"]
+    return found, [(result["document"]["text"], result["relevance_score"]) for result in results]
+
+
+def test_llama_index_tei_rerank(reranker):
+    """It does not say that long texts may be cut."""
+    found, expected = ranked(TextEmbeddingInference(base_url=f"http://{reranker.http}", top_n=2), reranker)
+    assert found == expected
+
+
+def test_llama_index_nvidia_rerank(reranker):
+    client = NVIDIARerank(model=RERANKER, base_url=f"http://{reranker.http}/v1", api_key="none", top_n=2, truncate="END")
+    found, expected = ranked(client, reranker)
+    assert [text for text, _ in found] == [text for text, _ in expected]
+    logits = np.array([score for _, score in found])
+    assert np.abs(1 / (1 + np.exp(-logits)) - [score for _, score in expected]).max() <= 1e-6
 
 
 def hugging_face(server, path, model):

@@ -152,6 +152,23 @@ TEST_F(BatcherTimeTest, TheFirstFreeWorkerCounts) {
   }
 }
 
+TEST_F(BatcherTimeTest, ALostWorkerIsNotFree) {
+  Start(SlowOptions(), /*workers=*/2);
+  engine_.SetVerdict([](const PackedBatch& batch) {
+    return batch.token_ids()[0] == 66 ? absl::UnavailableError("GPU 0: gone") : absl::OkStatus();
+  });
+  Answer hit, blocker, refused;
+  Submit(66, {1}, hit);
+  while (observer_.lost().empty()) std::this_thread::yield();
+  engine_.Close();
+  Submit(0, {10}, blocker);
+  engine_.AwaitStarted(2);
+  EXPECT_EQ(SubmitFor(absl::Minutes(2), {1}, refused), 0u) << "the other worker needs 10 minutes";
+  engine_.Open();
+  EXPECT_TRUE(blocker.Wait().ok());
+  EXPECT_EQ(refused.WaitForCode(), absl::StatusCode::kDeadlineExceeded);
+}
+
 // As long as the workers need for what waits.
 TEST_F(BatcherTimeTest, TheRetryHintIsTheTimeForTheQueue) {
   const auto hint = [this](const BatchShape& each, int workers) {

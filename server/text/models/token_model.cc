@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <unordered_set>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -23,8 +24,14 @@ constexpr PartKind<ModelPart> kTokenModels[] = {
 
 std::string ModelType(const JsonFields& file) {
   const JsonFields fields = file.Object("model");
-  const bool untyped = !fields.Has("type") && fields.Has("max_input_chars_per_word");
-  return untyped ? "WordPiece" : fields.String("type");
+  if (!fields.Has("type")) {
+    for (const auto& [field, type] : {std::pair{"merges", "BPE"},
+                                      {"max_input_chars_per_word", "WordPiece"},
+                                      {"unk_id", "Unigram"}}) {
+      if (fields.Has(field)) return type;
+    }
+  }
+  return fields.String("type");
 }
 
 ModelPart ReadModel(const JsonFields& file) {

@@ -57,7 +57,8 @@ struct ModelPart {
   std::vector<VocabularyEntry> vocabulary;
 };
 
-// The type of the file's `model`. The files of the format's first year give a WordPiece none.
+// The type of the file's `model`. The files of the format's first year give none, those of GPT-2,
+// RoBERTa, XLM-R and T5 among them: there the fields tell.
 std::string ModelType(const JsonFields& file);
 
 // Reads the file's `model`. No model, and a failure in the file's status, for one that is not

@@ -120,7 +120,7 @@ MUTANTS = {
         ("(i == 0 && trim.starts_with_text[text]) || «offset.begin == 0»;", "false"),
         ("piece.sources[span.end - 1]", "piece.sources[span.begin]"),
         ("last + CharacterBytes(text_[last])", "last + 1"),
-        ("spaces.all = spaces.all && space;", "only_spaces = space;"),
+        ("spaces.all = spaces.all && space;", "spaces.all = space;"),
         ("if (trims_) KeepSide(room, side, spaces_);", ""),
         ("«end <= bytes» ? character_of_byte_[end - 1]", "false"),
     ],
@@ -129,6 +129,8 @@ MUTANTS = {
         ("i > 0 ? 1 : 0", "0"),
     ],
     "server/text/models/token_model.cc": [
+        ('{"unk_id", «"Unigram"»}', '"WordPiece"'),
+        ('std::pair{"merges", «"BPE"»}', '"Unigram"'),
         ("vocab.Fail(token, \"has another token's id\");", ""),
     ],
     "server/text/pre_tokenizers/word_reader.cc": [

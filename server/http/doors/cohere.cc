@@ -131,7 +131,8 @@ class CohereRun final : public DoorRun {
     ATTENDANT_RETURN_IF_ERROR(
         TruncationWordFromJson(request, Truncation::kRight, input.truncation));
     ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "max_tokens", input.max_tokens));
-    ATTENDANT_RETURN_IF_ERROR(InputTypeFromJson(request, model().prompts, input));
+    ATTENDANT_RETURN_IF_ERROR(
+        InputTypeFromJson(request, model().prompts, UnknownInputType::kRefused, input));
     ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "output_dimension", input.dims));
     return input;
   }

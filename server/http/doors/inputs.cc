@@ -28,10 +28,14 @@ absl::Status CheckCount(absl::string_view field, size_t count, const EncodeLimit
                                                  limits.max_request_sequences));
 }
 
+absl::Status Missing(absl::string_view field) {
+  return absl::InvalidArgumentError(absl::StrCat(field, " is missing"));
+}
+
 absl::StatusOr<JsonView> Required(JsonView request, absl::string_view field) {
   const std::optional<JsonView> value = request.Find(field);
   if (value) return *value;
-  return absl::InvalidArgumentError(absl::StrCat(field, " is missing"));
+  return Missing(field);
 }
 
 absl::Status IdsFromJson(absl::string_view where, JsonView array, Sequences& sequences) {
@@ -162,18 +166,18 @@ absl::Status TextsOrPairsFromJson(JsonView request, absl::string_view field,
 
 absl::Status PairsFromJson(JsonView request, absl::string_view query, absl::string_view texts,
                            const EncodeLimits& limits, Sequences& sequences) {
-  return PairsFromJson(request, query, request, texts, limits, sequences);
+  return PairsFromJson(query, request.Find(query), request, texts, limits, sequences);
 }
 
-absl::Status PairsFromJson(JsonView holder, absl::string_view query, JsonView request,
+absl::Status PairsFromJson(absl::string_view name, std::optional<JsonView> query, JsonView request,
                            absl::string_view texts, const EncodeLimits& limits,
                            Sequences& sequences) {
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonView first, Required(holder, query));
-  if (first.kind() != Kind::kString) return WrongJsonType(query, "a string", first);
+  if (!query) return Missing(name);
+  if (query->kind() != Kind::kString) return WrongJsonType(name, "a string", *query);
   ATTENDANT_ASSIGN_OR_RETURN(const JsonView value,
                              ListFromJson(request, texts, "an array", limits));
-  const auto shared = std::make_shared<const std::string>(first.String());
-  ATTENDANT_RETURN_IF_ERROR(CheckQuery(query, *shared, static_cast<int64_t>(value.size())));
+  const auto shared = std::make_shared<const std::string>(query->String());
+  ATTENDANT_RETURN_IF_ERROR(CheckQuery(name, *shared, static_cast<int64_t>(value.size())));
   return value.ForEach([&](JsonView element) {
     const std::optional<JsonView> text =
         element.kind() == Kind::kObject ? element.Find("text") : element;
@@ -186,17 +190,20 @@ absl::Status PairsFromJson(JsonView holder, absl::string_view query, JsonView re
   });
 }
 
-absl::Status CountFromJson(JsonView request, absl::string_view field, int64_t& count) {
+absl::Status CountFromJson(JsonView request, absl::string_view field, int64_t& count,
+                           int64_t minimum) {
   std::optional<int64_t> given;
   ATTENDANT_RETURN_IF_ERROR(request.Read(field, given));
-  if (given && *given < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(field, " is ", *given, ", the minimum is 1"));
+  if (given && *given < minimum) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, " is ", *given, ", the minimum is ", minimum));
   }
   count = given.value_or(0);
   return absl::OkStatus();
 }
 
-absl::Status InputTypeFromJson(JsonView request, const Prompts& prompts, EncodeInput& input) {
+absl::Status InputTypeFromJson(JsonView request, const Prompts& prompts, UnknownInputType unknown,
+                               EncodeInput& input) {
   std::optional<std::string> type;
   ATTENDANT_RETURN_IF_ERROR(request.Read("input_type", type));
   if (!type) return absl::OkStatus();
@@ -205,6 +212,7 @@ absl::Status InputTypeFromJson(JsonView request, const Prompts& prompts, EncodeI
     ChoosePrompt(one, prompts, input);
     return absl::OkStatus();
   }
+  if (unknown == UnknownInputType::kDefaultPrompt) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("input_type must be search_document, search_query, document, passage, query, "
                    "classification or clustering, not ",

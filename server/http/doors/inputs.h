@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,21 +48,25 @@ absl::Status TextsOrPairsFromJson(JsonView request, absl::string_view field,
 // query. INVALID_ARGUMENT also as CheckQuery says.
 absl::Status PairsFromJson(JsonView request, absl::string_view query, absl::string_view texts,
                            const EncodeLimits& limits, Sequences& sequences);
-// The same with a query that is a field of `holder`.
-absl::Status PairsFromJson(JsonView holder, absl::string_view query, JsonView request,
+// The same with a query that is elsewhere; errors call it `name`.
+absl::Status PairsFromJson(absl::string_view name, std::optional<JsonView> query, JsonView request,
                            absl::string_view texts, const EncodeLimits& limits,
                            Sequences& sequences);
 
-// Reads a number of dimensions or tokens; 0 where the field is absent. INVALID_ARGUMENT below 1.
-absl::Status CountFromJson(JsonView request, absl::string_view field, int64_t& count);
+// Reads a number of dimensions or tokens; 0 where the field is absent. INVALID_ARGUMENT below
+// `minimum`.
+absl::Status CountFromJson(JsonView request, absl::string_view field, int64_t& count,
+                           int64_t minimum = 1);
 inline constexpr absl::string_view kCountSchema = R"({"type":"integer","minimum":1})";
 
+enum class UnknownInputType { kRefused, kDefaultPrompt };
 // Chooses the prompt that input_type of Cohere, NVIDIA and Voyage stands for: `query` for
 // search_query and query; `document`, `passage` or `corpus` for search_document, document and
 // passage; else the one of the same name. Where the model has none of these, a search has no
 // prompt, as in sentence-transformers' encode_query and encode_document, and the other types have
-// the model's default prompt.
-absl::Status InputTypeFromJson(JsonView request, const Prompts& prompts, EncodeInput& input);
+// the model's default prompt. Another word is INVALID_ARGUMENT, or has the default prompt too.
+absl::Status InputTypeFromJson(JsonView request, const Prompts& prompts, UnknownInputType unknown,
+                               EncodeInput& input);
 inline constexpr absl::string_view kInputTypeSchema =
     R"({"enum":["search_document","search_query","document","passage","query","classification",)"
     R"("clustering"]})";

@@ -28,8 +28,8 @@ class RankingRun final : public DoorRun {
     if (query->kind() != JsonView::Kind::kObject) {
       return WrongJsonType("query", "an object", *query);
     }
-    ATTENDANT_RETURN_IF_ERROR(
-        PairsFromJson(*query, "text", request, "passages", limits(), input.sequences));
+    ATTENDANT_RETURN_IF_ERROR(PairsFromJson("query.text", query->Find("text"), request, "passages",
+                                            limits(), input.sequences));
     return input;
   }
 

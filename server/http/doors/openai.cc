@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -55,14 +56,16 @@ absl::Status Base64FromJson(JsonView request, bool& base64) {
       absl::StrCat("encoding_format must be float or base64, not ", Quote(format)));
 }
 
-// `truncate` is a word of NVIDIA's or a boolean of Jina's. vLLM's truncate_prompt_tokens goes
-// before it.
-absl::Status OpenAiTruncationFromJson(JsonView request, Truncation& truncation) {
+// `truncate` is a word of NVIDIA's or a boolean of Jina's, and goes before Voyage's `truncation`.
+// vLLM's truncate_prompt_tokens goes before both.
+absl::Status OpenAiTruncationFromJson(JsonView request, Truncation absent, Truncation& truncation) {
   const std::optional<JsonView> truncate = request.Find("truncate");
-  if (truncate && truncate->kind() == JsonView::Kind::kBool) {
-    truncation = truncate->Bool() ? Truncation::kRight : Truncation::kNone;
+  if (truncate && truncate->kind() != JsonView::Kind::kBool) {
+    ATTENDANT_RETURN_IF_ERROR(TruncationWordFromJson(request, absent, truncation));
   } else {
-    ATTENDANT_RETURN_IF_ERROR(TruncationWordFromJson(request, Truncation::kNone, truncation));
+    bool cuts = absent != Truncation::kNone;
+    ATTENDANT_RETURN_IF_ERROR(request.Read(truncate ? "truncate" : "truncation", cuts));
+    truncation = cuts ? Truncation::kRight : Truncation::kNone;
   }
   std::optional<int64_t> tokens;
   ATTENDANT_RETURN_IF_ERROR(request.Read("truncate_prompt_tokens", tokens));
@@ -72,24 +75,35 @@ absl::Status OpenAiTruncationFromJson(JsonView request, Truncation& truncation) 
       absl::StrCat("truncate_prompt_tokens must be -1, the model's own limit, not ", *tokens));
 }
 
-class EmbeddingsRun : public DoorRun {
+// input_type is for texts. Other clients than those of NVIDIA and Voyage send words of their own.
+absl::Status OpenAiInputTypeFromJson(JsonView request, const Prompts& prompts, EncodeInput& input) {
+  for (const SequenceContent& sequence : input.sequences) {
+    if (!std::holds_alternative<std::string>(sequence)) return absl::OkStatus();
+  }
+  return InputTypeFromJson(request, prompts, UnknownInputType::kDefaultPrompt, input);
+}
+
+// `kOfTei`: embeddings have length 1, and long texts are cut unless the request says no.
+template <bool kOfTei>
+class EmbeddingsRun final : public DoorRun {
  public:
   using DoorRun::DoorRun;
 
- protected:
+ private:
   absl::StatusOr<EncodeInput> FromJson(JsonView request) override {
     EncodeInput input;
     input.pooled = true;
     ATTENDANT_RETURN_IF_ERROR(SequencesFromJson(request, "input", limits(), input.sequences));
     ATTENDANT_RETURN_IF_ERROR(Base64FromJson(request, base64_));
-    ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "dimensions", input.dims));
-    if (input.dims > 0) input.normalize = true;
-    ATTENDANT_RETURN_IF_ERROR(OpenAiTruncationFromJson(request, input.truncation));
-    ATTENDANT_RETURN_IF_ERROR(InputTypeFromJson(request, model().prompts, input));
+    const char* dims_field = request.Find("dimensions") ? "dimensions" : "output_dimension";
+    ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, dims_field, input.dims));
+    if (kOfTei || input.dims > 0) input.normalize = true;
+    ATTENDANT_RETURN_IF_ERROR(OpenAiTruncationFromJson(
+        request, kOfTei ? Truncation::kRight : Truncation::kNone, input.truncation));
+    ATTENDANT_RETURN_IF_ERROR(OpenAiInputTypeFromJson(request, model().prompts, input));
     return input;
   }
 
- private:
   void ToJson(EncodeOutput& output, std::string& json) override {
     json = "{\"object\":\"list\",\"data\":[";
     const int64_t tokens = output.tokens();
@@ -113,20 +127,6 @@ class EmbeddingsRun : public DoorRun {
   bool compressible() const override { return !base64_; }
 
   bool base64_ = false;
-};
-
-// As TEI answers.
-class NormalizedEmbeddingsRun final : public EmbeddingsRun {
- public:
-  using EmbeddingsRun::EmbeddingsRun;
-
- private:
-  absl::StatusOr<EncodeInput> FromJson(JsonView request) override {
-    ATTENDANT_ASSIGN_OR_RETURN(EncodeInput input, EmbeddingsRun::FromJson(request));
-    input.normalize = true;
-    if (!request.Find("truncate")) input.truncation = Truncation::kRight;
-    return input;
-  }
 };
 
 void AppendModel(absl::string_view name, absl::Time created, std::string& json) {
@@ -163,14 +163,17 @@ absl::Status DescribeModel(const ModelRegistry& models, const std::string& name,
   return absl::OkStatus();
 }
 
-std::string OpenAiSchema() {
+std::string OpenAiSchema(bool cuts) {
   return absl::StrCat(
       R"({"type":"object","required":["input"],"properties":{"model":{"type":"string"},"input":)",
-      kSequencesSchema, R"(,"dimensions":)", kCountSchema,
+      kSequencesSchema, R"(,"dimensions":)", kCountSchema, R"(,"output_dimension":)", kCountSchema,
       R"(,"encoding_format":{"enum":["float","base64"],"default":"float"},)"
       R"("user":{"type":"string"},"truncate_prompt_tokens":{"type":"integer","enum":[-1]},)"
-      R"("truncate":{"enum":["START","END","NONE",true,false],"default":"NONE"},"input_type":)",
-      kInputTypeSchema, "}}");
+      R"("truncate":{"enum":["START","END","NONE",true,false],"default":)",
+      cuts ? "true" : "false", R"(},"truncation":{"type":"boolean","default":)",
+      cuts ? "true" : "false",
+      R"(},"input_type":{"type":"string","description":)"
+      R"("as of /v2/embed; other words have the default prompt"}}})");
 }
 
 constexpr char kOpenAiResponse[] = R"({"type":"object","properties":{"object":{"const":"list"},
@@ -180,7 +183,7 @@ constexpr char kOpenAiResponse[] = R"({"type":"object","properties":{"object":{"
 "usage":{"type":"object","properties":{"prompt_tokens":{"type":"integer"},
 "total_tokens":{"type":"integer"}}}}})";
 
-template <typename Run>
+template <bool kOfTei>
 HttpRoute EmbeddingsRoute(const DoorDependencies& dependencies, std::string path,
                           std::string summary) {
   return MakeHttpRoute(
@@ -190,25 +193,24 @@ HttpRoute EmbeddingsRoute(const DoorDependencies& dependencies, std::string path
                                              header = exchange->header] {
           return ModelFromHeaders(header, models).value_or("");
         }};
-        StartDoorRun<Run>(dependencies, Method::kOpenAiEmbeddings, std::move(exchange),
-                          std::move(model));
+        StartDoorRun<EmbeddingsRun<kOfTei>>(dependencies, Method::kOpenAiEmbeddings,
+                                            std::move(exchange), std::move(model));
       },
-      {std::move(summary), OpenAiSchema(), kOpenAiResponse});
+      {std::move(summary), OpenAiSchema(kOfTei), kOpenAiResponse});
 }
 
 }  // namespace
 
 HttpRoute NormalizedEmbeddingsRoute(const DoorDependencies& dependencies, std::string path,
                                     std::string summary) {
-  return EmbeddingsRoute<NormalizedEmbeddingsRun>(dependencies, std::move(path),
-                                                  std::move(summary));
+  return EmbeddingsRoute<true>(dependencies, std::move(path), std::move(summary));
 }
 
 std::vector<HttpRoute> OpenAiRoutes(const DoorDependencies& dependencies) {
   const ModelRegistry& models = dependencies.encode.requests.models;
   const absl::Time created = absl::Now();
-  return {EmbeddingsRoute<EmbeddingsRun>(dependencies, "/v1/embeddings",
-                                         "OpenAI: embeddings of texts or token ids"),
+  return {EmbeddingsRoute<false>(dependencies, "/v1/embeddings",
+                                 "OpenAI: embeddings of texts or token ids"),
           MakeHttpRoute("GET", "/v1/models", MethodGroup::kRead, OpenAiError,
                         Small(dependencies,
                               [&models, created](const HttpExchange&, std::string& json) {

@@ -10,14 +10,15 @@
 namespace attendant {
 
 // OpenAI's /v1/embeddings and /v1/models. A text that is too long is refused, as there;
-// truncate_prompt_tokens = -1 (vLLM's) and `truncate` cut it. input_type chooses the prompt. With
-// `dimensions` embeddings have length 1, else they are as the model says. A request without `model`
-// gets the model that the header x-model names, or the only one there is. `dependencies` must
-// outlive the routes.
+// truncate_prompt_tokens = -1 (vLLM's), `truncate` and `truncation` cut it. input_type chooses the
+// prompt of texts. With `dimensions`, or Voyage's output_dimension, embeddings have length 1, else
+// they are as the model says. A request without `model` gets the model that the header x-model
+// names, or the only one there is. `dependencies` must outlive the routes.
 std::vector<HttpRoute> OpenAiRoutes(const DoorDependencies& dependencies);
 
 // The route of /v1/embeddings on another path, as TEI answers: embeddings have length 1 whatever
-// the model says, and long texts are cut. `summary` is for the OpenAPI document.
+// the model says, and long texts are cut unless a request says no. `summary` is for the OpenAPI
+// document.
 HttpRoute NormalizedEmbeddingsRoute(const DoorDependencies& dependencies, std::string path,
                                     std::string summary);
 

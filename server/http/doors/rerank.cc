@@ -17,23 +17,27 @@
 namespace attendant {
 namespace {
 
-// Whether an answer has the documents where the request does not say it.
-constexpr bool kCohereDocuments = false, kJinaDocuments = true;
+// What differs between the clients.
+struct RerankDialect {
+  bool has_documents;  // the answer has them where the request does not say it
+  int64_t min_top;     // of top_n
+};
+constexpr RerankDialect kCohere{.has_documents = false, .min_top = 1};
+constexpr RerankDialect kJina{.has_documents = true, .min_top = 0};  // 0: all, as in vLLM
 
 class DocumentsTranslation final : public DoorTranslation {
  public:
-  // `has_documents`: the answer has them where the request does not say it.
-  DocumentsTranslation(std::string id, std::string model, bool has_documents)
-      : id_(std::move(id)), model_(std::move(model)), has_documents_(has_documents) {}
+  DocumentsTranslation(std::string id, std::string model, const RerankDialect& dialect)
+      : id_(std::move(id)), model_(std::move(model)), dialect_(dialect) {}
 
   absl::StatusOr<EncodeInput> FromJson(JsonView request, const EncodeLimits& limits) override {
     EncodeInput input = ScoresInput();
     ATTENDANT_RETURN_IF_ERROR(
         PairsFromJson(request, "query", "documents", limits, input.sequences));
     ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "max_tokens_per_doc", input.max_tokens));
-    ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "top_n", top_));
+    ATTENDANT_RETURN_IF_ERROR(CountFromJson(request, "top_n", top_, dialect_.min_top));
     if (top_ == 0) top_ = static_cast<int64_t>(input.sequences.size());
-    bool documents = has_documents_;
+    bool documents = dialect_.has_documents;
     ATTENDANT_RETURN_IF_ERROR(request.Read("return_documents", documents));
     if (documents) documents_ = SecondTexts(input.sequences);
     return input;
@@ -71,39 +75,35 @@ class DocumentsTranslation final : public DoorTranslation {
  private:
   const std::string id_;
   const std::string model_;
-  const bool has_documents_;
+  const RerankDialect dialect_;
   int64_t top_ = 0;
   std::vector<std::string> documents_;  // empty: not asked for
 };
 
-template <bool kDocuments>
+template <RerankDialect kDialect>
 class RerankRun final : public TranslatedRun {
  public:
   using TranslatedRun::TranslatedRun;
 
  private:
   std::unique_ptr<DoorTranslation> Choose(JsonView /*request*/) override {
-    return std::make_unique<DocumentsTranslation>(AnswerId(call()), model().name, kDocuments);
+    return std::make_unique<DocumentsTranslation>(AnswerId(call()), model().name, kDialect);
   }
 };
 
-std::string RerankRequestSchema(bool documents) {
+// `model`: a request must name one.
+std::string RerankRequestSchema(const RerankDialect& dialect, bool model) {
   return absl::StrCat(
-      R"({"type":"object","required":["model","query","documents"],"properties":{)"
+      R"({"type":"object","required":[)", model ? "\"model\"," : "",
+      R"("query","documents"],"properties":{)"
       R"("model":{"type":"string"},"query":{"type":"string"},)"
       R"("documents":{"type":"array","items":{"oneOf":[{"type":"string"},{"type":"object",)"
-      R"("required":["text"],"properties":{"text":{"type":"string"}}}]}},"top_n":)",
-      kCountSchema, R"(,"max_tokens_per_doc":)", kCountSchema,
-      R"(,"return_documents":{"type":"boolean","default":)", documents ? "true" : "false", "}}}");
+      R"("required":["text"],"properties":{"text":{"type":"string"}}}]}},)"
+      R"("top_n":{"type":"integer","minimum":)",
+      dialect.min_top, R"(},"max_tokens_per_doc":)", kCountSchema,
+      R"(,"return_documents":{"type":"boolean","default":)",
+      dialect.has_documents ? "true" : "false", "}}}");
 }
-
-constexpr char kRerankResponse[] = R"({"type":"object","properties":{"id":{"type":"string"},
-"model":{"type":"string"},"results":{"type":"array","items":{"type":"object","properties":{
-"index":{"type":"integer"},"relevance_score":{"type":"number"},
-"document":{"type":"object","properties":{"text":{"type":"string"}}}}}},
-"usage":{"type":"object","properties":{"prompt_tokens":{"type":"integer"},
-"total_tokens":{"type":"integer"}}},
-"meta":{"type":"object"}}})";
 
 // Clients of Jina read `detail`. Those of Cohere's first version ask here too.
 HttpResponse JinaError(const HttpFailure& failure) {
@@ -115,27 +115,28 @@ HttpResponse JinaError(const HttpFailure& failure) {
   return response;
 }
 
-template <bool kDocuments>
+template <RerankDialect kDialect>
 HttpRoute RerankRoute(const DoorDependencies& dependencies, const char* path, const char* whose,
                       HttpErrorShape error) {
   return MakeHttpRoute("POST", path, MethodGroup::kInfer, error,
                        [&dependencies](std::unique_ptr<HttpExchange> exchange) {
-                         StartDoorRun<RerankRun<kDocuments>>(dependencies, Method::kRerank,
-                                                             std::move(exchange));
+                         StartDoorRun<RerankRun<kDialect>>(dependencies, Method::kRerank,
+                                                           std::move(exchange));
                        },
                        {absl::StrCat(whose, ": documents by how well they answer a query"),
-                        RerankRequestSchema(kDocuments), kRerankResponse});
+                        RerankRequestSchema(kDialect, true), kRerankResponse});
 }
 
 }  // namespace
 
 std::unique_ptr<DoorTranslation> NewJinaRerank(std::string id, std::string model) {
-  return std::make_unique<DocumentsTranslation>(std::move(id), std::move(model), kJinaDocuments);
+  return std::make_unique<DocumentsTranslation>(std::move(id), std::move(model), kJina);
 }
+std::string JinaRerankSchema() { return RerankRequestSchema(kJina, /*model=*/false); }
 
 std::vector<HttpRoute> RerankRoutes(const DoorDependencies& dependencies) {
-  return {RerankRoute<kCohereDocuments>(dependencies, "/v2/rerank", "Cohere", CohereError),
-          RerankRoute<kJinaDocuments>(dependencies, "/v1/rerank", "Jina", JinaError)};
+  return {RerankRoute<kCohere>(dependencies, "/v2/rerank", "Cohere", CohereError),
+          RerankRoute<kJina>(dependencies, "/v1/rerank", "Jina", JinaError)};
 }
 
 }  // namespace attendant

@@ -21,8 +21,8 @@ namespace attendant {
 // {"error": .., "error_type": ..}
 HttpResponse TeiError(const HttpFailure& failure);
 
-// Reads truncate, true by default as in TEI today, and truncation_direction.
-// The constant gives both as properties of a schema.
+// Reads truncate, true by default as TEI's clients expect, and truncation_direction. The constant
+// gives both as properties of a schema.
 absl::Status TeiTruncationFromJson(JsonView request, EncodeInput& input);
 inline constexpr absl::string_view kTeiTruncationProperties =
     R"("truncate":{"type":"boolean","default":true},"truncation_direction":)"

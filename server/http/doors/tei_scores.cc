@@ -2,6 +2,7 @@
 // /rerank and /predict of text-embeddings-inference.
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "server/http/doors/rerank.h"
 #include "server/http/doors/tei_parts.h"
 #include "server/http/json/json_writer.h"
+#include "server/requests/only_model.h"
 #include "server/requests/ranking.h"
 
 namespace attendant {
@@ -129,14 +131,26 @@ class RerankPathRun final : public TranslatedRun {
   }
 };
 
+absl::StatusOr<std::string> OnlyModel(const ModelRegistry& models) {
+  absl::StatusOr<std::string> model = NamedOrOnlyModel(std::nullopt, models);
+  if (model.ok()) return model;
+  return absl::InvalidArgumentError(
+      absl::StrCat(model.status().message(), ", or in the field model beside ", kDocuments));
+}
+
+// A header that names a model goes before the field: a proxy may have set it.
 HttpRoute RerankRoute(const DoorDependencies& dependencies, HttpRouteDoc doc) {
   return MakeHttpRoute(
       "POST", "/rerank", MethodGroup::kInfer, TeiError,
       [&dependencies](std::unique_ptr<HttpExchange> exchange) {
-        JsonMessageModel model{
-            .beside = kDocuments,
-            .otherwise = [&models = dependencies.encode.requests.models,
-                          header = exchange->header] { return ModelFromHeaders(header, models); }};
+        if (exchange->header(kModelHeader)) {
+          return StartUnnamedRun<RerankPathRun>(dependencies, Method::kTeiRerank,
+                                                std::move(exchange));
+        }
+        JsonMessageModel model{.beside = kDocuments,
+                               .otherwise = [&models = dependencies.encode.requests.models] {
+                                 return OnlyModel(models);
+                               }};
         StartDoorRun<RerankPathRun>(dependencies, Method::kTeiRerank, std::move(exchange),
                                     std::move(model));
       },
@@ -149,17 +163,15 @@ std::string ScoreOptionsProperties() {
 }
 
 std::string RerankSchema() {
-  return absl::StrCat(
-      R"({"type":"object","required":["query"],"properties":{"query":{"type":"string"},"texts":)",
-      kTextsSchema,
-      R"(,"documents":{"type":"array","description":)"
-      R"("Instead of texts: request and answer are those of /v1/rerank."},)",
-      ScoreOptionsProperties(), R"(,"return_text":{"type":"boolean","default":false}}})");
+  return absl::StrCat(R"({"oneOf":[{"type":"object","required":["query","texts"],"properties":{)"
+                      R"("query":{"type":"string"},"texts":)",
+                      kTextsSchema, ",", ScoreOptionsProperties(),
+                      R"(,"return_text":{"type":"boolean","default":false}}},)", JinaRerankSchema(),
+                      "]}");
 }
 
-constexpr char kRanks[] = R"({"oneOf":[{"type":"array","items":{"type":"object","properties":{
-"index":{"type":"integer"},"text":{"type":"string"},"score":{"type":"number"}}}},
-{"type":"object"}]})";
+constexpr char kRanks[] = R"({"type":"array","items":{"type":"object","properties":{
+"index":{"type":"integer"},"text":{"type":"string"},"score":{"type":"number"}}}})";
 
 std::string PredictSchema() {
   return absl::StrCat(R"({"type":"object","required":["inputs"],"properties":{"inputs":{"oneOf":[)"
@@ -179,11 +191,12 @@ std::unique_ptr<DoorTranslation> NewTeiPredict(const EncoderModel& model) {
 }
 
 std::vector<HttpRoute> TeiScoreRoutes(const DoorDependencies& dependencies) {
-  return {RerankRoute(dependencies,
-                      {"TEI: texts by how well they answer a query", RerankSchema(), kRanks}),
-          TeiRoute<PredictRun>(dependencies, "/predict", Method::kTeiPredict,
-                               {"TEI: labels of a text, a pair of texts, or many of these",
-                                PredictSchema(), kPredictions})};
+  return {
+      RerankRoute(dependencies, {"TEI: texts by how well they answer a query", RerankSchema(),
+                                 absl::StrCat("{\"oneOf\":[", kRanks, ",", kRerankResponse, "]}")}),
+      TeiRoute<PredictRun>(dependencies, "/predict", Method::kTeiPredict,
+                           {"TEI: labels of a text, a pair of texts, or many of these",
+                            PredictSchema(), kPredictions})};
 }
 
 }  // namespace attendant

@@ -14,6 +14,7 @@ MUTANTS = {
     ],
     "server/http/doors/tei_scores.cc": [
         ("FloatTextBytes(output) + JsonStringBytes(texts_)", "FloatTextBytes(output)"),
+        ("exchange->header(kModelHeader)", "false"),
         ("entries * static_cast<int64_t>(output.sequences.size())", "entries"),
         ("if (raw) input.score_activation = ScoreActivation::kNone;", ""),
         ("if (!many_) return append(output.sequences[0]);", ""),
@@ -28,6 +29,7 @@ MUTANTS = {
     "server/http/doors/rerank.cc": [
         ("FloatTextBytes(output) + JsonStringBytes(documents_)", "FloatTextBytes(output)"),
         ("if (left-- == 0) break;", ""),
+        ("{.has_documents = true, .min_top = «0»}", "1"),
     ],
     "server/http/doors/nim.cc": [
         ("input.score_activation = ScoreActivation::kNone;", ""),
@@ -35,7 +37,7 @@ MUTANTS = {
     "server/http/doors/inputs.cc": [
         ("value.kind() != Kind::kArray || value.size() < 1 || value.size() > 2",
          "value.kind() != Kind::kArray || value.size() < 1"),
-        ("if (given && «*given < 1»)", "*given < 0"),
+        ("if (given && «*given < minimum»)", "*given < 0"),
         ("if («KindOfFirst(value) == Kind::kInteger») return IdsFromJson", "false"),
     ],
     "server/http/doors/json_message.cc": [
@@ -66,9 +68,10 @@ MUTANTS = {
     ],
     "server/http/doors/openai.cc": [
         ("if (tokens) truncation = Truncation::kRight;", ""),
-        ("truncate->Bool() ? Truncation::kRight : Truncation::kNone", "Truncation::kRight"),
-        ("if («!request.Find(\"truncate\")») input.truncation", "true"),
-        ("if (input.dims > 0) input.normalize = true;", ""),
+        ("cuts ? Truncation::kRight : Truncation::kNone", "Truncation::kRight"),
+        ("«kOfTei ? Truncation::kRight : Truncation::kNone», input.truncation", "Truncation::kRight"),
+        ("kOfTei || «input.dims > 0»", "false"),
+        ("if (!std::holds_alternative<std::string>(sequence)) return absl::OkStatus();", ""),
     ],
     "server/http/json/json_writer.cc": [
         ("kShortEscapes.find(c) != absl::string_view::npos", "false"),

@@ -12,6 +12,7 @@
 #include "kernels/core/pooling.h"
 #include "tests/server/http/doors_fixture.h"
 #include "tests/server/tiny_model.h"
+#include "tests/support/checkpoint.h"
 
 namespace attendant {
 namespace {
@@ -137,6 +138,56 @@ TEST_F(OpenAiTest, TruncateSaysWhichSideOfALongTextGoes) {
   }
 }
 
+TEST_F(OpenAiTest, VoyagesFieldsAreReadWhereTheOthersAreNot) {
+  const std::string cut = R"("input":"hello","dimensions":4)";
+  EXPECT_EQ(Embed(R"("input":"hello","output_dimension":4)"), Embed(cut));
+  EXPECT_EQ(Embed(cut + R"(,"output_dimension":8)"), Embed(cut));
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += "hello ";
+  const auto code = [&](const std::string& path, const std::string& fields) {
+    return Post(path, absl::StrCat(R"({"model":"tiny","input":")", text, "\",", fields, "}")).code;
+  };
+  EXPECT_EQ(code("/v1/embeddings", R"("truncation":true)"), 200);
+  EXPECT_EQ(code("/v1/embeddings", R"("truncation":true,"truncate":"NONE")"), 400);
+  EXPECT_EQ(code("/embeddings", R"("truncation":false)"), 400);
+  EXPECT_EQ(code("/embeddings", R"("user":"me")"), 200);
+}
+
+class OpenAiPromptsTest : public DoorsTest {
+ protected:
+  OpenAiPromptsTest() : DoorsTest(Options()) {}
+
+  static InProcessServer::Options Options() {
+    InProcessServer::Options options;
+    options.write_model = [](const std::string& folder) {
+      WriteTinyModel(folder);
+      WriteFile(folder + "/config_sentence_transformers.json",
+                R"({"prompts":{"query":"world ","usual":"hello "},"default_prompt_name":"usual"})");
+    };
+    return options;
+  }
+
+  std::string Embed(const std::string& input, const std::string& more = "") {
+    const HttpAnswer answer = Post(kPath, absl::StrCat(R"({"input":)", input, more, "}"));
+    EXPECT_EQ(answer.code, 200) << answer.body;
+    return answer.body;
+  }
+};
+
+// Azure's clients send text, query or document, those of OCI image.
+TEST_F(OpenAiPromptsTest, OtherInputTypesHaveTheDefaultPrompt) {
+  const std::string usual = Embed(R"("hello")");
+  EXPECT_NE(Embed(R"("hello")", R"(,"input_type":"query")"), usual);
+  EXPECT_EQ(Embed(R"("hello")", R"(,"input_type":"image")"), usual);
+  EXPECT_EQ(Embed(R"("hello")", R"(,"input_type":"")"), usual);
+}
+
+TEST_F(OpenAiPromptsTest, TokenIdsHaveNoPromptWhateverTheirType) {
+  for (const char* input : {"[2,4,3]", "[[2,4,3]]", R"(["hello",[2,4,3]])"}) {
+    EXPECT_EQ(Embed(input, R"(,"input_type":"query")"), Embed(input)) << input;
+  }
+}
+
 TEST_F(OpenAiTest, ErrorsHaveOpenAisShape) {
   struct Case {
     const char* body;
@@ -163,7 +214,9 @@ TEST_F(OpenAiTest, ErrorsHaveOpenAisShape) {
            Case{R"({"model":"tiny","input":"x","encoding_format":"f16"})", 400, "encoding_format"},
            Case{R"({"model":"tiny","input":"x","truncate_prompt_tokens":5})", 400, "must be -1"},
            Case{R"({"model":"tiny","input":"x","truncate":"MIDDLE"})", 400, "truncate must be"},
-           Case{R"({"model":"tiny","input":"x","input_type":"image"})", 400, "input_type must be"},
+           Case{R"({"model":"tiny","input":"x","input_type":1})", 400, "input_type must be"},
+           Case{R"({"model":"tiny","input":"x","output_dimension":17})", 400,
+                "cannot be cut to 17"},
        }) {
     const HttpAnswer answer = Post(kPath, c.body);
     const nlohmann::json json = Json(answer);

@@ -134,6 +134,27 @@ TEST_F(RerankTest, TheFieldModelCountsBesideDocumentsOnly) {
   EXPECT_EQ(Post("/rerank", request.dump(), "X-Model: nobody\r\n").code, 404);
 }
 
+// As a proxy pins a model, whatever its clients write.
+TEST_F(RerankTest, TheHeadersModelGoesBeforeTheField) {
+  nlohmann::json request = {{"model", "tiny"}, {"query", "hello"}, {"documents", kTexts}};
+  EXPECT_EQ(Post("/rerank", request.dump(), "X-Model: nobody\r\n").code, 404);
+  request["model"] = "nobody";
+  EXPECT_EQ(Post("/rerank", request.dump(), "X-Model: tiny\r\n").code, 200);
+}
+
+// The default of vLLM.
+TEST_F(RerankTest, JinasTopOfNoneIsAll) {
+  const nlohmann::json request = {
+      {"model", "tiny"}, {"query", "hello"}, {"documents", kTexts}, {"top_n", 0}};
+  for (const char* path : {"/rerank", "/v1/rerank"}) {
+    EXPECT_EQ(Ask(path, request)["results"].size(), kTexts.size());
+  }
+  const HttpAnswer less =
+      Post("/v1/rerank", R"({"model":"tiny","query":"hello","documents":["x"],"top_n":-1})");
+  EXPECT_EQ(less.code, 400);
+  EXPECT_THAT(less.body, HasSubstr("top_n is -1, the minimum is 0"));
+}
+
 // Jina's clients read one field, Cohere's the other.
 TEST_F(RerankTest, JinasErrorsAreThoseOfItsClients) {
   const HttpAnswer answer =
@@ -203,7 +224,18 @@ TEST_F(RerankTest, NimNamesTheFieldAtFault) {
   }
   nlohmann::json request = Ranking(kTexts);
   request["query"] = nlohmann::json::object();
-  EXPECT_THAT(Post("/v1/ranking", request.dump()).body, HasSubstr("text is missing"));
+  EXPECT_THAT(Post("/v1/ranking", request.dump()).body, HasSubstr("query.text is missing"));
+}
+
+class RerankOfTwoTest : public DoorsTest {
+ protected:
+  RerankOfTwoTest() : DoorsTest({.broken_models = {"other"}}) {}
+};
+
+TEST_F(RerankOfTwoTest, TheErrorSaysHowToNameTheModel) {
+  const HttpAnswer answer = Post("/rerank", R"({"query":"hello","documents":["x"]})");
+  EXPECT_EQ(answer.code, 400);
+  EXPECT_THAT(answer.body, HasSubstr("in the header x-model, or in the field model"));
 }
 
 class PredictTest : public DoorsTest {

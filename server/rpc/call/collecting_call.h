@@ -53,7 +53,7 @@ class CollectingCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   }
 
   void OnReadDone(bool ok) override {
-    absl::Status status = gate_.Recheck(state_->call());
+    absl::Status status = IsWanted() ? gate_.Recheck(state_->call()) : absl::OkStatus();
     if (!status.ok()) return EndCollecting(status);
     if (ok) {
       status = state_->AcquireRequest(static_cast<int64_t>(bytes_.Length()));
@@ -92,6 +92,11 @@ class CollectingCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
         add_(std::move(add)),
         handler_(std::move(handler)) {}
 
+  // Otherwise the call has ended, or its client has gone: gRPC knows it before it calls OnCancel.
+  bool IsWanted() {
+    absl::MutexLock lock(&mutex_);
+    return collecting_ && !context_.IsCancelled();
+  }
   void EndCollecting(const absl::Status& status) {
     absl::MutexLock lock(&mutex_);
     if (std::exchange(collecting_, false)) End(status);

@@ -54,6 +54,9 @@ MUTANTS = {
     "server/rpc/attention/service.cc": [
         ("pending.priority = Message().message().priority();", ""),
     ],
+    "server/rpc/call/collecting_call.h": [
+        ("collecting_ && «!context_.IsCancelled()»", "true"),
+    ],
     "server/rpc/call/answer_stream.h": [
         ("if (!key.ok()) closing_ = key;", ""),
         ("reading_ == nullptr && «undecided_ == 0 && !half_closed_»", "!half_closed_"),

@@ -9,7 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "nlohmann/json.hpp"
 #include "tei/v1/tei.grpc.pb.h"
+#include "tests/server/http/http_client.h"
 #include "tests/server/in_process_server.h"
 #include "tests/support/checkpoint.h"
 
@@ -42,6 +44,17 @@ class RevokedKeyTest : public testing::Test {
     WriteKeys(text);
     const absl::Time end = absl::Now() + absl::Seconds(30);
     while (StatusOfNewCall().error_code() != expected) ASSERT_LT(absl::Now(), end);
+  }
+  void AwaitNoOpenCall() {
+    const absl::Time end = absl::Now() + absl::Seconds(30);
+    while (HasOpenCall()) ASSERT_LT(absl::Now(), end);
+  }
+  bool HasOpenCall() {
+    const std::string page = HttpGet(server_.http_port(), "/connections").body;
+    for (const auto& connection : nlohmann::json::parse(page)["connections"]) {
+      if (connection["open_calls"] != 0) return true;
+    }
+    return false;
   }
   // A call that no model answers.
   grpc::Status StatusOfNewCall() {
@@ -110,6 +123,25 @@ TEST_F(RevokedKeyTest, ACallThatCollectsItsRequestEnds) {
   ChangeKeys(absl::StrCat(kOther, " other infer\n"), grpc::StatusCode::UNAUTHENTICATED);
   stream->WritesDone();
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+}
+
+// Its client has gone: nobody gets a refusal.
+TEST_F(RevokedKeyTest, ACancelledCallThatCollectsIsNotRefused) {
+  const auto stub = tei::v1::Rerank::NewStub(server_.NewChannel());
+  grpc::ClientContext context;
+  AddKey(context);
+  tei::v1::RerankResponse answer;
+  const auto stream = stub->RerankStream(&context, &answer);
+  tei::v1::RerankStreamRequest request;
+  request.set_query("hello");
+  request.set_text("world");
+  ASSERT_TRUE(stream->Write(request));
+  ChangeKeys(absl::StrCat(kOther, " other infer\n"), grpc::StatusCode::UNAUTHENTICATED);
+  const double refused = server_.Metric(kRefused);
+  context.TryCancel();
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  AwaitNoOpenCall();
+  EXPECT_EQ(server_.Metric(kRefused), refused);
 }
 
 TEST_F(RevokedKeyTest, AKeyThatStaysInAChangedFileGoesOn) {

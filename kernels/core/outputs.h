@@ -26,7 +26,8 @@ constexpr bool IsPooledByBackEnds(Pooling pooling) {
   return pooling != Pooling::kMeanSqrtLen && pooling != Pooling::kWeightedMean;
 }
 
-// The outputs that one sequence of a batch asks for.
+// The outputs that one sequence of a batch asks for. Back ends compute the last states that these
+// and LayerOutputs read, and may leave out others (cpu/encoder/last_rows.cc).
 struct SequenceOutputs {
   bool last_hidden_state = false;
   Pooling pooling = Pooling::kNone;  // IsPooledByBackEnds

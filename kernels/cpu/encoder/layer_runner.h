@@ -56,9 +56,9 @@ class RowBlocks {
 class LayerRunner {
  public:
   struct Tokens {
-    int64_t count = 0;
+    int64_t count;
     // Those whose last states are computed: the first ones that the last layer's attention leaves.
-    int64_t last_count = 0;
+    int64_t last_count;
     std::span<const int32_t> positions = {};  // [count] if the encoder's are rotary
   };
   // Writes the first states of a row, [hidden]; `scratch` [hidden] is the thread's.

@@ -24,7 +24,7 @@ using Prepare = absl::FunctionRef<std::unique_ptr<PreparedEncoder>(const Backend
 
 std::vector<std::vector<float>> StatesOf(const PreparedEncoder& encoder,
                                          const std::vector<TestSequence>& sequences) {
-  const auto session = *encoder.NewSession({.max_batch_tokens = 512, .max_batch_sequences = 8}, 2);
+  const auto session = *encoder.NewSession({.max_batch_tokens = 640, .max_batch_sequences = 8}, 2);
   std::vector<std::vector<float>> states;
   for (const TestOutput& output : RunBatch(*session, sequences)) {
     states.push_back(output.last_hidden_state);
@@ -86,6 +86,28 @@ TEST(AmxEmulationShapesTest, WideAndOdd) {
           return *backend.Prepare(config, RandomWeights(config, 5), dtype);
         },
         RandomSequences(config, {1, 17, 64, 5, 150}, 3));
+  }
+}
+
+// More keys than a block of the attention kernels has, and a window that leaves some out.
+TEST(AmxEmulationShapesTest, Long) {
+  for (const int64_t window : {0, 300}) {
+    SCOPED_TRACE(window);
+    EncoderConfig config{.layers = 2,
+                         .heads = 2,
+                         .hidden = 64,
+                         .ffn = 96,
+                         .vocab = 50,
+                         .max_positions = 600,
+                         .segment_types = 2,
+                         .layer_norm_epsilon = 1e-12f,
+                         .window = window};
+    if (window > 0) config.local_layers.set(1);
+    ExpectAsTheLevelBelow(
+        [&](const Backend& backend, DType dtype) {
+          return *backend.Prepare(config, RandomWeights(config, 5), dtype);
+        },
+        RandomSequences(config, {600, 17}, 3));
   }
 }
 

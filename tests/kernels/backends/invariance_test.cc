@@ -9,6 +9,7 @@
 
 #include "tests/support/backends.h"
 #include "tests/support/checkpoint.h"
+#include "tests/support/one_token_pooling.h"
 
 namespace attendant {
 namespace {
@@ -136,6 +137,23 @@ TEST_P(InvarianceTest, SecondRunEqualsFirst) {
     RunBatch(*session, RandomSequences(kConfig, {512, 512, 512}, 6));
     const auto second = RunBatch(*session, sequences);
     for (size_t i = 0; i < first.size(); ++i) ExpectSameBits(first[i], second[i]);
+  }
+}
+
+// Of more keys than a block of the attention kernels has, and with a window that leaves some out.
+TEST_P(InvarianceTest, OneTokenOfALongSequenceIsPooledAsAmongAll) {
+  for (const int64_t window : {0, 300}) {
+    EncoderConfig config = kSmallConfig;
+    config.max_positions = 600;
+    config.window = window;
+    if (window > 0) config.local_layers.set(1);
+    for (const NamedBackend& named : backends_) {
+      if (IsEmulated(named)) continue;  // takes minutes, and computes all rows in any case
+      SCOPED_TRACE(named.name + " with window " + std::to_string(window));
+      const auto encoder = *named.backend->Prepare(config, RandomWeights(config, 7), dtype());
+      ExpectOneTokenPooledAsIfAllWereWanted(*encoder->NewSession(kLimits, threads()).value(),
+                                            RandomSequences(config, {600, 3, 513}, 11));
+    }
   }
 }
 

@@ -70,8 +70,7 @@ Batcher::Batcher(const BatcherOptions& options, std::vector<std::unique_ptr<Runn
       queue_({.max_tokens = options.max_queued_tokens, .max_requests = options.max_queued_requests},
              policy_),
       forecast_(options.cost, options.max_batch_tokens, runners_.size()),
-      workers_(runners_.size()),
-      runners_left_(runners_.size()) {
+      workers_(runners_.size()) {
   ATTENDANT_CHECK(!runners_.empty());
   ATTENDANT_CHECK(options.slots.empty() || options.slots.size() == runners_.size());
   turns_.resize(runners_.size());
@@ -229,9 +228,9 @@ void Batcher::LoseRunner(size_t index, const absl::Status& status) {
   {
     absl::MutexLock lock(&mutex_);
     forecast_.Lose(index);
-    --runners_left_;
-    observer_.OnLost(static_cast<int>(workers_.size() - runners_left_));
-    if (runners_left_ > 0) return;
+    const int64_t left = forecast_.force().workers;
+    observer_.OnLost(static_cast<int>(std::ssize(workers_) - left));
+    if (left > 0) return;
     lost_ = status;
     RejectAll({RejectReason::kDeviceLost, status}, /*running_too=*/false, ended);
   }

@@ -224,7 +224,6 @@ class Batcher {
   absl::Time watched_until_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // watch_ wakes then
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  size_t runners_left_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status lost_ ABSL_GUARDED_BY(mutex_);  // not OK: why no runner is left
   LostListener lost_listener_ ABSL_GUARDED_BY(mutex_);
   StallListener stall_listener_ ABSL_GUARDED_BY(mutex_);

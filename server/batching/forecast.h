@@ -19,7 +19,7 @@ struct Workforce {
 
 // The work that is computed before a request is answered, unless it is cancelled.
 struct Backlog {
-  absl::Duration until_free;  // until the first worker has ended its batch; zero: one is idle
+  absl::Duration until_free;  // Forecast::UntilFree
   BatchShape same_priority;   // the request's own sequences, at least one, included
   BatchShape higher;          // of higher priorities
   absl::Duration max_priority_wait = absl::InfiniteDuration();
@@ -59,7 +59,8 @@ class Forecast {
 
   // For the functions above, until the next call of the others.
   Workforce force() const;
-  // Zero: a worker is idle, or is beyond the end that was estimated.
+  // Until the first worker has ended its batch. Zero: one is idle, or beyond the end that was
+  // estimated; infinite: all are lost.
   absl::Duration UntilFree(absl::Time now) const;
 
   // Whether a request that seems to come too late is tried: every eighth one while nothing is
@@ -73,8 +74,9 @@ class Forecast {
  private:
   CostModel cost_;
   const int64_t max_batch_tokens_;
-  std::vector<absl::Time> free_at_;  // [workers]
-  int64_t workers_left_;
+  // [workers]; infinite past: idle; infinite future: lost; else it is busy, and free by then.
+  std::vector<absl::Time> free_at_;
+  int64_t workers_left_;  // that are not lost
   int64_t infeasible_while_idle_ = 0;
 };
 

@@ -93,7 +93,7 @@ MUTANTS = {
         ("running_too || request->queued", "true"),
         ("open_requests_ -= completed;", "open_requests_ -= 1;"),
         ("if (open_requests_ == 0) all_completed_->SignalAll();", ""),
-        ("if (runners_left_ > 0) return;", ""),
+        ("if (left > 0) return;", ""),
         ("queue.tokens * queue.tokens / std::max<int64_t>(queue.sequences, 1)", "0"),
         ("«!forecast_.TriesAnyway(Queued(), request.arrival)»", "true"),
         ("SetRetryAfter(room, forecast_.RetryDelay(Queued()));", ""),

@@ -16,7 +16,7 @@ ModelObserver::~ModelObserver() {
 void ModelObserver::OnBatch(int64_t tokens, int64_t sequences, int64_t requests,
                             absl::Duration compute) {
   metrics_.ObserveBatch(tokens, requests);
-  absl::MutexLock lock(&listeners_mutex_);
+  absl::ReaderMutexLock lock(&listeners_mutex_);
   for (const auto& listener : listeners_) listener->OnBatch(sequences, compute);
 }
 

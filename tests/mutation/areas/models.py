@@ -98,7 +98,9 @@ MUTANTS = {
     ],
     "server/models/model_reaper.cc": [
         ("state_->unfreed.at(model->life_id).given_up = true;", ""),
-        ("for (const auto& model : GivenUp(name)) model->batcher->Drain(absl::InfinitePast());", ""),
+        ("model->batcher->Drain(absl::InfinitePast());", ""),
+        ("if («!state.stopping») return state.dead.push_back(std::move(model));", "true"),
+        ("std::exchange(life.ended, true)", "life.ended"),
     ],
     "server/models/model_reaper.h": [
         ("life.given_up && (name.empty() || life.name == name)", "life.given_up"),

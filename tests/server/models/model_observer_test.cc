@@ -6,6 +6,8 @@
 
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "server/metrics/server_metrics.h"
 
@@ -87,6 +89,20 @@ TEST_F(ModelObserverTest, ListenersHearOfBatchesAndGoWithTheObserver) {
   counter.ended = &ended;
   observer.reset();
   EXPECT_TRUE(ended);
+}
+
+TEST_F(ModelObserverTest, ThreadsFindTheSameListener) {
+  ModelObserver observer(*model_);
+  std::vector<Counter*> found(4);
+  {
+    std::vector<std::jthread> threads;
+    for (Counter*& one : found) {
+      threads.emplace_back([&] { one = &observer.ListenerOf<Counter>(); });
+    }
+  }
+  EXPECT_THAT(found, testing::Each(found.front()));
+  observer.OnBatch(10, 3, 1, absl::Milliseconds(1));
+  EXPECT_EQ(found.front()->sequences, 3);
 }
 
 }  // namespace

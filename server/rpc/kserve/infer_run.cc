@@ -74,7 +74,7 @@ class InferRun final : public EncodeRun {
   absl::StatusOr<PendingRequest> Prepare() override {
     ATTENDANT_ASSIGN_OR_RETURN(PendingRequest pending, EncodeRun::Prepare());
     ATTENDANT_RETURN_IF_ERROR(CheckPadded());
-    ref_.model_statistics->Enter(*ref_.info.kind);
+    ref_.statistics_by_name->Enter(*ref_.info.kind);
     entered_ = true;
     return pending;
   }
@@ -148,7 +148,7 @@ class InferRun final : public EncodeRun {
 
   void OnEnd(const absl::Status& status) override {
     if (ref_.model == nullptr) return;  // refused before the model was found
-    if (entered_) ref_.model_statistics->Leave(*ref_.info.kind);
+    if (entered_) ref_.statistics_by_name->Leave(*ref_.info.kind);
     if (!status.ok()) return ref_.statistics().RecordFailure(times().total());
     ref_.statistics().RecordSuccess({.sequences = static_cast<int64_t>(output().sequences.size()),
                                      .total = times().total(),

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -122,7 +121,7 @@ void ToProto(const KServeModelInfo& model, inference::ModelConfig& config) {
   config.mutable_model_transaction_policy()->set_decoupled(false);
 }
 
-void ToProto(const KServeModelInfo& model, const ModelStatisticsSnapshot& snapshot,
+void ToProto(const KServeModelInfo& model, const NameStatisticsSnapshot& snapshot,
              inference::ModelStatistics& statistics) {
   statistics.set_name(model.name);
   statistics.set_version(model.version);
@@ -153,7 +152,7 @@ absl::StatusOr<KServeModelRef> KServeModels::Find(absl::string_view name,
   ATTENDANT_RETURN_IF_ERROR(CheckServed(name, *kind, facts));
   KServeModelRef ref;
   ref.model = *std::move(model);
-  ref.model_statistics = &KServeStatistics::Of(*ref.model);
+  ref.statistics_by_name = &KServeStatistics::Of(*ref.model);
   ref.info = {.name = std::string(name),
               .kind = kind,
               .version = absl::StrCat(ref.model->version),
@@ -200,9 +199,9 @@ absl::Status KServeModels::FillStatistics(absl::string_view name, absl::string_v
                                           inference::ModelStatisticsResponse& response) const {
   const auto add = [&](const ModelStatus& status, const ServedKind& kind) {
     EncoderModel* const encoder = status.encoder();  // null: it is idle
-    const ModelStatisticsSnapshot snapshot = encoder == nullptr
-                                                 ? ModelStatisticsSnapshot()
-                                                 : KServeStatistics::Of(*encoder)[kind].Snapshot();
+    const NameStatisticsSnapshot snapshot = encoder == nullptr
+                                                ? NameStatisticsSnapshot()
+                                                : KServeStatistics::Of(*encoder)[kind].Snapshot();
     ToProto(MakeInfo(status, kind), snapshot, *response.add_model_stats());
   };
   if (!name.empty()) {

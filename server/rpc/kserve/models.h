@@ -13,7 +13,7 @@
 #include "inference/grpc_service.pb.h"
 #include "server/models/encoder_model.h"
 #include "server/models/model_registry.h"
-#include "server/rpc/kserve/model_statistics.h"
+#include "server/rpc/kserve/name_statistics.h"
 #include "server/rpc/kserve/served_kinds.h"
 #include "server/rpc/kserve/statistics.h"
 
@@ -47,17 +47,17 @@ struct KServeModelInfo {
 // A model under one of its KServe names. Who has it shares in the model.
 struct KServeModelRef {
   std::shared_ptr<EncoderModel> model;
-  KServeStatistics* model_statistics = nullptr;  // of all its names
+  KServeStatistics* statistics_by_name = nullptr;  // of all its names
   KServeModelInfo info;
 
-  ModelStatistics& statistics() const { return (*model_statistics)[*info.kind]; }
+  NameStatistics& statistics() const { return (*statistics_by_name)[*info.kind]; }
 };
 
 // Name, version, and the extensions that gRPC and HTTP have in common.
 void FillServerMetadata(const std::string& version, inference::ServerMetadataResponse& metadata);
 void ToProto(const KServeModelInfo& model, inference::ModelMetadataResponse& metadata);
 void ToProto(const KServeModelInfo& model, inference::ModelConfig& config);
-void ToProto(const KServeModelInfo& model, const ModelStatisticsSnapshot& snapshot,
+void ToProto(const KServeModelInfo& model, const NameStatisticsSnapshot& snapshot,
              inference::ModelStatistics& statistics);
 
 // The registry's encoders by their KServe names: each version has several. Thread-safe.
@@ -67,8 +67,8 @@ class KServeModels {
   KServeModels(ModelRegistry& registry, int64_t max_batch_size)
       : registry_(registry), max_batch_size_(max_batch_size) {}
 
-  // The model, to infer with. NOT_FOUND: no such model or version, NAME of a model without a
-  // tokenizer, or NAME.scores of one without a classifier. UNAVAILABLE: the model is not ready.
+  // The model, to infer with. NOT_FOUND: no such model or version, or as CheckServed. UNAVAILABLE:
+  // the model is not ready.
   absl::StatusOr<KServeModelRef> Find(absl::string_view name, absl::string_view version) const;
 
   // The same of a model that serves, also of one that was unloaded because it was idle.

@@ -9,12 +9,12 @@
 #include "absl/time/time.h"
 #include "server/models/encoder_model.h"
 #include "server/models/model_observer.h"
-#include "server/rpc/kserve/model_statistics.h"
+#include "server/rpc/kserve/name_statistics.h"
 #include "server/rpc/kserve/served_kinds.h"
 
 namespace attendant {
 
-// A ModelStatistics for each served name of a model. Thread-safe.
+// A NameStatistics for each served name of a model. Thread-safe.
 //
 // Sequences of all names share batches, and a batch does not know the names of its requests. A
 // batch counts for every name that has a request between Enter and Leave when the batch ends: exact
@@ -28,7 +28,8 @@ class KServeStatistics final : public BatchListener {
     return model.observer->ListenerOf<KServeStatistics>();
   }
 
-  ModelStatistics& operator[](const ServedKind& kind) { return entries_[Index(kind)].statistics; }
+  // REQUIRES, here and below: `kind` is one of ServedKinds().
+  NameStatistics& operator[](const ServedKind& kind) { return entries_[Index(kind)].statistics; }
 
   void Enter(const ServedKind& kind) { ++entries_[Index(kind)].inflight; }
   void Leave(const ServedKind& kind) { --entries_[Index(kind)].inflight; }
@@ -41,7 +42,7 @@ class KServeStatistics final : public BatchListener {
 
  private:
   struct Entry {
-    ModelStatistics statistics;
+    NameStatistics statistics;
     std::atomic<int64_t> inflight{0};
   };
   static size_t Index(const ServedKind& kind) {

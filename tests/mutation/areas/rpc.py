@@ -10,7 +10,7 @@ FILE_TESTS = {
     "server/rpc/attention/service.cc": ["attention_service_test"],
     "server/rpc/encoder/messages.cc": ["rpc_parts_test", "encoder_service_test", "request_limits_test"],
     "server/rpc/encoder/service.cc": ["encoder_service_test", "request_limits_test"],
-    "server/rpc/kserve/model_statistics.cc": ["rpc_parts_test"],
+    "server/rpc/kserve/name_statistics.cc": ["rpc_parts_test"],
     "server/rpc/kserve/models.cc": ["rpc_parts_test", "kserve_idle_test", "kserve_service_test"],
     "server/rpc/kserve/infer_run.cc": ["kserve_service_test", "request_limits_test"],
     "server/rpc/kserve/input_tensors.cc": ["rpc_parts_test", "kserve_service_test"],
@@ -91,7 +91,7 @@ MUTANTS = {
         ("response_.set_id(call().state->client_id());", ""),
         ("ToProto(times(), *response_.mutable_timings());", ""),
     ],
-    "server/rpc/kserve/model_statistics.cc": [
+    "server/rpc/kserve/name_statistics.cc": [
         ("totals_.inference_count += static_cast<uint64_t>(success.sequences);", "totals_.inference_count += 1;"),
         ("std::max(totals_.last_inference, now)", "now"),
         ("Add(totals_.queue, success.queue);", "Add(totals_.queue, success.total);"),

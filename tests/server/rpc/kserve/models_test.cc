@@ -90,7 +90,7 @@ TEST(Config, TextIsAString) {
 }
 
 TEST(Statistics, CountsNanosecondsAndBatchesComeThrough) {
-  ModelStatisticsSnapshot snapshot;
+  NameStatisticsSnapshot snapshot;
   snapshot.last_inference = absl::FromUnixMillis(1234);
   snapshot.inference_count = 7;
   snapshot.execution_count = 3;

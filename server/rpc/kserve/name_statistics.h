@@ -17,7 +17,7 @@ struct DurationSum {
 
 // KServe's ModelStatistics of one served name. A snapshot is consistent: the compute phases always
 // have equal counts.
-struct ModelStatisticsSnapshot {
+struct NameStatisticsSnapshot {
   absl::Time last_inference = absl::UnixEpoch();
   uint64_t inference_count = 0;  // sequences answered
   uint64_t execution_count = 0;  // batches run
@@ -29,7 +29,7 @@ struct ModelStatisticsSnapshot {
 };
 
 // Counts the requests and the batches of one served name. Thread-safe.
-class ModelStatistics {
+class NameStatistics {
  public:
   struct Success {
     int64_t sequences = 0;
@@ -38,11 +38,11 @@ class ModelStatistics {
   void RecordSuccess(const Success& success, absl::Time now);
   void RecordFailure(absl::Duration total);
   void RecordBatch(int64_t sequences, absl::Duration compute);
-  ModelStatisticsSnapshot Snapshot() const;
+  NameStatisticsSnapshot Snapshot() const;
 
  private:
   mutable absl::Mutex mutex_;
-  ModelStatisticsSnapshot totals_ ABSL_GUARDED_BY(mutex_);
+  NameStatisticsSnapshot totals_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace attendant

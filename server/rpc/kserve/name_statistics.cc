@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/rpc/kserve/model_statistics.h"
+#include "server/rpc/kserve/name_statistics.h"
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ void Add(DurationSum& sum, absl::Duration duration) {
 
 }  // namespace
 
-void ModelStatistics::RecordSuccess(const Success& success, absl::Time now) {
+void NameStatistics::RecordSuccess(const Success& success, absl::Time now) {
   absl::MutexLock lock(&mutex_);
   totals_.last_inference = std::max(totals_.last_inference, now);
   totals_.inference_count += static_cast<uint64_t>(success.sequences);
@@ -24,18 +24,18 @@ void ModelStatistics::RecordSuccess(const Success& success, absl::Time now) {
   Add(totals_.compute_output, success.compute_output);
 }
 
-void ModelStatistics::RecordFailure(absl::Duration total) {
+void NameStatistics::RecordFailure(absl::Duration total) {
   absl::MutexLock lock(&mutex_);
   Add(totals_.fail, total);
 }
 
-void ModelStatistics::RecordBatch(int64_t sequences, absl::Duration compute) {
+void NameStatistics::RecordBatch(int64_t sequences, absl::Duration compute) {
   absl::MutexLock lock(&mutex_);
   ++totals_.execution_count;
   Add(totals_.batches[sequences].compute_infer, compute);
 }
 
-ModelStatisticsSnapshot ModelStatistics::Snapshot() const {
+NameStatisticsSnapshot NameStatistics::Snapshot() const {
   absl::MutexLock lock(&mutex_);
   return totals_;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/rpc/kserve/model_statistics.h"
+#include "server/rpc/kserve/name_statistics.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace attendant {
 namespace {
 
-ModelStatistics::Success SuccessOf(int64_t sequences) {
+NameStatistics::Success SuccessOf(int64_t sequences) {
   return {.sequences = sequences,
           .total = absl::Milliseconds(10),
           .queue = absl::Milliseconds(1),
@@ -18,20 +18,20 @@ ModelStatistics::Success SuccessOf(int64_t sequences) {
           .compute_output = absl::Milliseconds(4)};
 }
 
-TEST(ModelStatisticsTest, StartsAtZero) {
-  const ModelStatisticsSnapshot snapshot = ModelStatistics().Snapshot();
+TEST(NameStatisticsTest, StartsAtZero) {
+  const NameStatisticsSnapshot snapshot = NameStatistics().Snapshot();
   EXPECT_EQ(snapshot.last_inference, absl::UnixEpoch());
   EXPECT_EQ(snapshot.inference_count, 0u);
   EXPECT_EQ(snapshot.execution_count, 0u);
   EXPECT_TRUE(snapshot.batches.empty());
 }
 
-TEST(ModelStatisticsTest, SumsSuccessesByPhase) {
-  ModelStatistics statistics;
+TEST(NameStatisticsTest, SumsSuccessesByPhase) {
+  NameStatistics statistics;
   const absl::Time now = absl::UnixEpoch() + absl::Hours(1);
   statistics.RecordSuccess(SuccessOf(3), now);
   statistics.RecordSuccess(SuccessOf(1), now - absl::Minutes(1));
-  const ModelStatisticsSnapshot snapshot = statistics.Snapshot();
+  const NameStatisticsSnapshot snapshot = statistics.Snapshot();
   EXPECT_EQ(snapshot.inference_count, 4u);
   EXPECT_EQ(snapshot.last_inference, now) << "answers may be recorded out of order";
   EXPECT_EQ(snapshot.success.count, 2u);
@@ -43,10 +43,10 @@ TEST(ModelStatisticsTest, SumsSuccessesByPhase) {
   EXPECT_EQ(snapshot.fail.count, 0u);
 }
 
-TEST(ModelStatisticsTest, FailuresStandApart) {
-  ModelStatistics statistics;
+TEST(NameStatisticsTest, FailuresStandApart) {
+  NameStatistics statistics;
   statistics.RecordFailure(absl::Milliseconds(5));
-  const ModelStatisticsSnapshot snapshot = statistics.Snapshot();
+  const NameStatisticsSnapshot snapshot = statistics.Snapshot();
   EXPECT_EQ(snapshot.fail.count, 1u);
   EXPECT_EQ(snapshot.fail.total, absl::Milliseconds(5));
   EXPECT_EQ(snapshot.success.count, 0u);
@@ -54,20 +54,20 @@ TEST(ModelStatisticsTest, FailuresStandApart) {
   EXPECT_EQ(snapshot.last_inference, absl::UnixEpoch());
 }
 
-TEST(ModelStatisticsTest, CountsBatchesByTheirSize) {
-  ModelStatistics statistics;
+TEST(NameStatisticsTest, CountsBatchesByTheirSize) {
+  NameStatistics statistics;
   statistics.RecordBatch(8, absl::Milliseconds(5));
   statistics.RecordBatch(8, absl::Milliseconds(7));
   statistics.RecordBatch(1, absl::Milliseconds(1));
-  const ModelStatisticsSnapshot snapshot = statistics.Snapshot();
+  const NameStatisticsSnapshot snapshot = statistics.Snapshot();
   EXPECT_EQ(snapshot.execution_count, 3u);
   ASSERT_EQ(snapshot.batches.size(), 2u);
   EXPECT_EQ(snapshot.batches.at(8).compute_infer.count, 2u);
   EXPECT_EQ(snapshot.batches.at(8).compute_infer.total, absl::Milliseconds(12));
 }
 
-TEST(ModelStatisticsTest, EverySnapshotIsConsistent) {
-  ModelStatistics statistics;
+TEST(NameStatisticsTest, EverySnapshotIsConsistent) {
+  NameStatistics statistics;
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&statistics] {
@@ -75,7 +75,7 @@ TEST(ModelStatisticsTest, EverySnapshotIsConsistent) {
     });
   }
   for (int i = 0; i < 200; ++i) {
-    const ModelStatisticsSnapshot snapshot = statistics.Snapshot();
+    const NameStatisticsSnapshot snapshot = statistics.Snapshot();
     ASSERT_EQ(snapshot.compute_input.count, snapshot.compute_infer.count);
     ASSERT_EQ(snapshot.compute_input.count, snapshot.compute_output.count);
     ASSERT_EQ(snapshot.compute_input.count, snapshot.inference_count);

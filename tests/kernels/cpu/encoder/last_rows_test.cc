@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <vector>
 
@@ -85,20 +88,22 @@ TEST(LastRowsTest, OthersAreNotComputed) {
   const auto encoder = *backend->Prepare(kConfig, RandomWeights(kConfig, 7), DType::kF32);
   const auto session = *encoder->NewSession({.max_batch_tokens = 64, .max_batch_sequences = 4}, 1);
   const PackedBatch batch = BatchOf({20, 20});
-  const auto states_of = [&](SequenceOutputs wanted) {
-    const std::vector<SequenceOutputs> sequences(2, wanted);
-    Outputs outputs;
-    EXPECT_TRUE(session->Run(batch, {sequences}, outputs).ok());
-    const auto& states = outputs.last_hidden_state;
-    return std::vector<float>(states.data(), states.data() + states.size());
-  };
-  const auto expected = states_of({.last_hidden_state = true, .pooling = Pooling::kCls});
-  const auto states = states_of({.pooling = Pooling::kCls});
-  for (size_t row = 0; row < 40; ++row) {
-    const auto first = static_cast<std::ptrdiff_t>(row * 32);
-    EXPECT_EQ(
-        std::equal(states.begin() + first, states.begin() + first + 32, expected.begin() + first),
-        row % 20 == 0)
+  const std::vector<int32_t> inner = {1};  // what the last layer reads
+  std::vector<float> input(size_t{40 * 32});
+  std::vector<LayerOutputs> layers(2);
+  for (size_t i = 0; i < 2; ++i) {
+    layers[i].hidden_layers = inner;
+    layers[i].hidden_states = input.data() + i * 20 * 32;
+  }
+  const std::vector<SequenceOutputs> sequences(2, {.pooling = Pooling::kCls});
+  Outputs outputs;
+  ASSERT_TRUE(session->Run(batch, {sequences, layers}, outputs).ok());
+  ASSERT_TRUE(session->Run(batch, {sequences}, outputs).ok());
+  for (int64_t row = 0; row < 40; ++row) {
+    if (row == 1) continue;  // the second sequence's first row was moved there
+    EXPECT_EQ(std::equal(outputs.last_hidden_state.row(row), outputs.last_hidden_state.row(row + 1),
+                         input.begin() + row * 32),
+              row % 20 != 0)
         << row;
   }
 }

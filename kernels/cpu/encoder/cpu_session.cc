@@ -133,12 +133,12 @@ absl::Status CpuSession::RunSection(const PackedBatch& batch, const OutputSpec& 
       },
       [&](int64_t layer) {
         WriteHiddenStates(batch, spec, section, layer);
-        if (layer + 1 < config.layers) {
-          RunAttention(batch, spec, section, layer);
-          return absl::OkStatus();
+        const bool fewer = layer + 1 == config.layers && last_rows.count() < section.tokens;
+        if (fewer) {
+          PlanAttention(batch, section, [&](int64_t sequence) { return last_rows.of(sequence); });
         }
-        PlanAttention(batch, section, [&](int64_t sequence) { return last_rows.of(sequence); });
         RunAttention(batch, spec, section, layer);
+        if (!fewer) return absl::OkStatus();
         last_rows.MoveToFront(states, state_bytes);
         last_rows.MoveToFront(context, config.context_width() * context_value_bytes());
         return absl::OkStatus();

@@ -110,16 +110,20 @@ TEST_F(RevokedKeyTest, AStreamWhoseAnswersGoInOrderEndsAlike) {
   EXPECT_THAT(end.error_message(), HasSubstr("does not have the group 'infer'"));
 }
 
+tei::v1::RerankStreamRequest OneText() {
+  tei::v1::RerankStreamRequest request;
+  request.set_query("hello");
+  request.set_text("world");
+  return request;
+}
+
 TEST_F(RevokedKeyTest, ACallThatCollectsItsRequestEnds) {
   grpc::ClientContext context;
   AddKey(context);
   const auto stub = tei::v1::Rerank::NewStub(server_.NewChannel());
   tei::v1::RerankResponse answer;
   const auto stream = stub->RerankStream(&context, &answer);
-  tei::v1::RerankStreamRequest request;
-  request.set_query("hello");
-  request.set_text("world");
-  ASSERT_TRUE(stream->Write(request));
+  ASSERT_TRUE(stream->Write(OneText()));
   ChangeKeys(absl::StrCat(kOther, " other infer\n"), grpc::StatusCode::UNAUTHENTICATED);
   stream->WritesDone();
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
@@ -132,10 +136,7 @@ TEST_F(RevokedKeyTest, ACancelledCallThatCollectsIsNotRefused) {
   AddKey(context);
   tei::v1::RerankResponse answer;
   const auto stream = stub->RerankStream(&context, &answer);
-  tei::v1::RerankStreamRequest request;
-  request.set_query("hello");
-  request.set_text("world");
-  ASSERT_TRUE(stream->Write(request));
+  ASSERT_TRUE(stream->Write(OneText()));
   ChangeKeys(absl::StrCat(kOther, " other infer\n"), grpc::StatusCode::UNAUTHENTICATED);
   const double refused = server_.Metric(kRefused);
   context.TryCancel();

@@ -5,9 +5,9 @@
     tests/bench/accuracy/shapes.py [--backend cuda] [--dtypes f32,bf16,f16,fp8] [--shapes minilm,t5-base] [--layers 6]
 
 Random weights, mean pooling, sequences of 1 to 511 random ids in one request. Prints 1 - cosine of the worst sequence for
-each shape and number format, and ends with 1 if one is above the format's limit. `--backend cuda` leaves DeBERTa out. transformers computes in f32 on a GPU
-where PyTorch has one, else on the CPU. Needs torch and transformers, as the environment of peers/compare.sh has them,
-and attendant-server in ATTENDANT_BIN_DIR (build/release/bin).
+each shape and number format, and ends with 1 if one is above the format's limit. `--backend cuda` leaves DeBERTa out.
+transformers computes in f32 on a GPU where PyTorch has one, else on the CPU. Needs torch and transformers, as the
+environment of peers/compare.sh has them, and attendant-server in ATTENDANT_BIN_DIR (build/release/bin).
 """
 
 import argparse

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/backends/backends.h"
 #include "kernels/checkpoints/checkpoint.h"
@@ -31,8 +32,9 @@ T OrDie(absl::StatusOr<T> value) {
 
 Checkpoint Load(const Engine::Options& options) {
   if (!options.model.empty()) return OrDie(LoadCheckpoint(options.model));
-  EncoderConfig config =
-      OrDie(ReadEncoderConfig(absl::StrCat(ATTENDANT_BENCH_SHAPES, "/", options.shape)));
+  const bool is_path = absl::StrContains(options.shape, '/');
+  EncoderConfig config = OrDie(ReadEncoderConfig(
+      is_path ? options.shape : absl::StrCat(ATTENDANT_BENCH_SHAPES, "/", options.shape)));
   if (options.max_positions > 0) config.max_positions = options.max_positions;
   return {config, RandomWeights(config, 1)};
 }

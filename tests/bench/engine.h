@@ -18,7 +18,7 @@ class Engine {
  public:
   struct Options {
     std::string model;          // checkpoint folder; empty: random weights in the shape of `shape`
-    std::string shape;          // a folder of tests/bench/shapes
+    std::string shape;          // a folder of tests/bench/shapes, or with a slash any folder
     int64_t max_positions = 0;  // of random weights; 0: those of the shape
     std::string dtype;
     std::string cpu_isa = "auto";

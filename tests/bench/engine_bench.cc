@@ -18,7 +18,8 @@
 
 ABSL_FLAG(std::string, model, "",
           "checkpoint folder; empty: random weights in the shape of --shape");
-ABSL_FLAG(std::string, shape, "minilm", "a folder of tests/bench/shapes");
+ABSL_FLAG(std::string, shape, "minilm",
+          "a folder of tests/bench/shapes, or with a slash any folder");
 ABSL_FLAG(int, max_positions, 0, "of random weights: the longest sequence; 0: that of the shape");
 ABSL_FLAG(std::string, dtype, "f32", "auto, f32, bf16 or int8");
 ABSL_FLAG(

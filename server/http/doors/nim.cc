@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
-#include "server/http/doors/cohere.h"
+#include "server/http/doors/cohere/cohere.h"
 #include "server/http/doors/inputs.h"
 #include "server/http/json/json_writer.h"
 #include "server/requests/ranking.h"

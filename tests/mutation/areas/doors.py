@@ -12,7 +12,7 @@ MUTANTS = {
     "server/http/kserve/infer_message.cc": [
         ("elements == expected", "elements <= expected"),
     ],
-    "server/http/doors/tei_scores.cc": [
+    "server/http/doors/tei/scores.cc": [
         ("FloatTextBytes(output) + JsonStringBytes(texts_)", "FloatTextBytes(output)"),
         ("exchange->header(kModelHeader)", "false"),
         ("entries * static_cast<int64_t>(output.sequences.size())", "entries"),
@@ -21,12 +21,12 @@ MUTANTS = {
         ("AppendJsonString(«texts_[index]», json);", "texts_[0]"),
         ("AppendJsonString(«model_.classifier->labels[label]», json);", "model_.classifier->labels[0]"),
     ],
-    "server/http/doors/cohere.cc": [
+    "server/http/doors/cohere/cohere.cc": [
         ("kVersion > 1 || request.Find(\"embedding_types\").has_value()", "true"),
         ("content->size() != 1", "false"),
         ("type->String() == \"text\" && text", "text"),
     ],
-    "server/http/doors/rerank.cc": [
+    "server/http/doors/cohere/rerank.cc": [
         ("FloatTextBytes(output) + JsonStringBytes(documents_)", "FloatTextBytes(output)"),
         ("if (left-- == 0) break;", ""),
         ("{.has_documents = true, .min_top = «0»}", "1"),
@@ -54,7 +54,7 @@ MUTANTS = {
         ('{"queue_tokens", «sample.queue_tokens»}', "sample.queue_requests"),
         ('{"queue_requests", «sample.queue_requests»}', "sample.queue_tokens"),
     ],
-    "server/http/doors/tei.cc": [
+    "server/http/doors/tei/tei.cc": [
         ("ATTENDANT_RETURN_IF_ERROR(TeiOptionsFromJson(*parameters, input));", ""),
         ("if («parameters->kind() != JsonView::Kind::kObject») {", "false"),
         ("ATTENDANT_RETURN_IF_ERROR(TeiTruncationFromJson(request, input));", ""),

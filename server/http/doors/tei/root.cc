@@ -3,7 +3,7 @@
 #include <memory>
 #include <optional>
 
-#include "server/http/doors/tei_parts.h"
+#include "server/http/doors/tei/parts.h"
 #include "server/requests/ranking.h"
 
 namespace attendant {

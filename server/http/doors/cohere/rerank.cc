@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/http/doors/rerank.h"
+#include "server/http/doors/cohere/rerank.h"
 
 #include <cstddef>
 #include <memory>
@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
-#include "server/http/doors/cohere.h"
+#include "server/http/doors/cohere/cohere.h"
 #include "server/http/doors/inputs.h"
 #include "server/http/json/json_writer.h"
 #include "server/requests/ranking.h"

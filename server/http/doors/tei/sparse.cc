@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
 #include "server/http/doors/inputs.h"
-#include "server/http/doors/tei_parts.h"
+#include "server/http/doors/tei/parts.h"
 #include "server/http/json/json_writer.h"
 #include "server/requests/tasks.h"
 

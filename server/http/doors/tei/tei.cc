@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/http/doors/tei.h"
+#include "server/http/doors/tei/tei.h"
 
 #include <numeric>
 #include <string>
@@ -12,7 +12,7 @@
 #include "kernels/core/status_macros.h"
 #include "server/http/doors/inputs.h"
 #include "server/http/doors/openai.h"
-#include "server/http/doors/tei_parts.h"
+#include "server/http/doors/tei/parts.h"
 #include "server/http/json/json_writer.h"
 
 namespace attendant {

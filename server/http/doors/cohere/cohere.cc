@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/http/doors/cohere.h"
+#include "server/http/doors/cohere/cohere.h"
 
 #include <algorithm>
 #include <cstddef>

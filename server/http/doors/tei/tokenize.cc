@@ -10,7 +10,7 @@
 #include "kernels/core/status_macros.h"
 #include "server/http/doors/door_call.h"
 #include "server/http/doors/inputs.h"
-#include "server/http/doors/tei_parts.h"
+#include "server/http/doors/tei/parts.h"
 #include "server/http/json/json_writer.h"
 #include "server/requests/text_runs.h"
 

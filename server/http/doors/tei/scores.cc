@@ -9,10 +9,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/core/status_macros.h"
-#include "server/http/doors/cohere.h"
+#include "server/http/doors/cohere/cohere.h"
+#include "server/http/doors/cohere/rerank.h"
 #include "server/http/doors/inputs.h"
-#include "server/http/doors/rerank.h"
-#include "server/http/doors/tei_parts.h"
+#include "server/http/doors/tei/parts.h"
 #include "server/http/json/json_writer.h"
 #include "server/requests/only_model.h"
 #include "server/requests/ranking.h"

@@ -33,6 +33,7 @@ struct EncoderFacts {
   int64_t labels = 0;  // of its classifier; 0: it has none
   // By TaskKind: of a row of what its head on tokens makes, 0 for kSparse; unset: it has none.
   std::array<std::optional<int64_t>, kNumTaskKinds> task_columns{};
+  bool splade = false;  // as ModelHeads::splade
 };
 
 // More about an encoder that clients may ask for, while it is unloaded too.
@@ -71,7 +72,8 @@ struct EncoderModel final : ServableModel {
             .max_sequence_tokens = max_sequence_tokens,
             .takes_text = tokenizer != nullptr,
             .labels = classifier.has_value() ? classifier->num_labels() : 0,
-            .task_columns = heads.Columns()};
+            .task_columns = heads.Columns(),
+            .splade = heads.splade};
   }
   EncoderInfo Info() const;
 };

@@ -16,10 +16,22 @@ namespace attendant {
 // The header, or gRPC metadata, that names the model of a request whose message cannot.
 inline constexpr absl::string_view kModelHeader = "x-model";
 
+// Whether a model is of the kind that a method is for. A method states its need by one of these.
+using ModelNeed = bool (*)(const EncoderFacts& model);
+bool AnyEncoder(const EncoderFacts& model);
+bool TakesText(const EncoderFacts& model);
+// Its purpose are embeddings: it has no labels, and its head, if any, makes no SPLADE vectors.
+bool Embeds(const EncoderFacts& model);
+bool EmbedsSparsely(const EncoderFacts& model);
+bool Classifies(const EncoderFacts& model);  // a reranker too: it has one label
+bool Ranks(const EncoderFacts& model);       // as CanRank says (ranking.h)
+
 // The model of such a request: the one that the header names, at most kMaxIdBytes of it, else the
-// only encoder there is. INVALID_ARGUMENT: there are several, or none.
+// only encoder there is, else the only one that may be of the kind that is needed: it is, or has
+// not loaded yet, so that its kind is unknown. Unloaded models do not count. INVALID_ARGUMENT:
+// there are several of these, or none.
 absl::StatusOr<std::string> NamedOrOnlyModel(std::optional<absl::string_view> named,
-                                             const ModelRegistry& models);
+                                             const ModelRegistry& models, ModelNeed need);
 
 // That model, once the transport has named it in the call. INVALID_ARGUMENT: it could not.
 absl::StatusOr<std::shared_ptr<EncoderModel>> FindUnnamedModel(

@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "server/requests/outputs/late_scores.h"
+#include "server/requests/only_model.h"
 
 namespace attendant {
 
@@ -19,10 +19,7 @@ absl::Status CheckQuery(absl::string_view field, absl::string_view query, int64_
                                                  " for all together"));
 }
 
-bool CanRank(const EncoderModel& model) {
-  if (model.classifier.has_value()) return model.classifier->num_labels() == 1;
-  return ComparesPairs(model);
-}
+bool CanRank(const EncoderModel& model) { return Ranks(model.Facts()); }
 
 EncodeInput ScoresInput() {
   EncodeInput input;

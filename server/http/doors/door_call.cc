@@ -8,7 +8,6 @@
 #include "kernels/core/status_macros.h"
 #include "server/http/json/json_writer.h"
 #include "server/requests/formats/number_format.h"
-#include "server/requests/only_model.h"
 
 namespace attendant {
 namespace {
@@ -44,9 +43,9 @@ absl::StatusOr<HttpCallOptions> OptionsFromHeaders(const HttpHeaders& header,
   return options;
 }
 
-absl::StatusOr<std::string> ModelFromHeaders(const HttpHeaders& header,
-                                             const ModelRegistry& models) {
-  return NamedOrOnlyModel(header(kModelHeader), models);
+absl::StatusOr<std::string> ModelFromHeaders(const HttpHeaders& header, const ModelRegistry& models,
+                                             ModelNeed need) {
+  return NamedOrOnlyModel(header(kModelHeader), models, need);
 }
 
 absl::StatusOr<EncodeInput> DoorRun::FromMessage() {

@@ -17,6 +17,7 @@
 #include "server/metrics/server_metrics.h"
 #include "server/models/model_registry.h"
 #include "server/requests/encode_run.h"
+#include "server/requests/only_model.h"
 #include "server/threads/steady_time.h"
 
 // The parts that the JSON protocols share. Each protocol is a file that makes its routes.
@@ -39,8 +40,8 @@ absl::StatusOr<HttpCallOptions> OptionsFromHeaders(const HttpHeaders& header,
                                                    absl::Time head_arrival);
 
 // NamedOrOnlyModel by a request's headers.
-absl::StatusOr<std::string> ModelFromHeaders(const HttpHeaders& header,
-                                             const ModelRegistry& models);
+absl::StatusOr<std::string> ModelFromHeaders(const HttpHeaders& header, const ModelRegistry& models,
+                                             ModelNeed need);
 
 // The bytes of floats as JSON, beyond their bytes in `output`.
 int64_t FloatTextBytes(const EncodeOutput& output);
@@ -100,12 +101,12 @@ void StartDoorRun(const DoorDependencies& dependencies, Method method,
       std::make_unique<Run>(dependencies.encode, std::move(call), options->priority, response));
 }
 
-// The same for a door whose messages name no model.
+// The same for a door whose messages name no model. `need`: the kind of models that it is for.
 template <typename Run>
-void StartUnnamedRun(const DoorDependencies& dependencies, Method method,
+void StartUnnamedRun(const DoorDependencies& dependencies, Method method, ModelNeed need,
                      std::unique_ptr<HttpExchange> exchange) {
   absl::StatusOr<std::string> model =
-      ModelFromHeaders(exchange->header, dependencies.encode.requests.models);
+      ModelFromHeaders(exchange->header, dependencies.encode.requests.models, need);
   if (!model.ok()) return EndSmall(dependencies, std::move(exchange), model.status());
   StartDoorRun<Run>(dependencies, method, std::move(exchange), {.name = *std::move(model)});
 }

@@ -191,7 +191,7 @@ HttpRoute EmbeddingsRoute(const DoorDependencies& dependencies, std::string path
       [&dependencies](std::unique_ptr<HttpExchange> exchange) {
         JsonMessageModel model{.otherwise = [&models = dependencies.encode.requests.models,
                                              header = exchange->header] {
-          return ModelFromHeaders(header, models).value_or("");
+          return ModelFromHeaders(header, models, Embeds).value_or("");
         }};
         StartDoorRun<EmbeddingsRun<kOfTei>>(dependencies, Method::kOpenAiEmbeddings,
                                             std::move(exchange), std::move(model));

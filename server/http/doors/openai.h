@@ -12,8 +12,8 @@ namespace attendant {
 // OpenAI's /v1/embeddings and /v1/models. A text that is too long is refused, as there;
 // truncate_prompt_tokens = -1 (vLLM's), `truncate` and `truncation` cut it. input_type chooses the
 // prompt of texts. With `dimensions`, or Voyage's output_dimension, embeddings have length 1, else
-// they are as the model says. A request without `model` gets the model that the header x-model
-// names, or the only one there is. `dependencies` must outlive the routes.
+// they are as the model says. A request without `model` gets the one that NamedOrOnlyModel says.
+// `dependencies` must outlive the routes.
 std::vector<HttpRoute> OpenAiRoutes(const DoorDependencies& dependencies);
 
 // The route of /v1/embeddings on another path, as TEI answers: embeddings have length 1 whatever

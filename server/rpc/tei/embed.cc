@@ -89,9 +89,9 @@ int64_t EmbedSparseRun::TextBytes(const EncodeOutput& output) const {
 
 EmbedService::EmbedService(const Dependencies& dependencies)
     : RawService(dependencies.encode.requests.gate, dependencies.encode.requests.budgets),
-      embed_(dependencies, Method::kTeiEmbed),
-      embed_all_(dependencies, Method::kTeiEmbedAll),
-      embed_sparse_(dependencies, Method::kTeiEmbedSparse) {
+      embed_(dependencies, Method::kTeiEmbed, Embeds),
+      embed_all_(dependencies, Method::kTeiEmbedAll, Embeds),
+      embed_sparse_(dependencies, Method::kTeiEmbedSparse, EmbedsSparsely) {
   ServeRequests("Embed", "EmbedStream", embed_);
   ServeRequests("EmbedAll", "EmbedAllStream", embed_all_);
   ServeRequests("EmbedSparse", "EmbedSparseStream", embed_sparse_);

@@ -41,8 +41,9 @@ InfoService::InfoService(const Dependencies& dependencies)
       "Info", MethodGroup::kRead,
       [&dependencies](const IncomingCall& call, const v1::InfoRequest&,
                       v1::InfoResponse& response) -> absl::Status {
-        ATTENDANT_ASSIGN_OR_RETURN(const std::string name,
-                                   ModelOf(call.context, dependencies.encode.requests.models));
+        ATTENDANT_ASSIGN_OR_RETURN(
+            const std::string name,
+            ModelOf(call.context, dependencies.encode.requests.models, AnyEncoder));
         return Fill(dependencies, name, response);
       });
 }

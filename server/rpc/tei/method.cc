@@ -2,16 +2,16 @@
 #include "server/rpc/tei/method.h"
 
 #include "absl/strings/string_view.h"
-#include "server/requests/only_model.h"
 
 namespace attendant::tei {
 
 absl::StatusOr<std::string> ModelOf(const grpc::CallbackServerContext& context,
-                                    const ModelRegistry& models) {
+                                    const ModelRegistry& models, ModelNeed need) {
   const auto& metadata = context.client_metadata();
   const auto named = metadata.find(grpc::string_ref(kModelHeader.data(), kModelHeader.size()));
-  if (named == metadata.end()) return NamedOrOnlyModel(std::nullopt, models);
-  return NamedOrOnlyModel(absl::string_view(named->second.data(), named->second.size()), models);
+  if (named == metadata.end()) return NamedOrOnlyModel(std::nullopt, models, need);
+  return NamedOrOnlyModel(absl::string_view(named->second.data(), named->second.size()), models,
+                          need);
 }
 
 }  // namespace attendant::tei

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "server/limits/limits.h"
 #include "server/requests/encode_run.h"
+#include "server/requests/only_model.h"
 #include "server/rpc/call/calls.h"
 #include "server/rpc/call/raw_service.h"
 #include "server/rpc/call/request_method.h"
@@ -26,7 +27,7 @@ struct Dependencies {
 
 // The model that a call's metadata names (NamedOrOnlyModel).
 absl::StatusOr<std::string> ModelOf(const grpc::CallbackServerContext& context,
-                                    const ModelRegistry& models);
+                                    const ModelRegistry& models, ModelNeed need);
 
 // One method of tei.v1, unary and as a stream: a run of type Run answers each of its messages.
 // Run::Request and Run::Response are the message types; a Run is made of EncodeDependencies, a
@@ -37,16 +38,17 @@ class TeiMethod final : public RequestMethod<typename Run::Request, typename Run
   using Response = typename Run::Response;
   using Base = RequestMethod<typename Run::Request, Response>;
 
-  // `dependencies` must outlive the method.
-  TeiMethod(const Dependencies& dependencies, Method method, const WireRules& rules = {})
+  // `dependencies` must outlive the method. `need`: the kind of models that it is for.
+  TeiMethod(const Dependencies& dependencies, Method method, ModelNeed need,
+            const WireRules& rules = {})
       : Base(dependencies.encode.requests.budgets, dependencies.streams,
              {.unary = method,
               .stream = method,
               .rules = rules,
               .response_of = [](Response& answer) -> Response& { return answer; },
               .model_of =
-                  [&dependencies](const IncomingCall& call) {
-                    return ModelOf(call.context, dependencies.encode.requests.models)
+                  [&dependencies, need](const IncomingCall& call) {
+                    return ModelOf(call.context, dependencies.encode.requests.models, need)
                         .value_or(std::string());
                   },
               .start =

@@ -73,8 +73,8 @@ int64_t PredictRun<Request>::TextBytes(const EncodeOutput& /*output*/) const {
 
 PredictService::PredictService(const Dependencies& dependencies)
     : RawService(dependencies.encode.requests.gate, dependencies.encode.requests.budgets),
-      predict_(dependencies, Method::kTeiPredict),
-      predict_pair_(dependencies, Method::kTeiPredict) {
+      predict_(dependencies, Method::kTeiPredict, Classifies),
+      predict_pair_(dependencies, Method::kTeiPredict, Classifies) {
   ServeRequests("Predict", "PredictStream", predict_);
   ServeRequests("PredictPair", "PredictPairStream", predict_pair_);
 }

@@ -144,14 +144,14 @@ class RerankService::Texts {
 RerankService::RerankService(const Dependencies& dependencies)
     : RawService(dependencies.encode.requests.gate, dependencies.encode.requests.budgets),
       dependencies_(dependencies),
-      rerank_(dependencies, Method::kTeiRerank, RerankRules(dependencies.encode.limits)) {
+      rerank_(dependencies, Method::kTeiRerank, Ranks, RerankRules(dependencies.encode.limits)) {
   ServeRequests("Rerank", nullptr, rerank_);
   AddOpenMethod(streams_);
   ServeReader<v1::RerankResponse>(
       "RerankStream", MethodGroup::kInfer,
       [this](IncomingCall& call, v1::RerankResponse& response) {
         const absl::StatusOr<std::string> model =
-            ModelOf(call.context, dependencies_.encode.requests.models);
+            ModelOf(call.context, dependencies_.encode.requests.models, Ranks);
         const auto texts = std::make_shared<Texts>(dependencies_, model.value_or(std::string()),
                                                    Deadline(call.context), response);
         return CollectingCall::Start(

@@ -56,8 +56,8 @@ absl::StatusOr<DetokenizeInput> DecodeRun::InputFromMessage() {
 
 TokenizeService::TokenizeService(const Dependencies& dependencies)
     : RawService(dependencies.encode.requests.gate, dependencies.encode.requests.budgets),
-      tokenize_(dependencies, Method::kTeiTokenize),
-      decode_(dependencies, Method::kTeiTokenize) {
+      tokenize_(dependencies, Method::kTeiTokenize, TakesText),
+      decode_(dependencies, Method::kTeiTokenize, TakesText) {
   ServeRequests("Tokenize", "TokenizeStream", tokenize_);
   ServeRequests("Decode", "DecodeStream", decode_);
 }

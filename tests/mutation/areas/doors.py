@@ -3,6 +3,7 @@ TESTS = ["http_doors_test"]
 FILE_TESTS = {
     "server/http/json/json_writer.cc": ["http_endpoint_test"],
     "server/http/doors/door_call.cc": ["http_doors_test", "request_limits_test"],
+    "server/requests/only_model.cc": ["http_doors_test", "requests_test"],
     "server/rpc/tei/info.cc": ["tei_services_test"],
     "server/rpc/tei/predict.cc": ["tei_services_test"],
     "server/rpc/tei/rerank.cc": ["tei_services_test"],
@@ -77,6 +78,12 @@ MUTANTS = {
         ("kShortEscapes.find(c) != absl::string_view::npos", "false"),
         ("if («c < 0x20») {", "c < 0x10"),
         ("byte >= 0x80 && replaces ? static_cast<int64_t>(kReplacement.size()) : 1", "1"),
+    ],
+    "server/requests/only_model.cc": [
+        ("if (status.state == ModelState::kUnloaded) continue;", ""),
+        ("«!status.facts.has_value() || need(*status.facts)»", "status.facts.has_value() && need(*status.facts)"),
+        ("«!model.splade» && ", "true"),
+        ("model.labels == 1", "true"),
     ],
     "server/requests/ranking.cc": [
         ("scores[a] > scores[b]", "scores[a] < scores[b]"),

@@ -227,17 +227,6 @@ TEST_F(RerankTest, NimNamesTheFieldAtFault) {
   EXPECT_THAT(Post("/v1/ranking", request.dump()).body, HasSubstr("query.text is missing"));
 }
 
-class RerankOfTwoTest : public DoorsTest {
- protected:
-  RerankOfTwoTest() : DoorsTest({.broken_models = {"other"}}) {}
-};
-
-TEST_F(RerankOfTwoTest, TheErrorSaysHowToNameTheModel) {
-  const HttpAnswer answer = Post("/rerank", R"({"query":"hello","documents":["x"]})");
-  EXPECT_EQ(answer.code, 400);
-  EXPECT_THAT(answer.body, HasSubstr("in the header x-model, or in the field model"));
-}
-
 class PredictTest : public DoorsTest {
  protected:
   PredictTest() : DoorsTest(WithLabels({"red", "green", "blue"}, "single_label_classification")) {}

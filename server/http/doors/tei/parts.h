@@ -15,6 +15,7 @@
 #include "server/http/json/json_view.h"
 #include "server/models/encoder_model.h"
 #include "server/requests/encode_types.h"
+#include "server/requests/only_model.h"
 
 namespace attendant {
 
@@ -51,14 +52,14 @@ class FixedTeiRun final : public TranslatedRun {
   std::unique_ptr<DoorTranslation> Choose(JsonView /*request*/) override { return kNew(); }
 };
 
-// A route for requests that a run of type Run answers.
+// A route for requests that a run of type Run answers. `need`: the kind of models that it is for.
 template <typename Run>
 HttpRoute TeiRoute(const DoorDependencies& dependencies, const char* path, Method method,
-                   HttpRouteDoc doc) {
+                   ModelNeed need, HttpRouteDoc doc) {
   return MakeHttpRoute(
       "POST", path, MethodGroup::kInfer, TeiError,
-      [&dependencies, method](std::unique_ptr<HttpExchange> exchange) {
-        StartUnnamedRun<Run>(dependencies, method, std::move(exchange));
+      [&dependencies, method, need](std::unique_ptr<HttpExchange> exchange) {
+        StartUnnamedRun<Run>(dependencies, method, need, std::move(exchange));
       },
       std::move(doc));
 }

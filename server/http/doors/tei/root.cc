@@ -38,7 +38,7 @@ constexpr char kRootSchema[] =
 
 HttpRoute TeiRootRoute(const DoorDependencies& dependencies) {
   return TeiRoute<RootRun>(
-      dependencies, "/", Method::kTeiRoot,
+      dependencies, "/", Method::kTeiRoot, AnyEncoder,
       {"TEI: what the model's kind answers", kRootSchema, R"({"type":"array"})"});
 }
 

@@ -132,7 +132,7 @@ class RerankPathRun final : public TranslatedRun {
 };
 
 absl::StatusOr<std::string> OnlyModel(const ModelRegistry& models) {
-  absl::StatusOr<std::string> model = NamedOrOnlyModel(std::nullopt, models);
+  absl::StatusOr<std::string> model = NamedOrOnlyModel(std::nullopt, models, Ranks);
   if (model.ok()) return model;
   return absl::InvalidArgumentError(
       absl::StrCat(model.status().message(), ", or in the field model beside ", kDocuments));
@@ -144,7 +144,7 @@ HttpRoute RerankRoute(const DoorDependencies& dependencies, HttpRouteDoc doc) {
       "POST", "/rerank", MethodGroup::kInfer, TeiError,
       [&dependencies](std::unique_ptr<HttpExchange> exchange) {
         if (exchange->header(kModelHeader)) {
-          return StartUnnamedRun<RerankPathRun>(dependencies, Method::kTeiRerank,
+          return StartUnnamedRun<RerankPathRun>(dependencies, Method::kTeiRerank, Ranks,
                                                 std::move(exchange));
         }
         JsonMessageModel model{.beside = kDocuments,
@@ -194,7 +194,7 @@ std::vector<HttpRoute> TeiScoreRoutes(const DoorDependencies& dependencies) {
   return {
       RerankRoute(dependencies, {"TEI: texts by how well they answer a query", RerankSchema(),
                                  absl::StrCat("{\"oneOf\":[", kRanks, ",", kRerankResponse, "]}")}),
-      TeiRoute<PredictRun>(dependencies, "/predict", Method::kTeiPredict,
+      TeiRoute<PredictRun>(dependencies, "/predict", Method::kTeiPredict, Classifies,
                            {"TEI: labels of a text, a pair of texts, or many of these",
                             PredictSchema(), kPredictions})};
 }

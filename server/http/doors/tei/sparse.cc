@@ -62,7 +62,7 @@ std::unique_ptr<DoorTranslation> NewTeiEmbedSparse() {
 
 HttpRoute TeiSparseRoute(const DoorDependencies& dependencies) {
   return TeiRoute<FixedTeiRun<NewTeiEmbedSparse>>(
-      dependencies, "/embed_sparse", Method::kTeiEmbedSparse,
+      dependencies, "/embed_sparse", Method::kTeiEmbedSparse, EmbedsSparsely,
       {"TEI: sparse embeddings of texts or token ids",
        TeiInputsSchema(R"("top_k":{"type":"integer","minimum":0,"default":0})"), kSparseVectors});
 }

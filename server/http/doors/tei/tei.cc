@@ -145,7 +145,8 @@ void AppendModelType(const EncoderInfo& model, std::string& json) {
 absl::Status Info(const DoorDependencies& dependencies, const HttpExchange& exchange,
                   std::string& json) {
   const ModelRegistry& models = dependencies.encode.requests.models;
-  ATTENDANT_ASSIGN_OR_RETURN(const std::string name, ModelFromHeaders(exchange.header, models));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::string name,
+                             ModelFromHeaders(exchange.header, models, AnyEncoder));
   ATTENDANT_ASSIGN_OR_RETURN(const ModelStatus status, models.Describe(name));
   const EncoderInfo& model = *status.info;
   absl::StrAppend(&json, "{\"model_id\":");
@@ -242,13 +243,13 @@ HttpRoute TeiHealthRoute(const DoorDependencies& dependencies, const char* path)
 std::vector<HttpRoute> TeiRoutes(const DoorDependencies& dependencies) {
   std::vector<HttpRoute> routes = {
       TeiRoute<FixedTeiRun<NewTeiEmbed>>(
-          dependencies, "/embed", Method::kTeiEmbed,
+          dependencies, "/embed", Method::kTeiEmbed, Embeds,
           {"TEI: embeddings of texts or token ids", EmbedSchema(), kVectors}),
       TeiRoute<FixedTeiRun<NewEmbedAll>>(
-          dependencies, "/embed_all", Method::kTeiEmbedAll,
+          dependencies, "/embed_all", Method::kTeiEmbedAll, Embeds,
           {"TEI: an embedding of each token", TeiInputsSchema(), kVectorsOfTokens}),
       TeiRoute<FixedTeiRun<NewTeiSimilarity>>(
-          dependencies, "/similarity", Method::kTeiSimilarity,
+          dependencies, "/similarity", Method::kTeiSimilarity, Embeds,
           {"TEI: cosine similarities of one sentence to others", SimilaritySchema(),
            R"({"type":"array","items":{"type":"number"}})"}),
       TeiRootRoute(dependencies),

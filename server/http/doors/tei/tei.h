@@ -9,8 +9,8 @@
 namespace attendant {
 
 // The paths of text-embeddings-inference: /, /embed, /rerank, /info, /health and so on.
-// Requests name no model: the header x-model does where the server has several. `dependencies` must
-// outlive the routes.
+// Requests name no model: NamedOrOnlyModel says which one is meant. `dependencies` must outlive the
+// routes.
 std::vector<HttpRoute> TeiRoutes(const DoorDependencies& dependencies);
 
 }  // namespace attendant

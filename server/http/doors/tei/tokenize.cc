@@ -122,7 +122,7 @@ class JsonDetokenizeRun final : public DetokenizeRun {
 
 std::vector<HttpRoute> TeiTokenizeRoutes(const DoorDependencies& dependencies) {
   return {TeiRoute<JsonTokenizeRun>(
-              dependencies, "/tokenize", Method::kTeiTokenize,
+              dependencies, "/tokenize", Method::kTeiTokenize, TakesText,
               {"TEI: the tokens of texts",
                absl::StrCat(
                    R"({"type":"object","required":["inputs"],"properties":{"inputs":{"oneOf":[)"
@@ -134,7 +134,7 @@ std::vector<HttpRoute> TeiTokenizeRoutes(const DoorDependencies& dependencies) {
 "id":{"type":"integer"},"text":{"type":"string"},"special":{"type":"boolean"},
 "start":{"type":["integer","null"]},"stop":{"type":["integer","null"]}}}}})"}),
           TeiRoute<JsonDetokenizeRun>(
-              dependencies, "/decode", Method::kTeiTokenize,
+              dependencies, "/decode", Method::kTeiTokenize, TakesText,
               {"TEI: the texts of token ids",
                R"({"type":"object","required":["ids"],"properties":{"ids":{"oneOf":[
 {"type":"array","items":{"type":"integer"}},

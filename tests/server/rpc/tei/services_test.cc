@@ -218,6 +218,33 @@ TEST(TeiServicesModelTest, SeveralModelsAreToldApartByMetadata) {
   EXPECT_TRUE(status.ok()) << status.error_message();
 }
 
+TEST(TeiServicesModelTest, AMethodThatOneModelAnswersMeansThatModel) {
+  TempDirectory folder;
+  WriteTinyClassifier(folder / "ranker", {"yes"});
+  InProcessServer server({.models = {{"ranker", folder / "ranker"}}});
+  server.AwaitReady();
+  grpc::ClientContext unary, stream, embedding;
+  v1::RerankRequest request;
+  request.set_query("hello");
+  request.add_texts("world");
+  v1::RerankResponse ranks, streamed;
+  const auto rerank = v1::Rerank::NewStub(server.NewChannel());
+  grpc::Status status = rerank->Rerank(&unary, request, &ranks);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(ranks.ranks_size(), 1);
+  v1::RerankStreamRequest part;
+  part.set_query("hello");
+  part.set_text("world");
+  const auto writer = rerank->RerankStream(&stream, &streamed);
+  writer->Write(part);
+  writer->WritesDone();
+  status = writer->Finish();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  v1::EmbedResponse embedded;
+  status = v1::Embed::NewStub(server.NewChannel())->Embed(&embedding, Text("hello"), &embedded);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
 std::string Words(const std::string& word, int count) {
   std::string text;
   for (int i = 0; i < count; ++i) text += word + " ";

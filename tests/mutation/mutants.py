@@ -100,6 +100,24 @@ def top_level(text):
     return "".join(out)
 
 
+def heads(text):
+    """What stands before the end of `text`, then before each brace that is open there, from the inside."""
+    closed, end = 0, len(text)
+    for at in range(len(text) - 1, -1, -1):
+        if text[at] == "{" and closed == 0:
+            yield re.split("[;{}]", text[:end])[-1]
+            end = at
+        closed += {"}": 1, "{": -1 if closed else 0}.get(text[at], 0)
+    yield re.split("[;{}]", text[:end])[-1]
+
+
+def is_constant(text, begin):
+    """Whether the place is part of a constant. The body of a constexpr function is none."""
+    first, *outer = heads(text[:begin])
+    return re.search(r"\bconstexpr\b|\bstatic_assert\b", first) or any(
+        re.search(r"\bconstexpr\b[^()]*(=|$)|\bstatic_assert\b", head) for head in outer)
+
+
 def check_expression(where, text, begin, end, replacement):
     """Brackets around the part must not change what it means. Operators have spaces around them, as clang-format
     writes them."""
@@ -119,9 +137,9 @@ def check_expression(where, text, begin, end, replacement):
     before, after = (PRECEDENCE.get("".join(word), -2) for word in (left, right))
     chained = inner == before and before in (PRECEDENCE["&&"], PRECEDENCE["||"])
     glued = text[begin - 1] in ".>" or text[end] in "([" or (text[begin - 1] in "!~*&-" and inner < LOOSEST)
+    glued = glued or (text.startswith((".", "->"), end) and inner < LOOSEST)  # x.y in "!x" without its member
     glued = glued or (text[begin - 1] in "< " and text[end] == ">")  # an argument of a template is a constant
-    head = re.split("[;{}]", text[:begin])[-1]
-    if re.search(r"\bconstexpr\b|\bstatic_assert\b", head):
+    if is_constant(text, begin):
         raise TableError(f"{where}: part of a constant: {text[begin:end]!r}")
     if glued or after > inner or (before >= inner and not chained):
         raise TableError(f"{where}: not a whole expression: {text[begin:end]!r}")

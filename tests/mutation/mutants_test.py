@@ -11,7 +11,9 @@ int Add(int a, int b) {
   total += a;
   return Pair(a + b, 2 * a);
   Sum<int, 1>(b);
+  if (a > 2 || !seen.insert(a).second) ++a;
   constexpr int kMost = 7;
+  constexpr std::array kPairs = std::to_array<Two>({{.a = 8, .b = 9}, {10, 11}});
 }
 """
 
@@ -68,11 +70,14 @@ class TableTest(unittest.TestCase):
                                       ("a + b", "a +"),
                                       ("Pair(a + b, 2 * a", "0"),  # half of a call
                                       ("«Pair»(a + b", "0"),  # a function without its arguments
+                                      ("a > 2 || !seen", "!seen"),  # an operand without its member
                                       ("a + b", ""),
                                       ("to«tal += a;»", ""),  # part of a statement
                                       ("«a + b", "a"),  # one mark
                                       ("Sum<int, «1»>", "2"),  # an argument of a template
-                                      ("kMost = «7»", "8")]:  # a constant
+                                      ("kMost = «7»", "8"),  # a constant
+                                      (".b = «9»", "8"),  # part of one
+                                      ("«11»", "8")]:
             with self.subTest(original), self.assertRaises(mutants.TableError):
                 self.read((original, replacement))
 

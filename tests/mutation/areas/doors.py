@@ -30,7 +30,7 @@ MUTANTS = {
     "server/http/doors/cohere/rerank.cc": [
         ("FloatTextBytes(output) + JsonStringBytes(documents_)", "FloatTextBytes(output)"),
         ("if (left-- == 0) break;", ""),
-        ("{.has_documents = true, .min_top = «0»}", "1"),
+        ("\"top_n\", top_, «dialect_.min_top»", "1"),
     ],
     "server/http/doors/nim.cc": [
         ("input.score_activation = ScoreActivation::kNone;", ""),

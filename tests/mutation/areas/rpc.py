@@ -117,7 +117,8 @@ MUTANTS = {
     "server/rpc/kserve/served_kinds.cc": [
         ("kind.takes_texts() && !facts.takes_text", "!facts.takes_text"),
         ("values *= dim < 0 ? seq : dim;", "values *= dim;"),
-        (".max_texts = «2»", "1"),
+        (".dims = {«max_texts > 1 ? -1 : 1»}", "1"),
+        (".max_width = «max_texts»", "1"),
         ('facts.labels > 0 ? "" : "no classifier"', '""'),
     ],
     "server/rpc/kserve/service.cc": [

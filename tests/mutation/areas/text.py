@@ -36,7 +36,7 @@ MUTANTS = {
         ('!= parts.end() ? «made» : file', "file"),
         ("unk_id = part.model->FindToken(settings.TokenOf(role));", ""),
         ("settings.splits_special_tokens && «token.special»", "true"),
-        ("id == TokenTrie::kNoId || !known", "!known"),
+        ("id == TokenTrie::kNoId || !known.insert(literal.text).second", "!known.insert(literal.text).second"),
         ("kept && !parts.pre_tokenizer->loses_start(normalized)", "kept"),
     ],
     "server/text/normalizers/precompiled.cc": [

@@ -55,6 +55,15 @@ TokenizedText Pair(const absl::StatusOr<std::unique_ptr<Tokenizer>>& tokenizer) 
   return tokens.ok() ? *tokens : TokenizedText();
 }
 
+std::vector<int32_t> Ids(const absl::StatusOr<std::unique_ptr<Tokenizer>>& tokenizer,
+                         const std::string& text) {
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+  if (!tokenizer.ok()) return {};
+  const auto tokens = (*tokenizer)->Tokenize(text, {.max_tokens = 100});
+  EXPECT_TRUE(tokens.ok()) << tokens.status();
+  return tokens.ok() ? tokens->token_ids : std::vector<int32_t>();
+}
+
 json Class(const std::string& name) { return {{"tokenizer_class", name}}; }
 
 const std::vector<int32_t> kOwn = {1, 4, 7, 10, 2, 11, 2};         // as tokenizer.json says
@@ -306,6 +315,22 @@ TEST(TokenizerConfigTest, SpecialTokensMayStandInTheirOwnFile) {
   EXPECT_TRUE(load(config).ok()) << load(config);
   config["added_tokens_decoder"] = json::object();
   EXPECT_THAT(std::string(load(config).message()), HasSubstr("'<s>', but BertTokenizer"));
+}
+
+TEST(TokenizerConfigTest, OnlySpecialTokensOfATextAreSplit) {
+  json file = File();
+  file["added_tokens"] = {AddedTokenJson("[SEP]", 2, true), AddedTokenJson("ab", 12, false)};
+  const auto ids = [&](const json& config) { return Ids(Load(config, nullptr, file), "[SEP] ab"); };
+  EXPECT_EQ(ids(nullptr), (std::vector<int32_t>{1, 2, 12, 2}));
+  EXPECT_EQ(ids({{"split_special_tokens", true}}), (std::vector<int32_t>{1, 0, 0, 0, 12, 2}));
+}
+
+TEST(TokenizerConfigTest, ANamedTokenThatTheVocabularyLacksIsText) {
+  const auto ids = [](const std::string& token) {
+    return Ids(Load({{"bos_token", token}}, nullptr), "aqe");
+  };
+  EXPECT_EQ(ids("a"), (std::vector<int32_t>{1, 3, 0, 2}));
+  EXPECT_EQ(ids("q"), (std::vector<int32_t>{1, 0, 2})) << "one word";
 }
 
 TEST(TokenizerConfigTest, WithoutTokenTypeIdsEverySegmentIsZero) {

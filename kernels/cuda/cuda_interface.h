@@ -115,7 +115,7 @@ enum {
 
 typedef struct {
   double busy_seconds; /* of the device, over all runs */
-  /* Runs whose groups were timed: one in many, because timing each costs time. */
+  /* Runs whose groups were timed: one in many, because these take longer. */
   int64_t sampled_runs;
   double group_seconds[ATTENDANT_CUDA_NUM_GROUPS]; /* over the sampled runs */
 } AttendantCudaProfile;

@@ -163,8 +163,7 @@ Status Session::Run(const AttendantCudaBatch& batch, const AttendantCudaOutputSp
 
 Status Session::Execute(const AttendantCudaBatch& batch, const AttendantCudaOutputSpec& spec,
                         AttendantCudaOutputs& outputs) {
-  ++runs_;
-  const bool sampled = runs_ % kProfileEvery == 0;
+  const bool sampled = sampler_.Takes(ProfileSampler::Clock::now());
   ATTENDANT_CUDA_TRY(Check(cudaEventRecord(begin_.get(), compute_.get()), "beginning a run"));
   ATTENDANT_CUDA_TRY(Compute(batch, spec, sampled));
   ATTENDANT_CUDA_TRY(CopyOutputs(batch, spec, outputs));

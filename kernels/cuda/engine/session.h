@@ -10,6 +10,7 @@
 #include "kernels/cuda/engine/encoder_pass.h"
 #include "kernels/cuda/engine/group_timer.h"
 #include "kernels/cuda/engine/output_pipe.h"
+#include "kernels/cuda/engine/profile_sampler.h"
 #include "kernels/cuda/model/model.h"
 
 namespace attendant::cuda {
@@ -17,8 +18,6 @@ namespace attendant::cuda {
 // Batches of up to so many tokens are replayed from graphs, which takes the host out of the way
 // where it would be slower than the device.
 inline constexpr int64_t kMaxGraphTokens = 1024;
-// Every run with this number is launched kernel by kernel and its groups are timed.
-inline constexpr int64_t kProfileEvery = 64;
 // The most that a session may be made for: sequence starts and their multiples stay far from
 // 2^31.
 inline constexpr int64_t kMaxSessionTokens = int64_t{1} << 20;
@@ -81,7 +80,7 @@ class Session {
   Event begin_, end_;                 // of a run
   GroupTimer timer_;
   OutputPipe pipe_;
-  int64_t runs_ = 0;
+  ProfileSampler sampler_;
   bool lost_ = false;
   mutable std::mutex profile_mutex_;
   AttendantCudaProfile profile_{};  // guarded by profile_mutex_

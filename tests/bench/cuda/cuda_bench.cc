@@ -40,7 +40,7 @@ constexpr int64_t kMixedLens[] = {
 struct Sizes {
   bool smoke = false;
   double seconds() const { return smoke ? 0 : 2; }
-  int runs() const { return smoke ? 2 : 200; }
+  int runs() const { return smoke ? 2 : 2000; }
 };
 
 // The least milliseconds of `work` put into a stream, over some repetitions.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cuda/engine/profile_sampler.h"
 #include "tests/kernels/cuda/engine/engine_fixture.h"
 
 namespace attendant::cuda_test {
@@ -267,7 +268,7 @@ TEST_F(SessionTest, EveryManyRunsTheGroupsAreTimed) {
     EXPECT_EQ(Run(config, batch, run % 2 == 0 ? Inside{} : Inside{{0}, {0}, {1}}).pooled,
               first.pooled);
     interface_.profile(session_.get(), &profile);
-    EXPECT_EQ(profile.sampled_runs, run / 64);
+    EXPECT_EQ(profile.sampled_runs, run / cuda::ProfileSampler::kRuns);
     EXPECT_GT(profile.busy_seconds, busy);
     busy = profile.busy_seconds;
   }

@@ -23,6 +23,7 @@
 #include "server/http/doors/openai.h"
 #include "server/http/doors/openapi.h"
 #include "server/http/doors/tei/tei.h"
+#include "server/http/doors/vllm/vllm.h"
 #include "server/http/kserve/routes.h"
 #include "server/models/attention_model.h"
 #include "server/models/model_loader.h"
@@ -233,7 +234,7 @@ HttpDoors RunningApp::Doors(const ServerFlags& flags) {
     std::move(routes.begin(), routes.end(), std::back_inserter(doors.routes));
   };
   for (const auto make :
-       {OpenAiRoutes, TeiRoutes, KServeRoutes, CohereRoutes, RerankRoutes, NimRoutes}) {
+       {OpenAiRoutes, TeiRoutes, KServeRoutes, CohereRoutes, RerankRoutes, NimRoutes, VllmRoutes}) {
     add(make(door_dependencies_));
   }
   add(AttendantRoutes(door_dependencies_,

@@ -57,6 +57,8 @@ enum class Method {
   kHttpAttend,
   kTeiEmbedSparse,
   kTeiRoot,
+  kVllmScore,
+  kVllmPooling,
   kEnd,
 };
 enum class ModelKind { kEncoder, kAttention };  // an encoder, whatever its heads
@@ -90,6 +92,8 @@ inline constexpr auto kMethods = std::to_array<MethodRow>({
     {Method::kHttpAttend, "http_attend", ModelKind::kAttention, SeriesBegin::kWithRequest},
     {Method::kTeiEmbedSparse, "tei_embed_sparse", ModelKind::kEncoder, SeriesBegin::kWithRequest},
     {Method::kTeiRoot, "tei_root", ModelKind::kEncoder, SeriesBegin::kWithRequest},
+    {Method::kVllmScore, "vllm_score", ModelKind::kEncoder, SeriesBegin::kWithRequest},
+    {Method::kVllmPooling, "vllm_pooling", ModelKind::kEncoder, SeriesBegin::kWithRequest},
 });
 static_assert(IsWhole(kMethods));
 

@@ -37,25 +37,6 @@ ErrorWords WordsOf(const HttpFailure& failure) {
   }
 }
 
-HttpResponse OpenAiError(const HttpFailure& failure) {
-  const ErrorWords words = WordsOf(failure);
-  HttpResponse response{.code = failure.code, .content_type = "application/json"};
-  response.body = "{\"error\":{\"message\":";
-  AppendJsonString(failure.status.message(), response.body);
-  absl::StrAppend(&response.body, ",\"type\":\"", words.type,
-                  "\",\"param\":null,\"code\":", words.code, "}}");
-  return response;
-}
-
-absl::Status Base64FromJson(JsonView request, bool& base64) {
-  std::string format = "float";
-  ATTENDANT_RETURN_IF_ERROR(request.Read("encoding_format", format));
-  base64 = format == "base64";
-  if (base64 || format == "float") return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("encoding_format must be float or base64, not ", Quote(format)));
-}
-
 // `truncate` is a word of NVIDIA's or a boolean of Jina's, and goes before Voyage's `truncation`.
 // vLLM's truncate_prompt_tokens goes before both.
 absl::Status OpenAiTruncationFromJson(JsonView request, Truncation absent, Truncation& truncation) {
@@ -67,12 +48,7 @@ absl::Status OpenAiTruncationFromJson(JsonView request, Truncation absent, Trunc
     ATTENDANT_RETURN_IF_ERROR(request.Read(truncate ? "truncate" : "truncation", cuts));
     truncation = cuts ? Truncation::kRight : Truncation::kNone;
   }
-  std::optional<int64_t> tokens;
-  ATTENDANT_RETURN_IF_ERROR(request.Read("truncate_prompt_tokens", tokens));
-  if (tokens) truncation = Truncation::kRight;
-  if (!tokens || *tokens == -1) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("truncate_prompt_tokens must be -1, the model's own limit, not ", *tokens));
+  return PromptTokensFromJson(request, truncation);
 }
 
 // input_type is for texts. Other clients than those of NVIDIA and Voyage send words of their own.
@@ -167,9 +143,9 @@ std::string OpenAiSchema(bool cuts) {
   return absl::StrCat(
       R"({"type":"object","required":["input"],"properties":{"model":{"type":"string"},"input":)",
       kSequencesSchema, R"(,"dimensions":)", kCountSchema, R"(,"output_dimension":)", kCountSchema,
-      R"(,"encoding_format":{"enum":["float","base64"],"default":"float"},)"
-      R"("user":{"type":"string"},"truncate_prompt_tokens":{"type":"integer","enum":[-1]},)"
-      R"("truncate":{"enum":["START","END","NONE",true,false],"default":)",
+      R"(,"encoding_format":)", kEncodingFormatSchema,
+      R"(,"user":{"type":"string"},"truncate_prompt_tokens":)", kPromptTokensSchema,
+      R"(,"truncate":{"enum":["START","END","NONE",true,false],"default":)",
       cuts ? "true" : "false", R"(},"truncation":{"type":"boolean","default":)",
       cuts ? "true" : "false",
       R"(},"input_type":{"type":"string","description":)"
@@ -186,20 +162,51 @@ constexpr char kOpenAiResponse[] = R"({"type":"object","properties":{"object":{"
 template <bool kOfTei>
 HttpRoute EmbeddingsRoute(const DoorDependencies& dependencies, std::string path,
                           std::string summary) {
-  return MakeHttpRoute(
-      "POST", std::move(path), MethodGroup::kInfer, OpenAiError,
-      [&dependencies](std::unique_ptr<HttpExchange> exchange) {
-        JsonMessageModel model{.otherwise = [&models = dependencies.encode.requests.models,
-                                             header = exchange->header] {
-          return ModelFromHeaders(header, models, Embeds).value_or("");
-        }};
-        StartDoorRun<EmbeddingsRun<kOfTei>>(dependencies, Method::kOpenAiEmbeddings,
-                                            std::move(exchange), std::move(model));
-      },
-      {std::move(summary), OpenAiSchema(kOfTei), kOpenAiResponse});
+  return MakeHttpRoute("POST", std::move(path), MethodGroup::kInfer, OpenAiError,
+                       [&dependencies](std::unique_ptr<HttpExchange> exchange) {
+                         JsonMessageModel model = FieldOrOnlyModel(dependencies, *exchange, Embeds);
+                         StartDoorRun<EmbeddingsRun<kOfTei>>(dependencies,
+                                                             Method::kOpenAiEmbeddings,
+                                                             std::move(exchange), std::move(model));
+                       },
+                       {std::move(summary), OpenAiSchema(kOfTei), kOpenAiResponse});
 }
 
 }  // namespace
+
+HttpResponse OpenAiError(const HttpFailure& failure) {
+  const ErrorWords words = WordsOf(failure);
+  HttpResponse response{.code = failure.code, .content_type = "application/json"};
+  response.body = "{\"error\":{\"message\":";
+  AppendJsonString(failure.status.message(), response.body);
+  absl::StrAppend(&response.body, ",\"type\":\"", words.type,
+                  "\",\"param\":null,\"code\":", words.code, "}}");
+  return response;
+}
+
+absl::Status Base64FromJson(JsonView request, bool& base64) {
+  std::string format = "float";
+  ATTENDANT_RETURN_IF_ERROR(request.Read("encoding_format", format));
+  base64 = format == "base64";
+  if (base64 || format == "float") return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("encoding_format must be float or base64, not ", Quote(format)));
+}
+
+absl::Status PromptTokensFromJson(JsonView request, Truncation& truncation) {
+  std::optional<int64_t> tokens;
+  ATTENDANT_RETURN_IF_ERROR(request.Read("truncate_prompt_tokens", tokens));
+  if (tokens) truncation = Truncation::kRight;
+  if (!tokens || *tokens == -1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("truncate_prompt_tokens must be -1, the model's own limit, not ", *tokens));
+}
+
+JsonMessageModel FieldOrOnlyModel(const DoorDependencies& dependencies,
+                                  const HttpExchange& exchange, ModelNeed need) {
+  return {.otherwise = [&models = dependencies.encode.requests.models, header = exchange.header,
+                        need] { return ModelFromHeaders(header, models, need).value_or(""); }};
+}
 
 HttpRoute NormalizedEmbeddingsRoute(const DoorDependencies& dependencies, std::string path,
                                     std::string summary) {

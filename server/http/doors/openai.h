@@ -4,8 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "server/http/doors/door_call.h"
+#include "server/http/doors/json_message.h"
 #include "server/http/http_types.h"
+#include "server/http/json/json_view.h"
+#include "server/requests/encode_types.h"
+#include "server/requests/only_model.h"
 
 namespace attendant {
 
@@ -15,6 +21,22 @@ namespace attendant {
 // they are as the model says. A request without `model` gets the one that NamedOrOnlyModel says.
 // `dependencies` must outlive the routes.
 std::vector<HttpRoute> OpenAiRoutes(const DoorDependencies& dependencies);
+
+// {"error": {"message": .., "type": .., ..}}
+HttpResponse OpenAiError(const HttpFailure& failure);
+
+// Reads encoding_format: float, or base64.
+absl::Status Base64FromJson(JsonView request, bool& base64);
+inline constexpr absl::string_view kEncodingFormatSchema =
+    R"({"enum":["float","base64"],"default":"float"})";
+
+// Cuts on the right where vLLM's truncate_prompt_tokens is -1. INVALID_ARGUMENT for other numbers.
+absl::Status PromptTokensFromJson(JsonView request, Truncation& truncation);
+inline constexpr absl::string_view kPromptTokensSchema = R"({"type":"integer","enum":[-1]})";
+
+// The model of a message is its field `model`, else the one that NamedOrOnlyModel says.
+JsonMessageModel FieldOrOnlyModel(const DoorDependencies& dependencies,
+                                  const HttpExchange& exchange, ModelNeed need);
 
 // The route of /v1/embeddings on another path, as TEI answers: embeddings have length 1 whatever
 // the model says, and long texts are cut unless a request says no. `summary` is for the OpenAPI

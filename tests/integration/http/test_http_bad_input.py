@@ -20,6 +20,8 @@ GOOD = {
     "/tokenize": {"inputs": "a", "add_special_tokens": False},
     "/v2/embed": {"model": "minilm", "texts": ["a"], "input_type": "search_query", "embedding_types": ["binary"]},
     "/v1/embed": {"model": "minilm", "inputs": [{"content": [{"type": "text", "text": "a"}]}], "truncate": "START"},
+    "/score": {"model": "minilm", "text_1": "a", "text_2": ["b", "c"], "truncate_prompt_tokens": -1},
+    "/pooling": {"model": "minilm", "input": ["a", [101, 102]], "encoding_format": "base64", "task": "embed"},
     "/v2/models/minilm/infer": {"id": "x", "parameters": {"priority": 1}, "outputs": [{"name": "sentence_embedding"}],
                                 "inputs": [{"name": "text", "datatype": "BYTES", "shape": [1, 1], "data": ["a"]}]},
     "/attendant.v1.Encoder/Encode": {"model": "minilm", "id": "x", "priority": 1, "truncation": "TRUNCATION_RIGHT",
@@ -35,7 +37,7 @@ DEEP = "[" * 100_000
 
 def message_of(path, answer):
     """The text of an error; fails when it has not the protocol's shape."""
-    if path == "/v1/embeddings":
+    if path in ("/v1/embeddings", "/score", "/pooling"):
         assert set(answer["error"]) == {"message", "type", "param", "code"}
         return answer["error"]["message"]
     if path in ("/v1/embed", "/v2/embed"):

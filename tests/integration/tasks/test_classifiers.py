@@ -137,6 +137,20 @@ def test_rerank_over_http(server, client):
     assert [rank["text"] for rank in tei] == [PASSAGES[i] for i in order]
 
 
+def test_scores_and_pooling_of_vllms_clients(server, client):
+    """The model's own activation, as in vLLM: none for the first, a sigmoid for the second."""
+    for model in ("electra_cross_encoder", "bert_reranker"):
+        wanted = scores(client, model, [[QUERY, passage] for passage in PASSAGES])[:, 0]
+        answer = server.post_json("/score", {"model": model, "text_1": QUERY, "text_2": PASSAGES})
+        assert set(answer) == {"id", "object", "created", "model", "data", "usage"}
+        assert [(data["index"], data["object"]) for data in answer["data"]] == [(i, "score") for i in range(3)]
+        assert np.array_equal(np.float32([data["score"] for data in answer["data"]]), wanted)
+    labels = server.post_json("/pooling", {"model": "roberta_classifier", "input": PASSAGES})
+    assert [(data["index"], data["object"]) for data in labels["data"]] == [(i, "pooling") for i in range(3)]
+    assert np.array_equal(np.float32([data["data"] for data in labels["data"]]),
+                          scores(client, "roberta_classifier", [[passage] for passage in PASSAGES]))
+
+
 def test_predict_over_http(server, client):
     model = "roberta_classifier"
     wanted = scores(client, model, [["never again"], ["a", "b"]])

@@ -41,6 +41,21 @@ MUTANTS = {
         ("if (given && «*given < minimum»)", "*given < 0"),
         ("if («KindOfFirst(value) == Kind::kInteger») return IdsFromJson", "false"),
     ],
+    "server/http/doors/vllm/score.cc": [
+        ("first[«first.size() == 1 ? 0 : i»]", "0"),
+        ("if («first != 1 && first != second») {", "first != second"),
+        ("if (!activation) input.score_activation = ScoreActivation::kNone;", ""),
+        ("output.sequences[«first_ == 1 ? 0 : i»]", "0"),
+    ],
+    "server/http/doors/vllm/pooling.cc": [
+        ("if (!activation) input.normalize = false;", ""),
+        ("if («!kind.fits(model)») continue;", "false"),
+        ("!task || «*task == kind.name»", "true"),
+        ("if («data.columns == 0») return", "true"),
+    ],
+    "server/http/doors/vllm/vllm.cc": [
+        ('side == "left" && input.truncation == Truncation::kRight', 'false'),
+    ],
     "server/http/doors/json_message.cc": [
         ("root().kind() != JsonView::Kind::kObject", "false"),
         ("beside_.empty() || «root().Find(beside_).has_value()»", "true"),

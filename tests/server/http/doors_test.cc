@@ -342,7 +342,7 @@ TEST_F(HttpRequestTest, TheOpenApiDocumentListsTheRoutes) {
       EXPECT_EQ(code, method == "get" || list ? 200 : refused) << method << " " << path;
     }
   }
-  EXPECT_EQ(operations, 40);
+  EXPECT_EQ(operations, 43);
   for (const char* path : {"/v1/embeddings", "/embed", "/v2/models/{model}/infer", "/v2/embed"}) {
     EXPECT_TRUE(document["paths"].contains(path)) << path;
   }

@@ -22,6 +22,7 @@ using testing::UnorderedElementsAreArray;
 const std::multimap<std::string, json> kEmbedding = {
     {"/v1/embeddings", {{"model", "tiny"}, {"input", "hello"}}},
     {"/embeddings", {{"model", "tiny"}, {"input", "hello"}}},
+    {"/pooling", {{"model", "tiny"}, {"input", "hello"}}},
     {"/v1/embed", {{"model", "tiny"}, {"texts", {"hello"}}}},
     {"/v2/embed", {{"model", "tiny"}, {"texts", {"hello"}}}},
     {"/embed", {{"inputs", "hello"}}},
@@ -35,6 +36,8 @@ const std::multimap<std::string, json> kEmbedding = {
 // The same with a reranker.
 const std::multimap<std::string, json> kScores = {
     {"/predict", {{"inputs", "hello"}}},
+    {"/score", {{"model", "tiny"}, {"text_1", "hello"}, {"text_2", {"world"}}}},
+    {"/v1/score", {{"model", "tiny"}, {"queries", "hello"}, {"documents", {"world"}}}},
     {"/rerank", {{"query", "hello"}, {"texts", {"world"}}}},
     {"/rerank", {{"query", "hello"}, {"documents", {"world"}}}},
     {"/v1/ranking", {{"model", "tiny"}, {"query", {{"text", "hello"}}}, {"passages", {"world"}}}},

@@ -86,13 +86,15 @@ TEST(ServedKinds, ARequestAsksForTheOneThingThatTheOutputsAreMadeOf) {
 }
 
 TEST(ServedKinds, RowsOfScoresMayBePairsOfTexts) {
-  const auto width = [](absl::string_view name) {
-    return SplitServedName(name).second->inputs({.max_sequence_tokens = 8}).front().max_width;
+  const auto input = [](absl::string_view name) {
+    return SplitServedName(name).second->inputs({.max_sequence_tokens = 8}).front();
   };
-  EXPECT_EQ(width("m"), 1);
-  EXPECT_EQ(width("m.scores"), 2);
-  EXPECT_EQ(width("m.tokens"), 1);
-  EXPECT_EQ(width("m.ids"), 8);
+  EXPECT_EQ(input("m").max_width, 1);
+  EXPECT_EQ(input("m.scores").max_width, 2);
+  EXPECT_EQ(input("m.tokens").max_width, 1);
+  EXPECT_EQ(input("m.ids").max_width, 8);
+  EXPECT_THAT(input("m").dims, ElementsAre(1));
+  EXPECT_THAT(input("m.scores").dims, ElementsAre(-1)) << "1 or 2";
 }
 
 }  // namespace

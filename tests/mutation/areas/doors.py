@@ -15,7 +15,7 @@ MUTANTS = {
     ],
     "server/http/doors/tei/scores.cc": [
         ("FloatTextBytes(output) + JsonStringBytes(texts_)", "FloatTextBytes(output)"),
-        ("exchange->header(kModelHeader)", "false"),
+        ("exchange->header(kModelHeader)", "std::optional<absl::string_view>()"),
         ("entries * static_cast<int64_t>(output.sequences.size())", "entries"),
         ("if (raw) input.score_activation = ScoreActivation::kNone;", ""),
         ("if (!many_) return append(output.sequences[0]);", ""),
@@ -25,7 +25,7 @@ MUTANTS = {
     "server/http/doors/cohere/cohere.cc": [
         ("kVersion > 1 || request.Find(\"embedding_types\").has_value()", "true"),
         ("content->size() != 1", "false"),
-        ("type->String() == \"text\" && text", "text"),
+        ("type->String() == \"text\" && text", "text.has_value()"),
     ],
     "server/http/doors/cohere/rerank.cc": [
         ("FloatTextBytes(output) + JsonStringBytes(documents_)", "FloatTextBytes(output)"),

@@ -77,7 +77,7 @@ TEST_F(CohereTest, InputsAreTexts) {
   for (const char* content :
        {"1", "[]", "[1]", R"([{"type":"text","text":"a"},{"type":"text","text":"b"}])",
         R"([{"type":"image_url","image_url":{"url":"data:"}}])", R"([{"type":"text","text":1}])",
-        R"([{"text":"a"}])"}) {
+        R"([{"type":"image_url","text":"a"}])", R"([{"text":"a"}])"}) {
     const HttpAnswer answer = embed(content);
     EXPECT_EQ(answer.code, 400) << content;
     EXPECT_THAT(answer.body, HasSubstr("inputs[0].content must be an array of one object"));

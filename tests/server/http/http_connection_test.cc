@@ -186,6 +186,16 @@ TEST_F(HttpConnectionTest, BodiesThatDoNotComeKeepNobodyOut) {
   EXPECT_EQ(slow[0]->ReadAll(), "");
 }
 
+TEST_F(HttpConnectionTest, BodiesThatDoNotComeGiveWayBeforeAnOlderRequestInWork) {
+  HttpClient client(endpoint_->port());
+  client.Post(kPath, "");
+  std::unique_ptr<HttpExchange> exchange = AwaitRequest();
+  std::vector<std::unique_ptr<HttpClient>> slow;
+  for (size_t i = 0; i < kPlaces; ++i) slow.push_back(Sending());
+  EndWell(std::move(exchange));
+  EXPECT_EQ(client.Read().code, 200);
+}
+
 TEST_F(HttpConnectionTest, TheLastAnswersOfAServerEndTheirConnections) {
   HttpClient client(endpoint_->port());
   client.Post(kPath, "");

@@ -29,6 +29,12 @@ bool Ranks(const EncoderFacts& model) {
   return model.takes_text && Has(model, TaskKind::kMultiVector);
 }
 
+bool MayBeMeant(const ModelStatus& status, ModelNeed need) {
+  const ModelState state = status.state;
+  if (state == ModelState::kUnloaded || state == ModelState::kUnloading) return false;
+  return !status.facts.has_value() || need(*status.facts);
+}
+
 absl::StatusOr<std::string> NamedOrOnlyModel(std::optional<absl::string_view> named,
                                              const ModelRegistry& models, ModelNeed need) {
   if (named.has_value()) return std::string(named->substr(0, kMaxIdBytes));
@@ -36,8 +42,7 @@ absl::StatusOr<std::string> NamedOrOnlyModel(std::optional<absl::string_view> na
   for (const ModelStatus& status : models.List()) {
     if (status.is_module) continue;
     names.insert(status.name);
-    if (status.state == ModelState::kUnloaded) continue;
-    if (!status.facts.has_value() || need(*status.facts)) fitting.insert(status.name);
+    if (MayBeMeant(status, need)) fitting.insert(status.name);
   }
   if (names.size() == 1) return *names.begin();
   if (fitting.size() == 1) return *fitting.begin();

@@ -26,10 +26,14 @@ bool EmbedsSparsely(const EncoderFacts& model);
 bool Classifies(const EncoderFacts& model);  // a reranker too: it has one label
 bool Ranks(const EncoderFacts& model);       // as CanRank says (ranking.h)
 
+// Whether a request that names no model may mean this one: it is of the kind that is needed, or
+// has not loaded yet, so that its kind is unknown. One that was unloaded, or is being unloaded, is
+// not meant.
+bool MayBeMeant(const ModelStatus& status, ModelNeed need);
+
 // The model of such a request: the one that the header names, at most kMaxIdBytes of it, else the
-// only encoder there is, else the only one that may be of the kind that is needed: it is, or has
-// not loaded yet, so that its kind is unknown. Unloaded models do not count. INVALID_ARGUMENT:
-// there are several of these, or none.
+// only encoder there is, else the only one that may be meant. INVALID_ARGUMENT: there are several
+// of these, or none.
 absl::StatusOr<std::string> NamedOrOnlyModel(std::optional<absl::string_view> named,
                                              const ModelRegistry& models, ModelNeed need);
 

@@ -95,7 +95,8 @@ MUTANTS = {
         ("byte >= 0x80 && replaces ? static_cast<int64_t>(kReplacement.size()) : 1", "1"),
     ],
     "server/requests/only_model.cc": [
-        ("if (status.state == ModelState::kUnloaded) continue;", ""),
+        ("state == ModelState::kUnloaded || state == ModelState::kUnloading", "state == ModelState::kUnloading"),
+        ("state == ModelState::kUnloaded || state == ModelState::kUnloading", "state == ModelState::kUnloaded"),
         ("«!status.facts.has_value() || need(*status.facts)»", "status.facts.has_value() && need(*status.facts)"),
         ("«!model.splade» && ", "true"),
         ("model.labels == 1", "true"),

@@ -44,5 +44,23 @@ TEST(ModelNeedTest, OneLabelOrVectorsOfTokensRank) {
   EXPECT_FALSE(Classifies(EncoderFacts{}));
 }
 
+TEST(MayBeMeantTest, AModelThatIsBeingUnloadedIsNot) {
+  ModelStatus status{.facts = EncoderFacts{.labels = 1}};
+  for (const ModelState state : {ModelState::kLoading, ModelState::kReady, ModelState::kIdle,
+                                 ModelState::kFailed, ModelState::kLost, ModelState::kDraining}) {
+    status.state = state;
+    EXPECT_TRUE(MayBeMeant(status, Ranks)) << static_cast<int>(state);
+    EXPECT_FALSE(MayBeMeant(status, Embeds)) << static_cast<int>(state);
+  }
+  for (const ModelState state : {ModelState::kUnloading, ModelState::kUnloaded}) {
+    status.state = state;
+    EXPECT_FALSE(MayBeMeant(status, Ranks)) << static_cast<int>(state);
+  }
+}
+
+TEST(MayBeMeantTest, AModelOfUnknownKindIs) {
+  EXPECT_TRUE(MayBeMeant({.state = ModelState::kFailed}, Ranks));
+}
+
 }  // namespace
 }  // namespace attendant

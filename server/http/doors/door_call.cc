@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/http/doors/door_call.h"
 
+#include <algorithm>
+#include <span>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -98,9 +101,18 @@ void EndSmall(const DoorDependencies& dependencies, std::unique_ptr<HttpExchange
 }
 
 void AppendJsonBase64(const std::vector<float>& values, std::string& json) {
-  std::string bytes;
-  AppendValues(values, NumberFormat::kF32, bytes);
-  absl::StrAppend(&json, "\"", absl::Base64Escape(bytes), "\"");
+  // In pieces, so that no copy of a long answer is made; of whole groups of three bytes.
+  constexpr size_t kPiece = 3 * 1024;
+  const std::span<const float> all = values;
+  std::string bytes, text;
+  json.push_back('"');
+  for (size_t i = 0; i < all.size(); i += kPiece) {
+    bytes.clear();
+    AppendValues(all.subspan(i, std::min(kPiece, all.size() - i)), NumberFormat::kF32, bytes);
+    absl::Base64Escape(bytes, &text);
+    json += text;
+  }
+  json.push_back('"');
 }
 
 std::function<void(std::unique_ptr<HttpExchange>)> Small(const DoorDependencies& dependencies,

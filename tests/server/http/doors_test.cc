@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "server/http/doors/door_call.h"
 #include "server/http/gzip.h"
 #include "tests/server/http/doors_fixture.h"
 #include "tests/support/checkpoint.h"
@@ -29,6 +31,17 @@ constexpr char kHello[] = R"({"model":"tiny","input":"hello world"})";
 std::string Repeated(std::string request, int texts) {
   for (int i = 0; i < texts; ++i) request += R"(,"hello")";
   return request + "]}";
+}
+
+TEST(AppendJsonBase64Test, PiecesOfLongArraysJoin) {
+  for (const size_t count : {0, 1, 3071, 3072, 3073, 10000}) {
+    std::vector<float> values(count);
+    for (size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i) * 0.37f;
+    std::string json = "x";
+    AppendJsonBase64(values, json);
+    const auto* const bytes = reinterpret_cast<const char*>(values.data());
+    EXPECT_EQ(json, absl::StrCat("x\"", absl::Base64Escape({bytes, 4 * count}), "\"")) << count;
+  }
 }
 
 class HttpRequestTest : public DoorsTest {

@@ -61,7 +61,8 @@ struct EncodeInput {
   bool token_offsets = false;
   Truncation truncation = Truncation::kTextOnly;
   PairTruncation pair_truncation = PairTruncation::kLongestFirst;
-  // > 0: texts, and the second texts of pairs, have no more, even if the model takes more.
+  // > 0: texts, and the second texts of pairs, have no more, even if the model takes more. Second
+  // texts and documents are cut to these whatever `truncation` says.
   int64_t max_tokens = 0;
   bool count_tokens = false;               // tokens_seen is told: long texts are read to their end
   std::optional<std::string> prompt_name;  // unset: the model's default; empty: none

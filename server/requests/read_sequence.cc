@@ -89,6 +89,10 @@ absl::StatusOr<TokenizedText> TokenizeContent(const SequenceReading& reading, si
   }
   const bool is_query = index < reading.input.num_queries();
   if (reading.input.max_tokens > 0 && !is_query) {
+    // As the second text of a pair, a document that this makes fit is not too long.
+    if (reading.input.compares() && reading.input.max_tokens < options.max_tokens) {
+      options.truncate = true;
+    }
     options.max_tokens = std::min(options.max_tokens, reading.input.max_tokens);
   }
   return tokenizer.Tokenize(std::get<std::string>(content), options);

@@ -287,5 +287,22 @@ TEST_F(VllmHeadsTest, VectorsOfTokensAreCompared) {
   EXPECT_EQ(answer["data"][0]["score"], ranks[0]["score"]);
 }
 
+TEST_F(VllmHeadsTest, DocumentsWithVectorsOfTokensAreCutToTheRequestsTokens) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += "it rains ";
+  for (const char* model : {"colbert", "m3"}) {
+    const json request = {{"model", model}, {"text_1", "how tall?"}, {"text_2", text}};
+    const json ranks = Ask("/v2/rerank", {{"model", model},
+                                          {"query", "how tall?"},
+                                          {"documents", {text}},
+                                          {"max_tokens_per_doc", 3}});
+    const json cut = Ask("/score", With(request, "max_tokens_per_doc", 3));
+    EXPECT_EQ(cut["data"][0]["score"], ranks["results"][0]["relevance_score"]) << model;
+    ExpectRefused("/score", With(request, "max_tokens_per_doc", 100'000), "tokens, the limit is");
+    ExpectRefused("/score", With(With(request, "text_1", text), "max_tokens_per_doc", 3),
+                  "tokens, the limit is");
+  }
+}
+
 }  // namespace
 }  // namespace attendant

@@ -52,6 +52,7 @@ MUTANTS = {
         ("if («!kind.fits(model)») continue;", "false"),
         ("!task || «*task == kind.name»", "true"),
         ("if («data.columns == 0») return", "true"),
+        ("!activation && «kind_->always_activated»", "true"),
     ],
     "server/http/doors/vllm/vllm.cc": [
         ('side == "left" && input.truncation == Truncation::kRight', 'false'),

@@ -272,6 +272,9 @@ TEST_F(VllmHeadsTest, PoolingWithoutATaskGivesWhatTheModelIsFor) {
   EXPECT_EQ(Rows("colbert"), Rows("colbert", {{"task", "token_embed"}}));
   EXPECT_EQ(Rows("m3"), Rows("m3", {{"task", "embed"}}));
   EXPECT_TRUE(Rows("m3")[0].is_number());
+  EXPECT_TRUE(Rows("m3", {{"use_activation", false}})[0].is_number());
+  ExpectRefused("/pooling", {{"model", "colbert"}, {"input", "a"}, {"use_activation", false}},
+                "use_activation must be true for token_embed");
   ExpectRefused("/pooling", {{"model", "splade"}, {"input", "a"}}, "POST /embed_sparse");
   ExpectRefused("/pooling", {{"model", "splade"}, {"input", "a"}, {"task", "embed"}},
                 "task must be absent");

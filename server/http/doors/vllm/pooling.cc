@@ -41,6 +41,7 @@ struct PoolingKind {
   // Without activation: embeddings of any length, and logits.
   void (*ask)(bool activation, EncodeInput& input);
   Values (*values)(const EncodeOutput& output, const EncodedSequence& sequence);
+  bool always_activated = false;
 };
 
 // The first one that fits is what a request gets that names none.
@@ -79,7 +80,8 @@ constexpr PoolingKind kKinds[] = {
      },
      [](const EncodeOutput& output, const EncodedSequence& sequence) {
        return HeadValues(output, sequence, TaskKind::kMultiVector);
-     }}};
+     },
+     /*always_activated=*/true}};
 
 // INVALID_ARGUMENT names what the model has.
 absl::StatusOr<const PoolingKind*> KindFromJson(JsonView request, const EncoderModel& model) {
@@ -137,6 +139,10 @@ class PoolingRun final : public DoorRun {
     ATTENDANT_ASSIGN_OR_RETURN(kind_, KindFromJson(request, model()));
     bool activation = true;
     ATTENDANT_RETURN_IF_ERROR(request.Read("use_activation", activation));
+    if (!activation && kind_->always_activated) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("use_activation must be true for ", kind_->name, ", not false"));
+    }
     kind_->ask(activation, input);
     ATTENDANT_RETURN_IF_ERROR(SequencesFromJson(request, "input", limits(), input.sequences));
     return input;

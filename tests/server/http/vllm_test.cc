@@ -197,6 +197,7 @@ TEST_F(VllmTest, PoolingGivesEmbeddings) {
 TEST_F(VllmTest, PoolingInBase64) {
   const std::string text = Ask("/pooling", {{"input", "hello"},
                                             {"encoding_format", "base64"},
+                                            {"add_special_tokens", true},
                                             {"endianness", "little"}})["data"][0]["data"];
   std::string bytes;
   ASSERT_TRUE(absl::Base64Unescape(text, &bytes));
@@ -214,6 +215,7 @@ TEST_F(VllmTest, PoolingRefusesByName) {
                                                 {"dimensions", 4},
                                                 {"messages", json::array()},
                                                 {"endianness", "big"},
+                                                {"add_special_tokens", false},
                                                 {"truncate_prompt_tokens", 3}};
   for (const auto& [field, value] : cases) {
     ExpectRefused("/pooling", With(request, field, value), std::string(field) + " must be");

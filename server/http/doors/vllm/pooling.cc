@@ -119,6 +119,11 @@ absl::Status CheckUnsupported(JsonView request) {
   constexpr absl::string_view kByteOrders[] = {"native", "little"};
   ATTENDANT_RETURN_IF_ERROR(CheckWord(request, "embed_dtype", kDTypes));
   ATTENDANT_RETURN_IF_ERROR(CheckWord(request, "endianness", kByteOrders));
+  bool special_tokens = true;
+  ATTENDANT_RETURN_IF_ERROR(request.Read("add_special_tokens", special_tokens));
+  if (!special_tokens) {
+    return absl::InvalidArgumentError("add_special_tokens must be true, not false");
+  }
   for (const absl::string_view field : {"dimensions", "messages"}) {
     const std::optional<JsonView> value = request.Find(field);
     if (value) return WrongJsonType(field, "absent", *value);
@@ -180,6 +185,7 @@ std::string PoolingSchema() {
       kSequencesSchema, R"(,"encoding_format":)", kEncodingFormatSchema,
       R"(,"task":{"enum":["embed","classify","token_embed","token_classify"]},)"
       R"("embed_dtype":{"const":"float32"},"endianness":{"enum":["native","little"]},)"
+      R"("add_special_tokens":{"const":true},)"
       R"("dimensions":{"type":"null"},"messages":{"type":"null"}}})");
 }
 

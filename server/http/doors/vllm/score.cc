@@ -74,10 +74,6 @@ absl::StatusOr<TextLists> ListsFromJson(JsonView request, const EncodeLimits& li
                                                    names.second, " has ", second, ": ", names.first,
                                                    " must have one, or as many"));
   }
-  if (first == 1) {
-    ATTENDANT_RETURN_IF_ERROR(
-        CheckQuery(names.first, lists.first[0], static_cast<int64_t>(second)));
-  }
   return lists;
 }
 
@@ -105,6 +101,10 @@ class PairsTranslation final : public DoorTranslation {
     ATTENDANT_RETURN_IF_ERROR(request.Read("use_activation", activation));
     if (!activation) input.score_activation = ScoreActivation::kNone;
     ATTENDANT_ASSIGN_OR_RETURN(TextLists lists, ListsFromJson(request, limits));
+    if (lists.first.size() == 1) {
+      ATTENDANT_RETURN_IF_ERROR(CheckQuery(NamesIn(request).first, lists.first[0],
+                                           static_cast<int64_t>(lists.second.size())));
+    }
     std::vector<std::shared_ptr<const std::string>> first;
     for (std::string& text : lists.first) {
       first.push_back(std::make_shared<const std::string>(std::move(text)));

@@ -203,9 +203,17 @@ absl::Status PromptTokensFromJson(JsonView request, Truncation& truncation) {
 }
 
 JsonMessageModel FieldOrOnlyModel(const DoorDependencies& dependencies,
-                                  const HttpExchange& exchange, ModelNeed need) {
-  return {.otherwise = [&models = dependencies.encode.requests.models, header = exchange.header,
-                        need] { return ModelFromHeaders(header, models, need).value_or(""); }};
+                                  const HttpExchange& exchange, ModelNeed need,
+                                  absl::string_view beside) {
+  return {.beside = beside,
+          .otherwise = [&models = dependencies.encode.requests.models, header = exchange.header,
+                        need, beside]() -> absl::StatusOr<std::string> {
+            absl::StatusOr<std::string> model = ModelFromHeaders(header, models, need);
+            if (model.ok()) return model;
+            return absl::InvalidArgumentError(
+                absl::StrCat(model.status().message(), ", or in the field model",
+                             beside.empty() ? "" : " beside ", beside));
+          }};
 }
 
 HttpRoute NormalizedEmbeddingsRoute(const DoorDependencies& dependencies, std::string path,

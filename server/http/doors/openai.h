@@ -34,9 +34,11 @@ inline constexpr absl::string_view kEncodingFormatSchema =
 absl::Status PromptTokensFromJson(JsonView request, Truncation& truncation);
 inline constexpr absl::string_view kPromptTokensSchema = R"({"type":"integer","enum":[-1]})";
 
-// The model of a message is its field `model`, else the one that NamedOrOnlyModel says.
+// The model of a message is its field `model`, else the one that NamedOrOnlyModel says. `beside`:
+// as in JsonMessageModel.
 JsonMessageModel FieldOrOnlyModel(const DoorDependencies& dependencies,
-                                  const HttpExchange& exchange, ModelNeed need);
+                                  const HttpExchange& exchange, ModelNeed need,
+                                  absl::string_view beside = {});
 
 // The route of /v1/embeddings on another path, as TEI answers: embeddings have length 1 whatever
 // the model says, and long texts are cut unless a request says no. `summary` is for the OpenAPI

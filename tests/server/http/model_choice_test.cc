@@ -95,7 +95,8 @@ TEST_F(ModelChoiceTest, TwoRerankersAreToldApartByName) {
   const HttpAnswer answer = Ask("/rerank", kDocuments);
   EXPECT_EQ(answer.code, 400);
   EXPECT_THAT(answer.body, AllOf(HasSubstr("3 models, of which 2"),
-                                 HasSubstr("in the header x-model, or in the field model")));
+                                 HasSubstr("in the header x-model, or in the field model beside "
+                                           "documents")));
   json named = kDocuments;
   named["model"] = "other";
   EXPECT_EQ(Answer("/rerank", named)["model"], "other");

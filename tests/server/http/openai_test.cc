@@ -245,7 +245,9 @@ class OpenAiOfTwoTest : public DoorsTest {
 TEST_F(OpenAiOfTwoTest, ARequestNamesItsModel) {
   const HttpAnswer unnamed = Post(kPath, R"({"input":"hello"})");
   EXPECT_EQ(unnamed.code, 400);
-  EXPECT_THAT(unnamed.body, HasSubstr("model is missing"));
+  EXPECT_THAT(unnamed.body,
+              HasSubstr("the server has 2 models, of which 2 may answer this: name one in the "
+                        "header x-model, or in the field model\""));
   EXPECT_EQ(Post(kPath, R"({"input":"hello"})", "X-Model: tiny\r\n").code, 200);
 }
 

@@ -2,7 +2,6 @@
 // /rerank and /predict of text-embeddings-inference.
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "server/http/doors/cohere/cohere.h"
 #include "server/http/doors/cohere/rerank.h"
 #include "server/http/doors/inputs.h"
+#include "server/http/doors/openai.h"
 #include "server/http/doors/tei/parts.h"
 #include "server/http/json/json_writer.h"
 #include "server/requests/only_model.h"
@@ -131,13 +131,6 @@ class RerankPathRun final : public TranslatedRun {
   }
 };
 
-absl::StatusOr<std::string> OnlyModel(const ModelRegistry& models) {
-  absl::StatusOr<std::string> model = NamedOrOnlyModel(std::nullopt, models, Ranks);
-  if (model.ok()) return model;
-  return absl::InvalidArgumentError(
-      absl::StrCat(model.status().message(), ", or in the field model beside ", kDocuments));
-}
-
 // A header that names a model goes before the field: a proxy may have set it.
 HttpRoute RerankRoute(const DoorDependencies& dependencies, HttpRouteDoc doc) {
   return MakeHttpRoute(
@@ -147,10 +140,7 @@ HttpRoute RerankRoute(const DoorDependencies& dependencies, HttpRouteDoc doc) {
           return StartUnnamedRun<RerankPathRun>(dependencies, Method::kTeiRerank, Ranks,
                                                 std::move(exchange));
         }
-        JsonMessageModel model{.beside = kDocuments,
-                               .otherwise = [&models = dependencies.encode.requests.models] {
-                                 return OnlyModel(models);
-                               }};
+        JsonMessageModel model = FieldOrOnlyModel(dependencies, *exchange, Ranks, kDocuments);
         StartDoorRun<RerankPathRun>(dependencies, Method::kTeiRerank, std::move(exchange),
                                     std::move(model));
       },

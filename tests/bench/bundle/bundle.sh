@@ -3,8 +3,8 @@
 # Packs programs of build/release/bin with the libraries that they need, to measure on a machine where nothing is built or
 # installed: x86-64 Linux with a C library as new as this machine's. Also the shapes that engine_bench computes.
 #
-#   tests/bench/bundle/bundle.sh FILE.tar.xz [PROGRAM ...]    (default: engine_bench attention_bench kernel_bench)
-#   tar xJf FILE.tar.xz && bundle/bin/engine_bench --shape bundle/shapes/minilm
+#   tests/bench/bundle/bundle.sh FILE.tar.gz [PROGRAM ...]    (default: engine_bench attention_bench kernel_bench)
+#   tar xzf FILE.tar.gz && bundle/bin/engine_bench --shape bundle/shapes/minilm
 #
 # libattendant_cuda.so is a program here: libexec/ takes it, where attendant-server looks. It needs the machine's cuBLASLt.
 # ATTENDANT_BIN_DIR names another build's bin/ folder.
@@ -18,7 +18,7 @@ root=$(cd "$here/../../.." && pwd)
 # Those of the C library and the compiler are the machine's, as is what comes with a GPU's driver and toolkit.
 readonly LEFT_OUT='/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s|cuda|cudart|cublas|cublasLt))\.so[^/]*$'
 
-libraries_of() { ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u | { grep -Ev "$LEFT_OUT" || true; }; }
+libraries_of() { ldd "$@" | awk '$2 == "=>" {print $3 ~ /^\// ? $3 : "/" $1}' | sort -u | { grep -Ev "$LEFT_OUT" || true; }; }
 
 # The program with its libraries before the system's.
 write_starter() {
@@ -44,8 +44,9 @@ for program in "$@"; do
   case "$program" in *.so) ;; *) write_starter "$work/bundle/bin/$program" ;; esac
 done
 libraries_of "$work"/bundle/libexec/* | while read -r library; do
+  [ -e "$library" ] || die "${library#/}: not found"
   strip -o "$work/bundle/lib/$(basename "$library")" "$library"
 done
 cp -r "$here/../shapes" "$work/bundle/"
-tar cJf "$file" -C "$work" bundle
+tar czf "$file" -C "$work" bundle
 say "$file: $(du -h "$file" | cut -f1)"

@@ -28,8 +28,8 @@ class InProcessServer {
   struct Options {
     ServerFlags flags{};
     std::function<void(const std::string& folder)> write_model = WriteTinyModel;  // "tiny"
-    std::vector<std::string> broken_models;  // served beside "tiny"; their folders do not exist
-    std::vector<ModelSource> models = {};    // served beside "tiny", ready when that one is
+    std::vector<std::string> broken_models = {};  // served beside "tiny"; no such folders
+    std::vector<ModelSource> models = {};         // served beside "tiny", ready when that one is
     bool load_gate_open = true;
   };
   InProcessServer() : InProcessServer(Options{}) {}

@@ -95,6 +95,15 @@ void AppendJsonFloats(std::span<const float> values, std::string& json) {
   AppendJsonArray(values, json, [&json](float value) { AppendJsonFloat(value, json); });
 }
 
+void AppendJsonRows(std::span<const float> values, size_t columns, std::string& json) {
+  json.push_back('[');
+  for (size_t i = 0; i < values.size(); i += columns) {
+    if (i > 0) json.push_back(',');
+    AppendJsonFloats(values.subspan(i, columns), json);
+  }
+  json.push_back(']');
+}
+
 void AppendJsonIntegers(std::span<const int32_t> values, std::string& json) {
   AppendJsonArray(values, json, [&json](int32_t value) { absl::StrAppend(&json, value); });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -36,6 +37,8 @@ int64_t JsonStringBytes(std::span<const std::string> values);
 void AppendJsonFloat(float value, std::string& json);
 // "[1,0.5]"
 void AppendJsonFloats(std::span<const float> values, std::string& json);
+// "[[1,0.5],[2,0.25]]": so many of the values in each row. REQUIRES: columns > 0.
+void AppendJsonRows(std::span<const float> values, size_t columns, std::string& json);
 void AppendJsonIntegers(std::span<const int32_t> values, std::string& json);
 void AppendJsonIntegers(std::span<const int64_t> values, std::string& json);
 

@@ -62,13 +62,7 @@ class EmbedAllTranslation final : public DoorTranslation {
   void ToJson(EncodeOutput& output, std::string& json) override {
     const auto hidden = static_cast<size_t>(output.layers.hidden);
     AppendJsonArray(output.sequences, json, [&json, hidden](const EncodedSequence& sequence) {
-      const std::span<const float> states = sequence.result.last_hidden_state;
-      json.push_back('[');
-      for (size_t i = 0; i < states.size(); i += hidden) {
-        if (i > 0) json.push_back(',');
-        AppendJsonFloats(states.subspan(i, hidden), json);
-      }
-      json.push_back(']');
+      AppendJsonRows(sequence.result.last_hidden_state, hidden, json);
     });
   }
 };

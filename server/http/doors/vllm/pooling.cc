@@ -164,13 +164,7 @@ class PoolingRun final : public DoorRun {
   void AppendValues(const Values& data, std::string& json) const {
     if (base64_) return AppendJsonBase64(data.values, json);
     if (data.columns == 0) return AppendJsonFloats(data.values, json);
-    const std::span<const float> values = data.values;
-    json += "[";
-    for (size_t i = 0; i < values.size(); i += data.columns) {
-      if (i > 0) json += ",";
-      AppendJsonFloats(values.subspan(i, data.columns), json);
-    }
-    json += "]";
+    AppendJsonRows(data.values, data.columns, json);
   }
 
   bool compressible() const override { return !base64_; }

@@ -51,6 +51,20 @@ absl::StatusOr<std::string> ModelFromHeaders(const HttpHeaders& header, const Mo
   return NamedOrOnlyModel(header(kModelHeader), models, need);
 }
 
+JsonMessageModel FieldOrOnlyModel(const DoorDependencies& dependencies,
+                                  const HttpExchange& exchange, ModelNeed need,
+                                  absl::string_view beside) {
+  return {.beside = beside,
+          .otherwise = [&models = dependencies.encode.requests.models, header = exchange.header,
+                        need, beside]() -> absl::StatusOr<std::string> {
+            absl::StatusOr<std::string> model = ModelFromHeaders(header, models, need);
+            if (model.ok()) return model;
+            return absl::InvalidArgumentError(
+                absl::StrCat(model.status().message(), ", or in the field model",
+                             beside.empty() ? "" : " beside ", beside));
+          }};
+}
+
 absl::StatusOr<EncodeInput> DoorRun::FromMessage() {
   ATTENDANT_ASSIGN_OR_RETURN(EncodeInput input,
                              FromJson(static_cast<const JsonMessage&>(message()).root()));

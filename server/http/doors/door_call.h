@@ -43,6 +43,12 @@ absl::StatusOr<HttpCallOptions> OptionsFromHeaders(const HttpHeaders& header,
 absl::StatusOr<std::string> ModelFromHeaders(const HttpHeaders& header, const ModelRegistry& models,
                                              ModelNeed need);
 
+// The model of a message is its field `model`, else the one that NamedOrOnlyModel says. `beside`:
+// as in JsonMessageModel.
+JsonMessageModel FieldOrOnlyModel(const DoorDependencies& dependencies,
+                                  const HttpExchange& exchange, ModelNeed need,
+                                  absl::string_view beside = {});
+
 // The bytes of floats as JSON, beyond their bytes in `output`.
 int64_t FloatTextBytes(const EncodeOutput& output);
 

@@ -12,6 +12,7 @@
 #include "kernels/core/status_macros.h"
 #include "server/http/doors/inputs.h"
 #include "server/http/json/json_writer.h"
+#include "server/requests/only_model.h"
 
 namespace attendant {
 namespace {
@@ -200,20 +201,6 @@ absl::Status PromptTokensFromJson(JsonView request, Truncation& truncation) {
   if (!tokens || *tokens == -1) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("truncate_prompt_tokens must be -1, the model's own limit, not ", *tokens));
-}
-
-JsonMessageModel FieldOrOnlyModel(const DoorDependencies& dependencies,
-                                  const HttpExchange& exchange, ModelNeed need,
-                                  absl::string_view beside) {
-  return {.beside = beside,
-          .otherwise = [&models = dependencies.encode.requests.models, header = exchange.header,
-                        need, beside]() -> absl::StatusOr<std::string> {
-            absl::StatusOr<std::string> model = ModelFromHeaders(header, models, need);
-            if (model.ok()) return model;
-            return absl::InvalidArgumentError(
-                absl::StrCat(model.status().message(), ", or in the field model",
-                             beside.empty() ? "" : " beside ", beside));
-          }};
 }
 
 HttpRoute NormalizedEmbeddingsRoute(const DoorDependencies& dependencies, std::string path,

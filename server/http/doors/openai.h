@@ -7,11 +7,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "server/http/doors/door_call.h"
-#include "server/http/doors/json_message.h"
 #include "server/http/http_types.h"
 #include "server/http/json/json_view.h"
 #include "server/requests/encode_types.h"
-#include "server/requests/only_model.h"
 
 namespace attendant {
 
@@ -33,12 +31,6 @@ inline constexpr absl::string_view kEncodingFormatSchema =
 // Cuts on the right where vLLM's truncate_prompt_tokens is -1. INVALID_ARGUMENT for other numbers.
 absl::Status PromptTokensFromJson(JsonView request, Truncation& truncation);
 inline constexpr absl::string_view kPromptTokensSchema = R"({"type":"integer","enum":[-1]})";
-
-// The model of a message is its field `model`, else the one that NamedOrOnlyModel says. `beside`:
-// as in JsonMessageModel.
-JsonMessageModel FieldOrOnlyModel(const DoorDependencies& dependencies,
-                                  const HttpExchange& exchange, ModelNeed need,
-                                  absl::string_view beside = {});
 
 // The route of /v1/embeddings on another path, as TEI answers: embeddings have length 1 whatever
 // the model says, and long texts are cut unless a request says no. `summary` is for the OpenAPI

@@ -11,7 +11,6 @@
 #include "server/http/doors/cohere/cohere.h"
 #include "server/http/doors/cohere/rerank.h"
 #include "server/http/doors/inputs.h"
-#include "server/http/doors/openai.h"
 #include "server/http/doors/tei/parts.h"
 #include "server/http/json/json_writer.h"
 #include "server/requests/only_model.h"

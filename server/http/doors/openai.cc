@@ -78,6 +78,7 @@ class EmbeddingsRun final : public DoorRun {
     ATTENDANT_RETURN_IF_ERROR(OpenAiTruncationFromJson(
         request, kOfTei ? Truncation::kRight : Truncation::kNone, input.truncation));
     ATTENDANT_RETURN_IF_ERROR(OpenAiInputTypeFromJson(request, model().prompts, input));
+    ATTENDANT_RETURN_IF_ERROR(CheckSpecialTokens(request));
     return input;
   }
 
@@ -145,8 +146,8 @@ std::string OpenAiSchema(bool cuts) {
       R"({"type":"object","required":["input"],"properties":{"model":{"type":"string"},"input":)",
       kSequencesSchema, R"(,"dimensions":)", kCountSchema, R"(,"output_dimension":)", kCountSchema,
       R"(,"encoding_format":)", kEncodingFormatSchema,
-      R"(,"user":{"type":"string"},"truncate_prompt_tokens":)", kPromptTokensSchema,
-      R"(,"truncate":{"enum":["START","END","NONE",true,false],"default":)",
+      R"(,"user":{"type":"string"},"add_special_tokens":{"const":true},"truncate_prompt_tokens":)",
+      kPromptTokensSchema, R"(,"truncate":{"enum":["START","END","NONE",true,false],"default":)",
       cuts ? "true" : "false", R"(},"truncation":{"type":"boolean","default":)",
       cuts ? "true" : "false",
       R"(},"input_type":{"type":"string","description":)"
@@ -183,6 +184,13 @@ HttpResponse OpenAiError(const HttpFailure& failure) {
   absl::StrAppend(&response.body, ",\"type\":\"", words.type,
                   "\",\"param\":null,\"code\":", words.code, "}}");
   return response;
+}
+
+absl::Status CheckSpecialTokens(JsonView request) {
+  bool added = true;
+  ATTENDANT_RETURN_IF_ERROR(request.Read("add_special_tokens", added));
+  if (added) return absl::OkStatus();
+  return absl::InvalidArgumentError("add_special_tokens must be true, not false");
 }
 
 absl::Status Base64FromJson(JsonView request, bool& base64) {

@@ -32,6 +32,9 @@ inline constexpr absl::string_view kEncodingFormatSchema =
 absl::Status PromptTokensFromJson(JsonView request, Truncation& truncation);
 inline constexpr absl::string_view kPromptTokensSchema = R"({"type":"integer","enum":[-1]})";
 
+// INVALID_ARGUMENT where vLLM's add_special_tokens is false.
+absl::Status CheckSpecialTokens(JsonView request);
+
 // The route of /v1/embeddings on another path, as TEI answers: embeddings have length 1 whatever
 // the model says, and long texts are cut unless a request says no. `summary` is for the OpenAPI
 // document.

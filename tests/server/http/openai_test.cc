@@ -213,6 +213,7 @@ TEST_F(OpenAiTest, ErrorsHaveOpenAisShape) {
            Case{R"({"model":"tiny","input":"x","dimensions":"8"})", 400, "dimensions must be"},
            Case{R"({"model":"tiny","input":"x","encoding_format":"f16"})", 400, "encoding_format"},
            Case{R"({"model":"tiny","input":"x","truncate_prompt_tokens":5})", 400, "must be -1"},
+           Case{R"({"model":"tiny","input":"x","add_special_tokens":false})", 400, "must be true"},
            Case{R"({"model":"tiny","input":"x","truncate":"MIDDLE"})", 400, "truncate must be"},
            Case{R"({"model":"tiny","input":"x","input_type":1})", 400, "input_type must be"},
            Case{R"({"model":"tiny","input":"x","output_dimension":17})", 400,

@@ -119,11 +119,7 @@ absl::Status CheckUnsupported(JsonView request) {
   constexpr absl::string_view kByteOrders[] = {"native", "little"};
   ATTENDANT_RETURN_IF_ERROR(CheckWord(request, "embed_dtype", kDTypes));
   ATTENDANT_RETURN_IF_ERROR(CheckWord(request, "endianness", kByteOrders));
-  bool special_tokens = true;
-  ATTENDANT_RETURN_IF_ERROR(request.Read("add_special_tokens", special_tokens));
-  if (!special_tokens) {
-    return absl::InvalidArgumentError("add_special_tokens must be true, not false");
-  }
+  ATTENDANT_RETURN_IF_ERROR(CheckSpecialTokens(request));
   for (const absl::string_view field : {"dimensions", "messages"}) {
     const std::optional<JsonView> value = request.Find(field);
     if (value) return WrongJsonType(field, "absent", *value);

@@ -139,6 +139,15 @@ std::function<void(std::unique_ptr<HttpExchange>)> Small(const DoorDependencies&
   };
 }
 
+HttpResponse JsonFailure(const HttpFailure& failure, absl::string_view key,
+                         absl::string_view more) {
+  HttpResponse response{.code = failure.code, .content_type = kJsonType};
+  absl::StrAppend(&response.body, "{\"", key, "\":");
+  AppendJsonString(failure.status.message(), response.body);
+  absl::StrAppend(&response.body, more, "}");
+  return response;
+}
+
 std::string& StartJson(HttpResponse& response, bool compressible) {
   response.content_type = kJsonType;
   response.compressible = compressible;

@@ -84,6 +84,10 @@ RequestCall MakeRequestCall(Method method, std::unique_ptr<RequestMessage> messa
 void EndSmall(const DoorDependencies& dependencies, std::unique_ptr<HttpExchange> exchange,
               const absl::Status& status);
 
+// The answer of a failure: {"KEY":MESSAGE}, with `more` fields before the brace, as in `,"code":5`.
+HttpResponse JsonFailure(const HttpFailure& failure, absl::string_view key,
+                         absl::string_view more = {});
+
 // Makes `response` one of JSON, and returns its body. `compressible`: gzip makes it smaller.
 std::string& StartJson(HttpResponse& response, bool compressible = true);
 

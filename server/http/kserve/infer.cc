@@ -107,13 +107,7 @@ absl::StatusOr<std::optional<int64_t>> HeaderLength(const HttpExchange& exchange
 
 }  // namespace
 
-HttpResponse KServeError(const HttpFailure& failure) {
-  HttpResponse response{.code = failure.code, .content_type = "application/json"};
-  response.body = "{\"error\":";
-  AppendJsonString(failure.status.message(), response.body);
-  response.body += "}";
-  return response;
-}
+HttpResponse KServeError(const HttpFailure& failure) { return JsonFailure(failure, "error"); }
 
 void StartHttpInfer(const DoorDependencies& dependencies, const KServeModels& models,
                     std::string model, std::string version,

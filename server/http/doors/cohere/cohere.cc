@@ -211,13 +211,7 @@ HttpRoute CohereRoute(const DoorDependencies& dependencies) {
 
 }  // namespace
 
-HttpResponse CohereError(const HttpFailure& failure) {
-  HttpResponse response{.code = failure.code, .content_type = "application/json"};
-  response.body = "{\"message\":";
-  AppendJsonString(failure.status.message(), response.body);
-  response.body += "}";
-  return response;
-}
+HttpResponse CohereError(const HttpFailure& failure) { return JsonFailure(failure, "message"); }
 
 std::string AnswerId(const RequestCall& call) {
   const std::string& id = call.state->call().request_id;

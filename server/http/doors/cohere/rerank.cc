@@ -107,12 +107,9 @@ std::string RerankRequestSchema(const RerankDialect& dialect, bool model) {
 
 // Clients of Jina read `detail`. Those of Cohere's first version ask here too.
 HttpResponse JinaError(const HttpFailure& failure) {
-  HttpResponse response = CohereError(failure);
-  response.body.back() = ',';
-  response.body += "\"detail\":";
-  AppendJsonString(failure.status.message(), response.body);
-  response.body += "}";
-  return response;
+  std::string detail = ",\"detail\":";
+  AppendJsonString(failure.status.message(), detail);
+  return JsonFailure(failure, "message", detail);
 }
 
 template <RerankDialect kDialect>

@@ -189,11 +189,8 @@ std::unique_ptr<DoorTranslation> NewTeiSimilarity() {
 }
 
 HttpResponse TeiError(const HttpFailure& failure) {
-  HttpResponse response{.code = failure.code, .content_type = "application/json"};
-  response.body = "{\"error\":";
-  AppendJsonString(failure.status.message(), response.body);
-  absl::StrAppend(&response.body, ",\"error_type\":\"", ErrorTypeOf(failure.code), "\"}");
-  return response;
+  return JsonFailure(failure, "error",
+                     absl::StrCat(",\"error_type\":\"", ErrorTypeOf(failure.code), "\""));
 }
 
 absl::Status TeiTruncationFromJson(JsonView request, EncodeInput& input) {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "server/models/model_status.h"
+#include "server/models/registry/model_status.h"
 #include "server/models/repository/model_repository.h"
 
 namespace attendant {

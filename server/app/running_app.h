@@ -25,7 +25,7 @@
 #include "server/limits/limits.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/model_loader.h"
-#include "server/models/model_registry.h"
+#include "server/models/registry/model_registry.h"
 #include "server/models/repository/model_repository.h"
 #include "server/models/repository/repository_watcher.h"
 #include "server/net/connection_acceptor.h"

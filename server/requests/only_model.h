@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/models/encoder_model.h"
-#include "server/models/model_registry.h"
+#include "server/models/registry/model_registry.h"
 #include "server/requests/request_run.h"
 
 namespace attendant {

@@ -18,7 +18,7 @@
 #include "server/batching/request.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/encoder_model.h"
-#include "server/models/model_registry.h"
+#include "server/models/registry/model_registry.h"
 #include "server/models/servable_model.h"
 #include "server/requests/call_state.h"
 #include "server/requests/memory/memory_budgets.h"

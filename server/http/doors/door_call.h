@@ -15,7 +15,7 @@
 #include "server/http/http_types.h"
 #include "server/http/json/json_view.h"
 #include "server/metrics/server_metrics.h"
-#include "server/models/model_registry.h"
+#include "server/models/registry/model_registry.h"
 #include "server/requests/encode_run.h"
 #include "server/requests/only_model.h"
 #include "server/threads/steady_time.h"

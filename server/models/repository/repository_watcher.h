@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "server/models/model_registry.h"
+#include "server/models/registry/model_registry.h"
 #include "server/models/repository/model_repository.h"
 #include "server/models/repository/repository_changes.h"
 #include "server/threads/periodic_thread.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "attendant/v1/attention.pb.h"
-#include "server/models/model_status.h"
+#include "server/models/registry/model_status.h"
 #include "server/requests/formats/number_format.h"
 #include "server/rpc/attention/operation.h"
 

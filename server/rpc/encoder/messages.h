@@ -4,7 +4,7 @@
 #include "absl/status/statusor.h"
 #include "attendant/v1/encoder.pb.h"
 #include "server/limits/limits.h"
-#include "server/models/model_status.h"
+#include "server/models/registry/model_status.h"
 #include "server/requests/encode_types.h"
 #include "server/requests/formats/embedding_format.h"
 #include "server/requests/formats/number_format.h"

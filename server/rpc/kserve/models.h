@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "inference/grpc_service.pb.h"
 #include "server/models/encoder_model.h"
-#include "server/models/model_registry.h"
+#include "server/models/registry/model_registry.h"
 #include "server/rpc/kserve/name_statistics.h"
 #include "server/rpc/kserve/served_kinds.h"
 #include "server/rpc/kserve/statistics.h"

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "attendant/v1/encoder.pb.h"
-#include "server/models/model_status.h"
+#include "server/models/registry/model_status.h"
 #include "server/requests/formats/number_format.h"
 #include "server/requests/request_run.h"
 

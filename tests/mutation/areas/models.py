@@ -9,11 +9,11 @@ FILE_TESTS = {
     "server/models/sentence/model_folder.cc": ["model_folder_test"],
     "server/models/sentence/model_prompts.cc": ["model_folder_test"],
     "server/models/sentence/sparse_lookup.cc": ["model_folder_test"],
-    "server/models/model_registry.cc": ["model_registry_test", "app_test", "drain_test"],
-    "server/models/model_jobs.cc": ["model_registry_test"],
-    "server/models/model_reaper.cc": ["model_registry_test"],
-    "server/models/model_reaper.h": ["model_registry_test"],
-    "server/models/model_status.h": ["model_registry_test"],
+    "server/models/registry/model_registry.cc": ["model_registry_test", "app_test", "drain_test"],
+    "server/models/registry/model_jobs.cc": ["model_registry_test"],
+    "server/models/registry/model_reaper.cc": ["model_registry_test"],
+    "server/models/registry/model_reaper.h": ["model_registry_test"],
+    "server/models/registry/model_status.h": ["model_registry_test"],
     "server/models/warm_up.cc": ["warm_up_test"],
     "server/models/memory/estimate.cc": ["model_memory_test"],
     "server/models/memory/model_memory.cc": ["model_memory_test"],
@@ -68,7 +68,7 @@ MUTANTS = {
         ("|| «prompt.looks_up»;", "false"),
         ("tokenizer.special_tokens().after > 0 ? 1 : 0", "0"),
     ],
-    "server/models/model_registry.cc": [
+    "server/models/registry/model_registry.cc": [
         ("entry == nullptr || entry->status.state != ModelState::kReady", "entry == nullptr"),
         ("if (options_.readiness == Readiness::kEveryModel) return failure;", ""),
         ("any |= !entry->built_in;", "any = true;"),
@@ -82,11 +82,11 @@ MUTANTS = {
         ("if (status.HasFailed() || status.state == ModelState::kUnloaded) continue;", ""),
         ("entry->status.stalled_workers = workers;", ""),
     ],
-    "server/models/model_status.h": [
+    "server/models/registry/model_status.h": [
         ("status.name == name && status.LastLoadFailed()", "status.LastLoadFailed()"),
         ("state == ModelState::kFailed || (Serves() && !error.ok())", "state == ModelState::kFailed"),
     ],
-    "server/models/model_jobs.cc": [
+    "server/models/registry/model_jobs.cc": [
         ("if (!AwaitGivenUp(name)) reaper_.End(name);", "AwaitGivenUp(name);"),
         ("entry.status.stalled_workers = 0;", ""),
         ("model->Touch();", ""),
@@ -96,13 +96,13 @@ MUTANTS = {
         ("entry->status.error = failure;", "entry->status.error = loaded.status();"),
         ("if (entry->status.state != ModelState::kReady) continue;", ""),
     ],
-    "server/models/model_reaper.cc": [
+    "server/models/registry/model_reaper.cc": [
         ("state_->unfreed.at(model->life_id).given_up = true;", ""),
         ("model->batcher->Drain(absl::InfinitePast());", ""),
         ("if («!state.stopping») return state.dead.push_back(std::move(model));", "true"),
         ("std::exchange(life.ended, true)", "life.ended"),
     ],
-    "server/models/model_reaper.h": [
+    "server/models/registry/model_reaper.h": [
         ("life.given_up && (name.empty() || life.name == name)", "life.given_up"),
     ],
     "server/models/model_name.cc": [

@@ -23,7 +23,7 @@
 #include "absl/time/clock.h"
 #include "server/http/port/http_endpoint.h"
 #include "server/metrics/server_metrics.h"
-#include "server/models/model_registry.h"
+#include "server/models/registry/model_registry.h"
 #include "server/net/listening_socket.h"
 #include "server/requests/memory/memory_budgets.h"
 #include "tests/server/http/http_client.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Alone; model_life_test.cc has it in a registry.
-#include "server/models/model_reaper.h"
+#include "server/models/registry/model_reaper.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/models/model_registry.h"
+#include "server/models/registry/model_registry.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -15,7 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "server/metrics/server_metrics.h"
 #include "server/models/model_loader.h"
-#include "server/models/model_registry.h"
+#include "server/models/registry/model_registry.h"
 #include "server/threads/task_pool.h"
 #include "tests/server/gated_backend.h"
 #include "tests/server/tiny_model.h"

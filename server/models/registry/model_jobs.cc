@@ -10,7 +10,7 @@
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "server/models/model_name.h"
-#include "server/models/model_registry.h"
+#include "server/models/registry/model_registry.h"
 #include "server/text/unicode/readable.h"
 
 namespace attendant {

@@ -21,8 +21,8 @@
 #include "server/models/encoder_model.h"
 #include "server/models/model_loader.h"
 #include "server/models/model_options.h"
-#include "server/models/model_reaper.h"
-#include "server/models/model_status.h"
+#include "server/models/registry/model_reaper.h"
+#include "server/models/registry/model_status.h"
 #include "server/threads/executor.h"
 #include "server/threads/steady_time.h"
 

@@ -12,8 +12,8 @@ FILE_TESTS = {
     "kernels/checkpoints/families/jina_bert.cc": ["config_test"],
     "kernels/checkpoints/families/modernbert.cc": ["config_test"],
     "kernels/checkpoints/families/nomic_bert.cc": ["config_test"],
-    "kernels/checkpoints/families/qwen3.cc": ["config_test"],
-    "kernels/checkpoints/families/llama_block.cc": ["config_test"],
+    "kernels/checkpoints/families/llama/qwen3.cc": ["config_test"],
+    "kernels/checkpoints/families/llama/llama_block.cc": ["config_test"],
     "kernels/checkpoints/families/mpnet.cc": ["config_test"],
     "kernels/io/config_fields.cc": ["config_test", "attention_module_test"],
     "kernels/io/float_values.cc": ["float_values_test"],
@@ -66,10 +66,10 @@ MUTANTS = {
         ("«std::min(config.max_positions, trained)»", "trained + 1"),
         ("config.biases.qkv = config.biases.attention_output = «qkv»;", "true"),
     ],
-    "kernels/checkpoints/families/qwen3.cc": [
+    "kernels/checkpoints/families/llama/qwen3.cc": [
         ('for (const char* field : {"use_sliding_window", «"use_bidirectional_attention"»})', '"use_sliding_window"'),
     ],
-    "kernels/checkpoints/families/llama_block.cc": [
+    "kernels/checkpoints/families/llama/llama_block.cc": [
         (".attention_output = «bias»", "false"),
     ],
     "kernels/checkpoints/families/modernbert.cc": [
@@ -91,7 +91,7 @@ MUTANTS = {
         ("config.segments = «segment_types != 0»;", "true"),
         ("norm |= «option == \"layer_norm\"»;", "true"),
     ],
-    "kernels/checkpoints/families/gemma3.cc": [
+    "kernels/checkpoints/families/llama/gemma3.cc": [
         ("config.window = «window / 2»;", "window"),
         ("if («!causal») return Unsupported", "false"),
         ("«(i + 1) % step != 0»", "i % step != 0"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/checkpoints/families/llama_block.h"
+#include "kernels/checkpoints/families/llama/llama_block.h"
 
 #include "kernels/checkpoints/families/rotary_fields.h"
 #include "kernels/core/status_macros.h"

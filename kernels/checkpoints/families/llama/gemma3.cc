@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/checkpoints/families/all_families.h"
 #include "kernels/checkpoints/families/bert_fields.h"
-#include "kernels/checkpoints/families/llama_block.h"
+#include "kernels/checkpoints/families/llama/llama_block.h"
 #include "kernels/checkpoints/families/rotary_fields.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/config_fields.h"

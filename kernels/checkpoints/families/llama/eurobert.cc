@@ -3,7 +3,7 @@
 // that several heads share.
 #include "kernels/checkpoints/families/all_families.h"
 #include "kernels/checkpoints/families/bert_fields.h"
-#include "kernels/checkpoints/families/llama_block.h"
+#include "kernels/checkpoints/families/llama/llama_block.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/json_file.h"
 

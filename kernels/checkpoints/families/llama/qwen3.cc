@@ -7,7 +7,7 @@
 
 #include "kernels/checkpoints/families/all_families.h"
 #include "kernels/checkpoints/families/bert_fields.h"
-#include "kernels/checkpoints/families/llama_block.h"
+#include "kernels/checkpoints/families/llama/llama_block.h"
 #include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/config_fields.h"

@@ -24,7 +24,6 @@ constexpr absl::string_view kDebertaV2 = "DebertaV2Tokenizer";
 constexpr absl::string_view kXlmRoberta = "XLMRobertaTokenizer";
 constexpr absl::string_view kRoberta = "RobertaTokenizer";
 constexpr absl::string_view kGeneric = "TokenizersBackend";
-constexpr absl::string_view kGenericType = "modernbert";  // whatever class its folder names
 
 // Of transformers 5.23; every other class has neither.
 struct TokenizerClass {
@@ -54,6 +53,10 @@ constexpr FamilyRole kBertRoles[] = {{"unk_token", "[UNK]"},
                                      {"cls_token", "[CLS]"},
                                      {"mask_token", "[MASK]"}};
 
+// The classes of model types, whatever class their folders name.
+constexpr std::pair<absl::string_view, absl::string_view> kFixedTypes[] = {
+    {"modernbert", kGeneric}, {"qwen2", "Qwen2Tokenizer"}};
+
 // The classes of model types whose folders do not name one.
 constexpr std::pair<absl::string_view, absl::string_view> kModelTypes[] = {
     {"bert", "BertTokenizer"},           {"camembert", "CamembertTokenizer"},
@@ -75,7 +78,9 @@ absl::StatusOr<std::string> FindClass(const std::string& directory, const JsonNo
   ATTENDANT_RETURN_IF_ERROR(model.Read("tokenizer_class", name));
   ATTENDANT_RETURN_IF_ERROR(config.Read("tokenizer_class", name));
   ATTENDANT_RETURN_IF_ERROR(model.Read("model_type", model_type));
-  if (model_type == kGenericType) return std::string(kGeneric);
+  for (const auto& [type, tokenizer_class] : kFixedTypes) {
+    if (type == model_type) return std::string(tokenizer_class);
+  }
   if (!name.empty()) return std::string(absl::StripSuffix(name, "Fast"));
   for (const auto& [type, tokenizer_class] : kModelTypes) {
     if (type == model_type) return std::string(tokenizer_class);

@@ -18,6 +18,7 @@ extern const Family kJinaV3;      // BERT with rotary positions
 extern const Family kModernBert;  // pre-norm, rotary, local layers, gated ffn
 extern const Family kMpnet;       // BERT with a bias of scores by distance
 extern const Family kNomicBert;   // rotary, gated ffn, other names
+extern const Family kQwen2;       // causal, RMS norms, shared keys, biases
 extern const Family kQwen3;       // causal, RMS norms, shared keys
 extern const Family kRoberta;     // BERT whose positions start behind the padding token's id
 extern const Family kT5;          // RMS norms, bias of scores by distance, no positions

@@ -83,10 +83,11 @@ absl::Status ReadDimensions(const JsonNode& json, const BertFields& fields, Enco
   }
   // Said twice in the relatives of BERT that have these fields; here they can only repeat.
   ATTENDANT_RETURN_IF_ERROR(CheckNumber(json, "embedding_size", config.hidden));
-  if (fields.head_dim != nullptr) {
+  if (fields.head_dim != nullptr && !(fields.optional_head_dim && !json.Has(fields.head_dim))) {
     ATTENDANT_RETURN_IF_ERROR(RequireWidth(json, fields.head_dim, config.head_width));
   }
   if (!fields.shared_keys) return CheckNumber(json, "num_key_value_heads", config.heads);
+  if (fields.optional_shared_keys && !json.Has("num_key_value_heads")) return absl::OkStatus();
   return RequireWidth(json, "num_key_value_heads", config.kv_heads);
 }
 

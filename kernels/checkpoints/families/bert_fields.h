@@ -24,7 +24,9 @@ struct BertFields {
   const char* position_type = "absolute";  // the one value of position_embedding_type, and default
   bool beside_decoder = false;             // true: `is_encoder_decoder` may be true
   const char* head_dim = nullptr;          // null: hidden / heads; else it is required
+  bool optional_head_dim = false;          // true: hidden / heads where `head_dim` is absent
   bool shared_keys = false;                // true: `num_key_value_heads` is read, and required
+  bool optional_shared_keys = false;       // true: as many as heads where that is absent
   bool checks_causal = false;              // true: the family reads `is_causal`; else it is false
   const char* epsilon = "layer_norm_eps";  // null: none is read, it is the default
   double default_epsilon = 1e-12;

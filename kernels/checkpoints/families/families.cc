@@ -14,9 +14,9 @@
 namespace attendant {
 namespace {
 
-constexpr const Family* kFamilies[] = {&kBert,   &kDebertaV2, &kDistilBert, &kElectra, &kEuroBert,
-                                       &kGemma3, &kGte,       &kJinaBert,   &kJinaV3,  &kModernBert,
-                                       &kMpnet,  &kNomicBert, &kQwen3,      &kRoberta, &kT5};
+constexpr const Family* kFamilies[] = {
+    &kBert,   &kDebertaV2,  &kDistilBert, &kElectra,   &kEuroBert, &kGemma3, &kGte,     &kJinaBert,
+    &kJinaV3, &kModernBert, &kMpnet,      &kNomicBert, &kQwen2,    &kQwen3,  &kRoberta, &kT5};
 
 std::string AllModelTypes() {
   std::vector<absl::string_view> types;

@@ -70,10 +70,6 @@ TINY = {
     "tiny_jina_v3": dict(
         family="jina_v3", layers=1, hidden=32, heads=2, ffn=40, vocab=61, segments=1, act="gelu",
         dtype=torch.float32, prefix="", old_names=False, tokenizer="unigram"),
-    # Four heads of 12 on a hidden size of 32; two of keys and values.
-    "tiny_qwen3": dict(
-        family="qwen3", layers=2, hidden=32, heads=4, ffn=40, vocab=61, segments=0, act="silu",
-        dtype=torch.float32, prefix="model.", old_names=False, spread=1.0, tokenizer="qwen_bpe"),
     "tiny_deberta_v2": dict(
         family="deberta_v2", layers=2, hidden=36, heads=3, ffn=40, vocab=61, segments=0, act="gelu",
         dtype=torch.float32, prefix="deberta.", old_names=False, tokenizer="deberta_unigram"),
@@ -95,7 +91,7 @@ TINY = {
     "tiny_jina_bert": dict(
         family="jina_bert", layers=2, hidden=36, heads=3, ffn=44, vocab=61, segments=2, act="gelu",
         dtype=torch.float32, prefix="", old_names=False, tokenizer="bert_word_piece"),
-}
+} | tiny_models.DECODERS
 
 
 def bert_fields(spec):
@@ -152,13 +148,6 @@ def jina_v3(spec):
         **bert_fields(spec), rope_parameters=dict(rope_type="default", rope_theta=900.0)))
 
 
-def qwen3(spec):
-    return transformers.Qwen3Model(transformers.Qwen3Config(
-        vocab_size=spec["vocab"], hidden_size=spec["hidden"], num_hidden_layers=spec["layers"],
-        num_attention_heads=spec["heads"], num_key_value_heads=2, head_dim=12, intermediate_size=spec["ffn"],
-        max_position_embeddings=max(LENGTHS), rope_parameters=dict(rope_type="default", rope_theta=3000.0)))
-
-
 NTK_BASE, NTK_FACTOR = 500.0, 4.0
 
 
@@ -188,10 +177,10 @@ def xlm_roberta(spec):
 
 
 MAKERS = dict(bert=bert, xlm_roberta=xlm_roberta, roberta=roberta, electra=electra, distilbert=distilbert, mpnet=mpnet,
-              modernbert=modernbert, nomic_bert=nomic_bert, gte=gte, jina_v3=jina_v3, qwen3=qwen3,
+              modernbert=modernbert, nomic_bert=nomic_bert, gte=gte, jina_v3=jina_v3,
               jina_bert=lambda spec: jina_bert(bert(spec), spec))
 MAKERS |= {name: functools.partial(getattr(tiny_models, name), length=max(LENGTHS))
-           for name in ("deberta_v2", "gemma3", "t5", "eurobert")}
+           for name in ("deberta_v2", "gemma3", "t5", "eurobert", "qwen2", "qwen3")}
 # What the config of a checkpoint is made from transformers' own.
 CONFIGS = dict(gte=new_config, jina_bert=jina_config)
 # Of the padding token, which has no position of its own: no case has it.

@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tiny models of families whose configs say more than BERT's, with transformers' classes."""
 
+import torch
 import transformers
+
+
+def decoder(family, tokenizer):
+    return dict(family=family, layers=2, hidden=32, heads=4, ffn=40, vocab=61, segments=0, act="silu",
+                dtype=torch.float32, prefix="model.", old_names=False, spread=1.0, tokenizer=tokenizer)
+
+
+DECODERS = {"tiny_qwen2": decoder("qwen2", "qwen_bpe"), "tiny_qwen3": decoder("qwen3", "qwen_bpe")}
 
 
 def deberta_v2(spec, length):
@@ -36,6 +45,25 @@ def t5(spec, length):
         vocab_size=spec["vocab"], d_model=spec["hidden"], d_kv=12, d_ff=spec["ffn"], num_layers=spec["layers"],
         num_heads=spec["heads"], relative_attention_num_buckets=8, relative_attention_max_distance=20,
         feed_forward_proj=spec["act"], n_positions=length))
+
+
+def decoder_fields(spec, length):
+    return dict(
+        vocab_size=spec["vocab"], hidden_size=spec["hidden"], num_hidden_layers=spec["layers"],
+        num_attention_heads=spec["heads"], num_key_value_heads=2, intermediate_size=spec["ffn"],
+        hidden_act=spec["act"], max_position_embeddings=length)
+
+
+def qwen2(spec, length):
+    """Without its mask, as the GTE models have it."""
+    return transformers.Qwen2Model(transformers.Qwen2Config(
+        **decoder_fields(spec, length), is_causal=False, rope_parameters=dict(rope_type="default", rope_theta=3000.0)))
+
+
+def qwen3(spec, length):
+    """Four heads of 12 on a hidden size of 32; two of keys and values."""
+    return transformers.Qwen3Model(transformers.Qwen3Config(
+        **decoder_fields(spec, length), head_dim=12, rope_parameters=dict(rope_type="default", rope_theta=3000.0)))
 
 
 def eurobert(spec, length):

@@ -98,6 +98,7 @@ def cases():
     yield "qwen2 by model_type", QWEN3, {"/normalizer": None}, {"config.json": {"model_type": "qwen3"}}
     yield "qwen2, llama's words", LLAMA, {"/model/ignore_merges": False}, named(qwen2)
     yield "qwen2, prefix", ROBERTA, {"/normalizer": {"type": "Lowercase"}, "/model/byte_fallback": True}, named(qwen2, add_prefix_space=True)
+    yield "qwen2 whatever the folder says", MODERNBERT, {}, {**named(whole), "config.json": {"model_type": "qwen2"}}
     yield "deberta_v2", DEBERTA, {"/post_processor": None}, named("DebertaV2Tokenizer", cls_token="[SEP]")
 
 

@@ -12,7 +12,7 @@ FILE_TESTS = {
     "kernels/checkpoints/families/jina_bert.cc": ["config_test"],
     "kernels/checkpoints/families/modernbert.cc": ["config_test"],
     "kernels/checkpoints/families/nomic_bert.cc": ["config_test"],
-    "kernels/checkpoints/families/llama/qwen3.cc": ["config_test"],
+    "kernels/checkpoints/families/llama/qwen2.cc": ["config_test"],
     "kernels/checkpoints/families/llama/llama_block.cc": ["config_test"],
     "kernels/checkpoints/families/mpnet.cc": ["config_test"],
     "kernels/io/config_fields.cc": ["config_test", "attention_module_test"],
@@ -66,11 +66,14 @@ MUTANTS = {
         ("«std::min(config.max_positions, trained)»", "trained + 1"),
         ("config.biases.qkv = config.biases.attention_output = «qkv»;", "true"),
     ],
-    "kernels/checkpoints/families/llama/qwen3.cc": [
-        ('for (const char* field : {"use_sliding_window", «"use_bidirectional_attention"»})', '"use_sliding_window"'),
+    "kernels/checkpoints/families/llama/qwen2.cc": [
+        ('if (json.Has("auto_map")) «ATTENDANT_RETURN_IF_ERROR(json.Field("is_causal").status());»', ""),
+        ("config.biases.qkv = «true»;", "false"),
     ],
     "kernels/checkpoints/families/llama/llama_block.cc": [
         (".attention_output = «bias»", "false"),
+        ('«ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "use_bidirectional_attention"));»', ""),
+        ('«ATTENDANT_RETURN_IF_ERROR(json.Read("is_causal", encoder.causal));»', ""),
     ],
     "kernels/checkpoints/families/modernbert.cc": [
         ("config.window = «local_attention / 2»;", "local_attention"),

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/checkpoints/families/llama/llama_block.h"
 
+#include <string>
+#include <vector>
+
 #include "kernels/checkpoints/families/rotary_fields.h"
+#include "kernels/core/base/quote.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/config_fields.h"
 
@@ -19,6 +23,37 @@ absl::Status ReadLlamaRotary(const JsonNode& json, EncoderConfig& config) {
   config.positions = Positions::kRotary;
   config.rotary.base = 10000;
   return ReadRopeParameters(json, config.rotary);
+}
+
+absl::StatusOr<FamilyConfig> ReadDecoder(const JsonNode& json, const BertFields& fields) {
+  FamilyConfig config;
+  ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "use_bidirectional_attention"));
+  ATTENDANT_ASSIGN_OR_RETURN(config.encoder, ReadBertFields(json, fields));
+  EncoderConfig& encoder = config.encoder;
+  SetLlamaBlock(encoder);
+  encoder.norm_place = NormPlace::kPre;
+  encoder.causal = true;
+  ATTENDANT_RETURN_IF_ERROR(json.Read("is_causal", encoder.causal));
+  ATTENDANT_RETURN_IF_ERROR(ReadLlamaRotary(json, encoder));
+  ATTENDANT_RETURN_IF_ERROR(ValidateConfig(json, encoder));
+  config.biases = {
+      .qkv = false, .attention_output = false, .ffn_up = false, .ffn_down = false, .norms = false};
+  return config;
+}
+
+absl::Status CheckWholeAttention(const JsonNode& json) {
+  ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "use_sliding_window"));
+  if (!json.Has("layer_types")) return absl::OkStatus();
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode list, json.Field("layer_types"));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> types, list.Elements());
+  for (const JsonNode& node : types) {
+    std::string type;
+    ATTENDANT_RETURN_IF_ERROR(node.Get(type));
+    if (type != "full_attention") {
+      return Unsupported(json, "layer_types", Quoted(type), "full_attention");
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ReadAttentionBias(const JsonNode& json, FamilyConfig& config) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/checkpoints/families/bert_fields.h"
 #include "kernels/checkpoints/families/family.h"
 #include "kernels/core/encoder_config.h"
 
@@ -20,6 +22,23 @@ absl::Status ReadLlamaRotary(const JsonNode& json, EncoderConfig& config);
 // `attention_bias`, of all linear layers of attention, by default false. The ffn and the norms have
 // none.
 absl::Status ReadAttentionBias(const JsonNode& json, FamilyConfig& config);
+
+// The fields of decoders; families require other ones of heads.
+inline constexpr BertFields kDecoderFields{.segment_types = nullptr,
+                                           .head_dim = "head_dim",
+                                           .shared_keys = true,
+                                           .checks_causal = true,
+                                           .epsilon = "rms_norm_eps",
+                                           .default_epsilon = 1e-6,
+                                           .default_activation = "silu"};
+
+// A decoder: the block with norms before its branches, and a causal mask, where `is_causal` is not
+// false. Without biases. UNIMPLEMENTED for `use_bidirectional_attention`: the classes of
+// transformers itself do not read it.
+absl::StatusOr<FamilyConfig> ReadDecoder(const JsonNode& json, const BertFields& fields);
+
+// UNIMPLEMENTED where `use_sliding_window` or `layer_types` says that a layer attends to a window.
+absl::Status CheckWholeAttention(const JsonNode& json);
 
 // The names of its tensors.
 constexpr TensorNames LlamaNames() {

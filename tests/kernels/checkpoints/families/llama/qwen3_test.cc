@@ -35,6 +35,9 @@ TEST(Qwen3Test, IsTheBlockWithOtherSwitches) {
       "default"}, "layer_types": ["full_attention", "full_attention", "full_attention"])"));
   ASSERT_TRUE(now.ok()) << now.status();
   EXPECT_TRUE(now->encoder == encoder);
+  const auto bidirectional = Read(Qwen3(", \"is_causal\": false"));
+  ASSERT_TRUE(bidirectional.ok()) << bidirectional.status();
+  EXPECT_FALSE(bidirectional->encoder.causal);
   const auto biased = Read(Qwen3(", \"attention_bias\": true"));
   ASSERT_TRUE(biased.ok()) << biased.status();
   EXPECT_TRUE(biased->biases.qkv && biased->biases.attention_output && !biased->biases.ffn_down);
@@ -44,7 +47,6 @@ TEST(Qwen3Test, RefusesByName) {
   for (const char* field : {"use_sliding_window", "use_bidirectional_attention"}) {
     ExpectUnimplemented(Qwen3(absl::StrCat(", \"", field, "\": true")), field);
   }
-  ExpectUnimplemented(Qwen3(", \"is_causal\": false"), "`is_causal` is false");
   ExpectUnimplemented(Qwen3(", \"rope_scaling\": {\"type\": \"yarn\"}"), "`rope_scaling`");
   ExpectUnimplemented(Qwen3(", \"layer_types\": [\"sliding_attention\"]"), "`layer_types`");
   const std::pair<std::string, const char*> invalid[] = {

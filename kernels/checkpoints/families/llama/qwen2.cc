@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Qwen2 as an encoder: Llama's block with biases of queries, keys and values, and keys that several
+// heads share.
+#include "kernels/checkpoints/families/all_families.h"
+#include "kernels/checkpoints/families/llama/llama_block.h"
+#include "kernels/core/status_macros.h"
+#include "kernels/io/json_file.h"
+
+namespace attendant {
+namespace qwen2 {
+namespace {
+
+constexpr absl::string_view kTypes[] = {"qwen2"};
+// Of the GTE models and Stella: with `is_causal`, which transformers' own class reads too.
+constexpr absl::string_view kCode[] = {
+    "modeling_qwen.Qwen2Model", "Alibaba-NLP/gte-Qwen2-1.5B-instruct--modeling_qwen.Qwen2Model",
+    "Alibaba-NLP/gte-Qwen2-7B-instruct--modeling_qwen.Qwen2Model"};
+
+constexpr BertFields Fields() {
+  BertFields fields = kDecoderFields;
+  fields.optional_head_dim = true;
+  return fields;
+}
+
+absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
+  constexpr BertFields kFields = Fields();
+  ATTENDANT_RETURN_IF_ERROR(CheckWholeAttention(json));
+  // What the code does where the field is absent depends on its revision.
+  if (json.Has("auto_map")) ATTENDANT_RETURN_IF_ERROR(json.Field("is_causal").status());
+  ATTENDANT_ASSIGN_OR_RETURN(FamilyConfig config, ReadDecoder(json, kFields));
+  config.biases.qkv = true;
+  return config;
+}
+
+}  // namespace
+}  // namespace qwen2
+
+constexpr Family kQwen2{.model_types = qwen2::kTypes,
+                        .code = qwen2::kCode,
+                        .read_config = qwen2::ReadConfig,
+                        .names = LlamaNames()};
+
+}  // namespace attendant

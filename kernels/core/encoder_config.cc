@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/core/encoder_config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <numbers>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -39,7 +41,20 @@ absl::Status ValidateHeads(const EncoderConfig& config) {
       "heads is ", config.heads, ", it must be a multiple of kv_heads, ", config.kv_heads));
 }
 
+absl::Status CheckLongWaves(const char* name, const LongWaves& waves) {
+  if (waves.factor >= 1 && std::isfinite(waves.factor) && waves.low > 0 && waves.low < waves.high &&
+      std::isfinite(waves.high) && waves.trained_positions > 0) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " has long waves of factor ", waves.factor, ", from ", waves.low, " to ",
+                   waves.high, " turns in ", waves.trained_positions,
+                   " positions: the factor must be at least 1, the turns ",
+                   "above 0 and rising, the positions above 0"));
+}
+
 absl::Status CheckRotary(const char* name, const Rotary& rotary) {
+  ATTENDANT_RETURN_IF_ERROR(CheckLongWaves(name, rotary.long_waves));
   if (rotary.base >= 1 && rotary.base <= kMaxRotaryBase && rotary.frequency_scale > 0 &&
       std::isfinite(rotary.frequency_scale)) {
     return absl::OkStatus();
@@ -112,6 +127,18 @@ absl::Status ValidateLayers(const EncoderConfig& config) {
 }
 
 }  // namespace
+
+float Rotary::Rate(int64_t pair, int64_t head_dim) const {
+  const float exponent = static_cast<float>(2 * pair) / static_cast<float>(head_dim);
+  const double wave = std::pow(static_cast<float>(base), static_cast<double>(exponent));
+  const auto rate = static_cast<float>(frequency_scale * (1.0f / static_cast<float>(wave)));
+  if (long_waves.factor == 1) return rate;
+  const double turns = static_cast<double>(rate) *
+                       static_cast<double>(long_waves.trained_positions) / (2 * std::numbers::pi);
+  const double kept =
+      std::clamp((turns - long_waves.low) / (long_waves.high - long_waves.low), 0.0, 1.0);
+  return static_cast<float>(rate * (kept + (1 - kept) / long_waves.factor));
+}
 
 absl::Status Validate(const EncoderConfig& config) {
   ATTENDANT_RETURN_IF_ERROR(CheckBounds({{"layers", config.layers, kMaxLayers},

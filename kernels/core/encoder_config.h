@@ -57,11 +57,27 @@ enum class ScoreBias : uint8_t {
 
 inline constexpr double kMaxRotaryBase = 1e15;
 
+// Slower turns of pairs whose waves are long beside the positions that a model was first trained
+// on, as Llama 3 has them: those of a pair that turns less than `low` times on the way are divided
+// by `factor`, those of one that turns more than `high` times stay, between them is a straight
+// line.
+struct LongWaves {
+  double factor = 1;  // 1: none is slower
+  double low = 1, high = 4;
+  int64_t trained_positions = 8192;
+  friend bool operator==(const LongWaves&, const LongWaves&) = default;
+};
+
 // Rotary positions: pair i of a head, values i and i + head_dim / 2, turns by
-// position * frequency_scale * base^(-2i / head_dim).
+// position * frequency_scale * base^(-2i / head_dim), or as long_waves has it.
 struct Rotary {
   double base = 10000;  // from 1 to kMaxRotaryBase: far smaller ones turn by angles without end
   double frequency_scale = 1;
+  LongWaves long_waves{};
+
+  // The turn of pair `pair` from one position to the next, in radians. In f32 and rounded where
+  // PyTorch rounds it: one rounding more would turn a pair by 0.005 at position 100,000.
+  float Rate(int64_t pair, int64_t head_dim) const;
   friend bool operator==(const Rotary&, const Rotary&) = default;
 };
 

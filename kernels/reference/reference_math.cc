@@ -105,10 +105,8 @@ Matrix Rotate(const Matrix& x, int64_t heads, const Rotary& rotary,
   for (int64_t row = 0; row < x.rows; ++row) {
     for (int64_t column = 0; column < x.columns; ++column) {
       const int64_t d = column % head_dim, pair = d % pairs;
-      const double exponent = -2 * static_cast<double>(pair) / static_cast<double>(head_dim);
       // In f32, as PyTorch has rates and angles.
-      const auto rate =
-          static_cast<float>(rotary.frequency_scale * std::pow(rotary.base, exponent));
+      const float rate = rotary.Rate(pair, head_dim);
       const float angle = static_cast<float>(positions[static_cast<size_t>(row)]) * rate;
       const double sine = std::sin(static_cast<double>(angle));
       const double turned =

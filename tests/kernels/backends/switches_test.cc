@@ -39,6 +39,19 @@ Switched With(const char* name, void (*change)(EncoderConfig&)) {
   return {name, config};
 }
 
+void MakeDecoder(EncoderConfig& c) {
+  c.norm_place = NormPlace::kPre;
+  c.norm_kind = NormKind::kRms;
+  c.embedding_norm = false;
+  c.final_norm = true;
+  c.biases = Biases::kOptional;
+  c.activation = Activation::kSilu;
+  c.gated_ffn = true;
+  c.positions = Positions::kRotary;
+  c.kv_heads = 1;
+  c.causal = true;
+}
+
 const std::vector<Switched> kAllSwitched = {
     With("pre", [](EncoderConfig& c) { c.norm_place = NormPlace::kPre; }),
     With("final", [](EncoderConfig& c) { c.final_norm = true; }),
@@ -125,17 +138,12 @@ const std::vector<Switched> kAllSwitched = {
     // As EmbeddingGemma.
     With("output_norms_rms_local_shared",
          [](EncoderConfig& c) {
+           MakeDecoder(c);
+           c.causal = false;
            c.norm_place = NormPlace::kBoth;
-           c.norm_kind = NormKind::kRms;
-           c.embedding_norm = false;
            c.embedding_scale = 8;
-           c.final_norm = true;
-           c.biases = Biases::kOptional;
            c.activation = Activation::kGeluTanh;
-           c.gated_ffn = true;
-           c.positions = Positions::kRotary;
            c.query_scale = 0.25f;
-           c.kv_heads = 1;
            c.query_key_norm = true;
            c.window = 20;
            c.local_layers.set(0).set(2);
@@ -158,18 +166,18 @@ const std::vector<Switched> kAllSwitched = {
     // As Qwen3.
     With("causal_rms_rotary_shared",
          [](EncoderConfig& c) {
-           c.norm_place = NormPlace::kPre;
-           c.norm_kind = NormKind::kRms;
-           c.embedding_norm = false;
-           c.final_norm = true;
-           c.biases = Biases::kOptional;
-           c.activation = Activation::kSilu;
-           c.gated_ffn = true;
-           c.positions = Positions::kRotary;
+           MakeDecoder(c);
            c.head_width = 32;
-           c.kv_heads = 1;
            c.query_key_norm = true;
-           c.causal = true;
+         }),
+    // As Mistral, with Llama's long waves.
+    With("causal_rms_local",
+         [](EncoderConfig& c) {
+           MakeDecoder(c);
+           c.local_rotary.long_waves = {
+               .factor = 8, .low = 0.5, .high = 2, .trained_positions = 16};
+           c.window = 7;
+           c.local_layers.set(0).set(1).set(2);
          }),
     // As ModernBERT.
     With("pre_rotary_local_gated",

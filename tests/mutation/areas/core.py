@@ -15,8 +15,6 @@ MUTANTS = {
         ("const int64_t first = «distance > 0»", "distance >= 0"),
     ],
     "kernels/core/base/position_tables.cc": [
-        ("const double exponent = «-2» *", "-1"),
-        ("«rotary.frequency_scale * std::pow(rotary.base, exponent)»", "std::pow(rotary.base, exponent)"),
         ("-slopes[static_cast<size_t>(head)]", "slopes[static_cast<size_t>(head)]"),
         ("«distance < config.max_positions»", "distance <= config.max_positions"),
     ],
@@ -34,6 +32,10 @@ MUTANTS = {
     "kernels/core/encoder_config.cc": [
         ("ATTENDANT_RETURN_IF_ERROR(CheckHeadsDivide(config.hidden, config.heads));", ""),
         ("computed.final_norm == config.final_norm", "true"),
+        ("static_cast<float>(«2 * pair»)", "pair"),
+        ("«frequency_scale» * (1.0f", "1"),
+        ("«1.0f / static_cast<float>(wave)»", "1.0 / wave"),
+        ("(turns - «long_waves.low»)", "0"),
         ("computed.final_epsilon() == config.final_epsilon()", "true"),
     ],
     "kernels/core/base/quote.cc": [

@@ -53,13 +53,15 @@ std::vector<Variant> ListRotary() {
                  Turn(v, 1000);
                  v.parts.biases = false;
                }),
-          With("GTE",
-               [](Variant& v) {
-                 Gate(v, ATTENDANT_CUDA_GELU_ERF);
-                 Turn(v, 500000);
-                 v.holes.gaps = true;
-               }),
-          With("EuroBERT",
+          With("GTE", [](Variant& v) {
+            Gate(v, ATTENDANT_CUDA_GELU_ERF);
+            Turn(v, 500000);
+            v.holes.gaps = true;
+          })};
+}
+
+std::vector<Variant> ListDecoders() {
+  return {With("EuroBERT",
                [](Variant& v) {
                  NormFirst(v, true);
                  Gate(v, ATTENDANT_CUDA_SILU);
@@ -79,6 +81,20 @@ std::vector<Variant> ListRotary() {
                  v.config.kv_heads = 2;
                  v.config.head_width = 64;
                  v.config.causal = 1;
+                 v.holes.gaps = true;
+               }),
+          With("Mistral",
+               [](Variant& v) {
+                 NormFirst(v, true);
+                 Gate(v, ATTENDANT_CUDA_SILU);
+                 Turn(v, 10000);
+                 v.parts.embedding_norm = false;
+                 v.parts.local_rotary_base = 10000;
+                 v.parts.local_layers = 7;
+                 v.config.heads = 4;
+                 v.config.kv_heads = 1;
+                 v.config.causal = 1;
+                 v.config.window = 9;
                  v.holes.gaps = true;
                }),
           With("EmbeddingGemma", [](Variant& v) {
@@ -134,7 +150,9 @@ std::vector<Variant> ListOthers() {
 
 std::vector<Variant> ListVariants() {
   std::vector<Variant> variants = ListRotary();
-  for (const Variant& variant : ListOthers()) variants.push_back(variant);
+  for (const std::vector<Variant>& more : {ListDecoders(), ListOthers()}) {
+    variants.insert(variants.end(), more.begin(), more.end());
+  }
   return variants;
 }
 

@@ -28,6 +28,22 @@ TEST(RotaryTableTest, HasCosinesAndThenSinesOfEveryPosition) {
   EXPECT_EQ(RotaryTable().data(), nullptr);
 }
 
+// Of transformers' LlamaRotaryEmbedding. The plain ones round otherwise in f64.
+TEST(RotaryTest, RatesAreThoseOfPyTorch) {
+  const Rotary plain{.base = 10000};
+  EXPECT_EQ(plain.Rate(2, 80), 0.630957305431366f);
+  EXPECT_EQ(plain.Rate(9, 80), 0.1258925497531891f);
+  Rotary llama{.base = 500000};
+  llama.long_waves.factor = 32;
+  EXPECT_FLOAT_EQ(llama.Rate(0, 64), 1.0f);
+  EXPECT_FLOAT_EQ(llama.Rate(10, 64), 0.016560440883040428f);
+  EXPECT_FLOAT_EQ(llama.Rate(15, 64), 0.0012905480107292533f);
+  EXPECT_FLOAT_EQ(llama.Rate(16, 64), 0.000429556705057621f);
+  EXPECT_FLOAT_EQ(llama.Rate(17, 64), 9.708286233944818e-05f);
+  EXPECT_FLOAT_EQ(llama.Rate(18, 64), 1.9461638657958247e-05f);
+  EXPECT_FLOAT_EQ(llama.Rate(31, 64), 9.418306490260875e-08f);
+}
+
 EncoderConfig ConfigOf(ScoreBias bias) {
   EncoderConfig config;
   config.heads = 2;

@@ -55,7 +55,7 @@ constexpr FamilyRole kBertRoles[] = {{"unk_token", "[UNK]"},
 
 // The classes of model types, whatever class their folders name.
 constexpr std::pair<absl::string_view, absl::string_view> kFixedTypes[] = {
-    {"modernbert", kGeneric}, {"qwen2", "Qwen2Tokenizer"}};
+    {"mistral", kGeneric}, {"modernbert", kGeneric}, {"qwen2", "Qwen2Tokenizer"}};
 
 // The classes of model types whose folders do not name one.
 constexpr std::pair<absl::string_view, absl::string_view> kModelTypes[] = {

@@ -63,17 +63,17 @@ struct TokenizerSettings {
 };
 
 // As AutoTokenizer of transformers 5: the class is tokenizer_class of tokenizer_config.json, else
-// of config.json, else the one of model_type; ModernBERT's is always the general one, Qwen2's
-// always its own. BertTokenizer and those derived from it make their normalizer anew, of
+// of config.json, else the one of model_type; ModernBERT's and Mistral's are always the general
+// one, Qwen2's is its own. BertTokenizer and those derived from it make their normalizer anew, of
 // do_lower_case, strip_accents and tokenize_chinese_chars, and, where tokenizer_config.json names
 // the class, the tokens around texts; their special tokens are those of special_tokens_map.json,
 // where that counts, else of tokenizer_config.json. The classes of XLM-R, CamemBERT, T5 and DeBERTa
 // v2 make all their parts anew; of the normalizer they keep the rules of the sentencepiece model,
-// DeBERTa's not even these. Those of GPT-2 and Qwen2 make all but the tokens around texts anew.
-// RobertaTokenizer makes ByteLevel anew. What named_tokens.h says is found in texts beside the
-// added tokens of tokenizer.json, none of them that is special with split_special_tokens. A model
-// gets segments where model_input_names has token_type_ids, or the class says so. A folder without
-// class and model_type has the defaults. INVALID_ARGUMENT for a file that is not valid.
+// DeBERTa's not even these. Those of GPT-2 and Qwen2 make all but the tokens around texts
+// anew. RobertaTokenizer makes ByteLevel anew. What named_tokens.h says is found in texts beside
+// the added tokens of tokenizer.json, none of them that is special with split_special_tokens. A
+// model gets segments where model_input_names has token_type_ids, or the class says so. A folder
+// without class and model_type has the defaults. INVALID_ARGUMENT for a file that is not valid.
 absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& directory);
 
 }  // namespace attendant

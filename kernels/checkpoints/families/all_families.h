@@ -15,6 +15,8 @@ extern const Family kGemma3;      // four RMS norms a layer, local layers, share
 extern const Family kGte;         // rotary, gated ffn
 extern const Family kJinaBert;    // BERT with ALiBi and a gated ffn
 extern const Family kJinaV3;      // BERT with rotary positions
+extern const Family kLlama;       // causal, RMS norms, shared keys
+extern const Family kMistral;     // the same, with a window
 extern const Family kModernBert;  // pre-norm, rotary, local layers, gated ffn
 extern const Family kMpnet;       // BERT with a bias of scores by distance
 extern const Family kNomicBert;   // rotary, gated ffn, other names

@@ -21,11 +21,24 @@ bool IsLayerType(absl::string_view type) {
   return type == "full_attention" || type == "sliding_attention";
 }
 
+absl::Status ReadLongWaves(const JsonNode& parameters, LongWaves& waves) {
+  ATTENDANT_RETURN_IF_ERROR(parameters.Require("factor", waves.factor));
+  ATTENDANT_RETURN_IF_ERROR(parameters.Require("low_freq_factor", waves.low));
+  ATTENDANT_RETURN_IF_ERROR(parameters.Require("high_freq_factor", waves.high));
+  return parameters.Require("original_max_position_embeddings", waves.trained_positions);
+}
+
 }  // namespace
 
 absl::Status ReadRopeFields(const JsonNode& parameters, Rotary& rotary) {
   const char* const field = parameters.Has("rope_type") ? "rope_type" : "type";
-  ATTENDANT_RETURN_IF_ERROR(CheckText(parameters, field, "default"));
+  std::string type = "default";
+  ATTENDANT_RETURN_IF_ERROR(parameters.Read(field, type));
+  if (type == "llama3") {
+    ATTENDANT_RETURN_IF_ERROR(ReadLongWaves(parameters, rotary.long_waves));
+  } else if (type != "default") {
+    return Unsupported(parameters, field, Quoted(type), "default, llama3");
+  }
   double part = 1;
   ATTENDANT_RETURN_IF_ERROR(parameters.Read("partial_rotary_factor", part));
   if (part != 1) return Unsupported(parameters, "partial_rotary_factor", absl::StrCat(part), "1");
@@ -33,10 +46,10 @@ absl::Status ReadRopeFields(const JsonNode& parameters, Rotary& rotary) {
 }
 
 absl::Status ReadRopeParameters(const JsonNode& json, Rotary& rotary) {
-  if (json.Has("rope_scaling")) return Unsupported(json, "rope_scaling", "there", "none");
   ATTENDANT_RETURN_IF_ERROR(json.Read("rope_theta", rotary.base));
-  if (!json.Has("rope_parameters")) return absl::OkStatus();
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode parameters, json.Field("rope_parameters"));
+  const char* const field = json.Has("rope_scaling") ? "rope_scaling" : "rope_parameters";
+  if (!json.Has(field)) return absl::OkStatus();
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode parameters, json.Field(field));
   return ReadRopeFields(parameters, rotary);
 }
 

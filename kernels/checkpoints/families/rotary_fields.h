@@ -9,12 +9,12 @@ namespace attendant {
 class JsonNode;
 
 // Reads an object of transformers 5: `rope_theta`, the base; where it is absent, the base stays as
-// it is. UNIMPLEMENTED for a `rope_type` (else `type`, the older name) that is not "default", and
-// for heads that turn in part.
+// it is. Its `rope_type` (else `type`, the older name) is "default", or "llama3" with the fields of
+// long waves. UNIMPLEMENTED for another one, and for heads that turn in part.
 absl::Status ReadRopeFields(const JsonNode& parameters, Rotary& rotary);
 
-// Reads the base in the config's `rope_parameters`, or else in its own `rope_theta`, if it has one.
-// UNIMPLEMENTED as ReadRopeFields, and for `rope_scaling`: transformers takes that object instead.
+// Reads the config's `rope_scaling`, its older name, or else its `rope_parameters`; the base, where
+// they have none, is its own `rope_theta`, if it has one. UNIMPLEMENTED as ReadRopeFields.
 absl::Status ReadRopeParameters(const JsonNode& json, Rotary& rotary);
 
 // Reads transformers 5's list `layer_types`, one for each layer: "full_attention", or

@@ -180,7 +180,7 @@ MAKERS = dict(bert=bert, xlm_roberta=xlm_roberta, roberta=roberta, electra=elect
               modernbert=modernbert, nomic_bert=nomic_bert, gte=gte, jina_v3=jina_v3,
               jina_bert=lambda spec: jina_bert(bert(spec), spec))
 MAKERS |= {name: functools.partial(getattr(tiny_models, name), length=max(LENGTHS))
-           for name in ("deberta_v2", "gemma3", "t5", "eurobert", "qwen2", "qwen3")}
+           for name in ("deberta_v2", "gemma3", "t5", "eurobert", *tiny_models.FAMILIES)}
 # What the config of a checkpoint is made from transformers' own.
 CONFIGS = dict(gte=new_config, jina_bert=jina_config)
 # Of the padding token, which has no position of its own: no case has it.

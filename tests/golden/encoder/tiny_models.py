@@ -10,7 +10,9 @@ def decoder(family, tokenizer):
                 dtype=torch.float32, prefix="model.", old_names=False, spread=1.0, tokenizer=tokenizer)
 
 
-DECODERS = {"tiny_qwen2": decoder("qwen2", "qwen_bpe"), "tiny_qwen3": decoder("qwen3", "qwen_bpe")}
+DECODERS = {"tiny_qwen2": decoder("qwen2", "qwen_bpe"), "tiny_qwen3": decoder("qwen3", "qwen_bpe"),
+            "tiny_llama": decoder("llama", "eurobert_bpe"), "tiny_mistral": decoder("mistral", "mistral_bpe")}
+FAMILIES = [spec["family"] for spec in DECODERS.values()]
 
 
 def deberta_v2(spec, length):
@@ -64,6 +66,19 @@ def qwen3(spec, length):
     """Four heads of 12 on a hidden size of 32; two of keys and values."""
     return transformers.Qwen3Model(transformers.Qwen3Config(
         **decoder_fields(spec, length), head_dim=12, rope_parameters=dict(rope_type="default", rope_theta=3000.0)))
+
+
+def llama(spec, length):
+    """Whose first pair turns as ever, whose second one a little more slowly, the others four times."""
+    rope = dict(rope_type="llama3", rope_theta=3000.0, factor=4.0, low_freq_factor=0.2, high_freq_factor=1.0,
+                original_max_position_embeddings=16)
+    return transformers.LlamaModel(transformers.LlamaConfig(**decoder_fields(spec, length), rope_parameters=rope))
+
+
+def mistral(spec, length):
+    return transformers.MistralModel(transformers.MistralConfig(
+        **decoder_fields(spec, length), head_dim=12, sliding_window=5,
+        rope_parameters=dict(rope_type="default", rope_theta=3000.0)))
 
 
 def eurobert(spec, length):

@@ -105,16 +105,28 @@ def t5_unigram():
     return finish(tokenizer, specials, "", "</s>")
 
 
-def gemma_bpe():
+def spelled_bpe(specials):
     """With the bytes of some letters: others are unknown."""
-    specials = ("<pad>", "<eos>", "<bos>", "<unk>", "<mask>")
     merges = ["\u2581 t", "h e", "\u2581t he", "i n", "in g", "\u2581 a", "a t", "c at", "\u2581 cat", "\u2581a n",
               "e r", "o n", "\u2581 s", "on e", "\u2581 in", "\u2581 on", "m at", "a r", "e n", "o t", "i t"]
     spelled = [f"<0x{byte:02X}>" for byte in "\u00d6\u00e4\u20ac".encode()]
     tokens = [*specials, *spelled, "\u2581", *LETTERS, ".", ","] + [merge.replace(" ", "") for merge in merges]
     vocab = {token: index for index, token in enumerate(list(dict.fromkeys(tokens))[:SIZE])}
     pairs = [tuple(merge.split()) for merge in merges if merge.replace(" ", "") in vocab]
-    tokenizer = Tokenizer(models.BPE(vocab, pairs, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    return Tokenizer(models.BPE(vocab, pairs, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+
+
+def mistral_bpe():
+    """As the files of Llama 2 and Mistral are."""
+    specials = ("<unk>", "<s>", "</s>", "<mask>", "<pad>")
+    tokenizer = spelled_bpe(specials)
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    return finish(tokenizer, specials, "<s>", "</s>")
+
+
+def gemma_bpe():
+    specials = ("<pad>", "<eos>", "<bos>", "<unk>", "<mask>")
+    tokenizer = spelled_bpe(specials)
     tokenizer.normalizer = normalizers.Replace(" ", "\u2581")
     tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", behavior="merged_with_previous")
     return finish(tokenizer, specials, "<bos>", "<eos>")

@@ -12,6 +12,7 @@ FILE_TESTS = {
     "kernels/checkpoints/families/jina_bert.cc": ["config_test"],
     "kernels/checkpoints/families/modernbert.cc": ["config_test"],
     "kernels/checkpoints/families/nomic_bert.cc": ["config_test"],
+    "kernels/checkpoints/families/llama/mistral.cc": ["config_test"],
     "kernels/checkpoints/families/llama/qwen2.cc": ["config_test"],
     "kernels/checkpoints/families/llama/llama_block.cc": ["config_test"],
     "kernels/checkpoints/families/mpnet.cc": ["config_test"],
@@ -66,6 +67,11 @@ MUTANTS = {
         ("«std::min(config.max_positions, trained)»", "trained + 1"),
         ("config.biases.qkv = config.biases.attention_output = «qkv»;", "true"),
     ],
+    "kernels/checkpoints/families/llama/mistral.cc": [
+        ("config.window = «config.causal» ? window - 1", "true"),
+        ("config.local_rotary = «config.rotary»;", "Rotary{}"),
+        ("if («named && !json.Has(\"sliding_window\")») return absl::OkStatus();", "!named"),
+    ],
     "kernels/checkpoints/families/llama/qwen2.cc": [
         ('if (json.Has("auto_map")) «ATTENDANT_RETURN_IF_ERROR(json.Field("is_causal").status());»', ""),
         ("config.biases.qkv = «true»;", "false"),
@@ -83,7 +89,7 @@ MUTANTS = {
     ],
     "kernels/checkpoints/families/rotary_fields.cc": [
         ("Rotary& rotary = type == «\"full_attention\"»", "\"sliding_attention\""),
-        ('if (json.Has("rope_scaling")) «return Unsupported(json, "rope_scaling", "there", "none");»', ""),
+        ('const char* const field = «json.Has("rope_scaling")» ? "rope_scaling"', "false"),
         ('parameters.Has("rope_type") ? "rope_type" : «"type"»', '"rope_type"'),
         ('«ATTENDANT_RETURN_IF_ERROR(json.Read("rope_theta", rotary.base));»', ""),
     ],

@@ -30,9 +30,7 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
   SetLlamaBlock(encoder);
   encoder.norm_place = NormPlace::kPre;
   ATTENDANT_RETURN_IF_ERROR(ReadLlamaRotary(json, encoder));
-  ATTENDANT_RETURN_IF_ERROR(ReadAttentionBias(json, config));
-  ATTENDANT_RETURN_IF_ERROR(json.Read("mlp_bias", config.biases.ffn_up));
-  config.biases.ffn_down = config.biases.ffn_up;
+  ATTENDANT_RETURN_IF_ERROR(ReadLlamaBiases(json, config));
   ATTENDANT_RETURN_IF_ERROR(ValidateConfig(json, encoder));
   return config;
 }

@@ -25,6 +25,13 @@ absl::Status ReadLlamaRotary(const JsonNode& json, EncoderConfig& config) {
   return ReadRopeParameters(json, config.rotary);
 }
 
+absl::Status ReadLlamaBiases(const JsonNode& json, FamilyConfig& config) {
+  ATTENDANT_RETURN_IF_ERROR(ReadAttentionBias(json, config));
+  ATTENDANT_RETURN_IF_ERROR(json.Read("mlp_bias", config.biases.ffn_up));
+  config.biases.ffn_down = config.biases.ffn_up;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<FamilyConfig> ReadDecoder(const JsonNode& json, const BertFields& fields) {
   FamilyConfig config;
   ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "use_bidirectional_attention"));

@@ -23,6 +23,9 @@ absl::Status ReadLlamaRotary(const JsonNode& json, EncoderConfig& config);
 // none.
 absl::Status ReadAttentionBias(const JsonNode& json, FamilyConfig& config);
 
+// The same, and `mlp_bias`, of all linear layers of the ffn, likewise.
+absl::Status ReadLlamaBiases(const JsonNode& json, FamilyConfig& config);
+
 // The fields of decoders; families require other ones of heads.
 inline constexpr BertFields kDecoderFields{.segment_types = nullptr,
                                            .head_dim = "head_dim",

@@ -72,8 +72,8 @@ TEST(FamilyTest, AnUnknownOneIsRefusedWithAllThatAreKnown) {
   EXPECT_THAT(
       std::string(status.message()),
       HasSubstr("supported is bert, camembert, deberta-v2, distilbert, electra, eurobert, "
-                "gemma3_text, gte, jina_embeddings_v3, modernbert, mpnet, new, nomic_bert, qwen2, "
-                "qwen3, roberta, t5, xlm-roberta"));
+                "gemma3_text, gte, jina_embeddings_v3, llama, llama_bidirec, mistral, modernbert, mpnet, new, "
+                "nomic_bert, qwen2, qwen3, roberta, t5, xlm-roberta"));
 }
 
 TEST(MpnetTest, AddsABiasByDistance) {
@@ -379,7 +379,8 @@ INSTANTIATE_TEST_SUITE_P(Families, TinyFamilyTest,
                                          "tiny_mpnet", "tiny_modernbert", "tiny_nomic_bert",
                                          "tiny_gte", "tiny_jina_bert", "tiny_jina_v3", "tiny_qwen3",
                                          "tiny_deberta_v2", "tiny_gemma3", "tiny_t5",
-                                         "tiny_t5_gated", "tiny_eurobert", "tiny_qwen2"),
+                                         "tiny_t5_gated", "tiny_eurobert", "tiny_qwen2",
+                                         "tiny_llama", "tiny_mistral"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

@@ -14,7 +14,8 @@ namespace {
 using testing::HasSubstr;
 
 // Families that transformers computes itself, with one base for all layers.
-constexpr const char* kOneBase[] = {"eurobert", "gte", "jina_embeddings_v3", "nomic_bert", "qwen3"};
+constexpr const char* kOneBase[] = {
+    "eurobert", "gte", "jina_embeddings_v3", "llama", "mistral", "nomic_bert", "qwen2", "qwen3"};
 
 // With the fields that some families need.
 std::string Config(const std::string& type, const std::string& more) {
@@ -46,13 +47,13 @@ TEST(RotaryFieldsTest, TypeIsTheOlderNameOfRopeType) {
   }
 }
 
-TEST(RotaryFieldsTest, RopeScalingIsRefused) {
+TEST(RotaryFieldsTest, RopeScalingCountsInPlaceOfTheParameters) {
   for (const char* type : kOneBase) {
     ExpectUnimplemented(Config(type, R"(, "rope_scaling": {"rope_type": "linear", "factor": 4})"),
-                        "`rope_scaling` is there");
-    ExpectUnimplemented(Config(type, R"(, "rope_scaling": {"rope_theta": 700}, "rope_parameters":
-                                        {"rope_theta": 500})"),
-                        "`rope_scaling` is there");
+                        "`rope_scaling`: `rope_type` is `linear`");
+    EXPECT_EQ(BaseOf(type, R"(, "rope_scaling": {"rope_theta": 700}, "rope_parameters":
+                               {"rope_theta": 500})"),
+              700);
     EXPECT_EQ(BaseOf(type, R"(, "rope_scaling": null, "rope_theta": 500)"), 500);
   }
 }
@@ -72,6 +73,47 @@ TEST(RotaryFieldsTest, BasesAreThoseOfTransformersByDefault) {
   EXPECT_EQ(BaseOf("gte", ""), 160000);
   EXPECT_EQ(BaseOf("jina_embeddings_v3", R"(, "rotary_emb_base": 500)"), 20000);
   EXPECT_EQ(BaseOf("nomic_bert", R"(, "rotary_emb_base": 500)"), 1000);
+}
+
+// As Llama 3.2's.
+constexpr char kLongWaves[] = R"("factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192)";
+
+TEST(RotaryFieldsTest, LongWavesAreThoseOfLlama3) {
+  for (const char* type : kOneBase) {
+    for (const char* field : {"rope_scaling", "rope_parameters"}) {
+      const auto config =
+          Read(Config(type, absl::StrCat(R"(, "rope_theta": 500000, ")", field,
+                                         R"(": {"rope_type": "llama3", )", kLongWaves, "}")));
+      ASSERT_TRUE(config.ok()) << type << config.status();
+      EXPECT_EQ(
+          config->encoder.rotary,
+          (Rotary{.base = 500000,
+                  .long_waves = {.factor = 32, .low = 1, .high = 4, .trained_positions = 8192}}));
+    }
+  }
+}
+
+TEST(RotaryFieldsTest, LongWavesThatMakeNoSenseAreRefused) {
+  for (const char* waves : {R"("factor": 0.5, "low_freq_factor": 1, "high_freq_factor": 4,
+           "original_max_position_embeddings": 8)",
+                            R"("factor": 2, "low_freq_factor": 4, "high_freq_factor": 4,
+           "original_max_position_embeddings": 8)",
+                            R"("factor": 2, "low_freq_factor": 0, "high_freq_factor": 4,
+           "original_max_position_embeddings": 8)",
+                            R"("factor": 2, "low_freq_factor": 1, "high_freq_factor": 4,
+           "original_max_position_embeddings": 0)"}) {
+    const absl::Status status =
+        Read(Config("llama",
+                    absl::StrCat(R"(, "rope_scaling": {"rope_type": "llama3", )", waves, "}")))
+            .status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("rotary has long waves of factor"));
+  }
+  const absl::Status missing =
+      Read(Config("llama", R"(, "rope_scaling": {"rope_type": "llama3", "factor": 8})")).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(missing)) << missing;
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("lacks the field `low_freq_factor`"));
 }
 
 TEST(RotaryFieldsTest, BasesOfNoSensibleSizeAreRefused) {

@@ -36,8 +36,8 @@ TEST(EuroBertTest, IsFoundByItsTypeAndByItsCode) {
 
 TEST(EuroBertTest, RefusesByName) {
   ExpectUnimplemented(EuroBert(R"(, "rope_scaling": {"type": "yarn"})"), "`rope_scaling`");
-  ExpectUnimplemented(EuroBert(R"(, "rope_parameters": {"rope_type": "llama3"})"),
-                      "`rope_type` is `llama3`");
+  ExpectUnimplemented(EuroBert(R"(, "rope_parameters": {"rope_type": "yarn"})"),
+                      "`rope_type` is `yarn`");
   ExpectUnimplemented(EuroBert(R"(, "hidden_act": "mish")"), "`hidden_act` is `mish`");
 }
 

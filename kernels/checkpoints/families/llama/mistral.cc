@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mistral as an encoder: Llama's block without biases, whose layers may all attend to a window.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/checkpoints/families/all_families.h"
+#include "kernels/checkpoints/families/llama/llama_block.h"
+#include "kernels/core/status_macros.h"
+#include "kernels/io/json_file.h"
+
+namespace attendant {
+namespace mistral {
+namespace {
+
+constexpr absl::string_view kTypes[] = {"mistral"};
+
+constexpr BertFields Fields() {
+  BertFields fields = kDecoderFields;
+  fields.optional_head_dim = true;
+  return fields;
+}
+
+// `sliding_window`: by default 4096, null for none. A token is one of those that its window counts
+// where the mask is causal; else the window counts those to either side.
+absl::Status ReadWindow(const JsonNode& json, EncoderConfig& config) {
+  int64_t window = 4096;
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<std::string> fields, json.FieldNames());
+  const bool named = std::find(fields.begin(), fields.end(), "sliding_window") != fields.end();
+  if (named && !json.Has("sliding_window")) return absl::OkStatus();
+  ATTENDANT_RETURN_IF_ERROR(json.Read("sliding_window", window));
+  config.window = config.causal ? window - 1 : window;
+  for (int64_t i = 0; i < config.layers; ++i) config.local_layers.set(static_cast<size_t>(i));
+  config.local_rotary = config.rotary;
+  return ValidateConfig(json, config);
+}
+
+absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
+  constexpr BertFields kFields = Fields();
+  ATTENDANT_ASSIGN_OR_RETURN(FamilyConfig config, ReadDecoder(json, kFields));
+  ATTENDANT_RETURN_IF_ERROR(ReadWindow(json, config.encoder));
+  return config;
+}
+
+}  // namespace
+}  // namespace mistral
+
+constexpr Family kMistral{
+    .model_types = mistral::kTypes, .read_config = mistral::ReadConfig, .names = LlamaNames()};
+
+}  // namespace attendant

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/kernels/checkpoints/families/family_support.h"
+
+namespace attendant {
+namespace {
+
+std::string Mistral(const std::string& more) {
+  return Bert("mistral", absl::StrCat(", \"num_key_value_heads\": 2", more));
+}
+
+// transformers counts the query's own token where the mask is causal, else those to either side.
+TEST(MistralTest, AllLayersAttendToTheWindow) {
+  const auto config = Read(Mistral(", \"sliding_window\": 8, \"rope_theta\": 500"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  const EncoderConfig& encoder = config->encoder;
+  EXPECT_TRUE(encoder.causal);
+  EXPECT_EQ(encoder.window, 7);
+  EXPECT_EQ(encoder.local_layers.to_ullong(), 0b111u);
+  EXPECT_EQ(encoder.local_rotary.base, 500);
+  EXPECT_EQ(encoder.key_heads(), 2);
+  EXPECT_FALSE(config->biases.qkv || config->biases.attention_output || config->biases.ffn_up);
+  const auto both = Read(Mistral(", \"sliding_window\": 8, \"is_causal\": false"));
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_FALSE(both->encoder.causal);
+  EXPECT_EQ(both->encoder.window, 8);
+}
+
+TEST(MistralTest, TheWindowIsTransformersWhereNoneIsNamed) {
+  EXPECT_EQ(Read(Mistral(""))->encoder.window, 4095);
+  const auto none = Read(Mistral(", \"sliding_window\": null"));
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_FALSE(none->encoder.local_layers.any());
+}
+
+TEST(MistralTest, RefusesWhatMakesNoSense) {
+  for (const char* window : {"0", "1", "-4"}) {
+    const absl::Status status =
+        Read(Mistral(absl::StrCat(", \"sliding_window\": ", window))).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("window is"));
+  }
+  ExpectUnimplemented(Mistral(", \"use_bidirectional_attention\": true"),
+                      "`use_bidirectional_attention` is true");
+  EXPECT_TRUE(absl::IsInvalidArgument(Read(Bert("mistral")).status()));
+}
+
+}  // namespace
+}  // namespace attendant

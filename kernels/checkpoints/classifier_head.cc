@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/checkpoints/classifier_head.h"
 
+#include <algorithm>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -29,7 +31,12 @@ struct HeadForm {
   HeadActivation activation;
   absl::string_view norm;  // empty: there is none
   absl::string_view out;
+  bool last = false;  // of a decoder: the head reads its last token that is no padding
+  std::optional<int32_t> padding_id{};  // likewise: where the config has none
 };
+
+// Of the code that comes with NVIDIA's rerankers.
+constexpr absl::string_view kNvidia = "LlamaBidirectionalForSequenceClassification";
 
 constexpr HeadForm kForms[] = {
     {"BertForSequenceClassification", "bert.pooler.dense", HeadActivation::kTanh, "", "classifier"},
@@ -57,6 +64,12 @@ constexpr HeadForm kForms[] = {
     {"NewForSequenceClassification", "new.pooler.dense", HeadActivation::kTanh, "", "classifier"},
     {"JinaEmbeddingsV3ForSequenceClassification", "classifier.dense", HeadActivation::kTanh, "",
      "classifier.out_proj"},
+    {"Gemma3TextForSequenceClassification", "", HeadActivation::kNone, "", "score", true, 0},
+    {"LlamaForSequenceClassification", "", HeadActivation::kNone, "", "score", true},
+    {kNvidia, "", HeadActivation::kNone, "", "score"},
+    {"MistralForSequenceClassification", "", HeadActivation::kNone, "", "score", true},
+    {"Qwen2ForSequenceClassification", "", HeadActivation::kNone, "", "score", true},
+    {"Qwen3ForSequenceClassification", "", HeadActivation::kNone, "", "score", true},
 };
 
 // Null: no head is read.
@@ -77,17 +90,52 @@ class Reader {
 
   absl::StatusOr<SequenceClassifier> Read(const HeadForm& form) {
     SequenceClassifier head{.activation = form.activation};
-    ATTENDANT_RETURN_IF_ERROR(ReadOptions(head));
+    ATTENDANT_RETURN_IF_ERROR(form.last ? ReadPadding(form, head) : ReadOptions(head));
     ATTENDANT_ASSIGN_OR_RETURN(head.dense, ReadLinear(form.dense, hidden_));
     if (!form.norm.empty()) ATTENDANT_RETURN_IF_ERROR(ReadNorm(form.norm, head));
     ATTENDANT_ASSIGN_OR_RETURN(const int64_t labels, CountLabels(config_, form.out, store_));
     ATTENDANT_ASSIGN_OR_RETURN(head.out, ReadLinear(form.out, labels));
+    if (form.architecture == kNvidia) ATTENDANT_RETURN_IF_ERROR(ReadNvidia(head));
     ATTENDANT_ASSIGN_OR_RETURN(head.labels, ReadLabels(config_, labels));
     ATTENDANT_ASSIGN_OR_RETURN(head.scores, ReadActivation(labels));
     return head;
   }
 
  private:
+  absl::Status ReadPadding(const HeadForm& form, SequenceClassifier& head) const {
+    head.pooling = Pooling::kLast;
+    head.padding_id = form.padding_id;
+    if (!config_.Has("pad_token_id")) return absl::OkStatus();
+    int64_t id = 0;
+    ATTENDANT_RETURN_IF_ERROR(config_.Require("pad_token_id", id));
+    // An id that no token has leaves nothing out.
+    head.padding_id =
+        static_cast<int32_t>(std::clamp<int64_t>(id, -1, std::numeric_limits<int32_t>::max()));
+    return absl::OkStatus();
+  }
+
+  // The logits are divided by the temperature.
+  absl::Status ReadNvidia(SequenceClassifier& head) const {
+    std::string pooling = "avg";
+    ATTENDANT_RETURN_IF_ERROR(config_.Read("pooling", pooling));
+    if (pooling != "avg" && pooling != "cls" && pooling != "last") {
+      return Unsupported(config_, "pooling", Quoted(pooling), "avg, cls, last");
+    }
+    head.pooling = pooling == "avg"   ? Pooling::kMean
+                   : pooling == "cls" ? Pooling::kCls
+                                      : Pooling::kLast;
+    double temperature = 1;
+    ATTENDANT_RETURN_IF_ERROR(config_.Read("temperature", temperature));
+    if (!(temperature > 0)) {
+      return absl::InvalidArgumentError(absl::StrCat(config_.where(), ": `temperature` is ",
+                                                     temperature, ", it must be above 0"));
+    }
+    for (std::vector<float>* values : {&head.out.weight, &head.out.bias}) {
+      for (float& value : *values) value = static_cast<float>(value / temperature);
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status ReadOptions(SequenceClassifier& head) const {
     std::string pooling = "cls";
     ATTENDANT_RETURN_IF_ERROR(config_.Read("classifier_pooling", pooling));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,7 +23,9 @@ enum class ScoreActivation : uint8_t { kNone, kSigmoid, kSoftmax };
 // decide. Immutable after loading, thread-safe.
 struct SequenceClassifier {
   Pooling pooling = Pooling::kCls;  // of the last hidden state, not normalized
-  HeadLinear dense{};               // outputs == 0: there is none
+  // Of kLast: tokens of this id at the end of a sequence are left out, but for its first token.
+  std::optional<int32_t> padding_id{};
+  HeadLinear dense{};  // outputs == 0: there is none
   HeadActivation activation = HeadActivation::kNone;
   HeadNorm norm{};  // of [dense.outputs]
   HeadLinear out{};

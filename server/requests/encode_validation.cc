@@ -2,7 +2,10 @@
 #include "server/requests/encode_validation.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -166,6 +169,28 @@ std::vector<std::string> TokenStringsOf(const EncoderModel& model,
   return strings;
 }
 
+// A decoder's classifier reads the last token that is no padding. Under a causal mask the tokens
+// behind it change nothing before them, so they may be masked.
+absl::Status MaskPadding(const EncoderModel& model, EncodedSequence& sequence) {
+  const std::optional<int32_t>& id = model.classifier->padding_id;
+  const size_t len = sequence.token_ids.size();
+  size_t end = len;
+  bool unmasked = false;
+  while (end > 1 && (sequence.masked(end - 1) || sequence.token_ids[end - 1] == id)) {
+    --end;
+    unmasked = unmasked || !sequence.masked(end);
+  }
+  if (!unmasked) return absl::OkStatus();
+  if (!model.config().causal) {
+    return Invalid("it ends in the padding token, id ", *id, ", which model '", model.name,
+                   "' attends to but does not score: leave it out");
+  }
+  sequence.attention_mask.resize(len, 1);
+  std::fill(sequence.attention_mask.begin() + static_cast<std::ptrdiff_t>(end),
+            sequence.attention_mask.end(), uint8_t{0});
+  return absl::OkStatus();
+}
+
 // Leaves masked tokens out; the others keep their positions. Frees the segment ids.
 SequenceInput TakeUnmasked(EncodedSequence& sequence) {
   const std::vector<int32_t> segment_ids = std::exchange(sequence.segment_ids, {});
@@ -278,6 +303,9 @@ class EncodeValidation {
   absl::Status AddEncoded(size_t index, const SequenceContent& given) {
     ATTENDANT_ASSIGN_OR_RETURN(EncodedSequence sequence, ReadSequence(reading_, index, given));
     if (input_.token_strings) sequence.token_strings = TokenStringsOf(model_, sequence);
+    if (input_.scores && !input_.compares()) {
+      ATTENDANT_RETURN_IF_ERROR(InSequence(input_, index, MaskPadding(model_, sequence)));
+    }
     SequenceInput unmasked = TakeUnmasked(sequence);
     unmasked.first_pooled = FirstPooled(model_, sequence);
     ATTENDANT_RETURN_IF_ERROR(AddSpans(index, sequence, unmasked));

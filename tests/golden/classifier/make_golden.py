@@ -16,7 +16,7 @@ import torch
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from tiny_heads import BERT, DISTILBERT, LIMIT, MODERNBERT, ROBERTA, SMALL, family, make_model, wordpiece  # noqa: E402
+from tiny_heads import BERT, DECODER, DISTILBERT, LIMIT, MODERNBERT, ROBERTA, SMALL, family, make_model, wordpiece  # noqa: E402
 
 INPUTS = [["the quick brown fox"], ["never again"], [""], ["caf\u00e9 " * 30], ["how tall is the tower?", "it has 330 metres."],
           ["how tall is the tower?", "it rains"], ["fox", ""], ["the lazy dog " * 9, "jumps over " * 9], ["dog", "prices fell " * 30]]
@@ -48,11 +48,27 @@ MODELS = {
     "gte_classifier": ("GteForSequenceClassification", "GteConfig", BERT | {"type_vocab_size": 1} | STARS, wordpiece, {}),
     "jina_v3_reranker": ("JinaEmbeddingsV3ForSequenceClassification", "JinaEmbeddingsV3Config",
                          ROBERTA | {"num_labels": 1, "max_position_embeddings": LIMIT}, family("xlm_roberta"), {}),
+    "gemma3_classifier": ("Gemma3TextForSequenceClassification", "Gemma3TextConfig",
+                          DECODER | STARS | {"use_bidirectional_attention": True, "sliding_window": 8}, family("roberta"), {}),
+    # Texts end in the padding token.
+    "qwen3_reranker": ("Qwen3ForSequenceClassification", "Qwen3Config", DECODER | {"num_labels": 1, "pad_token_id": 2},
+                       family("roberta"), {}),
+    "qwen2_reranker": ("Qwen2ForSequenceClassification", "Qwen2Config", DECODER | {"num_labels": 1}, family("roberta"),
+                       {"sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity"}}),
+    # Computed here as NVIDIA's code does.
+    "llama_bidirec_reranker": ("LlamaForSequenceClassification", "LlamaConfig", DECODER | {"num_labels": 1, "is_causal": False},
+                               family("llama"), {"architectures": ["LlamaBidirectionalForSequenceClassification"],
+                                                 "model_type": "llama_bidirec", "is_causal": None, "pooling": "avg", "temperature": 0.5}),
 }
 
 
+def pooled_logits(model, inputs, temperature):
+    states = model.model(**inputs).last_hidden_state[0]
+    return model.score(states.mean(0)) / temperature
+
+
 def activate(logits, config, more):
-    if more:
+    if "sentence_transformers" in more:
         return logits
     if config.num_labels == 1 or config.problem_type == "multi_label_classification":
         return torch.sigmoid(logits)
@@ -73,7 +89,8 @@ def make(name):
         if getattr(model.config, "type_vocab_size", 1) > 1:
             inputs["token_type_ids"] = torch.tensor([encoding.type_ids])
         with torch.no_grad():
-            logits = model(**inputs).logits[0]
+            temperature = more.get("temperature")
+            logits = pooled_logits(model, inputs, temperature) if temperature else model(**inputs).logits[0]
         expected.append({"texts": texts, "logits": logits.tolist(), "scores": activate(logits, model.config, more).tolist()})
     (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
 

@@ -19,7 +19,7 @@ from harness.server import serving
 GOLDEN = settings.ROOT / "tests" / "golden" / "classifier"
 NAMES = sorted(folder.name for folder in GOLDEN.iterdir() if folder.is_dir())
 LABELS = {"roberta_classifier": ["bad", "fair", "good"], "xlm_roberta_multi_label": ["bad", "fair", "good"],
-          "gte_classifier": ["bad", "fair", "good"], "distilbert_classifier": ["LABEL_0", "LABEL_1"]}
+          "gte_classifier": ["bad", "fair", "good"], "gemma3_classifier": ["bad", "fair", "good"], "distilbert_classifier": ["LABEL_0", "LABEL_1"]}
 TOLERANCE = 2e-5
 
 
@@ -97,6 +97,19 @@ def test_what_cannot_be_scored_is_refused(client, message, code, details):
         client.encode(message)
     assert caught.value.code().name == code
     assert details in caught.value.details()
+
+
+def test_a_decoder_leaves_padding_out(client):
+    padding = 2
+    plain = array(client.encode(attendant.request("qwen3_reranker", [ids([5, 6, 7])], scores=pb.ScoreOutput())).scores)
+    padded = attendant.request("qwen3_reranker", [ids([5, 6, 7, padding, padding])], scores=pb.ScoreOutput())
+    assert array(client.encode(padded).scores).tobytes() == plain.tobytes()
+    only = attendant.request("qwen3_reranker", [ids([padding, padding])], scores=pb.ScoreOutput())
+    assert array(client.encode(only).scores).shape == (1, 1)
+    with pytest.raises(grpc.RpcError) as caught:
+        client.encode(attendant.request("gemma3_classifier", [ids([5, 0])], scores=pb.ScoreOutput()))
+    assert caught.value.code().name == "INVALID_ARGUMENT"
+    assert "sequence 0: it ends in the padding token, id 0" in caught.value.details()
 
 
 def test_a_pair_that_is_too_long_is_refused_on_demand(client):

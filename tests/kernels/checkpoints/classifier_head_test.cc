@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,6 +79,48 @@ TEST(ClassifierHeadTest, ReadsThePoolerOfNomicAndGte) {
     EXPECT_EQ((*head)->activation, HeadActivation::kTanh);
     EXPECT_THAT((*head)->dense.weight, ElementsAre(1, 2, 3, 4));
   }
+}
+
+TEST(ClassifierHeadTest, ADecoderScoresItsLastTokenThatIsNoPadding) {
+  const std::vector<TestTensor> score = {FloatTensor("score.weight", {1, 2}, {3, 4})};
+  for (const char* family : {"Llama", "Mistral", "Qwen2", "Qwen3", "Gemma3Text"}) {
+    const std::string architecture = absl::StrCat(family, "ForSequenceClassification");
+    const auto head = Read(Config(R"(, "pad_token_id": 7)", architecture), score);
+    ASSERT_TRUE(head.ok()) << head.status();
+    ASSERT_TRUE(head->has_value()) << architecture;
+    EXPECT_EQ((*head)->pooling, Pooling::kLast);
+    EXPECT_EQ((*head)->padding_id, 7);
+    EXPECT_EQ((*head)->dense.outputs, 0);
+    EXPECT_THAT((*head)->out.weight, ElementsAre(3, 4));
+    EXPECT_TRUE((*head)->out.bias.empty());
+    EXPECT_EQ((*head)->scores, ScoreActivation::kSigmoid);
+  }
+  EXPECT_EQ((*Read(Config("", "Qwen3ForSequenceClassification"), score))->padding_id, std::nullopt);
+  EXPECT_EQ((*Read(Config("", "Gemma3TextForSequenceClassification"), score))->padding_id, 0);
+  EXPECT_EQ((*Read(Config("", "BertForSequenceClassification"), BertHead(1)))->padding_id,
+            std::nullopt);
+  const char* const no_token = R"(, "pad_token_id": -100)";
+  EXPECT_EQ((*Read(Config(no_token, "LlamaForSequenceClassification"), score))->padding_id, -1);
+  ExpectRefused(Config(R"(, "pad_token_id": "x")", "LlamaForSequenceClassification"), score,
+                "`pad_token_id`");
+}
+
+TEST(ClassifierHeadTest, NvidiasHasAPoolingAndATemperature) {
+  const std::vector<TestTensor> score = {FloatTensor("score.weight", {1, 2}, {3, 4})};
+  const std::string name = "LlamaBidirectionalForSequenceClassification";
+  const auto head = Read(Config("", name), score);
+  ASSERT_TRUE(head.ok()) << head.status();
+  EXPECT_EQ((*head)->pooling, Pooling::kMean);
+  EXPECT_EQ((*head)->padding_id, std::nullopt);
+  EXPECT_THAT((*head)->out.weight, ElementsAre(3, 4));
+  const auto other = Read(Config(R"(, "pooling": "last", "temperature": 0.5)", name), score);
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_EQ((*other)->pooling, Pooling::kLast);
+  EXPECT_THAT((*other)->out.weight, ElementsAre(6, 8));
+  EXPECT_EQ((*Read(Config(R"(, "pooling": "cls")", name), score))->pooling, Pooling::kCls);
+  ExpectRefused(Config(R"(, "pooling": "weighted_avg")", name), score,
+                "`pooling` is `weighted_avg`");
+  ExpectRefused(Config(R"(, "temperature": 0)", name), score, "`temperature` is 0");
 }
 
 TEST(ClassifierHeadTest, OtherArchitecturesHaveNone) {

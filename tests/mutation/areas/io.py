@@ -26,6 +26,7 @@ FILE_TESTS = {
 MUTANTS = {
     "kernels/checkpoints/classifier_head.cc": [
         ("if (found == nullptr) found = &form;", "return &form;"),
+        ("head.padding_id = «form.padding_id»;", "std::nullopt"),
     ],
     "kernels/checkpoints/token_heads.cc": [
         ("if (form.optional_biases && !Has(form.out_bias, \"\")) return absl::OkStatus();", ""),

@@ -189,6 +189,13 @@ absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& direc
     ByteLevelSettings& own = settings.byte_level.emplace(ByteLevelSettings{.made = made});
     ATTENDANT_RETURN_IF_ERROR(config.Read("add_prefix_space", own.add_prefix_space));
   }
+  if (name == "LlamaTokenizer") {
+    LlamaSettings& own = settings.llama.emplace();
+    ATTENDANT_RETURN_IF_ERROR(config.Read("add_prefix_space", own.add_prefix_space));
+    ATTENDANT_RETURN_IF_ERROR(config.Read("legacy", own.legacy));
+    ATTENDANT_ASSIGN_OR_RETURN(own.named_tokens,
+                               ReadNamedTokens(directory, config, {.roles = LlamaRoles()}));
+  }
   ATTENDANT_ASSIGN_OR_RETURN(const ClassTokens own, TokensOfClass(config, settings));
   ATTENDANT_ASSIGN_OR_RETURN(settings.named_tokens, ReadNamedTokens(directory, config, own));
   ATTENDANT_RETURN_IF_ERROR(config.Read("split_special_tokens", settings.splits_special_tokens));

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "server/text/base/literals.h"
 #include "server/text/byte_level_class.h"
+#include "server/text/llama_class.h"
 #include "server/text/sentencepiece/families.h"
 #include "server/text/sentencepiece/family_parts.h"
 
@@ -56,6 +57,7 @@ struct TokenizerSettings {
   std::optional<BertSettings> bert{};      // of a WordPiece model: these count
   std::optional<FamilySettings> family{};  // of a Unigram model: these count
   std::optional<ByteLevelSettings> byte_level{};
+  std::optional<LlamaSettings> llama{};    // of a file that MakesLlama: these count
   std::vector<Literal> named_tokens{};     // found in texts too, where the vocabulary has them
   bool splits_special_tokens = false;      // special tokens in a text are text
   std::optional<bool> add_prefix_space{};  // of ByteLevel: counts in place of tokenizer.json's
@@ -69,7 +71,7 @@ struct TokenizerSettings {
 // the class, the tokens around texts; their special tokens are those of special_tokens_map.json,
 // where that counts, else of tokenizer_config.json. The classes of XLM-R, CamemBERT, T5 and DeBERTa
 // v2 make all their parts anew; of the normalizer they keep the rules of the sentencepiece model,
-// DeBERTa's not even these. Those of GPT-2 and Qwen2 make all but the tokens around texts
+// DeBERTa's not even these. Those of GPT-2, Qwen2 and Llama make all but the tokens around texts
 // anew. RobertaTokenizer makes ByteLevel anew. What named_tokens.h says is found in texts beside
 // the added tokens of tokenizer.json, none of them that is special with split_special_tokens. A
 // model gets segments where model_input_names has token_type_ids, or the class says so. A folder

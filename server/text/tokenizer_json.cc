@@ -64,9 +64,11 @@ std::vector<AddedToken> ReadAddedTokens(const JsonFields& file, const ModelPart&
 // Adds those that the vocabulary has: others would get ids that no model knows.
 void AddNamedTokens(const TokenizerSettings& settings, const ModelPart& part,
                     std::vector<AddedToken>& tokens) {
+  const std::vector<Literal>& named =
+      settings.llama.has_value() ? settings.llama->named_tokens : settings.named_tokens;
   std::unordered_set<std::string> known;
   for (const AddedToken& token : tokens) known.insert(token.content);
-  for (const Literal& literal : settings.named_tokens) {
+  for (const Literal& literal : named) {
     const int32_t id = part.model->FindToken(literal.text);
     if (literal.text.empty() || id == TokenTrie::kNoId || !known.insert(literal.text).second)
       continue;
@@ -176,6 +178,7 @@ std::string PartsOfClass(const JsonFields& file, const ModelPart& part,
   if (const std::optional<ByteLevelSettings>& own = settings.byte_level) {
     return PartsOf(*own->made, own->add_prefix_space);
   }
+  if (settings.llama.has_value()) return PartsOf(*settings.llama);
   const std::optional<bool> prefix = PrefixOfClass(file, settings);
   if (!prefix.has_value()) return "{}";
   return absl::StrCat(R"({"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":)",
@@ -195,6 +198,7 @@ void CheckType(const JsonFields& file, const TokenizerSettings& settings) {
   if (settings.byte_level.has_value() && found != "BPE") {
     refuse(settings.byte_level->made->name, "BPE");
   }
+  if (settings.llama.has_value() && found != "BPE") refuse("LlamaTokenizer", "BPE");
 }
 
 // That the file's model is the one that the class makes.
@@ -316,14 +320,17 @@ TokenizerParts ReadParts(const JsonFields& file, const JsonFields& made, ModelPa
 }  // namespace
 
 absl::StatusOr<TokenizerParts> ParseTokenizerJson(absl::string_view contents,
-                                                  const TokenizerSettings& settings) {
+                                                  const TokenizerSettings& of_folder) {
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode file, ParseJson(contents, "the file", kLimits));
   absl::Status status;
   const JsonFields fields(file, status);
+  TokenizerSettings settings = of_folder;
+  if (!MakesLlama(fields)) settings.llama.reset();
   CheckType(fields, settings);
   ATTENDANT_RETURN_IF_ERROR(status);
   ModelPart model = ReadModel(fields);
   ATTENDANT_RETURN_IF_ERROR(status);
+  if (settings.llama.has_value()) CheckLlama(fields, model);
   if (settings.byte_level.has_value()) CheckModel(fields, *settings.byte_level->made, model);
   if (const FamilySettings* const family = FindFamily(fields, settings)) {
     CheckFamily(fields, *family, model);

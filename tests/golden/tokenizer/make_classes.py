@@ -29,6 +29,7 @@ BERT = "tokens/bert_tokens/tokenizer.json"
 ROBERTA = "tokenizer/families/roberta.json"
 LLAMA = "tokenizer/families/llama.json"
 QWEN3 = "encoder/tiny_qwen3/tokenizer.json"
+MISTRAL = "encoder/tiny_mistral/tokenizer.json"
 MODERNBERT = "encoder/tiny_modernbert/tokenizer.json"
 DEBERTA = "encoder/tiny_deberta_v2/tokenizer.json"
 
@@ -99,6 +100,16 @@ def cases():
     yield "qwen2, llama's words", LLAMA, {"/model/ignore_merges": False}, named(qwen2)
     yield "qwen2, prefix", ROBERTA, {"/normalizer": {"type": "Lowercase"}, "/model/byte_fallback": True}, named(qwen2, add_prefix_space=True)
     yield "qwen2 whatever the folder says", MODERNBERT, {}, {**named(whole), "config.json": {"model_type": "qwen2"}}
+    llama, known = "LlamaTokenizer", {"/model/unk_token": None}
+    yield "llama", MISTRAL, known, named(llama)
+    yield "llama, older", MISTRAL, known, named("LlamaTokenizerFast", legacy=True, add_prefix_space=None)
+    yield "llama, no prefix", MISTRAL, known | {"/post_processor": None}, named(llama, add_prefix_space=False)
+    yield "llama, flags that do not count", MISTRAL, known, named(llama, add_bos_token=False, add_eos_token=True, legacy=None)
+    yield "llama, no added tokens", MISTRAL, known | {"/added_tokens": []}, named(llama, eos_token="a")
+    yield "llama in a llama", MISTRAL, known, {**named(llama), "config.json": {"model_type": "llama"}}
+    yield "llama in a mistral", MISTRAL, {}, {**named(llama, legacy=False), "config.json": {"model_type": "mistral"}}
+    yield "no class in a llama", MISTRAL, {}, {"config.json": {"model_type": "llama"}}
+    yield "llama of bytes", LLAMA, {}, {**named(llama), "config.json": {"model_type": "llama"}}
     yield "deberta_v2", DEBERTA, {"/post_processor": None}, named("DebertaV2Tokenizer", cls_token="[SEP]")
 
 

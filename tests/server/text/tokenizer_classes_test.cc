@@ -135,6 +135,14 @@ TEST(TokenizerClassesTest, AModelThatAClassWouldReadAsAnotherIsRefused) {
           "model.type is BPE, but MPNetTokenizer of transformers takes WordPiece");
   refused("GPT2Tokenizer", "tokenizer/families/xlm_roberta.json", json::object(),
           "model.type is Unigram, but GPT2Tokenizer of transformers takes BPE");
+  refused("LlamaTokenizer", pieces, json::object(),
+          "model.unk_token is '<unk>', but LlamaTokenizer of transformers takes none");
+  refused("LlamaTokenizer", pieces, {{"/model/byte_fallback", false}},
+          "model.byte_fallback is false, but LlamaTokenizer of transformers takes true");
+  refused("LlamaTokenizerFast", pieces, {{"/model/ignore_merges", true}},
+          "model.ignore_merges is true, but LlamaTokenizer of transformers takes false");
+  refused("LlamaTokenizer", "tokenizer/families/xlm_roberta.json", json::object(),
+          "model.type is Unigram, but LlamaTokenizer of transformers takes BPE");
   refused("Qwen2TokenizerFast", pieces, {{"/model/unk_token", nullptr}},
           "model.byte_fallback is true, but Qwen2Tokenizer of transformers takes false");
   refused("GPT2Tokenizer", pieces, json::object(),

@@ -21,6 +21,7 @@ import transformers
 import tiny_models
 import tiny_tokenizers
 from jina_module import jina_bert
+from real_texts import SHORT_TEXTS, TEXTS
 
 HERE = pathlib.Path(__file__).resolve().parent
 FETCH_MODEL = HERE.parents[2] / "deploy" / "fetch-model.sh"
@@ -294,55 +295,6 @@ def make_tiny(name, spec):
             (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}\n')
         tensors |= text_cases(model, tokenizer)
     safetensors.torch.save_file(tensors, folder / "golden.safetensors")
-
-
-SHORT_TEXTS = (
-    "Berlin",
-    "A man is playing a guitar on stage.",
-    "How many people live in the capital of France, and how many in its suburbs?",
-    "Müller's naïve café: 12,50 € (東京) — don't panic! 🙂",
-)
-
-TEXTS = SHORT_TEXTS + (
-    "",
-    "a",
-    "?",
-    "the",
-    "HELLO WORLD",
-    "hello world",
-    "hello   \t\n world",
-    "1234567890",
-    "3.14159 + 2.71828 = 5.85987",
-    "antidisestablishmentarianism",
-    "Donaudampfschifffahrtsgesellschaftskapitän",
-    "The quick brown fox jumps over the lazy dog.",
-    "Der schnelle braune Fuchs springt über den faulen Hund.",
-    "Portez ce vieux whisky au juge blond qui fume.",
-    "Быстрая коричневая лиса прыгает через ленивую собаку.",
-    "素早い茶色の狐がのろまな犬を飛び越える。",
-    "빠른 갈색 여우가 게으른 개를 뛰어넘는다.",
-    "الثعلب البني السريع يقفز فوق الكلب الكسول.",
-    "🙂 🚀 👩‍👩‍👧‍👦",
-    "def add(a, b):\n    return a + b\n",
-    "https://example.org/path?query=1&other=two#fragment",
-    "someone@example.org wrote: \"see attached\"",
-    "What is the capital of Germany?",
-    "Berlin is the capital of Germany.",
-    "A cat sat on the mat, purring.",
-    "The stock market fell by three percent on Tuesday after the central bank's announcement.",
-    "[CLS] literal [SEP] special [MASK] tokens [PAD]",
-    "no-break\u00a0space, soft\u00adhyphen, zero\u200bwidth",
-    "e\u0301cole re\u0301sume\u0301 A\u030angstro\u0308m",
-    "ﬁne ﬂow Ⅷ ½ ²",
-    "word " * 50,
-    "One sentence follows another. " * 20,
-    "ab " * 253,
-    "ab " * 254,
-    "ab " * 255,
-    "to be or not to be that is the question " * 40,
-    "漢字" * 200,
-    "x" * 3000,
-)
 
 
 def load_sentence_model(folder):

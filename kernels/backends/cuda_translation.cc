@@ -151,6 +151,7 @@ AttendantCudaConfig CudaConfig(const EncoderConfig& config) {
 EncoderConfig ComputedByCuda(const EncoderConfig& config) {
   EncoderConfig computed = config;
   computed.input = EncoderInput::kTokens;
+  computed.embedding_width = 0;
   if (config.score_bias == ScoreBias::kDisentangled) computed.score_bias = ScoreBias::kNone;
   return computed;
 }

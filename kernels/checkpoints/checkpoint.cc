@@ -72,12 +72,18 @@ class Loader {
   }
 
   absl::Status LoadEmbeddings(EncoderWeights& weights) {
-    ATTENDANT_RETURN_IF_ERROR(LoadTable(names_.token_embedding, {config_.vocab, config_.hidden},
-                                        weights.token_embedding));
+    const int64_t width = config_.input_width();
+    ATTENDANT_RETURN_IF_ERROR(
+        LoadTable(names_.token_embedding, {config_.vocab, width}, weights.token_embedding));
     if (config_.positions == Positions::kLearned) ATTENDANT_RETURN_IF_ERROR(LoadPositions(weights));
     ATTENDANT_RETURN_IF_ERROR(LoadSegments(weights));
+    if (config_.projects_embeddings()) {
+      ATTENDANT_RETURN_IF_ERROR(LoadLinear(std::string(names_.embedding_projection),
+                                           {&weights.embedding_projection}, config_.hidden, width,
+                                           /*has_bias=*/true));
+    }
     if (!config_.embedding_norm) return absl::OkStatus();
-    return LoadNorm(std::string(names_.embedding_norm), config_.hidden, weights.embedding_norm);
+    return LoadNorm(std::string(names_.embedding_norm), width, weights.embedding_norm);
   }
 
   absl::Status LoadTable(absl::string_view name, std::array<int64_t, 2> dims,
@@ -88,18 +94,18 @@ class Loader {
   absl::Status LoadPositions(EncoderWeights& weights) {
     const int64_t first = family_config_.first_position;
     TensorView<const float, 2> stored;
-    ATTENDANT_RETURN_IF_ERROR(LoadTable(names_.position_embedding,
-                                        {first + config_.max_positions, config_.hidden}, stored));
-    weights.position_embedding = {stored.row(first), {config_.max_positions, config_.hidden}};
+    ATTENDANT_RETURN_IF_ERROR(LoadTable(
+        names_.position_embedding, {first + config_.max_positions, config_.input_width()}, stored));
+    weights.position_embedding = {stored.row(first), {config_.max_positions, stored.dim(1)}};
     return absl::OkStatus();
   }
 
   absl::Status LoadSegments(EncoderWeights& weights) {
     if (!names_.segment_embedding.empty() && family_config_.segments) {
-      return LoadTable(names_.segment_embedding, {config_.segment_types, config_.hidden},
+      return LoadTable(names_.segment_embedding, {config_.segment_types, config_.input_width()},
                        weights.segment_embedding);
     }
-    weights.segment_embedding = {MakeTensor(config_.hidden), {1, config_.hidden}};
+    weights.segment_embedding = {MakeTensor(config_.input_width()), {1, config_.input_width()}};
     return absl::OkStatus();
   }
 

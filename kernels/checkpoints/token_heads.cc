@@ -168,7 +168,7 @@ class TokenHeadReader {
     } else {
       ATTENDANT_ASSIGN_OR_RETURN(const int64_t labels, CountLabels(json_, form.out, store_));
       // The matrix first: a shape may count more labels than it has values.
-      ATTENDANT_RETURN_IF_ERROR(ReadMatrix(form.out, labels, head.out));
+      ATTENDANT_RETURN_IF_ERROR(ReadMatrix(form.out, labels, config_.hidden, head.out));
       ATTENDANT_RETURN_IF_ERROR(ReadBias(form, form.out, ".bias", labels, head.out.bias));
       ATTENDANT_ASSIGN_OR_RETURN(head.labels, ReadLabels(json_, labels));
     }
@@ -182,15 +182,16 @@ class TokenHeadReader {
   }
 
   absl::Status ReadTransform(const TokenHeadForm& form, TokenHead& head) {
-    ATTENDANT_RETURN_IF_ERROR(ReadMatrix(form.dense, config_.hidden, head.dense));
-    ATTENDANT_RETURN_IF_ERROR(ReadBias(form, form.dense, ".bias", config_.hidden, head.dense.bias));
+    // A decoder reads rows as wide as the token embeddings, which it often is.
+    const int64_t width = form.kind == kMaskedLm ? config_.input_width() : config_.hidden;
+    ATTENDANT_RETURN_IF_ERROR(ReadMatrix(form.dense, width, config_.hidden, head.dense));
+    ATTENDANT_RETURN_IF_ERROR(ReadBias(form, form.dense, ".bias", width, head.dense.bias));
     if (form.encoder_activation) head.activation = config_.activation;
     ATTENDANT_RETURN_IF_ERROR(CheckText(json_, "classifier_activation", "gelu"));
     const NormSuffixes suffixes = FindNormSuffixes(store_, form.norm);
     ATTENDANT_RETURN_IF_ERROR(
-        ReadVector(absl::StrCat(form.norm, suffixes.gamma), config_.hidden, head.norm.gamma));
-    ATTENDANT_RETURN_IF_ERROR(
-        ReadBias(form, form.norm, suffixes.beta, config_.hidden, head.norm.beta));
+        ReadVector(absl::StrCat(form.norm, suffixes.gamma), width, head.norm.gamma));
+    ATTENDANT_RETURN_IF_ERROR(ReadBias(form, form.norm, suffixes.beta, width, head.norm.beta));
     if (form.epsilon.field == nullptr) {
       const bool own = form.epsilon.otherwise != 0;
       head.norm_epsilon =
@@ -201,10 +202,10 @@ class TokenHeadReader {
                                 head.norm_epsilon);
   }
 
-  // [vocab, hidden]: its own, or the token embeddings.
+  // [vocab, input_width]: its own, or the token embeddings.
   absl::Status ReadDecoder(const TokenHeadForm& form, LinearWeights& out) {
     if (Has(form.out, ".weight")) {
-      ATTENDANT_RETURN_IF_ERROR(ReadMatrix(form.out, config_.vocab, out));
+      ATTENDANT_RETURN_IF_ERROR(ReadMatrix(form.out, config_.vocab, config_.input_width(), out));
     } else {
       ATTENDANT_RETURN_IF_ERROR(CheckTied(form));
       out.weight = weights_.token_embedding;
@@ -225,8 +226,9 @@ class TokenHeadReader {
                                                    "is false"));
   }
 
-  absl::Status ReadMatrix(absl::string_view name, int64_t outputs, LinearWeights& linear) {
-    const std::array<int64_t, 2> dims = {outputs, config_.hidden};
+  absl::Status ReadMatrix(absl::string_view name, int64_t outputs, int64_t inputs,
+                          LinearWeights& linear) {
+    const std::array<int64_t, 2> dims = {outputs, inputs};
     ATTENDANT_ASSIGN_OR_RETURN(const float* values, Values(absl::StrCat(name, ".weight"), dims));
     linear.weight = {values, dims};
     return absl::OkStatus();
@@ -278,7 +280,7 @@ int64_t CountTiedValues(const JsonNode& json, const EncoderConfig& config,
   const TokenHeadForm* const form = architecture.ok() ? FindTokenHeadForm(*architecture) : nullptr;
   if (form == nullptr || form->kind != kMaskedLm || !HasAny(*form, store)) return 0;
   const bool tied = store.Find(absl::StrCat(form->out, ".weight")) == nullptr;
-  return tied ? config.vocab * config.hidden : 0;
+  return tied ? config.vocab * config.input_width() : 0;
 }
 
 }  // namespace attendant

@@ -18,12 +18,14 @@ absl::Status ValidateEmbeddings(const EncoderConfig& config) {
   ATTENDANT_RETURN_IF_ERROR(CheckBounds({{"vocab", config.vocab, kMaxRows},
                                          {"max_positions", config.max_positions, kMaxRows},
                                          {"segment_types", config.segment_types, kMaxRows}}));
-  ATTENDANT_RETURN_IF_ERROR(CheckWeightSize("token_embedding", config.vocab, config.hidden));
+  const int64_t width = config.input_width();
+  ATTENDANT_RETURN_IF_ERROR(CheckBounds({{"embedding_width", width, kMaxWidth}}));
+  ATTENDANT_RETURN_IF_ERROR(CheckWeightSize("embedding_projection", config.hidden, width));
+  ATTENDANT_RETURN_IF_ERROR(CheckWeightSize("token_embedding", config.vocab, width));
   if (config.positions == Positions::kLearned) {
-    ATTENDANT_RETURN_IF_ERROR(
-        CheckWeightSize("position_embedding", config.max_positions, config.hidden));
+    ATTENDANT_RETURN_IF_ERROR(CheckWeightSize("position_embedding", config.max_positions, width));
   }
-  return CheckWeightSize("segment_embedding", config.segment_types, config.hidden);
+  return CheckWeightSize("segment_embedding", config.segment_types, width);
 }
 
 absl::Status ValidateHeads(const EncoderConfig& config) {
@@ -168,6 +170,7 @@ absl::Status CheckComputed(absl::string_view backend, const EncoderConfig& compu
            {"biases", computed.biases == config.biases},
            {"norm_kind", computed.norm_kind == config.norm_kind},
            {"embedding_norm", computed.embedding_norm == config.embedding_norm},
+           {"embedding_width", computed.embedding_width == config.embedding_width},
            {"head_width", computed.head_width == config.head_width},
            {"kv_heads", computed.kv_heads == config.kv_heads},
            {"query_key_norm", computed.query_key_norm == config.query_key_norm},

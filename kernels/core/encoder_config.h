@@ -87,7 +87,7 @@ inline constexpr int64_t kMaxComputedPositions = 1 << 17;
 
 // A transformer encoder as data: dimensions, and a switch for everything in which encoders differ.
 //
-//   x = input
+//   x = input, or embedding_projection(input) where there is an embedding_width
 //   attention, then ffn, of every layer:  x = norm(x + branch(x)), or as norm_place has it
 //     attention(x) = attention_output(heads(query(x), key(x), value(x)))
 //     heads(q, k, v) = softmax(q k^T * scale + score bias) v, of each head
@@ -112,6 +112,9 @@ struct EncoderConfig {
   NormPlace norm_place = NormPlace::kPost;
   NormKind norm_kind = NormKind::kLayer;
   bool embedding_norm = true;
+  // kTokens only: columns of the embeddings and of their norm, which a linear map takes to hidden;
+  // or 0: hidden, and no map
+  int64_t embedding_width = 0;
   bool first_attention_norm = true;  // false: attention of layer 0 has none; kPre only
   bool final_norm = false;
   float final_norm_epsilon = 0;  // of final_norm, or 0: layer_norm_epsilon
@@ -137,6 +140,8 @@ struct EncoderConfig {
   float final_epsilon() const {
     return final_norm_epsilon > 0 ? final_norm_epsilon : layer_norm_epsilon;
   }
+  bool projects_embeddings() const { return embedding_width > 0 && input == EncoderInput::kTokens; }
+  int64_t input_width() const { return projects_embeddings() ? embedding_width : hidden; }
   int64_t head_dim() const { return head_width > 0 ? head_width : hidden / heads; }
   int64_t key_heads() const { return kv_heads > 0 ? kv_heads : heads; }
   int64_t context_width() const { return heads * head_dim(); }

@@ -42,15 +42,16 @@ absl::Status ValidateWeights(const EncoderConfig& config, const EncoderWeights& 
   ATTENDANT_RETURN_IF_ERROR(CheckLayerCount(weights.layers.size(), config.layers));
   ShapeChecker checker(config.biases);
   if (config.input == EncoderInput::kTokens) {
-    checker.Check<2>("token_embedding", weights.token_embedding, {config.vocab, config.hidden});
+    const int64_t width = config.input_width();
+    checker.Check<2>("token_embedding", weights.token_embedding, {config.vocab, width});
     if (config.positions == Positions::kLearned) {
       checker.Check<2>("position_embedding", weights.position_embedding,
-                       {config.max_positions, config.hidden});
+                       {config.max_positions, width});
     }
-    checker.Check<2>("segment_embedding", weights.segment_embedding,
-                     {config.segment_types, config.hidden});
-    if (config.embedding_norm) {
-      checker.Check("embedding_norm", weights.embedding_norm, config.hidden);
+    checker.Check<2>("segment_embedding", weights.segment_embedding, {config.segment_types, width});
+    if (config.embedding_norm) checker.Check("embedding_norm", weights.embedding_norm, width);
+    if (config.projects_embeddings()) {
+      checker.Check("embedding_projection", weights.embedding_projection, config.hidden, width);
     }
   }
   for (size_t i = 0; i < weights.layers.size(); ++i) {

@@ -51,10 +51,11 @@ struct EncoderLayerWeights : MultiHeadWeights {
 // mapped file, buffers of converted values); copies share it.
 struct EncoderWeights {
   // kTokens only.
-  TensorView<const float, 2> token_embedding;     // [vocab, hidden]
-  TensorView<const float, 2> position_embedding;  // [max_positions, hidden], of kLearned
-  TensorView<const float, 2> segment_embedding;   // [segment_types, hidden]
-  LayerNormWeights embedding_norm;                // where the config has one
+  TensorView<const float, 2> token_embedding;     // [vocab, input_width]
+  TensorView<const float, 2> position_embedding;  // [max_positions, input_width], of kLearned
+  TensorView<const float, 2> segment_embedding;   // [segment_types, input_width]
+  LayerNormWeights embedding_norm;                // [input_width], where the config has one
+  LinearWeights embedding_projection;             // [hidden, embedding_width], likewise
   std::vector<EncoderLayerWeights> layers;
   LayerNormWeights final_norm;  // where the config has one
   // [bias_buckets, heads] of kBuckets, [bias_buckets, hidden] of kDisentangled

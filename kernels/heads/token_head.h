@@ -47,11 +47,11 @@ struct UnreadHead {
 // out(state) where there is no dense.
 struct TokenHead {
   TokenHeadKind kind = TokenHeadKind::kMaskedLm;
-  LinearWeights dense{};  // [hidden, hidden]; an empty weight: none
+  LinearWeights dense{};  // [width, hidden]; an empty weight: none, and width is hidden
   Activation activation = Activation::kGeluErf;
-  LayerNormWeights norm{};  // behind dense, always
+  LayerNormWeights norm{};  // [width], behind dense, always
   float norm_epsilon = 0;
-  LinearWeights out{};                // [outputs, hidden]
+  LinearWeights out{};                // [outputs, width]
   std::vector<std::string> labels{};  // [outputs] of kTokenLabels
   TokenHeadOptions options{};
   std::shared_ptr<const void> storage{};  // keeps the memory alive that the weights point into

@@ -86,21 +86,24 @@ class ReferenceEncoder final : public PreparedEncoder {
 
  private:
   Matrix Embed(const PackedBatch& batch, int64_t index) const {
-    Matrix sum(batch.len(index), config_.hidden);
+    Matrix sum(batch.len(index), config_.input_width());
     for (int64_t t = 0; t < sum.rows; ++t) {
       const auto row = static_cast<size_t>(batch.seq_start(index) + t);
       const float* token = weights_.token_embedding.row(batch.token_ids()[row]);
       const float* segment = weights_.segment_embedding.row(batch.segment_ids()[row]);
-      for (int64_t i = 0; i < config_.hidden; ++i) {
+      for (int64_t i = 0; i < sum.columns; ++i) {
         sum.at(t, i) = token[i] * config_.embedding_scale + segment[i];
       }
       if (config_.positions != Positions::kLearned) continue;
       const float* position = weights_.position_embedding.row(batch.positions()[row]);
-      for (int64_t i = 0; i < config_.hidden; ++i) sum.at(t, i) += position[i];
+      for (int64_t i = 0; i < sum.columns; ++i) sum.at(t, i) += position[i];
     }
-    if (!config_.embedding_norm) return sum;
-    return reference::Normalize(sum, weights_.embedding_norm, config_.norm_kind,
-                                config_.layer_norm_epsilon);
+    if (config_.embedding_norm) {
+      sum = reference::Normalize(sum, weights_.embedding_norm, config_.norm_kind,
+                                 config_.layer_norm_epsilon);
+    }
+    return config_.projects_embeddings() ? reference::Linear(sum, weights_.embedding_projection)
+                                         : sum;
   }
 
   // Queries or keys with their norm and rotary positions, if the encoder has them.

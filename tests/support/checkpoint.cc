@@ -49,12 +49,17 @@ class Layout {
  public:
   Layout(const EncoderConfig& config, EncoderWeights& weights) : hidden_(config.hidden) {
     weights.layers.resize(static_cast<size_t>(config.layers));
-    Add("embeddings.word_embeddings.weight", {config.vocab, hidden_}, weights.token_embedding);
-    Add("embeddings.position_embeddings.weight", {config.max_positions, hidden_},
+    const int64_t width = config.input_width();
+    Add("embeddings.word_embeddings.weight", {config.vocab, width}, weights.token_embedding);
+    Add("embeddings.position_embeddings.weight", {config.max_positions, width},
         weights.position_embedding);
-    Add("embeddings.token_type_embeddings.weight", {config.segment_types, hidden_},
+    Add("embeddings.token_type_embeddings.weight", {config.segment_types, width},
         weights.segment_embedding);
-    AddNorm("embeddings.LayerNorm", weights.embedding_norm);
+    Add("embeddings.LayerNorm.weight", width, weights.embedding_norm.gamma);
+    Add("embeddings.LayerNorm.bias", width, weights.embedding_norm.beta);
+    if (config.projects_embeddings()) {
+      AddLinear("projection", hidden_, width, weights.embedding_projection);
+    }
     for (size_t i = 0; i < weights.layers.size(); ++i) {
       AddLayer(absl::StrCat("encoder.layer.", i, "."), config, weights.layers[i]);
     }

@@ -59,12 +59,27 @@ absl::Status CheckArchitecture(const JsonNode& json, const BertFields& fields) {
   return CheckNothingPruned(json);
 }
 
-absl::Status RequireWidth(const JsonNode& json, const char* field, int64_t& width) {
-  ATTENDANT_RETURN_IF_ERROR(json.Require(field, width));
+absl::Status CheckWidthField(const JsonNode& json, const char* field, int64_t width) {
   const absl::Status bounds = CheckBounds({{field, width, kMaxWidth}});
   return bounds.ok()
              ? bounds
              : absl::InvalidArgumentError(absl::StrCat(json.where(), ": ", bounds.message()));
+}
+
+absl::Status RequireWidth(const JsonNode& json, const char* field, int64_t& width) {
+  ATTENDANT_RETURN_IF_ERROR(json.Require(field, width));
+  return CheckWidthField(json, field, width);
+}
+
+absl::Status ReadEmbeddingWidth(const JsonNode& json, const BertFields& fields,
+                                EncoderConfig& config) {
+  // Said twice in the relatives of BERT that have these fields; here they can only repeat.
+  if (fields.default_embedding_width == 0) {
+    return CheckNumber(json, "embedding_size", config.hidden);
+  }
+  config.embedding_width = fields.default_embedding_width;
+  ATTENDANT_RETURN_IF_ERROR(json.Read("embedding_size", config.embedding_width));
+  return CheckWidthField(json, "embedding_size", config.embedding_width);
 }
 
 absl::Status ReadDimensions(const JsonNode& json, const BertFields& fields, EncoderConfig& config) {
@@ -81,8 +96,7 @@ absl::Status ReadDimensions(const JsonNode& json, const BertFields& fields, Enco
   if (fields.segment_types != nullptr) {
     ATTENDANT_RETURN_IF_ERROR(json.Read(fields.segment_types, config.segment_types));
   }
-  // Said twice in the relatives of BERT that have these fields; here they can only repeat.
-  ATTENDANT_RETURN_IF_ERROR(CheckNumber(json, "embedding_size", config.hidden));
+  ATTENDANT_RETURN_IF_ERROR(ReadEmbeddingWidth(json, fields, config));
   if (fields.head_dim != nullptr && !(fields.optional_head_dim && !json.Has(fields.head_dim))) {
     ATTENDANT_RETURN_IF_ERROR(RequireWidth(json, fields.head_dim, config.head_width));
   }

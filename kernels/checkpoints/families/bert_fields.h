@@ -21,6 +21,9 @@ struct BertFields {
   int64_t default_max_positions = 0;              // 0: it is required
   const char* segment_types = "type_vocab_size";  // null: a family without segments, which has one
   int64_t default_segment_types = 2;
+  // Above 0, the default of `embedding_size`: embeddings may be narrower than states, and have a
+  // projection. 0: they are as wide.
+  int64_t default_embedding_width = 0;
   const char* position_type = "absolute";  // the one value of position_embedding_type, and default
   bool beside_decoder = false;             // true: `is_encoder_decoder` may be true
   const char* head_dim = nullptr;          // null: hidden / heads; else it is required

@@ -35,6 +35,7 @@ struct TensorNames {
   absl::string_view position_embedding = "embeddings.position_embeddings";
   absl::string_view segment_embedding = "embeddings.token_type_embeddings";
   absl::string_view embedding_norm = "embeddings.LayerNorm";
+  absl::string_view embedding_projection{};
   absl::string_view layers = "encoder.layer";  // followed by ".INDEX." and one of these:
   absl::string_view query = "attention.self.query";
   absl::string_view key = "attention.self.key";

@@ -32,17 +32,17 @@ int64_t PositionRows(const EncoderConfig& config) {
 TensorView<const float, 2> PositionTable(Arena& arena, const EncoderConfig& config,
                                          const EncoderWeights& weights) {
   if (config.positions == Positions::kLearned) return CopyInto(arena, weights.position_embedding);
-  auto* zeros = arena.Allocate<float>(config.hidden);
-  std::fill_n(zeros, config.hidden, 0.0f);
-  return {zeros, {1, config.hidden}};
+  auto* zeros = arena.Allocate<float>(config.input_width());
+  std::fill_n(zeros, config.input_width(), 0.0f);
+  return {zeros, {1, config.input_width()}};
 }
 
 // What the tables take.
 int64_t TableBytes(const EncoderConfig& config, DType dtype) {
   Arena measure;
-  EmbeddingTable(config.vocab, config.hidden, dtype, measure);
+  EmbeddingTable(config.vocab, config.input_width(), dtype, measure);
   for (int64_t rows : {PositionRows(config), config.segment_types}) {
-    measure.Allocate<float>(rows * config.hidden);
+    measure.Allocate<float>(rows * config.input_width());
   }
   return measure.used_bytes();
 }
@@ -54,7 +54,7 @@ CpuEncoder::CpuEncoder(PackedLayers layers, DisentangledScores disentangled_scor
     : layers_(std::move(layers)),
       memory_(TableBytes(config(), layers_.dtype)),
       embeddings_{
-          .tokens = {config().vocab, config().hidden, layers_.dtype, memory_},
+          .tokens = {config().vocab, config().input_width(), layers_.dtype, memory_},
           .positions = PositionTable(memory_, config(), weights),
           .learned = config().positions == Positions::kLearned,
           .segments = CopyInto(memory_, weights.segment_embedding),
@@ -75,7 +75,7 @@ CpuEncoder::CpuEncoder(PackedLayers layers, DisentangledScores disentangled_scor
            .dtype = layers_.dtype,
            .weight_bytes = layers_.bytes() + embeddings_.tokens.bytes() + relative_scores_.bytes() +
                            disentangled_scores_.bytes() +
-                           f32_rows * config().hidden * static_cast<int64_t>(sizeof(float))};
+                           f32_rows * config().input_width() * static_cast<int64_t>(sizeof(float))};
 }
 
 absl::StatusOr<std::unique_ptr<CpuEncoder>> CpuEncoder::Create(const EncoderConfig& config,

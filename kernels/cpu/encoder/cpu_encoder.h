@@ -13,10 +13,11 @@
 namespace attendant::cpu {
 
 struct PackedEmbeddings {
-  EmbeddingTable tokens;                 // [vocab, hidden]
-  TensorView<const float, 2> positions;  // [max_positions, hidden]; one row of zeros if not learned
+  EmbeddingTable tokens;  // [vocab, input_width]
+  TensorView<const float, 2>
+      positions;  // [max_positions, input_width]; a row of zeros if not learned
   bool learned;
-  TensorView<const float, 2> segments;  // [segment_types, hidden]
+  TensorView<const float, 2> segments;  // [segment_types, input_width]
   PackedNorm norm;
 
   const float* position(int64_t index) const { return positions.row(learned ? index : 0); }

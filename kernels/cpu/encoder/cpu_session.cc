@@ -169,9 +169,11 @@ int64_t CpuSession::context_value_bytes() const {
 void CpuSession::Embed(const PackedBatch& batch, int64_t row, float* states, float* scratch) const {
   const PackedEmbeddings& tables = encoder_.embeddings();
   const auto i = static_cast<size_t>(row);
-  encoder_.layers().level.kernels.embed(
-      tables.tokens.Row(batch.token_ids()[i], scratch), tables.segments.row(batch.segment_ids()[i]),
-      tables.position(batch.positions()[i]), encoder_.layers().norm_args(tables.norm), states);
+  LayerNormArgs norm = encoder_.layers().norm_args(tables.norm);
+  norm.hidden = encoder_.config().input_width();
+  encoder_.layers().level.kernels.embed(tables.tokens.Row(batch.token_ids()[i], scratch),
+                                        tables.segments.row(batch.segment_ids()[i]),
+                                        tables.position(batch.positions()[i]), norm, states);
 }
 
 void CpuSession::RunAttention(const PackedBatch& batch, const OutputSpec& spec,

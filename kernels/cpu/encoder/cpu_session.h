@@ -62,8 +62,8 @@ class CpuSession final : public Session {
   };
 
   Buffers AllocateBuffers(Arena& arena) const;
-  // states = norm(token + segment + position)
-  void Embed(const PackedBatch& batch, int64_t row, float* states, float* scratch) const;
+  // input [input_width] = norm(token + segment + position)
+  void Embed(const PackedBatch& batch, int64_t row, float* input, float* scratch) const;
   int64_t section_tokens() const;
   Section NextSection(const PackedBatch& batch, const Section& last, int64_t tokens) const;
   absl::Status RunSection(const PackedBatch& batch, const OutputSpec& spec, const Section& section);

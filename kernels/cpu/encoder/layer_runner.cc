@@ -66,8 +66,10 @@ LayerRunner::LayerRunner(const PackedLayers& layers, int threads, FewRows few_ro
       dtype_(layers.dtype),
       few_rows_(threads > 1 ? few_rows : FewRows::kApart) {
   const int slices = few_rows_ == FewRows::kTogether ? threads : 1;
-  matmuls_.reserve(kLayerLinears);
-  for (const auto& matmul : layers.matmuls) matmuls_.emplace_back(*matmul, slices, kMaxBlockRows);
+  matmuls_.reserve(kLinears);
+  for (const auto& matmul : layers.matmuls) {
+    if (matmul != nullptr) matmuls_.emplace_back(*matmul, slices, kMaxBlockRows);
+  }
   threads_.reserve(static_cast<size_t>(threads));
   for (int i = 0; i < threads; ++i) threads_.push_back(MakeThread(arena));
 }
@@ -96,12 +98,14 @@ LayerRunner::ThreadState LayerRunner::MakeThread(Arena& arena) const {
       .executors = std::move(executors),
       .scratch = {.matmul_out = arena.Allocate2<float>(kMaxBlockRows, config.hidden),
                   .wide_matmul_out = arena.Allocate2<float>(
-                      kMaxBlockRows, std::max(config.ffn_inputs(), config.qkv_width())),
+                      kMaxBlockRows,
+                      std::max({config.ffn_inputs(), config.qkv_width(), config.input_width()})),
                   .states = states,
                   .context =
                       convert_context ? AllocateOperand(arena, config.context_width()) : states,
                   .intermediate = AllocateOperand(arena, config.ffn)},
-      .row_scratch = arena.Allocate<float>(std::max(config.ffn, config.hidden)),
+      .row_scratch =
+          arena.Allocate<float>(std::max({config.ffn, config.hidden, config.input_width()})),
   };
 }
 
@@ -205,11 +209,24 @@ LayerNormArgs LayerRunner::BesideStates(LayerNormArgs norm, const OperandRow& op
 
 // states = input, and the operand of `next`.
 void LayerRunner::ReadInput(const Block& block, const Next& next) {
+  const bool projects = layers_.config.projects_embeddings();
+  if (projects) ProjectInput(block);
   ForEachRow(block, [&](int64_t row, int thread) {
     float* states = activations_->states.row(block.begin + row);
-    (*input_)(block.begin + row, states, StateOf(thread).row_scratch);
+    if (!projects) (*input_)(block.begin + row, states, StateOf(thread).row_scratch);
     WriteNext(states, next, NextOperand(block, row, next), thread);
   });
+}
+
+// states = input W + b
+void LayerRunner::ProjectInput(const Block& block) {
+  const int64_t width = layers_.config.embedding_width;
+  float* const input = ScratchOf(block).wide_matmul_out.data();
+  ForEachRow(block, [&](int64_t row, int thread) {
+    (*input_)(block.begin + row, input + row * width, StateOf(thread).row_scratch);
+  });
+  Multiply(block, kEmbeddingProjection, layers_.embedding_projection,
+           {.values = reinterpret_cast<std::byte*>(input)}, activations_->states.row(block.begin));
 }
 
 // The operand of `next`, if anything reads the states.

@@ -61,8 +61,9 @@ class LayerRunner {
     int64_t last_count;
     std::span<const int32_t> positions = {};  // [count] if the encoder's are rotary
   };
-  // Writes the first states of a row, [hidden]; `scratch` [hidden] is the thread's.
-  using Input = absl::FunctionRef<void(int64_t row, float* states, float* scratch)>;
+  // Writes the input of a row, [input_width]: its first states, or what the projection makes them
+  // of. `scratch` [input_width] is the thread's.
+  using Input = absl::FunctionRef<void(int64_t row, float* input, float* scratch)>;
   // Writes the context of a layer, whose qkv is there; the states are the input of the layer. The
   // last layer's may move rows of both, so that those that count come first.
   using Attention = absl::FunctionRef<absl::Status(int64_t layer)>;
@@ -95,7 +96,8 @@ class LayerRunner {
 
   struct Scratch {                    // of a block
     TensorView<float, 2> matmul_out;  // [kMaxBlockRows, hidden], or s32
-    // Room for [kMaxBlockRows, max(ffn_inputs, qkv_width)], or s32, or [rows, ffn] activated.
+    // Room for [kMaxBlockRows, max(ffn_inputs, qkv_width)], or s32, or [rows, ffn] activated, or
+    // the input before its projection.
     TensorView<float, 2> wide_matmul_out;
     Operand states;        // [kMaxBlockRows, hidden]
     Operand context;       // [kMaxBlockRows, context_width], int8 only; perhaps states
@@ -103,9 +105,9 @@ class LayerRunner {
   };
 
   struct ThreadState {
-    std::vector<LinearExecutor> executors;  // [kLayerLinears]
+    std::vector<LinearExecutor> executors;  // of matmuls_
     Scratch scratch;
-    float* row_scratch = nullptr;  // [max(ffn, hidden)]
+    float* row_scratch = nullptr;  // [max(ffn, hidden, input_width)]
     bool failed = false;           // a matmul failed in this call
   };
 
@@ -133,6 +135,7 @@ class LayerRunner {
   bool RunRows(int64_t tokens, int64_t layer);
   void RunBlock(const Block& block, int64_t layer);
   void ReadInput(const Block& block, const Next& next);
+  void ProjectInput(const Block& block);
   void AddAttention(const Block& block, const PackedLayer& weights);
   void FeedForward(const Block& block, const PackedLayer& weights, const Next& next);
   void Activate(const Block& block, const PackedLinear& up, const Operand& states);
@@ -157,7 +160,7 @@ class LayerRunner {
   const RowKernels& kernels_;
   DType dtype_;
   FewRows few_rows_;
-  std::vector<SlicedMatmul> matmuls_;  // [kLayerLinears]
+  std::vector<SlicedMatmul> matmuls_;  // [kLinears], without the last if the encoder has none
   std::vector<ThreadState> threads_;
 
   // Of the running call.

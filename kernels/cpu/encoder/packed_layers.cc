@@ -66,6 +66,22 @@ PackedLinear Pack(const Matmul& matmul, size_t linear, const EncoderConfig& conf
   }
 }
 
+// In f32 whatever the layers' format is.
+absl::Status PackProjection(const EncoderWeights& weights, PackedLayers& packed) {
+  const EncoderConfig& config = packed.config;
+  if (!config.projects_embeddings()) return absl::OkStatus();
+  std::unique_ptr<Matmul>& matmul = packed.matmuls[kEmbeddingProjection];
+  ATTENDANT_ASSIGN_OR_RETURN(matmul, CreateMatmul(packed.level, {.dtype = DType::kF32,
+                                                                 .k = config.embedding_width,
+                                                                 .n = config.hidden,
+                                                                 .max_rows = kMaxBlockRows,
+                                                                 .bias = true}));
+  packed.projection_memory = Arena(matmul->packed_bytes());
+  packed.embedding_projection =
+      PackLinear(*matmul, {&weights.embedding_projection}, packed.projection_memory);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 PackedNorm::PackedNorm(const LayerNormWeights& weights)
@@ -83,6 +99,7 @@ absl::StatusOr<PackedLayers> PackedLayers::Create(const EncoderConfig& config,
                       .dtype = options.dtype,
                       .level = options.level,
                       .rows = ByDType(options.dtype, kernels.f32, kernels.bf16, kernels.int8)};
+  ATTENDANT_RETURN_IF_ERROR(PackProjection(weights, packed));
   int64_t layer_bytes = 0;
   std::array<int64_t, kLayerLinears> offsets;  // in the memory of a layer
   for (size_t i = 0; i < kLayerLinears; ++i) {
@@ -135,13 +152,13 @@ int64_t PackedLayers::bytes() const {
     for (const PackedLinear& linear : layer.linears) bytes += linear.bytes();
     norms += config.norms_outputs() ? 4 : 2;
   }
-  return bytes + rotary.bytes() + local_rotary.bytes() +
+  return bytes + embedding_projection.bytes() + rotary.bytes() + local_rotary.bytes() +
          norms * 2 * config.hidden * static_cast<int64_t>(sizeof(float));
 }
 
 std::string PackedLayers::matmul_implementation() const {
   std::set<std::string> names;
-  for (const auto& matmul : matmuls) names.insert(matmul->implementation());
+  for (size_t i = 0; i < kLayerLinears; ++i) names.insert(matmuls[i]->implementation());
   return absl::StrJoin(names, ", ");
 }
 

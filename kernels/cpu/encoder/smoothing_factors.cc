@@ -100,7 +100,7 @@ const float* RowOf(TensorView<const float, 2> table, size_t token) {
 
 // Tokens from all of the vocabulary, at places from all of a sequence.
 Samples Embeddings(const EncoderConfig& config, const EncoderWeights& weights) {
-  Samples x(static_cast<size_t>(config.hidden));
+  Samples x(static_cast<size_t>(config.input_width()));
   for (size_t token = 0; token < kTokens; ++token) {
     const float* word = RowOf(weights.token_embedding, token);
     const bool learned = config.positions == Positions::kLearned;
@@ -110,7 +110,8 @@ Samples Embeddings(const EncoderConfig& config, const EncoderWeights& weights) {
                     (learned ? position[i] : 0);
     }
   }
-  return config.embedding_norm ? Normalized(std::move(x), weights.embedding_norm, config) : x;
+  if (config.embedding_norm) x = Normalized(std::move(x), weights.embedding_norm, config);
+  return config.projects_embeddings() ? Linear(weights.embedding_projection, x) : x;
 }
 
 // The context of attention: a head of values for each head of queries.

@@ -22,10 +22,13 @@ class PackedTokenHead {
   static absl::StatusOr<PackedTokenHead> Create(const HeadCompute& compute, const TokenHead& head,
                                                 int64_t columns = 0);
 
-  int64_t hidden() const { return out_.inputs(); }
+  int64_t hidden() const { return dense_ ? dense_->inputs() : width(); }
+  int64_t width() const { return out_.inputs(); }  // of the rows that `out` reads
   const RowLinear& out() const { return out_; }
   const HeadCompute& compute() const { return compute_; }
-  int64_t operand_row_bytes() const { return hidden() * compute_.operand_bytes(); }
+  int64_t operand_row_bytes() const { return width() * compute_.operand_bytes(); }
+  // Rows of states have operands of their own, which do not fit in those of `out`.
+  bool converts_apart() const { return hidden() > width(); }
   int64_t bytes() const;
 
   // One thread's means to run it. The head must outlive it, where it is.
@@ -34,7 +37,7 @@ class PackedTokenHead {
     // Throws std::exception.
     explicit Thread(const PackedTokenHead& head);
 
-    // operand [RoundUpRows(states.size()), hidden] = what `out` reads of these states, [hidden]
+    // operand [RoundUpRows(states.size()), width] = what `out` reads of these states, [hidden]
     // each. False when a matmul failed. REQUIRES: at most kHeadRows states.
     [[nodiscard]] bool ReadStates(std::span<const float* const> states, std::byte* operand);
     // y() [rows, columns] = slice `slice` of out(operand), in f32.
@@ -51,8 +54,9 @@ class PackedTokenHead {
     std::optional<RowLinear::Executor> dense_;
     RowLinear::Executor out_;
     Arena memory_;
+    std::byte* states_;  // [kHeadRows, hidden] of states that are converted apart, or null
     std::byte* operand_;
-    float* y_;  // [kHeadRows, max(hidden, columns)]
+    float* y_;  // [kHeadRows, max(width, columns)]
   };
 
  private:
@@ -63,7 +67,7 @@ class PackedTokenHead {
   HeadCompute compute_;
   std::optional<RowLinear> dense_;
   Activation activation_ = Activation::kGeluErf;
-  std::vector<float> gamma_, beta_, zeros_;  // [hidden], where there is a dense
+  std::vector<float> gamma_, beta_, zeros_;  // [width], where there is a dense
   float epsilon_ = 0;
   RowLinear out_;
 };

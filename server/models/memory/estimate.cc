@@ -66,8 +66,8 @@ int64_t SessionBytes(const EncoderConfig& config, const SessionLimits& limits, i
   const int64_t row = config.hidden + config.context_width() + config.qkv_width();
   const int64_t batch = limits.max_batch_tokens * row * kFloatBytes +
                         limits.max_batch_sequences * config.hidden * kFloatBytes;
-  const int64_t columns =
-      2 * config.hidden + config.ffn + std::max(config.ffn_inputs(), config.qkv_width());
+  const int64_t columns = 2 * config.hidden + config.ffn +
+                          std::max({config.ffn_inputs(), config.qkv_width(), config.input_width()});
   const int64_t attention = max_len * (2 * config.head_dim() + 64) * kFloatBytes;
   const bool disentangled = config.score_bias == ScoreBias::kDisentangled;
   int64_t bias = config.is_relative() ? max_len * kGapQueries * kFloatBytes : 0;
@@ -78,9 +78,10 @@ int64_t SessionBytes(const EncoderConfig& config, const SessionLimits& limits, i
          threads * (kBlockRows * columns * kFloatBytes + 2 * attention + bias + kThreadBytes);
 }
 
-// What the CPU back end makes from positions: rotary tables, biases by distance.
+// What the CPU back end makes from positions: rotary tables, biases by distance; and what it keeps
+// in f32 whatever the format: the projection of embeddings.
 int64_t TableBytes(const EncoderConfig& config) {
-  int64_t values = 0;
+  int64_t values = config.projects_embeddings() ? config.embedding_width * config.hidden : 0;
   if (config.positions == Positions::kRotary) {
     values += (config.local_layers.any() ? 2 : 1) * config.max_positions * config.head_dim();
   }

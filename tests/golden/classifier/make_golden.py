@@ -27,7 +27,7 @@ STARS = {"id2label": {0: "bad", 1: "fair", 2: "good"}, "label2id": {"bad": 0, "f
 MODELS = {
     "bert_reranker": ("BertForSequenceClassification", "BertConfig", BERT | {"num_labels": 1}, wordpiece, {}),
     "electra_cross_encoder": ("ElectraForSequenceClassification", "ElectraConfig",
-                              BERT | {"num_labels": 1, "embedding_size": 32}, wordpiece,
+                              BERT | {"num_labels": 1, "embedding_size": 20}, wordpiece,
                               {"sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity"}}),
     "distilbert_classifier": ("DistilBertForSequenceClassification", "DistilBertConfig", DISTILBERT | {"num_labels": 2},
                               wordpiece, {}),

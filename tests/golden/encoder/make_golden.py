@@ -54,6 +54,9 @@ TINY = {
     "tiny_electra": dict(
         family="electra", layers=2, hidden=32, heads=2, ffn=48, vocab=61, segments=2, act="gelu",
         dtype=torch.float32, prefix="electra.", old_names=False, tokenizer="bert_word_piece"),
+    "tiny_electra_small": dict(
+        family="electra", layers=2, hidden=32, heads=2, ffn=48, vocab=61, segments=2, act="gelu", embedding=20,
+        dtype=torch.float32, prefix="electra.", old_names=False, tokenizer="bert_word_piece"),
     "tiny_mpnet": dict(
         family="mpnet", layers=2, hidden=32, heads=4, ffn=56, vocab=61, segments=0, act="gelu",
         dtype=torch.float32, prefix="mpnet.", old_names=False, tokenizer="mpnet_word_piece"),
@@ -116,7 +119,8 @@ def roberta(spec):
 
 
 def electra(spec):
-    return transformers.ElectraModel(transformers.ElectraConfig(**bert_fields(spec), embedding_size=spec["hidden"]))
+    width = spec.get("embedding", spec["hidden"])
+    return transformers.ElectraModel(transformers.ElectraConfig(**bert_fields(spec), embedding_size=width))
 
 
 def distilbert(spec):
@@ -188,6 +192,10 @@ CONFIGS = dict(gte=new_config, jina_bert=jina_config)
 PADDING_IDS = {"roberta": 1, "xlm-roberta": 1, "mpnet": 1}
 
 
+# Linear maps, by names that say "embed".
+PROJECTIONS = ("embeddings_project", "embedding_hidden_mapping_in")
+
+
 def randomize(model, dtype, generator, spread=1.4, gamma=1.0):
     """Weights large enough that attention is far from uniform, small enough that nothing saturates."""
     for name, parameter in sorted(model.named_parameters()):
@@ -196,7 +204,7 @@ def randomize(model, dtype, generator, spread=1.4, gamma=1.0):
             value = noise * 0.2 + (gamma if name.endswith("weight") else 0.0)
         elif parameter.dim() == 1:
             value = noise * 0.2
-        elif "embed" in name:
+        elif "embed" in name and not any(projection in name for projection in PROJECTIONS):
             value = noise
         else:
             value = noise * spread / parameter.shape[1] ** 0.5

@@ -99,15 +99,18 @@ TEST_F(CudaBackendTest, TellsTheLibraryOfEverySwitch) {
   EXPECT_EQ(told.window, config.window);
 }
 
-TEST_F(CudaBackendTest, RefusesDisentangledAttentionByName) {
+TEST_F(CudaBackendTest, RefusesByNameWhatItDoesNotCompute) {
   const auto backend = Make({0});
-  absl::StatusOr<Checkpoint> checkpoint = LoadCheckpoint(GoldenDirectory("tiny_deberta_v2"));
-  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
-  const absl::Status refused =
-      backend->Prepare(checkpoint->config, std::move(checkpoint->weights), DType::kBf16).status();
-  EXPECT_EQ(refused.code(), StatusCode::kUnimplemented);
-  EXPECT_EQ(refused.message(),
-            "the cuda back end does not compute an encoder with this score_bias");
+  for (const auto& [model, lacking] :
+       {std::pair{"tiny_deberta_v2", "score_bias"}, {"tiny_electra_small", "embedding_width"}}) {
+    absl::StatusOr<Checkpoint> checkpoint = LoadCheckpoint(GoldenDirectory(model));
+    ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+    const absl::Status refused =
+        backend->Prepare(checkpoint->config, std::move(checkpoint->weights), DType::kBf16).status();
+    EXPECT_EQ(refused.code(), StatusCode::kUnimplemented);
+    EXPECT_EQ(refused.message(),
+              absl::StrCat("the cuda back end does not compute an encoder with this ", lacking));
+  }
 }
 
 TEST_F(CudaBackendTest, WritesAttentionWeightsWhereAsked) {

@@ -282,8 +282,9 @@ TEST(HeadsTest, TopKKeepsTheLargestWeights) {
 
 TEST(HeadsTest, TokenScoresAreThoseOfTransformers) {
   for (const NamedBackend& named : Processors()) {
-    for (const char* name : {"bert_tokens", "distilbert_tokens", "modernbert_tokens",
-                             "nomic_bert_tokens", "gte_tokens", "deberta_v2_tokens"}) {
+    for (const char* name :
+         {"bert_tokens", "distilbert_tokens", "modernbert_tokens", "nomic_bert_tokens",
+          "gte_tokens", "deberta_v2_tokens", "electra_tokens"}) {
       SCOPED_TRACE(named.name + " " + name);
       const Model model(named, name, {}, DType::kF32);
       std::vector<Expected> cases = ReadExpected(model.folder());

@@ -119,6 +119,13 @@ const std::vector<Switched> kAllSwitched = {
            c.embedding_norm = false;
            c.embedding_scale = 3;
          }),
+    With("narrow_embeddings", [](EncoderConfig& c) { c.embedding_width = 20; }),
+    With("wide_raw_embeddings",
+         [](EncoderConfig& c) {
+           c.norm_place = NormPlace::kPre;
+           c.embedding_norm = false;
+           c.embedding_width = 264;  // more than any layer has
+         }),
     // As DeBERTa, with distances beyond the last bucket.
     With("disentangled",
          [](EncoderConfig& c) {
@@ -281,6 +288,7 @@ double RelativeError(const std::vector<float>& actual, const std::vector<float>&
 // What a refusal of the CUDA back end names; null where it computes the encoder.
 const char* LackingOnCuda(const EncoderConfig& config, DType dtype) {
   if (config.score_bias == ScoreBias::kDisentangled) return "score_bias";
+  if (config.projects_embeddings()) return "embedding_width";
   return dtype != DType::kF32 && config.head_dim() % 8 != 0 ? "head_dim" : nullptr;
 }
 

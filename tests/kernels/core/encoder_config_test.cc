@@ -95,6 +95,7 @@ TEST(EncoderConfigTest, RefusesWhatCannotBe) {
        "max_positions is 131073"},
       {[](EncoderConfig& c) { c.query_scale = -1; }, "query_scale is -1"},
       {[](EncoderConfig& c) { c.embedding_scale = 0; }, "embedding_scale is 0"},
+      {[](EncoderConfig& c) { c.embedding_width = kMaxWidth + 1; }, "embedding_width is 1048577"},
   };
   ExpectRefused(lies);
 }
@@ -151,6 +152,7 @@ TEST(EncoderConfigTest, NamesTheSwitchThatIsNotComputed) {
       {[](EncoderConfig& c) { c.gated_ffn = true; }, "gated_ffn"},
       {[](EncoderConfig& c) { c.norm_kind = NormKind::kRms; }, "norm_kind"},
       {[](EncoderConfig& c) { c.embedding_norm = false; }, "embedding_norm"},
+      {[](EncoderConfig& c) { c.embedding_width = 4; }, "embedding_width"},
       {[](EncoderConfig& c) { c.head_width = 8; }, "head_width"},
       {[](EncoderConfig& c) { c.kv_heads = 1; }, "kv_heads"},
       {[](EncoderConfig& c) { c.query_key_norm = true; }, "query_key_norm"},

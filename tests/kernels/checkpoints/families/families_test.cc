@@ -48,13 +48,23 @@ TEST(RobertaTest, APaddingTokenBehindThePositionsIsRefused) {
   }
 }
 
-TEST(ElectraTest, NarrowEmbeddingsAreRefusedByName) {
-  EXPECT_TRUE(Read(Bert("electra", ", \"embedding_size\": 48")).ok());
-  for (const char* more : {"", ", \"embedding_size\": 128"}) {
-    const absl::Status status = Read(Bert("electra", more)).status();
-    EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("`embedding_size` is 128"));
+TEST(ElectraTest, EmbeddingsOfAnotherWidthAreProjected) {
+  for (const auto& [more, width] : {std::pair{"", 128},
+                                    {", \"embedding_size\": 128", 128},
+                                    {", \"embedding_size\": 32", 32},
+                                    {", \"embedding_size\": 48", 0}}) {
+    const auto config = Read(Bert("electra", more));
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->encoder.embedding_width, width) << more;
   }
+  for (const char* width : {"0", "-1", "1048577"}) {
+    const absl::Status status =
+        Read(Bert("electra", absl::StrCat(", \"embedding_size\": ", width))).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(absl::StrCat("embedding_size is ", width)));
+  }
+  ExpectUnimplemented(Bert("bert", ", \"embedding_size\": 32"), "`embedding_size` is 32");
 }
 
 TEST(FamilyTest, ACausalEncoderIsRefused) {
@@ -69,11 +79,11 @@ TEST(FamilyTest, ACausalEncoderIsRefused) {
 TEST(FamilyTest, AnUnknownOneIsRefusedWithAllThatAreKnown) {
   const absl::Status status = Read(Bert("gpt2")).status();
   EXPECT_TRUE(absl::IsUnimplemented(status));
-  EXPECT_THAT(
-      std::string(status.message()),
-      HasSubstr("supported is bert, camembert, deberta-v2, distilbert, electra, eurobert, "
-                "gemma3_text, gte, jina_embeddings_v3, llama, llama_bidirec, mistral, modernbert, mpnet, new, "
-                "nomic_bert, qwen2, qwen3, roberta, t5, xlm-roberta"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("supported is bert, camembert, deberta-v2, distilbert, electra, eurobert, "
+                        "gemma3_text, gte, jina_embeddings_v3, llama, llama_bidirec, mistral, "
+                        "modernbert, mpnet, new, "
+                        "nomic_bert, qwen2, qwen3, roberta, t5, xlm-roberta"));
 }
 
 TEST(MpnetTest, AddsABiasByDistance) {
@@ -380,7 +390,7 @@ INSTANTIATE_TEST_SUITE_P(Families, TinyFamilyTest,
                                          "tiny_gte", "tiny_jina_bert", "tiny_jina_v3", "tiny_qwen3",
                                          "tiny_deberta_v2", "tiny_gemma3", "tiny_t5",
                                          "tiny_t5_gated", "tiny_eurobert", "tiny_qwen2",
-                                         "tiny_llama", "tiny_mistral"),
+                                         "tiny_llama", "tiny_mistral", "tiny_electra_small"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

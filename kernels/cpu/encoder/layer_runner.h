@@ -3,14 +3,13 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "kernels/core/arena.h"
 #include "kernels/core/threads/thread_pool.h"
+#include "kernels/cpu/encoder/block_linears.h"
 #include "kernels/cpu/encoder/packed_layers.h"
-#include "kernels/cpu/matmul/linear_executor.h"
 
 namespace attendant::cpu {
 
@@ -24,25 +23,6 @@ struct Activations {
   TensorView<float, 2> states;   // [max tokens, hidden], and room for RoundUpRows(max tokens)
   TensorView<std::byte, 2> qkv;  // [max tokens, qkv_width], bf16 where the kernels have it so
   TensorView<float, 2> context;  // [max tokens, context_width], heads side by side; bf16 in bf16
-};
-
-// Whether all threads compute one block's worth of rows together, or each a part of its rows.
-enum class FewRows : uint8_t { kTogether, kApart };
-
-// The blocks that `tokens` rows are cut into: as many for each thread, where there are rows enough,
-// of at most `max_rows`. They begin at multiples of kRowGranularity, and none has more rows than
-// another by twice that. REQUIRES: `max_rows` is a multiple of kRowGranularity.
-class RowBlocks {
- public:
-  RowBlocks(int64_t tokens, int64_t max_rows, int threads);
-
-  int64_t count() const { return count_; }
-  // Of count(): `tokens`.
-  int64_t begin(int64_t index) const;
-
- private:
-  int64_t tokens_;
-  int64_t count_;
 };
 
 // The layers of an encoder. A layer is two phases with a barrier after each: the caller's
@@ -80,55 +60,12 @@ class LayerRunner {
                    const Activations& activations, ThreadPool& pool);
 
  private:
-  // Rows of one block in the number format that matmuls read; in f32 they lie elsewhere.
-  struct Operand {
-    std::byte* values = nullptr;
-    int64_t row_bytes = 0;
-    RowQuantization* quantization = nullptr;  // int8 only
-
-    // To be read, or written for a matmul whose operand is multiplied by `smoothing`.
-    OperandRow row(int64_t index, const float* smoothing = nullptr) const {
-      return {.values = values + index * row_bytes,
-              .quantization = quantization == nullptr ? nullptr : quantization + index,
-              .smoothing = smoothing};
-    }
-  };
-
-  struct Scratch {                    // of a block
-    TensorView<float, 2> matmul_out;  // [kMaxBlockRows, hidden], or s32
-    // Room for [kMaxBlockRows, max(ffn_inputs, qkv_width)], or s32, or [rows, ffn] activated, or
-    // the input before its projection.
-    TensorView<float, 2> wide_matmul_out;
-    Operand states;        // [kMaxBlockRows, hidden]
-    Operand context;       // [kMaxBlockRows, context_width], int8 only; perhaps states
-    Operand intermediate;  // [kMaxBlockRows, ffn]
-  };
-
-  struct ThreadState {
-    std::vector<LinearExecutor> executors;  // of matmuls_
-    Scratch scratch;
-    float* row_scratch = nullptr;  // [max(ffn, hidden, input_width)]
-    bool failed = false;           // a matmul failed in this call
-  };
-
-  struct Block {
-    int64_t begin = 0;
-    int64_t rows = 0;
-    int thread = 0;         // who computes it, and whose scratch it uses
-    bool together = false;  // all threads do; the scratch is `thread`'s
-  };
-
   // The next reader of the states: a linear layer, and the norm before it. Null: no layer reads
   // them; no norm.
   struct Next {
     const PackedLinear* linear = nullptr;
     const PackedNorm* norm = nullptr;
   };
-
-  ThreadState MakeThread(Arena& arena) const;
-  Operand AllocateOperand(Arena& arena, int64_t columns) const;
-  Scratch& ScratchOf(const Block& block) { return StateOf(block.thread).scratch; }
-  ThreadState& StateOf(int thread) { return threads_[static_cast<size_t>(thread)]; }
 
   bool pre_norm() const { return layers_.config.norm_place != NormPlace::kPost; }
   // The rows of a batch before layer `layer`'s attention, of 0 .. layers. False: a matmul failed.
@@ -138,7 +75,6 @@ class LayerRunner {
   void ProjectInput(const Block& block);
   void AddAttention(const Block& block, const PackedLayer& weights);
   void FeedForward(const Block& block, const PackedLayer& weights, const Next& next);
-  void Activate(const Block& block, const PackedLinear& up, const Operand& states);
   void AddBranch(const Block& block, LayerLinear which, const PackedLayer& weights,
                  const Operand& operand, const Next& next);
   void AddNormed(float* states, const MatmulRow& matmul, const OperandRow& x,
@@ -151,23 +87,16 @@ class LayerRunner {
   OperandRow NextOperand(const Block& block, int64_t row, const Next& next);
   Operand ContextOperand(const Block& block);
   Operand StatesOperand(const Block& block, const PackedNorm* norm);
-  void Multiply(const Block& block, LayerLinear linear, const PackedLinear& weights,
-                const Operand& x, void* y);
-  template <typename Body>
-  void ForEachRow(const Block& block, Body body);
 
   const PackedLayers& layers_;
   const RowKernels& kernels_;
   DType dtype_;
-  FewRows few_rows_;
-  std::vector<SlicedMatmul> matmuls_;  // [kLinears], without the last if the encoder has none
-  std::vector<ThreadState> threads_;
+  BlockLinears blocks_;
 
   // Of the running call.
   std::span<const int32_t> positions_;
   const Input* input_ = nullptr;
   const Activations* activations_ = nullptr;
-  ThreadPool* pool_ = nullptr;
 };
 
 }  // namespace attendant::cpu

@@ -5,6 +5,7 @@ AMX_TESTS = ["cpu_test_amx_emulation:*/amx*:Amx*:PackedDotsTest.*:PackedLinearTe
 AMX_ENCODER_TESTS = ["backends_amx_emulation_test"]
 FILE_TESTS = {
     "kernels/cpu/encoder/cpu_session.cc": [*TESTS, "backends_layer_outputs_test"],  # batches of several sections
+    "kernels/cpu/encoder/block_linears.cc": [*TESTS, *AMX_ENCODER_TESTS],
     "kernels/cpu/encoder/layer_runner.cc": [*TESTS, *AMX_ENCODER_TESTS],
     "kernels/cpu/encoder/packed_layers.cc": [*TESTS, *AMX_ENCODER_TESTS],
     "kernels/cpu/matmul/onednn_matmul.cc": [*TESTS, "backends_forced_isa_test:*SlowMatmuls*"],
@@ -20,6 +21,10 @@ MUTANTS = {
     "kernels/cpu/attention/attention_plan.cc": [
         ("std::min(query + cut.queries, sequence.lens.queries)",
          "std::min(query + cut.queries, sequence.lens.queries - 1)"),
+    ],
+    "kernels/cpu/encoder/block_linears.cc": [
+        ("value - x.quantization->zero_point", "value"),
+        ("kernels_.convert(«activated + row * columns», columns", "activated"),
     ],
     "kernels/cpu/encoder/cpu_session.cc": [
         ("head >= piece.head_begin && head < piece.head_end", "head > piece.head_begin && head < piece.head_end"),
@@ -57,11 +62,9 @@ MUTANTS = {
     ],
     "kernels/cpu/encoder/layer_runner.cc": [
         ("«layer < layers» ? tokens.count", "layer <= layers"),
-        ("value - x.quantization->zero_point", "value"),
         ("AddOutliers(linear, x, states);", "if (row == 0) AddOutliers(linear, x, states);"),
         ("std::fill_n(branch, hidden, 0.0f);", ""),
         ("if («norm != nullptr») kernels_.layer_norm", "false"),
-        ("kernels_.convert(«activated + row * columns», columns", "activated"),
         ("if (pre_norm()) norm = next.norm;", "if (pre_norm() && norm == nullptr) norm = next.norm;"),
         ("pre_norm() && «(layer > 0 || layers_.config.first_attention_norm)»", "true"),
     ],

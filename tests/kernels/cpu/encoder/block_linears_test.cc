@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/encoder/layer_runner.h"
+#include "kernels/cpu/encoder/block_linears.h"
 
 #include <gtest/gtest.h>
 

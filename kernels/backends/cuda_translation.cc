@@ -153,6 +153,8 @@ EncoderConfig ComputedByCuda(const EncoderConfig& config) {
   computed.input = EncoderInput::kTokens;
   computed.embedding_width = 0;
   if (config.score_bias == ScoreBias::kDisentangled) computed.score_bias = ScoreBias::kNone;
+  computed.experts = computed.experts_per_token = 0;
+  computed.expert_layers.reset();
   return computed;
 }
 

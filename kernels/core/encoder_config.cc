@@ -117,12 +117,23 @@ absl::Status CheckScale(const char* name, float scale, bool zero) {
       absl::StrCat(name, " is ", scale, ", it must be finite and above 0"));
 }
 
+absl::Status ValidateExperts(const EncoderConfig& config) {
+  ATTENDANT_RETURN_IF_ERROR(
+      CheckBounds({{"experts", config.experts, kMaxExperts},
+                   {"experts_per_token", config.experts_per_token, config.experts}}));
+  ATTENDANT_RETURN_IF_ERROR(
+      CheckWeightSize("ffn_up of experts", config.experts * config.ffn, config.hidden));
+  if (!config.gated_ffn) return absl::OkStatus();
+  return absl::InvalidArgumentError("gated_ffn is true, it does not go with expert_layers");
+}
+
 absl::Status ValidateLayers(const EncoderConfig& config) {
   ATTENDANT_RETURN_IF_ERROR(CheckScale("query_scale", config.query_scale, true));
   ATTENDANT_RETURN_IF_ERROR(CheckScale("embedding_scale", config.embedding_scale, false));
   if (config.local_layers.any()) {
     ATTENDANT_RETURN_IF_ERROR(CheckBounds({{"window", config.window, kMaxRows}}));
   }
+  if (config.expert_layers.any()) ATTENDANT_RETURN_IF_ERROR(ValidateExperts(config));
   if (config.first_attention_norm || config.norm_place == NormPlace::kPre) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "first_attention_norm is false, which needs norm_place to be kPre");
@@ -179,6 +190,9 @@ absl::Status CheckComputed(absl::string_view backend, const EncoderConfig& compu
            {"query_scale", computed.query_scale == config.query_scale},
            {"embedding_scale", computed.embedding_scale == config.embedding_scale},
            {"gated_ffn", computed.gated_ffn == config.gated_ffn},
+           {"experts", computed.experts == config.experts},
+           {"experts_per_token", computed.experts_per_token == config.experts_per_token},
+           {"expert_layers", computed.expert_layers == config.expert_layers},
            {"positions", computed.positions == config.positions},
            {"score_bias", computed.score_bias == config.score_bias},
            {"local_layers", computed.local_layers == config.local_layers}}) {

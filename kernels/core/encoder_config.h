@@ -84,6 +84,7 @@ struct Rotary {
 // Far above any model there is. Positions that no stored table limits have tables made from them.
 inline constexpr int64_t kMaxLayers = 1 << 12;
 inline constexpr int64_t kMaxComputedPositions = 1 << 17;
+inline constexpr int64_t kMaxExperts = 1 << 10;
 
 // A transformer encoder as data: dimensions, and a switch for everything in which encoders differ.
 //
@@ -92,7 +93,11 @@ inline constexpr int64_t kMaxComputedPositions = 1 << 17;
 //     attention(x) = attention_output(heads(query(x), key(x), value(x)))
 //     heads(q, k, v) = softmax(q k^T * scale + score bias) v, of each head
 //     ffn(x)       = ffn_down(activation(ffn_up(x))), or
-//                    ffn_down(activation(ffn_gate(x)) * ffn_up(x)) where gated_ffn
+//                    ffn_down(activation(ffn_gate(x)) * ffn_up(x)) where gated_ffn, or, in
+//                    expert_layers, the sum over the chosen experts of
+//                    weight * down(activation(up(x))), plus experts_bias
+//       chosen are the experts_per_token of largest softmax(router x), which is their weight; among
+//       equals the first ones
 //   x = final_norm(x), where there is one
 //
 // A back end computes a switch, or refuses it by its name (CheckComputed); none knows a
@@ -120,6 +125,9 @@ struct EncoderConfig {
   float final_norm_epsilon = 0;  // of final_norm, or 0: layer_norm_epsilon
   Biases biases = Biases::kRequired;
   bool gated_ffn = false;
+  int64_t experts = 0;            // these three where there are expert_layers, without gated_ffn
+  int64_t experts_per_token = 0;  // from 1 to experts
+  std::bitset<static_cast<size_t>(kMaxLayers)> expert_layers{};
   int64_t head_width = 0;       // head_dim, or 0: hidden / heads
   int64_t kv_heads = 0;         // so many heads of keys and values share all queries, or 0: heads
   bool query_key_norm = false;  // a kRms of each head of queries and keys, before they turn
@@ -149,6 +157,7 @@ struct EncoderConfig {
   int64_t qkv_width() const { return context_width() + 2 * key_width(); }
   int64_t ffn_inputs() const { return gated_ffn ? 2 * ffn : ffn; }  // of gate and up together
   bool is_local(int64_t layer) const { return local_layers[static_cast<size_t>(layer)]; }
+  bool has_experts(int64_t layer) const { return expert_layers[static_cast<size_t>(layer)]; }
   float score_scale() const {
     return query_scale > 0 ? query_scale : 1 / std::sqrt(static_cast<float>(head_dim()));
   }

@@ -10,6 +10,30 @@
 namespace attendant {
 namespace {
 
+void CheckExperts(const EncoderConfig& config, const EncoderLayerWeights& layer,
+                  const std::string& name, ShapeChecker& checker) {
+  checker.Check<2>(name + ".router", layer.router, {config.experts, config.hidden});
+  for (int64_t i = 0; i < config.experts; ++i) {
+    const auto index = static_cast<size_t>(i);
+    const ExpertWeights expert =
+        index < layer.experts.size() ? layer.experts[index] : ExpertWeights();
+    const std::string prefix = absl::StrCat(name, ".expert ", i);
+    checker.Check<2>(prefix + ".up", expert.up, {config.ffn, config.hidden});
+    checker.Check<2>(prefix + ".down", expert.down, {config.ffn, config.hidden});
+  }
+  if (layer.experts_bias.empty()) return;
+  checker.Check<1>(name + ".experts_bias", layer.experts_bias, {config.hidden});
+}
+
+void CheckFfn(const EncoderConfig& config, const EncoderLayerWeights& layer,
+              const std::string& name, ShapeChecker& checker) {
+  if (config.gated_ffn) {
+    checker.Check(name + ".ffn_gate", layer.ffn_gate, config.ffn, config.hidden);
+  }
+  checker.Check(name + ".ffn_up", layer.ffn_up, config.ffn, config.hidden);
+  checker.Check(name + ".ffn_down", layer.ffn_down, config.hidden, config.ffn);
+}
+
 void CheckLayer(const EncoderConfig& config, const EncoderLayerWeights& layer,
                 const std::string& name, bool attention_norm, ShapeChecker& checker) {
   const int64_t hidden = config.hidden, context = config.context_width();
@@ -24,11 +48,6 @@ void CheckLayer(const EncoderConfig& config, const EncoderLayerWeights& layer,
   if (attention_norm) {
     checker.Check(name + ".attention_norm", layer.attention_norm, config.hidden);
   }
-  if (config.gated_ffn) {
-    checker.Check(name + ".ffn_gate", layer.ffn_gate, config.ffn, config.hidden);
-  }
-  checker.Check(name + ".ffn_up", layer.ffn_up, config.ffn, config.hidden);
-  checker.Check(name + ".ffn_down", layer.ffn_down, config.hidden, config.ffn);
   checker.Check(name + ".ffn_norm", layer.ffn_norm, config.hidden);
   if (!config.norms_outputs()) return;
   checker.Check(name + ".attention_output_norm", layer.attention_output_norm, config.hidden);
@@ -57,6 +76,9 @@ absl::Status ValidateWeights(const EncoderConfig& config, const EncoderWeights& 
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     CheckLayer(config, weights.layers[i], absl::StrCat("layer ", i),
                i > 0 || config.first_attention_norm, checker);
+    const bool experts = config.has_experts(static_cast<int64_t>(i));
+    (experts ? CheckExperts : CheckFfn)(config, weights.layers[i], absl::StrCat("layer ", i),
+                                        checker);
   }
   if (config.score_bias == ScoreBias::kBuckets) {
     checker.Check<2>("score_bias", weights.score_bias, {config.bias_buckets, config.heads});

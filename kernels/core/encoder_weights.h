@@ -34,6 +34,12 @@ struct MultiHeadWeights {
   LinearWeights attention_output;  // [hidden, hidden]
 };
 
+// A feed-forward network of a mixture of experts. Without biases.
+struct ExpertWeights {
+  TensorView<const float, 2> up;    // [ffn, hidden]
+  TensorView<const float, 2> down;  // [ffn, hidden], transposed: it maps [ffn] to [hidden]
+};
+
 // Of the projections: query [context_width, hidden], key and value [key_width, hidden], output
 // [hidden, context_width].
 struct EncoderLayerWeights : MultiHeadWeights {
@@ -43,6 +49,10 @@ struct EncoderLayerWeights : MultiHeadWeights {
   LinearWeights ffn_gate;                  // [ffn, hidden], where the ffn is gated
   LinearWeights ffn_up;                    // [ffn, hidden]
   LinearWeights ffn_down;                  // [hidden, ffn]
+  // Instead of these three, where the layer has experts.
+  TensorView<const float, 2> router;        // [experts, hidden]
+  std::vector<ExpertWeights> experts;       // [experts]
+  TensorView<const float, 1> experts_bias;  // [hidden], or empty: zeros
   LayerNormWeights ffn_norm;
   LayerNormWeights ffn_output_norm;
 };

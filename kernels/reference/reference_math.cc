@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <numeric>
 
 namespace attendant::reference {
 namespace {
@@ -164,6 +165,66 @@ Matrix SelfAttention(const Matrix& q, const Matrix& k, const Matrix& v, const Sc
   return out;
 }
 
+namespace {
+
+// The experts of a row: the places of the largest weights, largest first; of equal ones the first.
+std::vector<size_t> ChooseExperts(const std::vector<double>& weights, int64_t count) {
+  std::vector<size_t> experts(weights.size());
+  std::iota(experts.begin(), experts.end(), size_t{0});
+  std::stable_sort(experts.begin(), experts.end(),
+                   [&](size_t a, size_t b) { return weights[a] > weights[b]; });
+  experts.resize(static_cast<size_t>(count));
+  return experts;
+}
+
+Matrix Feed(const EncoderConfig& config, const ExpertWeights& expert, const Matrix& x) {
+  const Matrix inner = Activate(Linear(x, {.weight = expert.up, .bias = {}}), config.activation);
+  Matrix y(x.rows, config.hidden);
+  for (int64_t row = 0; row < y.rows; ++row) {
+    for (int64_t column = 0; column < y.columns; ++column) {
+      double sum = 0;
+      for (int64_t i = 0; i < config.ffn; ++i) {
+        sum += static_cast<double>(inner.at(row, i)) * expert.down.row(i)[column];
+      }
+      y.at(row, column) = static_cast<float>(sum);
+    }
+  }
+  return y;
+}
+
+Matrix FeedForward(const EncoderConfig& config, const EncoderLayerWeights& layer, const Matrix& x) {
+  Matrix inner = Linear(x, layer.ffn_up);
+  inner = config.gated_ffn ? Multiply(Activate(Linear(x, layer.ffn_gate), config.activation), inner)
+                           : Activate(inner, config.activation);
+  return Linear(inner, layer.ffn_down);
+}
+
+}  // namespace
+
+Matrix MixExperts(const EncoderConfig& config, const EncoderLayerWeights& layer, const Matrix& x) {
+  const Matrix scores = Linear(x, {.weight = layer.router, .bias = {}});
+  Matrix y(x.rows, x.columns);
+  for (int64_t row = 0; row < x.rows; ++row) {
+    Matrix of_row(1, x.columns);
+    std::copy_n(&x.values[static_cast<size_t>(row * x.columns)], x.columns, of_row.values.begin());
+    std::vector<double> weights;
+    for (int64_t i = 0; i < config.experts; ++i) weights.push_back(scores.at(row, i));
+    Softmax(weights);
+    std::vector<double> sum;
+    for (int64_t i = 0; i < x.columns; ++i) sum.push_back(BiasAt(layer.experts_bias, i));
+    for (const size_t expert : ChooseExperts(weights, config.experts_per_token)) {
+      const Matrix fed = Feed(config, layer.experts[expert], of_row);
+      for (size_t i = 0; i < sum.size(); ++i) {
+        sum[i] += weights[expert] * static_cast<double>(fed.values[i]);
+      }
+    }
+    for (int64_t i = 0; i < x.columns; ++i) {
+      y.at(row, i) = static_cast<float>(sum[static_cast<size_t>(i)]);
+    }
+  }
+  return y;
+}
+
 Matrix RunLayers(const EncoderConfig& config, const EncoderWeights& weights, Matrix x,
                  Attention attention, StatesSeen seen) {
   const bool pre = config.norm_place != NormPlace::kPost, both = config.norms_outputs();
@@ -173,16 +234,14 @@ Matrix RunLayers(const EncoderConfig& config, const EncoderWeights& weights, Mat
   int64_t index = 0;
   for (const EncoderLayerWeights& layer : weights.layers) {
     seen(index, x);
+    const bool experts = config.has_experts(index);
     Matrix y = norm_if(pre && (index > 0 || config.first_attention_norm), x, layer.attention_norm);
     y = attention(index++, Linear(y, layer.query), Linear(y, layer.key), Linear(y, layer.value));
     y = norm_if(both, Linear(y, layer.attention_output), layer.attention_output_norm);
     x = norm_if(!pre, Add(x, y), layer.attention_norm);
     y = norm_if(pre, x, layer.ffn_norm);
-    Matrix inner = Linear(y, layer.ffn_up);
-    inner = config.gated_ffn
-                ? Multiply(Activate(Linear(y, layer.ffn_gate), config.activation), inner)
-                : Activate(inner, config.activation);
-    y = norm_if(both, Linear(inner, layer.ffn_down), layer.ffn_output_norm);
+    y = experts ? MixExperts(config, layer, y) : FeedForward(config, layer, y);
+    y = norm_if(both, y, layer.ffn_output_norm);
     x = norm_if(!pre, Add(x, y), layer.ffn_norm);
   }
   if (config.final_norm) {

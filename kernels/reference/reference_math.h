@@ -76,6 +76,10 @@ Matrix SelfAttention(const Matrix& q, const Matrix& k, const Matrix& v, const Sc
 // softmax(scores) of one head of q -> [len, len]
 Matrix AttentionWeights(const Matrix& q, const Matrix& k, int64_t head, const Scores& scores);
 
+// For each row the sum over its experts of weight * down(activation(up(x))), plus experts_bias, as
+// encoder_config.h says which are chosen (Shazeer et al. 2017).
+Matrix MixExperts(const EncoderConfig& config, const EncoderLayerWeights& layer, const Matrix& x);
+
 // The context of layer `layer` of rows that are projected: q [rows, context_width], k, v
 // [rows, key_width] -> [rows, context_width]
 using Attention =

@@ -75,6 +75,7 @@ class Layout {
       AddNorm("attention.LayerNorm", layer.attention_output_norm);
       AddNorm("ffn.LayerNorm", layer.ffn_output_norm);
     }
+    AddExperts(config, weights);
     if (config.score_bias == ScoreBias::kBuckets) {
       Add("embeddings.score_bias.weight", {config.bias_buckets, config.heads}, weights.score_bias);
     } else if (config.score_bias == ScoreBias::kDisentangled) {
@@ -110,6 +111,20 @@ class Layout {
     for (size_t i = 0; i < weights.layers.size(); ++i) {
       AddLinear(absl::StrCat("encoder.layer.", i, ".gate.dense"), ffn, hidden_,
                 weights.layers[i].ffn_gate);
+    }
+  }
+  // Scores far apart: rounding seldom sends a token to another expert.
+  void AddExperts(const EncoderConfig& config, EncoderWeights& weights) {
+    for (int64_t i = 0; i < config.layers; ++i) {
+      if (!config.has_experts(i)) continue;
+      EncoderLayerWeights& layer = weights.layers[static_cast<size_t>(i)];
+      Add("embeddings.router.weight", {config.experts, hidden_}, layer.router);
+      Add("experts.bias", hidden_, layer.experts_bias);
+      layer.experts.resize(static_cast<size_t>(config.experts));
+      for (ExpertWeights& expert : layer.experts) {
+        Add("expert.up", {config.ffn, hidden_}, expert.up);
+        Add("expert.down", {config.ffn, hidden_}, expert.down);
+      }
     }
   }
   void AddLayer(const std::string& path, const EncoderConfig& config, EncoderLayerWeights& layer) {

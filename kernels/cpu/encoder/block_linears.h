@@ -114,6 +114,7 @@ class BlockLinears {
   // [max(ffn, hidden, input_width)]
   float* row_scratch(int thread) { return StateOf(thread).row_scratch; }
 
+  void Fail(int thread) { StateOf(thread).failed = true; }
   void ForgetFailures();
   bool failed() const;  // a matmul, since then
 

@@ -20,6 +20,7 @@ Activations Activations::WithoutStates(const PackedLayers& layers, int64_t max_t
   Activations all;
   all.qkv = arena.Allocate2<std::byte>(rows, layers.config.qkv_width() * layers.qkv_value_bytes());
   all.context = arena.Allocate2<float>(rows, layers.config.context_width());
+  all.choices = Choices(layers, max_tokens, arena);
   return all;
 }
 
@@ -27,7 +28,8 @@ LayerRunner::LayerRunner(const PackedLayers& layers, int threads, FewRows few_ro
     : layers_(layers),
       kernels_(layers.rows),
       dtype_(layers.dtype),
-      blocks_(layers, threads, few_rows, arena) {}
+      blocks_(layers, threads, few_rows, arena),
+      experts_(layers, blocks_, arena) {}
 
 absl::Status LayerRunner::Run(const Tokens& tokens, Input input, Attention attention,
                               const Activations& activations, ThreadPool& pool) {
@@ -47,7 +49,11 @@ absl::Status LayerRunner::Run(const Tokens& tokens, Input input, Attention atten
 bool LayerRunner::RunRows(int64_t tokens, int64_t layer) {
   if (tokens == 0) return true;
   blocks_.ForgetFailures();
-  blocks_.ForEachBlock(tokens, [&](const Block& block) { RunBlock(block, layer); });
+  if (layer > 0 && layers_.config.has_experts(layer - 1)) {
+    RunExperts(tokens, layer);
+  } else {
+    blocks_.ForEachBlock(tokens, [&](const Block& block) { RunBlock(block, layer); });
+  }
   return !blocks_.failed();
 }
 
@@ -64,9 +70,30 @@ void LayerRunner::RunBlock(const Block& block, int64_t layer) {
     ReadInput(block, next);
   } else {
     const PackedLayer& weights = layers_.layers[static_cast<size_t>(layer - 1)];
-    AddAttention(block, weights);
+    AddAttention(block, weights,
+                 {&weights.linears[kFfnUp], pre_norm() ? &weights.ffn_norm : nullptr});
     FeedForward(block, weights, next);
   }
+  Leave(block, next, layer);
+}
+
+// The same where layer `layer - 1` has experts.
+void LayerRunner::RunExperts(int64_t tokens, int64_t layer) {
+  const Next next = NextAttention(layer);
+  const PackedLayer& weights = layers_.layers[static_cast<size_t>(layer - 1)];
+  blocks_.ForEachBlock(tokens, [&](const Block& block) {
+    AddAttention(block, weights, {});
+    ReadForExperts(block, weights);
+  });
+  experts_.Compute(tokens, weights.experts, ExpertInputs(0), activations_->choices);
+  blocks_.ForEachBlock(tokens, [&](const Block& block) {
+    AddExperts(block, weights, next);
+    Leave(block, next, layer);
+  });
+}
+
+// What follows the layer before `layer`.
+void LayerRunner::Leave(const Block& block, const Next& next, int64_t layer) {
   if (next.linear != nullptr) return ProjectQkv(block, next, layer);
   if (!layers_.config.final_norm) return;
   blocks_.ForEachRow(block, [&](int64_t row, int) {
@@ -144,9 +171,41 @@ Operand LayerRunner::ContextOperand(const Block& block) {
 }
 
 // states += context W_o + b_o
-void LayerRunner::AddAttention(const Block& block, const PackedLayer& weights) {
-  AddBranch(block, kAttentionOutput, weights, ContextOperand(block),
-            {&weights.linears[kFfnUp], pre_norm() ? &weights.ffn_norm : nullptr});
+void LayerRunner::AddAttention(const Block& block, const PackedLayer& weights, const Next& next) {
+  AddBranch(block, kAttentionOutput, weights, ContextOperand(block), next);
+}
+
+// In f32, from which experts are chosen: the states, or their norm.
+float* LayerRunner::ExpertInputs(int64_t row) const {
+  return (pre_norm() ? activations_->choices.inputs : activations_->states).row(row);
+}
+
+void LayerRunner::ReadForExperts(const Block& block, const PackedLayer& weights) {
+  if (pre_norm()) {
+    blocks_.ForEachRow(block, [&](int64_t row, int) {
+      LayerNormArgs norm = layers_.norm_args(weights.ffn_norm);
+      norm.y = ExpertInputs(block.begin + row);
+      kernels_.layer_norm(activations_->states.row(block.begin + row), norm, {});
+    });
+  }
+  experts_.Choose(block, weights.experts, ExpertInputs(block.begin), activations_->choices);
+}
+
+// states += the sum of the experts' outputs
+void LayerRunner::AddExperts(const Block& block, const PackedLayer& weights, const Next& next) {
+  const int64_t hidden = layers_.config.hidden;
+  blocks_.ForEachRow(block, [&](int64_t row, int thread) {
+    float* states = activations_->states.row(block.begin + row);
+    float* branch = blocks_.row_scratch(thread);
+    experts_.Sum(block.begin + row, weights.experts, activations_->choices, branch);
+    if (layers_.config.norms_outputs()) {
+      kernels_.layer_norm(branch, layers_.norm_args(weights.ffn_output_norm), {});
+    }
+    for (int64_t i = 0; i < hidden; ++i) states[i] += branch[i];
+    const OperandRow operand = NextOperand(block, row, next);
+    if (pre_norm()) return WriteNext(states, next, operand, thread);
+    kernels_.layer_norm(states, layers_.norm_args(weights.ffn_norm), operand);
+  });
 }
 
 // states += intermediate W_down + b_down

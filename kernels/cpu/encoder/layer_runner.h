@@ -9,6 +9,7 @@
 #include "kernels/core/arena.h"
 #include "kernels/core/threads/thread_pool.h"
 #include "kernels/cpu/encoder/block_linears.h"
+#include "kernels/cpu/encoder/experts.h"
 #include "kernels/cpu/encoder/packed_layers.h"
 
 namespace attendant::cpu {
@@ -23,6 +24,7 @@ struct Activations {
   TensorView<float, 2> states;   // [max tokens, hidden], and room for RoundUpRows(max tokens)
   TensorView<std::byte, 2> qkv;  // [max tokens, qkv_width], bf16 where the kernels have it so
   TensorView<float, 2> context;  // [max tokens, context_width], heads side by side; bf16 in bf16
+  Choices choices;               // of the layers that have experts
 };
 
 // The layers of an encoder. A layer is two phases with a barrier after each: the caller's
@@ -32,7 +34,8 @@ struct Activations {
 // takes through all of it, so that the block's intermediate stays in that thread's cache. Few rows
 // are one block that all threads take through it together, each with a slice of every matmul's
 // columns: then reading the weights is what takes the time, and each thread reads its part of them
-// only. Thread-confined.
+// only. In a layer with experts the rows meet between the two norms, to be ordered by their
+// experts. Thread-confined.
 class LayerRunner {
  public:
   struct Tokens {
@@ -71,9 +74,14 @@ class LayerRunner {
   // The rows of a batch before layer `layer`'s attention, of 0 .. layers. False: a matmul failed.
   bool RunRows(int64_t tokens, int64_t layer);
   void RunBlock(const Block& block, int64_t layer);
+  void RunExperts(int64_t tokens, int64_t layer);
+  void ReadForExperts(const Block& block, const PackedLayer& weights);
+  float* ExpertInputs(int64_t row) const;
+  void AddExperts(const Block& block, const PackedLayer& weights, const Next& next);
+  void Leave(const Block& block, const Next& next, int64_t layer);
   void ReadInput(const Block& block, const Next& next);
   void ProjectInput(const Block& block);
-  void AddAttention(const Block& block, const PackedLayer& weights);
+  void AddAttention(const Block& block, const PackedLayer& weights, const Next& next);
   void FeedForward(const Block& block, const PackedLayer& weights, const Next& next);
   void AddBranch(const Block& block, LayerLinear which, const PackedLayer& weights,
                  const Operand& operand, const Next& next);
@@ -92,6 +100,7 @@ class LayerRunner {
   const RowKernels& kernels_;
   DType dtype_;
   BlockLinears blocks_;
+  Experts experts_;
 
   // Of the running call.
   std::span<const int32_t> positions_;

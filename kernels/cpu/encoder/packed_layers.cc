@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -82,6 +83,88 @@ absl::Status PackProjection(const EncoderWeights& weights, PackedLayers& packed)
   return absl::OkStatus();
 }
 
+PackedLinear PackExpert(const Matmul& matmul, size_t linear, const ExpertWeights& expert,
+                        const LayerSmoothing& smoothing, std::byte* storage) {
+  if (linear == kFfnDown) {
+    return PackTransposed(matmul, expert.down, storage, {.decompose_outliers = true});
+  }
+  const LinearWeights up{.weight = expert.up, .bias = {}};
+  return PackLinear(matmul, {&up}, storage, {.smoothing_factors = smoothing.ffn_up});
+}
+
+bool IsOfFfn(size_t linear) { return linear == kFfnUp || linear == kFfnDown; }
+
+// How many weights of linear layer `linear` a layer has.
+int64_t Copies(const EncoderConfig& config, int64_t layer, size_t linear) {
+  return IsOfFfn(linear) && config.has_experts(layer) ? config.experts : 1;
+}
+
+// Where the packed weights of all layers lie, one behind the other: of each layer its linear
+// layers, of these the experts'.
+class Places {
+ public:
+  struct Place {
+    size_t layer, linear, expert;
+    int64_t offset;
+  };
+
+  Places(const EncoderConfig& config, const PackedLayers& packed) {
+    for (int64_t layer = 0; layer < config.layers; ++layer) {
+      for (size_t linear = 0; linear < kLayerLinears; ++linear) {
+        const int64_t each = RoundUp(packed.matmuls[linear]->packed_bytes(), Arena::kAlignment);
+        for (int64_t i = 0; i < Copies(config, layer, linear); ++i) {
+          places_.push_back({static_cast<size_t>(layer), linear, static_cast<size_t>(i),
+                             std::exchange(bytes_, bytes_ + each)});
+        }
+      }
+    }
+  }
+
+  int64_t bytes() const { return bytes_; }
+  int64_t count() const { return std::ssize(places_); }
+  const Place& operator[](int64_t index) const { return places_[static_cast<size_t>(index)]; }
+
+ private:
+  std::vector<Place> places_;
+  int64_t bytes_ = 0;
+};
+
+PackedLayer PackNorms(const EncoderConfig& config, const EncoderLayerWeights& weights,
+                      bool attention_norm) {
+  PackedLayer layer;
+  if (attention_norm) layer.attention_norm = PackedNorm(weights.attention_norm);
+  layer.ffn_norm = PackedNorm(weights.ffn_norm);
+  if (config.norms_outputs()) {
+    layer.attention_output_norm = PackedNorm(weights.attention_output_norm);
+    layer.ffn_output_norm = PackedNorm(weights.ffn_output_norm);
+  }
+  if (config.query_key_norm) {
+    layer.query_norm = PackedNorm(weights.query_norm);
+    layer.key_norm = PackedNorm(weights.key_norm);
+  }
+  return layer;
+}
+
+// All of the experts but their matmuls' weights.
+PackedExperts PackRouter(const Matmul& matmul, const EncoderLayerWeights& weights, Arena& arena) {
+  const LinearWeights router{.weight = weights.router, .bias = {}};
+  PackedExperts experts{.router = PackLinear(matmul, {&router}, arena),
+                        .bias = {},
+                        .up = std::vector<PackedLinear>(weights.experts.size()),
+                        .down = std::vector<PackedLinear>(weights.experts.size())};
+  for (int64_t i = 0; i < matmul.options().k; ++i) {
+    experts.bias.push_back(BiasAt(weights.experts_bias, i));
+  }
+  return experts;
+}
+
+absl::StatusOr<std::unique_ptr<Matmul>> CreateRouter(const EncoderConfig& config,
+                                                     const IsaLevel& level) {
+  return CreateMatmul(
+      level,
+      {.dtype = DType::kF32, .k = config.hidden, .n = config.experts, .max_rows = kMaxBlockRows});
+}
+
 }  // namespace
 
 PackedNorm::PackedNorm(const LayerNormWeights& weights)
@@ -100,32 +183,25 @@ absl::StatusOr<PackedLayers> PackedLayers::Create(const EncoderConfig& config,
                       .level = options.level,
                       .rows = ByDType(options.dtype, kernels.f32, kernels.bf16, kernels.int8)};
   ATTENDANT_RETURN_IF_ERROR(PackProjection(weights, packed));
-  int64_t layer_bytes = 0;
-  std::array<int64_t, kLayerLinears> offsets;  // in the memory of a layer
   for (size_t i = 0; i < kLayerLinears; ++i) {
     ATTENDANT_ASSIGN_OR_RETURN(packed.matmuls[i],
                                CreateLinear(config, options, packed.rows.qkv_is_bf16, i));
-    offsets[i] = std::exchange(
-        layer_bytes, layer_bytes + RoundUp(packed.matmuls[i]->packed_bytes(), Arena::kAlignment));
   }
-  packed.memory = Arena(config.layers * layer_bytes);
-  auto* const storage = packed.memory.Allocate<std::byte>(config.layers * layer_bytes);
+  int64_t router_bytes = 0;
+  if (config.expert_layers.any()) {
+    ATTENDANT_ASSIGN_OR_RETURN(packed.router_matmul, CreateRouter(config, options.level));
+    router_bytes = RoundUp(packed.router_matmul->packed_bytes(), Arena::kAlignment);
+  }
+  const Places places(config, packed);
+  packed.memory = Arena(places.bytes() + config.layers * router_bytes);
+  auto* const storage = packed.memory.Allocate<std::byte>(places.bytes());
   std::vector<LayerSmoothing> smoothing(weights.layers.size());
   if (options.dtype == DType::kInt8) smoothing = PredictSmoothingFactors(config, weights);
-  packed.layers.resize(weights.layers.size());
   for (size_t i = 0; i < weights.layers.size(); ++i) {
-    if (i > 0 || config.first_attention_norm) {
-      packed.layers[i].attention_norm = PackedNorm(weights.layers[i].attention_norm);
-    }
-    packed.layers[i].ffn_norm = PackedNorm(weights.layers[i].ffn_norm);
-    if (config.norms_outputs()) {
-      packed.layers[i].attention_output_norm = PackedNorm(weights.layers[i].attention_output_norm);
-      packed.layers[i].ffn_output_norm = PackedNorm(weights.layers[i].ffn_output_norm);
-    }
-    if (config.query_key_norm) {
-      packed.layers[i].query_norm = PackedNorm(weights.layers[i].query_norm);
-      packed.layers[i].key_norm = PackedNorm(weights.layers[i].key_norm);
-    }
+    packed.layers.push_back(
+        PackNorms(config, weights.layers[i], i > 0 || config.first_attention_norm));
+    if (!config.has_experts(static_cast<int64_t>(i))) continue;
+    packed.layers[i].experts = PackRouter(*packed.router_matmul, weights.layers[i], packed.memory);
   }
   if (config.final_norm) packed.final_norm = PackedNorm(weights.final_norm);
   if (config.positions == Positions::kRotary) {
@@ -135,21 +211,33 @@ absl::StatusOr<PackedLayers> PackedLayers::Create(const EncoderConfig& config,
           RotaryTable(config.local_rotary, config.max_positions, config.head_dim());
     }
   }
-  const int64_t tasks = config.layers * static_cast<int64_t>(kLayerLinears);
-  RunLoadTasks(options.load_threads, tasks, [&](int64_t index) {
-    const auto layer = static_cast<size_t>(index) / kLayerLinears;
-    const size_t linear = static_cast<size_t>(index) % kLayerLinears;
-    std::byte* const to = storage + static_cast<int64_t>(layer) * layer_bytes + offsets[linear];
-    packed.layers[layer].linears[linear] =
-        Pack(*packed.matmuls[linear], linear, config, weights.layers[layer], smoothing[layer], to);
+  RunLoadTasks(options.load_threads, places.count(), [&](int64_t index) {
+    const auto& [layer, linear, expert, offset] = places[index];
+    const Matmul& matmul = *packed.matmuls[linear];
+    const EncoderLayerWeights& from = weights.layers[layer];
+    PackedLayer& to = packed.layers[layer];
+    if (IsOfFfn(linear) && config.has_experts(static_cast<int64_t>(layer))) {
+      (linear == kFfnUp ? to.experts.up : to.experts.down)[expert] =
+          PackExpert(matmul, linear, from.experts[expert], smoothing[layer], storage + offset);
+    } else {
+      to.linears[linear] = Pack(matmul, linear, config, from, smoothing[layer], storage + offset);
+    }
   });
   return packed;
+}
+
+int64_t PackedExperts::bytes() const {
+  int64_t bytes = router.bytes() + std::ssize(bias) * static_cast<int64_t>(sizeof(float));
+  for (const PackedLinear& linear : up) bytes += linear.bytes();
+  for (const PackedLinear& linear : down) bytes += linear.bytes();
+  return bytes;
 }
 
 int64_t PackedLayers::bytes() const {
   int64_t bytes = 0, norms = final_norm.gamma.empty() ? 0 : 1;
   for (const PackedLayer& layer : layers) {
     for (const PackedLinear& linear : layer.linears) bytes += linear.bytes();
+    bytes += layer.experts.bytes();
     norms += config.norms_outputs() ? 4 : 2;
   }
   return bytes + embedding_projection.bytes() + rotary.bytes() + local_rotary.bytes() +

@@ -42,9 +42,21 @@ enum LayerLinear : uint8_t {
 inline constexpr size_t kLayerLinears = 4;             // of each layer
 inline constexpr size_t kLinears = kLayerLinears + 1;  // with the last one
 
+// A mixture of experts. Which of them a token goes to is chosen in f32 in every number format.
+struct PackedExperts {
+  PackedLinear router;      // [hidden, experts], without a bias
+  std::vector<float> bias;  // [hidden]
+  // [experts]: each one's matmul kFfnUp, and its kFfnDown. All have the same smoothing factors, so
+  // that an expert that none of the tokens reached from which they are computed has some.
+  std::vector<PackedLinear> up, down;
+
+  int64_t bytes() const;
+};
+
 struct PackedLayer {
-  std::array<PackedLinear, kLayerLinears> linears;
-  PackedNorm attention_norm, ffn_norm;                // the first may be empty: none
+  std::array<PackedLinear, kLayerLinears> linears;  // where there are experts, without the last two
+  PackedExperts experts;                            // or without any
+  PackedNorm attention_norm, ffn_norm;              // the first may be empty: none
   PackedNorm attention_output_norm, ffn_output_norm;  // both or none
   PackedNorm query_norm, key_norm;                    // [head_dim], or empty
 
@@ -92,6 +104,7 @@ struct PackedLayers {
   const IsaLevel& level;
   const RowKernels& rows;                                   // of the format
   std::array<std::unique_ptr<Matmul>, kLinears> matmuls{};  // the same for all layers
+  std::unique_ptr<Matmul> router_matmul{};                  // of f32, where there are experts
   Arena memory{};                                           // of the packed weights of layers
   std::vector<PackedLayer> layers{};
   PackedNorm final_norm{};  // empty: none

@@ -5,7 +5,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <utility>
+
+#include "kernels/cpu/encoder/expert_choice.h"
 
 namespace attendant::cpu {
 namespace {
@@ -130,6 +133,58 @@ Samples Context(const EncoderConfig& config, const Samples& values) {
   return context;
 }
 
+Samples FeedForward(const EncoderConfig& config, const EncoderLayerWeights& layer,
+                    const Samples& x) {
+  const Samples up = Linear(layer.ffn_up, x);
+  return Linear(layer.ffn_down,
+                config.gated_ffn
+                    ? Gated(Activated(config.activation, Linear(layer.ffn_gate, x)), up)
+                    : Activated(config.activation, up));
+}
+
+// An expert's weight for each token: 0 for those that do not choose it.
+Samples ExpertWeightsOf(const EncoderConfig& config, const EncoderLayerWeights& layer,
+                        const Samples& x) {
+  const Samples scores = Linear({.weight = layer.router, .bias = {}}, x);
+  Samples weights(scores.channels());
+  std::vector<float> of_token(scores.channels());
+  std::vector<int32_t> chosen(static_cast<size_t>(config.experts_per_token));
+  std::vector<float> chosen_weights(chosen.size());
+  for (size_t token = 0; token < kTokens; ++token) {
+    for (size_t i = 0; i < of_token.size(); ++i) of_token[i] = scores[i][token];
+    ChooseExperts(of_token, chosen, chosen_weights);
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      weights[static_cast<size_t>(chosen[i])][token] = chosen_weights[i];
+    }
+  }
+  return weights;
+}
+
+// Every expert computes all tokens: there are few.
+Samples MixExperts(const EncoderConfig& config, const EncoderLayerWeights& layer,
+                   const Samples& x) {
+  const Samples weights = ExpertWeightsOf(config, layer, x);
+  Samples sum(x.channels());
+  for (size_t i = 0; i < x.channels(); ++i) {
+    std::fill_n(sum[i], kTokens, BiasAt(layer.experts_bias, static_cast<int64_t>(i)));
+  }
+  for (size_t expert = 0; expert < layer.experts.size(); ++expert) {
+    const Samples inner =
+        Activated(config.activation, Linear({.weight = layer.experts[expert].up, .bias = {}}, x));
+    for (size_t i = 0; i < inner.channels(); ++i) {
+      const float* row = layer.experts[expert].down.row(static_cast<int64_t>(i));
+      float weighted[kTokens];
+      for (size_t token = 0; token < kTokens; ++token) {
+        weighted[token] = inner[i][token] * weights[expert][token];
+      }
+      for (size_t j = 0; j < sum.channels(); ++j) {
+        for (size_t token = 0; token < kTokens; ++token) sum[j][token] += row[j] * weighted[token];
+      }
+    }
+  }
+  return sum;
+}
+
 // The square root of each channel's root mean square, inverted: as much imbalance stays as moves.
 std::vector<float> SmoothingFactors(const Samples& x) {
   std::vector<float> factors;
@@ -151,10 +206,9 @@ std::vector<LayerSmoothing> PredictSmoothingFactors(const EncoderConfig& config,
   const auto norm_if = [&](bool wanted, const Samples& x, const LayerNormWeights& norm) {
     return wanted ? Normalized(x, norm, config) : x;
   };
-  const auto add = [&](const LinearWeights& linear, const Samples& x, const LayerNormWeights& norm,
+  const auto add = [&](const Samples& branch, const LayerNormWeights& norm,
                        const LayerNormWeights& output_norm) {
-    states =
-        Sum(std::move(states), norm_if(config.norms_outputs(), Linear(linear, x), output_norm));
+    states = Sum(std::move(states), norm_if(config.norms_outputs(), branch, output_norm));
     states = norm_if(!pre, states, norm);
   };
   std::vector<LayerSmoothing> layers;
@@ -163,15 +217,13 @@ std::vector<LayerSmoothing> PredictSmoothingFactors(const EncoderConfig& config,
     const bool normed = pre && (layers.size() > 1 || config.first_attention_norm);
     Samples x = norm_if(normed, states, layer.attention_norm);
     of_layer.qkv = SmoothingFactors(x);
-    add(layer.attention_output, Context(config, Linear(layer.value, x)), layer.attention_norm,
-        layer.attention_output_norm);
+    add(Linear(layer.attention_output, Context(config, Linear(layer.value, x))),
+        layer.attention_norm, layer.attention_output_norm);
     x = norm_if(pre, states, layer.ffn_norm);
     of_layer.ffn_up = SmoothingFactors(x);
-    const Samples up = Linear(layer.ffn_up, x);
-    add(layer.ffn_down,
-        config.gated_ffn ? Gated(Activated(config.activation, Linear(layer.ffn_gate, x)), up)
-                         : Activated(config.activation, up),
-        layer.ffn_norm, layer.ffn_output_norm);
+    const bool experts = config.has_experts(std::ssize(layers) - 1);
+    add(experts ? MixExperts(config, layer, x) : FeedForward(config, layer, x), layer.ffn_norm,
+        layer.ffn_output_norm);
   }
   return layers;
 }

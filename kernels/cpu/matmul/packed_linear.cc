@@ -148,6 +148,18 @@ PackedLinear PackLinear(const Matmul& matmul, std::initializer_list<const Linear
   return packed;
 }
 
+PackedLinear PackTransposed(const Matmul& matmul, TensorView<const float, 2> weight,
+                            std::byte* storage, const QuantizationOptions& quantization) {
+  const int64_t k = weight.dim(0), n = weight.dim(1);
+  const Scratch<float> turned(k * n);
+  for (int64_t i = 0; i < k; ++i) {
+    const float* row = weight.row(i);
+    for (int64_t j = 0; j < n; ++j) turned.data()[j * k + i] = row[j];
+  }
+  const LinearWeights linear{.weight = {turned.data(), {n, k}}, .bias = {}};
+  return PackLinear(matmul, {&linear}, storage, quantization);
+}
+
 PackedLinear PackLinear(const Matmul& matmul, std::initializer_list<const LinearWeights*> parts,
                         Arena& arena, const QuantizationOptions& quantization) {
   return PackLinear(matmul, parts, arena.Allocate<std::byte>(matmul.packed_bytes()), quantization);

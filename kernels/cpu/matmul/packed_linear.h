@@ -55,5 +55,8 @@ PackedLinear PackLinear(const Matmul& matmul, std::initializer_list<const Linear
 // The same in memory of `arena`.
 PackedLinear PackLinear(const Matmul& matmul, std::initializer_list<const LinearWeights*> parts,
                         Arena& arena, const QuantizationOptions& quantization = {});
+// One map without a bias, whose weight is stored as [inputs, outputs].
+PackedLinear PackTransposed(const Matmul& matmul, TensorView<const float, 2> weight,
+                            std::byte* storage, const QuantizationOptions& quantization = {});
 
 }  // namespace attendant::cpu

@@ -56,6 +56,16 @@ StoredBytes Sum(const TensorStore& store, bool merges_adapter) {
   return sum;
 }
 
+// What a mixture of experts hands from phase to phase, for the rows of a section.
+int64_t ExpertBytes(const EncoderConfig& config, const SessionLimits& limits, int threads) {
+  constexpr int64_t kSectionTokens = 256;
+  if (config.expert_layers.none()) return 0;
+  const int64_t rows =
+      std::min(limits.max_batch_tokens, kSectionTokens * threads * 3 / 2 + config.max_positions);
+  const int64_t inputs = config.norm_place == NormPlace::kPost ? 0 : config.hidden;
+  return rows * (inputs + config.experts_per_token * (config.hidden + 4)) * kFloatBytes;
+}
+
 // As CpuSession and LayerRunner allocate: states, context and qkv of a batch, and for each thread
 // the rows that it takes through a layer.
 int64_t SessionBytes(const EncoderConfig& config, const SessionLimits& limits, int threads) {
@@ -74,7 +84,7 @@ int64_t SessionBytes(const EncoderConfig& config, const SessionLimits& limits, i
   if (disentangled) {
     bias = (max_len * kTaskQueries + (max_len + kTaskQueries) * config.bias_buckets) * kFloatBytes;
   }
-  return batch +
+  return batch + ExpertBytes(config, limits, threads) +
          threads * (kBlockRows * columns * kFloatBytes + 2 * attention + bias + kThreadBytes);
 }
 

@@ -140,6 +140,28 @@ TEST_P(InvarianceTest, SecondRunEqualsFirst) {
   }
 }
 
+// Rows of all sequences are ordered by their experts.
+TEST_P(InvarianceTest, ExpertsOfOneDoNotDependOnOthers) {
+  EncoderConfig config = kSmallConfig;
+  config.experts = 6;
+  config.experts_per_token = 2;
+  config.expert_layers.set(0).set(1);
+  for (const NamedBackend& named : backends_) {
+    if (named.name.starts_with("cuda")) continue;  // refuses them
+    SCOPED_TRACE(named.name);
+    const auto encoder = *named.backend->Prepare(config, RandomWeights(config, 7), dtype());
+    const auto one_thread = *encoder->NewSession(kLimits, 1);
+    const auto session = *encoder->NewSession(kLimits, threads());
+    const auto sequences = RandomSequences(config, kLens, 11);
+    const auto batched = RunBatch(*session, sequences);
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      SCOPED_TRACE(kLens[i]);
+      ExpectSameBits(RunBatch(*session, {sequences[i]})[0], batched[i]);
+      ExpectSameBits(RunBatch(*one_thread, {sequences[i]})[0], batched[i]);
+    }
+  }
+}
+
 // Of more keys than a block of the attention kernels has, and with a window that leaves some out.
 TEST_P(InvarianceTest, OneTokenOfALongSequenceIsPooledAsAmongAll) {
   for (const int64_t window : {0, 300}) {

@@ -29,6 +29,7 @@ void PrintTo(const CallCounts& counts, std::ostream* out) {
 namespace {
 
 constexpr SessionLimits kLimits{.max_batch_tokens = 1024, .max_batch_sequences = 64};
+// The second layer has experts.
 constexpr EncoderConfig kConfig{.layers = 2,
                                 .heads = 4,
                                 .hidden = 128,
@@ -36,7 +37,10 @@ constexpr EncoderConfig kConfig{.layers = 2,
                                 .vocab = 101,
                                 .max_positions = 512,
                                 .segment_types = 2,
-                                .layer_norm_epsilon = 1e-12f};
+                                .layer_norm_epsilon = 1e-12f,
+                                .experts = 4,
+                                .experts_per_token = 2,
+                                .expert_layers{0b10}};
 
 // Widths that our own tiles do not take in bf16 and int8: oneDNN's are used.
 constexpr EncoderConfig kOddConfig{.layers = 2,
@@ -46,7 +50,10 @@ constexpr EncoderConfig kOddConfig{.layers = 2,
                                    .vocab = 101,
                                    .max_positions = 512,
                                    .segment_types = 2,
-                                   .layer_norm_epsilon = 1e-12f};
+                                   .layer_norm_epsilon = 1e-12f,
+                                   .experts = 4,
+                                   .experts_per_token = 2,
+                                   .expert_layers{0b10}};
 
 // One row, one tile, several blocks, many sequences, one long among short ones, a full batch.
 const std::vector<std::vector<int64_t>> kBatches = {

@@ -138,6 +138,30 @@ TEST(EncoderConfigTest, RefusesBiasesThatCannotBe) {
   ExpectRefused(lies);
 }
 
+TEST(EncoderConfigTest, RefusesExpertsThatCannotBe) {
+  const Lie lies[] = {
+      {[](EncoderConfig& c) { c.expert_layers.set(1); }, "experts is 0"},
+      {[](EncoderConfig& c) {
+         c.expert_layers.set(1);
+         c.experts = kMaxExperts + 1;
+       },
+       "experts is 1025"},
+      {[](EncoderConfig& c) {
+         c.expert_layers.set(1);
+         c.experts = 4;
+         c.experts_per_token = 5;
+       },
+       "experts_per_token is 5, it must be from 1 to 4"},
+      {[](EncoderConfig& c) {
+         c.expert_layers.set(1);
+         c.experts = c.experts_per_token = 4;
+         c.gated_ffn = true;
+       },
+       "gated_ffn is true"},
+  };
+  ExpectRefused(lies);
+}
+
 TEST(EncoderConfigTest, NamesTheSwitchThatIsNotComputed) {
   const EncoderConfig computed = SmallConfig();
   EXPECT_TRUE(CheckComputed("test", computed, computed).ok());
@@ -150,6 +174,9 @@ TEST(EncoderConfigTest, NamesTheSwitchThatIsNotComputed) {
       {[](EncoderConfig& c) { c.biases = Biases::kOptional; }, "biases"},
       {[](EncoderConfig& c) { c.first_attention_norm = false; }, "first_attention_norm"},
       {[](EncoderConfig& c) { c.gated_ffn = true; }, "gated_ffn"},
+      {[](EncoderConfig& c) { c.experts = 4; }, "experts"},
+      {[](EncoderConfig& c) { c.experts_per_token = 4; }, "experts_per_token"},
+      {[](EncoderConfig& c) { c.expert_layers.set(1); }, "expert_layers"},
       {[](EncoderConfig& c) { c.norm_kind = NormKind::kRms; }, "norm_kind"},
       {[](EncoderConfig& c) { c.embedding_norm = false; }, "embedding_norm"},
       {[](EncoderConfig& c) { c.embedding_width = 4; }, "embedding_width"},
@@ -235,6 +262,25 @@ TEST(EncoderWeightsTest, NamesTheTensorThatDisagrees) {
       std::string(ValidateWeights(config, wrong).message()),
       HasSubstr(
           "tensor layer 0.ffn_down.weight has shape [16, 8], the configuration asks for [8, 16]"));
+
+  EncoderConfig with_experts = config;
+  with_experts.experts = 3;
+  with_experts.experts_per_token = 1;
+  with_experts.expert_layers.set(1);
+  EXPECT_THAT(std::string(ValidateWeights(with_experts, weights).message()),
+              HasSubstr("tensor layer 1.router is missing"));
+  EncoderWeights experts = RandomWeights(with_experts, 1);
+  experts.layers[1].ffn_up = experts.layers[1].ffn_down = {};
+  experts.layers[1].experts_bias = {};
+  EXPECT_TRUE(ValidateWeights(with_experts, experts).ok());
+  experts.layers[1].experts_bias = experts.layers[1].ffn_norm.beta;
+  EXPECT_TRUE(ValidateWeights(with_experts, experts).ok());
+  experts.layers[1].experts_bias = experts.layers[0].ffn_up.bias;
+  EXPECT_THAT(std::string(ValidateWeights(with_experts, experts).message()),
+              HasSubstr("layer 1.experts_bias has shape [16], the configuration asks for [8]"));
+  experts.layers[1].experts.pop_back();
+  EXPECT_THAT(std::string(ValidateWeights(with_experts, experts).message()),
+              HasSubstr("tensor layer 1.expert 2.up is missing"));
 
   EncoderWeights few = weights;
   few.layers.pop_back();

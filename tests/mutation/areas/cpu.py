@@ -6,6 +6,7 @@ AMX_ENCODER_TESTS = ["backends_amx_emulation_test"]
 FILE_TESTS = {
     "kernels/cpu/encoder/cpu_session.cc": [*TESTS, "backends_layer_outputs_test"],  # batches of several sections
     "kernels/cpu/encoder/block_linears.cc": [*TESTS, *AMX_ENCODER_TESTS],
+    "kernels/cpu/encoder/experts.cc": [*TESTS, "backends_invariance_test:*Experts*"],
     "kernels/cpu/encoder/layer_runner.cc": [*TESTS, *AMX_ENCODER_TESTS],
     "kernels/cpu/encoder/packed_layers.cc": [*TESTS, *AMX_ENCODER_TESTS],
     "kernels/cpu/matmul/onednn_matmul.cc": [*TESTS, "backends_forced_isa_test:*SlowMatmuls*"],
@@ -53,6 +54,22 @@ MUTANTS = {
         ("scales_[row] = largest / «127»", "128"),
         ("bf16_[i] = ToBf16(«values[i] * scale»);", "values[i]"),
     ],
+    "kernels/cpu/encoder/expert_choice.cc": [
+        ("best < 0 || «scores[static_cast<size_t>(i)] > scores[static_cast<size_t>(best)]»",
+         "scores[static_cast<size_t>(i)] >= scores[static_cast<size_t>(best)]"),
+        ("if («std::find(experts.begin(), to, i) != to») continue;", "false"),
+        ("std::exp(«value - largest»)", "value"),
+    ],
+    "kernels/cpu/encoder/experts.cc": [
+        ("const int64_t first = «(block.begin + row)» * per_token_;", "row"),
+        ("x + «choices.rows[group.begin + row]» * hidden", "(group.begin + row)"),
+        ("std::fill_n(outputs, block.rows * hidden, 0.0f);", ""),
+        ("AddOutliers(down, operand, y);", ""),
+        ("choices.outputs.row(«choices.places[i]»)", "i"),
+        ("static_cast<int32_t>(«i / per_token_»)", "i"),
+        ("scratch.states.row(row, «SmoothingOf(up)»)", "nullptr"),
+        (".end = begin + «(index + 1) * rows / groups»", "(index + 1) * rows / groups - 1"),
+    ],
     "kernels/cpu/encoder/last_rows.cc": [
         ("if («outputs.last_hidden_state || layers») return all;", "outputs.last_hidden_state"),
         ("{«all.end - 1», all.end}", "0"),
@@ -66,6 +83,8 @@ MUTANTS = {
         ("std::fill_n(branch, hidden, 0.0f);", ""),
         ("if («norm != nullptr») kernels_.layer_norm", "false"),
         ("if (pre_norm()) norm = next.norm;", "if (pre_norm() && norm == nullptr) norm = next.norm;"),
+        ("norm.y = «ExpertInputs(block.begin + row)»;", "ExpertInputs(row)"),
+        ("if («layers_.config.norms_outputs()») {\n      kernels_.layer_norm(branch", "false"),
         ("pre_norm() && «(layer > 0 || layers_.config.first_attention_norm)»", "true"),
     ],
     "kernels/cpu/encoder/packed_layers.h": [
@@ -74,6 +93,7 @@ MUTANTS = {
     "kernels/cpu/encoder/packed_layers.cc": [
         ("smoothing.qkv", "smoothing.ffn_up"),
         ("«wanted.output != MatmulOutput::kSums» && HasOutput", "true"),
+        ("IsOfFfn(linear) && «config.has_experts(layer)» ? config.experts", "true"),
         ("return «config.norms_outputs() ? MatmulOutput::kSums : MatmulOutput::kAdded»;", "MatmulOutput::kAdded"),
     ],
     "kernels/cpu/encoder/relative_scores.cc": [
@@ -90,9 +110,11 @@ MUTANTS = {
         ("values[«i / head_dim / group * head_dim» + i", "i / head_dim * head_dim"),
         ("weights.segment_embedding.row(«0»)", "1"),
         ("(learned ? position[i] : 0)", "0"),
+        ("weighted[token] = inner[i][token] * «weights[expert][token]»;", "1"),
         ("«config.norm_kind == NormKind::kLayer» && i <", "false"),
     ],
     "kernels/cpu/matmul/packed_linear.cc": [
+        ("turned.data()[«j * k + i»]", "i * n + j"),
         ("scale * static_cast<float>(sum)", "scale * static_cast<float>(sum - 1)"),
         ("outlier.output == j", "outlier.output == j + 1"),
         ("place(from, turn, «2 * from + offset»)", "from + offset"),

@@ -32,5 +32,29 @@ TEST(PackedLayersTest, Int8MatmulsHaveTheFactorsOfTheirInputs) {
   }
 }
 
+// One that no token reached too.
+TEST(PackedLayersTest, Int8ExpertsOfALayerHaveTheSameFactors) {
+  EncoderConfig config{2, 2, 16, 48, 30, 40, 2, 1e-12f, Activation::kGeluErf};
+  config.experts = 40;
+  config.experts_per_token = 2;
+  config.expert_layers.set(1);
+  const EncoderWeights weights = RandomWeights(config, 3);
+  const std::vector<LayerSmoothing> predicted = PredictSmoothingFactors(config, weights);
+  for (const IsaLevel* level : AvailableLevels()) {
+    const auto packed = PackedLayers::Create(config, weights, {DType::kInt8, *level});
+    ASSERT_TRUE(packed.ok()) << packed.status();
+    EXPECT_TRUE(packed->layers[0].experts.up.empty());
+    EXPECT_EQ(packed->layers[1].linears[kFfnUp].weight, nullptr);
+    ASSERT_EQ(packed->layers[1].experts.up.size(), 40u);
+    for (const PackedLinear& up : packed->layers[1].experts.up) {
+      EXPECT_EQ(up.smoothing_factors, predicted[1].ffn_up);
+    }
+    for (const PackedLinear& down : packed->layers[1].experts.down) {
+      EXPECT_TRUE(down.smoothing_factors.empty());
+      EXPECT_NE(down.weight, nullptr);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace attendant::cpu

@@ -174,6 +174,42 @@ TEST(SmoothingFactorsTest, PreNormFactorsAreThoseOfTheBranchsNorm) {
   }
 }
 
+// Experts that are all the same are one network, with the sum of their weights.
+TEST(SmoothingFactorsTest, ExpertsComputeTheTokensThatChooseThem) {
+  EncoderConfig config = kConfig;
+  config.experts = 3;
+  config.expert_layers.set(0);
+  EncoderWeights weights = RandomWeights(config, 3);
+  EncoderLayerWeights& layer = weights.layers.front();
+  for (ExpertWeights& expert : layer.experts) {
+    expert.up = layer.ffn_up.weight;
+    for (int64_t i = 0; i < config.ffn; ++i) {
+      for (int64_t j = 0; j < config.hidden; ++j) {
+        Mutable(expert.down)[i * config.hidden + j] = layer.ffn_down.weight.row(j)[i];
+      }
+    }
+  }
+  layer.experts_bias = layer.ffn_down.bias;
+  std::fill_n(Mutable(layer.ffn_up.bias), config.ffn, 0.0f);
+  EncoderConfig dense = config;
+  dense.expert_layers.reset();
+  const std::vector<float> expected = PredictSmoothingFactors(dense, weights)[1].qkv;
+  const auto largest_difference = [&] {
+    const std::vector<float> factors = PredictSmoothingFactors(config, weights)[1].qkv;
+    float largest = 0;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      largest = std::max(largest, std::abs(factors[i] - expected[i]));
+    }
+    return largest;
+  };
+  config.experts_per_token = 3;
+  EXPECT_LT(largest_difference(), 1e-4);
+  // None computes a token that does not choose it.
+  std::fill_n(Mutable(layer.router), layer.router.size(), 0.0f);
+  config.experts_per_token = 1;
+  EXPECT_GT(largest_difference(), 1e-2) << "each has a third of the weight";
+}
+
 TEST(SmoothingFactorsTest, StayPositiveAndFiniteForAnyWeights) {
   for (const float extreme : {0.0f, 1e-30f, 1e30f, -3e38f}) {
     const EncoderWeights weights = RandomWeights(kConfig, 3);

@@ -159,20 +159,31 @@ absl::Status ModelRegistry::RunLoad(const std::string& name) {
   absl::StatusOr<std::vector<ModelSource>> sources = FindSources(name);
   if (!sources.ok()) {
     // What was to be loaded at the start has failed; what serves stays.
-    std::vector<ModelSource> expected;
-    {
-      absl::ReaderMutexLock lock(&mutex_);
-      for (const auto& entry : entries_) {
-        if (entry->status.name == name && !entry->built_in) expected.push_back(entry->source);
-      }
-    }
-    for (const ModelSource& source : expected) EndLoad(source, sources.status()).IgnoreError();
+    FailLoads(name, sources.status(), [](const Entry& entry) { return !entry.built_in; });
     return sources.status();
   }
   absl::Status status;
   for (const ModelSource& source : *sources) status.Update(LoadVersion(source));
-  if (status.ok()) GiveUpOthers(name, *sources);
+  if (status.ok()) {
+    GiveUpOthers(name, *sources);
+  } else {
+    // Nothing else would end the first load of a version that is not among the sources.
+    FailLoads(name, absl::NotFoundError("its folder is gone"),
+              [](const Entry& entry) { return entry.at_start; });
+  }
   return status;
+}
+
+void ModelRegistry::FailLoads(const std::string& name, const absl::Status& why,
+                              bool (*is_meant)(const Entry& entry)) {
+  std::vector<ModelSource> failed;
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    for (const auto& entry : entries_) {
+      if (entry->status.name == name && is_meant(*entry)) failed.push_back(entry->source);
+    }
+  }
+  for (const ModelSource& source : failed) EndLoad(source, why).IgnoreError();
 }
 
 absl::Status ModelRegistry::LoadVersion(const ModelSource& source) {

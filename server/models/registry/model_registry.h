@@ -184,6 +184,9 @@ class ModelRegistry {
   absl::StatusOr<std::vector<ModelSource>> FindSources(const std::string& name) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RunLoad(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends loads of the model that never began: of the entries that are meant.
+  void FailLoads(const std::string& name, const absl::Status& why,
+                 bool (*is_meant)(const Entry& entry)) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RunUnload(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
   void RunWake(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status LoadVersion(const ModelSource& source) ABSL_LOCKS_EXCLUDED(mutex_);

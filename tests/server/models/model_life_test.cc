@@ -272,6 +272,19 @@ TEST_F(ModelLifeTest, ADeviceThatIsLostDuringADrainChangesNoState) {
               ElementsAre(Pair("tiny", ModelState::kReady), Pair("tiny", ModelState::kDraining)));
 }
 
+// Before its turn came, another version took the place of the one that was found at the start.
+TEST_F(ModelLifeTest, AServerIsNotKeptWaitingByAVersionThatIsGone) {
+  SetVersions({{2, "none"}});
+  registry_.SetModels({{"tiny", directory_ / "tiny"}});
+  registry_.StartLoading();
+  EXPECT_FALSE(Load("other").ok()) << "its turn comes after that of the start";
+  EXPECT_THAT(std::string(registry_.Ready().message()), HasSubstr("failed to load"));
+  const std::vector<ModelStatus> models = registry_.List();
+  EXPECT_EQ(models[0].state, ModelState::kFailed);
+  EXPECT_THAT(std::string(models[0].error.message()), HasSubstr("folder is gone"));
+  EXPECT_EQ(models[1].state, ModelState::kFailed);
+}
+
 TEST_F(ModelLifeTest, NamesThatCannotBeServedAreRefused) {
   Start();
   for (const char* name : {"", ".", "..", "../tiny", "tiny/1", "/etc", ".tiny", "tiny.ids", "a b",

@@ -95,6 +95,7 @@ MUTANTS = {
         ("reaper_.AwaitFreed(given_up, SteadyNow() + ModelReaper::kEndTime);", ""),
         ("entry->status.error = failure;", "entry->status.error = loaded.status();"),
         ("if (entry->status.state != ModelState::kReady) continue;", ""),
+        ("if (!entry->status.error.ok()) return absl::InfiniteFuture();", ""),
     ],
     "server/models/registry/model_reaper.cc": [
         ("state_->unfreed.at(model->life_id).given_up = true;", ""),

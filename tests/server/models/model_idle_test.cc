@@ -120,6 +120,23 @@ TEST_F(IdleModelTest, AnIdleModelThatCannotBeLoadedSaysSo) {
   EXPECT_TRUE(RetryAfter(status).has_value());
 }
 
+// What its files cannot bring back stays.
+TEST_F(IdleModelTest, AModelWhoseLastLoadFailedStaysLoaded) {
+  WriteTinyModel(directory_ / "good");
+  Start();
+  std::shared_ptr<EncoderModel> user = FindAwake();
+  Break();
+  EXPECT_FALSE(Load().ok());
+  user.reset();
+  SetVersions({{1, "good"}});
+  ASSERT_TRUE(Load("other").ok());
+  AwaitChange("other", ModelState::kIdle);  // it was used last
+  EXPECT_EQ(registry_.List()[0].state, ModelState::kReady);
+  ASSERT_TRUE(Load().ok());
+  const absl::Time limit = absl::Now() + kLimit;
+  while (!registry_.Sleeps("tiny")) ASSERT_LT(absl::Now(), limit);
+}
+
 // The time without requests begins when the model serves: a load may take longer than that time.
 TEST_F(ModelLifeTest, TheTimeOfALoadIsNoIdleTime) {
   run_gate_.Close();

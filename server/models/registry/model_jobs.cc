@@ -97,6 +97,7 @@ std::optional<ModelRegistry::Job> ModelRegistry::TakeJob() {
   if (jobs_.empty()) return std::nullopt;
   Job job = std::move(jobs_.front());
   jobs_.pop_front();
+  running_ = std::move(job.done);
   return job;
 }
 
@@ -116,11 +117,16 @@ void ModelRegistry::Run(Job job) {
   if (const std::shared_ptr<ModelMetrics> series = metrics_.FindModel(job.name)) {
     series->SetFailed(AnyLoadFailed(List(), job.name));
   }
-  for (Done& done : job.done) done(status);
+  for (Done& done : TakeRunning()) done(status);
   // The requests that came meanwhile do not wait for the loads of other models.
   for (Done& done : TakeWoken(job.name)) done(absl::OkStatus());
   // So that the next load finds the memory of what this one has replaced. Its requests go on.
   if (job.kind != Job::Kind::kUnload) AwaitGivenUp(job.name);
+}
+
+std::vector<ModelRegistry::Done> ModelRegistry::TakeRunning() {
+  absl::MutexLock lock(&mutex_);
+  return std::exchange(running_, {});
 }
 
 bool ModelRegistry::AnySleeps(const std::string& name) const {

@@ -2,6 +2,7 @@
 #include "server/models/registry/model_registry.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -328,13 +329,17 @@ void ModelRegistry::Drain(absl::Time deadline) {
 ModelRegistry::Models ModelRegistry::StartDraining() {
   Models models;  // given up ones too: their requests are not answered yet
   std::vector<ModelStatus> changed;
-  std::deque<Job> jobs;
+  std::vector<Done> unanswered;  // of loads that wait or run
   {
     absl::MutexLock lock(&mutex_);
     draining_ = true;
     work_.SignalAll();
     models = reaper_.GivenUp();
-    jobs.swap(jobs_);
+    unanswered.swap(running_);
+    for (Job& job : jobs_) {
+      std::move(job.done.begin(), job.done.end(), std::back_inserter(unanswered));
+    }
+    jobs_.clear();
     for (const auto& entry : entries_) {
       ModelStatus& status = entry->status;
       if (status.model != nullptr) models.push_back(status.model);
@@ -344,9 +349,7 @@ ModelRegistry::Models ModelRegistry::StartDraining() {
       if (!entry->built_in) changed.push_back(status);
     }
   }
-  for (Job& job : jobs) {
-    for (Done& done : job.done) done(absl::UnavailableError("the server is stopping"));
-  }
+  for (Done& done : unanswered) done(absl::UnavailableError("the server is stopping"));
   for (const ModelStatus& status : changed) Notify(status);
   return models;
 }

@@ -62,7 +62,8 @@ class ModelRegistry {
   // Called after every change of a version's state, model or number of stalled workers, by the
   // thread that made it. A version that List has no more is kUnloaded.
   using Listener = std::function<void(const ModelStatus& status)>;
-  // Called once with how a load or unload ended: from the loading thread, or inside the call.
+  // Called once with how a load or unload ended: from the loading thread, inside the call, or with
+  // UNAVAILABLE by Drain.
   using Done = absl::AnyInvocable<void(const absl::Status&)>;
 
   // Completions of requests run on `executor`. `metrics` must outlive the registry.
@@ -131,8 +132,8 @@ class ModelRegistry {
   void AnnounceDrain();
 
   // Every model turns kDraining, refuses new requests, and finishes the admitted ones until
-  // `deadline`. Loads that wait are refused; a model that is still loading is given up once its
-  // load ends. Called once.
+  // `deadline`. Loads that wait or run are answered with UNAVAILABLE at once; a model that is still
+  // loading is given up once its load ends. A second call finds all drained.
   void Drain(absl::Time deadline);
 
  private:
@@ -178,6 +179,7 @@ class ModelRegistry {
   std::optional<Job> TakeJob() ABSL_LOCKS_EXCLUDED(mutex_);
   void AddJob(Job::Kind kind, const std::string& name, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
   void Run(Job job) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<Done> TakeRunning() ABSL_LOCKS_EXCLUDED(mutex_);
   bool AnySleeps(const std::string& name) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // The ends of the wakes that wait for a model, none of whose versions sleeps any more.
   std::vector<Done> TakeWoken(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -219,6 +221,7 @@ class ModelRegistry {
   Entries entries_ ABSL_GUARDED_BY(mutex_);  // versions of one model are neighbours, ascending
   std::vector<ModelSource> given_ ABSL_GUARDED_BY(mutex_);  // by SetModels
   std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Done> running_ ABSL_GUARDED_BY(mutex_);  // of the job that runs
   bool drain_announced_ ABSL_GUARDED_BY(mutex_) = false;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> any_sleeps_{false};

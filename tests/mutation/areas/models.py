@@ -81,6 +81,7 @@ MUTANTS = {
         ('if (drain_announced_) return absl::UnavailableError("the server is stopping");', ""),
         ("if (status.HasFailed() || status.state == ModelState::kUnloaded) continue;", ""),
         ("entry->status.stalled_workers = workers;", ""),
+        ("unanswered.swap(running_);", ""),
     ],
     "server/models/registry/model_status.h": [
         ("status.name == name && status.LastLoadFailed()", "status.LastLoadFailed()"),

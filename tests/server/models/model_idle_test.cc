@@ -137,6 +137,20 @@ TEST_F(IdleModelTest, AModelWhoseLastLoadFailedStaysLoaded) {
   while (!registry_.Sleeps("tiny")) ASSERT_LT(absl::Now(), limit);
 }
 
+TEST_F(IdleModelTest, ADrainEndsTheRequestsThatWaitForTheLoadInProgress) {
+  Start();
+  AwaitIdle();
+  load_gate_.Close();
+  std::promise<absl::Status> woken;
+  registry_.Wake("tiny", [&](const absl::Status& status) { woken.set_value(status); });
+  load_gate_.AwaitWaiting(1);
+  registry_.Drain(absl::InfiniteFuture());
+  std::future<absl::Status> end = woken.get_future();
+  EXPECT_EQ(end.wait_for(absl::ToChronoSeconds(kLimit)), std::future_status::ready);
+  load_gate_.Open();
+  EXPECT_TRUE(absl::IsUnavailable(end.get()));
+}
+
 // The time without requests begins when the model serves: a load may take longer than that time.
 TEST_F(ModelLifeTest, TheTimeOfALoadIsNoIdleTime) {
   run_gate_.Close();

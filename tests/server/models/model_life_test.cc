@@ -174,6 +174,7 @@ TEST_F(ModelLifeTest, ADrainRefusesLoadsThatWaitAndThatCome) {
   registry_.Unload("tiny", [&](const absl::Status& status) { waiting.set_value(status); });
   registry_.Drain(absl::InfiniteFuture());
   EXPECT_TRUE(absl::IsUnavailable(waiting.get_future().get()));
+  EXPECT_EQ(running.wait_for(absl::ToChronoSeconds(kLimit)), std::future_status::ready);
   EXPECT_TRUE(absl::IsUnavailable(Load()));
   load_gate_.Open();
   EXPECT_TRUE(absl::IsUnavailable(running.get()));

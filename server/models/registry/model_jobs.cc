@@ -318,14 +318,14 @@ void ModelRegistry::RunWake(const std::string& name) {
 
 // All loaded versions of a model become idle together: a request does not wake one of them for the
 // others. One that failed keeps no other loaded. One that could not be loaded anew keeps all: what
-// serves may not come back.
+// serves may not come back. One that has stalled is in use: its memory would not come free.
 absl::Time ModelRegistry::IdleSince(const std::string& name, absl::Time now) const {
   std::optional<absl::Time> since;
   for (const auto& entry : entries_) {
     if (entry->status.name != name || entry->built_in) continue;
     if (entry->status.state != ModelState::kReady) continue;
     if (!entry->status.error.ok()) return absl::InfiniteFuture();
-    const bool used = entry->status.model.use_count() > 1;
+    const bool used = entry->status.model.use_count() > 1 || entry->status.stalled_workers > 0;
     const absl::Time last = used ? now : entry->status.model->last_used();
     since = std::max(since.value_or(last), last);
   }

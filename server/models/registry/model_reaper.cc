@@ -4,13 +4,14 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "server/models/memory/model_memory.h"
 
 namespace attendant {
 
-ModelReaper::ModelReaper() : thread_([state = state_] { Reap(*state); }) {
+ModelReaper::ModelReaper() : thread_([state = state_] { Reap(state); }) {
   pthread_setname_np(thread_.native_handle(), "model-reaper");
 }
 
@@ -99,9 +100,10 @@ void ModelReaper::Bury(State& state, std::unique_ptr<ServableModel> model) {
   state.unfreed.erase(model->life_id);  // its weak share would keep the state
 }
 
-void ModelReaper::Reap(State& state) {
+void ModelReaper::Reap(const std::shared_ptr<State>& shared) {
+  State& state = *shared;
   const auto work = [&state]() ABSL_SHARED_LOCKS_REQUIRED(state.mutex) {
-    return state.stopping || !state.dead.empty();
+    return !state.dead.empty() || (state.stopping && state.being_freed == 0);
   };
   while (true) {
     std::vector<std::unique_ptr<ServableModel>> dead;
@@ -109,15 +111,29 @@ void ModelReaper::Reap(State& state) {
       absl::MutexLock lock(&state.mutex, absl::Condition(&work));
       dead.swap(state.dead);
       if (dead.empty()) return;  // stopping
+      state.being_freed += static_cast<int64_t>(dead.size());
     }
-    std::vector<int64_t> freed;
-    for (const auto& model : dead) freed.push_back(model->life_id);
-    dead.clear();
-    GiveBackFreedMemory();
-    absl::MutexLock lock(&state.mutex);
-    for (const int64_t id : freed) state.unfreed.erase(id);
-    state.freed.SignalAll();
+    for (auto& model : dead) {
+      ServableModel* const last = model.release();
+      try {
+        std::thread thread([shared, last] { Free(*shared, last); });
+        pthread_setname_np(thread.native_handle(), "model-free");
+        thread.detach();
+      } catch (const std::system_error&) {  // no thread is left
+        Free(state, last);
+      }
+    }
   }
+}
+
+void ModelReaper::Free(State& state, ServableModel* model) {
+  const int64_t id = model->life_id;
+  delete model;
+  GiveBackFreedMemory();
+  absl::MutexLock lock(&state.mutex);
+  state.unfreed.erase(id);
+  --state.being_freed;
+  state.freed.SignalAll();
 }
 
 }  // namespace attendant

@@ -16,9 +16,10 @@
 
 namespace attendant {
 
-// The end of models. Frees them on a thread of its own: the last one to share a model may be a
-// transport's thread, which must not wait for the model's workers, nor free its memory. Knows the
-// models that were given up, until they are freed. Thread-safe.
+// The end of models. Frees each on a thread of its own: the last one to share a model may be a
+// transport's thread, which must not wait for the model's workers, nor free its memory; and workers
+// that do not end keep no other model in memory. Knows the models that were given up, until they
+// are freed. Thread-safe.
 class ModelReaper {
  public:
   ModelReaper();
@@ -63,13 +64,15 @@ class ModelReaper {
     std::vector<std::unique_ptr<ServableModel>> dead ABSL_GUARDED_BY(mutex);
     std::map<int64_t, Life> unfreed ABSL_GUARDED_BY(mutex);  // by life_id
     int64_t last_id ABSL_GUARDED_BY(mutex) = 0;
+    int64_t being_freed ABSL_GUARDED_BY(mutex) = 0;
     bool stopping ABSL_GUARDED_BY(mutex) = false;
   };
   static bool IsGivenUp(const Life& life, const std::string& name) {
     return life.given_up && (name.empty() || life.name == name);
   }
   static void Bury(State& state, std::unique_ptr<ServableModel> model);
-  static void Reap(State& state);
+  static void Reap(const std::shared_ptr<State>& shared);
+  static void Free(State& state, ServableModel* model);
 
   const std::shared_ptr<State> state_ = std::make_shared<State>();
   std::thread thread_;

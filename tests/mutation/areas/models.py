@@ -97,12 +97,15 @@ MUTANTS = {
         ("entry->status.error = failure;", "entry->status.error = loaded.status();"),
         ("if (entry->status.state != ModelState::kReady) continue;", ""),
         ("if (!entry->status.error.ok()) return absl::InfiniteFuture();", ""),
+        ("«entry->status.model.use_count() > 1» || entry->status.stalled_workers > 0", "false"),
+        ("entry->status.model.use_count() > 1 || «entry->status.stalled_workers > 0»", "false"),
     ],
     "server/models/registry/model_reaper.cc": [
         ("state_->unfreed.at(model->life_id).given_up = true;", ""),
         ("model->batcher->Drain(absl::InfinitePast());", ""),
         ("if («!state.stopping») return state.dead.push_back(std::move(model));", "true"),
         ("std::exchange(life.ended, true)", "life.ended"),
+        ("thread.detach();", "thread.join();"),
     ],
     "server/models/registry/model_reaper.h": [
         ("life.given_up && (name.empty() || life.name == name)", "life.given_up"),

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <thread>
 
 #include "absl/time/clock.h"
 #include "server/retry/retry_hint.h"
@@ -149,6 +150,24 @@ TEST_F(IdleModelTest, ADrainEndsTheRequestsThatWaitForTheLoadInProgress) {
   EXPECT_EQ(end.wait_for(absl::ToChronoSeconds(kLimit)), std::future_status::ready);
   load_gate_.Open();
   EXPECT_TRUE(absl::IsUnavailable(end.get()));
+}
+
+// Each time that it became idle, another instance would stay in memory.
+TEST_F(IdleModelTest, AModelThatHasStalledStaysLoaded) {
+  options_.batcher.stall_timeout = absl::Milliseconds(1);
+  Start();
+  std::shared_ptr<EncoderModel> model = FindAwake();
+  run_gate_.Close();
+  std::future<absl::Status> request = Submit(model);
+  while (registry_.List()[0].stalled_workers == 0) std::this_thread::yield();
+  model->batcher->Cancel(submitted_);
+  EXPECT_TRUE(absl::IsCancelled(request.get()));
+  model.reset();
+  const absl::Time end = absl::Now() + absl::Milliseconds(150);
+  while (absl::Now() < end) ASSERT_EQ(registry_.List()[0].state, ModelState::kReady);
+  run_gate_.Open();
+  const absl::Time limit = absl::Now() + kLimit;
+  while (!registry_.Sleeps("tiny")) ASSERT_LT(absl::Now(), limit);
 }
 
 // The time without requests begins when the model serves: a load may take longer than that time.

@@ -71,5 +71,18 @@ TEST_F(ModelReaperTest, NobodyWaitsForModelsThatHaveEnded) {
   may_end_.Notify();
 }
 
+// Its workers may compute for ever.
+TEST_F(ModelReaperTest, AModelThatDoesNotEndKeepsNoOtherFromItsEnd) {
+  ModelReaper reaper;
+  absl::Notification at_once;
+  at_once.Notify();
+  reaper.GiveUp(Share(reaper, "m"));
+  reaper.GiveUp(reaper.Share(std::make_unique<TestModel>("other", at_once)));
+  EXPECT_TRUE(reaper.AwaitGivenUp("other", SteadyNow() + absl::Seconds(30)));
+  EXPECT_FALSE(IsDone(reaper, "m"));
+  may_end_.Notify();
+  EXPECT_TRUE(reaper.AwaitGivenUp("m", SteadyNow() + absl::Seconds(30)));
+}
+
 }  // namespace
 }  // namespace attendant

@@ -32,4 +32,6 @@ RepositoryChanges::Changes RepositoryChanges::Update(const Fingerprints& found, 
   return changes;
 }
 
+void RepositoryChanges::Repeat(const std::string& name) { models_[name].handled = kUnknown; }
+
 }  // namespace attendant

@@ -27,13 +27,17 @@ class RepositoryChanges {
   // The loads and unloads that are due now that the repository holds `found`. REQUIRES: `now` never
   // goes back.
   Changes Update(const Fingerprints& found, absl::Time now);
+  // The last change of the model was not handled: it is due again.
+  void Repeat(const std::string& name);
 
  private:
   struct Model {
-    std::string handled;  // the state that was loaded; empty: none
+    std::string handled;  // the state that was loaded; empty: none; kUnknown
     std::string seen;     // empty: no such model
     absl::Time since;     // it looks like that
   };
+
+  static constexpr char kUnknown[] = "?";  // is no fingerprint
 
   const absl::Duration settle_;
   std::map<std::string, Model> models_;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/models/repository/repository_watcher.h"
 
+#include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/threads/steady_time.h"
 
 namespace attendant {
@@ -28,7 +31,6 @@ RepositoryWatcher::RepositoryWatcher(const ModelRepository& repository, ModelReg
       refused_(at_start.refused),
       thread_("repository", options_.interval, [this] { Look(); }) {}
 
-// How a load ends, the registry's listener hears.
 void RepositoryWatcher::Look() {
   absl::StatusOr<RepositoryContent> found = repository_.Read();
   const bool was_readable = std::exchange(readable_, found.ok());
@@ -48,10 +50,30 @@ void RepositoryWatcher::Look() {
   }
   last_ = std::move(fingerprints);
   const RepositoryChanges::Changes changes = changes_.Update(last_, SteadyNow());
-  for (const std::string& name : changes.load) registry_.Load(name, [](const absl::Status&) {});
+  absl::Status no_room;
+  for (const std::string& name : changes.load) no_room.Update(Start(&ModelRegistry::Load, name));
   for (const std::string& name : changes.unload) {
-    registry_.Unload(name, [](const absl::Status&) {});
+    no_room.Update(Start(&ModelRegistry::Unload, name));
   }
+  const bool had_room = std::exchange(has_room_, no_room.ok());
+  if (had_room && !no_room.ok()) {
+    options_.on_refused(
+        absl::Status(no_room.code(), absl::StrCat("some models for now: ", no_room.message())));
+  }
+}
+
+// How a load ends, the registry's listener hears; but not of one that cannot wait for its turn.
+absl::Status RepositoryWatcher::Start(Change change, const std::string& name) {
+  // Outlives this call where the load does.
+  const auto refusal = std::make_shared<absl::Status>();
+  const std::thread::id here = std::this_thread::get_id();
+  (registry_.*change)(name, [refusal, here](const absl::Status& status) {
+    const bool waits = std::this_thread::get_id() != here;
+    if (!waits && absl::IsResourceExhausted(status)) *refusal = status;
+  });
+  if (refusal->ok()) return absl::OkStatus();
+  changes_.Repeat(name);
+  return *refusal;
 }
 
 }  // namespace attendant

@@ -16,7 +16,7 @@ namespace attendant {
 
 // Reads a repository again and again on a thread of its own, and has the registry load and unload
 // what changed (RepositoryChanges). While the repository, or a model in it, cannot be read, it does
-// not change.
+// not change. What cannot wait for its turn at the registry is tried again at the next look.
 class RepositoryWatcher {
  public:
   struct Options {
@@ -25,7 +25,8 @@ class RepositoryWatcher {
     // Whether the repository serves this name: another source may have taken it.
     std::function<bool(const std::string& name)> is_ours;
     std::function<void(const absl::Status&)> on_unreadable;  // each time that it begins
-    std::function<void(const absl::Status&)> on_refused;     // once for each name while it is there
+    // Once for each name while it is there, and once when loads find no room to wait.
+    std::function<void(const absl::Status&)> on_refused;
   };
 
   // `at_start`: what was loaded and refused then. Both references must outlive the watcher.
@@ -33,7 +34,11 @@ class RepositoryWatcher {
                     const RepositoryContent& at_start);
 
  private:
+  using Change = void (ModelRegistry::*)(const std::string& name, ModelRegistry::Done done);
+
   void Look();
+  // RESOURCE_EXHAUSTED: too many loads and unloads wait.
+  absl::Status Start(Change change, const std::string& name);
 
   const ModelRepository& repository_;
   ModelRegistry& registry_;
@@ -42,6 +47,7 @@ class RepositoryWatcher {
   RepositoryChanges::Fingerprints last_;         // as the last look found it
   std::map<std::string, absl::Status> refused_;  // as the last look found it
   bool readable_ = true;
+  bool has_room_ = true;   // for the changes of the last look
   PeriodicThread thread_;  // last: it calls Look
 };
 

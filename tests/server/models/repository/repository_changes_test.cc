@@ -83,6 +83,25 @@ const ChangesCase kCases[] = {
       {6, {{"a", "2"}, {"c", "1"}}, {}, {"b"}}}},
 };
 
+TEST(RepositoryChangesRepeatTest, AChangeThatWasNotHandledIsDueAgain) {
+  RepositoryChanges changes(absl::Seconds(3), {{"gone", "1"}});
+  const auto update = [&](int second) {
+    return changes.Update({{"m", "1"}}, absl::UnixEpoch() + absl::Seconds(second));
+  };
+  update(10);
+  for (int second = 13; second <= 14; ++second) {
+    const auto due = update(second);
+    EXPECT_EQ(due.load, Strings{"m"}) << second;
+    EXPECT_EQ(due.unload, Strings{"gone"}) << second;
+    changes.Repeat("m");
+    changes.Repeat("gone");
+  }
+  update(15);
+  const auto none = update(30);
+  EXPECT_EQ(none.load, Strings{});
+  EXPECT_EQ(none.unload, Strings{});
+}
+
 INSTANTIATE_TEST_SUITE_P(All, RepositoryChangesTest, testing::ValuesIn(kCases),
                          [](const auto& tested) { return std::string(tested.param.name); });
 

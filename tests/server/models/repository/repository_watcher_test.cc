@@ -166,6 +166,21 @@ TEST_F(RepositoryWatcherTest, WhatCannotBeServedIsReportedOnceWhileItIsThere) {
   }
 }
 
+TEST_F(RepositoryWatcherTest, AModelForWhoseLoadThereWasNoRoomIsLoadedLater) {
+  load_gate_.Close();
+  registry_.Load("tiny", [](const absl::Status&) {});
+  load_gate_.AwaitWaiting(1);
+  constexpr int kMaxJobs = 4096;
+  for (int i = 0; i < kMaxJobs; ++i) {
+    registry_.Load(absl::StrCat("none", i), [](const absl::Status&) {});
+  }
+  WriteTinyModel(directory_ / "next");
+  Await([this] { return refused_ == 1; });
+  load_gate_.Open();
+  AwaitChange("next", ModelState::kReady);
+  EXPECT_EQ(refused_, 1) << "it is said once";
+}
+
 TEST_F(RepositoryWatcherTest, NamesOfOthersAreLeftAlone) {
   WriteTinyModel(directory_ / "ours");
   WriteTinyModel(directory_ / "zebra");

@@ -94,7 +94,7 @@ absl::Status CallState::AcquireAnswered(int64_t bytes) {
   const int64_t missing = bytes - response_bytes();
   if (missing <= 0) return absl::OkStatus();
   ATTENDANT_ASSIGN_OR_RETURN(ByteBudget::Share share,
-                             memory_->AcquireResponse(missing, ByteBudget::Use::kError));
+                             memory_->AcquireResponse(missing, 0, ByteBudget::Use::kError));
   absl::MutexLock lock(&mutex_);
   response_.Add(std::move(share));
   return absl::OkStatus();

@@ -16,9 +16,9 @@ absl::StatusOr<ByteBudget::Share> ConnectionBudgets::AcquireRequest(int64_t byte
   return Keep(requests_.Acquire(bytes, held));
 }
 
-absl::StatusOr<ByteBudget::Share> ConnectionBudgets::AcquireResponse(int64_t bytes,
+absl::StatusOr<ByteBudget::Share> ConnectionBudgets::AcquireResponse(int64_t bytes, int64_t held,
                                                                      ByteBudget::Use use) {
-  return Keep(responses_.Acquire(bytes, 0, use));
+  return Keep(responses_.Acquire(bytes, held, use));
 }
 
 absl::StatusOr<ByteBudget::Share> ConnectionBudgets::AcquireStream() {

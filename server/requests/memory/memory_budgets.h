@@ -35,7 +35,7 @@ class ConnectionBudgets : public std::enable_shared_from_this<ConnectionBudgets>
 
   // As ByteBudget::Acquire. A share keeps these budgets.
   absl::StatusOr<ByteBudget::Share> AcquireRequest(int64_t bytes, int64_t held = 0);
-  absl::StatusOr<ByteBudget::Share> AcquireResponse(int64_t bytes,
+  absl::StatusOr<ByteBudget::Share> AcquireResponse(int64_t bytes, int64_t held = 0,
                                                     ByteBudget::Use use = ByteBudget::Use::kData);
 
   // Of one stream, while it is open.

@@ -43,14 +43,17 @@ class EndedCall {
   bool cancelled_ = false;
 };
 
-// Acquires the memory of an answer that is there at once. RESOURCE_EXHAUSTED: it does not fit.
-// Probes get their answers all the same.
+// Acquires more memory for an answer that is there at once. RESOURCE_EXHAUSTED: it does not fit.
+// Such a call may come again, so it must have had no effect yet. Probes get their answers all the
+// same.
 inline absl::Status HoldAnswer(MemoryBudgets& budgets, const IncomingCall& call, size_t bytes,
                                ByteBudget::Share& memory) {
-  if (call.info->method.group == MethodGroup::kOpen) return absl::OkStatus();
-  ATTENDANT_ASSIGN_OR_RETURN(memory,
-                             budgets.ForConnection(call.info->connection.peer())
-                                 ->AcquireResponse(kRequestBytes + static_cast<int64_t>(bytes)));
+  if (call.info->method.group == MethodGroup::kOpen || bytes == 0) return absl::OkStatus();
+  const auto connection = budgets.ForConnection(call.info->connection.peer());
+  ATTENDANT_ASSIGN_OR_RETURN(
+      ByteBudget::Share more,
+      connection->AcquireResponse(static_cast<int64_t>(bytes), memory.bytes()));
+  memory.Add(std::move(more));
   return absl::OkStatus();
 }
 

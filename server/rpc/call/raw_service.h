@@ -122,8 +122,9 @@ class RawService : public Proto::Service {
           Request request;
           absl::Status status = ReadSmall(bytes, request);
           bytes.Clear();
-          if (status.ok()) status = answer(call, request, response);
           ByteBudget::Share memory;
+          if (status.ok()) status = HoldAnswer(budgets_, call, kRequestBytes, memory);
+          if (status.ok()) status = answer(call, request, response);
           if (status.ok()) status = HoldAnswer(budgets_, call, response.ByteSizeLong(), memory);
           if (!status.ok()) response.Clear();
           gate_.Ended(*call.info, {.code = status.code(),

@@ -73,9 +73,10 @@ MUTANTS = {
     ],
     "server/rpc/call/ended_call.h": [
         ("cancelled_ || ended_ >= since", "true"),
-        ("if (call.info->method.group == MethodGroup::kOpen) return absl::OkStatus();", ""),
+        ("«call.info->method.group == MethodGroup::kOpen» || bytes == 0", "false"),
     ],
     "server/rpc/call/raw_service.h": [
+        ("if (status.ok()) status = HoldAnswer(budgets_, call, kRequestBytes, memory);", ""),
         ("if (status.ok()) status = HoldAnswer(budgets_, call, response.ByteSizeLong(), memory);", ""),
     ],
     "server/rpc/call/request_method.h": [

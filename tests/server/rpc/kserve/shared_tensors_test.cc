@@ -96,5 +96,38 @@ TEST_F(SharedTensorsTest, AnOutputThatDoesNotFitIsRefusedBeforeItIsComputed) {
   EXPECT_EQ(Statistics("tiny.ids").execution_count(), 0u);
 }
 
+// It may come again, as its status says.
+TEST_F(SharedTensorsTest, ACallWithoutMemoryForItsAnswerHasNoEffect) {
+  std::vector<ByteBudget::Share> all;
+  const int64_t part = MemoryLimits{}.connection_response_bytes;
+  for (int64_t taken = 0; taken < MemoryLimits{}.max_pending_response_bytes; taken += part) {
+    const auto connection = budgets_.ForConnection(absl::StrCat("peer ", taken));
+    auto share = connection->AcquireResponse(part);
+    while (!share.ok()) share = connection->AcquireResponse(part);  // a call has not quite ended
+    all.push_back(*std::move(share));
+  }
+  const auto remove = [this] {
+    grpc::ClientContext context;
+    inference::SystemSharedMemoryUnregisterRequest request;
+    request.set_name("mine");
+    inference::SystemSharedMemoryUnregisterResponse response;
+    return stub_->SystemSharedMemoryUnregister(&context, request, &response).error_code();
+  };
+  inference::SystemSharedMemoryStatusResponse regions;
+  const auto list = [&] {
+    grpc::ClientContext context;
+    return stub_->SystemSharedMemoryStatus(&context, {}, &regions).error_code();
+  };
+  EXPECT_EQ(remove(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  all.back().ShrinkTo(part - kRequestBytes);
+  EXPECT_EQ(list(), grpc::StatusCode::RESOURCE_EXHAUSTED) << "its answer does not fit";
+  all.clear();
+  EXPECT_EQ(list(), grpc::StatusCode::OK);
+  EXPECT_EQ(regions.regions_size(), 1);
+  EXPECT_EQ(remove(), grpc::StatusCode::OK);
+  EXPECT_EQ(list(), grpc::StatusCode::OK);
+  EXPECT_EQ(regions.regions_size(), 0);
+}
+
 }  // namespace
 }  // namespace attendant

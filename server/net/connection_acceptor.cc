@@ -69,8 +69,8 @@ struct ConnectionAcceptor::Impl {
   struct Connection {
     int fd;  // the server's
     ino_t number;
-    Address address;
   };
+  using Connections = std::vector<Connection>;
 
   Impl(ListeningSocket listening, FileDescriptor wake_event, FileDescriptor reserve_descriptor,
        const Limits& connection_limits, ConnectionObserver& connection_observer, Serve take)
@@ -96,11 +96,13 @@ struct ConnectionAcceptor::Impl {
   bool HasRoom(const Address& address, Refusal& refusal);
   bool WithinLimits(const Address& address, Refusal& refusal) const;
   void Forget();
+  void ForgetIn(Connections& connections);
   void Report();
 
-  static constexpr int kForgetMs = 1000;  // how often closed connections are looked for
-  static constexpr int kPauseMs = 100;    // after the system could not accept
-  static constexpr int kBurst = 64;       // connections accepted before others are looked at
+  static constexpr int kForgetMs = 1000;       // how often closed connections are looked for
+  static constexpr int kPauseMs = 100;         // after the system could not accept
+  static constexpr int kBurst = 64;            // connections accepted before others are looked at
+  static constexpr int64_t kLooksPerMs = 200;  // of refusals: a tenth of the thread's time
 
   const ListeningSocket socket;
   const FileDescriptor wake;  // readable: stop
@@ -110,10 +112,11 @@ struct ConnectionAcceptor::Impl {
   // Only the thread uses these.
   Serve serve;
   FileDescriptor reserve;  // invalid when there was none left
-  std::vector<Connection> open;
-  absl::flat_hash_map<Address, int64_t> open_by_address;
-  bool paused = false;       // for one round
-  Clock::time_point forgot;  // when Forget ran last
+  absl::flat_hash_map<Address, Connections> open;
+  int64_t num_open = 0;
+  bool paused = false;            // for one round
+  Clock::time_point forgot;       // when Forget ran last
+  Clock::time_point looks_again;  // when a refusal may look for closed connections
 
   std::thread thread;  // last: it uses all of the above
 };
@@ -139,7 +142,7 @@ void ConnectionAcceptor::Impl::Loop() {
 int ConnectionAcceptor::Impl::Wait(std::vector<pollfd>& polled) const {
   for (pollfd& entry : polled) entry.revents = 0;
   if (paused) return poll(polled.data(), 1, kPauseMs);
-  return poll(polled.data(), polled.size(), open.empty() ? -1 : kForgetMs);
+  return poll(polled.data(), polled.size(), num_open == 0 ? -1 : kForgetMs);
 }
 
 void ConnectionAcceptor::Impl::AcceptFrom(int listener) {
@@ -163,8 +166,8 @@ void ConnectionAcceptor::Impl::Take(FileDescriptor fd, const Address& address) {
   Refusal refusal;
   if (!HasRoom(address, refusal)) return observer.OnRefused(refusal);
   Configure(fd.get());
-  open.push_back({fd.get(), SocketNumber(fd.get()), address});
-  ++open_by_address[address];
+  open[address].push_back({fd.get(), SocketNumber(fd.get())});
+  ++num_open;
   observer.OnAccepted();
   serve(std::move(fd));
 }
@@ -177,35 +180,50 @@ void ConnectionAcceptor::Impl::RefuseWithReserve(int listener) {
   paused = !refused.valid();
 }
 
+// A client that is refused again and again must not keep the thread from others: it may be at its
+// own limit, among thousands of connections.
 bool ConnectionAcceptor::Impl::HasRoom(const Address& address, Refusal& refusal) {
   if (WithinLimits(address, refusal)) return true;
-  Forget();
+  const Clock::time_point now = Clock::now();
+  if (now < looks_again) return false;
+  int64_t looks = num_open;
+  if (refusal == Refusal::kAddressLimit) {
+    Connections& own = open[address];
+    looks = static_cast<int64_t>(own.size());
+    ForgetIn(own);
+  } else {
+    Forget();
+  }
+  looks_again = now + std::chrono::milliseconds(looks / kLooksPerMs);
   return WithinLimits(address, refusal);
 }
 
 bool ConnectionAcceptor::Impl::WithinLimits(const Address& address, Refusal& refusal) const {
   refusal = Refusal::kLimit;
-  if (static_cast<int64_t>(open.size()) >= limits.max_connections) return false;
+  if (num_open >= limits.max_connections) return false;
   if (limits.max_connections_per_address == 0) return true;
   refusal = Refusal::kAddressLimit;
-  const auto found = open_by_address.find(address);
-  return found == open_by_address.end() || found->second < limits.max_connections_per_address;
+  const auto found = open.find(address);
+  return found == open.end() ||
+         static_cast<int64_t>(found->second.size()) < limits.max_connections_per_address;
 }
 
 // Lets go of the connections that the server has closed.
 void ConnectionAcceptor::Impl::Forget() {
   forgot = Clock::now();
-  std::erase_if(open, [this](const Connection& connection) {
-    if (SocketNumber(connection.fd) == connection.number) return false;
-    const auto found = open_by_address.find(connection.address);
-    if (--found->second == 0) open_by_address.erase(found);
-    return true;
+  absl::erase_if(open, [this](auto& of_address) {
+    ForgetIn(of_address.second);
+    return of_address.second.empty();
   });
 }
 
-void ConnectionAcceptor::Impl::Report() {
-  observer.OnOpenChanged(static_cast<int64_t>(open.size()));
+void ConnectionAcceptor::Impl::ForgetIn(Connections& connections) {
+  num_open -= static_cast<int64_t>(std::erase_if(connections, [](const Connection& connection) {
+    return SocketNumber(connection.fd) != connection.number;
+  }));
 }
+
+void ConnectionAcceptor::Impl::Report() { observer.OnOpenChanged(num_open); }
 
 ConnectionAcceptor::ConnectionAcceptor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ConnectionAcceptor::~ConnectionAcceptor() = default;

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/net/connection_acceptor.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -20,6 +25,22 @@
 
 namespace attendant {
 namespace {
+
+// How often the process has asked what a descriptor is.
+std::atomic<int64_t> looks{0};
+
+}  // namespace
+}  // namespace attendant
+
+extern "C" int fstat(int fd, struct stat* status) noexcept {
+  ++attendant::looks;
+  return fstatat(fd, "", status, AT_EMPTY_PATH);
+}
+
+namespace attendant {
+namespace {
+
+using Clock = std::chrono::steady_clock;
 
 constexpr absl::Duration kLong = absl::Seconds(30);
 
@@ -148,6 +169,37 @@ TEST_F(ConnectionAcceptorTest, LimitsEachAddress) {
   CloseOneOnTheServer();  // the other address's
   EXPECT_TRUE(IsClosed(Connect().get()));
   EXPECT_FALSE(IsClosed(Connect(/*host=*/2).get()));
+}
+
+// Connections that are refused must not keep the thread from others.
+TEST_F(ConnectionAcceptorTest, AnAddressAtItsLimitIsRefusedWithoutALookAtTheOthers) {
+  constexpr int kOwn = 10, kOthers = 200, kRefused = 100;
+  Start({.max_connections = 1000, .max_connections_per_address = kOwn});
+  std::vector<FileDescriptor> open;
+  for (unsigned i = 0; i < kOthers; ++i) open.push_back(Connect(/*host=*/2 + i % 20));
+  for (int i = 0; i < kOwn; ++i) open.push_back(Connect());
+  ASSERT_TRUE(counter_.AwaitOpen(kOwn + kOthers));
+  const int64_t before = looks;
+  for (int i = 0; i < kRefused; ++i) EXPECT_TRUE(IsClosed(Connect().get()));
+  EXPECT_TRUE(counter_.AwaitRefused(ConnectionObserver::Refusal::kAddressLimit, kRefused));
+  EXPECT_LT(looks - before, kRefused * kOthers / 2) << "a look at all is due each second";
+}
+
+TEST_F(ConnectionAcceptorTest, RefusalsLookForClosedConnectionsNowAndThenOnly) {
+  constexpr int kMost = 400, kRefused = 300;  // 400 looks in 2 ms
+  Start({.max_connections = kMost});
+  std::vector<FileDescriptor> open;
+  for (int i = 0; i < kMost; ++i) open.push_back(Connect());
+  ASSERT_TRUE(counter_.AwaitOpen(kMost));
+  const int64_t before = looks;
+  const auto start = Clock::now();
+  for (int i = 0; i < kRefused; ++i) EXPECT_TRUE(IsClosed(Connect().get()));
+  EXPECT_TRUE(counter_.AwaitRefused(ConnectionObserver::Refusal::kLimit, kRefused));
+  const int64_t took_ms = (Clock::now() - start) / std::chrono::milliseconds(1) + 1;
+  EXPECT_LE(looks - before, kMost * (took_ms / 2 + 1) + kMost * (took_ms / 1000 + 2));
+  CloseOneOnTheServer();
+  const auto limit = Clock::now() + absl::ToChronoSeconds(kLong);
+  while (IsClosed(Connect().get())) ASSERT_LT(Clock::now(), limit);
 }
 
 // Takes every descriptor that the process may still have.

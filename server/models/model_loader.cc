@@ -8,7 +8,6 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "kernels/backends/backends.h"
 #include "kernels/checkpoints/any_checkpoint.h"
 #include "kernels/core/status_macros.h"
@@ -16,6 +15,7 @@
 #include "server/models/encoder_model.h"
 #include "server/models/memory/estimate.h"
 #include "server/models/sentence/model_folder.h"
+#include "server/threads/steady_time.h"
 
 namespace attendant {
 namespace {
@@ -51,7 +51,7 @@ absl::StatusOr<std::unique_ptr<ServableModel>> Load(const ModelSource& source,
                                                     const ModelOptions& options,
                                                     ServerMetrics& metrics,
                                                     const Executor& executor) {
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   metrics.ForModel(source.name);  // its series are there even when the load fails
   ATTENDANT_ASSIGN_OR_RETURN(ModelMemory::Share memory, ReserveMemory(source, backend, options));
   ATTENDANT_ASSIGN_OR_RETURN(const ModelFolder folder, FindModelFolder(source.directory));
@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<ServableModel>> Load(const ModelSource& source,
       std::unique_ptr<ServableModel> model,
       MakeModel(source, std::move(checkpoint), backend, options, metrics, executor));
   GiveBackFreedMemory();
-  model->load_time = absl::Now() - start;
+  model->load_time = SteadyNow() - start;
   const ModelLoadInfo info = model->LoadInfo();
   memory.Resize(info.weight_bytes + info.arena_bytes);
   model->memory = std::move(memory);

@@ -143,7 +143,9 @@ absl::Status RequestRun::ReadMessage() {
     status = message.Parse();
     TakeNames();
   }
-  if (!status.ok()) dependencies_.metrics.CountRefused(Refusal::kMessage);
+  if (absl::IsInvalidArgument(status)) dependencies_.metrics.CountRefused(Refusal::kMessage);
+  // Of a message that came in parts: one of them found no memory.
+  if (absl::IsResourceExhausted(status)) return CountRejected(status);
   return status;
 }
 

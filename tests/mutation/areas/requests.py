@@ -4,6 +4,7 @@ TESTS = ["requests_test", "request_limits_test", "encoder_service_test", "kserve
 FILE_TESTS = {
     "server/requests/memory/byte_budget.cc": ["requests_test", "request_limits_test"],
     "server/requests/memory/memory_budgets.cc": ["requests_test", "request_limits_test"],
+    "server/requests/request_run.cc": TESTS + ["tei_services_test"],
     "server/requests/tasks.cc": ["request_limits_test"],
 }
 MUTANTS = {
@@ -101,7 +102,8 @@ MUTANTS = {
         ("times_.queue = request.queue;", "times_.queue = request.compute;"),
         ("metrics.ObservePhase(call_.method, Phase::kTotal, times_.total());", ""),
         ("metrics.ObservePhase(call_.method, Phase::kQueue, «times_.queue»);", "times_.compute"),
-        ("if (!status.ok()) dependencies_.metrics.CountRefused(Refusal::kMessage);", ""),
+        ("if («absl::IsInvalidArgument(status)») dependencies_", "false"),
+        ("if (absl::IsResourceExhausted(status)) return CountRejected(status);", ""),
         ("if (!status.ok()) CountRejected(MemoryBudgets::kRejected);", ""),
         ("ATTENDANT_RETURN_IF_ERROR(AcquireRequest(*memory_bytes));", ""),
         ("run->call_.state->response_bytes() <= kSmallAnswerBytes", "true"),

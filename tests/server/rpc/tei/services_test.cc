@@ -293,6 +293,40 @@ TEST(TeiServicesModelTest, AStreamOfTextsIsCutAsItsFirstMessageSays) {
   EXPECT_NE(left.ranks(0).score(), right.ranks(0).score());
 }
 
+// There is no room for it now, which is no fault of its client.
+TEST(TeiServicesModelTest, AStreamWithoutMemoryIsNoMalformedMessage) {
+  InProcessServer::Options options;
+  options.write_model = [](const std::string& folder) { WriteTinyClassifier(folder, {"score"}); };
+  options.flags.memory.max_pending_request_bytes = 1 << 20;
+  InProcessServer server(options);
+  server.AwaitReady();
+  const auto rerank = v1::Rerank::NewStub(server.NewChannel());
+  v1::RerankStreamRequest request;
+  request.set_query("hello");
+  request.set_text(std::string(600 << 10, 'a'));
+  grpc::ClientContext open;
+  v1::RerankResponse none;
+  const auto holder = rerank->RerankStream(&open, &none);
+  ASSERT_TRUE(holder->Write(request));
+  const auto code = [&] {
+    grpc::ClientContext context;
+    v1::RerankResponse response;
+    const auto stream = rerank->RerankStream(&context, &response);
+    stream->Write(request);
+    stream->WritesDone();
+    return stream->Finish().error_code();
+  };
+  const absl::Time limit = absl::Now() + absl::Seconds(30);
+  while (code() != grpc::StatusCode::RESOURCE_EXHAUSTED) ASSERT_LT(absl::Now(), limit);
+  const std::string rejected = R"(attendant_rejected_total{model="tiny",reason="memory"})";
+  const double before = server.Metric(rejected);
+  EXPECT_EQ(code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(server.Metric(rejected), before + 1);
+  EXPECT_EQ(server.Metric(R"(attendant_refused_total{reason="message"})"), 0);
+  open.TryCancel();
+  EXPECT_FALSE(holder->Finish().ok());
+}
+
 // Of a server whose answers may hold so many bytes.
 grpc::Status Predict(int64_t max_pending_response_bytes, v1::PredictResponse& response) {
   InProcessServer::Options options;

@@ -217,7 +217,7 @@ class Batcher {
   // Of the requests that are in batches with all their sequences.
   absl::btree_set<std::pair<absl::Time, RequestId>> running_deadlines_ ABSL_GUARDED_BY(mutex_);
   RequestId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t open_requests_ ABSL_GUARDED_BY(mutex_) = 0;  // admitted, completion not yet handed over
+  int64_t open_requests_ ABSL_GUARDED_BY(mutex_) = 0;  // submitted, completion not handed over
   Forecast forecast_ ABSL_GUARDED_BY(mutex_);
   std::vector<Worker> workers_ ABSL_GUARDED_BY(mutex_);  // [runners]
   int stalled_workers_ ABSL_GUARDED_BY(mutex_) = 0;

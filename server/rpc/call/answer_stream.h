@@ -131,16 +131,15 @@ class AnswerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, Answ
 
 template <typename Answer>
 void AnswerStream<Answer>::OnReadDone(bool ok) {
-  bool takes = false;
+  const absl::Status key = ok ? call_.gate.Recheck(*call_.info) : absl::OkStatus();
+  const bool takes = ok && key.ok();
   ExchangePtr exchange;
   {
     absl::MutexLock lock(&mutex_);
     exchange = std::exchange(reading_, nullptr);
     if (finished_) return;
     half_closed_ = !ok;
-    const absl::Status key = ok ? call_.gate.Recheck(*call_.info) : absl::OkStatus();
     if (!key.ok()) closing_ = key;
-    takes = ok && key.ok();
     if (takes) {
       exchange->bytes = static_cast<int64_t>(exchange->request.Length());
       // Called before the answer, while the exchange and this stream are held for it.

@@ -41,6 +41,14 @@ void LogEncoder(const EncoderModel& model) {
       model.name);
 }
 
+void LogStall(const ModelStatus& status) {
+  if (status.stalled_workers == 0) {
+    return spdlog::info("model '{}' ends its batches again", status.name);
+  }
+  spdlog::error("model '{}' has stalled: {} workers do not end their batches", status.name,
+                status.stalled_workers);
+}
+
 // What there is to say of a state, if that is all.
 const char* PlainNews(ModelState state) {
   switch (state) {
@@ -61,7 +69,8 @@ const char* PlainNews(ModelState state) {
 
 }  // namespace
 
-void LogModel(const ModelStatus& status) {
+void LogModel(const ModelStatus& status, ModelNews news) {
+  if (news == ModelNews::kStall) return LogStall(status);
   if (status.state == ModelState::kFailed) {
     return spdlog::error("model '{}' failed to load: {}", status.name,
                          std::string(status.error.message()));
@@ -74,14 +83,9 @@ void LogModel(const ModelStatus& status) {
     return spdlog::error("model '{}' version {} was not loaded anew: {}", status.name,
                          status.version, std::string(status.error.message()));
   }
-  if (const char* const news = PlainNews(status.state); news != nullptr) {
-    return spdlog::info("model '{}' version {} {}", status.name, status.version, news);
+  if (const char* const plain = PlainNews(status.state); plain != nullptr) {
+    return spdlog::info("model '{}' version {} {}", status.name, status.version, plain);
   }
-  if (status.stalled_workers > 0) {
-    return spdlog::error("model '{}' has stalled: {} workers do not end their batches", status.name,
-                         status.stalled_workers);
-  }
-  if (status.has_stalled) return spdlog::info("model '{}' ends its batches again", status.name);
   if (const AttentionModel* module = status.attention()) return LogModule(*module);
   if (const EncoderModel* encoder = status.encoder()) return LogEncoder(*encoder);
 }

@@ -9,8 +9,8 @@
 
 namespace attendant {
 
-// Logs one line about a model's new state: for a ready model its description and its back end.
-void LogModel(const ModelStatus& status);
+// Logs one line about the news of a model: for a ready model its description and its back end.
+void LogModel(const ModelStatus& status, ModelNews news);
 
 // Warns of what is not served of a model repository, and of one without any model to serve.
 void LogRepository(const std::string& directory, const RepositoryContent& content);

@@ -163,8 +163,8 @@ absl::StatusOr<std::unique_ptr<App>> RunningApp::Start(const ServerFlags& flags,
   std::unique_ptr<RunningApp> app(new RunningApp(flags, sources, std::move(access_files),
                                                  std::move(setup.backend), std::move(loader),
                                                  setup.options.attention));
-  app->registry_.SetListener([raw = app.get()](const ModelStatus& status) {
-    LogModel(status);
+  app->registry_.SetListener([raw = app.get()](const ModelStatus& status, ModelNews news) {
+    LogModel(status, news);
     raw->UpdateHealth();
   });
   // A call that comes at once finds them loading, not unknown.

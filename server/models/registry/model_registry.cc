@@ -117,7 +117,6 @@ void ModelRegistry::Entry::SetModel(std::shared_ptr<ServableModel> loaded) {
   status.state = ModelState::kReady;
   status.error = absl::OkStatus();
   status.stalled_workers = 0;
-  status.has_stalled = false;
   at_start = false;
   if (const EncoderModel* const encoder = status.encoder()) {
     status.facts = encoder->Facts();
@@ -287,8 +286,8 @@ void ModelRegistry::AnnounceDrain() {
   drain_announced_ = true;
 }
 
-void ModelRegistry::Notify(const ModelStatus& status) const {
-  if (listener_) listener_(status);
+void ModelRegistry::Notify(const ModelStatus& status, ModelNews news) const {
+  if (listener_) listener_(status, news);
 }
 
 void ModelRegistry::Lose(const ServableModel* model, const absl::Status& why) {
@@ -316,10 +315,9 @@ void ModelRegistry::SetStalled(const ServableModel* model, int workers) {
     Entry* const entry = FindEntry(model);
     if (entry == nullptr || draining_) return;
     entry->status.stalled_workers = workers;
-    entry->status.has_stalled = true;
     status = entry->status;
   }
-  Notify(status);
+  Notify(status, ModelNews::kStall);
 }
 
 void ModelRegistry::Drain(absl::Time deadline) {

@@ -61,7 +61,7 @@ class ModelRegistry {
  public:
   // Called after every change of a version's state, model or number of stalled workers, by the
   // thread that made it. A version that List has no more is kUnloaded.
-  using Listener = std::function<void(const ModelStatus& status)>;
+  using Listener = std::function<void(const ModelStatus& status, ModelNews news)>;
   // Called once with how a load or unload ended: from the loading thread, inside the call, or with
   // UNAVAILABLE by Drain.
   using Done = absl::AnyInvocable<void(const absl::Status&)>;
@@ -168,7 +168,7 @@ class ModelRegistry {
       ABSL_LOCKS_EXCLUDED(mutex_);
   Entry& AddEntry(const ModelSource& source, ModelState state)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Notify(const ModelStatus& status) const;
+  void Notify(const ModelStatus& status, ModelNews news = ModelNews::kState) const;
   void Lose(const ServableModel* model, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   void SetStalled(const ServableModel* model, int workers) ABSL_LOCKS_EXCLUDED(mutex_);
   Models StartDraining() ABSL_LOCKS_EXCLUDED(mutex_);  // the models to wait for

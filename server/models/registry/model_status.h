@@ -26,6 +26,12 @@ enum class ModelState {
   kDraining    // likewise, and the server stops
 };
 
+// What is new of a version, for those who listen.
+enum class ModelNews {
+  kState,  // or its model, or how a load ended
+  kStall   // its stalled workers
+};
+
 // One version of a model.
 struct ModelStatus {
   std::string name;
@@ -34,8 +40,7 @@ struct ModelStatus {
   // The reason, with kFailed and kLost, and with kLoading that of the state before it. With kReady
   // and kIdle: why the last load failed, when the model from the load before it stayed.
   absl::Status error;
-  int stalled_workers = 0;   // their batches run too long; the model still takes requests
-  bool has_stalled = false;  // now or earlier
+  int stalled_workers = 0;  // their batches run too long; the model still takes requests
   std::shared_ptr<ServableModel> model;     // null unless it has loaded
   std::optional<EncoderFacts> facts;        // of an encoder, once it has loaded
   std::shared_ptr<const EncoderInfo> info;  // likewise

@@ -33,7 +33,7 @@ class ModelRegistryTest : public ::testing::Test {
   explicit ModelRegistryTest(RegistryOptions options)
       : registry_(Loader(), metrics_, Run(), std::move(options)) {
     WriteTinyModel(directory_ / "tiny");
-    registry_.SetListener([this](const ModelStatus& status) {
+    registry_.SetListener([this](const ModelStatus& status, ModelNews) {
       absl::MutexLock lock(&mutex_);
       changes_.emplace_back(status.name, status.state);
     });

@@ -48,7 +48,7 @@ class KServeServiceTest : public testing::Test {
         service_(dependencies_, "1.2.3", {.max_requests = kMaxStreamRequests}, shared_memory) {}
 
   void SetUp() override {
-    registry_.SetListener([this](const ModelStatus& status) {
+    registry_.SetListener([this](const ModelStatus& status, ModelNews) {
       const bool ended = status.state == ModelState::kReady || status.state == ModelState::kFailed;
       if (ended && !has_loaded_.exchange(true)) loaded_.set_value(status.state);
     });

@@ -27,8 +27,10 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
   constexpr BertFields kFields = Fields();
   std::string type;
   ATTENDANT_RETURN_IF_ERROR(json.Require("model_type", type));
-  ATTENDANT_ASSIGN_OR_RETURN(FamilyConfig config, ReadDecoder(json, kFields));
-  if (type == kBidirectional) config.encoder.causal = false;
+  ATTENDANT_ASSIGN_OR_RETURN(
+      FamilyConfig config,
+      ReadDecoder(json, kFields,
+                  type == kBidirectional ? DecoderMask::kNone : DecoderMask::kByConfig));
   ATTENDANT_RETURN_IF_ERROR(ReadLlamaBiases(json, config));
   return config;
 }

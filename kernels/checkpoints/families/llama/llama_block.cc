@@ -32,15 +32,18 @@ absl::Status ReadLlamaBiases(const JsonNode& json, FamilyConfig& config) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<FamilyConfig> ReadDecoder(const JsonNode& json, const BertFields& fields) {
+absl::StatusOr<FamilyConfig> ReadDecoder(const JsonNode& json, const BertFields& fields,
+                                         DecoderMask mask) {
   FamilyConfig config;
-  ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "use_bidirectional_attention"));
   ATTENDANT_ASSIGN_OR_RETURN(config.encoder, ReadBertFields(json, fields));
   EncoderConfig& encoder = config.encoder;
   SetLlamaBlock(encoder);
   encoder.norm_place = NormPlace::kPre;
-  encoder.causal = true;
-  ATTENDANT_RETURN_IF_ERROR(json.Read("is_causal", encoder.causal));
+  if (mask == DecoderMask::kByConfig) {
+    encoder.causal = true;
+    ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, "use_bidirectional_attention"));
+    ATTENDANT_RETURN_IF_ERROR(json.Read("is_causal", encoder.causal));
+  }
   ATTENDANT_RETURN_IF_ERROR(ReadLlamaRotary(json, encoder));
   ATTENDANT_RETURN_IF_ERROR(ValidateConfig(json, encoder));
   config.biases = {

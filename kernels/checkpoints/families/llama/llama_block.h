@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/checkpoints/families/bert_fields.h"
@@ -35,10 +37,16 @@ inline constexpr BertFields kDecoderFields{.segment_types = nullptr,
                                            .default_epsilon = 1e-6,
                                            .default_activation = "silu"};
 
-// A decoder: the block with norms before its branches, and a causal mask, where `is_causal` is not
-// false. Without biases. UNIMPLEMENTED for `use_bidirectional_attention`: the classes of
-// transformers itself do not read it.
-absl::StatusOr<FamilyConfig> ReadDecoder(const JsonNode& json, const BertFields& fields);
+// Whether a decoder has a causal mask.
+enum class DecoderMask : uint8_t {
+  kByConfig,  // where `is_causal` is not false. `use_bidirectional_attention` is UNIMPLEMENTED: the
+              // classes of transformers itself do not read it
+  kNone,      // whatever the config says
+};
+
+// A decoder: the block with norms before its branches, without biases.
+absl::StatusOr<FamilyConfig> ReadDecoder(const JsonNode& json, const BertFields& fields,
+                                         DecoderMask mask = DecoderMask::kByConfig);
 
 // UNIMPLEMENTED where `use_sliding_window` or `layer_types` says that a layer attends to a window.
 absl::Status CheckWholeAttention(const JsonNode& json);

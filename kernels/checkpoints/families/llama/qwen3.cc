@@ -1,19 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Qwen3 as an encoder: Llama's block with norms of queries and keys, and keys that several heads
-// share.
+// share. Perplexity's embedders are the same without a mask.
+#include <string>
+
 #include "kernels/checkpoints/families/all_families.h"
 #include "kernels/checkpoints/families/llama/llama_block.h"
 #include "kernels/core/status_macros.h"
+#include "kernels/io/json_file.h"
 
 namespace attendant {
 namespace qwen3 {
 namespace {
 
-constexpr absl::string_view kTypes[] = {"qwen3"};
+constexpr absl::string_view kBidirectional = "bidirectional_pplx_qwen3";
+constexpr absl::string_view kTypes[] = {"qwen3", kBidirectional};
+constexpr absl::string_view kCode[] = {"modeling.PPLXQwen3Model",
+                                       "perplexity-ai/pplx-embed-v1-0.6b--modeling.PPLXQwen3Model",
+                                       "perplexity-ai/pplx-embed-v1-4b--modeling.PPLXQwen3Model"};
 
 absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
   ATTENDANT_RETURN_IF_ERROR(CheckWholeAttention(json));
-  ATTENDANT_ASSIGN_OR_RETURN(FamilyConfig config, ReadDecoder(json, kDecoderFields));
+  std::string type;
+  ATTENDANT_RETURN_IF_ERROR(json.Require("model_type", type));
+  ATTENDANT_ASSIGN_OR_RETURN(
+      FamilyConfig config,
+      ReadDecoder(json, kDecoderFields,
+                  type == kBidirectional ? DecoderMask::kNone : DecoderMask::kByConfig));
   config.encoder.query_key_norm = true;
   ATTENDANT_RETURN_IF_ERROR(ReadAttentionBias(json, config));
   return config;
@@ -29,7 +41,9 @@ constexpr TensorNames Names() {
 }  // namespace
 }  // namespace qwen3
 
-constexpr Family kQwen3{
-    .model_types = qwen3::kTypes, .read_config = qwen3::ReadConfig, .names = qwen3::Names()};
+constexpr Family kQwen3{.model_types = qwen3::kTypes,
+                        .code = qwen3::kCode,
+                        .read_config = qwen3::ReadConfig,
+                        .names = qwen3::Names()};
 
 }  // namespace attendant

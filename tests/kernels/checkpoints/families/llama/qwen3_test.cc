@@ -43,6 +43,16 @@ TEST(Qwen3Test, IsTheBlockWithOtherSwitches) {
   EXPECT_TRUE(biased->biases.qkv && biased->biases.attention_output && !biased->biases.ffn_down);
 }
 
+TEST(Qwen3Test, PerplexitysHasNoMask) {
+  const auto plain = Read(Qwen3(", \"is_causal\": false"));
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  const auto code = Read(Bert("bidirectional_pplx_qwen3", R"(, "head_dim": 16,
+      "num_key_value_heads": 2, "use_bidirectional_attention": true,
+      "auto_map": {"AutoModel": "modeling.PPLXQwen3Model"})"));
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(code->encoder, plain->encoder);
+}
+
 TEST(Qwen3Test, RefusesByName) {
   for (const char* field : {"use_sliding_window", "use_bidirectional_attention"}) {
     ExpectUnimplemented(Qwen3(absl::StrCat(", \"", field, "\": true")), field);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
@@ -159,6 +160,26 @@ absl::StatusOr<ClassTokens> TokensOfClass(const JsonNode& config,
   return own;
 }
 
+// The eos_token that the code of gte-Qwen2's tokenizers puts behind each text; none: it does not.
+absl::StatusOr<std::optional<std::string>> ReadEndToken(const JsonNode& config) {
+  constexpr absl::string_view kCode = "tokenization_qwen.Qwen2TokenizerFast";
+  std::optional<std::string> token;
+  bool adds = false, is_code = false;
+  ATTENDANT_RETURN_IF_ERROR(config.Read("add_eos_token", adds));
+  if (!adds || !config.Has("auto_map")) return token;
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode map, config.Field("auto_map"));
+  if (!map.Has("AutoTokenizer")) return token;
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode code, map.Field("AutoTokenizer"));
+  if (!code.IsArray()) return token;
+  ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> names, code.Elements());
+  for (const JsonNode& node : names) {
+    std::string name;
+    is_code = is_code || (node.Get(name).ok() && absl::EndsWith(name, kCode));
+  }
+  if (is_code) ATTENDANT_RETURN_IF_ERROR(ReadToken(config, "eos_token", token));
+  return token;
+}
+
 absl::StatusOr<bool> NamesSegments(const JsonNode& config) {
   ATTENDANT_ASSIGN_OR_RETURN(const JsonNode list, config.Field(kInputNames));
   ATTENDANT_ASSIGN_OR_RETURN(const std::vector<JsonNode> names, list.Elements());
@@ -199,6 +220,7 @@ absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& direc
   ATTENDANT_ASSIGN_OR_RETURN(const ClassTokens own, TokensOfClass(config, settings));
   ATTENDANT_ASSIGN_OR_RETURN(settings.named_tokens, ReadNamedTokens(directory, config, own));
   ATTENDANT_RETURN_IF_ERROR(config.Read("split_special_tokens", settings.splits_special_tokens));
+  ATTENDANT_ASSIGN_OR_RETURN(settings.end_token, ReadEndToken(config));
   if (name == kRoberta) {
     settings.add_prefix_space = false;
     ATTENDANT_RETURN_IF_ERROR(config.Read("add_prefix_space", *settings.add_prefix_space));

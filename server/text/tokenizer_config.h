@@ -58,6 +58,7 @@ struct TokenizerSettings {
   std::optional<FamilySettings> family{};  // of a Unigram model: these count
   std::optional<ByteLevelSettings> byte_level{};
   std::optional<LlamaSettings> llama{};    // of a file that MakesLlama: these count
+  std::optional<std::string> end_token{};  // behind each text, whatever the file puts there
   std::vector<Literal> named_tokens{};     // found in texts too, where the vocabulary has them
   bool splits_special_tokens = false;      // special tokens in a text are text
   std::optional<bool> add_prefix_space{};  // of ByteLevel: counts in place of tokenizer.json's
@@ -72,10 +73,12 @@ struct TokenizerSettings {
 // where that counts, else of tokenizer_config.json. The classes of XLM-R, CamemBERT, T5 and DeBERTa
 // v2 make all their parts anew; of the normalizer they keep the rules of the sentencepiece model,
 // DeBERTa's not even these. Those of GPT-2, Qwen2 and Llama make all but the tokens around texts
-// anew. RobertaTokenizer makes ByteLevel anew. What named_tokens.h says is found in texts beside
-// the added tokens of tokenizer.json, none of them that is special with split_special_tokens. A
-// model gets segments where model_input_names has token_type_ids, or the class says so. A folder
-// without class and model_type has the defaults. INVALID_ARGUMENT for a file that is not valid.
+// anew. RobertaTokenizer makes ByteLevel anew. The code that comes with the tokenizers of gte-Qwen2
+// puts eos_token behind each text, where add_eos_token says so. What named_tokens.h says is found
+// in texts beside the added tokens of tokenizer.json, none of them that is special with
+// split_special_tokens. A model gets segments where model_input_names has token_type_ids, or the
+// class says so. A folder without class and model_type has the defaults. INVALID_ARGUMENT for a
+// file that is not valid.
 absl::StatusOr<TokenizerSettings> ReadTokenizerSettings(const std::string& directory);
 
 }  // namespace attendant

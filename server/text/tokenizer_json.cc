@@ -264,6 +264,21 @@ SequenceTemplate SequenceOf(const BertSettings& bert, const SequenceTemplate& fi
                                                                     : MakeBertTemplate(cls, sep);
 }
 
+// Texts, each with the token `end` behind it.
+SequenceTemplate EndedBy(const JsonFields& file, absl::string_view end,
+                         const std::vector<AddedToken>& tokens) {
+  for (const AddedToken& token : tokens) {
+    if (token.content != end) continue;
+    const TemplatePart first{.id = token.id}, second{.id = token.id, .segment_id = 1};
+    return {.single = {{.text = 0}, first},
+            .pair = {{.text = 0}, first, {.text = 1, .segment_id = 1}, second},
+            .trims = {}};
+  }
+  file.Fail(absl::InvalidArgumentError(
+      absl::StrCat("added_tokens has no ", ReadableName(end), ", the eos_token")));
+  return {};
+}
+
 // The object that has the `part` that counts. What the class makes may be null.
 const JsonFields& With(absl::string_view part, const JsonFields& made, const JsonFields& file) {
   const std::vector<std::string> parts = made.Keys();
@@ -303,6 +318,10 @@ TokenizerParts ReadParts(const JsonFields& file, const JsonFields& made, ModelPa
   parts.added_tokens = ReadAddedTokens(file, model);
   if (!file.ok()) return {};
   AddNamedTokens(settings, model, parts.added_tokens);
+  if (settings.end_token.has_value()) {
+    parts.sequence = EndedBy(file, *settings.end_token, parts.added_tokens);
+    if (!file.ok()) return {};
+  }
   parts.model = std::move(model.model);
   parts.vocab = CountIds(parts, model.vocabulary);
   parts.strings = ListStrings(parts, model.vocabulary);

@@ -100,6 +100,41 @@ TEST(TokenizerClassesTest, OldFilesGiveTheirModelNoType) {
   }
 }
 
+// As gte-Qwen2's own code does. transformers without that code adds none.
+TEST(TokenizerClassesTest, CodeOfQwen2PutsATokenBehindATextThatIsNotInTheFile) {
+  const std::string end = "<|endoftext|>";
+  const json names = {"tokenization_qwen.Qwen2Tokenizer", "tokenization_qwen.Qwen2TokenizerFast"};
+  json config = {{"tokenizer_class", "Qwen2Tokenizer"},
+                 {"eos_token", end},
+                 {"add_eos_token", true},
+                 {"auto_map", {{"AutoTokenizer", names}}}};
+  json one = {{"file", "encoder/tiny_qwen2/tokenizer.json"},
+              {"changes", {{"/post_processor", nullptr}}},
+              {"folder", {{"tokenizer_config.json", config}}}};
+  const auto ids = [&] {
+    const auto tokenizer = LoadCase(one);
+    EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+    const auto tokens = (*tokenizer)->Tokenize("cat", {.max_tokens = 10});
+    const auto pair = (*tokenizer)->TokenizePair("cat", "cat", {.max_tokens = 10});
+    EXPECT_TRUE(tokens.ok() && pair.ok());
+    EXPECT_EQ(pair->token_ids.size(), 2 * tokens->token_ids.size());
+    return tokens->token_ids;
+  };
+  const std::vector<int32_t> with = ids();
+  ASSERT_FALSE(with.empty());
+  EXPECT_EQ(with.back(), 0);
+  one["folder"]["tokenizer_config.json"]["add_eos_token"] = false;
+  const std::vector<int32_t> without = ids();
+  EXPECT_EQ(std::vector<int32_t>(with.begin(), with.end() - 1), without);
+  one["folder"]["tokenizer_config.json"]["add_eos_token"] = true;
+  one["folder"]["tokenizer_config.json"]["auto_map"]["AutoTokenizer"] = {"a.B", "a.BFast"};
+  EXPECT_EQ(ids(), without);
+  config["eos_token"] = "<none>";
+  one["folder"]["tokenizer_config.json"] = config;
+  EXPECT_THAT(std::string(LoadCase(one).status().message()),
+              testing::HasSubstr("added_tokens has no '<none>', the eos_token"));
+}
+
 TEST(TokenizerClassesTest, AnotherModelThanTheClassMakesIsRefused) {
   const auto refused = [](const std::string& pointer, const json& value,
                           const std::string& message) {

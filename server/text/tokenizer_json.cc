@@ -169,11 +169,14 @@ std::string PartsOfClass(const JsonFields& file, const ModelPart& part,
       }
       return id;
     };
-    return absl::StrCat(R"({"normalizer":)",
-                        FamilyNormalizer(*own->family, own->options, CharsmapOf(file)),
-                        R"(,"pre_tokenizer":)", FamilyPreTokenizer(*own->family, own->options),
-                        R"(,"post_processor":)", FamilyTemplate(*own->family, id_of),
-                        R"(,"decoder":)", FamilyDecoder(*own->family, own->options), "}");
+    // Made in any case: the class needs its tokens.
+    std::string post_processor =
+        absl::StrCat(R"(,"post_processor":)", FamilyTemplate(*own->family, id_of));
+    if (own->family->keeps_template && file.Has("post_processor")) post_processor.clear();
+    return absl::StrCat(
+        R"({"normalizer":)", FamilyNormalizer(*own->family, own->options, CharsmapOf(file)),
+        R"(,"pre_tokenizer":)", FamilyPreTokenizer(*own->family, own->options), post_processor,
+        R"(,"decoder":)", FamilyDecoder(*own->family, own->options), "}");
   }
   if (const std::optional<ByteLevelSettings>& own = settings.byte_level) {
     return PartsOf(*own->made, own->add_prefix_space);

@@ -71,6 +71,7 @@ constexpr PartKind<NormalizerPtr> kNormalizers[] = {
     {"Replace", ReadReplace},
     {"Sequence", ReadNormalizers},
     {"Strip", ReadStrip},
+    {"StripAccents", ReadStripAccents},
 };
 
 NormalizerPtr ReadNormalizerPart(const JsonFields& fields) {

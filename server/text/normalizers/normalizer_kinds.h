@@ -20,5 +20,6 @@ std::unique_ptr<Normalizer> ReadPrecompiled(const JsonFields& fields);
 std::unique_ptr<Normalizer> ReadPrepend(const JsonFields& fields);
 std::unique_ptr<Normalizer> ReadReplace(const JsonFields& fields);
 std::unique_ptr<Normalizer> ReadStrip(const JsonFields& fields);
+std::unique_ptr<Normalizer> ReadStripAccents(const JsonFields& fields);
 
 }  // namespace attendant

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The normalizers of a few lines: Lowercase, Prepend, Replace, Strip.
+// The normalizers of a few lines: Lowercase, Prepend, Replace, Strip, StripAccents.
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -126,6 +126,24 @@ class Stripper final : public Normalizer {
   bool right_;
 };
 
+class AccentStripper final : public Normalizer {
+ public:
+  void Append(absl::string_view text, size_t max_bytes, std::string& out) const override {
+    const char* const end = text.data() + text.size();
+    for (const char* position = text.data(); position < end && out.size() <= max_bytes;) {
+      AppendOther(NextCharacter(position), out);
+    }
+  }
+  void Align(AlignedText& text) const override { text.Map(AppendOther); }
+  Growth growth() const override { return {}; }
+  bool cuts_at_spaces() const override { return true; }
+
+ private:
+  static void AppendOther(char32_t character, std::string& out) {
+    if (!IsMark(character)) AppendUtf8(character, out);
+  }
+};
+
 }  // namespace
 
 std::unique_ptr<Normalizer> ReadLowercase(const JsonFields&) {
@@ -146,6 +164,10 @@ std::unique_ptr<Normalizer> ReadReplace(const JsonFields& fields) {
 std::unique_ptr<Normalizer> ReadStrip(const JsonFields& fields) {
   const bool left = fields.Bool("strip_left");
   return std::make_unique<Stripper>(left, fields.Bool("strip_right"));
+}
+
+std::unique_ptr<Normalizer> ReadStripAccents(const JsonFields&) {
+  return std::make_unique<AccentStripper>();
 }
 
 }  // namespace attendant

@@ -48,8 +48,8 @@ absl::StatusOr<const SentencePieceFamily*> FindFamilyOf(const std::string& direc
   return absl::UnimplementedError(
       absl::StrCat(directory, ": the sentencepiece model of tokenizer_class ", Quoted(name),
                    " and model_type ", Quoted(model_type),
-                   " is not supported without tokenizer.json; supported: XLMRobertaTokenizer, "
-                   "CamembertTokenizer, T5Tokenizer, DebertaV2Tokenizer"));
+                   " is not supported without tokenizer.json; supported: AlbertTokenizer, "
+                   "XLMRobertaTokenizer, CamembertTokenizer, T5Tokenizer, DebertaV2Tokenizer"));
 }
 
 absl::Status CheckModel(const SentencePieceFamily& family, const SentencePieceModel& model) {

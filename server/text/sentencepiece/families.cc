@@ -13,6 +13,7 @@ constexpr absl::string_view kXlmRobertaPieces[] = {"<unk>", "<s>", "</s>"};
 constexpr absl::string_view kCamembertPieces[] = {"<unk>"};
 constexpr absl::string_view kCamembertExtras[] = {"<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED"};
 constexpr absl::string_view kT5Pieces[] = {"<pad>", "</s>", "<unk>"};
+constexpr absl::string_view kAlbertPieces[] = {"<pad>", "<unk>", "[CLS]", "[SEP]"};
 constexpr absl::string_view kDebertaPieces[] = {"[PAD]", "[CLS]", "[SEP]", "[UNK]"};
 
 constexpr FamilyRole kRobertaRoles[] = {
@@ -20,6 +21,9 @@ constexpr FamilyRole kRobertaRoles[] = {
     {"unk_token", "<unk>"}, {"pad_token", "<pad>"}, {"mask_token", "<mask>"}};
 constexpr FamilyRole kT5Roles[] = {
     {"eos_token", "</s>"}, {"unk_token", "<unk>"}, {"pad_token", "<pad>"}};
+constexpr FamilyRole kAlbertRoles[] = {
+    {"bos_token", "[CLS]"}, {"eos_token", "[SEP]"}, {"sep_token", "[SEP]"},  {"cls_token", "[CLS]"},
+    {"unk_token", "<unk>"}, {"pad_token", "<pad>"}, {"mask_token", "[MASK]"}};
 constexpr FamilyRole kDebertaRoles[] = {
     {"bos_token", "[CLS]"}, {"eos_token", "[SEP]"}, {"sep_token", "[SEP]"},  {"cls_token", "[CLS]"},
     {"unk_token", "[UNK]"}, {"pad_token", "[PAD]"}, {"mask_token", "[MASK]"}};
@@ -28,6 +32,24 @@ constexpr absl::string_view kRobertaSingle = "bos_token $A eos_token";
 constexpr absl::string_view kRobertaPair = "bos_token $A eos_token eos_token $B eos_token";
 
 const SentencePieceFamily kFamilies[] = {
+    {.tokenizer_class = "AlbertTokenizer",
+     .model_type = "albert",
+     .first = {},
+     .expected = kAlbertPieces,
+     .dropped = 0,
+     .last = {},
+     .extras = {},
+     .extra_ids = 0,
+     .unk_id = 1,
+     .finds_unk = false,
+     .mask_strips_left = false,
+     .cleans_spaces = false,
+     .cleans_letters = true,
+     .without_prefix = "never",
+     .roles = kAlbertRoles,
+     .keeps_template = true,
+     .single = "cls_token $A sep_token",
+     .pair = "cls_token $A sep_token $B:1 sep_token:1"},
     {.tokenizer_class = "XLMRobertaTokenizer",
      .model_type = "xlm-roberta",
      .first = kXlmRobertaFirst,

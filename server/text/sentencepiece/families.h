@@ -37,8 +37,10 @@ struct SentencePieceFamily {
   bool finds_unk = false;  // in a tokenizer.json it is the id of the unk_token instead
   bool mask_strips_left = false;
   bool cleans_spaces = false;        // instead of the model's own normalization
+  bool cleans_letters = false;       // before it: quotes, accents and capitals
   absl::string_view without_prefix;  // Metaspace's prepend_scheme without add_prefix_space
   absl::Span<const FamilyRole> roles;
+  bool keeps_template = false;     // of a tokenizer.json that has one
   absl::string_view single, pair;  // "bos_token $A eos_token", by roles; "$B:1": in segment 1
 };
 

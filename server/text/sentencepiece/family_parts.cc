@@ -27,13 +27,26 @@ std::string TemplateParts(absl::string_view text) {
   return json;
 }
 
+std::string LettersNormalizer(const FamilyOptions& options, absl::string_view precompiled) {
+  return absl::StrCat(R"({"type":"Sequence","normalizers":[)",
+                      R"({"type":"Replace","pattern":{"String":"``"},"content":"\""},)",
+                      R"({"type":"Replace","pattern":{"String":"''"},"content":"\""})",
+                      options.keep_accents ? "" : R"(,{"type":"NFKD"},{"type":"StripAccents"})",
+                      options.do_lower_case.value_or(true) ? R"(,{"type":"Lowercase"})" : "",
+                      precompiled.empty() ? "" : ",", precompiled, "]}");
+}
+
 }  // namespace
 
 absl::StatusOr<FamilyOptions> ReadFamilyOptions(const JsonNode& tokenizer_config) {
   FamilyOptions options;
   ATTENDANT_RETURN_IF_ERROR(tokenizer_config.Read("add_prefix_space", options.add_prefix_space));
-  ATTENDANT_RETURN_IF_ERROR(tokenizer_config.Read("do_lower_case", options.do_lower_case));
+  if (tokenizer_config.Has("do_lower_case")) {
+    ATTENDANT_RETURN_IF_ERROR(
+        tokenizer_config.Require("do_lower_case", options.do_lower_case.emplace()));
+  }
   ATTENDANT_RETURN_IF_ERROR(tokenizer_config.Read("split_by_punct", options.split_by_punct));
+  ATTENDANT_RETURN_IF_ERROR(tokenizer_config.Read("keep_accents", options.keep_accents));
   return options;
 }
 
@@ -53,13 +66,17 @@ std::string FamilyNormalizer(const SentencePieceFamily& family, const FamilyOpti
                              absl::string_view charsmap) {
   if (family.cleans_spaces) {
     return absl::StrCat(R"({"type":"Sequence","normalizers":[)",
-                        options.do_lower_case ? R"({"type":"Lowercase"},)" : "",
+                        options.do_lower_case.value_or(false) ? R"({"type":"Lowercase"},)" : "",
                         R"({"type":"Replace","pattern":{"Regex":"\\s{2,}|[\\n\\r\\t]"},)",
                         R"("content":" "},{"type":"NFC"},)",
                         R"({"type":"Strip","strip_left":false,"strip_right":true}]})");
   }
-  if (charsmap.empty()) return "null";
-  return absl::StrCat(R"({"type":"Precompiled","precompiled_charsmap":")", charsmap, R"("})");
+  const std::string precompiled =
+      charsmap.empty()
+          ? ""
+          : absl::StrCat(R"({"type":"Precompiled","precompiled_charsmap":")", charsmap, R"("})");
+  if (family.cleans_letters) return LettersNormalizer(options, precompiled);
+  return precompiled.empty() ? "null" : precompiled;
 }
 
 std::string FamilyPreTokenizer(const SentencePieceFamily& family, const FamilyOptions& options) {

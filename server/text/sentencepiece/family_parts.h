@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/functional/function_ref.h"
@@ -16,8 +17,10 @@ namespace attendant {
 // normalizer and its pre-tokenizer, whatever tokenizer.json or the sentencepiece model says.
 struct FamilyOptions {
   bool add_prefix_space = true;
-  bool do_lower_case = false;  // this and the next one of a family that cleans spaces
-  bool split_by_punct = false;
+  // Of a family that cleans spaces, and then false by default, or letters, and then true.
+  std::optional<bool> do_lower_case{};
+  bool split_by_punct = false;  // of a family that cleans spaces
+  bool keep_accents = false;    // of one that cleans letters
 };
 
 // INVALID_ARGUMENT for a field of another type.

@@ -169,6 +169,14 @@ bool IsControl(char32_t character) {
 
 bool IsNonspacingMark(char32_t character) { return CategoryMask(character) == U_GC_MN_MASK; }
 
+bool IsMark(char32_t character) {
+  if (character < 0x300) return false;
+  if (character == 0x1CF2 || character == 0x1CF3) return true;  // letters since Unicode 12
+  if (character == 0x111C9) return false;                       // a mark since Unicode 11
+  return IsAssigned(character, 9) &&
+         (U_GET_GC_MASK(static_cast<UChar32>(character)) & U_GC_M_MASK) != 0;
+}
+
 bool IsChinese(char32_t character) {
   const auto in = [=](char32_t first, char32_t last) {
     return character >= first && character <= last;

@@ -10,7 +10,8 @@ namespace attendant {
 // version of its own, which these functions reproduce whatever version the installed ICU has:
 //
 //   general categories            Unicode 8
-//   decomposition and its order   Unicode 9
+//   decomposition, its order      Unicode 9
+//   marks                         Unicode 9
 //   lowercase                     Unicode 17
 //   major categories              Unicode 16
 //
@@ -28,6 +29,9 @@ bool IsPunctuation(char32_t character);
 bool IsControl(char32_t character);
 
 bool IsNonspacingMark(char32_t character);
+
+// Marks of all kinds.
+bool IsMark(char32_t character);
 
 // Characters of the CJK ideograph blocks that BERT knows; not kana, not Hangul.
 bool IsChinese(char32_t character);

@@ -96,6 +96,17 @@ def deberta_unigram():
     return finish(tokenizer, specials, "[CLS]", "[SEP]")
 
 
+def albert_unigram():
+    specials = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
+    tokenizer = Tokenizer(models.Unigram(scored_pieces(specials), unk_id=1))
+    tokenizer.normalizer = normalizers.Sequence([
+        normalizers.Replace("``", '"'), normalizers.Replace("''", '"'), normalizers.NFKD(), normalizers.StripAccents(),
+        normalizers.Lowercase()])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    return finish(tokenizer, specials, "[CLS]", "[SEP]")
+
+
 def t5_unigram():
     specials = ("<pad>", "</s>", "<unk>", "<extra_id_1>", "<extra_id_0>")
     tokenizer = Tokenizer(models.Unigram(scored_pieces(specials), unk_id=2))

@@ -32,6 +32,7 @@ QWEN3 = "encoder/tiny_qwen3/tokenizer.json"
 MISTRAL = "encoder/tiny_mistral/tokenizer.json"
 MODERNBERT = "encoder/tiny_modernbert/tokenizer.json"
 DEBERTA = "encoder/tiny_deberta_v2/tokenizer.json"
+ALBERT = "encoder/tiny_albert/tokenizer.json"
 
 
 def read(path):
@@ -110,6 +111,12 @@ def cases():
     yield "llama in a mistral", MISTRAL, {}, {**named(llama, legacy=False), "config.json": {"model_type": "mistral"}}
     yield "no class in a llama", MISTRAL, {}, {"config.json": {"model_type": "llama"}}
     yield "llama of bytes", LLAMA, {}, {**named(llama), "config.json": {"model_type": "llama"}}
+    albert, lower = "AlbertTokenizer", {"/normalizer": {"type": "Lowercase"}}
+    yield "albert", ALBERT, lower, named(albert)
+    yield "albert by model_type", ALBERT, {"/normalizer": None, "/pre_tokenizer": None}, {"config.json": {"model_type": "albert"}}
+    yield "albert, cased with accents", ALBERT, {}, named(albert, do_lower_case=False, keep_accents=True)
+    yield "albert, no template", ALBERT, {"/post_processor": None}, named(albert, cls_token="[SEP]")
+    yield "albert, rules", ALBERT, {"/normalizer": read(XLM_ROBERTA)["normalizer"]}, named(albert, add_prefix_space=False)
     yield "deberta_v2", DEBERTA, {"/post_processor": None}, named("DebertaV2Tokenizer", cls_token="[SEP]")
 
 

@@ -203,6 +203,12 @@ def camembert():
     return unigram(precompiled(), {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace("always")]})
 
 
+def albert():
+    names = ("NFKD", "StripAccents", "Lowercase")
+    quotes = [{"type": "Replace", "pattern": {"String": text}, "content": '"'} for text in ("``", "''")]
+    return unigram({"type": "Sequence", "normalizers": [*quotes, *({"type": name} for name in names)]}, metaspace("always"))
+
+
 def whole_text():
     strip = {"type": "Strip", "strip_left": False, "strip_right": True}
     return unigram(strip, metaspace("never", False), byte_fallback=True)
@@ -213,14 +219,14 @@ def first_word():
 
 
 FAMILIES = {
-    "xlm_roberta": xlm_roberta, "camembert": camembert, "whole_text": whole_text, "first_word": first_word,
+    "xlm_roberta": xlm_roberta, "camembert": camembert, "albert": albert, "whole_text": whole_text, "first_word": first_word,
     "roberta": roberta, "modernbert": modernbert, "llama": llama, "prefix_space": prefix_space, "gemma": gemma, "clip": clip,
     "prefixed": prefixed, "removed": lambda: splits("removed", False), "next": lambda: splits("merged_with_next", False),
     "previous": lambda: splits("merged_with_previous", True), "contiguous": lambda: splits("contiguous", True),
 }
 
 
-CHARACTERS = ["xlm_roberta", "roberta", "llama", "gemma", "clip", "prefixed", "removed", "modernbert"]
+CHARACTERS = ["xlm_roberta", "albert", "roberta", "llama", "gemma", "clip", "prefixed", "removed", "modernbert"]
 
 
 def with_string_merges(text):

@@ -26,8 +26,12 @@ HERE = pathlib.Path(__file__).parent
 RULES = {"\uff21": "A", "\u2460": "1", "\ufb01": "fi", "\u3000": " ", "\u00ad": "", "e\u0301": "\u00e9", "\t": " ", "\n": " "}
 BERT = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3, "pad_piece": "[PAD]", "bos_piece": "[CLS]", "eos_piece": "[SEP]",
         "unk_piece": "[UNK]"}
+ALBERT = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3, "bos_piece": "[CLS]", "eos_piece": "[SEP]",
+          "user_defined_symbols": ["[MASK]"]}
 # family: (class of transformers, file, options of the trainer, tokenizer_config.json)
 FAMILIES = {
+    "albert": ("AlbertTokenizer", "spiece.model", ALBERT, {}),
+    "albert_cased": ("AlbertTokenizer", "spiece.model", ALBERT, {"do_lower_case": False, "keep_accents": True}),
     "xlm_roberta": ("XLMRobertaTokenizer", "sentencepiece.bpe.model", {"user_defined_symbols": ["<user>"]}, {}),
     "camembert": ("CamembertTokenizer", "sentencepiece.bpe.model", {}, {}),
     "t5": ("T5Tokenizer", "spiece.model", {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}, {"extra_ids": 7}),
@@ -54,13 +58,15 @@ def make(out, family, texts):
     folder.mkdir(parents=True)
     (folder / file).write_bytes(train(options))
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": name, **config}, indent=1) + "\n")
-    tokenizer = getattr(transformers, name).from_pretrained(folder).backend_tokenizer
+    whole = getattr(transformers, name).from_pretrained(folder)
+    with_segments = "token_type_ids" in whole.model_input_names
+    tokenizer = whole.backend_tokenizer
     tokenizer.no_truncation()
     tokenizer.no_padding()
     pairs = []
     for first, second in zip(texts[:20], texts[20:40]):
         encoded = tokenizer.encode(first, second)
-        pairs.append([first, second, encoded.ids, encoded.type_ids])
+        pairs.append([first, second, encoded.ids, encoded.type_ids if with_segments else [0] * len(encoded.ids)])
     return [tokenizer.encode(text).ids for text in texts], pairs
 
 

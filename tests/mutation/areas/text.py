@@ -35,6 +35,7 @@ MUTANTS = {
         ("trim.add_prefix_space = *prefix;", ""),
         ('!= parts.end() ? «made» : file', "file"),
         ("unk_id = part.model->FindToken(settings.TokenOf(role));", ""),
+        ("if («own->family->keeps_template && file.Has(\"post_processor\")»)", "false"),
         ("settings.splits_special_tokens && «token.special»", "true"),
         ("id == TokenTrie::kNoId || !known.insert(literal.text).second", "!known.insert(literal.text).second"),
         ("kept && !parts.pre_tokenizer->loses_start(normalized)", "kept"),
@@ -97,6 +98,7 @@ MUTANTS = {
     "server/text/sentencepiece/family_parts.cc": [
         ("charsmap.empty()", "true"),
         ("options.add_prefix_space ? \"always\" : «family.without_prefix»", "\"never\""),
+        ("options.do_lower_case.value_or(«true»)", "false"),
     ],
     "server/text/base/literals.cc": [
         ("return !names.empty();", "return true;"),
@@ -150,6 +152,7 @@ MUTANTS = {
     ],
     "server/text/unicode/characters.cc": [
         ("in(0x20000, 0x2A6DF)", "in(0x20001, 0x2A6DF)"),
+        ("if («character == 0x1CF2 || character == 0x1CF3») return true;", "false"),
     ],
 }
 EQUIVALENT = [

@@ -73,7 +73,8 @@ TEST_P(SentencePieceTest, PairsAreThoseOfTransformers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, SentencePieceTest,
-                         testing::Values("xlm_roberta", "camembert", "t5", "deberta_v2"));
+                         testing::Values("albert", "albert_cased", "xlm_roberta", "camembert", "t5",
+                                         "deberta_v2"));
 
 // A message of protobuf.
 std::string Varint(uint64_t value) {
@@ -173,9 +174,9 @@ TEST(ConvertSentencePieceTest, SaysWhatIsNotSupported) {
   const std::tuple<std::vector<std::pair<std::string, std::string>>, absl::StatusCode, const char*>
       cases[] = {
           {{{kFile, model}}, kUnsupported, "tokenizer_class `` and model_type ``"},
-          {{{kFile, model}, {"config.json", R"({"model_type": "albert"})"}},
+          {{{kFile, model}, {"config.json", R"({"model_type": "xlnet"})"}},
            kUnsupported,
-           "`albert`"},
+           "`xlnet`"},
           {{{kFile, pieces + Bytes(2, Number(3, 2))}, config("")},
            kUnsupported,
            "model_type 2 (BPE)"},

@@ -48,8 +48,13 @@ class Loader {
     ATTENDANT_RETURN_IF_ERROR(LoadEmbeddings(weights));
     // Grown layer by layer: a config that lies about their number meets the first missing tensor.
     for (int64_t layer = 0; layer < config_.layers; ++layer) {
+      const int64_t stored = StoredLayer(layer);
+      if (layer > 0 && stored == StoredLayer(layer - 1)) {
+        weights.layers.push_back(EncoderLayerWeights(weights.layers.back()));
+        continue;
+      }
       weights.layers.emplace_back();
-      ATTENDANT_RETURN_IF_ERROR(LoadLayer(absl::StrCat(names_.layers, ".", layer, "."),
+      ATTENDANT_RETURN_IF_ERROR(LoadLayer(absl::StrCat(names_.layers, ".", stored, "."),
                                           layer > 0 || config_.first_attention_norm,
                                           weights.layers.back()));
     }
@@ -59,6 +64,14 @@ class Loader {
 
  private:
   using Parts = std::initializer_list<LinearWeights*>;
+
+  // In the arithmetic of transformers.
+  int64_t StoredLayer(int64_t layer) const {
+    if (family_config_.layer_groups == 0) return layer;
+    const double layers_of_each =
+        static_cast<double>(config_.layers) / static_cast<double>(family_config_.layer_groups);
+    return static_cast<int64_t>(static_cast<double>(layer) / layers_of_each);
+  }
 
   absl::Status FindPrefix() {
     const std::string anchor = absl::StrCat(names_.token_embedding, ".weight");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/core/encoder_weights.h"
 
+#include <algorithm>
+#include <initializer_list>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -54,7 +56,36 @@ void CheckLayer(const EncoderConfig& config, const EncoderLayerWeights& layer,
   checker.Check(name + ".ffn_output_norm", layer.ffn_output_norm, config.hidden);
 }
 
+template <typename Part>
+using Parts = std::initializer_list<Part EncoderLayerWeights::*>;
+
 }  // namespace
+
+bool SameTensors(const EncoderLayerWeights& a, const EncoderLayerWeights& b) {
+  using Layer = EncoderLayerWeights;
+  const Parts<LinearWeights> linears = {
+      &Layer::query,    &Layer::key,    &Layer::value,   &Layer::attention_output,
+      &Layer::ffn_gate, &Layer::ffn_up, &Layer::ffn_down};
+  const Parts<LayerNormWeights> norms = {&Layer::attention_norm, &Layer::attention_output_norm,
+                                         &Layer::query_norm,     &Layer::key_norm,
+                                         &Layer::ffn_norm,       &Layer::ffn_output_norm};
+  const bool same_experts =
+      a.router.data() == b.router.data() && a.experts_bias.data() == b.experts_bias.data() &&
+      std::equal(a.experts.begin(), a.experts.end(), b.experts.begin(), b.experts.end(),
+                 [](const ExpertWeights& one, const ExpertWeights& other) {
+                   return one.up.data() == other.up.data() && one.down.data() == other.down.data();
+                 });
+  return same_experts &&
+         std::all_of(linears.begin(), linears.end(),
+                     [&](auto part) {
+                       return (a.*part).weight.data() == (b.*part).weight.data() &&
+                              (a.*part).bias.data() == (b.*part).bias.data();
+                     }) &&
+         std::all_of(norms.begin(), norms.end(), [&](auto part) {
+           return (a.*part).gamma.data() == (b.*part).gamma.data() &&
+                  (a.*part).beta.data() == (b.*part).beta.data();
+         });
+}
 
 absl::Status ValidateWeights(const EncoderConfig& config, const EncoderWeights& weights) {
   ATTENDANT_RETURN_IF_ERROR(Validate(config));

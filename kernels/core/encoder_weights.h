@@ -57,6 +57,10 @@ struct EncoderLayerWeights : MultiHeadWeights {
   LayerNormWeights ffn_output_norm;
 };
 
+// Whether two layers are views of the same tensors, not copies: what is made of one is good for the
+// other.
+bool SameTensors(const EncoderLayerWeights& a, const EncoderLayerWeights& b);
+
 // Views of a whole encoder's tensors. `storage` keeps the memory alive that they point into (a
 // mapped file, buffers of converted values); copies share it.
 struct EncoderWeights {
@@ -66,8 +70,8 @@ struct EncoderWeights {
   TensorView<const float, 2> segment_embedding;   // [segment_types, input_width]
   LayerNormWeights embedding_norm;                // [input_width], where the config has one
   LinearWeights embedding_projection;             // [hidden, embedding_width], likewise
-  std::vector<EncoderLayerWeights> layers;
-  LayerNormWeights final_norm;  // where the config has one
+  std::vector<EncoderLayerWeights> layers;        // perhaps several of the same tensors
+  LayerNormWeights final_norm;                    // where the config has one
   // [bias_buckets, heads] of kBuckets, [bias_buckets, hidden] of kDisentangled
   TensorView<const float, 2> score_bias;
   std::shared_ptr<const void> storage;

@@ -23,11 +23,12 @@ struct GoldenCase {
 
 // The tiny random checkpoints: folder names below tests/golden/encoder, for parameterized tests.
 inline constexpr const char* kTinyModels[] = {
-    "tiny_gelu",      "tiny_gelu_tanh",   "tiny_relu_bf16",    "tiny_roberta",    "tiny_distilbert",
-    "tiny_electra",   "tiny_mpnet",       "tiny_modernbert",   "tiny_nomic_bert", "tiny_gte",
-    "tiny_jina_bert", "tiny_xlm_roberta", "tiny_jina_v3",      "tiny_qwen3",      "tiny_deberta_v2",
-    "tiny_gemma3",    "tiny_t5",          "tiny_t5_gated",     "tiny_eurobert",   "tiny_qwen2",
-    "tiny_llama",     "tiny_mistral",     "tiny_electra_small"};
+    "tiny_gelu",       "tiny_gelu_tanh", "tiny_relu_bf16",     "tiny_roberta",
+    "tiny_distilbert", "tiny_electra",   "tiny_mpnet",         "tiny_modernbert",
+    "tiny_nomic_bert", "tiny_gte",       "tiny_jina_bert",     "tiny_xlm_roberta",
+    "tiny_jina_v3",    "tiny_qwen3",     "tiny_deberta_v2",    "tiny_gemma3",
+    "tiny_t5",         "tiny_t5_gated",  "tiny_eurobert",      "tiny_qwen2",
+    "tiny_llama",      "tiny_mistral",   "tiny_electra_small", "tiny_albert"};
 
 // The folder of a model's golden data, from the source tree's root; a tiny model's is its
 // checkpoint too.

@@ -6,6 +6,7 @@
 // One source each.
 namespace attendant {
 
+extern const Family kAlbert;  // BERT whose layers share weights, and narrow embeddings
 extern const Family kBert;
 extern const Family kDebertaV2;   // BERT with disentangled attention
 extern const Family kDistilBert;  // no segments, other names

@@ -21,6 +21,8 @@ struct FamilyConfig {
   struct {
     bool qkv = true, attention_output = true, ffn_up = true, ffn_down = true, norms = true;
   } biases{};
+  // So many stored layers, each of as many layers that follow one another; 0: one for each layer.
+  int64_t layer_groups = 0;
   bool segments = true;          // false: their table is not stored, whatever its name
   float norm_offset = 0;         // added to each stored gamma
   bool score_bias_norm = false;  // rows of the stored score bias go through a kLayer norm first

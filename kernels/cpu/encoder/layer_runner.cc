@@ -59,7 +59,7 @@ bool LayerRunner::RunRows(int64_t tokens, int64_t layer) {
 
 LayerRunner::Next LayerRunner::NextAttention(int64_t layer) const {
   if (layer == layers_.config.layers) return {};
-  const PackedLayer& weights = layers_.layers[static_cast<size_t>(layer)];
+  const PackedLayer& weights = layers_.layer(layer);
   const bool normed = pre_norm() && (layer > 0 || layers_.config.first_attention_norm);
   return {&weights.linears[kQkv], normed ? &weights.attention_norm : nullptr};
 }
@@ -69,7 +69,7 @@ void LayerRunner::RunBlock(const Block& block, int64_t layer) {
   if (layer == 0) {
     ReadInput(block, next);
   } else {
-    const PackedLayer& weights = layers_.layers[static_cast<size_t>(layer - 1)];
+    const PackedLayer& weights = layers_.layer(layer - 1);
     AddAttention(block, weights,
                  {&weights.linears[kFfnUp], pre_norm() ? &weights.ffn_norm : nullptr});
     FeedForward(block, weights, next);
@@ -80,7 +80,7 @@ void LayerRunner::RunBlock(const Block& block, int64_t layer) {
 // The same where layer `layer - 1` has experts.
 void LayerRunner::RunExperts(int64_t tokens, int64_t layer) {
   const Next next = NextAttention(layer);
-  const PackedLayer& weights = layers_.layers[static_cast<size_t>(layer - 1)];
+  const PackedLayer& weights = layers_.layer(layer - 1);
   blocks_.ForEachBlock(tokens, [&](const Block& block) {
     AddAttention(block, weights, {});
     ReadForExperts(block, weights);
@@ -276,7 +276,7 @@ void LayerRunner::PlaceQueriesAndKeys(const Block& block, int64_t layer) {
   const EncoderConfig& config = layers_.config;
   const bool rotary = config.positions == Positions::kRotary;
   if (!rotary && !config.query_key_norm) return;
-  const PackedLayer& weights = layers_.layers[static_cast<size_t>(layer)];
+  const PackedLayer& weights = layers_.layer(layer);
   const RotaryTable& table = layers_.rotary_of(layer);
   const int64_t head_dim = config.head_dim();
   blocks_.ForEachRow(block, [&](int64_t row, int) {

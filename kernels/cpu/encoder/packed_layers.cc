@@ -83,6 +83,19 @@ absl::Status PackProjection(const EncoderWeights& weights, PackedLayers& packed)
   return absl::OkStatus();
 }
 
+// The layer that is the first of each set of layers of the same tensors.
+std::vector<size_t> FindSets(const EncoderWeights& weights, std::vector<size_t>& set_of_layer) {
+  std::vector<size_t> firsts;
+  for (const EncoderLayerWeights& layer : weights.layers) {
+    const auto set = std::find_if(firsts.begin(), firsts.end(), [&](size_t first) {
+      return SameTensors(weights.layers[first], layer);
+    });
+    set_of_layer.push_back(static_cast<size_t>(set - firsts.begin()));
+    if (set == firsts.end()) firsts.push_back(set_of_layer.size() - 1);
+  }
+  return firsts;
+}
+
 PackedLinear PackExpert(const Matmul& matmul, size_t linear, const ExpertWeights& expert,
                         const LayerSmoothing& smoothing, std::byte* storage) {
   if (linear == kFfnDown) {
@@ -99,22 +112,25 @@ int64_t Copies(const EncoderConfig& config, int64_t layer, size_t linear) {
   return IsOfFfn(linear) && config.has_experts(layer) ? config.experts : 1;
 }
 
-// Where the packed weights of all layers lie, one behind the other: of each layer its linear
+// Where the packed weights of all sets of layers lie, one behind the other: of each its linear
 // layers, of these the experts'.
 class Places {
  public:
   struct Place {
-    size_t layer, linear, expert;
+    size_t set, linear, expert;
     int64_t offset;
   };
 
-  Places(const EncoderConfig& config, const PackedLayers& packed) {
-    for (int64_t layer = 0; layer < config.layers; ++layer) {
+  // Of the sets of layers whose first ones are `firsts`.
+  Places(const EncoderConfig& config, const PackedLayers& packed,
+         const std::vector<size_t>& firsts) {
+    for (size_t set = 0; set < firsts.size(); ++set) {
+      const auto layer = static_cast<int64_t>(firsts[set]);
       for (size_t linear = 0; linear < kLayerLinears; ++linear) {
         const int64_t each = RoundUp(packed.matmuls[linear]->packed_bytes(), Arena::kAlignment);
         for (int64_t i = 0; i < Copies(config, layer, linear); ++i) {
-          places_.push_back({static_cast<size_t>(layer), linear, static_cast<size_t>(i),
-                             std::exchange(bytes_, bytes_ + each)});
+          places_.push_back(
+              {set, linear, static_cast<size_t>(i), std::exchange(bytes_, bytes_ + each)});
         }
       }
     }
@@ -192,16 +208,21 @@ absl::StatusOr<PackedLayers> PackedLayers::Create(const EncoderConfig& config,
     ATTENDANT_ASSIGN_OR_RETURN(packed.router_matmul, CreateRouter(config, options.level));
     router_bytes = RoundUp(packed.router_matmul->packed_bytes(), Arena::kAlignment);
   }
-  const Places places(config, packed);
-  packed.memory = Arena(places.bytes() + config.layers * router_bytes);
+  const std::vector<size_t> firsts = FindSets(weights, packed.set_of_layer);
+  const Places places(config, packed, firsts);
+  packed.memory = Arena(places.bytes() + std::ssize(firsts) * router_bytes);
   auto* const storage = packed.memory.Allocate<std::byte>(places.bytes());
-  std::vector<LayerSmoothing> smoothing(weights.layers.size());
-  if (options.dtype == DType::kInt8) smoothing = PredictSmoothingFactors(config, weights);
-  for (size_t i = 0; i < weights.layers.size(); ++i) {
-    packed.layers.push_back(
-        PackNorms(config, weights.layers[i], i > 0 || config.first_attention_norm));
-    if (!config.has_experts(static_cast<int64_t>(i))) continue;
-    packed.layers[i].experts = PackRouter(*packed.router_matmul, weights.layers[i], packed.memory);
+  std::vector<LayerSmoothing> smoothing(firsts.size());
+  if (options.dtype == DType::kInt8) {
+    std::vector<LayerSmoothing> of_layers = PredictSmoothingFactors(config, weights);
+    const bool shared = firsts.size() < of_layers.size();
+    smoothing = shared ? SharedFactors(of_layers, packed.set_of_layer) : std::move(of_layers);
+  }
+  for (const size_t first : firsts) {
+    const EncoderLayerWeights& layer = weights.layers[first];
+    packed.sets.push_back(PackNorms(config, layer, first > 0 || config.first_attention_norm));
+    if (!config.has_experts(static_cast<int64_t>(first))) continue;
+    packed.sets.back().experts = PackRouter(*packed.router_matmul, layer, packed.memory);
   }
   if (config.final_norm) packed.final_norm = PackedNorm(weights.final_norm);
   if (config.positions == Positions::kRotary) {
@@ -212,15 +233,15 @@ absl::StatusOr<PackedLayers> PackedLayers::Create(const EncoderConfig& config,
     }
   }
   RunLoadTasks(options.load_threads, places.count(), [&](int64_t index) {
-    const auto& [layer, linear, expert, offset] = places[index];
+    const auto& [set, linear, expert, offset] = places[index];
     const Matmul& matmul = *packed.matmuls[linear];
-    const EncoderLayerWeights& from = weights.layers[layer];
-    PackedLayer& to = packed.layers[layer];
-    if (IsOfFfn(linear) && config.has_experts(static_cast<int64_t>(layer))) {
+    const EncoderLayerWeights& from = weights.layers[firsts[set]];
+    PackedLayer& to = packed.sets[set];
+    if (IsOfFfn(linear) && config.has_experts(static_cast<int64_t>(firsts[set]))) {
       (linear == kFfnUp ? to.experts.up : to.experts.down)[expert] =
-          PackExpert(matmul, linear, from.experts[expert], smoothing[layer], storage + offset);
+          PackExpert(matmul, linear, from.experts[expert], smoothing[set], storage + offset);
     } else {
-      to.linears[linear] = Pack(matmul, linear, config, from, smoothing[layer], storage + offset);
+      to.linears[linear] = Pack(matmul, linear, config, from, smoothing[set], storage + offset);
     }
   });
   return packed;
@@ -235,9 +256,9 @@ int64_t PackedExperts::bytes() const {
 
 int64_t PackedLayers::bytes() const {
   int64_t bytes = 0, norms = final_norm.gamma.empty() ? 0 : 1;
-  for (const PackedLayer& layer : layers) {
-    for (const PackedLinear& linear : layer.linears) bytes += linear.bytes();
-    bytes += layer.experts.bytes();
+  for (const PackedLayer& set : sets) {
+    for (const PackedLinear& linear : set.linears) bytes += linear.bytes();
+    bytes += set.experts.bytes();
     norms += config.norms_outputs() ? 4 : 2;
   }
   return bytes + embedding_projection.bytes() + rotary.bytes() + local_rotary.bytes() +

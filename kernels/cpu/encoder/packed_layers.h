@@ -97,6 +97,9 @@ struct PackedLayers {
   const RotaryTable& rotary_of(int64_t layer) const {
     return config.is_local(layer) ? local_rotary : rotary;
   }
+  const PackedLayer& layer(int64_t index) const {
+    return sets[set_of_layer[static_cast<size_t>(index)]];
+  }
   int64_t qkv_value_bytes() const { return rows.qkv_is_bf16 ? 2 : 4; }
 
   EncoderConfig config;
@@ -106,8 +109,9 @@ struct PackedLayers {
   std::array<std::unique_ptr<Matmul>, kLinears> matmuls{};  // the same for all layers
   std::unique_ptr<Matmul> router_matmul{};                  // of f32, where there are experts
   Arena memory{};                                           // of the packed weights of layers
-  std::vector<PackedLayer> layers{};
-  PackedNorm final_norm{};  // empty: none
+  std::vector<PackedLayer> sets{};     // of layers that differ: others share one
+  std::vector<size_t> set_of_layer{};  // [layers]
+  PackedNorm final_norm{};             // empty: none
   // Always f32, the weights and the matmul, whatever `dtype` is: no error before the first layer,
   // for little time (ELECTRA small: 0.4 % of an encoder's multiplications).
   PackedLinear embedding_projection{};

@@ -197,6 +197,12 @@ std::vector<float> SmoothingFactors(const Samples& x) {
   return factors;
 }
 
+// Adds the logarithms of some factors.
+void AddLogs(const std::vector<float>& factors, std::vector<float>& sums) {
+  sums.resize(factors.size());
+  for (size_t i = 0; i < factors.size(); ++i) sums[i] += std::log(factors[i]);
+}
+
 }  // namespace
 
 std::vector<LayerSmoothing> PredictSmoothingFactors(const EncoderConfig& config,
@@ -226,6 +232,28 @@ std::vector<LayerSmoothing> PredictSmoothingFactors(const EncoderConfig& config,
         layer.ffn_output_norm);
   }
   return layers;
+}
+
+std::vector<LayerSmoothing> SharedFactors(const std::vector<LayerSmoothing>& of_layers,
+                                          const std::vector<size_t>& set_of_layer) {
+  std::vector<LayerSmoothing> of_sets;
+  std::vector<float> layers;  // of each set
+  for (size_t i = 0; i < of_layers.size(); ++i) {
+    const size_t set = set_of_layer[i];
+    if (set == of_sets.size()) {
+      of_sets.emplace_back();
+      layers.push_back(0);
+    }
+    AddLogs(of_layers[i].qkv, of_sets[set].qkv);
+    AddLogs(of_layers[i].ffn_up, of_sets[set].ffn_up);
+    ++layers[set];
+  }
+  for (size_t set = 0; set < of_sets.size(); ++set) {
+    for (auto* const logs : {&of_sets[set].qkv, &of_sets[set].ffn_up}) {
+      for (float& value : *logs) value = std::exp(value / layers[set]);
+    }
+  }
+  return of_sets;
 }
 
 }  // namespace attendant::cpu

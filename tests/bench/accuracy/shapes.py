@@ -5,7 +5,7 @@
     tests/bench/accuracy/shapes.py [--backend cuda] [--dtypes f32,bf16,f16,fp8] [--shapes minilm,t5-base] [--layers 6]
 
 Random weights, mean pooling, sequences of 1 to 511 random ids in one request. Prints 1 - cosine of the worst sequence for
-each shape and number format, and ends with 1 if one is above the format's limit. `--backend cuda` leaves DeBERTa out.
+each shape and number format, and ends with 1 if one is above the format's limit. `--backend cuda` leaves out what CUDA does not compute.
 transformers computes in f32 on a GPU where PyTorch has one, else on the CPU. Needs torch and transformers, as the
 environment of peers/compare.sh has them, and attendant-server in ATTENDANT_BIN_DIR (build/release/bin).
 """
@@ -24,9 +24,9 @@ from harness.server import serving  # noqa: E402
 
 SHAPES = pathlib.Path(__file__).resolve().parents[1] / "shapes"
 # The others' code lies in repositories of their own.
-FAMILIES = ("bert-base", "deberta-v3-base", "distilbert-base", "electra-base", "embeddinggemma-300m", "eurobert-210m", "minilm",
-            "modernbert-base", "mpnet-base", "qwen3-0.6b", "t5-base", "xlm-r-base")
-NOT_ON_GPUS = ("deberta-v3-base",)
+FAMILIES = ("albert-base", "bert-base", "deberta-v3-base", "distilbert-base", "electra-base", "electra-small",
+            "embeddinggemma-300m", "eurobert-210m", "minilm", "modernbert-base", "mpnet-base", "qwen3-0.6b", "t5-base", "xlm-r-base")
+NOT_ON_GPUS = ("albert-base", "deberta-v3-base", "electra-small")
 LENGTHS = (1, 7, 16, 33, 64, 100, 129, 300, 511)
 FIRST_ID, LAST_ID = 5, 20000  # beyond special tokens, within every vocabulary
 LIMITS = {"f32": 1e-10, "f16": 5e-6, "bf16": 5e-4, "int8": 5e-3, "fp8": 3e-2}

@@ -57,6 +57,10 @@ TINY = {
     "tiny_electra_small": dict(
         family="electra", layers=2, hidden=32, heads=2, ffn=48, vocab=61, segments=2, act="gelu", embedding=20,
         dtype=torch.float32, prefix="electra.", old_names=False, tokenizer="bert_word_piece"),
+    # Two groups of two layers each.
+    "tiny_albert": dict(
+        family="albert", layers=4, hidden=32, heads=2, ffn=48, vocab=61, segments=2, act="gelu_new",
+        dtype=torch.float32, prefix="albert.", old_names=False, tokenizer="albert_unigram"),
     "tiny_mpnet": dict(
         family="mpnet", layers=2, hidden=32, heads=4, ffn=56, vocab=61, segments=0, act="gelu",
         dtype=torch.float32, prefix="mpnet.", old_names=False, tokenizer="mpnet_word_piece"),
@@ -185,7 +189,7 @@ MAKERS = dict(bert=bert, xlm_roberta=xlm_roberta, roberta=roberta, electra=elect
               modernbert=modernbert, nomic_bert=nomic_bert, gte=gte, jina_v3=jina_v3,
               jina_bert=lambda spec: jina_bert(bert(spec), spec))
 MAKERS |= {name: functools.partial(getattr(tiny_models, name), length=max(LENGTHS))
-           for name in ("deberta_v2", "gemma3", "t5", "eurobert", *tiny_models.FAMILIES)}
+           for name in ("albert", "deberta_v2", "gemma3", "t5", "eurobert", *tiny_models.FAMILIES)}
 # What the config of a checkpoint is made from transformers' own.
 CONFIGS = dict(gte=new_config, jina_bert=jina_config)
 # Of the padding token, which has no position of its own: no case has it.

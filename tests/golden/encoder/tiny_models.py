@@ -15,6 +15,13 @@ DECODERS = {"tiny_qwen2": decoder("qwen2", "qwen_bpe"), "tiny_qwen3": decoder("q
 FAMILIES = [spec["family"] for spec in DECODERS.values()]
 
 
+def albert(spec, length):
+    return transformers.AlbertModel(transformers.AlbertConfig(
+        vocab_size=spec["vocab"], embedding_size=20, hidden_size=spec["hidden"], num_hidden_layers=spec["layers"],
+        num_hidden_groups=2, num_attention_heads=spec["heads"], intermediate_size=spec["ffn"], hidden_act=spec["act"],
+        max_position_embeddings=length, type_vocab_size=spec["segments"]), add_pooling_layer=False)
+
+
 def deberta_v2(spec, length):
     """With buckets of distances that begin to be logarithmic at 4, and the farthest distance that a text has."""
     model = transformers.DebertaV2Model(transformers.DebertaV2Config(

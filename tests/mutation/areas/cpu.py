@@ -106,6 +106,7 @@ MUTANTS = {
     ],
     "kernels/cpu/encoder/smoothing_factors.cc": [
         ("std::max(square, 1e-12f), «-0.25f»", "-0.5f"),
+        ("std::exp(«value / layers[set]»)", "value"),
         ("(value[token] - mean) * «kAttendedDistance»", "10.0f"),
         ("values[«i / head_dim / group * head_dim» + i", "i / head_dim * head_dim"),
         ("weights.segment_embedding.row(«0»)", "1"),

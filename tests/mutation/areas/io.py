@@ -61,6 +61,13 @@ MUTANTS = {
         ("config.segments = «segment_types != 0»;", "true"),
         ("config.biases.ffn_up = «false»;", "true"),
     ],
+    "kernels/checkpoints/families/albert.cc": [
+        ("if («inner != 1») return", "false"),
+        ("groups >= 1 && «groups <= layers»", "true"),
+    ],
+    "kernels/checkpoints/families/electra.cc": [
+        ("if («config.encoder.embedding_width == config.encoder.hidden»)", "false"),
+    ],
     "kernels/checkpoints/families/jina_bert.cc": [
         ("«type == \"geglu\"» ? Activation::kGeluErf", "type == \"reglu\""),
     ],

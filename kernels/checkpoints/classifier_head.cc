@@ -39,6 +39,7 @@ struct HeadForm {
 constexpr absl::string_view kNvidia = "LlamaBidirectionalForSequenceClassification";
 
 constexpr HeadForm kForms[] = {
+    {"AlbertForSequenceClassification", "albert.pooler", HeadActivation::kTanh, "", "classifier"},
     {"BertForSequenceClassification", "bert.pooler.dense", HeadActivation::kTanh, "", "classifier"},
     {"RobertaForSequenceClassification", "classifier.dense", HeadActivation::kTanh, "",
      "classifier.out_proj"},

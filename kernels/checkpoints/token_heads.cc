@@ -93,11 +93,24 @@ constexpr TokenHeadForm GteMaskedLm(absl::string_view architecture, bool encoder
           .epsilon = {}};
 }
 
+constexpr TokenHeadForm AlbertMaskedLm(absl::string_view architecture) {
+  return {.architecture = architecture,
+          .kind = kMaskedLm,
+          .out = "predictions.decoder",
+          .out_bias = "predictions.bias",
+          .dense = "predictions.dense",
+          .encoder_activation = true,
+          .norm = "predictions.LayerNorm",
+          .epsilon = kLayerNormEps};
+}
+
 constexpr TokenHeadForm TokenLabels(absl::string_view architecture) {
   return {.architecture = architecture, .kind = kTokenLabels, .out = "classifier"};
 }
 
 constexpr TokenHeadForm kTokenHeadForms[] = {
+    AlbertMaskedLm("AlbertForMaskedLM"),
+    AlbertMaskedLm("AlbertForPreTraining"),
     BertMaskedLm("BertForMaskedLM"),
     BertMaskedLm("BertForPreTraining"),
     RobertaMaskedLm("RobertaForMaskedLM"),
@@ -122,6 +135,7 @@ constexpr TokenHeadForm kTokenHeadForms[] = {
     GteMaskedLm("GteForMaskedLM", /*encoder_activation=*/false),
     GteMaskedLm("NewForMaskedLM", /*encoder_activation=*/true),
     RobertaMaskedLm("JinaEmbeddingsV3ForMaskedLM"),
+    TokenLabels("AlbertForTokenClassification"),
     TokenLabels("BertForTokenClassification"),
     TokenLabels("RobertaForTokenClassification"),
     TokenLabels("CamembertForTokenClassification"),

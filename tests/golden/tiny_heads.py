@@ -61,6 +61,6 @@ def make_model(folder, model_class, config_class, options, make_tokenizer):
         torch.nn.init.normal_(parameter, std=0.3) if parameter.dim() > 1 else torch.nn.init.normal_(parameter, 0.5, 0.4)
     model.save_pretrained(folder)
     tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
-    if config.model_type in ("xlm-roberta", "jina_embeddings_v3"):  # whose class does not take all of that file
+    if config.model_type in ("albert", "xlm-roberta", "jina_embeddings_v3"):  # whose class does not take all of that file
         (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}\n')
     return model, tokenizer

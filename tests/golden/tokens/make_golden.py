@@ -34,6 +34,8 @@ MODELS = {
     "bert_splade": ("BertForMaskedLM", "BertConfig", BERT, with_mask, None),
     "bert_splade_sum": ("BertForMaskedLM", "BertConfig", BERT, with_mask,
                         {"pooling_strategy": "sum", "activation_function": "log1p_relu"}),
+    "albert_masked_lm": ("AlbertForMaskedLM", "AlbertConfig", BERT | {"embedding_size": 20}, with_mask, None),
+    "albert_tokens": ("AlbertForTokenClassification", "AlbertConfig", BERT | {"embedding_size": 20} | LABELS, with_mask, None),
     "electra_masked_lm": ("ElectraForMaskedLM", "ElectraConfig", BERT | {"embedding_size": 20}, with_mask, None),
     "electra_tokens": ("ElectraForTokenClassification", "ElectraConfig", BERT | {"embedding_size": 20} | LABELS, with_mask,
                        None),

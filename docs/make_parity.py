@@ -63,6 +63,8 @@ def family(model):
         config = json.loads(path.read_text(encoding="utf-8"))
         if "jina" in str(config.get("auto_map", "")):
             return f"{config['model_type']} (Jina v2)"
+        if "num_experts" in config:
+            return f"{config['model_type']} (v2)"
         return config["model_type"]
     return f"{REAL_MODELS[model]} ({model})" if model in REAL_MODELS else model
 

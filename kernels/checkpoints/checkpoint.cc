@@ -53,10 +53,11 @@ class Loader {
         weights.layers.push_back(EncoderLayerWeights(weights.layers.back()));
         continue;
       }
-      weights.layers.emplace_back();
-      ATTENDANT_RETURN_IF_ERROR(LoadLayer(absl::StrCat(names_.layers, ".", stored, "."),
-                                          layer > 0 || config_.first_attention_norm,
-                                          weights.layers.back()));
+      EncoderLayerWeights& to = weights.layers.emplace_back();
+      const std::string path = absl::StrCat(names_.layers, ".", stored, ".");
+      ATTENDANT_RETURN_IF_ERROR(LoadLayer(path, layer > 0 || config_.first_attention_norm, to));
+      ATTENDANT_RETURN_IF_ERROR(config_.has_experts(layer) ? LoadExperts(path, to)
+                                                           : LoadFfn(path, to));
     }
     ATTENDANT_RETURN_IF_ERROR(LoadRest(weights));
     return weights;
@@ -177,9 +178,6 @@ class Loader {
       ATTENDANT_RETURN_IF_ERROR(
           LoadNorm(absl::StrCat(path, names_.attention_norm), hidden, layer.attention_norm));
     }
-    ATTENDANT_RETURN_IF_ERROR(LoadFfnUp(path, layer));
-    ATTENDANT_RETURN_IF_ERROR(LoadLinear(absl::StrCat(path, names_.ffn_down), {&layer.ffn_down},
-                                         hidden, config_.ffn, family_config_.biases.ffn_down));
     if (config_.norms_outputs()) {
       ATTENDANT_RETURN_IF_ERROR(LoadNorm(absl::StrCat(path, names_.attention_output_norm), hidden,
                                          layer.attention_output_norm));
@@ -205,6 +203,27 @@ class Loader {
     ATTENDANT_RETURN_IF_ERROR(
         LoadNorm(absl::StrCat(path, names_.query_norm), config_.head_dim(), layer.query_norm));
     return LoadNorm(absl::StrCat(path, names_.key_norm), config_.head_dim(), layer.key_norm);
+  }
+
+  absl::Status LoadFfn(const std::string& path, EncoderLayerWeights& layer) {
+    ATTENDANT_RETURN_IF_ERROR(LoadFfnUp(path, layer));
+    return LoadLinear(absl::StrCat(path, names_.ffn_down), {&layer.ffn_down}, config_.hidden,
+                      config_.ffn, family_config_.biases.ffn_down);
+  }
+
+  absl::Status LoadExperts(const std::string& path, EncoderLayerWeights& layer) {
+    const std::array<int64_t, 2> dims = {config_.experts * config_.ffn, config_.hidden};
+    TensorView<const float, 2> up, down;
+    ATTENDANT_RETURN_IF_ERROR(LoadTable(absl::StrCat(path, names_.router),
+                                        {config_.experts, config_.hidden}, layer.router));
+    ATTENDANT_RETURN_IF_ERROR(LoadTensor<2>(absl::StrCat(path, names_.experts_up), dims, up));
+    ATTENDANT_RETURN_IF_ERROR(LoadTensor<2>(absl::StrCat(path, names_.experts_down), dims, down));
+    for (int64_t row = 0; row < up.dim(0); row += config_.ffn) {
+      layer.experts.push_back({.up = {up.row(row), {config_.ffn, config_.hidden}},
+                               .down = {down.row(row), {config_.ffn, config_.hidden}}});
+    }
+    return LoadTensor<1>(absl::StrCat(path, names_.experts_bias), {config_.hidden},
+                         layer.experts_bias);
   }
 
   absl::Status LoadFfnUp(const std::string& path, EncoderLayerWeights& layer) {

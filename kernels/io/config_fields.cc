@@ -27,6 +27,13 @@ absl::Status CheckText(const JsonNode& json, const char* field, const std::strin
   return value == only ? absl::OkStatus() : Unsupported(json, field, Quoted(value), Quoted(only));
 }
 
+absl::Status CheckNumber(const JsonNode& json, const char* field, int64_t only) {
+  int64_t value = only;
+  ATTENDANT_RETURN_IF_ERROR(json.Read(field, value));
+  if (value == only) return absl::OkStatus();
+  return Unsupported(json, field, absl::StrCat(value), absl::StrCat(only));
+}
+
 absl::Status ReadLayerNormEpsilon(const JsonNode& json, const char* field, double epsilon,
                                   float& to) {
   ATTENDANT_RETURN_IF_ERROR(json.Read(field, epsilon));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -17,8 +18,9 @@ absl::Status Unsupported(const JsonNode& json, absl::string_view field, absl::st
 // Unsupported where the field is there and true.
 absl::Status CheckFalse(const JsonNode& json, const char* field);
 
-// Unsupported where the field is there and not `only`.
+// Unsupported where the field is there and not `only`, likewise the next.
 absl::Status CheckText(const JsonNode& json, const char* field, const std::string& only);
+absl::Status CheckNumber(const JsonNode& json, const char* field, int64_t only);
 
 // The epsilon in `field`, or `epsilon` as it is where the field is absent. INVALID_ARGUMENT outside
 // of (0, 1).

@@ -33,13 +33,6 @@ constexpr NamedActivation kActivations[] = {
     {"swish", Activation::kSilu},
 };
 
-absl::Status CheckNumber(const JsonNode& json, const char* field, int64_t only) {
-  int64_t value = only;
-  ATTENDANT_RETURN_IF_ERROR(json.Read(field, value));
-  return value == only ? absl::OkStatus()
-                       : Unsupported(json, field, absl::StrCat(value), absl::StrCat(only));
-}
-
 absl::Status CheckNothingPruned(const JsonNode& json) {
   if (!json.Has("pruned_heads")) return absl::OkStatus();
   ATTENDANT_ASSIGN_OR_RETURN(JsonNode pruned, json.Field("pruned_heads"));

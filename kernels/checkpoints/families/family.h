@@ -54,6 +54,12 @@ struct TensorNames {
   absl::string_view ffn_gate_up{};   // gate and up in one tensor, instead
   absl::string_view ffn_up_gate{};   // the same, up first
   absl::string_view ffn_down = "output.dense";
+  // Of layers that have experts, instead of the ffn's; the last three are whole names. Of all
+  // experts, one below the other: up and, transposed, down.
+  absl::string_view router{};
+  absl::string_view experts_up{};
+  absl::string_view experts_down{};
+  absl::string_view experts_bias{};
   absl::string_view ffn_norm = "output.LayerNorm";
   absl::string_view ffn_output_norm{};
   absl::string_view final_norm{};  // outside of layers again

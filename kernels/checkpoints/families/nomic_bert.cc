@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nomic's BERT: rotary positions and a gated ffn. Transformers 5 writes BERT's fields; the code
-// that came with earlier checkpoints writes GPT-2's (`n_embd`), and an option for all that it can
-// do.
+// Nomic's BERT: rotary positions and a gated ffn, or, in v2, a plain one and layers with experts.
+// Transformers 5 writes BERT's fields; the code that comes with the other checkpoints, v2's among
+// them, writes GPT-2's (`n_embd`), and an option for all that it can do.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -27,6 +27,7 @@ constexpr double kDefaultBase = 1000;
 
 absl::Status ReadEncoder(const JsonNode& json, EncoderConfig& config) {
   ATTENDANT_ASSIGN_OR_RETURN(config, ReadBertFields(json, {.default_activation = "silu"}));
+  config.gated_ffn = true;
   config.rotary.base = kDefaultBase;
   ATTENDANT_RETURN_IF_ERROR(ReadRopeParameters(json, config.rotary));
   int64_t head_dim = config.head_dim();
@@ -38,11 +39,12 @@ absl::Status ReadEncoder(const JsonNode& json, EncoderConfig& config) {
 // What the old code can do besides.
 absl::Status CheckOptions(const JsonNode& json) {
   for (const char* field : {"prenorm", "use_rms_norm", "causal", "parallel_block",
-                            "rotary_emb_interleaved", "scale_attn_by_inverse_layer_idx"}) {
+                            "rotary_emb_interleaved", "scale_attn_by_inverse_layer_idx",
+                            "expert_choice_router", "moe_normalize_expert_weights"}) {
     ATTENDANT_RETURN_IF_ERROR(CheckFalse(json, field));
   }
-  for (const char* field : {"rotary_emb_scale_base", "num_experts"}) {
-    if (json.Has(field)) return Unsupported(json, field, "there", "none");
+  if (json.Has("rotary_emb_scale_base")) {
+    return Unsupported(json, "rotary_emb_scale_base", "there", "none");
   }
   double fraction = 0;
   ATTENDANT_RETURN_IF_ERROR(json.Read("rotary_emb_fraction", fraction));
@@ -55,14 +57,26 @@ absl::Status CheckOptions(const JsonNode& json) {
 absl::Status ReadOldActivation(const JsonNode& json, EncoderConfig& config) {
   std::string activation = "gelu";
   ATTENDANT_RETURN_IF_ERROR(json.Read("activation_function", activation));
-  if (activation == "swiglu") {
-    config.activation = Activation::kSilu;
-  } else if (activation == "geglu") {
-    config.activation = Activation::kGeluErf;
-  } else {
-    return Unsupported(json, "activation_function", Quoted(activation), "swiglu or geglu");
+  config.activation = activation == "swiglu" ? Activation::kSilu : Activation::kGeluErf;
+  config.gated_ffn = activation != "gelu";
+  if (activation == "gelu" || activation == "geglu" || activation == "swiglu") {
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  return Unsupported(json, "activation_function", Quoted(activation), "gelu, geglu or swiglu");
+}
+
+// Every n-th layer has experts, from the second one on. One by one the code has none.
+absl::Status ReadExperts(const JsonNode& json, EncoderConfig& config) {
+  int64_t step = 0;
+  ATTENDANT_RETURN_IF_ERROR(json.Read("moe_every_n_layers", step));
+  for (int64_t i = 1; step > 1 && i < config.layers; i += std::min(step, config.layers)) {
+    config.expert_layers.set(static_cast<size_t>(i));
+  }
+  if (config.expert_layers.none()) return absl::OkStatus();
+  ATTENDANT_RETURN_IF_ERROR(CheckNumber(json, "num_shared_experts", 0));
+  ATTENDANT_RETURN_IF_ERROR(CheckNumber(json, "ffn_div", 1));
+  ATTENDANT_RETURN_IF_ERROR(json.Require("num_experts", config.experts));
+  return json.Require("moe_top_k", config.experts_per_token);
 }
 
 // With a `rotary_scaling_factor`, sequences longer than those of the training turn by other angles
@@ -85,6 +99,7 @@ absl::Status ReadOldEncoder(const JsonNode& json, FamilyConfig& config) {
                                                    .max_positions = "n_positions",
                                                    .epsilon = "layer_norm_epsilon"}));
   ATTENDANT_RETURN_IF_ERROR(ReadOldActivation(json, config.encoder));
+  ATTENDANT_RETURN_IF_ERROR(ReadExperts(json, config.encoder));
   ATTENDANT_RETURN_IF_ERROR(LimitPositions(json, config.encoder));
   config.encoder.rotary.base = kDefaultBase;
   ATTENDANT_RETURN_IF_ERROR(json.Read("rotary_emb_base", config.encoder.rotary.base));
@@ -105,7 +120,6 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
     ATTENDANT_RETURN_IF_ERROR(ReadEncoder(json, config.encoder));
   }
   config.encoder.biases = Biases::kOptional;
-  config.encoder.gated_ffn = true;
   config.encoder.positions = Positions::kRotary;
   ATTENDANT_RETURN_IF_ERROR(ValidateConfig(json, config.encoder));
   return config;
@@ -124,9 +138,14 @@ constexpr Family kNomicBert{.model_types = nomic_bert::kTypes,
                                       .qkv = "attn.Wqkv",
                                       .attention_output = "attn.out_proj",
                                       .attention_norm = "norm1",
-                                      .ffn_up = "mlp.fc11",
+                                      .ffn_up = "mlp.fc1",
                                       .ffn_gate = "mlp.fc12",
+                                      .gated_ffn_up = "mlp.fc11",
                                       .ffn_down = "mlp.fc2",
+                                      .router = "mlp.router.layer",
+                                      .experts_up = "mlp.experts.mlp.w1",
+                                      .experts_down = "mlp.experts.mlp.w2",
+                                      .experts_bias = "mlp.experts.bias",
                                       .ffn_norm = "norm2"}};
 
 }  // namespace attendant

@@ -21,6 +21,7 @@ import transformers
 import tiny_models
 import tiny_tokenizers
 from jina_module import jina_bert
+from nomic_module import nomic_moe, nomic_moe_config
 from real_texts import SHORT_TEXTS, TEXTS
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -72,6 +73,9 @@ TINY = {
     "tiny_nomic_bert": dict(
         family="nomic_bert", layers=2, hidden=32, heads=2, ffn=44, vocab=61, segments=2, act="silu",
         dtype=torch.float32, prefix="", old_names=False, tokenizer="bert_word_piece"),
+    "tiny_nomic_moe": dict(
+        family="nomic_moe", layers=2, hidden=32, heads=2, ffn=40, vocab=61, segments=1, act="gelu", experts=4, top_k=2,
+        dtype=torch.float32, prefix="", old_names=False, tokenizer="unigram"),
     "tiny_gte": dict(
         family="gte", layers=2, hidden=32, heads=4, ffn=44, vocab=61, segments=2, act="gelu",
         dtype=torch.float32, prefix="new.", old_names=False, tokenizer="unigram"),
@@ -187,11 +191,13 @@ def xlm_roberta(spec):
 
 MAKERS = dict(bert=bert, xlm_roberta=xlm_roberta, roberta=roberta, electra=electra, distilbert=distilbert, mpnet=mpnet,
               modernbert=modernbert, nomic_bert=nomic_bert, gte=gte, jina_v3=jina_v3,
-              jina_bert=lambda spec: jina_bert(bert(spec), spec))
+              jina_bert=lambda spec: jina_bert(bert(spec), spec),
+              nomic_moe=functools.partial(nomic_moe, length=max(LENGTHS)))
 MAKERS |= {name: functools.partial(getattr(tiny_models, name), length=max(LENGTHS))
            for name in ("albert", "deberta_v2", "gemma3", "t5", "eurobert", *tiny_models.FAMILIES)}
 # What the config of a checkpoint is made from transformers' own.
-CONFIGS = dict(gte=new_config, jina_bert=jina_config)
+CONFIGS = dict(gte=new_config, jina_bert=jina_config,
+               nomic_moe=lambda _: nomic_moe_config(TINY["tiny_nomic_moe"], max(LENGTHS)))
 # Of the padding token, which has no position of its own: no case has it.
 PADDING_IDS = {"roberta": 1, "xlm-roberta": 1, "mpnet": 1}
 
@@ -209,6 +215,8 @@ def randomize(model, dtype, generator, spread=1.4, gamma=1.0):
         elif parameter.dim() == 1:
             value = noise * 0.2
         elif "embed" in name and not any(projection in name for projection in PROJECTIONS):
+            value = noise
+        elif "router" in name:  # scores so far apart that rounding sends few rows to another expert
             value = noise
         else:
             value = noise * spread / parameter.shape[1] ** 0.5
@@ -303,7 +311,7 @@ def make_tiny(name, spec):
     if "tokenizer" in spec:
         tokenizer = getattr(tiny_tokenizers, spec["tokenizer"])()
         tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
-        if model.config.model_type in ("xlm-roberta", "jina_embeddings_v3"):  # whose class does not take all of that file
+        if spec["family"] in ("xlm_roberta", "jina_v3", "nomic_moe"):  # whose class does not take all of that file
             (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}\n')
         tensors |= text_cases(model, tokenizer)
     safetensors.torch.save_file(tensors, folder / "golden.safetensors")

@@ -74,6 +74,9 @@ MUTANTS = {
     "kernels/checkpoints/families/nomic_bert.cc": [
         ("«std::min(config.max_positions, trained)»", "trained + 1"),
         ("config.biases.qkv = config.biases.attention_output = «qkv»;", "true"),
+        ("for (int64_t i = «1»; step > 1", "0"),
+        ("config.gated_ffn = «activation != \"gelu\"»;", "true"),
+        ('"expert_choice_router", «"moe_normalize_expert_weights"»}', '"prenorm"'),
     ],
     "kernels/checkpoints/families/llama/mistral.cc": [
         ("config.window = «config.causal» ? window - 1", "true"),

@@ -211,60 +211,6 @@ TEST(ModernBertTest, StoredBiasesAreThoseOfTheConfig) {
               HasSubstr("tensor `model.layers.3.attn.Wo.bias` is there"));
 }
 
-// As the code that came with the first checkpoints has it.
-std::string OldNomic(const std::string& more, const std::string& activation = "swiglu") {
-  return absl::StrCat(
-      R"({"model_type": "nomic_bert", "n_layer": 3, "n_head": 4, "n_embd": 48, "n_inner": 112,
-      "vocab_size": 97, "n_positions": 42, "layer_norm_epsilon": 1e-12, "qkv_proj_bias": false,
-      "mlp_fc1_bias": false, "mlp_fc2_bias": false, "rotary_emb_fraction": 1.0, "auto_map":
-      {"AutoModel": "nomic-ai/nomic-bert-2048--modeling_hf_nomic_bert.NomicBertModel"},
-      "activation_function": ")",
-      activation, "\"", more, "}");
-}
-
-TEST(NomicBertTest, OldAndNewFieldsSayTheSame) {
-  const auto now = Read(Bert("nomic_bert", R"(, "hidden_act": "silu", "head_dim": 12,
-      "rope_parameters": {"rope_theta": 700, "rope_type": "default"})"));
-  ASSERT_TRUE(now.ok()) << now.status();
-  EXPECT_EQ(now->encoder.activation, Activation::kSilu);
-  EXPECT_EQ(now->encoder.positions, Positions::kRotary);
-  EXPECT_EQ(now->encoder.rotary.base, 700);
-  EXPECT_TRUE(now->encoder.gated_ffn);
-  EXPECT_FALSE(now->biases.qkv || now->biases.attention_output || now->biases.ffn_up);
-  const auto old = Read(OldNomic(", \"rotary_emb_base\": 700"));
-  ASSERT_TRUE(old.ok()) << old.status();
-  EXPECT_TRUE(old->encoder == now->encoder);
-  EXPECT_FALSE(old->biases.qkv || old->biases.attention_output || old->biases.ffn_up);
-  const auto defaults = Read(OldNomic("", "geglu"));
-  ASSERT_TRUE(defaults.ok()) << defaults.status();
-  EXPECT_EQ(defaults->encoder.rotary.base, 1000);
-  EXPECT_EQ(defaults->encoder.activation, Activation::kGeluErf);
-}
-
-TEST(NomicBertTest, ServesWhatIsNotScaled) {
-  const auto config =
-      Read(OldNomic(", \"rotary_scaling_factor\": 2, \"max_trained_positions\": 20"));
-  ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->encoder.max_positions, 20);
-  EXPECT_TRUE(absl::IsInvalidArgument(Read(OldNomic(", \"rotary_scaling_factor\": 2")).status()));
-}
-
-TEST(NomicBertTest, RefusesByName) {
-  for (const char* field : {"prenorm", "use_rms_norm", "causal", "parallel_block",
-                            "rotary_emb_interleaved", "scale_attn_by_inverse_layer_idx"}) {
-    ExpectUnimplemented(OldNomic(absl::StrCat(", \"", field, "\": true")), field);
-  }
-  ExpectUnimplemented(OldNomic(", \"num_experts\": 8"), "`num_experts` is there");
-  ExpectUnimplemented(OldNomic(", \"rotary_emb_scale_base\": 512"), "`rotary_emb_scale_base`");
-  ExpectUnimplemented(OldNomic(", \"scale_attn_weights\": false"), "`scale_attn_weights` is false");
-  ExpectUnimplemented(OldNomic("", "gelu"), "`activation_function` is `gelu`");
-  ExpectUnimplemented(absl::StrReplaceAll(OldNomic(""), {{"_fraction\": 1.0", "_fraction\": 0.5"}}),
-                      "`rotary_emb_fraction` is 0.5");
-  ExpectUnimplemented(Bert("nomic_bert", ", \"head_dim\": 16"), "`head_dim` is 16");
-  ExpectUnimplemented(Bert("nomic_bert", R"(, "rope_parameters": {"rope_type": "dynamic"})"),
-                      "`rope_type` is `dynamic`");
-}
-
 // As its own code has it; `more` may begin with the fields of its positions.
 std::string New(const std::string& more) {
   return Bert("new", absl::StrCat(R"(, "auto_map": {"AutoModel":
@@ -375,7 +321,8 @@ TEST_P(TinyFamilyTest, LoadsAndNamesATensorThatIsMissing) {
   std::filesystem::copy(golden + "/model.safetensors", directory / "model.safetensors");
   const std::string config = *ReadTextFile(golden + "/config.json", 1 << 20);
   WriteFile(directory / "config.json",
-            absl::StrReplaceAll(config, {{"_layers\": 1", "_layers\": 2"},
+            absl::StrReplaceAll(config, {{"n_layer\": 2", "n_layer\": 3"},
+                                         {"_layers\": 1", "_layers\": 2"},
                                          {"_layers\": 2", "_layers\": 3"},
                                          {"_layers\": 3", "_layers\": 4"},
                                          {"_layers\": 4", "_layers\": 5"},
@@ -392,7 +339,8 @@ INSTANTIATE_TEST_SUITE_P(Families, TinyFamilyTest,
                                          "tiny_gte", "tiny_jina_bert", "tiny_jina_v3", "tiny_qwen3",
                                          "tiny_deberta_v2", "tiny_gemma3", "tiny_t5",
                                          "tiny_t5_gated", "tiny_eurobert", "tiny_qwen2",
-                                         "tiny_llama", "tiny_mistral", "tiny_electra_small"),
+                                         "tiny_llama", "tiny_mistral", "tiny_electra_small",
+                                         "tiny_nomic_moe"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

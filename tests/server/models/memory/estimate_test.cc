@@ -202,16 +202,49 @@ TEST_P(TablesTest, CountAsTheBackEndMakesThem) {
 
 const std::pair<std::string, std::string> kManyPositions = {"max_position_embeddings\": 40",
                                                             "max_position_embeddings\": 65536"};
+const std::pair<std::string, std::string> kManyNomicPositions = {"n_positions\": 40",
+                                                                 "n_positions\": 65536"};
 
 INSTANTIATE_TEST_SUITE_P(Families, TablesTest,
                          testing::Values(TablesCase{"tiny_nomic_bert", {kManyPositions}},
                                          TablesCase{"tiny_modernbert", {kManyPositions}},
                                          TablesCase{"tiny_jina_bert", {kManyPositions}},
+                                         TablesCase{"tiny_nomic_moe", {kManyNomicPositions}},
                                          TablesCase{
                                              "tiny_deberta_v2",
                                              {kManyPositions, {"buckets\": 8", "buckets\": 2048"}},
                                              4096}),
                          [](const auto& tested) { return tested.param.model; });
+
+struct SessionMemory {
+  int64_t estimated = 0, held = 0;
+};
+
+// Of tiny_nomic_moe, whose tokens go to so many experts.
+SessionMemory MemoryWithExperts(const std::string& experts_per_token) {
+  const auto backend = MakeBackend("cpu", {.load_threads = 1});
+  if (!backend.ok()) return {};
+  TempDirectory directory;
+  WriteChanged(
+      {"tiny_nomic_moe", {kManyNomicPositions, {"top_k\": 2", "top_k\": " + experts_per_token}}},
+      directory.path());
+  const SessionLimits limits{.max_batch_tokens = 65536, .max_batch_sequences = 8};
+  const ThreadTeam team(1);
+  const auto estimate =
+      EstimateMemory(directory.path(), {.limits = limits, .replicas = {&team, 1}});
+  auto checkpoint = LoadCheckpoint(directory.path());
+  const auto encoder =
+      (*backend)->Prepare(checkpoint->config, std::move(checkpoint->weights), DType::kF32);
+  return {estimate->session_bytes, (*(*encoder)->NewSession(limits, team))->arena_bytes()};
+}
+
+// What experts make of the rows of a section lies beside the other rows.
+TEST(MemoryCheckTest, OutputsOfExpertsCount) {
+  const SessionMemory one = MemoryWithExperts("1"), four = MemoryWithExperts("4");
+  EXPECT_NEAR(static_cast<double>(four.estimated - one.estimated),
+              static_cast<double>(four.held - one.held),
+              0.02 * static_cast<double>(four.held - one.held));
+}
 
 // BERT with the head of a masked language model, whose output matrix is that of the embeddings.
 void WriteMaskedLanguageModel(const std::string& directory, const EncoderConfig& config) {

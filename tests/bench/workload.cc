@@ -24,6 +24,14 @@ int64_t DistanceTerms(const EncoderConfig& config, int64_t len) {
   return 2 * len * std::min(config.bias_buckets, 2 * len - 1);
 }
 
+// Behind attention, for a token: of experts only those that it goes to.
+int64_t WorkOnRows(const EncoderConfig& config, int64_t layer) {
+  const int64_t attention_output = config.hidden * config.context_width();
+  const int64_t ffn = config.hidden * (config.ffn_inputs() + config.ffn);
+  if (!config.has_experts(layer)) return attention_output + ffn;
+  return attention_output + config.hidden * config.experts + config.experts_per_token * ffn;
+}
+
 }  // namespace
 
 std::vector<int64_t> MixedLens() {
@@ -53,16 +61,18 @@ std::vector<PackedBatch> MakeBatches(const EncoderConfig& config, const std::vec
 double Flops(const EncoderConfig& config, const std::vector<int64_t>& lens, Pooling pooling) {
   const bool one_token = pooling == Pooling::kCls || pooling == Pooling::kLast;
   const int64_t qkv = config.hidden * config.qkv_width();
-  const int64_t rest = config.hidden * (config.context_width() + config.ffn_inputs() + config.ffn);
   double multiply_adds = 0;
   for (const int64_t len : lens) {
     const int64_t terms = DistanceTerms(config, len);
     const int64_t whole_layers = one_token ? config.layers - 1 : config.layers;
     for (int64_t layer = 0; layer < whole_layers; ++layer) {
       const int64_t attention = 2 * Scores(config, layer, len) + terms;
-      multiply_adds += static_cast<double>(len * (qkv + rest) + attention * config.context_width());
+      multiply_adds += static_cast<double>(len * (qkv + WorkOnRows(config, layer)) +
+                                           attention * config.context_width());
     }
-    if (one_token) multiply_adds += static_cast<double>(len * qkv + rest);
+    if (one_token) {
+      multiply_adds += static_cast<double>(len * qkv + WorkOnRows(config, config.layers - 1));
+    }
   }
   return 2 * multiply_adds;
 }

@@ -27,8 +27,8 @@ STARS = {"id2label": {0: "bad", 1: "fair", 2: "good"}, "label2id": {"bad": 0, "f
 # name: (model class, config class, options of the config, tokenizer, more for config.json)
 MODELS = {
     "bert_reranker": ("BertForSequenceClassification", "BertConfig", BERT | {"num_labels": 1}, wordpiece, {}),
-    "albert_classifier": ("AlbertForSequenceClassification", "AlbertConfig", BERT | STARS | {"embedding_size": 20}, wordpiece,
-                          {}),
+    "albert_classifier": ("AlbertForSequenceClassification", "AlbertConfig",
+                          BERT | STARS | {"embedding_size": 20, "type_vocab_size": 1}, wordpiece, {}),
     "electra_cross_encoder": ("ElectraForSequenceClassification", "ElectraConfig",
                               BERT | {"num_labels": 1, "embedding_size": 20}, wordpiece,
                               {"sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity"}}),

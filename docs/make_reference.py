@@ -197,7 +197,9 @@ def memory_section(help_markdown):
     total = sum(size for _, _, size in parts if size is not None)
     return ("## Memory\n\nA container's limit is the sum of these parts. Each is a bound under attack; honest traffic stays "
             "far below.\nThe flags lower it: the budgets first.\n\n| part | at most | MiB with default flags |\n|---|---|---|\n"
-            + "\n".join(rows) + f"\n| all, without models | | {total >> 20:,} |\n")
+            + "\n".join(rows) + f"\n| all, without models | | {total >> 20:,} |\n\n"
+            "Calls whose message has not come take 20 KiB each, beside this sum: at most 2 × `--max_connection_calls` + 64 of a\n"
+            "connection.\n")
 
 
 def limits_page(programs):

@@ -179,9 +179,11 @@ void AddConnectionFlags(ConnectionLimits& limits, HttpLimits& http, FlagParser& 
   parser.AddNumber("max_connections_per_address", &limits.max_connections_per_address, "N",
                    {0, kMaxCount},
                    "Most of them from one IP address; 0 is no limit, for clients behind a proxy");
-  parser.AddNumber("max_connection_calls", &limits.max_calls, "N", {1, kMaxMessage},
-                   "Most calls and streams at the same time on one connection; further calls wait "
-                   "in the client");
+  parser.AddNumber(
+      "max_connection_calls", &limits.max_calls, "N", {1, kMaxMessage},
+      "Most calls and streams at the same time on one connection; further calls wait "
+      "in the client. Of a client that does not keep to it, those beyond twice as many "
+      "are cancelled");
   parser.AddNumber("max_connection_idle_s", &limits.max_idle_s, "SECONDS", {0, kMaxSeconds},
                    "Time without a call after which a connection is closed; 0 is no limit");
   parser.AddNumber(

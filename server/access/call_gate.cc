@@ -33,6 +33,11 @@ bool IsRefusal(absl::StatusCode code) {
          code == absl::StatusCode::kUnauthenticated || code == absl::StatusCode::kPermissionDenied;
 }
 
+Refusal RefusalOf(const absl::Status& status) {
+  if (absl::IsResourceExhausted(status)) return Refusal::kConnectionCalls;
+  return absl::IsPermissionDenied(status) ? Refusal::kPermissionDenied : Refusal::kUnauthenticated;
+}
+
 // Probes come every second.
 bool IsProbe(const CallMethod& method) {
   return method.routine || method.group == MethodGroup::kOpen;
@@ -52,17 +57,25 @@ std::string SpanIdOf(const CallInfo& call, uint64_t span) {
 
 }  // namespace
 
-CallGate::CallGate(ServerMetrics& metrics, const KeyStore* keys, AccessLog* log, Tracer* tracer)
-    : metrics_(metrics), keys_(keys), log_(log), tracer_(tracer), ids_(RandomSeed()) {}
+CallGate::CallGate(ServerMetrics& metrics, const KeyStore* keys, AccessLog* log, Tracer* tracer,
+                   int64_t max_calls)
+    : metrics_(metrics),
+      keys_(keys),
+      log_(log),
+      tracer_(tracer),
+      max_calls_(max_calls),
+      ids_(RandomSeed()) {}
 
 CallGate::Entry CallGate::Enter(const CallHead& head) {
-  const absl::StatusOr<KeyStore::Grant> key = Authorize(head);
+  absl::StatusOr<KeyStore::Grant> key = Authorize(head);
   const std::shared_ptr<CallInfo> call(new CallInfo{.method = head.method,
                                                     .connection = OpenCall(connections_, head.peer),
                                                     .key = key.ok() ? key->name : "",
                                                     .request_id = RequestId(head),
                                                     .trace = Trace(head)});
   call->client = absl::HashOf(call->key.empty() ? head.peer : call->key);
+  const absl::Status crowded = CheckCalls(call->connection);
+  if (!crowded.ok()) key = crowded;
   if (key.ok()) {
     call->key_digest = key->digest;
     call->key_generation = key->generation;
@@ -82,6 +95,15 @@ absl::Status CallGate::Recheck(const CallInfo& call) {
     Refused(call, key.status());
   }
   return key.status();
+}
+
+// HTTP/2 tells clients the limit, and gRPC 1.51 enforces it only once they have acknowledged it.
+absl::Status CallGate::CheckCalls(const OpenCall& connection) const {
+  constexpr int64_t kUnnoticed = 64;  // where few calls are allowed, and follow each other at once
+  if (connection.open_calls() <= 2 * max_calls_ + kUnnoticed) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("the connection has ", connection.open_calls(),
+                                                   " open calls, the limit is ", max_calls_,
+                                                   " (--max_connection_calls)"));
 }
 
 absl::StatusOr<KeyStore::Grant> CallGate::Authorize(const CallHead& head) const {
@@ -145,8 +167,7 @@ uint64_t CallGate::RequestSpan(const CallInfo& call) {
 }
 
 void CallGate::Refused(const CallInfo& call, const absl::Status& status) {
-  metrics_.CountRefused(absl::IsPermissionDenied(status) ? Refusal::kPermissionDenied
-                                                         : Refusal::kUnauthenticated);
+  metrics_.CountRefused(RefusalOf(status));
   call.connection.Count({.refused = 1});
   Log(call, {.code = status.code()}, 0);
 }

@@ -17,6 +17,7 @@
 #include "server/access/connections.h"
 #include "server/access/key_store.h"
 #include "server/access/trace_context.h"
+#include "server/limits/limits.h"
 #include "server/metrics/server_metrics.h"
 #include "server/tracing/export/tracer.h"
 #include "server/tracing/id_source.h"
@@ -79,13 +80,17 @@ struct CallEnd {
 // have no spans: callers without a key cannot fill the tracer's queue.
 class CallGate {
  public:
-  // Without `keys`, anybody may call everything. All must outlive the gate and its calls.
+  // Without `keys`, anybody may call everything. All must outlive the gate and its calls. A
+  // connection may have `max_calls` calls at one time, and as many that have ended while this side
+  // has not noticed.
   explicit CallGate(ServerMetrics& metrics, const KeyStore* keys = nullptr,
-                    AccessLog* log = nullptr, Tracer* tracer = nullptr);
+                    AccessLog* log = nullptr, Tracer* tracer = nullptr,
+                    int64_t max_calls = ConnectionLimits().max_calls);
 
   struct Entry {
     std::shared_ptr<const CallInfo> call;
-    // UNAUTHENTICATED or PERMISSION_DENIED: counted and logged; the transport ends the call so.
+    // UNAUTHENTICATED, PERMISSION_DENIED, or RESOURCE_EXHAUSTED for a connection of too many calls:
+    // counted and logged; the transport ends the call so.
     absl::Status status;
   };
   Entry Enter(const CallHead& head);
@@ -107,6 +112,7 @@ class CallGate {
   const ConnectionTable& connections() const { return connections_; }
 
  private:
+  absl::Status CheckCalls(const OpenCall& connection) const;
   absl::StatusOr<KeyStore::Grant> Authorize(const CallHead& head) const;
   std::string RequestId(const CallHead& head);
   std::optional<TraceContext> Trace(const CallHead& head);
@@ -124,6 +130,7 @@ class CallGate {
   const KeyStore* const keys_;
   AccessLog* const log_;
   Tracer* const tracer_;
+  const int64_t max_calls_;
   IdSource ids_;
   ConnectionTable connections_;
 };

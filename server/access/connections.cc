@@ -17,10 +17,11 @@ class ConnectionTable::Connection {
 
   const std::string& peer() const { return peer_; }
 
-  void AddOpen(int64_t delta) {
+  // Returns how many are open then.
+  int64_t AddOpen(int64_t delta) {
     absl::MutexLock lock(&mutex_);
-    open_calls_ += delta;
     last_ = clock_();
+    return open_calls_ += delta;
   }
 
   void Count(const Activity& activity) {
@@ -112,9 +113,7 @@ std::vector<ConnectionReport> ConnectionTable::Report() const {
 }
 
 OpenCall::OpenCall(ConnectionTable& table, const std::string& peer)
-    : connection_(table.Find(peer)) {
-  connection_->AddOpen(1);
-}
+    : connection_(table.Find(peer)), open_calls_(connection_->AddOpen(1)) {}
 OpenCall::~OpenCall() { connection_->AddOpen(-1); }
 const std::string& OpenCall::peer() const { return connection_->peer(); }
 void OpenCall::Count(const Activity& activity) const { connection_->Count(activity); }

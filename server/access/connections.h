@@ -77,10 +77,12 @@ class OpenCall {
   OpenCall& operator=(const OpenCall&) = delete;
 
   const std::string& peer() const;
+  int64_t open_calls() const { return open_calls_; }  // of the connection when it began, with it
   void Count(const Activity& activity) const;
 
  private:
   const std::shared_ptr<ConnectionTable::Connection> connection_;
+  const int64_t open_calls_;
 };
 
 // The first 16 connections by requests, by bytes and by refusals in the last minute, by memory, and

@@ -108,6 +108,7 @@ enum class Refusal {
   kPermissionDenied,  // a call whose API key does not have the method's group
   kHttpRequests,      // more requests in work on the HTTP port than --max_http_connections
   kStreamMemory,      // all open streams together
+  kConnectionCalls,   // more calls on a connection than its client may open
   kEnd,
 };
 inline constexpr auto kRefusals = std::to_array<LabelRow<Refusal>>({
@@ -120,6 +121,7 @@ inline constexpr auto kRefusals = std::to_array<LabelRow<Refusal>>({
     {Refusal::kPermissionDenied, "permission_denied"},
     {Refusal::kHttpRequests, "http_requests"},
     {Refusal::kStreamMemory, "stream_memory"},
+    {Refusal::kConnectionCalls, "connection_calls"},
 });
 static_assert(IsWhole(kRefusals));
 

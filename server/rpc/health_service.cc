@@ -17,14 +17,31 @@ constexpr size_t kKeptNameBytes = 256;
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
-// One Watch call: writes the latest status whenever it differs from the last one written. Owns
-// itself.
-class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheckResponse> {
+// One Watch call: reads the name, then writes its latest status whenever that differs from the last
+// one written. Owns itself.
+class HealthService::Watcher final
+    : public grpc::ServerBidiReactor<grpc::ByteBuffer, HealthCheckResponse> {
  public:
-  Watcher(HealthService& service, std::shared_ptr<const CallInfo> call, std::string name)
-      : service_(service), call_(std::move(call)), name_(std::move(name)) {}
+  Watcher(HealthService& service, const IncomingCall& call) : service_(service), call_(call) {
+    StartRead(&message_);
+  }
 
-  const std::string& name() const { return name_; }
+  // Set once the client has sent it. Guarded by the service's mutex.
+  std::optional<std::string> name;
+
+  // The call goes on with the status of its name, or ends with `refused`.
+  void Begin(const absl::Status& refused, ServingStatus status) {
+    absl::MutexLock lock(&mutex_);
+    if (finished_) return;
+    AddCallMetadata(*call_.info, refused.ok(), call_.context);
+    if (refused.ok()) {
+      latest_ = status;
+    } else {
+      closing_ = true;
+      end_ = ToGrpcStatus(refused);
+    }
+    Advance();
+  }
 
   void Notify(ServingStatus status) {
     absl::MutexLock lock(&mutex_);
@@ -32,13 +49,14 @@ class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheck
     Advance();
   }
 
-  // Ends the call; with UNAVAILABLE where `error` is OK.
-  void Close(const absl::Status& error = absl::OkStatus()) {
+  // Ends the call, with UNAVAILABLE.
+  void Close() {
     absl::MutexLock lock(&mutex_);
     closing_ = true;
-    if (!error.ok()) end_ = ToGrpcStatus(error);
     Advance();
   }
+
+  void OnReadDone(bool ok) override { service_.BeginWatch(*this, call_, ok, message_); }
 
   void OnWriteDone(bool ok) override {
     absl::MutexLock lock(&mutex_);
@@ -69,8 +87,8 @@ class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheck
   }
 
   HealthService& service_;
-  const std::shared_ptr<const CallInfo> call_;
-  const std::string name_;
+  const IncomingCall call_;  // its context lives until OnDone
+  grpc::ByteBuffer message_;
   absl::Mutex mutex_;
   HealthCheckResponse response_ ABSL_GUARDED_BY(mutex_);  // while it is written
   std::optional<ServingStatus> latest_ ABSL_GUARDED_BY(mutex_);
@@ -93,9 +111,8 @@ HealthService::HealthService(CallGate& gate, MemoryBudgets& budgets,
       [this](const HealthCheckRequest& request, HealthCheckResponse& response) {
         return AnswerCheck(request, response);
       });
-  ServeWriter<HealthCheckResponse>(
-      "Watch", MethodGroup::kOpen,
-      [this](IncomingCall& call, grpc::ByteBuffer& request) { return StartWatch(call, request); });
+  ServeWriter<HealthCheckResponse>("Watch", MethodGroup::kOpen,
+                                   [this](IncomingCall& call) { return StartWatch(call); });
 }
 
 void HealthService::Set(std::map<std::string, bool> serving) {
@@ -129,17 +146,22 @@ absl::Status HealthService::AnswerCheck(const HealthCheckRequest& request,
   return absl::OkStatus();
 }
 
-HealthService::Watcher* HealthService::StartWatch(IncomingCall& call, grpc::ByteBuffer& bytes) {
-  HealthCheckRequest request;
-  const absl::Status refused = ReadSmall(bytes, request);
-  bytes.Clear();  // the call may stay open for long
-  AddCallMetadata(*call.info, refused.ok(), call.context);
-  auto* watcher = new Watcher(*this, call.info, request.service().substr(0, kKeptNameBytes));
+HealthService::Watcher* HealthService::StartWatch(const IncomingCall& call) {
+  auto* watcher = new Watcher(*this, call);
   absl::MutexLock lock(&mutex_);
   watchers_.insert(watcher);
-  if (refused.ok()) watcher->Notify(Status(watcher->name()));
-  if (closing_ || !refused.ok()) watcher->Close(refused);
+  if (closing_) watcher->Close();
   return watcher;
+}
+
+void HealthService::BeginWatch(Watcher& watcher, const IncomingCall& call, bool has_message,
+                               grpc::ByteBuffer& message) {
+  HealthCheckRequest request;
+  const absl::Status refused = has_message ? ReadSmall(message, request) : RefuseNoMessage(call);
+  message.Clear();  // the call may stay open for long
+  absl::MutexLock lock(&mutex_);
+  watcher.name = request.service().substr(0, kKeptNameBytes);
+  watcher.Begin(refused, Status(*watcher.name));
 }
 
 HealthService::ServingStatus HealthService::Status(const std::string& name) const {
@@ -149,7 +171,9 @@ HealthService::ServingStatus HealthService::Status(const std::string& name) cons
 }
 
 void HealthService::NotifyWatchers() {
-  for (Watcher* watcher : watchers_) watcher->Notify(Status(watcher->name()));
+  for (Watcher* watcher : watchers_) {
+    if (watcher->name.has_value()) watcher->Notify(Status(*watcher->name));
+  }
 }
 
 void HealthService::RemoveWatcher(Watcher* watcher) {

@@ -38,7 +38,9 @@ class HealthService final : public RawService<grpc::health::v1::Health> {
 
   absl::Status AnswerCheck(const grpc::health::v1::HealthCheckRequest& request,
                            grpc::health::v1::HealthCheckResponse& response);
-  Watcher* StartWatch(IncomingCall& call, grpc::ByteBuffer& request);
+  Watcher* StartWatch(const IncomingCall& call);
+  void BeginWatch(Watcher& watcher, const IncomingCall& call, bool has_message,
+                  grpc::ByteBuffer& message);
   ServingStatus Status(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NotifyWatchers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveWatcher(Watcher* watcher);

@@ -83,7 +83,8 @@ TABLE = {
         "kernels/core kernels/core/threads kernels/io kernels/checkpoints kernels/attention kernels/attention/modules "
         "kernels/backends kernels/heads server/limits server/text server/text/unicode server/retry server/threads server/batching server/metrics", "absl"),
     "server/access": row(
-        "kernels/core server/metrics server/threads server/tracing server/tracing/export", "absl", private="json openssl"),
+        "kernels/core server/limits server/metrics server/threads server/tracing server/tracing/export", "absl",
+        private="json openssl"),
     "server/requests/memory": row("server/access server/limits server/metrics server/retry", "absl"),
     "server/requests/formats": row(libraries="absl"),
     "server/requests": row(

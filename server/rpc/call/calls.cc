@@ -67,6 +67,7 @@ CallGate::Entry EnterGate(CallGate& gate, const CallMethod& method,
     return absl::string_view(first->second.data(), first->second.size());
   };
   CallGate::Entry entry = gate.Enter({.method = method, .peer = context.peer(), .header = header});
+  if (absl::IsResourceExhausted(entry.status)) context.TryCancel();
   if (!entry.status.ok()) AddCallMetadata(*entry.call, /*answers=*/false, context);
   return entry;
 }
@@ -87,6 +88,13 @@ CallGate::Entry EnterStream(CallGate& gate, MemoryBudgets& budgets, const CallMe
   const auto open = std::make_shared<OpenStream>(std::move(entry.call), *std::move(memory));
   entry.call = std::shared_ptr<const CallInfo>(open, open->call.get());
   return entry;
+}
+
+absl::Status RefuseNoMessage(const IncomingCall& call) {
+  absl::Status status = absl::InvalidArgumentError("the call has no whole message");
+  call.gate.CountMalformed();
+  call.gate.Ended(*call.info, {.code = status.code()});
+  return status;
 }
 
 absl::Time Deadline(const grpc::CallbackServerContext& context) {

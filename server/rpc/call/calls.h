@@ -2,25 +2,19 @@
 #pragma once
 
 #include <grpcpp/server_context.h>
-#include <grpcpp/support/server_callback.h>
 #include <grpcpp/support/status.h>
 
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/functional/any_invocable.h"
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/access/call_gate.h"
-#include "server/requests/call_state.h"
 #include "server/requests/memory/memory_budgets.h"
 #include "server/retry/retry_hint.h"
 
@@ -72,7 +66,9 @@ void AddCallMetadata(const CallInfo& call, bool answers, grpc::CallbackServerCon
 grpc::Status EndOf(const absl::Status& status, const CallInfo& call,
                    grpc::CallbackServerContext& context, bool begun = false);
 
-// Takes a call through the gate. AddCallMetadata is done where it is refused.
+// Takes a call through the gate. AddCallMetadata is done where it is refused. RESOURCE_EXHAUSTED:
+// its client has opened more calls than HTTP/2 allows; the call is cancelled, which frees it even
+// when the client takes no answers.
 CallGate::Entry EnterGate(CallGate& gate, const CallMethod& method,
                           grpc::CallbackServerContext& context);
 
@@ -80,6 +76,9 @@ CallGate::Entry EnterGate(CallGate& gate, const CallMethod& method,
 // memory of a stream. RESOURCE_EXHAUSTED: there is none; counted and logged likewise.
 CallGate::Entry EnterStream(CallGate& gate, MemoryBudgets& budgets, const CallMethod& method,
                             grpc::CallbackServerContext& context);
+
+// INVALID_ARGUMENT, counted and logged, for a call that ends without a whole message.
+absl::Status RefuseNoMessage(const IncomingCall& call);
 
 // The call's deadline, of the steady clock; InfiniteFuture without one.
 absl::Time Deadline(const grpc::CallbackServerContext& context);
@@ -149,57 +148,6 @@ class OpenMethodOf final : public OpenMethod {
   int CancelSlow(WriteClock::time_point since) override { return calls.CancelSlow(since); }
 
   OpenCalls<Call> calls;
-};
-
-// A unary call, which one request answers. Owns itself until OnDone.
-class UnaryCall final : public grpc::ServerUnaryReactor {
- public:
-  using Done = absl::AnyInvocable<void(const absl::Status&)>;
-  using Handler = absl::FunctionRef<void(std::shared_ptr<CallState> state, Done done)>;
-
-  // `handler`, which Start alone calls, starts the request; `done` is called once, perhaps inside.
-  // The call is one of `calls` until gRPC lets go of it.
-  static UnaryCall* Start(OpenCalls<UnaryCall>& calls, MemoryBudgets& budgets,
-                          const IncomingCall& incoming, Handler handler) {
-    auto* call = new UnaryCall(calls, budgets, incoming);
-    calls.Add(call);
-    handler(call->state_, [call](const absl::Status& status) {
-      const grpc::Status end = EndOf(status, call->state_->call(), call->context_);
-      call->writing_since_ = WriteClock::now();
-      call->Finish(end);
-    });
-    return call;
-  }
-
-  // Does nothing: the call ends once it is answered.
-  void Close() {}
-  bool CancelIfSlow(WriteClock::time_point since) {
-    if (writing_since_.load() >= since) return false;
-    writing_since_ = kNotWriting;
-    state_->call().connection.Count({.refused = 1});
-    context_.TryCancel();
-    return true;
-  }
-
-  void OnCancel() override { state_->Cancel(); }
-  void OnDone() override {
-    calls_.Remove(this);
-    delete this;
-  }
-
- private:
-  static constexpr WriteClock::time_point kNotWriting = WriteClock::time_point::max();
-
-  UnaryCall(OpenCalls<UnaryCall>& calls, MemoryBudgets& budgets, const IncomingCall& incoming)
-      : calls_(calls),
-        context_(incoming.context),
-        state_(std::make_shared<CallState>(
-            incoming.info, budgets.ForConnection(incoming.info->connection.peer()))) {}
-
-  OpenCalls<UnaryCall>& calls_;
-  grpc::CallbackServerContext& context_;  // lives until OnDone
-  const std::shared_ptr<CallState> state_;
-  std::atomic<WriteClock::time_point> writing_since_{kNotWriting};
 };
 
 }  // namespace attendant

@@ -16,6 +16,7 @@
 #include "server/requests/call_state.h"
 #include "server/requests/memory/memory_budgets.h"
 #include "server/rpc/call/calls.h"
+#include "server/rpc/call/unary_call.h"
 
 namespace attendant {
 

@@ -22,26 +22,11 @@
 #include "server/requests/memory/memory_budgets.h"
 #include "server/rpc/call/calls.h"
 #include "server/rpc/call/ended_call.h"
-#include "server/rpc/scan/received_message.h"
+#include "server/rpc/call/small_message.h"
+#include "server/rpc/call/unary_call.h"
 #include "server/threads/steady_time.h"
 
 namespace attendant {
-
-// Requests of methods that take no tensors have at most so many bytes.
-inline constexpr int64_t kMaxSmallMessageBytes = 64 << 10;
-
-// INVALID_ARGUMENT for more than kMaxSmallMessageBytes, and what ScanWire and the parser refuse.
-template <typename Request>
-absl::Status ReadSmallMessage(grpc::ByteBuffer& bytes, Request& request) {
-  if (bytes.Length() > static_cast<size_t>(kMaxSmallMessageBytes)) {
-    return absl::InvalidArgumentError(absl::StrCat(Request::descriptor()->full_name(), " has ",
-                                                   bytes.Length(), " bytes, the limit is ",
-                                                   kMaxSmallMessageBytes));
-  }
-  WireSummary summary;
-  absl::Status status = ScanBuffer(PlainSchema<Request>(), bytes, summary);
-  return status.ok() ? ParseBuffer(bytes, request) : status;
-}
 
 // The generated service `Proto` with requests as bytes: gRPC parses none, so that no message takes
 // memory before it is scanned. A derived class gives every method a group and a handler in its
@@ -55,31 +40,39 @@ class RawService : public Proto::Service {
   const std::vector<OpenMethod*>& open_methods() const { return open_methods_; }
 
  protected:
-  using Unary = grpc::ServerUnaryReactor;
   using Reader = grpc::ServerReadReactor<grpc::ByteBuffer>;
-  template <typename Answer>
-  using AnswerWriter = grpc::ServerWriteReactor<Answer>;
   template <typename Answer>
   using Stream = grpc::ServerBidiReactor<grpc::ByteBuffer, Answer>;
 
   // Both must outlive the service. Its streams hold memory of `budgets`.
   RawService(CallGate& gate, MemoryBudgets& budgets) : gate_(gate), budgets_(budgets) {
     AddOpenMethod(ended_);
+    AddOpenMethod(unary_);
   }
 
   template <typename Response>
-  void ServeUnary(const char* method, MethodGroup group,
-                  std::function<Unary*(IncomingCall&, grpc::ByteBuffer&, Response&)> handler) {
-    auto raw = [this, &rpc = AddMethod(method, group), handler = std::move(handler)](
-                   Context* context, const grpc::ByteBuffer* request, Response* response) {
-      CallGate::Entry entry = EnterGate(gate_, rpc, *context);
-      RequireMessage(*request, *context, entry);
-      IncomingCall call{*context, entry.call, gate_};
-      if (entry.status.ok()) return handler(call, Own(request), *response);
-      Own(request).Clear();  // a client that reads no answer shall not hold it
-      return Refuse<Unary>(call, entry.status);
+  using UnaryHandler =
+      std::function<void(const IncomingCall& call, grpc::ByteBuffer& message, Response& response,
+                         std::shared_ptr<CallState> state, UnaryCall::Done done)>;
+
+  // `handler` is as UnaryCall::Handler.
+  template <typename Response>
+  void ServeUnary(const char* method, MethodGroup group, UnaryHandler<Response> handler) {
+    auto raw = [this, &rpc = AddMethod(method, group),
+                handler = std::make_shared<const UnaryHandler<Response>>(std::move(handler))](
+                   Context* context, Response* response) -> Reader* {
+      const CallGate::Entry entry = EnterGate(gate_, rpc, *context);
+      const IncomingCall incoming{*context, entry.call, gate_};
+      if (!entry.status.ok()) return Refuse<Reader>(incoming, entry.status);
+      return UnaryCall::Start(
+          unary_.calls, budgets_, incoming,
+          [&handle = *handler, response](const IncomingCall& call, grpc::ByteBuffer& message,
+                                         std::shared_ptr<CallState> state, UnaryCall::Done done) {
+            handle(call, message, *response, std::move(state), std::move(done));
+          });
     };
-    Mark<grpc::internal::CallbackUnaryHandler<grpc::ByteBuffer, Response>>(method, std::move(raw));
+    MarkFromHead<grpc::internal::CallbackClientStreamingHandler<grpc::ByteBuffer, Response>>(
+        method, std::move(raw));
   }
 
   // The methods `name` and, where that is not null, `stream_name`, which a RequestMethod answers.
@@ -89,8 +82,9 @@ class RawService : public Proto::Service {
     AddOpenMethod(handler);
     ServeUnary<Response>(
         name, MethodGroup::kInfer,
-        [&handler](IncomingCall& call, grpc::ByteBuffer& request, Response& response) {
-          return handler.Call(call, request, response);
+        [&handler](const IncomingCall& call, grpc::ByteBuffer& request, Response& response,
+                   std::shared_ptr<CallState> state, UnaryCall::Done done) {
+          handler.Call(call, request, response, std::move(state), std::move(done));
         });
     if (stream_name == nullptr) return;
     ServeStream<typename Handler::Answer>(
@@ -115,40 +109,33 @@ class RawService : public Proto::Service {
       std::function<absl::Status(const IncomingCall&, const Request&, Response&)> answer) {
     ServeUnary<Response>(
         method, group,
-        [this, answer = std::move(answer)](IncomingCall& call, grpc::ByteBuffer& bytes,
-                                           Response& response) {
+        [this, answer = std::move(answer)](
+            const IncomingCall& call, grpc::ByteBuffer& bytes, Response& response,
+            const std::shared_ptr<CallState>& state, UnaryCall::Done done) {
           const absl::Time arrival = SteadyNow();
           const auto request_bytes = static_cast<int64_t>(bytes.Length());
           Request request;
           absl::Status status = ReadSmall(bytes, request);
           bytes.Clear();
-          ByteBudget::Share memory;
-          if (status.ok()) status = HoldAnswer(budgets_, call, kRequestBytes, memory);
+          if (status.ok()) status = HoldAnswer(*state, 0);
           if (status.ok()) status = answer(call, request, response);
-          if (status.ok()) status = HoldAnswer(budgets_, call, response.ByteSizeLong(), memory);
+          const size_t answer_bytes = status.ok() ? response.ByteSizeLong() : 0;
+          if (answer_bytes > 0) status = HoldAnswer(*state, answer_bytes);
           if (!status.ok()) response.Clear();
           gate_.Ended(*call.info, {.code = status.code(),
                                    .request_bytes = request_bytes,
                                    .response_bytes = static_cast<int64_t>(response.ByteSizeLong()),
                                    .total = SteadyNow() - arrival});
-          return new EndedCallOf<Unary>(ended_.calls, call, EndOf(status, *call.info, call.context),
-                                        std::move(memory));
+          done(status);
         });
   }
 
+  // One request, many answers. The handler's reactor reads the request.
   template <typename Answer>
   void ServeWriter(const char* method, MethodGroup group,
-                   std::function<AnswerWriter<Answer>*(IncomingCall&, grpc::ByteBuffer&)> handler) {
-    auto raw = [this, &rpc = AddMethod(method, group), handler = std::move(handler)](
-                   Context* context, const grpc::ByteBuffer* request) {
-      CallGate::Entry entry = EnterStream(gate_, budgets_, rpc, *context);
-      RequireMessage(*request, *context, entry);
-      IncomingCall call{*context, entry.call, gate_};
-      return entry.status.ok() ? handler(call, Own(request))
-                               : Refuse<AnswerWriter<Answer>>(call, entry.status);
-    };
-    Mark<grpc::internal::CallbackServerStreamingHandler<grpc::ByteBuffer, Answer>>(method,
-                                                                                   std::move(raw));
+                   std::function<Stream<Answer>*(IncomingCall&)> handler) {
+    MarkFromHead<grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, Answer>>(
+        method, StreamOf<Answer>(AddMethod(method, group), std::move(handler)));
   }
 
   // Requests as a stream, one answer.
@@ -168,13 +155,8 @@ class RawService : public Proto::Service {
   template <typename Answer>
   void ServeStream(const char* method, MethodGroup group,
                    std::function<Stream<Answer>*(IncomingCall&)> handler) {
-    auto raw = [this, &rpc = AddMethod(method, group, /*streams=*/true),
-                handler = std::move(handler)](Context* context) {
-      const CallGate::Entry entry = EnterStream(gate_, budgets_, rpc, *context);
-      IncomingCall call{*context, entry.call, gate_};
-      return entry.status.ok() ? handler(call) : Refuse<Stream<Answer>>(call, entry.status);
-    };
-    Mark<grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, Answer>>(method, std::move(raw));
+    Mark<grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, Answer>>(
+        method, StreamOf<Answer>(AddMethod(method, group, /*streams=*/true), std::move(handler)));
   }
 
   // One of open_methods().
@@ -198,36 +180,53 @@ class RawService : public Proto::Service {
                    .streams = streams});
   }
 
-  // INVALID_ARGUMENT, counted and logged, for a call that ended without a whole message: gRPC hands
-  // it over as if it had an empty one.
-  void RequireMessage(const grpc::ByteBuffer& request, Context& context, CallGate::Entry& entry) {
-    if (!entry.status.ok() || request.Valid()) return;
-    entry.status = absl::InvalidArgumentError("the call has no whole message");
-    gate_.CountMalformed();
-    gate_.Ended(*entry.call, {.code = entry.status.code()});
-    AddCallMetadata(*entry.call, /*answers=*/false, context);
-  }
-
   // Ends a call that the gate has refused, or for whose stream there is no memory.
   template <typename Reactor>
   Reactor* Refuse(const IncomingCall& call, const absl::Status& status) {
     return new EndedCallOf<Reactor>(ended_.calls, call, ToGrpcStatus(status));
   }
 
-  // gRPC hands out what it owns as const. Its own message holder does not have it so.
-  static grpc::ByteBuffer& Own(const grpc::ByteBuffer* bytes) {
-    return *const_cast<grpc::ByteBuffer*>(bytes);
+  template <typename Answer>
+  auto StreamOf(const CallMethod& rpc, std::function<Stream<Answer>*(IncomingCall&)> handler) {
+    return [this, &rpc, handler = std::move(handler)](Context* context) {
+      const CallGate::Entry entry = EnterStream(gate_, budgets_, rpc, *context);
+      IncomingCall call{*context, entry.call, gate_};
+      return entry.status.ok() ? handler(call) : Refuse<Stream<Answer>>(call, entry.status);
+    };
   }
 
-  // As the generated WithRawCallbackMethod_* do. The index of a method is its place in the proto.
-  template <typename Handler, typename Function>
-  void Mark(const char* method, Function function) {
+  // Holds the memory of an answer of so many bytes, in place of that before. RESOURCE_EXHAUSTED: it
+  // does not fit. Such a call may come again, so it must have had no effect yet. Probes get their
+  // answers all the same.
+  static absl::Status HoldAnswer(CallState& state, size_t bytes) {
+    if (state.call().method.group == MethodGroup::kOpen) return absl::OkStatus();
+    return state.AcquireResponse(kRequestBytes + static_cast<int64_t>(bytes));
+  }
+
+  // The index of a method is its place in the proto.
+  static int IndexOf(const char* method) {
     const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(
         Proto::service_full_name());
     ATTENDANT_CHECK(service != nullptr);
     const auto* descriptor = service->FindMethodByName(method);
     ATTENDANT_CHECK(descriptor != nullptr);
-    grpc::Service::MarkMethodRawCallback(descriptor->index(), new Handler(std::move(function)));
+    return descriptor->index();
+  }
+
+  // As the generated WithRawCallbackMethod_* do.
+  template <typename Handler, typename Function>
+  void Mark(const char* method, Function function) {
+    grpc::Service::MarkMethodRawCallback(IndexOf(method), new Handler(std::move(function)));
+  }
+
+  // The same for a method with one message. gRPC takes it for a stream, on which it reads nothing
+  // by itself, and calls the handler without the message; on the wire there is no difference. Of
+  // the two handlers the second replaces the first.
+  template <typename Handler, typename Function>
+  void MarkFromHead(const char* method, Function function) {
+    const int index = IndexOf(method);
+    grpc::Service::MarkMethodStreamed(index, new Handler(function));
+    grpc::Service::MarkMethodRawCallback(index, new Handler(std::move(function)));
   }
 
   CallGate& gate_;
@@ -235,6 +234,7 @@ class RawService : public Proto::Service {
   std::deque<CallMethod> methods_;  // in place: calls refer to them
   std::vector<OpenMethod*> open_methods_;
   OpenMethodOf<EndedCall> ended_;
+  OpenMethodOf<UnaryCall> unary_;
 };
 
 }  // namespace attendant

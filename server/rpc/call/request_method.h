@@ -16,6 +16,7 @@
 #include "server/requests/request_run.h"
 #include "server/rpc/call/answer_stream.h"
 #include "server/rpc/call/calls.h"
+#include "server/rpc/call/unary_call.h"
 #include "server/rpc/scan/received_message.h"
 #include "server/rpc/scan/wire_schema.h"
 
@@ -49,17 +50,14 @@ class RequestMethod : public OpenMethod {
         options_(std::move(options)),
         schema_(*Request::descriptor(), options_.rules) {}
 
-  grpc::ServerUnaryReactor* Call(IncomingCall& call, grpc::ByteBuffer& request,
-                                 Response& response) {
-    return UnaryCall::Start(calls_, budgets_, call,
-                            [&](std::shared_ptr<CallState> state, UnaryCall::Done done) {
-                              Start({.method = options_.unary,
-                                     .message = Receive(request, ModelOf(call)),
-                                     .deadline = Deadline(call.context),
-                                     .state = std::move(state),
-                                     .done = std::move(done)},
-                                    response);
-                            });
+  void Call(const IncomingCall& call, grpc::ByteBuffer& request, Response& response,
+            std::shared_ptr<CallState> state, UnaryCall::Done done) {
+    Start({.method = options_.unary,
+           .message = Receive(request, ModelOf(call)),
+           .deadline = Deadline(call.context),
+           .state = std::move(state),
+           .done = std::move(done)},
+          response);
   }
 
   Stream* StartStream(IncomingCall& call) {
@@ -75,17 +73,9 @@ class RequestMethod : public OpenMethod {
     return Stream::Start(streams_, limits_, budgets_, call, std::move(handler), options_.finisher);
   }
 
-  void CloseAll() final {
-    calls_.CloseAll();
-    streams_.CloseAll();
-  }
-  void AwaitClosed(absl::Time deadline) final {
-    calls_.AwaitClosed(deadline);
-    streams_.AwaitClosed(deadline);
-  }
-  int CancelSlow(WriteClock::time_point since) final {
-    return calls_.CancelSlow(since) + streams_.CancelSlow(since);
-  }
+  void CloseAll() final { streams_.CloseAll(); }
+  void AwaitClosed(absl::Time deadline) final { streams_.AwaitClosed(deadline); }
+  int CancelSlow(WriteClock::time_point since) final { return streams_.CancelSlow(since); }
 
  private:
   std::string ModelOf(const IncomingCall& call) const {
@@ -100,7 +90,6 @@ class RequestMethod : public OpenMethod {
   const StreamLimits limits_;
   const Options options_;
   const WireSchema schema_;
-  OpenCalls<UnaryCall> calls_;
   OpenCalls<Stream> streams_;
 };
 

@@ -201,17 +201,16 @@ void KServeService::ServeChange(const char* method,
   };
   ServeUnary<Response>(
       method, MethodGroup::kAdmin,
-      [this, start, log_end](IncomingCall& call, grpc::ByteBuffer& bytes, Response&) {
-        return UnaryCall::Start(changes_.calls, dependencies_.requests.budgets, call,
-                                [&](const std::shared_ptr<CallState>&, UnaryCall::Done done) {
-                                  const auto request_bytes = static_cast<int64_t>(bytes.Length());
-                                  start(bytes, log_end(call, request_bytes, std::move(done)));
-                                });
+      [start, log_end](const IncomingCall& call, grpc::ByteBuffer& bytes, Response&,
+                       const std::shared_ptr<CallState>& state, UnaryCall::Done done) {
+        const auto request_bytes = static_cast<int64_t>(bytes.Length());
+        UnaryCall::Done end = log_end(call, request_bytes, std::move(done));
+        const absl::Status held = state->AcquireRequest(kRequestBytes + request_bytes);
+        held.ok() ? start(bytes, std::move(end)) : end(held);
       });
 }
 
 void KServeService::ServeControl() {
-  AddOpenMethod(changes_);
   ServeChange<inference::RepositoryModelLoadRequest, inference::RepositoryModelLoadResponse>(
       "RepositoryModelLoad", &ModelRegistry::Load);
   ServeChange<inference::RepositoryModelUnloadRequest, inference::RepositoryModelUnloadResponse>(

@@ -50,7 +50,6 @@ class KServeService final : public RawService<inference::GRPCInferenceService> {
   RequestMethod<inference::ModelInferRequest, inference::ModelInferResponse,
                 inference::ModelStreamInferResponse>
       infer_;
-  OpenMethodOf<UnaryCall> changes_;  // loads and unloads
 };
 
 }  // namespace attendant

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connections that are many, idle or old, and a process without file descriptors, do not take the server away."""
 
+import json
 import socket
 import time
 
@@ -10,6 +11,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from harness import exposition, settings
 from harness.server import few_descriptors, wait_until
+from harness.slow_client import SETTINGS, frame
 
 NEW_CONNECTION = [("grpc.use_local_subchannel_pool", 1)]
 
@@ -67,6 +69,31 @@ def test_limits(start_server):
         health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=10)
         wait_until("the connection", 30, lambda: metric(server, "attendant_connections") == 1)
         wait_until("the end of the idle connection", 30, lambda: metric(server, "attendant_connections") == 0)
+
+
+def field(name, value):
+    return b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+
+def test_calls_of_a_client_that_acknowledges_no_limit(start_server):
+    """HTTP/2's limit on calls counts once the client has acknowledged it. This one does not, and sends no message."""
+    server = start_server({"tiny": settings.TINY_MODEL}, "--max_connection_calls=20").wait_ready()
+    head = b"\x83\x86" + field(b":path", b"/attendant.v1.Encoder/Encode") + field(b":authority", b"x") + \
+        field(b"te", b"trailers") + field(b"content-type", b"application/grpc")
+    headers, end_headers, calls, allowed = 1, 4, 1000, 2 * 20 + 64
+
+    def open_calls():
+        return [report["open_calls"] for report in json.loads(server.get("/connections")[1])["connections"]]
+
+    with flood(server.grpc, 1)[0] as connection:
+        connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, b""))
+        for call in range(calls):
+            connection.sendall(frame(headers, end_headers, 2 * call + 1, head))
+        wait_until("refusals", 30, lambda: metric(server, "attendant_refused_total", reason="connection_calls") ==
+                   calls - allowed)
+        wait_until("the end of the refused", 30, lambda: open_calls() == [allowed])
+        assert check(server.grpc) == health_pb2.HealthCheckResponse.SERVING
+    wait_until("the end of the calls", 30, lambda: max(open_calls()) == 0)
 
 
 def test_old_connections_are_closed_without_losing_a_call(start_server):

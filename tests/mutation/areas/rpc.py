@@ -69,15 +69,18 @@ MUTANTS = {
     ],
     "server/rpc/call/calls.h": [
         ("answer.mutable_error()->set_retry_after_ms(absl::ToInt64Milliseconds(*delay));", ""),
-        ("if (writing_since_.load() >= since) return false;", "return false;"),
     ],
     "server/rpc/call/ended_call.h": [
         ("cancelled_ || ended_ >= since", "true"),
-        ("«call.info->method.group == MethodGroup::kOpen» || bytes == 0", "false"),
+    ],
+    "server/rpc/call/unary_call.h": [
+        ("if (writing_since_.load() >= since) return false;", "return false;"),
+        ("if (!ok) return End(RefuseNoMessage(incoming_));", ""),
     ],
     "server/rpc/call/raw_service.h": [
-        ("if (status.ok()) status = HoldAnswer(budgets_, call, kRequestBytes, memory);", ""),
-        ("if (status.ok()) status = HoldAnswer(budgets_, call, response.ByteSizeLong(), memory);", ""),
+        ("if (status.ok()) status = HoldAnswer(*state, 0);", ""),
+        ("if (answer_bytes > 0) status = HoldAnswer(*state, answer_bytes);", ""),
+        ("«state.call().method.group == MethodGroup::kOpen»", "false"),
     ],
     "server/rpc/call/request_method.h": [
         (".deadline = «Deadline(call.context)»", "absl::InfiniteFuture()"),
@@ -123,6 +126,7 @@ MUTANTS = {
         ('facts.labels > 0 ? "" : "no classifier"', '""'),
     ],
     "server/rpc/kserve/service.cc": [
+        ("held.ok() ? start(bytes, std::move(end)) : end(held);", "start(bytes, std::move(end));"),
         ('["triton_final_response"].set_bool_param(\n      «true»', "false"),
     ],
     "server/rpc/kserve/output_rows.cc": [
@@ -151,6 +155,6 @@ MUTANTS = {
     "server/rpc/health_service.cc": [
         ("if (draining_) return;", ""),
         ("request.service().substr(0, kKeptNameBytes)", "request.service().substr(0, 128)"),
-        ("for (Watcher* watcher : watchers_) watcher->Notify(Status(watcher->name()));", ""),
+        ("watcher->Notify(Status(*watcher->name));", ""),
     ],
 }

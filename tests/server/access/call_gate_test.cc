@@ -144,6 +144,20 @@ TEST_F(CallGateTest, RefusesAndCounts) {
   EXPECT_EQ(gate.connections().Report()[0].last_minute.requests, 0);
 }
 
+TEST_F(CallGateTest, AConnectionOfTooManyCallsIsRefused) {
+  CallGate gate(metrics_, nullptr, nullptr, nullptr, /*max_calls=*/3);
+  std::vector<CallGate::Entry> open;
+  for (int i = 0; i < 2 * 3 + 64; ++i) open.push_back(Enter(gate, kEncode));
+  EXPECT_TRUE(open.back().status.ok());
+  const absl::Status refused = Enter(gate, kEncode).status;
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(refused.message(),
+            "the connection has 71 open calls, the limit is 3 (--max_connection_calls)");
+  EXPECT_EQ(Refused("connection_calls"), 1);
+  open.pop_back();
+  EXPECT_TRUE(Enter(gate, kEncode).status.ok()) << "one has ended";
+}
+
 TEST_F(CallGateTest, TheRequestIdIsTheClients) {
   CallGate gate(metrics_);
   EXPECT_EQ(Enter(gate, kEncode, {{"x-request-id", "mine"}}).call->request_id, "mine");

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/server/rpc/kserve/fixture.h"
 
 namespace attendant {
@@ -74,6 +75,20 @@ TEST_F(KServeControlTest, ReloadsStartTheStatisticsAnew) {
   EXPECT_EQ(Statistics("tiny.ids").inference_count(), 1u);
   ASSERT_TRUE(Load("tiny").ok());
   EXPECT_EQ(Statistics("tiny.ids").inference_count(), 0u);
+}
+
+// It waits until the model has loaded, and is held as long.
+TEST_F(KServeControlTest, AChangeIsRefusedWithoutMemory) {
+  const MemoryLimits limits;
+  std::vector<ByteBudget::Share> taken;
+  for (int64_t bytes = 0; bytes < limits.max_pending_request_bytes;) {
+    const auto connection = budgets_.ForConnection(absl::StrCat(bytes));
+    taken.push_back(*connection->AcquireRequest(limits.connection_request_bytes));
+    bytes += limits.connection_request_bytes;
+  }
+  EXPECT_EQ(Load("tiny").error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  taken.clear();
+  EXPECT_TRUE(Load("tiny").ok());
 }
 
 TEST_F(KServeControlTest, SaysWhatIsWrong) {

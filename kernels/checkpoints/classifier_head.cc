@@ -127,9 +127,11 @@ class Reader {
                                       : Pooling::kLast;
     double temperature = 1;
     ATTENDANT_RETURN_IF_ERROR(config_.Read("temperature", temperature));
-    if (!(temperature > 0)) {
+    constexpr double kLeast = 1e-6, kMost = 1e6;
+    if (!(temperature >= kLeast && temperature <= kMost)) {
       return absl::InvalidArgumentError(absl::StrCat(config_.where(), ": `temperature` is ",
-                                                     temperature, ", it must be above 0"));
+                                                     temperature, ", it must be from ", kLeast,
+                                                     " to ", kMost));
     }
     for (std::vector<float>* values : {&head.out.weight, &head.out.bias}) {
       for (float& value : *values) value = static_cast<float>(value / temperature);

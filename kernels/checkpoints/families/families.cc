@@ -28,16 +28,6 @@ std::string AllModelTypes() {
   return absl::StrJoin(types, ", ");
 }
 
-// The code of the checkpoint's own that AutoModel runs, empty: none. It may compute anything,
-// whatever the model_type says.
-absl::StatusOr<std::string> ReadCode(const JsonNode& json) {
-  std::string code;
-  if (!json.Has("auto_map")) return code;
-  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode map, json.Field("auto_map"));
-  ATTENDANT_RETURN_IF_ERROR(map.Read("AutoModel", code));
-  return code;
-}
-
 const Family* Find(std::span<const absl::string_view> Family::*names, absl::string_view name) {
   for (const Family* family : kFamilies) {
     const auto& of_family = family->*names;
@@ -47,6 +37,14 @@ const Family* Find(std::span<const absl::string_view> Family::*names, absl::stri
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> ReadCode(const JsonNode& json) {
+  std::string code;
+  if (!json.Has("auto_map")) return code;
+  ATTENDANT_ASSIGN_OR_RETURN(const JsonNode map, json.Field("auto_map"));
+  ATTENDANT_RETURN_IF_ERROR(map.Read("AutoModel", code));
+  return code;
+}
 
 absl::StatusOr<const Family*> FindFamily(const JsonNode& json) {
   std::string type;

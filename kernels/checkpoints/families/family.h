@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -21,7 +22,8 @@ struct FamilyConfig {
   struct {
     bool qkv = true, attention_output = true, ffn_up = true, ffn_down = true, norms = true;
   } biases{};
-  // So many stored layers, each of as many layers that follow one another; 0: one for each layer.
+  // So many stored layers, each of layers that follow one another: layer i is the one of
+  // i * layer_groups / layers. 0: one for each layer.
   int64_t layer_groups = 0;
   bool segments = true;          // false: their table is not stored, whatever its name
   float norm_offset = 0;         // added to each stored gamma
@@ -78,6 +80,10 @@ struct Family {
   absl::StatusOr<FamilyConfig> (*read_config)(const JsonNode& json);
   TensorNames names;
 };
+
+// The code of the checkpoint's own that AutoModel runs, empty: none. It may compute anything,
+// whatever the model_type says.
+absl::StatusOr<std::string> ReadCode(const JsonNode& json);
 
 // The family of a config.json: by the code that its checkpoint brings, or else by its model_type.
 // UNIMPLEMENTED for one that is not known.

@@ -12,8 +12,8 @@
 
 namespace attendant::cpu {
 
-// What the phases of a mixture of experts hand to each other, for the rows of a batch. A choice is
-// one of the experts of a row: choice row * experts_per_token + i is the one of its i-th largest
+// What the phases of a mixture of experts hand to each other, for the rows of a section. A choice
+// is one of the experts of a row: choice row * experts_per_token + i is the one of its i-th largest
 // weight.
 struct Choices {
   Choices() = default;
@@ -31,9 +31,9 @@ struct Choices {
 };
 
 // The feed-forward network of layers that have experts: each row goes to a few of them. Rows of a
-// whole batch are ordered by their experts, so that a matmul has rows enough; what an expert makes
-// of a row does not depend on the others, and a row's sum is in the order of its choices: its bits
-// are the same in every batch. Thread-confined.
+// whole section are ordered by their experts, so that a matmul has rows enough; what an expert
+// makes of a row does not depend on the others, and a row's sum is in the order of its choices: its
+// bits are the same in every batch. Thread-confined.
 class Experts {
  public:
   // Throws std::exception. `layers`, `blocks` and the memory must outlive this object.

@@ -25,7 +25,8 @@ class MatmulExecutor {
   virtual ~MatmulExecutor() = default;
 
   // y = x [rows, k] w, as the Matmul's output has it. x and y have room for RoundUpRows(rows) rows,
-  // and what is in those beyond `rows` means nothing; of MatmulOutput::kAdded they are not written.
+  // and what is in those beyond `rows` means nothing. Of MatmulOutput::kAdded y needs no such room:
+  // rows beyond are neither read nor written.
   // REQUIRES: rows at most max_rows; terms.bias exactly when the Matmul has one, and the other
   // terms when it also computes in int8. False when the matmul failed.
   [[nodiscard]] virtual bool Run(int64_t rows, const void* x, const void* packed_weight,

@@ -121,6 +121,7 @@ TEST(ClassifierHeadTest, NvidiasHasAPoolingAndATemperature) {
   ExpectRefused(Config(R"(, "pooling": "weighted_avg")", name), score,
                 "`pooling` is `weighted_avg`");
   ExpectRefused(Config(R"(, "temperature": 0)", name), score, "`temperature` is 0");
+  ExpectRefused(Config(R"(, "temperature": 1e-300)", name), score, "`temperature` is 1e-300");
 }
 
 TEST(ClassifierHeadTest, OtherArchitecturesHaveNone) {

@@ -79,12 +79,12 @@ MUTANTS = {
         ('"expert_choice_router", «"moe_normalize_expert_weights"»}', '"prenorm"'),
     ],
     "kernels/checkpoints/families/llama/mistral.cc": [
-        ("config.window = «config.causal» ? window - 1", "true"),
+        ("config.window = «config.causal» && window > 0 ? window - 1", "true"),
         ("config.local_rotary = «config.rotary»;", "Rotary{}"),
         ("if («named && !json.Has(\"sliding_window\")») return absl::OkStatus();", "!named"),
     ],
     "kernels/checkpoints/families/llama/qwen2.cc": [
-        ('if (json.Has("auto_map")) «ATTENDANT_RETURN_IF_ERROR(json.Field("is_causal").status());»', ""),
+        ('if (!code.empty()) «ATTENDANT_RETURN_IF_ERROR(json.Field("is_causal").status());»', ""),
         ("config.biases.qkv = «true»;", "false"),
     ],
     "kernels/checkpoints/families/llama/llama_block.cc": [

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Llama as an encoder, with its mask or without: `llama_bidirec`, NVIDIA's own model type.
-#include <string>
-
 #include "kernels/checkpoints/families/all_families.h"
 #include "kernels/checkpoints/families/llama/llama_block.h"
 #include "kernels/core/status_macros.h"
@@ -25,12 +23,8 @@ constexpr BertFields Fields() {
 
 absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
   constexpr BertFields kFields = Fields();
-  std::string type;
-  ATTENDANT_RETURN_IF_ERROR(json.Require("model_type", type));
-  ATTENDANT_ASSIGN_OR_RETURN(
-      FamilyConfig config,
-      ReadDecoder(json, kFields,
-                  type == kBidirectional ? DecoderMask::kNone : DecoderMask::kByConfig));
+  ATTENDANT_ASSIGN_OR_RETURN(const DecoderMask mask, ReadMask(json, kBidirectional));
+  ATTENDANT_ASSIGN_OR_RETURN(FamilyConfig config, ReadDecoder(json, kFields, mask));
   ATTENDANT_RETURN_IF_ERROR(ReadLlamaBiases(json, config));
   return config;
 }

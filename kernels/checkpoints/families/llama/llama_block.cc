@@ -32,6 +32,14 @@ absl::Status ReadLlamaBiases(const JsonNode& json, FamilyConfig& config) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<DecoderMask> ReadMask(const JsonNode& json, absl::string_view bidirectional) {
+  std::string type;
+  ATTENDANT_RETURN_IF_ERROR(json.Require("model_type", type));
+  ATTENDANT_ASSIGN_OR_RETURN(const std::string code, ReadCode(json));
+  const bool none = type == bidirectional || !code.empty();
+  return none ? DecoderMask::kNone : DecoderMask::kByConfig;
+}
+
 absl::StatusOr<FamilyConfig> ReadDecoder(const JsonNode& json, const BertFields& fields,
                                          DecoderMask mask) {
   FamilyConfig config;

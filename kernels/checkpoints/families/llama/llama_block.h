@@ -17,8 +17,8 @@ class JsonNode;
 // RMS norms without an embedding norm, a final norm, gated ffn, biases where the family says so.
 void SetLlamaBlock(EncoderConfig& config);
 
-// `rope_theta` or `rope_parameters`, with base 10,000 where neither is there. UNIMPLEMENTED for
-// `rope_scaling`.
+// `rope_theta` or `rope_parameters`, with base 10,000 where neither is there, and `rope_scaling`:
+// UNIMPLEMENTED for other types than llama3.
 absl::Status ReadLlamaRotary(const JsonNode& json, EncoderConfig& config);
 
 // `attention_bias`, of all linear layers of attention, by default false. The ffn and the norms have
@@ -43,6 +43,9 @@ enum class DecoderMask : uint8_t {
               // classes of transformers itself do not read it
   kNone,      // whatever the config says
 };
+
+// kNone where the model type is `bidirectional`, or the checkpoint brings the code of that one.
+absl::StatusOr<DecoderMask> ReadMask(const JsonNode& json, absl::string_view bidirectional);
 
 // A decoder: the block with norms before its branches, without biases.
 absl::StatusOr<FamilyConfig> ReadDecoder(const JsonNode& json, const BertFields& fields,

@@ -30,7 +30,7 @@ absl::Status ReadWindow(const JsonNode& json, EncoderConfig& config) {
   const bool named = std::find(fields.begin(), fields.end(), "sliding_window") != fields.end();
   if (named && !json.Has("sliding_window")) return absl::OkStatus();
   ATTENDANT_RETURN_IF_ERROR(json.Read("sliding_window", window));
-  config.window = config.causal ? window - 1 : window;
+  config.window = config.causal && window > 0 ? window - 1 : window;
   for (int64_t i = 0; i < config.layers; ++i) config.local_layers.set(static_cast<size_t>(i));
   config.local_rotary = config.rotary;
   return ValidateConfig(json, config);

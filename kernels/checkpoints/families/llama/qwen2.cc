@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Qwen2 as an encoder: Llama's block with biases of queries, keys and values, and keys that several
 // heads share.
+#include <string>
+
 #include "kernels/checkpoints/families/all_families.h"
 #include "kernels/checkpoints/families/llama/llama_block.h"
 #include "kernels/core/status_macros.h"
@@ -26,7 +28,8 @@ absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
   constexpr BertFields kFields = Fields();
   ATTENDANT_RETURN_IF_ERROR(CheckWholeAttention(json));
   // What the code does where the field is absent depends on its revision.
-  if (json.Has("auto_map")) ATTENDANT_RETURN_IF_ERROR(json.Field("is_causal").status());
+  ATTENDANT_ASSIGN_OR_RETURN(const std::string code, ReadCode(json));
+  if (!code.empty()) ATTENDANT_RETURN_IF_ERROR(json.Field("is_causal").status());
   ATTENDANT_ASSIGN_OR_RETURN(FamilyConfig config, ReadDecoder(json, kFields));
   config.biases.qkv = true;
   return config;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Qwen3 as an encoder: Llama's block with norms of queries and keys, and keys that several heads
 // share. Perplexity's embedders are the same without a mask.
-#include <string>
-
 #include "kernels/checkpoints/families/all_families.h"
 #include "kernels/checkpoints/families/llama/llama_block.h"
 #include "kernels/core/status_macros.h"
@@ -20,12 +18,8 @@ constexpr absl::string_view kCode[] = {"modeling.PPLXQwen3Model",
 
 absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
   ATTENDANT_RETURN_IF_ERROR(CheckWholeAttention(json));
-  std::string type;
-  ATTENDANT_RETURN_IF_ERROR(json.Require("model_type", type));
-  ATTENDANT_ASSIGN_OR_RETURN(
-      FamilyConfig config,
-      ReadDecoder(json, kDecoderFields,
-                  type == kBidirectional ? DecoderMask::kNone : DecoderMask::kByConfig));
+  ATTENDANT_ASSIGN_OR_RETURN(const DecoderMask mask, ReadMask(json, kBidirectional));
+  ATTENDANT_ASSIGN_OR_RETURN(FamilyConfig config, ReadDecoder(json, kDecoderFields, mask));
   config.encoder.query_key_norm = true;
   ATTENDANT_RETURN_IF_ERROR(ReadAttentionBias(json, config));
   return config;

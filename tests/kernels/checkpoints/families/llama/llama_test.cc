@@ -60,6 +60,10 @@ TEST(LlamaTest, NvidiasHasNoMask) {
       "llama_bidirectional_model.LlamaBidirectionalModel"})"));
   ASSERT_TRUE(code.ok()) << code.status();
   EXPECT_EQ(code->encoder, plain->encoder);
+  const auto other_type = Read(Llama(R"(, "auto_map": {"AutoModel":
+      "llama_bidirectional_model.LlamaBidirectionalModel"})"));
+  ASSERT_TRUE(other_type.ok()) << other_type.status();
+  EXPECT_EQ(other_type->encoder, plain->encoder) << "the code decides";
 }
 
 TEST(LlamaTest, RefusesByName) {

@@ -39,7 +39,7 @@ TEST(MistralTest, TheWindowIsTransformersWhereNoneIsNamed) {
 }
 
 TEST(MistralTest, RefusesWhatMakesNoSense) {
-  for (const char* window : {"0", "1", "-4"}) {
+  for (const char* window : {"0", "1", "-4", "-9223372036854775808"}) {
     const absl::Status status =
         Read(Mistral(absl::StrCat(", \"sliding_window\": ", window))).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 
 #include "absl/container/flat_hash_set.h"
 #include "nlohmann/json.hpp"
@@ -30,6 +31,11 @@ class ConnectionTable::Connection {
     Slot& slot = slots_[static_cast<size_t>(number % kSlots)];
     if (slot.number != number) slot = {.number = number, .activity = {}};
     Add(activity, slot.activity);
+  }
+
+  bool has_open_calls() const {
+    absl::MutexLock lock(&mutex_);
+    return open_calls_ > 0;
   }
 
   bool Forgotten() const {
@@ -87,13 +93,25 @@ std::shared_ptr<ConnectionTable::Connection> ConnectionTable::Find(const std::st
   }
   if (found != by_peer_.end()) {
     by_use_.erase(found->second);
-  } else if (by_use_.size() == kMaxKnown) {
-    by_peer_.erase(by_use_.back()->peer());
-    by_use_.pop_back();
   }
+  MakeRoom();
   by_use_.push_front(std::make_shared<Connection>(peer, clock_));
   by_peer_[peer] = by_use_.begin();
   return by_use_.front();
+}
+
+// Looks at a few of the earliest, so that no call waits for long. Those with open calls come last
+// again.
+void ConnectionTable::MakeRoom() {
+  constexpr int kLooks = 16;
+  for (int i = 0; i < kLooks && by_use_.size() >= kMaxKnown; ++i) {
+    if (by_use_.back()->has_open_calls()) {
+      by_use_.splice(by_use_.begin(), by_use_, std::prev(by_use_.end()));
+    } else {
+      by_peer_.erase(by_use_.back()->peer());
+      by_use_.pop_back();
+    }
+  }
 }
 
 std::vector<ConnectionReport> ConnectionTable::Report() const {

@@ -35,8 +35,9 @@ struct ConnectionReport {
   int64_t stream_memory_bytes = 0;
 };
 
-// The connections that have called lately, by peer. It knows at most kMaxKnown of them: a new one
-// takes the place of the one whose last call began earliest. Thread-safe.
+// The connections that have called lately, by peer: all that have open calls. Of others it knows
+// those that fit into kMaxKnown; a new one takes the place of the one that called earliest.
+// Thread-safe.
 class ConnectionTable {
  public:
   static constexpr size_t kMaxKnown = 4096;
@@ -54,8 +55,9 @@ class ConnectionTable {
 
   static int64_t SteadySeconds();
 
-  // The connection of a call that begins.
+  // The connection of a call that begins, which is open from then on.
   std::shared_ptr<Connection> Find(const std::string& peer);
+  void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // A peer that was silent for so long is a new connection of the same port.
   static constexpr int64_t kForgetAfterS = 600;

@@ -75,18 +75,26 @@ TEST_F(ConnectionTableTest, AnOpenCallIsNoSilence) {
   EXPECT_EQ(ReportOf("a").open_calls, 2);
 }
 
-TEST_F(ConnectionTableTest, KnowsABoundedNumber) {
+TEST_F(ConnectionTableTest, KnowsABoundedNumberOfThoseWithoutACall) {
+  const OpenCall open(table_, "open");
+  for (size_t i = 0; i < 2 * ConnectionTable::kMaxKnown; ++i) {
+    const OpenCall call(table_, absl::StrCat("peer", i));
+    call.Count({.requests = 1});
+  }
+  EXPECT_EQ(table_.Report().size(), ConnectionTable::kMaxKnown);
+  EXPECT_EQ(ReportOf("peer1").peer, "");
+  const OpenCall again(table_, "open");
+  EXPECT_EQ(again.open_calls(), 2) << "it is not forgotten";
+}
+
+TEST_F(ConnectionTableTest, KnowsAllThatHaveAnOpenCall) {
   std::vector<std::unique_ptr<OpenCall>> calls;
-  for (size_t i = 0; i < ConnectionTable::kMaxKnown; ++i) {
+  for (size_t i = 0; i < ConnectionTable::kMaxKnown + 100; ++i) {
     calls.push_back(std::make_unique<OpenCall>(table_, absl::StrCat("peer", i)));
   }
-  const OpenCall again(table_, "peer0");  // now the latest
-  const OpenCall more(table_, "more");
-  EXPECT_EQ(table_.Report().size(), ConnectionTable::kMaxKnown);
-  EXPECT_EQ(ReportOf("more").peer, "more");
-  EXPECT_EQ(ReportOf("peer0").open_calls, 2);
-  EXPECT_EQ(ReportOf("peer1").peer, "");
-  calls.clear();  // the one that was left out too
+  EXPECT_EQ(table_.Report().size(), calls.size());
+  const OpenCall again(table_, "peer0");
+  EXPECT_EQ(again.open_calls(), 2);
 }
 
 ConnectionReport Report(int number) {

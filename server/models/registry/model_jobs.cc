@@ -174,7 +174,10 @@ absl::Status ModelRegistry::RunLoad(const std::string& name) {
     GiveUpOthers(name, *sources);
   } else {
     // Nothing else would end the first load of a version that is not among the sources.
-    FailLoads(name, absl::NotFoundError("its folder is gone"),
+    FailLoads(name,
+              absl::Status(status.code(),
+                           absl::StrCat("another version has taken its place, and did not load: ",
+                                        status.message())),
               [](const Entry& entry) { return entry.at_start; });
   }
   return status;

@@ -282,7 +282,8 @@ TEST_F(ModelLifeTest, AServerIsNotKeptWaitingByAVersionThatIsGone) {
   EXPECT_THAT(std::string(registry_.Ready().message()), HasSubstr("failed to load"));
   const std::vector<ModelStatus> models = registry_.List();
   EXPECT_EQ(models[0].state, ModelState::kFailed);
-  EXPECT_THAT(std::string(models[0].error.message()), HasSubstr("folder is gone"));
+  EXPECT_THAT(std::string(models[0].error.message()),
+              HasSubstr("another version has taken its place"));
   EXPECT_EQ(models[1].state, ModelState::kFailed);
 }
 

@@ -182,7 +182,7 @@ void AddConnectionFlags(ConnectionLimits& limits, HttpLimits& http, FlagParser& 
   parser.AddNumber(
       "max_connection_calls", &limits.max_calls, "N", {1, kMaxMessage},
       "Most calls and streams at the same time on one connection; further calls wait "
-      "in the client. Of a client that does not keep to it, those beyond twice as many "
+      "in the client. Of a client that does not keep to it, those beyond twice as many and 64 "
       "are cancelled");
   parser.AddNumber("max_connection_idle_s", &limits.max_idle_s, "SECONDS", {0, kMaxSeconds},
                    "Time without a call after which a connection is closed; 0 is no limit");

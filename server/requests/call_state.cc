@@ -76,10 +76,11 @@ void CallState::HoldRequest(ByteBudget::Share share) {
 }
 
 absl::Status CallState::AcquireResponse(int64_t bytes) {
-  ATTENDANT_ASSIGN_OR_RETURN(ByteBudget::Share share, memory_->AcquireResponse(bytes));
+  const int64_t held = response_bytes();
+  ATTENDANT_ASSIGN_OR_RETURN(ByteBudget::Share share, memory_->AcquireResponse(bytes - held, held));
   {
     absl::MutexLock lock(&mutex_);
-    response_ = std::move(share);
+    response_.Add(std::move(share));
   }
   if (on_admitted_) on_admitted_(bytes);
   return absl::OkStatus();

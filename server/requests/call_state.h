@@ -55,6 +55,7 @@ class CallState {
   absl::Status AcquireRequestUpTo(int64_t bytes);
   // The request holds `share` too, which its transport has acquired while it came.
   void HoldRequest(ByteBudget::Share share);
+  // The same for an answer of `bytes` in all, no fewer than it holds already.
   absl::Status AcquireResponse(int64_t bytes);
   int64_t response_bytes() const;  // acquired for the answer
   // The answer is there and takes `bytes`: those that it has not acquired, of the reserve for

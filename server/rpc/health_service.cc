@@ -56,7 +56,9 @@ class HealthService::Watcher final
     Advance();
   }
 
-  void OnReadDone(bool ok) override { service_.BeginWatch(*this, call_, ok, message_); }
+  void OnReadDone(bool ok) override {
+    if (!has_ended()) service_.BeginWatch(*this, call_, ok, message_);
+  }
 
   void OnWriteDone(bool ok) override {
     absl::MutexLock lock(&mutex_);
@@ -73,6 +75,11 @@ class HealthService::Watcher final
   }
 
  private:
+  bool has_ended() {
+    absl::MutexLock lock(&mutex_);
+    return finished_;
+  }
+
   void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (writing_ || finished_) return;
     if (latest_ != written_) {

@@ -36,7 +36,7 @@ template <typename Proto>
 class RawService : public Proto::Service {
  public:
   // For SlowReaders, and to be closed before the server stops: streams end with UNAVAILABLE once
-  // all requests that they have read are answered, new streams at once.
+  // all requests that they have read are answered; new calls, and those without a message, at once.
   const std::vector<OpenMethod*>& open_methods() const { return open_methods_; }
 
  protected:
@@ -195,9 +195,9 @@ class RawService : public Proto::Service {
     };
   }
 
-  // Holds the memory of an answer of so many bytes, in place of that before. RESOURCE_EXHAUSTED: it
-  // does not fit. Such a call may come again, so it must have had no effect yet. Probes get their
-  // answers all the same.
+  // Holds the memory of an answer of so many bytes in all. RESOURCE_EXHAUSTED: it does not fit.
+  // Such a call may come again, so it must have had no effect yet. Probes get their answers all the
+  // same.
   static absl::Status HoldAnswer(CallState& state, size_t bytes) {
     if (state.call().method.group == MethodGroup::kOpen) return absl::OkStatus();
     return state.AcquireResponse(kRequestBytes + static_cast<int64_t>(bytes));

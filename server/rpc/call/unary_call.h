@@ -50,7 +50,10 @@ class UnaryCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   }
 
   void OnReadDone(bool ok) override {
-    if (!reading_.exchange(false)) return;  // closed
+    if (!reading_.exchange(
+            false)) {  // Close has ended it, under a lock that the gate's come before
+      return incoming_.gate.Ended(*incoming_.info, {.code = absl::StatusCode::kUnavailable});
+    }
     if (!ok) return End(RefuseNoMessage(incoming_));
     handler_(incoming_, message_, state_, [this](const absl::Status& status) { End(status); });
   }

@@ -40,8 +40,8 @@ inline ModelOptions Options() {
 class KServeServiceTest : public testing::Test {
  protected:
   explicit KServeServiceTest(bool shared_memory = false)
-      : completions_(2, "completion"),
-        metrics_("test"),
+      : metrics_("test"),
+        completions_(2, "completion"),
         registry_(CheckpointLoader(*backend_, Options()), metrics_,
                   [this](absl::AnyInvocable<void()> f) { completions_.Post(std::move(f)); },
                   {.control = ModelControl::kExplicit}),
@@ -94,10 +94,10 @@ class KServeServiceTest : public testing::Test {
   std::promise<ModelState> loaded_;
   std::atomic<bool> has_loaded_{false};
   std::atomic<int> decoded_apart_{0};  // requests that another thread than gRPC's has decoded
-  TaskPool completions_;
   ServerMetrics metrics_;
   CallGate gate_{metrics_};
   MemoryBudgets budgets_;
+  TaskPool completions_;  // ends its tasks before what their requests hold
   ModelWaits waits_;
   ModelRegistry registry_;
   const RequestDependencies requests_{registry_,

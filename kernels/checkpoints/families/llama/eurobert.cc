@@ -2,7 +2,6 @@
 // EuroBERT: Llama's block without its mask: pre-norm, RMS norms, rotary positions, gated ffn, keys
 // that several heads share.
 #include "kernels/checkpoints/families/all_families.h"
-#include "kernels/checkpoints/families/bert_fields.h"
 #include "kernels/checkpoints/families/llama/llama_block.h"
 #include "kernels/core/status_macros.h"
 #include "kernels/io/json_file.h"
@@ -16,22 +15,18 @@ constexpr absl::string_view kCode[] = {"modeling_eurobert.EuroBertModel",
                                        "EuroBERT/EuroBERT-210m--modeling_eurobert.EuroBertModel",
                                        "EuroBERT/EuroBERT-610m--modeling_eurobert.EuroBertModel",
                                        "EuroBERT/EuroBERT-2.1B--modeling_eurobert.EuroBertModel"};
-constexpr BertFields kFields{.segment_types = nullptr,
-                             .head_dim = "head_dim",
-                             .shared_keys = true,
-                             .epsilon = "rms_norm_eps",
-                             .default_epsilon = 1e-5,
-                             .default_activation = "silu"};
+
+constexpr BertFields Fields() {
+  BertFields fields = kDecoderFields;
+  fields.checks_causal = false;
+  fields.default_epsilon = 1e-5;
+  return fields;
+}
 
 absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
-  FamilyConfig config;
-  ATTENDANT_ASSIGN_OR_RETURN(config.encoder, ReadBertFields(json, kFields));
-  EncoderConfig& encoder = config.encoder;
-  SetLlamaBlock(encoder);
-  encoder.norm_place = NormPlace::kPre;
-  ATTENDANT_RETURN_IF_ERROR(ReadLlamaRotary(json, encoder));
+  constexpr BertFields kFields = Fields();
+  ATTENDANT_ASSIGN_OR_RETURN(FamilyConfig config, ReadDecoder(json, kFields, DecoderMask::kNone));
   ATTENDANT_RETURN_IF_ERROR(ReadLlamaBiases(json, config));
-  ATTENDANT_RETURN_IF_ERROR(ValidateConfig(json, encoder));
   return config;
 }
 

@@ -16,8 +16,8 @@ constexpr absl::string_view kCode[] = {
     "nvidia/llama-nemotron-embed-1b-v2--llama_bidirectional_model.LlamaBidirectionalModel"};
 
 constexpr BertFields Fields() {
-  BertFields fields = kDecoderFields;
-  fields.optional_head_dim = fields.optional_shared_keys = true;
+  BertFields fields = OptionalHeadDim();
+  fields.optional_shared_keys = true;
   return fields;
 }
 

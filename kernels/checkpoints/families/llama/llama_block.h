@@ -37,6 +37,13 @@ inline constexpr BertFields kDecoderFields{.segment_types = nullptr,
                                            .default_epsilon = 1e-6,
                                            .default_activation = "silu"};
 
+// The same, where `head_dim` may be absent.
+constexpr BertFields OptionalHeadDim() {
+  BertFields fields = kDecoderFields;
+  fields.optional_head_dim = true;
+  return fields;
+}
+
 // Whether a decoder has a causal mask.
 enum class DecoderMask : uint8_t {
   kByConfig,  // where `is_causal` is not false. `use_bidirectional_attention` is UNIMPLEMENTED: the

@@ -16,12 +16,6 @@ namespace {
 
 constexpr absl::string_view kTypes[] = {"mistral"};
 
-constexpr BertFields Fields() {
-  BertFields fields = kDecoderFields;
-  fields.optional_head_dim = true;
-  return fields;
-}
-
 // `sliding_window`: by default 4096, null for none. A token is one of those that its window counts
 // where the mask is causal; else the window counts those to either side.
 absl::Status ReadWindow(const JsonNode& json, EncoderConfig& config) {
@@ -37,8 +31,7 @@ absl::Status ReadWindow(const JsonNode& json, EncoderConfig& config) {
 }
 
 absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
-  constexpr BertFields kFields = Fields();
-  ATTENDANT_ASSIGN_OR_RETURN(FamilyConfig config, ReadDecoder(json, kFields));
+  ATTENDANT_ASSIGN_OR_RETURN(FamilyConfig config, ReadDecoder(json, OptionalHeadDim()));
   ATTENDANT_RETURN_IF_ERROR(ReadWindow(json, config.encoder));
   return config;
 }

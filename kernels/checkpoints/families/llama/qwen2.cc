@@ -18,19 +18,12 @@ constexpr absl::string_view kCode[] = {
     "modeling_qwen.Qwen2Model", "Alibaba-NLP/gte-Qwen2-1.5B-instruct--modeling_qwen.Qwen2Model",
     "Alibaba-NLP/gte-Qwen2-7B-instruct--modeling_qwen.Qwen2Model"};
 
-constexpr BertFields Fields() {
-  BertFields fields = kDecoderFields;
-  fields.optional_head_dim = true;
-  return fields;
-}
-
 absl::StatusOr<FamilyConfig> ReadConfig(const JsonNode& json) {
-  constexpr BertFields kFields = Fields();
   ATTENDANT_RETURN_IF_ERROR(CheckWholeAttention(json));
   // What the code does where the field is absent depends on its revision.
   ATTENDANT_ASSIGN_OR_RETURN(const std::string code, ReadCode(json));
   if (!code.empty()) ATTENDANT_RETURN_IF_ERROR(json.Field("is_causal").status());
-  ATTENDANT_ASSIGN_OR_RETURN(FamilyConfig config, ReadDecoder(json, kFields));
+  ATTENDANT_ASSIGN_OR_RETURN(FamilyConfig config, ReadDecoder(json, OptionalHeadDim()));
   config.biases.qkv = true;
   return config;
 }

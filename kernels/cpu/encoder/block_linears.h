@@ -59,7 +59,7 @@ struct Block {
 MatmulRow RowOf(TensorView<float, 2> matmul_out, int64_t row, const OperandRow& operand,
                 const PackedLinear& linear);
 
-// What the operand of `linear` is multiplied by, as OperandRow has it.
+// The smoothing factors of the operand of `linear`, as OperandRow has them. Null: none.
 const float* SmoothingOf(const PackedLinear& linear);
 
 // y += x W for the weights that `linear` keeps apart.

@@ -12,9 +12,9 @@
 
 namespace attendant::cpu {
 
-// What the phases of a mixture of experts hand to each other, for the rows of a section. A choice
-// is one of the experts of a row: choice row * experts_per_token + i is the one of its i-th largest
-// weight.
+// The values that the phases of a mixture of experts hand to each other, for the rows of a
+// section. A choice is one of the experts of a row: choice row * experts_per_token + i is the one
+// of its i-th largest weight.
 struct Choices {
   Choices() = default;
   // Nothing where no layer has experts.

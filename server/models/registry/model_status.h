@@ -26,7 +26,7 @@ enum class ModelState {
   kDraining    // likewise, and the server stops
 };
 
-// What is new of a version, for those who listen.
+// The kind of a change of a version that a listener hears of.
 enum class ModelNews {
   kState,  // or its model, or how a load ended
   kStall   // its stalled workers

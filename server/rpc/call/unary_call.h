@@ -50,8 +50,8 @@ class UnaryCall final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   }
 
   void OnReadDone(bool ok) override {
-    if (!reading_.exchange(
-            false)) {  // Close has ended it, under a lock that the gate's come before
+    if (!reading_.exchange(false)) {
+      // Close has ended the call. It holds the lock of OpenCalls, so the log is left to this place.
       return incoming_.gate.Ended(*incoming_.info, {.code = absl::StatusCode::kUnavailable});
     }
     if (!ok) return End(RefuseNoMessage(incoming_));

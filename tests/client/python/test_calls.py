@@ -250,6 +250,17 @@ def test_answers_with_fewer_rows_than_inputs(fake, connect, monkeypatch, call):
         call(client)
 
 
+def test_a_classifier_is_no_reranker(fake, connect, monkeypatch):
+    def two_labels(request):
+        count = len(request.sequences.sequences)
+        scores = pb.Tensor(dtype=pb.DTYPE_F32, shape=[count, 2], data=bytes(8 * count))
+        return pb.EncodeResponse(model="m", scores=scores, sequences=[pb.SequenceInfo(tokens=1)] * count)
+
+    monkeypatch.setattr(fake_server, "encoded", two_labels)
+    with connect() as client, pytest.raises(attendant.InvalidArgumentError, match="no reranker: it has 2 labels, not 1"):
+        client.rerank("a", ["b", "c", "d"], batch_size=2)
+
+
 def test_answers_of_different_widths(fake, connect, monkeypatch):
     def wide(request):
         rows = np.zeros((1, len(request.sequences.sequences[0].text)), "<f4")

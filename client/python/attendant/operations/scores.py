@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from attendant.choices import number_of
-from attendant.errors import InternalError
+from attendant.errors import InternalError, InvalidArgumentError
 from attendant.inputs import Inputs
 from attendant.job import Job, Request
 from attendant.operations.requests import join_rows, message, requests_of, rows
@@ -74,12 +74,16 @@ def rerank(query: str, passages: Iterable[str], *, model: str | None = None, top
     tokens (ColBERT, BGE-M3), whose scores are sums (MaxSim) without an activation.
 
     top_k: how many to return; None: all.
-    activation: "none", "sigmoid", "softmax"; None: as the model says."""
+    activation: "none", "sigmoid", "softmax"; None: as the model says.
+    InvalidArgumentError: the model is no reranker, which has one label."""
     texts = list(passages)
     pairs = [(query, text) for text in texts]
 
     def rank(parts: list[tuple[str, Array]]) -> list[Ranked]:
-        scores = join_rows([part[:, 0] for _, part in parts]).ravel()
+        scores = join_rows([part for _, part in parts])
+        if parts and scores.shape[1] != 1:
+            raise InvalidArgumentError(f"the model is no reranker: it has {scores.shape[1]} labels, not 1")
+        scores = scores.ravel()
         return [Ranked(int(i), float(scores[i]), texts[i]) for i in np.argsort(-scores, kind="stable")[:top_k]]
 
     return Job(_requests(pairs, model, activation, truncation, batch_size), rank)

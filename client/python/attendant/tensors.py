@@ -45,12 +45,16 @@ def _type_of(types: dict[str, pb.DType], what: str, name: str | None) -> pb.DTyp
 
 
 def to_array(tensor: pb.Tensor) -> Array:
-    """Float32, float16, bool, int8 or uint8, in the tensor's shape."""
+    """Float32, float16, bool, int8 or uint8, in the tensor's shape. InternalError: type, shape and bytes disagree."""
     view = _VIEWS.get(tensor.dtype)
-    if view is None or math.prod(tensor.shape) * view.itemsize != len(tensor.data):
-        raise InternalError(f"the answer has a tensor of type {tensor.dtype}, shape {list(tensor.shape)} and "
-                            f"{len(tensor.data)} bytes")
-    values: Array = np.frombuffer(tensor.data, view).reshape(tensor.shape)
+    fault = InternalError(f"the answer has a tensor of type {tensor.dtype}, shape {list(tensor.shape)} and "
+                          f"{len(tensor.data)} bytes")
+    if view is None or min(tensor.shape, default=0) < 0 or math.prod(tensor.shape) * view.itemsize != len(tensor.data):
+        raise fault
+    try:
+        values: Array = np.frombuffer(tensor.data, view).reshape(tensor.shape)
+    except ValueError as error:  # more dimensions, or larger ones, than numpy has
+        raise fault from error
     if tensor.dtype == pb.DTYPE_BF16:
         values = (values.astype("<u4") << 16).view("<f4")
     return values

@@ -295,12 +295,12 @@ def test_answers_with_fewer_rows_than_they_say(fake, connect, monkeypatch, call)
     answer = pb.EncodeResponse(
         model="m", pooled=row, multi_vectors=row, token_scores=row,
         sequences=[pb.SequenceInfo(tokens=2, spans=pb.TokenSpans(begins=[0, 1], ends=[1, 2]), sparse_weights=2,
-                                   mask_tokens=[0, 1], vector_tokens=[0, 1], words=2)],
+                                   mask_tokens=[0, 1], vector_tokens=[0, 1], words=2, token_strings=["a", "b"])],
         words=pb.WordWeights(words=["b"], weights=pb.Tensor(dtype=pb.DTYPE_F32, shape=[1], data=bytes(4))),
         sparse=pb.SparseVectors(ids=[7], weights=pb.Tensor(dtype=pb.DTYPE_F32, shape=[1], data=bytes(4))),
         fill_mask=pb.MaskPredictions(scores=row, token_ids=[7], token_strings=["b"]))
     monkeypatch.setattr(fake_server, "encoded", lambda request: answer)
-    with connect() as client, pytest.raises(attendant.InternalError, match="the answer has 1 .*, its sequences have 2"):
+    with connect() as client, pytest.raises(attendant.InternalError, match=r"of shape \[1.*\], its sequences have \[2\]"):
         call(client)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from attendant.choices import number_of
+from attendant.errors import InternalError
 from attendant.job import ATTEND, LIST_ATTENTION, Job, Request
 from attendant.operations.positions import Positions
 from attendant.operations.timings import Timings
@@ -144,7 +146,12 @@ def _put_kind(request: pb.AttendRequest, name: str, parameters: dict[str, Any]) 
 def _result(answer: pb.AttendResponse, request: pb.AttendRequest) -> AttendResult:
     output = to_array(answer.output)
     weights = to_array(answer.weights) if request.weights != pb.ATTENTION_WEIGHTS_NONE else None
+    query = tuple(request.query.shape)
+    if output.shape[:-1] != query[:-1] or output.ndim != len(query):
+        raise InternalError(f"the answer has an output of shape {list(output.shape)} for a query of shape {list(query)}")
     if not request.query_lengths:
+        if weights is not None and (weights.ndim not in (3, 4) or (weights.shape[0], weights.shape[-2]) != (query[0], query[-2])):
+            raise InternalError(f"the answer has weights of shape {list(weights.shape)} for a query of shape {list(query)}")
         return AttendResult(output, weights, Timings.of(answer.timings))
     ends = np.cumsum(request.query_lengths)[:-1]
     return AttendResult(np.split(output, ends), None if weights is None else _split_weights(weights, request),
@@ -160,6 +167,8 @@ def _split_weights(flat: Array, request: pb.AttendRequest) -> list[Array]:
     areas = np.array([queries * keys for queries, keys in sizes])
     has_heads = request.weights == pb.ATTENTION_WEIGHTS_PER_HEAD and (
         len(request.query.shape) == 3 or bool(request.model) or request.WhichOneof("kind") == "multi_head")
-    heads = (flat.size // int(areas.sum()),) if has_heads else ()
+    heads = (flat.size // max(int(areas.sum()), 1),) if has_heads else ()
+    if math.prod(heads) * areas.sum() != flat.size:
+        raise InternalError(f"the answer has {flat.size} weights for queries and keys of {sizes}")
     parts = np.split(flat.ravel(), np.cumsum(areas * (heads[0] if heads else 1))[:-1])
     return [part.reshape(*heads, *size) for part, size in zip(parts, sizes)]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attendant.errors import InternalError
 from attendant.inputs import Inputs
 from attendant.job import Job
 from attendant.operations.embed import pooled_output
@@ -44,6 +45,9 @@ def embed_chunks(inputs: Inputs, chunk_tokens: int, *, model: str | None = None,
 
 
 def _chunks(answer: pb.EncodeResponse) -> list[Chunks]:
+    for info in answer.sequences:
+        if len(info.spans.begins) != len(info.spans.ends):
+            raise InternalError(f"the answer has {len(info.spans.begins)} begins and {len(info.spans.ends)} ends of spans")
     spans = [np.array(list(zip(info.spans.begins, info.spans.ends)), np.int64).reshape(-1, 2) for info in answer.sequences]
     rows = split_rows("embeddings of chunks", to_array(answer.pooled), list(map(len, spans)))
     return [Chunks(*each) for each in zip(spans, rows)]

@@ -14,7 +14,7 @@ from attendant.errors import InternalError
 from attendant.inputs import Input, Inputs, PaddedBatch, is_single, to_padded, to_sequence
 from attendant.job import ENCODE, Job, Request
 from attendant.operations.embed import pooled_output
-from attendant.operations.requests import checked, message
+from attendant.operations.requests import checked, message, rows, split_rows
 from attendant.operations.timings import Timings
 from attendant.operations.tokens import SparseVector, sparse_vectors, token_vectors
 from attendant.tensors import Array, embedding_type, to_array, wire_type
@@ -86,7 +86,7 @@ def attention_maps(text: Input, *, model: str | None = None, layers: Sequence[in
     request = message(model, outputs, None, sequences=pb.Sequences(sequences=[to_sequence(text)]))
 
     def parse(answer: pb.EncodeResponse) -> AttentionMaps:
-        weights = to_array(answer.attention_weights[0])
+        weights = _attention(answer, request)[0]
         info = answer.sequences[0]
         labels = [string or f"#{number}" for string, number in zip(info.token_strings, info.token_ids)]
         return AttentionMaps(weights, labels, list(layers) or list(range(weights.shape[0])),
@@ -105,16 +105,15 @@ def _input_field(inputs: Inputs) -> dict[str, Any]:
 def _result(answer: pb.EncodeResponse, request: pb.EncodeRequest) -> EncodeResult:
     asked = request.outputs
     lengths = [info.tokens for info in answer.sequences]
-    ends = None if request.HasField("padded") else np.cumsum(lengths)[:-1]
     return EncodeResult(
         model=answer.model, lengths=lengths, truncated=[info.truncated for info in answer.sequences],
-        last_hidden_state=_each(answer.last_hidden_state, ends, 0) if asked.last_hidden_state else None,
-        hidden_states=_each(answer.hidden_states, ends, 1) if asked.hidden_layers else None,
-        pooled=to_array(answer.pooled) if asked.HasField("pooled") else None,
-        pooled_scales=to_array(answer.pooled_scales) if asked.pooled.dtype == pb.DTYPE_INT8 else None,
+        last_hidden_state=_states(answer.last_hidden_state, lengths, request) if asked.last_hidden_state else None,
+        hidden_states=_states(answer.hidden_states, lengths, request, 1) if asked.hidden_layers else None,
+        pooled=rows("embeddings", answer.pooled, answer) if asked.HasField("pooled") else None,
+        pooled_scales=rows("scales", answer.pooled_scales, answer, 1) if asked.pooled.dtype == pb.DTYPE_INT8 else None,
         sparse=sparse_vectors(answer, False) if asked.HasField("sparse") else None,
         multi_vectors=token_vectors(answer) if asked.HasField("multi_vector") else None,
-        attention=list(map(to_array, answer.attention_weights)) if asked.HasField("attention_weights") else None,
+        attention=_attention(answer, request) if asked.HasField("attention_weights") else None,
         token_ids=[list(info.token_ids) for info in answer.sequences] if asked.token_ids else None,
         tokens=[list(info.token_strings) for info in answer.sequences] if asked.token_strings else None,
         token_offsets=list(map(_offsets, answer.sequences)) if asked.token_offsets else None,
@@ -130,9 +129,29 @@ def _offsets(info: pb.SequenceInfo) -> Array | None:
     return np.array([starts, ends], np.int32).T
 
 
-def _each(tensor: pb.Tensor, ends: Array | None, axis: int) -> list[Array] | Array:
-    """Views for each sequence of a ragged tensor, whose tokens lie along `axis`; padded: the batch comes first."""
+def _states(tensor: pb.Tensor, lengths: list[int], request: pb.EncodeRequest, axis: int = 0) -> list[Array] | Array:
+    """Views for each sequence of a ragged tensor, whose tokens lie along `axis`; padded: the batch, along `axis`, comes
+    first. An axis before is that of the hidden layers."""
     values = to_array(tensor)
-    if ends is None:
-        return np.moveaxis(values, axis, 0)
-    return np.split(values, ends, axis)
+    if axis and values.shape[:1] != (len(request.outputs.hidden_layers),):
+        raise InternalError(f"the answer has hidden states of shape {list(values.shape)} for "
+                            f"{len(request.outputs.hidden_layers)} layers")
+    if not request.HasField("padded"):
+        return split_rows("hidden states", values, lengths, axis + 2, axis)
+    if values.ndim != axis + 3 or values.shape[axis] != len(lengths):
+        raise InternalError(f"the answer has hidden states of shape {list(values.shape)} for {len(lengths)} sequences")
+    return np.moveaxis(values, axis, 0)
+
+
+def _attention(answer: pb.EncodeResponse, request: pb.EncodeRequest) -> list[Array]:
+    """[layers, heads, len, len] of each sequence; padded: [layers, heads, seq, seq]."""
+    weights = list(map(to_array, answer.attention_weights))
+    if len(weights) != len(answer.sequences):
+        raise InternalError(f"the answer has attention weights of {len(weights)} sequences, not {len(answer.sequences)}")
+    asked = request.outputs.attention_weights
+    for values, info in zip(weights, answer.sequences):
+        layers, heads, rows, columns = values.shape if values.ndim == 4 else (0, 0, 0, -1)
+        if rows != columns or not (request.HasField("padded") or rows == info.tokens) or (
+                len(asked.layers) not in (0, layers) or len(asked.heads) not in (0, heads)):
+            raise InternalError(f"the answer has attention weights of shape {list(values.shape)} for {info.tokens} tokens")
+    return weights

@@ -43,21 +43,26 @@ def requests_of(inputs: Inputs, prototype: pb.EncodeRequest, batch_size: int,
 
 
 def checked(parse: Callable[[pb.EncodeResponse], T], request: pb.EncodeRequest) -> Callable[[pb.EncodeResponse], T]:
-    """`parse` for the answer of this request. InternalError: it has more or fewer sequences."""
+    """`parse` for the answer of this request. InternalError: it has more or fewer sequences, or names more or fewer tokens
+    of one than that has."""
     asked = request.padded.batch if request.HasField("padded") else len(request.sequences.sequences)
+    lists = [name for name in ("token_ids", "token_strings") if getattr(request.outputs, name)]
 
     def parse_checked(answer: pb.EncodeResponse) -> T:
         if len(answer.sequences) != asked:
             raise InternalError(f"the answer has {len(answer.sequences)} sequences, the request {asked}")
+        for info, name in itertools.product(answer.sequences, lists):
+            if len(getattr(info, name)) != info.tokens:
+                raise InternalError(f"the answer has {len(getattr(info, name))} {name} of {info.tokens} tokens")
         return parse(answer)
 
     return parse_checked
 
 
-def rows(what: str, tensor: pb.Tensor, answer: pb.EncodeResponse) -> Array:
+def rows(what: str, tensor: pb.Tensor, answer: pb.EncodeResponse, rank: int = 2) -> Array:
     """[sequences, ..]"""
     values = to_array(tensor)
-    if values.ndim != 2 or len(values) != len(answer.sequences):
+    if values.ndim != rank or len(values) != len(answer.sequences):
         raise InternalError(f"the answer has {what} of shape {list(values.shape)} for {len(answer.sequences)} sequences")
     return values
 
@@ -77,8 +82,9 @@ def join_row(parts: list[Array]) -> Array:
     return row
 
 
-def split_rows(what: str, rows: Array, sizes: Sequence[int]) -> list[Array]:
-    """`sizes`: how many of the rows each sequence of an answer has. InternalError: these are not as many as there are."""
-    if sum(sizes) != len(rows):
-        raise InternalError(f"the answer has {len(rows)} {what}, its sequences have {sum(sizes)}")
-    return [rows[end - size:end] for size, end in zip(sizes, itertools.accumulate(sizes))]
+def split_rows(what: str, rows: Array, sizes: Sequence[int], rank: int = 2, axis: int = 0) -> list[Array]:
+    """Views. `sizes`: how many of the rows, which lie along `axis`, each sequence of an answer has. InternalError: these are
+    not as many as there are, or an array of another rank."""
+    if rows.ndim != rank or rows.shape[axis] != sum(sizes) or min(sizes, default=0) < 0:
+        raise InternalError(f"the answer has {what} of shape {list(rows.shape)}, its sequences have {list(sizes)}")
+    return np.split(rows, list(itertools.accumulate(sizes))[:-1], axis)[:len(sizes)]

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from attendant.errors import InternalError
 from attendant.inputs import Inputs
 from attendant.job import Job
 from attendant.operations.requests import message, requests_of, split_rows
@@ -117,8 +119,10 @@ def classify_tokens(inputs: Inputs, *, model: str | None = None, labels: Sequenc
 def sparse_vectors(answer: pb.EncodeResponse, tokens: bool) -> list[SparseVector]:
     """Of each sequence. `tokens`: the request asked for strings."""
     sizes = [info.sparse_weights for info in answer.sequences]
-    ids = split_rows("ids of sparse vectors", np.array(answer.sparse.ids, np.int32), sizes)
-    weights = split_rows("weights of sparse vectors", to_array(answer.sparse.weights), sizes)
+    ids = split_rows("ids of sparse vectors", np.array(answer.sparse.ids, np.int32), sizes, 1)
+    weights = split_rows("weights of sparse vectors", to_array(answer.sparse.weights), sizes, 1)
+    if tokens:
+        _check_names("tokens of sparse vectors", answer.sparse.token_strings, len(answer.sparse.ids))
     strings = iter(answer.sparse.token_strings)
     return [SparseVector(part, values, list(itertools.islice(strings, len(part))) if tokens else None)
             for part, values in zip(ids, weights)]
@@ -130,9 +134,17 @@ def token_vectors(answer: pb.EncodeResponse) -> list[Array]:
     return split_rows("vectors of tokens", to_array(answer.multi_vectors), sizes)
 
 
+def _check_names(what: str, names: Sized, values: int) -> None:
+    if len(names) != values:
+        raise InternalError(f"the answer has {len(names)} {what} for {values} values")
+
+
 def _filled_masks(answer: pb.EncodeResponse) -> list[list[FilledMask]]:
     found = answer.fill_mask
     scores = split_rows("predictions of masks", to_array(found.scores), [len(info.mask_tokens) for info in answer.sequences])
+    values = math.prod(found.scores.shape)
+    _check_names("token ids of masks", found.token_ids, values)
+    _check_names("tokens of masks", found.token_strings, values)
     words = zip(found.token_strings, found.token_ids)
 
     def filled(position: int, row: Array) -> FilledMask:
@@ -146,7 +158,7 @@ def _token_scores(answer: pb.EncodeResponse) -> list[tuple[list[str], Array]]:
     """(tokens, [len, labels]) of each sequence; of a PaddedBatch [seq, labels], zeros where the mask is false."""
     scores = to_array(answer.token_scores)
     parts: Any = scores
-    if scores.ndim != 3:
+    if scores.ndim != 3 or len(scores) != len(answer.sequences):
         parts = split_rows("scores of tokens", scores, [info.tokens for info in answer.sequences])
     return [(list(info.token_strings), rows) for info, rows in zip(answer.sequences, parts)]
 

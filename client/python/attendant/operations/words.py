@@ -44,7 +44,7 @@ def word_weights(inputs: Inputs, *, model: str | None = None, prompt_name: str |
 
 def _words(answer: pb.EncodeResponse) -> list[WordWeights]:
     sizes = [info.words for info in answer.sequences]
-    weights = split_rows("weights of words", to_array(answer.words.weights), sizes)
+    weights = split_rows("weights of words", to_array(answer.words.weights), sizes, 1)
     if len(answer.words.words) != sum(sizes):
         raise InternalError(f"the answer has {len(answer.words.words)} words, its sequences have {sum(sizes)}")
     words = iter(answer.words.words)

@@ -106,10 +106,10 @@ def from_rpc(error: grpc.RpcError, request_id: str | None) -> AttendantError:
 
 
 def _pushback(text: str | bytes | None) -> float | None:
-    """Seconds; what is not a number means 'do not try again', as in gRPC's own policy."""
+    """Seconds; what is not a number, or too large for one, means 'do not try again', as in gRPC's own policy."""
     if text is None:
         return None
     try:
         return int(text) / 1000
-    except ValueError:
+    except (ValueError, OverflowError):
         return -1.0

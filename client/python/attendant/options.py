@@ -19,7 +19,7 @@ class Options:
 
     # The model of calls that name none. None: the only encoder of the server, asked for once.
     model: str | None = None
-    # Seconds for a request with all its attempts; None: without end. The server sees it as a deadline.
+    # Seconds for a request with all its attempts, above 0; None: without end. The server sees it as a deadline.
     timeout: float | None = 30.0
     retry: Retry = Retry()
     # -100 to 100; higher is served first. Servers lower it to their --max_priority, by default 0.
@@ -31,6 +31,10 @@ class Options:
     # W3C Trace Context, for example of OpenTelemetry's current span.
     traceparent: Text = None
     metadata: Mapping[str, str] = field(default_factory=dict)  # more headers
+
+    def __post_init__(self) -> None:
+        if self.timeout is not None and not self.timeout > 0:  # not a number neither
+            raise ValueError(f"timeout is {self.timeout}: it must be above 0 seconds, or None")
 
     def headers(self) -> tuple[str, tuple[tuple[str, str], ...]]:
         """The request id and the metadata of a call."""

@@ -6,7 +6,6 @@ that way, with refused calls too."""
 
 from __future__ import annotations
 
-import math
 import random
 import time
 from collections.abc import Callable
@@ -15,11 +14,15 @@ from dataclasses import dataclass
 from attendant.errors import AttendantError
 
 
+LONGEST_WAIT = 300.0  # seconds that a server can ask for
+_ENDLESS = 100 * 365 * 86400.0  # gRPC's clock cannot hold every longer timeout
+
+
 @dataclass(frozen=True)
 class Retry:
     """A call is tried again while the server cannot be reached, a model loads, or a queue is full. It waits for as long as
-    the server says; otherwise for a random time, at most `first_delay`, then twice that, and so on up to `max_delay`.
-    Seconds."""
+    the server says, at most LONGEST_WAIT; otherwise for a random time, at most `first_delay`, then twice that, and so on up
+    to `max_delay`. Seconds."""
 
     max_attempts: int = 5
     first_delay: float = 0.1
@@ -36,7 +39,7 @@ class Attempts:
     def __init__(self, retry: Retry, timeout: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._retry = retry
         self._clock = clock
-        self._end = None if timeout is None or timeout == math.inf else clock() + timeout
+        self._end = None if timeout is None or timeout > _ENDLESS else clock() + timeout
         self._failures = 0
 
     def remaining(self) -> float | None:
@@ -48,7 +51,7 @@ class Attempts:
         self._failures += 1
         if not error.retryable or self._failures >= self._retry.max_attempts:
             return None
-        delay = error.retry_after if error.retry_after is not None else self._backoff()
+        delay = self._backoff() if error.retry_after is None else min(error.retry_after, LONGEST_WAIT)
         remaining = self.remaining()
         return delay if remaining is None or delay < remaining else None
 

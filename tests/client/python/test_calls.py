@@ -95,6 +95,7 @@ def test_the_server_says_when_to_come_back(fake, connect):
 
 @pytest.mark.parametrize("step", [fails(CODE.RESOURCE_EXHAUSTED, pushback_ms=-1),
                                   fails(CODE.RESOURCE_EXHAUSTED, pushback_ms="soon"),
+                                  fails(CODE.RESOURCE_EXHAUSTED, pushback_ms="9" * 400),
                                   fails(CODE.RESOURCE_EXHAUSTED, "Received message larger than max (5 vs. 4)")])
 def test_what_cannot_succeed_is_not_tried_again(fake, connect, step):
     fake.script = [step]
@@ -277,9 +278,18 @@ def test_no_concurrency(connect):
         client.embed(["a", "b"], batch_size=1)
 
 
-def test_an_endless_timeout(connect):
-    with connect(timeout=float("inf")) as client:
+@pytest.mark.parametrize("timeout", [1e12, float("inf")])
+def test_an_endless_timeout(connect, timeout):
+    with connect(timeout=timeout) as client:
         assert client.embed("abc").shape == (2,)
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan")])
+def test_a_timeout_that_is_none(connect, timeout):
+    with pytest.raises(ValueError, match="timeout is .*: it must be above 0"), connect(timeout=timeout) as client:
+        client.embed("abc")
+    with attendant.Client() as client, pytest.raises(ValueError, match="timeout is"):
+        client.with_options(timeout=timeout)
 
 
 @pytest.mark.parametrize("call", [

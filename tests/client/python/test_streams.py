@@ -124,6 +124,20 @@ def test_refused_requests_are_sent_again(fake, run):
     assert isinstance(outcome.error, attendant.ResourceExhaustedError)
 
 
+def test_a_hint_has_a_bound(fake, run, monkeypatch):
+    monkeypatch.setattr(attendant.retry, "LONGEST_WAIT", 0.01)
+    asked = set()
+
+    def refuse_first(requests, _):
+        for request in requests:
+            first = request.id not in asked
+            asked.add(request.id)
+            yield refusal(request, grpc.StatusCode.RESOURCE_EXHAUSTED, 10**15) if first else answer(request)
+
+    fake.on_stream = refuse_first
+    assert [row.tolist() for row in run(jobs_of(TEXTS[:2]), "stream")] == [embedding(text) for text in TEXTS[:2]]
+
+
 @pytest.mark.parametrize("broken", [
     lambda context: context.abort(grpc.StatusCode.UNAVAILABLE, "draining"), lambda context: None])
 def test_a_broken_stream_is_opened_again(fake, run, broken):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import grpc.aio
 
 from attendant import operations
-from attendant.base import DEFAULT_TARGET, Base, describe, failure, only_model
+from attendant.base import DEFAULT_TARGET, Base, describe, failure, only_model, parsed
 from attendant.channel import ChannelOptions, Tls, connect_async
 from attendant.job import Job, Request, Rpc, serialize
 from attendant.options import OptionFields, Options
@@ -115,7 +115,8 @@ class AsyncClient(Base):
         attempts = self._attempts()
         while True:
             try:
-                return request.parse(await method(request.message, timeout=attempts.remaining(), metadata=metadata))
+                answer = await method(request.message, timeout=attempts.remaining(), metadata=metadata)
+                return parsed(request, answer, request_id)
             except grpc.RpcError as rpc_error:
                 error = failure(rpc_error, request_id, request.part)
             delay = attempts.delay_after(error)

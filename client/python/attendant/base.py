@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from attendant.errors import AttendantError, InvalidArgumentError, NotFoundError, from_rpc
 from attendant.job import Request
@@ -17,6 +17,8 @@ from attendant.retry import Attempts
 if TYPE_CHECKING:
     import grpc
     from typing_extensions import Self, Unpack
+
+T = TypeVar("T")
 
 DEFAULT_TARGET = "127.0.0.1:8001"
 
@@ -47,6 +49,15 @@ class Base:
 def failure(error: grpc.RpcError, request_id: str, part: str) -> AttendantError:
     failed = from_rpc(error, request_id)
     return failed.of(part) if part else failed
+
+
+def parsed(request: Request[T], answer: Any, request_id: str) -> T:
+    """The result of a request. An error about its answer has the request's id and part."""
+    try:
+        return request.parse(answer)
+    except AttendantError as error:
+        error.request_id = request_id
+        raise error.of(request.part) if request.part else error
 
 
 def only_model(models: list[Model]) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import grpc
 
 from attendant import operations
-from attendant.base import DEFAULT_TARGET, Base, describe, failure, only_model
+from attendant.base import DEFAULT_TARGET, Base, describe, failure, only_model, parsed
 from attendant.channel import ChannelOptions, Tls, connect
 from attendant.job import Job, Request, Rpc, serialize
 from attendant.options import OptionFields, Options
@@ -117,7 +117,8 @@ class Client(Base):
         attempts = self._attempts()
         while True:
             try:
-                return request.parse(method(request.message, timeout=attempts.remaining(), metadata=metadata))
+                answer = method(request.message, timeout=attempts.remaining(), metadata=metadata)
+                return parsed(request, answer, request_id)
             except grpc.RpcError as rpc_error:
                 error = failure(rpc_error, request_id, request.part)
             delay = attempts.delay_after(error)

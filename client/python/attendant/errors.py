@@ -14,10 +14,10 @@ _TOO_LARGE = "larger than max"  # gRPC's words about a message above --max_reque
 class AttendantError(Exception):
     """A call failed. str() is the server's message: it names the field, the value and the limit."""
 
-    def __init__(self, message: str, code: grpc.StatusCode = grpc.StatusCode.UNKNOWN, request_id: str | None = None,
+    def __init__(self, message: str, code: grpc.StatusCode | None = None, request_id: str | None = None,
                  retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.code = code
+        self.code = code or _code_of(type(self))
         self.request_id = request_id    # as in the server's access log
         self.retry_after = retry_after  # seconds; negative: do not try again; None: the server does not say
 
@@ -88,6 +88,11 @@ _CLASSES: dict[grpc.StatusCode, type[AttendantError]] = {
     grpc.StatusCode.INTERNAL: InternalError,
 }
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+
+def _code_of(kind: type[AttendantError]) -> grpc.StatusCode:
+    """The code of an error that this client found."""
+    return next((code for code, error in _CLASSES.items() if error is kind), grpc.StatusCode.UNKNOWN)
 
 
 def from_status(code: grpc.StatusCode | int, message: str, request_id: str | None = None,

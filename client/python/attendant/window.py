@@ -102,6 +102,7 @@ class Window(Generic[T]):
         try:
             return self._end(answer.id, Outcome(sent.index, sent.job.join([sent.request.parse(answer.response)])))
         except AttendantError as error:
+            error.request_id = self._request_id
             return self._end(answer.id, Outcome(sent.index, None, error))
 
     def _end(self, key: str, outcome: Outcome[T]) -> Outcome[T]:

@@ -216,12 +216,17 @@ def test_an_answer_that_contradicts_itself(fake, connect, monkeypatch):
 
     def shortened(request):
         answer = encoded(request)
-        answer.pooled.shape[0] = 3
+        if request.sequences.sequences[0].text == "abc":
+            answer.pooled.shape[0] = 3
         return answer
 
     monkeypatch.setattr(fake_server, "encoded", shortened)
-    with connect() as client, pytest.raises(attendant.InternalError, match=r"shape \[3, 2\] and 8 bytes"):
-        client.embed("abc")
+    with connect(request_id="mine") as client:
+        with pytest.raises(attendant.InternalError, match=r"shape \[3, 2\] and 8 bytes$") as caught:
+            client.embed("abc")
+        assert (caught.value.code, caught.value.request_id) == (CODE.INTERNAL, "mine")
+        with pytest.raises(attendant.InternalError, match=r"shape \[3, 2\] and 8 bytes \(of inputs 1 to 1\)$"):
+            client.embed(["a", "abc"], batch_size=1)
 
 
 @pytest.mark.parametrize("call", [

@@ -102,6 +102,13 @@ def test_a_failed_job_fails_alone(fake, run):
         list(run(jobs_of(TEXTS), "stream"))
 
 
+def test_an_answer_that_is_none_fails_alone(fake, run):
+    fake.on_stream = lambda requests, _: (pb.EncodeStreamResponse(id=request.id) for request in requests)
+    outcome, = run(jobs_of(TEXTS[:1]))
+    assert isinstance(outcome.error, attendant.InternalError)
+    assert outcome.error.code == grpc.StatusCode.INTERNAL and outcome.error.request_id
+
+
 def test_refused_requests_are_sent_again(fake, run):
     times = {}
 

@@ -15,6 +15,7 @@ from attendant.errors import AttendantError
 
 
 LONGEST_WAIT = 300.0  # seconds that a server can ask for
+_DOUBLINGS = 60  # of a delay; more would not fit a float
 _ENDLESS = 100 * 365 * 86400.0  # gRPC's clock cannot hold every longer timeout
 
 
@@ -56,5 +57,5 @@ class Attempts:
         return delay if remaining is None or delay < remaining else None
 
     def _backoff(self) -> float:
-        most = min(self._retry.max_delay, self._retry.first_delay * 2 ** (self._failures - 1))
+        most = min(self._retry.max_delay, self._retry.first_delay * 2.0 ** min(self._failures - 1, _DOUBLINGS))
         return random.uniform(most / 2, most)

@@ -283,6 +283,12 @@ def test_no_concurrency(connect):
         client.embed(["a", "b"], batch_size=1)
 
 
+def test_thousands_of_attempts():
+    attempts = attendant.retry.Attempts(attendant.Retry(max_attempts=3000), None)
+    delays = [attempts.delay_after(attendant.UnavailableError("")) for _ in range(2999)]
+    assert 2.5 <= min(delays[10:]) and max(delays) <= 5
+
+
 @pytest.mark.parametrize("timeout", [1e12, float("inf")])
 def test_an_endless_timeout(connect, timeout):
     with connect(timeout=timeout) as client:

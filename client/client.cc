@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/client.h"
 
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/impl/client_unary_call.h>
+#include <grpcpp/impl/rpc_method.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/sync_stream.h>
+
 #include <algorithm>
 #include <set>
 #include <string>
@@ -11,21 +17,22 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
-#include "attendant/v1/attention.grpc.pb.h"
-#include "attendant/v1/encoder.grpc.pb.h"
+#include "attendant/v1/attention.pb.h"
+#include "attendant/v1/encoder.pb.h"
+#include "client/answer.h"
 #include "client/attention_wire.h"
 #include "client/channel.h"
 #include "client/ordered_encoder.h"
 #include "client/wire.h"
-#include "grpc/health/v1/health.grpc.pb.h"
+#include "grpc/health/v1/health.pb.h"
 #include "kernels/core/status_macros.h"
 
 namespace attendant::client {
 namespace {
 
-using HealthService = grpc::health::v1::Health;
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
+using grpc::internal::RpcMethod;
 using EncodeDone = absl::AnyInvocable<void(absl::StatusOr<EncodeResult>)>;
 
 ServingStatus ToServingStatus(HealthCheckResponse::ServingStatus status) {
@@ -40,11 +47,13 @@ struct AsyncEncode {
 
   grpc::ClientContext context;
   const v1::EncodeRequest request;
-  v1::EncodeResponse response;
+  grpc::ByteBuffer answer;
   EncodeDone done;
 
-  absl::StatusOr<EncodeResult> Result(const grpc::Status& status) const {
+  absl::StatusOr<EncodeResult> Result(const grpc::Status& status) {
     if (!status.ok()) return ToAbslStatus(status);
+    v1::EncodeResponse response;
+    if (!ParseAnswer(answer, response)) return absl::InternalError(kNoAnswer);
     ATTENDANT_ASSIGN_OR_RETURN(EncodeResult result, FromProto(response));
     const int asked = request.sequences().sequences_size();
     if (response.sequences_size() == asked) return result;
@@ -56,16 +65,26 @@ struct AsyncEncode {
 }  // namespace
 
 struct Client::Impl {
-  Impl(const ConnectOptions& connect_options, const std::shared_ptr<grpc::Channel>& channel)
-      : options(connect_options),
-        encoder(v1::Encoder::NewStub(channel)),
-        attention(v1::Attention::NewStub(channel)),
-        health(HealthService::NewStub(channel)) {}
+  Impl(const ConnectOptions& connect_options, std::shared_ptr<grpc::Channel> server)
+      : options(connect_options), channel(std::move(server)), encoder(channel) {}
+
+  // Calls a method and waits for its answer.
+  template <typename Answer, typename Request>
+  absl::StatusOr<Answer> Call(const char* path, const Request& request, absl::Duration timeout) {
+    grpc::ClientContext context;
+    SetTimeout(timeout, context);
+    grpc::ByteBuffer bytes;
+    const grpc::Status status = grpc::internal::BlockingUnaryCall(
+        channel.get(), RpcMethod(path, RpcMethod::NORMAL_RPC), &context, request, &bytes);
+    if (!status.ok()) return ToAbslStatus(status);
+    Answer answer;
+    if (!ParseAnswer(bytes, answer)) return absl::InternalError(kNoAnswer);
+    return answer;
+  }
 
   const ConnectOptions options;
-  const std::unique_ptr<v1::Encoder::Stub> encoder;
-  const std::unique_ptr<v1::Attention::Stub> attention;
-  const std::unique_ptr<HealthService::Stub> health;
+  const std::shared_ptr<grpc::Channel> channel;
+  grpc::TemplatedGenericStub<v1::EncodeRequest, grpc::ByteBuffer> encoder;
   absl::Mutex mutex;
   std::string only_model ABSL_GUARDED_BY(mutex);
   OutstandingCalls calls;  // destroyed first
@@ -73,7 +92,7 @@ struct Client::Impl {
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const ConnectOptions& options) {
   ATTENDANT_ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel, MakeChannel(options));
-  return std::unique_ptr<Client>(new Client(std::make_unique<Impl>(options, channel)));
+  return std::unique_ptr<Client>(new Client(std::make_unique<Impl>(options, std::move(channel))));
 }
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -121,38 +140,34 @@ void Client::EncodeAsync(const EncodeRequest& request, EncodeDone done) {
   auto* call = new AsyncEncode(*std::move(proto), std::move(done));
   SetTimeout(impl_->options.timeout, call->context);
   impl_->calls.Add(&call->context);
-  impl_->encoder->async()->Encode(&call->context, &call->request, &call->response,
-                                  [impl = impl_.get(), call](const grpc::Status& status) {
-                                    call->done(call->Result(status));
-                                    impl->calls.End(&call->context, [call] { delete call; });
-                                  });
+  impl_->encoder.UnaryCall(&call->context, "/attendant.v1.Encoder/Encode", {}, &call->request,
+                           &call->answer, [impl = impl_.get(), call](const grpc::Status& status) {
+                             call->done(call->Result(status));
+                             impl->calls.End(&call->context, [call] { delete call; });
+                           });
 }
 
 absl::StatusOr<AttendResult> Client::Attend(const AttendRequest& request) {
   ATTENDANT_ASSIGN_OR_RETURN(v1::AttendRequest proto, ToProto(request));
-  grpc::ClientContext context;
-  SetTimeout(impl_->options.timeout, context);
-  v1::AttendResponse response;
-  const grpc::Status status = impl_->attention->Attend(&context, proto, &response);
-  if (!status.ok()) return ToAbslStatus(status);
+  ATTENDANT_ASSIGN_OR_RETURN(const v1::AttendResponse response,
+                             impl_->Call<v1::AttendResponse>("/attendant.v1.Attention/Attend",
+                                                             proto, impl_->options.timeout));
   return FromProto(response);
 }
 
 absl::StatusOr<AttentionOffer> Client::ListAttention() {
-  grpc::ClientContext context;
-  SetTimeout(impl_->options.timeout, context);
-  v1::ListAttentionResponse response;
-  const grpc::Status status = impl_->attention->ListAttention(&context, {}, &response);
-  if (!status.ok()) return ToAbslStatus(status);
+  ATTENDANT_ASSIGN_OR_RETURN(
+      const v1::ListAttentionResponse response,
+      impl_->Call<v1::ListAttentionResponse>("/attendant.v1.Attention/ListAttention",
+                                             v1::ListAttentionRequest(), impl_->options.timeout));
   return FromProto(response);
 }
 
 absl::StatusOr<std::vector<ModelInfo>> Client::Models() {
-  grpc::ClientContext context;
-  SetTimeout(impl_->options.timeout, context);
-  v1::ListModelsResponse response;
-  const grpc::Status status = impl_->encoder->ListModels(&context, {}, &response);
-  if (!status.ok()) return ToAbslStatus(status);
+  ATTENDANT_ASSIGN_OR_RETURN(
+      const v1::ListModelsResponse response,
+      impl_->Call<v1::ListModelsResponse>("/attendant.v1.Encoder/ListModels",
+                                          v1::ListModelsRequest(), impl_->options.timeout));
   std::vector<ModelInfo> models;
   for (const v1::ModelInfo& model : response.models()) {
     models.push_back(FromProto(model));
@@ -180,13 +195,12 @@ absl::StatusOr<std::string> Client::OnlyModel() {
 }
 
 absl::StatusOr<ServingStatus> Client::Health(absl::string_view service, absl::Duration timeout) {
-  grpc::ClientContext context;
-  SetTimeout(std::min(impl_->options.timeout, timeout), context);
   HealthCheckRequest request;
   request.set_service(std::string(service));
-  HealthCheckResponse response;
-  const grpc::Status status = impl_->health->Check(&context, request, &response);
-  if (!status.ok()) return ToAbslStatus(status);
+  ATTENDANT_ASSIGN_OR_RETURN(
+      const HealthCheckResponse response,
+      impl_->Call<HealthCheckResponse>("/grpc.health.v1.Health/Check", request,
+                                       std::min(impl_->options.timeout, timeout)));
   return ToServingStatus(response.status());
 }
 
@@ -195,18 +209,24 @@ absl::Status Client::WatchHealth(absl::string_view service,
   grpc::ClientContext context;
   HealthCheckRequest request;
   request.set_service(std::string(service));
-  const auto reader = impl_->health->Watch(&context, request);
-  HealthCheckResponse response;
-  while (reader->Read(&response)) {
-    if (response.status() == HealthCheckResponse::SERVICE_UNKNOWN) {
-      context.TryCancel();
-      reader->Finish();
-      return absl::NotFoundError(absl::StrCat("the server knows no service '", service, "'"));
-    }
-    if (changed(ToServingStatus(response.status()))) continue;
+  const std::unique_ptr<grpc::ClientReader<grpc::ByteBuffer>> reader(
+      grpc::internal::ClientReaderFactory<grpc::ByteBuffer>::Create(
+          impl_->channel.get(),
+          RpcMethod("/grpc.health.v1.Health/Watch", RpcMethod::SERVER_STREAMING), &context,
+          request));
+  const auto stop = [&](absl::Status status) {
     context.TryCancel();
     reader->Finish();
-    return absl::OkStatus();
+    return status;
+  };
+  grpc::ByteBuffer bytes;
+  while (reader->Read(&bytes)) {
+    HealthCheckResponse response;
+    if (!ParseAnswer(bytes, response)) return stop(absl::InternalError(kNoAnswer));
+    if (response.status() == HealthCheckResponse::SERVICE_UNKNOWN) {
+      return stop(absl::NotFoundError(absl::StrCat("the server knows no service '", service, "'")));
+    }
+    if (!changed(ToServingStatus(response.status()))) return stop(absl::OkStatus());
   }
   return ToAbslStatus(reader->Finish());
 }

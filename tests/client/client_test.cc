@@ -162,6 +162,19 @@ TEST(ClientTest, SaysThatTheServerIsUnreachable) {
   EXPECT_TRUE(absl::IsUnavailable((*client)->Health().status()));
 }
 
+TEST(ClientTest, RefusesBytesThatAreNoAnswer) {
+  FakeServer server;
+  server.SetModules({"attn"});
+  server.GarbleAnswers();
+  const auto client = Connect(server);
+  const absl::Status no_answer = absl::InternalError("the bytes of the answer are no answer");
+  EXPECT_EQ(client->Embed({"a"}, {.model = "toy"}).status(), no_answer);
+  EXPECT_EQ(client->Models().status(), no_answer);
+  EXPECT_EQ(client->ListAttention().status(), no_answer);
+  EXPECT_EQ(client->Health().status(), no_answer);
+  EXPECT_EQ(client->WatchHealth("", [](ServingStatus) { return true; }), no_answer);
+}
+
 TEST(ClientTest, RefusesAnAnswerThatContradictsItself) {
   FakeServer server;
   server.CutTensors(10);

@@ -6,6 +6,9 @@
 #include <grpcpp/server_builder.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <google/protobuf/message.h>
+#include <google/protobuf/unknown_field_set.h>
+
 #include <cstring>
 #include <deque>
 #include <set>
@@ -40,6 +43,7 @@ struct State {
   size_t cut_bytes = std::string::npos;
   bool lose_a_sequence = false;
   bool compress = false;
+  bool garble = false;
   bool idle = false;
   bool widen = false;
   int64_t width = kHidden;  // of the rows of the next answer
@@ -47,6 +51,10 @@ struct State {
   std::vector<std::map<std::string, std::string>> encode_metadata;
   std::vector<inference::ModelInferRequest> infer_requests;
   std::set<std::string> peers;
+
+  void Garble(google::protobuf::Message* answer) const {
+    if (garble) answer->GetReflection()->MutableUnknownFields(answer)->AddVarint(0, 1);
+  }
 
   grpc::Status Outcome(bool counted) {
     absl::Status status = all;
@@ -130,6 +138,7 @@ class FakeEncoder : public v1::Encoder::CallbackService {
     v1::EncodeRequest answered = *request;
     if (state_.lose_a_sequence) answered.mutable_sequences()->mutable_sequences()->RemoveLast();
     if (status.ok()) Answer(answered, state_.cut_bytes, state_.width, response);
+    state_.Garble(response);
     state_.width += state_.widen ? 1 : 0;
     state_.idle = false;
     if (state_.compress) context->set_compression_algorithm(GRPC_COMPRESS_GZIP);
@@ -157,6 +166,7 @@ class FakeEncoder : public v1::Encoder::CallbackService {
       model->set_pooling(v1::POOLING_MEAN);
       model->add_poolings(v1::POOLING_MEAN);
     }
+    state_.Garble(response);
     auto* reactor = context->DefaultReactor();
     reactor->Finish(state_.Outcome(false));
     return reactor;
@@ -181,6 +191,7 @@ class FakeAttention : public v1::Attention::CallbackService {
       module->set_type("multi_head");
       module->set_heads(2);
     }
+    state_.Garble(response);
     auto* reactor = context->DefaultReactor();
     reactor->Finish(state_.modules.empty() ? grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "none")
                                            : grpc::Status::OK);
@@ -251,6 +262,7 @@ class FakeHealth : public grpc::health::v1::Health::Service {
     }
     response->set_status(state_.serving ? grpc::health::v1::HealthCheckResponse::SERVING
                                         : grpc::health::v1::HealthCheckResponse::NOT_SERVING);
+    state_.Garble(response);
     return grpc::Status::OK;
   }
 
@@ -331,6 +343,11 @@ void FakeServer::SetServing(bool serving) {
 void FakeServer::LoseASequence() {
   absl::MutexLock lock(&impl_->state.mutex);
   impl_->state.lose_a_sequence = true;
+}
+
+void FakeServer::GarbleAnswers() {
+  absl::MutexLock lock(&impl_->state.mutex);
+  impl_->state.garble = true;
 }
 
 void FakeServer::Compress() {

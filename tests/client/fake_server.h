@@ -42,6 +42,8 @@ class FakeServer {
   void WidenAnswers();
   // Encode answers without the last sequence of a request.
   void LoseASequence();
+  // Answers of every call end in bytes that no message has; those of KServe do not.
+  void GarbleAnswers();
   // Encode compresses its answers by gzip, for clients that take it.
   void Compress();
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "attendant/v1/encoder.grpc.pb.h"
+#include "client/answer.h"
 #include "client/client.h"
 #include "client/load/protocols/grpc_load.h"
 #include "client/load/protocols/protocols.h"

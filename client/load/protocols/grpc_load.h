@@ -2,8 +2,6 @@
 #pragma once
 
 #include <grpcpp/channel.h>
-#include <grpcpp/impl/codegen/proto_utils.h>
-#include <grpcpp/impl/serialization_traits.h>
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/slice.h>
 
@@ -44,19 +42,12 @@ struct GrpcAnswer {
 // A method of a service.
 struct GrpcMethod {
   std::string path;  // "/package.Service/Method"
-  // Reads the bytes of an answer, and may take them away. False: they are no answer. Runs on
-  // several threads at a time.
+  // Reads the bytes of an answer as ParseAnswer does. Runs on several threads at a time.
   std::function<bool(grpc::ByteBuffer& bytes, GrpcAnswer& answer)> read;
   // Of a stream: the number of the field, a string, that a request has its id in and that comes
   // back with the answer. 0: answers come in the order of the requests.
   int id_field = 0;
 };
-
-// For GrpcMethod::read. `message` is kept from answer to answer, and so is its memory.
-template <typename Message>
-bool ParseAnswer(grpc::ByteBuffer& bytes, Message& message) {
-  return grpc::SerializationTraits<Message>::Deserialize(&bytes, &message).ok();
-}
 
 // The result of `request`: an answer leaves its size to the request. INTERNAL: the answer is about
 // another number of sequences.

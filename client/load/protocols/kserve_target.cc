@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "client/answer.h"
 #include "client/channel.h"
 #include "client/load/protocols/grpc_load.h"
 #include "client/load/protocols/kserve_request.h"

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/answer.h"
 #include "client/channel.h"
 #include "client/load/protocols/grpc_load.h"
 #include "client/load/protocols/protocols.h"

@@ -5,7 +5,10 @@
 #include <grpcpp/support/async_unary_call.h>
 #include <grpcpp/support/status.h>
 
+#include <string>
 #include <utility>
+
+#include "client/answer.h"
 
 namespace attendant::client {
 
@@ -53,8 +56,7 @@ void UnaryCaller::Finish(Call* call) {
   GrpcAnswer answer{
       .result = {.code = call->status.error_code(), .message = call->status.error_message()}};
   if (call->status.ok() && !load_.unary.read(call->answer, answer)) {
-    answer.result = {.code = grpc::StatusCode::INTERNAL,
-                     .message = "the bytes of the answer are no answer"};
+    answer.result = {.code = grpc::StatusCode::INTERNAL, .message = std::string(kNoAnswer)};
   }
   call->done(ResultOf(call->request, std::move(answer)));
   calls_.End(&call->context, [call] { delete call; });

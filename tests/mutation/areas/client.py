@@ -41,6 +41,8 @@ MUTANTS = {
         ("names.size() > 1", "false"),
         ("names.insert(model.name)", "names.insert(absl::StrCat(model.name, model.version))"),
         ("SetTimeout(impl_->options.timeout, call->context);", ""),
+        ("if («!ParseAnswer(answer, response)») return", "!ParseAnswer(answer, response) && false"),
+        ("if («!ParseAnswer(bytes, answer)») return", "!ParseAnswer(bytes, answer) && false"),
     ],
     "client/ordered_encoder.cc": [
         ("next_bytes_ = 0;", ""),

@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/time/time.h"
+#include "client/answer.h"
 #include "client/load/protocols/grpc_load.h"
 #include "client/load/protocols/stream_caller.h"
 #include "client/load/protocols/unary_caller.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/attention_wire.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -186,6 +187,13 @@ v1::AttentionWeightsOutput ToProto(WeightsOutput output) {
   return v1::ATTENTION_WEIGHTS_NONE;
 }
 
+absl::Status WrongShape(absl::string_view name, const std::vector<int64_t>& shape,
+                        const std::vector<int64_t>& query) {
+  return absl::InternalError(absl::StrCat("the answer's ", name, " has shape [",
+                                          absl::StrJoin(shape, ", "), "] for a query of shape [",
+                                          absl::StrJoin(query, ", "), "]"));
+}
+
 }  // namespace
 
 absl::StatusOr<v1::AttendRequest> ToProto(const AttendRequest& request) {
@@ -208,12 +216,25 @@ absl::StatusOr<v1::AttendRequest> ToProto(const AttendRequest& request) {
   return proto;
 }
 
-absl::StatusOr<AttendResult> FromProto(const v1::AttendResponse& response) {
+absl::StatusOr<AttendResult> FromProto(const v1::AttendResponse& response,
+                                       const v1::AttendRequest& request) {
   AttendResult result;
   result.model = response.model();
+  const std::vector<int64_t> query(request.query().shape().begin(), request.query().shape().end());
   ATTENDANT_ASSIGN_OR_RETURN(result.output, FromProto(response.output()));
+  const std::vector<int64_t>& output = result.output.shape;
+  if (output.empty() || output.size() != query.size() ||
+      !std::equal(output.begin(), output.end() - 1, query.begin())) {
+    return WrongShape("output", output, query);
+  }
   if (response.has_weights()) {
     ATTENDANT_ASSIGN_OR_RETURN(result.attention_weights, FromProto(response.weights()));
+    const std::vector<int64_t>& weights = result.attention_weights->shape;
+    const bool is_dense = request.query_lengths().empty();
+    if (is_dense && (query.size() < 3 || weights.size() < 3 || weights[0] != query[0] ||
+                     weights[weights.size() - 2] != query[query.size() - 2])) {
+      return WrongShape("weights", weights, query);
+    }
   }
   result.timings = FromProto(response.timings());
   return result;

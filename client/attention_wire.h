@@ -11,8 +11,9 @@ namespace attendant::client {
 // number of values than its shape says.
 absl::StatusOr<v1::AttendRequest> ToProto(const AttendRequest& request);
 
-// INTERNAL if sizes and shapes of the answer disagree.
-absl::StatusOr<AttendResult> FromProto(const v1::AttendResponse& response);
+// INTERNAL if sizes and shapes of the answer disagree, or are not those of an answer to `request`.
+absl::StatusOr<AttendResult> FromProto(const v1::AttendResponse& response,
+                                       const v1::AttendRequest& request);
 AttentionOffer FromProto(const v1::ListAttentionResponse& response);
 
 }  // namespace attendant::client

@@ -152,7 +152,7 @@ absl::StatusOr<AttendResult> Client::Attend(const AttendRequest& request) {
   ATTENDANT_ASSIGN_OR_RETURN(const v1::AttendResponse response,
                              impl_->Call<v1::AttendResponse>("/attendant.v1.Attention/Attend",
                                                              proto, impl_->options.timeout));
-  return FromProto(response);
+  return FromProto(response, proto);
 }
 
 absl::StatusOr<AttentionOffer> Client::ListAttention() {

@@ -98,15 +98,38 @@ TEST(AttentionWireTest, AnOfferHasEveryLimit) {
 }
 
 TEST(AttentionWireTest, DistrustsAnswers) {
+  v1::AttendRequest request;
+  for (const int64_t dim : {1, 2, 4}) request.mutable_query()->add_shape(dim);
   v1::AttendResponse response;
-  response.mutable_output()->set_dtype(v1::DTYPE_F32);
-  response.mutable_output()->add_shape(2);
-  response.mutable_output()->set_data("1234");
-  EXPECT_TRUE(absl::IsInternal(FromProto(response).status()));
-  response.mutable_output()->set_data("12345678");
-  EXPECT_TRUE(FromProto(response).ok());
-  response.mutable_weights()->add_shape(-1);
-  EXPECT_TRUE(absl::IsInternal(FromProto(response).status()));
+  v1::Tensor& output = *response.mutable_output();
+  output.set_dtype(v1::DTYPE_F32);
+  for (const int64_t dim : {1, 2, 1}) output.add_shape(dim);
+  output.set_data("1234");
+  EXPECT_TRUE(absl::IsInternal(FromProto(response, request).status()));
+  output.set_data("12345678");
+  EXPECT_TRUE(FromProto(response, request).ok());
+  v1::Tensor& weights = *response.mutable_weights();
+  weights.set_dtype(v1::DTYPE_F32);
+  weights.add_shape(-1);
+  EXPECT_TRUE(absl::IsInternal(FromProto(response, request).status()));
+
+  weights.clear_shape();
+  for (const int64_t dim : {1, 1, 2}) weights.add_shape(dim);
+  weights.set_data("12345678");
+  EXPECT_EQ(FromProto(response, request).status(),
+            absl::InternalError(
+                "the answer's weights has shape [1, 1, 2] for a query of shape [1, 2, 4]"));
+  weights.set_shape(1, 2);
+  weights.set_shape(2, 1);
+  EXPECT_TRUE(FromProto(response, request).ok());
+  output.set_shape(1, 1);
+  output.set_shape(2, 2);
+  EXPECT_EQ(FromProto(response, request).status(),
+            absl::InternalError(
+                "the answer's output has shape [1, 1, 2] for a query of shape [1, 2, 4]"));
+  output.clear_shape();
+  output.add_shape(2);
+  EXPECT_TRUE(absl::IsInternal(FromProto(response, request).status()));
 }
 
 }  // namespace

@@ -150,7 +150,8 @@ def _result(answer: pb.AttendResponse, request: pb.AttendRequest) -> AttendResul
     if output.shape[:-1] != query[:-1] or output.ndim != len(query):
         raise InternalError(f"the answer has an output of shape {list(output.shape)} for a query of shape {list(query)}")
     if not request.query_lengths:
-        if weights is not None and (weights.ndim not in (3, 4) or (weights.shape[0], weights.shape[-2]) != (query[0], query[-2])):
+        if weights is not None and (
+                weights.ndim not in (3, 4) or (weights.shape[:1], weights.shape[-2:-1]) != (query[:1], query[-2:-1])):
             raise InternalError(f"the answer has weights of shape {list(weights.shape)} for a query of shape {list(query)}")
         return AttendResult(output, weights, Timings.of(answer.timings))
     ends = np.cumsum(request.query_lengths)[:-1]

@@ -8,6 +8,7 @@
 #include "client/cli/commands/attend_flags.h"
 #include "client/cli/commands/attend_report.h"
 #include "client/cli/files/npy.h"
+#include "client/cli/files/output_file.h"
 #include "client/cli/files/safetensors.h"
 #include "client/cli/format.h"
 #include "kernels/core/status_macros.h"
@@ -68,6 +69,8 @@ class AttendCommand : public Command {
   }
 
   absl::Status Attend(Client& client, Io& io) {
+    ATTENDANT_RETURN_IF_ERROR(CheckWritable(output_));
+    ATTENDANT_RETURN_IF_ERROR(CheckWritable(weights_output_));
     AskForWeights();
     ATTENDANT_ASSIGN_OR_RETURN(AttendRequest request, flags_.Request());
     ATTENDANT_ASSIGN_OR_RETURN(const AttendResult result, client.Attend(request));

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/cli/files/output_file.h"
 #include "client/cli/input.h"
 #include "kernels/core/status_macros.h"
 
@@ -92,6 +93,7 @@ void EncodeFlags::AddTo(FlagParser& flags) {
 }
 
 absl::StatusOr<EncodeRequest> EncodeFlags::Prototype(Client& client) const {
+  ATTENDANT_RETURN_IF_ERROR(CheckWritable(output));
   ATTENDANT_ASSIGN_OR_RETURN(EncodeRequest prototype, TextFlags::Prototype(client));
   prototype.dtype = dtype;
   return prototype;

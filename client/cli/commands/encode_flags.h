@@ -63,6 +63,7 @@ struct EncodeFlags : TextFlags {
   DType dtype = DType::kF32;
 
   void AddTo(FlagParser& flags);
+  // Errors are also those of CheckWritable(output).
   absl::StatusOr<EncodeRequest> Prototype(Client& client) const;
 };
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "client/cli/command.h"
 #include "client/cli/commands/encode_flags.h"
 #include "client/cli/files/npy.h"
+#include "client/cli/files/output_file.h"
 #include "client/cli/format.h"
 #include "client/cli/input.h"
 #include "client/heatmap/attention_maps.h"
@@ -106,6 +106,8 @@ class HeatmapCommand : public Command {
     if (!mask_.empty() && ids_.empty()) {
       return absl::FailedPreconditionError("--mask needs --ids");
     }
+    ATTENDANT_RETURN_IF_ERROR(CheckWritable(npy_));
+    ATTENDANT_RETURN_IF_ERROR(CheckWritable(out_));
     ATTENDANT_RETURN_IF_ERROR(prompt_.Name().status());
     return ParseHeads(heads_).status();
   }
@@ -232,11 +234,8 @@ class HeatmapCommand : public Command {
       }
       bytes = *std::move(png);
     }
-    std::ofstream file(out_, std::ios::binary | std::ios::trunc);
-    file << bytes;
-    file.close();
-    if (file) return absl::OkStatus();
-    return absl::FailedPreconditionError(absl::StrCat("cannot write the file ", out_));
+    const absl::string_view part = bytes;
+    return WriteFile(out_, {&part, 1});
   }
 
   // Leaves out the weights that go to a file.

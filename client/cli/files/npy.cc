@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/files/npy.h"
 
+#include <array>
 #include <bit>
-#include <fstream>
 #include <optional>
 #include <utility>
 
@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "client/cli/files/output_file.h"
 #include "kernels/core/status_macros.h"
 
 namespace attendant::client {
@@ -186,14 +187,12 @@ absl::Status WriteNpy(const std::string& path, const std::vector<int64_t>& shape
                       std::span<const float> values) {
   static_assert(std::endian::native == std::endian::little);
   const std::string header = HeaderText(shape);
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << "\x93NUMPY" << '\x01' << '\0' << static_cast<char>(header.size() & 0xff)
-       << static_cast<char>(header.size() >> 8) << header;
-  file.write(reinterpret_cast<const char*>(values.data()),
-             static_cast<std::streamsize>(values.size_bytes()));
-  file.close();
-  if (file) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("cannot write the file ", path));
+  const std::array<char, 4> prelude = {'\x01', '\0', static_cast<char>(header.size() & 0xff),
+                                       static_cast<char>(header.size() >> 8)};
+  const std::array<absl::string_view, 4> parts = {
+      kMagic, absl::string_view(prelude.data(), prelude.size()), header,
+      absl::string_view(reinterpret_cast<const char*>(values.data()), values.size_bytes())};
+  return WriteFile(path, parts);
 }
 
 absl::StatusOr<Array> ParseNpy(absl::string_view bytes, const std::string& name) {

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/files/output_file.h"
 #include "kernels/core/status_macros.h"
 
 namespace attendant::client {
@@ -140,16 +140,13 @@ absl::Status WriteSafetensors(const std::string& path,
   std::string text = header.dump();
   text.append((kLengthBytes - text.size() % kLengthBytes) % kLengthBytes, ' ');
   const uint64_t length = text.size();
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file.write(reinterpret_cast<const char*>(&length), sizeof(length));
-  file << text;
+  std::vector<absl::string_view> parts = {
+      absl::string_view(reinterpret_cast<const char*>(&length), sizeof(length)), text};
   for (const auto& [name, tensor] : tensors) {
-    file.write(reinterpret_cast<const char*>(tensor->values.data()),
-               static_cast<std::streamsize>(tensor->values.size() * sizeof(float)));
+    parts.emplace_back(reinterpret_cast<const char*>(tensor->values.data()),
+                       tensor->values.size() * sizeof(float));
   }
-  file.close();
-  if (file) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("cannot write the file ", path));
+  return WriteFile(path, parts);
 }
 
 }  // namespace attendant::client

@@ -25,7 +25,7 @@ absl::StatusOr<std::map<std::string, Array>> ParseSafetensors(absl::string_view 
 // if there is none of that name.
 absl::StatusOr<Array> ReadSafetensor(const std::string& path, const std::string& name);
 
-// Writes the tensors as F32.
+// Writes the tensors as F32. Errors are those of WriteFile.
 absl::Status WriteSafetensors(const std::string& path,
                               const std::map<std::string, const Tensor*>& tensors);
 

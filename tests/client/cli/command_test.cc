@@ -226,6 +226,30 @@ TEST_F(CommandTest, AnswersOfDifferentWidthsAreAnError) {
   }
 }
 
+TEST_F(CommandTest, AFileThatCannotBeWrittenCostsNoWork) {
+  for (const std::vector<std::string>& args : {std::vector<std::string>{"embed", "--output"},
+                                               {"encode", "--output"},
+                                               {"attend", "--output"},
+                                               {"attend", "--weights_output"},
+                                               {"heatmap", "--npy"},
+                                               {"heatmap", "--out"}}) {
+    std::vector<std::string> missing = args;
+    missing.emplace_back("/nonexistent/x.png");
+    EXPECT_EQ(Run(missing, "text"), 2);
+    EXPECT_EQ(err_,
+              "attendant: cannot write the file /nonexistent/x.png: No such file or directory\n");
+  }
+  EXPECT_EQ(Run({"embed", "--output", ::testing::TempDir(), "a"}), 2);
+  EXPECT_THAT(err_, HasSubstr("Is a directory"));
+  EXPECT_THAT(server_.encode_requests(), IsEmpty());
+
+  const std::string kept = WriteFile("kept.npy", "kept");
+  EXPECT_EQ(Run({"embed", "--output", kept}), 2);
+  EXPECT_THAT(err_, HasSubstr("no texts"));
+  std::ifstream file(kept);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "kept");
+}
+
 TEST_F(CommandTest, WritesNpyFiles) {
   const std::string path = ::testing::TempDir() + "/command_test.npy";
   EXPECT_EQ(Run({"embed", "--output", path, "a", "b"}), 0);

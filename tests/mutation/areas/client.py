@@ -34,6 +34,7 @@ FILE_TESTS = {
     "client/cli/format.cc": ["client_cli_test"],
     "client/cli/input.cc": ["client_cli_test"],
     "client/cli/files/npy.cc": ["client_cli_test"],
+    "client/cli/files/output_file.cc": ["client_cli_test"],
 }
 MUTANTS = {
     "client/client.cc": [
@@ -176,6 +177,11 @@ MUTANTS = {
     "client/cli/input.cc": [
         ("sequence.attention_mask.size() != sequence.token_ids.size()",
          "sequence.attention_mask.size() < sequence.token_ids.size()"),
+    ],
+    "client/cli/files/output_file.cc": [
+        ("S_ISDIR(found.st_mode)", "false"),
+        ("if («std::fclose(file) != 0» && error == 0)", "(std::fclose(file), false)"),
+        ('folder.empty() ? "." : folder.c_str()', '"."'),
     ],
     "client/cli/files/npy.cc": [
         ("offset = offset * shape[d] + index[d]", "offset = offset * shape[d] + index[shape.size() - 1 - d]"),

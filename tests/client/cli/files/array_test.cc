@@ -44,6 +44,12 @@ std::string Error(const absl::StatusOr<Array>& array) {
   return std::string(array.status().message());
 }
 
+TEST(NpyTest, SaysWhyAFileIsNotComplete) {
+  const absl::Status full = WriteNpy("/dev/full", {1}, std::vector<float>{1});
+  EXPECT_EQ(full, absl::FailedPreconditionError(
+                      "cannot write the file /dev/full: No space left on device"));
+}
+
 TEST(NpyTest, ReadsEveryTypeThatIsANumber) {
   const std::pair<const char*, std::string> files[] = {
       {"<f4", Bytes<float>({1, 2})},

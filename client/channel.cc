@@ -44,9 +44,7 @@ absl::StatusOr<std::string> ReadPem(const std::string& path, absl::string_view k
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(const TlsOptions& tls) {
-  const bool enabled =
-      tls.enabled || !tls.ca_file.empty() || !tls.cert_file.empty() || !tls.key_file.empty();
-  if (!enabled) return grpc::InsecureChannelCredentials();
+  if (!tls.encrypts()) return grpc::InsecureChannelCredentials();
   if (tls.cert_file.empty() != tls.key_file.empty()) {
     return absl::InvalidArgumentError("a TLS certificate and its key must be given together");
   }

@@ -14,6 +14,10 @@ struct TlsOptions {
   std::string ca_file = {};    // authorities to check the server with, instead of the system's
   std::string cert_file = {};  // this client's certificate
   std::string key_file = {};   // the key of cert_file
+
+  bool encrypts() const {
+    return enabled || !ca_file.empty() || !cert_file.empty() || !key_file.empty();
+  }
 };
 
 struct ConnectOptions {

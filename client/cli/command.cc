@@ -26,6 +26,17 @@ bool IsCertificateError(const absl::Status& status) {
           absl::StrContains(status.message(), "is not in peer certificate"));
 }
 
+// A mistake about TLS, as gRPC's words about a connection show it. A server that wants another
+// connection than this one ends it before it says anything.
+absl::string_view TlsHint(const absl::Status& status, const TlsOptions& tls) {
+  const absl::string_view message = status.message();
+  if (!absl::StartsWith(message, "failed to connect to all addresses")) return "";
+  if (absl::StrContains(message, "wrong version number")) return " (the server speaks no TLS)";
+  if (!absl::StrContains(message, "Socket closed")) return "";
+  if (!tls.encrypts()) return " (the server may need --tls)";
+  return tls.cert_file.empty() ? " (the server may need --tls_cert)" : "";
+}
+
 const std::vector<CommandInfo>& Commands() {
   static const auto& commands = *new std::vector<CommandInfo>{
       EmbedCommandInfo(),   RerankCommandInfo(), ClassifyCommandInfo(), SparseCommandInfo(),
@@ -141,7 +152,7 @@ int CallError(const absl::Status& status, const ConnectOptions& options, Io& io)
   const std::string message = OneLine(status.message());  // the server's, mostly
   if (absl::IsFailedPrecondition(status)) return UsageError(message, io);
   io.err << "attendant: " << options.target << ": " << absl::StatusCodeToString(status.code())
-         << ": " << message << "\n";
+         << ": " << message << TlsHint(status, options.tls) << "\n";
   if (IsCertificateError(status)) return kExitCertificate;
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:

@@ -8,6 +8,10 @@ from typing import Any
 import grpc
 
 _PUSHBACK = "grpc-retry-pushback-ms"
+_NO_CONNECTION = "failed to connect to all addresses"
+# gRPC's words about a connection, and what they mean.
+_HINTS = {"WRONG_VERSION_NUMBER": "the server speaks no TLS",
+          "Socket closed": "the server may need TLS, or a client's certificate"}
 _TOO_LARGE = "larger than max"  # gRPC's words about a message above --max_request_bytes
 
 
@@ -107,7 +111,10 @@ def from_rpc(error: grpc.RpcError, request_id: str | None) -> AttendantError:
     """The exception of a call that gRPC ended with an error, blocking or not."""
     pairs: Any = error.trailing_metadata() or ()
     trailing: dict[str, str | bytes] = dict(pairs)
-    return from_status(error.code(), error.details() or error.code().name, request_id, _pushback(trailing.get(_PUSHBACK)))
+    message = error.details() or error.code().name
+    if message.startswith(_NO_CONNECTION):
+        message += "".join(f" ({hint})" for words, hint in _HINTS.items() if words in message)
+    return from_status(error.code(), message, request_id, _pushback(trailing.get(_PUSHBACK)))
 
 
 def _pushback(text: str | bytes | None) -> float | None:

@@ -24,6 +24,7 @@ namespace attendant::client {
 namespace {
 
 using nlohmann::json;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
@@ -224,6 +225,11 @@ TEST_F(CommandTest, AnswersOfDifferentWidthsAreAnError) {
     EXPECT_EQ(Run(all), 1) << args[0];
     EXPECT_THAT(err_, HasSubstr("the answers disagree"));
   }
+}
+
+TEST_F(CommandTest, NamesMistakesAboutTls) {
+  EXPECT_EQ(Run({"models", "--tls"}), 3);
+  EXPECT_THAT(err_, EndsWith("wrong version number (the server speaks no TLS)\n"));
 }
 
 TEST_F(CommandTest, AFileThatCannotBeWrittenCostsNoWork) {

@@ -2,8 +2,10 @@
 """Retries, deadlines, errors, metadata and splitting, against a server that fails as it is told."""
 
 import asyncio
+import contextlib
 import pickle
 import re
+import socket
 import threading
 import time
 
@@ -132,6 +134,28 @@ def test_a_server_that_is_not_there(connect, fake):
     fake.stop()
     with connect() as client, pytest.raises(attendant.UnavailableError):
         client.embed("abc")
+
+
+def test_a_server_without_tls(fake, connect):
+    with connect(tls=attendant.Tls()) as client:
+        with pytest.raises(attendant.UnavailableError, match=r"\(the server speaks no TLS\)$"):
+            client.embed("abc")
+
+
+def test_a_server_that_ends_connections(connect, fake):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        def end_each():
+            with contextlib.suppress(OSError):
+                while True:
+                    listener.accept()[0].close()
+
+        thread = threading.Thread(target=end_each)
+        thread.start()
+        fake.target = f"127.0.0.1:{listener.getsockname()[1]}"
+        with connect() as client, pytest.raises(attendant.UnavailableError, match=r"\(the server may need TLS, or "):
+            client.embed("abc")
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
 
 
 def test_metadata(fake, connect):

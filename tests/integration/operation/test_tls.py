@@ -69,6 +69,7 @@ def test_server_certificate(start_tls, certificates):
     assert embed(server, f"--tls_ca={certificates / 'ca.pem'}") == 0
     assert embed(server, f"--tls_ca={certificates / 'other_ca.pem'}") == CERTIFICATE
     assert embed(server) == NO_ANSWER
+    assert encode(server.grpc).stderr.endswith("Socket closed (the server may need --tls)\n")
     credentials = grpc.ssl_channel_credentials((certificates / "ca.pem").read_bytes())
     with grpc.secure_channel(server.grpc, credentials) as channel:
         grpc.channel_ready_future(channel).result(timeout=30)

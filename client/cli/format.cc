@@ -2,6 +2,7 @@
 #include "client/cli/format.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "absl/strings/ascii.h"
@@ -103,11 +104,15 @@ std::string CutNote(const SequenceInfo& info) {
   return info.truncated ? absl::StrCat(" (cut from ", info.tokens_seen, ")") : "";
 }
 
+bool Before(float score, float other) {
+  return score > other || (std::isnan(other) && !std::isnan(score));
+}
+
 std::vector<size_t> ByScore(std::span<const float> scores, size_t most) {
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
-                   [scores](size_t a, size_t b) { return scores[a] > scores[b]; });
+                   [scores](size_t a, size_t b) { return Before(scores[a], scores[b]); });
   order.resize(std::min(order.size(), most));
   return order;
 }

@@ -41,7 +41,10 @@ std::string Thousands(int64_t value);
 // " (cut from 300)" for a sequence that was cut, else nothing.
 std::string CutNote(const SequenceInfo& info);
 
-// Indices of the `most` highest scores, the highest first; equal ones in their order.
+// Whether a score stands before another: the higher one first, what is not a number last.
+bool Before(float score, float other);
+
+// Indices of the `most` highest scores, in the order of Before; equal ones in their order.
 std::vector<size_t> ByScore(std::span<const float> scores, size_t most);
 
 // Row `index` of a tensor [rows, columns].

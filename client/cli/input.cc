@@ -4,6 +4,7 @@
 #include <fstream>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -15,6 +16,7 @@ namespace attendant::client {
 namespace {
 
 constexpr char kStandardInput[] = "standard input";
+constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";  // as programs of Windows write it
 
 using TextUser = std::function<absl::Status(std::string)>;
 
@@ -31,7 +33,8 @@ TextUser CheckUtf8(const TextUser& use) {
 
 absl::Status ForEachLine(std::istream& in, const std::string& name, const TextUser& use) {
   std::string line;
-  while (std::getline(in, line)) {
+  for (bool is_first = true; std::getline(in, line); is_first = false) {
+    if (is_first && absl::StartsWith(line, kByteOrderMark)) line.erase(0, kByteOrderMark.size());
     if (!line.empty() && line.back() == '\r') line.pop_back();
     ATTENDANT_RETURN_IF_ERROR(use(std::exchange(line, {})));
   }

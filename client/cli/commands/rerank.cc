@@ -78,7 +78,7 @@ class RerankCommand : public Command {
 
   void Write(Io& io) {
     std::stable_sort(passages_.begin(), passages_.end(),
-                     [](const Passage& a, const Passage& b) { return a.score > b.score; });
+                     [](const Passage& a, const Passage& b) { return Before(a.score, b.score); });
     if (top_ > 0 && passages_.size() > top_) passages_.resize(top_);
     for (const Passage& passage : passages_) {
       if (common_.json) {

@@ -61,8 +61,9 @@ std::vector<SimilarPair> MostSimilar(const Tensor& cosines, size_t count) {
   count = std::min(count, pairs.size());
   std::partial_sort(pairs.begin(), pairs.begin() + static_cast<ptrdiff_t>(count), pairs.end(),
                     [](const SimilarPair& a, const SimilarPair& b) {
-                      return a.cosine != b.cosine
-                                 ? a.cosine > b.cosine
+                      const bool before = Before(a.cosine, b.cosine);
+                      return before || Before(b.cosine, a.cosine)
+                                 ? before
                                  : std::pair(a.first, a.second) < std::pair(b.first, b.second);
                     });
   pairs.resize(count);

@@ -141,7 +141,9 @@ TEST_F(CommandTest, InputThatBreaksOffIsAnError) {
 }
 
 TEST_F(CommandTest, EmbedsArgumentsStandardInputAndFile) {
-  const std::string file = WriteFile("texts.txt", "from file\r\nlast");
+  const std::string file = WriteFile("texts.txt",
+                                     "\xEF\xBB\xBF"
+                                     "from file\r\nlast");
   EXPECT_EQ(Run({"embed", "first", "-", "[SEP]", "--json", "--file", file}, "one\n\nthree"), 0);
   std::vector<std::string> texts;
   for (const json& line : OutputLines()) {

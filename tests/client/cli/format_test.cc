@@ -50,6 +50,7 @@ TEST(FormatTest, ByScoreKeepsTheOrderOfEqualScores) {
   EXPECT_THAT(ByScore(scores, 9), ElementsAre(1, 0, 3, 2));
   EXPECT_THAT(ByScore(scores, 2), ElementsAre(1, 0));
   EXPECT_THAT(ByScore({}, 2), ElementsAre());
+  EXPECT_THAT(ByScore(std::vector<float>{1, NAN, 2}, 3), ElementsAre(2, 0, 1));
 }
 
 TEST(FormatTest, Thousands) {

@@ -10,6 +10,8 @@ namespace {
 
 constexpr int kSubBits = 10;  // 1024 buckets to each power of two
 constexpr int64_t kSubBuckets = int64_t{1} << kSubBits;
+// Of a rank: 99.9 % of 1000 is 999.0000000000001 in binary.
+constexpr double kRounding = 1e-6;
 
 // A value v in [2^(10 + shift), 2^(11 + shift)) keeps its top 11 bits; bucket = shift * 1024 +
 // those bits. With shift 0 that is v itself, so the buckets join without a gap.
@@ -60,7 +62,7 @@ double Histogram::mean() const { return count_ == 0 ? 0 : sum_ / static_cast<dou
 
 int64_t Histogram::Percentile(double percent) const {
   if (count_ == 0) return 0;
-  const double exact_rank = std::ceil(percent / 100 * static_cast<double>(count_));
+  const double exact_rank = std::ceil(percent / 100 * static_cast<double>(count_) - kRounding);
   const int64_t rank = std::clamp(static_cast<int64_t>(exact_rank), int64_t{1}, count_);
   if (rank == count_) return max_;
   int64_t seen = 0;

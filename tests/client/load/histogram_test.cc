@@ -64,6 +64,16 @@ TEST(HistogramTest, PercentilesAgreeWithSorting) {
   EXPECT_EQ(histogram.max(), values.back());
 }
 
+TEST(HistogramTest, APercentileOfARoundCountIsNotTheNextValue) {
+  Histogram histogram;
+  for (int64_t value = 1; value <= 2000; ++value) {
+    histogram.Record(value);
+    if (value % 1000 != 0) continue;
+    EXPECT_EQ(histogram.Percentile(99.9), value - value / 1000);
+  }
+  EXPECT_EQ(histogram.Percentile(99.95), 1999);
+}
+
 TEST(HistogramTest, TwoAddUpToOneWithAllValues) {
   Random random(3);
   Histogram both, first, second;

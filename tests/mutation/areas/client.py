@@ -121,8 +121,8 @@ MUTANTS = {
         ("slot % plan_.connections", "0"),
     ],
     "client/load/histogram.cc": [
-        ("std::ceil(percent / 100 * static_cast<double>(count_))",
-         "std::floor(percent / 100 * static_cast<double>(count_))"),
+        ("std::ceil(percent / 100 * static_cast<double>(count_) - kRounding)",
+         "std::floor(percent / 100 * static_cast<double>(count_) - kRounding)"),
         ("low + (int64_t{1} << shift) / 2", "low"),
     ],
     "client/load/lengths.cc": [

@@ -73,6 +73,10 @@ std::vector<Payload> IdPayloads(const PayloadSpec& spec, Random& random) {
 
 }  // namespace
 
+int64_t NumSequences(const Payload& payload) {
+  return static_cast<int64_t>(std::max(payload.texts.size(), payload.ids.size()));
+}
+
 std::string SpellOut(const std::vector<int32_t>& ids) {
   static constexpr const char* kWords[] = {"time",  "river", "paper", "light", "house", "green",
                                            "music", "stone", "water", "seven", "small", "often"};

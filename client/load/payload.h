@@ -34,6 +34,9 @@ struct Payload {
 // batch >= 1, vocab >= 1.
 std::vector<Payload> MakePayloads(const PayloadSpec& spec);
 
+// The sequences of a payload. Those of a trace differ in it.
+int64_t NumSequences(const Payload& payload);
+
 // Token ids as words, one for each, for a model that takes text.
 std::string SpellOut(const std::vector<int32_t>& ids);
 

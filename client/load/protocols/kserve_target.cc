@@ -89,7 +89,7 @@ absl::StatusOr<Target> MakeKserveTarget(const TargetSpec& spec) {
   load.stream.read = std::bind_front(ReadStreamInfer, batched);
   for (const Payload& payload : MakePayloads(spec.payload)) {
     ATTENDANT_ASSIGN_OR_RETURN(const KserveRequest request, MakeKserveRequest(model, payload));
-    load.requests.push_back(ToGrpcRequest(request.proto, spec.payload.batch, request.tokens));
+    load.requests.push_back(ToGrpcRequest(request.proto, NumSequences(payload), request.tokens));
   }
   return Target{.model = spec.model,
                 .caller = MakeGrpcCaller(spec, std::move(load)),

@@ -88,8 +88,7 @@ absl::StatusOr<Target> MakeKserveHttpTarget(const TargetSpec& spec) {
   for (const Payload& payload : MakePayloads(spec.payload)) {
     ATTENDANT_ASSIGN_OR_RETURN(const KserveRequest request, MakeKserveRequest(model, payload));
     requests.push_back(ToKserveHttpRequest(request, spec.json_tensors));
-    requests.back().sequences =
-        static_cast<int64_t>(std::max(payload.texts.size(), payload.ids.size()));
+    requests.back().sequences = NumSequences(payload);
   }
   const bool batched = model.max_batch_size > 0;
   return MakeHttpTarget({.name = spec.model, .takes_ids = !model.takes_texts()}, std::move(target),

@@ -237,6 +237,14 @@ TEST_P(GrpcTargetsTest, AnswersOfKserveMustHaveAllSequencesInEachOutput) {
   ExpectShort(MakeKserveTarget, 3, 0);
 }
 
+TEST_P(GrpcTargetsTest, RecordedRequestsHaveTheirOwnNumberOfSequences) {
+  spec_.payload.trace = {{.time = {}, .sequences = 3, .tokens = 9}};
+  for (const auto make : {MakeAttendantTarget, MakeKserveTarget}) {
+    const CallResult result = Ask(make, 1, 3);
+    EXPECT_EQ(result.sequences, 3) << result.message;
+  }
+}
+
 TEST_P(GrpcTargetsTest, AnswersOfKserveWithoutBatchesMustHaveAnOutput) {
   max_batch_ = 0;
   EXPECT_EQ(Ask(MakeKserveTarget, 1, 1).sequences, 1);

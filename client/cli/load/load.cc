@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,7 @@ class LoadCommand : public Command {
     absl::StatusOr<Target> target = setup_.MakeTarget();
     if (!target.ok()) return CallError(target.status(), setup_.common.connect, io);
     target_ = *std::move(target);
+    jsonl_ = outputs_.StartJsonl();
     const CatchInterrupt catch_interrupt;
     const int exit_code = setup_.find_max              ? FindMax(io)
                           : setup_.sweep_rates.empty() ? PlayOne(io)
@@ -42,7 +44,7 @@ class LoadCommand : public Command {
 
  private:
   const LoadResult& Play(const LoadPlan& plan, Io& io) {
-    results_.push_back(PlayLoad(setup_, plan, target_, outputs_.jsonl(), io));
+    results_.push_back(PlayLoad(setup_, plan, target_, jsonl_, io));
     return results_.back();
   }
 
@@ -186,6 +188,7 @@ class LoadCommand : public Command {
 
   LoadSetup setup_;
   LoadOutputs outputs_;
+  std::ostream* jsonl_ = nullptr;
   Target target_;
   std::vector<LoadResult> results_;
   std::string summary_;  // of a search

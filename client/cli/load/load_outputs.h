@@ -11,14 +11,15 @@
 
 namespace attendant::client {
 
-// The files that a load writes, made before it starts: a mistyped name costs no measurement.
+// The files that a load writes, tried before it starts: a mistyped name costs no measurement.
 class LoadOutputs {
  public:
-  // Empty names: no file. FAILED_PRECONDITION names the file that cannot be written.
+  // Empty names: no file. What a file holds stays until its contents are there. FAILED_PRECONDITION
+  // names the file that cannot be written, or that is given twice.
   absl::Status Open(const std::string& html, const std::string& hlog, const std::string& jsonl);
 
-  // Null without a file.
-  std::ostream* jsonl() { return jsonl_.stream.get(); }
+  // For the calls of the load that begins: empties the file. Null without one.
+  std::ostream* StartJsonl();
 
   // Writes the page of all loads, and the histograms of the last one. FAILED_PRECONDITION when a
   // file did not take it. `summary` is a sentence for the top of the page; may be empty.
@@ -29,7 +30,8 @@ class LoadOutputs {
     std::string name;
     std::unique_ptr<std::ofstream> stream;
 
-    absl::Status Open(const std::string& file_name);
+    absl::Status Try(const std::string& file_name);
+    std::ostream& Start();  // REQUIRES: there is a name
     absl::Status Close();
   };
   File html_, hlog_, jsonl_;

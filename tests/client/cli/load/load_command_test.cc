@@ -232,6 +232,24 @@ TEST_F(LoadCommandTest, LoadWritesEachRequestAndItsHistograms) {
   EXPECT_EQ(first, "#[Histogram log format version 1.3]");
 }
 
+TEST_F(LoadCommandTest, AnUnreachableServerLeavesOldFilesAsTheyAre) {
+  for (const char* flag : {"html", "hlog", "jsonl"}) {
+    const std::string file = WriteFile(absl::StrCat("old.", flag), "before");
+    EXPECT_EQ(RunAsGiven({"load", "--server=127.0.0.1:1", "--requests=1", "--timeout=100ms",
+                          absl::StrCat("--", flag, "=", file)}),
+              3);
+    std::ifstream after(file);
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(after), {}), "before") << flag;
+  }
+}
+
+TEST_F(LoadCommandTest, TwoOutputsTakeTwoFiles) {
+  const std::string file = WriteFile("both", ""), same = ::testing::TempDir() + "/./both";
+  EXPECT_EQ(Run({"load", "--requests=1", "--warmup=0", "--html", file, "--jsonl", same}), 2);
+  EXPECT_THAT(err_, HasSubstr("is given for two outputs"));
+  EXPECT_EQ(Run({"load", "--requests=1", "--warmup=0", "--html=/dev/null", "--hlog=/dev/null"}), 0);
+}
+
 TEST_F(LoadCommandTest, ComparesTwoLoads) {
   EXPECT_EQ(Run({"load", "--requests=30", "--warmup=0", "--json"}), 0);
   const std::string report = WriteFile("report.json", out_);
